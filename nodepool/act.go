@@ -97,6 +97,7 @@ func (e *executor) apply(ctx context.Context) error {
 		e.endMessages,
 		e.advanceInterruptions,
 		e.advanceRepairs,
+		e.advanceEndings,
 		e.advanceAction,
 		e.begin,
 		e.endPending,

@@ -147,6 +147,7 @@ var scenarios = []scenario{
 			r.world.add(5)
 			r.oneZone()
 			r.spec.Plan.Min, r.spec.Plan.MaxBatchDown, r.spec.Plan.Idle.For = 1, 4, 10*time.Second
+			r.world.leaving = 30 * time.Second
 			for _, name := range r.nodeNames() {
 				r.load(name, &fakePod{name: "x"})
 			}
@@ -217,6 +218,7 @@ var scenarios = []scenario{
 		name: "interruption",
 		begin: func(r *rig) {
 			r.world.add(2)
+			r.world.leaving = 30 * time.Second
 			r.spec.Plan.Min = 2
 			r.load("node-i-old0", &fakePod{name: "x"})
 			r.notices.messages = []provider.Message{{InstanceID: "i-old0", Kind: provider.MessageInterruption, Deadline: r.clock.now().Add(2 * time.Minute)}}
@@ -251,6 +253,7 @@ var scenarios = []scenario{
 			r.spec.Drain.Timeout = 30 * time.Second
 			r.load("node-i-old0", &fakePod{name: "x"})
 			r.breakNode("node-i-old0")
+			r.world.leaving = 2 * time.Minute
 			r.stepEvery(10 * time.Second) // the pool waits minutes for its pods
 		},
 		ended: func(r *rig) bool {
@@ -294,6 +297,9 @@ var scenarios = []scenario{
 	},
 }
 
+// over reports whether the scenario has ended, and the instances that it ends are gone with their Nodes.
+func (s scenario) over(r *rig) bool { return s.ended(r) && len(r.record().Endings) == 0 }
+
 // start returns a world in which the scenario has begun, with a process that k kills.
 func (s scenario) start(t *testing.T, k *killer) *rig {
 	r := newRig(t)
@@ -317,7 +323,7 @@ func (s scenario) play(t *testing.T, k *killer) {
 			r.tick()
 			r.clock.advance(leaseTerm)
 		}
-		if s.ended(r) {
+		if s.over(r) {
 			break
 		}
 	}
@@ -372,7 +378,7 @@ func (s scenario) labelled(t *testing.T, k *killer) *rig {
 	for _, n := range r.world.nodes {
 		n.object.Labels[LabelPool] = "workers"
 	}
-	for !s.ended(r) {
+	for !s.over(r) {
 		r.deliver()
 		if r.tick(); k.dead {
 			break
@@ -434,6 +440,9 @@ func manyProcesses(t *testing.T, random *rand.Rand, often chances) int {
 	r.world.add(3)
 	if chance(0.5) {
 		r.priced()
+	}
+	if chance(0.5) {
+		r.world.leaving = 40 * time.Second
 	}
 	r.spec.Plan.Min, r.spec.Plan.MaxBatchDown, r.spec.Plan.Idle.For = 2, 2, 20*time.Second
 	r.spec.Plan.CooldownUp, r.spec.Plan.CooldownDown, r.spec.Plan.SpotRatio = 30*time.Second, 30*time.Second, 0.5

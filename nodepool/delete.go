@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/foresail/foresail/nodepool/plan"
@@ -35,27 +36,39 @@ func deletion(o *observation, r state.Record, d plan.Decision) *Deletion {
 	}
 	nodes, instances := o.left()
 	out.Nodes, out.Instances = len(nodes), len(instances)
-	for _, r := range d.Refused {
-		out.Held = append(out.Held, r.Worker+": "+r.Reason)
-	}
-	if a := r.Action; a != nil {
-		for _, r := range a.Targets {
-			if r.Error != "" && !done(r) {
-				out.Held = append(out.Held, cmp.Or(r.Node, r.InstanceID)+": "+r.Error)
-			}
-		}
-	}
-	for _, id := range instances {
-		if i := o.known[id].instance; i.Action == "" && i.State != provider.Leaving {
-			out.Held = append(out.Held, id+": it has no Node, and Foresail did not launch it: terminate it, or remove its tags")
-		}
-	}
-	slices.Sort(out.Held)
-	out.Held = slices.Compact(out.Held)
+	out.Held = o.held(r, d, instances)
 	if doubt := plan.Doubt(o.spec.Plan, o.facts, pendingTerminations(r)); doubt != "" && len(instances) > 0 {
 		out.Held = slices.Insert(out.Held, 0, doubt+"; terminate those without a node yourself, or set deletionPolicy to Orphan to leave them")
 	}
 	return out
+}
+
+// held returns why some of what is left of a pool stays, in order.
+func (o *observation) held(r state.Record, d plan.Decision, instances []string) (held []string) {
+	for _, r := range d.Refused {
+		held = append(held, r.Worker+": "+r.Reason)
+	}
+	if a := r.Action; a != nil {
+		for _, r := range a.Targets {
+			if r.Error != "" && !done(r) {
+				held = append(held, cmp.Or(r.Node, r.InstanceID)+": "+r.Error)
+			}
+		}
+	}
+	for _, f := range d.Upkeep.Findings {
+		name := cmp.Or(f.Node, f.InstanceID) + ": "
+		known := slices.ContainsFunc(held, func(h string) bool { return strings.HasPrefix(h, name) })
+		if (f.Kind == plan.Ambiguous || f.Kind == plan.StillEnding) && !known {
+			held = append(held, name+f.Message)
+		}
+	}
+	for _, id := range instances {
+		if i := o.known[id].instance; i.Action == "" && i.State != provider.Leaving {
+			held = append(held, id+": it has no Node, and Foresail did not launch it: terminate it, or remove its tags")
+		}
+	}
+	slices.Sort(held)
+	return slices.Compact(held)
 }
 
 // endUp ends the scale-up of a pool that is being deleted: what is not launched yet never is, and what has not joined is

@@ -36,9 +36,19 @@
 // # Scale-down
 //
 // Targets go several at once. A node is tainted, checked again for what blocks its removal, cordoned, and its pods are evicted; it is
-// found empty, its instance is terminated, and the Node deleted. Each state is written down before the next begins. A target that
+// found empty, and its instance is terminated. Each state is written down before the next begins. A target that
 // cannot be emptied takes pods again and is left alone for a while. When workers are desired after all, everything that is not
 // drained yet is given back. While the cloud or the cluster are not known, or too many workers are unready, nothing goes on.
+//
+// # Identity and life
+//
+// An instance has one identity, its id. A Node is its Node if it has its provider id; addresses and host names make no match,
+// but where they contradict the provider id, or several Nodes have it, nothing of the instance is destroyed (identity.go).
+//
+// An instance starts, runs, leaves, and is gone. It is gone when the cloud, asked by its id, says that it is terminated; a list
+// that lacks it and an accepted termination prove nothing. Removals end with the termination, and what remains of them are
+// the endings in the journal: each deletes a Node once its instance is gone (endings.go), so that no pod runs twice, and no
+// other work waits for an instance that hangs while it shuts down.
 //
 // # Roll-out
 //
@@ -93,6 +103,6 @@
 //
 // Instances that an action launched, and that have neither a node nor an action any more, are noted as pending termination in one cycle
 // and terminated in a later one; instances that nobody here has launched are left alone. A Node that carries the label of the pool
-// ([LabelPool], which every worker's Node gets) is deleted once its instance has gone and it is not Ready. A mark of an action
+// ([LabelPool], which every worker's Node gets) is deleted once its instance is gone and it is not Ready. A mark of an action
 // that is over is removed.
 package nodepool

@@ -74,7 +74,7 @@ func (s *fakeStore) Load(_ context.Context, pool string) (state.Record, error) {
 
 // copyOf returns a copy of r. A process may change it without changing r.
 func copyOf(r state.Record) state.Record {
-	r.Interruptions, r.Repairs = slices.Clone(r.Interruptions), slices.Clone(r.Repairs)
+	r.Interruptions, r.Repairs, r.Endings = slices.Clone(r.Interruptions), slices.Clone(r.Repairs), slices.Clone(r.Endings)
 	r.PendingTerminations, r.Cooling, r.Joins = slices.Clone(r.PendingTerminations), slices.Clone(r.Cooling), slices.Clone(r.Joins)
 	r.DrainBackoff, r.FailedDrains = maps.Clone(r.DrainBackoff), maps.Clone(r.FailedDrains)
 	if r.Action != nil {
@@ -590,6 +590,9 @@ func (w *fakeWorld) DeleteNode(_ context.Context, node, providerID string) error
 		return w.drainErr
 	}
 	if n := w.nodes[node]; n != nil && provider.Same(n.object.Spec.ProviderID, providerID) {
+		if i := w.instances[provider.IDOf(providerID)]; i != nil && !w.gone(i) {
+			w.violations = append(w.violations, fmt.Sprintf("node %s is deleted while its instance runs", node))
+		}
 		delete(w.nodes, node)
 	}
 	return nil

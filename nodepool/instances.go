@@ -14,25 +14,30 @@ import (
 	"github.com/foresail/foresail/nodepool/state"
 )
 
-// trackedInstance is what is known of one instance. The cloud may not list an instance for a while, though it is there: one that
-// was launched just now, or any other while the cloud is not well or its tags have been changed. So an instance has gone
-// only when it has been missed, and its Node has not been alive, for the grace; or was seen to leave.
+// trackedInstance is what is known of one instance. The list of the cloud may lack an instance that
+// exists: it is eventually consistent, and tags change. So an instance is gone only when the cloud,
+// asked by its id, says that it is terminated; or denies it for the grace while its Node is not alive.
 type trackedInstance struct {
 	instance   provider.Instance
-	missing    time.Time       // since when successful lists have lacked it; zero = the last one had it
-	first      time.Time       // when this process saw it first; zero = it has launched it
-	joined     time.Time       // when it was last seen to have a Node; zero = this process has seen none
-	stopped    time.Time       // since when it has been seen to be stopped; zero = it is not
-	cordoned   time.Time       // since when it has been seen with a Node that is cordoned by an advice alone; zero = it is not
-	staleMark  time.Time       // since when it has been seen with a Node that carries the mark of no open action; zero = it does not
-	worked     time.Time       // when its Node was last seen to be Ready; zero = this process has not seen it so
-	beat       time.Time       // the newest heartbeat of its Node, by the kubelet's clock
-	beatSeen   time.Time       // when this process saw that first
-	alive      bool            // its Node is Ready, and has been heard of lately, whatever lists say
-	lived      time.Time       // when it was alive last
-	unlisted   bool            // it has been alive and not listed for the grace
-	conditions []seenCondition // of its Node; replaced, never changed
-	ended      bool            // this process has terminated it, whatever a list says that is behind
+	node       string                 // the Node that it has, or had last; "" = none has been seen
+	disputed   bool                   // several Nodes have had its provider id, and none has proved to be its own
+	listed     bool                   // this process has seen it listed
+	missing    time.Time              // since when successful lists have lacked it; zero = the last one had it
+	life       provider.InstanceState // as the cloud said when asked by its id; "" = listed, or not known
+	absent     time.Time              // since when the cloud, asked by its id, has denied it; zero = it does not
+	first      time.Time              // when this process saw it first; zero = it has launched it
+	joined     time.Time              // when it was last seen to have a Node; zero = this process has seen none
+	stopped    time.Time              // since when it has been seen to be stopped; zero = it is not
+	cordoned   time.Time              // since when its Node has been cordoned by an advice alone; zero = it is not
+	staleMark  time.Time              // since when its Node has had the mark of no open action; zero = it has none
+	worked     time.Time              // when its Node was last seen to be Ready; zero = this process has not seen it so
+	beat       time.Time              // the newest heartbeat of its Node, by the kubelet's clock
+	beatSeen   time.Time              // when this process saw that first
+	alive      bool                   // its Node is Ready, and has been heard of lately, whatever lists say
+	lived      time.Time              // when it was alive last
+	unlisted   bool                   // it has not been listed for the grace, and has a Node or runs
+	conditions []seenCondition        // of its Node; replaced, never changed
+	ended      bool                   // this process has terminated it, whatever a list says that is behind
 }
 
 // trackedInstances are by instance id. A Node of the pool whose instance has never been seen is kept by its provider id.
@@ -40,18 +45,14 @@ type trackedInstances map[string]*trackedInstance
 
 // see records the instances that the cloud lists, by id, and those that only the journal or Nodes name.
 func (s trackedInstances) see(listed map[string]provider.Instance, r state.Record, nodes []*clusterstate.Node, now time.Time) {
-	providerIDs := make(map[string]bool, len(listed))
 	for id, i := range listed {
 		if s[id] == nil {
 			s[id] = &trackedInstance{first: now}
 		}
-		s[id].instance, s[id].missing = i, time.Time{}
+		s[id].instance, s[id].listed, s[id].life, s[id].missing, s[id].absent = i, true, "", time.Time{}, time.Time{}
 	}
-	for _, i := range recorded(r) {
-		if s[i.ID] == nil {
-			s[i.ID] = &trackedInstance{instance: i, first: now}
-		}
-	}
+	s.seeRecorded(r, now)
+	providerIDs := make(map[string]bool, len(listed))
 	for _, one := range s {
 		if one.instance.ID != "" {
 			providerIDs[one.instance.ProviderID] = true
@@ -62,6 +63,12 @@ func (s trackedInstances) see(listed map[string]provider.Instance, r state.Recor
 			s[id] = &trackedInstance{first: now, instance: provider.Instance{ProviderID: id, State: provider.Running, Launched: n.Object.CreationTimestamp.Time}}
 		}
 	}
+	s.seeMissing(listed, providerIDs, now)
+}
+
+// seeMissing records which instances the list lacks, and forgets those that are gone for long or no
+// longer the pool's.
+func (s trackedInstances) seeMissing(listed map[string]provider.Instance, providerIDs map[string]bool, now time.Time) {
 	for key, one := range s {
 		_, there := listed[key]
 		switch {
@@ -70,10 +77,91 @@ func (s trackedInstances) see(listed map[string]provider.Instance, r state.Recor
 			delete(s, key) // its instance has been seen since
 		case one.missing.IsZero():
 			one.missing = now
-		case now.Sub(latest(one.missing, one.lived)) > time.Hour:
+		case now.Sub(latest(one.missing, one.lived, one.joined)) > time.Hour && (!one.runs() || one.foreign() != ""):
 			delete(s, key)
 		}
 	}
+}
+
+// seeRecorded records the instances of the journal, with the Nodes that removals have begun with.
+func (s trackedInstances) seeRecorded(r state.Record, now time.Time) {
+	for _, i := range recorded(r) {
+		if s[i.ID] == nil {
+			s[i.ID] = &trackedInstance{instance: i, first: now}
+		}
+	}
+	for _, x := range removalsOf(r) {
+		if one := s[x.InstanceID]; one.node == "" {
+			one.node = x.Node
+		}
+	}
+}
+
+// unlisted returns the instances to look up by their ids.
+func (s trackedInstances) unlisted() []provider.Ref {
+	var refs []provider.Ref
+	for _, one := range inOrder(s) {
+		ref := provider.Ref{ID: one.instance.ID, ProviderID: one.instance.ProviderID}
+		if ref.ID == "" {
+			ref.ID = provider.IDOf(ref.ProviderID)
+		}
+		if !one.missing.IsZero() && one.life != provider.Gone && ref.ID != "" {
+			refs = append(refs, ref)
+		}
+	}
+	return refs
+}
+
+// found records what the cloud says of instances that its list lacks. That it denies one counts only
+// if it lists others of the pool, or has listed this one to this process: otherwise the account or the
+// region may be the wrong one.
+func (s trackedInstances) found(all map[string]provider.Instance, trusted bool, now time.Time) {
+	for key, one := range inOrder(s) {
+		id := one.instance.ID
+		if id == "" {
+			id = provider.IDOf(one.instance.ProviderID)
+		}
+		found, ok := all[id]
+		if one.missing.IsZero() || one.life == provider.Gone {
+			continue
+		}
+		one.life = found.State
+		absent := one.life == provider.Absent
+		one.absent = since(one.absent, absent && (trusted || one.listed), now)
+		switch {
+		case !ok || absent:
+		case one.instance.ID == "" && found.State != provider.Gone:
+			one.instance = found
+			delete(s, key)
+			s[id] = one
+		default:
+			i := &one.instance
+			i.State, i.Stopped, i.OwnedBy, i.Disowned = found.State, found.Stopped, found.OwnedBy, found.Disowned
+			if len(found.Addresses) > 0 {
+				i.Addresses = found.Addresses
+			}
+		}
+	}
+}
+
+// seeNode records which Node has the provider id of an instance. The first one counts until another
+// one proves by its address that it runs on the instance.
+func (s *trackedInstance) seeNode(claimants []*clusterstate.Node) {
+	switch {
+	case len(claimants) > 1:
+		s.disputed = true
+	case len(claimants) == 0:
+	case claimants[0].Object.Name == s.node, s.node == "" && !s.disputed, isAt(claimants[0].Object, s.instance):
+		s.node, s.disputed = claimants[0].Object.Name, false
+	}
+}
+
+// foreign returns why the pool may not change an instance, by the cloud's last answer; "" if it may.
+func (s *trackedInstance) foreign() string {
+	if s.instance.OwnedBy != "" {
+		return "it belongs to " + s.instance.OwnedBy
+	}
+	return s.instance.Disowned
 }
 
 // without is since when an instance has been without a Node, for all that this process knows: what was before it began it
@@ -89,22 +177,29 @@ func (s *trackedInstance) unready() time.Time {
 
 func latest(of ...time.Time) time.Time { return slices.MaxFunc(of, time.Time.Compare) }
 
-// gone tells whether an instance is known to have gone.
+// isGone reports whether an instance is known to be gone. Neither an accepted termination nor a list
+// that lacks it is proof: its containers may still run.
 func (s *trackedInstance) isGone(grace time.Duration, now time.Time) bool {
-	if s.missing.IsZero() {
-		return false
-	}
-	return s.instance.State == provider.Leaving || s.ended || !s.alive && now.Sub(latest(s.missing, s.lived)) >= grace
-}
-
-// seeUnlisted takes note of an instance that the cloud has not listed for the grace, though its Node is alive.
-func (s *trackedInstance) seeUnlisted(n *clusterstate.Node, grace time.Duration, now time.Time) {
 	switch {
 	case s.missing.IsZero():
-		s.unlisted = false
-	case n != nil && s.alive && !s.ended && s.instance.State != provider.Leaving && now.Sub(s.missing) >= grace:
-		s.unlisted = true
+		return false
+	case s.life == provider.Gone:
+		return true
 	}
+	return !s.absent.IsZero() && !s.alive && now.Sub(latest(s.absent, s.lived)) >= grace
+}
+
+// runs reports whether an instance that the list lacks starts or runs, as the cloud says when asked
+// by its id.
+func (s *trackedInstance) runs() bool {
+	return s.life == provider.Running || s.life == provider.Pending
+}
+
+// seeUnlisted records whether the cloud has not listed an instance for the grace, although it has a
+// Node or runs.
+func (s *trackedInstance) seeUnlisted(n *clusterstate.Node, grace time.Duration, now time.Time) {
+	s.unlisted = !s.missing.IsZero() && !s.ended && now.Sub(s.missing) >= grace && !s.isGone(grace, now) &&
+		(n != nil || s.runs()) && s.instance.State != provider.Leaving
 }
 
 // seeMarks takes note of what a removal has left on the Node of an instance. A mark is stale unless the journal speaks of the instance.
@@ -145,7 +240,16 @@ func (s *trackedInstance) seeHeartbeat(n *clusterstate.Node, now time.Time) {
 	}
 }
 
-// told returns the instances that the journal tells of.
+// removalsOf returns the removals in the journal.
+func removalsOf(r state.Record) []state.Removal {
+	all := slices.Concat(r.Interruptions, r.Repairs, r.Endings)
+	if r.Action != nil {
+		all = append(all, r.Action.Targets...)
+	}
+	return all
+}
+
+// recorded returns the instances in the journal.
 func recorded(r state.Record) []provider.Instance {
 	var out []provider.Instance
 	if a := r.Action; a != nil {
@@ -154,11 +258,8 @@ func recorded(r state.Record) []provider.Instance {
 				out = append(out, instanceOf(*a, s))
 			}
 		}
-		for _, t := range a.Targets {
-			out = append(out, provider.Instance{ID: t.InstanceID, ProviderID: t.ProviderID, State: provider.Running})
-		}
 	}
-	for _, i := range slices.Concat(r.Interruptions, r.Repairs) {
+	for _, i := range removalsOf(r) {
 		out = append(out, provider.Instance{ID: i.InstanceID, ProviderID: i.ProviderID, State: provider.Running})
 	}
 	for _, c := range r.PendingTerminations {

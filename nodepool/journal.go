@@ -160,6 +160,7 @@ func trim(r *state.Record, now time.Time, s Spec) {
 	}
 	trimRemovals(r.Interruptions, now)
 	trimRemovals(r.Repairs, now)
+	trimRemovals(r.Endings, now)
 	for i := range r.PendingTerminations {
 		notAfter(&r.PendingTerminations[i].Since, now)
 		notAfter(&r.PendingTerminations[i].Due, now.Add(s.Join.KeepFailedFor))

@@ -28,10 +28,12 @@ type observation struct {
 	specErr     error // why the configuration is that of an earlier cycle
 
 	instances  map[string]provider.Instance // that the cloud lists, by id
+	foreign    map[string]provider.Instance // that it lists, and that belong to another controller
 	listErr    error
+	findErr    error                 // why instances that the list lacks could not be found by their ids
 	cluster    *clusterstate.Cluster // nil while it is not known
 	clusterErr error
-	nodes      map[string]*clusterstate.Node // by provider id, and by the id of the instance in it
+	nodes      nodeIndex
 	offers     []provider.Offer
 	offersErr  error
 
@@ -53,7 +55,9 @@ type observation struct {
 
 // errs is what could not be seen.
 func (o *observation) errs() []error {
-	return []error{o.specErr, o.listErr, o.clusterErr, o.offersErr, o.messagesErr, o.spec.Disruption.Budgets.Err()}
+	return []error{
+		o.specErr, o.listErr, o.findErr, o.clusterErr, o.offersErr, o.messagesErr, o.spec.Disruption.Budgets.Err(),
+	}
 }
 
 // err is why the workers are not known, nil if they are.
@@ -62,16 +66,16 @@ func (o *observation) err() error { return errors.Join(o.listErr, o.clusterErr) 
 // complete tells whether both the cloud and the cluster have been seen.
 func (o *observation) complete() bool { return o.listErr == nil && o.cluster != nil }
 
-// node returns the Node of an instance, nil if there is none or it is not known. Its provider id may be spelled otherwise
-// than the cloud has it.
+// node returns the Node of an instance, nil if there is none or it is not known. If several have its
+// provider id, it is the one that was seen first. Callers that destroy something check
+// [observation.ambiguity] before.
 func (o *observation) node(i provider.Instance) *clusterstate.Node {
-	if n := o.nodes[i.ProviderID]; n != nil && i.ProviderID != "" {
-		return n
-	}
-	if i.ID == "" {
-		return nil
-	}
-	return o.nodes[i.ID]
+	return o.nodes.nodeOf(i, o.known[i.ID].node)
+}
+
+// ambiguity returns why it is not certain which Node is the one of an instance, "" if it is.
+func (o *observation) ambiguity(s trackedInstance) string {
+	return o.nodes.ambiguity(s, s.isGone(o.vanishGrace, o.at))
 }
 
 // nodeNamed returns a Node, nil if there is none.
@@ -109,8 +113,8 @@ func (o *observation) seeWorkers(homeless homelessNodes) []plan.Worker {
 	for _, s := range o.known {
 		node := o.node(s.instance)
 		switch {
-		case s.isGone(o.vanishGrace, o.at), node != nil && controlPlane(node.Object):
-		case s.missing.IsZero(), node != nil && (node.Ready || s.unlisted), o.expects(s.instance):
+		case s.isGone(o.vanishGrace, o.at), s.instance.OwnedBy != "", node != nil && controlPlane(node.Object):
+		case s.missing.IsZero(), node != nil && (node.Ready || s.runs() || s.unlisted), o.expects(s.instance):
 			out = append(out, o.worker(s, node, homeless))
 		}
 	}
@@ -121,11 +125,11 @@ func (o *observation) seeWorkers(homeless homelessNodes) []plan.Worker {
 }
 
 func (o *observation) worker(s trackedInstance, node *clusterstate.Node, homeless homelessNodes) plan.Worker {
-	i, leaves := s.instance, leaves(o.record, s.instance.ID)
+	i, leaves, ends := s.instance, leaves(o.record, s.instance.ID), ending(o.record, s.instance.ID) != nil
 	w := plan.Worker{
 		InstanceID: i.ID, Placement: i.Placement, Launched: i.Launched,
 		Leaving: i.State == provider.Leaving || s.ended || leaves,
-		Ended:   (i.State == provider.Leaving || s.ended) && !leaves,
+		Ended:   ends || (i.State == provider.Leaving || s.ended) && !leaves,
 	}
 	if w.Outdated = outdated(i, o.spec.Disruption, o.at); w.Outdated == "" {
 		w.OutdatedErr = i.OutdatedErr
@@ -144,9 +148,11 @@ func (o *observation) worker(s trackedInstance, node *clusterstate.Node, homeles
 	w.BlockedByPods = w.Blocked != "" && clusterstate.ClassifyNode(node.Object) == ""
 	w.Utilisation, w.Known = utilisation(node)
 	w.Zone = cmp.Or(w.Zone, node.Object.Labels[corev1.LabelTopologyZone])
-	switch why := homeless.why(w.Node, o.at); {
+	switch why, ambiguity := homeless.why(w.Node, o.at), o.ambiguity(s); {
+	case ambiguity != "":
+		w.Blocked, w.BlockedByPods, w.Unhealthy = ambiguity, false, plan.BadCondition{}
 	case i.ID == "" || !s.missing.IsZero():
-		w.Blocked, w.BlockedByPods = "the cloud does not list its instance", false
+		w.Blocked, w.BlockedByPods = "the cloud does not list its instance"+because(s.foreign()), false
 	case w.Blocked == "" && !o.spec.Plan.Deleting:
 		w.Blocked = why
 	}
@@ -196,20 +202,27 @@ func (o *observation) seeFacts() []plan.Instance {
 	out := make([]plan.Instance, 0, len(o.known))
 	for key, s := range inOrder(o.known) {
 		i := s.instance
+		if i.OwnedBy != "" {
+			continue
+		}
 		fact := plan.Instance{
 			ID: i.ID, ProviderID: i.ProviderID, Placement: i.Placement, Action: i.Action,
 			Listed: s.missing.IsZero() && i.ID != "", Leaving: i.State == provider.Leaving, Stopped: s.stopped, JoinFailed: i.JoinFailed,
 			Joined: !s.joined.IsZero(), Gone: o.gone(key), Nodeless: s.without(), DriftErr: i.OutdatedErr,
+			Ambiguous: o.ambiguity(s), Disowned: i.Disowned,
+		}
+		if s.unlisted && !s.ended {
+			fact.Unlisted = o.at.Sub(s.missing)
+		}
+		if x := ending(o.record, i.ID); x != nil && !fact.Gone {
+			fact.Ending = o.at.Sub(x.Since)
 		}
 		n := o.node(i)
 		switch {
 		case n != nil:
 			fact.Node = o.nodeFacts(n, s)
-			if s.unlisted && !s.ended {
-				fact.Unlisted = o.at.Sub(s.missing)
-			}
 		case pendingTermination(o.record, i.ID) != nil:
-			fact.Stranger = o.stranger(i)
+			fact.Stranger = o.nodes.stranger(i)
 		}
 		out = append(out, fact)
 	}
@@ -235,20 +248,6 @@ func (o *observation) labelled(n *clusterstate.Node, s trackedInstance) bool {
 		}
 	}
 	return true
-}
-
-// stranger returns a Node that may be the one of an instance without a node: it has come after the instance was launched,
-// and its provider id is of no kind that the pool's instances have. A kubelet that was not told its provider id looks so.
-func (o *observation) stranger(i provider.Instance) string {
-	if o.cluster == nil {
-		return ""
-	}
-	for _, n := range o.cluster.Nodes {
-		if scheme(n.Object.Spec.ProviderID) != scheme(i.ProviderID) && !controlPlane(n.Object) && n.Object.CreationTimestamp.After(i.Launched) {
-			return n.Object.Name
-		}
-	}
-	return ""
 }
 
 // onTheWay tells whether a worker will take pods soon: it has had no Node that was Ready, as far as is known, and its time
@@ -306,12 +305,14 @@ func (o *observation) joined(which func(plan.Worker) bool) []clusterstate.Node {
 	return out
 }
 
-// left returns what there is of the pool: Nodes, and the instances that have none. An instance that is not listed any more
-// counts until it is known to have gone, and its Node until it is deleted. The control plane is never a part of it.
+// left returns what there is of the pool: Nodes, and the instances that have none. An instance that
+// is not listed any more counts until it is known to have gone, and its Node until it is deleted.
+// Neither the control plane, nor what belongs to another controller, nor an instance without a Node
+// that has lost its tags is a part of it.
 func (o *observation) left() (nodes, instances []string) {
 	for key, s := range inOrder(o.known) {
 		switch node := o.node(s.instance); {
-		case node != nil && controlPlane(node.Object):
+		case node != nil && controlPlane(node.Object), s.instance.OwnedBy != "", node == nil && s.instance.Disowned != "":
 		case node != nil:
 			nodes = append(nodes, node.Object.Name)
 		case !o.gone(key):
@@ -328,6 +329,24 @@ func (o *observation) empty() bool {
 	}
 	nodes, instances := o.left()
 	return len(nodes)+len(instances) == 0
+}
+
+// foreignInstances returns the instances that have the pool's tags and belong to another controller.
+func (o *observation) foreignInstances() []plan.Foreign {
+	owners := map[string]string{}
+	for id, i := range o.foreign {
+		owners[id] = i.OwnedBy
+	}
+	for _, s := range o.known {
+		if s.instance.OwnedBy != "" {
+			owners[s.instance.ID] = s.instance.OwnedBy
+		}
+	}
+	out := make([]plan.Foreign, 0, len(owners))
+	for id, owner := range inOrder(owners) {
+		out = append(out, plan.Foreign{InstanceID: id, Owner: owner})
+	}
+	return out
 }
 
 func leaving(w plan.Worker) bool { return w.Leaving }

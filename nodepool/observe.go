@@ -1,6 +1,7 @@
 package nodepool
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -20,6 +21,7 @@ const offersFor = 10 * time.Minute
 // lister is what of a provider observes.
 type lister interface {
 	List(ctx context.Context) ([]provider.Instance, error)
+	Find(ctx context.Context, refs []provider.Ref) (map[string]provider.Instance, error)
 	Offers(ctx context.Context) ([]provider.Offer, error)
 }
 
@@ -50,19 +52,65 @@ func (b *observer) list(ctx context.Context, o *observation) {
 		o.listErr = fmt.Errorf("list the instances: %w", err)
 		return
 	}
-	o.instances = make(map[string]provider.Instance, len(instances))
-	for _, i := range instances {
-		o.instances[i.ID] = i
+	o.instances, o.foreign = make(map[string]provider.Instance, len(instances)), map[string]provider.Instance{}
+	for _, i := range withoutCopies(instances) {
+		if i.OwnedBy != "" {
+			o.foreign[i.ID] = i
+		} else {
+			o.instances[i.ID] = i
+		}
 	}
+}
+
+// withoutCopies leaves the launch of a token to the instance that was launched first. Others have
+// copied its tags, as the console of AWS does for "launch more like this": they are the pool's, and
+// no action has launched them.
+func withoutCopies(instances []provider.Instance) []provider.Instance {
+	out := slices.Clone(instances)
+	slices.SortFunc(out, func(a, b provider.Instance) int {
+		return cmp.Or(a.Launched.Compare(b.Launched), cmp.Compare(a.ID, b.ID))
+	})
+	launched := map[string]bool{}
+	for n := range out {
+		i := &out[n]
+		if launched[i.Token] {
+			i.Action, i.Token, i.Slot = "", "", -1
+		} else if i.Token != "" {
+			launched[i.Token] = true
+		}
+	}
+	return out
+}
+
+// find asks the cloud by their ids about instances that its list lacks: a list may be behind, and
+// lacks what has lost its tags.
+func (b *observer) find(ctx context.Context, o *observation) {
+	refs := b.tracked.unlisted()
+	if len(refs) == 0 {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	found, err := b.cloud.Find(ctx, refs)
+	if err != nil {
+		o.findErr = fmt.Errorf("find %d instances that are not listed: %w", len(refs), err)
+		return
+	}
+	b.tracked.found(found, len(o.instances) > 0, o.at)
 }
 
 // see looks at the cluster, and joins it with the cloud and the journal.
 func (b *observer) see(ctx context.Context, o *observation) {
 	b.seeCluster(ctx, o)
 	if o.listErr == nil {
-		b.remember(o)
+		b.remember(ctx, o)
 	}
 	o.known = b.tracked.values()
+	for id, s := range inOrder(o.known) {
+		if o.cluster != nil && !o.gone(id) {
+			o.nodes.addNodeless(s.instance)
+		}
+	}
 	b.ask(ctx, o)
 	o.workers = o.seeWorkers(b.homeless)
 	o.facts = o.seeFacts()
@@ -84,13 +132,7 @@ func (b *observer) seeCluster(ctx context.Context, o *observation) {
 		o.clusterErr = fmt.Errorf("observe the cluster: %w", err)
 		return
 	}
-	o.cluster, o.nodes = cluster, map[string]*clusterstate.Node{}
-	for i := range cluster.Nodes {
-		n := &cluster.Nodes[i]
-		if id := n.Object.Spec.ProviderID; id != "" {
-			o.nodes[id], o.nodes[provider.IDOf(id)] = n, n
-		}
-	}
+	o.cluster, o.nodes = cluster, newNodeIndex(cluster)
 	b.seeCordons(o)
 	b.seeAttachLimits(o)
 }
@@ -119,7 +161,7 @@ func (b *observer) seeCordons(o *observation) {
 }
 
 // remember takes note of what was seen of each instance.
-func (b *observer) remember(o *observation) {
+func (b *observer) remember(ctx context.Context, o *observation) {
 	var ours []*clusterstate.Node
 	if o.cluster != nil {
 		for i := range o.cluster.Nodes {
@@ -129,9 +171,11 @@ func (b *observer) remember(o *observation) {
 		}
 	}
 	b.tracked.see(o.instances, o.record, ours, o.at)
+	b.find(ctx, o)
 	for _, s := range b.tracked {
-		n := o.node(s.instance)
+		n := o.nodes.nodeOf(s.instance, s.node)
 		if o.cluster != nil {
+			s.seeNode(o.nodes.claimants(s.instance))
 			s.seeHeartbeat(n, o.at)
 			s.seeConditions(n, o.at)
 			s.seeMarks(n, leaves(o.record, s.instance.ID) || pendingTermination(o.record, s.instance.ID) != nil, o.at)
@@ -232,7 +276,11 @@ func target(r state.Record, instance string) *state.Removal {
 	return nil
 }
 
-// leaves tells whether an instance is being removed.
+// ending returns the removal of an instance whose end has begun, nil if there is none.
+func ending(r state.Record, instance string) *state.Removal { return removalOf(r.Endings, instance) }
+
+// leaves reports whether an instance is being removed.
 func leaves(r state.Record, instance string) bool {
-	return instance != "" && (interruption(r, instance) != nil || repair(r, instance) != nil || target(r, instance) != nil)
+	return instance != "" &&
+		(interruption(r, instance) != nil || repair(r, instance) != nil || target(r, instance) != nil || ending(r, instance) != nil)
 }

@@ -80,19 +80,83 @@ func TestReadyNodesOutrankTheList(t *testing.T) {
 	}
 	require.Len(t, r.world.nodes, 4)
 	require.Zero(t, r.world.launches)
-	r.world.nodes["node-i-old0"].ready = false
-	r.until("one whose kubelet has stopped is replaced", 5*time.Minute, func() bool { return r.count(EventScaledUp) == 1 })
+	r.world.instances["i-old0"].endedAt = r.clock.now()
+	r.until("one that is gone is replaced", 5*time.Minute, func() bool { return r.count(EventScaledUp) == 1 })
 	require.NotContains(t, r.nodeNames(), "node-i-old0")
+	delete(r.world.instances, "i-old1")
 	r.world.nodes["node-i-old1"].silent = true
 	r.pass(heartbeatWithin / 2)
 	require.Equal(t, 1, r.world.launches, "kubelets update their Nodes every five minutes")
-	r.until("one whose kubelet has stopped unnoticed is replaced", 15*time.Minute, func() bool { return r.count(EventScaledUp) == 2 })
+	r.until("one that the cloud denies, and whose kubelet has stopped unnoticed, is replaced", 15*time.Minute, func() bool {
+		return r.count(EventScaledUp) == 2
+	})
 	for _, i := range r.world.instances {
 		i.hidden = false
 	}
 	r.pass(time.Hour)
 	require.Equal(t, 2, r.world.launches)
 	require.Equal(t, 4, r.count(EventUnlisted))
+}
+
+// TestNodesOfRunningInstancesAreNotDeleted: an instance that has lost its tags runs on when its
+// Node is not Ready. The Node stays, so that no process ever forgets the instance, and goes with it
+// once it has its tags again.
+func TestNodesOfRunningInstancesAreNotDeleted(t *testing.T) {
+	r := newRig(t)
+	r.world.add(4)
+	r.launchedBy("up-long-ago")
+	r.repairs(30*time.Minute, 4)
+	r.tick()
+	lost := r.world.instances["i-old0"]
+	lost.untagged = true
+	r.pass(3 * time.Minute)
+	r.world.nodes["node-i-old0"].ready = false
+	r.pass(2 * time.Hour)
+	require.Contains(t, r.nodeNames(), "node-i-old0")
+	require.Empty(t, r.world.terminated)
+	require.Equal(t, 1, r.count(EventUnlisted), "once")
+	require.Contains(t, r.findings(plan.Unlisted), "its tag pool is missing")
+	require.Equal(t, 1, r.world.launches, "another has taken its place, as of any worker that is broken")
+
+	r.restart()
+	r.clock.advance(leaseTerm)
+	r.pass(10 * time.Minute)
+	require.Contains(t, r.nodeNames(), "node-i-old0")
+	require.Equal(t, 2, r.count(EventUnlisted), "another process finds it by its Node")
+	require.Equal(t, 1, r.world.launches)
+
+	lost.untagged = false
+	r.until("it is repaired", time.Hour, func() bool { return slices.Contains(r.world.terminated, "i-old0") })
+	r.ends()
+	require.NotContains(t, r.nodeNames(), "node-i-old0")
+}
+
+// TestWhatIsNotFoundIsNotGone: while the cloud does not answer for an instance, and while it denies
+// all that it is asked about and lists none, as with the credentials of another account, no Node is
+// deleted.
+func TestWhatIsNotFoundIsNotGone(t *testing.T) {
+	for name, blind := range map[string]func(*rig){
+		"it does not answer": func(r *rig) {
+			r.world.findErr = errDown
+			r.world.instances["i-old0"].hidden, r.world.instances["i-old1"].hidden = true, true
+		},
+		"it knows none of them": func(r *rig) { clear(r.world.instances) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t)
+			r.world.add(2)
+			r.tick()
+			require.NoError(t, r.pool.Release(t.Context()))
+			r.restart()
+			blind(r)
+			for _, n := range r.world.nodes {
+				n.ready = false
+			}
+			r.pass(time.Hour)
+			require.Len(t, r.world.nodes, 2)
+			require.Equal(t, 2, r.count(EventUnlisted))
+		})
+	}
 }
 
 // A broken worker is reported and replaced, unless replacements would never end.

@@ -162,7 +162,10 @@ const (
 	EventRebalance        EventReason = "Rebalance"        // the cloud advises to leave an instance
 	EventReplacement      EventReason = "Replacement"      // of an interrupted or unhealthy instance, in an open scale-up
 	EventBroken           EventReason = "Broken"           // the node of a worker has not been Ready for long
-	EventUnlisted         EventReason = "Unlisted"         // the cloud does not list an instance whose node is Ready
+	EventUnlisted         EventReason = "Unlisted"         // the cloud does not list an instance that runs
+	EventAmbiguous        EventReason = "Ambiguous"        // it is not certain which Node is the one of an instance
+	EventNotOwned         EventReason = "NotOwned"         // an instance with the pool's tags belongs to another
+	EventStillEnding      EventReason = "StillEnding"      // an instance that was told to end long ago is not gone
 	EventDriftUnknown     EventReason = "DriftUnknown"     // the cloud does not say what new instances are
 	EventOffersUnknown    EventReason = "OffersUnknown"    // the cloud does not say what can be launched
 	EventPricesUnknown    EventReason = "PricesUnknown"    // the cloud does not say what instances cost

@@ -93,7 +93,8 @@ func (p *Pool) Tick(ctx context.Context) (plan.Decision, error) {
 	p.after = after{began: seen.at, nextDue: load.nextDue}
 	active := p.journal.leading && !p.spec.DryRun
 	if active {
-		p.after.open, p.after.lost = open(p.journal.record), len(lost(p.journal.record.Action)) > 0
+		r := p.journal.record
+		p.after.open, p.after.lost = open(r) || watches(r, seen.at), len(lost(r.Action)) > 0
 	}
 	p.receives.Store(active)
 	p.report(ctx, CycleReport{

@@ -34,6 +34,7 @@ func TestIdlePoolShrinks(t *testing.T) {
 	r.load("node-i-old0", &fakePod{name: "a"}, &fakePod{name: "b"})
 	r.load("node-i-old1", &fakePod{name: "c"})
 	r.until("two nodes are removed", 30*time.Minute, func() bool { return r.count(EventScaledDown) == 2 })
+	r.ends()
 	require.Len(t, r.world.nodes, 2)
 	require.Equal(t, 2, r.running())
 	require.Equal(t, []EventReason{

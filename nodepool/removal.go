@@ -58,26 +58,8 @@ func (m removing) advance(ctx context.Context) error {
 // that it leads to.
 func (m removing) step(ctx context.Context) error {
 	r := m.find()
-	switch r.State {
-	case state.RemovalPlanned, state.RemovalTainted, state.RemovalDraining, state.RemovalDrained:
-		if m.seen.gone(r.InstanceID) {
-			m.event(Event{
-				Reason: EventVanished, Warning: !m.urgent, Instance: r.InstanceID, Node: r.Node, Action: m.action,
-				Message: fmt.Sprintf("Instance %s has gone while its node was %s", r.InstanceID, strings.ToLower(string(r.State))),
-			})
-			return m.to(ctx, state.RemovalTerminated)
-		}
-	}
-	if m.isControlPlane(r) {
-		return m.giveUp(ctx, "it is one of the control plane")
-	}
-	if m.isExpiredNotice(r) {
-		return m.giveUp(ctx, fmt.Sprintf("the cloud has not taken the instance %s after it was to", takenFor))
-	}
-	if m.repair {
-		if waits, err := m.holdRepair(ctx, r); waits || err != nil {
-			return err
-		}
+	if done, err := m.overtaken(ctx, r); done || err != nil {
+		return err
 	}
 	switch r.State {
 	case state.RemovalPlanned:
@@ -88,30 +70,86 @@ func (m removing) step(ctx context.Context) error {
 		return m.drain(ctx, r)
 	case state.RemovalDrained:
 		return m.terminate(ctx, r)
-	case state.RemovalTerminated:
-		return m.deleteNode(ctx, r)
 	case state.RemovalRestoring:
 		return m.restore(ctx, r)
 	}
 	return nil
 }
 
-// isControlPlane tells whether the node is one of the control plane: no workflow touches these. Whether it is may not have been
-// known when the removal was asked for. An end that has begun is brought to its end.
+// overtaken ends, gives up or holds a removal that must not go on as it began, and reports whether it did.
+func (m removing) overtaken(ctx context.Context, r *state.Removal) (bool, error) {
+	if done(*r) || r.State == state.RemovalRestoring {
+		return false, nil
+	}
+	if m.seen.gone(r.InstanceID) {
+		m.event(Event{
+			Reason: EventVanished, Warning: !m.urgent, Instance: r.InstanceID, Node: r.Node, Action: m.action,
+			Message: fmt.Sprintf("Instance %s has gone while its node was %s", r.InstanceID, strings.ToLower(string(r.State))),
+		})
+		return true, m.end(ctx)
+	}
+	if m.isControlPlane(r) {
+		return true, m.giveUp(ctx, "it is one of the control plane")
+	}
+	if m.isExpiredNotice(r) {
+		return true, m.giveUp(ctx, fmt.Sprintf("the cloud has not taken the instance %s after it was to", takenFor))
+	}
+	if why := m.mistaken(r); why != "" {
+		return true, m.hold(ctx, why)
+	}
+	if m.repair {
+		return m.holdRepair(ctx, r)
+	}
+	return false, nil
+}
+
+// mistaken returns why a removal may be about the wrong Node or instance, "" if it is about the right
+// ones: another instance may have taken the node name, another Node the provider id, and tags change.
+func (m removing) mistaken(r *state.Removal) string {
+	s, seen := m.seen.known[r.InstanceID]
+	if !seen || !m.seen.complete() {
+		return ""
+	}
+	n := m.seen.nodeNamed(r.Node)
+	switch why := m.seen.ambiguity(s); {
+	case why != "":
+		return why
+	case n != nil && provider.IDOf(n.Object.Spec.ProviderID) != r.InstanceID:
+		return fmt.Sprintf("node %s now has the provider id %q, and not that of %s", r.Node, n.Object.Spec.ProviderID, r.InstanceID)
+	}
+	return s.foreign()
+}
+
+// hold stops a removal for now. That of an instance that the cloud takes back waits, as the instance
+// goes in any case; any other is given up.
+func (m removing) hold(ctx context.Context, why string) error {
+	if !m.urgent {
+		return m.giveUp(ctx, why)
+	}
+	if r := m.find(); r.Error != why {
+		r.Error, m.dirty = why, true
+	}
+	return nil
+}
+
+// isControlPlane reports whether the node is one of the control plane, which no workflow touches.
+// It may not have been known when the removal began.
 func (m removing) isControlPlane(r *state.Removal) bool {
 	n := m.seen.node(provider.Instance{ID: r.InstanceID, ProviderID: r.ProviderID})
-	return n != nil && controlPlane(n.Object) && r.State != state.RemovalTerminated && r.State != state.RemovalRestoring && !done(*r)
+	return n != nil && controlPlane(n.Object)
 }
 
 func done(r state.Removal) bool {
 	return r.State == state.RemovalCompleted || r.State == state.RemovalFailed
 }
 
-// isExpiredNotice tells whether an instance that the cloud was to take is there still, long after.
+// isExpiredNotice reports whether an instance that the cloud was to take still exists long after, or
+// has only been stopped.
 func (m removing) isExpiredNotice(r *state.Removal) bool {
-	i, listed := m.seen.instances[r.InstanceID]
-	return m.urgent && listed && i.State != provider.Leaving && r.State != state.RemovalRestoring && !done(*r) &&
-		m.now().Sub(r.Deadline) > takenFor
+	s, seen := m.seen.known[r.InstanceID]
+	exists := seen && m.seen.listErr == nil && (s.missing.IsZero() || s.runs())
+	ends := s.instance.State == provider.Leaving && !s.instance.Stopped
+	return m.urgent && exists && !ends && m.now().Sub(r.Deadline) > takenFor
 }
 
 // to writes the state that the removal has come to.
@@ -298,8 +336,8 @@ func (m removing) terminate(ctx context.Context, r *state.Removal) error {
 	switch {
 	case !listed:
 		return nil // it is waited for: [trackedInstance]
-	case i.State == provider.Leaving:
-		return m.to(ctx, state.RemovalTerminated)
+	case i.State == provider.Leaving && !i.Stopped:
+		return m.end(ctx)
 	}
 	if empty, err := m.empty(ctx, r); !empty || err != nil {
 		return err
@@ -307,7 +345,7 @@ func (m removing) terminate(ctx context.Context, r *state.Removal) error {
 	if detached, err := m.detached(ctx, r); !detached || err != nil {
 		return err
 	}
-	err := m.end(ctx, r.InstanceID)
+	err := m.order(ctx, r.InstanceID)
 	switch {
 	case provider.ClassOf(err) == provider.NotOwned, provider.ClassOf(err) == provider.Invalid && !m.urgent:
 		return m.giveUpFor(ctx, err.Error(), drainBackoffMax) // nobody shall be evicted again soon for what is refused then
@@ -318,7 +356,20 @@ func (m removing) terminate(ctx context.Context, r *state.Removal) error {
 		Reason: EventTerminated, Instance: r.InstanceID, Node: r.Node, Action: m.action,
 		Message: fmt.Sprintf("Terminated %s, node %s", r.InstanceID, r.Node),
 	})
-	return m.to(ctx, state.RemovalTerminated)
+	return m.end(ctx)
+}
+
+// end completes a removal whose instance ends. Its Node waits among the endings, so that no other work
+// waits for an instance that takes long to shut down.
+func (m removing) end(ctx context.Context) error {
+	r := m.find()
+	if ending(m.record, r.InstanceID) == nil {
+		m.record.Endings = append(m.record.Endings, state.Removal{
+			InstanceID: r.InstanceID, ProviderID: r.ProviderID, Node: r.Node, State: state.RemovalTerminated, Since: m.now(),
+		})
+	}
+	r.Error = ""
+	return m.to(ctx, state.RemovalCompleted)
 }
 
 // empty looks at the node of a drained instance once more. If pods have come, the drain goes on.
@@ -376,34 +427,9 @@ func (m removing) detached(ctx context.Context, r *state.Removal) (bool, error) 
 	return false, nil
 }
 
-// deleteNode deletes the Node of an instance that was terminated or has gone.
-func (m removing) deleteNode(ctx context.Context, r *state.Removal) error {
-	if r.Node == "" || r.ProviderID == "" {
-		// The node was not known when the removal began, or no process has seen the instance listed. A later process would
-		// not find a Node that the pool's label is missing on.
-		name, err := m.guard.nodeOf(ctx, provider.Instance{ID: r.InstanceID, ProviderID: r.ProviderID})
-		if err != nil {
-			return err
-		}
-		r.Node = name
-	}
-	if r.ProviderID == "" && r.Node != "" {
-		n := m.seen.nodeNamed(r.Node)
-		if n == nil || provider.IDOf(n.Object.Spec.ProviderID) != r.InstanceID {
-			return nil // the watch does not show it yet
-		}
-		r.ProviderID = n.Object.Spec.ProviderID
-	}
-	if r.Node != "" {
-		if err := m.guard.deleteNode(ctx, r.Node, r.ProviderID); err != nil {
-			return err
-		}
-	}
-	return m.to(ctx, state.RemovalCompleted)
-}
-
 func (m removing) restore(ctx context.Context, r *state.Removal) error {
-	if r.Node != "" {
+	n := m.seen.nodeNamed(r.Node)
+	if r.Node != "" && (n == nil || provider.IDOf(n.Object.Spec.ProviderID) == r.InstanceID) {
 		if err := m.guard.restore(ctx, r.Node); err != nil {
 			return err
 		}

@@ -82,10 +82,6 @@ func (e *executor) advanceRepairs(ctx context.Context) error {
 // holdRepair tells whether a repair waits, as what is seen is not known or not to be trusted. One that has not begun to evict pods is
 // given up if its node is healthy again, or nothing is to be repaired any more. Later it goes on: the pods have been told to leave.
 func (m removing) holdRepair(ctx context.Context, r *state.Removal) (waits bool, err error) {
-	switch r.State {
-	case state.RemovalRestoring, state.RemovalTerminated:
-		return false, nil
-	}
 	if !m.seen.complete() {
 		return true, nil
 	}

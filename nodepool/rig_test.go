@@ -171,6 +171,15 @@ func (r *rig) running() (n int) {
 	return n
 }
 
+// ends runs cycles until the Nodes of instances that were terminated are deleted.
+func (r *rig) ends() {
+	r.Helper()
+	if len(r.record().Endings) == 0 {
+		return
+	}
+	r.until("no instance is ending", time.Minute, func() bool { return len(r.record().Endings) == 0 })
+}
+
 // clean requires that no trace of an action is left in the cluster.
 func (r *rig) clean() {
 	r.Helper()

@@ -40,7 +40,7 @@ func (e *executor) advanceDown(ctx context.Context) error {
 	var errs []error
 	for i := range e.record.Action.Targets {
 		r := e.record.Action.Targets[i]
-		if r.State == state.RemovalDrained || r.State == state.RemovalTerminated || r.State == state.RemovalCompleted {
+		if r.State == state.RemovalDrained || r.State == state.RemovalCompleted {
 			emptied++
 		}
 		if done(r) {
@@ -148,8 +148,7 @@ func (e *executor) abandon(ctx context.Context, why string) error {
 // waits tells whether a target stays as it is while too little is known, or too much of the world looks broken, for
 // anything to be removed. Giving nodes back does not wait.
 func (e *executor) waits(r state.Removal) bool {
-	switch r.State {
-	case state.RemovalRestoring, state.RemovalTerminated:
+	if r.State == state.RemovalRestoring {
 		return false
 	}
 	return !e.seen.complete() || e.distrusted()
@@ -221,7 +220,7 @@ func (e *executor) finishDown(ctx context.Context, cleared bool) error {
 	a := e.record.Action
 	removed, failed := 0, ""
 	for _, r := range a.Targets {
-		if r.State == state.RemovalCompleted || r.State == state.RemovalTerminated {
+		if r.State == state.RemovalCompleted {
 			removed++
 		} else {
 			failed = r.Error

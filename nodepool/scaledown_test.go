@@ -374,6 +374,7 @@ func TestPlannedTargetsAreCheckedAgain(t *testing.T) {
 			r.until("it is over", time.Minute, func() bool { return r.record().Action == nil })
 			require.LessOrEqual(t, len(r.world.terminated), 1)
 			require.NotContains(t, r.world.terminated, "i-old1")
+			r.ends()
 			r.clean()
 		})
 	}
@@ -407,6 +408,7 @@ func TestLastOfAZoneStays(t *testing.T) {
 	r.world.nodes["node-i-old0"].pods = nil
 	r.until("the scale-down is over", time.Minute, func() bool { return r.count(EventScaledDown) == 1 })
 	require.Equal(t, []string{"i-old0"}, r.world.terminated)
+	r.ends()
 	r.clean()
 }
 
@@ -466,6 +468,7 @@ func TestTargetThatIsTerminatedByHand(t *testing.T) {
 	r.removing(state.RemovalDraining)
 	r.world.instances["i-old0"].endedAt = r.clock.now()
 	r.until("it is over", 3*time.Minute, func() bool { return r.count(EventScaledDown) == 1 })
+	r.ends()
 	require.Equal(t, []string{"node-i-old1"}, r.nodeNames())
 	require.Empty(t, r.world.terminated, "nothing is terminated that is not listed")
 }

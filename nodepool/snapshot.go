@@ -22,7 +22,7 @@ func snapshotOf(o *observation, f forecast) plan.Snapshot {
 		Now: o.at, Pool: o.spec.Plan, Workers: o.workers, State: stateOf(o), Notices: notices(o.record),
 		Pending: f.pending, Homes: f.homes, Signals: f.signals, Seasonal: f.seasonal, StartupTime: f.startup,
 		Disruption: o.spec.Disruption.allowed(o.at, inService(o.workers)),
-		Instances:  o.facts, Unlistable: o.listErr != nil, EmptySince: o.emptySince,
+		Instances:  o.facts, Foreign: o.foreignInstances(), Unlistable: o.listErr != nil, EmptySince: o.emptySince,
 	}
 	s.Offers, s.Prices, s.PricesErr = offered(o.offers)
 	s.Pool.Join, s.Pool.VanishGrace, s.Pool.Force = o.spec.Join, o.vanishGrace, o.spec.Drain.Force
@@ -86,6 +86,9 @@ func removals(r state.Record) []plan.Removal {
 	for _, x := range r.Repairs {
 		out = append(out, plan.Removal{InstanceID: x.InstanceID, Repair: true, Drained: drained(x)})
 	}
+	for _, x := range r.Endings {
+		out = append(out, plan.Removal{InstanceID: x.InstanceID, Drained: true})
+	}
 	if r.Action == nil {
 		return out
 	}
@@ -97,10 +100,8 @@ func removals(r state.Record) []plan.Removal {
 	return out
 }
 
-// drained tells whether a node is empty by now.
-func drained(r state.Removal) bool {
-	return r.State == state.RemovalDrained || r.State == state.RemovalTerminated
-}
+// drained reports whether a node is empty by now.
+func drained(r state.Removal) bool { return r.State == state.RemovalDrained }
 
 // planned returns where the nodes of a scale-up will be that have not been launched yet.
 func planned(a *state.Action) []plan.Placement {

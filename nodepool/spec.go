@@ -134,8 +134,8 @@ func planOf(name string, s *v1alpha1.WorkerPoolSpec) plan.Pool {
 		Idle: plan.Idle{
 			For:      s.Idle.For.Duration,
 			WaitCost: number(s.Idle.WaitCost),
-			CPU:    number(s.Idle.CPU),
-			Memory: number(s.Idle.Memory),
+			CPU:      number(s.Idle.CPU),
+			Memory:   number(s.Idle.Memory),
 		},
 		Consolidate:       s.Disruption.ConsolidationPolicy == v1alpha1.ConsolidateWhenUnderutilized,
 		Repair:            repairOf(&s.Disruption.Repair),

@@ -68,15 +68,15 @@ func (e *executor) execute(ctx context.Context, end plan.Terminate) error {
 	if err != nil || !empty {
 		return err
 	}
-	if err := e.end(ctx, end.InstanceID); err != nil {
+	if err := e.order(ctx, end.InstanceID); err != nil {
 		return fmt.Errorf("terminate %s: %w", end.InstanceID, err)
 	}
 	e.event(Event{Reason: EventTerminated, Instance: end.InstanceID, Message: fmt.Sprintf("Terminated %s: %s", end.InstanceID, end.Reason)})
 	return nil
 }
 
-// end terminates an instance. Whatever lists say from then on, it is no worker any more.
-func (e *executor) end(ctx context.Context, id string) error {
+// order tells the cloud to terminate an instance. Whatever lists say from then on, it is no worker any more.
+func (e *executor) order(ctx context.Context, id string) error {
 	if err := e.guard.terminate(ctx, id); err != nil {
 		return err
 	}

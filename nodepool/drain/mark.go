@@ -112,8 +112,9 @@ func (d *Drainer) Marked(ctx context.Context) (map[string]string, error) {
 	return marked, nil
 }
 
-// NodeOf returns the name of the Node of an instance, by its provider id or by that which ends in its id, "" if there is
-// none. It asks the API server itself.
+// NodeOf returns the name of the Node of an instance, by its provider id or by one that ends in the
+// id of the instance, "" if there is none. It asks the API server itself. Several such Nodes are an
+// error.
 func (d *Drainer) NodeOf(ctx context.Context, providerID, instanceID string) (string, error) {
 	if instanceID == "" {
 		return "", fmt.Errorf("find the node of an instance: no id: want one beside the provider id %q", providerID)
@@ -123,12 +124,18 @@ func (d *Drainer) NodeOf(ctx context.Context, providerID, instanceID string) (st
 	if err != nil {
 		return "", fmt.Errorf("list nodes: %w", err)
 	}
+	name := ""
 	for i := range nodes.Items {
-		if id := nodes.Items[i].Spec.ProviderID; id != "" && (id == providerID || provider.IDOf(id) == instanceID) {
-			return nodes.Items[i].Name, nil
+		n := &nodes.Items[i]
+		if id := n.Spec.ProviderID; id == "" || id != providerID && provider.IDOf(id) != instanceID {
+			continue
 		}
+		if name != "" {
+			return "", fmt.Errorf("nodes %s and %s both have the provider id of %s: want one", name, n.Name, instanceID)
+		}
+		name = n.Name
 	}
-	return "", nil
+	return name, nil
 }
 
 // DeleteNode deletes a Node if it still has that provider id: a node of the same name may be another instance. A Node

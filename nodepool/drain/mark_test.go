@@ -139,6 +139,16 @@ func TestNodeOf(t *testing.T) {
 	}
 	_, err := f.drainer.NodeOf(t.Context(), "test:///"+f.node, "")
 	require.ErrorContains(t, err, "no id")
+
+	twin, nodes := &corev1.Node{}, f.client.CoreV1().Nodes()
+	twin.Name, twin.Spec.ProviderID = f.node+"-twin", "test:///zone/"+f.node
+	_, err = nodes.Create(t.Context(), twin, metav1.CreateOptions{})
+	require.NoError(t, err)
+	t.Cleanup(func() {
+		require.NoError(t, nodes.Delete(context.WithoutCancel(t.Context()), twin.Name, metav1.DeleteOptions{}))
+	})
+	_, err = f.drainer.NodeOf(t.Context(), "", f.node)
+	require.ErrorContains(t, err, "both have the provider id of "+f.node)
 }
 
 func TestDeleteNode(t *testing.T) {

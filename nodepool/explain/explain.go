@@ -148,7 +148,7 @@ func (e *Explanation) AddNodes(nodes []Node) {
 	if e.Journal == nil {
 		return
 	}
-	removals := slices.Concat(e.Journal.Interruptions, e.Journal.Repairs)
+	removals := slices.Concat(e.Journal.Interruptions, e.Journal.Repairs, e.Journal.Endings)
 	var slots []state.Slot
 	if open := e.Journal.Action; open != nil {
 		removals, slots = append(removals, open.Targets...), open.Slots

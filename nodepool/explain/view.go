@@ -320,6 +320,9 @@ func (v *viewer) aside() []Fact {
 	for _, r := range j.Repairs {
 		add(cmp.Or(r.Node, r.InstanceID), "is drained and terminated, as it has been unhealthy for long: %s", join(", ", string(r.State), r.Error))
 	}
+	for _, r := range j.Endings {
+		add(cmp.Or(r.Node, r.InstanceID), "is deleted once %s is gone, which was told to end %s ago", r.InstanceID, age(now.Sub(r.Since)))
+	}
 	for _, c := range j.PendingTerminations {
 		add(c.InstanceID, "is terminated in %s: %s", age(c.Due.Sub(now)), c.Reason)
 	}

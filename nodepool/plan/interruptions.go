@@ -51,7 +51,7 @@ func (v *view) hear() (h heard) {
 			h.later = append(h.later, m.InstanceID)
 		case i == nil || i.Node.ControlPlane:
 		case !m.Interruption:
-			if i.Node.Name != "" {
+			if i.Node.Name != "" && i.Ambiguous == "" {
 				h.advice = append(h.advice, Advice{i.ID, i.Node.Name})
 			}
 		case i.Gone || i.Listed && i.Leaving:

@@ -41,6 +41,7 @@ type Snapshot struct {
 	Messages []Message // of the cloud, that nothing has been decided about yet
 
 	Instances  []Instance // all that have been seen of the pool, by id; only for what is tidied up, and for messages
+	Foreign    []Foreign  // instances with the pool's tags that belong to another controller
 	Unlistable bool       // the cloud does not answer: whose instance a message is about may not be known
 	// EmptySince is since when nothing of the pool has been left, nor can come; zero = something is left, or that is not known.
 	EmptySince time.Time

@@ -1,8 +1,10 @@
 package plan
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -18,6 +20,9 @@ const (
 	staleFor = 5 * time.Second
 	// adviceFor is how long a node stays cordoned because the cloud advised to leave it, which it may never insist on.
 	adviceFor = 15 * time.Minute
+	// endsWithin is how long an instance may take to end. Most take less than a minute, bare metal
+	// a quarter of an hour.
+	endsWithin = 20 * time.Minute
 )
 
 // Why an instance is to be terminated.
@@ -34,21 +39,34 @@ type Instance struct {
 	ID         string
 	ProviderID string
 	Placement
-	Action     string        // that launched it; "" = none of this pool
-	Listed     bool          // the cloud lists it
-	Leaving    bool          // it stops or shuts down
-	Stopped    time.Time     // since when it has been seen to be stopped; zero = it is not
-	JoinFailed bool          // its tag says that its Node did not join
-	Joined     bool          // this process has seen its Node
-	Gone       bool          // it is known to have gone
-	Nodeless   time.Time     // since when it has been without a Node, for all that this process knows
-	Node       Node          // without a name if it has none
-	Unlisted   time.Duration // for how long the cloud has not listed it although its Node is alive, once that is a finding
+	Action     string    // that launched it; "" = none of this pool
+	Listed     bool      // the cloud lists it
+	Leaving    bool      // it stops or shuts down
+	Stopped    time.Time // since when it has been seen to be stopped; zero = it is not
+	JoinFailed bool      // its tag says that its Node did not join
+	Joined     bool      // this process has seen its Node
+	Gone       bool      // it is known to have gone
+	Nodeless   time.Time // since when it has been without a Node, for all that this process knows
+	Node       Node      // without a name if it has none
+	// Unlisted is how long the cloud has not listed it although it has a Node or runs, once that is
+	// a finding.
+	Unlisted time.Duration
+	// Ending is the time since it was told to end, unless it is gone; 0 = it was not.
+	Ending time.Duration
+	// Ambiguous is why it is not certain which Node is its own, "" if it is. While it is not,
+	// nothing of it is destroyed.
+	Ambiguous string
+	// Disowned is why its tags do not make it the pool's any more, "" if they do: the cloud does not list it.
+	Disowned string
 	// Stranger is a Node that may be its own although their provider ids differ. It is looked for only if the instance is to be terminated.
 	Stranger string
 	// DriftErr is why it is not known whether it is outdated, "" if it is known.
 	DriftErr string
 }
+
+// Foreign is an instance that carries the tags of the pool and belongs to another controller, such
+// as an Auto Scaling group.
+type Foreign struct{ InstanceID, Owner string }
 
 // Node is what upkeep looks at on the Node of an instance.
 type Node struct {
@@ -116,7 +134,10 @@ type FindingKind string
 const (
 	Broken        FindingKind = "Broken"        // the Node of a worker has not been Ready for long
 	RepairHeld    FindingKind = "RepairHeld"    // no unhealthy worker is repaired
-	Unlisted      FindingKind = "Unlisted"      // the cloud does not list an instance whose Node is Ready
+	Unlisted      FindingKind = "Unlisted"      // the cloud does not list an instance that has a Node or runs
+	Ambiguous     FindingKind = "Ambiguous"     // it is not certain which Node is the one of an instance
+	NotOwned      FindingKind = "NotOwned"      // an instance with the pool's tags belongs to another controller
+	StillEnding   FindingKind = "StillEnding"   // an instance that was told to end long ago is not gone
 	DriftUnknown  FindingKind = "DriftUnknown"  // the cloud does not say what new instances are
 	OffersUnknown FindingKind = "OffersUnknown" // the cloud does not say what can be launched
 	PricesUnknown FindingKind = "PricesUnknown" // the cloud does not say what instances cost
@@ -183,59 +204,67 @@ func (i *Instance) neverJoined(why string) bool {
 	return i.JoinFailed && !i.Joined
 }
 
-// judge looks at one pending termination: it waits, is terminated, or is forgotten as its Node has joined after all.
+// judge decides about one pending termination: it is forgotten, waits, or is carried out.
 func (v *view) judge(u *Upkeep, c PendingTermination, doubt string, giveUp []string) {
 	i := v.seen[c.InstanceID]
-	forget := func(joined bool) {
-		f := Forget{InstanceID: c.InstanceID, Joined: joined}
-		if i != nil {
-			f.Node = i.Node.Name
-		}
-		u.Forget = append(u.Forget, f)
+	if i == nil {
+		return
 	}
+	over, joined := v.isOver(c, i)
 	switch {
-	case i == nil:
-		return
+	case over:
+		u.Forget = append(u.Forget, Forget{InstanceID: c.InstanceID, Node: i.Node.Name, Joined: joined})
+	case !i.Listed, i.Leaving && i.Stopped.IsZero():
+	case i.Ambiguous != "":
+		u.problem("instance %s is not terminated: %s", i.ID, i.Ambiguous)
+	case c.Reason == TerminateStopped:
+		u.Terminate = append(u.Terminate, i.terminate(c))
+	default:
+		v.judgeNodeless(u, c, i, doubt, slices.Contains(giveUp, c.InstanceID))
+	}
+}
+
+// isOver reports whether a pending termination is to be forgotten, and whether that is because the
+// Node has joined after all.
+func (v *view) isOver(c PendingTermination, i *Instance) (over, joined bool) {
+	switch {
 	case !i.Listed:
-		if i.Gone {
-			forget(false)
-		}
-		return
+		return i.Gone || i.Disowned != "", false
 	case i.Node.ControlPlane:
-		forget(false)
-		return
+		return true, false
 	case i.Node.Ready:
-		forget(true)
-		return
+		return true, true
 	case c.Reason == TerminateDeleted && !v.Pool.Deleting:
-		forget(false)
-		return
-	case c.Reason == TerminateStopped && i.Stopped.IsZero():
-		if !i.Leaving { // somebody has started it
-			forget(false)
-		}
-		return
-	case i.Leaving && i.Stopped.IsZero():
-		return
+		return true, false
+	case c.Reason == TerminateStopped:
+		return i.Stopped.IsZero() && !i.Leaving, false // somebody has started it
 	}
-	end := Terminate{InstanceID: i.ID, ProviderID: i.ProviderID, Reason: c.Reason, Node: i.Node.Name, Marked: i.Node.Marked}
-	if c.Reason == TerminateStopped {
-		end.Stopped = true
-		u.Terminate = append(u.Terminate, end)
-		return
+	return false, false
+}
+
+// terminate returns the termination of an instance. Nothing runs on one that is stopped.
+func (i *Instance) terminate(c PendingTermination) Terminate {
+	return Terminate{
+		InstanceID: i.ID, ProviderID: i.ProviderID, Reason: c.Reason, Node: i.Node.Name, Marked: i.Node.Marked,
+		Stopped: c.Reason == TerminateStopped,
 	}
+}
+
+// judgeNodeless decides about an instance that has no Node which works.
+func (v *view) judgeNodeless(u *Upkeep, c PendingTermination, i *Instance, doubt string, givenUp bool) {
 	if c.Reason == TerminateJoinFailed && !i.JoinFailed {
 		u.Tag = append(u.Tag, i.ID)
 	}
-	due := !v.Now.Before(c.Due) || slices.Contains(giveUp, c.InstanceID)
+	due := !v.Now.Before(c.Due) || givenUp
 	switch {
 	case !v.Pool.Deleting && (!due || c.Reason == TerminateJoinFailed && v.Pool.Join.KeepFailed):
 	case doubt != "":
 		u.problem("instance %s has no node that works, and is not terminated: %s", i.ID, doubt)
-	case end.Node == "" && i.Stranger != "":
-		u.problem("instance %s has no node and is not terminated, as node %s may be its: want the provider id %s", i.ID, i.Stranger, i.ProviderID)
+	case i.Node.Name == "" && i.Stranger != "":
+		u.problem("instance %s has no node and is not terminated, as node %s may be its: want the provider id %s",
+			i.ID, i.Stranger, i.ProviderID)
 	default:
-		u.Terminate = append(u.Terminate, end)
+		u.Terminate = append(u.Terminate, i.terminate(c))
 	}
 }
 
@@ -330,11 +359,36 @@ func (v *view) tidy(u *Upkeep, i *Instance) {
 		}
 	case stays && !n.Advised.IsZero() && v.Now.Sub(n.Advised) >= adviceFor:
 		u.Restore = append(u.Restore, Restore{n.Name, i.ID, "", fmt.Sprintf("Node %s takes pods again: the cloud has not taken %s in %s", n.Name, i.ID, adviceFor)})
-	case !n.Ready && i.Gone:
+	case !n.Ready && i.Gone && i.Ambiguous == "":
 		u.Delete = append(u.Delete, Delete{n.Name, n.ProviderID, i.ID})
 	case !n.Labelled:
 		u.Label = append(u.Label, n.Name)
 	}
+}
+
+// findings returns what only people can mend about an instance.
+func (i *Instance) findings() (out []Finding) {
+	add := func(kind FindingKind, node, format string, args ...any) {
+		out = append(out, Finding{kind, node, i.ID, fmt.Sprintf(format, args...)})
+	}
+	name := cmp.Or(i.ID, i.ProviderID)
+	switch {
+	case i.Ambiguous != "":
+		add(Ambiguous, i.Node.Name, "%s: neither %s nor its node is removed; delete the Node that runs elsewhere",
+			strings.ToUpper(i.Ambiguous[:1])+i.Ambiguous[1:], name)
+	case i.Stranger != "":
+		add(Ambiguous, i.Stranger, "Node %s may run on %s, which is not terminated: set the provider id of its kubelet to %s",
+			i.Stranger, name, i.ProviderID)
+	}
+	if i.Unlisted > 0 {
+		add(Unlisted, i.Node.Name, "The cloud has not listed %s for %s, %s: neither the instance nor its node is removed",
+			name, i.Unlisted.Round(time.Second), cmp.Or(i.Disowned, "which may have lost its tags"))
+	}
+	if i.Ending >= endsWithin {
+		add(StillEnding, i.Node.Name, "Instance %s was told to end %s ago and is not gone: its node stays until it is",
+			i.ID, i.Ending.Round(time.Second))
+	}
+	return out
 }
 
 // find finds what only people can mend.
@@ -343,11 +397,12 @@ func (v *view) find(u *Upkeep) {
 	for k := range v.Instances {
 		i := &v.Instances[k]
 		drift = max(drift, i.DriftErr)
-		if i.Unlisted > 0 {
-			u.Findings = append(u.Findings, Finding{Unlisted, i.Node.Name, i.ID, fmt.Sprintf(
-				"The cloud has not listed the instance of node %s for %s, and the node is Ready: it counts, and is not removed; look whether the instance has lost its tags",
-				i.Node.Name, i.Unlisted.Round(time.Second))})
-		}
+		u.Findings = append(u.Findings, i.findings()...)
+	}
+	for _, f := range v.Foreign {
+		u.Findings = append(u.Findings, Finding{NotOwned, "", f.InstanceID, fmt.Sprintf(
+			"Instance %s has the tags of the pool and belongs to %s, so the pool ignores it: remove the tags of one of the two",
+			f.InstanceID, f.Owner)})
 	}
 	if drift != "" {
 		u.Findings = append(u.Findings, Finding{Kind: DriftUnknown, Message: "It is not known which instances are outdated: " + drift})

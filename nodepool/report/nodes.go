@@ -29,7 +29,7 @@ func terminatingOf(cycle nodepool.CycleReport) []string {
 	for _, w := range cycle.Snapshot.Workers {
 		nodes[w.InstanceID] = w.Node
 	}
-	removals := slices.Concat(cycle.Record.Interruptions, cycle.Record.Repairs)
+	removals := slices.Concat(cycle.Record.Interruptions, cycle.Record.Repairs, cycle.Record.Endings)
 	for i := range removals {
 		if r := &removals[i]; r.Node == "" {
 			r.Node = nodes[r.InstanceID]

@@ -39,12 +39,13 @@ func TestNodesThatAreCommittedToAreNamed(t *testing.T) {
 	cycle.Record.Interruptions = append(removals("Planned", "Draining", "Restoring"), state.Removal{InstanceID: "i-1", State: state.RemovalPlanned}, state.Removal{InstanceID: "i-gone", State: state.RemovalPlanned})
 	cycle.Record.Interruptions[0].Node, cycle.Record.Interruptions[1].Node, cycle.Record.Interruptions[2].Node = "taken", "taken", "given back"
 	cycle.Record.Repairs = []state.Removal{{InstanceID: "i-unhealthy", Node: "unhealthy", State: state.RemovalDraining}, {Node: "recovered", State: state.RemovalRestoring}}
+	cycle.Record.Endings = []state.Removal{{InstanceID: "i-ends", Node: "ends", State: state.RemovalTerminated}}
 	cycle.Record.PendingTerminations = []state.PendingTermination{{InstanceID: "i-broken"}, {InstanceID: "i-without"}}
 	cycle.Snapshot.Workers = append(cycle.Snapshot.Workers, plan.Worker{InstanceID: "i-broken", Node: "broken", Failed: true})
 	h.reporter.Report(t.Context(), cycle)
 	s := h.status(t)
 	assert.Equal(t, []string{"n-Planned", "n-Tainted", "n-Draining", "n-Drained", "n-Terminated"}, s.Action.Nodes)
-	assert.Equal(t, []string{"taken", "a", "unhealthy", "broken"}, s.Terminating, "each once, and a as the snapshot knows the node of i-1")
+	assert.Equal(t, []string{"taken", "a", "unhealthy", "ends", "broken"}, s.Terminating, "each once, and a as the snapshot knows the node of i-1")
 	assert.Equal(t, []string{"next", "cordoned"}, s.RemovalCandidates)
 
 	h.reporter.Report(t.Context(), hold(start.Add(time.Second), plan.ActionOpen, "a scale-down is open"))

@@ -78,6 +78,7 @@ func (t *tracer) report(cycle nodepool.CycleReport) {
 	}
 	beside("Interruption", cycle.Record.Interruptions)
 	beside("Repair", cycle.Record.Repairs)
+	beside("Ending", cycle.Record.Endings)
 	for _, id := range slices.Sorted(maps.Keys(t.open)) {
 		if !found[id] {
 			t.end(id, cycle)

@@ -35,6 +35,9 @@ type Record struct {
 	Interruptions []Removal `json:"interruptions,omitempty"`
 	// Repairs are workers that are removed as their Nodes are unhealthy, beside whatever action is open.
 	Repairs []Removal `json:"repairs,omitempty"`
+	// Endings are removals whose instances have been told to end, or end by themselves. Their Nodes
+	// are deleted when the instances are gone: until then their pods may run.
+	Endings []Removal `json:"endings,omitempty"`
 	// PendingTerminations are instances that will be terminated without a drain, as no node of theirs exists.
 	PendingTerminations []PendingTermination `json:"condemned,omitempty"`
 
@@ -128,7 +131,7 @@ const (
 	RemovalTainted    RemovalState = "Tainted"    // no new pod comes
 	RemovalDraining   RemovalState = "Draining"   // cordoned; pods are being evicted
 	RemovalDrained    RemovalState = "Drained"    // nothing is left to evict: it may be terminated
-	RemovalTerminated RemovalState = "Terminated" // the cloud has been told; its Node remains to be deleted
+	RemovalTerminated RemovalState = "Terminated" // of an ending: its Node is deleted once the instance is gone
 	RemovalCompleted  RemovalState = "Completed"
 	RemovalRestoring  RemovalState = "Restoring"
 	RemovalFailed     RemovalState = "Failed"

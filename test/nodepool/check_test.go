@@ -28,6 +28,25 @@ func (w witnessed) Terminate(ctx context.Context, id string) error {
 	return w.Provider.Terminate(ctx, id)
 }
 
+// witnessedDrainer checks that an instance is gone when its Node is deleted.
+type witnessedDrainer struct {
+	*drain.Drainer
+	stage *stage
+}
+
+func (w witnessedDrainer) DeleteNode(ctx context.Context, node, providerID string) error {
+	all, err := w.stage.cloud.all(ctx)
+	if err != nil {
+		return err
+	}
+	for _, i := range all {
+		if i.ProviderID == providerID && i.State != gone {
+			w.stage.violate("node %s is deleted while its instance %s is %s", node, i.ID, i.State)
+		}
+	}
+	return w.Drainer.DeleteNode(ctx, node, providerID)
+}
+
 // requireEmpty notes a violation if the node of an instance that is about to be terminated has pods.
 func (s *stage) requireEmpty(ctx context.Context, id string) error {
 	s.mu.Lock()

@@ -58,7 +58,7 @@ func (s *stage) start(name string, k *kill, skew time.Duration) *process {
 		Spec:     func() (nodepool.Spec, error) { return s.spec, nil },
 		Store:    named{Store: s.cloud.store(p), wire: p.wire},
 		Provider: witnessed{Provider: provider, stage: s},
-		Observer: observer{p}, Signals: noSignals{}, Drainer: &drain.Drainer{Client: p.client, Now: p.now},
+		Observer: observer{p}, Signals: noSignals{}, Drainer: witnessedDrainer{&drain.Drainer{Client: p.client, Now: p.now}, s},
 		Labeler: controller.Labeler{Client: p.client},
 		Notices: p.notices, Reporter: p, Now: p.now, Seed: 1,
 		// The stages have one API server: pods of another that are about to be bound are none that could come to a node here.
@@ -198,6 +198,9 @@ func summary(r state.Record) string {
 	}
 	for _, x := range r.Repairs {
 		parts = append(parts, fmt.Sprintf("Repair-%s-%t", x.State, x.Replaced))
+	}
+	for range r.Endings {
+		parts = append(parts, "Ending")
 	}
 	for _, c := range r.PendingTerminations {
 		parts = append(parts, "Condemned-"+c.Reason)

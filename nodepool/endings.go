@@ -1,0 +1,66 @@
+package nodepool
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/foresail/foresail/nodepool/provider"
+	"github.com/foresail/foresail/nodepool/state"
+)
+
+// watchEndingFor is how long the loop checks often whether an ending instance is gone. Most take less
+// than a minute.
+const watchEndingFor = 10 * time.Minute
+
+// advanceEndings deletes the Nodes of instances that are gone. An accepted termination is no proof:
+// a machine that hangs may run its containers for minutes more, and a StatefulSet starts the same pod
+// elsewhere as soon as the Node is deleted.
+func (e *executor) advanceEndings(ctx context.Context) error {
+	var errs []error
+	for _, r := range slices.Clone(e.record.Endings) {
+		if !e.seen.gone(r.InstanceID) || e.seen.cluster == nil || e.seen.ambiguity(e.seen.known[r.InstanceID]) != "" {
+			continue
+		}
+		if deleted, err := e.deleteNode(ctx, r); errors.Is(err, errLeaseLost) {
+			return err
+		} else if !deleted {
+			errs = append(errs, err)
+			continue
+		}
+		e.record.Endings = slices.DeleteFunc(e.record.Endings, func(x state.Removal) bool {
+			return x.InstanceID == r.InstanceID
+		})
+		e.dirty = true
+	}
+	return errors.Join(errs...)
+}
+
+// deleteNode deletes the Node of an instance that is gone, and reports whether none is left.
+func (e *executor) deleteNode(ctx context.Context, r state.Removal) (deleted bool, err error) {
+	if r.Node == "" || r.ProviderID == "" {
+		// The node was not known when the removal began, or no process has seen the instance
+		// listed. A later process would not find a Node that the pool's label is missing on.
+		if r.Node, err = e.guard.nodeOf(ctx, provider.Instance{ID: r.InstanceID, ProviderID: r.ProviderID}); err != nil {
+			return false, err
+		}
+	}
+	if r.Node == "" {
+		return true, nil
+	}
+	if r.ProviderID == "" {
+		n := e.seen.nodeNamed(r.Node)
+		if n == nil || provider.IDOf(n.Object.Spec.ProviderID) != r.InstanceID {
+			return false, nil // the watch does not show it yet
+		}
+		r.ProviderID = n.Object.Spec.ProviderID
+	}
+	err = e.guard.deleteNode(ctx, r.Node, r.ProviderID)
+	return err == nil, err
+}
+
+// watches reports whether an instance began to end recently, and so is likely to be gone soon.
+func watches(r state.Record, now time.Time) bool {
+	return slices.ContainsFunc(r.Endings, func(x state.Removal) bool { return now.Sub(x.Since) < watchEndingFor })
+}
