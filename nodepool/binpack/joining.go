@@ -3,6 +3,7 @@ package binpack
 import (
 	"maps"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -18,13 +19,16 @@ func AwaitsCloud(n *corev1.Node) bool {
 	return slices.ContainsFunc(n.Spec.Taints, func(t corev1.Taint) bool { return t.Key == taintUninitialized })
 }
 
-// passing tells whether a taint goes from a node that joins: it is Kubernetes' own, or a startup taint.
+// readinessTaints is the prefix of the taints that the Node Readiness Controller removes once a node is set up.
+const readinessTaints = "readiness.k8s.io/"
+
+// passing reports whether a taint is removed from a node while it joins: it is one of Kubernetes' own or a startup taint.
 func passing(t *corev1.Taint, startup []corev1.Taint) bool {
 	switch t.Key {
 	case corev1.TaintNodeNotReady, corev1.TaintNodeUnreachable, corev1.TaintNodeNetworkUnavailable, taintUninitialized:
 		return true
 	}
-	return slices.ContainsFunc(startup, func(s corev1.Taint) bool { return s.MatchTaint(t) })
+	return strings.HasPrefix(t.Key, readinessTaints) || slices.ContainsFunc(startup, func(s corev1.Taint) bool { return s.MatchTaint(t) })
 }
 
 // awaited returns the labels of the template that a node does not have yet.
