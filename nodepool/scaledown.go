@@ -129,8 +129,11 @@ func (e *executor) abandon(ctx context.Context, why string) error {
 		case r.State == state.RemovalPlanned, r.State == state.RemovalTainted, r.State == state.RemovalDraining,
 			r.State == state.RemovalDrained && old:
 			r.State, r.Since, r.Error, changed = state.RemovalRestoring, e.now(), why, true
-			if touched && old {
+			switch {
+			case touched && old:
 				e.backOffDrain(r.InstanceID, drainBackoffMax)
+			case r.Evicted:
+				e.backOffDrain(r.InstanceID, drainBackoffMin)
 			}
 		}
 	}

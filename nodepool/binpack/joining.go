@@ -18,6 +18,11 @@ func AwaitsCloud(n *corev1.Node) bool {
 	return slices.ContainsFunc(n.Spec.Taints, func(t corev1.Taint) bool { return t.Key == taintUninitialized })
 }
 
+// Initialized reports whether a node has none of the taints that go from one that joins.
+func Initialized(n *corev1.Node, t Template) bool {
+	return !slices.ContainsFunc(n.Spec.Taints, func(taint corev1.Taint) bool { return passing(&taint, t.StartupTaints) })
+}
+
 // passing tells whether a taint goes from a node that joins: it is Kubernetes' own, or a startup taint.
 func passing(t *corev1.Taint, startup []corev1.Taint) bool {
 	switch t.Key {

@@ -15,6 +15,9 @@ func (p *packer) result() Result {
 	whole := p.shapes[0].free
 	for _, g := range p.groups {
 		r.Room += g.room
+		if g.new > 0 {
+			r.New = append(r.New, g.names...)
+		}
 		if g.hasShape() {
 			helped := len(g.names) - g.left
 			r.Helped += helped

@@ -19,6 +19,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // Cluster is what was seen of a cluster at one moment. It is immutable.
@@ -66,7 +67,8 @@ type Node struct {
 // Pod is a pod that is bound to a node.
 type Pod struct {
 	Name    string
-	Leaving bool // it is being deleted
+	Leaving bool      // it is being deleted
+	Owner   types.UID // its controller, "" = none
 	*Kind
 	unprotected bool // no PodDisruptionBudget protects it: it has not started, or is leaving
 	ready       bool
@@ -90,6 +92,9 @@ type Kind struct {
 	tolerations  []corev1.Toleration
 	spread       []corev1.TopologySpreadConstraint
 }
+
+// Stays reports whether the pod belongs to its node, as those of DaemonSets and mirrors of static ones do.
+func (p *Pod) Stays() bool { return p.class == Ignored }
 
 // replacement returns a pod like this one that has no node, as far as its place matters.
 func (p *Pod) replacement() *corev1.Pod {

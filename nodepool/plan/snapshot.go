@@ -202,9 +202,10 @@ type Pending struct {
 	// NoCapacityDue those of Due. Their nodes are NoCapacityNodes of Nodes. Launches for them are tried, and nothing waits for them.
 	NoCapacity, NoCapacityDue, NoCapacityNodes int
 
-	Filtered  int // of the due ones, those that are refused the nodes that were there as these are predicted to use too much
-	Unhelped  []Unhelped
-	OldestFor time.Duration // of the due ones
+	Filtered   int // of the due ones, those that are refused the nodes that were there as these are predicted to use too much
+	Unhelped   []Unhelped
+	BackingOff int           // of Unhelped, those that the node did not take which was launched for them
+	OldestFor  time.Duration // of the due ones
 	// Shapes are, of Nodes, those for which not every offer will do, and Later the further ones that pods need that are not
 	// due yet.
 	Shapes, Later []Shape

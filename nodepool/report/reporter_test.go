@@ -470,7 +470,9 @@ func TestEachInstanceIsInAnEvent(t *testing.T) {
 }
 
 // noteRecorder passes on what Events are told apart by.
-type noteRecorder struct{ record func(reason, action, note string) }
+type noteRecorder struct {
+	record func(reason, action, note string)
+}
 
 func (r *noteRecorder) Eventf(_, _ runtime.Object, _, reason, action, note string, args ...any) {
 	r.record(reason, action, fmt.Sprintf(note, args...))
