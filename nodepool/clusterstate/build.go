@@ -72,7 +72,7 @@ func build(now time.Time, p parts) *Cluster {
 		n := Node{Object: object, Requested: l.requested, DaemonSets: l.daemonSets, Movable: l.movable, Pods: l.pods}
 		n.Ready, n.ReadySince = readiness(object)
 		n.Joined = joined(&n)
-		n.Blocked = protection.blocked(&n)
+		n.Blocked = protection.blocked(&n, now)
 		c.Nodes[i] = n
 	}
 	c.Pending = pendingOf(p.waiting, known, now)
@@ -130,16 +130,16 @@ func compareKeys(a, b types.NamespacedName) int {
 }
 
 // blocked returns the first reason not to drain a node.
-func (b *budgets) blocked(n *Node) string {
-	if why := ClassifyNode(n.Object); why != "" {
+func (b *budgets) blocked(n *Node, now time.Time) string {
+	if why := ClassifyNode(n.Object, now); why != "" {
 		return "the Node " + why
 	}
 	for _, p := range n.Pods {
-		if p.class == Ignored || p.class == Tolerant || p.Leaving {
+		if p.class == Ignored || p.Leaving {
 			continue
 		}
-		why := p.why
-		if why == "" {
+		why := cmp.Or(p.why, p.keep.at(now))
+		if why == "" && p.class != Tolerant {
 			why = b.blocks(p)
 		}
 		if why != "" {

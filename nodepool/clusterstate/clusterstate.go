@@ -70,7 +70,8 @@ type Pod struct {
 	Leaving bool      // it is being deleted
 	Owner   types.UID // its controller, "" = none
 	*Kind
-	unprotected bool // no PodDisruptionBudget protects it: it has not started, or is leaving
+	keep        *keep // an annotation that keeps it for a time, nil = none
+	unprotected bool  // no PodDisruptionBudget protects it: it has not started, or is leaving
 	ready       bool
 }
 
