@@ -17,8 +17,9 @@ import (
 // changes the cloud and the cluster through the lease's guard alone.
 type executor struct {
 	*journal
-	guard leaseGuard
-	seen  *observation
+	guard    leaseGuard
+	seen     *observation
+	forecast forecast
 
 	snapshot plan.Snapshot
 	decision plan.Decision
@@ -39,9 +40,9 @@ type executor struct {
 }
 
 // act is the fourth phase. It returns the errors of parts that did not keep others from being done, and the one that ended it early.
-func (p *Pool) act(ctx context.Context, seen *observation, s plan.Snapshot, d plan.Decision) (errs []error, err error) {
+func (p *Pool) act(ctx context.Context, seen *observation, load forecast, s plan.Snapshot, d plan.Decision) (errs []error, err error) {
 	t := &executor{
-		journal: &p.journal, seen: seen, snapshot: s, decision: d, notices: p.options.Notices, jitter: jitter{p.random},
+		journal: &p.journal, seen: seen, forecast: load, snapshot: s, decision: d, notices: p.options.Notices, jitter: jitter{p.random},
 		bindGrace: p.options.BindGrace, maxBindGrace: p.options.MaxBindGrace, hasMessages: p.hasMessages,
 		began: p.options.Now(), labelled: map[string]bool{},
 	}
@@ -62,6 +63,7 @@ func (p *Pool) act(ctx context.Context, seen *observation, s plan.Snapshot, d pl
 
 // lead writes the decision down, does it, and ends with what it left to be written.
 func (e *executor) lead(ctx context.Context) error {
+	e.keepAttempts()
 	if !e.seen.spec.DryRun {
 		if err := e.apply(ctx); err != nil {
 			return err

@@ -123,6 +123,7 @@ func (e *executor) begin(ctx context.Context) error {
 	switch {
 	case a != nil && a.Kind == plan.ActionUp && a.ID == was.ActionID && d.Step == plan.ScaleUp && !d.Urgent:
 		e.addPlaced(a)
+		e.noteAttempts()
 		e.event(Event{Reason: EventScaleUpExtended, Message: d.Message, Action: a.ID})
 	case a != nil || was.Action != "" || d.Step == plan.Hold:
 		return nil
@@ -141,6 +142,7 @@ func (e *executor) begin(ctx context.Context) error {
 func (e *executor) beginUp() {
 	a := e.newAction("up", plan.ActionUp)
 	e.addPlaced(a)
+	e.noteAttempts()
 	e.record.Action = a
 	replaced := 0
 	for _, list := range [][]state.Removal{e.record.Interruptions, e.record.Repairs} {

@@ -76,6 +76,7 @@ func (s *fakeStore) Load(_ context.Context, pool string) (state.Record, error) {
 func copyOf(r state.Record) state.Record {
 	r.Interruptions, r.Repairs, r.Endings = slices.Clone(r.Interruptions), slices.Clone(r.Repairs), slices.Clone(r.Endings)
 	r.PendingTerminations, r.Cooling, r.Joins = slices.Clone(r.PendingTerminations), slices.Clone(r.Cooling), slices.Clone(r.Joins)
+	r.Attempts = slices.Clone(r.Attempts)
 	r.DrainBackoff, r.FailedDrains = maps.Clone(r.DrainBackoff), maps.Clone(r.FailedDrains)
 	if r.Action != nil {
 		a := *r.Action

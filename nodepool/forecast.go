@@ -19,6 +19,9 @@ const roomFor = 10 * time.Minute
 // forecast is what the pool will need: the demand of pods that no node takes, and what signals predict.
 type forecast struct {
 	pods     []clusterstate.Pending // that no node takes, without those that another pool comes first for
+	asking   []clusterstate.Pending // of these, those that a node may be launched for
+	new      []string               // those that would get a new one, by namespace/name
+	attempts *attempts              // nil while the cluster is not known
 	pending  plan.Pending
 	homes    plan.Homes
 	signals  []plan.Signal
@@ -67,14 +70,14 @@ func (f *forecast) pack(o *observation) binpack.Result {
 			in.OnTheWay = append(in.OnTheWay, w.Placement)
 		}
 	}
-	all := binpack.Pack(in)
-	pendingFor := o.spec.Plan.PendingFor
-	due, next := due(f.pods, o.at.Add(-pendingFor))
-	if !next.IsZero() {
-		f.nextDue = next.Add(pendingFor)
+	f.attempts = recallAttempts(o, in)
+	f.asking = f.attempts.left(f.pods)
+	all, packed, due := f.packBoth(o, in)
+	for f.attempts.judge(packed.New, f.asking) {
+		f.asking = f.attempts.left(f.pods)
+		all, packed, due = f.packBoth(o, in)
 	}
-	in.Pods = due
-	packed := binpack.Pack(in)
+	f.new = packed.New
 	f.pending = plan.Pending{
 		Known: all.Known && packed.Known, Pods: all.Helped, Due: packed.Helped, Nodes: packed.Nodes, Room: packed.HelpedRoom, Filtered: packed.Filtered, Waiting: packed.Waiting,
 		OldestFor: oldest(due, packed.Unhelped, o.at), Unhelped: all.Unhelped,
@@ -82,7 +85,20 @@ func (f *forecast) pack(o *observation) binpack.Result {
 		Shapes: packed.Shapes, Later: further(all.Shapes, packed.Shapes),
 	}
 	f.reserve(o, in)
+	f.attempts.report(&f.pending, f.pods, o.spec.Plan.PendingFor)
 	return all
+}
+
+// packBoth packs all pods that ask for a node, and those of them that are due.
+func (f *forecast) packBoth(o *observation, in binpack.Input) (all, packed binpack.Result, ripe []clusterstate.Pending) {
+	in.Pods = f.asking
+	all = binpack.Pack(in)
+	pendingFor := o.spec.Plan.PendingFor
+	in.Pods, f.nextDue = due(f.asking, o.at.Add(-pendingFor))
+	if !f.nextDue.IsZero() {
+		f.nextDue = f.nextDue.Add(pendingFor)
+	}
+	return all, binpack.Pack(in), in.Pods
 }
 
 // reserve has pending pods keep the room that there is for them, and counts those for which nodes have had room for so long that
@@ -94,7 +110,7 @@ func (f *forecast) reserve(o *observation, in binpack.Input) {
 	if f.pending.Room == 0 {
 		return
 	}
-	in.Pods, _ = due(f.pods, o.at.Add(-max(roomFor, o.spec.Plan.PendingFor)))
+	in.Pods, _ = due(f.asking, o.at.Add(-max(roomFor, o.spec.Plan.PendingFor)))
 	f.pending.Overlooked = binpack.Pack(in).HelpedRoom
 }
 

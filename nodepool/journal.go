@@ -177,8 +177,9 @@ func trim(r *state.Record, now time.Time, s Spec) {
 		}
 	}
 	r.Cooling = cooling
+	r.Attempts = trimAttempts(r.Attempts, now)
 	for id, until := range r.DrainBackoff {
-		notAfter(&until, now.Add(drainBackoffMax))
+		notAfter(&until, now.Add(drainBackoffLongest))
 		r.DrainBackoff[id] = until
 		if now.Sub(until) > drainBackoffKept {
 			delete(r.DrainBackoff, id)

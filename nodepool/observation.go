@@ -145,7 +145,7 @@ func (o *observation) worker(s trackedInstance, node *clusterstate.Node, homeles
 	w.Cordoned = node.Ready && node.Object.Spec.Unschedulable
 	w.Failed = !node.Ready && c != nil
 	w.Pods, w.Blocked = node.Movable, node.Blocked
-	w.BlockedByPods = w.Blocked != "" && clusterstate.ClassifyNode(node.Object) == ""
+	w.BlockedByPods = w.Blocked != "" && clusterstate.ClassifyNode(node.Object, o.at) == ""
 	w.Utilisation, w.Known = utilisation(node)
 	w.Zone = cmp.Or(w.Zone, node.Object.Labels[corev1.LabelTopologyZone])
 	switch why, ambiguity := homeless.why(w.Node, o.at), o.ambiguity(s); {

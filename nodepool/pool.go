@@ -87,7 +87,7 @@ func (p *Pool) Tick(ctx context.Context) (plan.Decision, error) {
 	decision := p.plan(&seen, load, snapshot, err)
 	var errs []error
 	if err == nil && p.journal.leading {
-		errs, err = p.act(ctx, &seen, snapshot, decision)
+		errs, err = p.act(ctx, &seen, load, snapshot, decision)
 	}
 	health := errors.Join(slices.Concat([]error{err}, seen.errs(), errs)...)
 	p.after = after{began: seen.at, nextDue: load.nextDue}

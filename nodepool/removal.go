@@ -26,7 +26,9 @@ const (
 	takenFor = 10 * time.Minute
 	// Waits until a node is drained again after a drain that failed, doubling.
 	drainBackoffMin = 10 * time.Minute
-	drainBackoffMax = time.Hour
+	drainBackoffMax = time.Hour // the first after what is not likely to pass, and the longest of a pool that is being deleted
+	// drainBackoffLongest is the longest of any: in a world that does not change, no pod is evicted again and again.
+	drainBackoffLongest = 24 * time.Hour
 	// drainBackoffDeleting is the first of a pool that is being deleted: no other node can go instead.
 	drainBackoffDeleting = time.Minute
 )
@@ -191,11 +193,14 @@ func (e *executor) backOffDrain(instance string, least time.Duration) {
 	}
 	e.record.FailedDrains[instance]++
 	e.record.DrainSpec = e.seen.spec.Drain.spec()
-	wait := least
-	for i := 1; i < e.record.FailedDrains[instance] && wait < drainBackoffMax; i++ {
+	wait, longest := least, drainBackoffLongest
+	if e.seen.spec.Plan.Deleting {
+		longest = drainBackoffMax
+	}
+	for i := 1; i < e.record.FailedDrains[instance] && wait < longest; i++ {
 		wait *= 2
 	}
-	e.record.DrainBackoff[instance] = e.now().Add(min(wait, drainBackoffMax))
+	e.record.DrainBackoff[instance] = e.now().Add(min(wait, longest))
 }
 
 // taint keeps new pods away. An instance that is taken back before its node has joined has none to be drained: the cloud
@@ -295,8 +300,8 @@ func (m removing) drain(ctx context.Context, r *state.Removal) error {
 	case m.now().Sub(r.Began) > m.seen.spec.Drain.Timeout:
 		return m.giveUp(ctx, fmt.Sprintf("%s after %s", left, m.seen.spec.Drain.Timeout))
 	}
-	if r.Error != left {
-		r.Error, m.dirty = left, true
+	if evicted := progress.Remaining > len(progress.Refused)+len(progress.Blocked); r.Error != left || evicted && !r.Evicted {
+		r.Error, r.Evicted, m.dirty = left, r.Evicted || evicted, true
 	}
 	return err
 }

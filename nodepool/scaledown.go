@@ -125,7 +125,7 @@ func (e *executor) abandon(ctx context.Context, why string) error {
 	changed := false
 	for i := range a.Targets {
 		r := &a.Targets[i]
-		touched, evicted := !queued(a, *r), r.State == state.RemovalDraining || r.State == state.RemovalDrained
+		touched := !queued(a, *r)
 		switch {
 		case r.State == state.RemovalPlanned, r.State == state.RemovalTainted, r.State == state.RemovalDraining,
 			r.State == state.RemovalDrained && old:
@@ -133,7 +133,7 @@ func (e *executor) abandon(ctx context.Context, why string) error {
 			switch {
 			case touched && old:
 				e.backOffDrain(r.InstanceID, drainBackoffMax)
-			case evicted:
+			case r.Evicted:
 				e.backOffDrain(r.InstanceID, drainBackoffMin)
 			}
 		}

@@ -316,7 +316,7 @@ func TestScaleDownIsForgottenIfNothingWorks(t *testing.T) {
 func TestUrgentScaleUpEndsScaleDown(t *testing.T) {
 	r := idle(t, 4)
 	r.spec.Plan.MaxBatchDown = 2
-	r.load("node-i-old0", &fakePod{name: "guarded", refused: "no"})
+	r.load("node-i-old0", &fakePod{name: "guarded", refused: "no"}, &fakePod{name: "web"})
 	r.removing(state.RemovalDraining)
 	r.spec.Plan.Min = 4
 	r.until("it is given up", 10*time.Second, func() bool { return r.record().Action == nil })

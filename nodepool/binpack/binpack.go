@@ -92,6 +92,8 @@ type Result struct {
 	// NoCapacityNodes is how many of Nodes are for such pods alone. They are no part of CPU, Memory and Slots.
 	NoCapacity, NoCapacityNodes int
 	Waiting                     int // of the helped pods, those that wait only until nodes which are being emptied are deleted
+	// New are pods of which some get a new node, by namespace/name: all of those that are alike.
+	New []string
 	// Filtered is the number of helped pods that are refused nodes that there are because of the load predicted of these.
 	Filtered int
 	// Unhelped are pods that neither a node that is there nor a new one could run, and those that are stuck with their claims.

@@ -22,6 +22,11 @@ func AwaitsCloud(n *corev1.Node) bool {
 // readinessTaints is the prefix of the taints that the Node Readiness Controller removes once a node is set up.
 const readinessTaints = "readiness.k8s.io/"
 
+// Initialized reports whether a node has none of the taints that are removed while it joins.
+func Initialized(n *corev1.Node, t Template) bool {
+	return !slices.ContainsFunc(n.Spec.Taints, func(taint corev1.Taint) bool { return passing(&taint, t.StartupTaints) })
+}
+
 // passing reports whether a taint is removed from a node while it joins: it is one of Kubernetes' own or a startup taint.
 func passing(t *corev1.Taint, startup []corev1.Taint) bool {
 	switch t.Key {

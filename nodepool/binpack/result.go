@@ -18,6 +18,11 @@ func (p *packer) result() Result {
 			continue
 		}
 		r.Room += g.room
+		if g.new > 0 {
+			for _, m := range g.members {
+				r.New = append(r.New, m.name)
+			}
+		}
 		if g.hasShape() {
 			helped := len(g.members) - g.left
 			r.Waiting += g.waits

@@ -74,7 +74,7 @@ func build(now time.Time, p parts) *Cluster {
 		n := Node{Object: object, Requested: l.requested, DaemonSets: l.daemonSets, Movable: l.movable, Pods: l.pods}
 		n.Ready, n.ReadySince = readiness(object)
 		n.Joined, n.Leaving = joined(&n), Leaves(object)
-		n.Blocked = protection.blocked(&n)
+		n.Blocked = protection.blocked(&n, now)
 		n.Attached, n.AttachLimits = attachedTo(l.pods, p.attached), p.limits[object.Name]
 		c.Nodes[i] = n
 		byName[object.Name] = &c.Nodes[i]
@@ -220,16 +220,16 @@ func compareKeys(a, b types.NamespacedName) int {
 }
 
 // blocked returns the first reason not to drain a node.
-func (b *budgets) blocked(n *Node) string {
-	if why := ClassifyNode(n.Object); why != "" {
+func (b *budgets) blocked(n *Node, now time.Time) string {
+	if why := ClassifyNode(n.Object, now); why != "" {
 		return "the Node " + why
 	}
 	for _, p := range n.Pods {
-		if p.class == Ignored || p.class == Tolerant || p.Leaving {
+		if p.class == Ignored || p.Leaving {
 			continue
 		}
-		why := p.why
-		if why == "" {
+		why := cmp.Or(p.why, p.keep.at(now))
+		if why == "" && p.class != Tolerant {
 			why = b.blocks(p)
 		}
 		if why != "" {

@@ -117,6 +117,8 @@ func TestBlocked(t *testing.T) {
 		"exhausted long ago":    {pods: []*corev1.Pod{onNode("p")}, pdbs: []*policyv1.PodDisruptionBudget{budgetFor("b", 0, stale)}},
 		"two budgets":           {pods: []*corev1.Pod{onNode("p")}, pdbs: []*policyv1.PodDisruptionBudget{budgetFor("c", 1), budgetFor("b", 1)}, want: "the pod default/p is covered by more than one PodDisruptionBudget (b, c), which the eviction API refuses"},
 		"of a DaemonSet":        {pods: []*corev1.Pod{onNode("p", ownedBy("DaemonSet"))}, pdbs: []*policyv1.PodDisruptionBudget{budgetFor("b", 0)}},
+		"kept for 4h":           {pods: []*corev1.Pod{onNode("p", annotated(Keep, "4h"), started(time.Hour))}, want: "the pod default/p is annotated foresail.dev/do-not-disrupt=4h, until 2026-01-02T06:04:05Z"},
+		"no longer kept":        {pods: []*corev1.Pod{onNode("p", annotated(Keep, "4h"), started(5*time.Hour))}},
 		"tolerates a drain":     {pods: []*corev1.Pod{onNode("p", tolerates("", "", ""))}, pdbs: []*policyv1.PodDisruptionBudget{budgetFor("b", 0)}},
 		"starting":              {pods: []*corev1.Pod{onNode("p", starting)}, pdbs: []*policyv1.PodDisruptionBudget{budgetFor("b", 0)}},
 		"leaving":               {pods: []*corev1.Pod{onNode("p", leaving)}, pdbs: []*policyv1.PodDisruptionBudget{budgetFor("b", 0)}},

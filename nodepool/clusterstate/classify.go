@@ -1,7 +1,9 @@
 package clusterstate
 
 import (
+	"cmp"
 	"fmt"
+	"time"
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
@@ -23,8 +25,8 @@ const (
 // The annotations, of pods and of Nodes, that keep a pod where it is.
 const (
 	SafeToEvict       = "cluster-autoscaler.kubernetes.io/safe-to-evict"       // "false" blocks
-	KarpenterKeep     = "karpenter.sh/do-not-disrupt"                          // "true" blocks
-	Keep              = "foresail.dev/do-not-disrupt"                          // "true" blocks
+	KarpenterKeep     = "karpenter.sh/do-not-disrupt"                          // "true" blocks, and a duration such as "4h" for that long
+	Keep              = "foresail.dev/do-not-disrupt"                          // the same
 	ScaleDownDisabled = "cluster-autoscaler.kubernetes.io/scale-down-disabled" // "true" blocks, of Nodes alone
 )
 
@@ -40,15 +42,20 @@ const (
 //
 // Mirror pods, pods of DaemonSets and pods that have ended are ignored before anything else is looked at. A pod that is
 // being deleted blocks nothing: it is leaving whatever it says. Pods that block do so whatever they tolerate.
-func Classify(pod *corev1.Pod) (Class, string) {
+func Classify(pod *corev1.Pod, now time.Time) (Class, string) {
 	class, why := classify(pod)
+	if class == Evictable || class == Tolerant {
+		if timed := keepOf(pod.Annotations, startOf(pod)).at(now); timed != "" {
+			class, why = Blocking, timed
+		}
+	}
 	if class == Blocking && pod.DeletionTimestamp != nil {
 		return Evictable, ""
 	}
 	return class, why
 }
 
-// classify is Classify of a pod that is not being deleted.
+// classify is Classify of a pod that is not being deleted, whatever annotations keep it for a time.
 func classify(pod *corev1.Pod) (Class, string) {
 	switch {
 	case IsMirror(pod), IsDaemonSets(pod), Ended(pod):
@@ -77,13 +84,13 @@ func ToleratesRemoval(pod *corev1.Pod) bool {
 	return schedulingv1.TolerationsTolerateTaint(logr.Discard(), pod.Spec.Tolerations, &taint, false)
 }
 
-// ClassifyNode tells why a Node must not be drained, whatever its pods are: a predicate like that of [Classify], "" for
-// no reason.
-func ClassifyNode(node *corev1.Node) string {
+// ClassifyNode returns why a Node must not be drained, whatever its pods are: a predicate like that of [Classify], "" for
+// no reason. A duration counts from its creation.
+func ClassifyNode(node *corev1.Node, now time.Time) string {
 	if node.Annotations[ScaleDownDisabled] == "true" {
 		return annotatedWith(ScaleDownDisabled, "true")
 	}
-	return kept(node.Annotations)
+	return cmp.Or(kept(node.Annotations), keepOf(node.Annotations, node.CreationTimestamp.Time).at(now))
 }
 
 // IsMirror tells whether a pod mirrors a static one, which the API cannot remove.
@@ -116,6 +123,53 @@ func kept(annotations map[string]string) string {
 		}
 	}
 	return ""
+}
+
+// keep is an annotation that keeps a pod or a Node for a time.
+type keep struct {
+	key, value string
+	until      time.Time // zero: for as long as it has not started
+}
+
+// keepOf returns the annotation that keeps a pod or a Node for longest after its start, nil if none does for a time. As with
+// Karpenter a value that is neither "true" nor a duration above zero keeps nothing.
+func keepOf(annotations map[string]string, start time.Time) (longest *keep) {
+	for _, key := range []string{KarpenterKeep, Keep} {
+		value := annotations[key]
+		d, err := time.ParseDuration(value)
+		if err != nil || d <= 0 {
+			continue
+		}
+		k := &keep{key: key, value: value}
+		if !start.IsZero() {
+			k.until = start.Add(d)
+		}
+		if longest == nil || longest.until.Before(k.until) {
+			longest = k
+		}
+	}
+	return longest
+}
+
+// at returns why it blocks a drain at a time, "" if it does not.
+func (k *keep) at(now time.Time) string {
+	switch {
+	case k == nil:
+		return ""
+	case k.until.IsZero():
+		return annotatedWith(k.key, k.value) + " and has not started"
+	case !now.Before(k.until):
+		return ""
+	}
+	return annotatedWith(k.key, k.value) + ", until " + k.until.UTC().Format(time.RFC3339)
+}
+
+// startOf returns when a pod started, zero if it has not.
+func startOf(pod *corev1.Pod) time.Time {
+	if pod.Status.StartTime == nil {
+		return time.Time{}
+	}
+	return pod.Status.StartTime.Time
 }
 
 func annotatedWith(key, value string) string { return fmt.Sprintf("is annotated %s=%s", key, value) }

@@ -2,6 +2,7 @@ package clusterstate
 
 import (
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	corev1 "k8s.io/api/core/v1"
@@ -26,6 +27,11 @@ func tolerates(key, value string, effect corev1.TaintEffect) func(*corev1.Pod) {
 		one.Operator, one.Value = corev1.TolerationOpEqual, value
 	}
 	return func(p *corev1.Pod) { p.Spec.Tolerations = append(p.Spec.Tolerations, one) }
+}
+
+// started has a pod have started some time before the epoch.
+func started(ago time.Duration) func(*corev1.Pod) {
+	return func(p *corev1.Pod) { p.Status.StartTime = &metav1.Time{Time: epoch.Add(-ago)} }
 }
 
 func TestClassify(t *testing.T) {
@@ -80,7 +86,19 @@ func TestClassify(t *testing.T) {
 		"not to be disrupted by Karpenter":     {[]func(*corev1.Pod){ownedBy("ReplicaSet"), annotated(KarpenterKeep, "true")}, Blocking, "is annotated karpenter.sh/do-not-disrupt=true"},
 		"not to be disrupted":                  {[]func(*corev1.Pod){ownedBy("ReplicaSet"), annotated(Keep, "true")}, Blocking, "is annotated foresail.dev/do-not-disrupt=true"},
 		"to be disrupted":                      {[]func(*corev1.Pod){ownedBy("ReplicaSet"), annotated(Keep, "false")}, Evictable, ""},
-		"annotation of Nodes alone, on a pod":  {[]func(*corev1.Pod){ownedBy("ReplicaSet"), annotated(ScaleDownDisabled, "true")}, Evictable, ""},
+		"not to be disrupted for 4h": {[]func(*corev1.Pod){ownedBy("ReplicaSet"), annotated(KarpenterKeep, "4h"), started(4*time.Hour - time.Second)},
+			Blocking, "is annotated karpenter.sh/do-not-disrupt=4h, until 2026-01-02T03:04:06Z"},
+		"not to be disrupted for longer": {[]func(*corev1.Pod){ownedBy("ReplicaSet"), annotated(KarpenterKeep, "1h"), annotated(Keep, "2h30m"), started(2 * time.Hour)},
+			Blocking, "is annotated foresail.dev/do-not-disrupt=2h30m, until 2026-01-02T03:34:05Z"},
+		"for 4h, which are over":              {[]func(*corev1.Pod){ownedBy("ReplicaSet"), annotated(KarpenterKeep, "4h"), started(4 * time.Hour)}, Evictable, ""},
+		"for 4h, not started":                 {[]func(*corev1.Pod){ownedBy("ReplicaSet"), annotated(Keep, "4h")}, Blocking, "is annotated foresail.dev/do-not-disrupt=4h and has not started"},
+		"for 4h, leaving":                     {[]func(*corev1.Pod){ownedBy("ReplicaSet"), annotated(Keep, "4h"), leaving}, Evictable, ""},
+		"for 4h, of a DaemonSet":              {[]func(*corev1.Pod){ownedBy("DaemonSet"), annotated(Keep, "4h")}, Ignored, ""},
+		"for 4h, tolerates everything":        {[]func(*corev1.Pod){ownedBy("ReplicaSet"), annotated(Keep, "4h"), tolerates("", "", "")}, Blocking, "is annotated foresail.dev/do-not-disrupt=4h and has not started"},
+		"for no time":                         {[]func(*corev1.Pod){ownedBy("ReplicaSet"), annotated(Keep, "0s")}, Evictable, ""},
+		"for a time before":                   {[]func(*corev1.Pod){ownedBy("ReplicaSet"), annotated(Keep, "-4h")}, Evictable, ""},
+		"for no duration":                     {[]func(*corev1.Pod){ownedBy("ReplicaSet"), annotated(Keep, "4 hours")}, Evictable, ""},
+		"annotation of Nodes alone, on a pod": {[]func(*corev1.Pod){ownedBy("ReplicaSet"), annotated(ScaleDownDisabled, "true")}, Evictable, ""},
 		"owner that does not control it": {[]func(*corev1.Pod){ownedBy("ReplicaSet"), func(p *corev1.Pod) { p.OwnerReferences[0].Controller = nil }},
 			Blocking, "has no controller that would bring it back"},
 	} {
@@ -89,7 +107,7 @@ func TestClassify(t *testing.T) {
 			for _, change := range test.make {
 				change(pod)
 			}
-			class, why := Classify(pod)
+			class, why := Classify(pod, epoch)
 			assert.Equal(t, test.want, class)
 			assert.Equal(t, test.why, why)
 		})
@@ -105,11 +123,13 @@ func TestClassifyNode(t *testing.T) {
 		"not safe to evict":    {map[string]string{SafeToEvict: "false"}, "is annotated cluster-autoscaler.kubernetes.io/safe-to-evict=false"},
 		"kept for Karpenter":   {map[string]string{KarpenterKeep: "true"}, "is annotated karpenter.sh/do-not-disrupt=true"},
 		"kept":                 {map[string]string{Keep: "true"}, "is annotated foresail.dev/do-not-disrupt=true"},
+		"kept for long enough": {map[string]string{KarpenterKeep: "61m"}, "is annotated karpenter.sh/do-not-disrupt=61m, until 2026-01-02T03:05:05Z"},
+		"kept no longer":       {map[string]string{Keep: "1h"}, ""},
 		"kept by a wrong word": {map[string]string{Keep: "yes"}, ""},
 		"no scale-down":        {map[string]string{ScaleDownDisabled: "true"}, "is annotated cluster-autoscaler.kubernetes.io/scale-down-disabled=true"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			assert.Equal(t, test.want, ClassifyNode(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Annotations: test.annotations}}))
+			assert.Equal(t, test.want, ClassifyNode(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Annotations: test.annotations, CreationTimestamp: metav1.NewTime(epoch.Add(-time.Hour))}}, epoch))
 		})
 	}
 }

@@ -105,9 +105,11 @@ type Attachment struct {
 // Pod is a pod that is bound to a node.
 type Pod struct {
 	Name    string
-	Leaving bool // it is being deleted
+	Leaving bool      // it is being deleted
+	Owner   types.UID // its controller, "" = none
 	*Kind
-	unprotected bool // no PodDisruptionBudget protects it: it has not started, or is leaving
+	keep        *keep // an annotation that keeps it for a time, nil = none
+	unprotected bool  // no PodDisruptionBudget protects it: it has not started, or is leaving
 	ready       bool
 	daemonSet   types.UID // that it is of, "" = of none
 	created     int64     // of a pod of a DaemonSet, in seconds
@@ -131,6 +133,9 @@ type Kind struct {
 	tolerations  []corev1.Toleration
 	spread       []corev1.TopologySpreadConstraint
 }
+
+// Stays reports whether the pod belongs to its node, as those of DaemonSets and mirrors of static ones do.
+func (p *Pod) Stays() bool { return p.class == Ignored }
 
 // replacement returns a pod like this one that has no node, as far as its place matters.
 func (p *Pod) replacement() *corev1.Pod {

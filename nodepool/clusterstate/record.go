@@ -46,7 +46,8 @@ func recordOf(p *corev1.Pod) *record {
 		return nil
 	case p.Spec.NodeName != "":
 		r.node = objectcache.Intern(p.Spec.NodeName)
-		r.pod = &Pod{Name: p.Name, Kind: kindOf(p), Leaving: p.DeletionTimestamp != nil, ready: isReady(p)}
+		r.pod = &Pod{Name: p.Name, Kind: kindOf(p), Leaving: p.DeletionTimestamp != nil, Owner: r.owner, ready: isReady(p)}
+		r.pod.keep = keepOf(p.Annotations, startOf(p))
 		r.pod.unprotected = r.pod.Leaving || p.Status.Phase == corev1.PodPending
 		r.claims = claimsOf(p)
 		if r.pod.DaemonSet {

@@ -37,7 +37,7 @@ func (d *Drainer) Evict(ctx context.Context, node string, l Limits) (Progress, e
 		errs     []error
 	)
 	for _, pod := range d.stillThere(node, pods) {
-		class, why := clusterstate.Classify(pod)
+		class, why := clusterstate.Classify(pod, d.Now())
 		if l.skips(pod, class, d.Now()) {
 			continue
 		}

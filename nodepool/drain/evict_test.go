@@ -180,6 +180,7 @@ func TestBlockersAreReadFromTheServer(t *testing.T) {
 		"not-safe":     {edits: []func(*corev1.Pod){annotated("cluster-autoscaler.kubernetes.io/safe-to-evict", "false")}, want: true},
 		"safe":         {edits: []func(*corev1.Pod){annotated("cluster-autoscaler.kubernetes.io/safe-to-evict", "true")}},
 		"undisrupted":  {edits: []func(*corev1.Pod){annotated("karpenter.sh/do-not-disrupt", "true")}, want: true},
+		"for-a-time":   {edits: []func(*corev1.Pod){annotated("karpenter.sh/do-not-disrupt", "4h")}, want: true},
 		"critical":     {edits: []func(*corev1.Pod){func(pod *corev1.Pod) { pod.Spec.PriorityClassName = "system-cluster-critical" }}, want: true},
 		"system":       {edits: []func(*corev1.Pod){func(pod *corev1.Pod) { pod.Namespace = metav1.NamespaceSystem }}, want: true},
 		"system-owned": {edits: []func(*corev1.Pod){ownedBy("DaemonSet"), func(pod *corev1.Pod) { pod.Namespace = metav1.NamespaceSystem }}},

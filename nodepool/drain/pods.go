@@ -21,7 +21,7 @@ func (d *Drainer) Blockers(ctx context.Context, node string) ([]string, error) {
 	}
 	var blockers []string
 	for _, pod := range pods {
-		if class, why := clusterstate.Classify(pod); class == clusterstate.Blocking {
+		if class, why := clusterstate.Classify(pod, d.Now()); class == clusterstate.Blocking {
 			blockers = append(blockers, name(pod)+" "+why)
 		}
 	}
@@ -39,7 +39,7 @@ func (d *Drainer) pods(ctx context.Context, node string) ([]*corev1.Pod, error) 
 	}
 	var pods []*corev1.Pod
 	for i := range list.Items {
-		switch class, _ := clusterstate.Classify(&list.Items[i]); class {
+		switch class, _ := clusterstate.Classify(&list.Items[i], d.Now()); class {
 		case clusterstate.Ignored, clusterstate.Tolerant:
 		default:
 			pods = append(pods, &list.Items[i])

@@ -331,12 +331,25 @@ func (v *viewer) aside() []Fact {
 			add(join("/", c.Zone, c.InstanceType, string(c.Market)), "is not launched for another %s: %s", age(c.Until.Sub(now)), c.Reason)
 		}
 	}
+	for _, a := range j.Attempts {
+		if now.Before(a.Until) {
+			add(a.Pod, "gets no new node for another %s, nor do pods like it: the last %s took none of them", age(a.Until.Sub(now)), launches(a.Failed))
+		}
+	}
 	for _, instance := range slices.Sorted(maps.Keys(j.DrainBackoff)) {
 		if until := j.DrainBackoff[instance]; now.Before(until) {
 			add(instance, "is not drained for another %s: its last drain failed", age(until.Sub(now)))
 		}
 	}
 	return facts
+}
+
+// launches counts the launches whose nodes did not take a pod.
+func launches(n int) string {
+	if n == 1 {
+		return "node launched for them"
+	}
+	return fmt.Sprintf("%d nodes launched for them", n)
 }
 
 // when is the time of a decision, and how often it was made.

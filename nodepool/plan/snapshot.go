@@ -211,10 +211,11 @@ type Pending struct {
 	NoCapacity, NoCapacityDue, NoCapacityNodes int
 
 	// Waiting are, of the due ones, those that wait only until nodes which are being emptied are deleted: no node is launched for them.
-	Waiting   int
-	Filtered  int // of the due ones, those that are refused the nodes that were there as these are predicted to use too much
-	Unhelped  []Unhelped
-	OldestFor time.Duration // of the due ones
+	Waiting    int
+	Filtered   int // of the due ones, those that are refused the nodes that were there as these are predicted to use too much
+	Unhelped   []Unhelped
+	BackingOff int           // of Unhelped, those that the node did not take which was launched for them
+	OldestFor  time.Duration // of the due ones
 	// Shapes are, of Nodes, those for which not every offer will do, and Later the further ones that pods need that are not
 	// due yet.
 	Shapes, Later []Shape

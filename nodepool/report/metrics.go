@@ -18,11 +18,11 @@ type Metrics struct {
 	mu  sync.Mutex // held while a cycle is told, and while a scrape is answered
 	all []prometheus.Collector
 
-	workers, desired, recommended, limits, pending, room, open, leading, healthy, failures *prometheus.GaugeVec
-	available, current, predicted, threshold, voted                                        *prometheus.GaugeVec
-	instances, spotTarget, startupTime                                                     *prometheus.GaugeVec
-	decisions, events, failed                                                              *prometheus.CounterVec
-	dropped                                                                                prometheus.Counter
+	workers, desired, recommended, limits, pending, room, unhelped, open, leading, healthy, failures *prometheus.GaugeVec
+	available, current, predicted, threshold, voted                                                  *prometheus.GaugeVec
+	instances, spotTarget, startupTime                                                               *prometheus.GaugeVec
+	decisions, events, failed                                                                        *prometheus.CounterVec
+	dropped                                                                                          prometheus.Counter
 }
 
 // NewMetrics makes the metrics of all pools and registers them.
@@ -47,6 +47,7 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 		limits:      gauge("limit_workers", "Minimum and maximum of workers.", "limit"),
 		pending:     gauge("pending_pods", "Unschedulable pods that a new node of the pool could run."),
 		room:        gauge("pending_pods_with_room", "Pending pods older than pending.for that existing nodes have room for."),
+		unhelped:    gauge("pending_pods_not_helped", "Pending pods that the node launched for them did not take: no other is launched for a while."),
 		open:        gauge("action_open", "1 while an action of the kind is open, else 0.", "kind"),
 		leading:     gauge("leading", "1 while this process holds the lease of the pool, else 0."),
 		healthy:     gauge("healthy", "1 while the pool can carry out its decisions, else 0."),
@@ -116,7 +117,7 @@ func (m *Metrics) Forget(pool string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	of := prometheus.Labels{"pool": pool}
-	for _, v := range []*prometheus.GaugeVec{m.workers, m.desired, m.recommended, m.limits, m.pending, m.room, m.open, m.leading, m.healthy, m.failures,
+	for _, v := range []*prometheus.GaugeVec{m.workers, m.desired, m.recommended, m.limits, m.pending, m.room, m.unhelped, m.open, m.leading, m.healthy, m.failures,
 		m.available, m.current, m.predicted, m.threshold, m.voted, m.instances, m.spotTarget, m.startupTime} {
 		v.DeletePartialMatch(of)
 	}
@@ -202,10 +203,12 @@ func (m *Metrics) setWorkers(cycle nodepool.CycleReport) {
 	m.instances.DeletePartialMatch(of)
 	m.pending.DeletePartialMatch(of)
 	m.room.DeletePartialMatch(of)
+	m.unhelped.DeletePartialMatch(of)
 	m.spotTarget.DeletePartialMatch(of)
 	if cycle.Snapshot.Pending.Known {
 		m.pending.WithLabelValues(cycle.Pool).Set(float64(cycle.Snapshot.Pending.Pods))
 		m.room.WithLabelValues(cycle.Pool).Set(float64(cycle.Snapshot.Pending.Room))
+		m.unhelped.WithLabelValues(cycle.Pool).Set(float64(cycle.Snapshot.Pending.BackingOff))
 	}
 	if !workersKnown(cycle) {
 		return

@@ -60,7 +60,26 @@ type Record struct {
 	LaunchSpec string `json:"launchSpec,omitempty"`
 	DrainSpec  string `json:"drainSpec,omitempty"`
 
+	// Attempts are launches for pods, until a node of theirs has taken one; see [MaxAttempts].
+	Attempts []Attempt `json:"attempts,omitempty"`
+
 	FailedDrains map[string]int `json:"failedDrains,omitempty"` // how often, of instances that are or were in DrainBackoff
+}
+
+// MaxAttempts is how many attempts a record has at most.
+const MaxAttempts = 100
+
+// Attempt is a launch for pods of one kind: of one controller, that ask the same of a node.
+type Attempt struct {
+	Kind   string    `json:"kind"`             // identifies the pods
+	Owner  string    `json:"owner"`            // their controller, or the pod itself if it has none
+	Pod    string    `json:"pod"`              // one of them
+	Began  time.Time `json:"began"`            // the launch, or the time at which it was found to have failed
+	Joined time.Time `json:"joined,omitzero"`  // since when a node launched for them is Ready; zero = none has been
+	Failed int       `json:"failed,omitempty"` // launches in a row whose nodes took none of them
+	Until  time.Time `json:"until,omitzero"`   // nothing is launched for them
+	Seen   time.Time `json:"seen,omitzero"`    // nodes that joined later may be of another kind than those that took none
+	World  string    `json:"world,omitempty"`  // identifies what new nodes were then
 }
 
 // Action is a scale-up or scale-down that is open.
@@ -118,6 +137,7 @@ type Removal struct {
 	Began      time.Time    `json:"began,omitzero"`     // its drain
 	Deadline   time.Time    `json:"deadline,omitzero"`  // of an interruption: when the cloud takes it
 	Replaced   bool         `json:"replaced,omitempty"` // of an interruption or a repair: a replacement has been asked for, or is not needed
+	Evicted    bool         `json:"evicted,omitempty"`  // a pod has been evicted
 	Error      string       `json:"error,omitempty"`
 }
 

@@ -65,7 +65,7 @@ func (s *stage) requireEmpty(ctx context.Context, id string) error {
 			return err
 		}
 		for i := range pods.Items {
-			if class, _ := clusterstate.Classify(&pods.Items[i]); class != clusterstate.Ignored && class != clusterstate.Tolerant {
+			if class, _ := clusterstate.Classify(&pods.Items[i], time.Now()); class != clusterstate.Ignored && class != clusterstate.Tolerant {
 				s.violate("instance %s is terminated with pod %s on it", id, pods.Items[i].Name)
 			}
 		}

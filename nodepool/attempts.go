@@ -1,0 +1,342 @@
+package nodepool
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/foresail/foresail/nodepool/binpack"
+	"github.com/foresail/foresail/nodepool/clusterstate"
+	"github.com/foresail/foresail/nodepool/plan"
+	"github.com/foresail/foresail/nodepool/state"
+)
+
+const (
+	// settleFor is how long a new node has, once it is Ready, to become one that takes the pods that it was launched for.
+	settleFor = time.Minute
+	// Waits until a node is launched again for pods that the last one did not take, doubling.
+	attemptBackoffMin = 10 * time.Minute
+	attemptBackoffMax = 24 * time.Hour
+	// launchedBefore is how much earlier than its launch was begun an instance may have been launched, by the clock of the cloud.
+	launchedBefore = time.Minute
+)
+
+// attempts judges launches by whether they helped. A node that was launched for a pod and cannot take it is not followed by another:
+// what is known of new nodes or of the pod is wrong, and a further node is no different. A launch has helped if a pod of the same
+// controller runs on a node that has joined since. It proves nothing if other pods have taken the room on the new nodes.
+type attempts struct {
+	o       *observation
+	in      binpack.Input   // of a packing, whatever the pods
+	list    []state.Attempt // as the journal is to have them
+	changed bool            // the list is not that of the journal
+
+	kinds  map[string]string         // of pods by namespace/name, those with the owner of an attempt
+	held   map[string]bool           // kinds of pods whose node has just joined
+	failed map[string]*state.Attempt // by kind, those that back off
+}
+
+// recallAttempts returns the attempts in the journal, as far as they still matter by what is seen now.
+func recallAttempts(o *observation, in binpack.Input) *attempts {
+	a := &attempts{o: o, in: in, kinds: map[string]string{}, held: map[string]bool{}, failed: map[string]*state.Attempt{}}
+	if len(o.record.Attempts) == 0 {
+		return a
+	}
+	world := worldOf(o)
+	for _, one := range o.record.Attempts {
+		if a.helped(one) || one.Failed > 0 && one.World != world {
+			a.changed = true
+			continue
+		}
+		if one.Joined.IsZero() && len(a.joinedSince(one.Began)) > 0 {
+			one.Joined, a.changed = o.at, true
+		}
+		a.list = append(a.list, one)
+	}
+	return a
+}
+
+// joinedSince returns the nodes of the pool that were launched since a moment and are Ready.
+func (a *attempts) joinedSince(began time.Time) []*clusterstate.Node {
+	var out []*clusterstate.Node
+	for _, w := range a.o.workers {
+		if n := a.o.nodeNamed(w.Node); n != nil && n.Ready && !w.Launched.Before(began.Add(-launchedBefore)) {
+			out = append(out, n)
+		}
+	}
+	return out
+}
+
+// helped reports whether a node that was launched since has taken a pod of the controller.
+func (a *attempts) helped(one state.Attempt) bool {
+	return slices.ContainsFunc(a.joinedSince(one.Began), func(n *clusterstate.Node) bool {
+		return slices.ContainsFunc(n.Pods, func(p *clusterstate.Pod) bool {
+			return cmp.Or(string(p.Owner), p.Namespace+"/"+p.Name) == one.Owner
+		})
+	})
+}
+
+// left returns the pods that nodes may be launched for.
+func (a *attempts) left(pods []clusterstate.Pending) []clusterstate.Pending {
+	if len(a.list) == 0 {
+		return pods
+	}
+	for i := range a.list {
+		one := &a.list[i]
+		if one.Until.After(a.o.at) && a.failed[one.Kind] == nil && !a.mended(one, pods) {
+			a.failed[one.Kind] = one
+		}
+	}
+	return slices.DeleteFunc(slices.Clone(pods), func(p clusterstate.Pending) bool {
+		kind := a.kindOf(p.Pod)
+		return a.held[kind] || a.failed[kind] != nil
+	})
+}
+
+// mended reports whether a node has joined since that could run the pods, which ends the back-off. No node is looked at twice.
+func (a *attempts) mended(one *state.Attempt, pods []clusterstate.Pending) bool {
+	at := slices.IndexFunc(pods, func(p clusterstate.Pending) bool { return a.kindOf(p.Pod) == one.Kind })
+	if at < 0 || len(a.joinedSince(one.Seen)) == 0 {
+		return false
+	}
+	fits := a.fits(pods[at], one.Seen)
+	one.Seen, a.changed = a.o.at, true
+	if fits {
+		one.Failed, one.Until = 0, time.Time{}
+	}
+	return fits
+}
+
+// fits reports whether a pod would need no new node if those that were launched since a moment were empty.
+func (a *attempts) fits(pod clusterstate.Pending, since time.Time) bool {
+	in := a.in
+	in.Pods, in.Nodes = []clusterstate.Pending{pod}, slices.Clone(in.Nodes)
+	for _, joined := range a.joinedSince(since) {
+		at := slices.IndexFunc(in.Nodes, func(n clusterstate.Node) bool { return n.Object == joined.Object })
+		in.Nodes[at] = emptied(joined)
+	}
+	r := binpack.Pack(in)
+	return r.Known && r.Helped > 0 && r.Nodes == 0
+}
+
+// emptied returns a node with the pods alone that belong to it.
+func emptied(n *clusterstate.Node) clusterstate.Node {
+	out := *n
+	out.Pods, out.Movable, out.Requested = nil, 0, corev1.ResourceList{}
+	for _, p := range n.Pods {
+		if !p.Stays() {
+			continue
+		}
+		out.Pods = append(out.Pods, p)
+		for name, quantity := range p.Requests {
+			sum := out.Requested[name]
+			sum.Add(quantity)
+			out.Requested[name] = sum
+		}
+	}
+	return out
+}
+
+// judge looks at the attempts for pods that would get a new node now, by name. It reports whether some of them must not.
+func (a *attempts) judge(names []string, pods []clusterstate.Pending) (again bool) {
+	if len(a.list) == 0 || len(names) == 0 {
+		return false
+	}
+	asking := setOf(names)
+	judged := map[string]bool{}
+	for _, p := range pods {
+		one := a.of(a.kindOf(p.Pod))
+		if one == nil || judged[one.Kind] || !asking[nameOf(p).String()] || p.Since.After(one.Began) {
+			continue
+		}
+		judged[one.Kind] = true
+		again = a.judgeOne(one, p) || again
+	}
+	return again
+}
+
+// judgeOne reports whether no other node is launched for a pod that has waited since before the last launch for its kind.
+func (a *attempts) judgeOne(one *state.Attempt, pod clusterstate.Pending) bool {
+	switch {
+	case one.Joined.IsZero(), len(a.joinedSince(one.Began)) == 0, a.fits(pod, one.Began):
+		return false
+	case a.o.at.Sub(one.Joined) < settleFor:
+		a.held[one.Kind] = true
+		return true
+	}
+	wait := a.backoff(one)
+	one.Failed++
+	one.Began, one.Joined, one.Seen, one.Until, one.World = a.o.at, time.Time{}, a.o.at, a.o.at.Add(wait), worldOf(a.o)
+	a.failed[one.Kind], a.changed = one, true
+	return true
+}
+
+// backoff returns how long nothing is launched after an attempt that failed. If its nodes are not initialized or were cordoned they
+// may be no example of others, so the first failure costs no wait.
+func (a *attempts) backoff(one *state.Attempt) time.Duration {
+	failed := one.Failed
+	works := func(n *clusterstate.Node) bool {
+		return !n.Object.Spec.Unschedulable && binpack.Initialized(n.Object, a.in.Template)
+	}
+	if !slices.ContainsFunc(a.joinedSince(one.Began), works) {
+		failed--
+	}
+	if failed < 0 {
+		return 0
+	}
+	wait := attemptBackoffMin
+	for range failed {
+		wait = min(2*wait, attemptBackoffMax)
+	}
+	return wait
+}
+
+// of returns the attempt for a kind of pods, nil if there is none.
+func (a *attempts) of(kind string) *state.Attempt {
+	at := slices.IndexFunc(a.list, func(one state.Attempt) bool { return one.Kind == kind })
+	if at < 0 {
+		return nil
+	}
+	return &a.list[at]
+}
+
+// report adds the pods that nothing is launched for to those that are pending.
+func (a *attempts) report(p *plan.Pending, pods []clusterstate.Pending, pendingFor time.Duration) {
+	if len(a.held)+len(a.failed) == 0 {
+		return
+	}
+	for _, pod := range pods {
+		kind := a.kindOf(pod.Pod)
+		if one := a.failed[kind]; one != nil {
+			p.BackingOff++
+			p.Unhelped = append(p.Unhelped, plan.Unhelped{Pod: nameOf(pod).String(), Reason: fmt.Sprintf(
+				"the node that was launched for it did not take it, and the next is tried at %s", one.Until.UTC().Format(time.RFC3339))})
+		} else if a.held[kind] {
+			p.Pods++
+			if a.o.at.Sub(pod.Since) >= pendingFor {
+				p.Due++
+			}
+		}
+	}
+	slices.SortFunc(p.Unhelped, func(x, y plan.Unhelped) int { return cmp.Compare(x.Pod, y.Pod) })
+}
+
+// begun returns the attempts with a launch for pods, by name, that begins now.
+func (a *attempts) begun(names []string, pods []clusterstate.Pending, now time.Time) []state.Attempt {
+	asking, noted := setOf(names), map[string]bool{}
+	list := slices.Clone(a.list)
+	for _, p := range pods {
+		if !asking[nameOf(p).String()] {
+			continue
+		}
+		kind := kindOf(p.Pod)
+		if noted[kind] {
+			continue
+		}
+		noted[kind] = true
+		at := slices.IndexFunc(list, func(one state.Attempt) bool { return one.Kind == kind })
+		if at < 0 {
+			at = len(list)
+			list = append(list, state.Attempt{Kind: kind, Owner: ownerOf(p.Pod), Pod: shortened(nameOf(p).String(), 100)})
+		}
+		list[at].Began, list[at].Joined = now, time.Time{}
+	}
+	return boundedAttempts(list)
+}
+
+// boundedAttempts leaves out attempts beyond those that the journal can have: the oldest, and those that have not failed first.
+func boundedAttempts(list []state.Attempt) []state.Attempt {
+	if len(list) <= state.MaxAttempts {
+		return list
+	}
+	slices.SortStableFunc(list, func(x, y state.Attempt) int {
+		return cmp.Or(cmp.Compare(min(y.Failed, 1), min(x.Failed, 1)), y.Began.Compare(x.Began))
+	})
+	return list[:state.MaxAttempts]
+}
+
+func setOf(names []string) map[string]bool {
+	out := make(map[string]bool, len(names))
+	for _, name := range names {
+		out[name] = true
+	}
+	return out
+}
+
+// kindOf returns the kind of a pod if there is an attempt for its controller, "" otherwise.
+func (a *attempts) kindOf(pod *corev1.Pod) string {
+	name, owner := pod.Namespace+"/"+pod.Name, ownerOf(pod)
+	if kind, ok := a.kinds[name]; ok {
+		return kind
+	}
+	if slices.ContainsFunc(a.list, func(one state.Attempt) bool { return one.Owner == owner }) {
+		a.kinds[name] = kindOf(pod)
+	} else {
+		a.kinds[name] = ""
+	}
+	return a.kinds[name]
+}
+
+// ownerOf returns the controller of a pod, or its own name if it has none.
+func ownerOf(pod *corev1.Pod) string {
+	if owner := metav1.GetControllerOf(pod); owner != nil {
+		return string(owner.UID)
+	}
+	return pod.Namespace + "/" + pod.Name
+}
+
+// kindOf identifies the controller of a pod with what the pod asks of a node.
+func kindOf(pod *corev1.Pod) string { return digest(ownerOf(pod), pod.Spec) }
+
+// worldOf identifies what new nodes are apart from their instances. After a change a node may take pods that the last one did not.
+func worldOf(o *observation) string {
+	specs := make([]corev1.PodSpec, len(o.cluster.DaemonSets))
+	for i, d := range o.cluster.DaemonSets {
+		specs[i] = d.Spec.Template.Spec
+	}
+	return digest(o.spec.LaunchSpec, o.spec.Template, specs)
+}
+
+// digest returns the same text for values with the same JSON.
+func digest(of ...any) string {
+	data, err := json.Marshal(of)
+	if err != nil {
+		panic(fmt.Sprintf("encode a part of a pod: %v", err)) // it came from JSON
+	}
+	sum := sha256.Sum256(data)
+	return hex.EncodeToString(sum[:8])
+}
+
+// noteAttempts writes down which pods a launch is for.
+func (e *executor) noteAttempts() {
+	if e.forecast.attempts != nil && len(e.forecast.new) > 0 {
+		e.record.Attempts = e.forecast.attempts.begun(e.forecast.new, e.forecast.asking, e.now())
+	}
+}
+
+// keepAttempts has the journal keep what was found about earlier launches.
+func (e *executor) keepAttempts() {
+	if a := e.forecast.attempts; a != nil && a.changed {
+		e.record.Attempts, e.dirty = a.list, true
+	}
+}
+
+// trimAttempts forgets attempts that nothing has followed for long, and takes moments in the future for the present.
+func trimAttempts(list []state.Attempt, now time.Time) []state.Attempt {
+	for i := range list {
+		one := &list[i]
+		notAfter(&one.Began, now)
+		notAfter(&one.Joined, now)
+		notAfter(&one.Seen, now)
+		notAfter(&one.Until, now.Add(attemptBackoffMax))
+	}
+	return slices.DeleteFunc(list, func(one state.Attempt) bool {
+		return now.Sub(latest(one.Began, one.Until)) > attemptBackoffMax
+	})
+}

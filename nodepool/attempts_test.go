@@ -1,0 +1,115 @@
+package nodepool
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/foresail/foresail/nodepool/plan"
+	"github.com/foresail/foresail/nodepool/state"
+)
+
+// foreignTaint is a taint that all new nodes have and that says nothing of the ones to come.
+var foreignTaint = corev1.Taint{Key: corev1.TaintNodeDiskPressure, Effect: corev1.TaintEffectNoSchedule}
+
+// helpless is a pool whose new nodes do not take the pod that waits.
+func helpless(t *testing.T) *rig {
+	r := newRig(t)
+	r.spec.Plan.CooldownUp = 0
+	r.tainting(foreignTaint)
+	r.pend(1)
+	r.until("the first launch has failed", 10*time.Minute, func() bool { return len(r.record().Attempts) == 1 && r.record().Attempts[0].Failed == 1 })
+	require.Equal(t, 1, r.world.launches)
+	return r
+}
+
+// TestANodeThatDidNotHelpIsNotFollowedByAnother at once: the wait doubles, another process knows of it, and the pod is no demand meanwhile.
+func TestANodeThatDidNotHelpIsNotFollowedByAnother(t *testing.T) {
+	r := helpless(t)
+	require.Equal(t, 1, r.last.Snapshot.Pending.BackingOff)
+	require.Zero(t, r.last.Snapshot.Pending.Pods)
+	require.Contains(t, r.last.Snapshot.Pending.Unhelped[0].Reason, "the node that was launched for it did not take it, and the next is tried at 2026-03-02T")
+	began := r.clock.now()
+	for launches, wait := range []time.Duration{0, 10 * time.Minute, 20 * time.Minute, 40 * time.Minute, 80 * time.Minute} {
+		r.pass(wait - 2*time.Minute)
+		require.LessOrEqual(t, r.world.launches, launches+1, "after %s", r.clock.now().Sub(began))
+		r.restart()
+		r.pass(6 * time.Minute)
+		require.Equal(t, launches+1, r.world.launches, "after %s", r.clock.now().Sub(began))
+	}
+}
+
+// TestOneUnluckyNodeIsFollowedByAnother: a node that was never initialized is no example of the next one, and two are.
+func TestOneUnluckyNodeIsFollowedByAnother(t *testing.T) {
+	r := newRig(t)
+	r.spec.Template.StartupTaints = []corev1.Taint{foreignTaint}
+	r.tainting(foreignTaint)
+	r.pend(1)
+	r.until("the first is followed by another", 13*time.Minute, func() bool { return r.world.launches == 2 })
+	r.until("that has failed as well", 13*time.Minute, func() bool { return r.record().Attempts[0].Failed == 2 })
+	r.pass(9 * time.Minute)
+	require.Equal(t, 2, r.world.launches)
+}
+
+// TestBackOffsOfPodsEnd with a change of what failed.
+func TestBackOffsOfPodsEnd(t *testing.T) {
+	untaint := func(r *rig) { r.world.dress = nil }
+	for name, change := range map[string]func(*rig){
+		"the pod asks for something else": func(r *rig) {
+			untaint(r)
+			r.world.pending[0].Pod.Spec.Containers[0].Resources.Requests[corev1.ResourceCPU] = resource.MustParse("900m")
+		},
+		"nodes are launched by another spec": func(r *rig) { untaint(r); r.spec.LaunchSpec = "mended" },
+		"nodes have other labels":            func(r *rig) { untaint(r); r.spec.Template.Labels = map[string]string{"team": "shop"} },
+		"a node of another kind joins":       func(r *rig) { untaint(r); r.spec.Plan.Min = 2 },
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := helpless(t)
+			change(r)
+			before := r.world.launches
+			if r.spec.Plan.Min > 0 {
+				before++ // that one is full, as all are here
+			}
+			r.until("another is launched", 4*time.Minute, func() bool { return r.world.launches > before })
+		})
+	}
+	t.Run("nothing", func(t *testing.T) {
+		r := helpless(t)
+		r.pass(8 * time.Minute)
+		require.Equal(t, 1, r.world.launches)
+	})
+}
+
+// TestPodsThatBackOffHoldUpNoRemoval, and no launch for others.
+func TestPodsThatBackOffHoldUpNoRemoval(t *testing.T) {
+	r := helpless(t)
+	r.world.dress = nil
+	r.spec.Plan.Idle.For, r.spec.Plan.CooldownDown = time.Minute, 0
+	r.until("the node that did not help goes", 5*time.Minute, func() bool { return len(r.world.terminated) == 1 })
+	r.pend(2)
+	r.world.pending = r.world.pending[1:]
+	for i := range r.world.pending {
+		r.world.pending[i].Pod.Name = fmt.Sprint("other-", i)
+	}
+	r.until("others get a node", 2*time.Minute, func() bool { return r.world.launches == 2 })
+	require.Equal(t, plan.PodsPending, r.actions[len(r.actions)-1])
+}
+
+// TestAttemptsAreBounded: the journal has no more of them than it can, and those that failed rather than others.
+func TestAttemptsAreBounded(t *testing.T) {
+	var list []state.Attempt
+	for i := range 2 * state.MaxAttempts {
+		list = append(list, state.Attempt{Kind: fmt.Sprint(i), Began: time.Unix(int64(i), 0), Failed: i % 4 / 3})
+	}
+	out := boundedAttempts(list)
+	require.Len(t, out, state.MaxAttempts)
+	failed := 0
+	for _, one := range out {
+		failed += one.Failed
+	}
+	require.Equal(t, state.MaxAttempts/2, failed)
+}
