@@ -9,7 +9,6 @@
 //
 // What it only comes near to, so that in doubt it asks for no node that might not help:
 //   - a selector of namespaces by label is taken for all of them in an anti-affinity and for none in an affinity;
-//   - a spread counts the pods of a domain on all its nodes, also on those that the pod could not run on;
 //   - pods are placed one kind after the other, never moved, never preempted;
 //   - a volume that is free to be claimed is not used up by the pod that is placed where it is;
 //   - pods that claim devices (dynamic resource allocation) are stuck: which nodes have some is not known;

@@ -14,6 +14,7 @@ import (
 type Homes struct {
 	cluster  *clusterstate.Cluster
 	world    Input
+	shared   *world            // what questions have in common; nil: none has been asked
 	unplaced int               // of the pods that keep their room, those that have none; below 0: it is not known yet
 	answers  map[string]string // by the nodes that were asked about
 }
@@ -59,12 +60,20 @@ func (h *Homes) without(nodes []string, mayWait bool, added []plan.Placement) st
 		}
 	}
 	if h.unplaced < 0 {
-		h.unplaced = 0
-		for _, g := range h.pack(nil, nil, nil).groups {
-			h.unplaced += g.left
-		}
+		h.unplaced = h.countUnplaced()
 	}
 	return h.pack(pods, leaving, added).verdict(mayWait, h.unplaced)
+}
+
+// countUnplaced counts the pods that have no place even if no node is removed.
+func (h *Homes) countUnplaced() (n int) {
+	if len(h.world.Pods)+len(h.world.Displaced) == 0 {
+		return 0
+	}
+	for _, g := range h.pack(nil, nil, nil).groups {
+		n += g.left
+	}
+	return n
 }
 
 // leaving returns the pods that would leave nodes.
@@ -94,7 +103,10 @@ func (h *Homes) pack(pods []subject, leaving map[string]bool, added []plan.Place
 			pods = append(pods, s)
 		}
 	}
-	p := newPackerOf(in, pods, leaving)
+	if h.shared == nil {
+		h.shared = newWorld(&in)
+	}
+	p := h.shared.packer(in, pods, leaving)
 	p.full = true
 	p.hardestFirst()
 	p.placeOnTheWay(added)

@@ -39,6 +39,7 @@ func (p *packer) leave(g *group) bool {
 	p.moved[m.bound] = true
 	if at := p.byName[m.from]; at != nil && !at.gone && g.topology != nil {
 		g.topology.remove(at)
+		at.lost = append(at.lost, taken{g, 1})
 	}
 	return true
 }

@@ -114,6 +114,21 @@ func kindOf(p *corev1.Pod) *Kind {
 	return k
 }
 
+// kinds are the last ones of each controller.
+type kinds map[types.UID]*Kind
+
+// share makes pods of one controller that are alike share what they have in common.
+func (k kinds) share(r *record) {
+	if r == nil || r.pod == nil || r.owner == "" {
+		return
+	}
+	if last := k[r.owner]; last != nil && last.equal(r.pod.Kind) {
+		r.pod.Kind = last
+		return
+	}
+	k[r.owner] = r.pod.Kind
+}
+
 // equal tells whether pods of two kinds are alike.
 func (k *Kind) equal(other *Kind) bool {
 	return k.Namespace == other.Namespace && k.DaemonSet == other.DaemonSet && k.class == other.class && k.why == other.why &&
