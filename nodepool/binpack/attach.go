@@ -10,7 +10,7 @@ import (
 	"github.com/foresail/foresail/nodepool/clusterstate"
 )
 
-// attachable is the prefix of the resources as which volumes count: one for each driver of the container storage interface.
+// attachable is the prefix of the resources by which volumes count: one resource for each CSI driver.
 const attachable = "attachable-volumes-csi-"
 
 func volumesOf(driver string) corev1.ResourceName { return corev1.ResourceName(attachable + driver) }
@@ -24,8 +24,8 @@ func (g *group) requests() corev1.ResourceList {
 	return out
 }
 
-// attachable sets how many more volumes can be attached to a node that exists. A driver without a known limit has none; on a node
-// that joins it may have yet to come up, and will have that of other nodes of the type.
+// attachable sets how many more volumes can be attached to a node that exists. A driver without a known limit has
+// none; on a node that joins it may have yet to come up, and will have that of other nodes of the type.
 func (d dimensions) attachable(free, whole vector, n *clusterstate.Node, in *Input) {
 	if !d.attach() {
 		return
@@ -88,7 +88,8 @@ func (p *packer) findDrivers() {
 	}
 }
 
-// attaches reports whether the volumes that a group shares with other pods can be attached to a node, as far as they are not.
+// attaches reports whether the volumes that a group shares with other pods can be attached to a node, as far as
+// they are not.
 func (p *packer) attaches(g *group, at *place) bool {
 	if len(g.shared) == 0 {
 		return true

@@ -9,8 +9,9 @@ import (
 	"github.com/foresail/foresail/nodepool/plan"
 )
 
-// Homes answers whether the pods of nodes that are removed could run on the other nodes that exist. Nodes on their way do not
-// count: they may never come. Pods of nodes that are being emptied already, and pending pods, keep the room that there is for them.
+// Homes finds out whether the pods of nodes that are removed could run on the other nodes that exist. Nodes on
+// their way do not count: they may never come. Pods of nodes that are being emptied already, are cordoned or not
+// Ready, and pending pods keep the room that there is for them.
 type Homes struct {
 	cluster  *clusterstate.Cluster
 	world    Input
@@ -19,13 +20,15 @@ type Homes struct {
 	answers  map[string]string // by the nodes that were asked about
 }
 
-// NewHomes returns the homes that a cluster has, and those that it has with new nodes as an Input says. The pods of the Input keep
-// the room that there is for them.
+var _ plan.Homes = (*Homes)(nil)
+
+// NewHomes returns the homes that a cluster has, and those that it has with new nodes as an Input says. The pods of
+// the Input keep the room that there is for them.
 func NewHomes(c *clusterstate.Cluster, world Input) *Homes {
 	world.Nodes, world.OnTheWay = c.Nodes, nil
 	world.Pods = slices.DeleteFunc(slices.Clone(world.Pods), func(w clusterstate.Pending) bool { return w.Stuck != "" })
 	world.Displaced = slices.DeleteFunc(DisplacedOf(c, func(n *clusterstate.Node) bool {
-		return n.Leaving || n.Object.Spec.Unschedulable || world.Leaving[n.Object.Name]
+		return n.Leaving || n.Object.Spec.Unschedulable || !n.Ready || world.Leaving[n.Object.Name]
 	}), func(d Displaced) bool { return d.Stuck != "" })
 	return &Homes{cluster: c, world: world, unplaced: -1, answers: map[string]string{}}
 }
@@ -116,8 +119,8 @@ func (h *Homes) pack(pods []subject, leaving map[string]bool, added []plan.Place
 	return p
 }
 
-// hardestFirst orders groups by how many of the existing nodes could run them, as new ones are ordered by their shapes. Many
-// are as good as all.
+// hardestFirst orders groups by how many of the existing nodes could run them, as new ones are ordered by their
+// shapes. Many are as good as all.
 func (p *packer) hardestFirst() {
 	const many = 64
 	for _, g := range p.groups {

@@ -16,8 +16,8 @@ import (
 	"github.com/foresail/foresail/nodepool/provider"
 )
 
-// busyCluster is one of n nodes in three zones that run 30 pods each, of 300 applications: a third spread over zones, a third keep
-// apart on hosts.
+// busyCluster is one of n nodes in three zones that run 30 pods each, of 300 applications: a third spread over
+// zones, a third keep apart on hosts.
 func busyCluster(b *testing.B, n int) *clusterstate.Cluster {
 	b.Helper()
 	var objects []runtime.Object
@@ -47,7 +47,8 @@ func busyCluster(b *testing.B, n int) *clusterstate.Cluster {
 	return c
 }
 
-// BenchmarkRemoval asks what a decision to remove nodes asks at most: whether all of several nodes may go, and then one by one.
+// BenchmarkRemoval asks what a decision to remove nodes asks at most: whether all of several nodes may go, and then
+// one by one.
 func BenchmarkRemoval(b *testing.B) {
 	for _, n := range []int{100, 1000} {
 		b.Run(fmt.Sprintf("%d nodes, %d pods", n, 30*n), func(b *testing.B) {

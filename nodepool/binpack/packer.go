@@ -120,8 +120,9 @@ func byDifficulty(x, y *group) int {
 	return cmp.Or(cmp.Compare(x.shapes, y.shapes), cmp.Compare(y.picky(), x.picky()), cmp.Compare(y.size, x.size))
 }
 
-// pack finds a place for every pod that has one: on nodes that exist or are on their way, then on these as they are when the
-// nodes that leave are deleted, and at last on new ones. Pods that leave come after those that wait, and get no new node.
+// pack finds a place for every pod that has one: on nodes that exist or are on their way, then on these as they are
+// when the nodes that leave are deleted, and at last on new ones. Pods that leave come after those that wait, and
+// get no new node.
 func (p *packer) pack(launched []plan.Placement) {
 	p.placeOnTheWay(launched)
 	if !slices.ContainsFunc(p.nodes, func(at *place) bool { return at.leaving }) {
@@ -147,8 +148,8 @@ func (p *packer) pack(launched []plan.Placement) {
 	p.rounds(waiting)
 }
 
-// rounds places groups as long as more pods find a place: a pod may want to be with one that has its place only now, or be kept
-// away by one that has yet to leave.
+// rounds places groups as long as more pods find a place: a pod may want to be with one that has its place only
+// now, or be kept away by one that has yet to leave.
 func (p *packer) rounds(left []*group) {
 	for progress := true; progress; {
 		progress = false
@@ -214,7 +215,8 @@ func (p *packer) placeNodes(in *Input, w *world, further map[string]bool) {
 	for i := range in.Nodes {
 		n, s := &in.Nodes[i], &w.nodes[i]
 		at := &all[i]
-		*at = place{kind: there, node: n.Object, source: n, pods: s.pods, leaving: n.Leaving || in.Leaving[n.Object.Name] || further[n.Object.Name]}
+		*at = place{kind: there, node: n.Object, source: n, pods: s.pods}
+		at.leaving = n.Leaving || in.Leaving[n.Object.Name] || further[n.Object.Name]
 		if at.leaving {
 			at.node = leavingNode(n.Object)
 		}

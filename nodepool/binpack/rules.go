@@ -33,7 +33,8 @@ type spread struct {
 	least    int  // the count of the emptiest domain
 	emptiest int  // how many domains have no more
 	stale    bool // these two must be found again
-	// own are the pods of the included nodes by domain, and excluded the other nodes; nil: the rule includes all of a domain.
+	// own are the pods of the included nodes by domain, and excluded the other nodes; nil: the rule includes all of
+	// a domain.
 	own      map[int32]int
 	excluded map[*place]bool
 }
@@ -110,7 +111,8 @@ func (t *topologies) rulesOf(g *group) *topology {
 	}
 	terms := antiAffinityTerms(spec)
 	for i := range terms {
-		out.anti = append(out.anti, t.counter(t.counters, terms[i].TopologyKey, false, t.matcherOf(&terms[i], namespace, true)))
+		m := t.matcherOf(&terms[i], namespace, true)
+		out.anti = append(out.anti, t.counter(t.counters, terms[i].TopologyKey, false, m))
 	}
 	out.owned = t.ownersOf(namespace, terms)
 	for i := range spec.TopologySpreadConstraints {
@@ -179,7 +181,8 @@ func (x *topology) narrow(s *spread, g *group) bool {
 	}
 	affinity := g.pod.Spec.Affinity
 	chooses := len(g.pod.Spec.NodeSelector) > 0 || affinity != nil && affinity.NodeAffinity != nil
-	return len(x.spreads) > 1 || honors(s.rule.NodeTaintsPolicy, false) || chooses && honors(s.rule.NodeAffinityPolicy, true)
+	return len(x.spreads) > 1 || honors(s.rule.NodeTaintsPolicy, false) ||
+		chooses && honors(s.rule.NodeAffinityPolicy, true)
 }
 
 func honors(policy *corev1.NodeInclusionPolicy, otherwise bool) bool {

@@ -156,7 +156,8 @@ func (t *topologies) count(at *place) {
 	}
 }
 
-// countIn counts the pods in a place that a counter is for: those that it had, without those that have left, and with those placed.
+// countIn counts the pods in a place that a counter is for: those that it had, without those that have left, and
+// with those placed.
 func (t *topologies) countIn(at *place, c *counter) (n int) {
 	for _, k := range at.pods {
 		if slices.Contains(t.countersOf(k.kind), c) {

@@ -11,8 +11,8 @@ import (
 	"github.com/foresail/foresail/nodepool/clusterstate"
 )
 
-// world is what all questions about one Input have in common. Questions do not change it, but for what it caches, so it must not be
-// used by several goroutines.
+// world is what all questions about one Input have in common. Questions do not change it, but for what it caches,
+// so it must not be used by several goroutines.
 type world struct {
 	dimensions dimensions // of all that pods of the cluster request
 	joins      joins
@@ -41,7 +41,8 @@ type kindCount struct {
 func newWorld(in *Input) *world {
 	w := &world{
 		dimensions: newDimensions(), joins: joinsOf(in.Nodes), nodes: make([]nodeState, len(in.Nodes)),
-		index: map[*clusterstate.Kind]int32{}, labels: map[string]bool{}, selectors: map[*metav1.LabelSelector]labels.Selector{},
+		index: map[*clusterstate.Kind]int32{}, labels: map[string]bool{},
+		selectors: map[*metav1.LabelSelector]labels.Selector{},
 	}
 	for i := range in.Nodes {
 		w.see(&in.Nodes[i], &w.nodes[i], in)

@@ -66,7 +66,9 @@ func List(ctx context.Context, client kubernetes.Interface, now time.Time) (*Clu
 			})
 		},
 		func() error {
-			return each(ctx, "csinodes", client.StorageV1().CSINodes(), func(n *storagev1.CSINode) { p.limits[n.Name] = limitsOf(n) })
+			return each(ctx, "csinodes", client.StorageV1().CSINodes(), func(n *storagev1.CSINode) {
+				p.limits[n.Name] = limitsOf(n)
+			})
 		},
 	} {
 		if err := read(); err != nil {

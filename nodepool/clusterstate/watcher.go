@@ -71,7 +71,8 @@ func WithFeeds(nodes, pods Feed) Option {
 func WithClock(now func() time.Time) Option { return func(w *Watcher) { w.now = now } }
 
 // NewWatcher returns a watcher of a whole cluster. It lists and watches nodes, pods, persistentvolumeclaims,
-// persistentvolumes, daemonsets.apps, poddisruptionbudgets.policy, storageclasses.storage.k8s.io and csinodes.storage.k8s.io.
+// persistentvolumes, daemonsets.apps, poddisruptionbudgets.policy, storageclasses.storage.k8s.io and
+// csinodes.storage.k8s.io.
 func NewWatcher(client kubernetes.Interface, options ...Option) *Watcher {
 	w := &Watcher{
 		client: client, now: time.Now, wake: make(chan struct{}, 1), kinds: kinds{},
