@@ -107,14 +107,14 @@ func (e *executor) notAnyMore(a *state.Action) string {
 }
 
 // abandon gives back every target that is not drained yet. What is drained is finished, unless its time is over. A
-// node whose pods have been evicted in vain is left alone for a while, longer each time.
+// node whose pods have been evicted in vain, as workers were desired after all, is left alone for a while, longer each time.
 func (e *executor) abandon(ctx context.Context, why string) error {
 	a := e.record.Action
 	old := e.age(a) > clearAfter
 	changed := false
 	for i := range a.Targets {
 		r := &a.Targets[i]
-		touched, evicted := !queued(a, *r), r.State == state.RemovalDraining || r.State == state.RemovalDrained
+		touched, evicted := !queued(a, *r), r.State == state.RemovalDraining
 		switch {
 		case r.State == state.RemovalPlanned, r.State == state.RemovalTainted, r.State == state.RemovalDraining,
 			r.State == state.RemovalDrained && old:
@@ -122,7 +122,7 @@ func (e *executor) abandon(ctx context.Context, why string) error {
 			switch {
 			case touched && old:
 				e.backOffDrain(r.InstanceID, drainBackoffMax)
-			case evicted:
+			case evicted && e.decision.Want > e.decision.Workers:
 				e.backOffDrain(r.InstanceID, drainBackoffMin)
 			}
 		}
