@@ -79,7 +79,8 @@ func (f *forecast) pack(o *observation) binpack.Result {
 	}
 	f.new = packed.New
 	f.pending = plan.Pending{
-		Known: all.Known && packed.Known, Pods: all.Helped, Due: packed.Helped, Nodes: packed.Nodes, Room: packed.HelpedRoom, Filtered: packed.Filtered, Waiting: packed.Waiting,
+		Known: all.Known && packed.Known, Pods: all.Helped, Due: packed.Helped, Nodes: packed.Nodes,
+		Room: packed.HelpedRoom, Filtered: packed.Filtered, Waiting: packed.Waiting,
 		OldestFor: oldest(due, packed.Unhelped, o.at), Unhelped: all.Unhelped,
 		NoCapacity: all.NoCapacity, NoCapacityDue: packed.NoCapacity, NoCapacityNodes: packed.NoCapacityNodes,
 		Shapes: packed.Shapes, Later: further(all.Shapes, packed.Shapes),
@@ -101,9 +102,9 @@ func (f *forecast) packBoth(o *observation, in binpack.Input) (all, packed binpa
 	return all, binpack.Pack(in), in.Pods
 }
 
-// reserve has pending pods keep the room that there is for them, and counts those for which nodes have had room for so long that
-// the scheduler has a reason of its own: nothing waits for these, but a removal that took their room would have a node launched for
-// them that helps no more.
+// reserve has pending pods keep the room that there is for them, and counts those for which nodes have had room for
+// so long that the scheduler has a reason of its own: nothing waits for these, but a removal that took their room
+// would have a node launched for them that helps no more.
 func (f *forecast) reserve(o *observation, in binpack.Input) {
 	in.Pods = o.cluster.Pending
 	f.homes = binpack.NewHomes(o.cluster, in)
@@ -151,8 +152,8 @@ func oldest(pods []clusterstate.Pending, unhelped []plan.Unhelped, now time.Time
 	return oldest
 }
 
-// due returns the pods that have been unschedulable since a moment or longer, and the first of the others' moments. Those of a gang
-// are due together with the last one.
+// due returns the pods that have been unschedulable since a moment or longer, and the first of the others' moments.
+// Those of a gang are due together with the last one.
 func due(pods []clusterstate.Pending, since time.Time) (out []clusterstate.Pending, next time.Time) {
 	gangs := map[string]time.Time{}
 	for _, p := range pods {

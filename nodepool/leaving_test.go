@@ -14,8 +14,8 @@ import (
 	"github.com/foresail/foresail/nodepool/plan"
 )
 
-// Replicas that spread over hosts keep their nodes if these would go to save money: the node that is being emptied counts as the
-// emptiest host, so no other one takes the pod. With nodeTaintsPolicy: Honor it does not count.
+// Replicas that spread over hosts keep their nodes if these would go to save money: the node that is being emptied
+// counts as the emptiest host, so no other one takes the pod. With nodeTaintsPolicy: Honor it does not count.
 func TestSpreadPodsAreNotEvictedToSaveMoney(t *testing.T) {
 	r := idle(t, 3)
 	r.world.podGrace = 40 * time.Second // longer than pods wait until they count
@@ -41,7 +41,8 @@ func TestSpreadPodsAreNotEvictedToSaveMoney(t *testing.T) {
 	r.clean()
 }
 
-// Nodes that must go are replaced though pods get a place only when a Node is deleted: these wait, and nothing is launched for them.
+// Nodes that must go are replaced though pods get a place only when a Node is deleted: these wait, and nothing is
+// launched for them.
 func TestSpreadPodsWaitForTheEndOfNodesThatMustGo(t *testing.T) {
 	for name, budget := range map[string]int{"without a budget": 0, "one may be away": 1} {
 		t.Run(name, func(t *testing.T) {
@@ -72,7 +73,8 @@ func plain(cpu string) corev1.PodSpec {
 	return out
 }
 
-// Nodes can have so many volumes attached: pods with volumes have no home on nodes that have their fill, and get a new node.
+// Nodes can have so many volumes attached: pods with volumes have no home on nodes that have their fill, and get a
+// new node.
 func TestVolumesThatNodesCanAttach(t *testing.T) {
 	r := idle(t, 3)
 	db := &workload{app: "db", replicas: 6, template: plain("100m"), stateful: true}
@@ -123,7 +125,8 @@ func TestMoreVolumesThanANodeCanAttach(t *testing.T) {
 	assert.Equal(t, "it uses more volumes than can be attached to a new node of the pool", r.last.Snapshot.Pending.Unhelped[0].Reason)
 }
 
-// The pods of a node that others empty keep the room that they will need: it is not given to the pods of a node of the pool.
+// The pods of a node that others empty keep the room that they will need: it is not given to the pods of a node of
+// the pool.
 func TestPodsOfNodesThatOthersEmptyKeepTheirRoom(t *testing.T) {
 	for name, empty := range map[string]func(*corev1.Node){
 		"Karpenter": func(n *corev1.Node) {

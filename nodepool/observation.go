@@ -263,8 +263,9 @@ func (o *observation) onTheWay(w plan.Worker) bool {
 	return !node.Ready && !node.Object.Spec.Unschedulable
 }
 
-// emptied returns the nodes, by name, that are being emptied and will be deleted: those that say so themselves, workers that this
-// pool removes or the cloud takes back, and those that have been cordoned for so short a time that they may be drained by hand.
+// emptied returns the nodes, by name, that are being emptied and will be deleted: those that say so themselves,
+// workers that this pool removes or the cloud takes back, and those that have been cordoned for so short a time
+// that they may be drained by hand.
 func (o *observation) emptied() map[string]bool {
 	out := maps.Clone(o.cordoned)
 	if out == nil {

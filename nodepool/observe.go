@@ -137,8 +137,8 @@ func (b *observer) seeCluster(ctx context.Context, o *observation) {
 	b.seeAttachLimits(o)
 }
 
-// drainsWithin is how long after it was cordoned a node may be drained by hand and deleted. One that is cordoned for longer stays,
-// for all that is known.
+// drainsWithin is how long after it was cordoned a node may be drained by hand and deleted. One that is cordoned
+// for longer stays, for all that is known.
 const drainsWithin = 10 * time.Minute
 
 // seeCordons notes which nodes have been cordoned lately.

@@ -34,7 +34,8 @@ type attachLimit struct {
 	drivers map[string]int
 }
 
-// seeAttachLimits notes how many volumes nodes of each type can have attached. What they could is remembered when they go.
+// seeAttachLimits notes how many volumes nodes of each type can have attached. What they could is remembered when
+// they go.
 func (b *observer) seeAttachLimits(o *observation) {
 	if b.attachLimits == nil {
 		b.attachLimits = map[string]attachLimit{}

@@ -117,8 +117,8 @@ func (e *executor) clearAfter() time.Duration {
 	return max(clearAfter, e.seen.spec.Drain.Timeout+clearMargin)
 }
 
-// abandon gives back every target that is not drained yet. What is drained is finished, unless its time is over. A node whose pods
-// have been evicted in vain is left alone for a while, longer each time.
+// abandon gives back every target that is not drained yet. What is drained is finished, unless its time is over. A
+// node whose pods have been evicted in vain is left alone for a while, longer each time.
 func (e *executor) abandon(ctx context.Context, why string) error {
 	a := e.record.Action
 	old := e.age(a) > e.clearAfter()
@@ -184,8 +184,8 @@ func (e *executor) needs(at int) string {
 	return plan.Objection(e.snapshot, a.Reason, a.Targets[at].InstanceID, later)
 }
 
-// pinned returns why the pods of a target could not run on other nodes, "" if they could, or if the pool is being deleted. Other
-// nodes that are being removed are no homes, and their pods keep the room that they will need.
+// pinned returns why the pods of a target could not run on other nodes, "" if they could, or if the pool is being
+// deleted. Other nodes that are being removed are no homes, and their pods keep the room that they will need.
 func (e *executor) pinned(node string) string {
 	if e.snapshot.Homes == nil || node == "" || e.seen.spec.Plan.Deleting {
 		return ""

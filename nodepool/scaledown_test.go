@@ -337,6 +337,24 @@ func TestPendingPodsEndScaleDown(t *testing.T) {
 	require.Empty(t, r.world.terminated)
 }
 
+// A node whose pods were evicted in vain is left alone, for twice as long each time.
+func TestNodesThatWereEvictedFromInVainAreLeftAlone(t *testing.T) {
+	r := idle(t, 2)
+	r.spec.Plan.CooldownDown = 0
+	r.load("node-i-old0", &fakePod{name: "guarded", refused: "no"})
+	r.load("node-i-old1", &fakePod{name: "kept", blocks: "its annotation says so"})
+	for i, wait := range []time.Duration{10 * time.Minute, 20 * time.Minute, 40 * time.Minute} {
+		r.load("node-i-old0", &fakePod{name: fmt.Sprint("web-", i)})
+		r.removing(state.RemovalDraining)
+		r.pend(1)
+		r.until("it is given up", time.Minute, func() bool { return r.record().Action == nil })
+		at := r.clock.now()
+		r.world.pending = nil
+		r.until("it is tried again", 2*time.Hour, func() bool { return r.record().Action != nil })
+		require.InDelta(t, wait, r.clock.now().Sub(at), float64(2*time.Minute))
+	}
+}
+
 func TestDrainedTargetIsFinishedAllTheSame(t *testing.T) {
 	r := idle(t, 3)
 	r.world.termErr = refused(provider.Throttled)

@@ -12,8 +12,8 @@ import (
 	"github.com/foresail/foresail/nodepool/clusterstate"
 )
 
-// ownLabels returns the labels that a pool sets on its nodes when they join: its own, and those of the template but for what
-// Kubernetes and the cloud say of a node.
+// ownLabels returns the labels that a pool sets on its nodes when they join: its own, and those of the template but
+// for what Kubernetes and the cloud say of a node.
 func ownLabels(pool string, template map[string]string) map[string]string {
 	out := maps.Clone(template)
 	maps.DeleteFunc(out, func(key, _ string) bool { return factual(key) })
@@ -31,7 +31,11 @@ func factual(key string) bool {
 		return true
 	}
 	domain, _, _ := strings.Cut(key, "/")
-	return domain == "topology.kubernetes.io" || domain == "failure-domain.beta.kubernetes.io" || domain == "beta.kubernetes.io"
+	switch domain {
+	case "topology.kubernetes.io", "failure-domain.beta.kubernetes.io", "beta.kubernetes.io":
+		return true
+	}
+	return false
 }
 
 // joinedNode is what the newest node of the pool turned out to be when it joined.
@@ -43,9 +47,10 @@ type joinedNode struct {
 	taints     []corev1.Taint // that the spec does not declare
 }
 
-// seeTemplate compares what the spec says of new nodes with the newest node of the pool that is Ready, which is right: a pod that
-// could run only on what the spec promises would have one node launched after the other. What the node had when it joined
-// counts. A taint that it gets later is its own, and one that it loses while it joins was passing.
+// seeTemplate compares what the spec says of new nodes with the newest node of the pool that is Ready, which is
+// right: a pod that could run only on what the spec promises would have one node launched after the other. What the
+// node had when it joined counts. A taint that it gets later is its own, and one that it loses while it joins was
+// passing.
 func (b *observer) seeTemplate(o *observation) {
 	declared := o.spec.Template
 	for _, s := range inOrder(o.known) {
@@ -54,8 +59,8 @@ func (b *observer) seeTemplate(o *observation) {
 			continue
 		}
 		created, joins := n.Object.CreationTimestamp.Time, o.hasTimeToJoin(s.instance.Launched)
-		switch {
-		case created.Before(b.newest.created), created.Equal(b.newest.created) && !joins && b.newest.generation == o.spec.Generation:
+		known := created.Equal(b.newest.created) && b.newest.generation == o.spec.Generation
+		if created.Before(b.newest.created) || known && !joins {
 			continue
 		}
 		next := joinedNode{created: created, generation: o.spec.Generation, joins: joins, labels: n.Object.Labels}
@@ -64,7 +69,8 @@ func (b *observer) seeTemplate(o *observation) {
 		}
 		b.newest = next
 	}
-	o.template = binpack.Template{Labels: ownLabels(o.pool, declared.Labels), Taints: declared.Taints, StartupTaints: declared.StartupTaints}
+	o.template = declared
+	o.template.Labels = ownLabels(o.pool, declared.Labels)
 	for key, value := range declared.Labels {
 		if factual(key) && (b.newest.labels == nil || b.newest.labels[key] == value) {
 			o.template.Labels[key] = value
@@ -75,8 +81,8 @@ func (b *observer) seeTemplate(o *observation) {
 	}
 }
 
-// undeclared returns the taints of a node that keep pods away and that neither the spec declares nor Kubernetes or an autoscaler sets
-// for a while.
+// undeclared returns the taints of a node that keep pods away and that neither the spec declares nor Kubernetes or
+// an autoscaler sets for a while.
 func undeclared(n *clusterstate.Node, declared binpack.Template) []corev1.Taint {
 	return slices.DeleteFunc(slices.Clone(n.Object.Spec.Taints), func(t corev1.Taint) bool {
 		same := func(other corev1.Taint) bool { return other.Key == t.Key && other.Effect == t.Effect }
@@ -85,7 +91,8 @@ func undeclared(n *clusterstate.Node, declared binpack.Template) []corev1.Taint 
 	})
 }
 
-// passes reports whether taints of a key are set and removed while a node exists, so that they say nothing of a new one.
+// passes reports whether taints of a key are set and removed while a node exists, so that they say nothing of a new
+// one.
 func passes(key string) bool {
 	domain, _, _ := strings.Cut(key, "/")
 	switch domain {

@@ -25,7 +25,8 @@ func selecting(key, value string) corev1.PodSpec {
 	return out
 }
 
-// Nodes get the label of the pool and those of the template when they join, so that pods which select these get one node.
+// Nodes get the label of the pool and those of the template when they join, so that pods which select these get one
+// node.
 func TestNodesGetTheLabelsThatPodsSelect(t *testing.T) {
 	for key, value := range map[string]string{LabelPool: "workers", "example.com/team": "web"} {
 		t.Run(key, func(t *testing.T) {
@@ -48,7 +49,8 @@ func TestLabelsThatNodesDoNotGet(t *testing.T) {
 	require.Len(t, r.last.Snapshot.Pending.Unhelped, 1)
 }
 
-// A taint that nodes join with and the spec does not declare has one node launched for a pod that does not tolerate it.
+// A taint that nodes join with and the spec does not declare has one node launched for a pod that does not tolerate
+// it.
 func TestTaintsThatTheSpecDoesNotDeclare(t *testing.T) {
 	r, s := empty(t, plain("500m"))
 	dress := r.world.dress

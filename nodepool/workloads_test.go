@@ -28,8 +28,8 @@ type workload struct {
 	stateful bool // its pods keep their names and a volume each
 }
 
-// workloads are the pods of a fakeWorld with what controllers and kube-scheduler do about them, written without regard to how
-// Foresail models it.
+// workloads are the pods of a fakeWorld with what controllers and kube-scheduler do about them, written without
+// regard to how Foresail models it.
 type workloads struct {
 	world     *fakeWorld
 	all       []*workload
@@ -172,6 +172,9 @@ func (s *workloads) fits(p *corev1.Pod, n *fakeNode) bool {
 	}
 	if free < p.Spec.Containers[0].Resources.Requests.Cpu().MilliValue() || s.limit > 0 && volumes > s.limit && len(p.Spec.Volumes) > 0 {
 		return false
+	}
+	if p.Spec.Affinity != nil && slices.ContainsFunc(s.on(n.object.Name), func(q *corev1.Pod) bool { return q.Labels["app"] == p.Labels["app"] }) {
+		return false // the only affinity that there is keeps replicas apart
 	}
 	return !slices.ContainsFunc(p.Spec.TopologySpreadConstraints, func(c corev1.TopologySpreadConstraint) bool { return !s.even(p, n, c) })
 }

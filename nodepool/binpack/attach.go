@@ -10,7 +10,7 @@ import (
 	"github.com/foresail/foresail/nodepool/clusterstate"
 )
 
-// attachable is the prefix of the resources as which volumes count: one for each driver of the container storage interface.
+// attachable is the prefix of the resources by which volumes count: one resource for each CSI driver.
 const attachable = "attachable-volumes-csi-"
 
 func volumesOf(driver string) corev1.ResourceName { return corev1.ResourceName(attachable + driver) }
@@ -24,34 +24,48 @@ func (g *group) requests() corev1.ResourceList {
 	return out
 }
 
-// attachable sets how many more volumes can be attached to a node that exists. A driver without a known limit has none; on a node
-// that joins it may have yet to come up, and will have that of other nodes of the type.
-func (p *packer) attachable(at *place, in *Input) {
-	n := at.source
+// attachable sets how many more volumes can be attached to a node that exists. A driver without a known limit has
+// none; on a node that joins it may have yet to come up, and will have that of other nodes of the type.
+func (d dimensions) attachable(free, whole vector, n *clusterstate.Node, in *Input) {
+	if !d.attach() {
+		return
+	}
 	learned := map[string]int(nil)
 	if launched, joins := in.Joining[n.Object.Name]; joins {
 		learned = in.AttachLimits[launched.InstanceType]
 	}
-	p.limit(at.free, func(driver string) (int, bool) {
+	d.limit(free, func(driver string) (int, bool) {
 		limit, known := n.AttachLimits[driver]
 		if !known {
 			limit, known = learned[driver]
 		}
 		return limit, known
 	})
+	d.limit(whole, func(string) (int, bool) { return 0, false })
 	for _, a := range n.Attached {
-		if i, counts := p.drivers[a.Driver]; counts {
-			at.free[i]--
+		if i, counts := d[volumesOf(a.Driver)]; counts {
+			free[i]--
 		}
-	}
-	for _, i := range p.drivers {
-		at.whole[i] = math.MaxInt32
 	}
 }
 
+// attach reports whether volumes count.
+func (d dimensions) attach() bool {
+	for name := range d {
+		if strings.HasPrefix(string(name), attachable) {
+			return true
+		}
+	}
+	return false
+}
+
 // limit sets the dimensions of a vector that count volumes.
-func (p *packer) limit(free vector, of func(driver string) (int, bool)) {
-	for driver, i := range p.drivers {
+func (d dimensions) limit(free vector, of func(driver string) (int, bool)) {
+	for name, i := range d {
+		driver, is := strings.CutPrefix(string(name), attachable)
+		if !is {
+			continue
+		}
 		free[i] = math.MaxInt32
 		if limit, known := of(driver); known {
 			free[i] = int64(limit)
@@ -74,7 +88,8 @@ func (p *packer) findDrivers() {
 	}
 }
 
-// attaches reports whether the volumes that a group shares with other pods can be attached to a node, as far as they are not.
+// attaches reports whether the volumes that a group shares with other pods can be attached to a node, as far as
+// they are not.
 func (p *packer) attaches(g *group, at *place) bool {
 	if len(g.shared) == 0 {
 		return true

@@ -66,7 +66,8 @@ type Input struct {
 	// Joining is what the nodes were launched as, by name, that are Ready within their time to join. One that is not initialized
 	// yet counts as on its way: without startup taints, and with what its offer promises.
 	Joining map[string]plan.Placement
-	// Leaving are the nodes, by name, that are being emptied and will be deleted, and Displaced the pods that will leave them.
+	// Leaving are the nodes, by name, that are being emptied and will be deleted, and Displaced the pods that will
+	// leave them.
 	Leaving   map[string]bool
 	Displaced []Displaced
 	// AttachLimits are, by instance type, how many volumes of each driver can be attached to a new node.

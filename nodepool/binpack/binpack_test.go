@@ -139,6 +139,11 @@ func bound(app, cpu string) *clusterstate.Pod {
 	return &clusterstate.Pod{Name: app, Kind: &clusterstate.Kind{Namespace: "default", Labels: map[string]string{"app": app}, Requests: list("cpu", cpu, "memory", "1Gi", "pods", "1")}}
 }
 
+func labelled(n clusterstate.Node, key, value string) clusterstate.Node {
+	n.Object.Labels[key] = value
+	return n
+}
+
 // gang has pods be scheduled together.
 func gang(in []clusterstate.Pending) []clusterstate.Pending {
 	for i := range in {
@@ -154,10 +159,6 @@ func withPort(p *clusterstate.Pod, port int32) *clusterstate.Pod {
 	return p
 }
 
-func labelled(n clusterstate.Node, key, value string) clusterstate.Node {
-	n.Object.Labels[key] = value
-	return n
-}
 
 func notReady(n clusterstate.Node) clusterstate.Node { n.Ready = false; return n }
 
@@ -411,6 +412,12 @@ func TestPack(t *testing.T) {
 			p.Labels["rev"] = "2"
 			p.Spec.TopologySpreadConstraints[0].MatchLabelKeys = []string{"rev"}
 		}), Nodes: []clusterstate.Node{node("n1", "a", bound("web", "1")), node("n2", "a", bound("db", "4"))}}, helped: 1, room: 1},
+		"spread counts only the nodes that the pod selects": {in: Input{Pods: pods("web", 1, spreadOver(zone, 1), nodeAffinity("pool", corev1.NodeSelectorOpNotIn, "old")),
+			Nodes: []clusterstate.Node{labelled(node("n1", "a", bound("web", "1"), bound("web", "1")), "pool", "old"), node("n2", "a"), node("n3", "b", bound("db", "4"))}}, helped: 1, room: 1},
+		"spread counts all nodes, if it says so": {in: Input{Pods: pods("web", 1, spreadOver(zone, 1), nodeAffinity("pool", corev1.NodeSelectorOpNotIn, "old"), func(p *corev1.Pod) {
+			p.Spec.TopologySpreadConstraints[0].NodeAffinityPolicy = new(corev1.NodeInclusionPolicyIgnore)
+		}), Nodes: []clusterstate.Node{labelled(node("n1", "a", bound("web", "1"), bound("web", "1")), "pool", "old"), node("n2", "a"), node("n3", "b", bound("db", "4"))}},
+			nodes: 1, helped: 1, shapes: []short{{Zone: "b", Nodes: 1}}},
 		"spread over at least so many": {in: Input{Pods: pods("web", 3, spreadOver(zone, 1), func(p *corev1.Pod) {
 			p.Spec.TopologySpreadConstraints[0].MinDomains = new(int32(3))
 		})}, nodes: 2, helped: 2, shapes: []short{{Zone: "a", Nodes: 1}, {Zone: "b", Nodes: 1}}, unhelped: map[string]string{"default/web-2": whyTopology}},

@@ -10,8 +10,9 @@ import (
 // whyGang is why a pod gets no node that could run it.
 const whyGang = "not all pods of its group could run on nodes of the pool, and a group is scheduled as a whole"
 
-// brokenGang returns a gang of which some pods have a place on a new node and others have none anywhere, or none on as many nodes as
-// can be launched; "" if there is none. A part of a gang is never scheduled, so nodes for a part would stay empty.
+// brokenGang returns a gang of which some pods have a place on a new node and others have none anywhere, or none on
+// as many nodes as can be launched; "" if there is none. A part of a gang is never scheduled, so nodes for a part
+// would stay empty.
 func (p *packer) brokenGang(maxNodes int) string {
 	placed, broken := map[string]bool{}, map[string]bool{}
 	nodes := 0
@@ -40,8 +41,9 @@ func (p *packer) brokenGang(maxNodes int) string {
 }
 
 // without leaves out the pods of a gang, and adds them to those that are not helped.
-func without(pods []clusterstate.Pending, gang string, unhelped []plan.Unhelped) ([]clusterstate.Pending, []plan.Unhelped) {
-	var rest []clusterstate.Pending
+func without(pods []clusterstate.Pending, gang string, unhelped []plan.Unhelped) (
+	rest []clusterstate.Pending, more []plan.Unhelped,
+) {
 	for _, p := range pods {
 		if p.Gang != gang {
 			rest = append(rest, p)

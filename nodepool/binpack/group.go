@@ -20,7 +20,7 @@ type group struct {
 	role     role
 	budget   *clusterstate.Budget
 	gang     string
-	shared   []clusterstate.Attachment // its volumes, if other pods may use them as well; otherwise they are in its request
+	shared   []clusterstate.Attachment // its volumes that other pods may use as well
 	attach   map[string]int            // the number of its other volumes, by driver
 	affinity nodeaffinity.RequiredNodeAffinity
 	where    []*corev1.NodeSelector                // its volumes can be used
@@ -91,7 +91,8 @@ func groupsOf(pods []subject, all joins, labels map[string]bool, shared map[clus
 
 func (b *grouper) add(s *subject) {
 	p := s.Pod
-	one := &group{pod: p, where: s.Volumes, refusal: b.joins.refusalOf(&s.Pending), role: s.role, budget: s.Budget, gang: s.Gang}
+	one := &group{pod: p, where: s.Volumes, role: s.role, budget: s.Budget, gang: s.Gang}
+	one.refusal = b.joins.refusalOf(&s.Pending)
 	one.shared, one.attach = b.attachments(s)
 	sum := b.sum(p) + b.sumOf(s.Volumes) + uint64(one.refusal)*0x9e3779b97f4a7c15 + uint64(s.role)
 	if s.Gang != "" {

@@ -9,22 +9,26 @@ import (
 	"github.com/foresail/foresail/nodepool/plan"
 )
 
-// Homes answers whether the pods of nodes that are removed could run on the other nodes that exist. Nodes on their way do not
-// count: they may never come. Pods of nodes that are being emptied already, and pending pods, keep the room that there is for them.
+// Homes finds out whether the pods of nodes that are removed could run on the other nodes that exist. Nodes on
+// their way do not count: they may never come. Pods of nodes that are being emptied already, are cordoned or not
+// Ready, and pending pods keep the room that there is for them.
 type Homes struct {
 	cluster  *clusterstate.Cluster
 	world    Input
+	shared   *world            // what questions have in common; nil: none has been asked
 	unplaced int               // of the pods that keep their room, those that have none; below 0: it is not known yet
 	answers  map[string]string // by the nodes that were asked about
 }
 
-// NewHomes returns the homes that a cluster has, and those that it has with new nodes as an Input says. The pods of the Input keep
-// the room that there is for them.
+var _ plan.Homes = (*Homes)(nil)
+
+// NewHomes returns the homes that a cluster has, and those that it has with new nodes as an Input says. The pods of
+// the Input keep the room that there is for them.
 func NewHomes(c *clusterstate.Cluster, world Input) *Homes {
 	world.Nodes, world.OnTheWay = c.Nodes, nil
 	world.Pods = slices.DeleteFunc(slices.Clone(world.Pods), func(w clusterstate.Pending) bool { return w.Stuck != "" })
 	world.Displaced = slices.DeleteFunc(DisplacedOf(c, func(n *clusterstate.Node) bool {
-		return n.Leaving || n.Object.Spec.Unschedulable || world.Leaving[n.Object.Name]
+		return n.Leaving || n.Object.Spec.Unschedulable || !n.Ready || world.Leaving[n.Object.Name]
 	}), func(d Displaced) bool { return d.Stuck != "" })
 	return &Homes{cluster: c, world: world, unplaced: -1, answers: map[string]string{}}
 }
@@ -59,12 +63,20 @@ func (h *Homes) without(nodes []string, mayWait bool, added []plan.Placement) st
 		}
 	}
 	if h.unplaced < 0 {
-		h.unplaced = 0
-		for _, g := range h.pack(nil, nil, nil).groups {
-			h.unplaced += g.left
-		}
+		h.unplaced = h.countUnplaced()
 	}
 	return h.pack(pods, leaving, added).verdict(mayWait, h.unplaced)
+}
+
+// countUnplaced counts the pods that have no place even if no node is removed.
+func (h *Homes) countUnplaced() (n int) {
+	if len(h.world.Pods)+len(h.world.Displaced) == 0 {
+		return 0
+	}
+	for _, g := range h.pack(nil, nil, nil).groups {
+		n += g.left
+	}
+	return n
 }
 
 // leaving returns the pods that would leave nodes.
@@ -94,7 +106,10 @@ func (h *Homes) pack(pods []subject, leaving map[string]bool, added []plan.Place
 			pods = append(pods, s)
 		}
 	}
-	p := newPackerOf(in, pods, leaving)
+	if h.shared == nil {
+		h.shared = newWorld(&in)
+	}
+	p := h.shared.packer(in, pods, leaving)
 	p.full = true
 	p.hardestFirst()
 	p.placeOnTheWay(added)
@@ -104,8 +119,8 @@ func (h *Homes) pack(pods []subject, leaving map[string]bool, added []plan.Place
 	return p
 }
 
-// hardestFirst orders groups by how many of the existing nodes could run them, as new ones are ordered by their shapes. Many
-// are as good as all.
+// hardestFirst orders groups by how many of the existing nodes could run them, as new ones are ordered by their
+// shapes. Many are as good as all.
 func (p *packer) hardestFirst() {
 	const many = 64
 	for _, g := range p.groups {

@@ -7,19 +7,22 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/foresail/foresail/nodepool/clusterstate"
-	"github.com/foresail/foresail/nodepool/plan"
 )
 
-// A leaving node is one that is being emptied and will be deleted, whoever does so, or one whose removal is asked about.
+// A leaving node is being emptied, and its Node will be deleted: by this pool or another one, by an interruption or
+// a repair, by Karpenter, cluster-autoscaler or a person. While the removal of a node is examined, it counts as
+// leaving.
 //
-// It takes no pods. Its pods leave one after the other, and each is placed as kube-scheduler would place it then: the topology
-// domains of the node still exist, with ever fewer pods in them, until the Node is deleted. A pod that has a place by these rules
-// has one at once. Others have one only when the Node is deleted (a spread over host names counts an empty node as the emptiest
-// domain, unless it has nodeTaintsPolicy: Honor): these wait. A third kind has no place even then.
-//
-// A pod that waits is no demand for nodes, and its place is not given to others. Whether pods may wait depends on why a node is
-// removed, see [plan.Homes]. A pod that leaves while as many wait as its PodDisruptionBudget lets be away would never be evicted:
-// the drain would not end.
+//   - It takes no pods.
+//   - Its pods leave one after the other, and kube-scheduler places each replacement while the Node still exists: the
+//     topology domains of the node count, with fewer pods in them each time.
+//   - A replacement that has a place by these rules has it at once. Another one waits: it has a place only when the Node
+//     is deleted. A spread over hosts, for example, counts an empty node as the emptiest host, unless it sets
+//     nodeTaintsPolicy: Honor. A third kind has no place even then.
+//   - A pod that waits is no demand for nodes. Whether pods may wait depends on why a node is removed: [plan.Homes].
+//   - A pod cannot be evicted while as many pods wait as its PodDisruptionBudget allows to be disrupted. A removal that
+//     would come to that point never ends, so it does not begin.
+//   - Pods of all leaving nodes keep the room that they will need.
 
 // leavingNode returns a Node as it is while it is being emptied: with the taints that a removal puts there.
 func leavingNode(n *corev1.Node) *corev1.Node {
@@ -39,14 +42,16 @@ func (p *packer) leave(g *group) bool {
 	p.moved[m.bound] = true
 	if at := p.byName[m.from]; at != nil && !at.gone && g.topology != nil {
 		g.topology.remove(at)
+		at.lost = append(at.lost, taken{g, 1})
 	}
 	return true
 }
 
-// leaveByBudget is leave, and notes if so many pods of the budget are without a place that the next one cannot be evicted.
+// leaveByBudget is leave. It records a deadlock if so many pods of the budget wait that the next one cannot be
+// evicted.
 func (p *packer) leaveByBudget(g *group) bool {
 	if b := g.budget; b != nil && g.role == asked && g.gone < len(g.members) {
-		if p.away[b.Name] >= b.Allowed && p.deadlock == nil {
+		if p.away[b.Name] >= mayBeAway(b) && p.deadlock == nil {
 			p.deadlock = g
 		}
 		p.away[b.Name]++
@@ -54,7 +59,11 @@ func (p *packer) leaveByBudget(g *group) bool {
 	return p.leave(g)
 }
 
-// vanish deletes the nodes that leave, with what is left on them.
+// mayBeAway is how many pods of a budget may wait at once. A budget that allows none now does so because of pods that are
+// away for a moment, or it blocks the node anyway.
+func mayBeAway(b *clusterstate.Budget) int { return max(1, b.Allowed) }
+
+// vanish deletes the nodes that leave, with the pods that are still on them.
 func (p *packer) vanish() {
 	for _, g := range p.groups {
 		g.late = g.left
@@ -79,16 +88,17 @@ func (p *packer) vanish() {
 func (p *packer) waitsFor(g *group) string {
 	if g.topology != nil {
 		for _, s := range g.topology.spreads {
-			if s.rule.NodeTaintsPolicy == nil || *s.rule.NodeTaintsPolicy != corev1.NodeInclusionPolicyHonor {
-				return fmt.Sprintf("its topologySpreadConstraint over %s counts that node until then, unless it sets nodeTaintsPolicy: Honor", s.rule.TopologyKey)
+			if !honors(s.rule.NodeTaintsPolicy, false) {
+				return "its topologySpreadConstraint over " + s.rule.TopologyKey +
+					" counts that node until then, unless it sets nodeTaintsPolicy: Honor"
 			}
 		}
 	}
 	return "pods that stay on that node keep it away until then"
 }
 
-// verdict returns why the pods that were asked about have no place, "" if all have one. Pods that wait for places keep theirs but
-// for so many.
+// verdict returns why the pods of the examined nodes have no place, "" if all have one. unplaced is how many of the
+// other pods have no place even if no node is removed.
 func (p *packer) verdict(mayWait bool, unplaced int) string {
 	left := 0
 	var robbed *group
@@ -101,16 +111,18 @@ func (p *packer) verdict(mayWait bool, unplaced int) string {
 		case g.left > 0:
 			return "no other node could run its pod " + name
 		case g.late > 0 && !mayWait:
-			return fmt.Sprintf("another node could run its pod %s only after this one is deleted: %s", g.members[len(g.members)-g.late].name, p.waitsFor(g))
-		case g.late > 0 && g.budget != nil && g.late > g.budget.Allowed && p.deadlock == nil:
+			late := g.members[len(g.members)-g.late].name
+			return "another node could run its pod " + late + " only after this one is deleted: " + p.waitsFor(g)
+		case g.late > 0 && g.budget != nil && g.late > mayBeAway(g.budget) && p.deadlock == nil:
 			p.deadlock = g
 		}
 	}
 	switch {
 	case p.deadlock != nil:
 		g := p.deadlock
-		return fmt.Sprintf("its pods such as %s would wait until the node is deleted, and PodDisruptionBudget %s lets %d be away, so that the drain would not end: %s",
-			g.members[0].name, g.budget.Name, g.budget.Allowed, p.waitsFor(g))
+		return fmt.Sprintf(
+			"its pods such as %s would wait until the node is deleted, and PodDisruptionBudget %s allows %d disruptions, "+
+				"so the drain would not end: %s", g.members[0].name, g.budget.Name, mayBeAway(g.budget), p.waitsFor(g))
 	case left <= unplaced:
 		return ""
 	case robbed.role == displaced:
@@ -126,5 +138,3 @@ func (g *group) unplaced() string {
 	}
 	return g.members[len(g.members)-g.left].name
 }
-
-var _ plan.Homes = (*Homes)(nil)

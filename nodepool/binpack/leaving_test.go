@@ -23,7 +23,7 @@ func honor(p *corev1.Pod) {
 	}
 }
 
-// budget is a PodDisruptionBudget that lets pods be away.
+// budget is a PodDisruptionBudget that allows a number of disruptions.
 func budget(app string, allowed int32) runtime.Object {
 	return &policyv1.PodDisruptionBudget{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: app},
@@ -32,12 +32,13 @@ func budget(app string, allowed int32) runtime.Object {
 	}
 }
 
-// Pods have a place at once, or once the nodes that they leave are deleted, or none. "" in at and late says that all have one.
+// Pods have a place at once, or once the nodes that they leave are deleted, or none. "" in at and late says that
+// all have one.
 func TestHomesOfPodsThatWait(t *testing.T) {
 	apart := spreadOver(host, 1)
 	const waits = "another node could run its pod default/w0 only after this one is deleted: its topologySpreadConstraint over kubernetes.io/hostname counts that node until then, unless it sets nodeTaintsPolicy: Honor"
 	const never = "no other node could run its pod default/w0"
-	const stuck = "its pods such as default/w0 would wait until the node is deleted, and PodDisruptionBudget default/w lets 1 be away, so that the drain would not end: its topologySpreadConstraint over kubernetes.io/hostname counts that node until then, unless it sets nodeTaintsPolicy: Honor"
+	const stuck = "its pods such as default/w0 would wait until the node is deleted, and PodDisruptionBudget default/w allows 1 disruptions, so the drain would not end: its topologySpreadConstraint over kubernetes.io/hostname counts that node until then, unless it sets nodeTaintsPolicy: Honor"
 	one := []plan.Placement{{Zone: "a", InstanceType: "m"}}
 	for name, test := range map[string]struct {
 		nodes    int

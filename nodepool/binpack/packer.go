@@ -2,7 +2,7 @@ package binpack
 
 import (
 	"cmp"
-	"math"
+	"maps"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -25,6 +25,8 @@ type place struct {
 	takes   []taken
 
 	source   *clusterstate.Node // of one that exists, also if it joins and is on its way
+	pods     []kindCount        // the same
+	lost     []taken            // pods that have left
 	leaving  bool               // it is being emptied
 	gone     bool               // and has been deleted
 	attached []clusterstate.Attachment
@@ -60,22 +62,22 @@ type packer struct {
 	full       bool           // no node is added
 	priced     bool           // costs decide what is added
 
-	byName   map[string]*place          // nodes that are there
+	byName   map[string]*place          // the nodes that leave
 	moved    map[*clusterstate.Pod]bool // pods that have left their nodes
 	away     map[string]int             // by PodDisruptionBudget: pods that have left and have no place yet
 	deadlock *group                     // the first that could not be evicted any more
 	vanished bool                       // the nodes that leave are deleted
 }
 
-func newPacker(in Input) *packer { return newPackerOf(in, subjectsOf(&in), nil) }
+func newPacker(in Input) *packer { return newWorld(&in).packer(in, subjectsOf(&in), nil) }
 
-// newPackerOf returns a packer of pods. Further nodes than those that are being emptied leave.
-func newPackerOf(in Input, pods []subject, further map[string]bool) *packer {
+// packer returns a packer of pods. Further nodes than those that are being emptied leave.
+func (w *world) packer(in Input, pods []subject, further map[string]bool) *packer {
 	p := &packer{
-		dimensions: newDimensions(), inZone: map[string]int{}, joins: joinsOf(in.Nodes),
+		dimensions: maps.Clone(w.dimensions), inZone: map[string]int{}, joins: w.joins,
 		byName: map[string]*place{}, moved: map[*clusterstate.Pod]bool{}, away: map[string]int{},
 	}
-	p.groups = groupsOf(pods, p.joins, labelsOfRules(pods, in.Nodes), sharedOf(pods, in.Nodes, further))
+	p.groups = groupsOf(pods, p.joins, labelsOfRules(pods, w.labels), sharedOf(pods, in.Nodes, further))
 	for _, pod := range in.Pods {
 		if pod.Stuck != "" {
 			p.stuckGangs = append(p.stuckGangs, pod.Gang)
@@ -92,7 +94,7 @@ func newPackerOf(in Input, pods []subject, further map[string]bool) *packer {
 		if known(o) {
 			s := newShape(o, &in, p.dimensions)
 			s.index = len(p.shapes)
-			p.limit(s.free, func(driver string) (int, bool) {
+			p.dimensions.limit(s.free, func(driver string) (int, bool) {
 				limit, known := in.AttachLimits[o.InstanceType][driver]
 				return limit, known
 			})
@@ -104,12 +106,12 @@ func newPackerOf(in Input, pods []subject, further map[string]bool) *packer {
 	for i, g := range p.groups {
 		p.judge(g, requests[i], whole)
 	}
-	p.topologies = newTopologies(p.groups, in.Nodes)
+	p.topologies = newTopologies(p.groups, w)
 	slices.SortStableFunc(p.groups, byDifficulty)
 	for i, g := range p.groups {
 		g.order = i
 	}
-	p.placeNodes(&in, further)
+	p.placeNodes(&in, w, further)
 	return p
 }
 
@@ -118,8 +120,9 @@ func byDifficulty(x, y *group) int {
 	return cmp.Or(cmp.Compare(x.shapes, y.shapes), cmp.Compare(y.picky(), x.picky()), cmp.Compare(y.size, x.size))
 }
 
-// pack finds a place for every pod that has one: on nodes that exist or are on their way, then on these as they are when the
-// nodes that leave are deleted, and at last on new ones. Pods that leave come after those that wait, and get no new node.
+// pack finds a place for every pod that has one: on nodes that exist or are on their way, then on these as they are
+// when the nodes that leave are deleted, and at last on new ones. Pods that leave come after those that wait, and
+// get no new node.
 func (p *packer) pack(launched []plan.Placement) {
 	p.placeOnTheWay(launched)
 	if !slices.ContainsFunc(p.nodes, func(at *place) bool { return at.leaving }) {
@@ -145,8 +148,8 @@ func (p *packer) pack(launched []plan.Placement) {
 	p.rounds(waiting)
 }
 
-// rounds places groups as long as more pods find a place: a pod may want to be with one that has its place only now, or be kept
-// away by one that has yet to leave.
+// rounds places groups as long as more pods find a place: a pod may want to be with one that has its place only
+// now, or be kept away by one that has yet to leave.
 func (p *packer) rounds(left []*group) {
 	for progress := true; progress; {
 		progress = false
@@ -173,7 +176,7 @@ func (p *packer) whole(nodes []clusterstate.Node) vector {
 		of = nodes[0].Object.Status.Allocatable
 	}
 	whole := p.dimensions.vector(of)
-	p.limit(whole, func(string) (int, bool) { return 0, false })
+	p.dimensions.limit(whole, func(string) (int, bool) { return 0, false })
 	return whole
 }
 
@@ -206,47 +209,42 @@ func (p *packer) judge(g *group, requests corev1.ResourceList, whole vector) {
 }
 
 // placeNodes makes places of the nodes that are there and take pods. Those that join come last.
-func (p *packer) placeNodes(in *Input, further map[string]bool) {
+func (p *packer) placeNodes(in *Input, w *world, further map[string]bool) {
+	all := make([]place, len(in.Nodes))
+	known := len(p.dimensions) == len(w.dimensions)
+	vectors := make(vector, 0, len(in.Nodes)*(len(w.dimensions)+firstOther))
+	p.nodes, p.places = make([]*place, len(all)), make([]*place, 0, len(all))
 	for i := range in.Nodes {
-		n := &in.Nodes[i]
-		at := &place{kind: there, node: n.Object, source: n, leaving: n.Leaving || in.Leaving[n.Object.Name] || further[n.Object.Name]}
+		n, s := &in.Nodes[i], &w.nodes[i]
+		at := &all[i]
+		*at = place{kind: there, node: n.Object, source: n, pods: s.pods}
+		at.leaving = n.Leaving || in.Leaving[n.Object.Name] || further[n.Object.Name]
 		if at.leaving {
 			at.node = leavingNode(n.Object)
 		}
-		usable := n.Ready && !n.Object.Spec.Unschedulable && !at.leaving
+		usable := s.takesPods && !at.leaving
+		if usable && known {
+			vectors = append(vectors, s.free...)
+			at.free, at.whole = vectors[len(vectors)-len(s.free):], s.whole
+		} else if usable {
+			at.free, at.whole = p.dimensions.roomOf(n, in)
+		}
 		if usable {
-			p.measureNode(at, in)
 			p.joining(at, n, in)
 		}
 		at.domains = p.topologies.domainsOf(at.node)
-		p.nodes, p.byName[n.Object.Name] = append(p.nodes, at), at
-		p.topologies.count(n.Pods, at)
-		p.topologies.count(n.Nominated, at)
+		p.nodes[i] = at
+		p.topologies.count(at)
+		if at.leaving {
+			p.byName[n.Object.Name] = at
+		}
 		if !usable || at.free[slots] <= 0 {
 			continue
 		}
-		for _, pod := range n.Pods {
-			at.ports = append(at.ports, pod.Ports...)
-		}
-		for _, pod := range n.Nominated {
-			at.ports = append(at.ports, pod.Ports...)
-		}
-		at.rank = p.joins.rankOf(n)
+		at.ports, at.rank, at.attached = slices.Clip(s.ports), s.rank, n.Attached
 		p.places = append(p.places, at)
 	}
 	slices.SortStableFunc(p.places, func(x, y *place) int { return cmp.Compare(x.kind, y.kind) })
-}
-
-// measureNode finds how much of a node is free.
-func (p *packer) measureNode(at *place, in *Input) {
-	n := at.source
-	at.free = p.dimensions.vector(n.Object.Status.Allocatable)
-	at.whole = slices.Clone(at.free)
-	at.whole.take(p.dimensions.vector(n.DaemonSets), 1)
-	at.free.take(p.dimensions.vector(n.Requested), 1)
-	at.free[plain] = math.MaxInt32
-	at.attached = n.Attached
-	p.attachable(at, in)
 }
 
 // placeOnTheWay makes places of launched nodes. One that none of the offers is like is taken for the first of all.
@@ -459,12 +457,4 @@ func (p *packer) better(s, than *shape, worth func(*shape) float64) bool {
 		return p.inZone[s.offer.Zone] < p.inZone[than.offer.Zone]
 	}
 	return worth != nil && worth(s) < worth(than)
-}
-
-// pods returns the pods of a node that exists.
-func (at *place) pods() []*clusterstate.Pod {
-	if at.source == nil {
-		return nil
-	}
-	return at.source.Pods
 }

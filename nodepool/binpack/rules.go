@@ -1,14 +1,13 @@
 package binpack
 
 import (
+	"maps"
 	"math"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
-
-	"github.com/foresail/foresail/nodepool/clusterstate"
 )
 
 // topology is what other pods mean to the pods of a group, and these to others.
@@ -31,56 +30,55 @@ type spread struct {
 	rule     *corev1.TopologySpreadConstraint
 	self     int // 1 if it counts the pods that it is of
 	eligible map[int32]bool
-	excluded map[*place]bool // nodes that do not count
-	outside  map[int32]int   // pods on nodes that do not count, by domain
-	least    int             // the count of the emptiest domain
-	emptiest int             // how many domains have no more
-	stale    bool            // these two must be computed again
+	least    int  // the count of the emptiest domain
+	emptiest int  // how many domains have no more
+	stale    bool // these two must be found again
+	// own are the pods of the included nodes by domain, and excluded the other nodes; nil: the rule includes all of
+	// a domain.
+	own      map[int32]int
+	excluded map[*place]bool
 }
 
-// at returns the number of pods of a domain that count: those on nodes that the rule includes.
-func (s *spread) at(domain int32) int { return s.counter.at(domain) - s.outside[domain] }
+func (s *spread) at(domain int32) int {
+	if s.own != nil {
+		return s.own[domain]
+	}
+	return s.counter.at(domain)
+}
 
-// labelsOfRules returns the labels that rules about other pods look at.
-func labelsOfRules(pods []subject, nodes []clusterstate.Node) map[string]bool {
-	out := map[string]bool{}
-	selector := func(s *metav1.LabelSelector) {
-		if s == nil {
-			return
-		}
-		for key := range s.MatchLabels {
-			out[key] = true
-		}
-		for _, e := range s.MatchExpressions {
-			out[e.Key] = true
-		}
-	}
-	terms := func(all []corev1.PodAffinityTerm) {
-		for i := range all {
-			selector(all[i].LabelSelector)
-		}
-	}
+// labelsOfRules returns the labels that rules about other pods look at: those of pods, and those of bound ones.
+func labelsOfRules(pods []subject, bound map[string]bool) map[string]bool {
+	out := maps.Clone(bound)
 	for i := range pods {
 		spec := &pods[i].Pod.Spec
-		terms(affinityTerms(spec))
-		terms(antiAffinityTerms(spec))
+		addLabelsOfTerms(out, affinityTerms(spec))
+		addLabelsOfTerms(out, antiAffinityTerms(spec))
 		for j := range spec.TopologySpreadConstraints {
-			selector(spec.TopologySpreadConstraints[j].LabelSelector)
+			addLabelsOf(out, spec.TopologySpreadConstraints[j].LabelSelector)
 			for _, key := range spec.TopologySpreadConstraints[j].MatchLabelKeys {
 				out[key] = true
 			}
 		}
 	}
-	seen := map[*clusterstate.Kind]bool{}
-	for i := range nodes {
-		for _, pod := range slices.Concat(nodes[i].Pods, nodes[i].Nominated) {
-			if len(pod.AntiAffinity) > 0 && !seen[pod.Kind] {
-				seen[pod.Kind] = true
-				terms(pod.AntiAffinity)
-			}
-		}
-	}
 	return out
+}
+
+func addLabelsOfTerms(to map[string]bool, terms []corev1.PodAffinityTerm) {
+	for i := range terms {
+		addLabelsOf(to, terms[i].LabelSelector)
+	}
+}
+
+func addLabelsOf(to map[string]bool, s *metav1.LabelSelector) {
+	if s == nil {
+		return
+	}
+	for key := range s.MatchLabels {
+		to[key] = true
+	}
+	for _, e := range s.MatchExpressions {
+		to[e.Key] = true
+	}
 }
 
 func affinityTerms(s *corev1.PodSpec) []corev1.PodAffinityTerm {
@@ -104,7 +102,7 @@ func (t *topologies) rulesOf(g *group) *topology {
 	if terms := affinityTerms(spec); len(terms) > 0 {
 		var matchers []matcher // a pod counts only if all terms are about it
 		for i := range terms {
-			matchers = append(matchers, matcherOf(&terms[i], namespace, false))
+			matchers = append(matchers, t.matcherOf(&terms[i], namespace, false))
 		}
 		for i := range terms {
 			out.affinity = append(out.affinity, t.counter(t.counters, terms[i].TopologyKey, false, matchers...))
@@ -113,7 +111,8 @@ func (t *topologies) rulesOf(g *group) *topology {
 	}
 	terms := antiAffinityTerms(spec)
 	for i := range terms {
-		out.anti = append(out.anti, t.counter(t.counters, terms[i].TopologyKey, false, matcherOf(&terms[i], namespace, true)))
+		m := t.matcherOf(&terms[i], namespace, true)
+		out.anti = append(out.anti, t.counter(t.counters, terms[i].TopologyKey, false, m))
 	}
 	out.owned = t.ownersOf(namespace, terms)
 	for i := range spec.TopologySpreadConstraints {
@@ -125,7 +124,7 @@ func (t *topologies) rulesOf(g *group) *topology {
 }
 
 func (t *topologies) spreadOf(rule *corev1.TopologySpreadConstraint, pod *corev1.Pod) *spread {
-	selector := selectorOf(rule.LabelSelector)
+	selector := t.world.selector(rule.LabelSelector)
 	for _, key := range rule.MatchLabelKeys {
 		if value, ok := pod.Labels[key]; ok {
 			of, _ := labels.SelectorFromSet(labels.Set{key: value}).Requirements()
@@ -161,67 +160,69 @@ func (x *topology) mutual() bool {
 	return len(x.affinity)+len(x.spreads) > 0 || slices.ContainsFunc(x.anti, func(c *counter) bool { return c.key != host })
 }
 
-// begin finds the domains among which the pods of a group are spread, and the pods in these that do not count. Both follow from the
-// nodes that each rule includes, which does not change while pods of the group are placed: they run on no other nodes.
+// begin finds the domains among which the pods of a group are to be spread: those of nodes that the rule includes.
 func (x *topology) begin(p *packer, g *group) {
 	for _, s := range x.spreads {
-		s.eligible, s.excluded, s.outside, s.stale = map[int32]bool{}, map[*place]bool{}, map[int32]int{}, true
-		includes := x.inclusion(s, g)
+		s.eligible, s.stale, s.own, s.excluded = map[int32]bool{}, true, nil, nil
+		if x.narrow(s, g) {
+			s.own, s.excluded = map[int32]int{}, map[*place]bool{}
+		}
 		for _, at := range p.nodes {
-			x.consider(s, at, p.moved, includes)
+			x.consider(s, at, g)
 		}
 		for _, at := range p.places {
 			if at.source == nil {
-				x.consider(s, at, p.moved, includes)
+				x.consider(s, at, g)
 			}
 		}
 	}
 }
 
-// consider counts a node in or out. Pods that have moved are counted where they are now.
-func (x *topology) consider(s *spread, at *place, moved map[*clusterstate.Pod]bool, includes func(*corev1.Node) bool) {
+// narrow reports whether a rule may include some nodes of a domain and not others, so that it counts pods for itself.
+func (x *topology) narrow(s *spread, g *group) bool {
+	if x.topologies.keys[s.key] == corev1.LabelHostname {
+		return false
+	}
+	affinity := g.pod.Spec.Affinity
+	chooses := len(g.pod.Spec.NodeSelector) > 0 || affinity != nil && affinity.NodeAffinity != nil
+	return len(x.spreads) > 1 || honors(s.rule.NodeTaintsPolicy, false) ||
+		chooses && honors(s.rule.NodeAffinityPolicy, true)
+}
+
+func honors(policy *corev1.NodeInclusionPolicy, otherwise bool) bool {
+	if policy == nil {
+		return otherwise
+	}
+	return *policy == corev1.NodeInclusionPolicyHonor
+}
+
+func (x *topology) consider(s *spread, at *place, g *group) {
 	domain := at.domains[s.key]
-	if at.gone || domain < 0 {
-		return
-	}
-	inAll := !slices.ContainsFunc(x.spreads, func(other *spread) bool { return at.domains[other.key] < 0 })
-	if inAll && includes(at.node) {
+	switch {
+	case at.gone || domain < 0 || s.own == nil && s.eligible[domain]:
+	case !x.includes(s, at, g):
+		if s.own != nil {
+			s.excluded[at] = true
+		}
+	default:
 		s.eligible[domain] = true
-		return
-	}
-	s.excluded[at] = true
-	for _, pod := range at.pods() {
-		if !moved[pod] && !pod.Leaving && slices.Contains(x.topologies.countersOf(pod.Kind), s.counter) {
-			s.outside[domain]++
-		}
-	}
-	for _, t := range at.takes {
-		if t.group.topology != nil && slices.Contains(t.group.topology.matched, s.counter) {
-			s.outside[domain] += t.n
+		if s.own != nil {
+			s.own[domain] += x.topologies.countIn(at, s.counter)
 		}
 	}
 }
 
-// inclusion returns which nodes a rule includes.
-func (x *topology) inclusion(s *spread, g *group) func(*corev1.Node) bool {
-	honors := func(p *corev1.NodeInclusionPolicy, byDefault bool) bool {
-		return p == nil && byDefault || p != nil && *p == corev1.NodeInclusionPolicyHonor
+// includes reports whether a rule looks at a node.
+func (x *topology) includes(s *spread, at *place, g *group) bool {
+	if slices.ContainsFunc(x.spreads, func(other *spread) bool { return at.domains[other.key] < 0 }) {
+		return false
 	}
-	affinity := honors(s.rule.NodeAffinityPolicy, true) && selectsNodes(&g.pod.Spec)
-	taints := honors(s.rule.NodeTaintsPolicy, false)
-	return func(n *corev1.Node) bool {
-		if affinity {
-			if ok, err := g.affinity.Match(n); !ok || err != nil {
-				return false
-			}
+	if honors(s.rule.NodeAffinityPolicy, true) {
+		if ok, err := g.affinity.Match(at.node); !ok || err != nil {
+			return false
 		}
-		return !taints || untolerated(g.pod, n) == nil
 	}
-}
-
-// selectsNodes reports whether a pod has rules about the labels of its node.
-func selectsNodes(s *corev1.PodSpec) bool {
-	return len(s.NodeSelector) > 0 || s.Affinity != nil && s.Affinity.NodeAffinity != nil
+	return !honors(s.rule.NodeTaintsPolicy, false) || untolerated(g.pod, at.node) == nil
 }
 
 // level finds the emptiest domains, before each pod.
@@ -316,6 +317,7 @@ func (x *topology) put(at *place, n int) {
 			s.stale = s.stale || s.emptiest <= 0
 		}
 	}
+	x.countOwn(at, n)
 	for _, c := range x.matched {
 		c.add(at, n)
 	}
@@ -332,10 +334,17 @@ func (x *topology) remove(at *place) {
 	for _, c := range x.owned {
 		c.add(at, -1)
 	}
+	x.countOwn(at, -1)
 	for _, s := range x.spreads {
 		s.stale = true
-		if s.excluded[at] && s.self == 1 {
-			s.outside[at.domains[s.key]]--
+	}
+}
+
+// countOwn counts pods of the group for the rules that count for themselves.
+func (x *topology) countOwn(at *place, n int) {
+	for _, s := range x.spreads {
+		if s.own != nil && s.self == 1 && !s.excluded[at] {
+			s.own[at.domains[s.key]] += n
 		}
 	}
 }

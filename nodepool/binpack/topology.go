@@ -22,9 +22,13 @@ type topologies struct {
 	counters map[string]*counter // of pods that rules look for
 	owners   map[string]*counter // of pods that keep others away
 	finders  [2]*finder          // of both
-	matching map[*clusterstate.Kind][]*counter
-	owning   map[*clusterstate.Kind][]*counter
+	world    *world
+	matching [][]*counter // by the number of a kind; nil: it has not been looked for
+	owning   [][]*counter // the same
 }
+
+// none is no counters.
+var none = []*counter{}
 
 // counter counts the pods that all of its matchers match, or those that own a rule.
 type counter struct {
@@ -69,19 +73,17 @@ func (c *counter) add(at *place, n int) {
 }
 
 // newTopologies reads the rules of pending pods, and those by which pods that have a node keep others away.
-func newTopologies(groups []*group, nodes []clusterstate.Node) *topologies {
+func newTopologies(groups []*group, w *world) *topologies {
 	t := &topologies{
-		counters: map[string]*counter{}, owners: map[string]*counter{},
-		matching: map[*clusterstate.Kind][]*counter{}, owning: map[*clusterstate.Kind][]*counter{},
+		counters: map[string]*counter{}, owners: map[string]*counter{}, world: w,
+		matching: make([][]*counter, len(w.kinds)), owning: make([][]*counter, len(w.kinds)),
 	}
 	for _, g := range groups {
 		g.topology = t.rulesOf(g)
 	}
-	for i := range nodes {
-		for _, pod := range slices.Concat(nodes[i].Pods, nodes[i].Nominated) {
-			if _, known := t.owning[pod.Kind]; !known && len(pod.AntiAffinity) > 0 {
-				t.owning[pod.Kind] = t.ownersOf(pod.Namespace, pod.AntiAffinity)
-			}
+	for i, k := range w.kinds {
+		if len(k.AntiAffinity) > 0 {
+			t.owning[i] = t.ownersOf(k.Namespace, k.AntiAffinity)
 		}
 	}
 	t.finders = [2]*finder{newFinder(t.counters), newFinder(t.owners)}
@@ -136,42 +138,67 @@ func (t *topologies) settle(at *place) {
 }
 
 // count counts the pods of a node.
-func (t *topologies) count(pods []*clusterstate.Pod, at *place) {
+func (t *topologies) count(at *place) {
 	if len(t.keys) == 0 {
 		return
 	}
-	for _, pod := range pods {
-		for _, c := range t.countersOf(pod.Kind) {
-			if !c.lasting || !pod.Leaving {
-				c.add(at, 1)
+	for _, k := range at.pods {
+		for _, c := range t.countersOf(k.kind) {
+			n := k.n
+			if c.lasting {
+				n = k.staying
 			}
+			c.add(at, int(n))
 		}
-		for _, c := range t.owning[pod.Kind] {
-			c.add(at, 1)
+		for _, c := range t.owning[k.kind] {
+			c.add(at, int(k.n))
 		}
 	}
 }
 
+// countIn counts the pods in a place that a counter is for: those that it had, without those that have left, and
+// with those placed.
+func (t *topologies) countIn(at *place, c *counter) (n int) {
+	for _, k := range at.pods {
+		if slices.Contains(t.countersOf(k.kind), c) {
+			n += int(k.staying)
+		}
+	}
+	for i, list := range [][]taken{at.takes, at.lost} {
+		for _, some := range list {
+			if g := some.group; g.topology != nil && slices.Contains(g.topology.matched, c) {
+				n += some.n * (1 - 2*i)
+			}
+		}
+	}
+	return n
+}
+
 // uncount counts one pod of a node less.
 func (t *topologies) uncount(pod *clusterstate.Pod, at *place) {
-	for _, c := range t.countersOf(pod.Kind) {
+	if len(t.keys) == 0 {
+		return
+	}
+	k := t.world.index[pod.Kind]
+	for _, c := range t.countersOf(k) {
 		if !c.lasting || !pod.Leaving {
 			c.add(at, -1)
 		}
 	}
-	for _, c := range t.owning[pod.Kind] {
+	for _, c := range t.owning[k] {
 		c.add(at, -1)
 	}
 }
 
 // countersOf returns those that count the pods of a kind.
-func (t *topologies) countersOf(k *clusterstate.Kind) []*counter {
-	out, known := t.matching[k]
-	if !known {
-		out = t.finders[0].find(k.Namespace, k.Labels)
-		t.matching[k] = out
+func (t *topologies) countersOf(kind int32) []*counter {
+	if t.matching[kind] == nil {
+		k := t.world.kinds[kind]
+		if t.matching[kind] = t.finders[0].find(k.Namespace, k.Labels); t.matching[kind] == nil {
+			t.matching[kind] = none
+		}
 	}
-	return out
+	return t.matching[kind]
 }
 
 // counter returns the one counter of equal rules.
@@ -192,14 +219,14 @@ func (t *topologies) counter(of map[string]*counter, key string, lasting bool, m
 func (t *topologies) ownersOf(namespace string, terms []corev1.PodAffinityTerm) []*counter {
 	var out []*counter
 	for i := range terms {
-		out = append(out, t.counter(t.owners, terms[i].TopologyKey, false, matcherOf(&terms[i], namespace, true)))
+		out = append(out, t.counter(t.owners, terms[i].TopologyKey, false, t.matcherOf(&terms[i], namespace, true)))
 	}
 	return out
 }
 
 // matcherOf reads a term. The labels of namespaces are not known: a selector of them is all, or none but those named.
-func matcherOf(term *corev1.PodAffinityTerm, namespace string, all bool) matcher {
-	m := matcher{selector: selectorOf(term.LabelSelector), namespaces: map[string]bool{}}
+func (t *topologies) matcherOf(term *corev1.PodAffinityTerm, namespace string, all bool) matcher {
+	m := matcher{selector: t.world.selector(term.LabelSelector), namespaces: map[string]bool{}}
 	for _, name := range term.Namespaces {
 		m.namespaces[name] = true
 	}

@@ -62,7 +62,8 @@ var noLoad = loadOf(nil)
 
 // build makes a Cluster. It changes nothing of what it is given but the order.
 func build(now time.Time, p parts) *Cluster {
-	c := &Cluster{At: now, Nodes: make([]Node, len(p.nodes)), DaemonSets: p.daemonSets, volumes: p.volumes, budgets: map[*Kind]*Budget{}}
+	c := &Cluster{At: now, Nodes: make([]Node, len(p.nodes)), DaemonSets: p.daemonSets}
+	c.volumes, c.budgets = p.volumes, map[*Kind]*Budget{}
 	slices.SortFunc(c.DaemonSets, func(a, b *appsv1.DaemonSet) int {
 		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 	})
@@ -85,8 +86,8 @@ func build(now time.Time, p parts) *Cluster {
 	return c
 }
 
-// sizeDaemonSets has DaemonSets request what their newest pods do: a LimitRange or an autoscaler may have changed that, and a new
-// node gets such a pod.
+// sizeDaemonSets has DaemonSets request what their newest pods do: a LimitRange or an autoscaler may have changed
+// that, and a new node gets such a pod.
 func (c *Cluster) sizeDaemonSets() {
 	newest := map[types.UID]*Pod{}
 	for i := range c.Nodes {
@@ -177,8 +178,8 @@ func joined(n *Node) time.Time {
 	return n.ReadySince
 }
 
-// pendingOf orders pods by how long they have waited. Those that are nominated to a node hold room there instead. The API server's
-// clock may be ahead of ours.
+// pendingOf orders pods by how long they have waited. Those that are nominated to a node hold room there instead.
+// The API server's clock may be ahead of ours.
 func (c *Cluster) pendingOf(pods []waiting, nodes map[string]*Node) []Pending {
 	slices.SortFunc(pods, func(a, b waiting) int { return cmp.Or(a.since.Compare(b.since), compareKeys(a.key, b.key)) })
 	out := make([]Pending, 0, len(pods))
@@ -192,7 +193,8 @@ func (c *Cluster) pendingOf(pods []waiting, nodes map[string]*Node) []Pending {
 			since = c.At
 		}
 		out = append(out, Pending{
-			Pod: r.pending, Since: since, Filtered: r.filtered && !ahead, Volumes: r.at, Stuck: r.stuck, Attach: r.attach, Gang: r.gang,
+			Pod: r.pending, Since: since, Filtered: r.filtered && !ahead, Gang: r.gang,
+			Volumes: r.at, Stuck: r.stuck, Attach: r.attach,
 		})
 	}
 	return out

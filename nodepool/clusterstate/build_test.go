@@ -1,6 +1,7 @@
 package clusterstate
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -71,6 +72,7 @@ func seeStorage(s storage, node *corev1.Node, pods []*corev1.Pod, pdbs ...*polic
 	}
 	load, unschedulable := sorted(records)
 	p.load, p.waiting = load, s.demands(unschedulable)
+	p.volumes, p.attached = s.wherever(slices.Values(records))
 	return build(epoch, p)
 }
 

@@ -4,13 +4,13 @@
 // [List] reads it at once, a [Watcher] keeps it at hand; both make it by the same pure function. What no decision needs
 // is left out of the objects in it: managed fields, images, environments, preferences of scheduling.
 //
-// What volumes demand of the node of a pending pod, or of one that would take the place of a bound pod, is found as the
-// scheduler does: a volume that is bound says where it is; a claim that waits for a node may have its volume made wherever
-// its StorageClass allows, or on the node that was chosen for it; one that does not wait must be bound before any node
-// helps. Where volumes are not made but were by people (kubernetes.io/no-provisioner), it is one of those that are free and
-// large enough; those that a new node might bring are not known. How many volumes can be attached to a node is what its CSINode
-// says. Not looked at: modes of access and selectors of claims, the capacity that drivers report (CSIStorageCapacity), and
-// ReadWriteOncePod.
+// What volumes demand of the node of a pending pod, or of one that would take the place of a bound pod, is found as
+// the scheduler does: a volume that is bound says where it is; a claim that waits for a node may have its volume
+// made wherever its StorageClass allows, or on the node that was chosen for it; one that does not wait must be
+// bound before any node helps. Where volumes are not made but were by people (kubernetes.io/no-provisioner), it is
+// one of those that are free and large enough; those that a new node might bring are not known. How many volumes
+// can be attached to a node is what its CSINode says. Not looked at: modes of access and selectors of claims, the
+// capacity that drivers report (CSIStorageCapacity), and ReadWriteOncePod.
 package clusterstate
 
 import (
@@ -28,7 +28,7 @@ type Cluster struct {
 	At         time.Time
 	Nodes      []Node              // by name
 	Pending    []Pending           // those that have waited for longest first
-	DaemonSets []*appsv1.DaemonSet // by namespace and name; the requests are those of the newest pod of each, if it has any
+	DaemonSets []*appsv1.DaemonSet // by namespace and name, with the requests of their newest pods
 
 	volumes map[*Pod]where    // of bound pods that use any
 	budgets map[*Kind]*Budget // of pods that one protects
@@ -47,8 +47,9 @@ type where struct {
 	attach []Attachment // for a bound pod, of the one that would replace it
 }
 
-// Replacements returns the pods that controllers would create if those of a node were evicted, and the pods that are nominated
-// to it, as if all of them were pending already. Ephemeral volumes would be created again, wherever that is.
+// Replacements returns the pods that controllers would create if those of a node were evicted, and the pods that
+// are nominated to it, as if all of them were pending already. Ephemeral volumes would be created again, wherever
+// that is.
 func (c *Cluster) Replacements(n *Node) []Pending {
 	var out []Pending
 	for _, p := range n.Pods {
@@ -87,11 +88,11 @@ type Node struct {
 	Blocked    string              // the first reason not to drain it, "" = none: a sentence without a full stop
 	Pods       []*Pod              // all that have not ended, by namespace and name
 	Leaving    bool                // it is being emptied and will be deleted, see [Leaves]
-	// Nominated are pods that wait for room on the node which the scheduler has promised them (status.nominatedNodeName).
-	// Requested includes what they request; they are not among Pods.
+	// Nominated are pods that wait for room on the node which the scheduler has promised them
+	// (status.nominatedNodeName). Requested includes what they request; they are not among Pods.
 	Nominated []*Pod
-	// Attached are the volumes that its pods use; each counts once against AttachLimits, the number of volumes of a driver that
-	// can be attached to the node. A driver that is missing has no known limit.
+	// Attached are the volumes that its pods use; each counts once against AttachLimits, the number of volumes of a
+	// driver that can be attached to the node. A driver that is missing has no known limit.
 	Attached     []Attachment
 	AttachLimits map[string]int
 }
@@ -150,9 +151,10 @@ func (p *Pod) replacement() *corev1.Pod {
 	}
 }
 
-// Pending is a pod that the scheduler found no node for (PodScheduled=False, reason Unschedulable). One that is being
-// deleted is none. Nor is one that is nominated to a node that takes pods: it holds its room there. A pod whose scheduling gates were opened late is unschedulable since the moment
-// that Kubernetes gives, which can be that of its creation.
+// Pending is a pod that the scheduler found no node for (PodScheduled=False, reason Unschedulable). One that is
+// being deleted is none. Nor is one that is nominated to a node that takes pods: it holds its room there. A pod
+// whose scheduling gates were opened late is unschedulable since the moment that Kubernetes gives, which can be
+// that of its creation.
 type Pending struct {
 	Pod   *corev1.Pod // read only
 	Since time.Time   // it has been unschedulable; never later than the Cluster's At
@@ -162,8 +164,8 @@ type Pending struct {
 	Filtered bool
 	// Volumes select the nodes that can use its volumes, beside what the pod itself says: its node must be one of each.
 	Volumes []*corev1.NodeSelector
-	// Stuck is why no node at all could run it as things are with its claims, or is known that could, "" for no reason: a sentence
-	// without a full stop. No volumes are known then.
+	// Stuck is why no node at all could run it as things are with its claims, or is known that could, "" for no
+	// reason: a sentence without a full stop. No volumes are known then.
 	Stuck string
 	// Gang is the group of pods that are scheduled together or not at all, "" = it is scheduled by itself.
 	Gang string

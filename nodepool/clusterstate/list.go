@@ -25,6 +25,7 @@ import (
 func List(ctx context.Context, client kubernetes.Interface, now time.Time) (*Cluster, error) {
 	p := parts{limits: map[string]map[string]int{}}
 	var pods []*record
+	shared := kinds{}
 	s := newStorage()
 	core := client.CoreV1()
 	for _, read := range []func() error{
@@ -44,6 +45,7 @@ func List(ctx context.Context, client kubernetes.Interface, now time.Time) (*Clu
 		func() error {
 			return each(ctx, "pods", core.Pods(""), func(pod *corev1.Pod) {
 				if r := recordOf(pod); r != nil {
+					shared.share(r)
 					pods = append(pods, r)
 				}
 			})
@@ -64,7 +66,9 @@ func List(ctx context.Context, client kubernetes.Interface, now time.Time) (*Clu
 			})
 		},
 		func() error {
-			return each(ctx, "csinodes", client.StorageV1().CSINodes(), func(n *storagev1.CSINode) { p.limits[n.Name] = limitsOf(n) })
+			return each(ctx, "csinodes", client.StorageV1().CSINodes(), func(n *storagev1.CSINode) {
+				p.limits[n.Name] = limitsOf(n)
+			})
 		},
 	} {
 		if err := read(); err != nil {

@@ -66,8 +66,8 @@ func recordOf(p *corev1.Pod) *record {
 	return r
 }
 
-// gangOf returns the group of pods that a pod is scheduled with, in its namespace: that of Kubernetes, of the coscheduling plugin,
-// or of Volcano.
+// gangOf returns the group of pods that a pod is scheduled with, in its namespace: that of Kubernetes, of the
+// coscheduling plugin, or of Volcano.
 func gangOf(p *corev1.Pod) string {
 	name := cmp.Or(p.Labels["scheduling.x-k8s.io/pod-group"], p.Annotations["scheduling.k8s.io/group-name"])
 	if g := p.Spec.SchedulingGroup; g != nil && g.PodGroupName != nil {
@@ -113,6 +113,21 @@ func kindOf(p *corev1.Pod) *Kind {
 		k.spread = trimmedSpread(p.Spec.TopologySpreadConstraints)
 	}
 	return k
+}
+
+// kinds are the last ones of each controller.
+type kinds map[types.UID]*Kind
+
+// share makes pods of one controller that are alike share what they have in common.
+func (k kinds) share(r *record) {
+	if r == nil || r.pod == nil || r.owner == "" {
+		return
+	}
+	if last := k[r.owner]; last != nil && last.equal(r.pod.Kind) {
+		r.pod.Kind = last
+		return
+	}
+	k[r.owner] = r.pod.Kind
 }
 
 // equal tells whether pods of two kinds are alike.

@@ -198,7 +198,8 @@ func (s storage) demands(pods []*record) []waiting {
 // whyDevices is why no node is known that could run a pod: ResourceSlices tell of nodes that there are, and nothing tells of new ones.
 const whyDevices = "it claims devices (spec.resourceClaims), and Foresail does not know which nodes have any"
 
-// whereOf returns where the claims of a pod let it run, or the pod that would replace a bound one, and what is attached there.
+// whereOf returns where the claims of a pod let it run, or the pod that would replace a bound one, and what is
+// attached there.
 func (s storage) whereOf(r *record) (out where) {
 	if r.devices {
 		return where{stuck: whyDevices}

@@ -36,8 +36,8 @@ type Watcher struct {
 	nodeFeed, podFeed Feed     // nil: it watches these itself
 	cancel            []func() // the subscriptions of both
 
-	kindsMu sync.Mutex          // not mu: pods come in while that is held for long
-	kinds   map[types.UID]*Kind // the last of each controller
+	kindsMu sync.Mutex // not mu: pods come in while that is held for long
+	kinds   kinds
 
 	mu         sync.Mutex
 	nodes      *table[*corev1.Node, *corev1.Node]
@@ -71,10 +71,11 @@ func WithFeeds(nodes, pods Feed) Option {
 func WithClock(now func() time.Time) Option { return func(w *Watcher) { w.now = now } }
 
 // NewWatcher returns a watcher of a whole cluster. It lists and watches nodes, pods, persistentvolumeclaims,
-// persistentvolumes, daemonsets.apps, poddisruptionbudgets.policy, storageclasses.storage.k8s.io and csinodes.storage.k8s.io.
+// persistentvolumes, daemonsets.apps, poddisruptionbudgets.policy, storageclasses.storage.k8s.io and
+// csinodes.storage.k8s.io.
 func NewWatcher(client kubernetes.Interface, options ...Option) *Watcher {
 	w := &Watcher{
-		client: client, now: time.Now, wake: make(chan struct{}, 1), kinds: map[types.UID]*Kind{},
+		client: client, now: time.Now, wake: make(chan struct{}, 1), kinds: kinds{},
 		waiting: map[types.NamespacedName]*record{}, holding: map[types.NamespacedName]*record{}, onNode: map[string]map[types.NamespacedName]*Pod{}, load: map[string]*load{},
 	}
 	for _, o := range options {
@@ -239,16 +240,9 @@ func (w *Watcher) nodeChanged(before, after *corev1.Node) {
 
 // share makes pods of one controller that are alike share what they have in common.
 func (w *Watcher) share(r *record) {
-	if r == nil || r.pod == nil || r.owner == "" {
-		return
-	}
 	w.kindsMu.Lock()
 	defer w.kindsMu.Unlock()
-	if last := w.kinds[r.owner]; last != nil && last.equal(r.pod.Kind) {
-		r.pod.Kind = last
-		return
-	}
-	w.kinds[r.owner] = r.pod.Kind
+	w.kinds.share(r)
 }
 
 // forgetKinds forgets all kinds if there are more than a number: they are mostly those of controllers that are gone.

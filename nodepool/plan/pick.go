@@ -85,6 +85,9 @@ func (p *picker) try(list []Worker) string {
 	}
 	p.asked++
 	why := p.Homes.Without(names, Outdated.MustGo(), p.launched...)
+	if why == "" && before.chosen == 0 && len(names) > 1 {
+		why = firstAlone(p.Homes, names, Outdated.MustGo(), p.launched...)
+	}
 	if why != "" {
 		p.restore(before)
 	}

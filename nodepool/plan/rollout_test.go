@@ -457,16 +457,16 @@ func TestWorkersWithoutAHomeHoldUpNoOthers(t *testing.T) {
 	}
 }
 
-// Where pods would run is asked a bounded number of times, and once if all have a home.
+// Where pods would run is asked a bounded number of times, and twice if all have a home.
 func TestHomesAreAskedAFewTimes(t *testing.T) {
 	for name, test := range map[string]struct {
 		keep, needs, most int // how many of them, and of those that may go together
 		asked             int
 		targets, launched int
 	}{
-		"all have a home":           {0, 100, 1000, 1, 500, 0},
-		"half of them have":         {0, 100, 250, 24, 250, 0},
-		"all have one on new nodes": {0, 1000, 0, 1, 0, 500},
+		"all have a home":           {0, 100, 1000, 2, 500, 0},
+		"half of them have":         {0, 100, 250, 25, 250, 0},
+		"all have one on new nodes": {0, 1000, 0, 2, 0, 500},
 		"none has one":              {1000, 100, 1000, 2 * 64, 0, 0},
 	} {
 		t.Run(name, func(t *testing.T) {

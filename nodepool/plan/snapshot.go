@@ -49,9 +49,9 @@ type Snapshot struct {
 
 // Homes answers where pods would run. It is as pure as everything else in a Snapshot.
 type Homes interface {
-	// Without returns why the pods of these nodes could not all run on the others and on new ones, "" if they could. Pods that
-	// mayWait have a place also if they get it only when the nodes have been deleted, as long as their PodDisruptionBudgets let
-	// that many be away.
+	// Without returns why the pods of these nodes could not all run on the others and on new ones, "" if they
+	// could. Pods that mayWait have a place also if they get it only when the nodes have been deleted, as long as
+	// their PodDisruptionBudgets let that many be away.
 	Without(nodes []string, mayWait bool, added ...Placement) string
 }
 
@@ -210,7 +210,8 @@ type Pending struct {
 	// NoCapacityDue those of Due. Their nodes are NoCapacityNodes of Nodes. Launches for them are tried, and nothing waits for them.
 	NoCapacity, NoCapacityDue, NoCapacityNodes int
 
-	// Waiting are, of the due ones, those that wait only until nodes which are being emptied are deleted: no node is launched for them.
+	// Waiting are, of the due ones, those that wait only until nodes which are being emptied are deleted: no node
+	// is launched for them.
 	Waiting    int
 	Filtered   int // of the due ones, those that are refused the nodes that were there as these are predicted to use too much
 	Unhelped   []Unhelped

@@ -26,7 +26,9 @@ func (v *view) targets(most int, homes Homes, reason Reason) (targets []Target, 
 		mayGo[w.Zone] = append(mayGo[w.Zone], w)
 	}
 	if homes != nil && most > 1 { // as a rule all have one, which one question tells
-		if all, kept := v.targets(most, nil, reason); len(all) > 0 && homes.Without(nodesOf(all), reason.MustGo()) == "" {
+		all, kept := v.targets(most, nil, reason)
+		nodes := nodesOf(all)
+		if len(all) > 0 && homes.Without(nodes, reason.MustGo()) == "" && firstAlone(homes, nodes, reason.MustGo()) == "" {
 			return all, kept
 		}
 	}
@@ -59,6 +61,12 @@ func (v *view) targets(most int, homes Homes, reason Reason) (targets []Target, 
 		f.leave(w)
 	}
 	return targets, refused
+}
+
+// firstAlone returns why the first of several nodes that could go together could not go alone: it is emptied while
+// the others still have their pods, and spread constraints can allow the one and not the other.
+func firstAlone(homes Homes, nodes []string, mayWait bool, added ...Placement) string {
+	return homes.Without(nodes[:1], mayWait, added...)
 }
 
 func nodesOf(list []Target) []string {
