@@ -58,8 +58,11 @@ func (o *observation) held(r state.Record, d plan.Decision, instances []string) 
 	for _, f := range d.Upkeep.Findings {
 		name := cmp.Or(f.Node, f.InstanceID) + ": "
 		known := slices.ContainsFunc(held, func(h string) bool { return strings.HasPrefix(h, name) })
-		if (f.Kind == plan.Ambiguous || f.Kind == plan.StillEnding) && !known {
-			held = append(held, name+f.Message)
+		switch f.Kind {
+		case plan.Ambiguous, plan.StillEnding, plan.Unlisted:
+			if !known {
+				held = append(held, name+f.Message)
+			}
 		}
 	}
 	for _, id := range instances {

@@ -21,7 +21,6 @@ type trackedInstance struct {
 	instance   provider.Instance
 	node       string                 // the Node that it has, or had last; "" = none has been seen
 	disputed   bool                   // several Nodes have had its provider id, and none has proved to be its own
-	listed     bool                   // this process has seen it listed
 	missing    time.Time              // since when successful lists have lacked it; zero = the last one had it
 	life       provider.InstanceState // as the cloud said when asked by its id; "" = listed, or not known
 	absent     time.Time              // since when the cloud, asked by its id, has denied it; zero = it does not
@@ -49,7 +48,7 @@ func (s trackedInstances) see(listed map[string]provider.Instance, r state.Recor
 		if s[id] == nil {
 			s[id] = &trackedInstance{first: now}
 		}
-		s[id].instance, s[id].listed, s[id].life, s[id].missing, s[id].absent = i, true, "", time.Time{}, time.Time{}
+		s[id].instance, s[id].life, s[id].missing, s[id].absent = i, "", time.Time{}, time.Time{}
 	}
 	s.seeRecorded(r, now)
 	providerIDs := make(map[string]bool, len(listed))
@@ -112,9 +111,8 @@ func (s trackedInstances) unlisted() []provider.Ref {
 	return refs
 }
 
-// found records what the cloud says of instances that its list lacks. That it denies one counts only
-// if it lists others of the pool, or has listed this one to this process: otherwise the account or the
-// region may be the wrong one.
+// found records what the cloud says of instances that its list lacks. That it denies one counts only if
+// it lists others of the pool: otherwise its account may be the wrong one.
 func (s trackedInstances) found(all map[string]provider.Instance, trusted bool, now time.Time) {
 	for key, one := range inOrder(s) {
 		id := one.instance.ID
@@ -127,7 +125,7 @@ func (s trackedInstances) found(all map[string]provider.Instance, trusted bool, 
 		}
 		one.life = found.State
 		absent := one.life == provider.Absent
-		one.absent = since(one.absent, absent && (trusted || one.listed), now)
+		one.absent = since(one.absent, absent && trusted, now)
 		switch {
 		case !ok || absent:
 		case one.instance.ID == "" && found.State != provider.Gone:
@@ -154,6 +152,17 @@ func (s *trackedInstance) seeNode(claimants []*clusterstate.Node) {
 	case claimants[0].Object.Name == s.node, s.node == "" && !s.disputed, isAt(claimants[0].Object, s.instance):
 		s.node, s.disputed = claimants[0].Object.Name, false
 	}
+}
+
+// whyUnlisted returns why the list lacks an instance, as far as that is known: a part of a sentence.
+func (s *trackedInstance) whyUnlisted() string {
+	switch {
+	case s.instance.Disowned != "":
+		return s.instance.Disowned
+	case s.life == provider.Absent:
+		return "and knows none of the pool's: check its account, and delete the Node if the instance is gone"
+	}
+	return "which may have lost its tags"
 }
 
 // foreign returns why the pool may not change an instance, by the cloud's last answer; "" if it may.

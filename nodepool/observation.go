@@ -212,7 +212,7 @@ func (o *observation) seeFacts() []plan.Instance {
 			Ambiguous: o.ambiguity(s), Disowned: i.Disowned,
 		}
 		if s.unlisted && !s.ended {
-			fact.Unlisted = o.at.Sub(s.missing)
+			fact.Unlisted, fact.UnlistedWhy = o.at.Sub(s.missing), s.whyUnlisted()
 		}
 		if x := ending(o.record, i.ID); x != nil && !fact.Gone {
 			fact.Ending = o.at.Sub(x.Since)

@@ -155,6 +155,10 @@ func TestWhatIsNotFoundIsNotGone(t *testing.T) {
 			r.pass(time.Hour)
 			require.Len(t, r.world.nodes, 2)
 			require.Equal(t, 2, r.count(EventUnlisted))
+			r.spec.Plan.Deleting = true
+			r.pass(time.Hour)
+			require.Zero(t, r.letGo)
+			require.Len(t, r.last.Deletion.Held, 2, "it says which Nodes it waits for")
 		})
 	}
 }

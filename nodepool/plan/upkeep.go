@@ -50,7 +50,8 @@ type Instance struct {
 	Node       Node      // without a name if it has none
 	// Unlisted is how long the cloud has not listed it although it has a Node or runs, once that is
 	// a finding.
-	Unlisted time.Duration
+	Unlisted    time.Duration
+	UnlistedWhy string // a part of a sentence
 	// Ending is the time since it was told to end, unless it is gone; 0 = it was not.
 	Ending time.Duration
 	// Ambiguous is why it is not certain which Node is its own, "" if it is. While it is not,
@@ -382,7 +383,7 @@ func (i *Instance) findings() (out []Finding) {
 	}
 	if i.Unlisted > 0 {
 		add(Unlisted, i.Node.Name, "The cloud has not listed %s for %s, %s: neither the instance nor its node is removed",
-			name, i.Unlisted.Round(time.Second), cmp.Or(i.Disowned, "which may have lost its tags"))
+			name, i.Unlisted.Round(time.Second), i.UnlistedWhy)
 	}
 	if i.Ending >= endsWithin {
 		add(StillEnding, i.Node.Name, "Instance %s was told to end %s ago and is not gone: its node stays until it is",
