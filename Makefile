@@ -70,6 +70,7 @@ vet: ## Run go vet
 	go vet $(NOT_LONG)
 	go vet -C internal/tools/release -tags long ./...
 	go vet -C test/permissions/terraform ./...
+	go vet -C test/scheduler ./...
 
 # At low priority, because the smoke suite runs at the same time and plays loads in real time.
 .PHONY: test-unit
@@ -91,12 +92,14 @@ test-e2e: controlplane monitoring moto ## Run the tests of faults, races and var
 	$(GO_TEST) $(TOOLS)
 	go test -C internal/tools/release -vet=off ./...
 	go test -C test/permissions/terraform -vet=off ./...
+	go test -C test/scheduler -vet=off -timeout 20m ./...
 
 # Of the processes of ./test/nodepool most wait for others, so more run at once than there are cores.
 .PHONY: test-long
 test-long: controlplane monitoring moto watt ## Run what `make test-e2e` leaves out: real lengths, every crash point, more seeds, larger bursts (build tag long; 40 minutes)
 	$(GO_TEST) -count=1 -p 2 -parallel 4 -exec $(CURDIR)/test/politely -timeout 40m -tags long -run '$(LONG_TESTS)' $(LONG_SHARING)
 	$(GO_TEST) -count=1 -p 1 -timeout 30m -tags long -run '$(LONG_TESTS)' $(LONG_ALONE)
+	go test -C test/scheduler -count=1 -vet=off -timeout 40m . -args -worlds 20000
 
 .PHONY: test-keda
 test-keda: controlplane monitoring ## Run the tests behind a real KEDA with the release before the current one, which test-long has (10 minutes more the first time)
@@ -174,6 +177,10 @@ bench-nodepool: controlplane moto ## Measure pools of workers: forecasts, ticks,
 	go test -count=1 -v -run Compare ./test/poolbench -args -long
 	go test -run '^$$' -bench Tick -benchtime 20x -cpu 1 -timeout 30m ./test/poolbench
 	go test -run '^$$' -bench 'Reaction|Ramp' -benchtime 1x -timeout 30m ./test/poolbench
+
+.PHONY: bench-scheduler
+bench-scheduler: ## Measure the answers of nodepool/binpack next to those of kube-scheduler's plugins, at 1,000 nodes and 30,000 pods (5 minutes)
+	go test -C test/scheduler -vet=off -run '^$$' -bench . -timeout 30m
 
 .PHONY: bench-extender
 bench-extender: controlplane ## Measure the scheduler extender: memory, answers, throughput of a real scheduler (20 minutes)

@@ -1,0 +1,149 @@
+package scheduler
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// difference is a way in which the model answers otherwise than the scheduler, on purpose. Where the two would agree if the scheduler
+// did as the variation says, the difference explains a disagreement.
+type difference struct {
+	name string
+	why  string // it is safe
+	is   variation
+}
+
+var differences = []difference{
+	{
+		"nodes that are cordoned or not Ready take no pods, not even those that tolerate it",
+		"such pods are not pending for long: the scheduler binds them there. As homes such nodes would be none, as they may be about to go",
+		variation{open: true},
+	},
+	{
+		"namespaces are not selected by their labels",
+		"an anti-affinity keeps more pods away and an affinity finds fewer: no node is removed that is needed, and no node is launched that does not help",
+		variation{world: selectNoNamespaces},
+	},
+	{
+		"nodes on their way count as domains that pods spread over",
+		"the scheduler counts them some minutes later; no node is removed because of it",
+		variation{coming: true},
+	},
+	{
+		"it depends on the order of the pods whether all have a place",
+		"the model tries one order, in which not all have: the node is kept",
+		variation{worst: true},
+	},
+	{
+		"pods that claim devices run nowhere",
+		"no node is launched for them, and none that runs them is removed",
+		variation{world: func(w *world) { w.Devices = nil }},
+	},
+	{
+		"a free volume that was made by hand is there for any number of pending pods",
+		"no node is launched for them: one more would not have such a volume",
+		variation{world: volumesForAll},
+	},
+	{
+		"TODO the domains of a removed node end with it",
+		"",
+		variation{deleted: true},
+	},
+	{
+		"TODO nodes that are promised to pods have room",
+		"",
+		variation{broken: true},
+	},
+	{
+		"TODO nodes take any number of volumes",
+		"",
+		variation{world: func(w *world) {
+			for _, c := range w.CSINodes {
+				for i := range c.Spec.Drivers {
+					c.Spec.Drivers[i].Allocatable = nil
+				}
+			}
+		}},
+	},
+	{
+		"TODO any number of pods share a volume of the mode ReadWriteOncePod",
+		"",
+		variation{world: func(w *world) {
+			for _, c := range w.Claims {
+				c.Spec.AccessModes = []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}
+			}
+			for _, v := range w.Volumes {
+				v.Spec.AccessModes = []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}
+			}
+		}},
+	},
+}
+
+// reasonOf returns the difference that explains a disagreement, "" if there is none.
+func reasonOf(ctx context.Context, w *world, d disagreement) string {
+	all := variation{world: func(w *world) {
+		for _, known := range differences {
+			if known.is.world != nil {
+				known.is.world(w)
+			}
+		}
+	}}
+	for _, known := range differences {
+		if explains(ctx, w, d, known.is) {
+			return known.name
+		}
+		all.open, all.deleted, all.coming, all.broken = all.open || known.is.open, all.deleted || known.is.deleted, all.coming || known.is.coming, all.broken || known.is.broken
+	}
+	if explains(ctx, w, d, all) {
+		return "several of these"
+	}
+	return ""
+}
+
+func explains(ctx context.Context, w *world, d disagreement, v variation) bool {
+	v.only = &d
+	found, _, err := compare(ctx, w, v)
+	return err == nil && !slices.ContainsFunc(found, d.alike)
+}
+
+// selectNoNamespaces has terms select all namespaces, or only those that they name.
+func selectNoNamespaces(w *world) {
+	terms := func(all []corev1.PodAffinityTerm, anti bool) {
+		for i := range all {
+			s := all[i].NamespaceSelector
+			switch {
+			case s == nil || len(s.MatchLabels)+len(s.MatchExpressions) == 0:
+			case anti:
+				all[i].NamespaceSelector = &metav1.LabelSelector{}
+			default:
+				all[i].NamespaceSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"none": "none"}}
+			}
+		}
+	}
+	for _, p := range w.Pods {
+		if a := p.Spec.Affinity; a != nil && a.PodAffinity != nil {
+			terms(a.PodAffinity.RequiredDuringSchedulingIgnoredDuringExecution, false)
+		}
+		if a := p.Spec.Affinity; a != nil && a.PodAntiAffinity != nil {
+			terms(a.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution, true)
+		}
+	}
+}
+
+// volumesForAll has as many of each free volume as there are claims.
+func volumesForAll(w *world) {
+	for _, v := range w.Volumes {
+		if v.Spec.ClaimRef != nil {
+			continue
+		}
+		for i := range w.Claims {
+			again := v.DeepCopy()
+			again.Name += fmt.Sprint("-", i)
+			w.Volumes = append(w.Volumes, again)
+		}
+	}
+}

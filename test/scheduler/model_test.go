@@ -1,0 +1,110 @@
+package scheduler
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/client-go/kubernetes/fake"
+
+	"github.com/foresail/foresail/nodepool/binpack"
+	"github.com/foresail/foresail/nodepool/clusterstate"
+	"github.com/foresail/foresail/nodepool/plan"
+	"github.com/foresail/foresail/nodepool/provider"
+)
+
+// model is what Foresail makes of a world.
+type model struct {
+	cluster *clusterstate.Cluster
+	pool    pool
+}
+
+func newModel(ctx context.Context, w *world) (*model, error) {
+	c, err := clusterstate.List(ctx, fake.NewClientset(w.copy().objects()...), noon)
+	if err != nil {
+		return nil, err
+	}
+	return &model{c, w.Pool}, nil
+}
+
+func (m *model) input(pods []clusterstate.Pending) binpack.Input {
+	return binpack.Input{
+		Pods: pods, Nodes: m.cluster.Nodes, Offers: m.pool.Offers, OnTheWay: m.pool.OnTheWay, Joining: m.pool.Joining, DaemonSets: m.cluster.DaemonSets,
+		Template: binpack.Template{Labels: m.pool.Labels, Taints: m.pool.Taints, StartupTaints: m.pool.StartupTaints},
+	}
+}
+
+func (m *model) pack(pods ...clusterstate.Pending) binpack.Result { return binpack.Pack(m.input(pods)) }
+
+func (m *model) homes() *binpack.Homes { return binpack.NewHomes(m.cluster, m.input(nil)) }
+
+// kinds returns the offers that will do for a new node, of which there is one for each.
+func (m *model) kinds(r binpack.Result) [][]provider.Offer {
+	var out [][]provider.Offer
+	for _, s := range r.Shapes {
+		will := slices.DeleteFunc(slices.Clone(m.pool.Offers), func(o provider.Offer) bool {
+			return !slices.Contains(s.Kinds, plan.Kind{Zone: o.Zone, InstanceType: o.InstanceType})
+		})
+		for range s.Nodes {
+			out = append(out, will)
+		}
+	}
+	for len(out) < r.Nodes {
+		out = append(out, m.pool.Offers)
+	}
+	return out
+}
+
+// launched returns the Node that an offer becomes, and the pods of DaemonSets on it.
+func launched(w *world, o provider.Offer, placement plan.Placement, name string) (*corev1.Node, []*corev1.Pod) {
+	n := &corev1.Node{}
+	n.Name, n.UID = name, "uid-"+"new"
+	n.Labels = map[string]string{corev1.LabelOSStable: "linux", corev1.LabelInstanceTypeStable: o.InstanceType, zone: placement.Zone, ebsZone: placement.Zone}
+	maps.Copy(n.Labels, o.Labels)
+	maps.Copy(n.Labels, w.Pool.Labels)
+	n.Labels[host] = name
+	n.Spec.Taints = w.Pool.Taints
+	n.Status.Allocatable = maps.Clone(o.Allocatable)
+	if _, ok := n.Status.Allocatable[corev1.ResourcePods]; !ok {
+		n.Status.Allocatable[corev1.ResourcePods] = resource.MustParse("110")
+	}
+	return n, daemonPods(w, n)
+}
+
+// offerOf returns what a node was launched as.
+func offerOf(w *world, p plan.Placement) provider.Offer {
+	for _, o := range w.Pool.Offers {
+		if o.Zone == p.Zone && o.InstanceType == p.InstanceType {
+			return o
+		}
+	}
+	panic(fmt.Sprintf("no offer for %v", p))
+}
+
+// joined returns a node that joins as it will be, nil if it waits for nothing, and the pods of DaemonSets that it lacks.
+func joined(w *world, n *corev1.Node) (*corev1.Node, []*corev1.Pod) {
+	placement, ok := w.Pool.Joining[n.Name]
+	if !ok || n.Spec.Unschedulable {
+		return nil, nil
+	}
+	out := n.DeepCopy()
+	out.Spec.Taints = slices.DeleteFunc(out.Spec.Taints, func(t corev1.Taint) bool {
+		return slices.ContainsFunc(w.Pool.StartupTaints, func(s corev1.Taint) bool { return s.MatchTaint(&t) })
+	})
+	promised := offerOf(w, placement).Allocatable[gpu]
+	if has := out.Status.Allocatable[gpu]; has.IsZero() && !promised.IsZero() {
+		out.Status.Allocatable[gpu] = promised
+	} else if len(out.Spec.Taints) == len(n.Spec.Taints) {
+		return nil, nil
+	}
+	var lacks []*corev1.Pod
+	for _, p := range daemonPods(w, out) {
+		if !slices.ContainsFunc(w.Pods, func(other *corev1.Pod) bool { return other.Name == p.Name && other.Spec.NodeName == p.Spec.NodeName }) {
+			lacks = append(lacks, p)
+		}
+	}
+	return out, lacks
+}
