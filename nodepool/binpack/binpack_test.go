@@ -159,7 +159,6 @@ func withPort(p *clusterstate.Pod, port int32) *clusterstate.Pod {
 	return p
 }
 
-
 func notReady(n clusterstate.Node) clusterstate.Node { n.Ready = false; return n }
 
 func cordoned(n clusterstate.Node) clusterstate.Node { n.Object.Spec.Unschedulable = true; return n }
