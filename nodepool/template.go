@@ -38,36 +38,31 @@ func factual(key string) bool {
 	return false
 }
 
+// taintsKept is how long the taints of a node that has gone are expected of new ones: user data may have been corrected
+// meanwhile, which one node shows.
+const taintsKept = 12 * time.Hour
+
 // joinedNode is what the newest node of the pool turned out to be when it joined.
 type joinedNode struct {
 	created    time.Time
-	generation int64 // of the spec
-	joins      bool  // its time to join is not over
+	seen       time.Time // when it was last Ready and as a new one would be
+	generation int64     // of the spec
 	labels     map[string]string
 	taints     []corev1.Taint // that the spec does not declare
 }
 
-// seeTemplate compares what the spec says of new nodes with the newest node of the pool that is Ready, which is
-// right: a pod that could run only on what the spec promises would have one node launched after the other. What the
-// node had when it joined counts. A taint that it gets later is its own, and one that it loses while it joins was
-// passing.
+// seeTemplate finds out what new nodes are: what the spec says, corrected by the newest node of the pool that is Ready. A pod
+// that could run only on what the spec promises would have one node launched after the other.
 func (b *observer) seeTemplate(o *observation) {
 	declared := o.spec.Template
 	for _, s := range inOrder(o.known) {
-		n := o.node(s.instance)
-		if n == nil || !n.Ready || s.instance.Outdated != "" {
-			continue
+		switch n := o.node(s.instance); {
+		case n == nil || !n.Ready:
+		case s.instance.Outdated == "":
+			b.newest.see(n, o, o.hasTimeToJoin(s.instance.Launched))
+		case n.Object.CreationTimestamp.Time.Equal(b.newest.created):
+			b.newest = joinedNode{} // new nodes will be others
 		}
-		created, joins := n.Object.CreationTimestamp.Time, o.hasTimeToJoin(s.instance.Launched)
-		known := created.Equal(b.newest.created) && b.newest.generation == o.spec.Generation
-		if created.Before(b.newest.created) || known && !joins {
-			continue
-		}
-		next := joinedNode{created: created, generation: o.spec.Generation, joins: joins, labels: n.Object.Labels}
-		if joins {
-			next.taints = undeclared(n, declared)
-		}
-		b.newest = next
 	}
 	o.template = declared
 	o.template.Labels = ownLabels(o.pool, declared.Labels)
@@ -76,8 +71,25 @@ func (b *observer) seeTemplate(o *observation) {
 			o.template.Labels[key] = value
 		}
 	}
-	if b.newest.generation == o.spec.Generation {
+	if b.newest.generation == o.spec.Generation && o.at.Sub(b.newest.seen) < taintsKept {
 		o.template.Taints = slices.Concat(declared.Taints, b.newest.taints)
+	}
+}
+
+// see takes note of a Ready node. What it has while it joins counts: a taint that it loses until then was passing, and one
+// that it gets later is its own.
+func (j *joinedNode) see(n *clusterstate.Node, o *observation, joins bool) {
+	created := n.Object.CreationTimestamp.Time
+	known := created.Equal(j.created) && j.generation == o.spec.Generation
+	if known {
+		j.seen = o.at
+	}
+	if created.Before(j.created) || known && !joins {
+		return
+	}
+	*j = joinedNode{created: created, seen: o.at, generation: o.spec.Generation, labels: n.Object.Labels}
+	if joins {
+		j.taints = undeclared(n, o.spec.Template)
 	}
 }
 

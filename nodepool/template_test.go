@@ -61,11 +61,14 @@ func TestTaintsThatTheSpecDoesNotDeclare(t *testing.T) {
 	require.Len(t, r.last.Snapshot.Pending.Unhelped, 1)
 	assert.Contains(t, r.last.Snapshot.Pending.Unhelped[0].Reason, "the taint dedicated")
 
+	r.pass(15 * time.Hour)
+	assert.Equal(t, 2, r.world.launches, "user data may have been corrected")
+
 	taint = nil
 	r.spec.Generation++
 	r.until("the new spec is tried", 10*time.Minute, func() bool { return s.waiting() == 0 })
 	r.pass(time.Hour)
-	assert.Equal(t, 2, r.world.launches)
+	assert.Equal(t, 3, r.world.launches)
 
 	for _, n := range r.world.nodes { // as a person does to look at it
 		n.object.Spec.Taints = []corev1.Taint{{Key: "maintenance", Effect: corev1.TaintEffectNoSchedule}}
@@ -74,7 +77,7 @@ func TestTaintsThatTheSpecDoesNotDeclare(t *testing.T) {
 		p.Spec.NodeName, p.Status = "", corev1.PodStatus{}
 	}
 	r.until("a node without it comes", 10*time.Minute, func() bool { return s.waiting() == 0 })
-	assert.Equal(t, 3, r.world.launches)
+	assert.Equal(t, 4, r.world.launches)
 }
 
 // A new node runs a pod of each DaemonSet that requests what its newest one does, whatever the template says.

@@ -2,6 +2,8 @@ package binpack
 
 import (
 	"cmp"
+	"maps"
+	"slices"
 
 	"github.com/foresail/foresail/nodepool/clusterstate"
 	"github.com/foresail/foresail/nodepool/plan"
@@ -10,32 +12,38 @@ import (
 // whyGang is why a pod gets no node that could run it.
 const whyGang = "not all pods of its group could run on nodes of the pool, and a group is scheduled as a whole"
 
-// brokenGang returns a gang of which some pods have a place on a new node and others have none anywhere, or none on
-// as many nodes as can be launched; "" if there is none. A part of a gang is never scheduled, so nodes for a part
-// would stay empty.
+// brokenGang returns a gang that gets new nodes in vain, "" if there is none: some of its pods have no place, or there are more
+// new nodes than can be launched. A part of a gang is never scheduled, so nodes for a part would stay empty.
 func (p *packer) brokenGang(maxNodes int) string {
-	placed, broken := map[string]bool{}, map[string]bool{}
-	nodes := 0
+	launched, nodes := map[string]bool{}, 0
 	for _, at := range p.places {
-		if at.kind == added {
-			nodes++
+		if at.kind != added {
+			continue
 		}
+		nodes++
 		for _, t := range at.takes {
-			placed[t.group.gang] = placed[t.group.gang] || at.kind == added
+			launched[t.group.gang] = true
 		}
 	}
+	delete(launched, "") // pods that are scheduled by themselves
+	tooMany := maxNodes > 0 && nodes > maxNodes
+	incomplete := p.incompleteGangs()
+	for _, gang := range slices.Sorted(maps.Keys(launched)) {
+		if tooMany || incomplete[gang] {
+			return gang
+		}
+	}
+	return ""
+}
+
+// incompleteGangs returns the gangs with a pod that has no place.
+func (p *packer) incompleteGangs() map[string]bool {
+	out := map[string]bool{}
 	for _, g := range p.groups {
-		broken[g.gang] = broken[g.gang] || g.left > 0
+		out[g.gang] = out[g.gang] || g.left > 0
 	}
 	for _, gang := range p.stuckGangs {
-		broken[gang] = true
-	}
-	out := ""
-	for gang := range placed {
-		tooMany := maxNodes > 0 && nodes > maxNodes
-		if gang != "" && placed[gang] && (broken[gang] || tooMany) && (out == "" || gang < out) {
-			out = gang
-		}
+		out[gang] = true
 	}
 	return out
 }

@@ -97,24 +97,20 @@ func (p *packer) waitsFor(g *group) string {
 	return "pods that stay on that node keep it away until then"
 }
 
-// verdict returns why the pods of the examined nodes have no place, "" if all have one. unplaced is how many of the
-// other pods have no place even if no node is removed.
+// verdict returns why the pods of the examined nodes have no place, "" if all have one. unplaced is how many of the other
+// pods have no place even if no node is removed.
 func (p *packer) verdict(mayWait bool, unplaced int) string {
 	left := 0
 	var robbed *group
 	for _, g := range p.groups {
-		switch name := g.unplaced(); {
-		case g.role != asked:
-			if left += g.left; g.left > 0 && robbed == nil {
-				robbed = g
+		if g.role == asked {
+			if why := p.refusal(g, mayWait); why != "" {
+				return why
 			}
-		case g.left > 0:
-			return "no other node could run its pod " + name
-		case g.late > 0 && !mayWait:
-			late := g.members[len(g.members)-g.late].name
-			return "another node could run its pod " + late + " only after this one is deleted: " + p.waitsFor(g)
-		case g.late > 0 && g.budget != nil && g.late > mayBeAway(g.budget) && p.deadlock == nil:
-			p.deadlock = g
+			continue
+		}
+		if left += g.left; g.left > 0 && robbed == nil {
+			robbed = g
 		}
 	}
 	switch {
@@ -129,6 +125,20 @@ func (p *packer) verdict(mayWait bool, unplaced int) string {
 		return "no other node has room for pod " + robbed.unplaced() + ", whose node is being emptied"
 	}
 	return "no other node has room for pod " + robbed.unplaced() + ", which waits for one"
+}
+
+// refusal returns why a group of an examined node has no place, "" if it has one. It notes a deadlock.
+func (p *packer) refusal(g *group, mayWait bool) string {
+	switch {
+	case g.left > 0:
+		return "no other node could run its pod " + g.unplaced()
+	case g.late > 0 && !mayWait:
+		late := g.members[len(g.members)-g.late].name
+		return "another node could run its pod " + late + " only after this one is deleted: " + p.waitsFor(g)
+	case g.budget != nil && g.late > mayBeAway(g.budget) && p.deadlock == nil:
+		p.deadlock = g
+	}
+	return ""
 }
 
 // unplaced returns the first pod of a group that has no place, "" if all have one.

@@ -223,13 +223,12 @@ func (p *packer) placeNodes(in *Input, w *world, further map[string]bool) {
 			at.node = leavingNode(n.Object)
 		}
 		usable := s.takesPods && !at.leaving
-		if usable && known {
+		if usable {
 			vectors = append(vectors, s.free...)
 			at.free, at.whole = vectors[len(vectors)-len(s.free):], s.whole
-		} else if usable {
-			at.free, at.whole = p.dimensions.roomOf(n, in)
-		}
-		if usable {
+			if !known {
+				at.free, at.whole = p.dimensions.roomOf(n, in)
+			}
 			p.joining(at, n, in)
 		}
 		at.domains = p.topologies.domainsOf(at.node)
