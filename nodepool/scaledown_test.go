@@ -302,6 +302,16 @@ func TestLongDrainsAreNotCleared(t *testing.T) {
 	require.Zero(t, r.count(EventScaleDownAborted))
 }
 
+// TestPodsThatEndSlowlyAreWaitedFor: a drain whose pods have all been evicted is not given up while they end.
+func TestPodsThatEndSlowlyAreWaitedFor(t *testing.T) {
+	r := idle(t, 2)
+	r.world.podGrace = r.spec.Drain.Timeout + 3*time.Minute
+	r.load("node-i-old0", &fakePod{name: "slow"})
+	r.removing(state.RemovalDraining)
+	r.until("the node goes", 10*time.Minute, func() bool { return len(r.world.terminated) == 1 })
+	require.Zero(t, r.count(EventDrainFailed))
+}
+
 func TestScaleDownIsForgottenIfNothingWorks(t *testing.T) {
 	r := idle(t, 2)
 	r.removing(state.RemovalTainted)

@@ -211,12 +211,13 @@ func TestEventsFit(t *testing.T) {
 func TestPodsWithRoomAreExposed(t *testing.T) {
 	h := newHouse(t)
 	cycle := hold(start, plan.NothingToDo, "")
-	cycle.Snapshot.Pending.Room = 2
+	cycle.Snapshot.Pending.Room, cycle.Snapshot.Pending.BackingOff = 2, 3
 	h.reporter.Report(t.Context(), cycle)
+	assert.Equal(t, 3.0, testutil.ToFloat64(h.reporter.options.Metrics.unhelped.WithLabelValues("workers")))
 	assert.Equal(t, 2.0, testutil.ToFloat64(h.reporter.options.Metrics.room.WithLabelValues("workers")))
 	cycle.Snapshot.Pending = plan.Pending{}
 	h.reporter.Report(t.Context(), cycle)
-	count, err := testutil.GatherAndCount(h.registry, "foresail_nodepool_pending_pods_with_room")
+	count, err := testutil.GatherAndCount(h.registry, "foresail_nodepool_pending_pods_with_room", "foresail_nodepool_pending_pods_not_helped")
 	require.NoError(t, err)
 	assert.Zero(t, count)
 }
