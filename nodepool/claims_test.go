@@ -80,8 +80,8 @@ func TestTheNextPoolTakesOver(t *testing.T) {
 	}
 }
 
-// TestPodsBeyondAMaximum: of pods that the maximum of the first pool leaves no place for, and of those that it has no capacity for, the
-// next pool takes care at once, and not when the scale-up of the first is over.
+// TestPodsBeyondAMaximum: of pods that the maximum of the first pool leaves no place for, and of those that it has
+// no capacity for, the next pool takes care at once, and not when the scale-up of the first is over.
 func TestPodsBeyondAMaximum(t *testing.T) {
 	for name, change := range map[string]func(*rig){
 		"maximum": func(r *rig) { r.spec.Plan.Max = 2 },

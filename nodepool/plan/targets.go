@@ -13,9 +13,9 @@ const maxHomeless = 32
 // targets chooses up to most workers to be removed, one after the other so that each sees the zones and the room as the
 // ones before leave them, and says of those that must not go why.
 //
-// Only a ready worker whose use is known goes: one that is on its way is about to take load, one that is not ready cannot
-// be drained, and what is not known is not idle. Whom the pool keeps for its zone or its market says [fleet.keeps]. must says that
-// some have to go: see [MustGo].
+// Only a ready worker whose use is known goes: one that is on its way is about to take load, one that is not ready
+// cannot be drained, and what is not known is not idle. Whom the pool keeps for its zone or its market says
+// [fleet.keeps]. must says that some have to go: see [MustGo].
 func (v *view) targets(most int, homes Homes, must bool) (targets []Target, refused []Refusal) {
 	f := newFleet(v.Snapshot, v.staying)
 	mayGo := map[string][]Worker{} // by zone
@@ -87,8 +87,8 @@ func (v *view) next(mayGo map[string][]Worker, f *fleet) (best Worker, ok bool) 
 	return best, ok
 }
 
-// MustGo reports whether workers that are removed for a reason have to go, rather than save money: pods do not keep these for
-// good if the pool has [Pool.Force].
+// MustGo reports whether workers that are removed for a reason have to go, rather than save money: pods do not keep
+// these for good if the pool has [Pool.Force].
 func MustGo(reason Reason) bool {
 	return reason == Outdated || reason == AboveMaximum || reason == PoolDeleted
 }

@@ -421,8 +421,8 @@ func TestCloudWatchIsSentWhatIsKnownOnceAMinute(t *testing.T) {
 	})
 }
 
-// TestHealthIsWhatWasReached: a pool whose launches the cloud rejects or does not answer is not healthy in any cycle, and nothing is
-// said to work that has not.
+// TestHealthIsWhatWasReached: a pool whose launches the cloud rejects or does not answer is not healthy in any
+// cycle, and nothing is said to work that has not.
 func TestHealthIsWhatWasReached(t *testing.T) {
 	const missing = "RunInstances: Invalid: InvalidSubnetID.NotFound"
 	trying := &state.Action{Kind: plan.ActionUp, Slots: []state.Slot{{State: state.SlotPlanned}, {State: state.SlotPlanned, Tries: 2, Error: "RunInstances: Unknown: 500"}}}
@@ -453,7 +453,8 @@ func TestHealthIsWhatWasReached(t *testing.T) {
 	}
 }
 
-// TestEachInstanceIsInAnEvent: Kubernetes takes Events of the same reason and action for one that repeats, and keeps the first text.
+// TestEachInstanceIsInAnEvent: Kubernetes takes Events of the same reason and action for one that repeats, and
+// keeps the first text.
 func TestEachInstanceIsInAnEvent(t *testing.T) {
 	var seen []string
 	r := &noteRecorder{record: func(reason, action, note string) { seen = append(seen, reason+" "+action+" "+note) }}
