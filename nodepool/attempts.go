@@ -19,18 +19,21 @@ import (
 )
 
 const (
-	// settleFor is how long a new node has, once it is Ready, to become one that takes the pods that it was launched for.
+	// settleFor is how long a new node has, once it is Ready, to become one that takes the pods that it was
+	// launched for.
 	settleFor = time.Minute
 	// Waits until a node is launched again for pods that the last one did not take, doubling.
 	attemptBackoffMin = 10 * time.Minute
 	attemptBackoffMax = 24 * time.Hour
-	// launchedBefore is how much earlier than its launch was begun an instance may have been launched, by the clock of the cloud.
+	// launchedBefore is how much earlier than its launch was begun an instance may have been launched, by the clock
+	// of the cloud.
 	launchedBefore = time.Minute
 )
 
-// attempts judges launches by whether they helped. A node that was launched for a pod and cannot take it is not followed by another:
-// what is known of new nodes or of the pod is wrong, and a further node is no different. A launch has helped if a pod of the same
-// controller runs on a node that has joined since. It proves nothing if other pods have taken the room on the new nodes.
+// attempts judges launches by whether they helped. A node that was launched for a pod and cannot take it is not
+// followed by another: what is known of new nodes or of the pod is wrong, and a further node is no different. A
+// launch has helped if a pod of the same controller runs on a node that has joined since. It proves nothing if
+// other pods have taken the room on the new nodes.
 type attempts struct {
 	o       *observation
 	in      binpack.Input   // of a packing, whatever the pods
@@ -99,7 +102,8 @@ func (a *attempts) left(pods []clusterstate.Pending) []clusterstate.Pending {
 	})
 }
 
-// mended reports whether a node has joined since that could run the pods, which ends the back-off. No node is looked at twice.
+// mended reports whether a node has joined since that could run the pods, which ends the back-off. No node is
+// looked at twice.
 func (a *attempts) mended(one *state.Attempt, pods []clusterstate.Pending) bool {
 	at := slices.IndexFunc(pods, func(p clusterstate.Pending) bool { return a.kindOf(p.Pod) == one.Kind })
 	if at < 0 || len(a.joinedSince(one.Seen)) == 0 {
@@ -143,7 +147,8 @@ func emptied(n *clusterstate.Node) clusterstate.Node {
 	return out
 }
 
-// judge looks at the attempts for pods that would get a new node now, by name. It reports whether some of them must not.
+// judge looks at the attempts for pods that would get a new node now, by name. It reports whether some of them must
+// not.
 func (a *attempts) judge(names []string, pods []clusterstate.Pending) (again bool) {
 	if len(a.list) == 0 || len(names) == 0 {
 		return false
@@ -161,7 +166,8 @@ func (a *attempts) judge(names []string, pods []clusterstate.Pending) (again boo
 	return again
 }
 
-// judgeOne reports whether no other node is launched for a pod that has waited since before the last launch for its kind.
+// judgeOne reports whether no other node is launched for a pod that has waited since before the last launch for its
+// kind.
 func (a *attempts) judgeOne(one *state.Attempt, pod clusterstate.Pending) bool {
 	switch {
 	case one.Joined.IsZero(), len(a.joinedSince(one.Began)) == 0, a.fits(pod, one.Began):
@@ -177,8 +183,8 @@ func (a *attempts) judgeOne(one *state.Attempt, pod clusterstate.Pending) bool {
 	return true
 }
 
-// backoff returns how long nothing is launched after an attempt that failed. If its nodes are not initialized or were cordoned they
-// may be no example of others, so the first failure costs no wait.
+// backoff returns how long nothing is launched after an attempt that failed. If its nodes are not initialized or
+// were cordoned they may be no example of others, so the first failure costs no wait.
 func (a *attempts) backoff(one *state.Attempt) time.Duration {
 	failed := one.Failed
 	works := func(n *clusterstate.Node) bool {
@@ -250,7 +256,8 @@ func (a *attempts) begun(names []string, pods []clusterstate.Pending, now time.T
 	return boundedAttempts(list)
 }
 
-// boundedAttempts leaves out attempts beyond those that the journal can have: the oldest, and those that have not failed first.
+// boundedAttempts leaves out attempts beyond those that the journal can have: the oldest, and those that have not
+// failed first.
 func boundedAttempts(list []state.Attempt) []state.Attempt {
 	if len(list) <= state.MaxAttempts {
 		return list
@@ -294,7 +301,8 @@ func ownerOf(pod *corev1.Pod) string {
 // kindOf identifies the controller of a pod with what the pod asks of a node.
 func kindOf(pod *corev1.Pod) string { return digest(ownerOf(pod), pod.Spec) }
 
-// worldOf identifies what new nodes are apart from their instances. After a change a node may take pods that the last one did not.
+// worldOf identifies what new nodes are apart from their instances. After a change a node may take pods that the
+// last one did not.
 func worldOf(o *observation) string {
 	specs := make([]corev1.PodSpec, len(o.cluster.DaemonSets))
 	for i, d := range o.cluster.DaemonSets {

@@ -27,7 +27,8 @@ func helpless(t *testing.T) *rig {
 	return r
 }
 
-// TestANodeThatDidNotHelpIsNotFollowedByAnother at once: the wait doubles, another process knows of it, and the pod is no demand meanwhile.
+// TestANodeThatDidNotHelpIsNotFollowedByAnother at once: the wait doubles, another process knows of it, and the pod
+// is no demand meanwhile.
 func TestANodeThatDidNotHelpIsNotFollowedByAnother(t *testing.T) {
 	r := helpless(t)
 	require.Equal(t, 1, r.last.Snapshot.Pending.BackingOff)

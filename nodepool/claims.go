@@ -30,7 +30,7 @@ type claim struct {
 // NewClaims returns claims of no pool.
 func NewClaims() *Claims { return &Claims{pools: map[string]claim{}} }
 
-// make replaces what a pool claims: the pods that its nodes could run. A pool that cannot launch now claims none.
+// make replaces what a pool claims: the pods that its nodes will run. A pool that cannot launch now claims none.
 func (c *Claims) make(pool string, next claim) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -81,19 +81,24 @@ func nameOf(p clusterstate.Pending) types.NamespacedName {
 	return types.NamespacedName{Namespace: p.Pod.Namespace, Name: p.Pod.Name}
 }
 
-// claimOf returns what a pool claims after a decision.
+// claimOf returns what a pool claims after a decision: the pods that its nodes run, those included that it can launch.
 func claimOf(o *observation, f forecast, d plan.Decision) claim {
 	out := claim{weight: o.spec.Weight, seen: o.cluster.At}
 	if !canLaunch(o, f, d) {
 		return out
 	}
-	beyondHelp := map[string]bool{}
+	left := setOf(f.beyond)
 	for _, u := range f.pending.Unhelped {
-		beyondHelp[u.Pod] = true
+		left[u.Pod] = true
+	}
+	for _, names := range f.added[min(len(f.added), max(0, o.spec.Plan.Max-d.Workers)):] {
+		for _, name := range names { // the maximum leaves no place for their node
+			left[name] = true
+		}
 	}
 	out.pods = map[types.NamespacedName]bool{}
 	for _, p := range f.pods {
-		if name := nameOf(p); !beyondHelp[name.String()] {
+		if name := nameOf(p); !left[name.String()] {
 			out.pods[name] = true
 		}
 	}
@@ -106,7 +111,8 @@ func canLaunch(o *observation, f forecast, d plan.Decision) bool {
 		return false
 	}
 	switch d.Reason {
-	case NotDecided, plan.AtMaximum, plan.InsufficientCapacity, plan.LaunchesUnknown, plan.BackingOff, plan.WorkersUnknown, plan.SignalsDisagree:
+	case NotDecided, plan.AtMaximum, plan.InsufficientCapacity, plan.LaunchesUnknown, plan.BackingOff, plan.WorkersUnknown,
+		plan.SignalsDisagree:
 		return false
 	}
 	return true

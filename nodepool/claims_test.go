@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/foresail/foresail/nodepool/provider"
 )
@@ -74,6 +76,37 @@ func TestTheNextPoolTakesOver(t *testing.T) {
 			passAll(all, 3*time.Minute)
 			require.Zero(t, all[0].world.launches)
 			require.Equal(t, 1, all[1].world.launches)
+		})
+	}
+}
+
+// TestPodsBeyondAMaximum: of pods that the maximum of the first pool leaves no place for, and of those that it has
+// no capacity for, the next pool takes care at once, and not when the scale-up of the first is over.
+func TestPodsBeyondAMaximum(t *testing.T) {
+	for name, change := range map[string]func(*rig){
+		"maximum": func(r *rig) { r.spec.Plan.Max = 2 },
+		"capacity": func(r *rig) {
+			r.world.offers = append(r.world.offers, offer("a", "subnet-a", "c5.4xlarge", "16"))
+			r.world.pending[0].Pod.Spec.Containers[0].Resources.Requests[corev1.ResourceCPU] = resource.MustParse("8")
+			r.world.capacity = func(l provider.Launch) error {
+				if l.InstanceType == "c5.4xlarge" {
+					return refused(provider.Capacity)
+				}
+				return nil
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			all := pools(t, 10, 0)
+			for _, r := range all {
+				r.world.joinDelay = 9 * time.Minute
+				r.pend(8) // of which a node takes two
+			}
+			change(all[0])
+			all[1].world.offers, all[1].world.pending = all[0].world.offers, all[0].world.pending
+			passAll(all, 3*time.Minute)
+			launched := []int{all[0].world.launches, all[1].world.launches}
+			require.Equal(t, map[string][]int{"maximum": {2, 2}, "capacity": {4, 1}}[name], launched, all[1].last.Decision.Message)
 		})
 	}
 }

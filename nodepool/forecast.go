@@ -21,6 +21,8 @@ type forecast struct {
 	pods     []clusterstate.Pending // that no node takes, without those that another pool comes first for
 	asking   []clusterstate.Pending // of these, those that a node may be launched for
 	new      []string               // those that would get a new one, by namespace/name
+	beyond   []string               // those that the cloud has no capacity for
+	added    [][]string             // those on each node that all of them need
 	attempts *attempts              // nil while the cluster is not known
 	pending  plan.Pending
 	homes    plan.Homes
@@ -77,7 +79,7 @@ func (f *forecast) pack(o *observation) binpack.Result {
 		f.asking = f.attempts.left(f.pods)
 		all, packed, due = f.packBoth(o, in)
 	}
-	f.new = packed.New
+	f.new, f.beyond, f.added = packed.New, all.Beyond, all.Added
 	f.pending = plan.Pending{
 		Known: all.Known && packed.Known, Pods: all.Helped, Due: packed.Helped, Nodes: packed.Nodes,
 		Room: packed.HelpedRoom, Filtered: packed.Filtered, Waiting: packed.Waiting,

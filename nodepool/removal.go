@@ -26,8 +26,8 @@ const (
 	takenFor = 10 * time.Minute
 	// Waits until a node is drained again after a drain that failed, doubling.
 	drainBackoffMin = 10 * time.Minute
-	drainBackoffMax = time.Hour // the first after what is not likely to pass, and the longest of a pool that is being deleted
-	// drainBackoffLongest is the longest of any: in a world that does not change, no pod is evicted again and again.
+	drainBackoffMax = time.Hour // the first after what is not likely to pass, and the longest where nothing else can go instead
+	// drainBackoffLongest is that of scale-downs: in a world that does not change, no pod is evicted again and again.
 	drainBackoffLongest = 24 * time.Hour
 	// drainBackoffDeleting is the first of a pool that is being deleted: no other node can go instead.
 	drainBackoffDeleting = time.Minute
@@ -193,9 +193,9 @@ func (e *executor) backOffDrain(instance string, least time.Duration) {
 	}
 	e.record.FailedDrains[instance]++
 	e.record.DrainSpec = e.seen.spec.Drain.spec()
-	wait, longest := least, drainBackoffLongest
-	if e.seen.spec.Plan.Deleting {
-		longest = drainBackoffMax
+	wait, longest := least, drainBackoffMax
+	if target(e.record, instance) != nil && !deletes(e.record.Action) {
+		longest = drainBackoffLongest
 	}
 	for i := 1; i < e.record.FailedDrains[instance] && wait < longest; i++ {
 		wait *= 2
@@ -297,6 +297,7 @@ func (m removing) drain(ctx context.Context, r *state.Removal) error {
 	case len(progress.Blocked) > 0:
 		return m.giveUp(ctx, left)
 	case m.seen.spec.Drain.Force: // what is left is deleted in time
+	case err == nil && len(progress.Refused) == 0: // all that are left are ending, which a new start would not hasten
 	case m.now().Sub(r.Began) > m.seen.spec.Drain.Timeout:
 		return m.giveUp(ctx, fmt.Sprintf("%s after %s", left, m.seen.spec.Drain.Timeout))
 	}

@@ -12,12 +12,14 @@ import (
 )
 
 const (
-	// clearAfter is the least time without a target done after which a scale-down is given up: what is not terminated by then is
-	// given back. See [executor.clearAfter].
+	// clearAfter is the least time without a target done after which a scale-down is given up: what is not
+	// terminated by then is given back. See [executor.clearAfter].
 	clearAfter = 15 * time.Minute
-	// clearMargin is what a target may take in addition to drain.timeout: pods that are binding, pods that end, volumes, its instance.
+	// clearMargin is what a target may take in addition to drain.timeout: pods that are binding, pods that end,
+	// volumes, its instance.
 	clearMargin = 10 * time.Minute
-	// dropMargin is how much later a scale-down is forgotten even if giving nodes back fails; their marks are found later.
+	// dropMargin is how much later a scale-down is forgotten even if giving nodes back fails; their marks are found
+	// later.
 	dropMargin = 5 * time.Minute
 	// drainsAtOnce is how many nodes of a scale-down are emptied at the same time at most.
 	drainsAtOnce = 10
@@ -112,7 +114,8 @@ func (e *executor) notAnyMore(a *state.Action) string {
 	return ""
 }
 
-// clearAfter is how long no target of a scale-down may be done until it is given up: longer than a single drain may take.
+// clearAfter is how long no target of a scale-down may be done until it is given up: longer than a single drain may
+// take.
 func (e *executor) clearAfter() time.Duration {
 	return max(clearAfter, e.seen.spec.Drain.Timeout+clearMargin)
 }

@@ -204,8 +204,9 @@ func TestForceDeletesPastTheTimeout(t *testing.T) {
 	require.InDelta(t, r.spec.Drain.Timeout, r.clock.now().Sub(began), float64(10*time.Second))
 }
 
-// TestForceDeletesWhatBlocksANodeThatMustGo: with drain.force neither an exhausted budget nor a pod of kube-system keeps an instance
-// that AWS retires, or one above the maximum, for longer than the timeout. It deletes no such pod to save money.
+// TestForceDeletesWhatBlocksANodeThatMustGo: with drain.force neither an exhausted budget nor a pod of kube-system
+// keeps an instance that AWS retires, or one above the maximum, for longer than the timeout. It deletes no such pod
+// to save money.
 func TestForceDeletesWhatBlocksANodeThatMustGo(t *testing.T) {
 	pods := map[string]*fakePod{
 		"exhausted budget": {name: "shop/db", refused: "its budget allows none", blocks: "is covered by the PodDisruptionBudget db, which allows no disruption now"},
@@ -289,7 +290,8 @@ func TestALongScaleDownIsNotCleared(t *testing.T) {
 	require.Zero(t, r.count(EventScaleDownAborted))
 }
 
-// TestLongDrainsAreNotCleared: drain.timeout may be longer than the time after which a scale-down is given up by default.
+// TestLongDrainsAreNotCleared: drain.timeout may be longer than the time after which a scale-down is given up by
+// default.
 func TestLongDrainsAreNotCleared(t *testing.T) {
 	r := idle(t, 2)
 	r.spec.Drain.Timeout = 40 * time.Minute
@@ -300,6 +302,16 @@ func TestLongDrainsAreNotCleared(t *testing.T) {
 	slow.refused = ""
 	r.until("the node goes", time.Minute, func() bool { return len(r.world.terminated) == 1 })
 	require.Zero(t, r.count(EventScaleDownAborted))
+}
+
+// TestPodsThatEndSlowlyAreWaitedFor: a drain whose pods have all been evicted is not given up while they end.
+func TestPodsThatEndSlowlyAreWaitedFor(t *testing.T) {
+	r := idle(t, 2)
+	r.world.podGrace = r.spec.Drain.Timeout + 3*time.Minute
+	r.load("node-i-old0", &fakePod{name: "slow"})
+	r.removing(state.RemovalDraining)
+	r.until("the node goes", 10*time.Minute, func() bool { return len(r.world.terminated) == 1 })
+	require.Zero(t, r.count(EventDrainFailed))
 }
 
 func TestScaleDownIsForgottenIfNothingWorks(t *testing.T) {

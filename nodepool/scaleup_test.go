@@ -459,8 +459,8 @@ func TestStartupTimeIsMeasuredFromJoins(t *testing.T) {
 	}
 }
 
-// TestAMendedSpecEndsTheBackOff: what failed by another spec is tried at once, and by another process as well. A field that has
-// nothing to do with launches changes nothing.
+// TestAMendedSpecEndsTheBackOff: what failed by another spec is tried at once, and by another process as well. A
+// field that has nothing to do with launches changes nothing.
 func TestAMendedSpecEndsTheBackOff(t *testing.T) {
 	r := wanting(t, 1)
 	r.spec.Plan.MaxFailureBackoff, r.spec.LaunchSpec = plan.DefaultMaxFailureBackoff, "broken"
@@ -512,7 +512,8 @@ func TestWhatFailedIsKept(t *testing.T) {
 	}
 }
 
-// TestOffersThatAreNotKnown: what can be launched is not known of a type that EC2 does not know, which is no want of capacity.
+// TestOffersThatAreNotKnown: what can be launched is not known of a type that EC2 does not know, which is no want
+// of capacity.
 func TestOffersThatAreNotKnown(t *testing.T) {
 	r := wanting(t, 1)
 	r.world.offersErr = refused(provider.Invalid)

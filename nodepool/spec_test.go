@@ -42,7 +42,8 @@ func specOf(spec v1alpha1.WorkerPoolSpec) Spec {
 	return s
 }
 
-// TestLaunchSpec: a launch comes to something else by another provider, template or time to join, and by no other field.
+// TestLaunchSpec: a launch comes to something else by another provider, template or time to join, and by no other
+// field.
 func TestLaunchSpec(t *testing.T) {
 	of := func(change func(*v1alpha1.WorkerPoolSpec)) string {
 		spec := v1alpha1.WorkerPoolSpec{Max: 2, Provider: v1alpha1.PoolProvider{EC2: &v1alpha1.EC2Provider{LaunchTemplate: "lt-1"}}}

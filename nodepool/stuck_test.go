@@ -99,8 +99,8 @@ func TestPodsWithRoomDoNotKeepNodes(t *testing.T) {
 	require.Len(t, r.world.terminated, 3)
 }
 
-// TestAPodWithoutCapacityHoldsUpNothing: a pod whose only instance type the cloud has none of keeps no idle node and no outdated
-// one, however often its launch is tried again.
+// TestAPodWithoutCapacityHoldsUpNothing: a pod whose only instance type the cloud has none of keeps no idle node
+// and no outdated one, however often its launch is tried again.
 func TestAPodWithoutCapacityHoldsUpNothing(t *testing.T) {
 	r := idle(t, 4)
 	r.spec.Plan.Idle.For = 10 * time.Minute

@@ -23,8 +23,8 @@ import (
 	"github.com/foresail/foresail/nodepool/plan"
 )
 
-// town is a cluster whose scheduler has reasons that a pool knows nothing of: taints, labels and pods of new nodes that no template
-// tells of, and rules of its own. Its controllers replace what is evicted.
+// town is a cluster whose scheduler has reasons that a pool knows nothing of: taints, labels and pods of new nodes
+// that no template tells of, and rules of its own. Its controllers replace what is evicted.
 type town struct {
 	*rig
 	random *rand.Rand
@@ -201,8 +201,8 @@ func (w *town) live(d time.Duration) {
 	}
 }
 
-// TestAQuietWorldStaysQuiet: whatever reasons the scheduler has, what does not help is tried so rarely in the end that nothing is
-// launched or evicted for three hours.
+// TestAQuietWorldStaysQuiet: whatever reasons the scheduler has, what does not help is tried so rarely in the end
+// that nothing is launched or evicted for three hours.
 func TestAQuietWorldStaysQuiet(t *testing.T) { testQuietWorlds(t, 4) }
 
 func testQuietWorlds(t *testing.T, worlds int) {

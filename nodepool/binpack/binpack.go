@@ -95,6 +95,10 @@ type Result struct {
 	Waiting                     int // of the helped pods, those that wait only until nodes which are being emptied are deleted
 	// New are pods of which some get a new node, by namespace/name: all of those that are alike.
 	New []string
+	// Beyond are pods by namespace/name that only refused offers could run, and Added those that go to each of Nodes: a pool that
+	// cannot launch these leaves them to another.
+	Beyond []string
+	Added  [][]string
 	// Filtered is the number of helped pods that are refused nodes that there are because of the load predicted of these.
 	Filtered int
 	// Unhelped are pods that neither a node that is there nor a new one could run, and those that are stuck with their claims.

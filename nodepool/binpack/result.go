@@ -31,8 +31,9 @@ func (p *packer) result() Result {
 			if g.refusal > 0 {
 				r.Filtered += helped
 			}
-			if g.refused {
+			if g.refused && g.new > 0 {
 				r.NoCapacity += g.new
+				r.Beyond = append(r.Beyond, g.names...)
 				helped -= g.new
 			}
 			if !p.priced {
@@ -87,11 +88,18 @@ func equivalents(n int, request, whole int64) float64 {
 }
 
 func (p *packer) tellNodes(r *Result) {
+	used := map[*group]int{} // names
 	for _, at := range p.places {
+		var names []string
+		for _, t := range at.takes {
+			names = append(names, t.group.names[used[t.group]:used[t.group]+t.n]...)
+			used[t.group] += t.n
+		}
 		if at.kind != added {
 			continue
 		}
 		r.Nodes++
+		r.Added = append(r.Added, names)
 		if !slices.ContainsFunc(at.takes, func(t taken) bool { return !t.group.refused }) {
 			r.NoCapacityNodes++
 		}

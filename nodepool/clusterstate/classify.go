@@ -77,15 +77,15 @@ func classify(pod *corev1.Pod) (Class, string) {
 	return Evictable, ""
 }
 
-// ToleratesRemoval reports whether a pod tolerates the taint of a Node that is being removed. A scheduler may put what replaces it
-// on the same Node again, so an eviction would not empty the Node.
+// ToleratesRemoval reports whether a pod tolerates the taint of a Node that is being removed. A scheduler may put
+// what replaces it on the same Node again, so an eviction would not empty the Node.
 func ToleratesRemoval(pod *corev1.Pod) bool {
 	taint := corev1.Taint{Key: Removing, Effect: corev1.TaintEffectNoSchedule}
 	return schedulingv1.TolerationsTolerateTaint(logr.Discard(), pod.Spec.Tolerations, &taint, false)
 }
 
-// ClassifyNode returns why a Node must not be drained, whatever its pods are: a predicate like that of [Classify], "" for
-// no reason. A duration counts from its creation.
+// ClassifyNode returns why a Node must not be drained, whatever its pods are: a predicate like that of [Classify],
+// "" for no reason. A duration counts from its creation.
 func ClassifyNode(node *corev1.Node, now time.Time) string {
 	if node.Annotations[ScaleDownDisabled] == "true" {
 		return annotatedWith(ScaleDownDisabled, "true")
@@ -131,8 +131,8 @@ type keep struct {
 	until      time.Time // zero: for as long as it has not started
 }
 
-// keepOf returns the annotation that keeps a pod or a Node for longest after its start, nil if none does for a time. As with
-// Karpenter a value that is neither "true" nor a duration above zero keeps nothing.
+// keepOf returns the annotation that keeps a pod or a Node for longest after its start, nil if none does for a
+// time. As with Karpenter a value that is neither "true" nor a duration above zero keeps nothing.
 func keepOf(annotations map[string]string, start time.Time) (longest *keep) {
 	for _, key := range []string{KarpenterKeep, Keep} {
 		value := annotations[key]

@@ -19,8 +19,9 @@ import (
 // overstay is how long past its grace period a pod is waited for.
 const overstay = time.Minute
 
-// Evict makes one pass over the pods of a node: it evicts those that are not yet leaving, and waits for nothing. Pods
-// of DaemonSets, mirror pods, finished pods and those that tolerate the taint of a drain are neither touched nor counted.
+// Evict makes one pass over the pods of a node: it evicts those that are not yet leaving, and waits for nothing.
+// Pods of DaemonSets, mirror pods, finished pods and those that tolerate the taint of a drain are neither touched
+// nor counted.
 //
 // Without force a pod that blocks a drain is left alone, and so the node never becomes empty. With force every pod is
 // deleted, PodDisruptionBudgets or not, and a pod that is leaving more slowly than the limit allows is hurried.

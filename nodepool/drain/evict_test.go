@@ -79,7 +79,8 @@ func TestForceHurriesPodsThatLeave(t *testing.T) {
 	assert.Equal(t, before, f.getPod("slow").ResourceVersion, "it is not deleted again and again")
 }
 
-// TestPodsEndByATime: what is left is deleted as late as its own grace period allows, budgets or not, and has never less than a second.
+// TestPodsEndByATime: what is left is deleted as late as its own grace period allows, budgets or not, and has never
+// less than a second.
 func TestPodsEndByATime(t *testing.T) {
 	f := newFixture(t)
 	f.now = time.Now()

@@ -12,15 +12,16 @@ import (
 type Limits struct {
 	Force bool          // delete pods instead of evicting them, and those that block a drain too
 	Grace time.Duration // the most that pods may take to end, in whole seconds; 0 = what they say
-	// Ends is when the last pod shall have ended; zero = at no certain time. A pod that is left by then is deleted as much earlier
-	// as its own grace period is long. Karpenter calls this time the termination grace period of a node.
+	// Ends is when the last pod shall have ended; zero = at no certain time. A pod that is left by then is deleted
+	// as much earlier as its own grace period is long. Karpenter calls this time the termination grace period of a
+	// node.
 	Ends time.Time
 	// EndsAll says that pods which block a drain are deleted like that as well.
 	EndsAll bool
 }
 
-// deletes reports whether a pod is deleted, whatever PodDisruptionBudgets say, rather than evicted. A pod that is leaving is deleted
-// once more if it would end too late.
+// deletes reports whether a pod is deleted, whatever PodDisruptionBudgets say, rather than evicted. A pod that is
+// leaving is deleted once more if it would end too late.
 func (l Limits) deletes(pod *corev1.Pod, class clusterstate.Class, now time.Time) bool {
 	switch {
 	case l.Force:
@@ -38,8 +39,8 @@ func (l Limits) skips(pod *corev1.Pod, class clusterstate.Class, now time.Time) 
 	return class == clusterstate.Blocking && clusterstate.ToleratesRemoval(pod) && l.deletes(pod, class, now)
 }
 
-// grace returns the most that a pod which is deleted now may take to end; 0 = what it says. It is never less than a second: a
-// pod that is deleted without grace is taken from the API while it may run.
+// grace returns the most that a pod which is deleted now may take to end; 0 = what it says. It is never less than a
+// second: a pod that is deleted without grace is taken from the API while it may run.
 func (l Limits) grace(now time.Time) time.Duration {
 	if l.Ends.IsZero() {
 		return l.Grace

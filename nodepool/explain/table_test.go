@@ -75,6 +75,9 @@ func busy() Explanation {
 				{Zone: "a", InstanceType: "t3", Market: plan.Spot, Until: now.Add(3 * time.Minute), Reason: "no capacity"},
 				{Zone: "c", Market: plan.Spot, Until: now.Add(-time.Second), Reason: "long ago"},
 			},
+			Attempts: []state.Attempt{
+				{Pod: "shop/web-1", Failed: 2, Until: now.Add(20 * time.Minute)}, {Pod: "shop/web-2", Failed: 1, Until: now.Add(-time.Second)},
+			},
 			DrainBackoff: map[string]time.Time{"i-3": now.Add(time.Hour), "i-4": now.Add(-time.Hour)},
 		},
 		Nodes: []Node{{Name: "node-1", Ready: true}, {Name: "node-2", Blocked: "pod shop/bare has no controller"}},
@@ -109,13 +112,14 @@ Open: ScaleUp up-1, started 40s ago
   node 2  Launched  b, t3, Spot  i-2
 
 What holds decisions back, or happens outside of the action
-  node-9     is reclaimed by the cloud in 1m35s: Draining
-  node-6     is drained and terminated, as it has been unhealthy for long: Draining, 2 pods are left
-  i-5        is drained and terminated, as it has been unhealthy for long: Planned
-  i-8        is terminated in 15m: JoinFailed
-  a/t3/Spot  is not launched for another 3m: no capacity
-  i-3        is not drained for another 1h: its last drain failed
-  node-2     is not removed: pod shop/bare has no controller
+  node-9      is reclaimed by the cloud in 1m35s: Draining
+  node-6      is drained and terminated, as it has been unhealthy for long: Draining, 2 pods are left
+  i-5         is drained and terminated, as it has been unhealthy for long: Planned
+  i-8         is terminated in 15m: JoinFailed
+  a/t3/Spot   is not launched for another 3m: no capacity
+  shop/web-1  gets no new node for another 20m, nor do pods like it: what was launched for them took none (2 times in a row)
+  i-3         is not drained for another 1h: its last drain failed
+  node-2      is not removed: pod shop/bare has no controller
 
 Decisions, the newest first
   2026-03-01 11:59:20                            ScaleUp LoadPredicted  5 → 7  cpu will be 0.91

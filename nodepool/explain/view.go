@@ -333,7 +333,7 @@ func (v *viewer) aside() []Fact {
 	}
 	for _, a := range j.Attempts {
 		if now.Before(a.Until) {
-			add(a.Pod, "gets no new node for another %s, nor do pods like it: the last %s took none of them", age(a.Until.Sub(now)), launches(a.Failed))
+			add(a.Pod, "gets no new node for another %s, nor do pods like it: what was launched for them took none (%s)", age(a.Until.Sub(now)), times(a.Failed))
 		}
 	}
 	for _, instance := range slices.Sorted(maps.Keys(j.DrainBackoff)) {
@@ -344,12 +344,11 @@ func (v *viewer) aside() []Fact {
 	return facts
 }
 
-// launches counts the launches whose nodes did not take a pod.
-func launches(n int) string {
+func times(n int) string {
 	if n == 1 {
-		return "node launched for them"
+		return "once"
 	}
-	return fmt.Sprintf("%d nodes launched for them", n)
+	return fmt.Sprintf("%d times in a row", n)
 }
 
 // when is the time of a decision, and how often it was made.

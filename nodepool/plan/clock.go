@@ -16,7 +16,8 @@ const (
 	// longestCooling is how far ahead the end of a placement's cooling can lie. One further ahead was written by a clock
 	// that has been set back since, and is not heard: trying the placement costs one call.
 	longestCooling = time.Hour
-	// RefusedFor is how long after it may be tried again an offer counts as refused: longer than it takes until it has been.
+	// RefusedFor is how long after it may be tried again an offer counts as refused: longer than it takes until it
+	// has been.
 	RefusedFor = 5 * time.Minute
 	// idleGap is how long nobody may have looked for a pool still to have been idle all the time. A clock that is set
 	// forward looks the same.
@@ -62,8 +63,9 @@ func left(since time.Time, whole time.Duration, now time.Time) time.Duration {
 	return whole - max(0, now.Sub(since))
 }
 
-// Refused returns the offers that could not be launched when they were tried last, in whichever market the pool would have them:
-// those that are cooling now or were a while ago. Nothing waits for pods that only these could run.
+// Refused returns the offers that could not be launched when they were tried last, in whichever market the pool
+// would have them: those that are cooling now or were a while ago. Nothing waits for pods that only these could
+// run.
 func (s Snapshot) Refused() map[Offer]bool {
 	s.Now = s.Now.Add(-RefusedFor)
 	return s.Unlaunchable()

@@ -16,7 +16,8 @@ type recommendation struct {
 	pods       bool   // its number includes what pending pods need
 	waits      bool   // it is above the workers, but not for long enough
 	suppressed bool   // mode All: the other trigger does not agree
-	// futile is how many of its nodes are for pods that nothing waits for, as the cloud has none of the instances that they need.
+	// futile is how many of its nodes are for pods that nothing waits for, as the cloud has none of the instances
+	// that they need.
 	futile int
 }
 

@@ -146,7 +146,8 @@ func TestPlacesOfInstances(t *testing.T) {
 	}
 }
 
-// TestPodsWithoutCapacity: pods that only refused offers could run are asked for, and hold up nothing else. Other pods do.
+// TestPodsWithoutCapacity: pods that only refused offers could run are asked for, and hold up nothing else. Other
+// pods do.
 func TestPodsWithoutCapacity(t *testing.T) {
 	waits := func(s plan.Snapshot) plan.Snapshot {
 		s.Pending = plan.Pending{

@@ -206,8 +206,9 @@ type Pending struct {
 	// Overlooked are those for which nodes have had room for so long that the scheduler must have a reason of its own: nothing
 	// waits for them.
 	Overlooked int
-	// NoCapacity are, of Pods, those that only instances could run which the cloud had none of when they were tried last, and
-	// NoCapacityDue those of Due. Their nodes are NoCapacityNodes of Nodes. Launches for them are tried, and nothing waits for them.
+	// NoCapacity are, of Pods, those that only instances could run which the cloud had none of when they were tried
+	// last, and NoCapacityDue those of Due. Their nodes are NoCapacityNodes of Nodes. Launches for them are tried,
+	// and nothing waits for them.
 	NoCapacity, NoCapacityDue, NoCapacityNodes int
 
 	// Waiting are, of the due ones, those that wait only until nodes which are being emptied are deleted: no node
@@ -222,8 +223,8 @@ type Pending struct {
 	Shapes, Later []Shape
 }
 
-// any reports whether pods are pending that a removal could hurt: nodes that are there, on their way or launched next will run
-// them. A number below zero says nothing, and so not that there are none.
+// any reports whether pods are pending that a removal could hurt: nodes that are there, on their way or launched
+// next will run them. A number below zero says nothing, and so not that there are none.
 func (p Pending) any() bool {
 	return p.Pods-p.NoCapacity != p.Overlooked || p.Due-p.NoCapacityDue != p.Overlooked
 }

@@ -206,7 +206,8 @@ func (t *Reporter) events(pool *v1alpha1.WorkerPool, cycle nodepool.CycleReport,
 	}
 }
 
-// grouped returns the events of a cycle, those together that are of one reason and action: hundreds of nodes may be launched at once.
+// grouped returns the events of a cycle, those together that are of one reason and action: hundreds of nodes may be
+// launched at once.
 func grouped(list []nodepool.Event) [][]nodepool.Event {
 	var out [][]nodepool.Event
 	for _, e := range list {
@@ -235,8 +236,8 @@ func noteOf(group []nodepool.Event) string {
 	return text
 }
 
-// actionOfEvent returns the action of an Event. Kubernetes counts Events of one reason and action as repetitions of the first, and
-// drops their texts, so what an event is about is a part of it.
+// actionOfEvent returns the action of an Event. Kubernetes counts Events of one reason and action as repetitions of
+// the first, and drops their texts, so what an event is about is a part of it.
 func actionOfEvent(e nodepool.Event) string {
 	const most = 128 // characters, of the API
 	parts := slices.DeleteFunc([]string{cmp.Or(e.Action, string(e.Reason)), cmp.Or(e.Instance, e.Node)}, func(s string) bool { return s == "" })

@@ -211,12 +211,13 @@ func TestEventsFit(t *testing.T) {
 func TestPodsWithRoomAreExposed(t *testing.T) {
 	h := newHouse(t)
 	cycle := hold(start, plan.NothingToDo, "")
-	cycle.Snapshot.Pending.Room = 2
+	cycle.Snapshot.Pending.Room, cycle.Snapshot.Pending.BackingOff = 2, 3
 	h.reporter.Report(t.Context(), cycle)
+	assert.Equal(t, 3.0, testutil.ToFloat64(h.reporter.options.Metrics.unhelped.WithLabelValues("workers")))
 	assert.Equal(t, 2.0, testutil.ToFloat64(h.reporter.options.Metrics.room.WithLabelValues("workers")))
 	cycle.Snapshot.Pending = plan.Pending{}
 	h.reporter.Report(t.Context(), cycle)
-	count, err := testutil.GatherAndCount(h.registry, "foresail_nodepool_pending_pods_with_room")
+	count, err := testutil.GatherAndCount(h.registry, "foresail_nodepool_pending_pods_with_room", "foresail_nodepool_pending_pods_not_helped")
 	require.NoError(t, err)
 	assert.Zero(t, count)
 }
@@ -420,8 +421,8 @@ func TestCloudWatchIsSentWhatIsKnownOnceAMinute(t *testing.T) {
 	})
 }
 
-// TestHealthIsWhatWasReached: a pool whose launches the cloud rejects or does not answer is not healthy in any cycle, and nothing is
-// said to work that has not.
+// TestHealthIsWhatWasReached: a pool whose launches the cloud rejects or does not answer is not healthy in any
+// cycle, and nothing is said to work that has not.
 func TestHealthIsWhatWasReached(t *testing.T) {
 	const missing = "RunInstances: Invalid: InvalidSubnetID.NotFound"
 	trying := &state.Action{Kind: plan.ActionUp, Slots: []state.Slot{{State: state.SlotPlanned}, {State: state.SlotPlanned, Tries: 2, Error: "RunInstances: Unknown: 500"}}}
@@ -452,7 +453,8 @@ func TestHealthIsWhatWasReached(t *testing.T) {
 	}
 }
 
-// TestEachInstanceIsInAnEvent: Kubernetes takes Events of the same reason and action for one that repeats, and keeps the first text.
+// TestEachInstanceIsInAnEvent: Kubernetes takes Events of the same reason and action for one that repeats, and
+// keeps the first text.
 func TestEachInstanceIsInAnEvent(t *testing.T) {
 	var seen []string
 	r := &noteRecorder{record: func(reason, action, note string) { seen = append(seen, reason+" "+action+" "+note) }}

@@ -125,8 +125,8 @@ func healthy(cycle nodepool.CycleReport) metav1.Condition {
 	return c
 }
 
-// launchTrouble returns why launches fail, "" if they do not. It holds from the first launch that the cloud rejects or does not answer
-// until one works, and not only in the cycles that try one.
+// launchTrouble returns why launches fail, "" if they do not. It holds from the first launch that the cloud rejects
+// or does not answer until one works, and not only in the cycles that try one.
 func launchTrouble(r state.Record) string {
 	if r.Action != nil {
 		for _, s := range r.Action.Slots {
