@@ -28,7 +28,8 @@ func (d disagreement) String() string {
 	return fmt.Sprintf("%s %s: the model says %q, the scheduler %q", d.question, d.about, d.model, d.scheduler)
 }
 
-// alike reports whether another disagreement is of the same question about the same pod or node, or about some pods together.
+// alike reports whether another disagreement is of the same question about the same pod or node, or about some pods
+// together.
 func (d disagreement) alike(o disagreement) bool {
 	return o.question == d.question && (o.about == d.about || o.question == allHelped || o.question == howManyFit)
 }
@@ -38,12 +39,13 @@ type question string
 
 // The questions.
 const (
-	whichNode   question = "which node takes the pod"        // one that exists, one on its way, a new one, none
-	whichOffer  question = "which new nodes take the pod"    // each offer that the model allows must
-	allHelped   question = "do the new nodes take all pods"  // that the model promises to help, one after the other
-	howManyFit  question = "how many pods do the nodes take" // that exist, one after the other
-	hasHomes    question = "do the pods have other nodes"    // those of a node that is removed
-	hasNewHomes question = "do they with one new node"       // the same
+	whichNode   question = "which node takes the pod"         // one that exists, one on its way, a new one, none
+	whichOffer  question = "which new nodes take the pod"     // each offer that the model allows must
+	allHelped   question = "do the new nodes take all pods"   // that the model promises to help, one after the other
+	howManyFit  question = "how many pods do the nodes take"  // that exist, one after the other
+	hasHomes    question = "do the pods have other nodes"     // those of a node that is removed
+	mayWait     question = "do they once the Node is deleted" // the same
+	hasNewHomes question = "do they with one new node"        // the same
 )
 
 // The answers to whichNode.
@@ -56,13 +58,11 @@ const (
 
 // variation is what the scheduler is taken to do otherwise, to find out whether that explains a disagreement.
 type variation struct {
-	open    bool // it binds no pods to nodes that are cordoned or not Ready, even if the pods tolerate that
-	deleted bool // the Node of a removed worker is gone before its pods have others
-	coming  bool // nodes on their way have come
-	broken  bool // promises of nodes to pods are not kept
-	worst   bool // pods come in the worst of the orders that are tried
-	world   func(*world)
-	only    *disagreement // the question that is asked, nil: all
+	open   bool // it binds no pods to nodes that are cordoned or not Ready, even if the pods tolerate that
+	coming bool // nodes on their way have come
+	worst  bool // pods come in the worst of the orders that are tried
+	world  func(*world)
+	only   *disagreement // the question that is asked, nil: all
 }
 
 // asks reports whether one of some questions is asked about something.
@@ -87,7 +87,7 @@ func compare(ctx context.Context, w *world, v variation) ([]disagreement, int, e
 		w = w.copy()
 		v.world(w)
 	}
-	s, err := newScheduler(ctx, w, !v.broken)
+	s, err := newScheduler(ctx, w)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -108,7 +108,7 @@ func compare(ctx context.Context, w *world, v variation) ([]disagreement, int, e
 	}
 	for i := range m.cluster.Nodes {
 		c.begin(2000 + uint64(i))
-		if n := &m.cluster.Nodes[i]; c.asks(n.Object.Name, hasHomes, hasNewHomes) {
+		if n := &m.cluster.Nodes[i]; c.asks(n.Object.Name, hasHomes, mayWait, hasNewHomes) {
 			c.homes(n)
 		}
 	}
@@ -250,8 +250,8 @@ func (c *comparison) takesNew(pod *corev1.Pod, o provider.Offer) bool {
 	return slices.Contains(c.filter(pod), name)
 }
 
-// tries returns how many orders of pods are tried before the scheduler is taken to place no more: many where the model says that
-// all have a place.
+// tries returns how many orders of pods are tried before the scheduler is taken to place no more: many where the
+// model says that all have a place.
 func tries(pods []*corev1.Pod, modelAgrees bool) int {
 	switch {
 	case len(pods) < 2:
@@ -272,20 +272,20 @@ func (c *comparison) together() {
 		}
 	}
 	kinds := c.model.kinds(r)
-	left := c.places(pods, tries(pods, false), nil, func() {
+	left := c.places(pods, tries(pods, false), "", func() {
 		c.addOnTheWay()
 		for i, will := range kinds {
 			c.add(pick(&generator{Rand: c.random}, will...), fmt.Sprint("new-", i))
 		}
-	})
+	}, nil)
 	c.agree(len(left) == 0, allHelped, names(pods), fmt.Sprintf("with %d new nodes", len(kinds)), "not "+strings.Join(left, " "))
 	if len(kinds) == 0 && len(c.world.Pool.OnTheWay)+len(c.world.Pool.Joining) == 0 {
 		c.count(r.Room)
 	}
 }
 
-// count compares how many of the pending pods have a place on nodes that exist: at most as many as in the best of the orders that are
-// tried, at least as many as in the worst.
+// count compares how many of the pending pods have a place on nodes that exist: at most as many as in the best of the
+// orders that are tried, at least as many as in the worst.
 func (c *comparison) count(room int) {
 	var pods []*corev1.Pod
 	for _, p := range c.model.cluster.Pending {
@@ -293,7 +293,7 @@ func (c *comparison) count(room int) {
 	}
 	least, most := len(pods), 0
 	for i := range tries(pods, false) {
-		placed := len(pods) - len(c.try(pods, i, nil, func() {}))
+		placed := len(pods) - len(c.try(pods, i, "", func() {}, nil))
 		least, most = min(least, placed), max(most, placed)
 		if i >= tries(pods, true) && least <= room && room <= most {
 			break
@@ -316,31 +316,49 @@ func (c *comparison) homes(n *clusterstate.Node) {
 		return
 	}
 	name := n.Object.Name
-	c.home(hasHomes, name, c.model.homes().Without([]string{name}), func() {})
+	c.home(hasHomes, name, false, c.model.without(name, false), func() {})
+	c.home(mayWait, name, true, c.model.without(name, true), func() {})
 	if o := c.world.Pool.Offers[c.random.IntN(len(c.world.Pool.Offers))]; c.random.IntN(2) == 0 {
-		says := c.model.homes().Without([]string{name}, plan.Placement{Zone: o.Zone, InstanceType: o.InstanceType})
-		c.home(hasNewHomes, name, says, func() { c.add(o, "new") })
+		says := c.model.without(name, false, plan.Placement{Zone: o.Zone, InstanceType: o.InstanceType})
+		c.home(hasNewHomes, name, false, says, func() { c.add(o, "new") })
 	}
 }
 
-// home compares whether the pods of a node have homes, all of which are evicted before the first of them has another.
-func (c *comparison) home(q question, node, says string, change func()) {
+// home compares whether the pods of a node have homes, and those that it is promised to. All are evicted before the
+// first of them has another; some may wait until the Node is deleted.
+func (c *comparison) home(q question, node string, waits bool, says string, change func()) {
 	var pods []*corev1.Pod
 	for _, p := range c.world.podsOf(node) {
-		if class, _ := clusterstate.Classify(p); class == clusterstate.Evictable && p.DeletionTimestamp == nil {
+		if leaves(p) {
 			pods = append(pods, replacement(p))
 		}
 	}
+	for _, p := range c.world.pending() {
+		if p.Status.NominatedNodeName == node {
+			pods = append(pods, p)
+		}
+	}
 	slices.SortStableFunc(pods, func(a, b *corev1.Pod) int { return cmp.Compare(nameOf(a), nameOf(b)) })
-	left := c.places(pods, tries(pods, says != ""), []string{node}, func() {
+	begin := func() {
 		change()
-		c.scheduler.evict(node, c.deleted, func(p *corev1.Pod) bool { class, _ := clusterstate.Classify(p); return class == clusterstate.Evictable })
-	})
+		c.scheduler.evict(node, leaves)
+	}
+	var end func()
+	if waits {
+		end = func() { c.scheduler.remove(node) }
+	}
+	left := c.places(pods, tries(pods, says != ""), node, begin, end)
 	truth := "yes"
 	if len(left) > 0 {
 		truth = "not " + strings.Join(left, " ")
 	}
 	c.agree((says == "") == (len(left) == 0), q, node, cmp.Or(says, "yes"), truth)
+}
+
+// leaves reports whether a pod leaves a node that is removed. One that is leaving already stays as it is.
+func leaves(p *corev1.Pod) bool {
+	class, _ := clusterstate.Classify(p)
+	return p.DeletionTimestamp == nil && class != clusterstate.Ignored && class != clusterstate.Blocking
 }
 
 // replacement returns the pod that its controller would create.
@@ -353,11 +371,11 @@ func replacement(p *corev1.Pod) *corev1.Pod {
 	return out
 }
 
-// places returns which pods have no place in the best of some orders, none if there is an order in which all have one; or in the
-// worst.
-func (c *comparison) places(pods []*corev1.Pod, tries int, not []string, change func()) (left []string) {
+// places returns which pods have no place in the best of some orders, none if there is an order in which all have
+// one; or in the worst.
+func (c *comparison) places(pods []*corev1.Pod, tries int, not string, begin, end func()) (left []string) {
 	for i := range tries {
-		missing := c.try(pods, i, not, change)
+		missing := c.try(pods, i, not, begin, end)
 		if i == 0 || c.worst == (len(missing) > len(left)) {
 			left = missing
 		}
@@ -368,11 +386,11 @@ func (c *comparison) places(pods []*corev1.Pod, tries int, not []string, change 
 	return left
 }
 
-// try has the scheduler place pods in an order, until no more of them has a place, and returns those without. The first orders are
-// as they come and the largest first, each with the first node that passes; others are by chance.
-func (c *comparison) try(pods []*corev1.Pod, i int, not []string, change func()) (missing []string) {
+// try has the scheduler place pods in an order, until no more of them has a place, and returns those without. The
+// first orders are as they come and the largest first, each with the first node that passes; others are by chance.
+func (c *comparison) try(pods []*corev1.Pod, i int, not string, begin, end func()) (missing []string) {
 	defer c.scheduler.reset(c.world)
-	change()
+	begin()
 	pods = slices.Clone(pods)
 	switch {
 	case i == 1:
@@ -384,10 +402,14 @@ func (c *comparison) try(pods []*corev1.Pod, i int, not []string, change func())
 	if i%3 > 1 {
 		random = c.random
 	}
-	for progress := true; progress; {
+	for progress := true; progress || end != nil && len(pods) > 0; {
+		if !progress {
+			end()
+			end = nil
+		}
 		progress = false
 		pods = slices.DeleteFunc(pods, func(p *corev1.Pod) bool {
-			placed := c.scheduler.place(p, random, func(n string) bool { return c.may(n) && !slices.Contains(not, n) })
+			placed := c.scheduler.place(p, random, func(n string) bool { return c.may(n) && n != not })
 			progress = progress || placed
 			return placed
 		})

@@ -497,8 +497,8 @@ func (g *generator) terms(p *corev1.Pod) []corev1.PodAffinityTerm {
 	return out
 }
 
-// merge adds the keys of labels to the selectors that they belong to, as the API server does when it admits a pod. That of spread
-// constraints is newer than the field.
+// merge adds the keys of labels to the selectors that they belong to, as the API server does when it admits a pod.
+// That of spread constraints is newer than the field.
 func merge(p *corev1.Pod, spread bool) {
 	add := func(s *metav1.LabelSelector, keys []string, operator metav1.LabelSelectorOperator) {
 		for _, key := range keys {
@@ -592,7 +592,7 @@ func (g *generator) claims(p *corev1.Pod) {
 
 // settle has the scheduler bind some of the pods, and sometimes binds others where they would not go now.
 func (g *generator) settle(ctx context.Context) error {
-	s, err := newScheduler(ctx, g.world, true)
+	s, err := newScheduler(ctx, g.world)
 	if err != nil {
 		return err
 	}
@@ -681,6 +681,7 @@ func (g *generator) join(n *corev1.Node) {
 		p.StartupTaints = []corev1.Taint{{Key: "agent", Effect: corev1.TaintEffectNoSchedule}}
 	}
 	p.Joining[n.Name] = plan.Placement{Zone: offers[0].Zone, InstanceType: offers[0].InstanceType}
+	maps.Copy(n.Labels, p.Labels)
 	n.Status.Allocatable = maps.Clone(offers[0].Allocatable)
 	if _, ok := n.Status.Allocatable[corev1.ResourcePods]; !ok {
 		n.Status.Allocatable[corev1.ResourcePods] = resource.MustParse("110")

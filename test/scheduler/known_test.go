@@ -9,8 +9,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// difference is a way in which the model answers otherwise than the scheduler, on purpose. Where the two would agree if the scheduler
-// did as the variation says, the difference explains a disagreement.
+// difference is a way in which the model answers otherwise than the scheduler, on purpose. Where the two would agree
+// if the scheduler did as the variation says, the difference explains a disagreement.
 type difference struct {
 	name string
 	why  string // it is safe
@@ -49,35 +49,26 @@ var differences = []difference{
 		variation{world: volumesForAll},
 	},
 	{
-		"TODO the domains of a removed node end with it",
-		"",
-		variation{deleted: true},
+		"pods of cordoned nodes keep room on others",
+		"such nodes are usually being emptied by somebody, so a removal that takes this room would leave pods without a node",
+		variation{world: emptyCordoned},
 	},
 	{
-		"TODO nodes that are promised to pods have room",
-		"",
-		variation{broken: true},
+		"pods that are promised a node count as pods of its domains",
+		"the scheduler counts them once they are bound, within moments; until then no node is launched in their place",
+		variation{world: bindPromised},
 	},
 	{
-		"TODO nodes take any number of volumes",
-		"",
+		"any number of pods share a volume of the mode ReadWriteOncePod",
+		"no node is launched for a pod whose volume another one holds: it would not help",
+		variation{world: shareVolumes},
+	},
+	{
+		"pods that DaemonSets put on a new node count for no rule about pods",
+		"to be mended: a node is launched for a pod that keeps away from them",
 		variation{world: func(w *world) {
-			for _, c := range w.CSINodes {
-				for i := range c.Spec.Drivers {
-					c.Spec.Drivers[i].Allocatable = nil
-				}
-			}
-		}},
-	},
-	{
-		"TODO any number of pods share a volume of the mode ReadWriteOncePod",
-		"",
-		variation{world: func(w *world) {
-			for _, c := range w.Claims {
-				c.Spec.AccessModes = []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}
-			}
-			for _, v := range w.Volumes {
-				v.Spec.AccessModes = []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}
+			for _, ds := range w.DaemonSets {
+				ds.Spec.Template.Labels = nil
 			}
 		}},
 	},
@@ -96,7 +87,7 @@ func reasonOf(ctx context.Context, w *world, d disagreement) string {
 		if explains(ctx, w, d, known.is) {
 			return known.name
 		}
-		all.open, all.deleted, all.coming, all.broken = all.open || known.is.open, all.deleted || known.is.deleted, all.coming || known.is.coming, all.broken || known.is.broken
+		all.open, all.coming = all.open || known.is.open, all.coming || known.is.coming
 	}
 	if explains(ctx, w, d, all) {
 		return "several of these"
@@ -145,5 +136,33 @@ func volumesForAll(w *world) {
 			again.Name += fmt.Sprint("-", i)
 			w.Volumes = append(w.Volumes, again)
 		}
+	}
+}
+
+// emptyCordoned takes the pods of cordoned nodes away.
+func emptyCordoned(w *world) {
+	w.Pods = slices.DeleteFunc(w.Pods, func(p *corev1.Pod) bool {
+		n := w.node(p.Spec.NodeName)
+		return n != nil && n.Spec.Unschedulable
+	})
+}
+
+// bindPromised binds pods to the nodes that they are promised.
+func bindPromised(w *world) {
+	for _, p := range w.pending() {
+		if node := p.Status.NominatedNodeName; node != "" {
+			p.Spec.NodeName, p.Status.Phase = node, corev1.PodRunning
+		}
+	}
+}
+
+// shareVolumes has volumes be shared by the pods of a node.
+func shareVolumes(w *world) {
+	once := []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}
+	for _, c := range w.Claims {
+		c.Spec.AccessModes = once
+	}
+	for _, v := range w.Volumes {
+		v.Spec.AccessModes = once
 	}
 }

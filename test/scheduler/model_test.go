@@ -39,7 +39,10 @@ func (m *model) input(pods []clusterstate.Pending) binpack.Input {
 
 func (m *model) pack(pods ...clusterstate.Pending) binpack.Result { return binpack.Pack(m.input(pods)) }
 
-func (m *model) homes() *binpack.Homes { return binpack.NewHomes(m.cluster, m.input(nil)) }
+// without returns why the pods of a node could not all run on others, or on one that is added.
+func (m *model) without(node string, mayWait bool, added ...plan.Placement) string {
+	return binpack.NewHomes(m.cluster, m.input(nil)).Without([]string{node}, mayWait, added...)
+}
 
 // kinds returns the offers that will do for a new node, of which there is one for each.
 func (m *model) kinds(r binpack.Result) [][]provider.Offer {
@@ -84,7 +87,8 @@ func offerOf(w *world, p plan.Placement) provider.Offer {
 	panic(fmt.Sprintf("no offer for %v", p))
 }
 
-// joined returns a node that joins as it will be, nil if it waits for nothing, and the pods of DaemonSets that it lacks.
+// joined returns a node that joins as it will be, nil if it waits for nothing, and the pods of DaemonSets that it
+// lacks.
 func joined(w *world, n *corev1.Node) (*corev1.Node, []*corev1.Pod) {
 	placement, ok := w.Pool.Joining[n.Name]
 	if !ok || n.Spec.Unschedulable {

@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
@@ -13,13 +15,14 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	corev1defaults "k8s.io/kubernetes/pkg/apis/core/v1"
 
+	"github.com/foresail/foresail/nodepool/binpack"
 	"github.com/foresail/foresail/nodepool/clusterstate"
 	"github.com/foresail/foresail/nodepool/plan"
 	"github.com/foresail/foresail/nodepool/provider"
 )
 
-// largeWorld returns a cluster of nodes in three zones, each of which runs pods of 300 applications, a third of them spread over
-// zones, a third of which keeps its pods on different nodes. Some of its nodes have room.
+// largeWorld returns a cluster of nodes in three zones, each of which runs pods of 300 applications, a third of them
+// spread over zones, a third of which keeps its pods on different nodes. Some of its nodes have room.
 func largeWorld(nodes, each int) *world {
 	w := &world{Namespaces: []*corev1.Namespace{{ObjectMeta: metav1.ObjectMeta{Name: "default"}}}}
 	for _, z := range []string{"a", "b", "c"} {
@@ -57,26 +60,28 @@ func largeWorldPod(i int, node string) *corev1.Pod {
 	return p
 }
 
-// BenchmarkHomes asks whether the pods of a node have other nodes, a different node each time: the model, and kube-scheduler's plugins,
-// which place one pod after the other on the first node that passes.
+// BenchmarkHomes asks whether the pods of a node have other nodes, a different node each time: the model, and
+// kube-scheduler's plugins, which place one pod after the other on the first node that passes.
 func BenchmarkHomes(b *testing.B) {
 	const nodes, each = 1000, 30
 	w := largeWorld(nodes, each)
 	b.Run("model", func(b *testing.B) {
 		m, err := newModel(b.Context(), w)
 		require.NoError(b, err)
-		homes, i := m.homes(), 0
+		defer processorTime(b)()
+		homes, i := binpack.NewHomes(m.cluster, m.input(nil)), 0
 		for b.Loop() {
-			if i%nodes == 0 {
-				homes = m.homes() // it remembers answers
+			if i%nodes == nodes-1 {
+				homes = binpack.NewHomes(m.cluster, m.input(nil)) // it remembers answers
 			}
-			require.Empty(b, homes.Without([]string{w.Nodes[i%nodes].Name}))
+			require.Empty(b, homes.Without([]string{w.Nodes[i%nodes].Name}, false))
 			i++
 		}
 	})
 	b.Run("plugins", func(b *testing.B) {
-		s, err := newScheduler(b.Context(), w, true)
+		s, err := newScheduler(b.Context(), w)
 		require.NoError(b, err)
+		defer processorTime(b)()
 		i := 0
 		for b.Loop() {
 			require.True(b, s.empties(b.Context(), w.Nodes[i%nodes].Name))
@@ -93,13 +98,15 @@ func BenchmarkFits(b *testing.B) {
 		b.Run(kind+", model", func(b *testing.B) {
 			m, err := newModel(b.Context(), w)
 			require.NoError(b, err)
+			defer processorTime(b)()
 			for b.Loop() {
 				require.Equal(b, 1, m.pack(clusterstate.Pending{Pod: pod}).Room)
 			}
 		})
 		b.Run(kind+", plugins", func(b *testing.B) {
-			s, err := newScheduler(b.Context(), w, true)
+			s, err := newScheduler(b.Context(), w)
 			require.NoError(b, err)
+			defer processorTime(b)()
 			for b.Loop() {
 				require.NotEmpty(b, s.first(pod, ""))
 			}
@@ -107,8 +114,31 @@ func BenchmarkFits(b *testing.B) {
 	}
 }
 
-// empties reports whether the pods of a node have others, and puts everything back. The pods are placed while those of the node are
-// still there: taking these away would cost the plugins more.
+// BenchmarkSnapshot has kube-scheduler's snapshot made of all nodes and pods, which the plugins need before the first
+// question.
+func BenchmarkSnapshot(b *testing.B) {
+	w := largeWorld(1000, 30)
+	s, err := newScheduler(b.Context(), w)
+	require.NoError(b, err)
+	defer processorTime(b)()
+	for b.Loop() {
+		s.look()
+	}
+}
+
+// processorTime reports the processor time of an operation, which does not depend on what else the machine does.
+func processorTime(b *testing.B) func() {
+	spent := func() time.Duration {
+		var u syscall.Rusage
+		require.NoError(b, syscall.Getrusage(syscall.RUSAGE_SELF, &u))
+		return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+	}
+	begun := spent()
+	return func() { b.ReportMetric(float64((spent()-begun).Microseconds())/1000/float64(b.N), "cpu-ms/op") }
+}
+
+// empties reports whether the pods of a node have others, and puts everything back. The pods are placed while those
+// of the node are still there: taking these away would cost the plugins more.
 func (s *scheduler) empties(ctx context.Context, node string) bool {
 	defer s.forget(len(s.pods))
 	for _, p := range slices.Clone(s.pods) {

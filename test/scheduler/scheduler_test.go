@@ -38,7 +38,8 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/util/assumecache"
 )
 
-// defaults are what every scheduler of this process shares: kube-scheduler's own default profile, and what costs time to make.
+// defaults are what every scheduler of this process shares: kube-scheduler's own default profile, and what costs time
+// to make.
 var defaults = sync.OnceValue(func() (d struct {
 	profile  *config.KubeSchedulerProfile
 	registry frameworkruntime.Registry
@@ -58,8 +59,8 @@ var defaults = sync.OnceValue(func() (d struct {
 	return d
 })
 
-// scheduler answers as kube-scheduler does, with its own plugins, in its default profile: whether pods pass PreFilter and Filter.
-// It binds pods when it is told to, one after the other.
+// scheduler answers as kube-scheduler does, with its own plugins, in its default profile: whether pods pass PreFilter
+// and Filter. It binds pods when it is told to, one after the other.
 type scheduler struct {
 	ctx       context.Context
 	plugins   framework.Framework
@@ -73,7 +74,7 @@ type scheduler struct {
 // snapshot is the cluster as plugins see it. It is replaced after each change.
 type snapshot struct{ *schedulercache.Snapshot }
 
-func newScheduler(ctx context.Context, w *world, promises bool) (*scheduler, error) {
+func newScheduler(ctx context.Context, w *world) (*scheduler, error) {
 	d := defaults()
 	s := &scheduler{ctx: ctx, informers: &staticInformers{all: map[reflect.Type]*staticInformer{}}, snapshot: &snapshot{}}
 	for _, o := range w.objects() {
@@ -85,17 +86,13 @@ func newScheduler(ctx context.Context, w *world, promises bool) (*scheduler, err
 	if err != nil {
 		return nil, err
 	}
-	promised := nominator{}
-	if promises {
-		promised = w.nominated()
-	}
 	s.plugins, err = frameworkruntime.NewFramework(ctx, d.registry, d.profile,
 		frameworkruntime.WithInformerFactory(s.informers),
 		frameworkruntime.WithClientSet(d.client),
 		frameworkruntime.WithSnapshotSharedLister(s.snapshot),
 		frameworkruntime.WithMetricsRecorder(d.recorder),
 		frameworkruntime.WithParallelism(1),
-		frameworkruntime.WithPodNominator(promised),
+		frameworkruntime.WithPodNominator(nominator(w.nominated())),
 		frameworkruntime.WithSharedCSIManager(nodevolumelimits.NewCSIManager(s.informers.Storage().V1().CSINodes().Lister())),
 		frameworkruntime.WithSharedDRAManager(dynamicresources.NewDRAManager(ctx, claims, slices, s.informers)),
 	)
@@ -121,17 +118,19 @@ func (s *scheduler) addNode(n *corev1.Node, pods ...*corev1.Pod) {
 	s.look()
 }
 
-// evict takes the pods of a node away that a function selects, and cordons the node or deletes it.
-func (s *scheduler) evict(node string, deleted bool, leaves func(*corev1.Pod) bool) {
+// evict takes the pods of a node away that a function selects, and cordons the node.
+func (s *scheduler) evict(node string, leaves func(*corev1.Pod) bool) {
 	i := slices.IndexFunc(s.nodes, func(n *corev1.Node) bool { return n.Name == node })
-	if deleted {
-		s.nodes = slices.Delete(s.nodes, i, i+1)
-		leaves = func(*corev1.Pod) bool { return true }
-	} else {
-		s.nodes[i] = s.nodes[i].DeepCopy()
-		cordon(s.nodes[i])
-	}
+	s.nodes[i] = s.nodes[i].DeepCopy()
+	cordon(s.nodes[i])
 	s.pods = slices.DeleteFunc(s.pods, func(p *corev1.Pod) bool { return p.Spec.NodeName == node && leaves(p) })
+	s.look()
+}
+
+// remove deletes a node.
+func (s *scheduler) remove(node string) {
+	s.nodes = slices.DeleteFunc(s.nodes, func(n *corev1.Node) bool { return n.Name == node })
+	s.pods = slices.DeleteFunc(s.pods, func(p *corev1.Pod) bool { return p.Spec.NodeName == node })
 	s.look()
 }
 
@@ -188,7 +187,8 @@ func (s *scheduler) search(pod *corev1.Pod, nodes iter.Seq[string]) string {
 	return ""
 }
 
-// place binds a pod to one of the nodes that pass and are allowed, and reports whether there is one: the first, or one chosen by chance.
+// place binds a pod to one of the nodes that pass and are allowed, and reports whether there is one: the first, or
+// one chosen by chance.
 func (s *scheduler) place(pod *corev1.Pod, r *rand.Rand, allowed func(node string) bool) bool {
 	f := s.filter(pod)
 	nodes := slices.DeleteFunc(f.nodes, func(n string) bool { return !allowed(n) })
@@ -243,8 +243,8 @@ func (nominator) UpdateNominatedPod(klog.Logger, *corev1.Pod, fwk.PodInfo) {}
 
 func (n nominator) NominatedPodsForNode(node string) []fwk.PodInfo { return n[node] }
 
-// staticInformers are informers of objects that do not change. They are never started, so that thousands of worlds cost no
-// goroutines.
+// staticInformers are informers of objects that do not change. They are never started, so that thousands of worlds
+// cost no goroutines.
 type staticInformers struct {
 	informers.SharedInformerFactory // nil: plugins use what is below
 	all                             map[reflect.Type]*staticInformer
