@@ -75,14 +75,11 @@ func (e *executor) noteSubstitutes(d plan.Decision) bool {
 		}
 	}
 	for _, s := range d.Substitutes {
-		like := a.Slots[s.Slot]
-		like.Replaces = &s.Slot
-		like.Alternatives = s.Alternatives
-		addSlot(a, s.Placement, like)
+		planAgain(a, s)
 	}
 	for _, x := range d.Replacements {
 		r := cmp.Or(interruption(e.record, x.InstanceID), repair(e.record, x.InstanceID))
-		if r == nil {
+		if r == nil || len(a.Slots) >= maxSlots {
 			continue
 		}
 		addSlot(a, x.Placement, state.Slot{Alternatives: x.Alternatives})
@@ -181,11 +178,25 @@ func (e *executor) addPlaced(a *state.Action) {
 	}
 }
 
-// addSlot adds a slot that is to be as another in what it is for, and in what may be launched instead.
+// maxSlots bounds the slots of a scale-up, the replacements of interrupted instances included.
+const maxSlots = 2 * plan.MaxBatch
+
+// addSlot adds a slot with the purpose and the alternatives of another.
 func addSlot(a *state.Action, p plan.Placement, like state.Slot) {
 	n := len(a.Slots)
 	a.Slots = append(a.Slots, state.Slot{
-		Number: n, Placement: p, Alternatives: like.Alternatives, Token: token(a.ID, n),
-		Replaces: like.Replaces, Pinned: like.Pinned, Outdated: like.Outdated, State: state.SlotPlanned,
+		Number: n, Placement: p, Alternatives: like.Alternatives, Token: token(a.ID, n, 0),
+		Pinned: like.Pinned, Outdated: like.Outdated, State: state.SlotPlanned,
 	})
+}
+
+// planAgain plans the launch of a slot that was lost as something else. No process needs what the slot was before, as a
+// placement that was refused cools.
+func planAgain(a *state.Action, s plan.Substitute) {
+	old := a.Slots[s.Slot]
+	a.Slots[s.Slot] = state.Slot{
+		Number: old.Number, Placement: s.Placement, Alternatives: s.Alternatives,
+		Token: token(a.ID, old.Number, old.Attempt+1), Attempt: old.Attempt + 1,
+		Pinned: old.Pinned, Outdated: old.Outdated, State: state.SlotPlanned,
+	}
 }

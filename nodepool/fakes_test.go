@@ -2,7 +2,6 @@ package nodepool
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -61,6 +60,7 @@ type fakeStore struct {
 	before, after func(state.Record) error
 	loadErr       error
 	written       func(old, written state.Record)
+	size, limit   int // bytes of the last record, and the most that is taken; 0 = any
 }
 
 func (s *fakeStore) Load(_ context.Context, pool string) (state.Record, error) {
@@ -69,20 +69,7 @@ func (s *fakeStore) Load(_ context.Context, pool string) (state.Record, error) {
 	if s.loadErr != nil {
 		return state.Record{}, s.loadErr
 	}
-	return copyOf(s.records[pool]), nil
-}
-
-// copyOf returns a copy of r. A process may change it without changing r.
-func copyOf(r state.Record) state.Record {
-	r.Interruptions, r.Repairs = slices.Clone(r.Interruptions), slices.Clone(r.Repairs)
-	r.PendingTerminations, r.Cooling, r.Joins = slices.Clone(r.PendingTerminations), slices.Clone(r.Cooling), slices.Clone(r.Joins)
-	r.DrainBackoff, r.FailedDrains = maps.Clone(r.DrainBackoff), maps.Clone(r.FailedDrains)
-	if r.Action != nil {
-		a := *r.Action
-		a.Slots, a.Targets = slices.Clone(a.Slots), slices.Clone(a.Targets)
-		r.Action = &a
-	}
-	return r
+	return s.records[pool].Clone(), nil
 }
 
 func (s *fakeStore) Save(_ context.Context, pool string, r state.Record) (state.Record, error) {
@@ -101,15 +88,18 @@ func (s *fakeStore) Save(_ context.Context, pool string, r state.Record) (state.
 		return state.Record{}, state.ErrConflict
 	}
 	r.Version++
-	data, err := json.Marshal(r)
+	data, err := state.Encode(r)
 	if err != nil {
 		panic(err)
+	}
+	s.size = len(data)
+	if s.limit > 0 && len(data) > s.limit {
+		return state.Record{}, fmt.Errorf("%d bytes: %w", len(data), state.ErrTooLarge)
 	}
 	if s.records == nil {
 		s.records = map[string]state.Record{}
 	}
-	r = state.Record{}
-	if err := json.Unmarshal(data, &r); err != nil {
+	if r, err = state.Decode(data); err != nil {
 		panic(err)
 	}
 	s.records[pool] = r
@@ -121,7 +111,7 @@ func (s *fakeStore) Save(_ context.Context, pool string, r state.Record) (state.
 			return state.Record{}, err
 		}
 	}
-	return copyOf(r), nil
+	return r.Clone(), nil
 }
 
 // fakePod is a pod that is bound to a node.

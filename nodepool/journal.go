@@ -28,15 +28,17 @@ type journal struct {
 	record   state.Record
 	loaded   bool
 	leading  bool
-	tookOver bool // the record was another's: somebody else may have launched
-	dirty    bool // the record has changed since it was written
+	tookOver bool  // the record was another's: somebody else may have launched
+	dirty    bool  // the record has changed since it was written
+	slimmed  error // why the record was written without its texts and what was learned; nil = it was not
 	unsaved  []Event
 	events   []Event
 }
 
 // begin forgets what was of the cycle before.
 func (j *journal) begin() {
-	j.record, j.loaded, j.leading, j.tookOver, j.dirty, j.unsaved, j.events = state.Record{}, false, false, false, false, nil, nil
+	j.record, j.loaded, j.leading, j.tookOver, j.dirty, j.slimmed = state.Record{}, false, false, false, false, nil
+	j.unsaved, j.events = nil, nil
 }
 
 // load reads the journal and takes, keeps or watches the lease.
@@ -70,7 +72,8 @@ func (j *journal) load(ctx context.Context, s Spec) error {
 	return nil
 }
 
-// save writes the journal, which renews the lease. After an error nothing more may be done in this cycle.
+// save writes the journal, which renews the lease. The record stays the same object, as tasks hold parts of it. After an
+// error nothing more may be done in this cycle.
 func (j *journal) save(ctx context.Context) error {
 	began := j.now()
 	if !j.lease.renewed.IsZero() && j.lease.left(began) <= 0 {
@@ -79,18 +82,32 @@ func (j *journal) save(ctx context.Context) error {
 		return fmt.Errorf("%w: %w", errStop, errLeaseLost)
 	}
 	j.record.Owner, j.record.DecidedAt = j.owner, j.lastDecided()
-	call, cancel := context.WithTimeout(ctx, callTimeout)
-	defer cancel()
-	r, err := j.store.Save(call, j.pool, j.record)
+	r, err := j.write(ctx)
 	if err != nil {
 		j.leading = false
 		return fmt.Errorf("%w: write the journal: %w", errStop, err)
 	}
 	j.lease.wrote(r, began)
-	j.record, j.dirty = r, false
+	j.record.Version, j.dirty = r.Version, false
 	j.events = append(j.events, j.unsaved...)
 	j.unsaved = nil
 	return nil
+}
+
+// write stores the record. One that is too large for the store is written without what no process needs to continue.
+func (j *journal) write(ctx context.Context) (state.Record, error) {
+	r, err := j.writeOnce(ctx, j.record)
+	if !errors.Is(err, state.ErrTooLarge) {
+		return r, err
+	}
+	j.slimmed = err
+	return j.writeOnce(ctx, j.record.Slim())
+}
+
+func (j *journal) writeOnce(ctx context.Context, r state.Record) (state.Record, error) {
+	call, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	return j.store.Save(call, j.pool, r)
 }
 
 // lastDecided is when the last decision of whoever led was made, as far as it is known.
@@ -133,8 +150,13 @@ func (j *journal) newID(kind string) string {
 	return fmt.Sprintf("%s-%s-%s", kind, now.UTC().Format("20060102-150405"), hex.EncodeToString(sum[:5]))
 }
 
-// token returns the token of a slot.
-func token(action string, slot int) string { return fmt.Sprintf("%s-%d", action, slot) }
+// token returns the token of a launch of a slot.
+func token(action string, slot, attempt int) string {
+	if attempt == 0 {
+		return fmt.Sprintf("%s-%d", action, slot)
+	}
+	return fmt.Sprintf("%s-%d-%d", action, slot, attempt)
+}
 
 // drainBackoffKept is for how long at least the end of a wait is remembered.
 const drainBackoffKept = 24 * time.Hour

@@ -89,7 +89,7 @@ func (p *Pool) Tick(ctx context.Context) (plan.Decision, error) {
 	if err == nil && p.journal.leading {
 		errs, err = p.act(ctx, &seen, snapshot, decision)
 	}
-	health := errors.Join(slices.Concat([]error{err}, seen.errs(), errs)...)
+	health := errors.Join(slices.Concat([]error{err, p.journal.slimmed}, seen.errs(), errs)...)
 	p.after = after{began: seen.at, nextDue: load.nextDue}
 	active := p.journal.leading && !p.spec.DryRun
 	if active {

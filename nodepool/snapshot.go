@@ -120,11 +120,9 @@ func lost(a *state.Action) []plan.Lost {
 		if !s.Lost {
 			continue
 		}
-		one := plan.Lost{Slot: s.Number, Placement: s.Placement, Pinned: s.Pinned, Outdated: s.Outdated, Again: !s.Refused}
-		for before := s.Replaces; before != nil; before = a.Slots[*before].Replaces {
-			one.Tried = append(one.Tried, a.Slots[*before].Placement)
-		}
-		out = append(out, one)
+		out = append(out, plan.Lost{
+			Slot: s.Number, Placement: s.Placement, Pinned: s.Pinned, Outdated: s.Outdated, Again: !s.Refused, Attempt: s.Attempt,
+		})
 	}
 	return out
 }
@@ -134,7 +132,7 @@ func room(o *observation, a *state.Action) int {
 	if a.Kind != plan.ActionUp || o.at.Sub(a.Started) > o.spec.Join.Timeout/2 {
 		return 0
 	}
-	return max(0, min(o.spec.Plan.Batch()-desired(a), plan.MaxBatch-len(a.Slots)))
+	return max(0, min(o.spec.Plan.Batch(), plan.MaxBatch)-len(a.Slots))
 }
 
 // notices are the interruptions and repairs that no replacement has been asked for yet.

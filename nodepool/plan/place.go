@@ -32,10 +32,10 @@ const MaxSubstitutes = 3
 type Lost struct {
 	Slot int
 	Placement
-	Pinned   bool        // pods need it to be what it is
-	Outdated bool        // it is launched in place of an outdated worker
-	Again    bool        // nothing speaks against the same placement
-	Tried    []Placement // that have failed before, each in the place of the one before
+	Pinned   bool // pods need it to be what it is
+	Outdated bool // it is launched in place of an outdated worker
+	Again    bool // the placement was not refused, so that it is launched again
+	Attempt  int  // launches of the slot that have failed before
 }
 
 // Substitute is a node in the place of a slot that was lost.
@@ -83,7 +83,7 @@ func (v *view) substitutes(d Decision) (subs []Substitute, replacements []Replac
 func (v *view) instead(p *placer, l Lost) (at Placement, alternatives []string, ok bool) {
 	willDo := anything
 	if l.Again {
-		return l.Placement, nil, len(l.Tried) < MaxSubstitutes
+		return l.Placement, nil, l.Attempt < MaxSubstitutes
 	}
 	if l.Outdated { // or the worker might not go: whether it may for something else is decided anew
 		willDo = func(at Placement) bool { return at.Zone == l.Zone && (at.Market == l.Market || at.Market == OnDemand) }
@@ -96,7 +96,7 @@ func (v *view) instead(p *placer, l Lost) (at Placement, alternatives []string, 
 		}
 		willDo = shapes[at].takes
 	}
-	untried := func(at Placement) bool { return at != l.Placement && !slices.Contains(l.Tried, at) && willDo(at) }
+	untried := func(at Placement) bool { return at != l.Placement && willDo(at) }
 	out := p.place(nil, 1, untried)
 	if len(out) == 0 {
 		return Placement{}, nil, false

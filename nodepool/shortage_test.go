@@ -1,0 +1,93 @@
+package nodepool
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/foresail/foresail/nodepool/plan"
+	"github.com/foresail/foresail/nodepool/provider"
+	"github.com/foresail/foresail/nodepool/state"
+)
+
+// shortage has the pool want n nodes of many types in three zones, none of which has capacity. The cloud has a long sentence
+// for each, which differs from call to call. It returns how often each placement was asked for.
+func (r *rig) shortage(n int) map[plan.Placement]int {
+	asked, calls := map[plan.Placement]int{}, 0
+	base := r.world.offers[0]
+	r.world.offers = nil
+	for _, zone := range []string{"a", "b", "c"} {
+		for i := range 20 {
+			o := base
+			o.Zone, o.Subnet, o.InstanceType = zone, "subnet-"+zone, fmt.Sprintf("m%d.large", i)
+			o.Price = plan.Price{Spot: new(1 + float64(i)/100), OnDemand: new(3 + float64(i)/100)}
+			r.world.offers = append(r.world.offers, o)
+		}
+	}
+	r.spec.Plan.SpotRatio, r.spec.Plan.Max, r.spec.Plan.MaxBatchUp = 0.7, 2*n, 0
+	r.signals.signals = []plan.Signal{{Name: "requests", Known: true, Threshold: 0.7, Want: n}}
+	r.world.capacity = func(l provider.Launch) error {
+		asked[l.Placement]++
+		calls++
+		return &provider.Error{Class: provider.Capacity, Op: "CreateFleet", Err: errors.New(
+			fmt.Sprintf("request %036d: ", calls) + strings.Repeat("we currently do not have sufficient capacity; ", 20))}
+	}
+	return asked
+}
+
+// A shortage leaves the record as large as its slots are many, and a notice is noted in the midst of it.
+func TestShortageLeavesRoomInTheRecord(t *testing.T) {
+	r := newRig(t)
+	r.world.add(2)
+	r.tick()
+	r.shortage(200)
+	r.store.limit = 300_000
+	largest := 0
+	for range 60 {
+		r.tick()
+		if a := r.record().Action; a != nil {
+			require.LessOrEqual(t, len(a.Slots), 200)
+		}
+		largest = max(largest, r.store.size)
+		r.clock.advance(r.step())
+	}
+	require.Positive(t, largest)
+	r.load("node-i-old1", &fakePod{name: "x", refused: "no"})
+	r.take("i-old1")
+	r.tick()
+	require.Equal(t, 1, r.count(EventInterrupted))
+	require.Len(t, r.record().Interruptions, 1)
+}
+
+// A store that refuses the record gets it without what no process needs.
+func TestRecordThatIsTooLarge(t *testing.T) {
+	full := 0
+	for _, limited := range []bool{false, true} {
+		r := newRig(t)
+		r.world.add(1)
+		r.spec.Plan.Min = 1
+		r.pass(10 * time.Second)
+		r.load("node-i-old0", &fakePod{name: "x", refused: "no"})
+		if limited {
+			r.store.limit = full - 200
+		}
+		r.world.capacity = func(provider.Launch) error {
+			return &provider.Error{Class: provider.Unknown, Op: "Launch", Err: errors.New(strings.Repeat("down ", 100))}
+		}
+		r.take("i-old0")
+		told := false
+		for range 10 {
+			r.tick()
+			told = told || errors.Is(r.health, state.ErrTooLarge)
+			r.clock.advance(2 * time.Second)
+		}
+		full = r.store.size
+		require.Len(t, r.record().Interruptions, 1)
+		require.Len(t, r.record().Action.Slots, 1)
+		require.Equal(t, limited, told)
+	}
+}
