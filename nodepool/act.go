@@ -13,10 +13,11 @@ import (
 	"github.com/foresail/foresail/nodepool/state"
 )
 
-// cycle is what the holder of the lease does about a decision. It reads what was seen, writes the journal, and
-// changes the cloud and the cluster through the lease's guard alone.
+// executor carries out one decision. It reads the observation, writes the journal, and changes the cloud and the cluster
+// through the lease's guard alone.
 type executor struct {
 	*journal
+	tasks *lockstep
 	guard leaseGuard
 	seen  *observation
 
@@ -45,8 +46,9 @@ func (p *Pool) act(ctx context.Context, seen *observation, s plan.Snapshot, d pl
 		bindGrace: p.options.BindGrace, maxBindGrace: p.options.MaxBindGrace, hasMessages: p.hasMessages,
 		began: p.options.Now(), labelled: map[string]bool{},
 	}
+	t.tasks = &lockstep{save: p.journal.save}
 	t.guard = leaseGuard{
-		provider: p.options.Provider, drainer: p.options.Drainer, labeler: p.options.Labeler, letGo: p.options.LetGo,
+		tasks: t.tasks, volumes: newVolumes(), provider: p.options.Provider, drainer: p.options.Drainer, labeler: p.options.Labeler, letGo: p.options.LetGo,
 		left: func() time.Duration { return p.journal.lease.left(p.options.Now()) },
 	}
 	err = t.lead(ctx)
@@ -58,6 +60,21 @@ func (p *Pool) act(ctx context.Context, seen *observation, s plan.Snapshot, d pl
 		}
 	}
 	return t.errs, err
+}
+
+// save writes the journal, once for all tasks that save it at the same time.
+func (e *executor) save(ctx context.Context) error { return e.tasks.write(ctx) }
+
+// each runs a task for each of n things. It returns the error that ends the cycle, if there is one, and the others joined.
+func (e *executor) each(ctx context.Context, n int, do func(i int) error) error {
+	var errs []error
+	for _, err := range e.tasks.together(n, do) {
+		if errors.Is(err, errStop) || errors.Is(err, errLeaseLost) || err != nil && ctx.Err() != nil {
+			return err
+		}
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
 }
 
 // lead writes the decision down, does it, and ends with what it left to be written.

@@ -20,20 +20,24 @@ func (e *executor) endMessages(ctx context.Context) error {
 			return err
 		}
 	}
+	var over []provider.Message
 	for _, m := range e.seen.messages {
 		switch {
 		case m.Kind == provider.MessageInterruption && slices.Contains(e.decision.Deferred, m.InstanceID):
 			e.deferred = append(e.deferred, m)
 		case e.notices != nil:
-			call, cancel := context.WithTimeout(ctx, callTimeout)
-			err := e.notices.Done(call, m)
-			cancel()
-			if err != nil {
-				e.errs = append(e.errs, fmt.Errorf("end the message about %s: %w", m.InstanceID, err))
-			}
+			over = append(over, m)
 		}
 	}
-	return nil
+	return e.each(ctx, len(over), func(i int) error { return e.endMessage(ctx, over[i]) })
+}
+
+func (e *executor) endMessage(ctx context.Context, m provider.Message) error {
+	err := e.guard.endMessage(ctx, e.notices, m)
+	if err != nil && !errors.Is(err, errStop) {
+		return fmt.Errorf("end the message about %s: %w", m.InstanceID, err)
+	}
+	return err
 }
 
 // advised cordons a node that the cloud advises to leave, if that is asked for.
@@ -52,19 +56,15 @@ func (e *executor) advanceInterruptions(ctx context.Context) error {
 	})
 }
 
-// advanceBeside goes on with removals that are beside any action, and forgets those that are done.
+// advanceBeside continues the removals that belong to no action, all at the same time, and forgets those that are done.
 func (e *executor) advanceBeside(ctx context.Context, list *[]state.Removal, of func(id string) removing) error {
 	ids := make([]string, 0, len(*list))
 	for _, r := range *list {
 		ids = append(ids, r.InstanceID)
 	}
-	var errs []error
-	for _, id := range ids {
-		if err := of(id).advance(ctx); errors.Is(err, errStop) || errors.Is(err, errLeaseLost) {
-			return err
-		} else if err != nil {
-			errs = append(errs, err)
-		}
+	err := e.each(ctx, len(ids), func(i int) error { return of(ids[i]).advance(ctx) })
+	if errors.Is(err, errStop) || errors.Is(err, errLeaseLost) {
+		return err
 	}
 	before := len(*list)
 	*list = slices.DeleteFunc(*list, done)
@@ -73,5 +73,5 @@ func (e *executor) advanceBeside(ctx context.Context, list *[]state.Removal, of 
 			return err
 		}
 	}
-	return errors.Join(errs...)
+	return err
 }

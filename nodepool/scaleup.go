@@ -36,8 +36,7 @@ func (e *executor) advanceAction(ctx context.Context) error {
 	}
 }
 
-// advanceUp launches what is planned, looks for what has joined, and ends the scale-up when no slot is open. Saving
-// replaces the record, so that the action is read anew after it.
+// advanceUp launches what is planned, looks for what has joined, and ends the scale-up when no slot is open.
 func (e *executor) advanceUp(ctx context.Context, a *state.Action) error {
 	if err := e.adopt(ctx, a); err != nil {
 		return err
@@ -231,23 +230,19 @@ func (e *executor) verify(ctx context.Context) error {
 	if e.seen.cluster == nil {
 		return nil
 	}
+	unlabelled, err := e.claimNodes(ctx)
+	if err != nil {
+		return err
+	}
 	changed := false
 	var failed []string
 	for i := range e.record.Action.Slots {
 		s := &e.record.Action.Slots[i]
-		if s.State != state.SlotLaunched {
+		if s.State != state.SlotLaunched || unlabelled[i] {
 			continue
 		}
 		node := e.seen.node(instanceOf(*e.record.Action, *s))
 		listed, there := e.seen.instances[s.InstanceID]
-		if node != nil {
-			if err := e.claim(ctx, node.Object.Name); err != nil {
-				if err := e.carryOn(ctx, err); err != nil {
-					return err
-				}
-				continue
-			}
-		}
 		switch {
 		case node != nil && node.Ready:
 			e.join(s, node.Object.Name, node.ReadySince)
@@ -267,12 +262,26 @@ func (e *executor) verify(ctx context.Context) error {
 	if err := e.save(ctx); err != nil {
 		return err
 	}
-	for _, id := range failed {
-		if err := e.carryOn(ctx, e.guard.markJoinFailed(ctx, id)); err != nil {
-			return err
+	return e.carryOn(ctx, e.each(ctx, len(failed), func(i int) error { return e.guard.markJoinFailed(ctx, failed[i]) }))
+}
+
+// claimNodes labels the Nodes of launched instances with the pool. It returns the slots of those that could not be
+// labelled: they are looked at by the next cycle.
+func (e *executor) claimNodes(ctx context.Context) (unlabelled map[int]bool, err error) {
+	var slots []int
+	var names []string
+	for i, s := range e.record.Action.Slots {
+		if node := e.seen.node(instanceOf(*e.record.Action, s)); s.State == state.SlotLaunched && node != nil {
+			slots, names = append(slots, i), append(names, node.Object.Name)
 		}
 	}
-	return nil
+	unlabelled = map[int]bool{}
+	err = e.each(ctx, len(names), func(i int) error {
+		err := e.claim(ctx, names[i])
+		unlabelled[slots[i]] = err != nil
+		return err
+	})
+	return unlabelled, e.carryOn(ctx, err)
 }
 
 // join puts a node into its slot.

@@ -45,6 +45,7 @@ type Drainer struct {
 	Client kubernetes.Interface
 	Now    func() time.Time
 
-	mu      sync.Mutex
-	leaving map[string]map[types.UID]time.Time // node → pod → when it was first seen to be leaving
+	mu       sync.Mutex
+	leaving  map[string]map[types.UID]time.Time // node → pod → when it was first seen to be leaving
+	requests chan struct{}                      // one for each request that is under way
 }

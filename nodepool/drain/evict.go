@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -19,8 +20,8 @@ import (
 // overstay is how long past its grace period a pod is waited for.
 const overstay = time.Minute
 
-// Evict makes one pass over the pods of a node: it evicts those that are not yet leaving, and waits for nothing. Pods
-// of DaemonSets, mirror pods and finished pods are neither touched nor counted.
+// Evict makes one pass over the pods of a node: it evicts those that are not yet leaving, several at a time, and does not
+// wait for their end. Calls for several nodes may be made at the same time. Pods of DaemonSets, mirror pods and finished pods are neither touched nor counted.
 //
 // Without force a pod that blocks a drain is left alone, and so the node never becomes empty. With force every pod is
 // deleted, PodDisruptionBudgets or not, and a pod that is leaving more slowly than the limit allows is hurried.
@@ -32,28 +33,59 @@ func (d *Drainer) Evict(ctx context.Context, node string, l Limits) (Progress, e
 	if err != nil {
 		return Progress{}, err
 	}
-	var (
-		progress Progress
-		errs     []error
-	)
-	for _, pod := range d.stillThere(node, pods) {
-		progress.Remaining++
+	pods = d.stillThere(node, pods)
+	progress := Progress{Remaining: len(pods)}
+	answers := make([]answer, len(pods))
+	var asking sync.WaitGroup
+	for i, pod := range pods {
 		class, why := clusterstate.Classify(pod)
 		switch {
 		case l.Force:
-			errs = append(errs, d.remove(ctx, pod, l.Grace))
+			d.ask(&asking, func() { answers[i].err = d.remove(ctx, pod, l.Grace) })
 		case pod.DeletionTimestamp != nil:
 		case class == clusterstate.Blocking:
 			progress.Blocked = append(progress.Blocked, name(pod)+" "+why)
 		default:
-			refused, err := d.evict(ctx, pod, l.Grace)
-			if refused != "" {
-				progress.Refused = append(progress.Refused, name(pod)+": "+refused)
-			}
-			errs = append(errs, err)
+			d.ask(&asking, func() { answers[i].refused, answers[i].err = d.evict(ctx, pod, l.Grace) })
 		}
 	}
+	asking.Wait()
+	var errs []error
+	for i, a := range answers {
+		if a.refused != "" {
+			progress.Refused = append(progress.Refused, name(pods[i])+": "+a.refused)
+		}
+		errs = append(errs, a.err)
+	}
 	return progress, errors.Join(errs...)
+}
+
+// answer is what the API server said to one request to have a pod leave.
+type answer struct {
+	refused string // why a PodDisruptionBudget refused it
+	err     error
+}
+
+// maxRequests is how many pods of all nodes together are asked to leave at the same time.
+const maxRequests = 50
+
+// ask makes a request in the background once fewer than maxRequests are under way.
+func (d *Drainer) ask(asking *sync.WaitGroup, request func()) {
+	slots := d.slots()
+	slots <- struct{}{}
+	asking.Go(func() {
+		request()
+		<-slots
+	})
+}
+
+func (d *Drainer) slots() chan struct{} {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.requests == nil {
+		d.requests = make(chan struct{}, maxRequests)
+	}
+	return d.requests
 }
 
 // evict asks for the eviction of a pod. It returns why a PodDisruptionBudget refused it, if one did. A pod that is gone, or
