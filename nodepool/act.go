@@ -31,6 +31,7 @@ type executor struct {
 	hasMessages  func() bool // messages have come that nobody has looked at
 
 	began    time.Time           // this phase
+	calling  []string            // tokens of the launches that are being called
 	attached map[string][]string // volumes by node; nil = it has not been asked for
 	budgeted bool                // a budget holds pods of a node that is drained
 	labelled map[string]bool     // nodes that this cycle has labelled, which the cluster does not show yet

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -22,6 +23,7 @@ var errKilled = errors.New("the process has been killed")
 
 // killer ends a process at one of its acts: before the act, or after it and before the process gets the result.
 type killer struct {
+	mu    sync.Mutex
 	at    int // the act, from 0; -1 = never
 	after bool
 	acts  []time.Time // the time of each act
@@ -31,6 +33,8 @@ type killer struct {
 
 // act runs one act of the process.
 func (k *killer) act(do func() error) error {
+	k.mu.Lock() // calls of a round are made at the same time
+	defer k.mu.Unlock()
 	if k.dead {
 		return errKilled
 	}
@@ -107,7 +111,7 @@ var scenarios = []scenario{
 			}
 			want(2)
 			r.world.capacity = func(l provider.Launch) error {
-				if l.Slot == 1 {
+				if l.Zone == "b" {
 					want(4)
 				}
 				return nil
@@ -312,7 +316,7 @@ func (s scenario) play(t *testing.T, k *killer) {
 		if k.dead {
 			r.clock.advance(leaseTerm)
 			r.restart()
-			*k = killer{at: -1}
+			k = &killer{at: -1}
 			r.mortal(k)
 			r.tick()
 			r.clock.advance(leaseTerm)
@@ -328,12 +332,18 @@ func (s scenario) play(t *testing.T, k *killer) {
 	}
 	r.clean()
 	require.Nil(t, r.record().Action)
-	tokens := map[string]bool{}
-	for _, i := range r.world.instances {
-		require.False(t, i.Token != "" && tokens[i.Token], "two instances for %s", i.Token)
-		tokens[i.Token] = true
-	}
+	r.launchedOnce()
 	s.check(r)
+}
+
+// launchedOnce requires that no call has launched more instances than it was asked for.
+func (r *rig) launchedOnce() {
+	r.Helper()
+	launched := map[string]int{}
+	for _, i := range r.world.instances {
+		launched[i.Token]++
+		require.False(r, i.Token != "" && launched[i.Token] > max(1, i.launch.Count), "%d instances for %s", launched[i.Token], i.Token)
+	}
 }
 
 // crashes calls crash with a killer for each state in which a killed process can leave the world. run plays the scenario
@@ -577,11 +587,7 @@ func (r *rig) settleDown(processes []*Pool) {
 	require.Empty(r, record.PendingTerminations)
 	r.clean()
 	require.GreaterOrEqual(r, r.running(), r.spec.Plan.Min)
-	tokens := map[string]bool{}
-	for _, i := range r.world.instances {
-		require.False(r, i.Token != "" && tokens[i.Token], "two instances for %s", i.Token)
-		tokens[i.Token] = true
-	}
+	r.launchedOnce()
 	for name, n := range r.world.nodes {
 		require.True(r, n.ready, "%s is the node of an instance that has gone", name)
 	}

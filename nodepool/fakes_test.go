@@ -147,9 +147,10 @@ type fakeWorld struct {
 	clock *clock
 
 	instances  map[string]*fakeInstance
-	tokens     map[string]*fakeInstance
-	used       map[string]error // tokens that launched nothing, and never will
-	launches   int
+	tokens     map[string][]*fakeInstance
+	used       map[string]error            // tokens that launched nothing, and never will
+	launches   int                         // instances
+	calls      int                         // of Launch
 	capacity   func(provider.Launch) error // why a launch is rejected
 	lost       func(provider.Launch) error // the answer to a launch
 	visibility time.Duration               // until a launched instance is listed
@@ -185,7 +186,7 @@ type fakeInstance struct {
 
 func newWorld(c *clock) *fakeWorld {
 	w := &fakeWorld{
-		clock: c, instances: map[string]*fakeInstance{}, tokens: map[string]*fakeInstance{}, used: map[string]error{}, nodes: map[string]*fakeNode{},
+		clock: c, instances: map[string]*fakeInstance{}, tokens: map[string][]*fakeInstance{}, used: map[string]error{}, nodes: map[string]*fakeNode{},
 		joinDelay: 30 * time.Second, podGrace: 2 * time.Second, past: map[string]bool{}, wakes: make(chan struct{}, 1),
 	}
 	for _, zone := range []string{"a", "b"} {
@@ -252,32 +253,50 @@ func (w *fakeWorld) add(n int) {
 func (w *fakeWorld) Launch(_ context.Context, l provider.Launch) (provider.Instance, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if i, ok := w.tokens[l.Token]; ok {
-		if !reflect.DeepEqual(i.launch, l) {
+	w.calls++
+	if known := w.tokens[l.Token]; len(known) > 0 {
+		if !reflect.DeepEqual(known[0].launch, l) {
 			return provider.Instance{}, &provider.Error{Class: provider.TokenMismatch, Op: "Launch", Err: errors.New("other parameters")}
 		}
-		return i.Instance, nil
+		return together(known, nil), nil
 	}
 	if err := w.used[l.Token]; err != nil {
 		return provider.Instance{}, err
 	}
-	at, refusals, err := w.choose(l)
-	if err != nil {
-		return provider.Instance{}, err
+	var refusals []provider.Refusal
+	for range max(1, l.Count) {
+		at, refused, err := w.choose(l)
+		if err != nil && len(w.tokens[l.Token]) == 0 {
+			return provider.Instance{}, err
+		}
+		if err != nil {
+			break
+		}
+		refusals = refused
+		w.launches++
+		id := fmt.Sprintf("i-%d", w.launches)
+		i := &fakeInstance{launch: l, Instance: provider.Instance{
+			ID: id, ProviderID: "fake:///" + id, Action: l.Action, Slot: l.Slot, Token: l.Token, Placement: at,
+			State: provider.Pending, Launched: w.clock.now(),
+		}}
+		w.instances[id], w.tokens[l.Token] = i, append(w.tokens[l.Token], i)
 	}
-	w.launches++
-	id := fmt.Sprintf("i-%d", w.launches)
-	i := &fakeInstance{launch: l, Instance: provider.Instance{
-		ID: id, ProviderID: "fake:///" + id, Action: l.Action, Slot: l.Slot, Token: l.Token, Placement: at,
-		State: provider.Pending, Launched: w.clock.now(), Refusals: refusals,
-	}}
-	w.instances[id], w.tokens[l.Token] = i, i
 	if w.lost != nil {
 		if err := w.lost(l); err != nil {
 			return provider.Instance{}, err
 		}
 	}
-	return i.Instance, nil
+	return together(w.tokens[l.Token], refusals), nil
+}
+
+// together returns the instances of one call.
+func together(list []*fakeInstance, refusals []provider.Refusal) provider.Instance {
+	first := list[0].Instance
+	for _, i := range list[1:] {
+		first.Others = append(first.Others, i.Instance)
+	}
+	first.Refusals = refusals
+	return first
 }
 
 // choose returns the first type of a launch that there is. A launch with alternatives uses its token up if there is none.

@@ -64,19 +64,21 @@ func TestRelease(t *testing.T) {
 }
 
 func TestLeaseLostDuringAnAction(t *testing.T) {
-	r := wanting(t, 3)
-	r.world.capacity = func(provider.Launch) error {
-		if r.world.launches == 1 {
+	r := wanting(t, 2*perLaunch+20)
+	r.world.offers = r.world.offers[:1]
+	r.spec.Plan.Max, r.spec.Plan.MaxBatchUp = 200, 0
+	r.world.lost = func(provider.Launch) error {
+		if r.world.calls == 1 {
 			r.clock.advance(actTerm) // the process was stopped for that long
 		}
 		return nil
 	}
 	r.tick()
 	require.ErrorIs(t, r.health, errLeaseLost)
-	require.Equal(t, 2, r.world.launches, "nothing is launched after it")
+	require.Equal(t, perLaunch, r.world.launches, "nothing is launched after it")
 	r.tick()
 	r.until("all have joined", 3*time.Minute, func() bool { return r.count(EventScaledUp) == 1 })
-	require.Equal(t, 3, r.world.launches)
+	require.Equal(t, 2*perLaunch+20, r.world.launches)
 }
 
 func TestConflictEndsTheCycle(t *testing.T) {

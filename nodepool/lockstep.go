@@ -3,8 +3,10 @@ package nodepool
 import (
 	"context"
 	"iter"
+	"runtime"
 	"slices"
 	"sync"
+	"sync/atomic"
 )
 
 // maxCalls is how many calls of tasks are under way at the same time. Clients of the cloud and of the cluster limit their
@@ -78,24 +80,33 @@ func (l *lockstep) round(tasks []*task) {
 		failed = l.save(tasks[at].saves)
 	}
 	var calls sync.WaitGroup
+	var returned atomic.Int64
+	made := int64(0)
 	slots := make(chan struct{}, maxCalls)
 	for _, t := range tasks {
 		if t.err = failed; t.call == nil || failed != nil {
 			continue
 		}
+		made++
 		slots <- struct{}{}
 		calls.Go(func() {
+			defer func() { <-slots }()
 			t.call()
-			<-slots
+			returned.Add(1)
 		})
 	}
 	calls.Wait()
+	if returned.Load() < made {
+		runtime.Goexit() // as the call did, which would have ended this goroutine if it had not been given to another
+	}
 }
 
 // wait ends the turn of the running task.
 func (t *task) wait(call func(), saves context.Context) error {
 	t.call, t.saves, t.err = call, saves, nil
-	t.yield(struct{}{})
+	if !t.yield(struct{}{}) {
+		return errStop
+	}
 	return t.err
 }
 

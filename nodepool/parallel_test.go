@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"golang.org/x/time/rate"
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -226,5 +227,35 @@ func TestHalfOfThePoolIsTakenBack(t *testing.T) {
 		require.Equal(t, taken*pods, len(api.asked))
 		require.Less(t, last, 90*time.Second)
 		require.Equal(t, taken, r.world.launches)
+	})
+}
+
+// busyCloud takes as long for a launch as EC2 does, and takes as many calls as half of EC2's rate allows.
+type busyCloud struct {
+	*fakeWorld
+	limit *rate.Limiter
+}
+
+func (c busyCloud) Launch(ctx context.Context, l provider.Launch) (provider.Instance, error) {
+	if err := c.limit.Wait(ctx); err != nil {
+		return provider.Instance{}, &provider.Error{Class: provider.Throttled, Op: "Launch", Err: err}
+	}
+	time.Sleep(2 * time.Second)
+	return c.fakeWorld.Launch(ctx, l)
+}
+
+// 500 instances are requested in a minute, at the rate of calls that EC2 documents.
+func TestFiveHundredInAMinute(t *testing.T) {
+	inBubble(t, func(r *rig) {
+		r.spec.Plan.Max, r.spec.Plan.MaxBatchUp = 1000, 0
+		r.change(func(o *Options) { o.Provider = busyCloud{r.world, rate.NewLimiter(1, 2)} })
+	}, func(r *rig) {
+		r.sleepFor(time.Second)
+		r.spec.Plan.Min = 500
+		r.sleepFor(time.Minute)
+		require.Equal(t, 500, r.world.launches)
+		require.LessOrEqual(t, r.world.calls, 20)
+		r.sleepFor(2 * time.Minute)
+		require.Equal(t, 500, r.count(EventJoined))
 	})
 }

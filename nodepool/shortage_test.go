@@ -91,3 +91,68 @@ func TestRecordThatIsTooLarge(t *testing.T) {
 		require.Equal(t, limited, told)
 	}
 }
+
+// A zone without capacity is tried by one call, and what is planned there goes elsewhere without another.
+func TestZoneWithoutCapacityIsTriedOnce(t *testing.T) {
+	r := newRig(t)
+	r.spec.Plan.Min, r.spec.Plan.Max, r.spec.Plan.MaxBatchUp = 100, 200, 0
+	tries := 0
+	r.world.capacity = func(l provider.Launch) error {
+		if l.Zone == "a" {
+			tries++
+			return refused(provider.Capacity)
+		}
+		return nil
+	}
+	r.until("all have joined elsewhere", 3*time.Minute, func() bool { return r.count(EventScaledUp) == 1 })
+	require.Equal(t, 1, tries)
+	require.Equal(t, 100, r.world.launches)
+	require.Equal(t, 1, r.count(EventLaunchFailed), "one refusal is one event")
+}
+
+// A quota of one family is learned by few calls, and the types of others are launched.
+func TestQuotaOfAFamily(t *testing.T) {
+	r := newRig(t)
+	base := r.world.offers[0]
+	r.world.offers = nil
+	for _, kind := range []struct {
+		name  string
+		quota plan.Quota
+	}{{"p3.2xlarge", plan.Quota{Group: "P", VCPUs: 8}}, {"p3.8xlarge", plan.Quota{Group: "P", VCPUs: 32}}, {"g5.xlarge", plan.Quota{Group: "G and VT", VCPUs: 4}}} {
+		for _, zone := range []string{"a", "b", "c"} {
+			o := base
+			o.Zone, o.Subnet, o.InstanceType, o.Quota = zone, "subnet-"+zone, kind.name, kind.quota
+			r.world.offers = append(r.world.offers, o)
+		}
+	}
+	r.spec.Plan.Min, r.spec.Plan.Max, r.spec.Plan.MaxBatchUp = 80, 200, 0
+	tries := map[string]int{}
+	r.world.lost = func(l provider.Launch) error { tries[l.InstanceType]++; return nil }
+	r.world.capacity = func(l provider.Launch) error {
+		if l.InstanceType[0] == 'p' {
+			tries[l.InstanceType]++
+			return refused(provider.Quota)
+		}
+		return nil
+	}
+	r.until("all have joined", 2*time.Minute, func() bool { return r.count(EventScaledUp) == 1 })
+	require.Equal(t, 80, r.world.launches)
+	require.LessOrEqual(t, tries["p3.2xlarge"], 2*3, "a call for many and a call for one, in each zone at the same time")
+	require.Zero(t, tries["p3.8xlarge"], "it counts against the same quota, and takes more")
+}
+
+// A quota that has room for some is used up, by few calls.
+func TestQuotaThatHasRoomForSome(t *testing.T) {
+	r := newRig(t)
+	r.world.offers = r.world.offers[:1]
+	r.spec.Plan.Min, r.spec.Plan.Max, r.spec.Plan.MaxBatchUp = 40, 200, 0
+	r.world.capacity = func(l provider.Launch) error {
+		if begun := len(r.world.tokens[l.Token]) > 0; !begun && r.world.launches+l.Count > 13 {
+			return refused(provider.Quota) // as a whole
+		}
+		return nil
+	}
+	r.until("there is no more", 3*time.Minute, func() bool { return r.count(EventScaledUp) == 1 })
+	require.Equal(t, 13, r.world.launches)
+	require.Less(t, r.world.calls, 25)
+}

@@ -25,6 +25,7 @@ func snapshotOf(o *observation, f forecast) plan.Snapshot {
 		Instances:  o.facts, Unlistable: o.listErr != nil, EmptySince: o.emptySince,
 	}
 	s.Offers, s.Prices, s.PricesErr = offered(o.offers)
+	s.Quotas = quotas(o.offers)
 	s.Pool.Join, s.Pool.VanishGrace = o.spec.Join, o.vanishGrace
 	if err := o.err(); err != nil {
 		s.WorkersErr = err.Error()
@@ -51,6 +52,15 @@ func offered(offers []provider.Offer) (all []plan.Offer, prices map[plan.Offer]p
 	return all, prices, why
 }
 
+// quotas returns what instance types count against.
+func quotas(offers []provider.Offer) map[string]plan.Quota {
+	out := map[string]plan.Quota{}
+	for _, o := range offers {
+		out[o.InstanceType] = o.Quota
+	}
+	return out
+}
+
 // stateOf is what the journal remembers of earlier decisions.
 func stateOf(o *observation) plan.State {
 	r := o.record
@@ -61,7 +71,7 @@ func stateOf(o *observation) plan.State {
 	}
 	if a := r.Action; a != nil {
 		s.Action, s.ActionID = a.Kind, a.ID
-		s.PlannedAt, s.Lost, s.Room = planned(a), lost(a), room(o, a)
+		s.PlannedAt, s.Lost, s.Room = plannedAt(a), lost(a), room(o, a)
 		s.Planned = len(s.PlannedAt) + len(s.Lost)
 	}
 	return s
@@ -99,8 +109,8 @@ func drained(r state.Removal) bool {
 	return r.State == state.RemovalDrained || r.State == state.RemovalTerminated
 }
 
-// planned returns where the nodes of a scale-up will be that have not been launched yet.
-func planned(a *state.Action) []plan.Placement {
+// plannedAt returns where the nodes of a scale-up will be that have not been launched yet.
+func plannedAt(a *state.Action) []plan.Placement {
 	var out []plan.Placement
 	for _, s := range a.Slots {
 		if s.State == state.SlotPlanned {

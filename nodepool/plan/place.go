@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"math"
 	"slices"
+	"time"
 )
 
 // Place chooses where, what and how n nodes are launched that may be anything, fewer if no placement is left. Placements
@@ -221,8 +222,13 @@ func (p *placer) alternativesOf(out [][]string, placements []Placement, willDo f
 
 // cools tells whether a placement must not be tried, and whether it is suspected.
 func (s Snapshot) cools(p Placement) (cooling, suspected bool) {
-	for _, c := range s.State.Cooling {
-		if cools(c, s.Now) && c.of(p) {
+	return Cools(s.State.Cooling, p, s.Quotas[p.InstanceType], s.Now)
+}
+
+// Cools reports whether a placement, whose instance type counts against a quota, must not be tried, and whether it is suspected.
+func Cools(list []Cooling, p Placement, q Quota, now time.Time) (cooling, suspected bool) {
+	for _, c := range list {
+		if cools(c, now) && c.Covers(p, q) {
 			cooling, suspected = cooling || !c.Suspected, suspected || c.Suspected
 		}
 	}
@@ -281,10 +287,11 @@ func share(x float64) float64 {
 	return min(x, 1)
 }
 
-// of tells whether a placement is one of those that cool; a field that is empty stands for all its values.
-func (c Cooling) of(p Placement) bool {
-	return (c.Zone == "" || c.Zone == p.Zone) && (c.Subnet == "" || c.Subnet == p.Subnet) && (c.InstanceType == "" || c.InstanceType == p.InstanceType) &&
-		(c.Market == "" || c.Market == p.Market)
+// Covers reports whether a placement, whose instance type counts against a quota, is one of those that cool.
+func (c Cooling) Covers(p Placement, q Quota) bool {
+	return (c.Zone == "" || c.Zone == p.Zone) && (c.Subnet == "" || c.Subnet == p.Subnet) &&
+		(c.InstanceType == "" || c.InstanceType == p.InstanceType) && (c.Market == "" || c.Market == p.Market) &&
+		(c.Quota == "" || c.Quota == q.Group && q.VCPUs >= c.VCPUs)
 }
 
 // place adds placements until there are n, or none that will do is left.
