@@ -92,7 +92,7 @@ func (e *executor) lead(ctx context.Context) error {
 	if d := e.decision; d.Step == plan.Hold && e.record.Replacing != d.Replacing && !e.seen.spec.DryRun {
 		e.record.Replacing, e.dirty = d.Replacing, true
 	}
-	e.decided = e.seen.at
+	e.decided.Store(&e.seen.at)
 	if e.dirty {
 		if err := e.save(ctx); err != nil {
 			return err

@@ -19,9 +19,15 @@
 //
 // # Lease
 //
-// The lease is in the journal: each write of the record renews it. Another process takes it when it has seen the record unchanged for
-// a minute, by its own clock, and the holder stops acting well before that. After any error of a write the cycle ends, and the
-// next one reads the journal.
+// The lease is in the journal: each write of the record renews it. The holder writes every three seconds, whatever its cycles do, by
+// storing once more what is stored. Another process takes the lease when it has seen the record unchanged for twelve seconds,
+// by its own clock, and the holder stops acting four seconds before that. Whatever the clocks do, a write that follows another
+// process's write fails. After any error of a write the cycle ends, and the next one reads the journal.
+//
+// # Side by side
+//
+// Removals, launches and small acts run as tasks: see [lockstep]. One goroutine changes the record. When all tasks have come to
+// a call or a write, one write is made for all, and then the calls are made at the same time.
 //
 // # Scale-up
 //

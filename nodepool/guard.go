@@ -37,9 +37,27 @@ func (g leaseGuard) actNow(ctx context.Context, do func(context.Context) error) 
 	if left <= 0 {
 		return errLeaseLost
 	}
-	ctx, cancel := context.WithTimeout(ctx, min(left, callTimeout))
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
+	ended := make(chan struct{})
+	defer close(ended)
+	go g.endWithLease(left, ended, cancel)
 	return do(ctx)
+}
+
+// endWithLease cancels a call when the lease is over. It may be renewed during the call.
+func (g leaseGuard) endWithLease(left time.Duration, ended <-chan struct{}, cancel context.CancelFunc) {
+	for left > 0 {
+		timer := time.NewTimer(left)
+		select {
+		case <-ended:
+			timer.Stop()
+			return
+		case <-timer.C:
+			left = g.left()
+		}
+	}
+	cancel()
 }
 
 func (g leaseGuard) launch(ctx context.Context, l provider.Launch) (instance provider.Instance, err error) {

@@ -53,7 +53,7 @@ func New(o Options) (*Pool, error) {
 	}
 	p := &Pool{
 		options: o, random: rand.New(rand.NewPCG(o.Seed, 0)),
-		journal:  journal{owner: o.Owner, now: o.Now, lease: lease{owner: o.Owner}},
+		journal:  journal{owner: o.Owner, now: o.Now, lease: lease{owner: o.Owner}, turn: make(chan struct{}, 1)},
 		observer: observer{tracked: trackedInstances{}, capacities: map[string]*observedCapacity{}, homeless: homelessNodes{}},
 		findings: findings{}, woken: make(chan struct{}, 1),
 	}

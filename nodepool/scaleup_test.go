@@ -231,7 +231,7 @@ func TestLaunchIsAdoptedByItsTags(t *testing.T) {
 	r.tick()
 	slot := r.record().Action.Slots[0]
 	require.Equal(t, state.SlotPlanned, slot.State, "the first process holds the lease")
-	r.clock.advance(leaseTerm)
+	r.clock.advance(leaseTerm + r.world.joinDelay)
 	r.tick()
 	require.Equal(t, state.SlotReady, r.slotAfter(0, "i-1"))
 }
