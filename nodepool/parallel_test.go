@@ -43,7 +43,21 @@ func (a *fakeAPI) drainer(t *testing.T, now func() time.Time) *drain.Drainer {
 	t.Helper()
 	client, err := kubernetes.NewForConfig(&rest.Config{Host: "http://api", Transport: a, QPS: 200, Burst: 300})
 	require.NoError(t, err)
-	return &drain.Drainer{Client: client, Now: now}
+	return &drain.Drainer{Client: client, Now: now, Leaving: a.leaving}
+}
+
+// leaving is what a watch of pods shows.
+func (a *fakeAPI) leaving(node string) (pods []types.NamespacedName, all bool) {
+	a.world.mu.Lock()
+	defer a.world.mu.Unlock()
+	a.world.settle()
+	for _, p := range a.world.nodes[node].pods {
+		if p.leaves.IsZero() {
+			return nil, false
+		}
+		pods = append(pods, types.NamespacedName{Namespace: "shop", Name: p.name})
+	}
+	return pods, len(pods) > 0
 }
 
 // RoundTrip implements http.RoundTripper.
@@ -227,6 +241,24 @@ func TestHalfOfThePoolIsTakenBack(t *testing.T) {
 		require.Equal(t, taken*pods, len(api.asked))
 		require.Less(t, last, 90*time.Second)
 		require.Equal(t, taken, r.world.launches)
+	})
+}
+
+// While pods end, the API server is not asked for them again and again, and their end is read from it.
+func TestDrainDoesNotListWhatItWatches(t *testing.T) {
+	var api *fakeAPI
+	inBubble(t, func(r *rig) {
+		r.world.add(1)
+		r.world.podGrace = 80 * time.Second
+		r.load("node-i-old0", &fakePod{name: "node-i-old0-pod0"}, &fakePod{name: "node-i-old0-pod1"})
+		api = &fakeAPI{world: r.world, asked: map[string]time.Time{}}
+		r.slowly(api)
+	}, func(r *rig) {
+		r.sleepFor(time.Minute)
+		r.take("i-old0")
+		r.sleepFor(70 * time.Second)
+		require.Len(t, api.asked, 2)
+		require.LessOrEqual(t, api.lists, 3)
 	})
 }
 

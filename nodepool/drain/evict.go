@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 
@@ -29,6 +30,9 @@ const overstay = time.Minute
 // A pod is evicted by its UID, so never another one that has taken its name. An error says that some pods could not be asked
 // to leave; the others were, and the Progress tells of all.
 func (d *Drainer) Evict(ctx context.Context, node string, l Limits) (Progress, error) {
+	if n := d.waitsFor(node, l); n > 0 {
+		return Progress{Remaining: n}, nil
+	}
 	pods, err := d.pods(ctx, node)
 	if err != nil {
 		return Progress{}, err
@@ -155,27 +159,51 @@ func (d *Drainer) stillThere(node string, pods []*corev1.Pod) []*corev1.Pod {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	var there []*corev1.Pod
-	leaving := map[types.UID]time.Time{}
+	leaving := map[types.UID]leavingPod{}
 	for _, pod := range pods {
 		if pod.DeletionTimestamp != nil {
-			since, ok := d.leaving[node][pod.UID]
+			one, ok := d.leaving[node][pod.UID]
 			if !ok {
-				since = now
+				one = leavingPod{name: types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name}, since: now}
 			}
-			leaving[pod.UID] = since
-			if now.Sub(since) > graceOf(pod)+overstay {
+			one.until = one.since.Add(graceOf(pod) + overstay)
+			leaving[pod.UID] = one
+			if now.After(one.until) {
 				continue
 			}
 		}
 		there = append(there, pod)
 	}
 	if d.leaving == nil {
-		d.leaving = map[string]map[types.UID]time.Time{}
+		d.leaving = map[string]map[types.UID]leavingPod{}
 	}
 	if d.leaving[node] = leaving; len(leaving) == 0 {
 		delete(d.leaving, node)
 	}
 	return there
+}
+
+// waitsFor returns how many pods of a node are still leaving if a watch shows that a pass would find nothing else: all of them
+// were seen to be leaving before, and none of them overstays. Otherwise it returns 0.
+func (d *Drainer) waitsFor(node string, l Limits) int {
+	if d.Leaving == nil || l.Force {
+		return 0
+	}
+	pods, all := d.Leaving(node)
+	if !all {
+		return 0
+	}
+	now := d.Now()
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	waiting := map[types.NamespacedName]bool{}
+	for _, one := range d.leaving[node] {
+		waiting[one.name] = !now.After(one.until)
+	}
+	if slices.ContainsFunc(pods, func(pod types.NamespacedName) bool { return !waiting[pod] }) {
+		return 0
+	}
+	return len(pods)
 }
 
 // graceOf returns how long a pod that is leaving may take to end.
