@@ -13,8 +13,8 @@ import (
 	"github.com/foresail/foresail/nodepool/state"
 )
 
-// executor carries out one decision. It reads the observation, writes the journal, and changes the cloud and the cluster
-// through the lease's guard alone.
+// executor carries out one decision. It reads the observation, writes the journal, and changes the cloud and the
+// cluster through the lease's guard alone.
 type executor struct {
 	*journal
 	tasks *lockstep
@@ -49,7 +49,8 @@ func (p *Pool) act(ctx context.Context, seen *observation, s plan.Snapshot, d pl
 	}
 	t.tasks = &lockstep{save: p.journal.save}
 	t.guard = leaseGuard{
-		tasks: t.tasks, volumes: newVolumes(), provider: p.options.Provider, drainer: p.options.Drainer, labeler: p.options.Labeler, letGo: p.options.LetGo,
+		tasks: t.tasks, volumes: newVolumes(),
+		provider: p.options.Provider, drainer: p.options.Drainer, labeler: p.options.Labeler, letGo: p.options.LetGo,
 		left: func() time.Duration { return p.journal.lease.left(p.options.Now()) },
 	}
 	err = t.lead(ctx)
@@ -66,7 +67,8 @@ func (p *Pool) act(ctx context.Context, seen *observation, s plan.Snapshot, d pl
 // save writes the journal, once for all tasks that save it at the same time.
 func (e *executor) save(ctx context.Context) error { return e.tasks.write(ctx) }
 
-// each runs a task for each of n things. It returns the error that ends the cycle, if there is one, and the others joined.
+// each runs a task for each of n things. It returns the error that ends the cycle, if there is one, and the others
+// joined.
 func (e *executor) each(ctx context.Context, n int, do func(i int) error) error {
 	var errs []error
 	for _, err := range e.tasks.together(n, do) {

@@ -94,9 +94,9 @@ func TestAllTypesOfAZoneCoolAtOnce(t *testing.T) {
 	require.NotEqual(t, first.Token, slots[0].Token)
 }
 
-// A refusal is learned at its scope: capacity for a type in a zone and market, a quota for the types that count against it and
-// take as much, addresses for a subnet, and what every launch needs for all. A type that was launched by the same call is never
-// covered. One that cannot be launched as it is requested is not named again for a while.
+// A refusal is learned at its scope: capacity for a type in a zone and market, a quota for the types that count
+// against it and take as much, addresses for a subnet, and what every launch needs for all. A type that was launched
+// by the same call is never covered. One that cannot be launched as it is requested is not named again for a while.
 func TestRefusalsCoolWhatTheyConcern(t *testing.T) {
 	at := plan.Placement{Zone: "a", Subnet: "subnet-a", InstanceType: "t3.medium", Market: plan.Spot}
 	of := func(kinds ...string) (out []plan.Cooling) {

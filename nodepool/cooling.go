@@ -33,8 +33,8 @@ func (e *executor) cools(s *state.Slot) bool {
 	return true
 }
 
-// refused notes for each type of a launch why it could not be launched. What would cool a type that was launched all the same
-// is about the refused type alone.
+// refused notes for each type of a launch why it could not be launched. What would cool a type that was launched all
+// the same is about the refused type alone.
 func (e *executor) refused(p plan.Placement, refusals []provider.Refusal, launched ...string) {
 	differ := slices.ContainsFunc(refusals, func(r provider.Refusal) bool { return r.Class != refusals[0].Class })
 	for _, r := range refusals {
@@ -63,9 +63,9 @@ func (e *executor) covers(class provider.Class, p plan.Placement, kinds []string
 	})
 }
 
-// scope returns what a refusal of a placement is about: capacity the type in its zone and market; a quota all types that count
-// against it in the market, in any zone, and take as much of it; addresses the subnet; and what every launch needs the whole
-// zone or account.
+// scope returns what a refusal of a placement is about: capacity the type in its zone and market; a quota all types
+// that count against it in the market, in any zone, and take as much of it; addresses the subnet; and what every
+// launch needs the whole zone or account.
 func (e *executor) scope(class provider.Class, p plan.Placement) plan.Cooling {
 	switch class {
 	case provider.Quota:
@@ -88,8 +88,8 @@ func (e *executor) cool(class provider.Class, p plan.Placement, why string) {
 	e.addCooling(c)
 }
 
-// addCooling replaces what is known of the same placement. Of a quota it replaces what is known of types that take as much,
-// and adds nothing to what is known of those that take less.
+// addCooling replaces what is known of the same placement. Of a quota it replaces what is known of types that take as
+// much, and adds nothing to what is known of those that take less.
 func (e *executor) addCooling(c plan.Cooling) {
 	same := func(old plan.Cooling) bool {
 		old.Until, old.Reason, old.VCPUs = c.Until, c.Reason, c.VCPUs
@@ -100,7 +100,9 @@ func (e *executor) addCooling(c plan.Cooling) {
 	}) {
 		return
 	}
-	e.record.Cooling = slices.DeleteFunc(e.record.Cooling, func(old plan.Cooling) bool { return same(old) && old.VCPUs >= c.VCPUs })
+	e.record.Cooling = slices.DeleteFunc(e.record.Cooling, func(old plan.Cooling) bool {
+		return same(old) && old.VCPUs >= c.VCPUs
+	})
 	e.record.Cooling = append(e.record.Cooling, c)
 }
 

@@ -102,6 +102,31 @@ var scenarios = []scenario{
 		},
 	},
 	{
+		name: "scale up by calls for several",
+		begin: func(r *rig) {
+			r.spec.Plan.Min, r.world.visibility = 5, 20*time.Second
+			r.world.capacity = func(l provider.Launch) error { // zone a has two of three
+				n := 0
+				for _, i := range r.world.instances {
+					if i.Zone == "a" {
+						n++
+					}
+				}
+				if l.Zone == "a" && n == 2 {
+					return refused(provider.Capacity)
+				}
+				return nil
+			}
+		},
+		ended: func(r *rig) bool {
+			return r.running() >= 5 && r.record().Action == nil && !r.record().LastUp.IsZero()
+		},
+		check: func(r *rig) {
+			require.Equal(r, 5, r.running())
+			require.Equal(r, 5, r.world.launches)
+		},
+	},
+	{
 		name: "scale up that grows",
 		begin: func(r *rig) {
 			want := func(n int) {
@@ -336,7 +361,7 @@ func (s scenario) play(t *testing.T, k *killer) {
 	s.check(r)
 }
 
-// launchedOnce requires that no call has launched more instances than it was asked for.
+// launchedOnce requires that no call has launched more instances than were requested.
 func (r *rig) launchedOnce() {
 	r.Helper()
 	launched := map[string]int{}

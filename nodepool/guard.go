@@ -131,7 +131,7 @@ func (g leaseGuard) attached(ctx context.Context) (volumes map[string][]string, 
 	return volumes, err
 }
 
-// volumes is the answer to the first call of a cycle that asked for attached volumes.
+// volumes is the answer to the first call of a cycle for attached volumes.
 type volumes struct {
 	turn   chan struct{} // holds a value while a call asks or reads
 	asked  bool
@@ -141,7 +141,9 @@ type volumes struct {
 
 func newVolumes() *volumes { return &volumes{turn: make(chan struct{}, 1)} }
 
-func (v *volumes) get(ctx context.Context, ask func(context.Context) (map[string][]string, error)) (map[string][]string, error) {
+func (v *volumes) get(
+	ctx context.Context, ask func(context.Context) (map[string][]string, error),
+) (map[string][]string, error) {
 	v.turn <- struct{}{}
 	defer func() { <-v.turn }()
 	if !v.asked {

@@ -16,8 +16,8 @@ import (
 // errStop ends a cycle: what is in the journal is not known any more, or it is not for this process to act on.
 var errStop = errors.New("the cycle ends here")
 
-// journal is the record of a pool as this process has read or written it last, and the lease on it. Cycles change the record,
-// and a second goroutine renews the lease by writing the stored one again.
+// journal is the record of a pool as this process has read or written it last, and the lease on it. Cycles change the
+// record, and a second goroutine renews the lease by writing the stored one again.
 type journal struct {
 	store       state.Store
 	pool, owner string
@@ -35,7 +35,7 @@ type journal struct {
 	record   state.Record
 	loaded   bool
 	leading  bool
-	tookOver bool  // the record was another's: somebody else may have launched
+	tookOver bool  // the record was another's: that process may have launched
 	dirty    bool  // the record has changed since it was written
 	slimmed  error // why the record was written without its texts and what was learned; nil = it was not
 	unsaved  []Event
@@ -102,8 +102,8 @@ func (j *journal) load(ctx context.Context, s Spec) error {
 	return nil
 }
 
-// save writes the journal, which renews the lease. The record stays the same object, as tasks hold parts of it. After an
-// error nothing more may be done in this cycle.
+// save writes the journal, which renews the lease. The record stays the same object, as tasks hold parts of it. After
+// an error nothing more may be done in this cycle.
 func (j *journal) save(ctx context.Context) error {
 	defer j.use()()
 	if j.lease.held() && j.lease.left(j.now()) <= 0 {
@@ -146,8 +146,8 @@ func (j *journal) writeOnce(ctx context.Context, r state.Record, timeout time.Du
 	return nil
 }
 
-// keep renews the lease if this process holds it, whether or not a cycle is under way. Otherwise it reports whether the lease
-// is free: a cycle takes it.
+// keep renews the lease if this process holds it, whether or not a cycle is under way. Otherwise it reports whether
+// the lease is free: a cycle takes it.
 func (j *journal) keep(ctx context.Context) (free bool, err error) {
 	defer j.use()()
 	now := j.now()
@@ -163,8 +163,8 @@ func (j *journal) keep(ctx context.Context) (free bool, err error) {
 	return j.stored.Owner != j.owner && j.lease.mine(j.stored, j.now()), nil
 }
 
-// renew writes the stored record again. After an error it is not known whether that was written, so the next renewal reads it
-// first. A record that another process has written ends the lease.
+// renew writes the stored record again. After an error it is not known whether that was written, so the next renewal
+// reads it first. A record that another process has written ends the lease.
 func (j *journal) renew(ctx context.Context, left time.Duration) error {
 	if j.unsure {
 		if err := j.read(ctx); err != nil || !j.lease.held() {

@@ -14,9 +14,9 @@ import (
 )
 
 const (
-	// perLaunch is how many instances one call launches at most. EC2 takes two calls a second for an account and region,
-	// and half of that is left to others, so 500 instances in a minute need calls for several. It advises against more
-	// than a hundred.
+	// perLaunch is how many instances one call launches at most. EC2 takes two calls a second for an account and
+	// region, and half of that is left to others, so 500 instances in a minute need calls for several. It advises
+	// against more than a hundred.
 	perLaunch = 50
 	// launchesAtOnce is how many such calls are made at the same time.
 	launchesAtOnce = 4
@@ -27,8 +27,8 @@ const (
 
 // joinLaunches plans slots that have the same parameters to be launched by one call, as far as one call may.
 //
-// All instances of a call have the same tags, so no instance belongs to one slot in particular before the journal says so:
-// it takes any planned slot that has the token of its tag, unless a slot has it already.
+// All instances of a call have the same tags, so no instance belongs to one slot in particular before the journal says
+// so: it takes any planned slot that has the token of its tag, unless a slot has it already.
 func joinLaunches(a *state.Action, slots []*state.Slot) {
 	var order []string
 	alike := map[string][]*state.Slot{}
@@ -68,8 +68,8 @@ func (e *executor) adopt(ctx context.Context, a *state.Action) error {
 	return e.save(ctx)
 }
 
-// takeSlot puts an instance into a planned slot that has its token. It reports false if there is none, or the instance has
-// a slot.
+// takeSlot puts an instance into a planned slot that has its token. It reports false if there is none, or the instance
+// has a slot.
 func (e *executor) takeSlot(a *state.Action, i provider.Instance) bool {
 	if slices.ContainsFunc(a.Slots, func(s state.Slot) bool { return s.InstanceID == i.ID }) {
 		return false
@@ -131,9 +131,9 @@ func (e *executor) launchPlanned(ctx context.Context) error {
 	return nil
 }
 
-// nextLaunches returns the tokens of the calls to make now, and whether the record has changed: that they are requested is
-// written before. A placement is tried by one call at first, so that a refusal costs one. Slots that have not been tried and
-// whose placement has been refused meanwhile are lost without a call.
+// nextLaunches returns the tokens of the calls to make now, and whether the record has changed: that they are
+// requested is written before. A placement is tried by one call at first, so that a refusal costs one. Slots that have
+// not been tried and whose placement has been refused meanwhile are lost without a call.
 func (e *executor) nextLaunches() (tokens []string, changed bool) {
 	a, now := e.record.Action, e.now()
 	trying := map[plan.Placement]bool{}
@@ -167,8 +167,8 @@ func proven(a *state.Action, p plan.Placement) bool {
 	})
 }
 
-// launchOf returns the call that a token stands for. It is the same each time, however many of its slots are launched by
-// now: the slot of its tags is the first one.
+// launchOf returns the call that a token stands for. It is the same each time, however many of its slots are launched
+// by now: the slot of its tags is the first one.
 func launchOf(a *state.Action, token string) provider.Launch {
 	first := slices.IndexFunc(a.Slots, func(s state.Slot) bool { return s.Token == token })
 	s := planned(a, token)[0]
@@ -215,8 +215,8 @@ func (e *executor) launchSucceeded(l provider.Launch, i provider.Instance) {
 	e.loseAll(rest, why, true)
 }
 
-// launchFailed notes what an error means. Definitive ones lose the slots, for which the next decision finds substitutes. Others
-// have the same call repeated, as it is not known whether it launched anything.
+// launchFailed notes what an error means. Definitive ones lose the slots, for which the next decision finds
+// substitutes. Others have the same call repeated, as it is not known whether it launched anything.
 func (e *executor) launchFailed(l provider.Launch, err error) {
 	a := e.record.Action
 	slots := planned(a, l.Token)
@@ -267,8 +267,8 @@ func (e *executor) repeat(slots []*state.Slot, err error) {
 	e.errs = append(e.errs, fmt.Errorf("launch slot %d of %s: %w", slots[0].Number, e.record.Action.ID, err))
 }
 
-// splits reports whether a call for fewer instances may succeed. EC2 refuses a call that exceeds a quota or a subnet as a
-// whole, even if it would do with fewer.
+// splits reports whether a call for fewer instances may succeed. EC2 refuses a call that exceeds a quota or a subnet
+// as a whole, even if it would do with fewer.
 func splits(c provider.Class) bool {
 	return c == provider.Quota || c == provider.Address || c == provider.AccountQuota
 }
@@ -309,8 +309,8 @@ func lose(s *state.Slot, why string, refused bool) {
 	s.Lost, s.Refused = true, refused
 }
 
-// failAll ends all slots that are still to be launched, but for those of other calls that have been made: they end by their
-// own answers.
+// failAll ends all slots that are still to be launched, but for those of other calls that have been made: they end by
+// their own answers.
 func (e *executor) failAll(token, why string) {
 	for i := range e.record.Action.Slots {
 		s := &e.record.Action.Slots[i]

@@ -190,8 +190,8 @@ func TestDryRun(t *testing.T) {
 	require.Nil(t, r.record().Action)
 }
 
-// twoProcesses runs two processes of a pool, of which the first leads. It returns how to kill the first, which then writes
-// nothing any more, and how to end it.
+// twoProcesses runs two processes of a pool, of which the first leads. It returns how to kill the first, which then
+// writes nothing any more, and how to end it.
 func twoProcesses(t *testing.T, prepare func(r *rig), do func(r *rig, kill, end func())) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t)
@@ -230,8 +230,8 @@ func (r *rig) handOver() time.Duration {
 	return time.Since(began)
 }
 
-// A leader keeps its lease however far apart its cycles are. One that dies is followed within a quarter of a minute, and one
-// that ends at once.
+// A leader keeps its lease however far apart its cycles are. One that dies is followed within a quarter of a minute,
+// and one that ends at once.
 func TestHandOver(t *testing.T) {
 	for _, interval := range []time.Duration{15 * time.Second, 2 * time.Minute} {
 		prepare := func(r *rig) { r.spec.Plan.Min, r.spec.Interval = 1, interval }

@@ -9,14 +9,14 @@ import (
 	"sync/atomic"
 )
 
-// maxCalls is how many calls of tasks are under way at the same time. Clients of the cloud and of the cluster limit their
-// rates as well.
+// maxCalls is how many calls of tasks are under way at the same time. Clients of the cloud and of the cluster limit
+// their rates as well.
 const maxCalls = 20
 
-// lockstep runs tasks that share the journal. One task runs at a time, until it makes a call or saves the journal. When each
-// task has come to such a point, the journal is written once for all that save it, and all calls are made concurrently.
-// So tasks read as if each ran alone, only one goroutine changes the journal, and the number of rounds and of writes
-// depends on the tasks and not on timing.
+// lockstep runs tasks that share the journal. One task runs at a time, until it makes a call or saves the journal.
+// When each task has come to such a point, the journal is written once for all that save it, and all calls are made
+// concurrently. So tasks read as if each ran alone, only one goroutine changes the journal, and the number of rounds
+// and of writes depends on the tasks and not on timing.
 type lockstep struct {
 	running *task                           // nil: no task runs, and a call is made at once
 	save    func(ctx context.Context) error // writes the journal

@@ -203,8 +203,8 @@ func (q lateNotices) Done(ctx context.Context, m provider.Message) error {
 	return q.fakeNotices.Done(ctx, m)
 }
 
-// Half of 400 Spot nodes with 30 pods each are taken back at the same moment. Every pod is asked to leave while there is time
-// for most of them to end, and replacements are launched meanwhile.
+// Half of 400 Spot nodes with 30 pods each are taken back at the same moment. Every pod is asked to leave while there
+// is time for most of them to end, and replacements are launched meanwhile.
 func TestHalfOfThePoolIsTakenBack(t *testing.T) {
 	const nodes, taken, pods = 400, 200, 30
 	var api *fakeAPI

@@ -112,8 +112,8 @@ func (p *Pool) wake() {
 	}
 }
 
-// keepLease renews the lease between cycles and during long ones, and asks for a cycle when another process has lost it or
-// given it back. Errors are those of the journal, which cycles report.
+// keepLease renews the lease between cycles and during long ones, and asks for a cycle when another process has lost
+// it or given it back. Errors are those of the journal, which cycles report.
 func (p *Pool) keepLease(ctx context.Context) {
 	for ctx.Err() == nil {
 		every := watchEvery

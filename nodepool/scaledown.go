@@ -48,8 +48,8 @@ func (e *executor) advanceDown(ctx context.Context) error {
 	return err
 }
 
-// advanceTargets continues the targets that have been begun, and then begins others, as many at a time as [executor.begins]
-// allows.
+// advanceTargets continues the targets that have been begun, and then begins others, as many at a time as
+// [executor.begins] allows.
 func (e *executor) advanceTargets(ctx context.Context) error {
 	var begun, waiting []int
 	for i, r := range e.record.Action.Targets {
@@ -74,8 +74,9 @@ func (e *executor) advanceTargets(ctx context.Context) error {
 	return err
 }
 
-// begins returns how many further nodes may be emptied now: one at first, and two more for each node that is empty. While a
-// budget holds pods of one node no other is begun: it would take no more pods, and its own might wait for the same budget.
+// begins returns how many further nodes may be emptied now: one at first, and two more for each node that is empty.
+// While a budget holds pods of one node no other is begun: it would take no more pods, and its own might wait for the
+// same budget.
 func (e *executor) begins() int {
 	open, emptied := 0, 0
 	for _, r := range e.record.Action.Targets {

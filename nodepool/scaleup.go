@@ -166,12 +166,18 @@ func (e *executor) finishUp(ctx context.Context) error {
 		if ready > swapped {
 			r.LastUp = e.now()
 		}
-		e.event(Event{Reason: EventScaledUp, Action: a.ID, Message: fmt.Sprintf("%d of %d nodes joined%s", ready, len(a.Slots), because(failed))})
+		e.event(Event{
+			Reason: EventScaledUp, Action: a.ID,
+			Message: fmt.Sprintf("%d of %d nodes joined%s", ready, len(a.Slots), because(failed)),
+		})
 	} else {
 		if !refused {
 			r.FailedAt, r.Failures = e.now(), r.Failures+1
 		}
-		e.event(Event{Reason: EventScaleUpFailed, Warning: true, Action: a.ID, Message: fmt.Sprintf("None of %d nodes joined%s", len(a.Slots), because(failed))})
+		e.event(Event{
+			Reason: EventScaleUpFailed, Warning: true, Action: a.ID,
+			Message: fmt.Sprintf("None of %d nodes joined%s", len(a.Slots), because(failed)),
+		})
 	}
 	r.Action = nil
 	return e.save(ctx)

@@ -14,8 +14,8 @@ import (
 	"github.com/foresail/foresail/nodepool/state"
 )
 
-// shortage has the pool want n nodes of many types in three zones, none of which has capacity. The cloud has a long sentence
-// for each, which differs from call to call. It returns how often each placement was asked for.
+// shortage has the pool want n nodes of many types in three zones, none of which has capacity. The cloud has a long
+// sentence for each, which differs from call to call. It returns how often each placement was asked for.
 func (r *rig) shortage(n int) map[plan.Placement]int {
 	asked, calls := map[plan.Placement]int{}, 0
 	base := r.world.offers[0]
@@ -79,16 +79,16 @@ func TestRecordThatIsTooLarge(t *testing.T) {
 			return &provider.Error{Class: provider.Unknown, Op: "Launch", Err: errors.New(strings.Repeat("down ", 100))}
 		}
 		r.take("i-old0")
-		told := false
+		reported := false
 		for range 10 {
 			r.tick()
-			told = told || errors.Is(r.health, state.ErrTooLarge)
+			reported = reported || errors.Is(r.health, state.ErrTooLarge)
 			r.clock.advance(2 * time.Second)
 		}
 		full = r.store.size
 		require.Len(t, r.record().Interruptions, 1)
 		require.Len(t, r.record().Action.Slots, 1)
-		require.Equal(t, limited, told)
+		require.Equal(t, limited, reported)
 	}
 }
 

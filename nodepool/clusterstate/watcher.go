@@ -250,8 +250,8 @@ func (w *Watcher) forgetKinds(most int) {
 	}
 }
 
-// Leaving returns the pods of a node that a drain waits for, if all of them are being deleted. It reports false if one is not, if
-// there is none, and while what is known may be old.
+// Leaving returns the pods of a node that a drain waits for, if all of them are being deleted. It reports false if one
+// is not, if there is none, and while what is known may be old.
 func (w *Watcher) Leaving(node string) (pods []types.NamespacedName, all bool) {
 	now := w.now()
 	w.mu.Lock()

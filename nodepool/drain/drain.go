@@ -7,9 +7,10 @@
 // that comes to nothing. All that is remembered is on the Node itself.
 //
 // Whether a pod has left is read from the API server itself, never from a cache: an instance is terminated on the
-// strength of it. While a watch shows that pods which were asked to leave are still there, nothing is read. A pod leaves when its object is gone, which a kubelet brings about once its containers have ended. Where
-// no kubelet answers any more that never happens, so a pod that has overstayed its grace period by a minute, by the clock
-// of this process since it first saw the pod leave, is not waited for: the pod has had all the time that it asked for, and
+// strength of it. While a watch shows that pods which were asked to leave are still there, nothing is read. A pod
+// leaves when its object is gone, which a kubelet brings about once its containers have ended. Where no kubelet
+// answers any more that never happens, so a pod that has overstayed its grace period by a minute, by the clock of this
+// process since it first saw the pod leave, is not waited for: the pod has had all the time that it asked for, and
 // terminating the instance ends whatever still runs there. A pod without an object on the node is never waited for.
 //
 // It needs these permissions: get, list, patch and delete nodes; list pods and volumeattachments; create pods/eviction; and delete
@@ -51,8 +52,8 @@ type leavingPod struct {
 type Drainer struct {
 	Client kubernetes.Interface
 	Now    func() time.Time
-	// Leaving returns the pods of a node that a drain waits for, if all of them are being deleted as a watch shows it. nil: none is
-	// watched.
+	// Leaving returns the pods of a node that a drain waits for, if all of them are being deleted as a watch shows it.
+	// nil: none is watched.
 	Leaving func(node string) (pods []types.NamespacedName, all bool)
 
 	mu       sync.Mutex

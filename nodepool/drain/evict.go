@@ -21,8 +21,9 @@ import (
 // overstay is how long past its grace period a pod is waited for.
 const overstay = time.Minute
 
-// Evict makes one pass over the pods of a node: it evicts those that are not yet leaving, several at a time, and does not
-// wait for their end. Calls for several nodes may be made at the same time. Pods of DaemonSets, mirror pods and finished pods are neither touched nor counted.
+// Evict makes one pass over the pods of a node: it evicts those that are not yet leaving, several at a time, and does
+// not wait for their end. Calls for several nodes may be made at the same time. Pods of DaemonSets, mirror pods and
+// finished pods are neither touched nor counted.
 //
 // Without force a pod that blocks a drain is left alone, and so the node never becomes empty. With force every pod is
 // deleted, PodDisruptionBudgets or not, and a pod that is leaving more slowly than the limit allows is hurried.
@@ -183,8 +184,8 @@ func (d *Drainer) stillThere(node string, pods []*corev1.Pod) []*corev1.Pod {
 	return there
 }
 
-// waitsFor returns how many pods of a node are still leaving if a watch shows that a pass would find nothing else: all of them
-// were seen to be leaving before, and none of them overstays. Otherwise it returns 0.
+// waitsFor returns how many pods of a node are still leaving if a watch shows that a pass would find nothing else: all
+// of them were seen to be leaving before, and none of them overstays. Otherwise it returns 0.
 func (d *Drainer) waitsFor(node string, l Limits) int {
 	if d.Leaving == nil || l.Force {
 		return 0

@@ -51,7 +51,8 @@ func TestEvictWaitsForPodsThatLeave(t *testing.T) {
 	assert.Equal(t, 1, f.evict(Limits{}).Remaining)
 }
 
-// While a watch shows nothing but pods that were seen to be leaving, the API server is not asked. It is for anything else.
+// While a watch shows nothing but pods that were seen to be leaving, the API server is not asked. It is for anything
+// else.
 func TestEvictReadsNothingWhileWatchedPodsLeave(t *testing.T) {
 	f := newFixture(t)
 	f.addPod("slow", grace(600))

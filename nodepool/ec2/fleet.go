@@ -17,9 +17,9 @@ import (
 
 const createFleet = "CreateFleet"
 
-// launchOneOf has EC2 choose among the types of a launch. A fleet of the type instant is a call and no more: it launches
-// instances, says of each type that failed why, and looks after nothing. Unlike RunInstances it uses its token up if it
-// launches nothing: the same call gets the same answer for good.
+// launchOneOf has EC2 choose among the types of a launch. A fleet of the type instant is a call and no more: it
+// launches instances, says of each type that failed why, and looks after nothing. Unlike RunInstances it uses its
+// token up if it launches nothing: the same call gets the same answer for good.
 func (p *Provider) launchOneOf(ctx context.Context, l provider.Launch) (provider.Instance, error) {
 	output, err := p.client.CreateFleet(ctx, p.fleet(l), func(o *ec2.Options) { o.Retryer = aws.NopRetryer{} })
 	if err != nil {

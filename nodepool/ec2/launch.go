@@ -12,9 +12,9 @@ import (
 	"github.com/foresail/foresail/nodepool/provider"
 )
 
-// Launch implements [provider.Provider]: RunInstances launches one type, and CreateFleet one of several. To EC2 the template,
-// the tags and the price of the pool are parameters too. If these have changed since the token was used, the instances are
-// looked for by their tag.
+// Launch implements [provider.Provider]: RunInstances launches one type, and CreateFleet one of several. To EC2 the
+// template, the tags and the price of the pool are parameters too. If these have changed since the token was used, the
+// instances are looked for by their tag.
 func (p *Provider) Launch(ctx context.Context, l provider.Launch) (provider.Instance, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()

@@ -33,7 +33,7 @@ var buckets = map[string]bucket{
 	"DescribeLaunchTemplateVersions": {100, 20},
 }
 
-// instances is the bucket of EC2 that each instance of a launch takes a token of, beside the one of the call.
+// instances is the bucket of EC2 that each instance of a launch takes a token of, in addition to the one for the call.
 const instances = "instances"
 
 // resources are the buckets for what calls make.

@@ -12,9 +12,9 @@ import (
 // standard are the families that share one quota of virtual CPUs. Spot and On-Demand have one each.
 const standard = "acdhimrtz"
 
-// quotaOf returns what an instance type counts against. EC2 limits the virtual CPUs of families: one quota for the standard
-// ones, one for G and VT, and one each for the others. P5 and later have one of their own where they are Spot. As a group too
-// small only costs a further call, they have one here in both markets.
+// quotaOf returns what an instance type counts against. EC2 limits the virtual CPUs of families: one quota for the
+// standard ones, one for G and VT, and one each for the others. P5 and later have one of their own where they are
+// Spot. As a group too small only costs a further call, they have one here in both markets.
 func quotaOf(kind string, shape types.InstanceTypeInfo) plan.Quota {
 	family := strings.ToLower(kind[:familyLength(kind)])
 	generation := strings.TrimPrefix(strings.ToLower(kind), family)

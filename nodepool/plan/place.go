@@ -225,7 +225,8 @@ func (s Snapshot) cools(p Placement) (cooling, suspected bool) {
 	return Cools(s.State.Cooling, p, s.Quotas[p.InstanceType], s.Now)
 }
 
-// Cools reports whether a placement, whose instance type counts against a quota, must not be tried, and whether it is suspected.
+// Cools reports whether a placement, whose instance type counts against a quota, must not be tried, and whether it is
+// suspected.
 func Cools(list []Cooling, p Placement, q Quota, now time.Time) (cooling, suspected bool) {
 	for _, c := range list {
 		if cools(c, now) && c.Covers(p, q) {

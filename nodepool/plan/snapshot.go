@@ -297,8 +297,8 @@ type Quota struct {
 	VCPUs int64  // that an instance takes of it
 }
 
-// Cooling is a placement that is not tried for a while; one that is suspected is, where nothing else is left. A field that is
-// empty stands for all its values.
+// Cooling is a placement that is not tried for a while; one that is suspected is, where nothing else is left. A field
+// that is empty stands for all its values.
 type Cooling struct {
 	Zone         string    `json:"zone"`
 	Subnet       string    `json:"subnet,omitempty"`

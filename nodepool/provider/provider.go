@@ -14,10 +14,11 @@ import (
 // Provider launches and terminates the instances of one pool: those that carry its tag, and no others. Calls may be
 // repeated after any error; errors are *[Error].
 type Provider interface {
-	// Launch launches as many instances as it can up to the count of the launch, or returns those that the same token has
-	// launched already. It is an error if there is none. A token belongs to its parameters for good: other parameters are an
-	// error of class [TokenMismatch]. Each instance carries the tags of pool, action, slot and token from its first moment. If the launch has alternatives, the cloud chooses among its types;
-	// the order in which they are given is the pool's, and a repeated call gives them in the same one.
+	// Launch launches as many instances as it can up to the count of the launch, or returns those that the same token
+	// has launched already. It is an error if there is none. A token belongs to its parameters for good: other
+	// parameters are an error of class [TokenMismatch]. Each instance carries the tags of pool, action, slot and token
+	// from its first moment. If the launch has alternatives, the cloud chooses among its types; the order in which
+	// they are given is the pool's, and a repeated call gives them in the same one.
 	Launch(ctx context.Context, l Launch) (Instance, error)
 	// List returns the instances of the pool, those that have been terminated left out as soon as the cloud says so. One
 	// that has just been launched may be missing. It says which of them are outdated.

@@ -23,7 +23,8 @@ type Store interface {
 // ErrConflict reports that another writer has written the record.
 var ErrConflict = errors.New("the record has been written by another")
 
-// ErrTooLarge reports that a record was not written, as the store takes none of its size. [Record.Slim] makes it smaller.
+// ErrTooLarge reports that a record was not written, as the store takes none of its size. [Record.Slim] makes it
+// smaller.
 var ErrTooLarge = errors.New("the record is too large for its store")
 
 // Record is the journal of a pool. Each version of it is written once.
@@ -67,9 +68,10 @@ type Action struct {
 	Targets []Removal       `json:"targets,omitempty"` // of a scale-down
 }
 
-// Slot is one node of a scale-up. Its parameters and token are written before it is launched. They change in two cases: an
-// instance of an alternative type replaces the type of the slot, and a slot whose launch has failed definitively is planned
-// again in its place, with new parameters and a new token. So an action has no more slots than it is to have nodes.
+// Slot is one node of a scale-up. Its parameters and token are written before it is launched. They change in two
+// cases: an instance of an alternative type replaces the type of the slot, and a slot whose launch has failed
+// definitively is planned again in its place, with new parameters and a new token. So an action has no more slots than
+// it is to have nodes.
 type Slot struct {
 	Number int `json:"number"`
 	plan.Placement

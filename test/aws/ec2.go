@@ -195,8 +195,8 @@ func (c *Cloud) launch(ctx context.Context, call *Call, zone string, l *launch) 
 	return reply
 }
 
-// allOf returns the parameters of a launch of as many instances as it may have. EC2 launches those if it can, and moto as few as
-// the call allows.
+// allOf returns the parameters of a launch of as many instances as it may have. EC2 launches those if it can, and moto
+// as few as the call allows.
 func allOf(params url.Values) url.Values {
 	out := maps.Clone(params)
 	if most := params.Get("MaxCount"); most != "" {

@@ -92,7 +92,8 @@ func testToken(t *testing.T, h Harness) {
 	assert.ElementsMatch(t, []string{first.ID, other.ID}, ids(working(t, p)))
 }
 
-// testSeveral has one call launch several instances. Its token returns the same ones, of which each has the tags of the call.
+// testSeveral has one call launch several instances. Its token returns the same ones, of which each has the tags of
+// the call.
 func testSeveral(t *testing.T, h Harness) {
 	for _, alternatives := range [][]string{nil, {h.Alternative()}} {
 		p := newPool(t, h)

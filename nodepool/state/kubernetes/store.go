@@ -66,8 +66,8 @@ func (s *Store) Save(ctx context.Context, pool string, r state.Record) (state.Re
 	}
 }
 
-// isTooLarge reports whether the API server or etcd has refused an object for its size: the API server takes requests of
-// 3 MiB and etcd, by default, of 1.5 MiB. The errors of etcd arrive as texts.
+// isTooLarge reports whether the API server or etcd has refused an object for its size: the API server takes requests
+// of 3 MiB and etcd, by default, of 1.5 MiB. The errors of etcd arrive as texts.
 func isTooLarge(err error) bool {
 	return apierrors.IsRequestEntityTooLargeError(err) ||
 		strings.Contains(err.Error(), "request is too large") || strings.Contains(err.Error(), "message larger than max")

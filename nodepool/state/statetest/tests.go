@@ -179,8 +179,9 @@ func testLostRequest(t *testing.T, open Open) {
 	assert.Equal(t, before, loaded)
 }
 
-// testShortage keeps all that a pool of 1,000 nodes may have to remember at once: the largest scale-up, all of whose slots
-// are still to be launched after a refusal, as many placements that cool as there can be, and an interruption of each node.
+// testShortage keeps all that a pool of 1,000 nodes may have to remember at once: the largest scale-up, all of whose
+// slots are still to be launched after a refusal, as many placements that cool as there can be, and an interruption of
+// each node.
 func testShortage(t *testing.T, open Open) {
 	store := open(t, through, "shortage")
 	saved, err := store.Save(t.Context(), "shortage", Shortage(1000))
@@ -208,8 +209,8 @@ func without(list []state.Removal) []state.Removal {
 	return list
 }
 
-// Shortage returns the record of a pool of n nodes in a shortage, with sentences as long as EC2's. Each one has a request
-// id, so that none is the same as another.
+// Shortage returns the record of a pool of n nodes in a shortage, with sentences as long as EC2's. Each one has a
+// request id, so that none is the same as another.
 func Shortage(n int) state.Record {
 	sentence := func(i int) string {
 		return fmt.Sprintf("RequestID: %032x, api error InsufficientInstanceCapacity: %s", i, strings.Repeat("We currently do not have sufficient capacity. ", 60))
