@@ -31,6 +31,7 @@ type executor struct {
 	hasMessages  func() bool // messages have come that nobody has looked at
 
 	began    time.Time           // this phase
+	turn     int                 // number of the cycle
 	calling  []string            // tokens of the launches that are being called
 	attached map[string][]string // volumes by node; nil = it has not been asked for
 	budgeted bool                // a budget holds pods of a node that is drained
@@ -45,8 +46,9 @@ func (p *Pool) act(ctx context.Context, seen *observation, s plan.Snapshot, d pl
 	t := &executor{
 		journal: &p.journal, seen: seen, snapshot: s, decision: d, notices: p.options.Notices, jitter: jitter{p.random},
 		bindGrace: p.options.BindGrace, maxBindGrace: p.options.MaxBindGrace, hasMessages: p.hasMessages,
-		began: p.options.Now(), labelled: map[string]bool{},
+		began: p.options.Now(), labelled: map[string]bool{}, turn: p.turn,
 	}
+	p.turn++
 	t.tasks = &lockstep{save: p.journal.save}
 	t.guard = leaseGuard{
 		tasks: t.tasks, volumes: newVolumes(),
@@ -94,7 +96,8 @@ func (e *executor) lead(ctx context.Context) error {
 	if d := e.decision; d.Step == plan.Hold && e.record.Replacing != d.Replacing && !e.seen.spec.DryRun {
 		e.record.Replacing, e.dirty = d.Replacing, true
 	}
-	e.decided.Store(&e.seen.at)
+	at := e.seen.at
+	e.decided.Store(&at)
 	if e.dirty {
 		if err := e.save(ctx); err != nil {
 			return err

@@ -56,15 +56,20 @@ func (e *executor) advanceInterruptions(ctx context.Context) error {
 	})
 }
 
-// advanceBeside continues the removals that belong to no action, all at the same time, and forgets those that are done.
+// advanceBeside continues the removals that belong to no action, several at the same time, and forgets those that are done. It
+// does so for actFor and a little, so that launches and new messages do not wait for hundreds of nodes. Those whose pods have
+// not been asked to leave come first, and then the others in turn.
 func (e *executor) advanceBeside(ctx context.Context, list *[]state.Removal, of func(id string) removing) error {
-	ids := make([]string, 0, len(*list))
-	for _, r := range *list {
-		ids = append(ids, r.InstanceID)
-	}
-	err := e.each(ctx, len(ids), func(i int) error { return of(ids[i]).advance(ctx) })
-	if errors.Is(err, errStop) || errors.Is(err, errLeaseLost) {
-		return err
+	began := e.now()
+	var errs []error
+	for ids := range slices.Chunk(inTurn(*list, e.turn), maxCalls) {
+		err := e.each(ctx, len(ids), func(i int) error { return of(ids[i]).advance(ctx) })
+		if errors.Is(err, errStop) || errors.Is(err, errLeaseLost) {
+			return err
+		}
+		if errs = append(errs, err); e.now().Sub(began) > actFor {
+			break
+		}
 	}
 	before := len(*list)
 	*list = slices.DeleteFunc(*list, done)
@@ -73,5 +78,22 @@ func (e *executor) advanceBeside(ctx context.Context, list *[]state.Removal, of 
 			return err
 		}
 	}
-	return err
+	return errors.Join(errs...)
+}
+
+// inTurn returns the instances of removals in the order in which a cycle continues them. The turn is the number of the cycle.
+func inTurn(list []state.Removal, turn int) []string {
+	var first, others []string
+	for _, r := range list {
+		if r.State == state.RemovalPlanned || r.State == state.RemovalTainted {
+			first = append(first, r.InstanceID)
+		} else {
+			others = append(others, r.InstanceID)
+		}
+	}
+	if len(others) > maxCalls {
+		from := turn * maxCalls % len(others)
+		others = slices.Concat(others[from:], others[:from])
+	}
+	return append(first, others...)
 }

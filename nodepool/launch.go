@@ -111,7 +111,7 @@ func (e *executor) launched(s *state.Slot, i provider.Instance) {
 
 // launchPlanned makes the calls for planned slots, a few at a time, until none is due or the cycle must end.
 func (e *executor) launchPlanned(ctx context.Context) error {
-	for !e.mustEnd() {
+	for began := e.now(); e.now().Sub(began) <= actFor && !e.hasMessages(); {
 		tokens, changed := e.nextLaunches()
 		if changed {
 			if err := e.save(ctx); err != nil {

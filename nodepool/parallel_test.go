@@ -232,7 +232,9 @@ func TestHalfOfThePoolIsTakenBack(t *testing.T) {
 			})
 		}
 		r.notices.mu.Unlock()
-		r.sleepFor(119 * time.Second)
+		r.sleepFor(15 * time.Second)
+		require.Equal(t, taken, r.world.launches, "replacements do not wait for drains")
+		r.sleepFor(104 * time.Second)
 		last := time.Duration(0)
 		for _, at := range api.asked {
 			last = max(last, at.Sub(began))

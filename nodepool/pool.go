@@ -29,6 +29,7 @@ type Pool struct {
 
 	after    after // what the last cycle leaves to the loop
 	faults   int   // cycles in a row that went wrong
+	turn     int   // number of the cycle in which this process acts
 	woken    chan struct{}
 	receives atomic.Bool // messages are received: this process leads, and not for show
 
