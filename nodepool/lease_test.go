@@ -190,6 +190,62 @@ func TestDryRun(t *testing.T) {
 	require.Nil(t, r.record().Action)
 }
 
+// staleCloud returns a list that another process makes old before it is looked at.
+type staleCloud struct {
+	*fakeWorld
+	meanwhile func()
+}
+
+func (c *staleCloud) List(ctx context.Context) ([]provider.Instance, error) {
+	out, err := c.fakeWorld.List(ctx)
+	if do := c.meanwhile; do != nil {
+		c.meanwhile = nil
+		do()
+	}
+	return out, err
+}
+
+// A process that takes the lease has a message about an instance that the process before it has drained and terminated. It
+// launches no second replacement, whether its own list is older than that or lacks the instance.
+func TestTakeOverWithAMessageThatIsDone(t *testing.T) {
+	for name, early := range map[string]bool{"the list is older": true, "the list lacks the instance": false} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t)
+			r.world.add(3)
+			r.spec.Plan.Min = 3
+			other := r.process("other", r.clock.now)
+			cloud := &staleCloud{fakeWorld: r.world}
+			other.options.Provider = cloud
+			other.wire()
+			r.tick()
+			_, err := other.Tick(t.Context())
+			require.NoError(t, err)
+			m := r.take("i-old1")
+			other.Notify(m)
+			drained := func() {
+				r.until("it has gone", time.Minute, func() bool { return len(r.record().Interruptions) == 0 })
+				require.NoError(t, r.pool.Release(t.Context()))
+			}
+			if early {
+				cloud.meanwhile = drained
+			} else {
+				drained()
+			}
+			_, err = other.Tick(t.Context())
+			require.NoError(t, err)
+			require.Equal(t, "other", r.record().Owner)
+			for range 120 {
+				r.clock.advance(2 * time.Second)
+				_, err := other.Tick(t.Context())
+				require.NoError(t, err)
+			}
+			require.Equal(t, 1, r.world.launches)
+			require.Empty(t, r.record().Interruptions)
+			require.Equal(t, 3, r.running())
+		})
+	}
+}
+
 // twoProcesses runs two processes of a pool, of which the first leads. It returns how to kill the first, which then
 // writes nothing any more, and how to end it.
 func twoProcesses(t *testing.T, prepare func(r *rig), do func(r *rig, kill, end func())) {

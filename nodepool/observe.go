@@ -41,6 +41,7 @@ type observer struct {
 func (b *observer) list(ctx context.Context, o *observation) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
+	o.instances, o.listErr = nil, nil
 	instances, err := b.cloud.List(ctx)
 	if err != nil {
 		o.listErr = fmt.Errorf("list the instances: %w", err)
