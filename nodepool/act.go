@@ -13,10 +13,11 @@ import (
 	"github.com/foresail/foresail/nodepool/state"
 )
 
-// cycle is what the holder of the lease does about a decision. It reads what was seen, writes the journal, and
-// changes the cloud and the cluster through the lease's guard alone.
+// executor carries out one decision. It reads the observation, writes the journal, and changes the cloud and the
+// cluster through the lease's guard alone.
 type executor struct {
 	*journal
+	tasks    *lockstep
 	guard    leaseGuard
 	seen     *observation
 	forecast forecast
@@ -31,6 +32,8 @@ type executor struct {
 	hasMessages  func() bool // messages have come that nobody has looked at
 
 	began    time.Time           // this phase
+	turn     int                 // number of the cycle
+	calling  []string            // tokens of the launches that are being called
 	attached map[string][]string // volumes by node; nil = it has not been asked for
 	budgeted bool                // a budget holds pods of a node that is drained
 	labelled map[string]bool     // nodes that this cycle has labelled, which the cluster does not show yet
@@ -44,9 +47,12 @@ func (p *Pool) act(ctx context.Context, seen *observation, load forecast, s plan
 	t := &executor{
 		journal: &p.journal, seen: seen, forecast: load, snapshot: s, decision: d, notices: p.options.Notices, jitter: jitter{p.random},
 		bindGrace: p.options.BindGrace, maxBindGrace: p.options.MaxBindGrace, hasMessages: p.hasMessages,
-		began: p.options.Now(), labelled: map[string]bool{},
+		began: p.options.Now(), labelled: map[string]bool{}, turn: p.turn,
 	}
+	p.turn++
+	t.tasks = &lockstep{save: p.journal.save}
 	t.guard = leaseGuard{
+		tasks: t.tasks, volumes: newVolumes(),
 		provider: p.options.Provider, drainer: p.options.Drainer, labeler: p.options.Labeler, letGo: p.options.LetGo,
 		left: func() time.Duration { return p.journal.lease.left(p.options.Now()) },
 	}
@@ -59,6 +65,22 @@ func (p *Pool) act(ctx context.Context, seen *observation, load forecast, s plan
 		}
 	}
 	return t.errs, err
+}
+
+// save writes the journal, once for all tasks that save it at the same time.
+func (e *executor) save(ctx context.Context) error { return e.tasks.write(ctx) }
+
+// each runs a task for each of n things. It returns the error that ends the cycle, if there is one, and the others
+// joined.
+func (e *executor) each(ctx context.Context, n int, do func(i int) error) error {
+	var errs []error
+	for _, err := range e.tasks.together(n, do) {
+		if errors.Is(err, errStop) || errors.Is(err, errLeaseLost) || err != nil && ctx.Err() != nil {
+			return err
+		}
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
 }
 
 // lead writes the decision down, does it, and ends with what it left to be written.
@@ -79,7 +101,8 @@ func (e *executor) lead(ctx context.Context) error {
 	if d := e.decision; d.Step == plan.Hold && e.record.Replacing != d.Replacing && !e.seen.spec.DryRun {
 		e.record.Replacing, e.dirty = d.Replacing, true
 	}
-	e.decided = e.seen.at
+	at := e.seen.at
+	e.decided.Store(&at)
 	if e.dirty {
 		if err := e.save(ctx); err != nil {
 			return err

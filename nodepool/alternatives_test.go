@@ -83,18 +83,20 @@ func TestAllTypesOfAZoneCoolAtOnce(t *testing.T) {
 	}
 	r.tick()
 	require.Len(t, cooled(r.record()), 3)
+	first := r.record().Action.Slots[0]
+	require.Equal(t, state.SlotFailed, first.State)
+	require.Empty(t, first.Alternatives)
 	r.clock.advance(leastPause)
 	r.tick()
 	slots := r.record().Action.Slots
-	require.Len(t, slots, 2)
-	require.Equal(t, state.SlotFailed, slots[0].State)
-	require.Empty(t, slots[0].Alternatives)
-	require.Equal(t, plan.Placement{Zone: "b", Subnet: "subnet-b", InstanceType: "t3.medium", Market: plan.Spot}, slots[1].Placement)
-	require.NotEqual(t, slots[0].Token, slots[1].Token)
+	require.Len(t, slots, 1)
+	require.Equal(t, plan.Placement{Zone: "b", Subnet: "subnet-b", InstanceType: "t3.medium", Market: plan.Spot}, slots[0].Placement)
+	require.NotEqual(t, first.Token, slots[0].Token)
 }
 
-// What is said of each type cools what it concerns: a quota the market if it is said of all, and else that type. One that cannot
-// be launched as it is asked for is not named again for a while.
+// A refusal is learned at its scope: capacity for a type in a zone and market, a quota for the types that count
+// against it and take as much, addresses for a subnet, and what every launch needs for all. A type that was launched
+// by the same call is never covered. One that cannot be launched as it is requested is not named again for a while.
 func TestRefusalsCoolWhatTheyConcern(t *testing.T) {
 	at := plan.Placement{Zone: "a", Subnet: "subnet-a", InstanceType: "t3.medium", Market: plan.Spot}
 	of := func(kinds ...string) (out []plan.Cooling) {
@@ -103,25 +105,38 @@ func TestRefusalsCoolWhatTheyConcern(t *testing.T) {
 		}
 		return out
 	}
+	known := map[string]plan.Quota{"t3.medium": {Group: "Standard", VCPUs: 2}, "m5.large": {Group: "Standard", VCPUs: 4}, "p3.2xlarge": {Group: "P", VCPUs: 8}}
+	larger := []plan.Cooling{{Market: plan.Spot, Quota: "Standard", VCPUs: 4}}
+	both := []plan.Cooling{{Market: plan.Spot, Quota: "Standard", VCPUs: 2}}
 	for name, c := range map[string]struct {
 		first, second provider.Class
-		launched      bool
+		launched      []string
+		quotas        map[string]plan.Quota
 		want          []plan.Cooling
 	}{
-		"a quota of all types":                 {provider.Quota, provider.Quota, false, []plan.Cooling{{Market: plan.Spot}}},
-		"a quota of the types before another":  {provider.Quota, provider.Quota, true, of("t3.medium", "m5.large")},
-		"a quota of one, and another has none": {provider.Quota, provider.Capacity, false, of("t3.medium", "m5.large")},
-		"addresses":                            {provider.Address, provider.Address, false, []plan.Cooling{{Zone: "a", Subnet: "subnet-a"}}},
-		"what is invalid is suspected":         {provider.Capacity, provider.Invalid, true, append(of("t3.medium"), plan.Cooling{Zone: "a", InstanceType: "m5.large", Suspected: true})},
-		"what is not known says nothing":       {provider.Unknown, provider.Throttled, false, nil},
+		"a quota of all types":                  {provider.Quota, provider.Quota, nil, nil, []plan.Cooling{{Market: plan.Spot}}},
+		"a quota of the types before another":   {provider.Quota, provider.Quota, []string{"c5.large"}, nil, of("t3.medium", "m5.large")},
+		"a quota of one, and another has none":  {provider.Quota, provider.Capacity, nil, nil, of("t3.medium", "m5.large")},
+		"a quota of a group":                    {provider.Quota, provider.Quota, nil, known, both},
+		"a quota of a group, which is not full": {provider.Unknown, provider.Quota, []string{"t3.medium"}, known, larger},
+		"a quota of another group":              {provider.Unknown, provider.Quota, []string{"p3.2xlarge"}, known, larger},
+		"a quota in doubt":                      {provider.Unknown, provider.Quota, []string{"m5.large"}, known, of("m5.large")},
+		"a quota of one in a group":             {provider.Quota, provider.Capacity, nil, known, append(both, of("m5.large")...)},
+		"addresses":                             {provider.Address, provider.Address, nil, nil, []plan.Cooling{{Zone: "a", Subnet: "subnet-a"}}},
+		"volumes of the zone":                   {provider.ZoneCapacity, provider.ZoneCapacity, nil, known, []plan.Cooling{{Zone: "a"}}},
+		"volumes of the account":                {provider.AccountQuota, provider.AccountQuota, nil, known, []plan.Cooling{{}}},
+		"what is invalid is suspected": {provider.Capacity, provider.Invalid, []string{"c5.large"}, nil,
+			append(of("t3.medium"), plan.Cooling{Zone: "a", InstanceType: "m5.large", Suspected: true})},
+		"what is not known says nothing": {provider.Unknown, provider.Throttled, nil, nil, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(t)
 			r.tick()
 			e := executor{journal: &r.pool.journal}
+			e.snapshot.Quotas = c.quotas
 			e.refused(at, []provider.Refusal{
 				{InstanceType: "t3.medium", Class: c.first, Reason: "no"}, {InstanceType: "m5.large", Class: c.second, Reason: "no"},
-			}, c.launched)
+			}, c.launched...)
 			for i := range e.record.Cooling {
 				require.Equal(t, "no", e.record.Cooling[i].Reason)
 				e.record.Cooling[i].Until, e.record.Cooling[i].Reason = time.Time{}, ""

@@ -74,15 +74,13 @@ func (e *executor) noteSubstitutes(d plan.Decision) bool {
 			a.Slots[i].Lost, changed = false, true
 		}
 	}
+	before := len(a.Slots)
 	for _, s := range d.Substitutes {
-		like := a.Slots[s.Slot]
-		like.Replaces = &s.Slot
-		like.Alternatives = s.Alternatives
-		addSlot(a, s.Placement, like)
+		planAgain(a, s)
 	}
 	for _, x := range d.Replacements {
 		r := cmp.Or(interruption(e.record, x.InstanceID), repair(e.record, x.InstanceID))
-		if r == nil {
+		if r == nil || len(a.Slots) >= maxSlots {
 			continue
 		}
 		addSlot(a, x.Placement, state.Slot{Alternatives: x.Alternatives})
@@ -92,6 +90,14 @@ func (e *executor) noteSubstitutes(d plan.Decision) bool {
 			Message: fmt.Sprintf("Slot %d takes the place of %s: %s %s in %s", len(a.Slots)-1, r.InstanceID, x.Market, x.InstanceType, x.Zone),
 		})
 	}
+	var fresh []*state.Slot
+	for _, s := range d.Substitutes {
+		fresh = append(fresh, &a.Slots[s.Slot])
+	}
+	for i := before; i < len(a.Slots); i++ {
+		fresh = append(fresh, &a.Slots[i])
+	}
+	joinLaunches(a, fresh)
 	return changed
 }
 
@@ -174,6 +180,7 @@ func (e *executor) newAction(kind string, k plan.ActionKind) *state.Action {
 
 // addPlaced adds a slot for each node that was decided on.
 func (e *executor) addPlaced(a *state.Action) {
+	before := len(a.Slots)
 	for i, p := range e.decision.Placements {
 		like := state.Slot{Pinned: i < e.decision.Pinned, Outdated: e.decision.Reason == plan.Outdated}
 		if i < len(e.decision.Alternatives) {
@@ -181,13 +188,31 @@ func (e *executor) addPlaced(a *state.Action) {
 		}
 		addSlot(a, p, like)
 	}
+	var fresh []*state.Slot
+	for i := before; i < len(a.Slots); i++ {
+		fresh = append(fresh, &a.Slots[i])
+	}
+	joinLaunches(a, fresh)
 }
 
-// addSlot adds a slot that is to be as another in what it is for, and in what may be launched instead.
+// maxSlots bounds the slots of a scale-up, the replacements of interrupted instances included.
+const maxSlots = 2 * plan.MaxBatch
+
+// addSlot adds a slot with the purpose and the alternatives of another. It has no token yet.
 func addSlot(a *state.Action, p plan.Placement, like state.Slot) {
 	n := len(a.Slots)
 	a.Slots = append(a.Slots, state.Slot{
-		Number: n, Placement: p, Alternatives: like.Alternatives, Token: token(a.ID, n),
-		Replaces: like.Replaces, Pinned: like.Pinned, Outdated: like.Outdated, State: state.SlotPlanned,
+		Number: n, Placement: p, Alternatives: like.Alternatives,
+		Pinned: like.Pinned, Outdated: like.Outdated, State: state.SlotPlanned,
 	})
+}
+
+// planAgain plans the launch of a slot that was lost as something else. No process needs what the slot was before, as a
+// placement that was refused cools. It has no token yet.
+func planAgain(a *state.Action, s plan.Substitute) {
+	old := a.Slots[s.Slot]
+	a.Slots[s.Slot] = state.Slot{
+		Number: old.Number, Placement: s.Placement, Alternatives: s.Alternatives,
+		Attempt: old.Attempt + 1, Pinned: old.Pinned, Outdated: old.Outdated, State: state.SlotPlanned,
+	}
 }

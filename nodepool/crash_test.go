@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -22,6 +23,7 @@ var errKilled = errors.New("the process has been killed")
 
 // killer ends a process at one of its acts: before the act, or after it and before the process gets the result.
 type killer struct {
+	mu    sync.Mutex
 	at    int // the act, from 0; -1 = never
 	after bool
 	acts  []time.Time // the time of each act
@@ -31,6 +33,8 @@ type killer struct {
 
 // act runs one act of the process.
 func (k *killer) act(do func() error) error {
+	k.mu.Lock() // calls of a round are made at the same time
+	defer k.mu.Unlock()
 	if k.dead {
 		return errKilled
 	}
@@ -98,6 +102,31 @@ var scenarios = []scenario{
 		},
 	},
 	{
+		name: "scale up by calls for several",
+		begin: func(r *rig) {
+			r.spec.Plan.Min, r.world.visibility = 5, 20*time.Second
+			r.world.capacity = func(l provider.Launch) error { // zone a has two of three
+				n := 0
+				for _, i := range r.world.instances {
+					if i.Zone == "a" {
+						n++
+					}
+				}
+				if l.Zone == "a" && n == 2 {
+					return refused(provider.Capacity)
+				}
+				return nil
+			}
+		},
+		ended: func(r *rig) bool {
+			return r.running() >= 5 && r.record().Action == nil && !r.record().LastUp.IsZero()
+		},
+		check: func(r *rig) {
+			require.Equal(r, 5, r.running())
+			require.Equal(r, 5, r.world.launches)
+		},
+	},
+	{
 		name: "scale up that grows",
 		begin: func(r *rig) {
 			want := func(n int) {
@@ -107,7 +136,7 @@ var scenarios = []scenario{
 			}
 			want(2)
 			r.world.capacity = func(l provider.Launch) error {
-				if l.Slot == 1 {
+				if l.Zone == "b" {
 					want(4)
 				}
 				return nil
@@ -318,7 +347,7 @@ func (s scenario) play(t *testing.T, k *killer) {
 		if k.dead {
 			r.clock.advance(leaseTerm)
 			r.restart()
-			*k = killer{at: -1}
+			k = &killer{at: -1}
 			r.mortal(k)
 			r.tick()
 			r.clock.advance(leaseTerm)
@@ -334,12 +363,18 @@ func (s scenario) play(t *testing.T, k *killer) {
 	}
 	r.clean()
 	require.Nil(t, r.record().Action)
-	tokens := map[string]bool{}
-	for _, i := range r.world.instances {
-		require.False(t, i.Token != "" && tokens[i.Token], "two instances for %s", i.Token)
-		tokens[i.Token] = true
-	}
+	r.launchedOnce()
 	s.check(r)
+}
+
+// launchedOnce requires that no call has launched more instances than were requested.
+func (r *rig) launchedOnce() {
+	r.Helper()
+	launched := map[string]int{}
+	for _, i := range r.world.instances {
+		launched[i.Token]++
+		require.False(r, i.Token != "" && launched[i.Token] > max(1, i.launch.Count), "%d instances for %s", launched[i.Token], i.Token)
+	}
 }
 
 // crashes calls crash with a killer for each state in which a killed process can leave the world. run plays the scenario
@@ -586,11 +621,7 @@ func (r *rig) settleDown(processes []*Pool) {
 	require.Empty(r, record.PendingTerminations)
 	r.clean()
 	require.GreaterOrEqual(r, r.running(), r.spec.Plan.Min)
-	tokens := map[string]bool{}
-	for _, i := range r.world.instances {
-		require.False(r, i.Token != "" && tokens[i.Token], "two instances for %s", i.Token)
-		tokens[i.Token] = true
-	}
+	r.launchedOnce()
 	for name, n := range r.world.nodes {
 		require.True(r, n.ready, "%s is the node of an instance that has gone", name)
 	}

@@ -96,15 +96,18 @@ func (e *executor) endUp(ctx context.Context) error {
 // taintAll taints every node of a deletion before the first is drained, so that what is evicted from one does not come to
 // the next.
 func (e *executor) taintAll(ctx context.Context) error {
-	for i := range e.record.Action.Targets {
-		r := e.record.Action.Targets[i]
-		if r.State != state.RemovalPlanned {
-			continue
+	var planned []int
+	for i, r := range e.record.Action.Targets {
+		if r.State == state.RemovalPlanned && !e.waits(r) {
+			planned = append(planned, i)
 		}
-		if e.waits(r) || e.mustEnd() {
+	}
+	for part := range slices.Chunk(planned, 5*maxCalls) {
+		if e.mustEnd() {
 			return nil
 		}
-		if err := e.carryOn(ctx, e.removal(i).step(ctx)); err != nil {
+		err := e.each(ctx, len(part), func(i int) error { return e.removal(part[i]).step(ctx) })
+		if err := e.carryOn(ctx, err); err != nil {
 			return err
 		}
 	}

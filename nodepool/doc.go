@@ -19,19 +19,32 @@
 //
 // # Lease
 //
-// The lease is in the journal: each write of the record renews it. Another process takes it when it has seen the record unchanged for
-// a minute, by its own clock, and the holder stops acting well before that. After any error of a write the cycle ends, and the
+// The lease is in the journal: each write of the record renews it. The holder writes every three seconds, whatever its
+// cycles do, by storing once more what is stored. Another process takes the lease when it has seen the record
+// unchanged for twelve seconds, by its own clock, and the holder stops acting four seconds before that. Whatever the
+// clocks do, a write that follows another process's write fails. After any error of a write the cycle ends, and the
 // next one reads the journal.
+//
+// # Side by side
+//
+// Removals, launches and small acts run as tasks: see [lockstep]. One goroutine changes the record. When all tasks
+// have come to a call or a write, one write is made for all, and then the calls are made at the same time.
 //
 // # Scale-up
 //
-// The slots are written down, each with its parameters and its token, then launched one by one, and each id is written
-// down as well. Where prices decide, a slot names further types, and the cloud launches any of these: the type of the
-// instance replaces that of the slot. After an error that leaves open whether an instance was launched, the same slot is
-// tried again with the same token.
-// A definitive error fails the slot; its placement cools, and the next cycle plans another slot in its place. A slot ends with its
-// Node Ready, or when its time to join is over: then the instance is tagged, kept for a while, and terminated unless it joins after
-// all. The action ends when no slot is open. If nothing joined, launches back off.
+// The slots are written down, each with its parameters and its token. Slots with the same parameters share a token,
+// and one call launches them, several calls at the same time. The tags of all instances of a call are the same, so an
+// instance takes any planned slot that has its token, and its id is written down with the slot. After an error that
+// leaves open whether instances were launched, the same call is made again with the same token and count. Where prices
+// decide, a slot names further types, and the cloud launches any of these: the type of the instance replaces that of
+// the slot.
+//
+// A definitive error fails the slots of a call, and so does an answer with fewer instances. What was refused cools, at
+// the scope of the refusal: a type in a zone and market, the types of a quota, a subnet, a zone, or everything.
+// Planned slots whose placement cools are not requested any more. The next cycle plans failed slots again in their
+// place. A slot ends with its Node Ready, or when its time to join is over: then the instance is tagged, kept for a
+// while, and terminated unless it joins after all. The action ends when no slot is open. If nothing joined, launches
+// back off.
 //
 // # Scale-down
 //

@@ -2,7 +2,6 @@ package nodepool
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"time"
 
@@ -18,27 +17,25 @@ const watchEndingFor = 10 * time.Minute
 // a machine that hangs may run its containers for minutes more, and a StatefulSet starts the same pod
 // elsewhere as soon as the Node is deleted.
 func (e *executor) advanceEndings(ctx context.Context) error {
-	var errs []error
-	for _, r := range slices.Clone(e.record.Endings) {
-		if !e.seen.gone(r.InstanceID) || e.seen.cluster == nil || e.seen.ambiguity(e.seen.known[r.InstanceID]) != "" {
-			continue
+	over := slices.DeleteFunc(slices.Clone(e.record.Endings), func(r state.Removal) bool {
+		return !e.seen.gone(r.InstanceID) || e.seen.cluster == nil || e.seen.ambiguity(e.seen.known[r.InstanceID]) != ""
+	})
+	deleted := make([]bool, len(over))
+	err := e.each(ctx, len(over), func(i int) (err error) {
+		deleted[i], err = e.deleteEnded(ctx, over[i])
+		return err
+	})
+	for i, r := range over {
+		if deleted[i] {
+			e.record.Endings = slices.DeleteFunc(e.record.Endings, func(x state.Removal) bool { return x.InstanceID == r.InstanceID })
+			e.dirty = true
 		}
-		if deleted, err := e.deleteNode(ctx, r); errors.Is(err, errLeaseLost) {
-			return err
-		} else if !deleted {
-			errs = append(errs, err)
-			continue
-		}
-		e.record.Endings = slices.DeleteFunc(e.record.Endings, func(x state.Removal) bool {
-			return x.InstanceID == r.InstanceID
-		})
-		e.dirty = true
 	}
-	return errors.Join(errs...)
+	return err
 }
 
-// deleteNode deletes the Node of an instance that is gone, and reports whether none is left.
-func (e *executor) deleteNode(ctx context.Context, r state.Removal) (deleted bool, err error) {
+// deleteEnded deletes the Node of an instance that is gone, and reports whether none is left.
+func (e *executor) deleteEnded(ctx context.Context, r state.Removal) (deleted bool, err error) {
 	if r.Node == "" || r.ProviderID == "" {
 		// The node was not known when the removal began, or no process has seen the instance
 		// listed. A later process would not find a Node that the pool's label is missing on.

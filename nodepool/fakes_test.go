@@ -2,7 +2,6 @@ package nodepool
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -61,6 +60,7 @@ type fakeStore struct {
 	before, after func(state.Record) error
 	loadErr       error
 	written       func(old, written state.Record)
+	size, limit   int // bytes of the last record, and the most that is taken; 0 = any
 }
 
 func (s *fakeStore) Load(_ context.Context, pool string) (state.Record, error) {
@@ -69,21 +69,7 @@ func (s *fakeStore) Load(_ context.Context, pool string) (state.Record, error) {
 	if s.loadErr != nil {
 		return state.Record{}, s.loadErr
 	}
-	return copyOf(s.records[pool]), nil
-}
-
-// copyOf returns a copy of r. A process may change it without changing r.
-func copyOf(r state.Record) state.Record {
-	r.Interruptions, r.Repairs, r.Endings = slices.Clone(r.Interruptions), slices.Clone(r.Repairs), slices.Clone(r.Endings)
-	r.PendingTerminations, r.Cooling, r.Joins = slices.Clone(r.PendingTerminations), slices.Clone(r.Cooling), slices.Clone(r.Joins)
-	r.Attempts = slices.Clone(r.Attempts)
-	r.DrainBackoff, r.FailedDrains = maps.Clone(r.DrainBackoff), maps.Clone(r.FailedDrains)
-	if r.Action != nil {
-		a := *r.Action
-		a.Slots, a.Targets = slices.Clone(a.Slots), slices.Clone(a.Targets)
-		r.Action = &a
-	}
-	return r
+	return s.records[pool].Clone(), nil
 }
 
 func (s *fakeStore) Save(_ context.Context, pool string, r state.Record) (state.Record, error) {
@@ -102,15 +88,18 @@ func (s *fakeStore) Save(_ context.Context, pool string, r state.Record) (state.
 		return state.Record{}, state.ErrConflict
 	}
 	r.Version++
-	data, err := json.Marshal(r)
+	data, err := state.Encode(r)
 	if err != nil {
 		panic(err)
+	}
+	s.size = len(data)
+	if s.limit > 0 && len(data) > s.limit {
+		return state.Record{}, fmt.Errorf("%d bytes: %w", len(data), state.ErrTooLarge)
 	}
 	if s.records == nil {
 		s.records = map[string]state.Record{}
 	}
-	r = state.Record{}
-	if err := json.Unmarshal(data, &r); err != nil {
+	if r, err = state.Decode(data); err != nil {
 		panic(err)
 	}
 	s.records[pool] = r
@@ -122,7 +111,7 @@ func (s *fakeStore) Save(_ context.Context, pool string, r state.Record) (state.
 			return state.Record{}, err
 		}
 	}
-	return copyOf(r), nil
+	return r.Clone(), nil
 }
 
 // fakePod is a pod that is bound to a node.
@@ -158,9 +147,10 @@ type fakeWorld struct {
 	clock *clock
 
 	instances  map[string]*fakeInstance
-	tokens     map[string]*fakeInstance
-	used       map[string]error // tokens that launched nothing, and never will
-	launches   int
+	tokens     map[string][]*fakeInstance
+	used       map[string]error            // tokens that launched nothing, and never will
+	launches   int                         // instances
+	calls      int                         // of Launch
 	capacity   func(provider.Launch) error // why a launch is rejected
 	lost       func(provider.Launch) error // the answer to a launch
 	visibility time.Duration               // until a launched instance is listed
@@ -201,7 +191,7 @@ type fakeInstance struct {
 
 func newWorld(c *clock) *fakeWorld {
 	w := &fakeWorld{
-		clock: c, instances: map[string]*fakeInstance{}, tokens: map[string]*fakeInstance{}, used: map[string]error{}, nodes: map[string]*fakeNode{},
+		clock: c, instances: map[string]*fakeInstance{}, tokens: map[string][]*fakeInstance{}, used: map[string]error{}, nodes: map[string]*fakeNode{},
 		joinDelay: 30 * time.Second, podGrace: 2 * time.Second, past: map[string]bool{}, wakes: make(chan struct{}, 1),
 	}
 	for _, zone := range []string{"a", "b"} {
@@ -271,32 +261,50 @@ func (w *fakeWorld) add(n int) {
 func (w *fakeWorld) Launch(_ context.Context, l provider.Launch) (provider.Instance, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if i, ok := w.tokens[l.Token]; ok {
-		if !reflect.DeepEqual(i.launch, l) {
+	w.calls++
+	if known := w.tokens[l.Token]; len(known) > 0 {
+		if !reflect.DeepEqual(known[0].launch, l) {
 			return provider.Instance{}, &provider.Error{Class: provider.TokenMismatch, Op: "Launch", Err: errors.New("other parameters")}
 		}
-		return i.Instance, nil
+		return together(known, nil), nil
 	}
 	if err := w.used[l.Token]; err != nil {
 		return provider.Instance{}, err
 	}
-	at, refusals, err := w.choose(l)
-	if err != nil {
-		return provider.Instance{}, err
+	var refusals []provider.Refusal
+	for range max(1, l.Count) {
+		at, refused, err := w.choose(l)
+		if err != nil && len(w.tokens[l.Token]) == 0 {
+			return provider.Instance{}, err
+		}
+		if err != nil {
+			break
+		}
+		refusals = refused
+		w.launches++
+		id := fmt.Sprintf("i-%d", w.launches)
+		i := &fakeInstance{launch: l, Instance: provider.Instance{
+			ID: id, ProviderID: "fake:///" + id, Action: l.Action, Slot: l.Slot, Token: l.Token, Placement: at,
+			State: provider.Pending, Launched: w.clock.now(),
+		}}
+		w.instances[id], w.tokens[l.Token] = i, append(w.tokens[l.Token], i)
 	}
-	w.launches++
-	id := fmt.Sprintf("i-%d", w.launches)
-	i := &fakeInstance{launch: l, Instance: provider.Instance{
-		ID: id, ProviderID: "fake:///" + id, Action: l.Action, Slot: l.Slot, Token: l.Token, Placement: at,
-		State: provider.Pending, Launched: w.clock.now(), Refusals: refusals,
-	}}
-	w.instances[id], w.tokens[l.Token] = i, i
 	if w.lost != nil {
 		if err := w.lost(l); err != nil {
 			return provider.Instance{}, err
 		}
 	}
-	return i.Instance, nil
+	return together(w.tokens[l.Token], refusals), nil
+}
+
+// together returns the instances of one call.
+func together(list []*fakeInstance, refusals []provider.Refusal) provider.Instance {
+	first := list[0].Instance
+	for _, i := range list[1:] {
+		first.Others = append(first.Others, i.Instance)
+	}
+	first.Refusals = refusals
+	return first
 }
 
 // choose returns the first type of a launch that there is. A launch with alternatives uses its token up if there is none.

@@ -121,6 +121,7 @@ func (f *forecast) reserve(o *observation, in binpack.Input) {
 func (o *observation) launchable() (cooling, refused map[plan.Offer]bool, costs map[plan.Offer]float64) {
 	s := plan.Snapshot{Now: o.at, Pool: o.spec.Plan, State: plan.State{Cooling: o.record.Cooling}}
 	s.Offers, s.Prices, _ = offered(o.offers)
+	s.Quotas = quotas(o.offers)
 	return s.Unlaunchable(), s.Refused(), s.Costs()
 }
 

@@ -1,6 +1,7 @@
 package nodepool
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -13,22 +14,50 @@ const callTimeout = 15 * time.Second
 
 // leaseGuard lets acts through only while the lease is held, each for no longer than that.
 type leaseGuard struct {
+	tasks    *lockstep
 	provider provider.Provider
 	drainer  Drainer
 	labeler  Labeler
 	letGo    func(context.Context) error // nil: nothing waits for the end of the pool
 	left     func() time.Duration
+	volumes  *volumes
 }
 
-// act runs one act under the lease.
+// act runs one act under the lease, concurrently with those of other tasks.
 func (g leaseGuard) act(ctx context.Context, do func(context.Context) error) error {
+	var err error
+	if stopped := g.tasks.do(func() { err = g.actNow(ctx, do) }); stopped != nil {
+		return stopped
+	}
+	return err
+}
+
+func (g leaseGuard) actNow(ctx context.Context, do func(context.Context) error) error {
 	left := g.left()
 	if left <= 0 {
 		return errLeaseLost
 	}
-	ctx, cancel := context.WithTimeout(ctx, min(left, callTimeout))
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
+	ended := make(chan struct{})
+	defer close(ended)
+	go g.endWithLease(left, ended, cancel)
 	return do(ctx)
+}
+
+// endWithLease cancels a call when the lease is over. It may be renewed during the call.
+func (g leaseGuard) endWithLease(left time.Duration, ended <-chan struct{}, cancel context.CancelFunc) {
+	for left > 0 {
+		timer := time.NewTimer(left)
+		select {
+		case <-ended:
+			timer.Stop()
+			return
+		case <-timer.C:
+			left = g.left()
+		}
+	}
+	cancel()
 }
 
 func (g leaseGuard) launch(ctx context.Context, l provider.Launch) (instance provider.Instance, err error) {
@@ -45,6 +74,16 @@ func (g leaseGuard) terminate(ctx context.Context, id string) error {
 
 func (g leaseGuard) markJoinFailed(ctx context.Context, id string) error {
 	return g.act(ctx, func(ctx context.Context) error { return g.provider.MarkJoinFailed(ctx, id) })
+}
+
+// endMessage needs no lease: a message that is not ended is received again.
+func (g leaseGuard) endMessage(ctx context.Context, notices provider.Notices, m provider.Message) (err error) {
+	stopped := g.tasks.do(func() {
+		ctx, cancel := context.WithTimeout(ctx, callTimeout)
+		defer cancel()
+		err = notices.Done(ctx, m)
+	})
+	return cmp.Or(stopped, err)
 }
 
 func (g leaseGuard) taint(ctx context.Context, node, action string) error {
@@ -83,12 +122,35 @@ func (g leaseGuard) evict(ctx context.Context, node string, l drain.Limits) (pro
 	return progress, err
 }
 
+// attached returns the volumes by node. Tasks that ask at the same time share one answer, as it is about all nodes.
 func (g leaseGuard) attached(ctx context.Context) (volumes map[string][]string, err error) {
 	err = g.act(ctx, func(ctx context.Context) error {
-		volumes, err = g.drainer.Attached(ctx)
+		volumes, err = g.volumes.get(ctx, g.drainer.Attached)
 		return err
 	})
 	return volumes, err
+}
+
+// volumes is the answer to the first call of a cycle for attached volumes.
+type volumes struct {
+	turn   chan struct{} // holds a value while a call asks or reads
+	asked  bool
+	byNode map[string][]string
+	err    error
+}
+
+func newVolumes() *volumes { return &volumes{turn: make(chan struct{}, 1)} }
+
+func (v *volumes) get(
+	ctx context.Context, ask func(context.Context) (map[string][]string, error),
+) (map[string][]string, error) {
+	v.turn <- struct{}{}
+	defer func() { <-v.turn }()
+	if !v.asked {
+		v.byNode, v.err = ask(ctx)
+		v.asked = true
+	}
+	return v.byNode, v.err
 }
 
 func (g leaseGuard) nodeOf(ctx context.Context, i provider.Instance) (name string, err error) {

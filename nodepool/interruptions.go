@@ -20,20 +20,24 @@ func (e *executor) endMessages(ctx context.Context) error {
 			return err
 		}
 	}
+	var over []provider.Message
 	for _, m := range e.seen.messages {
 		switch {
 		case m.Kind == provider.MessageInterruption && slices.Contains(e.decision.Deferred, m.InstanceID):
 			e.deferred = append(e.deferred, m)
 		case e.notices != nil:
-			call, cancel := context.WithTimeout(ctx, callTimeout)
-			err := e.notices.Done(call, m)
-			cancel()
-			if err != nil {
-				e.errs = append(e.errs, fmt.Errorf("end the message about %s: %w", m.InstanceID, err))
-			}
+			over = append(over, m)
 		}
 	}
-	return nil
+	return e.each(ctx, len(over), func(i int) error { return e.endMessage(ctx, over[i]) })
+}
+
+func (e *executor) endMessage(ctx context.Context, m provider.Message) error {
+	err := e.guard.endMessage(ctx, e.notices, m)
+	if err != nil && !errors.Is(err, errStop) {
+		return fmt.Errorf("end the message about %s: %w", m.InstanceID, err)
+	}
+	return err
 }
 
 // advised cordons a node that the cloud advises to leave, if that is asked for.
@@ -52,18 +56,19 @@ func (e *executor) advanceInterruptions(ctx context.Context) error {
 	})
 }
 
-// advanceBeside goes on with removals that are beside any action, and forgets those that are done.
+// advanceBeside continues the removals that belong to no action, several at the same time, and forgets those that are done. It
+// does so for actFor and a little, so that launches and new messages do not wait for hundreds of nodes. Those whose pods have
+// not been asked to leave come first, and then the others in turn.
 func (e *executor) advanceBeside(ctx context.Context, list *[]state.Removal, of func(id string) removing) error {
-	ids := make([]string, 0, len(*list))
-	for _, r := range *list {
-		ids = append(ids, r.InstanceID)
-	}
+	began := e.now()
 	var errs []error
-	for _, id := range ids {
-		if err := of(id).advance(ctx); errors.Is(err, errStop) || errors.Is(err, errLeaseLost) {
+	for ids := range slices.Chunk(inTurn(*list, e.turn), maxCalls) {
+		err := e.each(ctx, len(ids), func(i int) error { return of(ids[i]).advance(ctx) })
+		if errors.Is(err, errStop) || errors.Is(err, errLeaseLost) {
 			return err
-		} else if err != nil {
-			errs = append(errs, err)
+		}
+		if errs = append(errs, err); e.now().Sub(began) > actFor {
+			break
 		}
 	}
 	before := len(*list)
@@ -74,4 +79,21 @@ func (e *executor) advanceBeside(ctx context.Context, list *[]state.Removal, of 
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// inTurn returns the instances of removals in the order in which a cycle continues them. The turn is the number of the cycle.
+func inTurn(list []state.Removal, turn int) []string {
+	var first, others []string
+	for _, r := range list {
+		if r.State == state.RemovalPlanned || r.State == state.RemovalTainted {
+			first = append(first, r.InstanceID)
+		} else {
+			others = append(others, r.InstanceID)
+		}
+	}
+	if len(others) > maxCalls {
+		from := turn * maxCalls % len(others)
+		others = slices.Concat(others[from:], others[:from])
+	}
+	return append(first, others...)
 }

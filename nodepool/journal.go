@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/foresail/foresail/nodepool/plan"
@@ -16,52 +17,82 @@ import (
 // errStop ends a cycle: what is in the journal is not known any more, or it is not for this process to act on.
 var errStop = errors.New("the cycle ends here")
 
-// journal is the record of a pool as this process has read or written it last, and the lease on it.
+// journal is the record of a pool as this process has read or written it last, and the lease on it. Cycles change the
+// record, and a second goroutine renews the lease by writing the stored one again.
 type journal struct {
 	store       state.Store
 	pool, owner string
 	now         func() time.Time
 
-	lease   lease
-	decided time.Time // the last decision of this process while it led
+	lease lease
+	// turn holds a value while one of the two goroutines uses the store. The next two fields are that one's.
+	turn   chan struct{}
+	stored state.Record // as it was read or written last
+	unsure bool         // a renewal may have been written
+
+	decided atomic.Pointer[time.Time] // the last decision of this process while it led
 
 	// Of the present cycle.
-	record state.Record
-	// launchSpec is [Spec.LaunchSpec].
-	launchSpec string
+	record     state.Record
+	launchSpec string // [Spec.LaunchSpec]
 	loaded     bool
 	leading    bool
-	tookOver   bool // the record was another's: somebody else may have launched
-	dirty      bool // the record has changed since it was written
+	tookOver   bool  // the record was another's: that process may have launched
+	dirty      bool  // the record has changed since it was written
+	slimmed    error // why the record was written without its texts and what was learned; nil = it was not
 	unsaved    []Event
 	events     []Event
 }
 
 // begin forgets what was of the cycle before.
 func (j *journal) begin() {
-	j.record, j.loaded, j.leading, j.tookOver, j.dirty, j.unsaved, j.events = state.Record{}, false, false, false, false, nil, nil
+	j.record, j.loaded, j.leading, j.tookOver, j.dirty, j.slimmed = state.Record{}, false, false, false, false, nil
+	j.unsaved, j.events = nil, nil
 }
 
-// load reads the journal and takes, keeps or watches the lease.
-func (j *journal) load(ctx context.Context, s Spec) error {
+// use waits for the turn of this goroutine at the store, and returns how to end it.
+func (j *journal) use() (end func()) {
+	j.turn <- struct{}{}
+	return func() { <-j.turn }
+}
+
+// read reads the stored record in the turn of this goroutine.
+func (j *journal) read(ctx context.Context) error {
 	call, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	r, err := j.store.Load(call, j.pool)
 	if err != nil {
 		return fmt.Errorf("read the journal: %w", err)
 	}
+	j.stored, j.unsure = r, false
+	j.lease.see(r, j.now())
+	return nil
+}
+
+// fetch reads the journal.
+func (j *journal) fetch(ctx context.Context) (state.Record, error) {
+	defer j.use()()
+	err := j.read(ctx)
+	return j.stored.Clone(), err
+}
+
+// load reads the journal and takes, keeps or watches the lease.
+func (j *journal) load(ctx context.Context, s Spec) error {
+	r, err := j.fetch(ctx)
+	if err != nil {
+		return err
+	}
 	now := j.now()
 	j.tookOver = r.Owner != j.owner
-	j.lease.see(r, now)
 	j.record, j.loaded = r, true
 	j.launchSpec = s.LaunchSpec
 	forgetOtherSpecs(&j.record, s)
 	trim(&j.record, now, s)
-	if !j.lease.mine(r, now, s.Interval) {
+	if !j.lease.mine(r, now) {
 		return nil
 	}
 	if j.lease.left(now) <= 0 {
-		j.lease.renewed = time.Time{}
+		j.lease.lose()
 	}
 	if j.lease.due(now) {
 		if r.Owner != j.owner {
@@ -75,31 +106,97 @@ func (j *journal) load(ctx context.Context, s Spec) error {
 	return nil
 }
 
-// save writes the journal, which renews the lease. After an error nothing more may be done in this cycle.
+// save writes the journal, which renews the lease. The record stays the same object, as tasks hold parts of it. After
+// an error nothing more may be done in this cycle.
 func (j *journal) save(ctx context.Context) error {
-	began := j.now()
-	if !j.lease.renewed.IsZero() && j.lease.left(began) <= 0 {
-		// Whether somebody else has it is for the store to tell, in the next cycle.
-		j.lease.renewed = time.Time{}
+	defer j.use()()
+	if j.lease.held() && j.lease.left(j.now()) <= 0 {
+		// The store shows in the next cycle whether another process has it.
+		j.lease.lose()
 		return fmt.Errorf("%w: %w", errStop, errLeaseLost)
 	}
-	j.record.Owner, j.record.DecidedAt = j.owner, j.lastDecided()
-	call, cancel := context.WithTimeout(ctx, callTimeout)
-	defer cancel()
-	r, err := j.store.Save(call, j.pool, j.record)
-	if err != nil {
+	j.record.Owner, j.record.DecidedAt, j.record.Version = j.owner, j.lastDecided(), j.stored.Version
+	if err := j.write(ctx); err != nil {
 		j.leading = false
 		return fmt.Errorf("%w: write the journal: %w", errStop, err)
 	}
-	j.lease.wrote(r, began)
-	j.record, j.dirty = r, false
+	j.record.Version, j.dirty = j.stored.Version, false
 	j.events = append(j.events, j.unsaved...)
 	j.unsaved = nil
 	return nil
 }
 
-// lastDecided is when the last decision of whoever led was made, as far as it is known.
-func (j *journal) lastDecided() time.Time { return latest(j.decided, j.record.DecidedAt) }
+// write stores the record. One that is too large for the store is written without what no process needs to continue.
+func (j *journal) write(ctx context.Context) error {
+	err := j.writeOnce(ctx, j.record.Clone(), callTimeout)
+	if !errors.Is(err, state.ErrTooLarge) {
+		return err
+	}
+	j.slimmed = err
+	return j.writeOnce(ctx, j.record.Slim(), callTimeout)
+}
+
+// writeOnce writes a record, which renews the lease, in the turn of this goroutine.
+func (j *journal) writeOnce(ctx context.Context, r state.Record, timeout time.Duration) error {
+	began := j.now()
+	call, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	written, err := j.store.Save(call, j.pool, r)
+	if err != nil {
+		return err
+	}
+	j.stored = written
+	j.lease.wrote(written, began)
+	return nil
+}
+
+// keep renews the lease if this process holds it, whether or not a cycle is under way. Otherwise it reports whether
+// the lease is free: a cycle takes it.
+func (j *journal) keep(ctx context.Context) (free bool, err error) {
+	defer j.use()()
+	now := j.now()
+	if j.lease.held() {
+		if left := j.lease.left(now); left > 0 && j.lease.due(now) {
+			return false, j.renew(ctx, left)
+		}
+		return false, nil
+	}
+	if err := j.read(ctx); err != nil {
+		return false, err
+	}
+	return j.stored.Owner != j.owner && j.lease.mine(j.stored, j.now()), nil
+}
+
+// renew writes the stored record again. After an error it is not known whether that was written, so the next renewal
+// reads it first. A record that another process has written ends the lease.
+func (j *journal) renew(ctx context.Context, left time.Duration) error {
+	if j.unsure {
+		if err := j.read(ctx); err != nil || !j.lease.held() {
+			return err
+		}
+	}
+	r := j.stored.Clone()
+	if at := j.decided.Load(); at != nil {
+		r.DecidedAt = latest(r.DecidedAt, *at)
+	}
+	err := j.writeOnce(ctx, r, min(left, renewAfter))
+	switch j.unsure = err != nil; {
+	case errors.Is(err, state.ErrConflict):
+		j.lease.lose()
+		return fmt.Errorf("renew the lease: %w", err)
+	case err != nil:
+		return fmt.Errorf("renew the lease: %w", err)
+	}
+	return nil
+}
+
+// lastDecided is when the last decision of the process that led was made, as far as it is known.
+func (j *journal) lastDecided() time.Time {
+	if at := j.decided.Load(); at != nil {
+		return latest(*at, j.record.DecidedAt)
+	}
+	return j.record.DecidedAt
+}
 
 // event notes what will have happened once the journal is saved.
 func (j *journal) event(e Event) { j.unsaved = append(j.unsaved, e) }
@@ -115,7 +212,7 @@ func (j *journal) happened(err error) []Event {
 
 // release gives the lease back.
 func (j *journal) release(ctx context.Context) error {
-	r, err := j.store.Load(ctx, j.pool)
+	r, err := j.fetch(ctx)
 	if err != nil {
 		return fmt.Errorf("release the lease: %w", err)
 	}
@@ -123,7 +220,7 @@ func (j *journal) release(ctx context.Context) error {
 		return nil
 	}
 	r.Owner = ""
-	j.lease.renewed = time.Time{}
+	j.lease.lose()
 	if _, err := j.store.Save(ctx, j.pool, r); err != nil && !errors.Is(err, state.ErrConflict) {
 		return fmt.Errorf("release the lease: %w", err)
 	}
@@ -138,8 +235,13 @@ func (j *journal) newID(kind string) string {
 	return fmt.Sprintf("%s-%s-%s", kind, now.UTC().Format("20060102-150405"), hex.EncodeToString(sum[:5]))
 }
 
-// token returns the token of a slot.
-func token(action string, slot int) string { return fmt.Sprintf("%s-%d", action, slot) }
+// token returns the token of a launch of a slot.
+func token(action string, slot, attempt int) string {
+	if attempt == 0 {
+		return fmt.Sprintf("%s-%d", action, slot)
+	}
+	return fmt.Sprintf("%s-%d-%d", action, slot, attempt)
+}
 
 // drainBackoffKept is for how long at least the end of a wait is remembered.
 const drainBackoffKept = 24 * time.Hour

@@ -2,28 +2,31 @@ package nodepool
 
 import (
 	"errors"
+	"sync"
 	"time"
 
 	"github.com/foresail/foresail/nodepool/state"
 )
 
-// A lease lasts from one write of the journal to the next. Whoever holds it acts for actTerm after its last write began;
-// another may take it when it has seen no write for leaseTerm, by its own clock. So nobody acts when somebody else may, if
-// clocks merely run at about the same speed: what time they show does not matter. Where cycles are far apart, others wait for
-// longer: for missedTicks of them.
+// A lease lasts from one write of the journal to the next. Its holder writes every renewAfter, whatever its cycles do,
+// and acts for actTerm after its last write began. Another process may take the lease when it has seen no write for
+// leaseTerm, by its own clock. So no process acts when another may, if clocks run at about the same speed: the time
+// they show does not matter. What is left between the two terms is for calls that are under way when the holder stops.
 const (
-	leaseTerm  = 60 * time.Second
-	actTerm    = 40 * time.Second
-	renewAfter = 10 * time.Second
-
-	missedTicks = 3
+	leaseTerm  = 12 * time.Second
+	actTerm    = 8 * time.Second
+	renewAfter = 3 * time.Second
+	// watchEvery is how often a process that does not hold the lease looks whether it is free.
+	watchEvery = 2 * time.Second
 )
 
 var errLeaseLost = errors.New("the lease has not been renewed in time")
 
-// lease is what a process knows of the lease in the journal.
+// lease is what a process knows of the lease in the journal. Its methods may be called from any goroutine.
 type lease struct {
-	owner   string // the name of this process
+	owner string // the name of this process
+
+	mu      sync.Mutex
 	watched bool
 	version int64     // of the record, seen last
 	since   time.Time // it was seen first
@@ -32,6 +35,8 @@ type lease struct {
 
 // see takes note of the record.
 func (l *lease) see(r state.Record, now time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	if !l.watched || r.Version != l.version {
 		l.watched, l.version, l.since = true, r.Version, now
 	}
@@ -42,22 +47,43 @@ func (l *lease) see(r state.Record, now time.Time) {
 
 // wrote takes note of a write of this process.
 func (l *lease) wrote(r state.Record, began time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	l.watched, l.version, l.since, l.renewed = true, r.Version, began, began
 }
 
-// mine tells whether this process may hold the lease of a record that it has seen: it does, or may take it. The interval
-// is that of cycles.
-func (l *lease) mine(r state.Record, now time.Time, interval time.Duration) bool {
-	return r.Owner == l.owner || r.Owner == "" || now.Sub(l.since) >= max(leaseTerm, missedTicks*interval)
+// lose ends the lease of this process as far as it knows.
+func (l *lease) lose() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.renewed = time.Time{}
 }
 
-// due tells whether the lease must be written before anything is done.
+// mine reports whether this process may hold the lease of a record that it has seen: it does, or may take it.
+func (l *lease) mine(r state.Record, now time.Time) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return r.Owner == l.owner || r.Owner == "" || now.Sub(l.since) >= leaseTerm
+}
+
+// due reports whether the lease must be written before anything is done.
 func (l *lease) due(now time.Time) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	return l.renewed.IsZero() || now.Sub(l.renewed) >= renewAfter
 }
 
-// left is for how long this process may act.
+// held reports whether this process has written the lease and has not lost it since, expired or not.
+func (l *lease) held() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return !l.renewed.IsZero()
+}
+
+// left is how long this process may act.
 func (l *lease) left(now time.Time) time.Duration {
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	if l.renewed.IsZero() {
 		return 0
 	}

@@ -1,12 +1,16 @@
 package nodepool
 
 import (
+	"context"
 	"errors"
+	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/foresail/foresail/nodepool/clusterstate"
 	"github.com/foresail/foresail/nodepool/plan"
 	"github.com/foresail/foresail/nodepool/provider"
 	"github.com/foresail/foresail/nodepool/state"
@@ -64,19 +68,21 @@ func TestRelease(t *testing.T) {
 }
 
 func TestLeaseLostDuringAnAction(t *testing.T) {
-	r := wanting(t, 3)
-	r.world.capacity = func(provider.Launch) error {
-		if r.world.launches == 1 {
+	r := wanting(t, 2*perLaunch+20)
+	r.world.offers = r.world.offers[:1]
+	r.spec.Plan.Max, r.spec.Plan.MaxBatchUp = 200, 0
+	r.world.lost = func(provider.Launch) error {
+		if r.world.calls == 1 {
 			r.clock.advance(actTerm) // the process was stopped for that long
 		}
 		return nil
 	}
 	r.tick()
 	require.ErrorIs(t, r.health, errLeaseLost)
-	require.Equal(t, 2, r.world.launches, "nothing is launched after it")
+	require.Equal(t, perLaunch, r.world.launches, "nothing is launched after it")
 	r.tick()
 	r.until("all have joined", 3*time.Minute, func() bool { return r.count(EventScaledUp) == 1 })
-	require.Equal(t, 3, r.world.launches)
+	require.Equal(t, 2*perLaunch+20, r.world.launches)
 }
 
 func TestConflictEndsTheCycle(t *testing.T) {
@@ -184,21 +190,144 @@ func TestDryRun(t *testing.T) {
 	require.Nil(t, r.record().Action)
 }
 
-func TestCyclesFarApart(t *testing.T) {
-	r := wanting(t, 1)
-	r.spec.Interval = 2 * time.Minute
-	other := r.process("other", r.clock.now)
-	for range 10 {
-		r.tick()
-		_, err := other.Tick(t.Context())
-		require.NoError(t, err)
+// staleCloud returns a list that another process makes old before it is looked at.
+type staleCloud struct {
+	*fakeWorld
+	meanwhile func()
+}
+
+func (c *staleCloud) List(ctx context.Context) ([]provider.Instance, error) {
+	out, err := c.fakeWorld.List(ctx)
+	if do := c.meanwhile; do != nil {
+		c.meanwhile = nil
+		do()
+	}
+	return out, err
+}
+
+// A process that takes the lease has a message about an instance that the process before it has drained and terminated. It
+// launches no second replacement, whether its own list is older than that or lacks the instance.
+func TestTakeOverWithAMessageThatIsDone(t *testing.T) {
+	for name, early := range map[string]bool{"the list is older": true, "the list lacks the instance": false} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t)
+			r.world.add(3)
+			r.spec.Plan.Min = 3
+			other := r.process("other", r.clock.now)
+			cloud := &staleCloud{fakeWorld: r.world}
+			other.options.Provider = cloud
+			other.wire()
+			r.tick()
+			_, err := other.Tick(t.Context())
+			require.NoError(t, err)
+			m := r.take("i-old1")
+			other.Notify(m)
+			drained := func() {
+				r.until("it has gone", time.Minute, func() bool { return len(r.record().Interruptions) == 0 })
+				require.NoError(t, r.pool.Release(t.Context()))
+			}
+			if early {
+				cloud.meanwhile = drained
+			} else {
+				drained()
+			}
+			_, err = other.Tick(t.Context())
+			require.NoError(t, err)
+			require.Equal(t, "other", r.record().Owner)
+			for range 120 {
+				r.clock.advance(2 * time.Second)
+				_, err := other.Tick(t.Context())
+				require.NoError(t, err)
+			}
+			require.Equal(t, 1, r.world.launches)
+			require.Empty(t, r.record().Interruptions)
+			require.Equal(t, 3, r.running())
+		})
+	}
+}
+
+// twoProcesses runs two processes of a pool, of which the first leads. It returns how to kill the first, which then
+// writes nothing any more, and how to end it.
+func twoProcesses(t *testing.T, prepare func(r *rig), do func(r *rig, kill, end func())) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		r.clock.real = true
+		prepare(r)
+		k := &killer{at: -1}
+		r.mortal(k)
+		other := r.process("other", r.clock.now)
+		ctx, cancel := context.WithCancel(t.Context())
+		first, endFirst := context.WithCancel(ctx)
+		var running sync.WaitGroup
+		running.Go(func() { _ = r.pool.Run(first) })
+		time.Sleep(time.Second)
+		running.Go(func() { _ = other.Run(ctx) })
+		time.Sleep(5 * time.Minute)
+		synctest.Wait()
 		require.Equal(t, "run-1", r.record().Owner)
-		r.clock.advance(r.spec.Interval)
+		do(r, func() {
+			k.mu.Lock()
+			k.dead = true
+			k.mu.Unlock()
+			endFirst()
+		}, endFirst)
+		cancel()
+		running.Wait()
+		require.Empty(t, r.world.violations)
+	})
+}
+
+// handOver returns how long it takes until the second process leads.
+func (r *rig) handOver() time.Duration {
+	began := time.Now()
+	for r.record().Owner != "other" && time.Since(began) < time.Minute {
+		time.Sleep(100 * time.Millisecond)
 	}
-	for range missedTicks {
-		_, err := other.Tick(t.Context())
-		require.NoError(t, err)
-		r.clock.advance(r.spec.Interval)
+	return time.Since(began)
+}
+
+// A leader keeps its lease however far apart its cycles are. One that dies is followed within a quarter of a minute,
+// and one that ends at once.
+func TestHandOver(t *testing.T) {
+	for _, interval := range []time.Duration{15 * time.Second, 2 * time.Minute} {
+		prepare := func(r *rig) { r.spec.Plan.Min, r.spec.Interval = 1, interval }
+		t.Run("a leader dies "+interval.String(), func(t *testing.T) {
+			twoProcesses(t, prepare, func(r *rig, kill, _ func()) {
+				kill()
+				took := r.handOver()
+				require.Greater(t, took, leaseTerm-renewAfter)
+				require.LessOrEqual(t, took, leaseTerm+2*watchEvery)
+			})
+		})
+		t.Run("a leader ends "+interval.String(), func(t *testing.T) {
+			twoProcesses(t, prepare, func(r *rig, _, end func()) {
+				end()
+				require.LessOrEqual(t, r.handOver(), watchEvery+leastPause)
+			})
+		})
 	}
-	require.Equal(t, "other", r.record().Owner)
+}
+
+// A cycle that takes longer than the lease does not lose it, as it is renewed meanwhile.
+func TestLeaseOutlastsALongCycle(t *testing.T) {
+	inBubble(t, func(r *rig) {
+		r.change(func(o *Options) { o.Observer = slowObserver{r.world, 3 * leaseTerm} })
+	}, func(r *rig) {
+		r.spec.Plan.Min = 2
+		r.sleepFor(5 * time.Minute)
+		require.NoError(t, r.health)
+		require.Equal(t, 2, r.world.launches)
+		require.Equal(t, 1, r.count(EventLeading))
+	})
+}
+
+// slowObserver takes long to see.
+type slowObserver struct {
+	*fakeWorld
+	takes time.Duration
+}
+
+func (o slowObserver) Observe(ctx context.Context) (*clusterstate.Cluster, error) {
+	time.Sleep(o.takes)
+	return o.fakeWorld.Observe(ctx)
 }

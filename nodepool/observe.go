@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -47,13 +48,14 @@ type observer struct {
 func (b *observer) list(ctx context.Context, o *observation) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
+	o.instances, o.listErr = nil, nil
 	instances, err := b.cloud.List(ctx)
 	if err != nil {
 		o.listErr = fmt.Errorf("list the instances: %w", err)
 		return
 	}
 	o.instances, o.foreign = make(map[string]provider.Instance, len(instances)), map[string]provider.Instance{}
-	for _, i := range withoutCopies(instances) {
+	for _, i := range instances {
 		if i.OwnedBy != "" {
 			o.foreign[i.ID] = i
 		} else {
@@ -62,24 +64,37 @@ func (b *observer) list(ctx context.Context, o *observation) {
 	}
 }
 
-// withoutCopies leaves the launch of a token to the instance that was launched first. Others have
-// copied its tags, as the console of AWS does for "launch more like this": they are the pool's, and
-// no action has launched them.
-func withoutCopies(instances []provider.Instance) []provider.Instance {
-	out := slices.Clone(instances)
-	slices.SortFunc(out, func(a, b provider.Instance) int {
+// dropCopies leaves the launch of a token to as many instances as the call asked for, those that were launched first.
+// Others have copied their tags, as the console of AWS does for "launch more like this": they are the pool's, and no
+// action has launched them.
+func dropCopies(instances map[string]provider.Instance, a *state.Action) {
+	launched := map[string]int{}
+	byLaunch := slices.SortedFunc(maps.Values(instances), func(a, b provider.Instance) int {
 		return cmp.Or(a.Launched.Compare(b.Launched), cmp.Compare(a.ID, b.ID))
 	})
-	launched := map[string]bool{}
-	for n := range out {
-		i := &out[n]
-		if launched[i.Token] {
+	for _, i := range byLaunch {
+		if i.Token == "" {
+			continue
+		}
+		if launched[i.Token]++; launched[i.Token] > slotsOf(a, i.Token) {
 			i.Action, i.Token, i.Slot = "", "", -1
-		} else if i.Token != "" {
-			launched[i.Token] = true
+			instances[i.ID] = i
 		}
 	}
-	return out
+}
+
+// slotsOf returns how many slots of a scale-up a call launches by a token. It is one for a call that is not known any
+// more, as then nothing follows from the token.
+func slotsOf(a *state.Action, token string) int {
+	n := 0
+	if a != nil {
+		for _, s := range a.Slots {
+			if s.Token == token {
+				n++
+			}
+		}
+	}
+	return max(1, n)
 }
 
 // find asks the cloud by their ids about instances that its list lacks: a list may be behind, and
@@ -102,6 +117,7 @@ func (b *observer) find(ctx context.Context, o *observation) {
 // see looks at the cluster, and joins it with the cloud and the journal.
 func (b *observer) see(ctx context.Context, o *observation) {
 	b.seeCluster(ctx, o)
+	dropCopies(o.instances, o.record.Action)
 	if o.listErr == nil {
 		b.remember(ctx, o)
 	}

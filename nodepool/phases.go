@@ -29,6 +29,9 @@ func (p *Pool) observe(ctx context.Context, o *observation) error {
 	j := &p.journal
 	err := j.load(ctx, o.spec)
 	o.record, o.decidedAt, o.leading, o.tookOver = j.record, j.lastDecided(), j.leading, j.tookOver
+	if o.leading && o.tookOver && j.record.Version > 1 {
+		p.observer.list(ctx, o) // the first list may be older than the last acts of the process that led before
+	}
 	p.observer.see(ctx, o)
 	if err == nil && o.leading {
 		o.messages, o.messagesErr = p.messages()

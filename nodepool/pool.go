@@ -29,6 +29,7 @@ type Pool struct {
 
 	after    after // what the last cycle leaves to the loop
 	faults   int   // cycles in a row that went wrong
+	turn     int   // number of the cycle in which this process acts
 	woken    chan struct{}
 	receives atomic.Bool // messages are received: this process leads, and not for show
 
@@ -53,7 +54,7 @@ func New(o Options) (*Pool, error) {
 	}
 	p := &Pool{
 		options: o, random: rand.New(rand.NewPCG(o.Seed, 0)),
-		journal:  journal{owner: o.Owner, now: o.Now, lease: lease{owner: o.Owner}},
+		journal:  journal{owner: o.Owner, now: o.Now, lease: lease{owner: o.Owner}, turn: make(chan struct{}, 1)},
 		observer: observer{tracked: trackedInstances{}, capacities: map[string]*observedCapacity{}, homeless: homelessNodes{}},
 		findings: findings{}, woken: make(chan struct{}, 1),
 	}
@@ -89,7 +90,7 @@ func (p *Pool) Tick(ctx context.Context) (plan.Decision, error) {
 	if err == nil && p.journal.leading {
 		errs, err = p.act(ctx, &seen, load, snapshot, decision)
 	}
-	health := errors.Join(slices.Concat([]error{err}, seen.errs(), errs)...)
+	health := errors.Join(slices.Concat([]error{err, p.journal.slimmed}, seen.errs(), errs)...)
 	p.after = after{began: seen.at, nextDue: load.nextDue}
 	active := p.journal.leading && !p.spec.DryRun
 	if active {

@@ -27,12 +27,13 @@ const (
 // Run cycles until ctx ends: at each interval, more often while an action is open, and at once when there is something to
 // see. It then gives the lease back. Errors of cycles are told and tried again; Run returns that of giving the lease back.
 func (p *Pool) Run(ctx context.Context) error {
-	var receiving sync.WaitGroup
+	var running sync.WaitGroup
 	if p.options.Notices != nil {
-		receiving.Go(func() { p.receive(ctx) })
+		running.Go(func() { p.receive(ctx) })
 	}
+	running.Go(func() { p.keepLease(ctx) })
 	p.loop(ctx)
-	receiving.Wait()
+	running.Wait()
 	release, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseTimeout)
 	defer cancel()
 	return p.Release(release)
@@ -108,6 +109,21 @@ func (p *Pool) wake() {
 	select {
 	case p.woken <- struct{}{}:
 	default:
+	}
+}
+
+// keepLease renews the lease between cycles and during long ones, and asks for a cycle when another process has lost
+// it or given it back. Errors are those of the journal, which cycles report.
+func (p *Pool) keepLease(ctx context.Context) {
+	for ctx.Err() == nil {
+		every := watchEvery
+		if p.journal.lease.held() {
+			every = renewAfter
+		}
+		sleep(ctx, every)
+		if free, err := p.journal.keep(ctx); err == nil && free {
+			p.wake()
+		}
 	}
 }
 

@@ -38,30 +38,10 @@ func (e *executor) advanceDown(ctx context.Context) error {
 			return err
 		}
 	}
-	open, emptied := 0, 0
-	var errs []error
-	for i := range e.record.Action.Targets {
-		r := e.record.Action.Targets[i]
-		if r.State == state.RemovalDrained || r.State == state.RemovalCompleted {
-			emptied++
-		}
-		if done(r) {
-			continue
-		}
-		if e.waits(r) || queued(e.record.Action, r) && !e.begins(open, emptied) {
-			continue
-		}
-		err := e.advanceTarget(ctx, i)
-		if errors.Is(err, errStop) || errors.Is(err, errLeaseLost) || ctx.Err() != nil {
-			return err
-		}
-		errs = append(errs, err)
-		switch e.record.Action.Targets[i].State {
-		case state.RemovalTainted, state.RemovalDraining:
-			open++
-		}
+	err := e.advanceTargets(ctx)
+	if errors.Is(err, errStop) || errors.Is(err, errLeaseLost) || ctx.Err() != nil {
+		return err
 	}
-	err := errors.Join(errs...)
 	switch a := e.record.Action; {
 	case !slices.ContainsFunc(a.Targets, func(r state.Removal) bool { return !done(r) }):
 		return errors.Join(err, e.finishDown(ctx, false))
@@ -72,10 +52,51 @@ func (e *executor) advanceDown(ctx context.Context) error {
 	return err
 }
 
-// begins tells whether another node is emptied beside those that are being: one at first, and two more with each that is
-// empty. While a budget holds pods of one, none is: it would take no more pods, and its own might wait for the same budget.
-func (e *executor) begins(open, emptied int) bool {
-	return open < min(1+2*emptied, drainsAtOnce) && !e.budgeted && !e.mustEnd()
+// advanceTargets continues the targets that have been begun, and then begins others, as many at a time as
+// [executor.begins] allows.
+func (e *executor) advanceTargets(ctx context.Context) error {
+	var begun, waiting []int
+	for i, r := range e.record.Action.Targets {
+		switch {
+		case done(r), e.waits(r):
+		case queued(e.record.Action, r):
+			waiting = append(waiting, i)
+		default:
+			begun = append(begun, i)
+		}
+	}
+	err := e.each(ctx, len(begun), func(i int) error { return e.advanceTarget(ctx, begun[i]) })
+	for len(waiting) > 0 && !errors.Is(err, errStop) && !errors.Is(err, errLeaseLost) && ctx.Err() == nil {
+		n := min(e.begins(), len(waiting))
+		if n <= 0 {
+			break
+		}
+		next := waiting[:n]
+		waiting = waiting[n:]
+		err = errors.Join(err, e.each(ctx, n, func(i int) error { return e.advanceTarget(ctx, next[i]) }))
+	}
+	return err
+}
+
+// begins returns how many further nodes may be emptied now: one at first, and two more for each node that is empty.
+// While a budget holds pods of one node no other is begun: it would take no more pods, and its own might wait for the
+// same budget.
+func (e *executor) begins() int {
+	open, emptied := 0, 0
+	for _, r := range e.record.Action.Targets {
+		switch r.State {
+		case state.RemovalDrained, state.RemovalTerminated, state.RemovalCompleted:
+			emptied++
+		case state.RemovalTainted, state.RemovalDraining:
+			if !queued(e.record.Action, r) {
+				open++
+			}
+		}
+	}
+	if e.budgeted || e.mustEnd() {
+		return 0
+	}
+	return min(1+2*emptied, drainsAtOnce) - open
 }
 
 func (e *executor) advanceTarget(ctx context.Context, i int) error {

@@ -25,6 +25,7 @@ func snapshotOf(o *observation, f forecast) plan.Snapshot {
 		Instances:  o.facts, Foreign: o.foreignInstances(), Unlistable: o.listErr != nil, EmptySince: o.emptySince,
 	}
 	s.Offers, s.Prices, s.PricesErr = offered(o.offers)
+	s.Quotas = quotas(o.offers)
 	s.Pool.Join, s.Pool.VanishGrace, s.Pool.Force = o.spec.Join, o.vanishGrace, o.spec.Drain.Force
 	if o.offersErr != nil {
 		s.OffersErr = o.offersErr.Error()
@@ -54,6 +55,15 @@ func offered(offers []provider.Offer) (all []plan.Offer, prices map[plan.Offer]p
 	return all, prices, why
 }
 
+// quotas returns what instance types count against.
+func quotas(offers []provider.Offer) map[string]plan.Quota {
+	out := map[string]plan.Quota{}
+	for _, o := range offers {
+		out[o.InstanceType] = o.Quota
+	}
+	return out
+}
+
 // stateOf is what the journal remembers of earlier decisions.
 func stateOf(o *observation) plan.State {
 	r := o.record
@@ -64,7 +74,7 @@ func stateOf(o *observation) plan.State {
 	}
 	if a := r.Action; a != nil {
 		s.Action, s.ActionID = a.Kind, a.ID
-		s.PlannedAt, s.Lost, s.Room = planned(a), lost(a), room(o, a)
+		s.PlannedAt, s.Lost, s.Room = plannedAt(a), lost(a), room(o, a)
 		s.Planned = len(s.PlannedAt) + len(s.Lost)
 	}
 	return s
@@ -103,8 +113,8 @@ func removals(r state.Record) []plan.Removal {
 // drained reports whether a node is empty by now.
 func drained(r state.Removal) bool { return r.State == state.RemovalDrained }
 
-// planned returns where the nodes of a scale-up will be that have not been launched yet.
-func planned(a *state.Action) []plan.Placement {
+// plannedAt returns where the nodes of a scale-up will be that have not been launched yet.
+func plannedAt(a *state.Action) []plan.Placement {
 	var out []plan.Placement
 	for _, s := range a.Slots {
 		if s.State == state.SlotPlanned {
@@ -124,11 +134,9 @@ func lost(a *state.Action) []plan.Lost {
 		if !s.Lost {
 			continue
 		}
-		one := plan.Lost{Slot: s.Number, Placement: s.Placement, Pinned: s.Pinned, Outdated: s.Outdated, Again: !s.Refused}
-		for before := s.Replaces; before != nil; before = a.Slots[*before].Replaces {
-			one.Tried = append(one.Tried, a.Slots[*before].Placement)
-		}
-		out = append(out, one)
+		out = append(out, plan.Lost{
+			Slot: s.Number, Placement: s.Placement, Pinned: s.Pinned, Outdated: s.Outdated, Again: !s.Refused, Attempt: s.Attempt,
+		})
 	}
 	return out
 }
@@ -138,7 +146,7 @@ func room(o *observation, a *state.Action) int {
 	if a.Kind != plan.ActionUp || o.at.Sub(a.Started) > o.spec.Join.Timeout/2 {
 		return 0
 	}
-	return max(0, min(o.spec.Plan.Batch()-desired(a), plan.MaxBatch-len(a.Slots)))
+	return max(0, min(o.spec.Plan.Batch(), plan.MaxBatch)-len(a.Slots))
 }
 
 // notices are the interruptions and repairs that no replacement has been asked for yet.

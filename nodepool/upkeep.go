@@ -110,31 +110,36 @@ func (e *executor) vacate(ctx context.Context, end plan.Terminate) (empty bool, 
 // mark of an action that is over. What is being removed by now is left alone.
 func (e *executor) tidyNodes(ctx context.Context) error {
 	u := e.decision.Upkeep
-	var errs []error
-	for _, r := range u.Restore {
-		if leaves(e.record, r.InstanceID) {
-			continue
-		}
-		err := e.guard.restore(ctx, r.Node)
-		if err == nil {
-			e.event(Event{Reason: EventRestored, Node: r.Node, Instance: r.InstanceID, Action: r.Action, Message: r.Message})
-		}
-		errs = append(errs, err)
+	return errors.Join(
+		e.each(ctx, len(u.Restore), func(i int) error { return e.restoreNode(ctx, u.Restore[i]) }),
+		e.each(ctx, len(u.Delete), func(i int) error { return e.deleteNode(ctx, u.Delete[i]) }),
+		e.each(ctx, len(u.Label), func(i int) error { return e.label(ctx, u.Label[i]) }),
+	)
+}
+
+func (e *executor) restoreNode(ctx context.Context, r plan.Restore) error {
+	if leaves(e.record, r.InstanceID) {
+		return nil
 	}
-	for _, n := range u.Delete {
-		if leaves(e.record, n.InstanceID) {
-			continue
-		}
-		err := e.guard.deleteNode(ctx, n.Node, n.ProviderID)
-		if err == nil {
-			e.event(Event{Reason: EventNodeDeleted, Node: n.Node, Instance: n.InstanceID, Message: fmt.Sprintf("Deleted node %s, whose instance has gone", n.Node)})
-		}
-		errs = append(errs, err)
+	err := e.guard.restore(ctx, r.Node)
+	if err == nil {
+		e.event(Event{Reason: EventRestored, Node: r.Node, Instance: r.InstanceID, Action: r.Action, Message: r.Message})
 	}
-	for _, node := range u.Label {
-		errs = append(errs, e.label(ctx, node))
+	return err
+}
+
+func (e *executor) deleteNode(ctx context.Context, n plan.Delete) error {
+	if leaves(e.record, n.InstanceID) {
+		return nil
 	}
-	return errors.Join(errs...)
+	err := e.guard.deleteNode(ctx, n.Node, n.ProviderID)
+	if err == nil {
+		e.event(Event{
+			Reason: EventNodeDeleted, Node: n.Node, Instance: n.InstanceID,
+			Message: fmt.Sprintf("Deleted node %s, whose instance has gone", n.Node),
+		})
+	}
+	return err
 }
 
 // claim labels the Node of a worker with the pool, unless it has none.

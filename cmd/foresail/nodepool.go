@@ -116,7 +116,8 @@ func (o *nodePoolOptions) start(mgr ctrl.Manager, watches *feeds, sources *sourc
 	}
 	pools := controller.New(controller.Options{
 		Client: mgr.GetClient(), Build: b.build, Observer: watcher,
-		Drainer: &drain.Drainer{Client: client, Now: time.Now}, Labeler: controller.Labeler{Client: client},
+		Drainer:    &drain.Drainer{Client: client, Now: time.Now, Leaving: watcher.Leaving},
+		Labeler:    controller.Labeler{Client: client},
 		Kubernetes: client, Forget: b.told.Forget, Owner: owner, Now: time.Now,
 	})
 	if err := errors.Join(pools.SetupWithManager(mgr), mgr.Add(runnable(watcher.Run))); err != nil {

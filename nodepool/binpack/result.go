@@ -33,7 +33,9 @@ func (p *packer) result() Result {
 			}
 			if g.refused && g.new > 0 {
 				r.NoCapacity += g.new
-				r.Beyond = append(r.Beyond, g.names...)
+				for _, m := range g.members {
+					r.Beyond = append(r.Beyond, m.name)
+				}
 				helped -= g.new
 			}
 			if !p.priced {
@@ -92,7 +94,9 @@ func (p *packer) tellNodes(r *Result) {
 	for _, at := range p.places {
 		var names []string
 		for _, t := range at.takes {
-			names = append(names, t.group.names[used[t.group]:used[t.group]+t.n]...)
+			for _, m := range t.group.members[used[t.group] : used[t.group]+t.n] {
+				names = append(names, m.name)
+			}
 			used[t.group] += t.n
 		}
 		if at.kind != added {

@@ -253,3 +253,24 @@ func (w *Watcher) forgetKinds(most int) {
 		clear(w.kinds)
 	}
 }
+
+// Leaving returns the pods of a node that a drain waits for, if all of them are being deleted. It reports false if one
+// is not, if there is none, and while what is known may be old.
+func (w *Watcher) Leaving(node string) (pods []types.NamespacedName, all bool) {
+	now := w.now()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.pods.State(now) != nil {
+		return nil, false
+	}
+	for key, p := range w.onNode[node] {
+		switch {
+		case p.class == Ignored:
+		case !p.Leaving:
+			return nil, false
+		default:
+			pods = append(pods, key)
+		}
+	}
+	return pods, len(pods) > 0
+}

@@ -397,6 +397,26 @@ func TestOutOfTouch(t *testing.T) {
 	require.ErrorContains(t, observe(), "pods: out of touch for 31s")
 }
 
+// A drain waits for the pods of a node that all leave, and looks itself if one does not, or what is watched may be old.
+func TestLeaving(t *testing.T) {
+	w := NewWatcher(nil)
+	leaving := func(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{Time: epoch} }
+	slow, daemon := onNode("slow", leaving), onNode("daemon", ownedBy("DaemonSet"))
+	node := slow.Spec.NodeName
+	_, all := w.Leaving(node)
+	assert.False(t, all, "nothing has been listed")
+	require.NoError(t, w.pods.Replace([]any{slow, daemon}, ""))
+	pods, all := w.Leaving(node)
+	assert.True(t, all)
+	assert.Equal(t, []types.NamespacedName{keyOf("slow")}, pods)
+	require.NoError(t, w.pods.Add(onNode("stays")))
+	_, all = w.Leaving(node)
+	assert.False(t, all)
+	require.NoError(t, w.pods.Replace([]any{daemon}, ""))
+	_, all = w.Leaving(node)
+	assert.False(t, all, "it may be empty, which is read")
+}
+
 func TestPodsOfOneControllerShare(t *testing.T) {
 	w := NewWatcher(nil)
 	for i := range 3 {

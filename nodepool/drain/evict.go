@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -19,9 +21,9 @@ import (
 // overstay is how long past its grace period a pod is waited for.
 const overstay = time.Minute
 
-// Evict makes one pass over the pods of a node: it evicts those that are not yet leaving, and waits for nothing.
-// Pods of DaemonSets, mirror pods, finished pods and those that tolerate the taint of a drain are neither touched
-// nor counted.
+// Evict makes one pass over the pods of a node: it evicts those that are not yet leaving, several at a time, and does
+// not wait for their end. Calls for several nodes may be made at the same time. Pods of DaemonSets, mirror pods,
+// finished pods and those that tolerate the taint of a drain are neither touched nor counted.
 //
 // Without force a pod that blocks a drain is left alone, and so the node never becomes empty. With force every pod is
 // deleted, PodDisruptionBudgets or not, and a pod that is leaving more slowly than the limit allows is hurried.
@@ -29,35 +31,71 @@ const overstay = time.Minute
 // A pod is evicted by its UID, so never another one that has taken its name. An error says that some pods could not be asked
 // to leave; the others were, and the Progress tells of all.
 func (d *Drainer) Evict(ctx context.Context, node string, l Limits) (Progress, error) {
+	if n := d.waitsFor(node, l); n > 0 {
+		return Progress{Remaining: n}, nil
+	}
 	pods, err := d.pods(ctx, node)
 	if err != nil {
 		return Progress{}, err
 	}
-	var (
-		progress Progress
-		errs     []error
-	)
-	for _, pod := range d.stillThere(node, pods) {
+	var progress Progress
+	pods = d.stillThere(node, pods)
+	answers := make([]answer, len(pods))
+	var asking sync.WaitGroup
+	for i, pod := range pods {
 		class, why := clusterstate.Classify(pod, d.Now())
 		if l.skips(pod, class, d.Now()) {
 			continue
 		}
 		progress.Remaining++
+		grace := l.grace(d.Now())
 		switch {
 		case l.deletes(pod, class, d.Now()):
-			errs = append(errs, d.remove(ctx, pod, l.grace(d.Now())))
+			d.ask(&asking, func() { answers[i].err = d.remove(ctx, pod, grace) })
 		case pod.DeletionTimestamp != nil:
 		case class == clusterstate.Blocking:
 			progress.Blocked = append(progress.Blocked, name(pod)+" "+why)
 		default:
-			refused, err := d.evict(ctx, pod, l.grace(d.Now()))
-			if refused != "" {
-				progress.Refused = append(progress.Refused, name(pod)+": "+refused)
-			}
-			errs = append(errs, err)
+			d.ask(&asking, func() { answers[i].refused, answers[i].err = d.evict(ctx, pod, grace) })
 		}
 	}
+	asking.Wait()
+	var errs []error
+	for i, a := range answers {
+		if a.refused != "" {
+			progress.Refused = append(progress.Refused, name(pods[i])+": "+a.refused)
+		}
+		errs = append(errs, a.err)
+	}
 	return progress, errors.Join(errs...)
+}
+
+// answer is what the API server said to one request to have a pod leave.
+type answer struct {
+	refused string // why a PodDisruptionBudget refused it
+	err     error
+}
+
+// maxRequests is how many pods of all nodes together are asked to leave at the same time.
+const maxRequests = 50
+
+// ask makes a request in the background once fewer than maxRequests are under way.
+func (d *Drainer) ask(asking *sync.WaitGroup, request func()) {
+	slots := d.slots()
+	slots <- struct{}{}
+	asking.Go(func() {
+		request()
+		<-slots
+	})
+}
+
+func (d *Drainer) slots() chan struct{} {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.requests == nil {
+		d.requests = make(chan struct{}, maxRequests)
+	}
+	return d.requests
 }
 
 // evict asks for the eviction of a pod. It returns why a PodDisruptionBudget refused it, if one did. A pod that is gone, or
@@ -127,27 +165,51 @@ func (d *Drainer) stillThere(node string, pods []*corev1.Pod) []*corev1.Pod {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	var there []*corev1.Pod
-	leaving := map[types.UID]time.Time{}
+	leaving := map[types.UID]leavingPod{}
 	for _, pod := range pods {
 		if pod.DeletionTimestamp != nil {
-			since, ok := d.leaving[node][pod.UID]
+			one, ok := d.leaving[node][pod.UID]
 			if !ok {
-				since = now
+				one = leavingPod{name: types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name}, since: now}
 			}
-			leaving[pod.UID] = since
-			if now.Sub(since) > graceOf(pod)+overstay {
+			one.until = one.since.Add(graceOf(pod) + overstay)
+			leaving[pod.UID] = one
+			if now.After(one.until) {
 				continue
 			}
 		}
 		there = append(there, pod)
 	}
 	if d.leaving == nil {
-		d.leaving = map[string]map[types.UID]time.Time{}
+		d.leaving = map[string]map[types.UID]leavingPod{}
 	}
 	if d.leaving[node] = leaving; len(leaving) == 0 {
 		delete(d.leaving, node)
 	}
 	return there
+}
+
+// waitsFor returns how many pods of a node are still leaving if a watch shows that a pass would find nothing else: all
+// of them were seen to be leaving before, and none of them overstays. Otherwise it returns 0.
+func (d *Drainer) waitsFor(node string, l Limits) int {
+	if d.Leaving == nil || l.Force || !l.Ends.IsZero() {
+		return 0
+	}
+	pods, all := d.Leaving(node)
+	if !all {
+		return 0
+	}
+	now := d.Now()
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	waiting := map[types.NamespacedName]bool{}
+	for _, one := range d.leaving[node] {
+		waiting[one.name] = !now.After(one.until)
+	}
+	if slices.ContainsFunc(pods, func(pod types.NamespacedName) bool { return !waiting[pod] }) {
+		return 0
+	}
+	return len(pods)
 }
 
 // graceOf returns how long a pod that is leaving may take to end.

@@ -12,6 +12,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/client-go/kubernetes"
 )
@@ -55,6 +56,31 @@ func TestEvictWaitsForPodsThatLeave(t *testing.T) {
 	// Another process has not seen it leave, and may be told any time by its clock.
 	f.drainer = &Drainer{Client: f.client, Now: func() time.Time { return f.now.Add(time.Hour) }}
 	assert.Equal(t, 1, f.evict(Limits{}).Remaining)
+}
+
+// While a watch shows nothing but pods that were seen to be leaving, the API server is not asked. It is for anything
+// else.
+func TestEvictReadsNothingWhileWatchedPodsLeave(t *testing.T) {
+	f := newFixture(t)
+	f.addPod("slow", grace(600))
+	watched := []types.NamespacedName{{Namespace: f.namespace, Name: "slow"}}
+	f.drainer.Leaving = func(string) ([]types.NamespacedName, bool) { return watched, len(watched) > 0 }
+	f.evict(Limits{})
+	assert.Equal(t, 1, f.evict(Limits{}).Remaining, "now it is seen to be leaving")
+	zero := int64(0)
+	require.NoError(t, f.client.CoreV1().Pods(f.namespace).Delete(t.Context(), "slow", metav1.DeleteOptions{GracePeriodSeconds: &zero}))
+	assert.Equal(t, Progress{Remaining: 1}, f.evict(Limits{}), "the watch has not shown its end")
+
+	f.addPod("another", grace(600))
+	assert.Equal(t, 1, f.evict(Limits{Force: true}).Remaining, "pods are deleted by a fresh list")
+	assert.NotNil(t, f.getPod("another").DeletionTimestamp)
+	watched[0].Name = "another"
+	f.now = f.now.Add(12 * time.Minute)
+	assert.Equal(t, 1, f.evict(Limits{}).Remaining, "it has been seen to be leaving since now")
+	f.now = f.now.Add(12 * time.Minute)
+	assert.Equal(t, 0, f.evict(Limits{}).Remaining, "it overstays")
+	watched = nil
+	assert.Equal(t, 0, f.evict(Limits{}).Remaining)
 }
 
 func TestEvictLimitsGrace(t *testing.T) {

@@ -27,7 +27,7 @@ var classes = map[string]provider.Class{
 	"InsufficientHostCapacity":             provider.Capacity,
 	"InsufficientCapacityOnHost":           provider.Capacity,
 	"InsufficientReservedInstanceCapacity": provider.Capacity,
-	"InsufficientVolumeCapacity":           provider.Capacity,
+	"InsufficientVolumeCapacity":           provider.ZoneCapacity,
 	"ReservationCapacityExceeded":          provider.Capacity,
 	"UnfulfillableCapacity":                provider.Capacity,
 	"SpotMaxPriceTooLow":                   provider.Capacity,
@@ -36,11 +36,11 @@ var classes = map[string]provider.Class{
 	"InstanceLimitExceeded":         provider.Quota,
 	"VcpuLimitExceeded":             provider.Quota,
 	"MaxSpotInstanceCountExceeded":  provider.Quota,
-	"VolumeLimitExceeded":           provider.Quota,
-	"MaxIOPSLimitExceeded":          provider.Quota,
-	"NetworkInterfaceLimitExceeded": provider.Quota,
-	"AddressLimitExceeded":          provider.Quota,
-	"PendingVerification":           provider.Quota, // of an account that is new to the region
+	"VolumeLimitExceeded":           provider.AccountQuota,
+	"MaxIOPSLimitExceeded":          provider.AccountQuota,
+	"NetworkInterfaceLimitExceeded": provider.AccountQuota,
+	"AddressLimitExceeded":          provider.AccountQuota,
+	"PendingVerification":           provider.AccountQuota, // of an account that is new to the region
 
 	"InsufficientFreeAddressesInSubnet": provider.Address,
 	"InsufficientAddressCapacity":       provider.Address,
@@ -63,7 +63,11 @@ var classes = map[string]provider.Class{
 // classify makes an error of the SDK one of a provider. One whose call was never answered is Unknown, but if it was never
 // sent for want of a token of the bucket it is Throttled.
 func classify(op string, err error) error {
-	return &provider.Error{Class: classOf(err), Op: op, Code: codeOf(err), Err: err}
+	out := &provider.Error{Class: classOf(err), Op: op, Code: codeOf(err), Err: err}
+	if api, ok := errors.AsType[smithy.APIError](err); ok {
+		out.Message = api.ErrorMessage()
+	}
+	return out
 }
 
 func classOf(err error) provider.Class {

@@ -17,19 +17,15 @@ import (
 
 const createFleet = "CreateFleet"
 
-// launchOneOf has EC2 choose among the types of a launch. A fleet of the type instant is a call and no more: it launches one
-// instance, tells of each type that failed why, and looks after nothing. Unlike RunInstances it uses its token up if it
-// launches nothing: the same call gets the same answer for good.
+// launchOneOf has EC2 choose among the types of a launch. A fleet of the type instant is a call and no more: it
+// launches instances, says of each type that failed why, and looks after nothing. Unlike RunInstances it uses its
+// token up if it launches nothing: the same call gets the same answer for good.
 func (p *Provider) launchOneOf(ctx context.Context, l provider.Launch) (provider.Instance, error) {
 	output, err := p.client.CreateFleet(ctx, p.fleet(l), func(o *ec2.Options) { o.Retryer = aws.NopRetryer{} })
 	if err != nil {
 		err = classify(createFleet, err)
-	} else if id, kind := launchedBy(output); id != "" {
-		p.remember(id)
-		return provider.Instance{
-			ID: id, ProviderID: providerID(l.Zone, id), Action: l.Action, Slot: l.Slot, Token: l.Token, Placement: l.Of(kind),
-			State: provider.Pending, Launched: p.options.Now(), Refusals: refusals(output.Errors),
-		}, nil
+	} else if launched := p.launchedBy(l, output); len(launched) > 0 {
+		return withOthers(launched, refusals(output.Errors)), nil
 	} else {
 		err = refused(l, output.Errors)
 	}
@@ -56,7 +52,7 @@ func (p *Provider) fleet(l provider.Launch) *ec2.CreateFleetInput {
 		Type:                  types.FleetTypeInstant,
 		LaunchTemplateConfigs: []types.FleetLaunchTemplateConfigRequest{config},
 		TargetCapacitySpecification: &types.TargetCapacitySpecificationRequest{
-			TotalTargetCapacity: aws.Int32(1), DefaultTargetCapacityType: types.DefaultTargetCapacityTypeOnDemand,
+			TotalTargetCapacity: aws.Int32(count(l)), DefaultTargetCapacityType: types.DefaultTargetCapacityTypeOnDemand,
 		},
 		TagSpecifications: p.specifications(l, types.ResourceTypeFleet, types.ResourceTypeInstance, types.ResourceTypeVolume),
 	}
@@ -76,14 +72,19 @@ func typesOfLaunch(l provider.Launch) []string {
 	return append([]string{l.InstanceType}, l.Alternatives...)
 }
 
-// launchedBy returns the instance that a fleet has launched, and its type.
-func launchedBy(output *ec2.CreateFleetOutput) (id, kind string) {
+// launchedBy returns the instances that a fleet has launched.
+func (p *Provider) launchedBy(l provider.Launch, output *ec2.CreateFleetOutput) []provider.Instance {
+	var out []provider.Instance
 	for _, i := range output.Instances {
 		for _, id := range i.InstanceIds {
-			return id, string(i.InstanceType)
+			p.remember(id)
+			out = append(out, provider.Instance{
+				ID: id, ProviderID: providerID(l.Zone, id), Action: l.Action, Slot: l.Slot, Token: l.Token,
+				Placement: l.Of(string(i.InstanceType)), State: provider.Pending, Launched: p.options.Now(),
+			})
 		}
 	}
-	return "", ""
+	return out
 }
 
 // refusals are the types that EC2 tells of. What it says of none in particular is left out.
@@ -119,7 +120,7 @@ func refused(l provider.Launch, list []types.CreateFleetError) error {
 	var reasons []string
 	for _, e := range list {
 		switch class := classOfCode(aws.ToString(e.ErrorCode)); class {
-		case provider.Capacity, provider.Quota, provider.Address:
+		case provider.Capacity, provider.ZoneCapacity, provider.Quota, provider.AccountQuota, provider.Address:
 			if err.Class == provider.Invalid {
 				err.Class, err.Code = class, aws.ToString(e.ErrorCode)
 			}

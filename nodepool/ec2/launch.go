@@ -12,15 +12,19 @@ import (
 	"github.com/foresail/foresail/nodepool/provider"
 )
 
-// Launch implements [provider.Provider]: one type is launched as an instance, and one of several by a fleet. To EC2 the template, the tags and the price of the pool are parameters too; if these
-// have changed since the token was used, the instance is looked for by its tag.
+// Launch implements [provider.Provider]: RunInstances launches one type, and CreateFleet one of several. To EC2 the
+// template, the tags and the price of the pool are parameters too. If these have changed since the token was used, the
+// instances are looked for by their tag.
 func (p *Provider) Launch(ctx context.Context, l provider.Launch) (provider.Instance, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
+	const op = "RunInstances"
+	if err := p.options.Limits.waitForInstances(ctx, p.options.Spec.Region, int(count(l))); err != nil {
+		return provider.Instance{}, classify(op, err)
+	}
 	if len(l.Alternatives) > 0 {
 		return p.launchOneOf(ctx, l)
 	}
-	const op = "RunInstances"
 	output, err := p.client.RunInstances(ctx, p.input(l), func(o *ec2.Options) { o.Retryer = aws.NopRetryer{} })
 	if err != nil {
 		err = classify(op, err)
@@ -29,26 +33,46 @@ func (p *Provider) Launch(ctx context.Context, l provider.Launch) (provider.Inst
 		}
 		return provider.Instance{}, err
 	}
-	if len(output.Instances) != 1 {
+	if len(output.Instances) == 0 {
 		return provider.Instance{}, &provider.Error{Class: provider.Unknown, Op: op, Err: errors.New("the answer has no instance")}
 	}
-	instance := p.instance(output.Instances[0])
-	p.remember(instance.ID)
-	return instance, nil
+	var launched []provider.Instance
+	for _, i := range output.Instances {
+		launched = append(launched, p.instance(i))
+		p.remember(launched[len(launched)-1].ID)
+	}
+	return withOthers(launched, nil), nil
 }
 
-// launchedAs returns the instance that a token has launched with what is asked for, if EC2 lists one, and else the mismatch.
+// withOthers returns the first of the instances that one call has launched, with the others.
+func withOthers(launched []provider.Instance, refusals []provider.Refusal) provider.Instance {
+	first := launched[0]
+	if len(launched) > 1 {
+		first.Others = launched[1:]
+	}
+	first.Refusals = refusals
+	return first
+}
+
+// count returns how many instances a call asks for.
+func count(l provider.Launch) int32 { return int32(max(1, l.Count)) } //nolint:gosec // a call asks for dozens
+
+// launchedAs returns the instances that a token has launched as requested, if EC2 lists any, and else the mismatch.
 func (p *Provider) launchedAs(ctx context.Context, l provider.Launch, mismatch error) (provider.Instance, error) {
 	described, err := p.describe(ctx, p.tagged(tokenTag, l.Token)...)
 	if err != nil {
 		return provider.Instance{}, err
 	}
+	var launched []provider.Instance
 	for _, d := range described {
 		if i := p.instance(d); l.Takes(i) && i.OwnedBy == "" {
-			return i, nil
+			launched = append(launched, i)
 		}
 	}
-	return provider.Instance{}, mismatch
+	if len(launched) == 0 {
+		return provider.Instance{}, mismatch
+	}
+	return withOthers(launched, nil), nil
 }
 
 func (p *Provider) input(l provider.Launch) *ec2.RunInstancesInput {
@@ -61,7 +85,7 @@ func (p *Provider) input(l provider.Launch) *ec2.RunInstancesInput {
 		InstanceType:      types.InstanceType(l.InstanceType),
 		SubnetId:          aws.String(l.Subnet),
 		MinCount:          aws.Int32(1),
-		MaxCount:          aws.Int32(1),
+		MaxCount:          aws.Int32(count(l)),
 		TagSpecifications: p.specifications(l, types.ResourceTypeInstance, types.ResourceTypeVolume),
 	}
 	if l.Market == plan.Spot {

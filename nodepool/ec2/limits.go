@@ -33,6 +33,12 @@ var buckets = map[string]bucket{
 	"DescribeLaunchTemplateVersions": {100, 20},
 }
 
+// instances is the bucket of EC2 that each instance of a launch takes a token of, in addition to the one for the call.
+const instances = "instances"
+
+// resources are the buckets for what calls make.
+var resources = map[string]bucket{instances: {1000, 2}}
+
 // DefaultShare of EC2's buckets is used; what remains is for others of the account.
 const DefaultShare = 0.5
 
@@ -54,22 +60,28 @@ func NewLimits(share float64) *Limits {
 
 // wait waits for a token. It fails at once if the context would end before there is one.
 func (l *Limits) wait(ctx context.Context, region, operation string) error {
-	limiter := l.limiter(region, operation)
-	if limiter == nil {
+	b, ok := buckets[operation]
+	if !ok {
 		return nil
 	}
-	err := limiter.Wait(ctx)
+	return take(ctx, l.limiter(b, region, operation), 1)
+}
+
+// waitForInstances waits until n instances may be launched, in the same way.
+func (l *Limits) waitForInstances(ctx context.Context, region string, n int) error {
+	limiter := l.limiter(resources[instances], region, instances)
+	return take(ctx, limiter, min(n, limiter.Burst()))
+}
+
+func take(ctx context.Context, limiter *rate.Limiter, n int) error {
+	err := limiter.WaitN(ctx, n)
 	if err == nil || ctx.Err() != nil {
 		return ctx.Err()
 	}
 	return fmt.Errorf("%w: %w", errBucketEmpty, err)
 }
 
-func (l *Limits) limiter(region, operation string) *rate.Limiter {
-	b, ok := buckets[operation]
-	if !ok {
-		return nil
-	}
+func (l *Limits) limiter(b bucket, region, operation string) *rate.Limiter {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	key := region + " " + operation

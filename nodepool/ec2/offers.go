@@ -125,7 +125,7 @@ func (p *Provider) offersOf(names []string, shapes map[string]types.InstanceType
 			maps.Copy(labels, p.options.Template.Labels)
 			offers = append(offers, provider.Offer{
 				Offer:       plan.Offer{Zone: subnet.Zone, Subnet: subnet.ID, InstanceType: name},
-				Allocatable: allocatable.DeepCopy(), Labels: labels,
+				Allocatable: allocatable.DeepCopy(), Labels: labels, Quota: quotaOf(name, shape),
 			})
 		}
 	}

@@ -328,7 +328,8 @@ func (v *viewer) aside() []Fact {
 	}
 	for _, c := range j.Cooling {
 		if now.Before(c.Until) {
-			add(join("/", c.Zone, c.InstanceType, string(c.Market)), "is not launched for another %s: %s", age(c.Until.Sub(now)), c.Reason)
+			what := join("/", c.Zone, c.Subnet, c.Quota, c.InstanceType, string(c.Market))
+			add(cmp.Or(what, "every placement"), "is not launched for another %s: %s", age(c.Until.Sub(now)), c.Reason)
 		}
 	}
 	for _, a := range j.Attempts {

@@ -25,8 +25,10 @@ import (
 const (
 	// pollTime is how long a call waits for messages, the longest that SQS allows.
 	pollTime = 20 * time.Second
-	// visibility is how long a message that was received is kept from others. If this process dies, another hears of it then.
-	visibility = 20 * time.Second
+	// visibility is how long a message that was received is kept from others. If this process dies, another receives
+	// it then, as soon as it may hold the lease. One that is not done with by then is received again, which does no
+	// harm.
+	visibility = 10 * time.Second
 	// batch is the most messages that SQS gives at once.
 	batch = 10
 	// callTimeout bounds a call, beyond the time that it waits for messages.

@@ -101,7 +101,7 @@ func TestAlternativesOfSubstitutes(t *testing.T) {
 		lost plan.Lost
 		want []plan.Substitute
 	}{
-		{"another type, and what was not tried", plan.Lost{Placement: at, Tried: []plan.Placement{{Zone: "b", Subnet: "subnet-b", InstanceType: "third", Market: plan.Spot}}},
+		{"another type, and what does not cool", plan.Lost{Placement: at},
 			[]plan.Substitute{{Placement: plan.Placement{Zone: "b", Subnet: "subnet-b", InstanceType: "cheapest", Market: plan.Spot}, Alternatives: []string{"second"}}}},
 		{"the same, of which nobody knows what became", plan.Lost{Placement: at, Again: true}, []plan.Substitute{{Placement: at}}},
 		{"in place of an outdated worker just what was decided on", plan.Lost{Placement: at, Outdated: true},
@@ -110,6 +110,7 @@ func TestAlternativesOfSubstitutes(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			s := priced()
 			s.State.Action, s.State.Planned, s.State.Lost = plan.ActionUp, 1, []plan.Lost{c.lost}
+			s.State.Cooling = []plan.Cooling{{Zone: "b", Subnet: "subnet-b", InstanceType: "third", Market: plan.Spot, Until: noon.Add(time.Minute)}}
 			s.Workers = fleet("a")
 			assert.Equal(t, c.want, plan.Decide(s).Substitutes)
 		})

@@ -56,6 +56,9 @@ func (v *view) hear() (h heard) {
 			}
 		case i.Gone || i.Listed && i.Leaving:
 			// There is nothing left to be drained.
+		case !i.Listed && i.Node.Name == "":
+			// Another process may have ended it before this one led; or it has just been launched, and is listed soon.
+			h.later = append(h.later, m.InstanceID)
 		default:
 			h.interrupt(v, i, m)
 		}

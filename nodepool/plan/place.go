@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"math"
 	"slices"
+	"time"
 )
 
 // Place chooses where, what and how n nodes are launched that may be anything, fewer if no placement is left. Placements
@@ -32,10 +33,10 @@ const MaxSubstitutes = 3
 type Lost struct {
 	Slot int
 	Placement
-	Pinned   bool        // pods need it to be what it is
-	Outdated bool        // it is launched in place of an outdated worker
-	Again    bool        // nothing speaks against the same placement
-	Tried    []Placement // that have failed before, each in the place of the one before
+	Pinned   bool // pods need it to be what it is
+	Outdated bool // it is launched in place of an outdated worker
+	Again    bool // the placement was not refused, so that it is launched again
+	Attempt  int  // launches of the slot that have failed before
 }
 
 // Substitute is a node in the place of a slot that was lost.
@@ -83,7 +84,7 @@ func (v *view) substitutes(d Decision) (subs []Substitute, replacements []Replac
 func (v *view) instead(p *placer, l Lost) (at Placement, alternatives []string, ok bool) {
 	willDo := anything
 	if l.Again {
-		return l.Placement, nil, len(l.Tried) < MaxSubstitutes
+		return l.Placement, nil, l.Attempt < MaxSubstitutes
 	}
 	if l.Outdated { // or the worker might not go: whether it may for something else is decided anew
 		willDo = func(at Placement) bool { return at.Zone == l.Zone && (at.Market == l.Market || at.Market == OnDemand) }
@@ -96,7 +97,7 @@ func (v *view) instead(p *placer, l Lost) (at Placement, alternatives []string, 
 		}
 		willDo = shapes[at].takes
 	}
-	untried := func(at Placement) bool { return at != l.Placement && !slices.Contains(l.Tried, at) && willDo(at) }
+	untried := func(at Placement) bool { return at != l.Placement && willDo(at) }
 	out := p.place(nil, 1, untried)
 	if len(out) == 0 {
 		return Placement{}, nil, false
@@ -221,8 +222,14 @@ func (p *placer) alternativesOf(out [][]string, placements []Placement, willDo f
 
 // cools tells whether a placement must not be tried, and whether it is suspected.
 func (s Snapshot) cools(p Placement) (cooling, suspected bool) {
-	for _, c := range s.State.Cooling {
-		if cools(c, s.Now) && c.of(p) {
+	return Cools(s.State.Cooling, p, s.Quotas[p.InstanceType], s.Now)
+}
+
+// Cools reports whether a placement, whose instance type counts against a quota, must not be tried, and whether it is
+// suspected.
+func Cools(list []Cooling, p Placement, q Quota, now time.Time) (cooling, suspected bool) {
+	for _, c := range list {
+		if cools(c, now) && c.Covers(p, q) {
 			cooling, suspected = cooling || !c.Suspected, suspected || c.Suspected
 		}
 	}
@@ -281,10 +288,11 @@ func share(x float64) float64 {
 	return min(x, 1)
 }
 
-// of tells whether a placement is one of those that cool; a field that is empty stands for all its values.
-func (c Cooling) of(p Placement) bool {
-	return (c.Zone == "" || c.Zone == p.Zone) && (c.Subnet == "" || c.Subnet == p.Subnet) && (c.InstanceType == "" || c.InstanceType == p.InstanceType) &&
-		(c.Market == "" || c.Market == p.Market)
+// Covers reports whether a placement, whose instance type counts against a quota, is one of those that cool.
+func (c Cooling) Covers(p Placement, q Quota) bool {
+	return (c.Zone == "" || c.Zone == p.Zone) && (c.Subnet == "" || c.Subnet == p.Subnet) &&
+		(c.InstanceType == "" || c.InstanceType == p.InstanceType) && (c.Market == "" || c.Market == p.Market) &&
+		(c.Quota == "" || c.Quota == q.Group && q.VCPUs >= c.VCPUs)
 }
 
 // place adds placements until there are n, or none that will do is left.

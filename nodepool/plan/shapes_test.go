@@ -84,9 +84,7 @@ func TestInstead(t *testing.T) {
 	assert.Equal(t, []string{"b t3.large OnDemand"}, instead(plan.Lost{Slot: 4, Pinned: true}))
 	assert.Equal(t, []string{"a t3.medium OnDemand"}, instead(plan.Lost{Slot: 4}))
 	assert.Equal(t, []string{"a t3.large OnDemand"}, instead(plan.Lost{Slot: 4, Again: true}))
-	tried := []plan.Placement{failed, failed, failed}
-	assert.Len(t, tried, plan.MaxSubstitutes)
-	assert.Empty(t, instead(plan.Lost{Slot: 4, Again: true, Tried: tried}))
+	assert.Empty(t, instead(plan.Lost{Slot: 4, Again: true, Attempt: plan.MaxSubstitutes}))
 	s.Pending.Shapes = s.Pending.Shapes[:1]
 	assert.Empty(t, instead(plan.Lost{Slot: 4, Pinned: true}), "the pods have found another node")
 	s.Pool.Deleting = true

@@ -34,7 +34,8 @@ type Snapshot struct {
 	// Prices are those of offers, where they decide: the cheapest that will do is launched. An offer that is missing comes
 	// after the others. nil: offers are launched in their order.
 	Prices    map[Offer]Price
-	PricesErr string // why some that would decide are not known
+	PricesErr string           // why some that would decide are not known
+	Quotas    map[string]Quota // by instance type
 	// Notices are of instances that the cloud takes back or that are unhealthy and being removed, until a replacement for them has been decided on. Whether they
 	// are marked as leaving by then makes no difference.
 	Notices  []Notice
@@ -319,12 +320,21 @@ const (
 	ActionDown ActionKind = "ScaleDown"
 )
 
-// Cooling is a placement that is not tried for a while; one that is suspected is, where nothing else is left.
+// Quota is what an instance type counts against.
+type Quota struct {
+	Group string // of the types that are limited together; "" = all types of a market are
+	VCPUs int64  // that an instance takes of it
+}
+
+// Cooling is a placement that is not tried for a while; one that is suspected is, where nothing else is left. A field
+// that is empty stands for all its values.
 type Cooling struct {
 	Zone         string    `json:"zone"`
 	Subnet       string    `json:"subnet,omitempty"`
 	InstanceType string    `json:"instanceType,omitempty"`
 	Market       Market    `json:"market"`
+	Quota        string    `json:"quota,omitempty"` // group of the types
+	VCPUs        int64     `json:"vcpus,omitempty"` // types of the group that take less may be tried
 	Until        time.Time `json:"until"`
 	Reason       string    `json:"reason"`
 	Suspected    bool      `json:"suspected,omitempty"` // what went wrong may have had another cause

@@ -13,7 +13,9 @@ const (
 	Unknown       Class = "Unknown"       // it may or may not have happened: ask again, with the same token
 	Throttled     Class = "Throttled"     // too many calls: later
 	Capacity      Class = "Capacity"      // none left of this type in this zone and market, or the price is too low
-	Quota         Class = "Quota"         // the account may not have more
+	ZoneCapacity  Class = "ZoneCapacity"  // the zone has none left of what every launch needs, such as volumes
+	Quota         Class = "Quota"         // the account may not have more of this type and those that are limited with it
+	AccountQuota  Class = "AccountQuota"  // the account may not have more of what every launch needs
 	Address       Class = "Address"       // the subnet has no address left
 	Invalid       Class = "Invalid"       // it can never succeed as it is asked: a template, a right, a parameter
 	TokenMismatch Class = "TokenMismatch" // the token was used with other parameters
@@ -22,7 +24,7 @@ const (
 
 // Classes returns all classes.
 func Classes() []Class {
-	return []Class{Unknown, Throttled, Capacity, Quota, Address, Invalid, TokenMismatch, NotOwned}
+	return []Class{Unknown, Throttled, Capacity, ZoneCapacity, Quota, AccountQuota, Address, Invalid, TokenMismatch, NotOwned}
 }
 
 // Error is an error of a cloud.
@@ -31,6 +33,8 @@ type Error struct {
 	Op    string // such as RunInstances
 	Code  string // the cloud's own, such as InsufficientInstanceCapacity
 	Err   error
+	// Message is what the cloud said, without what differs from call to call, such as the id of a request.
+	Message string
 	// Refusals are those of a launch with alternatives, if the cloud tells of each type why it could not be launched.
 	Refusals []Refusal
 }
@@ -46,6 +50,14 @@ func (e *Error) Error() string { return fmt.Sprintf("%s: %s: %v", e.Op, e.Class,
 
 // Unwrap returns what the cloud's client said.
 func (e *Error) Unwrap() error { return e.Err }
+
+// Reason returns what the cloud said, in a form that is the same for all calls that fail for one reason.
+func Reason(err error) string {
+	if e, ok := errors.AsType[*Error](err); ok && e.Message != "" {
+		return e.Code + ": " + e.Message
+	}
+	return err.Error()
+}
 
 // RefusalsOf returns those of an error; nil if it tells of none.
 func RefusalsOf(err error) []Refusal {

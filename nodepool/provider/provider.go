@@ -14,10 +14,11 @@ import (
 // Provider launches and terminates the instances of one pool: those that carry its tag, and no others. Calls may be
 // repeated after any error; errors are *[Error].
 type Provider interface {
-	// Launch launches one instance, or returns the one that the same token has launched already. A token belongs to its
-	// parameters for good: other parameters are an error of class [TokenMismatch]. The instance carries the tags of
-	// pool, action, slot and token from its first moment. If the launch has alternatives, the cloud chooses among its types;
-	// the order in which they are given is the pool's, and a repeated call gives them in the same one.
+	// Launch launches as many instances as it can up to the count of the launch, or returns those that the same token
+	// has launched already. It is an error if there is none. A token belongs to its parameters for good: other
+	// parameters are an error of class [TokenMismatch]. Each instance carries the tags of pool, action, slot and token
+	// from its first moment. If the launch has alternatives, the cloud chooses among its types; the order in which
+	// they are given is the pool's, and a repeated call gives them in the same one.
 	Launch(ctx context.Context, l Launch) (Instance, error)
 	// List returns the instances that carry the tags of the pool, without those that are [Gone]. It is eventually consistent:
 	// that an instance is missing proves nothing. An instance that another controller owns has [Instance.OwnedBy].
@@ -35,10 +36,11 @@ type Provider interface {
 	Offers(ctx context.Context) ([]Offer, error)
 }
 
-// Launch is what one instance is launched by.
+// Launch is one call that launches instances.
 type Launch struct {
 	Action string // id of the scale-up
-	Slot   int    // within the action
+	Slot   int    // the first one within the action
+	Count  int    // instances that are wanted; 0 = 1
 	Token  string // at most 64 characters, unique for what is desired
 	plan.Placement
 	Alternatives []string // further instance types, of which any will do as well
@@ -87,6 +89,8 @@ type Instance struct {
 	Outdated string
 	// OutdatedErr is why that is not known, "" if it is or if nothing can tell.
 	OutdatedErr string
+	// Others are the further instances of a launch of several. Only Launch fills it in.
+	Others []Instance
 	// Refusals are types of the launch that could not be launched before this one was. Only Launch fills it in.
 	Refusals []Refusal
 }
@@ -108,6 +112,7 @@ type Offer struct {
 	plan.Offer
 	Allocatable corev1.ResourceList // CPU, memory and pods at the least
 	Labels      map[string]string   // zone, instance type, architecture, and whatever the pool says
+	Quota       plan.Quota          // that its instances count against
 	// Price is known only where it decides what is launched: then the cheapest offer that will do comes first, and those
 	// whose price is not known come after the others, in order of preference.
 	Price plan.Price

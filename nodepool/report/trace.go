@@ -4,6 +4,7 @@ import (
 	"context"
 	"maps"
 	"slices"
+	"strconv"
 	"time"
 
 	"go.opentelemetry.io/otel/attribute"
@@ -121,7 +122,7 @@ func since(times ...time.Time) time.Time {
 }
 
 func (x *traced) slot(s *state.Slot, began, now time.Time) {
-	n := x.node(s.Token)
+	n := x.node(strconv.Itoa(s.Number))
 	n.instance, n.err = s.InstanceID, s.Error
 	n.about = []attribute.KeyValue{
 		semconv.CloudAvailabilityZone(s.Zone), semconv.HostType(s.InstanceType), semconv.HostID(s.InstanceID), semconv.K8SNodeName(s.Node),

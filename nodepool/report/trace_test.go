@@ -61,7 +61,7 @@ func cycleAt(seconds int, r state.Record, events ...nodepool.Event) nodepool.Cyc
 func TestTraceOfAScaleUp(t *testing.T) {
 	tracer, sent := recorder()
 	up := func(one, other state.Slot) state.Record {
-		one.Token, other.Token = "one", "other"
+		other.Number = 1
 		return state.Record{Action: &state.Action{ID: "a-1", Kind: plan.ActionUp, Started: start, Message: "5 pods", Slots: []state.Slot{one, other}}}
 	}
 	planned := state.Slot{State: state.SlotPlanned, Requested: after(1)}

@@ -57,7 +57,7 @@ func New(o Options) *Cloud {
 	return c
 }
 
-// Launch launches an instance, as [provider.Provider] says.
+// Launch launches instances, as [provider.Provider] says.
 func (c *Cloud) Launch(ctx context.Context, l provider.Launch) (provider.Instance, error) {
 	const op = "Launch"
 	faults, err := c.faults(ctx)
@@ -67,14 +67,28 @@ func (c *Cloud) Launch(ctx context.Context, l provider.Launch) (provider.Instanc
 	if err := faults.failure(op); err != nil {
 		return provider.Instance{}, err
 	}
-	desired := c.newInstance(l, faults)
+	first, err := c.launch(ctx, l, 0, faults)
+	for n := 1; err == nil && n < l.Count; n++ {
+		other, err := c.launch(ctx, l, n, faults)
+		if err != nil {
+			break // there are no more; a repeated call returns those that there are
+		}
+		first.Others = append(first.Others, other)
+	}
+	return first, err
+}
+
+// launch launches the nth instance of a call.
+func (c *Cloud) launch(ctx context.Context, l provider.Launch, n int, f faults) (provider.Instance, error) {
+	const op = "Launch"
+	desired := c.newInstance(l, n, f)
 	var refusals []provider.Refusal
 	stored, err := c.get(ctx, desired.id())
 	if err != nil {
 		return provider.Instance{}, failure(op, err)
 	}
 	if stored == nil {
-		if refusals, err = faults.choose(desired, l); err != nil {
+		if refusals, err = f.choose(desired, l); err != nil {
 			return provider.Instance{}, err
 		}
 		if stored, err = c.create(ctx, desired); err != nil {

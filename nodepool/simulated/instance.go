@@ -57,15 +57,15 @@ type instance struct {
 	meta metav1.ObjectMeta
 }
 
-// newInstance returns an instance as it is launched.
-func (c *Cloud) newInstance(l provider.Launch, f faults) *instance {
+// newInstance returns the nth instance of a call as it is launched.
+func (c *Cloud) newInstance(l provider.Launch, n int, f faults) *instance {
 	i := &instance{
 		Action: l.Action, Slot: l.Slot, Token: l.Token, Placement: l.Placement, Shape: c.shape, State: provider.Pending, Launched: c.options.Now(),
 	}
 	if len(l.Alternatives) > 0 {
 		i.Types = append([]string{l.InstanceType}, l.Alternatives...)
 	}
-	i.meta.Name = idOf(l.Token)
+	i.meta.Name = idOf(l.Token, n)
 	i.meta.Labels = map[string]string{poolLabel: c.options.Pool, slotLabel: strconv.Itoa(l.Slot)}
 	if len(validation.IsValidLabelValue(l.Action)) == 0 {
 		i.meta.Labels[actionLabel] = l.Action
@@ -84,8 +84,11 @@ func (c *Cloud) delayOf(id string) time.Duration {
 	return time.Duration(float64(c.joinDelay) * (1 + c.options.Jitter*(2*random.Float64()-1)))
 }
 
-// idOf is the id of the instance that a token launches.
-func idOf(token string) string {
+// idOf returns the id of the nth instance that a token launches.
+func idOf(token string, n int) string {
+	if n > 0 {
+		token = fmt.Sprintf("%s/%d", token, n)
+	}
 	sum := sha256.Sum256([]byte(token))
 	return "i-" + hex.EncodeToString(sum[:])[:17]
 }

@@ -6,11 +6,30 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strconv"
 )
 
-// Encode returns a record as the JSON object that stores keep.
+// stored is a record as stores keep it. Many parts of a record have the same text, so each different one is kept once,
+// shortened, and the parts have its index.
+type stored struct {
+	Record
+	Texts []string `json:"texts,omitempty"`
+}
+
+// Encode returns a record as the JSON object that stores keep. Its texts take 64 KiB at most.
 func Encode(r Record) ([]byte, error) {
-	data, err := json.Marshal(r)
+	s := stored{Record: r.Clone()}
+	known, size := map[string]string{}, 0
+	s.eachText(func(text *string) {
+		short := shorten(*text)
+		at, ok := known[short]
+		if !ok && short != "" && size+len(short) <= maxTexts {
+			at, size = strconv.Itoa(len(s.Texts)), size+len(short)
+			known[short], s.Texts = at, append(s.Texts, short)
+		}
+		*text = at
+	})
+	data, err := json.Marshal(s)
 	if err != nil {
 		return nil, fmt.Errorf("encode the journal: %w", err)
 	}
@@ -22,15 +41,34 @@ func Encode(r Record) ([]byte, error) {
 func Decode(data []byte) (Record, error) {
 	decoder := json.NewDecoder(bytes.NewReader(data))
 	decoder.DisallowUnknownFields()
-	var r Record
-	if err := decoder.Decode(&r); err != nil {
+	var s stored
+	if err := decoder.Decode(&s); err != nil {
 		return Record{}, fmt.Errorf("decode the journal: %w", err)
 	}
 	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
 		return Record{}, errors.New("decode the journal: want one JSON object and nothing after it")
 	}
-	if r.Version < 1 {
-		return Record{}, fmt.Errorf("decode the journal: version: %d: want 1 or more", r.Version)
+	if s.Version < 1 {
+		return Record{}, fmt.Errorf("decode the journal: version: %d: want 1 or more", s.Version)
 	}
-	return r, nil
+	if err := s.resolve(); err != nil {
+		return Record{}, fmt.Errorf("decode the journal: %w", err)
+	}
+	return s.Record, nil
+}
+
+// resolve replaces the indexes of texts by the texts.
+func (s *stored) resolve() (err error) {
+	s.eachText(func(text *string) {
+		if *text == "" {
+			return
+		}
+		at, parseErr := strconv.Atoi(*text)
+		if parseErr != nil || at < 0 || at >= len(s.Texts) {
+			err = fmt.Errorf("text %q: must be an index below %d", *text, len(s.Texts))
+			return
+		}
+		*text = s.Texts[at]
+	})
+	return err
 }

@@ -1,7 +1,9 @@
 package state_test
 
 import (
+	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -19,6 +21,34 @@ func TestDecodeReadsWhatEncodeWrites(t *testing.T) {
 	assert.Equal(t, want, got)
 }
 
+// Each different text is kept once, shortened, and all of them have a limit.
+func TestTextsAreBounded(t *testing.T) {
+	long := strings.Repeat("ä", 1000)
+	r := state.Record{Version: 1, Action: &state.Action{}}
+	for range 500 {
+		r.Action.Slots = append(r.Action.Slots, state.Slot{Error: long})
+	}
+	bare := func(r state.Record) int {
+		data, err := state.Encode(r.Slim())
+		require.NoError(t, err)
+		return len(data)
+	}
+	data, err := state.Encode(r)
+	require.NoError(t, err)
+	assert.Less(t, len(data)-bare(r), 500*len(`"error":"0",`)+300)
+	got, err := state.Decode(data)
+	require.NoError(t, err)
+	assert.Len(t, r.Action.Slots[0].Error, len(long), "the caller's record stays as it is")
+	assert.LessOrEqual(t, len(got.Action.Slots[499].Error), 256)
+	assert.True(t, utf8.ValidString(got.Action.Slots[499].Error))
+	assert.True(t, strings.HasSuffix(got.Action.Slots[499].Error, "ä…"))
+
+	full, err := state.Encode(statetest.Shortage(1000))
+	require.NoError(t, err)
+	assert.Less(t, len(full)-bare(statetest.Shortage(1000)), 200<<10)
+	assert.Less(t, len(full), 1_200_000, "etcd takes 1.5 MiB, with everything else that the object has")
+}
+
 func TestDecodeRefusesWhatItWouldLose(t *testing.T) {
 	for data, want := range map[string]string{
 		`{"version": 1, "owner": "", "fromTheFuture": 1}`:                           "fromTheFuture",
@@ -29,7 +59,9 @@ func TestDecodeRefusesWhatItWouldLose(t *testing.T) {
 		`{"version": "1"}`:                                                          "version",
 		`null`:                                                                      "version: 0",
 		`[]`:                                                                        "array",
-		`{"version": 1`:                                                             "unexpected EOF",
+		`{"version": 1, "action": {"message": "0"}}`:                                `text "0": must be an index below 0`,
+		`{"version": 1, "action": {"message": "pods are waiting"}}`: `text "pods are waiting": must be an index below 0`,
+		`{"version": 1`: "unexpected EOF",
 	} {
 		_, err := state.Decode([]byte(data))
 		assert.ErrorContains(t, err, want, data)

@@ -21,8 +21,12 @@ type Store interface {
 	Save(ctx context.Context, pool string, r Record) (Record, error)
 }
 
-// ErrConflict says that somebody else has written the record.
+// ErrConflict reports that another writer has written the record.
 var ErrConflict = errors.New("the record has been written by another")
+
+// ErrTooLarge reports that a record was not written, as the store takes none of its size. [Record.Slim] makes it
+// smaller.
+var ErrTooLarge = errors.New("the record is too large for its store")
 
 // Record is the journal of a pool. Each version of it is written once.
 type Record struct {
@@ -93,16 +97,19 @@ type Action struct {
 	Targets []Removal       `json:"targets,omitempty"` // of a scale-down
 }
 
-// Slot is one node of a scale-up. Its parameters and token are written before it is launched and never change, but that an
-// instance of an alternative type replaces the type of the slot.
+// Slot is one node of a scale-up. Its parameters and token are written before it is launched. They change in two
+// cases: an instance of an alternative type replaces the type of the slot, and a slot whose launch has failed
+// definitively is planned again in its place, with new parameters and a new token. So an action has no more slots than
+// it is to have nodes.
 type Slot struct {
 	Number int `json:"number"`
 	plan.Placement
 	Alternatives []string  `json:"alternatives,omitempty"` // instance types that may be launched instead, until one is
-	Token        string    `json:"token"`
-	Replaces     *int      `json:"replaces,omitempty"` // the slot that had failed definitively
-	Pinned       bool      `json:"pinned,omitempty"`   // pods need it to be what it is
-	Outdated     bool      `json:"outdated,omitempty"` // it is launched in place of an outdated worker
+	Token        string    `json:"token"`                  // of the call that launches it, which is that of other slots too
+	Batch        int       `json:"batch,omitempty"`        // instances that the call asks for
+	Attempt      int       `json:"attempt,omitempty"`      // launches of the slot that failed definitively before this one
+	Pinned       bool      `json:"pinned,omitempty"`       // pods need it to be what it is
+	Outdated     bool      `json:"outdated,omitempty"`     // it is launched in place of an outdated worker
 	State        SlotState `json:"state"`
 	InstanceID   string    `json:"instanceId,omitempty"`
 	ProviderID   string    `json:"providerId,omitempty"`

@@ -183,7 +183,7 @@ func (c *Cloud) launch(ctx context.Context, call *Call, zone string, l *launch) 
 	if short := c.short(call.Params.Get("InstanceType"), zone, cmp.Or(call.Params.Get("InstanceMarketOptions.MarketType"), "on-demand")); short != "" {
 		return failure(call, shortageStatus(short), short, "there is a shortage")
 	}
-	reply := c.query(ctx, call, EC2, call.Params)
+	reply := c.query(ctx, call, EC2, allOf(call.Params))
 	if reply.status != http.StatusOK {
 		return reply
 	}
@@ -193,6 +193,16 @@ func (c *Cloud) launch(ctx context.Context, call *Call, zone string, l *launch) 
 	}
 	l.params, l.ids = maps.Clone(call.Params), c.launched(tree)
 	return reply
+}
+
+// allOf returns the parameters of a launch of as many instances as it may have. EC2 launches those if it can, and moto
+// as few as the call allows.
+func allOf(params url.Values) url.Values {
+	out := maps.Clone(params)
+	if most := params.Get("MaxCount"); most != "" {
+		out.Set("MinCount", most)
+	}
+	return out
 }
 
 // launched returns the instances of an answer of moto's, which may be hidden from now on.

@@ -21,10 +21,12 @@ type fleet struct {
 	reply  *answer
 }
 
+const totalCapacity = "TargetCapacitySpecification.TotalTargetCapacity"
+
 // override is one of the pools of capacity that a fleet chooses among.
 type override struct{ kind, subnet, zone string }
 
-// createFleet answers for fleets of the type instant that launch one instance; moto's honour neither tokens nor shortages. A
+// createFleet answers for fleets of the type instant; moto's honour neither tokens nor shortages. A
 // token is one of the region. A fleet that launched nothing has used its token too.
 func (c *Cloud) createFleet(ctx context.Context, call *Call) *answer {
 	token := call.Params.Get("ClientToken")
@@ -93,8 +95,8 @@ func (c *Cloud) overridesOf(ctx context.Context, call *Call) ([]override, *answe
 	if kind := call.Params.Get("Type"); kind != "instant" {
 		return refuse("fleets of type %q are not played", kind)
 	}
-	if n := call.Params.Get("TargetCapacitySpecification.TotalTargetCapacity"); n != "1" {
-		return refuse("fleets of %s instances are not played", n)
+	if n, err := strconv.Atoi(call.Params.Get(totalCapacity)); err != nil || n < 1 {
+		return refuse("a fleet of %q instances is not played", call.Params.Get(totalCapacity))
 	}
 	var out []override
 	zones := map[string]string{}
@@ -148,7 +150,8 @@ func (c *Cloud) inOrder(overrides []override, market string, params url.Values) 
 // runInput is the call of RunInstances that a fleet makes for one of its pools.
 func runInput(call *Call, o override, market string) url.Values {
 	params := url.Values{
-		"Action": {"RunInstances"}, "Version": {call.Params.Get("Version")}, "MinCount": {"1"}, "MaxCount": {"1"},
+		"Action": {"RunInstances"}, "Version": {call.Params.Get("Version")}, "MinCount": {"1"},
+		"MaxCount":     {call.Params.Get(totalCapacity)},
 		"InstanceType": {o.kind}, "SubnetId": {o.subnet},
 	}
 	const template = "LaunchTemplateConfigs.1.LaunchTemplateSpecification."
@@ -178,7 +181,7 @@ func runInput(call *Call, o override, market string) url.Values {
 
 // launchOverride launches an instance, or tells why moto did not.
 func (c *Cloud) launchOverride(ctx context.Context, call *Call, o override, market string) (code, message string, ids []string) {
-	reply := c.query(ctx, call, EC2, runInput(call, o, market))
+	reply := c.query(ctx, call, EC2, allOf(runInput(call, o, market)))
 	tree, err := parseXML(reply.body)
 	switch {
 	case err != nil:

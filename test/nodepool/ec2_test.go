@@ -275,6 +275,9 @@ func (d dated) Launch(ctx context.Context, l provider.Launch) (provider.Instance
 	i, err := d.Provider.Launch(ctx, l)
 	if err == nil {
 		i.Launched = d.cloud.seen(i.ID)
+		for n := range i.Others {
+			i.Others[n].Launched = d.cloud.seen(i.Others[n].ID)
+		}
 	}
 	return i, err
 }

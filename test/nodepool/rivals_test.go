@@ -49,7 +49,7 @@ func testWrongClock(t *testing.T, turn int) {
 				s := newStage(t, sc, in.make)
 				rival(s, 1, skew)
 				s.finish()
-				s.checkSlots()
+				s.checkCalls()
 				assert.Empty(t, s.violations)
 			})
 		}
@@ -95,7 +95,7 @@ func rival(s *stage, seed uint64, skew time.Duration) {
 		}
 		ticks.Wait()
 		s.step(time.Duration(random.IntN(8)) * time.Second)
-		s.checkSlots()
+		s.checkCalls()
 		requireAtMost(s, int(s.scenario.spec.Max)+s.scenario.launch)
 	}
 }

@@ -213,16 +213,25 @@ func (p *play) Launch(_ context.Context, l provider.Launch) (provider.Instance, 
 	if i, ok := p.tokens[l.Token]; ok {
 		return i, nil
 	}
+	first := p.launch(l)
+	for range l.Count - 1 {
+		first.Others = append(first.Others, p.launch(l))
+	}
+	p.tokens[l.Token] = first
+	return first, nil
+}
+
+// launch launches one instance of a call.
+func (p *play) launch(l provider.Launch) provider.Instance {
 	now := p.now()
-	id := fmt.Sprintf("i-%06d", len(p.tokens))
+	id := fmt.Sprintf("i-%06d", len(p.machines))
 	m := &machine{joinsAt: now.Add(p.join(p.random)), Instance: provider.Instance{
 		ID: id, ProviderID: "play:///" + id, Action: l.Action, Slot: l.Slot, Token: l.Token, Placement: l.Placement,
 		State: provider.Pending, Launched: now,
 	}}
-	p.tokens[l.Token] = m.Instance
 	p.machines = append(p.machines, m)
 	p.outcome.count(p, &p.outcome.launches)
-	return m.Instance, nil
+	return m.Instance
 }
 
 func (p *play) List(context.Context) ([]provider.Instance, error) {

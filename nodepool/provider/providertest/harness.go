@@ -43,6 +43,7 @@ func Run(t *testing.T, h Harness) {
 		{"an instance carries what it was launched for", testLaunch},
 		{"one token launches one instance", testToken},
 		{"one token launches one instance at the same time", testTokenAtOnce},
+		{"one call launches several instances", testSeveral},
 		{"a token belongs to its parameters", testTokenMismatch},
 		{"the token of a terminated instance launches nothing", testTokenOfTerminated},
 		{"instances of other pools are not listed", testPoolsApart},

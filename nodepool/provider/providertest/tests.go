@@ -92,6 +92,29 @@ func testToken(t *testing.T, h Harness) {
 	assert.ElementsMatch(t, []string{first.ID, other.ID}, ids(working(t, p)))
 }
 
+// testSeveral has one call launch several instances. Its token returns the same ones, of which each has the tags of
+// the call.
+func testSeveral(t *testing.T, h Harness) {
+	for _, alternatives := range [][]string{nil, {h.Alternative()}} {
+		p := newPool(t, h)
+		l := newLaunch(t, p)
+		l.Count, l.Alternatives = 3, alternatives
+		first, err := p.Launch(t.Context(), l)
+		require.NoError(t, err)
+		all := append([]provider.Instance{first}, first.Others...)
+		require.Len(t, all, 3)
+		h.Settle(t)
+		assert.ElementsMatch(t, ids(all), ids(working(t, p)))
+		for _, i := range working(t, p) {
+			assert.True(t, l.Takes(i), "%+v", i)
+		}
+		again, err := p.Launch(t.Context(), l)
+		require.NoError(t, err)
+		assert.ElementsMatch(t, ids(all), ids(append([]provider.Instance{again}, again.Others...)))
+		assert.Len(t, working(t, p), 3)
+	}
+}
+
 // testTokenAtOnce also lets calls fail, as long as they leave open what has happened: asked again they tell.
 func testTokenAtOnce(t *testing.T, h Harness) {
 	p := newPool(t, h)

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/config"
@@ -114,7 +115,10 @@ func (s *Store) explain(err error) error {
 		return fmt.Errorf("there is no such table: %s: %w", desired, err)
 	}
 	if refused, ok := errors.AsType[smithy.APIError](err); ok && refused.ErrorCode() == "ValidationException" {
-		return fmt.Errorf("%s, and an item within 400 KB: %w", desired, err)
+		if strings.Contains(refused.ErrorMessage(), "Item size") {
+			return fmt.Errorf("%w: %w", state.ErrTooLarge, err)
+		}
+		return fmt.Errorf("%s: %w", desired, err)
 	}
 	return err
 }

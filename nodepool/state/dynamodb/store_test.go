@@ -1,10 +1,13 @@
 package dynamodb_test
 
 import (
+	"bytes"
+	"compress/gzip"
 	"context"
+	"fmt"
+	"math/rand/v2"
 	"net/http"
 	"os"
-	"strings"
 	"testing"
 	"time"
 
@@ -129,16 +132,15 @@ func save(t *testing.T, store state.Store, pool string, r state.Record) state.Re
 }
 
 func testFields(t *testing.T, store state.Store, items items) {
-	second := 0
 	r := state.Record{Owner: "one", LastUp: time.Unix(300, 0).UTC(), Action: &state.Action{
 		ID: "up-1", Kind: plan.ActionUp, Started: time.Unix(500, 0),
-		Slots: []state.Slot{{Number: 0, InstanceID: "i-0", State: state.SlotFailed}, {Number: 1}, {Number: 2, Replaces: &second, InstanceID: "i-2"}},
+		Slots: []state.Slot{{Number: 0, InstanceID: "i-0", State: state.SlotFailed}, {Number: 1}, {Number: 2, InstanceID: "i-2"}},
 	}}
 	r = save(t, store, "fields", r)
 	assert.Equal(t, item{
 		"clusterUID": text("uid-1"), "pool": text("fields"), "version": number("1"), "leaseOwner": text("one"),
 		"scalingInProgress": boolean(true), "lastScaleEpoch": number("300"),
-		"scaleUpActionId": text("up-1"), "scaleUpStartedEpoch": number("500"), "scaleUpRequested": number("2"), "scaleUpInstanceIds": texts("i-0", "i-2"),
+		"scaleUpActionId": text("up-1"), "scaleUpStartedEpoch": number("500"), "scaleUpRequested": number("3"), "scaleUpInstanceIds": texts("i-0", "i-2"),
 	}, items.get(t, "fields"))
 
 	r.Action = &state.Action{ID: "down-1", Kind: plan.ActionDown, Started: time.Unix(600, 0), Targets: []state.Removal{
@@ -202,10 +204,11 @@ func testBroken(t *testing.T, store state.Store, items items) {
 		attributes item
 		want       string
 	}{
-		{item{"journal": number("1"), "version": number("1")}, "journal: want a string"},
-		{item{"journal": text("{"), "version": number("1")}, "decode the journal"},
-		{item{"journal": text(`{"version":3}`), "version": number("4")}, "version: want that of the journal, 3"},
-		{item{"journal": text(`{"version":3}`)}, "version: want that of the journal, 3"},
+		{item{"journal": number("1"), "version": number("1")}, "journal: must be binary"},
+		{item{"journal": &types.AttributeValueMemberB{Value: []byte("{")}, "version": number("1")}, "journal: must be compressed with gzip"},
+		{item{"journal": packed(t, "{"), "version": number("1")}, "decode the journal"},
+		{item{"journal": packed(t, `{"version":3}`), "version": number("4")}, "version: want that of the journal, 3"},
+		{item{"journal": packed(t, `{"version":3}`)}, "version: want that of the journal, 3"},
 		{item{"version": number("4")}, "it has a version and no journal"},
 		{item{"scalingInProgress": text("false")}, "scalingInProgress: another autoscaler"},
 	} {
@@ -215,6 +218,16 @@ func testBroken(t *testing.T, store state.Store, items items) {
 		_, err = store.Save(t.Context(), "broken", state.Record{})
 		assert.ErrorIs(t, err, state.ErrConflict, broken.want)
 	}
+}
+
+func packed(t *testing.T, journal string) types.AttributeValue {
+	t.Helper()
+	var out bytes.Buffer
+	w := gzip.NewWriter(&out)
+	_, err := w.Write([]byte(journal))
+	require.NoError(t, err)
+	require.NoError(t, w.Close())
+	return &types.AttributeValueMemberB{Value: out.Bytes()}
 }
 
 // testSharedKey has two pools configured with the same key.
@@ -248,9 +261,13 @@ func testSharedTable(t *testing.T, c *awsdynamodb.Client, store state.Store) {
 }
 
 func testTooLarge(t *testing.T, store state.Store) {
-	r := state.Record{Action: &state.Action{Kind: plan.ActionUp, Message: strings.Repeat("x", 300_000)}}
+	noise := rand.New(rand.NewPCG(1, 1)) // which does not compress
+	r := state.Record{}
+	for range 40_000 {
+		r.PendingTerminations = append(r.PendingTerminations, state.PendingTermination{InstanceID: fmt.Sprintf("i-%016x", noise.Uint64())})
+	}
 	_, err := store.Save(t.Context(), "large", r)
-	require.ErrorContains(t, err, "want at most 300000")
+	require.ErrorIs(t, err, state.ErrTooLarge)
 	loaded, err := store.Load(t.Context(), "large")
 	require.NoError(t, err)
 	assert.Equal(t, state.Record{}, loaded)

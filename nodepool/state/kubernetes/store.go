@@ -10,6 +10,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strings"
 	"sync"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -56,11 +57,20 @@ func (s *Store) Save(ctx context.Context, pool string, r state.Record) (state.Re
 		case err == nil:
 			return written, nil
 		case apierrors.IsConflict(err) && ctx.Err() == nil:
-			continue // nothing was written: whose change came before tells the next look
+			continue // nothing was written, and the next read shows whose change came first
+		case isTooLarge(err):
+			return state.Record{}, fmt.Errorf("save the journal of WorkerPool %s: %w: %w", pool, state.ErrTooLarge, err)
 		default:
 			return state.Record{}, fmt.Errorf("save the journal of WorkerPool %s: %w", pool, err)
 		}
 	}
+}
+
+// isTooLarge reports whether the API server or etcd has refused an object for its size: the API server takes requests
+// of 3 MiB and etcd, by default, of 1.5 MiB. The errors of etcd arrive as texts.
+func isTooLarge(err error) bool {
+	return apierrors.IsRequestEntityTooLargeError(err) ||
+		strings.Contains(err.Error(), "request is too large") || strings.Contains(err.Error(), "message larger than max")
 }
 
 // trySave writes the journal unless the object changes between a look at it and the write, which is a conflict of the API.

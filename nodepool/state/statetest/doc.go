@@ -24,7 +24,7 @@ func Run(t *testing.T, open Open) {
 		"pools are apart":                          testApart,
 		"a lost answer is no conflict":             testLostAnswer,
 		"a lost request writes nothing":            testLostRequest,
-		"a large record fits":                      testLarge,
+		"a shortage of 1,000 nodes fits":           testShortage,
 		"a context that is over is an error":       testContext,
 	} {
 		t.Run(name, func(t *testing.T) { test(t, open) })

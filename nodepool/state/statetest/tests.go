@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -178,26 +179,67 @@ func testLostRequest(t *testing.T, open Open) {
 	assert.Equal(t, before, loaded)
 }
 
-// testLarge keeps what a pool of many workers may need at once.
-func testLarge(t *testing.T, open Open) {
-	store := open(t, through, "large")
-	want := state.Record{Owner: "large", Action: &state.Action{
-		ID: "up-1", Kind: plan.ActionUp, Reason: plan.PodsPending, Message: "pods are waiting", Started: moment(1),
+// testShortage keeps all that a pool of 1,000 nodes may have to remember at once: the largest scale-up, all of whose
+// slots are still to be launched after a refusal, as many placements that cool as there can be, and an interruption of
+// each node.
+func testShortage(t *testing.T, open Open) {
+	store := open(t, through, "shortage")
+	saved, err := store.Save(t.Context(), "shortage", Shortage(1000))
+	require.NoError(t, err)
+	loaded, err := store.Load(t.Context(), "shortage")
+	require.NoError(t, err)
+	assert.Equal(t, saved.Interruptions[:10], without(loaded.Interruptions[:10]))
+	assert.Len(t, loaded.Interruptions, len(saved.Interruptions))
+	require.Len(t, loaded.Action.Slots, len(saved.Action.Slots))
+	for i, s := range saved.Action.Slots {
+		s.Error, loaded.Action.Slots[i].Error = "", ""
+		require.Equal(t, s, loaded.Action.Slots[i])
+	}
+	assert.Len(t, loaded.Cooling, len(saved.Cooling))
+	slim, err := store.Save(t.Context(), "shortage", loaded.Slim())
+	require.NoError(t, err)
+	assert.Len(t, slim.Interruptions, len(saved.Interruptions))
+}
+
+// without returns removals without their texts.
+func without(list []state.Removal) []state.Removal {
+	for i := range list {
+		list[i].Error = ""
+	}
+	return list
+}
+
+// Shortage returns the record of a pool of n nodes in a shortage, with sentences as long as EC2's. Each one has a
+// request id, so that none is the same as another.
+func Shortage(n int) state.Record {
+	sentence := func(i int) string {
+		return fmt.Sprintf("RequestID: %032x, api error InsufficientInstanceCapacity: %s", i, strings.Repeat("We currently do not have sufficient capacity. ", 60))
+	}
+	r := state.Record{Owner: "large", DrainBackoff: map[string]time.Time{}, FailedDrains: map[string]int{}, Action: &state.Action{
+		ID: "up-20260302-090000-0123456789", Kind: plan.ActionUp, Reason: plan.PodsPending, Message: sentence(0), Started: moment(1),
 	}}
-	alternatives := slices.Repeat([]string{"m6idn.metal-32xl"}, plan.MaxAlternatives)
-	for i := range 500 {
-		want.Action.Slots = append(want.Action.Slots, state.Slot{
-			Alternatives: alternatives, // an instance takes their place, which is shorter
-			Number:       i, Token: fmt.Sprintf("up-1-%032d", i), State: state.SlotLaunched,
-			Placement:  plan.Placement{Zone: "eu-central-1a", Subnet: "subnet-0123456789abcdef0", InstanceType: "m7i.large", Market: plan.Spot},
-			InstanceID: fmt.Sprintf("i-%017x", i), Requested: moment(i),
+	for i := range plan.MaxBatch {
+		r.Action.Slots = append(r.Action.Slots, state.Slot{
+			Alternatives: slices.Repeat([]string{"m6idn.metal-32xl"}, plan.MaxAlternatives),
+			Number:       i, Token: fmt.Sprintf("up-20260302-090000-0123456789-%d-12", i), State: state.SlotPlanned,
+			Placement: plan.Placement{Zone: "eu-central-1a", Subnet: "subnet-0123456789abcdef0", InstanceType: "m6idn.metal-32xl", Market: plan.OnDemand},
+			Requested: moment(i), NotBefore: moment(i), Tries: 12, Attempt: 12, Error: sentence(i),
 		})
 	}
-	want, err := store.Save(t.Context(), "large", want)
-	require.NoError(t, err)
-	loaded, err := store.Load(t.Context(), "large")
-	require.NoError(t, err)
-	assert.Equal(t, want, loaded)
+	for i := range n {
+		id := fmt.Sprintf("i-%017x", i*7919)
+		r.Interruptions = append(r.Interruptions, state.Removal{
+			InstanceID: id, ProviderID: "aws:///eu-central-1a/" + id, Node: fmt.Sprintf("ip-10-0-%d-%d.eu-central-1.compute.internal", i/256, i%256),
+			Zone: "eu-central-1a", State: state.RemovalDraining, Since: moment(i), Began: moment(i), Deadline: moment(i), Replaced: true,
+		})
+		r.DrainBackoff[id], r.FailedDrains[id] = moment(i), 3
+	}
+	for i := range 60 * 6 * 2 { // types, zones, markets
+		r.Cooling = append(r.Cooling, plan.Cooling{
+			Zone: "eu-central-1a", InstanceType: fmt.Sprintf("m6idn.metal-%d", i), Market: plan.OnDemand, Until: moment(i), Reason: sentence(i),
+		})
+	}
+	return r
 }
 
 func testContext(t *testing.T, open Open) {
