@@ -154,8 +154,8 @@ function row(item, shape) {
       element('td', { class: over(item.predictedPerPod) }, amount(item.predictedPerPod)),
     ]),
     element('td', { class: 'number optional roomy' }, amount(item.threshold)),
-    element('td', { class: 'number' }, `${count(item.ready)} / ${count(item.replicas)}`),
-    element('td', { class: 'number' }, arrow + count(item.desired)),
+    element('td', { class: 'number', 'data-head': 'Replicas' }, `${count(item.ready)} / ${count(item.replicas)}`),
+    element('td', { class: 'number', 'data-head': 'Desired' }, arrow + count(item.desired)),
     element('td', { class: late ? 'number optional bad' : `number optional${young ? ' soft' : ''}`, title: young ? `${percent(item.lateRatio)} of ${span(item.lateKnownSeconds)}: ${tooLittle}` : false },
       young ? 'too little data' : percent(item.lateRatio)),
     element('td', { class: 'number optional roomy' }, item.learnedSeconds > 0 ? span(item.learnedSeconds) : '–'));
