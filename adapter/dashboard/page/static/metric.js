@@ -139,7 +139,7 @@ export class Metric {
       { name: 'Too few pods', text: late(m), soft: !m.lateJudged },
     ];
     if (m.dryRun) first.unshift(['Dry run', 'spec.dryRun is true: nothing acts on this forecast']);
-    if (m.atMaximumRatio > 0) first.push(['At the maximum', `${percent(m.atMaximumRatio)} of the last day`]);
+    if (m.atMaximumRatio > 0) first.push({ name: 'At the maximum', text: ofDay(m, m.atMaximumRatio), soft: !m.lateJudged });
     if (d.unreadablePods > 0) first.push(['Unreadable', podCount(d.unreadablePods)]);
     if (d.sourceError) first.push(['Source', d.sourceError]);
     const more = [
@@ -260,7 +260,12 @@ export class Metric {
 function late(m) {
   if (m.lateRatio === null) return 'not known yet';
   const asked = m.lateness > 0 ? `; at most ${percent(m.lateness)} asked for` : '';
-  return m.lateJudged ? `${percent(m.lateRatio)} of the last day${asked}` : `${percent(m.lateRatio)} of the first ${span(m.lateKnownSeconds)}: ${tooLittle}`;
+  return ofDay(m, m.lateRatio, asked);
+}
+
+// ofDay writes a share of the last day, or of the time that is known so far, which is too short to judge.
+function ofDay(m, ratio, asked = '') {
+  return m.lateJudged ? `${percent(ratio)} of the last day${asked}` : `${percent(ratio)} of the first ${span(m.lateKnownSeconds)}: ${tooLittle}`;
 }
 
 // set leaves the node alone if its text stays, so that what is read aloud is not read again.
