@@ -60,18 +60,22 @@ export const tooLittle = 'too little data, it takes 1h';
 // link is a text or a link.
 const link = (cell) => (cell?.href === undefined ? cell : element('a', { href: cell.href }, cell.text));
 
+// refill replaces the rows of a table. A link keeps the focus.
+export function refill(body, rows) {
+  const focused = body.contains(document.activeElement) ? document.activeElement.getAttribute('href') : null;
+  body.replaceChildren(...rows);
+  if (focused) [...body.querySelectorAll('a')].find((a) => a.getAttribute('href') === focused)?.focus();
+}
+
 // table has a heading for each of [title, class], and a name for screen readers. It scrolls sideways on its own; on a phone each
-// row is a list, with the headings next to the cells. A link keeps the focus
-// when the rows are replaced.
+// row is a list, with the headings next to the cells.
 export function table(name, heads) {
   const body = element('tbody');
   const row = (cells) => element('tr', {}, ...cells.map((cell, i) => (i === 0
     ? element('th', { scope: 'row' }, link(cell)) : element('td', { class: heads[i][1] ?? '' }, link(cell)))));
   const fill = (rows) => {
     for (const row of rows) if (row.cells.length === heads.length) [...row.cells].forEach((cell, i) => { cell.dataset.head = heads[i][0]; });
-    const focused = body.contains(document.activeElement) ? document.activeElement.getAttribute('href') : null;
-    body.replaceChildren(...rows);
-    if (focused) [...body.querySelectorAll('a')].find((a) => a.getAttribute('href') === focused)?.focus();
+    refill(body, rows);
   };
   return {
     body, row, fill,
