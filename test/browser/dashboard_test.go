@@ -365,7 +365,7 @@ func TestDashboardInChromium(t *testing.T) {
 		for _, kind := range []string{"mouse", "touch"} {
 			require.NoError(t, b.Evaluate(`((svg) => { const at = svg.getBoundingClientRect();
 				svg.dispatchEvent(new PointerEvent('pointermove', { pointerType: '`+kind+`', clientX: at.left + at.width / 2, clientY: at.top + 50 })); })(document.querySelector('svg.chart')), true`, new(bool)))
-			require.NoError(t, b.Until(`/^\d\d:\d\d:\d\dThreshold × replicas: [\d.]+Planned for: [\d.]+Forecast for this time: [\d.]+Load: [\d.]+/.test(document.querySelector('.chart .box')?.textContent)`))
+			require.NoError(t, b.Until(`/^\d\d:\d\d:\d\dThreshold × replicas: [\d.]+Planned for: [\d.]+Load: [\d.]+Forecast for this time: [\d.]+/.test(document.querySelector('.chart .box')?.textContent)`))
 			require.NoError(t, b.Until(`document.querySelectorAll('.chart .hover').length === 3 && document.querySelectorAll('.chart .box').length === 1`))
 			require.NoError(t, b.Evaluate(`document.querySelector('svg.chart').dispatchEvent(new PointerEvent('pointerleave', { pointerType: '`+kind+`' })), true`, new(bool)))
 			if kind == "touch" { // what a finger has touched stays, until it touches something else
