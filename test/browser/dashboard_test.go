@@ -318,6 +318,11 @@ func TestDashboardInChromium(t *testing.T) {
 				var wider int
 				require.NoError(t, b.Evaluate(`document.documentElement.scrollWidth - innerWidth`, &wider))
 				assert.LessOrEqual(t, wider, 0, "%s scrolls sideways", view.hash)
+				if look.width < 400 {
+					var whole bool
+					require.NoError(t, b.Evaluate(`[...document.querySelectorAll('.scroll')].every((part) => part.scrollWidth <= part.clientWidth)`, &whole))
+					assert.True(t, whole, "a table of %s is cut", view.hash)
+				}
 				nameless, err := b.Nameless()
 				require.NoError(t, err)
 				assert.Empty(t, nameless, view.hash)
@@ -359,13 +364,20 @@ func TestDashboardInChromium(t *testing.T) {
 		require.NoError(t, b.Until(`document.querySelector('tbody td.soft')?.textContent === 'too little data' && document.querySelectorAll('tbody .bad').length === 0`))
 	})
 
+	t.Run("the maximum is no normal state", func(t *testing.T) {
+		require.NoError(t, b.Open(base+"#/team-07/service-0007"))
+		require.NoError(t, b.Until(`document.querySelector('.badge.warn')?.textContent === 'AtMaximum'`))
+		dash := `getComputedStyle(document.querySelectorAll('.key .bound')[%d]).strokeDasharray`
+		require.NoError(t, b.Until(fmt.Sprintf(dash+" !== "+dash, 0, 1)))
+	})
+
 	t.Run("charts show values where the pointer is", func(t *testing.T) {
 		openMetric(t, b, base)
 		require.NoError(t, b.Until(`document.querySelectorAll('svg.chart .bound').length === 2 && document.querySelectorAll('svg.chart .mark.up').length >= 3`))
 		for _, kind := range []string{"mouse", "touch"} {
 			require.NoError(t, b.Evaluate(`((svg) => { const at = svg.getBoundingClientRect();
 				svg.dispatchEvent(new PointerEvent('pointermove', { pointerType: '`+kind+`', clientX: at.left + at.width / 2, clientY: at.top + 50 })); })(document.querySelector('svg.chart')), true`, new(bool)))
-			require.NoError(t, b.Until(`/^\d\d:\d\d:\d\dThreshold × replicas: [\d.]+Planned for: [\d.]+Forecast for this time: [\d.]+Load: [\d.]+/.test(document.querySelector('.chart .box')?.textContent)`))
+			require.NoError(t, b.Until(`/^\d\d:\d\d:\d\dThreshold × replicas: [\d.]+Planned for: [\d.]+Load: [\d.]+Forecast for this time: [\d.]+/.test(document.querySelector('.chart .box')?.textContent)`))
 			require.NoError(t, b.Until(`document.querySelectorAll('.chart .hover').length === 3 && document.querySelectorAll('.chart .box').length === 1`))
 			require.NoError(t, b.Evaluate(`document.querySelector('svg.chart').dispatchEvent(new PointerEvent('pointerleave', { pointerType: '`+kind+`' })), true`, new(bool)))
 			if kind == "touch" { // what a finger has touched stays, until it touches something else
@@ -381,6 +393,7 @@ func TestDashboardInChromium(t *testing.T) {
 		require.NoError(t, b.Until(`[...document.querySelectorAll('dd')].find((dd) => dd.textContent === 'at least 2, at most 20')?.getBoundingClientRect().bottom < innerHeight`))
 		require.NoError(t, b.Until(`document.querySelector('.decision').getBoundingClientRect().bottom < innerHeight / 2`))
 		require.NoError(t, b.Until(`document.body.textContent.includes('each pod, port 9100, path /metrics, read every 1s')`))
+		require.NoError(t, b.Until(`document.querySelector('[aria-label="Events, the newest first"] tbody td').dataset.head === 'Reason, type'`))
 		require.NoError(t, b.Look(1100, 900, "light"))
 	})
 

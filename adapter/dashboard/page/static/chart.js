@@ -133,7 +133,7 @@ export class Chart {
   }
 }
 
-// spark is a chart of the last hour without axes, for a row of a list: the load, what was forecast for it, and what the replicas hold.
+// spark is a chart of the last hour, or of the part that is known, without axes, for a row of a list: the load, what was forecast for it, and what the replicas hold.
 export function spark({ load, forecast, capacity, label }) {
   const width = 120;
   const height = 30;
@@ -171,7 +171,7 @@ function step(max) {
   return [1, 2, 5, 10].map((n) => n * power).find((n) => n >= max / 4);
 }
 
-// minutesApart is how many seconds labels are apart, on whole minutes: at least so many, if there is such a number.
+// minutesApart is the distance of labels in seconds, on whole minutes: the least, if possible, or more.
 function minutesApart(least) {
   const all = [60, 120, 300, 600, 1200, 3600];
   return all.find((seconds) => seconds >= least) ?? all.at(-1);
@@ -181,7 +181,7 @@ function dots(points, x, y) {
   return points.map(([t, v]) => `M${x(t).toFixed(1)} ${y(v).toFixed(1)}h0`).join('');
 }
 
-// path leaves a gap where a value is unknown, and where there is none for long.
+// path leaves a gap where a value is unknown, or none comes for long.
 function path(points, x, y, gap, stepped) {
   let d = '';
   let last = null; // the point before, unless there is a gap

@@ -60,21 +60,27 @@ export const tooLittle = 'too little data, it takes 1h';
 // link is a text or a link.
 const link = (cell) => (cell?.href === undefined ? cell : element('a', { href: cell.href }, cell.text));
 
-// table has a heading for each of [title, class], and a name for screen readers. It scrolls sideways on its own. A link keeps the focus
-// when the rows are replaced.
+// refill replaces the rows of a table. A link keeps the focus.
+export function refill(body, rows) {
+  const focused = body.contains(document.activeElement) ? document.activeElement.getAttribute('href') : null;
+  body.replaceChildren(...rows);
+  if (focused) [...body.querySelectorAll('a')].find((a) => a.getAttribute('href') === focused)?.focus();
+}
+
+// table has a heading for each of [title, class], and a name for screen readers. It scrolls sideways on its own; on a phone each
+// row is a list, with the headings next to the cells.
 export function table(name, heads) {
   const body = element('tbody');
   const row = (cells) => element('tr', {}, ...cells.map((cell, i) => (i === 0
     ? element('th', { scope: 'row' }, link(cell)) : element('td', { class: heads[i][1] ?? '' }, link(cell)))));
   const fill = (rows) => {
-    const focused = body.contains(document.activeElement) ? document.activeElement.getAttribute('href') : null;
-    body.replaceChildren(...rows);
-    if (focused) [...body.querySelectorAll('a')].find((a) => a.getAttribute('href') === focused)?.focus();
+    for (const row of rows) if (row.cells.length === heads.length) [...row.cells].forEach((cell, i) => { cell.dataset.head = heads[i][0]; });
+    refill(body, rows);
   };
   return {
     body, row, fill,
     rows: (all, none) => changed(body, all) && fill(all.length === 0 && none ? [element('tr', {}, element('td', { colspan: heads.length }, none))] : all.map(row)),
-    node: element('div', { class: 'scroll', role: 'region', 'aria-label': name, tabindex: 0 }, element('table', {},
+    node: element('div', { class: 'scroll stack', role: 'region', 'aria-label': name, tabindex: 0 }, element('table', {},
       element('caption', { class: 'hidden' }, name),
       element('thead', {}, element('tr', {}, ...heads.map(([title, kind]) => element('th', { scope: 'col', class: kind ?? '' }, title)))), body)),
   };

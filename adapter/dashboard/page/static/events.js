@@ -1,5 +1,5 @@
-// The newest Events about one object, which the command reads from the cluster. They are asked for when the view gets new data, and
-// so only while it is visible, with the rest that the command asks for.
+// The newest Events about one object, read by the command when the view gets new data, so only while it is visible, with the
+// pause that the command asks for.
 import { because, changed, element, get, table, time } from './dom.js';
 
 const date = new Intl.DateTimeFormat('en-GB', { day: 'numeric', month: 'short' });

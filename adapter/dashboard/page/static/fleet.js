@@ -1,6 +1,6 @@
 // All PredictedMetrics, a page at a time. The replica filters and sorts.
 import { spark } from './chart.js';
-import { amount, count, element, metricLink, percent, span, tooLittle } from './dom.js';
+import { amount, count, element, metricLink, percent, refill, span, tooLittle } from './dom.js';
 
 const limit = 50;
 
@@ -118,12 +118,10 @@ export class Fleet {
   show(fleet) {
     for (const [state, title, key] of states) this.filters.get(state).textContent = `${title} ${fleet.summary[key]}`;
     for (const item of fleet.items.filter((i) => i.shape)) {
-      this.shapes.set(address(item), item.shape);
+      this.shapes.set(address(item), known(item.shape));
       this.shapesDue = Date.now() + shapeRest;
     }
-    const focused = this.body.contains(document.activeElement) ? document.activeElement.getAttribute('href') : null;
-    this.body.replaceChildren(...fleet.items.map((item) => row(item, this.shapes.get(address(item)))));
-    if (focused) [...this.body.querySelectorAll('a')].find((a) => a.getAttribute('href') === focused)?.focus();
+    refill(this.body, fleet.items.map((item) => row(item, this.shapes.get(address(item)))));
     const last = fleet.offset + fleet.items.length;
     let text = `${fleet.offset + 1}–${last} of ${fleet.matching}`;
     if (fleet.items.length === 0) text = fleet.summary.metrics === 0 ? 'There is no PredictedMetric.' : 'No PredictedMetric matches.';
@@ -154,8 +152,8 @@ function row(item, shape) {
       element('td', { class: over(item.predictedPerPod) }, amount(item.predictedPerPod)),
     ]),
     element('td', { class: 'number optional roomy' }, amount(item.threshold)),
-    element('td', { class: 'number' }, `${count(item.ready)} / ${count(item.replicas)}`),
-    element('td', { class: 'number' }, arrow + count(item.desired)),
+    element('td', { class: 'number', 'data-head': 'Replicas' }, `${count(item.ready)} / ${count(item.replicas)}`),
+    element('td', { class: 'number', 'data-head': 'Desired' }, arrow + count(item.desired)),
     element('td', { class: late ? 'number optional bad' : `number optional${young ? ' soft' : ''}`, title: young ? `${percent(item.lateRatio)} of ${span(item.lateKnownSeconds)}: ${tooLittle}` : false },
       young ? 'too little data' : percent(item.lateRatio)),
     element('td', { class: 'number optional roomy' }, item.learnedSeconds > 0 ? span(item.learnedSeconds) : '–'));
@@ -167,6 +165,13 @@ function tone(item) {
   return item.desired === null ? 'bad' : item.reason === 'AtMaximum' ? 'warn' : '';
 }
 
+// known is a shape from its first value on, at least five intervals, so that there is a line.
+function known({ load, forecast, capacity, replicas, stepSeconds }) {
+  const first = Math.max(0, Math.min(load.findIndex((v, i) => (v ?? capacity[i] ?? forecast[i]) !== null), load.length - 5));
+  const rest = (values) => values.slice(first);
+  return { load: rest(load), forecast: rest(forecast), capacity: rest(capacity), replicas: rest(replicas), seconds: (load.length - first) * stepSeconds };
+}
+
 // described says what a small chart shows.
 function described(shape) {
   const range = (values, write) => {
@@ -175,5 +180,5 @@ function described(shape) {
     const [low, high] = [Math.min(...known), Math.max(...known)].map(write);
     return low === high ? low : `${low} to ${high}`;
   };
-  return `Last hour: load of all pods ${range(shape.load, amount)}, replicas ${range(shape.replicas, count)}`;
+  return `Last ${span(shape.seconds)}: load of all pods ${range(shape.load, amount)}, replicas ${range(shape.replicas, count)}`;
 }

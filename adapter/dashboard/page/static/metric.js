@@ -1,7 +1,7 @@
 // One PredictedMetric: the decision with its reason or the cause of its failure, what is read and within which bounds, the last hour as
 // charts and as a table, at any time of it.
 import { Chart, valueAt } from './chart.js';
-import { amount, because, count, element, facts, get, metricLink, percent, podCount, say, span, time, tooLittle } from './dom.js';
+import { amount, because, count, element, facts, get, metricLink, percent, podCount, say, span, table, time, tooLittle } from './dom.js';
 import { Events } from './events.js';
 import { Trace } from './trace.js';
 import { WhatIf } from './whatif.js';
@@ -20,21 +20,21 @@ export class Metric {
     this.charts = {
       total: chart('Load of all pods', [
         { key: 'capacity', label: 'Threshold × replicas', kind: 'limit', step: true },
-        { key: 'planned', label: 'Planned for', kind: 'planned' },
-        { key: 'total', label: 'Forecast for this time', kind: 'forecast' },
+        { key: 'planned', label: 'Planned for', kind: 'planned band' },
         { key: 'level', label: 'Load', kind: 'load' },
+        { key: 'total', label: 'Forecast for this time', kind: 'forecast' },
       ], amount),
       replicas: chart('Replicas', [
         { key: 'max', label: 'Maximum', kind: 'bound', bound: true },
-        { key: 'min', label: 'Minimum', kind: 'bound', bound: true },
+        { key: 'min', label: 'Minimum', kind: 'bound least', bound: true },
         { key: 'desired', label: 'Desired', kind: 'forecast', step: true },
         { key: 'replicas', label: 'Set', kind: 'limit', step: true },
         { key: 'ready', label: 'Ready', kind: 'ready', step: true },
       ], count),
       pod: chart('Load of a pod', [
         { key: 'threshold', label: 'Threshold', kind: 'limit', step: true },
-        { key: 'predicted', label: 'Predicted by then for the horizon', kind: 'forecast' },
         { key: 'load', label: 'Load', kind: 'load' },
+        { key: 'predicted', label: 'Predicted by then for the horizon', kind: 'forecast' },
       ], amount),
     };
     this.target = element('p', { class: 'soft target' });
@@ -48,14 +48,9 @@ export class Metric {
     this.first = element('dl');
     this.problem = element('p', { class: 'soft small', hidden: true });
     this.more = element('dl');
-    this.rows = element('tbody');
-    this.table = element('details', { class: 'panel', ontoggle: () => this.fillTable() },
-      element('summary', {}, 'The last hour as a table'),
-      element('div', { class: 'scroll', role: 'region', 'aria-label': 'The last hour', tabindex: 0 }, element('table', {},
-        element('caption', { class: 'hidden' }, 'The state at each minute, the newest first'),
-        element('thead', {}, element('tr', {}, ...['Time', 'Load', 'Forecast', 'Load of a pod', 'Threshold', 'Ready', 'Set', 'Desired', 'Decision']
-          .map((head, i) => element('th', { scope: 'col', class: i > 0 && i < 8 ? 'number' : '' }, head)))),
-        this.rows)));
+    this.rows = table('The state at each minute, the newest first', ['Time', 'Load', 'Forecast', 'Load of a pod', 'Threshold', 'Ready', 'Set', 'Desired', 'Decision']
+      .map((head, i) => [head, i > 0 && i < 8 ? 'number' : '']));
+    this.table = element('details', { class: 'panel', ontoggle: () => this.fillTable() }, element('summary', {}, 'The last hour as a table'), this.rows.node);
     this.events = new Events('predictedmetrics', namespace, name);
     this.trace = new Trace(namespace, name);
     this.whatif = new WhatIf(namespace, name);
@@ -139,7 +134,7 @@ export class Metric {
       { name: 'Too few pods', text: late(m), soft: !m.lateJudged },
     ];
     if (m.dryRun) first.unshift(['Dry run', 'spec.dryRun is true: nothing acts on this forecast']);
-    if (m.atMaximumRatio > 0) first.push(['At the maximum', `${percent(m.atMaximumRatio)} of the last day`]);
+    if (m.atMaximumRatio > 0) first.push({ name: 'At the maximum', text: ofDay(m, m.atMaximumRatio), soft: !m.lateJudged });
     if (d.unreadablePods > 0) first.push(['Unreadable', podCount(d.unreadablePods)]);
     if (d.sourceError) first.push(['Source', d.sourceError]);
     const more = [
@@ -177,16 +172,28 @@ export class Metric {
     return at.length === 0 ? -1 : i;
   }
 
+  // current is the history with the present as its last point: points are 5 s apart, and the decision above is newer.
+  current(now) {
+    const d = this.detail;
+    const capacity = this.history.capacity.at(-1);
+    const { replicas } = d.metric;
+    const values = { ...d.metric, ...d, at: now, capacity: capacity && replicas && (capacity / this.history.replicas.at(-1)) * replicas };
+    return Object.fromEntries(Object.entries(this.history).map(([column, all]) => [column, [...all, values[column]]]));
+  }
+
   draw() {
     if (!this.detail) return;
-    const h = this.history;
     const live = this.picked === null;
-    const i = this.index();
     const now = Date.parse(this.detail.time) / 1000;
+    let i = this.index();
+    const h = live && i >= 0 ? this.current(now) : this.history;
+    if (live && i >= 0) i++;
     this.live.setAttribute('aria-pressed', String(live));
     this.slider.disabled = i < 0;
     const shown = live || i < 0;
-    set(this.badge, shown ? this.detail.metric.reason : h.reason[i]);
+    const reason = shown ? this.detail.metric.reason : h.reason[i];
+    set(this.badge, reason);
+    this.badge.classList.toggle('warn', reason === 'AtMaximum');
     set(this.message, shown ? this.detail.message : h.message[i]);
     this.decision.classList.toggle('trouble', shown ? Boolean(this.detail.metric.cause) : h.desired[i] === null);
     this.failing.hidden = !shown || !this.object?.failing.length;
@@ -196,7 +203,7 @@ export class Metric {
     }
     const at = h.at[i];
     this.slider.min = h.at[0];
-    this.slider.max = h.at.at(-1);
+    this.slider.max = this.history.at.at(-1);
     this.slider.value = at;
     this.slider.setAttribute('aria-valuetext', `${time(at)}, ${h.reason[i]}`);
     set(this.when, live ? `${time(at)}, now` : `${time(at)}, ${span(now - at)} ago`);
@@ -247,12 +254,9 @@ export class Metric {
     for (let i = h.at.length - 1; i >= 0; i--) {
       if (Math.floor(h.at[i] / 60) === minute) continue;
       minute = Math.floor(h.at[i] / 60);
-      rows.push(element('tr', {}, element('th', { scope: 'row' }, time(h.at[i])),
-        ...[amount(h.level[i]), amount(h.total[i]), amount(h.loadPerPod[i]), amount(h.threshold[i]), count(h.ready[i]), count(h.replicas[i]), count(h.desired[i])]
-          .map((text) => element('td', { class: 'number' }, text)),
-        element('td', {}, h.reason[i])));
+      rows.push([time(h.at[i]), amount(h.level[i]), amount(h.total[i]), amount(h.loadPerPod[i]), amount(h.threshold[i]), count(h.ready[i]), count(h.replicas[i]), count(h.desired[i]), h.reason[i]]);
     }
-    this.rows.replaceChildren(...rows);
+    this.rows.rows(rows);
   }
 }
 
@@ -260,7 +264,12 @@ export class Metric {
 function late(m) {
   if (m.lateRatio === null) return 'not known yet';
   const asked = m.lateness > 0 ? `; at most ${percent(m.lateness)} asked for` : '';
-  return m.lateJudged ? `${percent(m.lateRatio)} of the last day${asked}` : `${percent(m.lateRatio)} of the first ${span(m.lateKnownSeconds)}: ${tooLittle}`;
+  return ofDay(m, m.lateRatio, asked);
+}
+
+// ofDay writes a share of the last day, or of the time that is known so far, which is too short to judge.
+function ofDay(m, ratio, asked = '') {
+  return m.lateJudged ? `${percent(ratio)} of the last day${asked}` : `${percent(ratio)} of the first ${span(m.lateKnownSeconds)}: ${tooLittle}`;
 }
 
 // set leaves the node alone if its text stays, so that what is read aloud is not read again.

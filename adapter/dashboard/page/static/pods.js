@@ -92,18 +92,13 @@ export class Pod {
     this.filteredPart.hidden = answer.filteredFor.length === 0;
     this.filtered.rows(answer.filteredFor.map((r) => [r.reason, count(r.nodes), r.suchAs]));
     this.about.textContent = answer.aboutNodes;
-    if (changed(this.nodes.body, answer.nodes)) this.nodes.fill(answer.nodes.map(row));
+    if (changed(this.nodes.body, answer.nodes)) this.nodes.fill(answer.nodes.map((n) => this.nodes.row(cells(n))));
   }
 }
 
-function row(node) {
+function cells(node) {
   const sum = (of) => `${of.predicted} + ${of.assumed} + ${of.pod} of ${of.allocatable}`;
-  return element('tr', {},
-    element('th', { scope: 'row' }, node.name, node.here ? element('div', { class: 'small' }, element('b', {}, 'The pod went here')) : undefined),
-    element('td', { class: node.filtered ? 'bad' : '' }, node.verdict),
-    element('td', { class: 'number' }, count(node.score)),
-    element('td', {}, node.message),
-    element('td', { class: 'number' }, sum(node.cpu)),
-    element('td', { class: 'number' }, sum(node.memory)),
-    element('td', { class: 'number optional' }, node.used ?? '–'));
+  return [
+    element('div', {}, node.name, node.here ? element('div', { class: 'small' }, element('b', {}, 'The pod went here')) : undefined),
+    element('span', { class: node.filtered ? 'bad' : '' }, node.verdict), count(node.score), node.message, sum(node.cpu), sum(node.memory), node.used ?? '–'];
 }

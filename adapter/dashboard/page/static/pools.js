@@ -4,6 +4,7 @@ import { count, element, facts, podCount, say, table, time } from './dom.js';
 import { Events } from './events.js';
 
 const period = 5000;
+const polled = (point) => point && point.max !== null; // decisions have no bounds
 
 export class Pools {
   constructor() {
@@ -11,7 +12,7 @@ export class Pools {
     this.period = period;
     this.problem = element('p', { class: 'panel decision', hidden: true });
     this.list = table('Table of worker pools', [
-      ['WorkerPool'], ['State'], ['Ready / workers', 'number'], ['Desired', 'number'], ['Min – max', 'number optional'],
+      ['WorkerPool'], ['State', 'why'], ['Ready / workers', 'number'], ['Desired', 'number'], ['Min – max', 'number optional'],
       ['Pending pods', 'number optional'], ['Open action'], ['Newest decision', 'optional'],
     ]);
     this.range = element('p', { class: 'soft' });
@@ -25,17 +26,11 @@ export class Pools {
   show(answer) {
     say(this.problem, answer.problem);
     this.list.node.hidden = answer.pools.length === 0;
-    this.list.fill(answer.pools.map((pool) => element('tr', {},
-      element('th', { scope: 'row' }, element('a', { href: `#workerpools/${encodeURIComponent(pool.name)}` }, pool.name),
-        element('div', { class: 'soft small' }, pool.provider)),
-      element('td', { class: 'why' }, element('span', { class: pool.healthy ? '' : 'bad' }, pool.state),
+    this.list.fill(answer.pools.map((pool) => this.list.row([
+      element('div', {}, element('a', { href: `#workerpools/${encodeURIComponent(pool.name)}` }, pool.name), element('div', { class: 'soft small' }, pool.provider)),
+      element('div', {}, element('span', { class: pool.healthy ? '' : 'bad' }, pool.state),
         pool.cause ? element('div', { class: 'small cause', title: pool.cause }, pool.cause) : undefined),
-      element('td', { class: 'number' }, `${count(pool.ready)} / ${count(pool.workers)}`),
-      element('td', { class: 'number' }, count(pool.desired)),
-      element('td', { class: 'number optional' }, `${pool.min} – ${pool.max}`),
-      element('td', { class: 'number optional' }, count(pool.pendingPods)),
-      element('td', {}, pool.action ?? 'none'),
-      element('td', { class: 'optional' }, pool.decision ?? '–'))));
+      `${count(pool.ready)} / ${count(pool.workers)}`, count(pool.desired), `${pool.min} – ${pool.max}`, count(pool.pendingPods), pool.action ?? 'none', pool.decision ?? '–'])));
     this.range.textContent = answer.more ? `${answer.pools.length} of them: the first by name, those in trouble before the others.`
       : answer.pools.length === 0 && !answer.problem ? 'There is no WorkerPool.' : '';
   }
@@ -54,7 +49,7 @@ export class Pool {
     this.now = element('dl', { class: 'wide' });
     this.chart = new Chart('Workers', [
       { key: 'max', label: 'Maximum', kind: 'bound', bound: true, step: true },
-      { key: 'min', label: 'Minimum', kind: 'bound', bound: true, step: true },
+      { key: 'min', label: 'Minimum', kind: 'bound least', bound: true, step: true },
       { key: 'desired', label: 'Desired', kind: 'forecast', step: true },
       { key: 'workers', label: 'Workers', kind: 'limit', step: true },
       { key: 'ready', label: 'Ready', kind: 'ready', step: true },
@@ -135,12 +130,13 @@ export class Pool {
     this.message.textContent = broken ? line.cause : newest?.message ?? '';
   }
 
-  draw({ time: read, history }) {
+  draw({ time: read, history: all }) {
     const now = Date.parse(read) / 1000;
     const gap = 60; // of what the page has polled; decisions before that are farther apart
+    const history = all.flatMap((p, i) => (polled(all[i - 1]) && p.at - all[i - 1].at > gap ? [{ at: all[i - 1].at + 10, desired: null }, p] : [p]));
     const common = { from: Math.min(history[0]?.at ?? now, now - 300), to: now, cursor: null, now, marks: this.marks(history) };
     const show = (chart, keys, joined) => {
-      const points = Object.fromEntries(keys.map((key) => [key, history.map((p) => [p.at, p[key]])]));
+      const points = Object.fromEntries(keys.map((key) => [key, history.map((p) => [p.at, p[key] ?? null])]));
       for (const key of keys.filter((k) => k === 'min' || k === 'max')) { // decisions do not have them
         const known = points[key].find(([, v]) => v !== null)?.[1] ?? null;
         points[key] = points[key].map(([t, v]) => [t, v ?? known]);

@@ -34,7 +34,7 @@ export class Trace {
     this.load = new Chart('3, 4, 5: load of all pods, forecast and decision', [
       { key: 'capacity', label: 'Capacity of the desired replicas', kind: 'limit' },
       { key: 'sum', label: 'Sum of all pods', kind: 'ready' },
-      { key: 'planned', label: 'Planned for, with the margin', kind: 'planned' },
+      { key: 'planned', label: 'Planned for, with the margin', kind: 'planned band' },
       { key: 'total', label: 'Forecast', kind: 'forecast' },
       { key: 'load', label: 'Load', kind: 'load' },
     ], amount, none);
