@@ -20,10 +20,11 @@ type place struct {
 	free    vector
 	whole   vector // of one that is there, after its DaemonSets
 	ports   []corev1.ContainerPort
-	domains []int32 // by topology key: which one it is in; -1 = none
-	rank    refusal // of one that is there: see [joins]
-	shape   int     // of a new one
-	allowed []bool  // of a new one, by shape: whether that could run its pods as well
+	domains []int32       // by topology key: which one it is in; -1 = none
+	rank    refusal       // of one that is there: see [joins]
+	shape   int           // of a new one
+	daemons []*corev1.Pod // of a new one: the pods of DaemonSets that it will run
+	allowed []bool        // of a new one, by shape: whether that could run its pods as well
 	takes   []taken
 }
 
@@ -81,7 +82,7 @@ func newPacker(in Input) *packer {
 	for i, g := range p.groups {
 		p.judge(g, requests[i], whole)
 	}
-	p.topologies = newTopologies(p.groups, in.Nodes)
+	p.topologies = newTopologies(p.groups, in.Nodes, in.DaemonSets)
 	slices.SortStableFunc(p.groups, byDifficulty)
 	for i, g := range p.groups {
 		g.order = i
@@ -211,6 +212,7 @@ func (p *packer) nearest(launched plan.Placement) int {
 func (p *packer) add(k kind, shape int, zone string) *place {
 	at := p.imagine(k, shape, zone)
 	p.topologies.settle(at)
+	p.topologies.countDaemons(at)
 	p.places = append(p.places, at)
 	p.inZone[zone]++
 	return at
@@ -219,7 +221,7 @@ func (p *packer) add(k kind, shape int, zone string) *place {
 // imagine makes a place of a node that nobody has asked for yet.
 func (p *packer) imagine(k kind, shape int, zone string) *place {
 	s := p.shapes[shape]
-	at := &place{kind: k, node: s.node, free: slices.Clone(s.free), ports: slices.Clone(s.ports), shape: shape}
+	at := &place{kind: k, node: s.node, free: slices.Clone(s.free), ports: slices.Clone(s.ports), shape: shape, daemons: s.pods}
 	if zone != s.offer.Zone && zone != "" {
 		at.node = s.node.DeepCopy()
 		at.node.Labels[corev1.LabelTopologyZone] = zone

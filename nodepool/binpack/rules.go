@@ -70,6 +70,9 @@ func labelsOfRules(in *Input) map[string]bool {
 			}
 		}
 	}
+	for _, ds := range in.DaemonSets {
+		terms(antiAffinityTerms(&ds.Spec.Template.Spec))
+	}
 	seen := map[*clusterstate.Kind]bool{}
 	for i := range in.Nodes {
 		for _, pod := range in.Nodes[i].Pods {
@@ -274,6 +277,9 @@ func (x *topology) befriended(at *place) bool {
 
 // allowsNew is allows for a node that is not there yet: it may be a domain of its own.
 func (x *topology) allowsNew(at *place) bool {
+	if slices.ContainsFunc(at.daemons, func(pod *corev1.Pod) bool { return x.excludes(at, pod) }) {
+		return false
+	}
 	before := make([]int, len(x.spreads))
 	for i, s := range x.spreads {
 		before[i] = s.least
@@ -286,6 +292,16 @@ func (x *topology) allowsNew(at *place) bool {
 		s.least = before[i]
 	}
 	return ok
+}
+
+// excludes reports whether pods of the group and one of a DaemonSet keep each other off a new node.
+func (x *topology) excludes(at *place, daemon *corev1.Pod) bool {
+	in := func(c *counter) bool { return at.domains[c.key] >= 0 }
+	if slices.ContainsFunc(x.anti, func(c *counter) bool { return in(c) && c.matches(daemon.Namespace, daemon.Labels) }) {
+		return true
+	}
+	owned := x.topologies.ownersOf(daemon.Namespace, antiAffinityTerms(&daemon.Spec))
+	return slices.ContainsFunc(owned, func(c *counter) bool { return in(c) && slices.Contains(x.forbidden, c) })
 }
 
 // opened tells of a node that was added for the group.

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -69,7 +70,7 @@ func (c *counter) add(at *place, n int) {
 }
 
 // newTopologies reads the rules of pending pods, and those by which pods that have a node keep others away.
-func newTopologies(groups []*group, nodes []clusterstate.Node) *topologies {
+func newTopologies(groups []*group, nodes []clusterstate.Node, daemonSets []*appsv1.DaemonSet) *topologies {
 	t := &topologies{
 		counters: map[string]*counter{}, owners: map[string]*counter{},
 		matching: map[*clusterstate.Kind][]*counter{}, owning: map[*clusterstate.Kind][]*counter{},
@@ -83,6 +84,9 @@ func newTopologies(groups []*group, nodes []clusterstate.Node) *topologies {
 				t.owning[pod.Kind] = t.ownersOf(pod.Namespace, pod.AntiAffinity)
 			}
 		}
+	}
+	for _, ds := range daemonSets {
+		t.ownersOf(ds.Namespace, antiAffinityTerms(&ds.Spec.Template.Spec))
 	}
 	t.finders = [2]*finder{newFinder(t.counters), newFinder(t.owners)}
 	for _, g := range groups {
@@ -147,6 +151,18 @@ func (t *topologies) count(pods []*clusterstate.Pod, at *place) {
 			}
 		}
 		for _, c := range t.owning[pod.Kind] {
+			c.add(at, 1)
+		}
+	}
+}
+
+// countDaemons counts the pods of DaemonSets on a new node.
+func (t *topologies) countDaemons(at *place) {
+	for _, pod := range at.daemons {
+		for _, c := range t.finders[0].find(pod.Namespace, pod.Labels) {
+			c.add(at, 1)
+		}
+		for _, c := range t.ownersOf(pod.Namespace, antiAffinityTerms(&pod.Spec)) {
 			c.add(at, 1)
 		}
 	}
