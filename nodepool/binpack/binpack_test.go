@@ -432,6 +432,12 @@ func TestPack(t *testing.T) {
 		"spread of a rule that selects all counts none": {in: Input{Pods: pods("web", 3, spreadOver(host, 1), func(p *corev1.Pod) {
 			p.Spec.TopologySpreadConstraints[0].LabelSelector = &metav1.LabelSelector{}
 		}), Nodes: []clusterstate.Node{node("n1", "a", bound("db", "1")), node("n2", "a", bound("db", "4"))}}, helped: 3, room: 3},
+		"away from the pods of a DaemonSet": {in: Input{Pods: pods("web", 1, awayFrom("agent", host), func(p *corev1.Pod) {
+			p.Spec.Affinity.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution[0].Namespaces = []string{"kube-system"}
+		}), DaemonSets: []*appsv1.DaemonSet{daemonSet()}}, unhelped: map[string]string{"default/web-0": whyTopology}},
+		"a DaemonSet whose pods keep others away": {in: Input{Pods: pods("web", 1), DaemonSets: []*appsv1.DaemonSet{daemonSet(awayFrom("web", host), func(p *corev1.Pod) {
+			p.Spec.Affinity.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution[0].Namespaces = []string{"default"}
+		})}}, unhelped: map[string]string{"default/web-0": whyTopology}},
 		"away from all pods, next to a rule about none": {in: Input{Pods: all(pods("web", 1, awayFrom("", host), func(p *corev1.Pod) {
 			p.Spec.Affinity.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution[0].LabelSelector = &metav1.LabelSelector{}
 		}), pods("db", 1, awayFrom("", host), func(p *corev1.Pod) {

@@ -18,10 +18,11 @@ type place struct {
 	free    vector
 	whole   vector // of one that is there, after its DaemonSets
 	ports   []corev1.ContainerPort
-	domains []int32 // by topology key: which one it is in; -1 = none
-	rank    refusal // of one that is there: see [joins]
-	shape   int     // of a new one
-	allowed []bool  // of a new one, by shape: whether that could run its pods as well
+	domains []int32       // by topology key: which one it is in; -1 = none
+	rank    refusal       // of one that is there: see [joins]
+	shape   int           // of a new one
+	daemons []*corev1.Pod // of a new one: the pods of DaemonSets that it will run
+	allowed []bool        // of a new one, by shape: whether that could run its pods as well
 	takes   []taken
 
 	source   *clusterstate.Node // of one that exists, also if it joins and is on its way
@@ -77,7 +78,7 @@ func (w *world) packer(in Input, pods []subject, further map[string]bool) *packe
 		dimensions: maps.Clone(w.dimensions), inZone: map[string]int{}, joins: w.joins,
 		byName: map[string]*place{}, moved: map[*clusterstate.Pod]bool{}, away: map[string]int{},
 	}
-	p.groups = groupsOf(pods, p.joins, labelsOfRules(pods, w.labels), sharedOf(pods, in.Nodes, further))
+	p.groups = groupsOf(pods, p.joins, labelsOfRules(pods, w.labels, in.DaemonSets), sharedOf(pods, in.Nodes, further))
 	for _, pod := range in.Pods {
 		if pod.Stuck != "" {
 			p.stuckGangs = append(p.stuckGangs, pod.Gang)
@@ -106,7 +107,7 @@ func (w *world) packer(in Input, pods []subject, further map[string]bool) *packe
 	for i, g := range p.groups {
 		p.judge(g, requests[i], whole)
 	}
-	p.topologies = newTopologies(p.groups, w)
+	p.topologies = newTopologies(p.groups, w, in.DaemonSets)
 	slices.SortStableFunc(p.groups, byDifficulty)
 	for i, g := range p.groups {
 		g.order = i
@@ -279,6 +280,7 @@ func (p *packer) nearest(launched plan.Placement) int {
 func (p *packer) add(k kind, shape int, zone string) *place {
 	at := p.imagine(k, shape, zone)
 	p.topologies.settle(at)
+	p.topologies.countDaemons(at)
 	p.places = append(p.places, at)
 	p.inZone[zone]++
 	return at
@@ -287,7 +289,7 @@ func (p *packer) add(k kind, shape int, zone string) *place {
 // imagine makes a place of a node that nobody has asked for yet.
 func (p *packer) imagine(k kind, shape int, zone string) *place {
 	s := p.shapes[shape]
-	at := &place{kind: k, node: s.node, free: slices.Clone(s.free), ports: slices.Clone(s.ports), shape: shape}
+	at := &place{kind: k, node: s.node, free: slices.Clone(s.free), ports: slices.Clone(s.ports), shape: shape, daemons: s.pods}
 	if zone != s.offer.Zone && zone != "" {
 		at.node = s.node.DeepCopy()
 		at.node.Labels[corev1.LabelTopologyZone] = zone

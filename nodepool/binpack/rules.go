@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -47,7 +48,7 @@ func (s *spread) at(domain int32) int {
 }
 
 // labelsOfRules returns the labels that rules about other pods look at: those of pods, and those of bound ones.
-func labelsOfRules(pods []subject, bound map[string]bool) map[string]bool {
+func labelsOfRules(pods []subject, bound map[string]bool, daemonSets []*appsv1.DaemonSet) map[string]bool {
 	out := maps.Clone(bound)
 	for i := range pods {
 		spec := &pods[i].Pod.Spec
@@ -59,6 +60,9 @@ func labelsOfRules(pods []subject, bound map[string]bool) map[string]bool {
 				out[key] = true
 			}
 		}
+	}
+	for _, ds := range daemonSets {
+		addLabelsOfTerms(out, antiAffinityTerms(&ds.Spec.Template.Spec))
 	}
 	return out
 }
@@ -277,6 +281,9 @@ func (x *topology) befriended(at *place) bool {
 
 // allowsNew is allows for a node that is not there yet: it may be a domain of its own.
 func (x *topology) allowsNew(at *place) bool {
+	if slices.ContainsFunc(at.daemons, func(pod *corev1.Pod) bool { return x.excludes(at, pod) }) {
+		return false
+	}
 	before := make([]int, len(x.spreads))
 	for i, s := range x.spreads {
 		before[i] = s.least
@@ -289,6 +296,16 @@ func (x *topology) allowsNew(at *place) bool {
 		s.least = before[i]
 	}
 	return ok
+}
+
+// excludes reports whether pods of the group and one of a DaemonSet keep each other off a new node.
+func (x *topology) excludes(at *place, daemon *corev1.Pod) bool {
+	in := func(c *counter) bool { return at.domains[c.key] >= 0 }
+	if slices.ContainsFunc(x.anti, func(c *counter) bool { return in(c) && c.matches(daemon.Namespace, daemon.Labels) }) {
+		return true
+	}
+	owned := x.topologies.ownersOf(daemon.Namespace, antiAffinityTerms(&daemon.Spec))
+	return slices.ContainsFunc(owned, func(c *counter) bool { return in(c) && slices.Contains(x.forbidden, c) })
 }
 
 // opened tells of a node that was added for the group.

@@ -33,7 +33,8 @@ type shape struct {
 	node    *corev1.Node
 	free    vector // after its DaemonSets
 	ports   []corev1.ContainerPort
-	daemons vector // what its DaemonSets request
+	daemons vector        // what its DaemonSets request
+	pods    []*corev1.Pod // of its DaemonSets
 }
 
 // known tells whether the size of an offer is known.
@@ -58,6 +59,7 @@ func newShape(o provider.Offer, in *Input, d dimensions) *shape {
 			requests[plain] = 0
 			s.free.take(requests, 1)
 			s.daemons.take(requests, -1)
+			s.pods = append(s.pods, pod)
 			s.ports = append(s.ports, clusterstate.HostPorts(&pod.Spec)...)
 		}
 	}
@@ -84,7 +86,7 @@ func nodeOf(o provider.Offer, t Template) *corev1.Node {
 
 // podOf returns the pod that a DaemonSet would put on a node, with the tolerations that each of them gets.
 func podOf(ds *appsv1.DaemonSet) *corev1.Pod {
-	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: ds.Namespace}, Spec: ds.Spec.Template.Spec}
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: ds.Namespace, Labels: ds.Spec.Template.Labels}, Spec: ds.Spec.Template.Spec}
 	pod.Spec.Containers, pod.Spec.InitContainers = defaulted(pod.Spec.Containers), defaulted(pod.Spec.InitContainers)
 	tolerations := slices.Clone(pod.Spec.Tolerations)
 	for _, key := range []string{

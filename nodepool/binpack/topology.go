@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -73,7 +74,7 @@ func (c *counter) add(at *place, n int) {
 }
 
 // newTopologies reads the rules of pending pods, and those by which pods that have a node keep others away.
-func newTopologies(groups []*group, w *world) *topologies {
+func newTopologies(groups []*group, w *world, daemonSets []*appsv1.DaemonSet) *topologies {
 	t := &topologies{
 		counters: map[string]*counter{}, owners: map[string]*counter{}, world: w,
 		matching: make([][]*counter, len(w.kinds)), owning: make([][]*counter, len(w.kinds)),
@@ -85,6 +86,9 @@ func newTopologies(groups []*group, w *world) *topologies {
 		if len(k.AntiAffinity) > 0 {
 			t.owning[i] = t.ownersOf(k.Namespace, k.AntiAffinity)
 		}
+	}
+	for _, ds := range daemonSets {
+		t.ownersOf(ds.Namespace, antiAffinityTerms(&ds.Spec.Template.Spec))
 	}
 	t.finders = [2]*finder{newFinder(t.counters), newFinder(t.owners)}
 	for _, g := range groups {
@@ -152,6 +156,18 @@ func (t *topologies) count(at *place) {
 		}
 		for _, c := range t.owning[k.kind] {
 			c.add(at, int(k.n))
+		}
+	}
+}
+
+// countDaemons counts the pods of DaemonSets on a new node.
+func (t *topologies) countDaemons(at *place) {
+	for _, pod := range at.daemons {
+		for _, c := range t.finders[0].find(pod.Namespace, pod.Labels) {
+			c.add(at, 1)
+		}
+		for _, c := range t.ownersOf(pod.Namespace, antiAffinityTerms(&pod.Spec)) {
+			c.add(at, 1)
 		}
 	}
 }

@@ -272,12 +272,22 @@ func (c *comparison) together() {
 		}
 	}
 	kinds := c.model.kinds(r)
-	left := c.places(pods, tries(pods, false), "", func() {
+	add := func() {
 		c.addOnTheWay()
 		for i, will := range kinds {
 			c.add(pick(&generator{Rand: c.random}, will...), fmt.Sprint("new-", i))
 		}
-	}, nil)
+	}
+	first := false // the nodes come before the pods are placed that fit without them
+	left := c.places(pods, tries(pods, false), "", func() {
+		if first = !first; first {
+			add()
+		}
+	}, func() {
+		if !first {
+			add()
+		}
+	})
 	c.agree(len(left) == 0, allHelped, names(pods), fmt.Sprintf("with %d new nodes", len(kinds)), "not "+strings.Join(left, " "))
 	if len(kinds) == 0 && len(c.world.Pool.OnTheWay)+len(c.world.Pool.Joining) == 0 {
 		c.count(r.Room)
@@ -357,7 +367,7 @@ func (c *comparison) home(q question, node string, waits bool, says string, chan
 
 // leaves reports whether a pod leaves a node that is removed. One that is leaving already stays as it is.
 func leaves(p *corev1.Pod) bool {
-	class, _ := clusterstate.Classify(p)
+	class, _ := clusterstate.Classify(p, noon)
 	return p.DeletionTimestamp == nil && class != clusterstate.Ignored && class != clusterstate.Blocking
 }
 

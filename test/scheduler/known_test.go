@@ -63,15 +63,6 @@ var differences = []difference{
 		"no node is launched for a pod whose volume another one holds: it would not help",
 		variation{world: shareVolumes},
 	},
-	{
-		"pods that DaemonSets put on a new node count for no rule about pods",
-		"to be mended: a node is launched for a pod that keeps away from them",
-		variation{world: func(w *world) {
-			for _, ds := range w.DaemonSets {
-				ds.Spec.Template.Labels = nil
-			}
-		}},
-	},
 }
 
 // reasonOf returns the difference that explains a disagreement, "" if there is none.
