@@ -36,11 +36,11 @@ func (r *Result) Findings() []string {
 	b, hasRival := r.row(rival)
 	if hasOurs && hasRival {
 		out = append(out, fmt.Sprintf("With Foresail the load of a pod was above %g for %.1f minutes (%.2f%% of the time), with an HPA for %.1f minutes (%.2f%%). "+
-			"Foresail paid for %.1f pod-hours, an HPA for %.1f (%s).", r.Options.Threshold, a.AboveThresholdMinutes, 100*a.AboveThresholdShare(),
-			b.AboveThresholdMinutes, 100*b.AboveThresholdShare(), a.PodHours, b.PodHours, more(a.PodHours/b.PodHours)))
+			"Foresail paid for %.1f pod-hours, %s an HPA, which paid for %.1f.", r.Options.Threshold, a.AboveThresholdMinutes, 100*a.AboveThresholdShare(),
+			b.AboveThresholdMinutes, 100*b.AboveThresholdShare(), a.PodHours, than(a.PodHours/b.PodHours), b.PodHours))
 		if p := r.Options.Prices; p != nil {
 			ourBill, theirBill := a.Bill(p), b.Bill(p)
-			out = append(out, fmt.Sprintf("In money that is %s with Foresail, and %s with an HPA (%s).", p.Text(ourBill), p.Text(theirBill), more(ourBill/theirBill)))
+			out = append(out, fmt.Sprintf("In money, Foresail costs %s, %s an HPA, which costs %s.", p.Text(ourBill), than(ourBill/theirBill), p.Text(theirBill)))
 		}
 		out = append(out, r.atEqual()...)
 	}
@@ -129,27 +129,35 @@ func (r *Result) read(name string, value float64, of, desired func(Figures) floa
 	return least, found
 }
 
+const (
+	asMuch  = "as much"
+	noRatio = "no ratio"
+)
+
 // more writes how much more or less than one a ratio is.
 func more(ratio float64) string {
 	switch percent := 100 * (ratio - 1); {
 	case math.IsNaN(percent) || math.IsInf(percent, 0):
-		return "no ratio"
+		return noRatio
 	case percent >= 0.05:
 		return fmt.Sprintf("%.1f%% more", percent)
 	case percent <= -0.05:
 		return fmt.Sprintf("%.1f%% less", -percent)
 	default:
-		return "as much"
+		return asMuch
 	}
 }
 
 // than is more, followed by the word for a comparison.
 func than(ratio float64) string {
-	text := more(ratio)
-	if strings.HasSuffix(text, "more") || strings.HasSuffix(text, "less") {
+	switch text := more(ratio); text {
+	case asMuch:
+		return text + " as"
+	case noRatio:
+		return "compared with"
+	default:
 		return text + " than"
 	}
-	return text + " as"
 }
 
 // Forecasts returns the ways to forecast, the baselines first. Those have the horizon of Foresail.
