@@ -417,6 +417,7 @@ func TestSearchVariesFieldsThatUsersChange(t *testing.T) {
 			fields = append(fields, field)
 			require.NotEmpty(t, tried, field)
 			for _, v := range tried {
+				assert.GreaterOrEqual(t, v.Min, s.Min, "the minimum may be there for redundancy")
 				a := backtest.Advice{Default: s, Best: v, Judged: better}
 				if v == s {
 					assert.Empty(t, a.Changes(&v), field)
