@@ -578,10 +578,12 @@ func TestFindingsCompareWithTheSameBehaviour(t *testing.T) {
 		"and pay for 45.0 pod-hours, 10.0% less than Foresail"
 	assert.Equal(t, begin+".", text())
 	r.Frontier = []backtest.Row{row("foresail-total", 0.7, 12, 50), row("keda/same-behavior", 0.5, 6, 55), row("keda/same-behavior", 0.7, 24, 45)}
-	assert.Equal(t, begin+"; for as many pods (5.00) it would be above the threshold for 2.50% of the time, Foresail for 2.00%"+
-		"; above it as rarely (2.00%), it would pay for 5.17 pods, Foresail for 5.00.", text())
+	assert.Equal(t, begin+". For as many pods (5.00) it would be above the threshold for 2.50% of the time, Foresail for 2.00%."+
+		" Above it as rarely (2.00%), it would pay for 5.17 pods, Foresail for 5.00.", text())
+	r.Options.Trace, r.FrontierHours = traceOf(t, 25*60, waves), 24
+	assert.Contains(t, text(), "Foresail. On 24 hours sampled from the traffic, for as many pods (5.00)")
 	r.Summary[2].PodHours = 50
-	assert.Contains(t, text(), "50.0 pod-hours, as much as Foresail;")
+	assert.Contains(t, text(), "50.0 pod-hours, as much as Foresail.")
 }
 
 func TestRejectsUnplayableOptions(t *testing.T) {

@@ -72,12 +72,12 @@ func (r *Result) atEqual() []string {
 	}
 	var out []string
 	if share, ok := r.read(rival, at.Pods(), Figures.Pods, Figures.AboveThresholdShare); ok {
-		out = append(out, fmt.Sprintf("With another target, so that it pays for as many pods as Foresail (%.2f on average), an HPA would be above the threshold for %.2f%% of the time, "+
-			"Foresail for %.2f%%.", at.Pods(), 100*share, 100*at.AboveThresholdShare()))
+		out = append(out, r.onSample(fmt.Sprintf("With another target, so that it pays for as many pods as Foresail (%.2f on average), an HPA would be above the threshold for %.2f%% of the time, "+
+			"Foresail for %.2f%%.", at.Pods(), 100*share, 100*at.AboveThresholdShare())))
 	}
 	if pods, ok := r.read(rival, at.AboveThresholdShare(), Figures.AboveThresholdShare, Figures.Pods); ok {
-		out = append(out, fmt.Sprintf("With a target that keeps it above the threshold as rarely as Foresail (%.2f%% of the time), an HPA would pay for %.2f pods on average, Foresail for %.2f.",
-			100*at.AboveThresholdShare(), pods, at.Pods()))
+		out = append(out, r.onSample(fmt.Sprintf("With a target that keeps it above the threshold as rarely as Foresail (%.2f%% of the time), an HPA would pay for %.2f pods on average, Foresail for %.2f.",
+			100*at.AboveThresholdShare(), pods, at.Pods())))
 	}
 	return out
 }
@@ -85,18 +85,26 @@ func (r *Result) atEqual() []string {
 // sameBehavior compares with the rival if its HPA has the behaviour of ours, which leaves the effect of the forecast.
 func (r *Result) sameBehavior(a, c Row) string {
 	text := fmt.Sprintf("With the behavior of Foresail's, an HPA would be above the threshold for %.1f minutes (%.2f%% of the time) "+
-		"and pay for %.1f pod-hours, %s Foresail", c.AboveThresholdMinutes, 100*c.AboveThresholdShare(), c.PodHours, than(c.PodHours/a.PodHours))
+		"and pay for %.1f pod-hours, %s Foresail.", c.AboveThresholdMinutes, 100*c.AboveThresholdShare(), c.PodHours, than(c.PodHours/a.PodHours))
 	at, ok := r.atThreshold()
 	if !ok {
-		return text + "."
+		return text
 	}
 	if share, ok := r.read(equal, at.Pods(), Figures.Pods, Figures.AboveThresholdShare); ok {
-		text += fmt.Sprintf("; for as many pods (%.2f) it would be above the threshold for %.2f%% of the time, Foresail for %.2f%%", at.Pods(), 100*share, 100*at.AboveThresholdShare())
+		text += " " + r.onSample(fmt.Sprintf("For as many pods (%.2f) it would be above the threshold for %.2f%% of the time, Foresail for %.2f%%.", at.Pods(), 100*share, 100*at.AboveThresholdShare()))
 	}
 	if pods, ok := r.read(equal, at.AboveThresholdShare(), Figures.AboveThresholdShare, Figures.Pods); ok {
-		text += fmt.Sprintf("; above it as rarely (%.2f%%), it would pay for %.2f pods, Foresail for %.2f", 100*at.AboveThresholdShare(), pods, at.Pods())
+		text += " " + r.onSample(fmt.Sprintf("Above it as rarely (%.2f%%), it would pay for %.2f pods, Foresail for %.2f.", 100*at.AboveThresholdShare(), pods, at.Pods()))
 	}
-	return text + "."
+	return text
+}
+
+// onSample adds to a sentence that its figures are of the sampled hours, which differ from those of the tables; nothing if all was played.
+func (r *Result) onSample(sentence string) string {
+	if !r.Sampled() {
+		return sentence
+	}
+	return fmt.Sprintf("On %.0f hours sampled from the traffic, %s%s", r.FrontierHours, strings.ToLower(sentence[:1]), sentence[1:])
 }
 
 // atThreshold is ours on the frontier, with the target that it has in the summary.
