@@ -360,10 +360,10 @@ func (a *Advice) trades() [][]string {
 	return out
 }
 
-// duration writes a span without zeros at its end, in days from two of them on.
+// duration writes a span without zeros at its end, in days to a tenth from two of them on.
 func duration(d time.Duration) string {
 	if days := d.Hours() / 24; days >= 2 {
-		return fmt.Sprintf("%.4g days", days)
+		return fmt.Sprintf("%g days", math.Round(10*days)/10)
 	}
 	s := d.String()
 	if strings.HasSuffix(s, "m0s") {
