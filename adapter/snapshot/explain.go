@@ -169,7 +169,7 @@ func basisOf(basis pipeline.Basis, load string, ahead time.Duration) string {
 	case pipeline.FromRecent:
 		return "load of the last 30s " + load
 	case pipeline.FromTrend:
-		return fmt.Sprintf("trend %s in %s", load, ahead)
+		return fmt.Sprintf("load, if its trend continues, %s in %s", load, ahead)
 	case pipeline.FromJump:
 		return fmt.Sprintf("recurring jump to %s within %s", load, ahead)
 	default:
@@ -196,7 +196,7 @@ func (r *Reasoning) difference() string {
 	case desired < needed && desired < limit:
 		return ", limited by maxStep or maxReplicas"
 	case desired < needed:
-		return fmt.Sprintf(", of which %s may be missing", amount(r.required()-r.Limit))
+		return fmt.Sprintf(", reduced to %d, as pods may be overfilled by the load of %s", r.Desired, amountOfReplicas(r.required()-r.Limit))
 	case desired > limit:
 		return ", fewer than the minimum"
 	default:

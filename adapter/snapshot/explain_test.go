@@ -16,9 +16,9 @@ import (
 )
 
 var (
-	sum      = regexp.MustCompile(`planned load (\S+) \((?:forecast|trend|load now|load of the last 30s|recurring jump to) (\S+) .*margin (\S+)\)`)
-	quotient = regexp.MustCompile(`(?:planned load (\S+) \(.*\)|(?:forecast|trend) (\S+) in \S+|load now (\S+)|last 30s (\S+)|jump to (\S+) within \S+) / threshold (\S+) = (\S+) replicas`)
-	missing  = regexp.MustCompile(`of which (\S+) may be missing`)
+	sum      = regexp.MustCompile(`planned load (\S+) \((?:forecast|load, if its trend continues,|load now|load of the last 30s|recurring jump to) (\S+) .*margin (\S+)\)`)
+	quotient = regexp.MustCompile(`(?:planned load (\S+) \(.*\)|(?:forecast|load, if its trend continues,) (\S+) in \S+|load now (\S+)|last 30s (\S+)|jump to (\S+) within \S+) / threshold (\S+) = (\S+) replicas`)
+	missing  = regexp.MustCompile(`overfilled by the load of (\S+) replica`)
 	down     = regexp.MustCompile(`with the margin for scaling down (\S+)`)
 )
 

@@ -33,7 +33,7 @@ func TestBacktestWritesTablesAndAReport(t *testing.T) {
 	assert.Contains(t, stdout, "traffic: 20m from 2023-11-14 22:13:20 UTC, one value every 1m, at most 700 requests/s.\nA pod handles 100 requests/s and takes 19s to start.")
 	assert.Regexp(t, `(?m)^ +Foresail \(foresail-total\) +\d`, stdout)
 	assert.Contains(t, stdout, "\nAdvice\n")
-	assert.Regexp(t, `In money that is \d+\.\d\d USD with`, stdout)
+	assert.Regexp(t, `In money, Foresail costs \d+\.\d\d USD, .* an HPA, which costs \d+\.\d\d USD\.`, stdout)
 	assert.Contains(t, stdout, "A pod costs 0.04 USD an hour, and a minute above the threshold 2.00 USD.")
 	assert.Contains(t, stdout, "The report is in "+filepath.Join(out, "report.html"))
 	for _, name := range []string{"summary.csv", "frontier.csv", "forecast.csv", "frontier.svg", "frontier.png", "timeline.svg", "timeline.png", "report.html"} {

@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"math"
 	"os"
 	"time"
 
@@ -26,7 +25,7 @@ func newCostCommand() *cobra.Command {
 		Short: "Show what a pool of workers has cost, and how to configure it better",
 		Long: `Cost reads Foresail's own metrics of past weeks from a Prometheus server. It reads neither the
 cluster nor the cloud, and changes nothing.`,
-		Example: `  foresail cost workerpool workers --prometheus-url http://localhost:9090 --prices prices.yaml`,
+		Example: `  foresail cost workerpool workers --prometheus http://localhost:9090 --prices prices.yaml`,
 		Args:    knownCommand,
 		RunE:    func(c *cobra.Command, _ []string) error { return c.Help() },
 
@@ -57,23 +56,23 @@ without metrics counts as unknown and is in no figure. The resolution is five mi
 func newCostPoolCommand() *cobra.Command {
 	o := &costOptions{}
 	c := &cobra.Command{
-		Use:     "workerpool NAME --prometheus-url URL [--weeks N] [--prices FILE] [--output table|json]",
+		Use:     "workerpool NAME --prometheus URL [--weeks N] [--prices FILE] [--output table|json]",
 		Aliases: []string{"wp", "workerpools"},
 		Short:   "Show what one pool used in past weeks, what that cost, and how to configure it better",
 		Long:    costPoolHelp,
 		Example: `  kubectl -n monitoring port-forward svc/prometheus 9090 &
-  foresail cost workerpool workers --prometheus-url http://localhost:9090
+  foresail cost workerpool workers --prometheus http://localhost:9090
 
   # In money, over four weeks
-  foresail cost wp workers --prometheus-url http://localhost:9090 --weeks 4 --prices prices.yaml
+  foresail cost wp workers --prometheus http://localhost:9090 --weeks 4 --prices prices.yaml
 
   # What idle workers cost, for a program
-  foresail cost wp workers --prometheus-url http://localhost:9090 --prices prices.yaml -o json | jq .cost.idleUSD`,
+  foresail cost wp workers --prometheus http://localhost:9090 --prices prices.yaml -o json | jq .cost.idleUSD`,
 		Args: oneName(aPool),
 
 		DisableFlagsInUseLine: true,
 	}
-	c.Flags().StringVar(&o.url, "prometheus-url", "", "`URL` of the Prometheus server that scrapes Foresail's /metrics (required)")
+	c.Flags().StringVar(&o.url, "prometheus", "", "`URL` of the Prometheus server that scrapes Foresail's /metrics (required)")
 	c.Flags().StringVar(&o.serversFile, "prometheus-config-file", "", "`file` with the credentials and certificates of Prometheus servers, as foresail run takes it; empty uses none")
 	c.Flags().IntVar(&o.weeks, "weeks", 1, "how many past weeks to look at, from 1 to 12")
 	c.Flags().StringVar(&o.pricesFile, "prices", "", "`file` with the prices of instance types; empty shows hours only")
@@ -111,19 +110,14 @@ func (o *costOptions) open() (cost.Source, prices.Prices, error) {
 	if err != nil {
 		return cost.Source{}, nil, err
 	}
-	server := prometheusOptions{file: o.serversFile, url: o.url}
 	if o.url == "" {
-		return cost.Source{}, nil, badFlag("prometheus-url", "missing", promapi.AcceptedAddress)
+		return cost.Source{}, nil, badFlag("prometheus", "missing", promapi.AcceptedAddress)
 	}
-	if err := server.validateServers(); err != nil {
-		return cost.Source{}, nil, usageError{err}
+	api, err := pastAPI("prometheus", o.url, o.serversFile)
+	if err != nil {
+		return cost.Source{}, nil, err
 	}
-	if err := server.complete(); err != nil {
-		return cost.Source{}, nil, usageError{err}
-	}
-	server.limits.MaxSeries, server.limits.MaxBytes, server.limits.MaxMemory = costMaxSeries, costMaxBytes, math.MaxInt64
-	source, err := costSource(o.url, server.clients())
-	return source, usd, err
+	return cost.Source{API: api, Address: o.url, Step: cost.DefaultStep}, usd, nil
 }
 
 // costSource returns the server at a URL.

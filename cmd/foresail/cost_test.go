@@ -70,13 +70,13 @@ func number(t *testing.T, s string) float64 {
 func TestCostTellsWhatAServerKnows(t *testing.T) {
 	server := newPrometheus(t)
 	prices := file(t, "prices.yaml", "t3.small: {onDemand: 1, spot: 0.25}\n")
-	code, out, stderr := foresail(t, "", "cost", "workerpool", "workers", "--prometheus-url", server.URL+"/", "--prices", prices)
+	code, out, stderr := foresail(t, "", "cost", "workerpool", "workers", "--prometheus", server.URL+"/", "--prices", prices)
 	require.Equal(t, exitDone, code, stderr)
 	assert.Contains(t, out, "known         168.0 h of 168.0 h\n")
 	assert.Contains(t, out, "worker hours  672.0; 504.0 desired")
 	assert.Contains(t, out, "It cost 294.00 USD, and would have cost 220.50 USD at the desired count; 73.50 USD were for idle workers. On-Demand alone would have been 672.00 USD.")
 
-	code, out, stderr = foresail(t, "", "cost", "wp", "workers", "--prometheus-url", server.URL, "--weeks", "12", "-o", "json")
+	code, out, stderr = foresail(t, "", "cost", "wp", "workers", "--prometheus", server.URL, "--weeks", "12", "-o", "json")
 	require.Equal(t, exitDone, code, stderr)
 	var r cost.Report
 	require.NoError(t, json.Unmarshal([]byte(out), &r))
@@ -86,12 +86,12 @@ func TestCostTellsWhatAServerKnows(t *testing.T) {
 	assert.Equal(t, []string{"t3.small OnDemand", "t3.small Spot"}, r.MissingPrices)
 	assert.Contains(t, out, `"costUSD": null`)
 
-	code, _, stderr = foresail(t, "", "cost", "workerpool", "wrokers", "--prometheus-url", server.URL)
+	code, _, stderr = foresail(t, "", "cost", "workerpool", "wrokers", "--prometheus", server.URL)
 	assert.Equal(t, exitFailed, code)
 	assert.Contains(t, stderr, server.URL+`: it has nothing of the pool "wrokers" between `)
 	assert.Contains(t, stderr, ", but others: builders, workers")
 	server.Close()
-	code, _, stderr = foresail(t, "", "cost", "workerpool", "workers", "--prometheus-url", server.URL)
+	code, _, stderr = foresail(t, "", "cost", "workerpool", "workers", "--prometheus", server.URL)
 	assert.Equal(t, exitFailed, code)
 	assert.Contains(t, stderr, "connection refused")
 }
@@ -99,29 +99,29 @@ func TestCostTellsWhatAServerKnows(t *testing.T) {
 func TestCostRefusesUnusableArguments(t *testing.T) {
 	dear := file(t, "prices.yaml", "t3.small: {spot: -1}")
 	none := file(t, "servers.yaml", "servers: []")
-	const ask = "cost workerpool workers --prometheus-url http://localhost:9090 "
+	const ask = "cost workerpool workers --prometheus http://localhost:9090 "
 	for args, want := range map[string]string{
-		"cost workerpol x":                              `unknown command "workerpol": must be one of workerpool`,
-		"cost workerpool":                               "the name of a WorkerPool is missing: foresail cost workerpool NAME",
-		"cost workerpool workers":                       "--prometheus-url: missing: must be an http or https URL",
-		"cost workerpool workers --prometheus-url x:90": `--prometheus-url: "x:90": must be an http or https URL`,
-		ask + "--weeks 0":                               "--weeks: 0: must be from 1 to 12",
-		ask + "--weeks 13":                              "--weeks: 13: must be from 1 to 12",
-		ask + "--weeks many":                            `--weeks: "many": must be a whole number`,
-		ask + "-o yaml":                                 `--output: "yaml": must be table or json`,
-		ask + "--prices /nowhere":                       "--prices: open /nowhere: no such file or directory: must be a YAML file of US dollars an hour",
-		ask + "--prices " + dear:                        "--prices " + dear + ": t3.small.spot: -1: must be a number of US dollars, 0 or more",
-		ask + "--prometheus-config-file /nowhere":       "--prometheus-config-file: read the file of Prometheus servers",
-		ask + "--prometheus-config-file " + none:        `--prometheus-url: "http://localhost:9090": must be one that --prometheus-config-file permits`,
-		"run --nodepool-cost-report weekly":             `--nodepool-cost-report: "weekly": must be a duration`,
-		"run --nodepool-cost-report 168h":               "--nodepool-cost-report: 168h0m0s: must be left out unless --enable has nodepool",
+		"cost workerpol x":                          `unknown command "workerpol": must be one of workerpool`,
+		"cost workerpool":                           "the name of a WorkerPool is missing: foresail cost workerpool NAME",
+		"cost workerpool workers":                   "--prometheus: missing: must be an http or https URL",
+		"cost workerpool workers --prometheus x:90": `--prometheus: "x:90": must be an http or https URL`,
+		ask + "--weeks 0":                           "--weeks: 0: must be from 1 to 12",
+		ask + "--weeks 13":                          "--weeks: 13: must be from 1 to 12",
+		ask + "--weeks many":                        `--weeks: "many": must be a whole number`,
+		ask + "-o yaml":                             `--output: "yaml": must be table or json`,
+		ask + "--prices /nowhere":                   "--prices: open /nowhere: no such file or directory: must be a YAML file of US dollars an hour",
+		ask + "--prices " + dear:                    "--prices " + dear + ": t3.small.spot: -1: must be a number of US dollars, 0 or more",
+		ask + "--prometheus-config-file /nowhere":   "--prometheus-config-file: read the file of Prometheus servers",
+		ask + "--prometheus-config-file " + none:    `--prometheus: address: "http://localhost:9090": the operator lists no servers`,
+		"run --nodepool-cost-report weekly":         `--nodepool-cost-report: "weekly": must be a duration`,
+		"run --nodepool-cost-report 168h":           "--nodepool-cost-report: 168h0m0s: must be left out unless --enable has nodepool",
 		"run --enable nodepool --nodepool-cost-report 168h": "--nodepool-cost-report: 168h0m0s: must be left out unless --notify-webhook-url-file is given, which says where reports go\n" +
 			"--nodepool-cost-report: 168h0m0s: must be left out unless --prometheus-url is given",
-		"run --enable nodepool --nodepool-cost-report 10m":                      "--nodepool-cost-report: 10m0s: must be 0, or a duration of at least 1h",
-		"run --enable nodepool --nodepool-cost-prices " + dear:                  "--nodepool-cost-prices " + dear + ": t3.small.spot: -1",
-		"run --nodepool-cost-prices " + dear:                                    "must be left out unless --enable has nodepool",
-		"run --nodepool-cost-report 168h --nodepool-cost-prices " + dear:        "--nodepool-cost-prices " + dear + ": t3.small.spot: -1",
-		"cost workerpool workers --prometheus-url http://user:secret@localhost": "…@localhost",
+		"run --enable nodepool --nodepool-cost-report 10m":                  "--nodepool-cost-report: 10m0s: must be 0, or a duration of at least 1h",
+		"run --enable nodepool --nodepool-cost-prices " + dear:              "--nodepool-cost-prices " + dear + ": t3.small.spot: -1",
+		"run --nodepool-cost-prices " + dear:                                "must be left out unless --enable has nodepool",
+		"run --nodepool-cost-report 168h --nodepool-cost-prices " + dear:    "--nodepool-cost-prices " + dear + ": t3.small.spot: -1",
+		"cost workerpool workers --prometheus http://user:secret@localhost": "…@localhost",
 	} {
 		code, out, stderr := foresail(t, "", strings.Fields(args)...)
 		assert.Equal(t, exitUsage, code, args)

@@ -200,8 +200,8 @@ func (t *metricTable) served() {
 	t.line("  %s\t%s\ttarget AverageValue 1; kubectl get hpa shows %s/1 (avg)", serving.Replicas, amount(s.Replicas), perReplica(s.Replicas, t.pm.Status.Replicas))
 	t.line("")
 	t.tabs.Flush()
-	t.line("  The load of a pod now (LOAD, %s) is not what the HPA shows. The HPA reads threshold × the replicas needed, rounded", written(t.pm.Status.Current))
-	t.line("  up, so that it sets exactly these: it shows the threshold itself while the number of replicas is right.")
+	t.line("  The load of a pod now (LOAD, %s) is not what the HPA shows. The HPA reads threshold × the replicas needed, and sets", written(t.pm.Status.Current))
+	t.line("  these, rounded up: it shows the threshold or less while there are enough replicas, and more while there are too few.")
 }
 
 // perReplica returns what kubectl get hpa shows of an AverageValue: the value over the replicas, rounded up.

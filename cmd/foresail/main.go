@@ -48,7 +48,7 @@ Exit codes: 0 done, 1 failed, 2 unusable arguments.`,
   foresail report checkout-elu -n shop --prometheus http://localhost:9090
 
   # What a pool of workers has cost
-  foresail cost workerpool workers --prometheus-url http://localhost:9090`,
+  foresail cost workerpool workers --prometheus http://localhost:9090`,
 		Args:          knownCommand,
 		RunE:          func(c *cobra.Command, _ []string) error { return c.Help() },
 		SilenceErrors: true,

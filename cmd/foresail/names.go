@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -141,10 +142,38 @@ func missing(ctx context.Context, objects client.Client, kind, name, namespace s
 		return errors.Join(errors.New(nothing), listErr)
 	}
 	names := each(list, client.Object.GetName)
-	if len(names) == 0 {
+	if len(names) == 0 && namespace == "" {
 		return fmt.Errorf("%s, nor any other", nothing)
 	}
+	if len(names) == 0 {
+		return fmt.Errorf("%s, nor any other in it%s", nothing, elsewhere(ctx, objects, list))
+	}
 	return fmt.Errorf("%s: must be one of %s", nothing, strings.Join(names, ", "))
+}
+
+// shownNamespaces bounds how many namespaces an error names.
+const shownNamespaces = 3
+
+// elsewhere names the objects of a kind by their namespaces; empty if there are none, or without the right to list them.
+func elsewhere(ctx context.Context, objects client.Client, list client.ObjectList) string {
+	if objects.List(ctx, list) != nil {
+		return ""
+	}
+	names := map[string][]string{}
+	_ = meta.EachListItem(list, func(o runtime.Object) error { // the callback never fails
+		if object, ok := o.(client.Object); ok {
+			names[object.GetNamespace()] = append(names[object.GetNamespace()], object.GetName())
+		}
+		return nil
+	})
+	out := ""
+	for i, namespace := range slices.Sorted(maps.Keys(names)) {
+		if i == shownNamespaces {
+			return out + fmt.Sprintf("; %d more namespaces have some", len(names)-i)
+		}
+		out += fmt.Sprintf("; namespace %s has %s", namespace, strings.Join(names[namespace], ", "))
+	}
+	return out
 }
 
 // namespacesWith returns the namespaces that have an object of a name.

@@ -194,7 +194,7 @@ func TestWatchWaitsForWhatIsDeleted(t *testing.T) {
 		require.NoError(t, p.objects.Delete(t.Context(), watchedMetric()))
 		out, notes := p.pass(3)
 		assert.Empty(t, out)
-		assert.Contains(t, notes, `it cannot be read: there is no PredictedMetric "checkout" in namespace shop, nor any other; trying again`)
+		assert.Contains(t, notes, `it cannot be read: there is no PredictedMetric "checkout" in namespace shop, nor any other in it; trying again`)
 		pm := watchedMetric()
 		pm.UID = "another"
 		require.NoError(t, p.objects.Create(t.Context(), pm))
@@ -203,6 +203,20 @@ func TestWatchWaitsForWhatIsDeleted(t *testing.T) {
 		assert.Contains(t, notes, "it can be read again")
 		require.NoError(t, p.end())
 	})
+}
+
+// An error about a name is of all that its reader may list.
+func TestANameThatDoesNotExistNamesOtherNamespaces(t *testing.T) {
+	scheme := runtime.NewScheme()
+	require.NoError(t, v1alpha1.AddToScheme(scheme))
+	objects := controllerfake.NewClientBuilder().WithScheme(scheme)
+	for _, name := range []string{"predicted", "reactive"} {
+		pm := watchedMetric()
+		pm.Namespace, pm.Name = "demo", name
+		objects.WithObjects(pm)
+	}
+	_, err := metricNamed(t.Context(), objects.Build(), client.ObjectKey{Namespace: "default", Name: "checkout"})
+	assert.EqualError(t, err, `there is no PredictedMetric "checkout" in namespace default, nor any other in it; namespace demo has predicted, reactive`)
 }
 
 func TestWatchOfNothingFails(t *testing.T) {

@@ -140,7 +140,7 @@ func specFacts(spec *v1alpha1.WorkerPoolSpec) []Fact {
 	s.Default() // it may come from elsewhere than an API server
 	facts := []Fact{
 		{"provider", providerOf(s.Provider)},
-		{"workers", fmt.Sprintf("from %d to %d, at most %s more at a time and %d fewer", s.Min, s.Max, limit(*s.MaxBatchUp), *s.MaxBatchDown)},
+		{"workers", fmt.Sprintf("from %d to %d, at a time %s more and at most %d fewer", s.Min, s.Max, limit(*s.MaxBatchUp), *s.MaxBatchDown)},
 		{"market", marketOf(s.Market)},
 		{"cooldown", fmt.Sprintf("up %s, down %s; idle for %s", span(s.Cooldown.Up), span(s.Cooldown.Down), span(s.Idle.For))},
 	}
@@ -412,7 +412,7 @@ func limit(n int32) string {
 	if n == 0 {
 		return "any number"
 	}
-	return fmt.Sprint(n)
+	return fmt.Sprintf("at most %d", n)
 }
 
 func decimal(q *resource.Quantity) string {

@@ -27,9 +27,9 @@ func (v *view) idleness() idleness {
 		// Written so that what is not a number is busy.
 		switch {
 		case s.CPU && v.Pool.Idle.CPU < 1 && !(s.Now < v.Pool.Idle.CPU):
-			return idleness{busy: fmt.Sprintf("%.4g of the CPU is in use, which is not below %.4g", s.Now, v.Pool.Idle.CPU)}
+			return idleness{busy: fmt.Sprintf("%.4g%% of the CPU is in use, which is not below %.4g%%", 100*s.Now, 100*v.Pool.Idle.CPU)}
 		case s.Memory && v.Pool.Idle.Memory < 1 && !(s.Now < v.Pool.Idle.Memory):
-			return idleness{busy: fmt.Sprintf("%.4g of the memory is in use, which is not below %.4g", s.Now, v.Pool.Idle.Memory)}
+			return idleness{busy: fmt.Sprintf("%.4g%% of the memory is in use, which is not below %.4g%%", 100*s.Now, 100*v.Pool.Idle.Memory)}
 		case s.Down > 0 && !(s.Now < s.Down):
 			return idleness{busy: fmt.Sprintf("%s is %.4g, which is not below %.4g", s.Name, s.Now, s.Down)}
 		}

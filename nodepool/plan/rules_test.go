@@ -588,7 +588,7 @@ func TestMessages(t *testing.T) {
 		{steady, func(s *plan.Snapshot) { s.Workers = s.Workers[:1] }, "Launch 1 beside 1 worker: the minimum is 2"},
 		{idle, func(*plan.Snapshot) {}, "Remove 1 of 4 workers: the pool has been idle for 10m0s"},
 		{steady, func(s *plan.Snapshot) { s.Pool.Max = 3 }, "Remove 1 of 4 workers: the maximum is 3"},
-		{steady, func(*plan.Snapshot) {}, "No change to 4 workers: 0.5 of the CPU is in use, which is not below 0.3"},
+		{steady, func(*plan.Snapshot) {}, "No change to 4 workers: 50% of the CPU is in use, which is not below 30%"},
 		{steady, func(s *plan.Snapshot) { s.Pool.Max = 4; pends(s, 3) },
 			"No change to 4 workers: 5 are recommended and the maximum is 4 (3 pods unschedulable for longer than 30s, the oldest for 30s, and 1 more node would hold them)"},
 		{steady, func(s *plan.Snapshot) { s.State.LastUp = ago(100500 * time.Millisecond); pends(s, 3) },

@@ -33,14 +33,14 @@ type dimension struct {
 }
 
 // dimensions returns what the search varies: the fields that docs/tuning.md has users change. All others follow from the cluster, or are
-// learned.
+// learned. minReplicas is only raised: a trace shows no failure of a node, which is what the set minimum may be for.
 func (p *player) dimensions(now *Setting) []dimension {
 	out := []dimension{vary("threshold", func(s *Setting, v float64) { s.Target = v }, targetsAround(p.Threshold)...)}
 	if now.Params.Method == pipeline.Adaptive {
 		out = append(out, vary("forecast.lateness", func(s *Setting, v float64) { s.Params.Lateness = v }, 0.001, 0.005, 0.01, 0.02, 0.05, 0.1))
 	}
 	if !p.FixedMin {
-		out = append(out, vary("minReplicas", func(s *Setting, v int) { s.Min = v }, within(1, now.Max, now.Min/2, now.Min+1, now.Min*3/2, 2*now.Min)...))
+		out = append(out, vary("minReplicas", func(s *Setting, v int) { s.Min = v }, within(now.Min+1, now.Max, now.Min+1, now.Min*3/2, 2*now.Min)...))
 	}
 	if !p.FixedMax {
 		out = append(out, vary("maxReplicas", func(s *Setting, v int) { s.Max = v }, within(now.Max+1, mostPods, now.Max*5/4, now.Max*3/2, 2*now.Max)...))
@@ -360,10 +360,10 @@ func (a *Advice) trades() [][]string {
 	return out
 }
 
-// duration writes a span without zeros at its end, in days from two of them on.
+// duration writes a span without zeros at its end, in days to a tenth from two of them on.
 func duration(d time.Duration) string {
 	if days := d.Hours() / 24; days >= 2 {
-		return fmt.Sprintf("%.4g days", days)
+		return fmt.Sprintf("%g days", math.Round(10*days)/10)
 	}
 	s := d.String()
 	if strings.HasSuffix(s, "m0s") {

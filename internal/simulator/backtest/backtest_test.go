@@ -417,6 +417,7 @@ func TestSearchVariesFieldsThatUsersChange(t *testing.T) {
 			fields = append(fields, field)
 			require.NotEmpty(t, tried, field)
 			for _, v := range tried {
+				assert.GreaterOrEqual(t, v.Min, s.Min, "the minimum may be there for redundancy")
 				a := backtest.Advice{Default: s, Best: v, Judged: better}
 				if v == s {
 					assert.Empty(t, a.Changes(&v), field)
@@ -544,13 +545,18 @@ func TestFindings(t *testing.T) {
 	r.Summary[1].Abrupt = score.Abrupt{MomentaryMinutes: 7.5, SuddenMinutes: 4.25}
 	assert.Equal(t, []string{
 		"With Foresail the load of a pod was above 0.7 for 12.0 minutes (2.00% of the time), with an HPA for 60.0 minutes (10.00%). " +
-			"Foresail paid for 50.0 pod-hours, an HPA for 40.0 (25.0% more).",
+			"Foresail paid for 50.0 pod-hours, 25.0% more than an HPA, which paid for 40.0.",
 		"With another target, so that it pays for as many pods as Foresail (5.00 on average), an HPA would be above the threshold for 5.50% of the time, Foresail for 2.00%.",
 		"With a target that keeps it above the threshold as rarely as Foresail (2.00% of the time), an HPA would pay for 5.78 pods on average, Foresail for 5.00.",
 		"Of the 12.0 minutes above the threshold with Foresail, 7.5 are bursts of less than 15s, and 4.2 are within 40s of a jump by half or more, which is about how long pods for it take. " +
 			"With as many pods no other forecast changes the former, nor the latter unless jumps recur.",
 		"For 1.5 minutes even all 20 pods would have been too few: raise the maximum to stay at or below the threshold.",
 	}, r.Findings())
+
+	o.Prices = &score.Prices{PodHour: 0.5, Minute: 1, Currency: "EUR"}
+	assert.Equal(t, "In money, Foresail costs 37.00 EUR, 53.8% less than an HPA, which costs 80.00 EUR.", r.Findings()[1])
+	o.Prices.PodHour, o.Prices.Minute = 0, 0
+	assert.Contains(t, r.Findings()[1], "0.00 EUR, compared with an HPA")
 }
 
 func TestFindingsCompareWithTheSameBehaviour(t *testing.T) {
@@ -572,10 +578,12 @@ func TestFindingsCompareWithTheSameBehaviour(t *testing.T) {
 		"and pay for 45.0 pod-hours, 10.0% less than Foresail"
 	assert.Equal(t, begin+".", text())
 	r.Frontier = []backtest.Row{row("foresail-total", 0.7, 12, 50), row("keda/same-behavior", 0.5, 6, 55), row("keda/same-behavior", 0.7, 24, 45)}
-	assert.Equal(t, begin+"; for as many pods (5.00) it would be above the threshold for 2.50% of the time, Foresail for 2.00%"+
-		"; above it as rarely (2.00%), it would pay for 5.17 pods, Foresail for 5.00.", text())
+	assert.Equal(t, begin+". For as many pods (5.00) it would be above the threshold for 2.50% of the time, Foresail for 2.00%."+
+		" Above it as rarely (2.00%), it would pay for 5.17 pods, Foresail for 5.00.", text())
+	r.Options.Trace, r.FrontierHours = traceOf(t, 25*60, waves), 24
+	assert.Contains(t, text(), "Foresail. On 24 hours sampled from the traffic, for as many pods (5.00)")
 	r.Summary[2].PodHours = 50
-	assert.Contains(t, text(), "50.0 pod-hours, as much as Foresail;")
+	assert.Contains(t, text(), "50.0 pod-hours, as much as Foresail.")
 }
 
 func TestRejectsUnplayableOptions(t *testing.T) {

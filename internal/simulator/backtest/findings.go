@@ -36,11 +36,11 @@ func (r *Result) Findings() []string {
 	b, hasRival := r.row(rival)
 	if hasOurs && hasRival {
 		out = append(out, fmt.Sprintf("With Foresail the load of a pod was above %g for %.1f minutes (%.2f%% of the time), with an HPA for %.1f minutes (%.2f%%). "+
-			"Foresail paid for %.1f pod-hours, an HPA for %.1f (%s).", r.Options.Threshold, a.AboveThresholdMinutes, 100*a.AboveThresholdShare(),
-			b.AboveThresholdMinutes, 100*b.AboveThresholdShare(), a.PodHours, b.PodHours, more(a.PodHours/b.PodHours)))
+			"Foresail paid for %.1f pod-hours, %s an HPA, which paid for %.1f.", r.Options.Threshold, a.AboveThresholdMinutes, 100*a.AboveThresholdShare(),
+			b.AboveThresholdMinutes, 100*b.AboveThresholdShare(), a.PodHours, than(a.PodHours/b.PodHours), b.PodHours))
 		if p := r.Options.Prices; p != nil {
 			ourBill, theirBill := a.Bill(p), b.Bill(p)
-			out = append(out, fmt.Sprintf("In money that is %s with Foresail, and %s with an HPA (%s).", p.Text(ourBill), p.Text(theirBill), more(ourBill/theirBill)))
+			out = append(out, fmt.Sprintf("In money, Foresail costs %s, %s an HPA, which costs %s.", p.Text(ourBill), than(ourBill/theirBill), p.Text(theirBill)))
 		}
 		out = append(out, r.atEqual()...)
 	}
@@ -72,12 +72,12 @@ func (r *Result) atEqual() []string {
 	}
 	var out []string
 	if share, ok := r.read(rival, at.Pods(), Figures.Pods, Figures.AboveThresholdShare); ok {
-		out = append(out, fmt.Sprintf("With another target, so that it pays for as many pods as Foresail (%.2f on average), an HPA would be above the threshold for %.2f%% of the time, "+
-			"Foresail for %.2f%%.", at.Pods(), 100*share, 100*at.AboveThresholdShare()))
+		out = append(out, r.onSample(fmt.Sprintf("With another target, so that it pays for as many pods as Foresail (%.2f on average), an HPA would be above the threshold for %.2f%% of the time, "+
+			"Foresail for %.2f%%.", at.Pods(), 100*share, 100*at.AboveThresholdShare())))
 	}
 	if pods, ok := r.read(rival, at.AboveThresholdShare(), Figures.AboveThresholdShare, Figures.Pods); ok {
-		out = append(out, fmt.Sprintf("With a target that keeps it above the threshold as rarely as Foresail (%.2f%% of the time), an HPA would pay for %.2f pods on average, Foresail for %.2f.",
-			100*at.AboveThresholdShare(), pods, at.Pods()))
+		out = append(out, r.onSample(fmt.Sprintf("With a target that keeps it above the threshold as rarely as Foresail (%.2f%% of the time), an HPA would pay for %.2f pods on average, Foresail for %.2f.",
+			100*at.AboveThresholdShare(), pods, at.Pods())))
 	}
 	return out
 }
@@ -85,18 +85,26 @@ func (r *Result) atEqual() []string {
 // sameBehavior compares with the rival if its HPA has the behaviour of ours, which leaves the effect of the forecast.
 func (r *Result) sameBehavior(a, c Row) string {
 	text := fmt.Sprintf("With the behavior of Foresail's, an HPA would be above the threshold for %.1f minutes (%.2f%% of the time) "+
-		"and pay for %.1f pod-hours, %s Foresail", c.AboveThresholdMinutes, 100*c.AboveThresholdShare(), c.PodHours, than(c.PodHours/a.PodHours))
+		"and pay for %.1f pod-hours, %s Foresail.", c.AboveThresholdMinutes, 100*c.AboveThresholdShare(), c.PodHours, than(c.PodHours/a.PodHours))
 	at, ok := r.atThreshold()
 	if !ok {
-		return text + "."
+		return text
 	}
 	if share, ok := r.read(equal, at.Pods(), Figures.Pods, Figures.AboveThresholdShare); ok {
-		text += fmt.Sprintf("; for as many pods (%.2f) it would be above the threshold for %.2f%% of the time, Foresail for %.2f%%", at.Pods(), 100*share, 100*at.AboveThresholdShare())
+		text += " " + r.onSample(fmt.Sprintf("For as many pods (%.2f) it would be above the threshold for %.2f%% of the time, Foresail for %.2f%%.", at.Pods(), 100*share, 100*at.AboveThresholdShare()))
 	}
 	if pods, ok := r.read(equal, at.AboveThresholdShare(), Figures.AboveThresholdShare, Figures.Pods); ok {
-		text += fmt.Sprintf("; above it as rarely (%.2f%%), it would pay for %.2f pods, Foresail for %.2f", 100*at.AboveThresholdShare(), pods, at.Pods())
+		text += " " + r.onSample(fmt.Sprintf("Above it as rarely (%.2f%%), it would pay for %.2f pods, Foresail for %.2f.", 100*at.AboveThresholdShare(), pods, at.Pods()))
 	}
-	return text + "."
+	return text
+}
+
+// onSample adds to a sentence that its figures are of the sampled hours, which differ from those of the tables; nothing if all was played.
+func (r *Result) onSample(sentence string) string {
+	if !r.Sampled() {
+		return sentence
+	}
+	return fmt.Sprintf("On %.0f hours sampled from the traffic, %s%s", r.FrontierHours, strings.ToLower(sentence[:1]), sentence[1:])
 }
 
 // atThreshold is ours on the frontier, with the target that it has in the summary.
@@ -129,27 +137,35 @@ func (r *Result) read(name string, value float64, of, desired func(Figures) floa
 	return least, found
 }
 
+const (
+	asMuch  = "as much"
+	noRatio = "no ratio"
+)
+
 // more writes how much more or less than one a ratio is.
 func more(ratio float64) string {
 	switch percent := 100 * (ratio - 1); {
 	case math.IsNaN(percent) || math.IsInf(percent, 0):
-		return "no ratio"
+		return noRatio
 	case percent >= 0.05:
 		return fmt.Sprintf("%.1f%% more", percent)
 	case percent <= -0.05:
 		return fmt.Sprintf("%.1f%% less", -percent)
 	default:
-		return "as much"
+		return asMuch
 	}
 }
 
 // than is more, followed by the word for a comparison.
 func than(ratio float64) string {
-	text := more(ratio)
-	if strings.HasSuffix(text, "more") || strings.HasSuffix(text, "less") {
+	switch text := more(ratio); text {
+	case asMuch:
+		return text + " as"
+	case noRatio:
+		return "compared with"
+	default:
 		return text + " than"
 	}
-	return text + " as"
 }
 
 // Forecasts returns the ways to forecast, the baselines first. Those have the horizon of Foresail.

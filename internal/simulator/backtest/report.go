@@ -42,7 +42,7 @@ func (r *Result) WriteReport(w io.Writer) error {
 		Result: r, Assumptions: r.assumptions(), Keys: r.keys(), Scalers: r.scalers(), Forecasts: r.forecasts(),
 		AboveMaximum:  slices.ContainsFunc(r.Summary, func(row Row) bool { return row.AtMaximumMinutes > 0 }),
 		Bounds:        r.bounds(),
-		FrontierHours: decimals(r.FrontierHours, 1), TunedPercent: decimals(100*tunedShare, 0), Work: decimals(r.Options.Capacity, 2),
+		FrontierHours: decimals(r.FrontierHours, 1), TunedPercent: decimals(100*tunedShare, 0), Work: strings.TrimSuffix(decimals(r.Options.Capacity, 2), ".00"),
 	}
 	if len(r.Frontier) > 0 {
 		frontier, timeline := r.frontierChart(), r.timelineChart()

@@ -121,8 +121,10 @@ func TestTimeAtTheMaximumIsAFigureOfItsOwn(t *testing.T) {
 			v["ready_pods"], v["target_replicas"], v["load_per_instance"] = 3, 3, 4.0/3
 		}
 	}))
-	s := report(t, pm, overloaded).Spans[0]
+	all := report(t, pm, overloaded)
+	s := all.Spans[0]
 	ran := s.Rows[0]
+	assert.Contains(t, strings.Join(all.Notes, "\n"), "counted with today's maxReplicas of 4")
 	assert.InDelta(t, 30, ran.TooFewMinutes.Value, 1e-9, "there could have been a fourth pod")
 	assert.InDelta(t, 150, ran.AtMaximumMinutes.Value, 1e-9)
 	assert.Equal(t, "For another 150 min (63% of the time) the target was at its maximum, with more load than that many pods hold: only a higher maximum helps.", s.Verdict[1])
@@ -244,6 +246,22 @@ func TestTooFewHoursTellNoDifference(t *testing.T) {
 	s := report(t, metricOf(t, spec), exposed("a", evaluationtest.Ran(end.Add(-2*time.Hour), 2*time.Hour))).Spans[0]
 	assert.Nil(t, s.Rows[2].ThanForesail.TooFewMinutes.Low)
 	assert.Contains(t, s.Verdict[len(s.Verdict)-1], "too short a time to tell a difference: 6 known hours are needed")
+}
+
+// In a few minutes any share of them is chance.
+func TestTooFewMinutesHaveNoShare(t *testing.T) {
+	pm := unplayable(t)
+	overloaded := level(4, func(_ time.Duration, v map[string]float64) { v["load"], v["load_per_instance"] = 4, 1 })
+	r, err := evaluation.Read(t.Context(), source(t, exposed("a", overloaded)), key, end, time.Hour)
+	require.NoError(t, err)
+	out, err := evaluation.Evaluate(t.Context(), pm, r, evaluation.Spans{Names: []string{"1h"}, Lengths: []time.Duration{time.Hour}}, play)
+	require.NoError(t, err)
+	var text strings.Builder
+	require.NoError(t, evaluation.WriteText(&text, []*evaluation.Report{out}))
+	assert.Contains(t, text.String(), "The last hour, to ")
+	assert.Contains(t, text.String(), "  Too little data to judge by: 4 min known, it takes 1 h. In it too few pods were ready for 4 min, with 0.3 pod-hours.\n")
+	assert.Contains(t, text.String(), "  Known: 4 min of 1 h (6.7%).\n")
+	assert.NotContains(t, text.String(), "100%")
 }
 
 func TestALevelLoadTellsNoDifference(t *testing.T) {

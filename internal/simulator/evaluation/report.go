@@ -164,6 +164,7 @@ func Evaluate(ctx context.Context, pm *v1alpha1.PredictedMetric, r *Record, span
 	}
 	report.Notes = append(report.Notes, e.thresholds(p.Threshold)...)
 	report.Notes = append(report.Notes, e.saturated(p.Saturation)...)
+	report.Notes = append(report.Notes, e.maximum()...)
 	for i, name := range spans.Names {
 		report.Spans = append(report.Spans, e.span(name, spans.Lengths[i]))
 	}
@@ -203,6 +204,15 @@ func (e *evaluator) thresholds(now float64) []string {
 		return nil
 	}
 	return []string{fmt.Sprintf("The threshold was another one for %s; all of the time is held against that of now.", other)}
+}
+
+// maximum notes which maximum time above the threshold was held against: none is recorded.
+func (e *evaluator) maximum() []string {
+	if !slices.ContainsFunc(e.ran, func(r ran) bool { return r.tooFewMinutes > 0 || r.atMaximumMinutes > 0 }) {
+		return nil
+	}
+	return []string{fmt.Sprintf("Time at the maximum is counted with today's maxReplicas of %d, outside of schedules: "+
+		"if that was lower before, time at the maximum of then counts as too few pods.", e.fleet.max)}
 }
 
 // saturated notes that more load came than a metric with a maximum shows.

@@ -151,7 +151,9 @@ func (s *Span) columns() []column {
 			}
 			return cell(r.TooFewMinutes, bare)
 		}},
-		plain("of time", func(r *Row) string { return percent(r.TooFewShare) }),
+	}
+	if !s.littleKnown() {
+		out = append(out, plain("of time", func(r *Row) string { return percent(r.TooFewShare) }))
 	}
 	if s.atMaximum() {
 		out = append(out, plain("at the maximum, min", func(r *Row) string { return bare(r.AtMaximumMinutes.Value) }))
@@ -167,7 +169,7 @@ func (s *Span) columns() []column {
 		than("pod-hours more", func(d *Difference) *Estimate { return &d.PodHours }, bare),
 	)
 	if p := s.prices; p != nil {
-		out = append(out, than("cost more", func(d *Difference) *Estimate { return d.Cost }, p.Amount))
+		out = append(out, than("cost more, "+p.Currency, func(d *Difference) *Estimate { return d.Cost }, p.Amount))
 	}
 	return out
 }

@@ -18,6 +18,10 @@ func (s *Span) verdict() []string {
 		return []string{fmt.Sprintf("Of the last %s nothing is known.", longSpan(s.Name))}
 	}
 	ran := s.row("")
+	if s.littleKnown() {
+		return []string{fmt.Sprintf("Too little data to judge by: %s known, it takes %s. In it too few pods were ready for %s, with %s pod-hours.",
+			hoursText(s.KnownHours), hoursText(judgedAfter.Hours()), minutes(ran.TooFewMinutes.Value), amount(ran.PodHours.Value))}
+	}
 	out := []string{fmt.Sprintf("In the last %s%s too few pods were ready for %s (%s of the time), with %s pod-hours.",
 		longSpan(s.Name), s.knownOf(), minutes(ran.TooFewMinutes.Value), percent(ran.TooFewShare), amount(ran.PodHours.Value))}
 	if v := ran.AtMaximumMinutes.Value; v > 0 {
@@ -41,6 +45,15 @@ func (s *Span) verdict() []string {
 	return append(out, s.trust())
 }
 
+// judgedAfter is how much of the load must be known before shares of it mean anything, as on the page of the dashboard.
+const judgedAfter = time.Hour
+
+// littleKnown reports whether less than that is known. A scrape that is missing at an end does not count.
+func (s *Span) littleKnown() bool { return s.KnownHours < knownShare*judgedAfter.Hours() }
+
+// knownShare is the share of some time from which on it counts as known.
+const knownShare = 0.995
+
 func (s *Span) row(scaler string) *Row {
 	for i := range s.Rows {
 		if s.Rows[i].Scaler == scaler {
@@ -52,7 +65,7 @@ func (s *Span) row(scaler string) *Row {
 
 // knownOf is for how much of the time anything is known, if not for all.
 func (s *Span) knownOf() string {
-	if s.KnownHours > 0.995*s.Hours {
+	if s.KnownHours > knownShare*s.Hours {
 		return ""
 	}
 	return fmt.Sprintf(" (of which %s of %s are known)", hoursText(s.KnownHours), hoursText(s.Hours))
@@ -200,7 +213,13 @@ func percent(share float64) string {
 	return bare(100*share) + "%"
 }
 
-func hoursText(v float64) string { return bare(v) + " h" }
+// hoursText writes hours, or minutes below one.
+func hoursText(v float64) string {
+	if v < knownShare {
+		return minutes(60 * v)
+	}
+	return bare(v) + " h"
+}
 
 // longSpan writes a span such as 7d in words.
 func longSpan(name string) string {
@@ -212,8 +231,14 @@ func longSpan(name string) string {
 		return "day"
 	case days > 0 && time.Duration(d)%(24*time.Hour) == 0:
 		return fmt.Sprintf("%d days", days)
+	case time.Duration(d) == time.Hour:
+		return "hour"
 	case time.Duration(d)%time.Hour == 0:
 		return fmt.Sprintf("%d hours", time.Duration(d)/time.Hour)
+	case time.Duration(d) == time.Minute:
+		return "minute"
+	case time.Duration(d)%time.Minute == 0:
+		return fmt.Sprintf("%d minutes", time.Duration(d)/time.Minute)
 	}
 	return name
 }

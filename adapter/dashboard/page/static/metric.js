@@ -140,7 +140,7 @@ export class Metric {
     const more = [
       ['Pods start in', d.startupsMeasured > 0 ? `${span(d.startupSeconds)}, measured from ${d.startupsMeasured} starts` : `${span(d.startupSeconds)}, assumed`],
       ['Learned from', m.learnedSeconds > 0 ? `${span(m.learnedSeconds)} of this load` : 'nothing yet'],
-      ['Forecast error', d.forecastErrorRatio === null ? 'not known yet' : `${percent(d.forecastErrorRatio)} of that of the present load, taken to stay`],
+      ['Forecast error', d.forecastErrorRatio === null ? 'not known yet' : `${percent(d.forecastErrorRatio)} of the error of assuming that the load stays as it is`],
       ['Samples', `${d.source || 'no source'}, one each ${span(d.sampleIntervalSeconds)}, the newest ${span(d.sampleAgeSeconds)} old`],
     ];
     if (d.metricsOfTarget > 1) {
