@@ -301,7 +301,7 @@ func (o *backtestOptions) queryPrometheus(ctx context.Context) (*workload.Trace,
 	if err != nil {
 		return nil, err
 	}
-	api, err := pastAPI("prometheus", o.prometheus, o.serversFile)
+	api, err := pastAPI(o.prometheus, o.serversFile)
 	if err != nil {
 		return nil, err
 	}

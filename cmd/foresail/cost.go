@@ -113,7 +113,7 @@ func (o *costOptions) open() (cost.Source, prices.Prices, error) {
 	if o.url == "" {
 		return cost.Source{}, nil, badFlag("prometheus", "missing", promapi.AcceptedAddress)
 	}
-	api, err := pastAPI("prometheus", o.url, o.serversFile)
+	api, err := pastAPI(o.url, o.serversFile)
 	if err != nil {
 		return cost.Source{}, nil, err
 	}

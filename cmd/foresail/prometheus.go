@@ -111,10 +111,10 @@ func (o *prometheusOptions) api() promapi.Options {
 	return limits
 }
 
-// pastAPI returns the server at the URL of a flag, for commands that read the past. The file has credentials; "" has none.
-func pastAPI(flag, url, file string) (v1.API, error) {
+// pastAPI returns the server at the URL of --prometheus, for commands that read the past. The file has credentials; "" has none.
+func pastAPI(url, file string) (v1.API, error) {
 	if _, err := promapi.ParseAddress(url); err != nil {
-		return nil, badFlag(flag, fmt.Sprintf("%q", promapi.Redact(url)), promapi.AcceptedAddress)
+		return nil, badFlag("prometheus", fmt.Sprintf("%q", promapi.Redact(url)), promapi.AcceptedAddress)
 	}
 	server := prometheusOptions{file: file}
 	if file == "" {
@@ -129,7 +129,7 @@ func pastAPI(flag, url, file string) (v1.API, error) {
 	server.limits.MaxSeries, server.limits.MaxBytes, server.limits.MaxMemory = costMaxSeries, costMaxBytes, math.MaxInt64
 	api, err := server.clients().API(url)
 	if err != nil {
-		return nil, usageError{fmt.Errorf("--%s: %w", flag, err)}
+		return nil, usageError{fmt.Errorf("--prometheus: %w", err)}
 	}
 	return api, nil
 }

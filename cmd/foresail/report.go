@@ -154,7 +154,7 @@ func (o *reportOptions) open() (spans evaluation.Spans, api v1.API, err error) {
 	if err := errors.Join(append(errs, err)...); err != nil {
 		return spans, nil, err
 	}
-	if api, err = pastAPI("prometheus", o.prometheus, o.serversFile); err != nil {
+	if api, err = pastAPI(o.prometheus, o.serversFile); err != nil {
 		return spans, nil, err
 	}
 	return spans, api, makeOut(o.out)

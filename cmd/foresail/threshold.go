@@ -145,7 +145,7 @@ func (o *thresholdOptions) query(ctx context.Context, now time.Time) ([]threshol
 	if err != nil {
 		return nil, err
 	}
-	api, err := pastAPI("prometheus", o.prometheus, o.serversFile)
+	api, err := pastAPI(o.prometheus, o.serversFile)
 	if err != nil {
 		return nil, err
 	}

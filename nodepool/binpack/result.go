@@ -74,7 +74,7 @@ func (p *packer) measure(r *Result) {
 			whole = p.shapes[at.shape].free
 		}
 		for _, t := range at.takes {
-			if t.group.role == pending && t.group.hasShape() && !(at.kind == added && t.group.refused) {
+			if t.group.role == pending && t.group.hasShape() && (at.kind != added || !t.group.refused) {
 				r.add(t.group, t.n, whole)
 			}
 		}

@@ -206,7 +206,7 @@ func (c *Cluster) nominate(r waiting, n *Node) {
 	n.Nominated = append(n.Nominated, p)
 	n.Requested = maps.Clone(n.Requested)
 	addTo(n.Requested, p.Requests)
-	if r.where.stuck == "" && len(r.at)+len(r.attach) == 0 {
+	if r.stuck == "" && len(r.at)+len(r.attach) == 0 {
 		return
 	}
 	c.volumes = maps.Clone(c.volumes)
