@@ -21,7 +21,7 @@ import (
 )
 
 var (
-	worlds  = flag.Uint64("worlds", 5000, "how many worlds to compare")
+	worlds  = flag.Uint64("worlds", 500, "how many worlds to compare")
 	seed    = flag.Uint64("seed", 0, "the seed of the first world")
 	file    = flag.String("world", "", "compare the world in this file instead, as a failure printed it")
 	without = flag.String("without", "", "features that no world has, separated by commas")

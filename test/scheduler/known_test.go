@@ -49,9 +49,14 @@ var differences = []difference{
 		variation{world: volumesForAll},
 	},
 	{
-		"pods of cordoned nodes keep room on others",
-		"such nodes are usually being emptied by somebody, so a removal that takes this room would leave pods without a node",
-		variation{world: emptyCordoned},
+		"pods of nodes that are cordoned or not Ready keep room on others",
+		"such nodes are often being emptied or about to fail, so a removal that takes this room would leave pods without a node",
+		variation{world: emptyUnusable},
+	},
+	{
+		"pods that share a claim without a volume may get a node each",
+		"it is not known where the volume will be; a node that does not help them is not followed by another at once",
+		variation{world: ownClaims},
 	},
 	{
 		"pods that are promised a node count as pods of its domains",
@@ -130,12 +135,39 @@ func volumesForAll(w *world) {
 	}
 }
 
-// emptyCordoned takes the pods of cordoned nodes away.
-func emptyCordoned(w *world) {
+// emptyUnusable takes the pods of nodes away that are cordoned or not Ready.
+func emptyUnusable(w *world) {
 	w.Pods = slices.DeleteFunc(w.Pods, func(p *corev1.Pod) bool {
 		n := w.node(p.Spec.NodeName)
-		return n != nil && n.Spec.Unschedulable
+		return n != nil && (n.Spec.Unschedulable || !isReady(n))
 	})
+}
+
+func isReady(n *corev1.Node) bool {
+	return slices.ContainsFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool {
+		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
+	})
+}
+
+// ownClaims gives each pending pod claims of its own in place of those without a volume.
+func ownClaims(w *world) {
+	for _, p := range w.pending() {
+		for i := range p.Spec.Volumes {
+			source := p.Spec.Volumes[i].PersistentVolumeClaim
+			if source == nil {
+				continue
+			}
+			at := slices.IndexFunc(w.Claims, func(c *corev1.PersistentVolumeClaim) bool {
+				return c.Namespace == p.Namespace && c.Name == source.ClaimName && c.Spec.VolumeName == ""
+			})
+			if at < 0 {
+				continue
+			}
+			own := w.Claims[at].DeepCopy()
+			own.Name += "-of-" + p.Name
+			w.Claims, source.ClaimName = append(w.Claims, own), own.Name
+		}
+	}
 }
 
 // bindPromised binds pods to the nodes that they are promised.
