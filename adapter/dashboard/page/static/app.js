@@ -63,7 +63,7 @@ async function nameCluster() {
   }
 }
 
-// decoded is the text itself where it is no encoding, as in an address that was typed.
+// decoded is the text itself if it is not encoded, as in a typed address.
 function decoded(text) {
   try {
     return decodeURIComponent(text);

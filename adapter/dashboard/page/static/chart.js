@@ -1,5 +1,5 @@
-// A chart of lines over time, as SVG. Where the pointer is, a box has the time and the values; the legend has those of the time that is
-// looked at, and the page has the same as a table.
+// A chart of lines over time, as SVG. A box at the pointer has the time and the values; the legend has those of the selected time,
+// and the page has the same as a table.
 import { element, minute, svg, time } from './dom.js';
 
 const left = 46;
