@@ -4,9 +4,11 @@ import (
 	"net"
 	"strconv"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	authorizationv1 "k8s.io/api/authorization/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -50,7 +52,8 @@ func TestUnauthorisedClientsAreForbidden(t *testing.T) {
 	assert.True(t, apierrors.IsUnauthorized(err), "a made-up token: %v", err)
 }
 
-// grantExternalMetrics lets a user read external metrics everywhere.
+// grantExternalMetrics lets a user read external metrics everywhere, and waits until the API server knows: it may see the
+// binding before the role.
 func grantExternalMetrics(t *testing.T, user string) {
 	t.Helper()
 	name := "external-metrics-" + user
@@ -70,4 +73,12 @@ func grantExternalMetrics(t *testing.T, user string) {
 	if _, err := rbac.ClusterRoleBindings().Create(t.Context(), binding, metav1.CreateOptions{}); !apierrors.IsAlreadyExists(err) {
 		require.NoError(t, err)
 	}
+	review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
+		User: user, ResourceAttributes: &authorizationv1.ResourceAttributes{Verb: "list", Group: "external.metrics.k8s.io", Resource: "any", Namespace: "any"},
+	}}
+	require.EventuallyWithT(t, func(c *assert.CollectT) {
+		answer, err := shared.Cluster.Client().AuthorizationV1().SubjectAccessReviews().Create(t.Context(), review, metav1.CreateOptions{})
+		require.NoError(c, err)
+		assert.True(c, answer.Status.Allowed, answer.Status.Reason)
+	}, 10*time.Second, 50*time.Millisecond)
 }
