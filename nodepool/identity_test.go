@@ -353,3 +353,22 @@ func TestADeletionNamesWhatItWaitsFor(t *testing.T) {
 	delete(r.world.nodes, "node-x")
 	r.goes(5 * time.Minute)
 }
+
+// TestInstancesOfAPastCallAreCleanedUp: several instances have the token of one call. Long after it, one that has lost its
+// Node is an orphan of this pool like any other, and no copy of tags.
+func TestInstancesOfAPastCallAreCleanedUp(t *testing.T) {
+	r := wanting(t, 4)
+	r.until("all have joined", 5*time.Minute, func() bool { return r.count(EventScaledUp) == 1 })
+	byToken := map[string][]string{}
+	for _, i := range r.world.instances {
+		byToken[i.Token] = append(byToken[i.Token], i.ID)
+	}
+	require.Len(t, byToken, 2, "a call for each zone")
+	call := byToken[r.world.instances["i-1"].Token]
+	require.Len(t, call, 2)
+	for _, id := range call {
+		delete(r.world.nodes, "node-"+id)
+	}
+	r.until("they are terminated", 3*time.Hour, func() bool { return len(r.world.terminated) == 2 })
+	require.ElementsMatch(t, call, r.world.terminated)
+}

@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -114,6 +116,17 @@ func (j *journal) save(ctx context.Context) error {
 		// The store shows in the next cycle whether another process has it.
 		j.lease.lose()
 		return fmt.Errorf("%w: %w", errStop, errLeaseLost)
+	}
+	if j.unsure { // a renewal that timed out may have been written
+		if err := j.read(ctx); err != nil {
+			return fmt.Errorf("%w: read the journal: %w", errStop, err)
+		}
+	}
+	if j.stored.Owner != j.owner && j.stored.Version != j.record.Version {
+		// Another process has taken the lease since this one loaded the record, and a renewal has seen it.
+		j.lease.lose()
+		j.leading = false
+		return fmt.Errorf("%w: write the journal: %w", errStop, state.ErrConflict)
 	}
 	j.record.Owner, j.record.DecidedAt, j.record.Version = j.owner, j.lastDecided(), j.stored.Version
 	if err := j.write(ctx); err != nil {
@@ -235,12 +248,26 @@ func (j *journal) newID(kind string) string {
 	return fmt.Sprintf("%s-%s-%s", kind, now.UTC().Format("20060102-150405"), hex.EncodeToString(sum[:5]))
 }
 
-// token returns the token of a launch of a slot.
-func token(action string, slot, attempt int) string {
-	if attempt == 0 {
-		return fmt.Sprintf("%s-%d", action, slot)
+// token returns the token of a launch of a slot and of others: of so many instances, which the token says so that it can
+// be told from the tags of an instance how many have the same.
+func token(action string, slot, attempt, instances int) string {
+	out := fmt.Sprintf("%s-%d", action, slot)
+	if attempt > 0 {
+		out += fmt.Sprintf("-%d", attempt)
 	}
-	return fmt.Sprintf("%s-%d-%d", action, slot, attempt)
+	if instances > 1 {
+		out += fmt.Sprintf("x%d", instances)
+	}
+	return out
+}
+
+// instancesOf returns how many instances a token launches.
+func instancesOf(token string) int {
+	_, after, several := strings.Cut(token, "x")
+	if n, err := strconv.Atoi(after); several && err == nil {
+		return n
+	}
+	return 1
 }
 
 // drainBackoffKept is for how long at least the end of a wait is remembered.
@@ -305,6 +332,7 @@ func trimRemovals(removals []state.Removal, now time.Time) {
 	for i := range removals {
 		notAfter(&removals[i].Since, now)
 		notAfter(&removals[i].Began, now)
+		notAfter(&removals[i].Deadline, now.Add(plan.NoticeTime))
 	}
 }
 

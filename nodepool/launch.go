@@ -50,7 +50,7 @@ func joinLaunches(a *state.Action, slots []*state.Slot) {
 // before.
 func joinLaunch(a *state.Action, slots []*state.Slot) {
 	for _, s := range slots {
-		s.Token, s.Batch = token(a.ID, slots[0].Number, slots[0].Attempt), len(slots)
+		s.Token, s.Batch = token(a.ID, slots[0].Number, slots[0].Attempt, len(slots)), len(slots)
 	}
 }
 

@@ -331,3 +331,25 @@ func (o slowObserver) Observe(ctx context.Context) (*clusterstate.Cluster, error
 	time.Sleep(o.takes)
 	return o.fakeWorld.Observe(ctx)
 }
+
+// TestARecordOfAnotherIsNotOverwritten: a process that was suspended in a cycle sees by a renewal that another one has written the
+// record. What it loaded before is not written over that.
+func TestARecordOfAnotherIsNotOverwritten(t *testing.T) {
+	r := newRig(t)
+	r.tick()
+	j := &r.pool.journal
+	require.NoError(t, j.load(t.Context(), r.spec))
+	other, err := j.store.Load(t.Context(), j.pool)
+	require.NoError(t, err)
+	other.Owner = "another"
+	other, err = j.store.Save(t.Context(), j.pool, other)
+	require.NoError(t, err)
+
+	j.lease.lose()
+	_, err = j.keep(t.Context())
+	require.NoError(t, err)
+	require.ErrorIs(t, j.save(t.Context()), state.ErrConflict)
+	stored, err := j.store.Load(t.Context(), j.pool)
+	require.NoError(t, err)
+	require.Equal(t, other, stored)
+}

@@ -67,7 +67,7 @@ func (b *observer) list(ctx context.Context, o *observation) {
 // dropCopies leaves the launch of a token to as many instances as the call asked for, those that were launched first.
 // Others have copied their tags, as the console of AWS does for "launch more like this": they are the pool's, and no
 // action has launched them.
-func dropCopies(instances map[string]provider.Instance, a *state.Action) {
+func dropCopies(instances map[string]provider.Instance) {
 	launched := map[string]int{}
 	byLaunch := slices.SortedFunc(maps.Values(instances), func(a, b provider.Instance) int {
 		return cmp.Or(a.Launched.Compare(b.Launched), cmp.Compare(a.ID, b.ID))
@@ -76,25 +76,11 @@ func dropCopies(instances map[string]provider.Instance, a *state.Action) {
 		if i.Token == "" {
 			continue
 		}
-		if launched[i.Token]++; launched[i.Token] > slotsOf(a, i.Token) {
+		if launched[i.Token]++; launched[i.Token] > instancesOf(i.Token) {
 			i.Action, i.Token, i.Slot = "", "", -1
 			instances[i.ID] = i
 		}
 	}
-}
-
-// slotsOf returns how many slots of a scale-up a call launches by a token. It is one for a call that is not known any
-// more, as then nothing follows from the token.
-func slotsOf(a *state.Action, token string) int {
-	n := 0
-	if a != nil {
-		for _, s := range a.Slots {
-			if s.Token == token {
-				n++
-			}
-		}
-	}
-	return max(1, n)
 }
 
 // find asks the cloud by their ids about instances that its list lacks: a list may be behind, and
@@ -117,7 +103,7 @@ func (b *observer) find(ctx context.Context, o *observation) {
 // see looks at the cluster, and joins it with the cloud and the journal.
 func (b *observer) see(ctx context.Context, o *observation) {
 	b.seeCluster(ctx, o)
-	dropCopies(o.instances, o.record.Action)
+	dropCopies(o.instances)
 	if o.listErr == nil {
 		b.remember(ctx, o)
 	}

@@ -449,7 +449,7 @@ func (m removing) restore(ctx context.Context, r *state.Removal) error {
 // unlessGone returns an error of a call on the node, but ends the removal if the Node is not there any more. Its
 // instance is then without a node, which the plan looks after.
 func (m removing) unlessGone(ctx context.Context, err error) error {
-	if !apierrors.IsNotFound(err) || errors.Is(err, errLeaseLost) {
+	if !apierrors.IsNotFound(err) || errors.Is(err, errLeaseLost) || errors.Is(err, errStop) {
 		return err
 	}
 	return m.giveUp(ctx, "its Node has been deleted")
