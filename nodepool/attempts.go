@@ -132,7 +132,7 @@ func (a *attempts) fits(pod clusterstate.Pending, since time.Time) bool {
 // emptied returns a node with the pods alone that belong to it.
 func emptied(n *clusterstate.Node) clusterstate.Node {
 	out := *n
-	out.Pods, out.Movable, out.Requested = nil, 0, corev1.ResourceList{}
+	out.Pods, out.Movable, out.Requested, out.Attached, out.Nominated = nil, 0, corev1.ResourceList{}, nil, nil
 	for _, p := range n.Pods {
 		if !p.Stays() {
 			continue

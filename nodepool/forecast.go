@@ -63,7 +63,7 @@ func (f *forecast) pack(o *observation) binpack.Result {
 	in := binpack.Input{
 		Offers: o.offers, Template: o.template, DaemonSets: o.cluster.DaemonSets, PodsPerNode: o.spec.Plan.PodsPerNode,
 		Pods: f.pods, Nodes: o.cluster.Nodes, Joining: o.joining(), Leaving: leaving,
-		AttachLimits: o.attachLimits, MaxNodes: max(0, o.spec.Plan.Max-expected(o.workers)),
+		AttachLimits: o.attachLimits, MaxNodes: launchesLeft(o),
 		Displaced: binpack.DisplacedOf(o.cluster, func(n *clusterstate.Node) bool { return leaving[n.Object.Name] }),
 	}
 	in.Cooling, in.Refused, in.Costs = o.launchable()
@@ -186,4 +186,12 @@ func startupTime(o *observation) time.Duration {
 		estimate.Observe(j.Requested.UnixMilli(), j.Ready.UnixMilli())
 	}
 	return estimate.Value()
+}
+
+// launchesLeft returns how many nodes the maximum leaves to be launched, -1 for none.
+func launchesLeft(o *observation) int {
+	if left := o.spec.Plan.Max - expected(o.workers); left > 0 {
+		return left
+	}
+	return -1
 }

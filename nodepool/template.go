@@ -84,7 +84,13 @@ func (j *joinedNode) see(n *clusterstate.Node, o *observation, joins bool) {
 	if known {
 		j.seen = o.at
 	}
-	if created.Before(j.created) || known && !joins {
+	if known && !joins { // a taint that it loses even now says nothing of new nodes
+		j.taints = slices.DeleteFunc(slices.Clone(j.taints), func(t corev1.Taint) bool {
+			return !slices.ContainsFunc(n.Object.Spec.Taints, func(has corev1.Taint) bool { return has.MatchTaint(&t) })
+		})
+		return
+	}
+	if created.Before(j.created) {
 		return
 	}
 	*j = joinedNode{created: created, seen: o.at, generation: o.spec.Generation, labels: n.Object.Labels}

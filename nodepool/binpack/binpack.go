@@ -72,7 +72,7 @@ type Input struct {
 	Displaced []Displaced
 	// AttachLimits are, by instance type, how many volumes of each driver can be attached to a new node.
 	AttachLimits map[string]map[string]int
-	// MaxNodes is how many nodes can be launched: a gang that needs more gets none. 0 = it is not known.
+	// MaxNodes is how many nodes can be launched: a gang that needs more gets none. 0 = it is not known, below 0 = none.
 	MaxNodes    int
 	Template    Template
 	DaemonSets  []*appsv1.DaemonSet

@@ -26,7 +26,7 @@ func (p *packer) brokenGang(maxNodes int) string {
 		}
 	}
 	delete(launched, "") // pods that are scheduled by themselves
-	tooMany := maxNodes > 0 && nodes > maxNodes
+	tooMany := maxNodes != 0 && nodes > max(0, maxNodes)
 	incomplete := p.incompleteGangs()
 	for _, gang := range slices.Sorted(maps.Keys(launched)) {
 		if tooMany || incomplete[gang] {

@@ -62,10 +62,29 @@ func (h *Homes) without(nodes []string, mayWait bool, added []plan.Placement) st
 			return "its pod " + s.Pod.Namespace + "/" + s.Pod.Name + " could run nowhere, as " + s.Stuck
 		}
 	}
+	if why := endingTogether(pods); why != "" {
+		return why
+	}
 	if h.unplaced < 0 {
 		h.unplaced = h.countUnplaced()
 	}
 	return h.pack(pods, leaving, added).verdict(mayWait, h.unplaced)
+}
+
+// endingTogether returns why too many pods of a PodDisruptionBudget would end with their nodes, "" if they would not. They are
+// not evicted, so the eviction API does not see to it.
+func endingTogether(pods []subject) string {
+	ending := map[string]int{}
+	for _, s := range pods {
+		if s.Budget == nil || s.Bound == nil || !s.Bound.EndsWithNode() {
+			continue
+		}
+		key := s.Pod.Namespace + "/" + s.Budget.Name
+		if ending[key]++; ending[key] > mayBeAway(s.Budget) {
+			return fmt.Sprintf("its pod %s would end with it, and PodDisruptionBudget %s lets %d be away", s.Pod.Namespace+"/"+s.Pod.Name, s.Budget.Name, mayBeAway(s.Budget))
+		}
+	}
+	return ""
 }
 
 // countUnplaced counts the pods that have no place even if no node is removed.

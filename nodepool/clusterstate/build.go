@@ -141,7 +141,7 @@ func (c *Cluster) protect(pods []*Pod, protection *budgets) {
 		return
 	}
 	for _, p := range pods {
-		if p.class != Evictable {
+		if p.class != Evictable && p.class != Tolerant {
 			continue
 		}
 		if _, known := c.budgets[p.Kind]; !known {
@@ -231,7 +231,7 @@ func (b *budgets) blocked(n *Node, now time.Time) string {
 			continue
 		}
 		why := cmp.Or(p.why, p.keep.at(now))
-		if why == "" && p.class != Tolerant {
+		if why == "" {
 			why = b.blocks(p)
 		}
 		if why != "" {

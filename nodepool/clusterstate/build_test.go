@@ -121,7 +121,7 @@ func TestBlocked(t *testing.T) {
 		"of a DaemonSet":        {pods: []*corev1.Pod{onNode("p", ownedBy("DaemonSet"))}, pdbs: []*policyv1.PodDisruptionBudget{budgetFor("b", 0)}},
 		"kept for 4h":           {pods: []*corev1.Pod{onNode("p", annotated(Keep, "4h"), started(time.Hour))}, want: "the pod default/p is annotated foresail.dev/do-not-disrupt=4h, until 2026-01-02T06:04:05Z"},
 		"no longer kept":        {pods: []*corev1.Pod{onNode("p", annotated(Keep, "4h"), started(5*time.Hour))}},
-		"tolerates a drain":     {pods: []*corev1.Pod{onNode("p", tolerates("", "", ""))}, pdbs: []*policyv1.PodDisruptionBudget{budgetFor("b", 0)}},
+		"tolerates a drain":     {pods: []*corev1.Pod{onNode("p", tolerates("", "", ""))}, pdbs: []*policyv1.PodDisruptionBudget{budgetFor("b", 0)}, want: exhausted},
 		"starting":              {pods: []*corev1.Pod{onNode("p", starting)}, pdbs: []*policyv1.PodDisruptionBudget{budgetFor("b", 0)}},
 		"leaving":               {pods: []*corev1.Pod{onNode("p", leaving)}, pdbs: []*policyv1.PodDisruptionBudget{budgetFor("b", 0)}},
 		"unready":               {pods: []*corev1.Pod{onNode("p", unready)}, pdbs: []*policyv1.PodDisruptionBudget{budgetFor("b", 0)}, want: exhausted},

@@ -138,6 +138,9 @@ type Kind struct {
 // Stays reports whether the pod belongs to its node, as those of DaemonSets and mirrors of static ones do.
 func (p *Pod) Stays() bool { return p.class == Ignored }
 
+// EndsWithNode reports whether the pod tolerates the taint of a removal: it is not evicted, and ends when its node does.
+func (p *Pod) EndsWithNode() bool { return p.class == Tolerant }
+
 // replacement returns a pod like this one that has no node, as far as its place matters.
 func (p *Pod) replacement() *corev1.Pod {
 	requests := maps.Clone(p.Requests)

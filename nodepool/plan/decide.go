@@ -51,8 +51,8 @@ func (v *view) decide() Decision {
 		return v.extend(d)
 	case v.State.Action != "":
 		d.Want = v.aim(d.Recommended)
-		if v.State.Action == ActionDown { // it is not given up for what cannot be launched
-			d.Want = v.aim(v.attainable())
+		if v.State.Action == ActionDown { // it is not given up for what cannot be launched, or is likely to be needed later
+			d.Want = v.aim(v.attainableNow())
 		}
 		return d.hold(ActionOpen, "a %s is open (%s)", v.State.Action, v.load())
 	case n > v.Pool.Max:

@@ -2,6 +2,7 @@ package plan
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/foresail/foresail/internal/keepalive"
@@ -19,8 +20,9 @@ type demand struct {
 func (v *view) demand() demand {
 	d := demand{history: v.State.Demand.Clone()}
 	unseen := !v.State.DecidedAt.IsZero() && v.Now.Sub(v.State.DecidedAt) > idleGap
+	level := slices.ContainsFunc(v.Signals, func(s Signal) bool { return s.Level && !s.InformsOnly })
 	switch known := v.WorkersErr == "" && len(v.unknown()) == 0; {
-	case v.Pool.Idle.WaitCost <= 0:
+	case v.Pool.Idle.WaitCost <= 0, level:
 		return demand{}
 	case !known, v.Pool.Deleting:
 		d.history.Resume(d.history.Needed)
@@ -35,13 +37,19 @@ func (v *view) demand() demand {
 	return d
 }
 
-// required is how many workers are needed now: as many as are recommended, and as the present and predicted
-// load of each signal need with its margin.
+// required is how many workers are needed now: as many as are recommended and can be launched, and of those there are, as
+// many as the present and predicted load of each signal needs with its margin. Pods that need no further worker say nothing of
+// how many of those there are they need.
 func (v *view) required() int {
-	needed := max(v.Pool.Min, v.recommended())
+	needed := v.Pool.Min
+	for _, r := range v.recommendations {
+		if r.counts() && (r.signal || r.attainable() > len(v.staying)) {
+			needed = max(needed, r.attainable())
+		}
+	}
 	for _, s := range v.Signals {
 		if !s.InformsOnly {
-			needed = max(needed, s.Fits)
+			needed = max(needed, min(s.Fits, len(v.staying)))
 		}
 	}
 	return min(needed, v.Pool.Max)

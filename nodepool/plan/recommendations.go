@@ -161,6 +161,17 @@ func (v *view) recommended() int {
 	return most
 }
 
+// attainableNow is attainable without what is recommended for load that is likely to return.
+func (v *view) attainableNow() int {
+	most := 0
+	for _, r := range v.recommendations {
+		if r.counts() && r.cause != LoadReturns {
+			most = max(most, r.attainable())
+		}
+	}
+	return most
+}
+
 // attainable is the largest recommendation that counts, without nodes that the cloud has no capacity for.
 func (v *view) attainable() int {
 	most := 0

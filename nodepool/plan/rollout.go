@@ -189,7 +189,7 @@ func (v *view) replacing(d Decision) int {
 		return 0
 	case up && d.Reason == LoadPredicted:
 		return d.Want
-	case up && d.Reason == PodsPending:
+	case up && (d.Reason == PodsPending || d.Reason == LoadReturns || d.Reason == SeasonalFloor):
 		return before + len(d.Placements)
 	case v.State.Action != "", v.WorkersErr != "":
 		return before

@@ -277,6 +277,7 @@ type Signal struct {
 	Memory      bool    // that of memory
 	InformsOnly bool    // it only informs the idle rule
 	WithPending bool    // what it wants includes what pending pods need
+	Level       bool    // what it wants is relative to the workers there are: it does not say how many the load needs
 }
 
 // Seasonal is what the same hour of past weeks asked for (seed 001, layer two). It can raise a want and never lower it. It

@@ -67,7 +67,7 @@ func (s *pooled) observeLevel(m *pipeline.Memory, t *tick) plan.Signal {
 		Instances: []pipeline.Instance{{Start: math.MinInt64, Samples: s.samples}},
 	})
 	if err != nil {
-		return s.tell(reading{}, s.because(err), t)
+		return s.tellLevel(reading{}, s.because(err), t)
 	}
 	p := s.pipeline.Params()
 	r := reading{now: f.Level, predicted: f.Total, horizon: f.Horizon, want: t.Expected, fits: t.Expected, needs: t.before()}
@@ -79,7 +79,13 @@ func (s *pooled) observeLevel(m *pipeline.Memory, t *tick) plan.Signal {
 		r.want = max(0, t.Expected-1)
 		r.fits = r.want
 	}
-	return s.tell(r, nil, t)
+	return s.tellLevel(r, nil, t)
+}
+
+func (s *pooled) tellLevel(r reading, err error, t *tick) plan.Signal {
+	out := s.tell(r, err, t)
+	out.Level = true
+	return out
 }
 
 // before is how many workers a level is the answer to. Those that were launched in place of others, which are there still, are no
