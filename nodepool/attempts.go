@@ -15,6 +15,7 @@ import (
 	"github.com/foresail/foresail/nodepool/binpack"
 	"github.com/foresail/foresail/nodepool/clusterstate"
 	"github.com/foresail/foresail/nodepool/plan"
+	"github.com/foresail/foresail/nodepool/provider"
 	"github.com/foresail/foresail/nodepool/state"
 )
 
@@ -74,6 +75,19 @@ func (a *attempts) joinedSince(began time.Time) []*clusterstate.Node {
 		}
 	}
 	return out
+}
+
+// joinedFor returns those of joinedSince that were launched as something which could run a pod, by what is known of new nodes.
+// Others were launched for other pods, and prove nothing of this one.
+func (a *attempts) joinedFor(pod clusterstate.Pending, began time.Time) []*clusterstate.Node {
+	return slices.DeleteFunc(a.joinedSince(began), func(n *clusterstate.Node) bool {
+		at := slices.IndexFunc(a.o.workers, func(w plan.Worker) bool { return w.Node == n.Object.Name })
+		in := a.in
+		in.Offers = slices.DeleteFunc(slices.Clone(in.Offers), func(o provider.Offer) bool {
+			return o.InstanceType != a.o.workers[at].InstanceType || o.Zone != a.o.workers[at].Zone
+		})
+		return !binpack.Takes(in, pod)
+	})
 }
 
 // helped reports whether a node that was launched since has taken a pod of the controller.
@@ -170,7 +184,7 @@ func (a *attempts) judge(names []string, pods []clusterstate.Pending) (again boo
 // kind.
 func (a *attempts) judgeOne(one *state.Attempt, pod clusterstate.Pending) bool {
 	switch {
-	case one.Joined.IsZero(), len(a.joinedSince(one.Began)) == 0, a.fits(pod, one.Began):
+	case one.Joined.IsZero(), len(a.joinedFor(pod, one.Began)) == 0, a.fits(pod, one.Began):
 		return false
 	case a.o.at.Sub(one.Joined) < settleFor:
 		a.held[one.Kind] = true

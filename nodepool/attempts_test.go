@@ -2,6 +2,7 @@ package nodepool
 
 import (
 	"fmt"
+	"maps"
 	"testing"
 	"time"
 
@@ -10,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/foresail/foresail/nodepool/plan"
+	"github.com/foresail/foresail/nodepool/provider"
 	"github.com/foresail/foresail/nodepool/state"
 )
 
@@ -113,4 +115,31 @@ func TestAttemptsAreBounded(t *testing.T) {
 		failed += one.Failed
 	}
 	require.Equal(t, state.MaxAttempts/2, failed)
+}
+
+// TestNodesForOtherPodsProveNothing: a node that was launched for other pods joins while the one that a pod needs has no
+// capacity. The pod does not back off for that.
+func TestNodesForOtherPodsProveNothing(t *testing.T) {
+	r := newRig(t)
+	r.spec.Plan.CooldownUp = 0
+	with := r.world.offers[0]
+	with.InstanceType, with.Allocatable = "p3", maps.Clone(with.Allocatable)
+	with.Allocatable[gpu] = resource.MustParse("1")
+	r.world.offers = append(r.world.offers, with)
+	r.world.capacity = func(l provider.Launch) error {
+		if l.InstanceType == "p3" {
+			return refused(provider.Capacity)
+		}
+		return nil
+	}
+	r.pend(2)
+	r.world.pending[0].Pod.Spec.Containers[0].Resources.Requests[gpu] = resource.MustParse("1")
+	r.until("the other pod's node has joined", 5*time.Minute, func() bool { return r.world.launches == 1 && r.count(EventScaledUp) == 1 })
+	r.world.pending = r.world.pending[:1]
+	r.pass(10 * time.Minute)
+	for _, one := range r.record().Attempts {
+		require.Zero(t, one.Failed, "%+v", one)
+	}
+	r.world.capacity = nil
+	r.until("its own node is launched", 5*time.Minute, func() bool { return r.world.launches == 2 })
 }

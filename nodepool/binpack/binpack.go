@@ -112,6 +112,16 @@ type Result struct {
 	CPU, Memory, Slots float64
 }
 
+// Takes reports whether an empty node of one of the offers could run a pod, as far as other pods do not matter.
+func Takes(in Input, pod clusterstate.Pending) bool {
+	in.Pods, in.Nodes, in.Displaced, in.OnTheWay, in.Joining = []clusterstate.Pending{pod}, nil, nil, nil, nil
+	if !slices.ContainsFunc(in.Offers, known) {
+		return false
+	}
+	p := newPacker(in)
+	return len(p.groups) == 1 && p.groups[0].hasShape()
+}
+
 // Pack returns what pods need. Equal inputs have equal results.
 func Pack(in Input) Result {
 	if len(in.Pods) == 0 {
