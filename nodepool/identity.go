@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -147,6 +148,10 @@ func (x nodeIndex) addNodeless(i provider.Instance) {
 	}
 }
 
+// strangerWithin is how long after the launch of an instance a Node that does not name it may be its own. Clusters in which
+// other Nodes come all the time, such as those of Fargate, have strangers of any age.
+const strangerWithin = time.Hour
+
 // stranger returns a Node that may run on an instance although its provider id says otherwise, "" if
 // there is none: it has an address of the instance; or it is newer than the instance and its provider
 // id names no instance, as when a kubelet was not given its own.
@@ -160,7 +165,8 @@ func (x nodeIndex) stranger(i provider.Instance) string {
 		return ""
 	}
 	for _, n := range x.cluster.Nodes {
-		if !namesInstance(n.Object.Spec.ProviderID, i) && !controlPlane(n.Object) && n.Object.CreationTimestamp.After(i.Launched) {
+		age := n.Object.CreationTimestamp.Sub(i.Launched)
+		if !namesInstance(n.Object.Spec.ProviderID, i) && !controlPlane(n.Object) && age > 0 && age < strangerWithin {
 			return n.Object.Name
 		}
 	}

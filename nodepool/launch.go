@@ -109,9 +109,10 @@ func (e *executor) launched(s *state.Slot, i provider.Instance) {
 	})
 }
 
-// launchPlanned makes the calls for planned slots, a few at a time, until none is due or the cycle must end.
+// launchPlanned makes the calls for planned slots, a few at a time, until none is due or the cycle must end. It makes some in each
+// cycle: messages that keep coming, as when many instances are taken back, would hold up what replaces these.
 func (e *executor) launchPlanned(ctx context.Context) error {
-	for began := e.now(); e.now().Sub(began) <= actFor && !e.hasMessages(); {
+	for began, more := e.now(), true; more; more = e.now().Sub(began) <= actFor && !e.hasMessages() {
 		tokens, changed := e.nextLaunches()
 		if changed {
 			if err := e.save(ctx); err != nil {

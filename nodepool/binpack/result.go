@@ -33,9 +33,6 @@ func (p *packer) result() Result {
 			}
 			if g.refused && g.new > 0 {
 				r.NoCapacity += g.new
-				for _, m := range g.members {
-					r.Beyond = append(r.Beyond, m.name)
-				}
 				helped -= g.new
 			}
 			if !p.priced {
@@ -98,6 +95,9 @@ func (p *packer) tellNodes(r *Result) {
 				names = append(names, m.name)
 			}
 			used[t.group] += t.n
+			if at.kind == added && t.group.refused {
+				r.Beyond = append(r.Beyond, names[len(names)-t.n:]...)
+			}
 		}
 		if at.kind != added {
 			continue

@@ -24,7 +24,7 @@ func (v *view) demand() demand {
 	switch known := v.WorkersErr == "" && len(v.unknown()) == 0; {
 	case v.Pool.Idle.WaitCost <= 0, level:
 		return demand{}
-	case !known, v.Pool.Deleting:
+	case !known, v.Pool.Deleting, v.Pending.BackingOff > 0, v.State.Failures > 0: // or what did not help would be learned as needed
 		d.history.Resume(d.history.Needed)
 		return d
 	case unseen:
