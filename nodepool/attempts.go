@@ -44,6 +44,7 @@ type attempts struct {
 	kinds  map[string]string         // of pods by namespace/name, those with the owner of an attempt
 	held   map[string]bool           // kinds of pods whose node has just joined
 	failed map[string]*state.Attempt // by kind, those that back off
+	waits  map[string]bool           // pods by namespace/name that wait for the trial of another one of their kind
 }
 
 // recallAttempts returns the attempts in the journal, as far as they still matter by what is seen now.
@@ -110,9 +111,18 @@ func (a *attempts) left(pods []clusterstate.Pending) []clusterstate.Pending {
 			a.failed[one.Kind] = one
 		}
 	}
+	tried := map[string]bool{}
+	a.waits = map[string]bool{}
 	return slices.DeleteFunc(slices.Clone(pods), func(p clusterstate.Pending) bool {
 		kind := a.kindOf(p.Pod)
-		return a.held[kind] || a.failed[kind] != nil
+		if a.held[kind] || a.failed[kind] != nil {
+			return true
+		}
+		if one := a.of(kind); one != nil && one.Failed > 0 { // one node shows whether they help now
+			a.waits[nameOf(p).String()] = tried[kind]
+			tried[kind] = true
+		}
+		return a.waits[nameOf(p).String()]
 	})
 }
 
@@ -228,7 +238,7 @@ func (a *attempts) of(kind string) *state.Attempt {
 
 // report adds the pods that nothing is launched for to those that are pending.
 func (a *attempts) report(p *plan.Pending, pods []clusterstate.Pending, pendingFor time.Duration) {
-	if len(a.held)+len(a.failed) == 0 {
+	if len(a.held)+len(a.failed)+len(a.waits) == 0 {
 		return
 	}
 	for _, pod := range pods {
@@ -237,7 +247,7 @@ func (a *attempts) report(p *plan.Pending, pods []clusterstate.Pending, pendingF
 			p.BackingOff++
 			p.Unhelped = append(p.Unhelped, plan.Unhelped{Pod: nameOf(pod).String(), Reason: fmt.Sprintf(
 				"the node that was launched for it did not take it, and the next is tried at %s", one.Until.UTC().Format(time.RFC3339))})
-		} else if a.held[kind] {
+		} else if a.held[kind] || a.waits[nameOf(pod).String()] {
 			p.Pods++
 			if a.o.at.Sub(pod.Since) >= pendingFor {
 				p.Due++

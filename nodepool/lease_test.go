@@ -313,7 +313,7 @@ func TestLeaseOutlastsALongCycle(t *testing.T) {
 	inBubble(t, func(r *rig) {
 		r.change(func(o *Options) { o.Observer = slowObserver{r.world, 3 * leaseTerm} })
 	}, func(r *rig) {
-		r.spec.Plan.Min = 2
+		r.setSpec(func(s *Spec) { s.Plan.Min = 2 })
 		r.sleepFor(5 * time.Minute)
 		require.NoError(t, r.health)
 		require.Equal(t, 2, r.world.launches)

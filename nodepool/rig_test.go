@@ -23,6 +23,7 @@ import (
 // rig is a pool with a fake cloud and cluster, in virtual time.
 type rig struct {
 	*testing.T
+	specMu  sync.Mutex
 	clock   *clock
 	world   *fakeWorld
 	store   *fakeStore
@@ -70,11 +71,24 @@ func (r *rig) restart() {
 	r.pool = r.process(fmt.Sprintf("run-%d", r.runs), r.clock.now)
 }
 
+func (r *rig) readSpec() (Spec, error) {
+	r.specMu.Lock()
+	defer r.specMu.Unlock()
+	return r.spec, nil
+}
+
+// setSpec changes the spec while processes run.
+func (r *rig) setSpec(change func(*Spec)) {
+	r.specMu.Lock()
+	defer r.specMu.Unlock()
+	change(&r.spec)
+}
+
 // process is another process that runs the same pool.
 func (r *rig) process(owner string, now func() time.Time) *Pool {
 	r.Helper()
 	p, err := New(Options{
-		Name: "workers", Owner: owner, Spec: func() (Spec, error) { return r.spec, nil },
+		Name: "workers", Owner: owner, Spec: r.readSpec,
 		Store: r.store, Provider: r.world, Observer: r.world, Signals: r.signals, Drainer: r.world, Labeler: r.world,
 		Notices: r.notices, Reporter: r, Now: now, Seed: 1, LetGo: r.release, StepInterval: r.steps,
 	})

@@ -131,7 +131,7 @@ func TestRunHandsOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t)
 		r.clock.real = true
-		r.spec.Plan.Min = 2
+		r.setSpec(func(s *Spec) { s.Plan.Min = 2 })
 		first, cancelFirst := context.WithCancel(t.Context())
 		second, cancelSecond := context.WithCancel(t.Context())
 		ended := make(chan error, 2)
@@ -156,7 +156,7 @@ func TestRunHandsOver(t *testing.T) {
 func TestBackOffDelaysNothingUrgent(t *testing.T) {
 	q := &deafNotices{}
 	setup := func(r *rig) {
-		r.spec.Interval = 5 * time.Minute
+		r.setSpec(func(s *Spec) { s.Interval = 5 * time.Minute })
 		q.fakeNotices = r.notices
 		q.down.Store(true)
 		r.pool.options.Notices = q

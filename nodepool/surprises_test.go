@@ -203,11 +203,10 @@ func (w *town) live(d time.Duration) {
 
 // TestAQuietWorldStaysQuiet: whatever reasons the scheduler has, what does not help is tried so rarely in the end
 // that nothing is launched or evicted for three hours.
-func TestAQuietWorldStaysQuiet(t *testing.T) { testQuietWorlds(t, 4) }
+func TestAQuietWorldStaysQuiet(t *testing.T) { testQuietWorlds(t, 0, 1, 2, 3) }
 
-func testQuietWorlds(t *testing.T, worlds int) {
-	for range worlds {
-		seed := rand.Uint64()
+func testQuietWorlds(t *testing.T, seeds ...uint64) {
+	for _, seed := range seeds {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			w := newTown(t, seed)
 			for quiet, hours := 0, 0; quiet < 3; hours++ {

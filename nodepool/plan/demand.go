@@ -37,13 +37,13 @@ func (v *view) demand() demand {
 	return d
 }
 
-// required is how many workers are needed now: as many as are recommended and can be launched, and of those there are, as
-// many as the present and predicted load of each signal needs with its margin. Pods that need no further worker say nothing of
-// how many of those there are they need.
+// required is how many workers the load needs now, by the signals alone: as many as they recommend and can be launched, and of
+// those there are, as many as the present and predicted load needs with its margin. Pending pods that need a worker beyond that
+// do so for where they may run, or for a reason that is not known, and are no load that comes and goes.
 func (v *view) required() int {
 	needed := v.Pool.Min
 	for _, r := range v.recommendations {
-		if r.counts() && (r.signal || r.attainable() > len(v.staying)) {
+		if r.counts() && r.signal {
 			needed = max(needed, r.attainable())
 		}
 	}
