@@ -69,26 +69,40 @@ func recallAttempts(o *observation, in binpack.Input) *attempts {
 
 // joinedSince returns the nodes of the pool that were launched since a moment and are Ready.
 func (a *attempts) joinedSince(began time.Time) []*clusterstate.Node {
-	var out []*clusterstate.Node
-	for _, w := range a.o.workers {
-		if n := a.o.nodeNamed(w.Node); n != nil && n.Ready && !w.Launched.Before(began.Add(-launchedBefore)) {
-			out = append(out, n)
-		}
-	}
-	return out
+	return a.joined(began, func(plan.Worker) bool { return true })
 }
 
 // joinedFor returns those of joinedSince that were launched as something which could run a pod, by what is known of new nodes.
 // Others were launched for other pods, and prove nothing of this one.
 func (a *attempts) joinedFor(pod clusterstate.Pending, began time.Time) []*clusterstate.Node {
-	return slices.DeleteFunc(a.joinedSince(began), func(n *clusterstate.Node) bool {
-		at := slices.IndexFunc(a.o.workers, func(w plan.Worker) bool { return w.Node == n.Object.Name })
-		in := a.in
-		in.Offers = slices.DeleteFunc(slices.Clone(in.Offers), func(o provider.Offer) bool {
-			return o.InstanceType != a.o.workers[at].InstanceType || o.Zone != a.o.workers[at].Zone
-		})
-		return !binpack.Takes(in, pod)
+	takes := map[plan.Kind]bool{}
+	return a.joined(began, func(w plan.Worker) bool {
+		kind := plan.Kind{Zone: w.Zone, InstanceType: w.InstanceType}
+		if _, known := takes[kind]; !known {
+			takes[kind] = a.takes(kind, pod)
+		}
+		return takes[kind]
 	})
+}
+
+// takes reports whether a new node of a kind could run a pod.
+func (a *attempts) takes(kind plan.Kind, pod clusterstate.Pending) bool {
+	in := a.in
+	in.Offers = slices.DeleteFunc(slices.Clone(in.Offers), func(o provider.Offer) bool {
+		return o.InstanceType != kind.InstanceType || o.Zone != kind.Zone
+	})
+	return binpack.Takes(in, pod)
+}
+
+func (a *attempts) joined(began time.Time, which func(plan.Worker) bool) []*clusterstate.Node {
+	var out []*clusterstate.Node
+	for _, w := range a.o.workers {
+		n := a.o.nodeNamed(w.Node)
+		if n != nil && n.Ready && !w.Launched.Before(began.Add(-launchedBefore)) && which(w) {
+			out = append(out, n)
+		}
+	}
+	return out
 }
 
 // helped reports whether a node that was launched since has taken a pod of the controller.
@@ -147,28 +161,10 @@ func (a *attempts) fits(pod clusterstate.Pending, since time.Time) bool {
 	in.Pods, in.Nodes = []clusterstate.Pending{pod}, slices.Clone(in.Nodes)
 	for _, joined := range a.joinedSince(since) {
 		at := slices.IndexFunc(in.Nodes, func(n clusterstate.Node) bool { return n.Object == joined.Object })
-		in.Nodes[at] = emptied(joined)
+		in.Nodes[at] = joined.Emptied()
 	}
 	r := binpack.Pack(in)
 	return r.Known && r.Helped > 0 && r.Nodes == 0
-}
-
-// emptied returns a node with the pods alone that belong to it.
-func emptied(n *clusterstate.Node) clusterstate.Node {
-	out := *n
-	out.Pods, out.Movable, out.Requested, out.Attached, out.Nominated = nil, 0, corev1.ResourceList{}, nil, nil
-	for _, p := range n.Pods {
-		if !p.Stays() {
-			continue
-		}
-		out.Pods = append(out.Pods, p)
-		for name, quantity := range p.Requests {
-			sum := out.Requested[name]
-			sum.Add(quantity)
-			out.Requested[name] = sum
-		}
-	}
-	return out
 }
 
 // judge looks at the attempts for pods that would get a new node now, by name. It reports whether some of them must

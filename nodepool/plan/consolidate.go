@@ -50,12 +50,16 @@ func (v *view) spareSince() time.Time {
 
 // lasting is since when something has held, by what is remembered, zero if it does not. While nobody looked it did not.
 func (v *view) lasting(since time.Time, holds bool) time.Time {
-	unseen := !v.State.DecidedAt.IsZero() && v.Now.Sub(v.State.DecidedAt) > idleGap
 	switch {
 	case !holds:
 		return time.Time{}
-	case since.IsZero(), since.After(v.Now), unseen:
+	case since.IsZero(), since.After(v.Now), v.unseen():
 		return v.Now
 	}
 	return since
+}
+
+// unseen reports whether the last decision is so long ago that what held then may not have held since.
+func (v *view) unseen() bool {
+	return !v.State.DecidedAt.IsZero() && v.Now.Sub(v.State.DecidedAt) > idleGap
 }

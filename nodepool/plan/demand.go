@@ -19,7 +19,6 @@ type demand struct {
 // being seen, so their idle periods are dropped.
 func (v *view) demand() demand {
 	d := demand{history: v.State.Demand.Clone()}
-	unseen := !v.State.DecidedAt.IsZero() && v.Now.Sub(v.State.DecidedAt) > idleGap
 	level := slices.ContainsFunc(v.Signals, func(s Signal) bool { return s.Level && !s.InformsOnly })
 	switch known := v.WorkersErr == "" && len(v.unknown()) == 0; {
 	case v.Pool.Idle.WaitCost <= 0, level:
@@ -27,7 +26,7 @@ func (v *view) demand() demand {
 	case !known, v.Pool.Deleting, v.Pending.BackingOff > 0, v.State.Failures > 0: // or what did not help would be learned as needed
 		d.history.Resume(d.history.Needed)
 		return d
-	case unseen:
+	case v.unseen():
 		d.history.Resume(v.required())
 	default:
 		d.history.Observe(v.Now, v.required())

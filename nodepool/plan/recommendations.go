@@ -152,10 +152,15 @@ func requireBoth(all []recommendation, workers int) {
 
 // recommended is the largest recommendation that counts.
 func (v *view) recommended() int {
+	return v.largest(func(r recommendation) int { return r.Nodes })
+}
+
+// largest returns the largest number of the recommendations that count.
+func (v *view) largest(of func(recommendation) int) int {
 	most := 0
 	for _, r := range v.recommendations {
 		if r.counts() {
-			most = max(most, r.Nodes)
+			most = max(most, of(r))
 		}
 	}
 	return most
@@ -163,24 +168,17 @@ func (v *view) recommended() int {
 
 // attainableNow is attainable without what is recommended for load that is likely to return.
 func (v *view) attainableNow() int {
-	most := 0
-	for _, r := range v.recommendations {
-		if r.counts() && r.cause != LoadReturns {
-			most = max(most, r.attainable())
+	return v.largest(func(r recommendation) int {
+		if r.cause == LoadReturns {
+			return 0
 		}
-	}
-	return most
+		return r.attainable()
+	})
 }
 
 // attainable is the largest recommendation that counts, without nodes that the cloud has no capacity for.
 func (v *view) attainable() int {
-	most := 0
-	for _, r := range v.recommendations {
-		if r.counts() {
-			most = max(most, r.attainable())
-		}
-	}
-	return most
+	return v.largest(recommendation.attainable)
 }
 
 // dominant returns the recommendation that decides the number of workers: the first of the largest ones that count.
