@@ -50,7 +50,7 @@ func joinLaunches(a *state.Action, slots []*state.Slot) {
 // before.
 func joinLaunch(a *state.Action, slots []*state.Slot) {
 	for _, s := range slots {
-		s.Token, s.Batch = token(a.ID, slots[0].Number, slots[0].Attempt, len(slots)), len(slots)
+		s.Token = token(a.ID, slots[0].Number, slots[0].Attempt, len(slots))
 	}
 }
 
@@ -174,7 +174,7 @@ func launchOf(a *state.Action, token string) provider.Launch {
 	first := slices.IndexFunc(a.Slots, func(s state.Slot) bool { return s.Token == token })
 	s := planned(a, token)[0]
 	return provider.Launch{
-		Action: a.ID, Slot: a.Slots[first].Number, Token: token, Count: max(1, s.Batch),
+		Action: a.ID, Slot: a.Slots[first].Number, Token: token, Count: instancesOf(token),
 		Placement: s.Placement, Alternatives: s.Alternatives,
 	}
 }

@@ -106,7 +106,6 @@ type Slot struct {
 	plan.Placement
 	Alternatives []string  `json:"alternatives,omitempty"` // instance types that may be launched instead, until one is
 	Token        string    `json:"token"`                  // of the call that launches it, which is that of other slots too
-	Batch        int       `json:"batch,omitempty"`        // instances that the call asks for
 	Attempt      int       `json:"attempt,omitempty"`      // launches of the slot that failed definitively before this one
 	Pinned       bool      `json:"pinned,omitempty"`       // pods need it to be what it is
 	Outdated     bool      `json:"outdated,omitempty"`     // it is launched in place of an outdated worker
