@@ -5,10 +5,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/foresail/foresail/nodepool/fleet"
+
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/foresail/foresail/nodepool/plan"
 	"github.com/foresail/foresail/nodepool/provider"
 	"github.com/foresail/foresail/nodepool/state"
 )
@@ -21,7 +22,7 @@ func (r *rig) priced() {
 		for _, o := range r.world.offers {
 			o.InstanceType = kind
 			o.Labels = map[string]string{corev1.LabelTopologyZone: o.Zone, corev1.LabelInstanceTypeStable: kind}
-			o.Price = plan.Price{Spot: new(1 + float64(i)/10), OnDemand: new(3 + float64(i)/10)}
+			o.Price = fleet.Price{Spot: new(1 + float64(i)/10), OnDemand: new(3 + float64(i)/10)}
 			offers = append(offers, o)
 		}
 	}
@@ -39,10 +40,10 @@ func shortOf(kinds ...string) func(provider.Launch) error {
 }
 
 // cooled returns what cools.
-func cooled(r state.Record) []plan.Placement {
-	var out []plan.Placement
+func cooled(r state.Record) []fleet.Placement {
+	var out []fleet.Placement
 	for _, c := range r.Cooling {
-		out = append(out, plan.Placement{Zone: c.Zone, InstanceType: c.InstanceType, Market: c.Market})
+		out = append(out, fleet.Placement{Zone: c.Zone, InstanceType: c.InstanceType, Market: c.Market})
 	}
 	return out
 }
@@ -65,9 +66,9 @@ func TestAnotherTypeIsLaunchedInTheSameCall(t *testing.T) {
 	require.Len(t, record.Action.Slots, 1)
 	s := record.Action.Slots[0]
 	require.Equal(t, state.SlotLaunched, s.State)
-	require.Equal(t, plan.Placement{Zone: "a", Subnet: "subnet-a", InstanceType: "t3a.medium", Market: plan.Spot}, s.Placement)
+	require.Equal(t, fleet.Placement{Zone: "a", Subnet: "subnet-a", InstanceType: "t3a.medium", Market: fleet.Spot}, s.Placement)
 	require.Empty(t, s.Alternatives)
-	require.Equal(t, []plan.Placement{{Zone: "a", InstanceType: "t3.medium", Market: plan.Spot}}, cooled(record), "in the same cycle")
+	require.Equal(t, []fleet.Placement{{Zone: "a", InstanceType: "t3.medium", Market: fleet.Spot}}, cooled(record), "in the same cycle")
 	r.until("it has joined", 2*time.Minute, func() bool { return r.count(EventScaledUp) == 1 })
 	require.Zero(t, r.count(EventLaunchFailed))
 }
@@ -90,7 +91,7 @@ func TestAllTypesOfAZoneCoolAtOnce(t *testing.T) {
 	r.tick()
 	slots := r.record().Action.Slots
 	require.Len(t, slots, 1)
-	require.Equal(t, plan.Placement{Zone: "b", Subnet: "subnet-b", InstanceType: "t3.medium", Market: plan.Spot}, slots[0].Placement)
+	require.Equal(t, fleet.Placement{Zone: "b", Subnet: "subnet-b", InstanceType: "t3.medium", Market: fleet.Spot}, slots[0].Placement)
 	require.NotEqual(t, first.Token, slots[0].Token)
 }
 
@@ -98,23 +99,23 @@ func TestAllTypesOfAZoneCoolAtOnce(t *testing.T) {
 // against it and take as much, addresses for a subnet, and what every launch needs for all. A type that was launched
 // by the same call is never covered. One that cannot be launched as it is requested is not named again for a while.
 func TestRefusalsCoolWhatTheyConcern(t *testing.T) {
-	at := plan.Placement{Zone: "a", Subnet: "subnet-a", InstanceType: "t3.medium", Market: plan.Spot}
-	of := func(kinds ...string) (out []plan.Cooling) {
+	at := fleet.Placement{Zone: "a", Subnet: "subnet-a", InstanceType: "t3.medium", Market: fleet.Spot}
+	of := func(kinds ...string) (out []fleet.Cooling) {
 		for _, kind := range kinds {
-			out = append(out, plan.Cooling{Zone: "a", InstanceType: kind, Market: plan.Spot})
+			out = append(out, fleet.Cooling{Zone: "a", InstanceType: kind, Market: fleet.Spot})
 		}
 		return out
 	}
-	known := map[string]plan.Quota{"t3.medium": {Group: "Standard", VCPUs: 2}, "m5.large": {Group: "Standard", VCPUs: 4}, "p3.2xlarge": {Group: "P", VCPUs: 8}}
-	larger := []plan.Cooling{{Market: plan.Spot, Quota: "Standard", VCPUs: 4}}
-	both := []plan.Cooling{{Market: plan.Spot, Quota: "Standard", VCPUs: 2}}
+	known := map[string]fleet.Quota{"t3.medium": {Group: "Standard", VCPUs: 2}, "m5.large": {Group: "Standard", VCPUs: 4}, "p3.2xlarge": {Group: "P", VCPUs: 8}}
+	larger := []fleet.Cooling{{Market: fleet.Spot, Quota: "Standard", VCPUs: 4}}
+	both := []fleet.Cooling{{Market: fleet.Spot, Quota: "Standard", VCPUs: 2}}
 	for name, c := range map[string]struct {
 		first, second provider.Class
 		launched      []string
-		quotas        map[string]plan.Quota
-		want          []plan.Cooling
+		quotas        map[string]fleet.Quota
+		want          []fleet.Cooling
 	}{
-		"a quota of all types":                  {provider.Quota, provider.Quota, nil, nil, []plan.Cooling{{Market: plan.Spot}}},
+		"a quota of all types":                  {provider.Quota, provider.Quota, nil, nil, []fleet.Cooling{{Market: fleet.Spot}}},
 		"a quota of the types before another":   {provider.Quota, provider.Quota, []string{"c5.large"}, nil, of("t3.medium", "m5.large")},
 		"a quota of one, and another has none":  {provider.Quota, provider.Capacity, nil, nil, of("t3.medium", "m5.large")},
 		"a quota of a group":                    {provider.Quota, provider.Quota, nil, known, both},
@@ -122,11 +123,11 @@ func TestRefusalsCoolWhatTheyConcern(t *testing.T) {
 		"a quota of another group":              {provider.Unknown, provider.Quota, []string{"p3.2xlarge"}, known, larger},
 		"a quota in doubt":                      {provider.Unknown, provider.Quota, []string{"m5.large"}, known, of("m5.large")},
 		"a quota of one in a group":             {provider.Quota, provider.Capacity, nil, known, append(both, of("m5.large")...)},
-		"addresses":                             {provider.Address, provider.Address, nil, nil, []plan.Cooling{{Zone: "a", Subnet: "subnet-a"}}},
-		"volumes of the zone":                   {provider.ZoneCapacity, provider.ZoneCapacity, nil, known, []plan.Cooling{{Zone: "a"}}},
-		"volumes of the account":                {provider.AccountQuota, provider.AccountQuota, nil, known, []plan.Cooling{{}}},
+		"addresses":                             {provider.Address, provider.Address, nil, nil, []fleet.Cooling{{Zone: "a", Subnet: "subnet-a"}}},
+		"volumes of the zone":                   {provider.ZoneCapacity, provider.ZoneCapacity, nil, known, []fleet.Cooling{{Zone: "a"}}},
+		"volumes of the account":                {provider.AccountQuota, provider.AccountQuota, nil, known, []fleet.Cooling{{}}},
 		"what is invalid is suspected": {provider.Capacity, provider.Invalid, []string{"c5.large"}, nil,
-			append(of("t3.medium"), plan.Cooling{Zone: "a", InstanceType: "m5.large", Suspected: true})},
+			append(of("t3.medium"), fleet.Cooling{Zone: "a", InstanceType: "m5.large", Suspected: true})},
 		"what is not known says nothing": {provider.Unknown, provider.Throttled, nil, nil, nil},
 	} {
 		t.Run(name, func(t *testing.T) {

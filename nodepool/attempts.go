@@ -9,11 +9,13 @@ import (
 	"slices"
 	"time"
 
+	"github.com/foresail/foresail/nodepool/fleet"
+
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/foresail/foresail/nodepool/binpack"
-	"github.com/foresail/foresail/nodepool/clusterstate"
+	"github.com/foresail/foresail/nodepool/cluster"
+	"github.com/foresail/foresail/nodepool/cluster/binpack"
 	"github.com/foresail/foresail/nodepool/plan"
 	"github.com/foresail/foresail/nodepool/provider"
 	"github.com/foresail/foresail/nodepool/state"
@@ -68,16 +70,16 @@ func recallAttempts(o *observation, in binpack.Input) *attempts {
 }
 
 // joinedSince returns the nodes of the pool that were launched since a moment and are Ready.
-func (a *attempts) joinedSince(began time.Time) []*clusterstate.Node {
+func (a *attempts) joinedSince(began time.Time) []*cluster.Node {
 	return a.joined(began, func(plan.Worker) bool { return true })
 }
 
 // joinedFor returns those of joinedSince that were launched as something which could run a pod, by what is known of new nodes.
 // Others were launched for other pods, and prove nothing of this one.
-func (a *attempts) joinedFor(pod clusterstate.Pending, began time.Time) []*clusterstate.Node {
-	takes := map[plan.Kind]bool{}
+func (a *attempts) joinedFor(pod cluster.Pending, began time.Time) []*cluster.Node {
+	takes := map[fleet.Kind]bool{}
 	return a.joined(began, func(w plan.Worker) bool {
-		kind := plan.Kind{Zone: w.Zone, InstanceType: w.InstanceType}
+		kind := fleet.Kind{Zone: w.Zone, InstanceType: w.InstanceType}
 		if _, known := takes[kind]; !known {
 			takes[kind] = a.takes(kind, pod)
 		}
@@ -86,7 +88,7 @@ func (a *attempts) joinedFor(pod clusterstate.Pending, began time.Time) []*clust
 }
 
 // takes reports whether a new node of a kind could run a pod.
-func (a *attempts) takes(kind plan.Kind, pod clusterstate.Pending) bool {
+func (a *attempts) takes(kind fleet.Kind, pod cluster.Pending) bool {
 	in := a.in
 	in.Offers = slices.DeleteFunc(slices.Clone(in.Offers), func(o provider.Offer) bool {
 		return o.InstanceType != kind.InstanceType || o.Zone != kind.Zone
@@ -94,8 +96,8 @@ func (a *attempts) takes(kind plan.Kind, pod clusterstate.Pending) bool {
 	return binpack.Takes(in, pod)
 }
 
-func (a *attempts) joined(began time.Time, which func(plan.Worker) bool) []*clusterstate.Node {
-	var out []*clusterstate.Node
+func (a *attempts) joined(began time.Time, which func(plan.Worker) bool) []*cluster.Node {
+	var out []*cluster.Node
 	for _, w := range a.o.workers {
 		n := a.o.nodeNamed(w.Node)
 		if n != nil && n.Ready && !w.Launched.Before(began.Add(-launchedBefore)) && which(w) {
@@ -107,15 +109,15 @@ func (a *attempts) joined(began time.Time, which func(plan.Worker) bool) []*clus
 
 // helped reports whether a node that was launched since has taken a pod of the controller.
 func (a *attempts) helped(one state.Attempt) bool {
-	return slices.ContainsFunc(a.joinedSince(one.Began), func(n *clusterstate.Node) bool {
-		return slices.ContainsFunc(n.Pods, func(p *clusterstate.Pod) bool {
+	return slices.ContainsFunc(a.joinedSince(one.Began), func(n *cluster.Node) bool {
+		return slices.ContainsFunc(n.Pods, func(p *cluster.Pod) bool {
 			return cmp.Or(string(p.Owner), p.Namespace+"/"+p.Name) == one.Owner
 		})
 	})
 }
 
 // left returns the pods that nodes may be launched for.
-func (a *attempts) left(pods []clusterstate.Pending) []clusterstate.Pending {
+func (a *attempts) left(pods []cluster.Pending) []cluster.Pending {
 	if len(a.list) == 0 {
 		return pods
 	}
@@ -127,7 +129,7 @@ func (a *attempts) left(pods []clusterstate.Pending) []clusterstate.Pending {
 	}
 	tried := map[string]bool{}
 	a.waits = map[string]bool{}
-	return slices.DeleteFunc(slices.Clone(pods), func(p clusterstate.Pending) bool {
+	return slices.DeleteFunc(slices.Clone(pods), func(p cluster.Pending) bool {
 		kind := a.kindOf(p.Pod)
 		if a.held[kind] || a.failed[kind] != nil {
 			return true
@@ -142,8 +144,8 @@ func (a *attempts) left(pods []clusterstate.Pending) []clusterstate.Pending {
 
 // mended reports whether a node has joined since that could run the pods, which ends the back-off. No node is
 // looked at twice.
-func (a *attempts) mended(one *state.Attempt, pods []clusterstate.Pending) bool {
-	at := slices.IndexFunc(pods, func(p clusterstate.Pending) bool { return a.kindOf(p.Pod) == one.Kind })
+func (a *attempts) mended(one *state.Attempt, pods []cluster.Pending) bool {
+	at := slices.IndexFunc(pods, func(p cluster.Pending) bool { return a.kindOf(p.Pod) == one.Kind })
 	if at < 0 || len(a.joinedSince(one.Seen)) == 0 {
 		return false
 	}
@@ -156,11 +158,11 @@ func (a *attempts) mended(one *state.Attempt, pods []clusterstate.Pending) bool 
 }
 
 // fits reports whether a pod would need no new node if those that were launched since a moment were empty.
-func (a *attempts) fits(pod clusterstate.Pending, since time.Time) bool {
+func (a *attempts) fits(pod cluster.Pending, since time.Time) bool {
 	in := a.in
-	in.Pods, in.Nodes = []clusterstate.Pending{pod}, slices.Clone(in.Nodes)
+	in.Pods, in.Nodes = []cluster.Pending{pod}, slices.Clone(in.Nodes)
 	for _, joined := range a.joinedSince(since) {
-		at := slices.IndexFunc(in.Nodes, func(n clusterstate.Node) bool { return n.Object == joined.Object })
+		at := slices.IndexFunc(in.Nodes, func(n cluster.Node) bool { return n.Object == joined.Object })
 		in.Nodes[at] = joined.Emptied()
 	}
 	r := binpack.Pack(in)
@@ -169,7 +171,7 @@ func (a *attempts) fits(pod clusterstate.Pending, since time.Time) bool {
 
 // judge looks at the attempts for pods that would get a new node now, by name. It reports whether some of them must
 // not.
-func (a *attempts) judge(names []string, pods []clusterstate.Pending) (again bool) {
+func (a *attempts) judge(names []string, pods []cluster.Pending) (again bool) {
 	if len(a.list) == 0 || len(names) == 0 {
 		return false
 	}
@@ -188,7 +190,7 @@ func (a *attempts) judge(names []string, pods []clusterstate.Pending) (again boo
 
 // judgeOne reports whether no other node is launched for a pod that has waited since before the last launch for its
 // kind.
-func (a *attempts) judgeOne(one *state.Attempt, pod clusterstate.Pending) bool {
+func (a *attempts) judgeOne(one *state.Attempt, pod cluster.Pending) bool {
 	switch {
 	case one.Joined.IsZero(), len(a.joinedFor(pod, one.Began)) == 0, a.fits(pod, one.Began):
 		return false
@@ -207,7 +209,7 @@ func (a *attempts) judgeOne(one *state.Attempt, pod clusterstate.Pending) bool {
 // were cordoned they may be no example of others, so the first failure costs no wait.
 func (a *attempts) backoff(one *state.Attempt) time.Duration {
 	failed := one.Failed
-	works := func(n *clusterstate.Node) bool {
+	works := func(n *cluster.Node) bool {
 		return !n.Object.Spec.Unschedulable && binpack.Initialized(n.Object, a.in.Template)
 	}
 	if !slices.ContainsFunc(a.joinedSince(one.Began), works) {
@@ -233,7 +235,7 @@ func (a *attempts) of(kind string) *state.Attempt {
 }
 
 // report adds the pods that nothing is launched for to those that are pending.
-func (a *attempts) report(p *plan.Pending, pods []clusterstate.Pending, pendingFor time.Duration) {
+func (a *attempts) report(p *plan.Pending, pods []cluster.Pending, pendingFor time.Duration) {
 	if len(a.held)+len(a.failed)+len(a.waits) == 0 {
 		return
 	}
@@ -241,7 +243,7 @@ func (a *attempts) report(p *plan.Pending, pods []clusterstate.Pending, pendingF
 		kind := a.kindOf(pod.Pod)
 		if one := a.failed[kind]; one != nil {
 			p.BackingOff++
-			p.Unhelped = append(p.Unhelped, plan.Unhelped{Pod: nameOf(pod).String(), Reason: fmt.Sprintf(
+			p.Unhelped = append(p.Unhelped, fleet.Unhelped{Pod: nameOf(pod).String(), Reason: fmt.Sprintf(
 				"the node that was launched for it did not take it, and the next is tried at %s", one.Until.UTC().Format(time.RFC3339))})
 		} else if a.held[kind] || a.waits[nameOf(pod).String()] {
 			p.Pods++
@@ -250,11 +252,11 @@ func (a *attempts) report(p *plan.Pending, pods []clusterstate.Pending, pendingF
 			}
 		}
 	}
-	slices.SortFunc(p.Unhelped, func(x, y plan.Unhelped) int { return cmp.Compare(x.Pod, y.Pod) })
+	slices.SortFunc(p.Unhelped, func(x, y fleet.Unhelped) int { return cmp.Compare(x.Pod, y.Pod) })
 }
 
 // begun returns the attempts with a launch for pods, by name, that begins now.
-func (a *attempts) begun(names []string, pods []clusterstate.Pending, now time.Time) []state.Attempt {
+func (a *attempts) begun(names []string, pods []cluster.Pending, now time.Time) []state.Attempt {
 	asking, noted := setOf(names), map[string]bool{}
 	list := slices.Clone(a.list)
 	for _, p := range pods {

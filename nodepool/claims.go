@@ -6,7 +6,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/foresail/foresail/nodepool/clusterstate"
+	"github.com/foresail/foresail/nodepool/cluster"
 	"github.com/foresail/foresail/nodepool/plan"
 )
 
@@ -46,7 +46,7 @@ func (c *Claims) Forget(pool string) {
 
 // left returns the pods that no pool claims which comes before this one. A pod that such a pool has not seen yet is left to
 // it until it has looked.
-func (c *Claims) left(pool string, weight int, pods []clusterstate.Pending, now time.Time) []clusterstate.Pending {
+func (c *Claims) left(pool string, weight int, pods []cluster.Pending, now time.Time) []cluster.Pending {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	var before []claim
@@ -59,7 +59,7 @@ func (c *Claims) left(pool string, weight int, pods []clusterstate.Pending, now 
 	if len(before) == 0 {
 		return pods
 	}
-	var out []clusterstate.Pending
+	var out []cluster.Pending
 	for _, p := range pods {
 		if !claimedBy(before, p) {
 			out = append(out, p)
@@ -68,7 +68,7 @@ func (c *Claims) left(pool string, weight int, pods []clusterstate.Pending, now 
 	return out
 }
 
-func claimedBy(pools []claim, p clusterstate.Pending) bool {
+func claimedBy(pools []claim, p cluster.Pending) bool {
 	for _, c := range pools {
 		if p.Since.After(c.seen) || c.pods[nameOf(p)] {
 			return true
@@ -77,7 +77,7 @@ func claimedBy(pools []claim, p clusterstate.Pending) bool {
 	return false
 }
 
-func nameOf(p clusterstate.Pending) types.NamespacedName {
+func nameOf(p cluster.Pending) types.NamespacedName {
 	return types.NamespacedName{Namespace: p.Pod.Namespace, Name: p.Pod.Name}
 }
 

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/foresail/foresail/nodepool/fleet"
+
 	"github.com/foresail/foresail/nodepool/plan"
 	"github.com/foresail/foresail/nodepool/state"
 )
@@ -199,7 +201,7 @@ func (e *executor) addPlaced(a *state.Action) {
 const maxSlots = 2 * plan.MaxBatch
 
 // addSlot adds a slot with the purpose and the alternatives of another. It has no token yet.
-func addSlot(a *state.Action, p plan.Placement, like state.Slot) {
+func addSlot(a *state.Action, p fleet.Placement, like state.Slot) {
 	n := len(a.Slots)
 	a.Slots = append(a.Slots, state.Slot{
 		Number: n, Placement: p, Alternatives: like.Alternatives,

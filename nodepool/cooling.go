@@ -4,7 +4,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/foresail/foresail/nodepool/plan"
+	"github.com/foresail/foresail/nodepool/fleet"
+
 	"github.com/foresail/foresail/nodepool/provider"
 	"github.com/foresail/foresail/nodepool/state"
 )
@@ -17,8 +18,8 @@ const (
 )
 
 // cooling reports whether a placement has been refused lately, and whether it is suspected.
-func (e *executor) cooling(p plan.Placement) (cooling, suspected bool) {
-	return plan.Cools(e.record.Cooling, p, e.snapshot.Quotas[p.InstanceType], e.now())
+func (e *executor) cooling(p fleet.Placement) (cooling, suspected bool) {
+	return fleet.Cools(e.record.Cooling, p, e.snapshot.Quotas[p.InstanceType], e.now())
 }
 
 // cools reports whether all instance types of a slot have been refused lately.
@@ -35,7 +36,7 @@ func (e *executor) cools(s *state.Slot) bool {
 
 // refused notes for each type of a launch why it could not be launched. What would cool a type that was launched all
 // the same is about the refused type alone.
-func (e *executor) refused(p plan.Placement, refusals []provider.Refusal, launched ...string) {
+func (e *executor) refused(p fleet.Placement, refusals []provider.Refusal, launched ...string) {
 	differ := slices.ContainsFunc(refusals, func(r provider.Refusal) bool { return r.Class != refusals[0].Class })
 	for _, r := range refusals {
 		p.InstanceType = r.InstanceType
@@ -54,7 +55,7 @@ func (e *executor) refused(p plan.Placement, refusals []provider.Refusal, launch
 }
 
 // covers reports whether a refusal, at the scope of its class, says that one of these types cannot be launched either.
-func (e *executor) covers(class provider.Class, p plan.Placement, kinds []string) bool {
+func (e *executor) covers(class provider.Class, p fleet.Placement, kinds []string) bool {
 	c := e.scope(class, p)
 	return slices.ContainsFunc(kinds, func(kind string) bool {
 		at := p
@@ -66,23 +67,23 @@ func (e *executor) covers(class provider.Class, p plan.Placement, kinds []string
 // scope returns what a refusal of a placement is about: capacity the type in its zone and market; a quota all types
 // that count against it in the market, in any zone, and take as much of it; addresses the subnet; and what every
 // launch needs the whole zone or account.
-func (e *executor) scope(class provider.Class, p plan.Placement) plan.Cooling {
+func (e *executor) scope(class provider.Class, p fleet.Placement) fleet.Cooling {
 	switch class {
 	case provider.Quota:
 		q := e.snapshot.Quotas[p.InstanceType]
-		return plan.Cooling{Market: p.Market, Quota: q.Group, VCPUs: q.VCPUs}
+		return fleet.Cooling{Market: p.Market, Quota: q.Group, VCPUs: q.VCPUs}
 	case provider.Address:
-		return plan.Cooling{Zone: p.Zone, Subnet: p.Subnet}
+		return fleet.Cooling{Zone: p.Zone, Subnet: p.Subnet}
 	case provider.ZoneCapacity:
-		return plan.Cooling{Zone: p.Zone}
+		return fleet.Cooling{Zone: p.Zone}
 	case provider.AccountQuota:
-		return plan.Cooling{}
+		return fleet.Cooling{}
 	}
-	return plan.Cooling{Zone: p.Zone, InstanceType: p.InstanceType, Market: p.Market}
+	return fleet.Cooling{Zone: p.Zone, InstanceType: p.InstanceType, Market: p.Market}
 }
 
 // cool keeps what would be refused for the same reason from being tried for a while.
-func (e *executor) cool(class provider.Class, p plan.Placement, why string) {
+func (e *executor) cool(class provider.Class, p fleet.Placement, why string) {
 	c := e.scope(class, p)
 	c.Until, c.Reason = e.now().Add(coolFor), why
 	e.addCooling(c)
@@ -90,34 +91,34 @@ func (e *executor) cool(class provider.Class, p plan.Placement, why string) {
 
 // addCooling replaces what is known of the same placement. Of a quota it replaces what is known of types that take as
 // much, and adds nothing to what is known of those that take less.
-func (e *executor) addCooling(c plan.Cooling) {
-	same := func(old plan.Cooling) bool {
+func (e *executor) addCooling(c fleet.Cooling) {
+	same := func(old fleet.Cooling) bool {
 		old.Until, old.Reason, old.VCPUs = c.Until, c.Reason, c.VCPUs
 		return old == c
 	}
-	if slices.ContainsFunc(e.record.Cooling, func(old plan.Cooling) bool {
+	if slices.ContainsFunc(e.record.Cooling, func(old fleet.Cooling) bool {
 		return same(old) && old.VCPUs < c.VCPUs && !old.Until.Before(c.Until)
 	}) {
 		return
 	}
-	e.record.Cooling = slices.DeleteFunc(e.record.Cooling, func(old plan.Cooling) bool {
+	e.record.Cooling = slices.DeleteFunc(e.record.Cooling, func(old fleet.Cooling) bool {
 		return same(old) && old.VCPUs >= c.VCPUs
 	})
 	e.record.Cooling = append(e.record.Cooling, c)
 }
 
 // suspect has a zone and type tried last for a while: what went wrong there may go wrong again, whatever the market.
-func (e *executor) suspect(p plan.Placement, why string) {
+func (e *executor) suspect(p fleet.Placement, why string) {
 	e.trust(p)
 	e.record.LaunchSpec = e.launchSpec
-	e.record.Cooling = append(e.record.Cooling, plan.Cooling{
+	e.record.Cooling = append(e.record.Cooling, fleet.Cooling{
 		Zone: p.Zone, InstanceType: p.InstanceType, Until: e.now().Add(suspectFor), Reason: why, Suspected: true,
 	})
 }
 
 // trust ends that.
-func (e *executor) trust(p plan.Placement) {
-	e.record.Cooling = slices.DeleteFunc(e.record.Cooling, func(c plan.Cooling) bool {
+func (e *executor) trust(p fleet.Placement) {
+	e.record.Cooling = slices.DeleteFunc(e.record.Cooling, func(c fleet.Cooling) bool {
 		return c.Suspected && c.Zone == p.Zone && c.InstanceType == p.InstanceType
 	})
 }

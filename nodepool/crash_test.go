@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/foresail/foresail/nodepool/fleet"
+
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
@@ -85,7 +87,7 @@ var scenarios = []scenario{
 			r.spec.Plan.Min = 3
 			r.priced()
 			r.world.capacity = func(l provider.Launch) error {
-				if l.InstanceType == "t3.medium" || l.Zone == "b" && l.Market == plan.Spot {
+				if l.InstanceType == "t3.medium" || l.Zone == "b" && l.Market == fleet.Spot {
 					return refused(provider.Capacity)
 				}
 				return nil

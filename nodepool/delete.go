@@ -9,8 +9,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/foresail/foresail/nodepool/fleet"
+
 	"github.com/foresail/foresail/nodepool/plan"
-	"github.com/foresail/foresail/nodepool/provider"
 	"github.com/foresail/foresail/nodepool/state"
 )
 
@@ -66,7 +67,7 @@ func (o *observation) held(r state.Record, d plan.Decision, instances []string) 
 		}
 	}
 	for _, id := range instances {
-		if i := o.known[id].instance; i.Action == "" && i.State != provider.Leaving {
+		if i := o.known[id].instance; i.Action == "" && i.State != fleet.Leaving {
 			held = append(held, id+": it has no Node, and Foresail did not launch it: terminate it, or remove its tags")
 		}
 	}

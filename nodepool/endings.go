@@ -5,6 +5,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/foresail/foresail/nodepool/fleet"
+
 	"github.com/foresail/foresail/nodepool/provider"
 	"github.com/foresail/foresail/nodepool/state"
 )
@@ -39,7 +41,7 @@ func (e *executor) deleteEnded(ctx context.Context, r state.Removal) (deleted bo
 	if r.Node == "" || r.ProviderID == "" {
 		// The node was not known when the removal began, or no process has seen the instance
 		// listed. A later process would not find a Node that the pool's label is missing on.
-		if r.Node, err = e.guard.nodeOf(ctx, provider.Instance{ID: r.InstanceID, ProviderID: r.ProviderID}); err != nil {
+		if r.Node, err = e.guard.nodeOf(ctx, fleet.Instance{ID: r.InstanceID, ProviderID: r.ProviderID}); err != nil {
 			return false, err
 		}
 	}

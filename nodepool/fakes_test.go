@@ -10,6 +10,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/foresail/foresail/nodepool/fleet"
+
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -19,7 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/fake"
 
-	"github.com/foresail/foresail/nodepool/clusterstate"
+	"github.com/foresail/foresail/nodepool/cluster"
 	"github.com/foresail/foresail/nodepool/drain"
 	"github.com/foresail/foresail/nodepool/plan"
 	"github.com/foresail/foresail/nodepool/provider"
@@ -165,7 +167,7 @@ type fakeWorld struct {
 	offersErr  error
 
 	nodes      map[string]*fakeNode
-	pending    []clusterstate.Pending
+	pending    []cluster.Pending
 	objects    []runtime.Object // pods and whatever they use: with any, clusters are read from them and the nodes alone
 	workloads  *workloads       // with any, pods are theirs
 	observeErr error
@@ -180,7 +182,7 @@ type fakeWorld struct {
 }
 
 type fakeInstance struct {
-	provider.Instance
+	fleet.Instance
 	launch  provider.Launch
 	endedAt time.Time // zero: it runs
 	joined  bool
@@ -196,7 +198,7 @@ func newWorld(c *clock) *fakeWorld {
 	}
 	for _, zone := range []string{"a", "b"} {
 		w.offers = append(w.offers, provider.Offer{
-			Offer:       plan.Offer{Zone: zone, Subnet: "subnet-" + zone, InstanceType: "t3.medium"},
+			Offer:       fleet.Offer{Zone: zone, Subnet: "subnet-" + zone, InstanceType: "t3.medium"},
 			Allocatable: shape, Labels: map[string]string{corev1.LabelTopologyZone: zone, corev1.LabelInstanceTypeStable: "t3.medium"},
 		})
 	}
@@ -212,7 +214,7 @@ func (w *fakeWorld) settle() {
 	now := w.clock.now()
 	for _, i := range inOrder(w.instances) {
 		if !i.joined && i.endedAt.IsZero() && (w.joins == nil || w.joins(i.launch)) && now.Sub(i.Launched) >= w.joinDelay {
-			i.joined, i.State = true, provider.Running
+			i.joined, i.State = true, fleet.Running
 			w.addNode(i, now)
 		}
 		if !i.endedAt.IsZero() {
@@ -249,33 +251,33 @@ func (w *fakeWorld) add(n int) {
 	defer w.mu.Unlock()
 	for k := range n {
 		id := fmt.Sprintf("i-old%d", k)
-		i := &fakeInstance{joined: true, Instance: provider.Instance{
-			ID: id, ProviderID: "fake:///" + id, State: provider.Running, Launched: w.clock.now().Add(-24*time.Hour + time.Duration(k)*time.Second),
-			Placement: plan.Placement{Zone: string(rune('a' + k%2)), InstanceType: "t3.medium", Market: plan.OnDemand},
+		i := &fakeInstance{joined: true, Instance: fleet.Instance{
+			ID: id, ProviderID: "fake:///" + id, State: fleet.Running, Launched: w.clock.now().Add(-24*time.Hour + time.Duration(k)*time.Second),
+			Placement: fleet.Placement{Zone: string(rune('a' + k%2)), InstanceType: "t3.medium", Market: fleet.OnDemand},
 		}}
 		w.instances[id] = i
 		w.addNode(i, w.clock.now().Add(-23*time.Hour))
 	}
 }
 
-func (w *fakeWorld) Launch(_ context.Context, l provider.Launch) (provider.Instance, error) {
+func (w *fakeWorld) Launch(_ context.Context, l provider.Launch) (provider.Launched, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.calls++
 	if known := w.tokens[l.Token]; len(known) > 0 {
 		if !reflect.DeepEqual(known[0].launch, l) {
-			return provider.Instance{}, &provider.Error{Class: provider.TokenMismatch, Op: "Launch", Err: errors.New("other parameters")}
+			return provider.Launched{}, &provider.Error{Class: provider.TokenMismatch, Op: "Launch", Err: errors.New("other parameters")}
 		}
 		return together(known, nil), nil
 	}
 	if err := w.used[l.Token]; err != nil {
-		return provider.Instance{}, err
+		return provider.Launched{}, err
 	}
 	var refusals []provider.Refusal
 	for range max(1, l.Count) {
 		at, refused, err := w.choose(l)
 		if err != nil && len(w.tokens[l.Token]) == 0 {
-			return provider.Instance{}, err
+			return provider.Launched{}, err
 		}
 		if err != nil {
 			break
@@ -283,32 +285,31 @@ func (w *fakeWorld) Launch(_ context.Context, l provider.Launch) (provider.Insta
 		refusals = refused
 		w.launches++
 		id := fmt.Sprintf("i-%d", w.launches)
-		i := &fakeInstance{launch: l, Instance: provider.Instance{
+		i := &fakeInstance{launch: l, Instance: fleet.Instance{
 			ID: id, ProviderID: "fake:///" + id, Action: l.Action, Slot: l.Slot, Token: l.Token, Placement: at,
-			State: provider.Pending, Launched: w.clock.now(),
+			State: fleet.Pending, Launched: w.clock.now(),
 		}}
 		w.instances[id], w.tokens[l.Token] = i, append(w.tokens[l.Token], i)
 	}
 	if w.lost != nil {
 		if err := w.lost(l); err != nil {
-			return provider.Instance{}, err
+			return provider.Launched{}, err
 		}
 	}
 	return together(w.tokens[l.Token], refusals), nil
 }
 
 // together returns the instances of one call.
-func together(list []*fakeInstance, refusals []provider.Refusal) provider.Instance {
-	first := list[0].Instance
+func together(list []*fakeInstance, refusals []provider.Refusal) provider.Launched {
+	first := provider.Launched{Instance: list[0].Instance, Refusals: refusals}
 	for _, i := range list[1:] {
 		first.Others = append(first.Others, i.Instance)
 	}
-	first.Refusals = refusals
 	return first
 }
 
 // choose returns the first type of a launch that there is. A launch with alternatives uses its token up if there is none.
-func (w *fakeWorld) choose(l provider.Launch) (at plan.Placement, refusals []provider.Refusal, err error) {
+func (w *fakeWorld) choose(l provider.Launch) (at fleet.Placement, refusals []provider.Refusal, err error) {
 	if w.capacity == nil {
 		return l.Placement, nil, nil
 	}
@@ -320,35 +321,35 @@ func (w *fakeWorld) choose(l provider.Launch) (at plan.Placement, refusals []pro
 		case err == nil:
 			return one.Placement, refusals, nil
 		case len(l.Alternatives) == 0, class != provider.Capacity && class != provider.Quota && class != provider.Address:
-			return plan.Placement{}, nil, err
+			return fleet.Placement{}, nil, err
 		default:
 			refusals = append(refusals, provider.Refusal{InstanceType: kind, Class: class, Reason: err.Error()})
 		}
 	}
 	err = &provider.Error{Class: refusals[0].Class, Op: "Launch", Err: err, Refusals: refusals}
 	w.used[l.Token] = err
-	return plan.Placement{}, nil, err
+	return fleet.Placement{}, nil, err
 }
 
-func (w *fakeWorld) List(context.Context) ([]provider.Instance, error) {
+func (w *fakeWorld) List(context.Context) ([]fleet.Instance, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.listErr != nil {
 		return nil, w.listErr
 	}
 	w.settle()
-	var out []provider.Instance
+	var out []fleet.Instance
 	for _, i := range w.instances {
 		switch now := w.clock.now(); {
 		case i.hidden, i.untagged:
 		case i.Stopped && i.endedAt.IsZero():
 			stopped := i.Instance
-			stopped.State = provider.Leaving
+			stopped.State = fleet.Leaving
 			out = append(out, stopped)
 		case !i.endedAt.IsZero() && now.Sub(i.endedAt) >= w.leaving:
 		case !i.endedAt.IsZero():
 			leaving := i.Instance
-			leaving.State, leaving.Stopped = provider.Leaving, false
+			leaving.State, leaving.Stopped = fleet.Leaving, false
 			out = append(out, leaving)
 		case now.Sub(i.Launched) >= w.visibility:
 			out = append(out, i.Instance)
@@ -357,27 +358,27 @@ func (w *fakeWorld) List(context.Context) ([]provider.Instance, error) {
 	return out, nil
 }
 
-func (w *fakeWorld) Find(_ context.Context, refs []provider.Ref) (map[string]provider.Instance, error) {
+func (w *fakeWorld) Find(_ context.Context, refs []fleet.Ref) (map[string]fleet.Instance, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.findErr != nil {
 		return nil, w.findErr
 	}
 	w.settle()
-	out := map[string]provider.Instance{}
+	out := map[string]fleet.Instance{}
 	for _, ref := range refs {
 		i := w.instances[ref.ID]
 		switch now := w.clock.now(); {
 		case i == nil:
-			out[ref.ID] = provider.Instance{ID: ref.ID, State: provider.Absent}
+			out[ref.ID] = fleet.Instance{ID: ref.ID, State: fleet.Absent}
 		case now.Sub(i.Launched) < w.visibility:
 		default:
 			found := i.Instance
 			switch {
 			case w.gone(i):
-				found.State = provider.Gone
+				found.State = fleet.Gone
 			case !i.endedAt.IsZero(), i.Stopped:
-				found.State = provider.Leaving
+				found.State = fleet.Leaving
 			}
 			if i.untagged {
 				found.Disowned = "its tag pool is missing"
@@ -426,14 +427,14 @@ func (w *fakeWorld) MarkJoinFailed(_ context.Context, id string) error {
 
 func (w *fakeWorld) Offers(context.Context) ([]provider.Offer, error) { return w.offers, w.offersErr }
 
-func (w *fakeWorld) Observe(ctx context.Context) (*clusterstate.Cluster, error) {
+func (w *fakeWorld) Observe(ctx context.Context) (*cluster.Cluster, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.observeErr != nil {
 		return nil, w.observeErr
 	}
 	w.settle()
-	c := &clusterstate.Cluster{At: w.clock.now(), Pending: slices.Clone(w.pending)}
+	c := &cluster.Cluster{At: w.clock.now(), Pending: slices.Clone(w.pending)}
 	for _, n := range w.nodes {
 		shared := *n.object // a shallow copy is enough: the pool changes no Node
 		object := &shared
@@ -455,7 +456,7 @@ func (w *fakeWorld) Observe(ctx context.Context) (*clusterstate.Cluster, error) 
 			ready.Status = n.status
 		}
 		object.Status.Conditions = append([]corev1.NodeCondition{ready}, n.conditions...)
-		one := clusterstate.Node{Object: object, Ready: n.ready, ReadySince: n.since, Joined: n.since, Movable: len(n.pods), Requested: corev1.ResourceList{corev1.ResourceCPU: shape[corev1.ResourceCPU]}}
+		one := cluster.Node{Object: object, Ready: n.ready, ReadySince: n.since, Joined: n.since, Movable: len(n.pods), Requested: corev1.ResourceList{corev1.ResourceCPU: shape[corev1.ResourceCPU]}}
 		if n.free {
 			one.Requested = nil
 		}
@@ -466,7 +467,7 @@ func (w *fakeWorld) Observe(ctx context.Context) (*clusterstate.Cluster, error) 
 		}
 		c.Nodes = append(c.Nodes, one)
 	}
-	slices.SortFunc(c.Nodes, func(a, b clusterstate.Node) int { return cmpNames(a.Object.Name, b.Object.Name) })
+	slices.SortFunc(c.Nodes, func(a, b cluster.Node) int { return cmpNames(a.Object.Name, b.Object.Name) })
 	objects := slices.Clone(w.objects)
 	if w.workloads != nil {
 		objects = append(objects, w.workloads.objects()...)
@@ -477,7 +478,7 @@ func (w *fakeWorld) Observe(ctx context.Context) (*clusterstate.Cluster, error) 
 	for _, n := range c.Nodes {
 		objects = append(objects, n.Object)
 	}
-	return clusterstate.List(ctx, fake.NewClientset(objects...), w.clock.now())
+	return cluster.List(ctx, fake.NewClientset(objects...), w.clock.now())
 }
 
 func cmpNames(a, b string) int {
@@ -687,7 +688,7 @@ type mortalWorld struct {
 	k *killer
 }
 
-func (w mortalWorld) Launch(ctx context.Context, l provider.Launch) (out provider.Instance, err error) {
+func (w mortalWorld) Launch(ctx context.Context, l provider.Launch) (out provider.Launched, err error) {
 	err = w.k.act(func() error {
 		out, err = w.fakeWorld.Launch(ctx, l)
 		return err

@@ -5,8 +5,10 @@ import (
 	"slices"
 	"time"
 
-	"github.com/foresail/foresail/nodepool/binpack"
-	"github.com/foresail/foresail/nodepool/clusterstate"
+	"github.com/foresail/foresail/nodepool/fleet"
+
+	"github.com/foresail/foresail/nodepool/cluster"
+	"github.com/foresail/foresail/nodepool/cluster/binpack"
 	"github.com/foresail/foresail/nodepool/plan"
 	"github.com/foresail/foresail/nodepool/signal"
 	"github.com/foresail/foresail/pipeline"
@@ -18,12 +20,12 @@ const roomFor = 10 * time.Minute
 
 // forecast is what the pool will need: the demand of pods that no node takes, and what signals predict.
 type forecast struct {
-	pods     []clusterstate.Pending // that no node takes, without those that another pool comes first for
-	asking   []clusterstate.Pending // of these, those that a node may be launched for
-	new      []string               // those that would get a new one, by namespace/name
-	beyond   []string               // those that the cloud has no capacity for
-	added    [][]string             // those on each node that all of them need
-	attempts *attempts              // nil while the cluster is not known
+	pods     []cluster.Pending // that no node takes, without those that another pool comes first for
+	asking   []cluster.Pending // of these, those that a node may be launched for
+	new      []string          // those that would get a new one, by namespace/name
+	beyond   []string          // those that the cloud has no capacity for
+	added    [][]string        // those on each node that all of them need
+	attempts *attempts         // nil while the cluster is not known
 	pending  plan.Pending
 	homes    plan.Homes
 	signals  []plan.Signal
@@ -64,7 +66,7 @@ func (f *forecast) pack(o *observation) binpack.Result {
 		Offers: o.offers, Template: o.template, DaemonSets: o.cluster.DaemonSets, PodsPerNode: o.spec.Plan.PodsPerNode,
 		Pods: f.pods, Nodes: o.cluster.Nodes, Joining: o.joining(), Leaving: leaving,
 		AttachLimits: o.attachLimits, MaxNodes: launchesLeft(o),
-		Displaced: binpack.DisplacedOf(o.cluster, func(n *clusterstate.Node) bool { return leaving[n.Object.Name] }),
+		Displaced: binpack.DisplacedOf(o.cluster, func(n *cluster.Node) bool { return leaving[n.Object.Name] }),
 	}
 	in.Cooling, in.Refused, in.Costs = o.launchable()
 	for _, w := range o.workers {
@@ -93,7 +95,7 @@ func (f *forecast) pack(o *observation) binpack.Result {
 }
 
 // packBoth packs all pods that ask for a node, and those of them that are due.
-func (f *forecast) packBoth(o *observation, in binpack.Input) (all, packed binpack.Result, ripe []clusterstate.Pending) {
+func (f *forecast) packBoth(o *observation, in binpack.Input) (all, packed binpack.Result, ripe []cluster.Pending) {
 	in.Pods = f.asking
 	all = binpack.Pack(in)
 	pendingFor := o.spec.Plan.PendingFor
@@ -118,7 +120,7 @@ func (f *forecast) reserve(o *observation, in binpack.Input) {
 }
 
 // launchable returns the offers that cannot be launched now, those that could not when they were tried last, and what offers cost.
-func (o *observation) launchable() (cooling, refused map[plan.Offer]bool, costs map[plan.Offer]float64) {
+func (o *observation) launchable() (cooling, refused map[fleet.Offer]bool, costs map[fleet.Offer]float64) {
 	s := plan.Snapshot{Now: o.at, Pool: o.spec.Plan, State: plan.State{Cooling: o.record.Cooling}}
 	s.Offers, s.Prices, _ = offered(o.offers)
 	s.Quotas = quotas(o.offers)
@@ -126,8 +128,8 @@ func (o *observation) launchable() (cooling, refused map[plan.Offer]bool, costs 
 }
 
 // further returns the shapes of all that are not those of some.
-func further(all, some []plan.Shape) []plan.Shape {
-	var out []plan.Shape
+func further(all, some []fleet.Shape) []fleet.Shape {
+	var out []fleet.Shape
 	for _, s := range all {
 		for _, other := range some {
 			if slices.Equal(s.Kinds, other.Kinds) {
@@ -142,7 +144,7 @@ func further(all, some []plan.Shape) []plan.Shape {
 }
 
 // oldest tells for how long the oldest of pods has been unschedulable, those aside that no node helps.
-func oldest(pods []clusterstate.Pending, unhelped []plan.Unhelped, now time.Time) (oldest time.Duration) {
+func oldest(pods []cluster.Pending, unhelped []fleet.Unhelped, now time.Time) (oldest time.Duration) {
 	beyondHelp := make(map[string]bool, len(unhelped))
 	for _, u := range unhelped {
 		beyondHelp[u.Pod] = true
@@ -157,7 +159,7 @@ func oldest(pods []clusterstate.Pending, unhelped []plan.Unhelped, now time.Time
 
 // due returns the pods that have been unschedulable since a moment or longer, and the first of the others' moments.
 // Those of a gang are due together with the last one.
-func due(pods []clusterstate.Pending, since time.Time) (out []clusterstate.Pending, next time.Time) {
+func due(pods []cluster.Pending, since time.Time) (out []cluster.Pending, next time.Time) {
 	gangs := map[string]time.Time{}
 	for _, p := range pods {
 		if p.Gang != "" {

@@ -5,6 +5,8 @@ import (
 	"context"
 	"time"
 
+	"github.com/foresail/foresail/nodepool/fleet"
+
 	"github.com/foresail/foresail/nodepool/drain"
 	"github.com/foresail/foresail/nodepool/provider"
 )
@@ -60,12 +62,12 @@ func (g leaseGuard) endWithLease(left time.Duration, ended <-chan struct{}, canc
 	cancel()
 }
 
-func (g leaseGuard) launch(ctx context.Context, l provider.Launch) (instance provider.Instance, err error) {
+func (g leaseGuard) launch(ctx context.Context, l provider.Launch) (launched provider.Launched, err error) {
 	err = g.act(ctx, func(ctx context.Context) error {
-		instance, err = g.provider.Launch(ctx, l)
+		launched, err = g.provider.Launch(ctx, l)
 		return err
 	})
-	return instance, err
+	return launched, err
 }
 
 func (g leaseGuard) terminate(ctx context.Context, id string) error {
@@ -153,7 +155,7 @@ func (v *volumes) get(
 	return v.byNode, v.err
 }
 
-func (g leaseGuard) nodeOf(ctx context.Context, i provider.Instance) (name string, err error) {
+func (g leaseGuard) nodeOf(ctx context.Context, i fleet.Instance) (name string, err error) {
 	err = g.act(ctx, func(ctx context.Context) error {
 		name, err = g.drainer.NodeOf(ctx, i.ProviderID, i.ID)
 		return err

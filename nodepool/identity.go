@@ -8,25 +8,27 @@ import (
 	"strings"
 	"time"
 
+	"github.com/foresail/foresail/nodepool/fleet"
+
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/foresail/foresail/nodepool/clusterstate"
+	"github.com/foresail/foresail/nodepool/cluster"
 	"github.com/foresail/foresail/nodepool/provider"
 )
 
 // nodeIndex finds the Nodes of instances by what Nodes report of the machine that they run on. Kubelets
 // write all of it, so nothing is destroyed on the strength of one report that another one contradicts.
 type nodeIndex struct {
-	cluster    *clusterstate.Cluster           // nil while it is not known
-	byInstance map[string][]*clusterstate.Node // by the id in the provider id, in order of their names
-	byAddress  map[string][]*clusterstate.Node // by private addresses and host names
-	nodeless   map[string]string               // instances that no Node has the provider id of, by addresses
+	cluster    *cluster.Cluster           // nil while it is not known
+	byInstance map[string][]*cluster.Node // by the id in the provider id, in order of their names
+	byAddress  map[string][]*cluster.Node // by private addresses and host names
+	nodeless   map[string]string          // instances that no Node has the provider id of, by addresses
 }
 
-func newNodeIndex(cluster *clusterstate.Cluster) nodeIndex {
-	x := nodeIndex{cluster: cluster, byInstance: map[string][]*clusterstate.Node{}, byAddress: map[string][]*clusterstate.Node{}, nodeless: map[string]string{}}
-	for i := range cluster.Nodes {
-		n := &cluster.Nodes[i]
+func newNodeIndex(c *cluster.Cluster) nodeIndex {
+	x := nodeIndex{cluster: c, byInstance: map[string][]*cluster.Node{}, byAddress: map[string][]*cluster.Node{}, nodeless: map[string]string{}}
+	for i := range c.Nodes {
+		n := &c.Nodes[i]
 		if id := provider.IDOf(n.Object.Spec.ProviderID); id != "" {
 			x.byInstance[id] = append(x.byInstance[id], n)
 		}
@@ -39,13 +41,13 @@ func newNodeIndex(cluster *clusterstate.Cluster) nodeIndex {
 
 // claimants returns the Nodes that have the provider id of an instance: one, unless a kubelet is
 // misconfigured or lies.
-func (x nodeIndex) claimants(i provider.Instance) []*clusterstate.Node {
+func (x nodeIndex) claimants(i fleet.Instance) []*cluster.Node {
 	return x.byInstance[cmp.Or(i.ID, provider.IDOf(i.ProviderID))]
 }
 
 // at returns the Nodes that report an address of an instance.
-func (x nodeIndex) at(i provider.Instance) []*clusterstate.Node {
-	var out []*clusterstate.Node
+func (x nodeIndex) at(i fleet.Instance) []*cluster.Node {
+	var out []*cluster.Node
 	for _, address := range i.Addresses {
 		out = append(out, x.byAddress[addressKey(address)]...)
 	}
@@ -82,19 +84,19 @@ func addressKey(address string) string {
 }
 
 // isAt reports whether a Node has an address of an instance.
-func isAt(n *corev1.Node, i provider.Instance) bool {
+func isAt(n *corev1.Node, i fleet.Instance) bool {
 	has := nodeAddresses(n)
 	return slices.ContainsFunc(i.Addresses, func(address string) bool { return slices.Contains(has, addressKey(address)) })
 }
 
 // nodeOf returns the Node of an instance, nil if there is none. If there are several, it prefers the
 // one that the instance had before.
-func (x nodeIndex) nodeOf(i provider.Instance, before string) *clusterstate.Node {
+func (x nodeIndex) nodeOf(i fleet.Instance, before string) *cluster.Node {
 	claimants := x.claimants(i)
 	if len(claimants) == 0 {
 		return nil
 	}
-	at := slices.IndexFunc(claimants, func(n *clusterstate.Node) bool { return n.Object.Name == before })
+	at := slices.IndexFunc(claimants, func(n *cluster.Node) bool { return n.Object.Name == before })
 	return claimants[max(0, at)]
 }
 
@@ -139,7 +141,7 @@ func (x nodeIndex) nodelessAt(n *corev1.Node) string {
 }
 
 // addNodeless records an instance if no Node has its provider id.
-func (x nodeIndex) addNodeless(i provider.Instance) {
+func (x nodeIndex) addNodeless(i fleet.Instance) {
 	if i.ID == "" || len(x.claimants(i)) > 0 {
 		return
 	}
@@ -155,7 +157,7 @@ const strangerWithin = time.Hour
 // stranger returns a Node that may run on an instance although its provider id says otherwise, "" if
 // there is none: it has an address of the instance; or it is newer than the instance and its provider
 // id names no instance, as when a kubelet was not given its own.
-func (x nodeIndex) stranger(i provider.Instance) string {
+func (x nodeIndex) stranger(i fleet.Instance) string {
 	for _, n := range x.at(i) {
 		if !controlPlane(n.Object) {
 			return n.Object.Name
@@ -175,7 +177,7 @@ func (x nodeIndex) stranger(i provider.Instance) string {
 
 // namesInstance reports whether a provider id has the form of those of an instance's cloud. Ids of
 // instances begin with i-.
-func namesInstance(providerID string, like provider.Instance) bool {
+func namesInstance(providerID string, like fleet.Instance) bool {
 	isID := func(id string) bool { return strings.HasPrefix(id, "i-") }
 	return scheme(providerID) == scheme(like.ProviderID) && isID(provider.IDOf(providerID)) == isID(like.ID)
 }

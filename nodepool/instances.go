@@ -6,9 +6,11 @@ import (
 	"slices"
 	"time"
 
+	"github.com/foresail/foresail/nodepool/fleet"
+
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/foresail/foresail/nodepool/clusterstate"
+	"github.com/foresail/foresail/nodepool/cluster"
 	"github.com/foresail/foresail/nodepool/drain"
 	"github.com/foresail/foresail/nodepool/provider"
 	"github.com/foresail/foresail/nodepool/state"
@@ -18,32 +20,32 @@ import (
 // exists: it is eventually consistent, and tags change. So an instance is gone only when the cloud,
 // asked by its id, says that it is terminated; or denies it for the grace while its Node is not alive.
 type trackedInstance struct {
-	instance   provider.Instance
-	node       string                 // the Node that it has, or had last; "" = none has been seen
-	disputed   bool                   // several Nodes have had its provider id, and none has proved to be its own
-	missing    time.Time              // since when successful lists have lacked it; zero = the last one had it
-	life       provider.InstanceState // as the cloud said when asked by its id; "" = listed, or not known
-	absent     time.Time              // since when the cloud, asked by its id, has denied it; zero = it does not
-	first      time.Time              // when this process saw it first; zero = it has launched it
-	joined     time.Time              // when it was last seen to have a Node; zero = this process has seen none
-	stopped    time.Time              // since when it has been seen to be stopped; zero = it is not
-	cordoned   time.Time              // since when its Node has been cordoned by an advice alone; zero = it is not
-	staleMark  time.Time              // since when its Node has had the mark of no open action; zero = it has none
-	worked     time.Time              // when its Node was last seen to be Ready; zero = this process has not seen it so
-	beat       time.Time              // the newest heartbeat of its Node, by the kubelet's clock
-	beatSeen   time.Time              // when this process saw that first
-	alive      bool                   // its Node is Ready, and has been heard of lately, whatever lists say
-	lived      time.Time              // when it was alive last
-	unlisted   bool                   // it has not been listed for the grace, and has a Node or runs
-	conditions []seenCondition        // of its Node; replaced, never changed
-	ended      bool                   // this process has terminated it, whatever a list says that is behind
+	instance   fleet.Instance
+	node       string              // the Node that it has, or had last; "" = none has been seen
+	disputed   bool                // several Nodes have had its provider id, and none has proved to be its own
+	missing    time.Time           // since when successful lists have lacked it; zero = the last one had it
+	life       fleet.InstanceState // as the cloud said when asked by its id; "" = listed, or not known
+	absent     time.Time           // since when the cloud, asked by its id, has denied it; zero = it does not
+	first      time.Time           // when this process saw it first; zero = it has launched it
+	joined     time.Time           // when it was last seen to have a Node; zero = this process has seen none
+	stopped    time.Time           // since when it has been seen to be stopped; zero = it is not
+	cordoned   time.Time           // since when its Node has been cordoned by an advice alone; zero = it is not
+	staleMark  time.Time           // since when its Node has had the mark of no open action; zero = it has none
+	worked     time.Time           // when its Node was last seen to be Ready; zero = this process has not seen it so
+	beat       time.Time           // the newest heartbeat of its Node, by the kubelet's clock
+	beatSeen   time.Time           // when this process saw that first
+	alive      bool                // its Node is Ready, and has been heard of lately, whatever lists say
+	lived      time.Time           // when it was alive last
+	unlisted   bool                // it has not been listed for the grace, and has a Node or runs
+	conditions []seenCondition     // of its Node; replaced, never changed
+	ended      bool                // this process has terminated it, whatever a list says that is behind
 }
 
 // trackedInstances are by instance id. A Node of the pool whose instance has never been seen is kept by its provider id.
 type trackedInstances map[string]*trackedInstance
 
 // see records the instances that the cloud lists, by id, and those that only the journal or Nodes name.
-func (s trackedInstances) see(listed map[string]provider.Instance, r state.Record, nodes []*clusterstate.Node, now time.Time) {
+func (s trackedInstances) see(listed map[string]fleet.Instance, r state.Record, nodes []*cluster.Node, now time.Time) {
 	for id, i := range listed {
 		if s[id] == nil {
 			s[id] = &trackedInstance{first: now}
@@ -59,7 +61,7 @@ func (s trackedInstances) see(listed map[string]provider.Instance, r state.Recor
 	}
 	for _, n := range nodes {
 		if id := n.Object.Spec.ProviderID; !providerIDs[id] && s[id] == nil && s[provider.IDOf(id)] == nil {
-			s[id] = &trackedInstance{first: now, instance: provider.Instance{ProviderID: id, State: provider.Running, Launched: n.Object.CreationTimestamp.Time}}
+			s[id] = &trackedInstance{first: now, instance: fleet.Instance{ProviderID: id, State: fleet.Running, Launched: n.Object.CreationTimestamp.Time}}
 		}
 	}
 	s.seeMissing(listed, providerIDs, now)
@@ -67,7 +69,7 @@ func (s trackedInstances) see(listed map[string]provider.Instance, r state.Recor
 
 // seeMissing records which instances the list lacks, and forgets those that are gone for long or no
 // longer the pool's.
-func (s trackedInstances) seeMissing(listed map[string]provider.Instance, providerIDs map[string]bool, now time.Time) {
+func (s trackedInstances) seeMissing(listed map[string]fleet.Instance, providerIDs map[string]bool, now time.Time) {
 	for key, one := range s {
 		_, there := listed[key]
 		switch {
@@ -97,14 +99,14 @@ func (s trackedInstances) seeRecorded(r state.Record, now time.Time) {
 }
 
 // unlisted returns the instances to look up by their ids.
-func (s trackedInstances) unlisted() []provider.Ref {
-	var refs []provider.Ref
+func (s trackedInstances) unlisted() []fleet.Ref {
+	var refs []fleet.Ref
 	for _, one := range inOrder(s) {
-		ref := provider.Ref{ID: one.instance.ID, ProviderID: one.instance.ProviderID}
+		ref := fleet.Ref{ID: one.instance.ID, ProviderID: one.instance.ProviderID}
 		if ref.ID == "" {
 			ref.ID = provider.IDOf(ref.ProviderID)
 		}
-		if !one.missing.IsZero() && one.life != provider.Gone && ref.ID != "" {
+		if !one.missing.IsZero() && one.life != fleet.Gone && ref.ID != "" {
 			refs = append(refs, ref)
 		}
 	}
@@ -113,22 +115,22 @@ func (s trackedInstances) unlisted() []provider.Ref {
 
 // found records what the cloud says of instances that its list lacks. That it denies one counts only if
 // it lists others of the pool: otherwise its account may be the wrong one.
-func (s trackedInstances) found(all map[string]provider.Instance, trusted bool, now time.Time) {
+func (s trackedInstances) found(all map[string]fleet.Instance, trusted bool, now time.Time) {
 	for key, one := range inOrder(s) {
 		id := one.instance.ID
 		if id == "" {
 			id = provider.IDOf(one.instance.ProviderID)
 		}
 		found, ok := all[id]
-		if one.missing.IsZero() || one.life == provider.Gone {
+		if one.missing.IsZero() || one.life == fleet.Gone {
 			continue
 		}
 		one.life = found.State
-		absent := one.life == provider.Absent
+		absent := one.life == fleet.Absent
 		one.absent = since(one.absent, absent && trusted, now)
 		switch {
 		case !ok || absent:
-		case one.instance.ID == "" && found.State != provider.Gone:
+		case one.instance.ID == "" && found.State != fleet.Gone:
 			one.instance = found
 			delete(s, key)
 			s[id] = one
@@ -144,7 +146,7 @@ func (s trackedInstances) found(all map[string]provider.Instance, trusted bool, 
 
 // seeNode records which Node has the provider id of an instance. The first one counts until another
 // one proves by its address that it runs on the instance.
-func (s *trackedInstance) seeNode(claimants []*clusterstate.Node) {
+func (s *trackedInstance) seeNode(claimants []*cluster.Node) {
 	switch {
 	case len(claimants) > 1:
 		s.disputed = true
@@ -159,7 +161,7 @@ func (s *trackedInstance) whyUnlisted() string {
 	switch {
 	case s.instance.Disowned != "":
 		return s.instance.Disowned
-	case s.life == provider.Absent:
+	case s.life == fleet.Absent:
 		return "and knows none of the pool's: check its account, and delete the Node if the instance is gone"
 	}
 	return "which may have lost its tags"
@@ -192,7 +194,7 @@ func (s *trackedInstance) isGone(grace time.Duration, now time.Time) bool {
 	switch {
 	case s.missing.IsZero():
 		return false
-	case s.life == provider.Gone:
+	case s.life == fleet.Gone:
 		return true
 	}
 	return !s.absent.IsZero() && !s.alive && now.Sub(latest(s.absent, s.lived)) >= grace
@@ -201,19 +203,19 @@ func (s *trackedInstance) isGone(grace time.Duration, now time.Time) bool {
 // runs reports whether an instance that the list lacks starts or runs, as the cloud says when asked
 // by its id.
 func (s *trackedInstance) runs() bool {
-	return s.life == provider.Running || s.life == provider.Pending
+	return s.life == fleet.Running || s.life == fleet.Pending
 }
 
 // seeUnlisted records whether the cloud has not listed an instance for the grace, although it has a
 // Node or runs.
-func (s *trackedInstance) seeUnlisted(n *clusterstate.Node, grace time.Duration, now time.Time) {
+func (s *trackedInstance) seeUnlisted(n *cluster.Node, grace time.Duration, now time.Time) {
 	s.unlisted = !s.missing.IsZero() && !s.ended && now.Sub(s.missing) >= grace && !s.isGone(grace, now) &&
-		(n != nil || s.runs()) && s.instance.State != provider.Leaving
+		(n != nil || s.runs()) && s.instance.State != fleet.Leaving
 }
 
 // seeMarks takes note of what a removal has left on the Node of an instance. A mark is stale unless the journal speaks of the instance.
-func (s *trackedInstance) seeMarks(n *clusterstate.Node, spoken bool, now time.Time) {
-	there := n != nil && s.missing.IsZero() && s.instance.State != provider.Leaving
+func (s *trackedInstance) seeMarks(n *cluster.Node, spoken bool, now time.Time) {
+	there := n != nil && s.missing.IsZero() && s.instance.State != fleet.Leaving
 	s.staleMark = since(s.staleMark, there && !spoken && marked(n), now)
 	s.cordoned = since(s.cordoned, n != nil && drain.Cordoned(n.Object) && !marked(n), now)
 }
@@ -232,7 +234,7 @@ func (s trackedInstances) values() map[string]trackedInstance {
 const heartbeatWithin = 10 * time.Minute
 
 // hear takes note of the Node of an instance, nil if it has none.
-func (s *trackedInstance) seeHeartbeat(n *clusterstate.Node, now time.Time) {
+func (s *trackedInstance) seeHeartbeat(n *cluster.Node, now time.Time) {
 	if s.alive = n != nil && n.Ready; !s.alive {
 		return
 	}
@@ -259,8 +261,8 @@ func removalsOf(r state.Record) []state.Removal {
 }
 
 // recorded returns the instances in the journal.
-func recorded(r state.Record) []provider.Instance {
-	var out []provider.Instance
+func recorded(r state.Record) []fleet.Instance {
+	var out []fleet.Instance
 	if a := r.Action; a != nil {
 		for _, s := range a.Slots {
 			if s.InstanceID != "" {
@@ -269,18 +271,18 @@ func recorded(r state.Record) []provider.Instance {
 		}
 	}
 	for _, i := range removalsOf(r) {
-		out = append(out, provider.Instance{ID: i.InstanceID, ProviderID: i.ProviderID, State: provider.Running})
+		out = append(out, fleet.Instance{ID: i.InstanceID, ProviderID: i.ProviderID, State: fleet.Running})
 	}
 	for _, c := range r.PendingTerminations {
-		out = append(out, provider.Instance{ID: c.InstanceID, State: provider.Running, Launched: c.Since})
+		out = append(out, fleet.Instance{ID: c.InstanceID, State: fleet.Running, Launched: c.Since})
 	}
 	return out
 }
 
-func instanceOf(a state.Action, s state.Slot) provider.Instance {
-	return provider.Instance{
+func instanceOf(a state.Action, s state.Slot) fleet.Instance {
+	return fleet.Instance{
 		ID: s.InstanceID, ProviderID: s.ProviderID, Action: a.ID, Slot: s.Number, Token: s.Token,
-		Placement: s.Placement, State: provider.Pending, Launched: s.Requested,
+		Placement: s.Placement, State: fleet.Pending, Launched: s.Requested,
 	}
 }
 

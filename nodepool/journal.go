@@ -12,6 +12,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/foresail/foresail/nodepool/fleet"
+
 	"github.com/foresail/foresail/nodepool/plan"
 	"github.com/foresail/foresail/nodepool/state"
 )
@@ -294,7 +296,7 @@ func trim(r *state.Record, now time.Time, s Spec) {
 		notAfter(&r.PendingTerminations[i].Since, now)
 		notAfter(&r.PendingTerminations[i].Due, now.Add(s.Join.KeepFailedFor))
 	}
-	var cooling []plan.Cooling
+	var cooling []fleet.Cooling
 	for _, c := range r.Cooling {
 		longest := coolFor
 		if c.Suspected {
@@ -321,7 +323,7 @@ func trim(r *state.Record, now time.Time, s Spec) {
 func forgetOtherSpecs(r *state.Record, s Spec) {
 	if r.LaunchSpec != "" && r.LaunchSpec != s.LaunchSpec {
 		r.LaunchSpec, r.Failures, r.FailedAt, r.LaunchError = "", 0, time.Time{}, ""
-		r.Cooling = slices.DeleteFunc(r.Cooling, func(c plan.Cooling) bool { return c.Suspected })
+		r.Cooling = slices.DeleteFunc(r.Cooling, func(c fleet.Cooling) bool { return c.Suspected })
 	}
 	if r.DrainSpec != "" && r.DrainSpec != s.Drain.spec() {
 		r.DrainSpec, r.DrainBackoff, r.FailedDrains = "", nil, nil

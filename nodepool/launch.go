@@ -8,7 +8,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/foresail/foresail/nodepool/plan"
+	"github.com/foresail/foresail/nodepool/fleet"
+
 	"github.com/foresail/foresail/nodepool/provider"
 	"github.com/foresail/foresail/nodepool/state"
 )
@@ -58,7 +59,7 @@ func joinLaunch(a *state.Action, slots []*state.Slot) {
 func (e *executor) adopt(ctx context.Context, a *state.Action) error {
 	adopted := false
 	for _, i := range inOrder(e.seen.instances) {
-		if i.Action == a.ID && i.State != provider.Leaving {
+		if i.Action == a.ID && i.State != fleet.Leaving {
 			adopted = e.takeSlot(a, i) || adopted
 		}
 	}
@@ -70,7 +71,7 @@ func (e *executor) adopt(ctx context.Context, a *state.Action) error {
 
 // takeSlot puts an instance into a planned slot that has its token. It reports false if there is none, or the instance
 // has a slot.
-func (e *executor) takeSlot(a *state.Action, i provider.Instance) bool {
+func (e *executor) takeSlot(a *state.Action, i fleet.Instance) bool {
 	if slices.ContainsFunc(a.Slots, func(s state.Slot) bool { return s.InstanceID == i.ID }) {
 		return false
 	}
@@ -94,7 +95,7 @@ func planned(a *state.Action, token string) []*state.Slot {
 }
 
 // launched puts an instance into its slot.
-func (e *executor) launched(s *state.Slot, i provider.Instance) {
+func (e *executor) launched(s *state.Slot, i fleet.Instance) {
 	s.State, s.InstanceID, s.ProviderID, s.Error = state.SlotLaunched, i.ID, i.ProviderID, ""
 	if slices.Contains(s.Alternatives, i.InstanceType) {
 		s.InstanceType = i.InstanceType
@@ -137,7 +138,7 @@ func (e *executor) launchPlanned(ctx context.Context) error {
 // not been tried and whose placement has been refused meanwhile are lost without a call.
 func (e *executor) nextLaunches() (tokens []string, changed bool) {
 	a, now := e.record.Action, e.now()
-	trying := map[plan.Placement]bool{}
+	trying := map[fleet.Placement]bool{}
 	for i := range a.Slots {
 		s := &a.Slots[i]
 		switch {
@@ -162,7 +163,7 @@ func (e *executor) nextLaunches() (tokens []string, changed bool) {
 }
 
 // proven reports whether the action has launched an instance at a placement.
-func proven(a *state.Action, p plan.Placement) bool {
+func proven(a *state.Action, p fleet.Placement) bool {
 	return slices.ContainsFunc(a.Slots, func(s state.Slot) bool {
 		return s.Placement == p && (s.State == state.SlotLaunched || s.State == state.SlotReady)
 	})
@@ -197,10 +198,10 @@ func (e *executor) launch(ctx context.Context, token string) error {
 }
 
 // launchSucceeded puts instances into slots. If these are fewer than were requested there are no more.
-func (e *executor) launchSucceeded(l provider.Launch, i provider.Instance) {
+func (e *executor) launchSucceeded(l provider.Launch, i provider.Launched) {
 	a := e.record.Action
 	var kinds []string
-	for _, one := range append([]provider.Instance{i}, i.Others...) {
+	for _, one := range append([]fleet.Instance{i.Instance}, i.Others...) {
 		e.takeSlot(a, one)
 		kinds = append(kinds, one.InstanceType)
 	}

@@ -8,9 +8,11 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/foresail/foresail/nodepool/fleet"
+
 	"github.com/stretchr/testify/require"
 
-	"github.com/foresail/foresail/nodepool/clusterstate"
+	"github.com/foresail/foresail/nodepool/cluster"
 	"github.com/foresail/foresail/nodepool/plan"
 	"github.com/foresail/foresail/nodepool/provider"
 	"github.com/foresail/foresail/nodepool/state"
@@ -196,7 +198,7 @@ type staleCloud struct {
 	meanwhile func()
 }
 
-func (c *staleCloud) List(ctx context.Context) ([]provider.Instance, error) {
+func (c *staleCloud) List(ctx context.Context) ([]fleet.Instance, error) {
 	out, err := c.fakeWorld.List(ctx)
 	if do := c.meanwhile; do != nil {
 		c.meanwhile = nil
@@ -327,7 +329,7 @@ type slowObserver struct {
 	takes time.Duration
 }
 
-func (o slowObserver) Observe(ctx context.Context) (*clusterstate.Cluster, error) {
+func (o slowObserver) Observe(ctx context.Context) (*cluster.Cluster, error) {
 	time.Sleep(o.takes)
 	return o.fakeWorld.Observe(ctx)
 }

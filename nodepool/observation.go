@@ -7,10 +7,12 @@ import (
 	"slices"
 	"time"
 
+	"github.com/foresail/foresail/nodepool/fleet"
+
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/foresail/foresail/nodepool/binpack"
-	"github.com/foresail/foresail/nodepool/clusterstate"
+	"github.com/foresail/foresail/nodepool/cluster"
+	"github.com/foresail/foresail/nodepool/cluster/binpack"
 	"github.com/foresail/foresail/nodepool/drain"
 	"github.com/foresail/foresail/nodepool/plan"
 	"github.com/foresail/foresail/nodepool/provider"
@@ -27,11 +29,11 @@ type observation struct {
 	vanishGrace time.Duration
 	specErr     error // why the configuration is that of an earlier cycle
 
-	instances  map[string]provider.Instance // that the cloud lists, by id
-	foreign    map[string]provider.Instance // that it lists, and that belong to another controller
+	instances  map[string]fleet.Instance // that the cloud lists, by id
+	foreign    map[string]fleet.Instance // that it lists, and that belong to another controller
 	listErr    error
-	findErr    error                 // why instances that the list lacks could not be found by their ids
-	cluster    *clusterstate.Cluster // nil while it is not known
+	findErr    error            // why instances that the list lacks could not be found by their ids
+	cluster    *cluster.Cluster // nil while it is not known
 	clusterErr error
 	nodes      nodeIndex
 	offers     []provider.Offer
@@ -69,7 +71,7 @@ func (o *observation) complete() bool { return o.listErr == nil && o.cluster != 
 // node returns the Node of an instance, nil if there is none or it is not known. If several have its
 // provider id, it is the one that was seen first. Callers that destroy something check
 // [observation.ambiguity] before.
-func (o *observation) node(i provider.Instance) *clusterstate.Node {
+func (o *observation) node(i fleet.Instance) *cluster.Node {
 	return o.nodes.nodeOf(i, o.known[i.ID].node)
 }
 
@@ -79,11 +81,11 @@ func (o *observation) ambiguity(s trackedInstance) string {
 }
 
 // nodeNamed returns a Node, nil if there is none.
-func (o *observation) nodeNamed(name string) *clusterstate.Node {
+func (o *observation) nodeNamed(name string) *cluster.Node {
 	if name == "" || o.cluster == nil {
 		return nil
 	}
-	at, ok := slices.BinarySearchFunc(o.cluster.Nodes, name, func(n clusterstate.Node, name string) int { return cmp.Compare(n.Object.Name, name) })
+	at, ok := slices.BinarySearchFunc(o.cluster.Nodes, name, func(n cluster.Node, name string) int { return cmp.Compare(n.Object.Name, name) })
 	if !ok {
 		return nil
 	}
@@ -102,7 +104,7 @@ func (o *observation) hasTimeToJoin(launched time.Time) bool {
 }
 
 // expects tells whether an instance that the cloud does not list has been launched so lately that it need not.
-func (o *observation) expects(i provider.Instance) bool {
+func (o *observation) expects(i fleet.Instance) bool {
 	a := o.record.Action
 	return i.ID != "" && (a != nil && i.Action == a.ID || o.at.Sub(i.Launched) < o.vanishGrace)
 }
@@ -124,12 +126,12 @@ func (o *observation) seeWorkers(homeless homelessNodes) []plan.Worker {
 	return out
 }
 
-func (o *observation) worker(s trackedInstance, node *clusterstate.Node, homeless homelessNodes) plan.Worker {
+func (o *observation) worker(s trackedInstance, node *cluster.Node, homeless homelessNodes) plan.Worker {
 	i, leaves, ends := s.instance, leaves(o.record, s.instance.ID), ending(o.record, s.instance.ID) != nil
 	w := plan.Worker{
 		InstanceID: i.ID, Placement: i.Placement, Launched: i.Launched,
-		Leaving: i.State == provider.Leaving || s.ended || leaves,
-		Ended:   ends || (i.State == provider.Leaving || s.ended) && !leaves,
+		Leaving: i.State == fleet.Leaving || s.ended || leaves,
+		Ended:   ends || (i.State == fleet.Leaving || s.ended) && !leaves,
 	}
 	if w.Outdated = outdated(i, o.spec.Disruption, o.at); w.Outdated == "" {
 		w.OutdatedErr = i.OutdatedErr
@@ -145,7 +147,7 @@ func (o *observation) worker(s trackedInstance, node *clusterstate.Node, homeles
 	w.Cordoned = node.Ready && node.Object.Spec.Unschedulable
 	w.Failed = !node.Ready && c != nil
 	w.Pods, w.Blocked = node.Movable, node.Blocked
-	w.BlockedByPods = w.Blocked != "" && clusterstate.ClassifyNode(node.Object, o.at) == ""
+	w.BlockedByPods = w.Blocked != "" && cluster.ClassifyNode(node.Object, o.at) == ""
 	w.Utilisation, w.Known = utilisation(node)
 	w.Zone = cmp.Or(w.Zone, node.Object.Labels[corev1.LabelTopologyZone])
 	switch why, ambiguity := homeless.why(w.Node, o.at), o.ambiguity(s); {
@@ -207,7 +209,7 @@ func (o *observation) seeFacts() []plan.Instance {
 		}
 		fact := plan.Instance{
 			ID: i.ID, ProviderID: i.ProviderID, Placement: i.Placement, Action: i.Action,
-			Listed: s.missing.IsZero() && i.ID != "", Leaving: i.State == provider.Leaving, Stopped: s.stopped, JoinFailed: i.JoinFailed,
+			Listed: s.missing.IsZero() && i.ID != "", Leaving: i.State == fleet.Leaving, Stopped: s.stopped, JoinFailed: i.JoinFailed,
 			Joined: !s.joined.IsZero(), Gone: o.gone(key), Nodeless: s.without(), DriftErr: i.OutdatedErr,
 			Ambiguous: o.ambiguity(s), Disowned: i.Disowned,
 		}
@@ -229,7 +231,7 @@ func (o *observation) seeFacts() []plan.Instance {
 	return out
 }
 
-func (o *observation) nodeFacts(n *clusterstate.Node, s trackedInstance) plan.Node {
+func (o *observation) nodeFacts(n *cluster.Node, s trackedInstance) plan.Node {
 	mark, marked := drain.MarkOf(n.Object)
 	return plan.Node{
 		Name: n.Object.Name, ProviderID: n.Object.Spec.ProviderID, Ready: n.Ready, ControlPlane: controlPlane(n.Object),
@@ -238,7 +240,7 @@ func (o *observation) nodeFacts(n *clusterstate.Node, s trackedInstance) plan.No
 }
 
 // labelled reports whether a Node has the label of the pool and, as long as it joins, the others that the pool sets.
-func (o *observation) labelled(n *clusterstate.Node, s trackedInstance) bool {
+func (o *observation) labelled(n *cluster.Node, s trackedInstance) bool {
 	if n.Object.Labels[LabelPool] != o.pool || !o.hasTimeToJoin(s.instance.Launched) {
 		return n.Object.Labels[LabelPool] == o.pool
 	}
@@ -285,8 +287,8 @@ func (o *observation) emptied() map[string]bool {
 }
 
 // joining returns the workers that are Ready within their time to join, by the names of their nodes.
-func (o *observation) joining() map[string]plan.Placement {
-	out := map[string]plan.Placement{}
+func (o *observation) joining() map[string]fleet.Placement {
+	out := map[string]fleet.Placement{}
 	for _, w := range o.workers {
 		if w.Counts() && w.Ready && o.hasTimeToJoin(w.Launched) {
 			out[w.Node] = w.Placement
@@ -296,8 +298,8 @@ func (o *observation) joining() map[string]plan.Placement {
 }
 
 // joined returns the nodes of some of the workers, as far as they have joined.
-func (o *observation) joined(which func(plan.Worker) bool) []clusterstate.Node {
-	var out []clusterstate.Node
+func (o *observation) joined(which func(plan.Worker) bool) []cluster.Node {
+	var out []cluster.Node
 	for _, w := range o.workers {
 		if n := o.nodeNamed(w.Node); n != nil && which(w) {
 			out = append(out, *n)
@@ -368,7 +370,7 @@ func controlPlane(n *corev1.Node) bool {
 }
 
 // utilisation is the larger share of CPU and memory that pods request of what a node can allocate.
-func utilisation(n *clusterstate.Node) (share float64, known bool) {
+func utilisation(n *cluster.Node) (share float64, known bool) {
 	for _, name := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory} {
 		can, asked := n.Object.Status.Allocatable[name], n.Requested[name]
 		if can.IsZero() {

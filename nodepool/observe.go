@@ -9,7 +9,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/foresail/foresail/nodepool/clusterstate"
+	"github.com/foresail/foresail/nodepool/fleet"
+
+	"github.com/foresail/foresail/nodepool/cluster"
 	"github.com/foresail/foresail/nodepool/drain"
 	"github.com/foresail/foresail/nodepool/plan"
 	"github.com/foresail/foresail/nodepool/provider"
@@ -21,8 +23,8 @@ const offersFor = 10 * time.Minute
 
 // lister is what of a provider observes.
 type lister interface {
-	List(ctx context.Context) ([]provider.Instance, error)
-	Find(ctx context.Context, refs []provider.Ref) (map[string]provider.Instance, error)
+	List(ctx context.Context) ([]fleet.Instance, error)
+	Find(ctx context.Context, refs []fleet.Ref) (map[string]fleet.Instance, error)
 	Offers(ctx context.Context) ([]provider.Offer, error)
 }
 
@@ -54,7 +56,7 @@ func (b *observer) list(ctx context.Context, o *observation) {
 		o.listErr = fmt.Errorf("list the instances: %w", err)
 		return
 	}
-	o.instances, o.foreign = make(map[string]provider.Instance, len(instances)), map[string]provider.Instance{}
+	o.instances, o.foreign = make(map[string]fleet.Instance, len(instances)), map[string]fleet.Instance{}
 	for _, i := range instances {
 		if i.OwnedBy != "" {
 			o.foreign[i.ID] = i
@@ -67,9 +69,9 @@ func (b *observer) list(ctx context.Context, o *observation) {
 // dropCopies leaves the launch of a token to as many instances as the call asked for, those that were launched first.
 // Others have copied their tags, as the console of AWS does for "launch more like this": they are the pool's, and no
 // action has launched them.
-func dropCopies(instances map[string]provider.Instance) {
+func dropCopies(instances map[string]fleet.Instance) {
 	launched := map[string]int{}
-	byLaunch := slices.SortedFunc(maps.Values(instances), func(a, b provider.Instance) int {
+	byLaunch := slices.SortedFunc(maps.Values(instances), func(a, b fleet.Instance) int {
 		return cmp.Or(a.Launched.Compare(b.Launched), cmp.Compare(a.ID, b.ID))
 	})
 	for _, i := range byLaunch {
@@ -129,12 +131,12 @@ func (b *observer) see(ctx context.Context, o *observation) {
 func (b *observer) seeCluster(ctx context.Context, o *observation) {
 	call, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	cluster, err := b.cluster.Observe(call)
+	seen, err := b.cluster.Observe(call)
 	if err != nil {
 		o.clusterErr = fmt.Errorf("observe the cluster: %w", err)
 		return
 	}
-	o.cluster, o.nodes = cluster, newNodeIndex(cluster)
+	o.cluster, o.nodes = seen, newNodeIndex(seen)
 	b.seeCordons(o)
 	b.seeAttachLimits(o)
 }
@@ -164,7 +166,7 @@ func (b *observer) seeCordons(o *observation) {
 
 // remember takes note of what was seen of each instance.
 func (b *observer) remember(ctx context.Context, o *observation) {
-	var ours []*clusterstate.Node
+	var ours []*cluster.Node
 	if o.cluster != nil {
 		for i := range o.cluster.Nodes {
 			if n := &o.cluster.Nodes[i]; n.Object.Spec.ProviderID != "" && n.Object.Labels[LabelPool] == o.pool {
@@ -234,7 +236,7 @@ func scheme(providerID string) string {
 	return scheme
 }
 
-func marked(n *clusterstate.Node) bool {
+func marked(n *cluster.Node) bool {
 	_, is := drain.MarkOf(n.Object)
 	return is
 }

@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/foresail/foresail/nodepool/fleet"
+
 	"github.com/stretchr/testify/require"
 	"k8s.io/apimachinery/pkg/api/resource"
 
@@ -342,8 +344,8 @@ func TestPodsGetTheCheapestNodes(t *testing.T) {
 	for i := range large {
 		large[i].InstanceType, large[i].Allocatable = "m5.4xlarge", maps.Clone(large[i].Allocatable)
 		large[i].Allocatable[corev1.ResourceCPU] = resource.MustParse("16")
-		large[i].Price = plan.Price{OnDemand: new(0.5)}
-		r.world.offers[i].Price = plan.Price{OnDemand: new(0.1)}
+		large[i].Price = fleet.Price{OnDemand: new(0.5)}
+		r.world.offers[i].Price = fleet.Price{OnDemand: new(0.1)}
 	}
 	r.world.offers = append(large, r.world.offers...)
 	r.pend(12)
@@ -353,9 +355,9 @@ func TestPodsGetTheCheapestNodes(t *testing.T) {
 	require.Equal(t, "m5.4xlarge", r.world.instances["i-1"].InstanceType, "for twelve pods that is cheaper than twelve small ones")
 
 	r = newRig(t)
-	large[0].Price, large[1].Price = plan.Price{OnDemand: new(0.5)}, plan.Price{OnDemand: new(0.5)}
+	large[0].Price, large[1].Price = fleet.Price{OnDemand: new(0.5)}, fleet.Price{OnDemand: new(0.5)}
 	for i := range r.world.offers {
-		r.world.offers[i].Price = plan.Price{OnDemand: new(0.1)}
+		r.world.offers[i].Price = fleet.Price{OnDemand: new(0.1)}
 	}
 	r.world.offers = append(large, r.world.offers...)
 	r.pend(1)

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"time"
 
-	"github.com/foresail/foresail/nodepool/clusterstate"
+	"github.com/foresail/foresail/nodepool/cluster"
 	"github.com/foresail/foresail/nodepool/drain"
 	"github.com/foresail/foresail/nodepool/plan"
 	"github.com/foresail/foresail/nodepool/provider"
@@ -54,7 +54,7 @@ type Options struct {
 // Observer sees the cluster. Each pool has one of its own, as a wake is received once.
 type Observer interface {
 	// Observe returns what is known of the cluster, and an error until it is known.
-	Observe(ctx context.Context) (*clusterstate.Cluster, error)
+	Observe(ctx context.Context) (*cluster.Cluster, error)
 	// Wake receives when something is worth an early cycle.
 	Wake() <-chan struct{}
 }

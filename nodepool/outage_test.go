@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/foresail/foresail/nodepool/fleet"
+
 	"github.com/stretchr/testify/require"
 
 	"github.com/foresail/foresail/nodepool/plan"
@@ -259,7 +261,7 @@ type slowCloud struct {
 	takes time.Duration
 }
 
-func (w slowCloud) List(ctx context.Context) ([]provider.Instance, error) {
+func (w slowCloud) List(ctx context.Context) ([]fleet.Instance, error) {
 	w.clock.advance(w.takes)
 	return w.fakeWorld.List(ctx)
 }

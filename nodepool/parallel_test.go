@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/foresail/foresail/nodepool/fleet"
+
 	"github.com/stretchr/testify/require"
 	"golang.org/x/time/rate"
 	corev1 "k8s.io/api/core/v1"
@@ -22,7 +24,6 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/foresail/foresail/nodepool/drain"
-	"github.com/foresail/foresail/nodepool/plan"
 	"github.com/foresail/foresail/nodepool/provider"
 	"github.com/foresail/foresail/nodepool/state"
 )
@@ -167,12 +168,12 @@ func (s lateStore) Save(ctx context.Context, pool string, r state.Record) (state
 
 type lateCloud struct{ *fakeWorld }
 
-func (c lateCloud) Launch(ctx context.Context, l provider.Launch) (provider.Instance, error) {
+func (c lateCloud) Launch(ctx context.Context, l provider.Launch) (provider.Launched, error) {
 	time.Sleep(latency)
 	return c.fakeWorld.Launch(ctx, l)
 }
 
-func (c lateCloud) List(ctx context.Context) ([]provider.Instance, error) {
+func (c lateCloud) List(ctx context.Context) ([]fleet.Instance, error) {
 	time.Sleep(latency)
 	return c.fakeWorld.List(ctx)
 }
@@ -212,7 +213,7 @@ func TestHalfOfThePoolIsTakenBack(t *testing.T) {
 		r.world.add(nodes)
 		r.spec.Plan.Min, r.spec.Plan.Max, r.spec.Plan.MaxBatchUp, r.spec.Plan.SpotRatio = nodes, 2*nodes, 0, 1
 		for id, i := range r.world.instances {
-			i.Market = plan.Spot
+			i.Market = fleet.Spot
 			for k := range pods {
 				name := "node-" + id
 				r.load(name, &fakePod{name: fmt.Sprintf("%s-pod%d", name, k)})
@@ -270,9 +271,9 @@ type busyCloud struct {
 	limit *rate.Limiter
 }
 
-func (c busyCloud) Launch(ctx context.Context, l provider.Launch) (provider.Instance, error) {
+func (c busyCloud) Launch(ctx context.Context, l provider.Launch) (provider.Launched, error) {
 	if err := c.limit.Wait(ctx); err != nil {
-		return provider.Instance{}, &provider.Error{Class: provider.Throttled, Op: "Launch", Err: err}
+		return provider.Launched{}, &provider.Error{Class: provider.Throttled, Op: "Launch", Err: err}
 	}
 	time.Sleep(2 * time.Second)
 	return c.fakeWorld.Launch(ctx, l)

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/foresail/foresail/nodepool/fleet"
+
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/foresail/foresail/nodepool/drain"
@@ -137,7 +139,7 @@ func (m removing) hold(ctx context.Context, why string) error {
 // isControlPlane reports whether the node is one of the control plane, which no workflow touches.
 // It may not have been known when the removal began.
 func (m removing) isControlPlane(r *state.Removal) bool {
-	n := m.seen.node(provider.Instance{ID: r.InstanceID, ProviderID: r.ProviderID})
+	n := m.seen.node(fleet.Instance{ID: r.InstanceID, ProviderID: r.ProviderID})
 	return n != nil && controlPlane(n.Object)
 }
 
@@ -150,7 +152,7 @@ func done(r state.Removal) bool {
 func (m removing) isExpiredNotice(r *state.Removal) bool {
 	s, seen := m.seen.known[r.InstanceID]
 	exists := seen && m.seen.listErr == nil && (s.missing.IsZero() || s.runs())
-	ends := s.instance.State == provider.Leaving && !s.instance.Stopped
+	ends := s.instance.State == fleet.Leaving && !s.instance.Stopped
 	return m.urgent && exists && !ends && m.now().Sub(r.Deadline) > takenFor
 }
 
@@ -227,7 +229,7 @@ func (m removing) nodeOf(r *state.Removal) string {
 	if r.ProviderID == "" {
 		r.ProviderID = m.seen.instances[r.InstanceID].ProviderID
 	}
-	if n := m.seen.node(provider.Instance{ID: r.InstanceID, ProviderID: r.ProviderID}); n != nil {
+	if n := m.seen.node(fleet.Instance{ID: r.InstanceID, ProviderID: r.ProviderID}); n != nil {
 		return n.Object.Name
 	}
 	return ""
@@ -342,7 +344,7 @@ func (m removing) terminate(ctx context.Context, r *state.Removal) error {
 	switch {
 	case !listed:
 		return nil // it is waited for: [trackedInstance]
-	case i.State == provider.Leaving && !i.Stopped:
+	case i.State == fleet.Leaving && !i.Stopped:
 		return m.end(ctx)
 	}
 	if empty, err := m.empty(ctx, r); !empty || err != nil {

@@ -6,12 +6,13 @@ import (
 	"slices"
 	"time"
 
+	"github.com/foresail/foresail/nodepool/fleet"
+
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/foresail/foresail/nodepool/clusterstate"
+	"github.com/foresail/foresail/nodepool/cluster"
 	"github.com/foresail/foresail/nodepool/drain"
 	"github.com/foresail/foresail/nodepool/plan"
-	"github.com/foresail/foresail/nodepool/provider"
 	"github.com/foresail/foresail/nodepool/state"
 )
 
@@ -33,7 +34,7 @@ type seenCondition struct {
 }
 
 // seeConditions takes note of the conditions of the Node of an instance, nil if it has none.
-func (s *trackedInstance) seeConditions(n *clusterstate.Node, now time.Time) {
+func (s *trackedInstance) seeConditions(n *cluster.Node, now time.Time) {
 	if n == nil {
 		s.conditions = nil
 		return
@@ -116,7 +117,7 @@ func (m removing) needless(r *state.Removal) string {
 // unreachable tells whether the kubelet of a node has not been heard of for long, so that nobody tells which of its pods have ended.
 // One that says itself that its node is not Ready does.
 func (m removing) unreachable(r *state.Removal) bool {
-	n := m.seen.node(provider.Instance{ID: r.InstanceID, ProviderID: r.ProviderID})
+	n := m.seen.node(fleet.Instance{ID: r.InstanceID, ProviderID: r.ProviderID})
 	return n == nil || !slices.ContainsFunc(n.Object.Status.Conditions, func(c corev1.NodeCondition) bool {
 		return c.Type == corev1.NodeReady && c.Status != corev1.ConditionUnknown
 	})

@@ -4,12 +4,13 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/foresail/foresail/nodepool/fleet"
+
 	"github.com/foresail/foresail/nodepool/plan"
-	"github.com/foresail/foresail/nodepool/provider"
 )
 
 // outdated tells why an instance is to be replaced by a new one, "" if it is not or that is not known.
-func outdated(i provider.Instance, d Disruption, now time.Time) string {
+func outdated(i fleet.Instance, d Disruption, now time.Time) string {
 	switch {
 	case i.Outdated != "":
 		return i.Outdated

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/foresail/foresail/nodepool/fleet"
+
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -546,10 +548,10 @@ func TestWorkerThatIsNotListedForAMoment(t *testing.T) {
 func TestOrphans(t *testing.T) {
 	r := newRig(t)
 	r.tick()
-	place := plan.Placement{Zone: "a", InstanceType: "t3.medium", Market: plan.Spot}
+	place := fleet.Placement{Zone: "a", InstanceType: "t3.medium", Market: fleet.Spot}
 	add := func(id, action string) {
-		r.world.instances[id] = &fakeInstance{joined: true, Instance: provider.Instance{
-			ID: id, ProviderID: "fake:///" + id, Action: action, State: provider.Running, Launched: r.clock.now(), Placement: place,
+		r.world.instances[id] = &fakeInstance{joined: true, Instance: fleet.Instance{
+			ID: id, ProviderID: "fake:///" + id, Action: action, State: fleet.Running, Launched: r.clock.now(), Placement: place,
 		}}
 	}
 	add("i-orphan", "up-1")
@@ -571,7 +573,7 @@ func TestNodeWithAStrangeProviderIDKeepsInstances(t *testing.T) {
 	r.world.joins = func(provider.Launch) bool { return false }
 	r.tick()
 	r.clock.advance(time.Second)
-	r.world.addNode(&fakeInstance{Instance: provider.Instance{ID: "x", ProviderID: "k3s://x"}}, r.clock.now())
+	r.world.addNode(&fakeInstance{Instance: fleet.Instance{ID: "x", ProviderID: "k3s://x"}}, r.clock.now())
 	r.pass(time.Hour)
 	require.NotContains(t, r.world.terminated, "i-1")
 	require.ErrorContains(t, r.health, "node node-x may be its")
@@ -603,7 +605,7 @@ func TestNodesOfOthersAreLeftAsTheyAre(t *testing.T) {
 	r := newRig(t)
 	r.world.add(1)
 	r.tick()
-	r.world.addNode(&fakeInstance{Instance: provider.Instance{ID: "other", ProviderID: "fake:///other"}}, r.clock.now())
+	r.world.addNode(&fakeInstance{Instance: fleet.Instance{ID: "other", ProviderID: "fake:///other"}}, r.clock.now())
 	other := r.world.nodes["node-other"]
 	other.mark, other.cordon, other.ready = "down-of-another-pool", true, false
 	other.object.Labels[LabelPool] = "others"

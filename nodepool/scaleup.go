@@ -6,8 +6,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/foresail/foresail/nodepool/fleet"
+
 	"github.com/foresail/foresail/nodepool/plan"
-	"github.com/foresail/foresail/nodepool/provider"
 	"github.com/foresail/foresail/nodepool/state"
 )
 
@@ -68,7 +69,7 @@ func (e *executor) verify(ctx context.Context) error {
 		switch {
 		case node != nil && node.Ready:
 			e.join(s, node.Object.Name, node.ReadySince)
-		case there && listed.State == provider.Leaving, e.seen.gone(s.InstanceID):
+		case there && listed.State == fleet.Leaving, e.seen.gone(s.InstanceID):
 			e.failed(s, fmt.Sprintf("instance %s has gone before its node joined", s.InstanceID))
 		case e.seen.listErr == nil && e.now().Sub(s.Requested) > e.seen.spec.Join.Timeout:
 			e.joinFailed(s)

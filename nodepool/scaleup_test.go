@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/foresail/foresail/nodepool/fleet"
+
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 
@@ -72,9 +74,9 @@ func (r *rig) lastReason(after time.Duration) plan.Reason {
 }
 
 func TestErrorsCoolWhatTheyConcern(t *testing.T) {
-	for class, want := range map[provider.Class]plan.Cooling{
-		provider.Capacity: {Zone: "a", InstanceType: "t3.medium", Market: plan.Spot},
-		provider.Quota:    {Market: plan.Spot},
+	for class, want := range map[provider.Class]fleet.Cooling{
+		provider.Capacity: {Zone: "a", InstanceType: "t3.medium", Market: fleet.Spot},
+		provider.Quota:    {Market: fleet.Spot},
 		provider.Address:  {Zone: "a", Subnet: "subnet-a"},
 	} {
 		t.Run(string(class), func(t *testing.T) {
@@ -107,7 +109,7 @@ func TestErrorsCoolWhatTheyConcern(t *testing.T) {
 			require.Equal(t, state.SlotLaunched, second.State)
 			require.NotEqual(t, token, second.Token)
 			if class == provider.Quota {
-				require.Equal(t, plan.OnDemand, second.Market)
+				require.Equal(t, fleet.OnDemand, second.Market)
 			} else {
 				require.Equal(t, "b", second.Zone)
 			}

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/foresail/foresail/nodepool/fleet"
+
 	"github.com/stretchr/testify/require"
 
 	"github.com/foresail/foresail/nodepool/plan"
@@ -16,15 +18,15 @@ import (
 
 // shortage has the pool want n nodes of many types in three zones, none of which has capacity. The cloud has a long
 // sentence for each, which differs from call to call. It returns how often each placement was asked for.
-func (r *rig) shortage(n int) map[plan.Placement]int {
-	asked, calls := map[plan.Placement]int{}, 0
+func (r *rig) shortage(n int) map[fleet.Placement]int {
+	asked, calls := map[fleet.Placement]int{}, 0
 	base := r.world.offers[0]
 	r.world.offers = nil
 	for _, zone := range []string{"a", "b", "c"} {
 		for i := range 20 {
 			o := base
 			o.Zone, o.Subnet, o.InstanceType = zone, "subnet-"+zone, fmt.Sprintf("m%d.large", i)
-			o.Price = plan.Price{Spot: new(1 + float64(i)/100), OnDemand: new(3 + float64(i)/100)}
+			o.Price = fleet.Price{Spot: new(1 + float64(i)/100), OnDemand: new(3 + float64(i)/100)}
 			r.world.offers = append(r.world.offers, o)
 		}
 	}
@@ -117,8 +119,8 @@ func TestQuotaOfAFamily(t *testing.T) {
 	r.world.offers = nil
 	for _, kind := range []struct {
 		name  string
-		quota plan.Quota
-	}{{"p3.2xlarge", plan.Quota{Group: "P", VCPUs: 8}}, {"p3.8xlarge", plan.Quota{Group: "P", VCPUs: 32}}, {"g5.xlarge", plan.Quota{Group: "G and VT", VCPUs: 4}}} {
+		quota fleet.Quota
+	}{{"p3.2xlarge", fleet.Quota{Group: "P", VCPUs: 8}}, {"p3.8xlarge", fleet.Quota{Group: "P", VCPUs: 32}}, {"g5.xlarge", fleet.Quota{Group: "G and VT", VCPUs: 4}}} {
 		for _, zone := range []string{"a", "b", "c"} {
 			o := base
 			o.Zone, o.Subnet, o.InstanceType, o.Quota = zone, "subnet-"+zone, kind.name, kind.quota

@@ -1,6 +1,7 @@
 package nodepool
 
 import (
+	"github.com/foresail/foresail/nodepool/fleet"
 	"github.com/foresail/foresail/nodepool/plan"
 	"github.com/foresail/foresail/nodepool/provider"
 	"github.com/foresail/foresail/nodepool/state"
@@ -42,12 +43,12 @@ func snapshotOf(o *observation, f forecast) plan.Snapshot {
 }
 
 // offered returns what can be launched, with prices if they decide, and why some of these are not known.
-func offered(offers []provider.Offer) (all []plan.Offer, prices map[plan.Offer]plan.Price, why string) {
+func offered(offers []provider.Offer) (all []fleet.Offer, prices map[fleet.Offer]fleet.Price, why string) {
 	for _, o := range offers {
 		all, why = append(all, o.Offer), max(why, o.PriceErr)
-		if o.Price != (plan.Price{}) {
+		if o.Price != (fleet.Price{}) {
 			if prices == nil {
-				prices = map[plan.Offer]plan.Price{}
+				prices = map[fleet.Offer]fleet.Price{}
 			}
 			prices[o.Offer] = o.Price
 		}
@@ -56,8 +57,8 @@ func offered(offers []provider.Offer) (all []plan.Offer, prices map[plan.Offer]p
 }
 
 // quotas returns what instance types count against.
-func quotas(offers []provider.Offer) map[string]plan.Quota {
-	out := map[string]plan.Quota{}
+func quotas(offers []provider.Offer) map[string]fleet.Quota {
+	out := map[string]fleet.Quota{}
 	for _, o := range offers {
 		out[o.InstanceType] = o.Quota
 	}
@@ -114,8 +115,8 @@ func removals(r state.Record) []plan.Removal {
 func drained(r state.Removal) bool { return r.State == state.RemovalDrained }
 
 // plannedAt returns where the nodes of a scale-up will be that have not been launched yet.
-func plannedAt(a *state.Action) []plan.Placement {
-	var out []plan.Placement
+func plannedAt(a *state.Action) []fleet.Placement {
+	var out []fleet.Placement
 	for _, s := range a.Slots {
 		if s.State == state.SlotPlanned {
 			out = append(out, s.Placement)

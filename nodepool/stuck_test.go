@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/foresail/foresail/nodepool/fleet"
+
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -19,7 +21,7 @@ import (
 // offer is a type with some CPUs in a subnet of a zone.
 func offer(zone, subnet, instanceType, cpus string) provider.Offer {
 	return provider.Offer{
-		Offer: plan.Offer{Zone: zone, Subnet: subnet, InstanceType: instanceType},
+		Offer: fleet.Offer{Zone: zone, Subnet: subnet, InstanceType: instanceType},
 		Allocatable: corev1.ResourceList{
 			corev1.ResourceCPU: resource.MustParse(cpus), corev1.ResourceMemory: resource.MustParse("64Gi"), corev1.ResourcePods: resource.MustParse("110"),
 		},
@@ -161,7 +163,7 @@ func TestOnDemandBaseIsKept(t *testing.T) {
 	r := idle(t, 5)
 	r.spec.Plan.OnDemandBase, r.spec.Plan.SpotRatio = 2, 1
 	for n := 2; n < 5; n++ {
-		r.world.instances[fmt.Sprint("i-old", n)].Market = plan.Spot
+		r.world.instances[fmt.Sprint("i-old", n)].Market = fleet.Spot
 	}
 	r.until("three were removed", 2*time.Hour, func() bool { return len(r.world.terminated) == 3 })
 	slices.Sort(r.world.terminated)
@@ -251,12 +253,12 @@ func TestReplacementsOfSpotGoElsewhere(t *testing.T) {
 	r.world.add(2)
 	r.spec.Plan.Min, r.spec.Plan.SpotRatio = 2, 1
 	for _, i := range r.world.instances {
-		i.Market = plan.Spot
+		i.Market = fleet.Spot
 	}
 	r.pass(time.Minute)
 	r.take("i-old0")
 	r.until("its replacement was launched", time.Minute, func() bool { return r.world.launches == 1 })
 	got := r.world.instances["i-1"]
-	require.NotEqual(t, plan.Placement{Zone: "a", Subnet: got.Subnet, InstanceType: "t3.medium", Market: plan.Spot}, got.Placement)
-	require.Equal(t, plan.Spot, got.Market)
+	require.NotEqual(t, fleet.Placement{Zone: "a", Subnet: got.Subnet, InstanceType: "t3.medium", Market: fleet.Spot}, got.Placement)
+	require.Equal(t, fleet.Spot, got.Market)
 }

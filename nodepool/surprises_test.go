@@ -18,7 +18,7 @@ import (
 	schedulingv1 "k8s.io/component-helpers/scheduling/corev1"
 
 	"github.com/foresail/foresail/api/v1alpha1"
-	"github.com/foresail/foresail/nodepool/clusterstate"
+	"github.com/foresail/foresail/nodepool/cluster"
 	"github.com/foresail/foresail/nodepool/drain"
 	"github.com/foresail/foresail/nodepool/plan"
 )
@@ -155,7 +155,7 @@ func (w *town) takes(name string, p *corev1.Pod) bool {
 // remove ends a pod, which its controller replaces; a static pod ends with its node.
 func (w *town) remove(p *corev1.Pod) {
 	w.pods = slices.DeleteFunc(w.pods, func(other *corev1.Pod) bool { return other == p })
-	if !clusterstate.IsMirror(p) {
+	if !cluster.IsMirror(p) {
 		w.add(p.Labels["app"], p.Spec.Containers[0].Resources.Requests.Cpu().String())
 	}
 }
@@ -183,7 +183,7 @@ func (w *town) DeleteNode(ctx context.Context, node, providerID string) error {
 
 func (w *town) Evict(_ context.Context, node string, _ drain.Limits) (progress drain.Progress, err error) {
 	for _, p := range slices.Clone(w.pods) {
-		if p.Spec.NodeName == node && !clusterstate.IsMirror(p) {
+		if p.Spec.NodeName == node && !cluster.IsMirror(p) {
 			progress.Remaining++
 			w.evicted++
 			w.remove(p)

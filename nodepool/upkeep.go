@@ -6,9 +6,10 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/foresail/foresail/nodepool/fleet"
+
 	"github.com/foresail/foresail/nodepool/drain"
 	"github.com/foresail/foresail/nodepool/plan"
-	"github.com/foresail/foresail/nodepool/provider"
 	"github.com/foresail/foresail/nodepool/state"
 )
 
@@ -86,7 +87,7 @@ func (e *executor) order(ctx context.Context, id string) error {
 
 // nodeless tells whether an instance has no Node in truth. That it has one is an error.
 func (e *executor) nodeless(ctx context.Context, end plan.Terminate) (bool, error) {
-	name, err := e.guard.nodeOf(ctx, provider.Instance{ID: end.InstanceID, ProviderID: end.ProviderID})
+	name, err := e.guard.nodeOf(ctx, fleet.Instance{ID: end.InstanceID, ProviderID: end.ProviderID})
 	switch {
 	case err != nil:
 		return false, fmt.Errorf("instance %s is not terminated: whether it has a node: %w", end.InstanceID, err)

@@ -6,9 +6,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/foresail/foresail/nodepool/fleet"
+
 	"github.com/stretchr/testify/require"
 
-	"github.com/foresail/foresail/nodepool/clusterstate"
+	"github.com/foresail/foresail/nodepool/cluster"
 	"github.com/foresail/foresail/nodepool/plan"
 	"github.com/foresail/foresail/nodepool/provider"
 	"github.com/foresail/foresail/nodepool/state"
@@ -105,10 +107,10 @@ func TestAllThatNeverJoinedGo(t *testing.T) {
 // frozen shows the cluster as it was at one time.
 type frozen struct {
 	*fakeWorld
-	at *clusterstate.Cluster
+	at *cluster.Cluster
 }
 
-func (f frozen) Observe(context.Context) (*clusterstate.Cluster, error) { return f.at, nil }
+func (f frozen) Observe(context.Context) (*cluster.Cluster, error) { return f.at, nil }
 
 // A node may join at the last moment, and the process may see Nodes half a minute late.
 func TestNodeThatJoinsUnseenKeepsItsInstance(t *testing.T) {
@@ -175,7 +177,7 @@ func TestProviderIDsOfOtherForms(t *testing.T) {
 			r.world.joins = func(provider.Launch) bool { return false }
 			r.tick()
 			r.clock.advance(30 * time.Second)
-			r.world.addNode(&fakeInstance{Instance: provider.Instance{ID: "i-1", ProviderID: providerID}}, r.clock.now())
+			r.world.addNode(&fakeInstance{Instance: fleet.Instance{ID: "i-1", ProviderID: providerID}}, r.clock.now())
 			r.load("node-i-1", &fakePod{name: "shop/cart"})
 			r.world.pending = nil
 			r.until("it is known for the worker", time.Minute, func() bool { return r.count(EventScaledUp) == 1 })

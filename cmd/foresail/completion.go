@@ -78,7 +78,7 @@ func newPoolList() client.ObjectList { return &v1alpha1.WorkerPoolList{} }
 func newMetricList() client.ObjectList { return &v1alpha1.PredictedMetricList{} }
 
 // completeNames completes a command's one argument with the names of a kind. A cluster that does not answer completes nothing.
-func (k *cluster) completeNames(newList func() client.ObjectList) cobra.CompletionFunc {
+func (k *connection) completeNames(newList func() client.ObjectList) cobra.CompletionFunc {
 	return func(c *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		if len(args) > 0 {
 			return nil, cobra.ShellCompDirectiveNoFileComp
@@ -94,7 +94,7 @@ func (k *cluster) completeNames(newList func() client.ObjectList) cobra.Completi
 }
 
 // names lists the objects of a kind, in the namespace if the kind has one.
-func (k *cluster) names(ctx context.Context, list client.ObjectList) ([]string, error) {
+func (k *connection) names(ctx context.Context, list client.ObjectList) ([]string, error) {
 	objects, namespace, err := k.namespaced()
 	if err != nil {
 		return nil, err

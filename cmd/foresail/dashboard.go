@@ -43,7 +43,7 @@ const (
 )
 
 func newDashboardCommand(now func() time.Time) *cobra.Command {
-	k := &cluster{}
+	k := &connection{}
 	access := &replicaAccess{account: dashboardAccount}
 	c := &cobra.Command{
 		Use:   "dashboard [--port PORT] [--prices FILE]",
@@ -128,7 +128,7 @@ with such a token too, over HTTP one that was started with --metrics-allow-anony
 }
 
 // clusterOf names what the page shows: the context of the kubeconfig and the API server, or the replica of --server.
-func clusterOf(k *cluster, config *rest.Config, server string) page.Cluster {
+func clusterOf(k *connection, config *rest.Config, server string) page.Cluster {
 	if server != "" {
 		return page.Cluster{Name: server, Server: server}
 	}

@@ -17,7 +17,7 @@ type podPage struct {
 }
 
 // newPodPage reads with the rights of the user, and asks the replicas that explain pod would ask.
-func newPodPage(k *cluster, access *replicaAccess, now func() time.Time) *podPage {
+func newPodPage(k *connection, access *replicaAccess, now func() time.Time) *podPage {
 	config, client, err := k.clientset()
 	replicas := *access
 	replicas.account = explainAccount

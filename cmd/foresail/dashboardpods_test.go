@@ -126,7 +126,7 @@ func TestDashboardOfOneServerExplainsPods(t *testing.T) {
 func TestTokensAboutPodsAreUsedAgain(t *testing.T) {
 	p := playing(scheduledPod("node-2", ""), map[string]any{"foresail-a": answered(time.Minute), "foresail-b": answered(time.Minute)})
 	var tokens atomic.Int32
-	k := &cluster{kubeconfig: kubeconfigOf(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	k := &connection{kubeconfig: kubeconfigOf(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if strings.HasSuffix(r.URL.Path, "/foresail-explain/token") {
 			tokens.Add(1)
 		}

@@ -23,26 +23,26 @@ import (
 // defaultDecisions is the default of --last.
 const defaultDecisions = 20
 
-// cluster is how a command reaches the cluster: as kubectl does.
-type cluster struct {
+// connection is how a command reaches the cluster: as kubectl does.
+type connection struct {
 	kubeconfig string
 	context    string // "" is the current one
 	namespace  string // "" is that of the kubeconfig
 }
 
-func (k *cluster) addFlags(c *cobra.Command) {
+func (k *connection) addFlags(c *cobra.Command) {
 	c.PersistentFlags().StringVar(&k.kubeconfig, "kubeconfig", "", "`file` that says how to reach the cluster; empty is $KUBECONFIG, ~/.kube/config, or the cluster that this runs in")
 	c.PersistentFlags().StringVar(&k.context, "context", "", "`context` of that file; empty is its current one")
 }
 
 // loader reads kubeconfig files by kubectl's rules.
-func (k *cluster) loader() clientcmd.ClientConfig {
+func (k *connection) loader() clientcmd.ClientConfig {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = k.kubeconfig
 	return clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{CurrentContext: k.context})
 }
 
-func (k *cluster) connect() (*rest.Config, client.Client, error) {
+func (k *connection) connect() (*rest.Config, client.Client, error) {
 	config, err := k.loader().ClientConfig()
 	if err != nil {
 		return nil, nil, badFlag("kubeconfig", fmt.Sprintf("%q", k.kubeconfig), fmt.Sprintf("a readable kubeconfig file, or empty where kubectl needs none: %v", err))
@@ -61,7 +61,7 @@ func (k *cluster) connect() (*rest.Config, client.Client, error) {
 }
 
 // namespaced returns a client of the cluster, and the namespace that is meant.
-func (k *cluster) namespaced() (client.Client, string, error) {
+func (k *connection) namespaced() (client.Client, string, error) {
 	_, objects, err := k.connect()
 	if err != nil {
 		return nil, "", err
@@ -71,7 +71,7 @@ func (k *cluster) namespaced() (client.Client, string, error) {
 }
 
 func newExplainCommand(now func() time.Time) *cobra.Command {
-	k := &cluster{}
+	k := &connection{}
 	c := &cobra.Command{
 		Use:   "explain",
 		Short: "Tell why a pool of workers, or a target's replicas, are as many as they are, and why a pod is where it is",
@@ -94,7 +94,7 @@ nothing; it needs the rights of kubectl get, and may be run by anybody who has t
 	return c
 }
 
-func newExplainPoolCommand(k *cluster, now func() time.Time) *cobra.Command {
+func newExplainPoolCommand(k *connection, now func() time.Time) *cobra.Command {
 	c := &cobra.Command{
 		Use:     "workerpool NAME [--last N] [--output table|json] [--watch]",
 		Aliases: []string{"wp", "workerpools"},

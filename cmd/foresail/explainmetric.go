@@ -20,7 +20,7 @@ import (
 	"github.com/foresail/foresail/api/v1alpha1"
 )
 
-func newExplainMetricCommand(k *cluster, now func() time.Time) *cobra.Command {
+func newExplainMetricCommand(k *connection, now func() time.Time) *cobra.Command {
 	c := &cobra.Command{
 		Use:     "predictedmetric NAME [--namespace NAMESPACE] [--output table|json] [--watch]",
 		Aliases: []string{"pm", "predictedmetrics"},

@@ -38,7 +38,7 @@ type explainPodOptions struct {
 	all bool
 }
 
-func newExplainPodCommand(k *cluster, now func() time.Time) *cobra.Command {
+func newExplainPodCommand(k *connection, now func() time.Time) *cobra.Command {
 	o := &explainPodOptions{replicaAccess: replicaAccess{account: explainAccount}}
 	c := &cobra.Command{
 		Use:     "pod NAME [--namespace NAMESPACE] [--all] [--output table|json]",
@@ -84,7 +84,7 @@ at its --metrics-address: over HTTPS with such a token too, over HTTP one that w
 	return c
 }
 
-func (o *explainPodOptions) run(c *cobra.Command, k *cluster, name, output string, now func() time.Time) error {
+func (o *explainPodOptions) run(c *cobra.Command, k *connection, name, output string, now func() time.Time) error {
 	if err := o.validate(); err != nil {
 		return err
 	}
@@ -114,7 +114,7 @@ func (o *explainPodOptions) run(c *cobra.Command, k *cluster, name, output strin
 }
 
 // namespaceOrDefault returns the namespace that is given, or that of the kubeconfig.
-func (k *cluster) namespaceOrDefault() (string, error) {
+func (k *connection) namespaceOrDefault() (string, error) {
 	if k.namespace != "" {
 		return k.namespace, nil
 	}
@@ -126,7 +126,7 @@ func (k *cluster) namespaceOrDefault() (string, error) {
 }
 
 // clientset returns a client for what every cluster has.
-func (k *cluster) clientset() (*rest.Config, kubernetes.Interface, error) {
+func (k *connection) clientset() (*rest.Config, kubernetes.Interface, error) {
 	config, _, err := k.connect()
 	if err != nil {
 		return nil, nil, err

@@ -20,7 +20,7 @@ import (
 	"github.com/foresail/foresail/adapter/extender"
 	"github.com/foresail/foresail/adapter/podtracker"
 	"github.com/foresail/foresail/adapter/snapshot"
-	"github.com/foresail/foresail/nodepool/clusterstate"
+	poolcluster "github.com/foresail/foresail/nodepool/cluster"
 	"github.com/foresail/foresail/nodepool/drain"
 )
 
@@ -29,7 +29,7 @@ type watchers struct {
 	tracker *podtracker.Watcher
 	extends *extender.Extender
 	names   *nodeNames
-	cluster *clusterstate.Watcher
+	cluster *poolcluster.Watcher
 	startup *capacitybuffer.Nodes
 	feeds   []*feeds
 }
@@ -51,7 +51,7 @@ func newWatchers(client kubernetes.Interface, next func() *feeds, namespaces ...
 		Registry: prometheus.NewRegistry(),
 	})
 	w.names = newNodeNames(feeds().nodes)
-	w.cluster = clusterstate.NewWatcher(client, clusterstate.WithFeeds(ofPools.nodes, ofPools.pods))
+	w.cluster = poolcluster.NewWatcher(client, poolcluster.WithFeeds(ofPools.nodes, ofPools.pods))
 	w.startup = &capacitybuffer.Nodes{Feed: feeds().nodes, Waits: tracker.Waits, Now: time.Now}
 	return w, err
 }

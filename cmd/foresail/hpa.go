@@ -31,7 +31,7 @@ type hpaOptions struct {
 }
 
 func newHPACommand() *cobra.Command {
-	k, o := &cluster{}, &hpaOptions{}
+	k, o := &connection{}, &hpaOptions{}
 	c := &cobra.Command{
 		Use:   "hpa NAME [--namespace NAMESPACE] [--max-replicas N] [--metric-type TYPE] | hpa --filename FILE [--max-replicas N] [--metric-type TYPE]",
 		Short: "Print the HorizontalPodAutoscaler that is recommended for a PredictedMetric",
@@ -83,7 +83,7 @@ The PredictedMetric is read from the cluster, or with --filename from a manifest
 }
 
 // read returns the PredictedMetric of a file, or of the cluster.
-func (o *hpaOptions) read(c *cobra.Command, k *cluster, args []string) (*v1alpha1.PredictedMetric, error) {
+func (o *hpaOptions) read(c *cobra.Command, k *connection, args []string) (*v1alpha1.PredictedMetric, error) {
 	if o.file != "" {
 		pm, err := readMetricFile(o.file, c.InOrStdin())
 		if err != nil {

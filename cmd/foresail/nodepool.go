@@ -23,7 +23,7 @@ import (
 
 	"github.com/foresail/foresail/api/v1alpha1"
 	"github.com/foresail/foresail/internal/promapi"
-	"github.com/foresail/foresail/nodepool/clusterstate"
+	"github.com/foresail/foresail/nodepool/cluster"
 	"github.com/foresail/foresail/nodepool/controller"
 	"github.com/foresail/foresail/nodepool/cost"
 	"github.com/foresail/foresail/nodepool/drain"
@@ -106,7 +106,7 @@ func (o *nodePoolOptions) start(mgr ctrl.Manager, watches *feeds, sources *sourc
 	if err != nil {
 		return nil, err
 	}
-	watcher := clusterstate.NewWatcher(client, clusterstate.WithFeeds(watches.nodes, watches.pods))
+	watcher := cluster.NewWatcher(client, cluster.WithFeeds(watches.nodes, watches.pods))
 	b := &poolBuilder{
 		client: client, manager: mgr, sources: sources, webhook: o.webhook, reports: reports, traces: o.traces,
 		servers: servers, store: kubernetesstate.New(objects.RESTClient()), told: report.NewMetrics(metrics.Registry),
@@ -127,7 +127,7 @@ func (o *nodePoolOptions) start(mgr ctrl.Manager, watches *feeds, sources *sourc
 }
 
 // seen says why the cluster is not known.
-func seen(watcher *clusterstate.Watcher) error {
+func seen(watcher *cluster.Watcher) error {
 	if _, err := watcher.Observe(context.Background()); err != nil {
 		return fmt.Errorf("nodes and pods: %w", err)
 	}

@@ -77,7 +77,7 @@ type reportOptions struct {
 }
 
 func newReportCommand(now func() time.Time) *cobra.Command {
-	k, o := &cluster{}, &reportOptions{}
+	k, o := &connection{}, &reportOptions{}
 	c := &cobra.Command{
 		Use:     "report [NAME | -A | -f FILE] --prometheus URL [flags]",
 		Short:   "Show whether Foresail was worth it: what it did, and what an HPA would have done with the same load",
@@ -161,7 +161,7 @@ func (o *reportOptions) open() (spans evaluation.Spans, api v1.API, err error) {
 }
 
 // metrics returns the PredictedMetrics that are meant, in order of namespace and name.
-func (o *reportOptions) metrics(c *cobra.Command, k *cluster, args []string) ([]v1alpha1.PredictedMetric, error) {
+func (o *reportOptions) metrics(c *cobra.Command, k *connection, args []string) ([]v1alpha1.PredictedMetric, error) {
 	if o.file != "" {
 		pm, err := readMetricFile(o.file, c.InOrStdin())
 		if err != nil {

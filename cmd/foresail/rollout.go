@@ -22,7 +22,7 @@ import (
 const inDryRun = "spec.dryRun is true: the pool decides and reports, and replaces nothing"
 
 func newRolloutCommand(now func() time.Time) *cobra.Command {
-	k := &cluster{}
+	k := &connection{}
 	c := &cobra.Command{
 		Use:   "rollout",
 		Short: "Replace the workers of a pool by new ones, and pause, resume, abort or follow that",
@@ -45,7 +45,7 @@ needs the verb patch on workerpools of foresail.dev; status needs get.`,
 	return c
 }
 
-func newRestartCommand(k *cluster, now func() time.Time) *cobra.Command {
+func newRestartCommand(k *connection, now func() time.Time) *cobra.Command {
 	return newRolloutChange(k, &cobra.Command{
 		Use:   "restart WORKERPOOL",
 		Short: "Replace all workers that were launched before now",
@@ -65,7 +65,7 @@ spec.disruption.budgets allows. The time is that of the machine that this runs o
 	})
 }
 
-func newPauseCommand(k *cluster) *cobra.Command {
+func newPauseCommand(k *connection) *cobra.Command {
 	return newRolloutChange(k, &cobra.Command{
 		Use:   "pause WORKERPOOL",
 		Short: "Replace no outdated worker until rollout resume",
@@ -81,7 +81,7 @@ terminated. Scale-up and scale-down go on, and so do their drains.`,
 	})
 }
 
-func newResumeCommand(k *cluster) *cobra.Command {
+func newResumeCommand(k *connection) *cobra.Command {
 	return newRolloutChange(k, &cobra.Command{
 		Use:   "resume WORKERPOOL",
 		Short: "Replace outdated workers again after rollout pause or abort",
@@ -96,7 +96,7 @@ After an abort these are the ones that drifted or expired.`,
 	})
 }
 
-func newAbortCommand(k *cluster) *cobra.Command {
+func newAbortCommand(k *connection) *cobra.Command {
 	return newRolloutChange(k, &cobra.Command{
 		Use:   "abort WORKERPOOL",
 		Short: "Take back a rollout restart, and pause",
@@ -116,7 +116,7 @@ It is paused as well, so workers that drifted or expired are replaced only after
 }
 
 // newRolloutChange completes a command that patches spec.disruption.
-func newRolloutChange(k *cluster, c *cobra.Command, disruption func() map[string]any, report func(io.Writer, *v1alpha1.WorkerPool) error) *cobra.Command {
+func newRolloutChange(k *connection, c *cobra.Command, disruption func() map[string]any, report func(io.Writer, *v1alpha1.WorkerPool) error) *cobra.Command {
 	c.Args = oneName(aPool)
 	c.DisableFlagsInUseLine = true
 	c.ValidArgsFunction = k.completeNames(newPoolList)
@@ -186,7 +186,7 @@ type rolloutStatus struct {
 	ReplaceBefore *metav1.Time `json:"replaceBefore,omitempty"`
 }
 
-func newRolloutStatusCommand(k *cluster) *cobra.Command {
+func newRolloutStatusCommand(k *connection) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "status WORKERPOOL [--output table|json]",
 		Short: "Show how many workers are still to be replaced, and what holds that back",

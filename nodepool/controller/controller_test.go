@@ -20,7 +20,7 @@ import (
 
 	"github.com/foresail/foresail/api/v1alpha1"
 	"github.com/foresail/foresail/nodepool"
-	"github.com/foresail/foresail/nodepool/clusterstate"
+	"github.com/foresail/foresail/nodepool/cluster"
 	"github.com/foresail/foresail/nodepool/drain"
 	"github.com/foresail/foresail/nodepool/provider"
 	"github.com/foresail/foresail/nodepool/signal"
@@ -28,11 +28,11 @@ import (
 	"github.com/foresail/foresail/test/controlplane"
 )
 
-var cluster *controlplane.Cluster // an API server that all tests share
+var apiServer *controlplane.Cluster // an API server that all tests share
 
 func TestMain(m *testing.M) {
 	controlplane.MainBorrowing(m, func(ctx context.Context, c *controlplane.Cluster) error {
-		cluster = c
+		apiServer = c
 		return c.ApplyFiles(ctx, "../../manifests/crds/foresail.dev_workerpools.yaml")
 	})
 }
@@ -93,8 +93,8 @@ type (
 )
 
 func (b *bench) Report(_ context.Context, t nodepool.CycleReport) { b.told <- t }
-func (b *bench) Observe(context.Context) (*clusterstate.Cluster, error) {
-	return nil, clusterstate.ErrUnsynced
+func (b *bench) Observe(context.Context) (*cluster.Cluster, error) {
+	return nil, cluster.ErrUnsynced
 }
 func (b *bench) Wake() <-chan struct{} { return b.wake }
 func (b *bench) breakBuild(err error)  { b.mu.Lock(); defer b.mu.Unlock(); b.broken = err }
@@ -108,15 +108,15 @@ func newBench(t *testing.T) *bench {
 	scheme := runtime.NewScheme()
 	require.NoError(t, v1alpha1.AddToScheme(scheme))
 	skip := true
-	mgr, err := ctrl.NewManager(cluster.RESTConfig(), ctrl.Options{
+	mgr, err := ctrl.NewManager(apiServer.RESTConfig(), ctrl.Options{
 		Scheme: scheme, Metrics: metricsserver.Options{BindAddress: "0"},
 		Controller: config.Controller{SkipNameValidation: &skip}, // each test has one of the name
 	})
 	require.NoError(t, err)
 	b := &bench{T: t, client: mgr.GetClient(), reader: mgr.GetAPIReader(), made: make(chan *fake, 10), told: make(chan nodepool.CycleReport, 10), wake: make(chan struct{}), forgot: make(chan string, 10)}
 	c := New(Options{
-		Client: narrow{mgr.GetClient(), b}, Build: b.build, Observer: b, Labeler: Labeler{Client: cluster.Client()},
-		Drainer: &drain.Drainer{Client: cluster.Client(), Now: time.Now}, Kubernetes: cluster.Client(),
+		Client: narrow{mgr.GetClient(), b}, Build: b.build, Observer: b, Labeler: Labeler{Client: apiServer.Client()},
+		Drainer: &drain.Drainer{Client: apiServer.Client(), Now: time.Now}, Kubernetes: apiServer.Client(),
 		Forget: func(pool string) { b.forgot <- pool }, Owner: "test", Now: time.Now,
 	})
 	c.retry = 100 * time.Millisecond
@@ -280,10 +280,10 @@ func TestAWakeReachesEveryPool(t *testing.T) {
 }
 
 func TestNodesAreLabelled(t *testing.T) {
-	nodes := cluster.Client().CoreV1().Nodes()
+	nodes := apiServer.Client().CoreV1().Nodes()
 	_, err := nodes.Create(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "labelled"}}, metav1.CreateOptions{})
 	require.NoError(t, err)
-	l := Labeler{Client: cluster.Client()}
+	l := Labeler{Client: apiServer.Client()}
 	for range 2 {
 		require.NoError(t, l.Label(t.Context(), "labelled", map[string]string{nodepool.LabelPool: "workers", "team": "web"}))
 	}
@@ -296,7 +296,7 @@ func TestNodesAreLabelled(t *testing.T) {
 
 // What commands wire fits what pools ask for.
 var (
-	_ nodepool.Observer = (*clusterstate.Watcher)(nil)
+	_ nodepool.Observer = (*cluster.Watcher)(nil)
 	_ nodepool.Drainer  = (*drain.Drainer)(nil)
 	_ nodepool.Signals  = (*signal.Set)(nil)
 )

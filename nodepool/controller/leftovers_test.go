@@ -17,13 +17,13 @@ import (
 // leave makes a node of a pool that is in the midst of its removal.
 func leave(t *testing.T, name, pool string) {
 	t.Helper()
-	nodes := cluster.Client().CoreV1().Nodes()
+	nodes := apiServer.Client().CoreV1().Nodes()
 	_, err := nodes.Create(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{nodepool.LabelPool: pool}}}, metav1.CreateOptions{})
 	require.NoError(t, err)
 	t.Cleanup(func() {
 		assert.NoError(t, nodes.Delete(context.WithoutCancel(t.Context()), name, metav1.DeleteOptions{}))
 	})
-	drainer := &drain.Drainer{Client: cluster.Client(), Now: time.Now}
+	drainer := &drain.Drainer{Client: apiServer.Client(), Now: time.Now}
 	require.NoError(t, drainer.Taint(t.Context(), name, "down-1"))
 	require.NoError(t, drainer.Cordon(t.Context(), name))
 }
@@ -31,7 +31,7 @@ func leave(t *testing.T, name, pool string) {
 // takesPods tells whether nothing keeps pods from a node.
 func takesPods(t *testing.T, name string) bool {
 	t.Helper()
-	node, err := cluster.Client().CoreV1().Nodes().Get(t.Context(), name, metav1.GetOptions{})
+	node, err := apiServer.Client().CoreV1().Nodes().Get(t.Context(), name, metav1.GetOptions{})
 	require.NoError(t, err)
 	_, marked := drain.MarkOf(node)
 	return !marked && !node.Spec.Unschedulable

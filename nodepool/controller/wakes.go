@@ -5,7 +5,7 @@ import (
 	"sync"
 
 	"github.com/foresail/foresail/nodepool"
-	"github.com/foresail/foresail/nodepool/clusterstate"
+	"github.com/foresail/foresail/nodepool/cluster"
 )
 
 // wakes passes each wake-up of the shared watch on to every pool.
@@ -50,7 +50,7 @@ type observer struct {
 }
 
 // Observe and Wake make it a nodepool.Observer.
-func (o observer) Observe(ctx context.Context) (*clusterstate.Cluster, error) {
+func (o observer) Observe(ctx context.Context) (*cluster.Cluster, error) {
 	return o.shared.Observe(ctx)
 }
 

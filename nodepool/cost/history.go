@@ -10,11 +10,12 @@ import (
 	"strings"
 	"time"
 
+	"github.com/foresail/foresail/nodepool/fleet"
+
 	v1 "github.com/prometheus/client_golang/api/prometheus/v1"
 	"github.com/prometheus/common/model"
 
 	"github.com/foresail/foresail/internal/promapi"
-	"github.com/foresail/foresail/nodepool/plan"
 )
 
 const (
@@ -29,7 +30,7 @@ const (
 // Kind is what workers are alike in that cost the same.
 type Kind struct {
 	InstanceType string
-	Market       plan.Market
+	Market       fleet.Market
 }
 
 // Moment is what was known of a pool at one time. It stands for the step before.
@@ -146,7 +147,7 @@ var figures = []figure{
 		if l.Instances == nil {
 			l.Instances = map[Kind]int{}
 		}
-		l.Instances[Kind{InstanceType: string(labels["instance_type"]), Market: plan.Market(labels["market"])}] += int(v)
+		l.Instances[Kind{InstanceType: string(labels["instance_type"]), Market: fleet.Market(labels["market"])}] += int(v)
 	}},
 	{"recommended_workers", nil, func(l *look, _ model.Metric, v float64) { l.Recommended, l.hasRecommended = int(v), true }},
 	{"limit_workers", []string{"limit"}, func(l *look, labels model.Metric, v float64) {

@@ -8,7 +8,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/foresail/foresail/nodepool/plan"
+	"github.com/foresail/foresail/nodepool/fleet"
+
 	"github.com/foresail/foresail/nodepool/prices"
 )
 
@@ -45,11 +46,11 @@ type Report struct {
 
 // Usage is what was used of one kind.
 type Usage struct {
-	InstanceType string      `json:"instanceType"`
-	Market       plan.Market `json:"market"`
-	Hours        float64     `json:"hours"`
-	PriceUSD     *float64    `json:"priceUSD"` // an hour
-	CostUSD      *float64    `json:"costUSD"`
+	InstanceType string       `json:"instanceType"`
+	Market       fleet.Market `json:"market"`
+	Hours        float64      `json:"hours"`
+	PriceUSD     *float64     `json:"priceUSD"` // an hour
+	CostUSD      *float64     `json:"costUSD"`
 }
 
 // Cost is in US dollars, of the known hours.
@@ -111,7 +112,7 @@ func (r *Report) spot(h *History) {
 		m := &h.Moments[i]
 		for k, n := range m.Instances {
 			all += n
-			if k.Market == plan.Spot {
+			if k.Market == fleet.Spot {
 				spot += n
 			}
 		}

@@ -6,18 +6,19 @@ import (
 	"testing"
 	"time"
 
+	"github.com/foresail/foresail/nodepool/fleet"
+
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/foresail/foresail/nodepool/plan"
 	"github.com/foresail/foresail/nodepool/prices"
 )
 
 var monday = time.Date(2026, 5, 4, 0, 0, 0, 0, time.UTC)
 
 var (
-	small     = Kind{InstanceType: "t3.small", Market: plan.Spot}
-	smallFull = Kind{InstanceType: "t3.small", Market: plan.OnDemand}
+	small     = Kind{InstanceType: "t3.small", Market: fleet.Spot}
+	smallFull = Kind{InstanceType: "t3.small", Market: fleet.OnDemand}
 )
 
 // usd is round: a Spot hour is a quarter dollar, an On-Demand hour one.
@@ -116,7 +117,7 @@ func TestWhatIsNotKnownIsNoNumber(t *testing.T) {
 		assert.Equal(t, c.missing, r.MissingPrices, name)
 		assert.Equal(t, len(c.missing) > 0, r.Cost == nil, name)
 		for _, u := range r.Usage {
-			if u.Market != plan.Spot {
+			if u.Market != fleet.Spot {
 				continue
 			}
 			if c.spot == nil {

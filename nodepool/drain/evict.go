@@ -15,7 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/foresail/foresail/nodepool/clusterstate"
+	"github.com/foresail/foresail/nodepool/cluster"
 )
 
 // overstay is how long past its grace period a pod is waited for.
@@ -43,7 +43,7 @@ func (d *Drainer) Evict(ctx context.Context, node string, l Limits) (Progress, e
 	answers := make([]answer, len(pods))
 	var asking sync.WaitGroup
 	for i, pod := range pods {
-		class, why := clusterstate.Classify(pod, d.Now())
+		class, why := cluster.Classify(pod, d.Now())
 		if l.skips(pod, class, d.Now()) {
 			continue
 		}
@@ -53,7 +53,7 @@ func (d *Drainer) Evict(ctx context.Context, node string, l Limits) (Progress, e
 		case l.deletes(pod, class, d.Now()):
 			d.ask(&asking, func() { answers[i].err = d.remove(ctx, pod, grace) })
 		case pod.DeletionTimestamp != nil:
-		case class == clusterstate.Blocking:
+		case class == cluster.Blocking:
 			progress.Blocked = append(progress.Blocked, name(pod)+" "+why)
 		default:
 			d.ask(&asking, func() { answers[i].refused, answers[i].err = d.evict(ctx, pod, grace) })

@@ -5,7 +5,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/foresail/foresail/nodepool/clusterstate"
+	"github.com/foresail/foresail/nodepool/cluster"
 )
 
 // Limits is how a drain may go.
@@ -22,11 +22,11 @@ type Limits struct {
 
 // deletes reports whether a pod is deleted, whatever PodDisruptionBudgets say, rather than evicted. A pod that is
 // leaving is deleted once more if it would end too late.
-func (l Limits) deletes(pod *corev1.Pod, class clusterstate.Class, now time.Time) bool {
+func (l Limits) deletes(pod *corev1.Pod, class cluster.Class, now time.Time) bool {
 	switch {
 	case l.Force:
 		return true
-	case l.Ends.IsZero(), class == clusterstate.Blocking && !l.EndsAll:
+	case l.Ends.IsZero(), class == cluster.Blocking && !l.EndsAll:
 		return false
 	case pod.DeletionTimestamp != nil:
 		return pod.DeletionTimestamp.After(l.Ends)
@@ -35,8 +35,8 @@ func (l Limits) deletes(pod *corev1.Pod, class clusterstate.Class, now time.Time
 }
 
 // skips reports whether a pod that blocks a drain is left to end with the node: it would come back if it were deleted.
-func (l Limits) skips(pod *corev1.Pod, class clusterstate.Class, now time.Time) bool {
-	return class == clusterstate.Blocking && clusterstate.ToleratesRemoval(pod) && l.deletes(pod, class, now)
+func (l Limits) skips(pod *corev1.Pod, class cluster.Class, now time.Time) bool {
+	return class == cluster.Blocking && cluster.ToleratesRemoval(pod) && l.deletes(pod, class, now)
 }
 
 // grace returns the most that a pod which is deleted now may take to end; 0 = what it says. It is never less than a

@@ -12,14 +12,14 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/retry"
 
-	"github.com/foresail/foresail/nodepool/clusterstate"
+	"github.com/foresail/foresail/nodepool/cluster"
 	"github.com/foresail/foresail/nodepool/provider"
 )
 
 const (
 	// Mark is the key of the taint, and of the annotation, of a Node that is being removed. Both have the id of the action
 	// as their value. The annotation outlives a taint that somebody takes away.
-	Mark = clusterstate.Removing
+	Mark = cluster.Removing
 	// CordonedBy is the annotation of a Node that tells who had cordoned it when a drain came to it.
 	CordonedBy = "foresail.dev/cordoned-by"
 

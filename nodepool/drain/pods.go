@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 
-	"github.com/foresail/foresail/nodepool/clusterstate"
+	"github.com/foresail/foresail/nodepool/cluster"
 )
 
 // Blockers returns why a node must not be drained: for each pod that blocks it a sentence such as "default/a has critical
@@ -21,7 +21,7 @@ func (d *Drainer) Blockers(ctx context.Context, node string) ([]string, error) {
 	}
 	var blockers []string
 	for _, pod := range pods {
-		if class, why := clusterstate.Classify(pod, d.Now()); class == clusterstate.Blocking {
+		if class, why := cluster.Classify(pod, d.Now()); class == cluster.Blocking {
 			blockers = append(blockers, name(pod)+" "+why)
 		}
 	}
@@ -39,8 +39,8 @@ func (d *Drainer) pods(ctx context.Context, node string) ([]*corev1.Pod, error) 
 	}
 	var pods []*corev1.Pod
 	for i := range list.Items {
-		switch class, _ := clusterstate.Classify(&list.Items[i], d.Now()); class {
-		case clusterstate.Ignored, clusterstate.Tolerant:
+		switch class, _ := cluster.Classify(&list.Items[i], d.Now()); class {
+		case cluster.Ignored, cluster.Tolerant:
 		default:
 			pods = append(pods, &list.Items[i])
 		}
@@ -86,8 +86,8 @@ func (d *Drainer) Attached(ctx context.Context) (map[string][]string, error) {
 // mayBeBound tells whether a scheduler may have found a node for a pod. Of one for which it last found none that is not
 // likely, and such a pod may wait forever; if it comes all the same, the last look before the end of the node sees it.
 func mayBeBound(pod corev1.Pod) bool {
-	return pod.Spec.NodeName == "" && pod.DeletionTimestamp == nil && len(pod.Spec.SchedulingGates) == 0 && !clusterstate.Ended(&pod) &&
-		clusterstate.Unschedulability(&pod) == nil
+	return pod.Spec.NodeName == "" && pod.DeletionTimestamp == nil && len(pod.Spec.SchedulingGates) == 0 && !cluster.Ended(&pod) &&
+		cluster.Unschedulability(&pod) == nil
 }
 
 func name(pod *corev1.Pod) string { return pod.Namespace + "/" + pod.Name }

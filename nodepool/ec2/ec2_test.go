@@ -9,6 +9,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/foresail/foresail/nodepool/fleet"
+
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/config"
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
@@ -18,7 +20,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/foresail/foresail/api/v1alpha1"
-	"github.com/foresail/foresail/nodepool/plan"
 	"github.com/foresail/foresail/nodepool/provider"
 	"github.com/foresail/foresail/nodepool/provider/providertest"
 	awstest "github.com/foresail/foresail/test/aws"
@@ -60,8 +61,8 @@ func (c cloud) provider(t testing.TB, pool string) *Provider {
 }
 
 func (c cloud) launch(pool string) provider.Launch {
-	return provider.Launch{Action: "up-1", Slot: 2, Token: pool + "-token", Placement: plan.Placement{
-		Zone: c.network.Subnets[0].Zone, Subnet: c.network.Subnets[0].ID, InstanceType: "t3.small", Market: plan.Spot,
+	return provider.Launch{Action: "up-1", Slot: 2, Token: pool + "-token", Placement: fleet.Placement{
+		Zone: c.network.Subnets[0].Zone, Subnet: c.network.Subnets[0].ID, InstanceType: "t3.small", Market: fleet.Spot,
 	}}
 }
 
@@ -94,11 +95,11 @@ func (c cloud) tag(t testing.TB, id, key, value string) {
 	})
 	require.NoError(t, err)
 }
-func (c cloud) Exhaust(_ testing.TB, placements ...plan.Placement) func() {
+func (c cloud) Exhaust(_ testing.TB, placements ...fleet.Placement) func() {
 	var ends []func()
 	for _, p := range placements {
 		market := "on-demand"
-		if p.Market == plan.Spot {
+		if p.Market == fleet.Spot {
 			market = "spot"
 		}
 		ends = append(ends, c.Short(awstest.Shortage{InstanceType: p.InstanceType, Zone: p.Zone, Market: market}))
@@ -232,7 +233,7 @@ func (c cloud) userTags(t *testing.T) map[string]string {
 
 func testOnDemand(t *testing.T, c cloud) {
 	l := c.launch("workers")
-	l.Market = plan.OnDemand
+	l.Market = fleet.OnDemand
 	instance, err := c.provider(t, "workers").Launch(t.Context(), l)
 	require.NoError(t, err)
 	require.Equal(t, "aws:///"+l.Zone+"/"+instance.ID, instance.ProviderID)
@@ -298,7 +299,7 @@ func testSpecChanged(t *testing.T, c cloud) {
 
 // launchedBefore has a launch happen without an answer, changes the spec, and launches the same again. It returns the provider for the
 // changed spec, and the instance, of which there must be one.
-func (c cloud) launchedBefore(t *testing.T, operation string, l provider.Launch) (*Provider, provider.Instance) {
+func (c cloud) launchedBefore(t *testing.T, operation string, l provider.Launch) (*Provider, fleet.Instance) {
 	t.Helper()
 	c.Inject(awstest.Fault{Operation: operation, Times: 1, After: true, Do: awstest.Drop})
 	_, err := c.provider(t, "workers").Launch(t.Context(), l)
@@ -311,8 +312,8 @@ func (c cloud) launchedBefore(t *testing.T, operation string, l provider.Launch)
 	require.NoError(t, err)
 	all, err := p.List(t.Context())
 	require.NoError(t, err)
-	require.Equal(t, []provider.Instance{instance}, all)
-	return p, instance
+	require.Equal(t, []fleet.Instance{instance.Instance}, all)
+	return p, instance.Instance
 }
 
 // testCodes has a launch fail with each code that EC2 documents for it, and one that nobody knows.
@@ -587,7 +588,7 @@ func testOtherRegions(t *testing.T, c cloud) {
 		"aws:///eu-central-1a/i-0a": true, "aws:///eu-central-1-ham-1a/i-0a": true, "aws:///i-0a": true, "": true, "aws:///euc1-az1/i-0a": true,
 		"aws:///us-east-1a/i-0a": false, "aws:///us-gov-east-1a/i-0a": false,
 	} {
-		found, err := p.Find(t.Context(), []provider.Ref{{ID: "i-0a", ProviderID: providerID}})
+		found, err := p.Find(t.Context(), []fleet.Ref{{ID: "i-0a", ProviderID: providerID}})
 		require.NoError(t, err)
 		require.Equal(t, known, len(found) == 1, providerID)
 	}
@@ -597,14 +598,14 @@ func testFindMany(t *testing.T, c cloud) {
 	p := c.provider(t, "workers")
 	i, err := p.Launch(t.Context(), c.launch("workers"))
 	require.NoError(t, err)
-	refs := []provider.Ref{{ID: i.ID}}
+	refs := []fleet.Ref{{ID: i.ID}}
 	for n := range 2 * maxFilterValues {
-		refs = append(refs, provider.Ref{ID: "i-" + strconv.FormatInt(int64(0x1000+n), 16)})
+		refs = append(refs, fleet.Ref{ID: "i-" + strconv.FormatInt(int64(0x1000+n), 16)})
 	}
 	found, err := p.Find(t.Context(), refs)
 	require.NoError(t, err)
 	require.Len(t, found, len(refs))
-	require.Equal(t, provider.Absent, found["i-1000"].State)
+	require.Equal(t, fleet.Absent, found["i-1000"].State)
 	require.Empty(t, found[i.ID].Disowned)
 	require.Len(t, c.Calls("DescribeInstances"), 3)
 }
@@ -618,7 +619,7 @@ func testStopped(t *testing.T, c cloud) {
 	all, err := p.List(t.Context())
 	require.NoError(t, err)
 	require.Len(t, all, 1)
-	require.Equal(t, provider.Leaving, all[0].State)
+	require.Equal(t, fleet.Leaving, all[0].State)
 	require.True(t, all[0].Stopped)
 }
 
@@ -659,7 +660,7 @@ func testOffers(t *testing.T, c cloud) {
 		require.NoError(t, err)
 		require.Len(t, offers, 2*len(c.network.Subnets))
 		first := offers[0]
-		require.Equal(t, plan.Offer{Zone: c.network.Subnets[0].Zone, Subnet: c.network.Subnets[0].ID, InstanceType: "t3.small"}, first.Offer)
+		require.Equal(t, fleet.Offer{Zone: c.network.Subnets[0].Zone, Subnet: c.network.Subnets[0].ID, InstanceType: "t3.small"}, first.Offer)
 		require.Equal(t, map[string]string{
 			corev1.LabelTopologyZone: first.Zone, corev1.LabelTopologyRegion: awstest.Region, corev1.LabelInstanceTypeStable: "t3.small",
 			corev1.LabelArchStable: "amd64", corev1.LabelOSStable: "bottlerocket", "role": "worker",

@@ -7,11 +7,12 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/foresail/foresail/nodepool/fleet"
+
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 
-	"github.com/foresail/foresail/nodepool/plan"
 	"github.com/foresail/foresail/nodepool/provider"
 )
 
@@ -20,7 +21,7 @@ const createFleet = "CreateFleet"
 // launchOneOf has EC2 choose among the types of a launch. A fleet of the type instant is a call and no more: it
 // launches instances, says of each type that failed why, and looks after nothing. Unlike RunInstances it uses its
 // token up if it launches nothing: the same call gets the same answer for good.
-func (p *Provider) launchOneOf(ctx context.Context, l provider.Launch) (provider.Instance, error) {
+func (p *Provider) launchOneOf(ctx context.Context, l provider.Launch) (provider.Launched, error) {
 	output, err := p.client.CreateFleet(ctx, p.fleet(l), func(o *ec2.Options) { o.Retryer = aws.NopRetryer{} })
 	if err != nil {
 		err = classify(createFleet, err)
@@ -32,7 +33,7 @@ func (p *Provider) launchOneOf(ctx context.Context, l provider.Launch) (provider
 	if provider.ClassOf(err) == provider.TokenMismatch {
 		return p.launchedAs(ctx, l, err)
 	}
-	return provider.Instance{}, err
+	return provider.Launched{}, err
 }
 
 // fleet names one subnet: EC2 takes no two subnets of a zone.
@@ -42,7 +43,7 @@ func (p *Provider) fleet(l provider.Launch) *ec2.CreateFleetInput {
 	}}
 	for _, name := range typesOfLaunch(l) {
 		override := types.FleetLaunchTemplateOverridesRequest{InstanceType: types.InstanceType(name), SubnetId: aws.String(l.Subnet)}
-		if l.Market == plan.Spot && p.options.MaxPrice != "" {
+		if l.Market == fleet.Spot && p.options.MaxPrice != "" {
 			override.MaxPrice = aws.String(p.options.MaxPrice)
 		}
 		config.Overrides = append(config.Overrides, override)
@@ -56,7 +57,7 @@ func (p *Provider) fleet(l provider.Launch) *ec2.CreateFleetInput {
 		},
 		TagSpecifications: p.specifications(l, types.ResourceTypeFleet, types.ResourceTypeInstance, types.ResourceTypeVolume),
 	}
-	if l.Market == plan.Spot {
+	if l.Market == fleet.Spot {
 		input.TargetCapacitySpecification.DefaultTargetCapacityType = types.DefaultTargetCapacityTypeSpot
 		input.SpotOptions = &types.SpotOptionsRequest{
 			AllocationStrategy:           types.SpotAllocationStrategyPriceCapacityOptimized,
@@ -73,14 +74,14 @@ func typesOfLaunch(l provider.Launch) []string {
 }
 
 // launchedBy returns the instances that a fleet has launched.
-func (p *Provider) launchedBy(l provider.Launch, output *ec2.CreateFleetOutput) []provider.Instance {
-	var out []provider.Instance
+func (p *Provider) launchedBy(l provider.Launch, output *ec2.CreateFleetOutput) []fleet.Instance {
+	var out []fleet.Instance
 	for _, i := range output.Instances {
 		for _, id := range i.InstanceIds {
 			p.remember(id)
-			out = append(out, provider.Instance{
+			out = append(out, fleet.Instance{
 				ID: id, ProviderID: providerID(l.Zone, id), Action: l.Action, Slot: l.Slot, Token: l.Token,
-				Placement: l.Of(string(i.InstanceType)), State: provider.Pending, Launched: p.options.Now(),
+				Placement: l.Of(string(i.InstanceType)), State: fleet.Pending, Launched: p.options.Now(),
 			})
 		}
 	}

@@ -5,11 +5,12 @@ import (
 	"strconv"
 	"testing"
 
+	"github.com/foresail/foresail/nodepool/fleet"
+
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 	"github.com/stretchr/testify/require"
 
-	"github.com/foresail/foresail/nodepool/plan"
 	"github.com/foresail/foresail/nodepool/provider"
 	awstest "github.com/foresail/foresail/test/aws"
 )
@@ -66,7 +67,7 @@ func testFleetInput(t *testing.T, c cloud) {
 
 func testFleetOnDemand(t *testing.T, c cloud) {
 	l := c.oneOf("workers")
-	l.Market = plan.OnDemand
+	l.Market = fleet.OnDemand
 	p := c.provider(t, "workers")
 	_, err := p.Launch(t.Context(), l)
 	require.NoError(t, err)
@@ -80,7 +81,7 @@ func testFleetOnDemand(t *testing.T, c cloud) {
 	all, err := p.List(t.Context())
 	require.NoError(t, err)
 	require.Len(t, all, 1)
-	require.Equal(t, plan.OnDemand, all[0].Market)
+	require.Equal(t, fleet.OnDemand, all[0].Market)
 }
 
 // testFleetByPrice has EC2 choose: what it launches is not what comes first in the call.
@@ -111,7 +112,7 @@ func testFleetLostAnswer(t *testing.T, c cloud) {
 		p := c.provider(t, "workers")
 		instance, err := p.Launch(t.Context(), l)
 		require.NoError(t, err)
-		require.True(t, l.Takes(instance))
+		require.True(t, l.Takes(instance.Instance))
 		all, err := p.List(t.Context())
 		require.NoError(t, err)
 		require.Len(t, all, i+1)
@@ -188,7 +189,7 @@ func testFleetCodes(t *testing.T, c cloud) {
 }
 
 func TestRefused(t *testing.T) {
-	l := provider.Launch{Placement: plan.Placement{InstanceType: "a"}, Alternatives: []string{"b", "c"}}
+	l := provider.Launch{Placement: fleet.Placement{InstanceType: "a"}, Alternatives: []string{"b", "c"}}
 	at := func(kind, code string) types.CreateFleetError {
 		return types.CreateFleetError{ErrorCode: aws.String(code), ErrorMessage: aws.String("no"), LaunchTemplateAndOverrides: &types.LaunchTemplateAndOverridesResponse{
 			Overrides: &types.FleetLaunchTemplateOverrides{InstanceType: types.InstanceType(kind)},

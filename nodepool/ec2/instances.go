@@ -8,11 +8,12 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/foresail/foresail/nodepool/fleet"
+
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 
-	"github.com/foresail/foresail/nodepool/plan"
 	"github.com/foresail/foresail/nodepool/provider"
 )
 
@@ -20,14 +21,14 @@ import (
 const maxPageSize = 1000
 
 // List implements [provider.Provider].
-func (p *Provider) List(ctx context.Context) ([]provider.Instance, error) {
+func (p *Provider) List(ctx context.Context) ([]fleet.Instance, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	described, err := p.describe(ctx, p.tagged()...)
 	if err != nil {
 		return nil, err
 	}
-	instances := make([]provider.Instance, 0, len(described))
+	instances := make([]fleet.Instance, 0, len(described))
 	for _, d := range described {
 		instances = append(instances, p.instance(d))
 	}
@@ -40,10 +41,10 @@ func (p *Provider) List(ctx context.Context) ([]provider.Instance, error) {
 const maxFilterValues = 200
 
 // Find implements [provider.Provider]. It filters by id rather than naming ids, as one unknown id would fail the whole call.
-func (p *Provider) Find(ctx context.Context, refs []provider.Ref) (map[string]provider.Instance, error) {
+func (p *Provider) Find(ctx context.Context, refs []fleet.Ref) (map[string]fleet.Instance, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	found := map[string]provider.Instance{}
+	found := map[string]fleet.Instance{}
 	var ids []string
 	for _, ref := range refs {
 		if p.findable(ref) {
@@ -63,7 +64,7 @@ func (p *Provider) Find(ctx context.Context, refs []provider.Ref) (map[string]pr
 	}
 	for _, id := range ids {
 		if _, ok := found[id]; !ok && !p.mayAppear(id) {
-			found[id] = provider.Instance{ID: id, State: provider.Absent}
+			found[id] = fleet.Instance{ID: id, State: fleet.Absent}
 		}
 	}
 	return found, nil
@@ -76,7 +77,7 @@ var (
 
 // findable reports whether EC2 in the region of the pool can know an instance. That it knows none of another region proves
 // nothing.
-func (p *Provider) findable(ref provider.Ref) bool {
+func (p *Provider) findable(ref fleet.Ref) bool {
 	if !instanceID.MatchString(ref.ID) {
 		return false
 	}
@@ -194,14 +195,14 @@ func hasState(instance types.Instance, state types.InstanceStateName) bool {
 }
 
 // instance translates what EC2 tells.
-func (p *Provider) instance(i types.Instance) provider.Instance {
+func (p *Provider) instance(i types.Instance) fleet.Instance {
 	tags := tagsOf(i)
-	instance := provider.Instance{
+	instance := fleet.Instance{
 		ID:     aws.ToString(i.InstanceId),
 		Action: tags[p.prefix+actionTag],
 		Token:  tags[p.prefix+tokenTag],
-		Placement: plan.Placement{
-			Subnet: aws.ToString(i.SubnetId), InstanceType: string(i.InstanceType), Market: plan.OnDemand,
+		Placement: fleet.Placement{
+			Subnet: aws.ToString(i.SubnetId), InstanceType: string(i.InstanceType), Market: fleet.OnDemand,
 		},
 		State:     stateOf(i),
 		Launched:  aws.ToTime(i.LaunchTime),
@@ -219,7 +220,7 @@ func (p *Provider) instance(i types.Instance) provider.Instance {
 		instance.Zone = aws.ToString(i.Placement.AvailabilityZone)
 	}
 	if i.InstanceLifecycle == types.InstanceLifecycleTypeSpot {
-		instance.Market = plan.Spot
+		instance.Market = fleet.Spot
 	}
 	instance.ProviderID = providerID(instance.Zone, instance.ID)
 	return instance
@@ -240,18 +241,18 @@ func addressesOf(i types.Instance) []string {
 func providerID(zone, id string) string { return "aws:///" + zone + "/" + id }
 
 // stateOf counts an instance that is stopped as one that leaves: workers are never started again.
-func stateOf(i types.Instance) provider.InstanceState {
+func stateOf(i types.Instance) fleet.InstanceState {
 	if i.State == nil {
-		return provider.Pending
+		return fleet.Pending
 	}
 	switch i.State.Name {
 	case types.InstanceStateNamePending:
-		return provider.Pending
+		return fleet.Pending
 	case types.InstanceStateNameRunning:
-		return provider.Running
+		return fleet.Running
 	case types.InstanceStateNameTerminated:
-		return provider.Gone
+		return fleet.Gone
 	default:
-		return provider.Leaving
+		return fleet.Leaving
 	}
 }

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/foresail/foresail/nodepool/fleet"
+
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
@@ -16,7 +18,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/foresail/foresail/api/v1alpha1"
-	"github.com/foresail/foresail/nodepool/plan"
 	"github.com/foresail/foresail/nodepool/provider"
 )
 
@@ -124,7 +125,7 @@ func (p *Provider) offersOf(names []string, shapes map[string]types.InstanceType
 			}
 			maps.Copy(labels, p.options.Template.Labels)
 			offers = append(offers, provider.Offer{
-				Offer:       plan.Offer{Zone: subnet.Zone, Subnet: subnet.ID, InstanceType: name},
+				Offer:       fleet.Offer{Zone: subnet.Zone, Subnet: subnet.ID, InstanceType: name},
 				Allocatable: allocatable.DeepCopy(), Labels: labels, Quota: quotaOf(name, shape),
 			})
 		}

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/foresail/foresail/nodepool/fleet"
+
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
@@ -62,7 +64,7 @@ type currentVersion struct {
 }
 
 // judge fills in which of the pool's instances are outdated. It makes one call at most.
-func (p *Provider) judge(ctx context.Context, described []types.Instance, instances []provider.Instance) {
+func (p *Provider) judge(ctx context.Context, described []types.Instance, instances []fleet.Instance) {
 	versions := map[string]string{}
 	for _, d := range described {
 		if tags := tagsOf(d); tags[templateTag] == p.options.Spec.LaunchTemplate && tags[versionTag] != "" {

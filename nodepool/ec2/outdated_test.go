@@ -6,13 +6,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/foresail/foresail/nodepool/fleet"
+
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 	"github.com/stretchr/testify/require"
 
 	"github.com/foresail/foresail/api/v1alpha1"
-	"github.com/foresail/foresail/nodepool/provider"
 	awstest "github.com/foresail/foresail/test/aws"
 )
 
@@ -100,11 +101,11 @@ func (c cloud) start(t *testing.T, p *Provider) (id string) {
 }
 
 // listed returns the instances by id.
-func listed(t *testing.T, p *Provider) map[string]provider.Instance {
+func listed(t *testing.T, p *Provider) map[string]fleet.Instance {
 	t.Helper()
 	all, err := p.List(t.Context())
 	require.NoError(t, err)
-	out := map[string]provider.Instance{}
+	out := map[string]fleet.Instance{}
 	for _, i := range all {
 		out[i.ID] = i
 	}

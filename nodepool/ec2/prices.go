@@ -10,13 +10,13 @@ import (
 	"strings"
 	"time"
 
+	"github.com/foresail/foresail/nodepool/fleet"
+
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 	"github.com/aws/aws-sdk-go-v2/service/pricing"
 	pricingtypes "github.com/aws/aws-sdk-go-v2/service/pricing/types"
-
-	"github.com/foresail/foresail/nodepool/plan"
 )
 
 const (
@@ -43,8 +43,8 @@ type quotes struct {
 }
 
 // of returns the price of a type in a zone.
-func (q quotes) of(name, zone string) plan.Price {
-	var p plan.Price
+func (q quotes) of(name, zone string) fleet.Price {
+	var p fleet.Price
 	if usd, ok := q.onDemand[name]; ok {
 		p.OnDemand = &usd
 	}
@@ -56,9 +56,9 @@ func (q quotes) of(name, zone string) plan.Price {
 
 // prices returns what types cost, and why that is not known of all: from the file, or as AWS tells it. What cannot be asked
 // is as it was for a while.
-func (p *Provider) prices(ctx context.Context) (of func(name, zone string) plan.Price, why string) {
+func (p *Provider) prices(ctx context.Context) (of func(name, zone string) fleet.Price, why string) {
 	if file := p.options.Prices; file != nil {
-		return func(name, _ string) plan.Price { return file[name] }, ""
+		return func(name, _ string) fleet.Price { return file[name] }, ""
 	}
 	p.mu.Lock()
 	q := p.quotes
@@ -195,7 +195,7 @@ func (p *Provider) spotPrices(ctx context.Context) (map[inZone]float64, error) {
 
 // cheapest returns the least that a type costs in any zone of the pool, in the market that the pool prefers; nil if that is
 // not known. Spot costs at most as much as On-Demand.
-func (p *Provider) cheapest(name string, of func(name, zone string) plan.Price) *float64 {
+func (p *Provider) cheapest(name string, of func(name, zone string) fleet.Price) *float64 {
 	least := math.Inf(1)
 	for _, zone := range p.zones() {
 		price := of(name, zone)

@@ -6,11 +6,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/foresail/foresail/nodepool/fleet"
+
 	"github.com/aws/aws-sdk-go-v2/config"
 	"github.com/stretchr/testify/require"
 
 	"github.com/foresail/foresail/api/v1alpha1"
-	"github.com/foresail/foresail/nodepool/plan"
 	"github.com/foresail/foresail/nodepool/prices"
 	awstest "github.com/foresail/foresail/test/aws"
 )
@@ -53,8 +54,8 @@ func testPrices(t *testing.T, c cloud) {
 	p, pass := c.priced(t)
 	offers := mustOffers(t, p)
 	require.Equal(t, []string{"c5.large", "m5.large", "m5.xlarge", "c5.xlarge"}, typesOf(offers), "the last has no price")
-	require.Equal(t, plan.Price{OnDemand: new(0.097)}, offers[0].Price)
-	require.Equal(t, plan.Price{}, offers[len(offers)-1].Price)
+	require.Equal(t, fleet.Price{OnDemand: new(0.097)}, offers[0].Price)
+	require.Equal(t, fleet.Price{}, offers[len(offers)-1].Price)
 	require.Empty(t, offers[0].PriceErr)
 	require.Empty(t, c.Calls("DescribeSpotPriceHistory"), "the pool has no Spot instances")
 	require.Equal(t, 3, c.pages("GetProducts"), "page by page")
@@ -79,9 +80,9 @@ func testSpotPrices(t *testing.T, c cloud) {
 	offers := mustOffers(t, p)
 	require.Equal(t, []string{"m5.large", "c5.large", "m5.xlarge", "c5.xlarge"}, typesOf(offers))
 	for _, o := range offers[:2] {
-		require.Equal(t, plan.Price{OnDemand: new(0.115), Spot: new(map[string]float64{"a": 0.051, "b": 0.05}[o.Zone[len(o.Zone)-1:]])}, o.Price, o.Zone)
+		require.Equal(t, fleet.Price{OnDemand: new(0.115), Spot: new(map[string]float64{"a": 0.051, "b": 0.05}[o.Zone[len(o.Zone)-1:]])}, o.Price, o.Zone)
 	}
-	require.Equal(t, plan.Price{OnDemand: new(0.115)}, offers[2].Price, "the third zone has no Spot price")
+	require.Equal(t, fleet.Price{OnDemand: new(0.115)}, offers[2].Price, "the third zone has no Spot price")
 
 	// A price that cannot be asked again is used for an hour.
 	c.Inject(awstest.Fault{Operation: "DescribeSpotPriceHistory", Do: awstest.Fail, Status: http.StatusForbidden, Code: "UnauthorizedOperation"})
@@ -102,7 +103,7 @@ func testPricesRefused(t *testing.T, c cloud) {
 	offers := mustOffers(t, p)
 	require.Equal(t, []string{"c5.large", "m5.large", "c5.xlarge", "m5.xlarge"}, typesOf(offers))
 	for _, o := range offers {
-		require.Equal(t, plan.Price{}, o.Price, "what is not known is not 0")
+		require.Equal(t, fleet.Price{}, o.Price, "what is not known is not 0")
 		require.Contains(t, o.PriceErr, "GetProducts: Invalid")
 	}
 	remove()
@@ -118,7 +119,7 @@ func testPricesOfAFile(t *testing.T, c cloud) {
 	p, _ := c.priced(t, onSpot, func(o *Options) { o.Prices = usd })
 	offers := mustOffers(t, p)
 	require.Equal(t, []string{"c5.xlarge", "m5.large", "c5.large", "m5.xlarge"}, typesOf(offers))
-	require.Equal(t, plan.Price{Spot: new(0.001)}, offers[0].Price)
+	require.Equal(t, fleet.Price{Spot: new(0.001)}, offers[0].Price)
 	require.Empty(t, offers[0].PriceErr)
 	require.Empty(t, c.Calls("GetProducts"))
 	require.Empty(t, c.Calls("DescribeSpotPriceHistory"))
@@ -132,7 +133,7 @@ func testNoPricesOfNames(t *testing.T, c cloud) {
 	require.NoError(t, err)
 	offers := mustOffers(t, p)
 	require.Equal(t, o.Spec.InstanceTypes, typesOf(offers), "names are in order of preference")
-	require.Equal(t, plan.Price{}, offers[0].Price)
+	require.Equal(t, fleet.Price{}, offers[0].Price)
 	require.Empty(t, c.Calls("DescribeSpotPriceHistory"))
 }
 

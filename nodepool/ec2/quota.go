@@ -3,10 +3,10 @@ package ec2
 import (
 	"strings"
 
+	"github.com/foresail/foresail/nodepool/fleet"
+
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
-
-	"github.com/foresail/foresail/nodepool/plan"
 )
 
 // standard are the families that share one quota of virtual CPUs. Spot and On-Demand have one each.
@@ -15,7 +15,7 @@ const standard = "acdhimrtz"
 // quotaOf returns what an instance type counts against. EC2 limits the virtual CPUs of families: one quota for the
 // standard ones, one for G and VT, and one each for the others. P5 and later have one of their own where they are
 // Spot. As a group too small only costs a further call, they have one here in both markets.
-func quotaOf(kind string, shape types.InstanceTypeInfo) plan.Quota {
+func quotaOf(kind string, shape types.InstanceTypeInfo) fleet.Quota {
 	family := strings.ToLower(kind[:familyLength(kind)])
 	generation := strings.TrimPrefix(strings.ToLower(kind), family)
 	group := strings.ToUpper(family)
@@ -30,7 +30,7 @@ func quotaOf(kind string, shape types.InstanceTypeInfo) plan.Quota {
 	case strings.ContainsRune(standard, rune(family[0])):
 		group = "Standard"
 	}
-	q := plan.Quota{Group: group}
+	q := fleet.Quota{Group: group}
 	if shape.VCpuInfo != nil {
 		q.VCPUs = int64(aws.ToInt32(shape.VCpuInfo.DefaultVCpus))
 	}

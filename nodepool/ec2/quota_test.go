@@ -3,11 +3,11 @@ package ec2
 import (
 	"testing"
 
+	"github.com/foresail/foresail/nodepool/fleet"
+
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 	"github.com/stretchr/testify/require"
-
-	"github.com/foresail/foresail/nodepool/plan"
 )
 
 func TestQuotaOf(t *testing.T) {
@@ -19,6 +19,6 @@ func TestQuotaOf(t *testing.T) {
 		"inf2.xlarge": "INF", "trn1.2xlarge": "TRN", "x2gd.large": "X", "f1.2xlarge": "F", "dl1.24xlarge": "DL", "hpc6a.48xlarge": "HPC",
 		"u-6tb1.metal": "U", "u7i-12tb.224xlarge": "U", "mac2.metal": "MAC", "": "",
 	} {
-		require.Equal(t, plan.Quota{Group: group, VCPUs: 8}, quotaOf(kind, shape), kind)
+		require.Equal(t, fleet.Quota{Group: group, VCPUs: 8}, quotaOf(kind, shape), kind)
 	}
 }

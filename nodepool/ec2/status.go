@@ -6,11 +6,11 @@ import (
 	"strings"
 	"time"
 
+	"github.com/foresail/foresail/nodepool/fleet"
+
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
-
-	"github.com/foresail/foresail/nodepool/provider"
 )
 
 const (
@@ -38,7 +38,7 @@ type hardware struct {
 }
 
 // inspect has instances replaced that AWS will stop or restart, or whose status checks fail. Their Nodes may be Ready for as long.
-func (p *Provider) inspect(ctx context.Context, instances []provider.Instance) {
+func (p *Provider) inspect(ctx context.Context, instances []fleet.Instance) {
 	if len(instances) == 0 {
 		return
 	}

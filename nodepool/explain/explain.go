@@ -9,15 +9,16 @@ import (
 	"strings"
 	"time"
 
+	"github.com/foresail/foresail/nodepool/fleet"
+
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/foresail/foresail/api/v1alpha1"
 	"github.com/foresail/foresail/nodepool"
-	"github.com/foresail/foresail/nodepool/binpack"
-	"github.com/foresail/foresail/nodepool/clusterstate"
-	"github.com/foresail/foresail/nodepool/plan"
+	"github.com/foresail/foresail/nodepool/cluster"
+	"github.com/foresail/foresail/nodepool/cluster/binpack"
 	"github.com/foresail/foresail/nodepool/state"
 )
 
@@ -44,16 +45,16 @@ type Explanation struct {
 
 // Node is a node of the pool.
 type Node struct {
-	Name         string      `json:"name"`
-	Zone         string      `json:"zone,omitempty"`
-	InstanceType string      `json:"instanceType,omitempty"`
-	Market       plan.Market `json:"market,omitempty"` // "" is not known
-	Created      metav1.Time `json:"created"`
-	Ready        bool        `json:"ready"`
-	State        string      `json:"state"` // whether it is Ready, takes pods, and how far its removal is
-	Pods         int         `json:"pods"`  // that have not ended
-	Movable      int         `json:"movablePods"`
-	Blocked      string      `json:"blocked,omitempty"` // why a removal of it would be refused
+	Name         string       `json:"name"`
+	Zone         string       `json:"zone,omitempty"`
+	InstanceType string       `json:"instanceType,omitempty"`
+	Market       fleet.Market `json:"market,omitempty"` // "" is not known
+	Created      metav1.Time  `json:"created"`
+	Ready        bool         `json:"ready"`
+	State        string       `json:"state"` // whether it is Ready, takes pods, and how far its removal is
+	Pods         int          `json:"pods"`  // that have not ended
+	Movable      int          `json:"movablePods"`
+	Blocked      string       `json:"blocked,omitempty"` // why a removal of it would be refused
 }
 
 // Pod is one that the scheduler finds no node for.
@@ -71,13 +72,13 @@ const maxPods = 100
 // read.
 func Of(ctx context.Context, client kubernetes.Interface, pool *v1alpha1.WorkerPool, last int, now time.Time) Explanation {
 	e := OfPool(pool, last, now)
-	cluster, err := clusterstate.List(ctx, client, now)
+	seen, err := cluster.List(ctx, client, now)
 	if err != nil {
 		e.NodesError = err.Error()
 		return e
 	}
-	e.AddNodes(NodesOf(cluster, pool))
-	e.AddPods(cluster)
+	e.AddNodes(NodesOf(seen, pool))
+	e.AddPods(seen)
 	return e
 }
 
@@ -96,12 +97,12 @@ func OfPool(pool *v1alpha1.WorkerPool, last int, now time.Time) Explanation {
 }
 
 // NodesOf returns the nodes of a pool by name. For each it looks for other nodes for its pods, which costs as much as a packing.
-func NodesOf(cluster *clusterstate.Cluster, pool *v1alpha1.WorkerPool) []Node {
+func NodesOf(seen *cluster.Cluster, pool *v1alpha1.WorkerPool) []Node {
 	var nodes []Node
-	homes := binpack.NewHomes(cluster, binpack.Input{})
+	homes := binpack.NewHomes(seen, binpack.Input{})
 	deleted := !pool.DeletionTimestamp.IsZero() // then nobody asks whether its pods have another node
-	for i := range cluster.Nodes {
-		n := &cluster.Nodes[i]
+	for i := range seen.Nodes {
+		n := &seen.Nodes[i]
 		labels := n.Object.Labels
 		if labels[nodepool.LabelPool] != pool.Name {
 			continue
@@ -118,7 +119,7 @@ func NodesOf(cluster *clusterstate.Cluster, pool *v1alpha1.WorkerPool) []Node {
 	return nodes
 }
 
-func stateOf(n *clusterstate.Node) string {
+func stateOf(n *cluster.Node) string {
 	text := "NotReady"
 	if n.Ready {
 		text = "Ready"
@@ -130,13 +131,13 @@ func stateOf(n *clusterstate.Node) string {
 }
 
 // marketOfNode reads the labels that clusters have for it: Foresail sets none.
-func marketOfNode(labels map[string]string) plan.Market {
+func marketOfNode(labels map[string]string) fleet.Market {
 	for _, key := range []string{"eks.amazonaws.com/capacityType", "karpenter.sh/capacity-type", "node.kubernetes.io/lifecycle"} {
 		switch strings.ToLower(labels[key]) {
 		case "spot":
-			return plan.Spot
+			return fleet.Spot
 		case "on_demand", "on-demand", "ondemand", "normal":
-			return plan.OnDemand
+			return fleet.OnDemand
 		}
 	}
 	return ""
@@ -170,9 +171,9 @@ func (e *Explanation) AddNodes(nodes []Node) {
 }
 
 // AddPods adds the pods of the cluster that the scheduler finds no node for.
-func (e *Explanation) AddPods(cluster *clusterstate.Cluster) {
-	e.Unschedulable = new(len(cluster.Pending))
-	for _, p := range cluster.Pending[:min(maxPods, len(cluster.Pending))] {
+func (e *Explanation) AddPods(seen *cluster.Cluster) {
+	e.Unschedulable = new(len(seen.Pending))
+	for _, p := range seen.Pending[:min(maxPods, len(seen.Pending))] {
 		reason := ""
 		switch {
 		case p.Stuck != "":

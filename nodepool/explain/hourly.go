@@ -6,9 +6,10 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/foresail/foresail/nodepool/fleet"
+
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/foresail/foresail/nodepool/plan"
 	"github.com/foresail/foresail/nodepool/prices"
 )
 
@@ -20,7 +21,7 @@ func HourlyCost(nodes []Node, usd prices.Prices) string {
 	for _, n := range nodes {
 		market := n.Market
 		if market == "" {
-			market = plan.OnDemand
+			market = fleet.OnDemand
 			unsure++
 		}
 		price := usd[n.InstanceType].Of(market)

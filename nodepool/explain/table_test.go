@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/foresail/foresail/nodepool/fleet"
+
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -63,17 +65,17 @@ func busy() Explanation {
 		Journal: &state.Record{
 			Owner: "host_1",
 			Action: &state.Action{ID: "up-1", Kind: plan.ActionUp, Message: "cpu will be 0.91", Slots: []state.Slot{
-				{Number: 1, Placement: plan.Placement{Zone: "a", InstanceType: "t3", Market: plan.Spot}, State: state.SlotFailed, Error: "no capacity"},
-				{Number: 2, Placement: plan.Placement{Zone: "b", InstanceType: "t3", Market: plan.Spot}, State: state.SlotLaunched, InstanceID: "i-2"},
+				{Number: 1, Placement: fleet.Placement{Zone: "a", InstanceType: "t3", Market: fleet.Spot}, State: state.SlotFailed, Error: "no capacity"},
+				{Number: 2, Placement: fleet.Placement{Zone: "b", InstanceType: "t3", Market: fleet.Spot}, State: state.SlotLaunched, InstanceID: "i-2"},
 			}},
 			Interruptions: []state.Removal{{InstanceID: "i-9", Node: "node-9", State: state.RemovalDraining, Deadline: now.Add(95 * time.Second)}},
 			Repairs: []state.Removal{
 				{InstanceID: "i-6", Node: "node-6", State: state.RemovalDraining, Error: "2 pods are left"}, {InstanceID: "i-5", State: state.RemovalPlanned},
 			},
 			PendingTerminations: []state.PendingTermination{{InstanceID: "i-8", Reason: "JoinFailed", Due: now.Add(15 * time.Minute)}},
-			Cooling: []plan.Cooling{
-				{Zone: "a", InstanceType: "t3", Market: plan.Spot, Until: now.Add(3 * time.Minute), Reason: "no capacity"},
-				{Zone: "c", Market: plan.Spot, Until: now.Add(-time.Second), Reason: "long ago"},
+			Cooling: []fleet.Cooling{
+				{Zone: "a", InstanceType: "t3", Market: fleet.Spot, Until: now.Add(3 * time.Minute), Reason: "no capacity"},
+				{Zone: "c", Market: fleet.Spot, Until: now.Add(-time.Second), Reason: "long ago"},
 			},
 			Attempts: []state.Attempt{
 				{Pod: "shop/web-1", Failed: 2, Until: now.Add(20 * time.Minute)}, {Pod: "shop/web-2", Failed: 1, Until: now.Add(-time.Second)},

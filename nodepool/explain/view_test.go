@@ -4,14 +4,15 @@ import (
 	"testing"
 	"time"
 
+	"github.com/foresail/foresail/nodepool/fleet"
+
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/foresail/foresail/api/v1alpha1"
-	"github.com/foresail/foresail/nodepool/clusterstate"
-	"github.com/foresail/foresail/nodepool/plan"
+	"github.com/foresail/foresail/nodepool/cluster"
 	"github.com/foresail/foresail/nodepool/prices"
 	"github.com/foresail/foresail/nodepool/state"
 )
@@ -34,16 +35,16 @@ func TestNodesSayWhatTheJournalKnowsOfThem(t *testing.T) {
 	e.Journal.Action.Slots[1].Node = "node-2"
 	known := []Node{{Name: "node-1", State: "Ready"}, {Name: "node-2", State: "Ready"}, {Name: "node-6", State: "NotReady, cordoned"}}
 	e.AddNodes(known)
-	assert.Equal(t, []Node{{Name: "node-1", State: "Ready"}, {Name: "node-2", State: "Ready", Market: plan.Spot}, {Name: "node-6", State: "NotReady, cordoned, Draining"}}, e.Nodes)
+	assert.Equal(t, []Node{{Name: "node-1", State: "Ready"}, {Name: "node-2", State: "Ready", Market: fleet.Spot}, {Name: "node-6", State: "NotReady, cordoned, Draining"}}, e.Nodes)
 	assert.Equal(t, "Ready", known[1].State)
 	assert.Empty(t, known[1].Market, "they are shared")
 }
 
 func TestMarketOfNode(t *testing.T) {
-	for label, want := range map[[2]string]plan.Market{
-		{"eks.amazonaws.com/capacityType", "ON_DEMAND"}: plan.OnDemand,
-		{"karpenter.sh/capacity-type", "spot"}:          plan.Spot,
-		{"node.kubernetes.io/lifecycle", "normal"}:      plan.OnDemand,
+	for label, want := range map[[2]string]fleet.Market{
+		{"eks.amazonaws.com/capacityType", "ON_DEMAND"}: fleet.OnDemand,
+		{"karpenter.sh/capacity-type", "spot"}:          fleet.Spot,
+		{"node.kubernetes.io/lifecycle", "normal"}:      fleet.OnDemand,
 		{"node.kubernetes.io/lifecycle", "other"}:       "",
 		{"role", "spot"}: "",
 	} {
@@ -52,14 +53,14 @@ func TestMarketOfNode(t *testing.T) {
 }
 
 func TestTableListsPodsWithoutANode(t *testing.T) {
-	cluster := &clusterstate.Cluster{}
+	seen := &cluster.Cluster{}
 	for i := range maxPods + 20 {
 		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"}}
-		cluster.Pending = append(cluster.Pending, clusterstate.Pending{Pod: pod, Since: now.Add(-time.Minute), Filtered: i == 1})
+		seen.Pending = append(seen.Pending, cluster.Pending{Pod: pod, Since: now.Add(-time.Minute), Filtered: i == 1})
 	}
-	cluster.Pending[0].Stuck = "its claim does not exist"
+	seen.Pending[0].Stuck = "its claim does not exist"
 	e := Explanation{At: now}
-	e.AddPods(cluster)
+	e.AddPods(seen)
 	assert.Len(t, e.Pods, maxPods)
 	text := tableOf(t, e)
 	assert.Contains(t, text, "Pods of the cluster that the scheduler finds no node for: 120\n  shop/web  for 1m  no node could run it, as its claim does not exist\n"+
@@ -71,9 +72,9 @@ func TestHourlyCost(t *testing.T) {
 	usd := prices.Prices{"m5.large": {OnDemand: new(0.096), Spot: new(0.04)}, "t3.small": {OnDemand: new(0.02)}}
 	for want, nodes := range map[string][]Node{
 		"$0.00 an hour": nil,
-		"$0.14 an hour": {{InstanceType: "m5.large", Market: plan.Spot}, {InstanceType: "m5.large", Market: plan.OnDemand}},
+		"$0.14 an hour": {{InstanceType: "m5.large", Market: fleet.Spot}, {InstanceType: "m5.large", Market: fleet.OnDemand}},
 		"at most $0.12 an hour: no label says whether 2 of the nodes are Spot": {{InstanceType: "m5.large"}, {InstanceType: "t3.small"}},
-		"unknown: there is no price of c5.large OnDemand, t3.small Spot":       {{InstanceType: "t3.small", Market: plan.Spot}, {InstanceType: "c5.large"}},
+		"unknown: there is no price of c5.large OnDemand, t3.small Spot":       {{InstanceType: "t3.small", Market: fleet.Spot}, {InstanceType: "c5.large"}},
 		"unknown: the label node.kubernetes.io/instance-type is missing on 1":  {{}, {InstanceType: "t3.small"}},
 	} {
 		assert.Equal(t, want, HourlyCost(nodes, usd))

@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/foresail/foresail/nodepool/fleet"
+
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -17,7 +19,7 @@ func priced() plan.Snapshot {
 	s.Workers, s.Offers, s.Pool.SpotRatio, s.Pool.Min = nil, nil, 1, 1
 	for _, kind := range []string{"cheapest", "second", "third", "dear"} {
 		for _, zone := range []string{"a", "b"} {
-			s.Offers = append(s.Offers, plan.Offer{Zone: zone, Subnet: "subnet-" + zone, InstanceType: kind})
+			s.Offers = append(s.Offers, fleet.Offer{Zone: zone, Subnet: "subnet-" + zone, InstanceType: kind})
 		}
 	}
 	usd(&s, "", "cheapest", 3, 1)
@@ -31,10 +33,10 @@ func priced() plan.Snapshot {
 }
 
 func TestAlternatives(t *testing.T) {
-	cooling := func(c plan.Cooling) func(*plan.Snapshot) {
+	cooling := func(c fleet.Cooling) func(*plan.Snapshot) {
 		return func(s *plan.Snapshot) {
 			c.Until = noon.Add(time.Minute)
-			s.State.Cooling = []plan.Cooling{c}
+			s.State.Cooling = []fleet.Cooling{c}
 		}
 	}
 	for _, c := range []struct {
@@ -47,16 +49,16 @@ func TestAlternatives(t *testing.T) {
 		{"the prices of the market decide", func(s *plan.Snapshot) { s.Pool.SpotRatio = 0 }, "a third OnDemand", nil},
 		{"without prices the order of the pool decides", func(s *plan.Snapshot) { s.Prices = nil }, "a cheapest Spot", nil},
 		{"what has no price is none", func(s *plan.Snapshot) { delete(s.Prices, s.Offers[2]) }, "a cheapest Spot", []string{"third"}},
-		{"what cools is none", cooling(plan.Cooling{Zone: "a", InstanceType: "second", Market: plan.Spot}), "a cheapest Spot", []string{"third"}},
-		{"nor what is suspected", cooling(plan.Cooling{Zone: "a", InstanceType: "third", Suspected: true}), "a cheapest Spot", []string{"second"}},
-		{"the next is chosen if the cheapest cools", cooling(plan.Cooling{InstanceType: "cheapest", Market: plan.Spot}), "a second Spot", []string{"third", "dear"}},
+		{"what cools is none", cooling(fleet.Cooling{Zone: "a", InstanceType: "second", Market: fleet.Spot}), "a cheapest Spot", []string{"third"}},
+		{"nor what is suspected", cooling(fleet.Cooling{Zone: "a", InstanceType: "third", Suspected: true}), "a cheapest Spot", []string{"second"}},
+		{"the next is chosen if the cheapest cools", cooling(fleet.Cooling{InstanceType: "cheapest", Market: fleet.Spot}), "a second Spot", []string{"third", "dear"}},
 		{"another subnet of the zone is none", func(s *plan.Snapshot) {
 			s.Offers[2].Subnet = "other"
 			usd(s, "", "second", 2, 1.2)
 		}, "a cheapest Spot", []string{"third"}},
 		{"pods that need a type get one that they can run on", func(s *plan.Snapshot) {
 			pends(s, 1)
-			s.Pending.Shapes = []plan.Shape{{Nodes: 1, Kinds: []plan.Kind{{Zone: "a", InstanceType: "second"}, {Zone: "a", InstanceType: "dear"}, {Zone: "b", InstanceType: "third"}}}}
+			s.Pending.Shapes = []fleet.Shape{{Nodes: 1, Kinds: []fleet.Kind{{Zone: "a", InstanceType: "second"}, {Zone: "a", InstanceType: "dear"}, {Zone: "b", InstanceType: "third"}}}}
 		}, "a second Spot", []string{"dear"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -73,7 +75,7 @@ func TestAlternativesAreBounded(t *testing.T) {
 	s := priced()
 	for i := range 50 {
 		kind := fmt.Sprintf("kind-%02d", i)
-		s.Offers = append(s.Offers, plan.Offer{Zone: "a", Subnet: "subnet-a", InstanceType: kind})
+		s.Offers = append(s.Offers, fleet.Offer{Zone: "a", Subnet: "subnet-a", InstanceType: kind})
 		usd(&s, "", kind, 1, 1+float64(i)/1000)
 	}
 	d := plan.Decide(s)
@@ -88,30 +90,30 @@ func TestAlternativesOfABatch(t *testing.T) {
 	s := priced()
 	s.Pool.MaxBatchUp = 3
 	pends(&s, 30)
-	s.Pending.Shapes = []plan.Shape{only("b", "dear", 1)}
+	s.Pending.Shapes = []fleet.Shape{only("b", "dear", 1)}
 	d := plan.Decide(s)
 	require.Equal(t, []string{"b dear Spot", "a cheapest Spot", "a cheapest Spot"}, places(d.Placements))
 	assert.Equal(t, [][]string{nil, {"second", "third"}, {"second", "third"}}, d.Alternatives)
 }
 
 func TestAlternativesOfSubstitutes(t *testing.T) {
-	at := plan.Placement{Zone: "a", Subnet: "subnet-a", InstanceType: "cheapest", Market: plan.Spot}
+	at := fleet.Placement{Zone: "a", Subnet: "subnet-a", InstanceType: "cheapest", Market: fleet.Spot}
 	for _, c := range []struct {
 		name string
 		lost plan.Lost
 		want []plan.Substitute
 	}{
 		{"another type, and what does not cool", plan.Lost{Placement: at},
-			[]plan.Substitute{{Placement: plan.Placement{Zone: "b", Subnet: "subnet-b", InstanceType: "cheapest", Market: plan.Spot}, Alternatives: []string{"second"}}}},
+			[]plan.Substitute{{Placement: fleet.Placement{Zone: "b", Subnet: "subnet-b", InstanceType: "cheapest", Market: fleet.Spot}, Alternatives: []string{"second"}}}},
 		{"the same, of which nobody knows what became", plan.Lost{Placement: at, Again: true}, []plan.Substitute{{Placement: at}}},
 		{"in place of an outdated worker just what was decided on", plan.Lost{Placement: at, Outdated: true},
-			[]plan.Substitute{{Placement: plan.Placement{Zone: "a", Subnet: "subnet-a", InstanceType: "second", Market: plan.Spot}}}},
+			[]plan.Substitute{{Placement: fleet.Placement{Zone: "a", Subnet: "subnet-a", InstanceType: "second", Market: fleet.Spot}}}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := priced()
 			s.State.Action, s.State.Planned, s.State.Lost = plan.ActionUp, 1, []plan.Lost{c.lost}
-			s.State.Cooling = []plan.Cooling{{Zone: "b", Subnet: "subnet-b", InstanceType: "third", Market: plan.Spot, Until: noon.Add(time.Minute)}}
-			s.Workers = fleet("a")
+			s.State.Cooling = []fleet.Cooling{{Zone: "b", Subnet: "subnet-b", InstanceType: "third", Market: fleet.Spot, Until: noon.Add(time.Minute)}}
+			s.Workers = workersIn("a")
 			assert.Equal(t, c.want, plan.Decide(s).Substitutes)
 		})
 	}
@@ -119,7 +121,7 @@ func TestAlternativesOfSubstitutes(t *testing.T) {
 
 func TestAlternativesOfReplacements(t *testing.T) {
 	s := priced()
-	s.State.Action, s.Workers = plan.ActionUp, fleet("a")
+	s.State.Action, s.Workers = plan.ActionUp, workersIn("a")
 	s.Notices = []plan.Notice{{InstanceID: "i-000", Deadline: noon.Add(2 * time.Minute)}}
 	r := plan.Decide(s).Replacements
 	require.Len(t, r, 1)

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/foresail/foresail/nodepool/fleet"
+
 	"github.com/foresail/foresail/nodepool/plan"
 )
 
@@ -14,10 +16,10 @@ func large(n int, from func() plan.Snapshot) plan.Snapshot {
 	for i := range zones {
 		zones[i] = []string{"a", "b", "c"}[i%3]
 	}
-	s.Workers = fleet(zones...)
+	s.Workers = workersIn(zones...)
 	s.Pool.Max, s.Pool.MaxBatchUp, s.Pool.MaxBatchDown = 2*n, 0, 10
 	for i := range 64 {
-		s.Offers = append(s.Offers, plan.Offer{Zone: []string{"a", "b", "c"}[i%3], InstanceType: fmt.Sprintf("m%d.large", i/3)})
+		s.Offers = append(s.Offers, fleet.Offer{Zone: []string{"a", "b", "c"}[i%3], InstanceType: fmt.Sprintf("m%d.large", i/3)})
 	}
 	for len(s.Signals) < 16 {
 		signal := s.Signals[0]

@@ -39,7 +39,7 @@ func TestCandidates(t *testing.T) {
 		"none while a voice asks for more":         {func(s *plan.Snapshot) { wants(s, "cpu", 0.2, 6, time.Hour) }, nil},
 		"none while one has, but not for long":     {func(s *plan.Snapshot) { wants(s, "cpu", 0.2, 6, time.Second) }, nil},
 		"none while too many are unready": {func(s *plan.Snapshot) {
-			s.Workers = fleet("a", "b", "a", "b", "a", "b", "a", "b")
+			s.Workers = workersIn("a", "b", "a", "b", "a", "b", "a", "b")
 			for i := range 4 {
 				s.Workers[i].Ready = false
 			}
@@ -57,7 +57,7 @@ func TestCandidates(t *testing.T) {
 
 func TestCandidatesAreNotWithoutEnd(t *testing.T) {
 	s := idle()
-	s.Workers = fleet(slices.Repeat([]string{"a", "b"}, 150)...)
+	s.Workers = workersIn(slices.Repeat([]string{"a", "b"}, 150)...)
 	s.Pool.Max = 1000
 	d := plan.Decide(s)
 	assert.Len(t, d.Candidates, plan.MaxCandidates)

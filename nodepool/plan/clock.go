@@ -3,6 +3,8 @@ package plan
 import (
 	"slices"
 	"time"
+
+	"github.com/foresail/foresail/nodepool/fleet"
 )
 
 // A time in the future was written by a clock that has been set back since, or that is ahead. When it really was is not
@@ -13,9 +15,6 @@ const (
 	firstBackoff = time.Minute
 	// urgentBackoff is the most that a pool waits which has fewer workers than it needs, whatever has failed.
 	urgentBackoff = 5 * time.Minute
-	// longestCooling is how far ahead the end of a placement's cooling can lie. One further ahead was written by a clock
-	// that has been set back since, and is not heard: trying the placement costs one call.
-	longestCooling = time.Hour
 	// RefusedFor is how long after it may be tried again an offer counts as refused: longer than it takes until it
 	// has been.
 	RefusedFor = 5 * time.Minute
@@ -66,12 +65,7 @@ func left(since time.Time, whole time.Duration, now time.Time) time.Duration {
 // Refused returns the offers that could not be launched when they were tried last, in whichever market the pool
 // would have them: those that are cooling now or were a while ago. Nothing waits for pods that only these could
 // run.
-func (s Snapshot) Refused() map[Offer]bool {
+func (s Snapshot) Refused() map[fleet.Offer]bool {
 	s.Now = s.Now.Add(-RefusedFor)
 	return s.Unlaunchable()
-}
-
-// cools tells whether a cooling has begun and not ended.
-func cools(c Cooling, now time.Time) bool {
-	return c.Until.After(now) && c.Until.Sub(now) <= longestCooling
 }

@@ -15,7 +15,7 @@ import (
 func roomy() plan.Snapshot {
 	s := steady()
 	s.Pool.Consolidate, s.Pool.Max = true, 20
-	s.Workers = fleet("a", "b", "a", "b", "a", "b", "a", "b", "a", "b")
+	s.Workers = workersIn("a", "b", "a", "b", "a", "b", "a", "b", "a", "b")
 	for i := range s.Signals {
 		s.Signals[i].Want, s.Signals[i].Fits, s.Signals[i].Needs = 6, 6, 5
 	}
@@ -93,7 +93,7 @@ func TestConsolidationEnds(t *testing.T) {
 // Budgets hold for idle workers as well, whether or not the replacement of outdated ones is paused.
 func TestBudgetsHoldForIdlePools(t *testing.T) {
 	s := idle()
-	s.Workers = fleet(slices.Repeat([]string{"a", "b"}, 10)...)
+	s.Workers = workersIn(slices.Repeat([]string{"a", "b"}, 10)...)
 	s.Pool.Max, s.Pool.MaxBatchDown = 20, 10
 	for i := range s.Signals {
 		s.Signals[i].Want, s.Signals[i].Fits = 2, 2

@@ -3,6 +3,8 @@ package plan
 import (
 	"time"
 
+	"github.com/foresail/foresail/nodepool/fleet"
+
 	"github.com/foresail/foresail/internal/keepalive"
 )
 
@@ -18,8 +20,8 @@ type Decision struct {
 	Recommendations []Recommendation // what each voice asked for, the largest first
 	Refused         []Refusal
 
-	Placements []Placement // of a ScaleUp, one for each node to launch, in order
-	Pinned     int         // of Placements, the first ones, which pending pods need to be what they are
+	Placements []fleet.Placement // of a ScaleUp, one for each node to launch, in order
+	Pinned     int               // of Placements, the first ones, which pending pods need to be what they are
 	// Alternatives are, for each of Placements, the instance types of which the cloud may launch any in the place of the chosen
 	// one, cheapest first, at most [MaxAlternatives]. What is launched in place of outdated workers has none, as it was asked for
 	// just that whether their pods could run there.
@@ -35,14 +37,14 @@ type Decision struct {
 	Replacing  int               // as well, with the action that is begun
 	Rollout    Rollout
 
-	Repairs       []NodeRepair   // of workers whose Nodes have been unhealthy for long
-	RepairHeld    string         // why none is repaired though some should be, "" if nothing speaks against it
-	Interruptions []Interruption // that messages of the cloud report
-	Advice        []Advice       // of the cloud, to leave an instance
-	Deferred      []string       // instances that messages are about which must wait
-	Cooling       []Cooling      // that follow from the interruptions
-	Substitutes   []Substitute   // in place of nodes of the open scale-up that cannot be launched
-	Replacements  []Replacement  // in the open scale-up, of instances that the cloud takes back
+	Repairs       []NodeRepair    // of workers whose Nodes have been unhealthy for long
+	RepairHeld    string          // why none is repaired though some should be, "" if nothing speaks against it
+	Interruptions []Interruption  // that messages of the cloud report
+	Advice        []Advice        // of the cloud, to leave an instance
+	Deferred      []string        // instances that messages are about which must wait
+	Cooling       []fleet.Cooling // that follow from the interruptions
+	Substitutes   []Substitute    // in place of nodes of the open scale-up that cannot be launched
+	Replacements  []Replacement   // in the open scale-up, of instances that the cloud takes back
 	Upkeep        Upkeep
 	LetGo         bool // nothing is left of the pool that is being deleted: its object may go
 }

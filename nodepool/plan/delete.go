@@ -44,7 +44,7 @@ func (v *view) all() (targets []Target, refused []Refusal) {
 		mayGo = append(mayGo, w)
 	}
 	slices.SortFunc(refused, func(a, b Refusal) int { return strings.Compare(a.Worker, b.Worker) })
-	f := newFleet(v.Snapshot, v.staying)
+	f := newSpread(v.Snapshot, v.staying)
 	slices.SortFunc(mayGo, func(a, b Worker) int {
 		return cmp.Or(preferred(works(a))-preferred(works(b)), v.order(a, b, f))
 	})

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/foresail/foresail/nodepool/fleet"
 	"github.com/foresail/foresail/nodepool/plan"
 )
 
@@ -21,7 +22,7 @@ func deleted() plan.Snapshot {
 // homeless has no pod find another node.
 type homeless struct{}
 
-func (homeless) Without([]string, bool, ...plan.Placement) string {
+func (homeless) Without([]string, bool, ...fleet.Placement) string {
 	return "its pods would have no other node"
 }
 
@@ -54,7 +55,7 @@ func TestADeletedPoolRemovesAll(t *testing.T) {
 		{"nothing beside an open action", deleted, func(s *plan.Snapshot) { s.State.Action = plan.ActionUp }, plan.Hold, plan.ActionOpen, 0, false},
 		{"nothing while workers are not known", deleted, func(s *plan.Snapshot) { s.WorkersErr = "the cloud does not answer" }, plan.Hold, plan.WorkersUnknown, 0, false},
 		{"nothing while too many are unready", deleted, func(s *plan.Snapshot) {
-			s.Workers = fleet("a", "b", "a", "b", "a", "b", "a", "b")
+			s.Workers = workersIn("a", "b", "a", "b", "a", "b", "a", "b")
 			for i := range 4 {
 				s.Workers[i].Ready = false
 			}
@@ -80,7 +81,7 @@ func TestADeletedPoolRemovesInOrder(t *testing.T) {
 	assert.Equal(t, []plan.Refusal{{Worker: "node-001", Reason: "a pod must stay"}}, d.Refused, "people are told meanwhile")
 
 	s = deleted()
-	s.Workers = fleet(slices.Repeat([]string{"a", "b"}, plan.MaxBatch)...)
+	s.Workers = workersIn(slices.Repeat([]string{"a", "b"}, plan.MaxBatch)...)
 	require.Len(t, plan.Decide(s).Targets, plan.MaxBatch)
 }
 

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/foresail/foresail/nodepool/fleet"
 	"github.com/foresail/foresail/nodepool/plan"
 )
 
@@ -24,7 +25,7 @@ func steady() plan.Snapshot {
 			Idle:       plan.Idle{For: 10 * time.Minute, CPU: 0.3, Memory: 0.5},
 			CooldownUp: 5 * time.Minute, CooldownDown: 10 * time.Minute, SpotRatio: 0.7,
 		},
-		Workers: fleet("a", "b", "a", "b"),
+		Workers: workersIn("a", "b", "a", "b"),
 		Pending: plan.Pending{Known: true}, Disruption: plan.Disruption{Nodes: 500, Why: "the budget allows 500"},
 		Signals: []plan.Signal{
 			{Name: "cpu", Known: true, Now: 0.5, Predicted: 0.5, Threshold: 0.7, Margin: 0.3, Want: 4, Fits: 4, For: 3 * time.Minute, CPU: true},
@@ -44,24 +45,24 @@ func idle() plan.Snapshot {
 	return s
 }
 
-// fleet is a worker for each of the zones, the first the oldest and each as busy as the others.
-func fleet(zones ...string) []plan.Worker {
+// workersIn returns a worker for each of the zones, the first the oldest and each as busy as the others.
+func workersIn(zones ...string) []plan.Worker {
 	out := make([]plan.Worker, len(zones))
 	for i, zone := range zones {
 		out[i] = plan.Worker{
 			InstanceID: fmt.Sprintf("i-%03d", i), Node: fmt.Sprintf("node-%03d", i),
-			Placement: plan.Placement{Zone: zone, Market: plan.Spot, InstanceType: "t3.medium"},
+			Placement: fleet.Placement{Zone: zone, Market: fleet.Spot, InstanceType: "t3.medium"},
 			Launched:  noon.Add(-24*time.Hour + time.Duration(i)*time.Minute), Ready: true, Known: true, Pods: 5, Utilisation: 0.5,
 		}
 	}
 	return out
 }
 
-func offers(zones ...string) []plan.Offer {
-	var out []plan.Offer
+func offers(zones ...string) []fleet.Offer {
+	var out []fleet.Offer
 	for _, kind := range []string{"t3.medium", "t3.large"} {
 		for _, zone := range zones {
-			out = append(out, plan.Offer{Zone: zone, Subnet: "subnet-" + zone, InstanceType: kind})
+			out = append(out, fleet.Offer{Zone: zone, Subnet: "subnet-" + zone, InstanceType: kind})
 		}
 	}
 	return out
@@ -144,7 +145,7 @@ func ids(list []plan.Target) []string {
 	return out
 }
 
-func places(list []plan.Placement) []string {
+func places(list []fleet.Placement) []string {
 	var out []string
 	for _, p := range list {
 		out = append(out, fmt.Sprintf("%s %s %s", p.Zone, p.InstanceType, p.Market))

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"github.com/foresail/foresail/nodepool/fleet"
 )
 
 // NoticeTime is what an interruption leaves at most, and if its message does not say or says what cannot be: what EC2 gives
@@ -38,7 +40,7 @@ type Advice struct{ InstanceID, Node string }
 type heard struct {
 	interruptions []Interruption
 	advice        []Advice
-	cooling       []Cooling
+	cooling       []fleet.Cooling
 	later         []string // instances whose messages must wait, as it cannot be told whose they are
 }
 
@@ -86,8 +88,8 @@ func (h *heard) interrupt(v *view, i *Instance, m Message) {
 		x.Deadline = v.Now.Add(NoticeTime)
 	}
 	x.Message = fmt.Sprintf("The cloud reclaims %s at %s", i.ID, x.Deadline.UTC().Format(time.RFC3339))
-	if i.Market == Spot {
-		h.cooling = append(h.cooling, Cooling{
+	if i.Market == fleet.Spot {
+		h.cooling = append(h.cooling, fleet.Cooling{
 			Zone: i.Zone, InstanceType: i.InstanceType, Market: i.Market, Until: v.Now.Add(reclaimedFor), Reason: "the cloud reclaims " + i.ID,
 		})
 	}

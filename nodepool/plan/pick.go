@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+
+	"github.com/foresail/foresail/nodepool/fleet"
 )
 
 // maxQuestions bounds how often a choice of workers asks where their pods would run: each time costs a packing of all nodes.
@@ -17,11 +19,11 @@ const fewQuestions = 24
 // is asked of the fleet as it will be: with what is launched, and without those chosen before.
 type picker struct {
 	*view
-	fleet  *fleet
-	placer *placer // of what is launched in their place; nil = nothing is
+	staying *spread
+	placer  *placer // of what is launched in their place; nil = nothing is
 
 	chosen   []Worker
-	launched []Placement // for each of them
+	launched []fleet.Placement // for each of them
 	asked    int
 	homeless []Refusal // their pods would have no other node, even if they went alone
 	refused  int       // for that or as others have gone
@@ -31,9 +33,9 @@ type picker struct {
 
 // picked is what a picker goes back to.
 type picked struct {
-	fleet  fleet
-	placer *placer
-	chosen int
+	staying spread
+	placer  *placer
+	chosen  int
 }
 
 // pick chooses up to most workers. As a rule all may go, which one question tells. If not, it asks about fewer, and about more again
@@ -104,29 +106,29 @@ func (p *picker) add(w Worker) {
 			return
 		}
 		p.launched = append(p.launched, l)
-		p.fleet.join(Worker{Placement: l, Ready: true})
+		p.staying.join(Worker{Placement: l, Ready: true})
 	}
-	if why := p.fleet.keeps(w); why != "" {
+	if why := p.staying.keeps(w); why != "" {
 		p.restore(before)
 		p.why = fmt.Sprintf("%s stays, as %s", cmp.Or(w.Node, w.InstanceID), why)
 		return
 	}
-	p.fleet.leave(w)
+	p.staying.leave(w)
 	p.chosen = append(p.chosen, w)
 }
 
 func (p *picker) save() picked {
-	return picked{p.fleet.clone(), p.placer.clone(), len(p.chosen)}
+	return picked{p.staying.clone(), p.placer.clone(), len(p.chosen)}
 }
 
 func (p *picker) restore(to picked) {
-	*p.fleet, p.placer, p.chosen = to.fleet, to.placer, p.chosen[:to.chosen]
+	*p.staying, p.placer, p.chosen = to.staying, to.placer, p.chosen[:to.chosen]
 	if p.placer != nil {
 		p.launched = p.launched[:to.chosen]
 	}
 }
 
-func (f *fleet) clone() fleet {
+func (f *spread) clone() spread {
 	c := *f
 	c.workers, c.ready = maps.Clone(f.workers), maps.Clone(f.ready)
 	return c
@@ -142,13 +144,13 @@ func (p *placer) clone() *placer {
 }
 
 // inPlaceOf takes a worker out and places what replaces it: in its zone, or elsewhere if nothing can be launched there.
-func (p *placer) inPlaceOf(w Worker) (Placement, bool) {
+func (p *placer) inPlaceOf(w Worker) (fleet.Placement, bool) {
 	p.workers--
 	p.zones[w.Zone]--
-	if w.Market == Spot {
+	if w.Market == fleet.Spot {
 		p.spot--
 	}
-	if l, ok := p.next(func(l Placement) bool { return l.Zone == w.Zone }); ok {
+	if l, ok := p.next(func(l fleet.Placement) bool { return l.Zone == w.Zone }); ok {
 		return l, true
 	}
 	return p.next(anything)

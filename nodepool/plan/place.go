@@ -4,7 +4,8 @@ import (
 	"cmp"
 	"math"
 	"slices"
-	"time"
+
+	"github.com/foresail/foresail/nodepool/fleet"
 )
 
 // Place chooses where, what and how n nodes are launched that may be anything, fewer if no placement is left. Placements
@@ -15,7 +16,7 @@ import (
 // not be taken back. Placements that are suspected come after all others, whatever the market. Of the zones where its
 // market is left it comes to the one with fewest workers, those placed before it included (seeds 001 and 003), and there
 // to the first offer, or to the cheapest in that market where prices are given.
-func Place(s Snapshot, n int, tried ...Placement) []Placement {
+func Place(s Snapshot, n int, tried ...fleet.Placement) []fleet.Placement {
 	return newPlacer(s, tried).place(nil, n, anything)
 }
 
@@ -32,7 +33,7 @@ const MaxSubstitutes = 3
 // Lost is a slot of the open scale-up whose launch has failed for good.
 type Lost struct {
 	Slot int
-	Placement
+	fleet.Placement
 	Pinned   bool // pods need it to be what it is
 	Outdated bool // it is launched in place of an outdated worker
 	Again    bool // the placement was not refused, so that it is launched again
@@ -42,14 +43,14 @@ type Lost struct {
 // Substitute is a node in the place of a slot that was lost.
 type Substitute struct {
 	Slot int // that it takes the place of
-	Placement
+	fleet.Placement
 	Alternatives []string // see [Decision]
 }
 
 // Replacement is a node in the place of an instance that the cloud takes back.
 type Replacement struct {
 	InstanceID string
-	Placement
+	fleet.Placement
 	Alternatives []string // see [Decision]
 }
 
@@ -81,26 +82,28 @@ func (v *view) substitutes(d Decision) (subs []Substitute, replacements []Replac
 
 // instead places a node in the place of one that was lost. If pods need it to be what it was, it is something else that they
 // can run on. The same is launched again as just that: nobody knows what has become of the launch before.
-func (v *view) instead(p *placer, l Lost) (at Placement, alternatives []string, ok bool) {
+func (v *view) instead(p *placer, l Lost) (at fleet.Placement, alternatives []string, ok bool) {
 	willDo := anything
 	if l.Again {
 		return l.Placement, nil, l.Attempt < MaxSubstitutes
 	}
 	if l.Outdated { // or the worker might not go: whether it may for something else is decided anew
-		willDo = func(at Placement) bool { return at.Zone == l.Zone && (at.Market == l.Market || at.Market == OnDemand) }
+		willDo = func(at fleet.Placement) bool {
+			return at.Zone == l.Zone && (at.Market == l.Market || at.Market == fleet.OnDemand)
+		}
 	}
 	if l.Pinned {
 		shapes := slices.Concat(v.Pending.Shapes, v.Pending.Later)
-		at := slices.IndexFunc(shapes, func(s Shape) bool { return s.takes(l.Placement) })
+		at := slices.IndexFunc(shapes, func(s fleet.Shape) bool { return s.Takes(l.Placement) })
 		if at < 0 {
-			return Placement{}, nil, false // the pods have found another node
+			return fleet.Placement{}, nil, false // the pods have found another node
 		}
-		willDo = shapes[at].takes
+		willDo = shapes[at].Takes
 	}
-	untried := func(at Placement) bool { return at != l.Placement && willDo(at) }
+	untried := func(at fleet.Placement) bool { return at != l.Placement && willDo(at) }
 	out := p.place(nil, 1, untried)
 	if len(out) == 0 {
-		return Placement{}, nil, false
+		return fleet.Placement{}, nil, false
 	}
 	if l.Outdated {
 		return out[0], nil, true
@@ -111,7 +114,7 @@ func (v *view) instead(p *placer, l Lost) (at Placement, alternatives []string, 
 // place places up to n of the nodes that a recommendation asks for: first those that must have a shape for pods to run on
 // them, then what may be anything. A node of a shape that cannot be launched is no node that helps: if the recommendation
 // counts it, nothing else is launched in its place.
-func (v *view) place(n, asked int, r recommendation) (out []Placement, alternatives [][]string, pinned int) {
+func (v *view) place(n, asked int, r recommendation) (out []fleet.Placement, alternatives [][]string, pinned int) {
 	shapes := v.Pending.Shapes
 	if r.cause != PodsPending {
 		shapes = slices.Concat(shapes, v.Pending.Later)
@@ -119,8 +122,8 @@ func (v *view) place(n, asked int, r recommendation) (out []Placement, alternati
 	p := newPlacer(v.Snapshot, nil)
 	for _, s := range shapes {
 		before := len(out)
-		out = p.place(out, min(n, before+s.Nodes), s.takes)
-		alternatives = p.alternativesOf(alternatives, out, s.takes)
+		out = p.place(out, min(n, before+s.Nodes), s.Takes)
+		alternatives = p.alternativesOf(alternatives, out, s.Takes)
 		if r.pods {
 			asked -= s.Nodes
 		} else {
@@ -132,46 +135,46 @@ func (v *view) place(n, asked int, r recommendation) (out []Placement, alternati
 	return out, p.alternativesOf(alternatives, out, anything), pinned
 }
 
-func anything(Placement) bool { return true }
+func anything(fleet.Placement) bool { return true }
 
 type placer struct {
 	ratio              float64
 	base, workers      int
 	spot               int
 	zones              map[string]int
-	spots, onDemanders []Placement // that are left, in order of preference
+	spots, onDemanders []fleet.Placement // that are left, in order of preference
 	// Those that are suspected.
-	lateSpots, lateOnDemanders []Placement
-	usd                        func(Placement) float64 // +Inf where it is not known; nil: prices do not decide
+	lateSpots, lateOnDemanders []fleet.Placement
+	usd                        func(fleet.Placement) float64 // +Inf where it is not known; nil: prices do not decide
 }
 
-func newPlacer(s Snapshot, tried []Placement) *placer {
+func newPlacer(s Snapshot, tried []fleet.Placement) *placer {
 	staying, _ := stay(s)
 	p := &placer{ratio: share(s.Pool.SpotRatio), base: s.Pool.OnDemandBase, workers: len(staying), zones: map[string]int{}}
 	for _, w := range staying {
 		p.zones[w.Zone]++
-		if w.Market == Spot {
+		if w.Market == fleet.Spot {
 			p.spot++
 		}
 	}
 	for _, at := range s.State.PlannedAt {
 		p.workers++
 		p.zones[at.Zone]++
-		if at.Market == Spot {
+		if at.Market == fleet.Spot {
 			p.spot++
 		}
 	}
 	for _, o := range s.Offers {
-		for _, market := range []Market{Spot, OnDemand} {
-			l := Placement{Zone: o.Zone, Subnet: o.Subnet, InstanceType: o.InstanceType, Market: market}
+		for _, market := range []fleet.Market{fleet.Spot, fleet.OnDemand} {
+			l := fleet.Placement{Zone: o.Zone, Subnet: o.Subnet, InstanceType: o.InstanceType, Market: market}
 			cooling, suspected := s.cools(l)
 			switch {
 			case slices.Contains(tried, l) || cooling:
-			case suspected && market == Spot:
+			case suspected && market == fleet.Spot:
 				p.lateSpots = append(p.lateSpots, l)
 			case suspected:
 				p.lateOnDemanders = append(p.lateOnDemanders, l)
-			case market == Spot:
+			case market == fleet.Spot:
 				p.spots = append(p.spots, l)
 			default:
 				p.onDemanders = append(p.onDemanders, l)
@@ -182,9 +185,9 @@ func newPlacer(s Snapshot, tried []Placement) *placer {
 		return p
 	}
 	p.usd = s.usd
-	for _, list := range [][]Placement{p.spots, p.lateSpots, p.onDemanders, p.lateOnDemanders} {
+	for _, list := range [][]fleet.Placement{p.spots, p.lateSpots, p.onDemanders, p.lateOnDemanders} {
 		// The cheapest comes first and those without a price last; the others stay as they are.
-		slices.SortStableFunc(list, func(a, b Placement) int { return cmp.Compare(s.usd(a), s.usd(b)) })
+		slices.SortStableFunc(list, func(a, b fleet.Placement) int { return cmp.Compare(s.usd(a), s.usd(b)) })
 	}
 	return p
 }
@@ -192,12 +195,12 @@ func newPlacer(s Snapshot, tried []Placement) *placer {
 // alternatives returns the instance types that may be launched in the place of one, cheapest first, where prices decide: what
 // will do as well, in the same market and subnet, for not much more. The zone stays, as zones are to be balanced, and so does
 // the subnet, as a fleet of EC2 takes one of each zone. What is suspected is none of them.
-func (p *placer) alternatives(at Placement, willDo func(Placement) bool) []string {
+func (p *placer) alternatives(at fleet.Placement, willDo func(fleet.Placement) bool) []string {
 	if p.usd == nil || math.IsInf(p.usd(at), 1) {
 		return nil
 	}
 	list, most := p.onDemanders, maxPriceOfAlternatives*p.usd(at)
-	if at.Market == Spot {
+	if at.Market == fleet.Spot {
 		list = p.spots
 	}
 	var out []string
@@ -213,7 +216,7 @@ func (p *placer) alternatives(at Placement, willDo func(Placement) bool) []strin
 }
 
 // alternativesOf adds those of the placements that have none yet.
-func (p *placer) alternativesOf(out [][]string, placements []Placement, willDo func(Placement) bool) [][]string {
+func (p *placer) alternativesOf(out [][]string, placements []fleet.Placement, willDo func(fleet.Placement) bool) [][]string {
 	for _, at := range placements[len(out):] {
 		out = append(out, p.alternatives(at, willDo))
 	}
@@ -221,24 +224,13 @@ func (p *placer) alternativesOf(out [][]string, placements []Placement, willDo f
 }
 
 // cools tells whether a placement must not be tried, and whether it is suspected.
-func (s Snapshot) cools(p Placement) (cooling, suspected bool) {
-	return Cools(s.State.Cooling, p, s.Quotas[p.InstanceType], s.Now)
-}
-
-// Cools reports whether a placement, whose instance type counts against a quota, must not be tried, and whether it is
-// suspected.
-func Cools(list []Cooling, p Placement, q Quota, now time.Time) (cooling, suspected bool) {
-	for _, c := range list {
-		if cools(c, now) && c.Covers(p, q) {
-			cooling, suspected = cooling || !c.Suspected, suspected || c.Suspected
-		}
-	}
-	return cooling, suspected
+func (s Snapshot) cools(p fleet.Placement) (cooling, suspected bool) {
+	return fleet.Cools(s.State.Cooling, p, s.Quotas[p.InstanceType], s.Now)
 }
 
 // usd is what an hour of a placement costs, +Inf if that is not known.
-func (s Snapshot) usd(p Placement) float64 {
-	price := s.Prices[Offer{Zone: p.Zone, Subnet: p.Subnet, InstanceType: p.InstanceType}].Of(p.Market)
+func (s Snapshot) usd(p fleet.Placement) float64 {
+	price := s.Prices[fleet.Offer{Zone: p.Zone, Subnet: p.Subnet, InstanceType: p.InstanceType}].Of(p.Market)
 	if price == nil {
 		return math.Inf(1)
 	}
@@ -247,9 +239,9 @@ func (s Snapshot) usd(p Placement) float64 {
 
 // Costs returns what an hour of each offer is expected to cost, as the pool mixes Spot and On-Demand, where that is known. A
 // Spot instance without a price is taken to cost as much as one On-Demand, which is the most that it does.
-func (s Snapshot) Costs() map[Offer]float64 {
+func (s Snapshot) Costs() map[fleet.Offer]float64 {
 	ratio := share(s.Pool.SpotRatio)
-	out := map[Offer]float64{}
+	out := map[fleet.Offer]float64{}
 	for offer, price := range s.Prices {
 		onDemand, spot := price.OnDemand, price.Spot
 		if spot == nil {
@@ -266,12 +258,12 @@ func (s Snapshot) Costs() map[Offer]float64 {
 }
 
 // Unlaunchable returns the offers that cannot be launched now, in whichever market the pool would have them.
-func (s Snapshot) Unlaunchable() map[Offer]bool {
-	out := map[Offer]bool{}
+func (s Snapshot) Unlaunchable() map[fleet.Offer]bool {
+	out := map[fleet.Offer]bool{}
 	for _, o := range s.Offers {
-		l := Placement{Zone: o.Zone, Subnet: o.Subnet, InstanceType: o.InstanceType, Market: OnDemand}
+		l := fleet.Placement{Zone: o.Zone, Subnet: o.Subnet, InstanceType: o.InstanceType, Market: fleet.OnDemand}
 		onDemand, _ := s.cools(l)
-		l.Market = Spot
+		l.Market = fleet.Spot
 		spot, _ := s.cools(l)
 		if onDemand && (spot || s.Pool.SpotRatio <= 0) {
 			out[o] = true
@@ -288,15 +280,8 @@ func share(x float64) float64 {
 	return min(x, 1)
 }
 
-// Covers reports whether a placement, whose instance type counts against a quota, is one of those that cool.
-func (c Cooling) Covers(p Placement, q Quota) bool {
-	return (c.Zone == "" || c.Zone == p.Zone) && (c.Subnet == "" || c.Subnet == p.Subnet) &&
-		(c.InstanceType == "" || c.InstanceType == p.InstanceType) && (c.Market == "" || c.Market == p.Market) &&
-		(c.Quota == "" || c.Quota == q.Group && q.VCPUs >= c.VCPUs)
-}
-
 // place adds placements until there are n, or none that will do is left.
-func (p *placer) place(out []Placement, n int, willDo func(Placement) bool) []Placement {
+func (p *placer) place(out []fleet.Placement, n int, willDo func(fleet.Placement) bool) []fleet.Placement {
 	for len(out) < n {
 		next, ok := p.next(willDo)
 		if !ok {
@@ -307,21 +292,21 @@ func (p *placer) place(out []Placement, n int, willDo func(Placement) bool) []Pl
 	return out
 }
 
-func (p *placer) next(willDo func(Placement) bool) (Placement, bool) {
+func (p *placer) next(willDo func(fleet.Placement) bool) (fleet.Placement, bool) {
 	above := max(0, p.workers+1-p.base)
-	lists := [][]Placement{p.onDemanders, p.lateOnDemanders}
+	lists := [][]fleet.Placement{p.onDemanders, p.lateOnDemanders}
 	if p.spot < int(math.Round(p.ratio*float64(above))) {
-		lists = [][]Placement{p.spots, p.onDemanders, p.lateSpots, p.lateOnDemanders}
+		lists = [][]fleet.Placement{p.spots, p.onDemanders, p.lateSpots, p.lateOnDemanders}
 	}
 	for _, list := range lists {
 		if l, ok := p.take(list, willDo); ok {
 			return l, true
 		}
 	}
-	return Placement{}, false
+	return fleet.Placement{}, false
 }
 
-func (p *placer) take(list []Placement, willDo func(Placement) bool) (Placement, bool) {
+func (p *placer) take(list []fleet.Placement, willDo func(fleet.Placement) bool) (fleet.Placement, bool) {
 	best := -1
 	for i, l := range list {
 		if (best < 0 || p.zones[l.Zone] < p.zones[list[best].Zone]) && willDo(l) {
@@ -329,12 +314,12 @@ func (p *placer) take(list []Placement, willDo func(Placement) bool) (Placement,
 		}
 	}
 	if best < 0 {
-		return Placement{}, false
+		return fleet.Placement{}, false
 	}
 	l := list[best]
 	p.workers++
 	p.zones[l.Zone]++
-	if l.Market == Spot {
+	if l.Market == fleet.Spot {
 		p.spot++
 	}
 	return l, true

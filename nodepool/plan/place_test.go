@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/foresail/foresail/nodepool/fleet"
+
 	"github.com/stretchr/testify/assert"
 
 	"github.com/foresail/foresail/nodepool/plan"
@@ -18,7 +20,7 @@ func TestPlace(t *testing.T) {
 		workers []string // zones
 		change  func(*plan.Snapshot)
 		n       int
-		tried   []plan.Placement
+		tried   []fleet.Placement
 		want    []string
 	}{
 		{"the least-filled zone each time", []string{"a", "a", "b"}, func(s *plan.Snapshot) { s.Offers = offers("a", "b", "c") }, 4, nil,
@@ -39,44 +41,44 @@ func TestPlace(t *testing.T) {
 			[]string{"a t3.medium OnDemand", "b t3.medium OnDemand", "a t3.medium Spot", "b t3.medium Spot"}},
 		{"Spot that was lost is Spot again", []string{"a", "b", "a", "b"}, func(s *plan.Snapshot) {
 			s.Pool.SpotRatio = 0.7
-			s.Workers[0].Leaving, s.Workers[1].Market = true, plan.OnDemand
+			s.Workers[0].Leaving, s.Workers[1].Market = true, fleet.OnDemand
 		}, 1, nil, []string{"a t3.medium Spot"}},
 		{"one type is cooling in a zone", nil, func(s *plan.Snapshot) {
 			s.Pool.SpotRatio = 1
-			s.State.Cooling = []plan.Cooling{{Zone: "a", InstanceType: "t3.medium", Market: plan.Spot, Until: soon}}
+			s.State.Cooling = []fleet.Cooling{{Zone: "a", InstanceType: "t3.medium", Market: fleet.Spot, Until: soon}}
 		}, 2, nil, []string{"b t3.medium Spot", "a t3.large Spot"}},
 		{"Spot is cooling in a zone: there is Spot in another", []string{"b", "b"}, func(s *plan.Snapshot) {
 			s.Pool.SpotRatio = 1
-			s.State.Cooling = []plan.Cooling{{Zone: "a", Market: plan.Spot, Until: soon}}
+			s.State.Cooling = []fleet.Cooling{{Zone: "a", Market: fleet.Spot, Until: soon}}
 		}, 1, nil, []string{"b t3.medium Spot"}},
 		{"Spot is cooling everywhere", nil, func(s *plan.Snapshot) {
 			s.Pool.SpotRatio = 1
-			s.State.Cooling = []plan.Cooling{{Zone: "a", Market: plan.Spot, Until: soon}, {Zone: "b", Market: plan.Spot, Until: soon}}
+			s.State.Cooling = []fleet.Cooling{{Zone: "a", Market: fleet.Spot, Until: soon}, {Zone: "b", Market: fleet.Spot, Until: soon}}
 		}, 2, nil, []string{"a t3.medium OnDemand", "b t3.medium OnDemand"}},
 		{"a zone that is suspected comes last, whatever the market", []string{"b", "b"}, func(s *plan.Snapshot) {
 			s.Offers, s.Pool.SpotRatio = offers("a", "b"), 1
-			s.State.Cooling = []plan.Cooling{{Zone: "a", Until: soon, Suspected: true}, {Zone: "b", Market: plan.Spot, Until: soon}}
+			s.State.Cooling = []fleet.Cooling{{Zone: "a", Until: soon, Suspected: true}, {Zone: "b", Market: fleet.Spot, Until: soon}}
 		}, 1, nil, []string{"b t3.medium OnDemand"}},
 		{"a zone that is suspected is tried where nothing else is left", []string{"b", "b"}, func(s *plan.Snapshot) {
 			s.Offers, s.Pool.SpotRatio = offers("a", "b"), 1
-			s.State.Cooling = []plan.Cooling{{Zone: "a", Until: soon, Suspected: true}, {Zone: "b", Until: soon}}
+			s.State.Cooling = []fleet.Cooling{{Zone: "a", Until: soon, Suspected: true}, {Zone: "b", Until: soon}}
 		}, 1, nil, []string{"a t3.medium Spot"}},
 		{"what is suspected and cooling is cooling", nil, func(s *plan.Snapshot) {
-			s.State.Cooling = []plan.Cooling{{Until: soon, Suspected: true}, {Until: soon}}
+			s.State.Cooling = []fleet.Cooling{{Until: soon, Suspected: true}, {Until: soon}}
 		}, 1, nil, nil},
 		{"On-Demand is cooling everywhere: that is not Spot instead", nil, func(s *plan.Snapshot) {
-			s.State.Cooling = []plan.Cooling{{Market: plan.OnDemand, Until: soon}}
+			s.State.Cooling = []fleet.Cooling{{Market: fleet.OnDemand, Until: soon}}
 		}, 2, nil, nil},
 		{"fewer where the rest would have to be On-Demand", nil, func(s *plan.Snapshot) {
 			s.Pool.SpotRatio = 0.7
-			s.State.Cooling = []plan.Cooling{{Market: plan.OnDemand, Until: soon}}
+			s.State.Cooling = []fleet.Cooling{{Market: fleet.OnDemand, Until: soon}}
 		}, 3, nil, []string{"a t3.medium Spot"}},
 		{"a cooling that has ended, and one of a clock that was set back", nil, func(s *plan.Snapshot) {
-			s.State.Cooling = []plan.Cooling{{Zone: "a", Until: noon}, {Zone: "b", Until: noon.Add(time.Hour + 1)}}
+			s.State.Cooling = []fleet.Cooling{{Zone: "a", Until: noon}, {Zone: "b", Until: noon.Add(time.Hour + 1)}}
 		}, 2, nil, []string{"a t3.medium OnDemand", "b t3.medium OnDemand"}},
-		{"what was tried is left out", nil, func(s *plan.Snapshot) { s.Pool.SpotRatio = 1 }, 3, []plan.Placement{
-			{Zone: "a", Subnet: "subnet-a", InstanceType: "t3.medium", Market: plan.Spot},
-			{Zone: "a", Subnet: "subnet-a", InstanceType: "t3.large", Market: plan.Spot},
+		{"what was tried is left out", nil, func(s *plan.Snapshot) { s.Pool.SpotRatio = 1 }, 3, []fleet.Placement{
+			{Zone: "a", Subnet: "subnet-a", InstanceType: "t3.medium", Market: fleet.Spot},
+			{Zone: "a", Subnet: "subnet-a", InstanceType: "t3.large", Market: fleet.Spot},
 		}, []string{"b t3.medium Spot", "b t3.medium Spot", "b t3.medium Spot"}},
 		{"none", nil, func(*plan.Snapshot) {}, 0, nil, nil},
 		{"fewer than none", nil, func(*plan.Snapshot) {}, -1, nil, nil},
@@ -85,7 +87,7 @@ func TestPlace(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			s := steady()
 			s.Pool.SpotRatio = 0
-			s.Workers = fleet(c.workers...)
+			s.Workers = workersIn(c.workers...)
 			c.change(&s)
 			assert.Equal(t, c.want, places(plan.Place(s, c.n, c.tried...)))
 		})
@@ -99,7 +101,7 @@ func TestPlaceOneByOne(t *testing.T) {
 		all := plan.Place(s, 12)
 		for i, want := range all {
 			got := plan.Place(s, 1)
-			if !assert.Equal(t, []plan.Placement{want}, got, "seed %d, node %d", seed, i) {
+			if !assert.Equal(t, []fleet.Placement{want}, got, "seed %d, node %d", seed, i) {
 				return
 			}
 			s.Workers = append(slices.Clip(s.Workers), plan.Worker{InstanceID: "new", Placement: got[0]})
@@ -112,7 +114,7 @@ func TestPlaceOneByOne(t *testing.T) {
 
 // A second implementation, as plainly as the rules are said, for one node.
 func TestPlaceIsAsPlainlySaid(t *testing.T) {
-	placed := map[plan.Market]int{}
+	placed := map[fleet.Market]int{}
 	for seed := range uint64(5000) {
 		s := random(seed)
 		want, ok := plainly(s)
@@ -122,32 +124,32 @@ func TestPlaceIsAsPlainlySaid(t *testing.T) {
 			continue
 		}
 		placed[want.Market]++
-		if !assert.Equal(t, []plan.Placement{want}, got, "seed %d", seed) {
+		if !assert.Equal(t, []fleet.Placement{want}, got, "seed %d", seed) {
 			return
 		}
 	}
-	assert.Greater(t, placed[plan.Spot], 500)
-	assert.Greater(t, placed[plan.OnDemand], 500)
+	assert.Greater(t, placed[fleet.Spot], 500)
+	assert.Greater(t, placed[fleet.OnDemand], 500)
 }
 
-func plainly(s plan.Snapshot) (plan.Placement, bool) {
+func plainly(s plan.Snapshot) (fleet.Placement, bool) {
 	workers := staying(s)
 	spot := 0
 	for _, w := range workers {
-		if w.Market == plan.Spot {
+		if w.Market == fleet.Spot {
 			spot++
 		}
 	}
-	markets := []plan.Market{plan.OnDemand}
+	markets := []fleet.Market{fleet.OnDemand}
 	share := s.Pool.SpotRatio * math.Max(0, float64(len(workers)+1-s.Pool.OnDemandBase))
 	if float64(spot) < math.Floor(share+0.5) {
-		markets = []plan.Market{plan.Spot, plan.OnDemand}
+		markets = []fleet.Market{fleet.Spot, fleet.OnDemand}
 	}
 	for _, market := range markets {
-		var best plan.Placement
+		var best fleet.Placement
 		fewest, least := math.MaxInt, math.Inf(1)
 		for _, o := range s.Offers {
-			l := plan.Placement{Zone: o.Zone, Subnet: o.Subnet, InstanceType: o.InstanceType, Market: market}
+			l := fleet.Placement{Zone: o.Zone, Subnet: o.Subnet, InstanceType: o.InstanceType, Market: market}
 			cooling := false
 			for _, c := range s.State.Cooling {
 				in := (c.Zone == "" || c.Zone == o.Zone) && (c.InstanceType == "" || c.InstanceType == o.InstanceType) && (c.Market == "" || c.Market == market)
@@ -171,5 +173,5 @@ func plainly(s plan.Snapshot) (plan.Placement, bool) {
 			return best, true
 		}
 	}
-	return plan.Placement{}, false
+	return fleet.Placement{}, false
 }

@@ -4,6 +4,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/foresail/foresail/nodepool/fleet"
+
 	"github.com/stretchr/testify/assert"
 
 	"github.com/foresail/foresail/nodepool/plan"
@@ -12,11 +14,11 @@ import (
 // usd gives the offers of a type in a zone a price.
 func usd(s *plan.Snapshot, zone, instanceType string, onDemand, spot float64) {
 	if s.Prices == nil {
-		s.Prices = map[plan.Offer]plan.Price{}
+		s.Prices = map[fleet.Offer]fleet.Price{}
 	}
 	for _, o := range s.Offers {
 		if (o.Zone == zone || zone == "") && o.InstanceType == instanceType {
-			s.Prices[o] = plan.Price{OnDemand: new(onDemand), Spot: new(spot)}
+			s.Prices[o] = fleet.Price{OnDemand: new(onDemand), Spot: new(spot)}
 		}
 	}
 }
@@ -46,12 +48,12 @@ func TestPlaceByPrice(t *testing.T) {
 		{"the cheapest is cooling", func(s *plan.Snapshot) {
 			usd(s, "", "t3.medium", 2, 1)
 			usd(s, "", "t3.large", 1, 2)
-			s.State.Cooling = []plan.Cooling{{Zone: "a", InstanceType: "t3.large", Market: plan.OnDemand, Until: noon.Add(time.Minute)}}
+			s.State.Cooling = []fleet.Cooling{{Zone: "a", InstanceType: "t3.large", Market: fleet.OnDemand, Until: noon.Add(time.Minute)}}
 		}, []string{"b t3.large OnDemand", "a t3.medium OnDemand"}},
 		{"the cheapest is suspected", func(s *plan.Snapshot) {
 			usd(s, "", "t3.medium", 2, 1)
 			usd(s, "", "t3.large", 1, 2)
-			s.State.Cooling = []plan.Cooling{{InstanceType: "t3.large", Until: noon.Add(time.Minute), Suspected: true}}
+			s.State.Cooling = []fleet.Cooling{{InstanceType: "t3.large", Until: noon.Add(time.Minute), Suspected: true}}
 		}, []string{"a t3.medium OnDemand", "b t3.medium OnDemand"}},
 	} {
 		s := steady()
@@ -72,18 +74,18 @@ func TestShapesByPrice(t *testing.T) {
 	s.Offers = append(s.Offers[2:], s.Offers[:2]...)
 	pends(&s, 20)
 	s.Pending.Nodes = 1
-	s.Pending.Shapes = []plan.Shape{{Kinds: []plan.Kind{{Zone: "a", InstanceType: "t3.large"}, {Zone: "a", InstanceType: "t3.medium"}}, Nodes: 1}}
+	s.Pending.Shapes = []fleet.Shape{{Kinds: []fleet.Kind{{Zone: "a", InstanceType: "t3.large"}, {Zone: "a", InstanceType: "t3.medium"}}, Nodes: 1}}
 	d := plan.Decide(s)
 	assert.Equal(t, 1, d.Pinned)
 	assert.Equal(t, "a t3.medium OnDemand", places(d.Placements)[0])
 }
 
 func TestCosts(t *testing.T) {
-	offer := func(name string) plan.Offer { return plan.Offer{Zone: "a", InstanceType: name} }
-	s := plan.Snapshot{Prices: map[plan.Offer]plan.Price{
+	offer := func(name string) fleet.Offer { return fleet.Offer{Zone: "a", InstanceType: name} }
+	s := plan.Snapshot{Prices: map[fleet.Offer]fleet.Price{
 		offer("both"): {OnDemand: new(1.0), Spot: new(0.5)}, offer("on-demand"): {OnDemand: new(1.0)}, offer("spot"): {Spot: new(0.5)}, offer("none"): {},
 	}}
-	for ratio, want := range map[float64]map[plan.Offer]float64{
+	for ratio, want := range map[float64]map[fleet.Offer]float64{
 		0:   {offer("both"): 1, offer("on-demand"): 1},
 		0.5: {offer("both"): 0.75, offer("on-demand"): 1},
 		1:   {offer("both"): 0.5, offer("on-demand"): 1, offer("spot"): 0.5},

@@ -4,6 +4,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/foresail/foresail/nodepool/fleet"
+
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -75,18 +77,18 @@ func checkAlternatives(t *testing.T, s plan.Snapshot, d plan.Decision) {
 		assert.LessOrEqual(t, len(list), plan.MaxAlternatives)
 		assert.NotContains(t, list, at.InstanceType)
 		for _, kind := range list {
-			offer := plan.Offer{Zone: at.Zone, Subnet: at.Subnet, InstanceType: at.InstanceType}
+			offer := fleet.Offer{Zone: at.Zone, Subnet: at.Subnet, InstanceType: at.InstanceType}
 			most := 1.5 * *s.Prices[offer].Of(at.Market)
 			offer.InstanceType = kind
 			require.Contains(t, s.Offers, offer)
 			assert.LessOrEqual(t, *s.Prices[offer].Of(at.Market), most)
 			only := s
-			only.Workers, only.State.PlannedAt, only.Offers, only.Pool.OnDemandBase, only.Pool.SpotRatio = nil, nil, []plan.Offer{offer}, 0, 0
-			if at.Market == plan.Spot {
+			only.Workers, only.State.PlannedAt, only.Offers, only.Pool.OnDemandBase, only.Pool.SpotRatio = nil, nil, []fleet.Offer{offer}, 0, 0
+			if at.Market == fleet.Spot {
 				only.Pool.SpotRatio = 1
 			}
 			at.InstanceType = kind
-			assert.Equal(t, []plan.Placement{at}, plan.Place(only, 1), "it is cooling")
+			assert.Equal(t, []fleet.Placement{at}, plan.Place(only, 1), "it is cooling")
 		}
 	}
 }
@@ -124,7 +126,7 @@ func checkUp(t *testing.T, s plan.Snapshot, d plan.Decision) {
 		assert.False(t, s.Disruption.Paused)
 	}
 	for _, p := range d.Placements {
-		assert.Contains(t, s.Offers, plan.Offer{Zone: p.Zone, Subnet: p.Subnet, InstanceType: p.InstanceType})
+		assert.Contains(t, s.Offers, fleet.Offer{Zone: p.Zone, Subnet: p.Subnet, InstanceType: p.InstanceType})
 		for _, c := range s.State.Cooling {
 			assert.False(t, c.Until.After(s.Now) && c.Until.Before(s.Now.Add(time.Hour)) &&
 				c.Zone == p.Zone && c.InstanceType == p.InstanceType && c.Market == p.Market, "a placement that is cooling: %v", p)
@@ -178,7 +180,7 @@ func checkDown(t *testing.T, s plan.Snapshot, d plan.Decision) {
 			after[w.Zone]++
 			ready++
 		}
-		if w.Market == plan.Spot {
+		if w.Market == fleet.Spot {
 			spot++
 		} else {
 			onDemand++
@@ -198,7 +200,7 @@ func checkDown(t *testing.T, s plan.Snapshot, d plan.Decision) {
 		assert.True(t, w.Ready && w.Known && w.Blocked == "" && !s.State.DrainBackoff[w.InstanceID].After(s.Now), "%+v", w)
 		after[w.Zone]--
 		kept[w.Zone] = kept[w.Zone] || w.Outdated == "" || len(s.Offers) == 0
-		if w.Market != plan.Spot {
+		if w.Market != fleet.Spot {
 			onDemand--
 		}
 	}

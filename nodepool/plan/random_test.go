@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/foresail/foresail/nodepool/fleet"
+
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -59,10 +61,10 @@ func random(seed uint64) plan.Snapshot {
 	d.demand(&s)
 	d.state(&s, zones)
 	if d.chance(0.3) {
-		s.Prices = map[plan.Offer]plan.Price{}
+		s.Prices = map[fleet.Offer]fleet.Price{}
 		for _, o := range s.Offers {
 			if d.chance(0.8) { // the others are not known
-				s.Prices[o] = plan.Price{OnDemand: new(float64(d.upTo(3))), Spot: new(float64(d.upTo(3)))}
+				s.Prices[o] = fleet.Price{OnDemand: new(float64(d.upTo(3))), Spot: new(float64(d.upTo(3)))}
 			}
 		}
 	}
@@ -70,14 +72,14 @@ func random(seed uint64) plan.Snapshot {
 }
 
 func (d dice) workers(s *plan.Snapshot, zones []string) {
-	s.Workers = fleet(make([]string, d.upTo(16))...)
+	s.Workers = workersIn(make([]string, d.upTo(16))...)
 	sick := d.Float64() * d.Float64()
 	old := d.Float64() * float64(d.upTo(1))
 	for i := range s.Workers {
 		w := &s.Workers[i]
 		w.Zone = zones[d.IntN(len(zones))]
 		if d.chance(0.4) {
-			w.Market = plan.OnDemand
+			w.Market = fleet.OnDemand
 		}
 		w.Pods, w.Utilisation = d.upTo(3), float64(d.upTo(4))/10
 		w.Launched = noon.Add(-time.Duration(d.upTo(3)) * time.Hour)
@@ -143,9 +145,9 @@ func (d dice) state(s *plan.Snapshot, zones []string) {
 		s.State.DecidedAt = d.past()
 	}
 	for range d.upTo(3) {
-		s.State.Cooling = append(s.State.Cooling, plan.Cooling{
+		s.State.Cooling = append(s.State.Cooling, fleet.Cooling{
 			Zone: zones[d.IntN(len(zones))], InstanceType: []string{"", "t3.medium", "t3.large"}[d.IntN(3)],
-			Market: []plan.Market{"", plan.Spot, plan.OnDemand}[d.IntN(3)], Until: d.past().Add(10 * time.Minute),
+			Market: []fleet.Market{"", fleet.Spot, fleet.OnDemand}[d.IntN(3)], Until: d.past().Add(10 * time.Minute),
 		})
 	}
 	for _, w := range s.Workers {

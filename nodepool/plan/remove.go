@@ -93,7 +93,7 @@ func Objection(s Snapshot, reason Reason, worker string, later []string) string 
 	if reason == Outdated && it.Outdated == "" {
 		return "it is not outdated any more"
 	}
-	if why := newFleet(s, rest).keeps(it); why != "" || it.Node == "" || s.Homes == nil {
+	if why := newSpread(s, rest).keeps(it); why != "" || it.Node == "" || s.Homes == nil {
 		return why
 	}
 	return s.Homes.Without([]string{it.Node}, reason.MustGo())

@@ -22,7 +22,7 @@ func unhealthy(n, of int) plan.Snapshot {
 	for i := range zones {
 		zones[i] = []string{"a", "b"}[i%2]
 	}
-	s.Workers = fleet(zones...)
+	s.Workers = workersIn(zones...)
 	s.Pool.Min, s.Pool.Max, s.Pool.Repair = of, of+10, plan.Repair{Conditions: []plan.UnhealthyCondition{notReady}}
 	for i := range s.Workers {
 		w := &s.Workers[i]

@@ -130,14 +130,14 @@ func (v *view) removable(list []Worker) (out []Worker, why string) {
 			why = fmt.Sprintf("none may go, such as %s: %s", cmp.Or(w.Node, w.InstanceID), refused)
 		}
 	}
-	f := newFleet(v.Snapshot, v.staying)
+	f := newSpread(v.Snapshot, v.staying)
 	slices.SortFunc(out, func(a, b Worker) int { return v.order(a, b, f) })
 	return out, why
 }
 
 // housed returns up to most workers whose pods have a home on the others, and those whose pods have none.
 func (v *view) housed(list []Worker, most int) ([]Target, []Refusal) {
-	p := picker{view: v, fleet: newFleet(v.Snapshot, v.staying)}
+	p := picker{view: v, staying: newSpread(v.Snapshot, v.staying)}
 	p.pick(list, min(most, MaxBatch))
 	return targetsOf(p.chosen), p.homeless
 }
@@ -158,7 +158,7 @@ func (v *view) surge(d Decision, list []Worker, most int) Decision {
 	if most <= 0 {
 		return v.keep(d, "as many as the budget allows have been launched in their place")
 	}
-	p := picker{view: v, fleet: newFleet(v.Snapshot, v.staying), placer: newPlacer(v.Snapshot, nil)}
+	p := picker{view: v, staying: newSpread(v.Snapshot, v.staying), placer: newPlacer(v.Snapshot, nil)}
 	p.pick(list, min(most, v.places(), v.batchUp()))
 	if p.asked > 0 {
 		v.homeless = p.homeless

@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/foresail/foresail/nodepool/fleet"
+
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -16,7 +18,7 @@ import (
 func outdated() plan.Snapshot {
 	s := steady()
 	s.Pool.Min, s.Pool.Max, s.Pool.MaxBatchUp = 2, 20, 0
-	s.Workers = fleet("a", "b", "a", "b", "a", "b", "a", "b", "a", "b")
+	s.Workers = workersIn("a", "b", "a", "b", "a", "b", "a", "b", "a", "b")
 	for i := range s.Workers {
 		s.Workers[i].Outdated = "its launch template is old"
 	}
@@ -45,11 +47,11 @@ func TestRollOut(t *testing.T) {
 		{"as many as the budget allows", outdated, func(s *plan.Snapshot) { needs(s, 4) },
 			plan.ScaleDown, plan.Outdated, 2, false},
 		{"what replaces has joined", outdated, func(s *plan.Snapshot) {
-			s.Workers = append(s.Workers, fleet("a", "b")...)
+			s.Workers = append(s.Workers, workersIn("a", "b")...)
 			s.Workers[10].InstanceID, s.Workers[10].Node, s.Workers[11].InstanceID, s.Workers[11].Node = "i-new-a", "new-a", "i-new-b", "new-b"
 		}, plan.ScaleDown, plan.Outdated, 2, false},
 		{"one has joined of two", outdated, func(s *plan.Snapshot) {
-			s.Workers = append(s.Workers, fleet("a")...)
+			s.Workers = append(s.Workers, workersIn("a")...)
 			s.Workers[10].InstanceID, s.Workers[10].Node = "i-new-a", "new-a"
 		}, plan.ScaleDown, plan.Outdated, 1, false},
 		{"no budget", outdated, func(s *plan.Snapshot) { s.Disruption.Nodes = 0 }, plan.Hold, plan.NotIdle, 0, false},
@@ -117,7 +119,7 @@ func TestRollOut(t *testing.T) {
 func TestReplacementsAreInTheSameZone(t *testing.T) {
 	s := outdated()
 	s.Pool.SpotRatio, s.Pool.OnDemandBase, s.Pool.RemovalOrder = 1, 2, []plan.Scorer{plan.Oldest}
-	s.Workers[0].Market, s.Workers[1].Market = plan.OnDemand, plan.OnDemand
+	s.Workers[0].Market, s.Workers[1].Market = fleet.OnDemand, fleet.OnDemand
 	assert.Equal(t, []string{"a t3.medium OnDemand", "b t3.medium OnDemand"}, places(plan.Decide(s).Placements))
 }
 
@@ -141,7 +143,7 @@ func TestRollOutEnds(t *testing.T) {
 				require.LessOrEqual(t, len(d.Placements), budget)
 				for _, p := range d.Placements {
 					launched++
-					w := fleet(p.Zone)[0]
+					w := workersIn(p.Zone)[0]
 					w.InstanceID, w.Node, w.Placement = fmt.Sprint("i-new", launched), fmt.Sprint("new", launched), p
 					s.Workers = append(s.Workers, w)
 				}
@@ -348,7 +350,7 @@ func rollsOut(t *testing.T, s *plan.Snapshot) int {
 		}
 		for _, p := range d.Placements {
 			launched++
-			w := fleet(p.Zone)[0]
+			w := workersIn(p.Zone)[0]
 			w.InstanceID, w.Node, w.Placement = fmt.Sprint("i-new", launched), fmt.Sprint("new", launched), p
 			s.Workers = append(s.Workers, w)
 		}
@@ -373,21 +375,21 @@ func TestRollOutAsksTheFleetAsItWillBe(t *testing.T) {
 	}{
 		"nothing is launched in zone c any more": {func(s *plan.Snapshot) { s.Offers = offers("a", "b") }, 7, 0, ""},
 		"zone c has no capacity": {func(s *plan.Snapshot) {
-			s.State.Cooling = []plan.Cooling{{Zone: "c", Until: s.Now.Add(24 * time.Hour)}}
+			s.State.Cooling = []fleet.Cooling{{Zone: "c", Until: s.Now.Add(24 * time.Hour)}}
 			for h := range 40 {
-				s.State.Cooling = append(s.State.Cooling, plan.Cooling{Zone: "c", Until: s.Now.Add(time.Duration(h) * time.Hour)})
+				s.State.Cooling = append(s.State.Cooling, fleet.Cooling{Zone: "c", Until: s.Now.Add(time.Duration(h) * time.Hour)})
 			}
 		}, 6, 1, "node-006 stays, as it is the last ready one of zone c"},
 		"On-Demand has no capacity": {func(s *plan.Snapshot) {
 			s.Pool.OnDemandBase, s.Pool.SpotRatio = 2, 1
-			s.Workers[0].Market, s.Workers[6].Market = plan.OnDemand, plan.OnDemand
+			s.Workers[0].Market, s.Workers[6].Market = fleet.OnDemand, fleet.OnDemand
 			for h := range 40 {
-				s.State.Cooling = append(s.State.Cooling, plan.Cooling{Market: plan.OnDemand, Until: s.Now.Add(time.Duration(h) * time.Hour)})
+				s.State.Cooling = append(s.State.Cooling, fleet.Cooling{Market: fleet.OnDemand, Until: s.Now.Add(time.Duration(h) * time.Hour)})
 			}
 		}, 5, 2, "every kind of instance that could be launched is cooling after errors"},
 		"On-Demand workers are kept": {func(s *plan.Snapshot) {
 			s.Pool.OnDemandBase, s.Pool.SpotRatio = 2, 1
-			s.Workers[0].Market, s.Workers[6].Market = plan.OnDemand, plan.OnDemand
+			s.Workers[0].Market, s.Workers[6].Market = fleet.OnDemand, fleet.OnDemand
 		}, 7, 0, ""},
 	} {
 		for _, idle := range []bool{false, true} {
@@ -396,7 +398,7 @@ func TestRollOutAsksTheFleetAsItWillBe(t *testing.T) {
 					s := outdated()
 					s.Pool.Min, s.Disruption.Nodes = 7, budget
 					s.Offers = offers("a", "b", "c")
-					s.Workers = fleet("a", "b", "a", "b", "a", "b", "c")
+					s.Workers = workersIn("a", "b", "a", "b", "a", "b", "c")
 					for i := range s.Workers {
 						s.Workers[i].Outdated = "its launch template is old"
 					}
@@ -423,7 +425,7 @@ func TestASpareWorkerOfAnotherZone(t *testing.T) {
 	s := outdated()
 	s.Pool.Min, s.Disruption.Nodes = 3, 1
 	s.Offers = offers("a", "b", "c")
-	s.Workers = fleet("a", "b", "a", "b", "c")
+	s.Workers = workersIn("a", "b", "a", "b", "c")
 	s.Workers[4].Outdated = "its launch template is old"
 	for i := range s.Signals {
 		s.Signals[i].Want, s.Signals[i].Fits, s.Signals[i].Needs = 5, 5, 4
@@ -439,7 +441,7 @@ func TestWorkersWithoutAHomeHoldUpNoOthers(t *testing.T) {
 			asked, keep := 0, map[string]bool{}
 			s := outdated()
 			s.Pool.Max, s.Disruption.Nodes = most, 5
-			s.Workers = fleet(make([]string, 100)...)
+			s.Workers = workersIn(make([]string, 100)...)
 			s.Offers = offers("")
 			for i := range s.Workers {
 				s.Workers[i].Outdated = "its launch template is old"
@@ -473,7 +475,7 @@ func TestHomesAreAskedAFewTimes(t *testing.T) {
 			asked, keep := 0, map[string]bool{}
 			s := outdated()
 			s.Pool.Max, s.Disruption.Nodes = 2000, 1000
-			s.Workers = fleet(make([]string, 1000)...)
+			s.Workers = workersIn(make([]string, 1000)...)
 			s.Offers = offers("")
 			for i := range s.Workers {
 				s.Workers[i].Outdated = "its launch template is old"
@@ -510,10 +512,10 @@ func TestReplacementsDoNotHoldBackLaunches(t *testing.T) {
 func TestInsteadOfOutdated(t *testing.T) {
 	s := outdated()
 	s.Pool.SpotRatio, s.State.Action, s.State.ActionID, s.State.Planned = 1, plan.ActionUp, "up", 1
-	failed := plan.Placement{Zone: "a", Subnet: "subnet-a", InstanceType: "t3.medium", Market: plan.OnDemand}
+	failed := fleet.Placement{Zone: "a", Subnet: "subnet-a", InstanceType: "t3.medium", Market: fleet.OnDemand}
 	instead := func(outdated bool) []string {
 		s.State.Lost = []plan.Lost{{Placement: failed, Outdated: outdated}}
-		var out []plan.Placement
+		var out []fleet.Placement
 		for _, one := range plan.Decide(s).Substitutes {
 			out = append(out, one.Placement)
 		}
@@ -521,7 +523,7 @@ func TestInsteadOfOutdated(t *testing.T) {
 	}
 	assert.Equal(t, []string{"a t3.large OnDemand"}, instead(true))
 	assert.Equal(t, []string{"a t3.medium Spot"}, instead(false), "others may be anything")
-	failed.Market = plan.Spot
+	failed.Market = fleet.Spot
 	assert.Equal(t, []string{"a t3.large Spot"}, instead(true))
 	s.Offers = offers("b")
 	assert.Empty(t, instead(true))

@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/foresail/foresail/nodepool/fleet"
+
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -116,7 +118,7 @@ func TestWhatRisesJoinsAnOpenScaleUp(t *testing.T) {
 			s.Notices = []plan.Notice{{InstanceID: s.Workers[0].InstanceID}}
 		}, plan.Hold, plan.ActionOpen, 0, false},
 		{"nothing where everything cools", open, func(s *plan.Snapshot) {
-			s.State.Cooling = []plan.Cooling{{Until: ago(-time.Minute)}}
+			s.State.Cooling = []fleet.Cooling{{Until: ago(-time.Minute)}}
 		}, plan.Hold, plan.ActionOpen, 0, false},
 		{"nothing that has not been asked for long enough", open, func(s *plan.Snapshot) { wants(s, "cpu", 0.9, 6, time.Second) },
 			plan.Hold, plan.ActionOpen, 0, false},
@@ -230,12 +232,12 @@ func TestGrowth(t *testing.T) {
 		{"pods that a node on its way will hold ask for nothing", nil, func(s *plan.Snapshot) { s.Pending = plan.Pending{Known: true, Pods: 3, Due: 3} },
 			plan.Hold, plan.BlockedByPendingPods, 0, false},
 		{"pods that no node of the pool could run ask for nothing", nil, func(s *plan.Snapshot) {
-			s.Pending.Unhelped = []plan.Unhelped{{Pod: "shop/gpu", Reason: "it wants a GPU"}}
+			s.Pending.Unhelped = []fleet.Unhelped{{Pod: "shop/gpu", Reason: "it wants a GPU"}}
 		}, plan.Hold, plan.NotIdle, 0, false},
 		{"it is not known what can be launched", nil, func(s *plan.Snapshot) { s.Offers = nil; pends(s, 1) }, plan.Hold, plan.LaunchesUnknown, 0, false},
 		{"every placement is cooling", nil, func(s *plan.Snapshot) {
 			pends(s, 1)
-			s.State.Cooling = []plan.Cooling{{Until: noon.Add(time.Minute)}}
+			s.State.Cooling = []fleet.Cooling{{Until: noon.Add(time.Minute)}}
 		}, plan.Hold, plan.InsufficientCapacity, 0, false},
 	})
 }
@@ -247,11 +249,11 @@ func TestShrinking(t *testing.T) {
 		{"the load after the removal would just do", idle, func(s *plan.Snapshot) { s.Signals[0].Fits = 3 },
 			plan.ScaleDown, plan.PoolIdle, 1, false},
 		{"a batch stops where the load would be too high", idle, func(s *plan.Snapshot) {
-			s.Workers = fleet("a", "b", "a", "b", "a", "b", "a", "b")
+			s.Workers = workersIn("a", "b", "a", "b", "a", "b", "a", "b")
 			s.Pool.MaxBatchDown, s.Signals[0].Fits = 9, 5
 		}, plan.ScaleDown, plan.PoolIdle, 3, false},
 		{"a batch ends at its limit", idle, func(s *plan.Snapshot) {
-			s.Workers = fleet("a", "b", "a", "b", "a", "b", "a", "b")
+			s.Workers = workersIn("a", "b", "a", "b", "a", "b", "a", "b")
 			s.Pool.MaxBatchDown = 4
 		}, plan.ScaleDown, plan.PoolIdle, 4, false},
 		{"only ready workers carry load", idle, func(s *plan.Snapshot) {
@@ -282,7 +284,7 @@ func unready(s *plan.Snapshot, some, n int) {
 	for i := range n {
 		zones = append(zones, string(rune('a'+i%2)))
 	}
-	s.Workers = fleet(zones...)
+	s.Workers = workersIn(zones...)
 	for i := range some {
 		s.Workers[i].Ready = false
 	}
@@ -323,7 +325,7 @@ func TestInterruptions(t *testing.T) {
 		{"one that is not the pool's is nothing", nil, func(s *plan.Snapshot) { s.Notices = notices("i-999") },
 			plan.Hold, plan.NotIdle, 0, false},
 		{"one that failed to join is nothing", nil, func(s *plan.Snapshot) {
-			s.Workers = append(s.Workers, fleet("a", "a", "a", "a", "a")[4])
+			s.Workers = append(s.Workers, workersIn("a", "a", "a", "a", "a")[4])
 			s.Workers[4].Failed = true
 			s.Notices = notices("i-004")
 		}, plan.Hold, plan.NotIdle, 0, false},
@@ -343,8 +345,8 @@ func TestInterruptions(t *testing.T) {
 // The zone and market that a replacement comes to are those without the worker that goes.
 func TestReplacementIsPlacedWithoutWhatGoes(t *testing.T) {
 	s := steady()
-	s.Workers = fleet("a", "a", "b", "b")
-	s.Workers[0].Market = plan.OnDemand
+	s.Workers = workersIn("a", "a", "b", "b")
+	s.Workers[0].Market = fleet.OnDemand
 	s.Notices = notices("i-003")
 	assert.Equal(t, []string{"b t3.medium Spot"}, places(plan.Decide(s).Placements))
 }
@@ -416,7 +418,7 @@ func TestClockIsSetBack(t *testing.T) {
 		"idleness":       {idle, func(s *plan.State) { s.IdleSince = hour }, plan.NotIdle, 10 * time.Minute, plan.ScaleDown},
 		"failed launch":  {steady, func(s *plan.State) { s.Failures, s.FailedAt = 1, hour }, plan.BackingOff, time.Minute, plan.ScaleUp},
 		"last decision":  {idle, func(s *plan.State) { s.DecidedAt, s.IdleSince = hour, hour }, plan.NotIdle, 10 * time.Minute, plan.ScaleDown},
-		"cooling market": {steady, func(s *plan.State) { s.Cooling = []plan.Cooling{{Until: hour.Add(3 * time.Minute)}} }, "", 0, plan.ScaleUp},
+		"cooling market": {steady, func(s *plan.State) { s.Cooling = []fleet.Cooling{{Until: hour.Add(3 * time.Minute)}} }, "", 0, plan.ScaleUp},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := c.from()
@@ -447,7 +449,7 @@ func TestClockIsSetBack(t *testing.T) {
 
 func TestRefusals(t *testing.T) {
 	s := idle()
-	s.Workers = fleet("a", "a", "a", "a", "a", "a", "b", "a")
+	s.Workers = workersIn("a", "a", "a", "a", "a", "a", "b", "a")
 	s.Workers[0].Ready = false
 	s.Workers[1].Node, s.Workers[1].Ready = "", false
 	s.Workers[2].Blocked = "its annotation says so"
@@ -470,7 +472,7 @@ func TestRefusals(t *testing.T) {
 // The others of its zone are not ready: to take the one that is would leave the zone without.
 func TestLastReadyOfZoneStays(t *testing.T) {
 	s := idle()
-	s.Workers = fleet("a", "b", "b", "b", "a", "a", "a")
+	s.Workers = workersIn("a", "b", "b", "b", "a", "a", "a")
 	s.Workers[2].Ready, s.Workers[3].Ready = false, false
 	s.Workers[1].Utilisation = 0
 	s.Pool.RemovalOrder = []plan.Scorer{plan.Idlest}
@@ -479,7 +481,7 @@ func TestLastReadyOfZoneStays(t *testing.T) {
 
 func TestScorers(t *testing.T) {
 	s := idle()
-	s.Workers = fleet("a", "b", "b", "b", "a")
+	s.Workers = workersIn("a", "b", "b", "b", "a")
 	s.Workers[4].Utilisation = 0.1
 	s.Workers[3].Pods = 1
 	s.Workers[2].Launched = ago(48 * time.Hour)
@@ -506,7 +508,7 @@ func TestVotes(t *testing.T) {
 	loses(&s, "memory")
 	pends(&s, 14)
 	s.Pending.OldestFor = 45 * time.Second
-	s.Pending.Unhelped = []plan.Unhelped{{Pod: "shop/gpu", Reason: "it wants a GPU"}}
+	s.Pending.Unhelped = []fleet.Unhelped{{Pod: "shop/gpu", Reason: "it wants a GPU"}}
 	s.Signals[0].Horizon = 150 * time.Second
 	s.Seasonal = &plan.Seasonal{Known: true, Nodes: 5, Confidence: 0.8}
 	d := plan.Decide(s)
@@ -602,13 +604,13 @@ func TestMessages(t *testing.T) {
 		{idle, func(s *plan.Snapshot) { unready(s, 4, 8) },
 			"No change to 8 workers: the pool has been idle for 10m0s, but 4 of 8 are unready, more than 45% and more than 3: what is seen is not to be trusted"},
 		{idle, func(s *plan.Snapshot) {
-			s.Pool.Min, s.Workers = 3, fleet("a", "b", "c", "c")
+			s.Pool.Min, s.Workers = 3, workersIn("a", "b", "c", "c")
 			s.Workers[2].Blocked, s.Workers[3].Blocked = "its annotation says so", "its annotation says so"
 		},
 			"No change to 4 workers: the pool has been idle for 10m0s, but none may go, such as node-000: it is the last ready one of zone a"},
 		{idle, func(s *plan.Snapshot) {
-			s.Pool.Min, s.Pool.OnDemandBase, s.Workers = 1, 1, fleet("a", "a")
-			s.Workers[0].Market, s.Workers[1].Blocked = plan.OnDemand, "its annotation says so"
+			s.Pool.Min, s.Pool.OnDemandBase, s.Workers = 1, 1, workersIn("a", "a")
+			s.Workers[0].Market, s.Workers[1].Blocked = fleet.OnDemand, "its annotation says so"
 			s.Signals[0].Fits, s.Signals[0].Want, s.Signals[1].Fits, s.Signals[1].Want = 1, 1, 1, 1
 		},
 			"No change to 2 workers: the pool has been idle for 10m0s, but none may go, such as node-000: market.onDemandBase keeps 1 On-Demand worker"},
@@ -655,7 +657,7 @@ type rooms struct {
 	asked *int
 }
 
-func (r rooms) Without(nodes []string, _ bool, added ...plan.Placement) string {
+func (r rooms) Without(nodes []string, _ bool, added ...fleet.Placement) string {
 	if *r.asked++; slices.ContainsFunc(nodes, func(n string) bool { return r.keep[n] }) || len(nodes) > r.most+len(added) {
 		return "no other node could run its pod"
 	}
@@ -666,7 +668,7 @@ func TestPodsOfRemovedWorkersHaveHomes(t *testing.T) {
 	asked := 0
 	s := idle()
 	s.Pool.Min, s.Pool.MaxBatchDown = 1, 3
-	s.Workers = fleet("a", "a", "a", "a")
+	s.Workers = workersIn("a", "a", "a", "a")
 	for i := range s.Signals {
 		s.Signals[i].Want, s.Signals[i].Fits = 1, 1
 	}
@@ -691,7 +693,7 @@ func TestPodsOfRemovedWorkersHaveHomes(t *testing.T) {
 	d = plan.Decide(s)
 	assert.Equal(t, plan.NoRemovableNode, d.Reason, "a lowered maximum loses no pods: %s", d.Message)
 
-	s.Workers, s.Pool.Max = fleet(slices.Repeat([]string{"a"}, 500)...), 1000
+	s.Workers, s.Pool.Max = workersIn(slices.Repeat([]string{"a"}, 500)...), 1000
 	asked = 0
 	plan.Decide(s)
 	assert.Equal(t, 1+32, asked, "a question costs as much as a packing")
@@ -702,7 +704,7 @@ func TestPodsOfRemovedWorkersHaveHomes(t *testing.T) {
 func TestUnhelpedPodsAreNamedByReason(t *testing.T) {
 	s := steady()
 	for _, name := range []string{"a", "b", "c", "d", "e"} {
-		s.Pending.Unhelped = append(s.Pending.Unhelped, plan.Unhelped{Pod: "shop/" + name, Reason: "it wants a GPU"})
+		s.Pending.Unhelped = append(s.Pending.Unhelped, fleet.Unhelped{Pod: "shop/" + name, Reason: "it wants a GPU"})
 	}
 	s.Pending.Unhelped[2].Reason, s.Pending.Unhelped[3].Reason, s.Pending.Unhelped[4].Reason = "it claims devices", "it is too large", "it is of another pool"
 	for _, r := range plan.Decide(s).Recommendations {

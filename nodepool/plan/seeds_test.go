@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/foresail/foresail/nodepool/fleet"
+
 	"github.com/stretchr/testify/assert"
 
 	"github.com/foresail/foresail/nodepool/plan"
@@ -207,7 +209,7 @@ func TestSeed001NodeFleet(t *testing.T) {
 		{"001 Scale-Down Trigger Conditions: at the minimum", seed001Idle, func(s *plan.Snapshot) { s.Pool.Min = 4 },
 			plan.Hold, plan.AtMinimum, 0, false},
 		{"001 Key Parameters: scale-down increment, 1 node", seed001Idle, func(s *plan.Snapshot) {
-			s.Workers = fleet("a", "b", "a", "b", "a", "b", "a", "b")
+			s.Workers = workersIn("a", "b", "a", "b", "a", "b", "a", "b")
 		}, plan.ScaleDown, plan.PoolIdle, 1, false},
 
 		{"001 Node Selection Strategy: critical pods on all", seed001Idle, func(s *plan.Snapshot) {
@@ -266,7 +268,7 @@ func TestSeed001Scenario2(t *testing.T) {
 	four := func() plan.Snapshot {
 		s := seed001()
 		s.Pool.Min = 4
-		s.Workers[3].Market = plan.OnDemand
+		s.Workers[3].Market = fleet.OnDemand
 		return s
 	}
 	run(t, []row{
@@ -281,14 +283,14 @@ func TestSeed001Scenario2(t *testing.T) {
 		}, plan.ScaleUp, plan.BelowMinimum, 1, true},
 		{"001 Scenario 2 10:07: restored", four, func(s *plan.Snapshot) {
 			s.Workers[0].Leaving = true
-			s.Workers = append(s.Workers, fleet("a", "a", "a", "a", "a")[4])
+			s.Workers = append(s.Workers, workersIn("a", "a", "a", "a", "a")[4])
 		}, plan.Hold, plan.NothingToDo, 0, false},
 	})
 }
 
 func TestSeed001MultiAZDistribution(t *testing.T) {
 	s := seed001()
-	s.Workers = fleet("1a", "1b", "1a", "1b", "1a")
+	s.Workers = workersIn("1a", "1b", "1a", "1b", "1a")
 	s.Offers = offers("1a", "1b")
 	var zones []string
 	for _, p := range plan.Place(s, 2) {
@@ -302,7 +304,7 @@ func TestSeed001SpotPercentage(t *testing.T) {
 	s.Workers = nil
 	spot := 0
 	for _, p := range plan.Place(s, 100) {
-		if p.Market == plan.Spot {
+		if p.Market == fleet.Spot {
 			spot++
 		}
 	}
@@ -312,7 +314,7 @@ func TestSeed001SpotPercentage(t *testing.T) {
 // 001 Node Selection Strategy: the zone with most workers, then the idlest, then the fewest pods, none with critical pods.
 func TestSeed001NodeSelectionStrategy(t *testing.T) {
 	s := seed001Idle()
-	s.Workers = fleet("a", "b", "b", "b", "b", "b")
+	s.Workers = workersIn("a", "b", "b", "b", "b", "b")
 	for i, w := range []struct {
 		use  float64
 		pods int
@@ -369,13 +371,13 @@ func TestSeed002ScaleDownAlgorithm(t *testing.T) {
 			}
 		}, plan.Hold, plan.NoRemovableNode, 0, false},
 		{"002 Safety Guarantees 2: no zone to zero, if the minimum is enough for all zones", seed002Idle, func(s *plan.Snapshot) {
-			s.Workers = fleet("a", "b", "c", "a")
+			s.Workers = workersIn("a", "b", "c", "a")
 			s.Pool.Min, s.Workers[0].Blocked, s.Workers[3].Blocked = 3, "its annotation says so", "its annotation says so"
 			s.Signals[0].Fits, s.Signals[0].Want = 0, 0
 		},
 			plan.Hold, plan.NoRemovableNode, 0, false},
 		{"002 Safety Guarantees 2: unless it is the only one", seed002Idle, func(s *plan.Snapshot) {
-			s.Workers = fleet("a")
+			s.Workers = workersIn("a")
 			s.Pool.Min, s.Signals[0].Fits, s.Signals[0].Want = 0, 0, 0
 		}, plan.ScaleDown, plan.PoolIdle, 1, false},
 		{"002 Spot Interruptions: replacement beside an open scale-down", seed002Idle, func(s *plan.Snapshot) {
@@ -390,7 +392,7 @@ func TestSeed002ScaleDownAlgorithm(t *testing.T) {
 func TestSeed002Targets(t *testing.T) {
 	s := seed002Idle()
 	s.Pool.Min, s.Pool.MaxBatchDown = 0, 10
-	s.Workers = fleet("a", "b", "b", "c", "b", "c")
+	s.Workers = workersIn("a", "b", "b", "c", "b", "c")
 	s.Signals[0].Fits = 1
 	d := plan.Decide(s)
 	assert.Equal(t, []string{"i-001", "i-002", "i-003", "i-000"}, ids(d.Targets),
@@ -454,9 +456,9 @@ func TestSeed003ScaleUpAlgorithm(t *testing.T) {
 func TestSeed003AZAwareLaunch(t *testing.T) {
 	s := seed003()
 	s.Pool.SpotRatio = 1
-	s.Workers = fleet("a", "a", "b")
+	s.Workers = workersIn("a", "a", "b")
 	s.Offers = offers("a", "b", "c")
 	assert.Equal(t, []string{"c t3.medium Spot", "b t3.medium Spot", "c t3.medium Spot", "a t3.medium Spot"}, places(plan.Place(s, 4)))
-	s.State.Cooling = []plan.Cooling{{Market: plan.Spot, Until: noon.Add(3 * time.Minute), Reason: "InsufficientInstanceCapacity"}}
+	s.State.Cooling = []fleet.Cooling{{Market: fleet.Spot, Until: noon.Add(3 * time.Minute), Reason: "InsufficientInstanceCapacity"}}
 	assert.Equal(t, []string{"c t3.medium OnDemand", "b t3.medium OnDemand"}, places(plan.Place(s, 2)))
 }

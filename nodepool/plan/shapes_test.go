@@ -4,20 +4,22 @@ import (
 	"testing"
 	"time"
 
+	"github.com/foresail/foresail/nodepool/fleet"
+
 	"github.com/stretchr/testify/assert"
 
 	"github.com/foresail/foresail/nodepool/plan"
 )
 
 // only is n nodes that must be of one type in one zone.
-func only(zone, instanceType string, n int) plan.Shape {
-	return plan.Shape{Kinds: []plan.Kind{{Zone: zone, InstanceType: instanceType}}, Nodes: n}
+func only(zone, instanceType string, n int) fleet.Shape {
+	return fleet.Shape{Kinds: []fleet.Kind{{Zone: zone, InstanceType: instanceType}}, Nodes: n}
 }
 
 // Nodes that pods need to have a shape come first, and are not replaced by others where the recommendation counts them.
 func TestShapesComeFirst(t *testing.T) {
-	cooling := func(zone string) []plan.Cooling {
-		return []plan.Cooling{{Zone: zone, Until: noon.Add(time.Minute)}}
+	cooling := func(zone string) []fleet.Cooling {
+		return []fleet.Cooling{{Zone: zone, Until: noon.Add(time.Minute)}}
 	}
 	for _, c := range []struct {
 		name   string
@@ -25,27 +27,27 @@ func TestShapesComeFirst(t *testing.T) {
 		want   []string
 		pinned int
 	}{
-		{"pods", func(s *plan.Snapshot) { s.Pending.Shapes = []plan.Shape{only("b", "t3.large", 1)} },
+		{"pods", func(s *plan.Snapshot) { s.Pending.Shapes = []fleet.Shape{only("b", "t3.large", 1)} },
 			[]string{"b t3.large OnDemand", "a t3.medium OnDemand"}, 1},
-		{"pods, and what others that are not due need", func(s *plan.Snapshot) { s.Pending.Later = []plan.Shape{only("b", "t3.large", 1)} },
+		{"pods, and what others that are not due need", func(s *plan.Snapshot) { s.Pending.Later = []fleet.Shape{only("b", "t3.large", 1)} },
 			[]string{"a t3.medium OnDemand", "b t3.medium OnDemand"}, 0},
 		{"what pods need cannot be launched: the others get theirs", func(s *plan.Snapshot) {
-			s.Pending.Shapes, s.State.Cooling = []plan.Shape{only("b", "t3.large", 1)}, cooling("b")
+			s.Pending.Shapes, s.State.Cooling = []fleet.Shape{only("b", "t3.large", 1)}, cooling("b")
 		}, []string{"a t3.medium OnDemand"}, 0},
 		{"more than a batch cannot be launched: the others get theirs", func(s *plan.Snapshot) {
-			s.Pending.Nodes, s.Pending.Shapes, s.State.Cooling = 6, []plan.Shape{only("b", "t3.large", 4)}, cooling("b")
+			s.Pending.Nodes, s.Pending.Shapes, s.State.Cooling = 6, []fleet.Shape{only("b", "t3.large", 4)}, cooling("b")
 		}, []string{"a t3.medium OnDemand", "a t3.medium OnDemand"}, 0},
 		{"nothing that they need can be launched", func(s *plan.Snapshot) {
-			s.Pending.Shapes, s.State.Cooling = []plan.Shape{only("b", "t3.large", 2)}, cooling("b")
+			s.Pending.Shapes, s.State.Cooling = []fleet.Shape{only("b", "t3.large", 2)}, cooling("b")
 		}, nil, 0},
 		{"a signal that counts pods, and what all of these need", func(s *plan.Snapshot) {
 			wants(s, "cpu", 0.9, 6, 10*time.Minute)
 			s.Signals[0].WithPending = true
-			s.Pending.Shapes, s.Pending.Later = []plan.Shape{only("b", "t3.large", 1)}, []plan.Shape{only("a", "t3.large", 1)}
+			s.Pending.Shapes, s.Pending.Later = []fleet.Shape{only("b", "t3.large", 1)}, []fleet.Shape{only("a", "t3.large", 1)}
 		}, []string{"b t3.large OnDemand", "a t3.large OnDemand"}, 2},
 		{"a signal that does not count pods is not held up by them", func(s *plan.Snapshot) {
 			wants(s, "cpu", 0.9, 6, 10*time.Minute)
-			s.Pending.Shapes, s.State.Cooling = []plan.Shape{only("b", "t3.large", 2)}, cooling("b")
+			s.Pending.Shapes, s.State.Cooling = []fleet.Shape{only("b", "t3.large", 2)}, cooling("b")
 		}, []string{"a t3.medium OnDemand", "a t3.medium OnDemand"}, 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -68,13 +70,13 @@ func TestShapesComeFirst(t *testing.T) {
 func TestInstead(t *testing.T) {
 	s := steady()
 	s.Pool.SpotRatio = 0
-	failed := plan.Placement{Zone: "a", Subnet: "subnet-a", InstanceType: "t3.large", Market: plan.OnDemand}
-	s.Pending.Shapes = []plan.Shape{only("b", "t3.medium", 1), {Kinds: []plan.Kind{{Zone: "a", InstanceType: "t3.large"}, {Zone: "b", InstanceType: "t3.large"}}, Nodes: 1}}
+	failed := fleet.Placement{Zone: "a", Subnet: "subnet-a", InstanceType: "t3.large", Market: fleet.OnDemand}
+	s.Pending.Shapes = []fleet.Shape{only("b", "t3.medium", 1), {Kinds: []fleet.Kind{{Zone: "a", InstanceType: "t3.large"}, {Zone: "b", InstanceType: "t3.large"}}, Nodes: 1}}
 	s.State.Action, s.State.ActionID, s.State.Planned = plan.ActionUp, "up", 1
 	instead := func(l plan.Lost) []string {
 		l.Placement = failed
 		s.State.Lost = []plan.Lost{l}
-		var out []plan.Placement
+		var out []fleet.Placement
 		for _, one := range plan.Decide(s).Substitutes {
 			assert.Equal(t, 4, one.Slot)
 			out = append(out, one.Placement)
@@ -95,12 +97,12 @@ func TestUnlaunchable(t *testing.T) {
 	s := steady()
 	s.Offers = offers("a", "b")[:2]
 	soon := noon.Add(time.Minute)
-	s.State.Cooling = []plan.Cooling{{Zone: "a", Market: plan.OnDemand, Until: soon}}
+	s.State.Cooling = []fleet.Cooling{{Zone: "a", Market: fleet.OnDemand, Until: soon}}
 	assert.Empty(t, s.Unlaunchable(), "there is Spot")
 	s.Pool.SpotRatio = 0
-	assert.Equal(t, map[plan.Offer]bool{s.Offers[0]: true}, s.Unlaunchable())
-	s.Pool.SpotRatio, s.State.Cooling = 1, []plan.Cooling{{Subnet: "subnet-b", Until: soon}}
-	assert.Equal(t, map[plan.Offer]bool{s.Offers[1]: true}, s.Unlaunchable())
+	assert.Equal(t, map[fleet.Offer]bool{s.Offers[0]: true}, s.Unlaunchable())
+	s.Pool.SpotRatio, s.State.Cooling = 1, []fleet.Cooling{{Subnet: "subnet-b", Until: soon}}
+	assert.Equal(t, map[fleet.Offer]bool{s.Offers[1]: true}, s.Unlaunchable())
 	s.State.Cooling[0].Suspected = true
 	assert.Empty(t, s.Unlaunchable(), "what is suspected may be tried")
 }
@@ -150,9 +152,9 @@ func TestPodsWithoutCapacity(t *testing.T) {
 	waits := func(s plan.Snapshot) plan.Snapshot {
 		s.Pending = plan.Pending{
 			Known: true, Pods: 2, Due: 2, Nodes: 1, NoCapacity: 2, NoCapacityDue: 2, NoCapacityNodes: 1,
-			Shapes: []plan.Shape{{Kinds: []plan.Kind{{Zone: "a", InstanceType: "t3.large"}}, Nodes: 1}},
+			Shapes: []fleet.Shape{{Kinds: []fleet.Kind{{Zone: "a", InstanceType: "t3.large"}}, Nodes: 1}},
 		}
-		s.State.Cooling = []plan.Cooling{{InstanceType: "t3.large", Until: s.Now.Add(time.Minute)}}
+		s.State.Cooling = []fleet.Cooling{{InstanceType: "t3.large", Until: s.Now.Add(time.Minute)}}
 		return s
 	}
 	another := func(s plan.Snapshot) plan.Snapshot { s.Pending.Pods++; return s }
@@ -194,9 +196,9 @@ func TestPodsWithoutCapacity(t *testing.T) {
 func TestRefused(t *testing.T) {
 	s := steady()
 	s.Pool.SpotRatio, s.Offers = 0, s.Offers[:1]
-	s.State.Cooling = []plan.Cooling{{InstanceType: s.Offers[0].InstanceType, Until: ago(time.Minute)}}
+	s.State.Cooling = []fleet.Cooling{{InstanceType: s.Offers[0].InstanceType, Until: ago(time.Minute)}}
 	assert.Empty(t, s.Unlaunchable())
-	assert.Equal(t, map[plan.Offer]bool{s.Offers[0]: true}, s.Refused())
+	assert.Equal(t, map[fleet.Offer]bool{s.Offers[0]: true}, s.Refused())
 	s.State.Cooling[0].Until = ago(plan.RefusedFor)
 	assert.Empty(t, s.Refused())
 }

@@ -1,8 +1,9 @@
 package plan
 
 import (
-	"slices"
 	"time"
+
+	"github.com/foresail/foresail/nodepool/fleet"
 
 	"github.com/foresail/foresail/internal/keepalive"
 )
@@ -28,14 +29,14 @@ type Snapshot struct {
 	Disruption Disruption
 
 	State  State
-	Offers []Offer // what can be launched, in order of preference of instance types
+	Offers []fleet.Offer // what can be launched, in order of preference of instance types
 	// OffersErr is why that is not known or may be out of date, "" if it is known.
 	OffersErr string
 	// Prices are those of offers, where they decide: the cheapest that will do is launched. An offer that is missing comes
 	// after the others. nil: offers are launched in their order.
-	Prices    map[Offer]Price
-	PricesErr string           // why some that would decide are not known
-	Quotas    map[string]Quota // by instance type
+	Prices    map[fleet.Offer]fleet.Price
+	PricesErr string                 // why some that would decide are not known
+	Quotas    map[string]fleet.Quota // by instance type
 	// Notices are of instances that the cloud takes back or that are unhealthy and being removed, until a replacement for them has been decided on. Whether they
 	// are marked as leaving by then makes no difference.
 	Notices  []Notice
@@ -53,7 +54,7 @@ type Homes interface {
 	// Without returns why the pods of these nodes could not all run on the others and on new ones, "" if they
 	// could. Pods that mayWait have a place also if they get it only when the nodes have been deleted, as long as
 	// their PodDisruptionBudgets let that many be away.
-	Without(nodes []string, mayWait bool, added ...Placement) string
+	Without(nodes []string, mayWait bool, added ...fleet.Placement) string
 }
 
 // Disruption is what budgets allow at this moment.
@@ -135,42 +136,11 @@ const (
 	Oldest      Scorer = "Oldest"      // the one that has been there for longest
 )
 
-// Market is how an instance is bought.
-type Market string
-
-// The markets.
-const (
-	Spot     Market = "Spot"
-	OnDemand Market = "OnDemand"
-)
-
-// Price is what an hour of an instance costs in US dollars. What is nil is not known.
-type Price struct {
-	OnDemand *float64 `json:"onDemand,omitempty"`
-	Spot     *float64 `json:"spot,omitempty"`
-}
-
-// Of returns the price in a market.
-func (p Price) Of(m Market) *float64 {
-	if m == Spot {
-		return p.Spot
-	}
-	return p.OnDemand
-}
-
-// Placement is where, what and how an instance is launched.
-type Placement struct {
-	Zone         string `json:"zone"`
-	Subnet       string `json:"subnet,omitempty"`
-	InstanceType string `json:"instanceType,omitempty"`
-	Market       Market `json:"market"`
-}
-
 // Worker is an instance of the pool, or a Node of one.
 type Worker struct {
 	InstanceID string
 	Node       string // name of its Node; "" = none has joined
-	Placement
+	fleet.Placement
 	Launched time.Time
 	Ready    bool // its Node is Ready and takes pods
 	Cordoned bool // its Node is Ready and takes no pods any more, whoever has said so: it goes before others
@@ -216,12 +186,12 @@ type Pending struct {
 	// is launched for them.
 	Waiting    int
 	Filtered   int // of the due ones, those that are refused the nodes that were there as these are predicted to use too much
-	Unhelped   []Unhelped
+	Unhelped   []fleet.Unhelped
 	BackingOff int           // of Unhelped, those that the node did not take which was launched for them
 	OldestFor  time.Duration // of the due ones
 	// Shapes are, of Nodes, those for which not every offer will do, and Later the further ones that pods need that are not
 	// due yet.
-	Shapes, Later []Shape
+	Shapes, Later []fleet.Shape
 }
 
 // any reports whether pods are pending that a removal could hurt: nodes that are there, on their way or launched
@@ -232,22 +202,6 @@ func (p Pending) any() bool {
 
 // waiting returns how many pods [Pending.any] is about.
 func (p Pending) waiting() int { return p.Pods - p.NoCapacity - p.Overlooked }
-
-// Shape is what a number of new nodes must be, or the pods that they are for could not run on them.
-type Shape struct {
-	Kinds []Kind // any of them will do
-	Nodes int
-}
-
-// Kind is an instance type in a zone.
-type Kind struct{ Zone, InstanceType string }
-
-func (s Shape) takes(p Placement) bool {
-	return slices.Contains(s.Kinds, Kind{p.Zone, p.InstanceType})
-}
-
-// Unhelped is a pod that no new node of the pool could run; it is told and not counted.
-type Unhelped struct{ Pod, Reason string }
 
 // Signal is what one metric says.
 type Signal struct {
@@ -293,11 +247,11 @@ type Seasonal struct {
 type State struct {
 	Action              ActionKind // that is open; "" = none
 	ActionID            string
-	Planned             int         // nodes of an open scale-up that are not launched yet, and so no workers; lost ones are among them
-	PlannedAt           []Placement // where those will be that are not lost
-	Lost                []Lost      // nodes of an open scale-up that cannot be launched as they were planned
-	Room                int         // further nodes that an open scale-up takes; 0 = it takes none
-	Removals            []Removal   // that are open, whatever they are for
+	Planned             int               // nodes of an open scale-up that are not launched yet, and so no workers; lost ones are among them
+	PlannedAt           []fleet.Placement // where those will be that are not lost
+	Lost                []Lost            // nodes of an open scale-up that cannot be launched as they were planned
+	Room                int               // further nodes that an open scale-up takes; 0 = it takes none
+	Removals            []Removal         // that are open, whatever they are for
 	PendingTerminations []PendingTermination
 	LastUp, LastDown    time.Time         // verified completions; zero = never. Of these times, one in the future counts as now
 	LastSwap            time.Time         // of those that replace outdated workers: only removals wait after them
@@ -308,7 +262,7 @@ type State struct {
 	IdleSince           time.Time         // since when the pool has been idle; zero = it is not
 	Replacing           int               // how many workers there were when the replacement of outdated ones began; 0 = it has not
 	DecidedAt           time.Time         // when the last decision was made; zero = it is not known
-	Cooling             []Cooling
+	Cooling             []fleet.Cooling
 	DrainBackoff        map[string]time.Time // instance → until when it is left alone, after a drain that failed
 }
 
@@ -320,31 +274,6 @@ const (
 	ActionUp   ActionKind = "ScaleUp"
 	ActionDown ActionKind = "ScaleDown"
 )
-
-// Quota is what an instance type counts against.
-type Quota struct {
-	Group string // of the types that are limited together; "" = all types of a market are
-	VCPUs int64  // that an instance takes of it
-}
-
-// Cooling is a placement that is not tried for a while; one that is suspected is, where nothing else is left. A field
-// that is empty stands for all its values.
-type Cooling struct {
-	Zone         string    `json:"zone"`
-	Subnet       string    `json:"subnet,omitempty"`
-	InstanceType string    `json:"instanceType,omitempty"`
-	Market       Market    `json:"market"`
-	Quota        string    `json:"quota,omitempty"` // group of the types
-	VCPUs        int64     `json:"vcpus,omitempty"` // types of the group that take less may be tried
-	Until        time.Time `json:"until"`
-	Reason       string    `json:"reason"`
-	Suspected    bool      `json:"suspected,omitempty"` // what went wrong may have had another cause
-}
-
-// Offer is a kind of instance that can be launched in a zone.
-type Offer struct {
-	Zone, Subnet, InstanceType string
-}
 
 // Notice says that the cloud takes an instance back, or that it is removed as its Node is unhealthy.
 type Notice struct {

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/foresail/foresail/nodepool/fleet"
 )
 
 // maxHomeless bounds how many workers are refused as [Homes] says, which is not cheap to ask. The next decisions ask about others.
@@ -14,9 +16,9 @@ const maxHomeless = 32
 // ones before leave them, and says of those that must not go why.
 //
 // Only a ready worker whose use is known goes: one that is on its way is about to take load, one that is not ready cannot
-// be drained, and what is not known is not idle. Whom the pool keeps for its zone or its market says [fleet.keeps].
+// be drained, and what is not known is not idle. Whom the pool keeps for its zone or its market says [spread.keeps].
 func (v *view) targets(most int, homes Homes, reason Reason) (targets []Target, refused []Refusal) {
-	f := newFleet(v.Snapshot, v.staying)
+	f := newSpread(v.Snapshot, v.staying)
 	mayGo := map[string][]Worker{} // by zone
 	for _, w := range v.staying {
 		if why := cmp.Or(v.refusal(w, reason.MustGo()), f.keeps(w)); why != "" {
@@ -65,7 +67,7 @@ func (v *view) targets(most int, homes Homes, reason Reason) (targets []Target, 
 
 // firstAlone returns why the first of several nodes that could go together could not go alone: it is emptied while
 // the others still have their pods, and spread constraints can allow the one and not the other.
-func firstAlone(homes Homes, nodes []string, mayWait bool, added ...Placement) string {
+func firstAlone(homes Homes, nodes []string, mayWait bool, added ...fleet.Placement) string {
 	return homes.Without(nodes[:1], mayWait, added...)
 }
 
@@ -79,7 +81,7 @@ func nodesOf(list []Target) []string {
 
 // next finds who goes next of the first ones of the zones: the last of a zone goes when each zone has only that. Who is kept
 // is not asked about again.
-func (v *view) next(mayGo map[string][]Worker, f *fleet) (best Worker, ok bool) {
+func (v *view) next(mayGo map[string][]Worker, f *spread) (best Worker, ok bool) {
 	for zone, list := range mayGo {
 		for len(list) > 0 && f.keeps(list[0]) != "" {
 			list = list[1:]
@@ -129,7 +131,7 @@ func (v *view) refusal(w Worker, must bool) string {
 }
 
 // order is below zero if a is removed rather than b. Workers that only force can empty come last.
-func (v *view) order(a, b Worker, f *fleet) int {
+func (v *view) order(a, b Worker, f *spread) int {
 	if first := cmp.Or(preferred(a.Blocked != "")-preferred(b.Blocked != ""), preferred(b.Cordoned)-preferred(a.Cordoned), preferred(b.Outdated != "")-preferred(a.Outdated != "")); first != 0 {
 		return first
 	}
@@ -149,7 +151,7 @@ func preferred(yes bool) int {
 	return 0
 }
 
-func compare(s Scorer, a, b Worker, f *fleet) int {
+func compare(s Scorer, a, b Worker, f *spread) int {
 	switch s {
 	case FullestZone:
 		return cmp.Compare(f.workers[b.Zone], f.workers[a.Zone])

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/foresail/foresail/nodepool/fleet"
 )
 
 const (
@@ -38,7 +40,7 @@ const (
 type Instance struct {
 	ID         string
 	ProviderID string
-	Placement
+	fleet.Placement
 	Action     string    // that launched it; "" = none of this pool
 	Listed     bool      // the cloud lists it
 	Leaving    bool      // it stops or shuts down

@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/foresail/foresail/api/v1alpha1"
-	"github.com/foresail/foresail/nodepool/clusterstate"
+	"github.com/foresail/foresail/nodepool/cluster"
 	"github.com/foresail/foresail/nodepool/explain"
 	"github.com/foresail/foresail/nodepool/prices"
 )
@@ -50,7 +50,7 @@ type View struct {
 type clusterReading struct {
 	at      time.Time
 	took    time.Duration // to read it, and to look at its nodes
-	cluster *clusterstate.Cluster
+	cluster *cluster.Cluster
 	err     error
 	nodes   map[string][]explain.Node // by pool
 }
@@ -157,7 +157,7 @@ func (v *View) look(ctx context.Context, pool *v1alpha1.WorkerPool) (clusterRead
 	if age := v.ageOfReading(); v.seen == nil || age < 0 || age > max(clusterAge, readingRest*v.seen.took) {
 		began := v.Now()
 		r := &clusterReading{nodes: map[string][]explain.Node{}}
-		r.cluster, r.err = clusterstate.List(ctx, v.Cluster, began)
+		r.cluster, r.err = cluster.List(ctx, v.Cluster, began)
 		r.at = v.Now()
 		r.took = r.at.Sub(began)
 		if errors.Is(ctx.Err(), context.Canceled) { // the page shows something else by now

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/foresail/foresail/nodepool/fleet"
+
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
@@ -22,7 +24,6 @@ import (
 
 	"github.com/foresail/foresail/api/v1alpha1"
 	"github.com/foresail/foresail/nodepool"
-	"github.com/foresail/foresail/nodepool/plan"
 	"github.com/foresail/foresail/nodepool/prices"
 )
 
@@ -65,7 +66,7 @@ func TestListAndDetail(t *testing.T) {
 		Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable, LastTransitionTime: metav1.NewTime(now.Add(-30 * time.Second)),
 	}}
 	v, _ := view(t, []client.Object{pool("workers"), pool("batch")}, node(1, "workers"), node(2, "workers"), node(3, "batch"), pending)
-	v.Prices = prices.Prices{"m5.large": plan.Price{Spot: new(0.04)}}
+	v.Prices = prices.Prices{"m5.large": fleet.Price{Spot: new(0.04)}}
 
 	all := v.List(t.Context())
 	require.Empty(t, all.Problem)
@@ -80,7 +81,7 @@ func TestListAndDetail(t *testing.T) {
 	require.Len(t, one.Pool.Nodes, 2)
 	assert.Equal(t, "node-0001", one.Pool.Nodes[0].Name)
 	assert.Equal(t, "NotReady", one.Pool.Nodes[0].State)
-	assert.Equal(t, plan.Spot, one.Pool.Nodes[0].Market)
+	assert.Equal(t, fleet.Spot, one.Pool.Nodes[0].Market)
 	assert.Equal(t, "1m", one.Pool.Nodes[0].Age)
 	assert.Equal(t, "$0.08 an hour", one.Cost)
 	assert.Equal(t, 1, *one.Pool.Unschedulable)

@@ -7,16 +7,16 @@ import (
 	"slices"
 	"strings"
 
-	"sigs.k8s.io/yaml"
+	"github.com/foresail/foresail/nodepool/fleet"
 
-	"github.com/foresail/foresail/nodepool/plan"
+	"sigs.k8s.io/yaml"
 )
 
 // Help says what a file of prices looks like.
 const Help = `a YAML file of US dollars an hour for each instance type, such as t3.small: {onDemand: 0.0208, spot: 0.0063}`
 
 // Prices are those of instance types, by name.
-type Prices map[string]plan.Price
+type Prices map[string]fleet.Price
 
 // Parse reads a file of prices. The error names each price that is wrong.
 func Parse(text []byte) (Prices, error) {

@@ -3,10 +3,11 @@ package prices_test
 import (
 	"testing"
 
+	"github.com/foresail/foresail/nodepool/fleet"
+
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/foresail/foresail/nodepool/plan"
 	"github.com/foresail/foresail/nodepool/prices"
 )
 
@@ -14,9 +15,9 @@ func TestParse(t *testing.T) {
 	p, err := prices.Parse([]byte("t3.small: {onDemand: 0.0208, spot: 0}\nm5.large: {onDemand: 0.096}"))
 	require.NoError(t, err)
 	assert.Equal(t, prices.Prices{"t3.small": {OnDemand: new(0.0208), Spot: new(0.0)}, "m5.large": {OnDemand: new(0.096)}}, p)
-	assert.Equal(t, new(0.0208), p["t3.small"].Of(plan.OnDemand))
-	assert.Equal(t, new(0.0), p["t3.small"].Of(plan.Spot))
-	assert.Nil(t, p["m5.large"].Of(plan.Spot), "what is not known is not 0")
+	assert.Equal(t, new(0.0208), p["t3.small"].Of(fleet.OnDemand))
+	assert.Equal(t, new(0.0), p["t3.small"].Of(fleet.Spot))
+	assert.Nil(t, p["m5.large"].Of(fleet.Spot), "what is not known is not 0")
 }
 
 func TestRejectsImpossiblePrices(t *testing.T) {

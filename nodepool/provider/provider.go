@@ -4,11 +4,10 @@ package provider
 import (
 	"context"
 	"slices"
-	"time"
+
+	"github.com/foresail/foresail/nodepool/fleet"
 
 	corev1 "k8s.io/api/core/v1"
-
-	"github.com/foresail/foresail/nodepool/plan"
 )
 
 // Provider launches and terminates the instances of one pool: those that carry its tag, and no others. Calls may be
@@ -19,14 +18,14 @@ type Provider interface {
 	// parameters are an error of class [TokenMismatch]. Each instance carries the tags of pool, action, slot and token
 	// from its first moment. If the launch has alternatives, the cloud chooses among its types; the order in which
 	// they are given is the pool's, and a repeated call gives them in the same one.
-	Launch(ctx context.Context, l Launch) (Instance, error)
+	Launch(ctx context.Context, l Launch) (Launched, error)
 	// List returns the instances that carry the tags of the pool, without those that are [Gone]. It is eventually consistent:
 	// that an instance is missing proves nothing. An instance that another controller owns has [Instance.OwnedBy].
-	List(ctx context.Context) ([]Instance, error)
+	List(ctx context.Context) ([]fleet.Instance, error)
 	// Find looks instances up by their ids, whatever their tags, and returns them by id. An instance that the cloud denies is
 	// [Absent]. One that the provider can say nothing about is not in the result: its id is malformed or of another region, or
 	// it was launched so recently that the cloud may not know it yet.
-	Find(ctx context.Context, refs []Ref) (map[string]Instance, error)
+	Find(ctx context.Context, refs []fleet.Ref) (map[string]fleet.Instance, error)
 	// Terminate terminates an instance of the pool; it is no error if that has happened already. An instance that is not
 	// the pool's, or that another controller owns, is left alone: [NotOwned].
 	Terminate(ctx context.Context, id string) error
@@ -42,80 +41,39 @@ type Launch struct {
 	Slot   int    // the first one within the action
 	Count  int    // instances that are wanted; 0 = 1
 	Token  string // at most 64 characters, unique for what is desired
-	plan.Placement
+	fleet.Placement
 	Alternatives []string // further instance types, of which any will do as well
 }
 
 // Of returns the placement of the launch with one of its instance types.
-func (l Launch) Of(instanceType string) plan.Placement {
+func (l Launch) Of(instanceType string) fleet.Placement {
 	p := l.Placement
 	p.InstanceType = instanceType
 	return p
 }
 
+// Launched is what a launch has come to: one instance at the least.
+type Launched struct {
+	fleet.Instance
+	Others   []fleet.Instance // the further ones, of a launch of several
+	Refusals []Refusal        // types of the launch that could not be launched before this one was
+}
+
 // Takes tells whether an instance is what the launch asks for.
-func (l Launch) Takes(i Instance) bool {
+func (l Launch) Takes(i fleet.Instance) bool {
 	return i.Action == l.Action && i.Slot == l.Slot && i.Token == l.Token &&
 		i.Placement == l.Of(i.InstanceType) && (i.InstanceType == l.InstanceType || slices.Contains(l.Alternatives, i.InstanceType))
 }
 
-// Ref names an instance to be looked up.
-type Ref struct {
-	ID         string
-	ProviderID string // "" = not known
-}
-
-// Instance is a machine as the cloud reports it. Its identity is its ID; a Node is its Node if it has its provider ID.
-type Instance struct {
-	ID         string
-	ProviderID string // what spec.providerID of its Node is
-	Action     string
-	Slot       int
-	Token      string
-	plan.Placement
-	State      InstanceState
-	Launched   time.Time
-	JoinFailed bool
-	Stopped    bool // it is Leaving, and stops or is stopped rather than being terminated: it may be started again
-	// Addresses are the private IP addresses and host names that a Node of the instance may report.
-	Addresses []string
-	// OwnedBy is another controller that keeps the instance, such as an Auto Scaling group; "" if there is none. The pool
-	// neither counts nor removes such an instance.
-	OwnedBy string
-	// Disowned is why the tags of the instance do not make it the pool's; "" if they do. Only Find fills it in.
-	Disowned string
-	// Outdated is why the instance is not what a new one of the pool would be, for people and without a full stop; "" if it
-	// is, and if that is not known. Only List fills it in.
-	Outdated string
-	// OutdatedErr is why that is not known, "" if it is or if nothing can tell.
-	OutdatedErr string
-	// Others are the further instances of a launch of several. Only Launch fills it in.
-	Others []Instance
-	// Refusals are types of the launch that could not be launched before this one was. Only Launch fills it in.
-	Refusals []Refusal
-}
-
-// InstanceState is where an instance is in its life.
-type InstanceState string
-
-// The states. List returns instances in the first three, Find in all.
-const (
-	Pending InstanceState = "Pending"
-	Running InstanceState = "Running"
-	Leaving InstanceState = "Leaving" // it stops, is stopped or shuts down; processes on it may still run
-	Gone    InstanceState = "Gone"    // the cloud says that it is terminated: nothing runs on it any more
-	Absent  InstanceState = "Absent"  // the cloud knows no such instance: it was terminated long ago, or is of another account
-)
-
 // Offer is a kind of instance that can be launched in a zone, with the node that it becomes.
 type Offer struct {
-	plan.Offer
+	fleet.Offer
 	Allocatable corev1.ResourceList // CPU, memory and pods at the least
 	Labels      map[string]string   // zone, instance type, architecture, and whatever the pool says
-	Quota       plan.Quota          // that its instances count against
+	Quota       fleet.Quota         // that its instances count against
 	// Price is known only where it decides what is launched: then the cheapest offer that will do comes first, and those
 	// whose price is not known come after the others, in order of preference.
-	Price plan.Price
+	Price fleet.Price
 	// PriceErr is why a price that would decide is not known, "" if it is or if nothing can tell.
 	PriceErr string
 }

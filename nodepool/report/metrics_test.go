@@ -5,6 +5,8 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/foresail/foresail/nodepool/fleet"
+
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/require"
 
@@ -22,7 +24,7 @@ func TestScrapesReadWholeCycles(t *testing.T) {
 	tell := func(leading bool, workers int) {
 		cycle := nodepool.CycleReport{Pool: "workers", Leading: leading, Snapshot: plan.Snapshot{Now: start}}
 		for i := range workers {
-			cycle.Snapshot.Workers = append(cycle.Snapshot.Workers, plan.Worker{Ready: true, Placement: plan.Placement{Zone: strconv.Itoa(i)}})
+			cycle.Snapshot.Workers = append(cycle.Snapshot.Workers, plan.Worker{Ready: true, Placement: fleet.Placement{Zone: strconv.Itoa(i)}})
 		}
 		metrics.set(cycle)
 	}

@@ -14,6 +14,8 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/foresail/foresail/nodepool/fleet"
+
 	"github.com/aws/aws-sdk-go-v2/service/cloudwatch"
 	"github.com/go-logr/logr/funcr"
 	"github.com/prometheus/client_golang/prometheus"
@@ -87,7 +89,7 @@ func hold(at time.Time, reason plan.Reason, message string) nodepool.CycleReport
 		Snapshot: plan.Snapshot{
 			Now: at,
 			Workers: []plan.Worker{
-				{InstanceID: "i-1", Node: "a", Ready: true, Placement: plan.Placement{Zone: "a", Market: plan.Spot}},
+				{InstanceID: "i-1", Node: "a", Ready: true, Placement: fleet.Placement{Zone: "a", Market: fleet.Spot}},
 				{InstanceID: "i-2"}, {InstanceID: "i-3", Failed: true},
 			},
 			Pending: plan.Pending{Known: true, Pods: 5},

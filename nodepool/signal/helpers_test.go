@@ -12,8 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/foresail/foresail/api/v1alpha1"
-	"github.com/foresail/foresail/nodepool/binpack"
-	"github.com/foresail/foresail/nodepool/clusterstate"
+	"github.com/foresail/foresail/nodepool/cluster"
+	"github.com/foresail/foresail/nodepool/cluster/binpack"
 	"github.com/foresail/foresail/nodepool/plan"
 )
 
@@ -35,7 +35,7 @@ func amounts(milli int64) corev1.ResourceList {
 }
 
 // worker returns a Ready node whose pods request milli-CPU beside those of its DaemonSets.
-func worker(name string, since time.Time, milli int64) clusterstate.Node {
+func worker(name string, since time.Time, milli int64) cluster.Node {
 	const daemons = 200
 	object := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID("uid-" + name), CreationTimestamp: metav1.NewTime(since)}}
 	object.Status.Allocatable = corev1.ResourceList{
@@ -43,12 +43,12 @@ func worker(name string, since time.Time, milli int64) clusterstate.Node {
 		corev1.ResourceMemory: resource.MustParse("16Gi"),
 		corev1.ResourcePods:   resource.MustParse("110"),
 	}
-	return clusterstate.Node{Object: object, Ready: true, ReadySince: since, Requested: amounts(milli + daemons), DaemonSets: amounts(daemons)}
+	return cluster.Node{Object: object, Ready: true, ReadySince: since, Requested: amounts(milli + daemons), DaemonSets: amounts(daemons)}
 }
 
 // workers returns n of them that have been there for an hour.
-func workers(n int, milli int64) []clusterstate.Node {
-	out := make([]clusterstate.Node, n)
+func workers(n int, milli int64) []cluster.Node {
+	out := make([]cluster.Node, n)
 	for i := range out {
 		out[i] = worker(fmt.Sprint("w", i), began.Add(-time.Hour), milli)
 	}

@@ -20,7 +20,7 @@ import (
 	"github.com/foresail/foresail/internal/nodequery"
 	"github.com/foresail/foresail/internal/nodequery/nodequerytest"
 	"github.com/foresail/foresail/internal/promapi"
-	"github.com/foresail/foresail/nodepool/clusterstate"
+	"github.com/foresail/foresail/nodepool/cluster"
 	"github.com/foresail/foresail/nodepool/plan"
 )
 
@@ -86,7 +86,7 @@ func TestNodesOfLabels(t *testing.T) {
 			}
 			other := worker("other", began.Add(-time.Minute), 0)
 			other.Object.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeExternalIP, Address: "192.168.0.1"}}
-			said := named(t, cpuOf(t, f).Observe(t.Context(), Observation{Now: began, Workers: list, Leaving: []clusterstate.Node{other}, Expected: 1}), CPU)
+			said := named(t, cpuOf(t, f).Observe(t.Context(), Observation{Now: began, Workers: list, Leaving: []cluster.Node{other}, Expected: 1}), CPU)
 			assert.Equal(t, test.known, said.Known, said.Err)
 		})
 	}
@@ -270,7 +270,7 @@ func (s slow) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 }
 
-func workersSince(n int, since time.Time) []clusterstate.Node {
+func workersSince(n int, since time.Time) []cluster.Node {
 	out := workers(n, 0)
 	for i := range out {
 		out[i].ReadySince = since
@@ -310,7 +310,7 @@ func TestLoadOfNodesThatLeave(t *testing.T) {
 		case now.Before(leaves):
 			o.Workers = append(o.Workers, x)
 		case now.Before(gone):
-			o.Leaving = []clusterstate.Node{x}
+			o.Leaving = []cluster.Node{x}
 		}
 		return o
 	})

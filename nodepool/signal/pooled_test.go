@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/foresail/foresail/api/v1alpha1"
-	"github.com/foresail/foresail/nodepool/clusterstate"
+	"github.com/foresail/foresail/nodepool/cluster"
 	"github.com/foresail/foresail/nodepool/plan"
 )
 
@@ -138,7 +138,7 @@ func TestWhatTheIdleRuleHears(t *testing.T) {
 	f.set(same(2, constant(0.4))...)
 	list := workers(3, 1000)
 	list[2].Ready = false
-	o := Observation{Now: began, Workers: list, Leaving: []clusterstate.Node{worker("x", began, 4000)}, Expected: 3}
+	o := Observation{Now: began, Workers: list, Leaving: []cluster.Node{worker("x", began, 4000)}, Expected: 3}
 	all := cpuOf(t, f).Observe(t.Context(), o)
 	require.Len(t, all, 2)
 	assert.True(t, all[0].CPU && !all[0].Memory && !all[0].InformsOnly)

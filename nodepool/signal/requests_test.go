@@ -11,8 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/foresail/foresail/api/v1alpha1"
-	"github.com/foresail/foresail/nodepool/binpack"
-	"github.com/foresail/foresail/nodepool/clusterstate"
+	"github.com/foresail/foresail/nodepool/cluster"
+	"github.com/foresail/foresail/nodepool/cluster/binpack"
 	"github.com/foresail/foresail/nodepool/plan"
 )
 
@@ -34,35 +34,35 @@ func TestRequestsWarmUp(t *testing.T) {
 
 // A pod that is pending, is placed, is evicted as its node is drained, and pends again is one demand all the time.
 func TestDemandDoesNotChangeAsPodsMove(t *testing.T) {
-	unready := func(n clusterstate.Node) clusterstate.Node { n.Ready = false; return n }
-	later := func(n clusterstate.Node, now time.Time) clusterstate.Node { n.ReadySince = now; return n }
+	unready := func(n cluster.Node) cluster.Node { n.Ready = false; return n }
+	later := func(n cluster.Node, now time.Time) cluster.Node { n.ReadySince = now; return n }
 	const moving = 2400 // of 12,000 milli-CPU on six nodes
-	tests := map[string]func(i int, others []clusterstate.Node) Observation{
-		"pending, then on a node that was there": func(i int, others []clusterstate.Node) Observation {
+	tests := map[string]func(i int, others []cluster.Node) Observation{
+		"pending, then on a node that was there": func(i int, others []cluster.Node) Observation {
 			if i < 20 {
 				return Observation{Workers: append(others, worker("x", began.Add(-time.Hour), 0)), Demand: nodes(float64(moving) / node)}
 			}
 			return Observation{Workers: append(others, worker("x", began.Add(-time.Hour), moving))}
 		},
-		"pending, then on a node that has just come": func(i int, others []clusterstate.Node) Observation {
+		"pending, then on a node that has just come": func(i int, others []cluster.Node) Observation {
 			if i < 20 {
 				return Observation{Workers: others, Demand: nodes(float64(moving) / node)}
 			}
 			return Observation{Workers: append(others, worker("x", began.Add(20*interval-7*time.Second), moving))}
 		},
-		"on a node that leaves, then on another": func(i int, others []clusterstate.Node) Observation {
+		"on a node that leaves, then on another": func(i int, others []cluster.Node) Observation {
 			switch x := worker("x", began.Add(-time.Hour), moving); {
 			case i < 15:
 				return Observation{Workers: append(others, x)}
 			case i < 20:
-				return Observation{Workers: others, Leaving: []clusterstate.Node{x}}
+				return Observation{Workers: others, Leaving: []cluster.Node{x}}
 			case i < 25:
 				return Observation{Workers: others, Demand: nodes(float64(moving) / node)}
 			default:
 				return Observation{Workers: append(others, worker("y", began.Add(25*interval-time.Second), moving))}
 			}
 		},
-		"on a node that is not Ready for a while": func(i int, others []clusterstate.Node) Observation {
+		"on a node that is not Ready for a while": func(i int, others []cluster.Node) Observation {
 			switch x := worker("x", began.Add(-time.Hour), moving); {
 			case i < 15:
 				return Observation{Workers: append(others, x)}
@@ -72,7 +72,7 @@ func TestDemandDoesNotChangeAsPodsMove(t *testing.T) {
 				return Observation{Workers: append(others, later(x, began.Add(20*interval-time.Second)))}
 			}
 		},
-		"on a node that has not been Ready between two looks": func(i int, others []clusterstate.Node) Observation {
+		"on a node that has not been Ready between two looks": func(i int, others []cluster.Node) Observation {
 			x := worker("x", began.Add(-time.Hour), moving)
 			if i >= 20 {
 				x = later(x, began.Add(20*interval-4*time.Second))
@@ -109,7 +109,7 @@ func TestLooksInQuickSuccession(t *testing.T) {
 		case i%100 < 50:
 			o.Workers = append(o.Workers, worker("x", began.Add(-time.Hour), 2400))
 		default:
-			o.Leaving = []clusterstate.Node{worker("x", began.Add(-time.Hour), 2400)}
+			o.Leaving = []cluster.Node{worker("x", began.Add(-time.Hour), 2400)}
 		}
 		if said := named(t, s.Observe(t.Context(), o), Requests); i > 30 {
 			assert.InDelta(t, 0.6, said.Predicted, 1e-9, i)

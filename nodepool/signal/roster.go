@@ -4,7 +4,7 @@ import (
 	"fmt"
 
 	"github.com/foresail/foresail/internal/nodequery"
-	"github.com/foresail/foresail/nodepool/clusterstate"
+	"github.com/foresail/foresail/nodepool/cluster"
 )
 
 // roster follows who carries load, and when: an instance of the pipeline is one unbroken time in which a Node was there,
@@ -23,14 +23,14 @@ type spell struct {
 }
 
 // nodeKey tells two Nodes of one name, one after the other, apart.
-func nodeKey(n *clusterstate.Node) string { return nodequery.Key(n.Object.Name, n.Object.UID) }
+func nodeKey(n *cluster.Node) string { return nodequery.Key(n.Object.Name, n.Object.UID) }
 
 // update takes what is seen at now, and tells who carries load.
-func (r *roster) update(now int64, workers, leaving []clusterstate.Node) (present []carrier) {
+func (r *roster) update(now int64, workers, leaving []cluster.Node) (present []carrier) {
 	if r.latest == nil {
 		r.latest = map[string]*spell{}
 	}
-	add := func(n *clusterstate.Node, leaving bool) {
+	add := func(n *cluster.Node, leaving bool) {
 		load := share(n)
 		if s := r.join(n, load); s != nil && !s.seen {
 			s.seen = true
@@ -54,14 +54,14 @@ func (r *roster) update(now int64, workers, leaving []clusterstate.Node) (presen
 
 // carrier is a node that carries load.
 type carrier struct {
-	*clusterstate.Node
+	*cluster.Node
 	spell *spell
 	load  loads
 	works bool // it is Ready and does not leave
 }
 
 // join returns the spell of a node; nil if it has not been Ready yet.
-func (r *roster) join(n *clusterstate.Node, load loads) *spell {
+func (r *roster) join(n *cluster.Node, load loads) *spell {
 	key := nodeKey(n)
 	last := r.latest[key]
 	if last != nil && last.end == 0 {

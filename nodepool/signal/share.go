@@ -3,7 +3,7 @@ package signal
 import (
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/foresail/foresail/nodepool/clusterstate"
+	"github.com/foresail/foresail/nodepool/cluster"
 )
 
 // dimension is one of the resources that a node is shared by.
@@ -34,12 +34,12 @@ func (l loads) largest() float64 { return max(l[cpu], l[memory], l[slots]) }
 // Share is how much of a node its pods request, of what is left of it when its DaemonSets have theirs: a pod then weighs
 // the same on the node that takes it as it did while none took it, and a node that is empty but for its DaemonSets
 // carries nothing. It is 1 where DaemonSets leave nothing, and 0 of what the node does not tell that it has.
-func Share(n *clusterstate.Node) (cpuShare, memoryShare, slotShare float64) {
+func Share(n *cluster.Node) (cpuShare, memoryShare, slotShare float64) {
 	l := share(n)
 	return l[cpu], l[memory], l[slots]
 }
 
-func share(n *clusterstate.Node) (l loads) {
+func share(n *cluster.Node) (l loads) {
 	for d, name := range resources {
 		allocatable := quantity(n.Object.Status.Allocatable, name)
 		if allocatable <= 0 {

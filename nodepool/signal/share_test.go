@@ -7,7 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
-	"github.com/foresail/foresail/nodepool/clusterstate"
+	"github.com/foresail/foresail/nodepool/cluster"
 )
 
 func TestShare(t *testing.T) {
@@ -34,7 +34,7 @@ func TestShare(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			n := clusterstate.Node{Object: &corev1.Node{Status: corev1.NodeStatus{Allocatable: test.allocatable}}, Requested: test.requested, DaemonSets: test.daemons}
+			n := cluster.Node{Object: &corev1.Node{Status: corev1.NodeStatus{Allocatable: test.allocatable}}, Requested: test.requested, DaemonSets: test.daemons}
 			c, m, s := Share(&n)
 			assert.InDeltaSlice(t, test.want[:], []float64{c, m, s}, 1e-12)
 		})

@@ -7,13 +7,14 @@ import (
 	"strings"
 	"time"
 
+	"github.com/foresail/foresail/nodepool/fleet"
+
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/foresail/foresail/api/v1alpha1"
-	"github.com/foresail/foresail/nodepool/plan"
 	"github.com/foresail/foresail/nodepool/provider"
 )
 
@@ -58,14 +59,14 @@ func New(o Options) *Cloud {
 }
 
 // Launch launches instances, as [provider.Provider] says.
-func (c *Cloud) Launch(ctx context.Context, l provider.Launch) (provider.Instance, error) {
+func (c *Cloud) Launch(ctx context.Context, l provider.Launch) (provider.Launched, error) {
 	const op = "Launch"
 	faults, err := c.faults(ctx)
 	if err != nil {
-		return provider.Instance{}, failure(op, err)
+		return provider.Launched{}, failure(op, err)
 	}
 	if err := faults.failure(op); err != nil {
-		return provider.Instance{}, err
+		return provider.Launched{}, err
 	}
 	first, err := c.launch(ctx, l, 0, faults)
 	for n := 1; err == nil && n < l.Count; n++ {
@@ -73,39 +74,37 @@ func (c *Cloud) Launch(ctx context.Context, l provider.Launch) (provider.Instanc
 		if err != nil {
 			break // there are no more; a repeated call returns those that there are
 		}
-		first.Others = append(first.Others, other)
+		first.Others = append(first.Others, other.Instance)
 	}
 	return first, err
 }
 
 // launch launches the nth instance of a call.
-func (c *Cloud) launch(ctx context.Context, l provider.Launch, n int, f faults) (provider.Instance, error) {
+func (c *Cloud) launch(ctx context.Context, l provider.Launch, n int, f faults) (provider.Launched, error) {
 	const op = "Launch"
 	desired := c.newInstance(l, n, f)
 	var refusals []provider.Refusal
 	stored, err := c.get(ctx, desired.id())
 	if err != nil {
-		return provider.Instance{}, failure(op, err)
+		return provider.Launched{}, failure(op, err)
 	}
 	if stored == nil {
 		if refusals, err = f.choose(desired, l); err != nil {
-			return provider.Instance{}, err
+			return provider.Launched{}, err
 		}
 		if stored, err = c.create(ctx, desired); err != nil {
-			return provider.Instance{}, failure(op, err)
+			return provider.Launched{}, failure(op, err)
 		}
 	}
 	if !stored.sameLaunch(desired) {
 		err := fmt.Errorf("token %s has launched %s for slot %d of %s in pool %s as %+v", l.Token, stored.id(), stored.Slot, stored.Action, stored.pool(), stored.Placement)
-		return provider.Instance{}, &provider.Error{Class: provider.TokenMismatch, Op: op, Code: "TokenMismatch", Err: err}
+		return provider.Launched{}, &provider.Error{Class: provider.TokenMismatch, Op: op, Code: "TokenMismatch", Err: err}
 	}
-	told := stored.told()
-	told.Refusals = refusals
-	return told, nil
+	return provider.Launched{Instance: stored.told(), Refusals: refusals}, nil
 }
 
 // List returns the instances of the pool.
-func (c *Cloud) List(ctx context.Context) ([]provider.Instance, error) {
+func (c *Cloud) List(ctx context.Context) ([]fleet.Instance, error) {
 	const op = "List"
 	faults, err := c.faults(ctx)
 	if err != nil {
@@ -118,7 +117,7 @@ func (c *Cloud) List(ctx context.Context) ([]provider.Instance, error) {
 	if err != nil {
 		return nil, failure(op, err)
 	}
-	var out []provider.Instance
+	var out []fleet.Instance
 	for _, i := range all {
 		if i.State != terminated && !c.hides(i, faults) {
 			instance := i.told()
@@ -130,7 +129,7 @@ func (c *Cloud) List(ctx context.Context) ([]provider.Instance, error) {
 }
 
 // Find looks instances up by their ids, as [provider.Provider] says.
-func (c *Cloud) Find(ctx context.Context, refs []provider.Ref) (map[string]provider.Instance, error) {
+func (c *Cloud) Find(ctx context.Context, refs []fleet.Ref) (map[string]fleet.Instance, error) {
 	const op = "Find"
 	faults, err := c.faults(ctx)
 	if err != nil {
@@ -139,7 +138,7 @@ func (c *Cloud) Find(ctx context.Context, refs []provider.Ref) (map[string]provi
 	if err := faults.failure(op); err != nil {
 		return nil, err
 	}
-	found := map[string]provider.Instance{}
+	found := map[string]fleet.Instance{}
 	for _, ref := range refs {
 		if !strings.HasPrefix(ref.ID, "i-") {
 			continue
@@ -149,7 +148,7 @@ func (c *Cloud) Find(ctx context.Context, refs []provider.Ref) (map[string]provi
 		case err != nil:
 			return nil, failure(op, err)
 		case i == nil:
-			found[ref.ID] = provider.Instance{ID: ref.ID, State: provider.Absent}
+			found[ref.ID] = fleet.Instance{ID: ref.ID, State: fleet.Absent}
 		case c.hides(i, faults):
 		default:
 			found[ref.ID] = c.foundAs(i)
@@ -164,10 +163,10 @@ func (c *Cloud) hides(i *instance, f faults) bool {
 }
 
 // foundAs returns a stored instance, of any pool, in the state that it is in.
-func (c *Cloud) foundAs(i *instance) provider.Instance {
+func (c *Cloud) foundAs(i *instance) fleet.Instance {
 	found := i.told()
 	if i.State == terminated {
-		found.State = provider.Gone
+		found.State = fleet.Gone
 	}
 	if i.pool() != c.options.Pool {
 		found.Disowned = fmt.Sprintf("it is an instance of pool %q, not %q", i.pool(), c.options.Pool)
@@ -223,7 +222,7 @@ func (c *Cloud) Offers(ctx context.Context) ([]provider.Offer, error) {
 	var out []provider.Offer
 	for _, zone := range c.zones {
 		out = append(out, provider.Offer{
-			Offer:       plan.Offer{Zone: zone, InstanceType: InstanceType},
+			Offer:       fleet.Offer{Zone: zone, InstanceType: InstanceType},
 			Allocatable: c.shape.DeepCopy(),
 			Labels:      c.nodeLabels(zone, InstanceType),
 		})

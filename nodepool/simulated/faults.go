@@ -9,11 +9,12 @@ import (
 	"strings"
 	"time"
 
+	"github.com/foresail/foresail/nodepool/fleet"
+
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/foresail/foresail/nodepool/plan"
 	"github.com/foresail/foresail/nodepool/provider"
 )
 
@@ -96,7 +97,7 @@ func faultsOf(object *corev1.ConfigMap) (faults, error) {
 	return f, nil
 }
 
-func (f faults) exhausted(p plan.Placement) bool {
+func (f faults) exhausted(p fleet.Placement) bool {
 	name := p.Zone + "/" + p.InstanceType + "/" + string(p.Market)
 	for _, pattern := range f.patterns {
 		if match, err := path.Match(pattern, name); err == nil && match {

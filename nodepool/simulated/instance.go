@@ -13,12 +13,13 @@ import (
 	"strings"
 	"time"
 
+	"github.com/foresail/foresail/nodepool/fleet"
+
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 
-	"github.com/foresail/foresail/nodepool/plan"
 	"github.com/foresail/foresail/nodepool/provider"
 )
 
@@ -31,28 +32,28 @@ const (
 )
 
 // terminated is the last state of an instance. It is never told.
-const terminated provider.InstanceState = "Terminated"
+const terminated fleet.InstanceState = "Terminated"
 
 // instance is an instance as its ConfigMap keeps it.
 type instance struct {
 	Action string `json:"action"`
 	Slot   int    `json:"slot"`
 	Token  string `json:"token"`
-	plan.Placement
-	Types      []string               `json:"types,omitempty"` // that the launch named, if these were several
-	Shape      corev1.ResourceList    `json:"shape,omitempty"` // absent from instances of earlier releases
-	State      provider.InstanceState `json:"state"`
-	Launched   time.Time              `json:"launched"`
-	JoinsAt    time.Time              `json:"joinsAt,omitzero"` // zero = never
-	JoinFailed bool                   `json:"joinFailed,omitempty"`
-	Joined     bool                   `json:"joined,omitempty"`     // its Node has been made
-	Stopped    bool                   `json:"stopped,omitempty"`    // its kubelet has been stopped
-	Vanished   bool                   `json:"vanished,omitempty"`   // its Node goes with it
-	EndsAt     time.Time              `json:"endsAt,omitzero"`      // of one that leaves or has been terminated
-	TakenAt    time.Time              `json:"takenAt,omitzero"`     // the cloud takes it back
-	Advised    bool                   `json:"advised,omitempty"`    // the cloud advises to leave it
-	NoticeDone time.Time              `json:"noticeDone,omitzero"`  // TakenAt of the last notice that was done with
-	AdviceDone bool                   `json:"adviceDone,omitempty"` // the advice was done with
+	fleet.Placement
+	Types      []string            `json:"types,omitempty"` // that the launch named, if these were several
+	Shape      corev1.ResourceList `json:"shape,omitempty"` // absent from instances of earlier releases
+	State      fleet.InstanceState `json:"state"`
+	Launched   time.Time           `json:"launched"`
+	JoinsAt    time.Time           `json:"joinsAt,omitzero"` // zero = never
+	JoinFailed bool                `json:"joinFailed,omitempty"`
+	Joined     bool                `json:"joined,omitempty"`     // its Node has been made
+	Stopped    bool                `json:"stopped,omitempty"`    // its kubelet has been stopped
+	Vanished   bool                `json:"vanished,omitempty"`   // its Node goes with it
+	EndsAt     time.Time           `json:"endsAt,omitzero"`      // of one that leaves or has been terminated
+	TakenAt    time.Time           `json:"takenAt,omitzero"`     // the cloud takes it back
+	Advised    bool                `json:"advised,omitempty"`    // the cloud advises to leave it
+	NoticeDone time.Time           `json:"noticeDone,omitzero"`  // TakenAt of the last notice that was done with
+	AdviceDone bool                `json:"adviceDone,omitempty"` // the advice was done with
 
 	meta metav1.ObjectMeta
 }
@@ -60,7 +61,7 @@ type instance struct {
 // newInstance returns the nth instance of a call as it is launched.
 func (c *Cloud) newInstance(l provider.Launch, n int, f faults) *instance {
 	i := &instance{
-		Action: l.Action, Slot: l.Slot, Token: l.Token, Placement: l.Placement, Shape: c.shape, State: provider.Pending, Launched: c.options.Now(),
+		Action: l.Action, Slot: l.Slot, Token: l.Token, Placement: l.Placement, Shape: c.shape, State: fleet.Pending, Launched: c.options.Now(),
 	}
 	if len(l.Alternatives) > 0 {
 		i.Types = append([]string{l.InstanceType}, l.Alternatives...)
@@ -125,11 +126,11 @@ func (i *instance) providerID() string { return "simulated:///" + i.Zone + "/" +
 
 // leave begins the end of an instance, which takes as long as its shutdown.
 func (i *instance) leave(now time.Time, shutdown time.Duration) {
-	i.State, i.EndsAt = provider.Leaving, now.Add(shutdown)
+	i.State, i.EndsAt = fleet.Leaving, now.Add(shutdown)
 }
 
 // gone tells whether the instance has stopped or is about to.
-func (i *instance) gone() bool { return i.State == provider.Leaving || i.State == terminated }
+func (i *instance) gone() bool { return i.State == fleet.Leaving || i.State == terminated }
 
 func (i *instance) sameLaunch(other *instance) bool {
 	at := other.Placement
@@ -162,12 +163,12 @@ func describe(shape corev1.ResourceList) string {
 }
 
 // told is the instance as others see it.
-func (i *instance) told() provider.Instance {
+func (i *instance) told() fleet.Instance {
 	state := i.State
 	if state == terminated {
-		state = provider.Leaving
+		state = fleet.Leaving
 	}
-	return provider.Instance{
+	return fleet.Instance{
 		ID: i.id(), ProviderID: i.providerID(), Action: i.Action, Slot: i.Slot, Token: i.Token, Placement: i.Placement,
 		State: state, Launched: i.Launched, JoinFailed: i.JoinFailed, Addresses: []string{i.nodeName()},
 	}

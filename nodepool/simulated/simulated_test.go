@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/foresail/foresail/nodepool/fleet"
+
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
@@ -20,7 +22,6 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/foresail/foresail/api/v1alpha1"
-	"github.com/foresail/foresail/nodepool/plan"
 	"github.com/foresail/foresail/nodepool/provider"
 	"github.com/foresail/foresail/nodepool/provider/providertest"
 	"github.com/foresail/foresail/nodepool/simulated"
@@ -121,7 +122,7 @@ func (s *sky) Provider(_ testing.TB, pool string) provider.Provider { return s.p
 
 func (s *sky) Renew(_ testing.TB, pool string) provider.Provider { return s.pool(pool, shape("4")) }
 
-func (s *sky) Exhaust(t testing.TB, placements ...plan.Placement) func() {
+func (s *sky) Exhaust(t testing.TB, placements ...fleet.Placement) func() {
 	var lines []string
 	for _, p := range placements {
 		lines = append(lines, p.Zone+"/"+p.InstanceType+"/"+string(p.Market))
@@ -149,18 +150,18 @@ func (s *sky) Adopt(testing.TB, string) bool { return false }
 func TestProvider(t *testing.T) { providertest.Run(t, newSky(t)) }
 
 // launch launches an instance in zone a and returns it.
-func launch(t *testing.T, c *simulated.Cloud, token string) provider.Instance {
+func launch(t *testing.T, c *simulated.Cloud, token string) fleet.Instance {
 	t.Helper()
 	i, err := c.Launch(t.Context(), provider.Launch{
 		Action: "up-1", Slot: 1, Token: t.Name() + token,
-		Placement: plan.Placement{Zone: "a", InstanceType: simulated.InstanceType, Market: plan.Spot},
+		Placement: fleet.Placement{Zone: "a", InstanceType: simulated.InstanceType, Market: fleet.Spot},
 	})
 	require.NoError(t, err)
-	return i
+	return i.Instance
 }
 
 // nodeOf returns the Node of an instance, nil if there is none.
-func nodeOf(t *testing.T, i provider.Instance) *corev1.Node {
+func nodeOf(t *testing.T, i fleet.Instance) *corev1.Node {
 	t.Helper()
 	nodes, err := client.CoreV1().Nodes().List(t.Context(), metav1.ListOptions{})
 	require.NoError(t, err)
@@ -181,11 +182,11 @@ func readyOf(node *corev1.Node) corev1.ConditionStatus {
 	return ""
 }
 
-func states(t *testing.T, c *simulated.Cloud) map[string]provider.InstanceState {
+func states(t *testing.T, c *simulated.Cloud) map[string]fleet.InstanceState {
 	t.Helper()
 	all, err := c.List(t.Context())
 	require.NoError(t, err)
-	out := map[string]provider.InstanceState{}
+	out := map[string]fleet.InstanceState{}
 	for _, i := range all {
 		out[i.ID] = i.State
 	}
@@ -199,9 +200,9 @@ func TestNodesJoinAfterTheDelay(t *testing.T) {
 		o.Taints = []corev1.Taint{{Key: "dedicated", Value: "shop", Effect: corev1.TaintEffectNoSchedule}}
 	})
 	i := launch(t, c, "1")
-	assert.Equal(t, provider.Pending, i.State)
+	assert.Equal(t, fleet.Pending, i.State)
 	s.pass(t, joinDelay-time.Second)
-	assert.Equal(t, map[string]provider.InstanceState{i.ID: provider.Running}, states(t, c))
+	assert.Equal(t, map[string]fleet.InstanceState{i.ID: fleet.Running}, states(t, c))
 	require.Nil(t, nodeOf(t, i))
 
 	s.pass(t, time.Second)
@@ -280,9 +281,9 @@ func TestATerminatedInstanceLeavesItsNodeWithoutKubelet(t *testing.T) {
 	i := launch(t, c, "1")
 	s.pass(t, joinDelay)
 	require.NoError(t, c.Terminate(t.Context(), i.ID))
-	assert.Equal(t, map[string]provider.InstanceState{i.ID: provider.Leaving}, states(t, c))
+	assert.Equal(t, map[string]fleet.InstanceState{i.ID: fleet.Leaving}, states(t, c))
 	s.pass(t, time.Second)
-	assert.Equal(t, map[string]provider.InstanceState{i.ID: provider.Leaving}, states(t, c), "for a while")
+	assert.Equal(t, map[string]fleet.InstanceState{i.ID: fleet.Leaving}, states(t, c), "for a while")
 	node := nodeOf(t, i)
 	require.NotNil(t, node)
 	assert.Equal(t, corev1.ConditionUnknown, readyOf(node))
@@ -356,11 +357,11 @@ func TestCapacityByPatterns(t *testing.T) {
 	c := s.pool("capacity")
 	before := launch(t, c, "before")
 	s.fault(t, simulated.FaultExhausted, "a/*/Spot\nb/simulated/OnDemand")
-	for zone, markets := range map[string]map[plan.Market]bool{
-		"a": {plan.Spot: false, plan.OnDemand: true}, "b": {plan.Spot: true, plan.OnDemand: false},
+	for zone, markets := range map[string]map[fleet.Market]bool{
+		"a": {fleet.Spot: false, fleet.OnDemand: true}, "b": {fleet.Spot: true, fleet.OnDemand: false},
 	} {
 		for market, there := range markets {
-			l := provider.Launch{Action: "up", Token: zone + string(market), Placement: plan.Placement{Zone: zone, InstanceType: simulated.InstanceType, Market: market}}
+			l := provider.Launch{Action: "up", Token: zone + string(market), Placement: fleet.Placement{Zone: zone, InstanceType: simulated.InstanceType, Market: market}}
 			_, err := c.Launch(t.Context(), l)
 			if there {
 				assert.NoError(t, err)
@@ -415,9 +416,9 @@ func TestTheCloudTakesAnInstanceBack(t *testing.T) {
 	assert.Empty(t, notices)
 
 	s.pass(t, 2*time.Minute-time.Second)
-	assert.Equal(t, map[string]provider.InstanceState{i.ID: provider.Running}, states(t, c))
+	assert.Equal(t, map[string]fleet.InstanceState{i.ID: fleet.Running}, states(t, c))
 	s.pass(t, time.Second)
-	assert.Equal(t, map[string]provider.InstanceState{i.ID: provider.Leaving}, states(t, c))
+	assert.Equal(t, map[string]fleet.InstanceState{i.ID: fleet.Leaving}, states(t, c))
 	assert.Equal(t, corev1.ConditionUnknown, readyOf(nodeOf(t, i)))
 	s.pass(t, 5*time.Second)
 	assert.Empty(t, states(t, c))
@@ -442,7 +443,7 @@ func TestTheCloudAdvisesToLeave(t *testing.T) {
 func TestInstancesDoNotAllJoinAtOnce(t *testing.T) {
 	s := newSky(t)
 	c := s.pool("jitter", func(o *simulated.Options) { o.Jitter, o.Seed = 0.5, 1 })
-	var instances []provider.Instance
+	var instances []fleet.Instance
 	for n := range 4 {
 		instances = append(instances, launch(t, c, fmt.Sprint(n)))
 	}
@@ -500,7 +501,7 @@ func TestAnyNumberMayTakeSteps(t *testing.T) {
 	}
 	calls.Wait()
 	s.pass(t, 5*time.Second)
-	assert.Equal(t, map[string]provider.InstanceState{stays.ID: provider.Running}, states(t, c))
+	assert.Equal(t, map[string]fleet.InstanceState{stays.ID: fleet.Running}, states(t, c))
 	assert.Equal(t, corev1.ConditionTrue, readyOf(nodeOf(t, stays)))
 	if node := nodeOf(t, goes); node != nil {
 		assert.Equal(t, corev1.ConditionUnknown, readyOf(node))

@@ -6,12 +6,12 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/foresail/foresail/nodepool/fleet"
+
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/klog/v2"
-
-	"github.com/foresail/foresail/nodepool/provider"
 )
 
 const (
@@ -109,7 +109,7 @@ func (i *instance) obey(now time.Time) error {
 
 // start lets an instance run, and its Node join when it is time.
 func (c *Cloud) start(ctx context.Context, i *instance, now time.Time) error {
-	i.State = provider.Running
+	i.State = fleet.Running
 	if i.Joined || i.JoinsAt.IsZero() || now.Before(i.JoinsAt) {
 		return nil
 	}

@@ -7,6 +7,8 @@ import (
 	"errors"
 	"time"
 
+	"github.com/foresail/foresail/nodepool/fleet"
+
 	"github.com/foresail/foresail/internal/keepalive"
 	"github.com/foresail/foresail/nodepool/plan"
 )
@@ -56,7 +58,7 @@ type Record struct {
 	Demand       keepalive.History    `json:"demand,omitzero"`
 	DecidedAt    time.Time            `json:"decidedAt,omitzero"`  // the last decision before the write
 	Replacing    int                  `json:"replacing,omitempty"` // how many workers there were when the replacement of outdated ones began
-	Cooling      []plan.Cooling       `json:"cooling,omitempty"`
+	Cooling      []fleet.Cooling      `json:"cooling,omitempty"`
 	DrainBackoff map[string]time.Time `json:"spared,omitempty"` // instance → until when it is not drained again
 	Joins        []Join               `json:"joins,omitempty"`  // the last ones, oldest first
 
@@ -103,7 +105,7 @@ type Action struct {
 // it is to have nodes.
 type Slot struct {
 	Number int `json:"number"`
-	plan.Placement
+	fleet.Placement
 	Alternatives []string  `json:"alternatives,omitempty"` // instance types that may be launched instead, until one is
 	Token        string    `json:"token"`                  // of the call that launches it, which is that of other slots too
 	Attempt      int       `json:"attempt,omitempty"`      // launches of the slot that failed definitively before this one

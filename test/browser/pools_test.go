@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/foresail/foresail/nodepool/fleet"
+
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -110,9 +112,9 @@ func workers(t *testing.T) *v1alpha1.WorkerPool {
 	journal, err := state.Encode(state.Record{
 		Version: 1, Owner: "foresail-6c9f7d-x2x9p",
 		Action: &state.Action{ID: "up-1", Kind: plan.ActionUp, Message: "cpu will be 0.91 of a worker in 42s, above 0.70", Slots: []state.Slot{
-			{Number: 1, Placement: plan.Placement{Zone: "eu-west-1a", InstanceType: "m7g.large", Market: plan.Spot}, State: state.SlotFailed, Error: "InsufficientInstanceCapacity"},
-			{Number: 2, Placement: plan.Placement{Zone: "eu-west-1b", InstanceType: "m7g.large", Market: plan.Spot}, State: state.SlotLaunched, InstanceID: "i-0123456789abcdef0", Requested: servingtest.Now.Add(-20 * time.Second)},
-			{Number: 3, Placement: plan.Placement{Zone: "eu-west-1c", InstanceType: "m7g.large", Market: plan.Spot}, State: state.SlotReady, Node: "ip-10-0-0-0.eu-west-1.compute.internal", Requested: servingtest.Now.Add(-40 * time.Second)},
+			{Number: 1, Placement: fleet.Placement{Zone: "eu-west-1a", InstanceType: "m7g.large", Market: fleet.Spot}, State: state.SlotFailed, Error: "InsufficientInstanceCapacity"},
+			{Number: 2, Placement: fleet.Placement{Zone: "eu-west-1b", InstanceType: "m7g.large", Market: fleet.Spot}, State: state.SlotLaunched, InstanceID: "i-0123456789abcdef0", Requested: servingtest.Now.Add(-20 * time.Second)},
+			{Number: 3, Placement: fleet.Placement{Zone: "eu-west-1c", InstanceType: "m7g.large", Market: fleet.Spot}, State: state.SlotReady, Node: "ip-10-0-0-0.eu-west-1.compute.internal", Requested: servingtest.Now.Add(-40 * time.Second)},
 		}},
 		Interruptions: []state.Removal{{InstanceID: "i-9", Node: "ip-10-0-0-1.eu-west-1.compute.internal", State: state.RemovalDraining, Since: servingtest.Now.Add(-time.Minute), Deadline: servingtest.Now.Add(time.Minute)}},
 	})

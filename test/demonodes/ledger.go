@@ -9,6 +9,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/foresail/foresail/nodepool/fleet"
+
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -20,8 +22,6 @@ import (
 
 	"github.com/foresail/foresail/api/v1alpha1"
 	"github.com/foresail/foresail/nodepool/drain"
-	"github.com/foresail/foresail/nodepool/plan"
-	"github.com/foresail/foresail/nodepool/provider"
 	"github.com/foresail/foresail/nodepool/simulated"
 	"github.com/foresail/foresail/test/foresail"
 )
@@ -36,7 +36,7 @@ type pod struct {
 
 // instance is an instance from its launch to its end, as they are seen.
 type instance struct {
-	provider.Instance
+	fleet.Instance
 	seen, ended time.Time // ended is zero while it is there
 	ahead       bool      // no pod was waiting for a node when it was launched
 }
@@ -168,7 +168,7 @@ func (l *ledger) measure(f figures) {
 	l.figures = f
 }
 
-func (l *ledger) seeInstances(there []provider.Instance, now time.Time) {
+func (l *ledger) seeInstances(there []fleet.Instance, now time.Time) {
 	listed := map[string]bool{}
 	for _, i := range there {
 		listed[i.ID] = true
@@ -233,7 +233,7 @@ type node struct {
 	id     string // of the instance
 	name   string // its id, until the node has joined
 	zone   string
-	market plan.Market
+	market fleet.Market
 	state  nodeState
 	pods   int
 	age    time.Duration
@@ -294,7 +294,7 @@ func (l *ledger) nodeOf(i *instance, pods map[string]int, now time.Time) node {
 			n.state = draining
 		}
 	}
-	if i.State == provider.Leaving {
+	if i.State == fleet.Leaving {
 		n.state = leaving
 	}
 	return n

@@ -9,6 +9,8 @@ import (
 	"os"
 	"time"
 
+	"github.com/foresail/foresail/nodepool/fleet"
+
 	"golang.org/x/sync/errgroup"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -17,7 +19,6 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/foresail/foresail/api/v1alpha1"
-	"github.com/foresail/foresail/nodepool/plan"
 	"github.com/foresail/foresail/nodepool/simulated"
 	"github.com/foresail/foresail/test/controlplane"
 	"github.com/foresail/foresail/test/foresail"
@@ -217,7 +218,7 @@ const notice = 30 * time.Second
 // interrupt has the cloud take back the first Spot instance that is at work.
 func interrupt(ctx context.Context, client kubernetes.Interface, s scene) error {
 	for _, n := range s.nodes {
-		if n.state == serving && n.market == plan.Spot {
+		if n.state == serving && n.market == fleet.Spot {
 			patch := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q}}}`, simulated.AnnotationInterrupt, notice)
 			var cloud v1alpha1.SimulatedProvider
 			cloud.Default()

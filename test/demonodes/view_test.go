@@ -6,11 +6,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/foresail/foresail/nodepool/fleet"
+
 	"github.com/stretchr/testify/assert"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/foresail/foresail/api/v1alpha1"
-	"github.com/foresail/foresail/nodepool/plan"
 )
 
 func busy() scene {
@@ -21,8 +22,8 @@ func busy() scene {
 		status:  v1alpha1.WorkerPoolStatus{Workers: &workers, Action: &v1alpha1.PoolAction{Kind: "ScaleUp", Progress: "1 Launched"}},
 		spec:    v1alpha1.WorkerPoolSpec{Min: 2, Max: 8},
 		nodes: []node{
-			{name: "workers-1", zone: "a", market: plan.Spot, state: serving, pods: 8},
-			{name: "i-2", zone: "b", market: plan.OnDemand, state: launching, age: 3 * time.Second},
+			{name: "workers-1", zone: "a", market: fleet.Spot, state: serving, pods: 8},
+			{name: "i-2", zone: "b", market: fleet.OnDemand, state: launching, age: 3 * time.Second},
 		},
 		health: "it has reported nothing yet",
 	}

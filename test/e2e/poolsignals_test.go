@@ -13,7 +13,7 @@ import (
 
 	"github.com/foresail/foresail/api/v1alpha1"
 	"github.com/foresail/foresail/internal/promapi"
-	"github.com/foresail/foresail/nodepool/clusterstate"
+	"github.com/foresail/foresail/nodepool/cluster"
 	"github.com/foresail/foresail/nodepool/plan"
 	"github.com/foresail/foresail/nodepool/signal"
 	"github.com/foresail/foresail/test/monitoring"
@@ -34,11 +34,11 @@ func poolSignals(t *testing.T, p *monitoring.Prometheus, seasonal string, querie
 	set, err := signal.New(o)
 	require.NoError(t, err)
 	now := time.Now()
-	workers := make([]clusterstate.Node, 2)
+	workers := make([]cluster.Node, 2)
 	for i := range workers {
 		object := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint("w", i)}}
 		object.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: fmt.Sprint("10.0.0.", i)}}
-		workers[i] = clusterstate.Node{Object: object, Ready: true, ReadySince: now.Add(-time.Hour)}
+		workers[i] = cluster.Node{Object: object, Ready: true, ReadySince: now.Add(-time.Hour)}
 	}
 	signals := map[string]plan.Signal{}
 	for _, s := range set.Observe(t.Context(), signal.Observation{Now: now, Workers: workers, Expected: 2}) {

@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/foresail/foresail/nodepool/fleet"
+
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -19,7 +21,6 @@ import (
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/tools/cache"
 
-	"github.com/foresail/foresail/nodepool/provider"
 	"github.com/foresail/foresail/test/karpenter"
 )
 
@@ -73,9 +74,9 @@ func (l *ledger) watchInstances(t testing.TB, namespace string) {
 		if !ok {
 			return // the certificates that every namespace has
 		}
-		var i provider.Instance
+		var i fleet.Instance
 		err := json.Unmarshal([]byte(data), &i)
-		l.see(l.instances, o, gone || err == nil && i.State != provider.Pending && i.State != provider.Running)
+		l.see(l.instances, o, gone || err == nil && i.State != fleet.Pending && i.State != fleet.Running)
 	})
 }
 

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/foresail/foresail/nodepool/clusterstate"
+	"github.com/foresail/foresail/nodepool/cluster"
 	"github.com/foresail/foresail/nodepool/drain"
 	"github.com/foresail/foresail/nodepool/provider"
 )
@@ -65,7 +65,7 @@ func (s *stage) requireEmpty(ctx context.Context, id string) error {
 			return err
 		}
 		for i := range pods.Items {
-			if class, _ := clusterstate.Classify(&pods.Items[i], time.Now()); class != clusterstate.Ignored && class != clusterstate.Tolerant {
+			if class, _ := cluster.Classify(&pods.Items[i], time.Now()); class != cluster.Ignored && class != cluster.Tolerant {
 				s.violate("instance %s is terminated with pod %s on it", id, pods.Items[i].Name)
 			}
 		}

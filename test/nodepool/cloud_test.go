@@ -4,6 +4,8 @@ import (
 	"context"
 	"time"
 
+	"github.com/foresail/foresail/nodepool/fleet"
+
 	"github.com/foresail/foresail/nodepool/provider"
 	"github.com/foresail/foresail/nodepool/state"
 )
@@ -16,9 +18,9 @@ type cloud interface {
 	store(p *process) state.Store
 
 	// step is what time does to instances: they join, and those that are to be taken back are. It returns what all does then.
-	step(ctx context.Context) ([]provider.Instance, error)
+	step(ctx context.Context) ([]fleet.Instance, error)
 	// all returns every instance that was launched, those included that have gone.
-	all(ctx context.Context) ([]provider.Instance, error)
+	all(ctx context.Context) ([]fleet.Instance, error)
 	// interrupt has the cloud take an instance back after a while, with a notice now.
 	interrupt(ctx context.Context, id string, after time.Duration) error
 	// strand has instances that are launched from now on never join, or join again.
@@ -26,7 +28,7 @@ type cloud interface {
 }
 
 // gone is the state of an instance in cloud.all that has been terminated.
-const gone provider.InstanceState = "Gone"
+const gone fleet.InstanceState = "Gone"
 
 // place is where the journal and the instances of a stage are.
 type place struct {

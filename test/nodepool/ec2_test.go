@@ -11,6 +11,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/foresail/foresail/nodepool/fleet"
+
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/config"
 	awsdynamodb "github.com/aws/aws-sdk-go-v2/service/dynamodb"
@@ -24,7 +26,6 @@ import (
 
 	"github.com/foresail/foresail/api/v1alpha1"
 	"github.com/foresail/foresail/nodepool/ec2"
-	"github.com/foresail/foresail/nodepool/plan"
 	"github.com/foresail/foresail/nodepool/prices"
 	"github.com/foresail/foresail/nodepool/provider"
 	"github.com/foresail/foresail/nodepool/state"
@@ -129,11 +130,11 @@ func (c *onEC2) store(p *process) state.Store {
 
 func (c *onEC2) notices(p *process) provider.Notices { return queue{c, p} }
 
-func (c *onEC2) all(ctx context.Context) ([]provider.Instance, error) {
+func (c *onEC2) all(ctx context.Context) ([]fleet.Instance, error) {
 	pages := awsec2.NewDescribeInstancesPaginator(c.direct, &awsec2.DescribeInstancesInput{
 		Filters: []types.Filter{{Name: aws.String("tag:foresail.dev/pool"), Values: []string{c.stage.name}}},
 	})
-	var out []provider.Instance
+	var out []fleet.Instance
 	for pages.HasMorePages() {
 		page, err := pages.NextPage(ctx)
 		if err != nil {
@@ -152,22 +153,22 @@ func (c *onEC2) all(ctx context.Context) ([]provider.Instance, error) {
 	return out, nil
 }
 
-func (c *onEC2) instance(i types.Instance) (provider.Instance, error) {
+func (c *onEC2) instance(i types.Instance) (fleet.Instance, error) {
 	tags := map[string]string{}
 	for _, tag := range i.Tags {
 		tags[aws.ToString(tag.Key)] = aws.ToString(tag.Value)
 	}
 	slot, err := strconv.Atoi(tags["foresail.dev/slot"])
 	if err != nil {
-		return provider.Instance{}, fmt.Errorf("instance %s: the tag of its slot: %w", aws.ToString(i.InstanceId), err)
+		return fleet.Instance{}, fmt.Errorf("instance %s: the tag of its slot: %w", aws.ToString(i.InstanceId), err)
 	}
-	out := provider.Instance{
+	out := fleet.Instance{
 		ID: aws.ToString(i.InstanceId), Action: tags["foresail.dev/action"], Slot: slot, Token: tags["foresail.dev/token"],
-		Placement: plan.Placement{Zone: aws.ToString(i.Placement.AvailabilityZone), InstanceType: string(i.InstanceType)}, State: gone,
+		Placement: fleet.Placement{Zone: aws.ToString(i.Placement.AvailabilityZone), InstanceType: string(i.InstanceType)}, State: gone,
 	}
 	out.ProviderID = "aws:///" + out.Zone + "/" + out.ID
 	if i.State.Name == types.InstanceStateNameRunning || i.State.Name == types.InstanceStateNamePending {
-		out.State = provider.Running
+		out.State = fleet.Running
 	}
 	return out, nil
 }
@@ -183,7 +184,7 @@ func (c *onEC2) seen(id string) time.Time {
 }
 
 // step lists instances once: moto takes its time.
-func (c *onEC2) step(ctx context.Context) ([]provider.Instance, error) {
+func (c *onEC2) step(ctx context.Context) ([]fleet.Instance, error) {
 	all, err := c.all(ctx)
 	if err != nil {
 		return nil, err
@@ -210,7 +211,7 @@ func (c *onEC2) step(ctx context.Context) ([]provider.Instance, error) {
 }
 
 // join makes the Node of an instance, Ready.
-func (c *onEC2) join(ctx context.Context, i provider.Instance) error {
+func (c *onEC2) join(ctx context.Context, i fleet.Instance) error {
 	allocatable := corev1.ResourceList{}
 	for name, quantity := range shape {
 		allocatable[corev1.ResourceName(name)] = quantity
@@ -235,7 +236,7 @@ func (c *onEC2) readiness(status corev1.ConditionStatus) []corev1.NodeCondition 
 }
 
 // stop has the Node of an instance lose its kubelet.
-func (c *onEC2) stop(ctx context.Context, i provider.Instance) error {
+func (c *onEC2) stop(ctx context.Context, i fleet.Instance) error {
 	if c.stopped[i.ID] {
 		return nil
 	}
@@ -271,7 +272,7 @@ type dated struct {
 	cloud *onEC2
 }
 
-func (d dated) Launch(ctx context.Context, l provider.Launch) (provider.Instance, error) {
+func (d dated) Launch(ctx context.Context, l provider.Launch) (provider.Launched, error) {
 	i, err := d.Provider.Launch(ctx, l)
 	if err == nil {
 		i.Launched = d.cloud.seen(i.ID)
@@ -282,7 +283,7 @@ func (d dated) Launch(ctx context.Context, l provider.Launch) (provider.Instance
 	return i, err
 }
 
-func (d dated) List(ctx context.Context) ([]provider.Instance, error) {
+func (d dated) List(ctx context.Context) ([]fleet.Instance, error) {
 	all, err := d.Provider.List(ctx)
 	for n := range all {
 		all[n].Launched = d.cloud.seen(all[n].ID)
@@ -290,7 +291,7 @@ func (d dated) List(ctx context.Context) ([]provider.Instance, error) {
 	return all, err
 }
 
-func (d dated) Find(ctx context.Context, refs []provider.Ref) (map[string]provider.Instance, error) {
+func (d dated) Find(ctx context.Context, refs []fleet.Ref) (map[string]fleet.Instance, error) {
 	found, err := d.Provider.Find(ctx, refs)
 	for id, i := range found {
 		i.Launched = d.cloud.seen(id)

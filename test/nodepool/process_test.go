@@ -15,7 +15,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/foresail/foresail/nodepool"
-	"github.com/foresail/foresail/nodepool/clusterstate"
+	"github.com/foresail/foresail/nodepool/cluster"
 	"github.com/foresail/foresail/nodepool/controller"
 	"github.com/foresail/foresail/nodepool/drain"
 	"github.com/foresail/foresail/nodepool/plan"
@@ -151,13 +151,13 @@ func (p *process) kubernetesREST() rest.Interface {
 // observer sees what is of a stage, as other stages share its API server.
 type observer struct{ *process }
 
-func (o observer) Observe(ctx context.Context) (*clusterstate.Cluster, error) {
-	c, err := clusterstate.List(ctx, o.client, o.now())
+func (o observer) Observe(ctx context.Context) (*cluster.Cluster, error) {
+	c, err := cluster.List(ctx, o.client, o.now())
 	if err != nil {
 		return nil, err
 	}
-	c.Nodes = slices.DeleteFunc(c.Nodes, func(n clusterstate.Node) bool { return n.Object.Labels[stageLabel] != o.stage.name })
-	c.Pending = slices.DeleteFunc(c.Pending, func(p clusterstate.Pending) bool { return p.Pod.Namespace != o.stage.name })
+	c.Nodes = slices.DeleteFunc(c.Nodes, func(n cluster.Node) bool { return n.Object.Labels[stageLabel] != o.stage.name })
+	c.Pending = slices.DeleteFunc(c.Pending, func(p cluster.Pending) bool { return p.Pod.Namespace != o.stage.name })
 	return c, nil
 }
 

@@ -3,6 +3,8 @@ package nodepool
 import (
 	"time"
 
+	"github.com/foresail/foresail/nodepool/fleet"
+
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
@@ -12,7 +14,6 @@ import (
 
 	"github.com/foresail/foresail/api/v1alpha1"
 	"github.com/foresail/foresail/nodepool/drain"
-	"github.com/foresail/foresail/nodepool/provider"
 	awstest "github.com/foresail/foresail/test/aws"
 )
 
@@ -139,7 +140,7 @@ func repair() scenario {
 }
 
 // stopKubelet has the Node of an instance be as one whose kubelet has stopped.
-func (s *stage) stopKubelet(i provider.Instance) {
+func (s *stage) stopKubelet(i fleet.Instance) {
 	s.t.Helper()
 	for _, node := range s.nodes() {
 		if node.Spec.ProviderID != i.ProviderID {

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/foresail/foresail/nodepool/fleet"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	clientkubernetes "k8s.io/client-go/kubernetes"
@@ -48,25 +50,25 @@ func (c *inKubernetes) notices(p *process) provider.Notices {
 	return simulatedNotices{c.connect(p.client)}
 }
 
-func (c *inKubernetes) step(ctx context.Context) ([]provider.Instance, error) {
+func (c *inKubernetes) step(ctx context.Context) ([]fleet.Instance, error) {
 	if err := c.self.Step(ctx, c.stage.clock.Now()); err != nil {
 		return nil, err
 	}
 	return c.all(ctx)
 }
 
-func (c *inKubernetes) all(ctx context.Context) ([]provider.Instance, error) {
+func (c *inKubernetes) all(ctx context.Context) ([]fleet.Instance, error) {
 	objects, err := c.stage.client.CoreV1().ConfigMaps(c.stage.name).List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return nil, err
 	}
-	var out []provider.Instance
+	var out []fleet.Instance
 	for _, object := range objects.Items {
 		data, ok := object.Data["instance"]
 		if !ok {
 			continue
 		}
-		i := provider.Instance{ID: object.Name}
+		i := fleet.Instance{ID: object.Name}
 		if err := json.Unmarshal([]byte(data), &i); err != nil {
 			return nil, fmt.Errorf("instance %s: %w", object.Name, err)
 		}

@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/foresail/foresail/nodepool/fleet"
+
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -18,7 +20,6 @@ import (
 
 	"github.com/foresail/foresail/api/v1alpha1"
 	"github.com/foresail/foresail/nodepool"
-	"github.com/foresail/foresail/nodepool/plan"
 	"github.com/foresail/foresail/nodepool/provider"
 	"github.com/foresail/foresail/nodepool/state"
 )
@@ -47,9 +48,9 @@ type stage struct {
 	leaders atomic.Int64 // how often the lease was taken
 
 	mu         sync.Mutex
-	ever       map[string]provider.Instance // every instance that was ever seen, as it was last seen
-	violations []string                     // what must never happen and has
-	notes      []string                     // what happened, for people
+	ever       map[string]fleet.Instance // every instance that was ever seen, as it was last seen
+	violations []string                  // what must never happen and has
+	notes      []string                  // what happened, for people
 }
 
 var stages atomic.Int64
@@ -60,7 +61,7 @@ func newStage(t *testing.T, sc scenario, newCloud func(*stage) cloud) *stage {
 	client, err := kubernetes.NewForConfig(unlimited())
 	require.NoError(t, err)
 	s := &stage{
-		t: t, name: fmt.Sprintf("stage-%d", stages.Add(1)), client: client, clock: newClock(), scenario: sc, ever: map[string]provider.Instance{},
+		t: t, name: fmt.Sprintf("stage-%d", stages.Add(1)), client: client, clock: newClock(), scenario: sc, ever: map[string]fleet.Instance{},
 	}
 	s.spec = nodepool.SpecOf(s.name, sc.spec)
 	s.replicas = &replicas{stage: s, count: sc.pods, perNode: sc.perNode}
@@ -100,7 +101,7 @@ func (s *stage) populate(p provider.Provider) {
 		offer := offers[i%len(offers)]
 		_, err := p.Launch(ctx, provider.Launch{
 			Action: "first", Slot: i, Token: fmt.Sprintf("%s-first-%d", s.name, i),
-			Placement: plan.Placement{Zone: offer.Zone, Subnet: offer.Subnet, InstanceType: offer.InstanceType, Market: plan.OnDemand},
+			Placement: fleet.Placement{Zone: offer.Zone, Subnet: offer.Subnet, InstanceType: offer.InstanceType, Market: fleet.OnDemand},
 		})
 		require.NoError(s.t, err)
 	}
@@ -131,7 +132,7 @@ func (s *stage) look(ctx context.Context) {
 	s.remember(all)
 }
 
-func (s *stage) remember(all []provider.Instance) {
+func (s *stage) remember(all []fleet.Instance) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, i := range all {
@@ -140,10 +141,10 @@ func (s *stage) remember(all []provider.Instance) {
 }
 
 // launched returns the instances that were launched by processes.
-func (s *stage) launched() []provider.Instance {
+func (s *stage) launched() []fleet.Instance {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	var out []provider.Instance
+	var out []fleet.Instance
 	for _, i := range s.ever {
 		if i.Action != "first" {
 			out = append(out, i)
@@ -153,16 +154,16 @@ func (s *stage) launched() []provider.Instance {
 }
 
 // living returns the instances that run.
-func (s *stage) living() []provider.Instance {
+func (s *stage) living() []fleet.Instance {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	var out []provider.Instance
+	var out []fleet.Instance
 	for _, i := range s.ever {
-		if i.State == provider.Running || i.State == provider.Pending {
+		if i.State == fleet.Running || i.State == fleet.Pending {
 			out = append(out, i)
 		}
 	}
-	slices.SortFunc(out, func(a, b provider.Instance) int { return strings.Compare(a.ID, b.ID) })
+	slices.SortFunc(out, func(a, b fleet.Instance) int { return strings.Compare(a.ID, b.ID) })
 	return out
 }
 

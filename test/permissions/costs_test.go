@@ -13,13 +13,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/foresail/foresail/nodepool/fleet"
+
 	"github.com/aws/aws-sdk-go-v2/config"
 	"github.com/stretchr/testify/require"
 
 	"github.com/foresail/foresail/api/v1alpha1"
 	"github.com/foresail/foresail/internal/docpages"
 	"github.com/foresail/foresail/nodepool/interruption"
-	"github.com/foresail/foresail/nodepool/plan"
 	"github.com/foresail/foresail/nodepool/state"
 	awstest "github.com/foresail/foresail/test/aws"
 )
@@ -51,7 +52,7 @@ func TestGeneratedCosts(t *testing.T) {
 		_, err = store.Save(t.Context(), pool, record) // the lease is renewed every 10 s, which is less than a cycle
 		require.NoError(t, err)
 	}
-	_, err := p.Launch(t.Context(), f.launch(plan.OnDemand))
+	_, err := p.Launch(t.Context(), f.launch(fleet.OnDemand))
 	require.NoError(t, err)
 	cycle()
 	_, err = p.Offers(t.Context()) // asks what instance types are, which does not change

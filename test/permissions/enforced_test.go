@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/foresail/foresail/nodepool/fleet"
+
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/config"
 	"github.com/aws/aws-sdk-go-v2/service/cloudwatch"
@@ -27,7 +29,6 @@ import (
 	"github.com/foresail/foresail/api/v1alpha1"
 	"github.com/foresail/foresail/nodepool/ec2"
 	"github.com/foresail/foresail/nodepool/interruption"
-	"github.com/foresail/foresail/nodepool/plan"
 	"github.com/foresail/foresail/nodepool/provider"
 	"github.com/foresail/foresail/nodepool/state"
 	"github.com/foresail/foresail/nodepool/state/dynamodb"
@@ -106,8 +107,8 @@ func (f fixture) provider(t *testing.T, cluster, pool, template string, change .
 	return p
 }
 
-func (f fixture) launch(market plan.Market) provider.Launch {
-	return provider.Launch{Action: "up-1", Token: "token-" + string(market), Placement: plan.Placement{
+func (f fixture) launch(market fleet.Market) provider.Launch {
+	return provider.Launch{Action: "up-1", Token: "token-" + string(market), Placement: fleet.Placement{
 		Zone: f.subnets[0].Zone, Subnet: f.subnets[0].ID, InstanceType: "t3.small", Market: market,
 	}}
 }
@@ -119,7 +120,7 @@ func TestAPoolRunsWithThePolicy(t *testing.T) {
 	p := f.provider(t, cluster, pool, f.stack.Outputs["LaunchTemplate"])
 	_, err := p.Offers(t.Context())
 	require.NoError(t, err)
-	for _, market := range []plan.Market{plan.OnDemand, plan.Spot} {
+	for _, market := range []fleet.Market{fleet.OnDemand, fleet.Spot} {
 		launched, err := p.Launch(t.Context(), f.launch(market))
 		require.NoError(t, err)
 		listed, err := p.List(t.Context())

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/foresail/foresail/nodepool/fleet"
+
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -16,7 +18,6 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
 
-	"github.com/foresail/foresail/nodepool/plan"
 	"github.com/foresail/foresail/nodepool/provider"
 )
 
@@ -36,21 +37,21 @@ type crowd struct {
 
 var zones = []string{"eu-central-1a", "eu-central-1b", "eu-central-1c"}
 
-func (c crowd) placement(i int) plan.Placement {
-	market := plan.Spot
+func (c crowd) placement(i int) fleet.Placement {
+	market := fleet.Spot
 	if i%3 == 0 {
-		market = plan.OnDemand
+		market = fleet.OnDemand
 	}
 	zone := zones[i%len(zones)]
-	return plan.Placement{Zone: zone, Subnet: "subnet-" + zone, InstanceType: instanceType, Market: market}
+	return fleet.Placement{Zone: zone, Subnet: "subnet-" + zone, InstanceType: instanceType, Market: market}
 }
 
-func (c crowd) instance(i int) provider.Instance {
+func (c crowd) instance(i int) fleet.Instance {
 	p := c.placement(i)
 	id := fmt.Sprintf("i-%017x", i)
-	return provider.Instance{
+	return fleet.Instance{
 		ID: id, ProviderID: "aws:///" + p.Zone + "/" + id, Action: fmt.Sprintf("up-%d", i/4), Slot: i % 4, Token: fmt.Sprintf("token-%d", i),
-		Placement: p, State: provider.Running, Launched: c.born,
+		Placement: p, State: fleet.Running, Launched: c.born,
 	}
 }
 
@@ -189,7 +190,7 @@ func (c crowd) podList() runtime.Object {
 // cloud is the one that the crowd's instances are in. Nothing is launched or terminated there.
 type cloud struct {
 	provider.Provider
-	instances []provider.Instance
+	instances []fleet.Instance
 	offers    []provider.Offer
 }
 
@@ -201,7 +202,7 @@ func (c crowd) cloud() *cloud {
 	for _, kind := range []string{instanceType, "m5a.xlarge", "m6i.xlarge"} {
 		for _, zone := range zones {
 			out.offers = append(out.offers, provider.Offer{
-				Offer: plan.Offer{Zone: zone, Subnet: "subnet-" + zone, InstanceType: kind}, Allocatable: largeShape,
+				Offer: fleet.Offer{Zone: zone, Subnet: "subnet-" + zone, InstanceType: kind}, Allocatable: largeShape,
 				Labels: map[string]string{corev1.LabelTopologyZone: zone, corev1.LabelInstanceTypeStable: kind, corev1.LabelArchStable: "amd64", corev1.LabelOSStable: "linux"},
 			})
 		}
@@ -209,8 +210,8 @@ func (c crowd) cloud() *cloud {
 	return out
 }
 
-func (c *cloud) List(context.Context) ([]provider.Instance, error) {
-	return append([]provider.Instance(nil), c.instances...), nil
+func (c *cloud) List(context.Context) ([]fleet.Instance, error) {
+	return append([]fleet.Instance(nil), c.instances...), nil
 }
 
 func (c *cloud) Offers(context.Context) ([]provider.Offer, error) { return c.offers, nil }

@@ -9,13 +9,14 @@ import (
 	"sync"
 	"time"
 
+	"github.com/foresail/foresail/nodepool/fleet"
+
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/foresail/foresail/nodepool"
-	"github.com/foresail/foresail/nodepool/clusterstate"
-	"github.com/foresail/foresail/nodepool/plan"
+	"github.com/foresail/foresail/nodepool/cluster"
 	"github.com/foresail/foresail/nodepool/provider"
 )
 
@@ -47,7 +48,7 @@ type play struct {
 	join   func(*rand.Rand) time.Duration
 
 	machines []*machine // in order of their launch, those that have gone left out
-	tokens   map[string]provider.Instance
+	tokens   map[string]provider.Launched
 	pods     []*podPlayed // that exist, in order of creation
 	wakes    chan struct{}
 
@@ -57,7 +58,7 @@ type play struct {
 
 // machine is an instance, and its node once it has joined.
 type machine struct {
-	provider.Instance
+	fleet.Instance
 	joinsAt time.Time
 	endedAt time.Time // zero: it runs
 	node    *corev1.Node
@@ -75,7 +76,7 @@ type podPlayed struct {
 }
 
 func newPlay(now func() time.Time, seed uint64, join func(*rand.Rand) time.Duration) *play {
-	return &play{now: now, random: rand.New(rand.NewPCG(seed, 1)), join: join, tokens: map[string]provider.Instance{}, wakes: make(chan struct{}, 1)}
+	return &play{now: now, random: rand.New(rand.NewPCG(seed, 1)), join: join, tokens: map[string]provider.Launched{}, wakes: make(chan struct{}, 1)}
 }
 
 // step lets a moment pass, in which a Deployment wants so many pods.
@@ -93,7 +94,7 @@ func (p *play) step(replicas int) {
 func (p *play) settle(now time.Time) {
 	for _, m := range p.machines {
 		if m.node == nil && m.endedAt.IsZero() && !now.Before(m.joinsAt) {
-			m.State, m.since = provider.Running, now
+			m.State, m.since = fleet.Running, now
 			m.node = nodeOf(m, now)
 			p.wake()
 		}
@@ -207,13 +208,13 @@ func (p *play) wake() {
 }
 
 // Launch and the next five make it a provider.Provider.
-func (p *play) Launch(_ context.Context, l provider.Launch) (provider.Instance, error) {
+func (p *play) Launch(_ context.Context, l provider.Launch) (provider.Launched, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if i, ok := p.tokens[l.Token]; ok {
 		return i, nil
 	}
-	first := p.launch(l)
+	first := provider.Launched{Instance: p.launch(l)}
 	for range l.Count - 1 {
 		first.Others = append(first.Others, p.launch(l))
 	}
@@ -222,40 +223,40 @@ func (p *play) Launch(_ context.Context, l provider.Launch) (provider.Instance, 
 }
 
 // launch launches one instance of a call.
-func (p *play) launch(l provider.Launch) provider.Instance {
+func (p *play) launch(l provider.Launch) fleet.Instance {
 	now := p.now()
 	id := fmt.Sprintf("i-%06d", len(p.machines))
-	m := &machine{joinsAt: now.Add(p.join(p.random)), Instance: provider.Instance{
+	m := &machine{joinsAt: now.Add(p.join(p.random)), Instance: fleet.Instance{
 		ID: id, ProviderID: "play:///" + id, Action: l.Action, Slot: l.Slot, Token: l.Token, Placement: l.Placement,
-		State: provider.Pending, Launched: now,
+		State: fleet.Pending, Launched: now,
 	}}
 	p.machines = append(p.machines, m)
 	p.outcome.count(p, &p.outcome.launches)
 	return m.Instance
 }
 
-func (p *play) List(context.Context) ([]provider.Instance, error) {
+func (p *play) List(context.Context) ([]fleet.Instance, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	var out []provider.Instance
+	var out []fleet.Instance
 	for _, m := range p.machines {
 		switch i := m.Instance; {
 		case m.endedAt.IsZero():
 			out = append(out, i)
 		case p.now().Sub(m.endedAt) < shutdown:
-			i.State = provider.Leaving
+			i.State = fleet.Leaving
 			out = append(out, i)
 		}
 	}
 	return out, nil
 }
 
-func (p *play) Find(_ context.Context, refs []provider.Ref) (map[string]provider.Instance, error) {
+func (p *play) Find(_ context.Context, refs []fleet.Ref) (map[string]fleet.Instance, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	found := map[string]provider.Instance{}
+	found := map[string]fleet.Instance{}
 	for _, ref := range refs {
-		found[ref.ID] = provider.Instance{ID: ref.ID, State: provider.Absent}
+		found[ref.ID] = fleet.Instance{ID: ref.ID, State: fleet.Absent}
 	}
 	for _, m := range p.machines {
 		if _, sought := found[m.ID]; !sought {
@@ -265,9 +266,9 @@ func (p *play) Find(_ context.Context, refs []provider.Ref) (map[string]provider
 		switch {
 		case m.endedAt.IsZero():
 		case p.now().Sub(m.endedAt) < shutdown:
-			i.State = provider.Leaving
+			i.State = fleet.Leaving
 		default:
-			i.State = provider.Gone
+			i.State = fleet.Gone
 		}
 		found[m.ID] = i
 	}
@@ -295,7 +296,7 @@ func (p *play) Offers(context.Context) ([]provider.Offer, error) {
 	var out []provider.Offer
 	for _, zone := range []string{"a", "b", "c"} {
 		out = append(out, provider.Offer{
-			Offer: plan.Offer{Zone: zone, Subnet: "subnet-" + zone, InstanceType: instanceType}, Allocatable: nodeShape,
+			Offer: fleet.Offer{Zone: zone, Subnet: "subnet-" + zone, InstanceType: instanceType}, Allocatable: nodeShape,
 			Labels: map[string]string{corev1.LabelTopologyZone: zone, corev1.LabelInstanceTypeStable: instanceType},
 		})
 	}
@@ -303,21 +304,21 @@ func (p *play) Offers(context.Context) ([]provider.Offer, error) {
 }
 
 // Observe and Wake make it a nodepool.Observer.
-func (p *play) Observe(context.Context) (*clusterstate.Cluster, error) {
+func (p *play) Observe(context.Context) (*cluster.Cluster, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	c := &clusterstate.Cluster{At: p.now()}
+	c := &cluster.Cluster{At: p.now()}
 	for _, m := range p.machines {
 		if m.node == nil {
 			continue
 		}
-		c.Nodes = append(c.Nodes, clusterstate.Node{
-			Object: m.node, Ready: m.ready(), ReadySince: m.since, Requested: requestsOf(m.pods), Movable: m.pods, Pods: make([]*clusterstate.Pod, 0),
+		c.Nodes = append(c.Nodes, cluster.Node{
+			Object: m.node, Ready: m.ready(), ReadySince: m.since, Requested: requestsOf(m.pods), Movable: m.pods, Pods: make([]*cluster.Pod, 0),
 		})
 	}
 	for _, d := range p.pods {
 		if d.on == nil {
-			c.Pending = append(c.Pending, clusterstate.Pending{Since: d.created, Pod: pendingPod(d.name)})
+			c.Pending = append(c.Pending, cluster.Pending{Since: d.created, Pod: pendingPod(d.name)})
 		}
 	}
 	return c, nil

@@ -17,7 +17,7 @@ import (
 
 	"github.com/foresail/foresail/api/v1alpha1"
 	"github.com/foresail/foresail/nodepool"
-	"github.com/foresail/foresail/nodepool/clusterstate"
+	"github.com/foresail/foresail/nodepool/cluster"
 	"github.com/foresail/foresail/nodepool/plan"
 	"github.com/foresail/foresail/nodepool/signal"
 )
@@ -89,7 +89,7 @@ type ticking struct {
 	situation
 	at      time.Time
 	turn    int
-	watcher *clusterstate.Watcher
+	watcher *cluster.Watcher
 	changes *watch.RaceFreeFakeWatcher
 	pool    *nodepool.Pool
 	held    float64
@@ -102,7 +102,7 @@ func (t *ticking) begin(b *testing.B) {
 	t.at = born.Add(time.Hour)
 	client, changes := t.client()
 	now := func() time.Time { return t.at }
-	t.watcher, t.changes = clusterstate.NewWatcher(client, clusterstate.WithClock(now)), changes
+	t.watcher, t.changes = cluster.NewWatcher(client, cluster.WithClock(now)), changes
 	ctx, cancel := context.WithCancel(context.WithoutCancel(b.Context()))
 	var watching sync.WaitGroup
 	watching.Go(func() { _ = t.watcher.Run(ctx) })
@@ -177,7 +177,7 @@ func (t *ticking) newPool(b *testing.B, now func() time.Time) *nodepool.Pool {
 	return pool
 }
 
-func awaitSync(b *testing.B, watcher *clusterstate.Watcher) {
+func awaitSync(b *testing.B, watcher *cluster.Watcher) {
 	b.Helper()
 	ctx, cancel := context.WithTimeout(b.Context(), 2*time.Minute)
 	defer cancel()
@@ -195,7 +195,7 @@ func awaitSync(b *testing.B, watcher *clusterstate.Watcher) {
 
 // stir has pods change and waits until the watcher has seen it: the last change is of a pod that no node takes, which
 // wakes it. It is promised to a node, so that it is no demand.
-func stir(c crowd, watcher *clusterstate.Watcher, changes *watch.RaceFreeFakeWatcher, turn int) {
+func stir(c crowd, watcher *cluster.Watcher, changes *watch.RaceFreeFakeWatcher, turn int) {
 	const batch = 50 // that the fake watch holds
 	select {
 	case <-watcher.Wake():

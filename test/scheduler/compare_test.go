@@ -8,11 +8,12 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/foresail/foresail/nodepool/fleet"
+
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/foresail/foresail/nodepool/clusterstate"
-	"github.com/foresail/foresail/nodepool/plan"
+	"github.com/foresail/foresail/nodepool/cluster"
 	"github.com/foresail/foresail/nodepool/provider"
 )
 
@@ -130,7 +131,7 @@ func (c *comparison) agree(ok bool, q question, about, model, scheduler string) 
 }
 
 // podOf returns the pod as the API server has it.
-func (c *comparison) podOf(p clusterstate.Pending) *corev1.Pod {
+func (c *comparison) podOf(p cluster.Pending) *corev1.Pod {
 	i := slices.IndexFunc(c.world.Pods, func(o *corev1.Pod) bool { return o.Namespace == p.Pod.Namespace && o.Name == p.Pod.Name })
 	return c.world.Pods[i]
 }
@@ -138,7 +139,7 @@ func (c *comparison) podOf(p clusterstate.Pending) *corev1.Pod {
 func nameOf(p *corev1.Pod) string { return p.Namespace + "/" + p.Name }
 
 // one asks about one pending pod, as things are.
-func (c *comparison) one(p clusterstate.Pending) {
+func (c *comparison) one(p cluster.Pending) {
 	pod := c.podOf(p)
 	r := c.model.pack(p)
 	says, will := onItsWay, []provider.Offer(nil)
@@ -237,7 +238,7 @@ func (c *comparison) addOnTheWay() (names []string) {
 
 // add adds a new node.
 func (c *comparison) add(o provider.Offer, name string) string {
-	n, pods := launched(c.world, o, plan.Placement{Zone: o.Zone}, name)
+	n, pods := launched(c.world, o, fleet.Placement{Zone: o.Zone}, name)
 	c.scheduler.addNode(n, pods...)
 	return name
 }
@@ -267,7 +268,7 @@ func (c *comparison) together() {
 	r := c.model.pack(c.model.cluster.Pending...)
 	var pods []*corev1.Pod
 	for _, p := range c.model.cluster.Pending {
-		if !slices.ContainsFunc(r.Unhelped, func(u plan.Unhelped) bool { return u.Pod == nameOf(p.Pod) }) {
+		if !slices.ContainsFunc(r.Unhelped, func(u fleet.Unhelped) bool { return u.Pod == nameOf(p.Pod) }) {
 			pods = append(pods, c.podOf(p))
 		}
 	}
@@ -321,7 +322,7 @@ func names(pods []*corev1.Pod) string {
 }
 
 // homes asks about the pods of a node that is removed.
-func (c *comparison) homes(n *clusterstate.Node) {
+func (c *comparison) homes(n *cluster.Node) {
 	if n.Blocked != "" || len(c.model.cluster.Replacements(n)) == 0 {
 		return
 	}
@@ -329,7 +330,7 @@ func (c *comparison) homes(n *clusterstate.Node) {
 	c.home(hasHomes, name, false, c.model.without(name, false), func() {})
 	c.home(mayWait, name, true, c.model.without(name, true), func() {})
 	if o := c.world.Pool.Offers[c.random.IntN(len(c.world.Pool.Offers))]; c.random.IntN(2) == 0 {
-		says := c.model.without(name, false, plan.Placement{Zone: o.Zone, InstanceType: o.InstanceType})
+		says := c.model.without(name, false, fleet.Placement{Zone: o.Zone, InstanceType: o.InstanceType})
 		c.home(hasNewHomes, name, false, says, func() { c.add(o, "new") })
 	}
 }
@@ -367,8 +368,8 @@ func (c *comparison) home(q question, node string, waits bool, says string, chan
 
 // leaves reports whether a pod leaves a node that is removed. One that is leaving already stays as it is.
 func leaves(p *corev1.Pod) bool {
-	class, _ := clusterstate.Classify(p, noon)
-	return p.DeletionTimestamp == nil && class != clusterstate.Ignored && class != clusterstate.Blocking
+	class, _ := cluster.Classify(p, noon)
+	return p.DeletionTimestamp == nil && class != cluster.Ignored && class != cluster.Blocking
 }
 
 // replacement returns the pod that its controller would create.
@@ -431,6 +432,6 @@ func (c *comparison) try(pods []*corev1.Pod, i int, not string, begin, end func(
 }
 
 func cpuOf(p *corev1.Pod) int64 {
-	r := clusterstate.Requests(p)
+	r := cluster.Requests(p)
 	return r.Cpu().MilliValue()
 }

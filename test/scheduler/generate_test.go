@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/foresail/foresail/nodepool/fleet"
+
 	"github.com/go-logr/logr"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -21,7 +23,6 @@ import (
 	corev1defaults "k8s.io/kubernetes/pkg/apis/core/v1"
 	"k8s.io/kubernetes/pkg/controller/daemon"
 
-	"github.com/foresail/foresail/nodepool/plan"
 	"github.com/foresail/foresail/nodepool/provider"
 )
 
@@ -159,7 +160,7 @@ func (g *generator) pool() {
 }
 
 func (g *generator) offer(z, kind string) {
-	o := provider.Offer{Offer: plan.Offer{Zone: z, InstanceType: kind}, Allocatable: allocatable(kind, 0), Labels: map[string]string{}}
+	o := provider.Offer{Offer: fleet.Offer{Zone: z, InstanceType: kind}, Allocatable: allocatable(kind, 0), Labels: map[string]string{}}
 	if g.with("extended", 40) {
 		o.Allocatable = allocatable(kind, 2)
 	}
@@ -663,7 +664,7 @@ func (g *generator) disturb() {
 	}
 	if g.with("joining", 30) {
 		o := pick(g, g.world.Pool.Offers...)
-		g.world.Pool.OnTheWay = append(g.world.Pool.OnTheWay, plan.Placement{Zone: o.Zone, InstanceType: o.InstanceType})
+		g.world.Pool.OnTheWay = append(g.world.Pool.OnTheWay, fleet.Placement{Zone: o.Zone, InstanceType: o.InstanceType})
 	}
 }
 
@@ -677,10 +678,10 @@ func (g *generator) join(n *corev1.Node) {
 	}
 	p := &g.world.Pool
 	if p.Joining == nil {
-		p.Joining = map[string]plan.Placement{}
+		p.Joining = map[string]fleet.Placement{}
 		p.StartupTaints = []corev1.Taint{{Key: "agent", Effect: corev1.TaintEffectNoSchedule}}
 	}
-	p.Joining[n.Name] = plan.Placement{Zone: offers[0].Zone, InstanceType: offers[0].InstanceType}
+	p.Joining[n.Name] = fleet.Placement{Zone: offers[0].Zone, InstanceType: offers[0].InstanceType}
 	maps.Copy(n.Labels, p.Labels)
 	n.Status.Allocatable = maps.Clone(offers[0].Allocatable)
 	if _, ok := n.Status.Allocatable[corev1.ResourcePods]; !ok {

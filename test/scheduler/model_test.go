@@ -6,41 +6,42 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/foresail/foresail/nodepool/fleet"
+
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/client-go/kubernetes/fake"
 
-	"github.com/foresail/foresail/nodepool/binpack"
-	"github.com/foresail/foresail/nodepool/clusterstate"
-	"github.com/foresail/foresail/nodepool/plan"
+	"github.com/foresail/foresail/nodepool/cluster"
+	"github.com/foresail/foresail/nodepool/cluster/binpack"
 	"github.com/foresail/foresail/nodepool/provider"
 )
 
 // model is what Foresail makes of a world.
 type model struct {
-	cluster *clusterstate.Cluster
+	cluster *cluster.Cluster
 	pool    pool
 }
 
 func newModel(ctx context.Context, w *world) (*model, error) {
-	c, err := clusterstate.List(ctx, fake.NewClientset(w.copy().objects()...), noon)
+	c, err := cluster.List(ctx, fake.NewClientset(w.copy().objects()...), noon)
 	if err != nil {
 		return nil, err
 	}
 	return &model{c, w.Pool}, nil
 }
 
-func (m *model) input(pods []clusterstate.Pending) binpack.Input {
+func (m *model) input(pods []cluster.Pending) binpack.Input {
 	return binpack.Input{
 		Pods: pods, Nodes: m.cluster.Nodes, Offers: m.pool.Offers, OnTheWay: m.pool.OnTheWay, Joining: m.pool.Joining, DaemonSets: m.cluster.DaemonSets,
 		Template: binpack.Template{Labels: m.pool.Labels, Taints: m.pool.Taints, StartupTaints: m.pool.StartupTaints},
 	}
 }
 
-func (m *model) pack(pods ...clusterstate.Pending) binpack.Result { return binpack.Pack(m.input(pods)) }
+func (m *model) pack(pods ...cluster.Pending) binpack.Result { return binpack.Pack(m.input(pods)) }
 
 // without returns why the pods of a node could not all run on others, or on one that is added.
-func (m *model) without(node string, mayWait bool, added ...plan.Placement) string {
+func (m *model) without(node string, mayWait bool, added ...fleet.Placement) string {
 	return binpack.NewHomes(m.cluster, m.input(nil)).Without([]string{node}, mayWait, added...)
 }
 
@@ -49,7 +50,7 @@ func (m *model) kinds(r binpack.Result) [][]provider.Offer {
 	var out [][]provider.Offer
 	for _, s := range r.Shapes {
 		will := slices.DeleteFunc(slices.Clone(m.pool.Offers), func(o provider.Offer) bool {
-			return !slices.Contains(s.Kinds, plan.Kind{Zone: o.Zone, InstanceType: o.InstanceType})
+			return !slices.Contains(s.Kinds, fleet.Kind{Zone: o.Zone, InstanceType: o.InstanceType})
 		})
 		for range s.Nodes {
 			out = append(out, will)
@@ -62,7 +63,7 @@ func (m *model) kinds(r binpack.Result) [][]provider.Offer {
 }
 
 // launched returns the Node that an offer becomes, and the pods of DaemonSets on it.
-func launched(w *world, o provider.Offer, placement plan.Placement, name string) (*corev1.Node, []*corev1.Pod) {
+func launched(w *world, o provider.Offer, placement fleet.Placement, name string) (*corev1.Node, []*corev1.Pod) {
 	n := &corev1.Node{}
 	n.Name, n.UID = name, "uid-"+"new"
 	n.Labels = map[string]string{corev1.LabelOSStable: "linux", corev1.LabelInstanceTypeStable: o.InstanceType, zone: placement.Zone, ebsZone: placement.Zone}
@@ -78,7 +79,7 @@ func launched(w *world, o provider.Offer, placement plan.Placement, name string)
 }
 
 // offerOf returns what a node was launched as.
-func offerOf(w *world, p plan.Placement) provider.Offer {
+func offerOf(w *world, p fleet.Placement) provider.Offer {
 	for _, o := range w.Pool.Offers {
 		if o.Zone == p.Zone && o.InstanceType == p.InstanceType {
 			return o

@@ -9,15 +9,16 @@ import (
 	"testing"
 	"time"
 
+	"github.com/foresail/foresail/nodepool/fleet"
+
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	corev1defaults "k8s.io/kubernetes/pkg/apis/core/v1"
 
-	"github.com/foresail/foresail/nodepool/binpack"
-	"github.com/foresail/foresail/nodepool/clusterstate"
-	"github.com/foresail/foresail/nodepool/plan"
+	"github.com/foresail/foresail/nodepool/cluster"
+	"github.com/foresail/foresail/nodepool/cluster/binpack"
 	"github.com/foresail/foresail/nodepool/provider"
 )
 
@@ -26,7 +27,7 @@ import (
 func largeWorld(nodes, each int) *world {
 	w := &world{Namespaces: []*corev1.Namespace{{ObjectMeta: metav1.ObjectMeta{Name: "default"}}}}
 	for _, z := range []string{"a", "b", "c"} {
-		w.Pool.Offers = append(w.Pool.Offers, provider.Offer{Offer: plan.Offer{Zone: z, InstanceType: "large"}, Allocatable: list("cpu", "8", "memory", "64Gi", "pods", "110")})
+		w.Pool.Offers = append(w.Pool.Offers, provider.Offer{Offer: fleet.Offer{Zone: z, InstanceType: "large"}, Allocatable: list("cpu", "8", "memory", "64Gi", "pods", "110")})
 	}
 	for i := range nodes {
 		name, z := fmt.Sprintf("n%05d", i), string(rune('a'+i%3))
@@ -100,7 +101,7 @@ func BenchmarkFits(b *testing.B) {
 			require.NoError(b, err)
 			defer processorTime(b)()
 			for b.Loop() {
-				require.Equal(b, 1, m.pack(clusterstate.Pending{Pod: pod}).Room)
+				require.Equal(b, 1, m.pack(cluster.Pending{Pod: pod}).Room)
 			}
 		})
 		b.Run(kind+", plugins", func(b *testing.B) {

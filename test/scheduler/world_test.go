@@ -6,6 +6,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/foresail/foresail/nodepool/fleet"
+
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
@@ -19,7 +21,6 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 	"sigs.k8s.io/yaml"
 
-	"github.com/foresail/foresail/nodepool/plan"
 	"github.com/foresail/foresail/nodepool/provider"
 )
 
@@ -46,8 +47,8 @@ type pool struct {
 	Labels        map[string]string
 	Taints        []corev1.Taint
 	StartupTaints []corev1.Taint
-	OnTheWay      []plan.Placement          // without a Node
-	Joining       map[string]plan.Placement // by the name of a Node that is Ready
+	OnTheWay      []fleet.Placement          // without a Node
+	Joining       map[string]fleet.Placement // by the name of a Node that is Ready
 }
 
 // objects are all that the API server has.

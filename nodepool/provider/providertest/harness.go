@@ -4,7 +4,7 @@ package providertest
 import (
 	"testing"
 
-	"github.com/foresail/foresail/nodepool/plan"
+	"github.com/foresail/foresail/nodepool/fleet"
 	"github.com/foresail/foresail/nodepool/provider"
 )
 
@@ -17,7 +17,7 @@ type Harness interface {
 	// that there are stay as they are.
 	Renew(t testing.TB, pool string) provider.Provider
 	// Exhaust takes all capacity of zones, instance types and markets away, until restore is called.
-	Exhaust(t testing.TB, placements ...plan.Placement) (restore func())
+	Exhaust(t testing.TB, placements ...fleet.Placement) (restore func())
 	// Alternative is another instance type than the most preferred one, which can be launched in its place.
 	Alternative() string
 	// Untag takes the tags of its pool away from an instance, and Adopt has another controller own it, as an Auto Scaling group

@@ -7,10 +7,11 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/foresail/foresail/nodepool/fleet"
+
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/foresail/foresail/nodepool/plan"
 	"github.com/foresail/foresail/nodepool/provider"
 )
 
@@ -24,7 +25,7 @@ func newPool(t *testing.T, h Harness) provider.Provider {
 }
 
 // placement is the most preferred one of a pool on a market.
-func placement(t *testing.T, p provider.Provider, market plan.Market) plan.Placement {
+func placement(t *testing.T, p provider.Provider, market fleet.Market) fleet.Placement {
 	t.Helper()
 	offers, err := p.Offers(t.Context())
 	require.NoError(t, err)
@@ -32,34 +33,34 @@ func placement(t *testing.T, p provider.Provider, market plan.Market) plan.Place
 	return placementOf(offers[0], market)
 }
 
-func placementOf(o provider.Offer, market plan.Market) plan.Placement {
-	return plan.Placement{Zone: o.Zone, Subnet: o.Subnet, InstanceType: o.InstanceType, Market: market}
+func placementOf(o provider.Offer, market fleet.Market) fleet.Placement {
+	return fleet.Placement{Zone: o.Zone, Subnet: o.Subnet, InstanceType: o.InstanceType, Market: market}
 }
 
 // newLaunch asks for an On-Demand instance at the most preferred place, with a new token.
 func newLaunch(t *testing.T, p provider.Provider) provider.Launch {
 	t.Helper()
-	return provider.Launch{Action: unique("up"), Slot: 1, Token: unique("t"), Placement: placement(t, p, plan.OnDemand)}
+	return provider.Launch{Action: unique("up"), Slot: 1, Token: unique("t"), Placement: placement(t, p, fleet.OnDemand)}
 }
 
 // launched launches an instance and waits until it can be seen.
-func launched(t *testing.T, h Harness, p provider.Provider) provider.Instance {
+func launched(t *testing.T, h Harness, p provider.Provider) fleet.Instance {
 	t.Helper()
 	instance, err := p.Launch(t.Context(), newLaunch(t, p))
 	require.NoError(t, err)
 	h.Settle(t)
-	return instance
+	return instance.Instance
 }
 
 // working lists the instances that have not begun to leave.
-func working(t *testing.T, p provider.Provider) []provider.Instance {
+func working(t *testing.T, p provider.Provider) []fleet.Instance {
 	t.Helper()
 	all, err := p.List(t.Context())
 	require.NoError(t, err)
-	return slices.DeleteFunc(all, func(i provider.Instance) bool { return i.State == provider.Leaving })
+	return slices.DeleteFunc(all, func(i fleet.Instance) bool { return i.State == fleet.Leaving })
 }
 
-func ids(instances []provider.Instance) []string {
+func ids(instances []fleet.Instance) []string {
 	var out []string
 	for _, i := range instances {
 		out = append(out, i.ID)

@@ -6,11 +6,12 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/foresail/foresail/nodepool/fleet"
+
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/foresail/foresail/nodepool/plan"
 	"github.com/foresail/foresail/nodepool/provider"
 )
 
@@ -18,7 +19,7 @@ func testOffers(t *testing.T, h Harness) {
 	offers, err := newPool(t, h).Offers(t.Context())
 	require.NoError(t, err)
 	require.NotEmpty(t, offers)
-	seen := map[plan.Offer]bool{}
+	seen := map[fleet.Offer]bool{}
 	for _, o := range offers {
 		assert.NotEmpty(t, o.Zone)
 		assert.NotEmpty(t, o.InstanceType)
@@ -36,7 +37,7 @@ func testOffers(t *testing.T, h Harness) {
 
 func testLaunch(t *testing.T, h Harness) {
 	p := newPool(t, h)
-	for i, market := range []plan.Market{plan.Spot, plan.OnDemand} {
+	for i, market := range []fleet.Market{fleet.Spot, fleet.OnDemand} {
 		l := provider.Launch{Action: unique("up"), Slot: i + 3, Token: unique("t"), Placement: placement(t, p, market)}
 		told, err := p.Launch(t.Context(), l)
 		require.NoError(t, err)
@@ -45,21 +46,21 @@ func testLaunch(t *testing.T, h Harness) {
 		require.NoError(t, err)
 		require.Len(t, all, i+1)
 		listed := find(t, all, told.ID)
-		for _, instance := range []provider.Instance{told, listed} {
+		for _, instance := range []fleet.Instance{told.Instance, listed} {
 			assert.NotEmpty(t, instance.ProviderID)
 			assert.Equal(t, told.ProviderID, instance.ProviderID)
 			assert.Equal(t, l.Action, instance.Action)
 			assert.Equal(t, l.Slot, instance.Slot)
 			assert.Equal(t, l.Token, instance.Token)
 			assert.Equal(t, l.Placement, instance.Placement)
-			assert.Contains(t, []provider.InstanceState{provider.Pending, provider.Running}, instance.State)
+			assert.Contains(t, []fleet.InstanceState{fleet.Pending, fleet.Running}, instance.State)
 			assert.False(t, instance.Launched.IsZero())
 			assert.False(t, instance.JoinFailed)
 		}
 	}
 }
 
-func find(t *testing.T, instances []provider.Instance, id string) provider.Instance {
+func find(t *testing.T, instances []fleet.Instance, id string) fleet.Instance {
 	t.Helper()
 	for _, i := range instances {
 		if i.ID == id {
@@ -67,7 +68,7 @@ func find(t *testing.T, instances []provider.Instance, id string) provider.Insta
 		}
 	}
 	require.Contains(t, ids(instances), id)
-	return provider.Instance{}
+	return fleet.Instance{}
 }
 
 func testToken(t *testing.T, h Harness) {
@@ -101,7 +102,7 @@ func testSeveral(t *testing.T, h Harness) {
 		l.Count, l.Alternatives = 3, alternatives
 		first, err := p.Launch(t.Context(), l)
 		require.NoError(t, err)
-		all := append([]provider.Instance{first}, first.Others...)
+		all := append([]fleet.Instance{first.Instance}, first.Others...)
 		require.Len(t, all, 3)
 		h.Settle(t)
 		assert.ElementsMatch(t, ids(all), ids(working(t, p)))
@@ -110,7 +111,7 @@ func testSeveral(t *testing.T, h Harness) {
 		}
 		again, err := p.Launch(t.Context(), l)
 		require.NoError(t, err)
-		assert.ElementsMatch(t, ids(all), ids(append([]provider.Instance{again}, again.Others...)))
+		assert.ElementsMatch(t, ids(all), ids(append([]fleet.Instance{again.Instance}, again.Others...)))
 		assert.Len(t, working(t, p), 3)
 	}
 }
@@ -153,7 +154,7 @@ func testTokenMismatch(t *testing.T, h Harness) {
 	first, err := p.Launch(t.Context(), l)
 	require.NoError(t, err)
 	for name, change := range map[string]func(*provider.Launch){
-		"market": func(l *provider.Launch) { l.Market = plan.Spot },
+		"market": func(l *provider.Launch) { l.Market = fleet.Spot },
 		"slot":   func(l *provider.Launch) { l.Slot++ },
 		"action": func(l *provider.Launch) { l.Action = unique("up") },
 	} {
@@ -178,7 +179,7 @@ func testTokenOfTerminated(t *testing.T, h Harness) {
 	again, err := p.Launch(t.Context(), l)
 	if err == nil {
 		assert.Equal(t, first.ID, again.ID)
-		assert.Equal(t, provider.Leaving, again.State)
+		assert.Equal(t, fleet.Leaving, again.State)
 	} else {
 		assert.NotContains(t, []provider.Class{provider.Unknown, provider.Throttled}, provider.ClassOf(err), "%v", err)
 	}
@@ -257,7 +258,7 @@ func testOutdated(t *testing.T, h Harness) {
 func testCapacity(t *testing.T, h Harness) {
 	p := newPool(t, h)
 	l := newLaunch(t, p)
-	l.Market = plan.Spot
+	l.Market = fleet.Spot
 	restore := h.Exhaust(t, l.Placement)
 	t.Cleanup(restore)
 	_, err := p.Launch(t.Context(), l)
@@ -266,7 +267,7 @@ func testCapacity(t *testing.T, h Harness) {
 	assert.Empty(t, working(t, p), "what was refused has not happened")
 
 	elsewhere := l
-	elsewhere.Token, elsewhere.Market = unique("t"), plan.OnDemand
+	elsewhere.Token, elsewhere.Market = unique("t"), fleet.OnDemand
 	onDemand, err := p.Launch(t.Context(), elsewhere)
 	require.NoError(t, err, "the other market has its own capacity")
 
@@ -280,20 +281,20 @@ func testCapacity(t *testing.T, h Harness) {
 
 func testAlternatives(t *testing.T, h Harness) {
 	p := newPool(t, h)
-	for i, market := range []plan.Market{plan.Spot, plan.OnDemand} {
+	for i, market := range []fleet.Market{fleet.Spot, fleet.OnDemand} {
 		l := newLaunch(t, p)
 		l.Market, l.Slot, l.Alternatives = market, i+3, []string{h.Alternative()}
 		told, err := p.Launch(t.Context(), l)
 		require.NoError(t, err)
 		h.Settle(t)
+		assert.Empty(t, told.Refusals)
 		listed := find(t, working(t, p), told.ID)
-		for _, instance := range []provider.Instance{told, listed} {
+		for _, instance := range []fleet.Instance{told.Instance, listed} {
 			assert.True(t, l.Takes(instance), "%+v", instance)
 			assert.Equal(t, told.ProviderID, instance.ProviderID)
 			assert.Equal(t, told.Placement, instance.Placement)
-			assert.Contains(t, []provider.InstanceState{provider.Pending, provider.Running}, instance.State)
+			assert.Contains(t, []fleet.InstanceState{fleet.Pending, fleet.Running}, instance.State)
 			assert.False(t, instance.Launched.IsZero())
-			assert.Empty(t, instance.Refusals)
 		}
 	}
 }
@@ -325,7 +326,7 @@ func testAlternativesToken(t *testing.T, h Harness) {
 func testAlternativesShort(t *testing.T, h Harness) {
 	p := newPool(t, h)
 	l := newLaunch(t, p)
-	l.Market, l.Alternatives = plan.Spot, []string{h.Alternative()}
+	l.Market, l.Alternatives = fleet.Spot, []string{h.Alternative()}
 	t.Cleanup(h.Exhaust(t, l.Placement))
 	told, err := p.Launch(t.Context(), l)
 	require.NoError(t, err)
@@ -341,7 +342,7 @@ func testAlternativesShort(t *testing.T, h Harness) {
 func testAlternativesGone(t *testing.T, h Harness) {
 	p := newPool(t, h)
 	l := newLaunch(t, p)
-	l.Market, l.Alternatives = plan.Spot, []string{h.Alternative()}
+	l.Market, l.Alternatives = fleet.Spot, []string{h.Alternative()}
 	restore := h.Exhaust(t, l.Placement, l.Of(h.Alternative()))
 	t.Cleanup(restore)
 	_, err := p.Launch(t.Context(), l)
@@ -363,9 +364,9 @@ func testAlternativesGone(t *testing.T, h Harness) {
 }
 
 // foundAs finds one instance, which must be found.
-func foundAs(t *testing.T, p provider.Provider, ref provider.Ref) provider.Instance {
+func foundAs(t *testing.T, p provider.Provider, ref fleet.Ref) fleet.Instance {
 	t.Helper()
-	found, err := p.Find(t.Context(), []provider.Ref{ref})
+	found, err := p.Find(t.Context(), []fleet.Ref{ref})
 	require.NoError(t, err)
 	require.Contains(t, found, ref.ID)
 	return found[ref.ID]
@@ -375,23 +376,23 @@ func testFind(t *testing.T, h Harness) {
 	p, other := newPool(t, h), newPool(t, h)
 	i := launched(t, h, p)
 	theirs := launched(t, h, other)
-	ref := provider.Ref{ID: i.ID, ProviderID: i.ProviderID}
-	refs := []provider.Ref{ref, {ID: theirs.ID}, {ID: UnknownID}, {ID: "ip-10-0-0-1", ProviderID: "aws:///eu-central-1a/ip-10-0-0-1"}}
+	ref := fleet.Ref{ID: i.ID, ProviderID: i.ProviderID}
+	refs := []fleet.Ref{ref, {ID: theirs.ID}, {ID: UnknownID}, {ID: "ip-10-0-0-1", ProviderID: "aws:///eu-central-1a/ip-10-0-0-1"}}
 	found, err := p.Find(t.Context(), refs)
 	require.NoError(t, err)
 	require.Len(t, found, 3, "nothing is said of what is no id")
-	assert.Contains(t, []provider.InstanceState{provider.Pending, provider.Running}, found[i.ID].State)
+	assert.Contains(t, []fleet.InstanceState{fleet.Pending, fleet.Running}, found[i.ID].State)
 	assert.Equal(t, i.ProviderID, found[i.ID].ProviderID)
 	assert.Equal(t, find(t, working(t, p), i.ID).Addresses, found[i.ID].Addresses)
 	assert.NotEmpty(t, found[i.ID].Addresses)
 	assert.Empty(t, found[i.ID].Disowned)
 	assert.NotEmpty(t, found[theirs.ID].Disowned)
-	assert.Equal(t, provider.Absent, found[UnknownID].State)
+	assert.Equal(t, fleet.Absent, found[UnknownID].State)
 
 	require.NoError(t, p.Terminate(t.Context(), i.ID))
 	h.End(t)
 	h.Settle(t)
-	assert.Equal(t, provider.Gone, foundAs(t, p, ref).State)
+	assert.Equal(t, fleet.Gone, foundAs(t, p, ref).State)
 	none, err := p.Find(t.Context(), nil)
 	require.NoError(t, err)
 	assert.Empty(t, none)
@@ -404,8 +405,8 @@ func testFindUntagged(t *testing.T, h Harness) {
 		t.Skip("the cloud has no tags")
 	}
 	assert.Empty(t, working(t, p))
-	found := foundAs(t, p, provider.Ref{ID: i.ID})
-	assert.Contains(t, []provider.InstanceState{provider.Pending, provider.Running}, found.State)
+	found := foundAs(t, p, fleet.Ref{ID: i.ID})
+	assert.Contains(t, []fleet.InstanceState{fleet.Pending, fleet.Running}, found.State)
 	assert.NotEmpty(t, found.Disowned)
 	requireClass(t, provider.NotOwned, p.Terminate(t.Context(), i.ID))
 }
@@ -417,7 +418,7 @@ func testOwnedByOthers(t *testing.T, h Harness) {
 		t.Skip("the cloud has no other controllers")
 	}
 	assert.NotEmpty(t, find(t, working(t, p), i.ID).OwnedBy)
-	assert.NotEmpty(t, foundAs(t, p, provider.Ref{ID: i.ID}).OwnedBy)
+	assert.NotEmpty(t, foundAs(t, p, fleet.Ref{ID: i.ID}).OwnedBy)
 	requireClass(t, provider.NotOwned, p.Terminate(t.Context(), i.ID))
 	requireClass(t, provider.NotOwned, p.MarkJoinFailed(t.Context(), i.ID))
 	h.Settle(t)
@@ -435,7 +436,7 @@ func testContext(t *testing.T, h Harness) {
 	assertIndefinite(t, err)
 	_, err = p.List(ended)
 	require.ErrorIs(t, err, context.Canceled)
-	_, err = p.Find(ended, []provider.Ref{{ID: instance.ID}})
+	_, err = p.Find(ended, []fleet.Ref{{ID: instance.ID}})
 	require.ErrorIs(t, err, context.Canceled)
 	require.ErrorIs(t, p.Terminate(ended, instance.ID), context.Canceled)
 	require.ErrorIs(t, p.MarkJoinFailed(ended, instance.ID), context.Canceled)

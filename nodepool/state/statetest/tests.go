@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/foresail/foresail/nodepool/fleet"
+
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -222,7 +224,7 @@ func Shortage(n int) state.Record {
 		r.Action.Slots = append(r.Action.Slots, state.Slot{
 			Alternatives: slices.Repeat([]string{"m6idn.metal-32xl"}, plan.MaxAlternatives),
 			Number:       i, Token: fmt.Sprintf("up-20260302-090000-0123456789-%d-12", i), State: state.SlotPlanned,
-			Placement: plan.Placement{Zone: "eu-central-1a", Subnet: "subnet-0123456789abcdef0", InstanceType: "m6idn.metal-32xl", Market: plan.OnDemand},
+			Placement: fleet.Placement{Zone: "eu-central-1a", Subnet: "subnet-0123456789abcdef0", InstanceType: "m6idn.metal-32xl", Market: fleet.OnDemand},
 			Requested: moment(i), NotBefore: moment(i), Tries: 12, Attempt: 12, Error: sentence(i),
 		})
 	}
@@ -235,8 +237,8 @@ func Shortage(n int) state.Record {
 		r.DrainBackoff[id], r.FailedDrains[id] = moment(i), 3
 	}
 	for i := range 60 * 6 * 2 { // types, zones, markets
-		r.Cooling = append(r.Cooling, plan.Cooling{
-			Zone: "eu-central-1a", InstanceType: fmt.Sprintf("m6idn.metal-%d", i), Market: plan.OnDemand, Until: moment(i), Reason: sentence(i),
+		r.Cooling = append(r.Cooling, fleet.Cooling{
+			Zone: "eu-central-1a", InstanceType: fmt.Sprintf("m6idn.metal-%d", i), Market: fleet.OnDemand, Until: moment(i), Reason: sentence(i),
 		})
 	}
 	return r

@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/foresail/foresail/nodepool/fleet"
+
 	client "github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"github.com/stretchr/testify/assert"
@@ -67,7 +69,7 @@ func (r *replica) report(ctx context.Context, leading bool, workers, asked int) 
 		Events: []nodepool.Event{{Reason: nodepool.EventLaunchFailed}},
 	}
 	for i := range workers {
-		place := plan.Placement{Zone: string(rune('a' + i%2)), InstanceType: "t3.small", Market: plan.Spot}
+		place := fleet.Placement{Zone: string(rune('a' + i%2)), InstanceType: "t3.small", Market: fleet.Spot}
 		cycle.Snapshot.Workers = append(cycle.Snapshot.Workers, plan.Worker{InstanceID: strconv.Itoa(i), Node: "n", Ready: i > 0, Placement: place})
 	}
 	r.reporter.Report(ctx, cycle)
@@ -152,7 +154,7 @@ func TestReadFromPrometheus(t *testing.T) {
 	assert.True(t, last.At.After(h.From) && !last.At.After(h.To))
 	last.At = time.Time{}
 	assert.Equal(t, cost.Moment{
-		Instances: map[cost.Kind]int{{InstanceType: "t3.small", Market: plan.Spot}: 3}, Gone: 1, Recommended: 12, Min: 1, Max: 9,
+		Instances: map[cost.Kind]int{{InstanceType: "t3.small", Market: fleet.Spot}: 3}, Gone: 1, Recommended: 12, Min: 1, Max: 9,
 		BySignals: new(4), SpotTarget: new(2), Load: map[string]float64{"cpu": 0.5, "queue": 0},
 	}, last)
 	assert.Positive(t, h.Decisions["CoolingDown"])

@@ -4,6 +4,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/foresail/foresail/nodepool/fleet"
+
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	appsv1 "k8s.io/api/apps/v1"
@@ -16,7 +18,6 @@ import (
 	"github.com/foresail/foresail/api/v1alpha1"
 	"github.com/foresail/foresail/nodepool"
 	"github.com/foresail/foresail/nodepool/plan"
-	"github.com/foresail/foresail/nodepool/provider"
 )
 
 // TestABudgetThatNeverAllows has two nodes that no drain can empty. One is known for that beforehand. Of the other a first
@@ -43,7 +44,7 @@ func TestABudgetThatNeverAllows(t *testing.T) {
 	assert.Contains(t, message, "disruption budget")
 	assert.Contains(t, message, "after 8s")
 	left := p.settled(2)
-	require.Equal(t, []provider.Instance{all[0], all[1]}, left, "the others were tried, and removed")
+	require.Equal(t, []fleet.Instance{all[0], all[1]}, left, "the others were tried, and removed")
 	p.untouched(p.nodes())
 	p.runs(p.name, "late", 2)
 	p.runs(p.name, "never", 1)
@@ -156,7 +157,7 @@ func TestADeletedPoolTakesItsNodesAlong(t *testing.T) {
 	})
 }
 
-func ids(list []provider.Instance) []string {
+func ids(list []fleet.Instance) []string {
 	var out []string
 	for _, i := range list {
 		out = append(out, i.ID)

@@ -5,13 +5,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/foresail/foresail/nodepool/fleet"
+
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/foresail/foresail/api/v1alpha1"
 	"github.com/foresail/foresail/nodepool"
-	"github.com/foresail/foresail/nodepool/provider"
 	"github.com/foresail/foresail/nodepool/simulated"
 )
 
@@ -25,7 +26,7 @@ func TestTheCloudTakesAnInstanceBack(t *testing.T) {
 	p.deploy(p.name, 6, p.template("shop", ""))
 	p.budget("shop", 5, 1)
 	victim := p.occupied(before[0].ProviderID, before[1].ProviderID)
-	instance := before[slices.IndexFunc(before, func(i provider.Instance) bool { return i.ProviderID == victim })].ID
+	instance := before[slices.IndexFunc(before, func(i fleet.Instance) bool { return i.ProviderID == victim })].ID
 
 	const notice = 100 * time.Second
 	p.annotate(instance, simulated.AnnotationInterrupt, notice.String())

@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/foresail/foresail/nodepool/fleet"
+
 	"github.com/stretchr/testify/require"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -26,7 +28,6 @@ import (
 	"github.com/foresail/foresail/nodepool"
 	"github.com/foresail/foresail/nodepool/drain"
 	"github.com/foresail/foresail/nodepool/plan"
-	"github.com/foresail/foresail/nodepool/provider"
 	"github.com/foresail/foresail/nodepool/simulated"
 	"github.com/foresail/foresail/nodepool/state"
 	"github.com/foresail/foresail/nodepool/state/kubernetes"
@@ -160,9 +161,9 @@ func (p *pool) within(limit time.Duration, what string, done func() bool) {
 }
 
 // settled waits until the pool has so many workers, all Ready, and nothing left to do.
-func (p *pool) settled(workers int) []provider.Instance {
+func (p *pool) settled(workers int) []fleet.Instance {
 	p.Helper()
-	var there []provider.Instance
+	var there []fleet.Instance
 	p.until(fmt.Sprintf("%d workers at rest", workers), func() bool {
 		there = p.instances()
 		r := p.record()
@@ -173,12 +174,12 @@ func (p *pool) settled(workers int) []provider.Instance {
 }
 
 // instances are those that run, by id.
-func (p *pool) instances() []provider.Instance {
+func (p *pool) instances() []fleet.Instance {
 	p.Helper()
 	all, err := p.cloud.List(p.Context())
 	require.NoError(p, err)
-	all = slices.DeleteFunc(all, func(i provider.Instance) bool { return i.State == provider.Leaving })
-	slices.SortFunc(all, func(a, b provider.Instance) int { return strings.Compare(a.ID, b.ID) })
+	all = slices.DeleteFunc(all, func(i fleet.Instance) bool { return i.State == fleet.Leaving })
+	slices.SortFunc(all, func(a, b fleet.Instance) int { return strings.Compare(a.ID, b.ID) })
 	return all
 }
 
@@ -259,7 +260,7 @@ func (p *pool) untouched(nodes map[string]corev1.Node) {
 }
 
 // seat gives the node of an instance a name that pods can ask for.
-func (p *pool) seat(i provider.Instance, name string) {
+func (p *pool) seat(i fleet.Instance, name string) {
 	p.Helper()
 	patch := fmt.Appendf(nil, `{"metadata":{"labels":{%q:""}}}`, seatLabel+name)
 	_, err := cluster.Client().CoreV1().Nodes().Patch(p.Context(), p.nodes()[i.ProviderID].Name, types.MergePatchType, patch, metav1.PatchOptions{})

@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/foresail/foresail/nodepool/fleet"
+
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
@@ -14,7 +16,6 @@ import (
 	"github.com/foresail/foresail/api/v1alpha1"
 	"github.com/foresail/foresail/nodepool"
 	"github.com/foresail/foresail/nodepool/drain"
-	"github.com/foresail/foresail/nodepool/provider"
 )
 
 // TestAllNodesAreRolledOut changes what new nodes are, under 20 that their pods fill, with a PodDisruptionBudget: all are
@@ -51,7 +52,7 @@ func TestAllNodesAreRolledOut(t *testing.T) {
 		}
 		fewestReady, fewestNodes, mostMarked = min(fewestReady, ready), min(fewestNodes, len(nodes)), max(mostMarked, marked)
 		status := p.get().Status.Rollout
-		return status != nil && status.Outdated == 0 && !slices.ContainsFunc(before, func(i provider.Instance) bool {
+		return status != nil && status.Outdated == 0 && !slices.ContainsFunc(before, func(i fleet.Instance) bool {
 			_, there := nodes[i.ProviderID]
 			return there
 		})

@@ -1,0 +1,175 @@
+package cluster
+
+import (
+	"cmp"
+	"fmt"
+	"time"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	schedulingv1 "k8s.io/component-helpers/scheduling/corev1"
+)
+
+// Class is what a drain does with a pod.
+type Class string
+
+// The classes.
+const (
+	Ignored   Class = "Ignored"   // it stays: it belongs to the node, or has ended
+	Evictable Class = "Evictable" // it is evicted, or waited for if it is leaving already
+	Tolerant  Class = "Tolerant"  // it would come back, as it tolerates the taint of a drain: it ends with the node, and needs another
+	Blocking  Class = "Blocking"  // it must neither be evicted nor lost: its node stays
+)
+
+// The annotations, of pods and of Nodes, that keep a pod where it is.
+const (
+	SafeToEvict       = "cluster-autoscaler.kubernetes.io/safe-to-evict"       // "false" blocks
+	KarpenterKeep     = "karpenter.sh/do-not-disrupt"                          // "true" blocks, and a duration such as "4h" for that long
+	Keep              = "foresail.dev/do-not-disrupt"                          // the same
+	ScaleDownDisabled = "cluster-autoscaler.kubernetes.io/scale-down-disabled" // "true" blocks, of Nodes alone
+)
+
+// What Kubernetes calls critical.
+const (
+	systemPriority  = 2000000000 // and above: that of the classes
+	nodeCritical    = "system-node-critical"
+	clusterCritical = "system-cluster-critical"
+)
+
+// Classify tells what a drain does with a pod, and why if the pod blocks it: a predicate without a subject or a full
+// stop, such as "has critical priority". PodDisruptionBudgets are not looked at: they change from moment to moment.
+//
+// Mirror pods, pods of DaemonSets and pods that have ended are ignored before anything else is looked at. A pod that is
+// being deleted blocks nothing: it is leaving whatever it says. Pods that block do so whatever they tolerate.
+func Classify(pod *corev1.Pod, now time.Time) (Class, string) {
+	class, why := classify(pod)
+	if class == Evictable || class == Tolerant {
+		if timed := keepOf(pod.Annotations, startOf(pod)).at(now); timed != "" {
+			class, why = Blocking, timed
+		}
+	}
+	if class == Blocking && pod.DeletionTimestamp != nil {
+		return Evictable, ""
+	}
+	return class, why
+}
+
+// classify is Classify of a pod that is not being deleted, whatever annotations keep it for a time.
+func classify(pod *corev1.Pod) (Class, string) {
+	switch {
+	case IsMirror(pod), IsDaemonSets(pod), Ended(pod):
+		return Ignored, ""
+	case critical(pod):
+		return Blocking, "has critical priority"
+	case pod.Namespace == metav1.NamespaceSystem:
+		return Blocking, "is in kube-system and not of a DaemonSet"
+	}
+	if why := kept(pod.Annotations); why != "" {
+		return Blocking, why
+	}
+	if metav1.GetControllerOf(pod) == nil {
+		return Blocking, "has no controller that would bring it back"
+	}
+	if ToleratesRemoval(pod) {
+		return Tolerant, ""
+	}
+	return Evictable, ""
+}
+
+// ToleratesRemoval reports whether a pod tolerates the taint of a Node that is being removed. A scheduler may put
+// what replaces it on the same Node again, so an eviction would not empty the Node.
+func ToleratesRemoval(pod *corev1.Pod) bool {
+	taint := corev1.Taint{Key: Removing, Effect: corev1.TaintEffectNoSchedule}
+	return schedulingv1.TolerationsTolerateTaint(logr.Discard(), pod.Spec.Tolerations, &taint, false)
+}
+
+// ClassifyNode returns why a Node must not be drained, whatever its pods are: a predicate like that of [Classify],
+// "" for no reason. A duration counts from its creation.
+func ClassifyNode(node *corev1.Node, now time.Time) string {
+	if node.Annotations[ScaleDownDisabled] == "true" {
+		return annotatedWith(ScaleDownDisabled, "true")
+	}
+	return cmp.Or(kept(node.Annotations), keepOf(node.Annotations, node.CreationTimestamp.Time).at(now))
+}
+
+// IsMirror tells whether a pod mirrors a static one, which the API cannot remove.
+func IsMirror(pod *corev1.Pod) bool {
+	_, mirror := pod.Annotations[corev1.MirrorPodAnnotationKey]
+	return mirror
+}
+
+// IsDaemonSets tells whether a pod is of a DaemonSet, which would put it back at once.
+func IsDaemonSets(pod *corev1.Pod) bool {
+	owner := metav1.GetControllerOf(pod)
+	return owner != nil && owner.Kind == "DaemonSet"
+}
+
+// Ended tells whether the containers of a pod have ended for good; it holds nothing of its node then.
+func Ended(pod *corev1.Pod) bool {
+	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
+}
+
+func critical(pod *corev1.Pod) bool {
+	class := pod.Spec.PriorityClassName
+	return class == nodeCritical || class == clusterCritical ||
+		pod.Spec.Priority != nil && *pod.Spec.Priority >= systemPriority
+}
+
+func kept(annotations map[string]string) string {
+	for _, a := range []struct{ key, value string }{{SafeToEvict, "false"}, {KarpenterKeep, "true"}, {Keep, "true"}} {
+		if annotations[a.key] == a.value {
+			return annotatedWith(a.key, a.value)
+		}
+	}
+	return ""
+}
+
+// keep is an annotation that keeps a pod or a Node for a time.
+type keep struct {
+	key, value string
+	until      time.Time // zero: for as long as it has not started
+}
+
+// keepOf returns the annotation that keeps a pod or a Node for longest after its start, nil if none does for a
+// time. As with Karpenter a value that is neither "true" nor a duration above zero keeps nothing.
+func keepOf(annotations map[string]string, start time.Time) (longest *keep) {
+	for _, key := range []string{KarpenterKeep, Keep} {
+		value := annotations[key]
+		d, err := time.ParseDuration(value)
+		if err != nil || d <= 0 {
+			continue
+		}
+		k := &keep{key: key, value: value}
+		if !start.IsZero() {
+			k.until = start.Add(d)
+		}
+		if longest == nil || longest.until.Before(k.until) {
+			longest = k
+		}
+	}
+	return longest
+}
+
+// at returns why it blocks a drain at a time, "" if it does not.
+func (k *keep) at(now time.Time) string {
+	switch {
+	case k == nil:
+		return ""
+	case k.until.IsZero():
+		return annotatedWith(k.key, k.value) + " and has not started"
+	case !now.Before(k.until):
+		return ""
+	}
+	return annotatedWith(k.key, k.value) + ", until " + k.until.UTC().Format(time.RFC3339)
+}
+
+// startOf returns when a pod started, zero if it has not.
+func startOf(pod *corev1.Pod) time.Time {
+	if pod.Status.StartTime == nil {
+		return time.Time{}
+	}
+	return pod.Status.StartTime.Time
+}
+
+func annotatedWith(key, value string) string { return fmt.Sprintf("is annotated %s=%s", key, value) }

@@ -1,0 +1,184 @@
+package cluster
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/component-helpers/resource"
+
+	"github.com/foresail/foresail/api/v1alpha1"
+	"github.com/foresail/foresail/internal/objectcache"
+)
+
+// record is what is kept of a pod: of one that is bound little more than what it has in common with others of its kind,
+// of a pending one all that is needed to find a node for it.
+type record struct {
+	key      types.NamespacedName
+	owner    types.UID // its controller
+	node     string    // it is bound to
+	pod      *Pod      // of a bound pod
+	pending  *corev1.Pod
+	since    time.Time // of a pending one
+	filtered bool      // a pending one, for the load of nodes
+	claims   []claimRef
+	gang     string // of a pending one: see [Pending.Gang]
+	devices  bool   // it claims devices (dynamic resource allocation)
+}
+
+// recordOf returns nil for a pod that matters to no decision: it has ended, or is neither bound nor unschedulable.
+func recordOf(p *corev1.Pod) *record {
+	r := &record{key: types.NamespacedName{Namespace: objectcache.Intern(p.Namespace), Name: p.Name}}
+	for _, o := range p.OwnerReferences {
+		if o.Controller != nil && *o.Controller {
+			r.owner = o.UID
+		}
+	}
+	r.devices = len(p.Spec.ResourceClaims) > 0
+	unschedulable := Unschedulability(p)
+	switch {
+	case Ended(p):
+		return nil
+	case p.Spec.NodeName != "":
+		r.node = objectcache.Intern(p.Spec.NodeName)
+		r.pod = &Pod{Name: p.Name, Kind: kindOf(p), Leaving: p.DeletionTimestamp != nil, Owner: r.owner, ready: isReady(p)}
+		r.pod.keep = keepOf(p.Annotations, startOf(p))
+		r.pod.unprotected = r.pod.Leaving || p.Status.Phase == corev1.PodPending
+		r.claims = claimsOf(p)
+		if r.pod.DaemonSet {
+			r.pod.daemonSet, r.pod.created = r.owner, p.CreationTimestamp.Unix()
+		}
+	case unschedulable != nil && p.DeletionTimestamp == nil:
+		r.pending, r.since, r.claims = trimmedPod(p), unschedulable.LastTransitionTime.Time, claimsOf(p)
+		if r.since.IsZero() {
+			r.since = p.CreationTimestamp.Time
+		}
+		r.gang = gangOf(p)
+		r.filtered = strings.Contains(unschedulable.Message, v1alpha1.FilteredForLoad)
+	default:
+		return nil
+	}
+	return r
+}
+
+// gangOf returns the group of pods that a pod is scheduled with, in its namespace: that of Kubernetes, of the
+// coscheduling plugin, or of Volcano.
+func gangOf(p *corev1.Pod) string {
+	name := cmp.Or(p.Labels["scheduling.x-k8s.io/pod-group"], p.Annotations["scheduling.k8s.io/group-name"])
+	if g := p.Spec.SchedulingGroup; g != nil && g.PodGroupName != nil {
+		name = *g.PodGroupName
+	}
+	if name == "" {
+		return ""
+	}
+	return p.Namespace + "/" + name
+}
+
+// Unschedulability returns the condition by which the scheduler tells that it has found no node for a pod, nil if it does
+// not. That of a gated pod has another reason.
+func Unschedulability(p *corev1.Pod) *corev1.PodCondition {
+	for i := range p.Status.Conditions {
+		c := &p.Status.Conditions[i]
+		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse && c.Reason == corev1.PodReasonUnschedulable {
+			return c
+		}
+	}
+	return nil
+}
+
+func isReady(p *corev1.Pod) bool {
+	return slices.ContainsFunc(p.Status.Conditions, func(c corev1.PodCondition) bool {
+		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
+	})
+}
+
+func kindOf(p *corev1.Pod) *Kind {
+	k := &Kind{
+		Namespace: objectcache.Intern(p.Namespace),
+		Labels:    objectcache.InternLabels(p.Labels),
+		Requests:  Requests(p),
+		Ports:     HostPorts(&p.Spec),
+		DaemonSet: IsDaemonSets(p),
+	}
+	if a := p.Spec.Affinity; a != nil && a.PodAntiAffinity != nil {
+		k.AntiAffinity = a.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution
+	}
+	if k.class, k.why = classify(p); k.class == Evictable || k.class == Tolerant { // each pod of a DaemonSet has an affinity of its own, to its node
+		k.nodeSelector, k.affinity, k.tolerations = p.Spec.NodeSelector, trimmedAffinity(p.Spec.Affinity), p.Spec.Tolerations
+		k.spread = trimmedSpread(p.Spec.TopologySpreadConstraints)
+	}
+	return k
+}
+
+// kinds are the last ones of each controller.
+type kinds map[types.UID]*Kind
+
+// share makes pods of one controller that are alike share what they have in common.
+func (k kinds) share(r *record) {
+	if r == nil || r.pod == nil || r.owner == "" {
+		return
+	}
+	if last := k[r.owner]; last != nil && last.equal(r.pod.Kind) {
+		r.pod.Kind = last
+		return
+	}
+	k[r.owner] = r.pod.Kind
+}
+
+// equal tells whether pods of two kinds are alike.
+func (k *Kind) equal(other *Kind) bool {
+	return k.Namespace == other.Namespace && k.DaemonSet == other.DaemonSet && k.class == other.class && k.why == other.why &&
+		maps.Equal(k.Labels, other.Labels) && slices.Equal(k.Ports, other.Ports) && equalRequests(k.Requests, other.Requests) &&
+		(len(k.AntiAffinity)+len(other.AntiAffinity) == 0 || equality.Semantic.DeepEqual(k.AntiAffinity, other.AntiAffinity)) &&
+		maps.Equal(k.nodeSelector, other.nodeSelector) &&
+		slices.EqualFunc(k.tolerations, other.tolerations, func(a, b corev1.Toleration) bool { return a.MatchToleration(&b) }) &&
+		(k.affinity == nil && other.affinity == nil || equality.Semantic.DeepEqual(k.affinity, other.affinity)) &&
+		(len(k.spread)+len(other.spread) == 0 || equality.Semantic.DeepEqual(k.spread, other.spread))
+}
+
+func equalRequests(a, b corev1.ResourceList) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	for name, quantity := range a {
+		if other, ok := b[name]; !ok || quantity.Cmp(other) != 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// Requests returns what the scheduler reserves for a pod, and one of "pods".
+func Requests(p *corev1.Pod) corev1.ResourceList {
+	r := resource.PodRequests(p, resource.PodResourcesOptions{UseStatusResources: true})
+	r[corev1.ResourcePods] = onePod
+	return r
+}
+
+// HostPorts returns the ports of the host that a pod takes, of its containers and its sidecars.
+func HostPorts(spec *corev1.PodSpec) []corev1.ContainerPort {
+	var out []corev1.ContainerPort
+	for _, c := range spec.Containers {
+		out = appendHostPorts(out, &c)
+	}
+	for _, c := range spec.InitContainers {
+		if c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways {
+			out = appendHostPorts(out, &c)
+		}
+	}
+	return out
+}
+
+func appendHostPorts(out []corev1.ContainerPort, c *corev1.Container) []corev1.ContainerPort {
+	for _, port := range c.Ports {
+		if port.HostPort > 0 {
+			out = append(out, corev1.ContainerPort{HostPort: port.HostPort, HostIP: port.HostIP, Protocol: port.Protocol})
+		}
+	}
+	return out
+}
