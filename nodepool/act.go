@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"slices"
 	"time"
 
 	"github.com/foresail/foresail/nodepool/plan"
@@ -169,11 +168,6 @@ func (e *executor) letGo(ctx context.Context) error {
 	}
 	e.event(Event{Reason: EventDeleted, Message: "Nothing of the pool is left: the WorkerPool is let go"})
 	return nil
-}
-
-// open tells whether something in the journal waits for its next step.
-func open(r state.Record) bool {
-	return r.Action != nil || slices.ContainsFunc(slices.Concat(r.Interruptions, r.Repairs), func(x state.Removal) bool { return !done(x) })
 }
 
 // jitter makes random waits.

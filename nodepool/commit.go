@@ -35,10 +35,10 @@ func (e *executor) noteInterruptions(list []plan.Interruption) bool {
 			InstanceID: x.InstanceID, ProviderID: x.ProviderID, Zone: x.Zone, Node: x.Node,
 			State: state.RemovalPlanned, Since: e.now(), Deadline: x.Deadline, Replaced: x.Replaced,
 		}
-		if in := target(e.record, x.InstanceID); in != nil {
+		if in := e.record.Target(x.InstanceID); in != nil {
 			in.State, in.Since, in.Error = state.RemovalFailed, r.Since, "the cloud reclaims the instance"
 		}
-		if in := repair(e.record, x.InstanceID); in != nil {
+		if in := e.record.Repair(x.InstanceID); in != nil {
 			r.Replaced = in.Replaced
 			e.record.Repairs = slices.DeleteFunc(e.record.Repairs, func(other state.Removal) bool { return other.InstanceID == x.InstanceID })
 		}
@@ -81,7 +81,7 @@ func (e *executor) noteSubstitutes(d plan.Decision) bool {
 		planAgain(a, s)
 	}
 	for _, x := range d.Replacements {
-		r := cmp.Or(interruption(e.record, x.InstanceID), repair(e.record, x.InstanceID))
+		r := cmp.Or(e.record.Interruption(x.InstanceID), e.record.Repair(x.InstanceID))
 		if r == nil || len(a.Slots) >= maxSlots {
 			continue
 		}
@@ -107,7 +107,7 @@ func (e *executor) noteSubstitutes(d plan.Decision) bool {
 func (e *executor) noteGivenUp(list []string) bool {
 	ended := false
 	for _, id := range list {
-		if c := pendingTermination(e.record, id); c != nil && e.seen.at.Before(c.Due) {
+		if c := e.record.PendingTermination(id); c != nil && e.seen.at.Before(c.Due) {
 			c.Due, ended = e.seen.at, true
 			e.event(Event{Reason: EventGivenUp, Instance: id, Message: fmt.Sprintf("The place of %s, which did not join, is needed: it is not kept any longer", id)})
 		}

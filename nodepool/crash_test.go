@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/foresail/foresail/nodepool/cluster"
 	"github.com/foresail/foresail/nodepool/fleet"
 
 	"github.com/stretchr/testify/assert"
@@ -413,7 +414,7 @@ func (r *rig) deliver() {
 func (s scenario) labelled(t *testing.T, k *killer) *rig {
 	r := s.start(t, k)
 	for _, n := range r.world.nodes {
-		n.object.Labels[LabelPool] = "workers"
+		n.object.Labels[cluster.LabelPool] = "workers"
 	}
 	for !s.over(r) {
 		r.deliver()

@@ -51,7 +51,7 @@ func (o *observation) held(r state.Record, d plan.Decision, instances []string) 
 	}
 	if a := r.Action; a != nil {
 		for _, r := range a.Targets {
-			if r.Error != "" && !done(r) {
+			if r.Error != "" && !r.Done() {
 				held = append(held, cmp.Or(r.Node, r.InstanceID)+": "+r.Error)
 			}
 		}
@@ -85,7 +85,7 @@ func (e *executor) endUp(ctx context.Context) error {
 			continue
 		}
 		launched++
-		if pendingTermination(e.record, s.InstanceID) == nil {
+		if e.record.PendingTermination(s.InstanceID) == nil {
 			e.record.PendingTerminations = append(e.record.PendingTerminations, state.PendingTermination{InstanceID: s.InstanceID, Reason: plan.TerminateDeleted, Since: e.seen.at, Due: e.seen.at})
 		}
 	}
@@ -115,19 +115,11 @@ func (e *executor) taintAll(ctx context.Context) error {
 	return nil
 }
 
-// deletes tells whether an action removes the nodes of a pool that is being deleted.
-func deletes(a *state.Action) bool { return a.Reason == plan.PoolDeleted }
-
-// queued tells whether the turn of a target has not come. That of a deletion is tainted by then.
-func queued(a *state.Action, r state.Removal) bool {
-	return r.State == state.RemovalPlanned || deletes(a) && r.State == state.RemovalTainted
-}
-
 // age is for how long a scale-down has been open, or since the last of its targets was done: it may have hundreds.
 func (e *executor) age(a *state.Action) time.Duration {
 	since := a.Started
 	for _, r := range a.Targets {
-		if done(r) {
+		if r.Done() {
 			since = latest(since, r.Since)
 		}
 	}
@@ -136,9 +128,9 @@ func (e *executor) age(a *state.Action) time.Duration {
 
 // stillWorks tells whether a worker is the target of a deletion whose turn has not come, or that is being drained.
 func (e *executor) stillWorks(w plan.Worker) bool {
-	if e.record.Action == nil || !deletes(e.record.Action) || w.Failed {
+	if e.record.Action == nil || !e.record.Action.DeletesPool() || w.Failed {
 		return false
 	}
-	r := target(e.record, w.InstanceID)
+	r := e.record.Target(w.InstanceID)
 	return r != nil && (r.State == state.RemovalPlanned || r.State == state.RemovalTainted || r.State == state.RemovalDraining)
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/foresail/foresail/nodepool/cluster"
 	"github.com/foresail/foresail/nodepool/plan"
 	"github.com/foresail/foresail/nodepool/provider"
 	"github.com/foresail/foresail/nodepool/state"
@@ -269,7 +270,7 @@ func TestADeletedPoolIsNotLetGoUnseen(t *testing.T) {
 	}
 	t.Run("a node whose instance is not listed", func(t *testing.T) {
 		r := deleted(t, 1)
-		r.world.nodes["node-i-old0"].object.Labels[LabelPool] = "workers"
+		r.world.nodes["node-i-old0"].object.Labels[cluster.LabelPool] = "workers"
 		r.world.instances["i-old0"].hidden = true
 		r.pass(time.Hour)
 		require.Zero(t, r.letGo)

@@ -83,7 +83,7 @@
 // Each pool looks at all pods that no node takes, and launches what they need if its nodes could run them. For
 // pods that several pools could run, the one with the largest weight launches, as long as it can: see [Claims]. Every process
 // looks with every pool, so each knows what the others claim. To keep pools apart, use taints that only some pods
-// tolerate, and labels in the templates that pods select, or [LabelPool]. A node gets these labels when it joins.
+// tolerate, and labels in the templates that pods select, or [cluster.LabelPool]. A node gets these labels when it joins.
 //
 // Clusters may share an account, a region and a table: the UID of the namespace kube-system is on every instance, and in
 // every item of a table. An instance of another cluster is neither listed nor touched, and an item of one is rejected.
@@ -116,6 +116,6 @@
 //
 // Instances that an action launched, and that have neither a node nor an action any more, are noted as pending termination in one cycle
 // and terminated in a later one; instances that nobody here has launched are left alone. A Node that carries the label of the pool
-// ([LabelPool], which every worker's Node gets) is deleted once its instance is gone and it is not Ready. A mark of an action
+// ([cluster.LabelPool], which every worker's Node gets) is deleted once its instance is gone and it is not Ready. A mark of an action
 // that is over is removed.
 package nodepool

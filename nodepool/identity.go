@@ -159,7 +159,7 @@ const strangerWithin = time.Hour
 // id names no instance, as when a kubelet was not given its own.
 func (x nodeIndex) stranger(i fleet.Instance) string {
 	for _, n := range x.at(i) {
-		if !controlPlane(n.Object) {
+		if !n.ControlPlane() {
 			return n.Object.Name
 		}
 	}
@@ -168,7 +168,7 @@ func (x nodeIndex) stranger(i fleet.Instance) string {
 	}
 	for _, n := range x.cluster.Nodes {
 		age := n.Object.CreationTimestamp.Sub(i.Launched)
-		if !namesInstance(n.Object.Spec.ProviderID, i) && !controlPlane(n.Object) && age > 0 && age < strangerWithin {
+		if !namesInstance(n.Object.Spec.ProviderID, i) && !n.ControlPlane() && age > 0 && age < strangerWithin {
 			return n.Object.Name
 		}
 	}

@@ -71,7 +71,7 @@ func TestNodesAreDeletedAfterTheirInstances(t *testing.T) {
 			})
 			r.pass(ended().Add(time.Hour - time.Minute).Sub(r.clock.now()))
 			require.Contains(t, r.nodeNames(), "node-i-old0")
-			if ending(r.record(), "i-old0") != nil {
+			if r.record().Ending("i-old0") != nil {
 				require.Equal(t, 1, r.count(EventStillEnding)/max(1, len(r.record().Endings)), "each once")
 			}
 			r.restart()

@@ -86,12 +86,12 @@ func (s trackedInstances) seeMissing(listed map[string]fleet.Instance, providerI
 
 // seeRecorded records the instances of the journal, with the Nodes that removals have begun with.
 func (s trackedInstances) seeRecorded(r state.Record, now time.Time) {
-	for _, i := range recorded(r) {
+	for _, i := range r.Instances() {
 		if s[i.ID] == nil {
 			s[i.ID] = &trackedInstance{instance: i, first: now}
 		}
 	}
-	for _, x := range removalsOf(r) {
+	for _, x := range r.Removals() {
 		if one := s[x.InstanceID]; one.node == "" {
 			one.node = x.Node
 		}
@@ -248,41 +248,6 @@ func (s *trackedInstance) seeHeartbeat(n *cluster.Node, now time.Time) {
 	}
 	if s.alive = now.Sub(s.beatSeen) < heartbeatWithin; s.alive {
 		s.lived = now
-	}
-}
-
-// removalsOf returns the removals in the journal.
-func removalsOf(r state.Record) []state.Removal {
-	all := slices.Concat(r.Interruptions, r.Repairs, r.Endings)
-	if r.Action != nil {
-		all = append(all, r.Action.Targets...)
-	}
-	return all
-}
-
-// recorded returns the instances in the journal.
-func recorded(r state.Record) []fleet.Instance {
-	var out []fleet.Instance
-	if a := r.Action; a != nil {
-		for _, s := range a.Slots {
-			if s.InstanceID != "" {
-				out = append(out, instanceOf(*a, s))
-			}
-		}
-	}
-	for _, i := range removalsOf(r) {
-		out = append(out, fleet.Instance{ID: i.InstanceID, ProviderID: i.ProviderID, State: fleet.Running})
-	}
-	for _, c := range r.PendingTerminations {
-		out = append(out, fleet.Instance{ID: c.InstanceID, State: fleet.Running, Launched: c.Since})
-	}
-	return out
-}
-
-func instanceOf(a state.Action, s state.Slot) fleet.Instance {
-	return fleet.Instance{
-		ID: s.InstanceID, ProviderID: s.ProviderID, Action: a.ID, Slot: s.Number, Token: s.Token,
-		Placement: s.Placement, State: fleet.Pending, Launched: s.Requested,
 	}
 }
 

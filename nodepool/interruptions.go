@@ -52,7 +52,7 @@ func (e *executor) advised(ctx context.Context, a plan.Advice) error {
 // advanceInterruptions drains the instances that the cloud takes back, the soonest first.
 func (e *executor) advanceInterruptions(ctx context.Context) error {
 	return e.advanceBeside(ctx, &e.record.Interruptions, func(id string) removing {
-		return removing{executor: e, action: "interruption-" + id, urgent: true, find: func() *state.Removal { return interruption(e.record, id) }}
+		return removing{executor: e, action: "interruption-" + id, urgent: true, find: func() *state.Removal { return e.record.Interruption(id) }}
 	})
 }
 
@@ -72,7 +72,7 @@ func (e *executor) advanceBeside(ctx context.Context, list *[]state.Removal, of 
 		}
 	}
 	before := len(*list)
-	*list = slices.DeleteFunc(*list, done)
+	*list = slices.DeleteFunc(*list, state.Removal.Done)
 	if len(*list) != before {
 		if err := e.save(ctx); err != nil {
 			return err

@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/foresail/foresail/nodepool/cluster"
 	"github.com/foresail/foresail/nodepool/plan"
 	"github.com/foresail/foresail/nodepool/provider"
 	"github.com/foresail/foresail/nodepool/state"
@@ -170,7 +171,7 @@ func TestNodeOfAnUnseenInterruption(t *testing.T) {
 	r.take("i-old0")
 	r.tick()
 	require.Empty(t, r.record().Interruptions[0].Node)
-	delete(r.world.nodes["node-i-old0"].object.Labels, LabelPool)
+	delete(r.world.nodes["node-i-old0"].object.Labels, cluster.LabelPool)
 	r.world.instances["i-old0"].endedAt = r.clock.now()
 	r.pass(3 * time.Minute)
 	r.restart() // so that no process remembers the instance when the cluster can be read again

@@ -7,8 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
-	"strings"
 	"sync/atomic"
 	"time"
 
@@ -248,28 +246,6 @@ func (j *journal) newID(kind string) string {
 	now := j.now()
 	sum := sha256.Sum256(fmt.Appendf(nil, "%s|%s|%d|%d", j.pool, j.owner, j.record.Version, now.UnixNano()))
 	return fmt.Sprintf("%s-%s-%s", kind, now.UTC().Format("20060102-150405"), hex.EncodeToString(sum[:5]))
-}
-
-// token returns the token of a launch of a slot and of others: of so many instances, which the token says so that it can
-// be told from the tags of an instance how many have the same.
-func token(action string, slot, attempt, instances int) string {
-	out := fmt.Sprintf("%s-%d", action, slot)
-	if attempt > 0 {
-		out += fmt.Sprintf("-%d", attempt)
-	}
-	if instances > 1 {
-		out += fmt.Sprintf("x%d", instances)
-	}
-	return out
-}
-
-// instancesOf returns how many instances a token launches.
-func instancesOf(token string) int {
-	_, after, several := strings.Cut(token, "x")
-	if n, err := strconv.Atoi(after); several && err == nil {
-		return n
-	}
-	return 1
 }
 
 // drainBackoffKept is for how long at least the end of a wait is remembered.

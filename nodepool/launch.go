@@ -51,7 +51,7 @@ func joinLaunches(a *state.Action, slots []*state.Slot) {
 // before.
 func joinLaunch(a *state.Action, slots []*state.Slot) {
 	for _, s := range slots {
-		s.Token = token(a.ID, slots[0].Number, slots[0].Attempt, len(slots))
+		s.Token = state.Token(a.ID, slots[0].Number, slots[0].Attempt, len(slots))
 	}
 }
 
@@ -75,23 +75,12 @@ func (e *executor) takeSlot(a *state.Action, i fleet.Instance) bool {
 	if slices.ContainsFunc(a.Slots, func(s state.Slot) bool { return s.InstanceID == i.ID }) {
 		return false
 	}
-	slots := planned(a, i.Token)
+	slots := a.Planned(i.Token)
 	if len(slots) == 0 {
 		return false
 	}
 	e.launched(slots[0], i)
 	return true
-}
-
-// planned returns the slots of a call that are still to be launched.
-func planned(a *state.Action, token string) []*state.Slot {
-	var out []*state.Slot
-	for i := range a.Slots {
-		if s := &a.Slots[i]; s.Token == token && s.State == state.SlotPlanned {
-			out = append(out, s)
-		}
-	}
-	return out
 }
 
 // launched puts an instance into its slot.
@@ -149,7 +138,7 @@ func (e *executor) nextLaunches() (tokens []string, changed bool) {
 		case s.Requested.IsZero() && e.cools(s):
 			lose(s, "it was not requested, as its placement has just been refused", true)
 			changed = true
-		case len(tokens) == launchesAtOnce, trying[s.Placement] && !proven(a, s.Placement):
+		case len(tokens) == launchesAtOnce, trying[s.Placement] && !a.HasLaunched(s.Placement):
 		default:
 			tokens, trying[s.Placement] = append(tokens, s.Token), true
 		}
@@ -162,20 +151,13 @@ func (e *executor) nextLaunches() (tokens []string, changed bool) {
 	return tokens, changed
 }
 
-// proven reports whether the action has launched an instance at a placement.
-func proven(a *state.Action, p fleet.Placement) bool {
-	return slices.ContainsFunc(a.Slots, func(s state.Slot) bool {
-		return s.Placement == p && (s.State == state.SlotLaunched || s.State == state.SlotReady)
-	})
-}
-
 // launchOf returns the call that a token stands for. It is the same each time, however many of its slots are launched
 // by now: the slot of its tags is the first one.
 func launchOf(a *state.Action, token string) provider.Launch {
 	first := slices.IndexFunc(a.Slots, func(s state.Slot) bool { return s.Token == token })
-	s := planned(a, token)[0]
+	s := a.Planned(token)[0]
 	return provider.Launch{
-		Action: a.ID, Slot: a.Slots[first].Number, Token: token, Count: instancesOf(token),
+		Action: a.ID, Slot: a.Slots[first].Number, Token: token, Count: state.InstancesOf(token),
 		Placement: s.Placement, Alternatives: s.Alternatives,
 	}
 }
@@ -206,7 +188,7 @@ func (e *executor) launchSucceeded(l provider.Launch, i provider.Launched) {
 		kinds = append(kinds, one.InstanceType)
 	}
 	e.refused(l.Placement, i.Refusals, kinds...)
-	rest := planned(a, l.Token)
+	rest := a.Planned(l.Token)
 	if len(rest) == 0 {
 		return
 	}
@@ -221,7 +203,7 @@ func (e *executor) launchSucceeded(l provider.Launch, i provider.Launched) {
 // substitutes. Others have the same call repeated, as it is not known whether it launched anything.
 func (e *executor) launchFailed(l provider.Launch, err error) {
 	a := e.record.Action
-	slots := planned(a, l.Token)
+	slots := a.Planned(l.Token)
 	switch class := provider.ClassOf(err); class {
 	case provider.Unknown, provider.Throttled:
 		e.repeat(slots, err)
@@ -290,7 +272,7 @@ func split(a *state.Action, slots []*state.Slot) {
 		s.Requested, s.NotBefore, s.Tries, s.Error = time.Time{}, time.Time{}, 0, ""
 	}
 	first := 1
-	if proven(a, slots[0].Placement) {
+	if a.HasLaunched(slots[0].Placement) {
 		first = (len(slots) + 1) / 2
 	}
 	joinLaunch(a, slots[:first])

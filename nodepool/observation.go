@@ -115,7 +115,7 @@ func (o *observation) seeWorkers(homeless homelessNodes) []plan.Worker {
 	for _, s := range o.known {
 		node := o.node(s.instance)
 		switch {
-		case s.isGone(o.vanishGrace, o.at), s.instance.OwnedBy != "", node != nil && controlPlane(node.Object):
+		case s.isGone(o.vanishGrace, o.at), s.instance.OwnedBy != "", node != nil && node.ControlPlane():
 		case s.missing.IsZero(), node != nil && (node.Ready || s.runs() || s.unlisted), o.expects(s.instance):
 			out = append(out, o.worker(s, node, homeless))
 		}
@@ -127,7 +127,7 @@ func (o *observation) seeWorkers(homeless homelessNodes) []plan.Worker {
 }
 
 func (o *observation) worker(s trackedInstance, node *cluster.Node, homeless homelessNodes) plan.Worker {
-	i, leaves, ends := s.instance, leaves(o.record, s.instance.ID), ending(o.record, s.instance.ID) != nil
+	i, leaves, ends := s.instance, o.record.Leaves(s.instance.ID), o.record.Ending(s.instance.ID) != nil
 	w := plan.Worker{
 		InstanceID: i.ID, Placement: i.Placement, Launched: i.Launched,
 		Leaving: i.State == fleet.Leaving || s.ended || leaves,
@@ -136,7 +136,7 @@ func (o *observation) worker(s trackedInstance, node *cluster.Node, homeless hom
 	if w.Outdated = outdated(i, o.spec.Disruption, o.at); w.Outdated == "" {
 		w.OutdatedErr = i.OutdatedErr
 	}
-	c := pendingTermination(o.record, i.ID)
+	c := o.record.PendingTermination(i.ID)
 	if node == nil {
 		w.Failed = o.cluster != nil && (i.JoinFailed && s.worked.IsZero() || c != nil || o.overdue(s))
 		w.Kept = w.Failed && c != nil && c.Reason == plan.TerminateJoinFailed && !o.spec.Join.KeepFailed
@@ -148,7 +148,7 @@ func (o *observation) worker(s trackedInstance, node *cluster.Node, homeless hom
 	w.Failed = !node.Ready && c != nil
 	w.Pods, w.Blocked = node.Movable, node.Blocked
 	w.BlockedByPods = w.Blocked != "" && cluster.ClassifyNode(node.Object, o.at) == ""
-	w.Utilisation, w.Known = utilisation(node)
+	w.Utilisation, w.Known = node.Utilisation()
 	w.Zone = cmp.Or(w.Zone, node.Object.Labels[corev1.LabelTopologyZone])
 	switch why, ambiguity := homeless.why(w.Node, o.at), o.ambiguity(s); {
 	case ambiguity != "":
@@ -216,14 +216,14 @@ func (o *observation) seeFacts() []plan.Instance {
 		if s.unlisted && !s.ended {
 			fact.Unlisted, fact.UnlistedWhy = o.at.Sub(s.missing), s.whyUnlisted()
 		}
-		if x := ending(o.record, i.ID); x != nil && !fact.Gone {
+		if x := o.record.Ending(i.ID); x != nil && !fact.Gone {
 			fact.Ending = o.at.Sub(x.Since)
 		}
 		n := o.node(i)
 		switch {
 		case n != nil:
 			fact.Node = o.nodeFacts(n, s)
-		case pendingTermination(o.record, i.ID) != nil:
+		case o.record.PendingTermination(i.ID) != nil:
 			fact.Stranger = o.nodes.stranger(i)
 		}
 		out = append(out, fact)
@@ -234,15 +234,15 @@ func (o *observation) seeFacts() []plan.Instance {
 func (o *observation) nodeFacts(n *cluster.Node, s trackedInstance) plan.Node {
 	mark, marked := drain.MarkOf(n.Object)
 	return plan.Node{
-		Name: n.Object.Name, ProviderID: n.Object.Spec.ProviderID, Ready: n.Ready, ControlPlane: controlPlane(n.Object),
+		Name: n.Object.Name, ProviderID: n.Object.Spec.ProviderID, Ready: n.Ready, ControlPlane: n.ControlPlane(),
 		Labelled: o.labelled(n, s), Marked: marked, Mark: mark, StaleMark: s.staleMark, Advised: s.cordoned,
 	}
 }
 
 // labelled reports whether a Node has the label of the pool and, as long as it joins, the others that the pool sets.
 func (o *observation) labelled(n *cluster.Node, s trackedInstance) bool {
-	if n.Object.Labels[LabelPool] != o.pool || !o.hasTimeToJoin(s.instance.Launched) {
-		return n.Object.Labels[LabelPool] == o.pool
+	if n.Object.Labels[cluster.LabelPool] != o.pool || !o.hasTimeToJoin(s.instance.Launched) {
+		return n.Object.Labels[cluster.LabelPool] == o.pool
 	}
 	for key, value := range ownLabels(o.pool, o.spec.Template.Labels) {
 		if n.Object.Labels[key] != value {
@@ -279,7 +279,7 @@ func (o *observation) emptied() map[string]bool {
 		}
 	}
 	for _, w := range o.workers {
-		if r := target(o.record, w.InstanceID); w.Node != "" && w.Leaving && (r == nil || r.State != state.RemovalPlanned) {
+		if r := o.record.Target(w.InstanceID); w.Node != "" && w.Leaving && (r == nil || r.State != state.RemovalPlanned) {
 			out[w.Node] = true
 		}
 	}
@@ -315,7 +315,7 @@ func (o *observation) joined(which func(plan.Worker) bool) []cluster.Node {
 func (o *observation) left() (nodes, instances []string) {
 	for key, s := range inOrder(o.known) {
 		switch node := o.node(s.instance); {
-		case node != nil && controlPlane(node.Object), s.instance.OwnedBy != "", node == nil && s.instance.Disowned != "":
+		case node != nil && node.ControlPlane(), s.instance.OwnedBy != "", node == nil && s.instance.Disowned != "":
 		case node != nil:
 			nodes = append(nodes, node.Object.Name)
 		case !o.gone(key):
@@ -361,22 +361,4 @@ func expected(workers []plan.Worker) (n int) {
 		}
 	}
 	return n
-}
-
-func controlPlane(n *corev1.Node) bool {
-	_, control := n.Labels["node-role.kubernetes.io/control-plane"]
-	_, master := n.Labels["node-role.kubernetes.io/master"]
-	return control || master
-}
-
-// utilisation is the larger share of CPU and memory that pods request of what a node can allocate.
-func utilisation(n *cluster.Node) (share float64, known bool) {
-	for _, name := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory} {
-		can, asked := n.Object.Status.Allocatable[name], n.Requested[name]
-		if can.IsZero() {
-			return 0, false
-		}
-		share = max(share, asked.AsApproximateFloat64()/can.AsApproximateFloat64())
-	}
-	return share, true
 }

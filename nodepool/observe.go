@@ -78,7 +78,7 @@ func dropCopies(instances map[string]fleet.Instance) {
 		if i.Token == "" {
 			continue
 		}
-		if launched[i.Token]++; launched[i.Token] > instancesOf(i.Token) {
+		if launched[i.Token]++; launched[i.Token] > state.InstancesOf(i.Token) {
 			i.Action, i.Token, i.Slot = "", "", -1
 			instances[i.ID] = i
 		}
@@ -169,7 +169,7 @@ func (b *observer) remember(ctx context.Context, o *observation) {
 	var ours []*cluster.Node
 	if o.cluster != nil {
 		for i := range o.cluster.Nodes {
-			if n := &o.cluster.Nodes[i]; n.Object.Spec.ProviderID != "" && n.Object.Labels[LabelPool] == o.pool {
+			if n := &o.cluster.Nodes[i]; n.Object.Spec.ProviderID != "" && n.Object.Labels[cluster.LabelPool] == o.pool {
 				ours = append(ours, n)
 			}
 		}
@@ -182,7 +182,7 @@ func (b *observer) remember(ctx context.Context, o *observation) {
 			s.seeNode(o.nodes.claimants(s.instance))
 			s.seeHeartbeat(n, o.at)
 			s.seeConditions(n, o.at)
-			s.seeMarks(n, leaves(o.record, s.instance.ID) || pendingTermination(o.record, s.instance.ID) != nil, o.at)
+			s.seeMarks(n, o.record.Leaves(s.instance.ID) || o.record.PendingTermination(s.instance.ID) != nil, o.at)
 		}
 		if n != nil {
 			s.joined = o.at
@@ -239,52 +239,4 @@ func scheme(providerID string) string {
 func marked(n *cluster.Node) bool {
 	_, is := drain.MarkOf(n.Object)
 	return is
-}
-
-// pendingTermination returns the entry of an instance that is to be terminated, nil if there is none.
-func pendingTermination(r state.Record, instance string) *state.PendingTermination {
-	for i := range r.PendingTerminations {
-		if c := &r.PendingTerminations[i]; instance != "" && c.InstanceID == instance {
-			return c
-		}
-	}
-	return nil
-}
-
-// interruption returns the removal of an instance that the cloud takes back, nil if there is none.
-func interruption(r state.Record, instance string) *state.Removal {
-	return removalOf(r.Interruptions, instance)
-}
-
-// repair returns the removal of an instance whose Node is unhealthy, nil if there is none.
-func repair(r state.Record, instance string) *state.Removal { return removalOf(r.Repairs, instance) }
-
-func removalOf(list []state.Removal, instance string) *state.Removal {
-	at := slices.IndexFunc(list, func(x state.Removal) bool { return x.InstanceID == instance })
-	if at < 0 {
-		return nil
-	}
-	return &list[at]
-}
-
-// target returns the removal of an instance in the open scale-down, nil if there is none or it has ended.
-func target(r state.Record, instance string) *state.Removal {
-	if r.Action == nil {
-		return nil
-	}
-	for i := range r.Action.Targets {
-		if x := &r.Action.Targets[i]; x.InstanceID == instance && !done(*x) {
-			return x
-		}
-	}
-	return nil
-}
-
-// ending returns the removal of an instance whose end has begun, nil if there is none.
-func ending(r state.Record, instance string) *state.Removal { return removalOf(r.Endings, instance) }
-
-// leaves reports whether an instance is being removed.
-func leaves(r state.Record, instance string) bool {
-	return instance != "" &&
-		(interruption(r, instance) != nil || repair(r, instance) != nil || target(r, instance) != nil || ending(r, instance) != nil)
 }

@@ -88,14 +88,11 @@ type Drainer interface {
 	DeleteNode(ctx context.Context, node, providerID string) error
 }
 
-// Labeler sets labels of the node of a worker that joins: [LabelPool], so that it is known for one of the pool's
+// Labeler sets labels of the node of a worker that joins: [cluster.LabelPool], so that it is known for one of the pool's
 // when its instance has gone, and those of the template. A node that has gone is no error.
 type Labeler interface {
 	Label(ctx context.Context, node string, labels map[string]string) error
 }
-
-// LabelPool is the label that tells the pool of a node.
-const LabelPool = "foresail.dev/pool"
 
 // Reporter tells people and programs what a cycle came to. It must not keep the cycle waiting for long.
 type Reporter interface {

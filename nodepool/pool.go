@@ -95,7 +95,7 @@ func (p *Pool) Tick(ctx context.Context) (plan.Decision, error) {
 	active := p.journal.leading && !p.spec.DryRun
 	if active {
 		r := p.journal.record
-		p.after.open, p.after.lost = open(r) || watches(r, seen.at), len(lost(r.Action)) > 0
+		p.after.open, p.after.lost = r.Open() || watches(r, seen.at), len(lost(r.Action)) > 0
 	}
 	p.receives.Store(active)
 	p.report(ctx, CycleReport{

@@ -82,7 +82,7 @@ func (m removing) step(ctx context.Context) error {
 
 // overtaken ends, gives up or holds a removal that must not go on as it began, and reports whether it did.
 func (m removing) overtaken(ctx context.Context, r *state.Removal) (bool, error) {
-	if done(*r) || r.State == state.RemovalRestoring {
+	if r.Done() || r.State == state.RemovalRestoring {
 		return false, nil
 	}
 	if m.seen.gone(r.InstanceID) {
@@ -140,11 +140,7 @@ func (m removing) hold(ctx context.Context, why string) error {
 // It may not have been known when the removal began.
 func (m removing) isControlPlane(r *state.Removal) bool {
 	n := m.seen.node(fleet.Instance{ID: r.InstanceID, ProviderID: r.ProviderID})
-	return n != nil && controlPlane(n.Object)
-}
-
-func done(r state.Removal) bool {
-	return r.State == state.RemovalCompleted || r.State == state.RemovalFailed
+	return n != nil && n.ControlPlane()
 }
 
 // isExpiredNotice reports whether an instance that the cloud was to take still exists long after, or
@@ -196,7 +192,7 @@ func (e *executor) backOffDrain(instance string, least time.Duration) {
 	e.record.FailedDrains[instance]++
 	e.record.DrainSpec = e.seen.spec.Drain.spec()
 	wait, longest := least, drainBackoffMax
-	if target(e.record, instance) != nil && !deletes(e.record.Action) {
+	if e.record.Target(instance) != nil && !e.record.Action.DeletesPool() {
 		longest = drainBackoffLongest
 	}
 	for i := 1; i < e.record.FailedDrains[instance] && wait < longest; i++ {
@@ -371,7 +367,7 @@ func (m removing) terminate(ctx context.Context, r *state.Removal) error {
 // waits for an instance that takes long to shut down.
 func (m removing) end(ctx context.Context) error {
 	r := m.find()
-	if ending(m.record, r.InstanceID) == nil {
+	if m.record.Ending(r.InstanceID) == nil {
 		m.record.Endings = append(m.record.Endings, state.Removal{
 			InstanceID: r.InstanceID, ProviderID: r.ProviderID, Node: r.Node, State: state.RemovalTerminated, Since: m.now(),
 		})

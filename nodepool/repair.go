@@ -76,7 +76,7 @@ func (o *observation) unhealthy(s trackedInstance) plan.BadCondition {
 // advanceRepairs drains the workers whose Nodes are unhealthy.
 func (e *executor) advanceRepairs(ctx context.Context) error {
 	return e.advanceBeside(ctx, &e.record.Repairs, func(id string) removing {
-		return removing{executor: e, action: "repair-" + id, repair: true, find: func() *state.Removal { return repair(e.record, id) }}
+		return removing{executor: e, action: "repair-" + id, repair: true, find: func() *state.Removal { return e.record.Repair(id) }}
 	})
 }
 

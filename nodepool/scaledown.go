@@ -33,7 +33,7 @@ func (e *executor) advanceDown(ctx context.Context) error {
 			return err
 		}
 	}
-	if deletes(e.record.Action) {
+	if e.record.Action.DeletesPool() {
 		if err := e.taintAll(ctx); err != nil {
 			return err
 		}
@@ -43,7 +43,7 @@ func (e *executor) advanceDown(ctx context.Context) error {
 		return err
 	}
 	switch a := e.record.Action; {
-	case !slices.ContainsFunc(a.Targets, func(r state.Removal) bool { return !done(r) }):
+	case !slices.ContainsFunc(a.Targets, func(r state.Removal) bool { return !r.Done() }):
 		return errors.Join(err, e.finishDown(ctx, false))
 	case err != nil && e.age(a) > e.clearAfter()+dropMargin:
 		e.errs = append(e.errs, err)
@@ -58,8 +58,8 @@ func (e *executor) advanceTargets(ctx context.Context) error {
 	var begun, waiting []int
 	for i, r := range e.record.Action.Targets {
 		switch {
-		case done(r), e.waits(r):
-		case queued(e.record.Action, r):
+		case r.Done(), e.waits(r):
+		case e.record.Action.Queued(r):
 			waiting = append(waiting, i)
 		default:
 			begun = append(begun, i)
@@ -88,7 +88,7 @@ func (e *executor) begins() int {
 		case state.RemovalDrained, state.RemovalTerminated, state.RemovalCompleted:
 			emptied++
 		case state.RemovalTainted, state.RemovalDraining:
-			if !queued(e.record.Action, r) {
+			if !e.record.Action.Queued(r) {
 				open++
 			}
 		}
@@ -127,7 +127,7 @@ func (e *executor) notAnyMore(a *state.Action) string {
 		return fmt.Sprintf("no node has gone in %s", e.clearAfter())
 	case (a.Reason == plan.Outdated || a.Reason == plan.Underutilized) && e.seen.spec.Disruption.Paused:
 		return "disruption is paused"
-	case deletes(a) && !e.seen.spec.Plan.Deleting:
+	case a.DeletesPool() && !e.seen.spec.Plan.Deleting:
 		return "the WorkerPool is not being deleted any more"
 	case a.ID == e.snapshot.State.ActionID && d.Want > d.Workers:
 		return "more workers are desired: " + d.Message
@@ -149,7 +149,7 @@ func (e *executor) abandon(ctx context.Context, why string) error {
 	changed := false
 	for i := range a.Targets {
 		r := &a.Targets[i]
-		touched := !queued(a, *r)
+		touched := !a.Queued(*r)
 		switch {
 		case r.State == state.RemovalPlanned, r.State == state.RemovalTainted, r.State == state.RemovalDraining,
 			r.State == state.RemovalDrained && old:
@@ -196,7 +196,7 @@ func (e *executor) distrusted() bool {
 // nothing is asked again.
 func (e *executor) needs(at int) string {
 	a := e.record.Action
-	if a.ID != e.snapshot.State.ActionID || deletes(a) {
+	if a.ID != e.snapshot.State.ActionID || a.DeletesPool() {
 		return ""
 	}
 	var later []string

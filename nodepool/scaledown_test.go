@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/foresail/foresail/nodepool/cluster"
 	"github.com/foresail/foresail/nodepool/fleet"
 
 	"github.com/stretchr/testify/require"
@@ -518,7 +519,7 @@ func TestWorkerTerminatedByHandIsReplacedAndItsNodeDeleted(t *testing.T) {
 	r.world.add(2)
 	r.spec.Plan.Min = 2
 	r.tick()
-	require.Equal(t, "workers", r.world.nodes["node-i-old0"].object.Labels[LabelPool])
+	require.Equal(t, "workers", r.world.nodes["node-i-old0"].object.Labels[cluster.LabelPool])
 	r.restart() // the label outlives the process
 	r.clock.advance(leaseTerm)
 	r.world.instances["i-old0"].endedAt = r.clock.now()
@@ -608,14 +609,14 @@ func TestNodesOfOthersAreLeftAsTheyAre(t *testing.T) {
 	r.world.addNode(&fakeInstance{Instance: fleet.Instance{ID: "other", ProviderID: "fake:///other"}}, r.clock.now())
 	other := r.world.nodes["node-other"]
 	other.mark, other.cordon, other.ready = "down-of-another-pool", true, false
-	other.object.Labels[LabelPool] = "others"
+	other.object.Labels[cluster.LabelPool] = "others"
 	mine := r.world.nodes["node-i-old0"]
 	mine.mark, mine.cordon = "down-that-is-over", true
 	r.pass(time.Hour)
 	require.Equal(t, "down-of-another-pool", other.mark)
 	require.True(t, other.cordon)
 	require.Same(t, other, r.world.nodes["node-other"])
-	require.Equal(t, "others", other.object.Labels[LabelPool])
+	require.Equal(t, "others", other.object.Labels[cluster.LabelPool])
 	require.Empty(t, mine.mark)
 	require.False(t, mine.cordon)
 }

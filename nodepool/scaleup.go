@@ -64,7 +64,7 @@ func (e *executor) verify(ctx context.Context) error {
 		if s.State != state.SlotLaunched || unlabelled[i] {
 			continue
 		}
-		node := e.seen.node(instanceOf(*e.record.Action, *s))
+		node := e.seen.node(e.record.Action.Instance(*s))
 		listed, there := e.seen.instances[s.InstanceID]
 		switch {
 		case node != nil && node.Ready:
@@ -94,7 +94,7 @@ func (e *executor) claimNodes(ctx context.Context) (unlabelled map[int]bool, err
 	var slots []int
 	var names []string
 	for i, s := range e.record.Action.Slots {
-		if node := e.seen.node(instanceOf(*e.record.Action, s)); s.State == state.SlotLaunched && node != nil {
+		if node := e.seen.node(e.record.Action.Instance(s)); s.State == state.SlotLaunched && node != nil {
 			slots, names = append(slots, i), append(names, node.Object.Name)
 		}
 	}

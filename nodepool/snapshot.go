@@ -95,7 +95,7 @@ func removals(r state.Record) []plan.Removal {
 		out = append(out, plan.Removal{InstanceID: x.InstanceID, Interrupted: true})
 	}
 	for _, x := range r.Repairs {
-		out = append(out, plan.Removal{InstanceID: x.InstanceID, Repair: true, Drained: drained(x)})
+		out = append(out, plan.Removal{InstanceID: x.InstanceID, Repair: true, Drained: x.State == state.RemovalDrained})
 	}
 	for _, x := range r.Endings {
 		out = append(out, plan.Removal{InstanceID: x.InstanceID, Drained: true})
@@ -104,15 +104,12 @@ func removals(r state.Record) []plan.Removal {
 		return out
 	}
 	for _, x := range r.Action.Targets {
-		if !done(x) && interruption(r, x.InstanceID) == nil {
-			out = append(out, plan.Removal{InstanceID: x.InstanceID, Drained: drained(x)})
+		if !x.Done() && r.Interruption(x.InstanceID) == nil {
+			out = append(out, plan.Removal{InstanceID: x.InstanceID, Drained: x.State == state.RemovalDrained})
 		}
 	}
 	return out
 }
-
-// drained reports whether a node is empty by now.
-func drained(r state.Removal) bool { return r.State == state.RemovalDrained }
 
 // plannedAt returns where the nodes of a scale-up will be that have not been launched yet.
 func plannedAt(a *state.Action) []fleet.Placement {

@@ -20,7 +20,7 @@ func ownLabels(pool string, template map[string]string) map[string]string {
 	if out == nil {
 		out = map[string]string{}
 	}
-	out[LabelPool] = pool
+	out[cluster.LabelPool] = pool
 	return out
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/foresail/foresail/nodepool/cluster"
 	"github.com/foresail/foresail/nodepool/fleet"
 
 	"github.com/foresail/foresail/nodepool/drain"
@@ -53,7 +54,7 @@ func (e *executor) forget(ctx context.Context, f plan.Forget) error {
 // execute terminates an instance that the journal still speaks of. If it has a Node that was never Ready, pods that tolerate
 // that are evicted first. What is seen of Nodes may be old by now, so that the cluster is asked once more.
 func (e *executor) execute(ctx context.Context, end plan.Terminate) error {
-	if pendingTermination(e.record, end.InstanceID) == nil {
+	if e.record.PendingTermination(end.InstanceID) == nil {
 		return nil
 	}
 	var empty bool
@@ -119,7 +120,7 @@ func (e *executor) tidyNodes(ctx context.Context) error {
 }
 
 func (e *executor) restoreNode(ctx context.Context, r plan.Restore) error {
-	if leaves(e.record, r.InstanceID) {
+	if e.record.Leaves(r.InstanceID) {
 		return nil
 	}
 	err := e.guard.restore(ctx, r.Node)
@@ -130,7 +131,7 @@ func (e *executor) restoreNode(ctx context.Context, r plan.Restore) error {
 }
 
 func (e *executor) deleteNode(ctx context.Context, n plan.Delete) error {
-	if leaves(e.record, n.InstanceID) {
+	if e.record.Leaves(n.InstanceID) {
 		return nil
 	}
 	err := e.guard.deleteNode(ctx, n.Node, n.ProviderID)
@@ -146,7 +147,7 @@ func (e *executor) deleteNode(ctx context.Context, n plan.Delete) error {
 // claim labels the Node of a worker with the pool, unless it has none.
 func (e *executor) claim(ctx context.Context, node string) error {
 	n := e.seen.nodeNamed(node)
-	if n == nil || controlPlane(n.Object) || n.Object.Labels[LabelPool] == e.pool {
+	if n == nil || n.ControlPlane() || n.Object.Labels[cluster.LabelPool] == e.pool {
 		return nil
 	}
 	return e.label(ctx, node)

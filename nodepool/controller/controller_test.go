@@ -285,12 +285,12 @@ func TestNodesAreLabelled(t *testing.T) {
 	require.NoError(t, err)
 	l := Labeler{Client: apiServer.Client()}
 	for range 2 {
-		require.NoError(t, l.Label(t.Context(), "labelled", map[string]string{nodepool.LabelPool: "workers", "team": "web"}))
+		require.NoError(t, l.Label(t.Context(), "labelled", map[string]string{cluster.LabelPool: "workers", "team": "web"}))
 	}
-	require.NoError(t, l.Label(t.Context(), "gone", map[string]string{nodepool.LabelPool: "workers"}))
+	require.NoError(t, l.Label(t.Context(), "gone", map[string]string{cluster.LabelPool: "workers"}))
 	node, err := nodes.Get(t.Context(), "labelled", metav1.GetOptions{})
 	require.NoError(t, err)
-	assert.Equal(t, "workers", node.Labels[nodepool.LabelPool])
+	assert.Equal(t, "workers", node.Labels[cluster.LabelPool])
 	assert.Equal(t, "web", node.Labels["team"])
 }
 
