@@ -25,7 +25,7 @@ type executor struct {
 	decision plan.Decision
 
 	notices      provider.Notices
-	jitter       jitter
+	random       *rand.Rand
 	bindGrace    time.Duration
 	maxBindGrace time.Duration
 	hasMessages  func() bool // messages have come that nobody has looked at
@@ -39,31 +39,6 @@ type executor struct {
 	ended    []string            // instances that it has terminated
 	deferred []provider.Message  // that must wait for the next cycle
 	errs     []error             // that do not end the cycle
-}
-
-// act is the fourth phase. It returns the errors of parts that did not keep others from being done, and the one that ended it early.
-func (p *Pool) act(ctx context.Context, seen *observation, load forecast, s plan.Snapshot, d plan.Decision) (errs []error, err error) {
-	t := &executor{
-		journal: &p.journal, seen: seen, forecast: load, snapshot: s, decision: d, notices: p.options.Notices, jitter: jitter{p.random},
-		bindGrace: p.options.BindGrace, maxBindGrace: p.options.MaxBindGrace, hasMessages: p.hasMessages,
-		began: p.options.Now(), labelled: map[string]bool{}, turn: p.turn,
-	}
-	p.turn++
-	t.tasks = &lockstep{save: p.journal.save}
-	t.guard = leaseGuard{
-		tasks: t.tasks, volumes: newVolumes(),
-		provider: p.options.Provider, drainer: p.options.Drainer, labeler: p.options.Labeler, letGo: p.options.LetGo,
-		left: func() time.Duration { return p.journal.lease.left(p.options.Now()) },
-	}
-	err = t.lead(ctx)
-	p.deferMessages(t.deferred...)
-	p.observer.ended(t.ended)
-	if err == nil && !seen.spec.DryRun && seen.complete() {
-		for _, e := range p.findings.news(d.Upkeep.Findings) {
-			t.event(e)
-		}
-	}
-	return t.errs, err
 }
 
 // save writes the journal, once for all tasks that save it at the same time.
@@ -170,15 +145,12 @@ func (e *executor) letGo(ctx context.Context) error {
 	return nil
 }
 
-// jitter makes random waits.
-type jitter struct{ random *rand.Rand }
-
-// backoff is a random wait that doubles with each try.
-func (j jitter) backoff(try int, least, most time.Duration) time.Duration {
+// Backoff returns a random wait that doubles with each try.
+func Backoff(random *rand.Rand, try int, least, most time.Duration) time.Duration {
 	wait := least
 	for i := 1; i < try && wait < most; i++ {
 		wait *= 2
 	}
 	wait = min(wait, most)
-	return wait/2 + time.Duration(j.random.Int64N(int64(wait/2)+1))
+	return wait/2 + time.Duration(random.Int64N(int64(wait/2)+1))
 }

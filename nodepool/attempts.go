@@ -27,7 +27,6 @@ const (
 	settleFor = time.Minute
 	// Waits until a node is launched again for pods that the last one did not take, doubling.
 	attemptBackoffMin = 10 * time.Minute
-	attemptBackoffMax = 24 * time.Hour
 	// launchedBefore is how much earlier than its launch was begun an instance may have been launched, by the clock
 	// of the cloud.
 	launchedBefore = time.Minute
@@ -220,7 +219,7 @@ func (a *attempts) backoff(one *state.Attempt) time.Duration {
 	}
 	wait := attemptBackoffMin
 	for range failed {
-		wait = min(2*wait, attemptBackoffMax)
+		wait = min(2*wait, state.AttemptBackoffMax)
 	}
 	return wait
 }
@@ -271,7 +270,7 @@ func (a *attempts) begun(names []string, pods []cluster.Pending, now time.Time) 
 		at := slices.IndexFunc(list, func(one state.Attempt) bool { return one.Kind == kind })
 		if at < 0 {
 			at = len(list)
-			list = append(list, state.Attempt{Kind: kind, Owner: ownerOf(p.Pod), Pod: shortened(nameOf(p).String(), 100)})
+			list = append(list, state.Attempt{Kind: kind, Owner: ownerOf(p.Pod), Pod: state.Shorten(nameOf(p).String(), 100)})
 		}
 		list[at].Began, list[at].Joined = now, time.Time{}
 	}
@@ -341,32 +340,4 @@ func digest(of ...any) string {
 	}
 	sum := sha256.Sum256(data)
 	return hex.EncodeToString(sum[:8])
-}
-
-// noteAttempts writes down which pods a launch is for.
-func (e *executor) noteAttempts() {
-	if e.forecast.attempts != nil && len(e.forecast.new) > 0 {
-		e.record.Attempts = e.forecast.attempts.begun(e.forecast.new, e.forecast.asking, e.now())
-	}
-}
-
-// keepAttempts has the journal keep what was found about earlier launches.
-func (e *executor) keepAttempts() {
-	if a := e.forecast.attempts; a != nil && a.changed {
-		e.record.Attempts, e.dirty = a.list, true
-	}
-}
-
-// trimAttempts forgets attempts that nothing has followed for long, and takes moments in the future for the present.
-func trimAttempts(list []state.Attempt, now time.Time) []state.Attempt {
-	for i := range list {
-		one := &list[i]
-		notAfter(&one.Began, now)
-		notAfter(&one.Joined, now)
-		notAfter(&one.Seen, now)
-		notAfter(&one.Until, now.Add(attemptBackoffMax))
-	}
-	return slices.DeleteFunc(list, func(one state.Attempt) bool {
-		return now.Sub(latest(one.Began, one.Until)) > attemptBackoffMax
-	})
 }

@@ -111,7 +111,7 @@ func canLaunch(o *observation, f forecast, d plan.Decision) bool {
 		return false
 	}
 	switch d.Reason {
-	case NotDecided, plan.AtMaximum, plan.InsufficientCapacity, plan.LaunchesUnknown, plan.BackingOff, plan.WorkersUnknown,
+	case plan.AtMaximum, plan.InsufficientCapacity, plan.LaunchesUnknown, plan.BackingOff, plan.WorkersUnknown,
 		plan.SignalsDisagree:
 		return false
 	}

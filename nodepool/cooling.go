@@ -2,19 +2,11 @@ package nodepool
 
 import (
 	"slices"
-	"time"
 
 	"github.com/foresail/foresail/nodepool/fleet"
 
 	"github.com/foresail/foresail/nodepool/provider"
 	"github.com/foresail/foresail/nodepool/state"
-)
-
-const (
-	coolFor = 3 * time.Minute // placements after definitive errors
-	// suspectFor is how long a zone and type come last after a node there did not join, or EC2 rejected the launch as
-	// invalid. It is longer than any wait between launches that fail, so that the next one goes elsewhere.
-	suspectFor = 55 * time.Minute
 )
 
 // cooling reports whether a placement has been refused lately, and whether it is suspected.
@@ -85,7 +77,7 @@ func (e *executor) scope(class provider.Class, p fleet.Placement) fleet.Cooling 
 // cool keeps what would be refused for the same reason from being tried for a while.
 func (e *executor) cool(class provider.Class, p fleet.Placement, why string) {
 	c := e.scope(class, p)
-	c.Until, c.Reason = e.now().Add(coolFor), why
+	c.Until, c.Reason = e.now().Add(state.CoolFor), why
 	e.addCooling(c)
 }
 
@@ -112,7 +104,7 @@ func (e *executor) suspect(p fleet.Placement, why string) {
 	e.trust(p)
 	e.record.LaunchSpec = e.launchSpec
 	e.record.Cooling = append(e.record.Cooling, fleet.Cooling{
-		Zone: p.Zone, InstanceType: p.InstanceType, Until: e.now().Add(suspectFor), Reason: why, Suspected: true,
+		Zone: p.Zone, InstanceType: p.InstanceType, Until: e.now().Add(state.SuspectFor), Reason: why, Suspected: true,
 	})
 }
 

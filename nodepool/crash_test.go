@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/foresail/foresail/nodepool/cluster"
+	"github.com/foresail/foresail/nodepool/config"
 	"github.com/foresail/foresail/nodepool/fleet"
 
 	"github.com/stretchr/testify/assert"
@@ -152,7 +153,7 @@ var scenarios = []scenario{
 		name: "join failed",
 		begin: func(r *rig) {
 			r.spec.Plan.Min = 1
-			r.spec.Join = Join{Timeout: time.Minute, KeepFailedFor: 30 * time.Second}
+			r.spec.Join = config.Join{Timeout: time.Minute, KeepFailedFor: 30 * time.Second}
 			r.firstNeverJoins()
 		},
 		ended: func(r *rig) bool {
@@ -228,7 +229,7 @@ var scenarios = []scenario{
 		name: "place of a kept instance is needed",
 		begin: func(r *rig) {
 			r.spec.Plan.Min, r.spec.Plan.Max = 2, 2
-			r.spec.Join = Join{Timeout: time.Minute, KeepFailedFor: 24 * time.Hour}
+			r.spec.Join = config.Join{Timeout: time.Minute, KeepFailedFor: 24 * time.Hour}
 			r.firstNeverJoins()
 		},
 		ended: func(r *rig) bool {
@@ -484,7 +485,7 @@ func manyProcesses(t *testing.T, random *rand.Rand, often chances) int {
 	}
 	r.spec.Plan.Min, r.spec.Plan.MaxBatchDown, r.spec.Plan.Idle.For = 2, 2, 20*time.Second
 	r.spec.Plan.CooldownUp, r.spec.Plan.CooldownDown, r.spec.Plan.SpotRatio = 30*time.Second, 30*time.Second, 0.5
-	r.spec.Join = Join{Timeout: 2 * time.Minute, KeepFailedFor: time.Minute}
+	r.spec.Join = config.Join{Timeout: 2 * time.Minute, KeepFailedFor: time.Minute}
 	r.spec.Drain.Timeout = time.Minute
 	r.spec.Plan.Repair.Conditions = []plan.UnhealthyCondition{
 		{Type: "KernelDeadlock", Status: "True", After: 2 * time.Minute}, {Type: "Ready", Status: "Unknown", After: 2 * time.Minute},

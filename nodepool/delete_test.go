@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/foresail/foresail/nodepool/cluster"
+	"github.com/foresail/foresail/nodepool/config"
 	"github.com/foresail/foresail/nodepool/plan"
 	"github.com/foresail/foresail/nodepool/provider"
 	"github.com/foresail/foresail/nodepool/state"
@@ -169,7 +170,7 @@ func TestInstancesWithoutANodeGoWithTheirPool(t *testing.T) {
 	})
 	t.Run("kept, as they did not join", func(t *testing.T) {
 		r := newRig(t)
-		r.spec.Plan.Min, r.spec.Plan.MaxFailureBackoff, r.spec.Join = 1, time.Hour, Join{Timeout: time.Minute, KeepFailed: true}
+		r.spec.Plan.Min, r.spec.Plan.MaxFailureBackoff, r.spec.Join = 1, time.Hour, config.Join{Timeout: time.Minute, KeepFailed: true}
 		r.world.joins = func(provider.Launch) bool { return false }
 		r.until("one is kept", 5*time.Minute, func() bool { return len(r.record().PendingTerminations) == 1 && r.record().Action == nil })
 		r.spec.Plan.Deleting = true

@@ -34,6 +34,13 @@ type forecast struct {
 	nextDue  time.Time     // when a pod falls due next
 }
 
+// Signals forecasts the load of the pool. Its calls return soon: what cannot be read is not known.
+type Signals interface {
+	Observe(ctx context.Context, o signal.Observation) []plan.Signal
+	// Seasonal returns nil if the pool has no seasonal floor.
+	Seasonal(ctx context.Context, now time.Time, startupTime time.Duration) *plan.Seasonal
+}
+
 // forecaster is the second phase of a cycle.
 type forecaster struct {
 	signals Signals
@@ -162,8 +169,8 @@ func oldest(pods []cluster.Pending, unhelped []fleet.Unhelped, now time.Time) (o
 func due(pods []cluster.Pending, since time.Time) (out []cluster.Pending, next time.Time) {
 	gangs := map[string]time.Time{}
 	for _, p := range pods {
-		if p.Gang != "" {
-			gangs[p.Gang] = latest(gangs[p.Gang], p.Since)
+		if p.Gang != "" && p.Since.After(gangs[p.Gang]) {
+			gangs[p.Gang] = p.Since
 		}
 	}
 	for _, p := range pods {

@@ -5,14 +5,12 @@ import (
 	"context"
 	"time"
 
+	"github.com/foresail/foresail/nodepool/config"
 	"github.com/foresail/foresail/nodepool/fleet"
 
 	"github.com/foresail/foresail/nodepool/drain"
 	"github.com/foresail/foresail/nodepool/provider"
 )
-
-// callTimeout bounds each call that leaves the process, so that one that hangs does not cost the lease.
-const callTimeout = 15 * time.Second
 
 // leaseGuard lets acts through only while the lease is held, each for no longer than that.
 type leaseGuard struct {
@@ -39,7 +37,7 @@ func (g leaseGuard) actNow(ctx context.Context, do func(context.Context) error) 
 	if left <= 0 {
 		return errLeaseLost
 	}
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	ctx, cancel := context.WithTimeout(ctx, config.CallTimeout)
 	defer cancel()
 	ended := make(chan struct{})
 	defer close(ended)
@@ -81,7 +79,7 @@ func (g leaseGuard) markJoinFailed(ctx context.Context, id string) error {
 // endMessage needs no lease: a message that is not ended is received again.
 func (g leaseGuard) endMessage(ctx context.Context, notices provider.Notices, m provider.Message) (err error) {
 	stopped := g.tasks.do(func() {
-		ctx, cancel := context.WithTimeout(ctx, callTimeout)
+		ctx, cancel := context.WithTimeout(ctx, config.CallTimeout)
 		defer cancel()
 		err = notices.Done(ctx, m)
 	})

@@ -6,13 +6,11 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"slices"
 	"sync/atomic"
 	"time"
 
-	"github.com/foresail/foresail/nodepool/fleet"
+	"github.com/foresail/foresail/nodepool/config"
 
-	"github.com/foresail/foresail/nodepool/plan"
 	"github.com/foresail/foresail/nodepool/state"
 )
 
@@ -60,7 +58,7 @@ func (j *journal) use() (end func()) {
 
 // read reads the stored record in the turn of this goroutine.
 func (j *journal) read(ctx context.Context) error {
-	call, cancel := context.WithTimeout(ctx, callTimeout)
+	call, cancel := context.WithTimeout(ctx, config.CallTimeout)
 	defer cancel()
 	r, err := j.store.Load(call, j.pool)
 	if err != nil {
@@ -79,7 +77,7 @@ func (j *journal) fetch(ctx context.Context) (state.Record, error) {
 }
 
 // load reads the journal and takes, keeps or watches the lease.
-func (j *journal) load(ctx context.Context, s Spec) error {
+func (j *journal) load(ctx context.Context, s config.Spec) error {
 	r, err := j.fetch(ctx)
 	if err != nil {
 		return err
@@ -88,8 +86,8 @@ func (j *journal) load(ctx context.Context, s Spec) error {
 	j.tookOver = r.Owner != j.owner
 	j.record, j.loaded = r, true
 	j.launchSpec = s.LaunchSpec
-	forgetOtherSpecs(&j.record, s)
-	trim(&j.record, now, s)
+	j.record.ForgetOtherSpecs(s.LaunchSpec, s.Drain.Identity())
+	j.record.Trim(now, s.Join.KeepFailedFor)
 	if !j.lease.mine(r, now) {
 		return nil
 	}
@@ -141,12 +139,12 @@ func (j *journal) save(ctx context.Context) error {
 
 // write stores the record. One that is too large for the store is written without what no process needs to continue.
 func (j *journal) write(ctx context.Context) error {
-	err := j.writeOnce(ctx, j.record.Clone(), callTimeout)
+	err := j.writeOnce(ctx, j.record.Clone(), config.CallTimeout)
 	if !errors.Is(err, state.ErrTooLarge) {
 		return err
 	}
 	j.slimmed = err
-	return j.writeOnce(ctx, j.record.Slim(), callTimeout)
+	return j.writeOnce(ctx, j.record.Slim(), config.CallTimeout)
 }
 
 // writeOnce writes a record, which renews the lease, in the turn of this goroutine.
@@ -190,7 +188,9 @@ func (j *journal) renew(ctx context.Context, left time.Duration) error {
 	}
 	r := j.stored.Clone()
 	if at := j.decided.Load(); at != nil {
-		r.DecidedAt = latest(r.DecidedAt, *at)
+		if at.After(r.DecidedAt) {
+			r.DecidedAt = *at
+		}
 	}
 	err := j.writeOnce(ctx, r, min(left, renewAfter))
 	switch j.unsure = err != nil; {
@@ -205,8 +205,8 @@ func (j *journal) renew(ctx context.Context, left time.Duration) error {
 
 // lastDecided is when the last decision of the process that led was made, as far as it is known.
 func (j *journal) lastDecided() time.Time {
-	if at := j.decided.Load(); at != nil {
-		return latest(*at, j.record.DecidedAt)
+	if at := j.decided.Load(); at != nil && at.After(j.record.DecidedAt) {
+		return *at
 	}
 	return j.record.DecidedAt
 }
@@ -246,76 +246,4 @@ func (j *journal) newID(kind string) string {
 	now := j.now()
 	sum := sha256.Sum256(fmt.Appendf(nil, "%s|%s|%d|%d", j.pool, j.owner, j.record.Version, now.UnixNano()))
 	return fmt.Sprintf("%s-%s-%s", kind, now.UTC().Format("20060102-150405"), hex.EncodeToString(sum[:5]))
-}
-
-// drainBackoffKept is for how long at least the end of a wait is remembered.
-const drainBackoffKept = 24 * time.Hour
-
-// trim forgets what is over, and takes moments that another's clock put into the future for the present: nothing waits
-// longer than it may because a clock was wrong.
-func trim(r *state.Record, now time.Time, s Spec) {
-	for _, at := range []*time.Time{&r.LastUp, &r.LastDown, &r.LastSwap, &r.FailedAt, &r.IdleSince, &r.SpareSince, &r.DecidedAt} {
-		notAfter(at, now)
-	}
-	if a := r.Action; a != nil {
-		notAfter(&a.Started, now)
-		for i := range a.Slots {
-			notAfter(&a.Slots[i].Requested, now)
-			notAfter(&a.Slots[i].NotBefore, now.Add(retryMax))
-		}
-		trimRemovals(a.Targets, now)
-	}
-	trimRemovals(r.Interruptions, now)
-	trimRemovals(r.Repairs, now)
-	trimRemovals(r.Endings, now)
-	for i := range r.PendingTerminations {
-		notAfter(&r.PendingTerminations[i].Since, now)
-		notAfter(&r.PendingTerminations[i].Due, now.Add(s.Join.KeepFailedFor))
-	}
-	var cooling []fleet.Cooling
-	for _, c := range r.Cooling {
-		longest := coolFor
-		if c.Suspected {
-			longest = suspectFor
-		}
-		notAfter(&c.Until, now.Add(longest))
-		if c.Until.After(now.Add(-plan.RefusedFor)) {
-			cooling = append(cooling, c)
-		}
-	}
-	r.Cooling = cooling
-	r.Attempts = trimAttempts(r.Attempts, now)
-	for id, until := range r.DrainBackoff {
-		notAfter(&until, now.Add(drainBackoffLongest))
-		r.DrainBackoff[id] = until
-		if now.Sub(until) > drainBackoffKept {
-			delete(r.DrainBackoff, id)
-			delete(r.FailedDrains, id)
-		}
-	}
-}
-
-// forgetOtherSpecs forgets what failed by another spec: it may work by this one.
-func forgetOtherSpecs(r *state.Record, s Spec) {
-	if r.LaunchSpec != "" && r.LaunchSpec != s.LaunchSpec {
-		r.LaunchSpec, r.Failures, r.FailedAt, r.LaunchError = "", 0, time.Time{}, ""
-		r.Cooling = slices.DeleteFunc(r.Cooling, func(c fleet.Cooling) bool { return c.Suspected })
-	}
-	if r.DrainSpec != "" && r.DrainSpec != s.Drain.spec() {
-		r.DrainSpec, r.DrainBackoff, r.FailedDrains = "", nil, nil
-	}
-}
-
-func trimRemovals(removals []state.Removal, now time.Time) {
-	for i := range removals {
-		notAfter(&removals[i].Since, now)
-		notAfter(&removals[i].Began, now)
-		notAfter(&removals[i].Deadline, now.Add(plan.NoticeTime))
-	}
-}
-
-func notAfter(at *time.Time, limit time.Time) {
-	if at.After(limit) {
-		*at = limit
-	}
 }

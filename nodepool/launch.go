@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -23,7 +24,6 @@ const (
 	launchesAtOnce = 4
 	// Waits between tries of the same launch, doubling.
 	retryMin = 2 * time.Second
-	retryMax = time.Minute
 )
 
 // joinLaunches plans slots that have the same parameters to be launched by one call, as far as one call may.
@@ -58,7 +58,8 @@ func joinLaunch(a *state.Action, slots []*state.Slot) {
 // adopt finds instances whose launch was not recorded because the process ended or its answer was lost.
 func (e *executor) adopt(ctx context.Context, a *state.Action) error {
 	adopted := false
-	for _, i := range inOrder(e.seen.instances) {
+	for _, id := range slices.Sorted(maps.Keys(e.seen.instances)) {
+		i := e.seen.instances[id]
 		if i.Action == a.ID && i.State != fleet.Leaving {
 			adopted = e.takeSlot(a, i) || adopted
 		}
@@ -245,7 +246,7 @@ func (e *executor) learn(l provider.Launch, class provider.Class, err error) {
 func (e *executor) repeat(slots []*state.Slot, err error) {
 	tries := slots[0].Tries + 1
 	first := !slices.ContainsFunc(e.record.Action.Slots, func(s state.Slot) bool { return s.Tries > 0 })
-	at := e.now().Add(e.jitter.backoff(tries, retryMin, retryMax))
+	at := e.now().Add(Backoff(e.random, tries, retryMin, state.RetryMax))
 	for _, s := range slots {
 		s.Tries, s.NotBefore, s.Error = tries, at, provider.Reason(err)
 	}

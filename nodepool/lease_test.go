@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/foresail/foresail/nodepool/config"
 	"github.com/foresail/foresail/nodepool/fleet"
 
 	"github.com/stretchr/testify/require"
@@ -315,7 +316,7 @@ func TestLeaseOutlastsALongCycle(t *testing.T) {
 	inBubble(t, func(r *rig) {
 		r.change(func(o *Options) { o.Observer = slowObserver{r.world, 3 * leaseTerm} })
 	}, func(r *rig) {
-		r.setSpec(func(s *Spec) { s.Plan.Min = 2 })
+		r.setSpec(func(s *config.Spec) { s.Plan.Min = 2 })
 		r.sleepFor(5 * time.Minute)
 		require.NoError(t, r.health)
 		require.Equal(t, 2, r.world.launches)

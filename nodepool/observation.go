@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/foresail/foresail/nodepool/config"
 	"github.com/foresail/foresail/nodepool/fleet"
 
 	corev1 "k8s.io/api/core/v1"
@@ -24,7 +25,7 @@ import (
 type observation struct {
 	at   time.Time
 	pool string
-	spec Spec
+	spec config.Spec
 	// vanishGrace is [Options.VanishGrace].
 	vanishGrace time.Duration
 	specErr     error // why the configuration is that of an earlier cycle
@@ -133,7 +134,7 @@ func (o *observation) worker(s trackedInstance, node *cluster.Node, homeless hom
 		Leaving: i.State == fleet.Leaving || s.ended || leaves,
 		Ended:   ends || (i.State == fleet.Leaving || s.ended) && !leaves,
 	}
-	if w.Outdated = outdated(i, o.spec.Disruption, o.at); w.Outdated == "" {
+	if w.Outdated = o.spec.Disruption.Outdated(i, o.at); w.Outdated == "" {
 		w.OutdatedErr = i.OutdatedErr
 	}
 	c := o.record.PendingTermination(i.ID)
@@ -154,7 +155,10 @@ func (o *observation) worker(s trackedInstance, node *cluster.Node, homeless hom
 	case ambiguity != "":
 		w.Blocked, w.BlockedByPods, w.Unhealthy = ambiguity, false, plan.BadCondition{}
 	case i.ID == "" || !s.missing.IsZero():
-		w.Blocked, w.BlockedByPods = "the cloud does not list its instance"+because(s.foreign()), false
+		w.Blocked, w.BlockedByPods = "the cloud does not list its instance", false
+		if foreign := s.foreign(); foreign != "" {
+			w.Blocked += ": " + foreign
+		}
 	case w.Blocked == "" && !o.spec.Plan.Deleting:
 		w.Blocked = why
 	}
@@ -244,7 +248,7 @@ func (o *observation) labelled(n *cluster.Node, s trackedInstance) bool {
 	if n.Object.Labels[cluster.LabelPool] != o.pool || !o.hasTimeToJoin(s.instance.Launched) {
 		return n.Object.Labels[cluster.LabelPool] == o.pool
 	}
-	for key, value := range ownLabels(o.pool, o.spec.Template.Labels) {
+	for key, value := range config.NodeLabels(o.pool, o.spec.Template.Labels) {
 		if n.Object.Labels[key] != value {
 			return false
 		}

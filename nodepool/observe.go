@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/foresail/foresail/nodepool/config"
 	"github.com/foresail/foresail/nodepool/fleet"
 
 	"github.com/foresail/foresail/nodepool/cluster"
@@ -48,7 +49,7 @@ type observer struct {
 // list asks the cloud for the pool's instances. It comes before everything else of a cycle: what the journal or the
 // cluster knows beyond the list has happened since.
 func (b *observer) list(ctx context.Context, o *observation) {
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	ctx, cancel := context.WithTimeout(ctx, config.CallTimeout)
 	defer cancel()
 	o.instances, o.listErr = nil, nil
 	instances, err := b.cloud.List(ctx)
@@ -92,7 +93,7 @@ func (b *observer) find(ctx context.Context, o *observation) {
 	if len(refs) == 0 {
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	ctx, cancel := context.WithTimeout(ctx, config.CallTimeout)
 	defer cancel()
 	found, err := b.cloud.Find(ctx, refs)
 	if err != nil {
@@ -129,7 +130,7 @@ func (b *observer) see(ctx context.Context, o *observation) {
 }
 
 func (b *observer) seeCluster(ctx context.Context, o *observation) {
-	call, cancel := context.WithTimeout(ctx, callTimeout)
+	call, cancel := context.WithTimeout(ctx, config.CallTimeout)
 	defer cancel()
 	seen, err := b.cluster.Observe(call)
 	if err != nil {
@@ -218,7 +219,7 @@ func (b *observer) ended(instances []string) {
 // ask asks what can be launched. A failure leaves what was told last.
 func (b *observer) ask(ctx context.Context, o *observation) {
 	if b.offers == nil || o.at.Sub(b.offersAt) >= offersFor {
-		call, cancel := context.WithTimeout(ctx, callTimeout)
+		call, cancel := context.WithTimeout(ctx, config.CallTimeout)
 		defer cancel()
 		offers, err := b.cloud.Offers(call)
 		if err != nil {

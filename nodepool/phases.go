@@ -3,6 +3,7 @@ package nodepool
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/foresail/foresail/nodepool/plan"
 )
@@ -54,6 +55,31 @@ func (p *Pool) plan(o *observation, f forecast, s plan.Snapshot, err error) plan
 		p.options.Claims.make(p.options.Name, claimOf(o, f, d))
 	}
 	return d
+}
+
+// act is the fourth phase. It returns the errors of parts that did not keep others from being done, and the one that ended it early.
+func (p *Pool) act(ctx context.Context, seen *observation, load forecast, s plan.Snapshot, d plan.Decision) (errs []error, err error) {
+	t := &executor{
+		journal: &p.journal, seen: seen, forecast: load, snapshot: s, decision: d, notices: p.options.Notices, random: p.random,
+		bindGrace: p.options.BindGrace, maxBindGrace: p.options.MaxBindGrace, hasMessages: p.hasMessages,
+		began: p.options.Now(), labelled: map[string]bool{}, turn: p.turn,
+	}
+	p.turn++
+	t.tasks = &lockstep{save: p.journal.save}
+	t.guard = leaseGuard{
+		tasks: t.tasks, volumes: newVolumes(),
+		provider: p.options.Provider, drainer: p.options.Drainer, labeler: p.options.Labeler, letGo: p.options.LetGo,
+		left: func() time.Duration { return p.journal.lease.left(p.options.Now()) },
+	}
+	err = t.lead(ctx)
+	p.deferMessages(t.deferred...)
+	p.observer.ended(t.ended)
+	if err == nil && !seen.spec.DryRun && seen.complete() {
+		for _, e := range p.findings.news(d.Upkeep.Findings) {
+			t.event(e)
+		}
+	}
+	return t.errs, err
 }
 
 // report is the fifth phase.

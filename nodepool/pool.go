@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/foresail/foresail/nodepool/config"
 	"github.com/foresail/foresail/nodepool/plan"
 	"github.com/foresail/foresail/nodepool/provider"
 )
@@ -19,7 +20,7 @@ type Pool struct {
 	options Options
 	random  *rand.Rand
 
-	spec     Spec // as read last
+	spec     config.Spec // as read last
 	specRead bool
 
 	journal    journal

@@ -29,8 +29,6 @@ const (
 	// Waits until a node is drained again after a drain that failed, doubling.
 	drainBackoffMin = 10 * time.Minute
 	drainBackoffMax = time.Hour // the first after what is not likely to pass, and the longest where nothing else can go instead
-	// drainBackoffLongest is that of scale-downs: in a world that does not change, no pod is evicted again and again.
-	drainBackoffLongest = 24 * time.Hour
 	// drainBackoffDeleting is the first of a pool that is being deleted: no other node can go instead.
 	drainBackoffDeleting = time.Minute
 )
@@ -190,10 +188,10 @@ func (e *executor) backOffDrain(instance string, least time.Duration) {
 		e.record.FailedDrains = map[string]int{}
 	}
 	e.record.FailedDrains[instance]++
-	e.record.DrainSpec = e.seen.spec.Drain.spec()
+	e.record.DrainSpec = e.seen.spec.Drain.Identity()
 	wait, longest := least, drainBackoffMax
 	if e.record.Target(instance) != nil && !e.record.Action.DeletesPool() {
-		longest = drainBackoffLongest
+		longest = state.DrainBackoffMax
 	}
 	for i := 1; i < e.record.FailedDrains[instance] && wait < longest; i++ {
 		wait *= 2

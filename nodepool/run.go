@@ -70,7 +70,7 @@ func (p *Pool) pause(err error) time.Duration {
 			most = min(interval, stepsInTrouble*p.options.StepInterval)
 		}
 		p.faults++
-		next = now.Add(jitter{p.random}.backoff(p.faults, p.options.StepInterval, most))
+		next = now.Add(Backoff(p.random, p.faults, p.options.StepInterval, most))
 	case p.after.lost:
 		next = now // at once, as far as cycles may follow each other
 	case p.after.open:

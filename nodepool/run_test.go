@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/foresail/foresail/nodepool/config"
 	"github.com/foresail/foresail/nodepool/provider"
 )
 
@@ -131,7 +132,7 @@ func TestRunHandsOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t)
 		r.clock.real = true
-		r.setSpec(func(s *Spec) { s.Plan.Min = 2 })
+		r.setSpec(func(s *config.Spec) { s.Plan.Min = 2 })
 		first, cancelFirst := context.WithCancel(t.Context())
 		second, cancelSecond := context.WithCancel(t.Context())
 		ended := make(chan error, 2)
@@ -156,7 +157,7 @@ func TestRunHandsOver(t *testing.T) {
 func TestBackOffDelaysNothingUrgent(t *testing.T) {
 	q := &deafNotices{}
 	setup := func(r *rig) {
-		r.setSpec(func(s *Spec) { s.Interval = 5 * time.Minute })
+		r.setSpec(func(s *config.Spec) { s.Interval = 5 * time.Minute })
 		q.fakeNotices = r.notices
 		q.down.Store(true)
 		r.pool.options.Notices = q
@@ -199,4 +200,19 @@ func TestBackOffDelaysNothingUrgent(t *testing.T) {
 			require.Equal(r, 1, r.world.launches)
 		})
 	})
+}
+
+func TestSpecThatCannotBeRead(t *testing.T) {
+	r := wanting(t, 1)
+	broken := r.pool.options.Spec
+	r.pool.options.Spec = func() (config.Spec, error) { return config.Spec{}, errLost }
+	r.tick()
+	require.ErrorIs(t, r.health, errLost)
+	require.Zero(t, r.record().Version, "an unknown configuration changes nothing")
+	r.pool.options.Spec = broken
+	r.tick()
+	require.Equal(t, 1, r.world.launches)
+	r.pool.options.Spec = func() (config.Spec, error) { return config.Spec{}, errLost }
+	r.until("it goes on by the one before", 2*time.Minute, func() bool { return r.count(EventScaledUp) == 1 })
+	require.ErrorIs(t, r.health, errLost, "and reports it")
 }

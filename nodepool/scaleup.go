@@ -3,7 +3,6 @@ package nodepool
 import (
 	"context"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/foresail/foresail/nodepool/fleet"
@@ -190,7 +189,7 @@ func (e *executor) finishUp(ctx context.Context) error {
 func launchError(a *state.Action) string {
 	for _, s := range a.Slots {
 		if s.State == state.SlotFailed && s.InstanceID == "" && !s.Refused && s.Error != "" {
-			return shortened(s.Error, maxLaunchError)
+			return state.Shorten(s.Error, maxLaunchError)
 		}
 	}
 	return ""
@@ -198,14 +197,6 @@ func launchError(a *state.Action) string {
 
 // maxLaunchError is how many bytes of an error are kept.
 const maxLaunchError = 500
-
-// shortened returns the first bytes of a text.
-func shortened(text string, most int) string {
-	if len(text) <= most {
-		return text
-	}
-	return strings.ToValidUTF8(text[:most], "") + "…"
-}
 
 func because(why string) string {
 	if why == "" {

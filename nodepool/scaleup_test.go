@@ -94,7 +94,7 @@ func TestErrorsCoolWhatTheyConcern(t *testing.T) {
 			record := r.record()
 			require.Len(t, record.Cooling, 1)
 			got := record.Cooling[0]
-			require.Equal(t, r.clock.now().Add(coolFor), got.Until)
+			require.Equal(t, r.clock.now().Add(state.CoolFor), got.Until)
 			got.Until, got.Reason = time.Time{}, ""
 			require.Equal(t, want, got)
 

@@ -22,7 +22,7 @@ func snapshotOf(o *observation, f forecast) plan.Snapshot {
 	s := plan.Snapshot{
 		Now: o.at, Pool: o.spec.Plan, Workers: o.workers, State: stateOf(o), Notices: notices(o.record),
 		Pending: f.pending, Homes: f.homes, Signals: f.signals, Seasonal: f.seasonal, StartupTime: f.startup,
-		Disruption: o.spec.Disruption.allowed(o.at, inService(o.workers)),
+		Disruption: o.spec.Disruption.Allowed(o.at, inService(o.workers)),
 		Instances:  o.facts, Foreign: o.foreignInstances(), Unlistable: o.listErr != nil, EmptySince: o.emptySince,
 	}
 	s.Offers, s.Prices, s.PricesErr = offered(o.offers)

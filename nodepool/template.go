@@ -1,7 +1,6 @@
 package nodepool
 
 import (
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -10,33 +9,8 @@ import (
 
 	"github.com/foresail/foresail/nodepool/cluster"
 	"github.com/foresail/foresail/nodepool/cluster/binpack"
+	"github.com/foresail/foresail/nodepool/config"
 )
-
-// ownLabels returns the labels that a pool sets on its nodes when they join: its own, and those of the template but
-// for what Kubernetes and the cloud say of a node.
-func ownLabels(pool string, template map[string]string) map[string]string {
-	out := maps.Clone(template)
-	maps.DeleteFunc(out, func(key, _ string) bool { return factual(key) })
-	if out == nil {
-		out = map[string]string{}
-	}
-	out[cluster.LabelPool] = pool
-	return out
-}
-
-// factual reports whether a label says where or what a node is, so that no one else may set it.
-func factual(key string) bool {
-	switch key {
-	case corev1.LabelHostname, corev1.LabelOSStable, corev1.LabelArchStable, corev1.LabelInstanceTypeStable:
-		return true
-	}
-	domain, _, _ := strings.Cut(key, "/")
-	switch domain {
-	case "topology.kubernetes.io", "failure-domain.beta.kubernetes.io", "beta.kubernetes.io":
-		return true
-	}
-	return false
-}
 
 // taintsKept is how long the taints of a node that has gone are expected of new ones: user data may have been corrected
 // meanwhile, which one node shows.
@@ -65,9 +39,9 @@ func (b *observer) seeTemplate(o *observation) {
 		}
 	}
 	o.template = declared
-	o.template.Labels = ownLabels(o.pool, declared.Labels)
+	o.template.Labels = config.NodeLabels(o.pool, declared.Labels)
 	for key, value := range declared.Labels {
-		if factual(key) && (b.newest.labels == nil || b.newest.labels[key] == value) {
+		if config.Factual(key) && (b.newest.labels == nil || b.newest.labels[key] == value) {
 			o.template.Labels[key] = value
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/foresail/foresail/nodepool/cluster"
+	"github.com/foresail/foresail/nodepool/config"
 	"github.com/foresail/foresail/nodepool/fleet"
 
 	"github.com/foresail/foresail/nodepool/drain"
@@ -158,7 +159,7 @@ func (e *executor) label(ctx context.Context, node string) error {
 	if e.labelled[node] {
 		return nil
 	}
-	if err := e.guard.label(ctx, node, ownLabels(e.pool, e.seen.spec.Template.Labels)); err != nil {
+	if err := e.guard.label(ctx, node, config.NodeLabels(e.pool, e.seen.spec.Template.Labels)); err != nil {
 		return fmt.Errorf("label node %s: %w", node, err)
 	}
 	e.labelled[node] = true

@@ -24,6 +24,7 @@ import (
 
 	"github.com/foresail/foresail/api/v1alpha1"
 	"github.com/foresail/foresail/nodepool"
+	"github.com/foresail/foresail/nodepool/config"
 	"github.com/foresail/foresail/nodepool/provider"
 	"github.com/foresail/foresail/nodepool/state"
 )
@@ -287,11 +288,11 @@ type running struct {
 	parts    []func(context.Context) error
 
 	mu       sync.Mutex
-	current  nodepool.Spec // the last one that could be used
-	deleting bool          // the object is being deleted, by whatever spec
-	dryRun   bool          // the last spec asks for a dry run, whether it could be used or not
-	refused  error         // why the last spec was not taken
-	warning  error         // what else is wrong with the object
+	current  config.Spec // the last one that could be used
+	deleting bool        // the object is being deleted, by whatever spec
+	dryRun   bool        // the last spec asks for a dry run, whether it could be used or not
+	refused  error       // why the last spec was not taken
+	warning  error       // what else is wrong with the object
 
 	started chan struct{} // closed once cancel is set
 	cancel  context.CancelFunc
@@ -302,7 +303,7 @@ type running struct {
 func (r *running) change(pool *v1alpha1.WorkerPool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.current, r.refused, r.warning = nodepool.SpecOf(pool.Name, pool.Spec), nil, nil
+	r.current, r.refused, r.warning = config.Of(pool.Name, pool.Spec), nil, nil
 	r.current.Generation = pool.Generation
 	r.deleting, r.dryRun = deleting(pool), pool.Spec.DryRun
 }
@@ -323,7 +324,7 @@ func (r *running) refuse(pool *v1alpha1.WorkerPool, why error) {
 	r.refused = fmt.Errorf("the spec cannot be used, so the pool keeps the previous one: %w", why)
 }
 
-func (r *running) spec() (nodepool.Spec, error) {
+func (r *running) spec() (config.Spec, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	s := r.current

@@ -16,6 +16,7 @@ import (
 
 	"github.com/foresail/foresail/nodepool"
 	"github.com/foresail/foresail/nodepool/cluster"
+	"github.com/foresail/foresail/nodepool/config"
 	"github.com/foresail/foresail/nodepool/controller"
 	"github.com/foresail/foresail/nodepool/drain"
 	"github.com/foresail/foresail/nodepool/plan"
@@ -55,7 +56,7 @@ func (s *stage) start(name string, k *kill, skew time.Duration) *process {
 	p.notices = s.cloud.notices(p)
 	p.pool, err = nodepool.New(nodepool.Options{
 		Name: s.name, Owner: name,
-		Spec:     func() (nodepool.Spec, error) { return s.spec, nil },
+		Spec:     func() (config.Spec, error) { return s.spec, nil },
 		Store:    named{Store: s.cloud.store(p), wire: p.wire},
 		Provider: witnessed{Provider: provider, stage: s},
 		Observer: observer{p}, Signals: noSignals{}, Drainer: witnessedDrainer{&drain.Drainer{Client: p.client, Now: p.now}, s},

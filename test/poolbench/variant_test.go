@@ -14,6 +14,7 @@ import (
 
 	"github.com/foresail/foresail/api/v1alpha1"
 	"github.com/foresail/foresail/nodepool"
+	"github.com/foresail/foresail/nodepool/config"
 	"github.com/foresail/foresail/nodepool/plan"
 	"github.com/foresail/foresail/nodepool/signal"
 	"github.com/foresail/foresail/nodepool/state"
@@ -132,7 +133,7 @@ func newPool(t *testing.T, stage *play, spec v1alpha1.WorkerPoolSpec, v variant)
 		signals = muted{set}
 	}
 	pool, err := nodepool.New(nodepool.Options{
-		Name: poolName, Owner: "this", Spec: func() (nodepool.Spec, error) { return nodepool.SpecOf(poolName, spec), nil },
+		Name: poolName, Owner: "this", Spec: func() (config.Spec, error) { return config.Of(poolName, spec), nil },
 		Store: &memory{}, Provider: stage, Observer: stage, Signals: signals, Drainer: stage, Labeler: stage, Now: time.Now, Seed: 1,
 	})
 	require.NoError(t, err)

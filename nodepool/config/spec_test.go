@@ -1,4 +1,4 @@
-package nodepool
+package config
 
 import (
 	"testing"
@@ -37,7 +37,7 @@ func TestSpecOfDefaults(t *testing.T) {
 
 // specOf leaves out what TestLaunchSpec is about.
 func specOf(spec v1alpha1.WorkerPoolSpec) Spec {
-	s := SpecOf("workers", spec)
+	s := Of("workers", spec)
 	s.LaunchSpec = ""
 	return s
 }
@@ -48,7 +48,7 @@ func TestLaunchSpec(t *testing.T) {
 	of := func(change func(*v1alpha1.WorkerPoolSpec)) string {
 		spec := v1alpha1.WorkerPoolSpec{Max: 2, Provider: v1alpha1.PoolProvider{EC2: &v1alpha1.EC2Provider{LaunchTemplate: "lt-1"}}}
 		change(&spec)
-		return SpecOf("workers", spec).LaunchSpec
+		return Of("workers", spec).LaunchSpec
 	}
 	before := of(func(*v1alpha1.WorkerPoolSpec) {})
 	require.Equal(t, before, of(func(s *v1alpha1.WorkerPoolSpec) { s.Max, s.DryRun = 3, true }))
@@ -109,19 +109,4 @@ func TestSpecOf(t *testing.T) {
 			StartupTaints: []v1alpha1.NodeTaint{{Key: "agent", Value: "no", Effect: "NoExecute"}},
 		},
 	}))
-}
-
-func TestSpecThatCannotBeRead(t *testing.T) {
-	r := wanting(t, 1)
-	broken := r.pool.options.Spec
-	r.pool.options.Spec = func() (Spec, error) { return Spec{}, errLost }
-	r.tick()
-	require.ErrorIs(t, r.health, errLost)
-	require.Zero(t, r.record().Version, "an unknown configuration changes nothing")
-	r.pool.options.Spec = broken
-	r.tick()
-	require.Equal(t, 1, r.world.launches)
-	r.pool.options.Spec = func() (Spec, error) { return Spec{}, errLost }
-	r.until("it goes on by the one before", 2*time.Minute, func() bool { return r.count(EventScaledUp) == 1 })
-	require.ErrorIs(t, r.health, errLost, "and reports it")
 }

@@ -1,4 +1,4 @@
-package nodepool
+package config
 
 import (
 	"fmt"
@@ -9,8 +9,8 @@ import (
 	"github.com/foresail/foresail/nodepool/plan"
 )
 
-// outdated tells why an instance is to be replaced by a new one, "" if it is not or that is not known.
-func outdated(i fleet.Instance, d Disruption, now time.Time) string {
+// Outdated returns why an instance is to be replaced by a new one, "" if it is not or that is not known.
+func (d Disruption) Outdated(i fleet.Instance, now time.Time) string {
 	switch {
 	case i.Outdated != "":
 		return i.Outdated
@@ -24,8 +24,8 @@ func outdated(i fleet.Instance, d Disruption, now time.Time) string {
 	return ""
 }
 
-// allowed returns what the budgets allow at a moment. One that cannot be understood allows nothing.
-func (d Disruption) allowed(now time.Time, workers int) plan.Disruption {
+// Allowed returns what the budgets allow at a moment. One that cannot be understood allows nothing.
+func (d Disruption) Allowed(now time.Time, workers int) plan.Disruption {
 	nodes, why := d.Budgets.Allowed(now, workers)
 	return plan.Disruption{
 		Nodes: nodes, Paused: d.Paused,

@@ -1,4 +1,5 @@
-package nodepool
+// Package config is the configuration of a pool as its phases read it.
+package config
 
 import (
 	"crypto/sha256"
@@ -54,13 +55,13 @@ type Disruption struct {
 	Paused        bool          // no outdated worker is replaced
 }
 
-// SpecOf returns the Spec of a WorkerPool. Fields that are absent have the defaults that the API server fills in.
-func SpecOf(name string, spec v1alpha1.WorkerPoolSpec) Spec {
+// Of returns the Spec of a WorkerPool. Fields that are absent have the defaults that the API server fills in.
+func Of(name string, spec v1alpha1.WorkerPoolSpec) Spec {
 	s := spec.DeepCopy()
 	s.Default()
 	return Spec{
 		Plan:        planOf(name, s),
-		LaunchSpec:  launchSpecOf(s),
+		LaunchSpec:  launchOf(s),
 		Weight:      int(s.Weight),
 		Template:    templateOf(s.Template),
 		Interval:    s.Forecast.Interval.Duration,
@@ -80,8 +81,8 @@ func SpecOf(name string, spec v1alpha1.WorkerPoolSpec) Spec {
 	}
 }
 
-// launchSpecOf returns the same for specs by which a launch comes to the same.
-func launchSpecOf(s *v1alpha1.WorkerPoolSpec) string {
+// launchOf returns the same for specs by which a launch comes to the same.
+func launchOf(s *v1alpha1.WorkerPoolSpec) string {
 	data, err := json.Marshal([]any{s.Provider, s.Template, s.Market.MaxPrice, s.Join.Timeout})
 	if err != nil {
 		panic(fmt.Sprintf("encode a spec: %v", err)) // it came from JSON
@@ -90,8 +91,8 @@ func launchSpecOf(s *v1alpha1.WorkerPoolSpec) string {
 	return hex.EncodeToString(sum[:8])
 }
 
-// spec returns the same for policies by which a drain comes to the same.
-func (d Drain) spec() string { return fmt.Sprintf("timeout %s, force %t", d.Timeout, d.Force) }
+// Identity returns the same for policies by which a drain comes to the same.
+func (d Drain) Identity() string { return fmt.Sprintf("timeout %s, force %t", d.Timeout, d.Force) }
 
 func disruptionOf(d *v1alpha1.PoolDisruption) Disruption {
 	out := Disruption{Budgets: budget.Parse(d.Budgets), Paused: d.Paused}
