@@ -3,8 +3,10 @@ package nodepool
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"os"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -13,6 +15,7 @@ import (
 	"github.com/foresail/foresail/nodepool/cluster"
 	"github.com/foresail/foresail/nodepool/config"
 	"github.com/foresail/foresail/nodepool/fleet"
+	"github.com/foresail/foresail/nodepool/journal"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -349,12 +352,12 @@ func (s scenario) play(t *testing.T, k *killer) {
 		r.deliver()
 		r.tick()
 		if k.dead {
-			r.clock.advance(leaseTerm)
+			r.clock.advance(journal.LeaseTerm)
 			r.restart()
 			k = &killer{at: -1}
 			r.mortal(k)
 			r.tick()
-			r.clock.advance(leaseTerm)
+			r.clock.advance(journal.LeaseTerm)
 		}
 		if s.over(r) {
 			break
@@ -441,7 +444,7 @@ func (s scenario) loseInstances(t *testing.T, k *killer) {
 	}
 	r.spec.Plan.Min, r.signals.signals = 0, nil
 	r.restart()
-	r.clock.advance(leaseTerm)
+	r.clock.advance(journal.LeaseTerm)
 	r.pass(5 * time.Minute)
 	for name, n := range r.world.nodes {
 		require.True(t, n.ready, "act %d %t: %s is the node of an instance that has gone", k.at, k.after, name)
@@ -544,7 +547,7 @@ func manyProcesses(t *testing.T, random *rand.Rand, often chances) int {
 	// A run in which nothing happened proves nothing.
 	require.Greater(t, r.world.launches, 5)
 	require.Greater(t, len(r.world.terminated), 2)
-	repairs := r.count(EventRepairStarted)
+	repairs := r.count(journal.EventRepairStarted)
 	r.world.listErr, r.world.drainErr, r.world.termErr = nil, nil, nil
 	for name := range r.world.nodes {
 		r.recover(name)
@@ -585,7 +588,8 @@ func (r *rig) disturb(random *rand.Rand, processes []*Pool, often chances) {
 	if chance(0.02) {
 		r.spec.Plan.Min = 1 + random.IntN(5)
 	}
-	for id, i := range inOrder(r.world.instances) {
+	for _, id := range slices.Sorted(maps.Keys(r.world.instances)) {
+		i := r.world.instances[id]
 		if chance(often.ends) && i.endedAt.IsZero() {
 			i.endedAt = r.clock.now()
 			if n := r.world.nodes["node-"+id]; n != nil {
@@ -598,7 +602,8 @@ func (r *rig) disturb(random *rand.Rand, processes []*Pool, often chances) {
 			}
 		}
 	}
-	for name, n := range inOrder(r.world.nodes) {
+	for _, name := range slices.Sorted(maps.Keys(r.world.nodes)) {
+		n := r.world.nodes[name]
 		if chance(0.004) && n.ready {
 			if n.conditions = unwell; chance(0.5) {
 				r.breakNode(name)
@@ -632,7 +637,7 @@ func (r *rig) settleDown(processes []*Pool) {
 	require.Equal(r, r.running(), len(r.world.nodes), "each instance has a node")
 	last := r.last
 	require.Equal(r, plan.Hold, last.Decision.Step, "%s", last.Decision.Message)
-	reasons := map[EventReason]int{}
+	reasons := map[journal.EventReason]int{}
 	for _, e := range r.events {
 		reasons[e]++
 	}

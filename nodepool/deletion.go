@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/foresail/foresail/nodepool/fleet"
+	"github.com/foresail/foresail/nodepool/observe"
 	"github.com/foresail/foresail/nodepool/plan"
 	"github.com/foresail/foresail/nodepool/state"
 )
@@ -22,26 +23,26 @@ type Deletion struct {
 }
 
 // deletion returns what is left of a pool after a cycle, nil if it is not being deleted.
-func deletion(o *observation, r state.Record, d plan.Decision) *Deletion {
-	if !o.spec.Plan.Deleting {
+func deletion(o *observe.Observation, r state.Record, d plan.Decision) *Deletion {
+	if !o.Spec.Plan.Deleting {
 		return nil
 	}
 	out := &Deletion{}
-	if !o.complete() {
-		out.Err = cmp.Or(o.err(), errNotObserved).Error()
+	if !o.Complete() {
+		out.Err = cmp.Or(o.Err(), errNotObserved).Error()
 		return out
 	}
-	nodes, instances := o.left()
+	nodes, instances := o.Left()
 	out.Nodes, out.Instances = len(nodes), len(instances)
 	out.Held = held(o, r, d, instances)
-	if doubt := plan.Doubt(o.spec.Plan, o.facts, pendingTerminations(r)); doubt != "" && len(instances) > 0 {
+	if doubt := plan.Doubt(o.Spec.Plan, o.Facts, observe.PendingTerminations(r)); doubt != "" && len(instances) > 0 {
 		out.Held = slices.Insert(out.Held, 0, doubt+"; terminate those without a node yourself, or set deletionPolicy to Orphan to leave them")
 	}
 	return out
 }
 
 // held returns why some of what is left of a pool stays, in order.
-func held(o *observation, r state.Record, d plan.Decision, instances []string) (out []string) {
+func held(o *observe.Observation, r state.Record, d plan.Decision, instances []string) (out []string) {
 	for _, r := range d.Refused {
 		out = append(out, r.Worker+": "+r.Reason)
 	}
@@ -63,7 +64,7 @@ func held(o *observation, r state.Record, d plan.Decision, instances []string) (
 		}
 	}
 	for _, id := range instances {
-		if i := o.known[id].instance; i.Action == "" && i.State != fleet.Leaving {
+		if i := o.Known[id].Instance; i.Action == "" && i.State != fleet.Leaving {
 			out = append(out, id+": it has no Node, and Foresail did not launch it: terminate it, or remove its tags")
 		}
 	}

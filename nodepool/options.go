@@ -5,7 +5,11 @@ import (
 	"errors"
 	"time"
 
+	"github.com/foresail/foresail/nodepool/act"
 	"github.com/foresail/foresail/nodepool/config"
+	"github.com/foresail/foresail/nodepool/forecast"
+	"github.com/foresail/foresail/nodepool/journal"
+	"github.com/foresail/foresail/nodepool/observe"
 	"github.com/foresail/foresail/nodepool/plan"
 	"github.com/foresail/foresail/nodepool/provider"
 	"github.com/foresail/foresail/nodepool/state"
@@ -22,13 +26,13 @@ type Options struct {
 
 	Store    state.Store
 	Provider provider.Provider
-	Observer Observer
-	Signals  Signals
-	Drainer  Drainer
-	Labeler  Labeler
+	Observer observe.Cluster
+	Signals  forecast.Signals
+	Drainer  act.Drainer
+	Labeler  act.Labeler
 	Notices  provider.Notices // nil: nobody reports interruptions
 	Reporter Reporter         // nil: nobody is told
-	Claims   *Claims          // of all pools of the process; nil: pods are no other pool's
+	Claims   *forecast.Claims // of all pools of the process; nil: pods are no other pool's
 
 	// LetGo is called when nothing is left of a pool that is being deleted, by the process that leads; it may be called more
 	// than once. nil: nothing waits for that.
@@ -68,7 +72,7 @@ type CycleReport struct {
 	StartupTime time.Duration
 	// Health is why the pool cannot do what it decides, nil if it can: errors of the cloud, the cluster and the journal.
 	Health error
-	Events []Event // what happened in this cycle, in order
+	Events []journal.Event // what happened in this cycle, in order
 	// Deletion is what is left of a pool that is being deleted, nil for one that is not.
 	Deletion *Deletion
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/foresail/foresail/nodepool/config"
 	"github.com/foresail/foresail/nodepool/fleet"
+	"github.com/foresail/foresail/nodepool/journal"
 
 	"github.com/stretchr/testify/require"
 	"golang.org/x/time/rate"
@@ -292,6 +293,6 @@ func TestFiveHundredInAMinute(t *testing.T) {
 		require.Equal(t, 500, r.world.launches)
 		require.LessOrEqual(t, r.world.calls, 20)
 		r.sleepFor(2 * time.Minute)
-		require.Equal(t, 500, r.count(EventJoined))
+		require.Equal(t, 500, r.count(journal.EventJoined))
 	})
 }

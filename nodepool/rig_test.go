@@ -16,6 +16,7 @@ import (
 	"github.com/foresail/foresail/nodepool/cluster"
 	"github.com/foresail/foresail/nodepool/cluster/binpack"
 	"github.com/foresail/foresail/nodepool/config"
+	"github.com/foresail/foresail/nodepool/journal"
 	"github.com/foresail/foresail/nodepool/plan"
 	"github.com/foresail/foresail/nodepool/provider"
 	"github.com/foresail/foresail/nodepool/state"
@@ -32,10 +33,10 @@ type rig struct {
 	notices *fakeNotices
 	spec    config.Spec
 	pool    *Pool
-	mu      sync.Mutex    // guards what Report writes, where two processes run
-	cycles  []time.Time   // when each began
-	events  []EventReason // of all cycles, in order
-	actions []plan.Reason // of all decisions that launched or removed
+	mu      sync.Mutex            // guards what Report writes, where two processes run
+	cycles  []time.Time           // when each began
+	events  []journal.EventReason // of all cycles, in order
+	actions []plan.Reason         // of all decisions that launched or removed
 	last    CycleReport
 	health  error // of the last cycle
 	runs    int
@@ -234,7 +235,7 @@ func (r *rig) load(node string, pods ...*fakePod) {
 	r.world.nodes[node].pods = append(r.world.nodes[node].pods, pods...)
 }
 
-func (r *rig) count(reason EventReason) (n int) {
+func (r *rig) count(reason journal.EventReason) (n int) {
 	for _, e := range r.events {
 		if e == reason {
 			n++

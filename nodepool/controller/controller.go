@@ -24,7 +24,10 @@ import (
 
 	"github.com/foresail/foresail/api/v1alpha1"
 	"github.com/foresail/foresail/nodepool"
+	"github.com/foresail/foresail/nodepool/act"
 	"github.com/foresail/foresail/nodepool/config"
+	"github.com/foresail/foresail/nodepool/forecast"
+	"github.com/foresail/foresail/nodepool/observe"
 	"github.com/foresail/foresail/nodepool/provider"
 	"github.com/foresail/foresail/nodepool/state"
 )
@@ -40,7 +43,7 @@ const (
 type Parts struct {
 	Store    state.Store
 	Provider provider.Provider
-	Signals  nodepool.Signals
+	Signals  forecast.Signals
 	Notices  provider.Notices  // nil: nobody reports interruptions
 	Reporter nodepool.Reporter // nil: nothing is reported
 	// Run is what must run beside the pool until its context ends.
@@ -54,9 +57,9 @@ type Build func(ctx context.Context, pool *v1alpha1.WorkerPool) (Parts, error)
 type Options struct {
 	Client   client.Client // reads from a cache
 	Build    Build
-	Observer nodepool.Observer // of the cluster, that all pools share
-	Drainer  nodepool.Drainer
-	Labeler  nodepool.Labeler
+	Observer observe.Cluster // of the cluster, that all pools share
+	Drainer  act.Drainer
+	Labeler  act.Labeler
 	// Kubernetes is asked for the nodes that a deleted pool has left tainted.
 	Kubernetes kubernetes.Interface
 	// Forget is called when a pool has been deleted and has ended; nil = nobody needs to know.
@@ -69,7 +72,7 @@ type Options struct {
 type Controller struct {
 	options Options
 	wakes   *wakes
-	claims  *nodepool.Claims
+	claims  *forecast.Claims
 	// newPool makes a pool; tests replace it.
 	newPool func(nodepool.Options) (runner, error)
 	retry   time.Duration // [retryAfter]; shorter in tests
@@ -87,7 +90,7 @@ type runner interface {
 // New returns a controller that does nothing yet.
 func New(o Options) *Controller {
 	return &Controller{
-		options: o, wakes: newWakes(), claims: nodepool.NewClaims(),
+		options: o, wakes: newWakes(), claims: forecast.NewClaims(),
 		newPool: func(o nodepool.Options) (runner, error) { return nodepool.New(o) },
 		retry:   retryAfter, starting: make(chan *running), ended: make(chan struct{}), pools: map[string]*running{},
 	}

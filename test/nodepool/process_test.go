@@ -19,6 +19,7 @@ import (
 	"github.com/foresail/foresail/nodepool/config"
 	"github.com/foresail/foresail/nodepool/controller"
 	"github.com/foresail/foresail/nodepool/drain"
+	"github.com/foresail/foresail/nodepool/journal"
 	"github.com/foresail/foresail/nodepool/plan"
 	"github.com/foresail/foresail/nodepool/provider"
 	"github.com/foresail/foresail/nodepool/signal"
@@ -108,7 +109,7 @@ func (p *process) Report(_ context.Context, t nodepool.CycleReport) {
 	p.last = t
 	p.mu.Unlock()
 	for _, e := range t.Events {
-		if e.Reason == nodepool.EventLeading {
+		if e.Reason == journal.EventLeading {
 			p.stage.leaders.Add(1)
 		}
 		p.stage.note("%s: %s %s %s", p.name, e.Reason, e.Node, e.Message)
