@@ -7,9 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/foresail/foresail/nodepool/fleet"
-	"github.com/foresail/foresail/nodepool/journal"
-	"github.com/foresail/foresail/nodepool/observe"
 	"github.com/foresail/foresail/nodepool/provider"
+	"github.com/foresail/foresail/nodepool/state"
 )
 
 // A refusal is learned at its scope: capacity for a type in a zone and market, a quota for the types that count
@@ -48,16 +47,16 @@ func TestRefusalsCoolWhatTheyConcern(t *testing.T) {
 		"what is not known says nothing": {provider.Unknown, provider.Throttled, nil, nil, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			e := executor{Journal: journal.New("", func() time.Time { return time.Unix(0, 0) }), seen: &observe.Observation{}}
-			e.snapshot.Quotas = c.quotas
-			e.refused(at, []provider.Refusal{
+			r := &state.Record{}
+			k := cooler{record: r, quotas: c.quotas, now: time.Unix(0, 0)}
+			k.refused(at, []provider.Refusal{
 				{InstanceType: "t3.medium", Class: c.first, Reason: "no"}, {InstanceType: "m5.large", Class: c.second, Reason: "no"},
 			}, c.launched...)
-			for i := range e.Record.Cooling {
-				require.Equal(t, "no", e.Record.Cooling[i].Reason)
-				e.Record.Cooling[i].Until, e.Record.Cooling[i].Reason = time.Time{}, ""
+			for i := range r.Cooling {
+				require.Equal(t, "no", r.Cooling[i].Reason)
+				r.Cooling[i].Until, r.Cooling[i].Reason = time.Time{}, ""
 			}
-			require.Equal(t, c.want, e.Record.Cooling)
+			require.Equal(t, c.want, r.Cooling)
 		})
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/foresail/foresail/nodepool/fleet"
-
 	"github.com/foresail/foresail/nodepool/provider"
 	"github.com/foresail/foresail/nodepool/state"
 )
@@ -15,33 +14,36 @@ import (
 // than a minute.
 const watchEndingFor = 10 * time.Minute
 
-// advanceEndings deletes the Nodes of instances that are gone. An accepted termination is no proof:
+// endings are the removals whose instances end or have ended.
+type endings struct{ c *cycle }
+
+// advance deletes the Nodes of instances that are gone. An accepted termination is no proof:
 // a machine that hangs may run its containers for minutes more, and a StatefulSet starts the same pod
 // elsewhere as soon as the Node is deleted.
-func (e *executor) advanceEndings(ctx context.Context) error {
-	over := slices.DeleteFunc(slices.Clone(e.Record.Endings), func(r state.Removal) bool {
-		return !e.seen.Gone(r.InstanceID) || e.seen.Cluster == nil || e.seen.Ambiguity(e.seen.Known[r.InstanceID]) != ""
+func (e endings) advance(ctx context.Context) error {
+	over := slices.DeleteFunc(slices.Clone(e.c.record.Endings), func(r state.Removal) bool {
+		return !e.c.seen.Gone(r.InstanceID) || e.c.seen.Cluster == nil || e.c.seen.Ambiguity(e.c.seen.Known[r.InstanceID]) != ""
 	})
 	deleted := make([]bool, len(over))
-	err := e.each(ctx, len(over), func(i int) (err error) {
-		deleted[i], err = e.deleteEnded(ctx, over[i])
+	err := e.c.each(ctx, len(over), func(i int) (err error) {
+		deleted[i], err = e.deleteNode(ctx, over[i])
 		return err
 	})
 	for i, r := range over {
 		if deleted[i] {
-			e.Record.Endings = slices.DeleteFunc(e.Record.Endings, func(x state.Removal) bool { return x.InstanceID == r.InstanceID })
-			e.Dirty = true
+			e.c.record.Endings = slices.DeleteFunc(e.c.record.Endings, func(x state.Removal) bool { return x.InstanceID == r.InstanceID })
+			e.c.changed()
 		}
 	}
 	return err
 }
 
-// deleteEnded deletes the Node of an instance that is gone, and reports whether none is left.
-func (e *executor) deleteEnded(ctx context.Context, r state.Removal) (deleted bool, err error) {
+// deleteNode deletes the Node of an instance that is gone, and reports whether none is left.
+func (e endings) deleteNode(ctx context.Context, r state.Removal) (deleted bool, err error) {
 	if r.Node == "" || r.ProviderID == "" {
 		// The node was not known when the removal began, or no process has seen the instance
 		// listed. A later process would not find a Node that the pool's label is missing on.
-		if r.Node, err = e.guard.nodeOf(ctx, fleet.Instance{ID: r.InstanceID, ProviderID: r.ProviderID}); err != nil {
+		if r.Node, err = e.c.nodes.nodeOf(ctx, fleet.Instance{ID: r.InstanceID, ProviderID: r.ProviderID}); err != nil {
 			return false, err
 		}
 	}
@@ -49,13 +51,13 @@ func (e *executor) deleteEnded(ctx context.Context, r state.Removal) (deleted bo
 		return true, nil
 	}
 	if r.ProviderID == "" {
-		n := e.seen.NodeNamed(r.Node)
+		n := e.c.seen.NodeNamed(r.Node)
 		if n == nil || provider.IDOf(n.Object.Spec.ProviderID) != r.InstanceID {
 			return false, nil // the watch does not show it yet
 		}
 		r.ProviderID = n.Object.Spec.ProviderID
 	}
-	err = e.guard.deleteNode(ctx, r.Node, r.ProviderID)
+	err = e.c.nodes.deleteNode(ctx, r.Node, r.ProviderID)
 	return err == nil, err
 }
 

@@ -2,16 +2,15 @@ package act
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/foresail/foresail/nodepool/fleet"
 	"github.com/foresail/foresail/nodepool/journal"
-
 	"github.com/foresail/foresail/nodepool/provider"
 	"github.com/foresail/foresail/nodepool/state"
 )
@@ -23,9 +22,16 @@ const (
 	PerLaunch = 50
 	// LaunchesAtOnce is how many such calls are made at the same time.
 	LaunchesAtOnce = 4
-	// Waits between tries of the same launch, doubling.
+	// RetryMin is the wait until the same launch is tried again, doubling up to [state.RetryMax].
 	RetryMin = 2 * time.Second
 )
+
+// launcher makes the calls that launch the slots of the open scale-up.
+type launcher struct {
+	c       *cycle
+	random  *rand.Rand // of the jitter of retries
+	calling []string   // tokens of the launches that are being called
+}
 
 // joinLaunches plans slots that have the same parameters to be launched by one call, as far as one call may.
 //
@@ -57,23 +63,23 @@ func joinLaunch(a *state.Action, slots []*state.Slot) {
 }
 
 // adopt finds instances whose launch was not recorded because the process ended or its answer was lost.
-func (e *executor) adopt(ctx context.Context, a *state.Action) error {
+func (x *launcher) adopt(ctx context.Context, a *state.Action) error {
 	adopted := false
-	for _, id := range slices.Sorted(maps.Keys(e.seen.Instances)) {
-		i := e.seen.Instances[id]
+	for _, id := range slices.Sorted(maps.Keys(x.c.seen.Instances)) {
+		i := x.c.seen.Instances[id]
 		if i.Action == a.ID && i.State != fleet.Leaving {
-			adopted = e.takeSlot(a, i) || adopted
+			adopted = x.takeSlot(a, i) || adopted
 		}
 	}
 	if !adopted {
 		return nil
 	}
-	return e.save(ctx)
+	return x.c.save(ctx)
 }
 
 // takeSlot puts an instance into a planned slot that has its token. It reports false if there is none, or the instance
 // has a slot.
-func (e *executor) takeSlot(a *state.Action, i fleet.Instance) bool {
+func (x *launcher) takeSlot(a *state.Action, i fleet.Instance) bool {
 	if slices.ContainsFunc(a.Slots, func(s state.Slot) bool { return s.InstanceID == i.ID }) {
 		return false
 	}
@@ -81,42 +87,42 @@ func (e *executor) takeSlot(a *state.Action, i fleet.Instance) bool {
 	if len(slots) == 0 {
 		return false
 	}
-	e.launched(slots[0], i)
+	x.launched(slots[0], i)
 	return true
 }
 
 // launched puts an instance into its slot.
-func (e *executor) launched(s *state.Slot, i fleet.Instance) {
+func (x *launcher) launched(s *state.Slot, i fleet.Instance) {
 	s.State, s.InstanceID, s.ProviderID, s.Error = state.SlotLaunched, i.ID, i.ProviderID, ""
 	if slices.Contains(s.Alternatives, i.InstanceType) {
 		s.InstanceType = i.InstanceType
 	}
 	s.Alternatives = nil
 	if s.Requested.IsZero() {
-		s.Requested = e.Now()
+		s.Requested = x.c.now()
 	}
-	e.Event(journal.Event{
-		Reason: journal.EventLaunched, Instance: i.ID, Action: e.Record.Action.ID,
+	x.c.event(journal.Event{
+		Reason: journal.EventLaunched, Instance: i.ID, Action: x.c.record.Action.ID,
 		Message: fmt.Sprintf("Launched %s: %s %s in %s", i.ID, s.Market, s.InstanceType, s.Zone),
 	})
 }
 
 // launchPlanned makes the calls for planned slots, a few at a time, until none is due or the cycle must end. It makes some in each
 // cycle: messages that keep coming, as when many instances are taken back, would hold up what replaces these.
-func (e *executor) launchPlanned(ctx context.Context) error {
-	for began, more := e.Now(), true; more; more = e.Now().Sub(began) <= ActFor && !e.hasMessages() {
-		tokens, changed := e.nextLaunches()
+func (x *launcher) launchPlanned(ctx context.Context) error {
+	for began, more := x.c.now(), true; more; more = x.c.now().Sub(began) <= ActFor && !x.c.hasMessages() {
+		tokens, changed := x.nextLaunches()
 		if changed {
-			if err := e.save(ctx); err != nil {
+			if err := x.c.save(ctx); err != nil {
 				return err
 			}
 		}
 		if len(tokens) == 0 {
 			return nil
 		}
-		e.calling = tokens
-		err := e.each(ctx, len(tokens), func(i int) error { return e.launch(ctx, tokens[i]) })
-		e.calling = nil
+		x.calling = tokens
+		err := x.c.each(ctx, len(tokens), func(i int) error { return x.launch(ctx, tokens[i]) })
+		x.calling = nil
 		if err != nil {
 			return err
 		}
@@ -127,17 +133,17 @@ func (e *executor) launchPlanned(ctx context.Context) error {
 // nextLaunches returns the tokens of the calls to make now, and whether the record has changed: that they are
 // requested is written before. A placement is tried by one call at first, so that a refusal costs one. Slots that have
 // not been tried and whose placement has been refused meanwhile are lost without a call.
-func (e *executor) nextLaunches() (tokens []string, changed bool) {
-	a, now := e.Record.Action, e.Now()
+func (x *launcher) nextLaunches() (tokens []string, changed bool) {
+	a, now := x.c.record.Action, x.c.now()
 	trying := map[fleet.Placement]bool{}
 	for i := range a.Slots {
 		s := &a.Slots[i]
 		switch {
 		case s.State != state.SlotPlanned, now.Before(s.NotBefore), slices.Contains(tokens, s.Token):
-		case now.Sub(a.Started) > e.seen.Spec.Join.Timeout:
-			e.failed(s, fmt.Sprintf("no instance in %s: %s", e.seen.Spec.Join.Timeout, s.Error))
+		case now.Sub(a.Started) > x.c.seen.Spec.Join.Timeout:
+			failSlot(x.c, s, fmt.Sprintf("no instance in %s: %s", x.c.seen.Spec.Join.Timeout, s.Error))
 			changed = true
-		case s.Requested.IsZero() && e.cools(s):
+		case s.Requested.IsZero() && x.c.cooler().cools(s):
 			lose(s, "it was not requested, as its placement has just been refused", true)
 			changed = true
 		case len(tokens) == LaunchesAtOnce, trying[s.Placement] && !a.HasLaunched(s.Placement):
@@ -165,96 +171,96 @@ func launchOf(a *state.Action, token string) provider.Launch {
 }
 
 // launch makes one call.
-func (e *executor) launch(ctx context.Context, token string) error {
-	l := launchOf(e.Record.Action, token)
-	i, err := e.guard.launch(ctx, l)
+func (x *launcher) launch(ctx context.Context, token string) error {
+	l := launchOf(x.c.record.Action, token)
+	i, err := x.c.cloud.launch(ctx, l)
 	switch {
 	case err == nil:
-		e.launchSucceeded(l, i)
-	case errors.Is(err, journal.ErrStop), errors.Is(err, journal.ErrLeaseLost):
+		x.launchSucceeded(l, i)
+	case endsCycle(err):
 		return err
-	case e.guard.left() <= 0, ctx.Err() != nil:
+	case x.c.journal.MayAct() <= 0, ctx.Err() != nil:
 		return fmt.Errorf("%w: %w", journal.ErrStop, err)
 	default:
-		e.launchFailed(l, err)
+		x.launchFailed(l, err)
 	}
-	return e.save(ctx)
+	return x.c.save(ctx)
 }
 
 // launchSucceeded puts instances into slots. If these are fewer than were requested there are no more.
-func (e *executor) launchSucceeded(l provider.Launch, i provider.Launched) {
-	a := e.Record.Action
+func (x *launcher) launchSucceeded(l provider.Launch, i provider.Launched) {
+	a := x.c.record.Action
 	var kinds []string
 	for _, one := range append([]fleet.Instance{i.Instance}, i.Others...) {
-		e.takeSlot(a, one)
+		x.takeSlot(a, one)
 		kinds = append(kinds, one.InstanceType)
 	}
-	e.refused(l.Placement, i.Refusals, kinds...)
+	x.c.cooler().refused(l.Placement, i.Refusals, kinds...)
 	rest := a.Planned(l.Token)
 	if len(rest) == 0 {
 		return
 	}
 	why := fmt.Sprintf("%d of %d instances were launched: there are no more", l.Count-len(rest), l.Count)
-	if !e.cools(rest[0]) {
-		e.cool(provider.Capacity, l.Placement, why)
+	if !x.c.cooler().cools(rest[0]) {
+		x.c.cooler().cool(provider.Capacity, l.Placement, why)
 	}
-	e.loseAll(rest, why, true)
+	x.loseAll(rest, why, true)
 }
 
 // launchFailed notes what an error means. Definitive ones lose the slots, for which the next decision finds
 // substitutes. Others have the same call repeated, as it is not known whether it launched anything.
-func (e *executor) launchFailed(l provider.Launch, err error) {
-	a := e.Record.Action
+func (x *launcher) launchFailed(l provider.Launch, err error) {
+	a := x.c.record.Action
 	slots := a.Planned(l.Token)
 	switch class := provider.ClassOf(err); class {
 	case provider.Unknown, provider.Throttled:
-		e.repeat(slots, err)
+		x.repeat(slots, err)
 	case provider.TokenMismatch:
 		// The token may have launched an instance with other parameters, that is not listed yet.
-		if e.Now().Sub(slots[0].Requested) < e.seen.VanishGrace {
-			e.repeat(slots, err)
+		if x.c.now().Sub(slots[0].Requested) < x.c.seen.VanishGrace {
+			x.repeat(slots, err)
 			return
 		}
-		e.loseAll(slots, provider.Reason(err), false)
+		x.loseAll(slots, provider.Reason(err), false)
 	case provider.Capacity, provider.Quota, provider.Address, provider.ZoneCapacity, provider.AccountQuota:
 		if splits(class) && len(slots) > 1 && len(l.Alternatives) == 0 {
 			split(a, slots)
 			return
 		}
-		e.learn(l, class, err)
-		e.loseAll(slots, provider.Reason(err), true)
+		x.learn(l, class, err)
+		x.loseAll(slots, provider.Reason(err), true)
 	default:
-		e.errs = append(e.errs, fmt.Errorf("launch slot %d of %s: %w", l.Slot, a.ID, err))
-		e.suspect(l.Placement, provider.Reason(err))
-		e.refused(l.Placement, provider.RefusalsOf(err))
-		e.failAll(l.Token, provider.Reason(err))
+		x.c.errs = append(x.c.errs, fmt.Errorf("launch slot %d of %s: %w", l.Slot, a.ID, err))
+		x.c.cooler().suspect(l.Placement, provider.Reason(err))
+		x.c.cooler().refused(l.Placement, provider.RefusalsOf(err))
+		x.failAll(l.Token, provider.Reason(err))
 	}
 }
 
 // learn notes what cannot be launched now. That is the placement of the call in any case.
-func (e *executor) learn(l provider.Launch, class provider.Class, err error) {
+func (x *launcher) learn(l provider.Launch, class provider.Class, err error) {
 	refusals := provider.RefusalsOf(err)
-	e.refused(l.Placement, refusals)
-	if cooling, _ := e.cooling(l.Placement); !cooling {
+	x.c.cooler().refused(l.Placement, refusals)
+	if cooling, _ := x.c.cooler().cooling(l.Placement); !cooling {
 		if len(refusals) > 0 {
 			class = provider.Capacity
 		}
-		e.cool(class, l.Placement, provider.Reason(err))
+		x.c.cooler().cool(class, l.Placement, provider.Reason(err))
 	}
 }
 
 // repeat has the call of slots made again after a while, with the same token.
-func (e *executor) repeat(slots []*state.Slot, err error) {
+func (x *launcher) repeat(slots []*state.Slot, err error) {
 	tries := slots[0].Tries + 1
-	first := !slices.ContainsFunc(e.Record.Action.Slots, func(s state.Slot) bool { return s.Tries > 0 })
-	at := e.Now().Add(Backoff(e.random, tries, RetryMin, state.RetryMax))
+	first := !slices.ContainsFunc(x.c.record.Action.Slots, func(s state.Slot) bool { return s.Tries > 0 })
+	at := x.c.now().Add(Backoff(x.random, tries, RetryMin, state.RetryMax))
 	for _, s := range slots {
 		s.Tries, s.NotBefore, s.Error = tries, at, provider.Reason(err)
 	}
-	e.errs = append(e.errs, fmt.Errorf("launch slot %d of %s: %w", slots[0].Number, e.Record.Action.ID, err))
+	x.c.errs = append(x.c.errs, fmt.Errorf("launch slot %d of %s: %w", slots[0].Number, x.c.record.Action.ID, err))
 	if s := slots[0]; first { // the others fail for the same reason, as a rule
-		e.Event(journal.Event{
-			Reason: journal.EventLaunchRetried, Warning: true, Action: e.Record.Action.ID,
+		x.c.event(journal.Event{
+			Reason: journal.EventLaunchRetried, Warning: true, Action: x.c.record.Action.ID,
 			Message: fmt.Sprintf("Slot %d, %s %s in %s, is tried again: %s", s.Number, s.Market, s.InstanceType, s.Zone, s.Error),
 		})
 	}
@@ -282,14 +288,14 @@ func split(a *state.Action, slots []*state.Slot) {
 }
 
 // loseAll ends the slots of a call that launched nothing for them, until it is decided what is launched instead.
-func (e *executor) loseAll(slots []*state.Slot, why string, refused bool) {
+func (x *launcher) loseAll(slots []*state.Slot, why string, refused bool) {
 	s := slots[0]
 	more := ""
 	if len(slots) > 1 {
 		more = fmt.Sprintf(" and %d others", len(slots)-1)
 	}
-	e.Event(journal.Event{
-		Reason: journal.EventLaunchFailed, Warning: true, Action: e.Record.Action.ID,
+	x.c.event(journal.Event{
+		Reason: journal.EventLaunchFailed, Warning: true, Action: x.c.record.Action.ID,
 		Message: fmt.Sprintf("Slot %d%s, %s %s in %s: %s", s.Number, more, s.Market, s.InstanceType, s.Zone, why),
 	})
 	for _, s := range slots {
@@ -304,20 +310,20 @@ func lose(s *state.Slot, why string, refused bool) {
 
 // failAll ends all slots that are still to be launched, but for those of other calls that have been made: they end by
 // their own answers.
-func (e *executor) failAll(token, why string) {
-	for i := range e.Record.Action.Slots {
-		s := &e.Record.Action.Slots[i]
-		if s.State == state.SlotPlanned && (s.Token == token || !slices.Contains(e.calling, s.Token)) {
-			e.failed(s, why)
+func (x *launcher) failAll(token, why string) {
+	for i := range x.c.record.Action.Slots {
+		s := &x.c.record.Action.Slots[i]
+		if s.State == state.SlotPlanned && (s.Token == token || !slices.Contains(x.calling, s.Token)) {
+			failSlot(x.c, s, why)
 		}
 	}
 }
 
 // failed ends a slot for good.
-func (e *executor) failed(s *state.Slot, why string) {
+func failSlot(c *cycle, s *state.Slot, why string) {
 	s.State, s.Error, s.Alternatives = state.SlotFailed, why, nil
-	e.Event(journal.Event{
-		Reason: journal.EventLaunchFailed, Warning: true, Instance: s.InstanceID, Action: e.Record.Action.ID,
+	c.event(journal.Event{
+		Reason: journal.EventLaunchFailed, Warning: true, Instance: s.InstanceID, Action: c.record.Action.ID,
 		Message: fmt.Sprintf("Slot %d, %s %s in %s: %s", s.Number, s.Market, s.InstanceType, s.Zone, why),
 	})
 }

@@ -7,7 +7,6 @@ import (
 
 	"github.com/foresail/foresail/nodepool/fleet"
 	"github.com/foresail/foresail/nodepool/journal"
-
 	"github.com/foresail/foresail/nodepool/plan"
 	"github.com/foresail/foresail/nodepool/state"
 )
@@ -16,63 +15,60 @@ import (
 // value that is likely.
 const keptJoins = 20
 
-// advanceAction goes on with the open action.
-func (e *executor) advanceAction(ctx context.Context) error {
-	switch a := e.Record.Action; {
-	case a == nil:
-		return nil
-	case a.Kind == plan.ActionUp:
-		return e.advanceUp(ctx, a)
-	default:
-		return e.advanceDown(ctx)
-	}
+// maxLaunchError is how many bytes of an error are kept.
+const maxLaunchError = 500
+
+// scaleUp continues the open scale-up.
+type scaleUp struct {
+	c        *cycle
+	launcher *launcher
 }
 
-// advanceUp launches what is planned, looks for what has joined, and ends the scale-up when no slot is open.
-func (e *executor) advanceUp(ctx context.Context, a *state.Action) error {
-	if err := e.adopt(ctx, a); err != nil {
+// advance launches what is planned, looks for what has joined, and ends the scale-up when no slot is open.
+func (u scaleUp) advance(ctx context.Context, a *state.Action) error {
+	if err := u.launcher.adopt(ctx, a); err != nil {
 		return err
 	}
-	if e.seen.Spec.Plan.Deleting {
-		if err := e.verify(ctx); err != nil {
+	if u.c.seen.Spec.Plan.Deleting {
+		if err := u.verify(ctx); err != nil {
 			return err
 		}
-		return e.endUp(ctx)
+		return u.abort(ctx)
 	}
-	if err := e.launchPlanned(ctx); err != nil {
+	if err := u.launcher.launchPlanned(ctx); err != nil {
 		return err
 	}
-	if err := e.verify(ctx); err != nil {
+	if err := u.verify(ctx); err != nil {
 		return err
 	}
-	return e.finishUp(ctx)
+	return u.finish(ctx)
 }
 
 // verify looks whether the nodes of launched instances are Ready.
-func (e *executor) verify(ctx context.Context) error {
-	if e.seen.Cluster == nil {
+func (u scaleUp) verify(ctx context.Context) error {
+	if u.c.seen.Cluster == nil {
 		return nil
 	}
-	unlabelled, err := e.claimNodes(ctx)
+	unlabelled, err := u.claimNodes(ctx)
 	if err != nil {
 		return err
 	}
 	changed := false
 	var failed []string
-	for i := range e.Record.Action.Slots {
-		s := &e.Record.Action.Slots[i]
+	for i := range u.c.record.Action.Slots {
+		s := &u.c.record.Action.Slots[i]
 		if s.State != state.SlotLaunched || unlabelled[i] {
 			continue
 		}
-		node := e.seen.Node(e.Record.Action.Instance(*s))
-		listed, there := e.seen.Instances[s.InstanceID]
+		node := u.c.seen.Node(u.c.record.Action.Instance(*s))
+		listed, there := u.c.seen.Instances[s.InstanceID]
 		switch {
 		case node != nil && node.Ready:
-			e.join(s, node.Object.Name, node.ReadySince)
-		case there && listed.State == fleet.Leaving, e.seen.Gone(s.InstanceID):
-			e.failed(s, fmt.Sprintf("instance %s has gone before its node joined", s.InstanceID))
-		case e.seen.ListErr == nil && e.Now().Sub(s.Requested) > e.seen.Spec.Join.Timeout:
-			e.joinFailed(s)
+			u.join(s, node.Object.Name, node.ReadySince)
+		case there && listed.State == fleet.Leaving, u.c.seen.Gone(s.InstanceID):
+			failSlot(u.c, s, fmt.Sprintf("instance %s has gone before its node joined", s.InstanceID))
+		case u.c.seen.ListErr == nil && u.c.now().Sub(s.Requested) > u.c.seen.Spec.Join.Timeout:
+			u.joinFailed(s)
 			failed = append(failed, s.InstanceID)
 		default:
 			continue
@@ -82,67 +78,67 @@ func (e *executor) verify(ctx context.Context) error {
 	if !changed {
 		return nil
 	}
-	if err := e.save(ctx); err != nil {
+	if err := u.c.save(ctx); err != nil {
 		return err
 	}
-	return e.carryOn(ctx, e.each(ctx, len(failed), func(i int) error { return e.guard.markJoinFailed(ctx, failed[i]) }))
+	return u.c.carryOn(ctx, u.c.each(ctx, len(failed), func(i int) error { return u.c.cloud.markJoinFailed(ctx, failed[i]) }))
 }
 
 // claimNodes labels the Nodes of launched instances with the pool. It returns the slots of those that could not be
 // labelled: they are looked at by the next cycle.
-func (e *executor) claimNodes(ctx context.Context) (unlabelled map[int]bool, err error) {
+func (u scaleUp) claimNodes(ctx context.Context) (unlabelled map[int]bool, err error) {
 	var slots []int
 	var names []string
-	for i, s := range e.Record.Action.Slots {
-		if node := e.seen.Node(e.Record.Action.Instance(s)); s.State == state.SlotLaunched && node != nil {
+	for i, s := range u.c.record.Action.Slots {
+		if node := u.c.seen.Node(u.c.record.Action.Instance(s)); s.State == state.SlotLaunched && node != nil {
 			slots, names = append(slots, i), append(names, node.Object.Name)
 		}
 	}
 	unlabelled = map[int]bool{}
-	err = e.each(ctx, len(names), func(i int) error {
-		err := e.claim(ctx, names[i])
+	err = u.c.each(ctx, len(names), func(i int) error {
+		err := u.c.labels.claim(ctx, names[i])
 		unlabelled[slots[i]] = err != nil
 		return err
 	})
-	return unlabelled, e.carryOn(ctx, err)
+	return unlabelled, u.c.carryOn(ctx, err)
 }
 
 // join puts a node into its slot.
-func (e *executor) join(s *state.Slot, node string, since time.Time) {
+func (u scaleUp) join(s *state.Slot, node string, since time.Time) {
 	if since.IsZero() || since.Before(s.Requested) {
-		since = e.seen.At
+		since = u.c.seen.At
 	}
 	s.State, s.Node = state.SlotReady, node
-	e.trust(s.Placement)
-	r := &e.Record
+	u.c.cooler().trust(s.Placement)
+	r := u.c.record
 	r.Joins = append(r.Joins, state.Join{Requested: s.Requested, Ready: since})
 	r.Joins = r.Joins[max(0, len(r.Joins)-keptJoins):]
-	e.Event(journal.Event{
+	u.c.event(journal.Event{
 		Reason: journal.EventJoined, Instance: s.InstanceID, Node: node, Action: r.Action.ID,
 		Message: fmt.Sprintf("Node %s of %s is Ready, %s after it was asked for", node, s.InstanceID, since.Sub(s.Requested).Round(time.Second)),
 	})
 }
 
 // joinFailed gives an instance up whose node did not join in time. It is kept for a while to be looked at.
-func (e *executor) joinFailed(s *state.Slot) {
-	now := e.Now()
-	s.State, s.Error = state.SlotFailed, fmt.Sprintf("its node was not Ready within %s", e.seen.Spec.Join.Timeout)
-	e.suspect(s.Placement, s.Error)
-	e.Record.PendingTerminations = append(e.Record.PendingTerminations, state.PendingTermination{
-		InstanceID: s.InstanceID, Reason: plan.TerminateJoinFailed, Since: now, Due: now.Add(e.seen.Spec.Join.KeepFailedFor),
+func (u scaleUp) joinFailed(s *state.Slot) {
+	now := u.c.now()
+	s.State, s.Error = state.SlotFailed, fmt.Sprintf("its node was not Ready within %s", u.c.seen.Spec.Join.Timeout)
+	u.c.cooler().suspect(s.Placement, s.Error)
+	u.c.record.PendingTerminations = append(u.c.record.PendingTerminations, state.PendingTermination{
+		InstanceID: s.InstanceID, Reason: plan.TerminateJoinFailed, Since: now, Due: now.Add(u.c.seen.Spec.Join.KeepFailedFor),
 	})
-	e.Event(journal.Event{
-		Reason: journal.EventJoinFailed, Warning: true, Instance: s.InstanceID, Action: e.Record.Action.ID,
-		Message: fmt.Sprintf("The node of %s was not Ready within %s", s.InstanceID, e.seen.Spec.Join.Timeout),
+	u.c.event(journal.Event{
+		Reason: journal.EventJoinFailed, Warning: true, Instance: s.InstanceID, Action: u.c.record.Action.ID,
+		Message: fmt.Sprintf("The node of %s was not Ready within %s", s.InstanceID, u.c.seen.Spec.Join.Timeout),
 	})
 }
 
-// finishUp ends the scale-up once no slot is open. What joined counts; nothing at all is a failure, after which launches
+// finish ends the scale-up once no slot is open. What joined counts; nothing at all is a failure, after which launches
 // back off. If the cloud has only had none to give, nothing was lost by asking: it is asked again once that has cooled.
-func (e *executor) finishUp(ctx context.Context) error {
-	a := e.Record.Action
+func (u scaleUp) finish(ctx context.Context) error {
+	a := u.c.record.Action
 	ready, swapped, refused, failed := 0, 0, true, ""
-	e.Record.LaunchError = launchError(a)
+	u.c.record.LaunchError = launchError(a)
 	for _, s := range a.Slots {
 		switch s.State {
 		case state.SlotReady:
@@ -160,30 +156,49 @@ func (e *executor) finishUp(ctx context.Context) error {
 			return nil
 		}
 	}
-	r := &e.Record
+	r := u.c.record
 	if ready > 0 {
 		r.Failures = 0
 		if swapped > 0 {
-			r.LastSwap = e.Now()
+			r.LastSwap = u.c.now()
 		}
 		if ready > swapped {
-			r.LastUp = e.Now()
+			r.LastUp = u.c.now()
 		}
-		e.Event(journal.Event{
+		u.c.event(journal.Event{
 			Reason: journal.EventScaledUp, Action: a.ID,
 			Message: fmt.Sprintf("%d of %d nodes joined%s", ready, len(a.Slots), because(failed)),
 		})
 	} else {
 		if !refused {
-			r.FailedAt, r.Failures, r.LaunchSpec = e.Now(), r.Failures+1, e.seen.Spec.LaunchSpec
+			r.FailedAt, r.Failures, r.LaunchSpec = u.c.now(), r.Failures+1, u.c.seen.Spec.LaunchSpec
 		}
-		e.Event(journal.Event{
+		u.c.event(journal.Event{
 			Reason: journal.EventScaleUpFailed, Warning: true, Action: a.ID,
 			Message: fmt.Sprintf("None of %d nodes joined%s", len(a.Slots), because(failed)),
 		})
 	}
 	r.Action = nil
-	return e.save(ctx)
+	return u.c.save(ctx)
+}
+
+// abort ends the scale-up of a pool that is being deleted: what is not launched yet never is, and what has not joined is
+// pending termination. A launch whose answer was lost is found by its tags.
+func (u scaleUp) abort(ctx context.Context) error {
+	a := u.c.record.Action
+	launched := 0
+	for _, s := range a.Slots {
+		if s.State != state.SlotLaunched {
+			continue
+		}
+		launched++
+		if u.c.record.PendingTermination(s.InstanceID) == nil {
+			u.c.record.PendingTerminations = append(u.c.record.PendingTerminations, state.PendingTermination{InstanceID: s.InstanceID, Reason: plan.TerminateDeleted, Since: u.c.seen.At, Due: u.c.seen.At})
+		}
+	}
+	u.c.event(journal.Event{Reason: journal.EventScaleUpAborted, Action: a.ID, Message: fmt.Sprintf("The scale-up is given up, as the WorkerPool is being deleted; %d instances have not joined", launched)})
+	u.c.record.Action = nil
+	return u.c.save(ctx)
 }
 
 // launchError returns why a slot of a scale-up was not launched, "" if none failed but for want of capacity.
@@ -195,9 +210,6 @@ func launchError(a *state.Action) string {
 	}
 	return ""
 }
-
-// maxLaunchError is how many bytes of an error are kept.
-const maxLaunchError = 500
 
 func because(why string) string {
 	if why == "" {
