@@ -1,5 +1,3 @@
-// Package act does what was decided. It writes a decision into the journal before it does anything of it, and looks again
-// right before it destroys something. Every act can be repeated, and the process can be killed at any line.
 package act
 
 import (

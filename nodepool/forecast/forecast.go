@@ -1,3 +1,4 @@
+// Package forecast finds what a pool will need: what pods need that no node takes, and what signals predict.
 package forecast
 
 import (
