@@ -89,9 +89,31 @@ func TestAPIDependsOnApimachineryAlone(t *testing.T) {
 
 func TestPlanIsPure(t *testing.T) {
 	for _, path := range imports(t, false, "./nodepool/plan")[module+"nodepool/plan"] {
-		allowed := isStandard(path) || path == module+"pipeline" || path == module+"internal/keepalive" || strings.HasPrefix(path, "k8s.io/apimachinery/")
+		allowed := isStandard(path) || path == module+"nodepool/fleet" || path == module+"internal/keepalive"
 		assert.True(t, allowed, path)
 		assert.NotContains(t, []string{"math/rand", "math/rand/v2"}, path, "the plan draws no random numbers")
+	}
+	for _, path := range imports(t, false, "./nodepool/fleet")[module+"nodepool/fleet"] {
+		assert.True(t, isStandard(path), path)
+	}
+}
+
+// Each phase of a pool is built on those before it, and only the pool composes them.
+func TestPhasesDoNotKnowLaterOnes(t *testing.T) {
+	phases := []string{"observe", "forecast", "act"}
+	for i, phase := range phases {
+		list := imports(t, true, "./nodepool/"+phase)[module+"nodepool/"+phase]
+		for _, later := range append(phases[i+1:], "report", "controller") {
+			assert.NotContains(t, list, module+"nodepool/"+later)
+		}
+		assert.NotContains(t, list, module+"nodepool")
+	}
+	for _, below := range []string{"fleet", "cluster", "state", "plan", "journal"} {
+		for _, path := range imports(t, true, "./nodepool/"+below)[module+"nodepool/"+below] {
+			for _, phase := range append(phases, "report", "controller") {
+				assert.NotEqual(t, module+"nodepool/"+phase, path, "%s depends on a phase", below)
+			}
+		}
 	}
 }
 
