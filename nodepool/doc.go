@@ -6,7 +6,7 @@
 // A cycle has five phases. Each is a function of what the phases before it return, so that its signature says what it may touch.
 //
 //	observe    the cloud, the journal, the cluster, messages  -> observation  (observe.go, observation.go, instances.go)
-//	forecast   observation -> demand and predicted load       -> forecast     (forecast.go; packages binpack and signal)
+//	forecast   observation -> demand and predicted load       -> forecast     (forecast.go; packages scheduling and signal)
 //	plan       observation, forecast -> Snapshot              -> Decision     (package plan, a pure function)
 //	act        Decision -> journal, cloud and cluster                         (commit.go, act.go and the workflows below)
 //	report     all of it -> CycleReport                                       (package report)

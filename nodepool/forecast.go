@@ -8,7 +8,7 @@ import (
 	"github.com/foresail/foresail/nodepool/fleet"
 
 	"github.com/foresail/foresail/nodepool/cluster"
-	"github.com/foresail/foresail/nodepool/cluster/binpack"
+	"github.com/foresail/foresail/nodepool/cluster/scheduling"
 	"github.com/foresail/foresail/nodepool/plan"
 	"github.com/foresail/foresail/nodepool/signal"
 	"github.com/foresail/foresail/pipeline"
@@ -60,13 +60,13 @@ func (c forecaster) forecast(ctx context.Context, o *observation) forecast {
 }
 
 // pack finds what pods need that no node takes, and returns it for all of them, due or not.
-func (f *forecast) pack(o *observation) binpack.Result {
+func (f *forecast) pack(o *observation) scheduling.Result {
 	leaving := o.emptied()
-	in := binpack.Input{
+	in := scheduling.Input{
 		Offers: o.offers, Template: o.template, DaemonSets: o.cluster.DaemonSets, PodsPerNode: o.spec.Plan.PodsPerNode,
 		Pods: f.pods, Nodes: o.cluster.Nodes, Joining: o.joining(), Leaving: leaving,
 		AttachLimits: o.attachLimits, MaxNodes: launchesLeft(o),
-		Displaced: binpack.DisplacedOf(o.cluster, func(n *cluster.Node) bool { return leaving[n.Object.Name] }),
+		Displaced: scheduling.DisplacedOf(o.cluster, func(n *cluster.Node) bool { return leaving[n.Object.Name] }),
 	}
 	in.Cooling, in.Refused, in.Costs = o.launchable()
 	for _, w := range o.workers {
@@ -95,28 +95,28 @@ func (f *forecast) pack(o *observation) binpack.Result {
 }
 
 // packBoth packs all pods that ask for a node, and those of them that are due.
-func (f *forecast) packBoth(o *observation, in binpack.Input) (all, packed binpack.Result, ripe []cluster.Pending) {
+func (f *forecast) packBoth(o *observation, in scheduling.Input) (all, packed scheduling.Result, ripe []cluster.Pending) {
 	in.Pods = f.asking
-	all = binpack.Pack(in)
+	all = scheduling.Pack(in)
 	pendingFor := o.spec.Plan.PendingFor
 	in.Pods, f.nextDue = due(f.asking, o.at.Add(-pendingFor))
 	if !f.nextDue.IsZero() {
 		f.nextDue = f.nextDue.Add(pendingFor)
 	}
-	return all, binpack.Pack(in), in.Pods
+	return all, scheduling.Pack(in), in.Pods
 }
 
 // reserve has pending pods keep the room that there is for them, and counts those for which nodes have had room for
 // so long that the scheduler has a reason of its own: nothing waits for these, but a removal that took their room
 // would have a node launched for them that helps no more.
-func (f *forecast) reserve(o *observation, in binpack.Input) {
+func (f *forecast) reserve(o *observation, in scheduling.Input) {
 	in.Pods = o.cluster.Pending
-	f.homes = binpack.NewHomes(o.cluster, in)
+	f.homes = scheduling.NewHomes(o.cluster, in)
 	if f.pending.Room == 0 {
 		return
 	}
 	in.Pods, _ = due(f.asking, o.at.Add(-max(roomFor, o.spec.Plan.PendingFor)))
-	f.pending.Overlooked = binpack.Pack(in).HelpedRoom
+	f.pending.Overlooked = scheduling.Pack(in).HelpedRoom
 }
 
 // launchable returns the offers that cannot be launched now, those that could not when they were tried last, and what offers cost.

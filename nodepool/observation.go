@@ -12,7 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/foresail/foresail/nodepool/cluster"
-	"github.com/foresail/foresail/nodepool/cluster/binpack"
+	"github.com/foresail/foresail/nodepool/cluster/scheduling"
 	"github.com/foresail/foresail/nodepool/drain"
 	"github.com/foresail/foresail/nodepool/plan"
 	"github.com/foresail/foresail/nodepool/provider"
@@ -45,7 +45,7 @@ type observation struct {
 	decidedAt time.Time    // when the last decision was made, as far as it is known
 
 	attachLimits map[string]map[string]int  // volumes of each driver that a node can have attached, by instance type
-	template     binpack.Template           // what new nodes turn out to be
+	template     scheduling.Template        // what new nodes turn out to be
 	cordoned     map[string]bool            // nodes that have been cordoned lately, by name
 	known        map[string]trackedInstance // of the instances, as of this moment
 	workers      []plan.Worker

@@ -1,4 +1,4 @@
-package binpack
+package scheduling
 
 import (
 	"k8s.io/apimachinery/pkg/labels"

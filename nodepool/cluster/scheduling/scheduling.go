@@ -1,4 +1,4 @@
-// Package binpack tells how many new nodes of a pool the pods need that no node takes.
+// Package scheduling tells how many new nodes of a pool the pods need that no node takes.
 //
 // It plays the scheduler: pods of one kind together, those that fit the fewest offers first, then those that keep apart,
 // then the largest, each onto the first place that takes it: a node that is there and has room after all (the scheduler
@@ -31,7 +31,7 @@
 // So refused pods ask for the nodes that they would ask for if all that were there then were full, and once: if they are
 // refused by the nodes that came as well, these have room by all that is known here, as above, and none follows them. The
 // extender lets such pods pass after some minutes.
-package binpack
+package scheduling
 
 import (
 	"slices"

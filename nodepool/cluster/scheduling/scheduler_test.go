@@ -1,4 +1,4 @@
-package binpack_test
+package scheduling_test
 
 import (
 	"context"
@@ -17,7 +17,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/foresail/foresail/nodepool/cluster"
-	"github.com/foresail/foresail/nodepool/cluster/binpack"
+	"github.com/foresail/foresail/nodepool/cluster/scheduling"
 	"github.com/foresail/foresail/nodepool/provider"
 	"github.com/foresail/foresail/test/controlplane"
 )
@@ -72,9 +72,9 @@ func use(t *testing.T, client kubernetes.Interface, name string) {
 }
 
 // need packs what the scheduler has found no node for, once that is a number of pods.
-func need(t *testing.T, client kubernetes.Interface, pending int) binpack.Result {
+func need(t *testing.T, client kubernetes.Interface, pending int) scheduling.Result {
 	t.Helper()
-	var r binpack.Result
+	var r scheduling.Result
 	require.EventuallyWithT(t, func(t *assert.CollectT) {
 		seen, err := cluster.List(context.Background(), client, time.Now())
 		require.NoError(t, err)
@@ -84,12 +84,12 @@ func need(t *testing.T, client kubernetes.Interface, pending int) binpack.Result
 		}
 		require.Len(t, seen.Pending, pending)
 		require.Equal(t, 5-pending, bound)
-		in := binpack.Input{Pods: seen.Pending, Nodes: seen.Nodes, DaemonSets: seen.DaemonSets}
+		in := scheduling.Input{Pods: seen.Pending, Nodes: seen.Nodes, DaemonSets: seen.DaemonSets}
 		for _, zone := range []string{"a", "b"} {
 			size := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("4"), corev1.ResourceMemory: resource.MustParse("8Gi")}
 			in.Offers = append(in.Offers, provider.Offer{Offer: fleet.Offer{Zone: zone, InstanceType: "m"}, Allocatable: size})
 		}
-		r = binpack.Pack(in)
+		r = scheduling.Pack(in)
 	}, time.Minute, 50*time.Millisecond)
 	return r
 }

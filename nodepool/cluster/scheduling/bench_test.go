@@ -1,4 +1,4 @@
-package binpack
+package scheduling
 
 import (
 	"fmt"
