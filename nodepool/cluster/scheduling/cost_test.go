@@ -30,12 +30,11 @@ func sizes(costs map[string]float64) (offers []provider.Offer, usd map[fleet.Off
 
 // opened returns the types of the new nodes, in the order in which they were added.
 func opened(in Input) []string {
-	p := newPacker(in)
-	p.pack(in.OnTheWay)
+	p := packed(in)
 	var out []string
-	for _, at := range p.places {
+	for _, at := range p.nodes.open {
 		if at.kind == added {
-			out = append(out, p.shapes[at.shape].offer.Zone+" "+p.shapes[at.shape].offer.InstanceType)
+			out = append(out, p.nodes.catalog.shapes[at.shape].offer.Zone+" "+p.nodes.catalog.shapes[at.shape].offer.InstanceType)
 		}
 	}
 	return out

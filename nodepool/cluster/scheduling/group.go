@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
@@ -13,8 +14,9 @@ import (
 	"github.com/foresail/foresail/nodepool/cluster"
 )
 
-// group is pods that no rule tells apart.
+// group is pods that ask the same: no rule distinguishes them. It does not change once it is made.
 type group struct {
+	index    int         // among the groups of a packing
 	pod      *corev1.Pod // one of them
 	members  []member    // by name
 	role     role
@@ -27,40 +29,42 @@ type group struct {
 	volumes  []*nodeaffinity.LazyErrorNodeSelector // the same
 	request  vector
 	ports    []corev1.ContainerPort
-	topology *topology // nil: other pods do not matter to it
 	refusal  refusal
-
-	takes    []bool // by shape: an empty one could run it
-	shapes   int    // that could
-	cools    bool   // all of these are cooling
-	refused  bool   // all of these were refused
-	obstacle *obstacle
-	size     float64
-	order    int // among the groups
-
-	left  int // pods without a place
-	room  int // pods with one on a node that is there
-	new   int // pods with one on a node that is added
-	gone  int // of those that have a node, how many have left it
-	late  int // had no place until the nodes that leave were deleted
-	waits int // pending ones that wait for that, and for nothing else
 }
 
-// hasShape tells whether some new node of the pool could run it.
-func (g *group) hasShape() bool { return g.shapes > 0 }
-
-// picky is 1 for pods that cannot share a node with each other, or must be in certain domains: others fill up behind them.
-func (g *group) picky() int {
-	if len(g.ports) > 0 || g.topology != nil && (g.topology.alone || g.topology.mutual()) {
-		return 1
+// requests returns what a pod of the group requests, its own volumes included.
+func (g *group) requests() corev1.ResourceList {
+	out := cluster.Requests(g.pod)
+	for driver, n := range g.attach {
+		out[volumesOf(driver)] = quantity(n)
 	}
-	return 0
+	return out
+}
+
+// measure sets the request of each group, and adds dimensions for what only these pods request.
+func measure(groups []*group, d dimensions) {
+	requests := make([]corev1.ResourceList, len(groups))
+	for i, g := range groups {
+		requests[i] = g.requests()
+		d.add(requests[i])
+	}
+	for _, g := range groups {
+		for _, a := range g.shared {
+			d.number(volumesOf(a.Driver))
+		}
+	}
+	for i, g := range groups {
+		g.request = d.vector(requests[i])
+		if g.request[cpu] == 0 && g.request[memory] == 0 {
+			g.request[plain] = 1
+		}
+	}
 }
 
 // grouper finds the group of a pod.
 type grouper struct {
 	seed   maphash.Seed
-	labels map[string]bool // those that some rule looks at
+	labels map[string]bool // that some rule selects by
 	joins  joins
 	shared map[cluster.Attachment]bool // volumes that several pods may use
 	known  map[uint64][]*group
@@ -76,7 +80,6 @@ func groupsOf(pods []subject, all joins, labels map[string]bool, shared map[clus
 	}
 	for _, g := range b.all {
 		slices.SortFunc(g.members, func(x, y member) int { return cmp.Compare(x.name, y.name) })
-		g.left = len(g.members)
 		g.affinity = nodeaffinity.GetRequiredNodeAffinity(g.pod)
 		for _, s := range g.where {
 			g.volumes = append(g.volumes, nodeaffinity.NewLazyErrorNodeSelector(s))
@@ -86,6 +89,9 @@ func groupsOf(pods []subject, all joins, labels map[string]bool, shared map[clus
 	slices.SortFunc(b.all, func(x, y *group) int {
 		return cmp.Or(cmp.Compare(x.members[0].name, y.members[0].name), cmp.Compare(x.role, y.role))
 	})
+	for i, g := range b.all {
+		g.index = i
+	}
 	return b.all
 }
 
@@ -100,16 +106,16 @@ func (b *grouper) add(s *subject) {
 	}
 	for _, g := range b.known[sum] {
 		if g.like(one) && b.alike(g.pod, p) && slices.EqualFunc(g.where, s.Volumes, equal[corev1.NodeSelector]) {
-			g.members = append(g.members, s.member())
+			g.members = append(g.members, memberOf(s))
 			return
 		}
 	}
-	one.members = []member{s.member()}
+	one.members = []member{memberOf(s)}
 	b.known[sum] = append(b.known[sum], one)
 	b.all = append(b.all, one)
 }
 
-// like reports whether pods of two groups have the same part in a question, and volumes alike.
+// like reports whether pods of two groups have the same role in a question, and alike volumes.
 func (g *group) like(other *group) bool {
 	sameBudget := g.budget == other.budget || g.budget != nil && other.budget != nil && *g.budget == *other.budget
 	return g.refusal == other.refusal && g.role == other.role && g.gang == other.gang && sameBudget &&
@@ -129,6 +135,26 @@ func (b *grouper) attachments(s *subject) (shared []cluster.Attachment, own map[
 		own[a.Driver]++
 	}
 	return shared, own
+}
+
+// labelsOfRules returns the labels by which rules select other pods: those of these pods, and of bound ones.
+func labelsOfRules(pods []subject, bound map[string]bool, daemonSets []*appsv1.DaemonSet) map[string]bool {
+	out := maps.Clone(bound)
+	for i := range pods {
+		spec := &pods[i].Pod.Spec
+		addLabelsOfTerms(out, affinityTerms(spec))
+		addLabelsOfTerms(out, antiAffinityTerms(spec))
+		for j := range spec.TopologySpreadConstraints {
+			addLabelsOf(out, spec.TopologySpreadConstraints[j].LabelSelector)
+			for _, key := range spec.TopologySpreadConstraints[j].MatchLabelKeys {
+				out[key] = true
+			}
+		}
+	}
+	for _, ds := range daemonSets {
+		addLabelsOfTerms(out, antiAffinityTerms(&ds.Spec.Template.Spec))
+	}
+	return out
 }
 
 // sharedOf returns the volumes that more than one of the pods uses, or that are attached to a node which takes pods.
@@ -155,7 +181,7 @@ func sharedOf(pods []subject, nodes []cluster.Node, leaving map[string]bool) map
 	return out
 }
 
-// sum is equal for pods that are alike, and rarely for others. The order of maps must not matter to it.
+// sum is equal for pods that are alike, and rarely for others. It must not depend on the order of maps.
 func (b *grouper) sum(p *corev1.Pod) uint64 {
 	out := maphash.String(b.seed, p.Namespace)
 	for key := range b.labels {
@@ -179,7 +205,8 @@ func (b *grouper) sumOf(volumes []*corev1.NodeSelector) uint64 {
 	var out uint64
 	for _, s := range volumes {
 		for i := range s.NodeSelectorTerms {
-			for _, all := range [][]corev1.NodeSelectorRequirement{s.NodeSelectorTerms[i].MatchExpressions, s.NodeSelectorTerms[i].MatchFields} {
+			term := &s.NodeSelectorTerms[i]
+			for _, all := range [][]corev1.NodeSelectorRequirement{term.MatchExpressions, term.MatchFields} {
 				for _, r := range all {
 					out += maphash.String(b.seed, r.Key)
 					for _, value := range r.Values {
@@ -192,7 +219,7 @@ func (b *grouper) sumOf(volumes []*corev1.NodeSelector) uint64 {
 	return out
 }
 
-// alike tells whether no rule tells two pods apart.
+// alike reports whether no rule distinguishes two pods.
 func (b *grouper) alike(x, y *corev1.Pod) bool {
 	for key := range b.labels {
 		xv, xok := x.Labels[key]

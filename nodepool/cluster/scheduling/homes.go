@@ -11,21 +11,21 @@ import (
 	"github.com/foresail/foresail/nodepool/plan"
 )
 
-// Homes finds out whether the pods of nodes that are removed could run on the other nodes that exist. Nodes on
-// their way do not count: they may never come. Pods of nodes that are being emptied already, are cordoned or not
-// Ready, and pending pods keep the room that there is for them.
+// Homes finds out whether the pods of nodes that are removed could run on the other existing nodes.
+// Nodes on their way do not count: they may never come. Pending pods, and pods of nodes that are
+// being emptied already, are cordoned or not Ready, keep the room that there is for them.
 type Homes struct {
 	cluster  *cluster.Cluster
 	world    Input
-	shared   *world            // what questions have in common; nil: none has been asked
-	unplaced int               // of the pods that keep their room, those that have none; below 0: it is not known yet
+	shared   *world            // what all questions share; nil before the first
+	unplaced int               // of the pods that keep their room, those that have none; below 0: not counted yet
 	answers  map[string]string // by the nodes that were asked about
 }
 
 var _ plan.Homes = (*Homes)(nil)
 
-// NewHomes returns the homes that a cluster has, and those that it has with new nodes as an Input says. The pods of
-// the Input keep the room that there is for them.
+// NewHomes returns the homes that a cluster has, and those that it has with new nodes as an Input
+// describes them. The pods of the Input keep the room that there is for them.
 func NewHomes(c *cluster.Cluster, world Input) *Homes {
 	world.Nodes, world.OnTheWay = c.Nodes, nil
 	world.Pods = slices.DeleteFunc(slices.Clone(world.Pods), func(w cluster.Pending) bool { return w.Stuck != "" })
@@ -70,11 +70,11 @@ func (h *Homes) without(nodes []string, mayWait bool, added []fleet.Placement) s
 	if h.unplaced < 0 {
 		h.unplaced = h.countUnplaced()
 	}
-	return h.pack(pods, leaving, added).verdict(mayWait, h.unplaced)
+	return verdictOf(h.pack(pods, leaving, added), mayWait, h.unplaced)
 }
 
-// endingTogether returns why too many pods of a PodDisruptionBudget would end with their nodes, "" if they would not. They are
-// not evicted, so the eviction API does not see to it.
+// endingTogether returns why too many pods of a PodDisruptionBudget would end with their nodes, ""
+// if they would not. They are not evicted, so the eviction API does not enforce the budget.
 func endingTogether(pods []subject) string {
 	ending := map[string]int{}
 	for _, s := range pods {
@@ -83,7 +83,8 @@ func endingTogether(pods []subject) string {
 		}
 		key := s.Pod.Namespace + "/" + s.Budget.Name
 		if ending[key]++; ending[key] > mayBeAway(s.Budget) {
-			return fmt.Sprintf("its pod %s would end with it, and PodDisruptionBudget %s lets %d be away", s.Pod.Namespace+"/"+s.Pod.Name, s.Budget.Name, mayBeAway(s.Budget))
+			return fmt.Sprintf("its pod %s would end with it, and PodDisruptionBudget %s lets %d be away",
+				s.Pod.Namespace+"/"+s.Pod.Name, s.Budget.Name, mayBeAway(s.Budget))
 		}
 	}
 	return ""
@@ -94,8 +95,8 @@ func (h *Homes) countUnplaced() (n int) {
 	if len(h.world.Pods)+len(h.world.Displaced) == 0 {
 		return 0
 	}
-	for _, g := range h.pack(nil, nil, nil).groups {
-		n += g.left
+	for _, b := range h.pack(nil, nil, nil).batches {
+		n += b.left
 	}
 	return n
 }
@@ -130,29 +131,88 @@ func (h *Homes) pack(pods []subject, leaving map[string]bool, added []fleet.Plac
 	if h.shared == nil {
 		h.shared = newWorld(&in)
 	}
-	p := h.shared.packer(in, pods, leaving)
+	p := newPacker(&in, h.shared, pods, leaving)
 	p.full = true
-	p.hardestFirst()
-	p.placeOnTheWay(added)
-	p.rounds(p.groups)
+	countPlaces(p)
+	hardestFirst(p.batches)
+	p.nodes.addLaunched(added)
+	p.rounds(p.batches)
 	p.vanish()
-	p.rounds(p.groups)
+	p.rounds(p.batches)
 	return p
 }
 
-// hardestFirst orders groups by how many of the existing nodes could run them, as new ones are ordered by their
-// shapes. Many are as good as all.
-func (p *packer) hardestFirst() {
+// countPlaces has batches be ordered by how many of the existing nodes could run them, as they are by shapes where new
+// ones are added. Many are as good as all.
+func countPlaces(p *packer) {
 	const many = 64
-	for _, g := range p.groups {
-		for _, at := range p.places {
-			if g.shapes >= many {
+	for _, b := range p.batches {
+		for _, at := range p.nodes.open {
+			if b.shapes >= many {
 				break
 			}
-			if at.free.times(g.request) > 0 && g.runsOn(at.node) == nil {
-				g.shapes++
+			if at.free.times(b.request) > 0 && obstacleOn(at.node, b.group) == nil {
+				b.shapes++
 			}
 		}
 	}
-	slices.SortStableFunc(p.groups, byDifficulty)
+}
+
+// verdictOf returns why the pods of the examined nodes have no place, "" if all have one. unplaced is how many of the
+// other pods have no place even if no node is removed.
+func verdictOf(p *packer, mayWait bool, unplaced int) string {
+	left := 0
+	var robbed *batch
+	deadlock := p.departures.deadlock
+	for _, b := range p.batches {
+		if b.role == asked {
+			if why := whyHomeless(b, mayWait); why != "" {
+				return why
+			}
+			if deadlock == nil && b.budget != nil && b.late > mayBeAway(b.budget) {
+				deadlock = b
+			}
+			continue
+		}
+		if left += b.left; b.left > 0 && robbed == nil {
+			robbed = b
+		}
+	}
+	switch {
+	case deadlock != nil:
+		return fmt.Sprintf(
+			"its pods such as %s would wait until the node is deleted, and PodDisruptionBudget %s allows "+
+				"%d disruptions, so the drain would not end: %s",
+			deadlock.members[0].name, deadlock.budget.Name, mayBeAway(deadlock.budget), whyLate(deadlock))
+	case left <= unplaced:
+		return ""
+	case robbed.role == displaced:
+		return "no other node has room for pod " + robbed.unplaced() + ", whose node is being emptied"
+	}
+	return "no other node has room for pod " + robbed.unplaced() + ", which waits for one"
+}
+
+// whyHomeless returns why pods of an examined node have no place, or have one too late; "" if they have one.
+func whyHomeless(b *batch, mayWait bool) string {
+	switch {
+	case b.left > 0:
+		return "no other node could run its pod " + b.unplaced()
+	case b.late > 0 && !mayWait:
+		late := b.members[len(b.members)-b.late].name
+		return "another node could run its pod " + late + " only after this one is deleted: " + whyLate(b)
+	}
+	return ""
+}
+
+// whyLate returns, for people, why pods have a place only when nodes are deleted.
+func whyLate(b *batch) string {
+	if b.rules != nil {
+		for _, s := range b.rules.spreads {
+			if !honors(s.rule.NodeTaintsPolicy, false) {
+				return "its topologySpreadConstraint over " + s.rule.TopologyKey +
+					" counts that node until then, unless it sets nodeTaintsPolicy: Honor"
+			}
+		}
+	}
+	return "pods that stay on that node keep it away until then"
 }

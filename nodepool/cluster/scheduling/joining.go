@@ -15,7 +15,7 @@ import (
 // taintUninitialized is on a node until the cloud controller has given it its labels.
 const taintUninitialized = "node.cloudprovider.kubernetes.io/uninitialized"
 
-// AwaitsCloud tells whether the cloud controller has yet to give a node its labels.
+// AwaitsCloud reports whether the cloud controller has yet to give a node its labels.
 func AwaitsCloud(n *corev1.Node) bool {
 	return slices.ContainsFunc(n.Spec.Taints, func(t corev1.Taint) bool { return t.Key == taintUninitialized })
 }
@@ -25,16 +25,20 @@ const readinessTaints = "readiness.k8s.io/"
 
 // Initialized reports whether a node has none of the taints that are removed while it joins.
 func Initialized(n *corev1.Node, t Template) bool {
-	return !slices.ContainsFunc(n.Spec.Taints, func(taint corev1.Taint) bool { return passing(&taint, t.StartupTaints) })
+	return !slices.ContainsFunc(n.Spec.Taints, func(taint corev1.Taint) bool {
+		return passing(&taint, t.StartupTaints)
+	})
 }
 
-// passing reports whether a taint is removed from a node while it joins: it is one of Kubernetes' own or a startup taint.
+// passing reports whether a taint is removed from a node while it joins: it is one of Kubernetes'
+// own or a startup taint.
 func passing(t *corev1.Taint, startup []corev1.Taint) bool {
 	switch t.Key {
 	case corev1.TaintNodeNotReady, corev1.TaintNodeUnreachable, corev1.TaintNodeNetworkUnavailable, taintUninitialized:
 		return true
 	}
-	return strings.HasPrefix(t.Key, readinessTaints) || slices.ContainsFunc(startup, func(s corev1.Taint) bool { return s.MatchTaint(t) })
+	return strings.HasPrefix(t.Key, readinessTaints) ||
+		slices.ContainsFunc(startup, func(s corev1.Taint) bool { return s.MatchTaint(t) })
 }
 
 // awaited returns the labels of the template that a node does not have yet.
@@ -51,41 +55,6 @@ func awaited(n *corev1.Node, template map[string]string) map[string]string {
 	return out
 }
 
-// joining makes of a node that was launched lately what it will be once it is initialized: without the taints that pass, with
-// the labels that it awaits, with the resources that a device plugin has yet to register. One that is initialized stays there.
-func (p *packer) joining(at *place, n *cluster.Node, in *Input) {
-	launched, ok := in.Joining[n.Object.Name]
-	if !ok {
-		return
-	}
-	s := p.shapeOf(launched)
-	lacking := p.lacking(n, s)
-	taints := slices.DeleteFunc(slices.Clone(n.Object.Spec.Taints), func(t corev1.Taint) bool { return passing(&t, in.Template.StartupTaints) })
-	labels := awaited(n.Object, in.Template.Labels)
-	if len(lacking)+len(labels) == 0 && len(taints) == len(n.Object.Spec.Taints) {
-		return
-	}
-	at.kind = onTheWay
-	at.node = &corev1.Node{ObjectMeta: *n.Object.ObjectMeta.DeepCopy(), Spec: corev1.NodeSpec{Taints: taints}}
-	if at.node.Labels == nil {
-		at.node.Labels = map[string]string{}
-	}
-	maps.Copy(at.node.Labels, labels)
-	for i, amount := range lacking {
-		at.free[i] += amount
-	}
-	if s == nil {
-		return
-	}
-	here := p.dimensions.vector(n.DaemonSets)
-	for i, all := range s.daemons {
-		at.free[i] -= max(0, all-here[i])
-	}
-	if AwaitsCloud(n.Object) {
-		at.node.Labels = labelsOf(s, launched, n.Object)
-	}
-}
-
 // labelsOf returns the labels of a node, with those that the cloud controller will give it.
 func labelsOf(s *shape, launched fleet.Placement, n *corev1.Node) map[string]string {
 	labels := maps.Clone(s.node.Labels)
@@ -97,25 +66,17 @@ func labelsOf(s *shape, launched fleet.Placement, n *corev1.Node) map[string]str
 	return labels
 }
 
-// lacking returns what the offer of a node promises, and the node has nothing of, by dimension.
-func (p *packer) lacking(n *cluster.Node, s *shape) map[int]int64 {
+// lackingIn returns the amounts that the offer of a node promises and the node has nothing of, by dimension.
+func lackingIn(n *cluster.Node, s *shape, d dimensions) map[int]int64 {
 	out := map[int]int64{}
 	if s == nil {
 		return out
 	}
-	for name, i := range p.dimensions {
+	for name, i := range d {
 		has, promised := n.Object.Status.Allocatable[name], s.offer.Allocatable[name]
 		if has.IsZero() && !promised.IsZero() {
 			out[i] = amount(i, promised)
 		}
 	}
 	return out
-}
-
-// shapeOf returns what a node was launched as, in its zone if that is offered; nil if its type is not.
-func (p *packer) shapeOf(launched fleet.Placement) *shape {
-	if i := p.nearest(launched); i >= 0 && p.shapes[i].offer.InstanceType == launched.InstanceType {
-		return p.shapes[i]
-	}
-	return nil
 }

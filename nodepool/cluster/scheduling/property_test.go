@@ -84,7 +84,7 @@ func joining(r *rand.Rand, in Input) Input {
 func checkVolumes(t *testing.T, in Input, p *packer) {
 	t.Helper()
 	placed := map[*corev1.Pod]bool{}
-	for _, at := range p.places {
+	for _, at := range p.nodes.open {
 		for _, taken := range at.takes {
 			placed[taken.group.pod] = true
 		}
@@ -94,7 +94,7 @@ func checkVolumes(t *testing.T, in Input, p *packer) {
 		volumes[pending.Pod.Namespace+"/"+pending.Pod.Name] = pending.Volumes
 		assert.False(t, pending.Stuck != "" && placed[pending.Pod], "%s is stuck", pending.Pod.Name)
 	}
-	for _, at := range p.places {
+	for _, at := range p.nodes.open {
 		for _, taken := range at.takes {
 			for _, m := range taken.group.members {
 				for _, v := range volumes[m.name] {
@@ -103,12 +103,12 @@ func checkVolumes(t *testing.T, in Input, p *packer) {
 			}
 		}
 	}
-	for _, at := range p.places {
+	for _, at := range p.nodes.open {
 		for i, allowed := range at.allowed {
 			for _, taken := range at.takes {
 				for _, v := range volumes[taken.group.members[0].name] {
 					if allowed && at.kind == added {
-						assert.Contains(t, v.NodeSelectorTerms[0].MatchExpressions[0].Values, p.shapes[i].offer.Zone, "a node may be where volumes are not")
+						assert.Contains(t, v.NodeSelectorTerms[0].MatchExpressions[0].Values, p.nodes.catalog.shapes[i].offer.Zone, "a node may be where volumes are not")
 					}
 				}
 			}
@@ -127,17 +127,17 @@ type resident struct {
 
 func residents(in Input, p *packer) []resident {
 	var out []resident
-	for i, at := range append(slices.Clone(p.nodes), p.places...) {
-		if i < len(p.nodes) {
+	for i, at := range append(slices.Clone(p.nodes.existing), p.nodes.open...) {
+		if i < len(p.nodes.existing) {
 			for _, pod := range in.Nodes[i].Pods {
-				out = append(out, resident{pod.Labels["app"], pod.AntiAffinity, slices.Index(p.places, at), at.node.Labels[zone], at})
+				out = append(out, resident{pod.Labels["app"], pod.AntiAffinity, slices.Index(p.nodes.open, at), at.node.Labels[zone], at})
 			}
 		}
 		for _, taken := range at.takes {
-			if i >= len(p.nodes) {
+			if i >= len(p.nodes.existing) {
 				for range taken.n {
 					pod := taken.group.pod
-					out = append(out, resident{pod.Labels["app"], antiAffinityTerms(&pod.Spec), i - len(p.nodes), at.node.Labels[zone], at})
+					out = append(out, resident{pod.Labels["app"], antiAffinityTerms(&pod.Spec), i - len(p.nodes.existing), at.node.Labels[zone], at})
 				}
 			}
 		}
@@ -147,7 +147,7 @@ func residents(in Input, p *packer) []resident {
 
 func checkPlaces(t *testing.T, in Input, p *packer) {
 	t.Helper()
-	for _, at := range p.places {
+	for _, at := range p.nodes.open {
 		for i, free := range at.free {
 			assert.GreaterOrEqual(t, free, int64(0), "dimension %d of %s", i, at.node.Name)
 		}
@@ -182,7 +182,7 @@ func checkPlaces(t *testing.T, in Input, p *packer) {
 // checkSpread holds as every zone has a node from the start.
 func checkSpread(t *testing.T, p *packer, all []resident) {
 	t.Helper()
-	for _, g := range p.groups {
+	for _, g := range p.batches {
 		if len(g.pod.Spec.TopologySpreadConstraints) == 0 || g.left == len(g.members) || g.pod.Spec.NodeSelector != nil {
 			continue
 		}
@@ -193,9 +193,9 @@ func checkSpread(t *testing.T, p *packer, all []resident) {
 				in[r.zone]++
 			}
 		}
-		for _, at := range p.places {
+		for _, at := range p.nodes.open {
 			for _, taken := range at.takes {
-				if taken.group == g {
+				if taken.group == g.group {
 					before[at.node.Labels[zone]] += taken.n
 				}
 			}
@@ -211,7 +211,7 @@ func checkSpread(t *testing.T, p *packer, all []resident) {
 
 // need is what pods request of CPU that need new nodes.
 func need(p *packer) (cpus int64, largest int64) {
-	for _, at := range p.places {
+	for _, at := range p.nodes.open {
 		if at.kind != added {
 			continue
 		}
@@ -219,14 +219,14 @@ func need(p *packer) (cpus int64, largest int64) {
 			cpus += int64(taken.n) * taken.group.request[cpu]
 		}
 	}
-	return cpus, p.shapes[0].free[cpu]
+	return cpus, p.nodes.catalog.shapes[0].free[cpu]
 }
 
 // waiting counts the pods that a node on its way will run, and no new one could.
 func waiting(p *packer) (n int) {
-	for _, at := range p.places {
+	for _, at := range p.nodes.open {
 		for _, taken := range at.takes {
-			if at.kind == onTheWay && !taken.group.hasShape() {
+			if at.kind == onTheWay && !p.ofGroup[taken.group.index].hasShape() {
 				n += taken.n
 			}
 		}
@@ -238,9 +238,8 @@ func TestPackingHolds(t *testing.T) {
 	for seed := range uint64(2000) {
 		r := rand.New(rand.NewPCG(seed, 1))
 		in := joining(r, randomInput(r, true))
-		p := newPacker(in)
-		p.pack(in.OnTheWay)
-		result := p.result()
+		p := packed(in)
+		result := Pack(in)
 		checkPlaces(t, in, p)
 		checkVolumes(t, in, p)
 		cpus, size := need(p)
@@ -262,9 +261,8 @@ func TestPackingIsTight(t *testing.T) {
 	for seed := range uint64(500) {
 		r := rand.New(rand.NewPCG(seed, 2))
 		in := joining(r, randomInput(r, false))
-		p := newPacker(in)
-		p.pack(in.OnTheWay)
-		result := p.result()
+		p := packed(in)
+		result := Pack(in)
 		checkPlaces(t, in, p)
 		cpus, size := need(p)
 		require.LessOrEqual(t, int64(result.Nodes), 2*cpus/size+1, "seed %d: two nodes are less than half full", seed)

@@ -7,13 +7,13 @@ import (
 	"github.com/foresail/foresail/nodepool/cluster"
 )
 
-// joins are the moments, in order and each once, at which the nodes joined that pods may be refused because of their load:
-// those that run pods of others than DaemonSets. The scheduler extender never refuses an empty node for that, and so no new
-// one would do better.
+// joins are the moments, in order and each once, at which those nodes joined that the scheduler
+// extender may refuse because of their load: the ones with pods of more than DaemonSets. It never
+// refuses an empty node, so a new one would do no better.
 type joins []time.Time
 
-// refusal is how many of the joins lie before a pod became unschedulable, if it is refused nodes because of their load: it
-// finds no room on those that joined then. 0 refuses none.
+// refusal is the number of joins before a pod became unschedulable, if nodes refuse it because of
+// their load: it finds no room on these. 0 refuses none.
 type refusal int
 
 func joinsOf(nodes []cluster.Node) joins {
@@ -27,8 +27,8 @@ func joinsOf(nodes []cluster.Node) joins {
 	return slices.CompactFunc(out, time.Time.Equal)
 }
 
-// refusalOf tells which nodes a pod is refused: those that had joined when it became unschedulable. A node that joined in
-// the same second had not, as far as can be told.
+// refusalOf returns which nodes refuse a pod: those that had joined when it became unschedulable. A node that joined in
+// the same second is not one of them: times have no fractions.
 func (j joins) refusalOf(p *cluster.Pending) refusal {
 	if !p.Filtered {
 		return 0
@@ -37,7 +37,7 @@ func (j joins) refusalOf(p *cluster.Pending) refusal {
 	return refusal(before)
 }
 
-// rankOf is the number of a node's join, from 1 on; 0 if it is refused to nobody.
+// rankOf returns the number of a node's join, from 1 on; 0 if it refuses no pod.
 func (j joins) rankOf(n *cluster.Node) refusal {
 	if n.Movable == 0 {
 		return 0
@@ -46,5 +46,5 @@ func (j joins) rankOf(n *cluster.Node) refusal {
 	return refusal(at + 1)
 }
 
-// covers tells whether it is one of the nodes that are refused.
+// covers reports whether the node of a rank refuses the pod.
 func (r refusal) covers(rank refusal) bool { return rank > 0 && rank <= r }

@@ -149,15 +149,14 @@ func TestRefusedPodsAskOnce(t *testing.T) {
 	asked := 0
 	for seed := range uint64(500) {
 		in := refusedInput(seed, seed%2 == 0)
-		p := newPacker(in)
-		p.pack(in.OnTheWay)
-		for i, at := range p.places {
+		p := packed(in)
+		for i, at := range p.nodes.open {
 			if at.kind == there {
 				continue
 			}
 			n := joinedAt(time.Hour, node("new-"+strconv.Itoa(i), at.node.Labels[zone]))
-			n.Object.Labels[corev1.LabelInstanceTypeStable] = p.shapes[at.shape].offer.InstanceType
-			n.Object.Status.Allocatable = p.shapes[at.shape].offer.Allocatable
+			n.Object.Labels[corev1.LabelInstanceTypeStable] = p.nodes.catalog.shapes[at.shape].offer.InstanceType
+			n.Object.Status.Allocatable = p.nodes.catalog.shapes[at.shape].offer.Allocatable
 			in.Nodes = append(in.Nodes, n)
 			asked++
 		}

@@ -7,78 +7,129 @@ import (
 	"github.com/foresail/foresail/nodepool/fleet"
 )
 
+// Result is what pending pods need.
+type Result struct {
+	// Known is false if there are pods, but no offer whose size is known. Nothing else is known
+	// then: Nodes = 0 means nothing.
+	Known  bool
+	Nodes  int // new ones, beyond those on their way
+	Helped int // pods that a node of the pool could run, including those with room elsewhere
+	// Room is the number of pods for which an existing node has room by all that is known. They
+	// need no new one and are reported; those that wait for more than some minutes are refused by
+	// the scheduler for a reason that is not known here.
+	Room       int
+	HelpedRoom int // of them, those that are Helped
+	// NoCapacity is the number of helped pods that only refused offers could run, beyond the
+	// existing nodes and those on their way; NoCapacityNodes is how many of Nodes are for such pods
+	// alone. They are no part of CPU, Memory and Slots.
+	NoCapacity, NoCapacityNodes int
+	// Waiting is the number of helped pods that wait only until nodes which are being emptied are deleted.
+	Waiting int
+	// New are the pods, by namespace/name, of each group of which some get a new node.
+	New []string
+	// Beyond are pods, by namespace/name, that only refused offers could run, and Added those that
+	// go to each of Nodes: a pool that cannot launch these leaves them to another.
+	Beyond []string
+	Added  [][]string
+	// Filtered is the number of helped pods that existing nodes refuse because of their predicted load.
+	Filtered int
+	// Unhelped are pods that neither an existing node nor a new one could run, and those that are
+	// stuck with their claims.
+	Unhelped []fleet.Unhelped
+	// Shapes are the new nodes that not every offer could be: their pods could not run on it, or
+	// not all of them together.
+	Shapes []fleet.Shape
+	// CPU, Memory and Slots are the requests of the helped pods as shares of what one node of the
+	// pool (the first offer, or with Costs the one that they get) can allocate after its
+	// DaemonSets: the external demand of forecasts, in node equivalents.
+	CPU, Memory, Slots float64
+}
+
 // whyTopology is why no node takes a pod that any new one could run if it were not for others.
 const whyTopology = "its affinity to other pods, theirs to it, or its spread allows it on no new node of the pool"
 
-func (p *packer) result() Result {
-	r := Result{Known: true, Unhelped: slices.Clone(p.stuck)}
-	whole := p.shapes[0].free
-	for _, g := range p.groups {
-		if g.role != pending {
-			continue
-		}
-		r.Room += g.room
-		if g.new > 0 {
-			for _, m := range g.members {
-				r.New = append(r.New, m.name)
-			}
-		}
-		if g.hasShape() {
-			helped := len(g.members) - g.left
-			r.Waiting += g.waits
-			r.Helped += helped
-			r.HelpedRoom += g.room
-			if g.refusal > 0 {
-				r.Filtered += helped
-			}
-			if g.refused && g.new > 0 {
-				r.NoCapacity += g.new
-				helped -= g.new
-			}
-			if !p.priced {
-				r.add(g, helped, whole)
-			}
-		}
-		why := whyTopology
-		if !g.hasShape() {
-			why = g.obstacle.why
-		}
-		for _, m := range g.members[len(g.members)-g.left:] {
-			r.Unhelped = append(r.Unhelped, fleet.Unhelped{Pod: m.name, Reason: why})
+func resultOf(p *packer) Result {
+	r := Result{Known: true}
+	for _, b := range p.batches {
+		if b.role == pending {
+			r.addBatch(b)
 		}
 	}
-	if p.priced {
-		p.measure(&r)
-	}
-	slices.SortFunc(r.Unhelped, byPod)
-	p.tellNodes(&r)
+	r.measure(p)
+	r.addNodes(p)
+	slices.SortStableFunc(r.Shapes, func(a, b fleet.Shape) int {
+		return slices.CompareFunc(a.Kinds, b.Kinds, compareKinds)
+	})
 	return r
 }
 
-// add adds pods of a group as shares of a node.
-func (r *Result) add(g *group, n int, whole vector) {
-	r.CPU += equivalents(n, g.request[cpu], whole[cpu])
-	r.Memory += equivalents(n, g.request[memory], whole[memory])
-	r.Slots += equivalents(n, 1, whole[slots])
+// addBatch counts pending pods by where they have a place.
+func (r *Result) addBatch(b *batch) {
+	r.Room += b.room
+	if b.new > 0 {
+		for _, m := range b.members {
+			r.New = append(r.New, m.name)
+		}
+	}
+	why := whyTopology
+	if b.hasShape() {
+		helped := len(b.members) - b.left
+		r.Waiting += b.waits
+		r.Helped += helped
+		r.HelpedRoom += b.room
+		if b.refusal > 0 {
+			r.Filtered += helped
+		}
+		if b.refused {
+			r.NoCapacity += b.new
+		}
+	} else {
+		why = b.obstacle.why
+	}
+	for _, m := range b.members[len(b.members)-b.left:] {
+		r.Unhelped = append(r.Unhelped, fleet.Unhelped{Pod: m.name, Reason: why})
+	}
 }
 
-// measure adds each pod as a share of the node that it gets. Where costs decide, nodes differ much in size, and one large node
-// would count as many of the cheapest type: then as many would be launched.
-func (p *packer) measure(r *Result) {
-	for _, at := range p.places {
+// measure adds the helped pods as shares of a node: of the first offer, or of the node that each
+// gets. Where costs decide, nodes differ much in size, and one large node would count as many of
+// the cheapest type: then as many would be launched.
+func (r *Result) measure(p *packer) {
+	shapes := p.nodes.catalog.shapes
+	if !p.nodes.catalog.priced {
+		for _, b := range p.batches {
+			if b.role == pending && b.hasShape() {
+				helped := len(b.members) - b.left
+				if b.refused {
+					helped -= b.new
+				}
+				r.addDemand(b.request, helped, shapes[0].free)
+			}
+		}
+		return
+	}
+	for _, at := range p.nodes.open {
 		whole := at.whole
 		if whole == nil {
-			whole = p.shapes[at.shape].free
+			whole = shapes[at.shape].free
 		}
 		for _, t := range at.takes {
-			if t.group.role == pending && t.group.hasShape() && (at.kind != added || !t.group.refused) {
-				r.add(t.group, t.n, whole)
+			b := p.ofGroup[t.group.index]
+			if b.role == pending && b.hasShape() && (at.kind != added || !b.refused) {
+				r.addDemand(b.request, t.n, whole)
 			}
 		}
 	}
 }
 
-// equivalents tells how many whole nodes a number of requests is; a node that has none of it left is worth nothing.
+// addDemand adds n pods with a request as shares of a node.
+func (r *Result) addDemand(request vector, n int, whole vector) {
+	r.CPU += equivalents(n, request[cpu], whole[cpu])
+	r.Memory += equivalents(n, request[memory], whole[memory])
+	r.Slots += equivalents(n, 1, whole[slots])
+}
+
+// equivalents returns n requests as a number of whole nodes; a node that has nothing left is worth nothing.
 func equivalents(n int, request, whole int64) float64 {
 	if whole <= 0 {
 		return 0
@@ -86,32 +137,35 @@ func equivalents(n int, request, whole int64) float64 {
 	return float64(n) * float64(request) / float64(whole)
 }
 
-func (p *packer) tellNodes(r *Result) {
-	used := map[*group]int{} // names
-	for _, at := range p.places {
+// addNodes adds the new nodes, with the names of their pods.
+func (r *Result) addNodes(p *packer) {
+	used := make([]int, len(p.ofGroup)) // names of each group
+	for _, at := range p.nodes.open {
 		var names []string
+		capacity := false
 		for _, t := range at.takes {
-			for _, m := range t.group.members[used[t.group] : used[t.group]+t.n] {
+			i := t.group.index
+			for _, m := range t.group.members[used[i] : used[i]+t.n] {
 				names = append(names, m.name)
 			}
-			used[t.group] += t.n
-			if at.kind == added && t.group.refused {
+			used[i] += t.n
+			if at.kind == added && p.ofGroup[i].refused {
 				r.Beyond = append(r.Beyond, names[len(names)-t.n:]...)
 			}
+			capacity = capacity || !p.ofGroup[i].refused
 		}
 		if at.kind != added {
 			continue
 		}
 		r.Nodes++
 		r.Added = append(r.Added, names)
-		if !slices.ContainsFunc(at.takes, func(t taken) bool { return !t.group.refused }) {
+		if !capacity {
 			r.NoCapacityNodes++
 		}
-		if kinds := p.kindsOf(at); kinds != nil {
+		if kinds := kindsOf(at, p.nodes.catalog); kinds != nil {
 			addShape(&r.Shapes, kinds)
 		}
 	}
-	slices.SortStableFunc(r.Shapes, func(a, b fleet.Shape) int { return slices.CompareFunc(a.Kinds, b.Kinds, compareKinds) })
 }
 
 // addShape counts one more node of some kinds.
@@ -130,10 +184,10 @@ func compareKinds(a, b fleet.Kind) int {
 }
 
 // kindsOf returns what a new node can be for its pods to run on it, nil if every offer will do.
-func (p *packer) kindsOf(at *place) (kinds []fleet.Kind) {
+func kindsOf(at *place, c catalog) (kinds []fleet.Kind) {
 	all := true
-	for i, s := range p.shapes {
-		if !at.allowed[i] || !s.holds(at.takes) {
+	for i, s := range c.shapes {
+		if !at.allowed[i] || !holds(s, at.takes) {
 			all = false
 			continue
 		}
@@ -149,8 +203,8 @@ func (p *packer) kindsOf(at *place) (kinds []fleet.Kind) {
 	return kinds
 }
 
-// holds tells whether an empty node of the shape has room for all of these pods together.
-func (s *shape) holds(takes []taken) bool {
+// holds reports whether an empty node of the shape has room for all of these pods together.
+func holds(s *shape, takes []taken) bool {
 	free := slices.Clone(s.free)
 	for _, t := range takes {
 		if free.times(t.group.request) < t.n {
@@ -160,3 +214,5 @@ func (s *shape) holds(takes []taken) bool {
 	}
 	return true
 }
+
+func byPod(a, b fleet.Unhelped) int { return cmp.Compare(a.Pod, b.Pod) }

@@ -1,19 +1,18 @@
 package scheduling
 
 import (
-	"maps"
 	"math"
 	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 )
 
-// topology is what other pods mean to the pods of a group, and these to others.
-type topology struct {
-	topologies *topologies
+// rules are what other pods mean to the pods of a group, and these to others.
+type rules struct {
+	group      *group
+	topology   *topology
 	affinity   []*counter // of pods that must be in its domain
 	selfAffine bool       // it is such a pod itself
 	anti       []*counter // of pods that must not be
@@ -25,17 +24,17 @@ type topology struct {
 	forbidden []*counter // of those that keep it away
 }
 
-// spread is a rule of even distribution.
+// spread is a topologySpreadConstraint.
 type spread struct {
 	*counter
 	rule     *corev1.TopologySpreadConstraint
-	self     int // 1 if it counts the pods that it is of
+	self     int // 1 if it counts the pods that have it
 	eligible map[int32]bool
 	least    int  // the count of the emptiest domain
-	emptiest int  // how many domains have no more
+	emptiest int  // the number of domains that have no more
 	stale    bool // these two must be found again
-	// own are the pods of the included nodes by domain, and excluded the other nodes; nil: the rule includes all of
-	// a domain.
+	// own are the pods of the included nodes by domain, and excluded the other nodes; nil: all nodes of a domain are
+	// included.
 	own      map[int32]int
 	excluded map[*place]bool
 }
@@ -47,61 +46,25 @@ func (s *spread) at(domain int32) int {
 	return s.counter.at(domain)
 }
 
-// labelsOfRules returns the labels that rules about other pods look at: those of pods, and those of bound ones.
-func labelsOfRules(pods []subject, bound map[string]bool, daemonSets []*appsv1.DaemonSet) map[string]bool {
-	out := maps.Clone(bound)
-	for i := range pods {
-		spec := &pods[i].Pod.Spec
-		addLabelsOfTerms(out, affinityTerms(spec))
-		addLabelsOfTerms(out, antiAffinityTerms(spec))
-		for j := range spec.TopologySpreadConstraints {
-			addLabelsOf(out, spec.TopologySpreadConstraints[j].LabelSelector)
-			for _, key := range spec.TopologySpreadConstraints[j].MatchLabelKeys {
-				out[key] = true
-			}
+// readRules returns the rules of each group, nil for one that no rule is about, and the topology in which they count.
+func readRules(groups []*group, w *world, daemonSets []*appsv1.DaemonSet) ([]*rules, *topology) {
+	t := newTopology(w)
+	out := make([]*rules, len(groups))
+	for i, g := range groups {
+		out[i] = rulesOf(g, t)
+	}
+	t.prepare(daemonSets)
+	for i, x := range out {
+		if !x.relate() {
+			out[i] = nil
 		}
 	}
-	for _, ds := range daemonSets {
-		addLabelsOfTerms(out, antiAffinityTerms(&ds.Spec.Template.Spec))
-	}
-	return out
-}
-
-func addLabelsOfTerms(to map[string]bool, terms []corev1.PodAffinityTerm) {
-	for i := range terms {
-		addLabelsOf(to, terms[i].LabelSelector)
-	}
-}
-
-func addLabelsOf(to map[string]bool, s *metav1.LabelSelector) {
-	if s == nil {
-		return
-	}
-	for key := range s.MatchLabels {
-		to[key] = true
-	}
-	for _, e := range s.MatchExpressions {
-		to[e.Key] = true
-	}
-}
-
-func affinityTerms(s *corev1.PodSpec) []corev1.PodAffinityTerm {
-	if s.Affinity == nil || s.Affinity.PodAffinity == nil {
-		return nil
-	}
-	return s.Affinity.PodAffinity.RequiredDuringSchedulingIgnoredDuringExecution
-}
-
-func antiAffinityTerms(s *corev1.PodSpec) []corev1.PodAffinityTerm {
-	if s.Affinity == nil || s.Affinity.PodAntiAffinity == nil {
-		return nil
-	}
-	return s.Affinity.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution
+	return out, t
 }
 
 // rulesOf reads the rules of a group.
-func (t *topologies) rulesOf(g *group) *topology {
-	out := &topology{topologies: t}
+func rulesOf(g *group, t *topology) *rules {
+	out := &rules{group: g, topology: t}
 	spec, namespace := &g.pod.Spec, g.pod.Namespace
 	if terms := affinityTerms(spec); len(terms) > 0 {
 		var matchers []matcher // a pod counts only if all terms are about it
@@ -121,13 +84,13 @@ func (t *topologies) rulesOf(g *group) *topology {
 	out.owned = t.ownersOf(namespace, terms)
 	for i := range spec.TopologySpreadConstraints {
 		if rule := &spec.TopologySpreadConstraints[i]; rule.WhenUnsatisfiable == corev1.DoNotSchedule {
-			out.spreads = append(out.spreads, t.spreadOf(rule, g.pod))
+			out.spreads = append(out.spreads, spreadOf(rule, g.pod, t))
 		}
 	}
 	return out
 }
 
-func (t *topologies) spreadOf(rule *corev1.TopologySpreadConstraint, pod *corev1.Pod) *spread {
+func spreadOf(rule *corev1.TopologySpreadConstraint, pod *corev1.Pod, t *topology) *spread {
 	selector := t.world.selector(rule.LabelSelector)
 	for _, key := range rule.MatchLabelKeys {
 		if value, ok := pod.Labels[key]; ok {
@@ -147,90 +110,84 @@ func (t *topologies) spreadOf(rule *corev1.TopologySpreadConstraint, pod *corev1
 	return s
 }
 
-// relate finds the rules of others that are about a group. One that no rule is about has no topology.
-func (t *topologies) relate(g *group) {
-	x := g.topology
-	x.matched = t.finders[0].find(g.pod.Namespace, g.pod.Labels)
-	x.forbidden = t.finders[1].find(g.pod.Namespace, g.pod.Labels)
+// relate finds the rules of others that are about the group, and reports whether any rule is.
+func (x *rules) relate() bool {
+	namespace, l := x.group.pod.Namespace, x.group.pod.Labels
+	x.matched = x.topology.finders[0].find(namespace, l)
+	x.forbidden = x.topology.finders[1].find(namespace, l)
 	x.alone = slices.ContainsFunc(x.anti, func(c *counter) bool { return slices.Contains(x.matched, c) })
-	if len(x.affinity)+len(x.anti)+len(x.spreads)+len(x.matched)+len(x.owned)+len(x.forbidden) == 0 {
-		g.topology = nil
-	}
+	return len(x.affinity)+len(x.anti)+len(x.spreads)+len(x.matched)+len(x.owned)+len(x.forbidden) > 0
 }
 
-// mutual tells whether the place of one pod of the group changes where the next one may be, but for the same node.
-func (x *topology) mutual() bool {
-	host := slices.Index(x.topologies.keys, corev1.LabelHostname)
-	return len(x.affinity)+len(x.spreads) > 0 || slices.ContainsFunc(x.anti, func(c *counter) bool { return c.key != host })
+// mutual reports whether the place of one pod of the group changes where the next one may be, apart from the same node.
+func (x *rules) mutual() bool {
+	host := slices.Index(x.topology.keys, corev1.LabelHostname)
+	return len(x.affinity)+len(x.spreads) > 0 ||
+		slices.ContainsFunc(x.anti, func(c *counter) bool { return c.key != host })
 }
 
-// begin finds the domains among which the pods of a group are to be spread: those of nodes that the rule includes.
-func (x *topology) begin(p *packer, g *group) {
+// begin finds the domains over which the pods of the group are spread: those of nodes that the constraint includes.
+func (x *rules) begin(nodes *nodeSet) {
 	for _, s := range x.spreads {
 		s.eligible, s.stale, s.own, s.excluded = map[int32]bool{}, true, nil, nil
-		if x.narrow(s, g) {
+		if x.narrow(s) {
 			s.own, s.excluded = map[int32]int{}, map[*place]bool{}
 		}
-		for _, at := range p.nodes {
-			x.consider(s, at, g)
+		for _, at := range nodes.existing {
+			x.consider(s, at)
 		}
-		for _, at := range p.places {
+		for _, at := range nodes.open {
 			if at.source == nil {
-				x.consider(s, at, g)
+				x.consider(s, at)
 			}
 		}
 	}
 }
 
-// narrow reports whether a rule may include some nodes of a domain and not others, so that it counts pods for itself.
-func (x *topology) narrow(s *spread, g *group) bool {
-	if x.topologies.keys[s.key] == corev1.LabelHostname {
+// narrow reports whether a constraint may include some nodes of a domain and not others, so that it
+// needs its own counts.
+func (x *rules) narrow(s *spread) bool {
+	if x.topology.keys[s.key] == corev1.LabelHostname {
 		return false
 	}
-	affinity := g.pod.Spec.Affinity
-	chooses := len(g.pod.Spec.NodeSelector) > 0 || affinity != nil && affinity.NodeAffinity != nil
+	spec := &x.group.pod.Spec
+	affinity := spec.Affinity
+	chooses := len(spec.NodeSelector) > 0 || affinity != nil && affinity.NodeAffinity != nil
 	return len(x.spreads) > 1 || honors(s.rule.NodeTaintsPolicy, false) ||
 		chooses && honors(s.rule.NodeAffinityPolicy, true)
 }
 
-func honors(policy *corev1.NodeInclusionPolicy, otherwise bool) bool {
-	if policy == nil {
-		return otherwise
-	}
-	return *policy == corev1.NodeInclusionPolicyHonor
-}
-
-func (x *topology) consider(s *spread, at *place, g *group) {
+func (x *rules) consider(s *spread, at *place) {
 	domain := at.domains[s.key]
 	switch {
 	case at.gone || domain < 0 || s.own == nil && s.eligible[domain]:
-	case !x.includes(s, at, g):
+	case !x.includes(s, at):
 		if s.own != nil {
 			s.excluded[at] = true
 		}
 	default:
 		s.eligible[domain] = true
 		if s.own != nil {
-			s.own[domain] += x.topologies.countIn(at, s.counter)
+			s.own[domain] += at.count(x.topology, s.counter)
 		}
 	}
 }
 
-// includes reports whether a rule looks at a node.
-func (x *topology) includes(s *spread, at *place, g *group) bool {
+// includes reports whether a constraint includes a node.
+func (x *rules) includes(s *spread, at *place) bool {
 	if slices.ContainsFunc(x.spreads, func(other *spread) bool { return at.domains[other.key] < 0 }) {
 		return false
 	}
 	if honors(s.rule.NodeAffinityPolicy, true) {
-		if ok, err := g.affinity.Match(at.node); !ok || err != nil {
+		if ok, err := x.group.affinity.Match(at.node); !ok || err != nil {
 			return false
 		}
 	}
-	return !honors(s.rule.NodeTaintsPolicy, false) || untolerated(g.pod, at.node) == nil
+	return !honors(s.rule.NodeTaintsPolicy, false) || untolerated(x.group.pod, at.node) == nil
 }
 
 // level finds the emptiest domains, before each pod.
-func (x *topology) level() {
+func (x *rules) level() {
 	for _, s := range x.spreads {
 		if !s.stale {
 			continue
@@ -251,8 +208,8 @@ func (x *topology) level() {
 	}
 }
 
-// allows tells whether other pods let one of the group be in a place.
-func (x *topology) allows(at *place) bool {
+// allows reports whether other pods let one of the group be in a place.
+func (x *rules) allows(at *place) bool {
 	present := func(c *counter) bool { return c.at(at.domains[c.key]) > 0 }
 	if slices.ContainsFunc(x.anti, present) || slices.ContainsFunc(x.forbidden, present) {
 		return false
@@ -266,8 +223,8 @@ func (x *topology) allows(at *place) bool {
 	return x.befriended(at)
 }
 
-// befriended tells whether those that the pod must be with are there; the first of a series may begin anywhere.
-func (x *topology) befriended(at *place) bool {
+// befriended reports whether the pods are there that the pod must be with; the first of a series may begin anywhere.
+func (x *rules) befriended(at *place) bool {
 	all, none := true, true
 	for _, c := range x.affinity {
 		if at.domains[c.key] < 0 {
@@ -279,8 +236,8 @@ func (x *topology) befriended(at *place) bool {
 	return all || none && x.selfAffine
 }
 
-// allowsNew is allows for a node that is not there yet: it may be a domain of its own.
-func (x *topology) allowsNew(at *place) bool {
+// allowsNew is allows for a node that does not exist yet: it may be a domain of its own.
+func (x *rules) allowsNew(at *place) bool {
 	if slices.ContainsFunc(at.daemons, func(pod *corev1.Pod) bool { return x.excludes(at, pod) }) {
 		return false
 	}
@@ -299,17 +256,18 @@ func (x *topology) allowsNew(at *place) bool {
 }
 
 // excludes reports whether pods of the group and one of a DaemonSet keep each other off a new node.
-func (x *topology) excludes(at *place, daemon *corev1.Pod) bool {
+func (x *rules) excludes(at *place, daemon *corev1.Pod) bool {
 	in := func(c *counter) bool { return at.domains[c.key] >= 0 }
-	if slices.ContainsFunc(x.anti, func(c *counter) bool { return in(c) && c.matches(daemon.Namespace, daemon.Labels) }) {
+	matches := func(c *counter) bool { return in(c) && c.matches(daemon.Namespace, daemon.Labels) }
+	if slices.ContainsFunc(x.anti, matches) {
 		return true
 	}
-	owned := x.topologies.ownersOf(daemon.Namespace, antiAffinityTerms(&daemon.Spec))
+	owned := x.topology.ownersOf(daemon.Namespace, antiAffinityTerms(&daemon.Spec))
 	return slices.ContainsFunc(owned, func(c *counter) bool { return in(c) && slices.Contains(x.forbidden, c) })
 }
 
-// opened tells of a node that was added for the group.
-func (x *topology) opened(at *place) {
+// opened includes a node that was added for the group.
+func (x *rules) opened(at *place) {
 	for _, s := range x.spreads {
 		domain := at.domains[s.key]
 		if domain < 0 || s.eligible[domain] {
@@ -326,8 +284,8 @@ func (x *topology) opened(at *place) {
 	}
 }
 
-// put counts pods of the group in a place.
-func (x *topology) put(at *place, n int) {
+// put counts n pods of the group in a place.
+func (x *rules) put(at *place, n int) {
 	for _, s := range x.spreads { // only a pod in the last of the emptiest domains raises the level
 		if domain := at.domains[s.key]; s.self == 1 && s.at(domain) == s.least && s.eligible[domain] {
 			s.emptiest--
@@ -336,20 +294,20 @@ func (x *topology) put(at *place, n int) {
 	}
 	x.countOwn(at, n)
 	for _, c := range x.matched {
-		c.add(at, n)
+		c.add(at.domains, n)
 	}
 	for _, c := range x.owned {
-		c.add(at, n)
+		c.add(at.domains, n)
 	}
 }
 
-// remove counts one pod of the group less in a place that it leaves.
-func (x *topology) remove(at *place) {
+// remove counts one pod of the group less in the place that it leaves.
+func (x *rules) remove(at *place) {
 	for _, c := range x.matched {
-		c.add(at, -1)
+		c.add(at.domains, -1)
 	}
 	for _, c := range x.owned {
-		c.add(at, -1)
+		c.add(at.domains, -1)
 	}
 	x.countOwn(at, -1)
 	for _, s := range x.spreads {
@@ -358,7 +316,7 @@ func (x *topology) remove(at *place) {
 }
 
 // countOwn counts pods of the group for the rules that count for themselves.
-func (x *topology) countOwn(at *place, n int) {
+func (x *rules) countOwn(at *place, n int) {
 	for _, s := range x.spreads {
 		if s.own != nil && s.self == 1 && !s.excluded[at] {
 			s.own[at.domains[s.key]] += n
@@ -366,13 +324,13 @@ func (x *topology) countOwn(at *place, n int) {
 	}
 }
 
-// restrict leaves to a place the shapes that are in the same domains as far as they matter to the group.
-func (x *topology) restrict(at *place, shapes []*shape) {
+// restrict excludes from a new place the shapes in other domains, as far as these matter to the group.
+func (x *rules) restrict(at *place, shapes []*shape) {
 	if at.kind != added {
 		return
 	}
 	same := func(key int, s *shape) bool {
-		name := x.topologies.keys[key]
+		name := x.topology.keys[key]
 		return s.node.Labels[name] == at.node.Labels[name]
 	}
 	for i, s := range shapes {

@@ -4,23 +4,21 @@ import (
 	"maps"
 	"math"
 	"slices"
-	"strings"
 
-	"github.com/go-logr/logr"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	schedulingv1 "k8s.io/component-helpers/scheduling/corev1"
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 
 	"github.com/foresail/foresail/nodepool/cluster"
+	"github.com/foresail/foresail/nodepool/fleet"
 	"github.com/foresail/foresail/nodepool/provider"
 )
 
-// newNode is the name of a node that is not there yet; no node can have it.
+// newNode is the name of a node that does not exist yet; no node can have it.
 const newNode = "(a new node)"
 
-// defaultSlots is how many pods a node takes whose offer does not say.
+// defaultSlots is the number of pods that a node takes whose offer does not say.
 const defaultSlots = 110
 
 // shape is a node that the pool can launch.
@@ -29,7 +27,7 @@ type shape struct {
 	index   int
 	cooling bool    // it cannot be launched now
 	refused bool    // it could not be when it was tried last
-	cost    float64 // of an hour, the least of its type in any zone; +Inf = not known
+	cost    float64 // of an hour, the least of its type in any zone; +Inf = unknown
 	node    *corev1.Node
 	free    vector // after its DaemonSets
 	ports   []corev1.ContainerPort
@@ -37,15 +35,17 @@ type shape struct {
 	pods    []*corev1.Pod // of its DaemonSets
 }
 
-// known tells whether the size of an offer is known.
-func known(o provider.Offer) bool {
+// sizeKnown reports whether the size of an offer is known.
+func sizeKnown(o provider.Offer) bool {
 	c, m := o.Allocatable[corev1.ResourceCPU], o.Allocatable[corev1.ResourceMemory]
 	return c.Sign() > 0 && m.Sign() > 0
 }
 
 func newShape(o provider.Offer, in *Input, d dimensions) *shape {
-	s := &shape{offer: o, cooling: in.Cooling[o.Offer], refused: in.Refused[o.Offer], node: nodeOf(o, in.Template), daemons: d.vector(nil)}
-	s.free = d.vector(o.Allocatable)
+	s := &shape{
+		offer: o, cooling: in.Cooling[o.Offer], refused: in.Refused[o.Offer],
+		node: nodeOf(o, in.Template), free: d.vector(o.Allocatable), daemons: d.vector(nil),
+	}
 	if _, ok := o.Allocatable[corev1.ResourcePods]; !ok {
 		s.free[slots] = defaultSlots
 	}
@@ -54,7 +54,7 @@ func newShape(o provider.Offer, in *Input, d dimensions) *shape {
 		s.free[plain] = int64(in.PodsPerNode)
 	}
 	for _, ds := range in.DaemonSets {
-		if pod := podOf(ds); runsOn(pod, nodeaffinity.GetRequiredNodeAffinity(pod), s.node) == nil {
+		if pod := podOf(ds); podObstacleOn(s.node, pod, nodeaffinity.GetRequiredNodeAffinity(pod)) == nil {
 			requests := d.vector(cluster.Requests(pod))
 			requests[plain] = 0
 			s.free.take(requests, 1)
@@ -66,6 +66,10 @@ func newShape(o provider.Offer, in *Input, d dimensions) *shape {
 	for i := range s.free {
 		s.free[i] = max(s.free[i], 0)
 	}
+	limitVolumes(d, s.free, func(driver string) (int, bool) {
+		limit, known := in.AttachLimits[o.InstanceType][driver]
+		return limit, known
+	})
 	return s
 }
 
@@ -81,28 +85,34 @@ func nodeOf(o provider.Offer, t Template) *corev1.Node {
 	maps.Copy(labels, o.Labels)
 	maps.Copy(labels, t.Labels)
 	labels[corev1.LabelHostname] = newNode
-	return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: newNode, Labels: labels}, Spec: corev1.NodeSpec{Taints: t.Taints}}
+	return &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: newNode, Labels: labels}, Spec: corev1.NodeSpec{Taints: t.Taints},
+	}
 }
 
-// podOf returns the pod that a DaemonSet would put on a node, with the tolerations that each of them gets.
+// podOf returns the pod that a DaemonSet would put on a node, with the tolerations that each of its pods gets.
 func podOf(ds *appsv1.DaemonSet) *corev1.Pod {
-	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: ds.Namespace, Labels: ds.Spec.Template.Labels}, Spec: ds.Spec.Template.Spec}
+	template := &ds.Spec.Template
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: ds.Namespace, Labels: template.Labels}, Spec: template.Spec,
+	}
 	pod.Spec.Containers, pod.Spec.InitContainers = defaulted(pod.Spec.Containers), defaulted(pod.Spec.InitContainers)
 	tolerations := slices.Clone(pod.Spec.Tolerations)
-	for _, key := range []string{
+	keys := []string{
 		corev1.TaintNodeNotReady, corev1.TaintNodeUnreachable, corev1.TaintNodeDiskPressure, corev1.TaintNodeMemoryPressure,
 		corev1.TaintNodePIDPressure, corev1.TaintNodeUnschedulable,
-	} {
-		tolerations = append(tolerations, corev1.Toleration{Key: key, Operator: corev1.TolerationOpExists})
 	}
 	if pod.Spec.HostNetwork {
-		tolerations = append(tolerations, corev1.Toleration{Key: corev1.TaintNodeNetworkUnavailable, Operator: corev1.TolerationOpExists})
+		keys = append(keys, corev1.TaintNodeNetworkUnavailable)
+	}
+	for _, key := range keys {
+		tolerations = append(tolerations, corev1.Toleration{Key: key, Operator: corev1.TolerationOpExists})
 	}
 	pod.Spec.Tolerations = tolerations
 	return pod
 }
 
-// defaulted fills in the requests that a pod gets from its limits; a template does not have them yet.
+// defaulted adds the requests that a pod gets from its limits; a template does not have them yet.
 func defaulted(containers []corev1.Container) []corev1.Container {
 	out := slices.Clone(containers)
 	for i := range out {
@@ -117,87 +127,123 @@ func defaulted(containers []corev1.Container) []corev1.Container {
 	return out
 }
 
-const whyVolumes = "it uses more volumes than can be attached to a new node of the pool"
-
-// obstacle is why a pod cannot run on a node. The higher its rank the less is missing.
-type obstacle struct {
-	rank int
-	why  string
+// catalog is the nodes that the pool can launch, in order of preference.
+type catalog struct {
+	shapes []*shape
+	priced bool // costs decide which one is launched
 }
 
-// runsOn tells whether the labels and taints of a node let a pod run there.
-func runsOn(pod *corev1.Pod, affinity nodeaffinity.RequiredNodeAffinity, node *corev1.Node) *obstacle {
-	if ok, err := affinity.Match(node); !ok || err != nil {
-		return &obstacle{1, "its node selector or node affinity wants labels that no new node of the pool has"}
-	}
-	if taint := untolerated(pod, node); taint != nil {
-		return &obstacle{2, "it does not tolerate the taint " + taint.Key + " of the pool's nodes"}
-	}
-	return nil
-}
-
-// untolerated returns a taint of a node that keeps a pod away, nil for none.
-func untolerated(pod *corev1.Pod, node *corev1.Node) *corev1.Taint {
-	taint, found := schedulingv1.FindMatchingUntoleratedTaint(logr.Discard(), node.Spec.Taints, pod.Spec.Tolerations, repels, false)
-	if !found {
-		return nil
-	}
-	return &taint
-}
-
-// runsOn tells whether the labels and taints of a node let the pods of a group run there with their volumes.
-func (g *group) runsOn(node *corev1.Node) *obstacle {
-	if o := runsOn(g.pod, g.affinity, node); o != nil {
-		return o
-	}
-	for _, v := range g.volumes {
-		if ok, err := v.Match(node); !ok || err != nil {
-			return &obstacle{3, "its volumes are where no new node of the pool can be"}
+func newCatalog(in *Input, d dimensions) catalog {
+	c := catalog{priced: len(in.Costs) > 0}
+	for _, o := range in.Offers {
+		if sizeKnown(o) {
+			s := newShape(o, in, d)
+			s.index = len(c.shapes)
+			c.shapes = append(c.shapes, s)
 		}
 	}
+	c.price(in.Costs)
+	return c
+}
+
+// price gives each shape the lowest cost of its type: a node's zone is chosen for other reasons.
+func (c catalog) price(costs map[fleet.Offer]float64) {
+	least := map[string]float64{}
+	for _, s := range c.shapes {
+		usd, ok := costs[s.offer.Offer]
+		if before, seen := least[s.offer.InstanceType]; ok && (!seen || usd < before) {
+			least[s.offer.InstanceType] = usd
+		}
+	}
+	for _, s := range c.shapes {
+		s.cost = math.Inf(1)
+		if usd, ok := least[s.offer.InstanceType]; ok {
+			s.cost = usd
+		}
+	}
+}
+
+// whole returns the size that pods are measured by: a new node, or the first existing one if none can be launched.
+func (c catalog) whole(nodes []cluster.Node, d dimensions) vector {
+	if len(c.shapes) > 0 {
+		return c.shapes[0].free
+	}
+	var of corev1.ResourceList
+	if len(nodes) > 0 {
+		of = nodes[0].Object.Status.Allocatable
+	}
+	whole := d.vector(of)
+	limitVolumes(d, whole, func(string) (int, bool) { return 0, false })
+	return whole
+}
+
+// nearest returns the shape that a launched node is most like: the first of its type and zone, of
+// its type, of its zone; -1 if there is none.
+func (c catalog) nearest(launched fleet.Placement) int {
+	best, points := -1, 0
+	for i, s := range c.shapes {
+		score := 0
+		if s.offer.InstanceType == launched.InstanceType {
+			score += 2
+		}
+		if s.offer.Zone == launched.Zone {
+			score++
+		}
+		if score > points {
+			best, points = i, score
+		}
+	}
+	return best
+}
+
+// launchedAs returns the shape of a launched node, in its zone if that is offered; nil if its type is not.
+func (c catalog) launchedAs(launched fleet.Placement) *shape {
+	if i := c.nearest(launched); i >= 0 && c.shapes[i].offer.InstanceType == launched.InstanceType {
+		return c.shapes[i]
+	}
 	return nil
 }
 
-func repels(t *corev1.Taint) bool {
-	return t.Effect == corev1.TaintEffectNoSchedule || t.Effect == corev1.TaintEffectNoExecute
+// options are the shapes that could run the pods of a group, as far as other pods do not matter.
+type options struct {
+	takes    []bool // by shape
+	shapes   int    // that could
+	cools    bool   // all of these are cooling
+	refused  bool   // all of these were refused
+	obstacle *obstacle
 }
 
-// takes tells whether an empty node of the shape could run a pod of a group, as far as other pods do not matter.
-func (s *shape) takes(g *group, d dimensions) *obstacle {
-	if o := g.runsOn(s.node); o != nil {
+// optionsOf finds the shapes that could run the pods of a group.
+func (c catalog) optionsOf(g *group, d dimensions, attach drivers) options {
+	out := options{takes: make([]bool, len(c.shapes))}
+	if g.role == pending && cluster.IsDaemonSets(g.pod) {
+		out.obstacle = &obstacle{why: "it is of a DaemonSet and belongs to a node that is there"}
+		return out
+	}
+	out.cools, out.refused = true, true
+	for i, s := range c.shapes {
+		o := s.obstacle(g, d)
+		if o == nil && !attach.fit(g.shared, nil, s.free) {
+			o = &obstacle{5, whyVolumes}
+		}
+		if o == nil {
+			out.takes[i] = true
+			out.shapes++
+			out.cools, out.refused = out.cools && s.cooling, out.refused && s.refused
+		} else if out.obstacle == nil || o.rank > out.obstacle.rank {
+			out.obstacle = o
+		}
+	}
+	return out
+}
+
+// obstacle returns why an empty node of the shape could not run a pod of a group, as far as other pods do not matter.
+func (s *shape) obstacle(g *group, d dimensions) *obstacle {
+	if o := obstacleOn(s.node, g); o != nil {
 		return o
 	}
 	if conflict(g.ports, s.ports) {
 		return &obstacle{4, "a DaemonSet takes its host port on every new node of the pool"}
 	}
-	for i, r := range g.request {
-		if r > s.free[i] && strings.HasPrefix(string(d.name(i)), attachable) {
-			return &obstacle{5, whyVolumes}
-		}
-		if r > s.free[i] {
-			return &obstacle{5, "it requests more " + string(d.name(i)) + " than a new node of the pool has"}
-		}
-	}
-	return nil
+	return obstacleIn(s.free, g.request, d)
 }
-
-// conflict tells whether two sets of host ports cannot be on one node.
-func conflict(a, b []corev1.ContainerPort) bool {
-	for _, x := range a {
-		for _, y := range b {
-			if x.HostPort == y.HostPort && protocol(x) == protocol(y) && (anyIP(x) || anyIP(y) || x.HostIP == y.HostIP) {
-				return true
-			}
-		}
-	}
-	return false
-}
-
-func protocol(p corev1.ContainerPort) corev1.Protocol {
-	if p.Protocol == "" {
-		return corev1.ProtocolTCP
-	}
-	return p.Protocol
-}
-
-func anyIP(p corev1.ContainerPort) bool { return p.HostIP == "" || p.HostIP == "0.0.0.0" }

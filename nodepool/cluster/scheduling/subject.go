@@ -4,7 +4,7 @@ import (
 	"github.com/foresail/foresail/nodepool/cluster"
 )
 
-// subject is a pod that a place is looked for.
+// subject is a pod that needs a place.
 type subject struct {
 	cluster.Pending
 	role role
@@ -20,7 +20,7 @@ const (
 	displaced             // its node is being emptied already: it takes room as soon as it has left
 )
 
-// subjectsOf returns pending pods, and those that leave the nodes that are being emptied.
+// subjectsOf returns the pending pods, and those that leave the nodes that are being emptied.
 func subjectsOf(in *Input) []subject {
 	out := make([]subject, 0, len(in.Pods)+len(in.Displaced))
 	for _, p := range in.Pods {
@@ -32,27 +32,6 @@ func subjectsOf(in *Input) []subject {
 	return out
 }
 
-// Displaced is a pod that will need another node, as its own is being emptied.
-type Displaced struct {
-	cluster.Pending
-	Node string
-}
-
-// DisplacedOf returns the pods that will leave some nodes of a cluster.
-func DisplacedOf(c *cluster.Cluster, leaves func(*cluster.Node) bool) []Displaced {
-	var out []Displaced
-	for i := range c.Nodes {
-		n := &c.Nodes[i]
-		if !leaves(n) {
-			continue
-		}
-		for _, p := range c.Replacements(n) {
-			out = append(out, Displaced{p, n.Object.Name})
-		}
-	}
-	return out
-}
-
 // member is one pod of a group.
 type member struct {
 	name  string // with its namespace
@@ -60,6 +39,4 @@ type member struct {
 	bound *cluster.Pod
 }
 
-func (s *subject) member() member {
-	return member{s.Pod.Namespace + "/" + s.Pod.Name, s.from, s.Bound}
-}
+func memberOf(s *subject) member { return member{s.Pod.Namespace + "/" + s.Pod.Name, s.from, s.Bound} }

@@ -12,7 +12,7 @@ const (
 	cpu = iota
 	memory
 	slots
-	plain // pods without requests of CPU and memory
+	plain // pods that request neither CPU nor memory
 	firstOther
 )
 
@@ -67,7 +67,7 @@ func amount(dimension int, q resource.Quantity) int64 {
 	return q.Value()
 }
 
-// times tells how many times a request fits.
+// times returns how many times a request fits.
 func (v vector) times(request vector) int {
 	n := int64(math.MaxInt32)
 	for i, r := range request {
@@ -78,14 +78,14 @@ func (v vector) times(request vector) int {
 	return int(n)
 }
 
-// take takes a request n times.
+// take subtracts a request n times.
 func (v vector) take(request vector, n int) {
 	for i, r := range request {
 		v[i] -= r * int64(n)
 	}
 }
 
-// share returns the largest part that a request is of the whole, of any dimension.
+// share returns the request as a fraction of the whole: the largest of all dimensions.
 func (v vector) share(whole vector) float64 {
 	most := 0.0
 	for i, r := range v {

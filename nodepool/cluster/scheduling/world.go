@@ -11,28 +11,28 @@ import (
 	"github.com/foresail/foresail/nodepool/cluster"
 )
 
-// world is what all questions about one Input have in common. Questions do not change it, but for what it caches,
-// so it must not be used by several goroutines.
+// world is what all questions about one Input share. Questions change only its caches, so it must
+// not be used by several goroutines.
 type world struct {
-	dimensions dimensions // of all that pods of the cluster request
+	dimensions dimensions // all that pods of the cluster request
 	joins      joins
 	nodes      []nodeState // as in the Input
 	kinds      []*cluster.Kind
 	index      map[*cluster.Kind]int32
-	labels     map[string]bool // that rules of bound pods look at
+	labels     map[string]bool // that the rules of bound pods select by
 	selectors  map[*metav1.LabelSelector]labels.Selector
 }
 
-// nodeState is a node with what its pods leave of it.
+// nodeState is a node with the room that its pods leave.
 type nodeState struct {
-	free, whole vector // of one that takes pods; whole is after its DaemonSets
+	free, whole vector // if it takes pods; whole is what its DaemonSets leave
 	pods        []kindCount
 	ports       []corev1.ContainerPort
 	rank        refusal // see [joins]
 	takesPods   bool
 }
 
-// kindCount is how many pods of a kind a node has, and how many of them are not being deleted.
+// kindCount is the number of pods of a kind on a node, and of those that are not being deleted.
 type kindCount struct {
 	kind       int32
 	n, staying int32
@@ -45,7 +45,7 @@ func newWorld(in *Input) *world {
 		selectors: map[*metav1.LabelSelector]labels.Selector{},
 	}
 	for i := range in.Nodes {
-		w.see(&in.Nodes[i], &w.nodes[i], in)
+		w.observe(&in.Nodes[i], &w.nodes[i], in)
 	}
 	for _, k := range w.kinds {
 		w.dimensions.add(k.Requests)
@@ -56,14 +56,14 @@ func newWorld(in *Input) *world {
 	}
 	for i := range in.Nodes {
 		if s := &w.nodes[i]; s.takesPods {
-			s.free, s.whole = w.dimensions.roomOf(&in.Nodes[i], in)
+			s.free, s.whole = roomOf(w.dimensions, &in.Nodes[i], in)
 		}
 	}
 	return w
 }
 
-// see counts the pods of a node.
-func (w *world) see(n *cluster.Node, s *nodeState, in *Input) {
+// observe counts the pods of a node.
+func (w *world) observe(n *cluster.Node, s *nodeState, in *Input) {
 	s.pods = make([]kindCount, 0, len(n.Pods))
 	for _, list := range [][]*cluster.Pod{n.Pods, n.Nominated} {
 		for _, pod := range list {
@@ -98,14 +98,14 @@ func (w *world) count(pod *cluster.Pod, s *nodeState) {
 	}
 }
 
-// roomOf returns how much of a node is free, and how much of it there is after its DaemonSets.
-func (d dimensions) roomOf(n *cluster.Node, in *Input) (free, whole vector) {
+// roomOf returns the free amounts of a node, and the amounts that its DaemonSets leave.
+func roomOf(d dimensions, n *cluster.Node, in *Input) (free, whole vector) {
 	free = d.vector(n.Object.Status.Allocatable)
 	whole = slices.Clone(free)
 	whole.take(d.vector(n.DaemonSets), 1)
 	free.take(d.vector(n.Requested), 1)
 	free[plain] = math.MaxInt32
-	d.attachable(free, whole, n, in)
+	limitAttached(d, free, whole, n, in)
 	return free, whole
 }
 

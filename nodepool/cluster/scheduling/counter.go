@@ -1,11 +1,56 @@
 package scheduling
 
 import (
+	"slices"
+
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/selection"
 )
 
-// finder finds the counters of a pod without asking each of them: most want one label to have one value.
+// counter counts, by domain of a topology, the pods that all of its matchers match, or those that own a rule.
+type counter struct {
+	key      int // the number of the topology
+	matchers []matcher
+	lasting  bool // pods that are leaving do not count
+	total    int
+	in       []int32 // by domain
+}
+
+// matcher selects pods as a term of a rule does.
+type matcher struct {
+	namespaces map[string]bool // nil = all
+	selector   labels.Selector
+}
+
+func (m matcher) matches(namespace string, l map[string]string) bool {
+	return (m.namespaces == nil || m.namespaces[namespace]) && m.selector.Matches(labels.Set(l))
+}
+
+func (c *counter) matches(namespace string, l map[string]string) bool {
+	return !slices.ContainsFunc(c.matchers, func(m matcher) bool { return !m.matches(namespace, l) })
+}
+
+func (c *counter) at(domain int32) int {
+	if domain < 0 || int(domain) >= len(c.in) {
+		return 0
+	}
+	return int(c.in[domain])
+}
+
+// add counts n more pods on a node, whose domains these are.
+func (c *counter) add(domains []int32, n int) {
+	domain := domains[c.key]
+	if domain < 0 {
+		return
+	}
+	for int(domain) >= len(c.in) {
+		c.in = append(c.in, 0)
+	}
+	c.in[domain] += int32(n)
+	c.total += n
+}
+
+// finder finds the counters of a pod without trying each of them: most require one label to have one value.
 type finder struct {
 	byLabel map[[2]string][]*counter
 	others  []*counter
