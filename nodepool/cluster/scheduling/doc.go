@@ -11,7 +11,8 @@
 //	terms, counter, topology the rules of pods about other pods, and pods counted by domain
 //	joining, place, rules    the nodes of one packing, and what affinity and spread allow there
 //	batch, leaving, packer   the search: groups of pods, those that leave their nodes, and where they go
-//	result, pack, homes      the two answers
+//	result, gang, pack       how many new nodes pods need
+//	homes                    whether the pods of removed nodes fit elsewhere
 //
 // Pods are placed as the scheduler does: those of one group together; first the groups that fewest
 // offers could run, then those that keep apart, then the largest. Each goes to the first place that

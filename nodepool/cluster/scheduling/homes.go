@@ -61,7 +61,7 @@ func (h *Homes) without(nodes []string, mayWait bool, added []fleet.Placement) s
 	}
 	for _, s := range pods {
 		if s.Stuck != "" {
-			return "its pod " + s.Pod.Namespace + "/" + s.Pod.Name + " could run nowhere, as " + s.Stuck
+			return "its pod " + nameOf(s.Pending) + " could run nowhere, as " + s.Stuck
 		}
 	}
 	if why := endingTogether(pods); why != "" {
@@ -84,7 +84,7 @@ func endingTogether(pods []subject) string {
 		key := s.Pod.Namespace + "/" + s.Budget.Name
 		if ending[key]++; ending[key] > mayBeAway(s.Budget) {
 			return fmt.Sprintf("its pod %s would end with it, and PodDisruptionBudget %s lets %d be away",
-				s.Pod.Namespace+"/"+s.Pod.Name, s.Budget.Name, mayBeAway(s.Budget))
+				nameOf(s.Pending), s.Budget.Name, mayBeAway(s.Budget))
 		}
 	}
 	return ""

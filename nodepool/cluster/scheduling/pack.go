@@ -1,7 +1,6 @@
 package scheduling
 
 import (
-	"cmp"
 	"maps"
 	"slices"
 
@@ -27,17 +26,24 @@ func Pack(in Input) Result {
 	if !slices.ContainsFunc(in.Offers, sizeKnown) {
 		return Result{}
 	}
-	var left []fleet.Unhelped
+	var unhelped []fleet.Unhelped
+	var held []string
 	for {
 		p := packed(in)
-		broken := brokenGang(p, &in)
-		if broken == "" {
-			r := resultOf(p)
-			r.Unhelped = slices.Concat(r.Unhelped, stuckOf(in.Pods), left)
-			slices.SortFunc(r.Unhelped, byPod)
-			return r
+		if broken := brokenGang(p, &in); broken != "" {
+			in.Pods, unhelped = without(in.Pods, broken, unhelped)
+			continue
 		}
-		in.Pods, left = without(in.Pods, broken, left)
+		if hold := heldByCapacity(p); len(hold) > 0 {
+			in.Pods = slices.DeleteFunc(slices.Clone(in.Pods), func(p cluster.Pending) bool { return hold[nameOf(p)] })
+			held = slices.AppendSeq(held, maps.Keys(hold))
+			continue
+		}
+		r := resultOf(p)
+		r.hold(held)
+		r.Unhelped = slices.Concat(r.Unhelped, stuckOf(in.Pods), unhelped)
+		slices.SortFunc(r.Unhelped, byPod)
+		return r
 	}
 }
 
@@ -74,66 +80,8 @@ func packed(in Input) *packer {
 func stuckOf(pods []cluster.Pending) (out []fleet.Unhelped) {
 	for _, p := range pods {
 		if p.Stuck != "" {
-			out = append(out, fleet.Unhelped{Pod: p.Pod.Namespace + "/" + p.Pod.Name, Reason: p.Stuck})
+			out = append(out, fleet.Unhelped{Pod: nameOf(p), Reason: p.Stuck})
 		}
 	}
 	return out
-}
-
-// whyGang is why a pod gets no node that could run it.
-const whyGang = "not all pods of its group could run on nodes of the pool, and a group is scheduled as a whole"
-
-// brokenGang returns a gang that gets new nodes in vain, "" if there is none: some of its pods have
-// no place, or there are more new nodes than can be launched. A part of a gang is never scheduled,
-// so nodes for a part would stay empty.
-func brokenGang(p *packer, in *Input) string {
-	launched, nodes := map[string]bool{}, 0
-	for _, at := range p.nodes.open {
-		if at.kind != added {
-			continue
-		}
-		nodes++
-		for _, t := range at.takes {
-			launched[t.group.gang] = true
-		}
-	}
-	delete(launched, "") // pods that are scheduled by themselves
-	tooMany := in.MaxNodes != 0 && nodes > max(0, in.MaxNodes)
-	incomplete := incompleteGangs(p, in.Pods)
-	for _, gang := range slices.Sorted(maps.Keys(launched)) {
-		if tooMany || incomplete[gang] {
-			return gang
-		}
-	}
-	return ""
-}
-
-// incompleteGangs returns the gangs with a pod that has no place.
-func incompleteGangs(p *packer, pods []cluster.Pending) map[string]bool {
-	out := map[string]bool{}
-	for _, b := range p.batches {
-		out[b.gang] = out[b.gang] || b.left > 0
-	}
-	for _, pod := range pods {
-		if pod.Stuck != "" {
-			out[pod.Gang] = true
-		}
-	}
-	return out
-}
-
-// without leaves out the pods of a gang, and adds them to those that are not helped.
-func without(pods []cluster.Pending, gang string, unhelped []fleet.Unhelped) (
-	rest []cluster.Pending, more []fleet.Unhelped,
-) {
-	for _, p := range pods {
-		if p.Gang != gang {
-			rest = append(rest, p)
-			continue
-		}
-		unhelped = append(unhelped, fleet.Unhelped{
-			Pod: p.Pod.Namespace + "/" + p.Pod.Name, Reason: cmp.Or(p.Stuck, whyGang),
-		})
-	}
-	return rest, unhelped
 }

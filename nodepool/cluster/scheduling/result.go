@@ -91,6 +91,13 @@ func (r *Result) addBatch(b *batch) {
 	}
 }
 
+// hold counts pods that wait for capacity for others of their gang, as if there were none for them.
+func (r *Result) hold(pods []string) {
+	r.Helped += len(pods)
+	r.NoCapacity += len(pods)
+	r.Beyond = append(r.Beyond, slices.Sorted(slices.Values(pods))...)
+}
+
 // measure adds the helped pods as shares of a node: of the first offer, or of the node that each
 // gets. Where costs decide, nodes differ much in size, and one large node would count as many of
 // the cheapest type: then as many would be launched.

@@ -39,4 +39,6 @@ type member struct {
 	bound *cluster.Pod
 }
 
-func memberOf(s *subject) member { return member{s.Pod.Namespace + "/" + s.Pod.Name, s.from, s.Bound} }
+func memberOf(s *subject) member { return member{nameOf(s.Pending), s.from, s.Bound} }
+
+func nameOf(p cluster.Pending) string { return p.Pod.Namespace + "/" + p.Pod.Name }
