@@ -65,7 +65,7 @@ func (f *forecast) pack(o *observation) scheduling.Result {
 	in := scheduling.Input{
 		Offers: o.offers, Template: o.template, DaemonSets: o.cluster.DaemonSets, PodsPerNode: o.spec.Plan.PodsPerNode,
 		Pods: f.pods, Nodes: o.cluster.Nodes, Joining: o.joining(), Leaving: leaving,
-		AttachLimits: o.attachLimits, MaxNodes: launchesLeft(o),
+		AttachLimits: o.attachLimits, MaxNodes: launchesLeft(o), Now: o.at,
 		Displaced: scheduling.DisplacedOf(o.cluster, func(n *cluster.Node) bool { return leaving[n.Object.Name] }),
 	}
 	in.Cooling, in.Refused, in.Costs = o.launchable()

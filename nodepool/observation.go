@@ -3,7 +3,6 @@ package nodepool
 import (
 	"cmp"
 	"errors"
-	"maps"
 	"slices"
 	"time"
 
@@ -46,7 +45,6 @@ type observation struct {
 
 	attachLimits map[string]map[string]int  // volumes of each driver that a node can have attached, by instance type
 	template     scheduling.Template        // what new nodes turn out to be
-	cordoned     map[string]bool            // nodes that have been cordoned lately, by name
 	known        map[string]trackedInstance // of the instances, as of this moment
 	workers      []plan.Worker
 	facts        []plan.Instance
@@ -266,15 +264,13 @@ func (o *observation) onTheWay(w plan.Worker) bool {
 }
 
 // emptied returns the nodes, by name, that are being emptied and will be deleted: those that say so themselves,
-// workers that this pool removes or the cloud takes back, and those that have been cordoned for so short a time
-// that they may be drained by hand.
+// workers that this pool removes or the cloud takes back, and cordoned nodes, which may be drained by hand, unless that
+// makes no progress: those stay, for all that is known.
 func (o *observation) emptied() map[string]bool {
-	out := maps.Clone(o.cordoned)
-	if out == nil {
-		out = map[string]bool{}
-	}
+	out := map[string]bool{}
 	for i := range o.cluster.Nodes {
-		if n := &o.cluster.Nodes[i]; n.Leaving {
+		n := &o.cluster.Nodes[i]
+		if n.Leaving || n.Object.Spec.Unschedulable && !n.Stalled(o.at) {
 			out[n.Object.Name] = true
 		}
 	}

@@ -40,9 +40,8 @@ type observer struct {
 	homeless     homelessNodes
 	attachLimits map[string]attachLimit // by instance type
 	newest       joinedNode
-	// cordonedSince is when this process first saw a node cordoned, by name.
-	cordonedSince map[string]time.Time
-	emptySince    time.Time // since when nothing of the pool has been left and nobody else has led; zero = something is
+	departures   cluster.Departures
+	emptySince   time.Time // since when nothing of the pool has been left and nobody else has led; zero = something is
 }
 
 // list asks the cloud for the pool's instances. It comes before everything else of a cycle: what the journal or the
@@ -136,32 +135,9 @@ func (b *observer) seeCluster(ctx context.Context, o *observation) {
 		o.clusterErr = fmt.Errorf("observe the cluster: %w", err)
 		return
 	}
-	o.cluster, o.nodes = seen, newNodeIndex(seen)
-	b.seeCordons(o)
+	o.cluster, b.departures = seen.Departing(b.departures)
+	o.nodes = newNodeIndex(o.cluster)
 	b.seeAttachLimits(o)
-}
-
-// drainsWithin is how long after it was cordoned a node may be drained by hand and deleted. One that is cordoned
-// for longer stays, for all that is known.
-const drainsWithin = 10 * time.Minute
-
-// seeCordons notes which nodes have been cordoned lately.
-func (b *observer) seeCordons(o *observation) {
-	since := map[string]time.Time{}
-	o.cordoned = map[string]bool{}
-	for i := range o.cluster.Nodes {
-		n := o.cluster.Nodes[i].Object
-		if !n.Spec.Unschedulable {
-			continue
-		}
-		first, seen := b.cordonedSince[n.Name]
-		if !seen {
-			first = o.at
-		}
-		since[n.Name] = first
-		o.cordoned[n.Name] = o.at.Sub(first) < drainsWithin
-	}
-	b.cordonedSince = since
 }
 
 // remember takes note of what was seen of each instance.

@@ -1,6 +1,8 @@
 package scheduling
 
 import (
+	"time"
+
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 
@@ -25,9 +27,10 @@ type Input struct {
 	// initialized yet counts as on its way: without startup taints, and with what its offer promises.
 	Joining map[string]fleet.Placement
 	// Leaving are the nodes, by name, that are being emptied and will be deleted, and Displaced the pods that will
-	// leave them.
+	// leave them. Pods wait for the end of these nodes, except for those that are [cluster.Node.Stalled] at Now.
 	Leaving   map[string]bool
 	Displaced []Displaced
+	Now       time.Time
 	// AttachLimits are, by instance type, how many volumes of each driver can be attached to a new node.
 	AttachLimits map[string]map[string]int
 	// MaxNodes is how many nodes can be launched: a gang that needs more gets none. 0 = unknown, below 0 = none.

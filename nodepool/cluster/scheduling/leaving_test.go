@@ -2,6 +2,7 @@ package scheduling
 
 import (
 	"testing"
+	"time"
 
 	"github.com/foresail/foresail/nodepool/fleet"
 
@@ -99,4 +100,27 @@ func TestPodsThatWaitForTheEndOfANodeNeedNone(t *testing.T) {
 	require.Equal(t, 1, r.Nodes, "a node that is only cordoned may stay so")
 	in.Leaving = map[string]bool{"n1": true}
 	require.Zero(t, Pack(in).Nodes)
+}
+
+// A pod does not wait for a node that does not get emptier. The pods on that node keep the room that they will need, and
+// get no new node.
+func TestPodsDoNotWaitForStalledNodes(t *testing.T) {
+	leaves := node("n1", "a", bound("db", "1"))
+	leaves.Leaving, leaves.EmptierAt = true, noon
+	in := Input{
+		Pods: pods("web", 1, spreadOver(host, 1)), Nodes: []cluster.Node{leaves, node("n2", "a", bound("web", "1"))},
+		Offers: []provider.Offer{offer("a", "m")}, Now: noon.Add(14 * time.Minute),
+		Displaced: []Displaced{{pods("db", 1)[0], "n1"}},
+	}
+	r := Pack(in)
+	require.Equal(t, []int{0, 1, 1}, []int{r.Nodes, r.Helped, r.Waiting})
+	in.Now = noon.Add(15 * time.Minute)
+	r = Pack(in)
+	require.Equal(t, []int{1, 1, 0}, []int{r.Nodes, r.Helped, r.Waiting})
+
+	in.Nodes[1] = node("n2", "a", bound("web", "4"))
+	in.Pods = nil
+	require.Zero(t, Pack(in).Nodes)
+	in.Pods = pods("web", 1)
+	require.Equal(t, 1, Pack(in).Nodes, "not two: the pod of the leaving node may stay where it is")
 }

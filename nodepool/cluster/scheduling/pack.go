@@ -53,7 +53,7 @@ func Pack(in Input) Result {
 func packed(in Input) *packer {
 	p := newPacker(&in, newWorld(&in), subjectsOf(&in), nil)
 	p.nodes.addLaunched(in.OnTheWay)
-	if !slices.ContainsFunc(p.nodes.existing, func(at *place) bool { return at.leaving }) {
+	if len(p.nodes.leaving)+len(in.Displaced) == 0 {
 		p.rounds(p.batches)
 		return p
 	}

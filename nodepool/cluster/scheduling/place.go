@@ -97,7 +97,8 @@ func (s *nodeSet) addExisting(in *Input, w *world, further map[string]bool) {
 		n, state := &in.Nodes[i], &w.nodes[i]
 		at := &all[i]
 		*at = place{kind: there, node: n.Object, source: n, pods: state.pods}
-		at.leaving = n.Leaving || in.Leaving[n.Object.Name] || further[n.Object.Name]
+		emptied := (n.Leaving || in.Leaving[n.Object.Name]) && !n.Stalled(in.Now)
+		at.leaving = emptied || further[n.Object.Name]
 		if at.leaving {
 			at.node = leavingNode(n.Object)
 			s.leaving[n.Object.Name] = at
