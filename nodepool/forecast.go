@@ -87,7 +87,7 @@ func (f *forecast) pack(o *observation) scheduling.Result {
 		Room: packed.HelpedRoom, Filtered: packed.Filtered, Waiting: packed.Waiting,
 		OldestFor: oldest(due, packed.Unhelped, o.at), Unhelped: all.Unhelped,
 		NoCapacity: all.NoCapacity, NoCapacityDue: packed.NoCapacity, NoCapacityNodes: packed.NoCapacityNodes,
-		Shapes: packed.Shapes, Later: further(all.Shapes, packed.Shapes),
+		Shapes: packed.Shapes, Later: slices.Concat(further(all.Shapes, packed.Shapes), all.Displaced),
 	}
 	f.reserve(o, in)
 	f.attempts.report(&f.pending, f.pods, o.spec.Plan.PendingFor)

@@ -264,8 +264,8 @@ func (o *observation) onTheWay(w plan.Worker) bool {
 }
 
 // emptied returns the nodes, by name, that are being emptied and will be deleted: those that say so themselves,
-// workers that this pool removes or the cloud takes back, and cordoned nodes, which may be drained by hand, unless that
-// makes no progress: those stay, for all that is known.
+// workers that this pool removes or the cloud takes back, by a message of this cycle, too, and cordoned nodes, which may
+// be drained by hand, unless that makes no progress: those stay, for all that is known.
 func (o *observation) emptied() map[string]bool {
 	out := map[string]bool{}
 	for i := range o.cluster.Nodes {
@@ -278,8 +278,18 @@ func (o *observation) emptied() map[string]bool {
 		if r := target(o.record, w.InstanceID); w.Node != "" && w.Leaving && (r == nil || r.State != state.RemovalPlanned) {
 			out[w.Node] = true
 		}
+		if w.Node != "" && o.interrupted(w.InstanceID) {
+			out[w.Node] = true
+		}
 	}
 	return out
+}
+
+// interrupted reports whether a message of this cycle says that the cloud takes an instance back.
+func (o *observation) interrupted(instance string) bool {
+	return slices.ContainsFunc(o.messages, func(m provider.Message) bool {
+		return m.InstanceID == instance && m.Kind == provider.MessageInterruption
+	})
 }
 
 // joining returns the workers that are Ready within their time to join, by the names of their nodes.

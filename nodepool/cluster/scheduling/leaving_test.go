@@ -124,3 +124,36 @@ func TestPodsDoNotWaitForStalledNodes(t *testing.T) {
 	in.Pods = pods("web", 1)
 	require.Equal(t, 1, Pack(in).Nodes, "not two: the pod of the leaving node may stay where it is")
 }
+
+// The nodes that displaced pods will need are no demand, and known by what they must be.
+func TestNodesOfDisplacedPods(t *testing.T) {
+	displaced := func(all []cluster.Pending) []Displaced {
+		var out []Displaced
+		for _, p := range all {
+			out = append(out, Displaced{p, "n1"})
+		}
+		return out
+	}
+	in := Input{
+		Nodes:     []cluster.Node{node("n1", "b"), node("n2", "a", bound("db", "3"))},
+		Offers:    []provider.Offer{offer("a", "m"), offer("b", "m"), offer("b", "g", "gpu", "1")},
+		Leaving:   map[string]bool{"n1": true},
+		Displaced: displaced(all(located(pods("data", 1), zone, "b"), pods("gpu", 1, requests("gpu", "1")), pods("web", 5))),
+	}
+	r := Pack(in)
+	assert.True(t, r.Known)
+	assert.Zero(t, r.Nodes+r.Helped)
+	assert.Equal(t, []short{{Zone: "b", InstanceType: "g", Nodes: 1}}, abbreviated(r.Displaced, in.Offers), "for both")
+
+	in.Displaced = displaced(pods("web", 5))
+	assert.Empty(t, Pack(in).Displaced, "any node will do")
+	in.Displaced = displaced(located(pods("data", 1), zone, "a"))
+	assert.Empty(t, Pack(in).Displaced, "it has another node")
+	in.Displaced = displaced(located(pods("data", 1), zone, "b"))
+	in.Pods = located(pods("pending", 1), zone, "b")
+	r = Pack(in)
+	assert.Equal(t, 1, r.Nodes)
+	assert.Equal(t, []short{{Zone: "b", Nodes: 1}}, abbreviated(r.Displaced, in.Offers), "in addition to that of the pending pod")
+	in.Offers, in.Pods = nil, nil
+	assert.Equal(t, Result{Known: true}, Pack(in))
+}

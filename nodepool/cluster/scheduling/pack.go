@@ -20,10 +20,11 @@ func Takes(in Input, pod cluster.Pending) bool {
 
 // Pack returns what the pending pods need. Equal inputs have equal results.
 func Pack(in Input) Result {
-	if len(in.Pods) == 0 {
+	sized := slices.ContainsFunc(in.Offers, sizeKnown)
+	switch {
+	case len(in.Pods) == 0 && (len(in.Displaced) == 0 || !sized):
 		return Result{Known: true}
-	}
-	if !slices.ContainsFunc(in.Offers, sizeKnown) {
+	case !sized:
 		return Result{}
 	}
 	var unhelped []fleet.Unhelped
@@ -47,9 +48,9 @@ func Pack(in Input) Result {
 	}
 }
 
-// packed finds a place for every pod that has one: on nodes that exist or are on their way, then on
-// these as they are when the leaving nodes are deleted, and at last on new ones. Pods that leave
-// come after those that wait, and get no new node.
+// packed finds a place for every pod that has one: on nodes that exist or are on their way, then on these as they are
+// when the leaving nodes are deleted, and at last on new ones. Pods that leave come after those that wait. They are no
+// demand for new nodes yet, but their nodes are added ahead, to find out what these would be.
 func packed(in Input) *packer {
 	p := newPacker(&in, newWorld(&in), subjectsOf(&in), nil)
 	p.nodes.addLaunched(in.OnTheWay)
@@ -73,6 +74,10 @@ func packed(in Input) *packer {
 	p.rounds(leave)
 	p.full = false
 	p.rounds(waiting)
+	demanded := p.nodes.open
+	p.nodes.open = nil
+	p.rounds(leave)
+	p.nodes.open, p.ahead = demanded, p.nodes.open
 	return p
 }
 

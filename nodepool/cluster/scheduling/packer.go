@@ -14,8 +14,9 @@ type packer struct {
 	ofGroup    []*batch // by the index of the group
 	drivers    drivers
 	departures departures
-	full       bool // no node is added
-	vanished   bool // the leaving nodes have been deleted
+	ahead      []*place // new nodes that pods need once they have left theirs
+	full       bool     // no node is added
+	vanished   bool     // the leaving nodes have been deleted
 }
 
 // newPacker returns a packer of pods. Further nodes than those that are being emptied leave.

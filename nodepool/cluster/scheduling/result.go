@@ -39,6 +39,9 @@ type Result struct {
 	// Shapes are the new nodes that not every offer could be: their pods could not run on it, or
 	// not all of them together.
 	Shapes []fleet.Shape
+	// Displaced are the shapes, as in Shapes, of the nodes that displaced pods will need that have no place when they are
+	// evicted. They are no part of Nodes: what replaces the nodes of these pods should be one of them.
+	Displaced []fleet.Shape
 	// CPU, Memory and Slots are the requests of the helped pods as shares of what one node of the
 	// pool (the first offer, or with Costs the one that they get) can allocate after its
 	// DaemonSets: the external demand of forecasts, in node equivalents.
@@ -57,9 +60,11 @@ func resultOf(p *packer) Result {
 	}
 	r.measure(p)
 	r.addNodes(p)
-	slices.SortStableFunc(r.Shapes, func(a, b fleet.Shape) int {
-		return slices.CompareFunc(a.Kinds, b.Kinds, compareKinds)
-	})
+	for _, at := range p.ahead {
+		addShape(&r.Displaced, kindsOf(at, p.nodes.catalog))
+	}
+	sortShapes(r.Shapes)
+	sortShapes(r.Displaced)
 	return r
 }
 
@@ -169,14 +174,15 @@ func (r *Result) addNodes(p *packer) {
 		if !capacity {
 			r.NoCapacityNodes++
 		}
-		if kinds := kindsOf(at, p.nodes.catalog); kinds != nil {
-			addShape(&r.Shapes, kinds)
-		}
+		addShape(&r.Shapes, kindsOf(at, p.nodes.catalog))
 	}
 }
 
-// addShape counts one more node of some kinds.
+// addShape counts one more node of some kinds, unless every offer will do.
 func addShape(shapes *[]fleet.Shape, kinds []fleet.Kind) {
+	if kinds == nil {
+		return
+	}
 	for i, s := range *shapes {
 		if slices.Equal(s.Kinds, kinds) {
 			(*shapes)[i].Nodes++
@@ -184,6 +190,10 @@ func addShape(shapes *[]fleet.Shape, kinds []fleet.Kind) {
 		}
 	}
 	*shapes = append(*shapes, fleet.Shape{Kinds: kinds, Nodes: 1})
+}
+
+func sortShapes(shapes []fleet.Shape) {
+	slices.SortStableFunc(shapes, func(a, b fleet.Shape) int { return slices.CompareFunc(a.Kinds, b.Kinds, compareKinds) })
 }
 
 func compareKinds(a, b fleet.Kind) int {
