@@ -17,7 +17,7 @@ import (
 
 	"github.com/foresail/foresail/api/v1alpha1"
 	"github.com/foresail/foresail/nodepool/cluster"
-	"github.com/foresail/foresail/nodepool/cluster/binpack"
+	"github.com/foresail/foresail/nodepool/cluster/scheduling"
 	"github.com/foresail/foresail/nodepool/state"
 )
 
@@ -98,7 +98,7 @@ func OfPool(pool *v1alpha1.WorkerPool, last int, now time.Time) Explanation {
 // NodesOf returns the nodes of a pool by name. For each it looks for other nodes for its pods, which costs as much as a packing.
 func NodesOf(seen *cluster.Cluster, pool *v1alpha1.WorkerPool) []Node {
 	var nodes []Node
-	homes := binpack.NewHomes(seen, binpack.Input{})
+	homes := scheduling.NewHomes(seen, scheduling.Input{})
 	deleted := !pool.DeletionTimestamp.IsZero() // then nobody asks whether its pods have another node
 	for i := range seen.Nodes {
 		n := &seen.Nodes[i]

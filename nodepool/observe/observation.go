@@ -3,7 +3,6 @@ package observe
 import (
 	"cmp"
 	"errors"
-	"maps"
 	"slices"
 	"time"
 
@@ -13,7 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/foresail/foresail/nodepool/cluster"
-	"github.com/foresail/foresail/nodepool/cluster/binpack"
+	"github.com/foresail/foresail/nodepool/cluster/scheduling"
 	"github.com/foresail/foresail/nodepool/drain"
 	"github.com/foresail/foresail/nodepool/plan"
 	"github.com/foresail/foresail/nodepool/provider"
@@ -46,8 +45,7 @@ type Observation struct {
 	DecidedAt time.Time    // when the last decision was made, as far as it is known
 
 	AttachLimits map[string]map[string]int  // volumes of each driver that a node can have attached, by instance type
-	Template     binpack.Template           // what new nodes turn out to be
-	cordoned     map[string]bool            // nodes that have been cordoned lately, by name
+	Template     scheduling.Template        // what new nodes turn out to be
 	Known        map[string]trackedInstance // of the instances, as of this moment
 	Workers      []plan.Worker
 	Facts        []plan.Instance
@@ -270,24 +268,32 @@ func (o *Observation) OnTheWay(w plan.Worker) bool {
 }
 
 // Emptied returns the nodes, by name, that are being emptied and will be deleted: those that say so themselves,
-// workers that this pool removes or the cloud takes back, and those that have been cordoned for so short a time
-// that they may be drained by hand.
+// workers that this pool removes or the cloud takes back, also by a message of this cycle, and cordoned nodes, which may
+// be drained by hand, unless that makes no progress.
 func (o *Observation) Emptied() map[string]bool {
-	out := maps.Clone(o.cordoned)
-	if out == nil {
-		out = map[string]bool{}
-	}
+	out := map[string]bool{}
 	for i := range o.Cluster.Nodes {
-		if n := &o.Cluster.Nodes[i]; n.Leaving {
+		n := &o.Cluster.Nodes[i]
+		if n.Leaving || n.Object.Spec.Unschedulable && !n.Stalled(o.At) {
 			out[n.Object.Name] = true
 		}
 	}
 	for _, w := range o.Workers {
+		if w.Node != "" && o.interrupted(w.InstanceID) {
+			out[w.Node] = true
+		}
 		if r := o.Record.Target(w.InstanceID); w.Node != "" && w.Leaving && (r == nil || r.State != state.RemovalPlanned) {
 			out[w.Node] = true
 		}
 	}
 	return out
+}
+
+// interrupted reports whether a message of this cycle says that the cloud takes an instance back.
+func (o *Observation) interrupted(instance string) bool {
+	return slices.ContainsFunc(o.Messages, func(m provider.Message) bool {
+		return m.InstanceID == instance && m.Kind == provider.MessageInterruption
+	})
 }
 
 // Joining returns the workers that are Ready within their time to join, by the names of their nodes.

@@ -73,11 +73,28 @@ func (v *view) substitutes(d Decision) (subs []Substitute, replacements []Replac
 		if len(v.staying)+len(v.State.PlannedAt)+len(subs)+len(replacements) >= d.Want {
 			break
 		}
-		for _, at := range p.place(nil, 1, anything) {
-			replacements = append(replacements, Replacement{n.InstanceID, at, p.alternatives(at, anything)})
+		willDo := v.ahead(len(replacements))
+		at, ok := p.next(willDo)
+		if !ok {
+			willDo = anything
+			at, ok = p.next(willDo)
+		}
+		if ok {
+			replacements = append(replacements, Replacement{n.InstanceID, at, p.alternatives(at, willDo)})
 		}
 	}
 	return subs, replacements
+}
+
+// ahead reports which placements will do for the k-th node that is launched before its pods are pending.
+func (v *view) ahead(k int) func(fleet.Placement) bool {
+	for _, s := range v.Pending.Later {
+		if k < s.Nodes {
+			return s.Takes
+		}
+		k -= s.Nodes
+	}
+	return anything
 }
 
 // instead places a node in the place of one that was lost. If pods need it to be what it was, it is something else that they

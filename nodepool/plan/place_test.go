@@ -175,3 +175,22 @@ func plainly(s plan.Snapshot) (fleet.Placement, bool) {
 	}
 	return fleet.Placement{}, false
 }
+
+// In an open scale-up, too, what replaces an instance that the cloud takes back is what its pods can run on. If that
+// cannot be launched it is anything.
+func TestReplacementsAreWhatThePodsNeed(t *testing.T) {
+	s := steady()
+	s.Workers = workersIn("a", "b", "b", "b")
+	s.State.Action, s.State.Room = plan.ActionUp, 10
+	s.Notices = []plan.Notice{{InstanceID: "i-001", Deadline: noon.Add(time.Minute)}, {InstanceID: "i-002", Deadline: noon.Add(2 * time.Minute)}}
+	s.Pending.Later = []fleet.Shape{{Kinds: []fleet.Kind{{Zone: "b", InstanceType: "t3.medium"}}, Nodes: 1}}
+	zones := func() (out []string) {
+		for _, r := range plan.Decide(s).Replacements {
+			out = append(out, r.Zone)
+		}
+		return out
+	}
+	assert.Equal(t, []string{"b", "a"}, zones())
+	s.Pending.Later[0].Kinds[0].Zone = "c"
+	assert.Equal(t, []string{"a", "b"}, zones())
+}

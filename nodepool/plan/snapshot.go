@@ -190,7 +190,7 @@ type Pending struct {
 	BackingOff int           // of Unhelped, those that the node did not take which was launched for them
 	OldestFor  time.Duration // of the due ones
 	// Shapes are, of Nodes, those for which not every offer will do, and Later the further ones that pods need that are not
-	// due yet.
+	// due yet, or will need once they are evicted from nodes that are being emptied.
 	Shapes, Later []fleet.Shape
 }
 

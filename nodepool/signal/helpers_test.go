@@ -13,7 +13,7 @@ import (
 
 	"github.com/foresail/foresail/api/v1alpha1"
 	"github.com/foresail/foresail/nodepool/cluster"
-	"github.com/foresail/foresail/nodepool/cluster/binpack"
+	"github.com/foresail/foresail/nodepool/cluster/scheduling"
 	"github.com/foresail/foresail/nodepool/plan"
 )
 
@@ -56,7 +56,7 @@ func workers(n int, milli int64) []cluster.Node {
 }
 
 // nodes is a demand of so many nodes' CPU.
-func nodes(n float64) binpack.Result { return binpack.Result{CPU: n} }
+func nodes(n float64) scheduling.Result { return scheduling.Result{CPU: n} }
 
 // defaults returns the options of a pool that says nothing of signals.
 // defaults are those of the API, but with room on nodes and a margin, so that tests tell them from the present.

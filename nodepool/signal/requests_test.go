@@ -12,7 +12,7 @@ import (
 
 	"github.com/foresail/foresail/api/v1alpha1"
 	"github.com/foresail/foresail/nodepool/cluster"
-	"github.com/foresail/foresail/nodepool/cluster/binpack"
+	"github.com/foresail/foresail/nodepool/cluster/scheduling"
 	"github.com/foresail/foresail/nodepool/plan"
 )
 
@@ -154,9 +154,9 @@ func TestRequestsAskAheadOfARise(t *testing.T) {
 // The dimension that wants most workers speaks.
 func TestTheScarcestResourceSpeaks(t *testing.T) {
 	scarce := map[string]Observation{
-		"CPU":       {Demand: binpack.Result{CPU: 3, Memory: 1, Slots: 1}},
-		"memory":    {Demand: binpack.Result{CPU: 1, Memory: 3, Slots: 1}},
-		"pod slots": {Demand: binpack.Result{CPU: 1, Memory: 1, Slots: 3}},
+		"CPU":       {Demand: scheduling.Result{CPU: 3, Memory: 1, Slots: 1}},
+		"memory":    {Demand: scheduling.Result{CPU: 1, Memory: 3, Slots: 1}},
+		"pod slots": {Demand: scheduling.Result{CPU: 1, Memory: 1, Slots: 3}},
 	}
 	for name, o := range scarce {
 		t.Run(name, func(t *testing.T) {

@@ -14,16 +14,16 @@ import (
 	"time"
 
 	"github.com/foresail/foresail/nodepool/cluster"
-	"github.com/foresail/foresail/nodepool/cluster/binpack"
+	"github.com/foresail/foresail/nodepool/cluster/scheduling"
 )
 
 // Observation is what signals are told at each tick.
 type Observation struct {
 	Now         time.Time
-	Workers     []cluster.Node // of the pool, that have joined and are not leaving
-	Leaving     []cluster.Node // of the pool, that have joined and are leaving: what they still carry will be on others soon
-	Expected    int            // workers that count, those on their way included: N_target
-	Replacing   int            // how many there were when the replacement of outdated ones began; 0 = it has not
-	Demand      binpack.Result // of the pods that no node takes, however short
-	StartupTime time.Duration  // T_I as measured; 0 = not yet
+	Workers     []cluster.Node    // of the pool, that have joined and are not leaving
+	Leaving     []cluster.Node    // of the pool, that have joined and are leaving: what they still carry will be on others soon
+	Expected    int               // workers that count, those on their way included: N_target
+	Replacing   int               // how many there were when the replacement of outdated ones began; 0 = it has not
+	Demand      scheduling.Result // of the pods that no node takes, however short
+	StartupTime time.Duration     // T_I as measured; 0 = not yet
 }
