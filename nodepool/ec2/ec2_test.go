@@ -9,8 +9,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/foresail/foresail/nodepool/fleet"
-
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/config"
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
@@ -20,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/foresail/foresail/api/v1alpha1"
+	"github.com/foresail/foresail/nodepool/fleet"
 	"github.com/foresail/foresail/nodepool/provider"
 	"github.com/foresail/foresail/nodepool/provider/providertest"
 	awstest "github.com/foresail/foresail/test/aws"
@@ -297,8 +296,8 @@ func testSpecChanged(t *testing.T, c cloud) {
 	requireClass(t, provider.TokenMismatch, err)
 }
 
-// launchedBefore has a launch happen without an answer, changes the spec, and launches the same again. It returns the provider for the
-// changed spec, and the instance, of which there must be one.
+// launchedBefore has a launch happen without an answer, changes the spec, and launches the same again. It returns the
+// provider for the changed spec, and the instance, of which there must be one.
 func (c cloud) launchedBefore(t *testing.T, operation string, l provider.Launch) (*Provider, fleet.Instance) {
 	t.Helper()
 	c.Inject(awstest.Fault{Operation: operation, Times: 1, After: true, Do: awstest.Drop})
@@ -526,7 +525,7 @@ func testPages(t *testing.T, c cloud) {
 		_, err := p.Launch(t.Context(), l)
 		require.NoError(t, err)
 	}
-	p.pageSize = 5
+	p.instances.pageSize = 5
 	all, err := p.List(t.Context())
 	require.NoError(t, err)
 	slots := map[int]bool{}
@@ -729,12 +728,12 @@ func TestWhatWasLaunchedLongAgoIsForgotten(t *testing.T) {
 	now := time.Now()
 	p, err := New(t.Context(), Options{Cluster: "uid-1", Pool: "workers", Spec: v1alpha1.EC2Provider{Region: "eu-central-1"}, Now: func() time.Time { return now }})
 	require.NoError(t, err)
-	p.remember("i-1")
+	p.instances.recent.add("i-1")
 	now = now.Add(visibleWithin + time.Second)
-	p.remember("i-2")
-	require.Len(t, p.launched, 1)
-	require.True(t, p.mayAppear("i-2"))
-	require.False(t, p.mayAppear("i-1"))
+	p.instances.recent.add("i-2")
+	require.Len(t, p.instances.recent.at, 1)
+	require.True(t, p.instances.recent.mayAppear("i-2"))
+	require.False(t, p.instances.recent.mayAppear("i-1"))
 }
 
 func TestAddressesDecideWhatMemoryIsReserved(t *testing.T) {

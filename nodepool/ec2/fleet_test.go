@@ -5,12 +5,11 @@ import (
 	"strconv"
 	"testing"
 
-	"github.com/foresail/foresail/nodepool/fleet"
-
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 	"github.com/stretchr/testify/require"
 
+	"github.com/foresail/foresail/nodepool/fleet"
 	"github.com/foresail/foresail/nodepool/provider"
 	awstest "github.com/foresail/foresail/test/aws"
 )
@@ -119,8 +118,8 @@ func testFleetLostAnswer(t *testing.T, c cloud) {
 	}
 }
 
-// testFleetSpecChanged changes the spec between two tries: to EC2 the parameters are others then. The instance is of a type that
-// is not the first.
+// testFleetSpecChanged changes the spec between two tries: to EC2 the parameters are others then. The instance is of a
+// type that is not the first.
 func testFleetSpecChanged(t *testing.T, c cloud) {
 	c.Short(awstest.Shortage{InstanceType: "t3.small", Market: "spot"})
 	l := c.oneOf("workers")
@@ -208,7 +207,7 @@ func TestRefused(t *testing.T) {
 		"a quota says nothing of types": {[]types.CreateFleetError{at("b", "VcpuLimitExceeded")}, provider.Quota, map[string]provider.Class{"b": provider.Quota}},
 		"an error without a code":       {[]types.CreateFleetError{{}}, provider.TokenMismatch, map[string]provider.Class{}},
 	} {
-		err := refused(l, row.list)
+		err := fleetError(l, row.list)
 		require.Equal(t, row.class, provider.ClassOf(err), name)
 		got := map[string]provider.Class{}
 		for _, r := range provider.RefusalsOf(err) {
@@ -216,5 +215,5 @@ func TestRefused(t *testing.T) {
 		}
 		require.Equal(t, row.refused, got, name)
 	}
-	require.ErrorContains(t, refused(l, []types.CreateFleetError{at("a", "x"), at("b", "x"), at("c", "y")}), "x: no; y: no")
+	require.ErrorContains(t, fleetError(l, []types.CreateFleetError{at("a", "x"), at("b", "x"), at("c", "y")}), "x: no; y: no")
 }

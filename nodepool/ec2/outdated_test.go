@@ -6,14 +6,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/foresail/foresail/nodepool/fleet"
-
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 	"github.com/stretchr/testify/require"
 
 	"github.com/foresail/foresail/api/v1alpha1"
+	"github.com/foresail/foresail/nodepool/fleet"
 	awstest "github.com/foresail/foresail/test/aws"
 )
 
@@ -51,7 +50,7 @@ func TestOutdated(t *testing.T) {
 			if c.subnet != "" {
 				i.SubnetId = aws.String(c.subnet)
 			}
-			require.Equal(t, c.want, outdated(i, spec, c.current, nil))
+			require.Equal(t, c.want, outdatedReason(i, spec, c.current, nil))
 		})
 	}
 }

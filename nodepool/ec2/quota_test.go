@@ -3,11 +3,11 @@ package ec2
 import (
 	"testing"
 
-	"github.com/foresail/foresail/nodepool/fleet"
-
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 	"github.com/stretchr/testify/require"
+
+	"github.com/foresail/foresail/nodepool/fleet"
 )
 
 func TestQuotaOf(t *testing.T) {

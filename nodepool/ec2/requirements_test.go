@@ -250,8 +250,8 @@ func testRequirementsRefused(t *testing.T, c cloud) {
 	require.NotEmpty(t, mustOffers(t, p))
 }
 
-// testOutdatedByRequirements has instances whose type does not meet the requirements replaced, and no others: prices change,
-// and with them what is offered.
+// testOutdatedByRequirements has instances whose type does not meet the requirements replaced, and no others: prices
+// change, and with them what is offered.
 func testOutdatedByRequirements(t *testing.T, c cloud) {
 	first := c.start(t, c.provider(t, "workers")) // a t3.small
 	p, err := New(t.Context(), c.byRequirements(required(1, 0, "1Gi", allows("t*"), func(r *v1alpha1.EC2Requirements) { r.BurstablePerformance = v1alpha1.EC2Included })))

@@ -12,7 +12,7 @@ import (
 
 func testHardwareFails(t *testing.T, c cloud) {
 	p, pass := c.timed(t)
-	now := p.options.Now()
+	now := p.hardware.now()
 	var ids []string
 	for range 5 {
 		ids = append(ids, c.start(t, p))

@@ -117,10 +117,10 @@ func TestBottlerocketKeepsPodsOnItsSecondVolume(t *testing.T) {
 			{DeviceName: aws.String("/dev/xvda"), Ebs: &types.EbsBlockDevice{VolumeSize: aws.Int32(2)}},
 			{DeviceName: aws.String("/dev/xvdb"), Ebs: &types.EbsBlockDevice{VolumeSize: aws.Int32(30)}},
 		}}
-	require.EqualValues(t, 30, volumeOf(nil, image))
-	require.EqualValues(t, 40, volumeOf([]types.LaunchTemplateBlockDeviceMapping{{DeviceName: aws.String("/dev/xvdb"), Ebs: &types.LaunchTemplateEbsBlockDevice{VolumeSize: aws.Int32(40)}}}, image))
+	require.EqualValues(t, 30, volumeSize(nil, image))
+	require.EqualValues(t, 40, volumeSize([]types.LaunchTemplateBlockDeviceMapping{{DeviceName: aws.String("/dev/xvdb"), Ebs: &types.LaunchTemplateEbsBlockDevice{VolumeSize: aws.Int32(40)}}}, image))
 	image.Name = aws.String("amazon-eks-node-al2023-x86_64-standard-1.34")
-	require.EqualValues(t, 2, volumeOf(nil, image))
+	require.EqualValues(t, 2, volumeSize(nil, image))
 	image.BlockDeviceMappings = []types.BlockDeviceMapping{{DeviceName: aws.String("/dev/sdb"), VirtualName: aws.String("ephemeral0")}}
-	require.Zero(t, volumeOf(nil, image), "not known")
+	require.Zero(t, volumeSize(nil, image), "not known")
 }
