@@ -107,9 +107,9 @@ func failing(s types.InstanceStatus, now time.Time) string {
 		switch text := aws.ToString(e.Description); {
 		case strings.HasPrefix(text, "[Completed]"), strings.HasPrefix(text, "[Canceled]"):
 		case e.NotBefore == nil:
-			return fmt.Sprintf("AWS has scheduled %s of it", e.Code)
+			return fmt.Sprintf("AWS has scheduled its %s", e.Code)
 		default:
-			return fmt.Sprintf("AWS has scheduled %s of it for %s", e.Code, e.NotBefore.UTC().Format(time.RFC3339))
+			return fmt.Sprintf("AWS has scheduled its %s for %s", e.Code, e.NotBefore.UTC().Format(time.RFC3339))
 		}
 	}
 	for _, check := range []struct {
