@@ -8,8 +8,8 @@ import (
 	"github.com/foresail/foresail/nodepool/plan"
 )
 
-// worthy are the events that the webhook receives.
-var worthy = map[journal.EventReason]string{
+// notified are the events that the webhook receives.
+var notified = map[journal.EventReason]string{
 	journal.EventScaleUpStarted:   "scaling up",
 	journal.EventScaledUp:         "scaled up",
 	journal.EventScaleUpFailed:    "a scale-up failed",
@@ -27,14 +27,14 @@ var worthy = map[journal.EventReason]string{
 	journal.EventDeleted:          "deleted",
 }
 
-// sentences returns the messages of a cycle for the webhook.
-func sentences(cycle nodepool.CycleReport, news bool) []string {
+// messagesOf returns the messages of a cycle for the webhook.
+func messagesOf(cycle nodepool.CycleReport, changed bool) []string {
 	var out []string
-	if d := cycle.Decision; news && d.Reason == plan.AtMaximum {
+	if d := cycle.Decision; changed && d.Reason == plan.AtMaximum {
 		out = append(out, fmt.Sprintf("Worker pool %s is at its maximum: %s", cycle.Pool, d.Message))
 	}
 	for _, e := range cycle.Events {
-		if what, ok := worthy[e.Reason]; ok {
+		if what, ok := notified[e.Reason]; ok {
 			out = append(out, fmt.Sprintf("Worker pool %s, %s: %s", cycle.Pool, what, e.Message))
 		}
 	}

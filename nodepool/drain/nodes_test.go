@@ -21,33 +21,39 @@ func TestTaintMarksOnce(t *testing.T) {
 	f := newFixture(t)
 	require.NoError(t, f.drainer.Taint(t.Context(), f.node, "one"))
 	first := f.getNode()
-	assert.Equal(t, []corev1.Taint{theirs, {Key: Mark, Value: "one", Effect: corev1.TaintEffectNoSchedule}}, first.Spec.Taints)
+	assert.Equal(
+		t, []corev1.Taint{theirs, {Key: Mark, Value: "one", Effect: corev1.TaintEffectNoSchedule}}, first.Spec.Taints,
+	)
 	assert.Equal(t, map[string]string{"theirs": "kept", Mark: "one"}, first.Annotations)
 
 	require.NoError(t, f.drainer.Taint(t.Context(), f.node, "one"))
-	assert.Equal(t, first.ResourceVersion, f.getNode().ResourceVersion, "a second time nothing is written")
+	assert.Equal(t, first.ResourceVersion, f.getNode().ResourceVersion, "the second call writes nothing")
 
 	require.NoError(t, f.drainer.Taint(t.Context(), f.node, "two"))
-	assert.Equal(t, []corev1.Taint{theirs, {Key: Mark, Value: "two", Effect: corev1.TaintEffectNoSchedule}}, f.getNode().Spec.Taints)
+	assert.Equal(
+		t, []corev1.Taint{theirs, {Key: Mark, Value: "two", Effect: corev1.TaintEffectNoSchedule}}, f.getNode().Spec.Taints,
+	)
 	marked, err := f.drainer.Marked(t.Context())
 	require.NoError(t, err)
 	assert.Equal(t, "two", marked[f.node])
 }
 
-func TestTaintComesBackWhereItWasTakenAway(t *testing.T) {
+func TestTaintIsSetAgainAfterItWasRemoved(t *testing.T) {
 	f := newFixture(t)
 	require.NoError(t, f.drainer.Taint(t.Context(), f.node, "one"))
 	f.patchNode(`{"spec":{"taints":[]}}`)
 	marked, err := f.drainer.Marked(t.Context())
 	require.NoError(t, err)
-	assert.Equal(t, "one", marked[f.node], "the annotation is left")
+	assert.Equal(t, "one", marked[f.node], "the annotation remains")
 	require.NoError(t, f.drainer.Taint(t.Context(), f.node, "one"))
-	assert.Equal(t, []corev1.Taint{{Key: Mark, Value: "one", Effect: corev1.TaintEffectNoSchedule}}, f.getNode().Spec.Taints)
+	assert.Equal(
+		t, []corev1.Taint{{Key: Mark, Value: "one", Effect: corev1.TaintEffectNoSchedule}}, f.getNode().Spec.Taints,
+	)
 }
 
-func TestRestoreLeavesTheNodeAsItWas(t *testing.T) {
+func TestRestoreUndoesTaintAndCordon(t *testing.T) {
 	f := newFixture(t)
-	before := f.getNode()
+	original := f.getNode()
 	require.NoError(t, f.drainer.Taint(t.Context(), f.node, "one"))
 	require.NoError(t, f.drainer.Cordon(t.Context(), f.node))
 	require.NoError(t, f.drainer.Cordon(t.Context(), f.node))
@@ -55,13 +61,13 @@ func TestRestoreLeavesTheNodeAsItWas(t *testing.T) {
 
 	require.NoError(t, f.drainer.Restore(t.Context(), f.node))
 	after := f.getNode()
-	assert.Equal(t, before.Spec, after.Spec)
-	assert.Equal(t, before.Annotations, after.Annotations)
+	assert.Equal(t, original.Spec, after.Spec)
+	assert.Equal(t, original.Annotations, after.Annotations)
 	require.NoError(t, f.drainer.Restore(t.Context(), f.node))
-	assert.Equal(t, after.ResourceVersion, f.getNode().ResourceVersion, "a second time nothing is written")
+	assert.Equal(t, after.ResourceVersion, f.getNode().ResourceVersion, "the second call writes nothing")
 }
 
-func TestRestoreLeavesACordonByOthers(t *testing.T) {
+func TestRestoreKeepsACordonByOthers(t *testing.T) {
 	f := newFixture(t)
 	f.patchNode(`{"spec":{"unschedulable":true}}`)
 	require.NoError(t, f.drainer.Taint(t.Context(), f.node, "one"))
@@ -74,7 +80,7 @@ func TestRestoreLeavesACordonByOthers(t *testing.T) {
 	assert.Equal(t, map[string]string{"theirs": "kept"}, after.Annotations)
 }
 
-func TestRestoreUndoesACordonThatReplacedOneByOthers(t *testing.T) {
+func TestRestoreUndoesACordonAfterOthersUncordoned(t *testing.T) {
 	f := newFixture(t)
 	f.patchNode(`{"spec":{"unschedulable":true}}`)
 	require.NoError(t, f.drainer.Cordon(t.Context(), f.node))
@@ -82,25 +88,25 @@ func TestRestoreUndoesACordonThatReplacedOneByOthers(t *testing.T) {
 	require.NoError(t, f.drainer.Cordon(t.Context(), f.node))
 	assert.True(t, f.getNode().Spec.Unschedulable)
 	require.NoError(t, f.drainer.Restore(t.Context(), f.node))
-	assert.False(t, f.getNode().Spec.Unschedulable, "the others had taken theirs back")
+	assert.False(t, f.getNode().Spec.Unschedulable, "the others had uncordoned it")
 }
 
 func TestRestoreOfAnUnmarkedNodeWritesNothing(t *testing.T) {
 	f := newFixture(t)
 	f.patchNode(`{"spec":{"unschedulable":true}}`)
-	before := f.getNode()
+	original := f.getNode()
 	require.NoError(t, f.drainer.Restore(t.Context(), f.node))
-	assert.Equal(t, before.ResourceVersion, f.getNode().ResourceVersion)
+	assert.Equal(t, original.ResourceVersion, f.getNode().ResourceVersion)
 }
 
-func TestMarksOfANodeThatIsGone(t *testing.T) {
+func TestMarksOfADeletedNode(t *testing.T) {
 	f := newFixture(t)
 	require.NoError(t, f.drainer.Restore(t.Context(), "no-such-node"))
 	assert.True(t, apierrors.IsNotFound(f.drainer.Taint(t.Context(), "no-such-node", "one")))
 	assert.True(t, apierrors.IsNotFound(f.drainer.Cordon(t.Context(), "no-such-node")))
 }
 
-// TestMarksSurviveWritesByOthers has somebody else write the Node between the read and the write of each mark.
+// TestMarksSurviveWritesByOthers has another writer change the Node between the read and the write of each mark.
 func TestMarksSurviveWritesByOthers(t *testing.T) {
 	f := newFixture(t)
 	var patches atomic.Int64
@@ -108,7 +114,9 @@ func TestMarksSurviveWritesByOthers(t *testing.T) {
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
 		return roundTripper(func(r *http.Request) (*http.Response, error) {
 			if r.Method == http.MethodPatch && patches.Add(1)%2 == 1 {
-				f.patchNode(`{"spec":{"taints":[{"key":"late","effect":"NoSchedule"}]},"metadata":{"labels":{"round":"` + string(rune('a'+patches.Load())) + `"}}}`)
+				round := string(rune('a' + patches.Load()))
+				f.patchNode(`{"spec":{"taints":[{"key":"late","effect":"NoSchedule"}]},` +
+					`"metadata":{"labels":{"round":"` + round + `"}}}`)
 			}
 			return next.RoundTrip(r)
 		})
@@ -117,12 +125,14 @@ func TestMarksSurviveWritesByOthers(t *testing.T) {
 	late := corev1.Taint{Key: "late", Effect: corev1.TaintEffectNoSchedule}
 
 	require.NoError(t, f.drainer.Taint(t.Context(), f.node, "one"))
-	assert.Equal(t, []corev1.Taint{late, {Key: Mark, Value: "one", Effect: corev1.TaintEffectNoSchedule}}, f.getNode().Spec.Taints)
+	assert.Equal(
+		t, []corev1.Taint{late, {Key: Mark, Value: "one", Effect: corev1.TaintEffectNoSchedule}}, f.getNode().Spec.Taints,
+	)
 	require.NoError(t, f.drainer.Cordon(t.Context(), f.node))
 	require.NoError(t, f.drainer.Restore(t.Context(), f.node))
 	assert.Equal(t, []corev1.Taint{late}, f.getNode().Spec.Taints)
 	assert.False(t, f.getNode().Spec.Unschedulable)
-	assert.EqualValues(t, 6, patches.Load(), "each mark was refused once")
+	assert.EqualValues(t, 6, patches.Load(), "each mark had one conflict")
 }
 
 func TestNodeOf(t *testing.T) {
@@ -162,32 +172,36 @@ func TestDeleteNode(t *testing.T) {
 	require.NoError(t, f.drainer.DeleteNode(t.Context(), f.node, "test:///"+f.node))
 }
 
-// TestDeleteNodeSparesItsSuccessor has a Node of another instance take the name at the last moment.
+// TestDeleteNodeSparesItsSuccessor creates a Node of another instance with the same name just before the deletion.
 func TestDeleteNodeSparesItsSuccessor(t *testing.T) {
 	f := newFixture(t)
 	config := server.RESTConfig()
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
 		return roundTripper(func(r *http.Request) (*http.Response, error) {
 			if r.Method == http.MethodDelete {
-				require.NoError(t, f.client.CoreV1().Nodes().Delete(context.WithoutCancel(t.Context()), f.node, metav1.DeleteOptions{}))
+				require.NoError(
+					t, f.client.CoreV1().Nodes().Delete(context.WithoutCancel(t.Context()), f.node, metav1.DeleteOptions{}),
+				)
 				f.addNode(f.node)
 			}
 			return next.RoundTrip(r)
 		})
 	})
 	f.drainer.Client = kubernetes.NewForConfigOrDie(config)
-	before := f.getNode().UID
+	uid := f.getNode().UID
 	require.NoError(t, f.drainer.DeleteNode(t.Context(), f.node, "test:///"+f.node))
-	assert.NotEqual(t, before, f.getNode().UID)
+	assert.NotEqual(t, uid, f.getNode().UID)
 }
 
 type roundTripper func(*http.Request) (*http.Response, error)
 
 func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// patchNode changes the Node as somebody else.
+// patchNode changes the Node like another writer.
 func (f *fixture) patchNode(patch string) {
 	f.Helper()
-	_, err := f.client.CoreV1().Nodes().Patch(f.Context(), f.node, types.MergePatchType, []byte(patch), metav1.PatchOptions{})
+	_, err := f.client.CoreV1().Nodes().Patch(
+		f.Context(), f.node, types.MergePatchType, []byte(patch), metav1.PatchOptions{},
+	)
 	require.NoError(f, err)
 }

@@ -7,35 +7,40 @@ import (
 	"github.com/foresail/foresail/pipeline"
 )
 
-// ledger keeps what was requested at each observation of the window: of each node, and of none yet.
+// demandLog keeps the requests at each observation of the window: those on each node, and those of unschedulable pods.
 //
-// The load is the sum of both, and does not change when a pod passes from one to the other, nor between the observations
-// before and after that, where all is taken to pass evenly. So that this holds, all are noted at the same times: one who
-// has come carried nothing at the observation before, and one who has gone carries nothing at the first without it.
-type ledger struct {
-	window, spacing int64 // ms; observations that are closer than spacing become one
+// The load is the sum of both. It does not change when a pod is bound or evicted, nor between the observations before
+// and after that, where both parts are interpolated linearly. Therefore all series have samples at the same times: a
+// new node has zero at the previous observation, and a node that has gone has zero at the first observation without
+// it.
+type demandLog struct {
+	window, spacing int64 // ms; closer observations are merged
 	times           []int64
-	rows            map[*spell]*row
+	rows            map[*period]*row
 	demand          [dimensions]samples.Series
 }
 
-// row is one node's. It takes part in [start, end); end 0 = it goes on.
+// row has the samples of one node. It counts in [start, end); end 0 = the node exists.
 type row struct {
 	start, end int64
 	samples    [dimensions]samples.Series
 }
 
-func newLedger(f *Forecast) ledger {
-	return ledger{window: (f.Window + f.Interval).Milliseconds(), spacing: f.Interval.Milliseconds() / 2, rows: map[*spell]*row{}}
+func newDemandLog(f *Forecast) demandLog {
+	return demandLog{
+		window:  (f.Window + f.Interval).Milliseconds(),
+		spacing: f.Interval.Milliseconds() / 2,
+		rows:    map[*period]*row{},
+	}
 }
 
-// record notes the loads of workers and the demand at now, which must be after the observations there are.
-func (l *ledger) record(now int64, present []carrier, demand loads) {
+// record adds the loads of workers and the demand at now, which must be later than all observations.
+func (l *demandLog) record(now int64, present []loadedNode, demand loads) {
 	if n := len(l.times); n > 1 && now-l.times[n-2] < l.spacing {
 		l.drop(l.times[n-1])
 	}
 	for _, c := range present {
-		l.row(c.spell, now).append(now, c.load)
+		l.row(c.period, now).append(now, c.load)
 	}
 	for _, r := range l.rows {
 		if r.end == 0 && r.last() < now {
@@ -47,11 +52,11 @@ func (l *ledger) record(now int64, present []carrier, demand loads) {
 		l.demand[d] = append(l.demand[d], pipeline.Sample{T: now, V: demand[d]})
 	}
 	l.times = append(l.times, now)
-	l.forget(now - l.window)
+	l.trim(now - l.window)
 }
 
-// row returns that of a worker, a new one if there is none.
-func (l *ledger) row(s *spell, now int64) *row {
+// row returns the row of a worker, a new one if needed.
+func (l *demandLog) row(s *period, now int64) *row {
 	if r := l.rows[s]; r != nil {
 		return r
 	}
@@ -70,11 +75,11 @@ func (r *row) append(t int64, load loads) {
 	}
 }
 
-// last is the time of the newest sample.
+// last returns the time of the newest sample.
 func (r *row) last() int64 { return r.samples[0][len(r.samples[0])-1].T }
 
-// drop takes back the observations from t on.
-func (l *ledger) drop(t int64) {
+// drop removes the observations from t on.
+func (l *demandLog) drop(t int64) {
 	l.times = slices.DeleteFunc(l.times, func(x int64) bool { return x >= t })
 	for d := range l.demand {
 		l.demand[d] = l.demand[d].Before(t)
@@ -92,8 +97,8 @@ func (l *ledger) drop(t int64) {
 	}
 }
 
-// forget lets go of what is before t, but for the newest of it, which the first tick of the window is interpolated from.
-func (l *ledger) forget(t int64) {
+// trim drops observations before t, except for the newest: the first tick of the window is interpolated from it.
+func (l *demandLog) trim(t int64) {
 	skip := 0
 	for skip+1 < len(l.times) && l.times[skip+1] <= t {
 		skip++
@@ -116,20 +121,20 @@ func (l *ledger) forget(t int64) {
 	}
 }
 
-// instances returns the workers as the pipeline takes them. Without any that goes on there is one that carries nothing, so
-// that the demand is still told at the newest tick.
-func (l *ledger) instances(d dimension, buf []pipeline.Instance) []pipeline.Instance {
+// instances returns the workers as instances of the pipeline. If none exists, it adds one without load, so that the
+// demand counts in the newest tick.
+func (l *demandLog) instances(d dimension, buf []pipeline.Instance) []pipeline.Instance {
 	live := false
 	for s, r := range l.rows {
 		buf = append(buf, pipeline.Instance{ID: s.id, Start: r.start, End: r.end, Samples: r.samples[d]})
 		live = live || r.end == 0
 	}
 	if !live && len(l.times) > 0 {
-		nobody := pipeline.Instance{Start: l.times[0]}
+		idle := pipeline.Instance{Start: l.times[0]}
 		for _, t := range l.times {
-			nobody.Samples = append(nobody.Samples, pipeline.Sample{T: t})
+			idle.Samples = append(idle.Samples, pipeline.Sample{T: t})
 		}
-		buf = append(buf, nobody)
+		buf = append(buf, idle)
 	}
 	return buf
 }

@@ -9,10 +9,12 @@ import (
 	"github.com/foresail/foresail/internal/nodequery"
 )
 
+// newQuestion returns a query to the server that q or the options name.
 func newQuestion(o *Options, q *Query, step, timeout time.Duration) (nodequery.Question, error) {
 	address := cmp.Or(q.Address, o.DefaultAddress)
 	if o.Servers == nil || address == "" {
-		return nodequery.Question{}, errors.New(`prometheus.address: "": must be given, as Foresail was started without a Prometheus server`)
+		return nodequery.Question{}, errors.New(
+			`prometheus.address: "": must be given, as Foresail was started without a Prometheus server`)
 	}
 	api, err := o.Servers.API(address)
 	if err != nil {
