@@ -208,6 +208,10 @@ bench-nodes: controlplane ## Play a ramp to a real Karpenter, with and without C
 bench-karpenter: controlplane ## Play a ramp, day and night, batch jobs, spikes and two recorded arrivals to a real Karpenter and to WorkerPools at once (33 minutes; LOADS="-loads spikes"; FIGURES=karpenter keeps them for the docs)
 	go test -vet=off -timeout 45m -tags long -run '^$$' -bench Loads -benchtime 1x ./test/karpenter -args $(LOADS)
 
+.PHONY: bench-karpenter-suite
+bench-karpenter-suite: controlplane ## Play 1,000 pods at once, their consolidation and a spread over nodes to a real Karpenter and to WorkerPools, in turn (20 minutes)
+	go test -vet=off -timeout 90m -tags long -run '^$$' -bench Suite -benchtime 1x ./test/karpenter
+
 .PHONY: bench-live
 bench-live: controlplane monitoring ## Play the paper's loads to real HPAs, KEDA's included, in real time (50 minutes; LIVE="--scalers keda" and the like)
 	go run ./test/benchlive $(LIVE)

@@ -3,9 +3,13 @@
 package karpenter_test
 
 import (
+	"cmp"
 	"math"
 	"math/rand/v2"
 	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // load is what pods arrive in twenty minutes, at the times of a real cluster.
@@ -13,6 +17,22 @@ type load struct {
 	name    string
 	pods    func(at time.Duration) int // of a Deployment
 	batches []batch                    // in the order of their times
+
+	most   int  // nodes of a pool; 0 = 50
+	spread bool // no node has two more pods of the Deployment than another
+}
+
+func (l load) maxNodes() int { return cmp.Or(l.most, 50) }
+
+// template returns the pods of the Deployment.
+func (l load) template(t corev1.PodTemplateSpec) corev1.PodTemplateSpec {
+	if l.spread {
+		t.Spec.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{{
+			MaxSkew: 1, TopologyKey: corev1.LabelHostname, WhenUnsatisfiable: corev1.DoNotSchedule,
+			LabelSelector: &metav1.LabelSelector{MatchLabels: t.Labels},
+		}}
+	}
+	return t
 }
 
 // batch is a Job whose pods all run at once.

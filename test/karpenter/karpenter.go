@@ -2,6 +2,7 @@ package karpenter
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	_ "embed"
 	"encoding/json"
@@ -173,6 +174,7 @@ type Pool struct {
 	// ConsolidateAfter is how long nothing may have happened on a node before Karpenter removes it, of all nodes as many as may go. 0
 	// stands for Karpenter's defaults: at once, and no more than a tenth of the nodes at a time.
 	ConsolidateAfter time.Duration
+	MaxNodes         int // 0 = 50
 }
 
 //go:embed pool.yaml
@@ -185,6 +187,7 @@ func (k *Karpenter) ApplyPool(ctx context.Context, pool Pool) error {
 	var manifest bytes.Buffer
 	err := poolTemplate.Execute(&manifest, map[string]any{
 		"Name": pool.Name, "InstanceType": instanceType, "NodeStart": int(pool.NodeStart.Seconds()), "ConsolidateAfter": pool.ConsolidateAfter,
+		"CPU": 2 * cmp.Or(pool.MaxNodes, 50),
 	})
 	if err != nil {
 		return err

@@ -28,6 +28,7 @@ import (
 type ledger struct {
 	mu        sync.Mutex
 	pods      map[types.UID]*span // from their creation until a node has them
+	bound     map[types.UID]bool  // pods that a node has
 	instances map[types.UID]*span // from their launch until they are gone
 }
 
@@ -48,12 +49,30 @@ func (s span) within(begin, end time.Time) time.Duration {
 // newLedger returns a ledger of a namespace that is kept until the test ends. It knows no instances before watchNodeClaims or watchInstances.
 func newLedger(t testing.TB, namespace string) *ledger {
 	t.Helper()
-	l := &ledger{pods: map[types.UID]*span{}, instances: map[types.UID]*span{}}
+	l := &ledger{pods: map[types.UID]*span{}, bound: map[types.UID]bool{}, instances: map[types.UID]*span{}}
 	factory := informers.NewSharedInformerFactoryWithOptions(shared.stack.Cluster.Client(), 0, informers.WithNamespace(namespace))
 	watch(t, factory.Core().V1().Pods().Informer(), func(o metav1.Object, gone bool) {
 		l.see(l.pods, o, gone || o.(*corev1.Pod).Spec.NodeName != "")
+		l.seeBound(o.(*corev1.Pod), gone)
 	})
 	return l
+}
+
+func (l *ledger) seeBound(pod *corev1.Pod, gone bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if gone || pod.Spec.NodeName == "" || pod.DeletionTimestamp != nil {
+		delete(l.bound, pod.UID)
+	} else {
+		l.bound[pod.UID] = true
+	}
+}
+
+// boundNow counts the pods that a node has and that are not leaving.
+func (l *ledger) boundNow() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.bound)
 }
 
 // watchNodeClaims takes the instances of a NodePool in. One costs from its NodeClaim on, long before its Node.

@@ -65,8 +65,9 @@ var contenders = []contender{
 // rivals are the processes of both autoscalers.
 type rivals struct {
 	testing.TB
-	objects   client.Client
-	processes map[string]int // ids, by the name of the autoscaler
+	objects    client.Client
+	compressed bool
+	processes  map[string]int // ids, by the name of the autoscaler
 }
 
 // side is a contender under a load.
@@ -76,13 +77,16 @@ type side struct {
 	objects client.Client
 	name    string // of its namespace and its pool
 	process string // the name of its autoscaler
-	ledger  *ledger
+
+	maxNodes   int
+	compressed bool
+	ledger     *ledger
 }
 
 // BenchmarkLoads plays one load after the other to Karpenter and to WorkerPools at the same time, each with pods and nodes of its own on
 // one control plane. Figures are printed, not asserted.
 func BenchmarkLoads(b *testing.B) {
-	r := newRivals(b)
+	r := newRivals(b, !*asIs)
 	for _, l := range loads() {
 		if *onlyLoads == "" || slices.Contains(strings.Split(*onlyLoads, ","), l.name) {
 			r.play(b, l)
@@ -90,23 +94,26 @@ func BenchmarkLoads(b *testing.B) {
 	}
 }
 
-// newRivals starts Foresail, and Karpenter anew: one that has served nobody before, with the times of the loads.
-func newRivals(b *testing.B) *rivals {
+// newRivals starts Foresail, and a Karpenter that has served no pool before. Compressed ones have the times of the loads.
+func newRivals(b *testing.B, compressed bool) *rivals {
 	b.Helper()
 	log.SetLogger(klog.Background()) // before the first client: controller-runtime warns of none
 	cluster := shared.stack.Cluster
 	binaries := shared.binaries
+	var flags []string
 	var err error
-	if !*asIs {
+	if compressed {
+		flags = []string{
+			"--batch-idle-duration=" + (time.Second / compress).String(), "--batch-max-duration=" + (10 * time.Second / compress).String(),
+		}
 		binaries, err = karpenter.BuildCompressed(b.Context(), b.Output(), compress)
 		require.NoError(b, err)
 	}
 	require.NoError(b, shared.karpenter.Stop())
-	shared.karpenter, err = karpenter.Start(b.Context(), cluster, binaries,
-		"--batch-idle-duration="+(time.Second/compress).String(), "--batch-max-duration="+(10*time.Second/compress).String())
+	shared.karpenter, err = karpenter.Start(b.Context(), cluster, binaries, flags...)
 	require.NoError(b, err)
 	build := measured.Build
-	if !*asIs && !measured.Given() {
+	if compressed && !measured.Given() {
 		build = func(ctx context.Context, progress io.Writer) (foresail.Binary, error) {
 			return karpenter.BuildForesailCompressed(ctx, progress, compress)
 		}
@@ -118,7 +125,7 @@ func newRivals(b *testing.B) *rivals {
 	})
 	objects, err := foresail.NewClient(cluster.RESTConfig())
 	require.NoError(b, err)
-	return &rivals{b, objects, map[string]int{"karpenter": shared.karpenter.PID(), "foresail": process.PID()}}
+	return &rivals{b, objects, compressed, map[string]int{"karpenter": shared.karpenter.PID(), "foresail": process.PID()}}
 }
 
 // play has all contenders carry a load from the same moment on, and reports what it cost.
@@ -201,14 +208,18 @@ func (r *rivals) wait(d time.Duration) {
 
 func (r *rivals) newSide(l load, c contender) *side {
 	r.Helper()
-	s := &side{contender: c, TB: r.TB, objects: r.objects, name: l.name + "-" + c.name, process: "foresail"}
+	s := &side{
+		contender: c, TB: r.TB, objects: r.objects, name: l.name + "-" + c.name, process: "foresail",
+		maxNodes: l.maxNodes(), compressed: r.compressed,
+	}
 	s.create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.name}})
 	s.ledger = newLedger(s.TB, s.name)
 	s.pool(s)
 	s.create(&appsv1.Deployment{
 		ObjectMeta: metav1.ObjectMeta{Name: "web", Namespace: s.name},
 		Spec: appsv1.DeploymentSpec{
-			Replicas: new(int32(l.pods(0))), Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}, Template: s.pod("web", nil),
+			Replicas: new(int32(l.pods(0))), Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}},
+			Template: l.template(s.pod("web", nil)),
 		},
 	})
 	return s
@@ -270,21 +281,24 @@ func (s *side) settle() {
 
 // nodePool has Karpenter start nodes, by its defaults.
 func (s *side) nodePool() {
-	require.NoError(s, shared.karpenter.ApplyPool(s.Context(), karpenter.Pool{Name: s.name, NodeStart: startOfNode}))
+	require.NoError(s, shared.karpenter.ApplyPool(s.Context(), karpenter.Pool{Name: s.name, NodeStart: startOfNode, MaxNodes: s.maxNodes}))
 	s.process = "karpenter"
 	s.ledger.watchNodeClaims(s.TB, s.name)
 }
 
 // workerPool has Foresail start nodes, of its simulated cloud, by its defaults.
 func (s *side) workerPool() {
-	spec := v1alpha1.WorkerPoolSpec{Min: 1, Max: 50, DeletionPolicy: v1alpha1.DeletionPolicyOrphan}
+	spec := v1alpha1.WorkerPoolSpec{Min: 1, Max: int32(s.maxNodes), DeletionPolicy: v1alpha1.DeletionPolicyOrphan}
 	spec.Template.Labels = map[string]string{s.label: s.name}
 	spec.Provider.Simulated = &v1alpha1.SimulatedProvider{
-		JoinDelay: &metav1.Duration{Duration: compress * startOfNode}, Zones: []string{"a"}, Namespace: s.name + "-instances",
+		JoinDelay: &metav1.Duration{Duration: startOfNode}, Zones: []string{"a"}, Namespace: s.name + "-instances",
 		Shape: map[string]resource.Quantity{"cpu": resource.MustParse("2"), "memory": resource.MustParse("8Gi"), "pods": resource.MustParse("110")},
 	}
 	spec.Default()
-	shorten(reflect.ValueOf(&spec))
+	if s.compressed {
+		spec.Provider.Simulated.JoinDelay.Duration *= compress // which is undone
+		shorten(reflect.ValueOf(&spec))
+	}
 	s.create(&v1alpha1.WorkerPool{ObjectMeta: metav1.ObjectMeta{Name: s.name}, Spec: spec})
 	s.ledger.watchInstances(s.TB, s.name+"-instances")
 }
