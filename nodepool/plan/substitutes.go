@@ -1,0 +1,69 @@
+package plan
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/foresail/foresail/nodepool/fleet"
+)
+
+// MaxSubstitutes is how many slots may follow each other where no placement is used up by that.
+const MaxSubstitutes = 3
+
+// substitutes places nodes instead of lost slots, and instead of instances that the cloud takes
+// back as far as the decision wants them. Where no placement is left there are fewer.
+func substitutes(f *facts, d Decision) (subs []Substitute, replacements []Replacement) {
+	if f.State.Action != ActionUp || f.Pool.Deleting || f.WorkersErr != "" {
+		return nil, nil
+	}
+	p := newPlacer(f.census)
+	for _, l := range f.State.Lost {
+		if at, alternatives, ok := substituteFor(f, p, l); ok {
+			subs = append(subs, Substitute{l.Slot, at, alternatives})
+		}
+	}
+	soonest := slices.SortedFunc(slices.Values(f.Notices), func(a, b Notice) int {
+		return cmp.Or(a.Deadline.Compare(b.Deadline), cmp.Compare(a.InstanceID, b.InstanceID))
+	})
+	for _, n := range soonest {
+		if len(f.staying)+len(f.State.PlannedAt)+len(subs)+len(replacements) >= d.Want {
+			break
+		}
+		for _, at := range p.place(nil, 1, anything) {
+			replacements = append(replacements, Replacement{n.InstanceID, at, p.alternatives(at, anything)})
+		}
+	}
+	return subs, replacements
+}
+
+// substituteFor places a node in the place of a lost one. If pods need it to be what it was, it is
+// something else that they can run on. A placement that was not refused is launched again without
+// alternatives, as the outcome of the first launch is not known.
+func substituteFor(f *facts, p *placer, l Lost) (at fleet.Placement, alternatives []string, ok bool) {
+	willDo := anything
+	if l.Again {
+		return l.Placement, nil, l.Attempt < MaxSubstitutes
+	}
+	if l.Outdated { // or the worker might not go: whether it may for something else is decided again
+		willDo = func(at fleet.Placement) bool {
+			return at.Zone == l.Zone && (at.Market == l.Market || at.Market == fleet.OnDemand)
+		}
+	}
+	if l.Pinned {
+		shapes := slices.Concat(f.Pending.Shapes, f.Pending.Later)
+		at := slices.IndexFunc(shapes, func(s fleet.Shape) bool { return s.Takes(l.Placement) })
+		if at < 0 {
+			return fleet.Placement{}, nil, false // the pods have found another node
+		}
+		willDo = shapes[at].Takes
+	}
+	untried := func(at fleet.Placement) bool { return at != l.Placement && willDo(at) }
+	out := p.place(nil, 1, untried)
+	if len(out) == 0 {
+		return fleet.Placement{}, nil, false
+	}
+	if l.Outdated {
+		return out[0], nil, true
+	}
+	return out[0], p.alternatives(out[0], untried), true
+}
