@@ -10,9 +10,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
+	"github.com/foresail/foresail/nodepool/journal"
 	"github.com/foresail/foresail/nodepool/plan"
 	"github.com/foresail/foresail/nodepool/provider"
-	"github.com/foresail/foresail/nodepool/state"
 )
 
 // foreignTaint is a taint that all new nodes have and that says nothing of the ones to come.
@@ -102,21 +102,6 @@ func TestPodsThatBackOffHoldUpNoRemoval(t *testing.T) {
 	require.Equal(t, plan.PodsPending, r.actions[len(r.actions)-1])
 }
 
-// TestAttemptsAreBounded: the journal has no more of them than it can, and those that failed rather than others.
-func TestAttemptsAreBounded(t *testing.T) {
-	var list []state.Attempt
-	for i := range 2 * state.MaxAttempts {
-		list = append(list, state.Attempt{Kind: fmt.Sprint(i), Began: time.Unix(int64(i), 0), Failed: i % 4 / 3})
-	}
-	out := boundedAttempts(list)
-	require.Len(t, out, state.MaxAttempts)
-	failed := 0
-	for _, one := range out {
-		failed += one.Failed
-	}
-	require.Equal(t, state.MaxAttempts/2, failed)
-}
-
 // TestNodesForOtherPodsProveNothing: a node that was launched for other pods joins while the one that a pod needs has no
 // capacity. The pod does not back off for that.
 func TestNodesForOtherPodsProveNothing(t *testing.T) {
@@ -134,7 +119,7 @@ func TestNodesForOtherPodsProveNothing(t *testing.T) {
 	}
 	r.pend(2)
 	r.world.pending[0].Pod.Spec.Containers[0].Resources.Requests[gpu] = resource.MustParse("1")
-	r.until("the other pod's node has joined", 5*time.Minute, func() bool { return r.world.launches == 1 && r.count(EventScaledUp) == 1 })
+	r.until("the other pod's node has joined", 5*time.Minute, func() bool { return r.world.launches == 1 && r.count(journal.EventScaledUp) == 1 })
 	r.world.pending = r.world.pending[:1]
 	r.pass(10 * time.Minute)
 	for _, one := range r.record().Attempts {

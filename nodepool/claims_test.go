@@ -9,12 +9,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
+	"github.com/foresail/foresail/nodepool/forecast"
 	"github.com/foresail/foresail/nodepool/provider"
 )
 
 // pools are two that could run the same pods, in one process, each with instances of its own.
 func pools(t *testing.T, weights ...int) []*rig {
-	claims := NewClaims()
+	claims := forecast.NewClaims()
 	var out []*rig
 	for i, weight := range weights {
 		r := newRig(t)
@@ -119,6 +120,6 @@ func TestClaimsEnd(t *testing.T) {
 	all[0].pend(1)
 	passAll(all, time.Minute)
 	require.Zero(t, all[1].world.launches, "the launch may have happened")
-	passAll(all[1:], 2*claimedFor)
+	passAll(all[1:], 2*forecast.ClaimedFor)
 	require.Equal(t, 1, all[1].world.launches)
 }

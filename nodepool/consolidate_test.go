@@ -11,6 +11,7 @@ import (
 
 	"github.com/foresail/foresail/api/v1alpha1"
 	"github.com/foresail/foresail/nodepool/budget"
+	"github.com/foresail/foresail/nodepool/journal"
 	"github.com/foresail/foresail/nodepool/plan"
 )
 
@@ -36,9 +37,9 @@ func TestUnderutilizedWorkersGo(t *testing.T) {
 	signals()
 	r.pass(9 * time.Minute)
 	require.Empty(t, r.world.terminated)
-	r.until("the first go", 10*time.Minute, func() bool { return r.count(EventScaledDown) == 1 })
+	r.until("the first go", 10*time.Minute, func() bool { return r.count(journal.EventScaledDown) == 1 })
 	require.Len(t, r.world.terminated, 2, "the budget")
-	r.until("another goes, after the cooldown", 20*time.Minute, func() bool { return r.count(EventScaledDown) == 2 })
+	r.until("another goes, after the cooldown", 20*time.Minute, func() bool { return r.count(journal.EventScaledDown) == 2 })
 	require.Len(t, r.world.terminated, 3, "the load needs the others")
 	r.pass(time.Hour)
 	require.Len(t, r.world.terminated, 3)
@@ -57,7 +58,7 @@ func TestAShareOfTheWorkersStaysTheSameWhileTheyGo(t *testing.T) {
 	for _, name := range r.nodeNames() {
 		r.load(name, &fakePod{name: "web"})
 	}
-	r.until("the first have gone", 5*time.Minute, func() bool { return r.count(EventScaledDown) == 1 })
+	r.until("the first have gone", 5*time.Minute, func() bool { return r.count(journal.EventScaledDown) == 1 })
 	require.Len(t, r.world.terminated, 2, "a tenth, rounded up")
-	require.Zero(t, r.count(EventScaleDownAborted))
+	require.Zero(t, r.count(journal.EventScaleDownAborted))
 }

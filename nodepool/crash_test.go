@@ -3,14 +3,19 @@ package nodepool
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"os"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/foresail/foresail/nodepool/cluster"
+	"github.com/foresail/foresail/nodepool/config"
 	"github.com/foresail/foresail/nodepool/fleet"
+	"github.com/foresail/foresail/nodepool/journal"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -151,7 +156,7 @@ var scenarios = []scenario{
 		name: "join failed",
 		begin: func(r *rig) {
 			r.spec.Plan.Min = 1
-			r.spec.Join = Join{Timeout: time.Minute, KeepFailedFor: 30 * time.Second}
+			r.spec.Join = config.Join{Timeout: time.Minute, KeepFailedFor: 30 * time.Second}
 			r.firstNeverJoins()
 		},
 		ended: func(r *rig) bool {
@@ -227,7 +232,7 @@ var scenarios = []scenario{
 		name: "place of a kept instance is needed",
 		begin: func(r *rig) {
 			r.spec.Plan.Min, r.spec.Plan.Max = 2, 2
-			r.spec.Join = Join{Timeout: time.Minute, KeepFailedFor: 24 * time.Hour}
+			r.spec.Join = config.Join{Timeout: time.Minute, KeepFailedFor: 24 * time.Hour}
 			r.firstNeverJoins()
 		},
 		ended: func(r *rig) bool {
@@ -347,12 +352,12 @@ func (s scenario) play(t *testing.T, k *killer) {
 		r.deliver()
 		r.tick()
 		if k.dead {
-			r.clock.advance(leaseTerm)
+			r.clock.advance(journal.LeaseTerm)
 			r.restart()
 			k = &killer{at: -1}
 			r.mortal(k)
 			r.tick()
-			r.clock.advance(leaseTerm)
+			r.clock.advance(journal.LeaseTerm)
 		}
 		if s.over(r) {
 			break
@@ -413,7 +418,7 @@ func (r *rig) deliver() {
 func (s scenario) labelled(t *testing.T, k *killer) *rig {
 	r := s.start(t, k)
 	for _, n := range r.world.nodes {
-		n.object.Labels[LabelPool] = "workers"
+		n.object.Labels[cluster.LabelPool] = "workers"
 	}
 	for !s.over(r) {
 		r.deliver()
@@ -439,7 +444,7 @@ func (s scenario) loseInstances(t *testing.T, k *killer) {
 	}
 	r.spec.Plan.Min, r.signals.signals = 0, nil
 	r.restart()
-	r.clock.advance(leaseTerm)
+	r.clock.advance(journal.LeaseTerm)
 	r.pass(5 * time.Minute)
 	for name, n := range r.world.nodes {
 		require.True(t, n.ready, "act %d %t: %s is the node of an instance that has gone", k.at, k.after, name)
@@ -483,7 +488,7 @@ func manyProcesses(t *testing.T, random *rand.Rand, often chances) int {
 	}
 	r.spec.Plan.Min, r.spec.Plan.MaxBatchDown, r.spec.Plan.Idle.For = 2, 2, 20*time.Second
 	r.spec.Plan.CooldownUp, r.spec.Plan.CooldownDown, r.spec.Plan.SpotRatio = 30*time.Second, 30*time.Second, 0.5
-	r.spec.Join = Join{Timeout: 2 * time.Minute, KeepFailedFor: time.Minute}
+	r.spec.Join = config.Join{Timeout: 2 * time.Minute, KeepFailedFor: time.Minute}
 	r.spec.Drain.Timeout = time.Minute
 	r.spec.Plan.Repair.Conditions = []plan.UnhealthyCondition{
 		{Type: "KernelDeadlock", Status: "True", After: 2 * time.Minute}, {Type: "Ready", Status: "Unknown", After: 2 * time.Minute},
@@ -542,7 +547,7 @@ func manyProcesses(t *testing.T, random *rand.Rand, often chances) int {
 	// A run in which nothing happened proves nothing.
 	require.Greater(t, r.world.launches, 5)
 	require.Greater(t, len(r.world.terminated), 2)
-	repairs := r.count(EventRepairStarted)
+	repairs := r.count(journal.EventRepairStarted)
 	r.world.listErr, r.world.drainErr, r.world.termErr = nil, nil, nil
 	for name := range r.world.nodes {
 		r.recover(name)
@@ -583,7 +588,8 @@ func (r *rig) disturb(random *rand.Rand, processes []*Pool, often chances) {
 	if chance(0.02) {
 		r.spec.Plan.Min = 1 + random.IntN(5)
 	}
-	for id, i := range inOrder(r.world.instances) {
+	for _, id := range slices.Sorted(maps.Keys(r.world.instances)) {
+		i := r.world.instances[id]
 		if chance(often.ends) && i.endedAt.IsZero() {
 			i.endedAt = r.clock.now()
 			if n := r.world.nodes["node-"+id]; n != nil {
@@ -596,7 +602,8 @@ func (r *rig) disturb(random *rand.Rand, processes []*Pool, often chances) {
 			}
 		}
 	}
-	for name, n := range inOrder(r.world.nodes) {
+	for _, name := range slices.Sorted(maps.Keys(r.world.nodes)) {
+		n := r.world.nodes[name]
 		if chance(0.004) && n.ready {
 			if n.conditions = unwell; chance(0.5) {
 				r.breakNode(name)
@@ -630,7 +637,7 @@ func (r *rig) settleDown(processes []*Pool) {
 	require.Equal(r, r.running(), len(r.world.nodes), "each instance has a node")
 	last := r.last
 	require.Equal(r, plan.Hold, last.Decision.Step, "%s", last.Decision.Message)
-	reasons := map[EventReason]int{}
+	reasons := map[journal.EventReason]int{}
 	for _, e := range r.events {
 		reasons[e]++
 	}

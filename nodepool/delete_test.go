@@ -10,6 +10,10 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/foresail/foresail/nodepool/act"
+	"github.com/foresail/foresail/nodepool/cluster"
+	"github.com/foresail/foresail/nodepool/config"
+	"github.com/foresail/foresail/nodepool/journal"
 	"github.com/foresail/foresail/nodepool/plan"
 	"github.com/foresail/foresail/nodepool/provider"
 	"github.com/foresail/foresail/nodepool/state"
@@ -51,12 +55,12 @@ func TestADeletedPoolIsEmptied(t *testing.T) {
 	require.Equal(t, 1, cordoned, "one at first, as in every scale-down")
 	r.until("all nodes have gone", 10*time.Minute, func() bool { return len(r.world.nodes) == 0 })
 	empty := r.clock.now()
-	require.Equal(t, 1, r.count(EventScaleDownStarted))
+	require.Equal(t, 1, r.count(journal.EventScaleDownStarted))
 	require.Len(t, r.world.terminated, 5)
 	r.goes(5 * time.Minute)
 	require.GreaterOrEqual(t, r.clock.now().Sub(empty), r.pool.options.VanishGrace, "the list may be late")
 	require.Zero(t, r.world.launches)
-	require.Equal(t, EventDeleted, r.events[len(r.events)-1])
+	require.Equal(t, journal.EventDeleted, r.events[len(r.events)-1])
 	record := r.record()
 	require.Equal(t, state.Record{Version: record.Version, Owner: "run-1", DecidedAt: record.DecidedAt}, record)
 }
@@ -96,10 +100,10 @@ func TestADeletedPoolAsksBudgets(t *testing.T) {
 	r.removing(state.RemovalDraining)
 	require.Equal(t, &Deletion{Nodes: 2, Held: []string{"node-i-old0: 1 pods are left, such as guarded: its budget allows none"}}, r.last.Deletion)
 	r.pass(20 * time.Minute)
-	require.Equal(t, 3, r.count(EventDrainFailed), "after five minutes of a drain each, it is tried again after one and after two")
+	require.Equal(t, 3, r.count(journal.EventDrainFailed), "after five minutes of a drain each, it is tried again after one and after two")
 	r.pass(100 * time.Minute)
 	require.Equal(t, []string{"i-old1"}, r.world.terminated)
-	require.LessOrEqual(t, r.count(EventDrainFailed), 8)
+	require.LessOrEqual(t, r.count(journal.EventDrainFailed), 8)
 	r.world.nodes["node-i-old0"].pods = nil
 	r.goes(70 * time.Minute)
 }
@@ -110,14 +114,14 @@ func TestADeletionIsClearedIfNoNodeGoes(t *testing.T) {
 	r.load("node-i-old0", &fakePod{name: "guarded", refused: "its budget allows none"})
 	r.removing(state.RemovalDraining)
 	r.world.drainErr = errors.New("refused by a webhook")
-	r.until("it is cleared", clearAfter+time.Minute, func() bool { return r.count(EventScaleDownAborted) == 1 })
+	r.until("it is cleared", act.ClearAfter+time.Minute, func() bool { return r.count(journal.EventScaleDownAborted) == 1 })
 	require.Len(t, r.record().DrainBackoff, 1, "the others had not begun")
 	r.world.drainErr = nil
 	r.until("the others go", 3*time.Minute, func() bool { return len(r.world.terminated) == 2 })
 
 	r = deleted(t, 3)
 	r.world.termErr = refused(provider.Unknown)
-	r.until("it is cleared", clearAfter+time.Minute, func() bool { return r.count(EventScaleDownAborted) == 1 })
+	r.until("it is cleared", act.ClearAfter+time.Minute, func() bool { return r.count(journal.EventScaleDownAborted) == 1 })
 	r.clean()
 	r.world.termErr = nil
 	r.goes(70 * time.Minute)
@@ -129,8 +133,8 @@ func TestALongDeletionIsNotCleared(t *testing.T) {
 		n.holds = []string{"pv"} // for two minutes each
 	}
 	r.goes(30 * time.Minute)
-	require.Zero(t, r.count(EventScaleDownAborted))
-	require.Equal(t, 1, r.count(EventScaleDownStarted))
+	require.Zero(t, r.count(journal.EventScaleDownAborted))
+	require.Equal(t, 1, r.count(journal.EventScaleDownStarted))
 }
 
 // Pods of a deleted pool need not have another node.
@@ -143,7 +147,7 @@ func TestADeletionAsksForNoOtherHomes(t *testing.T) {
 	r.until("they are refused", 30*time.Minute, func() bool { return r.last.Decision.Reason == plan.NoRemovableNode })
 	r.spec.Plan.Deleting = true
 	r.goes(6 * time.Minute)
-	require.Zero(t, r.count(EventDrainFailed))
+	require.Zero(t, r.count(journal.EventDrainFailed))
 }
 
 func TestInstancesWithoutANodeGoWithTheirPool(t *testing.T) {
@@ -154,7 +158,7 @@ func TestInstancesWithoutANodeGoWithTheirPool(t *testing.T) {
 		r.until("they are launched", time.Minute, func() bool { return r.world.launches == 5 })
 		r.spec.Plan.Deleting = true
 		r.until("they are terminated", 30*time.Second, func() bool { return len(r.world.terminated) == 5 })
-		require.Equal(t, 1, r.count(EventScaleUpAborted))
+		require.Equal(t, 1, r.count(journal.EventScaleUpAborted))
 		require.Zero(t, r.record().Failures)
 		r.goes(4 * time.Minute)
 	})
@@ -164,11 +168,11 @@ func TestInstancesWithoutANodeGoWithTheirPool(t *testing.T) {
 		r.until("they have joined", time.Minute, func() bool { return len(r.world.nodes) == 2 })
 		r.spec.Plan.Deleting = true
 		r.goes(6 * time.Minute)
-		require.Equal(t, 2, r.count(EventDrained))
+		require.Equal(t, 2, r.count(journal.EventDrained))
 	})
 	t.Run("kept, as they did not join", func(t *testing.T) {
 		r := newRig(t)
-		r.spec.Plan.Min, r.spec.Plan.MaxFailureBackoff, r.spec.Join = 1, time.Hour, Join{Timeout: time.Minute, KeepFailed: true}
+		r.spec.Plan.Min, r.spec.Plan.MaxFailureBackoff, r.spec.Join = 1, time.Hour, config.Join{Timeout: time.Minute, KeepFailed: true}
 		r.world.joins = func(provider.Launch) bool { return false }
 		r.until("one is kept", 5*time.Minute, func() bool { return len(r.record().PendingTerminations) == 1 && r.record().Action == nil })
 		r.spec.Plan.Deleting = true
@@ -269,7 +273,7 @@ func TestADeletedPoolIsNotLetGoUnseen(t *testing.T) {
 	}
 	t.Run("a node whose instance is not listed", func(t *testing.T) {
 		r := deleted(t, 1)
-		r.world.nodes["node-i-old0"].object.Labels[LabelPool] = "workers"
+		r.world.nodes["node-i-old0"].object.Labels[cluster.LabelPool] = "workers"
 		r.world.instances["i-old0"].hidden = true
 		r.pass(time.Hour)
 		require.Zero(t, r.letGo)
@@ -279,13 +283,13 @@ func TestADeletedPoolIsNotLetGoUnseen(t *testing.T) {
 	})
 	t.Run("the object cannot be written", func(t *testing.T) {
 		r := newRig(t)
-		r.pool.options.LetGo = func(context.Context) error { return errors.New("down") }
+		r.change(func(o *Options) { o.LetGo = func(context.Context) error { return errors.New("down") } })
 		r.pass(3 * time.Minute)
 		r.spec.Plan.Deleting = true
 		r.pass(time.Minute)
 		require.ErrorContains(t, r.health, "let the WorkerPool go: down")
-		require.Zero(t, r.count(EventDeleted))
-		r.pool.options.LetGo = r.release
+		require.Zero(t, r.count(journal.EventDeleted))
+		r.change(func(o *Options) { o.LetGo = r.release })
 		r.tick()
 		require.Equal(t, 1, r.letGo)
 	})
@@ -296,6 +300,7 @@ func TestOnlyTheLeaderLetsAPoolGo(t *testing.T) {
 	other := r.process("other", r.clock.now)
 	r.tick()
 	other.options.LetGo = func(context.Context) error { return errors.New("it does not lead") }
+	other.wire()
 	r.spec.Plan.Deleting = true
 	for range 120 {
 		r.clock.advance(2 * time.Second)
@@ -345,7 +350,7 @@ func TestAScaleDownEndsBeforeTheDeletion(t *testing.T) {
 	r.pass(time.Minute)
 	r.world.nodes["node-i-old0"].pods = nil
 	r.goes(10 * time.Minute)
-	require.Zero(t, r.count(EventDrainFailed))
+	require.Zero(t, r.count(journal.EventDrainFailed))
 }
 
 // A journal in a table outlives its WorkerPool. A new one of the same name does not go on with the deletion of the old one.
@@ -375,7 +380,7 @@ func TestTheControlPlaneDoesNotHoldAPool(t *testing.T) {
 	r.world.nodes["node-i-old0"].object.Labels["node-role.kubernetes.io/control-plane"] = ""
 	r.until("the other one goes", 2*time.Minute, func() bool { return len(r.world.terminated) == 1 })
 	released := 0
-	r.pool.options.LetGo = func(context.Context) error { released++; return nil }
+	r.change(func(o *Options) { o.LetGo = func(context.Context) error { released++; return nil } })
 	r.pass(4 * time.Minute)
 	require.Positive(t, released)
 	require.Equal(t, []string{"i-old1"}, r.world.terminated)

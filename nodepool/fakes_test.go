@@ -212,7 +212,8 @@ var shape = corev1.ResourceList{
 // settle applies what is due by now: nodes join, pods end, instances end.
 func (w *fakeWorld) settle() {
 	now := w.clock.now()
-	for _, i := range inOrder(w.instances) {
+	for _, id := range slices.Sorted(maps.Keys(w.instances)) {
+		i := w.instances[id]
 		if !i.joined && i.endedAt.IsZero() && (w.joins == nil || w.joins(i.launch)) && now.Sub(i.Launched) >= w.joinDelay {
 			i.joined, i.State = true, fleet.Running
 			w.addNode(i, now)

@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/foresail/foresail/nodepool/journal"
 	"github.com/foresail/foresail/nodepool/plan"
 	"github.com/foresail/foresail/nodepool/provider"
 	"github.com/foresail/foresail/nodepool/state"
@@ -71,11 +72,11 @@ func TestNodesAreDeletedAfterTheirInstances(t *testing.T) {
 			})
 			r.pass(ended().Add(time.Hour - time.Minute).Sub(r.clock.now()))
 			require.Contains(t, r.nodeNames(), "node-i-old0")
-			if ending(r.record(), "i-old0") != nil {
-				require.Equal(t, 1, r.count(EventStillEnding)/max(1, len(r.record().Endings)), "each once")
+			if r.record().Ending("i-old0") != nil {
+				require.Equal(t, 1, r.count(journal.EventStillEnding)/max(1, len(r.record().Endings)), "each once")
 			}
 			r.restart()
-			r.clock.advance(leaseTerm)
+			r.clock.advance(journal.LeaseTerm)
 			r.until("its Node is deleted", 5*time.Minute, func() bool { return !slices.Contains(r.nodeNames(), "node-i-old0") })
 			require.GreaterOrEqual(t, r.clock.now().Sub(ended()), time.Hour)
 		})
@@ -146,7 +147,7 @@ func TestAmbiguousNodesAreLeftAlone(t *testing.T) {
 				remove(r)
 				r.pass(3 * time.Hour)
 				require.NotContains(t, r.world.terminated, "i-old0")
-				require.GreaterOrEqual(t, r.count(EventAmbiguous), 1)
+				require.GreaterOrEqual(t, r.count(journal.EventAmbiguous), 1)
 				for name, n := range r.world.nodes {
 					if provider.IDOf(n.object.Spec.ProviderID) == "i-old0" {
 						require.Len(t, n.pods, 1, name)
@@ -202,7 +203,7 @@ func TestAmbiguityEndsARemoval(t *testing.T) {
 			r.load("node-i-old0", &fakePod{name: "slow", refused: "for now"})
 			r.removing(state.RemovalDraining)
 			confuse(r)
-			r.until("the removal is given up", time.Minute, func() bool { return r.count(EventDrainFailed) == 1 })
+			r.until("the removal is given up", time.Minute, func() bool { return r.count(journal.EventDrainFailed) == 1 })
 			r.world.nodes["node-i-old0"].pods[0].refused = ""
 			r.pass(time.Minute)
 			require.NotContains(t, r.world.terminated, "i-old0")
@@ -263,7 +264,7 @@ func TestInstancesOfOtherControllersAreNobodysHere(t *testing.T) {
 			r.until("another is launched for the minimum", time.Minute, func() bool { return r.world.launches == 1 })
 			r.pass(time.Hour)
 			require.Equal(t, 3, r.last.Decision.Workers)
-			require.Equal(t, 1, r.count(EventNotOwned), "once")
+			require.Equal(t, 1, r.count(journal.EventNotOwned), "once")
 			require.Contains(t, r.findings(plan.NotOwned), "belongs to the Auto Scaling group web")
 			r.take("i-old0")
 			r.world.nodes["node-i-old0"].ready = false
@@ -276,7 +277,7 @@ func TestInstancesOfOtherControllersAreNobodysHere(t *testing.T) {
 			theirs.Stopped = true
 			r.spec.Plan.Deleting = true
 			released := 0
-			r.pool.options.LetGo = func(context.Context) error { released++; return nil }
+			r.change(func(o *Options) { o.LetGo = func(context.Context) error { released++; return nil } })
 			r.pool.wire()
 			r.until("the pool goes without it", 10*time.Minute, func() bool { return released > 0 })
 			require.NotContains(t, r.world.terminated, "i-old0")
@@ -296,8 +297,8 @@ func TestCopiedTagsLaunchNothing(t *testing.T) {
 	clone.ID, clone.ProviderID, clone.Launched, clone.joined = "i-0", "fake:///i-0", clone.Launched.Add(time.Second), true
 	r.world.instances["i-0"] = &clone
 	r.clock.advance(2 * time.Second)
-	r.until("the launch is adopted", 30*time.Second, func() bool { return r.count(EventLaunched) == 1 })
-	r.until("its Node has joined", 5*time.Minute, func() bool { return r.count(EventScaledUp) == 1 })
+	r.until("the launch is adopted", 30*time.Second, func() bool { return r.count(journal.EventLaunched) == 1 })
+	r.until("its Node has joined", 5*time.Minute, func() bool { return r.count(journal.EventScaledUp) == 1 })
 	require.NotNil(t, r.world.nodes["node-i-1"])
 	r.pass(3 * time.Hour)
 	require.Empty(t, r.world.terminated, "the copy is no orphan")
@@ -358,7 +359,7 @@ func TestADeletionNamesWhatItWaitsFor(t *testing.T) {
 // Node is an orphan of this pool like any other, and no copy of tags.
 func TestInstancesOfAPastCallAreCleanedUp(t *testing.T) {
 	r := wanting(t, 4)
-	r.until("all have joined", 5*time.Minute, func() bool { return r.count(EventScaledUp) == 1 })
+	r.until("all have joined", 5*time.Minute, func() bool { return r.count(journal.EventScaledUp) == 1 })
 	byToken := map[string][]string{}
 	for _, i := range r.world.instances {
 		byToken[i.Token] = append(byToken[i.Token], i.ID)

@@ -8,6 +8,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/foresail/foresail/nodepool/act"
+	"github.com/foresail/foresail/nodepool/cluster"
+	"github.com/foresail/foresail/nodepool/journal"
 	"github.com/foresail/foresail/nodepool/plan"
 	"github.com/foresail/foresail/nodepool/provider"
 	"github.com/foresail/foresail/nodepool/state"
@@ -36,7 +39,7 @@ func TestInterruptedWorkerIsReplacedAndDrained(t *testing.T) {
 	require.Equal(t, 1, r.world.launches, "at once")
 
 	r.until("it is drained and terminated", 2*time.Minute, func() bool { return len(r.world.terminated) == 1 })
-	require.GreaterOrEqual(t, r.clock.now(), m.Deadline.Add(-forceBefore), "the pod that blocks is left until the last moment")
+	require.GreaterOrEqual(t, r.clock.now(), m.Deadline.Add(-act.ForceBefore), "the pod that blocks is left until the last moment")
 	r.until("it is over", time.Minute, func() bool { return len(r.record().Interruptions) == 0 })
 	require.Equal(t, []string{"node-i-1", "node-i-old0", "node-i-old2"}, r.nodeNames())
 	r.clean()
@@ -87,7 +90,7 @@ func TestInterruptionDuringScaleUp(t *testing.T) {
 	slots := r.record().Action.Slots
 	require.Len(t, slots, 2, "the open scale-up has a further slot")
 	require.True(t, r.record().Interruptions[0].Replaced)
-	r.until("both have joined", 3*time.Minute, func() bool { return r.count(EventScaledUp) == 1 })
+	r.until("both have joined", 3*time.Minute, func() bool { return r.count(journal.EventScaledUp) == 1 })
 	r.until("the other has gone", 3*time.Minute, func() bool { return len(r.record().Interruptions) == 0 })
 	require.Equal(t, 3, r.running())
 }
@@ -157,7 +160,7 @@ func TestInterruptionBeforeTheNodeJoins(t *testing.T) {
 	r.world.instances["i-1"].endedAt = r.clock.now()
 	r.until("it is over", 3*time.Minute, func() bool { return len(r.record().Interruptions) == 0 && r.record().Action == nil })
 	require.Equal(t, 1, r.running())
-	require.Equal(t, 1, r.count(EventScaledUp))
+	require.Equal(t, 1, r.count(journal.EventScaledUp))
 }
 
 // TestNodeOfAnUnseenInterruption: the cluster cannot be read from when the notice comes until the cloud has reclaimed the
@@ -170,12 +173,12 @@ func TestNodeOfAnUnseenInterruption(t *testing.T) {
 	r.take("i-old0")
 	r.tick()
 	require.Empty(t, r.record().Interruptions[0].Node)
-	delete(r.world.nodes["node-i-old0"].object.Labels, LabelPool)
+	delete(r.world.nodes["node-i-old0"].object.Labels, cluster.LabelPool)
 	r.world.instances["i-old0"].endedAt = r.clock.now()
 	r.pass(3 * time.Minute)
 	r.restart() // so that no process remembers the instance when the cluster can be read again
 	r.world.observeErr = nil
-	r.pass(leaseTerm + time.Minute)
+	r.pass(journal.LeaseTerm + time.Minute)
 	r.until("it is over", 3*time.Minute, func() bool { return len(r.record().Interruptions) == 0 })
 	require.Empty(t, r.world.nodes)
 }
@@ -265,7 +268,7 @@ func TestRedeliveredNotice(t *testing.T) {
 			require.Equal(t, 1, r.world.launches)
 			require.Equal(t, 3, r.running())
 			require.Len(t, r.notices.done, 2)
-			require.Equal(t, 1, r.count(EventInterrupted))
+			require.Equal(t, 1, r.count(journal.EventInterrupted))
 		})
 	}
 }
@@ -279,7 +282,7 @@ func TestInterruptionsResume(t *testing.T) {
 	r.tick()
 	r.restart()
 	r.tick()
-	r.clock.advance(leaseTerm)
+	r.clock.advance(journal.LeaseTerm)
 	r.until("it is over", 3*time.Minute, func() bool { return len(r.record().Interruptions) == 0 })
 	require.Contains(t, r.world.terminated, "i-old0")
 	require.Equal(t, provider.Unknown, provider.ClassOf(errLost))
@@ -305,7 +308,7 @@ func TestRebalanceRecommendationsDoNotBlockThePool(t *testing.T) {
 	}
 	t.Run("that is idle", func(t *testing.T) {
 		r := advised(t, 6)
-		r.until("a cordoned one goes", 10*time.Minute, func() bool { return r.count(EventScaledDown) == 1 })
+		r.until("a cordoned one goes", 10*time.Minute, func() bool { return r.count(journal.EventScaledDown) == 1 })
 		r.pass(2 * time.Hour)
 		require.Equal(t, 1, r.running())
 		r.clean()
@@ -313,7 +316,7 @@ func TestRebalanceRecommendationsDoNotBlockThePool(t *testing.T) {
 	t.Run("that is full", func(t *testing.T) {
 		r := advised(t, 4)
 		r.pend(2)
-		r.until("they take pods again", 20*time.Minute, func() bool { return r.count(EventRestored) == 4 })
+		r.until("they take pods again", 20*time.Minute, func() bool { return r.count(journal.EventRestored) == 4 })
 		r.clean()
 		require.Empty(t, r.world.terminated)
 	})
@@ -340,7 +343,7 @@ func TestMessagesThatMustWait(t *testing.T) {
 	}
 	r.world.listErr = nil
 	r.tick()
-	require.Equal(t, 1, r.count(EventInterrupted))
+	require.Equal(t, 1, r.count(journal.EventInterrupted))
 	require.Equal(t, []provider.Message{last}, r.notices.done)
 }
 

@@ -8,7 +8,10 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/foresail/foresail/nodepool/act"
+	"github.com/foresail/foresail/nodepool/config"
 	"github.com/foresail/foresail/nodepool/fleet"
+	"github.com/foresail/foresail/nodepool/journal"
 
 	"github.com/stretchr/testify/require"
 
@@ -38,7 +41,7 @@ func TestTakeOver(t *testing.T) {
 	r := wanting(t, 1)
 	r.tick()
 	other := r.process("other", r.clock.now)
-	for waited := time.Duration(0); waited < leaseTerm; waited += 5 * time.Second {
+	for waited := time.Duration(0); waited < journal.LeaseTerm; waited += 5 * time.Second {
 		_, err := other.Tick(t.Context())
 		require.NoError(t, err)
 		require.Equal(t, "run-1", r.record().Owner, "after %s", waited)
@@ -70,34 +73,34 @@ func TestRelease(t *testing.T) {
 }
 
 func TestLeaseLostDuringAnAction(t *testing.T) {
-	r := wanting(t, 2*perLaunch+20)
+	r := wanting(t, 2*act.PerLaunch+20)
 	r.world.offers = r.world.offers[:1]
 	r.spec.Plan.Max, r.spec.Plan.MaxBatchUp = 200, 0
 	r.world.lost = func(provider.Launch) error {
 		if r.world.calls == 1 {
-			r.clock.advance(actTerm) // the process was stopped for that long
+			r.clock.advance(journal.ActTerm) // the process was stopped for that long
 		}
 		return nil
 	}
 	r.tick()
-	require.ErrorIs(t, r.health, errLeaseLost)
-	require.Equal(t, perLaunch, r.world.launches, "nothing is launched after it")
+	require.ErrorIs(t, r.health, journal.ErrLeaseLost)
+	require.Equal(t, act.PerLaunch, r.world.launches, "nothing is launched after it")
 	r.tick()
-	r.until("all have joined", 3*time.Minute, func() bool { return r.count(EventScaledUp) == 1 })
-	require.Equal(t, 2*perLaunch+20, r.world.launches)
+	r.until("all have joined", 3*time.Minute, func() bool { return r.count(journal.EventScaledUp) == 1 })
+	require.Equal(t, 2*act.PerLaunch+20, r.world.launches)
 }
 
 func TestConflictEndsTheCycle(t *testing.T) {
 	r := wanting(t, 1)
 	r.tick()
-	r.clock.advance(renewAfter)
+	r.clock.advance(journal.RenewAfter)
 	r.store.before = func(state.Record) error { return state.ErrConflict }
 	r.world.joinDelay = 0
 	r.tick()
 	require.ErrorIs(t, r.health, state.ErrConflict)
 	require.False(t, r.last.Leading)
-	require.Equal(t, 1, r.count(EventLaunched))
-	require.Zero(t, r.count(EventJoined), "what is not written has not happened")
+	require.Equal(t, 1, r.count(journal.EventLaunched))
+	require.Zero(t, r.count(journal.EventJoined), "what is not written has not happened")
 }
 
 func TestClocksThatAreAnHourOff(t *testing.T) {
@@ -113,7 +116,7 @@ func TestClocksThatAreAnHourOff(t *testing.T) {
 				require.NoError(t, err)
 				r.clock.advance(2 * time.Second)
 			}
-			require.Equal(t, leaseTerm, took-2*time.Second, "whatever the clock says")
+			require.Equal(t, journal.LeaseTerm, took-2*time.Second, "whatever the clock says")
 			for range 10 * 60 {
 				_, err := other.Tick(t.Context())
 				require.NoError(t, err)
@@ -138,7 +141,7 @@ func TestJournalDownForTenMinutes(t *testing.T) {
 	require.Equal(t, plan.Hold, last.Decision.Step)
 	require.Equal(t, last.At, r.signals.seen.Now, "signals are observed all the same")
 	r.store.loadErr = nil
-	r.until("the scale-up ends", time.Minute, func() bool { return r.count(EventScaledUp) == 1 })
+	r.until("the scale-up ends", time.Minute, func() bool { return r.count(journal.EventScaledUp) == 1 })
 	require.Equal(t, 2, r.world.launches)
 	require.NoError(t, r.health)
 }
@@ -297,14 +300,14 @@ func TestHandOver(t *testing.T) {
 			twoProcesses(t, prepare, func(r *rig, kill, _ func()) {
 				kill()
 				took := r.handOver()
-				require.Greater(t, took, leaseTerm-renewAfter)
-				require.LessOrEqual(t, took, leaseTerm+2*watchEvery)
+				require.Greater(t, took, journal.LeaseTerm-journal.RenewAfter)
+				require.LessOrEqual(t, took, journal.LeaseTerm+2*journal.WatchEvery)
 			})
 		})
 		t.Run("a leader ends "+interval.String(), func(t *testing.T) {
 			twoProcesses(t, prepare, func(r *rig, _, end func()) {
 				end()
-				require.LessOrEqual(t, r.handOver(), watchEvery+leastPause)
+				require.LessOrEqual(t, r.handOver(), journal.WatchEvery+leastPause)
 			})
 		})
 	}
@@ -313,13 +316,13 @@ func TestHandOver(t *testing.T) {
 // A cycle that takes longer than the lease does not lose it, as it is renewed meanwhile.
 func TestLeaseOutlastsALongCycle(t *testing.T) {
 	inBubble(t, func(r *rig) {
-		r.change(func(o *Options) { o.Observer = slowObserver{r.world, 3 * leaseTerm} })
+		r.change(func(o *Options) { o.Observer = slowObserver{r.world, 3 * journal.LeaseTerm} })
 	}, func(r *rig) {
-		r.setSpec(func(s *Spec) { s.Plan.Min = 2 })
+		r.setSpec(func(s *config.Spec) { s.Plan.Min = 2 })
 		r.sleepFor(5 * time.Minute)
 		require.NoError(t, r.health)
 		require.Equal(t, 2, r.world.launches)
-		require.Equal(t, 1, r.count(EventLeading))
+		require.Equal(t, 1, r.count(journal.EventLeading))
 	})
 }
 
@@ -332,26 +335,4 @@ type slowObserver struct {
 func (o slowObserver) Observe(ctx context.Context) (*cluster.Cluster, error) {
 	time.Sleep(o.takes)
 	return o.fakeWorld.Observe(ctx)
-}
-
-// TestARecordOfAnotherIsNotOverwritten: a process that was suspended in a cycle sees by a renewal that another one has written the
-// record. What it loaded before is not written over that.
-func TestARecordOfAnotherIsNotOverwritten(t *testing.T) {
-	r := newRig(t)
-	r.tick()
-	j := &r.pool.journal
-	require.NoError(t, j.load(t.Context(), r.spec))
-	other, err := j.store.Load(t.Context(), j.pool)
-	require.NoError(t, err)
-	other.Owner = "another"
-	other, err = j.store.Save(t.Context(), j.pool, other)
-	require.NoError(t, err)
-
-	j.lease.lose()
-	_, err = j.keep(t.Context())
-	require.NoError(t, err)
-	require.ErrorIs(t, j.save(t.Context()), state.ErrConflict)
-	stored, err := j.store.Load(t.Context(), j.pool)
-	require.NoError(t, err)
-	require.Equal(t, other, stored)
 }

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/foresail/foresail/nodepool/journal"
 	"github.com/foresail/foresail/nodepool/plan"
 )
 
@@ -25,7 +26,7 @@ func TestSpreadPodsAreNotEvictedToSaveMoney(t *testing.T) {
 	r.pass(2 * time.Hour)
 	assert.Zero(t, s.evictions)
 	assert.Empty(t, r.world.terminated)
-	assert.Zero(t, r.count(EventScaleDownAborted))
+	assert.Zero(t, r.count(journal.EventScaleDownAborted))
 	require.Equal(t, plan.NoRemovableNode, r.last.Decision.Reason, r.last.Decision.Message)
 	require.Contains(t, r.last.Decision.Message, "only after this one is deleted: its topologySpreadConstraint over kubernetes.io/hostname counts that node until then, unless it sets nodeTaintsPolicy: Honor")
 
@@ -60,7 +61,7 @@ func TestSpreadPodsWaitForTheEndOfNodesThatMustGo(t *testing.T) {
 			assert.Equal(t, 3, r.running())
 			assert.Zero(t, s.waiting())
 			assert.LessOrEqual(t, s.evictions, 12)
-			assert.Zero(t, r.count(EventScaleDownAborted))
+			assert.Zero(t, r.count(journal.EventScaleDownAborted))
 			r.clean()
 		})
 	}

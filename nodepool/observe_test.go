@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/foresail/foresail/nodepool/fleet"
+	"github.com/foresail/foresail/nodepool/journal"
+	"github.com/foresail/foresail/nodepool/observe"
 
 	"github.com/stretchr/testify/require"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -34,7 +36,7 @@ func TestUnusableWorkersDoNotHideDemand(t *testing.T) {
 		t.Run("new, "+name, func(t *testing.T) {
 			r := newRig(t)
 			r.pend(2)
-			r.until("its node has joined", 3*time.Minute, func() bool { return r.count(EventScaledUp) == 1 })
+			r.until("its node has joined", 3*time.Minute, func() bool { return r.count(journal.EventScaledUp) == 1 })
 			spoil(r.world.nodes["node-i-1"])
 			r.until("another one is launched", 10*time.Minute, func() bool { return r.world.launches == 2 })
 		})
@@ -69,7 +71,7 @@ func TestReadyNodesOutrankTheList(t *testing.T) {
 	require.Zero(t, r.world.launches)
 	require.Equal(t, 4, r.last.Decision.Workers)
 	require.Len(t, r.world.nodes, 4)
-	require.Equal(t, 4, r.count(EventUnlisted), "once each")
+	require.Equal(t, 4, r.count(journal.EventUnlisted), "once each")
 	for _, w := range r.last.Snapshot.Workers {
 		require.NotEmpty(t, w.Blocked)
 	}
@@ -83,21 +85,21 @@ func TestReadyNodesOutrankTheList(t *testing.T) {
 	require.Len(t, r.world.nodes, 4)
 	require.Zero(t, r.world.launches)
 	r.world.instances["i-old0"].endedAt = r.clock.now()
-	r.until("one that is gone is replaced", 5*time.Minute, func() bool { return r.count(EventScaledUp) == 1 })
+	r.until("one that is gone is replaced", 5*time.Minute, func() bool { return r.count(journal.EventScaledUp) == 1 })
 	require.NotContains(t, r.nodeNames(), "node-i-old0")
 	delete(r.world.instances, "i-old1")
 	r.world.nodes["node-i-old1"].silent = true
-	r.pass(heartbeatWithin / 2)
+	r.pass(observe.HeartbeatWithin / 2)
 	require.Equal(t, 1, r.world.launches, "kubelets update their Nodes every five minutes")
 	r.until("one that the cloud denies, and whose kubelet has stopped unnoticed, is replaced", 15*time.Minute, func() bool {
-		return r.count(EventScaledUp) == 2
+		return r.count(journal.EventScaledUp) == 2
 	})
 	for _, i := range r.world.instances {
 		i.hidden = false
 	}
 	r.pass(time.Hour)
 	require.Equal(t, 2, r.world.launches)
-	require.Equal(t, 4, r.count(EventUnlisted))
+	require.Equal(t, 4, r.count(journal.EventUnlisted))
 }
 
 // TestNodesOfRunningInstancesAreNotDeleted: an instance that has lost its tags runs on when its
@@ -116,15 +118,15 @@ func TestNodesOfRunningInstancesAreNotDeleted(t *testing.T) {
 	r.pass(2 * time.Hour)
 	require.Contains(t, r.nodeNames(), "node-i-old0")
 	require.Empty(t, r.world.terminated)
-	require.Equal(t, 1, r.count(EventUnlisted), "once")
+	require.Equal(t, 1, r.count(journal.EventUnlisted), "once")
 	require.Contains(t, r.findings(plan.Unlisted), "its tag pool is missing")
 	require.Equal(t, 1, r.world.launches, "another has taken its place, as of any worker that is broken")
 
 	r.restart()
-	r.clock.advance(leaseTerm)
+	r.clock.advance(journal.LeaseTerm)
 	r.pass(10 * time.Minute)
 	require.Contains(t, r.nodeNames(), "node-i-old0")
-	require.Equal(t, 2, r.count(EventUnlisted), "another process finds it by its Node")
+	require.Equal(t, 2, r.count(journal.EventUnlisted), "another process finds it by its Node")
 	require.Equal(t, 1, r.world.launches)
 
 	lost.untagged = false
@@ -156,7 +158,7 @@ func TestWhatIsNotFoundIsNotGone(t *testing.T) {
 			}
 			r.pass(time.Hour)
 			require.Len(t, r.world.nodes, 2)
-			require.Equal(t, 2, r.count(EventUnlisted))
+			require.Equal(t, 2, r.count(journal.EventUnlisted))
 			r.spec.Plan.Deleting = true
 			r.pass(time.Hour)
 			require.Zero(t, r.letGo)
@@ -174,18 +176,18 @@ func TestBrokenWorkersDoNotCount(t *testing.T) {
 	r.world.nodes["node-i-old0"].ready = false
 	r.pass(10 * time.Minute)
 	require.Zero(t, r.world.launches, "it may come back")
-	r.until("it is reported", 5*time.Minute, func() bool { return r.count(EventBroken) == 1 })
-	r.until("another one has joined", 3*time.Minute, func() bool { return r.count(EventScaledUp) == 1 })
+	r.until("it is reported", 5*time.Minute, func() bool { return r.count(journal.EventBroken) == 1 })
+	r.until("another one has joined", 3*time.Minute, func() bool { return r.count(journal.EventScaledUp) == 1 })
 	require.Equal(t, 9, r.last.Decision.Workers)
 	r.pass(time.Hour)
 	require.Equal(t, 1, r.world.launches)
-	require.Equal(t, 1, r.count(EventBroken), "once")
+	require.Equal(t, 1, r.count(journal.EventBroken), "once")
 	require.Empty(t, r.world.terminated)
 
 	for _, name := range []string{"node-i-old1", "node-i-old2", "node-i-old3"} {
 		r.world.nodes[name].ready = false
 	}
-	r.until("all are reported", time.Hour, func() bool { return r.count(EventBroken) == 4 })
+	r.until("all are reported", time.Hour, func() bool { return r.count(journal.EventBroken) == 4 })
 	r.pass(time.Hour)
 	require.Equal(t, 1, r.world.launches, "at the maximum one is replaced beyond it")
 	r.spec.Plan.Max = 11
@@ -209,7 +211,7 @@ func TestManyBrokenWorkersAreNotReplaced(t *testing.T) {
 	}
 	r.pass(2 * time.Hour)
 	require.Zero(t, r.world.launches)
-	require.Equal(t, 6, r.count(EventBroken))
+	require.Equal(t, 6, r.count(journal.EventBroken))
 }
 
 // The observed capacity of nodes overrides the announced one.
@@ -255,7 +257,7 @@ func TestLoadOfTerminatingNodesIsForecast(t *testing.T) {
 	require.Len(t, last.Workers, 2)
 	require.Equal(t, 2, last.Expected)
 	r.world.nodes["node-i-old0"].pods = nil
-	r.until("it has gone", time.Minute, func() bool { return r.count(EventScaledDown) == 1 })
+	r.until("it has gone", time.Minute, func() bool { return r.count(journal.EventScaledDown) == 1 })
 	r.tick()
 	last = r.signals.seen
 	require.Empty(t, last.Leaving)
@@ -285,7 +287,7 @@ func TestDriftThatIsNotKnownIsReportedOnce(t *testing.T) {
 	r := newRig(t)
 	r.world.add(2)
 	r.pass(time.Minute)
-	require.Zero(t, r.count(EventDriftUnknown))
+	require.Zero(t, r.count(journal.EventDriftUnknown))
 	unknown := func(why string) {
 		for _, i := range r.world.instances {
 			i.OutdatedErr = why
@@ -306,14 +308,14 @@ func TestDriftThatIsNotKnownIsReportedOnce(t *testing.T) {
 	r.world.listErr = nil
 	r.pass(time.Minute)
 	require.NoError(t, r.health)
-	require.Equal(t, 1, r.count(EventDriftUnknown))
+	require.Equal(t, 1, r.count(journal.EventDriftUnknown))
 
 	unknown("")
 	r.tick()
 	require.Zero(t, r.last.Decision.Rollout)
 	unknown("DescribeLaunchTemplates: Throttled: request 3")
 	r.tick()
-	require.Equal(t, 2, r.count(EventDriftUnknown), "it had been known again")
+	require.Equal(t, 2, r.count(journal.EventDriftUnknown), "it had been known again")
 }
 
 // That the cloud does not say what instances cost is reported once, and keeps nothing from being done.
@@ -324,17 +326,17 @@ func TestPricesThatAreNotKnownAreReportedOnce(t *testing.T) {
 		for i := range r.world.offers {
 			r.world.offers[i].PriceErr = why
 		}
-		r.pass(offersFor + time.Minute)
+		r.pass(observe.OffersFor + time.Minute)
 	}
 	unknown("")
-	require.Zero(t, r.count(EventPricesUnknown))
+	require.Zero(t, r.count(journal.EventPricesUnknown))
 	unknown("GetProducts: Invalid: request 1")
 	unknown("GetProducts: Invalid: request 2")
 	require.NoError(t, r.health)
-	require.Equal(t, 1, r.count(EventPricesUnknown))
+	require.Equal(t, 1, r.count(journal.EventPricesUnknown))
 	unknown("")
 	unknown("GetProducts: Throttled: request 3")
-	require.Equal(t, 2, r.count(EventPricesUnknown), "they had been known again")
+	require.Equal(t, 2, r.count(journal.EventPricesUnknown), "they had been known again")
 }
 
 // The nodes that pods wait for are the cheapest for them, whatever their order.

@@ -7,7 +7,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/foresail/foresail/nodepool/act"
 	"github.com/foresail/foresail/nodepool/fleet"
+	"github.com/foresail/foresail/nodepool/journal"
 
 	"github.com/stretchr/testify/require"
 
@@ -62,7 +64,7 @@ func TestTenMinutesWithoutJournalInAScaleUp(t *testing.T) {
 		r.breakJournal(nil)
 		r.sleepFor(time.Minute)
 		require.NoError(r, r.last.Health)
-		require.Equal(r, 1, r.count(EventScaledUp))
+		require.Equal(r, 1, r.count(journal.EventScaledUp))
 		require.Equal(r, 2, r.world.launches)
 		require.Equal(r, 2, r.running())
 	})
@@ -81,7 +83,7 @@ func TestTenMinutesWithoutJournalInADrain(t *testing.T) {
 		require.Empty(r, r.world.terminated)
 		r.breakJournal(nil)
 		r.sleepFor(time.Minute)
-		require.Zero(r, r.count(EventDrainFailed), "its time was over, and nothing holds its pod any more")
+		require.Zero(r, r.count(journal.EventDrainFailed), "its time was over, and nothing holds its pod any more")
 		r.sleepFor(time.Minute)
 		require.Equal(r, []string{"i-old0"}, r.world.terminated)
 		r.clean()
@@ -132,7 +134,7 @@ func TestTenMinutesWithoutTheCloud(t *testing.T) {
 			down(r, nil)
 			r.sleepFor(3 * time.Minute)
 			require.Equal(r, 2, r.world.launches)
-			require.Equal(r, 1, r.count(EventScaledUp))
+			require.Equal(r, 1, r.count(journal.EventScaledUp))
 		})
 	})
 	t.Run("in a drain", func(t *testing.T) {
@@ -168,7 +170,7 @@ func TestTenMinutesWithoutTheCluster(t *testing.T) {
 		r.breakJournal(nil)
 		r.sleepFor(2 * time.Minute)
 		require.Equal(r, 1, r.world.launches, "for the pods")
-		require.Equal(r, 1, r.count(EventScaledUp))
+		require.Equal(r, 1, r.count(journal.EventScaledUp))
 		require.Empty(r, r.world.terminated)
 	})
 }
@@ -222,7 +224,7 @@ func TestTenMinutesWithoutTheQueue(t *testing.T) {
 		r.world.leaving = 30 * time.Second // as EC2 lists instances that shut down
 		r.spec.Plan.Min, r.spec.Plan.CooldownUp = 2, time.Minute
 		q.fakeNotices = r.notices
-		r.pool.options.Notices = q
+		r.change(func(o *Options) { o.Notices = q })
 	}, func(r *rig) {
 		q.down.Store(true)
 		r.sleepFor(time.Minute)
@@ -240,7 +242,7 @@ func TestTenMinutesWithoutTheQueue(t *testing.T) {
 		r.sleepFor(outage - 3*time.Minute)
 		require.Equal(r, 2, r.world.launches)
 		require.Equal(r, 2, r.running(), "what went without a notice is replaced once it is seen to go, up to the minimum")
-		require.Equal(r, 2, r.count(EventNodeDeleted))
+		require.Equal(r, 2, r.count(journal.EventNodeDeleted))
 
 		r.notices.mu.Lock()
 		r.notices.messages = []provider.Message{{InstanceID: "i-old0", Kind: provider.MessageInterruption, Deadline: sent.Add(2 * time.Minute)}}
@@ -268,7 +270,7 @@ func (w slowCloud) List(ctx context.Context) ([]fleet.Instance, error) {
 
 // In a large account the lists alone take longer than a cycle may go on with launching or draining.
 func TestSlowListsHoldNothingBack(t *testing.T) {
-	for _, takes := range []time.Duration{0, 2 * actFor} {
+	for _, takes := range []time.Duration{0, 2 * act.ActFor} {
 		t.Run(takes.String(), func(t *testing.T) {
 			r := wanting(t, 2)
 			r.change(func(o *Options) { o.Provider = slowCloud{r.world, takes} })

@@ -12,7 +12,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/foresail/foresail/nodepool/config"
 	"github.com/foresail/foresail/nodepool/fleet"
+	"github.com/foresail/foresail/nodepool/journal"
 
 	"github.com/stretchr/testify/require"
 	"golang.org/x/time/rate"
@@ -286,11 +288,11 @@ func TestFiveHundredInAMinute(t *testing.T) {
 		r.change(func(o *Options) { o.Provider = busyCloud{r.world, rate.NewLimiter(1, 2)} })
 	}, func(r *rig) {
 		r.sleepFor(time.Second)
-		r.setSpec(func(s *Spec) { s.Plan.Min = 500 })
+		r.setSpec(func(s *config.Spec) { s.Plan.Min = 500 })
 		r.sleepFor(time.Minute)
 		require.Equal(t, 500, r.world.launches)
 		require.LessOrEqual(t, r.world.calls, 20)
 		r.sleepFor(2 * time.Minute)
-		require.Equal(t, 500, r.count(EventJoined))
+		require.Equal(t, 500, r.count(journal.EventJoined))
 	})
 }

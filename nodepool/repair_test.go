@@ -8,6 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/foresail/foresail/nodepool/act"
+	"github.com/foresail/foresail/nodepool/journal"
 	"github.com/foresail/foresail/nodepool/plan"
 	"github.com/foresail/foresail/nodepool/provider"
 	"github.com/foresail/foresail/nodepool/state"
@@ -53,10 +55,10 @@ func TestUnhealthyNodesAreRepaired(t *testing.T) {
 	r.world.nodes["node-i-old0"].ready = false
 	began := r.clock.now()
 	r.pass(29 * time.Minute)
-	require.Zero(t, r.count(EventRepairStarted))
+	require.Zero(t, r.count(journal.EventRepairStarted))
 	require.Equal(t, 1, r.world.launches, "its place has been taken before")
 	require.Contains(t, r.findings(plan.Broken), "it is repaired at 2026-03-02T09:30:00Z unless it recovers")
-	r.until("its repair begins", 2*time.Minute, func() bool { return r.count(EventRepairStarted) == 1 })
+	r.until("its repair begins", 2*time.Minute, func() bool { return r.count(journal.EventRepairStarted) == 1 })
 	require.GreaterOrEqual(t, r.clock.now().Sub(began), 30*time.Minute)
 	require.Len(t, r.record().Repairs, 1)
 	r.pass(4 * time.Minute)
@@ -68,7 +70,7 @@ func TestUnhealthyNodesAreRepaired(t *testing.T) {
 	require.Len(t, r.world.nodes, 10)
 	require.Equal(t, 1, r.world.launches)
 	require.Empty(t, r.record().Repairs)
-	require.Equal(t, 1, r.count(EventRepairStarted))
+	require.Equal(t, 1, r.count(journal.EventRepairStarted))
 }
 
 // findings returns the messages of the last decision's findings of a kind.
@@ -90,7 +92,7 @@ func TestPodsOfADeadKubeletAreNotWaitedForForEver(t *testing.T) {
 	r.until("its drain begins", time.Minute, func() bool { return r.record().Repairs[0].State == state.RemovalDraining })
 	began := r.clock.now()
 	r.until("it is terminated", 10*time.Minute, func() bool { return len(r.world.terminated) == 1 })
-	require.GreaterOrEqual(t, r.clock.now().Sub(began), r.spec.Drain.Timeout+overdueAfter)
+	require.GreaterOrEqual(t, r.clock.now().Sub(began), r.spec.Drain.Timeout+act.OverdueAfter)
 	r.until("its Node is deleted", time.Minute, func() bool { return len(r.world.nodes) == 10 && len(r.record().Repairs) == 0 })
 	require.NotContains(t, r.nodeNames(), "node-i-old0")
 }
@@ -104,7 +106,7 @@ func TestNodesThatWorkAreEmptiedBeforeTheirEnd(t *testing.T) {
 	r.world.nodes["node-i-old0"].conditions = unwell
 	r.pass(29 * time.Minute)
 	require.Zero(t, r.world.launches)
-	r.until("it is replaced", 3*time.Minute, func() bool { return r.count(EventScaledUp) == 1 })
+	r.until("it is replaced", 3*time.Minute, func() bool { return r.count(journal.EventScaledUp) == 1 })
 	require.Equal(t, 1, r.world.launches)
 	require.Equal(t, plan.Unhealthy, r.actions[0])
 	r.pass(4 * time.Minute)
@@ -138,8 +140,8 @@ func TestNothingIsRepairedWhileManyAreUnhealthy(t *testing.T) {
 	r.breakNode("node-i-old0", "node-i-old1", "node-i-old2") // 21%
 	r.pass(3 * time.Hour)
 	require.Empty(t, r.world.terminated)
-	require.Zero(t, r.count(EventRepairStarted))
-	require.Equal(t, 1, r.count(EventRepairHeld))
+	require.Zero(t, r.count(journal.EventRepairStarted))
+	require.Equal(t, 1, r.count(journal.EventRepairHeld))
 	require.Contains(t, r.findings(plan.RepairHeld), "3 of 14 nodes are unhealthy")
 }
 
@@ -160,7 +162,7 @@ func TestFewNodesAreRepairedAtOnce(t *testing.T) {
 		return len(r.world.terminated) == 4
 	})
 	require.Equal(t, 2, most)
-	require.Zero(t, r.count(EventRepairHeld))
+	require.Zero(t, r.count(journal.EventRepairHeld))
 }
 
 // TestNodesThatRecoverAreNotRepaired: neither one that is Ready again before its time, nor one that is so now and then.
@@ -179,7 +181,7 @@ func TestNodesThatRecoverAreNotRepaired(t *testing.T) {
 	}
 	r.pass(time.Hour)
 	require.Empty(t, r.world.terminated)
-	require.Zero(t, r.count(EventRepairStarted))
+	require.Zero(t, r.count(journal.EventRepairStarted))
 }
 
 // TestClocksDoNotShortenTheTime for which a Node must be unhealthy, and neither does a new process, which has not seen it.
@@ -192,8 +194,8 @@ func TestClocksDoNotShortenTheTime(t *testing.T) {
 			r.pass(20 * time.Minute)
 			r.restart()
 			r.pass(29 * time.Minute)
-			require.Zero(t, r.count(EventRepairStarted))
-			r.until("it is repaired", 5*time.Minute, func() bool { return r.count(EventRepairStarted) == 1 })
+			require.Zero(t, r.count(journal.EventRepairStarted))
+			r.until("it is repaired", 5*time.Minute, func() bool { return r.count(journal.EventRepairStarted) == 1 })
 		})
 	}
 }
@@ -214,7 +216,7 @@ func TestRepairsGoOn(t *testing.T) {
 				return
 			}
 			require.Empty(t, r.world.terminated)
-			require.Equal(t, 1, r.count(EventRepairAborted))
+			require.Equal(t, 1, r.count(journal.EventRepairAborted))
 			r.clean()
 		})
 	}
@@ -238,7 +240,7 @@ func TestRepairsWaitForWhatIsKnown(t *testing.T) {
 			change(r)
 			r.pass(time.Hour)
 			require.Empty(t, r.world.terminated)
-			require.Equal(t, 1, r.count(EventRepairStarted))
+			require.Equal(t, 1, r.count(journal.EventRepairStarted))
 		})
 	}
 }
@@ -250,7 +252,7 @@ func TestNodesAreLeftToPeople(t *testing.T) {
 	r.breakNode("node-i-old0")
 	r.pass(2 * time.Hour)
 	require.Empty(t, r.world.terminated)
-	require.Zero(t, r.count(EventRepairStarted)+r.count(EventRepairHeld))
+	require.Zero(t, r.count(journal.EventRepairStarted)+r.count(journal.EventRepairHeld))
 	require.Contains(t, r.findings(plan.Broken), "delete the Node or terminate i-old0 if it is lost")
 }
 
@@ -290,9 +292,9 @@ func TestRepairsOfInstancesOfOthers(t *testing.T) {
 	r := repairing(t)
 	r.breakNode("node-i-old0")
 	r.world.termErr = refused(provider.NotOwned)
-	r.until("it is given up", time.Hour, func() bool { return r.count(EventDrainFailed) == 1 })
+	r.until("it is given up", time.Hour, func() bool { return r.count(journal.EventDrainFailed) == 1 })
 	r.pass(50 * time.Minute)
-	require.Equal(t, 1, r.count(EventRepairStarted))
+	require.Equal(t, 1, r.count(journal.EventRepairStarted))
 	require.Contains(t, r.findings(plan.Broken), "is tried again at")
 	r.world.termErr = nil
 	r.until("it is repaired", 15*time.Minute, func() bool { return len(r.world.terminated) == 1 })

@@ -15,6 +15,8 @@ import (
 
 	"github.com/foresail/foresail/nodepool/cluster"
 	"github.com/foresail/foresail/nodepool/cluster/binpack"
+	"github.com/foresail/foresail/nodepool/config"
+	"github.com/foresail/foresail/nodepool/journal"
 	"github.com/foresail/foresail/nodepool/plan"
 	"github.com/foresail/foresail/nodepool/provider"
 	"github.com/foresail/foresail/nodepool/state"
@@ -29,12 +31,12 @@ type rig struct {
 	store   *fakeStore
 	signals *fakeSignals
 	notices *fakeNotices
-	spec    Spec
+	spec    config.Spec
 	pool    *Pool
-	mu      sync.Mutex    // guards what Report writes, where two processes run
-	cycles  []time.Time   // when each began
-	events  []EventReason // of all cycles, in order
-	actions []plan.Reason // of all decisions that launched or removed
+	mu      sync.Mutex            // guards what Report writes, where two processes run
+	cycles  []time.Time           // when each began
+	events  []journal.EventReason // of all cycles, in order
+	actions []plan.Reason         // of all decisions that launched or removed
 	last    CycleReport
 	health  error // of the last cycle
 	runs    int
@@ -45,15 +47,15 @@ type rig struct {
 func newRig(t *testing.T) *rig {
 	c := &clock{at: time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC)}
 	r := &rig{T: t, clock: c, world: newWorld(c), store: &fakeStore{}, signals: &fakeSignals{}, notices: &fakeNotices{}}
-	r.spec = Spec{
+	r.spec = config.Spec{
 		Plan: plan.Pool{
 			Name: "workers", Min: 0, Max: 10, MaxBatchUp: 5, MaxBatchDown: 1, PendingFor: 30 * time.Second, PodsPerNode: 10,
 			Idle: plan.Idle{For: time.Hour, CPU: 1, Memory: 1}, CooldownUp: 5 * time.Minute, CooldownDown: 10 * time.Minute,
 			DistrustShare: 0.45, DistrustCount: 3, MaxFailureBackoff: time.Hour,
 		},
 		Template: binpack.Template{}, Interval: 15 * time.Second, StartupTime: 2 * time.Minute,
-		Join:  Join{Timeout: 10 * time.Minute, KeepFailedFor: 15 * time.Minute},
-		Drain: Drain{Timeout: 5 * time.Minute}, Disruption: Disruption{Budgets: budgets("100%")},
+		Join:  config.Join{Timeout: 10 * time.Minute, KeepFailedFor: 15 * time.Minute},
+		Drain: config.Drain{Timeout: 5 * time.Minute}, Disruption: config.Disruption{Budgets: budgets("100%")},
 	}
 	r.store.written = func(old, written state.Record) {
 		if old.Action != nil && written.Action != nil && old.Action.ID != written.Action.ID {
@@ -71,14 +73,14 @@ func (r *rig) restart() {
 	r.pool = r.process(fmt.Sprintf("run-%d", r.runs), r.clock.now)
 }
 
-func (r *rig) readSpec() (Spec, error) {
+func (r *rig) readSpec() (config.Spec, error) {
 	r.specMu.Lock()
 	defer r.specMu.Unlock()
 	return r.spec, nil
 }
 
 // setSpec changes the spec while processes run.
-func (r *rig) setSpec(change func(*Spec)) {
+func (r *rig) setSpec(change func(*config.Spec)) {
 	r.specMu.Lock()
 	defer r.specMu.Unlock()
 	change(&r.spec)
@@ -233,7 +235,7 @@ func (r *rig) load(node string, pods ...*fakePod) {
 	r.world.nodes[node].pods = append(r.world.nodes[node].pods, pods...)
 }
 
-func (r *rig) count(reason EventReason) (n int) {
+func (r *rig) count(reason journal.EventReason) (n int) {
 	for _, e := range r.events {
 		if e == reason {
 			n++

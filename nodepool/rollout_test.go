@@ -12,6 +12,7 @@ import (
 
 	"github.com/foresail/foresail/api/v1alpha1"
 	"github.com/foresail/foresail/nodepool/budget"
+	"github.com/foresail/foresail/nodepool/journal"
 	"github.com/foresail/foresail/nodepool/plan"
 	"github.com/foresail/foresail/nodepool/provider"
 	"github.com/foresail/foresail/nodepool/state"
@@ -189,7 +190,7 @@ func TestRollOutUnderALevel(t *testing.T) {
 			cycles := 0
 			r.until("all are replaced", 3*time.Hour, func() bool {
 				if cycles++; cycles%50 == 0 {
-					r.clock.advance(leaseTerm)
+					r.clock.advance(journal.LeaseTerm)
 					r.restart()
 				}
 				require.GreaterOrEqual(t, r.running(), 10)

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"sync"
 	"time"
+
+	"github.com/foresail/foresail/nodepool/act"
 )
 
 const (
@@ -70,7 +72,7 @@ func (p *Pool) pause(err error) time.Duration {
 			most = min(interval, stepsInTrouble*p.options.StepInterval)
 		}
 		p.faults++
-		next = now.Add(jitter{p.random}.backoff(p.faults, p.options.StepInterval, most))
+		next = now.Add(act.Backoff(p.random, p.faults, p.options.StepInterval, most))
 	case p.after.lost:
 		next = now // at once, as far as cycles may follow each other
 	case p.after.open:
@@ -116,12 +118,8 @@ func (p *Pool) wake() {
 // it or given it back. Errors are those of the journal, which cycles report.
 func (p *Pool) keepLease(ctx context.Context) {
 	for ctx.Err() == nil {
-		every := watchEvery
-		if p.journal.lease.held() {
-			every = renewAfter
-		}
-		sleep(ctx, every)
-		if free, err := p.journal.keep(ctx); err == nil && free {
+		sleep(ctx, p.journal.KeepAfter())
+		if free, err := p.journal.Keep(ctx); err == nil && free {
 			p.wake()
 		}
 	}

@@ -10,6 +10,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/foresail/foresail/nodepool/config"
+	"github.com/foresail/foresail/nodepool/journal"
 	"github.com/foresail/foresail/nodepool/provider"
 )
 
@@ -64,7 +66,7 @@ func TestRunStepsWhileAnActionIsOpen(t *testing.T) {
 		r.sleepFor(10 * time.Second)
 		require.Equal(t, []time.Duration{0, 2 * time.Second, 4 * time.Second, 6 * time.Second, 8 * time.Second, 10 * time.Second}, r.ticks())
 		r.sleepFor(2 * time.Minute)
-		require.Equal(t, 1, r.count(EventScaledUp))
+		require.Equal(t, 1, r.count(journal.EventScaledUp))
 		n := len(r.cycles)
 		r.sleepFor(15 * time.Second)
 		require.Len(t, r.cycles, n+1)
@@ -105,7 +107,7 @@ func TestRunReceivesInterruptions(t *testing.T) {
 		r.notices.messages = []provider.Message{{InstanceID: "i-old0", Kind: provider.MessageInterruption, Deadline: time.Now().Add(2 * time.Minute)}}
 		r.notices.mu.Unlock()
 		r.sleepFor(20 * time.Second)
-		require.Equal(t, 1, r.count(EventInterrupted))
+		require.Equal(t, 1, r.count(journal.EventInterrupted))
 		require.Len(t, r.notices.done, 1)
 	})
 }
@@ -131,7 +133,7 @@ func TestRunHandsOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t)
 		r.clock.real = true
-		r.setSpec(func(s *Spec) { s.Plan.Min = 2 })
+		r.setSpec(func(s *config.Spec) { s.Plan.Min = 2 })
 		first, cancelFirst := context.WithCancel(t.Context())
 		second, cancelSecond := context.WithCancel(t.Context())
 		ended := make(chan error, 2)
@@ -156,10 +158,10 @@ func TestRunHandsOver(t *testing.T) {
 func TestBackOffDelaysNothingUrgent(t *testing.T) {
 	q := &deafNotices{}
 	setup := func(r *rig) {
-		r.setSpec(func(s *Spec) { s.Interval = 5 * time.Minute })
+		r.setSpec(func(s *config.Spec) { s.Interval = 5 * time.Minute })
 		q.fakeNotices = r.notices
 		q.down.Store(true)
-		r.pool.options.Notices = q
+		r.change(func(o *Options) { o.Notices = q })
 	}
 	gaps := func(r *rig, from int) {
 		ticks := r.ticks()
@@ -199,4 +201,19 @@ func TestBackOffDelaysNothingUrgent(t *testing.T) {
 			require.Equal(r, 1, r.world.launches)
 		})
 	})
+}
+
+func TestSpecThatCannotBeRead(t *testing.T) {
+	r := wanting(t, 1)
+	broken := r.pool.options.Spec
+	r.pool.options.Spec = func() (config.Spec, error) { return config.Spec{}, errLost }
+	r.tick()
+	require.ErrorIs(t, r.health, errLost)
+	require.Zero(t, r.record().Version, "an unknown configuration changes nothing")
+	r.pool.options.Spec = broken
+	r.tick()
+	require.Equal(t, 1, r.world.launches)
+	r.pool.options.Spec = func() (config.Spec, error) { return config.Spec{}, errLost }
+	r.until("it goes on by the one before", 2*time.Minute, func() bool { return r.count(journal.EventScaledUp) == 1 })
+	require.ErrorIs(t, r.health, errLost, "and reports it")
 }

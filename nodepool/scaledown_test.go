@@ -7,7 +7,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/foresail/foresail/nodepool/act"
+	"github.com/foresail/foresail/nodepool/cluster"
 	"github.com/foresail/foresail/nodepool/fleet"
+	"github.com/foresail/foresail/nodepool/journal"
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
@@ -54,15 +57,15 @@ func TestRejectedEvictionsEndTheDrain(t *testing.T) {
 	r.load("node-i-old0", &fakePod{name: "guarded", refused: "its budget allows none"})
 	r.removing(state.RemovalDraining)
 	require.True(t, r.world.nodes["node-i-old0"].cordon)
-	r.until("the drain is given up", 6*time.Minute, func() bool { return r.count(EventDrainFailed) == 1 })
+	r.until("the drain is given up", 6*time.Minute, func() bool { return r.count(journal.EventDrainFailed) == 1 })
 	r.clean()
 	require.Empty(t, r.world.terminated)
 	record := r.record()
 	require.Nil(t, record.Action)
 	require.Zero(t, record.LastDown, "nothing was removed")
-	require.Equal(t, drainBackoffMin, record.DrainBackoff["i-old0"].Sub(r.clock.now()).Round(10*time.Second))
+	require.Equal(t, act.DrainBackoffMin, record.DrainBackoff["i-old0"].Sub(r.clock.now()).Round(10*time.Second))
 
-	r.until("another one goes", 5*time.Minute, func() bool { return r.count(EventScaledDown) == 2 })
+	r.until("another one goes", 5*time.Minute, func() bool { return r.count(journal.EventScaledDown) == 2 })
 	require.Equal(t, []string{"i-old1"}, r.world.terminated)
 }
 
@@ -72,8 +75,8 @@ func TestRetriesBackOff(t *testing.T) {
 	r.load("node-i-old1", &fakePod{name: "y", blocks: "is kept"})
 	r.pass(3 * time.Hour)
 	require.Empty(t, r.world.terminated)
-	require.LessOrEqual(t, r.count(EventDrainFailed), 6)
-	require.GreaterOrEqual(t, r.count(EventDrainFailed), 3)
+	require.LessOrEqual(t, r.count(journal.EventDrainFailed), 6)
+	require.GreaterOrEqual(t, r.count(journal.EventDrainFailed), 3)
 	require.NotContains(t, r.nodeNames(), "")
 }
 
@@ -81,7 +84,7 @@ func TestPodThatBlocksAfterThePlan(t *testing.T) {
 	r := idle(t, 2)
 	r.removing(state.RemovalTainted)
 	r.load("node-i-old0", &fakePod{name: "shop/cart", blocks: "has no controller"})
-	r.until("the node accepts pods again", time.Minute, func() bool { return r.count(EventDrainFailed) == 1 })
+	r.until("the node accepts pods again", time.Minute, func() bool { return r.count(journal.EventDrainFailed) == 1 })
 	require.False(t, r.world.nodes["node-i-old0"].cordon)
 	require.Empty(t, r.world.terminated)
 }
@@ -119,7 +122,7 @@ func TestPodsThatComeToADrainedNode(t *testing.T) {
 	r.load("node-i-old0", &fakePod{name: "tolerates everything"})
 	r.world.termErr = nil
 	r.until("it is removed", 2*time.Minute, func() bool { return len(r.world.terminated) == 1 })
-	require.Equal(t, 2, r.count(EventDrained))
+	require.Equal(t, 2, r.count(journal.EventDrained))
 }
 
 // An instance that ends with volumes keeps their pods waiting for minutes.
@@ -127,7 +130,7 @@ func TestVolumesAreDetachedBeforeTheEnd(t *testing.T) {
 	r := idle(t, 2)
 	r.world.nodes["node-i-old0"].holds = []string{"pv-a", "pv-b"}
 	r.removing(state.RemovalDrained)
-	r.pass(detachWithin / 2)
+	r.pass(act.DetachWithin / 2)
 	require.Empty(t, r.world.terminated)
 	require.Equal(t, "2 volumes are attached, such as pv-a", r.record().Action.Targets[0].Error)
 	r.world.nodes["node-i-old0"].holds = nil
@@ -137,7 +140,7 @@ func TestVolumesAreDetachedBeforeTheEnd(t *testing.T) {
 	r.world.nodes["node-i-old0"].holds = []string{"pv-a"}
 	since := r.removing(state.RemovalDrained).Since
 	r.until("it goes all the same", 5*time.Minute, func() bool { return len(r.world.terminated) == 1 })
-	require.InDelta(t, detachWithin, r.clock.now().Sub(since), float64(5*time.Second))
+	require.InDelta(t, act.DetachWithin, r.clock.now().Sub(since), float64(5*time.Second))
 }
 
 func TestVolumesOfAnInterruptedNodeAreWaitedForUntilItsDeadline(t *testing.T) {
@@ -160,7 +163,7 @@ func TestManyNodesAreRemovedInMinutes(t *testing.T) {
 	}
 	r.removing(state.RemovalTainted)
 	began, most := r.clock.now(), 0
-	r.until("all but one have gone", clearAfter, func() bool {
+	r.until("all but one have gone", act.ClearAfter, func() bool {
 		emptying := 0
 		for _, n := range r.world.nodes {
 			if n.mark != "" && len(n.pods) > 0 {
@@ -170,7 +173,7 @@ func TestManyNodesAreRemovedInMinutes(t *testing.T) {
 		most = max(most, emptying)
 		return r.running() == 1
 	})
-	require.Equal(t, drainsAtOnce, most)
+	require.Equal(t, act.DrainsAtOnce, most)
 	t.Logf("100 nodes in %s", r.clock.now().Sub(began))
 }
 
@@ -247,13 +250,13 @@ func TestForceOutlastsSlowEvictions(t *testing.T) {
 	r.load("node-i-old0", &fakePod{name: "guarded", refused: "no"})
 	r.removing(state.RemovalDraining)
 	r.until("it is removed", 10*time.Minute, func() bool { return len(r.world.terminated) == 1 })
-	require.Zero(t, r.count(EventDrainFailed))
+	require.Zero(t, r.count(journal.EventDrainFailed))
 }
 
 func TestInstancesOfOthersAreLeftAlone(t *testing.T) {
 	r := idle(t, 2)
 	r.world.termErr = refused(provider.NotOwned)
-	r.until("the node accepts pods again", 5*time.Minute, func() bool { return r.count(EventDrainFailed) == 1 })
+	r.until("the node accepts pods again", 5*time.Minute, func() bool { return r.count(journal.EventDrainFailed) == 1 })
 	r.until("the action is over", time.Minute, func() bool { return r.record().Action == nil })
 	r.clean()
 }
@@ -262,8 +265,8 @@ func TestStuckScaleDownIsCleared(t *testing.T) {
 	r := idle(t, 2)
 	r.world.termErr = refused(provider.Unknown)
 	started := r.removing(state.RemovalDrained).Since
-	r.until("it is cleared", clearAfter+time.Minute, func() bool { return r.record().Action == nil })
-	require.InDelta(t, clearAfter, r.clock.now().Sub(started), float64(time.Minute))
+	r.until("it is cleared", act.ClearAfter+time.Minute, func() bool { return r.record().Action == nil })
+	require.InDelta(t, act.ClearAfter, r.clock.now().Sub(started), float64(time.Minute))
 	r.clean()
 	require.Zero(t, r.record().LastDown)
 }
@@ -287,9 +290,9 @@ func TestALongScaleDownIsNotCleared(t *testing.T) {
 		}
 		return r.running() == 1 && r.record().Action == nil
 	})
-	require.Greater(t, r.clock.now().Sub(began), clearAfter)
-	require.Equal(t, 1, r.count(EventScaleDownStarted))
-	require.Zero(t, r.count(EventScaleDownAborted))
+	require.Greater(t, r.clock.now().Sub(began), act.ClearAfter)
+	require.Equal(t, 1, r.count(journal.EventScaleDownStarted))
+	require.Zero(t, r.count(journal.EventScaleDownAborted))
 }
 
 // TestLongDrainsAreNotCleared: drain.timeout may be longer than the time after which a scale-down is given up by
@@ -303,7 +306,7 @@ func TestLongDrainsAreNotCleared(t *testing.T) {
 	r.pass(30 * time.Minute)
 	slow.refused = ""
 	r.until("the node goes", time.Minute, func() bool { return len(r.world.terminated) == 1 })
-	require.Zero(t, r.count(EventScaleDownAborted))
+	require.Zero(t, r.count(journal.EventScaleDownAborted))
 }
 
 // TestPodsThatEndSlowlyAreWaitedFor: a drain whose pods have all been evicted is not given up while they end.
@@ -313,17 +316,17 @@ func TestPodsThatEndSlowlyAreWaitedFor(t *testing.T) {
 	r.load("node-i-old0", &fakePod{name: "slow"})
 	r.removing(state.RemovalDraining)
 	r.until("the node goes", 10*time.Minute, func() bool { return len(r.world.terminated) == 1 })
-	require.Zero(t, r.count(EventDrainFailed))
+	require.Zero(t, r.count(journal.EventDrainFailed))
 }
 
 func TestScaleDownIsForgottenIfNothingWorks(t *testing.T) {
 	r := idle(t, 2)
 	r.removing(state.RemovalTainted)
 	r.world.drainErr = errors.New("refused by a webhook")
-	r.until("it is over", clearAfter+dropMargin+time.Minute, func() bool { return r.record().Action == nil })
+	r.until("it is over", act.ClearAfter+act.DropMargin+time.Minute, func() bool { return r.record().Action == nil })
 	r.world.drainErr = nil
 	r.spec.Plan.Idle.For = time.Hour
-	r.until("the mark is found", time.Minute, func() bool { return r.count(EventRestored) == 1 })
+	r.until("the mark is found", time.Minute, func() bool { return r.count(journal.EventRestored) == 1 })
 	r.clean()
 }
 
@@ -375,7 +378,7 @@ func TestDrainedTargetIsFinishedAllTheSame(t *testing.T) {
 	r.removing(state.RemovalDrained)
 	r.spec.Plan.Min, r.world.termErr = 3, nil
 	r.until("it is terminated", 10*time.Second, func() bool { return len(r.world.terminated) == 1 })
-	r.until("and replaced", 3*time.Minute, func() bool { return r.count(EventScaledUp) == 1 })
+	r.until("and replaced", 3*time.Minute, func() bool { return r.count(journal.EventScaledUp) == 1 })
 	require.Equal(t, 3, r.running())
 }
 
@@ -418,13 +421,13 @@ func TestRejectedTerminations(t *testing.T) {
 		r := idle(t, 3)
 		r.world.termErr = refused(class)
 		r.pass(4 * time.Hour)
-		begun := r.count(EventScaleDownStarted)
+		begun := r.count(journal.EventScaleDownStarted)
 		require.Positive(t, begun)
 		require.LessOrEqual(t, begun, 3*4, class, "each once an hour")
 		require.Len(t, r.record().FailedDrains, 3, class)
 		r.restart()
 		r.pass(time.Hour)
-		require.LessOrEqual(t, r.count(EventScaleDownStarted), begun+4, "another process knows how often")
+		require.LessOrEqual(t, r.count(journal.EventScaleDownStarted), begun+4, "another process knows how often")
 	}
 }
 
@@ -438,7 +441,7 @@ func TestLastOfAZoneStays(t *testing.T) {
 	require.Equal(t, "i-old1", r.record().Action.Targets[1].InstanceID)
 	r.world.nodes["node-i-old3"].ready = false
 	r.world.nodes["node-i-old0"].pods = nil
-	r.until("the scale-down is over", time.Minute, func() bool { return r.count(EventScaledDown) == 1 })
+	r.until("the scale-down is over", time.Minute, func() bool { return r.count(journal.EventScaledDown) == 1 })
 	require.Equal(t, []string{"i-old0"}, r.world.terminated)
 	r.ends()
 	r.clean()
@@ -458,7 +461,7 @@ func TestUnknownStateWaits(t *testing.T) {
 			require.Empty(t, r.world.terminated)
 			require.Equal(t, state.RemovalTainted, r.record().Action.Targets[0].State)
 			blind(r, nil)
-			r.until("it goes on", time.Minute, func() bool { return r.count(EventScaledDown) == 1 })
+			r.until("it goes on", time.Minute, func() bool { return r.count(journal.EventScaledDown) == 1 })
 			require.NoError(t, r.health)
 		})
 	}
@@ -477,7 +480,7 @@ func TestTooManyUnreadyWaits(t *testing.T) {
 	for _, n := range r.world.nodes {
 		n.ready = true
 	}
-	r.until("it goes on", time.Minute, func() bool { return r.count(EventScaledDown) == 1 })
+	r.until("it goes on", time.Minute, func() bool { return r.count(journal.EventScaledDown) == 1 })
 }
 
 // TestTerminatedWorkersDoNotCountAgain: a terminated instance is gone once the cloud stops listing it, even if it was never
@@ -488,7 +491,7 @@ func TestTerminatedWorkersDoNotCountAgain(t *testing.T) {
 	for _, i := range r.world.instances {
 		i.Launched = r.clock.now() // so lately that lists may not have it yet
 	}
-	r.until("one is removed", 90*time.Second, func() bool { return r.count(EventScaledDown) == 1 })
+	r.until("one is removed", 90*time.Second, func() bool { return r.count(journal.EventScaledDown) == 1 })
 	r.tick()
 	r.tick()
 	require.Equal(t, 2, r.last.Decision.Workers)
@@ -499,7 +502,7 @@ func TestTargetThatIsTerminatedByHand(t *testing.T) {
 	r.load("node-i-old0", &fakePod{name: "slow", refused: "for now"})
 	r.removing(state.RemovalDraining)
 	r.world.instances["i-old0"].endedAt = r.clock.now()
-	r.until("it is over", 3*time.Minute, func() bool { return r.count(EventScaledDown) == 1 })
+	r.until("it is over", 3*time.Minute, func() bool { return r.count(journal.EventScaledDown) == 1 })
 	r.ends()
 	require.Equal(t, []string{"node-i-old1"}, r.nodeNames())
 	require.Empty(t, r.world.terminated, "nothing is terminated that is not listed")
@@ -509,7 +512,7 @@ func TestNodeDeletedByHand(t *testing.T) {
 	r := idle(t, 2)
 	r.removing(state.RemovalTainted)
 	delete(r.world.nodes, "node-i-old0")
-	r.until("the drain is given up", time.Minute, func() bool { return r.count(EventDrainFailed) == 1 })
+	r.until("the drain is given up", time.Minute, func() bool { return r.count(journal.EventDrainFailed) == 1 })
 	require.Empty(t, r.world.terminated)
 }
 
@@ -518,16 +521,16 @@ func TestWorkerTerminatedByHandIsReplacedAndItsNodeDeleted(t *testing.T) {
 	r.world.add(2)
 	r.spec.Plan.Min = 2
 	r.tick()
-	require.Equal(t, "workers", r.world.nodes["node-i-old0"].object.Labels[LabelPool])
+	require.Equal(t, "workers", r.world.nodes["node-i-old0"].object.Labels[cluster.LabelPool])
 	r.restart() // the label outlives the process
-	r.clock.advance(leaseTerm)
+	r.clock.advance(journal.LeaseTerm)
 	r.world.instances["i-old0"].endedAt = r.clock.now()
 	delete(r.world.instances, "i-old0")
 	r.world.nodes["node-i-old0"].ready = false
 	r.tick()
-	r.clock.advance(leaseTerm)
-	r.until("another joins", 3*time.Minute, func() bool { return r.count(EventScaledUp) == 1 })
-	r.until("its Node is deleted", 3*time.Minute, func() bool { return r.count(EventNodeDeleted) == 1 })
+	r.clock.advance(journal.LeaseTerm)
+	r.until("another joins", 3*time.Minute, func() bool { return r.count(journal.EventScaledUp) == 1 })
+	r.until("its Node is deleted", 3*time.Minute, func() bool { return r.count(journal.EventNodeDeleted) == 1 })
 	require.Equal(t, []string{"node-i-1", "node-i-old1"}, r.nodeNames())
 }
 
@@ -542,7 +545,7 @@ func TestWorkerThatIsNotListedForAMoment(t *testing.T) {
 	r.world.instances["i-old0"] = hidden
 	r.pass(5 * time.Minute)
 	require.Zero(t, r.world.launches)
-	require.Zero(t, r.count(EventNodeDeleted))
+	require.Zero(t, r.count(journal.EventNodeDeleted))
 }
 
 func TestOrphans(t *testing.T) {
@@ -590,7 +593,7 @@ func TestControlPlaneIsNoWorker(t *testing.T) {
 
 func TestNodeThatIsDeletedForAMoment(t *testing.T) {
 	r := wanting(t, 1)
-	r.until("it has joined", 3*time.Minute, func() bool { return r.count(EventScaledUp) == 1 })
+	r.until("it has joined", 3*time.Minute, func() bool { return r.count(journal.EventScaledUp) == 1 })
 	r.pass(time.Hour)
 	node := r.world.nodes["node-i-1"]
 	delete(r.world.nodes, "node-i-1")
@@ -608,14 +611,14 @@ func TestNodesOfOthersAreLeftAsTheyAre(t *testing.T) {
 	r.world.addNode(&fakeInstance{Instance: fleet.Instance{ID: "other", ProviderID: "fake:///other"}}, r.clock.now())
 	other := r.world.nodes["node-other"]
 	other.mark, other.cordon, other.ready = "down-of-another-pool", true, false
-	other.object.Labels[LabelPool] = "others"
+	other.object.Labels[cluster.LabelPool] = "others"
 	mine := r.world.nodes["node-i-old0"]
 	mine.mark, mine.cordon = "down-that-is-over", true
 	r.pass(time.Hour)
 	require.Equal(t, "down-of-another-pool", other.mark)
 	require.True(t, other.cordon)
 	require.Same(t, other, r.world.nodes["node-other"])
-	require.Equal(t, "others", other.object.Labels[LabelPool])
+	require.Equal(t, "others", other.object.Labels[cluster.LabelPool])
 	require.Empty(t, mine.mark)
 	require.False(t, mine.cordon)
 }
@@ -646,7 +649,7 @@ func TestNodesWhosePodsHaveNoOtherStay(t *testing.T) {
 	require.Contains(t, r.last.Decision.Message, "no other node could run its pod shop/web-0")
 
 	r.world.objects = r.world.objects[1:]
-	r.until("the node without one goes", 30*time.Minute, func() bool { return r.count(EventScaledDown) == 1 })
+	r.until("the node without one goes", 30*time.Minute, func() bool { return r.count(journal.EventScaledDown) == 1 })
 	require.Equal(t, []string{"i-old0"}, r.world.terminated)
 	r.pass(time.Hour)
 	require.Len(t, r.world.terminated, 1)
@@ -665,7 +668,7 @@ func TestTargetsWhosePodsHaveNoOtherNodeAnyMoreStay(t *testing.T) {
 	r.removing(state.RemovalDraining)
 	require.Len(t, r.record().Action.Targets, 2)
 	r.world.objects = append(r.world.objects, replica("web-1", "node-i-old1"), replica("web-3", "node-i-old3"))
-	r.until("the first target goes, and the second stays", 10*time.Minute, func() bool { return r.count(EventScaledDown) == 1 })
+	r.until("the first target goes, and the second stays", 10*time.Minute, func() bool { return r.count(journal.EventScaledDown) == 1 })
 	require.Equal(t, []string{"i-old0"}, r.world.terminated)
-	require.Equal(t, 1, r.count(EventScaleDownAborted))
+	require.Equal(t, 1, r.count(journal.EventScaleDownAborted))
 }

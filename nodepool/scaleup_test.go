@@ -7,7 +7,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/foresail/foresail/nodepool/act"
 	"github.com/foresail/foresail/nodepool/fleet"
+	"github.com/foresail/foresail/nodepool/journal"
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
@@ -36,7 +38,7 @@ func TestCapacityMovesOn(t *testing.T) {
 		}
 		return nil
 	}
-	r.until("both have joined", 3*time.Minute, func() bool { return r.count(EventScaledUp) == 1 })
+	r.until("both have joined", 3*time.Minute, func() bool { return r.count(journal.EventScaledUp) == 1 })
 	for _, i := range r.world.instances {
 		require.Equal(t, "b", i.Zone)
 	}
@@ -56,14 +58,14 @@ func TestNoCapacityAnywhere(t *testing.T) {
 		tokens[l.Token] = l
 		return refused(provider.Capacity)
 	}
-	r.until("it has failed", 3*time.Minute, func() bool { return r.count(EventScaleUpFailed) == 1 })
+	r.until("it has failed", 3*time.Minute, func() bool { return r.count(journal.EventScaleUpFailed) == 1 })
 	require.Len(t, tokens, 2, "On-Demand in both zones: the ratio of the pool asks for no Spot")
 	record := r.record()
 	require.Zero(t, record.Failures, "nothing was launched in vain")
 	require.Equal(t, plan.InsufficientCapacity, r.lastReason(30*time.Second))
 
 	r.world.capacity = nil
-	r.until("it is tried again when the placements have cooled", 10*time.Minute, func() bool { return r.count(EventScaledUp) == 1 })
+	r.until("it is tried again when the placements have cooled", 10*time.Minute, func() bool { return r.count(journal.EventScaledUp) == 1 })
 	require.Zero(t, r.record().Failures)
 }
 
@@ -94,7 +96,7 @@ func TestErrorsCoolWhatTheyConcern(t *testing.T) {
 			record := r.record()
 			require.Len(t, record.Cooling, 1)
 			got := record.Cooling[0]
-			require.Equal(t, r.clock.now().Add(coolFor), got.Until)
+			require.Equal(t, r.clock.now().Add(state.CoolFor), got.Until)
 			got.Until, got.Reason = time.Time{}, ""
 			require.Equal(t, want, got)
 
@@ -122,7 +124,7 @@ func TestTokenMismatchTakesANewToken(t *testing.T) {
 	r.spec.Join.Timeout = time.Hour
 	tokens := map[string]bool{}
 	r.world.capacity = func(l provider.Launch) error { tokens[l.Token] = true; return refused(provider.TokenMismatch) }
-	r.until("it has failed", 20*time.Minute, func() bool { return r.count(EventScaleUpFailed) == 1 })
+	r.until("it has failed", 20*time.Minute, func() bool { return r.count(journal.EventScaleUpFailed) == 1 })
 	require.Len(t, tokens, 1+plan.MaxSubstitutes)
 	require.Empty(t, r.record().Cooling)
 }
@@ -144,7 +146,7 @@ func TestTokenMismatchOfAnInstanceThatIsNotListedYet(t *testing.T) {
 		list[0].launch.Subnet = "another, to the cloud"
 	}
 	r.clock.advance(4 * time.Second)
-	r.until("it has joined", 5*time.Minute, func() bool { return r.count(EventScaledUp) == 1 })
+	r.until("it has joined", 5*time.Minute, func() bool { return r.count(journal.EventScaledUp) == 1 })
 	require.Equal(t, 1, r.world.launches)
 }
 
@@ -164,7 +166,7 @@ func TestBadZonesComeLast(t *testing.T) {
 				return nil
 			}
 			r.pend(4)
-			r.until("nodes have joined elsewhere", 15*time.Minute, func() bool { return r.count(EventScaledUp) == 1 })
+			r.until("nodes have joined elsewhere", 15*time.Minute, func() bool { return r.count(journal.EventScaledUp) == 1 })
 			require.True(t, r.record().Cooling[0].Suspected)
 			require.Equal(t, "b", r.record().Cooling[0].Zone)
 			before := maps.Clone(tries)
@@ -179,7 +181,7 @@ func TestBadZonesComeLast(t *testing.T) {
 		r.world.joins = func(provider.Launch) bool { return false }
 		r.until("it is tried again", 15*time.Minute, func() bool { return r.world.launches == 2 })
 		r.world.joins = nil
-		r.until("it joins", 15*time.Minute, func() bool { return r.count(EventScaledUp) == 1 })
+		r.until("it joins", 15*time.Minute, func() bool { return r.count(journal.EventScaledUp) == 1 })
 		require.Empty(t, r.record().Cooling)
 	})
 }
@@ -193,14 +195,14 @@ func TestLaunchesAreInterruptedByNotices(t *testing.T) {
 	r.world.lost = func(provider.Launch) error { r.clock.advance(3 * time.Second); return nil }
 	r.tick()
 	require.Len(t, r.record().Action.Slots, 498)
-	require.Equal(t, 2, r.world.calls, "no further call after %s", actFor)
+	require.Equal(t, 2, r.world.calls, "no further call after %s", act.ActFor)
 	r.world.lost = func(provider.Launch) error { r.take("i-old1"); return nil }
 	r.tick()
-	require.Equal(t, 2+launchesAtOnce, r.world.calls)
+	require.Equal(t, 2+act.LaunchesAtOnce, r.world.calls)
 	r.world.lost = nil
 	r.tick()
-	require.Equal(t, 1, r.count(EventInterrupted))
-	r.until("all have joined", 5*time.Minute, func() bool { return r.count(EventScaledUp) == 1 })
+	require.Equal(t, 1, r.count(journal.EventInterrupted))
+	r.until("all have joined", 5*time.Minute, func() bool { return r.count(journal.EventScaledUp) == 1 })
 }
 
 func TestUnknownLaunchIsRetriedWithItsToken(t *testing.T) {
@@ -216,9 +218,9 @@ func TestUnknownLaunchIsRetriedWithItsToken(t *testing.T) {
 			slot := r.record().Action.Slots[0]
 			require.Equal(t, state.SlotPlanned, slot.State)
 			require.True(t, slot.NotBefore.After(r.clock.now()), "%s", slot.NotBefore)
-			require.LessOrEqual(t, slot.NotBefore.Sub(r.clock.now()), retryMin)
+			require.LessOrEqual(t, slot.NotBefore.Sub(r.clock.now()), act.RetryMin)
 			r.world.visibility = time.Minute
-			r.until("it has joined", 3*time.Minute, func() bool { return r.count(EventScaledUp) == 1 })
+			r.until("it has joined", 3*time.Minute, func() bool { return r.count(journal.EventScaledUp) == 1 })
 			require.Equal(t, 1, r.world.launches)
 			require.Equal(t, 1, tries)
 		})
@@ -233,7 +235,7 @@ func TestLaunchIsAdoptedByItsTags(t *testing.T) {
 	r.tick()
 	slot := r.record().Action.Slots[0]
 	require.Equal(t, state.SlotPlanned, slot.State, "the first process holds the lease")
-	r.clock.advance(leaseTerm + r.world.joinDelay)
+	r.clock.advance(journal.LeaseTerm + r.world.joinDelay)
 	r.tick()
 	require.Equal(t, state.SlotReady, r.slotAfter(0, "i-1"))
 }
@@ -241,7 +243,7 @@ func TestLaunchIsAdoptedByItsTags(t *testing.T) {
 // slotAfter is the state of a slot as the last cycle wrote it, whether or not its action is over.
 func (r *rig) slotAfter(_ int, instance string) state.SlotState {
 	switch {
-	case r.count(EventJoined) > 0:
+	case r.count(journal.EventJoined) > 0:
 		return state.SlotReady
 	case r.record().Action != nil && r.record().Action.Slots[0].InstanceID == instance:
 		return r.record().Action.Slots[0].State
@@ -252,7 +254,7 @@ func (r *rig) slotAfter(_ int, instance string) state.SlotState {
 func TestRetriesEnd(t *testing.T) {
 	r := wanting(t, 1)
 	r.world.capacity = func(provider.Launch) error { return refused(provider.Unknown) }
-	r.until("it is given up", 15*time.Minute, func() bool { return r.count(EventScaleUpFailed) == 1 })
+	r.until("it is given up", 15*time.Minute, func() bool { return r.count(journal.EventScaleUpFailed) == 1 })
 	require.Greater(t, r.clock.now().Sub(r.cycles[0]), r.spec.Join.Timeout)
 	require.Equal(t, 1, r.record().Failures)
 }
@@ -263,7 +265,7 @@ func TestInvalidFailsAtOnce(t *testing.T) {
 	r.world.capacity = func(provider.Launch) error { launches++; return refused(provider.Invalid) }
 	r.tick()
 	require.Equal(t, 2, launches, "what can never succeed is tried once in each zone")
-	require.Equal(t, 1, r.count(EventScaleUpFailed))
+	require.Equal(t, 1, r.count(journal.EventScaleUpFailed))
 	require.Error(t, r.health)
 	require.Equal(t, plan.BackingOff, r.lastReason(10*time.Second))
 	r.pass(30 * time.Minute)
@@ -273,15 +275,15 @@ func TestInvalidFailsAtOnce(t *testing.T) {
 func TestNotListedYetIsNotGone(t *testing.T) {
 	r := wanting(t, 2)
 	r.world.visibility, r.world.joinDelay = 90*time.Second, 3*time.Minute
-	r.until("both have joined", 6*time.Minute, func() bool { return r.count(EventScaledUp) == 1 })
+	r.until("both have joined", 6*time.Minute, func() bool { return r.count(journal.EventScaledUp) == 1 })
 	require.Equal(t, 2, r.world.launches)
-	require.Zero(t, r.count(EventVanished))
+	require.Zero(t, r.count(journal.EventVanished))
 }
 
 func TestLaunchesThatNeverJoin(t *testing.T) {
 	r := wanting(t, 1)
 	r.world.joins = func(provider.Launch) bool { return false }
-	r.until("its time is over", 11*time.Minute, func() bool { return r.count(EventJoinFailed) == 1 })
+	r.until("its time is over", 11*time.Minute, func() bool { return r.count(journal.EventJoinFailed) == 1 })
 	record := r.record()
 	require.Nil(t, record.Action)
 	require.Equal(t, 1, record.Failures)
@@ -335,7 +337,7 @@ func TestLateJoinIsKept(t *testing.T) {
 func TestPartOfAScaleUpCounts(t *testing.T) {
 	r := wanting(t, 3)
 	r.world.joins = func(l provider.Launch) bool { return l.Zone != "b" }
-	r.until("the time of the third is over", 11*time.Minute, func() bool { return r.count(EventScaledUp) == 1 })
+	r.until("the time of the third is over", 11*time.Minute, func() bool { return r.count(journal.EventScaledUp) == 1 })
 	require.Zero(t, r.record().Failures)
 	require.Len(t, r.record().PendingTerminations, 1)
 	r.until("the missing one is launched again", time.Minute, func() bool { return r.world.launches == 4 })
@@ -352,12 +354,12 @@ func TestRisingDemandJoinsAnOpenScaleUp(t *testing.T) {
 	r.tick()
 	r.until("two more are", time.Minute, func() bool { return r.world.launches == 3 })
 	require.Equal(t, first.ID, r.record().Action.ID)
-	require.Equal(t, 1, r.count(EventScaleUpExtended))
+	require.Equal(t, 1, r.count(journal.EventScaleUpExtended))
 
 	r.signals.signals[0].Want = 9 // of which the batch, 5, takes two
-	r.until("all of the batch has joined", 5*time.Minute, func() bool { return r.count(EventScaledUp) == 1 })
+	r.until("all of the batch has joined", 5*time.Minute, func() bool { return r.count(journal.EventScaledUp) == 1 })
 	require.Equal(t, 5, r.world.launches)
-	require.Equal(t, 1, r.count(EventScaleUpStarted))
+	require.Equal(t, 1, r.count(journal.EventScaleUpStarted))
 	r.pass(4 * time.Minute)
 	require.Equal(t, 5, r.world.launches, "the cooldown is between scale-ups")
 }
@@ -375,7 +377,7 @@ func TestPlannedNodesAreNotRequestedTwice(t *testing.T) {
 	r.pass(2 * time.Minute)
 	require.Len(t, r.record().Action.Slots, 2)
 	throttled = false
-	r.until("they have joined", 5*time.Minute, func() bool { return r.count(EventScaledUp) == 1 })
+	r.until("they have joined", 5*time.Minute, func() bool { return r.count(journal.EventScaledUp) == 1 })
 	require.Equal(t, 2, r.world.launches)
 }
 
@@ -393,7 +395,7 @@ func TestAnOldScaleUpGrowsNoMore(t *testing.T) {
 	r.signals.signals[0].Want = 3
 	r.pass(3 * time.Minute)
 	require.Equal(t, 1, r.world.launches)
-	r.until("the next scale-up brings them", 10*time.Minute, func() bool { return r.count(EventScaledUp) == 1 })
+	r.until("the next scale-up brings them", 10*time.Minute, func() bool { return r.count(journal.EventScaledUp) == 1 })
 }
 
 func TestInstanceGoesBeforeItJoins(t *testing.T) {
@@ -404,8 +406,8 @@ func TestInstanceGoesBeforeItJoins(t *testing.T) {
 			r.tick()
 			r.pass(10 * time.Second)
 			r.world.instances["i-1"].endedAt = r.clock.now()
-			r.until("the slot has failed", 3*time.Minute, func() bool { return r.count(EventScaleUpFailed) == 1 })
-			r.until("another has joined", 5*time.Minute, func() bool { return r.count(EventScaledUp) == 1 })
+			r.until("the slot has failed", 3*time.Minute, func() bool { return r.count(journal.EventScaleUpFailed) == 1 })
+			r.until("another has joined", 5*time.Minute, func() bool { return r.count(journal.EventScaledUp) == 1 })
 			require.Equal(t, 1, r.running())
 		})
 	}
@@ -420,7 +422,7 @@ func TestPodsGetNodesThatTheyCanRunOn(t *testing.T) {
 	}
 	r.pend(1)
 	r.world.pending[2].Pod.Name = "anywhere"
-	r.until("the nodes have joined", 3*time.Minute, func() bool { return r.count(EventScaledUp) == 1 })
+	r.until("the nodes have joined", 3*time.Minute, func() bool { return r.count(journal.EventScaledUp) == 1 })
 	zones := map[string]int{}
 	for _, i := range r.world.instances {
 		zones[i.Zone]++
@@ -448,7 +450,7 @@ func TestNoNodeThatNoPodCanUse(t *testing.T) {
 
 func TestStartupTimeIsMeasuredFromJoins(t *testing.T) {
 	r := wanting(t, 1)
-	r.until("it has joined", 3*time.Minute, func() bool { return r.count(EventScaledUp) == 1 })
+	r.until("it has joined", 3*time.Minute, func() bool { return r.count(journal.EventScaledUp) == 1 })
 	r.tick()
 	told := r.last
 	require.Equal(t, 108*time.Second, told.StartupTime, "a tenth less than the two minutes assumed, as it took 30 s")
@@ -484,15 +486,15 @@ func TestAMendedDrainPolicyEndsTheBackOff(t *testing.T) {
 	for _, name := range r.nodeNames() {
 		r.load(name, &fakePod{name: "guarded", refused: "its budget allows none"})
 	}
-	r.until("both drains failed", 30*time.Minute, func() bool { return r.count(EventDrainFailed) == 2 })
+	r.until("both drains failed", 30*time.Minute, func() bool { return r.count(journal.EventDrainFailed) == 2 })
 	r.spec.Drain.Timeout = 6 * time.Minute
-	r.until("the next begins", time.Minute, func() bool { return r.count(EventScaleDownStarted) == 3 })
+	r.until("the next begins", time.Minute, func() bool { return r.count(journal.EventScaleDownStarted) == 3 })
 	require.Empty(t, r.record().FailedDrains)
 }
 
 // TestWhatFailedIsKept: why launches fail is known in each cycle until one works, and not only in those that try one.
 func TestWhatFailedIsKept(t *testing.T) {
-	for class, event := range map[provider.Class]EventReason{provider.Invalid: EventLaunchFailed, provider.Unknown: EventLaunchRetried} {
+	for class, event := range map[provider.Class]journal.EventReason{provider.Invalid: journal.EventLaunchFailed, provider.Unknown: journal.EventLaunchRetried} {
 		t.Run(string(class), func(t *testing.T) {
 			r := wanting(t, 2)
 			r.world.capacity = func(provider.Launch) error { return refused(class) }
@@ -506,7 +508,7 @@ func TestWhatFailedIsKept(t *testing.T) {
 				require.Contains(t, cause, "refused")
 			}
 			r.world.capacity = nil
-			r.until("a node joins", time.Hour, func() bool { return r.count(EventScaledUp) > 0 })
+			r.until("a node joins", time.Hour, func() bool { return r.count(journal.EventScaledUp) > 0 })
 			require.Empty(t, r.record().LaunchError)
 		})
 	}
@@ -521,7 +523,7 @@ func TestOffersThatAreNotKnown(t *testing.T) {
 	require.Equal(t, plan.LaunchesUnknown, r.last.Decision.Reason)
 	require.Contains(t, r.last.Decision.Message, "Invalid: refused")
 	require.ErrorContains(t, r.health, "Invalid: refused")
-	require.Equal(t, 1, r.count(EventOffersUnknown))
+	require.Equal(t, 1, r.count(journal.EventOffersUnknown))
 	r.world.offersErr = nil
-	r.until("a node joins", 5*time.Minute, func() bool { return r.count(EventScaledUp) > 0 })
+	r.until("a node joins", 5*time.Minute, func() bool { return r.count(journal.EventScaledUp) > 0 })
 }

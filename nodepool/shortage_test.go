@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/foresail/foresail/nodepool/fleet"
+	"github.com/foresail/foresail/nodepool/journal"
 
 	"github.com/stretchr/testify/require"
 
@@ -61,7 +62,7 @@ func TestShortageLeavesRoomInTheRecord(t *testing.T) {
 	r.load("node-i-old1", &fakePod{name: "x", refused: "no"})
 	r.take("i-old1")
 	r.tick()
-	require.Equal(t, 1, r.count(EventInterrupted))
+	require.Equal(t, 1, r.count(journal.EventInterrupted))
 	require.Len(t, r.record().Interruptions, 1)
 }
 
@@ -106,10 +107,10 @@ func TestZoneWithoutCapacityIsTriedOnce(t *testing.T) {
 		}
 		return nil
 	}
-	r.until("all have joined elsewhere", 3*time.Minute, func() bool { return r.count(EventScaledUp) == 1 })
+	r.until("all have joined elsewhere", 3*time.Minute, func() bool { return r.count(journal.EventScaledUp) == 1 })
 	require.Equal(t, 1, tries)
 	require.Equal(t, 100, r.world.launches)
-	require.Equal(t, 1, r.count(EventLaunchFailed), "one refusal is one event")
+	require.Equal(t, 1, r.count(journal.EventLaunchFailed), "one refusal is one event")
 }
 
 // A quota of one family is learned by few calls, and the types of others are launched.
@@ -137,7 +138,7 @@ func TestQuotaOfAFamily(t *testing.T) {
 		}
 		return nil
 	}
-	r.until("all have joined", 2*time.Minute, func() bool { return r.count(EventScaledUp) == 1 })
+	r.until("all have joined", 2*time.Minute, func() bool { return r.count(journal.EventScaledUp) == 1 })
 	require.Equal(t, 80, r.world.launches)
 	require.LessOrEqual(t, tries["p3.2xlarge"], 2*3, "a call for many and a call for one, in each zone at the same time")
 	require.Zero(t, tries["p3.8xlarge"], "it counts against the same quota, and takes more")
@@ -154,7 +155,7 @@ func TestQuotaThatHasRoomForSome(t *testing.T) {
 		}
 		return nil
 	}
-	r.until("there is no more", 3*time.Minute, func() bool { return r.count(EventScaledUp) == 1 })
+	r.until("there is no more", 3*time.Minute, func() bool { return r.count(journal.EventScaledUp) == 1 })
 	require.Equal(t, 13, r.world.launches)
 	require.Less(t, r.world.calls, 25)
 }

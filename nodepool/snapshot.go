@@ -2,6 +2,8 @@ package nodepool
 
 import (
 	"github.com/foresail/foresail/nodepool/fleet"
+	"github.com/foresail/foresail/nodepool/forecast"
+	"github.com/foresail/foresail/nodepool/observe"
 	"github.com/foresail/foresail/nodepool/plan"
 	"github.com/foresail/foresail/nodepool/provider"
 	"github.com/foresail/foresail/nodepool/state"
@@ -18,23 +20,23 @@ func inService(workers []plan.Worker) (n int) {
 }
 
 // snapshotOf makes what the third phase, the plan, decides from.
-func snapshotOf(o *observation, f forecast) plan.Snapshot {
+func snapshotOf(o *observe.Observation, f forecast.Forecast) plan.Snapshot {
 	s := plan.Snapshot{
-		Now: o.at, Pool: o.spec.Plan, Workers: o.workers, State: stateOf(o), Notices: notices(o.record),
-		Pending: f.pending, Homes: f.homes, Signals: f.signals, Seasonal: f.seasonal, StartupTime: f.startup,
-		Disruption: o.spec.Disruption.allowed(o.at, inService(o.workers)),
-		Instances:  o.facts, Foreign: o.foreignInstances(), Unlistable: o.listErr != nil, EmptySince: o.emptySince,
+		Now: o.At, Pool: o.Spec.Plan, Workers: o.Workers, State: stateOf(o), Notices: notices(o.Record),
+		Pending: f.Pending, Homes: f.Homes, Signals: f.Signals, Seasonal: f.Seasonal, StartupTime: f.Startup,
+		Disruption: o.Spec.Disruption.Allowed(o.At, inService(o.Workers)),
+		Instances:  o.Facts, Foreign: o.ForeignInstances(), Unlistable: o.ListErr != nil, EmptySince: o.EmptySince,
 	}
-	s.Offers, s.Prices, s.PricesErr = offered(o.offers)
-	s.Quotas = quotas(o.offers)
-	s.Pool.Join, s.Pool.VanishGrace, s.Pool.Force = o.spec.Join, o.vanishGrace, o.spec.Drain.Force
-	if o.offersErr != nil {
-		s.OffersErr = o.offersErr.Error()
+	s.Offers, s.Prices, s.PricesErr = observe.Offered(o.Offers)
+	s.Quotas = observe.Quotas(o.Offers)
+	s.Pool.Join, s.Pool.VanishGrace, s.Pool.Force = o.Spec.Join, o.VanishGrace, o.Spec.Drain.Force
+	if o.OffersErr != nil {
+		s.OffersErr = o.OffersErr.Error()
 	}
-	if err := o.err(); err != nil {
+	if err := o.Err(); err != nil {
 		s.WorkersErr = err.Error()
 	}
-	for _, m := range o.messages {
+	for _, m := range o.Messages {
 		if m.Kind == provider.MessageInterruption || m.Kind == provider.MessageRebalance {
 			s.Messages = append(s.Messages, plan.Message{InstanceID: m.InstanceID, Interruption: m.Kind == provider.MessageInterruption, Deadline: m.Deadline})
 		}
@@ -42,36 +44,13 @@ func snapshotOf(o *observation, f forecast) plan.Snapshot {
 	return s
 }
 
-// offered returns what can be launched, with prices if they decide, and why some of these are not known.
-func offered(offers []provider.Offer) (all []fleet.Offer, prices map[fleet.Offer]fleet.Price, why string) {
-	for _, o := range offers {
-		all, why = append(all, o.Offer), max(why, o.PriceErr)
-		if o.Price != (fleet.Price{}) {
-			if prices == nil {
-				prices = map[fleet.Offer]fleet.Price{}
-			}
-			prices[o.Offer] = o.Price
-		}
-	}
-	return all, prices, why
-}
-
-// quotas returns what instance types count against.
-func quotas(offers []provider.Offer) map[string]fleet.Quota {
-	out := map[string]fleet.Quota{}
-	for _, o := range offers {
-		out[o.InstanceType] = o.Quota
-	}
-	return out
-}
-
 // stateOf is what the journal remembers of earlier decisions.
-func stateOf(o *observation) plan.State {
-	r := o.record
+func stateOf(o *observe.Observation) plan.State {
+	r := o.Record
 	s := plan.State{
 		LastUp: r.LastUp, LastDown: r.LastDown, LastSwap: r.LastSwap, Failures: r.Failures, FailedAt: r.FailedAt,
-		IdleSince: r.IdleSince, SpareSince: r.SpareSince, Demand: r.Demand, Replacing: r.Replacing, DecidedAt: o.decidedAt, Cooling: r.Cooling, DrainBackoff: r.DrainBackoff,
-		PendingTerminations: pendingTerminations(r), Removals: removals(r),
+		IdleSince: r.IdleSince, SpareSince: r.SpareSince, Demand: r.Demand, Replacing: r.Replacing, DecidedAt: o.DecidedAt, Cooling: r.Cooling, DrainBackoff: r.DrainBackoff,
+		PendingTerminations: observe.PendingTerminations(r), Removals: removals(r),
 	}
 	if a := r.Action; a != nil {
 		s.Action, s.ActionID = a.Kind, a.ID
@@ -81,21 +60,13 @@ func stateOf(o *observation) plan.State {
 	return s
 }
 
-func pendingTerminations(r state.Record) []plan.PendingTermination {
-	var out []plan.PendingTermination
-	for _, c := range r.PendingTerminations {
-		out = append(out, plan.PendingTermination{InstanceID: c.InstanceID, Reason: c.Reason, Due: c.Due})
-	}
-	return out
-}
-
 func removals(r state.Record) []plan.Removal {
 	var out []plan.Removal
 	for _, x := range r.Interruptions {
 		out = append(out, plan.Removal{InstanceID: x.InstanceID, Interrupted: true})
 	}
 	for _, x := range r.Repairs {
-		out = append(out, plan.Removal{InstanceID: x.InstanceID, Repair: true, Drained: drained(x)})
+		out = append(out, plan.Removal{InstanceID: x.InstanceID, Repair: true, Drained: x.State == state.RemovalDrained})
 	}
 	for _, x := range r.Endings {
 		out = append(out, plan.Removal{InstanceID: x.InstanceID, Drained: true})
@@ -104,15 +75,12 @@ func removals(r state.Record) []plan.Removal {
 		return out
 	}
 	for _, x := range r.Action.Targets {
-		if !done(x) && interruption(r, x.InstanceID) == nil {
-			out = append(out, plan.Removal{InstanceID: x.InstanceID, Drained: drained(x)})
+		if !x.Done() && r.Interruption(x.InstanceID) == nil {
+			out = append(out, plan.Removal{InstanceID: x.InstanceID, Drained: x.State == state.RemovalDrained})
 		}
 	}
 	return out
 }
-
-// drained reports whether a node is empty by now.
-func drained(r state.Removal) bool { return r.State == state.RemovalDrained }
 
 // plannedAt returns where the nodes of a scale-up will be that have not been launched yet.
 func plannedAt(a *state.Action) []fleet.Placement {
@@ -143,11 +111,11 @@ func lost(a *state.Action) []plan.Lost {
 }
 
 // room tells how many more nodes a scale-up takes: up to a batch, and while those have at least half of the time to join.
-func room(o *observation, a *state.Action) int {
-	if a.Kind != plan.ActionUp || o.at.Sub(a.Started) > o.spec.Join.Timeout/2 {
+func room(o *observe.Observation, a *state.Action) int {
+	if a.Kind != plan.ActionUp || o.At.Sub(a.Started) > o.Spec.Join.Timeout/2 {
 		return 0
 	}
-	return max(0, min(o.spec.Plan.Batch(), plan.MaxBatch)-len(a.Slots))
+	return max(0, min(o.Spec.Plan.Batch(), plan.MaxBatch)-len(a.Slots))
 }
 
 // notices are the interruptions and repairs that no replacement has been asked for yet.

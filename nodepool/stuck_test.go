@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/foresail/foresail/nodepool/fleet"
+	"github.com/foresail/foresail/nodepool/journal"
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
@@ -118,10 +119,10 @@ func TestAPodWithoutCapacityHoldsUpNothing(t *testing.T) {
 	r.pend(1)
 	r.world.pending[0].Pod.Spec.Containers[0].Resources.Requests[corev1.ResourceCPU] = resource.MustParse("100")
 	r.load("node-i-old0", &fakePod{name: "slow", refused: "for now"})
-	r.until("idle nodes are being removed", 30*time.Minute, func() bool { return r.count(EventScaleDownStarted) > 0 })
+	r.until("idle nodes are being removed", 30*time.Minute, func() bool { return r.count(journal.EventScaleDownStarted) > 0 })
 	require.Equal(t, plan.PoolIdle, r.last.Decision.Reason)
 	r.pass(4 * time.Minute)
-	require.Zero(t, r.count(EventScaleDownAborted), "for a launch that cannot succeed")
+	require.Zero(t, r.count(journal.EventScaleDownAborted), "for a launch that cannot succeed")
 	r.world.nodes["node-i-old0"].pods = nil
 	r.until("idle nodes were removed", 2*time.Hour, func() bool { return r.running() == 1 })
 	r.ages()
@@ -153,7 +154,7 @@ func TestUntouchedTargetsAreNotSpared(t *testing.T) {
 	r.load("node-i-old0", &fakePod{name: "guarded", refused: "its budget allows none"})
 	r.removing(state.RemovalDraining)
 	r.world.drainErr = errors.New("refused by a webhook")
-	r.until("it is given up", 30*time.Minute, func() bool { return r.count(EventScaleDownAborted) > 0 })
+	r.until("it is given up", 30*time.Minute, func() bool { return r.count(journal.EventScaleDownAborted) > 0 })
 	require.Len(t, r.record().DrainBackoff, 1)
 	require.Contains(t, r.record().DrainBackoff, "i-old0")
 }
@@ -177,7 +178,7 @@ func TestLargePacksGetLargeNodes(t *testing.T) {
 	r.world.offers = []provider.Offer{offer("a", "a", "c5.4xlarge", "16"), offer("b", "b", "c5.4xlarge", "16"), offer("a", "a", "c5.large", "2"), offer("b", "b", "c5.large", "2"), offer("c", "c", "c5.large", "2")}
 	r.world.add(2)
 	r.pend(12)
-	r.until("nodes were launched", time.Minute, func() bool { return r.count(EventLaunched) > 0 })
+	r.until("nodes were launched", time.Minute, func() bool { return r.count(journal.EventLaunched) > 0 })
 	require.Equal(t, 1, r.world.launches)
 	require.Equal(t, "c5.4xlarge", r.world.instances["i-1"].InstanceType)
 }
@@ -194,7 +195,7 @@ func TestSmallNodesWhereThereAreNoLarge(t *testing.T) {
 		return nil
 	}
 	r.pend(12)
-	r.until("nodes were launched", 2*time.Minute, func() bool { return r.count(EventLaunched) == 6 })
+	r.until("nodes were launched", 2*time.Minute, func() bool { return r.count(journal.EventLaunched) == 6 })
 	require.Equal(t, 6, r.world.launches)
 }
 
@@ -212,7 +213,7 @@ func TestMaximumBoundsInstances(t *testing.T) {
 			for range 120 {
 				r.pass(30 * time.Second)
 				most = max(most, r.running())
-				if r.count(EventJoinFailed) >= 3 && !forGood {
+				if r.count(journal.EventJoinFailed) >= 3 && !forGood {
 					failing = 0
 				}
 			}

@@ -19,6 +19,7 @@ import (
 
 	"github.com/foresail/foresail/api/v1alpha1"
 	"github.com/foresail/foresail/nodepool/cluster"
+	"github.com/foresail/foresail/nodepool/config"
 	"github.com/foresail/foresail/nodepool/drain"
 	"github.com/foresail/foresail/nodepool/plan"
 )
@@ -38,7 +39,7 @@ type town struct {
 // newTown has workloads of up to four pods each, and up to three surprises.
 func newTown(t *testing.T, seed uint64) *town {
 	w := &town{rig: newRig(t), random: rand.New(rand.NewPCG(seed, 1)), refuses: map[string]string{}}
-	spec := SpecOf("workers", v1alpha1.WorkerPoolSpec{Max: 8})
+	spec := config.Of("workers", v1alpha1.WorkerPoolSpec{Max: 8})
 	spec.LaunchSpec, spec.Disruption.Budgets = "", budgets("100%")
 	spec.Plan.Idle.CPU, spec.Plan.Idle.Memory, spec.Plan.PendingFor = 1, 1, 15*time.Second
 	w.spec = spec

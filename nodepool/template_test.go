@@ -7,6 +7,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/foresail/foresail/nodepool/cluster"
 )
 
 // empty is a pool without workers, with a pod that waits for one.
@@ -28,7 +30,7 @@ func selecting(key, value string) corev1.PodSpec {
 // Nodes get the label of the pool and those of the template when they join, so that pods which select these get one
 // node.
 func TestNodesGetTheLabelsThatPodsSelect(t *testing.T) {
-	for key, value := range map[string]string{LabelPool: "workers", "example.com/team": "web"} {
+	for key, value := range map[string]string{cluster.LabelPool: "workers", "example.com/team": "web"} {
 		t.Run(key, func(t *testing.T) {
 			r, s := empty(t, selecting(key, value))
 			r.spec.Template.Labels = map[string]string{"example.com/team": "web"}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/foresail/foresail/nodepool/fleet"
+	"github.com/foresail/foresail/nodepool/journal"
 
 	"github.com/stretchr/testify/require"
 
@@ -180,12 +181,12 @@ func TestProviderIDsOfOtherForms(t *testing.T) {
 			r.world.addNode(&fakeInstance{Instance: fleet.Instance{ID: "i-1", ProviderID: providerID}}, r.clock.now())
 			r.load("node-i-1", &fakePod{name: "shop/cart"})
 			r.world.pending = nil
-			r.until("it is known for the worker", time.Minute, func() bool { return r.count(EventScaledUp) == 1 })
+			r.until("it is known for the worker", time.Minute, func() bool { return r.count(journal.EventScaledUp) == 1 })
 			r.pass(time.Hour)
 			require.Empty(t, r.world.terminated)
 			require.Equal(t, 1, r.last.Decision.Workers)
 			r.restart()
-			r.clock.advance(leaseTerm)
+			r.clock.advance(journal.LeaseTerm)
 			r.pass(2 * time.Minute)
 			require.Equal(t, 1, r.last.Decision.Workers)
 
@@ -246,7 +247,7 @@ func TestStoppedInstancesGo(t *testing.T) {
 	stop("i-old2", false)
 	r.pass(10 * time.Minute)
 	require.Equal(t, []string{"i-old1"}, r.world.terminated, "one was started again, and one is not the pool's doing")
-	require.Equal(t, 1, r.count(EventTerminated))
+	require.Equal(t, 1, r.count(journal.EventTerminated))
 	require.Empty(t, r.record().PendingTerminations)
 	require.NotContains(t, r.nodeNames(), "node-i-old1")
 	require.Contains(t, r.nodeNames(), "node-i-old3")

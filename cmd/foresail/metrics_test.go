@@ -36,6 +36,7 @@ import (
 	"github.com/foresail/foresail/internal/docpages"
 	"github.com/foresail/foresail/nodepool"
 	"github.com/foresail/foresail/nodepool/drain"
+	"github.com/foresail/foresail/nodepool/journal"
 	"github.com/foresail/foresail/nodepool/plan"
 	"github.com/foresail/foresail/nodepool/report"
 )
@@ -100,7 +101,7 @@ func (e *exposed) addChild(collector client.Collector, labels int) {
 func exposePool(t *testing.T, metrics *report.Metrics) {
 	t.Helper()
 	report.New("", report.Options{Metrics: metrics}).Report(t.Context(), nodepool.CycleReport{
-		Decision: plan.Decision{Reason: plan.NothingToDo}, Events: []nodepool.Event{{}},
+		Decision: plan.Decision{Reason: plan.NothingToDo}, Events: []journal.Event{{}},
 		Snapshot: plan.Snapshot{
 			Now: time.Now(), Workers: []plan.Worker{{Ready: true}}, Pending: plan.Pending{Known: true}, Signals: []plan.Signal{{Known: true}},
 		},

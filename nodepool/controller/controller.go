@@ -24,6 +24,10 @@ import (
 
 	"github.com/foresail/foresail/api/v1alpha1"
 	"github.com/foresail/foresail/nodepool"
+	"github.com/foresail/foresail/nodepool/act"
+	"github.com/foresail/foresail/nodepool/config"
+	"github.com/foresail/foresail/nodepool/forecast"
+	"github.com/foresail/foresail/nodepool/observe"
 	"github.com/foresail/foresail/nodepool/provider"
 	"github.com/foresail/foresail/nodepool/state"
 )
@@ -39,7 +43,7 @@ const (
 type Parts struct {
 	Store    state.Store
 	Provider provider.Provider
-	Signals  nodepool.Signals
+	Signals  forecast.Signals
 	Notices  provider.Notices  // nil: nobody reports interruptions
 	Reporter nodepool.Reporter // nil: nothing is reported
 	// Run is what must run beside the pool until its context ends.
@@ -53,9 +57,9 @@ type Build func(ctx context.Context, pool *v1alpha1.WorkerPool) (Parts, error)
 type Options struct {
 	Client   client.Client // reads from a cache
 	Build    Build
-	Observer nodepool.Observer // of the cluster, that all pools share
-	Drainer  nodepool.Drainer
-	Labeler  nodepool.Labeler
+	Observer observe.Cluster // of the cluster, that all pools share
+	Drainer  act.Drainer
+	Labeler  act.Labeler
 	// Kubernetes is asked for the nodes that a deleted pool has left tainted.
 	Kubernetes kubernetes.Interface
 	// Forget is called when a pool has been deleted and has ended; nil = nobody needs to know.
@@ -68,7 +72,7 @@ type Options struct {
 type Controller struct {
 	options Options
 	wakes   *wakes
-	claims  *nodepool.Claims
+	claims  *forecast.Claims
 	// newPool makes a pool; tests replace it.
 	newPool func(nodepool.Options) (runner, error)
 	retry   time.Duration // [retryAfter]; shorter in tests
@@ -86,7 +90,7 @@ type runner interface {
 // New returns a controller that does nothing yet.
 func New(o Options) *Controller {
 	return &Controller{
-		options: o, wakes: newWakes(), claims: nodepool.NewClaims(),
+		options: o, wakes: newWakes(), claims: forecast.NewClaims(),
 		newPool: func(o nodepool.Options) (runner, error) { return nodepool.New(o) },
 		retry:   retryAfter, starting: make(chan *running), ended: make(chan struct{}), pools: map[string]*running{},
 	}
@@ -287,11 +291,11 @@ type running struct {
 	parts    []func(context.Context) error
 
 	mu       sync.Mutex
-	current  nodepool.Spec // the last one that could be used
-	deleting bool          // the object is being deleted, by whatever spec
-	dryRun   bool          // the last spec asks for a dry run, whether it could be used or not
-	refused  error         // why the last spec was not taken
-	warning  error         // what else is wrong with the object
+	current  config.Spec // the last one that could be used
+	deleting bool        // the object is being deleted, by whatever spec
+	dryRun   bool        // the last spec asks for a dry run, whether it could be used or not
+	refused  error       // why the last spec was not taken
+	warning  error       // what else is wrong with the object
 
 	started chan struct{} // closed once cancel is set
 	cancel  context.CancelFunc
@@ -302,7 +306,7 @@ type running struct {
 func (r *running) change(pool *v1alpha1.WorkerPool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.current, r.refused, r.warning = nodepool.SpecOf(pool.Name, pool.Spec), nil, nil
+	r.current, r.refused, r.warning = config.Of(pool.Name, pool.Spec), nil, nil
 	r.current.Generation = pool.Generation
 	r.deleting, r.dryRun = deleting(pool), pool.Spec.DryRun
 }
@@ -323,7 +327,7 @@ func (r *running) refuse(pool *v1alpha1.WorkerPool, why error) {
 	r.refused = fmt.Errorf("the spec cannot be used, so the pool keeps the previous one: %w", why)
 }
 
-func (r *running) spec() (nodepool.Spec, error) {
+func (r *running) spec() (config.Spec, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	s := r.current

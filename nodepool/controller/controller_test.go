@@ -20,8 +20,11 @@ import (
 
 	"github.com/foresail/foresail/api/v1alpha1"
 	"github.com/foresail/foresail/nodepool"
+	"github.com/foresail/foresail/nodepool/act"
 	"github.com/foresail/foresail/nodepool/cluster"
 	"github.com/foresail/foresail/nodepool/drain"
+	"github.com/foresail/foresail/nodepool/forecast"
+	"github.com/foresail/foresail/nodepool/observe"
 	"github.com/foresail/foresail/nodepool/provider"
 	"github.com/foresail/foresail/nodepool/signal"
 	"github.com/foresail/foresail/nodepool/state"
@@ -89,7 +92,7 @@ func (n narrow) Patch(ctx context.Context, o client.Object, p client.Patch, opti
 type (
 	noStore    struct{ state.Store }
 	noProvider struct{ provider.Provider }
-	noSignals  struct{ nodepool.Signals }
+	noSignals  struct{ forecast.Signals }
 )
 
 func (b *bench) Report(_ context.Context, t nodepool.CycleReport) { b.told <- t }
@@ -285,18 +288,18 @@ func TestNodesAreLabelled(t *testing.T) {
 	require.NoError(t, err)
 	l := Labeler{Client: apiServer.Client()}
 	for range 2 {
-		require.NoError(t, l.Label(t.Context(), "labelled", map[string]string{nodepool.LabelPool: "workers", "team": "web"}))
+		require.NoError(t, l.Label(t.Context(), "labelled", map[string]string{cluster.LabelPool: "workers", "team": "web"}))
 	}
-	require.NoError(t, l.Label(t.Context(), "gone", map[string]string{nodepool.LabelPool: "workers"}))
+	require.NoError(t, l.Label(t.Context(), "gone", map[string]string{cluster.LabelPool: "workers"}))
 	node, err := nodes.Get(t.Context(), "labelled", metav1.GetOptions{})
 	require.NoError(t, err)
-	assert.Equal(t, "workers", node.Labels[nodepool.LabelPool])
+	assert.Equal(t, "workers", node.Labels[cluster.LabelPool])
 	assert.Equal(t, "web", node.Labels["team"])
 }
 
 // What commands wire fits what pools ask for.
 var (
-	_ nodepool.Observer = (*cluster.Watcher)(nil)
-	_ nodepool.Drainer  = (*drain.Drainer)(nil)
-	_ nodepool.Signals  = (*signal.Set)(nil)
+	_ observe.Cluster  = (*cluster.Watcher)(nil)
+	_ act.Drainer      = (*drain.Drainer)(nil)
+	_ forecast.Signals = (*signal.Set)(nil)
 )

@@ -9,13 +9,13 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 
-	"github.com/foresail/foresail/nodepool"
+	"github.com/foresail/foresail/nodepool/act"
 )
 
 // Labeler labels the nodes of workers.
 type Labeler struct{ Client kubernetes.Interface }
 
-var _ nodepool.Labeler = Labeler{}
+var _ act.Labeler = Labeler{}
 
 // Label sets labels of a node. A node that has gone is no error.
 func (l Labeler) Label(ctx context.Context, node string, labels map[string]string) error {

@@ -11,14 +11,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/foresail/foresail/api/v1alpha1"
-	"github.com/foresail/foresail/nodepool"
+	"github.com/foresail/foresail/nodepool/cluster"
 	"github.com/foresail/foresail/nodepool/drain"
 )
 
 // restoreAll lets the nodes of pools that are gone, or that go without their nodes, take pods again, whatever action was open.
 // Nobody else would. The cycles of an existing pool restore its own nodes.
 func (c *Controller) restoreAll(ctx context.Context) error {
-	nodes, err := c.options.Kubernetes.CoreV1().Nodes().List(ctx, metav1.ListOptions{LabelSelector: nodepool.LabelPool})
+	nodes, err := c.options.Kubernetes.CoreV1().Nodes().List(ctx, metav1.ListOptions{LabelSelector: cluster.LabelPool})
 	if err != nil {
 		return fmt.Errorf("list the nodes of pools: %w", err)
 	}
@@ -48,7 +48,7 @@ func leftOver(node *corev1.Node) bool {
 
 // restore restores a node if its pool is gone.
 func (c *Controller) restore(ctx context.Context, node *corev1.Node) error {
-	name := node.Labels[nodepool.LabelPool]
+	name := node.Labels[cluster.LabelPool]
 	var pool v1alpha1.WorkerPool
 	err := c.options.Client.Get(ctx, client.ObjectKey{Name: name}, &pool)
 	if client.IgnoreNotFound(err) != nil || err == nil && !abandoned(&pool) {

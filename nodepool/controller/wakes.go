@@ -4,8 +4,8 @@ import (
 	"context"
 	"sync"
 
-	"github.com/foresail/foresail/nodepool"
 	"github.com/foresail/foresail/nodepool/cluster"
+	"github.com/foresail/foresail/nodepool/observe"
 )
 
 // wakes passes each wake-up of the shared watch on to every pool.
@@ -29,7 +29,7 @@ func (w *wakes) pass() {
 }
 
 // observer is one pool's view of the cluster.
-func (w *wakes) observer(shared nodepool.Observer, pool string) nodepool.Observer {
+func (w *wakes) observer(shared observe.Cluster, pool string) observe.Cluster {
 	wake := make(chan struct{}, 1)
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -45,11 +45,11 @@ func (w *wakes) forget(pool string) {
 }
 
 type observer struct {
-	shared nodepool.Observer
+	shared observe.Cluster
 	wake   chan struct{}
 }
 
-// Observe and Wake make it a nodepool.Observer.
+// Observe and Wake make it a nodepool.Cluster.
 func (o observer) Observe(ctx context.Context) (*cluster.Cluster, error) {
 	return o.shared.Observe(ctx)
 }

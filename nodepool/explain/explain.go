@@ -16,7 +16,6 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/foresail/foresail/api/v1alpha1"
-	"github.com/foresail/foresail/nodepool"
 	"github.com/foresail/foresail/nodepool/cluster"
 	"github.com/foresail/foresail/nodepool/cluster/binpack"
 	"github.com/foresail/foresail/nodepool/state"
@@ -104,7 +103,7 @@ func NodesOf(seen *cluster.Cluster, pool *v1alpha1.WorkerPool) []Node {
 	for i := range seen.Nodes {
 		n := &seen.Nodes[i]
 		labels := n.Object.Labels
-		if labels[nodepool.LabelPool] != pool.Name {
+		if labels[cluster.LabelPool] != pool.Name {
 			continue
 		}
 		blocked := n.Blocked

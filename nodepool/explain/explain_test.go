@@ -10,12 +10,12 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 
 	"github.com/foresail/foresail/api/v1alpha1"
-	"github.com/foresail/foresail/nodepool"
+	"github.com/foresail/foresail/nodepool/cluster"
 )
 
 // A pod that no other node could run keeps its node, unless the pool is being deleted.
 func TestNodesOfADeletedPoolAreNotHeldByTheirPods(t *testing.T) {
-	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "a", Labels: map[string]string{nodepool.LabelPool: "workers"}}}
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "a", Labels: map[string]string{cluster.LabelPool: "workers"}}}
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", OwnerReferences: []metav1.OwnerReference{
 		{Kind: "ReplicaSet", Name: "web", UID: "web", Controller: new(true)},
 	}}}

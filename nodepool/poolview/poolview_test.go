@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/foresail/foresail/nodepool/cluster"
 	"github.com/foresail/foresail/nodepool/fleet"
 
 	"github.com/stretchr/testify/assert"
@@ -23,7 +24,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/foresail/foresail/api/v1alpha1"
-	"github.com/foresail/foresail/nodepool"
 	"github.com/foresail/foresail/nodepool/prices"
 )
 
@@ -39,7 +39,7 @@ func pool(name string) *v1alpha1.WorkerPool {
 func node(i int, pool string) *corev1.Node {
 	return &corev1.Node{ObjectMeta: metav1.ObjectMeta{
 		Name: fmt.Sprintf("node-%04d", i), CreationTimestamp: metav1.NewTime(now.Add(-time.Minute)),
-		Labels: map[string]string{nodepool.LabelPool: pool, corev1.LabelInstanceTypeStable: "m5.large", "eks.amazonaws.com/capacityType": "SPOT"},
+		Labels: map[string]string{cluster.LabelPool: pool, corev1.LabelInstanceTypeStable: "m5.large", "eks.amazonaws.com/capacityType": "SPOT"},
 	}}
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/foresail/foresail/nodepool"
+	"github.com/foresail/foresail/nodepool/journal"
 	"github.com/foresail/foresail/nodepool/plan"
 )
 
@@ -144,7 +145,7 @@ func TestNumbersOfDecisionsThatWereNotMadeAreNotTold(t *testing.T) {
 		h.reporter.Report(t.Context(), hold(start.Add(2*time.Minute), plan.NothingToDo, ""))
 		assert.Equal(t, 2, count())
 	}
-	assert.Zero(t, testutil.ToFloat64(h.reporter.options.Metrics.events.WithLabelValues("workers", string(nodepool.EventLaunchFailed))))
+	assert.Zero(t, testutil.ToFloat64(h.reporter.options.Metrics.events.WithLabelValues("workers", string(journal.EventLaunchFailed))))
 	cycle := hold(start, plan.NothingToDo, "")
 	cycle.Snapshot.Pool = plan.Pool{SpotRatio: 0.7, OnDemandBase: 1}
 	for range 3 {

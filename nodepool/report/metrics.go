@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/foresail/foresail/nodepool"
+	"github.com/foresail/foresail/nodepool/journal"
 	"github.com/foresail/foresail/nodepool/plan"
 )
 
@@ -126,7 +127,7 @@ func (m *Metrics) Forget(pool string) {
 }
 
 // countedFromZero are the events whose counters start at 0: Prometheus sees no increase in the first value of a counter.
-var countedFromZero = []nodepool.EventReason{nodepool.EventLaunched, nodepool.EventLaunchFailed, nodepool.EventJoinFailed, nodepool.EventInterrupted, nodepool.EventRepairStarted, nodepool.EventDrainFailed}
+var countedFromZero = []journal.EventReason{journal.EventLaunched, journal.EventLaunchFailed, journal.EventJoinFailed, journal.EventInterrupted, journal.EventRepairStarted, journal.EventDrainFailed}
 
 func (m *Metrics) set(cycle nodepool.CycleReport) {
 	m.mu.Lock()

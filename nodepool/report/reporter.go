@@ -22,6 +22,7 @@ import (
 
 	"github.com/foresail/foresail/api/v1alpha1"
 	"github.com/foresail/foresail/nodepool"
+	"github.com/foresail/foresail/nodepool/journal"
 	"github.com/foresail/foresail/nodepool/plan"
 )
 
@@ -208,23 +209,23 @@ func (t *Reporter) events(pool *v1alpha1.WorkerPool, cycle nodepool.CycleReport,
 
 // grouped returns the events of a cycle, those together that are of one reason and action: hundreds of nodes may be
 // launched at once.
-func grouped(list []nodepool.Event) [][]nodepool.Event {
-	var out [][]nodepool.Event
+func grouped(list []journal.Event) [][]journal.Event {
+	var out [][]journal.Event
 	for _, e := range list {
-		same := func(g []nodepool.Event) bool {
+		same := func(g []journal.Event) bool {
 			return e.Action != "" && g[0].Reason == e.Reason && g[0].Action == e.Action && g[0].Warning == e.Warning
 		}
 		if at := slices.IndexFunc(out, same); at >= 0 {
 			out[at] = append(out[at], e)
 		} else {
-			out = append(out, []nodepool.Event{e})
+			out = append(out, []journal.Event{e})
 		}
 	}
 	return out
 }
 
 // noteOf returns the text of an Event about one or more events.
-func noteOf(group []nodepool.Event) string {
+func noteOf(group []journal.Event) string {
 	texts := make([]string, len(group))
 	for i, e := range group {
 		texts[i] = e.Message
@@ -238,7 +239,7 @@ func noteOf(group []nodepool.Event) string {
 
 // actionOfEvent returns the action of an Event. Kubernetes counts Events of one reason and action as repetitions of
 // the first, and drops their texts, so what an event is about is a part of it.
-func actionOfEvent(e nodepool.Event) string {
+func actionOfEvent(e journal.Event) string {
 	const most = 128 // characters, of the API
 	parts := slices.DeleteFunc([]string{cmp.Or(e.Action, string(e.Reason)), cmp.Or(e.Instance, e.Node)}, func(s string) bool { return s == "" })
 	action := strings.Join(parts, "/")

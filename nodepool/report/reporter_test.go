@@ -15,6 +15,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/foresail/foresail/nodepool/fleet"
+	"github.com/foresail/foresail/nodepool/journal"
 
 	"github.com/aws/aws-sdk-go-v2/service/cloudwatch"
 	"github.com/go-logr/logr/funcr"
@@ -198,7 +199,7 @@ func TestEventsFit(t *testing.T) {
 	h := newHouse(t)
 	long := strings.Repeat("ä ", 1000)
 	cycle := hold(start, plan.NoRemovableNode, long)
-	cycle.Events = []nodepool.Event{{Reason: nodepool.EventDrainFailed, Message: long}}
+	cycle.Events = []journal.Event{{Reason: journal.EventDrainFailed, Message: long}}
 	h.reporter.Report(t.Context(), cycle)
 	said := h.told()
 	require.Len(t, said, 2)
@@ -246,7 +247,7 @@ func TestDecisionsThatSayTheSameAreOne(t *testing.T) {
 // the same at each tick.
 func TestWantingIsOneDecisionUntilSomethingIsBegun(t *testing.T) {
 	h := newHouse(t)
-	want := func(tick int, events ...nodepool.Event) {
+	want := func(tick int, events ...journal.Event) {
 		up := hold(start.Add(time.Duration(tick)*15*time.Second), plan.PodsPending, "5 pods need 2 nodes")
 		up.Decision.Step, up.Decision.Want, up.Events = plan.ScaleUp, 4, events
 		h.reporter.Report(t.Context(), up)
@@ -257,8 +258,8 @@ func TestWantingIsOneDecisionUntilSomethingIsBegun(t *testing.T) {
 	require.Len(t, h.status(t).Decisions, 1)
 	assert.Equal(t, []string{"Normal PodsPending 5 pods need 2 nodes"}, h.told())
 
-	want(40, nodepool.Event{Reason: nodepool.EventScaleUpStarted, Message: "up-1", Action: "up-1"})
-	want(41, nodepool.Event{Reason: nodepool.EventScaleUpStarted, Message: "up-2", Action: "up-2"})
+	want(40, journal.Event{Reason: journal.EventScaleUpStarted, Message: "up-1", Action: "up-1"})
+	want(41, journal.Event{Reason: journal.EventScaleUpStarted, Message: "up-2", Action: "up-2"})
 	trail := h.status(t).Decisions
 	require.Len(t, trail, 3)
 	assert.Equal(t, []int32{1, 1, 40}, []int32{trail[0].Count, trail[1].Count, trail[2].Count})
@@ -293,7 +294,7 @@ func TestActionsAreToldInWords(t *testing.T) {
 	cycle.Record = state.Record{Failures: 3, Action: &state.Action{ID: "up-1", Kind: plan.ActionUp, Started: start, Slots: []state.Slot{
 		{State: state.SlotReady, InstanceID: "i-1"}, {State: state.SlotLaunched, InstanceID: "i-2"}, {State: state.SlotPlanned},
 	}}}
-	cycle.Events = []nodepool.Event{{Reason: nodepool.EventLaunchFailed, Message: "no capacity in a", Warning: true, Action: "up-1"}}
+	cycle.Events = []journal.Event{{Reason: journal.EventLaunchFailed, Message: "no capacity in a", Warning: true, Action: "up-1"}}
 	h.reporter.Report(t.Context(), cycle)
 	s := h.status(t)
 	assert.Equal(t, "1 Ready (i-1), 1 Launched (i-2), 1 Planned", s.Action.Progress)
@@ -365,7 +366,7 @@ func TestWebhookIsToldWhatMatters(t *testing.T) {
 	ended := make(chan error)
 	go func() { ended <- h.reporter.Run(ctx) }()
 	cycle := hold(start, plan.AtMaximum, "10 workers of 10")
-	cycle.Events = []nodepool.Event{{Reason: nodepool.EventLaunched, Message: "not worth it"}, {Reason: nodepool.EventDrainFailed, Message: "the node a takes pods again"}}
+	cycle.Events = []journal.Event{{Reason: journal.EventLaunched, Message: "not worth it"}, {Reason: journal.EventDrainFailed, Message: "the node a takes pods again"}}
 	h.reporter.Report(t.Context(), cycle)
 	assert.Equal(t, "Worker pool workers is at its maximum: 10 workers of 10", <-got)
 	assert.Equal(t, "Worker pool workers, a drain failed: the node a takes pods again", <-got)
@@ -383,7 +384,7 @@ func TestWebhooksThatFailHoldNothingUpAndKeepTheirURL(t *testing.T) {
 
 	h := newHouse(t) // and nobody reads what waits
 	cycle := hold(start, plan.NothingToDo, "")
-	cycle.Events = []nodepool.Event{{Reason: nodepool.EventDrainFailed, Message: "x"}}
+	cycle.Events = []journal.Event{{Reason: journal.EventDrainFailed, Message: "x"}}
 	for range backlog + 3 {
 		h.reporter.Report(t.Context(), cycle)
 	}
@@ -462,13 +463,13 @@ func TestEachInstanceIsInAnEvent(t *testing.T) {
 	r := &noteRecorder{record: func(reason, action, note string) { seen = append(seen, reason+" "+action+" "+note) }}
 	h := newHouse(t)
 	h.reporter.options.Events = r
-	launched := func(id string) nodepool.Event {
-		return nodepool.Event{Reason: nodepool.EventLaunched, Action: "up-1", Instance: id, Message: "Launched " + id}
+	launched := func(id string) journal.Event {
+		return journal.Event{Reason: journal.EventLaunched, Action: "up-1", Instance: id, Message: "Launched " + id}
 	}
 	cycle := hold(start, "", "")
-	cycle.Events = []nodepool.Event{launched("i-1"), {Reason: nodepool.EventLeading, Message: "it leads"}, launched("i-2")}
+	cycle.Events = []journal.Event{launched("i-1"), {Reason: journal.EventLeading, Message: "it leads"}, launched("i-2")}
 	h.reporter.Report(t.Context(), cycle)
-	cycle.Events = []nodepool.Event{launched("i-3")}
+	cycle.Events = []journal.Event{launched("i-3")}
 	h.reporter.Report(t.Context(), cycle)
 	assert.Equal(t, []string{"Launched up-1/i-1 2 times: Launched i-1; Launched i-2", "Leading Leading it leads", "Launched up-1/i-3 Launched i-3"}, seen)
 }

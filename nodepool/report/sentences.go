@@ -4,26 +4,27 @@ import (
 	"fmt"
 
 	"github.com/foresail/foresail/nodepool"
+	"github.com/foresail/foresail/nodepool/journal"
 	"github.com/foresail/foresail/nodepool/plan"
 )
 
 // worthy are the events that the webhook receives.
-var worthy = map[nodepool.EventReason]string{
-	nodepool.EventScaleUpStarted:   "scaling up",
-	nodepool.EventScaledUp:         "scaled up",
-	nodepool.EventScaleUpFailed:    "a scale-up failed",
-	nodepool.EventJoinFailed:       "a node did not join",
-	nodepool.EventScaleDownStarted: "scaling down",
-	nodepool.EventScaledDown:       "scaled down",
-	nodepool.EventDrainFailed:      "a drain failed",
-	nodepool.EventInterrupted:      "an instance is reclaimed",
-	nodepool.EventRepairStarted:    "an unhealthy node is replaced",
-	nodepool.EventRepairHeld:       "unhealthy nodes are not replaced",
-	nodepool.EventBroken:           "a worker is broken",
-	nodepool.EventUnlisted:         "an instance is not listed",
-	nodepool.EventVanished:         "an instance has gone",
-	nodepool.EventOrphan:           "an orphan was found",
-	nodepool.EventDeleted:          "deleted",
+var worthy = map[journal.EventReason]string{
+	journal.EventScaleUpStarted:   "scaling up",
+	journal.EventScaledUp:         "scaled up",
+	journal.EventScaleUpFailed:    "a scale-up failed",
+	journal.EventJoinFailed:       "a node did not join",
+	journal.EventScaleDownStarted: "scaling down",
+	journal.EventScaledDown:       "scaled down",
+	journal.EventDrainFailed:      "a drain failed",
+	journal.EventInterrupted:      "an instance is reclaimed",
+	journal.EventRepairStarted:    "an unhealthy node is replaced",
+	journal.EventRepairHeld:       "unhealthy nodes are not replaced",
+	journal.EventBroken:           "a worker is broken",
+	journal.EventUnlisted:         "an instance is not listed",
+	journal.EventVanished:         "an instance has gone",
+	journal.EventOrphan:           "an orphan was found",
+	journal.EventDeleted:          "deleted",
 }
 
 // sentences returns the messages of a cycle for the webhook.

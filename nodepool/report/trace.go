@@ -13,6 +13,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/foresail/foresail/nodepool"
+	"github.com/foresail/foresail/nodepool/journal"
 	"github.com/foresail/foresail/nodepool/plan"
 	"github.com/foresail/foresail/nodepool/state"
 )
@@ -198,15 +199,15 @@ func (n *node) send(ctx context.Context, tracer trace.Tracer, now time.Time) {
 }
 
 // failures are why an action as a whole failed, "" if it did not, and why single instances did.
-func failures(events []nodepool.Event, action string) (whole string, ofInstance map[string]string) {
+func failures(events []journal.Event, action string) (whole string, ofInstance map[string]string) {
 	ofInstance = map[string]string{}
 	for _, e := range events {
 		switch e.Reason {
-		case nodepool.EventScaleUpFailed, nodepool.EventScaleUpAborted, nodepool.EventScaleDownAborted:
+		case journal.EventScaleUpFailed, journal.EventScaleUpAborted, journal.EventScaleDownAborted:
 			if e.Action == action {
 				whole = e.Message
 			}
-		case nodepool.EventLaunchFailed, nodepool.EventJoinFailed, nodepool.EventDrainFailed:
+		case journal.EventLaunchFailed, journal.EventJoinFailed, journal.EventDrainFailed:
 			ofInstance[e.Instance] = e.Message
 		}
 	}

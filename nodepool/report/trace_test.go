@@ -11,6 +11,7 @@ import (
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 
 	"github.com/foresail/foresail/nodepool"
+	"github.com/foresail/foresail/nodepool/journal"
 	"github.com/foresail/foresail/nodepool/plan"
 	"github.com/foresail/foresail/nodepool/state"
 )
@@ -54,7 +55,7 @@ func spansOf(t *testing.T, sent *tracetest.InMemoryExporter) (out []span) {
 
 func after(seconds int) time.Time { return start.Add(time.Duration(seconds) * time.Second) }
 
-func cycleAt(seconds int, r state.Record, events ...nodepool.Event) nodepool.CycleReport {
+func cycleAt(seconds int, r state.Record, events ...journal.Event) nodepool.CycleReport {
 	return nodepool.CycleReport{Pool: "workers", At: after(seconds), Leading: true, Record: r, Events: events}
 }
 
@@ -73,7 +74,7 @@ func TestTraceOfAScaleUp(t *testing.T) {
 	tracer.report(cycleAt(20, up(launched, failing)))
 	tracer.report(cycleAt(40, up(ready, failing)))
 	assert.Empty(t, sent.GetSpans(), "it has not ended")
-	tracer.report(cycleAt(90, state.Record{}, nodepool.Event{Reason: nodepool.EventJoinFailed, Warning: true, Instance: "i-2", Action: "a-1", Message: "Not Ready"}))
+	tracer.report(cycleAt(90, state.Record{}, journal.Event{Reason: journal.EventJoinFailed, Warning: true, Instance: "i-2", Action: "a-1", Message: "Not Ready"}))
 	assert.Equal(t, []span{
 		{"Launch", 1, 3, ""}, {"Join", 3, 40, ""}, {"Launch", 1, 3, ""}, {"Join", 3, 90, "Not Ready"}, {"ScaleUp", 0, 90, ""},
 	}, spansOf(t, sent))
@@ -90,7 +91,7 @@ func TestTraceAfterATakeover(t *testing.T) {
 	tracer.report(other)
 	assert.Empty(t, tracer.open, "another process traces it")
 	tracer.report(cycleAt(20, r))
-	tracer.report(cycleAt(30, state.Record{}, nodepool.Event{Reason: nodepool.EventScaleUpFailed, Action: "a-1", Message: "None of 1 nodes joined"}))
+	tracer.report(cycleAt(30, state.Record{}, journal.Event{Reason: journal.EventScaleUpFailed, Action: "a-1", Message: "None of 1 nodes joined"}))
 	assert.Equal(t, []span{{"Join", 2, 30, ""}, {"ScaleUp", 0, 30, "None of 1 nodes joined"}}, spansOf(t, sent))
 
 	tracer.report(cycleAt(40, r))
@@ -120,7 +121,7 @@ func TestTraceOfRemovals(t *testing.T) {
 
 	tracer.report(cycleAt(10, state.Record{Interruptions: []state.Removal{removal(state.RemovalDraining, 9)}}))
 	tracer.report(cycleAt(12, state.Record{Interruptions: []state.Removal{removal(state.RemovalRestoring, 12)}}))
-	tracer.report(cycleAt(15, state.Record{}, nodepool.Event{Reason: nodepool.EventDrainFailed, Instance: "i-1", Message: "A pod stays"}))
+	tracer.report(cycleAt(15, state.Record{}, journal.Event{Reason: journal.EventDrainFailed, Instance: "i-1", Message: "A pod stays"}))
 	assert.Equal(t, []span{{"Drain", 9, 12, ""}, {"Restore", 12, 15, "A pod stays"}, {"Interruption", 9, 15, ""}}, spansOf(t, sent))
 	require.Empty(t, tracer.open)
 }

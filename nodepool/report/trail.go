@@ -7,7 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/foresail/foresail/api/v1alpha1"
-	"github.com/foresail/foresail/nodepool"
+	"github.com/foresail/foresail/nodepool/journal"
 	"github.com/foresail/foresail/nodepool/plan"
 )
 
@@ -37,10 +37,10 @@ func same(a, b v1alpha1.PoolDecision) bool {
 
 // began returns whether the decision of a cycle began something, by the events of the cycle. A decision to launch or remove may
 // come to nothing, as in a dry run or beside an action that must end first.
-func began(events []nodepool.Event) bool {
-	return slices.ContainsFunc(events, func(e nodepool.Event) bool {
+func began(events []journal.Event) bool {
+	return slices.ContainsFunc(events, func(e journal.Event) bool {
 		switch e.Reason {
-		case nodepool.EventScaleUpStarted, nodepool.EventScaleDownStarted, nodepool.EventReplacement:
+		case journal.EventScaleUpStarted, journal.EventScaleDownStarted, journal.EventReplacement:
 			return true
 		}
 		return false

@@ -21,7 +21,7 @@ func Encode(r Record) ([]byte, error) {
 	s := stored{Record: r.Clone()}
 	known, size := map[string]string{}, 0
 	s.eachText(func(text *string) {
-		short := shorten(*text)
+		short := Shorten(*text, maxText)
 		at, ok := known[short]
 		if !ok && short != "" && size+len(short) <= maxTexts {
 			at, size = strconv.Itoa(len(s.Texts)), size+len(short)

@@ -62,14 +62,14 @@ func (r *Record) eachText(do func(*string)) {
 	}
 }
 
-// shorten returns no more than maxText bytes of a text.
-func shorten(text string) string {
+// Shorten returns a text, or its beginning with an ellipsis if it has more bytes than most.
+func Shorten(text string, most int) string {
 	const ellipsis = "…"
 	text = strings.ToValidUTF8(text, "?")
-	if len(text) <= maxText {
+	if len(text) <= most {
 		return text
 	}
-	end := maxText - len(ellipsis)
+	end := most - len(ellipsis)
 	for !utf8.RuneStart(text[end]) {
 		end--
 	}

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	poolcluster "github.com/foresail/foresail/nodepool/cluster"
 	"github.com/foresail/foresail/nodepool/fleet"
 
 	"github.com/stretchr/testify/require"
@@ -24,7 +25,6 @@ import (
 	"github.com/foresail/foresail/adapter/params"
 	"github.com/foresail/foresail/adapter/serving/servingtest"
 	"github.com/foresail/foresail/api/v1alpha1"
-	"github.com/foresail/foresail/nodepool"
 	"github.com/foresail/foresail/nodepool/plan"
 	"github.com/foresail/foresail/nodepool/poolview"
 	"github.com/foresail/foresail/nodepool/prices"
@@ -46,7 +46,7 @@ func cluster(t *testing.T) *poolview.View {
 	for i := range 300 {
 		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{
 			Name: fmt.Sprintf("ip-10-0-%d-%d.eu-west-1.compute.internal", i/100, i%100), CreationTimestamp: ago(time.Duration(i) * time.Hour),
-			Labels: map[string]string{nodepool.LabelPool: "workers", corev1.LabelTopologyZone: "eu-west-1" + string(rune('a'+i%3)), corev1.LabelInstanceTypeStable: "m7g.large"},
+			Labels: map[string]string{poolcluster.LabelPool: "workers", corev1.LabelTopologyZone: "eu-west-1" + string(rune('a'+i%3)), corev1.LabelInstanceTypeStable: "m7g.large"},
 		}}
 		node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}
 		all = append(all, node)

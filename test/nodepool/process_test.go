@@ -16,8 +16,10 @@ import (
 
 	"github.com/foresail/foresail/nodepool"
 	"github.com/foresail/foresail/nodepool/cluster"
+	"github.com/foresail/foresail/nodepool/config"
 	"github.com/foresail/foresail/nodepool/controller"
 	"github.com/foresail/foresail/nodepool/drain"
+	"github.com/foresail/foresail/nodepool/journal"
 	"github.com/foresail/foresail/nodepool/plan"
 	"github.com/foresail/foresail/nodepool/provider"
 	"github.com/foresail/foresail/nodepool/signal"
@@ -55,7 +57,7 @@ func (s *stage) start(name string, k *kill, skew time.Duration) *process {
 	p.notices = s.cloud.notices(p)
 	p.pool, err = nodepool.New(nodepool.Options{
 		Name: s.name, Owner: name,
-		Spec:     func() (nodepool.Spec, error) { return s.spec, nil },
+		Spec:     func() (config.Spec, error) { return s.spec, nil },
 		Store:    named{Store: s.cloud.store(p), wire: p.wire},
 		Provider: witnessed{Provider: provider, stage: s},
 		Observer: observer{p}, Signals: noSignals{}, Drainer: witnessedDrainer{&drain.Drainer{Client: p.client, Now: p.now}, s},
@@ -107,7 +109,7 @@ func (p *process) Report(_ context.Context, t nodepool.CycleReport) {
 	p.last = t
 	p.mu.Unlock()
 	for _, e := range t.Events {
-		if e.Reason == nodepool.EventLeading {
+		if e.Reason == journal.EventLeading {
 			p.stage.leaders.Add(1)
 		}
 		p.stage.note("%s: %s %s %s", p.name, e.Reason, e.Node, e.Message)

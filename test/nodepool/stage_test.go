@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/foresail/foresail/nodepool/config"
 	"github.com/foresail/foresail/nodepool/fleet"
 
 	"github.com/stretchr/testify/require"
@@ -19,7 +20,6 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/foresail/foresail/api/v1alpha1"
-	"github.com/foresail/foresail/nodepool"
 	"github.com/foresail/foresail/nodepool/provider"
 	"github.com/foresail/foresail/nodepool/state"
 )
@@ -41,7 +41,7 @@ type stage struct {
 	clock    *clock
 	cloud    cloud
 	journal  state.Store
-	spec     nodepool.Spec
+	spec     config.Spec
 	scenario scenario
 	replicas *replicas
 
@@ -63,7 +63,7 @@ func newStage(t *testing.T, sc scenario, newCloud func(*stage) cloud) *stage {
 	s := &stage{
 		t: t, name: fmt.Sprintf("stage-%d", stages.Add(1)), client: client, clock: newClock(), scenario: sc, ever: map[string]fleet.Instance{},
 	}
-	s.spec = nodepool.SpecOf(s.name, sc.spec)
+	s.spec = config.Of(s.name, sc.spec)
 	s.replicas = &replicas{stage: s, count: sc.pods, perNode: sc.perNode}
 	s.create()
 	t.Cleanup(s.clear)

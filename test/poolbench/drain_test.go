@@ -5,13 +5,13 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/foresail/foresail/nodepool"
+	"github.com/foresail/foresail/nodepool/act"
 	"github.com/foresail/foresail/nodepool/drain"
 )
 
 var (
-	_ nodepool.Drainer = (*play)(nil)
-	_ nodepool.Labeler = (*play)(nil)
+	_ act.Drainer = (*play)(nil)
+	_ act.Labeler = (*play)(nil)
 )
 
 // on runs do on a node, if it is there, and brings its labels and taints up to date. Objects that were given out stay as

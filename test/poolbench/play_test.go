@@ -10,12 +10,12 @@ import (
 	"time"
 
 	"github.com/foresail/foresail/nodepool/fleet"
+	"github.com/foresail/foresail/nodepool/observe"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/foresail/foresail/nodepool"
 	"github.com/foresail/foresail/nodepool/cluster"
 	"github.com/foresail/foresail/nodepool/provider"
 )
@@ -303,7 +303,7 @@ func (p *play) Offers(context.Context) ([]provider.Offer, error) {
 	return out, nil
 }
 
-// Observe and Wake make it a nodepool.Observer.
+// Observe and Wake make it a nodepool.Cluster.
 func (p *play) Observe(context.Context) (*cluster.Cluster, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -351,5 +351,5 @@ func pendingPod(name string) *corev1.Pod {
 
 var (
 	_ provider.Provider = (*play)(nil)
-	_ nodepool.Observer = (*play)(nil)
+	_ observe.Cluster   = (*play)(nil)
 )

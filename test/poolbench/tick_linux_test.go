@@ -18,6 +18,7 @@ import (
 	"github.com/foresail/foresail/api/v1alpha1"
 	"github.com/foresail/foresail/nodepool"
 	"github.com/foresail/foresail/nodepool/cluster"
+	"github.com/foresail/foresail/nodepool/config"
 	"github.com/foresail/foresail/nodepool/plan"
 	"github.com/foresail/foresail/nodepool/signal"
 )
@@ -170,7 +171,7 @@ func (t *ticking) newPool(b *testing.B, now func() time.Time) *nodepool.Pool {
 	set, err := signal.New(signal.OptionsOf(&spec))
 	require.NoError(b, err)
 	pool, err := nodepool.New(nodepool.Options{
-		Name: poolName, Owner: "this", Spec: func() (nodepool.Spec, error) { return nodepool.SpecOf(poolName, spec), nil },
+		Name: poolName, Owner: "this", Spec: func() (config.Spec, error) { return config.Of(poolName, spec), nil },
 		Store: &memory{}, Provider: t.cloud(), Observer: t.watcher, Signals: set, Drainer: &play{}, Labeler: &play{}, Now: now, Seed: 1,
 	})
 	require.NoError(b, err)

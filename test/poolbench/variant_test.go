@@ -14,6 +14,8 @@ import (
 
 	"github.com/foresail/foresail/api/v1alpha1"
 	"github.com/foresail/foresail/nodepool"
+	"github.com/foresail/foresail/nodepool/config"
+	"github.com/foresail/foresail/nodepool/forecast"
 	"github.com/foresail/foresail/nodepool/plan"
 	"github.com/foresail/foresail/nodepool/signal"
 	"github.com/foresail/foresail/nodepool/state"
@@ -95,7 +97,7 @@ func (s settings) spec(v variant) v1alpha1.WorkerPoolSpec {
 }
 
 // muted has signals ask for nothing. What they say of removals stays.
-type muted struct{ nodepool.Signals }
+type muted struct{ forecast.Signals }
 
 func (m muted) Observe(ctx context.Context, o signal.Observation) []plan.Signal {
 	all := m.Signals.Observe(ctx, o)
@@ -127,12 +129,12 @@ func run(t *testing.T, p profile, s settings, v variant, seed uint64) (out outco
 func newPool(t *testing.T, stage *play, spec v1alpha1.WorkerPoolSpec, v variant) *nodepool.Pool {
 	set, err := signal.New(signal.OptionsOf(&spec))
 	require.NoError(t, err)
-	var signals nodepool.Signals = set
+	var signals forecast.Signals = set
 	if v.mute {
 		signals = muted{set}
 	}
 	pool, err := nodepool.New(nodepool.Options{
-		Name: poolName, Owner: "this", Spec: func() (nodepool.Spec, error) { return nodepool.SpecOf(poolName, spec), nil },
+		Name: poolName, Owner: "this", Spec: func() (config.Spec, error) { return config.Of(poolName, spec), nil },
 		Store: &memory{}, Provider: stage, Observer: stage, Signals: signals, Drainer: stage, Labeler: stage, Now: time.Now, Seed: 1,
 	})
 	require.NoError(t, err)

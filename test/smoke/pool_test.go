@@ -20,7 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/foresail/foresail/api/v1alpha1"
-	"github.com/foresail/foresail/nodepool"
+	"github.com/foresail/foresail/nodepool/journal"
 )
 
 //go:embed pool.yaml
@@ -51,7 +51,7 @@ func TestPoolLaunchesDrainsAndRemoves(t *testing.T) {
 	scale(t, "web", 3)
 	untilRunning(t, "web", 3)
 	untilReadyNodes(t, 2)
-	require.NotEmpty(t, poolEvents(t, nodepool.EventLaunched))
+	require.NotEmpty(t, poolEvents(t, journal.EventLaunched))
 
 	// Now three pods are on two nodes, and one node is enough.
 	scale(t, "first", 0)
@@ -59,10 +59,10 @@ func TestPoolLaunchesDrainsAndRemoves(t *testing.T) {
 	untilReadyNodes(t, 1)
 	untilRunning(t, "web", 3)
 	until(t, "the removal to be reported", func() error {
-		return all("there is no Event, or more than one", len(poolEvents(t, nodepool.EventTerminated)) == 1)
+		return all("there is no Event, or more than one", len(poolEvents(t, journal.EventTerminated)) == 1)
 	})
-	assert.Len(t, poolEvents(t, nodepool.EventDrained), 1, "the node was emptied before its instance was terminated")
-	assert.Empty(t, poolEvents(t, nodepool.EventDrainFailed))
+	assert.Len(t, poolEvents(t, journal.EventDrained), 1, "the node was emptied before its instance was terminated")
+	assert.Empty(t, poolEvents(t, journal.EventDrainFailed))
 
 	scale(t, "web", 0)
 	require.NoError(t, objects.Delete(t.Context(), getPool(t)))
@@ -147,7 +147,7 @@ func untilReadyNodes(t *testing.T, n int) {
 	})
 }
 
-func poolEvents(t *testing.T, reason nodepool.EventReason) []eventsv1.Event {
+func poolEvents(t *testing.T, reason journal.EventReason) []eventsv1.Event {
 	t.Helper()
 	events, err := shared.Cluster.Client().EventsV1().Events(metav1.NamespaceAll).List(t.Context(), metav1.ListOptions{})
 	require.NoError(t, err)

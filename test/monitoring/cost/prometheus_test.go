@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/foresail/foresail/nodepool/fleet"
+	"github.com/foresail/foresail/nodepool/journal"
 
 	client "github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
@@ -66,7 +67,7 @@ func (r *replica) report(ctx context.Context, leading bool, workers, asked int) 
 			Signals: []plan.Signal{{Name: "cpu", Known: true, Now: 0.5, Want: 3}, {Name: "queue", Known: true, Want: 4}, {Name: "memory"}},
 			Workers: []plan.Worker{{InstanceID: "i-leaves", Leaving: true}},
 		},
-		Events: []nodepool.Event{{Reason: nodepool.EventLaunchFailed}},
+		Events: []journal.Event{{Reason: journal.EventLaunchFailed}},
 	}
 	for i := range workers {
 		place := fleet.Placement{Zone: string(rune('a' + i%2)), InstanceType: "t3.small", Market: fleet.Spot}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/foresail/foresail/nodepool/fleet"
+	"github.com/foresail/foresail/nodepool/journal"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -16,7 +17,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/foresail/foresail/api/v1alpha1"
-	"github.com/foresail/foresail/nodepool"
 	"github.com/foresail/foresail/nodepool/plan"
 )
 
@@ -39,7 +39,7 @@ func TestABudgetThatNeverAllows(t *testing.T) {
 	lift := p.allowNoNewPods()
 
 	p.change(func(s *v1alpha1.WorkerPoolSpec) { s.Min, s.Max = 1, 1 })
-	message := p.event(nodepool.EventDrainFailed)
+	message := p.event(journal.EventDrainFailed)
 	lift()
 	assert.Contains(t, message, "disruption budget")
 	assert.Contains(t, message, "after 8s")
@@ -55,7 +55,7 @@ func TestABudgetThatNeverAllows(t *testing.T) {
 	assert.Greater(t, time.Until(r.DrainBackoff[all[0].ID]), 5*time.Minute)
 	assert.NotContains(t, r.DrainBackoff, all[1].ID, "it has not been tried")
 	assert.Contains(t, p.decides(plan.NoRemovableNode), "none may go")
-	assert.Len(t, p.told(nodepool.EventDrainFailed), 1)
+	assert.Len(t, p.told(journal.EventDrainFailed), 1)
 }
 
 // allowNoNewPods has a quota refuse the pods that would take the place of others, until lift is called.
@@ -114,12 +114,12 @@ func TestOnlyThePlainNodeIsRemoved(t *testing.T) {
 	p.bare("mirror", mirror)
 
 	p.change(func(s *v1alpha1.WorkerPoolSpec) { s.Min, s.Max = 1, 1 })
-	p.event(nodepool.EventTerminated)
+	p.event(journal.EventTerminated)
 	left := p.settled(6)
 	assert.NotContains(t, ids(left), plain.ID)
 	assert.Contains(t, p.decides(plan.NoRemovableNode), "none may go")
-	assert.Len(t, p.told(nodepool.EventTerminated), 1)
-	assert.Empty(t, p.told(nodepool.EventDrainFailed), "the others were not even tried")
+	assert.Len(t, p.told(journal.EventTerminated), 1)
+	assert.Empty(t, p.told(journal.EventDrainFailed), "the others were not even tried")
 	p.untouched(p.nodes())
 	p.runs(metav1.NamespaceSystem, "system-of-"+p.name, 1)
 	for _, seat := range []string{"critical", "bare", "safe-to-evict", "do-not-disrupt", "karpenter"} {

@@ -20,7 +20,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/foresail/foresail/api/v1alpha1"
-	"github.com/foresail/foresail/nodepool"
+	"github.com/foresail/foresail/nodepool/journal"
 	awstest "github.com/foresail/foresail/test/aws"
 )
 
@@ -61,7 +61,7 @@ func TestEC2TakesASpotInstanceBack(t *testing.T) {
 	sent := time.Now()
 	cloud.Send(t, queue, cloud.SpotInterruption(instance, sent))
 	deadline := sent.Add(2 * time.Minute)
-	p.event(nodepool.EventInterrupted)
+	p.event(journal.EventInterrupted)
 	p.away("shop", node)
 	p.runs(p.name, "shop", 6)
 	rescheduled := time.Now()
@@ -124,7 +124,7 @@ func TestPodsGetTheCheapestType(t *testing.T) {
 	p.runs(p.name, "shop", 15)
 	p.until("the pool at rest", func() bool { return p.record().Action == nil && p.ready() == 2 })
 	require.Equal(t, []string{"m5.large", "m5.4xlarge"}, launchedTypes(cloud))
-	require.Empty(t, p.told(nodepool.EventPricesUnknown))
+	require.Empty(t, p.told(journal.EventPricesUnknown))
 }
 
 // launchedTypes are the types that were launched, in order.

@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/foresail/foresail/api/v1alpha1"
-	"github.com/foresail/foresail/nodepool"
+	"github.com/foresail/foresail/nodepool/journal"
 	"github.com/foresail/foresail/nodepool/plan"
 	"github.com/foresail/foresail/nodepool/simulated"
 )
@@ -25,8 +25,8 @@ func TestALaunchThatNeverJoins(t *testing.T) {
 	p.create(2, 2, func(s *v1alpha1.WorkerPoolSpec) {
 		s.Join = v1alpha1.JoinPolicy{Timeout: after(4 * time.Second), KeepFailedFor: after(3 * time.Second)}
 	})
-	assert.Contains(t, p.event(nodepool.EventJoinFailed), "was not Ready within 4s")
-	assert.Contains(t, p.event(nodepool.EventScaleUpFailed), "None of 2 nodes joined")
+	assert.Contains(t, p.event(journal.EventJoinFailed), "was not Ready within 4s")
+	assert.Contains(t, p.event(journal.EventScaleUpFailed), "None of 2 nodes joined")
 	assert.Contains(t, p.decides(plan.BackingOff), "nothing joined in the last 1 scale-up")
 	p.until("both instances terminated", func() bool { return len(p.instances()) == 0 })
 	fates := p.fates()
@@ -35,7 +35,7 @@ func TestALaunchThatNeverJoins(t *testing.T) {
 		assert.True(t, f.JoinFailed, "%s is marked for people", id)
 		assert.GreaterOrEqual(t, f.EndsAt.Sub(f.Launched), 7*time.Second, "%s is kept for a while", id)
 	}
-	assert.Len(t, p.told(nodepool.EventScaleUpStarted), 1)
+	assert.Len(t, p.told(journal.EventScaleUpStarted), 1)
 }
 
 // TestPartOfALaunchJoins has one of two instances never join: the other counts, and a third takes its place.
@@ -50,12 +50,12 @@ func TestPartOfALaunchJoins(t *testing.T) {
 	p.until("two instances", func() bool { return len(p.instances()) == 2 })
 	failing := p.instances()[0].ID
 	p.annotate(failing, simulated.AnnotationNeverJoin, "true")
-	p.event(nodepool.EventJoinFailed)
-	assert.Contains(t, p.event(nodepool.EventScaledUp), "1 of 2 nodes joined")
+	p.event(journal.EventJoinFailed)
+	assert.Contains(t, p.event(journal.EventScaledUp), "1 of 2 nodes joined")
 	left := p.settled(2)
 	assert.NotContains(t, ids(left), failing)
 	assert.Len(t, p.fates(), 3)
-	assert.Empty(t, p.told(nodepool.EventScaleUpFailed))
+	assert.Empty(t, p.told(journal.EventScaleUpFailed))
 }
 
 // TestNoCapacityInOneZone has the other zone take what that one cannot.
@@ -68,8 +68,8 @@ func TestNoCapacityInOneZone(t *testing.T) {
 	for _, i := range p.settled(3) {
 		assert.Equal(t, "b", i.Zone)
 	}
-	assert.Contains(t, p.event(nodepool.EventLaunchFailed), "is left in zone a")
-	assert.Contains(t, p.event(nodepool.EventScaledUp), "3 of 3 nodes joined")
+	assert.Contains(t, p.event(journal.EventLaunchFailed), "is left in zone a")
+	assert.Contains(t, p.event(journal.EventScaledUp), "3 of 3 nodes joined")
 	cooling := p.record().Cooling
 	require.NotEmpty(t, cooling)
 	for _, c := range cooling {
@@ -86,10 +86,10 @@ func TestAnInstanceIsTerminatedByHand(t *testing.T) {
 	before := p.settled(2)
 	gone := before[0]
 	p.annotate(gone.ID, simulated.AnnotationTerminate, "true")
-	p.event(nodepool.EventNodeDeleted)
+	p.event(journal.EventNodeDeleted)
 	left := p.settled(2)
 	assert.NotContains(t, ids(left), gone.ID)
 	assert.NotContains(t, p.nodes(), gone.ProviderID)
 	assert.Len(t, p.fates(), 3, "one takes its place")
-	assert.Empty(t, p.told(nodepool.EventTerminated), "the pool has terminated nothing")
+	assert.Empty(t, p.told(journal.EventTerminated), "the pool has terminated nothing")
 }

@@ -6,13 +6,13 @@ import (
 	"time"
 
 	"github.com/foresail/foresail/nodepool/fleet"
+	"github.com/foresail/foresail/nodepool/journal"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/foresail/foresail/api/v1alpha1"
-	"github.com/foresail/foresail/nodepool"
 	"github.com/foresail/foresail/nodepool/simulated"
 )
 
@@ -30,7 +30,7 @@ func TestTheCloudTakesAnInstanceBack(t *testing.T) {
 
 	const notice = 100 * time.Second
 	p.annotate(instance, simulated.AnnotationInterrupt, notice.String())
-	p.event(nodepool.EventInterrupted)
+	p.event(journal.EventInterrupted)
 	p.settled(2)
 	p.runs(p.name, "shop", 6)
 	rescheduled := time.Now()
@@ -52,7 +52,7 @@ func TestTheCloudTakesAnInstanceBack(t *testing.T) {
 	assert.True(t, asked.Before(fates[instance].EndsAt), "replaced before it is drained")
 	assert.True(t, fates[instance].EndsAt.Before(deadline), "drained and terminated, not taken")
 	assert.True(t, rescheduled.Before(deadline))
-	assert.Contains(t, p.event(nodepool.EventDrained), "is empty")
+	assert.Contains(t, p.event(journal.EventDrained), "is empty")
 	p.untouched(p.nodes())
 }
 

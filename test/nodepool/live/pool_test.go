@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/foresail/foresail/nodepool/fleet"
+	"github.com/foresail/foresail/nodepool/journal"
 
 	"github.com/stretchr/testify/require"
 	appsv1 "k8s.io/api/apps/v1"
@@ -25,7 +26,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/foresail/foresail/api/v1alpha1"
-	"github.com/foresail/foresail/nodepool"
 	"github.com/foresail/foresail/nodepool/drain"
 	"github.com/foresail/foresail/nodepool/plan"
 	"github.com/foresail/foresail/nodepool/simulated"
@@ -345,7 +345,7 @@ func (p *pool) budget(app string, least, allowed int) {
 }
 
 // told returns the Events about the pool that have a reason.
-func (p *pool) told(reason nodepool.EventReason) []eventsv1.Event {
+func (p *pool) told(reason journal.EventReason) []eventsv1.Event {
 	p.Helper()
 	list, err := cluster.Client().EventsV1().Events(metav1.NamespaceAll).List(p.Context(), metav1.ListOptions{})
 	require.NoError(p, err)
@@ -355,7 +355,7 @@ func (p *pool) told(reason nodepool.EventReason) []eventsv1.Event {
 }
 
 // event waits until the pool has told something, and returns what.
-func (p *pool) event(reason nodepool.EventReason) string {
+func (p *pool) event(reason journal.EventReason) string {
 	p.Helper()
 	var found []eventsv1.Event
 	p.until("the event "+string(reason), func() bool {

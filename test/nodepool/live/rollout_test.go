@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/foresail/foresail/nodepool/fleet"
+	"github.com/foresail/foresail/nodepool/journal"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -14,7 +15,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/foresail/foresail/api/v1alpha1"
-	"github.com/foresail/foresail/nodepool"
 	"github.com/foresail/foresail/nodepool/drain"
 )
 
@@ -66,6 +66,6 @@ func TestAllNodesAreRolledOut(t *testing.T) {
 	for _, i := range before {
 		require.NotZero(t, p.fates()[i.ID].EndsAt)
 	}
-	require.Contains(t, p.event(nodepool.EventDrained), "is empty")
+	require.Contains(t, p.event(journal.EventDrained), "is empty")
 	p.untouched(p.nodes())
 }

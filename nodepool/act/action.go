@@ -1,0 +1,129 @@
+package act
+
+import (
+	"context"
+
+	"github.com/foresail/foresail/nodepool/fleet"
+	"github.com/foresail/foresail/nodepool/journal"
+	"github.com/foresail/foresail/nodepool/plan"
+	"github.com/foresail/foresail/nodepool/state"
+)
+
+// openAction begins actions and continues the one that is open.
+type openAction struct {
+	c    *cycle
+	up   scaleUp
+	down scaleDown
+}
+
+// begin writes down a new action, or more nodes in the open scale-up, and begins with it. It comes after what is open has gone on: an
+// action that ended in this cycle has changed what the decision was made from. An urgent launch beside an open scale-down begins
+// once that is given up.
+func (o openAction) begin(ctx context.Context) error {
+	a, was, d := o.c.record.Action, o.c.snapshot.State, o.c.decision
+	switch {
+	case a != nil && a.Kind == plan.ActionUp && a.ID == was.ActionID && d.Step == plan.ScaleUp && !d.Urgent:
+		o.addPlaced(a)
+		o.noteAttempts()
+		o.c.event(journal.Event{Reason: journal.EventScaleUpExtended, Message: d.Message, Action: a.ID})
+	case a != nil || was.Action != "" || d.Step == plan.Hold:
+		return nil
+	case d.Step == plan.ScaleUp:
+		o.beginUp()
+	default:
+		o.beginDown()
+	}
+	o.c.record.Replacing = d.Replacing
+	if err := o.c.save(ctx); err != nil {
+		return err
+	}
+	return o.advance(ctx)
+}
+
+func (o openAction) beginUp() {
+	a := o.newAction("up", plan.ActionUp)
+	o.addPlaced(a)
+	o.noteAttempts()
+	o.c.record.Action = a
+	replaced := 0
+	for _, list := range [][]state.Removal{o.c.record.Interruptions, o.c.record.Repairs} {
+		for i := range list {
+			if r := &list[i]; !r.Replaced && replaced < len(a.Slots) {
+				r.Replaced = true
+				replaced++
+			}
+		}
+	}
+	o.c.event(journal.Event{Reason: journal.EventScaleUpStarted, Message: o.c.decision.Message, Action: a.ID})
+}
+
+func (o openAction) beginDown() {
+	a := o.newAction("down", plan.ActionDown)
+	for _, target := range o.c.decision.Targets {
+		a.Targets = append(a.Targets, state.Removal{
+			InstanceID: target.InstanceID, ProviderID: o.c.seen.Known[target.InstanceID].Instance.ProviderID,
+			Node: target.Node, Zone: target.Zone, State: state.RemovalPlanned, Since: a.Started,
+		})
+	}
+	o.c.record.Action = a
+	o.c.event(journal.Event{Reason: journal.EventScaleDownStarted, Message: o.c.decision.Message, Action: a.ID})
+}
+
+func (o openAction) newAction(kind string, k plan.ActionKind) *state.Action {
+	return &state.Action{ID: o.c.journal.NewID(kind), Kind: k, Reason: o.c.decision.Reason, Message: o.c.decision.Message, Started: o.c.now()}
+}
+
+// addPlaced adds a slot for each node that was decided on.
+func (o openAction) addPlaced(a *state.Action) {
+	before := len(a.Slots)
+	for i, p := range o.c.decision.Placements {
+		like := state.Slot{Pinned: i < o.c.decision.Pinned, Outdated: o.c.decision.Reason == plan.Outdated}
+		if i < len(o.c.decision.Alternatives) {
+			like.Alternatives = o.c.decision.Alternatives[i]
+		}
+		addSlot(a, p, like)
+	}
+	var fresh []*state.Slot
+	for i := before; i < len(a.Slots); i++ {
+		fresh = append(fresh, &a.Slots[i])
+	}
+	joinLaunches(a, fresh)
+}
+
+// advance goes on with the open action.
+func (o openAction) advance(ctx context.Context) error {
+	switch a := o.c.record.Action; {
+	case a == nil:
+		return nil
+	case a.Kind == plan.ActionUp:
+		return o.up.advance(ctx, a)
+	default:
+		return o.down.advance(ctx)
+	}
+}
+
+// addSlot adds a slot with the purpose and the alternatives of another. It has no token yet.
+func addSlot(a *state.Action, p fleet.Placement, like state.Slot) {
+	n := len(a.Slots)
+	a.Slots = append(a.Slots, state.Slot{
+		Number: n, Placement: p, Alternatives: like.Alternatives,
+		Pinned: like.Pinned, Outdated: like.Outdated, State: state.SlotPlanned,
+	})
+}
+
+// planAgain plans the launch of a slot that was lost as something else. No process needs what the slot was before, as a
+// placement that was refused cools. It has no token yet.
+func planAgain(a *state.Action, s plan.Substitute) {
+	old := a.Slots[s.Slot]
+	a.Slots[s.Slot] = state.Slot{
+		Number: old.Number, Placement: s.Placement, Alternatives: s.Alternatives,
+		Attempt: old.Attempt + 1, Pinned: old.Pinned, Outdated: old.Outdated, State: state.SlotPlanned,
+	}
+}
+
+// noteAttempts writes down which pods a launch is for.
+func (o openAction) noteAttempts() {
+	if list, any := o.c.forecast.BegunAttempts(o.c.now()); any {
+		o.c.record.Attempts = list
+	}
+}

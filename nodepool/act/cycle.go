@@ -1,0 +1,151 @@
+package act
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/foresail/foresail/nodepool/forecast"
+	"github.com/foresail/foresail/nodepool/journal"
+	"github.com/foresail/foresail/nodepool/observe"
+	"github.com/foresail/foresail/nodepool/plan"
+	"github.com/foresail/foresail/nodepool/provider"
+	"github.com/foresail/foresail/nodepool/state"
+)
+
+// ActFor is how long a cycle goes on with launching nodes and with beginning to empty them.
+const ActFor = 5 * time.Second
+
+// cycle is what all acts of one cycle share. They read the observation, write the journal, and change the cloud and the
+// cluster through the guard alone.
+type cycle struct {
+	journal *journal.Journal
+	record  *state.Record // of the journal
+	tasks   *lockstep
+	cloud   guardedCloud
+	nodes   guardedNodes
+	labels  *labels
+
+	seen     *observe.Observation
+	forecast forecast.Forecast
+	snapshot plan.Snapshot
+	decision plan.Decision
+
+	hasMessages func() bool // messages have come that no cycle has looked at
+	began       time.Time   // this phase
+
+	ended    []string           // instances that have been terminated
+	deferred []provider.Message // that must wait for the next cycle
+	errs     []error            // that do not end the cycle
+}
+
+func (c *cycle) now() time.Time { return c.journal.Now() }
+
+func (c *cycle) event(e journal.Event) { c.journal.Event(e) }
+
+// save writes the journal, once for all tasks that save it at the same time.
+func (c *cycle) save(ctx context.Context) error { return c.tasks.write(ctx) }
+
+// changed has the record written at the end of the cycle at the latest.
+func (c *cycle) changed() { c.journal.Dirty = true }
+
+// each runs a task for each of n things. It returns the error that ends the cycle, if there is one, and the others
+// joined.
+func (c *cycle) each(ctx context.Context, n int, do func(i int) error) error {
+	var errs []error
+	for _, err := range c.tasks.together(n, do) {
+		if endsCycle(err) || err != nil && ctx.Err() != nil {
+			return err
+		}
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
+}
+
+// mustEnd reports whether such acts are left to the next cycle, which looks at messages first. How long it took to see does not
+// count: that takes long where there is much to do.
+func (c *cycle) mustEnd() bool { return c.now().Sub(c.began) > ActFor || c.hasMessages() }
+
+// carryOn keeps an error that concerns one part alone, and returns one that ends the cycle.
+func (c *cycle) carryOn(ctx context.Context, err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case endsCycle(err), ctx.Err() != nil:
+		return err
+	}
+	c.errs = append(c.errs, err)
+	return nil
+}
+
+// order tells the cloud to terminate an instance. Whatever lists say from then on, it is no worker any more.
+func (c *cycle) order(ctx context.Context, id string) error {
+	if err := c.cloud.terminate(ctx, id); err != nil {
+		return err
+	}
+	c.ended = append(c.ended, id)
+	return nil
+}
+
+// distrusted reports whether so many workers are unready that what is seen is not to be trusted.
+func (c *cycle) distrusted() bool {
+	unready, workers := 0, 0
+	for _, w := range c.snapshot.Workers {
+		if w.Counts() || c.stillWorks(w) {
+			workers++
+			if !w.Ready && !w.Cordoned {
+				unready++
+			}
+		}
+	}
+	return c.seen.Spec.Plan.Distrusts(unready, workers)
+}
+
+// stillWorks reports whether a worker is the target of a deletion whose turn has not come, or that is being drained.
+func (c *cycle) stillWorks(w plan.Worker) bool {
+	if c.record.Action == nil || !c.record.Action.DeletesPool() || w.Failed {
+		return false
+	}
+	r := c.record.Target(w.InstanceID)
+	return r != nil && (r.State == state.RemovalPlanned || r.State == state.RemovalTainted || r.State == state.RemovalDraining)
+}
+
+// commit writes the decision down, in one write and before anything of it is done. The journal has what the decision was
+// made from: nothing has been done in between.
+func (c *cycle) commit(ctx context.Context) error {
+	events, changed := Commit(c.record, c.decision, c.now())
+	for _, e := range events {
+		c.event(e)
+	}
+	if !changed {
+		return nil
+	}
+	return c.save(ctx)
+}
+
+// remember has the journal keep what was found about earlier launches.
+func (c *cycle) remember() {
+	if list, changed := c.forecast.ChangedAttempts(); changed {
+		c.record.Attempts = list
+		c.changed()
+	}
+}
+
+// rememberDecision has the journal keep what the next decisions need of this one.
+func (c *cycle) rememberDecision() {
+	r, d := c.record, c.decision
+	if !r.IdleSince.Equal(d.IdleSince) || !r.SpareSince.Equal(d.SpareSince) || !r.Demand.Equal(&d.Demand) {
+		r.IdleSince, r.SpareSince, r.Demand = d.IdleSince, d.SpareSince, d.Demand
+		c.changed()
+	}
+	if d.Step == plan.Hold && r.Replacing != d.Replacing && !c.seen.Spec.DryRun {
+		r.Replacing = d.Replacing
+		c.changed()
+	}
+	c.journal.NoteDecision(c.seen.At)
+}
+
+// endsCycle reports whether an error ends the cycle: the journal is not known any more, or the lease is lost.
+func endsCycle(err error) bool {
+	return errors.Is(err, journal.ErrStop) || errors.Is(err, journal.ErrLeaseLost)
+}

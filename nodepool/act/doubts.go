@@ -1,0 +1,123 @@
+package act
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/foresail/foresail/nodepool/fleet"
+	"github.com/foresail/foresail/nodepool/journal"
+	"github.com/foresail/foresail/nodepool/plan"
+	"github.com/foresail/foresail/nodepool/provider"
+	"github.com/foresail/foresail/nodepool/state"
+)
+
+// takenFor is how long after its deadline an instance may still be there, before the notice is taken for a mistake.
+const takenFor = 10 * time.Minute
+
+// overtaken ends, gives up or holds a removal that must not go on as it began, and reports whether it did.
+func (m removal) overtaken(ctx context.Context, r *state.Removal) (bool, error) {
+	if r.Done() || r.State == state.RemovalRestoring {
+		return false, nil
+	}
+	if m.c.seen.Gone(r.InstanceID) {
+		m.c.event(journal.Event{
+			Reason: journal.EventVanished, Warning: !m.purpose.urgent, Instance: r.InstanceID, Node: r.Node, Action: m.action,
+			Message: fmt.Sprintf("Instance %s has gone while its node was %s", r.InstanceID, strings.ToLower(string(r.State))),
+		})
+		return true, m.end(ctx)
+	}
+	if isControlPlane(m.c, r) {
+		return true, m.giveUp(ctx, "it is one of the control plane")
+	}
+	if m.purpose.urgent && isExpiredNotice(m.c, r) {
+		return true, m.giveUp(ctx, fmt.Sprintf("the cloud has not taken the instance %s after it was to", takenFor))
+	}
+	if why := mistaken(m.c, r); why != "" {
+		return true, m.hold(ctx, why)
+	}
+	if m.purpose.repair {
+		return m.holdRepair(ctx, r)
+	}
+	return false, nil
+}
+
+// holdRepair reports whether a repair waits, as what is seen is not known or not to be trusted. One that has not begun to evict pods is
+// given up if its node is healthy again, or nothing is to be repaired any more. Later it goes on: the pods have been told to leave.
+func (m removal) holdRepair(ctx context.Context, r *state.Removal) (waits bool, err error) {
+	if !m.c.seen.Complete() {
+		return true, nil
+	}
+	if r.State == state.RemovalPlanned || r.State == state.RemovalTainted {
+		if why := needless(m.c, r); why != "" {
+			r.Error = why
+			m.c.event(journal.Event{
+				Reason: journal.EventRepairAborted, Instance: r.InstanceID, Node: r.Node, Action: m.action,
+				Message: fmt.Sprintf("Node %s takes pods again: %s", r.Node, why),
+			})
+			return true, m.to(ctx, state.RemovalRestoring)
+		}
+	}
+	s := m.c.snapshot
+	return m.c.distrusted() || plan.Doubt(s.Pool, s.Instances, s.State.PendingTerminations) != "", nil
+}
+
+// mistaken returns why a removal may be about the wrong Node or instance, "" if it is about the right
+// ones: another instance may have taken the node name, another Node the provider id, and tags change.
+func mistaken(c *cycle, r *state.Removal) string {
+	s, seen := c.seen.Known[r.InstanceID]
+	if !seen || !c.seen.Complete() {
+		return ""
+	}
+	n := c.seen.NodeNamed(r.Node)
+	switch why := c.seen.Ambiguity(s); {
+	case why != "":
+		return why
+	case n != nil && provider.IDOf(n.Object.Spec.ProviderID) != r.InstanceID:
+		return fmt.Sprintf("node %s now has the provider id %q, and not that of %s", r.Node, n.Object.Spec.ProviderID, r.InstanceID)
+	}
+	return s.Foreign()
+}
+
+// isControlPlane reports whether the node is one of the control plane, which no workflow touches.
+// It may not have been known when the removal began.
+func isControlPlane(c *cycle, r *state.Removal) bool {
+	n := c.seen.Node(fleet.Instance{ID: r.InstanceID, ProviderID: r.ProviderID})
+	return n != nil && n.ControlPlane()
+}
+
+// isExpiredNotice reports whether an instance that the cloud was to take still exists long after, or
+// has only been stopped.
+func isExpiredNotice(c *cycle, r *state.Removal) bool {
+	s, seen := c.seen.Known[r.InstanceID]
+	exists := seen && c.seen.ListErr == nil && (s.Missing.IsZero() || s.Runs())
+	ends := s.Instance.State == fleet.Leaving && !s.Instance.Stopped
+	return exists && !ends && c.now().Sub(r.Deadline) > takenFor
+}
+
+// needless tells why a node need not be repaired any more, "" if it must.
+func needless(c *cycle, r *state.Removal) string {
+	at := slices.IndexFunc(c.seen.Workers, func(w plan.Worker) bool { return w.InstanceID == r.InstanceID })
+	switch {
+	case c.seen.Spec.Plan.Deleting:
+		return "the WorkerPool is being deleted"
+	case c.decision.RepairHeld != "":
+		return c.decision.RepairHeld
+	case at >= 0 && !c.seen.Workers[at].Unhealthy.Holds():
+		return "it is healthy again"
+	}
+	return ""
+}
+
+// unreachable reports whether the kubelet of a node has not been heard of for long, so that nobody tells which of its pods have ended.
+// One that says itself that its node is not Ready does.
+func unreachable(c *cycle, r *state.Removal) bool {
+	n := c.seen.Node(fleet.Instance{ID: r.InstanceID, ProviderID: r.ProviderID})
+	return n == nil || !slices.ContainsFunc(n.Object.Status.Conditions, func(c corev1.NodeCondition) bool {
+		return c.Type == corev1.NodeReady && c.Status != corev1.ConditionUnknown
+	})
+}

@@ -1,0 +1,307 @@
+package act
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/foresail/foresail/nodepool/drain"
+	"github.com/foresail/foresail/nodepool/fleet"
+	"github.com/foresail/foresail/nodepool/journal"
+	"github.com/foresail/foresail/nodepool/provider"
+	"github.com/foresail/foresail/nodepool/state"
+)
+
+// removal is one removal, as far as this cycle takes it. It is looked up in the record after each save.
+type removal struct {
+	c       *cycle
+	drains  *drains
+	find    func() *state.Removal
+	action  string // that the node is marked with
+	purpose purpose
+}
+
+// advance takes the removal as far as it gets without waiting.
+func (m removal) advance(ctx context.Context) error {
+	for {
+		before := m.find().State
+		if err := m.step(ctx); err != nil {
+			return err
+		}
+		if after := m.find(); after == nil || after.State == before {
+			return nil
+		}
+	}
+}
+
+// step does what the state of the removal asks for. What is done can be done again: it comes before the write of the state
+// that it leads to.
+func (m removal) step(ctx context.Context) error {
+	r := m.find()
+	if done, err := m.overtaken(ctx, r); done || err != nil {
+		return err
+	}
+	switch r.State {
+	case state.RemovalPlanned:
+		return m.taint(ctx, r)
+	case state.RemovalTainted:
+		return m.cordon(ctx, r)
+	case state.RemovalDraining:
+		return m.drain(ctx, r)
+	case state.RemovalDrained:
+		return m.terminate(ctx, r)
+	case state.RemovalRestoring:
+		return m.restore(ctx, r)
+	}
+	return nil
+}
+
+// taint keeps new pods away. An instance that is taken back before its node has joined has none to be drained: the cloud
+// takes it as it is.
+func (m removal) taint(ctx context.Context, r *state.Removal) error {
+	if r.Node == "" {
+		node := m.nodeOf(r)
+		if node == "" {
+			return nil
+		}
+		r.Node = node
+	}
+	if err := m.c.labels.claim(ctx, r.Node); err != nil {
+		return err
+	}
+	if err := m.c.nodes.taint(ctx, r.Node, m.action); err != nil {
+		return m.unlessGone(ctx, err)
+	}
+	return m.to(ctx, state.RemovalTainted)
+}
+
+// nodeOf returns the name of the Node of an instance that had none when its removal was asked for.
+func (m removal) nodeOf(r *state.Removal) string {
+	if r.ProviderID == "" {
+		r.ProviderID = m.c.seen.Instances[r.InstanceID].ProviderID
+	}
+	if n := m.c.seen.Node(fleet.Instance{ID: r.InstanceID, ProviderID: r.ProviderID}); n != nil {
+		return n.Object.Name
+	}
+	return ""
+}
+
+// cordon begins the drain, once pods that were on their way to the node have come, if none of its pods speaks against it and all
+// have another node still.
+func (m removal) cordon(ctx context.Context, r *state.Removal) error {
+	if !m.purpose.urgent {
+		if arriving, err := m.drains.arriving(ctx, m.c.now().Sub(r.Since)); arriving || err != nil {
+			return err
+		}
+	}
+	if !m.purpose.urgent && !m.purpose.repair {
+		why, err := m.c.nodes.blockers(ctx, r.Node)
+		if err != nil {
+			return m.unlessGone(ctx, err)
+		}
+		if len(why) > 0 && !m.purpose.forced {
+			return m.giveUp(ctx, why[0])
+		}
+		if why := m.drains.pinned(r.Node); why != "" {
+			return m.giveUp(ctx, why)
+		}
+	}
+	if err := m.c.nodes.cordon(ctx, r.Node); err != nil {
+		return m.unlessGone(ctx, err)
+	}
+	return m.to(ctx, state.RemovalDraining)
+}
+
+// drain evicts, and looks what is left.
+func (m removal) drain(ctx context.Context, r *state.Removal) error {
+	limits := m.limits(r)
+	progress, err := m.c.nodes.evict(ctx, r.Node, limits)
+	if err != nil && progress.Remaining == 0 {
+		return m.unlessGone(ctx, err)
+	}
+	m.drains.budgeted = m.drains.budgeted || len(progress.Refused) > 0
+	left := left(progress)
+	switch {
+	case err == nil && progress.Remaining == 0:
+		m.c.event(journal.Event{
+			Reason: journal.EventDrained, Instance: r.InstanceID, Node: r.Node, Action: m.action,
+			Message: fmt.Sprintf("Node %s is empty after %s", r.Node, m.c.now().Sub(r.Began).Round(time.Second)),
+		})
+		return m.to(ctx, state.RemovalDrained)
+	case m.overdue(r):
+		m.c.event(journal.Event{
+			Reason: journal.EventDrained, Warning: true, Instance: r.InstanceID, Node: r.Node, Action: m.action,
+			Message: fmt.Sprintf("Node %s has no kubelet any more, and %s after %s: its instance is terminated all the same", r.Node, left, m.c.now().Sub(r.Began).Round(time.Second)),
+		})
+		return m.to(ctx, state.RemovalDrained)
+	case m.purpose.insists() || limits.Force:
+	case len(progress.Blocked) > 0:
+		return m.giveUp(ctx, left)
+	case m.c.seen.Spec.Drain.Force: // what is left is deleted in time
+	case err == nil && len(progress.Refused) == 0: // all that are left are ending, which a new start would not hasten
+	case m.c.now().Sub(r.Began) > m.c.seen.Spec.Drain.Timeout:
+		return m.giveUp(ctx, fmt.Sprintf("%s after %s", left, m.c.seen.Spec.Drain.Timeout))
+	}
+	if evicted := progress.Remaining > len(progress.Refused)+len(progress.Blocked); r.Error != left || evicted && !r.Evicted {
+		r.Error, r.Evicted = left, r.Evicted || evicted
+		m.c.changed()
+	}
+	return err
+}
+
+// terminate ends an instance that the cloud lists as the pool's, and whose node is empty still.
+func (m removal) terminate(ctx context.Context, r *state.Removal) error {
+	i, listed := m.c.seen.Instances[r.InstanceID]
+	switch {
+	case !listed:
+		return nil // it is waited for until the cloud says, asked by its id, that it is gone
+	case i.State == fleet.Leaving && !i.Stopped:
+		return m.end(ctx)
+	}
+	if empty, err := m.empty(ctx, r); !empty || err != nil {
+		return err
+	}
+	if detached, err := m.drains.detached(ctx, r, m.purpose.urgent); !detached || err != nil {
+		return err
+	}
+	err := m.c.order(ctx, r.InstanceID)
+	switch {
+	case provider.ClassOf(err) == provider.NotOwned, provider.ClassOf(err) == provider.Invalid && !m.purpose.urgent:
+		return m.giveUpFor(ctx, err.Error(), drainBackoffMax) // nobody shall be evicted again soon for what is refused then
+	case err != nil:
+		return fmt.Errorf("terminate %s: %w", r.InstanceID, err)
+	}
+	m.c.event(journal.Event{
+		Reason: journal.EventTerminated, Instance: r.InstanceID, Node: r.Node, Action: m.action,
+		Message: fmt.Sprintf("Terminated %s, node %s", r.InstanceID, r.Node),
+	})
+	return m.end(ctx)
+}
+
+// end completes a removal whose instance ends. Its Node waits among the endings, so that no other work
+// waits for an instance that takes long to shut down.
+func (m removal) end(ctx context.Context) error {
+	r := m.find()
+	if m.c.record.Ending(r.InstanceID) == nil {
+		m.c.record.Endings = append(m.c.record.Endings, state.Removal{
+			InstanceID: r.InstanceID, ProviderID: r.ProviderID, Node: r.Node, State: state.RemovalTerminated, Since: m.c.now(),
+		})
+	}
+	r.Error = ""
+	return m.to(ctx, state.RemovalCompleted)
+}
+
+func (m removal) restore(ctx context.Context, r *state.Removal) error {
+	n := m.c.seen.NodeNamed(r.Node)
+	if r.Node != "" && (n == nil || provider.IDOf(n.Object.Spec.ProviderID) == r.InstanceID) {
+		if err := m.c.nodes.restore(ctx, r.Node); err != nil {
+			return err
+		}
+		if err := m.c.labels.claim(ctx, r.Node); err != nil {
+			return err
+		}
+	}
+	return m.to(ctx, state.RemovalFailed)
+}
+
+// giveUp has the node take pods again, and leaves it alone for a while.
+func (m removal) giveUp(ctx context.Context, why string) error {
+	if m.c.seen.Spec.Plan.Deleting {
+		return m.giveUpFor(ctx, why, drainBackoffDeleting)
+	}
+	return m.giveUpFor(ctx, why, DrainBackoffMin)
+}
+
+func (m removal) giveUpFor(ctx context.Context, why string, least time.Duration) error {
+	r := m.find()
+	r.Error = why
+	backOffDrain(m.c, r.InstanceID, least)
+	m.c.event(journal.Event{
+		Reason: journal.EventDrainFailed, Warning: true, Instance: r.InstanceID, Node: r.Node, Action: m.action,
+		Message: fmt.Sprintf("Node %s is not drained and takes pods again: %s", r.Node, why),
+	})
+	return m.to(ctx, state.RemovalRestoring)
+}
+
+// hold stops a removal for now. That of an instance that the cloud takes back waits, as the instance
+// goes in any case; any other is given up.
+func (m removal) hold(ctx context.Context, why string) error {
+	if !m.purpose.urgent {
+		return m.giveUp(ctx, why)
+	}
+	if r := m.find(); r.Error != why {
+		r.Error = why
+		m.c.changed()
+	}
+	return nil
+}
+
+// unlessGone returns an error of a call on the node, but ends the removal if the Node is not there any more. Its
+// instance is then without a node, which the plan looks after.
+func (m removal) unlessGone(ctx context.Context, err error) error {
+	if !apierrors.IsNotFound(err) || endsCycle(err) {
+		return err
+	}
+	return m.giveUp(ctx, "its Node has been deleted")
+}
+
+// to writes the state that the removal has come to.
+func (m removal) to(ctx context.Context, s state.RemovalState) error {
+	r := m.find()
+	r.State, r.Since = s, m.c.now()
+	if s == state.RemovalDraining && r.Began.IsZero() {
+		r.Began = r.Since
+	}
+	return m.c.save(ctx)
+}
+
+// limits returns how the pods of the node are evicted or deleted now.
+func (m removal) limits(r *state.Removal) drain.Limits {
+	return m.purpose.limits(r, m.c.seen.Spec.Drain, unreachable(m.c, r), m.c.now())
+}
+
+// overdue reports whether pods that are left on the node are not waited for any longer.
+func (m removal) overdue(r *state.Removal) bool {
+	return m.purpose.overdue(r, m.c.seen.Spec.Drain.Timeout, unreachable(m.c, r), m.c.now())
+}
+
+// empty looks at the node of a drained instance once more. If pods have come, the drain goes on.
+func (m removal) empty(ctx context.Context, r *state.Removal) (bool, error) {
+	if r.Node == "" {
+		return true, nil
+	}
+	if !m.purpose.insists() {
+		why, err := m.c.nodes.blockers(ctx, r.Node)
+		if err != nil {
+			return false, m.unlessGone(ctx, err)
+		}
+		if len(why) > 0 {
+			return false, m.giveUp(ctx, why[0])
+		}
+	}
+	progress, err := m.c.nodes.evict(ctx, r.Node, m.limits(r))
+	switch {
+	case err != nil && progress.Remaining == 0:
+		return false, m.unlessGone(ctx, err)
+	case m.overdue(r):
+		return true, nil
+	case err != nil:
+		return false, err
+	case progress.Remaining > 0:
+		return false, m.to(ctx, state.RemovalDraining)
+	}
+	return true, nil
+}
+
+func left(p drain.Progress) string {
+	s := fmt.Sprintf("%d pods are left", p.Remaining)
+	switch {
+	case len(p.Blocked) > 0:
+		return s + ", such as " + p.Blocked[0]
+	case len(p.Refused) > 0:
+		return s + ", such as " + p.Refused[0]
+	}
+	return s
+}

@@ -1,0 +1,25 @@
+package cluster
+
+import corev1 "k8s.io/api/core/v1"
+
+// LabelPool is the label of a node that names its pool. Nodes get it when they join.
+const LabelPool = "foresail.dev/pool"
+
+// ControlPlane reports whether the node is one of the control plane.
+func (n *Node) ControlPlane() bool {
+	_, control := n.Object.Labels["node-role.kubernetes.io/control-plane"]
+	_, master := n.Object.Labels["node-role.kubernetes.io/master"]
+	return control || master
+}
+
+// Utilisation returns the larger share of CPU and memory that pods request of what the node can allocate.
+func (n *Node) Utilisation() (share float64, known bool) {
+	for _, name := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory} {
+		can, asked := n.Object.Status.Allocatable[name], n.Requested[name]
+		if can.IsZero() {
+			return 0, false
+		}
+		share = max(share, asked.AsApproximateFloat64()/can.AsApproximateFloat64())
+	}
+	return share, true
+}

@@ -1,0 +1,173 @@
+// Package config is the configuration of a pool as its phases read it.
+package config
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/foresail/foresail/api/v1alpha1"
+	"github.com/foresail/foresail/nodepool/budget"
+	"github.com/foresail/foresail/nodepool/cluster/binpack"
+	"github.com/foresail/foresail/nodepool/plan"
+)
+
+// Spec is the part of a pool's configuration that each cycle reads anew, with its defaults filled in.
+type Spec struct {
+	Generation int64 // of the WorkerPool; 0: it has none
+	Plan       plan.Pool
+	// LaunchSpec identifies what new nodes are made from. A change ends the back-off of launches that failed.
+	LaunchSpec  string
+	Weight      int // of two pools that could run a pod, the one with the larger weight launches for it
+	Template    binpack.Template
+	Interval    time.Duration // of cycles while nothing is open
+	StartupTime time.Duration // T_I until launches have been measured
+	Join        Join
+	Drain       Drain
+	Disruption  Disruption
+	// DryRun decides and tells, and does nothing: it neither begins an action nor resumes an open one, which waits in the
+	// journal until the dry run is over. The lease is kept all the same, so that one process tells.
+	DryRun bool
+}
+
+// Join says when a launch has failed.
+type Join = plan.Join
+
+// Drain says how nodes are emptied.
+type Drain struct {
+	Timeout           time.Duration // of evictions, until the node is given back
+	Force             bool          // pods that are left after the timeout are deleted
+	CordonOnRebalance bool          // a node that the cloud advises to leave takes no new pods
+}
+
+// Disruption says which workers are outdated, beside those that a provider finds, and how many may be replaced at once.
+type Disruption struct {
+	Budgets       budget.Budgets
+	ExpireAfter   time.Duration // from the launch; 0 is never
+	ReplaceBefore time.Time     // workers launched before it are replaced once it has come; zero is none
+	Paused        bool          // no outdated worker is replaced
+}
+
+// Of returns the Spec of a WorkerPool. Fields that are absent have the defaults that the API server fills in.
+func Of(name string, spec v1alpha1.WorkerPoolSpec) Spec {
+	s := spec.DeepCopy()
+	s.Default()
+	return Spec{
+		Plan:        planOf(name, s),
+		LaunchSpec:  launchOf(s),
+		Weight:      int(s.Weight),
+		Template:    templateOf(s.Template),
+		Interval:    s.Forecast.Interval.Duration,
+		StartupTime: s.Forecast.StartupTime.Duration,
+		Join: Join{
+			Timeout:       s.Join.Timeout.Duration,
+			KeepFailedFor: s.Join.KeepFailedFor.Duration,
+			KeepFailed:    s.Join.KeepFailed,
+		},
+		Drain: Drain{
+			Timeout:           s.Drain.Timeout.Duration,
+			Force:             s.Drain.Force,
+			CordonOnRebalance: s.Drain.CordonOnRebalance,
+		},
+		Disruption: disruptionOf(&s.Disruption),
+		DryRun:     s.DryRun,
+	}
+}
+
+// launchOf returns the same for specs by which a launch comes to the same.
+func launchOf(s *v1alpha1.WorkerPoolSpec) string {
+	data, err := json.Marshal([]any{s.Provider, s.Template, s.Market.MaxPrice, s.Join.Timeout})
+	if err != nil {
+		panic(fmt.Sprintf("encode a spec: %v", err)) // it came from JSON
+	}
+	sum := sha256.Sum256(data)
+	return hex.EncodeToString(sum[:8])
+}
+
+// Identity returns the same for policies by which a drain comes to the same.
+func (d Drain) Identity() string { return fmt.Sprintf("timeout %s, force %t", d.Timeout, d.Force) }
+
+func disruptionOf(d *v1alpha1.PoolDisruption) Disruption {
+	out := Disruption{Budgets: budget.Parse(d.Budgets), Paused: d.Paused}
+	if d.ExpireAfter != nil {
+		out.ExpireAfter = d.ExpireAfter.Duration
+	}
+	if d.ReplaceBefore != nil {
+		out.ReplaceBefore = d.ReplaceBefore.Time
+	}
+	return out
+}
+
+// repairOf adds to the conditions that make a Node unhealthy those that always do.
+func repairOf(r *v1alpha1.NodeRepair) plan.Repair {
+	out := plan.Repair{Disabled: r.Disabled}
+	for _, c := range r.Conditions {
+		after := r.After.Duration
+		if c.After != nil {
+			after = c.After.Duration
+		}
+		out.Conditions = append(out.Conditions, plan.UnhealthyCondition{Type: c.Type, Status: string(c.Status), After: after})
+	}
+	for _, status := range []corev1.ConditionStatus{corev1.ConditionFalse, corev1.ConditionUnknown} {
+		ready := plan.UnhealthyCondition{Type: string(corev1.NodeReady), Status: string(status), After: r.After.Duration}
+		same := func(c plan.UnhealthyCondition) bool { return c.Type == ready.Type && c.Status == ready.Status }
+		if !slices.ContainsFunc(out.Conditions, same) {
+			out.Conditions = append(out.Conditions, ready)
+		}
+	}
+	return out
+}
+
+func planOf(name string, s *v1alpha1.WorkerPoolSpec) plan.Pool {
+	p := plan.Pool{
+		Name: name, Min: int(s.Min), Max: int(s.Max), Mode: plan.Mode(s.Mode),
+		MaxBatchUp:   int(*s.MaxBatchUp),
+		MaxBatchDown: int(*s.MaxBatchDown),
+		PendingFor:   s.Pending.For.Duration,
+		PodsPerNode:  int(*s.Pending.PodsPerNode),
+		Idle: plan.Idle{
+			For:      s.Idle.For.Duration,
+			WaitCost: number(s.Idle.WaitCost),
+			CPU:      number(s.Idle.CPU),
+			Memory:   number(s.Idle.Memory),
+		},
+		Consolidate:       s.Disruption.ConsolidationPolicy == v1alpha1.ConsolidateWhenUnderutilized,
+		Repair:            repairOf(&s.Disruption.Repair),
+		CooldownUp:        s.Cooldown.Up.Duration,
+		CooldownDown:      s.Cooldown.Down.Duration,
+		SpotRatio:         number(s.Market.SpotRatio),
+		OnDemandBase:      int(s.Market.OnDemandBase),
+		DistrustShare:     plan.DefaultDistrustShare,
+		DistrustCount:     plan.DefaultDistrustCount,
+		MaxFailureBackoff: plan.DefaultMaxFailureBackoff,
+	}
+	for _, v := range s.RemovalOrder {
+		p.RemovalOrder = append(p.RemovalOrder, plan.Scorer(v))
+	}
+	return p
+}
+
+func templateOf(t v1alpha1.NodeTemplate) binpack.Template {
+	return binpack.Template{Labels: t.Labels, Taints: taintsOf(t.Taints), StartupTaints: taintsOf(t.StartupTaints)}
+}
+
+func taintsOf(taints []v1alpha1.NodeTaint) []corev1.Taint {
+	var out []corev1.Taint
+	for _, t := range taints {
+		out = append(out, corev1.Taint{Key: t.Key, Value: t.Value, Effect: corev1.TaintEffect(t.Effect)})
+	}
+	return out
+}
+
+// number returns the float nearest to a quantity, so that 700m and 0.7 are the same.
+func number(q *resource.Quantity) float64 {
+	f, _ := strconv.ParseFloat(q.AsDec().String(), 64)
+	return f
+}

@@ -1,0 +1,208 @@
+// Package forecast finds what a pool will need: what pods need that no node takes, and what signals predict.
+package forecast
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/foresail/foresail/nodepool/fleet"
+	"github.com/foresail/foresail/nodepool/observe"
+
+	"github.com/foresail/foresail/nodepool/cluster"
+	"github.com/foresail/foresail/nodepool/cluster/binpack"
+	"github.com/foresail/foresail/nodepool/plan"
+	"github.com/foresail/foresail/nodepool/signal"
+	"github.com/foresail/foresail/pipeline"
+)
+
+// roomFor is how long nodes must have had room for a pod that no node takes until it is not waited for: the scheduler tries
+// every pod again within five minutes.
+const roomFor = 10 * time.Minute
+
+// Forecast is what the pool will need: the demand of pods that no node takes, and what signals predict.
+type Forecast struct {
+	pods     []cluster.Pending // that no node takes, without those that another pool comes first for
+	asking   []cluster.Pending // of these, those that a node may be launched for
+	new      []string          // those that would get a new one, by namespace/name
+	beyond   []string          // those that the cloud has no capacity for
+	added    [][]string        // those on each node that all of them need
+	attempts *attempts         // nil while the cluster is not known
+	Pending  plan.Pending
+	Homes    plan.Homes
+	Signals  []plan.Signal
+	Seasonal *plan.Seasonal
+	Startup  time.Duration // T_I: what launches take, as the last ones did
+	NextDue  time.Time     // when a pod falls due next
+}
+
+// Signals forecasts the load of the pool. Its calls return soon: what cannot be read is not known.
+type Signals interface {
+	Observe(ctx context.Context, o signal.Observation) []plan.Signal
+	// Seasonal returns nil if the pool has no seasonal floor.
+	Seasonal(ctx context.Context, now time.Time, startupTime time.Duration) *plan.Seasonal
+}
+
+// Forecaster is the second phase of a cycle.
+type Forecaster struct {
+	Signals Signals
+	Claims  *Claims
+}
+
+// Forecast packs the pods that no node takes, and asks the signals. It knows nothing while the cluster is not known.
+func (c Forecaster) Forecast(ctx context.Context, o *observe.Observation) Forecast {
+	f := Forecast{Startup: startupTime(o)}
+	if o.Cluster == nil {
+		return f
+	}
+	f.pods = o.Cluster.Pending
+	if c.Claims != nil {
+		f.pods = c.Claims.left(o.Pool, o.Spec.Weight, f.pods, o.At)
+	}
+	demand := f.pack(o)
+	f.Signals = c.Signals.Observe(ctx, signal.Observation{
+		Now: o.At, Workers: o.Joined(plan.Worker.Counts), Leaving: o.Joined(observe.Leaving),
+		Expected: observe.Expected(o.Workers), Replacing: o.Record.Replacing, Demand: demand, StartupTime: f.Startup,
+	})
+	f.Seasonal = c.Signals.Seasonal(ctx, o.At, f.Startup)
+	return f
+}
+
+// pack finds what pods need that no node takes, and returns it for all of them, due or not.
+func (f *Forecast) pack(o *observe.Observation) binpack.Result {
+	leaving := o.Emptied()
+	in := binpack.Input{
+		Offers: o.Offers, Template: o.Template, DaemonSets: o.Cluster.DaemonSets, PodsPerNode: o.Spec.Plan.PodsPerNode,
+		Pods: f.pods, Nodes: o.Cluster.Nodes, Joining: o.Joining(), Leaving: leaving,
+		AttachLimits: o.AttachLimits, MaxNodes: launchesLeft(o),
+		Displaced: binpack.DisplacedOf(o.Cluster, func(n *cluster.Node) bool { return leaving[n.Object.Name] }),
+	}
+	in.Cooling, in.Refused, in.Costs = launchable(o)
+	for _, w := range o.Workers {
+		if o.OnTheWay(w) {
+			in.OnTheWay = append(in.OnTheWay, w.Placement)
+		}
+	}
+	f.attempts = recallAttempts(o, in)
+	f.asking = f.attempts.left(f.pods)
+	all, packed, due := f.packBoth(o, in)
+	for f.attempts.judge(packed.New, f.asking) {
+		f.asking = f.attempts.left(f.pods)
+		all, packed, due = f.packBoth(o, in)
+	}
+	f.new, f.beyond, f.added = packed.New, all.Beyond, all.Added
+	f.Pending = plan.Pending{
+		Known: all.Known && packed.Known, Pods: all.Helped, Due: packed.Helped, Nodes: packed.Nodes,
+		Room: packed.HelpedRoom, Filtered: packed.Filtered, Waiting: packed.Waiting,
+		OldestFor: oldest(due, packed.Unhelped, o.At), Unhelped: all.Unhelped,
+		NoCapacity: all.NoCapacity, NoCapacityDue: packed.NoCapacity, NoCapacityNodes: packed.NoCapacityNodes,
+		Shapes: packed.Shapes, Later: further(all.Shapes, packed.Shapes),
+	}
+	f.reserve(o, in)
+	f.attempts.report(&f.Pending, f.pods, o.Spec.Plan.PendingFor)
+	return all
+}
+
+// packBoth packs all pods that ask for a node, and those of them that are due.
+func (f *Forecast) packBoth(o *observe.Observation, in binpack.Input) (all, packed binpack.Result, ripe []cluster.Pending) {
+	in.Pods = f.asking
+	all = binpack.Pack(in)
+	pendingFor := o.Spec.Plan.PendingFor
+	in.Pods, f.NextDue = due(f.asking, o.At.Add(-pendingFor))
+	if !f.NextDue.IsZero() {
+		f.NextDue = f.NextDue.Add(pendingFor)
+	}
+	return all, binpack.Pack(in), in.Pods
+}
+
+// reserve has pending pods keep the room that there is for them, and counts those for which nodes have had room for
+// so long that the scheduler has a reason of its own: nothing waits for these, but a removal that took their room
+// would have a node launched for them that helps no more.
+func (f *Forecast) reserve(o *observe.Observation, in binpack.Input) {
+	in.Pods = o.Cluster.Pending
+	f.Homes = binpack.NewHomes(o.Cluster, in)
+	if f.Pending.Room == 0 {
+		return
+	}
+	in.Pods, _ = due(f.asking, o.At.Add(-max(roomFor, o.Spec.Plan.PendingFor)))
+	f.Pending.Overlooked = binpack.Pack(in).HelpedRoom
+}
+
+// launchable returns the offers that cannot be launched now, those that could not when they were tried last, and what offers cost.
+func launchable(o *observe.Observation) (cooling, refused map[fleet.Offer]bool, costs map[fleet.Offer]float64) {
+	s := plan.Snapshot{Now: o.At, Pool: o.Spec.Plan, State: plan.State{Cooling: o.Record.Cooling}}
+	s.Offers, s.Prices, _ = observe.Offered(o.Offers)
+	s.Quotas = observe.Quotas(o.Offers)
+	return s.Unlaunchable(), s.Refused(), s.Costs()
+}
+
+// further returns the shapes of all that are not those of some.
+func further(all, some []fleet.Shape) []fleet.Shape {
+	var out []fleet.Shape
+	for _, s := range all {
+		for _, other := range some {
+			if slices.Equal(s.Kinds, other.Kinds) {
+				s.Nodes -= other.Nodes
+			}
+		}
+		if s.Nodes > 0 {
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+// oldest tells for how long the oldest of pods has been unschedulable, those aside that no node helps.
+func oldest(pods []cluster.Pending, unhelped []fleet.Unhelped, now time.Time) (oldest time.Duration) {
+	beyondHelp := make(map[string]bool, len(unhelped))
+	for _, u := range unhelped {
+		beyondHelp[u.Pod] = true
+	}
+	for _, p := range pods {
+		if !beyondHelp[p.Pod.Namespace+"/"+p.Pod.Name] {
+			oldest = max(oldest, now.Sub(p.Since))
+		}
+	}
+	return oldest
+}
+
+// due returns the pods that have been unschedulable since a moment or longer, and the first of the others' moments.
+// Those of a gang are due together with the last one.
+func due(pods []cluster.Pending, since time.Time) (out []cluster.Pending, next time.Time) {
+	gangs := map[string]time.Time{}
+	for _, p := range pods {
+		if p.Gang != "" && p.Since.After(gangs[p.Gang]) {
+			gangs[p.Gang] = p.Since
+		}
+	}
+	for _, p := range pods {
+		from := p.Since
+		if p.Gang != "" {
+			from = gangs[p.Gang]
+		}
+		switch {
+		case !from.After(since):
+			out = append(out, p)
+		case next.IsZero() || from.Before(next):
+			next = from
+		}
+	}
+	return out, next
+}
+
+// startupTime is T_I: what launches take, as the last ones did.
+func startupTime(o *observe.Observation) time.Duration {
+	estimate := pipeline.NewStartupTime(pipeline.Holt, o.Spec.StartupTime)
+	for _, j := range o.Record.Joins {
+		estimate.Observe(j.Requested.UnixMilli(), j.Ready.UnixMilli())
+	}
+	return estimate.Value()
+}
+
+// launchesLeft returns how many nodes the maximum leaves to be launched, -1 for none.
+func launchesLeft(o *observe.Observation) int {
+	if left := o.Spec.Plan.Max - observe.Expected(o.Workers); left > 0 {
+		return left
+	}
+	return -1
+}

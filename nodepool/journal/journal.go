@@ -1,0 +1,266 @@
+package journal
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/foresail/foresail/nodepool/config"
+
+	"github.com/foresail/foresail/nodepool/state"
+)
+
+// ErrStop ends a cycle: what is in the journal is not known any more, or it is not for this process to act on.
+var ErrStop = errors.New("the cycle ends here")
+
+// Journal is the record of a pool as this process has read or written it last, and the lease on it. Cycles change the
+// record, and a second goroutine renews the lease by writing the stored one again.
+type Journal struct {
+	Store       state.Store
+	Pool, owner string
+	Now         func() time.Time
+
+	lease lease
+	// turn holds a value while one of the two goroutines uses the store. The next two fields are that one's.
+	turn   chan struct{}
+	stored state.Record // as it was read or written last
+	unsure bool         // a renewal may have been written
+
+	decided atomic.Pointer[time.Time] // the last decision of this process while it led
+
+	// Of the present cycle.
+	Record   state.Record
+	Loaded   bool
+	Leading  bool
+	TookOver bool  // the record was another's: that process may have launched
+	Dirty    bool  // the record has changed since it was written
+	Slimmed  error // why the record was written without its texts and what was learned; nil = it was not
+	unsaved  []Event
+	events   []Event
+}
+
+// newJournal returns the journal of an owner of leases. Its store and the name of its pool are to be set.
+func New(owner string, now func() time.Time) *Journal {
+	return &Journal{owner: owner, Now: now, lease: lease{owner: owner}, turn: make(chan struct{}, 1)}
+}
+
+// Begin forgets what was of the cycle before.
+func (j *Journal) Begin() {
+	j.Record, j.Loaded, j.Leading, j.TookOver, j.Dirty, j.Slimmed = state.Record{}, false, false, false, false, nil
+	j.unsaved, j.events = nil, nil
+}
+
+// use waits for the turn of this goroutine at the store, and returns how to end it.
+func (j *Journal) use() (end func()) {
+	j.turn <- struct{}{}
+	return func() { <-j.turn }
+}
+
+// read reads the stored record in the turn of this goroutine.
+func (j *Journal) read(ctx context.Context) error {
+	call, cancel := context.WithTimeout(ctx, config.CallTimeout)
+	defer cancel()
+	r, err := j.Store.Load(call, j.Pool)
+	if err != nil {
+		return fmt.Errorf("read the journal: %w", err)
+	}
+	j.stored, j.unsure = r, false
+	j.lease.see(r, j.Now())
+	return nil
+}
+
+// fetch reads the journal.
+func (j *Journal) fetch(ctx context.Context) (state.Record, error) {
+	defer j.use()()
+	err := j.read(ctx)
+	return j.stored.Clone(), err
+}
+
+// Load reads the journal and takes, keeps or watches the lease.
+func (j *Journal) Load(ctx context.Context, s config.Spec) error {
+	r, err := j.fetch(ctx)
+	if err != nil {
+		return err
+	}
+	now := j.Now()
+	j.TookOver = r.Owner != j.owner
+	j.Record, j.Loaded = r, true
+	j.Record.ForgetOtherSpecs(s.LaunchSpec, s.Drain.Identity())
+	j.Record.Trim(now, s.Join.KeepFailedFor)
+	if !j.lease.mine(r, now) {
+		return nil
+	}
+	if j.lease.left(now) <= 0 {
+		j.lease.lose()
+	}
+	if j.lease.due(now) {
+		if r.Owner != j.owner {
+			j.Event(Event{Reason: EventLeading, Message: fmt.Sprintf("%s leads the pool now", j.owner)})
+		}
+		if err := j.Save(ctx); err != nil {
+			return err
+		}
+	}
+	j.Leading = true
+	return nil
+}
+
+// Save writes the journal, which renews the lease. The record stays the same object, as tasks hold parts of it. After
+// an error nothing more may be done in this cycle.
+func (j *Journal) Save(ctx context.Context) error {
+	defer j.use()()
+	if j.lease.held() && j.lease.left(j.Now()) <= 0 {
+		// The store shows in the next cycle whether another process has it.
+		j.lease.lose()
+		return fmt.Errorf("%w: %w", ErrStop, ErrLeaseLost)
+	}
+	if j.unsure { // a renewal that timed out may have been written
+		if err := j.read(ctx); err != nil {
+			return fmt.Errorf("%w: read the journal: %w", ErrStop, err)
+		}
+	}
+	if j.stored.Owner != j.owner && j.stored.Version != j.Record.Version {
+		// Another process has taken the lease since this one loaded the record, and a renewal has seen it.
+		j.lease.lose()
+		j.Leading = false
+		return fmt.Errorf("%w: write the journal: %w", ErrStop, state.ErrConflict)
+	}
+	j.Record.Owner, j.Record.DecidedAt, j.Record.Version = j.owner, j.LastDecided(), j.stored.Version
+	if err := j.write(ctx); err != nil {
+		j.Leading = false
+		return fmt.Errorf("%w: write the journal: %w", ErrStop, err)
+	}
+	j.Record.Version, j.Dirty = j.stored.Version, false
+	j.events = append(j.events, j.unsaved...)
+	j.unsaved = nil
+	return nil
+}
+
+// write stores the record. One that is too large for the store is written without what no process needs to continue.
+func (j *Journal) write(ctx context.Context) error {
+	err := j.writeOnce(ctx, j.Record.Clone(), config.CallTimeout)
+	if !errors.Is(err, state.ErrTooLarge) {
+		return err
+	}
+	j.Slimmed = err
+	return j.writeOnce(ctx, j.Record.Slim(), config.CallTimeout)
+}
+
+// writeOnce writes a record, which renews the lease, in the turn of this goroutine.
+func (j *Journal) writeOnce(ctx context.Context, r state.Record, timeout time.Duration) error {
+	began := j.Now()
+	call, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	written, err := j.Store.Save(call, j.Pool, r)
+	if err != nil {
+		return err
+	}
+	j.stored = written
+	j.lease.wrote(written, began)
+	return nil
+}
+
+// MayAct returns how long this process may act; zero or less if it does not hold the lease.
+func (j *Journal) MayAct() time.Duration { return j.lease.left(j.Now()) }
+
+// KeepAfter returns how long to wait before the next call of [journal.keep].
+func (j *Journal) KeepAfter() time.Duration {
+	if j.lease.held() {
+		return RenewAfter
+	}
+	return WatchEvery
+}
+
+// Keep renews the lease if this process holds it, whether or not a cycle is under way. Otherwise it reports whether
+// the lease is free: a cycle takes it.
+func (j *Journal) Keep(ctx context.Context) (free bool, err error) {
+	defer j.use()()
+	now := j.Now()
+	if j.lease.held() {
+		if left := j.lease.left(now); left > 0 && j.lease.due(now) {
+			return false, j.renew(ctx, left)
+		}
+		return false, nil
+	}
+	if err := j.read(ctx); err != nil {
+		return false, err
+	}
+	return j.stored.Owner != j.owner && j.lease.mine(j.stored, j.Now()), nil
+}
+
+// renew writes the stored record again. After an error it is not known whether that was written, so the next renewal
+// reads it first. A record that another process has written ends the lease.
+func (j *Journal) renew(ctx context.Context, left time.Duration) error {
+	if j.unsure {
+		if err := j.read(ctx); err != nil || !j.lease.held() {
+			return err
+		}
+	}
+	r := j.stored.Clone()
+	if at := j.decided.Load(); at != nil {
+		if at.After(r.DecidedAt) {
+			r.DecidedAt = *at
+		}
+	}
+	err := j.writeOnce(ctx, r, min(left, RenewAfter))
+	switch j.unsure = err != nil; {
+	case errors.Is(err, state.ErrConflict):
+		j.lease.lose()
+		return fmt.Errorf("renew the lease: %w", err)
+	case err != nil:
+		return fmt.Errorf("renew the lease: %w", err)
+	}
+	return nil
+}
+
+// NoteDecision notes when a decision was made.
+func (j *Journal) NoteDecision(at time.Time) { j.decided.Store(&at) }
+
+// LastDecided is when the last decision of the process that led was made, as far as it is known.
+func (j *Journal) LastDecided() time.Time {
+	if at := j.decided.Load(); at != nil && at.After(j.Record.DecidedAt) {
+		return *at
+	}
+	return j.Record.DecidedAt
+}
+
+// Event notes what will have happened once the journal is saved.
+func (j *Journal) Event(e Event) { j.unsaved = append(j.unsaved, e) }
+
+// Happened returns the events of a cycle that ended with an error, or with none. Those of a write that may not have been made are not
+// among them.
+func (j *Journal) Happened(err error) []Event {
+	if !errors.Is(err, ErrStop) && !errors.Is(err, ErrLeaseLost) {
+		j.events, j.unsaved = append(j.events, j.unsaved...), nil
+	}
+	return j.events
+}
+
+// Release gives the lease back.
+func (j *Journal) Release(ctx context.Context) error {
+	r, err := j.fetch(ctx)
+	if err != nil {
+		return fmt.Errorf("release the lease: %w", err)
+	}
+	if r.Owner != j.owner {
+		return nil
+	}
+	r.Owner = ""
+	j.lease.lose()
+	if _, err := j.Store.Save(ctx, j.Pool, r); err != nil && !errors.Is(err, state.ErrConflict) {
+		return fmt.Errorf("release the lease: %w", err)
+	}
+	return nil
+}
+
+// NewID returns the id of an action: unique, as a version of the journal is written once, by one owner, and short enough
+// for labels, tags and tokens.
+func (j *Journal) NewID(kind string) string {
+	now := j.Now()
+	sum := sha256.Sum256(fmt.Appendf(nil, "%s|%s|%d|%d", j.Pool, j.owner, j.Record.Version, now.UnixNano()))
+	return fmt.Sprintf("%s-%s-%s", kind, now.UTC().Format("20060102-150405"), hex.EncodeToString(sum[:5]))
+}

@@ -1,0 +1,91 @@
+package journal
+
+import (
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/foresail/foresail/nodepool/state"
+)
+
+// A lease lasts from one write of the journal to the next. Its holder writes every renewAfter, whatever its cycles do,
+// and acts for actTerm after its last write began. Another process may take the lease when it has seen no write for
+// leaseTerm, by its own clock. So no process acts when another may, if clocks run at about the same speed: the time
+// they show does not matter. What is left between the two terms is for calls that are under way when the holder stops.
+const (
+	LeaseTerm  = 12 * time.Second
+	ActTerm    = 8 * time.Second
+	RenewAfter = 3 * time.Second
+	// WatchEvery is how often a process that does not hold the lease looks whether it is free.
+	WatchEvery = 2 * time.Second
+)
+
+var ErrLeaseLost = errors.New("the lease has not been renewed in time")
+
+// lease is what a process knows of the lease in the journal. Its methods may be called from any goroutine.
+type lease struct {
+	owner string // the name of this process
+
+	mu      sync.Mutex
+	watched bool
+	version int64     // of the record, seen last
+	since   time.Time // it was seen first
+	renewed time.Time // the last write of this process began; zero = it does not hold the lease
+}
+
+// see takes note of the record.
+func (l *lease) see(r state.Record, now time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.watched || r.Version != l.version {
+		l.watched, l.version, l.since = true, r.Version, now
+	}
+	if r.Owner != l.owner {
+		l.renewed = time.Time{}
+	}
+}
+
+// wrote takes note of a write of this process.
+func (l *lease) wrote(r state.Record, began time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.watched, l.version, l.since, l.renewed = true, r.Version, began, began
+}
+
+// lose ends the lease of this process as far as it knows.
+func (l *lease) lose() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.renewed = time.Time{}
+}
+
+// mine reports whether this process may hold the lease of a record that it has seen: it does, or may take it.
+func (l *lease) mine(r state.Record, now time.Time) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return r.Owner == l.owner || r.Owner == "" || now.Sub(l.since) >= LeaseTerm
+}
+
+// due reports whether the lease must be written before anything is done.
+func (l *lease) due(now time.Time) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.renewed.IsZero() || now.Sub(l.renewed) >= RenewAfter
+}
+
+// held reports whether this process has written the lease and has not lost it since, expired or not.
+func (l *lease) held() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return !l.renewed.IsZero()
+}
+
+// left is how long this process may act.
+func (l *lease) left(now time.Time) time.Duration {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.renewed.IsZero() {
+		return 0
+	}
+	return ActTerm - now.Sub(l.renewed)
+}

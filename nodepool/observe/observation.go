@@ -1,0 +1,368 @@
+package observe
+
+import (
+	"cmp"
+	"errors"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/foresail/foresail/nodepool/config"
+	"github.com/foresail/foresail/nodepool/fleet"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/foresail/foresail/nodepool/cluster"
+	"github.com/foresail/foresail/nodepool/cluster/binpack"
+	"github.com/foresail/foresail/nodepool/drain"
+	"github.com/foresail/foresail/nodepool/plan"
+	"github.com/foresail/foresail/nodepool/provider"
+	"github.com/foresail/foresail/nodepool/state"
+)
+
+// Observation is what a cycle has seen, of one moment: the cloud, the journal, the cluster and the messages of the cloud. No
+// phase changes it.
+type Observation struct {
+	At   time.Time
+	Pool string
+	Spec config.Spec
+	// VanishGrace is [Options.VanishGrace].
+	VanishGrace time.Duration
+	SpecErr     error // why the configuration is that of an earlier cycle
+
+	Instances  map[string]fleet.Instance // that the cloud lists, by id
+	foreign    map[string]fleet.Instance // that it lists, and that belong to another controller
+	ListErr    error
+	findErr    error            // why instances that the list lacks could not be found by their ids
+	Cluster    *cluster.Cluster // nil while it is not known
+	clusterErr error
+	nodes      nodeIndex
+	Offers     []provider.Offer
+	OffersErr  error
+
+	Record    state.Record // as it was read
+	Leading   bool         // this process may act
+	TookOver  bool         // the record was another's: somebody else may have launched
+	DecidedAt time.Time    // when the last decision was made, as far as it is known
+
+	AttachLimits map[string]map[string]int  // volumes of each driver that a node can have attached, by instance type
+	Template     binpack.Template           // what new nodes turn out to be
+	cordoned     map[string]bool            // nodes that have been cordoned lately, by name
+	Known        map[string]trackedInstance // of the instances, as of this moment
+	Workers      []plan.Worker
+	Facts        []plan.Instance
+	EmptySince   time.Time          // since when nothing of the pool has been left
+	Messages     []provider.Message // of the cloud, that nothing has been decided about
+	MessagesErr  error              // why there may be more
+}
+
+// Errs is what could not be seen.
+func (o *Observation) Errs() []error {
+	return []error{
+		o.SpecErr, o.ListErr, o.findErr, o.clusterErr, o.OffersErr, o.MessagesErr, o.Spec.Disruption.Budgets.Err(),
+	}
+}
+
+// Err is why the workers are not known, nil if they are.
+func (o *Observation) Err() error { return errors.Join(o.ListErr, o.clusterErr) }
+
+// Complete tells whether both the cloud and the cluster have been seen.
+func (o *Observation) Complete() bool { return o.ListErr == nil && o.Cluster != nil }
+
+// Node returns the Node of an instance, nil if there is none or it is not known. If several have its
+// provider id, it is the one that was seen first. Callers that destroy something check
+// [observation.ambiguity] before.
+func (o *Observation) Node(i fleet.Instance) *cluster.Node {
+	return o.nodes.nodeOf(i, o.Known[i.ID].node)
+}
+
+// Ambiguity returns why it is not certain which Node is the one of an instance, "" if it is.
+func (o *Observation) Ambiguity(s trackedInstance) string {
+	return o.nodes.ambiguity(s, s.isGone(o.VanishGrace, o.At))
+}
+
+// NodeNamed returns a Node, nil if there is none.
+func (o *Observation) NodeNamed(name string) *cluster.Node {
+	if name == "" || o.Cluster == nil {
+		return nil
+	}
+	at, ok := slices.BinarySearchFunc(o.Cluster.Nodes, name, func(n cluster.Node, name string) int { return cmp.Compare(n.Object.Name, name) })
+	if !ok {
+		return nil
+	}
+	return &o.Cluster.Nodes[at]
+}
+
+// Gone tells whether an instance is known to have gone.
+func (o *Observation) Gone(id string) bool {
+	s, ok := o.Known[id]
+	return ok && o.ListErr == nil && s.isGone(o.VanishGrace, o.At)
+}
+
+// hasTimeToJoin tells whether the time is not over yet in which an instance becomes a node that takes pods.
+func (o *Observation) hasTimeToJoin(launched time.Time) bool {
+	return o.At.Sub(launched) <= o.Spec.Join.Timeout
+}
+
+// expects tells whether an instance that the cloud does not list has been launched so lately that it need not.
+func (o *Observation) expects(i fleet.Instance) bool {
+	a := o.Record.Action
+	return i.ID != "" && (a != nil && i.Action == a.ID || o.At.Sub(i.Launched) < o.VanishGrace)
+}
+
+// seeWorkers returns the instances that are there, or must be taken to be, in order of their launch.
+func (o *Observation) seeWorkers(homeless homelessNodes) []plan.Worker {
+	var out []plan.Worker
+	for _, s := range o.Known {
+		node := o.Node(s.Instance)
+		switch {
+		case s.isGone(o.VanishGrace, o.At), s.Instance.OwnedBy != "", node != nil && node.ControlPlane():
+		case s.Missing.IsZero(), node != nil && (node.Ready || s.Runs() || s.unlisted), o.expects(s.Instance):
+			out = append(out, o.worker(s, node, homeless))
+		}
+	}
+	slices.SortFunc(out, func(a, b plan.Worker) int {
+		return cmp.Or(a.Launched.Compare(b.Launched), cmp.Compare(a.InstanceID, b.InstanceID), cmp.Compare(a.Node, b.Node))
+	})
+	return out
+}
+
+func (o *Observation) worker(s trackedInstance, node *cluster.Node, homeless homelessNodes) plan.Worker {
+	i, leaves, ends := s.Instance, o.Record.Leaves(s.Instance.ID), o.Record.Ending(s.Instance.ID) != nil
+	w := plan.Worker{
+		InstanceID: i.ID, Placement: i.Placement, Launched: i.Launched,
+		Leaving: i.State == fleet.Leaving || s.ended || leaves,
+		Ended:   ends || (i.State == fleet.Leaving || s.ended) && !leaves,
+	}
+	if w.Outdated = o.Spec.Disruption.Outdated(i, o.At); w.Outdated == "" {
+		w.OutdatedErr = i.OutdatedErr
+	}
+	c := o.Record.PendingTermination(i.ID)
+	if node == nil {
+		w.Failed = o.Cluster != nil && (i.JoinFailed && s.worked.IsZero() || c != nil || o.overdue(s))
+		w.Kept = w.Failed && c != nil && c.Reason == plan.TerminateJoinFailed && !o.Spec.Join.KeepFailed
+		return w
+	}
+	w.Node, w.Unhealthy = node.Object.Name, o.unhealthy(s)
+	w.Ready = node.Ready && !node.Object.Spec.Unschedulable
+	w.Cordoned = node.Ready && node.Object.Spec.Unschedulable
+	w.Failed = !node.Ready && c != nil
+	w.Pods, w.Blocked = node.Movable, node.Blocked
+	w.BlockedByPods = w.Blocked != "" && cluster.ClassifyNode(node.Object, o.At) == ""
+	w.Utilisation, w.Known = node.Utilisation()
+	w.Zone = cmp.Or(w.Zone, node.Object.Labels[corev1.LabelTopologyZone])
+	switch why, ambiguity := homeless.why(w.Node, o.At), o.Ambiguity(s); {
+	case ambiguity != "":
+		w.Blocked, w.BlockedByPods, w.Unhealthy = ambiguity, false, plan.BadCondition{}
+	case i.ID == "" || !s.Missing.IsZero():
+		w.Blocked, w.BlockedByPods = "the cloud does not list its instance", false
+		if foreign := s.Foreign(); foreign != "" {
+			w.Blocked += ": " + foreign
+		}
+	case w.Blocked == "" && !o.Spec.Plan.Deleting:
+		w.Blocked = why
+	}
+	return w
+}
+
+// overdue tells whether an instance has had its time to join, or has lost its Node for longer than for a moment.
+func (o *Observation) overdue(s trackedInstance) bool {
+	a := o.Record.Action
+	return (a == nil || s.Instance.Action != a.ID) && o.At.Sub(s.Instance.Launched) > o.Spec.Join.Timeout &&
+		o.At.Sub(s.without()) > o.VanishGrace
+}
+
+// markBroken notes which workers have not been Ready for longer than a join may take, and has the first of them not count, so
+// that others are launched in their place: no more than could be a few failures that have nothing to do with each other, and
+// none while what is seen is not to be trusted. So what is paid for stays bounded, as well. Of a pool that is being deleted
+// they go like all others. Whether their pods run cannot be known.
+func (o *Observation) markBroken(workers []plan.Worker, doubt bool) {
+	left := o.Spec.Plan.DistrustCount
+	if o.Spec.Plan.Deleting || !o.Complete() || doubt {
+		left = 0
+	}
+	for i := range workers {
+		w := &workers[i]
+		w.BrokenFor = o.brokenFor(*w)
+		if w.BrokenFor > 0 && left > 0 {
+			w.Failed, w.Broken = true, true
+			left--
+		}
+	}
+}
+
+func (o *Observation) brokenFor(w plan.Worker) time.Duration {
+	n := o.NodeNamed(w.Node)
+	s, seen := o.Known[w.InstanceID]
+	if n == nil || n.Ready || !seen || !w.Counts() || o.Record.Action != nil && s.Instance.Action == o.Record.Action.ID {
+		return 0
+	}
+	if unready := o.At.Sub(s.unready()); unready > o.Spec.Join.Timeout+o.VanishGrace {
+		return unready
+	}
+	return 0
+}
+
+// seeFacts returns what the plan looks at to tidy up, in order of the ids.
+func (o *Observation) seeFacts() []plan.Instance {
+	out := make([]plan.Instance, 0, len(o.Known))
+	for key, s := range inOrder(o.Known) {
+		i := s.Instance
+		if i.OwnedBy != "" {
+			continue
+		}
+		fact := plan.Instance{
+			ID: i.ID, ProviderID: i.ProviderID, Placement: i.Placement, Action: i.Action,
+			Listed: s.Missing.IsZero() && i.ID != "", Leaving: i.State == fleet.Leaving, Stopped: s.stopped, JoinFailed: i.JoinFailed,
+			Joined: !s.joined.IsZero(), Gone: o.Gone(key), Nodeless: s.without(), DriftErr: i.OutdatedErr,
+			Ambiguous: o.Ambiguity(s), Disowned: i.Disowned,
+		}
+		if s.unlisted && !s.ended {
+			fact.Unlisted, fact.UnlistedWhy = o.At.Sub(s.Missing), s.whyUnlisted()
+		}
+		if x := o.Record.Ending(i.ID); x != nil && !fact.Gone {
+			fact.Ending = o.At.Sub(x.Since)
+		}
+		n := o.Node(i)
+		switch {
+		case n != nil:
+			fact.Node = o.nodeFacts(n, s)
+		case o.Record.PendingTermination(i.ID) != nil:
+			fact.Stranger = o.nodes.stranger(i)
+		}
+		out = append(out, fact)
+	}
+	return out
+}
+
+func (o *Observation) nodeFacts(n *cluster.Node, s trackedInstance) plan.Node {
+	mark, marked := drain.MarkOf(n.Object)
+	return plan.Node{
+		Name: n.Object.Name, ProviderID: n.Object.Spec.ProviderID, Ready: n.Ready, ControlPlane: n.ControlPlane(),
+		Labelled: o.labelled(n, s), Marked: marked, Mark: mark, StaleMark: s.staleMark, Advised: s.cordoned,
+	}
+}
+
+// labelled reports whether a Node has the label of the pool and, as long as it joins, the others that the pool sets.
+func (o *Observation) labelled(n *cluster.Node, s trackedInstance) bool {
+	if n.Object.Labels[cluster.LabelPool] != o.Pool || !o.hasTimeToJoin(s.Instance.Launched) {
+		return n.Object.Labels[cluster.LabelPool] == o.Pool
+	}
+	for key, value := range config.NodeLabels(o.Pool, o.Spec.Template.Labels) {
+		if n.Object.Labels[key] != value {
+			return false
+		}
+	}
+	return true
+}
+
+// OnTheWay tells whether a worker will take pods soon: it has had no Node that was Ready, as far as is known, and its time
+// to join is not over. A worker that was Ready and is not any more may never be again.
+func (o *Observation) OnTheWay(w plan.Worker) bool {
+	node := o.NodeNamed(w.Node)
+	switch s, seen := o.Known[w.InstanceID]; {
+	case !w.Counts(), !seen || !s.worked.IsZero(), !o.hasTimeToJoin(w.Launched):
+		return false
+	case node == nil:
+		return s.joined.IsZero()
+	}
+	return !node.Ready && !node.Object.Spec.Unschedulable
+}
+
+// Emptied returns the nodes, by name, that are being emptied and will be deleted: those that say so themselves,
+// workers that this pool removes or the cloud takes back, and those that have been cordoned for so short a time
+// that they may be drained by hand.
+func (o *Observation) Emptied() map[string]bool {
+	out := maps.Clone(o.cordoned)
+	if out == nil {
+		out = map[string]bool{}
+	}
+	for i := range o.Cluster.Nodes {
+		if n := &o.Cluster.Nodes[i]; n.Leaving {
+			out[n.Object.Name] = true
+		}
+	}
+	for _, w := range o.Workers {
+		if r := o.Record.Target(w.InstanceID); w.Node != "" && w.Leaving && (r == nil || r.State != state.RemovalPlanned) {
+			out[w.Node] = true
+		}
+	}
+	return out
+}
+
+// Joining returns the workers that are Ready within their time to join, by the names of their nodes.
+func (o *Observation) Joining() map[string]fleet.Placement {
+	out := map[string]fleet.Placement{}
+	for _, w := range o.Workers {
+		if w.Counts() && w.Ready && o.hasTimeToJoin(w.Launched) {
+			out[w.Node] = w.Placement
+		}
+	}
+	return out
+}
+
+// Joined returns the nodes of some of the workers, as far as they have joined.
+func (o *Observation) Joined(which func(plan.Worker) bool) []cluster.Node {
+	var out []cluster.Node
+	for _, w := range o.Workers {
+		if n := o.NodeNamed(w.Node); n != nil && which(w) {
+			out = append(out, *n)
+		}
+	}
+	return out
+}
+
+// Left returns what there is of the pool: Nodes, and the instances that have none. An instance that
+// is not listed any more counts until it is known to have gone, and its Node until it is deleted.
+// Neither the control plane, nor what belongs to another controller, nor an instance without a Node
+// that has lost its tags is a part of it.
+func (o *Observation) Left() (nodes, instances []string) {
+	for key, s := range inOrder(o.Known) {
+		switch node := o.Node(s.Instance); {
+		case node != nil && node.ControlPlane(), s.Instance.OwnedBy != "", node == nil && s.Instance.Disowned != "":
+		case node != nil:
+			nodes = append(nodes, node.Object.Name)
+		case !o.Gone(key):
+			instances = append(instances, key)
+		}
+	}
+	return nodes, instances
+}
+
+// empty tells whether nothing of the pool is left, nor can come. In a dry run an open action launches nothing.
+func (o *Observation) empty() bool {
+	if !o.Complete() || o.Record.Action != nil && !o.Spec.DryRun {
+		return false
+	}
+	nodes, instances := o.Left()
+	return len(nodes)+len(instances) == 0
+}
+
+// ForeignInstances returns the instances that have the pool's tags and belong to another controller.
+func (o *Observation) ForeignInstances() []plan.Foreign {
+	owners := map[string]string{}
+	for id, i := range o.foreign {
+		owners[id] = i.OwnedBy
+	}
+	for _, s := range o.Known {
+		if s.Instance.OwnedBy != "" {
+			owners[s.Instance.ID] = s.Instance.OwnedBy
+		}
+	}
+	out := make([]plan.Foreign, 0, len(owners))
+	for id, owner := range inOrder(owners) {
+		out = append(out, plan.Foreign{InstanceID: id, Owner: owner})
+	}
+	return out
+}
+
+func Leaving(w plan.Worker) bool { return w.Leaving }
+
+func Expected(workers []plan.Worker) (n int) {
+	for _, w := range workers {
+		if w.Counts() {
+			n++
+		}
+	}
+	return n
+}

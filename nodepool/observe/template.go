@@ -1,0 +1,95 @@
+package observe
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/foresail/foresail/nodepool/cluster"
+	"github.com/foresail/foresail/nodepool/cluster/binpack"
+	"github.com/foresail/foresail/nodepool/config"
+)
+
+// taintsKept is how long the taints of a node that has gone are expected of new ones: user data may have been corrected
+// meanwhile, which one node shows.
+const taintsKept = 12 * time.Hour
+
+// joinedNode is what the newest node of the pool turned out to be when it joined.
+type joinedNode struct {
+	created    time.Time
+	seen       time.Time // when it was last Ready and as a new one would be
+	generation int64     // of the spec
+	labels     map[string]string
+	taints     []corev1.Taint // that the spec does not declare
+}
+
+// seeTemplate finds out what new nodes are: what the spec says, corrected by the newest node of the pool that is Ready. A pod
+// that could run only on what the spec promises would have one node launched after the other.
+func (b *Observer) seeTemplate(o *Observation) {
+	declared := o.Spec.Template
+	for _, s := range inOrder(o.Known) {
+		switch n := o.Node(s.Instance); {
+		case n == nil || !n.Ready:
+		case s.Instance.Outdated == "":
+			b.newest.see(n, o, o.hasTimeToJoin(s.Instance.Launched))
+		case n.Object.CreationTimestamp.Time.Equal(b.newest.created):
+			b.newest = joinedNode{} // new nodes will be others
+		}
+	}
+	o.Template = declared
+	o.Template.Labels = config.NodeLabels(o.Pool, declared.Labels)
+	for key, value := range declared.Labels {
+		if config.Factual(key) && (b.newest.labels == nil || b.newest.labels[key] == value) {
+			o.Template.Labels[key] = value
+		}
+	}
+	if b.newest.generation == o.Spec.Generation && o.At.Sub(b.newest.seen) < taintsKept {
+		o.Template.Taints = slices.Concat(declared.Taints, b.newest.taints)
+	}
+}
+
+// see takes note of a Ready node. What it has while it joins counts: a taint that it loses until then was passing, and one
+// that it gets later is its own.
+func (j *joinedNode) see(n *cluster.Node, o *Observation, joins bool) {
+	created := n.Object.CreationTimestamp.Time
+	known := created.Equal(j.created) && j.generation == o.Spec.Generation
+	if known {
+		j.seen = o.At
+	}
+	if known && !joins { // a taint that it loses even now says nothing of new nodes
+		j.taints = slices.DeleteFunc(slices.Clone(j.taints), func(t corev1.Taint) bool {
+			return !slices.ContainsFunc(n.Object.Spec.Taints, func(has corev1.Taint) bool { return has.MatchTaint(&t) })
+		})
+		return
+	}
+	if created.Before(j.created) {
+		return
+	}
+	*j = joinedNode{created: created, seen: o.At, generation: o.Spec.Generation, labels: n.Object.Labels}
+	if joins {
+		j.taints = undeclared(n, o.Spec.Template)
+	}
+}
+
+// undeclared returns the taints of a node that keep pods away and that neither the spec declares nor Kubernetes or
+// an autoscaler sets for a while.
+func undeclared(n *cluster.Node, declared binpack.Template) []corev1.Taint {
+	return slices.DeleteFunc(slices.Clone(n.Object.Spec.Taints), func(t corev1.Taint) bool {
+		same := func(other corev1.Taint) bool { return other.Key == t.Key && other.Effect == t.Effect }
+		return t.Effect == corev1.TaintEffectPreferNoSchedule || passes(t.Key) ||
+			slices.ContainsFunc(declared.Taints, same) || slices.ContainsFunc(declared.StartupTaints, same)
+	})
+}
+
+// passes reports whether taints of a key are set and removed while a node exists, so that they say nothing of a new
+// one.
+func passes(key string) bool {
+	domain, _, _ := strings.Cut(key, "/")
+	switch domain {
+	case "node.kubernetes.io", "node.cloudprovider.kubernetes.io", "readiness.k8s.io", "karpenter.sh", "foresail.dev":
+		return true
+	}
+	return strings.Contains(key, "ClusterAutoscaler")
+}

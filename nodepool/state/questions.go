@@ -1,0 +1,150 @@
+package state
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/foresail/foresail/nodepool/fleet"
+	"github.com/foresail/foresail/nodepool/plan"
+)
+
+// Open reports whether something in the record waits for its next step.
+func (r Record) Open() bool {
+	open := func(x Removal) bool { return !x.Done() }
+	return r.Action != nil || slices.ContainsFunc(r.Interruptions, open) || slices.ContainsFunc(r.Repairs, open)
+}
+
+// PendingTermination returns the entry of an instance that is to be terminated, nil if there is none.
+func (r Record) PendingTermination(instance string) *PendingTermination {
+	for i := range r.PendingTerminations {
+		if c := &r.PendingTerminations[i]; instance != "" && c.InstanceID == instance {
+			return c
+		}
+	}
+	return nil
+}
+
+// Interruption returns the removal of an instance that the cloud takes back, nil if there is none.
+func (r Record) Interruption(instance string) *Removal { return removalOf(r.Interruptions, instance) }
+
+// Repair returns the removal of an instance whose Node is unhealthy, nil if there is none.
+func (r Record) Repair(instance string) *Removal { return removalOf(r.Repairs, instance) }
+
+// Ending returns the removal of an instance that has begun to end, nil if there is none.
+func (r Record) Ending(instance string) *Removal { return removalOf(r.Endings, instance) }
+
+// Target returns the removal of an instance in the open scale-down, nil if there is none or it has ended.
+func (r Record) Target(instance string) *Removal {
+	if r.Action == nil {
+		return nil
+	}
+	for i := range r.Action.Targets {
+		if x := &r.Action.Targets[i]; x.InstanceID == instance && !x.Done() {
+			return x
+		}
+	}
+	return nil
+}
+
+func removalOf(list []Removal, instance string) *Removal {
+	at := slices.IndexFunc(list, func(x Removal) bool { return x.InstanceID == instance })
+	if at < 0 {
+		return nil
+	}
+	return &list[at]
+}
+
+// Leaves reports whether an instance is being removed.
+func (r Record) Leaves(instance string) bool {
+	return instance != "" && (r.Interruption(instance) != nil || r.Repair(instance) != nil ||
+		r.Target(instance) != nil || r.Ending(instance) != nil)
+}
+
+// Removals returns all removals.
+func (r Record) Removals() []Removal {
+	all := slices.Concat(r.Interruptions, r.Repairs, r.Endings)
+	if r.Action != nil {
+		all = append(all, r.Action.Targets...)
+	}
+	return all
+}
+
+// Instances returns what the record has of each instance that it names. An instance may be there more than once.
+func (r Record) Instances() []fleet.Instance {
+	var out []fleet.Instance
+	if a := r.Action; a != nil {
+		for _, s := range a.Slots {
+			if s.InstanceID != "" {
+				out = append(out, a.Instance(s))
+			}
+		}
+	}
+	for _, i := range r.Removals() {
+		out = append(out, fleet.Instance{ID: i.InstanceID, ProviderID: i.ProviderID, State: fleet.Running})
+	}
+	for _, c := range r.PendingTerminations {
+		out = append(out, fleet.Instance{ID: c.InstanceID, State: fleet.Running, Launched: c.Since})
+	}
+	return out
+}
+
+// Instance returns what the action has of the instance of one of its slots.
+func (a *Action) Instance(s Slot) fleet.Instance {
+	return fleet.Instance{
+		ID: s.InstanceID, ProviderID: s.ProviderID, Action: a.ID, Slot: s.Number, Token: s.Token,
+		Placement: s.Placement, State: fleet.Pending, Launched: s.Requested,
+	}
+}
+
+// DeletesPool reports whether the action removes the nodes of a pool that is being deleted.
+func (a *Action) DeletesPool() bool { return a.Reason == plan.PoolDeleted }
+
+// Queued reports whether a target of the action waits for its turn. That of a deletion is tainted by then.
+func (a *Action) Queued(r Removal) bool {
+	return r.State == RemovalPlanned || a.DeletesPool() && r.State == RemovalTainted
+}
+
+// Planned returns the slots that a call with the token is still to launch.
+func (a *Action) Planned(token string) []*Slot {
+	var out []*Slot
+	for i := range a.Slots {
+		if s := &a.Slots[i]; s.Token == token && s.State == SlotPlanned {
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+// HasLaunched reports whether the action has launched an instance at a placement.
+func (a *Action) HasLaunched(p fleet.Placement) bool {
+	return slices.ContainsFunc(a.Slots, func(s Slot) bool {
+		return s.Placement == p && (s.State == SlotLaunched || s.State == SlotReady)
+	})
+}
+
+// Done reports whether the removal has ended.
+func (r Removal) Done() bool { return r.State == RemovalCompleted || r.State == RemovalFailed }
+
+// Token returns the token of a call that launches a slot and others, in its attempt. The number of instances is part of
+// the token, so the tags of an instance show how many others may have the same token.
+func Token(action string, slot, attempt, instances int) string {
+	out := fmt.Sprintf("%s-%d", action, slot)
+	if attempt > 0 {
+		out += fmt.Sprintf("-%d", attempt)
+	}
+	if instances > 1 {
+		out += fmt.Sprintf("x%d", instances)
+	}
+	return out
+}
+
+// InstancesOf returns how many instances a token launches.
+func InstancesOf(token string) int {
+	_, after, several := strings.Cut(token, "x")
+	if n, err := strconv.Atoi(after); several && err == nil {
+		return n
+	}
+	return 1
+}

@@ -1,0 +1,109 @@
+package state
+
+import (
+	"slices"
+	"time"
+
+	"github.com/foresail/foresail/nodepool/fleet"
+	"github.com/foresail/foresail/nodepool/plan"
+)
+
+// The longest that a record has something wait.
+const (
+	RetryMax = time.Minute     // between tries of the same launch
+	CoolFor  = 3 * time.Minute // until a placement is tried again after a definitive error
+	// SuspectFor is how long a zone and type come last after a node there did not join, or EC2 rejected the launch as
+	// invalid. It is longer than any wait between launches that fail, so the next one goes elsewhere.
+	SuspectFor = 55 * time.Minute
+	// DrainBackoffMax is the longest until a node is drained again by a scale-down after drains that failed. In a world
+	// that does not change, no pod is evicted again and again.
+	DrainBackoffMax = 24 * time.Hour
+	// AttemptBackoffMax is the longest until a node is launched again for pods that the last ones did not take.
+	AttemptBackoffMax = 24 * time.Hour
+)
+
+// drainBackoffKept is for how long at least the end of a wait is remembered.
+const drainBackoffKept = 24 * time.Hour
+
+// Trim forgets what is over, and takes moments that another's clock put into the future for the present: nothing waits
+// longer than it may because a clock was wrong.
+func (r *Record) Trim(now time.Time, keepFailedFor time.Duration) {
+	for _, at := range []*time.Time{&r.LastUp, &r.LastDown, &r.LastSwap, &r.FailedAt, &r.IdleSince, &r.SpareSince, &r.DecidedAt} {
+		notAfter(at, now)
+	}
+	if a := r.Action; a != nil {
+		notAfter(&a.Started, now)
+		for i := range a.Slots {
+			notAfter(&a.Slots[i].Requested, now)
+			notAfter(&a.Slots[i].NotBefore, now.Add(RetryMax))
+		}
+		trimRemovals(a.Targets, now)
+	}
+	trimRemovals(r.Interruptions, now)
+	trimRemovals(r.Repairs, now)
+	trimRemovals(r.Endings, now)
+	for i := range r.PendingTerminations {
+		notAfter(&r.PendingTerminations[i].Since, now)
+		notAfter(&r.PendingTerminations[i].Due, now.Add(keepFailedFor))
+	}
+	var cooling []fleet.Cooling
+	for _, c := range r.Cooling {
+		longest := CoolFor
+		if c.Suspected {
+			longest = SuspectFor
+		}
+		notAfter(&c.Until, now.Add(longest))
+		if c.Until.After(now.Add(-plan.RefusedFor)) {
+			cooling = append(cooling, c)
+		}
+	}
+	r.Cooling = cooling
+	r.Attempts = trimAttempts(r.Attempts, now)
+	for id, until := range r.DrainBackoff {
+		notAfter(&until, now.Add(DrainBackoffMax))
+		r.DrainBackoff[id] = until
+		if now.Sub(until) > drainBackoffKept {
+			delete(r.DrainBackoff, id)
+			delete(r.FailedDrains, id)
+		}
+	}
+}
+
+// ForgetOtherSpecs forgets what failed by another spec: it may work by this one.
+func (r *Record) ForgetOtherSpecs(launchSpec, drainSpec string) {
+	if r.LaunchSpec != "" && r.LaunchSpec != launchSpec {
+		r.LaunchSpec, r.Failures, r.FailedAt, r.LaunchError = "", 0, time.Time{}, ""
+		r.Cooling = slices.DeleteFunc(r.Cooling, func(c fleet.Cooling) bool { return c.Suspected })
+	}
+	if r.DrainSpec != "" && r.DrainSpec != drainSpec {
+		r.DrainSpec, r.DrainBackoff, r.FailedDrains = "", nil, nil
+	}
+}
+
+func trimRemovals(removals []Removal, now time.Time) {
+	for i := range removals {
+		notAfter(&removals[i].Since, now)
+		notAfter(&removals[i].Began, now)
+		notAfter(&removals[i].Deadline, now.Add(plan.NoticeTime))
+	}
+}
+
+func notAfter(at *time.Time, limit time.Time) {
+	if at.After(limit) {
+		*at = limit
+	}
+}
+
+// trimAttempts forgets attempts that nothing has followed for long, and takes moments in the future for the present.
+func trimAttempts(list []Attempt, now time.Time) []Attempt {
+	for i := range list {
+		one := &list[i]
+		notAfter(&one.Began, now)
+		notAfter(&one.Joined, now)
+		notAfter(&one.Seen, now)
+		notAfter(&one.Until, now.Add(AttemptBackoffMax))
+	}
+	return slices.DeleteFunc(list, func(one Attempt) bool {
+		return now.Sub(slices.MaxFunc([]time.Time{one.Began, one.Until}, time.Time.Compare)) > AttemptBackoffMax
+	})
+}
