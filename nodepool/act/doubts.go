@@ -63,7 +63,7 @@ func (m removal) holdRepair(ctx context.Context, r *state.Removal) (waits bool, 
 		}
 	}
 	s := m.c.snapshot
-	return m.c.distrusted() || plan.Doubt(s.Pool, s.Instances, s.State.PendingTerminations) != "", nil
+	return m.c.distrusted() || plan.Doubt(s.Pool, s.Instances, s.Record.PendingTerminations) != "", nil
 }
 
 // mistaken returns why a removal may be about the wrong Node or instance, "" if it is about the right

@@ -130,7 +130,7 @@ func (f *Forecast) reserve(o *observe.Observation, in binpack.Input) {
 
 // launchable returns the offers that cannot be launched now, those that could not when they were tried last, and what offers cost.
 func launchable(o *observe.Observation) (cooling, refused map[fleet.Offer]bool, costs map[fleet.Offer]float64) {
-	s := plan.Snapshot{Now: o.At, Pool: o.Spec.Plan, State: plan.State{Cooling: o.Record.Cooling}}
+	s := plan.Snapshot{Now: o.At, Pool: o.Spec.Plan, Record: o.Record}
 	s.Offers, s.Prices, _ = observe.Offered(o.Offers)
 	s.Quotas = observe.Quotas(o.Offers)
 	return s.Unlaunchable(), s.Refused(), s.Costs()

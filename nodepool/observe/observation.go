@@ -140,7 +140,7 @@ func (o *Observation) worker(s trackedInstance, node *cluster.Node, homeless hom
 	c := o.Record.PendingTermination(i.ID)
 	if node == nil {
 		w.Failed = o.Cluster != nil && (i.JoinFailed && s.worked.IsZero() || c != nil || o.overdue(s))
-		w.Kept = w.Failed && c != nil && c.Reason == plan.TerminateJoinFailed && !o.Spec.Join.KeepFailed
+		w.Kept = w.Failed && c != nil && c.Reason == state.TerminateJoinFailed && !o.Spec.Join.KeepFailed
 		return w
 	}
 	w.Node, w.Unhealthy = node.Object.Name, o.unhealthy(s)

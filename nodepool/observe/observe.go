@@ -123,7 +123,7 @@ func (b *Observer) See(ctx context.Context, o *Observation) {
 	b.ask(ctx, o)
 	o.Workers = o.seeWorkers(b.homeless)
 	o.Facts = o.seeFacts()
-	o.markBroken(o.Workers, plan.Doubt(o.Spec.Plan, o.Facts, PendingTerminations(o.Record)) != "")
+	o.markBroken(o.Workers, plan.Doubt(o.Spec.Plan, o.Facts, o.Record.PendingTerminations) != "")
 	if o.TookOver {
 		b.emptySince = time.Time{}
 	}
@@ -244,15 +244,6 @@ func scheme(providerID string) string {
 func marked(n *cluster.Node) bool {
 	_, is := drain.MarkOf(n.Object)
 	return is
-}
-
-// PendingTerminations returns what the plan knows of instances that are to be terminated.
-func PendingTerminations(r state.Record) []plan.PendingTermination {
-	var out []plan.PendingTermination
-	for _, c := range r.PendingTerminations {
-		out = append(out, plan.PendingTermination{InstanceID: c.InstanceID, Reason: c.Reason, Due: c.Due})
-	}
-	return out
 }
 
 // RememberRefused notes the workers that a decision did not remove as their pods would have no other node.

@@ -1,5 +1,7 @@
 package plan
 
+import "github.com/foresail/foresail/nodepool/state"
+
 // MaxCandidates is how many candidates a decision names at most.
 const MaxCandidates = 100
 
@@ -23,8 +25,8 @@ const MaxCandidates = 100
 // gets ever fewer than those that take its share. Fewer spare ones are the first of more. Only the
 // last workers of zones, and those that OnDemandBase keeps, may change.
 func candidates(f *facts, d Decision) []Target {
-	if f.Pool.Deleting || d.Step == ScaleUp || f.State.Action == ActionUp || f.WorkersErr != "" || f.Pending.any() ||
-		len(f.unknown) > 0 || f.distrusted() {
+	if f.Pool.Deleting || d.Step == ScaleUp || f.Record.ActionKind() == state.ActionUp || f.WorkersErr != "" ||
+		f.Pending.any() || len(f.unknown) > 0 || f.distrusted() {
 		return nil
 	}
 	if reason, _ := f.recommended.withheld(len(f.staying)); reason != "" {

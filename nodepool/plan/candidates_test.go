@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/foresail/foresail/nodepool/plan"
+	"github.com/foresail/foresail/nodepool/state"
 )
 
 func TestCandidates(t *testing.T) {
@@ -18,15 +19,15 @@ func TestCandidates(t *testing.T) {
 	}{
 		"of an idle pool":                          {func(*plan.Snapshot) {}, []string{"i-000", "i-001"}},
 		"beyond the batch":                         {func(s *plan.Snapshot) { s.Pool.MaxBatchDown = 1 }, []string{"i-000", "i-001"}},
-		"of a pool that has just become idle":      {func(s *plan.Snapshot) { s.State.IdleSince = time.Time{} }, []string{"i-000", "i-001"}},
-		"in the cooldown":                          {func(s *plan.Snapshot) { s.State.LastDown = ago(time.Second) }, []string{"i-000", "i-001"}},
+		"of a pool that has just become idle":      {func(s *plan.Snapshot) { s.Record.IdleSince = time.Time{} }, []string{"i-000", "i-001"}},
+		"in the cooldown":                          {func(s *plan.Snapshot) { s.Record.LastDown = ago(time.Second) }, []string{"i-000", "i-001"}},
 		"the idlest first":                         {func(s *plan.Snapshot) { s.Workers[3].Utilisation = 0.1 }, []string{"i-003", "i-000"}},
 		"not beyond the minimum":                   {func(s *plan.Snapshot) { s.Pool.Min = 3 }, []string{"i-000"}},
 		"none at the minimum":                      {func(s *plan.Snapshot) { s.Pool.Min = 4 }, nil},
 		"not beyond what a signal needs":           {func(s *plan.Snapshot) { s.Signals[0].Fits = 3 }, []string{"i-000"}},
 		"none if the rest would not carry it":      {func(s *plan.Snapshot) { s.Signals[0].Fits = 4 }, nil},
 		"none that must not go":                    {func(s *plan.Snapshot) { s.Workers[0].Blocked = "it has a pod that must stay" }, []string{"i-001", "i-002"}},
-		"none that is left alone after a drain":    {func(s *plan.Snapshot) { s.State.DrainBackoff = map[string]time.Time{"i-001": noon.Add(time.Minute)} }, []string{"i-000", "i-003"}},
+		"none that is left alone after a drain":    {func(s *plan.Snapshot) { s.Record.DrainBackoff = map[string]time.Time{"i-001": noon.Add(time.Minute)} }, []string{"i-000", "i-003"}},
 		"none of a busy pool":                      {func(s *plan.Snapshot) { s.Signals[0].Now = 0.4 }, nil},
 		"of a busy pool that does not ask for it":  {func(s *plan.Snapshot) { s.Signals[0].Now, s.Pool.Idle.CPU = 0.4, 1 }, []string{"i-000", "i-001"}},
 		"of a pool above its maximum, if busy":     {func(s *plan.Snapshot) { s.Signals[0].Now, s.Pool.Max = 0.4, 3 }, []string{"i-000"}},
@@ -34,8 +35,8 @@ func TestCandidates(t *testing.T) {
 		"none while pods are not known":            {func(s *plan.Snapshot) { s.Pending.Known = false }, nil},
 		"none while a signal is not known":         {func(s *plan.Snapshot) { loses(s, "memory") }, nil},
 		"none while workers are not known":         {func(s *plan.Snapshot) { s.WorkersErr = "the cloud does not answer" }, nil},
-		"none while a scale-up is open":            {func(s *plan.Snapshot) { s.State.Action = plan.ActionUp }, nil},
-		"the next ones while a scale-down is open": {func(s *plan.Snapshot) { s.State.Action, s.Workers[0].Leaving = plan.ActionDown, true }, []string{"i-001"}},
+		"none while a scale-up is open":            {func(s *plan.Snapshot) { s.Record.Action = opened(state.ActionUp) }, nil},
+		"the next ones while a scale-down is open": {func(s *plan.Snapshot) { s.Record.Action, s.Workers[0].Leaving = opened(state.ActionDown), true }, []string{"i-001"}},
 		"none while a voice asks for more":         {func(s *plan.Snapshot) { wants(s, "cpu", 0.2, 6, time.Hour) }, nil},
 		"none while one has, but not for long":     {func(s *plan.Snapshot) { wants(s, "cpu", 0.2, 6, time.Second) }, nil},
 		"none while too many are unready": {func(s *plan.Snapshot) {
@@ -73,7 +74,7 @@ func checkCandidates(t *testing.T, s plan.Snapshot, d plan.Decision) {
 	}
 	assert.LessOrEqual(t, named, plan.MaxCandidates)
 	assert.NotEqual(t, plan.ScaleUp, d.Step)
-	assert.NotEqual(t, plan.ActionUp, s.State.Action)
+	assert.NotEqual(t, state.ActionUp, s.Record.ActionKind())
 	assert.Empty(t, s.WorkersErr)
 	assert.Equal(t, plan.Pending{Known: true, Unhelped: s.Pending.Unhelped, OldestFor: s.Pending.OldestFor, Nodes: s.Pending.Nodes, Room: s.Pending.Room}, s.Pending)
 
@@ -104,7 +105,7 @@ func checkCandidates(t *testing.T, s plan.Snapshot, d plan.Decision) {
 		delete(byID, c.InstanceID)
 		assert.Equal(t, plan.Target{InstanceID: w.InstanceID, Node: w.Node, Zone: w.Zone}, c)
 		assert.NotEmpty(t, w.Node)
-		assert.True(t, (w.Ready || w.Cordoned) && w.Known && w.Blocked == "" && !s.State.DrainBackoff[w.InstanceID].After(s.Now), "%+v", w)
+		assert.True(t, (w.Ready || w.Cordoned) && w.Known && w.Blocked == "" && !s.Record.DrainBackoff[w.InstanceID].After(s.Now), "%+v", w)
 		if w.Ready {
 			ready--
 			zones[w.Zone]--
@@ -132,7 +133,7 @@ func namesSome(t *testing.T, check func(t *testing.T, seed uint64, s plan.Snapsh
 	found := 0
 	for seed := range uint64(20000) {
 		s := random(seed)
-		s.State.Action, s.Pending, s.WorkersErr, s.Notices = "", plan.Pending{Known: true}, "", nil
+		s.Record.Action, s.Pending, s.WorkersErr, s.Record.Interruptions = nil, plan.Pending{Known: true}, "", nil
 		s.Pool.Idle.CPU, s.Pool.Idle.Memory = 1, 1
 		for i := range s.Signals {
 			s.Signals[i].Known, s.Signals[i].Down = true, 0

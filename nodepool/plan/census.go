@@ -3,81 +3,115 @@ package plan
 import (
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/foresail/foresail/nodepool/fleet"
+	"github.com/foresail/foresail/nodepool/state"
 )
 
 // census is a [Snapshot] with its workers counted: which stay, which leave and what is open about
 // each instance. It is never changed; [census.with] makes another one.
 type census struct {
 	Snapshot
-	instances    map[string]*Instance           // by id
-	removals     map[string]*Removal            // open ones, by instance
-	terminations map[string]*PendingTermination // by instance
-	noticed      map[string]bool                // instances with a notice; true = for an unhealthy Node
-	staying      []Worker                       // that count and have no notice
-	taken        int                            // workers that have one, because of the cloud or of a repair
-	sick         int                            // of those, the ones being repaired
-	ready        int                            // of the staying ones
-	unready      int                            // of the staying ones, neither ready nor cordoned
-	unknown      []string                       // signals and pods that every removal needs to know and that are not known
+	instances map[string]*Instance // by id
+	notices   []notice
+	noticed   map[string]bool   // instances with a notice; true = for an unhealthy Node
+	staying   []Worker          // that count and have no notice
+	taken     int               // workers that have one, because of the cloud or of a repair
+	sick      int               // of those, the ones being repaired
+	ready     int               // of the staying ones
+	unready   int               // of the staying ones, neither ready nor cordoned
+	unknown   []string          // signals and pods that every removal needs to know and that are not known
+	plannedAt []fleet.Placement // nodes that an open scale-up has yet to launch, without the lost ones
+	lost      []state.Slot      // nodes of an open scale-up that cannot be launched as planned
+	room      int               // further nodes that an open scale-up takes
 }
 
-func newCensus(s Snapshot) *census {
+// notice says that the cloud takes an instance back, or that the pool removes it because its Node
+// is unhealthy. It holds until a replacement has been decided on.
+type notice struct {
+	instance  string
+	deadline  time.Time
+	unhealthy bool
+}
+
+func newCensus(s Snapshot, more ...notice) *census {
 	c := &census{
-		Snapshot: s, instances: map[string]*Instance{}, removals: map[string]*Removal{},
-		terminations: map[string]*PendingTermination{}, noticed: make(map[string]bool, len(s.Notices)),
-		unknown: unknown(s),
+		Snapshot: s, instances: map[string]*Instance{}, notices: append(noticesOf(s.Record), more...),
+		noticed: map[string]bool{}, unknown: unknown(s),
+		plannedAt: s.Record.PlannedAt(), lost: s.Record.Lost(), room: roomOf(s),
 	}
-	c.index()
-	for _, w := range s.Workers {
-		sick, noticed := c.noticed[w.InstanceID]
-		switch {
-		case w.Failed:
-		case noticed:
-			c.taken++
-			if sick {
-				c.sick++
-			}
-		case w.Counts():
-			c.staying = append(c.staying, w)
-			if w.Ready {
-				c.ready++
-			} else if !w.Cordoned {
-				c.unready++
-			}
-		}
-	}
-	return c
-}
-
-func (c *census) index() {
 	for i := range c.Instances {
 		if in := &c.Instances[i]; in.ID != "" {
 			c.instances[in.ID] = in
 		}
 	}
-	for i := range c.State.Removals {
-		c.removals[c.State.Removals[i].InstanceID] = &c.State.Removals[i]
+	for _, n := range c.notices {
+		c.noticed[n.instance] = c.noticed[n.instance] || n.unhealthy
 	}
-	for i := range c.State.PendingTerminations {
-		c.terminations[c.State.PendingTerminations[i].InstanceID] = &c.State.PendingTerminations[i]
+	for _, w := range s.Workers {
+		c.add(w)
 	}
-	for _, n := range c.Notices {
-		c.noticed[n.InstanceID] = c.noticed[n.InstanceID] || n.Unhealthy
-	}
+	return c
 }
 
-// with returns the census of the snapshot once further notices and coolings are part of it.
-func (c *census) with(notices []Notice, cooling []fleet.Cooling) *census {
+// with returns the census once further notices and coolings are part of it.
+func (c *census) with(notices []notice, cooling []fleet.Cooling) *census {
 	if len(notices)+len(cooling) == 0 {
 		return c
 	}
 	s := c.Snapshot
-	s.Notices = slices.Concat(s.Notices, notices)
-	s.State.Cooling = slices.Concat(s.State.Cooling, cooling)
-	return newCensus(s)
+	s.Record.Cooling = slices.Concat(s.Record.Cooling, cooling)
+	return newCensus(s, slices.Concat(c.notices[len(noticesOf(s.Record)):], notices)...)
 }
+
+// add counts a worker.
+func (c *census) add(w Worker) {
+	sick, noticed := c.noticed[w.InstanceID]
+	switch {
+	case w.Failed:
+	case noticed:
+		c.taken++
+		if sick {
+			c.sick++
+		}
+	case w.Counts():
+		c.staying = append(c.staying, w)
+		if w.Ready {
+			c.ready++
+		} else if !w.Cordoned {
+			c.unready++
+		}
+	}
+}
+
+// noticesOf returns the interruptions and repairs without a replacement.
+func noticesOf(r state.Record) (out []notice) {
+	for _, x := range r.Interruptions {
+		if !x.Replaced {
+			out = append(out, notice{instance: x.InstanceID, deadline: x.Deadline})
+		}
+	}
+	for _, x := range r.Repairs {
+		if !x.Replaced {
+			out = append(out, notice{instance: x.InstanceID, deadline: x.Since.Add(fleet.NoticeTime), unhealthy: true})
+		}
+	}
+	return out
+}
+
+// roomOf returns how many more nodes an open scale-up takes: up to a batch, and while those have at
+// least half of the time to join.
+func roomOf(s Snapshot) int {
+	a := s.Record.Action
+	if a == nil || a.Kind != state.ActionUp || s.Now.Sub(a.Started) > s.Pool.Join.Timeout/2 {
+		return 0
+	}
+	return max(0, s.Pool.Batch()-len(a.Slots))
+}
+
+// planned returns how many nodes of an open scale-up are not launched yet, the lost ones included.
+func (c *census) planned() int { return len(c.plannedAt) + len(c.lost) }
 
 // unknown names the signals and pods that every removal needs to know and that are not known.
 func unknown(s Snapshot) []string {
@@ -102,22 +136,14 @@ func (c *census) isTaken(w Worker) bool {
 	return noticed
 }
 
-// isRepaired reports whether the removal of an unhealthy worker is open.
-func (c *census) isRepaired(w Worker) bool {
-	removal := c.removals[w.InstanceID]
-	return removal != nil && removal.Repair
-}
-
 // backsOff reports whether a drain of a worker, or its termination, has failed recently.
-func (c *census) backsOff(w Worker) bool { return c.State.DrainBackoff[w.InstanceID].After(c.Now) }
+func (c *census) backsOff(w Worker) bool { return c.Record.DrainBackoff[w.InstanceID].After(c.Now) }
 
 // distrusted reports whether too many workers are unready for observations to be trusted.
 func (c *census) distrusted() bool { return c.Pool.Distrusts(c.unready, len(c.staying)) }
 
 // isOpen reports whether the journal says what becomes of an instance.
 func (c *census) isOpen(i *Instance) bool {
-	return c.State.ActionID != "" && c.State.ActionID == i.Action || c.removals[i.ID] != nil || c.awaitsTermination(i.ID)
+	a := c.Record.Action
+	return a != nil && a.ID == i.Action || c.Record.Leaves(i.ID) || c.Record.PendingTermination(i.ID) != nil
 }
-
-// awaitsTermination reports whether an instance is to be terminated.
-func (c *census) awaitsTermination(id string) bool { return id != "" && c.terminations[id] != nil }

@@ -24,12 +24,12 @@ const (
 // completion of either direction. Replacements of outdated workers leave their number as it is: a
 // launch does not wait for them.
 func coolsUp(c *census) time.Duration {
-	return left(latest(c.State.LastUp, c.State.LastDown), c.Pool.CooldownUp, c.Now)
+	return left(latest(c.Record.LastUp, c.Record.LastDown), c.Pool.CooldownUp, c.Now)
 }
 
 // coolsDown returns the rest of the cooldown of scale-downs, which replacements begin as well.
 func coolsDown(c *census) time.Duration {
-	return left(latest(c.State.LastUp, c.State.LastDown, c.State.LastSwap), c.Pool.CooldownDown, c.Now)
+	return left(latest(c.Record.LastUp, c.Record.LastDown, c.Record.LastSwap), c.Pool.CooldownDown, c.Now)
 }
 
 func latest(times ...time.Time) time.Time {
@@ -39,17 +39,17 @@ func latest(times ...time.Time) time.Time {
 // backsOffFor returns how long launches still wait after failures in a row: 1m, 2m, 4m and so on
 // after the last one.
 func backsOffFor(c *census, urgent bool) time.Duration {
-	if c.State.Failures <= 0 {
+	if c.Record.Failures <= 0 {
 		return 0
 	}
 	wait := min(firstBackoff, c.Pool.MaxFailureBackoff)
-	for i := 1; i < c.State.Failures && wait < c.Pool.MaxFailureBackoff; i++ {
+	for i := 1; i < c.Record.Failures && wait < c.Pool.MaxFailureBackoff; i++ {
 		wait = min(2*wait, c.Pool.MaxFailureBackoff)
 	}
 	if urgent {
 		wait = min(wait, urgentBackoff)
 	}
-	return left(c.State.FailedAt, wait, c.Now)
+	return left(c.Record.FailedAt, wait, c.Now)
 }
 
 // left returns the rest of a duration that began at since; a time in the future counts as now.
@@ -75,5 +75,5 @@ func lasting(c *census, since time.Time, holds bool) time.Time {
 // unseen reports whether the last decision is so long ago that what held then may not have held
 // since.
 func unseen(c *census) bool {
-	return !c.State.DecidedAt.IsZero() && c.Now.Sub(c.State.DecidedAt) > maxGap
+	return !c.DecidedAt.IsZero() && c.Now.Sub(c.DecidedAt) > maxGap
 }

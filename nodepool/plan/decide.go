@@ -1,5 +1,7 @@
 package plan
 
+import "github.com/foresail/foresail/nodepool/state"
+
 // Decide returns what a pool does next.
 func Decide(s Snapshot) Decision {
 	f, d := prepare(s)
@@ -61,14 +63,14 @@ func unreadable(f *facts, d Decision) (Decision, verdict) {
 // openAction holds while an action is open. A scale-down is given up for launches that can be made
 // and that are needed now.
 func openAction(f *facts, d Decision) (Decision, verdict) {
-	if f.State.Action == "" {
+	if f.Record.ActionKind() == "" {
 		return d, passes
 	}
 	d.Want = aim(f, d.Recommended)
-	if f.State.Action == ActionDown {
+	if f.Record.ActionKind() == state.ActionDown {
 		d.Want = aim(f, f.recommended.attainableNow())
 	}
-	return d.hold(ActionOpen, "a %s is open (%s)", f.State.Action, f.recommended.load()), decides
+	return d.hold(ActionOpen, "a %s is open (%s)", f.Record.ActionKind(), f.recommended.load()), decides
 }
 
 // unsustained holds while a recommendation above the workers does not count yet.

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/foresail/foresail/nodepool/fleet"
+	"github.com/foresail/foresail/nodepool/state"
 
 	"github.com/foresail/foresail/internal/keepalive"
 )
@@ -151,15 +152,15 @@ type Replacement struct {
 // Upkeep is everything that is put right apart from the number of workers. It is empty while the
 // cloud or the cluster are not known.
 type Upkeep struct {
-	New       []PendingTermination // to be written down before anything is done about them
-	Tag       []string             // instances, as ones that did not join
-	Terminate []Terminate          // pending ones that are due
-	Forget    []Forget             // pending ones that need not be terminated any more
-	Restore   []Restore            // nodes that take pods again
-	Delete    []Delete             // Nodes of instances that have gone
-	Label     []string             // Nodes, with the pool
-	Findings  []Finding            // for people, as long as each holds
-	Problems  []string             // why something is not done that should be
+	New       []NewTermination // to be written down before anything is done about them
+	Tag       []string         // instances, as ones that did not join
+	Terminate []Terminate      // pending ones that are due
+	Forget    []Forget         // pending ones that need not be terminated any more
+	Restore   []Restore        // nodes that take pods again
+	Delete    []Delete         // Nodes of instances that have gone
+	Label     []string         // Nodes, with the pool
+	Findings  []Finding        // for people, as long as each holds
+	Problems  []string         // why something is not done that should be
 }
 
 func (u *Upkeep) problem(format string, args ...any) {
@@ -170,6 +171,13 @@ func (u *Upkeep) problem(format string, args ...any) {
 func (u *Upkeep) restore(i *Instance, action, format string, args ...any) {
 	message := fmt.Sprintf("Node %s takes pods again: ", i.Node.Name) + fmt.Sprintf(format, args...)
 	u.Restore = append(u.Restore, Restore{i.Node.Name, i.ID, action, message})
+}
+
+// NewTermination is an instance to be terminated from now on.
+type NewTermination struct {
+	state.PendingTermination
+	Action  string // that launched it
+	Message string // why, for people
 }
 
 // Terminate is an instance whose termination is due.

@@ -20,8 +20,8 @@ func empty(f *facts, d Decision) (Decision, verdict) {
 	targets, refused := drainable(f)
 	d.Refused = refused
 	switch {
-	case f.State.Action != "":
-		return d.hold(ActionOpen, "%s, and a %s is open", beingDeleted, f.State.Action), decides
+	case f.Record.ActionKind() != "":
+		return d.hold(ActionOpen, "%s, and a %s is open", beingDeleted, f.Record.ActionKind()), decides
 	case n == 0:
 		return d.hold(PoolDeleted, beingDeleted), decides
 	case f.distrusted():
@@ -40,7 +40,7 @@ func empty(f *facts, d Decision) (Decision, verdict) {
 func drainable(f *facts) (targets []Target, refused []Refusal) {
 	var mayGo []Worker
 	for _, w := range f.staying {
-		if why := forbidden(f.census, w, PoolDeleted.MustGo()); why != "" {
+		if why := forbidden(f.census, w, MustGo(PoolDeleted)); why != "" {
 			refused = append(refused, Refusal{Worker: cmp.Or(w.Node, w.InstanceID), Reason: why})
 			continue
 		}

@@ -18,12 +18,12 @@ type demand struct {
 // observeDemand adds the present need to the history. While it is not known, idle workers may have
 // been needed unseen, so their idle periods are dropped.
 func observeDemand(c *census, all recommendations) demand {
-	d := demand{history: c.State.Demand.Clone()}
+	d := demand{history: c.Record.Demand.Clone()}
 	level := slices.ContainsFunc(c.Signals, func(s Signal) bool { return s.Level && !s.InformsOnly })
 	switch known := c.WorkersErr == "" && len(c.unknown) == 0; {
 	case c.Pool.Idle.WaitCost <= 0, level:
 		return demand{}
-	case !known, c.Pool.Deleting, c.Pending.BackingOff > 0, c.State.Failures > 0: // futile launches are no need
+	case !known, c.Pool.Deleting, c.Pending.BackingOff > 0, c.Record.Failures > 0: // futile launches are no need
 		d.history.Resume(d.history.Needed)
 		return d
 	case unseen(c):

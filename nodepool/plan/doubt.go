@@ -1,11 +1,15 @@
 package plan
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/foresail/foresail/nodepool/state"
+)
 
 // Doubt returns why observations of Nodes cannot be trusted, "" if they can. If the Nodes of many
 // instances are missing, as in a cluster that was restored from a backup, the instances run and so
 // do their pods. Instances whose Nodes never joined do not count.
-func Doubt(p Pool, instances []Instance, pending []PendingTermination) string {
+func Doubt(p Pool, instances []Instance, pending []state.PendingTermination) string {
 	reasons := map[string]string{}
 	for _, c := range pending {
 		reasons[c.InstanceID] = c.Reason
@@ -31,7 +35,7 @@ func Doubt(p Pool, instances []Instance, pending []PendingTermination) string {
 // terminated or by its tag.
 func (i *Instance) neverJoined(why string) bool {
 	if why != "" {
-		return why == TerminateJoinFailed || why == TerminateDeleted
+		return why == state.TerminateJoinFailed || why == state.TerminateDeleted
 	}
 	return i.JoinFailed && !i.Joined
 }

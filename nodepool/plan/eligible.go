@@ -18,7 +18,7 @@ func forbidden(c *census, w Worker, must bool) string {
 	case w.Blocked != "" && !forced:
 		return w.Blocked
 	case c.backsOff(w):
-		until := c.State.DrainBackoff[w.InstanceID]
+		until := c.Record.DrainBackoff[w.InstanceID]
 		return "it is left alone until " + until.UTC().Format(time.RFC3339) + ", as its drain failed"
 	}
 	return ""

@@ -73,7 +73,7 @@ func findingsOf(i *Instance) (out []Finding) {
 // not begun.
 func brokenWorkers(f *facts, d Decision) (out []Finding) {
 	for _, w := range f.Workers {
-		if w.BrokenFor == 0 || f.awaitsTermination(w.InstanceID) ||
+		if w.BrokenFor == 0 || f.Record.PendingTermination(w.InstanceID) != nil ||
 			slices.ContainsFunc(d.Repairs, func(r NodeRepair) bool { return r.InstanceID == w.InstanceID }) {
 			continue
 		}
@@ -99,7 +99,7 @@ func prognosis(f *facts, d Decision, w Worker) string {
 		return "it is repaired at " + due.UTC().Format(time.RFC3339) + " unless it recovers"
 	case f.backsOff(w):
 		return "its drain or its termination has failed, and is tried again at " +
-			f.State.DrainBackoff[w.InstanceID].UTC().Format(time.RFC3339)
+			f.Record.DrainBackoff[w.InstanceID].UTC().Format(time.RFC3339)
 	}
 	return "it is repaired once others have been"
 }

@@ -1,6 +1,7 @@
 package plan_test
 
 import (
+	"cmp"
 	"fmt"
 	"testing"
 	"time"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/foresail/foresail/nodepool/fleet"
 	"github.com/foresail/foresail/nodepool/plan"
+	"github.com/foresail/foresail/nodepool/state"
 )
 
 var noon = time.Date(2026, 3, 2, 12, 0, 0, 0, time.UTC)
@@ -41,8 +43,31 @@ func idle() plan.Snapshot {
 	for i := range s.Signals {
 		s.Signals[i].Now, s.Signals[i].Predicted, s.Signals[i].Want, s.Signals[i].Fits = 0.2, 0.2, 2, 2
 	}
-	s.State.IdleSince = ago(10 * time.Minute)
+	s.Record.IdleSince = ago(10 * time.Minute)
 	return s
+}
+
+// opened returns an open action that takes no further nodes, with slots that are still to be launched.
+func opened(kind state.ActionKind, planned ...state.Slot) *state.Action {
+	for i := range planned {
+		planned[i].State = cmp.Or(planned[i].State, state.SlotPlanned)
+	}
+	return &state.Action{ID: "open-1", Kind: kind, Started: ago(time.Hour), Slots: planned}
+}
+
+// lost returns a slot whose launch has failed for good, as refused says or for another reason.
+func lost(s state.Slot, refused bool) state.Slot {
+	s.State, s.Lost, s.Refused = state.SlotFailed, true, refused
+	return s
+}
+
+// interruptions returns instances that the cloud takes back, and that no replacement has been decided for.
+func interruptions(ids ...string) []state.Removal {
+	var out []state.Removal
+	for _, id := range ids {
+		out = append(out, state.Removal{InstanceID: id, Deadline: noon.Add(2 * time.Minute)})
+	}
+	return out
 }
 
 // workersIn returns a worker for each of the zones, the first the oldest and each as busy as the others.

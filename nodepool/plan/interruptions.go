@@ -8,13 +8,6 @@ import (
 	"github.com/foresail/foresail/nodepool/fleet"
 )
 
-// NoticeTime is the time that an interruption leaves at most, and the one assumed if its message
-// gives none or an impossible one: what EC2 gives Spot instances. A deadline that has passed was
-// late, or comes from a clock that is wrong; the drain gets its time all the same, and the cloud
-// does not wait for it. One further ahead comes from a clock ahead of ours: to count on it would
-// leave pods running when the instance goes.
-const NoticeTime = 2 * time.Minute
-
 // reclaimedFor is how long a placement that the cloud takes back is not launched again: the
 // replacement would be the next to go.
 const reclaimedFor = 3 * time.Minute
@@ -48,23 +41,22 @@ func interpret(c *census) (m messages) {
 
 func (m *messages) interrupt(c *census, i *Instance, deadline time.Time) {
 	known := slices.ContainsFunc(m.interruptions, func(x Interruption) bool { return x.InstanceID == i.ID })
-	switch removal := c.removals[i.ID]; {
+	switch {
 	case i.Gone || i.Listed && i.Leaving: // nothing is left to be drained
 	case !i.Listed && i.Node.Name == "":
-		// Another process may have ended it before this one led; or it was just launched, and is
-		// listed soon.
+		// Another process may have ended it before this one led; or it was just launched, and is listed soon.
 		m.deferred = append(m.deferred, i.ID)
-	case known || removal != nil && (removal.Interrupted || removal.Drained): // it is about to go anyway
+	case known || c.Record.Interruption(i.ID) != nil || c.Record.Drained(i.ID): // it is about to go anyway
 	default:
-		m.add(c, i, deadline, removal != nil)
+		m.add(c, i, deadline, c.Record.Leaves(i.ID))
 	}
 }
 
 // add notes an interruption. An instance that is being removed was not needed: the interruption
 // continues the scale-down.
 func (m *messages) add(c *census, i *Instance, deadline time.Time, leaving bool) {
-	if ahead := deadline.Sub(c.Now); ahead <= 0 || ahead > NoticeTime {
-		deadline = c.Now.Add(NoticeTime)
+	if ahead := deadline.Sub(c.Now); ahead <= 0 || ahead > fleet.NoticeTime {
+		deadline = c.Now.Add(fleet.NoticeTime)
 	}
 	if i.Market == fleet.Spot {
 		m.cooling = append(m.cooling, fleet.Cooling{
@@ -80,10 +72,10 @@ func (m *messages) add(c *census, i *Instance, deadline time.Time, leaving bool)
 }
 
 // notices returns those of the interruptions for which a replacement may be needed.
-func (m *messages) notices() (out []Notice) {
+func (m *messages) notices() (out []notice) {
 	for _, x := range m.interruptions {
 		if !x.Replaced {
-			out = append(out, Notice{InstanceID: x.InstanceID, Deadline: x.Deadline})
+			out = append(out, notice{instance: x.InstanceID, deadline: x.Deadline})
 		}
 	}
 	return out

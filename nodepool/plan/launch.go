@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/foresail/foresail/nodepool/fleet"
+	"github.com/foresail/foresail/nodepool/state"
 )
 
 // refill launches what is missing to the floor, past cooldowns and alongside an open scale-down. If
@@ -21,12 +22,12 @@ func refill(f *facts, d Decision) (Decision, verdict) {
 		why = fmt.Sprintf("%s, and %d are needed", takenText(f), floor)
 	}
 	target := floor
-	if f.State.Action == "" && coolsUp(f.census) <= 0 {
+	if f.Record.ActionKind() == "" && coolsUp(f.census) <= 0 {
 		target = max(floor, d.Recommended)
 	}
 	d.Want = aim(f, target)
-	if f.State.Action != "" && f.State.Action != ActionDown {
-		return d.hold(ActionOpen, "a %s is open (%s)", f.State.Action, why), decides
+	if f.Record.ActionKind() != "" && f.Record.ActionKind() != state.ActionDown {
+		return d.hold(ActionOpen, "a %s is open (%s)", f.Record.ActionKind(), why), decides
 	}
 	d.Urgent = true
 	return launch(f, d, recommendation{cause: reason, Recommendation: Recommendation{Reason: why}}), decides
@@ -35,18 +36,18 @@ func refill(f *facts, d Decision) (Decision, verdict) {
 // extend launches what is recommended beyond an open scale-up as a part of it: a rise does not end
 // with the request for its first nodes, and the next batch would come a whole launch later.
 func extend(f *facts, d Decision) (Decision, verdict) {
-	there := add(len(f.staying), f.State.Planned)
-	if f.State.Action != ActionUp || f.State.Room <= 0 || f.State.Failures != 0 || len(f.Notices) > 0 ||
+	there := len(f.staying) + f.planned()
+	if f.Record.ActionKind() != state.ActionUp || f.room <= 0 || f.Record.Failures != 0 || len(f.notices) > 0 ||
 		min(d.Recommended, f.Pool.Max) <= there {
 		return d, passes
 	}
-	d.Want = min(d.Recommended, f.Pool.Max, add(there, min(f.State.Room, batchUp(f))))
+	d.Want = min(d.Recommended, f.Pool.Max, add(there, min(f.room, batchUp(f))))
 	dominant := f.recommended.dominant()
 	d.Placements, d.Alternatives, d.Pinned = placementsFor(
-		f, min(d.Want-there, places(f)-f.State.Planned), d.Recommended-there, dominant)
+		f, min(d.Want-there, places(f)-f.planned()), d.Recommended-there, dominant)
 	if len(d.Placements) == 0 {
 		return d.hold(ActionOpen, "a %s is open, and what else could be launched is cooling after errors (%s)",
-			f.State.Action, dominant.Reason), decides
+			f.Record.ActionKind(), dominant.Reason), decides
 	}
 	aim := d.Want
 	d.Want = there + len(d.Placements)
@@ -86,7 +87,7 @@ func launch(f *facts, d Decision, r recommendation) Decision {
 	d.Urgent = false
 	if left := backsOffFor(f.census, urgent); left > 0 {
 		return d.hold(BackingOff, "%d are recommended, and nothing joined in the last %s: the next is tried in %s (%s)",
-			d.Want, count(f.State.Failures, "scale-up"), short(left), why)
+			d.Want, count(f.Record.Failures, "scale-up"), short(left), why)
 	}
 	n, room := len(f.staying), places(f)
 	if len(f.Offers) == 0 {
@@ -213,7 +214,7 @@ func aim(f *facts, recommended int) int {
 // batchUp returns the most nodes that may be launched now. While launches fail, one is enough to
 // see whether they still do.
 func batchUp(f *facts) int {
-	if f.State.Failures > 0 {
+	if f.Record.Failures > 0 {
 		return 1
 	}
 	return f.Pool.MaxBatchUp
@@ -255,7 +256,7 @@ func limits(f *facts, recommended, want int) string {
 	switch {
 	case want == f.Pool.Max:
 		return fmt.Sprintf("; %d are recommended and the maximum is %d", recommended, f.Pool.Max)
-	case f.State.Failures > 0:
+	case f.Record.Failures > 0:
 		return fmt.Sprintf("; %d are recommended, and one is tried while launches fail", recommended)
 	}
 	return fmt.Sprintf("; %d are recommended, and one step goes to %d", recommended, want)

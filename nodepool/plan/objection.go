@@ -33,7 +33,7 @@ func Objection(s Snapshot, reason Reason, worker string, later []string) string 
 	if why := newSpread(f.Snapshot, rest).keeps(it); why != "" || it.Node == "" || f.Homes == nil {
 		return why
 	}
-	return f.Homes.Without([]string{it.Node}, reason.MustGo())
+	return f.Homes.Without([]string{it.Node}, MustGo(reason))
 }
 
 // objection returns what blocks every removal for a reason.
@@ -47,7 +47,7 @@ func objection(f *facts, reason Reason, later []string) string {
 		return "the pool does not consolidate any more"
 	case reason == Underutilized && f.Disruption.Paused:
 		return paused
-	case reason.MustGo():
+	case MustGo(reason):
 		return ""
 	}
 	return objectionToSaving(f, reason, later)

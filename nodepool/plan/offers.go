@@ -2,18 +2,13 @@ package plan
 
 import (
 	"math"
-	"time"
 
 	"github.com/foresail/foresail/nodepool/fleet"
 )
 
-// RefusedFor is how long an offer counts as refused after it may be tried again: longer than the
-// next try takes.
-const RefusedFor = 5 * time.Minute
-
 // cools reports whether a placement must not be tried, and whether it is suspected.
 func (s Snapshot) cools(p fleet.Placement) (cooling, suspected bool) {
-	return fleet.Cools(s.State.Cooling, p, s.Quotas[p.InstanceType], s.Now)
+	return fleet.Cools(s.Record.Cooling, p, s.Quotas[p.InstanceType], s.Now)
 }
 
 // Unlaunchable returns the offers that cannot be launched now, in whichever market the pool would
@@ -34,7 +29,7 @@ func (s Snapshot) Unlaunchable() map[fleet.Offer]bool {
 // market the pool would have them: those that are cooling now or were until recently. Nothing waits
 // for pods that only these could run.
 func (s Snapshot) Refused() map[fleet.Offer]bool {
-	s.Now = s.Now.Add(-RefusedFor)
+	s.Now = s.Now.Add(-fleet.RefusedFor)
 	return s.Unlaunchable()
 }
 

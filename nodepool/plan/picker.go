@@ -81,9 +81,9 @@ func (p *picker) try(list []Worker) string {
 		nodes[i] = w.Node
 	}
 	p.asked++
-	why := p.homes.Without(nodes, Outdated.MustGo(), p.launched...)
+	why := p.homes.Without(nodes, MustGo(Outdated), p.launched...)
 	if why == "" && start.chosen == 0 && len(nodes) > 1 {
-		why = firstAlone(p.homes, nodes, Outdated.MustGo(), p.launched...)
+		why = firstAlone(p.homes, nodes, MustGo(Outdated), p.launched...)
 	}
 	if why != "" {
 		p.restore(start)

@@ -32,7 +32,7 @@ func TestPlace(t *testing.T) {
 		{"what is on its way is", []string{"a", "a", "b"}, func(s *plan.Snapshot) {
 			s.Workers[0].Ready, s.Workers[0].Node = false, ""
 		}, 1, nil, []string{"b t3.medium OnDemand"}},
-		{"what the cloud takes back is not", []string{"a", "a", "b"}, func(s *plan.Snapshot) { s.Notices = notices("i-000", "i-001") }, 1, nil,
+		{"what the cloud takes back is not", []string{"a", "a", "b"}, func(s *plan.Snapshot) { s.Record.Interruptions = interruptions("i-000", "i-001") }, 1, nil,
 			[]string{"a t3.medium OnDemand"}},
 		{"seven of ten are Spot", nil, func(s *plan.Snapshot) { s.Pool.SpotRatio = 0.7 }, 10, nil, []string{
 			"a t3.medium Spot", "b t3.medium OnDemand", "a t3.medium Spot", "b t3.medium Spot", "a t3.medium Spot",
@@ -45,36 +45,36 @@ func TestPlace(t *testing.T) {
 		}, 1, nil, []string{"a t3.medium Spot"}},
 		{"one type is cooling in a zone", nil, func(s *plan.Snapshot) {
 			s.Pool.SpotRatio = 1
-			s.State.Cooling = []fleet.Cooling{{Zone: "a", InstanceType: "t3.medium", Market: fleet.Spot, Until: soon}}
+			s.Record.Cooling = []fleet.Cooling{{Zone: "a", InstanceType: "t3.medium", Market: fleet.Spot, Until: soon}}
 		}, 2, nil, []string{"b t3.medium Spot", "a t3.large Spot"}},
 		{"Spot is cooling in a zone: there is Spot in another", []string{"b", "b"}, func(s *plan.Snapshot) {
 			s.Pool.SpotRatio = 1
-			s.State.Cooling = []fleet.Cooling{{Zone: "a", Market: fleet.Spot, Until: soon}}
+			s.Record.Cooling = []fleet.Cooling{{Zone: "a", Market: fleet.Spot, Until: soon}}
 		}, 1, nil, []string{"b t3.medium Spot"}},
 		{"Spot is cooling everywhere", nil, func(s *plan.Snapshot) {
 			s.Pool.SpotRatio = 1
-			s.State.Cooling = []fleet.Cooling{{Zone: "a", Market: fleet.Spot, Until: soon}, {Zone: "b", Market: fleet.Spot, Until: soon}}
+			s.Record.Cooling = []fleet.Cooling{{Zone: "a", Market: fleet.Spot, Until: soon}, {Zone: "b", Market: fleet.Spot, Until: soon}}
 		}, 2, nil, []string{"a t3.medium OnDemand", "b t3.medium OnDemand"}},
 		{"a zone that is suspected comes last, whatever the market", []string{"b", "b"}, func(s *plan.Snapshot) {
 			s.Offers, s.Pool.SpotRatio = offers("a", "b"), 1
-			s.State.Cooling = []fleet.Cooling{{Zone: "a", Until: soon, Suspected: true}, {Zone: "b", Market: fleet.Spot, Until: soon}}
+			s.Record.Cooling = []fleet.Cooling{{Zone: "a", Until: soon, Suspected: true}, {Zone: "b", Market: fleet.Spot, Until: soon}}
 		}, 1, nil, []string{"b t3.medium OnDemand"}},
 		{"a zone that is suspected is tried where nothing else is left", []string{"b", "b"}, func(s *plan.Snapshot) {
 			s.Offers, s.Pool.SpotRatio = offers("a", "b"), 1
-			s.State.Cooling = []fleet.Cooling{{Zone: "a", Until: soon, Suspected: true}, {Zone: "b", Until: soon}}
+			s.Record.Cooling = []fleet.Cooling{{Zone: "a", Until: soon, Suspected: true}, {Zone: "b", Until: soon}}
 		}, 1, nil, []string{"a t3.medium Spot"}},
 		{"what is suspected and cooling is cooling", nil, func(s *plan.Snapshot) {
-			s.State.Cooling = []fleet.Cooling{{Until: soon, Suspected: true}, {Until: soon}}
+			s.Record.Cooling = []fleet.Cooling{{Until: soon, Suspected: true}, {Until: soon}}
 		}, 1, nil, nil},
 		{"On-Demand is cooling everywhere: that is not Spot instead", nil, func(s *plan.Snapshot) {
-			s.State.Cooling = []fleet.Cooling{{Market: fleet.OnDemand, Until: soon}}
+			s.Record.Cooling = []fleet.Cooling{{Market: fleet.OnDemand, Until: soon}}
 		}, 2, nil, nil},
 		{"fewer where the rest would have to be On-Demand", nil, func(s *plan.Snapshot) {
 			s.Pool.SpotRatio = 0.7
-			s.State.Cooling = []fleet.Cooling{{Market: fleet.OnDemand, Until: soon}}
+			s.Record.Cooling = []fleet.Cooling{{Market: fleet.OnDemand, Until: soon}}
 		}, 3, nil, []string{"a t3.medium Spot"}},
 		{"a cooling that has ended, and one of a clock that was set back", nil, func(s *plan.Snapshot) {
-			s.State.Cooling = []fleet.Cooling{{Zone: "a", Until: noon}, {Zone: "b", Until: noon.Add(time.Hour + 1)}}
+			s.Record.Cooling = []fleet.Cooling{{Zone: "a", Until: noon}, {Zone: "b", Until: noon.Add(time.Hour + 1)}}
 		}, 2, nil, []string{"a t3.medium OnDemand", "b t3.medium OnDemand"}},
 		{"what was tried is left out", nil, func(s *plan.Snapshot) { s.Pool.SpotRatio = 1 }, 3, []fleet.Placement{
 			{Zone: "a", Subnet: "subnet-a", InstanceType: "t3.medium", Market: fleet.Spot},
@@ -134,6 +134,9 @@ func TestPlaceIsAsPlainlySaid(t *testing.T) {
 
 func plainly(s plan.Snapshot) (fleet.Placement, bool) {
 	workers := staying(s)
+	for _, at := range s.Record.PlannedAt() {
+		workers = append(workers, plan.Worker{Placement: at})
+	}
 	spot := 0
 	for _, w := range workers {
 		if w.Market == fleet.Spot {
@@ -151,7 +154,7 @@ func plainly(s plan.Snapshot) (fleet.Placement, bool) {
 		for _, o := range s.Offers {
 			l := fleet.Placement{Zone: o.Zone, Subnet: o.Subnet, InstanceType: o.InstanceType, Market: market}
 			cooling := false
-			for _, c := range s.State.Cooling {
+			for _, c := range s.Record.Cooling {
 				in := (c.Zone == "" || c.Zone == o.Zone) && (c.InstanceType == "" || c.InstanceType == o.InstanceType) && (c.Market == "" || c.Market == market)
 				cooling = cooling || in && s.Now.Before(c.Until) && !c.Until.After(s.Now.Add(time.Hour))
 			}

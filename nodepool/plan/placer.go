@@ -54,7 +54,7 @@ func newPlacer(c *census, tried ...fleet.Placement) *placer {
 	for _, w := range c.staying {
 		p.add(w.Placement)
 	}
-	for _, at := range c.State.PlannedAt {
+	for _, at := range c.plannedAt {
 		p.add(at)
 	}
 	for _, o := range c.Offers {

@@ -13,8 +13,8 @@ func prepare(s Snapshot) (*facts, Decision) {
 	d := Decision{
 		At: f.Now, Step: Hold, Workers: len(f.staying), Want: len(f.staying),
 		Recommended: f.recommended.nodes(), Recommendations: f.recommended.ranked(), Demand: f.expected.history,
-		IdleSince:  lasting(f.census, f.State.IdleSince, f.idle.holds()),
-		SpareSince: lasting(f.census, f.State.SpareSince, isSpare(f)),
+		IdleSince:  lasting(f.census, f.Record.IdleSince, f.idle.holds()),
+		SpareSince: lasting(f.census, f.Record.SpareSince, isSpare(f)),
 	}
 	d.Interruptions, d.Advice, d.Deferred, d.Cooling = m.interruptions, m.advice, m.deferred, m.cooling
 	d.Repairs, d.RepairHeld = r.begun, r.held

@@ -48,12 +48,12 @@ func TestPlaceByPrice(t *testing.T) {
 		{"the cheapest is cooling", func(s *plan.Snapshot) {
 			usd(s, "", "t3.medium", 2, 1)
 			usd(s, "", "t3.large", 1, 2)
-			s.State.Cooling = []fleet.Cooling{{Zone: "a", InstanceType: "t3.large", Market: fleet.OnDemand, Until: noon.Add(time.Minute)}}
+			s.Record.Cooling = []fleet.Cooling{{Zone: "a", InstanceType: "t3.large", Market: fleet.OnDemand, Until: noon.Add(time.Minute)}}
 		}, []string{"b t3.large OnDemand", "a t3.medium OnDemand"}},
 		{"the cheapest is suspected", func(s *plan.Snapshot) {
 			usd(s, "", "t3.medium", 2, 1)
 			usd(s, "", "t3.large", 1, 2)
-			s.State.Cooling = []fleet.Cooling{{InstanceType: "t3.large", Until: noon.Add(time.Minute), Suspected: true}}
+			s.Record.Cooling = []fleet.Cooling{{InstanceType: "t3.large", Until: noon.Add(time.Minute), Suspected: true}}
 		}, []string{"a t3.medium OnDemand", "b t3.medium OnDemand"}},
 	} {
 		s := steady()

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/foresail/foresail/nodepool/fleet"
+	"github.com/foresail/foresail/nodepool/state"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -95,7 +96,7 @@ func (d dice) workers(s *plan.Snapshot, zones []string) {
 			w.Blocked = "it runs kube-system/coredns"
 		}
 		if d.chance(0.03) {
-			s.Notices = append(s.Notices, plan.Notice{InstanceID: w.InstanceID, Deadline: noon.Add(time.Minute)})
+			s.Record.Interruptions = append(s.Record.Interruptions, interruptions(w.InstanceID)...)
 		}
 	}
 }
@@ -133,26 +134,30 @@ func (d dice) demand(s *plan.Snapshot) {
 }
 
 func (d dice) state(s *plan.Snapshot, zones []string) {
-	s.State = plan.State{LastUp: d.past(), LastDown: d.past(), LastSwap: d.past(), IdleSince: d.past(), SpareSince: d.past(), DrainBackoff: map[string]time.Time{}}
+	r := &s.Record
+	r.LastUp, r.LastDown, r.LastSwap, r.IdleSince, r.SpareSince = d.past(), d.past(), d.past(), d.past(), d.past()
+	r.DrainBackoff = map[string]time.Time{}
 	if d.chance(0.2) {
-		s.State.Action = []plan.ActionKind{plan.ActionUp, plan.ActionDown}[d.IntN(2)]
-		s.State.Planned, s.State.Room = d.IntN(3), d.IntN(4)
+		r.Action = opened([]state.ActionKind{state.ActionUp, state.ActionDown}[d.IntN(2)], make([]state.Slot, d.IntN(3))...)
+		if d.chance(0.75) { // it takes more
+			r.Action.Started = noon
+		}
 	}
 	if d.chance(0.15) {
-		s.State.Failures, s.State.FailedAt = 1+d.upTo(7), d.past()
+		s.Record.Failures, s.Record.FailedAt = 1+d.upTo(7), d.past()
 	}
 	if d.chance(0.3) {
-		s.State.DecidedAt = d.past()
+		s.DecidedAt = d.past()
 	}
 	for range d.upTo(3) {
-		s.State.Cooling = append(s.State.Cooling, fleet.Cooling{
+		s.Record.Cooling = append(s.Record.Cooling, fleet.Cooling{
 			Zone: zones[d.IntN(len(zones))], InstanceType: []string{"", "t3.medium", "t3.large"}[d.IntN(3)],
 			Market: []fleet.Market{"", fleet.Spot, fleet.OnDemand}[d.IntN(3)], Until: d.past().Add(10 * time.Minute),
 		})
 	}
 	for _, w := range s.Workers {
 		if d.chance(0.05) {
-			s.State.DrainBackoff[w.InstanceID] = d.past().Add(10 * time.Minute)
+			s.Record.DrainBackoff[w.InstanceID] = d.past().Add(10 * time.Minute)
 		}
 	}
 }
@@ -172,7 +177,7 @@ func TestDecisionsOfRandomPools(t *testing.T) {
 		require.Equal(t, random(seed), s, "seed %d: the snapshot was changed", seed)
 		require.Equal(t, d, plan.Decide(s), "seed %d: decided again", seed)
 		slices.Reverse(s.Workers)
-		slices.Reverse(s.Notices)
+		slices.Reverse(s.Record.Interruptions)
 		require.Equal(t, d, plan.Decide(s), "seed %d: with the workers in another order", seed)
 		if t.Failed() {
 			t.Fatalf("seed %d: %+v\n%+v", seed, s, d)
@@ -257,8 +262,8 @@ func FuzzDecide(f *testing.F) {
 		}
 		s.Pending.Nodes, s.Pending.Due, s.Pending.Pods = nodes, pending, pending
 		s.Pool.SpotRatio = ratio
-		s.State.LastUp = s.Now.Add(time.Duration(last))
-		s.State.FailedAt = s.Now.Add(time.Duration(held))
+		s.Record.LastUp = s.Now.Add(time.Duration(last))
+		s.Record.FailedAt = s.Now.Add(time.Duration(held))
 		d := plan.Decide(s)
 		check(t, s, d)
 		if t.Failed() {

@@ -1,7 +1,9 @@
 package plan
 
+import "github.com/foresail/foresail/nodepool/state"
+
 // Reason says why, as a word that logs, metrics and events share.
-type Reason string
+type Reason = state.Reason
 
 // The reasons to launch.
 const (
@@ -17,10 +19,10 @@ const (
 // The reasons to remove.
 const (
 	PoolIdle      Reason = "PoolIdle"
-	Underutilized Reason = "Underutilized" // the pods of the workers have a place on others
-	AboveMaximum  Reason = "AboveMaximum"  // the maximum was lowered
-	Outdated      Reason = "Outdated"      // it is replaced; the launch of its replacement has this reason too
-	PoolDeleted   Reason = "PoolDeleted"   // the pool is being deleted; also the reason to hold once no worker is left
+	Underutilized Reason = "Underutilized"   // the pods of the workers have a place on others
+	AboveMaximum  Reason = "AboveMaximum"    // the maximum was lowered
+	Outdated      Reason = "Outdated"        // it is replaced; the launch of its replacement has this reason too
+	PoolDeleted          = state.PoolDeleted // the pool is being deleted; also the reason to hold once no worker is left
 )
 
 // The reasons to do nothing.
@@ -48,4 +50,4 @@ const (
 // MustGo reports whether workers that are removed for a reason have to go, rather than save money.
 // Pods may wait then until their nodes are deleted, and do not keep these for good if the pool has
 // [Pool.Force].
-func (r Reason) MustGo() bool { return r != PoolIdle && r != Underutilized }
+func MustGo(r Reason) bool { return r != PoolIdle && r != Underutilized }

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"github.com/foresail/foresail/nodepool/fleet"
 )
 
 const (
@@ -19,7 +21,7 @@ const (
 // repairs says which unhealthy workers are replaced.
 type repairs struct {
 	begun   []NodeRepair
-	notices []Notice // of those that count
+	notices []notice // of those that count
 	held    string   // why none is repaired, "" if nothing blocks it
 }
 
@@ -60,7 +62,7 @@ func health(c *census) (due []Worker, h nodeHealth) {
 			continue
 		}
 		h.nodes++
-		if c.isRepaired(w) {
+		if c.Record.Repair(w.InstanceID) != nil {
 			h.underway++
 		}
 		if !w.Unhealthy.Holds() {
@@ -78,7 +80,7 @@ func health(c *census) (due []Worker, h nodeHealth) {
 // begin adds a worker. One that counts is replaced as if the cloud took it back.
 func (r *repairs) begin(c *census, w Worker) {
 	if !w.Failed {
-		r.notices = append(r.notices, Notice{InstanceID: w.InstanceID, Deadline: c.Now.Add(NoticeTime), Unhealthy: true})
+		r.notices = append(r.notices, notice{instance: w.InstanceID, deadline: c.Now.Add(fleet.NoticeTime), unhealthy: true})
 	}
 	r.begun = append(r.begun, NodeRepair{
 		InstanceID: w.InstanceID, ProviderID: c.instances[w.InstanceID].ProviderID, Zone: w.Zone, Node: w.Node,
@@ -94,7 +96,7 @@ func replacements(c *census) int {
 	broken := 0
 	var first time.Time
 	for _, w := range c.Workers {
-		if (w.Broken || c.isRepaired(w)) && w.Unhealthy.Holds() {
+		if (w.Broken || c.Record.Repair(w.InstanceID) != nil) && w.Unhealthy.Holds() {
 			broken++
 			if since := w.Unhealthy.Since; first.IsZero() || since.Before(first) {
 				first = since
@@ -113,14 +115,15 @@ func replacements(c *census) int {
 // repairable reports whether a worker has been unhealthy for long enough, and can be removed.
 func repairable(c *census, w Worker) bool {
 	i := c.instances[w.InstanceID]
-	return !w.Leaving && i != nil && i.Listed && !i.Leaving && !i.Node.ControlPlane && c.removals[w.InstanceID] == nil &&
-		!c.awaitsTermination(w.InstanceID) && !c.isTaken(w) && !c.Now.Before(w.Unhealthy.Due()) && !c.backsOff(w)
+	return !w.Leaving && i != nil && i.Listed && !i.Leaving && !i.Node.ControlPlane && !c.Record.Leaves(w.InstanceID) &&
+		c.Record.PendingTermination(w.InstanceID) == nil && !c.isTaken(w) &&
+		!c.Now.Before(w.Unhealthy.Due()) && !c.backsOff(w)
 }
 
 // repairHeld returns why no worker is repaired, "" if nothing blocks it.
 func repairHeld(c *census, h nodeHealth) string {
 	most := percent(UnhealthyShare, h.nodes)
-	switch doubt := Doubt(c.Pool, c.Instances, c.State.PendingTerminations); {
+	switch doubt := Doubt(c.Pool, c.Instances, c.Record.PendingTerminations); {
 	case c.Pool.Repair.Disabled:
 		return "disruption.repair.disabled is true"
 	case doubt != "":

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/foresail/foresail/nodepool/plan"
+	"github.com/foresail/foresail/nodepool/state"
 )
 
 var notReady = plan.UnhealthyCondition{Type: "Ready", Status: "Unknown", After: 30 * time.Minute}
@@ -58,22 +59,22 @@ func TestRepairs(t *testing.T) {
 		"one that does not count":      {func(s *plan.Snapshot) { s.Workers[0].Failed, s.Workers[0].Broken = true, true }, first, ""},
 		"one whose removal is blocked": {func(s *plan.Snapshot) { s.Workers[0].Blocked = "a pod keeps it" }, first, ""},
 		"one that is Ready":            {func(s *plan.Snapshot) { s.Workers[0].Ready = true }, first, ""},
-		"beside any action":            {func(s *plan.Snapshot) { s.State.Action, s.State.ActionID = plan.ActionUp, "up-1" }, first, ""},
+		"beside any action":            {func(s *plan.Snapshot) { s.Record.Action = opened(state.ActionUp) }, first, ""},
 		"while disruption is paused":   {func(s *plan.Snapshot) { s.Disruption.Paused = true }, first, ""},
 		"not one that never joined":    {func(s *plan.Snapshot) { s.Workers[0].Failed = true }, nil, ""},
 		"not one that is terminated": {func(s *plan.Snapshot) {
-			s.State.PendingTerminations = []plan.PendingTermination{{InstanceID: "i-000", Due: noon.Add(time.Hour)}}
+			s.Record.PendingTerminations = []state.PendingTermination{{InstanceID: "i-000", Due: noon.Add(time.Hour)}}
 		}, nil, ""},
 		"not one that is being removed": {func(s *plan.Snapshot) {
-			s.Workers[0].Leaving, s.State.Removals = true, []plan.Removal{{InstanceID: "i-000"}}
+			s.Workers[0].Leaving, s.Record.Endings = true, []state.Removal{{InstanceID: "i-000"}}
 		}, nil, ""},
 		"not one that the cloud takes": {func(s *plan.Snapshot) {
-			s.Notices = []plan.Notice{{InstanceID: "i-000", Deadline: noon.Add(time.Minute)}}
+			s.Record.Interruptions = interruptions("i-000")
 		}, nil, ""},
 		"not one that is not listed":      {func(s *plan.Snapshot) { s.Instances[0].Listed = false }, nil, ""},
 		"not one that shuts down":         {func(s *plan.Snapshot) { s.Instances[0].Leaving = true }, nil, ""},
 		"not one of the control plane":    {func(s *plan.Snapshot) { s.Instances[0].Node.ControlPlane = true }, nil, ""},
-		"not after a drain that failed":   {func(s *plan.Snapshot) { s.State.DrainBackoff = map[string]time.Time{"i-000": noon.Add(time.Minute)} }, nil, ""},
+		"not after a drain that failed":   {func(s *plan.Snapshot) { s.Record.DrainBackoff = map[string]time.Time{"i-000": noon.Add(time.Minute)} }, nil, ""},
 		"not while workers are not known": {func(s *plan.Snapshot) { s.WorkersErr = "down" }, nil, ""},
 		"not in a pool that is deleted":   {func(s *plan.Snapshot) { s.Pool.Deleting = true }, nil, ""},
 		"not where it is disabled":        {func(s *plan.Snapshot) { s.Pool.Repair.Disabled = true }, nil, "disruption.repair.disabled is true"},
@@ -119,7 +120,7 @@ func TestRepairsAreBounded(t *testing.T) {
 			assert.Equal(t, c.want == 0, d.RepairHeld != "", d.RepairHeld)
 			for n, r := range d.Repairs { // the next ones come when these have gone
 				s.Workers[n].Leaving = true
-				s.State.Removals = append(s.State.Removals, plan.Removal{InstanceID: r.InstanceID, Repair: true})
+				s.Record.Repairs = append(s.Record.Repairs, state.Removal{InstanceID: r.InstanceID, Replaced: true})
 			}
 			assert.Empty(t, plan.Decide(s).Repairs)
 		})
@@ -152,26 +153,25 @@ func TestReplacementsMakeTheShareNoSmaller(t *testing.T) {
 // TestRepairsLaunchWhatIsNeeded in place of workers that count, at once; those that are broken have been replaced before.
 func TestRepairsLaunchWhatIsNeeded(t *testing.T) {
 	s := unhealthy(1, 10)
-	s.State.LastUp = ago(time.Minute)
+	s.Record.LastUp = ago(time.Minute)
 	d := plan.Decide(s)
 	require.Equal(t, plan.ScaleUp, d.Step, d.Message)
 	assert.Equal(t, plan.Unhealthy, d.Reason)
 	assert.Len(t, d.Placements, 1)
 	assert.Contains(t, d.Message, "1 unhealthy worker repaired, and 10 are needed")
 
-	s.State.Removals, s.Workers[0].Leaving = []plan.Removal{{InstanceID: "i-000", Repair: true}}, true
-	s.Notices = []plan.Notice{{InstanceID: "i-000", Unhealthy: true}}
+	s.Record.Repairs, s.Workers[0].Leaving = []state.Removal{{InstanceID: "i-000"}}, true
 	assert.Equal(t, plan.Unhealthy, plan.Decide(s).Reason, "until one is launched")
 
 	s = unhealthy(1, 11)
-	s.Pool.Min, s.State.LastUp = 10, ago(time.Minute)
+	s.Pool.Min, s.Record.LastUp = 10, ago(time.Minute)
 	s.Workers[0].Failed, s.Workers[0].Broken = true, true
 	d = plan.Decide(s)
 	assert.Equal(t, []string{"i-000"}, repaired(d))
 	assert.Equal(t, plan.Hold, d.Step, d.Message)
 
 	s = unhealthy(1, 10)
-	s.State.Action, s.State.ActionID = plan.ActionUp, "up-1"
+	s.Record.Action = opened(state.ActionUp)
 	d = plan.Decide(s)
 	require.Len(t, d.Replacements, 1, "it joins an open scale-up")
 	assert.Equal(t, "i-000", d.Replacements[0].InstanceID)

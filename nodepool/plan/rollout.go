@@ -47,7 +47,7 @@ func surge(f *facts, d Decision, list []Worker, most int) (Decision, verdict) {
 		return rolloutHeld(d, fmt.Sprintf("a new worker must come first, and the maximum of %d leaves no place for it: "+
 			"raise max by one", f.Pool.Max)), passes
 	}
-	if began := f.State.Replacing; began > 0 {
+	if began := f.Record.Replacing; began > 0 {
 		most -= max(0, n-began)
 	}
 	if most <= 0 {
@@ -90,7 +90,7 @@ func outdated(f *facts) []Worker {
 // why.
 func removable(f *facts, list []Worker) (out []Worker, why string) {
 	for _, w := range list {
-		if refused := refusal(f.census, w, Outdated.MustGo()); refused == "" {
+		if refused := refusal(f.census, w, MustGo(Outdated)); refused == "" {
 			out = append(out, w)
 		} else if why == "" {
 			why = fmt.Sprintf("none may go, such as %s: %s", cmp.Or(w.Node, w.InstanceID), refused)
@@ -104,7 +104,7 @@ func removable(f *facts, list []Worker) (out []Worker, why string) {
 // others. It begins with the first of these, and rises with what load and pods need beyond them: a
 // signal's recommendation is for all workers.
 func replacing(f *facts, d Decision) int {
-	there, began := len(f.staying)+f.taken, f.State.Replacing
+	there, began := len(f.staying)+f.taken, f.Record.Replacing
 	launchedFor := Reason("")
 	if d.Step == ScaleUp {
 		launchedFor = d.Reason
@@ -118,7 +118,7 @@ func replacing(f *facts, d Decision) int {
 		return d.Want
 	case slices.Contains([]Reason{PodsPending, LoadReturns, SeasonalFloor}, launchedFor):
 		return began + len(d.Placements)
-	case f.State.Action != "", f.WorkersErr != "":
+	case f.Record.ActionKind() != "", f.WorkersErr != "":
 		return began
 	case len(outdated(f)) == 0:
 		return 0

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/foresail/foresail/nodepool/fleet"
+	"github.com/foresail/foresail/nodepool/state"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -26,7 +27,7 @@ func outdated() plan.Snapshot {
 		s.Signals[i].Want, s.Signals[i].Fits, s.Signals[i].Needs = 10, 11, 10
 	}
 	s.Disruption = plan.Disruption{Nodes: 2, Why: "the budget allows 2"}
-	s.State.LastDown, s.State.LastUp = ago(time.Second), ago(time.Second)
+	s.Record.LastDown, s.Record.LastUp = ago(time.Second), ago(time.Second)
 	return s
 }
 
@@ -85,12 +86,12 @@ func TestRollOut(t *testing.T) {
 			plan.Hold, plan.BlockedByPendingPods, 0, false},
 		{"load comes first", outdated, func(s *plan.Snapshot) {
 			wants(s, "cpu", 0.9, 12, time.Hour)
-			s.State.LastUp, s.State.LastDown = time.Time{}, time.Time{}
+			s.Record.LastUp, s.Record.LastDown = time.Time{}, time.Time{}
 		},
 			plan.ScaleUp, plan.LoadPredicted, 2, false},
 		{"the maximum leaves no place", outdated, func(s *plan.Snapshot) { s.Pool.Max = 10 }, plan.Hold, plan.NotIdle, 0, false},
 		{"the maximum leaves one place", outdated, func(s *plan.Snapshot) { s.Pool.Max = 11 }, plan.ScaleUp, plan.Outdated, 1, false},
-		{"launches fail", outdated, func(s *plan.Snapshot) { s.State.Failures, s.State.FailedAt = 1, ago(time.Second) }, plan.Hold, plan.NotIdle, 0, false},
+		{"launches fail", outdated, func(s *plan.Snapshot) { s.Record.Failures, s.Record.FailedAt = 1, ago(time.Second) }, plan.Hold, plan.NotIdle, 0, false},
 		{"none may go", outdated, func(s *plan.Snapshot) {
 			for i := range s.Workers {
 				s.Workers[i].Blocked = "its annotation says so"
@@ -178,10 +179,10 @@ func TestRollOutMessages(t *testing.T) {
 		"disruption is paused": func(s *plan.Snapshot) { s.Disruption.Paused = true },
 		"a new worker must come first, and the maximum of 10 leaves no place for it: raise max by one": func(s *plan.Snapshot) { s.Pool.Max = 10 },
 		"waits for something else: No change to 10 workers: a ScaleUp is open (cpu is 0.5 and will be 0.5 in 0s, with a threshold of 0.7)": func(s *plan.Snapshot) {
-			s.State.Action = plan.ActionUp
+			s.Record.Action = opened(state.ActionUp)
 		},
 		"being drained or terminated: 3 workers": func(s *plan.Snapshot) {
-			s.State.Action = plan.ActionDown
+			s.Record.Action = opened(state.ActionDown)
 			for i := range 3 {
 				s.Workers[i].Leaving = true
 			}
@@ -269,7 +270,7 @@ func TestObjectionsOfBudgets(t *testing.T) {
 		},
 		"the budget allows 1, and with it 3 workers would be out of service": func(s *plan.Snapshot) {
 			s.Workers[1].Leaving = true // it is drained as it is taken back
-			s.Notices = []plan.Notice{{InstanceID: "i-001"}, {InstanceID: "i-002"}}
+			s.Record.Interruptions = interruptions("i-001", "i-002")
 			s.Workers[3].Leaving, s.Workers[3].Failed = true, true // it has not joined
 			s.Disruption = plan.Disruption{Nodes: 1, Why: "the budget allows 1"}
 		},
@@ -297,16 +298,16 @@ func TestReplacing(t *testing.T) {
 		"more are launched":        {9, func(*plan.Snapshot) {}, 9},
 		"one is removed":           {10, func(s *plan.Snapshot) { needs(s, 9) }, 10},
 		"some have gone":           {12, func(*plan.Snapshot) {}, 10},
-		"some are being removed":   {12, func(s *plan.Snapshot) { s.State.Action = plan.ActionDown }, 12},
-		"the cloud takes one back": {10, func(s *plan.Snapshot) { s.Notices = []plan.Notice{{InstanceID: "i-000"}} }, 10},
+		"some are being removed":   {12, func(s *plan.Snapshot) { s.Record.Action = opened(state.ActionDown) }, 12},
+		"the cloud takes one back": {10, func(s *plan.Snapshot) { s.Record.Interruptions = interruptions("i-000") }, 10},
 		"nobody knows":             {12, func(s *plan.Snapshot) { s.WorkersErr = "down" }, 12},
 		"load needs more than there are": {8, func(s *plan.Snapshot) {
 			wants(s, "cpu", 0.9, 12, time.Hour)
-			s.State.LastUp, s.State.LastDown = time.Time{}, time.Time{}
+			s.Record.LastUp, s.Record.LastDown = time.Time{}, time.Time{}
 		}, 12},
 		"pods need more than before": {8, func(s *plan.Snapshot) {
 			pends(s, 10)
-			s.State.LastUp, s.State.LastDown = time.Time{}, time.Time{}
+			s.Record.LastUp, s.Record.LastDown = time.Time{}, time.Time{}
 		}, 9},
 		"none is outdated any more": {10, func(s *plan.Snapshot) {
 			for i := range s.Workers {
@@ -317,12 +318,12 @@ func TestReplacing(t *testing.T) {
 			for i := range s.Workers {
 				s.Workers[i].Outdated = ""
 			}
-			s.State.Action = plan.ActionDown
+			s.Record.Action = opened(state.ActionDown)
 		}, 10},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := outdated()
-			s.State.Replacing = test.before
+			s.Record.Replacing = test.before
 			test.change(&s)
 			assert.Equal(t, test.want, plan.Decide(s).Replacing)
 		})
@@ -340,7 +341,7 @@ func rollsOut(t *testing.T, s *plan.Snapshot) int {
 		}
 		d := plan.Decide(*s)
 		check(t, *s, d)
-		s.State.Replacing = d.Replacing
+		s.Record.Replacing = d.Replacing
 		for _, r := range d.Refused {
 			for i := range s.Workers {
 				if s.Workers[i].Node == r.Worker && r.Homeless {
@@ -358,9 +359,9 @@ func rollsOut(t *testing.T, s *plan.Snapshot) int {
 			s.Workers = slices.DeleteFunc(s.Workers, func(w plan.Worker) bool { return w.InstanceID == target.InstanceID })
 		}
 		s.Now = s.Now.Add(20 * time.Minute)
-		s.State.LastUp, s.State.LastDown = s.Now.Add(-20*time.Minute), s.Now.Add(-20*time.Minute)
+		s.Record.LastUp, s.Record.LastDown = s.Now.Add(-20*time.Minute), s.Now.Add(-20*time.Minute)
 		if s.Signals[0].Now < 0.3 {
-			s.State.IdleSince = s.Now.Add(-time.Hour)
+			s.Record.IdleSince = s.Now.Add(-time.Hour)
 		}
 	}
 	return launched
@@ -375,16 +376,16 @@ func TestRollOutAsksTheFleetAsItWillBe(t *testing.T) {
 	}{
 		"nothing is launched in zone c any more": {func(s *plan.Snapshot) { s.Offers = offers("a", "b") }, 7, 0, ""},
 		"zone c has no capacity": {func(s *plan.Snapshot) {
-			s.State.Cooling = []fleet.Cooling{{Zone: "c", Until: s.Now.Add(24 * time.Hour)}}
+			s.Record.Cooling = []fleet.Cooling{{Zone: "c", Until: s.Now.Add(24 * time.Hour)}}
 			for h := range 40 {
-				s.State.Cooling = append(s.State.Cooling, fleet.Cooling{Zone: "c", Until: s.Now.Add(time.Duration(h) * time.Hour)})
+				s.Record.Cooling = append(s.Record.Cooling, fleet.Cooling{Zone: "c", Until: s.Now.Add(time.Duration(h) * time.Hour)})
 			}
 		}, 6, 1, "node-006 stays, as it is the last ready one of zone c"},
 		"On-Demand has no capacity": {func(s *plan.Snapshot) {
 			s.Pool.OnDemandBase, s.Pool.SpotRatio = 2, 1
 			s.Workers[0].Market, s.Workers[6].Market = fleet.OnDemand, fleet.OnDemand
 			for h := range 40 {
-				s.State.Cooling = append(s.State.Cooling, fleet.Cooling{Market: fleet.OnDemand, Until: s.Now.Add(time.Duration(h) * time.Hour)})
+				s.Record.Cooling = append(s.Record.Cooling, fleet.Cooling{Market: fleet.OnDemand, Until: s.Now.Add(time.Duration(h) * time.Hour)})
 			}
 		}, 5, 2, "every kind of instance that could be launched is cooling after errors"},
 		"On-Demand workers are kept": {func(s *plan.Snapshot) {
@@ -497,13 +498,13 @@ func TestHomesAreAskedAFewTimes(t *testing.T) {
 // Replacements hold back removals for good, and no launch for what is needed.
 func TestReplacementsDoNotHoldBackLaunches(t *testing.T) {
 	just := func(s *plan.Snapshot) {
-		s.State.LastSwap, s.State.LastUp, s.State.LastDown = ago(time.Second), ago(time.Hour), ago(time.Hour)
+		s.Record.LastSwap, s.Record.LastUp, s.Record.LastDown = ago(time.Second), ago(time.Hour), ago(time.Hour)
 	}
 	run(t, []row{
 		{"load", nil, func(s *plan.Snapshot) { just(s); wants(s, "cpu", 0.9, 5, time.Hour) }, plan.ScaleUp, plan.LoadPredicted, 1, false},
 		{"pods", nil, func(s *plan.Snapshot) { just(s); pends(s, 5) }, plan.ScaleUp, plan.PodsPending, 1, false},
 		{"an idle pool", idle, just, plan.Hold, plan.CoolingDown, 0, false},
-		{"an idle pool, after a scale-up", idle, func(s *plan.Snapshot) { just(s); s.State.LastUp, s.State.LastSwap = ago(time.Second), ago(time.Hour) },
+		{"an idle pool, after a scale-up", idle, func(s *plan.Snapshot) { just(s); s.Record.LastUp, s.Record.LastSwap = ago(time.Second), ago(time.Hour) },
 			plan.Hold, plan.CoolingDown, 0, false},
 	})
 }
@@ -511,10 +512,10 @@ func TestReplacementsDoNotHoldBackLaunches(t *testing.T) {
 // What replaces a failed launch of a roll-out is in the same zone, and On-Demand if that was.
 func TestInsteadOfOutdated(t *testing.T) {
 	s := outdated()
-	s.Pool.SpotRatio, s.State.Action, s.State.ActionID, s.State.Planned = 1, plan.ActionUp, "up", 1
+	s.Pool.SpotRatio = 1
 	failed := fleet.Placement{Zone: "a", Subnet: "subnet-a", InstanceType: "t3.medium", Market: fleet.OnDemand}
 	instead := func(outdated bool) []string {
-		s.State.Lost = []plan.Lost{{Placement: failed, Outdated: outdated}}
+		s.Record.Action = opened(state.ActionUp, lost(state.Slot{Placement: failed, Outdated: outdated}, true))
 		var out []fleet.Placement
 		for _, one := range plan.Decide(s).Substitutes {
 			out = append(out, one.Placement)

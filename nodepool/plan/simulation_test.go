@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/foresail/foresail/nodepool/plan"
+	"github.com/foresail/foresail/nodepool/state"
 )
 
 // simulation is a pool whose launches join after a while and whose removals take a while, in its own time. Its load is
@@ -91,12 +92,12 @@ func (s *simulation) settle() {
 			delete(s.asked, w.InstanceID)
 		}
 	}
-	if s.State.Action == plan.ActionUp && !open {
-		s.State.Action, s.State.LastUp = "", s.Now
+	if s.Record.ActionKind() == state.ActionUp && !open {
+		s.Record.Action, s.Record.LastUp = nil, s.Now
 	}
-	if s.State.Action == plan.ActionDown && !s.Now.Before(s.drained) {
+	if s.Record.ActionKind() == state.ActionDown && !s.Now.Before(s.drained) {
 		s.Workers = slices.DeleteFunc(s.Workers, func(w plan.Worker) bool { return slices.Contains(s.targets, w.InstanceID) })
-		s.State.Action, s.State.LastDown, s.targets = "", s.Now, nil
+		s.Record.Action, s.Record.LastDown, s.targets = nil, s.Now, nil
 	}
 }
 
@@ -105,13 +106,13 @@ func (s *simulation) tick(t *testing.T) plan.Decision {
 	t.Helper()
 	d := plan.Decide(s.Snapshot)
 	check(t, s.Snapshot, d)
-	s.State.IdleSince, s.State.DecidedAt = d.IdleSince, d.At
+	s.Record.IdleSince, s.DecidedAt = d.IdleSince, d.At
 	if d.Step != plan.Hold {
 		s.log = append(s.log, fmt.Sprintf("%s %s %s: %d → %d (%s)", s.Now.Format("15:04:05"), d.Step, d.Reason, d.Workers, d.Want, d.Message))
 	}
 	switch d.Step {
 	case plan.ScaleUp:
-		s.State.Action = plan.ActionUp
+		s.Record.Action = opened(state.ActionUp)
 		for _, p := range d.Placements {
 			s.launched++
 			id := fmt.Sprintf("new-%d", s.launched)
@@ -122,7 +123,7 @@ func (s *simulation) tick(t *testing.T) plan.Decision {
 			s.take()
 		}
 	case plan.ScaleDown:
-		s.State.Action, s.drained = plan.ActionDown, s.Now.Add(s.drain)
+		s.Record.Action, s.drained = opened(state.ActionDown), s.Now.Add(s.drain)
 		s.targets = ids(d.Targets)
 		for i := range s.Workers {
 			s.Workers[i].Leaving = s.Workers[i].Leaving || slices.Contains(s.targets, s.Workers[i].InstanceID)
@@ -133,10 +134,10 @@ func (s *simulation) tick(t *testing.T) plan.Decision {
 
 // take lets the cloud have what it gave notice of, as replacements have been decided on.
 func (s *simulation) take() {
-	for _, n := range s.Notices {
+	for _, n := range s.Record.Interruptions {
 		s.Workers = slices.DeleteFunc(s.Workers, func(w plan.Worker) bool { return w.InstanceID == n.InstanceID })
 	}
-	s.Notices = nil
+	s.Record.Interruptions = nil
 }
 
 // Seed 001, scenario 1, row by row: what is measured is as in its table, what follows from a launch or a removal is the
@@ -217,10 +218,10 @@ func TestDayAndNight(t *testing.T) {
 	for s.Now = midnight; s.Now.Before(clock(30)); s.Now = s.Now.Add(15 * time.Second) {
 		s.settle()
 		if s.Now.Equal(clock(20.5)) {
-			s.Notices = []plan.Notice{{InstanceID: s.Workers[0].InstanceID, Deadline: s.Now.Add(2 * time.Minute)}}
+			s.Record.Interruptions = interruptions(s.Workers[0].InstanceID)
 		}
 		s.observe(2 * time.Minute)
-		before := s.counting() + len(s.Notices)
+		before := s.counting() + len(s.Record.Interruptions)
 		d := s.tick(t)
 		if s.Now.Equal(clock(20.5)) {
 			require.Equal(t, plan.Interrupted, d.Reason, d.Message)

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/foresail/foresail/nodepool/fleet"
+	"github.com/foresail/foresail/nodepool/state"
 )
 
 // Snapshot is everything that a decision is made from. A decision neither changes nor keeps it. Its
@@ -28,7 +29,10 @@ type Snapshot struct {
 
 	Disruption Disruption
 
-	State  State
+	Record state.Record // of earlier decisions: its open action is what decisions continue
+	// DecidedAt is when the last decision was made, also if the record was not written since; zero = it is not known.
+	DecidedAt time.Time
+
 	Offers []fleet.Offer // what can be launched, in order of preference of instance types
 	// OffersErr is why that is not known or may be out of date, "" if it is known.
 	OffersErr string
@@ -37,11 +41,7 @@ type Snapshot struct {
 	Prices    map[fleet.Offer]fleet.Price
 	PricesErr string                 // why some that would decide are not known
 	Quotas    map[string]fleet.Quota // by instance type
-	// Notices are of instances that the cloud takes back or whose unhealthy Nodes are repaired,
-	// until a replacement for them has been decided on. Whether they are marked as leaving by then
-	// makes no difference.
-	Notices  []Notice
-	Messages []Message // of the cloud, about which nothing has been decided yet
+	Messages  []Message              // of the cloud, about which nothing has been decided yet
 
 	Instances  []Instance // all that have been seen of the pool, by id; only for upkeep and messages
 	Foreign    []Foreign  // instances with the pool's tags that belong to another controller
@@ -64,4 +64,11 @@ type Disruption struct {
 	Nodes  int    // that may be disrupted at once, those included that are not Ready, are broken or leave already
 	Why    string // the budget that says so
 	Paused bool   // no worker is disrupted for being outdated
+}
+
+// Message is a report of the cloud about an instance that was not asked for.
+type Message struct {
+	InstanceID   string
+	Interruption bool // the cloud takes it back; otherwise it advises to leave it
+	Deadline     time.Time
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/foresail/foresail/nodepool/fleet"
+	"github.com/foresail/foresail/nodepool/state"
 )
 
 // MaxSubstitutes is how many slots may follow each other where no placement is used up by that.
@@ -13,24 +14,24 @@ const MaxSubstitutes = 3
 // substitutes places nodes instead of lost slots, and instead of instances that the cloud takes
 // back as far as the decision wants them. Where no placement is left there are fewer.
 func substitutes(f *facts, d Decision) (subs []Substitute, replacements []Replacement) {
-	if f.State.Action != ActionUp || f.Pool.Deleting || f.WorkersErr != "" {
+	if f.Record.ActionKind() != state.ActionUp || f.Pool.Deleting || f.WorkersErr != "" {
 		return nil, nil
 	}
 	p := newPlacer(f.census)
-	for _, l := range f.State.Lost {
+	for _, l := range f.lost {
 		if at, alternatives, ok := substituteFor(f, p, l); ok {
-			subs = append(subs, Substitute{l.Slot, at, alternatives})
+			subs = append(subs, Substitute{l.Number, at, alternatives})
 		}
 	}
-	soonest := slices.SortedFunc(slices.Values(f.Notices), func(a, b Notice) int {
-		return cmp.Or(a.Deadline.Compare(b.Deadline), cmp.Compare(a.InstanceID, b.InstanceID))
+	soonest := slices.SortedFunc(slices.Values(f.notices), func(a, b notice) int {
+		return cmp.Or(a.deadline.Compare(b.deadline), cmp.Compare(a.instance, b.instance))
 	})
 	for _, n := range soonest {
-		if len(f.staying)+len(f.State.PlannedAt)+len(subs)+len(replacements) >= d.Want {
+		if len(f.staying)+len(f.plannedAt)+len(subs)+len(replacements) >= d.Want {
 			break
 		}
 		for _, at := range p.place(nil, 1, anything) {
-			replacements = append(replacements, Replacement{n.InstanceID, at, p.alternatives(at, anything)})
+			replacements = append(replacements, Replacement{n.instance, at, p.alternatives(at, anything)})
 		}
 	}
 	return subs, replacements
@@ -39,9 +40,9 @@ func substitutes(f *facts, d Decision) (subs []Substitute, replacements []Replac
 // substituteFor places a node in the place of a lost one. If pods need it to be what it was, it is
 // something else that they can run on. A placement that was not refused is launched again without
 // alternatives, as the outcome of the first launch is not known.
-func substituteFor(f *facts, p *placer, l Lost) (at fleet.Placement, alternatives []string, ok bool) {
+func substituteFor(f *facts, p *placer, l state.Slot) (at fleet.Placement, alternatives []string, ok bool) {
 	willDo := anything
-	if l.Again {
+	if !l.Refused {
 		return l.Placement, nil, l.Attempt < MaxSubstitutes
 	}
 	if l.Outdated { // or the worker might not go: whether it may for something else is decided again

@@ -27,7 +27,7 @@ func targets(f *facts, most int, homes Homes, reason Reason) ([]Target, []Refusa
 		for i, t := range all {
 			nodes[i] = t.Node
 		}
-		if len(all) > 0 && homes.Without(nodes, reason.MustGo()) == "" && firstAlone(homes, nodes, reason.MustGo()) == "" {
+		if len(all) > 0 && homes.Without(nodes, MustGo(reason)) == "" && firstAlone(homes, nodes, MustGo(reason)) == "" {
 			return all, refused
 		}
 	}
@@ -47,7 +47,7 @@ func oneByOne(f *facts, most int, homes Homes, reason Reason) (chosen []Target, 
 		mayGo[w.Zone] = mayGo[w.Zone][1:]
 		if homes != nil {
 			asked++
-			if why := homes.Without(append(leaving, w.Node), reason.MustGo()); why != "" {
+			if why := homes.Without(append(leaving, w.Node), MustGo(reason)); why != "" {
 				refused = append(refused, Refusal{Worker: w.Node, Reason: why, Homeless: len(leaving) == 0})
 				unmovable++
 				continue
@@ -65,7 +65,7 @@ func oneByOne(f *facts, most int, homes Homes, reason Reason) (chosen []Target, 
 func removableByZone(f *facts, left *spread, reason Reason) (zones map[string][]Worker, refused []Refusal) {
 	zones = map[string][]Worker{}
 	for _, w := range f.staying {
-		if why := cmp.Or(refusal(f.census, w, reason.MustGo()), left.keeps(w)); why != "" {
+		if why := cmp.Or(refusal(f.census, w, MustGo(reason)), left.keeps(w)); why != "" {
 			refused = append(refused, Refusal{Worker: cmp.Or(w.Node, w.InstanceID), Reason: why})
 			continue
 		}

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"github.com/foresail/foresail/nodepool/state"
 )
 
 const (
@@ -29,14 +31,14 @@ func upkeep(f *facts, d Decision) Upkeep {
 	if f.WorkersErr != "" {
 		return u
 	}
-	doubt := Doubt(f.Pool, f.Instances, f.State.PendingTerminations)
-	for _, p := range f.State.PendingTerminations {
+	doubt := Doubt(f.Pool, f.Instances, f.Record.PendingTerminations)
+	for _, p := range f.Record.PendingTerminations {
 		judge(f, &u, p, doubt, slices.Contains(d.GiveUp, p.InstanceID))
 	}
 	terminateOrphans(f, &u, doubt)
 	terminateStopped(f, &u)
 	for k := range f.Instances {
-		if i := &f.Instances[k]; i.Node.Name != "" && !i.Node.ControlPlane && f.removals[i.ID] == nil {
+		if i := &f.Instances[k]; i.Node.Name != "" && !i.Node.ControlPlane && !f.Record.Leaves(i.ID) {
 			tidy(f, &u, i)
 		}
 	}
@@ -45,7 +47,7 @@ func upkeep(f *facts, d Decision) Upkeep {
 }
 
 // judge decides about one pending termination: it is forgotten, waits, or is carried out.
-func judge(f *facts, u *Upkeep, p PendingTermination, doubt string, givenUp bool) {
+func judge(f *facts, u *Upkeep, p state.PendingTermination, doubt string, givenUp bool) {
 	i := f.instances[p.InstanceID]
 	if i == nil {
 		return
@@ -57,7 +59,7 @@ func judge(f *facts, u *Upkeep, p PendingTermination, doubt string, givenUp bool
 	case !i.Listed, i.Leaving && i.Stopped.IsZero():
 	case i.Ambiguous != "":
 		u.problem("instance %s is not terminated: %s", i.ID, i.Ambiguous)
-	case p.Reason == TerminateStopped:
+	case p.Reason == state.TerminateStopped:
 		u.Terminate = append(u.Terminate, terminationOf(i, p))
 	default:
 		judgeNodeless(f, u, p, i, doubt, givenUp)
@@ -66,7 +68,7 @@ func judge(f *facts, u *Upkeep, p PendingTermination, doubt string, givenUp bool
 
 // isOver reports whether a pending termination is to be forgotten, and whether that is because the
 // Node has joined after all.
-func isOver(f *facts, p PendingTermination, i *Instance) (over, joined bool) {
+func isOver(f *facts, p state.PendingTermination, i *Instance) (over, joined bool) {
 	switch {
 	case !i.Listed:
 		return i.Gone || i.Disowned != "", false
@@ -74,30 +76,30 @@ func isOver(f *facts, p PendingTermination, i *Instance) (over, joined bool) {
 		return true, false
 	case i.Node.Ready:
 		return true, true
-	case p.Reason == TerminateDeleted && !f.Pool.Deleting:
+	case p.Reason == state.TerminateDeleted && !f.Pool.Deleting:
 		return true, false
-	case p.Reason == TerminateStopped:
+	case p.Reason == state.TerminateStopped:
 		return i.Stopped.IsZero() && !i.Leaving, false // it was started by other means
 	}
 	return false, false
 }
 
 // terminationOf returns the termination of an instance. Nothing runs on one that is stopped.
-func terminationOf(i *Instance, p PendingTermination) Terminate {
+func terminationOf(i *Instance, p state.PendingTermination) Terminate {
 	return Terminate{
 		InstanceID: i.ID, ProviderID: i.ProviderID, Reason: p.Reason, Node: i.Node.Name, Marked: i.Node.Marked,
-		Stopped: p.Reason == TerminateStopped,
+		Stopped: p.Reason == state.TerminateStopped,
 	}
 }
 
 // judgeNodeless decides about an instance that has no working Node.
-func judgeNodeless(f *facts, u *Upkeep, p PendingTermination, i *Instance, doubt string, givenUp bool) {
-	if p.Reason == TerminateJoinFailed && !i.JoinFailed {
+func judgeNodeless(f *facts, u *Upkeep, p state.PendingTermination, i *Instance, doubt string, givenUp bool) {
+	if p.Reason == state.TerminateJoinFailed && !i.JoinFailed {
 		u.Tag = append(u.Tag, i.ID)
 	}
 	due := !f.Now.Before(p.Due) || givenUp
 	switch {
-	case !f.Pool.Deleting && (!due || p.Reason == TerminateJoinFailed && f.Pool.Join.KeepFailed):
+	case !f.Pool.Deleting && (!due || p.Reason == state.TerminateJoinFailed && f.Pool.Join.KeepFailed):
 	case doubt != "":
 		u.problem("instance %s has no node that works, and is not terminated: %s", i.ID, doubt)
 	case i.Node.Name == "" && i.Stranger != "":
@@ -134,16 +136,20 @@ func terminateOrphans(f *facts, u *Upkeep, doubt string) {
 
 // orphan returns the termination of an instance without a Node. If its tag says that it did not
 // join, the journal that said so is lost, and it is kept as long as others that did not.
-func orphan(f *facts, i *Instance, age time.Duration) PendingTermination {
-	p := PendingTermination{
-		InstanceID: i.ID, Reason: TerminateOrphan, Due: f.Now, Action: i.Action,
-		Message: fmt.Sprintf("Instance %s has had no node for %s, and no action is waiting for it",
-			i.ID, age.Round(time.Second)),
-	}
+func orphan(f *facts, i *Instance, age time.Duration) NewTermination {
+	p := newTermination(f, i, state.TerminateOrphan, fmt.Sprintf(
+		"Instance %s has had no node for %s, and no action is waiting for it", i.ID, age.Round(time.Second)))
 	if i.JoinFailed {
-		p.Reason, p.Due = TerminateJoinFailed, f.Now.Add(f.Pool.Join.KeepFailedFor)
+		p.Reason, p.Due = state.TerminateJoinFailed, f.Now.Add(f.Pool.Join.KeepFailedFor)
 	}
 	return p
+}
+
+func newTermination(f *facts, i *Instance, reason, message string) NewTermination {
+	return NewTermination{
+		PendingTermination: state.PendingTermination{InstanceID: i.ID, Reason: reason, Since: f.Now, Due: f.Now},
+		Action:             i.Action, Message: message,
+	}
 }
 
 // orphansWait returns how long an instance may be without a Node and an action. In a pool that is
@@ -172,10 +178,8 @@ func terminateStopped(f *facts, u *Upkeep) {
 		if found++; found > MaxPendingTerminations {
 			return
 		}
-		u.New = append(u.New, PendingTermination{
-			InstanceID: i.ID, Reason: TerminateStopped, Due: f.Now, Action: i.Action, Message: fmt.Sprintf(
-				"Instance %s has been stopped for %s, and no worker is started again", i.ID, stopped.Round(time.Second)),
-		})
+		u.New = append(u.New, newTermination(f, i, state.TerminateStopped, fmt.Sprintf(
+			"Instance %s has been stopped for %s, and no worker is started again", i.ID, stopped.Round(time.Second))))
 	}
 }
 
@@ -185,7 +189,7 @@ func tidy(f *facts, u *Upkeep, i *Instance) {
 	n := &i.Node
 	stays := i.Listed && !i.Leaving
 	switch {
-	case stays && n.Marked && !f.awaitsTermination(i.ID):
+	case stays && n.Marked && f.Record.PendingTermination(i.ID) == nil:
 		if outlasted(f, n.StaleMark, staleFor) {
 			u.restore(i, n.Mark, "action %s is over", n.Mark)
 		}

@@ -11,6 +11,7 @@ import (
 	"github.com/foresail/foresail/nodepool"
 	"github.com/foresail/foresail/nodepool/journal"
 	"github.com/foresail/foresail/nodepool/plan"
+	"github.com/foresail/foresail/nodepool/state"
 )
 
 // Metrics is what Prometheus can read of all pools. A scrape reads whole cycles: one that saw half of a cycle would find
@@ -158,7 +159,7 @@ func (m *Metrics) setJournal(cycle nodepool.CycleReport) {
 	}
 	m.failures.WithLabelValues(cycle.Pool).Set(float64(cycle.Record.Failures))
 	m.startupTime.WithLabelValues(cycle.Pool).Set(cycle.StartupTime.Seconds())
-	for _, kind := range []plan.ActionKind{plan.ActionUp, plan.ActionDown} {
+	for _, kind := range []state.ActionKind{state.ActionUp, state.ActionDown} {
 		m.open.WithLabelValues(cycle.Pool, string(kind)).Set(oneIf(cycle.Record.Action != nil && cycle.Record.Action.Kind == kind))
 	}
 }

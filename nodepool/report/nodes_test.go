@@ -27,7 +27,7 @@ func removals(of ...string) []state.Removal {
 
 func down(at time.Time, targets ...state.Removal) nodepool.CycleReport {
 	cycle := hold(at, plan.ActionOpen, "a scale-down is open")
-	cycle.Record.Action = &state.Action{ID: "down-1", Kind: plan.ActionDown, Started: start, Targets: targets}
+	cycle.Record.Action = &state.Action{ID: "down-1", Kind: state.ActionDown, Started: start, Targets: targets}
 	return cycle
 }
 
@@ -58,7 +58,7 @@ func TestNodesThatAreCommittedToAreNamed(t *testing.T) {
 func TestAScaleUpRemovesNothing(t *testing.T) {
 	h := newHouse(t)
 	cycle := hold(start, plan.ActionOpen, "a scale-up is open")
-	cycle.Record.Action = &state.Action{ID: "up-1", Kind: plan.ActionUp, Started: start, Slots: []state.Slot{{State: state.SlotReady, Node: "new"}}}
+	cycle.Record.Action = &state.Action{ID: "up-1", Kind: state.ActionUp, Started: start, Slots: []state.Slot{{State: state.SlotReady, Node: "new"}}}
 	h.reporter.Report(t.Context(), cycle)
 	assert.Empty(t, h.status(t).Action.Nodes)
 }

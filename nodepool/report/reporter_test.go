@@ -158,7 +158,7 @@ func TestMetricsOfAnUnreadJournalGo(t *testing.T) {
 		return count
 	}
 	cycle := hold(start, plan.ActionOpen, "a scale-up is open")
-	cycle.Record = state.Record{Failures: 2, Action: &state.Action{Kind: plan.ActionUp}}
+	cycle.Record = state.Record{Failures: 2, Action: &state.Action{Kind: state.ActionUp}}
 	cycle.Snapshot.Pool.Max = 5
 	h.reporter.Report(t.Context(), cycle)
 	require.Equal(t, 4, exposed())
@@ -291,7 +291,7 @@ func TestOnlyTheLeaderTellsPeople(t *testing.T) {
 func TestActionsAreToldInWords(t *testing.T) {
 	h := newHouse(t)
 	cycle := hold(start, plan.ActionOpen, "a scale-up is open")
-	cycle.Record = state.Record{Failures: 3, Action: &state.Action{ID: "up-1", Kind: plan.ActionUp, Started: start, Slots: []state.Slot{
+	cycle.Record = state.Record{Failures: 3, Action: &state.Action{ID: "up-1", Kind: state.ActionUp, Started: start, Slots: []state.Slot{
 		{State: state.SlotReady, InstanceID: "i-1"}, {State: state.SlotLaunched, InstanceID: "i-2"}, {State: state.SlotPlanned},
 	}}}
 	cycle.Events = []journal.Event{{Reason: journal.EventLaunchFailed, Message: "no capacity in a", Warning: true, Action: "up-1"}}
@@ -428,7 +428,7 @@ func TestCloudWatchIsSentWhatIsKnownOnceAMinute(t *testing.T) {
 // cycle, and nothing is said to work that has not.
 func TestHealthIsWhatWasReached(t *testing.T) {
 	const missing = "RunInstances: Invalid: InvalidSubnetID.NotFound"
-	trying := &state.Action{Kind: plan.ActionUp, Slots: []state.Slot{{State: state.SlotPlanned}, {State: state.SlotPlanned, Tries: 2, Error: "RunInstances: Unknown: 500"}}}
+	trying := &state.Action{Kind: state.ActionUp, Slots: []state.Slot{{State: state.SlotPlanned}, {State: state.SlotPlanned, Tries: 2, Error: "RunInstances: Unknown: 500"}}}
 	for name, test := range map[string]struct {
 		record  state.Record
 		healthy bool

@@ -12,7 +12,6 @@ import (
 
 	"github.com/foresail/foresail/nodepool"
 	"github.com/foresail/foresail/nodepool/journal"
-	"github.com/foresail/foresail/nodepool/plan"
 	"github.com/foresail/foresail/nodepool/state"
 )
 
@@ -63,7 +62,7 @@ func TestTraceOfAScaleUp(t *testing.T) {
 	tracer, sent := recorder()
 	up := func(one, other state.Slot) state.Record {
 		other.Number = 1
-		return state.Record{Action: &state.Action{ID: "a-1", Kind: plan.ActionUp, Started: start, Message: "5 pods", Slots: []state.Slot{one, other}}}
+		return state.Record{Action: &state.Action{ID: "a-1", Kind: state.ActionUp, Started: start, Message: "5 pods", Slots: []state.Slot{one, other}}}
 	}
 	planned := state.Slot{State: state.SlotPlanned, Requested: after(1)}
 	launched := state.Slot{State: state.SlotLaunched, Requested: after(1), InstanceID: "i-1"}
@@ -85,7 +84,7 @@ func TestTraceOfAScaleUp(t *testing.T) {
 // A process that takes over knows when the action began and when launches were first tried.
 func TestTraceAfterATakeover(t *testing.T) {
 	tracer, sent := recorder()
-	r := state.Record{Action: &state.Action{ID: "a-1", Kind: plan.ActionUp, Started: start, Slots: []state.Slot{{Token: "one", State: state.SlotLaunched, Requested: after(2), InstanceID: "i-1"}}}}
+	r := state.Record{Action: &state.Action{ID: "a-1", Kind: state.ActionUp, Started: start, Slots: []state.Slot{{Token: "one", State: state.SlotLaunched, Requested: after(2), InstanceID: "i-1"}}}}
 	other := cycleAt(10, r)
 	other.Leading = false
 	tracer.report(other)
@@ -107,7 +106,7 @@ func TestTraceOfRemovals(t *testing.T) {
 		return state.Removal{InstanceID: "i-1", Node: "a", State: s, Since: after(since)}
 	}
 	down := func(r state.Removal) state.Record {
-		return state.Record{Action: &state.Action{ID: "a-2", Kind: plan.ActionDown, Started: start, Targets: []state.Removal{r}}}
+		return state.Record{Action: &state.Action{ID: "a-2", Kind: state.ActionDown, Started: start, Targets: []state.Removal{r}}}
 	}
 	for at, s := range []state.RemovalState{
 		state.RemovalPlanned, state.RemovalTainted, state.RemovalDraining, state.RemovalDraining, state.RemovalDrained, state.RemovalTerminated, state.RemovalCompleted,

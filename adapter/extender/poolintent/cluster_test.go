@@ -31,7 +31,7 @@ func told() nodepool.CycleReport {
 		Pool: "workers", At: time.Now(), Leading: true,
 		Decision: plan.Decision{At: time.Now(), Step: plan.Hold, Reason: plan.ActionOpen, Message: "a scale-down is open", Candidates: []plan.Target{{Node: "next"}}},
 		Snapshot: plan.Snapshot{Now: time.Now(), Workers: []plan.Worker{{InstanceID: "i-1", Node: "next", Ready: true}}},
-		Record: state.Record{Action: &state.Action{ID: "down-1", Kind: plan.ActionDown, Started: time.Now(), Targets: []state.Removal{
+		Record: state.Record{Action: &state.Action{ID: "down-1", Kind: state.ActionDown, Started: time.Now(), Targets: []state.Removal{
 			{InstanceID: "i-0", Node: "gone-soon", State: state.RemovalPlanned},
 		}}},
 	}
