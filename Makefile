@@ -205,7 +205,7 @@ bench-nodes: controlplane ## Play a ramp to a real Karpenter, with and without C
 	go test -vet=off -timeout 30m -tags long -run '^$$' -bench Ramp -benchtime 1x ./test/karpenter -args $(NODES)
 
 .PHONY: bench-karpenter
-bench-karpenter: controlplane ## Play a ramp, day and night, batch jobs and spikes to a real Karpenter and to WorkerPools at once (25 minutes; LOADS="-loads spikes"; FIGURES=karpenter keeps them for the docs)
+bench-karpenter: controlplane ## Play a ramp, day and night, batch jobs, spikes and two recorded arrivals to a real Karpenter and to WorkerPools at once (33 minutes; LOADS="-loads spikes"; FIGURES=karpenter keeps them for the docs)
 	go test -vet=off -timeout 45m -tags long -run '^$$' -bench Loads -benchtime 1x ./test/karpenter -args $(LOADS)
 
 .PHONY: bench-live

@@ -145,6 +145,9 @@ type fakeNode struct {
 
 // fakeWorld is a cloud and a cluster. Instances join the cluster as nodes.
 type fakeWorld struct {
+	// namedByToken names instances by their calls, which may be made in any order.
+	namedByToken bool
+
 	mu    sync.Mutex
 	clock *clock
 
@@ -286,6 +289,9 @@ func (w *fakeWorld) Launch(_ context.Context, l provider.Launch) (provider.Launc
 		refusals = refused
 		w.launches++
 		id := fmt.Sprintf("i-%d", w.launches)
+		if w.namedByToken {
+			id = fmt.Sprintf("i-%s-%d", l.Token, len(w.tokens[l.Token]))
+		}
 		i := &fakeInstance{launch: l, Instance: fleet.Instance{
 			ID: id, ProviderID: "fake:///" + id, Action: l.Action, Slot: l.Slot, Token: l.Token, Placement: at,
 			State: fleet.Pending, Launched: w.clock.now(),

@@ -100,6 +100,25 @@ func TestPlanIsPure(t *testing.T) {
 	}
 }
 
+// Each phase of a pool is built on those before it, and only the pool composes them.
+func TestPhasesDoNotKnowLaterOnes(t *testing.T) {
+	phases := []string{"observe", "forecast", "act"}
+	for i, phase := range phases {
+		list := imports(t, true, "./nodepool/"+phase)[module+"nodepool/"+phase]
+		for _, later := range append(phases[i+1:], "report", "controller") {
+			assert.NotContains(t, list, module+"nodepool/"+later)
+		}
+		assert.NotContains(t, list, module+"nodepool")
+	}
+	for _, below := range []string{"fleet", "cluster", "state", "plan", "journal"} {
+		for _, path := range imports(t, true, "./nodepool/"+below)[module+"nodepool/"+below] {
+			for _, phase := range append(phases, "report", "controller") {
+				assert.NotEqual(t, module+"nodepool/"+phase, path, "%s depends on a phase", below)
+			}
+		}
+	}
+}
+
 func TestBudgetsArePure(t *testing.T) {
 	for _, path := range imports(t, false, "./nodepool/budget")[module+"nodepool/budget"] {
 		allowed := isStandard(path) || path == module+"api/v1alpha1" || path == module+"internal/schedule" || strings.HasPrefix(path, "k8s.io/apimachinery/")

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/foresail/foresail/nodepool/fleet"
+	"github.com/foresail/foresail/nodepool/forecast"
 	"github.com/foresail/foresail/nodepool/journal"
 	"github.com/foresail/foresail/nodepool/plan"
 	"github.com/foresail/foresail/nodepool/state"
@@ -66,6 +67,13 @@ func (o openAction) beginDown() {
 		})
 	}
 	o.c.record.Action = a
+	if !plan.MustGo(a.Reason) {
+		var nodes []string
+		for _, r := range a.Targets {
+			nodes = append(nodes, r.Node)
+		}
+		o.c.record.Saved = &state.Saving{Began: a.Started, Owners: forecast.OwnersOn(o.c.seen, nodes)}
+	}
 	o.c.event(journal.Event{Reason: journal.EventScaleDownStarted, Message: o.c.decision.Message, Action: a.ID})
 }
 
@@ -126,4 +134,5 @@ func (o openAction) noteAttempts() {
 	if list, any := o.c.forecast.BegunAttempts(o.c.now()); any {
 		o.c.record.Attempts = list
 	}
+	o.c.forecast.NoteUndone(o.c.record, o.c.now())
 }

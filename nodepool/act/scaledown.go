@@ -255,6 +255,9 @@ func (s scaleDown) finish(ctx context.Context, cleared bool) error {
 		Reason: journal.EventScaledDown, Warning: cleared, Action: a.ID,
 		Message: fmt.Sprintf("Removed %d of %d nodes%s", removed, len(a.Targets), because(failed)),
 	})
+	if saved := s.c.record.Saved; saved != nil && !plan.MustGo(a.Reason) {
+		saved.Ended = s.c.now()
+	}
 	s.c.record.Action = nil
 	return s.c.save(ctx)
 }

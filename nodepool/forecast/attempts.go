@@ -61,7 +61,8 @@ func recallAttempts(o *observe.Observation, in binpack.Input) *attempts {
 			a.changed = true
 			continue
 		}
-		if one.Joined.IsZero() && len(a.joinedSince(one.Began)) > 0 {
+		since := slices.MaxFunc([]time.Time{one.Began, one.Seen}, time.Time.Compare)
+		if one.Joined.IsZero() && len(a.joinedSince(since)) > 0 {
 			one.Joined, a.changed = o.At, true
 		}
 		a.list = append(a.list, one)
@@ -146,11 +147,11 @@ func (a *attempts) left(pods []cluster.Pending) []cluster.Pending {
 // looked at twice.
 func (a *attempts) mended(one *state.Attempt, pods []cluster.Pending) bool {
 	at := slices.IndexFunc(pods, func(p cluster.Pending) bool { return a.kindOf(p.Pod) == one.Kind })
-	if at < 0 || len(a.joinedSince(one.Seen)) == 0 {
+	if at < 0 || one.Joined.IsZero() || a.o.At.Sub(one.Joined) < settleFor {
 		return false
 	}
 	fits := a.fits(pods[at], one.Seen)
-	one.Seen, a.changed = a.o.At, true
+	one.Seen, one.Joined, a.changed = a.o.At, time.Time{}, true
 	if fits {
 		one.Failed, one.Until = 0, time.Time{}
 	}

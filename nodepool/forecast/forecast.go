@@ -120,7 +120,7 @@ func (f *Forecast) packBoth(o *observe.Observation, in binpack.Input) (all, pack
 // would have a node launched for them that helps no more.
 func (f *Forecast) reserve(o *observe.Observation, in binpack.Input) {
 	in.Pods = o.Cluster.Pending
-	f.Homes = binpack.NewHomes(o.Cluster, in)
+	f.Homes = keepUndone(binpack.NewHomes(o.Cluster, in), o)
 	if f.Pending.Room == 0 {
 		return
 	}

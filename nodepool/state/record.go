@@ -68,6 +68,11 @@ type Record struct {
 	// Attempts are launches for pods, until a node of theirs has taken one; see [MaxAttempts].
 	Attempts []Attempt `json:"attempts,omitempty"`
 
+	// Saved is the last scale-down that was to save money, and Undone the controllers whose pods needed a new node after such
+	// a scale-down: their nodes stay for a while. See [MaxOwners].
+	Saved  *Saving  `json:"saved,omitempty"`
+	Undone []Undone `json:"undone,omitempty"`
+
 	FailedDrains map[string]int `json:"failedDrains,omitempty"` // how often, of instances that are or were in DrainBackoff
 }
 
@@ -85,6 +90,23 @@ type Attempt struct {
 	Until  time.Time `json:"until,omitzero"`   // nothing is launched for them
 	Seen   time.Time `json:"seen,omitzero"`    // nodes that joined later may be of another kind than those that took none
 	World  string    `json:"world,omitempty"`  // identifies what new nodes were then
+}
+
+// MaxOwners is how many controllers a [Saving] has at most, and how many of them a record has as undone.
+const MaxOwners = 100
+
+// Saving is a scale-down that was to save money.
+type Saving struct {
+	Began  time.Time `json:"began"`
+	Ended  time.Time `json:"ended,omitzero"`
+	Owners []string  `json:"owners"` // identify the controllers of the pods on its nodes
+}
+
+// Undone is a controller whose pods needed a new node after a scale-down had evicted some of them.
+type Undone struct {
+	Owner string    `json:"owner"`
+	Times int       `json:"times"` // in a row
+	Until time.Time `json:"until"` // nodes with its pods are not removed to save money
 }
 
 // Action is a scale-up or scale-down that is open.

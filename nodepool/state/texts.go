@@ -22,6 +22,10 @@ func (r Record) Clone() Record {
 	r.PendingTerminations, r.Cooling, r.Joins = slices.Clone(r.PendingTerminations), slices.Clone(r.Cooling), slices.Clone(r.Joins)
 	r.Endings, r.Attempts, r.Demand = slices.Clone(r.Endings), slices.Clone(r.Attempts), r.Demand.Clone()
 	r.DrainBackoff, r.FailedDrains = maps.Clone(r.DrainBackoff), maps.Clone(r.FailedDrains)
+	r.Undone = slices.Clone(r.Undone)
+	if r.Saved != nil {
+		r.Saved = new(*r.Saved)
+	}
 	if r.Action != nil {
 		a := *r.Action
 		a.Slots, a.Targets = slices.Clone(a.Slots), slices.Clone(a.Targets)
@@ -36,6 +40,7 @@ func (r Record) Slim() Record {
 	r = r.Clone()
 	r.eachText(func(text *string) { *text = "" })
 	r.Cooling, r.Joins, r.Attempts, r.Demand, r.LaunchError = nil, nil, nil, keepalive.History{}, ""
+	r.Saved, r.Undone = nil, nil
 	return r
 }
 

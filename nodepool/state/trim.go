@@ -19,7 +19,12 @@ const (
 	DrainBackoffMax = 24 * time.Hour
 	// AttemptBackoffMax is the longest until a node is launched again for pods that the last ones did not take.
 	AttemptBackoffMax = 24 * time.Hour
+	// UndoneBackoffMax is the longest until a node is removed again to save money after that needed a new node.
+	UndoneBackoffMax = 24 * time.Hour
 )
+
+// UndoneWithin is how long after a scale-down a launch for the pods that it evicted shows that it has saved nothing.
+const UndoneWithin = 10 * time.Minute
 
 // drainBackoffKept is for how long at least the end of a wait is remembered.
 const drainBackoffKept = 24 * time.Hour
@@ -57,6 +62,7 @@ func (r *Record) Trim(now time.Time, keepFailedFor time.Duration) {
 		}
 	}
 	r.Cooling = cooling
+	r.trimSavings(now)
 	r.Attempts = trimAttempts(r.Attempts, now)
 	for id, until := range r.DrainBackoff {
 		notAfter(&until, now.Add(DrainBackoffMax))
@@ -105,4 +111,23 @@ func trimAttempts(list []Attempt, now time.Time) []Attempt {
 	return slices.DeleteFunc(list, func(one Attempt) bool {
 		return now.Sub(slices.MaxFunc([]time.Time{one.Began, one.Until}, time.Time.Compare)) > AttemptBackoffMax
 	})
+}
+
+// trimSavings forgets the controllers of a scale-down after which no new node was needed.
+func (r *Record) trimSavings(now time.Time) {
+	for i := range r.Undone {
+		notAfter(&r.Undone[i].Until, now.Add(UndoneBackoffMax))
+	}
+	r.Undone = slices.DeleteFunc(r.Undone, func(u Undone) bool { return now.Sub(u.Until) > UndoneBackoffMax })
+	s := r.Saved
+	if s == nil {
+		return
+	}
+	notAfter(&s.Began, now)
+	notAfter(&s.Ended, now)
+	if s.Ended.IsZero() || now.Sub(s.Ended) < UndoneWithin {
+		return
+	}
+	r.Undone = slices.DeleteFunc(r.Undone, func(u Undone) bool { return slices.Contains(s.Owners, u.Owner) })
+	r.Saved = nil
 }

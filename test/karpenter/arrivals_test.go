@@ -46,7 +46,34 @@ func loads() []load {
 			}
 			return quiet
 		}},
+		{name: "recorded-requests", pods: recorded(languageModelRequests)},
+		{name: "recorded-jump", pods: recorded(postsOfAStream)},
 	}
+}
+
+// Recorded arrivals, as the pods that carry the mean rate of 15 s, of which the largest of the last minute stays: every
+// 15 s of twenty minutes, at least 8 and at most 48.
+var (
+	// languageModelRequests are of a conversation service in Azure, minutes 20 to 40 at 0.3 requests a second and pod:
+	// AzureLLMInferenceTrace_conv of Azure/AzurePublicDataset, CC-BY 4.0.
+	languageModelRequests = []int{
+		24, 24, 24, 23, 23, 23, 23, 23, 23, 24, 24, 25, 25, 25, 25, 24, 24, 23, 23, 24, 26, 26, 26, 26, 24, 24, 29,
+		29, 29, 29, 29, 31, 31, 31, 31, 29, 29, 28, 28, 28, 28, 28, 28, 28, 30, 30, 30, 30, 30, 29, 28, 28, 29, 29,
+		29, 29, 24, 25, 25, 27, 27, 27, 28, 28, 28, 28, 30, 30, 30, 30, 22, 19, 20, 20, 20, 20, 20, 19, 19, 20,
+	}
+	// postsOfAStream are of Twitter's sample stream from 01:28 UTC on 2021-08-02, around the first jump by more than
+	// 2.5 times of that week, at 5.2 posts a second and pod: dataset/twitter of
+	// reconfigurable-ml-pipeline/web-service-datasets.
+	postsOfAStream = []int{
+		9, 9, 10, 10, 10, 10, 9, 9, 9, 10, 10, 10, 11, 11, 11, 11, 10, 16, 35, 41, 43, 43, 44, 44, 44, 44, 44, 44, 44,
+		42, 42, 42, 41, 41, 41, 41, 38, 35, 34, 34, 29, 29, 29, 29, 22, 20, 15, 12, 12, 12, 11, 11, 11, 10, 10, 10,
+		10, 10, 10, 10, 10, 10, 10, 10, 10, 10, 10, 10, 10, 10, 10, 10, 10, 10, 10, 10, 9, 9, 9, 10,
+	}
+)
+
+// recorded plays pods that were recorded every 15 s.
+func recorded(pods []int) func(time.Duration) int {
+	return func(at time.Duration) int { return pods[min(int(at/(15*time.Second)), len(pods)-1)] }
 }
 
 // share is how much of a span has passed, from 0 to 1.
