@@ -7,9 +7,10 @@ import (
 	"github.com/foresail/foresail/nodepool/provider"
 )
 
-// inService is how many workers a share of them is of: those that leave are in service until nothing runs on them.
-func inService(workers []plan.Worker) (n int) {
-	for _, w := range workers {
+// inService returns the number of workers that shares of them refer to: those that leave are in service until nothing
+// runs on them.
+func inService(o *observe.Observation) (n int) {
+	for w := range o.Workers() {
 		if !w.Failed && !w.Ended {
 			n++
 		}
@@ -20,11 +21,11 @@ func inService(workers []plan.Worker) (n int) {
 // snapshotOf makes what the third phase, the plan, decides from.
 func snapshotOf(o *observe.Observation, f forecast.Forecast) plan.Snapshot {
 	s := plan.Snapshot{
-		Now: o.At, Pool: o.Spec.Plan, Workers: o.Workers, DecidedAt: o.DecidedAt,
+		Now: o.At, Pool: o.Spec.Plan, Instances: o.Members, DecidedAt: o.DecidedAt,
 		Record:  o.Record.Clone(), // the fourth phase changes the record of the journal in place
 		Pending: f.Pending, Homes: f.Homes, Signals: f.Signals, Seasonal: f.Seasonal, StartupTime: f.Startup,
-		Disruption: o.Spec.Disruption.Allowed(o.At, inService(o.Workers)),
-		Instances:  o.Facts, Foreign: o.ForeignInstances(), Unlistable: o.ListErr != nil, EmptySince: o.EmptySince,
+		Disruption: o.Spec.Disruption.Allowed(o.At, inService(o)),
+		Foreign:    o.ForeignInstances(), Unlistable: o.ListErr != nil, EmptySince: o.EmptySince,
 	}
 	s.Offers, s.Prices, s.PricesErr = observe.Offered(o.Offers)
 	s.Quotas = observe.Quotas(o.Offers)

@@ -62,7 +62,7 @@ func (o openAction) beginDown() {
 	a := o.newAction("down", state.ActionDown)
 	for _, target := range o.c.decision.Targets {
 		a.Targets = append(a.Targets, state.Removal{
-			InstanceID: target.InstanceID, ProviderID: o.c.seen.Known[target.InstanceID].Instance.ProviderID,
+			InstanceID: target.InstanceID, ProviderID: o.c.seen.Known[target.InstanceID].ProviderID,
 			Node: target.Node, Zone: target.Zone, State: state.RemovalPlanned, Since: a.Started,
 		})
 	}

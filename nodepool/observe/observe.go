@@ -117,13 +117,12 @@ func (b *Observer) See(ctx context.Context, o *Observation) {
 	o.Known = b.tracked.values()
 	for id, s := range inOrder(o.Known) {
 		if o.Cluster != nil && !o.Gone(id) {
-			o.nodes.addNodeless(s.Instance)
+			o.nodes.addNodeless(s.Instance.Instance)
 		}
 	}
 	b.ask(ctx, o)
-	o.Workers = o.seeWorkers(b.homeless)
-	o.Facts = o.seeFacts()
-	o.markBroken(o.Workers, plan.Doubt(o.Spec.Plan, o.Facts, o.Record.PendingTerminations) != "")
+	o.Members = o.seeMembers(b.homeless)
+	o.markBroken(plan.Doubt(o.Spec.Plan, o.Members, o.Record.PendingTerminations) != "")
 	if o.TookOver {
 		b.emptySince = time.Time{}
 	}
@@ -182,12 +181,12 @@ func (b *Observer) remember(ctx context.Context, o *Observation) {
 	b.tracked.see(o.Instances, o.Record, ours, o.At)
 	b.find(ctx, o)
 	for _, s := range b.tracked {
-		n := o.nodes.nodeOf(s.Instance, s.node)
+		n := o.nodes.nodeOf(s.Instance.Instance, s.node)
 		if o.Cluster != nil {
-			s.seeNode(o.nodes.claimants(s.Instance))
+			s.seeNode(o.nodes.claimants(s.Instance.Instance))
 			s.seeHeartbeat(n, o.At)
 			s.seeConditions(n, o.At)
-			s.seeMarks(n, o.Record.Leaves(s.Instance.ID) || o.Record.PendingTermination(s.Instance.ID) != nil, o.At)
+			s.seeMarks(n, o.Record.Leaves(s.ID) || o.Record.PendingTermination(s.ID) != nil, o.At)
 		}
 		if n != nil {
 			s.joined = o.At
@@ -196,7 +195,7 @@ func (b *Observer) remember(ctx context.Context, o *Observation) {
 			}
 		}
 		s.seeUnlisted(n, o.VanishGrace, o.At)
-		s.stopped = since(s.stopped, s.Missing.IsZero() && s.Instance.Stopped, o.At)
+		s.StoppedSince = since(s.StoppedSince, s.Missing.IsZero() && s.Stopped, o.At)
 	}
 }
 

@@ -17,7 +17,7 @@ import (
 // priced is a pool without workers that launches one node, and may choose among types of a zone.
 func priced() plan.Snapshot {
 	s := steady()
-	s.Workers, s.Offers, s.Pool.SpotRatio, s.Pool.Min = nil, nil, 1, 1
+	s.Instances, s.Offers, s.Pool.SpotRatio, s.Pool.Min = nil, nil, 1, 1
 	for _, kind := range []string{"cheapest", "second", "third", "dear"} {
 		for _, zone := range []string{"a", "b"} {
 			s.Offers = append(s.Offers, fleet.Offer{Zone: zone, Subnet: "subnet-" + zone, InstanceType: kind})
@@ -114,7 +114,7 @@ func TestAlternativesOfSubstitutes(t *testing.T) {
 			s := priced()
 			s.Record.Action = opened(state.ActionUp, c.lost)
 			s.Record.Cooling = []fleet.Cooling{{Zone: "b", Subnet: "subnet-b", InstanceType: "third", Market: fleet.Spot, Until: noon.Add(time.Minute)}}
-			s.Workers = workersIn("a")
+			s.Instances = workersIn("a")
 			assert.Equal(t, c.want, plan.Decide(s).Substitutes)
 		})
 	}
@@ -122,7 +122,7 @@ func TestAlternativesOfSubstitutes(t *testing.T) {
 
 func TestAlternativesOfReplacements(t *testing.T) {
 	s := priced()
-	s.Record.Action, s.Workers = opened(state.ActionUp), workersIn("a")
+	s.Record.Action, s.Instances = opened(state.ActionUp), workersIn("a")
 	s.Record.Interruptions = interruptions("i-000")
 	r := plan.Decide(s).Replacements
 	require.Len(t, r, 1)

@@ -12,9 +12,9 @@ const paused = "disruption is paused"
 // instance that did not join has never been one of them.
 func disrupted(c *census, apart []string) int {
 	gone := c.unready
-	for _, w := range c.Workers {
+	for _, w := range c.workers {
 		switch {
-		case w.Ended || w.Failed && !w.Broken || slices.Contains(apart, w.InstanceID):
+		case w.Ended || w.Failed && !w.Broken || slices.Contains(apart, w.ID):
 		case w.Leaving || w.Broken || c.isTaken(w):
 			gone++
 		}

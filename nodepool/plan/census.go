@@ -14,9 +14,10 @@ import (
 type census struct {
 	Snapshot
 	instances map[string]*Instance // by id
+	workers   []*Instance
 	notices   []notice
 	noticed   map[string]bool   // instances with a notice; true = for an unhealthy Node
-	staying   []Worker          // that count and have no notice
+	staying   []*Instance       // that count and have no notice
 	taken     int               // workers that have one, because of the cloud or of a repair
 	sick      int               // of those, the ones being repaired
 	ready     int               // of the staying ones
@@ -49,7 +50,7 @@ func newCensus(s Snapshot, more ...notice) *census {
 	for _, n := range c.notices {
 		c.noticed[n.instance] = c.noticed[n.instance] || n.unhealthy
 	}
-	for _, w := range s.Workers {
+	for w := range Workers(c.Instances) {
 		c.add(w)
 	}
 	return c
@@ -66,8 +67,9 @@ func (c *census) with(notices []notice, cooling []fleet.Cooling) *census {
 }
 
 // add counts a worker.
-func (c *census) add(w Worker) {
-	sick, noticed := c.noticed[w.InstanceID]
+func (c *census) add(w *Instance) {
+	c.workers = append(c.workers, w)
+	sick, noticed := c.noticed[w.ID]
 	switch {
 	case w.Failed:
 	case noticed:
@@ -77,9 +79,9 @@ func (c *census) add(w Worker) {
 		}
 	case w.Counts():
 		c.staying = append(c.staying, w)
-		if w.Ready {
+		if w.Ready() {
 			c.ready++
-		} else if !w.Cordoned {
+		} else if !w.works() {
 			c.unready++
 		}
 	}
@@ -131,13 +133,13 @@ func unknown(s Snapshot) []string {
 }
 
 // isTaken reports whether a worker has a notice.
-func (c *census) isTaken(w Worker) bool {
-	_, noticed := c.noticed[w.InstanceID]
+func (c *census) isTaken(w *Instance) bool {
+	_, noticed := c.noticed[w.ID]
 	return noticed
 }
 
 // backsOff reports whether a drain of a worker, or its termination, has failed recently.
-func (c *census) backsOff(w Worker) bool { return c.Record.DrainBackoff[w.InstanceID].After(c.Now) }
+func (c *census) backsOff(w *Instance) bool { return c.Record.DrainBackoff[w.ID].After(c.Now) }
 
 // distrusted reports whether too many workers are unready for observations to be trusted.
 func (c *census) distrusted() bool { return c.Pool.Distrusts(c.unready, len(c.staying)) }

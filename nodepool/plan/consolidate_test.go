@@ -15,7 +15,7 @@ import (
 func roomy() plan.Snapshot {
 	s := steady()
 	s.Pool.Consolidate, s.Pool.Max = true, 20
-	s.Workers = workersIn("a", "b", "a", "b", "a", "b", "a", "b", "a", "b")
+	s.Instances = workersIn("a", "b", "a", "b", "a", "b", "a", "b", "a", "b")
 	for i := range s.Signals {
 		s.Signals[i].Want, s.Signals[i].Fits, s.Signals[i].Needs = 6, 6, 5
 	}
@@ -34,7 +34,7 @@ func TestConsolidation(t *testing.T) {
 		{"not before", roomy, func(s *plan.Snapshot) { s.Record.SpareSince = time.Time{} }, plan.Hold, plan.NotIdle, 0, false},
 		{"only when idle", roomy, func(s *plan.Snapshot) { s.Pool.Consolidate = false }, plan.Hold, plan.NotIdle, 0, false},
 		{"no budget", roomy, func(s *plan.Snapshot) { s.Disruption.Nodes = 0 }, plan.Hold, plan.DisruptionLimited, 0, false},
-		{"one leaves, and counts", roomy, func(s *plan.Snapshot) { s.Workers[0].Leaving = true }, plan.ScaleDown, plan.Underutilized, 2, false},
+		{"one leaves, and counts", roomy, func(s *plan.Snapshot) { s.Instances[0].Leaving = true }, plan.ScaleDown, plan.Underutilized, 2, false},
 		{"a signal is not known", roomy, func(s *plan.Snapshot) { loses(s, "memory") }, plan.Hold, plan.MetricsUnknown, 0, false},
 		{"pods are pending", roomy, func(s *plan.Snapshot) { s.Pending.Pods, s.Pending.Due = 1, 0 }, plan.Hold, plan.NotSustained, 0, false},
 		{"above the threshold of its own that a signal has", roomy, func(s *plan.Snapshot) { s.Signals[0].Down = 0.4 }, plan.Hold, plan.NotIdle, 0, false},
@@ -77,7 +77,7 @@ func TestConsolidationNamesItsCandidates(t *testing.T) {
 func TestConsolidationEnds(t *testing.T) {
 	object := func(change func(*plan.Snapshot)) string {
 		s := roomy()
-		s.Workers[0].Leaving = true
+		s.Instances[0].Leaving = true
 		change(&s)
 		return plan.Objection(s, plan.Underutilized, "i-000", nil)
 	}
@@ -87,13 +87,13 @@ func TestConsolidationEnds(t *testing.T) {
 	assert.Contains(t, object(func(s *plan.Snapshot) { s.Signals[0].Fits = 10 }), "needs 10 ready workers")
 	assert.Contains(t, object(func(s *plan.Snapshot) { loses(s, "cpu") }), "not known")
 	assert.Contains(t, object(func(s *plan.Snapshot) { s.Disruption.Paused = true }), "paused")
-	assert.Contains(t, object(func(s *plan.Snapshot) { s.Workers[1].Leaving, s.Disruption.Nodes = true, 1 }), "2 workers would be out of service")
+	assert.Contains(t, object(func(s *plan.Snapshot) { s.Instances[1].Leaving, s.Disruption.Nodes = true, 1 }), "2 workers would be out of service")
 }
 
 // Budgets hold for idle workers as well, whether or not the replacement of outdated ones is paused.
 func TestBudgetsHoldForIdlePools(t *testing.T) {
 	s := idle()
-	s.Workers = workersIn(slices.Repeat([]string{"a", "b"}, 10)...)
+	s.Instances = workersIn(slices.Repeat([]string{"a", "b"}, 10)...)
 	s.Pool.Max, s.Pool.MaxBatchDown = 20, 10
 	for i := range s.Signals {
 		s.Signals[i].Want, s.Signals[i].Fits = 2, 2
@@ -103,7 +103,7 @@ func TestBudgetsHoldForIdlePools(t *testing.T) {
 	assert.Equal(t, plan.PoolIdle, d.Reason, d.Message)
 	assert.Len(t, d.Targets, 3)
 
-	s.Workers[19].Ready = false
+	s.Instances[19].Node.Ready = false
 	assert.Len(t, plan.Decide(s).Targets, 2, "one is out of service already")
 
 	s.Disruption.Nodes = 0

@@ -104,7 +104,7 @@ type Refusal struct {
 // Target is a worker to be removed.
 type Target struct{ InstanceID, Node, Zone string }
 
-func targetOf(w Worker) Target { return Target{InstanceID: w.InstanceID, Node: w.Node, Zone: w.Zone} }
+func targetOf(w *Instance) Target { return Target{InstanceID: w.ID, Node: w.Node.Name, Zone: w.Zone} }
 
 // Rollout is the progress of the replacement of outdated workers.
 type Rollout struct {

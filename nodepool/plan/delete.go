@@ -38,17 +38,17 @@ func empty(f *facts, d Decision) (Decision, verdict) {
 // drainable returns the workers whose nodes can be drained, in the order in which they go, and why
 // the others cannot. Those that are not ready go first: the rest of the pool can then be trusted.
 func drainable(f *facts) (targets []Target, refused []Refusal) {
-	var mayGo []Worker
+	var mayGo []*Instance
 	for _, w := range f.staying {
 		if why := forbidden(f.census, w, MustGo(PoolDeleted)); why != "" {
-			refused = append(refused, Refusal{Worker: cmp.Or(w.Node, w.InstanceID), Reason: why})
+			refused = append(refused, Refusal{Worker: w.name(), Reason: why})
 			continue
 		}
 		mayGo = append(mayGo, w)
 	}
 	slices.SortFunc(refused, byWorker)
 	order := removalOrder(f.Pool, newSpread(f.Snapshot, f.staying))
-	slices.SortFunc(mayGo, func(a, b Worker) int {
+	slices.SortFunc(mayGo, func(a, b *Instance) int {
 		return cmp.Or(compareBool(!a.works(), !b.works()), order(a, b))
 	})
 	for _, w := range mayGo {

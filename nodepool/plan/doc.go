@@ -8,7 +8,7 @@
 // Read decide.go first: it lists the rules in the order in which they are asked. Except for the
 // nouns, no file uses one of a later line:
 //
-//   - what is given and what comes out: pool.go, load.go, worker.go, snapshot.go, reason.go, finding.go, decision.go;
+//   - what is given and what comes out: pool.go, load.go, instance.go, snapshot.go, reason.go, finding.go, decision.go;
 //     what is remembered is a [state.Record]
 //   - facts, each computed once: census.go (who is there), recommendations.go, demand.go and idle.go,
 //     joined in facts.go

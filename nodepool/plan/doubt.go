@@ -17,7 +17,7 @@ func Doubt(p Pool, instances []Instance, pending []state.PendingTermination) str
 	unready, all := 0, 0
 	for i := range instances {
 		in := &instances[i]
-		if !in.Listed || in.Leaving || in.neverJoined(reasons[in.ID]) {
+		if !in.Listed || in.ends() || in.neverJoined(reasons[in.ID]) {
 			continue
 		}
 		all++
@@ -29,13 +29,4 @@ func Doubt(p Pool, instances []Instance, pending []state.PendingTermination) str
 		return ""
 	}
 	return fmt.Sprintf("%d of %d instances have no node that is ready: what is seen is not to be trusted", unready, all)
-}
-
-// neverJoined reports whether its Node has not joined, by the reason for which it is to be
-// terminated or by its tag.
-func (i *Instance) neverJoined(why string) bool {
-	if why != "" {
-		return why == state.TerminateJoinFailed || why == state.TerminateDeleted
-	}
-	return i.JoinFailed && !i.Joined
 }

@@ -8,17 +8,17 @@ import (
 
 // forbidden returns why a worker must not be removed for any reason, "" if it may. must says that
 // it has to go.
-func forbidden(c *census, w Worker, must bool) string {
+func forbidden(c *census, w *Instance, must bool) string {
 	forced := must && c.Pool.Force && w.BlockedByPods
 	switch {
-	case w.InstanceID == "":
+	case w.ID == "":
 		return "its instance is not known"
-	case w.Node == "":
+	case w.Node.Name == "":
 		return "its node has not joined"
 	case w.Blocked != "" && !forced:
 		return w.Blocked
 	case c.backsOff(w):
-		until := c.Record.DrainBackoff[w.InstanceID]
+		until := c.Record.DrainBackoff[w.ID]
 		return "it is left alone until " + until.UTC().Format(time.RFC3339) + ", as its drain failed"
 	}
 	return ""
@@ -29,10 +29,10 @@ func forbidden(c *census, w Worker, must bool) string {
 //
 // Only a ready worker whose use is known goes: one that starts is about to take load, one that is
 // not ready cannot be drained, and unknown use is not idleness.
-func refusal(c *census, w Worker, must bool) string {
+func refusal(c *census, w *Instance, must bool) string {
 	why := forbidden(c, w, must)
 	switch {
-	case w.InstanceID != "" && w.Node != "" && !w.works():
+	case w.ID != "" && w.Node.Name != "" && !w.works():
 		return "its node is not ready"
 	case why != "":
 		return why
@@ -44,9 +44,9 @@ func refusal(c *census, w Worker, must bool) string {
 
 // removalOrder compares two workers of a pool: below zero, a is removed rather than b. Workers that
 // only force can empty come last.
-func removalOrder(p Pool, f *spread) func(a, b Worker) int {
-	return func(a, b Worker) int {
-		first := cmp.Or(compareBool(a.Blocked == "", b.Blocked == ""), compareBool(a.Cordoned, b.Cordoned),
+func removalOrder(p Pool, f *spread) func(a, b *Instance) int {
+	return func(a, b *Instance) int {
+		first := cmp.Or(compareBool(a.Blocked == "", b.Blocked == ""), compareBool(a.cordoned(), b.cordoned()),
 			compareBool(a.Outdated != "", b.Outdated != ""))
 		if first != 0 {
 			return first
@@ -57,11 +57,11 @@ func removalOrder(p Pool, f *spread) func(a, b Worker) int {
 			}
 		}
 		// The order must not depend on the one in which the cloud lists its instances.
-		return cmp.Or(strings.Compare(a.InstanceID, b.InstanceID), strings.Compare(a.Node, b.Node))
+		return cmp.Or(strings.Compare(a.ID, b.ID), strings.Compare(a.Node.Name, b.Node.Name))
 	}
 }
 
-func compare(s Scorer, a, b Worker, f *spread) int {
+func compare(s Scorer, a, b *Instance, f *spread) int {
 	switch s {
 	case FullestZone:
 		return cmp.Compare(f.workers[b.Zone], f.workers[a.Zone])

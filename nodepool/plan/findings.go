@@ -17,7 +17,7 @@ func findings(f *facts, d Decision) (out []Finding) {
 	drift := ""
 	for k := range f.Instances {
 		i := &f.Instances[k]
-		drift = max(drift, i.DriftErr)
+		drift = max(drift, i.OutdatedErr)
 		out = append(out, findingsOf(i)...)
 	}
 	for _, x := range f.Foreign {
@@ -72,34 +72,34 @@ func findingsOf(i *Instance) (out []Finding) {
 // brokenWorkers returns the workers whose Nodes have not been Ready for long and whose removal has
 // not begun.
 func brokenWorkers(f *facts, d Decision) (out []Finding) {
-	for _, w := range f.Workers {
-		if w.BrokenFor == 0 || f.Record.PendingTermination(w.InstanceID) != nil ||
-			slices.ContainsFunc(d.Repairs, func(r NodeRepair) bool { return r.InstanceID == w.InstanceID }) {
+	for _, w := range f.workers {
+		if w.BrokenFor == 0 || f.Record.PendingTermination(w.ID) != nil ||
+			slices.ContainsFunc(d.Repairs, func(r NodeRepair) bool { return r.InstanceID == w.ID }) {
 			continue
 		}
 		instead := "another may take its place"
 		if !w.Failed {
 			instead = "none takes its place, as there are several"
 		}
-		out = append(out, Finding{Broken, w.Node, w.InstanceID, fmt.Sprintf("Node %s has not been Ready for %s, and %s: %s",
-			w.Node, w.BrokenFor.Round(time.Second), instead, prognosis(f, d, w))})
+		out = append(out, Finding{Broken, w.Node.Name, w.ID, fmt.Sprintf("Node %s has not been Ready for %s, and %s: %s",
+			w.Node.Name, w.BrokenFor.Round(time.Second), instead, prognosis(f, d, w))})
 	}
 	return out
 }
 
 // prognosis returns what happens to an unhealthy worker that is not being repaired yet.
-func prognosis(f *facts, d Decision, w Worker) string {
+func prognosis(f *facts, d Decision, w *Instance) string {
 	due := w.Unhealthy.Due()
 	switch {
 	case !w.Unhealthy.Holds(), f.Pool.Repair.Disabled:
-		return fmt.Sprintf("delete the Node or terminate %s if it is lost", w.InstanceID)
+		return fmt.Sprintf("delete the Node or terminate %s if it is lost", w.ID)
 	case d.RepairHeld != "":
 		return "it is not repaired: " + d.RepairHeld
 	case f.Now.Before(due):
 		return "it is repaired at " + due.UTC().Format(time.RFC3339) + " unless it recovers"
 	case f.backsOff(w):
 		return "its drain or its termination has failed, and is tried again at " +
-			f.Record.DrainBackoff[w.InstanceID].UTC().Format(time.RFC3339)
+			f.Record.DrainBackoff[w.ID].UTC().Format(time.RFC3339)
 	}
 	return "it is repaired once others have been"
 }

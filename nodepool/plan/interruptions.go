@@ -42,7 +42,7 @@ func interpret(c *census) (m messages) {
 func (m *messages) interrupt(c *census, i *Instance, deadline time.Time) {
 	known := slices.ContainsFunc(m.interruptions, func(x Interruption) bool { return x.InstanceID == i.ID })
 	switch {
-	case i.Gone || i.Listed && i.Leaving: // nothing is left to be drained
+	case i.Gone || i.Listed && i.ends(): // nothing is left to be drained
 	case !i.Listed && i.Node.Name == "":
 		// Another process may have ended it before this one led; or it was just launched, and is listed soon.
 		m.deferred = append(m.deferred, i.ID)

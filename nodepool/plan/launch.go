@@ -125,7 +125,7 @@ func exhausted(f *facts, d Decision, why string) Decision {
 // do not look at those, there would be more and more of them.
 func full(f *facts, d Decision, why string) Decision {
 	failed := 0
-	for _, w := range f.Workers {
+	for _, w := range f.workers {
 		if w.Failed && !w.Leaving {
 			failed++
 		}
@@ -225,7 +225,7 @@ func batchUp(f *facts) int {
 // leaves or that the cloud takes back has none.
 func places(f *facts) int {
 	failed, broken := 0, 0
-	for _, w := range f.Workers {
+	for _, w := range f.workers {
 		switch {
 		case w.Leaving || !w.Failed:
 		case w.Broken:
@@ -240,9 +240,9 @@ func places(f *facts) int {
 // kept returns up to n instances that did not join and are kept for inspection, the oldest first.
 func kept(f *facts, n int) []string {
 	var out []string
-	for _, w := range f.Workers {
+	for _, w := range f.workers {
 		if w.Kept && !w.Leaving && len(out) < n {
-			out = append(out, w.InstanceID)
+			out = append(out, w.ID)
 		}
 	}
 	return out

@@ -16,24 +16,24 @@ func Objection(s Snapshot, reason Reason, worker string, later []string) string 
 	if why := objection(f, reason, later); why != "" {
 		return why
 	}
-	var it Worker
+	it := &Instance{}
 	rest := slices.Clip(f.staying)
-	for _, w := range f.Workers {
+	for _, w := range f.workers {
 		switch {
-		case w.InstanceID == worker:
+		case w.ID == worker:
 			it = w
 			rest = append(rest, w)
-		case slices.Contains(later, w.InstanceID):
+		case slices.Contains(later, w.ID):
 			rest = append(rest, w)
 		}
 	}
 	if reason == Outdated && it.Outdated == "" {
 		return "it is not outdated any more"
 	}
-	if why := newSpread(f.Snapshot, rest).keeps(it); why != "" || it.Node == "" || f.Homes == nil {
+	if why := newSpread(f.Snapshot, rest).keeps(it); why != "" || it.Node.Name == "" || f.Homes == nil {
 		return why
 	}
-	return f.Homes.Without([]string{it.Node}, MustGo(reason))
+	return f.Homes.Without([]string{it.Node.Name}, MustGo(reason))
 }
 
 // objection returns what blocks every removal for a reason.

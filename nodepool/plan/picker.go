@@ -1,7 +1,6 @@
 package plan
 
 import (
-	"cmp"
 	"fmt"
 
 	"github.com/foresail/foresail/nodepool/fleet"
@@ -19,7 +18,7 @@ type picker struct {
 	staying *spread
 	placer  *placer // of what is launched in their place; nil = nothing is
 
-	chosen    []Worker
+	chosen    []*Instance
 	launched  []fleet.Placement // for each of them
 	asked     int
 	unmovable []Refusal // workers whose pods would have no other node even if they went alone
@@ -34,7 +33,7 @@ func newPicker(f *facts, p *placer) *picker {
 
 // pick chooses up to most workers. As a rule all may go, which one question shows. If not, it asks
 // about fewer, and about more again as long as they may.
-func (p *picker) pick(list []Worker, most int) {
+func (p *picker) pick(list []*Instance, most int) {
 	for size := most; len(list) > 0 && len(p.chosen) < most && !p.hasAsked(); {
 		n := min(size, len(list), most-len(p.chosen))
 		switch why := p.try(list[:n]); {
@@ -55,20 +54,20 @@ func (p *picker) hasAsked() bool {
 	return p.asked >= maxQuestions || p.refused >= maxUnmovable || len(p.chosen) > 0 && p.asked >= fewQuestions
 }
 
-func (p *picker) refuse(w Worker, why string) {
+func (p *picker) refuse(w *Instance, why string) {
 	p.refused++
-	p.why = fmt.Sprintf("the pods of %s would have no home: %s", w.Node, why)
+	p.why = fmt.Sprintf("the pods of %s would have no home: %s", w.Node.Name, why)
 	if p.placer != nil {
-		p.why = fmt.Sprintf("a new node would be no home for the pods of %s: %s", w.Node, why)
+		p.why = fmt.Sprintf("a new node would be no home for the pods of %s: %s", w.Node.Name, why)
 	}
 	if len(p.chosen) == 0 {
-		p.unmovable = append(p.unmovable, Refusal{Worker: w.Node, Reason: why, Homeless: true})
+		p.unmovable = append(p.unmovable, Refusal{Worker: w.Node.Name, Reason: why, Homeless: true})
 	}
 }
 
 // try adds workers to the chosen ones, except those that the spread keeps. If their pods have no
 // other place it adds none and returns why.
-func (p *picker) try(list []Worker) string {
+func (p *picker) try(list []*Instance) string {
 	start := p.save()
 	for _, w := range list {
 		p.add(w)
@@ -78,7 +77,7 @@ func (p *picker) try(list []Worker) string {
 	}
 	nodes := make([]string, len(p.chosen))
 	for i, w := range p.chosen {
-		nodes[i] = w.Node
+		nodes[i] = w.Node.Name
 	}
 	p.asked++
 	why := p.homes.Without(nodes, MustGo(Outdated), p.launched...)
@@ -91,7 +90,7 @@ func (p *picker) try(list []Worker) string {
 	return why
 }
 
-func (p *picker) add(w Worker) {
+func (p *picker) add(w *Instance) {
 	start := p.save()
 	if p.placer != nil {
 		at, ok := p.placer.inPlaceOf(w)
@@ -101,11 +100,11 @@ func (p *picker) add(w Worker) {
 			return
 		}
 		p.launched = append(p.launched, at)
-		p.staying.join(Worker{Placement: at, Ready: true})
+		p.staying.join(placed(at))
 	}
 	if why := p.staying.keeps(w); why != "" {
 		p.restore(start)
-		p.why = fmt.Sprintf("%s stays, as %s", cmp.Or(w.Node, w.InstanceID), why)
+		p.why = fmt.Sprintf("%s stays, as %s", w.name(), why)
 		return
 	}
 	p.staying.leave(w)
@@ -137,4 +136,9 @@ func (p *picker) targets() []Target {
 		out[i] = targetOf(w)
 	}
 	return out
+}
+
+// placed returns the ready worker that a launch becomes.
+func placed(at fleet.Placement) *Instance {
+	return &Instance{Instance: fleet.Instance{Placement: at}, Node: Node{Ready: true}}
 }

@@ -27,10 +27,10 @@ func TestPlace(t *testing.T) {
 			[]string{"c t3.medium OnDemand", "b t3.medium OnDemand", "c t3.medium OnDemand", "a t3.medium OnDemand"}},
 		{"a worker of a zone that nothing is offered in", []string{"z"}, func(*plan.Snapshot) {}, 1, nil, []string{"a t3.medium OnDemand"}},
 		{"what leaves or failed is in no zone", []string{"a", "a", "b"}, func(s *plan.Snapshot) {
-			s.Workers[0].Leaving, s.Workers[1].Failed = true, true
+			s.Instances[0].Leaving, s.Instances[1].Failed = true, true
 		}, 1, nil, []string{"a t3.medium OnDemand"}},
 		{"what is on its way is", []string{"a", "a", "b"}, func(s *plan.Snapshot) {
-			s.Workers[0].Ready, s.Workers[0].Node = false, ""
+			s.Instances[0].Node.Ready, s.Instances[0].Node.Name = false, ""
 		}, 1, nil, []string{"b t3.medium OnDemand"}},
 		{"what the cloud takes back is not", []string{"a", "a", "b"}, func(s *plan.Snapshot) { s.Record.Interruptions = interruptions("i-000", "i-001") }, 1, nil,
 			[]string{"a t3.medium OnDemand"}},
@@ -41,7 +41,7 @@ func TestPlace(t *testing.T) {
 			[]string{"a t3.medium OnDemand", "b t3.medium OnDemand", "a t3.medium Spot", "b t3.medium Spot"}},
 		{"Spot that was lost is Spot again", []string{"a", "b", "a", "b"}, func(s *plan.Snapshot) {
 			s.Pool.SpotRatio = 0.7
-			s.Workers[0].Leaving, s.Workers[1].Market = true, fleet.OnDemand
+			s.Instances[0].Leaving, s.Instances[1].Market = true, fleet.OnDemand
 		}, 1, nil, []string{"a t3.medium Spot"}},
 		{"one type is cooling in a zone", nil, func(s *plan.Snapshot) {
 			s.Pool.SpotRatio = 1
@@ -87,7 +87,7 @@ func TestPlace(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			s := steady()
 			s.Pool.SpotRatio = 0
-			s.Workers = workersIn(c.workers...)
+			s.Instances = workersIn(c.workers...)
 			c.change(&s)
 			assert.Equal(t, c.want, places(plan.Place(s, c.n, c.tried...)))
 		})
@@ -104,7 +104,7 @@ func TestPlaceOneByOne(t *testing.T) {
 			if !assert.Equal(t, []fleet.Placement{want}, got, "seed %d, node %d", seed, i) {
 				return
 			}
-			s.Workers = append(slices.Clip(s.Workers), plan.Worker{InstanceID: "new", Placement: got[0]})
+			s.Instances = append(slices.Clip(s.Instances), launched("new", got[0], noon))
 		}
 		if len(all) < 12 {
 			assert.Empty(t, plan.Place(s, 1), "seed %d", seed)
@@ -135,7 +135,7 @@ func TestPlaceIsAsPlainlySaid(t *testing.T) {
 func plainly(s plan.Snapshot) (fleet.Placement, bool) {
 	workers := staying(s)
 	for _, at := range s.Record.PlannedAt() {
-		workers = append(workers, plan.Worker{Placement: at})
+		workers = append(workers, launched("", at, noon))
 	}
 	spot := 0
 	for _, w := range workers {

@@ -150,7 +150,7 @@ func (p *placer) count(at fleet.Placement, n int) {
 
 // inPlaceOf takes a worker out and places its replacement: in its zone, or elsewhere if nothing can
 // be launched there.
-func (p *placer) inPlaceOf(w Worker) (fleet.Placement, bool) {
+func (p *placer) inPlaceOf(w *Instance) (fleet.Placement, bool) {
 	p.count(w.Placement, -1)
 	if at, ok := p.next(func(at fleet.Placement) bool { return at.Zone == w.Zone }); ok {
 		return at, true

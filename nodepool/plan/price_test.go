@@ -57,7 +57,7 @@ func TestPlaceByPrice(t *testing.T) {
 		}, []string{"a t3.medium OnDemand", "b t3.medium OnDemand"}},
 	} {
 		s := steady()
-		s.Pool.SpotRatio, s.Workers = 0, nil
+		s.Pool.SpotRatio, s.Instances = 0, nil
 		c.change(&s)
 		before := s.Offers
 		assert.Equal(t, c.want, places(plan.Place(s, 2)), c.name)
@@ -68,7 +68,7 @@ func TestPlaceByPrice(t *testing.T) {
 // Pods that need one of several kinds get the cheapest of them.
 func TestShapesByPrice(t *testing.T) {
 	s := steady()
-	s.Pool.SpotRatio, s.Workers = 0, nil
+	s.Pool.SpotRatio, s.Instances = 0, nil
 	usd(&s, "", "t3.medium", 1, 1)
 	usd(&s, "a", "t3.large", 2, 2)
 	s.Offers = append(s.Offers[2:], s.Offers[:2]...)

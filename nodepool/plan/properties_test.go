@@ -14,15 +14,15 @@ import (
 )
 
 // staying recounts the workers that count and are not taken back.
-func staying(s plan.Snapshot) []plan.Worker {
-	var out []plan.Worker
+func staying(s plan.Snapshot) []plan.Instance {
+	var out []plan.Instance
 next:
-	for _, w := range s.Workers {
+	for _, w := range s.Instances {
 		if w.Leaving || w.Failed {
 			continue
 		}
 		for _, n := range s.Record.Interruptions {
-			if n.InstanceID == w.InstanceID {
+			if n.InstanceID == w.ID {
 				continue next
 			}
 		}
@@ -84,7 +84,7 @@ func checkAlternatives(t *testing.T, s plan.Snapshot, d plan.Decision) {
 			require.Contains(t, s.Offers, offer)
 			assert.LessOrEqual(t, *s.Prices[offer].Of(at.Market), most)
 			only := s
-			only.Workers, only.Record.Action, only.Offers, only.Pool.OnDemandBase, only.Pool.SpotRatio = nil, nil, []fleet.Offer{offer}, 0, 0
+			only.Instances, only.Record.Action, only.Offers, only.Pool.OnDemandBase, only.Pool.SpotRatio = nil, nil, []fleet.Offer{offer}, 0, 0
 			if at.Market == fleet.Spot {
 				only.Pool.SpotRatio = 1
 			}
@@ -170,10 +170,10 @@ func checkDown(t *testing.T, s plan.Snapshot, d plan.Decision) {
 	}
 
 	before, after, ready, zones, spot, onDemand := map[string]int{}, map[string]int{}, 0, 0, 0, 0
-	byID := map[string]plan.Worker{}
+	byID := map[string]plan.Instance{}
 	for _, w := range staying(s) {
-		byID[w.InstanceID] = w
-		if w.Ready {
+		byID[w.ID] = w
+		if w.Ready() {
 			if after[w.Zone] == 0 {
 				zones++
 			}
@@ -196,9 +196,9 @@ func checkDown(t *testing.T, s plan.Snapshot, d plan.Decision) {
 		w, ok := byID[target.InstanceID]
 		require.True(t, ok, "a worker that there is not, or that goes twice: %v", target)
 		delete(byID, target.InstanceID)
-		assert.Equal(t, w.Node, target.Node)
+		assert.Equal(t, w.Node.Name, target.Node)
 		assert.True(t, d.Reason != plan.Outdated || w.Outdated != "", "it is not outdated")
-		assert.True(t, w.Ready && w.Known && w.Blocked == "" && !s.Record.DrainBackoff[w.InstanceID].After(s.Now), "%+v", w)
+		assert.True(t, w.Ready() && w.Known && w.Blocked == "" && !s.Record.DrainBackoff[w.ID].After(s.Now), "%+v", w)
 		after[w.Zone]--
 		kept[w.Zone] = kept[w.Zone] || w.Outdated == "" || len(s.Offers) == 0
 		if w.Market != fleet.Spot {
@@ -246,11 +246,11 @@ func checkDeleted(t *testing.T, s plan.Snapshot, d plan.Decision) {
 	assert.Empty(t, s.Record.Action, "beside an open action")
 	assert.Zero(t, d.Want)
 	assert.Empty(t, d.Placements)
-	byID := map[string]plan.Worker{}
+	byID := map[string]plan.Instance{}
 	unready := 0
 	for _, w := range staying(s) {
-		byID[w.InstanceID] = w
-		if !w.Ready && !w.Cordoned {
+		byID[w.ID] = w
+		if !w.Node.Ready {
 			unready++
 		}
 	}
@@ -259,9 +259,9 @@ func checkDeleted(t *testing.T, s plan.Snapshot, d plan.Decision) {
 		w, ok := byID[target.InstanceID]
 		require.True(t, ok, "a worker that there is not, or that goes twice: %v", target)
 		delete(byID, target.InstanceID)
-		assert.True(t, w.Node == target.Node && w.Node != "" && w.Blocked == "" && !s.Record.DrainBackoff[w.InstanceID].After(s.Now), "%+v", w)
+		assert.True(t, w.Node.Name == target.Node && w.Node.Name != "" && w.Blocked == "" && !s.Record.DrainBackoff[w.ID].After(s.Now), "%+v", w)
 	}
 	for _, w := range byID {
-		assert.True(t, w.Node == "" || w.Blocked != "" || s.Record.DrainBackoff[w.InstanceID].After(s.Now), "it could go: %+v", w)
+		assert.True(t, w.Node.Name == "" || w.Blocked != "" || s.Record.DrainBackoff[w.ID].After(s.Now), "it could go: %+v", w)
 	}
 }

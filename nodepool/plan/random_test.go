@@ -73,11 +73,11 @@ func random(seed uint64) plan.Snapshot {
 }
 
 func (d dice) workers(s *plan.Snapshot, zones []string) {
-	s.Workers = workersIn(make([]string, d.upTo(16))...)
+	s.Instances = workersIn(make([]string, d.upTo(16))...)
 	sick := d.Float64() * d.Float64()
 	old := d.Float64() * float64(d.upTo(1))
-	for i := range s.Workers {
-		w := &s.Workers[i]
+	for i := range s.Instances {
+		w := &s.Instances[i]
 		w.Zone = zones[d.IntN(len(zones))]
 		if d.chance(0.4) {
 			w.Market = fleet.OnDemand
@@ -88,22 +88,22 @@ func (d dice) workers(s *plan.Snapshot, zones []string) {
 		if d.chance(old) {
 			w.Outdated = "its launch template is old"
 		}
-		w.Ready, w.Known = !d.chance(sick), !d.chance(0.05)
-		if !w.Ready && d.chance(0.5) {
-			w.Node = ""
+		w.Node.Ready, w.Known = !d.chance(sick), !d.chance(0.05)
+		if !w.Ready() && d.chance(0.5) {
+			w.Node.Name = ""
 		}
 		if d.chance(0.15) {
 			w.Blocked = "it runs kube-system/coredns"
 		}
 		if d.chance(0.03) {
-			s.Record.Interruptions = append(s.Record.Interruptions, interruptions(w.InstanceID)...)
+			s.Record.Interruptions = append(s.Record.Interruptions, interruptions(w.ID)...)
 		}
 	}
 }
 
 func (d dice) demand(s *plan.Snapshot) {
 	busy := d.chance(0.4)
-	n := len(s.Workers)
+	n := len(s.Instances)
 	for i, name := range []string{"cpu", "memory", "queue"} {
 		signal := plan.Signal{Name: name, Known: !d.chance(0.04), Threshold: 0.7, Margin: 0.3, For: time.Duration(d.upTo(3)) * time.Minute, CPU: i == 0, Memory: i == 1, InformsOnly: d.chance(0.2)}
 		switch {
@@ -155,9 +155,9 @@ func (d dice) state(s *plan.Snapshot, zones []string) {
 			Market: []fleet.Market{"", fleet.Spot, fleet.OnDemand}[d.IntN(3)], Until: d.past().Add(10 * time.Minute),
 		})
 	}
-	for _, w := range s.Workers {
+	for _, w := range s.Instances {
 		if d.chance(0.05) {
-			s.Record.DrainBackoff[w.InstanceID] = d.past().Add(10 * time.Minute)
+			s.Record.DrainBackoff[w.ID] = d.past().Add(10 * time.Minute)
 		}
 	}
 }
@@ -176,7 +176,7 @@ func TestDecisionsOfRandomPools(t *testing.T) {
 		check(t, s, d)
 		require.Equal(t, random(seed), s, "seed %d: the snapshot was changed", seed)
 		require.Equal(t, d, plan.Decide(s), "seed %d: decided again", seed)
-		slices.Reverse(s.Workers)
+		slices.Reverse(s.Instances)
 		slices.Reverse(s.Record.Interruptions)
 		require.Equal(t, d, plan.Decide(s), "seed %d: with the workers in another order", seed)
 		if t.Failed() {
@@ -217,8 +217,8 @@ func TestDecisionsAreMonotonic(t *testing.T) {
 			require.NotEqual(t, plan.ScaleDown, plan.Decide(blind).Step, "seed %d: without %s", seed, s.Signals[i].Name)
 		}
 		blocked := random(seed)
-		for i := range blocked.Workers {
-			blocked.Workers[i].Blocked = "its annotation says so"
+		for i := range blocked.Instances {
+			blocked.Instances[i].Blocked = "its annotation says so"
 		}
 		require.NotEqual(t, plan.ScaleDown, plan.Decide(blocked).Step, "seed %d: with all workers blocked", seed)
 	}

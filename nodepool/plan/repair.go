@@ -38,9 +38,9 @@ func repair(c *census) (r repairs) {
 	if r.held = repairHeld(c, h); r.held != "" {
 		return r
 	}
-	slices.SortFunc(due, func(a, b Worker) int {
+	slices.SortFunc(due, func(a, b *Instance) int {
 		return cmp.Or(compareBool(!a.works(), !b.works()), a.Unhealthy.Due().Compare(b.Unhealthy.Due()),
-			cmp.Compare(a.InstanceID, b.InstanceID))
+			cmp.Compare(a.ID, b.ID))
 	})
 	for _, w := range due[:min(len(due), max(0, percent(RepairShare, h.nodes)-h.underway))] {
 		r.begin(c, w)
@@ -56,13 +56,13 @@ type nodeHealth struct {
 }
 
 // health counts the nodes, and returns the unhealthy workers that are due for repair.
-func health(c *census) (due []Worker, h nodeHealth) {
-	for _, w := range c.Workers {
-		if w.Node == "" || w.Ended || w.Failed && !w.Broken {
+func health(c *census) (due []*Instance, h nodeHealth) {
+	for _, w := range c.workers {
+		if w.Node.Name == "" || w.Ended || w.Failed && !w.Broken {
 			continue
 		}
 		h.nodes++
-		if c.Record.Repair(w.InstanceID) != nil {
+		if c.Record.Repair(w.ID) != nil {
 			h.underway++
 		}
 		if !w.Unhealthy.Holds() {
@@ -78,15 +78,15 @@ func health(c *census) (due []Worker, h nodeHealth) {
 }
 
 // begin adds a worker. One that counts is replaced as if the cloud took it back.
-func (r *repairs) begin(c *census, w Worker) {
+func (r *repairs) begin(c *census, w *Instance) {
 	if !w.Failed {
-		r.notices = append(r.notices, notice{instance: w.InstanceID, deadline: c.Now.Add(fleet.NoticeTime), unhealthy: true})
+		r.notices = append(r.notices, notice{instance: w.ID, deadline: c.Now.Add(fleet.NoticeTime), unhealthy: true})
 	}
 	r.begun = append(r.begun, NodeRepair{
-		InstanceID: w.InstanceID, ProviderID: c.instances[w.InstanceID].ProviderID, Zone: w.Zone, Node: w.Node,
+		InstanceID: w.ID, ProviderID: w.ProviderID, Zone: w.Zone, Node: w.Node.Name,
 		Replaced: w.Failed,
 		Message: fmt.Sprintf("Node %s has been %s for %s: it is drained, and %s terminated",
-			w.Node, w.Unhealthy.Condition, c.Now.Sub(w.Unhealthy.Since).Round(time.Second), w.InstanceID),
+			w.Node.Name, w.Unhealthy.Condition, c.Now.Sub(w.Unhealthy.Since).Round(time.Second), w.ID),
 	})
 }
 
@@ -95,8 +95,8 @@ func (r *repairs) begin(c *census, w Worker) {
 func replacements(c *census) int {
 	broken := 0
 	var first time.Time
-	for _, w := range c.Workers {
-		if (w.Broken || c.Record.Repair(w.InstanceID) != nil) && w.Unhealthy.Holds() {
+	for _, w := range c.workers {
+		if (w.Broken || c.Record.Repair(w.ID) != nil) && w.Unhealthy.Holds() {
 			broken++
 			if since := w.Unhealthy.Since; first.IsZero() || since.Before(first) {
 				first = since
@@ -104,8 +104,8 @@ func replacements(c *census) int {
 		}
 	}
 	launched := 0
-	for _, w := range c.Workers {
-		if w.Node != "" && w.Counts() && w.Launched.After(first) {
+	for _, w := range c.workers {
+		if w.Node.Name != "" && w.Counts() && w.Launched.After(first) {
 			launched++
 		}
 	}
@@ -113,10 +113,9 @@ func replacements(c *census) int {
 }
 
 // repairable reports whether a worker has been unhealthy for long enough, and can be removed.
-func repairable(c *census, w Worker) bool {
-	i := c.instances[w.InstanceID]
-	return !w.Leaving && i != nil && i.Listed && !i.Leaving && !i.Node.ControlPlane && !c.Record.Leaves(w.InstanceID) &&
-		c.Record.PendingTermination(w.InstanceID) == nil && !c.isTaken(w) &&
+func repairable(c *census, w *Instance) bool {
+	return !w.Leaving && w.ID != "" && w.Listed && !w.Node.ControlPlane && !c.Record.Leaves(w.ID) &&
+		c.Record.PendingTermination(w.ID) == nil && !c.isTaken(w) &&
 		!c.Now.Before(w.Unhealthy.Due()) && !c.backsOff(w)
 }
 

@@ -38,7 +38,7 @@ func rollOut(f *facts, d Decision) (Decision, verdict) {
 // surge launches replacements of workers that could go then, each in the zone of its worker, if
 // that is possible. The next decisions remove the workers. Replacements that were launched earlier
 // still count, unless they are of no use.
-func surge(f *facts, d Decision, list []Worker, most int) (Decision, verdict) {
+func surge(f *facts, d Decision, list []*Instance, most int) (Decision, verdict) {
 	n, room := len(f.staying), places(f)
 	if left := backsOffFor(f.census, false); left > 0 {
 		return rolloutHeld(d, fmt.Sprintf("launches fail, and the next is tried in %s", short(left))), passes
@@ -80,20 +80,20 @@ func rolloutHeld(d Decision, why string) Decision {
 }
 
 // outdated returns the workers that are to be replaced.
-func outdated(f *facts) []Worker {
-	out := slices.DeleteFunc(slices.Clone(f.staying), func(w Worker) bool { return w.Outdated == "" })
-	slices.SortFunc(out, func(a, b Worker) int { return cmp.Compare(a.InstanceID, b.InstanceID) })
+func outdated(f *facts) []*Instance {
+	out := slices.DeleteFunc(slices.Clone(f.staying), func(w *Instance) bool { return w.Outdated == "" })
+	slices.SortFunc(out, func(a, b *Instance) int { return cmp.Compare(a.ID, b.ID) })
 	return out
 }
 
 // removable returns the workers that can be removed, in their order. If there are none, it returns
 // why.
-func removable(f *facts, list []Worker) (out []Worker, why string) {
+func removable(f *facts, list []*Instance) (out []*Instance, why string) {
 	for _, w := range list {
 		if refused := refusal(f.census, w, MustGo(Outdated)); refused == "" {
 			out = append(out, w)
 		} else if why == "" {
-			why = fmt.Sprintf("none may go, such as %s: %s", cmp.Or(w.Node, w.InstanceID), refused)
+			why = fmt.Sprintf("none may go, such as %s: %s", w.name(), refused)
 		}
 	}
 	slices.SortFunc(out, removalOrder(f.Pool, newSpread(f.Snapshot, f.staying)))
@@ -152,7 +152,7 @@ func progress(f *facts, d Decision) Rollout {
 // countOutdated counts the outdated workers, those of them that leave, and those of which it is not
 // known, with the reason.
 func countOutdated(f *facts) (out Rollout, leaving int, unknown string) {
-	for _, w := range f.Workers {
+	for _, w := range f.workers {
 		switch {
 		case w.Failed || w.Ended:
 		case w.Outdated != "":

@@ -18,7 +18,7 @@ import (
 func TestWhatIsNotKnown(t *testing.T) {
 	below := func() plan.Snapshot {
 		s := steady()
-		s.Workers = s.Workers[:1]
+		s.Instances = s.Instances[:1]
 		return s
 	}
 	run(t, []row{
@@ -80,8 +80,8 @@ func TestWhatIsNotKnown(t *testing.T) {
 		{"past weeks: they never forbid a removal by being unknown", idle, func(s *plan.Snapshot) { s.Seasonal = &plan.Seasonal{Err: "no data"} },
 			plan.ScaleDown, plan.PoolIdle, 1, false},
 		{"the use of a worker: it stays", idle, func(s *plan.Snapshot) {
-			for i := range s.Workers {
-				s.Workers[i].Known = false
+			for i := range s.Instances {
+				s.Instances[i].Known = false
 			}
 		}, plan.Hold, plan.NoRemovableNode, 0, false},
 	})
@@ -113,7 +113,7 @@ func TestWhatRisesJoinsAnOpenScaleUp(t *testing.T) {
 		{"nothing while launches fail", open, func(s *plan.Snapshot) { s.Record.Failures, s.Record.FailedAt = 1, ago(time.Hour) },
 			plan.Hold, plan.ActionOpen, 0, false},
 		{"nothing while an instance is taken back, which has slots of its own", open, func(s *plan.Snapshot) {
-			s.Record.Interruptions = interruptions(s.Workers[0].InstanceID)
+			s.Record.Interruptions = interruptions(s.Instances[0].ID)
 		}, plan.Hold, plan.ActionOpen, 0, false},
 		{"nothing where everything cools", open, func(s *plan.Snapshot) {
 			s.Record.Cooling = []fleet.Cooling{{Until: ago(-time.Minute)}}
@@ -127,7 +127,7 @@ func TestWhatRisesJoinsAnOpenScaleUp(t *testing.T) {
 func TestMinimumAndMaximum(t *testing.T) {
 	below := func() plan.Snapshot {
 		s := steady()
-		s.Workers = s.Workers[:1]
+		s.Instances = s.Instances[:1]
 		return s
 	}
 	run(t, []row{
@@ -143,11 +143,11 @@ func TestMinimumAndMaximum(t *testing.T) {
 			plan.ScaleUp, plan.BelowMinimum, 1, true},
 		{"below the minimum: in batches", below, func(s *plan.Snapshot) { s.Pool.Min = 6 }, plan.ScaleUp, plan.BelowMinimum, 2, true},
 		{"below the minimum: what leaves or failed does not count", nil, func(s *plan.Snapshot) {
-			s.Workers[0].Leaving, s.Workers[1].Failed, s.Workers[2].Leaving = true, true, true
+			s.Instances[0].Leaving, s.Instances[1].Failed, s.Instances[2].Leaving = true, true, true
 		}, plan.ScaleUp, plan.BelowMinimum, 1, true},
 		{"below the minimum: what is on its way counts", nil, func(s *plan.Snapshot) {
 			s.Pool.Min = 4
-			s.Workers[1].Node, s.Workers[1].Ready = "", false
+			s.Instances[1].Node.Name, s.Instances[1].Node.Ready = "", false
 		}, plan.Hold, plan.NothingToDo, 0, false},
 		{"below the minimum: and pods ask for more, past no cooldown", below, func(s *plan.Snapshot) {
 			s.Pool.MaxBatchUp = 0
@@ -161,12 +161,12 @@ func TestMinimumAndMaximum(t *testing.T) {
 		{"below the minimum: it is not known what can be launched", below, func(s *plan.Snapshot) { s.Offers = nil },
 			plan.Hold, plan.LaunchesUnknown, 0, false},
 		{"no workers and none asked for", nil, func(s *plan.Snapshot) {
-			s.Pool.Min, s.Workers = 0, nil
+			s.Pool.Min, s.Instances = 0, nil
 			wants(s, "cpu", 0, 0, 0)
 			wants(s, "memory", 0, 0, 0)
 		}, plan.Hold, plan.AtMinimum, 0, false},
 		{"no workers and pods ask", nil, func(s *plan.Snapshot) {
-			s.Pool.Min, s.Workers = 0, nil
+			s.Pool.Min, s.Instances = 0, nil
 			loses(s, "cpu")
 			pends(s, 1)
 		}, plan.ScaleUp, plan.PodsPending, 1, false},
@@ -188,8 +188,8 @@ func TestMinimumAndMaximum(t *testing.T) {
 			plan.Hold, plan.AtMinimum, 0, false},
 		{"above the maximum: all blocked", nil, func(s *plan.Snapshot) {
 			s.Pool.Max = 3
-			for i := range s.Workers {
-				s.Workers[i].Blocked = "its annotation says so"
+			for i := range s.Instances {
+				s.Instances[i].Blocked = "its annotation says so"
 			}
 		}, plan.Hold, plan.NoRemovableNode, 0, false},
 	})
@@ -247,15 +247,15 @@ func TestShrinking(t *testing.T) {
 		{"the load after the removal would just do", idle, func(s *plan.Snapshot) { s.Signals[0].Fits = 3 },
 			plan.ScaleDown, plan.PoolIdle, 1, false},
 		{"a batch stops where the load would be too high", idle, func(s *plan.Snapshot) {
-			s.Workers = workersIn("a", "b", "a", "b", "a", "b", "a", "b")
+			s.Instances = workersIn("a", "b", "a", "b", "a", "b", "a", "b")
 			s.Pool.MaxBatchDown, s.Signals[0].Fits = 9, 5
 		}, plan.ScaleDown, plan.PoolIdle, 3, false},
 		{"a batch ends at its limit", idle, func(s *plan.Snapshot) {
-			s.Workers = workersIn("a", "b", "a", "b", "a", "b", "a", "b")
+			s.Instances = workersIn("a", "b", "a", "b", "a", "b", "a", "b")
 			s.Pool.MaxBatchDown = 4
 		}, plan.ScaleDown, plan.PoolIdle, 4, false},
 		{"only ready workers carry load", idle, func(s *plan.Snapshot) {
-			s.Workers[0].Ready = false
+			s.Instances[0].Node.Ready = false
 			s.Signals[0].Fits = 3
 		}, plan.Hold, plan.LoadAfterRemoval, 0, false},
 		{"past weeks need as many as there are", idle, func(s *plan.Snapshot) { s.Seasonal = &plan.Seasonal{Known: true, Nodes: 4, Confidence: 1} },
@@ -282,9 +282,9 @@ func unready(s *plan.Snapshot, some, n int) {
 	for i := range n {
 		zones = append(zones, string(rune('a'+i%2)))
 	}
-	s.Workers = workersIn(zones...)
+	s.Instances = workersIn(zones...)
 	for i := range some {
-		s.Workers[i].Ready = false
+		s.Instances[i].Node.Ready = false
 	}
 }
 
@@ -296,7 +296,7 @@ func TestInterruptions(t *testing.T) {
 		}, plan.ScaleUp, plan.Interrupted, 1, true},
 		{"one that is marked as leaving is replaced as well", nil, func(s *plan.Snapshot) {
 			s.Record.Interruptions = interruptions("i-002")
-			s.Workers[2].Leaving = true
+			s.Instances[2].Leaving = true
 		}, plan.ScaleUp, plan.Interrupted, 1, true},
 		{"one that is not needed is not replaced", idle, func(s *plan.Snapshot) {
 			s.Record.Interruptions = interruptions("i-002")
@@ -323,8 +323,8 @@ func TestInterruptions(t *testing.T) {
 		{"one that is not the pool's is nothing", nil, func(s *plan.Snapshot) { s.Record.Interruptions = interruptions("i-999") },
 			plan.Hold, plan.NotIdle, 0, false},
 		{"one that failed to join is nothing", nil, func(s *plan.Snapshot) {
-			s.Workers = append(s.Workers, workersIn("a", "a", "a", "a", "a")[4])
-			s.Workers[4].Failed = true
+			s.Instances = append(s.Instances, workersIn("a", "a", "a", "a", "a")[4])
+			s.Instances[4].Failed = true
 			s.Record.Interruptions = interruptions("i-004")
 		}, plan.Hold, plan.NotIdle, 0, false},
 		{"not beside an open scale-up", nil, func(s *plan.Snapshot) {
@@ -343,8 +343,8 @@ func TestInterruptions(t *testing.T) {
 // The zone and market that a replacement comes to are those without the worker that goes.
 func TestReplacementIsPlacedWithoutWhatGoes(t *testing.T) {
 	s := steady()
-	s.Workers = workersIn("a", "a", "b", "b")
-	s.Workers[0].Market = fleet.OnDemand
+	s.Instances = workersIn("a", "a", "b", "b")
+	s.Instances[0].Market = fleet.OnDemand
 	s.Record.Interruptions = interruptions("i-003")
 	assert.Equal(t, []string{"b t3.medium Spot"}, places(plan.Decide(s).Placements))
 }
@@ -447,12 +447,12 @@ func TestClockIsSetBack(t *testing.T) {
 
 func TestRefusals(t *testing.T) {
 	s := idle()
-	s.Workers = workersIn("a", "a", "a", "a", "a", "a", "b", "a")
-	s.Workers[0].Ready = false
-	s.Workers[1].Node, s.Workers[1].Ready = "", false
-	s.Workers[2].Blocked = "its annotation says so"
-	s.Workers[3].Known = false
-	s.Workers[4].InstanceID = ""
+	s.Instances = workersIn("a", "a", "a", "a", "a", "a", "b", "a")
+	s.Instances[0].Node.Ready = false
+	s.Instances[1].Node.Name, s.Instances[1].Node.Ready = "", false
+	s.Instances[2].Blocked = "its annotation says so"
+	s.Instances[3].Known = false
+	s.Instances[4].ID = ""
 	s.Record.DrainBackoff = map[string]time.Time{"i-005": noon.Add(time.Minute), "i-007": noon}
 	d := plan.Decide(s)
 	assert.Equal(t, []string{"i-007"}, ids(d.Targets), "it is spared no longer")
@@ -470,20 +470,20 @@ func TestRefusals(t *testing.T) {
 // The others of its zone are not ready: to take the one that is would leave the zone without.
 func TestLastReadyOfZoneStays(t *testing.T) {
 	s := idle()
-	s.Workers = workersIn("a", "b", "b", "b", "a", "a", "a")
-	s.Workers[2].Ready, s.Workers[3].Ready = false, false
-	s.Workers[1].Utilisation = 0
+	s.Instances = workersIn("a", "b", "b", "b", "a", "a", "a")
+	s.Instances[2].Node.Ready, s.Instances[3].Node.Ready = false, false
+	s.Instances[1].Utilisation = 0
 	s.Pool.RemovalOrder = []plan.Scorer{plan.Idlest}
 	assert.Equal(t, []string{"i-000"}, ids(plan.Decide(s).Targets))
 }
 
 func TestScorers(t *testing.T) {
 	s := idle()
-	s.Workers = workersIn("a", "b", "b", "b", "a")
-	s.Workers[4].Utilisation = 0.1
-	s.Workers[3].Pods = 1
-	s.Workers[2].Launched = ago(48 * time.Hour)
-	s.Workers[1].Launched = time.Time{} // not known is not the oldest
+	s.Instances = workersIn("a", "b", "b", "b", "a")
+	s.Instances[4].Utilisation = 0.1
+	s.Instances[3].Pods = 1
+	s.Instances[2].Launched = ago(48 * time.Hour)
+	s.Instances[1].Launched = time.Time{} // not known is not the oldest
 	for _, c := range []struct {
 		victims []plan.Scorer
 		want    string
@@ -562,9 +562,9 @@ func TestMostNodesOfAnAction(t *testing.T) {
 		s = idle()
 		s.Pool.Min, s.Pool.MaxBatchUp, s.Pool.MaxBatchDown = 0, batch, 10000
 		for i := range 2 * plan.MaxBatch {
-			w := s.Workers[0]
-			w.InstanceID, w.Node = fmt.Sprintf("i-more%d", i), fmt.Sprintf("more%d", i)
-			s.Workers = append(s.Workers, w)
+			w := s.Instances[0]
+			w.ID, w.Node.Name = fmt.Sprintf("i-more%d", i), fmt.Sprintf("more%d", i)
+			s.Instances = append(s.Instances, w)
 		}
 		assert.Len(t, plan.Decide(s).Targets, plan.MaxBatch, plan.Decide(s).Message)
 	}
@@ -585,7 +585,7 @@ func TestMessages(t *testing.T) {
 			"Launch 1 beside 4 workers: 40 pods unschedulable for longer than 30s, the oldest for 30s, and 4 more nodes would hold them; 8 are recommended, and one is tried while launches fail"},
 		{steady, func(s *plan.Snapshot) { s.Record.Interruptions = interruptions("i-000") },
 			"Launch 1 beside 3 workers: the cloud reclaims 1 worker, and 4 are needed"},
-		{steady, func(s *plan.Snapshot) { s.Workers = s.Workers[:1] }, "Launch 1 beside 1 worker: the minimum is 2"},
+		{steady, func(s *plan.Snapshot) { s.Instances = s.Instances[:1] }, "Launch 1 beside 1 worker: the minimum is 2"},
 		{idle, func(*plan.Snapshot) {}, "Remove 1 of 4 workers: the pool has been idle for 10m0s"},
 		{steady, func(s *plan.Snapshot) { s.Pool.Max = 3 }, "Remove 1 of 4 workers: the maximum is 3"},
 		{steady, func(*plan.Snapshot) {}, "No change to 4 workers: 50% of the CPU is in use, which is not below 30%"},
@@ -602,13 +602,13 @@ func TestMessages(t *testing.T) {
 		{idle, func(s *plan.Snapshot) { unready(s, 4, 8) },
 			"No change to 8 workers: the pool has been idle for 10m0s, but 4 of 8 are unready, more than 45% and more than 3: what is seen is not to be trusted"},
 		{idle, func(s *plan.Snapshot) {
-			s.Pool.Min, s.Workers = 3, workersIn("a", "b", "c", "c")
-			s.Workers[2].Blocked, s.Workers[3].Blocked = "its annotation says so", "its annotation says so"
+			s.Pool.Min, s.Instances = 3, workersIn("a", "b", "c", "c")
+			s.Instances[2].Blocked, s.Instances[3].Blocked = "its annotation says so", "its annotation says so"
 		},
 			"No change to 4 workers: the pool has been idle for 10m0s, but none may go, such as node-000: it is the last ready one of zone a"},
 		{idle, func(s *plan.Snapshot) {
-			s.Pool.Min, s.Pool.OnDemandBase, s.Workers = 1, 1, workersIn("a", "a")
-			s.Workers[0].Market, s.Workers[1].Blocked = fleet.OnDemand, "its annotation says so"
+			s.Pool.Min, s.Pool.OnDemandBase, s.Instances = 1, 1, workersIn("a", "a")
+			s.Instances[0].Market, s.Instances[1].Blocked = fleet.OnDemand, "its annotation says so"
 			s.Signals[0].Fits, s.Signals[0].Want, s.Signals[1].Fits, s.Signals[1].Want = 1, 1, 1, 1
 		},
 			"No change to 2 workers: the pool has been idle for 10m0s, but none may go, such as node-000: market.onDemandBase keeps 1 On-Demand worker"},
@@ -629,20 +629,18 @@ func TestMessages(t *testing.T) {
 func TestCordonedWorkersGoFirst(t *testing.T) {
 	s := idle()
 	s.Pool.Min, s.Pool.DistrustCount = 1, 1
-	s.Workers = nil
+	s.Instances = nil
 	for i := range 6 {
-		w := plan.Worker{InstanceID: fmt.Sprintf("i-%d", i), Node: fmt.Sprintf("n-%d", i), Ready: true, Known: true, Utilisation: 0.1 * float64(i)}
-		w.Zone, w.Launched = "a", s.Now.Add(-time.Hour)
-		if i >= 3 {
-			w.Ready, w.Cordoned = false, true
-		}
-		s.Workers = append(s.Workers, w)
+		w := launched(fmt.Sprintf("i-%d", i), fleet.Placement{Zone: "a"}, s.Now.Add(-time.Hour))
+		w.Known, w.Utilisation = true, 0.1*float64(i)
+		w.Node = plan.Node{Name: fmt.Sprintf("n-%d", i), Ready: true, Cordoned: i >= 3}
+		s.Instances = append(s.Instances, w)
 	}
 	d := plan.Decide(s)
 	require.Len(t, d.Targets, 1, d.Message)
 	assert.Equal(t, "n-3", d.Targets[0].Node)
 
-	s.Workers[0].Zone, s.Workers[1].Zone, s.Workers[2].Zone = "b", "b", "b"
+	s.Instances[0].Zone, s.Instances[1].Zone, s.Instances[2].Zone = "b", "b", "b"
 	d = plan.Decide(s)
 	require.Len(t, d.Targets, 1, d.Message)
 	assert.Equal(t, "n-3", d.Targets[0].Node, "it is no worker of its zone that takes pods")
@@ -666,7 +664,7 @@ func TestPodsOfRemovedWorkersHaveHomes(t *testing.T) {
 	asked := 0
 	s := idle()
 	s.Pool.Min, s.Pool.MaxBatchDown = 1, 3
-	s.Workers = workersIn("a", "a", "a", "a")
+	s.Instances = workersIn("a", "a", "a", "a")
 	for i := range s.Signals {
 		s.Signals[i].Want, s.Signals[i].Fits = 1, 1
 	}
@@ -691,7 +689,7 @@ func TestPodsOfRemovedWorkersHaveHomes(t *testing.T) {
 	d = plan.Decide(s)
 	assert.Equal(t, plan.NoRemovableNode, d.Reason, "a lowered maximum loses no pods: %s", d.Message)
 
-	s.Workers, s.Pool.Max = workersIn(slices.Repeat([]string{"a"}, 500)...), 1000
+	s.Instances, s.Pool.Max = workersIn(slices.Repeat([]string{"a"}, 500)...), 1000
 	asked = 0
 	plan.Decide(s)
 	assert.Equal(t, 1+32, asked, "a question costs as much as a packing")

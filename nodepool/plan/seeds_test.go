@@ -155,7 +155,7 @@ func seed001Idle() plan.Snapshot {
 
 // asksFor adds a signal of an application that one more worker would help.
 func asksFor(s *plan.Snapshot, name string, now, threshold float64) {
-	s.Signals = append(s.Signals, plan.Signal{Name: name, Known: true, Now: now, Predicted: now, Threshold: threshold, Want: len(s.Workers) + 1})
+	s.Signals = append(s.Signals, plan.Signal{Name: name, Known: true, Now: now, Predicted: now, Threshold: threshold, Want: len(s.Instances) + 1})
 }
 
 func TestSeed001NodeFleet(t *testing.T) {
@@ -210,28 +210,28 @@ func TestSeed001NodeFleet(t *testing.T) {
 		{"001 Scale-Down Trigger Conditions: at the minimum", seed001Idle, func(s *plan.Snapshot) { s.Pool.Min = 4 },
 			plan.Hold, plan.AtMinimum, 0, false},
 		{"001 Key Parameters: scale-down increment, 1 node", seed001Idle, func(s *plan.Snapshot) {
-			s.Workers = workersIn("a", "b", "a", "b", "a", "b", "a", "b")
+			s.Instances = workersIn("a", "b", "a", "b", "a", "b", "a", "b")
 		}, plan.ScaleDown, plan.PoolIdle, 1, false},
 
 		{"001 Node Selection Strategy: critical pods on all", seed001Idle, func(s *plan.Snapshot) {
-			for i := range s.Workers {
-				s.Workers[i].Blocked = "it runs kube-system/coredns"
+			for i := range s.Instances {
+				s.Instances[i].Blocked = "it runs kube-system/coredns"
 			}
 		}, plan.Hold, plan.NoRemovableNode, 0, false},
 		{"001 PodDisruptionBudget Compliance: budgets forbid all", seed001Idle, func(s *plan.Snapshot) {
-			for i := range s.Workers {
-				s.Workers[i].Blocked = "the PodDisruptionBudget shop/web allows no disruption"
+			for i := range s.Instances {
+				s.Instances[i].Blocked = "the PodDisruptionBudget shop/web allows no disruption"
 			}
 		}, plan.Hold, plan.NoRemovableNode, 0, false},
 
 		{"001 Safety 1: below the minimum, past the cooldown", seed001, func(s *plan.Snapshot) {
-			s.Workers = s.Workers[:1]
+			s.Instances = s.Instances[:1]
 			s.Record.LastUp = noon
 		}, plan.ScaleUp, plan.BelowMinimum, 1, true},
-		{"001 Safety 1: highest priority, before idleness", seed001Idle, func(s *plan.Snapshot) { s.Workers = s.Workers[:1] },
+		{"001 Safety 1: highest priority, before idleness", seed001Idle, func(s *plan.Snapshot) { s.Instances = s.Instances[:1] },
 			plan.ScaleUp, plan.BelowMinimum, 1, true},
 		{"001 Safety 1: highest priority, though CPU has only begun to be high", seed001, func(s *plan.Snapshot) {
-			s.Workers = s.Workers[:1]
+			s.Instances = s.Instances[:1]
 			wants(s, "cpu", 0.9, 6, 0)
 		}, plan.ScaleUp, plan.BelowMinimum, 1, true},
 		{"001 Safety 1: all that is missing", seed001, func(s *plan.Snapshot) {
@@ -269,7 +269,7 @@ func TestSeed001Scenario2(t *testing.T) {
 	four := func() plan.Snapshot {
 		s := seed001()
 		s.Pool.Min = 4
-		s.Workers[3].Market = fleet.OnDemand
+		s.Instances[3].Market = fleet.OnDemand
 		return s
 	}
 	run(t, []row{
@@ -279,19 +279,19 @@ func TestSeed001Scenario2(t *testing.T) {
 			s.Record.LastUp = ago(time.Minute)
 		}, plan.ScaleUp, plan.Interrupted, 1, true},
 		{"001 Scenario 2 10:04: 3 < MIN_NODES", four, func(s *plan.Snapshot) {
-			s.Workers[0].Leaving = true
+			s.Instances[0].Leaving = true
 			s.Record.LastUp = ago(time.Minute)
 		}, plan.ScaleUp, plan.BelowMinimum, 1, true},
 		{"001 Scenario 2 10:07: restored", four, func(s *plan.Snapshot) {
-			s.Workers[0].Leaving = true
-			s.Workers = append(s.Workers, workersIn("a", "a", "a", "a", "a")[4])
+			s.Instances[0].Leaving = true
+			s.Instances = append(s.Instances, workersIn("a", "a", "a", "a", "a")[4])
 		}, plan.Hold, plan.NothingToDo, 0, false},
 	})
 }
 
 func TestSeed001MultiAZDistribution(t *testing.T) {
 	s := seed001()
-	s.Workers = workersIn("1a", "1b", "1a", "1b", "1a")
+	s.Instances = workersIn("1a", "1b", "1a", "1b", "1a")
 	s.Offers = offers("1a", "1b")
 	var zones []string
 	for _, p := range plan.Place(s, 2) {
@@ -302,7 +302,7 @@ func TestSeed001MultiAZDistribution(t *testing.T) {
 
 func TestSeed001SpotPercentage(t *testing.T) {
 	s := seed001()
-	s.Workers = nil
+	s.Instances = nil
 	spot := 0
 	for _, p := range plan.Place(s, 100) {
 		if p.Market == fleet.Spot {
@@ -315,14 +315,14 @@ func TestSeed001SpotPercentage(t *testing.T) {
 // 001 Node Selection Strategy: the zone with most workers, then the idlest, then the fewest pods, none with critical pods.
 func TestSeed001NodeSelectionStrategy(t *testing.T) {
 	s := seed001Idle()
-	s.Workers = workersIn("a", "b", "b", "b", "b", "b")
+	s.Instances = workersIn("a", "b", "b", "b", "b", "b")
 	for i, w := range []struct {
 		use  float64
 		pods int
 	}{{0.01, 1}, {0.3, 1}, {0.2, 4}, {0.2, 3}, {0.1, 0}, {0.2, 3}} {
-		s.Workers[i].Utilisation, s.Workers[i].Pods = w.use, w.pods
+		s.Instances[i].Utilisation, s.Instances[i].Pods = w.use, w.pods
 	}
-	s.Workers[4].Blocked = "it runs kube-system/coredns"
+	s.Instances[4].Blocked = "it runs kube-system/coredns"
 	d := plan.Decide(s)
 	assert.Equal(t, []string{"i-003"}, ids(d.Targets), "not the idlest of all, which is in the smaller zone; not the idlest of b, which is critical")
 	assert.Contains(t, d.Refused, plan.Refusal{Worker: "node-004", Reason: "it runs kube-system/coredns"})
@@ -361,29 +361,29 @@ func TestSeed002ScaleDownAlgorithm(t *testing.T) {
 		{"002 Precondition 4: scalingInProgress", seed002Idle, func(s *plan.Snapshot) { s.Record.Action = opened(state.ActionUp) },
 			plan.Hold, plan.ActionOpen, 0, false},
 		{"002 Safety Guarantees 1: critical pods", seed002Idle, func(s *plan.Snapshot) {
-			for i := range s.Workers {
-				s.Workers[i].Blocked = "it runs a pod of system-node-critical priority"
+			for i := range s.Instances {
+				s.Instances[i].Blocked = "it runs a pod of system-node-critical priority"
 			}
 		}, plan.Hold, plan.NoRemovableNode, 0, false},
 		{"002 Safety Guarantees 1: a drain that failed is not tried again at once", seed002Idle, func(s *plan.Snapshot) {
 			s.Record.DrainBackoff = map[string]time.Time{}
-			for _, w := range s.Workers {
-				s.Record.DrainBackoff[w.InstanceID] = noon.Add(time.Minute)
+			for _, w := range s.Instances {
+				s.Record.DrainBackoff[w.ID] = noon.Add(time.Minute)
 			}
 		}, plan.Hold, plan.NoRemovableNode, 0, false},
 		{"002 Safety Guarantees 2: no zone to zero, if the minimum is enough for all zones", seed002Idle, func(s *plan.Snapshot) {
-			s.Workers = workersIn("a", "b", "c", "a")
-			s.Pool.Min, s.Workers[0].Blocked, s.Workers[3].Blocked = 3, "its annotation says so", "its annotation says so"
+			s.Instances = workersIn("a", "b", "c", "a")
+			s.Pool.Min, s.Instances[0].Blocked, s.Instances[3].Blocked = 3, "its annotation says so", "its annotation says so"
 			s.Signals[0].Fits, s.Signals[0].Want = 0, 0
 		},
 			plan.Hold, plan.NoRemovableNode, 0, false},
 		{"002 Safety Guarantees 2: unless it is the only one", seed002Idle, func(s *plan.Snapshot) {
-			s.Workers = workersIn("a")
+			s.Instances = workersIn("a")
 			s.Pool.Min, s.Signals[0].Fits, s.Signals[0].Want = 0, 0, 0
 		}, plan.ScaleDown, plan.PoolIdle, 1, false},
 		{"002 Spot Interruptions: replacement beside an open scale-down", seed002Idle, func(s *plan.Snapshot) {
 			s.Record.Action = opened(state.ActionDown)
-			s.Workers = s.Workers[:2]
+			s.Instances = s.Instances[:2]
 			s.Record.Interruptions = interruptions("i-001")
 		}, plan.ScaleUp, plan.Interrupted, 1, true},
 	})
@@ -393,7 +393,7 @@ func TestSeed002ScaleDownAlgorithm(t *testing.T) {
 func TestSeed002Targets(t *testing.T) {
 	s := seed002Idle()
 	s.Pool.Min, s.Pool.MaxBatchDown = 0, 10
-	s.Workers = workersIn("a", "b", "b", "c", "b", "c")
+	s.Instances = workersIn("a", "b", "b", "c", "b", "c")
 	s.Signals[0].Fits = 1
 	d := plan.Decide(s)
 	assert.Equal(t, []string{"i-001", "i-002", "i-003", "i-000"}, ids(d.Targets),
@@ -457,7 +457,7 @@ func TestSeed003ScaleUpAlgorithm(t *testing.T) {
 func TestSeed003AZAwareLaunch(t *testing.T) {
 	s := seed003()
 	s.Pool.SpotRatio = 1
-	s.Workers = workersIn("a", "a", "b")
+	s.Instances = workersIn("a", "a", "b")
 	s.Offers = offers("a", "b", "c")
 	assert.Equal(t, []string{"c t3.medium Spot", "b t3.medium Spot", "c t3.medium Spot", "a t3.medium Spot"}, places(plan.Place(s, 4)))
 	s.Record.Cooling = []fleet.Cooling{{Market: fleet.Spot, Until: noon.Add(3 * time.Minute), Reason: "InsufficientInstanceCapacity"}}

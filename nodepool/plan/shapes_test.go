@@ -113,8 +113,9 @@ func TestPlacesOfInstances(t *testing.T) {
 		return func(s *plan.Snapshot) {
 			s.Pool.MaxBatchUp = 0
 			for i := range n {
-				w := plan.Worker{InstanceID: "i-f" + string(rune('0'+i)), Failed: true, Kept: kept, Broken: broken}
-				s.Workers = append(s.Workers, w)
+				w := launched("i-f"+string(rune('0'+i)), fleet.Placement{}, noon)
+				w.Failed, w.Kept, w.Broken = true, kept, broken
+				s.Instances = append(s.Instances, w)
 			}
 			pends(s, 60)
 		}

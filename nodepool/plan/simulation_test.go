@@ -34,8 +34,8 @@ const podsPerWorker = 10
 
 func (s *simulation) ready() int {
 	n := 0
-	for _, w := range s.Workers {
-		if w.Ready && w.Counts() {
+	for _, w := range s.Instances {
+		if w.Ready() && w.Counts() {
 			n++
 		}
 	}
@@ -80,23 +80,23 @@ func (s *simulation) observe(horizon time.Duration) {
 // settle lets launches join and removals end.
 func (s *simulation) settle() {
 	open := false
-	for i := range s.Workers {
-		w := &s.Workers[i]
-		at, ours := s.asked[w.InstanceID]
+	for i := range s.Instances {
+		w := &s.Instances[i]
+		at, ours := s.asked[w.ID]
 		switch {
 		case !ours:
 		case s.Now.Sub(at) < s.join:
 			open = true
 		default:
-			w.Node, w.Ready, w.Known = "node-"+w.InstanceID, true, true
-			delete(s.asked, w.InstanceID)
+			w.Node.Name, w.Node.Ready, w.Known = "node-"+w.ID, true, true
+			delete(s.asked, w.ID)
 		}
 	}
 	if s.Record.ActionKind() == state.ActionUp && !open {
 		s.Record.Action, s.Record.LastUp = nil, s.Now
 	}
 	if s.Record.ActionKind() == state.ActionDown && !s.Now.Before(s.drained) {
-		s.Workers = slices.DeleteFunc(s.Workers, func(w plan.Worker) bool { return slices.Contains(s.targets, w.InstanceID) })
+		s.Instances = slices.DeleteFunc(s.Instances, func(w plan.Instance) bool { return slices.Contains(s.targets, w.ID) })
 		s.Record.Action, s.Record.LastDown, s.targets = nil, s.Now, nil
 	}
 }
@@ -117,7 +117,7 @@ func (s *simulation) tick(t *testing.T) plan.Decision {
 			s.launched++
 			id := fmt.Sprintf("new-%d", s.launched)
 			s.asked[id] = s.Now
-			s.Workers = append(s.Workers, plan.Worker{InstanceID: id, Placement: p, Launched: s.Now})
+			s.Instances = append(s.Instances, launched(id, p, s.Now))
 		}
 		if d.Reason == plan.Interrupted {
 			s.take()
@@ -125,8 +125,8 @@ func (s *simulation) tick(t *testing.T) plan.Decision {
 	case plan.ScaleDown:
 		s.Record.Action, s.drained = opened(state.ActionDown), s.Now.Add(s.drain)
 		s.targets = ids(d.Targets)
-		for i := range s.Workers {
-			s.Workers[i].Leaving = s.Workers[i].Leaving || slices.Contains(s.targets, s.Workers[i].InstanceID)
+		for i := range s.Instances {
+			s.Instances[i].Leaving = s.Instances[i].Leaving || slices.Contains(s.targets, s.Instances[i].ID)
 		}
 	}
 	return d
@@ -135,7 +135,7 @@ func (s *simulation) tick(t *testing.T) plan.Decision {
 // take lets the cloud have what it gave notice of, as replacements have been decided on.
 func (s *simulation) take() {
 	for _, n := range s.Record.Interruptions {
-		s.Workers = slices.DeleteFunc(s.Workers, func(w plan.Worker) bool { return w.InstanceID == n.InstanceID })
+		s.Instances = slices.DeleteFunc(s.Instances, func(w plan.Instance) bool { return w.ID == n.InstanceID })
 	}
 	s.Record.Interruptions = nil
 }
@@ -218,7 +218,7 @@ func TestDayAndNight(t *testing.T) {
 	for s.Now = midnight; s.Now.Before(clock(30)); s.Now = s.Now.Add(15 * time.Second) {
 		s.settle()
 		if s.Now.Equal(clock(20.5)) {
-			s.Record.Interruptions = interruptions(s.Workers[0].InstanceID)
+			s.Record.Interruptions = interruptions(s.Instances[0].ID)
 		}
 		s.observe(2 * time.Minute)
 		before := s.counting() + len(s.Record.Interruptions)

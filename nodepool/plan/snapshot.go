@@ -13,7 +13,7 @@ type Snapshot struct {
 	Now  time.Time
 	Pool Pool
 
-	Workers []Worker // of the pool, those included that start or leave
+	Instances []Instance // all that are known of the pool, in order of their launch; some of them are its workers
 	// WorkersErr is why the workers cannot be trusted, "" if they can: the cloud or the cluster
 	// could not be read. Then nothing is launched, not even for the minimum, and nothing is
 	// removed.
@@ -43,9 +43,8 @@ type Snapshot struct {
 	Quotas    map[string]fleet.Quota // by instance type
 	Messages  []Message              // of the cloud, about which nothing has been decided yet
 
-	Instances  []Instance // all that have been seen of the pool, by id; only for upkeep and messages
-	Foreign    []Foreign  // instances with the pool's tags that belong to another controller
-	Unlistable bool       // the cloud does not answer: the instance that a message is about may be unknown
+	Foreign    []Foreign // instances with the pool's tags that belong to another controller
+	Unlistable bool      // the cloud does not answer: the instance that a message is about may be unknown
 	// EmptySince is since when nothing of the pool has been left, nor can come; zero = something is
 	// left, or unknown.
 	EmptySince time.Time

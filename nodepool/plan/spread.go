@@ -18,7 +18,7 @@ type spread struct {
 	offers            []fleet.Offer
 }
 
-func newSpread(s Snapshot, list []Worker) *spread {
+func newSpread(s Snapshot, list []*Instance) *spread {
 	f := &spread{
 		min: s.Pool.Min, onDemandBase: s.Pool.OnDemandBase, offers: s.Offers,
 		workers: map[string]int{}, ready: map[string]int{}, spareOnDemand: math.MaxInt,
@@ -43,12 +43,12 @@ func (f *spread) clone() spread {
 }
 
 // leave takes a worker out.
-func (f *spread) leave(w Worker) {
+func (f *spread) leave(w *Instance) {
 	f.workers[w.Zone]--
 	if w.Market != fleet.Spot && f.spareOnDemand < math.MaxInt {
 		f.spareOnDemand--
 	}
-	if w.Ready {
+	if w.Ready() {
 		f.ready[w.Zone]--
 		if f.ready[w.Zone] == 0 {
 			f.zones--
@@ -57,12 +57,12 @@ func (f *spread) leave(w Worker) {
 }
 
 // join adds a worker.
-func (f *spread) join(w Worker) {
+func (f *spread) join(w *Instance) {
 	f.workers[w.Zone]++
 	if w.Market != fleet.Spot && f.spareOnDemand < math.MaxInt {
 		f.spareOnDemand++
 	}
-	if w.Ready {
+	if w.Ready() {
 		if f.ready[w.Zone] == 0 {
 			f.zones++
 		}
@@ -72,20 +72,20 @@ func (f *spread) join(w Worker) {
 
 // leftBehind reports whether a worker is outdated and nothing is launched in its zone any more: no
 // other can take its place there.
-func (f *spread) leftBehind(w Worker) bool {
+func (f *spread) leftBehind(w *Instance) bool {
 	return w.Outdated != "" && len(f.offers) > 0 &&
 		!slices.ContainsFunc(f.offers, func(o fleet.Offer) bool { return o.Zone == w.Zone })
 }
 
 // last reports whether a worker is the last ready one of its zone, and there are others in other
 // zones.
-func (f *spread) last(w Worker) bool { return w.Ready && f.ready[w.Zone] == 1 && f.zones > 1 }
+func (f *spread) last(w *Instance) bool { return w.Ready() && f.ready[w.Zone] == 1 && f.zones > 1 }
 
 // keeps returns why a worker must stay, "" if it may go. Each zone keeps its last ready worker
 // where the minimum is enough for one in each zone, except an outdated one where nothing is
 // launched any more. As many workers stay On-Demand as OnDemandBase says, if others are not. A
 // worker that is kept stays kept when others have gone.
-func (f *spread) keeps(w Worker) string {
+func (f *spread) keeps(w *Instance) string {
 	switch {
 	case f.last(w) && f.min >= f.zones && !f.leftBehind(w):
 		return fmt.Sprintf("it is the last ready one of zone %s", w.Zone)

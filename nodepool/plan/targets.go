@@ -47,14 +47,14 @@ func oneByOne(f *facts, most int, homes Homes, reason Reason) (chosen []Target, 
 		mayGo[w.Zone] = mayGo[w.Zone][1:]
 		if homes != nil {
 			asked++
-			if why := homes.Without(append(leaving, w.Node), MustGo(reason)); why != "" {
-				refused = append(refused, Refusal{Worker: w.Node, Reason: why, Homeless: len(leaving) == 0})
+			if why := homes.Without(append(leaving, w.Node.Name), MustGo(reason)); why != "" {
+				refused = append(refused, Refusal{Worker: w.Node.Name, Reason: why, Homeless: len(leaving) == 0})
 				unmovable++
 				continue
 			}
 		}
 		chosen = append(chosen, targetOf(w))
-		leaving = append(leaving, w.Node)
+		leaving = append(leaving, w.Node.Name)
 		left.leave(w)
 	}
 	slices.SortFunc(refused, byWorker)
@@ -62,11 +62,11 @@ func oneByOne(f *facts, most int, homes Homes, reason Reason) (chosen []Target, 
 }
 
 // removableByZone returns the workers that may go, in their order, and why the others may not.
-func removableByZone(f *facts, left *spread, reason Reason) (zones map[string][]Worker, refused []Refusal) {
-	zones = map[string][]Worker{}
+func removableByZone(f *facts, left *spread, reason Reason) (zones map[string][]*Instance, refused []Refusal) {
+	zones = map[string][]*Instance{}
 	for _, w := range f.staying {
 		if why := cmp.Or(refusal(f.census, w, MustGo(reason)), left.keeps(w)); why != "" {
-			refused = append(refused, Refusal{Worker: cmp.Or(w.Node, w.InstanceID), Reason: why})
+			refused = append(refused, Refusal{Worker: w.name(), Reason: why})
 			continue
 		}
 		zones[w.Zone] = append(zones[w.Zone], w)
@@ -81,7 +81,7 @@ func byWorker(a, b Refusal) int { return strings.Compare(a.Worker, b.Worker) }
 
 // nextOf returns which of the first ones of the zones goes next: the last of a zone goes when each
 // zone has only that. Workers that are kept are dropped.
-func nextOf(zones map[string][]Worker, left *spread, order func(a, b Worker) int) (best Worker, ok bool) {
+func nextOf(zones map[string][]*Instance, left *spread, order func(a, b *Instance) int) (best *Instance, ok bool) {
 	for zone, list := range zones {
 		for len(list) > 0 && left.keeps(list[0]) != "" {
 			list = list[1:]

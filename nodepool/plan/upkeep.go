@@ -56,7 +56,7 @@ func judge(f *facts, u *Upkeep, p state.PendingTermination, doubt string, givenU
 	switch {
 	case over:
 		u.Forget = append(u.Forget, Forget{InstanceID: p.InstanceID, Node: i.Node.Name, Joined: joined})
-	case !i.Listed, i.Leaving && i.Stopped.IsZero():
+	case !i.Listed, i.ends() && i.StoppedSince.IsZero():
 	case i.Ambiguous != "":
 		u.problem("instance %s is not terminated: %s", i.ID, i.Ambiguous)
 	case p.Reason == state.TerminateStopped:
@@ -79,7 +79,7 @@ func isOver(f *facts, p state.PendingTermination, i *Instance) (over, joined boo
 	case p.Reason == state.TerminateDeleted && !f.Pool.Deleting:
 		return true, false
 	case p.Reason == state.TerminateStopped:
-		return i.Stopped.IsZero() && !i.Leaving, false // it was started by other means
+		return i.StoppedSince.IsZero() && !i.ends(), false // it was started by other means
 	}
 	return false, false
 }
@@ -116,7 +116,7 @@ func terminateOrphans(f *facts, u *Upkeep, doubt string) {
 	found := 0
 	for k := range f.Instances {
 		i := &f.Instances[k]
-		if !i.Listed || i.Action == "" || i.Leaving || i.Node.Name != "" || f.isOpen(i) {
+		if !i.Listed || i.Action == "" || i.ends() || i.Node.Name != "" || f.isOpen(i) {
 			continue
 		}
 		age := f.Now.Sub(i.Nodeless)
@@ -167,10 +167,10 @@ func terminateStopped(f *facts, u *Upkeep) {
 	found := 0
 	for k := range f.Instances {
 		i := &f.Instances[k]
-		if !i.Listed || i.Stopped.IsZero() || i.Action == "" || f.isOpen(i) {
+		if !i.Listed || i.StoppedSince.IsZero() || i.Action == "" || f.isOpen(i) {
 			continue
 		}
-		stopped := f.Now.Sub(i.Stopped)
+		stopped := f.Now.Sub(i.StoppedSince)
 		stays := stopped < StoppedFor || i.JoinFailed && f.Pool.Join.KeepFailed
 		if stays && !f.Pool.Deleting {
 			continue
@@ -187,7 +187,7 @@ func terminateStopped(f *facts, u *Upkeep) {
 // node that carries the mark of an action that is over.
 func tidy(f *facts, u *Upkeep, i *Instance) {
 	n := &i.Node
-	stays := i.Listed && !i.Leaving
+	stays := i.Listed && !i.ends()
 	switch {
 	case stays && n.Marked && f.Record.PendingTermination(i.ID) == nil:
 		if outlasted(f, n.StaleMark, staleFor) {

@@ -149,7 +149,7 @@ func TestNumbersOfDecisionsThatWereNotMadeAreNotTold(t *testing.T) {
 	cycle := hold(start, plan.NothingToDo, "")
 	cycle.Snapshot.Pool = plan.Pool{SpotRatio: 0.7, OnDemandBase: 1}
 	for range 3 {
-		cycle.Snapshot.Workers = append(cycle.Snapshot.Workers, plan.Worker{})
+		cycle.Snapshot.Instances = append(cycle.Snapshot.Instances, plan.Instance{Worker: true})
 	}
 	h.reporter.Report(t.Context(), cycle)
 	assert.Equal(t, 3.0, testutil.ToFloat64(h.reporter.options.Metrics.spotTarget.WithLabelValues("workers")), "0.7 of the four above the base")

@@ -216,7 +216,7 @@ func (m *Metrics) setWorkers(cycle nodepool.CycleReport) {
 		return
 	}
 	states := map[string]int{"ready": 0, "joining": 0, "unready": 0, "terminating": 0, "failed": 0}
-	for _, w := range cycle.Snapshot.Workers {
+	for w := range plan.Workers(cycle.Snapshot.Instances) {
 		states[stateOf(w)]++
 		if w.Counts() {
 			m.instances.WithLabelValues(cycle.Pool, string(w.Market), w.InstanceType, w.Zone).Inc()
@@ -230,19 +230,19 @@ func (m *Metrics) setWorkers(cycle nodepool.CycleReport) {
 
 // spotTarget is what launches aim at, for as many workers as there are.
 func spotTarget(s plan.Snapshot) float64 {
-	workers, _ := counts(s.Workers)
+	workers, _ := counts(s.Instances)
 	return math.Round(s.Pool.SpotRatio * float64(max(0, workers-s.Pool.OnDemandBase)))
 }
 
-func stateOf(w plan.Worker) string {
+func stateOf(w *plan.Instance) string {
 	switch {
 	case w.Failed:
 		return "failed"
 	case w.Leaving:
 		return "terminating"
-	case w.Ready:
+	case w.Ready():
 		return "ready"
-	case w.Node == "":
+	case w.Node.Name == "":
 		return "joining"
 	}
 	return "unready"

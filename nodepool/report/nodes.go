@@ -25,9 +25,9 @@ func removedBy(removals []state.Removal) []string {
 // terminatingOf are the Nodes that go beside any action: of instances that the cloud takes back, of unhealthy ones that are being
 // repaired, and of condemned ones, which are pardoned as soon as their Node is Ready. The Node of an interruption may be known to the snapshot alone.
 func terminatingOf(cycle nodepool.CycleReport) []string {
-	nodes := make(map[string]string, len(cycle.Snapshot.Workers))
-	for _, w := range cycle.Snapshot.Workers {
-		nodes[w.InstanceID] = w.Node
+	nodes := make(map[string]string, len(cycle.Snapshot.Instances))
+	for w := range plan.Workers(cycle.Snapshot.Instances) {
+		nodes[w.ID] = w.Node.Name
 	}
 	removals := slices.Concat(cycle.Record.Interruptions, cycle.Record.Repairs, cycle.Record.Endings)
 	for i := range removals {

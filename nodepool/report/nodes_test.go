@@ -12,6 +12,7 @@ import (
 	"github.com/foresail/foresail/api/v1alpha1"
 	"github.com/foresail/foresail/internal/crdtest"
 	"github.com/foresail/foresail/nodepool"
+	"github.com/foresail/foresail/nodepool/fleet"
 	"github.com/foresail/foresail/nodepool/plan"
 	"github.com/foresail/foresail/nodepool/state"
 )
@@ -41,7 +42,9 @@ func TestNodesThatAreCommittedToAreNamed(t *testing.T) {
 	cycle.Record.Repairs = []state.Removal{{InstanceID: "i-unhealthy", Node: "unhealthy", State: state.RemovalDraining}, {Node: "recovered", State: state.RemovalRestoring}}
 	cycle.Record.Endings = []state.Removal{{InstanceID: "i-ends", Node: "ends", State: state.RemovalTerminated}}
 	cycle.Record.PendingTerminations = []state.PendingTermination{{InstanceID: "i-broken"}, {InstanceID: "i-without"}}
-	cycle.Snapshot.Workers = append(cycle.Snapshot.Workers, plan.Worker{InstanceID: "i-broken", Node: "broken", Failed: true})
+	cycle.Snapshot.Instances = append(cycle.Snapshot.Instances, plan.Instance{
+		Instance: fleet.Instance{ID: "i-broken"}, Worker: true, Node: plan.Node{Name: "broken"}, Failed: true,
+	})
 	h.reporter.Report(t.Context(), cycle)
 	s := h.status(t)
 	assert.Equal(t, []string{"n-Planned", "n-Tainted", "n-Draining", "n-Drained", "n-Terminated"}, s.Action.Nodes)

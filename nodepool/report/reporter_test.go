@@ -89,9 +89,12 @@ func hold(at time.Time, reason plan.Reason, message string) nodepool.CycleReport
 			Recommendations: []plan.Recommendation{{Signal: "requests", Nodes: 2, Known: true}, {Signal: "cpu", Reason: "no answer"}}},
 		Snapshot: plan.Snapshot{
 			Now: at,
-			Workers: []plan.Worker{
-				{InstanceID: "i-1", Node: "a", Ready: true, Placement: fleet.Placement{Zone: "a", Market: fleet.Spot}},
-				{InstanceID: "i-2"}, {InstanceID: "i-3", Failed: true},
+			Instances: []plan.Instance{
+				{
+					Instance: fleet.Instance{ID: "i-1", Placement: fleet.Placement{Zone: "a", Market: fleet.Spot}},
+					Worker:   true, Node: plan.Node{Name: "a", Ready: true},
+				},
+				{Instance: fleet.Instance{ID: "i-2"}, Worker: true}, {Instance: fleet.Instance{ID: "i-3"}, Worker: true, Failed: true},
 			},
 			Pending: plan.Pending{Known: true, Pods: 5},
 			Signals: []plan.Signal{{Name: "requests", Known: true, Now: 0.5, Predicted: 0.61, Threshold: 0.7, Want: 2, Horizon: time.Minute}, {Name: "cpu", Err: "no answer"}},

@@ -39,7 +39,7 @@ func statusOf(before v1alpha1.WorkerPoolStatus, pool *v1alpha1.WorkerPool, cycle
 	}
 	if workersKnown(cycle) {
 		next.Rollout = rolloutOf(cycle.Decision.Rollout)
-		workers, ready := counts(cycle.Snapshot.Workers)
+		workers, ready := counts(cycle.Snapshot.Instances)
 		next.Workers, next.ReadyWorkers = number(workers), number(ready)
 	}
 	if cycle.Snapshot.Pending.Known {
@@ -92,13 +92,13 @@ func number(n int) *int32 {
 	return &out
 }
 
-func counts(workers []plan.Worker) (all, ready int) {
-	for _, w := range workers {
+func counts(list []plan.Instance) (all, ready int) {
+	for w := range plan.Workers(list) {
 		if !w.Counts() {
 			continue
 		}
 		all++
-		if w.Ready {
+		if w.Ready() {
 			ready++
 		}
 	}
