@@ -10,6 +10,7 @@ import (
 
 	"github.com/foresail/foresail/nodepool/act"
 	"github.com/foresail/foresail/nodepool/cluster"
+	"github.com/foresail/foresail/nodepool/fleet"
 	"github.com/foresail/foresail/nodepool/journal"
 	"github.com/foresail/foresail/nodepool/plan"
 	"github.com/foresail/foresail/nodepool/provider"
@@ -35,7 +36,7 @@ func TestInterruptedWorkerIsReplacedAndDrained(t *testing.T) {
 	record := r.record()
 	require.Len(t, record.Interruptions, 1)
 	require.True(t, record.Interruptions[0].Replaced)
-	require.Equal(t, plan.ActionUp, record.Action.Kind)
+	require.Equal(t, state.ActionUp, record.Action.Kind)
 	require.Equal(t, 1, r.world.launches, "at once")
 
 	r.until("it is drained and terminated", 2*time.Minute, func() bool { return len(r.world.terminated) == 1 })
@@ -196,7 +197,7 @@ func TestImpossibleDeadlines(t *testing.T) {
 			}
 			r.pool.Notify(m)
 			r.tick()
-			require.Equal(t, r.clock.now().Add(plan.NoticeTime), r.record().Interruptions[0].Deadline)
+			require.Equal(t, r.clock.now().Add(fleet.NoticeTime), r.record().Interruptions[0].Deadline)
 		})
 	}
 }

@@ -72,7 +72,7 @@ func TestReadyNodesOutrankTheList(t *testing.T) {
 	require.Equal(t, 4, r.last.Decision.Workers)
 	require.Len(t, r.world.nodes, 4)
 	require.Equal(t, 4, r.count(journal.EventUnlisted), "once each")
-	for _, w := range r.last.Snapshot.Workers {
+	for w := range plan.Workers(r.last.Snapshot.Instances) {
 		require.NotEmpty(t, w.Blocked)
 	}
 

@@ -99,7 +99,7 @@ func (p *Pool) Tick(ctx context.Context) (plan.Decision, error) {
 	active := p.journal.Leading && !p.spec.DryRun
 	if active {
 		r := p.journal.Record
-		p.after.open, p.after.lost = r.Open() || act.Watches(r, seen.At), len(lost(r.Action)) > 0
+		p.after.open, p.after.lost = r.Open() || act.Watches(r, seen.At), len(r.Lost()) > 0
 	}
 	p.receives.Store(active)
 	p.report(ctx, CycleReport{

@@ -217,7 +217,7 @@ func TestRollOutStartsNoCooldown(t *testing.T) {
 	r.pend(1)
 	r.until("a node is launched", 2*time.Minute, func() bool {
 		a := r.record().Action
-		return a != nil && a.Kind == plan.ActionUp && slices.ContainsFunc(a.Slots, func(s state.Slot) bool { return !s.Outdated })
+		return a != nil && a.Kind == state.ActionUp && slices.ContainsFunc(a.Slots, func(s state.Slot) bool { return !s.Outdated })
 	})
 	r.world.pending = nil
 	r.until("it has joined", 10*time.Minute, func() bool { return !r.record().LastUp.IsZero() })

@@ -220,7 +220,7 @@ func TestKeptInstancesOutliveTheJournal(t *testing.T) {
 	r.restart()
 	r.pass(2 * time.Hour)
 	require.Empty(t, r.world.terminated)
-	require.Equal(t, plan.TerminateJoinFailed, r.record().PendingTerminations[0].Reason)
+	require.Equal(t, state.TerminateJoinFailed, r.record().PendingTerminations[0].Reason)
 	r.spec.Join.KeepFailed = false
 	r.until("it goes", time.Minute, func() bool { return slices.Contains(r.world.terminated, "i-1") })
 }
@@ -257,7 +257,7 @@ func TestStoppedInstancesGo(t *testing.T) {
 // knows the instance from the journal, without a provider id, and its Node was never labelled.
 func TestNewProcessDeletesNodesOfGoneInstances(t *testing.T) {
 	for name, record := range map[string]state.Record{
-		"condemned":   {PendingTerminations: []state.PendingTermination{{InstanceID: "i-old0", Reason: plan.TerminateJoinFailed}}},
+		"condemned":   {PendingTerminations: []state.PendingTermination{{InstanceID: "i-old0", Reason: state.TerminateJoinFailed}}},
 		"interrupted": {Interruptions: []state.Removal{{InstanceID: "i-old0", State: state.RemovalPlanned, Replaced: true}}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -103,7 +103,7 @@ func exposePool(t *testing.T, metrics *report.Metrics) {
 	report.New("", report.Options{Metrics: metrics}).Report(t.Context(), nodepool.CycleReport{
 		Decision: plan.Decision{Reason: plan.NothingToDo}, Events: []journal.Event{{}},
 		Snapshot: plan.Snapshot{
-			Now: time.Now(), Workers: []plan.Worker{{Ready: true}}, Pending: plan.Pending{Known: true}, Signals: []plan.Signal{{Known: true}},
+			Now: time.Now(), Instances: []plan.Instance{{Worker: true, Node: plan.Node{Ready: true}}}, Pending: plan.Pending{Known: true}, Signals: []plan.Signal{{Known: true}},
 		},
 	})
 }

@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -88,13 +89,14 @@ func TestAPIDependsOnApimachineryAlone(t *testing.T) {
 }
 
 func TestPlanIsPure(t *testing.T) {
-	for _, path := range imports(t, false, "./nodepool/plan")[module+"nodepool/plan"] {
-		allowed := isStandard(path) || path == module+"nodepool/fleet" || path == module+"internal/keepalive"
-		assert.True(t, allowed, path)
-		assert.NotContains(t, []string{"math/rand", "math/rand/v2"}, path, "the plan draws no random numbers")
+	pure := []string{module + "nodepool/fleet", module + "nodepool/state", module + "internal/keepalive"}
+	for _, path := range imports(t, true, "./nodepool/plan")[module+"nodepool/plan"] {
+		assert.True(t, isStandard(path) || slices.Contains(pure, path), path)
 	}
-	for _, path := range imports(t, false, "./nodepool/fleet")[module+"nodepool/fleet"] {
-		assert.True(t, isStandard(path), path)
+	for _, path := range append(pure, module+"nodepool/plan") {
+		for _, imported := range imports(t, false, "./"+strings.TrimPrefix(path, module))[path] {
+			assert.NotContains(t, []string{"math/rand", "math/rand/v2"}, imported, "%s draws random numbers", path)
+		}
 	}
 }
 

@@ -21,13 +21,13 @@ type openAction struct {
 // action that ended in this cycle has changed what the decision was made from. An urgent launch beside an open scale-down begins
 // once that is given up.
 func (o openAction) begin(ctx context.Context) error {
-	a, was, d := o.c.record.Action, o.c.snapshot.State, o.c.decision
+	a, was, d := o.c.record.Action, o.c.snapshot.Record, o.c.decision
 	switch {
-	case a != nil && a.Kind == plan.ActionUp && a.ID == was.ActionID && d.Step == plan.ScaleUp && !d.Urgent:
+	case a != nil && a.Kind == state.ActionUp && a.ID == was.ActionID() && d.Step == plan.ScaleUp && !d.Urgent:
 		o.addPlaced(a)
 		o.noteAttempts()
 		o.c.event(journal.Event{Reason: journal.EventScaleUpExtended, Message: d.Message, Action: a.ID})
-	case a != nil || was.Action != "" || d.Step == plan.Hold:
+	case a != nil || was.Action != nil || d.Step == plan.Hold:
 		return nil
 	case d.Step == plan.ScaleUp:
 		o.beginUp()
@@ -42,7 +42,7 @@ func (o openAction) begin(ctx context.Context) error {
 }
 
 func (o openAction) beginUp() {
-	a := o.newAction("up", plan.ActionUp)
+	a := o.newAction("up", state.ActionUp)
 	o.addPlaced(a)
 	o.noteAttempts()
 	o.c.record.Action = a
@@ -59,15 +59,15 @@ func (o openAction) beginUp() {
 }
 
 func (o openAction) beginDown() {
-	a := o.newAction("down", plan.ActionDown)
+	a := o.newAction("down", state.ActionDown)
 	for _, target := range o.c.decision.Targets {
 		a.Targets = append(a.Targets, state.Removal{
-			InstanceID: target.InstanceID, ProviderID: o.c.seen.Known[target.InstanceID].Instance.ProviderID,
+			InstanceID: target.InstanceID, ProviderID: o.c.seen.Known[target.InstanceID].ProviderID,
 			Node: target.Node, Zone: target.Zone, State: state.RemovalPlanned, Since: a.Started,
 		})
 	}
 	o.c.record.Action = a
-	if !a.Reason.MustGo() {
+	if !plan.MustGo(a.Reason) {
 		var nodes []string
 		for _, r := range a.Targets {
 			nodes = append(nodes, r.Node)
@@ -77,7 +77,7 @@ func (o openAction) beginDown() {
 	o.c.event(journal.Event{Reason: journal.EventScaleDownStarted, Message: o.c.decision.Message, Action: a.ID})
 }
 
-func (o openAction) newAction(kind string, k plan.ActionKind) *state.Action {
+func (o openAction) newAction(kind string, k state.ActionKind) *state.Action {
 	return &state.Action{ID: o.c.journal.NewID(kind), Kind: k, Reason: o.c.decision.Reason, Message: o.c.decision.Message, Started: o.c.now()}
 }
 
@@ -103,7 +103,7 @@ func (o openAction) advance(ctx context.Context) error {
 	switch a := o.c.record.Action; {
 	case a == nil:
 		return nil
-	case a.Kind == plan.ActionUp:
+	case a.Kind == state.ActionUp:
 		return o.up.advance(ctx, a)
 	default:
 		return o.down.advance(ctx)

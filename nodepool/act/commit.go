@@ -79,7 +79,7 @@ func (n *commit) noteRepairs() bool {
 func (n *commit) noteSubstitutes() bool {
 	d := n.decision
 	a := n.record.Action
-	if a == nil || a.Kind != plan.ActionUp {
+	if a == nil || a.Kind != state.ActionUp {
 		return false
 	}
 	changed := false
@@ -130,7 +130,7 @@ func (n *commit) noteGivenUp() bool {
 func (n *commit) noteTerminations() bool {
 	list := n.decision.Upkeep.New
 	for _, c := range list {
-		n.record.PendingTerminations = append(n.record.PendingTerminations, state.PendingTermination{InstanceID: c.InstanceID, Reason: c.Reason, Since: n.decision.At, Due: c.Due})
+		n.record.PendingTerminations = append(n.record.PendingTerminations, c.PendingTermination)
 		n.event(journal.Event{Reason: journal.EventOrphan, Warning: true, Instance: c.InstanceID, Action: c.Action, Message: c.Message})
 	}
 	return len(list) > 0

@@ -16,7 +16,7 @@ func TestCommit(t *testing.T) {
 	noon := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	at := fleet.Placement{Zone: "a", InstanceType: "t3.medium", Market: fleet.OnDemand}
 	scaleUp := func(slots ...state.Slot) *state.Action {
-		return &state.Action{ID: "up-1", Kind: plan.ActionUp, Slots: slots}
+		return &state.Action{ID: "up-1", Kind: state.ActionUp, Slots: slots}
 	}
 	for name, c := range map[string]struct {
 		record   state.Record
@@ -26,12 +26,12 @@ func TestCommit(t *testing.T) {
 	}{
 		"nothing is decided": {},
 		"an interrupted target of a scale-down fails, and its interruption begins": {
-			record: state.Record{Action: &state.Action{Kind: plan.ActionDown, Targets: []state.Removal{
+			record: state.Record{Action: &state.Action{Kind: state.ActionDown, Targets: []state.Removal{
 				{InstanceID: "i-1", State: state.RemovalDraining},
 			}}},
 			decision: plan.Decision{Interruptions: []plan.Interruption{{InstanceID: "i-1", Node: "one", Deadline: noon}}},
 			want: state.Record{
-				Action: &state.Action{Kind: plan.ActionDown, Targets: []state.Removal{
+				Action: &state.Action{Kind: state.ActionDown, Targets: []state.Removal{
 					{InstanceID: "i-1", State: state.RemovalFailed, Since: noon, Error: "the cloud reclaims the instance"},
 				}},
 				Interruptions: []state.Removal{

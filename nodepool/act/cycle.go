@@ -90,10 +90,10 @@ func (c *cycle) order(ctx context.Context, id string) error {
 // distrusted reports whether so many workers are unready that what is seen is not to be trusted.
 func (c *cycle) distrusted() bool {
 	unready, workers := 0, 0
-	for _, w := range c.snapshot.Workers {
+	for w := range plan.Workers(c.snapshot.Instances) {
 		if w.Counts() || c.stillWorks(w) {
 			workers++
-			if !w.Ready && !w.Cordoned {
+			if !w.Node.Ready {
 				unready++
 			}
 		}
@@ -102,11 +102,11 @@ func (c *cycle) distrusted() bool {
 }
 
 // stillWorks reports whether a worker is the target of a deletion whose turn has not come, or that is being drained.
-func (c *cycle) stillWorks(w plan.Worker) bool {
+func (c *cycle) stillWorks(w *plan.Instance) bool {
 	if c.record.Action == nil || !c.record.Action.DeletesPool() || w.Failed {
 		return false
 	}
-	r := c.record.Target(w.InstanceID)
+	r := c.record.Target(w.ID)
 	return r != nil && (r.State == state.RemovalPlanned || r.State == state.RemovalTainted || r.State == state.RemovalDraining)
 }
 

@@ -63,7 +63,7 @@ func (m removal) holdRepair(ctx context.Context, r *state.Removal) (waits bool, 
 		}
 	}
 	s := m.c.snapshot
-	return m.c.distrusted() || plan.Doubt(s.Pool, s.Instances, s.State.PendingTerminations) != "", nil
+	return m.c.distrusted() || plan.Doubt(s.Pool, s.Instances, s.Record.PendingTerminations) != "", nil
 }
 
 // mistaken returns why a removal may be about the wrong Node or instance, "" if it is about the right
@@ -95,19 +95,19 @@ func isControlPlane(c *cycle, r *state.Removal) bool {
 func isExpiredNotice(c *cycle, r *state.Removal) bool {
 	s, seen := c.seen.Known[r.InstanceID]
 	exists := seen && c.seen.ListErr == nil && (s.Missing.IsZero() || s.Runs())
-	ends := s.Instance.State == fleet.Leaving && !s.Instance.Stopped
+	ends := s.State == fleet.Leaving && !s.Stopped
 	return exists && !ends && c.now().Sub(r.Deadline) > takenFor
 }
 
 // needless tells why a node need not be repaired any more, "" if it must.
 func needless(c *cycle, r *state.Removal) string {
-	at := slices.IndexFunc(c.seen.Workers, func(w plan.Worker) bool { return w.InstanceID == r.InstanceID })
+	at := slices.IndexFunc(c.seen.Members, func(i plan.Instance) bool { return i.Worker && i.ID == r.InstanceID })
 	switch {
 	case c.seen.Spec.Plan.Deleting:
 		return "the WorkerPool is being deleted"
 	case c.decision.RepairHeld != "":
 		return c.decision.RepairHeld
-	case at >= 0 && !c.seen.Workers[at].Unhealthy.Holds():
+	case at >= 0 && !c.seen.Members[at].Unhealthy.Holds():
 		return "it is healthy again"
 	}
 	return ""

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/foresail/foresail/nodepool/plan"
 	"github.com/foresail/foresail/nodepool/state"
 )
 
@@ -42,7 +43,7 @@ func (d *drains) pinned(node string) string {
 	leaving := []string{node}
 	mayWait := true
 	if a := d.c.record.Action; a != nil {
-		mayWait = a.Reason.MustGo()
+		mayWait = plan.MustGo(a.Reason)
 		for _, r := range a.Targets {
 			if r.Node != node && (r.State == state.RemovalTainted || r.State == state.RemovalDraining) {
 				leaving = append(leaving, r.Node)

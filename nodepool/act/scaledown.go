@@ -122,7 +122,7 @@ func (s scaleDown) advanceTarget(ctx context.Context, i int) error {
 func (s scaleDown) removal(at int) removal {
 	a := s.c.record.Action
 	return removal{
-		c: s.c, drains: s.drains, action: a.ID, purpose: purpose{forced: s.c.seen.Spec.Drain.Force && a.Reason.MustGo()},
+		c: s.c, drains: s.drains, action: a.ID, purpose: purpose{forced: s.c.seen.Spec.Drain.Force && plan.MustGo(a.Reason)},
 		find: func() *state.Removal { return &s.c.record.Action.Targets[at] },
 	}
 }
@@ -136,7 +136,7 @@ func (s scaleDown) notAnyMore(a *state.Action) string {
 		return "disruption is paused"
 	case a.DeletesPool() && !s.c.seen.Spec.Plan.Deleting:
 		return "the WorkerPool is not being deleted any more"
-	case a.ID == s.c.snapshot.State.ActionID && d.Want > d.Workers:
+	case a.ID == s.c.snapshot.Record.ActionID() && d.Want > d.Workers:
 		return "more workers are desired: " + d.Message
 	}
 	return ""
@@ -210,7 +210,7 @@ func (s scaleDown) waits(r state.Removal) bool {
 // nothing is asked again.
 func (s scaleDown) needs(at int) string {
 	a := s.c.record.Action
-	if a.ID != s.c.snapshot.State.ActionID || a.DeletesPool() {
+	if a.ID != s.c.snapshot.Record.ActionID() || a.DeletesPool() {
 		return ""
 	}
 	var later []string
@@ -255,7 +255,7 @@ func (s scaleDown) finish(ctx context.Context, cleared bool) error {
 		Reason: journal.EventScaledDown, Warning: cleared, Action: a.ID,
 		Message: fmt.Sprintf("Removed %d of %d nodes%s", removed, len(a.Targets), because(failed)),
 	})
-	if saved := s.c.record.Saved; saved != nil && !a.Reason.MustGo() {
+	if saved := s.c.record.Saved; saved != nil && !plan.MustGo(a.Reason) {
 		saved.Ended = s.c.now()
 	}
 	s.c.record.Action = nil

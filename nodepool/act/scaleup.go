@@ -7,7 +7,6 @@ import (
 
 	"github.com/foresail/foresail/nodepool/fleet"
 	"github.com/foresail/foresail/nodepool/journal"
-	"github.com/foresail/foresail/nodepool/plan"
 	"github.com/foresail/foresail/nodepool/state"
 )
 
@@ -125,7 +124,7 @@ func (u scaleUp) joinFailed(s *state.Slot) {
 	s.State, s.Error = state.SlotFailed, fmt.Sprintf("its node was not Ready within %s", u.c.seen.Spec.Join.Timeout)
 	u.c.cooler().suspect(s.Placement, s.Error)
 	u.c.record.PendingTerminations = append(u.c.record.PendingTerminations, state.PendingTermination{
-		InstanceID: s.InstanceID, Reason: plan.TerminateJoinFailed, Since: now, Due: now.Add(u.c.seen.Spec.Join.KeepFailedFor),
+		InstanceID: s.InstanceID, Reason: state.TerminateJoinFailed, Since: now, Due: now.Add(u.c.seen.Spec.Join.KeepFailedFor),
 	})
 	u.c.event(journal.Event{
 		Reason: journal.EventJoinFailed, Warning: true, Instance: s.InstanceID, Action: u.c.record.Action.ID,
@@ -193,7 +192,7 @@ func (u scaleUp) abort(ctx context.Context) error {
 		}
 		launched++
 		if u.c.record.PendingTermination(s.InstanceID) == nil {
-			u.c.record.PendingTerminations = append(u.c.record.PendingTerminations, state.PendingTermination{InstanceID: s.InstanceID, Reason: plan.TerminateDeleted, Since: u.c.seen.At, Due: u.c.seen.At})
+			u.c.record.PendingTerminations = append(u.c.record.PendingTerminations, state.PendingTermination{InstanceID: s.InstanceID, Reason: state.TerminateDeleted, Since: u.c.seen.At, Due: u.c.seen.At})
 		}
 	}
 	u.c.event(journal.Event{Reason: journal.EventScaleUpAborted, Action: a.ID, Message: fmt.Sprintf("The scale-up is given up, as the WorkerPool is being deleted; %d instances have not joined", launched)})

@@ -77,7 +77,7 @@ func busy() Explanation {
 		},
 		Journal: &state.Record{
 			Owner: "host_1",
-			Action: &state.Action{ID: "up-1", Kind: plan.ActionUp, Message: "cpu will be 0.91", Slots: []state.Slot{
+			Action: &state.Action{ID: "up-1", Kind: state.ActionUp, Message: "cpu will be 0.91", Slots: []state.Slot{
 				{
 					Number: 1, Placement: fleet.Placement{Zone: "a", InstanceType: "t3", Market: fleet.Spot},
 					State: state.SlotFailed, Error: "no capacity",

@@ -72,14 +72,14 @@ func recallAttempts(o *observe.Observation, in scheduling.Input) *attempts {
 
 // joinedSince returns the nodes of the pool that were launched since a moment and are Ready.
 func (a *attempts) joinedSince(began time.Time) []*cluster.Node {
-	return a.joined(began, func(plan.Worker) bool { return true })
+	return a.joined(began, func(*plan.Instance) bool { return true })
 }
 
 // joinedFor returns those of joinedSince that were launched as something which could run a pod, by what is known of new nodes.
 // Others were launched for other pods, and prove nothing of this one.
 func (a *attempts) joinedFor(pod cluster.Pending, began time.Time) []*cluster.Node {
 	takes := map[fleet.Kind]bool{}
-	return a.joined(began, func(w plan.Worker) bool {
+	return a.joined(began, func(w *plan.Instance) bool {
 		kind := fleet.Kind{Zone: w.Zone, InstanceType: w.InstanceType}
 		if _, known := takes[kind]; !known {
 			takes[kind] = a.takes(kind, pod)
@@ -97,10 +97,10 @@ func (a *attempts) takes(kind fleet.Kind, pod cluster.Pending) bool {
 	return scheduling.Takes(in, pod)
 }
 
-func (a *attempts) joined(began time.Time, which func(plan.Worker) bool) []*cluster.Node {
+func (a *attempts) joined(began time.Time, which func(*plan.Instance) bool) []*cluster.Node {
 	var out []*cluster.Node
-	for _, w := range a.o.Workers {
-		n := a.o.NodeNamed(w.Node)
+	for w := range a.o.Workers() {
+		n := a.o.NodeNamed(w.Node.Name)
 		if n != nil && n.Ready && !w.Launched.Before(began.Add(-launchedBefore)) && which(w) {
 			out = append(out, n)
 		}

@@ -61,8 +61,8 @@ func (c Forecaster) Forecast(ctx context.Context, o *observe.Observation) Foreca
 	}
 	demand := f.pack(o)
 	f.Signals = c.Signals.Observe(ctx, signal.Observation{
-		Now: o.At, Workers: o.Joined(plan.Worker.Counts), Leaving: o.Joined(observe.Leaving),
-		Expected: observe.Expected(o.Workers), Replacing: o.Record.Replacing, Demand: demand, StartupTime: f.Startup,
+		Now: o.At, Workers: o.Joined((*plan.Instance).Counts), Leaving: o.Joined(observe.Leaving),
+		Expected: o.Expected(), Replacing: o.Record.Replacing, Demand: demand, StartupTime: f.Startup,
 	})
 	f.Seasonal = c.Signals.Seasonal(ctx, o.At, f.Startup)
 	return f
@@ -78,7 +78,7 @@ func (f *Forecast) pack(o *observe.Observation) scheduling.Result {
 		Displaced: scheduling.DisplacedOf(o.Cluster, func(n *cluster.Node) bool { return leaving[n.Object.Name] }),
 	}
 	in.Cooling, in.Refused, in.Costs = launchable(o)
-	for _, w := range o.Workers {
+	for w := range o.Workers() {
 		if o.OnTheWay(w) {
 			in.OnTheWay = append(in.OnTheWay, w.Placement)
 		}
@@ -130,7 +130,7 @@ func (f *Forecast) reserve(o *observe.Observation, in scheduling.Input) {
 
 // launchable returns the offers that cannot be launched now, those that could not when they were tried last, and what offers cost.
 func launchable(o *observe.Observation) (cooling, refused map[fleet.Offer]bool, costs map[fleet.Offer]float64) {
-	s := plan.Snapshot{Now: o.At, Pool: o.Spec.Plan, State: plan.State{Cooling: o.Record.Cooling}}
+	s := plan.Snapshot{Now: o.At, Pool: o.Spec.Plan, Record: o.Record}
 	s.Offers, s.Prices, _ = observe.Offered(o.Offers)
 	s.Quotas = observe.Quotas(o.Offers)
 	return s.Unlaunchable(), s.Refused(), s.Costs()
@@ -201,7 +201,7 @@ func startupTime(o *observe.Observation) time.Duration {
 
 // launchesLeft returns how many nodes the maximum leaves to be launched, -1 for none.
 func launchesLeft(o *observe.Observation) int {
-	if left := o.Spec.Plan.Max - observe.Expected(o.Workers); left > 0 {
+	if left := o.Spec.Plan.Max - o.Expected(); left > 0 {
 		return left
 	}
 	return -1

@@ -48,8 +48,8 @@ func (s seenCondition) is(c corev1.NodeCondition) bool {
 // unhealthy returns the condition for which a worker is to be repaired. One that has not joined yet is neither healthy nor
 // unhealthy.
 func (o *Observation) unhealthy(s trackedInstance) plan.BadCondition {
-	joins := s.worked.IsZero() && o.hasTimeToJoin(s.Instance.Launched)
-	if joins || o.Record.Action != nil && s.Instance.Action == o.Record.Action.ID {
+	joins := s.worked.IsZero() && o.hasTimeToJoin(s.Launched)
+	if joins || o.Record.Action != nil && s.Action == o.Record.Action.ID {
 		return plan.BadCondition{}
 	}
 	conditions := make([]plan.NodeCondition, len(s.conditions))

@@ -103,7 +103,7 @@ func (x nodeIndex) nodeOf(i fleet.Instance, before string) *cluster.Node {
 // ambiguity returns why it is not certain which Node is the one of an instance, as a part of a
 // sentence; "" if it is certain. Until it is, neither the instance nor a Node of it is destroyed.
 func (x nodeIndex) ambiguity(s trackedInstance, gone bool) string {
-	claimants, id := x.claimants(s.Instance), cmp.Or(s.Instance.ID, s.Instance.ProviderID)
+	claimants, id := x.claimants(s.Instance.Instance), cmp.Or(s.ID, s.ProviderID)
 	if len(claimants) == 0 {
 		return ""
 	}
@@ -114,7 +114,7 @@ func (x nodeIndex) ambiguity(s trackedInstance, gone bool) string {
 	switch {
 	case len(claimants) > 1:
 		return fmt.Sprintf("nodes %s and %s both have the provider id of %s", n.Name, claimants[1].Object.Name, id)
-	case n.Name == s.node && other == "", isAt(n, s.Instance):
+	case n.Name == s.node && other == "", isAt(n, s.Instance.Instance):
 		return ""
 	case other != "":
 		return fmt.Sprintf("node %s has the provider id of %s, and an address of %s", n.Name, id, other)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/foresail/foresail/nodepool/fleet"
+	"github.com/foresail/foresail/nodepool/plan"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -20,7 +21,9 @@ import (
 // exists: it is eventually consistent, and tags change. So an instance is gone only when the cloud,
 // asked by its id, says that it is terminated; or denies it for the grace while its Node is not alive.
 type trackedInstance struct {
-	Instance   fleet.Instance
+	// Instance has the last report of the cloud, StoppedSince, and the StaleMark and Advised of its Node. Everything else of
+	// it follows from the rest at each moment: see [Observation.member].
+	plan.Instance
 	node       string              // the Node that it has, or had last; "" = none has been seen
 	disputed   bool                // several Nodes have had its provider id, and none has proved to be its own
 	Missing    time.Time           // since when successful lists have lacked it; zero = the last one had it
@@ -28,9 +31,6 @@ type trackedInstance struct {
 	absent     time.Time           // since when the cloud, asked by its id, has denied it; zero = it does not
 	first      time.Time           // when this process saw it first; zero = it has launched it
 	joined     time.Time           // when it was last seen to have a Node; zero = this process has seen none
-	stopped    time.Time           // since when it has been seen to be stopped; zero = it is not
-	cordoned   time.Time           // since when its Node has been cordoned by an advice alone; zero = it is not
-	staleMark  time.Time           // since when its Node has had the mark of no open action; zero = it has none
 	worked     time.Time           // when its Node was last seen to be Ready; zero = this process has not seen it so
 	beat       time.Time           // the newest heartbeat of its Node, by the kubelet's clock
 	beatSeen   time.Time           // when this process saw that first
@@ -50,18 +50,20 @@ func (s trackedInstances) see(listed map[string]fleet.Instance, r state.Record, 
 		if s[id] == nil {
 			s[id] = &trackedInstance{first: now}
 		}
-		s[id].Instance, s[id].life, s[id].Missing, s[id].absent = i, "", time.Time{}, time.Time{}
+		s[id].Instance.Instance, s[id].life, s[id].Missing, s[id].absent = i, "", time.Time{}, time.Time{}
 	}
 	s.seeRecorded(r, now)
 	providerIDs := make(map[string]bool, len(listed))
 	for _, one := range s {
-		if one.Instance.ID != "" {
-			providerIDs[one.Instance.ProviderID] = true
+		if one.ID != "" {
+			providerIDs[one.ProviderID] = true
 		}
 	}
 	for _, n := range nodes {
 		if id := n.Object.Spec.ProviderID; !providerIDs[id] && s[id] == nil && s[provider.IDOf(id)] == nil {
-			s[id] = &trackedInstance{first: now, Instance: fleet.Instance{ProviderID: id, State: fleet.Running, Launched: n.Object.CreationTimestamp.Time}}
+			s[id] = &trackedInstance{first: now, Instance: plan.Instance{Instance: fleet.Instance{
+				ProviderID: id, State: fleet.Running, Launched: n.Object.CreationTimestamp.Time,
+			}}}
 		}
 	}
 	s.seeMissing(listed, providerIDs, now)
@@ -74,7 +76,7 @@ func (s trackedInstances) seeMissing(listed map[string]fleet.Instance, providerI
 		_, there := listed[key]
 		switch {
 		case there:
-		case one.Instance.ID == "" && (providerIDs[key] || s[provider.IDOf(key)] != nil):
+		case one.ID == "" && (providerIDs[key] || s[provider.IDOf(key)] != nil):
 			delete(s, key) // its instance has been seen since
 		case one.Missing.IsZero():
 			one.Missing = now
@@ -88,7 +90,7 @@ func (s trackedInstances) seeMissing(listed map[string]fleet.Instance, providerI
 func (s trackedInstances) seeRecorded(r state.Record, now time.Time) {
 	for _, i := range r.Instances() {
 		if s[i.ID] == nil {
-			s[i.ID] = &trackedInstance{Instance: i, first: now}
+			s[i.ID] = &trackedInstance{Instance: plan.Instance{Instance: i}, first: now}
 		}
 	}
 	for _, x := range r.Removals() {
@@ -102,7 +104,7 @@ func (s trackedInstances) seeRecorded(r state.Record, now time.Time) {
 func (s trackedInstances) unlisted() []fleet.Ref {
 	var refs []fleet.Ref
 	for _, one := range inOrder(s) {
-		ref := fleet.Ref{ID: one.Instance.ID, ProviderID: one.Instance.ProviderID}
+		ref := fleet.Ref{ID: one.ID, ProviderID: one.ProviderID}
 		if ref.ID == "" {
 			ref.ID = provider.IDOf(ref.ProviderID)
 		}
@@ -117,9 +119,9 @@ func (s trackedInstances) unlisted() []fleet.Ref {
 // it lists others of the pool: otherwise its account may be the wrong one.
 func (s trackedInstances) found(all map[string]fleet.Instance, trusted bool, now time.Time) {
 	for key, one := range inOrder(s) {
-		id := one.Instance.ID
+		id := one.ID
 		if id == "" {
-			id = provider.IDOf(one.Instance.ProviderID)
+			id = provider.IDOf(one.ProviderID)
 		}
 		found, ok := all[id]
 		if one.Missing.IsZero() || one.life == fleet.Gone {
@@ -130,12 +132,12 @@ func (s trackedInstances) found(all map[string]fleet.Instance, trusted bool, now
 		one.absent = since(one.absent, absent && trusted, now)
 		switch {
 		case !ok || absent:
-		case one.Instance.ID == "" && found.State != fleet.Gone:
-			one.Instance = found
+		case one.ID == "" && found.State != fleet.Gone:
+			one.Instance.Instance = found
 			delete(s, key)
 			s[id] = one
 		default:
-			i := &one.Instance
+			i := &one.Instance.Instance
 			i.State, i.Stopped, i.OwnedBy, i.Disowned = found.State, found.Stopped, found.OwnedBy, found.Disowned
 			if len(found.Addresses) > 0 {
 				i.Addresses = found.Addresses
@@ -151,7 +153,7 @@ func (s *trackedInstance) seeNode(claimants []*cluster.Node) {
 	case len(claimants) > 1:
 		s.disputed = true
 	case len(claimants) == 0:
-	case claimants[0].Object.Name == s.node, s.node == "" && !s.disputed, isAt(claimants[0].Object, s.Instance):
+	case claimants[0].Object.Name == s.node, s.node == "" && !s.disputed, isAt(claimants[0].Object, s.Instance.Instance):
 		s.node, s.disputed = claimants[0].Object.Name, false
 	}
 }
@@ -159,8 +161,8 @@ func (s *trackedInstance) seeNode(claimants []*cluster.Node) {
 // whyUnlisted returns why the list lacks an instance, as far as that is known: a part of a sentence.
 func (s *trackedInstance) whyUnlisted() string {
 	switch {
-	case s.Instance.Disowned != "":
-		return s.Instance.Disowned
+	case s.Disowned != "":
+		return s.Disowned
 	case s.life == fleet.Absent:
 		return "and knows none of the pool's: check its account, and delete the Node if the instance is gone"
 	}
@@ -169,21 +171,21 @@ func (s *trackedInstance) whyUnlisted() string {
 
 // Foreign returns why the pool may not change an instance, by the cloud's last answer; "" if it may.
 func (s *trackedInstance) Foreign() string {
-	if s.Instance.OwnedBy != "" {
-		return "it belongs to " + s.Instance.OwnedBy
+	if s.OwnedBy != "" {
+		return "it belongs to " + s.OwnedBy
 	}
-	return s.Instance.Disowned
+	return s.Disowned
 }
 
 // without is since when an instance has been without a Node, for all that this process knows: what was before it began it
 // cannot tell, and a Node that it has never seen may have been there.
 func (s *trackedInstance) without() time.Time {
-	return latest(s.Instance.Launched, s.first, s.joined)
+	return latest(s.Launched, s.first, s.joined)
 }
 
 // unready is since when the Node of an instance has not been Ready, for all that this process knows.
 func (s *trackedInstance) unready() time.Time {
-	return latest(s.Instance.Launched, s.first, s.worked)
+	return latest(s.Launched, s.first, s.worked)
 }
 
 func latest(of ...time.Time) time.Time { return slices.MaxFunc(of, time.Time.Compare) }
@@ -210,14 +212,14 @@ func (s *trackedInstance) Runs() bool {
 // Node or runs.
 func (s *trackedInstance) seeUnlisted(n *cluster.Node, grace time.Duration, now time.Time) {
 	s.unlisted = !s.Missing.IsZero() && !s.ended && now.Sub(s.Missing) >= grace && !s.isGone(grace, now) &&
-		(n != nil || s.Runs()) && s.Instance.State != fleet.Leaving
+		(n != nil || s.Runs()) && s.State != fleet.Leaving
 }
 
 // seeMarks takes note of what a removal has left on the Node of an instance. A mark is stale unless the journal speaks of the instance.
 func (s *trackedInstance) seeMarks(n *cluster.Node, spoken bool, now time.Time) {
-	there := n != nil && s.Missing.IsZero() && s.Instance.State != fleet.Leaving
-	s.staleMark = since(s.staleMark, there && !spoken && marked(n), now)
-	s.cordoned = since(s.cordoned, n != nil && drain.Cordoned(n.Object) && !marked(n), now)
+	there := n != nil && s.Missing.IsZero() && s.State != fleet.Leaving
+	s.Node.StaleMark = since(s.Node.StaleMark, there && !spoken && marked(n), now)
+	s.Node.Advised = since(s.Node.Advised, n != nil && drain.Cordoned(n.Object) && !marked(n), now)
 }
 
 // values returns what is known at this moment.

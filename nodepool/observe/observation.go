@@ -3,6 +3,7 @@ package observe
 import (
 	"cmp"
 	"errors"
+	"iter"
 	"slices"
 	"time"
 
@@ -47,11 +48,10 @@ type Observation struct {
 	AttachLimits map[string]map[string]int  // volumes of each driver that a node can have attached, by instance type
 	Template     scheduling.Template        // what new nodes turn out to be
 	Known        map[string]trackedInstance // of the instances, as of this moment
-	Workers      []plan.Worker
-	Facts        []plan.Instance
-	EmptySince   time.Time          // since when nothing of the pool has been left
-	Messages     []provider.Message // of the cloud, that nothing has been decided about
-	MessagesErr  error              // why there may be more
+	Members      []plan.Instance            // what is known of each instance of the pool, in order of their launch
+	EmptySince   time.Time                  // since when nothing of the pool has been left
+	Messages     []provider.Message         // of the cloud, that nothing has been decided about
+	MessagesErr  error                      // why there may be more
 }
 
 // Errs is what could not be seen.
@@ -108,65 +108,105 @@ func (o *Observation) expects(i fleet.Instance) bool {
 	return i.ID != "" && (a != nil && i.Action == a.ID || o.At.Sub(i.Launched) < o.VanishGrace)
 }
 
-// seeWorkers returns the instances that are there, or must be taken to be, in order of their launch.
-func (o *Observation) seeWorkers(homeless homelessNodes) []plan.Worker {
-	var out []plan.Worker
-	for _, s := range o.Known {
-		node := o.Node(s.Instance)
-		switch {
-		case s.isGone(o.VanishGrace, o.At), s.Instance.OwnedBy != "", node != nil && node.ControlPlane():
-		case s.Missing.IsZero(), node != nil && (node.Ready || s.Runs() || s.unlisted), o.expects(s.Instance):
-			out = append(out, o.worker(s, node, homeless))
+// Workers returns the instances that exist, or must be taken to, in order of their launch.
+func (o *Observation) Workers() iter.Seq[*plan.Instance] { return plan.Workers(o.Members) }
+
+// Expected returns how many workers count.
+func (o *Observation) Expected() (n int) {
+	for w := range o.Workers() {
+		if w.Counts() {
+			n++
 		}
 	}
-	slices.SortFunc(out, func(a, b plan.Worker) int {
-		return cmp.Or(a.Launched.Compare(b.Launched), cmp.Compare(a.InstanceID, b.InstanceID), cmp.Compare(a.Node, b.Node))
+	return n
+}
+
+// seeMembers returns what is known of the instances of the pool, in order of their launch.
+func (o *Observation) seeMembers(homeless homelessNodes) []plan.Instance {
+	out := make([]plan.Instance, 0, len(o.Known))
+	for key, s := range o.Known {
+		if s.OwnedBy == "" {
+			out = append(out, o.member(key, s, homeless))
+		}
+	}
+	slices.SortFunc(out, func(a, b plan.Instance) int {
+		return cmp.Or(a.Launched.Compare(b.Launched), cmp.Compare(a.ID, b.ID), cmp.Compare(a.Node.Name, b.Node.Name))
 	})
 	return out
 }
 
-func (o *Observation) worker(s trackedInstance, node *cluster.Node, homeless homelessNodes) plan.Worker {
-	i, leaves, ends := s.Instance, o.Record.Leaves(s.Instance.ID), o.Record.Ending(s.Instance.ID) != nil
-	w := plan.Worker{
-		InstanceID: i.ID, Placement: i.Placement, Launched: i.Launched,
-		Leaving: i.State == fleet.Leaving || s.ended || leaves,
-		Ended:   ends || (i.State == fleet.Leaving || s.ended) && !leaves,
+// member completes what is remembered of an instance with what follows at this moment.
+func (o *Observation) member(key string, s trackedInstance, homeless homelessNodes) plan.Instance {
+	i, node := s.Instance, o.Node(s.Instance.Instance)
+	leaves, ending := o.Record.Leaves(i.ID), o.Record.Ending(i.ID)
+	i.Worker = o.isWorker(s, node)
+	i.Listed, i.Joined, i.Gone, i.Nodeless = s.Missing.IsZero() && i.ID != "", !s.joined.IsZero(), o.Gone(key), s.without()
+	i.Ambiguous = o.Ambiguity(s)
+	if s.unlisted && !s.ended {
+		i.Unlisted, i.UnlistedWhy = o.At.Sub(s.Missing), s.whyUnlisted()
 	}
-	if w.Outdated = o.Spec.Disruption.Outdated(i, o.At); w.Outdated == "" {
-		w.OutdatedErr = i.OutdatedErr
+	if ending != nil && !i.Gone {
+		i.Ending = o.At.Sub(ending.Since)
 	}
-	c := o.Record.PendingTermination(i.ID)
+	i.Leaving = i.State == fleet.Leaving || s.ended || leaves
+	i.Ended = ending != nil || (i.State == fleet.Leaving || s.ended) && !leaves
+	i.Outdated = o.Spec.Disruption.Outdated(i.Instance, o.At)
 	if node == nil {
-		w.Failed = o.Cluster != nil && (i.JoinFailed && s.worked.IsZero() || c != nil || o.overdue(s))
-		w.Kept = w.Failed && c != nil && c.Reason == plan.TerminateJoinFailed && !o.Spec.Join.KeepFailed
-		return w
+		o.addNodeless(&i, s)
+	} else {
+		o.addNode(&i, s, node, homeless)
 	}
-	w.Node, w.Unhealthy = node.Object.Name, o.unhealthy(s)
-	w.Ready = node.Ready && !node.Object.Spec.Unschedulable
-	w.Cordoned = node.Ready && node.Object.Spec.Unschedulable
-	w.Failed = !node.Ready && c != nil
-	w.Pods, w.Blocked = node.Movable, node.Blocked
-	w.BlockedByPods = w.Blocked != "" && cluster.ClassifyNode(node.Object, o.At) == ""
-	w.Utilisation, w.Known = node.Utilisation()
-	w.Zone = cmp.Or(w.Zone, node.Object.Labels[corev1.LabelTopologyZone])
-	switch why, ambiguity := homeless.why(w.Node, o.At), o.Ambiguity(s); {
-	case ambiguity != "":
-		w.Blocked, w.BlockedByPods, w.Unhealthy = ambiguity, false, plan.BadCondition{}
+	return i
+}
+
+// isWorker reports whether an instance exists, or must be taken to, and is none of the control plane.
+func (o *Observation) isWorker(s trackedInstance, node *cluster.Node) bool {
+	switch {
+	case s.isGone(o.VanishGrace, o.At), node != nil && node.ControlPlane():
+		return false
+	}
+	return s.Missing.IsZero() || node != nil && (node.Ready || s.Runs() || s.unlisted) || o.expects(s.Instance.Instance)
+}
+
+// addNodeless adds what follows for an instance without a Node.
+func (o *Observation) addNodeless(i *plan.Instance, s trackedInstance) {
+	pending := o.Record.PendingTermination(i.ID)
+	if pending != nil {
+		i.Stranger = o.nodes.stranger(i.Instance)
+	}
+	i.Failed = o.Cluster != nil && (i.JoinFailed && s.worked.IsZero() || pending != nil || o.overdue(s))
+	i.Kept = i.Failed && pending != nil && pending.Reason == state.TerminateJoinFailed && !o.Spec.Join.KeepFailed
+}
+
+// addNode adds the Node of an instance, and what it means for it.
+func (o *Observation) addNode(i *plan.Instance, s trackedInstance, node *cluster.Node, homeless homelessNodes) {
+	mark, marked := drain.MarkOf(node.Object)
+	n := &i.Node // with what is remembered of it
+	n.Name, n.ProviderID, n.Ready, n.Cordoned = node.Object.Name, node.Object.Spec.ProviderID, node.Ready, node.Object.Spec.Unschedulable
+	n.ControlPlane, n.Labelled, n.Marked, n.Mark = node.ControlPlane(), o.labelled(node, s), marked, mark
+	i.Unhealthy = o.unhealthy(s)
+	i.Failed = !node.Ready && o.Record.PendingTermination(i.ID) != nil
+	i.Pods, i.Blocked = node.Movable, node.Blocked
+	i.BlockedByPods = i.Blocked != "" && cluster.ClassifyNode(node.Object, o.At) == ""
+	i.Utilisation, i.Known = node.Utilisation()
+	i.Zone = cmp.Or(i.Zone, node.Object.Labels[corev1.LabelTopologyZone])
+	switch why := homeless.why(n.Name, o.At); {
+	case i.Ambiguous != "":
+		i.Blocked, i.BlockedByPods, i.Unhealthy = i.Ambiguous, false, plan.BadCondition{}
 	case i.ID == "" || !s.Missing.IsZero():
-		w.Blocked, w.BlockedByPods = "the cloud does not list its instance", false
+		i.Blocked, i.BlockedByPods = "the cloud does not list its instance", false
 		if foreign := s.Foreign(); foreign != "" {
-			w.Blocked += ": " + foreign
+			i.Blocked += ": " + foreign
 		}
-	case w.Blocked == "" && !o.Spec.Plan.Deleting:
-		w.Blocked = why
+	case i.Blocked == "" && !o.Spec.Plan.Deleting:
+		i.Blocked = why
 	}
-	return w
 }
 
 // overdue tells whether an instance has had its time to join, or has lost its Node for longer than for a moment.
 func (o *Observation) overdue(s trackedInstance) bool {
 	a := o.Record.Action
-	return (a == nil || s.Instance.Action != a.ID) && o.At.Sub(s.Instance.Launched) > o.Spec.Join.Timeout &&
+	return (a == nil || s.Action != a.ID) && o.At.Sub(s.Launched) > o.Spec.Join.Timeout &&
 		o.At.Sub(s.without()) > o.VanishGrace
 }
 
@@ -174,14 +214,13 @@ func (o *Observation) overdue(s trackedInstance) bool {
 // that others are launched in their place: no more than could be a few failures that have nothing to do with each other, and
 // none while what is seen is not to be trusted. So what is paid for stays bounded, as well. Of a pool that is being deleted
 // they go like all others. Whether their pods run cannot be known.
-func (o *Observation) markBroken(workers []plan.Worker, doubt bool) {
+func (o *Observation) markBroken(doubt bool) {
 	left := o.Spec.Plan.DistrustCount
 	if o.Spec.Plan.Deleting || !o.Complete() || doubt {
 		left = 0
 	}
-	for i := range workers {
-		w := &workers[i]
-		w.BrokenFor = o.brokenFor(*w)
+	for w := range o.Workers() {
+		w.BrokenFor = o.brokenFor(w)
 		if w.BrokenFor > 0 && left > 0 {
 			w.Failed, w.Broken = true, true
 			left--
@@ -189,10 +228,10 @@ func (o *Observation) markBroken(workers []plan.Worker, doubt bool) {
 	}
 }
 
-func (o *Observation) brokenFor(w plan.Worker) time.Duration {
-	n := o.NodeNamed(w.Node)
-	s, seen := o.Known[w.InstanceID]
-	if n == nil || n.Ready || !seen || !w.Counts() || o.Record.Action != nil && s.Instance.Action == o.Record.Action.ID {
+func (o *Observation) brokenFor(w *plan.Instance) time.Duration {
+	n := o.NodeNamed(w.Node.Name)
+	s, seen := o.Known[w.ID]
+	if n == nil || n.Ready || !seen || !w.Counts() || o.Record.Action != nil && s.Action == o.Record.Action.ID {
 		return 0
 	}
 	if unready := o.At.Sub(s.unready()); unready > o.Spec.Join.Timeout+o.VanishGrace {
@@ -201,49 +240,9 @@ func (o *Observation) brokenFor(w plan.Worker) time.Duration {
 	return 0
 }
 
-// seeFacts returns what the plan looks at to tidy up, in order of the ids.
-func (o *Observation) seeFacts() []plan.Instance {
-	out := make([]plan.Instance, 0, len(o.Known))
-	for key, s := range inOrder(o.Known) {
-		i := s.Instance
-		if i.OwnedBy != "" {
-			continue
-		}
-		fact := plan.Instance{
-			ID: i.ID, ProviderID: i.ProviderID, Placement: i.Placement, Action: i.Action,
-			Listed: s.Missing.IsZero() && i.ID != "", Leaving: i.State == fleet.Leaving, Stopped: s.stopped, JoinFailed: i.JoinFailed,
-			Joined: !s.joined.IsZero(), Gone: o.Gone(key), Nodeless: s.without(), DriftErr: i.OutdatedErr,
-			Ambiguous: o.Ambiguity(s), Disowned: i.Disowned,
-		}
-		if s.unlisted && !s.ended {
-			fact.Unlisted, fact.UnlistedWhy = o.At.Sub(s.Missing), s.whyUnlisted()
-		}
-		if x := o.Record.Ending(i.ID); x != nil && !fact.Gone {
-			fact.Ending = o.At.Sub(x.Since)
-		}
-		n := o.Node(i)
-		switch {
-		case n != nil:
-			fact.Node = o.nodeFacts(n, s)
-		case o.Record.PendingTermination(i.ID) != nil:
-			fact.Stranger = o.nodes.stranger(i)
-		}
-		out = append(out, fact)
-	}
-	return out
-}
-
-func (o *Observation) nodeFacts(n *cluster.Node, s trackedInstance) plan.Node {
-	mark, marked := drain.MarkOf(n.Object)
-	return plan.Node{
-		Name: n.Object.Name, ProviderID: n.Object.Spec.ProviderID, Ready: n.Ready, ControlPlane: n.ControlPlane(),
-		Labelled: o.labelled(n, s), Marked: marked, Mark: mark, StaleMark: s.staleMark, Advised: s.cordoned,
-	}
-}
-
 // labelled reports whether a Node has the label of the pool and, as long as it joins, the others that the pool sets.
 func (o *Observation) labelled(n *cluster.Node, s trackedInstance) bool {
-	if n.Object.Labels[cluster.LabelPool] != o.Pool || !o.hasTimeToJoin(s.Instance.Launched) {
+	if n.Object.Labels[cluster.LabelPool] != o.Pool || !o.hasTimeToJoin(s.Launched) {
 		return n.Object.Labels[cluster.LabelPool] == o.Pool
 	}
 	for key, value := range config.NodeLabels(o.Pool, o.Spec.Template.Labels) {
@@ -256,9 +255,9 @@ func (o *Observation) labelled(n *cluster.Node, s trackedInstance) bool {
 
 // OnTheWay tells whether a worker will take pods soon: it has had no Node that was Ready, as far as is known, and its time
 // to join is not over. A worker that was Ready and is not any more may never be again.
-func (o *Observation) OnTheWay(w plan.Worker) bool {
-	node := o.NodeNamed(w.Node)
-	switch s, seen := o.Known[w.InstanceID]; {
+func (o *Observation) OnTheWay(w *plan.Instance) bool {
+	node := o.NodeNamed(w.Node.Name)
+	switch s, seen := o.Known[w.ID]; {
 	case !w.Counts(), !seen || !s.worked.IsZero(), !o.hasTimeToJoin(w.Launched):
 		return false
 	case node == nil:
@@ -278,12 +277,11 @@ func (o *Observation) Emptied() map[string]bool {
 			out[n.Object.Name] = true
 		}
 	}
-	for _, w := range o.Workers {
-		if w.Node != "" && o.interrupted(w.InstanceID) {
-			out[w.Node] = true
-		}
-		if r := o.Record.Target(w.InstanceID); w.Node != "" && w.Leaving && (r == nil || r.State != state.RemovalPlanned) {
-			out[w.Node] = true
+	for w := range o.Workers() {
+		r := o.Record.Target(w.ID)
+		leaves := w.Leaving && (r == nil || r.State != state.RemovalPlanned)
+		if w.Node.Name != "" && (leaves || o.interrupted(w.ID)) {
+			out[w.Node.Name] = true
 		}
 	}
 	return out
@@ -299,19 +297,19 @@ func (o *Observation) interrupted(instance string) bool {
 // Joining returns the workers that are Ready within their time to join, by the names of their nodes.
 func (o *Observation) Joining() map[string]fleet.Placement {
 	out := map[string]fleet.Placement{}
-	for _, w := range o.Workers {
-		if w.Counts() && w.Ready && o.hasTimeToJoin(w.Launched) {
-			out[w.Node] = w.Placement
+	for w := range o.Workers() {
+		if w.Counts() && w.Ready() && o.hasTimeToJoin(w.Launched) {
+			out[w.Node.Name] = w.Placement
 		}
 	}
 	return out
 }
 
 // Joined returns the nodes of some of the workers, as far as they have joined.
-func (o *Observation) Joined(which func(plan.Worker) bool) []cluster.Node {
+func (o *Observation) Joined(which func(*plan.Instance) bool) []cluster.Node {
 	var out []cluster.Node
-	for _, w := range o.Workers {
-		if n := o.NodeNamed(w.Node); n != nil && which(w) {
+	for w := range o.Workers() {
+		if n := o.NodeNamed(w.Node.Name); n != nil && which(w) {
 			out = append(out, *n)
 		}
 	}
@@ -324,8 +322,8 @@ func (o *Observation) Joined(which func(plan.Worker) bool) []cluster.Node {
 // that has lost its tags is a part of it.
 func (o *Observation) Left() (nodes, instances []string) {
 	for key, s := range inOrder(o.Known) {
-		switch node := o.Node(s.Instance); {
-		case node != nil && node.ControlPlane(), s.Instance.OwnedBy != "", node == nil && s.Instance.Disowned != "":
+		switch node := o.Node(s.Instance.Instance); {
+		case node != nil && node.ControlPlane(), s.OwnedBy != "", node == nil && s.Disowned != "":
 		case node != nil:
 			nodes = append(nodes, node.Object.Name)
 		case !o.Gone(key):
@@ -351,8 +349,8 @@ func (o *Observation) ForeignInstances() []plan.Foreign {
 		owners[id] = i.OwnedBy
 	}
 	for _, s := range o.Known {
-		if s.Instance.OwnedBy != "" {
-			owners[s.Instance.ID] = s.Instance.OwnedBy
+		if s.OwnedBy != "" {
+			owners[s.ID] = s.OwnedBy
 		}
 	}
 	out := make([]plan.Foreign, 0, len(owners))
@@ -362,13 +360,5 @@ func (o *Observation) ForeignInstances() []plan.Foreign {
 	return out
 }
 
-func Leaving(w plan.Worker) bool { return w.Leaving }
-
-func Expected(workers []plan.Worker) (n int) {
-	for _, w := range workers {
-		if w.Counts() {
-			n++
-		}
-	}
-	return n
-}
+// Leaving reports whether a worker is being removed, or the cloud takes it away.
+func Leaving(w *plan.Instance) bool { return w.Leaving }

@@ -116,13 +116,12 @@ func (b *Observer) See(ctx context.Context, o *Observation) {
 	o.Known = b.tracked.values()
 	for id, s := range inOrder(o.Known) {
 		if o.Cluster != nil && !o.Gone(id) {
-			o.nodes.addNodeless(s.Instance)
+			o.nodes.addNodeless(s.Instance.Instance)
 		}
 	}
 	b.ask(ctx, o)
-	o.Workers = o.seeWorkers(b.homeless)
-	o.Facts = o.seeFacts()
-	o.markBroken(o.Workers, plan.Doubt(o.Spec.Plan, o.Facts, PendingTerminations(o.Record)) != "")
+	o.Members = o.seeMembers(b.homeless)
+	o.markBroken(plan.Doubt(o.Spec.Plan, o.Members, o.Record.PendingTerminations) != "")
 	if o.TookOver {
 		b.emptySince = time.Time{}
 	}
@@ -158,12 +157,12 @@ func (b *Observer) remember(ctx context.Context, o *Observation) {
 	b.tracked.see(o.Instances, o.Record, ours, o.At)
 	b.find(ctx, o)
 	for _, s := range b.tracked {
-		n := o.nodes.nodeOf(s.Instance, s.node)
+		n := o.nodes.nodeOf(s.Instance.Instance, s.node)
 		if o.Cluster != nil {
-			s.seeNode(o.nodes.claimants(s.Instance))
+			s.seeNode(o.nodes.claimants(s.Instance.Instance))
 			s.seeHeartbeat(n, o.At)
 			s.seeConditions(n, o.At)
-			s.seeMarks(n, o.Record.Leaves(s.Instance.ID) || o.Record.PendingTermination(s.Instance.ID) != nil, o.At)
+			s.seeMarks(n, o.Record.Leaves(s.ID) || o.Record.PendingTermination(s.ID) != nil, o.At)
 		}
 		if n != nil {
 			s.joined = o.At
@@ -172,7 +171,7 @@ func (b *Observer) remember(ctx context.Context, o *Observation) {
 			}
 		}
 		s.seeUnlisted(n, o.VanishGrace, o.At)
-		s.stopped = since(s.stopped, s.Missing.IsZero() && s.Instance.Stopped, o.At)
+		s.StoppedSince = since(s.StoppedSince, s.Missing.IsZero() && s.Stopped, o.At)
 	}
 }
 
@@ -220,15 +219,6 @@ func scheme(providerID string) string {
 func marked(n *cluster.Node) bool {
 	_, is := drain.MarkOf(n.Object)
 	return is
-}
-
-// PendingTerminations returns what the plan knows of instances that are to be terminated.
-func PendingTerminations(r state.Record) []plan.PendingTermination {
-	var out []plan.PendingTermination
-	for _, c := range r.PendingTerminations {
-		out = append(out, plan.PendingTermination{InstanceID: c.InstanceID, Reason: c.Reason, Due: c.Due})
-	}
-	return out
 }
 
 // RememberRefused notes the workers that a decision did not remove as their pods would have no other node.

@@ -74,14 +74,14 @@ func (b *Observer) prove(o *Observation, offers []provider.Offer) {
 		promised[offer.InstanceType] = offer.Allocatable
 	}
 	for _, s := range inOrder(o.Known) {
-		n, kind := o.Node(s.Instance), s.Instance.InstanceType
+		n, kind := o.Node(s.Instance.Instance), s.InstanceType
 		if n == nil || !n.Ready || kind == "" {
 			continue
 		}
 		if b.capacities[kind] == nil {
 			b.capacities[kind] = &observedCapacity{resources: map[corev1.ResourceName]amount{}}
 		}
-		b.capacities[kind].see(n.Object, promised[kind], o.hasTimeToJoin(s.Instance.Launched))
+		b.capacities[kind].see(n.Object, promised[kind], o.hasTimeToJoin(s.Launched))
 	}
 }
 

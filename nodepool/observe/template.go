@@ -30,10 +30,10 @@ type joinedNode struct {
 func (b *Observer) seeTemplate(o *Observation) {
 	declared := o.Spec.Template
 	for _, s := range inOrder(o.Known) {
-		switch n := o.Node(s.Instance); {
+		switch n := o.Node(s.Instance.Instance); {
 		case n == nil || !n.Ready:
-		case s.Instance.Outdated == "":
-			b.newest.see(n, o, o.hasTimeToJoin(s.Instance.Launched))
+		case s.Outdated == "":
+			b.newest.see(n, o, o.hasTimeToJoin(s.Launched))
 		case n.Object.CreationTimestamp.Time.Equal(b.newest.created):
 			b.newest = joinedNode{} // new nodes will be others
 		}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/foresail/foresail/nodepool/fleet"
+	"github.com/foresail/foresail/nodepool/state"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -16,7 +17,7 @@ import (
 // priced is a pool without workers that launches one node, and may choose among types of a zone.
 func priced() plan.Snapshot {
 	s := steady()
-	s.Workers, s.Offers, s.Pool.SpotRatio, s.Pool.Min = nil, nil, 1, 1
+	s.Instances, s.Offers, s.Pool.SpotRatio, s.Pool.Min = nil, nil, 1, 1
 	for _, kind := range []string{"cheapest", "second", "third", "dear"} {
 		for _, zone := range []string{"a", "b"} {
 			s.Offers = append(s.Offers, fleet.Offer{Zone: zone, Subnet: "subnet-" + zone, InstanceType: kind})
@@ -36,7 +37,7 @@ func TestAlternatives(t *testing.T) {
 	cooling := func(c fleet.Cooling) func(*plan.Snapshot) {
 		return func(s *plan.Snapshot) {
 			c.Until = noon.Add(time.Minute)
-			s.State.Cooling = []fleet.Cooling{c}
+			s.Record.Cooling = []fleet.Cooling{c}
 		}
 	}
 	for _, c := range []struct {
@@ -100,20 +101,20 @@ func TestAlternativesOfSubstitutes(t *testing.T) {
 	at := fleet.Placement{Zone: "a", Subnet: "subnet-a", InstanceType: "cheapest", Market: fleet.Spot}
 	for _, c := range []struct {
 		name string
-		lost plan.Lost
+		lost state.Slot
 		want []plan.Substitute
 	}{
-		{"another type, and what does not cool", plan.Lost{Placement: at},
+		{"another type, and what does not cool", lost(state.Slot{Placement: at}, true),
 			[]plan.Substitute{{Placement: fleet.Placement{Zone: "b", Subnet: "subnet-b", InstanceType: "cheapest", Market: fleet.Spot}, Alternatives: []string{"second"}}}},
-		{"the same, of which nobody knows what became", plan.Lost{Placement: at, Again: true}, []plan.Substitute{{Placement: at}}},
-		{"in place of an outdated worker just what was decided on", plan.Lost{Placement: at, Outdated: true},
+		{"the same, of which nobody knows what became", lost(state.Slot{Placement: at}, false), []plan.Substitute{{Placement: at}}},
+		{"in place of an outdated worker just what was decided on", lost(state.Slot{Placement: at, Outdated: true}, true),
 			[]plan.Substitute{{Placement: fleet.Placement{Zone: "a", Subnet: "subnet-a", InstanceType: "second", Market: fleet.Spot}}}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := priced()
-			s.State.Action, s.State.Planned, s.State.Lost = plan.ActionUp, 1, []plan.Lost{c.lost}
-			s.State.Cooling = []fleet.Cooling{{Zone: "b", Subnet: "subnet-b", InstanceType: "third", Market: fleet.Spot, Until: noon.Add(time.Minute)}}
-			s.Workers = workersIn("a")
+			s.Record.Action = opened(state.ActionUp, c.lost)
+			s.Record.Cooling = []fleet.Cooling{{Zone: "b", Subnet: "subnet-b", InstanceType: "third", Market: fleet.Spot, Until: noon.Add(time.Minute)}}
+			s.Instances = workersIn("a")
 			assert.Equal(t, c.want, plan.Decide(s).Substitutes)
 		})
 	}
@@ -121,8 +122,8 @@ func TestAlternativesOfSubstitutes(t *testing.T) {
 
 func TestAlternativesOfReplacements(t *testing.T) {
 	s := priced()
-	s.State.Action, s.Workers = plan.ActionUp, workersIn("a")
-	s.Notices = []plan.Notice{{InstanceID: "i-000", Deadline: noon.Add(2 * time.Minute)}}
+	s.Record.Action, s.Instances = opened(state.ActionUp), workersIn("a")
+	s.Record.Interruptions = interruptions("i-000")
 	r := plan.Decide(s).Replacements
 	require.Len(t, r, 1)
 	assert.Equal(t, "cheapest", r[0].InstanceType)

@@ -16,7 +16,7 @@ func large(n int, from func() plan.Snapshot) plan.Snapshot {
 	for i := range zones {
 		zones[i] = []string{"a", "b", "c"}[i%3]
 	}
-	s.Workers = workersIn(zones...)
+	s.Instances = workersIn(zones...)
 	s.Pool.Max, s.Pool.MaxBatchUp, s.Pool.MaxBatchDown = 2*n, 0, 10
 	for i := range 64 {
 		s.Offers = append(s.Offers, fleet.Offer{Zone: []string{"a", "b", "c"}[i%3], InstanceType: fmt.Sprintf("m%d.large", i/3)})

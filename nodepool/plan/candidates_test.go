@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/foresail/foresail/nodepool/plan"
+	"github.com/foresail/foresail/nodepool/state"
 )
 
 func TestCandidates(t *testing.T) {
@@ -18,15 +19,15 @@ func TestCandidates(t *testing.T) {
 	}{
 		"of an idle pool":                          {func(*plan.Snapshot) {}, []string{"i-000", "i-001"}},
 		"beyond the batch":                         {func(s *plan.Snapshot) { s.Pool.MaxBatchDown = 1 }, []string{"i-000", "i-001"}},
-		"of a pool that has just become idle":      {func(s *plan.Snapshot) { s.State.IdleSince = time.Time{} }, []string{"i-000", "i-001"}},
-		"in the cooldown":                          {func(s *plan.Snapshot) { s.State.LastDown = ago(time.Second) }, []string{"i-000", "i-001"}},
-		"the idlest first":                         {func(s *plan.Snapshot) { s.Workers[3].Utilisation = 0.1 }, []string{"i-003", "i-000"}},
+		"of a pool that has just become idle":      {func(s *plan.Snapshot) { s.Record.IdleSince = time.Time{} }, []string{"i-000", "i-001"}},
+		"in the cooldown":                          {func(s *plan.Snapshot) { s.Record.LastDown = ago(time.Second) }, []string{"i-000", "i-001"}},
+		"the idlest first":                         {func(s *plan.Snapshot) { s.Instances[3].Utilisation = 0.1 }, []string{"i-003", "i-000"}},
 		"not beyond the minimum":                   {func(s *plan.Snapshot) { s.Pool.Min = 3 }, []string{"i-000"}},
 		"none at the minimum":                      {func(s *plan.Snapshot) { s.Pool.Min = 4 }, nil},
 		"not beyond what a signal needs":           {func(s *plan.Snapshot) { s.Signals[0].Fits = 3 }, []string{"i-000"}},
 		"none if the rest would not carry it":      {func(s *plan.Snapshot) { s.Signals[0].Fits = 4 }, nil},
-		"none that must not go":                    {func(s *plan.Snapshot) { s.Workers[0].Blocked = "it has a pod that must stay" }, []string{"i-001", "i-002"}},
-		"none that is left alone after a drain":    {func(s *plan.Snapshot) { s.State.DrainBackoff = map[string]time.Time{"i-001": noon.Add(time.Minute)} }, []string{"i-000", "i-003"}},
+		"none that must not go":                    {func(s *plan.Snapshot) { s.Instances[0].Blocked = "it has a pod that must stay" }, []string{"i-001", "i-002"}},
+		"none that is left alone after a drain":    {func(s *plan.Snapshot) { s.Record.DrainBackoff = map[string]time.Time{"i-001": noon.Add(time.Minute)} }, []string{"i-000", "i-003"}},
 		"none of a busy pool":                      {func(s *plan.Snapshot) { s.Signals[0].Now = 0.4 }, nil},
 		"of a busy pool that does not ask for it":  {func(s *plan.Snapshot) { s.Signals[0].Now, s.Pool.Idle.CPU = 0.4, 1 }, []string{"i-000", "i-001"}},
 		"of a pool above its maximum, if busy":     {func(s *plan.Snapshot) { s.Signals[0].Now, s.Pool.Max = 0.4, 3 }, []string{"i-000"}},
@@ -34,14 +35,14 @@ func TestCandidates(t *testing.T) {
 		"none while pods are not known":            {func(s *plan.Snapshot) { s.Pending.Known = false }, nil},
 		"none while a signal is not known":         {func(s *plan.Snapshot) { loses(s, "memory") }, nil},
 		"none while workers are not known":         {func(s *plan.Snapshot) { s.WorkersErr = "the cloud does not answer" }, nil},
-		"none while a scale-up is open":            {func(s *plan.Snapshot) { s.State.Action = plan.ActionUp }, nil},
-		"the next ones while a scale-down is open": {func(s *plan.Snapshot) { s.State.Action, s.Workers[0].Leaving = plan.ActionDown, true }, []string{"i-001"}},
+		"none while a scale-up is open":            {func(s *plan.Snapshot) { s.Record.Action = opened(state.ActionUp) }, nil},
+		"the next ones while a scale-down is open": {func(s *plan.Snapshot) { s.Record.Action, s.Instances[0].Leaving = opened(state.ActionDown), true }, []string{"i-001"}},
 		"none while a voice asks for more":         {func(s *plan.Snapshot) { wants(s, "cpu", 0.2, 6, time.Hour) }, nil},
 		"none while one has, but not for long":     {func(s *plan.Snapshot) { wants(s, "cpu", 0.2, 6, time.Second) }, nil},
 		"none while too many are unready": {func(s *plan.Snapshot) {
-			s.Workers = workersIn("a", "b", "a", "b", "a", "b", "a", "b")
+			s.Instances = workersIn("a", "b", "a", "b", "a", "b", "a", "b")
 			for i := range 4 {
-				s.Workers[i].Ready = false
+				s.Instances[i].Node.Ready = false
 			}
 		}, nil},
 	} {
@@ -57,7 +58,7 @@ func TestCandidates(t *testing.T) {
 
 func TestCandidatesAreNotWithoutEnd(t *testing.T) {
 	s := idle()
-	s.Workers = workersIn(slices.Repeat([]string{"a", "b"}, 150)...)
+	s.Instances = workersIn(slices.Repeat([]string{"a", "b"}, 150)...)
 	s.Pool.Max = 1000
 	d := plan.Decide(s)
 	assert.Len(t, d.Candidates, plan.MaxCandidates)
@@ -73,7 +74,7 @@ func checkCandidates(t *testing.T, s plan.Snapshot, d plan.Decision) {
 	}
 	assert.LessOrEqual(t, named, plan.MaxCandidates)
 	assert.NotEqual(t, plan.ScaleUp, d.Step)
-	assert.NotEqual(t, plan.ActionUp, s.State.Action)
+	assert.NotEqual(t, state.ActionUp, s.Record.ActionKind())
 	assert.Empty(t, s.WorkersErr)
 	assert.Equal(t, plan.Pending{Known: true, Unhelped: s.Pending.Unhelped, OldestFor: s.Pending.OldestFor, Nodes: s.Pending.Nodes, Room: s.Pending.Room}, s.Pending)
 
@@ -83,11 +84,11 @@ func checkCandidates(t *testing.T, s plan.Snapshot, d plan.Decision) {
 	if left < s.Pool.Max {
 		assert.GreaterOrEqual(t, left, d.Recommended, "fewer than a voice asks for")
 	}
-	ready, zones, byID := 0, map[string]int{}, map[string]plan.Worker{}
+	ready, zones, byID := 0, map[string]int{}, map[string]plan.Instance{}
 	for _, w := range staying(s) {
-		byID[w.InstanceID] = w
+		byID[w.ID] = w
 		zones[w.Zone] += 0
-		if w.Ready {
+		if w.Ready() {
 			ready++
 			zones[w.Zone]++
 		}
@@ -102,14 +103,14 @@ func checkCandidates(t *testing.T, s plan.Snapshot, d plan.Decision) {
 		w, ok := byID[c.InstanceID]
 		require.True(t, ok, "a worker that there is not, or that is named twice: %v", c)
 		delete(byID, c.InstanceID)
-		assert.Equal(t, plan.Target{InstanceID: w.InstanceID, Node: w.Node, Zone: w.Zone}, c)
-		assert.NotEmpty(t, w.Node)
-		assert.True(t, (w.Ready || w.Cordoned) && w.Known && w.Blocked == "" && !s.State.DrainBackoff[w.InstanceID].After(s.Now), "%+v", w)
-		if w.Ready {
+		assert.Equal(t, plan.Target{InstanceID: w.ID, Node: w.Node.Name, Zone: w.Zone}, c)
+		assert.NotEmpty(t, w.Node.Name)
+		assert.True(t, w.Node.Ready && w.Known && w.Blocked == "" && !s.Record.DrainBackoff[w.ID].After(s.Now), "%+v", w)
+		if w.Ready() {
 			ready--
 			zones[w.Zone]--
 		}
-		if w.Ready && zones[w.Zone] == 0 {
+		if w.Ready() && zones[w.Zone] == 0 {
 			assert.True(t, withReady == 1 || s.Pool.Min < withReady, "zone %s would be left without", w.Zone)
 			withReady--
 		}
@@ -132,7 +133,7 @@ func namesSome(t *testing.T, check func(t *testing.T, seed uint64, s plan.Snapsh
 	found := 0
 	for seed := range uint64(20000) {
 		s := random(seed)
-		s.State.Action, s.Pending, s.WorkersErr, s.Notices = "", plan.Pending{Known: true}, "", nil
+		s.Record.Action, s.Pending, s.WorkersErr, s.Record.Interruptions = nil, plan.Pending{Known: true}, "", nil
 		s.Pool.Idle.CPU, s.Pool.Idle.Memory = 1, 1
 		for i := range s.Signals {
 			s.Signals[i].Known, s.Signals[i].Down = true, 0
@@ -157,10 +158,10 @@ func TestCandidatesThatEmptyStayNamed(t *testing.T) {
 		if s.Pool.Min < 3 { // there are three zones at most
 			return
 		}
-		s.Workers = slices.Clone(s.Workers)
-		for i := range s.Workers {
-			w := &s.Workers[i]
-			if slices.ContainsFunc(names, func(c plan.Target) bool { return c.InstanceID == w.InstanceID }) {
+		s.Instances = slices.Clone(s.Instances)
+		for i := range s.Instances {
+			w := &s.Instances[i]
+			if slices.ContainsFunc(names, func(c plan.Target) bool { return c.InstanceID == w.ID }) {
 				w.Utilisation, w.Pods = w.Utilisation*float64(seed%3)/3, w.Pods/2
 			} else {
 				w.Utilisation, w.Pods = w.Utilisation+0.1, w.Pods+3
@@ -175,7 +176,7 @@ func TestFewerCandidatesAreTheFirstOnes(t *testing.T) {
 	namesSome(t, func(t *testing.T, _ uint64, s plan.Snapshot, names []plan.Target) {
 		ready := 0
 		for _, w := range staying(s) {
-			if w.Ready {
+			if w.Ready() {
 				ready++
 			}
 		}

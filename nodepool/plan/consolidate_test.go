@@ -15,12 +15,12 @@ import (
 func roomy() plan.Snapshot {
 	s := steady()
 	s.Pool.Consolidate, s.Pool.Max = true, 20
-	s.Workers = workersIn("a", "b", "a", "b", "a", "b", "a", "b", "a", "b")
+	s.Instances = workersIn("a", "b", "a", "b", "a", "b", "a", "b", "a", "b")
 	for i := range s.Signals {
 		s.Signals[i].Want, s.Signals[i].Fits, s.Signals[i].Needs = 6, 6, 5
 	}
 	s.Disruption = plan.Disruption{Nodes: 3, Why: "the budget allows 3"}
-	s.State.SpareSince = ago(s.Pool.Idle.For)
+	s.Record.SpareSince = ago(s.Pool.Idle.For)
 	return s
 }
 
@@ -30,20 +30,20 @@ func TestConsolidation(t *testing.T) {
 		{"as many as the budget allows", roomy, func(*plan.Snapshot) {}, plan.ScaleDown, plan.Underutilized, 3, false},
 		{"no more than the load can do without", roomy, func(s *plan.Snapshot) { s.Disruption.Nodes = 8 }, plan.ScaleDown, plan.Underutilized, 4, false},
 		{"no more than the predicted load can do without", roomy, func(s *plan.Snapshot) { s.Disruption.Nodes, s.Signals[1].Fits = 8, 9 }, plan.ScaleDown, plan.Underutilized, 1, false},
-		{"not for long enough", roomy, func(s *plan.Snapshot) { s.State.SpareSince = ago(s.Pool.Idle.For - time.Second) }, plan.Hold, plan.NotIdle, 0, false},
-		{"not before", roomy, func(s *plan.Snapshot) { s.State.SpareSince = time.Time{} }, plan.Hold, plan.NotIdle, 0, false},
+		{"not for long enough", roomy, func(s *plan.Snapshot) { s.Record.SpareSince = ago(s.Pool.Idle.For - time.Second) }, plan.Hold, plan.NotIdle, 0, false},
+		{"not before", roomy, func(s *plan.Snapshot) { s.Record.SpareSince = time.Time{} }, plan.Hold, plan.NotIdle, 0, false},
 		{"only when idle", roomy, func(s *plan.Snapshot) { s.Pool.Consolidate = false }, plan.Hold, plan.NotIdle, 0, false},
 		{"no budget", roomy, func(s *plan.Snapshot) { s.Disruption.Nodes = 0 }, plan.Hold, plan.DisruptionLimited, 0, false},
-		{"one leaves, and counts", roomy, func(s *plan.Snapshot) { s.Workers[0].Leaving = true }, plan.ScaleDown, plan.Underutilized, 2, false},
+		{"one leaves, and counts", roomy, func(s *plan.Snapshot) { s.Instances[0].Leaving = true }, plan.ScaleDown, plan.Underutilized, 2, false},
 		{"a signal is not known", roomy, func(s *plan.Snapshot) { loses(s, "memory") }, plan.Hold, plan.MetricsUnknown, 0, false},
 		{"pods are pending", roomy, func(s *plan.Snapshot) { s.Pending.Pods, s.Pending.Due = 1, 0 }, plan.Hold, plan.NotSustained, 0, false},
 		{"above the threshold of its own that a signal has", roomy, func(s *plan.Snapshot) { s.Signals[0].Down = 0.4 }, plan.Hold, plan.NotIdle, 0, false},
-		{"the cooldown", roomy, func(s *plan.Snapshot) { s.State.LastUp = ago(time.Minute) }, plan.Hold, plan.CoolingDown, 0, false},
+		{"the cooldown", roomy, func(s *plan.Snapshot) { s.Record.LastUp = ago(time.Minute) }, plan.Hold, plan.CoolingDown, 0, false},
 		{"pods without another place", roomy, func(s *plan.Snapshot) { s.Homes = rooms{asked: &asked} }, plan.Hold, plan.NoRemovableNode, 0, false},
 		{"pods of one with another place", roomy, func(s *plan.Snapshot) { s.Homes = rooms{most: 1, asked: &asked} }, plan.ScaleDown, plan.Underutilized, 1, false},
 		{"the minimum", roomy, func(s *plan.Snapshot) { s.Pool.Min, s.Disruption.Nodes = 9, 8 }, plan.ScaleDown, plan.Underutilized, 1, false},
 		{"an idle pool goes by the rule for idle ones", roomy, func(s *plan.Snapshot) {
-			s.Signals[0].Now, s.Signals[1].Now, s.State.IdleSince = 0.1, 0.1, ago(s.Pool.Idle.For)
+			s.Signals[0].Now, s.Signals[1].Now, s.Record.IdleSince = 0.1, 0.1, ago(s.Pool.Idle.For)
 		}, plan.ScaleDown, plan.PoolIdle, 1, false},
 	})
 }
@@ -51,10 +51,10 @@ func TestConsolidation(t *testing.T) {
 // The time begins anew when the load needs all workers for a moment, and when nobody looked.
 func TestConsolidationNeedsTime(t *testing.T) {
 	s := roomy()
-	assert.Equal(t, s.State.SpareSince, plan.Decide(s).SpareSince)
-	s.State.DecidedAt = ago(time.Hour)
+	assert.Equal(t, s.Record.SpareSince, plan.Decide(s).SpareSince)
+	s.DecidedAt = ago(time.Hour)
 	assert.Equal(t, noon, plan.Decide(s).SpareSince)
-	s.State.DecidedAt = time.Time{}
+	s.DecidedAt = time.Time{}
 	s.Signals[0].Fits = 10
 	assert.Zero(t, plan.Decide(s).SpareSince)
 	s = roomy()
@@ -65,11 +65,11 @@ func TestConsolidationNeedsTime(t *testing.T) {
 // The candidates are those who go first, so that the scheduler extender empties them.
 func TestConsolidationNamesItsCandidates(t *testing.T) {
 	s := roomy()
-	s.State.SpareSince = noon
+	s.Record.SpareSince = noon
 	d := plan.Decide(s)
 	require.Equal(t, plan.NotIdle, d.Reason)
 	require.Len(t, d.Candidates, 4)
-	s.State.SpareSince = ago(s.Pool.Idle.For)
+	s.Record.SpareSince = ago(s.Pool.Idle.For)
 	assert.Equal(t, d.Candidates[:3], plan.Decide(s).Targets)
 }
 
@@ -77,7 +77,7 @@ func TestConsolidationNamesItsCandidates(t *testing.T) {
 func TestConsolidationEnds(t *testing.T) {
 	object := func(change func(*plan.Snapshot)) string {
 		s := roomy()
-		s.Workers[0].Leaving = true
+		s.Instances[0].Leaving = true
 		change(&s)
 		return plan.Objection(s, plan.Underutilized, "i-000", nil)
 	}
@@ -87,13 +87,13 @@ func TestConsolidationEnds(t *testing.T) {
 	assert.Contains(t, object(func(s *plan.Snapshot) { s.Signals[0].Fits = 10 }), "needs 10 ready workers")
 	assert.Contains(t, object(func(s *plan.Snapshot) { loses(s, "cpu") }), "not known")
 	assert.Contains(t, object(func(s *plan.Snapshot) { s.Disruption.Paused = true }), "paused")
-	assert.Contains(t, object(func(s *plan.Snapshot) { s.Workers[1].Leaving, s.Disruption.Nodes = true, 1 }), "2 workers would be out of service")
+	assert.Contains(t, object(func(s *plan.Snapshot) { s.Instances[1].Leaving, s.Disruption.Nodes = true, 1 }), "2 workers would be out of service")
 }
 
 // Budgets hold for idle workers as well, whether or not the replacement of outdated ones is paused.
 func TestBudgetsHoldForIdlePools(t *testing.T) {
 	s := idle()
-	s.Workers = workersIn(slices.Repeat([]string{"a", "b"}, 10)...)
+	s.Instances = workersIn(slices.Repeat([]string{"a", "b"}, 10)...)
 	s.Pool.Max, s.Pool.MaxBatchDown = 20, 10
 	for i := range s.Signals {
 		s.Signals[i].Want, s.Signals[i].Fits = 2, 2
@@ -103,7 +103,7 @@ func TestBudgetsHoldForIdlePools(t *testing.T) {
 	assert.Equal(t, plan.PoolIdle, d.Reason, d.Message)
 	assert.Len(t, d.Targets, 3)
 
-	s.Workers[19].Ready = false
+	s.Instances[19].Node.Ready = false
 	assert.Len(t, plan.Decide(s).Targets, 2, "one is out of service already")
 
 	s.Disruption.Nodes = 0

@@ -1,59 +1,80 @@
 package plan
 
 import (
+	"fmt"
+	"slices"
 	"time"
 
 	"github.com/foresail/foresail/nodepool/fleet"
+	"github.com/foresail/foresail/nodepool/state"
 
 	"github.com/foresail/foresail/internal/keepalive"
 )
 
-// Decision is what a pool does next, with its reasons: logs, events, metrics, status and `explain` all tell this.
+// Decision is what a pool does next, with its reasons: logs, events, metrics, status and `explain`
+// all report it.
 type Decision struct {
 	At              time.Time
 	Step            Step
-	Workers         int // that count, those left out that the cloud takes back
-	Want            int // how many are desired next, after minimum, maximum and batch; of a step that is held back, what it aims at
-	Recommended     int // the largest vote that is heard, before them
+	Workers         int // that count, without those that the cloud takes back
+	Want            int // desired next, after minimum, maximum and batch; of a step that is held back, its goal
+	Recommended     int // the largest recommendation that counts, before them
 	Reason          Reason
 	Message         string           // one sentence that says why, with its numbers
-	Recommendations []Recommendation // what each voice asked for, the largest first
+	Recommendations []Recommendation // the largest first
 	Refused         []Refusal
 
 	Placements []fleet.Placement // of a ScaleUp, one for each node to launch, in order
 	Pinned     int               // of Placements, the first ones, which pending pods need to be what they are
-	// Alternatives are, for each of Placements, the instance types of which the cloud may launch any in the place of the chosen
-	// one, cheapest first, at most [MaxAlternatives]. What is launched in place of outdated workers has none, as it was asked for
-	// just that whether their pods could run there.
+	// Alternatives are, for each of Placements, the instance types of which the cloud may launch
+	// any instead of the chosen one, cheapest first, at most [MaxAlternatives]. Replacements of
+	// outdated workers have none, as the places of their pods were checked on just that type.
 	Alternatives [][]string
-	// GiveUp are instances that did not join and are kept to be looked at, whose place is needed: they are to be terminated.
+	// GiveUp are instances that did not join and were kept for inspection, whose place is needed:
+	// they are terminated.
 	GiveUp     []string
-	Urgent     bool              // of a ScaleUp: it may not wait for cooldowns, nor for an open scale-down
+	Urgent     bool              // of a ScaleUp: it waits neither for cooldowns nor for an open scale-down
 	Targets    []Target          // of a ScaleDown, in order
-	Candidates []Target          // who would be removed next if the pool stays as it is, in order, at most [MaxCandidates]
+	Candidates []Target          // removed next if the pool stays as it is, in order, at most [MaxCandidates]
 	IdleSince  time.Time         // to be remembered
 	SpareSince time.Time         // to be remembered
 	Demand     keepalive.History // to be remembered
-	Replacing  int               // as well, with the action that is begun
+	Replacing  int               // to be remembered, with the action that begins
 	Rollout    Rollout
 
 	Repairs       []NodeRepair    // of workers whose Nodes have been unhealthy for long
-	RepairHeld    string          // why none is repaired though some should be, "" if nothing speaks against it
+	RepairHeld    string          // why none is repaired though some should be, "" if nothing blocks it
 	Interruptions []Interruption  // that messages of the cloud report
 	Advice        []Advice        // of the cloud, to leave an instance
-	Deferred      []string        // instances that messages are about which must wait
+	Deferred      []string        // instances whose messages must wait
 	Cooling       []fleet.Cooling // that follow from the interruptions
-	Substitutes   []Substitute    // in place of nodes of the open scale-up that cannot be launched
-	Replacements  []Replacement   // in the open scale-up, of instances that the cloud takes back
+	Substitutes   []Substitute    // for nodes of the open scale-up that cannot be launched
+	Replacements  []Replacement   // in the open scale-up, for instances that the cloud takes back
 	Upkeep        Upkeep
 	LetGo         bool // nothing is left of the pool that is being deleted: its object may go
 }
 
-// Rollout is how far the replacement of outdated workers is.
-type Rollout struct {
-	Outdated int    // workers that are to be replaced, the ones included that are being drained or terminated
-	Unknown  int    // workers of which it is not known whether they are to be
-	Message  string // what is done about them, or why nothing is; "" = there are none
+// hold makes a decision one to do nothing, and gives it its reason.
+func (d Decision) hold(reason Reason, format string, args ...any) Decision {
+	d.Step, d.Reason = Hold, reason
+	d.Message = fmt.Sprintf("No change to %s: ", count(d.Workers, "worker")) + fmt.Sprintf(format, args...)
+	return d
+}
+
+// holdBack holds because every worker was refused.
+func (d Decision) holdBack(why string) Decision {
+	first := d.Refused[0]
+	return d.hold(NoRemovableNode, "%s, but none may go, such as %s: %s", why, first.Worker, first.Reason)
+}
+
+// refuse adds refusals of workers that have none yet.
+func (d Decision) refuse(more []Refusal) Decision {
+	for _, r := range more {
+		if !slices.ContainsFunc(d.Refused, func(other Refusal) bool { return other.Worker == r.Worker }) {
+			d.Refused = append(d.Refused, r)
+		}
+	}
+	return d
 }
 
 // Step is the kind of a decision.
@@ -66,54 +87,9 @@ const (
 	ScaleDown Step = "ScaleDown"
 )
 
-// Reason says why, as a word that logs, metrics and events share.
-type Reason string
-
-// The reasons to launch.
-const (
-	BelowMinimum  Reason = "BelowMinimum"  // fewer workers than the minimum: past all cooldowns
-	PodsPending   Reason = "PodsPending"   // pods that no node takes
-	LoadPredicted Reason = "LoadPredicted" // the load of a signal will be above its threshold
-	SeasonalFloor Reason = "SeasonalFloor" // past weeks needed more at this hour
-	LoadReturns   Reason = "LoadReturns"   // the load is likely to need as many again by the time they are ready
-	Interrupted   Reason = "Interrupted"   // the cloud takes an instance back: past all cooldowns
-	Unhealthy     Reason = "Unhealthy"     // an unhealthy worker is being removed: past all cooldowns
-)
-
-// The reasons to remove.
-const (
-	PoolIdle      Reason = "PoolIdle"
-	Underutilized Reason = "Underutilized" // the pods of the workers have a place on others
-	AboveMaximum  Reason = "AboveMaximum"  // the maximum was lowered
-	Outdated      Reason = "Outdated"      // it is replaced; the launch of what replaces it has this reason too
-	PoolDeleted   Reason = "PoolDeleted"   // the pool is being deleted; also the reason to do nothing once no worker is left
-)
-
-// The reasons to do nothing.
-const (
-	NothingToDo          Reason = "NothingToDo"
-	AtMaximum            Reason = "AtMaximum"
-	AtMinimum            Reason = "AtMinimum"
-	ActionOpen           Reason = "ActionOpen"
-	CoolingDown          Reason = "CoolingDown"
-	NotSustained         Reason = "NotSustained"         // a trigger has not held for long enough
-	SignalsDisagree      Reason = "SignalsDisagree"      // mode All, and not all ask
-	InsufficientCapacity Reason = "InsufficientCapacity" // every placement is cooling after errors
-	LaunchesUnknown      Reason = "OffersUnknown"        // what can be launched is not known
-	BackingOff           Reason = "BackingOff"           // launches keep failing
-	WorkersUnknown       Reason = "WorkersUnknown"       // the cloud or the cluster cannot be read
-	MetricsUnknown       Reason = "MetricsUnknown"       // a removal would need a signal that has no forecast
-	TooManyUnready       Reason = "TooManyUnready"       // too many workers are unready for the world to be trusted
-	NoRemovableNode      Reason = "NoRemovableNode"      // every worker is blocked
-	BlockedByPendingPods Reason = "BlockedByPendingPods" // a removal while pods are pending
-	NotIdle              Reason = "NotIdle"              // or not for long enough
-	LoadAfterRemoval     Reason = "LoadAfterRemoval"     // the rest would carry too much
-	DisruptionLimited    Reason = "DisruptionLimited"    // a budget allows no removal now
-)
-
-// Recommendation is the number of nodes that one voice asks for.
+// Recommendation is the number of nodes that one source recommends.
 type Recommendation struct {
-	Signal string // name of a signal, "pending", "seasonal", "minimum"
+	Signal string // name of a signal, "pending", "seasonal", "minimum", "returning"
 	Nodes  int
 	Known  bool
 	Reason string
@@ -127,3 +103,99 @@ type Refusal struct {
 
 // Target is a worker to be removed.
 type Target struct{ InstanceID, Node, Zone string }
+
+func targetOf(w *Instance) Target { return Target{InstanceID: w.ID, Node: w.Node.Name, Zone: w.Zone} }
+
+// Rollout is the progress of the replacement of outdated workers.
+type Rollout struct {
+	Outdated int    // workers that are to be replaced, including those being drained or terminated
+	Unknown  int    // workers of which it is not known whether they are to be
+	Message  string // what is done about them, or why nothing is; "" = there are none
+}
+
+// Interruption is an instance that the cloud takes back, to be written down before anything is done
+// about it.
+type Interruption struct {
+	InstanceID, ProviderID string
+	Zone, Node             string
+	Deadline               time.Time
+	Replaced               bool // nothing is launched in its place, as it was being removed anyway
+	Message                string
+}
+
+// Advice is an instance that the cloud advises to leave.
+type Advice struct{ InstanceID, Node string }
+
+// NodeRepair is a worker that is to be drained and terminated because its Node is unhealthy, to be
+// written down before anything is done.
+type NodeRepair struct {
+	InstanceID, ProviderID string
+	Zone, Node             string
+	Replaced               bool // nothing is launched in its place: it did not count any more
+	Message                string
+}
+
+// Substitute is a node in the place of a slot that was lost.
+type Substitute struct {
+	Slot int // whose place it takes
+	fleet.Placement
+	Alternatives []string // see [Decision]
+}
+
+// Replacement is a node in the place of an instance that the cloud takes back.
+type Replacement struct {
+	InstanceID string
+	fleet.Placement
+	Alternatives []string // see [Decision]
+}
+
+// Upkeep is everything that is put right apart from the number of workers. It is empty while the
+// cloud or the cluster are not known.
+type Upkeep struct {
+	New       []NewTermination // to be written down before anything is done about them
+	Tag       []string         // instances, as ones that did not join
+	Terminate []Terminate      // pending ones that are due
+	Forget    []Forget         // pending ones that need not be terminated any more
+	Restore   []Restore        // nodes that take pods again
+	Delete    []Delete         // Nodes of instances that have gone
+	Label     []string         // Nodes, with the pool
+	Findings  []Finding        // for people, as long as each holds
+	Problems  []string         // why something is not done that should be
+}
+
+func (u *Upkeep) problem(format string, args ...any) {
+	u.Problems = append(u.Problems, fmt.Sprintf(format, args...))
+}
+
+// restore lets the Node of an instance take pods again.
+func (u *Upkeep) restore(i *Instance, action, format string, args ...any) {
+	message := fmt.Sprintf("Node %s takes pods again: ", i.Node.Name) + fmt.Sprintf(format, args...)
+	u.Restore = append(u.Restore, Restore{i.Node.Name, i.ID, action, message})
+}
+
+// NewTermination is an instance to be terminated from now on.
+type NewTermination struct {
+	state.PendingTermination
+	Action  string // that launched it
+	Message string // why, for people
+}
+
+// Terminate is an instance whose termination is due.
+type Terminate struct {
+	InstanceID, ProviderID, Reason string
+	Node                           string // that must be empty first; "" = it has none, which must be checked again
+	Marked                         bool   // the mark of the removal is seen on the Node
+	Stopped                        bool   // nothing runs on it
+}
+
+// Forget is an instance that stays after all, or that has gone.
+type Forget struct {
+	InstanceID, Node string
+	Joined           bool
+}
+
+// Restore is a node that takes pods again.
+type Restore struct{ Node, InstanceID, Action, Message string }
+
+// Delete is the Node of an instance that has gone.
+type Delete struct{ Node, ProviderID, InstanceID string }

@@ -47,7 +47,7 @@ func (s *simulation) play(t *testing.T, lasts time.Duration) bill {
 		s.settle()
 		s.observe(0)
 		d := s.tick(t)
-		s.State.SpareSince, s.State.Demand = d.SpareSince, d.Demand
+		s.Record.SpareSince, s.Record.Demand = d.SpareSince, d.Demand
 		out.nodeHours += float64(s.counting()) * step.Hours()
 		out.waited += float64(s.Pending.Pods) * step.Hours()
 	}
@@ -78,7 +78,7 @@ func TestReturningLoadIsAReason(t *testing.T) {
 		s.settle()
 		s.observe(0)
 		d := s.tick(t)
-		s.State.SpareSince, s.State.Demand = d.SpareSince, d.Demand
+		s.Record.SpareSince, s.Record.Demand = d.SpareSince, d.Demand
 		if d.Reason == plan.LoadReturns {
 			launch = d.Message
 		}
@@ -88,7 +88,7 @@ func TestReturningLoadIsAReason(t *testing.T) {
 
 	s = returning(10*time.Minute, 0)
 	s.play(t, time.Hour)
-	assert.Zero(t, s.State.Demand)
+	assert.Zero(t, s.Record.Demand)
 	for _, r := range plan.Decide(s.Snapshot).Recommendations {
 		assert.NotEqual(t, "returning", r.Signal)
 	}
@@ -98,12 +98,12 @@ func TestReturningLoadIsAReason(t *testing.T) {
 func TestDemandIsUnknownWithItsSignals(t *testing.T) {
 	s := returning(10*time.Minute, 1)
 	s.play(t, 3*time.Minute)
-	require.NotEmpty(t, s.State.Demand.Idle)
+	require.NotEmpty(t, s.Record.Demand.Idle)
 	for name, change := range map[string]func(*plan.Snapshot){
 		"a signal":            func(s *plan.Snapshot) { loses(s, "memory") },
 		"pods":                func(s *plan.Snapshot) { s.Pending.Known = false },
 		"workers":             func(s *plan.Snapshot) { s.WorkersErr = "the cloud does not answer" },
-		"the time in between": func(s *plan.Snapshot) { s.State.DecidedAt = s.Now.Add(-time.Hour) },
+		"the time in between": func(s *plan.Snapshot) { s.DecidedAt = s.Now.Add(-time.Hour) },
 	} {
 		t.Run(fmt.Sprint(name), func(t *testing.T) {
 			snapshot := s.Snapshot
@@ -111,8 +111,8 @@ func TestDemandIsUnknownWithItsSignals(t *testing.T) {
 			change(&snapshot)
 			d := plan.Decide(snapshot)
 			assert.Empty(t, d.Demand.Idle)
-			assert.Equal(t, s.State.Demand.Periods, d.Demand.Periods)
-			assert.NotEmpty(t, s.State.Demand.Idle, "the snapshot is left alone")
+			assert.Equal(t, s.Record.Demand.Periods, d.Demand.Periods)
+			assert.NotEmpty(t, s.Record.Demand.Idle, "the snapshot is left alone")
 		})
 	}
 }

@@ -1,6 +1,7 @@
 package plan_test
 
 import (
+	"cmp"
 	"fmt"
 	"testing"
 	"time"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/foresail/foresail/nodepool/fleet"
 	"github.com/foresail/foresail/nodepool/plan"
+	"github.com/foresail/foresail/nodepool/state"
 )
 
 var noon = time.Date(2026, 3, 2, 12, 0, 0, 0, time.UTC)
@@ -25,8 +27,8 @@ func steady() plan.Snapshot {
 			Idle:       plan.Idle{For: 10 * time.Minute, CPU: 0.3, Memory: 0.5},
 			CooldownUp: 5 * time.Minute, CooldownDown: 10 * time.Minute, SpotRatio: 0.7,
 		},
-		Workers: workersIn("a", "b", "a", "b"),
-		Pending: plan.Pending{Known: true}, Disruption: plan.Disruption{Nodes: 500, Why: "the budget allows 500"},
+		Instances: workersIn("a", "b", "a", "b"),
+		Pending:   plan.Pending{Known: true}, Disruption: plan.Disruption{Nodes: 500, Why: "the budget allows 500"},
 		Signals: []plan.Signal{
 			{Name: "cpu", Known: true, Now: 0.5, Predicted: 0.5, Threshold: 0.7, Margin: 0.3, Want: 4, Fits: 4, For: 3 * time.Minute, CPU: true},
 			{Name: "memory", Known: true, Now: 0.6, Predicted: 0.6, Threshold: 0.75, Margin: 0.3, Want: 4, Fits: 4, For: 3 * time.Minute, Memory: true},
@@ -41,18 +43,50 @@ func idle() plan.Snapshot {
 	for i := range s.Signals {
 		s.Signals[i].Now, s.Signals[i].Predicted, s.Signals[i].Want, s.Signals[i].Fits = 0.2, 0.2, 2, 2
 	}
-	s.State.IdleSince = ago(10 * time.Minute)
+	s.Record.IdleSince = ago(10 * time.Minute)
 	return s
 }
 
+// opened returns an open action that takes no further nodes, with slots that are still to be launched.
+func opened(kind state.ActionKind, planned ...state.Slot) *state.Action {
+	for i := range planned {
+		planned[i].State = cmp.Or(planned[i].State, state.SlotPlanned)
+	}
+	return &state.Action{ID: "open-1", Kind: kind, Started: ago(time.Hour), Slots: planned}
+}
+
+// lost returns a slot whose launch has failed for good, as refused says or for another reason.
+func lost(s state.Slot, refused bool) state.Slot {
+	s.State, s.Lost, s.Refused = state.SlotFailed, true, refused
+	return s
+}
+
+// interruptions returns instances that the cloud takes back, and that no replacement has been decided for.
+func interruptions(ids ...string) []state.Removal {
+	var out []state.Removal
+	for _, id := range ids {
+		out = append(out, state.Removal{InstanceID: id, Deadline: noon.Add(2 * time.Minute)})
+	}
+	return out
+}
+
+// launched returns a worker without a Node.
+func launched(id string, at fleet.Placement, when time.Time) plan.Instance {
+	return plan.Instance{Instance: fleet.Instance{ID: id, Placement: at, Launched: when, State: fleet.Pending}, Worker: true, Listed: true}
+}
+
 // workersIn returns a worker for each of the zones, the first the oldest and each as busy as the others.
-func workersIn(zones ...string) []plan.Worker {
-	out := make([]plan.Worker, len(zones))
+func workersIn(zones ...string) []plan.Instance {
+	out := make([]plan.Instance, len(zones))
 	for i, zone := range zones {
-		out[i] = plan.Worker{
-			InstanceID: fmt.Sprintf("i-%03d", i), Node: fmt.Sprintf("node-%03d", i),
-			Placement: fleet.Placement{Zone: zone, Market: fleet.Spot, InstanceType: "t3.medium"},
-			Launched:  noon.Add(-24*time.Hour + time.Duration(i)*time.Minute), Ready: true, Known: true, Pods: 5, Utilisation: 0.5,
+		id := fmt.Sprintf("i-%03d", i)
+		out[i] = plan.Instance{
+			Instance: fleet.Instance{
+				ID: id, ProviderID: "aws:///" + id, State: fleet.Running, Launched: noon.Add(-24*time.Hour + time.Duration(i)*time.Minute),
+				Placement: fleet.Placement{Zone: zone, Market: fleet.Spot, InstanceType: "t3.medium"},
+			},
+			Worker: true, Listed: true, Node: plan.Node{Name: fmt.Sprintf("node-%03d", i), Ready: true, Labelled: true},
+			Known: true, Pods: 5, Utilisation: 0.5,
 		}
 	}
 	return out

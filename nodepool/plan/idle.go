@@ -3,61 +3,46 @@ package plan
 import (
 	"fmt"
 	"strings"
-	"time"
 )
 
-// idleness is what is known of a pool that may have too many workers.
+// idleness says whether a pool may have too many workers.
 type idleness struct {
-	unknown string // what is not known that would have to be; "" = nothing
+	unknown string // what would have to be known and is not; "" = nothing
 	busy    string // why it is not idle; "" = it is, if nothing is unknown
 }
 
 func (i idleness) holds() bool { return i.unknown == "" && i.busy == "" }
 
-// idleness looks at the pool at this moment. It is idle if every signal is known, no pod is unschedulable, the mean use of
-// CPU and memory is below what the pool says (seeds 000, 001 and 002), and every signal is below its own Down.
-func (v *view) idleness() idleness {
-	if u := append(v.unknown(), v.untold()...); len(u) > 0 {
+// idlenessOf judges the pool at this moment. It is idle if every signal is known, no pod is
+// unschedulable, the mean use of CPU and memory is below the limits of the pool, and every signal
+// is below its own Down.
+func idlenessOf(c *census) idleness {
+	if u := append(c.unknown[:len(c.unknown):len(c.unknown)], unmeasured(c)...); len(u) > 0 {
 		return idleness{unknown: strings.Join(u, ", ")}
 	}
-	if v.Pending.any() {
-		return idleness{busy: count(v.Pending.Pods, "pod") + " unschedulable"}
+	if c.Pending.any() {
+		return idleness{busy: count(c.Pending.Pods, "pod") + " unschedulable"}
 	}
-	for _, s := range v.Signals {
-		// Written so that what is not a number is busy.
+	for _, s := range c.Signals {
+		// Written so that NaN is busy.
 		switch {
-		case s.CPU && v.Pool.Idle.CPU < 1 && !(s.Now < v.Pool.Idle.CPU):
-			return idleness{busy: fmt.Sprintf("%.4g%% of the CPU is in use, which is not below %.4g%%", 100*s.Now, 100*v.Pool.Idle.CPU)}
-		case s.Memory && v.Pool.Idle.Memory < 1 && !(s.Now < v.Pool.Idle.Memory):
-			return idleness{busy: fmt.Sprintf("%.4g%% of the memory is in use, which is not below %.4g%%", 100*s.Now, 100*v.Pool.Idle.Memory)}
+		case s.CPU && c.Pool.Idle.CPU < 1 && !(s.Now < c.Pool.Idle.CPU):
+			return busy("%.4g%% of the CPU is in use, which is not below %.4g%%", 100*s.Now, 100*c.Pool.Idle.CPU)
+		case s.Memory && c.Pool.Idle.Memory < 1 && !(s.Now < c.Pool.Idle.Memory):
+			return busy("%.4g%% of the memory is in use, which is not below %.4g%%", 100*s.Now, 100*c.Pool.Idle.Memory)
 		case s.Down > 0 && !(s.Now < s.Down):
-			return idleness{busy: fmt.Sprintf("%s is %.4g, which is not below %.4g", s.Name, s.Now, s.Down)}
+			return busy("%s is %.4g, which is not below %.4g", s.Name, s.Now, s.Down)
 		}
 	}
 	return idleness{}
 }
 
-// unknown tells what every removal needs to know and is not known: pods and all signals.
-func (v *view) unknown() []string {
-	var out []string
-	if !v.Pending.Known {
-		out = append(out, "unschedulable pods")
-	}
-	for _, s := range v.Signals {
-		switch {
-		case !s.Known:
-			out = append(out, fmt.Sprintf("%s (%s)", s.Name, s.Err))
-		case s.Silent != "":
-			out = append(out, fmt.Sprintf("%s of all workers (%s)", s.Name, s.Silent))
-		}
-	}
-	return out
-}
+func busy(format string, args ...any) idleness { return idleness{busy: fmt.Sprintf(format, args...)} }
 
-// untold tells what idleness is asked of and no signal tells.
-func (v *view) untold() []string {
-	cpu, memory := v.Pool.Idle.CPU >= 1, v.Pool.Idle.Memory >= 1
-	for _, s := range v.Signals {
+// unmeasured names the resources whose use idleness depends on and that no signal measures.
+func unmeasured(c *census) []string {
+	cpu, memory := c.Pool.Idle.CPU >= 1, c.Pool.Idle.Memory >= 1
+	for _, s := range c.Signals {
 		cpu, memory = cpu || s.CPU, memory || s.Memory
 	}
 	var out []string
@@ -69,7 +54,3 @@ func (v *view) untold() []string {
 	}
 	return out
 }
-
-// idleSince is since when the pool has been idle without a gap, zero if it is not. While something is not known it is not
-// idle, and begins anew.
-func (v *view) idleSince() time.Time { return v.lasting(v.State.IdleSince, v.idle.holds()) }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/foresail/foresail/nodepool/fleet"
+	"github.com/foresail/foresail/nodepool/state"
 
 	"github.com/stretchr/testify/assert"
 
@@ -27,12 +28,12 @@ func TestPlace(t *testing.T) {
 			[]string{"c t3.medium OnDemand", "b t3.medium OnDemand", "c t3.medium OnDemand", "a t3.medium OnDemand"}},
 		{"a worker of a zone that nothing is offered in", []string{"z"}, func(*plan.Snapshot) {}, 1, nil, []string{"a t3.medium OnDemand"}},
 		{"what leaves or failed is in no zone", []string{"a", "a", "b"}, func(s *plan.Snapshot) {
-			s.Workers[0].Leaving, s.Workers[1].Failed = true, true
+			s.Instances[0].Leaving, s.Instances[1].Failed = true, true
 		}, 1, nil, []string{"a t3.medium OnDemand"}},
 		{"what is on its way is", []string{"a", "a", "b"}, func(s *plan.Snapshot) {
-			s.Workers[0].Ready, s.Workers[0].Node = false, ""
+			s.Instances[0].Node.Ready, s.Instances[0].Node.Name = false, ""
 		}, 1, nil, []string{"b t3.medium OnDemand"}},
-		{"what the cloud takes back is not", []string{"a", "a", "b"}, func(s *plan.Snapshot) { s.Notices = notices("i-000", "i-001") }, 1, nil,
+		{"what the cloud takes back is not", []string{"a", "a", "b"}, func(s *plan.Snapshot) { s.Record.Interruptions = interruptions("i-000", "i-001") }, 1, nil,
 			[]string{"a t3.medium OnDemand"}},
 		{"seven of ten are Spot", nil, func(s *plan.Snapshot) { s.Pool.SpotRatio = 0.7 }, 10, nil, []string{
 			"a t3.medium Spot", "b t3.medium OnDemand", "a t3.medium Spot", "b t3.medium Spot", "a t3.medium Spot",
@@ -41,40 +42,40 @@ func TestPlace(t *testing.T) {
 			[]string{"a t3.medium OnDemand", "b t3.medium OnDemand", "a t3.medium Spot", "b t3.medium Spot"}},
 		{"Spot that was lost is Spot again", []string{"a", "b", "a", "b"}, func(s *plan.Snapshot) {
 			s.Pool.SpotRatio = 0.7
-			s.Workers[0].Leaving, s.Workers[1].Market = true, fleet.OnDemand
+			s.Instances[0].Leaving, s.Instances[1].Market = true, fleet.OnDemand
 		}, 1, nil, []string{"a t3.medium Spot"}},
 		{"one type is cooling in a zone", nil, func(s *plan.Snapshot) {
 			s.Pool.SpotRatio = 1
-			s.State.Cooling = []fleet.Cooling{{Zone: "a", InstanceType: "t3.medium", Market: fleet.Spot, Until: soon}}
+			s.Record.Cooling = []fleet.Cooling{{Zone: "a", InstanceType: "t3.medium", Market: fleet.Spot, Until: soon}}
 		}, 2, nil, []string{"b t3.medium Spot", "a t3.large Spot"}},
 		{"Spot is cooling in a zone: there is Spot in another", []string{"b", "b"}, func(s *plan.Snapshot) {
 			s.Pool.SpotRatio = 1
-			s.State.Cooling = []fleet.Cooling{{Zone: "a", Market: fleet.Spot, Until: soon}}
+			s.Record.Cooling = []fleet.Cooling{{Zone: "a", Market: fleet.Spot, Until: soon}}
 		}, 1, nil, []string{"b t3.medium Spot"}},
 		{"Spot is cooling everywhere", nil, func(s *plan.Snapshot) {
 			s.Pool.SpotRatio = 1
-			s.State.Cooling = []fleet.Cooling{{Zone: "a", Market: fleet.Spot, Until: soon}, {Zone: "b", Market: fleet.Spot, Until: soon}}
+			s.Record.Cooling = []fleet.Cooling{{Zone: "a", Market: fleet.Spot, Until: soon}, {Zone: "b", Market: fleet.Spot, Until: soon}}
 		}, 2, nil, []string{"a t3.medium OnDemand", "b t3.medium OnDemand"}},
 		{"a zone that is suspected comes last, whatever the market", []string{"b", "b"}, func(s *plan.Snapshot) {
 			s.Offers, s.Pool.SpotRatio = offers("a", "b"), 1
-			s.State.Cooling = []fleet.Cooling{{Zone: "a", Until: soon, Suspected: true}, {Zone: "b", Market: fleet.Spot, Until: soon}}
+			s.Record.Cooling = []fleet.Cooling{{Zone: "a", Until: soon, Suspected: true}, {Zone: "b", Market: fleet.Spot, Until: soon}}
 		}, 1, nil, []string{"b t3.medium OnDemand"}},
 		{"a zone that is suspected is tried where nothing else is left", []string{"b", "b"}, func(s *plan.Snapshot) {
 			s.Offers, s.Pool.SpotRatio = offers("a", "b"), 1
-			s.State.Cooling = []fleet.Cooling{{Zone: "a", Until: soon, Suspected: true}, {Zone: "b", Until: soon}}
+			s.Record.Cooling = []fleet.Cooling{{Zone: "a", Until: soon, Suspected: true}, {Zone: "b", Until: soon}}
 		}, 1, nil, []string{"a t3.medium Spot"}},
 		{"what is suspected and cooling is cooling", nil, func(s *plan.Snapshot) {
-			s.State.Cooling = []fleet.Cooling{{Until: soon, Suspected: true}, {Until: soon}}
+			s.Record.Cooling = []fleet.Cooling{{Until: soon, Suspected: true}, {Until: soon}}
 		}, 1, nil, nil},
 		{"On-Demand is cooling everywhere: that is not Spot instead", nil, func(s *plan.Snapshot) {
-			s.State.Cooling = []fleet.Cooling{{Market: fleet.OnDemand, Until: soon}}
+			s.Record.Cooling = []fleet.Cooling{{Market: fleet.OnDemand, Until: soon}}
 		}, 2, nil, nil},
 		{"fewer where the rest would have to be On-Demand", nil, func(s *plan.Snapshot) {
 			s.Pool.SpotRatio = 0.7
-			s.State.Cooling = []fleet.Cooling{{Market: fleet.OnDemand, Until: soon}}
+			s.Record.Cooling = []fleet.Cooling{{Market: fleet.OnDemand, Until: soon}}
 		}, 3, nil, []string{"a t3.medium Spot"}},
 		{"a cooling that has ended, and one of a clock that was set back", nil, func(s *plan.Snapshot) {
-			s.State.Cooling = []fleet.Cooling{{Zone: "a", Until: noon}, {Zone: "b", Until: noon.Add(time.Hour + 1)}}
+			s.Record.Cooling = []fleet.Cooling{{Zone: "a", Until: noon}, {Zone: "b", Until: noon.Add(time.Hour + 1)}}
 		}, 2, nil, []string{"a t3.medium OnDemand", "b t3.medium OnDemand"}},
 		{"what was tried is left out", nil, func(s *plan.Snapshot) { s.Pool.SpotRatio = 1 }, 3, []fleet.Placement{
 			{Zone: "a", Subnet: "subnet-a", InstanceType: "t3.medium", Market: fleet.Spot},
@@ -87,7 +88,7 @@ func TestPlace(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			s := steady()
 			s.Pool.SpotRatio = 0
-			s.Workers = workersIn(c.workers...)
+			s.Instances = workersIn(c.workers...)
 			c.change(&s)
 			assert.Equal(t, c.want, places(plan.Place(s, c.n, c.tried...)))
 		})
@@ -104,7 +105,7 @@ func TestPlaceOneByOne(t *testing.T) {
 			if !assert.Equal(t, []fleet.Placement{want}, got, "seed %d, node %d", seed, i) {
 				return
 			}
-			s.Workers = append(slices.Clip(s.Workers), plan.Worker{InstanceID: "new", Placement: got[0]})
+			s.Instances = append(slices.Clip(s.Instances), launched("new", got[0], noon))
 		}
 		if len(all) < 12 {
 			assert.Empty(t, plan.Place(s, 1), "seed %d", seed)
@@ -134,6 +135,9 @@ func TestPlaceIsAsPlainlySaid(t *testing.T) {
 
 func plainly(s plan.Snapshot) (fleet.Placement, bool) {
 	workers := staying(s)
+	for _, at := range s.Record.PlannedAt() {
+		workers = append(workers, launched("", at, noon))
+	}
 	spot := 0
 	for _, w := range workers {
 		if w.Market == fleet.Spot {
@@ -151,7 +155,7 @@ func plainly(s plan.Snapshot) (fleet.Placement, bool) {
 		for _, o := range s.Offers {
 			l := fleet.Placement{Zone: o.Zone, Subnet: o.Subnet, InstanceType: o.InstanceType, Market: market}
 			cooling := false
-			for _, c := range s.State.Cooling {
+			for _, c := range s.Record.Cooling {
 				in := (c.Zone == "" || c.Zone == o.Zone) && (c.InstanceType == "" || c.InstanceType == o.InstanceType) && (c.Market == "" || c.Market == market)
 				cooling = cooling || in && s.Now.Before(c.Until) && !c.Until.After(s.Now.Add(time.Hour))
 			}
@@ -180,9 +184,11 @@ func plainly(s plan.Snapshot) (fleet.Placement, bool) {
 // cannot be launched it is anything.
 func TestReplacementsAreWhatThePodsNeed(t *testing.T) {
 	s := steady()
-	s.Workers = workersIn("a", "b", "b", "b")
-	s.State.Action, s.State.Room = plan.ActionUp, 10
-	s.Notices = []plan.Notice{{InstanceID: "i-001", Deadline: noon.Add(time.Minute)}, {InstanceID: "i-002", Deadline: noon.Add(2 * time.Minute)}}
+	s.Instances = workersIn("a", "b", "b", "b")
+	s.Record.Action = &state.Action{Kind: state.ActionUp, Started: s.Now}
+	s.Record.Interruptions = []state.Removal{
+		{InstanceID: "i-001", Deadline: noon.Add(time.Minute)}, {InstanceID: "i-002", Deadline: noon.Add(2 * time.Minute)},
+	}
 	s.Pending.Later = []fleet.Shape{{Kinds: []fleet.Kind{{Zone: "b", InstanceType: "t3.medium"}}, Nodes: 1}}
 	zones := func() (out []string) {
 		for _, r := range plan.Decide(s).Replacements {

@@ -48,16 +48,16 @@ func TestPlaceByPrice(t *testing.T) {
 		{"the cheapest is cooling", func(s *plan.Snapshot) {
 			usd(s, "", "t3.medium", 2, 1)
 			usd(s, "", "t3.large", 1, 2)
-			s.State.Cooling = []fleet.Cooling{{Zone: "a", InstanceType: "t3.large", Market: fleet.OnDemand, Until: noon.Add(time.Minute)}}
+			s.Record.Cooling = []fleet.Cooling{{Zone: "a", InstanceType: "t3.large", Market: fleet.OnDemand, Until: noon.Add(time.Minute)}}
 		}, []string{"b t3.large OnDemand", "a t3.medium OnDemand"}},
 		{"the cheapest is suspected", func(s *plan.Snapshot) {
 			usd(s, "", "t3.medium", 2, 1)
 			usd(s, "", "t3.large", 1, 2)
-			s.State.Cooling = []fleet.Cooling{{InstanceType: "t3.large", Until: noon.Add(time.Minute), Suspected: true}}
+			s.Record.Cooling = []fleet.Cooling{{InstanceType: "t3.large", Until: noon.Add(time.Minute), Suspected: true}}
 		}, []string{"a t3.medium OnDemand", "b t3.medium OnDemand"}},
 	} {
 		s := steady()
-		s.Pool.SpotRatio, s.Workers = 0, nil
+		s.Pool.SpotRatio, s.Instances = 0, nil
 		c.change(&s)
 		before := s.Offers
 		assert.Equal(t, c.want, places(plan.Place(s, 2)), c.name)
@@ -68,7 +68,7 @@ func TestPlaceByPrice(t *testing.T) {
 // Pods that need one of several kinds get the cheapest of them.
 func TestShapesByPrice(t *testing.T) {
 	s := steady()
-	s.Pool.SpotRatio, s.Workers = 0, nil
+	s.Pool.SpotRatio, s.Instances = 0, nil
 	usd(&s, "", "t3.medium", 1, 1)
 	usd(&s, "a", "t3.large", 2, 2)
 	s.Offers = append(s.Offers[2:], s.Offers[:2]...)

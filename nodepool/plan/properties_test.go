@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/foresail/foresail/nodepool/fleet"
+	"github.com/foresail/foresail/nodepool/state"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -13,15 +14,15 @@ import (
 )
 
 // staying recounts the workers that count and are not taken back.
-func staying(s plan.Snapshot) []plan.Worker {
-	var out []plan.Worker
+func staying(s plan.Snapshot) []plan.Instance {
+	var out []plan.Instance
 next:
-	for _, w := range s.Workers {
+	for _, w := range s.Instances {
 		if w.Leaving || w.Failed {
 			continue
 		}
-		for _, n := range s.Notices {
-			if n.InstanceID == w.InstanceID {
+		for _, n := range s.Record.Interruptions {
+			if n.InstanceID == w.ID {
 				continue next
 			}
 		}
@@ -83,7 +84,7 @@ func checkAlternatives(t *testing.T, s plan.Snapshot, d plan.Decision) {
 			require.Contains(t, s.Offers, offer)
 			assert.LessOrEqual(t, *s.Prices[offer].Of(at.Market), most)
 			only := s
-			only.Workers, only.State.PlannedAt, only.Offers, only.Pool.OnDemandBase, only.Pool.SpotRatio = nil, nil, []fleet.Offer{offer}, 0, 0
+			only.Instances, only.Record.Action, only.Offers, only.Pool.OnDemandBase, only.Pool.SpotRatio = nil, nil, []fleet.Offer{offer}, 0, 0
 			if at.Market == fleet.Spot {
 				only.Pool.SpotRatio = 1
 			}
@@ -105,19 +106,19 @@ func checkUp(t *testing.T, s plan.Snapshot, d plan.Decision) {
 	if s.Pool.MaxBatchUp > 0 {
 		assert.LessOrEqual(t, launched, s.Pool.MaxBatchUp, "above the batch")
 	}
-	if s.State.Failures > 0 {
+	if s.Record.Failures > 0 {
 		assert.Equal(t, 1, launched, "one try while launches fail")
 	}
-	if s.State.Action == plan.ActionUp {
-		assert.LessOrEqual(t, launched, s.State.Room, "two scale-ups at once")
-		assert.Empty(t, s.Notices)
+	if s.Record.ActionKind() == state.ActionUp {
+		assert.LessOrEqual(t, launched, max(0, s.Pool.Batch()-len(s.Record.Action.Slots)), "two scale-ups at once")
+		assert.Empty(t, s.Record.Interruptions)
 		assert.False(t, d.Urgent)
 		return
 	}
 	assert.Equal(t, d.Reason == plan.BelowMinimum || d.Reason == plan.Interrupted, d.Urgent)
 	if !d.Urgent {
-		assert.Empty(t, s.State.Action)
-		for _, last := range []time.Time{s.State.LastUp, s.State.LastDown} {
+		assert.Empty(t, s.Record.Action)
+		for _, last := range []time.Time{s.Record.LastUp, s.Record.LastDown} {
 			assert.False(t, d.Reason != plan.Outdated && !last.IsZero() && max(0, s.Now.Sub(last)) < s.Pool.CooldownUp, "within the cooldown")
 		}
 	}
@@ -127,7 +128,7 @@ func checkUp(t *testing.T, s plan.Snapshot, d plan.Decision) {
 	}
 	for _, p := range d.Placements {
 		assert.Contains(t, s.Offers, fleet.Offer{Zone: p.Zone, Subnet: p.Subnet, InstanceType: p.InstanceType})
-		for _, c := range s.State.Cooling {
+		for _, c := range s.Record.Cooling {
 			assert.False(t, c.Until.After(s.Now) && c.Until.Before(s.Now.Add(time.Hour)) &&
 				c.Zone == p.Zone && c.InstanceType == p.InstanceType && c.Market == p.Market, "a placement that is cooling: %v", p)
 		}
@@ -136,10 +137,10 @@ func checkUp(t *testing.T, s plan.Snapshot, d plan.Decision) {
 
 // planned are the nodes that an open scale-up has yet to launch.
 func planned(s plan.Snapshot) int {
-	if s.State.Action != plan.ActionUp {
+	if s.Record.ActionKind() != state.ActionUp {
 		return 0
 	}
-	return s.State.Planned
+	return len(s.Record.PlannedAt()) + len(s.Record.Lost())
 }
 
 func checkDown(t *testing.T, s plan.Snapshot, d plan.Decision) {
@@ -155,8 +156,8 @@ func checkDown(t *testing.T, s plan.Snapshot, d plan.Decision) {
 	} else {
 		assert.LessOrEqual(t, removed, max(1, s.Pool.MaxBatchDown), "above the batch")
 	}
-	assert.Empty(t, s.State.Action, "beside an open action")
-	for _, last := range []time.Time{s.State.LastUp, s.State.LastDown, s.State.LastSwap} {
+	assert.Empty(t, s.Record.Action, "beside an open action")
+	for _, last := range []time.Time{s.Record.LastUp, s.Record.LastDown, s.Record.LastSwap} {
 		assert.False(t, d.Reason != plan.Outdated && !last.IsZero() && max(0, s.Now.Sub(last)) < s.Pool.CooldownDown, "within the cooldown")
 	}
 	assert.True(t, s.Pending.Known, "without knowing pods")
@@ -169,10 +170,10 @@ func checkDown(t *testing.T, s plan.Snapshot, d plan.Decision) {
 	}
 
 	before, after, ready, zones, spot, onDemand := map[string]int{}, map[string]int{}, 0, 0, 0, 0
-	byID := map[string]plan.Worker{}
+	byID := map[string]plan.Instance{}
 	for _, w := range staying(s) {
-		byID[w.InstanceID] = w
-		if w.Ready {
+		byID[w.ID] = w
+		if w.Ready() {
 			if after[w.Zone] == 0 {
 				zones++
 			}
@@ -195,9 +196,9 @@ func checkDown(t *testing.T, s plan.Snapshot, d plan.Decision) {
 		w, ok := byID[target.InstanceID]
 		require.True(t, ok, "a worker that there is not, or that goes twice: %v", target)
 		delete(byID, target.InstanceID)
-		assert.Equal(t, w.Node, target.Node)
+		assert.Equal(t, w.Node.Name, target.Node)
 		assert.True(t, d.Reason != plan.Outdated || w.Outdated != "", "it is not outdated")
-		assert.True(t, w.Ready && w.Known && w.Blocked == "" && !s.State.DrainBackoff[w.InstanceID].After(s.Now), "%+v", w)
+		assert.True(t, w.Ready() && w.Known && w.Blocked == "" && !s.Record.DrainBackoff[w.ID].After(s.Now), "%+v", w)
 		after[w.Zone]--
 		kept[w.Zone] = kept[w.Zone] || w.Outdated == "" || len(s.Offers) == 0
 		if w.Market != fleet.Spot {
@@ -224,9 +225,9 @@ func checkDown(t *testing.T, s plan.Snapshot, d plan.Decision) {
 	case plan.PoolIdle, plan.Underutilized:
 		assert.Zero(t, s.Pending.Pods)
 		assert.Zero(t, s.Pending.Due)
-		since := s.State.IdleSince
+		since := s.Record.IdleSince
 		if d.Reason == plan.Underutilized {
-			since = s.State.SpareSince
+			since = s.Record.SpareSince
 			assert.True(t, s.Pool.Consolidate && !s.Disruption.Paused)
 		}
 		assert.False(t, max(0, s.Now.Sub(since)) < s.Pool.Idle.For)
@@ -242,14 +243,14 @@ func checkDeleted(t *testing.T, s plan.Snapshot, d plan.Decision) {
 	t.Helper()
 	assert.Equal(t, plan.PoolDeleted, d.Reason)
 	assert.Empty(t, s.WorkersErr)
-	assert.Empty(t, s.State.Action, "beside an open action")
+	assert.Empty(t, s.Record.Action, "beside an open action")
 	assert.Zero(t, d.Want)
 	assert.Empty(t, d.Placements)
-	byID := map[string]plan.Worker{}
+	byID := map[string]plan.Instance{}
 	unready := 0
 	for _, w := range staying(s) {
-		byID[w.InstanceID] = w
-		if !w.Ready && !w.Cordoned {
+		byID[w.ID] = w
+		if !w.Node.Ready {
 			unready++
 		}
 	}
@@ -258,9 +259,9 @@ func checkDeleted(t *testing.T, s plan.Snapshot, d plan.Decision) {
 		w, ok := byID[target.InstanceID]
 		require.True(t, ok, "a worker that there is not, or that goes twice: %v", target)
 		delete(byID, target.InstanceID)
-		assert.True(t, w.Node == target.Node && w.Node != "" && w.Blocked == "" && !s.State.DrainBackoff[w.InstanceID].After(s.Now), "%+v", w)
+		assert.True(t, w.Node.Name == target.Node && w.Node.Name != "" && w.Blocked == "" && !s.Record.DrainBackoff[w.ID].After(s.Now), "%+v", w)
 	}
 	for _, w := range byID {
-		assert.True(t, w.Node == "" || w.Blocked != "" || s.State.DrainBackoff[w.InstanceID].After(s.Now), "it could go: %+v", w)
+		assert.True(t, w.Node.Name == "" || w.Blocked != "" || s.Record.DrainBackoff[w.ID].After(s.Now), "it could go: %+v", w)
 	}
 }

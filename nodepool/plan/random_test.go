@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/foresail/foresail/nodepool/fleet"
+	"github.com/foresail/foresail/nodepool/state"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -72,11 +73,11 @@ func random(seed uint64) plan.Snapshot {
 }
 
 func (d dice) workers(s *plan.Snapshot, zones []string) {
-	s.Workers = workersIn(make([]string, d.upTo(16))...)
+	s.Instances = workersIn(make([]string, d.upTo(16))...)
 	sick := d.Float64() * d.Float64()
 	old := d.Float64() * float64(d.upTo(1))
-	for i := range s.Workers {
-		w := &s.Workers[i]
+	for i := range s.Instances {
+		w := &s.Instances[i]
 		w.Zone = zones[d.IntN(len(zones))]
 		if d.chance(0.4) {
 			w.Market = fleet.OnDemand
@@ -87,22 +88,22 @@ func (d dice) workers(s *plan.Snapshot, zones []string) {
 		if d.chance(old) {
 			w.Outdated = "its launch template is old"
 		}
-		w.Ready, w.Known = !d.chance(sick), !d.chance(0.05)
-		if !w.Ready && d.chance(0.5) {
-			w.Node = ""
+		w.Node.Ready, w.Known = !d.chance(sick), !d.chance(0.05)
+		if !w.Ready() && d.chance(0.5) {
+			w.Node.Name = ""
 		}
 		if d.chance(0.15) {
 			w.Blocked = "it runs kube-system/coredns"
 		}
 		if d.chance(0.03) {
-			s.Notices = append(s.Notices, plan.Notice{InstanceID: w.InstanceID, Deadline: noon.Add(time.Minute)})
+			s.Record.Interruptions = append(s.Record.Interruptions, interruptions(w.ID)...)
 		}
 	}
 }
 
 func (d dice) demand(s *plan.Snapshot) {
 	busy := d.chance(0.4)
-	n := len(s.Workers)
+	n := len(s.Instances)
 	for i, name := range []string{"cpu", "memory", "queue"} {
 		signal := plan.Signal{Name: name, Known: !d.chance(0.04), Threshold: 0.7, Margin: 0.3, For: time.Duration(d.upTo(3)) * time.Minute, CPU: i == 0, Memory: i == 1, InformsOnly: d.chance(0.2)}
 		switch {
@@ -133,26 +134,30 @@ func (d dice) demand(s *plan.Snapshot) {
 }
 
 func (d dice) state(s *plan.Snapshot, zones []string) {
-	s.State = plan.State{LastUp: d.past(), LastDown: d.past(), LastSwap: d.past(), IdleSince: d.past(), SpareSince: d.past(), DrainBackoff: map[string]time.Time{}}
+	r := &s.Record
+	r.LastUp, r.LastDown, r.LastSwap, r.IdleSince, r.SpareSince = d.past(), d.past(), d.past(), d.past(), d.past()
+	r.DrainBackoff = map[string]time.Time{}
 	if d.chance(0.2) {
-		s.State.Action = []plan.ActionKind{plan.ActionUp, plan.ActionDown}[d.IntN(2)]
-		s.State.Planned, s.State.Room = d.IntN(3), d.IntN(4)
+		r.Action = opened([]state.ActionKind{state.ActionUp, state.ActionDown}[d.IntN(2)], make([]state.Slot, d.IntN(3))...)
+		if d.chance(0.75) { // it takes more
+			r.Action.Started = noon
+		}
 	}
 	if d.chance(0.15) {
-		s.State.Failures, s.State.FailedAt = 1+d.upTo(7), d.past()
+		s.Record.Failures, s.Record.FailedAt = 1+d.upTo(7), d.past()
 	}
 	if d.chance(0.3) {
-		s.State.DecidedAt = d.past()
+		s.DecidedAt = d.past()
 	}
 	for range d.upTo(3) {
-		s.State.Cooling = append(s.State.Cooling, fleet.Cooling{
+		s.Record.Cooling = append(s.Record.Cooling, fleet.Cooling{
 			Zone: zones[d.IntN(len(zones))], InstanceType: []string{"", "t3.medium", "t3.large"}[d.IntN(3)],
 			Market: []fleet.Market{"", fleet.Spot, fleet.OnDemand}[d.IntN(3)], Until: d.past().Add(10 * time.Minute),
 		})
 	}
-	for _, w := range s.Workers {
+	for _, w := range s.Instances {
 		if d.chance(0.05) {
-			s.State.DrainBackoff[w.InstanceID] = d.past().Add(10 * time.Minute)
+			s.Record.DrainBackoff[w.ID] = d.past().Add(10 * time.Minute)
 		}
 	}
 }
@@ -171,8 +176,8 @@ func TestDecisionsOfRandomPools(t *testing.T) {
 		check(t, s, d)
 		require.Equal(t, random(seed), s, "seed %d: the snapshot was changed", seed)
 		require.Equal(t, d, plan.Decide(s), "seed %d: decided again", seed)
-		slices.Reverse(s.Workers)
-		slices.Reverse(s.Notices)
+		slices.Reverse(s.Instances)
+		slices.Reverse(s.Record.Interruptions)
 		require.Equal(t, d, plan.Decide(s), "seed %d: with the workers in another order", seed)
 		if t.Failed() {
 			t.Fatalf("seed %d: %+v\n%+v", seed, s, d)
@@ -212,8 +217,8 @@ func TestDecisionsAreMonotonic(t *testing.T) {
 			require.NotEqual(t, plan.ScaleDown, plan.Decide(blind).Step, "seed %d: without %s", seed, s.Signals[i].Name)
 		}
 		blocked := random(seed)
-		for i := range blocked.Workers {
-			blocked.Workers[i].Blocked = "its annotation says so"
+		for i := range blocked.Instances {
+			blocked.Instances[i].Blocked = "its annotation says so"
 		}
 		require.NotEqual(t, plan.ScaleDown, plan.Decide(blocked).Step, "seed %d: with all workers blocked", seed)
 	}
@@ -257,8 +262,8 @@ func FuzzDecide(f *testing.F) {
 		}
 		s.Pending.Nodes, s.Pending.Due, s.Pending.Pods = nodes, pending, pending
 		s.Pool.SpotRatio = ratio
-		s.State.LastUp = s.Now.Add(time.Duration(last))
-		s.State.FailedAt = s.Now.Add(time.Duration(held))
+		s.Record.LastUp = s.Now.Add(time.Duration(last))
+		s.Record.FailedAt = s.Now.Add(time.Duration(held))
 		d := plan.Decide(s)
 		check(t, s, d)
 		if t.Failed() {

@@ -2,203 +2,110 @@ package plan
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 )
 
-// trim removes workers above a maximum that has been lowered, whatever the load: somebody has said so. It is as careful
-// otherwise.
-func (v *view) trim(d Decision) Decision {
-	n := len(v.staying)
-	if u := v.unknown(); len(u) > 0 {
-		return d.hold(MetricsUnknown, "the maximum is %d, and nothing is removed while this is not known: %s", v.Pool.Max, strings.Join(u, ", "))
+// trim removes workers above a maximum that has been lowered, whatever the load: the user has asked
+// for it. It is as careful as other removals otherwise.
+func trim(f *facts, d Decision) (Decision, verdict) {
+	n := len(f.staying)
+	if n <= f.Pool.Max {
+		return d, passes
 	}
-	return v.remove(d, n-v.Pool.Max, AboveMaximum, fmt.Sprintf("the maximum is %d", v.Pool.Max))
+	if len(f.unknown) > 0 {
+		return d.hold(MetricsUnknown, "the maximum is %d, and nothing is removed while this is not known: %s",
+			f.Pool.Max, strings.Join(f.unknown, ", ")), decides
+	}
+	most := min(n-f.Pool.Max, f.Pool.MaxBatchDown)
+	return remove(f, d, most, AboveMaximum, fmt.Sprintf("the maximum is %d", f.Pool.Max)), decides
 }
 
-// shrink removes workers of a pool that has been idle for long enough.
-func (v *view) shrink(d Decision) Decision {
-	n := len(v.staying)
-	idleFor := v.Now.Sub(d.IdleSince).Truncate(time.Second)
+// shrink removes workers of a pool that has been idle for long enough. It is the last rule: if it
+// holds, nothing is done.
+func shrink(f *facts, d Decision) (Decision, verdict) {
+	n := len(f.staying)
+	idleFor := f.Now.Sub(d.IdleSince).Truncate(time.Second)
 	switch {
-	case n <= v.Pool.Min && v.idle.holds():
-		return d.hold(AtMinimum, "the pool is idle, and the minimum is %d", v.Pool.Min)
-	case n <= v.Pool.Min:
-		return d.hold(NothingToDo, "%s", v.load())
-	case v.idle.unknown != "":
-		return d.hold(MetricsUnknown, "nothing is removed while this is not known: %s", v.idle.unknown)
-	case v.Pending.any():
-		return d.hold(BlockedByPendingPods, "%s unschedulable, and %s", count(v.Pending.waiting(), "pod"), v.Pending.held())
-	case v.idle.busy != "":
-		return v.consolidate(d)
-	case v.Now.Sub(d.IdleSince) < v.Pool.Idle.For:
-		return d.hold(NotIdle, "the pool has been idle for %s of %s", idleFor, v.Pool.Idle.For)
+	case n <= f.Pool.Min && f.idle.holds():
+		return d.hold(AtMinimum, "the pool is idle, and the minimum is %d", f.Pool.Min), decides
+	case n <= f.Pool.Min:
+		return d.hold(NothingToDo, "%s", f.recommended.load()), decides
+	case f.idle.unknown != "":
+		return d.hold(MetricsUnknown, "nothing is removed while this is not known: %s", f.idle.unknown), decides
+	case f.Pending.any():
+		return d.hold(BlockedByPendingPods, "%s unschedulable, and %s",
+			count(f.Pending.waiting(), "pod"), f.Pending.held()), decides
+	case f.idle.busy != "":
+		return consolidate(f, d), decides
+	case f.Now.Sub(d.IdleSince) < f.Pool.Idle.For:
+		return d.hold(NotIdle, "the pool has been idle for %s of %s", idleFor, f.Pool.Idle.For), decides
 	}
-	most, why := v.spare()
+	most, why := spare(f)
 	if most <= 0 {
-		return d.hold(LoadAfterRemoval, "%s", why)
+		return d.hold(LoadAfterRemoval, "%s", why), decides
 	}
-	left := v.Disruption.Nodes - v.disrupted(nil)
+	left := f.Disruption.Nodes - disrupted(f.census, nil)
 	if left <= 0 {
-		return d.hold(DisruptionLimited, "the pool has been idle for %s, and %s", idleFor, v.Disruption.Why)
+		return d.hold(DisruptionLimited, "the pool has been idle for %s, and %s", idleFor, f.Disruption.Why), decides
 	}
-	return v.remove(d, min(most, left), PoolIdle, fmt.Sprintf("the pool has been idle for %s", idleFor))
+	most = min(most, left, f.Pool.MaxBatchDown)
+	return remove(f, d, most, PoolIdle, fmt.Sprintf("the pool has been idle for %s", idleFor)), decides
 }
 
-// spare is how many workers may go, and if none why. As many stay as the largest voice asks for, and as each signal says
-// must stay for the load to be below its threshold with the margin. What carries load is ready, so of those as many stay.
-func (v *view) spare() (int, string) {
-	n := len(v.staying)
-	spare, why := n-v.Pool.Min, fmt.Sprintf("the minimum is %d", v.Pool.Min)
-	for _, o := range v.recommendations {
-		if o.counts() && n-o.attainable() < spare {
-			spare, why = n-o.attainable(), fmt.Sprintf("%d are recommended: %s", o.attainable(), o.Reason)
-		}
-	}
-	if kept := v.expected.Keep; kept > v.expected.history.Needed && n-kept < spare {
-		spare, why = n-kept, v.returns(kept)
-	}
-	ready := v.ready()
-	for _, s := range v.Signals {
-		if !s.InformsOnly && ready-s.Fits < spare {
-			spare = ready - s.Fits
-			why = fmt.Sprintf("%s needs %d ready workers to stay below %.4g with the margin %.4g, and there are %d",
-				s.Name, s.Fits, s.Threshold, s.Margin, ready)
-		}
-	}
-	return spare, why
-}
-
-// Objection tells why a worker that was to be removed for a reason must stay after all, "" if it need not: something is not
-// known any more, the pool is not idle or would not carry its load, the worker is the last of its kind, or its pods would
-// have no other node. Workers that are being removed must be Leaving in the snapshot, this one among them; those whose turn
-// comes later are there still.
-func Objection(s Snapshot, reason Reason, worker string, later []string) string {
-	v := newView(s)
-	if why := v.objection(reason, later); why != "" {
-		return why
-	}
-	var it Worker
-	rest := slices.Clip(v.staying)
-	for _, w := range s.Workers {
-		switch {
-		case w.InstanceID == worker:
-			it = w
-			rest = append(rest, w)
-		case slices.Contains(later, w.InstanceID):
-			rest = append(rest, w)
-		}
-	}
-	if reason == Outdated && it.Outdated == "" {
-		return "it is not outdated any more"
-	}
-	if why := newSpread(s, rest).keeps(it); why != "" || it.Node == "" || s.Homes == nil {
-		return why
-	}
-	return s.Homes.Without([]string{it.Node}, reason.MustGo())
-}
-
-func (v *view) objection(reason Reason, later []string) string {
+// consolidate removes workers of a pool that is not idle and has more than it needs: as many of the
+// spare ones as the budget allows, if the pods of each have a place on the others. The load,
+// predicted as well, must have allowed that for Idle.For.
+func consolidate(f *facts, d Decision) Decision {
+	spareFor := f.Now.Sub(d.SpareSince).Truncate(time.Second)
 	switch {
-	case len(v.unknown()) > 0:
-		return "this is not known: " + strings.Join(v.unknown(), ", ")
-	case reason == Outdated:
-		return v.needed(later)
-	case reason == Underutilized && !v.consolidates():
-		return "the pool does not consolidate any more"
-	case reason == Underutilized && v.Disruption.Paused:
-		return paused
-	case (reason == Underutilized || reason == PoolIdle) && v.overBudget(later) != "":
-		return v.overBudget(later)
-	case reason == Underutilized && v.Pending.any():
-		return count(v.Pending.Pods, "pod") + " unschedulable"
-	case reason != PoolIdle && reason != Underutilized:
-		return ""
-	case reason == Underutilized:
-	case v.idle.unknown != "":
-		return "this is not known: " + v.idle.unknown
-	case v.idle.busy != "":
-		return v.idle.busy
+	case !consolidates(f.census), d.SpareSince.IsZero():
+		return d.hold(NotIdle, "%s", f.idle.busy)
+	case spareFor < f.Pool.Idle.For:
+		return d.hold(NotIdle, "%s; for %s of %s fewer workers would have been enough",
+			f.idle.busy, spareFor, f.Pool.Idle.For)
 	}
-	if spare, why := v.spare(); spare < 0 {
-		return why
-	}
-	return ""
-}
-
-func (v *view) ready() int {
-	n := 0
-	for _, w := range v.staying {
-		if w.Ready {
-			n++
-		}
-	}
-	return n
-}
-
-func (v *view) unready() int {
-	n := 0
-	for _, w := range v.staying {
-		if !w.Ready && !w.Cordoned {
-			n++
-		}
-	}
-	return n
-}
-
-// remove chooses who goes, unless the world is not to be trusted or the cooldown has not passed.
-func (v *view) remove(d Decision, most int, reason Reason, why string) Decision {
-	return v.removeUpTo(d, min(most, v.Pool.MaxBatchDown), reason, why)
-}
-
-func (v *view) removeUpTo(d Decision, most int, reason Reason, why string) Decision {
-	n := len(v.staying)
-	most = min(most, n-v.Pool.Min)
+	extra, _ := spare(f)
+	enough := count(d.Workers-extra, "worker")
+	most, why := disruptable(f.census)
 	if most <= 0 {
-		return d.hold(AtMinimum, "%s, and the minimum is %d", why, v.Pool.Min)
+		return d.hold(DisruptionLimited, "%s would be enough, and %s", enough, why)
+	}
+	return remove(f, d, min(extra, most, MaxBatch), Underutilized, fmt.Sprintf(
+		"the pods of others have a place on the rest, and for %s %s would have been enough", spareFor, enough))
+}
+
+// remove chooses up to most workers, unless observations are not to be trusted or the cooldown has
+// not passed.
+func remove(f *facts, d Decision, most int, reason Reason, why string) Decision {
+	n := len(f.staying)
+	most = min(most, n-f.Pool.Min)
+	if most <= 0 {
+		return d.hold(AtMinimum, "%s, and the minimum is %d", why, f.Pool.Min)
 	}
 	d.Want = n - most
-	if v.Pool.Distrusts(v.unready(), n) {
-		return v.distrusts(d, why)
+	if f.distrusted() {
+		return distrusts(f, d, why)
 	}
-	if left := v.coolsDown(); left > 0 {
-		return d.hold(CoolingDown, "%s, and the cooldown of scale-downs, %s, has %s left", why, v.Pool.CooldownDown, short(left))
+	if left := coolsDown(f.census); left > 0 {
+		return d.hold(CoolingDown, "%s, and the cooldown of scale-downs, %s, has %s left",
+			why, f.Pool.CooldownDown, short(left))
 	}
-	d.Targets, d.Refused = v.targets(most, v.Homes, reason)
-	if len(d.Targets) == 0 {
+	chosen, refused := targets(f, most, f.Homes, reason)
+	earlier := d.Refused
+	d.Targets, d.Refused = chosen, refused
+	d = d.refuse(earlier)
+	if len(chosen) == 0 {
 		return d.holdBack(why)
 	}
-	d.Want = n - len(d.Targets)
+	d.Want = n - len(chosen)
 	d.Step, d.Reason = ScaleDown, reason
-	d.Message = fmt.Sprintf("Remove %d of %s: %s", len(d.Targets), count(n, "worker"), why)
+	d.Message = fmt.Sprintf("Remove %d of %s: %s", len(chosen), count(n, "worker"), why)
 	return d
 }
 
-// holdBack removes nothing, as no worker may go: whoever is not refused is chosen.
-func (d Decision) holdBack(why string) Decision {
-	first := d.Refused[0]
-	return d.hold(NoRemovableNode, "%s, but none may go, such as %s: %s", why, first.Worker, first.Reason)
-}
-
-// distrusts removes nothing, as too many workers are unready.
-func (v *view) distrusts(d Decision, why string) Decision {
-	return d.hold(TooManyUnready, "%s, but %d of %d are unready, more than %.4g%% and more than %d: what is seen is not to be trusted",
-		why, v.unready(), len(v.staying), 100*v.Pool.DistrustShare, v.Pool.DistrustCount)
-}
-
-// Distrusts tells whether so many of the workers are unready that what is seen of them is not to be trusted.
-func (p Pool) Distrusts(unready, workers int) bool {
-	return unready > p.DistrustCount && float64(unready) > p.DistrustShare*float64(workers)
-}
-
-// load says in a few words how the pool is.
-func (v *view) load() string {
-	dominant := v.recommendations[0]
-	for _, o := range v.recommendations {
-		if o.signal && o.Known && (!dominant.signal || !dominant.Known || o.Nodes > dominant.Nodes) {
-			dominant = o
-		}
-	}
-	return dominant.Reason
+// distrusts holds because too many workers are unready.
+func distrusts(f *facts, d Decision, why string) Decision {
+	return d.hold(TooManyUnready, "%s, but %d of %d are unready, more than %.4g%% and more than %d: "+
+		"what is seen is not to be trusted", why, f.unready, len(f.staying), 100*f.Pool.DistrustShare, f.Pool.DistrustCount)
 }

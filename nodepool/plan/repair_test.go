@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/foresail/foresail/nodepool/plan"
+	"github.com/foresail/foresail/nodepool/state"
 )
 
 var notReady = plan.UnhealthyCondition{Type: "Ready", Status: "Unknown", After: 30 * time.Minute}
@@ -22,17 +23,13 @@ func unhealthy(n, of int) plan.Snapshot {
 	for i := range zones {
 		zones[i] = []string{"a", "b"}[i%2]
 	}
-	s.Workers = workersIn(zones...)
+	s.Instances = workersIn(zones...)
 	s.Pool.Min, s.Pool.Max, s.Pool.Repair = of, of+10, plan.Repair{Conditions: []plan.UnhealthyCondition{notReady}}
-	for i := range s.Workers {
-		w := &s.Workers[i]
+	for i := range s.Instances {
+		w := &s.Instances[i]
 		if i < n {
-			w.Ready, w.Unhealthy = false, plan.BadCondition{Condition: "Ready=Unknown", Since: ago(31 * time.Minute), After: notReady.After}
+			w.Node.Ready, w.Unhealthy = false, plan.BadCondition{Condition: "Ready=Unknown", Since: ago(31 * time.Minute), After: notReady.After}
 		}
-		s.Instances = append(s.Instances, plan.Instance{
-			ID: w.InstanceID, ProviderID: "aws:///" + w.InstanceID, Placement: w.Placement, Listed: true,
-			Node: plan.Node{Name: w.Node, Ready: w.Ready, Labelled: true},
-		})
 	}
 	return s
 }
@@ -52,41 +49,41 @@ func TestRepairs(t *testing.T) {
 		held   string // a part of why none is repaired
 	}{
 		"one that is due":              {func(*plan.Snapshot) {}, first, ""},
-		"to the second":                {func(s *plan.Snapshot) { s.Workers[0].Unhealthy.Since = ago(30 * time.Minute) }, first, ""},
-		"not one that is due later":    {func(s *plan.Snapshot) { s.Workers[0].Unhealthy.Since = ago(30*time.Minute - time.Second) }, nil, ""},
-		"not a healthy one":            {func(s *plan.Snapshot) { s.Workers[0].Unhealthy = plan.BadCondition{} }, nil, ""},
-		"one that does not count":      {func(s *plan.Snapshot) { s.Workers[0].Failed, s.Workers[0].Broken = true, true }, first, ""},
-		"one whose removal is blocked": {func(s *plan.Snapshot) { s.Workers[0].Blocked = "a pod keeps it" }, first, ""},
-		"one that is Ready":            {func(s *plan.Snapshot) { s.Workers[0].Ready = true }, first, ""},
-		"beside any action":            {func(s *plan.Snapshot) { s.State.Action, s.State.ActionID = plan.ActionUp, "up-1" }, first, ""},
+		"to the second":                {func(s *plan.Snapshot) { s.Instances[0].Unhealthy.Since = ago(30 * time.Minute) }, first, ""},
+		"not one that is due later":    {func(s *plan.Snapshot) { s.Instances[0].Unhealthy.Since = ago(30*time.Minute - time.Second) }, nil, ""},
+		"not a healthy one":            {func(s *plan.Snapshot) { s.Instances[0].Unhealthy = plan.BadCondition{} }, nil, ""},
+		"one that does not count":      {func(s *plan.Snapshot) { s.Instances[0].Failed, s.Instances[0].Broken = true, true }, first, ""},
+		"one whose removal is blocked": {func(s *plan.Snapshot) { s.Instances[0].Blocked = "a pod keeps it" }, first, ""},
+		"one that is Ready":            {func(s *plan.Snapshot) { s.Instances[0].Node.Ready = true }, first, ""},
+		"beside any action":            {func(s *plan.Snapshot) { s.Record.Action = opened(state.ActionUp) }, first, ""},
 		"while disruption is paused":   {func(s *plan.Snapshot) { s.Disruption.Paused = true }, first, ""},
-		"not one that never joined":    {func(s *plan.Snapshot) { s.Workers[0].Failed = true }, nil, ""},
+		"not one that never joined":    {func(s *plan.Snapshot) { s.Instances[0].Failed = true }, nil, ""},
 		"not one that is terminated": {func(s *plan.Snapshot) {
-			s.State.PendingTerminations = []plan.PendingTermination{{InstanceID: "i-000", Due: noon.Add(time.Hour)}}
+			s.Record.PendingTerminations = []state.PendingTermination{{InstanceID: "i-000", Due: noon.Add(time.Hour)}}
 		}, nil, ""},
 		"not one that is being removed": {func(s *plan.Snapshot) {
-			s.Workers[0].Leaving, s.State.Removals = true, []plan.Removal{{InstanceID: "i-000"}}
+			s.Instances[0].Leaving, s.Record.Endings = true, []state.Removal{{InstanceID: "i-000"}}
 		}, nil, ""},
 		"not one that the cloud takes": {func(s *plan.Snapshot) {
-			s.Notices = []plan.Notice{{InstanceID: "i-000", Deadline: noon.Add(time.Minute)}}
+			s.Record.Interruptions = interruptions("i-000")
 		}, nil, ""},
 		"not one that is not listed":      {func(s *plan.Snapshot) { s.Instances[0].Listed = false }, nil, ""},
 		"not one that shuts down":         {func(s *plan.Snapshot) { s.Instances[0].Leaving = true }, nil, ""},
 		"not one of the control plane":    {func(s *plan.Snapshot) { s.Instances[0].Node.ControlPlane = true }, nil, ""},
-		"not after a drain that failed":   {func(s *plan.Snapshot) { s.State.DrainBackoff = map[string]time.Time{"i-000": noon.Add(time.Minute)} }, nil, ""},
+		"not after a drain that failed":   {func(s *plan.Snapshot) { s.Record.DrainBackoff = map[string]time.Time{"i-000": noon.Add(time.Minute)} }, nil, ""},
 		"not while workers are not known": {func(s *plan.Snapshot) { s.WorkersErr = "down" }, nil, ""},
 		"not in a pool that is deleted":   {func(s *plan.Snapshot) { s.Pool.Deleting = true }, nil, ""},
 		"not where it is disabled":        {func(s *plan.Snapshot) { s.Pool.Repair.Disabled = true }, nil, "disruption.repair.disabled is true"},
 		"not in doubt": {func(s *plan.Snapshot) {
 			for i := range 6 {
-				s.Instances[i].Node = plan.Node{}
+				s.Instances[4+i].Node = plan.Node{}
 			}
-		}, nil, "6 of 10 instances have no node that is ready"},
+		}, nil, "7 of 10 instances have no node that is ready"},
 		"not while many are unready": {func(s *plan.Snapshot) {
 			for i := range 6 {
-				s.Workers[i].Ready = false
+				s.Instances[4+i].Node.Ready, s.Instances[4+i].Listed = false, false
 			}
-		}, nil, "6 of 10 workers are unready"},
+		}, nil, "7 of 10 workers are unready"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := unhealthy(1, 10)
@@ -100,7 +97,7 @@ func TestRepairs(t *testing.T) {
 			}
 			if len(c.want) > 0 {
 				assert.Equal(t, "aws:///i-000", d.Repairs[0].ProviderID)
-				assert.Equal(t, s.Workers[0].Failed, d.Repairs[0].Replaced)
+				assert.Equal(t, s.Instances[0].Failed, d.Repairs[0].Replaced)
 				assert.NotContains(t, d.Targets, plan.Target{InstanceID: "i-000", Node: "node-000", Zone: "a"})
 			}
 		})
@@ -118,8 +115,8 @@ func TestRepairsAreBounded(t *testing.T) {
 			assert.Len(t, d.Repairs, c.want)
 			assert.Equal(t, c.want == 0, d.RepairHeld != "", d.RepairHeld)
 			for n, r := range d.Repairs { // the next ones come when these have gone
-				s.Workers[n].Leaving = true
-				s.State.Removals = append(s.State.Removals, plan.Removal{InstanceID: r.InstanceID, Repair: true})
+				s.Instances[n].Leaving = true
+				s.Record.Repairs = append(s.Record.Repairs, state.Removal{InstanceID: r.InstanceID, Replaced: true})
 			}
 			assert.Empty(t, plan.Decide(s).Repairs)
 		})
@@ -129,11 +126,11 @@ func TestRepairsAreBounded(t *testing.T) {
 // TestUnhealthyForAMomentCounts: nodes that are not due yet are a part of what is wrong.
 func TestUnhealthyForAMomentCounts(t *testing.T) {
 	s := unhealthy(3, 10)
-	s.Workers[1].Unhealthy.Since, s.Workers[2].Unhealthy.Since = noon, noon
+	s.Instances[1].Unhealthy.Since, s.Instances[2].Unhealthy.Since = noon, noon
 	d := plan.Decide(s)
 	assert.Empty(t, d.Repairs)
 	assert.Contains(t, d.RepairHeld, "3 of 10 nodes are unhealthy, and while more than 2 are (20%)")
-	s.Workers[2].Unhealthy = plan.BadCondition{}
+	s.Instances[2].Unhealthy = plan.BadCondition{}
 	assert.Equal(t, []string{"i-000"}, repaired(plan.Decide(s)))
 }
 
@@ -141,8 +138,8 @@ func TestUnhealthyForAMomentCounts(t *testing.T) {
 func TestReplacementsMakeTheShareNoSmaller(t *testing.T) {
 	s := unhealthy(3, 17)
 	for i := range 3 {
-		s.Workers[i].Failed, s.Workers[i].Broken = true, true
-		s.Workers[14+i].Launched = ago(20 * time.Minute)
+		s.Instances[i].Failed, s.Instances[i].Broken = true, true
+		s.Instances[14+i].Launched = ago(20 * time.Minute)
 	}
 	d := plan.Decide(s)
 	assert.Empty(t, d.Repairs)
@@ -152,26 +149,25 @@ func TestReplacementsMakeTheShareNoSmaller(t *testing.T) {
 // TestRepairsLaunchWhatIsNeeded in place of workers that count, at once; those that are broken have been replaced before.
 func TestRepairsLaunchWhatIsNeeded(t *testing.T) {
 	s := unhealthy(1, 10)
-	s.State.LastUp = ago(time.Minute)
+	s.Record.LastUp = ago(time.Minute)
 	d := plan.Decide(s)
 	require.Equal(t, plan.ScaleUp, d.Step, d.Message)
 	assert.Equal(t, plan.Unhealthy, d.Reason)
 	assert.Len(t, d.Placements, 1)
 	assert.Contains(t, d.Message, "1 unhealthy worker repaired, and 10 are needed")
 
-	s.State.Removals, s.Workers[0].Leaving = []plan.Removal{{InstanceID: "i-000", Repair: true}}, true
-	s.Notices = []plan.Notice{{InstanceID: "i-000", Unhealthy: true}}
+	s.Record.Repairs, s.Instances[0].Leaving = []state.Removal{{InstanceID: "i-000"}}, true
 	assert.Equal(t, plan.Unhealthy, plan.Decide(s).Reason, "until one is launched")
 
 	s = unhealthy(1, 11)
-	s.Pool.Min, s.State.LastUp = 10, ago(time.Minute)
-	s.Workers[0].Failed, s.Workers[0].Broken = true, true
+	s.Pool.Min, s.Record.LastUp = 10, ago(time.Minute)
+	s.Instances[0].Failed, s.Instances[0].Broken = true, true
 	d = plan.Decide(s)
 	assert.Equal(t, []string{"i-000"}, repaired(d))
 	assert.Equal(t, plan.Hold, d.Step, d.Message)
 
 	s = unhealthy(1, 10)
-	s.State.Action, s.State.ActionID = plan.ActionUp, "up-1"
+	s.Record.Action = opened(state.ActionUp)
 	d = plan.Decide(s)
 	require.Len(t, d.Replacements, 1, "it joins an open scale-up")
 	assert.Equal(t, "i-000", d.Replacements[0].InstanceID)
@@ -200,24 +196,24 @@ func TestRepairsOfRandomPools(t *testing.T) {
 		made := func() plan.Snapshot {
 			s, d := random(seed), rand.New(rand.NewPCG(seed, 3))
 			s.Pool.Repair.Conditions = []plan.UnhealthyCondition{notReady}
-			for i := range s.Workers {
-				w := &s.Workers[i]
-				if w.Node != "" && d.IntN(6) == 0 {
+			for i := range s.Instances {
+				w := &s.Instances[i]
+				if w.Node.Name != "" && d.IntN(6) == 0 {
 					w.Unhealthy = plan.BadCondition{Condition: "Ready=Unknown", Since: ago(time.Duration(d.IntN(60)) * time.Minute), After: notReady.After}
 				}
-				s.Instances = append(s.Instances, plan.Instance{ID: w.InstanceID, Placement: w.Placement, Listed: d.IntN(20) > 0, Node: plan.Node{Name: w.Node, Ready: w.Ready}})
+				w.Listed = d.IntN(20) > 0
 			}
 			return s
 		}
 		s := made()
 		d := plan.Decide(s)
 		require.Equal(t, made(), s, "seed %d: the snapshot was changed", seed)
-		slices.Reverse(s.Workers)
+		slices.Reverse(s.Instances)
 		require.Equal(t, d, plan.Decide(s), "seed %d: with the workers in another order", seed)
 		nodes, bad, stay := 0, 0, len(staying(s))
-		for _, w := range s.Workers {
-			begun := slices.IndexFunc(d.Repairs, func(r plan.NodeRepair) bool { return r.InstanceID == w.InstanceID })
-			if w.Node != "" && !w.Failed {
+		for _, w := range s.Instances {
+			begun := slices.IndexFunc(d.Repairs, func(r plan.NodeRepair) bool { return r.InstanceID == w.ID })
+			if w.Node.Name != "" && !w.Failed {
 				nodes++
 				if w.Unhealthy.Holds() {
 					bad++
@@ -228,7 +224,7 @@ func TestRepairsOfRandomPools(t *testing.T) {
 			}
 			stay--
 			require.False(t, w.Leaving || w.Failed || s.Now.Before(w.Unhealthy.Since.Add(30*time.Minute)), "seed %d: %+v", seed, w)
-			require.False(t, slices.ContainsFunc(d.Targets, func(target plan.Target) bool { return target.InstanceID == w.InstanceID }), "seed %d", seed)
+			require.False(t, slices.ContainsFunc(d.Targets, func(target plan.Target) bool { return target.InstanceID == w.ID }), "seed %d", seed)
 		}
 		require.Equal(t, stay, d.Workers, "seed %d", seed)
 		if len(d.Repairs) > 0 {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/foresail/foresail/nodepool/fleet"
+	"github.com/foresail/foresail/nodepool/state"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -18,22 +19,22 @@ import (
 func outdated() plan.Snapshot {
 	s := steady()
 	s.Pool.Min, s.Pool.Max, s.Pool.MaxBatchUp = 2, 20, 0
-	s.Workers = workersIn("a", "b", "a", "b", "a", "b", "a", "b", "a", "b")
-	for i := range s.Workers {
-		s.Workers[i].Outdated = "its launch template is old"
+	s.Instances = workersIn("a", "b", "a", "b", "a", "b", "a", "b", "a", "b")
+	for i := range s.Instances {
+		s.Instances[i].Outdated = "its launch template is old"
 	}
 	for i := range s.Signals {
 		s.Signals[i].Want, s.Signals[i].Fits, s.Signals[i].Needs = 10, 11, 10
 	}
 	s.Disruption = plan.Disruption{Nodes: 2, Why: "the budget allows 2"}
-	s.State.LastDown, s.State.LastUp = ago(time.Second), ago(time.Second)
+	s.Record.LastDown, s.Record.LastUp = ago(time.Second), ago(time.Second)
 	return s
 }
 
 // needs has the signals ask for n workers, without a margin, of all that there are with one.
 func needs(s *plan.Snapshot, n int) {
 	for i := range s.Signals {
-		s.Signals[i].Want, s.Signals[i].Needs = len(s.Workers), n
+		s.Signals[i].Want, s.Signals[i].Needs = len(s.Instances), n
 	}
 }
 
@@ -47,35 +48,35 @@ func TestRollOut(t *testing.T) {
 		{"as many as the budget allows", outdated, func(s *plan.Snapshot) { needs(s, 4) },
 			plan.ScaleDown, plan.Outdated, 2, false},
 		{"what replaces has joined", outdated, func(s *plan.Snapshot) {
-			s.Workers = append(s.Workers, workersIn("a", "b")...)
-			s.Workers[10].InstanceID, s.Workers[10].Node, s.Workers[11].InstanceID, s.Workers[11].Node = "i-new-a", "new-a", "i-new-b", "new-b"
+			s.Instances = append(s.Instances, workersIn("a", "b")...)
+			s.Instances[10].ID, s.Instances[10].Node.Name, s.Instances[11].ID, s.Instances[11].Node.Name = "i-new-a", "new-a", "i-new-b", "new-b"
 		}, plan.ScaleDown, plan.Outdated, 2, false},
 		{"one has joined of two", outdated, func(s *plan.Snapshot) {
-			s.Workers = append(s.Workers, workersIn("a")...)
-			s.Workers[10].InstanceID, s.Workers[10].Node = "i-new-a", "new-a"
+			s.Instances = append(s.Instances, workersIn("a")...)
+			s.Instances[10].ID, s.Instances[10].Node.Name = "i-new-a", "new-a"
 		}, plan.ScaleDown, plan.Outdated, 1, false},
 		{"no budget", outdated, func(s *plan.Snapshot) { s.Disruption.Nodes = 0 }, plan.Hold, plan.NotIdle, 0, false},
-		{"one is not ready, and counts", outdated, func(s *plan.Snapshot) { s.Workers[0].Ready = false }, plan.ScaleUp, plan.Outdated, 1, false},
+		{"one is not ready, and counts", outdated, func(s *plan.Snapshot) { s.Instances[0].Node.Ready = false }, plan.ScaleUp, plan.Outdated, 1, false},
 		{"one is broken, and counts", outdated, func(s *plan.Snapshot) {
-			s.Workers[0].Ready, s.Workers[0].Failed, s.Workers[0].Broken = false, true, true
+			s.Instances[0].Node.Ready, s.Instances[0].Failed, s.Instances[0].Broken = false, true, true
 			needs(s, 9)
 			s.Signals[0].Want, s.Signals[1].Want = 9, 9
 		}, plan.ScaleUp, plan.Outdated, 1, false},
 		{"one has not joined, and does not", outdated, func(s *plan.Snapshot) {
-			s.Workers[0].Ready, s.Workers[0].Failed = false, true
+			s.Instances[0].Node.Ready, s.Instances[0].Failed = false, true
 			needs(s, 9)
 			s.Signals[0].Want, s.Signals[1].Want = 9, 9
 		}, plan.ScaleUp, plan.Outdated, 2, false},
-		{"two are not ready", outdated, func(s *plan.Snapshot) { s.Workers[0].Ready, s.Workers[1].Ready = false, false },
+		{"two are not ready", outdated, func(s *plan.Snapshot) { s.Instances[0].Node.Ready, s.Instances[1].Node.Ready = false, false },
 			plan.Hold, plan.NotIdle, 0, false},
 		{"one leaves, and counts", outdated, func(s *plan.Snapshot) {
-			s.Workers[0].Leaving = true
+			s.Instances[0].Leaving = true
 			needs(s, 9)
 			s.Signals[0].Want, s.Signals[1].Want = 9, 9
 		},
 			plan.ScaleUp, plan.Outdated, 1, false},
 		{"one has ended, and does not", outdated, func(s *plan.Snapshot) {
-			s.Workers[0].Leaving, s.Workers[0].Ended = true, true
+			s.Instances[0].Leaving, s.Instances[0].Ended = true, true
 			needs(s, 9)
 			s.Signals[0].Want, s.Signals[1].Want = 9, 9
 		}, plan.ScaleUp, plan.Outdated, 2, false},
@@ -85,20 +86,20 @@ func TestRollOut(t *testing.T) {
 			plan.Hold, plan.BlockedByPendingPods, 0, false},
 		{"load comes first", outdated, func(s *plan.Snapshot) {
 			wants(s, "cpu", 0.9, 12, time.Hour)
-			s.State.LastUp, s.State.LastDown = time.Time{}, time.Time{}
+			s.Record.LastUp, s.Record.LastDown = time.Time{}, time.Time{}
 		},
 			plan.ScaleUp, plan.LoadPredicted, 2, false},
 		{"the maximum leaves no place", outdated, func(s *plan.Snapshot) { s.Pool.Max = 10 }, plan.Hold, plan.NotIdle, 0, false},
 		{"the maximum leaves one place", outdated, func(s *plan.Snapshot) { s.Pool.Max = 11 }, plan.ScaleUp, plan.Outdated, 1, false},
-		{"launches fail", outdated, func(s *plan.Snapshot) { s.State.Failures, s.State.FailedAt = 1, ago(time.Second) }, plan.Hold, plan.NotIdle, 0, false},
+		{"launches fail", outdated, func(s *plan.Snapshot) { s.Record.Failures, s.Record.FailedAt = 1, ago(time.Second) }, plan.Hold, plan.NotIdle, 0, false},
 		{"none may go", outdated, func(s *plan.Snapshot) {
-			for i := range s.Workers {
-				s.Workers[i].Blocked = "its annotation says so"
+			for i := range s.Instances {
+				s.Instances[i].Blocked = "its annotation says so"
 			}
 		}, plan.Hold, plan.NotIdle, 0, false},
 		{"some may go: nothing is launched for the others", outdated, func(s *plan.Snapshot) {
-			for i := range s.Workers[1:] {
-				s.Workers[i].Blocked = "its annotation says so"
+			for i := range s.Instances[1:] {
+				s.Instances[i].Blocked = "its annotation says so"
 			}
 		}, plan.ScaleUp, plan.Outdated, 1, false},
 		{"their pods have a home on new nodes alone", outdated, func(s *plan.Snapshot) {
@@ -107,8 +108,8 @@ func TestRollOut(t *testing.T) {
 		}, plan.ScaleUp, plan.Outdated, 2, false},
 		{"their pods have no home, not even on new nodes", outdated, func(s *plan.Snapshot) {
 			keep := map[string]bool{}
-			for _, w := range s.Workers {
-				keep[w.Node] = true
+			for _, w := range s.Instances {
+				keep[w.Node.Name] = true
 			}
 			s.Homes = homes(keep, 0)
 		}, plan.Hold, plan.NotIdle, 0, false},
@@ -119,7 +120,7 @@ func TestRollOut(t *testing.T) {
 func TestReplacementsAreInTheSameZone(t *testing.T) {
 	s := outdated()
 	s.Pool.SpotRatio, s.Pool.OnDemandBase, s.Pool.RemovalOrder = 1, 2, []plan.Scorer{plan.Oldest}
-	s.Workers[0].Market, s.Workers[1].Market = fleet.OnDemand, fleet.OnDemand
+	s.Instances[0].Market, s.Instances[1].Market = fleet.OnDemand, fleet.OnDemand
 	assert.Equal(t, []string{"a t3.medium OnDemand", "b t3.medium OnDemand"}, places(plan.Decide(s).Placements))
 }
 
@@ -144,23 +145,23 @@ func TestRollOutEnds(t *testing.T) {
 				for _, p := range d.Placements {
 					launched++
 					w := workersIn(p.Zone)[0]
-					w.InstanceID, w.Node, w.Placement = fmt.Sprint("i-new", launched), fmt.Sprint("new", launched), p
-					s.Workers = append(s.Workers, w)
+					w.ID, w.Node.Name, w.Placement = fmt.Sprint("i-new", launched), fmt.Sprint("new", launched), p
+					s.Instances = append(s.Instances, w)
 				}
 				for _, target := range d.Targets {
-					for i, w := range s.Workers {
-						if w.InstanceID == target.InstanceID {
+					for i, w := range s.Instances {
+						if w.ID == target.InstanceID {
 							require.NotEmpty(t, w.Outdated)
-							s.Workers = append(s.Workers[:i:i], s.Workers[i+1:]...)
+							s.Instances = append(s.Instances[:i:i], s.Instances[i+1:]...)
 							break
 						}
 					}
 				}
-				require.GreaterOrEqual(t, len(s.Workers), 10)
-				require.LessOrEqual(t, len(s.Workers), 10+budget)
+				require.GreaterOrEqual(t, len(s.Instances), 10)
+				require.LessOrEqual(t, len(s.Instances), 10+budget)
 			}
 			require.Equal(t, 10, launched)
-			require.Len(t, s.Workers, 10)
+			require.Len(t, s.Instances, 10)
 			require.Equal(t, plan.Rollout{}, plan.Decide(s).Rollout)
 		})
 	}
@@ -171,19 +172,19 @@ func TestRollOutMessages(t *testing.T) {
 	for want, change := range map[string]func(*plan.Snapshot){
 		"the budget allows 0": func(s *plan.Snapshot) { s.Disruption = plan.Disruption{Why: "the budget allows 0"} },
 		"the budget allows 2, and 2 are not ready or leave already": func(s *plan.Snapshot) {
-			s.Workers[0].Leaving, s.Workers[1].Ready = true, false
+			s.Instances[0].Leaving, s.Instances[1].Node.Ready = true, false
 			needs(s, 8)
 			s.Signals[0].Want, s.Signals[1].Want = 9, 9
 		},
 		"disruption is paused": func(s *plan.Snapshot) { s.Disruption.Paused = true },
 		"a new worker must come first, and the maximum of 10 leaves no place for it: raise max by one": func(s *plan.Snapshot) { s.Pool.Max = 10 },
 		"waits for something else: No change to 10 workers: a ScaleUp is open (cpu is 0.5 and will be 0.5 in 0s, with a threshold of 0.7)": func(s *plan.Snapshot) {
-			s.State.Action = plan.ActionUp
+			s.Record.Action = opened(state.ActionUp)
 		},
 		"being drained or terminated: 3 workers": func(s *plan.Snapshot) {
-			s.State.Action = plan.ActionDown
+			s.Record.Action = opened(state.ActionDown)
 			for i := range 3 {
-				s.Workers[i].Leaving = true
+				s.Instances[i].Leaving = true
 			}
 			needs(s, 7)
 			s.Signals[0].Want, s.Signals[1].Want = 7, 7
@@ -191,17 +192,17 @@ func TestRollOutMessages(t *testing.T) {
 		"the budget allows 0; whether 2 workers must be replaced is not known: no permission": func(s *plan.Snapshot) {
 			s.Disruption = plan.Disruption{Why: "the budget allows 0"}
 			for i := range 2 {
-				s.Workers[i].Outdated, s.Workers[i].OutdatedErr = "", "no permission"
+				s.Instances[i].Outdated, s.Instances[i].OutdatedErr = "", "no permission"
 			}
 		},
 		"whether 10 workers must be replaced is not known: no permission": func(s *plan.Snapshot) {
-			for i := range s.Workers {
-				s.Workers[i].Outdated, s.Workers[i].OutdatedErr = "", "no permission"
+			for i := range s.Instances {
+				s.Instances[i].Outdated, s.Instances[i].OutdatedErr = "", "no permission"
 			}
 		},
 		"none may go, such as node-000: its annotation says so": func(s *plan.Snapshot) {
-			for i := range s.Workers {
-				s.Workers[i].Blocked = "its annotation says so"
+			for i := range s.Instances {
+				s.Instances[i].Blocked = "its annotation says so"
 			}
 		},
 	} {
@@ -214,22 +215,22 @@ func TestRollOutMessages(t *testing.T) {
 // A roll-out is not over while a worker that it replaces is there, or while it is not known whether one must be replaced.
 func TestRollOutCountsWhatIsStillThere(t *testing.T) {
 	for name, test := range map[string]struct {
-		worker            plan.Worker
+		worker            plan.Instance
 		outdated, unknown int
 	}{
-		"it is drained":                   {plan.Worker{Outdated: "x", Leaving: true}, 1, 0},
-		"it has no Node yet":              {plan.Worker{Outdated: "x"}, 1, 0},
-		"it has ended":                    {plan.Worker{Outdated: "x", Leaving: true, Ended: true}, 0, 0},
-		"it never joined":                 {plan.Worker{Outdated: "x", Failed: true}, 0, 0},
-		"it is not known":                 {plan.Worker{OutdatedErr: "no permission"}, 0, 1},
-		"it goes anyway":                  {plan.Worker{OutdatedErr: "no permission", Leaving: true}, 0, 0},
-		"it is outdated for its age":      {plan.Worker{Outdated: "x", OutdatedErr: "no permission"}, 1, 0},
-		"it is not known of a failed one": {plan.Worker{OutdatedErr: "no permission", Failed: true}, 0, 0},
+		"it is drained":                   {plan.Instance{Instance: fleet.Instance{Outdated: "x"}, Leaving: true}, 1, 0},
+		"it has no Node yet":              {plan.Instance{Instance: fleet.Instance{Outdated: "x"}}, 1, 0},
+		"it has ended":                    {plan.Instance{Instance: fleet.Instance{Outdated: "x"}, Leaving: true, Ended: true}, 0, 0},
+		"it never joined":                 {plan.Instance{Instance: fleet.Instance{Outdated: "x"}, Failed: true}, 0, 0},
+		"it is not known":                 {plan.Instance{Instance: fleet.Instance{OutdatedErr: "no permission"}}, 0, 1},
+		"it goes anyway":                  {plan.Instance{Instance: fleet.Instance{OutdatedErr: "no permission"}, Leaving: true}, 0, 0},
+		"it is outdated for its age":      {plan.Instance{Instance: fleet.Instance{Outdated: "x", OutdatedErr: "no permission"}}, 1, 0},
+		"it is not known of a failed one": {plan.Instance{Instance: fleet.Instance{OutdatedErr: "no permission"}, Failed: true}, 0, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := steady()
-			test.worker.InstanceID = "i-other"
-			s.Workers = append(s.Workers, test.worker)
+			test.worker.ID, test.worker.Worker = "i-other", true
+			s.Instances = append(s.Instances, test.worker)
 			r := plan.Decide(s).Rollout
 			assert.Equal(t, []int{test.outdated, test.unknown}, []int{r.Outdated, r.Unknown})
 			assert.Equal(t, test.outdated+test.unknown > 0, r.Message != "")
@@ -244,12 +245,12 @@ func TestObjectionsToReplacing(t *testing.T) {
 		"10 ready workers are needed, and without it there are 9": func(*plan.Snapshot) {},
 		"it is not outdated any more": func(s *plan.Snapshot) {
 			needs(s, 9)
-			s.Workers[0].Outdated = ""
+			s.Instances[0].Outdated = ""
 		},
 		"disruption is paused": func(s *plan.Snapshot) { s.Disruption.Paused = true },
 	} {
 		s := outdated()
-		s.Workers[0].Leaving = true
+		s.Instances[0].Leaving = true
 		change(&s)
 		assert.Equal(t, want, plan.Objection(s, plan.Outdated, "i-000", nil))
 	}
@@ -260,17 +261,17 @@ func TestObjectionsOfBudgets(t *testing.T) {
 	for want, change := range map[string]func(*plan.Snapshot){
 		"": func(s *plan.Snapshot) { s.Disruption = plan.Disruption{Nodes: 1, Why: "the budget allows 1"} },
 		"the budget allows 1, and with it 2 workers would be out of service": func(s *plan.Snapshot) {
-			s.Workers[1].Leaving = true
+			s.Instances[1].Leaving = true
 			s.Disruption = plan.Disruption{Nodes: 1, Why: "the budget allows 1"}
 		},
 		"the budget allows 2, and with it 3 workers would be out of service": func(s *plan.Snapshot) {
-			s.Workers[1].Ready = false
-			s.Workers[2].Failed, s.Workers[2].Broken = true, true
+			s.Instances[1].Node.Ready = false
+			s.Instances[2].Failed, s.Instances[2].Broken = true, true
 		},
 		"the budget allows 1, and with it 3 workers would be out of service": func(s *plan.Snapshot) {
-			s.Workers[1].Leaving = true // it is drained as it is taken back
-			s.Notices = []plan.Notice{{InstanceID: "i-001"}, {InstanceID: "i-002"}}
-			s.Workers[3].Leaving, s.Workers[3].Failed = true, true // it has not joined
+			s.Instances[1].Leaving = true // it is drained as it is taken back
+			s.Record.Interruptions = interruptions("i-001", "i-002")
+			s.Instances[3].Leaving, s.Instances[3].Failed = true, true // it has not joined
 			s.Disruption = plan.Disruption{Nodes: 1, Why: "the budget allows 1"}
 		},
 		"the budget allows 0, and with it 1 worker would be out of service": func(s *plan.Snapshot) {
@@ -279,7 +280,7 @@ func TestObjectionsOfBudgets(t *testing.T) {
 	} {
 		s := outdated()
 		needs(&s, 5)
-		s.Workers[0].Leaving, s.Workers[9].Leaving = true, true
+		s.Instances[0].Leaving, s.Instances[9].Leaving = true, true
 		change(&s)
 		assert.Equal(t, want, plan.Objection(s, plan.Outdated, "i-000", []string{"i-009"}))
 	}
@@ -297,32 +298,32 @@ func TestReplacing(t *testing.T) {
 		"more are launched":        {9, func(*plan.Snapshot) {}, 9},
 		"one is removed":           {10, func(s *plan.Snapshot) { needs(s, 9) }, 10},
 		"some have gone":           {12, func(*plan.Snapshot) {}, 10},
-		"some are being removed":   {12, func(s *plan.Snapshot) { s.State.Action = plan.ActionDown }, 12},
-		"the cloud takes one back": {10, func(s *plan.Snapshot) { s.Notices = []plan.Notice{{InstanceID: "i-000"}} }, 10},
+		"some are being removed":   {12, func(s *plan.Snapshot) { s.Record.Action = opened(state.ActionDown) }, 12},
+		"the cloud takes one back": {10, func(s *plan.Snapshot) { s.Record.Interruptions = interruptions("i-000") }, 10},
 		"nobody knows":             {12, func(s *plan.Snapshot) { s.WorkersErr = "down" }, 12},
 		"load needs more than there are": {8, func(s *plan.Snapshot) {
 			wants(s, "cpu", 0.9, 12, time.Hour)
-			s.State.LastUp, s.State.LastDown = time.Time{}, time.Time{}
+			s.Record.LastUp, s.Record.LastDown = time.Time{}, time.Time{}
 		}, 12},
 		"pods need more than before": {8, func(s *plan.Snapshot) {
 			pends(s, 10)
-			s.State.LastUp, s.State.LastDown = time.Time{}, time.Time{}
+			s.Record.LastUp, s.Record.LastDown = time.Time{}, time.Time{}
 		}, 9},
 		"none is outdated any more": {10, func(s *plan.Snapshot) {
-			for i := range s.Workers {
-				s.Workers[i].Outdated = ""
+			for i := range s.Instances {
+				s.Instances[i].Outdated = ""
 			}
 		}, 0},
 		"the last ones are being removed": {10, func(s *plan.Snapshot) {
-			for i := range s.Workers {
-				s.Workers[i].Outdated = ""
+			for i := range s.Instances {
+				s.Instances[i].Outdated = ""
 			}
-			s.State.Action = plan.ActionDown
+			s.Record.Action = opened(state.ActionDown)
 		}, 10},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := outdated()
-			s.State.Replacing = test.before
+			s.Record.Replacing = test.before
 			test.change(&s)
 			assert.Equal(t, test.want, plan.Decide(s).Replacing)
 		})
@@ -336,31 +337,31 @@ func rollsOut(t *testing.T, s *plan.Snapshot) int {
 	launched := 0
 	for range 100 {
 		for i := range s.Signals {
-			s.Signals[i].Want = min(s.Signals[i].Want, len(s.Workers))
+			s.Signals[i].Want = min(s.Signals[i].Want, len(s.Instances))
 		}
 		d := plan.Decide(*s)
 		check(t, *s, d)
-		s.State.Replacing = d.Replacing
+		s.Record.Replacing = d.Replacing
 		for _, r := range d.Refused {
-			for i := range s.Workers {
-				if s.Workers[i].Node == r.Worker && r.Homeless {
-					s.Workers[i].Blocked = r.Reason
+			for i := range s.Instances {
+				if s.Instances[i].Node.Name == r.Worker && r.Homeless {
+					s.Instances[i].Blocked = r.Reason
 				}
 			}
 		}
 		for _, p := range d.Placements {
 			launched++
 			w := workersIn(p.Zone)[0]
-			w.InstanceID, w.Node, w.Placement = fmt.Sprint("i-new", launched), fmt.Sprint("new", launched), p
-			s.Workers = append(s.Workers, w)
+			w.ID, w.Node.Name, w.Placement = fmt.Sprint("i-new", launched), fmt.Sprint("new", launched), p
+			s.Instances = append(s.Instances, w)
 		}
 		for _, target := range d.Targets {
-			s.Workers = slices.DeleteFunc(s.Workers, func(w plan.Worker) bool { return w.InstanceID == target.InstanceID })
+			s.Instances = slices.DeleteFunc(s.Instances, func(w plan.Instance) bool { return w.ID == target.InstanceID })
 		}
 		s.Now = s.Now.Add(20 * time.Minute)
-		s.State.LastUp, s.State.LastDown = s.Now.Add(-20*time.Minute), s.Now.Add(-20*time.Minute)
+		s.Record.LastUp, s.Record.LastDown = s.Now.Add(-20*time.Minute), s.Now.Add(-20*time.Minute)
 		if s.Signals[0].Now < 0.3 {
-			s.State.IdleSince = s.Now.Add(-time.Hour)
+			s.Record.IdleSince = s.Now.Add(-time.Hour)
 		}
 	}
 	return launched
@@ -375,21 +376,21 @@ func TestRollOutAsksTheFleetAsItWillBe(t *testing.T) {
 	}{
 		"nothing is launched in zone c any more": {func(s *plan.Snapshot) { s.Offers = offers("a", "b") }, 7, 0, ""},
 		"zone c has no capacity": {func(s *plan.Snapshot) {
-			s.State.Cooling = []fleet.Cooling{{Zone: "c", Until: s.Now.Add(24 * time.Hour)}}
+			s.Record.Cooling = []fleet.Cooling{{Zone: "c", Until: s.Now.Add(24 * time.Hour)}}
 			for h := range 40 {
-				s.State.Cooling = append(s.State.Cooling, fleet.Cooling{Zone: "c", Until: s.Now.Add(time.Duration(h) * time.Hour)})
+				s.Record.Cooling = append(s.Record.Cooling, fleet.Cooling{Zone: "c", Until: s.Now.Add(time.Duration(h) * time.Hour)})
 			}
 		}, 6, 1, "node-006 stays, as it is the last ready one of zone c"},
 		"On-Demand has no capacity": {func(s *plan.Snapshot) {
 			s.Pool.OnDemandBase, s.Pool.SpotRatio = 2, 1
-			s.Workers[0].Market, s.Workers[6].Market = fleet.OnDemand, fleet.OnDemand
+			s.Instances[0].Market, s.Instances[6].Market = fleet.OnDemand, fleet.OnDemand
 			for h := range 40 {
-				s.State.Cooling = append(s.State.Cooling, fleet.Cooling{Market: fleet.OnDemand, Until: s.Now.Add(time.Duration(h) * time.Hour)})
+				s.Record.Cooling = append(s.Record.Cooling, fleet.Cooling{Market: fleet.OnDemand, Until: s.Now.Add(time.Duration(h) * time.Hour)})
 			}
 		}, 5, 2, "every kind of instance that could be launched is cooling after errors"},
 		"On-Demand workers are kept": {func(s *plan.Snapshot) {
 			s.Pool.OnDemandBase, s.Pool.SpotRatio = 2, 1
-			s.Workers[0].Market, s.Workers[6].Market = fleet.OnDemand, fleet.OnDemand
+			s.Instances[0].Market, s.Instances[6].Market = fleet.OnDemand, fleet.OnDemand
 		}, 7, 0, ""},
 	} {
 		for _, idle := range []bool{false, true} {
@@ -398,9 +399,9 @@ func TestRollOutAsksTheFleetAsItWillBe(t *testing.T) {
 					s := outdated()
 					s.Pool.Min, s.Disruption.Nodes = 7, budget
 					s.Offers = offers("a", "b", "c")
-					s.Workers = workersIn("a", "b", "a", "b", "a", "b", "c")
-					for i := range s.Workers {
-						s.Workers[i].Outdated = "its launch template is old"
+					s.Instances = workersIn("a", "b", "a", "b", "a", "b", "c")
+					for i := range s.Instances {
+						s.Instances[i].Outdated = "its launch template is old"
 					}
 					for i := range s.Signals {
 						s.Signals[i].Want, s.Signals[i].Fits, s.Signals[i].Needs = 7, 8, 7
@@ -413,7 +414,7 @@ func TestRollOutAsksTheFleetAsItWillBe(t *testing.T) {
 					assert.Equal(t, test.launched, rollsOut(t, &s))
 					d := plan.Decide(s)
 					assert.Equal(t, plan.Rollout{Outdated: test.left, Message: test.message}, d.Rollout)
-					assert.Len(t, s.Workers, 7)
+					assert.Len(t, s.Instances, 7)
 				})
 			}
 		}
@@ -425,8 +426,8 @@ func TestASpareWorkerOfAnotherZone(t *testing.T) {
 	s := outdated()
 	s.Pool.Min, s.Disruption.Nodes = 3, 1
 	s.Offers = offers("a", "b", "c")
-	s.Workers = workersIn("a", "b", "a", "b", "c")
-	s.Workers[4].Outdated = "its launch template is old"
+	s.Instances = workersIn("a", "b", "a", "b", "c")
+	s.Instances[4].Outdated = "its launch template is old"
 	for i := range s.Signals {
 		s.Signals[i].Want, s.Signals[i].Fits, s.Signals[i].Needs = 5, 5, 4
 	}
@@ -441,11 +442,11 @@ func TestWorkersWithoutAHomeHoldUpNoOthers(t *testing.T) {
 			asked, keep := 0, map[string]bool{}
 			s := outdated()
 			s.Pool.Max, s.Disruption.Nodes = most, 5
-			s.Workers = workersIn(make([]string, 100)...)
+			s.Instances = workersIn(make([]string, 100)...)
 			s.Offers = offers("")
-			for i := range s.Workers {
-				s.Workers[i].Outdated = "its launch template is old"
-				keep[s.Workers[i].Node] = i < 80
+			for i := range s.Instances {
+				s.Instances[i].Outdated = "its launch template is old"
+				keep[s.Instances[i].Node.Name] = i < 80
 			}
 			for i := range s.Signals {
 				s.Signals[i].Fits = 101
@@ -475,11 +476,11 @@ func TestHomesAreAskedAFewTimes(t *testing.T) {
 			asked, keep := 0, map[string]bool{}
 			s := outdated()
 			s.Pool.Max, s.Disruption.Nodes = 2000, 1000
-			s.Workers = workersIn(make([]string, 1000)...)
+			s.Instances = workersIn(make([]string, 1000)...)
 			s.Offers = offers("")
-			for i := range s.Workers {
-				s.Workers[i].Outdated = "its launch template is old"
-				keep[s.Workers[i].Node] = i < test.keep
+			for i := range s.Instances {
+				s.Instances[i].Outdated = "its launch template is old"
+				keep[s.Instances[i].Node.Name] = i < test.keep
 			}
 			for i := range s.Signals {
 				s.Signals[i].Fits = 1001
@@ -497,13 +498,13 @@ func TestHomesAreAskedAFewTimes(t *testing.T) {
 // Replacements hold back removals for good, and no launch for what is needed.
 func TestReplacementsDoNotHoldBackLaunches(t *testing.T) {
 	just := func(s *plan.Snapshot) {
-		s.State.LastSwap, s.State.LastUp, s.State.LastDown = ago(time.Second), ago(time.Hour), ago(time.Hour)
+		s.Record.LastSwap, s.Record.LastUp, s.Record.LastDown = ago(time.Second), ago(time.Hour), ago(time.Hour)
 	}
 	run(t, []row{
 		{"load", nil, func(s *plan.Snapshot) { just(s); wants(s, "cpu", 0.9, 5, time.Hour) }, plan.ScaleUp, plan.LoadPredicted, 1, false},
 		{"pods", nil, func(s *plan.Snapshot) { just(s); pends(s, 5) }, plan.ScaleUp, plan.PodsPending, 1, false},
 		{"an idle pool", idle, just, plan.Hold, plan.CoolingDown, 0, false},
-		{"an idle pool, after a scale-up", idle, func(s *plan.Snapshot) { just(s); s.State.LastUp, s.State.LastSwap = ago(time.Second), ago(time.Hour) },
+		{"an idle pool, after a scale-up", idle, func(s *plan.Snapshot) { just(s); s.Record.LastUp, s.Record.LastSwap = ago(time.Second), ago(time.Hour) },
 			plan.Hold, plan.CoolingDown, 0, false},
 	})
 }
@@ -511,10 +512,10 @@ func TestReplacementsDoNotHoldBackLaunches(t *testing.T) {
 // What replaces a failed launch of a roll-out is in the same zone, and On-Demand if that was.
 func TestInsteadOfOutdated(t *testing.T) {
 	s := outdated()
-	s.Pool.SpotRatio, s.State.Action, s.State.ActionID, s.State.Planned = 1, plan.ActionUp, "up", 1
+	s.Pool.SpotRatio = 1
 	failed := fleet.Placement{Zone: "a", Subnet: "subnet-a", InstanceType: "t3.medium", Market: fleet.OnDemand}
 	instead := func(outdated bool) []string {
-		s.State.Lost = []plan.Lost{{Placement: failed, Outdated: outdated}}
+		s.Record.Action = opened(state.ActionUp, lost(state.Slot{Placement: failed, Outdated: outdated}, true))
 		var out []fleet.Placement
 		for _, one := range plan.Decide(s).Substitutes {
 			out = append(out, one.Placement)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/foresail/foresail/nodepool/fleet"
+	"github.com/foresail/foresail/nodepool/state"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -14,18 +15,10 @@ import (
 	"github.com/foresail/foresail/nodepool/plan"
 )
 
-func notices(ids ...string) []plan.Notice {
-	var out []plan.Notice
-	for _, id := range ids {
-		out = append(out, plan.Notice{InstanceID: id, Deadline: noon.Add(2 * time.Minute)})
-	}
-	return out
-}
-
 func TestWhatIsNotKnown(t *testing.T) {
 	below := func() plan.Snapshot {
 		s := steady()
-		s.Workers = s.Workers[:1]
+		s.Instances = s.Instances[:1]
 		return s
 	}
 	run(t, []row{
@@ -37,7 +30,7 @@ func TestWhatIsNotKnown(t *testing.T) {
 		}, plan.Hold, plan.WorkersUnknown, 0, false},
 		{"workers: nothing is replaced", nil, func(s *plan.Snapshot) {
 			s.WorkersErr = "the cloud does not answer"
-			s.Notices = notices("i-000")
+			s.Record.Interruptions = interruptions("i-000")
 		}, plan.Hold, plan.WorkersUnknown, 0, false},
 		{"workers: nothing is removed", idle, func(s *plan.Snapshot) { s.WorkersErr = "the cluster does not answer" },
 			plan.Hold, plan.WorkersUnknown, 0, false},
@@ -87,8 +80,8 @@ func TestWhatIsNotKnown(t *testing.T) {
 		{"past weeks: they never forbid a removal by being unknown", idle, func(s *plan.Snapshot) { s.Seasonal = &plan.Seasonal{Err: "no data"} },
 			plan.ScaleDown, plan.PoolIdle, 1, false},
 		{"the use of a worker: it stays", idle, func(s *plan.Snapshot) {
-			for i := range s.Workers {
-				s.Workers[i].Known = false
+			for i := range s.Instances {
+				s.Instances[i].Known = false
 			}
 		}, plan.Hold, plan.NoRemovableNode, 0, false},
 	})
@@ -98,58 +91,63 @@ func TestWhatIsNotKnown(t *testing.T) {
 func TestWhatRisesJoinsAnOpenScaleUp(t *testing.T) {
 	open := func() plan.Snapshot {
 		s := steady()
-		s.State.Action, s.State.Room = plan.ActionUp, 2
+		s.Record.Action = &state.Action{Kind: state.ActionUp, Started: noon} // a batch is two
 		wants(&s, "cpu", 0.9, 6, time.Hour)
 		return s
 	}
+	has := func(s *plan.Snapshot, planned int) { // and room for two more
+		s.Record.Action.Slots = slices.Repeat([]state.Slot{{State: state.SlotPlanned}}, planned)
+		s.Pool.MaxBatchUp = 2 + planned
+	}
 	run(t, []row{
 		{"as many as it has room for", open, func(*plan.Snapshot) {}, plan.ScaleUp, plan.LoadPredicted, 2, false},
-		{"within the cooldown, which is between two of them", open, func(s *plan.Snapshot) { s.State.LastUp = ago(time.Minute) },
+		{"within the cooldown, which is between two of them", open, func(s *plan.Snapshot) { s.Record.LastUp = ago(time.Minute) },
 			plan.ScaleUp, plan.LoadPredicted, 2, false},
-		{"as many as are asked for", open, func(s *plan.Snapshot) { s.State.Room = 9 }, plan.ScaleUp, plan.LoadPredicted, 2, false},
-		{"beyond what is planned already", open, func(s *plan.Snapshot) { s.State.Planned = 1 }, plan.ScaleUp, plan.LoadPredicted, 1, false},
-		{"nothing if all of that is planned", open, func(s *plan.Snapshot) { s.State.Planned = 2 }, plan.Hold, plan.ActionOpen, 0, false},
+		{"as many as are recommended", open, func(s *plan.Snapshot) { s.Pool.MaxBatchUp = 9 }, plan.ScaleUp, plan.LoadPredicted, 2, false},
+		{"beyond what is planned already", open, func(s *plan.Snapshot) { has(s, 1) }, plan.ScaleUp, plan.LoadPredicted, 1, false},
+		{"nothing if all of that is planned", open, func(s *plan.Snapshot) { has(s, 2) }, plan.Hold, plan.ActionOpen, 0, false},
 		{"no more than the maximum", open, func(s *plan.Snapshot) { s.Pool.Max = 5 }, plan.ScaleUp, plan.LoadPredicted, 1, false},
 		{"nothing at the maximum", open, func(s *plan.Snapshot) { s.Pool.Max = 4 }, plan.Hold, plan.ActionOpen, 0, false},
-		{"nothing without room", open, func(s *plan.Snapshot) { s.State.Room = 0 }, plan.Hold, plan.ActionOpen, 0, false},
-		{"nothing while launches fail", open, func(s *plan.Snapshot) { s.State.Failures, s.State.FailedAt = 1, ago(time.Hour) },
+		{"nothing without room", open, func(s *plan.Snapshot) { s.Record.Action.Started = ago(time.Hour) },
+			plan.Hold, plan.ActionOpen, 0, false},
+		{"nothing while launches fail", open, func(s *plan.Snapshot) { s.Record.Failures, s.Record.FailedAt = 1, ago(time.Hour) },
 			plan.Hold, plan.ActionOpen, 0, false},
 		{"nothing while an instance is taken back, which has slots of its own", open, func(s *plan.Snapshot) {
-			s.Notices = []plan.Notice{{InstanceID: s.Workers[0].InstanceID}}
+			s.Record.Interruptions = interruptions(s.Instances[0].ID)
 		}, plan.Hold, plan.ActionOpen, 0, false},
 		{"nothing where everything cools", open, func(s *plan.Snapshot) {
-			s.State.Cooling = []fleet.Cooling{{Until: ago(-time.Minute)}}
+			s.Record.Cooling = []fleet.Cooling{{Until: ago(-time.Minute)}}
 		}, plan.Hold, plan.ActionOpen, 0, false},
 		{"nothing that has not been asked for long enough", open, func(s *plan.Snapshot) { wants(s, "cpu", 0.9, 6, time.Second) },
 			plan.Hold, plan.ActionOpen, 0, false},
-		{"nothing beside a scale-down", open, func(s *plan.Snapshot) { s.State.Action = plan.ActionDown }, plan.Hold, plan.ActionOpen, 0, false},
+		{"nothing beside a scale-down", open, func(s *plan.Snapshot) { s.Record.Action = opened(state.ActionDown) }, plan.Hold, plan.ActionOpen, 0, false},
 	})
 }
 
 func TestMinimumAndMaximum(t *testing.T) {
 	below := func() plan.Snapshot {
 		s := steady()
-		s.Workers = s.Workers[:1]
+		s.Instances = s.Instances[:1]
 		return s
 	}
 	run(t, []row{
-		{"below the minimum: beside an open scale-down", below, func(s *plan.Snapshot) { s.State.Action = plan.ActionDown },
+		{"below the minimum: beside an open scale-down", below, func(s *plan.Snapshot) { s.Record.Action = opened(state.ActionDown) },
 			plan.ScaleUp, plan.BelowMinimum, 1, true},
-		{"below the minimum: not beside an open scale-up", below, func(s *plan.Snapshot) { s.State.Action = plan.ActionUp },
+		{"below the minimum: not beside an open scale-up", below, func(s *plan.Snapshot) { s.Record.Action = opened(state.ActionUp) },
 			plan.Hold, plan.ActionOpen, 0, false},
-		{"below the minimum: not beside an action of another kind", below, func(s *plan.Snapshot) { s.State.Action = "Rebuild" },
+		{"below the minimum: not beside an action of another kind", below, func(s *plan.Snapshot) { s.Record.Action = opened("Rebuild") },
 			plan.Hold, plan.ActionOpen, 0, false},
-		{"below the minimum: launches that fail back off", below, func(s *plan.Snapshot) { s.State.Failures, s.State.FailedAt = 3, ago(3*time.Minute) },
+		{"below the minimum: launches that fail back off", below, func(s *plan.Snapshot) { s.Record.Failures, s.Record.FailedAt = 3, ago(3*time.Minute) },
 			plan.Hold, plan.BackingOff, 0, false},
-		{"below the minimum: they do for minutes at most", below, func(s *plan.Snapshot) { s.State.Failures, s.State.FailedAt = 9, ago(5*time.Minute) },
+		{"below the minimum: they do for minutes at most", below, func(s *plan.Snapshot) { s.Record.Failures, s.Record.FailedAt = 9, ago(5*time.Minute) },
 			plan.ScaleUp, plan.BelowMinimum, 1, true},
 		{"below the minimum: in batches", below, func(s *plan.Snapshot) { s.Pool.Min = 6 }, plan.ScaleUp, plan.BelowMinimum, 2, true},
 		{"below the minimum: what leaves or failed does not count", nil, func(s *plan.Snapshot) {
-			s.Workers[0].Leaving, s.Workers[1].Failed, s.Workers[2].Leaving = true, true, true
+			s.Instances[0].Leaving, s.Instances[1].Failed, s.Instances[2].Leaving = true, true, true
 		}, plan.ScaleUp, plan.BelowMinimum, 1, true},
 		{"below the minimum: what is on its way counts", nil, func(s *plan.Snapshot) {
 			s.Pool.Min = 4
-			s.Workers[1].Node, s.Workers[1].Ready = "", false
+			s.Instances[1].Node.Name, s.Instances[1].Node.Ready = "", false
 		}, plan.Hold, plan.NothingToDo, 0, false},
 		{"below the minimum: and pods ask for more, past no cooldown", below, func(s *plan.Snapshot) {
 			s.Pool.MaxBatchUp = 0
@@ -157,18 +155,18 @@ func TestMinimumAndMaximum(t *testing.T) {
 		}, plan.ScaleUp, plan.BelowMinimum, 4, true},
 		{"below the minimum: and pods ask for more, within the cooldown", below, func(s *plan.Snapshot) {
 			s.Pool.MaxBatchUp = 0
-			s.State.LastUp = ago(time.Minute)
+			s.Record.LastUp = ago(time.Minute)
 			pends(s, 35)
 		}, plan.ScaleUp, plan.BelowMinimum, 1, true},
 		{"below the minimum: it is not known what can be launched", below, func(s *plan.Snapshot) { s.Offers = nil },
 			plan.Hold, plan.LaunchesUnknown, 0, false},
 		{"no workers and none asked for", nil, func(s *plan.Snapshot) {
-			s.Pool.Min, s.Workers = 0, nil
+			s.Pool.Min, s.Instances = 0, nil
 			wants(s, "cpu", 0, 0, 0)
 			wants(s, "memory", 0, 0, 0)
 		}, plan.Hold, plan.AtMinimum, 0, false},
 		{"no workers and pods ask", nil, func(s *plan.Snapshot) {
-			s.Pool.Min, s.Workers = 0, nil
+			s.Pool.Min, s.Instances = 0, nil
 			loses(s, "cpu")
 			pends(s, 1)
 		}, plan.ScaleUp, plan.PodsPending, 1, false},
@@ -182,16 +180,16 @@ func TestMinimumAndMaximum(t *testing.T) {
 			plan.ScaleDown, plan.AboveMaximum, 1, false},
 		{"above the maximum: within the cooldown", nil, func(s *plan.Snapshot) {
 			s.Pool.Max = 3
-			s.State.LastDown = ago(time.Minute)
+			s.Record.LastDown = ago(time.Minute)
 		}, plan.Hold, plan.CoolingDown, 0, false},
-		{"above the maximum: while an action is open", nil, func(s *plan.Snapshot) { s.Pool.Max, s.State.Action = 3, plan.ActionUp },
+		{"above the maximum: while an action is open", nil, func(s *plan.Snapshot) { s.Pool.Max, s.Record.Action = 3, opened(state.ActionUp) },
 			plan.Hold, plan.ActionOpen, 0, false},
 		{"above the maximum: that is below the minimum", nil, func(s *plan.Snapshot) { s.Pool.Max, s.Pool.Min = 3, 5 },
 			plan.Hold, plan.AtMinimum, 0, false},
 		{"above the maximum: all blocked", nil, func(s *plan.Snapshot) {
 			s.Pool.Max = 3
-			for i := range s.Workers {
-				s.Workers[i].Blocked = "its annotation says so"
+			for i := range s.Instances {
+				s.Instances[i].Blocked = "its annotation says so"
 			}
 		}, plan.Hold, plan.NoRemovableNode, 0, false},
 	})
@@ -237,7 +235,7 @@ func TestGrowth(t *testing.T) {
 		{"it is not known what can be launched", nil, func(s *plan.Snapshot) { s.Offers = nil; pends(s, 1) }, plan.Hold, plan.LaunchesUnknown, 0, false},
 		{"every placement is cooling", nil, func(s *plan.Snapshot) {
 			pends(s, 1)
-			s.State.Cooling = []fleet.Cooling{{Until: noon.Add(time.Minute)}}
+			s.Record.Cooling = []fleet.Cooling{{Until: noon.Add(time.Minute)}}
 		}, plan.Hold, plan.InsufficientCapacity, 0, false},
 	})
 }
@@ -249,15 +247,15 @@ func TestShrinking(t *testing.T) {
 		{"the load after the removal would just do", idle, func(s *plan.Snapshot) { s.Signals[0].Fits = 3 },
 			plan.ScaleDown, plan.PoolIdle, 1, false},
 		{"a batch stops where the load would be too high", idle, func(s *plan.Snapshot) {
-			s.Workers = workersIn("a", "b", "a", "b", "a", "b", "a", "b")
+			s.Instances = workersIn("a", "b", "a", "b", "a", "b", "a", "b")
 			s.Pool.MaxBatchDown, s.Signals[0].Fits = 9, 5
 		}, plan.ScaleDown, plan.PoolIdle, 3, false},
 		{"a batch ends at its limit", idle, func(s *plan.Snapshot) {
-			s.Workers = workersIn("a", "b", "a", "b", "a", "b", "a", "b")
+			s.Instances = workersIn("a", "b", "a", "b", "a", "b", "a", "b")
 			s.Pool.MaxBatchDown = 4
 		}, plan.ScaleDown, plan.PoolIdle, 4, false},
 		{"only ready workers carry load", idle, func(s *plan.Snapshot) {
-			s.Workers[0].Ready = false
+			s.Instances[0].Node.Ready = false
 			s.Signals[0].Fits = 3
 		}, plan.Hold, plan.LoadAfterRemoval, 0, false},
 		{"past weeks need as many as there are", idle, func(s *plan.Snapshot) { s.Seasonal = &plan.Seasonal{Known: true, Nodes: 4, Confidence: 1} },
@@ -284,60 +282,60 @@ func unready(s *plan.Snapshot, some, n int) {
 	for i := range n {
 		zones = append(zones, string(rune('a'+i%2)))
 	}
-	s.Workers = workersIn(zones...)
+	s.Instances = workersIn(zones...)
 	for i := range some {
-		s.Workers[i].Ready = false
+		s.Instances[i].Node.Ready = false
 	}
 }
 
 func TestInterruptions(t *testing.T) {
 	run(t, []row{
 		{"one that is needed is replaced past the cooldown", nil, func(s *plan.Snapshot) {
-			s.Notices = notices("i-002")
-			s.State.LastUp = ago(time.Second)
+			s.Record.Interruptions = interruptions("i-002")
+			s.Record.LastUp = ago(time.Second)
 		}, plan.ScaleUp, plan.Interrupted, 1, true},
 		{"one that is marked as leaving is replaced as well", nil, func(s *plan.Snapshot) {
-			s.Notices = notices("i-002")
-			s.Workers[2].Leaving = true
+			s.Record.Interruptions = interruptions("i-002")
+			s.Instances[2].Leaving = true
 		}, plan.ScaleUp, plan.Interrupted, 1, true},
 		{"one that is not needed is not replaced", idle, func(s *plan.Snapshot) {
-			s.Notices = notices("i-002")
-			s.State.IdleSince = time.Time{}
+			s.Record.Interruptions = interruptions("i-002")
+			s.Record.IdleSince = time.Time{}
 		}, plan.Hold, plan.NotIdle, 0, false},
 		{"of two one is needed", idle, func(s *plan.Snapshot) {
-			s.Notices = notices("i-002", "i-001")
+			s.Record.Interruptions = interruptions("i-002", "i-001")
 			s.Signals[0].Want = 3
 		}, plan.ScaleUp, plan.Interrupted, 1, true},
 		{"all are needed while a signal is not known", idle, func(s *plan.Snapshot) {
-			s.Notices = notices("i-002", "i-001")
+			s.Record.Interruptions = interruptions("i-002", "i-001")
 			loses(s, "cpu")
 		}, plan.ScaleUp, plan.Interrupted, 2, true},
 		{"all are needed where no signal has a vote", idle, func(s *plan.Snapshot) {
-			s.Notices = notices("i-002", "i-001")
+			s.Record.Interruptions = interruptions("i-002", "i-001")
 			s.Signals[0].InformsOnly, s.Signals[1].InformsOnly = true, true
 		}, plan.ScaleUp, plan.Interrupted, 2, true},
-		{"all are replaced in batches", nil, func(s *plan.Snapshot) { s.Notices = notices("i-000", "i-001", "i-002", "i-003") },
+		{"all are replaced in batches", nil, func(s *plan.Snapshot) { s.Record.Interruptions = interruptions("i-000", "i-001", "i-002", "i-003") },
 			plan.ScaleUp, plan.Interrupted, 2, true},
-		{"at the maximum: what leaves makes room", nil, func(s *plan.Snapshot) { s.Pool.Max = 4; s.Notices = notices("i-000") },
+		{"at the maximum: what leaves makes room", nil, func(s *plan.Snapshot) { s.Pool.Max = 4; s.Record.Interruptions = interruptions("i-000") },
 			plan.ScaleUp, plan.Interrupted, 1, true},
-		{"above the maximum: none is replaced", nil, func(s *plan.Snapshot) { s.Pool.Max = 3; s.Notices = notices("i-000") },
+		{"above the maximum: none is replaced", nil, func(s *plan.Snapshot) { s.Pool.Max = 3; s.Record.Interruptions = interruptions("i-000") },
 			plan.Hold, plan.NotSustained, 0, false},
-		{"one that is not the pool's is nothing", nil, func(s *plan.Snapshot) { s.Notices = notices("i-999") },
+		{"one that is not the pool's is nothing", nil, func(s *plan.Snapshot) { s.Record.Interruptions = interruptions("i-999") },
 			plan.Hold, plan.NotIdle, 0, false},
 		{"one that failed to join is nothing", nil, func(s *plan.Snapshot) {
-			s.Workers = append(s.Workers, workersIn("a", "a", "a", "a", "a")[4])
-			s.Workers[4].Failed = true
-			s.Notices = notices("i-004")
+			s.Instances = append(s.Instances, workersIn("a", "a", "a", "a", "a")[4])
+			s.Instances[4].Failed = true
+			s.Record.Interruptions = interruptions("i-004")
 		}, plan.Hold, plan.NotIdle, 0, false},
 		{"not beside an open scale-up", nil, func(s *plan.Snapshot) {
-			s.Notices = notices("i-000")
-			s.State.Action = plan.ActionUp
+			s.Record.Interruptions = interruptions("i-000")
+			s.Record.Action = opened(state.ActionUp)
 		}, plan.Hold, plan.ActionOpen, 0, false},
 		{"launches that fail back off", nil, func(s *plan.Snapshot) {
-			s.Notices = notices("i-000")
-			s.State.Failures, s.State.FailedAt = 1, ago(time.Second)
+			s.Record.Interruptions = interruptions("i-000")
+			s.Record.Failures, s.Record.FailedAt = 1, ago(time.Second)
 		}, plan.Hold, plan.BackingOff, 0, false},
-		{"below the minimum before: that is the reason", nil, func(s *plan.Snapshot) { s.Pool.Min = 5; s.Notices = notices("i-000") },
+		{"below the minimum before: that is the reason", nil, func(s *plan.Snapshot) { s.Pool.Min = 5; s.Record.Interruptions = interruptions("i-000") },
 			plan.ScaleUp, plan.BelowMinimum, 2, true},
 	})
 }
@@ -345,9 +343,9 @@ func TestInterruptions(t *testing.T) {
 // The zone and market that a replacement comes to are those without the worker that goes.
 func TestReplacementIsPlacedWithoutWhatGoes(t *testing.T) {
 	s := steady()
-	s.Workers = workersIn("a", "a", "b", "b")
-	s.Workers[0].Market = fleet.OnDemand
-	s.Notices = notices("i-003")
+	s.Instances = workersIn("a", "a", "b", "b")
+	s.Instances[0].Market = fleet.OnDemand
+	s.Record.Interruptions = interruptions("i-003")
 	assert.Equal(t, []string{"b t3.medium Spot"}, places(plan.Decide(s).Placements))
 }
 
@@ -358,20 +356,20 @@ func TestFailuresDouble(t *testing.T) {
 		1: time.Minute, 2: 2 * time.Minute, 3: 4 * time.Minute, 4: 8 * time.Minute, 5: 16 * time.Minute,
 		6: 30 * time.Minute, 7: 30 * time.Minute, 1 << 40: 30 * time.Minute,
 	} {
-		s.State.Failures = failures
-		s.State.FailedAt = ago(wait - time.Millisecond)
+		s.Record.Failures = failures
+		s.Record.FailedAt = ago(wait - time.Millisecond)
 		assert.Equal(t, plan.BackingOff, plan.Decide(s).Reason, "%d failures", failures)
-		s.State.FailedAt = ago(wait)
+		s.Record.FailedAt = ago(wait)
 		d := plan.Decide(s)
 		assert.Equal(t, plan.ScaleUp, d.Step, d.Message)
 		assert.Len(t, d.Placements, 1, "one is tried")
 		assert.Equal(t, 7, d.Recommended)
 	}
-	s.State.Failures, s.State.FailedAt = 9, ago(2*time.Minute)
+	s.Record.Failures, s.Record.FailedAt = 9, ago(2*time.Minute)
 	s.Pool.MaxFailureBackoff = 2 * time.Minute
 	assert.Equal(t, plan.ScaleUp, plan.Decide(s).Step)
 	s.Pool.MaxFailureBackoff = 30 * time.Second
-	s.State.Failures, s.State.FailedAt = 1, ago(30*time.Second)
+	s.Record.Failures, s.Record.FailedAt = 1, ago(30*time.Second)
 	assert.Equal(t, plan.ScaleUp, plan.Decide(s).Step, "a limit below the first wait")
 }
 
@@ -381,17 +379,17 @@ func TestIdleSince(t *testing.T) {
 		want   time.Time
 	}{
 		"it goes on":                    {func(*plan.Snapshot) {}, ago(10 * time.Minute)},
-		"it begins":                     {func(s *plan.Snapshot) { s.State.IdleSince = time.Time{} }, noon},
+		"it begins":                     {func(s *plan.Snapshot) { s.Record.IdleSince = time.Time{} }, noon},
 		"CPU ends it":                   {func(s *plan.Snapshot) { s.Signals[0].Now = 0.3 }, time.Time{}},
 		"memory ends it":                {func(s *plan.Snapshot) { s.Signals[1].Now = 0.5 }, time.Time{}},
 		"a pod ends it":                 {func(s *plan.Snapshot) { s.Pending.Pods = 1 }, time.Time{}},
 		"what is not known ends it":     {func(s *plan.Snapshot) { loses(s, "cpu") }, time.Time{}},
 		"pods not known end it":         {func(s *plan.Snapshot) { s.Pending.Known = false }, time.Time{}},
 		"a cloud that is mute does not": {func(s *plan.Snapshot) { s.WorkersErr = "no answer" }, ago(10 * time.Minute)},
-		"an open action does not":       {func(s *plan.Snapshot) { s.State.Action = plan.ActionUp }, ago(10 * time.Minute)},
-		"a look just now":               {func(s *plan.Snapshot) { s.State.DecidedAt = ago(5 * time.Minute) }, ago(10 * time.Minute)},
-		"nobody looked for too long":    {func(s *plan.Snapshot) { s.State.DecidedAt = ago(5*time.Minute + 1) }, noon},
-		"a time in the future":          {func(s *plan.Snapshot) { s.State.IdleSince = noon.Add(time.Hour) }, noon},
+		"an open action does not":       {func(s *plan.Snapshot) { s.Record.Action = opened(state.ActionUp) }, ago(10 * time.Minute)},
+		"a look just now":               {func(s *plan.Snapshot) { s.DecidedAt = ago(5 * time.Minute) }, ago(10 * time.Minute)},
+		"nobody looked for too long":    {func(s *plan.Snapshot) { s.DecidedAt = ago(5*time.Minute + 1) }, noon},
+		"a time in the future":          {func(s *plan.Snapshot) { s.Record.IdleSince = noon.Add(time.Hour) }, noon},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := idle()
@@ -408,29 +406,29 @@ func TestClockIsSetBack(t *testing.T) {
 	hour := noon.Add(time.Hour)
 	for name, c := range map[string]struct {
 		from   func() plan.Snapshot
-		change func(*plan.State)
+		change func(*plan.Snapshot)
 		waits  plan.Reason
 		whole  time.Duration
 		then   plan.Step
 	}{
-		"scale-up":       {steady, func(s *plan.State) { s.LastUp = hour }, plan.CoolingDown, 5 * time.Minute, plan.ScaleUp},
-		"scale-down":     {idle, func(s *plan.State) { s.LastDown = hour }, plan.CoolingDown, 10 * time.Minute, plan.ScaleDown},
-		"idleness":       {idle, func(s *plan.State) { s.IdleSince = hour }, plan.NotIdle, 10 * time.Minute, plan.ScaleDown},
-		"failed launch":  {steady, func(s *plan.State) { s.Failures, s.FailedAt = 1, hour }, plan.BackingOff, time.Minute, plan.ScaleUp},
-		"last decision":  {idle, func(s *plan.State) { s.DecidedAt, s.IdleSince = hour, hour }, plan.NotIdle, 10 * time.Minute, plan.ScaleDown},
-		"cooling market": {steady, func(s *plan.State) { s.Cooling = []fleet.Cooling{{Until: hour.Add(3 * time.Minute)}} }, "", 0, plan.ScaleUp},
+		"scale-up":       {steady, func(s *plan.Snapshot) { s.Record.LastUp = hour }, plan.CoolingDown, 5 * time.Minute, plan.ScaleUp},
+		"scale-down":     {idle, func(s *plan.Snapshot) { s.Record.LastDown = hour }, plan.CoolingDown, 10 * time.Minute, plan.ScaleDown},
+		"idleness":       {idle, func(s *plan.Snapshot) { s.Record.IdleSince = hour }, plan.NotIdle, 10 * time.Minute, plan.ScaleDown},
+		"failed launch":  {steady, func(s *plan.Snapshot) { s.Record.Failures, s.Record.FailedAt = 1, hour }, plan.BackingOff, time.Minute, plan.ScaleUp},
+		"last decision":  {idle, func(s *plan.Snapshot) { s.DecidedAt, s.Record.IdleSince = hour, hour }, plan.NotIdle, 10 * time.Minute, plan.ScaleDown},
+		"cooling market": {steady, func(s *plan.Snapshot) { s.Record.Cooling = []fleet.Cooling{{Until: hour.Add(3 * time.Minute)}} }, "", 0, plan.ScaleUp},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := c.from()
 			if c.then == plan.ScaleUp {
 				pends(&s, 1)
 			}
-			c.change(&s.State)
+			c.change(&s)
 			if c.whole > 0 {
 				d := plan.Decide(s)
 				assert.Equal(t, c.waits, d.Reason, d.Message)
 			}
-			for _, at := range []*time.Time{&s.State.LastUp, &s.State.LastDown, &s.State.FailedAt, &s.State.IdleSince, &s.State.DecidedAt} {
+			for _, at := range []*time.Time{&s.Record.LastUp, &s.Record.LastDown, &s.Record.FailedAt, &s.Record.IdleSince, &s.DecidedAt} {
 				if at.After(s.Now) {
 					*at = s.Now
 				}
@@ -438,7 +436,7 @@ func TestClockIsSetBack(t *testing.T) {
 			for waited := time.Duration(0); waited < c.whole; waited += 15 * time.Second {
 				d := plan.Decide(s)
 				require.Equal(t, c.waits, d.Reason, "after %s: %s", waited, d.Message)
-				s.State.IdleSince, s.State.DecidedAt = d.IdleSince, d.At
+				s.Record.IdleSince, s.DecidedAt = d.IdleSince, d.At
 				s.Now = s.Now.Add(15 * time.Second)
 			}
 			d := plan.Decide(s)
@@ -449,13 +447,13 @@ func TestClockIsSetBack(t *testing.T) {
 
 func TestRefusals(t *testing.T) {
 	s := idle()
-	s.Workers = workersIn("a", "a", "a", "a", "a", "a", "b", "a")
-	s.Workers[0].Ready = false
-	s.Workers[1].Node, s.Workers[1].Ready = "", false
-	s.Workers[2].Blocked = "its annotation says so"
-	s.Workers[3].Known = false
-	s.Workers[4].InstanceID = ""
-	s.State.DrainBackoff = map[string]time.Time{"i-005": noon.Add(time.Minute), "i-007": noon}
+	s.Instances = workersIn("a", "a", "a", "a", "a", "a", "b", "a")
+	s.Instances[0].Node.Ready = false
+	s.Instances[1].Node.Name, s.Instances[1].Node.Ready = "", false
+	s.Instances[2].Blocked = "its annotation says so"
+	s.Instances[3].Known = false
+	s.Instances[4].ID = ""
+	s.Record.DrainBackoff = map[string]time.Time{"i-005": noon.Add(time.Minute), "i-007": noon}
 	d := plan.Decide(s)
 	assert.Equal(t, []string{"i-007"}, ids(d.Targets), "it is spared no longer")
 	assert.Equal(t, []plan.Refusal{
@@ -472,20 +470,20 @@ func TestRefusals(t *testing.T) {
 // The others of its zone are not ready: to take the one that is would leave the zone without.
 func TestLastReadyOfZoneStays(t *testing.T) {
 	s := idle()
-	s.Workers = workersIn("a", "b", "b", "b", "a", "a", "a")
-	s.Workers[2].Ready, s.Workers[3].Ready = false, false
-	s.Workers[1].Utilisation = 0
+	s.Instances = workersIn("a", "b", "b", "b", "a", "a", "a")
+	s.Instances[2].Node.Ready, s.Instances[3].Node.Ready = false, false
+	s.Instances[1].Utilisation = 0
 	s.Pool.RemovalOrder = []plan.Scorer{plan.Idlest}
 	assert.Equal(t, []string{"i-000"}, ids(plan.Decide(s).Targets))
 }
 
 func TestScorers(t *testing.T) {
 	s := idle()
-	s.Workers = workersIn("a", "b", "b", "b", "a")
-	s.Workers[4].Utilisation = 0.1
-	s.Workers[3].Pods = 1
-	s.Workers[2].Launched = ago(48 * time.Hour)
-	s.Workers[1].Launched = time.Time{} // not known is not the oldest
+	s.Instances = workersIn("a", "b", "b", "b", "a")
+	s.Instances[4].Utilisation = 0.1
+	s.Instances[3].Pods = 1
+	s.Instances[2].Launched = ago(48 * time.Hour)
+	s.Instances[1].Launched = time.Time{} // not known is not the oldest
 	for _, c := range []struct {
 		victims []plan.Scorer
 		want    string
@@ -564,9 +562,9 @@ func TestMostNodesOfAnAction(t *testing.T) {
 		s = idle()
 		s.Pool.Min, s.Pool.MaxBatchUp, s.Pool.MaxBatchDown = 0, batch, 10000
 		for i := range 2 * plan.MaxBatch {
-			w := s.Workers[0]
-			w.InstanceID, w.Node = fmt.Sprintf("i-more%d", i), fmt.Sprintf("more%d", i)
-			s.Workers = append(s.Workers, w)
+			w := s.Instances[0]
+			w.ID, w.Node.Name = fmt.Sprintf("i-more%d", i), fmt.Sprintf("more%d", i)
+			s.Instances = append(s.Instances, w)
 		}
 		assert.Len(t, plan.Decide(s).Targets, plan.MaxBatch, plan.Decide(s).Message)
 	}
@@ -583,34 +581,34 @@ func TestMessages(t *testing.T) {
 			"Launch 2 beside 4 workers: cpu is 0.9 and will be 0.9 in 1m0s, with a threshold of 0.7; 7 are recommended, and one step goes to 6"},
 		{steady, func(s *plan.Snapshot) { s.Pool.Max = 5; pends(s, 40) },
 			"Launch 1 beside 4 workers: 40 pods unschedulable for longer than 30s, the oldest for 30s, and 4 more nodes would hold them; 8 are recommended and the maximum is 5"},
-		{steady, func(s *plan.Snapshot) { s.State.Failures = 2; pends(s, 40) },
+		{steady, func(s *plan.Snapshot) { s.Record.Failures = 2; pends(s, 40) },
 			"Launch 1 beside 4 workers: 40 pods unschedulable for longer than 30s, the oldest for 30s, and 4 more nodes would hold them; 8 are recommended, and one is tried while launches fail"},
-		{steady, func(s *plan.Snapshot) { s.Notices = notices("i-000") },
+		{steady, func(s *plan.Snapshot) { s.Record.Interruptions = interruptions("i-000") },
 			"Launch 1 beside 3 workers: the cloud reclaims 1 worker, and 4 are needed"},
-		{steady, func(s *plan.Snapshot) { s.Workers = s.Workers[:1] }, "Launch 1 beside 1 worker: the minimum is 2"},
+		{steady, func(s *plan.Snapshot) { s.Instances = s.Instances[:1] }, "Launch 1 beside 1 worker: the minimum is 2"},
 		{idle, func(*plan.Snapshot) {}, "Remove 1 of 4 workers: the pool has been idle for 10m0s"},
 		{steady, func(s *plan.Snapshot) { s.Pool.Max = 3 }, "Remove 1 of 4 workers: the maximum is 3"},
 		{steady, func(*plan.Snapshot) {}, "No change to 4 workers: 50% of the CPU is in use, which is not below 30%"},
 		{steady, func(s *plan.Snapshot) { s.Pool.Max = 4; pends(s, 3) },
 			"No change to 4 workers: 5 are recommended and the maximum is 4 (3 pods unschedulable for longer than 30s, the oldest for 30s, and 1 more node would hold them)"},
-		{steady, func(s *plan.Snapshot) { s.State.LastUp = ago(100500 * time.Millisecond); pends(s, 3) },
+		{steady, func(s *plan.Snapshot) { s.Record.LastUp = ago(100500 * time.Millisecond); pends(s, 3) },
 			"No change to 4 workers: 5 are recommended, and the cooldown of scale-ups, 5m0s, has 3m20s left (3 pods unschedulable for longer than 30s, the oldest for 30s, and 1 more node would hold them)"},
-		{steady, func(s *plan.Snapshot) { s.State.Failures, s.State.FailedAt = 2, ago(time.Minute); pends(s, 3) },
+		{steady, func(s *plan.Snapshot) { s.Record.Failures, s.Record.FailedAt = 2, ago(time.Minute); pends(s, 3) },
 			"No change to 4 workers: 5 are recommended, and nothing joined in the last 2 scale-ups: the next is tried in 1m0s (3 pods unschedulable for longer than 30s, the oldest for 30s, and 1 more node would hold them)"},
-		{idle, func(s *plan.Snapshot) { s.State.IdleSince = ago(599900 * time.Millisecond) },
+		{idle, func(s *plan.Snapshot) { s.Record.IdleSince = ago(599900 * time.Millisecond) },
 			"No change to 4 workers: the pool has been idle for 9m59s of 10m0s"},
 		{idle, func(s *plan.Snapshot) { s.Signals[0].Fits = 4 },
 			"No change to 4 workers: cpu needs 4 ready workers to stay below 0.7 with the margin 0.3, and there are 4"},
 		{idle, func(s *plan.Snapshot) { unready(s, 4, 8) },
 			"No change to 8 workers: the pool has been idle for 10m0s, but 4 of 8 are unready, more than 45% and more than 3: what is seen is not to be trusted"},
 		{idle, func(s *plan.Snapshot) {
-			s.Pool.Min, s.Workers = 3, workersIn("a", "b", "c", "c")
-			s.Workers[2].Blocked, s.Workers[3].Blocked = "its annotation says so", "its annotation says so"
+			s.Pool.Min, s.Instances = 3, workersIn("a", "b", "c", "c")
+			s.Instances[2].Blocked, s.Instances[3].Blocked = "its annotation says so", "its annotation says so"
 		},
 			"No change to 4 workers: the pool has been idle for 10m0s, but none may go, such as node-000: it is the last ready one of zone a"},
 		{idle, func(s *plan.Snapshot) {
-			s.Pool.Min, s.Pool.OnDemandBase, s.Workers = 1, 1, workersIn("a", "a")
-			s.Workers[0].Market, s.Workers[1].Blocked = fleet.OnDemand, "its annotation says so"
+			s.Pool.Min, s.Pool.OnDemandBase, s.Instances = 1, 1, workersIn("a", "a")
+			s.Instances[0].Market, s.Instances[1].Blocked = fleet.OnDemand, "its annotation says so"
 			s.Signals[0].Fits, s.Signals[0].Want, s.Signals[1].Fits, s.Signals[1].Want = 1, 1, 1, 1
 		},
 			"No change to 2 workers: the pool has been idle for 10m0s, but none may go, such as node-000: market.onDemandBase keeps 1 On-Demand worker"},
@@ -618,7 +616,7 @@ func TestMessages(t *testing.T) {
 			"No change to 4 workers: nothing is removed while this is not known: memory (the server does not answer)"},
 		{steady, func(s *plan.Snapshot) { s.WorkersErr = "the cloud does not answer" },
 			"No change to 4 workers: the workers are not known: the cloud does not answer"},
-		{steady, func(s *plan.Snapshot) { s.State.Action = plan.ActionDown },
+		{steady, func(s *plan.Snapshot) { s.Record.Action = opened(state.ActionDown) },
 			"No change to 4 workers: a ScaleDown is open (cpu is 0.5 and will be 0.5 in 0s, with a threshold of 0.7)"},
 	} {
 		s := c.from()
@@ -631,20 +629,18 @@ func TestMessages(t *testing.T) {
 func TestCordonedWorkersGoFirst(t *testing.T) {
 	s := idle()
 	s.Pool.Min, s.Pool.DistrustCount = 1, 1
-	s.Workers = nil
+	s.Instances = nil
 	for i := range 6 {
-		w := plan.Worker{InstanceID: fmt.Sprintf("i-%d", i), Node: fmt.Sprintf("n-%d", i), Ready: true, Known: true, Utilisation: 0.1 * float64(i)}
-		w.Zone, w.Launched = "a", s.Now.Add(-time.Hour)
-		if i >= 3 {
-			w.Ready, w.Cordoned = false, true
-		}
-		s.Workers = append(s.Workers, w)
+		w := launched(fmt.Sprintf("i-%d", i), fleet.Placement{Zone: "a"}, s.Now.Add(-time.Hour))
+		w.Known, w.Utilisation = true, 0.1*float64(i)
+		w.Node = plan.Node{Name: fmt.Sprintf("n-%d", i), Ready: true, Cordoned: i >= 3}
+		s.Instances = append(s.Instances, w)
 	}
 	d := plan.Decide(s)
 	require.Len(t, d.Targets, 1, d.Message)
 	assert.Equal(t, "n-3", d.Targets[0].Node)
 
-	s.Workers[0].Zone, s.Workers[1].Zone, s.Workers[2].Zone = "b", "b", "b"
+	s.Instances[0].Zone, s.Instances[1].Zone, s.Instances[2].Zone = "b", "b", "b"
 	d = plan.Decide(s)
 	require.Len(t, d.Targets, 1, d.Message)
 	assert.Equal(t, "n-3", d.Targets[0].Node, "it is no worker of its zone that takes pods")
@@ -668,7 +664,7 @@ func TestPodsOfRemovedWorkersHaveHomes(t *testing.T) {
 	asked := 0
 	s := idle()
 	s.Pool.Min, s.Pool.MaxBatchDown = 1, 3
-	s.Workers = workersIn("a", "a", "a", "a")
+	s.Instances = workersIn("a", "a", "a", "a")
 	for i := range s.Signals {
 		s.Signals[i].Want, s.Signals[i].Fits = 1, 1
 	}
@@ -693,7 +689,7 @@ func TestPodsOfRemovedWorkersHaveHomes(t *testing.T) {
 	d = plan.Decide(s)
 	assert.Equal(t, plan.NoRemovableNode, d.Reason, "a lowered maximum loses no pods: %s", d.Message)
 
-	s.Workers, s.Pool.Max = workersIn(slices.Repeat([]string{"a"}, 500)...), 1000
+	s.Instances, s.Pool.Max = workersIn(slices.Repeat([]string{"a"}, 500)...), 1000
 	asked = 0
 	plan.Decide(s)
 	assert.Equal(t, 1+32, asked, "a question costs as much as a packing")

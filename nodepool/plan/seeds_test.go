@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/foresail/foresail/nodepool/fleet"
+	"github.com/foresail/foresail/nodepool/state"
 
 	"github.com/stretchr/testify/assert"
 
@@ -28,7 +29,7 @@ func seed000Idle() plan.Snapshot {
 	s := seed000()
 	wants(&s, "cpu", 0.3, 2, 0)
 	s.Signals[0].Fits = 2
-	s.State.IdleSince = ago(600 * time.Second)
+	s.Record.IdleSince = ago(600 * time.Second)
 	return s
 }
 
@@ -62,11 +63,11 @@ func TestSeed000ScalingAlgorithm(t *testing.T) {
 			pends(s, 1)
 		}, plan.Hold, plan.AtMaximum, 0, false},
 		{"000 Additional constraints: no scaling operation in progress", seed000, func(s *plan.Snapshot) {
-			s.State.Action = plan.ActionUp
+			s.Record.Action = opened(state.ActionUp)
 			pends(s, 1)
 		}, plan.Hold, plan.ActionOpen, 0, false},
 		{"000 Additional constraints: cooldown has not elapsed", seed000, func(s *plan.Snapshot) {
-			s.State.LastUp = ago(299 * time.Second)
+			s.Record.LastUp = ago(299 * time.Second)
 			pends(s, 1)
 		}, plan.Hold, plan.CoolingDown, 0, false},
 
@@ -78,26 +79,26 @@ func TestSeed000ScalingAlgorithm(t *testing.T) {
 			s.Pending = plan.Pending{Known: true, Pods: 1, Due: 1} // a node on its way holds it
 		}, plan.Hold, plan.BlockedByPendingPods, 0, false},
 		{"000 Scale-Down Conditions: idle for less than 600 seconds", seed000Idle, func(s *plan.Snapshot) {
-			s.State.IdleSince = ago(600*time.Second - time.Millisecond)
+			s.Record.IdleSince = ago(600*time.Second - time.Millisecond)
 		}, plan.Hold, plan.NotIdle, 0, false},
 		{"000 Scale-Down Conditions: worker count > MIN_WORKERS", seed000Idle, func(s *plan.Snapshot) { s.Pool.Min = 4 },
 			plan.Hold, plan.AtMinimum, 0, false},
 		{"000 Scale-Down Conditions: no scaling operation in progress", seed000Idle, func(s *plan.Snapshot) {
-			s.State.Action = plan.ActionDown
+			s.Record.Action = opened(state.ActionDown)
 		}, plan.Hold, plan.ActionOpen, 0, false},
 		{"000 Scale-Down Conditions: cooldown has not elapsed", seed000Idle, func(s *plan.Snapshot) {
-			s.State.LastDown = ago(599 * time.Second)
+			s.Record.LastDown = ago(599 * time.Second)
 		}, plan.Hold, plan.CoolingDown, 0, false},
 
 		{"000 Cooldown Strategy: scale-up after 5 minutes", seed000, func(s *plan.Snapshot) {
-			s.State.LastUp = ago(5 * time.Minute)
+			s.Record.LastUp = ago(5 * time.Minute)
 			pends(s, 1)
 		}, plan.ScaleUp, plan.PodsPending, 1, false},
 		{"000 Cooldown Strategy: scale-down after 10 minutes", seed000Idle, func(s *plan.Snapshot) {
-			s.State.LastDown = ago(10 * time.Minute)
+			s.Record.LastDown = ago(10 * time.Minute)
 		}, plan.ScaleDown, plan.PoolIdle, 1, false},
 		{"000 Cooldown Strategy: scale-down 10 minutes after a scale-up", seed000Idle, func(s *plan.Snapshot) {
-			s.State.LastUp = ago(599 * time.Second)
+			s.Record.LastUp = ago(599 * time.Second)
 		}, plan.Hold, plan.CoolingDown, 0, false},
 
 		{"000 Scale-Up Batch Size: ceil(10 / 10)", seed000, func(s *plan.Snapshot) { s.Pool.MaxBatchUp = 0; pends(s, 10) },
@@ -122,11 +123,11 @@ func TestSeed000ScalingAlgorithm(t *testing.T) {
 			wants(s, "cpu", 0.9, 6, time.Hour)
 		}, plan.Hold, plan.AtMaximum, 0, false},
 		{"000 Edge Case Handling: scaling is already in progress", seed000, func(s *plan.Snapshot) {
-			s.State.Action = plan.ActionDown
+			s.Record.Action = opened(state.ActionDown)
 			wants(s, "cpu", 0.9, 6, time.Hour)
 		}, plan.Hold, plan.ActionOpen, 0, false},
 		{"000 Edge Case Handling: cooldown active", seed000, func(s *plan.Snapshot) {
-			s.State.LastDown = ago(time.Minute)
+			s.Record.LastDown = ago(time.Minute)
 			wants(s, "cpu", 0.9, 6, time.Hour)
 		}, plan.Hold, plan.CoolingDown, 0, false},
 	})
@@ -154,7 +155,7 @@ func seed001Idle() plan.Snapshot {
 
 // asksFor adds a signal of an application that one more worker would help.
 func asksFor(s *plan.Snapshot, name string, now, threshold float64) {
-	s.Signals = append(s.Signals, plan.Signal{Name: name, Known: true, Now: now, Predicted: now, Threshold: threshold, Want: len(s.Workers) + 1})
+	s.Signals = append(s.Signals, plan.Signal{Name: name, Known: true, Now: now, Predicted: now, Threshold: threshold, Want: len(s.Instances) + 1})
 }
 
 func TestSeed001NodeFleet(t *testing.T) {
@@ -209,52 +210,52 @@ func TestSeed001NodeFleet(t *testing.T) {
 		{"001 Scale-Down Trigger Conditions: at the minimum", seed001Idle, func(s *plan.Snapshot) { s.Pool.Min = 4 },
 			plan.Hold, plan.AtMinimum, 0, false},
 		{"001 Key Parameters: scale-down increment, 1 node", seed001Idle, func(s *plan.Snapshot) {
-			s.Workers = workersIn("a", "b", "a", "b", "a", "b", "a", "b")
+			s.Instances = workersIn("a", "b", "a", "b", "a", "b", "a", "b")
 		}, plan.ScaleDown, plan.PoolIdle, 1, false},
 
 		{"001 Node Selection Strategy: critical pods on all", seed001Idle, func(s *plan.Snapshot) {
-			for i := range s.Workers {
-				s.Workers[i].Blocked = "it runs kube-system/coredns"
+			for i := range s.Instances {
+				s.Instances[i].Blocked = "it runs kube-system/coredns"
 			}
 		}, plan.Hold, plan.NoRemovableNode, 0, false},
 		{"001 PodDisruptionBudget Compliance: budgets forbid all", seed001Idle, func(s *plan.Snapshot) {
-			for i := range s.Workers {
-				s.Workers[i].Blocked = "the PodDisruptionBudget shop/web allows no disruption"
+			for i := range s.Instances {
+				s.Instances[i].Blocked = "the PodDisruptionBudget shop/web allows no disruption"
 			}
 		}, plan.Hold, plan.NoRemovableNode, 0, false},
 
 		{"001 Safety 1: below the minimum, past the cooldown", seed001, func(s *plan.Snapshot) {
-			s.Workers = s.Workers[:1]
-			s.State.LastUp = noon
+			s.Instances = s.Instances[:1]
+			s.Record.LastUp = noon
 		}, plan.ScaleUp, plan.BelowMinimum, 1, true},
-		{"001 Safety 1: highest priority, before idleness", seed001Idle, func(s *plan.Snapshot) { s.Workers = s.Workers[:1] },
+		{"001 Safety 1: highest priority, before idleness", seed001Idle, func(s *plan.Snapshot) { s.Instances = s.Instances[:1] },
 			plan.ScaleUp, plan.BelowMinimum, 1, true},
 		{"001 Safety 1: highest priority, though CPU has only begun to be high", seed001, func(s *plan.Snapshot) {
-			s.Workers = s.Workers[:1]
+			s.Instances = s.Instances[:1]
 			wants(s, "cpu", 0.9, 6, 0)
 		}, plan.ScaleUp, plan.BelowMinimum, 1, true},
 		{"001 Safety 1: all that is missing", seed001, func(s *plan.Snapshot) {
 			s.Pool.MaxBatchUp, s.Pool.Min = 0, 9
-			s.State.LastUp = noon
+			s.Record.LastUp = noon
 		}, plan.ScaleUp, plan.BelowMinimum, 5, true},
 		{"001 Safety 2: at maximum capacity", seed001, func(s *plan.Snapshot) { s.Pool.Max = 4; pends(s, 8) },
 			plan.Hold, plan.AtMaximum, 0, false},
-		{"001 Safety 3: scaling already in progress", seed001, func(s *plan.Snapshot) { s.State.Action = plan.ActionUp; pends(s, 8) },
+		{"001 Safety 3: scaling already in progress", seed001, func(s *plan.Snapshot) { s.Record.Action = opened(state.ActionUp); pends(s, 8) },
 			plan.Hold, plan.ActionOpen, 0, false},
 		{"001 Safety 4: scale-up cooldown, 1 s remaining", seed001, func(s *plan.Snapshot) {
-			s.State.LastUp = ago(299 * time.Second)
+			s.Record.LastUp = ago(299 * time.Second)
 			pends(s, 8)
 		}, plan.Hold, plan.CoolingDown, 0, false},
 		{"001 Safety 4: scale-up cooldown has passed", seed001, func(s *plan.Snapshot) {
-			s.State.LastUp = ago(300 * time.Second)
+			s.Record.LastUp = ago(300 * time.Second)
 			pends(s, 8)
 		}, plan.ScaleUp, plan.PodsPending, 2, false},
-		{"001 Safety 4: scale-down cooldown, 1 s remaining", seed001Idle, func(s *plan.Snapshot) { s.State.LastDown = ago(599 * time.Second) },
+		{"001 Safety 4: scale-down cooldown, 1 s remaining", seed001Idle, func(s *plan.Snapshot) { s.Record.LastDown = ago(599 * time.Second) },
 			plan.Hold, plan.CoolingDown, 0, false},
-		{"001 Safety 4: no previous scaling event", seed001Idle, func(s *plan.Snapshot) { s.State.LastDown = time.Time{} },
+		{"001 Safety 4: no previous scaling event", seed001Idle, func(s *plan.Snapshot) { s.Record.LastDown = time.Time{} },
 			plan.ScaleDown, plan.PoolIdle, 1, false},
 		{"001 Safety 5: the node did not join, and the next try waits", seed001, func(s *plan.Snapshot) {
-			s.State.Failures, s.State.FailedAt = 1, ago(59*time.Second)
+			s.Record.Failures, s.Record.FailedAt = 1, ago(59*time.Second)
 			pends(s, 8)
 		}, plan.Hold, plan.BackingOff, 0, false},
 		{"001 Error Handling: a lost metric is not the last one again", seed001Idle, func(s *plan.Snapshot) { loses(s, "memory") },
@@ -268,29 +269,29 @@ func TestSeed001Scenario2(t *testing.T) {
 	four := func() plan.Snapshot {
 		s := seed001()
 		s.Pool.Min = 4
-		s.Workers[3].Market = fleet.OnDemand
+		s.Instances[3].Market = fleet.OnDemand
 		return s
 	}
 	run(t, []row{
 		{"001 Scenario 2 10:00: normal operation", four, func(*plan.Snapshot) {}, plan.Hold, plan.NothingToDo, 0, false},
 		{"001 Scenario 2 10:02: interruption warning", four, func(s *plan.Snapshot) {
-			s.Notices = []plan.Notice{{InstanceID: "i-000", Deadline: noon.Add(2 * time.Minute)}}
-			s.State.LastUp = ago(time.Minute)
+			s.Record.Interruptions = interruptions("i-000")
+			s.Record.LastUp = ago(time.Minute)
 		}, plan.ScaleUp, plan.Interrupted, 1, true},
 		{"001 Scenario 2 10:04: 3 < MIN_NODES", four, func(s *plan.Snapshot) {
-			s.Workers[0].Leaving = true
-			s.State.LastUp = ago(time.Minute)
+			s.Instances[0].Leaving = true
+			s.Record.LastUp = ago(time.Minute)
 		}, plan.ScaleUp, plan.BelowMinimum, 1, true},
 		{"001 Scenario 2 10:07: restored", four, func(s *plan.Snapshot) {
-			s.Workers[0].Leaving = true
-			s.Workers = append(s.Workers, workersIn("a", "a", "a", "a", "a")[4])
+			s.Instances[0].Leaving = true
+			s.Instances = append(s.Instances, workersIn("a", "a", "a", "a", "a")[4])
 		}, plan.Hold, plan.NothingToDo, 0, false},
 	})
 }
 
 func TestSeed001MultiAZDistribution(t *testing.T) {
 	s := seed001()
-	s.Workers = workersIn("1a", "1b", "1a", "1b", "1a")
+	s.Instances = workersIn("1a", "1b", "1a", "1b", "1a")
 	s.Offers = offers("1a", "1b")
 	var zones []string
 	for _, p := range plan.Place(s, 2) {
@@ -301,7 +302,7 @@ func TestSeed001MultiAZDistribution(t *testing.T) {
 
 func TestSeed001SpotPercentage(t *testing.T) {
 	s := seed001()
-	s.Workers = nil
+	s.Instances = nil
 	spot := 0
 	for _, p := range plan.Place(s, 100) {
 		if p.Market == fleet.Spot {
@@ -314,14 +315,14 @@ func TestSeed001SpotPercentage(t *testing.T) {
 // 001 Node Selection Strategy: the zone with most workers, then the idlest, then the fewest pods, none with critical pods.
 func TestSeed001NodeSelectionStrategy(t *testing.T) {
 	s := seed001Idle()
-	s.Workers = workersIn("a", "b", "b", "b", "b", "b")
+	s.Instances = workersIn("a", "b", "b", "b", "b", "b")
 	for i, w := range []struct {
 		use  float64
 		pods int
 	}{{0.01, 1}, {0.3, 1}, {0.2, 4}, {0.2, 3}, {0.1, 0}, {0.2, 3}} {
-		s.Workers[i].Utilisation, s.Workers[i].Pods = w.use, w.pods
+		s.Instances[i].Utilisation, s.Instances[i].Pods = w.use, w.pods
 	}
-	s.Workers[4].Blocked = "it runs kube-system/coredns"
+	s.Instances[4].Blocked = "it runs kube-system/coredns"
 	d := plan.Decide(s)
 	assert.Equal(t, []string{"i-003"}, ids(d.Targets), "not the idlest of all, which is in the smaller zone; not the idlest of b, which is critical")
 	assert.Contains(t, d.Refused, plan.Refusal{Worker: "node-004", Reason: "it runs kube-system/coredns"})
@@ -343,47 +344,47 @@ func TestSeed002ScaleDownAlgorithm(t *testing.T) {
 			plan.Hold, plan.NotIdle, 0, false},
 		{"002 Precondition 1: no pending pods", seed002Idle, func(s *plan.Snapshot) { s.Pending = plan.Pending{Known: true, Pods: 1, Due: 1} },
 			plan.Hold, plan.BlockedByPendingPods, 0, false},
-		{"002 Precondition 1: idle for IDLE_DOWN_SEC", seed002Idle, func(s *plan.Snapshot) { s.State.IdleSince = ago(9 * time.Minute) },
+		{"002 Precondition 1: idle for IDLE_DOWN_SEC", seed002Idle, func(s *plan.Snapshot) { s.Record.IdleSince = ago(9 * time.Minute) },
 			plan.Hold, plan.NotIdle, 0, false},
 		{"002 Precondition 2: now - lastScaleEpoch < COOLDOWN_DOWN_SEC after a scale-down", seed002Idle, func(s *plan.Snapshot) {
-			s.State.LastDown = ago(600*time.Second - 1)
+			s.Record.LastDown = ago(600*time.Second - 1)
 		}, plan.Hold, plan.CoolingDown, 0, false},
 		{"002 Precondition 2: now - lastScaleEpoch < COOLDOWN_DOWN_SEC after a scale-up", seed002Idle, func(s *plan.Snapshot) {
-			s.State.LastUp, s.State.LastDown = ago(600*time.Second-1), ago(time.Hour)
+			s.Record.LastUp, s.Record.LastDown = ago(600*time.Second-1), ago(time.Hour)
 		}, plan.Hold, plan.CoolingDown, 0, false},
 		{"002 Precondition 2: now - lastScaleEpoch = COOLDOWN_DOWN_SEC", seed002Idle, func(s *plan.Snapshot) {
-			s.State.LastUp, s.State.LastDown = ago(600*time.Second), ago(600*time.Second)
+			s.Record.LastUp, s.Record.LastDown = ago(600*time.Second), ago(600*time.Second)
 		}, plan.ScaleDown, plan.PoolIdle, 1, false},
 		{"002 Precondition 3: workerCount - toRemove >= minWorkers", seed002Idle, func(s *plan.Snapshot) {
 			s.Pool.MaxBatchDown, s.Pool.Min = 5, 3
 		}, plan.ScaleDown, plan.PoolIdle, 1, false},
-		{"002 Precondition 4: scalingInProgress", seed002Idle, func(s *plan.Snapshot) { s.State.Action = plan.ActionUp },
+		{"002 Precondition 4: scalingInProgress", seed002Idle, func(s *plan.Snapshot) { s.Record.Action = opened(state.ActionUp) },
 			plan.Hold, plan.ActionOpen, 0, false},
 		{"002 Safety Guarantees 1: critical pods", seed002Idle, func(s *plan.Snapshot) {
-			for i := range s.Workers {
-				s.Workers[i].Blocked = "it runs a pod of system-node-critical priority"
+			for i := range s.Instances {
+				s.Instances[i].Blocked = "it runs a pod of system-node-critical priority"
 			}
 		}, plan.Hold, plan.NoRemovableNode, 0, false},
 		{"002 Safety Guarantees 1: a drain that failed is not tried again at once", seed002Idle, func(s *plan.Snapshot) {
-			s.State.DrainBackoff = map[string]time.Time{}
-			for _, w := range s.Workers {
-				s.State.DrainBackoff[w.InstanceID] = noon.Add(time.Minute)
+			s.Record.DrainBackoff = map[string]time.Time{}
+			for _, w := range s.Instances {
+				s.Record.DrainBackoff[w.ID] = noon.Add(time.Minute)
 			}
 		}, plan.Hold, plan.NoRemovableNode, 0, false},
 		{"002 Safety Guarantees 2: no zone to zero, if the minimum is enough for all zones", seed002Idle, func(s *plan.Snapshot) {
-			s.Workers = workersIn("a", "b", "c", "a")
-			s.Pool.Min, s.Workers[0].Blocked, s.Workers[3].Blocked = 3, "its annotation says so", "its annotation says so"
+			s.Instances = workersIn("a", "b", "c", "a")
+			s.Pool.Min, s.Instances[0].Blocked, s.Instances[3].Blocked = 3, "its annotation says so", "its annotation says so"
 			s.Signals[0].Fits, s.Signals[0].Want = 0, 0
 		},
 			plan.Hold, plan.NoRemovableNode, 0, false},
 		{"002 Safety Guarantees 2: unless it is the only one", seed002Idle, func(s *plan.Snapshot) {
-			s.Workers = workersIn("a")
+			s.Instances = workersIn("a")
 			s.Pool.Min, s.Signals[0].Fits, s.Signals[0].Want = 0, 0, 0
 		}, plan.ScaleDown, plan.PoolIdle, 1, false},
 		{"002 Spot Interruptions: replacement beside an open scale-down", seed002Idle, func(s *plan.Snapshot) {
-			s.State.Action = plan.ActionDown
-			s.Workers = s.Workers[:2]
-			s.Notices = []plan.Notice{{InstanceID: "i-001"}}
+			s.Record.Action = opened(state.ActionDown)
+			s.Instances = s.Instances[:2]
+			s.Record.Interruptions = interruptions("i-001")
 		}, plan.ScaleUp, plan.Interrupted, 1, true},
 	})
 }
@@ -392,7 +393,7 @@ func TestSeed002ScaleDownAlgorithm(t *testing.T) {
 func TestSeed002Targets(t *testing.T) {
 	s := seed002Idle()
 	s.Pool.Min, s.Pool.MaxBatchDown = 0, 10
-	s.Workers = workersIn("a", "b", "b", "c", "b", "c")
+	s.Instances = workersIn("a", "b", "b", "c", "b", "c")
 	s.Signals[0].Fits = 1
 	d := plan.Decide(s)
 	assert.Equal(t, []string{"i-001", "i-002", "i-003", "i-000"}, ids(d.Targets),
@@ -424,17 +425,17 @@ func TestSeed003ScaleUpAlgorithm(t *testing.T) {
 		{"003 Trigger 2: for less than PENDING_UP_SEC", seed003, func(s *plan.Snapshot) { s.Pending = plan.Pending{Known: true, Pods: 4} },
 			plan.Hold, plan.SignalsDisagree, 0, false},
 		{"003 Trigger 3: now - lastScaleEpoch < COOLDOWN_UP_SEC after a scale-up", seed003, func(s *plan.Snapshot) {
-			s.State.LastUp = ago(300*time.Second - 1)
+			s.Record.LastUp = ago(300*time.Second - 1)
 		}, plan.Hold, plan.CoolingDown, 0, false},
 		{"003 Trigger 3: now - lastScaleEpoch < COOLDOWN_UP_SEC after a scale-down", seed003, func(s *plan.Snapshot) {
-			s.State.LastUp, s.State.LastDown = ago(time.Hour), ago(300*time.Second-1)
+			s.Record.LastUp, s.Record.LastDown = ago(time.Hour), ago(300*time.Second-1)
 		}, plan.Hold, plan.CoolingDown, 0, false},
 		{"003 Trigger 3: now - lastScaleEpoch = COOLDOWN_UP_SEC", seed003, func(s *plan.Snapshot) {
-			s.State.LastUp = ago(300 * time.Second)
+			s.Record.LastUp = ago(300 * time.Second)
 		}, plan.ScaleUp, plan.PodsPending, 1, false},
 		{"003 Trigger 4: workerCount = maxWorkers", seed003, func(s *plan.Snapshot) { s.Pool.Max = 4 },
 			plan.Hold, plan.AtMaximum, 0, false},
-		{"003 Trigger 5: scalingInProgress", seed003, func(s *plan.Snapshot) { s.State.Action = plan.ActionDown },
+		{"003 Trigger 5: scalingInProgress", seed003, func(s *plan.Snapshot) { s.Record.Action = opened(state.ActionDown) },
 			plan.Hold, plan.ActionOpen, 0, false},
 		{"003 Sizing: ceil(pendingPods / PODS_PER_NODE), however much CPU asks for", seed003, func(s *plan.Snapshot) {
 			s.Pool.MaxBatchUp = 0
@@ -445,9 +446,9 @@ func TestSeed003ScaleUpAlgorithm(t *testing.T) {
 		{"003 Sizing: maximum per invocation", seed003, func(s *plan.Snapshot) { pends(s, 99) }, plan.ScaleUp, plan.PodsPending, 2, false},
 		{"003 Sizing: never exceed maxWorkers", seed003, func(s *plan.Snapshot) { s.Pool.Max = 5; pends(s, 99) },
 			plan.ScaleUp, plan.PodsPending, 1, false},
-		{"003 Phase 6: retry later", seed003, func(s *plan.Snapshot) { s.State.Failures, s.State.FailedAt = 1, ago(time.Minute) },
+		{"003 Phase 6: retry later", seed003, func(s *plan.Snapshot) { s.Record.Failures, s.Record.FailedAt = 1, ago(time.Minute) },
 			plan.ScaleUp, plan.PodsPending, 1, false},
-		{"003 Phase 6: not at once", seed003, func(s *plan.Snapshot) { s.State.Failures, s.State.FailedAt = 1, ago(time.Minute-1) },
+		{"003 Phase 6: not at once", seed003, func(s *plan.Snapshot) { s.Record.Failures, s.Record.FailedAt = 1, ago(time.Minute-1) },
 			plan.Hold, plan.BackingOff, 0, false},
 	})
 }
@@ -456,9 +457,9 @@ func TestSeed003ScaleUpAlgorithm(t *testing.T) {
 func TestSeed003AZAwareLaunch(t *testing.T) {
 	s := seed003()
 	s.Pool.SpotRatio = 1
-	s.Workers = workersIn("a", "a", "b")
+	s.Instances = workersIn("a", "a", "b")
 	s.Offers = offers("a", "b", "c")
 	assert.Equal(t, []string{"c t3.medium Spot", "b t3.medium Spot", "c t3.medium Spot", "a t3.medium Spot"}, places(plan.Place(s, 4)))
-	s.State.Cooling = []fleet.Cooling{{Market: fleet.Spot, Until: noon.Add(3 * time.Minute), Reason: "InsufficientInstanceCapacity"}}
+	s.Record.Cooling = []fleet.Cooling{{Market: fleet.Spot, Until: noon.Add(3 * time.Minute), Reason: "InsufficientInstanceCapacity"}}
 	assert.Equal(t, []string{"c t3.medium OnDemand", "b t3.medium OnDemand"}, places(plan.Place(s, 2)))
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/foresail/foresail/nodepool/fleet"
+	"github.com/foresail/foresail/nodepool/state"
 
 	"github.com/stretchr/testify/assert"
 
@@ -32,13 +33,13 @@ func TestShapesComeFirst(t *testing.T) {
 		{"pods, and what others that are not due need", func(s *plan.Snapshot) { s.Pending.Later = []fleet.Shape{only("b", "t3.large", 1)} },
 			[]string{"a t3.medium OnDemand", "b t3.medium OnDemand"}, 0},
 		{"what pods need cannot be launched: the others get theirs", func(s *plan.Snapshot) {
-			s.Pending.Shapes, s.State.Cooling = []fleet.Shape{only("b", "t3.large", 1)}, cooling("b")
+			s.Pending.Shapes, s.Record.Cooling = []fleet.Shape{only("b", "t3.large", 1)}, cooling("b")
 		}, []string{"a t3.medium OnDemand"}, 0},
 		{"more than a batch cannot be launched: the others get theirs", func(s *plan.Snapshot) {
-			s.Pending.Nodes, s.Pending.Shapes, s.State.Cooling = 6, []fleet.Shape{only("b", "t3.large", 4)}, cooling("b")
+			s.Pending.Nodes, s.Pending.Shapes, s.Record.Cooling = 6, []fleet.Shape{only("b", "t3.large", 4)}, cooling("b")
 		}, []string{"a t3.medium OnDemand", "a t3.medium OnDemand"}, 0},
 		{"nothing that they need can be launched", func(s *plan.Snapshot) {
-			s.Pending.Shapes, s.State.Cooling = []fleet.Shape{only("b", "t3.large", 2)}, cooling("b")
+			s.Pending.Shapes, s.Record.Cooling = []fleet.Shape{only("b", "t3.large", 2)}, cooling("b")
 		}, nil, 0},
 		{"a signal that counts pods, and what all of these need", func(s *plan.Snapshot) {
 			wants(s, "cpu", 0.9, 6, 10*time.Minute)
@@ -47,7 +48,7 @@ func TestShapesComeFirst(t *testing.T) {
 		}, []string{"b t3.large OnDemand", "a t3.large OnDemand"}, 2},
 		{"a signal that does not count pods is not held up by them", func(s *plan.Snapshot) {
 			wants(s, "cpu", 0.9, 6, 10*time.Minute)
-			s.Pending.Shapes, s.State.Cooling = []fleet.Shape{only("b", "t3.large", 2)}, cooling("b")
+			s.Pending.Shapes, s.Record.Cooling = []fleet.Shape{only("b", "t3.large", 2)}, cooling("b")
 		}, []string{"a t3.medium OnDemand", "a t3.medium OnDemand"}, 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -72,10 +73,9 @@ func TestInstead(t *testing.T) {
 	s.Pool.SpotRatio = 0
 	failed := fleet.Placement{Zone: "a", Subnet: "subnet-a", InstanceType: "t3.large", Market: fleet.OnDemand}
 	s.Pending.Shapes = []fleet.Shape{only("b", "t3.medium", 1), {Kinds: []fleet.Kind{{Zone: "a", InstanceType: "t3.large"}, {Zone: "b", InstanceType: "t3.large"}}, Nodes: 1}}
-	s.State.Action, s.State.ActionID, s.State.Planned = plan.ActionUp, "up", 1
-	instead := func(l plan.Lost) []string {
-		l.Placement = failed
-		s.State.Lost = []plan.Lost{l}
+	instead := func(l state.Slot) []string {
+		l.Number, l.Placement = 4, failed
+		s.Record.Action = opened(state.ActionUp, l)
 		var out []fleet.Placement
 		for _, one := range plan.Decide(s).Substitutes {
 			assert.Equal(t, 4, one.Slot)
@@ -83,27 +83,27 @@ func TestInstead(t *testing.T) {
 		}
 		return places(out)
 	}
-	assert.Equal(t, []string{"b t3.large OnDemand"}, instead(plan.Lost{Slot: 4, Pinned: true}))
-	assert.Equal(t, []string{"a t3.medium OnDemand"}, instead(plan.Lost{Slot: 4}))
-	assert.Equal(t, []string{"a t3.large OnDemand"}, instead(plan.Lost{Slot: 4, Again: true}))
-	assert.Empty(t, instead(plan.Lost{Slot: 4, Again: true, Attempt: plan.MaxSubstitutes}))
+	assert.Equal(t, []string{"b t3.large OnDemand"}, instead(lost(state.Slot{Pinned: true}, true)))
+	assert.Equal(t, []string{"a t3.medium OnDemand"}, instead(lost(state.Slot{}, true)))
+	assert.Equal(t, []string{"a t3.large OnDemand"}, instead(lost(state.Slot{}, false)))
+	assert.Empty(t, instead(lost(state.Slot{Attempt: plan.MaxSubstitutes}, false)))
 	s.Pending.Shapes = s.Pending.Shapes[:1]
-	assert.Empty(t, instead(plan.Lost{Slot: 4, Pinned: true}), "the pods have found another node")
+	assert.Empty(t, instead(lost(state.Slot{Pinned: true}, true)), "the pods have found another node")
 	s.Pool.Deleting = true
-	assert.Empty(t, instead(plan.Lost{Slot: 4}))
+	assert.Empty(t, instead(lost(state.Slot{}, true)))
 }
 
 func TestUnlaunchable(t *testing.T) {
 	s := steady()
 	s.Offers = offers("a", "b")[:2]
 	soon := noon.Add(time.Minute)
-	s.State.Cooling = []fleet.Cooling{{Zone: "a", Market: fleet.OnDemand, Until: soon}}
+	s.Record.Cooling = []fleet.Cooling{{Zone: "a", Market: fleet.OnDemand, Until: soon}}
 	assert.Empty(t, s.Unlaunchable(), "there is Spot")
 	s.Pool.SpotRatio = 0
 	assert.Equal(t, map[fleet.Offer]bool{s.Offers[0]: true}, s.Unlaunchable())
-	s.Pool.SpotRatio, s.State.Cooling = 1, []fleet.Cooling{{Subnet: "subnet-b", Until: soon}}
+	s.Pool.SpotRatio, s.Record.Cooling = 1, []fleet.Cooling{{Subnet: "subnet-b", Until: soon}}
 	assert.Equal(t, map[fleet.Offer]bool{s.Offers[1]: true}, s.Unlaunchable())
-	s.State.Cooling[0].Suspected = true
+	s.Record.Cooling[0].Suspected = true
 	assert.Empty(t, s.Unlaunchable(), "what is suspected may be tried")
 }
 
@@ -113,8 +113,9 @@ func TestPlacesOfInstances(t *testing.T) {
 		return func(s *plan.Snapshot) {
 			s.Pool.MaxBatchUp = 0
 			for i := range n {
-				w := plan.Worker{InstanceID: "i-f" + string(rune('0'+i)), Failed: true, Kept: kept, Broken: broken}
-				s.Workers = append(s.Workers, w)
+				w := launched("i-f"+string(rune('0'+i)), fleet.Placement{}, noon)
+				w.Failed, w.Kept, w.Broken = true, kept, broken
+				s.Instances = append(s.Instances, w)
 			}
 			pends(s, 60)
 		}
@@ -154,18 +155,18 @@ func TestPodsWithoutCapacity(t *testing.T) {
 			Known: true, Pods: 2, Due: 2, Nodes: 1, NoCapacity: 2, NoCapacityDue: 2, NoCapacityNodes: 1,
 			Shapes: []fleet.Shape{{Kinds: []fleet.Kind{{Zone: "a", InstanceType: "t3.large"}}, Nodes: 1}},
 		}
-		s.State.Cooling = []fleet.Cooling{{InstanceType: "t3.large", Until: s.Now.Add(time.Minute)}}
+		s.Record.Cooling = []fleet.Cooling{{InstanceType: "t3.large", Until: s.Now.Add(time.Minute)}}
 		return s
 	}
 	another := func(s plan.Snapshot) plan.Snapshot { s.Pending.Pods++; return s }
 	due := func(s plan.Snapshot) plan.Snapshot { s.Pending.Pods, s.Pending.Due = 3, 3; return s }
 	replaced := outdated()
-	replaced.State.LastUp, replaced.State.LastDown = time.Time{}, time.Time{}
+	replaced.Record.LastUp, replaced.Record.LastDown = time.Time{}, time.Time{}
 	needs(&replaced, 9)
 	cooling := waits(idle())
-	cooling.State.LastUp, cooling.Pool.CooldownDown = ago(time.Minute), 0
+	cooling.Record.LastUp, cooling.Pool.CooldownDown = ago(time.Minute), 0
 	removing := waits(idle())
-	removing.State.Action = plan.ActionDown
+	removing.Record.Action = opened(state.ActionDown)
 	for name, test := range map[string]struct {
 		from   plan.Snapshot
 		step   plan.Step
@@ -196,9 +197,9 @@ func TestPodsWithoutCapacity(t *testing.T) {
 func TestRefused(t *testing.T) {
 	s := steady()
 	s.Pool.SpotRatio, s.Offers = 0, s.Offers[:1]
-	s.State.Cooling = []fleet.Cooling{{InstanceType: s.Offers[0].InstanceType, Until: ago(time.Minute)}}
+	s.Record.Cooling = []fleet.Cooling{{InstanceType: s.Offers[0].InstanceType, Until: ago(time.Minute)}}
 	assert.Empty(t, s.Unlaunchable())
 	assert.Equal(t, map[fleet.Offer]bool{s.Offers[0]: true}, s.Refused())
-	s.State.Cooling[0].Until = ago(plan.RefusedFor)
+	s.Record.Cooling[0].Until = ago(fleet.RefusedFor)
 	assert.Empty(t, s.Refused())
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/foresail/foresail/nodepool/plan"
+	"github.com/foresail/foresail/nodepool/state"
 )
 
 // simulation is a pool whose launches join after a while and whose removals take a while, in its own time. Its load is
@@ -33,8 +34,8 @@ const podsPerWorker = 10
 
 func (s *simulation) ready() int {
 	n := 0
-	for _, w := range s.Workers {
-		if w.Ready && w.Counts() {
+	for _, w := range s.Instances {
+		if w.Ready() && w.Counts() {
 			n++
 		}
 	}
@@ -79,24 +80,24 @@ func (s *simulation) observe(horizon time.Duration) {
 // settle lets launches join and removals end.
 func (s *simulation) settle() {
 	open := false
-	for i := range s.Workers {
-		w := &s.Workers[i]
-		at, ours := s.asked[w.InstanceID]
+	for i := range s.Instances {
+		w := &s.Instances[i]
+		at, ours := s.asked[w.ID]
 		switch {
 		case !ours:
 		case s.Now.Sub(at) < s.join:
 			open = true
 		default:
-			w.Node, w.Ready, w.Known = "node-"+w.InstanceID, true, true
-			delete(s.asked, w.InstanceID)
+			w.Node.Name, w.Node.Ready, w.Known = "node-"+w.ID, true, true
+			delete(s.asked, w.ID)
 		}
 	}
-	if s.State.Action == plan.ActionUp && !open {
-		s.State.Action, s.State.LastUp = "", s.Now
+	if s.Record.ActionKind() == state.ActionUp && !open {
+		s.Record.Action, s.Record.LastUp = nil, s.Now
 	}
-	if s.State.Action == plan.ActionDown && !s.Now.Before(s.drained) {
-		s.Workers = slices.DeleteFunc(s.Workers, func(w plan.Worker) bool { return slices.Contains(s.targets, w.InstanceID) })
-		s.State.Action, s.State.LastDown, s.targets = "", s.Now, nil
+	if s.Record.ActionKind() == state.ActionDown && !s.Now.Before(s.drained) {
+		s.Instances = slices.DeleteFunc(s.Instances, func(w plan.Instance) bool { return slices.Contains(s.targets, w.ID) })
+		s.Record.Action, s.Record.LastDown, s.targets = nil, s.Now, nil
 	}
 }
 
@@ -105,27 +106,27 @@ func (s *simulation) tick(t *testing.T) plan.Decision {
 	t.Helper()
 	d := plan.Decide(s.Snapshot)
 	check(t, s.Snapshot, d)
-	s.State.IdleSince, s.State.DecidedAt = d.IdleSince, d.At
+	s.Record.IdleSince, s.DecidedAt = d.IdleSince, d.At
 	if d.Step != plan.Hold {
 		s.log = append(s.log, fmt.Sprintf("%s %s %s: %d → %d (%s)", s.Now.Format("15:04:05"), d.Step, d.Reason, d.Workers, d.Want, d.Message))
 	}
 	switch d.Step {
 	case plan.ScaleUp:
-		s.State.Action = plan.ActionUp
+		s.Record.Action = opened(state.ActionUp)
 		for _, p := range d.Placements {
 			s.launched++
 			id := fmt.Sprintf("new-%d", s.launched)
 			s.asked[id] = s.Now
-			s.Workers = append(s.Workers, plan.Worker{InstanceID: id, Placement: p, Launched: s.Now})
+			s.Instances = append(s.Instances, launched(id, p, s.Now))
 		}
 		if d.Reason == plan.Interrupted {
 			s.take()
 		}
 	case plan.ScaleDown:
-		s.State.Action, s.drained = plan.ActionDown, s.Now.Add(s.drain)
+		s.Record.Action, s.drained = opened(state.ActionDown), s.Now.Add(s.drain)
 		s.targets = ids(d.Targets)
-		for i := range s.Workers {
-			s.Workers[i].Leaving = s.Workers[i].Leaving || slices.Contains(s.targets, s.Workers[i].InstanceID)
+		for i := range s.Instances {
+			s.Instances[i].Leaving = s.Instances[i].Leaving || slices.Contains(s.targets, s.Instances[i].ID)
 		}
 	}
 	return d
@@ -133,10 +134,10 @@ func (s *simulation) tick(t *testing.T) plan.Decision {
 
 // take lets the cloud have what it gave notice of, as replacements have been decided on.
 func (s *simulation) take() {
-	for _, n := range s.Notices {
-		s.Workers = slices.DeleteFunc(s.Workers, func(w plan.Worker) bool { return w.InstanceID == n.InstanceID })
+	for _, n := range s.Record.Interruptions {
+		s.Instances = slices.DeleteFunc(s.Instances, func(w plan.Instance) bool { return w.ID == n.InstanceID })
 	}
-	s.Notices = nil
+	s.Record.Interruptions = nil
 }
 
 // Seed 001, scenario 1, row by row: what is measured is as in its table, what follows from a launch or a removal is the
@@ -217,10 +218,10 @@ func TestDayAndNight(t *testing.T) {
 	for s.Now = midnight; s.Now.Before(clock(30)); s.Now = s.Now.Add(15 * time.Second) {
 		s.settle()
 		if s.Now.Equal(clock(20.5)) {
-			s.Notices = []plan.Notice{{InstanceID: s.Workers[0].InstanceID, Deadline: s.Now.Add(2 * time.Minute)}}
+			s.Record.Interruptions = interruptions(s.Instances[0].ID)
 		}
 		s.observe(2 * time.Minute)
-		before := s.counting() + len(s.Notices)
+		before := s.counting() + len(s.Record.Interruptions)
 		d := s.tick(t)
 		if s.Now.Equal(clock(20.5)) {
 			require.Equal(t, plan.Interrupted, d.Reason, d.Message)

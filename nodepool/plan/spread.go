@@ -2,36 +2,32 @@ package plan
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 
 	"github.com/foresail/foresail/nodepool/fleet"
 )
 
-// spread counts workers by zone and market, for whom a pool keeps when others go.
+// spread counts workers by zone and market: it says which of them a pool keeps while others go.
 type spread struct {
-	pool           Pool
-	workers, ready map[string]int // by zone
-	zones          int            // with ready workers
-	spareOnDemand  int            // how many On-Demand workers may go, below zero if there are too few; math.MaxInt = all
-	offers         []fleet.Offer
+	min, onDemandBase int
+	workers, ready    map[string]int // by zone
+	zones             int            // with ready workers
+	spareOnDemand     int            // On-Demand workers that may go, below zero if there are too few; MaxInt = all
+	offers            []fleet.Offer
 }
 
-func newSpread(s Snapshot, list []Worker) *spread {
-	f := &spread{pool: s.Pool, workers: map[string]int{}, ready: map[string]int{}, spareOnDemand: math.MaxInt, offers: s.Offers}
+func newSpread(s Snapshot, list []*Instance) *spread {
+	f := &spread{
+		min: s.Pool.Min, onDemandBase: s.Pool.OnDemandBase, offers: s.Offers,
+		workers: map[string]int{}, ready: map[string]int{}, spareOnDemand: math.MaxInt,
+	}
 	onDemand := 0
 	for _, w := range list {
-		f.workers[w.Zone]++
-		if w.Ready {
-			f.ready[w.Zone]++
-		}
+		f.join(w)
 		if w.Market != fleet.Spot {
 			onDemand++
-		}
-	}
-	for _, n := range f.ready {
-		if n > 0 {
-			f.zones++
 		}
 	}
 	if onDemand < len(list) {
@@ -40,13 +36,19 @@ func newSpread(s Snapshot, list []Worker) *spread {
 	return f
 }
 
+func (f *spread) clone() spread {
+	c := *f
+	c.workers, c.ready = maps.Clone(f.workers), maps.Clone(f.ready)
+	return c
+}
+
 // leave takes a worker out.
-func (f *spread) leave(w Worker) {
+func (f *spread) leave(w *Instance) {
 	f.workers[w.Zone]--
 	if w.Market != fleet.Spot && f.spareOnDemand < math.MaxInt {
 		f.spareOnDemand--
 	}
-	if w.Ready {
+	if w.Ready() {
 		f.ready[w.Zone]--
 		if f.ready[w.Zone] == 0 {
 			f.zones--
@@ -55,12 +57,12 @@ func (f *spread) leave(w Worker) {
 }
 
 // join adds a worker.
-func (f *spread) join(w Worker) {
+func (f *spread) join(w *Instance) {
 	f.workers[w.Zone]++
 	if w.Market != fleet.Spot && f.spareOnDemand < math.MaxInt {
 		f.spareOnDemand++
 	}
-	if w.Ready {
+	if w.Ready() {
 		if f.ready[w.Zone] == 0 {
 			f.zones++
 		}
@@ -68,23 +70,27 @@ func (f *spread) join(w Worker) {
 	}
 }
 
-// leftBehind tells whether a worker is outdated, and nothing is launched in its zone any more: no other can take its place there.
-func (f *spread) leftBehind(w Worker) bool {
-	return w.Outdated != "" && len(f.offers) > 0 && !slices.ContainsFunc(f.offers, func(o fleet.Offer) bool { return o.Zone == w.Zone })
+// leftBehind reports whether a worker is outdated and nothing is launched in its zone any more: no
+// other can take its place there.
+func (f *spread) leftBehind(w *Instance) bool {
+	return w.Outdated != "" && len(f.offers) > 0 &&
+		!slices.ContainsFunc(f.offers, func(o fleet.Offer) bool { return o.Zone == w.Zone })
 }
 
-// last tells whether a worker is the last ready one of its zone, and there are others in other zones.
-func (f *spread) last(w Worker) bool { return w.Ready && f.ready[w.Zone] == 1 && f.zones > 1 }
+// last reports whether a worker is the last ready one of its zone, and there are others in other
+// zones.
+func (f *spread) last(w *Instance) bool { return w.Ready() && f.ready[w.Zone] == 1 && f.zones > 1 }
 
-// keeps tells why a worker must stay, "" if it may go. Each zone keeps its last ready worker where the minimum is enough for
-// one in each zone, but an outdated one where nothing is launched any more. As many workers stay On-Demand as OnDemandBase says, if others are not. Whoever is kept is kept as well
-// when others have gone.
-func (f *spread) keeps(w Worker) string {
+// keeps returns why a worker must stay, "" if it may go. Each zone keeps its last ready worker
+// where the minimum is enough for one in each zone, except an outdated one where nothing is
+// launched any more. As many workers stay On-Demand as OnDemandBase says, if others are not. A
+// worker that is kept stays kept when others have gone.
+func (f *spread) keeps(w *Instance) string {
 	switch {
-	case f.last(w) && f.pool.Min >= f.zones && !f.leftBehind(w):
+	case f.last(w) && f.min >= f.zones && !f.leftBehind(w):
 		return fmt.Sprintf("it is the last ready one of zone %s", w.Zone)
 	case w.Market != fleet.Spot && f.spareOnDemand <= 0:
-		return fmt.Sprintf("market.onDemandBase keeps %s", count(f.pool.OnDemandBase, "On-Demand worker"))
+		return fmt.Sprintf("market.onDemandBase keeps %s", count(f.onDemandBase, "On-Demand worker"))
 	}
 	return ""
 }

@@ -61,7 +61,7 @@ func figuresOf(cycle nodepool.CycleReport) figures {
 		add("PendingPods", float64(cycle.Snapshot.Pending.Pods), types.StandardUnitCount)
 	}
 	if workersKnown(cycle) {
-		workers, ready := counts(cycle.Snapshot.Workers)
+		workers, ready := counts(cycle.Snapshot.Instances)
 		add("Nodes", float64(workers), types.StandardUnitCount)
 		add("ReadyNodes", float64(ready), types.StandardUnitCount)
 	}

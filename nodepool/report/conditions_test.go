@@ -19,7 +19,7 @@ import (
 )
 
 func TestConditionDeleting(t *testing.T) {
-	open := &state.Action{ID: "down-1", Kind: plan.ActionDown}
+	open := &state.Action{ID: "down-1", Kind: state.ActionDown}
 	many := &nodepool.Deletion{Nodes: 12}
 	for i := range 12 {
 		many.Held = append(many.Held, fmt.Sprintf("n%d: x", i))

@@ -160,7 +160,7 @@ func TestNoNumbersWithoutADecision(t *testing.T) {
 	cycle := hold(start, plan.NothingToDo, "")
 	cycle.Snapshot.Pool = plan.Pool{SpotRatio: 0.7, OnDemandBase: 1}
 	for range 3 {
-		cycle.Snapshot.Workers = append(cycle.Snapshot.Workers, plan.Worker{})
+		cycle.Snapshot.Instances = append(cycle.Snapshot.Instances, plan.Instance{Worker: true})
 	}
 	h.reporter.Report(t.Context(), cycle)
 	assert.Equal(

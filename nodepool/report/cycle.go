@@ -22,13 +22,13 @@ func workersKnown(cycle nodepool.CycleReport) bool {
 }
 
 // counts returns how many workers count, and how many of these are Ready.
-func counts(workers []plan.Worker) (all, ready int) {
-	for _, w := range workers {
+func counts(list []plan.Instance) (all, ready int) {
+	for w := range plan.Workers(list) {
 		if !w.Counts() {
 			continue
 		}
 		all++
-		if w.Ready {
+		if w.Ready() {
 			ready++
 		}
 	}

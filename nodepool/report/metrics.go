@@ -11,6 +11,7 @@ import (
 	"github.com/foresail/foresail/nodepool"
 	"github.com/foresail/foresail/nodepool/journal"
 	"github.com/foresail/foresail/nodepool/plan"
+	"github.com/foresail/foresail/nodepool/state"
 )
 
 // Metrics are the Prometheus metrics of all pools. A scrape reads whole cycles: within a cycle it would find no
@@ -172,7 +173,7 @@ func (m *Metrics) setJournal(cycle nodepool.CycleReport) {
 	}
 	m.failures.WithLabelValues(cycle.Pool).Set(float64(cycle.Record.Failures))
 	m.startupTime.WithLabelValues(cycle.Pool).Set(cycle.StartupTime.Seconds())
-	for _, kind := range []plan.ActionKind{plan.ActionUp, plan.ActionDown} {
+	for _, kind := range []state.ActionKind{state.ActionUp, state.ActionDown} {
 		open := cycle.Record.Action != nil && cycle.Record.Action.Kind == kind
 		m.open.WithLabelValues(cycle.Pool, string(kind)).Set(oneIf(open))
 	}
@@ -216,7 +217,7 @@ func (m *Metrics) setWorkers(cycle nodepool.CycleReport) {
 		return
 	}
 	states := map[string]int{"ready": 0, "joining": 0, "unready": 0, "terminating": 0, "failed": 0}
-	for _, w := range cycle.Snapshot.Workers {
+	for w := range plan.Workers(cycle.Snapshot.Instances) {
 		states[stateOf(w)]++
 		if w.Counts() {
 			m.instances.WithLabelValues(cycle.Pool, string(w.Market), w.InstanceType, w.Zone).Inc()
@@ -230,19 +231,19 @@ func (m *Metrics) setWorkers(cycle nodepool.CycleReport) {
 
 // spotTarget returns how many of the workers should be Spot.
 func spotTarget(s plan.Snapshot) float64 {
-	workers, _ := counts(s.Workers)
+	workers, _ := counts(s.Instances)
 	return math.Round(s.Pool.SpotRatio * float64(max(0, workers-s.Pool.OnDemandBase)))
 }
 
-func stateOf(w plan.Worker) string {
+func stateOf(w *plan.Instance) string {
 	switch {
 	case w.Failed:
 		return "failed"
 	case w.Leaving:
 		return "terminating"
-	case w.Ready:
+	case w.Ready():
 		return "ready"
-	case w.Node == "":
+	case w.Node.Name == "":
 		return "joining"
 	}
 	return "unready"

@@ -23,9 +23,9 @@ func TestScrapesReadWholeCycles(t *testing.T) {
 	set := func(leading bool, workers int) {
 		cycle := nodepool.CycleReport{Pool: "workers", Leading: leading, Snapshot: plan.Snapshot{Now: start}}
 		for i := range workers {
-			cycle.Snapshot.Workers = append(
-				cycle.Snapshot.Workers, plan.Worker{Ready: true, Placement: fleet.Placement{Zone: strconv.Itoa(i)}},
-			)
+			cycle.Snapshot.Instances = append(cycle.Snapshot.Instances, plan.Instance{
+				Instance: fleet.Instance{Placement: fleet.Placement{Zone: strconv.Itoa(i)}}, Worker: true, Node: plan.Node{Ready: true},
+			})
 		}
 		metrics.set(cycle)
 	}

@@ -25,9 +25,9 @@ func nodesOf(removals []state.Removal) []string {
 // instances that end, and of pending terminations, which are cancelled once their Node is Ready. The Node of an
 // interruption may be known only from the snapshot.
 func terminatingOf(cycle nodepool.CycleReport) []string {
-	nodes := make(map[string]string, len(cycle.Snapshot.Workers))
-	for _, w := range cycle.Snapshot.Workers {
-		nodes[w.InstanceID] = w.Node
+	nodes := make(map[string]string, len(cycle.Snapshot.Instances))
+	for w := range plan.Workers(cycle.Snapshot.Instances) {
+		nodes[w.ID] = w.Node.Name
 	}
 	removals := slices.Concat(cycle.Record.Interruptions, cycle.Record.Repairs, cycle.Record.Endings)
 	for i := range removals {

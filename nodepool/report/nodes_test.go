@@ -12,6 +12,7 @@ import (
 	"github.com/foresail/foresail/api/v1alpha1"
 	"github.com/foresail/foresail/internal/crdtest"
 	"github.com/foresail/foresail/nodepool"
+	"github.com/foresail/foresail/nodepool/fleet"
 	"github.com/foresail/foresail/nodepool/plan"
 	"github.com/foresail/foresail/nodepool/state"
 )
@@ -27,7 +28,7 @@ func removals(of ...string) []state.Removal {
 
 func down(at time.Time, targets ...state.Removal) nodepool.CycleReport {
 	cycle := hold(at, plan.ActionOpen, "a scale-down is open")
-	cycle.Record.Action = &state.Action{ID: "down-1", Kind: plan.ActionDown, Started: start, Targets: targets}
+	cycle.Record.Action = &state.Action{ID: "down-1", Kind: state.ActionDown, Started: start, Targets: targets}
 	return cycle
 }
 
@@ -51,9 +52,9 @@ func TestNodesOfRemovals(t *testing.T) {
 	}
 	cycle.Record.Endings = []state.Removal{{InstanceID: "i-ends", Node: "ends", State: state.RemovalTerminated}}
 	cycle.Record.PendingTerminations = []state.PendingTermination{{InstanceID: "i-broken"}, {InstanceID: "i-without"}}
-	cycle.Snapshot.Workers = append(
-		cycle.Snapshot.Workers, plan.Worker{InstanceID: "i-broken", Node: "broken", Failed: true},
-	)
+	cycle.Snapshot.Instances = append(cycle.Snapshot.Instances, plan.Instance{
+		Instance: fleet.Instance{ID: "i-broken"}, Worker: true, Node: plan.Node{Name: "broken"}, Failed: true,
+	})
 	h.reporter.Report(t.Context(), cycle)
 	s := h.status(t)
 	assert.Equal(t, []string{"n-Planned", "n-Tainted", "n-Draining", "n-Drained", "n-Terminated"}, s.Action.Nodes)
@@ -74,7 +75,7 @@ func TestScaleUpRemovesNoNodes(t *testing.T) {
 	h := newHarness(t)
 	cycle := hold(start, plan.ActionOpen, "a scale-up is open")
 	cycle.Record.Action = &state.Action{
-		ID: "up-1", Kind: plan.ActionUp, Started: start, Slots: []state.Slot{{State: state.SlotReady, Node: "new"}},
+		ID: "up-1", Kind: state.ActionUp, Started: start, Slots: []state.Slot{{State: state.SlotReady, Node: "new"}},
 	}
 	h.reporter.Report(t.Context(), cycle)
 	assert.Empty(t, h.status(t).Action.Nodes)

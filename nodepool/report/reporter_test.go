@@ -97,9 +97,12 @@ func hold(at time.Time, reason plan.Reason, message string) nodepool.CycleReport
 			}},
 		Snapshot: plan.Snapshot{
 			Now: at,
-			Workers: []plan.Worker{
-				{InstanceID: "i-1", Node: "a", Ready: true, Placement: fleet.Placement{Zone: "a", Market: fleet.Spot}},
-				{InstanceID: "i-2"}, {InstanceID: "i-3", Failed: true},
+			Instances: []plan.Instance{
+				{
+					Instance: fleet.Instance{ID: "i-1", Placement: fleet.Placement{Zone: "a", Market: fleet.Spot}},
+					Worker:   true, Node: plan.Node{Name: "a", Ready: true},
+				},
+				{Instance: fleet.Instance{ID: "i-2"}, Worker: true}, {Instance: fleet.Instance{ID: "i-3"}, Worker: true, Failed: true},
 			},
 			Pending: plan.Pending{Known: true, Pods: 5},
 			Signals: []plan.Signal{
@@ -171,7 +174,7 @@ func TestUnreadJournalHasNoMetrics(t *testing.T) {
 		return count
 	}
 	cycle := hold(start, plan.ActionOpen, "a scale-up is open")
-	cycle.Record = state.Record{Failures: 2, Action: &state.Action{Kind: plan.ActionUp}}
+	cycle.Record = state.Record{Failures: 2, Action: &state.Action{Kind: state.ActionUp}}
 	cycle.Snapshot.Pool.Max = 5
 	h.reporter.Report(t.Context(), cycle)
 	require.Equal(t, 4, exposed())
@@ -316,7 +319,7 @@ func TestStatusOfAnAction(t *testing.T) {
 	h := newHarness(t)
 	cycle := hold(start, plan.ActionOpen, "a scale-up is open")
 	cycle.Record.Failures = 3
-	cycle.Record.Action = &state.Action{ID: "up-1", Kind: plan.ActionUp, Started: start, Slots: []state.Slot{
+	cycle.Record.Action = &state.Action{ID: "up-1", Kind: state.ActionUp, Started: start, Slots: []state.Slot{
 		{State: state.SlotReady, InstanceID: "i-1"}, {
 			State: state.SlotLaunched, InstanceID: "i-2",
 		}, {State: state.SlotPlanned},
@@ -480,7 +483,7 @@ func TestCloudWatchReceivesKnownValuesOnceAMinute(t *testing.T) {
 func TestHealthIsWhatWasReached(t *testing.T) {
 	const missing = "RunInstances: Invalid: InvalidSubnetID.NotFound"
 	trying := &state.Action{
-		Kind: plan.ActionUp,
+		Kind: state.ActionUp,
 		Slots: []state.Slot{
 			{State: state.SlotPlanned}, {State: state.SlotPlanned, Tries: 2, Error: "RunInstances: Unknown: 500"},
 		},

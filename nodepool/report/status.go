@@ -38,7 +38,7 @@ func statusOf(
 	}
 	if workersKnown(cycle) {
 		next.Rollout = rolloutOf(cycle.Decision.Rollout)
-		workers, ready := counts(cycle.Snapshot.Workers)
+		workers, ready := counts(cycle.Snapshot.Instances)
 		next.Workers, next.ReadyWorkers = number(workers), number(ready)
 	}
 	if cycle.Snapshot.Pending.Known {

@@ -14,7 +14,6 @@ import (
 
 	"github.com/foresail/foresail/nodepool"
 	"github.com/foresail/foresail/nodepool/journal"
-	"github.com/foresail/foresail/nodepool/plan"
 	"github.com/foresail/foresail/nodepool/state"
 )
 
@@ -103,7 +102,7 @@ func (t *tracer) of(id, name string, start time.Time, pool string) *traced {
 
 func (t *tracer) action(cycle nodepool.CycleReport, a *state.Action) {
 	name := "ScaleUp"
-	if a.Kind != plan.ActionUp {
+	if a.Kind != state.ActionUp {
 		name = "ScaleDown"
 	}
 	x := t.of(a.ID, name, a.Started, cycle.Pool)

@@ -12,7 +12,6 @@ import (
 
 	"github.com/foresail/foresail/nodepool"
 	"github.com/foresail/foresail/nodepool/journal"
-	"github.com/foresail/foresail/nodepool/plan"
 	"github.com/foresail/foresail/nodepool/state"
 )
 
@@ -65,7 +64,7 @@ func TestTraceOfAScaleUp(t *testing.T) {
 		other.Number = 1
 		return state.Record{
 			Action: &state.Action{
-				ID: "a-1", Kind: plan.ActionUp, Started: start, Message: "5 pods", Slots: []state.Slot{one, other},
+				ID: "a-1", Kind: state.ActionUp, Started: start, Message: "5 pods", Slots: []state.Slot{one, other},
 			},
 		}
 	}
@@ -98,7 +97,7 @@ func TestTraceAfterATakeover(t *testing.T) {
 	tracer, sent := recorder()
 	r := state.Record{
 		Action: &state.Action{
-			ID: "a-1", Kind: plan.ActionUp, Started: start,
+			ID: "a-1", Kind: state.ActionUp, Started: start,
 			Slots: []state.Slot{{Token: "one", State: state.SlotLaunched, Requested: after(2), InstanceID: "i-1"}},
 		},
 	}
@@ -129,7 +128,7 @@ func TestTraceOfRemovals(t *testing.T) {
 	}
 	down := func(r state.Removal) state.Record {
 		return state.Record{
-			Action: &state.Action{ID: "a-2", Kind: plan.ActionDown, Started: start, Targets: []state.Removal{r}},
+			Action: &state.Action{ID: "a-2", Kind: state.ActionDown, Started: start, Targets: []state.Removal{r}},
 		}
 	}
 	for at, s := range []state.RemovalState{

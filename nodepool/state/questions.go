@@ -1,19 +1,64 @@
 package state
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/foresail/foresail/nodepool/fleet"
-	"github.com/foresail/foresail/nodepool/plan"
 )
 
 // Open reports whether something in the record waits for its next step.
 func (r Record) Open() bool {
 	open := func(x Removal) bool { return !x.Done() }
 	return r.Action != nil || slices.ContainsFunc(r.Interruptions, open) || slices.ContainsFunc(r.Repairs, open)
+}
+
+// ActionKind returns the kind of the open action, "" if there is none.
+func (r Record) ActionKind() ActionKind {
+	if r.Action == nil {
+		return ""
+	}
+	return r.Action.Kind
+}
+
+// ActionID returns the id of the open action, "" if there is none.
+func (r Record) ActionID() string {
+	if r.Action == nil {
+		return ""
+	}
+	return r.Action.ID
+}
+
+// PlannedAt returns the placements of nodes that the open scale-up has yet to launch, without the lost ones.
+func (r Record) PlannedAt() []fleet.Placement {
+	var out []fleet.Placement
+	if r.Action == nil {
+		return out
+	}
+	for _, s := range r.Action.Slots {
+		if s.State == SlotPlanned {
+			out = append(out, s.Placement)
+		}
+	}
+	return out
+}
+
+// Lost returns the slots of the open scale-up whose launch has failed for good, as long as nothing has been decided about
+// them.
+func (r Record) Lost() []Slot {
+	var out []Slot
+	if r.Action == nil {
+		return out
+	}
+	for _, s := range r.Action.Slots {
+		if s.Lost {
+			out = append(out, s)
+		}
+	}
+	return out
 }
 
 // PendingTermination returns the entry of an instance that is to be terminated, nil if there is none.
@@ -62,6 +107,12 @@ func (r Record) Leaves(instance string) bool {
 		r.Target(instance) != nil || r.Ending(instance) != nil)
 }
 
+// Drained reports whether the node of an instance that is being removed is empty.
+func (r Record) Drained(instance string) bool {
+	x := cmp.Or(r.Interruption(instance), r.Repair(instance), r.Target(instance))
+	return r.Ending(instance) != nil || x != nil && x.State == RemovalDrained
+}
+
 // Removals returns all removals.
 func (r Record) Removals() []Removal {
 	all := slices.Concat(r.Interruptions, r.Repairs, r.Endings)
@@ -99,7 +150,7 @@ func (a *Action) Instance(s Slot) fleet.Instance {
 }
 
 // DeletesPool reports whether the action removes the nodes of a pool that is being deleted.
-func (a *Action) DeletesPool() bool { return a.Reason == plan.PoolDeleted }
+func (a *Action) DeletesPool() bool { return a.Reason == PoolDeleted }
 
 // Queued reports whether a target of the action waits for its turn. That of a deletion is tainted by then.
 func (a *Action) Queued(r Removal) bool {

@@ -10,7 +10,6 @@ import (
 	"github.com/foresail/foresail/nodepool/fleet"
 
 	"github.com/foresail/foresail/internal/keepalive"
-	"github.com/foresail/foresail/nodepool/plan"
 )
 
 // Store keeps one [Record] for each pool.
@@ -112,14 +111,29 @@ type Undone struct {
 
 // Action is a scale-up or scale-down that is open.
 type Action struct {
-	ID      string          `json:"id"`
-	Kind    plan.ActionKind `json:"kind"`
-	Reason  plan.Reason     `json:"reason"`
-	Message string          `json:"message"`
-	Started time.Time       `json:"started"`
-	Slots   []Slot          `json:"slots,omitempty"`   // of a scale-up
-	Targets []Removal       `json:"targets,omitempty"` // of a scale-down
+	ID      string     `json:"id"`
+	Kind    ActionKind `json:"kind"`
+	Reason  Reason     `json:"reason"`
+	Message string     `json:"message"`
+	Started time.Time  `json:"started"`
+	Slots   []Slot     `json:"slots,omitempty"`   // of a scale-up
+	Targets []Removal  `json:"targets,omitempty"` // of a scale-down
 }
+
+// ActionKind is the kind of an open action.
+type ActionKind string
+
+// The kinds.
+const (
+	ActionUp   ActionKind = "ScaleUp"
+	ActionDown ActionKind = "ScaleDown"
+)
+
+// Reason says why an action was begun, as a word that logs, metrics and events share. Package plan has the reasons.
+type Reason string
+
+// PoolDeleted is the reason of an action that removes the nodes of a pool that is being deleted.
+const PoolDeleted Reason = "PoolDeleted"
 
 // Slot is one node of a scale-up. Its parameters and token are written before it is launched. They change in two
 // cases: an instance of an alternative type replaces the type of the slot, and a slot whose launch has failed
@@ -190,10 +204,18 @@ const (
 // PendingTermination is an instance to be terminated once Due has come, unless its node has joined by then.
 type PendingTermination struct {
 	InstanceID string    `json:"instanceId"`
-	Reason     string    `json:"reason"` // Orphan or JoinFailed
+	Reason     string    `json:"reason"` // one of those below
 	Since      time.Time `json:"since"`
 	Due        time.Time `json:"due"`
 }
+
+// Why an instance is to be terminated.
+const (
+	TerminateOrphan     = "Orphan"     // no action waits for its Node
+	TerminateJoinFailed = "JoinFailed" // its Node has not joined in time
+	TerminateStopped    = "Stopped"
+	TerminateDeleted    = "Deleted" // its pool is, and its Node has not joined yet
+)
 
 // Join is a measured start of a node, for the startup time T_I.
 type Join struct {

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/foresail/foresail/nodepool/fleet"
-	"github.com/foresail/foresail/nodepool/plan"
 )
 
 // The longest that a record has something wait.
@@ -58,7 +57,7 @@ func (r *Record) Trim(now time.Time, keepFailedFor time.Duration) {
 			longest = SuspectFor
 		}
 		notAfter(&c.Until, now.Add(longest))
-		if c.Until.After(now.Add(-plan.RefusedFor)) {
+		if c.Until.After(now.Add(-fleet.RefusedFor)) {
 			cooling = append(cooling, c)
 		}
 	}
@@ -90,7 +89,7 @@ func trimRemovals(removals []Removal, now time.Time) {
 	for i := range removals {
 		notAfter(&removals[i].Since, now)
 		notAfter(&removals[i].Began, now)
-		notAfter(&removals[i].Deadline, now.Add(plan.NoticeTime))
+		notAfter(&removals[i].Deadline, now.Add(fleet.NoticeTime))
 	}
 }
 

@@ -25,7 +25,6 @@ import (
 	"github.com/foresail/foresail/adapter/params"
 	"github.com/foresail/foresail/adapter/serving/servingtest"
 	"github.com/foresail/foresail/api/v1alpha1"
-	"github.com/foresail/foresail/nodepool/plan"
 	"github.com/foresail/foresail/nodepool/poolview"
 	"github.com/foresail/foresail/nodepool/prices"
 	"github.com/foresail/foresail/nodepool/state"
@@ -111,7 +110,7 @@ func workers(t *testing.T) *v1alpha1.WorkerPool {
 	t.Helper()
 	journal, err := state.Encode(state.Record{
 		Version: 1, Owner: "foresail-6c9f7d-x2x9p",
-		Action: &state.Action{ID: "up-1", Kind: plan.ActionUp, Message: "cpu will be 0.91 of a worker in 42s, above 0.70", Slots: []state.Slot{
+		Action: &state.Action{ID: "up-1", Kind: state.ActionUp, Message: "cpu will be 0.91 of a worker in 42s, above 0.70", Slots: []state.Slot{
 			{Number: 1, Placement: fleet.Placement{Zone: "eu-west-1a", InstanceType: "m7g.large", Market: fleet.Spot}, State: state.SlotFailed, Error: "InsufficientInstanceCapacity"},
 			{Number: 2, Placement: fleet.Placement{Zone: "eu-west-1b", InstanceType: "m7g.large", Market: fleet.Spot}, State: state.SlotLaunched, InstanceID: "i-0123456789abcdef0", Requested: servingtest.Now.Add(-20 * time.Second)},
 			{Number: 3, Placement: fleet.Placement{Zone: "eu-west-1c", InstanceType: "m7g.large", Market: fleet.Spot}, State: state.SlotReady, Node: "ip-10-0-0-0.eu-west-1.compute.internal", Requested: servingtest.Now.Add(-40 * time.Second)},

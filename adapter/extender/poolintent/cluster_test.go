@@ -19,6 +19,7 @@ import (
 
 	"github.com/foresail/foresail/api/v1alpha1"
 	"github.com/foresail/foresail/nodepool"
+	"github.com/foresail/foresail/nodepool/fleet"
 	"github.com/foresail/foresail/nodepool/plan"
 	"github.com/foresail/foresail/nodepool/report"
 	"github.com/foresail/foresail/nodepool/state"
@@ -30,8 +31,10 @@ func told() nodepool.CycleReport {
 	return nodepool.CycleReport{
 		Pool: "workers", At: time.Now(), Leading: true,
 		Decision: plan.Decision{At: time.Now(), Step: plan.Hold, Reason: plan.ActionOpen, Message: "a scale-down is open", Candidates: []plan.Target{{Node: "next"}}},
-		Snapshot: plan.Snapshot{Now: time.Now(), Workers: []plan.Worker{{InstanceID: "i-1", Node: "next", Ready: true}}},
-		Record: state.Record{Action: &state.Action{ID: "down-1", Kind: plan.ActionDown, Started: time.Now(), Targets: []state.Removal{
+		Snapshot: plan.Snapshot{Now: time.Now(), Instances: []plan.Instance{
+			{Instance: fleet.Instance{ID: "i-1"}, Worker: true, Node: plan.Node{Name: "next", Ready: true}},
+		}},
+		Record: state.Record{Action: &state.Action{ID: "down-1", Kind: state.ActionDown, Started: time.Now(), Targets: []state.Removal{
 			{InstanceID: "i-0", Node: "gone-soon", State: state.RemovalPlanned},
 		}}},
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/foresail/foresail/api/v1alpha1"
 	"github.com/foresail/foresail/nodepool"
 	"github.com/foresail/foresail/nodepool/plan"
+	"github.com/foresail/foresail/nodepool/state"
 )
 
 // silentFor is how long the status may stay unchanged, beyond two intervals, before the pool is taken to be inactive. An active
@@ -107,7 +108,7 @@ func grows(w *v1alpha1.WorkerPool) bool {
 	switch {
 	case !acts(w), len(s.Decisions) == 0, !meta.IsStatusConditionTrue(s.Conditions, v1alpha1.ConditionHealthy):
 		return false
-	case s.Action != nil && s.Action.Kind == string(plan.ActionUp):
+	case s.Action != nil && s.Action.Kind == string(state.ActionUp):
 		return true
 	}
 	return s.Workers != nil && *s.Workers < w.Spec.Max && !stuck[s.Decisions[0].Reason]

@@ -34,9 +34,12 @@ func outdatedPool(b *testing.B, n, each int) (*cluster.Cluster, plan.Snapshot) {
 			p.Name, p.Spec.NodeName = fmt.Sprintf("p-%d-%d", i, j), name
 			objects = append(objects, p)
 		}
-		s.Workers = append(s.Workers, plan.Worker{
-			InstanceID: "i-" + name, Node: name, Placement: fleet.Placement{Zone: zone, InstanceType: "m", Market: fleet.OnDemand},
-			Launched: noon.Add(-time.Hour), Ready: true, Known: true, Outdated: "its image is old",
+		s.Instances = append(s.Instances, plan.Instance{
+			Instance: fleet.Instance{
+				ID: "i-" + name, Placement: fleet.Placement{Zone: zone, InstanceType: "m", Market: fleet.OnDemand},
+				Launched: noon.Add(-time.Hour), Outdated: "its image is old",
+			},
+			Worker: true, Node: plan.Node{Name: name, Ready: true}, Known: true,
 		})
 	}
 	c, err := cluster.List(b.Context(), fake.NewClientset(objects...), noon)

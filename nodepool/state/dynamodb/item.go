@@ -15,7 +15,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
-	"github.com/foresail/foresail/nodepool/plan"
 	"github.com/foresail/foresail/nodepool/state"
 )
 
@@ -171,7 +170,7 @@ func attributesOf(r state.Record) (map[string]types.AttributeValue, error) {
 }
 
 func actionAttributes(a *state.Action) map[string]types.AttributeValue {
-	if a.Kind == plan.ActionUp {
+	if a.Kind == state.ActionUp {
 		launched := []string{}
 		for _, slot := range a.Slots {
 			if slot.InstanceID != "" {

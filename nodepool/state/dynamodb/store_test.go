@@ -19,7 +19,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/foresail/foresail/api/v1alpha1"
-	"github.com/foresail/foresail/nodepool/plan"
 	"github.com/foresail/foresail/nodepool/state"
 	"github.com/foresail/foresail/nodepool/state/dynamodb"
 	"github.com/foresail/foresail/nodepool/state/statetest"
@@ -133,7 +132,7 @@ func save(t *testing.T, store state.Store, pool string, r state.Record) state.Re
 
 func testFields(t *testing.T, store state.Store, items items) {
 	r := state.Record{Owner: "one", LastUp: time.Unix(300, 0).UTC(), Action: &state.Action{
-		ID: "up-1", Kind: plan.ActionUp, Started: time.Unix(500, 0),
+		ID: "up-1", Kind: state.ActionUp, Started: time.Unix(500, 0),
 		Slots: []state.Slot{{Number: 0, InstanceID: "i-0", State: state.SlotFailed}, {Number: 1}, {Number: 2, InstanceID: "i-2"}},
 	}}
 	r = save(t, store, "fields", r)
@@ -143,7 +142,7 @@ func testFields(t *testing.T, store state.Store, items items) {
 		"scaleUpActionId": text("up-1"), "scaleUpStartedEpoch": number("500"), "scaleUpRequested": number("3"), "scaleUpInstanceIds": texts("i-0", "i-2"),
 	}, items.get(t, "fields"))
 
-	r.Action = &state.Action{ID: "down-1", Kind: plan.ActionDown, Started: time.Unix(600, 0), Targets: []state.Removal{
+	r.Action = &state.Action{ID: "down-1", Kind: state.ActionDown, Started: time.Unix(600, 0), Targets: []state.Removal{
 		{InstanceID: "i-3", State: state.RemovalCompleted}, {InstanceID: "i-4", State: state.RemovalDraining},
 	}}
 	r = save(t, store, "fields", r)

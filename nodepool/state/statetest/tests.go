@@ -218,7 +218,7 @@ func Shortage(n int) state.Record {
 		return fmt.Sprintf("RequestID: %032x, api error InsufficientInstanceCapacity: %s", i, strings.Repeat("We currently do not have sufficient capacity. ", 60))
 	}
 	r := state.Record{Owner: "large", DrainBackoff: map[string]time.Time{}, FailedDrains: map[string]int{}, Action: &state.Action{
-		ID: "up-20260302-090000-0123456789", Kind: plan.ActionUp, Reason: plan.PodsPending, Message: sentence(0), Started: moment(1),
+		ID: "up-20260302-090000-0123456789", Kind: state.ActionUp, Reason: plan.PodsPending, Message: sentence(0), Started: moment(1),
 	}}
 	for i := range plan.MaxBatch {
 		r.Action.Slots = append(r.Action.Slots, state.Slot{

@@ -61,17 +61,19 @@ func (r *replica) report(ctx context.Context, leading bool, workers, asked int) 
 		Pool: "workers", At: time.Now(), Leading: leading,
 		Decision: plan.Decision{Step: plan.Hold, Reason: plan.CoolingDown, Recommended: asked, Want: workers},
 		Snapshot: plan.Snapshot{
-			Now:     time.Now(),
-			Pool:    plan.Pool{Min: 1, Max: 9, SpotRatio: 0.5},
-			Pending: plan.Pending{Known: !leading, Pods: 2},
-			Signals: []plan.Signal{{Name: "cpu", Known: true, Now: 0.5, Want: 3}, {Name: "queue", Known: true, Want: 4}, {Name: "memory"}},
-			Workers: []plan.Worker{{InstanceID: "i-leaves", Leaving: true}},
+			Now:       time.Now(),
+			Pool:      plan.Pool{Min: 1, Max: 9, SpotRatio: 0.5},
+			Pending:   plan.Pending{Known: !leading, Pods: 2},
+			Signals:   []plan.Signal{{Name: "cpu", Known: true, Now: 0.5, Want: 3}, {Name: "queue", Known: true, Want: 4}, {Name: "memory"}},
+			Instances: []plan.Instance{{Instance: fleet.Instance{ID: "i-leaves"}, Worker: true, Leaving: true}},
 		},
 		Events: []journal.Event{{Reason: journal.EventLaunchFailed}},
 	}
 	for i := range workers {
 		place := fleet.Placement{Zone: string(rune('a' + i%2)), InstanceType: "t3.small", Market: fleet.Spot}
-		cycle.Snapshot.Workers = append(cycle.Snapshot.Workers, plan.Worker{InstanceID: strconv.Itoa(i), Node: "n", Ready: i > 0, Placement: place})
+		cycle.Snapshot.Instances = append(cycle.Snapshot.Instances, plan.Instance{
+			Instance: fleet.Instance{ID: strconv.Itoa(i), Placement: place}, Worker: true, Node: plan.Node{Name: "n", Ready: i > 0},
+		})
 	}
 	r.reporter.Report(ctx, cycle)
 }

@@ -1,0 +1,50 @@
+package plan
+
+import (
+	"fmt"
+	"slices"
+)
+
+// paused is why nothing is disrupted.
+const paused = "disruption is paused"
+
+// disrupted returns how many workers are not ready, leave or are taken back, apart from some. An
+// instance that did not join has never been one of them.
+func disrupted(c *census, apart []string) int {
+	gone := c.unready
+	for _, w := range c.workers {
+		switch {
+		case w.Ended || w.Failed && !w.Broken || slices.Contains(apart, w.ID):
+		case w.Leaving || w.Broken || c.isTaken(w):
+			gone++
+		}
+	}
+	return gone
+}
+
+// overBudget returns why the budgets do not allow the disruptions that are open, apart from some
+// workers, "" if they do.
+func overBudget(c *census, apart []string) string {
+	if gone := disrupted(c, apart); gone > c.Disruption.Nodes {
+		return fmt.Sprintf("%s, and with it %s would be out of service", c.Disruption.Why, count(gone, "worker"))
+	}
+	return ""
+}
+
+// disruptable returns how many workers may be disrupted now, and why not more.
+func disruptable(c *census) (int, string) {
+	gone := disrupted(c, nil)
+	switch {
+	case c.Disruption.Paused:
+		return 0, paused
+	case len(c.unknown) > 0:
+		return 0, "nothing is disrupted while this is not known: " + c.unknown[0]
+	case c.Pending.any():
+		return 0, "nothing is disrupted while pods are unschedulable"
+	case c.distrusted():
+		return 0, "too many workers are unready"
+	case gone > 0:
+		return c.Disruption.Nodes - gone, fmt.Sprintf("%s, and %d are not ready or leave already", c.Disruption.Why, gone)
+	}
+	return c.Disruption.Nodes, c.Disruption.Why
+}

@@ -1,0 +1,32 @@
+package plan
+
+import (
+	"fmt"
+
+	"github.com/foresail/foresail/nodepool/state"
+)
+
+// Doubt returns why observations of Nodes cannot be trusted, "" if they can. If the Nodes of many
+// instances are missing, as in a cluster that was restored from a backup, the instances run and so
+// do their pods. Instances whose Nodes never joined do not count.
+func Doubt(p Pool, instances []Instance, pending []state.PendingTermination) string {
+	reasons := map[string]string{}
+	for _, c := range pending {
+		reasons[c.InstanceID] = c.Reason
+	}
+	unready, all := 0, 0
+	for i := range instances {
+		in := &instances[i]
+		if !in.Listed || in.ends() || in.neverJoined(reasons[in.ID]) {
+			continue
+		}
+		all++
+		if in.Node.Name == "" || !in.Node.Ready {
+			unready++
+		}
+	}
+	if !p.defaulted().Distrusts(unready, all) {
+		return ""
+	}
+	return fmt.Sprintf("%d of %d instances have no node that is ready: what is seen is not to be trusted", unready, all)
+}

@@ -1,0 +1,17 @@
+package plan
+
+// facts are what the rules of one decision share: each is computed once, here, and none is changed
+// afterwards. Facts call no rule.
+type facts struct {
+	*census
+	recommended recommendations
+	expected    demand
+	idle        idleness
+}
+
+func factsOf(c *census) *facts {
+	f := &facts{census: c, recommended: recommend(c), idle: idlenessOf(c)}
+	f.expected = observeDemand(c, f.recommended)
+	f.recommended = append(f.recommended, f.expected.recommend()...)
+	return f
+}

@@ -1,0 +1,263 @@
+package plan
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/foresail/foresail/nodepool/fleet"
+	"github.com/foresail/foresail/nodepool/state"
+)
+
+// refill launches what is missing to the floor, past cooldowns and alongside an open scale-down. If
+// nothing holds more back, it launches what is recommended.
+func refill(f *facts, d Decision) (Decision, verdict) {
+	floor, reason := floorOf(f)
+	if len(f.staying) >= floor {
+		return d, passes
+	}
+	why := fmt.Sprintf("the minimum is %d", f.Pool.Min)
+	if f.taken > 0 {
+		why = fmt.Sprintf("%s, and %d are needed", takenText(f), floor)
+	}
+	target := floor
+	if f.Record.ActionKind() == "" && coolsUp(f.census) <= 0 {
+		target = max(floor, d.Recommended)
+	}
+	d.Want = aim(f, target)
+	if f.Record.ActionKind() != "" && f.Record.ActionKind() != state.ActionDown {
+		return d.hold(ActionOpen, "a %s is open (%s)", f.Record.ActionKind(), why), decides
+	}
+	d.Urgent = true
+	return launch(f, d, recommendation{cause: reason, Recommendation: Recommendation{Reason: why}}), decides
+}
+
+// extend launches what is recommended beyond an open scale-up as a part of it: a rise does not end
+// with the request for its first nodes, and the next batch would come a whole launch later.
+func extend(f *facts, d Decision) (Decision, verdict) {
+	there := len(f.staying) + f.planned()
+	if f.Record.ActionKind() != state.ActionUp || f.room <= 0 || f.Record.Failures != 0 || len(f.notices) > 0 ||
+		min(d.Recommended, f.Pool.Max) <= there {
+		return d, passes
+	}
+	d.Want = min(d.Recommended, f.Pool.Max, add(there, min(f.room, batchUp(f))))
+	dominant := f.recommended.dominant()
+	d.Placements, d.Alternatives, d.Pinned = placementsFor(
+		f, min(d.Want-there, places(f)-f.planned()), d.Recommended-there, dominant)
+	if len(d.Placements) == 0 {
+		return d.hold(ActionOpen, "a %s is open, and what else could be launched is cooling after errors (%s)",
+			f.Record.ActionKind(), dominant.Reason), decides
+	}
+	aim := d.Want
+	d.Want = there + len(d.Placements)
+	d.Step, d.Reason = ScaleUp, dominant.cause
+	d.Message = fmt.Sprintf("Launch %d more beside %s, in the open scale-up: %s%s", len(d.Placements),
+		count(there, "worker"), dominant.Reason, limits(f, max(aim, d.Recommended), d.Want))
+	return d, decides
+}
+
+// grow launches what the largest recommendation asks for. If none of it can be launched, it holds
+// up nothing else.
+func grow(f *facts, d Decision) (Decision, verdict) {
+	n := len(f.staying)
+	if d.Recommended <= n {
+		return d, passes
+	}
+	d.Want = aim(f, d.Recommended)
+	dominant := f.recommended.dominant()
+	switch left := coolsUp(f.census); {
+	case n >= f.Pool.Max:
+		d = d.hold(AtMaximum, "%d are recommended and the maximum is %d (%s)", d.Recommended, f.Pool.Max, dominant.Reason)
+	case left > 0:
+		d = d.hold(CoolingDown, "%d are recommended, and the cooldown of scale-ups, %s, has %s left (%s)",
+			d.Recommended, f.Pool.CooldownUp, short(left), dominant.Reason)
+	default:
+		d = launch(f, d, dominant)
+	}
+	if d.Step == Hold && f.recommended.attainable() <= n {
+		return d, yields
+	}
+	return d, decides
+}
+
+// launch places the nodes up to d.Want, unless launches fail or nothing can be launched anywhere.
+func launch(f *facts, d Decision, r recommendation) Decision {
+	urgent, why := d.Urgent, r.Reason
+	d.Urgent = false
+	if left := backsOffFor(f.census, urgent); left > 0 {
+		return d.hold(BackingOff, "%d are recommended, and nothing joined in the last %s: the next is tried in %s (%s)",
+			d.Want, count(f.Record.Failures, "scale-up"), short(left), why)
+	}
+	n, room := len(f.staying), places(f)
+	if len(f.Offers) == 0 {
+		return d.hold(LaunchesUnknown, "%d are recommended, and what can be launched is not known: %s (%s)",
+			d.Want, cmp.Or(f.OffersErr, "nothing is offered"), why)
+	}
+	d.GiveUp = kept(f, d.Want-n-room)
+	if room == 0 {
+		return full(f, d, why)
+	}
+	d.Placements, d.Alternatives, d.Pinned = placementsFor(f, min(d.Want-n, room), max(d.Want, d.Recommended)-n, r)
+	if len(d.Placements) == 0 {
+		return exhausted(f, d, why)
+	}
+	aim := d.Want
+	d.Want = n + len(d.Placements)
+	d.Step, d.Reason, d.Urgent = ScaleUp, r.cause, urgent
+	d.Message = fmt.Sprintf("Launch %d beside %s: %s%s",
+		len(d.Placements), count(n, "worker"), why, limits(f, max(aim, d.Recommended), d.Want))
+	return d
+}
+
+// exhausted holds because no launch would help: a node that helps no pod would be followed by
+// another.
+func exhausted(f *facts, d Decision, why string) Decision {
+	if len(newPlacer(f.census).place(nil, 1, anything)) > 0 {
+		return d.hold(InsufficientCapacity, "%d are recommended, and every kind of instance that the pending pods could "+
+			"run on is cooling after errors (%s)", d.Want, why)
+	}
+	return d.hold(InsufficientCapacity, "%d are recommended, and all %d kinds of instance that could be launched are "+
+		"cooling after errors (%s)", d.Want, len(f.Offers), why)
+}
+
+// full holds because workers and instances that did not join reach the maximum: as long as people
+// do not look at those, there would be more and more of them.
+func full(f *facts, d Decision, why string) Decision {
+	failed := 0
+	for _, w := range f.workers {
+		if w.Failed && !w.Leaving {
+			failed++
+		}
+	}
+	if len(d.GiveUp) > 0 {
+		return d.hold(InsufficientCapacity, "%d are recommended, and of %s that did not join some must be terminated "+
+			"first, as the maximum is %d (%s)", d.Want, count(failed, "instance"), f.Pool.Max, why)
+	}
+	return d.hold(InsufficientCapacity, "%d are recommended, and %s that did not join or are broken are kept, with which "+
+		"the maximum of %d is reached: terminate some, or set join.keepFailed to false (%s)",
+		d.Want, count(failed, "instance"), f.Pool.Max, why)
+}
+
+// placementsFor places up to n of the nodes that a recommendation asks for: first those that must
+// have a shape for pods to run on them, then those that may be anything. A node whose shape cannot
+// be launched would not help: if the recommendation counts it, nothing else is launched in its
+// place.
+func placementsFor(
+	f *facts, n, asked int, r recommendation,
+) (out []fleet.Placement, alternatives [][]string, pinned int) {
+	shapes := f.Pending.Shapes
+	if r.cause != PodsPending {
+		shapes = slices.Concat(shapes, f.Pending.Later)
+	}
+	p := newPlacer(f.census)
+	for _, s := range shapes {
+		placed := len(out)
+		out = p.place(out, min(n, placed+s.Nodes), s.Takes)
+		alternatives = p.alternativesOf(alternatives, out, s.Takes)
+		if r.pods {
+			asked -= s.Nodes
+		} else {
+			asked -= len(out) - placed
+		}
+	}
+	pinned = len(out)
+	out = p.place(out, min(n, pinned+max(0, asked)), anything)
+	return out, p.alternativesOf(alternatives, out, anything), pinned
+}
+
+// floorOf returns the number of workers below which nothing waits, and the reason for a launch to
+// get there: the minimum, and workers with a notice as far as they are needed. Without a forecast
+// all of them are.
+func floorOf(f *facts) (int, Reason) {
+	total := len(f.staying) + f.taken
+	needed, signals := 0, 0
+	for _, r := range f.recommended {
+		needed = max(needed, r.Nodes)
+		if r.signal {
+			signals++
+			if !r.Known {
+				needed = math.MaxInt
+			}
+		}
+	}
+	if signals == 0 {
+		needed = math.MaxInt
+	}
+	reason := Interrupted
+	switch {
+	case total < f.Pool.Min:
+		reason = BelowMinimum
+	case f.sick > 0 && f.sick == f.taken:
+		reason = Unhealthy
+	}
+	return min(max(f.Pool.Min, min(total, needed)), f.Pool.Max), reason
+}
+
+// takenText says why workers must be replaced.
+func takenText(f *facts) string {
+	switch n := f.sick; {
+	case n == f.taken:
+		return count(n, "unhealthy worker") + " repaired"
+	case n > 0:
+		return fmt.Sprintf("the cloud reclaims %s and %s repaired", count(f.taken-n, "worker"), count(n, "unhealthy worker"))
+	}
+	return "the cloud reclaims " + count(f.taken, "worker")
+}
+
+// aim returns the next number of workers on the way to a recommended one.
+func aim(f *facts, recommended int) int {
+	n := len(f.staying)
+	return max(n, min(recommended, f.Pool.Max, add(n, batchUp(f))))
+}
+
+// batchUp returns the most nodes that may be launched now. While launches fail, one is enough to
+// see whether they still do.
+func batchUp(f *facts) int {
+	if f.Record.Failures > 0 {
+		return 1
+	}
+	return f.Pool.MaxBatchUp
+}
+
+// places returns how many more instances the maximum allows. One that did not join takes a place
+// until it is gone, and so do broken ones, except one in ten, which are replaced at once. One that
+// leaves or that the cloud takes back has none.
+func places(f *facts) int {
+	failed, broken := 0, 0
+	for _, w := range f.workers {
+		switch {
+		case w.Leaving || !w.Failed:
+		case w.Broken:
+			broken++
+		default:
+			failed++
+		}
+	}
+	return max(0, f.Pool.Max-len(f.staying)-failed-max(0, broken-max(1, f.Pool.Max/10)))
+}
+
+// kept returns up to n instances that did not join and are kept for inspection, the oldest first.
+func kept(f *facts, n int) []string {
+	var out []string
+	for _, w := range f.workers {
+		if w.Kept && !w.Leaving && len(out) < n {
+			out = append(out, w.ID)
+		}
+	}
+	return out
+}
+
+// limits returns why fewer nodes are launched than recommended, as a continuation of a sentence.
+func limits(f *facts, recommended, want int) string {
+	if recommended <= want {
+		return ""
+	}
+	switch {
+	case want == f.Pool.Max:
+		return fmt.Sprintf("; %d are recommended and the maximum is %d", recommended, f.Pool.Max)
+	case f.Record.Failures > 0:
+		return fmt.Sprintf("; %d are recommended, and one is tried while launches fail", recommended)
+	}
+	return fmt.Sprintf("; %d are recommended, and one step goes to %d", recommended, want)
+}

@@ -1,0 +1,88 @@
+package plan
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Objection returns why a worker that was to be removed for a reason must stay after all, "" if it
+// need not: something is not known any more, the pool is not idle or would not carry its load, the
+// worker is the last of its kind, or its pods would have no other node. Workers that are being
+// removed must be Leaving in the snapshot, this one among them; later are those whose turn has not
+// come.
+func Objection(s Snapshot, reason Reason, worker string, later []string) string {
+	f, _ := prepare(s)
+	if why := objection(f, reason, later); why != "" {
+		return why
+	}
+	it := &Instance{}
+	rest := slices.Clip(f.staying)
+	for _, w := range f.workers {
+		switch {
+		case w.ID == worker:
+			it = w
+			rest = append(rest, w)
+		case slices.Contains(later, w.ID):
+			rest = append(rest, w)
+		}
+	}
+	if reason == Outdated && it.Outdated == "" {
+		return "it is not outdated any more"
+	}
+	if why := newSpread(f.Snapshot, rest).keeps(it); why != "" || it.Node.Name == "" || f.Homes == nil {
+		return why
+	}
+	return f.Homes.Without([]string{it.Node.Name}, MustGo(reason))
+}
+
+// objection returns what blocks every removal for a reason.
+func objection(f *facts, reason Reason, later []string) string {
+	switch {
+	case len(f.unknown) > 0:
+		return "this is not known: " + strings.Join(f.unknown, ", ")
+	case reason == Outdated:
+		return objectionToRollout(f, later)
+	case reason == Underutilized && !consolidates(f.census):
+		return "the pool does not consolidate any more"
+	case reason == Underutilized && f.Disruption.Paused:
+		return paused
+	case MustGo(reason):
+		return ""
+	}
+	return objectionToSaving(f, reason, later)
+}
+
+// objectionToSaving returns why a worker that is removed to save money must stay, "" if it need not.
+func objectionToSaving(f *facts, reason Reason, later []string) string {
+	switch over := overBudget(f.census, later); {
+	case over != "":
+		return over
+	case reason == Underutilized && f.Pending.any():
+		return count(f.Pending.Pods, "pod") + " unschedulable"
+	case reason == Underutilized:
+	case f.idle.unknown != "":
+		return "this is not known: " + f.idle.unknown
+	case f.idle.busy != "":
+		return f.idle.busy
+	}
+	if extra, why := spare(f); extra < 0 {
+		return why
+	}
+	return ""
+}
+
+// objectionToRollout returns why an outdated worker that is being removed must stay, "" if it need
+// not. Those whose turn comes later are not disrupted yet.
+func objectionToRollout(f *facts, later []string) string {
+	if f.Disruption.Paused {
+		return paused
+	}
+	if why := overBudget(f.census, later); why != "" {
+		return why
+	}
+	if needed := neededReady(f); f.ready < needed {
+		return fmt.Sprintf("%d ready workers are needed, and without it there are %d", needed, f.ready)
+	}
+	return ""
+}

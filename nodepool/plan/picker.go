@@ -1,0 +1,144 @@
+package plan
+
+import (
+	"fmt"
+
+	"github.com/foresail/foresail/nodepool/fleet"
+)
+
+// fewQuestions bounds the questions of a [picker] once it has chosen some: the next decision asks
+// about the others.
+const fewQuestions = 24
+
+// picker chooses outdated workers that may go together, each in place of a launch for it or without
+// one. Whether one may go is asked of the pool as it will be: with what is launched, and without
+// those chosen before.
+type picker struct {
+	homes   Homes // nil: the places of pods are not checked
+	staying *spread
+	placer  *placer // of what is launched in their place; nil = nothing is
+
+	chosen    []*Instance
+	launched  []fleet.Placement // for each of them
+	asked     int
+	unmovable []Refusal // workers whose pods would have no other node even if they went alone
+	refused   int       // for that, or because others go
+	why       string    // of one that was not chosen
+	cooling   bool      // nothing could be launched for one
+}
+
+func newPicker(f *facts, p *placer) *picker {
+	return &picker{homes: f.Homes, staying: newSpread(f.Snapshot, f.staying), placer: p}
+}
+
+// pick chooses up to most workers. As a rule all may go, which one question shows. If not, it asks
+// about fewer, and about more again as long as they may.
+func (p *picker) pick(list []*Instance, most int) {
+	for size := most; len(list) > 0 && len(p.chosen) < most && !p.hasAsked(); {
+		n := min(size, len(list), most-len(p.chosen))
+		switch why := p.try(list[:n]); {
+		case why == "":
+			list, size = list[n:], 4*n
+		case n == 1:
+			p.refuse(list[0], why)
+			list = list[1:]
+		default:
+			size = n / 4
+		}
+		size = max(1, size)
+	}
+}
+
+// hasAsked reports whether it has asked enough.
+func (p *picker) hasAsked() bool {
+	return p.asked >= maxQuestions || p.refused >= maxUnmovable || len(p.chosen) > 0 && p.asked >= fewQuestions
+}
+
+func (p *picker) refuse(w *Instance, why string) {
+	p.refused++
+	p.why = fmt.Sprintf("the pods of %s would have no home: %s", w.Node.Name, why)
+	if p.placer != nil {
+		p.why = fmt.Sprintf("a new node would be no home for the pods of %s: %s", w.Node.Name, why)
+	}
+	if len(p.chosen) == 0 {
+		p.unmovable = append(p.unmovable, Refusal{Worker: w.Node.Name, Reason: why, Homeless: true})
+	}
+}
+
+// try adds workers to the chosen ones, except those that the spread keeps. If their pods have no
+// other place it adds none and returns why.
+func (p *picker) try(list []*Instance) string {
+	start := p.save()
+	for _, w := range list {
+		p.add(w)
+	}
+	if len(p.chosen) == start.chosen || p.homes == nil {
+		return ""
+	}
+	nodes := make([]string, len(p.chosen))
+	for i, w := range p.chosen {
+		nodes[i] = w.Node.Name
+	}
+	p.asked++
+	why := p.homes.Without(nodes, MustGo(Outdated), p.launched...)
+	if why == "" && start.chosen == 0 && len(nodes) > 1 {
+		why = firstAlone(p.homes, nodes, MustGo(Outdated), p.launched...)
+	}
+	if why != "" {
+		p.restore(start)
+	}
+	return why
+}
+
+func (p *picker) add(w *Instance) {
+	start := p.save()
+	if p.placer != nil {
+		at, ok := p.placer.inPlaceOf(w)
+		if !ok {
+			p.restore(start)
+			p.cooling = true
+			return
+		}
+		p.launched = append(p.launched, at)
+		p.staying.join(placed(at))
+	}
+	if why := p.staying.keeps(w); why != "" {
+		p.restore(start)
+		p.why = fmt.Sprintf("%s stays, as %s", w.name(), why)
+		return
+	}
+	p.staying.leave(w)
+	p.chosen = append(p.chosen, w)
+}
+
+// picked is the state that a picker goes back to.
+type picked struct {
+	staying spread
+	placer  *placer
+	chosen  int
+}
+
+func (p *picker) save() picked {
+	return picked{p.staying.clone(), p.placer.clone(), len(p.chosen)}
+}
+
+func (p *picker) restore(to picked) {
+	*p.staying, p.placer, p.chosen = to.staying, to.placer, p.chosen[:to.chosen]
+	if p.placer != nil {
+		p.launched = p.launched[:to.chosen]
+	}
+}
+
+// targets returns the chosen workers.
+func (p *picker) targets() []Target {
+	out := make([]Target, len(p.chosen))
+	for i, w := range p.chosen {
+		out[i] = targetOf(w)
+	}
+	return out
+}
+
+// placed returns the ready worker that a launch becomes.
+func placed(at fleet.Placement) *Instance {
+	return &Instance{Instance: fleet.Instance{Placement: at}, Node: Node{Ready: true}}
+}

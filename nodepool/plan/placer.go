@@ -1,0 +1,194 @@
+package plan
+
+import (
+	"cmp"
+	"maps"
+	"math"
+	"slices"
+
+	"github.com/foresail/foresail/nodepool/fleet"
+)
+
+// MaxAlternatives is how many further instance types one launch may name. Each makes the journal
+// longer until it is launched.
+const MaxAlternatives = 9
+
+// maxPriceOfAlternatives is the price of an alternative at most, as a factor of the cheapest
+// type's. Most types of the same size are within it, and those of twice the size are not.
+const maxPriceOfAlternatives = 1.5
+
+// Place chooses where, what and how n nodes are launched that may be anything, fewer if no
+// placement is left. Placements that are cooling after errors and the ones already tried are left
+// out.
+func Place(s Snapshot, n int, tried ...fleet.Placement) []fleet.Placement {
+	return newPlacer(newCensus(s), tried...).place(nil, n, anything)
+}
+
+func anything(fleet.Placement) bool { return true }
+
+// placer chooses placements one after the other.
+//
+// Each node in its turn is Spot if fewer than round(SpotRatio · m) workers are, where m is the
+// number of workers with it above OnDemandBase. Where no Spot is left it is On-Demand. It is never
+// the other way round: the cloud must not be able to take back what should be On-Demand. Suspected
+// placements come after all others, whatever the market. Of the zones where its market is left it
+// goes to the one with fewest workers, those placed before it included, and there to the first
+// offer, or to the cheapest in that market where prices are given.
+type placer struct {
+	ratio         float64
+	base, workers int
+	spot          int
+	zones         map[string]int
+	left          map[fleet.Market]*candidatePlacements
+	usd           func(fleet.Placement) float64 // +Inf where it is not known; nil: prices do not decide
+}
+
+// candidatePlacements are those of one market that are left, in order of preference.
+type candidatePlacements struct{ trusted, suspected []fleet.Placement }
+
+func newPlacer(c *census, tried ...fleet.Placement) *placer {
+	p := &placer{
+		ratio: share(c.Pool.SpotRatio), base: c.Pool.OnDemandBase, zones: map[string]int{},
+		left: map[fleet.Market]*candidatePlacements{fleet.Spot: {}, fleet.OnDemand: {}},
+	}
+	for _, w := range c.staying {
+		p.add(w.Placement)
+	}
+	for _, at := range c.plannedAt {
+		p.add(at)
+	}
+	for _, o := range c.Offers {
+		for market, list := range p.left {
+			at := placementOf(o, market)
+			cooling, suspected := c.cools(at)
+			switch {
+			case slices.Contains(tried, at) || cooling:
+			case suspected:
+				list.suspected = append(list.suspected, at)
+			default:
+				list.trusted = append(list.trusted, at)
+			}
+		}
+	}
+	if c.Prices != nil {
+		p.sortBy(c.usd)
+	}
+	return p
+}
+
+// sortBy moves the cheapest to the front and those without a price to the end; the order is
+// otherwise kept.
+func (p *placer) sortBy(usd func(fleet.Placement) float64) {
+	p.usd = usd
+	for _, left := range p.left {
+		for _, list := range [][]fleet.Placement{left.trusted, left.suspected} {
+			slices.SortStableFunc(list, func(a, b fleet.Placement) int { return cmp.Compare(usd(a), usd(b)) })
+		}
+	}
+}
+
+func (p *placer) clone() *placer {
+	if p == nil {
+		return nil
+	}
+	c := *p
+	c.zones = maps.Clone(p.zones)
+	return &c
+}
+
+// place adds placements until there are n, or until none that will do is left.
+func (p *placer) place(out []fleet.Placement, n int, willDo func(fleet.Placement) bool) []fleet.Placement {
+	for len(out) < n {
+		next, ok := p.next(willDo)
+		if !ok {
+			break
+		}
+		out = append(out, next)
+	}
+	return out
+}
+
+func (p *placer) next(willDo func(fleet.Placement) bool) (fleet.Placement, bool) {
+	above := max(0, p.workers+1-p.base)
+	spot, onDemand := p.left[fleet.Spot], p.left[fleet.OnDemand]
+	lists := [][]fleet.Placement{onDemand.trusted, onDemand.suspected}
+	if p.spot < int(math.Round(p.ratio*float64(above))) {
+		lists = [][]fleet.Placement{spot.trusted, onDemand.trusted, spot.suspected, onDemand.suspected}
+	}
+	for _, list := range lists {
+		if at, ok := p.emptiest(list, willDo); ok {
+			p.add(at)
+			return at, true
+		}
+	}
+	return fleet.Placement{}, false
+}
+
+// emptiest returns the first placement that will do in the zone with fewest workers.
+func (p *placer) emptiest(list []fleet.Placement, willDo func(fleet.Placement) bool) (fleet.Placement, bool) {
+	best := -1
+	for i, at := range list {
+		if (best < 0 || p.zones[at.Zone] < p.zones[list[best].Zone]) && willDo(at) {
+			best = i
+		}
+	}
+	if best < 0 {
+		return fleet.Placement{}, false
+	}
+	return list[best], true
+}
+
+func (p *placer) add(at fleet.Placement) { p.count(at, 1) }
+
+func (p *placer) count(at fleet.Placement, n int) {
+	p.workers += n
+	p.zones[at.Zone] += n
+	if at.Market == fleet.Spot {
+		p.spot += n
+	}
+}
+
+// inPlaceOf takes a worker out and places its replacement: in its zone, or elsewhere if nothing can
+// be launched there.
+func (p *placer) inPlaceOf(w *Instance) (fleet.Placement, bool) {
+	p.count(w.Placement, -1)
+	if at, ok := p.next(func(at fleet.Placement) bool { return at.Zone == w.Zone }); ok {
+		return at, true
+	}
+	return p.next(anything)
+}
+
+// alternatives returns the instance types that may be launched instead of a placement, cheapest
+// first, where prices decide: those that will do as well, in the same market and subnet, for not
+// much more. The zone stays, as zones are balanced, and so does the subnet, as a fleet of EC2 takes
+// one of each zone. Suspected ones are left out.
+func (p *placer) alternatives(at fleet.Placement, willDo func(fleet.Placement) bool) []string {
+	if p.usd == nil || math.IsInf(p.usd(at), 1) {
+		return nil
+	}
+	maxPrice := maxPriceOfAlternatives * p.usd(at)
+	market := fleet.OnDemand // also of one without a market
+	if at.Market == fleet.Spot {
+		market = fleet.Spot
+	}
+	var out []string
+	for _, other := range p.left[market].trusted {
+		if len(out) == MaxAlternatives || p.usd(other) > maxPrice {
+			break
+		}
+		if other.Zone == at.Zone && other.Subnet == at.Subnet && other != at && willDo(other) {
+			out = append(out, other.InstanceType)
+		}
+	}
+	return out
+}
+
+// alternativesOf adds those of the placements that have none yet.
+func (p *placer) alternativesOf(
+	out [][]string, placements []fleet.Placement, willDo func(fleet.Placement) bool,
+) [][]string {
+	for _, at := range placements[len(out):] {
+		out = append(out, p.alternatives(at, willDo))
+	}
+	return out
+}
