@@ -174,7 +174,8 @@ func (s storage) demands(pods []*record) []waiting {
 	return out
 }
 
-// whyDevices is why no node is known that could run a pod: ResourceSlices describe existing nodes, and no API describes new ones.
+// whyDevices is why no node is known that could run a pod: ResourceSlices describe existing nodes,
+// and no API describes new ones.
 const whyDevices = "it claims devices (spec.resourceClaims), and Foresail does not know which nodes have any"
 
 // whereOf returns where the claims of a pod let it run, or the pod that would replace a bound one, and what is
