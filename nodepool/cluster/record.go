@@ -1,7 +1,6 @@
 package cluster
 
 import (
-	"cmp"
 	"maps"
 	"slices"
 	"strings"
@@ -84,19 +83,6 @@ func claimsOf(p *corev1.Pod) []claimRef {
 		}
 	}
 	return out
-}
-
-// gangOf returns the group of pods that a pod is scheduled with, in its namespace: that of Kubernetes, of the
-// coscheduling plugin, or of Volcano.
-func gangOf(p *corev1.Pod) string {
-	name := cmp.Or(p.Labels["scheduling.x-k8s.io/pod-group"], p.Annotations["scheduling.k8s.io/group-name"])
-	if g := p.Spec.SchedulingGroup; g != nil && g.PodGroupName != nil {
-		name = *g.PodGroupName
-	}
-	if name == "" {
-		return ""
-	}
-	return p.Namespace + "/" + name
 }
 
 // Unschedulability returns the condition by which the scheduler tells that it has found no node for a pod, nil if it does
