@@ -190,7 +190,7 @@ func pendingOf(c *Cluster, pods []waiting, nodes map[string]*Node) []Pending {
 	slices.SortFunc(pods, func(a, b waiting) int { return cmp.Or(a.since.Compare(b.since), compareKeys(a.key, b.key)) })
 	out := make([]Pending, 0, len(pods))
 	for _, r := range pods {
-		if n := nodes[r.pending.Status.NominatedNodeName]; n != nil && !n.Leaving && !n.Object.Spec.Unschedulable {
+		if n := nodes[r.pending.Status.NominatedNodeName]; n != nil && n.Ready && !n.Leaving && !n.Object.Spec.Unschedulable {
 			nominate(c, r, n)
 			continue
 		}
