@@ -165,12 +165,12 @@ func readiness(n *corev1.Node) (bool, time.Time) {
 	return false, time.Time{}
 }
 
-// joinsWithin is how long after its Node was made a node becomes Ready at the latest, as a rule. One that is Ready since
-// later was so before, and has been out of touch meanwhile.
+// joinsWithin is how long after its Node was made a node becomes Ready at the latest, as a rule.
+// One that is Ready since later was so before, and has been out of touch meanwhile.
 const joinsWithin = 10 * time.Minute
 
-// joined is when a node became Ready for the first time. The kubelet's clock tells since when it is, and that of the API
-// server when it was made, as for pods: the latter bounds it.
+// joined returns when a node became Ready for the first time. The kubelet's clock says since when
+// it is, and that of the API server when it was made, as for pods: the latter bounds it.
 func joined(n *Node) time.Time {
 	made := n.Object.CreationTimestamp.Time
 	switch latest := made.Add(joinsWithin); {

@@ -85,7 +85,7 @@ func claimsOf(p *corev1.Pod) []claimRef {
 	return out
 }
 
-// Unschedulability returns the condition by which the scheduler tells that it has found no node for a pod, nil if it does
+// Unschedulability returns the condition by which the scheduler reports that it has found no node for a pod, nil if it does
 // not. That of a gated pod has another reason.
 func Unschedulability(p *corev1.Pod) *corev1.PodCondition {
 	for i := range p.Status.Conditions {
@@ -136,7 +136,7 @@ func (k kinds) share(r *record) {
 	k[r.owner] = r.pod.Kind
 }
 
-// equal tells whether pods of two kinds are alike.
+// equal reports whether pods of two kinds are alike.
 func (k *Kind) equal(other *Kind) bool {
 	return k.Namespace == other.Namespace && k.DaemonSet == other.DaemonSet && k.class == other.class && k.why == other.why &&
 		maps.Equal(k.Labels, other.Labels) && slices.Equal(k.Ports, other.Ports) && equalRequests(k.Requests, other.Requests) &&
