@@ -106,7 +106,7 @@ func (b *budgets) allowance(k *Kind) *Budget {
 	return &Budget{Name: covering[0].namespace + "/" + covering[0].name, Allowed: covering[0].allowed}
 }
 
-// blocks tells why PodDisruptionBudgets keep a pod from being evicted, "" if they do not.
+// blocks returns why PodDisruptionBudgets keep a pod from being evicted, "" if they do not.
 func (b *budgets) blocks(p *Pod) string {
 	if p.unprotected {
 		return ""

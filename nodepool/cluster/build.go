@@ -165,12 +165,12 @@ func readiness(n *corev1.Node) (bool, time.Time) {
 	return false, time.Time{}
 }
 
-// joinsWithin is how long after its Node was made a node becomes Ready at the latest, as a rule. One that is Ready since
-// later was so before, and has been out of touch meanwhile.
+// joinsWithin is how long after its Node was made a node becomes Ready at the latest, as a rule.
+// One that is Ready since later was so before, and has been out of touch meanwhile.
 const joinsWithin = 10 * time.Minute
 
-// joined is when a node became Ready for the first time. The kubelet's clock tells since when it is, and that of the API
-// server when it was made, as for pods: the latter bounds it.
+// joined returns when a node became Ready for the first time. The kubelet's clock says since when
+// it is, and that of the API server when it was made, as for pods: the latter bounds it.
 func joined(n *Node) time.Time {
 	made := n.Object.CreationTimestamp.Time
 	switch latest := made.Add(joinsWithin); {
@@ -190,7 +190,7 @@ func pendingOf(c *Cluster, pods []waiting, nodes map[string]*Node) []Pending {
 	slices.SortFunc(pods, func(a, b waiting) int { return cmp.Or(a.since.Compare(b.since), compareKeys(a.key, b.key)) })
 	out := make([]Pending, 0, len(pods))
 	for _, r := range pods {
-		if n := nodes[r.pending.Status.NominatedNodeName]; n != nil && !n.Leaving && !n.Object.Spec.Unschedulable {
+		if n := nodes[r.pending.Status.NominatedNodeName]; n != nil && n.Ready && !n.Leaving && !n.Object.Spec.Unschedulable {
 			nominate(c, r, n)
 			continue
 		}

@@ -84,6 +84,12 @@ func nodeNamed(name string, annotations ...string) *corev1.Node {
 	return n
 }
 
+func readyNode(name string) *corev1.Node {
+	n := nodeNamed(name)
+	n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}
+	return n
+}
+
 func TestBlocked(t *testing.T) {
 	unready := func(p *corev1.Pod) { p.Status.Conditions = nil }
 	starting := func(p *corev1.Pod) { p.Status.Phase = corev1.PodPending }
@@ -174,7 +180,7 @@ func TestPending(t *testing.T) {
 		"of another scheduler":         {onNode("p", unschedulable(epoch), func(p *corev1.Pod) { p.Spec.SchedulerName = "other" }), epoch},
 	} {
 		t.Run(name, func(t *testing.T) {
-			pending := see(nodeNamed("n"), []*corev1.Pod{test.pod}).Pending
+			pending := see(readyNode("n"), []*corev1.Pod{test.pod}).Pending
 			if test.since.IsZero() {
 				assert.Empty(t, pending)
 				return

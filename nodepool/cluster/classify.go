@@ -37,7 +37,7 @@ const (
 	clusterCritical = "system-cluster-critical"
 )
 
-// Classify tells what a drain does with a pod, and why if the pod blocks it: a predicate without a subject or a full
+// Classify returns what a drain does with a pod, and why if the pod blocks it: a predicate without a subject or a full
 // stop, such as "has critical priority". PodDisruptionBudgets are not looked at: they change from moment to moment.
 //
 // Mirror pods, pods of DaemonSets and pods that have ended are ignored before anything else is looked at. A pod that is
@@ -93,19 +93,19 @@ func ClassifyNode(node *corev1.Node, now time.Time) string {
 	return cmp.Or(kept(node.Annotations), keepOf(node.Annotations, node.CreationTimestamp.Time).at(now))
 }
 
-// IsMirror tells whether a pod mirrors a static one, which the API cannot remove.
+// IsMirror reports whether a pod mirrors a static one, which the API cannot remove.
 func IsMirror(pod *corev1.Pod) bool {
 	_, mirror := pod.Annotations[corev1.MirrorPodAnnotationKey]
 	return mirror
 }
 
-// IsDaemonSets tells whether a pod is of a DaemonSet, which would put it back at once.
+// IsDaemonSets reports whether a pod belongs to a DaemonSet, which would put it back at once.
 func IsDaemonSets(pod *corev1.Pod) bool {
 	owner := metav1.GetControllerOf(pod)
 	return owner != nil && owner.Kind == "DaemonSet"
 }
 
-// Ended tells whether the containers of a pod have ended for good; it holds nothing of its node then.
+// Ended reports whether the containers of a pod have ended for good; it holds nothing of its node then.
 func Ended(pod *corev1.Pod) bool {
 	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
 }

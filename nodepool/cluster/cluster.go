@@ -1,16 +1,17 @@
-// Package cluster is what a pool of workers sees of the cluster: nodes with what is requested of them, pods that no node
-// takes, and what keeps a node from being removed.
+// Package cluster is the model of the cluster that worker pools decide by: nodes with their pods
+// and requests, unschedulable pods, and the reasons why nodes must not be removed.
 //
-// [List] reads it at once, a [Watcher] keeps it at hand; both make it by the same pure function. What no decision needs
-// is left out of the objects in it: managed fields, images, environments, preferences of scheduling.
+// [List] reads it once and a [Watcher] keeps it up to date; both build it by the same pure
+// function. Objects in it lack the fields that no decision needs: managed fields, images,
+// environments, preferences of scheduling.
 //
-// What volumes demand of the node of a pending pod, or of one that would take the place of a bound pod, is found as
-// the scheduler does: a volume that is bound says where it is; a claim that waits for a node may have its volume
-// made wherever its StorageClass allows, or on the node that was chosen for it; one that does not wait must be
-// bound before any node helps. Where volumes are not made but were by people (kubernetes.io/no-provisioner), it is
-// one of those that are free and large enough; those that a new node might bring are not known. How many volumes
-// can be attached to a node is what its CSINode says. Not looked at: modes of access and selectors of claims, the
-// capacity that drivers report (CSIStorageCapacity), and ReadWriteOncePod.
+// The nodes that can use the volumes of a pod are found as the scheduler does. A bound volume has a
+// node affinity. A claim that waits for a node gets its volume wherever its StorageClass allows, or
+// on the node that was chosen for it; one that does not wait must be bound before any node helps.
+// Without a provisioner (kubernetes.io/no-provisioner) the claim gets one of the existing volumes
+// that are free and large enough; volumes that a new node might bring are not known. The number of
+// volumes that can be attached to a node comes from its CSINode. Not considered: access modes and
+// selectors of claims, the capacity that drivers report (CSIStorageCapacity), and ReadWriteOncePod.
 package cluster
 
 import (
@@ -81,15 +82,15 @@ type Node struct {
 	Object     *corev1.Node // read only
 	Ready      bool         // its Ready condition is True, and it has been since ReadySince
 	ReadySince time.Time
-	Joined     time.Time           // of one that is Ready: when it became so for the first time, as far as can be told
+	Joined     time.Time           // when it became Ready for the first time, by all that is known; zero unless it is Ready
 	Requested  corev1.ResourceList // all that its pods request, and as "pods" their number; those that have ended do not count
 	DaemonSets corev1.ResourceList // the part of DaemonSets in it
 	Movable    int                 // pods that would lose their node, those of DaemonSets aside
 	Blocked    string              // the first reason not to drain it, "" = none: a sentence without a full stop
 	Pods       []*Pod              // all that have not ended, by namespace and name
 	Leaving    bool                // it is being emptied and will be deleted, see [Leaves]
-	// EmptierAt is when the pods of a node that leaves or is cordoned became fewer last, or when this was first seen; zero
-	// = not observed, see [Cluster.Departing].
+	// EmptierAt is when the pods of a node that leaves or is cordoned became fewer last, or when
+	// this was first seen; zero = not observed, see [Cluster.Departing].
 	EmptierAt time.Time
 	// Nominated are pods that wait for room on the node which the scheduler has promised them
 	// (status.nominatedNodeName). Requested includes what they request; they are not among Pods.
@@ -141,7 +142,8 @@ type Kind struct {
 // Stays reports whether the pod belongs to its node, as those of DaemonSets and mirrors of static ones do.
 func (p *Pod) Stays() bool { return p.class == Ignored }
 
-// EndsWithNode reports whether the pod tolerates the taint of a removal: it is not evicted, and ends when its node does.
+// EndsWithNode reports whether the pod tolerates the taint of a removal: it is not evicted, and
+// ends when its node does.
 func (p *Pod) EndsWithNode() bool { return p.class == Tolerant }
 
 // replacement returns a pod like this one that has no node, as far as its place matters.
@@ -164,11 +166,12 @@ func (p *Pod) replacement() *corev1.Pod {
 type Pending struct {
 	Pod   *corev1.Pod // read only
 	Since time.Time   // it has been unschedulable; never later than the Cluster's At
-	// Filtered says that the scheduler extender refuses it all the nodes that there are, because of what these are predicted
-	// to use: so it was when the scheduler tried last. It is false of a pod that has been unschedulable since a time that
-	// is to come, by another's clock: which nodes are older than its wait cannot be told.
+	// Filtered says that the scheduler extender refuses it all the nodes that there are, because of
+	// what these are predicted to use: so it was when the scheduler tried last. It is false for a
+	// pod that has been unschedulable since a time in the future, by another clock: which nodes are
+	// older than its wait is unknown.
 	Filtered bool
-	// Volumes select the nodes that can use its volumes, beside what the pod itself says: its node must be one of each.
+	// Volumes select the nodes that can use its volumes, in addition to its own rules: its node must match each.
 	Volumes []*corev1.NodeSelector
 	// Stuck is why no node at all could run it as things are with its claims, or is known that could, "" for no
 	// reason: a sentence without a full stop. No volumes are known then.

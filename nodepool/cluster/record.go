@@ -1,7 +1,6 @@
 package cluster
 
 import (
-	"cmp"
 	"maps"
 	"slices"
 	"strings"
@@ -86,20 +85,7 @@ func claimsOf(p *corev1.Pod) []claimRef {
 	return out
 }
 
-// gangOf returns the group of pods that a pod is scheduled with, in its namespace: that of Kubernetes, of the
-// coscheduling plugin, or of Volcano.
-func gangOf(p *corev1.Pod) string {
-	name := cmp.Or(p.Labels["scheduling.x-k8s.io/pod-group"], p.Annotations["scheduling.k8s.io/group-name"])
-	if g := p.Spec.SchedulingGroup; g != nil && g.PodGroupName != nil {
-		name = *g.PodGroupName
-	}
-	if name == "" {
-		return ""
-	}
-	return p.Namespace + "/" + name
-}
-
-// Unschedulability returns the condition by which the scheduler tells that it has found no node for a pod, nil if it does
+// Unschedulability returns the condition by which the scheduler reports that it has found no node for a pod, nil if it does
 // not. That of a gated pod has another reason.
 func Unschedulability(p *corev1.Pod) *corev1.PodCondition {
 	for i := range p.Status.Conditions {
@@ -150,7 +136,7 @@ func (k kinds) share(r *record) {
 	k[r.owner] = r.pod.Kind
 }
 
-// equal tells whether pods of two kinds are alike.
+// equal reports whether pods of two kinds are alike.
 func (k *Kind) equal(other *Kind) bool {
 	return k.Namespace == other.Namespace && k.DaemonSet == other.DaemonSet && k.class == other.class && k.why == other.why &&
 		maps.Equal(k.Labels, other.Labels) && slices.Equal(k.Ports, other.Ports) && equalRequests(k.Requests, other.Requests) &&

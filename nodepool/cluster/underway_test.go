@@ -55,7 +55,7 @@ func TestAttachLimits(t *testing.T) {
 // A pod that is nominated to a node holds room there, unless the node takes no pods.
 func TestNominatedPods(t *testing.T) {
 	nominated := func(p *corev1.Pod) { p.Status.NominatedNodeName = "n" }
-	n := nodeNamed("n")
+	n := readyNode("n")
 	pods := []*corev1.Pod{onNode("p"), onNode("q", unschedulable(epoch), nominated)}
 	c := see(n, pods)
 	require.Empty(t, c.Pending)
@@ -67,6 +67,9 @@ func TestNominatedPods(t *testing.T) {
 
 	n.Spec.Unschedulable = true
 	assert.Len(t, see(n, pods).Pending, 1)
+	n = readyNode("n")
+	n.Status.Conditions[0].Status = corev1.ConditionFalse
+	assert.Len(t, see(n, pods).Pending, 1, "it may never be Ready again")
 }
 
 func TestLeaves(t *testing.T) {

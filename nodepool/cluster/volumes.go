@@ -174,7 +174,8 @@ func (s storage) demands(pods []*record) []waiting {
 	return out
 }
 
-// whyDevices is why no node is known that could run a pod: ResourceSlices tell of nodes that there are, and nothing tells of new ones.
+// whyDevices is why no node is known that could run a pod: ResourceSlices describe existing nodes,
+// and no API describes new ones.
 const whyDevices = "it claims devices (spec.resourceClaims), and Foresail does not know which nodes have any"
 
 // whereOf returns where the claims of a pod let it run, or the pod that would replace a bound one, and what is
@@ -280,7 +281,7 @@ func limitsOf(n *storagev1.CSINode) map[string]int {
 	return out
 }
 
-// demand tells which nodes can use the volume of a claim, nil for all; or why none can: a predicate.
+// demand returns which nodes can use the volume of a claim, nil for all; or why none can: a predicate.
 func (s storage) demand(key types.NamespacedName) (at *corev1.NodeSelector, why string) {
 	c := s.claims[key]
 	switch {
@@ -308,7 +309,7 @@ func (s storage) demand(key types.NamespacedName) (at *corev1.NodeSelector, why 
 	return s.free(key, c)
 }
 
-// free tells which nodes can use one of the volumes that a claim could be bound to.
+// free returns which nodes can use one of the volumes that a claim could be bound to.
 func (s storage) free(claim types.NamespacedName, c *claim) (at *corev1.NodeSelector, why string) {
 	var keys []types.NamespacedName
 	for key, v := range s.volumes {

@@ -25,9 +25,9 @@ var ErrUnsynced = objectcache.ErrUnsynced
 // table keeps what is needed of the objects of one kind, by namespace and name.
 type table[O metav1.Object, T any] = objectcache.Table[types.NamespacedName, O, T]
 
-// Watcher keeps a cluster at hand, from watches of Nodes, Pods, DaemonSets, PodDisruptionBudgets, and of what tells where
-// volumes are. Of the pods it keeps what decisions need, which the pods of one controller share: a few hundred bytes for
-// each.
+// Watcher keeps a cluster at hand, from watches of Nodes, Pods, DaemonSets, PodDisruptionBudgets,
+// and of the objects that say where volumes are. Of the pods it keeps what decisions need, which
+// the pods of one controller share: a few hundred bytes for each.
 type Watcher struct {
 	client kubernetes.Interface
 	now    func() time.Time
@@ -67,7 +67,7 @@ func WithFeeds(nodes, pods Feed) Option {
 	return func(w *Watcher) { w.nodeFeed, w.podFeed = nodes, pods }
 }
 
-// WithClock tells a Watcher the time.
+// WithClock sets the clock of a Watcher.
 func WithClock(now func() time.Time) Option { return func(w *Watcher) { w.now = now } }
 
 // NewWatcher returns a watcher of a whole cluster. It lists and watches nodes, pods, persistentvolumeclaims,
@@ -142,8 +142,8 @@ func (w *Watcher) Run(ctx context.Context) error {
 	return nil
 }
 
-// Observe tells what is known of the cluster now. It fails with [ErrUnsynced] until everything has been listed, and
-// while the API has not answered for longer than a restart of it takes: what was then is not what is.
+// Observe returns the cluster as it is now. It fails with [ErrUnsynced] until everything has been listed, and
+// while the API has not answered for longer than a restart of it takes: what it last reported may be outdated.
 func (w *Watcher) Observe(context.Context) (*Cluster, error) {
 	now := w.now()
 	p, err := w.parts(now)

@@ -207,31 +207,6 @@ func (s *scheduler) place(pod *corev1.Pod, r *rand.Rand, allowed func(node strin
 	return true
 }
 
-// bind adds a pod to a node of the snapshot.
-func (s *scheduler) bind(pod *corev1.Pod, node string) *corev1.Pod {
-	bound := pod.DeepCopy()
-	bound.Spec.NodeName = node
-	info, err := framework.NewPodInfo(bound)
-	if err == nil {
-		err = s.snapshot.Snapshot.AssumePod(info)
-	}
-	if err != nil {
-		panic(err)
-	}
-	s.pods = append(s.pods, bound)
-	return bound
-}
-
-// forget takes the pods away that were bound after the first n.
-func (s *scheduler) forget(n int) {
-	for _, p := range slices.Backward(s.pods[n:]) {
-		if err := s.snapshot.ForgetPod(klog.Background(), p); err != nil {
-			panic(err)
-		}
-	}
-	s.pods = s.pods[:n]
-}
-
 // nominator has the pods that nodes are promised to.
 type nominator map[string][]fwk.PodInfo
 
@@ -259,9 +234,6 @@ func (f *staticInformers) InformerFor(o runtime.Object, newInformer internalinte
 	}
 	return f.all[kind]
 }
-
-// InformerName returns nil: no metrics.
-func (f *staticInformers) InformerName() *cache.InformerName { return nil }
 
 func (f *staticInformers) Apps() apps.Interface             { return apps.New(f, "", nil) }
 func (f *staticInformers) Core() core.Interface             { return core.New(f, "", nil) }

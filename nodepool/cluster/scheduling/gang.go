@@ -9,7 +9,8 @@ import (
 	"github.com/foresail/foresail/nodepool/fleet"
 )
 
-// A gang is scheduled as a whole, so nodes for a part of it would stay empty. It gets nodes for all of its pods or for none.
+// A gang is scheduled as a whole, so nodes for a part of it would stay empty. It gets nodes for all
+// of its pods or for none.
 
 // whyGang is why a pod gets no node that could run it.
 const whyGang = "not all pods of its group could run on nodes of the pool, and a group is scheduled as a whole"
@@ -69,9 +70,10 @@ func without(pods []cluster.Pending, gang string, unhelped []fleet.Unhelped) (
 	return rest, unhelped
 }
 
-// heldByCapacity returns the pods of gangs, by namespace/name, that must wait until the cloud has capacity for others of
-// their gang: those need new nodes that could not be launched when they were tried last. Only the nodes for these are
-// asked for, so that the launch is tried again; the gang gets the rest of its nodes once they are on their way.
+// heldByCapacity returns the pods of gangs, by namespace/name, that must wait until the cloud has
+// capacity for others of their gang: those need new nodes that could not be launched when they were
+// tried last. Only the nodes for these are asked for, so that the launch is tried again; the gang
+// gets the rest of its nodes once they are on their way.
 func heldByCapacity(p *packer) map[string]bool {
 	short, others := map[string]bool{}, map[string]bool{}
 	for _, b := range p.batches {

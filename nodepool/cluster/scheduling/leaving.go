@@ -16,8 +16,9 @@ import (
 //     as the emptiest host, unless it sets nodeTaintsPolicy: Honor. A third kind has no place even
 //     then.
 //   - A pod that waits is no demand for nodes. Whether pods may wait depends on why a node is removed: [plan.Homes].
-//   - A node that stays as full as it is for long may never be deleted, so no pod waits for it any longer. It still takes
-//     no pods, and its own keep the room that they will need: see [cluster.Node.Stalled].
+//   - A node that stays as full as it is for long may never be deleted, so no pod waits for it any
+//     longer. It still takes no pods, and its own keep the room that they will need: see
+//     [cluster.Node.Stalled].
 //   - A pod cannot be evicted while as many pods wait as its PodDisruptionBudget allows to be disrupted. A removal that
 //     would come to that point never ends, so it does not begin.
 //   - Pods of all leaving nodes keep the room that they will need.

@@ -284,7 +284,7 @@ func TestPack(t *testing.T) {
 		"DaemonSets take a whole node": {in: Input{Pods: pods("web", 1), DaemonSets: []*appsv1.DaemonSet{daemonSet(requests("cpu", "9"))}},
 			unhelped: map[string]string{"default/web-0": "it requests more cpu than a new node of the pool has"}},
 		"pod of a DaemonSet": {in: Input{Pods: pods("web", 1, func(p *corev1.Pod) { p.OwnerReferences[0].Kind = "DaemonSet" })},
-			unhelped: map[string]string{"default/web-0": "it is of a DaemonSet and belongs to a node that is there"}},
+			unhelped: map[string]string{"default/web-0": "it belongs to a DaemonSet, whose pods are for nodes that exist"}},
 
 		// Host ports.
 		"a host port":    {in: Input{Pods: pods("web", 3, hostPort(80))}, nodes: 3, helped: 3},

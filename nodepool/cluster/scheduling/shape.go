@@ -217,7 +217,7 @@ type options struct {
 func (c catalog) optionsOf(g *group, d dimensions, attach drivers) options {
 	out := options{takes: make([]bool, len(c.shapes))}
 	if g.role == pending && cluster.IsDaemonSets(g.pod) {
-		out.obstacle = &obstacle{why: "it is of a DaemonSet and belongs to a node that is there"}
+		out.obstacle = &obstacle{why: "it belongs to a DaemonSet, whose pods are for nodes that exist"}
 		return out
 	}
 	out.cools, out.refused = true, true
