@@ -144,7 +144,7 @@ func TestMeets(t *testing.T) {
 	}
 }
 
-func TestWildcards(t *testing.T) {
+func TestMatchesAny(t *testing.T) {
 	for pattern, names := range map[string][2][]string{
 		"m5.large":  {{"m5.large"}, {"m5.larger", "xm5.large", "m5"}},
 		"m5.*":      {{"m5.large", "m5."}, {"m5a.large"}},
