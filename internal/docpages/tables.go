@@ -559,7 +559,6 @@ func besideKarpenter(figures string) (string, error) {
 	var body [][]string
 	for _, load := range []struct{ title, name string }{
 		{"ramp", "ramp"}, {"day and night", "day-and-night"}, {"batch jobs", "batch-jobs"}, {"spikes", "spikes"},
-		{"recorded requests", "recorded-requests"}, {"recorded jump", "recorded-jump"},
 	} {
 		for _, autoscaler := range []struct{ title, name string }{{"Karpenter", "karpenter"}, {"WorkerPool", "workerpool"}} {
 			row := all.find("benchmark", "Loads/"+load.name+"/"+autoscaler.name)

@@ -135,7 +135,7 @@ func (t *instanceTypes) readSelected(ctx context.Context) (*selection, error) {
 			strings.Join(t.zones, ", "), requirements)}
 }
 
-// patient has reads of large answers tried more often: one that breaks off would discard all pages read so far.
+// patient retries reads of large answers more often: a broken one would discard all pages read so far.
 func patient(o *ec2.Options) { o.RetryMaxAttempts = 5 }
 
 // describe returns types by name.

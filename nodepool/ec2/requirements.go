@@ -1,10 +1,10 @@
 package ec2
 
 import (
+	"path"
 	"regexp"
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
@@ -90,27 +90,11 @@ func generation(name string) int {
 	return n
 }
 
-// matchesAny reports whether a name matches one of the patterns, in which * matches any characters.
+// matchesAny reports whether a name matches one of the patterns, in which * matches any characters. The CRD admits no
+// other special characters.
 func matchesAny(patterns []string, name string) bool {
-	return slices.ContainsFunc(patterns, func(pattern string) bool { return wildcard(pattern, name) })
-}
-
-func wildcard(pattern, name string) bool {
-	parts := strings.Split(pattern, "*")
-	last := len(parts) - 1
-	if last == 0 {
-		return pattern == name
-	}
-	rest, ok := strings.CutPrefix(name, parts[0])
-	if !ok {
-		return false
-	}
-	for _, part := range parts[1:last] {
-		at := strings.Index(rest, part)
-		if at < 0 {
-			return false
-		}
-		rest = rest[at+len(part):]
-	}
-	return strings.HasSuffix(rest, parts[last])
+	return slices.ContainsFunc(patterns, func(pattern string) bool {
+		ok, err := path.Match(pattern, name)
+		return err == nil && ok
+	})
 }

@@ -144,7 +144,7 @@ func TestMeets(t *testing.T) {
 	}
 }
 
-func TestWildcards(t *testing.T) {
+func TestMatchesAny(t *testing.T) {
 	for pattern, names := range map[string][2][]string{
 		"m5.large":  {{"m5.large"}, {"m5.larger", "xm5.large", "m5"}},
 		"m5.*":      {{"m5.large", "m5."}, {"m5a.large"}},
@@ -155,10 +155,10 @@ func TestWildcards(t *testing.T) {
 		"m*5*large": {{"m5.large", "m55.xlarge"}, {"m5.xl"}},
 	} {
 		for _, name := range names[0] {
-			require.True(t, wildcard(pattern, name), "%s %s", pattern, name)
+			require.True(t, matchesAny([]string{pattern}, name), "%s %s", pattern, name)
 		}
 		for _, name := range names[1] {
-			require.False(t, wildcard(pattern, name), "%s %s", pattern, name)
+			require.False(t, matchesAny([]string{pattern}, name), "%s %s", pattern, name)
 		}
 	}
 }

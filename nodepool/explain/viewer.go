@@ -127,8 +127,8 @@ func (v *viewer) rollout() string {
 	return text
 }
 
-// removalFacts returns the nodes that are being removed, and the next candidates. Empty lists are left out: the status may
-// not have been written yet.
+// removalFacts returns the nodes that are being removed, and the next candidates. Empty lists are left out: the status
+// may not have been written yet.
 func removalFacts(s *v1alpha1.WorkerPoolStatus) []Fact {
 	var facts []Fact
 	if len(s.Terminating) > 0 {

@@ -6,6 +6,6 @@
 // events of another.
 //
 // A message is deleted only by [Receiver.Done], which the pool calls when the notice is in its journal; until then SQS
-// delivers it again. Irrelevant and malformed messages are deleted at once and counted: no other reader needs them, and
+// delivers it again. Irrelevant and malformed messages are deleted at once: no other reader needs them, and
 // without a dead letter queue they would be delivered again for days.
 package interruption

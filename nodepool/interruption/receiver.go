@@ -69,18 +69,9 @@ type Receiver struct {
 	mu       sync.Mutex
 	failures int // in a row
 	notUntil time.Time
-	counts   Counts
 }
 
 var _ provider.Notices = (*Receiver)(nil)
-
-// Counts are the messages since the start. A message that is delivered several times counts each time.
-type Counts struct {
-	Passed    uint64 // to the pool
-	Ignored   uint64 // of a kind that does not concern a pool
-	Late      uint64 // warnings long past their deadline
-	Malformed uint64
-}
 
 // New returns a receiver. It makes no call.
 func New(ctx context.Context, o Options) (*Receiver, error) {
@@ -184,22 +175,14 @@ func (r *Receiver) poll(ctx context.Context, wait time.Duration) ([]provider.Mes
 // seconds rounds up: SQS would not wait for 0 seconds.
 func seconds(d time.Duration) int32 { return int32((d + time.Second - 1) / time.Second) }
 
-// read reads a message and counts it.
+// read reads a message, and logs why it is dropped unless it is an ordinary event of another kind.
 func (r *Receiver) read(ctx context.Context, body string) (provider.Message, verdict) {
 	m, verdict, err := read(body, r.options.Now())
-	r.mu.Lock()
-	defer r.mu.Unlock()
 	switch verdict {
-	case relevant:
-		r.counts.Passed++
-	case ignored:
-		r.counts.Ignored++
 	case late:
-		r.counts.Late++
 		klog.FromContext(ctx).Info("Dropped an interruption warning that arrived after its deadline",
 			"instance", m.InstanceID, "deadline", m.Deadline)
 	case malformed:
-		r.counts.Malformed++
 		klog.FromContext(ctx).Error(err, "Dropped a message that is not an EC2 event", "queue", r.options.Queue,
 			"begins", body[:min(len(body), excerpt)])
 	}
@@ -234,13 +217,6 @@ func (r *Receiver) Done(ctx context.Context, m provider.Message) error {
 		return nil
 	}
 	return fmt.Errorf("delete from %s: %w", r.options.Queue, err)
-}
-
-// Counts returns the counts of messages.
-func (r *Receiver) Counts() Counts {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.counts
 }
 
 // record records whether a call failed, and when the next may be made. A call that its caller cancelled has not failed.

@@ -99,9 +99,9 @@ func (s *measured) add(f *pendingQuery, t *tick) error {
 }
 
 // recordUnmatched records series that match no worker. A first answer may have series of workers that were gone before
-// this process began: without them the load of that time is too small and would seem to rise. They cannot be distinguished from
-// other nodes' series, so the history begins when the last of these had ended. Series that have not ended belong to
-// others.
+// this process began: without them the load of that time is too small and would seem to rise. They cannot be
+// distinguished from other nodes' series, so the history begins when the last of these had ended. Series that have not
+// ended belong to others.
 func (s *measured) recordUnmatched(unmatched []nodequery.Line, f *pendingQuery) {
 	names := map[string]bool{}
 	step := s.Step.Milliseconds()

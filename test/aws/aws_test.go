@@ -22,7 +22,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// fixture is a Cloud of its own on the server that the tests share.
+// fixture is a Cloud on the server that the tests share.
 type fixture struct {
 	*Cloud
 	ec2     *ec2.Client
@@ -100,7 +100,7 @@ func testTokens(t *testing.T, f fixture) {
 	again := f.launch(t, f.input("one", 0))
 	require.Equal(t, first.InstanceId, again.InstanceId)
 	require.Contains(t, again.Tags, types.Tag{Key: aws.String("a/b"), Value: aws.String("<c> & d")})
-	require.Equal(t, types.InstanceStateNameRunning, again.State.Name, "as it is now")
+	require.Equal(t, types.InstanceStateNameRunning, again.State.Name, "in its current state")
 	require.Equal(t, 1, f.count(t))
 
 	other := f.input("one", 0)
@@ -131,7 +131,7 @@ func testShortages(t *testing.T, f fixture) {
 	require.Equal(t, types.InstanceLifecycleTypeSpot, f.launch(t, spot).InstanceLifecycle)
 	end()
 	spot.SubnetId = aws.String(f.network.Subnets[0].ID)
-	f.launch(t, spot) // a launch that failed has not used its token
+	f.launch(t, spot) // a failed launch has not used its token
 
 	f.Short(Shortage{Code: "VcpuLimitExceeded"})
 	_, err = f.ec2.RunInstances(t.Context(), f.input("quota", 2))
@@ -139,21 +139,31 @@ func testShortages(t *testing.T, f fixture) {
 	require.Equal(t, 3, f.count(t))
 }
 
-// fleetInput is a fleet of types in one zone.
+// fleetInput returns a fleet of types in one zone.
 func (f fixture) fleetInput(token string, kinds ...string) *ec2.CreateFleetInput {
 	tags := []types.Tag{{Key: aws.String("a/b"), Value: aws.String("<c> & d")}}
 	input := &ec2.CreateFleetInput{
 		ClientToken: aws.String(token), Type: types.FleetTypeInstant,
 		LaunchTemplateConfigs: []types.FleetLaunchTemplateConfigRequest{{
-			LaunchTemplateSpecification: &types.FleetLaunchTemplateSpecificationRequest{LaunchTemplateId: aws.String(f.network.Template), Version: aws.String("$Default")},
+			LaunchTemplateSpecification: &types.FleetLaunchTemplateSpecificationRequest{
+				LaunchTemplateId: aws.String(f.network.Template), Version: aws.String("$Default"),
+			},
 		}},
-		TargetCapacitySpecification: &types.TargetCapacitySpecificationRequest{TotalTargetCapacity: aws.Int32(1), DefaultTargetCapacityType: types.DefaultTargetCapacityTypeSpot},
-		SpotOptions:                 &types.SpotOptionsRequest{AllocationStrategy: types.SpotAllocationStrategyPriceCapacityOptimized},
-		TagSpecifications:           []types.TagSpecification{{ResourceType: types.ResourceTypeFleet, Tags: tags}, {ResourceType: types.ResourceTypeInstance, Tags: tags}},
+		TargetCapacitySpecification: &types.TargetCapacitySpecificationRequest{
+			TotalTargetCapacity: aws.Int32(1), DefaultTargetCapacityType: types.DefaultTargetCapacityTypeSpot,
+		},
+		SpotOptions: &types.SpotOptionsRequest{
+			AllocationStrategy: types.SpotAllocationStrategyPriceCapacityOptimized,
+		},
+		TagSpecifications: []types.TagSpecification{
+			{ResourceType: types.ResourceTypeFleet, Tags: tags}, {ResourceType: types.ResourceTypeInstance, Tags: tags},
+		},
 	}
 	for _, kind := range kinds {
 		input.LaunchTemplateConfigs[0].Overrides = append(input.LaunchTemplateConfigs[0].Overrides,
-			types.FleetLaunchTemplateOverridesRequest{InstanceType: types.InstanceType(kind), SubnetId: aws.String(f.network.Subnets[0].ID)})
+			types.FleetLaunchTemplateOverridesRequest{
+				InstanceType: types.InstanceType(kind), SubnetId: aws.String(f.network.Subnets[0].ID),
+			})
 	}
 	return input
 }
@@ -167,8 +177,12 @@ func testFleets(t *testing.T, f fixture) {
 	require.Equal(t, types.InstanceTypeT3Small, output.Errors[0].LaunchTemplateAndOverrides.Overrides.InstanceType)
 	require.Len(t, output.Instances, 1)
 	require.Equal(t, types.InstanceTypeM5Large, output.Instances[0].InstanceType)
-	require.Equal(t, f.network.Subnets[0].ID, aws.ToString(output.Instances[0].LaunchTemplateAndOverrides.Overrides.SubnetId))
-	described, err := f.ec2.DescribeInstances(t.Context(), &ec2.DescribeInstancesInput{InstanceIds: output.Instances[0].InstanceIds})
+	require.Equal(
+		t, f.network.Subnets[0].ID, aws.ToString(output.Instances[0].LaunchTemplateAndOverrides.Overrides.SubnetId),
+	)
+	described, err := f.ec2.DescribeInstances(
+		t.Context(), &ec2.DescribeInstancesInput{InstanceIds: output.Instances[0].InstanceIds},
+	)
 	require.NoError(t, err)
 	instance := described.Reservations[0].Instances[0]
 	require.Equal(t, types.InstanceLifecycleTypeSpot, instance.InstanceLifecycle)
@@ -196,13 +210,18 @@ func testFleets(t *testing.T, f fixture) {
 
 func testFleetPrices(t *testing.T, f fixture) {
 	spot := func(usd string) map[string]string { return map[string]string{f.network.Subnets[0].Zone: usd} }
-	f.Sell(map[string]Price{"t3.small": {OnDemand: "1", Spot: spot("0.5")}, "m5.large": {OnDemand: "2", Spot: spot("0.4")}})
+	f.Sell(
+		map[string]Price{"t3.small": {OnDemand: "1", Spot: spot("0.5")}, "m5.large": {OnDemand: "2", Spot: spot("0.4")}},
+	)
 	output, err := f.ec2.CreateFleet(t.Context(), f.fleetInput("spot", "t3.small", "m5.large"))
 	require.NoError(t, err)
 	require.Equal(t, types.InstanceTypeM5Large, output.Instances[0].InstanceType)
 	onDemand := f.fleetInput("on-demand", "m5.large", "t3.small")
-	onDemand.SpotOptions, onDemand.TargetCapacitySpecification.DefaultTargetCapacityType = nil, types.DefaultTargetCapacityTypeOnDemand
-	onDemand.OnDemandOptions = &types.OnDemandOptionsRequest{AllocationStrategy: types.FleetOnDemandAllocationStrategyLowestPrice}
+	onDemand.SpotOptions = nil
+	onDemand.TargetCapacitySpecification.DefaultTargetCapacityType = types.DefaultTargetCapacityTypeOnDemand
+	onDemand.OnDemandOptions = &types.OnDemandOptionsRequest{
+		AllocationStrategy: types.FleetOnDemandAllocationStrategyLowestPrice,
+	}
 	output, err = f.ec2.CreateFleet(t.Context(), onDemand)
 	require.NoError(t, err)
 	require.Equal(t, types.InstanceTypeT3Small, output.Instances[0].InstanceType)
@@ -276,7 +295,7 @@ func testDown(t *testing.T, f fixture) {
 	f.launch(t, f.input("one", 0))
 	f.Down()
 	_, err := f.ec2.DescribeInstances(t.Context(), &ec2.DescribeInstancesInput{})
-	require.Error(t, err) // it may have met a connection that there was
+	require.Error(t, err) // it may have used an existing connection
 	_, err = f.ec2.DescribeInstances(t.Context(), &ec2.DescribeInstancesInput{})
 	require.ErrorIs(t, err, syscall.ECONNREFUSED)
 	require.NoError(t, f.Up())
@@ -287,8 +306,12 @@ func testServices(t *testing.T, f fixture) {
 	tables := dynamodb.NewFromConfig(f.Config(), func(o *dynamodb.Options) { o.Retryer = aws.NopRetryer{} })
 	_, err := tables.CreateTable(t.Context(), &dynamodb.CreateTableInput{
 		TableName: aws.String("state"), BillingMode: dynamotypes.BillingModePayPerRequest,
-		AttributeDefinitions: []dynamotypes.AttributeDefinition{{AttributeName: aws.String("id"), AttributeType: dynamotypes.ScalarAttributeTypeS}},
-		KeySchema:            []dynamotypes.KeySchemaElement{{AttributeName: aws.String("id"), KeyType: dynamotypes.KeyTypeHash}},
+		AttributeDefinitions: []dynamotypes.AttributeDefinition{
+			{AttributeName: aws.String("id"), AttributeType: dynamotypes.ScalarAttributeTypeS},
+		},
+		KeySchema: []dynamotypes.KeySchemaElement{
+			{AttributeName: aws.String("id"), KeyType: dynamotypes.KeyTypeHash},
+		},
 	})
 	require.NoError(t, err)
 	put := &dynamodb.PutItemInput{
@@ -320,7 +343,10 @@ func testMetrics(t *testing.T, f fixture) {
 	require.NoError(t, err)
 	metrics := f.Metrics()
 	require.Equal(t, []Metric{
-		{Namespace: "Foresail", Name: "Nodes", Value: 3, Unit: "Count", Time: at, Dimensions: map[string]string{"Pool": "workers"}},
+		{
+			Namespace: "Foresail", Name: "Nodes", Value: 3, Unit: "Count", Time: at,
+			Dimensions: map[string]string{"Pool": "workers"},
+		},
 		{Namespace: "Foresail", Name: "CPU", Value: 0.25, Dimensions: map[string]string{}},
 	}, metrics)
 }
@@ -336,7 +362,7 @@ func testMessages(t *testing.T, f fixture) {
 	require.Contains(t, *output.Messages[0].Body, `"time":"2026-01-02T03:04:05Z"`)
 }
 
-func TestTheServerIsGoneWithItsFolder(t *testing.T) {
+func TestStopRemovesTheServerAndItsFiles(t *testing.T) {
 	m, err := RunMoto(t.Context(), os.Stderr)
 	require.NoError(t, err)
 	require.NoError(t, m.Stop())
@@ -345,15 +371,15 @@ func TestTheServerIsGoneWithItsFolder(t *testing.T) {
 	require.ErrorIs(t, err, syscall.ECONNREFUSED)
 }
 
-func TestAnInstallationNamesWhatIsMissing(t *testing.T) {
+func TestBuildNamesMissingPrograms(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
 	_, err := Build(t.Context(), os.Stderr)
 	require.ErrorContains(t, err, "python3 3.10 or later is needed")
 
-	// A Python without venv, as Debian ships it.
+	// A Python without venv, like Debian's.
 	script := "#!/bin/sh\ncase \"$1\" in -c) echo none;; *) echo No module named venv >&2; exit 1;; esac\n"
 	python := filepath.Join(strings.Split(os.Getenv("PATH"), ":")[0], "python3")
-	require.NoError(t, os.WriteFile(python, []byte(script), 0o755)) //nolint:gosec // it is run
+	require.NoError(t, os.WriteFile(python, []byte(script), 0o755)) //nolint:gosec // it is executed
 	err = install(t.Context(), t.TempDir(), func(string) {})
 	require.ErrorContains(t, err, "python3-venv")
 	require.ErrorContains(t, err, "No module named venv")

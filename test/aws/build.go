@@ -20,9 +20,9 @@ import (
 //go:embed requirements.txt
 var requirements []byte
 
-// Build installs moto's server into <repository>/.cache/moto and returns the path of the Python that has it. The folder is
-// named after what it depends on, so its content never changes. The first time takes about half a minute and downloads
-// from PyPI; after that it takes milliseconds and touches no network. It needs python3 with its venv module.
+// Build installs moto's server into <repository>/.cache/moto and returns the path of its Python. The folder is named
+// by a hash of its dependencies, so its content never changes. The first call takes about half a minute and downloads
+// from PyPI; later calls take milliseconds and use no network. It needs python3 with its venv module.
 func Build(ctx context.Context, progress io.Writer) (python string, err error) {
 	root, err := controlplane.Root()
 	if err != nil {
@@ -45,20 +45,21 @@ func Build(ctx context.Context, progress io.Writer) (python string, err error) {
 func pythonOf(dir string) string { return filepath.Join(dir, "bin", "python") }
 
 func install(ctx context.Context, dir string, note func(string)) error {
-	note("making a virtual environment")
+	note("creating a virtual environment")
 	if _, err := run(ctx, "python3", "-m", "venv", dir); err != nil {
-		return fmt.Errorf("python3 with the modules venv and ensurepip is needed (on Debian the package python3-venv): %w", err)
+		return fmt.Errorf("python3 with the modules venv and ensurepip is needed (package python3-venv of Debian): %w", err)
 	}
 	list := filepath.Join(dir, "requirements.txt")
 	if err := os.WriteFile(list, requirements, 0o644); err != nil {
 		return err
 	}
 	note("installing packages from PyPI")
-	_, err := run(ctx, pythonOf(dir), "-m", "pip", "install", "--disable-pip-version-check", "--no-input", "--no-deps", "--quiet", "-r", list)
+	_, err := run(ctx, pythonOf(dir), "-m", "pip", "install",
+		"--disable-pip-version-check", "--no-input", "--no-deps", "--quiet", "-r", list)
 	return err
 }
 
-// run runs a command and returns what it printed. An error has the end of what it complained about.
+// run runs a command and returns its standard output. An error has the end of its standard error.
 func run(ctx context.Context, name string, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.WaitDelay = 5 * time.Second
@@ -67,8 +68,8 @@ func run(ctx context.Context, name string, args ...string) (string, error) {
 	out, err := cmd.Output()
 	if err != nil {
 		const kept = 2000
-		said := strings.TrimSpace(stderr.String())
-		return "", fmt.Errorf("%s: %w\n%s", cmd, err, said[max(0, len(said)-kept):])
+		text := strings.TrimSpace(stderr.String())
+		return "", fmt.Errorf("%s: %w\n%s", cmd, err, text[max(0, len(text)-kept):])
 	}
 	return string(out), nil
 }

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -19,20 +20,20 @@ const (
 	CloudWatch = "cloudwatch"
 )
 
-// Call is a call that a client made.
+// Call is a call of a client.
 type Call struct {
 	Service   string
 	Operation string     // such as RunInstances
-	Region    string     // that it was signed for
-	Params    url.Values // of EC2, such as InstanceId.1; of CloudWatch too
-	Body      []byte     // as it was sent: JSON of DynamoDB and SQS
+	Region    string     // of its signature
+	Params    url.Values // of EC2 and CloudWatch, such as InstanceId.1
+	Body      []byte     // as sent: JSON of DynamoDB and SQS
 	Began     time.Time
-	Ended     time.Time // zero while it goes on
-	Status    int       // of the answer; 0 while there is none, or if it was withheld
-	Done      bool      // the service got it, whatever the client was told
+	Ended     time.Time // zero while it is in progress
+	Status    int       // of the answer; 0 = none, or not yet
+	Done      bool      // the service received it, even if the client got an error
 }
 
-// parse tells what a call is. The body is read already.
+// parse returns the call of a request, whose body is read already.
 func parse(r *http.Request, body []byte) *Call {
 	call := &Call{Body: body, Began: time.Now()}
 	// Credential=<key>/<date>/<region>/<service>/aws4_request
@@ -52,18 +53,42 @@ func parse(r *http.Request, body []byte) *Call {
 	case strings.Contains(r.URL.Path, "/operation/"):
 		call.Operation = path.Base(r.URL.Path)
 	default:
-		call.Params, _ = url.ParseQuery(string(body)) // what cannot be read is for moto to say
+		call.Params, _ = url.ParseQuery(string(body)) // moto returns the error
 		call.Operation = call.Params.Get("Action")
 	}
 	return call
 }
 
-// Calls returns the calls so far, in the order in which they came: those of an operation, or all for "".
-func (c *Cloud) Calls(operation string) []Call {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+// recorder records the calls of clients.
+type recorder struct {
+	mu    sync.Mutex
+	calls []*Call
+}
+
+// begin records a call, and returns a copy to work with.
+func (r *recorder) begin(call *Call) Call {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.calls = append(r.calls, call)
+	return *call
+}
+
+// end records the end of a call; a nil reply was not sent.
+func (r *recorder) end(call *Call, params url.Values, done bool, reply *answer) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	call.Ended, call.Params, call.Done = time.Now(), params, done
+	if reply != nil {
+		call.Status = reply.status
+	}
+}
+
+// Calls returns the calls of an operation in order of arrival, or all for "".
+func (r *recorder) Calls(operation string) []Call {
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	var calls []Call
-	for _, call := range c.calls {
+	for _, call := range r.calls {
 		if operation == "" || call.Operation == operation {
 			calls = append(calls, *call)
 		}
@@ -71,14 +96,25 @@ func (c *Cloud) Calls(operation string) []Call {
 	return calls
 }
 
-// Forget drops the calls that were recorded.
-func (c *Cloud) Forget() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.calls = nil
+// Forget drops the recorded calls.
+func (r *recorder) Forget() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.calls = nil
 }
 
-// values returns the members of a list of the query protocol: of InstanceId.1, InstanceId.2 and so on, in order.
+// Metrics returns the values that CloudWatch received, in order of arrival.
+func (r *recorder) Metrics() []Metric {
+	var metrics []Metric
+	for _, call := range r.Calls("PutMetricData") {
+		if call.Done {
+			metrics = append(metrics, metricsOf(call)...)
+		}
+	}
+	return metrics
+}
+
+// values returns the members of a list of the query protocol in order: InstanceId.1, InstanceId.2 and so on.
 func values(params url.Values, list string) []string {
 	var keys []string
 	for key := range params {
@@ -99,7 +135,7 @@ func values(params url.Values, list string) []string {
 	return all
 }
 
-// answer is what a client is told.
+// answer is the answer to a call.
 type answer struct {
 	status      int
 	contentType string
@@ -113,5 +149,5 @@ func (a *answer) writeTo(w http.ResponseWriter) {
 		w.Header().Set("Smithy-Protocol", "rpc-v2-cbor")
 	}
 	w.WriteHeader(a.status)
-	_, _ = bytes.NewReader(a.body).WriteTo(w) // a client that is gone hears nothing
+	_, _ = bytes.NewReader(a.body).WriteTo(w) // the client may be gone
 }

@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"strings"
 	"sync"
 	"testing"
 
@@ -17,31 +18,31 @@ import (
 	"github.com/foresail/foresail/test/ports"
 )
 
-// Region is where a Cloud is unless a client says otherwise. It has the zones Region+"a", "b" and "c".
+// Region is the default region of a Cloud. It has the zones Region+"a", "b" and "c".
 const Region = "eu-central-1"
 
-// accountHeader tells moto whose call it is.
+// accountHeader is the header with the account of a call to moto.
 const accountHeader = "X-Moto-Account-Id"
 
-// Cloud is one account of a [Moto] behind a proxy. Its methods may be called from any goroutine.
+// Cloud is one account of a [Moto] behind a proxy. Its methods may be called from any goroutine. Those that build
+// fixtures are in fixture.go.
 type Cloud struct {
-	moto    *Moto
-	account string
-	address string
-	forward *http.Client
+	*backend
+	*ec2Service
+	*priceList
+	*statuses
+	*iam
+	recorder
+	faults
 
-	dynamoDB sync.Mutex // moto looks at the condition of a write and then writes, and two at once may both be let through
+	fleets  *fleets
+	address string
 
 	mu     sync.Mutex
 	server *http.Server // nil while the Cloud is down
-	calls  []*Call
-	faults []*faultState
-	ec2    ec2State
-	policy *Policy // nil: every call is allowed
-	needed []Right // by calls since the policy is enforced
 }
 
-// Start starts a moto server with a single Cloud for a test; both end with it.
+// Start starts a moto server with one Cloud for a test; both end with it.
 func Start(t testing.TB) *Cloud {
 	t.Helper()
 	return StartMoto(t).Cloud(t)
@@ -64,23 +65,26 @@ func (m *Moto) NewCloud() (*Cloud, error) {
 	if err != nil {
 		return nil, err
 	}
+	b := &backend{
+		moto: m, account: fmt.Sprintf("%012d", 100_000_000_000+m.accounts.Add(1)),
+		client: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 16}},
+	}
+	service, prices := newEC2Service(b), &priceList{}
+	fleets := &fleets{ec2Service: service, prices: prices, tokens: map[string]*fleet{}}
 	c := &Cloud{
-		moto:    m,
-		account: fmt.Sprintf("%012d", 100_000_000_000+m.accounts.Add(1)),
-		address: address,
-		forward: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 16}},
-		ec2:     newEC2State(),
+		backend: b, ec2Service: service, priceList: prices, statuses: &statuses{}, iam: &iam{fleets: fleets},
+		fleets: fleets, address: address,
 	}
 	return c, c.Up()
 }
 
-// URL returns where clients find the Cloud: the endpoint of every service.
+// URL returns the endpoint of all services.
 func (c *Cloud) URL() string { return "http://" + c.address }
 
 // Account returns the id of the account.
 func (c *Cloud) Account() string { return c.account }
 
-// Config returns what clients of the SDK are made from, with fake credentials.
+// Config returns the configuration of SDK clients, with fake credentials.
 func (c *Cloud) Config() aws.Config {
 	return aws.Config{
 		Region:       Region,
@@ -89,7 +93,7 @@ func (c *Cloud) Config() aws.Config {
 	}
 }
 
-// Direct returns what clients are made from that go around the proxy: nothing of theirs is lost, refused, hidden or recorded.
+// Direct returns the configuration of SDK clients that bypass the proxy: without faults, hidden instances and records.
 func (c *Cloud) Direct() aws.Config {
 	config := c.Config()
 	config.BaseEndpoint = aws.String("http://" + c.moto.address)
@@ -99,8 +103,8 @@ func (c *Cloud) Direct() aws.Config {
 
 type accountTransport string
 
-// RoundTrip reads the body first. The SDK takes its own away as soon as it has an answer, which breaks the connection if the
-// transport has yet to see the body's end; it then tries again, and moto would do everything twice.
+// RoundTrip reads the body first. The SDK closes its body as soon as it has an answer, which breaks the connection if
+// the transport has not read the end of the body; it would then retry, and moto would carry out the call twice.
 func (a accountTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	r = r.Clone(r.Context())
 	r.Header.Set(accountHeader, string(a))
@@ -114,7 +118,7 @@ func (a accountTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	return http.DefaultTransport.RoundTrip(r)
 }
 
-// Environment returns the variables by which a program's SDK finds the Cloud with fake credentials, each as NAME=value.
+// Environment returns variables for a program that uses the Cloud with fake credentials, each as NAME=value.
 func (c *Cloud) Environment() []string {
 	return []string{
 		"AWS_ACCESS_KEY_ID=test", "AWS_SECRET_ACCESS_KEY=test", "AWS_REGION=" + Region, "AWS_ENDPOINT_URL=" + c.URL(),
@@ -123,14 +127,14 @@ func (c *Cloud) Environment() []string {
 	}
 }
 
-// Down refuses connections, and breaks those that there are, until Up. The resources remain.
+// Down refuses connections and breaks existing ones until Up. The resources remain.
 func (c *Cloud) Down() {
 	c.mu.Lock()
 	server := c.server
 	c.server = nil
 	c.mu.Unlock()
 	if server != nil {
-		_ = server.Close() // of the listener, and there is nobody to be told
+		_ = server.Close() // only of the listener
 	}
 }
 
@@ -158,5 +162,69 @@ func (c *Cloud) Up() error {
 // Close ends the Cloud for good.
 func (c *Cloud) Close() {
 	c.Down()
-	c.forward.CloseIdleConnections()
+	c.backend.client.CloseIdleConnections()
+}
+
+// serve answers a call of a client.
+func (c *Cloud) serve(w http.ResponseWriter, r *http.Request) {
+	body, err := readAll(r)
+	if err != nil {
+		return // the client is gone
+	}
+	call := parse(r, body)
+	seen := c.begin(call)
+	fault := c.match(seen)
+	var reply *answer
+	done := fault == nil || fault.After
+	if done {
+		reply = c.answer(r, &seen)
+	}
+	if fault != nil {
+		reply = fault.answer(r, &seen)
+	}
+	c.end(call, seen.Params, done, reply)
+	if reply == nil {
+		panic(http.ErrAbortHandler) // breaks the connection
+	}
+	reply.writeTo(w)
+}
+
+// answer has the call's service carry it out, even if the client has gone. Only messages are not received without a
+// waiting client.
+func (c *Cloud) answer(r *http.Request, call *Call) *answer {
+	if call.Operation != "ReceiveMessage" {
+		r = r.WithContext(context.WithoutCancel(r.Context()))
+	}
+	if reply := c.refused(r.Context(), call); reply != nil {
+		return reply
+	}
+	switch {
+	case call.Service == EC2:
+		return c.answerEC2(r.Context(), call)
+	case call.Service == Pricing:
+		return c.products(call)
+	case strings.Contains(r.URL.Path, "/operation/"):
+		return cloudWatch(r.Context(), c.backend, call)
+	}
+	return c.pass(r, call)
+}
+
+func (c *Cloud) answerEC2(ctx context.Context, call *Call) *answer {
+	switch call.Operation {
+	case "RunInstances":
+		return c.runInstances(ctx, call)
+	case "CreateFleet":
+		return c.fleets.create(ctx, call)
+	case "DescribeInstances", "TerminateInstances", "CreateTags":
+		return c.instances(ctx, call)
+	case "DescribeInstanceStatus":
+		return c.describe(call)
+	case "DescribeInstanceTypes", "DescribeInstanceTypeOfferings":
+		return c.paged(ctx, call)
+	case "DescribeSpotPriceHistory":
+		if c.sells() {
+			return c.spotPrices(call.Params)
+		}
+	}
+	return c.query(ctx, call, EC2, call.Params)
 }

@@ -11,26 +11,29 @@ import (
 	"github.com/aws/smithy-go/encoding/cbor"
 )
 
-// answerCloudWatch says to moto, which only knows the query protocol, what a client says in CBOR. Answers that carry
-// something are not translated: tests read metrics with [Cloud.Metrics].
-func (c *Cloud) answerCloudWatch(ctx context.Context, call *Call) *answer {
+// cloudWatch translates a call in CBOR to the query protocol, which is the only one that moto supports. Answers with
+// content are not translated: tests read metrics with [Cloud.Metrics].
+func cloudWatch(ctx context.Context, b *backend, call *Call) *answer {
 	input, err := cbor.Decode(call.Body)
 	if err != nil {
 		return failure(call, http.StatusBadRequest, "SerializationException", err.Error())
 	}
 	if call.Operation != "PutMetricData" {
-		return failure(call, http.StatusNotImplemented, "UnknownOperationException", "only PutMetricData is played, not "+call.Operation)
+		return failure(
+			call, http.StatusNotImplemented, "UnknownOperationException",
+			"only PutMetricData is supported, not "+call.Operation,
+		)
 	}
 	call.Params = url.Values{"Action": {call.Operation}, "Version": {"2010-08-01"}}
 	flatten(call.Params, "", input)
-	reply := c.query(ctx, call, "monitoring", call.Params)
+	reply := b.query(ctx, call, "monitoring", call.Params)
 	if reply.status != http.StatusOK {
-		return failure(call, reply.status, "InvalidParameterValueException", "moto says: "+string(reply.body))
+		return failure(call, reply.status, "InvalidParameterValueException", "moto: "+string(reply.body))
 	}
 	return &answer{http.StatusOK, cborType, cbor.Encode(cbor.Map{})}
 }
 
-// flatten adds a value to the parameters of the query protocol, where a list is Name.member.1 and so on.
+// flatten adds a value to the parameters of the query protocol, in which lists are Name.member.1 and so on.
 func flatten(params url.Values, name string, value cbor.Value) {
 	switch v := value.(type) {
 	case cbor.Map:
@@ -59,24 +62,13 @@ func flatten(params url.Values, name string, value cbor.Value) {
 	}
 }
 
-// Metric is a value that was put into CloudWatch.
+// Metric is a value that CloudWatch received.
 type Metric struct {
 	Namespace, Name string
 	Dimensions      map[string]string
 	Value           float64
 	Unit            string
 	Time            time.Time
-}
-
-// Metrics returns the values that CloudWatch took, in the order in which they came.
-func (c *Cloud) Metrics() []Metric {
-	var metrics []Metric
-	for _, call := range c.Calls("PutMetricData") {
-		if call.Done {
-			metrics = append(metrics, metricsOf(call)...)
-		}
-	}
-	return metrics
 }
 
 func metricsOf(call Call) []Metric {
@@ -87,7 +79,10 @@ func metricsOf(call Call) []Metric {
 		if name == "" {
 			return metrics
 		}
-		m := Metric{Namespace: call.Params.Get("Namespace"), Name: name, Unit: call.Params.Get(datum + "Unit"), Dimensions: map[string]string{}}
+		m := Metric{
+			Namespace: call.Params.Get("Namespace"), Name: name, Unit: call.Params.Get(datum + "Unit"),
+			Dimensions: map[string]string{},
+		}
 		m.Value, _ = strconv.ParseFloat(call.Params.Get(datum+"Value"), 64)
 		m.Time, _ = time.Parse(time.RFC3339Nano, call.Params.Get(datum+"Timestamp"))
 		for j := 1; ; j++ {

@@ -1,7 +1,6 @@
-// Package awstest plays the AWS that the node pool talks to: EC2, DynamoDB, SQS and CloudWatch, over the wire.
-//
-// moto's server keeps the resources ([StartMoto]). Between it and the SDK stands a proxy ([Cloud]) that supplies what moto
-// lacks, with EC2's documented semantics (client tokens, shortages, instances that cannot be seen yet), loses and refuses
-// calls on demand ([Fault]), and records every call. Each Cloud is an account of its own, so that several share one server.
-// Everything listens on loopback and ends with the test.
+// Package awstest simulates the AWS services of the node pool over the wire: EC2, DynamoDB, SQS and CloudWatch. moto's
+// server has the resources ([StartMoto]). Between it and the SDK is a proxy ([Cloud]) that adds features which moto
+// lacks, with EC2's documented semantics (client tokens, shortages, delayed visibility), injects faults ([Fault]), and
+// records every call. Each Cloud is a separate account, so that several share one server. All servers listen on
+// loopback and end with the test.
 package awstest

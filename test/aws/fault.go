@@ -6,37 +6,37 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
-	"time"
+	"sync"
 
 	"github.com/aws/smithy-go/encoding/cbor"
 )
 
-// Fault is what goes wrong with calls.
+// Fault is a failure of calls.
 type Fault struct {
-	// Service and Operation choose calls; empty is any.
+	// Service and Operation select calls; empty is any.
 	Service, Operation string
-	// When chooses among them; nil is all.
+	// When selects among them; nil is all.
 	When func(Call) bool
-	// Times is how many calls it meets before it is over; 0 is all until it is removed.
+	// Times is the number of affected calls; 0 = all until the fault is removed.
 	Times int
-	// After lets the service do what it is asked before it goes wrong.
+	// After has the service carry the call out before the failure.
 	After bool
-	// Do says what goes wrong.
+	// Do is the effect.
 	Do Effect
-	// Status and Code are what [Fail] answers; 0 and "" are 500 and InternalError (as each service calls it).
+	// Status and Code are the answer of [Fail]; 0 and "" are 500 and InternalError (or the service's equivalent).
 	Status int
 	Code   string
 }
 
-// Effect is a way to go wrong.
+// Effect is the effect of a fault.
 type Effect int
 
 // The effects.
 const (
-	Fail     Effect = iota // an error is answered
-	Throttle               // too many calls, as each service says so
+	Fail     Effect = iota // the answer is an error
+	Throttle               // the answer is the service's throttling error
 	Drop                   // the connection breaks without an answer
-	Hang                   // nothing is answered until the client gives up
+	Hang                   // there is no answer until the client gives up
 )
 
 type faultState struct {
@@ -44,27 +44,31 @@ type faultState struct {
 	left int
 }
 
-// Inject has calls go wrong from now on, as long as the fault lasts or until it is removed. Of several faults that a call
-// would meet it meets the oldest.
-func (c *Cloud) Inject(f Fault) (remove func()) {
-	state := &faultState{Fault: f, left: f.Times}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.faults = append(c.faults, state)
-	return func() { c.drop(state) }
+// faults injects failures.
+type faults struct {
+	mu   sync.Mutex
+	list []*faultState
 }
 
-func (c *Cloud) drop(state *faultState) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.faults = slices.DeleteFunc(c.faults, func(s *faultState) bool { return s == state })
+// Inject makes calls fail from now on, until the fault has affected its number of calls or is removed. The oldest
+// matching fault affects a call.
+func (f *faults) Inject(fault Fault) (remove func()) {
+	state := &faultState{Fault: fault, left: fault.Times}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.list = append(f.list, state)
+	return func() {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		f.list = slices.DeleteFunc(f.list, func(s *faultState) bool { return s == state })
+	}
 }
 
-// fault returns what a call meets; nil is nothing.
-func (c *Cloud) fault(call Call) *Fault {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for i, s := range c.faults {
+// match returns the fault of a call; nil = none.
+func (f *faults) match(call Call) *Fault {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for i, s := range f.list {
 		if s.Service != "" && s.Service != call.Service || s.Operation != "" && s.Operation != call.Operation ||
 			s.When != nil && !s.When(call) {
 			continue
@@ -72,7 +76,7 @@ func (c *Cloud) fault(call Call) *Fault {
 		if s.Times > 0 {
 			s.left--
 			if s.left == 0 {
-				c.faults = slices.Delete(c.faults, i, i+1)
+				f.list = slices.Delete(f.list, i, i+1)
 			}
 		}
 		return &s.Fault
@@ -80,41 +84,8 @@ func (c *Cloud) fault(call Call) *Fault {
 	return nil
 }
 
-// serve answers a call of a client.
-func (c *Cloud) serve(w http.ResponseWriter, r *http.Request) {
-	body, err := readAll(r)
-	if err != nil {
-		return // the client is gone
-	}
-	call := parse(r, body)
-	c.mu.Lock()
-	c.calls = append(c.calls, call)
-	seen := *call
-	c.mu.Unlock()
-
-	fault := c.fault(seen)
-	var reply *answer
-	done := fault == nil || fault.After
-	if done {
-		reply = c.answer(r, &seen)
-	}
-	if fault != nil {
-		reply = fault.meet(r, &seen)
-	}
-	c.mu.Lock()
-	call.Ended, call.Params, call.Done = time.Now(), seen.Params, done
-	if reply != nil {
-		call.Status = reply.status
-	}
-	c.mu.Unlock()
-	if reply == nil {
-		panic(http.ErrAbortHandler) // breaks the connection
-	}
-	reply.writeTo(w)
-}
-
-// meet returns what the client is told; nil is nothing.
-func (f *Fault) meet(r *http.Request, call *Call) *answer {
+// answer returns the answer to the client; nil = none.
+func (f *Fault) answer(r *http.Request, call *Call) *answer {
 	switch f.Do {
 	case Drop:
 		return nil
@@ -128,7 +99,7 @@ func (f *Fault) meet(r *http.Request, call *Call) *answer {
 	}
 }
 
-// throttled is how each service says that there are too many calls.
+// throttled returns the throttling error of each service.
 func throttled(call *Call) *answer {
 	const message = "too many calls"
 	switch call.Service {
@@ -147,7 +118,7 @@ const (
 	cborType = "application/cbor"
 )
 
-// failure is an error in the form of the call's service.
+// failure returns an error in the format of the call's service.
 func failure(call *Call, status int, code, message string) *answer {
 	switch call.Service {
 	case EC2:
@@ -155,8 +126,8 @@ func failure(call *Call, status int, code, message string) *answer {
 			code = "InternalError"
 		}
 		return &answer{status, xmlType, fmt.Appendf(nil, `<?xml version="1.0" encoding="UTF-8"?>`+
-			"<Response><Errors><Error><Code>%s</Code><Message>%s</Message></Error></Errors><RequestID>made-up</RequestID></Response>",
-			code, message)}
+			"<Response><Errors><Error><Code>%s</Code><Message>%s</Message></Error></Errors>"+
+			"<RequestID>made-up</RequestID></Response>", code, message)}
 	case CloudWatch:
 		if code == "" {
 			code = "InternalServiceFault"
@@ -168,7 +139,9 @@ func failure(call *Call, status int, code, message string) *answer {
 		if code == "" {
 			code = "InternalServerError"
 		}
-		body, err := json.Marshal(map[string]string{"__type": "com.amazonaws." + call.Service + "#" + code, "message": message})
+		body, err := json.Marshal(map[string]string{
+			"__type": "com.amazonaws." + call.Service + "#" + code, "message": message,
+		})
 		if err != nil {
 			panic(err) // of two strings
 		}

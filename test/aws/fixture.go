@@ -14,22 +14,24 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 )
 
-// Network is what a pool is launched into.
+// Network is the network of a pool.
 type Network struct {
 	Template string // id of a launch template with an image
 	Subnets  []Subnet
 }
 
-// Subnet is one in a zone.
+// Subnet is a subnet of a zone.
 type Subnet struct{ Zone, ID string }
 
-// Network makes a launch template, and tells the subnets of the three zones of [Region].
+// Network creates a launch template, and returns it with the subnets of the three zones of [Region].
 func (c *Cloud) Network(t testing.TB) Network {
 	t.Helper()
 	client := ec2.NewFromConfig(c.Direct())
 	template, err := client.CreateLaunchTemplate(t.Context(), &ec2.CreateLaunchTemplateInput{
 		LaunchTemplateName: aws.String("worker"),
-		LaunchTemplateData: &types.RequestLaunchTemplateData{ImageId: aws.String("ami-12c6146b"), InstanceType: types.InstanceTypeT3Small},
+		LaunchTemplateData: &types.RequestLaunchTemplateData{
+			ImageId: aws.String("ami-12c6146b"), InstanceType: types.InstanceTypeT3Small,
+		},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -45,7 +47,7 @@ func (c *Cloud) Network(t testing.TB) Network {
 	return n
 }
 
-// Queue makes an SQS queue, in which a message that was received is hidden for the given time, and returns its URL.
+// Queue creates an SQS queue with a visibility timeout, and returns its URL.
 func (c *Cloud) Queue(t testing.TB, name string, visibility time.Duration) string {
 	t.Helper()
 	queue, err := sqs.NewFromConfig(c.Direct()).CreateQueue(t.Context(), &sqs.CreateQueueInput{
@@ -55,7 +57,7 @@ func (c *Cloud) Queue(t testing.TB, name string, visibility time.Duration) strin
 	if err != nil {
 		t.Fatal(err)
 	}
-	// moto names the address that it was asked at; clients shall ask here.
+	// moto returns its own address.
 	return c.URL() + strings.TrimPrefix(aws.ToString(queue.QueueUrl), "http://"+c.moto.address)
 }
 
@@ -69,22 +71,24 @@ func (c *Cloud) Send(t testing.TB, queue, body string) {
 	}
 }
 
-// SpotInterruption is what EventBridge sends when EC2 will take an instance back, two minutes after at.
+// SpotInterruption returns EventBridge's event of an interruption warning, two minutes before the interruption.
 func (c *Cloud) SpotInterruption(instance string, at time.Time) string {
-	return c.event("EC2 Spot Instance Interruption Warning", instance, at, map[string]string{"instance-action": "terminate"})
+	return c.event(
+		"EC2 Spot Instance Interruption Warning", instance, at, map[string]string{"instance-action": "terminate"},
+	)
 }
 
-// RebalanceRecommendation is what EventBridge sends when EC2 expects to take an instance back.
+// RebalanceRecommendation returns EventBridge's event of a rebalance recommendation.
 func (c *Cloud) RebalanceRecommendation(instance string, at time.Time) string {
 	return c.event("EC2 Instance Rebalance Recommendation", instance, at, nil)
 }
 
-// StateChange is what EventBridge sends when an instance has a new state, such as shutting-down.
+// StateChange returns EventBridge's event of a new state, such as shutting-down.
 func (c *Cloud) StateChange(instance, state string, at time.Time) string {
 	return c.event("EC2 Instance State-change Notification", instance, at, map[string]string{"state": state})
 }
 
-// event is an event of EC2 in the form of EventBridge, which tells whole seconds.
+// event returns an EC2 event in EventBridge's format, which has whole seconds.
 func (c *Cloud) event(kind, instance string, at time.Time, more map[string]string) string {
 	detail := map[string]string{"instance-id": instance}
 	maps.Copy(detail, more)
@@ -99,10 +103,11 @@ func (c *Cloud) event(kind, instance string, at time.Time, more map[string]strin
 	return string(data)
 }
 
-// TakeBack terminates an instance, as EC2 does two minutes after its warning.
+// TakeBack terminates an instance, like EC2 after an interruption warning.
 func (c *Cloud) TakeBack(t testing.TB, instance string) {
 	t.Helper()
-	_, err := ec2.NewFromConfig(c.Direct()).TerminateInstances(t.Context(), &ec2.TerminateInstancesInput{InstanceIds: []string{instance}})
+	client := ec2.NewFromConfig(c.Direct())
+	_, err := client.TerminateInstances(t.Context(), &ec2.TerminateInstancesInput{InstanceIds: []string{instance}})
 	if err != nil {
 		t.Fatal(err)
 	}

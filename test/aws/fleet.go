@@ -3,7 +3,6 @@ package awstest
 import (
 	"cmp"
 	"context"
-	"encoding/xml"
 	"fmt"
 	"maps"
 	"net/http"
@@ -14,7 +13,7 @@ import (
 	"sync"
 )
 
-// fleet is what became of a token of CreateFleet. Its lock is held while it is being used.
+// fleet is the fleet of a token. Its lock is held while the token is used.
 type fleet struct {
 	sync.Mutex
 	params url.Values // nil: there is no fleet
@@ -23,12 +22,20 @@ type fleet struct {
 
 const totalCapacity = "TargetCapacitySpecification.TotalTargetCapacity"
 
-// override is one of the pools of capacity that a fleet chooses among.
+// fleets answers CreateFleet for fleets of the type instant. moto supports neither their tokens nor shortages.
+type fleets struct {
+	*ec2Service
+	prices *priceList
+
+	mu     sync.Mutex
+	tokens map[string]*fleet // in their region
+}
+
+// override is an instance type in a subnet that a fleet chooses among.
 type override struct{ kind, subnet, zone string }
 
-// createFleet answers for fleets of the type instant; moto's honour neither tokens nor shortages. A
-// token is one of the region. A fleet that launched nothing has used its token too.
-func (c *Cloud) createFleet(ctx context.Context, call *Call) *answer {
+// create creates a fleet. A token belongs to its region. A fleet that launches nothing has used its token too.
+func (s *fleets) create(ctx context.Context, call *Call) *answer {
 	token := call.Params.Get("ClientToken")
 	if len(token) > 64 {
 		return failure(call, http.StatusBadRequest, "InvalidParameterValue", "a client token has at most 64 characters")
@@ -36,67 +43,72 @@ func (c *Cloud) createFleet(ctx context.Context, call *Call) *answer {
 	known := new(fleet)
 	if token != "" {
 		key := call.Region + " " + token
-		c.mu.Lock()
-		if c.ec2.fleets[key] == nil {
-			c.ec2.fleets[key] = known
+		s.mu.Lock()
+		if s.tokens[key] == nil {
+			s.tokens[key] = known
 		}
-		known = c.ec2.fleets[key]
-		c.mu.Unlock()
+		known = s.tokens[key]
+		s.mu.Unlock()
 	}
 	known.Lock()
 	defer known.Unlock()
 	switch {
 	case known.params == nil:
-		reply := c.newFleet(ctx, call)
+		reply := s.newFleet(ctx, call)
 		if reply.status == http.StatusOK {
 			known.params, known.reply = maps.Clone(call.Params), reply
 		}
 		return reply
 	case !maps.EqualFunc(known.params, call.Params, slices.Equal):
-		return failure(call, http.StatusBadRequest, "IdempotentParameterMismatch", "the client token was used with other parameters")
+		return failure(call, http.StatusBadRequest, "IdempotentParameterMismatch",
+			"the client token was used with other parameters")
 	}
 	return known.reply
 }
 
-func (c *Cloud) newFleet(ctx context.Context, call *Call) *answer {
-	overrides, reply := c.overridesOf(ctx, call)
+func (s *fleets) newFleet(ctx context.Context, call *Call) *answer {
+	overrides, reply := s.overridesOf(ctx, call)
 	if reply != nil {
 		return reply
 	}
 	market := call.Params.Get("TargetCapacitySpecification.DefaultTargetCapacityType")
-	c.inOrder(overrides, market, call.Params)
+	s.inOrder(overrides, market, call.Params)
 	instances, errs := element("fleetInstanceSet"), element("errorSet")
 	for _, o := range overrides {
-		chosen := element("launchTemplateAndOverrides", element("overrides", textOf("instanceType", o.kind), textOf("subnetId", o.subnet)))
-		code, message, ids := c.short(o.kind, o.zone, market), "there is a shortage", []string(nil)
+		chosen := element("launchTemplateAndOverrides",
+			element("overrides", textOf("instanceType", o.kind), textOf("subnetId", o.subnet)))
+		code, message, ids := s.short(o.kind, o.zone, market), "there is a shortage", []string(nil)
 		if code == "" {
-			code, message, ids = c.launchOverride(ctx, call, o, market)
+			code, message, ids = s.launchOverride(ctx, call, o, market)
 		}
 		if code != "" {
-			errs.Nodes = append(errs.Nodes, element("item", chosen, textOf("lifecycle", market), textOf("errorCode", code), textOf("errorMessage", message)))
+			errs.Nodes = append(errs.Nodes, element("item", chosen, textOf("lifecycle", market),
+				textOf("errorCode", code), textOf("errorMessage", message)))
 			continue
 		}
 		list := element("instanceIds")
 		for _, id := range ids {
 			list.Nodes = append(list.Nodes, textOf("item", id))
 		}
-		instances.Nodes = append(instances.Nodes, element("item", chosen, textOf("lifecycle", market), list, textOf("instanceType", o.kind)))
+		instances.Nodes = append(instances.Nodes, element("item", chosen, textOf("lifecycle", market), list,
+			textOf("instanceType", o.kind)))
 		break
 	}
-	tree := element("CreateFleetResponse", textOf("fleetId", "fleet-12345678-1234-1234-1234-123456789012"), errs, instances)
+	id := textOf("fleetId", "fleet-12345678-1234-1234-1234-123456789012")
+	tree := element("CreateFleetResponse", id, errs, instances)
 	return &answer{http.StatusOK, xmlType, tree.bytes()}
 }
 
-// overridesOf returns the pools of capacity of a call that EC2 would take.
-func (c *Cloud) overridesOf(ctx context.Context, call *Call) ([]override, *answer) {
-	refuse := func(format string, args ...any) ([]override, *answer) {
+// overridesOf returns the overrides of a call, or the error that EC2 would return.
+func (s *fleets) overridesOf(ctx context.Context, call *Call) ([]override, *answer) {
+	reject := func(format string, args ...any) ([]override, *answer) {
 		return nil, failure(call, http.StatusBadRequest, "InvalidParameterValue", fmt.Sprintf(format, args...))
 	}
 	if kind := call.Params.Get("Type"); kind != "instant" {
-		return refuse("fleets of type %q are not played", kind)
+		return reject("fleets of type %q are not supported", kind)
 	}
 	if n, err := strconv.Atoi(call.Params.Get(totalCapacity)); err != nil || n < 1 {
-		return refuse("a fleet of %q instances is not played", call.Params.Get(totalCapacity))
+		return reject("a fleet of %q instances is not supported", call.Params.Get(totalCapacity))
 	}
 	var out []override
 	zones := map[string]string{}
@@ -106,38 +118,29 @@ func (c *Cloud) overridesOf(ctx context.Context, call *Call) ([]override, *answe
 		if o.kind == "" {
 			break
 		}
-		zone, reply := c.zoneOfSubnet(ctx, call, o.subnet)
+		zone, reply := s.zoneOfSubnet(ctx, call, o.subnet)
 		if reply != nil {
 			return nil, reply
 		}
 		o.zone = zone
 		switch {
 		case slices.Contains(out, o):
-			return refuse("the pool %v is named twice", o)
+			return reject("the override %v is named twice", o)
 		case cmp.Or(zones[zone], o.subnet) != o.subnet:
-			return refuse("%s has two subnets", zone)
+			return reject("%s has two subnets", zone)
 		}
 		zones[zone] = o.subnet
 		out = append(out, o)
 	}
 	if len(out) == 0 {
-		return refuse("a fleet without overrides is not played")
+		return reject("a fleet without overrides is not supported")
 	}
 	return out, nil
 }
 
-// inOrder puts the cheapest first if the call asks for that, by what is sold; every pool is as deep as any other.
-func (c *Cloud) inOrder(overrides []override, market string, params url.Values) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	usd := func(o override) float64 {
-		price := c.ec2.prices[o.kind].OnDemand
-		if market == "spot" {
-			price = c.ec2.prices[o.kind].Spot[o.zone]
-		}
-		n, _ := strconv.ParseFloat(price, 64) // 0 where nothing is sold
-		return n
-	}
+// inOrder sorts by price if the allocation strategy requires it. All overrides have the same capacity.
+func (s *fleets) inOrder(overrides []override, market string, params url.Values) {
+	usd := func(o override) float64 { return s.prices.of(o.kind, o.zone, market) }
 	strategy := params.Get("OnDemandOptions.AllocationStrategy")
 	if market == "spot" {
 		strategy = params.Get("SpotOptions.AllocationStrategy")
@@ -147,7 +150,7 @@ func (c *Cloud) inOrder(overrides []override, market string, params url.Values) 
 	}
 }
 
-// runInput is the call of RunInstances that a fleet makes for one of its pools.
+// runInput returns the parameters of RunInstances for an override of a fleet.
 func runInput(call *Call, o override, market string) url.Values {
 	params := url.Values{
 		"Action": {"RunInstances"}, "Version": {call.Params.Get("Version")}, "MinCount": {"1"},
@@ -179,9 +182,11 @@ func runInput(call *Call, o override, market string) url.Values {
 	return params
 }
 
-// launchOverride launches an instance, or tells why moto did not.
-func (c *Cloud) launchOverride(ctx context.Context, call *Call, o override, market string) (code, message string, ids []string) {
-	reply := c.query(ctx, call, EC2, allOf(runInput(call, o, market)))
+// launchOverride launches instances, or returns moto's error.
+func (s *fleets) launchOverride(
+	ctx context.Context, call *Call, o override, market string,
+) (code, message string, ids []string) {
+	reply := s.query(ctx, call, EC2, allOf(runInput(call, o, market)))
 	tree, err := parseXML(reply.body)
 	switch {
 	case err != nil:
@@ -190,11 +195,5 @@ func (c *Cloud) launchOverride(ctx context.Context, call *Call, o override, mark
 		failed := tree.child("Errors").child("Error")
 		return cmp.Or(failed.text("Code"), "InternalError"), failed.text("Message"), nil
 	}
-	return "", "", c.launched(tree)
+	return "", "", s.launched(tree)
 }
-
-func element(name string, nodes ...*node) *node {
-	return &node{XMLName: xml.Name{Local: name}, Nodes: nodes}
-}
-
-func textOf(name, text string) *node { return &node{XMLName: xml.Name{Local: name}, Text: text} }

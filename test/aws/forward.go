@@ -9,9 +9,10 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"sync"
 )
 
-// readAll reads the body of a call, which clients of CloudWatch compress.
+// readAll reads the body of a call, which CloudWatch clients compress.
 func readAll(r *http.Request) ([]byte, error) {
 	if r.Header.Get("Content-Encoding") != "gzip" {
 		return io.ReadAll(r.Body)
@@ -24,56 +25,49 @@ func readAll(r *http.Request) ([]byte, error) {
 	return io.ReadAll(unzipped)
 }
 
-// answer has a call answered by what knows its service, whether or not the client waits for it; but a message that nobody
-// waits for is not received.
-func (c *Cloud) answer(r *http.Request, call *Call) *answer {
-	if call.Operation != "ReceiveMessage" {
-		r = r.WithContext(context.WithoutCancel(r.Context()))
-	}
-	if reply := c.refused(r.Context(), call); reply != nil {
-		return reply
-	}
-	switch {
-	case call.Service == EC2:
-		return c.answerEC2(r.Context(), call)
-	case call.Service == Pricing:
-		return c.products(call)
-	case strings.Contains(r.URL.Path, "/operation/"):
-		return c.answerCloudWatch(r.Context(), call)
-	case call.Service == DynamoDB:
-		c.dynamoDB.Lock()
-		defer c.dynamoDB.Unlock()
-	}
-	return c.pass(r, call)
+// backend is one account of a moto server.
+type backend struct {
+	moto    *Moto
+	account string
+	client  *http.Client
+
+	dynamoDB sync.Mutex // moto checks the condition of a write and then writes: concurrent writes could both succeed
 }
 
-// pass has moto answer a call as it is.
-func (c *Cloud) pass(r *http.Request, call *Call) *answer {
-	request, err := http.NewRequestWithContext(r.Context(), r.Method, "http://"+c.moto.address+r.URL.RequestURI(), bytes.NewReader(call.Body))
+// pass passes a call on to moto unchanged.
+func (b *backend) pass(r *http.Request, call *Call) *answer {
+	if call.Service == DynamoDB {
+		b.dynamoDB.Lock()
+		defer b.dynamoDB.Unlock()
+	}
+	target := "http://" + b.moto.address + r.URL.RequestURI()
+	request, err := http.NewRequestWithContext(r.Context(), r.Method, target, bytes.NewReader(call.Body))
 	if err != nil {
 		return unreachable(call, err)
 	}
 	request.Header = r.Header.Clone()
 	request.Header.Del("Connection")
-	return c.send(call, request)
+	return b.send(call, request)
 }
 
-// query has moto answer a call of the query protocol.
-func (c *Cloud) query(ctx context.Context, call *Call, service string, params url.Values) *answer {
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+c.moto.address+"/", strings.NewReader(params.Encode()))
+// query makes a call of the query protocol to moto.
+func (b *backend) query(ctx context.Context, call *Call, service string, params url.Values) *answer {
+	body := strings.NewReader(params.Encode())
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+b.moto.address+"/", body)
 	if err != nil {
 		return unreachable(call, err)
 	}
 	request.Header.Set("Content-Type", "application/x-www-form-urlencoded; charset=utf-8")
-	// moto reads the region and the service from here, and looks at no signature.
+	// moto reads the region and the service from this header, and checks no signature.
 	request.Header.Set("Authorization", fmt.Sprintf(
-		"AWS4-HMAC-SHA256 Credential=test/20260101/%s/%s/aws4_request, SignedHeaders=host, Signature=none", call.Region, service))
-	return c.send(call, request)
+		"AWS4-HMAC-SHA256 Credential=test/20260101/%s/%s/aws4_request, SignedHeaders=host, Signature=none",
+		call.Region, service))
+	return b.send(call, request)
 }
 
-func (c *Cloud) send(call *Call, request *http.Request) *answer {
-	request.Header.Set(accountHeader, c.account)
-	response, err := c.forward.Do(request)
+func (b *backend) send(call *Call, request *http.Request) *answer {
+	request.Header.Set(accountHeader, b.account)
+	response, err := b.client.Do(request)
 	if err != nil {
 		return unreachable(call, err)
 	}
@@ -85,7 +79,7 @@ func (c *Cloud) send(call *Call, request *http.Request) *answer {
 	return &answer{response.StatusCode, response.Header.Get("Content-Type"), body}
 }
 
-// unreachable is told when moto does not answer, which no test means to happen.
+// unreachable returns the error of a call that moto does not answer.
 func unreachable(call *Call, err error) *answer {
 	return failure(call, http.StatusBadGateway, "", strings.NewReplacer("<", "", "&", "").Replace(err.Error()))
 }

@@ -26,12 +26,12 @@ const (
 	pollInterval  = 50 * time.Millisecond
 )
 
-// images are all that an account has. moto has 1,285 of its own, which take a tenth of a second of CPU for each account.
+// images are the images of an account. moto's own 1,285 take a tenth of a second of CPU for each account.
 //
 //go:embed images.json
 var images []byte
 
-// Moto is moto's server, which keeps the resources of all accounts in memory. They are gone with it.
+// Moto is moto's server, which has the resources of all accounts in memory.
 type Moto struct {
 	process  *controlplane.Process
 	dir      string
@@ -39,13 +39,14 @@ type Moto struct {
 	accounts atomic.Int64
 
 	mu    sync.Mutex
-	lists map[string]*node // that are the same for all accounts
+	lists map[string]*node // answers that are the same for all accounts
 }
 
-// StartMoto starts moto's server for a test and stops it when the test ends. Tests that share it take a [Moto.Cloud] each.
+// StartMoto starts moto's server for a test and stops it when the test ends. Tests that share it have a [Moto.Cloud]
+// each.
 func StartMoto(t testing.TB) *Moto {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute) // an installation included
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute) // with an installation
 	defer cancel()
 	m, err := RunMoto(ctx, os.Stderr)
 	if err != nil {
@@ -59,8 +60,8 @@ func StartMoto(t testing.TB) *Moto {
 	return m
 }
 
-// RunMoto starts moto's server, installed if it is missing, and waits until it answers. It runs until it is stopped, on
-// Linux no longer than this process.
+// RunMoto starts moto's server, after installing it if needed, and waits until it answers. It runs until it is stopped,
+// and on Linux ends with this process.
 func RunMoto(ctx context.Context, progress io.Writer) (*Moto, error) {
 	python, err := Build(ctx, progress)
 	if err != nil {
@@ -83,7 +84,10 @@ func RunMoto(ctx context.Context, progress io.Writer) (*Moto, error) {
 	if err != nil {
 		return nil, errors.Join(err, os.RemoveAll(dir))
 	}
-	m := &Moto{lists: map[string]*node{}, process: process, dir: dir, address: net.JoinHostPort(loopback, strconv.Itoa(port))}
+	m := &Moto{
+		lists: map[string]*node{}, process: process, dir: dir,
+		address: net.JoinHostPort(loopback, strconv.Itoa(port)),
+	}
 	if err := m.wait(ctx); err != nil {
 		return nil, errors.Join(err, m.Stop())
 	}
@@ -94,7 +98,8 @@ func (m *Moto) wait(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, startDeadline)
 	defer cancel()
 	for {
-		request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+m.address+"/moto-api/data.json", http.NoBody)
+		target := "http://" + m.address + "/moto-api/data.json"
+		request, err := http.NewRequestWithContext(ctx, http.MethodGet, target, http.NoBody)
 		if err != nil {
 			return err
 		}
@@ -112,7 +117,7 @@ func (m *Moto) wait(ctx context.Context) error {
 	}
 }
 
-// Stop ends the server and removes what it wrote.
+// Stop ends the server and removes its files.
 func (m *Moto) Stop() error {
 	return errors.Join(m.process.Stop(stopDeadline), os.RemoveAll(m.dir))
 }

@@ -2,40 +2,58 @@ package awstest
 
 import (
 	"encoding/json"
-	"encoding/xml"
 	"fmt"
 	"maps"
 	"net/http"
 	"net/url"
 	"slices"
 	"strconv"
+	"sync"
 	"time"
 )
 
-// Pricing is the name of the service in calls and faults. moto does not have it: the proxy answers.
+// Pricing is the name of the service in calls and faults. moto does not support it: the proxy answers.
 const Pricing = "pricing"
 
-// Price is what an hour of an instance type costs in [Region], as AWS writes it; "" is not told.
+// Price is the hourly price of an instance type in [Region], in AWS's format; "" = none.
 type Price struct {
 	OnDemand string
 	Spot     map[string]string // by zone
 }
 
-// Sell has prices of instance types told from now on; before, there are none On-Demand, and those of Spot are moto's.
-func (c *Cloud) Sell(prices map[string]Price) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.ec2.prices = prices
+// priceList has the prices of instance types.
+type priceList struct {
+	mu     sync.Mutex
+	prices map[string]Price
 }
 
-func (c *Cloud) sells() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.ec2.prices != nil
+// Sell sets the prices of instance types. Before, there are no On-Demand prices, and Spot prices are moto's.
+func (l *priceList) Sell(prices map[string]Price) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.prices = prices
 }
 
-// products answers GetProducts, page by page, with what is sold and what no pool wants.
-func (c *Cloud) products(call *Call) *answer {
+func (l *priceList) sells() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.prices != nil
+}
+
+// of returns the price of a type in a zone and market, 0 if there is none.
+func (l *priceList) of(kind, zone, market string) float64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	price := l.prices[kind].OnDemand
+	if market == "spot" {
+		price = l.prices[kind].Spot[zone]
+	}
+	usd, _ := strconv.ParseFloat(price, 64)
+	return usd
+}
+
+// products answers GetProducts in pages, with the prices and with products that a client must ignore.
+func (l *priceList) products(call *Call) *answer {
 	var input struct {
 		MaxResults int
 		NextToken  string
@@ -44,20 +62,21 @@ func (c *Cloud) products(call *Call) *answer {
 	if err := json.Unmarshal(call.Body, &input); err != nil {
 		return unreachable(call, err)
 	}
-	wanted := map[string]string{}
+	filters := map[string]string{}
 	for _, f := range input.Filters {
-		wanted[f.Field] = f.Value
+		filters[f.Field] = f.Value
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	var list []string
-	if wanted["regionCode"] == Region && call.Region == "us-east-1" {
-		for _, name := range slices.Sorted(maps.Keys(c.ec2.prices)) {
-			if usd := c.ec2.prices[name].OnDemand; usd != "" {
+	if filters["regionCode"] == Region && call.Region == "us-east-1" {
+		for _, name := range slices.Sorted(maps.Keys(l.prices)) {
+			if usd := l.prices[name].OnDemand; usd != "" {
 				list = append(list, productOf(name, usd))
 			}
 		}
-		list = append(list, `{"product":{"attributes":{"instanceType":"m5.free"}},"terms":{"OnDemand":{"x":{"priceDimensions":{"y":{"unit":"Hrs","pricePerUnit":{"USD":"0.0000000000"}}}}}}}`, `{"product":{"attributes":{}}}`)
+		list = append(list, `{"product":{"attributes":{"instanceType":"m5.free"}},"terms":{"OnDemand":{"x":`+
+			`{"priceDimensions":{"y":{"unit":"Hrs","pricePerUnit":{"USD":"0.0000000000"}}}}}}}`, `{"product":{"attributes":{}}}`)
 	}
 	from, _ := strconv.Atoi(input.NextToken) // 0 without one
 	rest := list[min(from, len(list)):]
@@ -73,31 +92,31 @@ func (c *Cloud) products(call *Call) *answer {
 }
 
 func productOf(name, usd string) string {
-	return fmt.Sprintf(`{"product":{"productFamily":"Compute Instance","attributes":{"instanceType":%q,"regionCode":%q}},"serviceCode":"AmazonEC2",`+
-		`"terms":{"OnDemand":{"SKU.JRTCKXETXF":{"priceDimensions":{"SKU.JRTCKXETXF.6YS6EN2CT7":{"unit":"Hrs","pricePerUnit":{"USD":%q}}},"termAttributes":{}}}}}`, name, Region, usd)
+	return fmt.Sprintf(`{"product":{"productFamily":"Compute Instance","attributes":{"instanceType":%q,"regionCode":%q}},`+
+		`"serviceCode":"AmazonEC2","terms":{"OnDemand":{"SKU.JRTCKXETXF":{"priceDimensions":{"SKU.JRTCKXETXF.6YS6EN2CT7":`+
+		`{"unit":"Hrs","pricePerUnit":{"USD":%q}}},"termAttributes":{}}}}}`, name, Region, usd)
 }
 
-// spotPrices answers DescribeSpotPriceHistory with what is sold: the price of each type and zone, and one that it had before.
-func (c *Cloud) spotPrices(params url.Values) *answer {
+// spotPrices answers DescribeSpotPriceHistory with the price of each type and zone, and an older one.
+func (l *priceList) spotPrices(params url.Values) *answer {
 	zones := values(params, "Filter.1.Value")
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	set := &node{XMLName: xml.Name{Local: "spotPriceHistorySet"}}
-	for _, name := range slices.Sorted(maps.Keys(c.ec2.prices)) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	set := element("spotPriceHistorySet")
+	for _, name := range slices.Sorted(maps.Keys(l.prices)) {
 		for _, zone := range zones {
-			if usd := c.ec2.prices[name].Spot[zone]; usd != "" {
-				set.Nodes = append(set.Nodes, spotPrice(name, zone, "77", time.Hour), spotPrice(name, zone, usd, time.Minute))
+			if usd := l.prices[name].Spot[zone]; usd != "" {
+				set.Nodes = append(set.Nodes,
+					spotPrice(name, zone, "77", time.Hour), spotPrice(name, zone, usd, time.Minute))
 			}
 		}
 	}
-	tree := &node{XMLName: xml.Name{Local: "DescribeSpotPriceHistoryResponse"}, Nodes: []*node{set}}
+	tree := element("DescribeSpotPriceHistoryResponse", set)
 	return &answer{http.StatusOK, xmlType, tree.bytes()}
 }
 
 func spotPrice(name, zone, usd string, ago time.Duration) *node {
-	text := func(key, value string) *node { return &node{XMLName: xml.Name{Local: key}, Text: value} }
-	return &node{XMLName: xml.Name{Local: "item"}, Nodes: []*node{
-		text("instanceType", name), text("productDescription", "Linux/UNIX"), text("spotPrice", usd),
-		text("timestamp", time.Now().Add(-ago).UTC().Format(time.RFC3339)), text("availabilityZone", zone),
-	}}
+	at := time.Now().Add(-ago).UTC().Format(time.RFC3339)
+	return element("item", textOf("instanceType", name), textOf("productDescription", "Linux/UNIX"),
+		textOf("spotPrice", usd), textOf("timestamp", at), textOf("availabilityZone", zone))
 }

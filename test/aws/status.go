@@ -5,10 +5,11 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 )
 
-// instanceStatus is what DescribeInstanceStatus answers of an instance, in the form of EC2.
+// instanceStatus is an item of the answer to DescribeInstanceStatus.
 type instanceStatus struct {
 	ID       string           `xml:"instanceId"`
 	Events   []scheduledEvent `xml:"eventsSet>item"`
@@ -33,52 +34,63 @@ type statusCheck struct {
 	ImpairedSince string `xml:"impairedSince,omitempty"`
 }
 
-// Schedule has EC2 announce an event of an instance, such as instance-retirement. A description may begin with [Completed] or [Canceled].
-// moto has no such events.
-func (c *Cloud) Schedule(instance, code, description string, at time.Time) {
-	c.status(instance, func(s *instanceStatus) {
+// statuses has the scheduled events and status checks of instances, which moto does not support.
+type statuses struct {
+	mu   sync.Mutex
+	list []instanceStatus
+}
+
+// Schedule announces an event of an instance, such as instance-retirement. The description may begin with [Completed]
+// or [Canceled].
+func (s *statuses) Schedule(instance, code, description string, at time.Time) {
+	s.change(instance, func(s *instanceStatus) {
 		s.Events = append(s.Events, scheduledEvent{code, description, at.UTC().Format(time.RFC3339)})
 	})
 }
 
-// Impair has the system status check of an instance fail since a moment.
-func (c *Cloud) Impair(instance string, since time.Time) {
-	c.status(instance, func(s *instanceStatus) {
+// Impair makes the system status check of an instance fail since a time.
+func (s *statuses) Impair(instance string, since time.Time) {
+	s.change(instance, func(s *instanceStatus) {
 		s.System = statusSummary{"impaired", []statusCheck{{"reachability", "failed", since.UTC().Format(time.RFC3339)}}}
 	})
 }
 
-func (c *Cloud) status(instance string, change func(*instanceStatus)) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	all := c.ec2.statuses
+func (s *statuses) change(instance string, change func(*instanceStatus)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	all := s.list
 	at := slices.IndexFunc(all, func(s instanceStatus) bool { return s.ID == instance })
 	if at < 0 {
 		ok := statusSummary{"ok", []statusCheck{{Name: "reachability", Status: "passed"}}}
 		all, at = append(all, instanceStatus{ID: instance, System: ok, Instance: ok}), len(all)
 	}
 	change(&all[at])
-	c.ec2.statuses = all
+	s.list = all
 }
 
-// describeStatus answers DescribeInstanceStatus with a filter, one instance a page.
-func (c *Cloud) describeStatus(call *Call) *answer {
+// describe answers DescribeInstanceStatus with one filter, in pages of one instance.
+func (s *statuses) describe(call *Call) *answer {
 	fits := map[string]func(instanceStatus, []string) bool{
 		"event.code": func(s instanceStatus, codes []string) bool {
 			return slices.ContainsFunc(s.Events, func(e scheduledEvent) bool { return slices.Contains(codes, e.Code) })
 		},
-		"system-status.status":   func(s instanceStatus, wanted []string) bool { return slices.Contains(wanted, s.System.Status) },
-		"instance-status.status": func(s instanceStatus, wanted []string) bool { return slices.Contains(wanted, s.Instance.Status) },
+		"system-status.status": func(s instanceStatus, values []string) bool {
+			return slices.Contains(values, s.System.Status)
+		},
+		"instance-status.status": func(s instanceStatus, values []string) bool {
+			return slices.Contains(values, s.Instance.Status)
+		},
 	}[call.Params.Get("Filter.1.Name")]
 	if fits == nil {
-		return failure(call, http.StatusBadRequest, "InvalidParameterValue", "only filters by events and status checks are known")
+		return failure(call, http.StatusBadRequest, "InvalidParameterValue",
+			"only filters by events and status checks are supported")
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	var found []instanceStatus
-	for _, s := range c.ec2.statuses {
-		if fits(s, values(call.Params, "Filter.1.Value")) {
-			found = append(found, s)
+	for _, one := range s.list {
+		if fits(one, values(call.Params, "Filter.1.Value")) {
+			found = append(found, one)
 		}
 	}
 	reply := struct {

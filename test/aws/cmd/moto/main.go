@@ -1,4 +1,4 @@
-// Command moto installs moto's server for the tests, half a minute the first time, and prints the Python that has it.
+// Command moto installs moto's server for the tests, which takes half a minute the first time, and prints its Python.
 package main
 
 import (
