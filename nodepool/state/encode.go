@@ -7,6 +7,15 @@ import (
 	"fmt"
 	"io"
 	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+const (
+	// maxText is how many bytes are kept of one text.
+	maxText = 256
+	// maxTexts is how many bytes are kept of all different texts together. Those beyond it are left out.
+	maxTexts = 64 << 10
 )
 
 // stored is a record as stores keep it. Many parts of a record have the same text, so each different one is kept once,
@@ -71,4 +80,18 @@ func (s *stored) resolve() (err error) {
 		*text = s.Texts[at]
 	})
 	return err
+}
+
+// Shorten returns a text, or its beginning with an ellipsis if it has more bytes than most.
+func Shorten(text string, most int) string {
+	const ellipsis = "…"
+	text = strings.ToValidUTF8(text, "?")
+	if len(text) <= most {
+		return text
+	}
+	end := most - len(ellipsis)
+	for !utf8.RuneStart(text[end]) {
+		end--
+	}
+	return text[:end] + ellipsis
 }
