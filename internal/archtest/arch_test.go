@@ -5,6 +5,9 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"go/ast"
+	"go/parser"
+	"go/token"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -238,4 +241,63 @@ func TestProductDoesNotImportTests(t *testing.T) {
 			assert.False(t, strings.HasPrefix(to, module+"test/"), "%s depends on %s", from, to)
 		}
 	}
+}
+
+// A type that one can read has at most 20 methods, in one file or two. Types above that are listed with the reason.
+func TestTypesOfTheNodePoolCanBeRead(t *testing.T) {
+	allowed := map[string]string{
+		"nodepool/controller.Controller": "it is controller-runtime's one type of a controller; its files are parts of a pool's life",
+	}
+	methods, files := methodsOf(t, "../../nodepool")
+	for name, n := range methods {
+		if allowed[name] == "" {
+			assert.LessOrEqual(t, n, 20, "methods of %s", name)
+			assert.LessOrEqual(t, len(files[name]), 2, "files of %s: %v", name, files[name])
+		}
+	}
+	for name := range allowed {
+		assert.Greater(t, len(files[name]), 2, "%s needs no exception", name)
+	}
+}
+
+// methodsOf counts the methods of each type of the packages in a folder, and the files that they are in.
+func methodsOf(t *testing.T, folder string) (methods map[string]int, files map[string]map[string]bool) {
+	t.Helper()
+	methods, files = map[string]int{}, map[string]map[string]bool{}
+	err := filepath.WalkDir(folder, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
+		if err != nil {
+			return err
+		}
+		for _, d := range file.Decls {
+			f, ok := d.(*ast.FuncDecl)
+			if !ok || f.Recv == nil {
+				continue
+			}
+			name := strings.TrimPrefix(filepath.Dir(path), "../../") + "." + receiver(f.Recv.List[0].Type)
+			methods[name]++
+			if files[name] == nil {
+				files[name] = map[string]bool{}
+			}
+			files[name][filepath.Base(path)] = true
+		}
+		return nil
+	})
+	require.NoError(t, err)
+	return methods, files
+}
+
+func receiver(e ast.Expr) string {
+	switch e := e.(type) {
+	case *ast.StarExpr:
+		return receiver(e.X)
+	case *ast.IndexExpr:
+		return receiver(e.X)
+	case *ast.Ident:
+		return e.Name
+	}
+	return ""
 }

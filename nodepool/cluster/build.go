@@ -46,15 +46,6 @@ func loadOf(pods []*Pod) *load {
 	return l
 }
 
-// Emptied returns the node with only the pods that belong to it.
-func (n *Node) Emptied() Node {
-	out := *n
-	l := loadOf(slices.DeleteFunc(slices.Clone(n.Pods), func(p *Pod) bool { return !p.Stays() }))
-	out.Pods, out.Requested, out.Movable = l.pods, l.requested, l.movable
-	out.Attached, out.Nominated = nil, nil
-	return out
-}
-
 func addTo(sum, more corev1.ResourceList) {
 	for name, quantity := range more {
 		total := sum[name]

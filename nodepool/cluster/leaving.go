@@ -31,12 +31,6 @@ func Leaves(n *corev1.Node) bool {
 // karpenter.sh/do-not-disrupt, or a budget that allows none, can hold their nodes for days.
 const stallsAfter = 15 * time.Minute
 
-// Stalled reports whether a node that leaves, or is cordoned, has made no progress for so long that it
-// may never be deleted. It is false for a node whose departure is not observed.
-func (n *Node) Stalled(now time.Time) bool {
-	return !n.EmptierAt.IsZero() && now.Sub(n.EmptierAt) >= stallsAfter
-}
-
 // Departures are what an observer remembers of nodes that leave or are cordoned, by name.
 type Departures map[string]departure
 
@@ -61,14 +55,4 @@ func (c *Cluster) Departing(before Departures) (*Cluster, Departures) {
 		n.EmptierAt, now[n.Object.Name] = d.emptierAt, d
 	}
 	return &out, now
-}
-
-// toEvict returns the number of pods that a drain removes from a node.
-func (n *Node) toEvict() (pods int) {
-	for _, p := range n.Pods {
-		if !p.Stays() && !p.EndsWithNode() {
-			pods++
-		}
-	}
-	return pods
 }

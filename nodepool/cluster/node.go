@@ -1,6 +1,11 @@
 package cluster
 
-import corev1 "k8s.io/api/core/v1"
+import (
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+)
 
 // LabelPool is the label of a node that names its pool. Nodes get it when they join.
 const LabelPool = "foresail.dev/pool"
@@ -22,4 +27,29 @@ func (n *Node) Utilisation() (share float64, known bool) {
 		share = max(share, asked.AsApproximateFloat64()/can.AsApproximateFloat64())
 	}
 	return share, true
+}
+
+// Emptied returns the node with only the pods that belong to it.
+func (n *Node) Emptied() Node {
+	out := *n
+	l := loadOf(slices.DeleteFunc(slices.Clone(n.Pods), func(p *Pod) bool { return !p.Stays() }))
+	out.Pods, out.Requested, out.Movable = l.pods, l.requested, l.movable
+	out.Attached, out.Nominated = nil, nil
+	return out
+}
+
+// Stalled reports whether a node that leaves, or is cordoned, has made no progress for so long that it
+// may never be deleted. It is false for a node whose departure is not observed.
+func (n *Node) Stalled(now time.Time) bool {
+	return !n.EmptierAt.IsZero() && now.Sub(n.EmptierAt) >= stallsAfter
+}
+
+// toEvict returns the number of pods that a drain removes from a node.
+func (n *Node) toEvict() (pods int) {
+	for _, p := range n.Pods {
+		if !p.Stays() && !p.EndsWithNode() {
+			pods++
+		}
+	}
+	return pods
 }

@@ -343,20 +343,3 @@ func digest(of ...any) string {
 	sum := sha256.Sum256(data)
 	return hex.EncodeToString(sum[:8])
 }
-
-// BegunAttempts returns the attempts with those that begin now, as nodes are launched for pods; false if they begin for
-// none.
-func (f *Forecast) BegunAttempts(now time.Time) (list []state.Attempt, begun bool) {
-	if f.attempts == nil || len(f.new) == 0 {
-		return nil, false
-	}
-	return f.attempts.begun(f.new, f.asking, now), true
-}
-
-// ChangedAttempts returns the attempts if they are not those of the journal any more.
-func (f *Forecast) ChangedAttempts() (list []state.Attempt, changed bool) {
-	if f.attempts == nil || !f.attempts.changed {
-		return nil, false
-	}
-	return f.attempts.list, true
-}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/foresail/foresail/nodepool/fleet"
 	"github.com/foresail/foresail/nodepool/observe"
+	"github.com/foresail/foresail/nodepool/state"
 
 	"github.com/foresail/foresail/nodepool/cluster"
 	"github.com/foresail/foresail/nodepool/cluster/scheduling"
@@ -205,4 +206,43 @@ func launchesLeft(o *observe.Observation) int {
 		return left
 	}
 	return -1
+}
+
+// BegunAttempts returns the attempts with those that begin now, as nodes are launched for pods; false if they begin for
+// none.
+func (f *Forecast) BegunAttempts(now time.Time) (list []state.Attempt, begun bool) {
+	if f.attempts == nil || len(f.new) == 0 {
+		return nil, false
+	}
+	return f.attempts.begun(f.new, f.asking, now), true
+}
+
+// ChangedAttempts returns the attempts if they are not those of the journal any more.
+func (f *Forecast) ChangedAttempts() (list []state.Attempt, changed bool) {
+	if f.attempts == nil || !f.attempts.changed {
+		return nil, false
+	}
+	return f.attempts.list, true
+}
+
+// NoteUndone writes down whether a launch that begins now is for pods that the last scale-down has evicted. The room that
+// it counted on was there, and the scheduler put other pods into it.
+func (f *Forecast) NoteUndone(r *state.Record, now time.Time) {
+	s := r.Saved
+	if s == nil {
+		return
+	}
+	asking := setOf(f.new)
+	undone := false
+	for _, p := range f.asking {
+		owner := digest(ownerOf(p.Pod))
+		replaces := !p.Since.Before(s.Began) && (s.Ended.IsZero() || p.Since.Before(s.Ended.Add(replacedWithin)))
+		if asking[nameOf(p).String()] && replaces && slices.Contains(s.Owners, owner) {
+			noteUndone(r, owner, now)
+			undone = true
+		}
+	}
+	if undone {
+		r.Saved = nil // it is counted once
+	}
 }

@@ -44,28 +44,6 @@ func ownersOf(n *cluster.Node) []string {
 	return out
 }
 
-// NoteUndone writes down whether a launch that begins now is for pods that the last scale-down has evicted. The room that
-// it counted on was there, and the scheduler put other pods into it.
-func (f *Forecast) NoteUndone(r *state.Record, now time.Time) {
-	s := r.Saved
-	if s == nil {
-		return
-	}
-	asking := setOf(f.new)
-	undone := false
-	for _, p := range f.asking {
-		owner := digest(ownerOf(p.Pod))
-		replaces := !p.Since.Before(s.Began) && (s.Ended.IsZero() || p.Since.Before(s.Ended.Add(replacedWithin)))
-		if asking[nameOf(p).String()] && replaces && slices.Contains(s.Owners, owner) {
-			noteUndone(r, owner, now)
-			undone = true
-		}
-	}
-	if undone {
-		r.Saved = nil // it is counted once
-	}
-}
-
 func noteUndone(r *state.Record, owner string, now time.Time) {
 	at := slices.IndexFunc(r.Undone, func(u state.Undone) bool { return u.Owner == owner })
 	if at < 0 {

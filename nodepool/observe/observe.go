@@ -34,19 +34,17 @@ type Observer struct {
 	Cloud   lister
 	Cluster Cluster
 
-	tracked      trackedInstances
-	offers       []provider.Offer
-	offersAt     time.Time
-	capacities   map[string]*observedCapacity // by instance type
-	homeless     homelessNodes
-	attachLimits map[string]attachLimit // by instance type
-	newest       joinedNode
-	departures   cluster.Departures
-	emptySince   time.Time // since when nothing of the pool has been left and nobody else has led; zero = something is
+	tracked    trackedInstances
+	offers     []provider.Offer
+	offersAt   time.Time
+	newNodes   newNodes
+	homeless   homelessNodes
+	departures cluster.Departures
+	emptySince time.Time // since when nothing of the pool has been left and nobody else has led; zero = something is
 }
 
 func New() Observer {
-	return Observer{tracked: trackedInstances{}, capacities: map[string]*observedCapacity{}, homeless: homelessNodes{}}
+	return Observer{tracked: trackedInstances{}, newNodes: newNodes{capacities: map[string]*observedCapacity{}}, homeless: homelessNodes{}}
 }
 
 // List asks the cloud for the pool's instances. It comes before everything else of a cycle: what the journal or the
@@ -120,8 +118,9 @@ func (b *Observer) See(ctx context.Context, o *Observation) {
 		}
 	}
 	b.ask(ctx, o)
-	o.Members = o.seeMembers(b.homeless)
-	o.markBroken(plan.Doubt(o.Spec.Plan, o.Members, o.Record.PendingTerminations) != "")
+	known := members{o, b.homeless}
+	o.Members = known.all()
+	known.markBroken(plan.Doubt(o.Spec.Plan, o.Members, o.Record.PendingTerminations) != "")
 	if o.TookOver {
 		b.emptySince = time.Time{}
 	}
@@ -141,7 +140,7 @@ func (b *Observer) seeCluster(ctx context.Context, o *Observation) {
 	}
 	o.Cluster, b.departures = seen.Departing(b.departures)
 	o.nodes = newNodeIndex(o.Cluster)
-	b.seeAttachLimits(o)
+	b.newNodes.seeAttachLimits(o)
 }
 
 // remember takes note of what was seen of each instance.
@@ -207,8 +206,8 @@ func (b *Observer) ask(ctx context.Context, o *Observation) {
 			b.offers, b.offersAt = offers, o.At
 		}
 	}
-	o.Offers = b.corrected(o, b.offers)
-	b.seeTemplate(o)
+	o.Offers = b.newNodes.corrected(o, b.offers)
+	b.newNodes.seeTemplate(o)
 }
 
 func scheme(providerID string) string {

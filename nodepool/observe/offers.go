@@ -15,6 +15,13 @@ import (
 	"github.com/foresail/foresail/nodepool/provider"
 )
 
+// newNodes is what new nodes of the pool will be, as far as nodes have shown it.
+type newNodes struct {
+	capacities   map[string]*observedCapacity // by instance type
+	attachLimits map[string]attachLimit       // by instance type
+	newest       joinedNode
+}
+
 // observedCapacity is what the newest nodes of an instance type have turned out to be.
 type observedCapacity struct {
 	labelled  time.Time // when the node was made that has these labels
@@ -37,30 +44,30 @@ type attachLimit struct {
 
 // seeAttachLimits notes how many volumes nodes of each type can have attached. What they could is remembered when
 // they go.
-func (b *Observer) seeAttachLimits(o *Observation) {
-	if b.attachLimits == nil {
-		b.attachLimits = map[string]attachLimit{}
+func (l *newNodes) seeAttachLimits(o *Observation) {
+	if l.attachLimits == nil {
+		l.attachLimits = map[string]attachLimit{}
 	}
 	for i := range o.Cluster.Nodes {
 		n := &o.Cluster.Nodes[i]
 		kind, created := n.Object.Labels[corev1.LabelInstanceTypeStable], n.Object.CreationTimestamp.Time
-		if len(n.AttachLimits) > 0 && !created.Before(b.attachLimits[kind].created) {
-			b.attachLimits[kind] = attachLimit{created, n.AttachLimits}
+		if len(n.AttachLimits) > 0 && !created.Before(l.attachLimits[kind].created) {
+			l.attachLimits[kind] = attachLimit{created, n.AttachLimits}
 		}
 	}
-	o.AttachLimits = make(map[string]map[string]int, len(b.attachLimits))
-	for kind, limit := range b.attachLimits {
+	o.AttachLimits = make(map[string]map[string]int, len(l.attachLimits))
+	for kind, limit := range l.attachLimits {
 		o.AttachLimits[kind] = limit.drivers
 	}
 }
 
 // corrected returns offers as nodes of the pool have turned out to be, where the cloud or an estimate promises more: a pod
 // that such a node does not take would have one launched after the other.
-func (b *Observer) corrected(o *Observation, offers []provider.Offer) []provider.Offer {
-	b.prove(o, offers)
+func (l *newNodes) corrected(o *Observation, offers []provider.Offer) []provider.Offer {
+	l.prove(o, offers)
 	out := slices.Clone(offers)
 	for i := range out {
-		if p := b.capacities[out[i].InstanceType]; p != nil {
+		if p := l.capacities[out[i].InstanceType]; p != nil {
 			out[i].Allocatable, out[i].Labels = p.smaller(out[i].Allocatable), p.without(out[i].Labels)
 		}
 	}
@@ -68,7 +75,7 @@ func (b *Observer) corrected(o *Observation, offers []provider.Offer) []provider
 }
 
 // prove looks at the nodes that are Ready. What they were is remembered when they go.
-func (b *Observer) prove(o *Observation, offers []provider.Offer) {
+func (l *newNodes) prove(o *Observation, offers []provider.Offer) {
 	promised := map[string]corev1.ResourceList{}
 	for _, offer := range offers {
 		promised[offer.InstanceType] = offer.Allocatable
@@ -78,10 +85,10 @@ func (b *Observer) prove(o *Observation, offers []provider.Offer) {
 		if n == nil || !n.Ready || kind == "" {
 			continue
 		}
-		if b.capacities[kind] == nil {
-			b.capacities[kind] = &observedCapacity{resources: map[corev1.ResourceName]amount{}}
+		if l.capacities[kind] == nil {
+			l.capacities[kind] = &observedCapacity{resources: map[corev1.ResourceName]amount{}}
 		}
-		b.capacities[kind].see(n.Object, promised[kind], o.hasTimeToJoin(s.Launched))
+		l.capacities[kind].see(n.Object, promised[kind], o.hasTimeToJoin(s.Launched))
 	}
 }
 

@@ -27,26 +27,26 @@ type joinedNode struct {
 
 // seeTemplate finds out what new nodes are: what the spec says, corrected by the newest node of the pool that is Ready. A pod
 // that could run only on what the spec promises would have one node launched after the other.
-func (b *Observer) seeTemplate(o *Observation) {
+func (l *newNodes) seeTemplate(o *Observation) {
 	declared := o.Spec.Template
 	for _, s := range inOrder(o.Known) {
 		switch n := o.Node(s.Instance.Instance); {
 		case n == nil || !n.Ready:
 		case s.Outdated == "":
-			b.newest.see(n, o, o.hasTimeToJoin(s.Launched))
-		case n.Object.CreationTimestamp.Time.Equal(b.newest.created):
-			b.newest = joinedNode{} // new nodes will be others
+			l.newest.see(n, o, o.hasTimeToJoin(s.Launched))
+		case n.Object.CreationTimestamp.Time.Equal(l.newest.created):
+			l.newest = joinedNode{} // new nodes will be others
 		}
 	}
 	o.Template = declared
 	o.Template.Labels = config.NodeLabels(o.Pool, declared.Labels)
 	for key, value := range declared.Labels {
-		if config.Factual(key) && (b.newest.labels == nil || b.newest.labels[key] == value) {
+		if config.Factual(key) && (l.newest.labels == nil || l.newest.labels[key] == value) {
 			o.Template.Labels[key] = value
 		}
 	}
-	if b.newest.generation == o.Spec.Generation && o.At.Sub(b.newest.seen) < taintsKept {
-		o.Template.Taints = slices.Concat(declared.Taints, b.newest.taints)
+	if l.newest.generation == o.Spec.Generation && o.At.Sub(l.newest.seen) < taintsKept {
+		o.Template.Taints = slices.Concat(declared.Taints, l.newest.taints)
 	}
 }
 
