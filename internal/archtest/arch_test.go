@@ -264,7 +264,7 @@ func TestTypesOfTheNodePoolCanBeRead(t *testing.T) {
 func methodsOf(t *testing.T, folder string) (methods map[string]int, files map[string]map[string]bool) {
 	t.Helper()
 	methods, files = map[string]int{}, map[string]map[string]bool{}
-	err := filepath.WalkDir(folder, func(path string, entry fs.DirEntry, err error) error {
+	err := filepath.WalkDir(folder, func(path string, _ fs.DirEntry, err error) error {
 		if err != nil || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
 			return err
 		}

@@ -131,7 +131,7 @@ func planAgain(a *state.Action, s plan.Substitute) {
 
 // noteAttempts writes down which pods a launch is for.
 func (o openAction) noteAttempts() {
-	if list, any := o.c.forecast.BegunAttempts(o.c.now()); any {
+	if list, begun := o.c.forecast.BegunAttempts(o.c.now()); begun {
 		o.c.record.Attempts = list
 	}
 	o.c.forecast.NoteUndone(o.c.record, o.c.now())

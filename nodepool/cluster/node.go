@@ -2,7 +2,6 @@ package cluster
 
 import (
 	"slices"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 )
@@ -36,20 +35,4 @@ func (n *Node) Emptied() Node {
 	out.Pods, out.Requested, out.Movable = l.pods, l.requested, l.movable
 	out.Attached, out.Nominated = nil, nil
 	return out
-}
-
-// Stalled reports whether a node that leaves, or is cordoned, has made no progress for so long that it
-// may never be deleted. It is false for a node whose departure is not observed.
-func (n *Node) Stalled(now time.Time) bool {
-	return !n.EmptierAt.IsZero() && now.Sub(n.EmptierAt) >= stallsAfter
-}
-
-// toEvict returns the number of pods that a drain removes from a node.
-func (n *Node) toEvict() (pods int) {
-	for _, p := range n.Pods {
-		if !p.Stays() && !p.EndsWithNode() {
-			pods++
-		}
-	}
-	return pods
 }

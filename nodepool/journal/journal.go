@@ -43,7 +43,7 @@ type Journal struct {
 	events   []Event
 }
 
-// newJournal returns the journal of an owner of leases. Its store and the name of its pool are to be set.
+// New returns the journal of an owner of leases. Its store and the name of its pool are to be set.
 func New(owner string, now func() time.Time) *Journal {
 	return &Journal{owner: owner, Now: now, lease: lease{owner: owner}, turn: make(chan struct{}, 1)}
 }

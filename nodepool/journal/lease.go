@@ -20,6 +20,7 @@ const (
 	WatchEvery = 2 * time.Second
 )
 
+// ErrLeaseLost reports that this process may not act any more, as it has not renewed the lease in time.
 var ErrLeaseLost = errors.New("the lease has not been renewed in time")
 
 // lease is what a process knows of the lease in the journal. Its methods may be called from any goroutine.

@@ -43,6 +43,7 @@ type Observer struct {
 	emptySince time.Time // since when nothing of the pool has been left and nobody else has led; zero = something is
 }
 
+// New returns an observer that remembers nothing. Its cloud and its cluster are to be set.
 func New() Observer {
 	return Observer{tracked: trackedInstances{}, newNodes: newNodes{capacities: map[string]*observedCapacity{}}, homeless: homelessNodes{}}
 }

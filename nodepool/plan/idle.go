@@ -2,6 +2,7 @@ package plan
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -17,7 +18,7 @@ func (i idleness) holds() bool { return i.unknown == "" && i.busy == "" }
 // unschedulable, the mean use of CPU and memory is below the limits of the pool, and every signal
 // is below its own Down.
 func idlenessOf(c *census) idleness {
-	if u := append(c.unknown[:len(c.unknown):len(c.unknown)], unmeasured(c)...); len(u) > 0 {
+	if u := append(slices.Clip(c.unknown), unmeasured(c)...); len(u) > 0 {
 		return idleness{unknown: strings.Join(u, ", ")}
 	}
 	if c.Pending.any() {

@@ -162,7 +162,7 @@ func (c *Cloud) Up() error {
 // Close ends the Cloud for good.
 func (c *Cloud) Close() {
 	c.Down()
-	c.backend.client.CloseIdleConnections()
+	c.client.CloseIdleConnections()
 }
 
 // serve answers a call of a client.

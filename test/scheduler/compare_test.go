@@ -62,6 +62,7 @@ type variation struct {
 	open   bool // it binds no pods to nodes that are cordoned or not Ready, even if the pods tolerate that
 	coming bool // nodes on their way have come
 	worst  bool // pods come in the worst of the orders that are tried
+	slow   bool // new nodes come one after the other, and pods are placed in between
 	world  func(*world)
 	only   *disagreement // the question that is asked, nil: all
 }
@@ -273,26 +274,42 @@ func (c *comparison) together() {
 		}
 	}
 	kinds := c.model.kinds(r)
-	add := func() {
-		c.addOnTheWay()
-		for i, will := range kinds {
-			c.add(pick(&generator{Rand: c.random}, will...), fmt.Sprint("new-", i))
-		}
-	}
-	first := false // the nodes come before the pods are placed that fit without them
-	left := c.places(pods, tries(pods, false), "", func() {
-		if first = !first; first {
-			add()
-		}
-	}, func() {
-		if !first {
-			add()
-		}
-	})
+	begin, ends := c.arrivals(kinds)
+	left := c.places(pods, tries(pods, false), "", begin, ends...)
 	c.agree(len(left) == 0, allHelped, names(pods), fmt.Sprintf("with %d new nodes", len(kinds)), "not "+strings.Join(left, " "))
 	if len(kinds) == 0 && len(c.world.Pool.OnTheWay)+len(c.world.Pool.Joining) == 0 {
 		c.count(r.Room)
 	}
+}
+
+// arrivals returns what adds new nodes, and those on their way, to the cluster: at once, in every other try before the
+// pods are placed that fit without them; or slowly.
+func (c *comparison) arrivals(kinds [][]provider.Offer) (begin func(), ends []func()) {
+	one := func(i int) { c.add(pick(&generator{Rand: c.random}, kinds[i]...), fmt.Sprint("new-", i)) }
+	if c.slow {
+		var order []int
+		for i := range kinds {
+			ends = append(ends, func() { one(order[i]) })
+		}
+		return func() { c.addOnTheWay(); order = c.random.Perm(len(kinds)) }, ends
+	}
+	all := func() {
+		c.addOnTheWay()
+		for i := range kinds {
+			one(i)
+		}
+	}
+	first := false
+	begin = func() {
+		if first = !first; first {
+			all()
+		}
+	}
+	return begin, []func(){func() {
+		if !first {
+			all()
+		}
+	}}
 }
 
 // count compares how many of the pending pods have a place on nodes that exist: at most as many as in the best of the
@@ -304,7 +321,7 @@ func (c *comparison) count(room int) {
 	}
 	least, most := len(pods), 0
 	for i := range tries(pods, false) {
-		placed := len(pods) - len(c.try(pods, i, "", func() {}, nil))
+		placed := len(pods) - len(c.try(pods, i, "", func() {}))
 		least, most = min(least, placed), max(most, placed)
 		if i >= tries(pods, true) && least <= room && room <= most {
 			break
@@ -354,11 +371,11 @@ func (c *comparison) home(q question, node string, waits bool, says string, chan
 		change()
 		c.scheduler.evict(node, leaves)
 	}
-	var end func()
+	var ends []func()
 	if waits {
-		end = func() { c.scheduler.remove(node) }
+		ends = append(ends, func() { c.scheduler.remove(node) })
 	}
-	left := c.places(pods, tries(pods, says != ""), node, begin, end)
+	left := c.places(pods, tries(pods, says != ""), node, begin, ends...)
 	truth := "yes"
 	if len(left) > 0 {
 		truth = "not " + strings.Join(left, " ")
@@ -384,9 +401,11 @@ func replacement(p *corev1.Pod) *corev1.Pod {
 
 // places returns which pods have no place in the best of some orders, none if there is an order in which all have
 // one; or in the worst.
-func (c *comparison) places(pods []*corev1.Pod, tries int, not string, begin, end func()) (left []string) {
+func (c *comparison) places(
+	pods []*corev1.Pod, tries int, not string, begin func(), ends ...func(),
+) (left []string) {
 	for i := range tries {
-		missing := c.try(pods, i, not, begin, end)
+		missing := c.try(pods, i, not, begin, ends...)
 		if i == 0 || c.worst == (len(missing) > len(left)) {
 			left = missing
 		}
@@ -397,9 +416,10 @@ func (c *comparison) places(pods []*corev1.Pod, tries int, not string, begin, en
 	return left
 }
 
-// try has the scheduler place pods in an order, until no more of them has a place, and returns those without. The
+// try has the scheduler place pods in an order, until no more of them has a place, and returns those without. Each of
+// ends changes the cluster when no more has a place before it. The
 // first orders are as they come and the largest first, each with the first node that passes; others are by chance.
-func (c *comparison) try(pods []*corev1.Pod, i int, not string, begin, end func()) (missing []string) {
+func (c *comparison) try(pods []*corev1.Pod, i int, not string, begin func(), ends ...func()) (missing []string) {
 	defer c.scheduler.reset(c.world)
 	begin()
 	pods = slices.Clone(pods)
@@ -413,10 +433,10 @@ func (c *comparison) try(pods []*corev1.Pod, i int, not string, begin, end func(
 	if i%3 > 1 {
 		random = c.random
 	}
-	for progress := true; progress || end != nil && len(pods) > 0; {
+	for progress := true; progress || len(ends) > 0 && len(pods) > 0; {
 		if !progress {
-			end()
-			end = nil
+			ends[0]()
+			ends = ends[1:]
 		}
 		progress = false
 		pods = slices.DeleteFunc(pods, func(p *corev1.Pod) bool {

@@ -34,6 +34,11 @@ var differences = []difference{
 		variation{coming: true},
 	},
 	{
+		"new nodes come one after the other",
+		"where some are in domains that have no nodes yet, pods spread over fewer domains until these are there; no node is launched that no pod needs",
+		variation{slow: true},
+	},
+	{
 		"it depends on the order of the pods whether all have a place",
 		"the model tries one order, in which not all have: the node is kept",
 		variation{worst: true},
@@ -83,7 +88,7 @@ func reasonOf(ctx context.Context, w *world, d disagreement) string {
 		if explains(ctx, w, d, known.is) {
 			return known.name
 		}
-		all.open, all.coming = all.open || known.is.open, all.coming || known.is.coming
+		all.open, all.coming, all.slow = all.open || known.is.open, all.coming || known.is.coming, all.slow || known.is.slow
 	}
 	if explains(ctx, w, d, all) {
 		return "several of these"
