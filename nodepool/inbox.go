@@ -1,31 +1,73 @@
 package nodepool
 
 import (
+	"fmt"
 	"slices"
+	"sync"
 
 	"github.com/foresail/foresail/nodepool/provider"
 )
 
-// Notify takes messages of the cloud for the next cycle, which Run has made at once. Run passes on what Notices receives.
-// Of messages that say the same of the same instance it keeps the last, whose handle is the one that works.
-func (p *Pool) Notify(messages ...provider.Message) {
-	p.mu.Lock()
-	for _, m := range messages {
-		p.inbox = append(without(p.inbox, m), m)
-		p.deferred = without(p.deferred, m)
-	}
-	p.mu.Unlock()
-	p.wake()
+// inbox keeps messages of the cloud until a cycle has decided about them. It is safe for several goroutines.
+type inbox struct {
+	mu         sync.Mutex
+	fresh      []provider.Message // that no cycle has looked at
+	deferred   []provider.Message // that a cycle could do nothing with yet
+	receiveErr error
 }
 
-// later keeps messages for the next cycle, whenever that is: to hurry would bring nothing.
-func (p *Pool) deferMessages(messages ...provider.Message) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
+// add keeps messages for the next cycle. Of messages that report the same about the same instance it keeps the last, as
+// its handle is the one that works.
+func (b *inbox) add(messages ...provider.Message) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
 	for _, m := range messages {
-		if !slices.ContainsFunc(p.inbox, like(m)) {
-			p.deferred = append(without(p.deferred, m), m)
+		b.fresh = append(without(b.fresh, m), m)
+		b.deferred = without(b.deferred, m)
+	}
+}
+
+// putBack keeps messages for the next cycle, whenever that is: an early one could do nothing with them either.
+func (b *inbox) putBack(messages ...provider.Message) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, m := range messages {
+		if !slices.ContainsFunc(b.fresh, like(m)) {
+			b.deferred = append(without(b.deferred, m), m)
 		}
+	}
+}
+
+// take empties the inbox, and returns why messages may be missing.
+func (b *inbox) take() ([]provider.Message, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	out := append(b.deferred, b.fresh...)
+	b.deferred, b.fresh = nil, nil
+	return out, b.receiveErr
+}
+
+// hasFresh reports whether there are messages that no cycle has looked at.
+func (b *inbox) hasFresh() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return len(b.fresh) > 0
+}
+
+// hasDeferred reports whether messages were put back.
+func (b *inbox) hasDeferred() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return len(b.deferred) > 0
+}
+
+// setReceiveErr has cycles report why messages cannot be received; nil: they can.
+func (b *inbox) setReceiveErr(err error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.receiveErr = nil
+	if err != nil {
+		b.receiveErr = fmt.Errorf("receive messages of the cloud: %w", err)
 	}
 }
 
@@ -36,27 +78,4 @@ func like(m provider.Message) func(provider.Message) bool {
 
 func without(messages []provider.Message, m provider.Message) []provider.Message {
 	return slices.DeleteFunc(messages, like(m))
-}
-
-// messages empties the inbox, with what was kept for later, and returns why it is not filled.
-func (p *Pool) messages() ([]provider.Message, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	out := append(p.deferred, p.inbox...)
-	p.deferred, p.inbox = nil, nil
-	return out, p.receiveErr
-}
-
-// spoken tells whether there are messages that have not been looked at.
-func (p *Pool) hasMessages() bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return len(p.inbox) > 0
-}
-
-// unheard tells whether messages are kept for the next cycle.
-func (p *Pool) hasDeferred() bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return len(p.deferred) > 0
 }

@@ -338,8 +338,8 @@ func TestMessagesThatMustWait(t *testing.T) {
 		<-r.pool.woken
 		r.tick()
 		require.Empty(t, r.pool.woken, "a cloud that does not answer is not queried sooner")
-		require.False(t, r.pool.hasMessages())
-		require.Len(t, r.pool.deferred, 1)
+		require.False(t, r.pool.inbox.hasFresh())
+		require.Len(t, r.pool.inbox.deferred, 1)
 		r.clock.advance(20 * time.Second)
 	}
 	r.world.listErr = nil
@@ -354,13 +354,13 @@ func TestNewerMessagesReplaceOlderOnes(t *testing.T) {
 	older, newer := provider.Message{InstanceID: "i-1", Kind: provider.MessageInterruption, Handle: "1"}, provider.Message{InstanceID: "i-1", Kind: provider.MessageInterruption, Handle: "2"}
 	advice := provider.Message{InstanceID: "i-1", Kind: provider.MessageRebalance, Handle: "3"}
 	r.pool.Notify(newer, advice)
-	r.pool.deferMessages(older)
-	got, err := r.pool.messages()
+	r.pool.inbox.putBack(older)
+	got, err := r.pool.inbox.take()
 	require.NoError(t, err)
 	require.Equal(t, []provider.Message{newer, advice}, got)
-	r.pool.deferMessages(older)
+	r.pool.inbox.putBack(older)
 	r.pool.Notify(newer)
-	got, err = r.pool.messages()
+	got, err = r.pool.inbox.take()
 	require.NoError(t, err)
 	require.Equal(t, []provider.Message{newer}, got)
 }

@@ -3,9 +3,9 @@ package nodepool
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"slices"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -37,11 +37,7 @@ type Pool struct {
 	faults   int   // cycles in a row that went wrong
 	woken    chan struct{}
 	receives atomic.Bool // messages are received: this process leads, and not for show
-
-	mu         sync.Mutex
-	inbox      []provider.Message // that no cycle has looked at
-	deferred   []provider.Message // that a cycle could do nothing with yet
-	receiveErr error
+	inbox    inbox
 }
 
 // after is what a cycle leaves to the loop around it.
@@ -73,7 +69,7 @@ func (p *Pool) wire() {
 	p.actor = act.Actor{
 		Journal: p.journal, Provider: p.options.Provider, Drainer: p.options.Drainer, Labeler: p.options.Labeler,
 		Notices: p.options.Notices, LetGo: p.options.LetGo, Random: p.random,
-		BindGrace: p.options.BindGrace, MaxBindGrace: p.options.MaxBindGrace, HasMessages: p.hasMessages,
+		BindGrace: p.options.BindGrace, MaxBindGrace: p.options.MaxBindGrace, HasMessages: p.inbox.hasFresh,
 	}
 }
 
@@ -116,3 +112,80 @@ func (p *Pool) Tick(ctx context.Context) (plan.Decision, error) {
 
 // Release gives the lease back, so that another process need not wait for it to expire. Run does so by itself.
 func (p *Pool) Release(ctx context.Context) error { return p.journal.Release(ctx) }
+
+// Notify takes messages of the cloud for the next cycle, and has Run make one at once. Run passes on what Notices
+// receives.
+func (p *Pool) Notify(messages ...provider.Message) {
+	p.inbox.add(messages...)
+	p.wake()
+}
+
+// readSpec reads the configuration. A broken one leaves the one before.
+func (p *Pool) readSpec(o *observe.Observation) error {
+	s, err := p.options.Spec()
+	switch {
+	case err == nil:
+		p.spec, p.specRead = s, true
+	case !p.specRead:
+		return fmt.Errorf("read the configuration: %w", err)
+	default:
+		o.SpecErr = fmt.Errorf("read the configuration: %w", err)
+	}
+	o.Spec = p.spec
+	return nil
+}
+
+// observe is the first phase. It lists the instances before it reads the journal and the cluster: what those know beyond the list
+// has happened since. Of the journal it writes the lease alone; an error means that nobody may act.
+func (p *Pool) observe(ctx context.Context, o *observe.Observation) error {
+	p.observer.List(ctx, o)
+	j := p.journal
+	err := j.Load(ctx, o.Spec)
+	o.Record, o.DecidedAt, o.Leading, o.TookOver = j.Record, j.LastDecided(), j.Leading, j.TookOver
+	if o.Leading && o.TookOver && j.Record.Version > 1 {
+		p.observer.List(ctx, o) // the first list may be older than the last acts of the process that led before
+	}
+	p.observer.See(ctx, o)
+	if err == nil && o.Leading {
+		o.Messages, o.MessagesErr = p.inbox.take()
+	}
+	if o.Spec.DryRun {
+		o.Messages = nil // the queue delivers again what was not deleted
+	}
+	return err
+}
+
+// plan is the third phase. It decides, unless the journal is not known, and keeps what makes later decisions cheaper and tells other
+// pools which pods are this one's.
+func (p *Pool) plan(o *observe.Observation, f forecast.Forecast, s plan.Snapshot, err error) plan.Decision {
+	if !p.journal.Loaded {
+		return plan.Decision{At: o.At, Step: plan.Hold, Reason: NotDecided, Message: fmt.Sprintf("No change: %v", err)}
+	}
+	d := plan.Decide(s)
+	p.observer.RememberRefused(d.Refused, o.At)
+	if p.options.Claims != nil && o.Cluster != nil {
+		p.options.Claims.Decided(o, f, d)
+	}
+	return d
+}
+
+// act is the fourth phase. It returns the errors of parts that did not keep others from being done, and the one that
+// ended it early.
+func (p *Pool) act(ctx context.Context, seen *observe.Observation, load forecast.Forecast, s plan.Snapshot, d plan.Decision) (errs []error, err error) {
+	r := p.actor.Act(ctx, act.Cycle{Seen: seen, Forecast: load, Snapshot: s, Decision: d})
+	p.inbox.putBack(r.Deferred...)
+	p.observer.MarkEnded(r.Ended)
+	if r.Err == nil && !seen.Spec.DryRun && seen.Complete() {
+		for _, e := range p.findings.news(d.Upkeep.Findings) {
+			p.journal.Event(e)
+		}
+	}
+	return r.Errs, r.Err
+}
+
+// report is the fifth phase.
+func (p *Pool) report(ctx context.Context, r CycleReport) {
+	if p.options.Reporter != nil {
+		p.options.Reporter.Report(ctx, r)
+	}
+}

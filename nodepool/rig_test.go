@@ -14,7 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/foresail/foresail/nodepool/cluster"
-	"github.com/foresail/foresail/nodepool/cluster/binpack"
+	"github.com/foresail/foresail/nodepool/cluster/scheduling"
 	"github.com/foresail/foresail/nodepool/config"
 	"github.com/foresail/foresail/nodepool/journal"
 	"github.com/foresail/foresail/nodepool/plan"
@@ -53,7 +53,7 @@ func newRig(t *testing.T) *rig {
 			Idle: plan.Idle{For: time.Hour, CPU: 1, Memory: 1}, CooldownUp: 5 * time.Minute, CooldownDown: 10 * time.Minute,
 			DistrustShare: 0.45, DistrustCount: 3, MaxFailureBackoff: time.Hour,
 		},
-		Template: binpack.Template{}, Interval: 15 * time.Second, StartupTime: 2 * time.Minute,
+		Template: scheduling.Template{}, Interval: 15 * time.Second, StartupTime: 2 * time.Minute,
 		Join:  config.Join{Timeout: 10 * time.Minute, KeepFailedFor: 15 * time.Minute},
 		Drain: config.Drain{Timeout: 5 * time.Minute}, Disruption: config.Disruption{Budgets: budgets("100%")},
 	}

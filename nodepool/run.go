@@ -2,7 +2,6 @@ package nodepool
 
 import (
 	"context"
-	"fmt"
 	"sync"
 	"time"
 
@@ -68,7 +67,7 @@ func (p *Pool) pause(err error) time.Duration {
 	switch {
 	case err != nil:
 		most := interval
-		if p.after.open || p.hasDeferred() {
+		if p.after.open || p.inbox.hasDeferred() {
 			most = min(interval, stepsInTrouble*p.options.StepInterval)
 		}
 		p.faults++
@@ -137,22 +136,12 @@ func (p *Pool) receive(ctx context.Context) {
 		if len(messages) > 0 {
 			p.Notify(messages...)
 		}
-		p.setReceiveErr(err)
+		p.inbox.setReceiveErr(err)
 		switch {
 		case err != nil:
 			sleep(ctx, receivePause)
 		case len(messages) == 0:
 			sleep(ctx, began.Add(leastReceive).Sub(p.options.Now()))
 		}
-	}
-}
-
-// deaf has cycles report why messages cannot be received; nil that they can.
-func (p *Pool) setReceiveErr(err error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.receiveErr = nil
-	if err != nil {
-		p.receiveErr = fmt.Errorf("receive messages of the cloud: %w", err)
 	}
 }

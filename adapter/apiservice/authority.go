@@ -161,9 +161,9 @@ func isAuthority(c *x509.Certificate) bool {
 	return c.IsCA && c.Subject.CommonName == authorityName
 }
 
-// bundle returns a caBundle with the given authorities, and with those of Foresail in the present one that have not expired:
-// a replica may still serve their certificates. What else is in the present one stays if foreign is set.
-func bundle(now time.Time, present []byte, foreign bool, authorities ...*authority) ([]byte, error) {
+// bundle returns a caBundle with the given authorities, and those of the present one that are to be kept and have not
+// expired.
+func bundle(now time.Time, present []byte, keep func(*x509.Certificate) bool, authorities ...*authority) ([]byte, error) {
 	var all []*x509.Certificate
 	for _, a := range authorities {
 		if a != nil {
@@ -171,7 +171,7 @@ func bundle(now time.Time, present []byte, foreign bool, authorities ...*authori
 		}
 	}
 	if found, err := cert.ParseCertsPEM(present); err == nil { // nothing is kept of one that cannot be read
-		all = append(all, slices.DeleteFunc(found, func(c *x509.Certificate) bool { return !foreign && !isAuthority(c) })...)
+		all = append(all, slices.DeleteFunc(found, func(c *x509.Certificate) bool { return !keep(c) })...)
 	}
 	all = slices.DeleteFunc(all, func(c *x509.Certificate) bool { return !now.Before(c.NotAfter) })
 	slices.SortFunc(all, func(a, b *x509.Certificate) int {

@@ -2,6 +2,8 @@ package apiservice
 
 import (
 	"context"
+	"crypto/sha256"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"reflect"
@@ -252,8 +254,12 @@ func (r *Registrar) fillBundle(now time.Time, s *apiregistrationv1.APIService) e
 	if r.shared == nil {
 		return errors.New("there is no certificate authority yet") // the reason is the Secret's error
 	}
-	// Replicas of before may serve certificates of another's authority until they have been replaced.
-	all, err := bundle(now, s.Spec.CABundle, now.Before(r.began.Add(maxOverlap)), r.shared, r.signer)
+	// Until they have been replaced, earlier replicas may serve certificates of authorities that this one knows nothing
+	// of. After that only what the Secret has had is kept: a name proves nothing.
+	keep := func(c *x509.Certificate) bool {
+		return now.Before(r.began.Add(maxOverlap)) || r.seen[sha256.Sum256(c.Raw)]
+	}
+	all, err := bundle(now, s.Spec.CABundle, keep, r.shared, r.signer)
 	if err != nil {
 		return err
 	}

@@ -3,6 +3,7 @@ package apiservice
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"sync"
@@ -91,9 +92,10 @@ type Registrar struct {
 	changed chan struct{} // by a watch
 
 	// Of Run alone.
-	shared *authority // of the Secret, as it was last; nil: not read yet
-	signer *authority // of the certificate that is served; nil: nobody trusts it
-	known  time.Time  // when shared was first known to be in the caBundle; zero: not yet
+	shared *authority                 // of the Secret, as it was last; nil: not read yet
+	signer *authority                 // of the certificate that is served; nil: nobody trusts it
+	seen   map[[sha256.Size]byte]bool // certificates of the authorities that the Secret has had, by their digests
+	known  time.Time                  // when shared was first known to be in the caBundle; zero: not yet
 	began  time.Time
 	apis   []*registration
 
@@ -104,7 +106,7 @@ type Registrar struct {
 
 // New returns a Registrar whose certificate, until Run has read the Secret, is one that nobody trusts.
 func New(o Options) (*Registrar, error) {
-	r := &Registrar{o: o, began: o.Now(), metrics: newTelemetry(o.Registerer, o.Secret != ""), changed: make(chan struct{}, 1)}
+	r := &Registrar{o: o, seen: map[[sha256.Size]byte]bool{}, began: o.Now(), metrics: newTelemetry(o.Registerer, o.Secret != ""), changed: make(chan struct{}, 1)}
 	for _, api := range o.APIs {
 		r.apis = append(r.apis, &registration{API: api})
 	}

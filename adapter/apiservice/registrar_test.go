@@ -404,6 +404,28 @@ func TestAuthorityOfBeforeIsTrustedDuringAnUpdate(t *testing.T) {
 	})
 }
 
+// An authority of Foresail's name that the Secret has never had is not trusted once earlier replicas are gone.
+func TestAForeignAuthorityOfTheSameNameIsNotTrusted(t *testing.T) {
+	foreign, err := newAuthority(time.Now(), 1e6*time.Hour)
+	require.NoError(t, err)
+	data, err := foreign.data()
+	require.NoError(t, err)
+	theirs := string(data["tls.crt"])
+	present := anothers(func(s *apiregistrationv1.APIService) {
+		s.Labels[managedBy] = foresail
+		s.Spec.Service = &apiregistrationv1.ServiceReference{Namespace: service.Namespace, Name: service.Name, Port: new(int32(443))}
+		s.Spec.CABundle = data["tls.crt"]
+	})
+	play(t, []client.Object{present}, func(f *fixture) {
+		r := f.start(nil)
+		f.after(maxOverlap - resync)
+		assert.Contains(f, string(f.bundle()), theirs)
+		f.after(2 * resync)
+		assert.NotContains(f, string(f.bundle()), theirs)
+		assert.NoError(f, verify(r, f.bundle()))
+	})
+}
+
 // An object that somebody renders keeps all but its caBundle, so that two controllers do not change it in turn.
 func TestRenderedAPIServiceGetsTheBundleAlone(t *testing.T) {
 	rendered := anothers(func(s *apiregistrationv1.APIService) {
@@ -809,7 +831,7 @@ func TestBundle(t *testing.T) {
 		pem = append(pem, data["tls.crt"]...)
 	}
 	pem = append(pem, selfSigned(t, func(c *x509.Certificate) { c.Subject.CommonName = "another" })["tls.crt"]...)
-	made, err := bundle(now, pem, false, all[9], nil, all[2])
+	made, err := bundle(now, pem, isAuthority, all[9], nil, all[2])
 	require.NoError(t, err)
 	certs, err := cert.ParseCertsPEM(made)
 	require.NoError(t, err)
@@ -822,7 +844,7 @@ func TestBundle(t *testing.T) {
 		want = append(want, all[i].cert.SerialNumber.String())
 	}
 	assert.Equal(t, want, got)
-	again, err := bundle(now, made, false, all[2], all[9])
+	again, err := bundle(now, made, isAuthority, all[2], all[9])
 	require.NoError(t, err)
 	assert.Equal(t, made, again, "all replicas write the same")
 }

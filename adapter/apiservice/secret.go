@@ -2,6 +2,7 @@ package apiservice
 
 import (
 	"context"
+	"crypto/sha256"
 	"fmt"
 	"time"
 
@@ -25,6 +26,7 @@ func (r *Registrar) readAuthority(ctx context.Context, now time.Time) error {
 		found, err := r.readOrRenew(ctx, now)
 		if found != nil && (r.shared == nil || !r.shared.cert.Equal(found.cert)) {
 			r.shared, r.known = found, time.Time{}
+			r.seen[sha256.Sum256(found.cert.Raw)] = true
 		}
 		return err
 	})

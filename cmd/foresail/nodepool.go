@@ -313,6 +313,6 @@ func (o *costReportOptions) build(url string, servers *promapi.Clients) (*report
 		if err != nil {
 			return "", err
 		}
-		return cost.Of(h, o.prices).Summary(), nil
+		return cost.Summary(cost.Of(h, o.prices)), nil
 	}}, nil
 }

@@ -3,6 +3,7 @@ package cluster
 import (
 	"cmp"
 	"slices"
+	"time"
 
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -116,6 +117,26 @@ func (b *budgets) blocks(p *Pod) string {
 		return "is covered by more than one PodDisruptionBudget (" + covering[0].name + ", " + covering[1].name + "), which the eviction API refuses"
 	case len(covering) == 1 && covering[0].exhausted && (p.ready || !covering[0].unreadyMayGo):
 		return "is covered by the PodDisruptionBudget " + covering[0].name + ", which allows no disruption now"
+	}
+	return ""
+}
+
+// blocked returns the first reason not to drain a node.
+func (b *budgets) blocked(n *Node, now time.Time) string {
+	if why := ClassifyNode(n.Object, now); why != "" {
+		return "the Node " + why
+	}
+	for _, p := range n.Pods {
+		if p.class == Ignored || p.Leaving {
+			continue
+		}
+		why := cmp.Or(p.why, p.keep.at(now))
+		if why == "" {
+			why = b.blocks(p)
+		}
+		if why != "" {
+			return "the pod " + p.Namespace + "/" + p.Name + " " + why
+		}
 	}
 	return ""
 }

@@ -8,11 +8,8 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/types"
 )
-
-var onePod = resource.MustParse("1")
 
 // parts are what a Cluster is made of, in any order. All is read only.
 type parts struct {
@@ -88,16 +85,16 @@ func build(now time.Time, p parts) *Cluster {
 		n.Attached, n.AttachLimits = attachedTo(l.pods, p.attached), p.limits[object.Name]
 		c.Nodes[i] = n
 		byName[object.Name] = &c.Nodes[i]
-		c.protect(l.pods, protection)
+		protect(c, l.pods, protection)
 	}
-	c.Pending = c.pendingOf(p.waiting, byName)
-	c.sizeDaemonSets()
+	c.Pending = pendingOf(c, p.waiting, byName)
+	sizeDaemonSets(c)
 	return c
 }
 
-// sizeDaemonSets has DaemonSets request what their newest pods do: a LimitRange or an autoscaler may have changed
-// that, and a new node gets such a pod.
-func (c *Cluster) sizeDaemonSets() {
+// sizeDaemonSets has DaemonSets request what their newest pods do: a LimitRange or an autoscaler may have changed the
+// requests, and a new node gets such a pod.
+func sizeDaemonSets(c *Cluster) {
 	newest := map[types.UID]*Pod{}
 	for i := range c.Nodes {
 		for _, p := range c.Nodes[i].Pods {
@@ -145,7 +142,7 @@ func distinct(all []Attachment) []Attachment {
 }
 
 // protect notes what budgets allow of pods that may be evicted.
-func (c *Cluster) protect(pods []*Pod, protection *budgets) {
+func protect(c *Cluster, pods []*Pod, protection *budgets) {
 	if len(protection.byLabel)+len(protection.others) == 0 {
 		return
 	}
@@ -189,12 +186,12 @@ func joined(n *Node) time.Time {
 
 // pendingOf orders pods by how long they have waited. Those that are nominated to a node hold room there instead.
 // The API server's clock may be ahead of ours.
-func (c *Cluster) pendingOf(pods []waiting, nodes map[string]*Node) []Pending {
+func pendingOf(c *Cluster, pods []waiting, nodes map[string]*Node) []Pending {
 	slices.SortFunc(pods, func(a, b waiting) int { return cmp.Or(a.since.Compare(b.since), compareKeys(a.key, b.key)) })
 	out := make([]Pending, 0, len(pods))
 	for _, r := range pods {
 		if n := nodes[r.pending.Status.NominatedNodeName]; n != nil && !n.Leaving && !n.Object.Spec.Unschedulable {
-			c.nominate(r, n)
+			nominate(c, r, n)
 			continue
 		}
 		since, ahead := r.since, r.since.After(c.At)
@@ -210,7 +207,7 @@ func (c *Cluster) pendingOf(pods []waiting, nodes map[string]*Node) []Pending {
 }
 
 // nominate has a pending pod hold the room on a node that the scheduler has promised it.
-func (c *Cluster) nominate(r waiting, n *Node) {
+func nominate(c *Cluster, r waiting, n *Node) {
 	p := &Pod{Name: r.key.Name, Kind: kindOf(r.pending), unprotected: true}
 	n.Nominated = append(n.Nominated, p)
 	n.Requested = maps.Clone(n.Requested)
@@ -224,30 +221,6 @@ func (c *Cluster) nominate(r waiting, n *Node) {
 	}
 	c.volumes[p] = r.where
 	n.Attached = distinct(slices.Concat(n.Attached, r.attach))
-}
-
-func compareKeys(a, b types.NamespacedName) int {
-	return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
-}
-
-// blocked returns the first reason not to drain a node.
-func (b *budgets) blocked(n *Node, now time.Time) string {
-	if why := ClassifyNode(n.Object, now); why != "" {
-		return "the Node " + why
-	}
-	for _, p := range n.Pods {
-		if p.class == Ignored || p.Leaving {
-			continue
-		}
-		why := cmp.Or(p.why, p.keep.at(now))
-		if why == "" {
-			why = b.blocks(p)
-		}
-		if why != "" {
-			return "the pod " + p.Namespace + "/" + p.Name + " " + why
-		}
-	}
-	return ""
 }
 
 // sorted returns the parts that records of pods are.

@@ -88,6 +88,9 @@ type Node struct {
 	Blocked    string              // the first reason not to drain it, "" = none: a sentence without a full stop
 	Pods       []*Pod              // all that have not ended, by namespace and name
 	Leaving    bool                // it is being emptied and will be deleted, see [Leaves]
+	// EmptierAt is when the pods of a node that leaves or is cordoned became fewer last, or when this was first seen; zero
+	// = not observed, see [Cluster.Departing].
+	EmptierAt time.Time
 	// Nominated are pods that wait for room on the node which the scheduler has promised them
 	// (status.nominatedNodeName). Requested includes what they request; they are not among Pods.
 	Nominated []*Pod

@@ -10,7 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/component-helpers/resource"
+	"k8s.io/component-helpers/storage/ephemeral"
 
 	"github.com/foresail/foresail/api/v1alpha1"
 	"github.com/foresail/foresail/internal/objectcache"
@@ -64,6 +64,26 @@ func recordOf(p *corev1.Pod) *record {
 		return nil
 	}
 	return r
+}
+
+// claimRef is a claim that a pod uses.
+type claimRef struct {
+	name      string
+	ephemeral bool // it ends with the pod
+}
+
+// claimsOf returns the claims that a pod uses, those for its ephemeral volumes included.
+func claimsOf(p *corev1.Pod) []claimRef {
+	var out []claimRef
+	for i := range p.Spec.Volumes {
+		switch v := &p.Spec.Volumes[i]; {
+		case v.PersistentVolumeClaim != nil:
+			out = append(out, claimRef{name: v.PersistentVolumeClaim.ClaimName})
+		case v.Ephemeral != nil:
+			out = append(out, claimRef{ephemeral.VolumeClaimName(p, v), true})
+		}
+	}
+	return out
 }
 
 // gangOf returns the group of pods that a pod is scheduled with, in its namespace: that of Kubernetes, of the
@@ -151,34 +171,4 @@ func equalRequests(a, b corev1.ResourceList) bool {
 		}
 	}
 	return true
-}
-
-// Requests returns what the scheduler reserves for a pod, and one of "pods".
-func Requests(p *corev1.Pod) corev1.ResourceList {
-	r := resource.PodRequests(p, resource.PodResourcesOptions{UseStatusResources: true})
-	r[corev1.ResourcePods] = onePod
-	return r
-}
-
-// HostPorts returns the ports of the host that a pod takes, of its containers and its sidecars.
-func HostPorts(spec *corev1.PodSpec) []corev1.ContainerPort {
-	var out []corev1.ContainerPort
-	for _, c := range spec.Containers {
-		out = appendHostPorts(out, &c)
-	}
-	for _, c := range spec.InitContainers {
-		if c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways {
-			out = appendHostPorts(out, &c)
-		}
-	}
-	return out
-}
-
-func appendHostPorts(out []corev1.ContainerPort, c *corev1.Container) []corev1.ContainerPort {
-	for _, port := range c.Ports {
-		if port.HostPort > 0 {
-			out = append(out, corev1.ContainerPort{HostPort: port.HostPort, HostIP: port.HostIP, Protocol: port.Protocol})
-		}
-	}
-	return out
 }

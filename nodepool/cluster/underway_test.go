@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -102,4 +103,44 @@ func TestGangs(t *testing.T) {
 			assert.Equal(t, "default/job", pending[0].Gang)
 		})
 	}
+}
+
+// A departure goes on as long as the node gets emptier; pods that a drain does not remove do not count.
+func TestDeparting(t *testing.T) {
+	n := nodeNamed("n")
+	n.Spec.Unschedulable = true
+	stays := onNode("agent", func(p *corev1.Pod) { p.OwnerReferences[0].Kind = "DaemonSet" })
+	ends := onNode("ends", func(p *corev1.Pod) { p.Spec.Tolerations = []corev1.Toleration{{Operator: corev1.TolerationOpExists}} })
+	at := epoch
+	var departures Departures
+	seen := func(pods ...string) *Node {
+		all := []*corev1.Pod{stays, ends}
+		for _, name := range pods {
+			all = append(all, onNode(name))
+		}
+		c := see(n, all)
+		c.At = at
+		out, next := c.Departing(departures)
+		departures = next
+		require.True(t, c.Nodes[0].EmptierAt.IsZero(), "what was seen does not change")
+		return &out.Nodes[0]
+	}
+	after := func(d time.Duration) { at = at.Add(d) }
+
+	assert.Equal(t, epoch, seen("a", "b").EmptierAt)
+	after(14 * time.Minute)
+	assert.False(t, seen("a", "b").Stalled(at))
+	after(time.Minute)
+	assert.True(t, seen("a", "b").Stalled(at), "as full for 15 minutes")
+	assert.False(t, seen("a").Stalled(at), "it has become emptier")
+	after(10 * time.Minute)
+	assert.False(t, seen("a", "c").Stalled(at))
+	after(5 * time.Minute)
+	assert.True(t, seen("c").Stalled(at), "no emptier than before")
+
+	n.Spec.Unschedulable = false
+	assert.False(t, seen("c").Stalled(at), "it does not leave any more")
+	n.Spec.Taints = []corev1.Taint{{Key: Removing}}
+	assert.Equal(t, at, seen("c").EmptierAt, "it leaves once more")
+	assert.False(t, (&Node{}).Stalled(at), "not observed")
 }

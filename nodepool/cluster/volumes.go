@@ -11,7 +11,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/component-helpers/storage/ephemeral"
 	storagevolume "k8s.io/component-helpers/storage/volume"
 
 	"github.com/foresail/foresail/internal/objectcache"
@@ -146,26 +145,6 @@ func classOf(c *storagev1.StorageClass) *class {
 		terms = append(terms, term)
 	}
 	out.allowed = &corev1.NodeSelector{NodeSelectorTerms: withAliases(terms)}
-	return out
-}
-
-// claimRef is a claim that a pod uses.
-type claimRef struct {
-	name      string
-	ephemeral bool // it ends with the pod
-}
-
-// claimsOf returns the claims that a pod uses, those for its ephemeral volumes included.
-func claimsOf(p *corev1.Pod) []claimRef {
-	var out []claimRef
-	for i := range p.Spec.Volumes {
-		switch v := &p.Spec.Volumes[i]; {
-		case v.PersistentVolumeClaim != nil:
-			out = append(out, claimRef{name: v.PersistentVolumeClaim.ClaimName})
-		case v.Ephemeral != nil:
-			out = append(out, claimRef{ephemeral.VolumeClaimName(p, v), true})
-		}
-	}
 	return out
 }
 
@@ -351,4 +330,8 @@ func (s storage) free(claim types.NamespacedName, c *claim) (at *corev1.NodeSele
 		at.NodeSelectorTerms = append(at.NodeSelectorTerms, s.volumes[key].at.NodeSelectorTerms...)
 	}
 	return at, ""
+}
+
+func compareKeys(a, b types.NamespacedName) int {
+	return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 }

@@ -15,7 +15,7 @@ import (
 
 	"github.com/foresail/foresail/api/v1alpha1"
 	"github.com/foresail/foresail/nodepool/budget"
-	"github.com/foresail/foresail/nodepool/cluster/binpack"
+	"github.com/foresail/foresail/nodepool/cluster/scheduling"
 	"github.com/foresail/foresail/nodepool/plan"
 )
 
@@ -26,7 +26,7 @@ type Spec struct {
 	// LaunchSpec identifies what new nodes are made from. A change ends the back-off of launches that failed.
 	LaunchSpec  string
 	Weight      int // of two pools that could run a pod, the one with the larger weight launches for it
-	Template    binpack.Template
+	Template    scheduling.Template
 	Interval    time.Duration // of cycles while nothing is open
 	StartupTime time.Duration // T_I until launches have been measured
 	Join        Join
@@ -154,8 +154,8 @@ func planOf(name string, s *v1alpha1.WorkerPoolSpec) plan.Pool {
 	return p
 }
 
-func templateOf(t v1alpha1.NodeTemplate) binpack.Template {
-	return binpack.Template{Labels: t.Labels, Taints: taintsOf(t.Taints), StartupTaints: taintsOf(t.StartupTaints)}
+func templateOf(t v1alpha1.NodeTemplate) scheduling.Template {
+	return scheduling.Template{Labels: t.Labels, Taints: taintsOf(t.Taints), StartupTaints: taintsOf(t.StartupTaints)}
 }
 
 func taintsOf(taints []v1alpha1.NodeTaint) []corev1.Taint {

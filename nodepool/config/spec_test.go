@@ -12,7 +12,7 @@ import (
 
 	"github.com/foresail/foresail/api/v1alpha1"
 	"github.com/foresail/foresail/nodepool/budget"
-	"github.com/foresail/foresail/nodepool/cluster/binpack"
+	"github.com/foresail/foresail/nodepool/cluster/scheduling"
 	"github.com/foresail/foresail/nodepool/plan"
 )
 
@@ -78,7 +78,7 @@ func TestSpecOf(t *testing.T) {
 			}},
 			DistrustShare: 0.45, DistrustCount: 3, MaxFailureBackoff: 30 * time.Minute,
 		},
-		Template: binpack.Template{
+		Template: scheduling.Template{
 			Labels: map[string]string{"team": "shop"},
 			Taints: []corev1.Taint{{Key: "spot", Value: "yes", Effect: corev1.TaintEffectNoSchedule}},
 

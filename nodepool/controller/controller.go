@@ -13,8 +13,6 @@ import (
 
 	"golang.org/x/sync/errgroup"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -29,6 +27,7 @@ import (
 	"github.com/foresail/foresail/nodepool/forecast"
 	"github.com/foresail/foresail/nodepool/observe"
 	"github.com/foresail/foresail/nodepool/provider"
+	"github.com/foresail/foresail/nodepool/report"
 	"github.com/foresail/foresail/nodepool/state"
 )
 
@@ -207,7 +206,7 @@ func (c *Controller) apply(ctx context.Context, pool *v1alpha1.WorkerPool) (ctrl
 			old.refuse(pool, err)
 			return ctrl.Result{RequeueAfter: c.retry}, nil
 		}
-		return ctrl.Result{RequeueAfter: c.retry}, c.tell(ctx, pool, err)
+		return ctrl.Result{RequeueAfter: c.retry}, report.InvalidSpec(ctx, c.options.Client, pool, err)
 	}
 	if old != nil {
 		old.stop() // it gives its lease back, which the next one takes
@@ -250,25 +249,6 @@ func seedOf(owner, pool string) uint64 {
 	h := fnv.New64a()
 	fmt.Fprintf(h, "%s/%s", owner, pool) // a hash takes everything
 	return h.Sum64()
-}
-
-// tell writes to the status why a pool does not run. Pools that run report themselves.
-func (c *Controller) tell(ctx context.Context, pool *v1alpha1.WorkerPool, why error) error {
-	next := pool.DeepCopy()
-	changed := meta.SetStatusCondition(&next.Status.Conditions, metav1.Condition{
-		Type: v1alpha1.ConditionHealthy, Status: metav1.ConditionFalse, Reason: "InvalidSpec",
-		Message: why.Error(), ObservedGeneration: pool.Generation,
-	})
-	if deleting(pool) {
-		changed = meta.SetStatusCondition(&next.Status.Conditions, metav1.Condition{
-			Type: v1alpha1.ConditionDeleting, Status: metav1.ConditionTrue, Reason: "InvalidSpec", ObservedGeneration: pool.Generation,
-			Message: "its nodes cannot be removed before the spec is corrected: correct it, or set deletionPolicy to Orphan to leave them",
-		}) || changed
-	}
-	if !changed {
-		return nil
-	}
-	return client.IgnoreNotFound(c.options.Client.Status().Patch(ctx, next, client.MergeFrom(pool)))
 }
 
 // keyOf identifies what a pool cannot change while it runs: its object, and what its parts are made from.

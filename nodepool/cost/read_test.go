@@ -6,8 +6,11 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-func TestReplicasThatDoNotAgreeDoNotKnow(t *testing.T) {
-	l := look{Moment: Moment{Instances: map[Kind]int{small: 3}}, workers: new(4), hasRecommended: true, hasMin: true, hasMax: true}
+func TestDisagreeingReplicasAreUnknown(t *testing.T) {
+	l := sample{
+		Moment: Moment{Instances: map[Kind]int{small: 3}}, workers: new(4),
+		hasRecommended: true, hasMin: true, hasMax: true,
+	}
 	_, known := l.moment()
 	assert.False(t, known)
 	l.workers = new(3)

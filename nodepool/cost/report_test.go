@@ -6,11 +6,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/foresail/foresail/nodepool/fleet"
-
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/foresail/foresail/nodepool/fleet"
 	"github.com/foresail/foresail/nodepool/prices"
 )
 
@@ -21,7 +20,7 @@ var (
 	smallFull = Kind{InstanceType: "t3.small", Market: fleet.OnDemand}
 )
 
-// usd is round: a Spot hour is a quarter dollar, an On-Demand hour one.
+// usd returns round prices: a quarter dollar for a Spot hour, and one for an On-Demand hour.
 func usd(t *testing.T) prices.Prices {
 	t.Helper()
 	p, err := prices.Parse([]byte("t3.small: {onDemand: 1, spot: 0.25}"))
@@ -29,13 +28,13 @@ func usd(t *testing.T) prices.Prices {
 	return p
 }
 
-// stretch is some hours of a pool in which nothing changes.
+// stretch is some hours of an unchanged pool.
 type stretch struct {
 	hours int
 	Moment
 }
 
-// history is that of stretches one after the other, and of hours that are not known.
+// history returns consecutive stretches, followed by unknown hours.
 func history(unknownHours int, stretches ...stretch) *History {
 	h := &History{Pool: "workers", From: monday, Step: DefaultStep, Unknown: 12 * unknownHours}
 	at := monday
@@ -50,9 +49,9 @@ func history(unknownHours int, stretches ...stretch) *History {
 	return h
 }
 
-// some is a moment with Spot and On-Demand workers of which so many are asked for, between 1 and 10.
-func some(spot, onDemand, asked int) Moment {
-	return Moment{Instances: map[Kind]int{small: spot, smallFull: onDemand}, Recommended: asked, Min: 1, Max: 10}
+// some returns a moment with Spot and On-Demand workers and a recommendation, between 1 and 10.
+func some(spot, onDemand, recommended int) Moment {
+	return Moment{Instances: map[Kind]int{small: spot, smallFull: onDemand}, Recommended: recommended, Min: 1, Max: 10}
 }
 
 func with(m Moment, change func(*Moment)) Moment {
@@ -60,11 +59,11 @@ func with(m Moment, change func(*Moment)) Moment {
 	return m
 }
 
-func TestWhatWasUsedAndWhatItCost(t *testing.T) {
+func TestUsageAndCost(t *testing.T) {
 	r := Of(history(8,
-		stretch{10, some(3, 1, 4)}, // as asked for
+		stretch{10, some(3, 1, 4)}, // as recommended
 		stretch{10, some(3, 1, 2)}, // half of them idle
-		stretch{4, some(2, 0, 14)}, // asked for more than the maximum
+		stretch{4, some(2, 0, 14)}, // more than the maximum
 		stretch{2, some(0, 0, 0)},  // none, and the minimum is 1
 		stretch{4, some(1, 0, 0)},  // the minimum is not idle
 		stretch{1, with(some(1, 0, 1), func(m *Moment) { m.Gone = 3 })},
@@ -77,9 +76,9 @@ func TestWhatWasUsedAndWhatItCost(t *testing.T) {
 	assert.Equal(t, 32.0+2, r.ShortHours)
 	assert.Equal(t, 3.0, r.GoneHours)
 	assert.InDelta(t, 4.0, r.AtMaximumHours, 1e-9)
-	assert.Equal(t, 4, r.MostWorkers)
+	assert.Equal(t, 4, r.MaxWorkers)
 	assert.InDelta(t, 73.0/93, *r.SpotShare, 1e-9)
-	assert.Nil(t, r.SpotTarget, "nothing has told it")
+	assert.Nil(t, r.SpotTarget, "no metric has it")
 	assert.Nil(t, r.PendingHours)
 	require.Len(t, r.Usage, 2)
 	assert.Equal(t, small.Market, r.Usage[0].Market)
@@ -89,13 +88,13 @@ func TestWhatWasUsedAndWhatItCost(t *testing.T) {
 	all := 73.0/4 + 20
 	require.NotNil(t, r.Cost)
 	assert.InDelta(t, all, r.Cost.USD, 1e-9)
-	each := (0.75 + 1) / 4 // of a mean worker in the first twenty hours
+	each := (0.75 + 1) / 4 // per worker in the first twenty hours
 	assert.InDelta(t, 40*each+20*each+40*0.25+2*all/93+4*0.25+0.25, r.Cost.DesiredUSD, 1e-9)
 	assert.InDelta(t, 20*each, r.Cost.IdleUSD, 1e-9)
 	assert.InDelta(t, 93.0, *r.OnDemandCostUSD, 1e-9)
 }
 
-func TestWhatIsNotKnownIsNoNumber(t *testing.T) {
+func TestUnknownIsNotZero(t *testing.T) {
 	h := history(1, stretch{2, some(1, 1, 2)})
 	for name, c := range map[string]struct {
 		prices  string
@@ -130,12 +129,12 @@ func TestWhatIsNotKnownIsNoNumber(t *testing.T) {
 	none := Of(history(0, stretch{1, with(some(0, 0, 0), func(m *Moment) { m.Min = 0 })}), nil)
 	assert.Nil(t, none.SpotShare)
 	assert.Nil(t, none.Cost)
-	assert.Contains(t, none.Summary(), "There were no workers")
+	assert.Contains(t, Summary(none), "There were no workers")
 }
 
 func TestAdvice(t *testing.T) {
 	load := func(m Moment, of map[string]float64) Moment { m.Load = of; return m }
-	voted := func(m Moment, recommendations, pending int) Moment {
+	recommended := func(m Moment, recommendations, pending int) Moment {
 		m.BySignals, m.Pending = new(recommendations), new(pending)
 		return m
 	}
@@ -151,51 +150,87 @@ func TestAdvice(t *testing.T) {
 		"a little above": {history: history(0, stretch{98, some(10, 0, 10)}, stretch{2, some(10, 0, 20)})},
 		"above the maximum": {
 			history: history(0, stretch{80, some(10, 0, 10)}, stretch{16, some(10, 0, 13)}, stretch{4, some(10, 0, 90)}),
-			want:    []string{"RaiseMaximum raise spec.max, which is 10: 20% of the time (20 h) more were recommended; 13 would have been enough for 95% of it"},
+			want: []string{
+				"RaiseMaximum raise spec.max, which is 10: 20% of the time (20 h) more were recommended; " +
+					"13 would have been enough for 95% of it",
+			},
 		},
-		"the minimum does": {
-			history: history(0, stretch{48, voted(with(some(4, 0, 4), func(m *Moment) { m.Min = 4 }), 2, 0)}),
-			want:    []string{"LowerMinimum lower spec.min, which is 4, unless it is there for other reasons than load: for 95% of the time signals and pending pods needed no more than 2; it would save up to 96 worker hours"},
+		"the minimum is too high": {
+			history: history(0, stretch{48, recommended(with(some(4, 0, 4), func(m *Moment) { m.Min = 4 }), 2, 0)}),
+			want: []string{
+				"LowerMinimum lower spec.min, which is 4, unless it has other reasons than load: " +
+					"for 95% of the time signals and pending pods needed no more than 2; it would save up to 96 worker hours",
+			},
 		},
-		"pods need the minimum": {history: history(0, stretch{48, voted(with(some(4, 0, 4), func(m *Moment) { m.Min = 4 }), 2, 1)})},
-		"signals need it":       {history: history(0, stretch{48, voted(with(some(4, 0, 4), func(m *Moment) { m.Min = 4 }), 4, 0)})},
-		"signals are unknown":   {history: history(0, stretch{48, with(some(4, 0, 4), func(m *Moment) { m.Min = 4 })})},
+		"pods need the minimum": {
+			history: history(0, stretch{48, recommended(with(some(4, 0, 4), func(m *Moment) { m.Min = 4 }), 2, 1)}),
+		},
+		"signals need it": {
+			history: history(0, stretch{48, recommended(with(some(4, 0, 4), func(m *Moment) { m.Min = 4 }), 4, 0)}),
+		},
+		"signals are unknown": {history: history(0, stretch{48, with(some(4, 0, 4), func(m *Moment) { m.Min = 4 })})},
 		"too slow for its cooldown": {
 			history:   history(0, quiet, stretch{12, some(3, 1, 9)}),
 			decisions: map[string]float64{"CoolingDown": 30, "ActionOpen": 10, "NothingToDo": 60},
-			want:      []string{"GrowFaster shorten cooldown.up: 20% of the time (12 h) there were fewer workers than desired, up to 5 fewer; the most frequent cause was CoolingDown, 30% of all decisions"},
+			want: []string{
+				"GrowFaster shorten cooldown.up: 20% of the time (12 h) there were fewer workers than desired, up to 5 fewer; " +
+					"the most frequent cause was CoolingDown, 30% of all decisions",
+			},
 		},
-		"too slow, and nobody knows why": {
+		"too slow without a cause": {
 			history: history(0, quiet, stretch{12, some(3, 1, 9)}),
 			want:    []string{"GrowFaster raise maxBatchUp or shorten cooldown.up: 20% of the time"},
 		},
 		"idle": {
 			history:   history(0, quiet, stretch{48, some(3, 1, 1)}),
 			decisions: map[string]float64{"NoRemovableNode": 50, "NotIdle": 20, "NothingToDo": 30},
-			want:      []string{"ShrinkSooner look at what blocks nodes: see foresail explain workerpool: 38% of the worker hours (144 of 384) were beyond the desired count; the most frequent cause was NoRemovableNode, 50%"},
+			want: []string{
+				"ShrinkSooner find out what blocks nodes: see foresail explain workerpool: " +
+					"38% of the worker hours (144 of 384) were beyond the desired count; " +
+					"the most frequent cause was NoRemovableNode, 50%",
+			},
 		},
-		"much memory and no use for it": {
+		"unused memory": {
 			history: history(0, stretch{48, load(some(3, 1, 4), map[string]float64{"cpu": 0.6, "memory": 0.2})}),
-			want:    []string{"ChangeInstanceType use instance types with less memory for each CPU: on average cpu is 60% and memory is 20%"},
+			want: []string{
+				"ChangeInstanceType use instance types with less memory for each CPU: on average cpu is 60% and memory is 20%",
+			},
 		},
 		"too little memory, by requests": {
-			history: history(0, stretch{48, load(some(3, 1, 4), map[string]float64{"requests/cpu": 0.2, "requests/memory": 0.7})}),
-			want:    []string{"ChangeInstanceType use instance types with more memory for each CPU: on average requests/memory is 70% and requests/cpu is 20%"},
+			history: history(
+				0, stretch{48, load(some(3, 1, 4), map[string]float64{"requests/cpu": 0.2, "requests/memory": 0.7})},
+			),
+			want: []string{
+				"ChangeInstanceType use instance types with more memory for each CPU: " +
+					"on average requests/memory is 70% and requests/cpu is 20%",
+			},
 		},
-		"balanced, whatever requests say": {
-			history: history(0, stretch{48, load(some(3, 1, 4), map[string]float64{"cpu": 0.5, "memory": 0.4, "requests/cpu": 0.1, "requests/memory": 0.7})}),
+		"balanced, with unbalanced requests": {
+			history: history(
+				0,
+				stretch{
+					48,
+					load(some(3, 1, 4), map[string]float64{"cpu": 0.5, "memory": 0.4, "requests/cpu": 0.1, "requests/memory": 0.7}),
+				},
+			),
 		},
-		"too seldom known": {
+		"rarely known": {
 			history: history(0, quiet, stretch{40, load(some(3, 1, 4), map[string]float64{"cpu": 0.6, "memory": 0.2})}),
 		},
-		"Spot cannot be had": {
+		"no Spot capacity": {
 			history: history(0, stretch{48, target(some(1, 3, 4), 3)}),
 			events:  map[string]float64{"LaunchFailed": 12, "Interrupted": 4},
-			want:    []string{"MoreSpot 25% of the worker hours were Spot, and the market policy aims at 75%; 12 launches failed: give more instance types and subnets, or raise market.maxPrice; 4 instances were reclaimed"},
+			want: []string{
+				"MoreSpot 25% of the worker hours were Spot, and the market policy aims at 75%; 12 launches failed: " +
+					"add instance types and subnets, or raise market.maxPrice; 4 instances were reclaimed",
+			},
 		},
-		"On-Demand that stays": {
+		"On-Demand workers stay": {
 			history: history(0, stretch{48, target(some(1, 3, 4), 3)}),
-			want:    []string{"MoreSpot 25% of the worker hours were Spot, and the market policy aims at 75%; no launch failed: workers that are On-Demand stay"},
+			want: []string{
+				"MoreSpot 25% of the worker hours were Spot, and the market policy aims at 75%; no launch failed: " +
+					"On-Demand workers stay",
+			},
 		},
 	} {
 		c.history.Decisions, c.history.Events = c.decisions, c.events
@@ -210,12 +245,12 @@ func TestAdvice(t *testing.T) {
 	}
 }
 
-func TestLittleIsNoAdvice(t *testing.T) {
+func TestNoAdviceWithoutEnoughData(t *testing.T) {
 	r := Of(history(140, stretch{23, some(10, 0, 40)}), nil)
 	assert.Empty(t, r.Advice)
 	var out strings.Builder
 	require.NoError(t, Table(&out, r))
-	assert.Contains(t, out.String(), "none yet: 23.0 h are known, and advice takes 24")
+	assert.Contains(t, out.String(), "none yet: 23.0 h are known, and advice needs 24")
 }
 
 func TestTableAndSummaryAgree(t *testing.T) {
@@ -223,6 +258,8 @@ func TestTableAndSummaryAgree(t *testing.T) {
 		stretch{120, with(some(3, 1, 4), func(m *Moment) { m.Pending, m.SpotTarget = new(0), new(2) })},
 		stretch{40, with(some(3, 1, 2), func(m *Moment) { m.Pending = new(5) })},
 	)
+	const costs = "It cost 280.00 USD, and would have cost 245.00 USD at the desired count; " +
+		"35.00 USD were for idle workers. On-Demand alone would have been 640.00 USD."
 	r := Of(h, usd(t))
 	var out strings.Builder
 	require.NoError(t, Table(&out, r))
@@ -240,18 +277,22 @@ INSTANCE TYPE  MARKET    HOURS  USD/HOUR  USD
 t3.small       Spot      480.0  0.2500    120.00
 t3.small       OnDemand  160.0  1.0000    160.00
 
-It cost 280.00 USD, and would have cost 245.00 USD at the desired count; 35.00 USD were for idle workers. On-Demand alone would have been 640.00 USD.
+`+costs+`
 
 Advice
-  none: no rule found anything to set better
+  none: no rule found a setting to improve
 `, out.String())
-	assert.Equal(t, "Worker pool workers, 2026-05-04 to 2026-05-11: 160.0 h of 168.0 h known; 8.0 h are unknown and in no figure. "+
+	assert.Equal(t, "Worker pool workers, 2026-05-04 to 2026-05-11: "+
+		"160.0 h of 168.0 h known; 8.0 h are unknown and in no figure. "+
 		"640.0 worker hours, 560.0 desired, 80.0 idle. Spot: 75% of the worker hours, and the market policy aims at 50%.\n"+
-		"It cost 280.00 USD, and would have cost 245.00 USD at the desired count; 35.00 USD were for idle workers. On-Demand alone would have been 640.00 USD.", r.Summary())
+		"It cost 280.00 USD, and would have cost 245.00 USD at the desired count; "+
+		"35.00 USD were for idle workers. On-Demand alone would have been 640.00 USD.", Summary(r))
 
 	r = Of(history(0, stretch{200, some(10, 0, 20)}), nil)
-	assert.Contains(t, r.Summary(), "\n• raise spec.max")
-	assert.Contains(t, r.Summary(), "Costs are not known: there is no price of t3.small Spot. Prices are given as a YAML file")
+	assert.Contains(t, Summary(r), "\n• raise spec.max")
+	assert.Contains(
+		t, Summary(r), "Costs are unknown: there is no price of t3.small Spot. Prices are given as a YAML file",
+	)
 	assert.Error(t, Table(failing{}, r))
 }
 

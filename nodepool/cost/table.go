@@ -10,7 +10,7 @@ import (
 	"github.com/foresail/foresail/nodepool/prices"
 )
 
-// Table writes a report for people.
+// Table writes a report as text.
 func Table(w io.Writer, r *Report) error {
 	tabs := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.DiscardEmptyColumns)
 	var err error
@@ -21,10 +21,11 @@ func Table(w io.Writer, r *Report) error {
 	}
 	line("WorkerPool %s, %s to %s", r.Pool, r.From.UTC().Format(time.RFC3339), r.To.UTC().Format(time.RFC3339))
 	line("  known\t%.1f h of %.1f h%s", r.KnownHours, r.KnownHours+r.UnknownHours, gap(r))
-	line("  workers\t%.1f on average, at most %d, of %d to %d", r.WorkerHours/r.KnownHours, r.MostWorkers, r.Min, r.Max)
+	line("  workers\t%.1f on average, at most %d, of %d to %d", r.WorkerHours/r.KnownHours, r.MaxWorkers, r.Min, r.Max)
 	line("  worker hours\t%.1f; %.1f desired", r.WorkerHours, r.DesiredHours)
 	line("  idle\t%.1f worker hours beyond the desired count", r.IdleHours)
-	line("  short\t%.1f worker hours desired and missing; more than the maximum recommended during %.1f h", r.ShortHours, r.AtMaximumHours)
+	line("  short\t%.1f worker hours desired and missing; more than the maximum recommended during %.1f h",
+		r.ShortHours, r.AtMaximumHours)
 	line("  gone\t%.1f worker hours of workers that were terminating or failed, in no other figure", r.GoneHours)
 	line("  pending\t%s", pendingOf(r))
 	line("  spot\t%s", spotOf(r))
@@ -49,11 +50,13 @@ func Table(w io.Writer, r *Report) error {
 	return tabs.Flush()
 }
 
-// Summary tells a report in a few lines, for a message.
-func (r *Report) Summary() string {
+// Summary returns a report in a few lines, for a message.
+func Summary(r *Report) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "Worker pool %s, %s to %s: %.1f h of %.1f h known%s. %.1f worker hours, %.1f desired, %.1f idle. Spot: %s.\n%s",
-		r.Pool, r.From.UTC().Format(time.DateOnly), r.To.UTC().Format(time.DateOnly), r.KnownHours, r.KnownHours+r.UnknownHours, gap(r),
+	fmt.Fprintf(&b, "Worker pool %s, %s to %s: %.1f h of %.1f h known%s. ",
+		r.Pool, r.From.UTC().Format(time.DateOnly), r.To.UTC().Format(time.DateOnly),
+		r.KnownHours, r.KnownHours+r.UnknownHours, gap(r))
+	fmt.Fprintf(&b, "%.1f worker hours, %.1f desired, %.1f idle. Spot: %s.\n%s",
 		r.WorkerHours, r.DesiredHours, r.IdleHours, spotOf(r), costLine(r))
 	for _, a := range r.Advice {
 		fmt.Fprintf(&b, "\n• %s", a.Text)
@@ -70,7 +73,7 @@ func gap(r *Report) string {
 
 func pendingOf(r *Report) string {
 	if r.PendingHours == nil {
-		return "not known"
+		return "unknown"
 	}
 	return fmt.Sprintf("pods waited for a node during %.1f h of %.1f h", *r.PendingHours, r.PendingOfHours)
 }
@@ -82,17 +85,21 @@ func spotOf(r *Report) string {
 	case r.SpotTarget == nil:
 		return percent(*r.SpotShare) + " of the worker hours"
 	}
-	return fmt.Sprintf("%s of the worker hours, and the market policy aims at %s", percent(*r.SpotShare), percent(*r.SpotTarget))
+	return fmt.Sprintf("%s of the worker hours, and the market policy aims at %s",
+		percent(*r.SpotShare), percent(*r.SpotTarget))
 }
 
 func costLine(r *Report) string {
 	if len(r.MissingPrices) > 0 {
-		return fmt.Sprintf("Costs are not known: there is no price of %s. Prices are given as %s", strings.Join(r.MissingPrices, ", "), prices.Help)
+		return fmt.Sprintf("Costs are unknown: there is no price of %s. Prices are given as %s",
+			strings.Join(r.MissingPrices, ", "), prices.Help)
 	}
 	if r.Cost == nil {
-		return "There were no workers, so nothing was paid for any."
+		return "There were no workers and no costs."
 	}
-	out := fmt.Sprintf("It cost %.2f USD, and would have cost %.2f USD at the desired count; %.2f USD were for idle workers.", r.Cost.USD, r.Cost.DesiredUSD, r.Cost.IdleUSD)
+	out := fmt.Sprintf(
+		"It cost %.2f USD, and would have cost %.2f USD at the desired count; %.2f USD were for idle workers.",
+		r.Cost.USD, r.Cost.DesiredUSD, r.Cost.IdleUSD)
 	if r.OnDemandCostUSD != nil {
 		out += fmt.Sprintf(" On-Demand alone would have been %.2f USD.", *r.OnDemandCostUSD)
 	}
@@ -110,5 +117,5 @@ func noAdvice(r *Report) string {
 	if r.AdviceMissing != "" {
 		return "none yet: " + r.AdviceMissing
 	}
-	return "none: no rule found anything to set better"
+	return "none: no rule found a setting to improve"
 }

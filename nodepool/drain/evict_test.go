@@ -17,12 +17,14 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-func TestEvictEmptiesANode(t *testing.T) {
+func TestEvictEmptiesTheNode(t *testing.T) {
 	f := newFixture(t)
 	f.addPod("movable")
 	f.addPod("other-node", func(pod *corev1.Pod) { pod.Spec.NodeName = "elsewhere" })
 	f.addPod("daemon", ownedBy("DaemonSet"))
-	f.addPod("mirror", bare, func(pod *corev1.Pod) { pod.Annotations = map[string]string{corev1.MirrorPodAnnotationKey: "x"} })
+	f.addPod(
+		"mirror", bare, func(pod *corev1.Pod) { pod.Annotations = map[string]string{corev1.MirrorPodAnnotationKey: "x"} },
+	)
 	f.addPod("succeeded", bare, func(pod *corev1.Pod) { pod.Status.Phase = corev1.PodSucceeded })
 	f.addPod("failed", func(pod *corev1.Pod) { pod.Status.Phase = corev1.PodFailed })
 	everything := func(pod *corev1.Pod) {
@@ -30,53 +32,56 @@ func TestEvictEmptiesANode(t *testing.T) {
 	}
 	f.addPod("tolerant", everything)
 
-	assert.Equal(t, Progress{Remaining: 1}, f.evict(Limits{}), "it counts what the pass found")
+	assert.Equal(t, Progress{Remaining: 1}, f.evict(Limits{}), "it counts the pods that the pass found")
 	assert.Equal(t, Progress{}, f.evict(Limits{}))
-	assert.Equal(t, Progress{}, f.evict(Limits{Force: true, Grace: time.Second}), "nor does force touch others")
+	assert.Equal(t, Progress{}, f.evict(Limits{Force: true, Grace: time.Second}), "force deletes no others either")
 	assert.Equal(t, []string{"daemon", "failed", "mirror", "other-node", "succeeded", "tolerant"}, f.names())
-	f.addPod("tolerant-critical", everything, func(pod *corev1.Pod) { pod.Spec.PriorityClassName = "system-cluster-critical" })
-	assert.Len(t, f.evict(Limits{}).Blocked, 1, "it keeps the node")
-	assert.Equal(t, Progress{}, f.evict(Limits{Force: true}), "and would come back if it were deleted")
+	f.addPod(
+		"tolerant-critical", everything, func(pod *corev1.Pod) { pod.Spec.PriorityClassName = "system-cluster-critical" },
+	)
+	assert.Len(t, f.evict(Limits{}).Blocked, 1, "it blocks the drain")
+	assert.Equal(t, Progress{}, f.evict(Limits{Force: true}), "it would be created again if it were deleted")
 }
 
-func TestEvictWaitsForPodsThatLeave(t *testing.T) {
+func TestEvictAwaitsDeletedPods(t *testing.T) {
 	f := newFixture(t)
 	f.addPod("slow", grace(600))
 	assert.Equal(t, 1, f.evict(Limits{}).Remaining)
 	assert.EqualValues(t, 600, *f.getPod("slow").DeletionGracePeriodSeconds)
 	assert.Equal(t, 1, f.evict(Limits{Grace: time.Minute}).Remaining)
-	assert.EqualValues(t, 600, *f.getPod("slow").DeletionGracePeriodSeconds, "who is leaving is not hurried without force")
+	assert.EqualValues(t, 600, *f.getPod("slow").DeletionGracePeriodSeconds, "without force the grace period stays")
 
 	f.now = f.now.Add(10 * time.Minute)
 	assert.Equal(t, 1, f.evict(Limits{}).Remaining)
 	f.now = f.now.Add(time.Minute + time.Second)
-	assert.Equal(t, 0, f.evict(Limits{}).Remaining, "nobody confirms its end")
+	assert.Equal(t, 0, f.evict(Limits{}).Remaining, "no kubelet confirms its end")
 	assert.Equal(t, []string{"slow"}, f.names())
 
-	// Another process has not seen it leave, and may be told any time by its clock.
+	// Another process has not seen the deletion before, and may have another time.
 	f.drainer = &Drainer{Client: f.client, Now: func() time.Time { return f.now.Add(time.Hour) }}
 	assert.Equal(t, 1, f.evict(Limits{}).Remaining)
 }
 
-// While a watch shows nothing but pods that were seen to be leaving, the API server is not asked. It is for anything
-// else.
-func TestEvictReadsNothingWhileWatchedPodsLeave(t *testing.T) {
+// While a watch shows only pods that were seen to be deleted, nothing is read from the API server.
+func TestEvictReadsNothingWhileWatchedPodsAreDeleted(t *testing.T) {
 	f := newFixture(t)
 	f.addPod("slow", grace(600))
 	watched := []types.NamespacedName{{Namespace: f.namespace, Name: "slow"}}
 	f.drainer.Leaving = func(string) ([]types.NamespacedName, bool) { return watched, len(watched) > 0 }
 	f.evict(Limits{})
-	assert.Equal(t, 1, f.evict(Limits{}).Remaining, "now it is seen to be leaving")
+	assert.Equal(t, 1, f.evict(Limits{}).Remaining, "now the deletion is seen")
 	zero := int64(0)
-	require.NoError(t, f.client.CoreV1().Pods(f.namespace).Delete(t.Context(), "slow", metav1.DeleteOptions{GracePeriodSeconds: &zero}))
+	require.NoError(
+		t, f.client.CoreV1().Pods(f.namespace).Delete(t.Context(), "slow", metav1.DeleteOptions{GracePeriodSeconds: &zero}),
+	)
 	assert.Equal(t, Progress{Remaining: 1}, f.evict(Limits{}), "the watch has not shown its end")
 
 	f.addPod("another", grace(600))
-	assert.Equal(t, 1, f.evict(Limits{Force: true}).Remaining, "pods are deleted by a fresh list")
+	assert.Equal(t, 1, f.evict(Limits{Force: true}).Remaining, "force reads pods again")
 	assert.NotNil(t, f.getPod("another").DeletionTimestamp)
 	watched[0].Name = "another"
 	f.now = f.now.Add(12 * time.Minute)
-	assert.Equal(t, 1, f.evict(Limits{}).Remaining, "it has been seen to be leaving since now")
+	assert.Equal(t, 1, f.evict(Limits{}).Remaining, "its deletion is seen only now")
 	f.now = f.now.Add(12 * time.Minute)
 	assert.Equal(t, 0, f.evict(Limits{}).Remaining, "it overstays")
 	watched = nil
@@ -92,7 +97,7 @@ func TestEvictLimitsGrace(t *testing.T) {
 	assert.EqualValues(t, 5, *f.getPod("quick").DeletionGracePeriodSeconds)
 }
 
-func TestForceHurriesPodsThatLeave(t *testing.T) {
+func TestForceShortensTheGracePeriod(t *testing.T) {
 	f := newFixture(t)
 	f.addPod("slow", grace(600))
 	f.evict(Limits{})
@@ -100,14 +105,14 @@ func TestForceHurriesPodsThatLeave(t *testing.T) {
 	assert.EqualValues(t, 600, *f.getPod("slow").DeletionGracePeriodSeconds, "no limit was given")
 	assert.Equal(t, 1, f.evict(Limits{Force: true, Grace: 20 * time.Second}).Remaining)
 	assert.EqualValues(t, 20, *f.getPod("slow").DeletionGracePeriodSeconds)
-	before := f.getPod("slow").ResourceVersion
+	version := f.getPod("slow").ResourceVersion
 	f.evict(Limits{Force: true, Grace: 20 * time.Second})
-	assert.Equal(t, before, f.getPod("slow").ResourceVersion, "it is not deleted again and again")
+	assert.Equal(t, version, f.getPod("slow").ResourceVersion, "it is not deleted twice")
 }
 
-// TestPodsEndByATime: what is left is deleted as late as its own grace period allows, budgets or not, and has never
-// less than a second.
-func TestPodsEndByATime(t *testing.T) {
+// TestPodsEndInTime: remaining pods are deleted as late as their own grace period allows, regardless of budgets, and
+// have at least a second.
+func TestPodsEndInTime(t *testing.T) {
 	f := newFixture(t)
 	f.now = time.Now()
 	ends := f.now.Add(10 * time.Minute)
@@ -118,7 +123,7 @@ func TestPodsEndByATime(t *testing.T) {
 	progress := f.evict(Limits{Ends: ends})
 	assert.Len(t, progress.Refused, 1)
 	assert.Len(t, progress.Blocked, 1)
-	assert.InDelta(t, 600, *f.getPod("slow").DeletionGracePeriodSeconds, 1, "it cannot have all of its own")
+	assert.InDelta(t, 600, *f.getPod("slow").DeletionGracePeriodSeconds, 1, "its own grace period is longer")
 	f.now = ends.Add(-61 * time.Second)
 	assert.Len(t, f.evict(Limits{Ends: ends, EndsAll: true}).Refused, 1)
 	f.now = ends.Add(-59 * time.Second)
@@ -130,7 +135,7 @@ func TestPodsEndByATime(t *testing.T) {
 	assert.EqualValues(t, 1, *f.getPod("system").DeletionGracePeriodSeconds)
 }
 
-func TestEvictLeavesWhatBlocks(t *testing.T) {
+func TestEvictKeepsBlockingPods(t *testing.T) {
 	f := newFixture(t)
 	f.addPod("bare", bare)
 	f.addPod("movable")
@@ -155,7 +160,9 @@ func TestAttached(t *testing.T) {
 	for volume, node := range map[string]string{"pv-b": f.node, "pv-a": f.node, "pv-c": "elsewhere"} {
 		_, err := f.client.StorageV1().VolumeAttachments().Create(t.Context(), &storagev1.VolumeAttachment{
 			ObjectMeta: metav1.ObjectMeta{Name: f.node + "-" + volume},
-			Spec:       storagev1.VolumeAttachmentSpec{Attacher: "test", NodeName: node, Source: storagev1.VolumeAttachmentSource{PersistentVolumeName: new(volume)}},
+			Spec: storagev1.VolumeAttachmentSpec{
+				Attacher: "test", NodeName: node, Source: storagev1.VolumeAttachmentSource{PersistentVolumeName: new(volume)},
+			},
 		}, metav1.CreateOptions{})
 		require.NoError(t, err)
 	}
@@ -181,7 +188,9 @@ func TestArriving(t *testing.T) {
 		pod.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: "test.foresail.dev/wait"}}
 	})
 	f.addPod("unschedulable", unbound, func(pod *corev1.Pod) {
-		pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable}}
+		pod.Status.Conditions = []corev1.PodCondition{
+			{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable},
+		}
 	})
 	require.False(t, arriving())
 
@@ -201,16 +210,25 @@ func TestBlockersAreReadFromTheServer(t *testing.T) {
 		"mirror": {edits: []func(*corev1.Pod){bare, func(pod *corev1.Pod) {
 			pod.Annotations = map[string]string{corev1.MirrorPodAnnotationKey: "x"}
 		}}},
-		"finished":     {edits: []func(*corev1.Pod){bare, func(pod *corev1.Pod) { pod.Status.Phase = corev1.PodFailed }}},
-		"elsewhere":    {edits: []func(*corev1.Pod){bare, func(pod *corev1.Pod) { pod.Spec.NodeName = "elsewhere" }}},
-		"bare":         {edits: []func(*corev1.Pod){bare}, want: true},
-		"not-safe":     {edits: []func(*corev1.Pod){annotated("cluster-autoscaler.kubernetes.io/safe-to-evict", "false")}, want: true},
-		"safe":         {edits: []func(*corev1.Pod){annotated("cluster-autoscaler.kubernetes.io/safe-to-evict", "true")}},
-		"undisrupted":  {edits: []func(*corev1.Pod){annotated("karpenter.sh/do-not-disrupt", "true")}, want: true},
-		"for-a-time":   {edits: []func(*corev1.Pod){annotated("karpenter.sh/do-not-disrupt", "4h")}, want: true},
-		"critical":     {edits: []func(*corev1.Pod){func(pod *corev1.Pod) { pod.Spec.PriorityClassName = "system-cluster-critical" }}, want: true},
-		"system":       {edits: []func(*corev1.Pod){func(pod *corev1.Pod) { pod.Namespace = metav1.NamespaceSystem }}, want: true},
-		"system-owned": {edits: []func(*corev1.Pod){ownedBy("DaemonSet"), func(pod *corev1.Pod) { pod.Namespace = metav1.NamespaceSystem }}},
+		"finished":  {edits: []func(*corev1.Pod){bare, func(pod *corev1.Pod) { pod.Status.Phase = corev1.PodFailed }}},
+		"elsewhere": {edits: []func(*corev1.Pod){bare, func(pod *corev1.Pod) { pod.Spec.NodeName = "elsewhere" }}},
+		"bare":      {edits: []func(*corev1.Pod){bare}, want: true},
+		"not-safe": {
+			edits: []func(*corev1.Pod){annotated("cluster-autoscaler.kubernetes.io/safe-to-evict", "false")}, want: true,
+		},
+		"safe":        {edits: []func(*corev1.Pod){annotated("cluster-autoscaler.kubernetes.io/safe-to-evict", "true")}},
+		"undisrupted": {edits: []func(*corev1.Pod){annotated("karpenter.sh/do-not-disrupt", "true")}, want: true},
+		"for-a-time":  {edits: []func(*corev1.Pod){annotated("karpenter.sh/do-not-disrupt", "4h")}, want: true},
+		"critical": {
+			edits: []func(*corev1.Pod){func(pod *corev1.Pod) { pod.Spec.PriorityClassName = "system-cluster-critical" }},
+			want:  true,
+		},
+		"system": {
+			edits: []func(*corev1.Pod){func(pod *corev1.Pod) { pod.Namespace = metav1.NamespaceSystem }}, want: true,
+		},
+		"system-owned": {
+			edits: []func(*corev1.Pod){ownedBy("DaemonSet"), func(pod *corev1.Pod) { pod.Namespace = metav1.NamespaceSystem }},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := newFixture(t)
@@ -226,7 +244,7 @@ func annotated(key, value string) func(*corev1.Pod) {
 	return func(pod *corev1.Pod) { pod.Annotations = map[string]string{key: value} }
 }
 
-func TestLeavingPodsBlockNothing(t *testing.T) {
+func TestDeletedPodsBlockNothing(t *testing.T) {
 	f := newFixture(t)
 	f.addPod("bare", bare, grace(600))
 	require.NoError(t, f.client.CoreV1().Pods(f.namespace).Delete(t.Context(), "bare", metav1.DeleteOptions{}))
@@ -236,7 +254,7 @@ func TestLeavingPodsBlockNothing(t *testing.T) {
 	assert.Equal(t, Progress{Remaining: 1}, f.evict(Limits{}))
 }
 
-func TestBudgetsRefuse(t *testing.T) {
+func TestBudgetsRefuseEvictions(t *testing.T) {
 	f := newFixture(t)
 	f.addPod("guarded")
 	f.addPod("free")
@@ -245,16 +263,19 @@ func TestBudgetsRefuse(t *testing.T) {
 	progress := f.evict(Limits{})
 	assert.Equal(t, 2, progress.Remaining)
 	require.Len(t, progress.Refused, 1)
-	assert.Contains(t, progress.Refused[0], f.namespace+"/guarded: The disruption budget never needs 1 healthy pods and has 1 currently")
-	assert.Equal(t, []string{"guarded"}, f.names(), "one refusal does not keep the others")
+	assert.Contains(
+		t, progress.Refused[0],
+		f.namespace+"/guarded: The disruption budget never needs 1 healthy pods and has 1 currently",
+	)
+	assert.Equal(t, []string{"guarded"}, f.names(), "one refusal does not block the others")
 
 	f.allow("never", 1)
 	assert.Equal(t, Progress{Remaining: 1}, f.evict(Limits{}))
 	assert.Equal(t, Progress{}, f.evict(Limits{}))
 }
 
-// TestBudgetsThatAreNotReadyRefuse needs the pass not to wait for the ten seconds that the server names.
-func TestBudgetsThatAreNotReadyRefuse(t *testing.T) {
+// TestNewBudgetsRefuseEvictions: the pass does not wait for the ten seconds that the server names.
+func TestNewBudgetsRefuseEvictions(t *testing.T) {
 	f := newFixture(t)
 	f.addPod("guarded")
 	f.createBudget("new", "guarded")
@@ -273,7 +294,7 @@ func TestBudgetsThatAreNotReadyRefuse(t *testing.T) {
 	assert.Equal(t, 2, requests, "a list and one eviction")
 }
 
-func TestSeveralBudgetsRefuse(t *testing.T) {
+func TestSeveralBudgetsRefuseEvictions(t *testing.T) {
 	f := newFixture(t)
 	f.addPod("guarded")
 	f.addBudget("one", "guarded", 1)
@@ -286,8 +307,8 @@ func TestSeveralBudgetsRefuse(t *testing.T) {
 	assert.Empty(t, f.names())
 }
 
-// TestEvictSparesPodsThatWereMadeAnew has a pod be replaced on another node, under its name, between the list and the eviction.
-func TestEvictSparesPodsThatWereMadeAnew(t *testing.T) {
+// TestEvictSparesReplacedPods replaces a pod on another node, with the same name, between the list and the eviction.
+func TestEvictSparesReplacedPods(t *testing.T) {
 	for name, limits := range map[string]Limits{"evict": {}, "force": {Force: true}} {
 		t.Run(name, func(t *testing.T) {
 			f := newFixture(t)
@@ -310,23 +331,27 @@ func TestEvictSparesPodsThatWereMadeAnew(t *testing.T) {
 	}
 }
 
-// TestEvictTellsWhatItMayNot has a user without the right to evict.
-func TestEvictTellsWhatItMayNot(t *testing.T) {
+// TestEvictReturnsForbidden has a user who may not evict.
+func TestEvictReturnsForbidden(t *testing.T) {
 	f := newFixture(t)
 	f.addPod("movable")
-	f.drainer.Client = f.clientWith(rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"list"}})
+	f.drainer.Client = f.clientWith(
+		rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"list"}},
+	)
 	progress, err := f.drainer.Evict(t.Context(), f.node, Limits{})
 	require.ErrorContains(t, err, "evict pod "+f.namespace+"/movable: ")
 	assert.Equal(t, Progress{Remaining: 1}, progress)
 }
 
-// TestPermissionsSuffice takes a drainer that has what the package says it needs through all that it does.
+// TestPermissionsSuffice uses a drainer with only the permissions that the package documents.
 func TestPermissionsSuffice(t *testing.T) {
 	f := newFixture(t)
 	f.addPod("movable")
 	f.addPod("bare", bare)
 	f.drainer.Client = f.clientWith(
-		rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"nodes"}, Verbs: []string{"get", "list", "patch", "delete"}},
+		rbacv1.PolicyRule{
+			APIGroups: []string{""}, Resources: []string{"nodes"}, Verbs: []string{"get", "list", "patch", "delete"},
+		},
 		rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"list", "delete"}},
 		rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"pods/eviction"}, Verbs: []string{"create"}},
 	)
@@ -341,7 +366,7 @@ func TestPermissionsSuffice(t *testing.T) {
 	require.NoError(t, f.drainer.DeleteNode(t.Context(), f.node, "test:///"+f.node))
 }
 
-// clientWith returns the client of a user with these permissions alone.
+// clientWith returns the client of a user with only these permissions.
 func (f *fixture) clientWith(rules ...rbacv1.PolicyRule) kubernetes.Interface {
 	f.Helper()
 	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: f.node}, Rules: rules}
@@ -356,7 +381,7 @@ func (f *fixture) clientWith(rules ...rbacv1.PolicyRule) kubernetes.Interface {
 	config, err := server.RESTConfigFor(f.node)
 	require.NoError(f, err)
 	client := kubernetes.NewForConfigOrDie(config)
-	// The API server learns of roles by a watch.
+	// The API server watches roles.
 	require.EventuallyWithT(f, func(c *assert.CollectT) {
 		_, err := client.CoreV1().Pods("").List(f.Context(), metav1.ListOptions{Limit: 1})
 		assert.NoError(c, err)
@@ -371,7 +396,7 @@ func (f *fixture) getPod(name string) *corev1.Pod {
 	return pod
 }
 
-// createBudget adds a budget for the pods of an app, of which no controller knows yet.
+// createBudget adds a budget for the pods of an app, without the status that a controller sets.
 func (f *fixture) createBudget(name, app string) {
 	f.Helper()
 	one := intstr.FromInt32(1)
@@ -385,7 +410,7 @@ func (f *fixture) createBudget(name, app string) {
 	require.NoError(f, err)
 }
 
-// addBudget adds a budget, with the status that the controller would give it for one healthy pod.
+// addBudget adds a budget, with the status that the controller would set for one healthy pod.
 func (f *fixture) addBudget(name, app string, allowed int32) {
 	f.createBudget(name, app)
 	f.allow(name, allowed)
@@ -397,7 +422,8 @@ func (f *fixture) allow(name string, allowed int32) {
 	budget, err := budgets.Get(f.Context(), name, metav1.GetOptions{})
 	require.NoError(f, err)
 	budget.Status = policyv1.PodDisruptionBudgetStatus{
-		ObservedGeneration: budget.Generation, DisruptionsAllowed: allowed, CurrentHealthy: 1, DesiredHealthy: 1, ExpectedPods: 1,
+		ObservedGeneration: budget.Generation, DisruptionsAllowed: allowed, CurrentHealthy: 1, DesiredHealthy: 1,
+		ExpectedPods: 1,
 	}
 	_, err = budgets.UpdateStatus(f.Context(), budget, metav1.UpdateOptions{})
 	require.NoError(f, err)

@@ -8,20 +8,19 @@ import (
 	"github.com/foresail/foresail/nodepool/cluster"
 )
 
-// Limits is how a drain may go.
+// Limits limit a drain.
 type Limits struct {
-	Force bool          // delete pods instead of evicting them, and those that block a drain too
-	Grace time.Duration // the most that pods may take to end, in whole seconds; 0 = what they say
-	// Ends is when the last pod shall have ended; zero = at no certain time. A pod that is left by then is deleted
-	// as much earlier as its own grace period is long. Karpenter calls this time the termination grace period of a
-	// node.
+	Force bool          // delete pods instead of evicting them, including those that block a drain
+	Grace time.Duration // caps the grace period of pods, in whole seconds; 0 = their own
+	// Ends is when the last pod must have ended; zero = never. A remaining pod is deleted earlier than that by its own
+	// grace period. It corresponds to Karpenter's termination grace period of a node.
 	Ends time.Time
-	// EndsAll says that pods which block a drain are deleted like that as well.
+	// EndsAll has pods that block a drain deleted in the same way.
 	EndsAll bool
 }
 
-// deletes reports whether a pod is deleted, whatever PodDisruptionBudgets say, rather than evicted. A pod that is
-// leaving is deleted once more if it would end too late.
+// deletes reports whether a pod is deleted, regardless of PodDisruptionBudgets, rather than evicted. A pod that is
+// being deleted is deleted again if it would end too late.
 func (l Limits) deletes(pod *corev1.Pod, class cluster.Class, now time.Time) bool {
 	switch {
 	case l.Force:
@@ -34,13 +33,14 @@ func (l Limits) deletes(pod *corev1.Pod, class cluster.Class, now time.Time) boo
 	return !now.Add(ownGrace(pod)).Before(l.Ends)
 }
 
-// skips reports whether a pod that blocks a drain is left to end with the node: it would come back if it were deleted.
+// skips reports whether a pod that blocks a drain ends with the node: if it were deleted it would be created again
+// there.
 func (l Limits) skips(pod *corev1.Pod, class cluster.Class, now time.Time) bool {
 	return class == cluster.Blocking && cluster.ToleratesRemoval(pod) && l.deletes(pod, class, now)
 }
 
-// grace returns the most that a pod which is deleted now may take to end; 0 = what it says. It is never less than a
-// second: a pod that is deleted without grace is taken from the API while it may run.
+// grace returns the cap of the grace period of a pod that is deleted now; 0 = its own. It is at least a second, as a
+// pod with a grace period of 0 is deleted from the API while its containers run.
 func (l Limits) grace(now time.Time) time.Duration {
 	if l.Ends.IsZero() {
 		return l.Grace
@@ -48,7 +48,7 @@ func (l Limits) grace(now time.Time) time.Duration {
 	return max(time.Second, l.Ends.Sub(now))
 }
 
-// ownGrace returns how long a pod asks for to end.
+// ownGrace returns the grace period that a pod requests.
 func ownGrace(pod *corev1.Pod) time.Duration {
 	seconds := int64(corev1.DefaultTerminationGracePeriodSeconds)
 	if own := pod.Spec.TerminationGracePeriodSeconds; own != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/foresail/foresail/test/controlplane"
 )
 
-// server is a real API server, alone: what controllers and kubelets would bring about the tests write down.
+// server is a real API server without controllers and kubelets: tests write what these would write.
 var server *controlplane.Cluster
 
 func TestMain(m *testing.M) {
@@ -24,7 +24,7 @@ func TestMain(m *testing.M) {
 	})
 }
 
-// fixture is a Node and a namespace of a test's own.
+// fixture is the Node and the namespace of one test.
 type fixture struct {
 	*testing.T
 	client    kubernetes.Interface
@@ -66,7 +66,7 @@ func (f *fixture) getNode() *corev1.Node {
 	return node
 }
 
-// addPod adds a running pod of a ReplicaSet to the node, and changes it before that.
+// addPod adds a running pod of a ReplicaSet to the node, with some edits.
 func (f *fixture) addPod(name string, edits ...func(*corev1.Pod)) *corev1.Pod {
 	f.Helper()
 	pod := newPod(f.namespace, name, f.node)
@@ -82,13 +82,15 @@ func (f *fixture) addPod(name string, edits ...func(*corev1.Pod)) *corev1.Pod {
 	return pod
 }
 
-// newPod returns a pod that is gone as soon as it is deleted, as no kubelet is there that would confirm its end.
+// newPod returns a pod without a grace period: no kubelet would confirm its end.
 func newPod(namespace, name, node string) *corev1.Pod {
 	yes, zero := true, int64(0)
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: namespace, Name: name, Labels: map[string]string{"app": name},
-			OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "owner", UID: "owner", Controller: &yes}},
+			OwnerReferences: []metav1.OwnerReference{
+				{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "owner", UID: "owner", Controller: &yes},
+			},
 		},
 		Spec: corev1.PodSpec{
 			NodeName:                      node,
@@ -109,12 +111,12 @@ func ownedBy(kind string) func(*corev1.Pod) {
 
 func bare(pod *corev1.Pod) { pod.OwnerReferences = nil }
 
-// grace lets a pod take its time, which it does until somebody deletes it for good.
+// grace sets the grace period of a pod: its object then stays, as there is no kubelet.
 func grace(seconds int64) func(*corev1.Pod) {
 	return func(pod *corev1.Pod) { pod.Spec.TerminationGracePeriodSeconds = &seconds }
 }
 
-// names returns the pods that the namespace has.
+// names returns the names of the pods of the namespace.
 func (f *fixture) names() []string {
 	f.Helper()
 	list, err := f.client.CoreV1().Pods(f.namespace).List(f.Context(), metav1.ListOptions{})

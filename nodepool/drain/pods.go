@@ -4,34 +4,20 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/client-go/kubernetes"
 
 	"github.com/foresail/foresail/nodepool/cluster"
 )
 
-// Blockers returns why a node must not be drained: for each pod that blocks it a sentence such as "default/a has critical
-// priority". Pods that are leaving already block nothing.
-func (d *Drainer) Blockers(ctx context.Context, node string) ([]string, error) {
-	pods, err := d.pods(ctx, node)
-	if err != nil {
-		return nil, err
-	}
-	var blockers []string
-	for _, pod := range pods {
-		if class, why := cluster.Classify(pod, d.Now()); class == cluster.Blocking {
-			blockers = append(blockers, name(pod)+" "+why)
-		}
-	}
-	return blockers, nil
-}
-
-// pods reads the pods of a node that a drain evicts, waits for or is blocked by, by namespace and name.
-func (d *Drainer) pods(ctx context.Context, node string) ([]*corev1.Pod, error) {
-	// Without a resource version the API server answers with what is stored.
-	list, err := d.Client.CoreV1().Pods(metav1.NamespaceAll).List(ctx, metav1.ListOptions{
+// podsOf reads the pods of a node that a drain evicts, awaits or is blocked by, by namespace and name.
+func podsOf(ctx context.Context, client kubernetes.Interface, node string, now time.Time) ([]*corev1.Pod, error) {
+	// Without a resource version the API server returns what is stored.
+	list, err := client.CoreV1().Pods(metav1.NamespaceAll).List(ctx, metav1.ListOptions{
 		FieldSelector: fields.OneTermEqualSelector("spec.nodeName", node).String(),
 	})
 	if err != nil {
@@ -39,7 +25,7 @@ func (d *Drainer) pods(ctx context.Context, node string) ([]*corev1.Pod, error) 
 	}
 	var pods []*corev1.Pod
 	for i := range list.Items {
-		switch class, _ := cluster.Classify(&list.Items[i], d.Now()); class {
+		switch class, _ := cluster.Classify(&list.Items[i], now); class {
 		case cluster.Ignored, cluster.Tolerant:
 		default:
 			pods = append(pods, &list.Items[i])
@@ -48,12 +34,11 @@ func (d *Drainer) pods(ctx context.Context, node string) ([]*corev1.Pod, error) 
 	return pods, nil
 }
 
-// Arriving tells whether a pod may still come to a tainted node: one that has no node yet may have been given this one
-// before its scheduler saw the taint, as a scheduler decides first and binds later, seconds later where many wait for it.
-func (d *Drainer) Arriving(ctx context.Context) (bool, error) {
+// arriving reports whether any pod without a node may be bound soon.
+func arriving(ctx context.Context, client kubernetes.Interface) (bool, error) {
 	options := metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector("spec.nodeName", "").String(), Limit: 500}
 	for {
-		list, err := d.Client.CoreV1().Pods(metav1.NamespaceAll).List(ctx, options)
+		list, err := client.CoreV1().Pods(metav1.NamespaceAll).List(ctx, options)
 		if err != nil {
 			return false, fmt.Errorf("list pods without a node: %w", err)
 		}
@@ -66,11 +51,16 @@ func (d *Drainer) Arriving(ctx context.Context) (bool, error) {
 	}
 }
 
-// Attached returns the volumes that are attached, by node, as the names of their PersistentVolumes; those that are being detached
-// included. Those of a node that ends with them attached can be used nowhere else for minutes. The list is what the API server has
-// at hand, which may lag: for volumes of a node without pods that only makes it wait.
-func (d *Drainer) Attached(ctx context.Context) (map[string][]string, error) {
-	list, err := d.Client.StorageV1().VolumeAttachments().List(ctx, metav1.ListOptions{ResourceVersion: "0"})
+// mayBeBound reports whether a scheduler may have chosen a node for a pod. For a pod that was unschedulable last this
+// is unlikely, and such a pod may wait forever; if it is bound all the same, the last pass before the end of the node
+// finds it.
+func mayBeBound(pod corev1.Pod) bool {
+	return pod.Spec.NodeName == "" && pod.DeletionTimestamp == nil && len(pod.Spec.SchedulingGates) == 0 &&
+		!cluster.Ended(&pod) && cluster.Unschedulability(&pod) == nil
+}
+
+func attached(ctx context.Context, client kubernetes.Interface) (map[string][]string, error) {
+	list, err := client.StorageV1().VolumeAttachments().List(ctx, metav1.ListOptions{ResourceVersion: "0"})
 	if err != nil {
 		return nil, fmt.Errorf("list volumeattachments: %w", err)
 	}
@@ -81,13 +71,6 @@ func (d *Drainer) Attached(ctx context.Context) (map[string][]string, error) {
 		}
 	}
 	return out, nil
-}
-
-// mayBeBound tells whether a scheduler may have found a node for a pod. Of one for which it last found none that is not
-// likely, and such a pod may wait forever; if it comes all the same, the last look before the end of the node sees it.
-func mayBeBound(pod corev1.Pod) bool {
-	return pod.Spec.NodeName == "" && pod.DeletionTimestamp == nil && len(pod.Spec.SchedulingGates) == 0 && !cluster.Ended(&pod) &&
-		cluster.Unschedulability(&pod) == nil
 }
 
 func name(pod *corev1.Pod) string { return pod.Namespace + "/" + pod.Name }

@@ -12,16 +12,19 @@ const (
 	neuronCore corev1.ResourceName = "aws.amazon.com/neuroncore"
 )
 
-// gpus are the resources that the device plugins of GPUs register, by manufacturer as EC2 names it.
-var gpus = map[string]corev1.ResourceName{"NVIDIA": "nvidia.com/gpu", "AMD": "amd.com/gpu", "Habana": "habana.ai/gaudi"}
+// gpus are the resources that device plugins of GPUs register, by EC2's name of the manufacturer.
+var gpus = map[string]corev1.ResourceName{
+	"NVIDIA": "nvidia.com/gpu", "AMD": "amd.com/gpu", "Habana": "habana.ai/gaudi",
+}
 
-// devices returns what the device plugins of a type's accelerators register.
+// devices returns the resources that device plugins register for a type's accelerators.
 func devices(shape types.InstanceTypeInfo) corev1.ResourceList {
 	list := corev1.ResourceList{}
 	if shape.GpuInfo != nil {
 		for _, gpu := range shape.GpuInfo.Gpus {
-			// EC2 counts a part of a GPU as none, and as one logical GPU.
-			addDevices(list, gpus[aws.ToString(gpu.Manufacturer)], max(aws.ToInt32(gpu.Count), aws.ToInt32(gpu.LogicalGpuCount)))
+			// EC2 counts a part of a GPU as 0 GPUs and as 1 logical GPU.
+			count := max(aws.ToInt32(gpu.Count), aws.ToInt32(gpu.LogicalGpuCount))
+			addDevices(list, gpus[aws.ToString(gpu.Manufacturer)], count)
 		}
 	}
 	switch {
@@ -33,7 +36,7 @@ func devices(shape types.InstanceTypeInfo) corev1.ResourceList {
 				addDevices(list, neuronCore, count*aws.ToInt32(device.CoreInfo.Count))
 			}
 		}
-	case shape.InferenceAcceleratorInfo != nil: // the same devices, as EC2 told them before
+	case shape.InferenceAcceleratorInfo != nil: // the same devices in EC2's older form
 		for _, device := range shape.InferenceAcceleratorInfo.Accelerators {
 			if aws.ToString(device.Manufacturer) == "AWS" {
 				addDevices(list, neuron, aws.ToInt32(device.Count))

@@ -42,7 +42,9 @@ func testDevices(t *testing.T, c cloud) {
 		require.Equal(t, want[offer.InstanceType], got, offer.InstanceType)
 	}
 
-	o.Template = v1alpha1.NodeTemplate{Allocatable: map[string]resource.Quantity{"nvidia.com/gpu": resource.MustParse("40")}}
+	o.Template = v1alpha1.NodeTemplate{
+		Allocatable: map[string]resource.Quantity{"nvidia.com/gpu": resource.MustParse("40")},
+	}
 	p, err = New(t.Context(), o)
 	require.NoError(t, err)
 	offers, err = p.Offers(t.Context())
@@ -52,22 +54,34 @@ func testDevices(t *testing.T, c cloud) {
 
 func TestDevices(t *testing.T) {
 	gpus := func(maker string, count int32) types.InstanceTypeInfo {
-		return types.InstanceTypeInfo{GpuInfo: &types.GpuInfo{Gpus: []types.GpuDeviceInfo{{Manufacturer: aws.String(maker), Count: aws.Int32(count)}}}}
+		return types.InstanceTypeInfo{
+			GpuInfo: &types.GpuInfo{Gpus: []types.GpuDeviceInfo{{Manufacturer: aws.String(maker), Count: aws.Int32(count)}}},
+		}
 	}
 	inference := func(maker string) types.InstanceTypeInfo {
-		return types.InstanceTypeInfo{InferenceAcceleratorInfo: &types.InferenceAcceleratorInfo{Accelerators: []types.InferenceDeviceInfo{{Manufacturer: aws.String(maker), Count: aws.Int32(3)}}}}
+		return types.InstanceTypeInfo{
+			InferenceAcceleratorInfo: &types.InferenceAcceleratorInfo{
+				Accelerators: []types.InferenceDeviceInfo{{Manufacturer: aws.String(maker), Count: aws.Int32(3)}},
+			},
+		}
 	}
 	for name, test := range map[string]struct {
 		shape types.InstanceTypeInfo
 		want  corev1.ResourceList
 	}{
-		"none":             {want: corev1.ResourceList{}},
-		"of AMD":           {gpus("AMD", 2), corev1.ResourceList{"amd.com/gpu": resource.MustParse("2")}},
-		"of Habana":        {gpus("Habana", 8), corev1.ResourceList{"habana.ai/gaudi": resource.MustParse("8")}},
-		"of another":       {gpus("Else", 8), corev1.ResourceList{}},
-		"inference alone":  {inference("AWS"), corev1.ResourceList{"aws.amazon.com/neuron": resource.MustParse("3")}},
-		"another's":        {inference("Qualcomm"), corev1.ResourceList{}},
-		"without a number": {types.InstanceTypeInfo{GpuInfo: &types.GpuInfo{Gpus: []types.GpuDeviceInfo{{}}}, NeuronInfo: &types.NeuronInfo{NeuronDevices: []types.NeuronDeviceInfo{{}}}}, corev1.ResourceList{}},
+		"none":            {want: corev1.ResourceList{}},
+		"of AMD":          {gpus("AMD", 2), corev1.ResourceList{"amd.com/gpu": resource.MustParse("2")}},
+		"of Habana":       {gpus("Habana", 8), corev1.ResourceList{"habana.ai/gaudi": resource.MustParse("8")}},
+		"of another":      {gpus("Else", 8), corev1.ResourceList{}},
+		"inference alone": {inference("AWS"), corev1.ResourceList{"aws.amazon.com/neuron": resource.MustParse("3")}},
+		"another's":       {inference("Qualcomm"), corev1.ResourceList{}},
+		"without a number": {
+			types.InstanceTypeInfo{
+				GpuInfo:    &types.GpuInfo{Gpus: []types.GpuDeviceInfo{{}}},
+				NeuronInfo: &types.NeuronInfo{NeuronDevices: []types.NeuronDeviceInfo{{}}},
+			},
+			corev1.ResourceList{},
+		},
 	} {
 		got := devices(test.shape)
 		require.Len(t, got, len(test.want), name)

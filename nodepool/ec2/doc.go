@@ -1,7 +1,7 @@
 // Package ec2 launches the instances of a pool as EC2 instances, from a launch template.
 //
-// An instance carries from its first moment tags that say whose it is: <prefix>/cluster, /pool, /action, /slot and /token.
-// Nothing is listed, terminated or tagged that does not carry the cluster and the pool: in one account and region there may
-// be several clusters, with pools of the same name. A call that EC2 may have carried out is never repeated but with
-// the same client token, and that is left to who asked: RunInstances is tried once.
+// Every instance carries tags from its launch on that identify its owner: <prefix>/cluster, /pool, /action, /slot and
+// /token. Only instances with the pool's cluster and pool tags are listed, terminated or tagged: one account and region
+// may have several clusters with pools of the same name. A launch that EC2 may have carried out is repeated only by the
+// caller and only with the same client token: the SDK does not retry RunInstances and CreateFleet.
 package ec2

@@ -9,8 +9,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/foresail/foresail/nodepool/fleet"
-
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/config"
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
@@ -20,12 +18,13 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/foresail/foresail/api/v1alpha1"
+	"github.com/foresail/foresail/nodepool/fleet"
 	"github.com/foresail/foresail/nodepool/provider"
 	"github.com/foresail/foresail/nodepool/provider/providertest"
 	awstest "github.com/foresail/foresail/test/aws"
 )
 
-// cloud is an account with what a pool is launched into.
+// cloud is an account with a network for a pool.
 type cloud struct {
 	*awstest.Cloud
 	network awstest.Network
@@ -37,7 +36,7 @@ func newCloud(t *testing.T, m *awstest.Moto) cloud {
 	return cloud{Cloud: c, network: c.Network(t)}
 }
 
-// options are those of a pool in three zones, with types that have one price each on both markets.
+// options returns the options of a pool in three zones, with types that have one price in each market.
 func (c cloud) options(pool string) Options {
 	spec := v1alpha1.EC2Provider{
 		LaunchTemplate: c.network.Template, LaunchTemplateVersion: "$Default", Region: awstest.Region,
@@ -66,7 +65,7 @@ func (c cloud) launch(pool string) provider.Launch {
 	}}
 }
 
-// The harness of the tests that every provider passes.
+// Provider and the following methods implement [providertest.Harness].
 func (c cloud) Provider(t testing.TB, pool string) provider.Provider { return c.provider(t, pool) }
 func (c cloud) Renew(t testing.TB, pool string) provider.Provider {
 	c.setDefault(t, c.newVersion(t))
@@ -74,10 +73,12 @@ func (c cloud) Renew(t testing.TB, pool string) provider.Provider {
 }
 func (c cloud) Alternative() string { return "m5.large" }
 func (c cloud) Settle(testing.TB)   {}
-func (c cloud) End(testing.TB)      {} // moto terminates at once
+func (c cloud) End(testing.TB)      {} // moto terminates immediately
 func (c cloud) Untag(t testing.TB, id string) bool {
 	_, err := ec2.NewFromConfig(c.Direct()).DeleteTags(t.Context(), &ec2.DeleteTagsInput{
-		Resources: []string{id}, Tags: []types.Tag{{Key: aws.String("foresail.dev/pool")}, {Key: aws.String("foresail.dev/cluster")}},
+		Resources: []string{id}, Tags: []types.Tag{
+			{Key: aws.String("foresail.dev/pool")}, {Key: aws.String("foresail.dev/cluster")},
+		},
 	})
 	require.NoError(t, err)
 	return true
@@ -87,7 +88,7 @@ func (c cloud) Adopt(t testing.TB, id string) bool {
 	return true
 }
 
-// tag sets a tag of an instance, as somebody else does.
+// tag sets a tag of an instance.
 func (c cloud) tag(t testing.TB, id, key, value string) {
 	t.Helper()
 	_, err := ec2.NewFromConfig(c.Direct()).CreateTags(t.Context(), &ec2.CreateTagsInput{
@@ -111,44 +112,44 @@ func (c cloud) Exhaust(_ testing.TB, placements ...fleet.Placement) func() {
 	}
 }
 
-// lagging is a cloud in which new instances can be seen only after it has settled.
+// lagging is a cloud whose new instances are visible only after Settle.
 type lagging struct{ cloud }
 
 func (l lagging) Settle(testing.TB) {
-	l.HideNew()() // reveals what there is
+	l.HideNew()() // reveals all instances
 	l.HideNew()
 }
 
 func TestProvider(t *testing.T) {
 	m := awstest.StartMoto(t)
 	t.Run("shared tests", func(t *testing.T) { providertest.Run(t, newCloud(t, m)) })
-	t.Run("shared tests, seen late", func(t *testing.T) {
+	t.Run("shared tests with delayed visibility", func(t *testing.T) {
 		c := lagging{newCloud(t, m)}
 		c.HideNew()
 		providertest.Run(t, c)
 	})
 	for name, test := range map[string]func(*testing.T, cloud){
-		"a launch says everything":             testLaunchInput,
-		"an answer that is lost":               testLostAnswer,
-		"a token that outlives the spec":       testSpecChanged,
+		"parameters of a launch":               testLaunchInput,
+		"a lost answer":                        testLostAnswer,
+		"a token after a change of the spec":   testSpecChanged,
 		"error codes":                          testCodes,
-		"a launch is tried once":               testTriedOnce,
-		"a fleet says everything":              testFleetInput,
+		"a launch is sent once":                testTriedOnce,
+		"parameters of a fleet":                testFleetInput,
 		"a fleet of On-Demand":                 testFleetOnDemand,
 		"a fleet chooses by price":             testFleetByPrice,
-		"an answer of a fleet that is lost":    testFleetLostAnswer,
-		"a fleet that outlives the spec":       testFleetSpecChanged,
+		"a lost answer of a fleet":             testFleetLostAnswer,
+		"a fleet after a change of the spec":   testFleetSpecChanged,
 		"a fleet that launched nothing":        testFleetUsedUp,
 		"error codes of a fleet":               testFleetCodes,
-		"reads are tried twice":                testTriedTwice,
+		"reads are sent twice":                 testTriedTwice,
 		"the cloud is down":                    testDown,
 		"a cloud that does not answer":         testSilence,
-		"an instance that is not known yet":    testNotKnownYet,
-		"whose it is is asked each time":       testOwnership,
-		"clusters of one account":              testClusters,
+		"an instance that is not visible yet":  testNotKnownYet,
+		"ownership is read before each change": testOwnership,
+		"several clusters of one account":      testClusters,
 		"more instances than one page":         testPages,
-		"instances that stop leave":            testStopped,
-		"an instance that was tagged by hand":  testTaggedByHand,
+		"stopped instances are leaving":        testStopped,
+		"a manually tagged instance":           testTaggedByHand,
 		"instances of other controllers":       testOtherControllers,
 		"instances of another region":          testOtherRegions,
 		"more instances to find than a filter": testFindMany,
@@ -156,32 +157,32 @@ func TestProvider(t *testing.T) {
 		"devices":                              testDevices,
 		"requirements":                         testRequirements,
 		"requirements of another architecture": testRequirementsOfARM,
-		"requirements that many types meet":    testRequirementsBounded,
-		"requirements that nothing meets":      testRequirementsThatNothingMeets,
-		"requirements that cannot be asked":    testRequirementsRefused,
-		"what meets no requirement any more":   testOutdatedByRequirements,
+		"requirements of many types":           testRequirementsBounded,
+		"requirements that no type meets":      testRequirementsThatNothingMeets,
+		"requirements without permission":      testRequirementsRefused,
+		"outdated by requirements":             testOutdatedByRequirements,
 		"prices":                               testPrices,
-		"prices of Spot":                       testSpotPrices,
-		"prices that cannot be asked":          testPricesRefused,
-		"prices of a file":                     testPricesOfAFile,
-		"names have no prices":                 testNoPricesOfNames,
+		"Spot prices":                          testSpotPrices,
+		"prices without permission":            testPricesRefused,
+		"prices from a file":                   testPricesOfAFile,
+		"named types have no prices":           testNoPricesOfNames,
 		"pods of a node":                       testMaxPods,
 		"memory reserved for pods":             testMaxPodsReserve,
 		"storage of the template":              testStorage,
 		"storage that cannot be read":          testStorageUnknown,
-		"storage that the pool says":           testStorageOverridden,
-		"all from the environment":             testEnvironment,
-		"an instance type that there is not":   testUnknownType,
+		"storage that the pool sets":           testStorageOverridden,
+		"configuration from the environment":   testEnvironment,
+		"an unknown instance type":             testUnknownType,
 		"tags of volumes":                      testVolumes,
-		"on-demand asks for no market":         testOnDemand,
-		"terminating twice terminates once":    testTerminateOnce,
-		"the mark of an instance that is gone": testMarkGone,
-		"what is outdated":                     testOutdated,
-		"a version that moves":                 testVersionMoves,
-		"a version that is not known":          testVersionNotKnown,
-		"a version that needs no call":         testVersionWithoutCall,
-		"hardware that fails":                  testHardwareFails,
-		"hardware that is not known":           testHardwareIsNotKnown,
+		"On-Demand has no market options":      testOnDemand,
+		"a repeated termination":               testTerminateOnce,
+		"marking a terminated instance":        testMarkGone,
+		"outdated instances":                   testOutdated,
+		"a new version":                        testVersionMoves,
+		"an unknown version":                   testVersionNotKnown,
+		"a version without a call":             testVersionWithoutCall,
+		"failing hardware":                     testHardwareFails,
+		"unknown hardware":                     testHardwareIsNotKnown,
 	} {
 		t.Run(name, func(t *testing.T) { test(t, newCloud(t, m)) })
 	}
@@ -214,12 +215,13 @@ func testLaunchInput(t *testing.T, c cloud) {
 		require.Equal(t, value, sent.Get(key), key)
 	}
 	require.Equal(t, map[string]string{
-		"Name": "workers", "foresail.dev/cluster": "uid-1", "foresail.dev/pool": "workers", "foresail.dev/action": "up-1", "foresail.dev/slot": "2",
+		"Name": "workers", "foresail.dev/cluster": "uid-1", "foresail.dev/pool": "workers", "foresail.dev/action": "up-1",
+		"foresail.dev/slot":  "2",
 		"foresail.dev/token": "workers-token", "team": "<web> & co",
 	}, c.userTags(t))
 }
 
-// userTags returns the tags of the account's only instance, but for those that the template adds.
+// userTags returns the tags of the account's only instance, without those of the template.
 func (c cloud) userTags(t *testing.T) map[string]string {
 	t.Helper()
 	output, err := ec2.NewFromConfig(c.Direct()).DescribeInstances(t.Context(), &ec2.DescribeInstancesInput{})
@@ -242,7 +244,7 @@ func testOnDemand(t *testing.T, c cloud) {
 	}
 }
 
-// testEnvironment finds the cloud and credentials as a program does that was started by itself.
+// testEnvironment reads endpoint and credentials from the environment.
 func testEnvironment(t *testing.T, c cloud) {
 	for _, pair := range c.Environment() {
 		name, value, _ := strings.Cut(pair, "=")
@@ -277,7 +279,7 @@ func testLostAnswer(t *testing.T, c cloud) {
 		_, err := p.Launch(t.Context(), l)
 		requireClass(t, provider.Unknown, err)
 
-		// Another process goes on, with the same token.
+		// Another process repeats the launch with the same token.
 		p = c.provider(t, "workers")
 		instance, err := p.Launch(t.Context(), l)
 		require.NoError(t, err)
@@ -288,7 +290,7 @@ func testLostAnswer(t *testing.T, c cloud) {
 	}
 }
 
-// testSpecChanged changes the spec between two tries: to EC2 the parameters are others then.
+// testSpecChanged changes the spec between two tries: to EC2 the parameters differ.
 func testSpecChanged(t *testing.T, c cloud) {
 	l := c.launch("workers")
 	p, _ := c.launchedBefore(t, "RunInstances", l)
@@ -297,8 +299,8 @@ func testSpecChanged(t *testing.T, c cloud) {
 	requireClass(t, provider.TokenMismatch, err)
 }
 
-// launchedBefore has a launch happen without an answer, changes the spec, and launches the same again. It returns the provider for the
-// changed spec, and the instance, of which there must be one.
+// launchedBefore loses the answer of a launch, changes the spec, and repeats the launch. It returns the provider for
+// the changed spec, and the only instance.
 func (c cloud) launchedBefore(t *testing.T, operation string, l provider.Launch) (*Provider, fleet.Instance) {
 	t.Helper()
 	c.Inject(awstest.Fault{Operation: operation, Times: 1, After: true, Do: awstest.Drop})
@@ -316,7 +318,7 @@ func (c cloud) launchedBefore(t *testing.T, operation string, l provider.Launch)
 	return p, instance.Instance
 }
 
-// testCodes has a launch fail with each code that EC2 documents for it, and one that nobody knows.
+// testCodes fails a launch with each documented code, and with unknown ones.
 func testCodes(t *testing.T, c cloud) {
 	p, l := c.provider(t, "workers"), c.launch("workers")
 	for _, row := range []struct {
@@ -381,7 +383,7 @@ func testCodes(t *testing.T, c cloud) {
 		require.Equal(t, row.class, provider.ClassOf(err), "%v", err)
 	}
 	_, err := p.Launch(t.Context(), l)
-	require.NoError(t, err, "none of them has used the token")
+	require.NoError(t, err, "no error has used the token")
 }
 
 func testTriedOnce(t *testing.T, c cloud) {
@@ -420,7 +422,7 @@ func testDown(t *testing.T, c cloud) {
 	require.NotEmpty(t, offers)
 }
 
-// testSilence ends a call that is never answered by its context.
+// testSilence cancels the context of a call without an answer.
 func testSilence(t *testing.T, c cloud) {
 	p := c.provider(t, "workers")
 	c.Inject(awstest.Fault{Operation: "RunInstances", Times: 1, After: true, Do: awstest.Hang})
@@ -454,15 +456,15 @@ func testNotKnownYet(t *testing.T, c cloud) {
 	requireClass(t, provider.Unknown, p.Terminate(t.Context(), instance.ID))
 	requireClass(t, provider.Unknown, p.MarkJoinFailed(t.Context(), instance.ID))
 	now = now.Add(visibleWithin + time.Second)
-	require.NoError(t, p.Terminate(t.Context(), instance.ID), "EC2 has denied it for long enough")
+	require.NoError(t, p.Terminate(t.Context(), instance.ID), "EC2 must know it by now")
 	require.Empty(t, c.Calls("TerminateInstances"))
 	reveal()
 	require.NoError(t, p.Terminate(t.Context(), instance.ID))
 	require.Len(t, c.Calls("TerminateInstances"), 1)
 }
 
-// strange launches an instance that is no pool's.
-func (c cloud) strange(t *testing.T) (id string) {
+// untagged launches an instance of no pool.
+func (c cloud) untagged(t *testing.T) (id string) {
 	t.Helper()
 	output, err := ec2.NewFromConfig(c.Direct()).RunInstances(t.Context(), &ec2.RunInstancesInput{
 		LaunchTemplate: &types.LaunchTemplateSpecification{LaunchTemplateId: aws.String(c.network.Template)},
@@ -474,7 +476,7 @@ func (c cloud) strange(t *testing.T) (id string) {
 
 func testOwnership(t *testing.T, c cloud) {
 	p := c.provider(t, "workers")
-	requireClass(t, provider.NotOwned, p.Terminate(t.Context(), c.strange(t)))
+	requireClass(t, provider.NotOwned, p.Terminate(t.Context(), c.untagged(t)))
 
 	mine, err := p.Launch(t.Context(), c.launch("workers"))
 	require.NoError(t, err)
@@ -488,10 +490,10 @@ func testOwnership(t *testing.T, c cloud) {
 	require.Empty(t, c.Calls("CreateTags"))
 	c.Inject(awstest.Fault{Operation: "DescribeInstances"})
 	requireClass(t, provider.Unknown, p.Terminate(t.Context(), mine.ID))
-	require.Empty(t, c.Calls("TerminateInstances"), "whose it is is not known")
+	require.Empty(t, c.Calls("TerminateInstances"), "its owner is unknown")
 }
 
-// testClusters has two clusters with a pool of the same name, which even ask with the same tokens.
+// testClusters has two clusters with pools of the same name and launches with the same token.
 func testClusters(t *testing.T, c cloud) {
 	one, l := c.provider(t, "workers"), c.launch("workers")
 	o := c.options("workers")
@@ -520,33 +522,39 @@ func testClusters(t *testing.T, c cloud) {
 
 func testPages(t *testing.T, c cloud) {
 	p, l := c.provider(t, "workers"), c.launch("workers")
-	const instances = 11
-	for i := range instances {
+	const count = 11
+	for i := range count {
 		l.Token, l.Slot = "t"+strconv.Itoa(i), i
 		_, err := p.Launch(t.Context(), l)
 		require.NoError(t, err)
 	}
-	p.pageSize = 5
+	p.instances.pageSize = 5
 	all, err := p.List(t.Context())
 	require.NoError(t, err)
 	slots := map[int]bool{}
 	for _, i := range all {
 		slots[i.Slot] = true
 	}
-	require.Len(t, slots, instances)
+	require.Len(t, slots, count)
 	require.Len(t, c.Calls("DescribeInstances"), 3)
 
-	c.Inject(awstest.Fault{Operation: "DescribeInstances", When: func(call awstest.Call) bool { return call.Params.Has("NextToken") }})
+	c.Inject(
+		awstest.Fault{
+			Operation: "DescribeInstances", When: func(call awstest.Call) bool { return call.Params.Has("NextToken") },
+		},
+	)
 	_, err = p.List(t.Context())
 	requireClass(t, provider.Unknown, err)
 }
 
-// testTaggedByHand lists an instance that somebody has given to the pool.
+// testTaggedByHand lists an instance with the pool's tags that it did not launch.
 func testTaggedByHand(t *testing.T, c cloud) {
-	id := c.strange(t)
+	id := c.untagged(t)
 	_, err := ec2.NewFromConfig(c.Direct()).CreateTags(t.Context(), &ec2.CreateTagsInput{
 		Resources: []string{id}, Tags: []types.Tag{
-			{Key: aws.String("foresail.dev/cluster"), Value: aws.String("uid-1")}, {Key: aws.String("foresail.dev/pool"), Value: aws.String("workers")},
+			{
+				Key: aws.String("foresail.dev/cluster"), Value: aws.String("uid-1"),
+			}, {Key: aws.String("foresail.dev/pool"), Value: aws.String("workers")},
 		},
 	})
 	require.NoError(t, err)
@@ -558,7 +566,7 @@ func testTaggedByHand(t *testing.T, c cloud) {
 	require.Empty(t, all[0].Action)
 }
 
-// testOtherControllers has each tag of another controller exclude an instance with the pool's tags.
+// testOtherControllers adds each tag of another controller to an instance with the pool's tags.
 func testOtherControllers(t *testing.T, c cloud) {
 	p, l := c.provider(t, "workers"), c.launch("workers")
 	for n, controller := range controllers {
@@ -585,7 +593,8 @@ func testOtherControllers(t *testing.T, c cloud) {
 func testOtherRegions(t *testing.T, c cloud) {
 	p := c.provider(t, "workers")
 	for providerID, known := range map[string]bool{
-		"aws:///eu-central-1a/i-0a": true, "aws:///eu-central-1-ham-1a/i-0a": true, "aws:///i-0a": true, "": true, "aws:///euc1-az1/i-0a": true,
+		"aws:///eu-central-1a/i-0a": true, "aws:///eu-central-1-ham-1a/i-0a": true, "aws:///i-0a": true, "": true,
+		"aws:///euc1-az1/i-0a":   true,
 		"aws:///us-east-1a/i-0a": false, "aws:///us-gov-east-1a/i-0a": false,
 	} {
 		found, err := p.Find(t.Context(), []fleet.Ref{{ID: "i-0a", ProviderID: providerID}})
@@ -614,7 +623,9 @@ func testStopped(t *testing.T, c cloud) {
 	p := c.provider(t, "workers")
 	instance, err := p.Launch(t.Context(), c.launch("workers"))
 	require.NoError(t, err)
-	_, err = ec2.NewFromConfig(c.Direct()).StopInstances(t.Context(), &ec2.StopInstancesInput{InstanceIds: []string{instance.ID}})
+	_, err = ec2.NewFromConfig(c.Direct()).StopInstances(
+		t.Context(), &ec2.StopInstancesInput{InstanceIds: []string{instance.ID}},
+	)
 	require.NoError(t, err)
 	all, err := p.List(t.Context())
 	require.NoError(t, err)
@@ -639,10 +650,10 @@ func testTerminateOnce(t *testing.T, c cloud) {
 func testMarkGone(t *testing.T, c cloud) {
 	p := c.provider(t, "workers")
 	require.NoError(t, p.MarkJoinFailed(t.Context(), providertest.UnknownID))
-	stranger := c.strange(t)
-	c.TakeBack(t, stranger)
-	require.NoError(t, p.MarkJoinFailed(t.Context(), stranger))
-	require.NoError(t, p.Terminate(t.Context(), stranger), "whose it was does not matter any more")
+	terminated := c.untagged(t)
+	c.TakeBack(t, terminated)
+	require.NoError(t, p.MarkJoinFailed(t.Context(), terminated))
+	require.NoError(t, p.Terminate(t.Context(), terminated), "its owner does not matter")
 	require.Empty(t, c.Calls("CreateTags"))
 	require.Empty(t, c.Calls("TerminateInstances"))
 }
@@ -650,8 +661,10 @@ func testMarkGone(t *testing.T, c cloud) {
 func testOffers(t *testing.T, c cloud) {
 	o := c.options("workers")
 	o.Template = v1alpha1.NodeTemplate{
-		Labels:      map[string]string{"role": "worker", corev1.LabelOSStable: "bottlerocket"},
-		Allocatable: map[string]resource.Quantity{"pods": resource.MustParse("29"), "example.com/gpu": resource.MustParse("1")},
+		Labels: map[string]string{"role": "worker", corev1.LabelOSStable: "bottlerocket"},
+		Allocatable: map[string]resource.Quantity{
+			"pods": resource.MustParse("29"), "example.com/gpu": resource.MustParse("1"),
+		},
 	}
 	p, err := New(t.Context(), o)
 	require.NoError(t, err)
@@ -660,10 +673,14 @@ func testOffers(t *testing.T, c cloud) {
 		require.NoError(t, err)
 		require.Len(t, offers, 2*len(c.network.Subnets))
 		first := offers[0]
-		require.Equal(t, fleet.Offer{Zone: c.network.Subnets[0].Zone, Subnet: c.network.Subnets[0].ID, InstanceType: "t3.small"}, first.Offer)
+		require.Equal(
+			t, fleet.Offer{Zone: c.network.Subnets[0].Zone, Subnet: c.network.Subnets[0].ID, InstanceType: "t3.small"},
+			first.Offer,
+		)
 		require.Equal(t, map[string]string{
-			corev1.LabelTopologyZone: first.Zone, corev1.LabelTopologyRegion: awstest.Region, corev1.LabelInstanceTypeStable: "t3.small",
-			corev1.LabelArchStable: "amd64", corev1.LabelOSStable: "bottlerocket", "role": "worker",
+			corev1.LabelTopologyZone: first.Zone, corev1.LabelTopologyRegion: awstest.Region,
+			corev1.LabelInstanceTypeStable: "t3.small",
+			corev1.LabelArchStable:         "amd64", corev1.LabelOSStable: "bottlerocket", "role": "worker",
 		}, first.Labels)
 		require.Equal(t, "1930m", first.Allocatable.Cpu().String())
 		// 2 GiB, less 7.5%, 255 MiB and 11 MiB for each of 11 pods, and 100 MiB.
@@ -672,7 +689,7 @@ func testOffers(t *testing.T, c cloud) {
 		require.Equal(t, "29", first.Allocatable.Pods().String())
 		require.Equal(t, resource.MustParse("1"), first.Allocatable["example.com/gpu"])
 		require.Equal(t, "m5.large", offers[len(c.network.Subnets)].InstanceType)
-		first.Labels["role"] = "changed by who asked"
+		first.Labels["role"] = "changed by the caller"
 		first.Allocatable[corev1.ResourcePods] = resource.MustParse("0")
 	}
 	require.Len(t, c.Calls("DescribeInstanceTypes"), 1)
@@ -688,7 +705,7 @@ func testUnknownType(t *testing.T, c cloud) {
 	require.ErrorContains(t, err, "t3.gigantic")
 }
 
-func TestNewRefusesTagsThatLie(t *testing.T) {
+func TestNewRejectsReservedTags(t *testing.T) {
 	o := Options{Cluster: "uid-1", Pool: "workers", Spec: v1alpha1.EC2Provider{Region: "eu-central-1"}}
 	_, err := New(t.Context(), o)
 	require.NoError(t, err)
@@ -716,74 +733,78 @@ func TestReservedCPU(t *testing.T) {
 	}
 }
 
-func TestArchitectureIsNamedAsKubernetesDoes(t *testing.T) {
+func TestArchitecture(t *testing.T) {
 	for want, given := range map[string][]types.ArchitectureType{
 		"arm64": {types.ArchitectureTypeArm64},
 		"amd64": {types.ArchitectureTypeI386, types.ArchitectureTypeX8664},
 	} {
-		require.Equal(t, want, architecture(types.InstanceTypeInfo{ProcessorInfo: &types.ProcessorInfo{SupportedArchitectures: given}}))
+		processor := &types.ProcessorInfo{SupportedArchitectures: given}
+		require.Equal(t, want, architecture(types.InstanceTypeInfo{ProcessorInfo: processor}))
 	}
 }
 
-func TestWhatWasLaunchedLongAgoIsForgotten(t *testing.T) {
+func TestRecentLaunchesExpire(t *testing.T) {
 	now := time.Now()
-	p, err := New(t.Context(), Options{Cluster: "uid-1", Pool: "workers", Spec: v1alpha1.EC2Provider{Region: "eu-central-1"}, Now: func() time.Time { return now }})
-	require.NoError(t, err)
-	p.remember("i-1")
+	recent := newRecentLaunches(func() time.Time { return now })
+	recent.add("i-1")
 	now = now.Add(visibleWithin + time.Second)
-	p.remember("i-2")
-	require.Len(t, p.launched, 1)
-	require.True(t, p.mayAppear("i-2"))
-	require.False(t, p.mayAppear("i-1"))
+	recent.add("i-2")
+	require.Len(t, recent.at, 1)
+	require.True(t, recent.mayAppear("i-2"))
+	require.False(t, recent.mayAppear("i-1"))
 }
 
-func TestAddressesDecideWhatMemoryIsReserved(t *testing.T) {
+func TestReservedMemoryDependsOnAddresses(t *testing.T) {
 	shape := types.InstanceTypeInfo{}
-	require.EqualValues(t, defaultMaxPods, addresses(shape), "not known")
-	shape.NetworkInfo = &types.NetworkInfo{MaximumNetworkInterfaces: aws.Int32(3), Ipv4AddressesPerInterface: aws.Int32(10)}
+	require.EqualValues(t, defaultMaxPods, addresses(shape), "unknown")
+	shape.NetworkInfo = &types.NetworkInfo{
+		MaximumNetworkInterfaces: aws.Int32(3), Ipv4AddressesPerInterface: aws.Int32(10),
+	}
 	require.EqualValues(t, 29, addresses(shape))
 	shape.NetworkInfo.MaximumNetworkInterfaces = aws.Int32(15)
 	shape.MemoryInfo = &types.MemoryInfo{SizeInMiB: aws.Int64(64 * 1024)}
 	capped := allocatable(shape, nil)
 	shape.NetworkInfo = nil
-	most := allocatable(shape, nil)
-	require.Equal(t, most.Memory().Value(), capped.Memory().Value(), "the kubelet takes no more than its default")
+	full := allocatable(shape, nil)
+	require.Equal(
+		t, full.Memory().Value(), capped.Memory().Value(), "the kubelet takes at most its default number of pods",
+	)
 	unknown := allocatable(types.InstanceTypeInfo{}, nil)
-	require.Zero(t, unknown.Memory().Value(), "never below none")
+	require.Zero(t, unknown.Memory().Value(), "at least 0")
 }
 
-func TestLimitsAreSharedByARegion(t *testing.T) {
+func TestLimitsArePerRegion(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		limits, began := NewLimits(DefaultShare), time.Now()
+		limits, start := NewLimits(DefaultShare), time.Now()
 		for range 2 {
 			require.NoError(t, limits.wait(t.Context(), "one", "RunInstances"))
 		}
-		require.Zero(t, time.Since(began), "the bucket is full at first")
+		require.Zero(t, time.Since(start), "the bucket starts full")
 		for range 3 {
 			require.NoError(t, limits.wait(t.Context(), "one", "RunInstances"))
 		}
-		require.Equal(t, 3*time.Second, time.Since(began))
+		require.Equal(t, 3*time.Second, time.Since(start))
 		require.NoError(t, limits.wait(t.Context(), "other", "RunInstances"))
 		require.NoError(t, limits.wait(t.Context(), "one", "DescribeInstances"))
 		require.NoError(t, limits.wait(t.Context(), "one", "SomethingElse"))
-		require.Equal(t, 3*time.Second, time.Since(began))
+		require.Equal(t, 3*time.Second, time.Since(start))
 
 		soon, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 		defer cancel()
 		err := limits.wait(soon, "one", "RunInstances")
 		require.ErrorIs(t, err, errBucketEmpty)
 		require.Equal(t, provider.Throttled, provider.ClassOf(classify("RunInstances", err)))
-		require.Equal(t, 3*time.Second, time.Since(began), "it is told at once")
+		require.Equal(t, 3*time.Second, time.Since(start), "it fails at once")
 		cancel()
 		require.ErrorIs(t, limits.wait(soon, "one", "RunInstances"), context.Canceled)
 	})
 }
 
-// A client whose bucket is empty sends nothing.
-func TestAnEmptyBucketSendsNothing(t *testing.T) {
-	t.Setenv("AWS_CA_BUNDLE", "") // which clients of one's own do not heed
+func TestEmptyBucketSendsNothing(t *testing.T) {
+	t.Setenv("AWS_CA_BUNDLE", "") // custom clients do not support it
 	sent := 0
-	o := Options{Cluster: "uid-1", Pool: "workers", Spec: v1alpha1.EC2Provider{Region: "eu-central-1", Endpoint: "http://127.0.0.1:1"}, Load: []func(*config.LoadOptions) error{
+	spec := v1alpha1.EC2Provider{Region: "eu-central-1", Endpoint: "http://127.0.0.1:1"}
+	o := Options{Cluster: "uid-1", Pool: "workers", Spec: spec, Load: []func(*config.LoadOptions) error{
 		config.WithHTTPClient(&http.Client{Transport: roundTripper(func(*http.Request) (*http.Response, error) {
 			sent++
 			return nil, http.ErrHandlerTimeout

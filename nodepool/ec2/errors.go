@@ -12,8 +12,8 @@ import (
 	"github.com/foresail/foresail/nodepool/provider"
 )
 
-// classes are what EC2's error codes mean. A code that is not here is Invalid if EC2 blames the caller for it (a status of
-// 4xx), and otherwise Unknown.
+// classes maps EC2's error codes. Other codes are Invalid if EC2 blames the caller (a status of 4xx), and otherwise
+// Unknown.
 var classes = map[string]provider.Class{
 	"RequestLimitExceeded":  provider.Throttled,
 	"Throttling":            provider.Throttled,
@@ -40,7 +40,7 @@ var classes = map[string]provider.Class{
 	"MaxIOPSLimitExceeded":          provider.AccountQuota,
 	"NetworkInterfaceLimitExceeded": provider.AccountQuota,
 	"AddressLimitExceeded":          provider.AccountQuota,
-	"PendingVerification":           provider.AccountQuota, // of an account that is new to the region
+	"PendingVerification":           provider.AccountQuota, // the account is new to the region
 
 	"InsufficientFreeAddressesInSubnet": provider.Address,
 	"InsufficientAddressCapacity":       provider.Address,
@@ -49,19 +49,22 @@ var classes = map[string]provider.Class{
 	"IdempotentParameterMismatch":  provider.TokenMismatch,
 	"IdempotentInstanceTerminated": provider.TokenMismatch, // its instance is gone: the token is used up
 
-	"InternalError":      provider.Unknown, // such codes have a status of 5xx, but where a fleet tells them
+	"InternalError":      provider.Unknown, // these have a status of 5xx, except in the errors of a fleet
 	"InternalFailure":    provider.Unknown,
 	"ServiceUnavailable": provider.Unknown,
 	"Unavailable":        provider.Unknown,
 
-	"RequestTimeout":        provider.Unknown, // blames the caller, who sent too slowly
+	"RequestTimeout":        provider.Unknown, // a status of 4xx: the caller sent too slowly
 	"RequestExpired":        provider.Invalid,
 	"AuthFailure":           provider.Invalid,
 	"InvalidAMIID.NotFound": provider.Invalid,
 }
 
-// classify makes an error of the SDK one of a provider. One whose call was never answered is Unknown, but if it was never
-// sent for want of a token of the bucket it is Throttled.
+// errBucketEmpty is the error of a call that was not sent, as no token was available in time.
+var errBucketEmpty = errors.New("not sent: too many calls of its kind have been made")
+
+// classify returns an error of the SDK as a provider's. A call without an answer is Unknown, and one that was not
+// sent, as the token bucket was empty, is Throttled.
 func classify(op string, err error) error {
 	out := &provider.Error{Class: classOf(err), Op: op, Code: codeOf(err), Err: err}
 	if api, ok := errors.AsType[smithy.APIError](err); ok {
@@ -91,7 +94,7 @@ func classOf(err error) provider.Class {
 	return provider.Unknown
 }
 
-// classOfCode is what a code means that a fleet tells, which has no status.
+// classOfCode returns the class of a code in the errors of a fleet, which have no status.
 func classOfCode(code string) provider.Class {
 	code = withoutBlame(code)
 	if class, ok := classes[code]; ok {
@@ -103,8 +106,7 @@ func classOfCode(code string) provider.Class {
 	return provider.Invalid
 }
 
-// codeOf returns EC2's code; "" if EC2 did not answer. Where it is prefixed by who is to blame (Client.UnauthorizedOperation)
-// the prefix is left out.
+// codeOf returns EC2's code, without the prefix that blames the client or the server; "" if EC2 did not answer.
 func codeOf(err error) string {
 	var api smithy.APIError
 	if !errors.As(err, &api) {

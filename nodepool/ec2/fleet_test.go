@@ -5,17 +5,16 @@ import (
 	"strconv"
 	"testing"
 
-	"github.com/foresail/foresail/nodepool/fleet"
-
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 	"github.com/stretchr/testify/require"
 
+	"github.com/foresail/foresail/nodepool/fleet"
 	"github.com/foresail/foresail/nodepool/provider"
 	awstest "github.com/foresail/foresail/test/aws"
 )
 
-// oneOf is a launch of a pool with alternatives.
+// oneOf returns a launch with alternatives.
 func (c cloud) oneOf(pool string) provider.Launch {
 	l := c.launch(pool)
 	l.Alternatives = []string{"m5.large", "c5.large"}
@@ -27,10 +26,10 @@ func testFleetInput(t *testing.T, c cloud) {
 	o.MaxPrice = "0.02"
 	p, err := New(t.Context(), o)
 	require.NoError(t, err)
-	told, err := p.Launch(t.Context(), c.oneOf("workers"))
+	got, err := p.Launch(t.Context(), c.oneOf("workers"))
 	require.NoError(t, err)
-	require.Equal(t, c.oneOf("workers").Placement, told.Placement, "moto knows no prices")
-	require.Equal(t, "aws:///"+told.Zone+"/"+told.ID, told.ProviderID)
+	require.Equal(t, c.oneOf("workers").Placement, got.Placement, "moto has no prices")
+	require.Equal(t, "aws:///"+got.Zone+"/"+got.ID, got.ProviderID)
 	sent := c.Calls("CreateFleet")[0].Params
 	const config = "LaunchTemplateConfigs.1."
 	for key, value := range map[string]string{
@@ -55,7 +54,8 @@ func testFleetInput(t *testing.T, c cloud) {
 		require.Equal(t, kind, sent.Get(fmt.Sprintf("TagSpecification.%d.ResourceType", i+1)))
 	}
 	require.Equal(t, map[string]string{
-		"Name": "workers", "foresail.dev/cluster": "uid-1", "foresail.dev/pool": "workers", "foresail.dev/action": "up-1", "foresail.dev/slot": "2",
+		"Name": "workers", "foresail.dev/cluster": "uid-1", "foresail.dev/pool": "workers", "foresail.dev/action": "up-1",
+		"foresail.dev/slot":  "2",
 		"foresail.dev/token": "workers-token", "team": "<web> & co",
 	}, c.userTags(t))
 	require.Empty(t, c.Calls("RunInstances"))
@@ -84,17 +84,24 @@ func testFleetOnDemand(t *testing.T, c cloud) {
 	require.Equal(t, fleet.OnDemand, all[0].Market)
 }
 
-// testFleetByPrice has EC2 choose: what it launches is not what comes first in the call.
+// testFleetByPrice has EC2 choose another type than the first of the call.
 func testFleetByPrice(t *testing.T, c cloud) {
 	zone := c.network.Subnets[0].Zone
 	c.Sell(map[string]awstest.Price{
-		"t3.small": {Spot: map[string]string{zone: "0.3"}}, "m5.large": {Spot: map[string]string{zone: "0.2"}}, "c5.large": {Spot: map[string]string{zone: "0.1"}},
+		"t3.small": {Spot: map[string]string{zone: "0.3"}}, "m5.large": {Spot: map[string]string{zone: "0.2"}},
+		"c5.large": {Spot: map[string]string{zone: "0.1"}},
 	})
 	c.Short(awstest.Shortage{InstanceType: "c5.large", Market: "spot"})
-	told, err := c.provider(t, "workers").Launch(t.Context(), c.oneOf("workers"))
+	got, err := c.provider(t, "workers").Launch(t.Context(), c.oneOf("workers"))
 	require.NoError(t, err)
-	require.Equal(t, "m5.large", told.InstanceType)
-	require.Equal(t, []provider.Refusal{{InstanceType: "c5.large", Class: provider.Capacity, Reason: "InsufficientInstanceCapacity: there is a shortage"}}, told.Refusals)
+	require.Equal(t, "m5.large", got.InstanceType)
+	require.Equal(
+		t,
+		[]provider.Refusal{
+			{InstanceType: "c5.large", Class: provider.Capacity, Reason: "InsufficientInstanceCapacity: there is a shortage"},
+		},
+		got.Refusals,
+	)
 }
 
 func testFleetLostAnswer(t *testing.T, c cloud) {
@@ -106,9 +113,9 @@ func testFleetLostAnswer(t *testing.T, c cloud) {
 		c.Forget()
 		_, err := c.provider(t, "workers").Launch(t.Context(), l)
 		requireClass(t, provider.Unknown, err)
-		require.Len(t, c.Calls("CreateFleet"), 1, "a launch is tried once")
+		require.Len(t, c.Calls("CreateFleet"), 1, "a launch is sent once")
 
-		// Another process goes on, with the same token.
+		// Another process repeats the launch with the same token.
 		p := c.provider(t, "workers")
 		instance, err := p.Launch(t.Context(), l)
 		require.NoError(t, err)
@@ -119,8 +126,8 @@ func testFleetLostAnswer(t *testing.T, c cloud) {
 	}
 }
 
-// testFleetSpecChanged changes the spec between two tries: to EC2 the parameters are others then. The instance is of a type that
-// is not the first.
+// testFleetSpecChanged changes the spec between two tries: to EC2 the parameters differ. The instance does not have the
+// first type.
 func testFleetSpecChanged(t *testing.T, c cloud) {
 	c.Short(awstest.Shortage{InstanceType: "t3.small", Market: "spot"})
 	l := c.oneOf("workers")
@@ -132,7 +139,7 @@ func testFleetSpecChanged(t *testing.T, c cloud) {
 	requireClass(t, provider.TokenMismatch, err)
 }
 
-// testFleetUsedUp has a fleet launch nothing: its token never launches anything, whatever there is later.
+// testFleetUsedUp has a fleet launch nothing: its token never launches anything, even with capacity later.
 func testFleetUsedUp(t *testing.T, c cloud) {
 	end := c.Short(awstest.Shortage{})
 	p, l := c.provider(t, "workers"), c.oneOf("workers")
@@ -148,18 +155,29 @@ func testFleetUsedUp(t *testing.T, c cloud) {
 	require.NoError(t, err)
 }
 
-// testFleetCodes has the pools of a fleet fail, and then the call itself.
+// testFleetCodes fails the overrides of a fleet, and then the call itself.
 func testFleetCodes(t *testing.T, c cloud) {
 	for i, row := range []struct {
 		codes [3]string
 		want  provider.Class
 	}{
 		{[3]string{"InsufficientInstanceCapacity", "UnfulfillableCapacity", "SpotMaxPriceTooLow"}, provider.Capacity},
-		{[3]string{"InsufficientFreeAddressesInSubnet", "InsufficientFreeAddressesInSubnet", "InsufficientFreeAddressesInSubnet"}, provider.Address},
-		{[3]string{"MaxSpotInstanceCountExceeded", "MaxSpotInstanceCountExceeded", "MaxSpotInstanceCountExceeded"}, provider.Quota},
-		{[3]string{"InvalidParameterValue", "Server.InsufficientInstanceCapacity", "InvalidParameterValue"}, provider.Capacity},
+		{
+			[3]string{
+				"InsufficientFreeAddressesInSubnet", "InsufficientFreeAddressesInSubnet", "InsufficientFreeAddressesInSubnet",
+			},
+			provider.Address,
+		},
+		{
+			[3]string{"MaxSpotInstanceCountExceeded", "MaxSpotInstanceCountExceeded", "MaxSpotInstanceCountExceeded"},
+			provider.Quota,
+		},
+		{
+			[3]string{"InvalidParameterValue", "Server.InsufficientInstanceCapacity", "InvalidParameterValue"},
+			provider.Capacity,
+		},
 		{[3]string{"InvalidParameterValue", "UnauthorizedOperation", "SomethingNew"}, provider.Invalid},
-		// The call with this token always ends so, so another one is needed once it is clear that there is no instance.
+		// The token always returns this error: another one is needed once no instance can appear.
 		{[3]string{"InsufficientInstanceCapacity", "RequestLimitExceeded", "InvalidParameterValue"}, provider.TokenMismatch},
 		{[3]string{"InternalError", "InsufficientInstanceCapacity", "InsufficientInstanceCapacity"}, provider.TokenMismatch},
 	} {
@@ -178,37 +196,45 @@ func testFleetCodes(t *testing.T, c cloud) {
 	}
 	p, l := c.provider(t, "workers"), c.oneOf("workers")
 	for code, want := range map[string]provider.Class{
-		"RequestLimitExceeded": provider.Throttled, "UnauthorizedOperation": provider.Invalid, "MaxSpotInstanceCountExceeded": provider.Quota,
+		"RequestLimitExceeded": provider.Throttled, "UnauthorizedOperation": provider.Invalid,
+		"MaxSpotInstanceCountExceeded": provider.Quota,
 	} {
 		c.Inject(awstest.Fault{Operation: "CreateFleet", Times: 1, Status: 400, Code: code})
 		_, err := p.Launch(t.Context(), l)
 		requireClass(t, want, err)
 	}
 	_, err := p.Launch(t.Context(), l)
-	require.NoError(t, err, "none of them has used the token")
+	require.NoError(t, err, "no error has used the token")
 }
 
-func TestRefused(t *testing.T) {
+func TestFleetError(t *testing.T) {
 	l := provider.Launch{Placement: fleet.Placement{InstanceType: "a"}, Alternatives: []string{"b", "c"}}
 	at := func(kind, code string) types.CreateFleetError {
-		return types.CreateFleetError{ErrorCode: aws.String(code), ErrorMessage: aws.String("no"), LaunchTemplateAndOverrides: &types.LaunchTemplateAndOverridesResponse{
-			Overrides: &types.FleetLaunchTemplateOverrides{InstanceType: types.InstanceType(kind)},
-		}}
+		return types.CreateFleetError{
+			ErrorCode: aws.String(code), ErrorMessage: aws.String("no"),
+			LaunchTemplateAndOverrides: &types.LaunchTemplateAndOverridesResponse{
+				Overrides: &types.FleetLaunchTemplateOverrides{InstanceType: types.InstanceType(kind)},
+			},
+		}
 	}
 	for name, row := range map[string]struct {
 		list    []types.CreateFleetError
 		class   provider.Class
 		refused map[string]provider.Class
 	}{
-		"nothing is told": {nil, provider.TokenMismatch, map[string]provider.Class{}},
-		"one error stands for all": {[]types.CreateFleetError{at("a", "UnfulfillableCapacity")}, provider.Capacity,
+		"no reason": {nil, provider.TokenMismatch, map[string]provider.Class{}},
+		"one error for all types": {[]types.CreateFleetError{at("a", "UnfulfillableCapacity")}, provider.Capacity,
 			map[string]provider.Class{"a": provider.Capacity, "b": provider.Capacity, "c": provider.Capacity}},
-		"an error of none in particular": {[]types.CreateFleetError{{ErrorCode: aws.String("UnfulfillableCapacity")}}, provider.Capacity,
+		"an error without a " +
+			"type": {[]types.CreateFleetError{{ErrorCode: aws.String("UnfulfillableCapacity")}}, provider.Capacity,
 			map[string]provider.Class{"a": provider.Capacity, "b": provider.Capacity, "c": provider.Capacity}},
-		"a quota says nothing of types": {[]types.CreateFleetError{at("b", "VcpuLimitExceeded")}, provider.Quota, map[string]provider.Class{"b": provider.Quota}},
-		"an error without a code":       {[]types.CreateFleetError{{}}, provider.TokenMismatch, map[string]provider.Class{}},
+		"a quota does not refuse types": {
+			[]types.CreateFleetError{at("b", "VcpuLimitExceeded")}, provider.Quota,
+			map[string]provider.Class{"b": provider.Quota},
+		},
+		"an error without a code": {[]types.CreateFleetError{{}}, provider.TokenMismatch, map[string]provider.Class{}},
 	} {
-		err := refused(l, row.list)
+		err := fleetError(l, row.list)
 		require.Equal(t, row.class, provider.ClassOf(err), name)
 		got := map[string]provider.Class{}
 		for _, r := range provider.RefusalsOf(err) {
@@ -216,5 +242,7 @@ func TestRefused(t *testing.T) {
 		}
 		require.Equal(t, row.refused, got, name)
 	}
-	require.ErrorContains(t, refused(l, []types.CreateFleetError{at("a", "x"), at("b", "x"), at("c", "y")}), "x: no; y: no")
+	require.ErrorContains(
+		t, fleetError(l, []types.CreateFleetError{at("a", "x"), at("b", "x"), at("c", "y")}), "x: no; y: no",
+	)
 }

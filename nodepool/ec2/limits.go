@@ -2,26 +2,25 @@ package ec2
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync"
-
-	"github.com/aws/smithy-go/middleware"
-	"golang.org/x/time/rate"
+	"time"
 
 	awsmiddleware "github.com/aws/aws-sdk-go-v2/aws/middleware"
+	"github.com/aws/smithy-go/middleware"
+	"golang.org/x/time/rate"
 )
 
-// bucket is a token bucket of EC2's: how many calls may come at once, and how many each second after that.
+// bucket is a token bucket as EC2 documents it.
 type bucket struct {
-	size   int
-	refill rate.Limit
+	size   int        // calls at once
+	refill rate.Limit // calls per second
 }
 
-// buckets are those that EC2 documents for the calls that are made here, which it keeps for each account and region.
+// buckets are EC2's documented buckets for the calls of this package. EC2 has one set for each account and region.
 var buckets = map[string]bucket{
 	"RunInstances":                   {5, 2},
-	"CreateFleet":                    {5, 2}, // it launches as RunInstances does
+	"CreateFleet":                    {5, 2}, // launches instances like RunInstances
 	"TerminateInstances":             {100, 5},
 	"CreateTags":                     {100, 10},
 	"DescribeInstances":              {100, 20},
@@ -33,47 +32,47 @@ var buckets = map[string]bucket{
 	"DescribeLaunchTemplateVersions": {100, 20},
 }
 
-// instances is the bucket of EC2 that each instance of a launch takes a token of, in addition to the one for the call.
-const instances = "instances"
+// launches is the key of launchBucket.
+const launches = "instances"
 
-// resources are the buckets for what calls make.
-var resources = map[string]bucket{instances: {1000, 2}}
+// launchBucket is EC2's bucket of launched instances: each takes a token, in addition to the token of the call.
+var launchBucket = bucket{1000, 2}
 
-// DefaultShare of EC2's buckets is used; what remains is for others of the account.
+// callTimeout bounds a call to EC2, with the wait for the token bucket and a second try.
+const callTimeout = 20 * time.Second
+
+// DefaultShare is the share of EC2's buckets that is used; the rest is left to other clients of the account.
 const DefaultShare = 0.5
 
-// errBucketEmpty says that a call was not sent, as there was no token for it in time.
-var errBucketEmpty = errors.New("not sent: too many calls of its kind have been made")
-
-// Limits keep the calls of all providers that share them below what EC2 allows, in each region. They may be used from any
-// goroutine.
+// Limits keep the calls of all providers that share them below EC2's limits, in each region. Its methods may be called
+// from any goroutine.
 type Limits struct {
 	share    float64
 	mu       sync.Mutex
 	limiters map[string]*rate.Limiter // by region and operation
 }
 
-// NewLimits returns limits that use a share of EC2's buckets, which are full. Above 1 EC2 may find the calls too many.
+// NewLimits returns limits that use a share of EC2's buckets, which start full. EC2 may throttle a share above 1.
 func NewLimits(share float64) *Limits {
 	return &Limits{share: share, limiters: map[string]*rate.Limiter{}}
 }
 
-// wait waits for a token. It fails at once if the context would end before there is one.
+// wait waits for a token. It fails at once if the context would end earlier.
 func (l *Limits) wait(ctx context.Context, region, operation string) error {
 	b, ok := buckets[operation]
 	if !ok {
 		return nil
 	}
-	return take(ctx, l.limiter(b, region, operation), 1)
+	return takeTokens(ctx, l.limiter(b, region, operation), 1)
 }
 
-// waitForInstances waits until n instances may be launched, in the same way.
+// waitForInstances waits until n instances may be launched. It fails as wait does.
 func (l *Limits) waitForInstances(ctx context.Context, region string, n int) error {
-	limiter := l.limiter(resources[instances], region, instances)
-	return take(ctx, limiter, min(n, limiter.Burst()))
+	limiter := l.limiter(launchBucket, region, launches)
+	return takeTokens(ctx, limiter, min(n, limiter.Burst()))
 }
 
-func take(ctx context.Context, limiter *rate.Limiter, n int) error {
+func takeTokens(ctx context.Context, limiter *rate.Limiter, n int) error {
 	err := limiter.WaitN(ctx, n)
 	if err == nil || ctx.Err() != nil {
 		return ctx.Err()
@@ -93,7 +92,7 @@ func (l *Limits) limiter(b bucket, region, operation string) *rate.Limiter {
 	return limiter
 }
 
-// middleware has every attempt of a client take a token.
+// middleware makes every attempt of a client take a token.
 func (l *Limits) middleware(region string) func(*middleware.Stack) error {
 	limit := middleware.FinalizeMiddlewareFunc("ForesailLimits", func(
 		ctx context.Context, in middleware.FinalizeInput, next middleware.FinalizeHandler,

@@ -10,16 +10,20 @@ import (
 	"github.com/foresail/foresail/api/v1alpha1"
 )
 
-// testMaxPods compares with eni-max-pods.txt of the images of EKS, and with a kubelet that has a number.
+// testMaxPods compares with eni-max-pods.txt of EKS images, and with a fixed number.
 func testMaxPods(t *testing.T, c cloud) {
-	eni := map[string]string{"t3.medium": "17", "m5.large": "29", "c5.4xlarge": "234", "p4d.24xlarge": "737"} // of 4 network cards one
+	// p4d.24xlarge has four network cards, of which one counts.
+	eni := map[string]string{"t3.medium": "17", "m5.large": "29", "c5.4xlarge": "234", "p4d.24xlarge": "737"}
 	for _, test := range []struct {
 		maxPods   *intstr.IntOrString
 		overrides map[string]resource.Quantity
 		want      func(instanceType string) string
 	}{
 		{want: func(string) string { return "110" }},
-		{maxPods: new(intstr.FromString(v1alpha1.MaxPodsENI)), want: func(instanceType string) string { return eni[instanceType] }},
+		{
+			maxPods: new(intstr.FromString(v1alpha1.MaxPodsENI)),
+			want:    func(instanceType string) string { return eni[instanceType] },
+		},
 		{maxPods: new(intstr.FromInt32(58)), want: func(string) string { return "58" }},
 		{maxPods: new(intstr.FromString("58")), want: func(string) string { return "58" }},
 		{
@@ -45,7 +49,7 @@ func testMaxPods(t *testing.T, c cloud) {
 	}
 }
 
-// testMaxPodsReserve has the kubelet reserve 11 MiB for each pod that it takes.
+// testMaxPodsReserve: the kubelet reserves 11 MiB for each pod.
 func testMaxPodsReserve(t *testing.T, c cloud) {
 	memory := func(maxPods int32) int64 {
 		o := c.options("workers")

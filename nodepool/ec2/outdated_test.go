@@ -6,14 +6,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/foresail/foresail/nodepool/fleet"
-
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 	"github.com/stretchr/testify/require"
 
 	"github.com/foresail/foresail/api/v1alpha1"
+	"github.com/foresail/foresail/nodepool/fleet"
 	awstest "github.com/foresail/foresail/test/aws"
 )
 
@@ -27,19 +26,35 @@ func TestOutdated(t *testing.T) {
 		current                                 string
 		want                                    string
 	}{
-		"the same":                      {"lt-1", "5", "m5.large", "subnet-2", "5", ""},
-		"another version":               {"lt-1", "3", "m5.large", "subnet-2", "5", "it was launched from version 3 of lt-1, and new ones are from version 5"},
-		"a newer version":               {"lt-1", "10", "m5.large", "subnet-2", "9", "it was launched from version 10 of lt-1, and new ones are from version 9"},
-		"another template":              {"lt-0", "5", "m5.large", "subnet-2", "5", "it was launched from launch template lt-0, and new ones are from lt-1"},
-		"another type":                  {"lt-1", "5", "m5.xlarge", "subnet-2", "5", "its instance type m5.xlarge is not one of the pool's any more"},
-		"another subnet":                {"lt-1", "5", "m5.large", "subnet-3", "5", "its subnet subnet-3 is not one of the pool's any more"},
-		"current not known":             {"lt-1", "3", "m5.large", "subnet-2", "", ""},
-		"another template all the same": {"lt-0", "5", "m5.large", "subnet-2", "", "it was launched from launch template lt-0, and new ones are from lt-1"},
-		"another type all the same":     {"lt-1", "3", "m5.xlarge", "subnet-2", "", "its instance type m5.xlarge is not one of the pool's any more"},
-		"no tags of EC2":                {"", "", "m5.large", "subnet-2", "5", ""},
-		"no version":                    {"lt-1", "", "m5.large", "subnet-2", "5", ""},
-		"no template":                   {"", "3", "m5.large", "subnet-2", "5", ""},
-		"nothing is known":              {"", "", "", "", "5", ""},
+		"the same": {"lt-1", "5", "m5.large", "subnet-2", "5", ""},
+		"another version": {
+			"lt-1", "3", "m5.large", "subnet-2", "5",
+			"it was launched from version 3 of lt-1, and new ones are from version 5",
+		},
+		"a newer version": {
+			"lt-1", "10", "m5.large", "subnet-2", "9",
+			"it was launched from version 10 of lt-1, and new ones are from version 9",
+		},
+		"another template": {
+			"lt-0", "5", "m5.large", "subnet-2", "5", "it was launched from launch template lt-0, and new ones are from lt-1",
+		},
+		"another type": {
+			"lt-1", "5", "m5.xlarge", "subnet-2", "5", "its instance type m5.xlarge is not one of the pool's any more",
+		},
+		"another subnet": {
+			"lt-1", "5", "m5.large", "subnet-3", "5", "its subnet subnet-3 is not one of the pool's any more",
+		},
+		"current not known": {"lt-1", "3", "m5.large", "subnet-2", "", ""},
+		"another template, unknown current": {
+			"lt-0", "5", "m5.large", "subnet-2", "", "it was launched from launch template lt-0, and new ones are from lt-1",
+		},
+		"another type, unknown current": {
+			"lt-1", "3", "m5.xlarge", "subnet-2", "", "its instance type m5.xlarge is not one of the pool's any more",
+		},
+		"no tags of EC2": {"", "", "m5.large", "subnet-2", "5", ""},
+		"no version":     {"lt-1", "", "m5.large", "subnet-2", "5", ""},
+		"no template":    {"", "3", "m5.large", "subnet-2", "5", ""},
+		"nothing known":  {"", "", "", "", "5", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			i := types.Instance{InstanceType: types.InstanceType(c.instanceType)}
@@ -51,17 +66,20 @@ func TestOutdated(t *testing.T) {
 			if c.subnet != "" {
 				i.SubnetId = aws.String(c.subnet)
 			}
-			require.Equal(t, c.want, outdated(i, spec, c.current, nil))
+			require.Equal(t, c.want, outdatedReason(i, spec, c.current, nil))
 		})
 	}
 }
 
-// newVersion makes another version of the launch template.
+// newVersion creates a version of the launch template.
 func (c cloud) newVersion(t testing.TB) (number string) {
 	t.Helper()
-	output, err := ec2.NewFromConfig(c.Direct()).CreateLaunchTemplateVersion(t.Context(), &ec2.CreateLaunchTemplateVersionInput{
-		LaunchTemplateId:   aws.String(c.network.Template),
-		LaunchTemplateData: &types.RequestLaunchTemplateData{ImageId: aws.String("ami-12c6146b"), InstanceType: types.InstanceTypeT3Small},
+	client := ec2.NewFromConfig(c.Direct())
+	output, err := client.CreateLaunchTemplateVersion(t.Context(), &ec2.CreateLaunchTemplateVersionInput{
+		LaunchTemplateId: aws.String(c.network.Template),
+		LaunchTemplateData: &types.RequestLaunchTemplateData{
+			ImageId: aws.String("ami-12c6146b"), InstanceType: types.InstanceTypeT3Small,
+		},
 	})
 	require.NoError(t, err)
 	return strconv.FormatInt(aws.ToInt64(output.LaunchTemplateVersion.VersionNumber), 10)
@@ -76,7 +94,7 @@ func (c cloud) setDefault(t testing.TB, version string) {
 	require.NoError(t, err)
 }
 
-// timed is a provider with a clock that the test moves.
+// timed returns a provider with a clock that pass advances.
 func (c cloud) timed(t *testing.T, change ...func(*Options)) (p *Provider, pass func(time.Duration)) {
 	t.Helper()
 	o := c.options("workers")
@@ -112,7 +130,7 @@ func listed(t *testing.T, p *Provider) map[string]fleet.Instance {
 	return out
 }
 
-// testOutdated changes the spec, as a new provider has it.
+// testOutdated creates providers with changed specs.
 func testOutdated(t *testing.T, c cloud) {
 	first := c.start(t, c.provider(t, "workers"))
 	version := c.newVersion(t)
@@ -123,11 +141,26 @@ func testOutdated(t *testing.T, c cloud) {
 	}{
 		{func(*v1alpha1.EC2Provider) {}, ""},
 		{func(s *v1alpha1.EC2Provider) { s.LaunchTemplateVersion = "1" }, ""},
-		{func(s *v1alpha1.EC2Provider) { s.LaunchTemplateVersion = version }, "it was launched from version 1 of " + template + ", and new ones are from version 2"},
-		{func(s *v1alpha1.EC2Provider) { s.LaunchTemplateVersion = "$Latest" }, "it was launched from version 1 of " + template + ", and new ones are from version 2"},
-		{func(s *v1alpha1.EC2Provider) { s.LaunchTemplate = "lt-0123456789abcdef0" }, "it was launched from launch template " + template + ", and new ones are from lt-0123456789abcdef0"},
-		{func(s *v1alpha1.EC2Provider) { s.InstanceTypes = s.InstanceTypes[1:] }, "its instance type t3.small is not one of the pool's any more"},
-		{func(s *v1alpha1.EC2Provider) { s.Subnets = s.Subnets[1:] }, "its subnet " + c.network.Subnets[0].ID + " is not one of the pool's any more"},
+		{
+			func(s *v1alpha1.EC2Provider) { s.LaunchTemplateVersion = version },
+			"it was launched from version 1 of " + template + ", and new ones are from version 2",
+		},
+		{
+			func(s *v1alpha1.EC2Provider) { s.LaunchTemplateVersion = "$Latest" },
+			"it was launched from version 1 of " + template + ", and new ones are from version 2",
+		},
+		{
+			func(s *v1alpha1.EC2Provider) { s.LaunchTemplate = "lt-0123456789abcdef0" },
+			"it was launched from launch template " + template + ", and new ones are from lt-0123456789abcdef0",
+		},
+		{
+			func(s *v1alpha1.EC2Provider) { s.InstanceTypes = s.InstanceTypes[1:] },
+			"its instance type t3.small is not one of the pool's any more",
+		},
+		{
+			func(s *v1alpha1.EC2Provider) { s.Subnets = s.Subnets[1:] },
+			"its subnet " + c.network.Subnets[0].ID + " is not one of the pool's any more",
+		},
 	} {
 		p, _ := c.timed(t, func(o *Options) { row.change(&o.Spec) })
 		all := listed(t, p)
@@ -136,7 +169,7 @@ func testOutdated(t *testing.T, c cloud) {
 	}
 }
 
-// testVersionMoves moves the default while instances are launched.
+// testVersionMoves changes the default version between launches.
 func testVersionMoves(t *testing.T, c cloud) {
 	p, pass := c.timed(t)
 	first := c.start(t, p)
@@ -144,7 +177,7 @@ func testVersionMoves(t *testing.T, c cloud) {
 		require.Empty(t, listed(t, p)[first].Outdated)
 		pass(2 * time.Second)
 	}
-	require.Len(t, c.Calls("DescribeLaunchTemplates"), 1, "it is asked for once a minute")
+	require.Len(t, c.Calls("DescribeLaunchTemplates"), 1, "it is read once a minute")
 	require.Equal(t, c.network.Template, c.Calls("DescribeLaunchTemplates")[0].Params.Get("LaunchTemplateId.1"))
 
 	second := c.newVersion(t)
@@ -156,8 +189,10 @@ func testVersionMoves(t *testing.T, c cloud) {
 	c.setDefault(t, second)
 	fresh := c.start(t, p)
 	all := listed(t, p)
-	require.Empty(t, all[fresh].Outdated, "it was launched after the default was asked for")
-	require.Equal(t, "it was launched from version 1 of "+c.network.Template+", and new ones are from version 2", all[first].Outdated)
+	require.Empty(t, all[fresh].Outdated, "it was launched after the default was read")
+	require.Equal(
+		t, "it was launched from version 1 of "+c.network.Template+", and new ones are from version 2", all[first].Outdated,
+	)
 	require.Len(t, c.Calls("DescribeLaunchTemplates"), 3)
 
 	c.setDefault(t, "1")
@@ -165,16 +200,21 @@ func testVersionMoves(t *testing.T, c cloud) {
 	for range 3 {
 		all = listed(t, p)
 		require.Empty(t, all[first].Outdated)
-		require.Equal(t, "it was launched from version 2 of "+c.network.Template+", and new ones are from version 1", all[fresh].Outdated)
+		require.Equal(
+			t, "it was launched from version 2 of "+c.network.Template+", and new ones are from version 1",
+			all[fresh].Outdated,
+		)
 	}
-	require.Len(t, c.Calls("DescribeLaunchTemplates"), 4, "an instance of another version that was known is no reason to ask")
+	require.Len(t, c.Calls("DescribeLaunchTemplates"), 4, "a known instance of another version does not cause a call")
 }
 
 func testVersionNotKnown(t *testing.T, c cloud) {
 	p, pass := c.timed(t)
 	first := c.start(t, p)
 	c.setDefault(t, c.newVersion(t))
-	allow := c.Inject(awstest.Fault{Operation: "DescribeLaunchTemplates", Status: http.StatusForbidden, Code: "UnauthorizedOperation"})
+	allow := c.Inject(
+		awstest.Fault{Operation: "DescribeLaunchTemplates", Status: http.StatusForbidden, Code: "UnauthorizedOperation"},
+	)
 	for range 10 {
 		all := listed(t, p)
 		require.Empty(t, all[first].Outdated)
@@ -183,14 +223,14 @@ func testVersionNotKnown(t *testing.T, c cloud) {
 		c.start(t, p)
 		pass(2 * time.Second)
 	}
-	require.Len(t, c.Calls("DescribeLaunchTemplates"), 1, "what is refused is not repeated at once")
+	require.Len(t, c.Calls("DescribeLaunchTemplates"), 1, "a failed call is not repeated at once")
 	allow()
 	pass(versionFor)
 	all := listed(t, p)
 	require.NotEmpty(t, all[first].Outdated)
 	require.Empty(t, all[first].OutdatedErr)
 
-	// What was known is not trusted for longer.
+	// A known version expires.
 	c.Inject(awstest.Fault{Operation: "DescribeLaunchTemplates"})
 	pass(versionFor)
 	all = listed(t, p)
@@ -209,7 +249,9 @@ func testVersionWithoutCall(t *testing.T, c cloud) {
 	require.Empty(t, c.Calls("DescribeLaunchTemplates"))
 
 	gone, _ := c.timed(t)
-	_, err := ec2.NewFromConfig(c.Direct()).DeleteLaunchTemplate(t.Context(), &ec2.DeleteLaunchTemplateInput{LaunchTemplateId: aws.String(c.network.Template)})
+	_, err := ec2.NewFromConfig(c.Direct()).DeleteLaunchTemplate(
+		t.Context(), &ec2.DeleteLaunchTemplateInput{LaunchTemplateId: aws.String(c.network.Template)},
+	)
 	require.NoError(t, err)
 	for _, i := range listed(t, gone) {
 		require.Empty(t, i.Outdated)

@@ -8,34 +8,54 @@ import (
 	"math"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
-
-	"github.com/foresail/foresail/nodepool/fleet"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 	"github.com/aws/aws-sdk-go-v2/service/pricing"
 	pricingtypes "github.com/aws/aws-sdk-go-v2/service/pricing/types"
+
+	"github.com/foresail/foresail/nodepool/fleet"
+	"github.com/foresail/foresail/nodepool/prices"
 )
 
 const (
-	// pricingRegion has the endpoint of the prices of all regions.
+	// pricingRegion has an endpoint that returns the prices of all regions.
 	pricingRegion = "us-east-1"
-	// onDemandFor is how long On-Demand prices are taken to stay the same.
+	// onDemandFor is how long On-Demand prices are cached.
 	onDemandFor = 12 * time.Hour
-	// spotFor is how long a Spot price is used that cannot be asked again.
+	// spotFor is how long the previous Spot prices are used if a call fails.
 	spotFor = time.Hour
-	// Both are short, as a cycle of the pool waits for the answers. The first is a dozen pages.
+	// Both timeouts are short, as a cycle of the pool waits for the answers. The first bounds a dozen pages.
 	onDemandTimeout, spotTimeout = 7 * time.Second, 3 * time.Second
 	pricesPage                   = 100
 	spotPage                     = 1000
 )
 
+// priceOf returns the price of an instance type in a zone.
+type priceOf func(name, zone string) fleet.Price
+
+// priceList reads the prices of instance types, from a file or from AWS, and caches them. Its methods may be called
+// from any goroutine.
+type priceList struct {
+	client  *ec2.Client
+	pricing *pricing.Client
+	file    prices.Prices // nil: AWS is queried
+	region  string
+	zones   []string
+	useSpot bool
+	now     func() time.Time
+
+	mu   sync.Mutex
+	last quotes
+}
+
 // inZone is an instance type in a zone.
 type inZone struct{ instanceType, zone string }
 
-// quotes are the prices that AWS told.
+// quotes are the last prices that AWS returned.
 type quotes struct {
 	onDemand           map[string]float64
 	spot               map[inZone]float64
@@ -54,33 +74,33 @@ func (q quotes) of(name, zone string) fleet.Price {
 	return p
 }
 
-// prices returns what types cost, and why that is not known of all: from the file, or as AWS tells it. What cannot be asked
-// is as it was for a while.
-func (p *Provider) prices(ctx context.Context) (of func(name, zone string) fleet.Price, why string) {
-	if file := p.options.Prices; file != nil {
-		return func(name, _ string) fleet.Price { return file[name] }, ""
+// read returns the prices of types, and why some of them may be missing. After a failed call the previous prices are
+// used for a while.
+func (p *priceList) read(ctx context.Context) (of priceOf, why string) {
+	if p.file != nil {
+		return func(name, _ string) fleet.Price { return p.file[name] }, ""
 	}
 	p.mu.Lock()
-	q := p.quotes
+	q := p.last
 	p.mu.Unlock()
-	now := p.options.Now()
+	now := p.now()
 	var errs [2]error
 	if q.onDemand == nil || now.Sub(q.onDemandAt) >= onDemandFor {
 		var fresh map[string]float64
-		if fresh, errs[0] = p.onDemandPrices(ctx); errs[0] == nil {
+		if fresh, errs[0] = p.onDemand(ctx); errs[0] == nil {
 			q.onDemand, q.onDemandAt = fresh, now
 		}
 	}
-	if p.options.Spot {
+	if p.useSpot {
 		var fresh map[inZone]float64
-		if fresh, errs[1] = p.spotPrices(ctx); errs[1] == nil {
+		if fresh, errs[1] = p.spot(ctx); errs[1] == nil {
 			q.spot, q.spotAt = fresh, now
 		} else if now.Sub(q.spotAt) > spotFor {
 			q.spot = nil
 		}
 	}
 	p.mu.Lock()
-	p.quotes = q
+	p.last = q
 	p.mu.Unlock()
 	if err := errors.Join(errs[:]...); err != nil {
 		why = strings.ReplaceAll(err.Error(), "\n", "; ")
@@ -88,17 +108,19 @@ func (p *Provider) prices(ctx context.Context) (of func(name, zone string) fleet
 	return q.of, why
 }
 
-// onDemandPrices asks for the prices of Linux on shared hosts, without licenses, in the region of the pool.
-func (p *Provider) onDemandPrices(ctx context.Context) (map[string]float64, error) {
+// onDemand reads the prices of Linux on shared hosts, without licenses, in the pool's region.
+func (p *priceList) onDemand(ctx context.Context) (map[string]float64, error) {
 	const op = "GetProducts"
 	ctx, cancel := context.WithTimeout(ctx, onDemandTimeout)
 	defer cancel()
 	input := &pricing.GetProductsInput{ServiceCode: aws.String("AmazonEC2"), MaxResults: aws.Int32(pricesPage)}
 	for field, value := range map[string]string{
-		"regionCode": p.options.Spec.Region, "operatingSystem": "Linux", "preInstalledSw": "NA", "tenancy": "Shared",
+		"regionCode": p.region, "operatingSystem": "Linux", "preInstalledSw": "NA", "tenancy": "Shared",
 		"capacitystatus": "Used", "marketoption": "OnDemand", "operation": "RunInstances",
 	} {
-		input.Filters = append(input.Filters, pricingtypes.Filter{Field: aws.String(field), Type: pricingtypes.FilterTypeTermMatch, Value: aws.String(value)})
+		input.Filters = append(input.Filters, pricingtypes.Filter{
+			Field: aws.String(field), Type: pricingtypes.FilterTypeTermMatch, Value: aws.String(value),
+		})
 	}
 	out := map[string]float64{}
 	pages := pricing.NewGetProductsPaginator(p.pricing, input)
@@ -114,12 +136,12 @@ func (p *Provider) onDemandPrices(ctx context.Context) (map[string]float64, erro
 		}
 	}
 	if len(out) == 0 {
-		return nil, classify(op, fmt.Errorf("the price list has no instance type of %s", p.options.Spec.Region))
+		return nil, classify(op, fmt.Errorf("the price list has no instance type of %s", p.region))
 	}
 	return out, nil
 }
 
-// product is the part of a product of the price list that is read.
+// product has the fields of a product of the price list that are read.
 type product struct {
 	Product struct {
 		Attributes struct {
@@ -136,8 +158,8 @@ type product struct {
 	} `json:"terms"`
 }
 
-// readProduct returns what an hour of a product costs. A product that says it otherwise has no price: so has one of 0, as
-// that is only told of what is paid for in another way.
+// readProduct returns the price of a product per hour. Other units are not read, and neither is a price of 0: such a
+// product is paid for in another way.
 func readProduct(text string) (name string, usd float64, ok bool) {
 	var p product
 	if err := json.Unmarshal([]byte(text), &p); err != nil {
@@ -162,14 +184,14 @@ func positive(text string) (float64, bool) {
 	return v, err == nil && v > 0 && !math.IsInf(v, 0)
 }
 
-// spotPrices asks for the Spot prices of this moment in the zones of the pool.
-func (p *Provider) spotPrices(ctx context.Context) (map[inZone]float64, error) {
+// spot reads the current Spot prices in the zones of the pool.
+func (p *priceList) spot(ctx context.Context) (map[inZone]float64, error) {
 	ctx, cancel := context.WithTimeout(ctx, spotTimeout)
 	defer cancel()
-	now := p.options.Now()
+	now := p.now()
 	pages := ec2.NewDescribeSpotPriceHistoryPaginator(p.client, &ec2.DescribeSpotPriceHistoryInput{
 		StartTime: &now, EndTime: &now, ProductDescriptions: []string{"Linux/UNIX"}, MaxResults: aws.Int32(spotPage),
-		Filters: []types.Filter{{Name: aws.String("availability-zone"), Values: p.zones()}},
+		Filters: []types.Filter{{Name: aws.String("availability-zone"), Values: p.zones}},
 	})
 	newest := map[inZone]types.SpotPrice{}
 	for pages.HasMorePages() {
@@ -179,7 +201,7 @@ func (p *Provider) spotPrices(ctx context.Context) (map[inZone]float64, error) {
 		}
 		for _, s := range page.SpotPriceHistory {
 			key := inZone{string(s.InstanceType), aws.ToString(s.AvailabilityZone)}
-			if before, ok := newest[key]; !ok || aws.ToTime(s.Timestamp).After(aws.ToTime(before.Timestamp)) {
+			if known, ok := newest[key]; !ok || aws.ToTime(s.Timestamp).After(aws.ToTime(known.Timestamp)) {
 				newest[key] = s
 			}
 		}
@@ -193,16 +215,15 @@ func (p *Provider) spotPrices(ctx context.Context) (map[inZone]float64, error) {
 	return out, nil
 }
 
-// cheapest returns the least that a type costs in any zone of the pool, in the market that the pool prefers; nil if that is
-// not known. Spot costs at most as much as On-Demand.
-func (p *Provider) cheapest(name string, of func(name, zone string) fleet.Price) *float64 {
+// cheapest returns the lowest price of a type in any zone and market of the pool; nil if none is known.
+func (p *priceList) cheapest(name string, of priceOf) *float64 {
 	least := math.Inf(1)
-	for _, zone := range p.zones() {
+	for _, zone := range p.zones {
 		price := of(name, zone)
 		if price.OnDemand != nil {
 			least = math.Min(least, *price.OnDemand)
 		}
-		if price.Spot != nil && p.options.Spot {
+		if price.Spot != nil && p.useSpot {
 			least = math.Min(least, *price.Spot)
 		}
 	}

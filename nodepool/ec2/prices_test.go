@@ -6,17 +6,16 @@ import (
 	"testing"
 	"time"
 
-	"github.com/foresail/foresail/nodepool/fleet"
-
 	"github.com/aws/aws-sdk-go-v2/config"
 	"github.com/stretchr/testify/require"
 
 	"github.com/foresail/foresail/api/v1alpha1"
+	"github.com/foresail/foresail/nodepool/fleet"
 	"github.com/foresail/foresail/nodepool/prices"
 	awstest "github.com/foresail/foresail/test/aws"
 )
 
-// sold are prices of types that meet the requirements of priced, and of one that does not.
+// sold returns prices of types that meet the requirements of priced, and of others.
 func sold() map[string]awstest.Price {
 	zones := func(a, b string) map[string]string {
 		return map[string]string{awstest.Region + "a": a, awstest.Region + "b": b}
@@ -35,7 +34,9 @@ func sold() map[string]awstest.Price {
 
 func (c cloud) priced(t *testing.T, change ...func(*Options)) (p *Provider, pass func(time.Duration)) {
 	t.Helper()
-	o := c.byRequirements(required(2, 4, "4Gi", func(r *v1alpha1.EC2Requirements) { r.AllowedTypes = []string{"m5.*", "c5.*"} }))
+	o := c.byRequirements(
+		required(2, 4, "4Gi", func(r *v1alpha1.EC2Requirements) { r.AllowedTypes = []string{"m5.*", "c5.*"} }),
+	)
 	o.Load = append(o.Load, config.WithBaseEndpoint(c.URL()))
 	now := time.Now()
 	o.Now = func() time.Time { return now }
@@ -62,10 +63,10 @@ func testPrices(t *testing.T, c cloud) {
 	c.Forget()
 	pass(onDemandFor - time.Second)
 	mustOffers(t, p)
-	require.Empty(t, c.Calls("GetProducts"), "they are asked for twice a day")
+	require.Empty(t, c.Calls("GetProducts"), "they are read twice a day")
 }
 
-// pages counts the different requests for an operation: an answer that breaks off is asked for again.
+// pages counts the different requests of an operation: incomplete answers are requested again.
 func (c cloud) pages(operation string) int {
 	different := map[string]bool{}
 	for _, call := range c.Calls(operation) {
@@ -80,12 +81,20 @@ func testSpotPrices(t *testing.T, c cloud) {
 	offers := mustOffers(t, p)
 	require.Equal(t, []string{"m5.large", "c5.large", "m5.xlarge", "c5.xlarge"}, typesOf(offers))
 	for _, o := range offers[:2] {
-		require.Equal(t, fleet.Price{OnDemand: new(0.115), Spot: new(map[string]float64{"a": 0.051, "b": 0.05}[o.Zone[len(o.Zone)-1:]])}, o.Price, o.Zone)
+		require.Equal(
+			t, fleet.Price{OnDemand: new(0.115), Spot: new(map[string]float64{"a": 0.051, "b": 0.05}[o.Zone[len(o.Zone)-1:]])},
+			o.Price, o.Zone,
+		)
 	}
 	require.Equal(t, fleet.Price{OnDemand: new(0.115)}, offers[2].Price, "the third zone has no Spot price")
 
-	// A price that cannot be asked again is used for an hour.
-	c.Inject(awstest.Fault{Operation: "DescribeSpotPriceHistory", Do: awstest.Fail, Status: http.StatusForbidden, Code: "UnauthorizedOperation"})
+	// After a failed call the previous prices are used for an hour.
+	c.Inject(
+		awstest.Fault{
+			Operation: "DescribeSpotPriceHistory", Do: awstest.Fail, Status: http.StatusForbidden,
+			Code: "UnauthorizedOperation",
+		},
+	)
 	pass(spotFor)
 	offers = mustOffers(t, p)
 	require.Equal(t, new(0.051), offers[0].Price.Spot)
@@ -93,17 +102,21 @@ func testSpotPrices(t *testing.T, c cloud) {
 	pass(time.Second)
 	offers = mustOffers(t, p)
 	require.Nil(t, offers[0].Price.Spot)
-	require.Equal(t, []string{"c5.large", "m5.large", "m5.xlarge", "c5.xlarge"}, typesOf(offers), "by what On-Demand costs")
+	require.Equal(t, []string{"c5.large", "m5.large", "m5.xlarge", "c5.xlarge"}, typesOf(offers), "by On-Demand price")
 }
 
-// testPricesRefused has offers without prices, smaller types first, and says why.
+// testPricesRefused has offers without prices, smaller types first, with the reason.
 func testPricesRefused(t *testing.T, c cloud) {
-	remove := c.Inject(awstest.Fault{Service: awstest.Pricing, Do: awstest.Fail, Status: http.StatusBadRequest, Code: "AccessDeniedException"})
+	remove := c.Inject(
+		awstest.Fault{
+			Service: awstest.Pricing, Do: awstest.Fail, Status: http.StatusBadRequest, Code: "AccessDeniedException",
+		},
+	)
 	p, _ := c.priced(t)
 	offers := mustOffers(t, p)
 	require.Equal(t, []string{"c5.large", "m5.large", "c5.xlarge", "m5.xlarge"}, typesOf(offers))
 	for _, o := range offers {
-		require.Equal(t, fleet.Price{}, o.Price, "what is not known is not 0")
+		require.Equal(t, fleet.Price{}, o.Price, "unknown is not 0")
 		require.Contains(t, o.PriceErr, "GetProducts: Invalid")
 	}
 	remove()
@@ -132,29 +145,32 @@ func testNoPricesOfNames(t *testing.T, c cloud) {
 	p, err := New(t.Context(), o)
 	require.NoError(t, err)
 	offers := mustOffers(t, p)
-	require.Equal(t, o.Spec.InstanceTypes, typesOf(offers), "names are in order of preference")
+	require.Equal(t, o.Spec.InstanceTypes, typesOf(offers), "named types are in order of preference")
 	require.Equal(t, fleet.Price{}, offers[0].Price)
 	require.Empty(t, c.Calls("DescribeSpotPriceHistory"))
 }
 
 func TestReadProduct(t *testing.T) {
 	product := func(term string) string {
-		return `{"product":{"attributes":{"instanceType":"m5.large"}},"terms":{"OnDemand":{"a":{"priceDimensions":{` + term + `}}}}}`
+		return `{"product":{"attributes":{"instanceType":"m5.large"}},` +
+			`"terms":{"OnDemand":{"a":{"priceDimensions":{` + term + `}}}}}`
 	}
 	name, usd, ok := readProduct(product(`"b":{"unit":"Hrs","pricePerUnit":{"USD":"0.1150000000"}}`))
 	require.True(t, ok)
 	require.Equal(t, "m5.large", name)
 	require.InDelta(t, 0.115, usd, 0)
 	for why, text := range map[string]string{
-		"no JSON":           `{`,
-		"no type":           `{"product":{}}`,
-		"no term":           product(``),
-		"0":                 product(`"b":{"unit":"Hrs","pricePerUnit":{"USD":"0.0000000000"}}`),
-		"another currency":  product(`"b":{"unit":"Hrs","pricePerUnit":{"CNY":"0.1150000000"}}`),
-		"not by the hour":   product(`"b":{"unit":"Quantity","pricePerUnit":{"USD":"0.1150000000"}}`),
-		"no number":         product(`"b":{"unit":"Hrs","pricePerUnit":{"USD":"free"}}`),
-		"two of them":       product(`"b":{"unit":"Hrs","pricePerUnit":{"USD":"1"}},"c":{"unit":"Hrs","pricePerUnit":{"USD":"2"}}`),
-		"more than a price": product(`"b":{"unit":"Hrs","pricePerUnit":{"USD":"Inf"}}`),
+		"no JSON":          `{`,
+		"no type":          `{"product":{}}`,
+		"no term":          product(``),
+		"0":                product(`"b":{"unit":"Hrs","pricePerUnit":{"USD":"0.0000000000"}}`),
+		"another currency": product(`"b":{"unit":"Hrs","pricePerUnit":{"CNY":"0.1150000000"}}`),
+		"not by the hour":  product(`"b":{"unit":"Quantity","pricePerUnit":{"USD":"0.1150000000"}}`),
+		"no number":        product(`"b":{"unit":"Hrs","pricePerUnit":{"USD":"free"}}`),
+		"two prices": product(
+			`"b":{"unit":"Hrs","pricePerUnit":{"USD":"1"}},"c":{"unit":"Hrs","pricePerUnit":{"USD":"2"}}`,
+		),
+		"infinite": product(`"b":{"unit":"Hrs","pricePerUnit":{"USD":"Inf"}}`),
 	} {
 		_, _, ok := readProduct(text)
 		require.False(t, ok, why)

@@ -3,18 +3,18 @@ package ec2
 import (
 	"strings"
 
-	"github.com/foresail/foresail/nodepool/fleet"
-
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
+
+	"github.com/foresail/foresail/nodepool/fleet"
 )
 
-// standard are the families that share one quota of virtual CPUs. Spot and On-Demand have one each.
+// standard are the families that share one quota of virtual CPUs in each market.
 const standard = "acdhimrtz"
 
-// quotaOf returns what an instance type counts against. EC2 limits the virtual CPUs of families: one quota for the
-// standard ones, one for G and VT, and one each for the others. P5 and later have one of their own where they are
-// Spot. As a group too small only costs a further call, they have one here in both markets.
+// quotaOf returns the quota of an instance type. EC2 limits the virtual CPUs of families: one quota for the standard
+// families, one for G and VT, and one for each other. P5 and later have a separate Spot quota. They are a group here in
+// both markets: a group that is too small costs no more than another call.
 func quotaOf(kind string, shape types.InstanceTypeInfo) fleet.Quota {
 	family := strings.ToLower(kind[:familyLength(kind)])
 	generation := strings.TrimPrefix(strings.ToLower(kind), family)
@@ -37,7 +37,7 @@ func quotaOf(kind string, shape types.InstanceTypeInfo) fleet.Quota {
 	return q
 }
 
-// familyLength returns the length of the letters that a type begins with, such as those of m5.large or u-6tb1.metal.
+// familyLength returns the number of letters that a type begins with, such as 1 for m5.large and u-6tb1.metal.
 func familyLength(kind string) int {
 	n := strings.IndexFunc(kind, func(r rune) bool { return r < 'A' || r > 'z' || r > 'Z' && r < 'a' })
 	if n < 0 {

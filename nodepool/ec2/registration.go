@@ -22,8 +22,9 @@ func newFactory(env provider.Environment) provider.Factory {
 			return provider.Parts{}, err
 		}
 		instances, err := New(ctx, Options{
-			Cluster: cluster, Pool: pool.Name, Spec: *spec, MaxPrice: pool.Spec.Market.MaxPrice, Template: pool.Spec.Template, Limits: limits,
-			Spot: pool.Spec.Market.SpotRatio != nil && pool.Spec.Market.SpotRatio.Sign() > 0, Prices: env.Prices,
+			Cluster: cluster, Pool: pool.Name, Spec: *spec, Template: pool.Spec.Template, Limits: limits, Prices: env.Prices,
+			MaxPrice: pool.Spec.Market.MaxPrice,
+			Spot:     pool.Spec.Market.SpotRatio != nil && pool.Spec.Market.SpotRatio.Sign() > 0,
 		})
 		if err != nil || spec.InterruptionQueue == "" {
 			return provider.Parts{Provider: instances}, err

@@ -18,11 +18,15 @@ import (
 	awstest "github.com/foresail/foresail/test/aws"
 )
 
-// required are requirements with their defaults.
-func required(cores, mostCores int32, memory string, change ...func(*v1alpha1.EC2Requirements)) *v1alpha1.EC2Requirements {
-	r := &v1alpha1.EC2Requirements{VCPU: v1alpha1.EC2CPURange{Min: cores}, Memory: v1alpha1.EC2MemoryRange{Min: resource.MustParse(memory)}}
-	if mostCores > 0 {
-		r.VCPU.Max = &mostCores
+// required returns requirements with their defaults; maxCores 0 = no maximum.
+func required(
+	cores, maxCores int32, memory string, change ...func(*v1alpha1.EC2Requirements),
+) *v1alpha1.EC2Requirements {
+	r := &v1alpha1.EC2Requirements{
+		VCPU: v1alpha1.EC2CPURange{Min: cores}, Memory: v1alpha1.EC2MemoryRange{Min: resource.MustParse(memory)},
+	}
+	if maxCores > 0 {
+		r.VCPU.Max = &maxCores
 	}
 	spec := v1alpha1.EC2Provider{Requirements: r}
 	spec.Default()
@@ -32,18 +36,20 @@ func required(cores, mostCores int32, memory string, change ...func(*v1alpha1.EC
 	return r
 }
 
-// allows has requirements allow some types. Of all that there are moto tells for seconds.
+// allows limits requirements to some types: moto takes seconds to return all.
 func allows(patterns ...string) func(*v1alpha1.EC2Requirements) {
 	return func(r *v1alpha1.EC2Requirements) { r.AllowedTypes = patterns }
 }
 
-// typeOf is what EC2 tells of a type that meets most requirements.
+// typeOf returns a type that meets most requirements.
 func typeOf(name string, cores int32, gibibytes int64, change ...func(*types.InstanceTypeInfo)) types.InstanceTypeInfo {
 	shape := types.InstanceTypeInfo{
 		InstanceType: types.InstanceType(name), CurrentGeneration: aws.Bool(true),
-		VCpuInfo:              &types.VCpuInfo{DefaultVCpus: aws.Int32(cores)},
-		MemoryInfo:            &types.MemoryInfo{SizeInMiB: aws.Int64(gibibytes * 1024)},
-		ProcessorInfo:         &types.ProcessorInfo{SupportedArchitectures: []types.ArchitectureType{types.ArchitectureTypeX8664}},
+		VCpuInfo:   &types.VCpuInfo{DefaultVCpus: aws.Int32(cores)},
+		MemoryInfo: &types.MemoryInfo{SizeInMiB: aws.Int64(gibibytes * 1024)},
+		ProcessorInfo: &types.ProcessorInfo{
+			SupportedArchitectures: []types.ArchitectureType{types.ArchitectureTypeX8664},
+		},
 		SupportedUsageClasses: []types.UsageClassType{types.UsageClassTypeOnDemand, types.UsageClassTypeSpot},
 	}
 	for _, f := range change {
@@ -68,33 +74,71 @@ func TestMeets(t *testing.T) {
 		r     *v1alpha1.EC2Requirements
 		want  bool
 	}{
-		"the least":                   {typeOf("c5.large", 2, 4), plain, true},
-		"the most":                    {typeOf("c5.2xlarge", 8, 16), plain, true},
-		"too few CPUs":                {typeOf("x.small", 1, 4), plain, false},
-		"too many CPUs":               {typeOf("c5.4xlarge", 16, 16), plain, false},
-		"too little memory":           {typeOf("c5.large", 2, 3), plain, false},
-		"too much memory":             {typeOf("r5.xlarge", 4, 32), plain, false},
-		"no most":                     {typeOf("m5.24xlarge", 96, 384), required(2, 0, "4Gi"), true},
-		"no size is told":             {typeOf("m5.large", 2, 8, func(s *types.InstanceTypeInfo) { s.VCpuInfo = nil }), plain, false},
-		"no processor is told":        {typeOf("m5.large", 2, 8, func(s *types.InstanceTypeInfo) { s.ProcessorInfo = nil }), plain, false},
-		"another architecture":        {typeOf("m5.large", 2, 8), change(func(r *v1alpha1.EC2Requirements) { r.Architecture = "arm64" }), false},
-		"reserved in blocks alone":    {typeOf("m5.large", 2, 8, func(s *types.InstanceTypeInfo) { s.SupportedUsageClasses = nil }), plain, false},
-		"allowed":                     {typeOf("m5.large", 2, 8), change(func(r *v1alpha1.EC2Requirements) { r.AllowedTypes = []string{"c*", "m5.*"} }), true},
-		"not allowed":                 {typeOf("m5a.large", 2, 8), change(func(r *v1alpha1.EC2Requirements) { r.AllowedTypes = []string{"c*", "m5.*"} }), false},
-		"excluded":                    {typeOf("m5.large", 2, 8), change(func(r *v1alpha1.EC2Requirements) { r.ExcludedTypes = []string{"m5.large"} }), false},
-		"a generation":                {typeOf("m5.large", 2, 8), change(func(r *v1alpha1.EC2Requirements) { r.MinGeneration = new(int32(5)) }), true},
-		"an earlier generation":       {typeOf("m4.large", 2, 8), change(func(r *v1alpha1.EC2Requirements) { r.MinGeneration = new(int32(5)) }), false},
-		"no generation":               {typeOf("u-6tb1.large", 2, 8), change(func(r *v1alpha1.EC2Requirements) { r.MinGeneration = new(int32(1)) }), false},
-		"burstable":                   {typeOf("t3.medium", 2, 4, burstable), plain, false},
-		"burstable included":          {typeOf("t3.medium", 2, 4, burstable), change(func(r *v1alpha1.EC2Requirements) { r.BurstablePerformance = "Included" }), true},
-		"burstable required":          {typeOf("t3.medium", 2, 4, burstable), change(func(r *v1alpha1.EC2Requirements) { r.BurstablePerformance = "Required" }), true},
-		"not burstable, but required": {typeOf("m5.large", 2, 8), change(func(r *v1alpha1.EC2Requirements) { r.BurstablePerformance = "Required" }), false},
-		"previous generation":         {typeOf("m3.large", 2, 8, old), plain, true},
-		"previous excluded":           {typeOf("m3.large", 2, 8, old), change(func(r *v1alpha1.EC2Requirements) { r.PreviousGeneration = "Excluded" }), false},
-		"bare metal":                  {typeOf("m5.metal", 2, 8, bare), plain, false},
-		"bare metal included":         {typeOf("m5.metal", 2, 8, bare), change(func(r *v1alpha1.EC2Requirements) { r.BareMetal = "Included" }), true},
-		"a GPU":                       {typeOf("g4dn.xlarge", 4, 16, gpu), plain, false},
-		"a GPU required":              {typeOf("g4dn.xlarge", 4, 16, gpu), change(func(r *v1alpha1.EC2Requirements) { r.Accelerators = "Required" }), true},
+		"the minimum":       {typeOf("c5.large", 2, 4), plain, true},
+		"the maximum":       {typeOf("c5.2xlarge", 8, 16), plain, true},
+		"too few CPUs":      {typeOf("x.small", 1, 4), plain, false},
+		"too many CPUs":     {typeOf("c5.4xlarge", 16, 16), plain, false},
+		"too little memory": {typeOf("c5.large", 2, 3), plain, false},
+		"too much memory":   {typeOf("r5.xlarge", 4, 32), plain, false},
+		"no maximum":        {typeOf("m5.24xlarge", 96, 384), required(2, 0, "4Gi"), true},
+		"unknown size": {
+			typeOf("m5.large", 2, 8, func(s *types.InstanceTypeInfo) { s.VCpuInfo = nil }), plain, false,
+		},
+		"unknown processor": {
+			typeOf("m5.large", 2, 8, func(s *types.InstanceTypeInfo) { s.ProcessorInfo = nil }), plain, false,
+		},
+		"another architecture": {
+			typeOf("m5.large", 2, 8), change(func(r *v1alpha1.EC2Requirements) { r.Architecture = "arm64" }), false,
+		},
+		"only in capacity blocks": {
+			typeOf("m5.large", 2, 8, func(s *types.InstanceTypeInfo) { s.SupportedUsageClasses = nil }), plain, false,
+		},
+		"allowed": {
+			typeOf("m5.large", 2, 8), change(func(r *v1alpha1.EC2Requirements) { r.AllowedTypes = []string{"c*", "m5.*"} }),
+			true,
+		},
+		"not allowed": {
+			typeOf("m5a.large", 2, 8), change(func(r *v1alpha1.EC2Requirements) { r.AllowedTypes = []string{"c*", "m5.*"} }),
+			false,
+		},
+		"excluded": {
+			typeOf("m5.large", 2, 8), change(func(r *v1alpha1.EC2Requirements) { r.ExcludedTypes = []string{"m5.large"} }),
+			false,
+		},
+		"a generation": {
+			typeOf("m5.large", 2, 8), change(func(r *v1alpha1.EC2Requirements) { r.MinGeneration = new(int32(5)) }), true,
+		},
+		"an earlier generation": {
+			typeOf("m4.large", 2, 8), change(func(r *v1alpha1.EC2Requirements) { r.MinGeneration = new(int32(5)) }), false,
+		},
+		"no generation": {
+			typeOf("u-6tb1.large", 2, 8), change(func(r *v1alpha1.EC2Requirements) { r.MinGeneration = new(int32(1)) }), false,
+		},
+		"burstable": {typeOf("t3.medium", 2, 4, burstable), plain, false},
+		"burstable included": {
+			typeOf("t3.medium", 2, 4, burstable),
+			change(func(r *v1alpha1.EC2Requirements) { r.BurstablePerformance = "Included" }), true,
+		},
+		"burstable required": {
+			typeOf("t3.medium", 2, 4, burstable),
+			change(func(r *v1alpha1.EC2Requirements) { r.BurstablePerformance = "Required" }), true,
+		},
+		"not burstable, but required": {
+			typeOf("m5.large", 2, 8), change(func(r *v1alpha1.EC2Requirements) { r.BurstablePerformance = "Required" }), false,
+		},
+		"previous generation": {typeOf("m3.large", 2, 8, old), plain, true},
+		"previous excluded": {
+			typeOf("m3.large", 2, 8, old), change(func(r *v1alpha1.EC2Requirements) { r.PreviousGeneration = "Excluded" }),
+			false,
+		},
+		"bare metal": {typeOf("m5.metal", 2, 8, bare), plain, false},
+		"bare metal included": {
+			typeOf("m5.metal", 2, 8, bare), change(func(r *v1alpha1.EC2Requirements) { r.BareMetal = "Included" }), true,
+		},
+		"a GPU": {typeOf("g4dn.xlarge", 4, 16, gpu), plain, false},
+		"a GPU required": {
+			typeOf("g4dn.xlarge", 4, 16, gpu), change(func(r *v1alpha1.EC2Requirements) { r.Accelerators = "Required" }), true,
+		},
 	} {
 		require.Equal(t, c.want, meets(c.shape, c.r), name)
 	}
@@ -121,13 +165,14 @@ func TestWildcards(t *testing.T) {
 
 func TestGeneration(t *testing.T) {
 	for name, want := range map[string]int{
-		"m5.large": 5, "c7gn.2xlarge": 7, "im4gn.large": 4, "t2.micro": 2, "u-6tb1.metal": 0, "u7i-12tb.224xlarge": 7, "": 0, "m99999999999999999999.x": 9223372036854775807,
+		"m5.large": 5, "c7gn.2xlarge": 7, "im4gn.large": 4, "t2.micro": 2, "u-6tb1.metal": 0, "u7i-12tb.224xlarge": 7,
+		"": 0, "m99999999999999999999.x": 9223372036854775807,
 	} {
 		require.Equal(t, want, generation(name), name)
 	}
 }
 
-// A pod that only a large type could run has one, however many small ones are cheaper.
+// A pod that needs a large type gets one, however many small ones are cheaper.
 func TestRankedHasEverySize(t *testing.T) {
 	s := &selection{shapes: map[string]types.InstanceTypeInfo{}, zones: map[string]map[string]bool{}}
 	usd := map[string]float64{}
@@ -149,18 +194,24 @@ func TestRankedHasEverySize(t *testing.T) {
 	add(typeOf("c6.large", 2, 4), 0.06)
 	add(typeOf("m5.large", 2, 8), 0.055)
 	add(typeOf("m5.8xlarge", 32, 128), 1.5)
-	add(typeOf("m6.8xlarge", 32, 128), 0) // nobody knows its price
+	add(typeOf("m6.8xlarge", 32, 128), 0) // without a price
 	add(typeOf("m7.large", 2, 8), 0)
-	require.Equal(t, []string{"a1.large", "c5.large", "m5.large", "c6.large", "m5.8xlarge", "m7.large", "m6.8xlarge"}, s.ranked(price, 100))
+	require.Equal(
+		t, []string{"a1.large", "c5.large", "m5.large", "c6.large", "m5.8xlarge", "m7.large", "m6.8xlarge"},
+		s.ranked(price, 100),
+	)
 	require.Equal(t, []string{"a1.large", "m5.large", "m5.8xlarge"}, s.ranked(price, 3))
 	require.Equal(t, []string{"a1.large", "c5.large", "m5.large", "m5.8xlarge"}, s.ranked(price, 4))
 	clear(usd)
-	require.Equal(t, []string{"c6.large", "c5.large", "a1.large", "m7.large", "m5.large", "m6.8xlarge", "m5.8xlarge"}, s.ranked(price, 100), "by size, newest first")
+	require.Equal(
+		t, []string{"c6.large", "c5.large", "a1.large", "m7.large", "m5.large", "m6.8xlarge", "m5.8xlarge"},
+		s.ranked(price, 100), "by size, newest first",
+	)
 	s.zones["c6.large"] = nil
-	require.NotContains(t, s.ranked(price, 100), "c6.large", "no zone has it")
+	require.NotContains(t, s.ranked(price, 100), "c6.large", "no zone offers it")
 }
 
-// byRequirements are the options of a pool whose types are not named.
+// byRequirements returns the options of a pool with requirements.
 func (c cloud) byRequirements(r *v1alpha1.EC2Requirements) Options {
 	o := c.options("workers")
 	o.Spec.InstanceTypes, o.Spec.Requirements = nil, r
@@ -170,7 +221,9 @@ func (c cloud) byRequirements(r *v1alpha1.EC2Requirements) Options {
 func testRequirements(t *testing.T, c cloud) {
 	now := time.Now()
 	o := c.byRequirements(required(2, 4, "4Gi", func(r *v1alpha1.EC2Requirements) {
-		r.AllowedTypes, r.ExcludedTypes = []string{"m5*", "c6g.*", "t3.*", "r5*"}, []string{"r5.large", "*d*", "*n*", "*a.*", "*b.*"}
+		r.AllowedTypes, r.ExcludedTypes = []string{"m5*", "c6g.*", "t3.*", "r5*"}, []string{
+			"r5.large", "*d*", "*n*", "*a.*", "*b.*",
+		}
 	}))
 	o.Now = func() time.Time { return now }
 	p, err := New(t.Context(), o)
@@ -178,20 +231,20 @@ func testRequirements(t *testing.T, c cloud) {
 	for range 2 {
 		offers, err := p.Offers(t.Context())
 		require.NoError(t, err)
-		require.Equal(t, []string{"m5.large", "m5.xlarge", "r5.xlarge"}, typesOf(offers), "by size, as no price is known")
+		require.Equal(t, []string{"m5.large", "m5.xlarge", "r5.xlarge"}, typesOf(offers), "by size, without prices")
 		require.Len(t, offers, 9)
 		require.Equal(t, "amd64", offers[0].Labels[corev1.LabelArchStable])
 		require.Equal(t, "m5.large", offers[0].Labels[corev1.LabelInstanceTypeStable])
 	}
 	pages := c.pages("DescribeInstanceTypes")
-	require.Greater(t, pages, 1, "page by page")
+	require.Greater(t, pages, 1, "in pages")
 	require.Equal(t, "m5*", c.Calls("DescribeInstanceTypes")[0].Params.Get("Filter.2.Value.1"))
-	require.Greater(t, len(c.Calls("DescribeInstanceTypeOfferings")), 1, "page by page")
+	require.Greater(t, len(c.Calls("DescribeInstanceTypeOfferings")), 1, "in pages")
 	c.Forget()
 	now = now.Add(typesFor)
 	_, err = p.Offers(t.Context())
 	require.NoError(t, err)
-	require.Equal(t, pages, c.pages("DescribeInstanceTypes"), "they are asked for again when time has passed")
+	require.Equal(t, pages, c.pages("DescribeInstanceTypes"), "they are read again after typesFor")
 }
 
 func typesOf(offers []provider.Offer) []string {
@@ -213,7 +266,7 @@ func testRequirementsOfARM(t *testing.T, c cloud) {
 	require.Equal(t, "arm64", offers[0].Labels[corev1.LabelArchStable])
 }
 
-// testRequirementsBounded offers sixty types, and those of every size.
+// testRequirementsBounded offers sixty types, with every size.
 func testRequirementsBounded(t *testing.T, c cloud) {
 	p, err := New(t.Context(), c.byRequirements(required(2, 0, "4Gi", allows("c5*", "m5*", "r5*"))))
 	require.NoError(t, err)
@@ -221,8 +274,10 @@ func testRequirementsBounded(t *testing.T, c cloud) {
 	require.NoError(t, err)
 	names := typesOf(offers)
 	require.Len(t, names, maxTypes)
-	require.True(t, slices.ContainsFunc(names, func(name string) bool { return strings.HasSuffix(name, ".24xlarge") }), names)
-	require.Equal(t, offers, mustOffers(t, p), "the same each time")
+	require.True(
+		t, slices.ContainsFunc(names, func(name string) bool { return strings.HasSuffix(name, ".24xlarge") }), names,
+	)
+	require.Equal(t, offers, mustOffers(t, p), "the order is stable")
 }
 
 func mustOffers(t *testing.T, p *Provider) []provider.Offer {
@@ -237,31 +292,40 @@ func testRequirementsThatNothingMeets(t *testing.T, c cloud) {
 	require.NoError(t, err)
 	_, err = p.Offers(t.Context())
 	requireClass(t, provider.Invalid, err)
-	require.ErrorContains(t, err, "provider.ec2.requirements: no instance type that EC2 offers in eu-central-1a, eu-central-1b, eu-central-1c meets them: types of amd64 with 1000 vCPU or more, 4Gi or more")
+	require.ErrorContains(t, err, "provider.ec2.requirements: no instance type that EC2 offers in "+
+		"eu-central-1a, eu-central-1b, eu-central-1c meets them: types of amd64 with 1000 vCPU or more, 4Gi or more")
 }
 
 func testRequirementsRefused(t *testing.T, c cloud) {
 	p, err := New(t.Context(), c.byRequirements(required(2, 4, "4Gi", allows("m5.*"))))
 	require.NoError(t, err)
-	c.Inject(awstest.Fault{Operation: "DescribeInstanceTypeOfferings", Times: 1, Do: awstest.Fail, Status: http.StatusForbidden, Code: "UnauthorizedOperation"})
+	c.Inject(
+		awstest.Fault{
+			Operation: "DescribeInstanceTypeOfferings", Times: 1, Do: awstest.Fail, Status: http.StatusForbidden,
+			Code: "UnauthorizedOperation",
+		},
+	)
 	_, err = p.Offers(t.Context())
 	requireClass(t, provider.Invalid, err)
 	require.ErrorContains(t, err, "DescribeInstanceTypeOfferings")
 	require.NotEmpty(t, mustOffers(t, p))
 }
 
-// testOutdatedByRequirements has instances whose type does not meet the requirements replaced, and no others: prices change,
-// and with them what is offered.
+// testOutdatedByRequirements: only instances whose type does not meet the requirements are outdated, not those whose
+// type is no longer offered because of prices.
 func testOutdatedByRequirements(t *testing.T, c cloud) {
 	first := c.start(t, c.provider(t, "workers")) // a t3.small
-	p, err := New(t.Context(), c.byRequirements(required(1, 0, "1Gi", allows("t*"), func(r *v1alpha1.EC2Requirements) { r.BurstablePerformance = v1alpha1.EC2Included })))
+	burstable := func(r *v1alpha1.EC2Requirements) { r.BurstablePerformance = v1alpha1.EC2Included }
+	p, err := New(t.Context(), c.byRequirements(required(1, 0, "1Gi", allows("t*"), burstable)))
 	require.NoError(t, err)
 	mustOffers(t, p)
 	require.Empty(t, listed(t, p)[first].Outdated)
 
 	p, err = New(t.Context(), c.byRequirements(required(2, 0, "4Gi", allows("t*", "m5.*"))))
 	require.NoError(t, err)
-	require.Empty(t, listed(t, p)[first].Outdated, "what meets the requirements is not known yet")
+	require.Empty(t, listed(t, p)[first].Outdated, "the types are not read yet")
 	mustOffers(t, p)
-	require.Equal(t, "its instance type t3.small does not meet the pool's requirements any more", listed(t, p)[first].Outdated)
+	require.Equal(
+		t, "its instance type t3.small does not meet the pool's requirements any more", listed(t, p)[first].Outdated,
+	)
 }

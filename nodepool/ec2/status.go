@@ -4,57 +4,71 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"sync"
 	"time"
-
-	"github.com/foresail/foresail/nodepool/fleet"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
+
+	"github.com/foresail/foresail/nodepool/fleet"
 )
 
 const (
-	// statusFor is how long what EC2 says of the hardware is taken to stay the same, and how long a failed call is not repeated. AWS announces
-	// maintenance days ahead.
+	// statusFor is how long the state of the hardware, or the error of a failed call, is cached. AWS announces maintenance
+	// days ahead.
 	statusFor = time.Minute
 	// statusTimeout is short, as the list of instances waits for the answers.
 	statusTimeout = 5 * time.Second
-	// impairedFor is how long a status check must have failed. EC2 checks every minute.
+	// impairedFor is how long a status check must have failed. EC2 runs it every minute.
 	impairedFor = 10 * time.Minute
 )
 
-// statusFilters are the instances that are asked about, one call each: of an account there are few. EC2 has no filter by tag here.
+// statusFilters select the instances to read, one call each. These calls have no filter by tag: they return the few
+// such instances of the whole account.
 var statusFilters = []types.Filter{
-	{Name: aws.String("event.code"), Values: []string{"instance-retirement", "instance-stop", "instance-reboot", "system-reboot", "system-maintenance"}},
+	{Name: aws.String("event.code"), Values: []string{
+		"instance-retirement", "instance-stop", "instance-reboot", "system-reboot", "system-maintenance",
+	}},
 	{Name: aws.String("system-status.status"), Values: []string{string(types.SummaryStatusImpaired)}},
 	{Name: aws.String("instance-status.status"), Values: []string{string(types.SummaryStatusImpaired)}},
 }
 
-// hardware is what EC2 said last of scheduled events and status checks.
+// hardware marks instances whose hardware fails or will be maintained. Its methods may be called from any goroutine.
 type hardware struct {
+	client *ec2.Client
+	now    func() time.Time
+
+	mu   sync.Mutex
+	last statuses
+}
+
+// statuses is the last answer of EC2 about scheduled events and status checks.
+type statuses struct {
 	at  time.Time                       // of the calls; zero: none was made
 	of  map[string]types.InstanceStatus // by instance, those with any
 	err error
 }
 
-// inspect has instances replaced that AWS will stop or restart, or whose status checks fail. Their Nodes may be Ready for as long.
-func (p *Provider) inspect(ctx context.Context, instances []fleet.Instance) {
-	if len(instances) == 0 {
+// markOutdated sets Outdated of instances that AWS will stop or restart, or whose status checks fail. Their Nodes may
+// be Ready until then.
+func (h *hardware) markOutdated(ctx context.Context, list []fleet.Instance) {
+	if len(list) == 0 {
 		return
 	}
-	now := p.options.Now()
-	p.mu.Lock()
-	seen := p.hardware
-	p.mu.Unlock()
+	now := h.now()
+	h.mu.Lock()
+	seen := h.last
+	h.mu.Unlock()
 	if seen.at.IsZero() || now.Sub(seen.at) >= statusFor {
-		seen = hardware{at: now}
-		seen.of, seen.err = p.statuses(ctx)
-		p.mu.Lock()
-		p.hardware = seen
-		p.mu.Unlock()
+		seen = statuses{at: now}
+		seen.of, seen.err = h.read(ctx)
+		h.mu.Lock()
+		h.last = seen
+		h.mu.Unlock()
 	}
-	for n := range instances {
-		i := &instances[n]
+	for n := range list {
+		i := &list[n]
 		if i.Outdated != "" {
 			continue
 		}
@@ -65,14 +79,14 @@ func (p *Provider) inspect(ctx context.Context, instances []fleet.Instance) {
 	}
 }
 
-// statuses asks EC2 for scheduled events and failed status checks.
-func (p *Provider) statuses(ctx context.Context) (map[string]types.InstanceStatus, error) {
+// read returns the scheduled events and failed status checks, by instance.
+func (h *hardware) read(ctx context.Context) (map[string]types.InstanceStatus, error) {
 	ctx, cancel := context.WithTimeout(ctx, statusTimeout)
 	defer cancel()
 	out := map[string]types.InstanceStatus{}
 	for _, filter := range statusFilters {
-		pages := ec2.NewDescribeInstanceStatusPaginator(p.client, &ec2.DescribeInstanceStatusInput{
-			Filters: []types.Filter{filter}, MaxResults: aws.Int32(p.pageSize),
+		pages := ec2.NewDescribeInstanceStatusPaginator(h.client, &ec2.DescribeInstanceStatusInput{
+			Filters: []types.Filter{filter}, MaxResults: aws.Int32(maxPageSize),
 		})
 		for pages.HasMorePages() {
 			page, err := pages.NextPage(ctx)
@@ -87,15 +101,15 @@ func (p *Provider) statuses(ctx context.Context) (map[string]types.InstanceStatu
 	return out, nil
 }
 
-// failing returns why the hardware under an instance is to be left, "" if it need not be: a part of a sentence.
+// failing returns why an instance must leave its hardware, as a clause; "" if it need not.
 func failing(s types.InstanceStatus, now time.Time) string {
 	for _, e := range s.Events {
 		switch text := aws.ToString(e.Description); {
 		case strings.HasPrefix(text, "[Completed]"), strings.HasPrefix(text, "[Canceled]"):
 		case e.NotBefore == nil:
-			return fmt.Sprintf("AWS has scheduled %s of it", e.Code)
+			return fmt.Sprintf("AWS has scheduled its %s", e.Code)
 		default:
-			return fmt.Sprintf("AWS has scheduled %s of it for %s", e.Code, e.NotBefore.UTC().Format(time.RFC3339))
+			return fmt.Sprintf("AWS has scheduled its %s for %s", e.Code, e.NotBefore.UTC().Format(time.RFC3339))
 		}
 	}
 	for _, check := range []struct {

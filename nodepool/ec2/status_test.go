@@ -12,7 +12,7 @@ import (
 
 func testHardwareFails(t *testing.T, c cloud) {
 	p, pass := c.timed(t)
-	now := p.options.Now()
+	now := p.hardware.now()
 	var ids []string
 	for range 5 {
 		ids = append(ids, c.start(t, p))
@@ -25,30 +25,34 @@ func testHardwareFails(t *testing.T, c cloud) {
 	c.Impair(ids[3], now.Add(-impairedFor+time.Minute))
 
 	got := listed(t, p)
-	require.Equal(t, "AWS has scheduled instance-retirement of it for 2026-12-24T06:00:00Z", got[ids[0]].Outdated)
-	require.Empty(t, got[ids[1]].Outdated, "that is over")
-	require.Equal(t, "AWS has scheduled instance-reboot of it for 2026-12-24T06:00:00Z", got[ids[2]].Outdated, "on the next page")
+	require.Equal(t, "AWS has scheduled its instance-retirement for 2026-12-24T06:00:00Z", got[ids[0]].Outdated)
+	require.Empty(t, got[ids[1]].Outdated, "the events are over")
+	require.Equal(
+		t, "AWS has scheduled its instance-reboot for 2026-12-24T06:00:00Z", got[ids[2]].Outdated, "on the next page",
+	)
 	require.Empty(t, got[ids[3]].Outdated, "it may recover")
 	require.Empty(t, got[ids[4]].Outdated)
 	calls := len(c.Calls("DescribeInstanceStatus"))
 	require.Len(t, listed(t, p), 5)
-	require.Len(t, c.Calls("DescribeInstanceStatus"), calls, "EC2 is asked once a minute")
+	require.Len(t, c.Calls("DescribeInstanceStatus"), calls, "EC2 is called once a minute")
 	pass(time.Minute)
 	require.Contains(t, listed(t, p)[ids[3]].Outdated, "its EC2 system status check has failed since ")
 	require.Len(t, c.Calls("DescribeInstanceStatus"), 2*calls)
 }
 
-// Without the permission nothing is replaced for that, and the reason is reported.
+// Without the permission no instance is outdated, and the reason is reported.
 func testHardwareIsNotKnown(t *testing.T, c cloud) {
 	p, pass := c.timed(t)
 	id := c.start(t, p)
-	allow := c.Inject(awstest.Fault{Operation: "DescribeInstanceStatus", Status: http.StatusForbidden, Code: "UnauthorizedOperation"})
+	allow := c.Inject(
+		awstest.Fault{Operation: "DescribeInstanceStatus", Status: http.StatusForbidden, Code: "UnauthorizedOperation"},
+	)
 	c.Schedule(id, "instance-retirement", "", time.Now())
 	got := listed(t, p)[id]
 	require.Empty(t, got.Outdated)
 	require.Contains(t, got.OutdatedErr, "DescribeInstanceStatus")
 	listed(t, p)
-	require.Len(t, c.Calls("DescribeInstanceStatus"), 1, "what is refused is not repeated at once")
+	require.Len(t, c.Calls("DescribeInstanceStatus"), 1, "a failed call is not repeated at once")
 	allow()
 	pass(time.Minute)
 	got = listed(t, p)[id]

@@ -1,5 +1,5 @@
-// Package explain shows why a pool of workers is as it is. It reads only the cluster: the WorkerPool with its decisions and its
-// journal, and the nodes. It changes nothing.
+// Package explain explains the state of a pool of workers. It reads only the cluster: the WorkerPool with its
+// decisions and its journal, and the nodes.
 package explain
 
 import (
@@ -9,19 +9,18 @@ import (
 	"strings"
 	"time"
 
-	"github.com/foresail/foresail/nodepool/fleet"
-
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/foresail/foresail/api/v1alpha1"
 	"github.com/foresail/foresail/nodepool/cluster"
-	"github.com/foresail/foresail/nodepool/cluster/binpack"
+	"github.com/foresail/foresail/nodepool/cluster/scheduling"
+	"github.com/foresail/foresail/nodepool/fleet"
 	"github.com/foresail/foresail/nodepool/state"
 )
 
-// Explanation is what is shown of a pool.
+// Explanation has the facts about a pool.
 type Explanation struct {
 	At         time.Time                 `json:"at"`
 	Name       string                    `json:"name"`
@@ -30,16 +29,16 @@ type Explanation struct {
 	Spec       v1alpha1.WorkerPoolSpec   `json:"spec"`
 	Status     v1alpha1.WorkerPoolStatus `json:"status"` // without the journal
 
-	Journal *state.Record `json:"journal,omitempty"` // nil: there is none, or JournalError or JournalAt says where it is
+	Journal *state.Record `json:"journal,omitempty"` // nil: none, or see JournalError and JournalAt
 	// JournalError is why the journal cannot be read.
 	JournalError string `json:"journalError,omitempty"`
-	JournalAt    string `json:"journalAt,omitempty"` // where it is kept, if not in the status
+	JournalAt    string `json:"journalAt,omitempty"` // where it is stored, if not in the status
 
 	Nodes      []Node `json:"nodes,omitempty"` // of the pool, by name
 	NodesError string `json:"nodesError,omitempty"`
 
-	Unschedulable *int  `json:"unschedulablePods,omitempty"` // of the whole cluster; nil: not known
-	Pods          []Pod `json:"pendingPods,omitempty"`       // those of them that have waited for longest
+	Unschedulable *int  `json:"unschedulablePods,omitempty"` // of the whole cluster; nil: unknown
+	Pods          []Pod `json:"pendingPods,omitempty"`       // those that have waited longest
 }
 
 // Node is a node of the pool.
@@ -47,29 +46,30 @@ type Node struct {
 	Name         string       `json:"name"`
 	Zone         string       `json:"zone,omitempty"`
 	InstanceType string       `json:"instanceType,omitempty"`
-	Market       fleet.Market `json:"market,omitempty"` // "" is not known
+	Market       fleet.Market `json:"market,omitempty"` // "" = unknown
 	Created      metav1.Time  `json:"created"`
 	Ready        bool         `json:"ready"`
-	State        string       `json:"state"` // whether it is Ready, takes pods, and how far its removal is
+	State        string       `json:"state"` // Ready or not, cordoned, and the state of its removal
 	Pods         int          `json:"pods"`  // that have not ended
 	Movable      int          `json:"movablePods"`
-	Blocked      string       `json:"blocked,omitempty"` // why a removal of it would be refused
+	Blocked      string       `json:"blocked,omitempty"` // why it cannot be removed
 }
 
-// Pod is one that the scheduler finds no node for.
+// Pod is an unschedulable pod.
 type Pod struct {
 	Namespace string    `json:"namespace"`
 	Name      string    `json:"name"`
 	Since     time.Time `json:"since"`
-	Reason    string    `json:"reason,omitempty"` // if it is known
+	Reason    string    `json:"reason,omitempty"` // if known
 }
 
 // maxPods bounds the pods of an Explanation.
 const maxPods = 100
 
-// Of explains a pool, with its newest decisions, as many as last says; 0 keeps all. The Explanation names what could not be
-// read.
-func Of(ctx context.Context, client kubernetes.Interface, pool *v1alpha1.WorkerPool, last int, now time.Time) Explanation {
+// Of explains a pool with its last decisions; 0 keeps all. Read errors are part of the Explanation.
+func Of(
+	ctx context.Context, client kubernetes.Interface, pool *v1alpha1.WorkerPool, last int, now time.Time,
+) Explanation {
 	e := OfPool(pool, last, now)
 	seen, err := cluster.List(ctx, client, now)
 	if err != nil {
@@ -81,7 +81,7 @@ func Of(ctx context.Context, client kubernetes.Interface, pool *v1alpha1.WorkerP
 	return e
 }
 
-// OfPool explains a pool as far as its object does.
+// OfPool explains a pool from its object alone.
 func OfPool(pool *v1alpha1.WorkerPool, last int, now time.Time) Explanation {
 	e := Explanation{
 		At: now, Name: pool.Name, Generation: pool.Generation, Created: pool.CreationTimestamp,
@@ -95,11 +95,11 @@ func OfPool(pool *v1alpha1.WorkerPool, last int, now time.Time) Explanation {
 	return e
 }
 
-// NodesOf returns the nodes of a pool by name. For each it looks for other nodes for its pods, which costs as much as a packing.
+// NodesOf returns the nodes of a pool by name. For each it searches other nodes for its pods, which costs one packing.
 func NodesOf(seen *cluster.Cluster, pool *v1alpha1.WorkerPool) []Node {
 	var nodes []Node
-	homes := binpack.NewHomes(seen, binpack.Input{})
-	deleted := !pool.DeletionTimestamp.IsZero() // then nobody asks whether its pods have another node
+	homes := scheduling.NewHomes(seen, scheduling.Input{})
+	deleted := !pool.DeletionTimestamp.IsZero() // then nodes are drained even if their pods fit on no other
 	for i := range seen.Nodes {
 		n := &seen.Nodes[i]
 		labels := n.Object.Labels
@@ -111,8 +111,10 @@ func NodesOf(seen *cluster.Cluster, pool *v1alpha1.WorkerPool) []Node {
 			blocked = homes.Without([]string{n.Object.Name}, false)
 		}
 		nodes = append(nodes, Node{
-			Name: n.Object.Name, Zone: labels[corev1.LabelTopologyZone], InstanceType: labels[corev1.LabelInstanceTypeStable], Market: marketOfNode(labels),
-			Created: n.Object.CreationTimestamp, Ready: n.Ready, State: stateOf(n), Pods: len(n.Pods), Movable: n.Movable, Blocked: blocked,
+			Name: n.Object.Name, Zone: labels[corev1.LabelTopologyZone],
+			InstanceType: labels[corev1.LabelInstanceTypeStable], Market: marketOfNode(labels),
+			Created: n.Object.CreationTimestamp, Ready: n.Ready, State: stateOf(n),
+			Pods: len(n.Pods), Movable: n.Movable, Blocked: blocked,
 		})
 	}
 	return nodes
@@ -129,9 +131,11 @@ func stateOf(n *cluster.Node) string {
 	return text
 }
 
-// marketOfNode reads the labels that clusters have for it: Foresail sets none.
+// marketOfNode reads the market from labels of others: Foresail sets none.
 func marketOfNode(labels map[string]string) fleet.Market {
-	for _, key := range []string{"eks.amazonaws.com/capacityType", "karpenter.sh/capacity-type", "node.kubernetes.io/lifecycle"} {
+	for _, key := range []string{
+		"eks.amazonaws.com/capacityType", "karpenter.sh/capacity-type", "node.kubernetes.io/lifecycle",
+	} {
 		switch strings.ToLower(labels[key]) {
 		case "spot":
 			return fleet.Spot
@@ -142,7 +146,7 @@ func marketOfNode(labels map[string]string) fleet.Market {
 	return ""
 }
 
-// AddNodes adds the nodes of the pool, with what the journal knows of them.
+// AddNodes adds the nodes of the pool, with their removals and markets in the journal.
 func (e *Explanation) AddNodes(nodes []Node) {
 	e.Nodes = slices.Clone(nodes)
 	if e.Journal == nil {
@@ -169,7 +173,7 @@ func (e *Explanation) AddNodes(nodes []Node) {
 	}
 }
 
-// AddPods adds the pods of the cluster that the scheduler finds no node for.
+// AddPods adds the unschedulable pods of the cluster.
 func (e *Explanation) AddPods(seen *cluster.Cluster) {
 	e.Unschedulable = new(len(seen.Pending))
 	for _, p := range seen.Pending[:min(maxPods, len(seen.Pending))] {
@@ -178,15 +182,15 @@ func (e *Explanation) AddPods(seen *cluster.Cluster) {
 		case p.Stuck != "":
 			reason = "no node could run it, as " + p.Stuck
 		case p.Filtered:
-			reason = "the scheduler extender filters all nodes, for what they are predicted to use"
+			reason = "the scheduler extender filters all nodes by their predicted use"
 		}
 		e.Pods = append(e.Pods, Pod{Namespace: p.Pod.Namespace, Name: p.Pod.Name, Since: p.Since, Reason: reason})
 	}
 }
 
 func (e *Explanation) readJournal(pool *v1alpha1.WorkerPool) {
-	if table := pool.Spec.State.DynamoDB; table != nil {
-		e.JournalAt = fmt.Sprintf("table %s of DynamoDB", table.Table)
+	if dynamo := pool.Spec.State.DynamoDB; dynamo != nil {
+		e.JournalAt = fmt.Sprintf("table %s of DynamoDB", dynamo.Table)
 		return
 	}
 	if pool.Status.Journal == nil {

@@ -13,12 +13,13 @@ import (
 	"github.com/foresail/foresail/nodepool/cluster"
 )
 
-// A pod that no other node could run keeps its node, unless the pool is being deleted.
-func TestNodesOfADeletedPoolAreNotHeldByTheirPods(t *testing.T) {
-	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "a", Labels: map[string]string{cluster.LabelPool: "workers"}}}
-	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", OwnerReferences: []metav1.OwnerReference{
-		{Kind: "ReplicaSet", Name: "web", UID: "web", Controller: new(true)},
-	}}}
+// A pod that no other node could run blocks its node, unless the pool is being deleted.
+func TestPodsDoNotBlockNodesOfADeletedPool(t *testing.T) {
+	node := &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: "a", Labels: map[string]string{cluster.LabelPool: "workers"}},
+	}
+	owners := []metav1.OwnerReference{{Kind: "ReplicaSet", Name: "web", UID: "web", Controller: new(true)}}
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", OwnerReferences: owners}}
 	pod.Spec.NodeName, pod.Status.Phase = "a", corev1.PodRunning
 	client := fake.NewClientset(node, pod)
 	pool := &v1alpha1.WorkerPool{ObjectMeta: metav1.ObjectMeta{Name: "workers"}}

@@ -6,23 +6,22 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/foresail/foresail/nodepool/fleet"
-
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/foresail/foresail/nodepool/fleet"
 	"github.com/foresail/foresail/nodepool/prices"
 )
 
-// HourlyCost says what an hour of some nodes costs. A node of which the market is not known costs what it would On-Demand, which
-// Spot does not exceed.
+// HourlyCost returns the hourly cost of nodes as text. A node with an unknown market counts as On-Demand, which costs
+// at least as much as Spot.
 func HourlyCost(nodes []Node, usd prices.Prices) string {
-	total, untyped, unsure := 0.0, 0, 0
+	total, untyped, unknown := 0.0, 0, 0
 	missing := map[string]bool{}
 	for _, n := range nodes {
 		market := n.Market
 		if market == "" {
 			market = fleet.OnDemand
-			unsure++
+			unknown++
 		}
 		price := usd[n.InstanceType].Of(market)
 		switch {
@@ -39,8 +38,8 @@ func HourlyCost(nodes []Node, usd prices.Prices) string {
 		return fmt.Sprintf("unknown: the label %s is missing on %d", corev1.LabelInstanceTypeStable, untyped)
 	case len(missing) > 0:
 		return "unknown: there is no price of " + strings.Join(slices.Sorted(maps.Keys(missing)), ", ")
-	case unsure > 0:
-		return fmt.Sprintf("at most $%.2f an hour: no label says whether %d of the nodes are Spot", total, unsure)
+	case unknown > 0:
+		return fmt.Sprintf("at most $%.2f an hour: no label says whether %d of the nodes are Spot", total, unknown)
 	}
 	return fmt.Sprintf("$%.2f an hour", total)
 }

@@ -10,13 +10,13 @@ import (
 	"github.com/foresail/foresail/api/v1alpha1"
 )
 
-// Line is a pool in a list of pools. What is not known is absent.
+// Line is a pool in a list of pools. Unknown values are absent.
 type Line struct {
 	Name     string `json:"name"`
 	Provider string `json:"provider"`
 	Healthy  bool   `json:"healthy"`
-	Cause    string `json:"cause,omitempty"` // the message of the condition Healthy, unless that is True
-	State    string `json:"state"`           // the reason of the condition Healthy, or what goes before it
+	Cause    string `json:"cause,omitempty"` // message of the condition Healthy, unless it is True
+	State    string `json:"state"`           // reason of the condition Healthy, or Deleting
 	Workers  *int32 `json:"workers"`
 	Ready    *int32 `json:"ready"`
 	Desired  *int32 `json:"desired"`
@@ -27,11 +27,12 @@ type Line struct {
 	Decision string `json:"decision,omitempty"` // the newest
 }
 
-// LineOf returns what a list shows of a pool.
+// LineOf returns the line of a pool.
 func LineOf(pool *v1alpha1.WorkerPool, now time.Time) Line {
 	s := &pool.Status
 	line := Line{
-		Name: pool.Name, Provider: providerOf(pool.Spec.Provider), State: "no status yet", Min: pool.Spec.Min, Max: pool.Spec.Max,
+		Name: pool.Name, Provider: providerOf(pool.Spec.Provider), State: "no status yet",
+		Min: pool.Spec.Min, Max: pool.Spec.Max,
 		Workers: s.Workers, Ready: s.ReadyWorkers, Desired: s.Desired, Pending: s.PendingPods,
 	}
 	if c := meta.FindStatusCondition(s.Conditions, v1alpha1.ConditionHealthy); c != nil {
@@ -40,7 +41,7 @@ func LineOf(pool *v1alpha1.WorkerPool, now time.Time) Line {
 			line.Cause = c.Message
 		}
 	}
-	if c := meta.FindStatusCondition(s.Conditions, v1alpha1.ConditionDeleting); c != nil && c.Status == metav1.ConditionTrue {
+	if meta.IsStatusConditionTrue(s.Conditions, v1alpha1.ConditionDeleting) {
 		line.State = v1alpha1.ConditionDeleting
 	}
 	if pool.Spec.DryRun {

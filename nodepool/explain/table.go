@@ -6,7 +6,7 @@ import (
 	"text/tabwriter"
 )
 
-// Table writes an explanation for people.
+// Table writes an explanation as text.
 func Table(w io.Writer, e Explanation) error {
 	v := ViewOf(e)
 	t := &table{tabs: tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.DiscardEmptyColumns)}
@@ -25,7 +25,7 @@ func Table(w io.Writer, e Explanation) error {
 	return t.err
 }
 
-// table is a writer of lines, of which tabs make columns. It keeps the first error.
+// table writes lines whose tabs separate columns. It keeps the first error.
 type table struct {
 	tabs *tabwriter.Writer
 	err  error
@@ -37,7 +37,7 @@ func (t *table) line(format string, args ...any) {
 	}
 }
 
-// section begins a part of its own, with columns of its own.
+// section begins a part with its own columns.
 func (t *table) section(format string, args ...any) {
 	t.line("")
 	if t.err == nil {
@@ -87,7 +87,7 @@ func (t *table) action(a *ActionView) {
 	}
 }
 
-// held lists what holds the next decisions back, and what happens beside them.
+// held lists what holds the next decisions back, and what happens outside of the action.
 func (t *table) held(v *View) {
 	if len(v.Held) == 0 {
 		return
@@ -96,7 +96,7 @@ func (t *table) held(v *View) {
 	t.facts(v.Held)
 }
 
-// maxPodsListed is how many unschedulable pods the table has.
+// maxPodsListed bounds the unschedulable pods in the table.
 const maxPodsListed = 10
 
 func (t *table) unschedulable(v *View) {

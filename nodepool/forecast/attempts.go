@@ -16,7 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/foresail/foresail/nodepool/cluster"
-	"github.com/foresail/foresail/nodepool/cluster/binpack"
+	"github.com/foresail/foresail/nodepool/cluster/scheduling"
 	"github.com/foresail/foresail/nodepool/plan"
 	"github.com/foresail/foresail/nodepool/provider"
 	"github.com/foresail/foresail/nodepool/state"
@@ -39,9 +39,9 @@ const (
 // other pods have taken the room on the new nodes.
 type attempts struct {
 	o       *observe.Observation
-	in      binpack.Input   // of a packing, whatever the pods
-	list    []state.Attempt // as the journal is to have them
-	changed bool            // the list is not that of the journal
+	in      scheduling.Input // of a packing, whatever the pods
+	list    []state.Attempt  // as the journal is to have them
+	changed bool             // the list is not that of the journal
 
 	kinds  map[string]string         // of pods by namespace/name, those with the owner of an attempt
 	held   map[string]bool           // kinds of pods whose node has just joined
@@ -50,7 +50,7 @@ type attempts struct {
 }
 
 // recallAttempts returns the attempts in the journal, as far as they still matter by what is seen now.
-func recallAttempts(o *observe.Observation, in binpack.Input) *attempts {
+func recallAttempts(o *observe.Observation, in scheduling.Input) *attempts {
 	a := &attempts{o: o, in: in, kinds: map[string]string{}, held: map[string]bool{}, failed: map[string]*state.Attempt{}}
 	if len(o.Record.Attempts) == 0 {
 		return a
@@ -94,7 +94,7 @@ func (a *attempts) takes(kind fleet.Kind, pod cluster.Pending) bool {
 	in.Offers = slices.DeleteFunc(slices.Clone(in.Offers), func(o provider.Offer) bool {
 		return o.InstanceType != kind.InstanceType || o.Zone != kind.Zone
 	})
-	return binpack.Takes(in, pod)
+	return scheduling.Takes(in, pod)
 }
 
 func (a *attempts) joined(began time.Time, which func(*plan.Instance) bool) []*cluster.Node {
@@ -166,7 +166,7 @@ func (a *attempts) fits(pod cluster.Pending, since time.Time) bool {
 		at := slices.IndexFunc(in.Nodes, func(n cluster.Node) bool { return n.Object == joined.Object })
 		in.Nodes[at] = joined.Emptied()
 	}
-	r := binpack.Pack(in)
+	r := scheduling.Pack(in)
 	return r.Known && r.Helped > 0 && r.Nodes == 0
 }
 
@@ -211,7 +211,7 @@ func (a *attempts) judgeOne(one *state.Attempt, pod cluster.Pending) bool {
 func (a *attempts) backoff(one *state.Attempt) time.Duration {
 	failed := one.Failed
 	works := func(n *cluster.Node) bool {
-		return !n.Object.Spec.Unschedulable && binpack.Initialized(n.Object, a.in.Template)
+		return !n.Object.Spec.Unschedulable && scheduling.Initialized(n.Object, a.in.Template)
 	}
 	if !slices.ContainsFunc(a.joinedSince(one.Began), works) {
 		failed--

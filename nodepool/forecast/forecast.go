@@ -10,7 +10,7 @@ import (
 	"github.com/foresail/foresail/nodepool/observe"
 
 	"github.com/foresail/foresail/nodepool/cluster"
-	"github.com/foresail/foresail/nodepool/cluster/binpack"
+	"github.com/foresail/foresail/nodepool/cluster/scheduling"
 	"github.com/foresail/foresail/nodepool/plan"
 	"github.com/foresail/foresail/nodepool/signal"
 	"github.com/foresail/foresail/pipeline"
@@ -69,13 +69,13 @@ func (c Forecaster) Forecast(ctx context.Context, o *observe.Observation) Foreca
 }
 
 // pack finds what pods need that no node takes, and returns it for all of them, due or not.
-func (f *Forecast) pack(o *observe.Observation) binpack.Result {
+func (f *Forecast) pack(o *observe.Observation) scheduling.Result {
 	leaving := o.Emptied()
-	in := binpack.Input{
+	in := scheduling.Input{
 		Offers: o.Offers, Template: o.Template, DaemonSets: o.Cluster.DaemonSets, PodsPerNode: o.Spec.Plan.PodsPerNode,
 		Pods: f.pods, Nodes: o.Cluster.Nodes, Joining: o.Joining(), Leaving: leaving,
-		AttachLimits: o.AttachLimits, MaxNodes: launchesLeft(o),
-		Displaced: binpack.DisplacedOf(o.Cluster, func(n *cluster.Node) bool { return leaving[n.Object.Name] }),
+		AttachLimits: o.AttachLimits, MaxNodes: launchesLeft(o), Now: o.At,
+		Displaced: scheduling.DisplacedOf(o.Cluster, func(n *cluster.Node) bool { return leaving[n.Object.Name] }),
 	}
 	in.Cooling, in.Refused, in.Costs = launchable(o)
 	for w := range o.Workers() {
@@ -96,7 +96,7 @@ func (f *Forecast) pack(o *observe.Observation) binpack.Result {
 		Room: packed.HelpedRoom, Filtered: packed.Filtered, Waiting: packed.Waiting,
 		OldestFor: oldest(due, packed.Unhelped, o.At), Unhelped: all.Unhelped,
 		NoCapacity: all.NoCapacity, NoCapacityDue: packed.NoCapacity, NoCapacityNodes: packed.NoCapacityNodes,
-		Shapes: packed.Shapes, Later: further(all.Shapes, packed.Shapes),
+		Shapes: packed.Shapes, Later: slices.Concat(further(all.Shapes, packed.Shapes), all.Displaced),
 	}
 	f.reserve(o, in)
 	f.attempts.report(&f.Pending, f.pods, o.Spec.Plan.PendingFor)
@@ -104,28 +104,28 @@ func (f *Forecast) pack(o *observe.Observation) binpack.Result {
 }
 
 // packBoth packs all pods that ask for a node, and those of them that are due.
-func (f *Forecast) packBoth(o *observe.Observation, in binpack.Input) (all, packed binpack.Result, ripe []cluster.Pending) {
+func (f *Forecast) packBoth(o *observe.Observation, in scheduling.Input) (all, packed scheduling.Result, ripe []cluster.Pending) {
 	in.Pods = f.asking
-	all = binpack.Pack(in)
+	all = scheduling.Pack(in)
 	pendingFor := o.Spec.Plan.PendingFor
 	in.Pods, f.NextDue = due(f.asking, o.At.Add(-pendingFor))
 	if !f.NextDue.IsZero() {
 		f.NextDue = f.NextDue.Add(pendingFor)
 	}
-	return all, binpack.Pack(in), in.Pods
+	return all, scheduling.Pack(in), in.Pods
 }
 
 // reserve has pending pods keep the room that there is for them, and counts those for which nodes have had room for
 // so long that the scheduler has a reason of its own: nothing waits for these, but a removal that took their room
 // would have a node launched for them that helps no more.
-func (f *Forecast) reserve(o *observe.Observation, in binpack.Input) {
+func (f *Forecast) reserve(o *observe.Observation, in scheduling.Input) {
 	in.Pods = o.Cluster.Pending
-	f.Homes = keepUndone(binpack.NewHomes(o.Cluster, in), o)
+	f.Homes = keepUndone(scheduling.NewHomes(o.Cluster, in), o)
 	if f.Pending.Room == 0 {
 		return
 	}
 	in.Pods, _ = due(f.asking, o.At.Add(-max(roomFor, o.Spec.Plan.PendingFor)))
-	f.Pending.Overlooked = binpack.Pack(in).HelpedRoom
+	f.Pending.Overlooked = scheduling.Pack(in).HelpedRoom
 }
 
 // launchable returns the offers that cannot be launched now, those that could not when they were tried last, and what offers cost.

@@ -9,20 +9,21 @@ import (
 )
 
 const (
-	// noticeTime is how long EC2 leaves a Spot instance after its warning.
+	// noticeTime is the time between the warning and the interruption of a Spot instance.
 	noticeTime = 2 * time.Minute
-	// lateAfter is how long after its deadline a warning is still told: the clock may be ahead of EC2's, but not by so much.
+	// lateAfter is how long past its deadline a warning is still passed on: the clock may be ahead of EC2's, but not by
+	// that much.
 	lateAfter = 15 * time.Minute
 )
 
-// The events that are told, as EventBridge names them.
+// EventBridge's names of the events that are passed on.
 const (
 	spotWarning = "EC2 Spot Instance Interruption Warning"
 	rebalance   = "EC2 Instance Rebalance Recommendation"
 	stateChange = "EC2 Instance State-change Notification"
 )
 
-// event is one of EventBridge's, as far as it matters here.
+// event has the fields of an EventBridge event that are read.
 type event struct {
 	Kind   string    `json:"detail-type"`
 	Source string    `json:"source"`
@@ -33,25 +34,25 @@ type event struct {
 	} `json:"detail"`
 }
 
-// verdict says what becomes of a message.
+// verdict is the result of reading a message.
 type verdict int
 
 const (
-	told    verdict = iota
-	ignored         // of a kind, or of a state, that says nothing to a pool
-	late            // its instance is long gone
-	garbage         // no event
+	relevant  verdict = iota // for the pool
+	ignored                  // of a kind or state that does not concern a pool
+	late                     // its instance ended long ago
+	malformed                // no event
 )
 
-// read makes of the body of a message what a pool is told. The deadline is counted from the time of the event, or from
-// now if it has none.
+// read returns the message for a pool in the body of an SQS message. The deadline is relative to the time of the
+// event, or to now if it has none.
 func read(body string, now time.Time) (provider.Message, verdict, error) {
 	var e event
 	if err := json.Unmarshal([]byte(body), &e); err != nil {
-		return provider.Message{}, garbage, err
+		return provider.Message{}, malformed, err
 	}
 	if e.Kind == "" {
-		return provider.Message{}, garbage, fmt.Errorf("has no detail-type")
+		return provider.Message{}, malformed, fmt.Errorf("has no detail-type")
 	}
 	m := provider.Message{InstanceID: e.Detail.InstanceID}
 	switch {
@@ -71,15 +72,15 @@ func read(body string, now time.Time) (provider.Message, verdict, error) {
 		return m, ignored, nil
 	}
 	if m.InstanceID == "" {
-		return m, garbage, fmt.Errorf("%s: has no detail.instance-id", e.Kind)
+		return m, malformed, fmt.Errorf("%s: has no detail.instance-id", e.Kind)
 	}
 	if !m.Deadline.IsZero() && now.Sub(m.Deadline) > lateAfter {
 		return m, late, nil
 	}
-	return m, told, nil
+	return m, relevant, nil
 }
 
-// leaving tells the states that take a worker away.
+// leaving reports whether an instance in a state no longer runs pods.
 func leaving(state string) bool {
 	switch state {
 	case "stopping", "stopped", "shutting-down", "terminated":

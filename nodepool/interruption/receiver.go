@@ -16,39 +16,37 @@ import (
 	"github.com/aws/aws-sdk-go-v2/config"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
-
 	"k8s.io/klog/v2"
 
 	"github.com/foresail/foresail/nodepool/provider"
 )
 
 const (
-	// pollTime is how long a call waits for messages, the longest that SQS allows.
+	// pollTime is how long a call waits for messages: the maximum of SQS.
 	pollTime = 20 * time.Second
-	// visibility is how long a message that was received is kept from others. If this process dies, another receives
-	// it then, as soon as it may hold the lease. One that is not done with by then is received again, which does no
-	// harm.
+	// visibility is how long a received message is hidden from other receivers. If this process dies, another one receives
+	// it afterwards. A message that is not done by then is received again, which does no harm.
 	visibility = 10 * time.Second
-	// batch is the most messages that SQS gives at once.
+	// batch is the maximum number of messages in one answer of SQS.
 	batch = 10
-	// callTimeout bounds a call, beyond the time that it waits for messages.
+	// callTimeout bounds a call, in addition to the time that it waits for messages.
 	callTimeout = 10 * time.Second
-	// After failures calls are this far apart, twice as far each time.
-	firstPause, longestPause = time.Second, 30 * time.Second
-	// excerpt is how much of a message that cannot be read is logged.
+	// Calls are this far apart after failures, twice as far after each.
+	firstPause, maxPause = time.Second, 30 * time.Second
+	// excerpt is the number of logged bytes of a malformed message.
 	excerpt = 200
 )
 
-// Options say what a [Receiver] reads.
+// Options configure a [Receiver].
 type Options struct {
 	// Queue is the URL of the queue.
 	Queue string
-	// Region is where the queue is if its URL does not say so; empty is the SDK's.
+	// Region is the region of a queue whose URL has none; empty is the SDK's.
 	Region string
-	// Endpoint is the URL of the SQS API; empty is that of the region, or where the queue is if its URL is not AWS's.
+	// Endpoint is the URL of the SQS API; empty is that of the region, or the host of a queue that is not AWS's.
 	Endpoint string
 
-	// Load changes how the SDK is set up; by default credentials are found as by every AWS client.
+	// Load changes the SDK's configuration; by default credentials come from the AWS default chain.
 	Load []func(*config.LoadOptions) error
 	Now  func() time.Time // nil is time.Now
 	Rand *rand.Rand       // of the jitter; nil is a random seed
@@ -58,7 +56,9 @@ type Options struct {
 type queue interface {
 	ReceiveMessage(context.Context, *sqs.ReceiveMessageInput, ...func(*sqs.Options)) (*sqs.ReceiveMessageOutput, error)
 	DeleteMessage(context.Context, *sqs.DeleteMessageInput, ...func(*sqs.Options)) (*sqs.DeleteMessageOutput, error)
-	DeleteMessageBatch(context.Context, *sqs.DeleteMessageBatchInput, ...func(*sqs.Options)) (*sqs.DeleteMessageBatchOutput, error)
+	DeleteMessageBatch(
+		context.Context, *sqs.DeleteMessageBatchInput, ...func(*sqs.Options),
+	) (*sqs.DeleteMessageBatchOutput, error)
 }
 
 // Receiver receives the messages of one queue. Its methods may be called from any goroutine.
@@ -74,19 +74,19 @@ type Receiver struct {
 
 var _ provider.Notices = (*Receiver)(nil)
 
-// Counts are the messages since the start. One that came several times is counted each time.
+// Counts are the messages since the start. A message that is delivered several times counts each time.
 type Counts struct {
-	Passed  uint64 // to the pool
-	Ignored uint64 // of a kind that says nothing to a pool
-	Late    uint64 // warnings long past their deadline
-	Garbage uint64 // that could not be read
+	Passed    uint64 // to the pool
+	Ignored   uint64 // of a kind that does not concern a pool
+	Late      uint64 // warnings long past their deadline
+	Malformed uint64
 }
 
-// New makes a receiver. It makes no call.
+// New returns a receiver. It makes no call.
 func New(ctx context.Context, o Options) (*Receiver, error) {
 	address, err := url.Parse(o.Queue)
 	if err != nil || address.Host == "" {
-		return nil, fmt.Errorf("interruptionQueue: %q: want the URL of an SQS queue, such as "+
+		return nil, fmt.Errorf("interruptionQueue: %q: must be the URL of an SQS queue, such as "+
 			"https://sqs.eu-central-1.amazonaws.com/123456789012/workers", o.Queue)
 	}
 	load := o.Load
@@ -111,12 +111,12 @@ func newReceiver(o Options, q queue) *Receiver {
 		o.Now = time.Now
 	}
 	if o.Rand == nil {
-		o.Rand = rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64())) //nolint:gosec // it spreads calls
+		o.Rand = rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64())) //nolint:gosec // spreads calls
 	}
 	return &Receiver{options: o, queue: q}
 }
 
-// regionOf returns the region of a queue; "" if nobody says it.
+// regionOf returns the region of a queue; "" if unknown.
 func regionOf(o Options, queue *url.URL) string {
 	if parts := strings.Split(queue.Hostname(), "."); public(parts) {
 		return parts[1]
@@ -124,7 +124,7 @@ func regionOf(o Options, queue *url.URL) string {
 	return o.Region
 }
 
-// endpointOf returns where the queue is, as a private endpoint or another service may have it; "" is the region's endpoint.
+// endpointOf returns the endpoint of a private endpoint or another service; "" is the region's.
 func endpointOf(o Options, queue *url.URL) string {
 	if o.Endpoint != "" || public(strings.Split(queue.Hostname(), ".")) {
 		return o.Endpoint
@@ -132,11 +132,12 @@ func endpointOf(o Options, queue *url.URL) string {
 	return queue.Scheme + "://" + queue.Host
 }
 
-// public tells the parts of a host that is SQS for everybody: sqs.<region>.amazonaws.com, and .com.cn in China.
+// public reports whether the parts of a host name are SQS's public endpoint: sqs.<region>.amazonaws.com, or .com.cn in
+// China.
 func public(host []string) bool { return len(host) >= 4 && host[0] == "sqs" && host[2] == "amazonaws" }
 
-// Receive waits up to 20 seconds for messages that a pool should hear. What is not done comes again. After an error the
-// next call waits first, longer after each error in a row.
+// Receive waits up to 20 seconds for messages that concern a pool. Messages that are not done are received again.
+// After an error the next call waits first, longer after each consecutive error.
 func (r *Receiver) Receive(ctx context.Context) ([]provider.Message, error) {
 	if err := r.pause(ctx); err != nil {
 		return nil, err
@@ -145,14 +146,14 @@ func (r *Receiver) Receive(ctx context.Context) ([]provider.Message, error) {
 	for {
 		left := until.Sub(r.options.Now())
 		messages, err := r.poll(ctx, max(0, left))
-		r.failed(ctx, err)
+		r.record(ctx, err)
 		if err != nil || len(messages) > 0 || left <= 0 {
 			return messages, err
 		}
 	}
 }
 
-// poll makes one call and deletes what a pool need not hear.
+// poll makes one call and deletes the messages that do not concern a pool.
 func (r *Receiver) poll(ctx context.Context, wait time.Duration) ([]provider.Message, error) {
 	call, cancel := context.WithTimeout(ctx, wait+callTimeout)
 	defer cancel()
@@ -164,60 +165,65 @@ func (r *Receiver) poll(ctx context.Context, wait time.Duration) ([]provider.Mes
 		return nil, fmt.Errorf("receive from %s: %w", r.options.Queue, err)
 	}
 	var messages []provider.Message
-	var useless []types.DeleteMessageBatchRequestEntry
+	var irrelevant []types.DeleteMessageBatchRequestEntry
 	for i, raw := range output.Messages {
-		m, verdict := r.judge(ctx, aws.ToString(raw.Body))
-		if verdict == told {
+		m, verdict := r.read(ctx, aws.ToString(raw.Body))
+		if verdict == relevant {
 			m.Handle = aws.ToString(raw.ReceiptHandle)
 			messages = append(messages, m)
 			continue
 		}
-		useless = append(useless, types.DeleteMessageBatchRequestEntry{Id: aws.String(strconv.Itoa(i)), ReceiptHandle: raw.ReceiptHandle})
+		irrelevant = append(irrelevant, types.DeleteMessageBatchRequestEntry{
+			Id: aws.String(strconv.Itoa(i)), ReceiptHandle: raw.ReceiptHandle,
+		})
 	}
-	r.drop(call, useless)
+	r.drop(call, irrelevant)
 	return messages, nil
 }
 
-// seconds rounds up: a call that waits for less than one would not wait at all.
+// seconds rounds up: SQS would not wait for 0 seconds.
 func seconds(d time.Duration) int32 { return int32((d + time.Second - 1) / time.Second) }
 
-// judge reads a message and counts it.
-func (r *Receiver) judge(ctx context.Context, body string) (provider.Message, verdict) {
+// read reads a message and counts it.
+func (r *Receiver) read(ctx context.Context, body string) (provider.Message, verdict) {
 	m, verdict, err := read(body, r.options.Now())
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	switch verdict {
-	case told:
+	case relevant:
 		r.counts.Passed++
 	case ignored:
 		r.counts.Ignored++
 	case late:
 		r.counts.Late++
-		klog.FromContext(ctx).Info("Dropped an interruption warning that came after its deadline", "instance", m.InstanceID, "deadline", m.Deadline)
-	case garbage:
-		r.counts.Garbage++
-		klog.FromContext(ctx).Error(err, "Dropped a message that is not an event of EC2", "queue", r.options.Queue,
+		klog.FromContext(ctx).Info("Dropped an interruption warning that arrived after its deadline",
+			"instance", m.InstanceID, "deadline", m.Deadline)
+	case malformed:
+		r.counts.Malformed++
+		klog.FromContext(ctx).Error(err, "Dropped a message that is not an EC2 event", "queue", r.options.Queue,
 			"begins", body[:min(len(body), excerpt)])
 	}
 	return m, verdict
 }
 
-// drop deletes messages that say nothing. Those that cannot be deleted now come again.
-func (r *Receiver) drop(ctx context.Context, useless []types.DeleteMessageBatchRequestEntry) {
-	if len(useless) == 0 {
+// drop deletes messages. Those that cannot be deleted now are received again.
+func (r *Receiver) drop(ctx context.Context, irrelevant []types.DeleteMessageBatchRequestEntry) {
+	if len(irrelevant) == 0 {
 		return
 	}
-	output, err := r.queue.DeleteMessageBatch(ctx, &sqs.DeleteMessageBatchInput{QueueUrl: aws.String(r.options.Queue), Entries: useless})
+	output, err := r.queue.DeleteMessageBatch(ctx, &sqs.DeleteMessageBatchInput{
+		QueueUrl: aws.String(r.options.Queue), Entries: irrelevant,
+	})
 	if err == nil && len(output.Failed) > 0 {
-		err = fmt.Errorf("%d of %d remain: %s", len(output.Failed), len(useless), aws.ToString(output.Failed[0].Message))
+		err = fmt.Errorf("%d of %d remain: %s", len(output.Failed), len(irrelevant), aws.ToString(output.Failed[0].Message))
 	}
 	if err != nil {
-		klog.FromContext(ctx).Error(err, "Cannot delete messages that are of no use", "queue", r.options.Queue)
+		klog.FromContext(ctx).Error(err, "Cannot delete irrelevant messages", "queue", r.options.Queue)
 	}
 }
 
-// Done deletes a message, so that it does not come again. It is no error if it is gone, or if its handle is too old: then it
-// comes again with a new one.
+// Done deletes a message, so that it is not received again. It succeeds if the message is gone, or if its handle has
+// expired: the message is then received again with a new one.
 func (r *Receiver) Done(ctx context.Context, m provider.Message) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -230,15 +236,15 @@ func (r *Receiver) Done(ctx context.Context, m provider.Message) error {
 	return fmt.Errorf("delete from %s: %w", r.options.Queue, err)
 }
 
-// Counts returns the messages so far.
+// Counts returns the counts of messages.
 func (r *Receiver) Counts() Counts {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.counts
 }
 
-// failed notes whether a call failed, and when the next may be made. One that its caller ended has not failed.
-func (r *Receiver) failed(ctx context.Context, err error) {
+// record records whether a call failed, and when the next may be made. A call that its caller cancelled has not failed.
+func (r *Receiver) record(ctx context.Context, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if err == nil {
@@ -249,9 +255,9 @@ func (r *Receiver) failed(ctx context.Context, err error) {
 		return
 	}
 	pause := firstPause << min(r.failures, 10)
-	pause = min(pause, longestPause)
+	pause = min(pause, maxPause)
 	r.failures++
-	// Between half of it and all of it, so that replicas do not call in step.
+	// Between half of the pause and all of it, so that replicas do not call at the same time.
 	r.notUntil = r.options.Now().Add(pause/2 + time.Duration(r.options.Rand.Int64N(int64(pause/2)+1)))
 }
 

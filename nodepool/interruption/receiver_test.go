@@ -20,7 +20,7 @@ import (
 	awstest "github.com/foresail/foresail/test/aws"
 )
 
-// fixture is a queue of a cloud and a receiver of it.
+// fixture is a queue of a cloud with a receiver.
 type fixture struct {
 	*awstest.Cloud
 	url string
@@ -45,7 +45,7 @@ func (f fixture) receiver(t *testing.T) *Receiver {
 	return r
 }
 
-// receive returns what comes next, without the handles.
+// receive returns the next messages, with and without their handles.
 func (f fixture) receive(t *testing.T) (messages, bare []provider.Message) {
 	t.Helper()
 	messages, err := f.Receive(t.Context())
@@ -58,14 +58,15 @@ func (f fixture) receive(t *testing.T) (messages, bare []provider.Message) {
 	return messages, bare
 }
 
-// left returns how many messages the queue has, those that were received included.
+// left returns how many messages of the queue are visible and hidden.
 func (f fixture) left(t *testing.T) string {
 	t.Helper()
 	output, err := sqs.NewFromConfig(f.Direct()).GetQueueAttributes(t.Context(), &sqs.GetQueueAttributesInput{
 		QueueUrl: aws.String(f.url), AttributeNames: []types.QueueAttributeName{types.QueueAttributeNameAll},
 	})
 	require.NoError(t, err)
-	return output.Attributes["ApproximateNumberOfMessages"] + "+" + output.Attributes["ApproximateNumberOfMessagesNotVisible"]
+	const visible = "ApproximateNumberOfMessages"
+	return output.Attributes[visible] + "+" + output.Attributes[visible+"NotVisible"]
 }
 
 func TestReceiver(t *testing.T) {
@@ -73,9 +74,9 @@ func TestReceiver(t *testing.T) {
 	for name, test := range map[string]func(*testing.T, fixture){
 		"events become messages":           testEvents,
 		"a message stays until it is done": testDone,
-		"what says nothing is deleted":     testUseless,
+		"irrelevant messages are deleted":  testIrrelevant,
 		"the queue fails and recovers":     testRecovers,
-		"what cannot be deleted":           testUndeletable,
+		"a failed deletion":                testUndeletable,
 		"a poll ends with its context":     testContext,
 	} {
 		t.Run(name, func(t *testing.T) { test(t, setUp(t, m)) })
@@ -106,9 +107,9 @@ func testDone(t *testing.T, f fixture) {
 	f.Send(t, f.url, f.SpotInterruption("i-spot", time.Now()))
 	messages, _ := f.receive(t)
 	require.Len(t, messages, 1)
-	require.Equal(t, "0+1", f.left(t), "it is hidden, not gone")
+	require.Equal(t, "0+1", f.left(t), "it is hidden, not deleted")
 
-	// SQS shows it again, as after a crash of who received it.
+	// SQS delivers it again, as after a crash of the receiver.
 	_, err := sqs.NewFromConfig(f.Direct()).ChangeMessageVisibility(t.Context(), &sqs.ChangeMessageVisibilityInput{
 		QueueUrl: aws.String(f.url), ReceiptHandle: aws.String(messages[0].Handle), VisibilityTimeout: 0,
 	})
@@ -124,12 +125,12 @@ func testDone(t *testing.T, f fixture) {
 	require.Equal(t, "0+1", f.left(t))
 	require.NoError(t, other.Done(t.Context(), again[0]))
 	require.Equal(t, "0+0", f.left(t))
-	require.NoError(t, other.Done(t.Context(), again[0]), "it is gone")
-	require.NoError(t, f.Done(t.Context(), messages[0]), "its handle is old")
+	require.NoError(t, other.Done(t.Context(), again[0]), "it is deleted")
+	require.NoError(t, f.Done(t.Context(), messages[0]), "its handle has expired")
 	require.NoError(t, f.Done(t.Context(), provider.Message{Handle: "made up"}))
 }
 
-func testUseless(t *testing.T, f fixture) {
+func testIrrelevant(t *testing.T, f fixture) {
 	now := time.Now()
 	for _, body := range []string{
 		"garbage", `{"detail-type":7}`, `{}`, `"a string"`,
@@ -141,15 +142,15 @@ func testUseless(t *testing.T, f fixture) {
 	} {
 		f.Send(t, f.url, body)
 	}
-	f.Send(t, f.url, f.SpotInterruption("i-2", now.Add(-5*time.Minute))) // past its deadline, but perhaps only by this clock
+	f.Send(t, f.url, f.SpotInterruption("i-2", now.Add(-5*time.Minute))) // past its deadline, by a clock that may be wrong
 	messages, _ := f.receive(t)
 	require.Len(t, messages, 1)
 	require.Equal(t, "i-2", messages[0].InstanceID)
 	require.Equal(t, "0+1", f.left(t))
-	require.Equal(t, Counts{Passed: 1, Ignored: 3, Late: 1, Garbage: 5}, f.Counts())
+	require.Equal(t, Counts{Passed: 1, Ignored: 3, Late: 1, Malformed: 5}, f.Counts())
 }
 
-// testUndeletable has what says nothing come again when it cannot be deleted; what is told is told all the same.
+// testUndeletable fails to delete an irrelevant message: it is received again, and relevant ones are passed on.
 func testUndeletable(t *testing.T, f fixture) {
 	f.Send(t, f.url, "garbage")
 	f.Send(t, f.url, f.RebalanceRecommendation("i-1", time.Now()))
@@ -181,7 +182,7 @@ func testContext(t *testing.T, f fixture) {
 	require.Contains(t, string(f.Calls("ReceiveMessage")[0].Body), `"WaitTimeSeconds":20`)
 }
 
-// fakeQueue is an SQS queue that may be down. Calls wait as they are asked to.
+// fakeQueue is an SQS queue that may be down.
 type fakeQueue struct {
 	down     bool
 	messages []string
@@ -191,7 +192,9 @@ type fakeQueue struct {
 
 var errDown = errors.New("down")
 
-func (q *fakeQueue) ReceiveMessage(ctx context.Context, in *sqs.ReceiveMessageInput, _ ...func(*sqs.Options)) (*sqs.ReceiveMessageOutput, error) {
+func (q *fakeQueue) ReceiveMessage(
+	ctx context.Context, in *sqs.ReceiveMessageInput, _ ...func(*sqs.Options),
+) (*sqs.ReceiveMessageOutput, error) {
 	q.calls = append(q.calls, time.Now())
 	if q.down {
 		return nil, errDown
@@ -212,12 +215,16 @@ func (q *fakeQueue) ReceiveMessage(ctx context.Context, in *sqs.ReceiveMessageIn
 	return &sqs.ReceiveMessageOutput{Messages: out}, nil
 }
 
-func (q *fakeQueue) DeleteMessage(context.Context, *sqs.DeleteMessageInput, ...func(*sqs.Options)) (*sqs.DeleteMessageOutput, error) {
+func (q *fakeQueue) DeleteMessage(
+	context.Context, *sqs.DeleteMessageInput, ...func(*sqs.Options),
+) (*sqs.DeleteMessageOutput, error) {
 	q.deleted++
 	return &sqs.DeleteMessageOutput{}, nil
 }
 
-func (q *fakeQueue) DeleteMessageBatch(_ context.Context, in *sqs.DeleteMessageBatchInput, _ ...func(*sqs.Options)) (*sqs.DeleteMessageBatchOutput, error) {
+func (q *fakeQueue) DeleteMessageBatch(
+	_ context.Context, in *sqs.DeleteMessageBatchInput, _ ...func(*sqs.Options),
+) (*sqs.DeleteMessageBatchOutput, error) {
 	q.deleted += len(in.Entries)
 	return &sqs.DeleteMessageBatchOutput{}, nil
 }
@@ -230,8 +237,8 @@ func TestTenMinutesWithoutSQS(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := &fakeQueue{down: true}
 		r := fakeReceiver(q)
-		began := time.Now()
-		for time.Since(began) < 10*time.Minute {
+		start := time.Now()
+		for time.Since(start) < 10*time.Minute {
 			_, err := r.Receive(t.Context())
 			require.ErrorIs(t, err, errDown)
 		}
@@ -241,9 +248,9 @@ func TestTenMinutesWithoutSQS(t *testing.T) {
 		pauses := map[time.Duration]bool{}
 		for i := 1; i < len(q.calls); i++ {
 			pause := q.calls[i].Sub(q.calls[i-1])
-			most := min(longestPause, firstPause<<(i-1))
-			require.LessOrEqual(t, pause, most)
-			require.GreaterOrEqual(t, pause, most/2)
+			limit := min(maxPause, firstPause<<(i-1))
+			require.LessOrEqual(t, pause, limit)
+			require.GreaterOrEqual(t, pause, limit/2)
 			pauses[pause] = true
 		}
 		require.Greater(t, len(pauses), len(q.calls)/2, "they differ")
@@ -254,9 +261,9 @@ func TestTenMinutesWithoutSQS(t *testing.T) {
 		messages, err := r.Receive(t.Context())
 		require.NoError(t, err)
 		require.Len(t, messages, 1)
-		require.LessOrEqual(t, time.Since(back), longestPause)
+		require.LessOrEqual(t, time.Since(back), maxPause)
 
-		// The next failure is the first again.
+		// After a success, the pause after a failure is short again.
 		q.down = true
 		for range 2 {
 			_, err = r.Receive(t.Context())
@@ -267,21 +274,21 @@ func TestTenMinutesWithoutSQS(t *testing.T) {
 	})
 }
 
-func TestReceiveWaitsOnPastWhatSaysNothing(t *testing.T) {
+func TestReceiveWaitsPastIrrelevantMessages(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := &fakeQueue{messages: make([]string, 25)}
 		r := fakeReceiver(q)
-		began := time.Now()
+		start := time.Now()
 		messages, err := r.Receive(t.Context())
 		require.NoError(t, err)
 		require.Empty(t, messages)
-		require.Equal(t, pollTime, time.Since(began))
+		require.Equal(t, pollTime, time.Since(start))
 		require.Equal(t, 25, q.deleted)
-		require.Equal(t, Counts{Garbage: 25}, r.Counts())
+		require.Equal(t, Counts{Malformed: 25}, r.Counts())
 	})
 }
 
-func TestAPauseEndsWithItsContext(t *testing.T) {
+func TestPauseEndsWithItsContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := fakeReceiver(&fakeQueue{down: true})
 		_, err := r.Receive(t.Context())
@@ -293,20 +300,20 @@ func TestAPauseEndsWithItsContext(t *testing.T) {
 	})
 }
 
-func TestAWarningWithoutATimeLeavesTwoMinutes(t *testing.T) {
+func TestWarningWithoutTime(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	m, verdict, err := read(`{"detail-type":"`+spotWarning+`","source":"aws.ec2","detail":{"instance-id":"i-1"}}`, now)
 	require.NoError(t, err)
-	require.Equal(t, told, verdict)
+	require.Equal(t, relevant, verdict)
 	require.Equal(t, now.Add(2*time.Minute), m.Deadline)
 }
 
-func TestNewNamesAQueueThatIsNone(t *testing.T) {
+func TestNewRejectsAnInvalidQueue(t *testing.T) {
 	_, err := New(t.Context(), Options{Queue: "workers"})
-	require.ErrorContains(t, err, `interruptionQueue: "workers": want the URL`)
+	require.ErrorContains(t, err, `interruptionQueue: "workers": must be the URL`)
 }
 
-func TestTheQueueSaysWhereItIs(t *testing.T) {
+func TestRegionAndEndpointOfTheQueue(t *testing.T) {
 	for _, row := range []struct {
 		options          Options
 		region, endpoint string
@@ -317,7 +324,10 @@ func TestTheQueueSaysWhereItIs(t *testing.T) {
 		{Options{Queue: "https://vpce-1.sqs.eu-west-1.vpce.amazonaws.com/1/q", Region: "eu-west-1"},
 			"eu-west-1", "https://vpce-1.sqs.eu-west-1.vpce.amazonaws.com"},
 		{Options{Queue: "http://127.0.0.1:4566/1/q", Region: "eu-west-1"}, "eu-west-1", "http://127.0.0.1:4566"},
-		{Options{Queue: "http://127.0.0.1:4566/1/q", Region: "eu-west-1", Endpoint: "http://127.0.0.1:1"}, "eu-west-1", "http://127.0.0.1:1"},
+		{
+			Options{Queue: "http://127.0.0.1:4566/1/q", Region: "eu-west-1", Endpoint: "http://127.0.0.1:1"}, "eu-west-1",
+			"http://127.0.0.1:1",
+		},
 	} {
 		r, err := New(t.Context(), row.options)
 		require.NoError(t, err)

@@ -7,7 +7,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/foresail/foresail/nodepool/cluster"
-	"github.com/foresail/foresail/nodepool/plan"
 )
 
 // seenCondition is a condition of a Node, and when this process first saw it in this status since this transition. So a
@@ -43,18 +42,4 @@ func (s *trackedInstance) seeConditions(n *cluster.Node, now time.Time) {
 
 func (s seenCondition) is(c corev1.NodeCondition) bool {
 	return s.kind == string(c.Type) && s.status == string(c.Status) && s.transition.Equal(c.LastTransitionTime.Time)
-}
-
-// unhealthy returns the condition for which a worker is to be repaired. One that has not joined yet is neither healthy nor
-// unhealthy.
-func (o *Observation) unhealthy(s trackedInstance) plan.BadCondition {
-	joins := s.worked.IsZero() && o.hasTimeToJoin(s.Launched)
-	if joins || o.Record.Action != nil && s.Action == o.Record.Action.ID {
-		return plan.BadCondition{}
-	}
-	conditions := make([]plan.NodeCondition, len(s.conditions))
-	for i, c := range s.conditions {
-		conditions[i] = plan.NodeCondition{Type: c.kind, Status: c.status, Since: c.since}
-	}
-	return o.Spec.Plan.Repair.Unhealthy(conditions)
 }

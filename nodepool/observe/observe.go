@@ -41,9 +41,8 @@ type Observer struct {
 	homeless     homelessNodes
 	attachLimits map[string]attachLimit // by instance type
 	newest       joinedNode
-	// cordonedSince is when this process first saw a node cordoned, by name.
-	cordonedSince map[string]time.Time
-	emptySince    time.Time // since when nothing of the pool has been left and nobody else has led; zero = something is
+	departures   cluster.Departures
+	emptySince   time.Time // since when nothing of the pool has been left and nobody else has led; zero = something is
 }
 
 func New() Observer {
@@ -121,8 +120,8 @@ func (b *Observer) See(ctx context.Context, o *Observation) {
 		}
 	}
 	b.ask(ctx, o)
-	o.Members = o.seeMembers(b.homeless)
-	o.markBroken(plan.Doubt(o.Spec.Plan, o.Members, o.Record.PendingTerminations) != "")
+	o.Members = membersOf(o, b.homeless)
+	markBroken(o, plan.Doubt(o.Spec.Plan, o.Members, o.Record.PendingTerminations) != "")
 	if o.TookOver {
 		b.emptySince = time.Time{}
 	}
@@ -140,32 +139,9 @@ func (b *Observer) seeCluster(ctx context.Context, o *Observation) {
 		o.clusterErr = fmt.Errorf("observe the cluster: %w", err)
 		return
 	}
-	o.Cluster, o.nodes = seen, newNodeIndex(seen)
-	b.seeCordons(o)
+	o.Cluster, b.departures = seen.Departing(b.departures)
+	o.nodes = newNodeIndex(o.Cluster)
 	b.seeAttachLimits(o)
-}
-
-// drainsWithin is how long after it was cordoned a node may be drained by hand and deleted. One that is cordoned
-// for longer stays, for all that is known.
-const drainsWithin = 10 * time.Minute
-
-// seeCordons notes which nodes have been cordoned lately.
-func (b *Observer) seeCordons(o *Observation) {
-	since := map[string]time.Time{}
-	o.cordoned = map[string]bool{}
-	for i := range o.Cluster.Nodes {
-		n := o.Cluster.Nodes[i].Object
-		if !n.Spec.Unschedulable {
-			continue
-		}
-		first, seen := b.cordonedSince[n.Name]
-		if !seen {
-			first = o.At
-		}
-		since[n.Name] = first
-		o.cordoned[n.Name] = o.At.Sub(first) < drainsWithin
-	}
-	b.cordonedSince = since
 }
 
 // remember takes note of what was seen of each instance.

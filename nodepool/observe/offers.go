@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/foresail/foresail/nodepool/cluster/binpack"
+	"github.com/foresail/foresail/nodepool/cluster/scheduling"
 	"github.com/foresail/foresail/nodepool/fleet"
 	"github.com/foresail/foresail/nodepool/provider"
 )
@@ -88,7 +88,7 @@ func (b *Observer) prove(o *Observation, offers []provider.Offer) {
 // see takes note of a Ready node. While it has time to join, what it lacks may come.
 func (p *observedCapacity) see(n *corev1.Node, promised corev1.ResourceList, joining bool) {
 	created := n.CreationTimestamp.Time
-	if awaits := joining && binpack.AwaitsCloud(n); !awaits && !created.Before(p.labelled) {
+	if awaits := joining && scheduling.AwaitsCloud(n); !awaits && !created.Before(p.labelled) {
 		p.labelled, p.labels = created, n.Labels
 	}
 	for name := range promised {

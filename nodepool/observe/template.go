@@ -8,7 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/foresail/foresail/nodepool/cluster"
-	"github.com/foresail/foresail/nodepool/cluster/binpack"
+	"github.com/foresail/foresail/nodepool/cluster/scheduling"
 	"github.com/foresail/foresail/nodepool/config"
 )
 
@@ -75,7 +75,7 @@ func (j *joinedNode) see(n *cluster.Node, o *Observation, joins bool) {
 
 // undeclared returns the taints of a node that keep pods away and that neither the spec declares nor Kubernetes or
 // an autoscaler sets for a while.
-func undeclared(n *cluster.Node, declared binpack.Template) []corev1.Taint {
+func undeclared(n *cluster.Node, declared scheduling.Template) []corev1.Taint {
 	return slices.DeleteFunc(slices.Clone(n.Object.Spec.Taints), func(t corev1.Taint) bool {
 		same := func(other corev1.Taint) bool { return other.Key == t.Key && other.Effect == t.Effect }
 		return t.Effect == corev1.TaintEffectPreferNoSchedule || passes(t.Key) ||

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/foresail/foresail/nodepool/fleet"
+	"github.com/foresail/foresail/nodepool/state"
 
 	"github.com/stretchr/testify/assert"
 
@@ -177,4 +178,23 @@ func plainly(s plan.Snapshot) (fleet.Placement, bool) {
 		}
 	}
 	return fleet.Placement{}, false
+}
+
+// In an open scale-up, too, the replacement of an instance that the cloud takes back is one that its pods can run on. If
+// that cannot be launched it is anything.
+func TestReplacementsAreWhatThePodsNeed(t *testing.T) {
+	s := steady()
+	s.Instances = workersIn("a", "b", "b", "b")
+	s.Record.Action = opened(state.ActionUp)
+	s.Record.Interruptions = interruptions("i-001", "i-002")
+	s.Pending.Later = []fleet.Shape{{Kinds: []fleet.Kind{{Zone: "b", InstanceType: "t3.medium"}}, Nodes: 1}}
+	zones := func() (out []string) {
+		for _, r := range plan.Decide(s).Replacements {
+			out = append(out, r.Zone)
+		}
+		return out
+	}
+	assert.Equal(t, []string{"b", "a"}, zones())
+	s.Pending.Later[0].Kinds[0].Zone = "c"
+	assert.Equal(t, []string{"a", "b"}, zones())
 }

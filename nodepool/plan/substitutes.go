@@ -30,11 +30,28 @@ func substitutes(f *facts, d Decision) (subs []Substitute, replacements []Replac
 		if len(f.staying)+len(f.plannedAt)+len(subs)+len(replacements) >= d.Want {
 			break
 		}
-		for _, at := range p.place(nil, 1, anything) {
-			replacements = append(replacements, Replacement{n.instance, at, p.alternatives(at, anything)})
+		willDo := ahead(f, len(replacements))
+		at, ok := p.next(willDo)
+		if !ok {
+			willDo = anything
+			at, ok = p.next(willDo)
+		}
+		if ok {
+			replacements = append(replacements, Replacement{n.instance, at, p.alternatives(at, willDo)})
 		}
 	}
 	return subs, replacements
+}
+
+// ahead returns which placements will do for the k-th node that is launched before its pods are pending.
+func ahead(f *facts, k int) func(fleet.Placement) bool {
+	for _, s := range f.Pending.Later {
+		if k < s.Nodes {
+			return s.Takes
+		}
+		k -= s.Nodes
+	}
+	return anything
 }
 
 // substituteFor places a node in the place of a lost one. If pods need it to be what it was, it is

@@ -5,41 +5,43 @@ import (
 	"fmt"
 )
 
-// Class says what an error of a cloud means for what was asked.
+// Class is the meaning of a cloud's error for the call.
 type Class string
 
-// The classes. All but Unknown and Throttled are definitive: what was asked has not happened and will not.
+// The classes. All except Unknown and Throttled are definitive: the call has had no effect and will have none.
 const (
-	Unknown       Class = "Unknown"       // it may or may not have happened: ask again, with the same token
-	Throttled     Class = "Throttled"     // too many calls: later
-	Capacity      Class = "Capacity"      // none left of this type in this zone and market, or the price is too low
-	ZoneCapacity  Class = "ZoneCapacity"  // the zone has none left of what every launch needs, such as volumes
-	Quota         Class = "Quota"         // the account may not have more of this type and those that are limited with it
-	AccountQuota  Class = "AccountQuota"  // the account may not have more of what every launch needs
-	Address       Class = "Address"       // the subnet has no address left
-	Invalid       Class = "Invalid"       // it can never succeed as it is asked: a template, a right, a parameter
+	Unknown       Class = "Unknown"       // the outcome is open: repeat the call with the same token
+	Throttled     Class = "Throttled"     // too many calls: repeat later
+	Capacity      Class = "Capacity"      // the zone has none left of this type and market, or the price is too low
+	ZoneCapacity  Class = "ZoneCapacity"  // the zone has none left of a resource of every launch, such as volumes
+	Quota         Class = "Quota"         // a quota of the type and of those that share it is reached
+	AccountQuota  Class = "AccountQuota"  // a quota of a resource of every launch is reached
+	Address       Class = "Address"       // the subnet has no free address
+	Invalid       Class = "Invalid"       // the call cannot succeed: a template, a permission, a parameter
 	TokenMismatch Class = "TokenMismatch" // the token was used with other parameters
 	NotOwned      Class = "NotOwned"      // the instance is not the pool's
 )
 
 // Classes returns all classes.
 func Classes() []Class {
-	return []Class{Unknown, Throttled, Capacity, ZoneCapacity, Quota, AccountQuota, Address, Invalid, TokenMismatch, NotOwned}
+	return []Class{
+		Unknown, Throttled, Capacity, ZoneCapacity, Quota, AccountQuota, Address, Invalid, TokenMismatch, NotOwned,
+	}
 }
 
 // Error is an error of a cloud.
 type Error struct {
 	Class Class
 	Op    string // such as RunInstances
-	Code  string // the cloud's own, such as InsufficientInstanceCapacity
+	Code  string // of the cloud, such as InsufficientInstanceCapacity
 	Err   error
-	// Message is what the cloud said, without what differs from call to call, such as the id of a request.
+	// Message is the cloud's message without parts that differ between calls, such as a request id.
 	Message string
-	// Refusals are those of a launch with alternatives, if the cloud tells of each type why it could not be launched.
+	// Refusals are the errors of each instance type of a launch with alternatives, if the cloud returns them.
 	Refusals []Refusal
 }
 
-// Refusal is why one of the instance types of a launch could not be launched.
+// Refusal is why one instance type of a launch could not be launched.
 type Refusal struct {
 	InstanceType string
 	Class        Class
@@ -48,10 +50,10 @@ type Refusal struct {
 
 func (e *Error) Error() string { return fmt.Sprintf("%s: %s: %v", e.Op, e.Class, e.Err) }
 
-// Unwrap returns what the cloud's client said.
+// Unwrap returns the error of the cloud's client.
 func (e *Error) Unwrap() error { return e.Err }
 
-// Reason returns what the cloud said, in a form that is the same for all calls that fail for one reason.
+// Reason returns the cloud's code and message, in a form that is the same for all calls with the same cause.
 func Reason(err error) string {
 	if e, ok := errors.AsType[*Error](err); ok && e.Message != "" {
 		return e.Code + ": " + e.Message
@@ -59,7 +61,7 @@ func Reason(err error) string {
 	return err.Error()
 }
 
-// RefusalsOf returns those of an error; nil if it tells of none.
+// RefusalsOf returns the refusals of an error; nil if it has none.
 func RefusalsOf(err error) []Refusal {
 	if e, ok := errors.AsType[*Error](err); ok {
 		return e.Refusals
@@ -67,7 +69,7 @@ func RefusalsOf(err error) []Refusal {
 	return nil
 }
 
-// ClassOf returns the class of an error; any that is not an *[Error] is Unknown.
+// ClassOf returns the class of an error; Unknown if it is no *[Error].
 func ClassOf(err error) Class {
 	if e, ok := errors.AsType[*Error](err); ok {
 		return e.Class

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Message is what the cloud reports about an instance without being asked.
+// Message is a notice of the cloud about an instance.
 type Message struct {
 	InstanceID string
 	Kind       string    // MessageInterruption, MessageRebalance or MessageStateChange
@@ -20,10 +20,9 @@ const (
 	MessageStateChange  = "StateChange"
 )
 
-// Notices receives the messages of the cloud. Each pool has a queue of its own: it deletes messages about instances that
-// are not its own.
+// Notices receives the messages of the cloud. Each pool has its own queue, and deletes messages about other instances.
 type Notices interface {
-	// Receive waits a while for messages. A message that is not done comes again later.
+	// Receive waits for messages for a limited time. Messages that are not done are received again later.
 	Receive(ctx context.Context) ([]Message, error)
 	Done(ctx context.Context, m Message) error
 }

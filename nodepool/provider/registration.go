@@ -13,38 +13,38 @@ import (
 	"github.com/foresail/foresail/nodepool/prices"
 )
 
-// Registration makes one kind of provider known. One list in cmd/foresail has all of them.
+// Registration registers one kind of provider. A list in cmd/foresail has all of them.
 type Registration struct {
 	// Name is the field of [v1alpha1.PoolProvider] that selects the provider.
 	Name string
-	// New is called once in a process. What all pools share, such as limits of calls, is made here.
+	// New is called once in a process. It creates what all pools share, such as limits of calls.
 	New func(Environment) Factory
 }
 
-// Environment is what all providers are given.
+// Environment has the dependencies of all providers.
 type Environment struct {
 	Kubernetes kubernetes.Interface
-	// Cluster returns an id that no other cluster has, ever.
+	// Cluster returns an id that no other cluster will ever have.
 	Cluster func(context.Context) (string, error)
-	// Prices are those of a file; nil: a provider asks its cloud.
+	// Prices are read from a file; nil: a provider queries its cloud.
 	Prices prices.Prices
 }
 
-// Factory makes what one pool needs of its provider, which its spec selects. The spec has its defaults. It makes no call to
-// the cloud. Errors name the field below the provider's own that is wrong.
+// Factory creates the parts of one pool from its spec, which has its defaults. It makes no call to the cloud. Errors
+// name the invalid field below the provider's own.
 type Factory func(ctx context.Context, pool *v1alpha1.WorkerPool) (Parts, error)
 
-// Parts is what one pool needs of its provider.
+// Parts are the parts of one pool that its provider creates.
 type Parts struct {
 	Provider Provider
-	Notices  Notices                         // nil: nobody reports interruptions
-	Run      func(ctx context.Context) error // runs beside the pool until its context ends; nil = nothing has to
+	Notices  Notices                         // nil: interruptions are not reported
+	Run      func(ctx context.Context) error // runs with the pool until its context ends; nil = nothing
 }
 
-// Set is factories by the fields of [v1alpha1.PoolProvider] that select them.
+// Set has factories by the fields of [v1alpha1.PoolProvider] that select them.
 type Set map[string]Factory
 
-// NewSet prepares all registered providers. It fails unless exactly those are registered that the API has a field for.
+// NewSet creates the factories of all registered providers. It fails if these are not exactly the API's fields.
 func NewSet(registered []Registration, env Environment) (Set, error) {
 	fields := v1alpha1.ProviderNames()
 	set := Set{}
@@ -52,7 +52,8 @@ func NewSet(registered []Registration, env Environment) (Set, error) {
 	for _, r := range registered {
 		switch {
 		case !slices.Contains(fields, r.Name):
-			errs = append(errs, fmt.Errorf("provider %s: registered, but spec.provider has no such field: must be one of %s", r.Name, strings.Join(fields, ", ")))
+			errs = append(errs, fmt.Errorf("provider %s: registered, but spec.provider has no such field: must be one of %s",
+				r.Name, strings.Join(fields, ", ")))
 		case set[r.Name] != nil:
 			errs = append(errs, fmt.Errorf("provider %s: registered twice", r.Name))
 		default:
@@ -67,7 +68,7 @@ func NewSet(registered []Registration, env Environment) (Set, error) {
 	return set, errors.Join(errs...)
 }
 
-// Build makes what a pool needs of the provider that its spec selects.
+// Build creates the parts of a pool with the provider that its spec selects.
 func (s Set) Build(ctx context.Context, pool *v1alpha1.WorkerPool) (Parts, error) {
 	name, _ := pool.Spec.Provider.Selected()
 	build := s[name]

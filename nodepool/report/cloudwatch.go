@@ -13,18 +13,20 @@ import (
 )
 
 const (
-	// cloudWatchEvery is the resolution of CloudWatch's standard metrics; more often would be paid for and not kept.
+	// cloudWatchEvery is the resolution of CloudWatch's standard metrics: more values would be paid for and not kept.
 	cloudWatchEvery   = time.Minute
 	cloudWatchTimeout = 10 * time.Second
 )
 
-// Putter is what is needed of a CloudWatch client.
+// Putter is the part of a CloudWatch client that is used.
 type Putter interface {
-	PutMetricData(ctx context.Context, in *cloudwatch.PutMetricDataInput, options ...func(*cloudwatch.Options)) (*cloudwatch.PutMetricDataOutput, error)
+	PutMetricData(
+		ctx context.Context, in *cloudwatch.PutMetricDataInput, options ...func(*cloudwatch.Options),
+	) (*cloudwatch.PutMetricDataOutput, error)
 }
 
 // CloudWatch sends the CPU and memory in use (in percent), pending pods and workers of a pool as metrics with the
-// dimension WorkerPool. What is not known is not sent.
+// dimension WorkerPool. Unknown values are not sent.
 type CloudWatch struct {
 	Client    Putter
 	Namespace string
@@ -32,7 +34,7 @@ type CloudWatch struct {
 	last time.Time
 }
 
-// figures is what CloudWatch is sent at a time.
+// figures are the metrics of one cycle for CloudWatch.
 type figures struct {
 	pool string
 	at   time.Time
@@ -73,7 +75,10 @@ func (c *CloudWatch) put(ctx context.Context, f figures) error {
 	ctx, cancel := context.WithTimeout(ctx, cloudWatchTimeout)
 	defer cancel()
 	c.last = f.at
-	if _, err := c.Client.PutMetricData(ctx, &cloudwatch.PutMetricDataInput{Namespace: aws.String(c.Namespace), MetricData: f.data}); err != nil {
+	_, err := c.Client.PutMetricData(ctx, &cloudwatch.PutMetricDataInput{
+		Namespace: aws.String(c.Namespace), MetricData: f.data,
+	})
+	if err != nil {
 		return fmt.Errorf("put metrics of %s into CloudWatch namespace %s: %w", f.pool, c.Namespace, err)
 	}
 	return nil

@@ -9,76 +9,82 @@ import (
 )
 
 const (
-	// reportRetry is how long after one that failed a report is tried again.
-	reportRetry = 5 * time.Minute
-	// reportTries is how often it is tried in all.
-	reportTries = 12
+	// costRetry is the delay before a failed cost report is tried again.
+	costRetry = 5 * time.Minute
+	// costTries is how often a cost report is tried.
+	costTries = 12
 )
 
-// CostReports are summaries that people are sent at regular times: multiples of Every since a Monday at midnight UTC, so that
-// nothing need be kept to know when the next one is due. The replica that leads by then makes it. A report whose time
-// comes while no replica leads is left out.
+// CostReports are summaries for people at regular times: multiples of Every since a Monday at midnight UTC, so that no
+// state is needed to know when the next one is due. The replica that leads at that time makes it; if none leads, there
+// is no report.
 type CostReports struct {
 	Every time.Duration
 	// Make returns the report of a pool up to a time.
 	Make func(ctx context.Context, pool string, to time.Time) (string, error)
 }
 
-// falls returns whether a report has become due since the previous cycle, and the end of its period.
-func (r *CostReports) falls(before, now time.Time) (time.Time, bool) {
-	due := now.Truncate(r.Every) // of a time.Time, which counts from a Monday
-	return due, !before.IsZero() && before.Before(due)
+// costReporter makes the cost reports of one pool when they are due.
+type costReporter struct {
+	pool     string
+	options  CostReports
+	notifier *notifier
+
+	last time.Time      // of schedule
+	due  chan time.Time // end of the period of the next report
 }
 
-// noteReport has a report made if its time has come.
-func (t *Reporter) noteReport(now time.Time, leading bool) {
-	if t.options.CostReports == nil {
-		return
-	}
-	due, falls := t.options.CostReports.falls(t.ticked, now)
-	t.ticked = now
-	if !falls || !leading {
+func newCostReporter(pool string, o CostReports, n *notifier) *costReporter {
+	return &costReporter{pool: pool, options: o, notifier: n, due: make(chan time.Time, 1)}
+}
+
+// schedule queues a report if one has become due since the previous cycle.
+func (r *costReporter) schedule(now time.Time, leading bool) {
+	due := now.Truncate(r.options.Every) // time.Time counts from a Monday
+	missed := !r.last.IsZero() && r.last.Before(due)
+	r.last = now
+	if !missed || !leading {
 		return
 	}
 	select {
-	case t.reports <- due:
-	default: // the one before is still being tried
-		t.options.Metrics.failed.WithLabelValues("report").Inc()
+	case r.due <- due:
+	default: // the previous report is still being tried
+		r.notifier.metrics.failed.WithLabelValues("report").Inc()
 	}
 }
 
-// runReports makes reports that are due until ctx ends.
-func (t *Reporter) runReports(ctx context.Context) {
+// run makes queued reports until ctx ends.
+func (r *costReporter) run(ctx context.Context) {
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case due := <-t.reports:
-			t.report(ctx, due)
+		case due := <-r.due:
+			r.make(ctx, due)
 		}
 	}
 }
 
-// report makes one, and tries again if it cannot be made.
-func (t *Reporter) report(ctx context.Context, due time.Time) {
+// make makes a report, with retries.
+func (r *costReporter) make(ctx context.Context, due time.Time) {
 	for try := 1; ; try++ {
-		text, err := t.options.CostReports.Make(ctx, t.pool, due)
+		text, err := r.options.Make(ctx, r.pool, due)
 		if err == nil {
 			klog.FromContext(ctx).Info("Cost report", "to", due, "report", text)
-			t.say(text)
+			r.notifier.queue(text)
 			return
 		}
 		if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
 			return
 		}
-		t.sent(ctx, "report", err)
-		if try == reportTries {
+		r.notifier.check(ctx, "report", err)
+		if try == costTries {
 			return
 		}
 		select {
 		case <-ctx.Done():
 			return
-		case <-time.After(reportRetry):
+		case <-time.After(costRetry):
 		}
 	}
 }

@@ -18,37 +18,45 @@ import (
 
 const week = 7 * 24 * time.Hour
 
-// reported runs a reporter with reports over as many hours from a Monday's midnight, in virtual time, with a tick every hour,
-// of which it leads those that lead says. It returns when reports were asked for, and what was said.
-func reported(t *testing.T, hours int, lead func(at time.Time) bool, answer func(to time.Time) error) (asked, upTo []time.Time, said []string, h *house) {
+// costs are the cost reports of a run: when they were made, up to when, and the messages.
+type costs struct {
+	at, upTo []time.Time
+	messages []string
+	metrics  *Metrics
+}
+
+// runCosts runs a reporter with cost reports for some hours, in virtual time with a tick every hour. lead reports
+// whether it leads at a time.
+func runCosts(t *testing.T, hours int, lead func(at time.Time) bool, answer func(to time.Time) error) (out costs) {
 	t.Helper()
-	h = newHouse(t)
-	h.reporter.options.CostReports = &CostReports{Every: week, Make: func(_ context.Context, pool string, to time.Time) (string, error) {
-		asked, upTo = append(asked, time.Now().UTC()), append(upTo, to.UTC())
-		return "what " + pool + " cost", answer(to)
-	}}
-	// The sentences are read here, and so by no webhook.
+	build := func(_ context.Context, pool string, to time.Time) (string, error) {
+		out.at, out.upTo = append(out.at, time.Now().UTC()), append(out.upTo, to.UTC())
+		return "cost of " + pool, answer(to)
+	}
+	h := newHarness(t, func(o *Options) { o.CostReports = &CostReports{Every: week, Make: build} })
+	out.metrics = h.metrics
+	// The messages are read here rather than by a webhook.
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan struct{})
-	go func() { defer close(ended); h.reporter.runReports(ctx) }()
+	go func() { defer close(ended); h.reporter.costs.run(ctx) }()
 	for range hours {
 		cycle := hold(time.Now(), plan.NothingToDo, "")
 		cycle.Leading = lead(cycle.At)
 		h.reporter.Report(ctx, cycle)
 		synctest.Wait()
 		time.Sleep(time.Hour)
-		for len(h.reporter.sentences) > 0 {
-			said = append(said, <-h.reporter.sentences)
+		for len(h.reporter.notifier.messages) > 0 {
+			out.messages = append(out.messages, <-h.reporter.notifier.messages)
 		}
 	}
 	cancel()
 	<-ended
-	return asked, upTo, said, h
+	return out
 }
 
 func always(time.Time) bool { return true }
 
-// untilMonday moves the clock of a bubble to so long before the midnight at which the first Monday begins, and returns that.
+// untilMonday advances virtual time to a duration before the midnight of a Monday, and returns that midnight.
 func untilMonday(before time.Duration) time.Time {
 	now := time.Now().UTC()
 	monday := time.Date(now.Year(), now.Month(), now.Day()+(8-int(now.Weekday()))%7, 0, 0, 0, 0, time.UTC)
@@ -59,69 +67,70 @@ func untilMonday(before time.Duration) time.Time {
 	return monday
 }
 
-func TestReportsAreMadeOnMondays(t *testing.T) {
+func TestCostReportsAreMadeOnMondays(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		monday := untilMonday(3 * time.Hour)
-		asked, upTo, said, _ := reported(t, 24*15, always, func(time.Time) error { return nil })
-		assert.Equal(t, []time.Time{monday, monday.Add(week), monday.Add(2 * week)}, upTo)
-		assert.Equal(t, upTo, asked)
-		assert.Equal(t, []string{"what workers cost", "what workers cost", "what workers cost"}, said)
+		got := runCosts(t, 24*15, always, func(time.Time) error { return nil })
+		assert.Equal(t, []time.Time{monday, monday.Add(week), monday.Add(2 * week)}, got.upTo)
+		assert.Equal(t, got.upTo, got.at)
+		assert.Equal(t, []string{"cost of workers", "cost of workers", "cost of workers"}, got.messages)
 	})
 }
 
-func TestWhoLeadsReports(t *testing.T) {
+func TestTheLeaderMakesCostReports(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		monday := untilMonday(time.Hour)
-		asked, _, said, _ := reported(t, 3, func(at time.Time) bool { return at.After(monday) }, func(time.Time) error { return nil })
-		assert.Empty(t, asked, "another one led then, and has made it")
-		assert.Empty(t, said)
+		lead := func(at time.Time) bool { return at.After(monday) }
+		got := runCosts(t, 3, lead, func(time.Time) error { return nil })
+		assert.Empty(t, got.at, "another replica led at that time and has made it")
+		assert.Empty(t, got.messages)
 	})
 	synctest.Test(t, func(t *testing.T) {
 		untilMonday(0)
-		asked, _, _, _ := reported(t, 3, always, func(time.Time) error { return nil })
-		assert.Empty(t, asked, "a process that starts then does not know whether it has been made")
+		got := runCosts(t, 3, always, func(time.Time) error { return nil })
+		assert.Empty(t, got.at, "a process that starts at that time does not know whether it was made")
 	})
 }
 
-func TestReportsThatFailAreTriedAgain(t *testing.T) {
+func TestFailedCostReportsAreRetried(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		monday := untilMonday(time.Hour)
 		tries := 0
-		asked, upTo, said, h := reported(t, 3, always, func(time.Time) error {
+		got := runCosts(t, 3, always, func(time.Time) error {
 			if tries++; tries < 3 {
 				return errors.New("no answer")
 			}
 			return nil
 		})
-		assert.Equal(t, []time.Time{monday, monday.Add(5 * time.Minute), monday.Add(10 * time.Minute)}, asked)
-		assert.Equal(t, []time.Time{monday, monday, monday}, upTo)
-		assert.Equal(t, []string{"what workers cost"}, said)
-		assert.Equal(t, 2.0, testutil.ToFloat64(h.reporter.options.Metrics.failed.WithLabelValues("report")))
+		assert.Equal(t, []time.Time{monday, monday.Add(5 * time.Minute), monday.Add(10 * time.Minute)}, got.at)
+		assert.Equal(t, []time.Time{monday, monday, monday}, got.upTo)
+		assert.Equal(t, []string{"cost of workers"}, got.messages)
+		assert.Equal(t, 2.0, testutil.ToFloat64(got.metrics.failed.WithLabelValues("report")))
 	})
 	synctest.Test(t, func(t *testing.T) {
 		untilMonday(time.Hour)
-		asked, _, said, _ := reported(t, 24, always, func(time.Time) error { return errors.New("no answer") })
-		assert.Len(t, asked, reportTries)
-		assert.Empty(t, said)
+		got := runCosts(t, 24, always, func(time.Time) error { return errors.New("no answer") })
+		assert.Len(t, got.at, costTries)
+		assert.Empty(t, got.messages)
 	})
 }
 
-func TestRunMakesReportsUntilItEnds(t *testing.T) {
+func TestRunMakesCostReportsUntilItEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := newHouse(t)
-		h.reporter.options.CostReports = &CostReports{Every: time.Hour, Make: func(ctx context.Context, _ string, _ time.Time) (string, error) {
+		hang := func(ctx context.Context, _ string, _ time.Time) (string, error) {
 			<-ctx.Done()
 			return "", ctx.Err()
-		}}
+		}
+		h := newHarness(t, func(o *Options) { o.CostReports = &CostReports{Every: time.Hour, Make: hang} })
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error)
 		go func() { ended <- h.reporter.Run(ctx) }()
-		for range 4 { // the first is being made, the second waits, and there is no room for a third
+		for range 4 { // the first is being made, the second is queued, the third is dropped
 			h.reporter.Report(ctx, hold(time.Now(), plan.NothingToDo, ""))
 			synctest.Wait()
 			time.Sleep(time.Hour)
 		}
-		failed := h.reporter.options.Metrics.failed.WithLabelValues("report")
+		failed := h.metrics.failed.WithLabelValues("report")
 		assert.Equal(t, 1.0, testutil.ToFloat64(failed))
 		cancel()
 		require.NoError(t, <-ended)
@@ -129,10 +138,12 @@ func TestRunMakesReportsUntilItEnds(t *testing.T) {
 	})
 }
 
-func TestNumbersOfDecisionsThatWereNotMadeAreNotTold(t *testing.T) {
-	h := newHouse(t)
+func TestNoNumbersWithoutADecision(t *testing.T) {
+	h := newHarness(t)
 	count := func() int {
-		n, err := testutil.GatherAndCount(h.registry, "foresail_nodepool_desired_workers", "foresail_nodepool_recommended_workers")
+		n, err := testutil.GatherAndCount(
+			h.registry, "foresail_nodepool_desired_workers", "foresail_nodepool_recommended_workers",
+		)
 		require.NoError(t, err)
 		return n
 	}
@@ -145,12 +156,14 @@ func TestNumbersOfDecisionsThatWereNotMadeAreNotTold(t *testing.T) {
 		h.reporter.Report(t.Context(), hold(start.Add(2*time.Minute), plan.NothingToDo, ""))
 		assert.Equal(t, 2, count())
 	}
-	assert.Zero(t, testutil.ToFloat64(h.reporter.options.Metrics.events.WithLabelValues("workers", string(journal.EventLaunchFailed))))
+	assert.Zero(t, testutil.ToFloat64(h.metrics.events.WithLabelValues("workers", string(journal.EventLaunchFailed))))
 	cycle := hold(start, plan.NothingToDo, "")
 	cycle.Snapshot.Pool = plan.Pool{SpotRatio: 0.7, OnDemandBase: 1}
 	for range 3 {
 		cycle.Snapshot.Instances = append(cycle.Snapshot.Instances, plan.Instance{Worker: true})
 	}
 	h.reporter.Report(t.Context(), cycle)
-	assert.Equal(t, 3.0, testutil.ToFloat64(h.reporter.options.Metrics.spotTarget.WithLabelValues("workers")), "0.7 of the four above the base")
+	assert.Equal(
+		t, 3.0, testutil.ToFloat64(h.metrics.spotTarget.WithLabelValues("workers")), "0.7 of the four above the base",
+	)
 }

@@ -14,24 +14,26 @@ import (
 	"github.com/foresail/foresail/nodepool/state"
 )
 
-// Metrics is what Prometheus can read of all pools. A scrape reads whole cycles: one that saw half of a cycle would find
-// no workers, or those of another time than the lease.
+// Metrics are the Prometheus metrics of all pools. A scrape reads whole cycles: within a cycle it would find no
+// workers, or workers and lease of different times.
 type Metrics struct {
-	mu  sync.Mutex // held while a cycle is told, and while a scrape is answered
+	mu  sync.Mutex // held while a cycle is set, and during a scrape
 	all []prometheus.Collector
 
-	workers, desired, recommended, limits, pending, room, unhelped, open, leading, healthy, failures *prometheus.GaugeVec
-	available, current, predicted, threshold, voted                                                  *prometheus.GaugeVec
-	instances, spotTarget, startupTime                                                               *prometheus.GaugeVec
-	decisions, events, failed                                                                        *prometheus.CounterVec
-	dropped                                                                                          prometheus.Counter
+	workers, desired, recommended, limits, pending, room, unhelped *prometheus.GaugeVec
+	open, leading, healthy, failures                               *prometheus.GaugeVec
+	available, current, predicted, threshold, bySignal             *prometheus.GaugeVec
+	instances, spotTarget, startupTime                             *prometheus.GaugeVec
+	decisions, events, failed                                      *prometheus.CounterVec
+	dropped                                                        prometheus.Counter
 }
 
-// NewMetrics makes the metrics of all pools and registers them.
+// NewMetrics registers the metrics of all pools.
 func NewMetrics(r prometheus.Registerer) *Metrics {
 	var all []prometheus.Collector
 	gauge := func(name, help string, labels ...string) *prometheus.GaugeVec {
-		v := prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "foresail_nodepool_" + name, Help: help}, append([]string{"pool"}, labels...))
+		v := prometheus.NewGaugeVec(
+			prometheus.GaugeOpts{Name: "foresail_nodepool_" + name, Help: help}, append([]string{"pool"}, labels...))
 		all = append(all, v)
 		return v
 	}
@@ -41,15 +43,18 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 		return v
 	}
 	m := &Metrics{
-		workers:     gauge("workers", "Workers by state: ready, joining, unready, terminating, failed.", "state"),
-		instances:   gauge("instances", "Workers that count, by market, instance type and zone.", "market", "instance_type", "zone"),
+		workers: gauge("workers", "Workers by state: ready, joining, unready, terminating, failed.", "state"),
+		instances: gauge("instances", "Workers that count, by market, instance type and zone.",
+			"market", "instance_type", "zone"),
 		spotTarget:  gauge("spot_target_workers", "Workers that should be Spot by the market policy."),
 		desired:     gauge("desired_workers", "Workers that the last decision desires, after minimum, maximum and batch."),
 		recommended: gauge("recommended_workers", "Largest recommendation, before minimum, maximum and batch."),
 		limits:      gauge("limit_workers", "Minimum and maximum of workers.", "limit"),
 		pending:     gauge("pending_pods", "Unschedulable pods that a new node of the pool could run."),
-		room:        gauge("pending_pods_with_room", "Pending pods older than pending.for that existing nodes have room for."),
-		unhelped:    gauge("pending_pods_not_helped", "Pending pods that the node launched for them did not take: no other is launched for a while."),
+		room: gauge("pending_pods_with_room",
+			"Pending pods older than pending.for that existing nodes have room for."),
+		unhelped: gauge("pending_pods_not_helped",
+			"Pending pods that the node launched for them did not take: no other is launched for a while."),
 		open:        gauge("action_open", "1 while an action of the kind is open, else 0.", "kind"),
 		leading:     gauge("leading", "1 while this process holds the lease of the pool, else 0."),
 		healthy:     gauge("healthy", "1 while the pool can carry out its decisions, else 0."),
@@ -59,18 +64,20 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 		current:     gauge("signal_load", "Smoothed load of each worker now, in units of the signal.", "signal"),
 		predicted:   gauge("signal_predicted_load", "Load of each worker at the horizon, in units of the signal.", "signal"),
 		threshold:   gauge("signal_threshold", "Threshold of the signal, in its units.", "signal"),
-		voted:       gauge("signal_recommended_workers", "Workers that the signal recommends.", "signal"),
+		bySignal:    gauge("signal_recommended_workers", "Workers that the signal recommends.", "signal"),
 		decisions:   counter("decisions_total", "Decisions, including those to change nothing.", "pool", "step", "reason"),
-		events:      counter("events_total", "Events: launches, joins, drains, terminations and their failures.", "pool", "reason"),
-		failed:      counter("notifications_failed_total", "Notifications that could not be sent, by receiver.", "to"),
+		events: counter("events_total", "Events: launches, joins, drains, terminations and their failures.",
+			"pool", "reason"),
+		failed: counter("notifications_failed_total", "Notifications that could not be sent, by receiver.", "to"),
 		dropped: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "foresail_nodepool_notifications_dropped_total", Help: "Messages for the webhook that were dropped because too many were queued.",
+			Name: "foresail_nodepool_notifications_dropped_total",
+			Help: "Messages for the webhook that were dropped because too many were queued.",
 		}),
 	}
 	m.all = append(all, m.dropped)
 	r.MustRegister(m)
 	for _, to := range []string{"webhook", "cloudwatch", "report"} {
-		m.failed.WithLabelValues(to) // from 0, so that the first one is an increase
+		m.failed.WithLabelValues(to) // from 0, so that the first failure is an increase
 	}
 	return m
 }
@@ -100,7 +107,7 @@ func (m *Metrics) Collect(out chan<- prometheus.Metric) {
 	}
 }
 
-// reading is what a metric was at one time.
+// reading is the value of a metric at one time.
 type reading struct {
 	desc  *prometheus.Desc
 	value dto.Metric
@@ -114,21 +121,28 @@ func (r *reading) Write(out *dto.Metric) error {
 	return r.err
 }
 
-// Forget drops what is exposed of a pool that is gone.
+// Forget removes the metrics of a pool that was deleted.
 func (m *Metrics) Forget(pool string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	of := prometheus.Labels{"pool": pool}
-	for _, v := range []*prometheus.GaugeVec{m.workers, m.desired, m.recommended, m.limits, m.pending, m.room, m.unhelped, m.open, m.leading, m.healthy, m.failures,
-		m.available, m.current, m.predicted, m.threshold, m.voted, m.instances, m.spotTarget, m.startupTime} {
+	for _, v := range []*prometheus.GaugeVec{
+		m.workers, m.desired, m.recommended, m.limits, m.pending, m.room, m.unhelped,
+		m.open, m.leading, m.healthy, m.failures,
+		m.available, m.current, m.predicted, m.threshold, m.bySignal,
+		m.instances, m.spotTarget, m.startupTime,
+	} {
 		v.DeletePartialMatch(of)
 	}
 	m.decisions.DeletePartialMatch(of)
 	m.events.DeletePartialMatch(of)
 }
 
-// countedFromZero are the events whose counters start at 0: Prometheus sees no increase in the first value of a counter.
-var countedFromZero = []journal.EventReason{journal.EventLaunched, journal.EventLaunchFailed, journal.EventJoinFailed, journal.EventInterrupted, journal.EventRepairStarted, journal.EventDrainFailed}
+// countedFromZero are the events whose counters start at 0: Prometheus does not count the first value as an increase.
+var countedFromZero = []journal.EventReason{
+	journal.EventLaunched, journal.EventLaunchFailed, journal.EventJoinFailed,
+	journal.EventInterrupted, journal.EventRepairStarted, journal.EventDrainFailed,
+}
 
 func (m *Metrics) set(cycle nodepool.CycleReport) {
 	m.mu.Lock()
@@ -148,7 +162,7 @@ func (m *Metrics) set(cycle nodepool.CycleReport) {
 	m.setSignals(pool, cycle.Snapshot.Signals)
 }
 
-// setJournal exposes what the journal holds, and what is computed from it.
+// setJournal sets the metrics that come from the journal.
 func (m *Metrics) setJournal(cycle nodepool.CycleReport) {
 	if cycle.Decision.Reason == nodepool.NotDecided {
 		of := prometheus.Labels{"pool": cycle.Pool}
@@ -160,7 +174,8 @@ func (m *Metrics) setJournal(cycle nodepool.CycleReport) {
 	m.failures.WithLabelValues(cycle.Pool).Set(float64(cycle.Record.Failures))
 	m.startupTime.WithLabelValues(cycle.Pool).Set(cycle.StartupTime.Seconds())
 	for _, kind := range []state.ActionKind{state.ActionUp, state.ActionDown} {
-		m.open.WithLabelValues(cycle.Pool, string(kind)).Set(oneIf(cycle.Record.Action != nil && cycle.Record.Action.Kind == kind))
+		open := cycle.Record.Action != nil && cycle.Record.Action.Kind == kind
+		m.open.WithLabelValues(cycle.Pool, string(kind)).Set(oneIf(open))
 	}
 }
 
@@ -178,27 +193,13 @@ func (m *Metrics) setDecision(cycle nodepool.CycleReport) {
 		m.recommended.DeleteLabelValues(cycle.Pool)
 	}
 	if !observed(cycle) {
-		return // the limits are what was read last
+		return // the limits stay as last read
 	}
 	m.limits.WithLabelValues(cycle.Pool, "min").Set(float64(cycle.Snapshot.Pool.Min))
 	m.limits.WithLabelValues(cycle.Pool, "max").Set(float64(cycle.Snapshot.Pool.Max))
 }
 
-// decided returns whether the numbers of the decision mean anything. They do not if the journal or the workers could not be read.
-func decided(cycle nodepool.CycleReport) bool {
-	reason := cycle.Decision.Reason
-	return reason != "" && reason != nodepool.NotDecided && reason != plan.WorkersUnknown
-}
-
-// observed returns whether the cycle observed anything. Without a configuration it does not.
-func observed(cycle nodepool.CycleReport) bool { return !cycle.Snapshot.Now.IsZero() }
-
-// workersKnown returns whether the workers are known.
-func workersKnown(cycle nodepool.CycleReport) bool {
-	return observed(cycle) && cycle.Snapshot.WorkersErr == ""
-}
-
-// setWorkers exposes nothing of what is not known.
+// setWorkers sets the metrics of workers and pending pods, and removes those that are unknown.
 func (m *Metrics) setWorkers(cycle nodepool.CycleReport) {
 	of := prometheus.Labels{"pool": cycle.Pool}
 	m.workers.DeletePartialMatch(of)
@@ -228,7 +229,7 @@ func (m *Metrics) setWorkers(cycle nodepool.CycleReport) {
 	m.spotTarget.WithLabelValues(cycle.Pool).Set(spotTarget(cycle.Snapshot))
 }
 
-// spotTarget is what launches aim at, for as many workers as there are.
+// spotTarget returns how many of the workers should be Spot.
 func spotTarget(s plan.Snapshot) float64 {
 	workers, _ := counts(s.Instances)
 	return math.Round(s.Pool.SpotRatio * float64(max(0, workers-s.Pool.OnDemandBase)))
@@ -250,7 +251,7 @@ func stateOf(w *plan.Instance) string {
 
 func (m *Metrics) setSignals(pool string, signals []plan.Signal) {
 	of := prometheus.Labels{"pool": pool}
-	for _, v := range []*prometheus.GaugeVec{m.available, m.current, m.predicted, m.threshold, m.voted} {
+	for _, v := range []*prometheus.GaugeVec{m.available, m.current, m.predicted, m.threshold, m.bySignal} {
 		v.DeletePartialMatch(of)
 	}
 	for _, s := range signals {
@@ -262,7 +263,7 @@ func (m *Metrics) setSignals(pool string, signals []plan.Signal) {
 		m.current.WithLabelValues(pool, s.Name).Set(s.Now)
 		m.predicted.WithLabelValues(pool, s.Name).Set(s.Predicted)
 		if !s.InformsOnly {
-			m.voted.WithLabelValues(pool, s.Name).Set(float64(s.Want))
+			m.bySignal.WithLabelValues(pool, s.Name).Set(float64(s.Want))
 		}
 	}
 }

@@ -5,32 +5,32 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/foresail/foresail/nodepool/fleet"
-
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/require"
 
 	"github.com/foresail/foresail/nodepool"
+	"github.com/foresail/foresail/nodepool/fleet"
 	"github.com/foresail/foresail/nodepool/plan"
 )
 
-// A replica that leads sees three workers, and then seven while it does not lead: no scrape may find other workers than
-// those of its lease, or some of them.
+// A replica has three workers while it leads and seven while it does not: every scrape must find the number that
+// belongs to the lease.
 func TestScrapesReadWholeCycles(t *testing.T) {
 	t.Parallel()
 	registry := prometheus.NewRegistry()
 	metrics := NewMetrics(registry)
 	stop := make(chan struct{})
-	tell := func(leading bool, workers int) {
+	set := func(leading bool, workers int) {
 		cycle := nodepool.CycleReport{Pool: "workers", Leading: leading, Snapshot: plan.Snapshot{Now: start}}
 		for i := range workers {
 			cycle.Snapshot.Instances = append(cycle.Snapshot.Instances, plan.Instance{
-				Instance: fleet.Instance{Placement: fleet.Placement{Zone: strconv.Itoa(i)}}, Worker: true, Node: plan.Node{Ready: true},
+				Instance: fleet.Instance{Placement: fleet.Placement{Zone: strconv.Itoa(i)}},
+				Worker:   true, Node: plan.Node{Ready: true},
 			})
 		}
 		metrics.set(cycle)
 	}
-	tell(true, 3)
+	set(true, 3)
 	var group sync.WaitGroup
 	group.Go(func() {
 		for {
@@ -38,8 +38,8 @@ func TestScrapesReadWholeCycles(t *testing.T) {
 			case <-stop:
 				return
 			default:
-				tell(false, 7)
-				tell(true, 3)
+				set(false, 7)
+				set(true, 3)
 			}
 		}
 	})

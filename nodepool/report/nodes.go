@@ -9,9 +9,8 @@ import (
 	"github.com/foresail/foresail/nodepool/state"
 )
 
-// removedBy are the Nodes of removals that have been decided and are not over: their end is in the journal, whether they
-// have been touched or not, and they have not been given back.
-func removedBy(removals []state.Removal) []string {
+// nodesOf returns the Nodes of removals that are decided and in progress, without those that were restored.
+func nodesOf(removals []state.Removal) []string {
 	var out []string
 	for _, r := range removals {
 		switch r.State {
@@ -19,11 +18,12 @@ func removedBy(removals []state.Removal) []string {
 			out = append(out, r.Node)
 		}
 	}
-	return named(out)
+	return unique(out)
 }
 
-// terminatingOf are the Nodes that go beside any action: of instances that the cloud takes back, of unhealthy ones that are being
-// repaired, and of condemned ones, which are pardoned as soon as their Node is Ready. The Node of an interruption may be known to the snapshot alone.
+// terminatingOf returns the Nodes that are removed outside of actions: of reclaimed instances, of repairs, of
+// instances that end, and of pending terminations, which are cancelled once their Node is Ready. The Node of an
+// interruption may be known only from the snapshot.
 func terminatingOf(cycle nodepool.CycleReport) []string {
 	nodes := make(map[string]string, len(cycle.Snapshot.Instances))
 	for w := range plan.Workers(cycle.Snapshot.Instances) {
@@ -35,15 +35,14 @@ func terminatingOf(cycle nodepool.CycleReport) []string {
 			r.Node = nodes[r.InstanceID]
 		}
 	}
-	out := removedBy(removals)
+	out := nodesOf(removals)
 	for _, c := range cycle.Record.PendingTerminations {
 		out = append(out, nodes[c.InstanceID])
 	}
-	return named(out)
+	return unique(out)
 }
 
-// candidatesOf are the Nodes that would go next. Those that were candidates of the decision and are being removed by now,
-// by the action that it began, are no candidates any more.
+// candidatesOf returns the Nodes that would be removed next, without those that the decision itself began to remove.
 func candidatesOf(targets []plan.Target, status *v1alpha1.WorkerPoolStatus) []string {
 	var out []string
 	for _, t := range targets {
@@ -52,11 +51,11 @@ func candidatesOf(targets []plan.Target, status *v1alpha1.WorkerPoolStatus) []st
 		}
 		out = append(out, t.Node)
 	}
-	return named(out)
+	return unique(out)
 }
 
-// named returns the names that there are, each once.
-func named(nodes []string) []string {
+// unique returns the names that are not empty, each once.
+func unique(nodes []string) []string {
 	var out []string
 	for _, n := range nodes {
 		if n != "" && !slices.Contains(out, n) {

@@ -17,7 +17,7 @@ import (
 	"github.com/foresail/foresail/nodepool/state"
 )
 
-// removals has one removal for each node, in the state of its name.
+// removals returns a removal for each state.
 func removals(of ...string) []state.Removal {
 	var out []state.Removal
 	for _, in := range of {
@@ -32,14 +32,24 @@ func down(at time.Time, targets ...state.Removal) nodepool.CycleReport {
 	return cycle
 }
 
-func TestNodesThatAreCommittedToAreNamed(t *testing.T) {
-	h := newHouse(t)
+func TestNodesOfRemovals(t *testing.T) {
+	h := newHarness(t)
 	every := removals("Planned", "Tainted", "Draining", "Drained", "Terminated", "Completed", "Restoring", "Failed")
 	cycle := down(start, every...)
-	cycle.Decision.Candidates = []plan.Target{{Node: "n-Planned"}, {Node: "next"}, {Node: "n-Terminated"}, {Node: "cordoned"}}
-	cycle.Record.Interruptions = append(removals("Planned", "Draining", "Restoring"), state.Removal{InstanceID: "i-1", State: state.RemovalPlanned}, state.Removal{InstanceID: "i-gone", State: state.RemovalPlanned})
-	cycle.Record.Interruptions[0].Node, cycle.Record.Interruptions[1].Node, cycle.Record.Interruptions[2].Node = "taken", "taken", "given back"
-	cycle.Record.Repairs = []state.Removal{{InstanceID: "i-unhealthy", Node: "unhealthy", State: state.RemovalDraining}, {Node: "recovered", State: state.RemovalRestoring}}
+	cycle.Decision.Candidates = []plan.Target{
+		{Node: "n-Planned"}, {Node: "next"}, {Node: "n-Terminated"}, {Node: "cordoned"},
+	}
+	cycle.Record.Interruptions = append(
+		removals("Planned", "Draining", "Restoring"), state.Removal{InstanceID: "i-1", State: state.RemovalPlanned},
+		state.Removal{InstanceID: "i-gone", State: state.RemovalPlanned},
+	)
+	for i, node := range []string{"taken", "taken", "restored"} {
+		cycle.Record.Interruptions[i].Node = node
+	}
+	cycle.Record.Repairs = []state.Removal{
+		{InstanceID: "i-unhealthy", Node: "unhealthy", State: state.RemovalDraining},
+		{Node: "recovered", State: state.RemovalRestoring},
+	}
 	cycle.Record.Endings = []state.Removal{{InstanceID: "i-ends", Node: "ends", State: state.RemovalTerminated}}
 	cycle.Record.PendingTerminations = []state.PendingTermination{{InstanceID: "i-broken"}, {InstanceID: "i-without"}}
 	cycle.Snapshot.Instances = append(cycle.Snapshot.Instances, plan.Instance{
@@ -48,7 +58,10 @@ func TestNodesThatAreCommittedToAreNamed(t *testing.T) {
 	h.reporter.Report(t.Context(), cycle)
 	s := h.status(t)
 	assert.Equal(t, []string{"n-Planned", "n-Tainted", "n-Draining", "n-Drained", "n-Terminated"}, s.Action.Nodes)
-	assert.Equal(t, []string{"taken", "a", "unhealthy", "ends", "broken"}, s.Terminating, "each once, and a as the snapshot knows the node of i-1")
+	assert.Equal(
+		t, []string{"taken", "a", "unhealthy", "ends", "broken"}, s.Terminating,
+		"each once, with a, which the snapshot has as the node of i-1",
+	)
 	assert.Equal(t, []string{"next", "cordoned"}, s.RemovalCandidates)
 
 	h.reporter.Report(t.Context(), hold(start.Add(time.Second), plan.ActionOpen, "a scale-down is open"))
@@ -58,45 +71,54 @@ func TestNodesThatAreCommittedToAreNamed(t *testing.T) {
 	assert.Empty(t, s.RemovalCandidates)
 }
 
-func TestAScaleUpRemovesNothing(t *testing.T) {
-	h := newHouse(t)
+func TestScaleUpRemovesNoNodes(t *testing.T) {
+	h := newHarness(t)
 	cycle := hold(start, plan.ActionOpen, "a scale-up is open")
-	cycle.Record.Action = &state.Action{ID: "up-1", Kind: state.ActionUp, Started: start, Slots: []state.Slot{{State: state.SlotReady, Node: "new"}}}
+	cycle.Record.Action = &state.Action{
+		ID: "up-1", Kind: state.ActionUp, Started: start, Slots: []state.Slot{{State: state.SlotReady, Node: "new"}},
+	}
 	h.reporter.Report(t.Context(), cycle)
 	assert.Empty(t, h.status(t).Action.Nodes)
 }
 
-// TestNodesAreToldAtOnce: others act by them, so that they do not wait as numbers do.
-func TestNodesAreToldAtOnce(t *testing.T) {
+// TestNodesAreWrittenAtOnce: other programs act on them, unlike numbers.
+func TestNodesAreWrittenAtOnce(t *testing.T) {
 	cycle := func(at time.Time) nodepool.CycleReport { return down(at, removals("Draining", "Planned")...) }
 	for name, change := range map[string]func(*nodepool.CycleReport){
-		"a target that is given back": func(n *nodepool.CycleReport) { n.Record.Action.Targets[1].State = state.RemovalFailed },
-		"a candidate":                 func(n *nodepool.CycleReport) { n.Decision.Candidates = []plan.Target{{Node: "next"}} },
-		"an interruption":             func(n *nodepool.CycleReport) { n.Record.Interruptions = removals("Planned") },
+		"a restored target": func(n *nodepool.CycleReport) { n.Record.Action.Targets[1].State = state.RemovalFailed },
+		"a candidate":       func(n *nodepool.CycleReport) { n.Decision.Candidates = []plan.Target{{Node: "next"}} },
+		"an interruption":   func(n *nodepool.CycleReport) { n.Record.Interruptions = removals("Planned") },
 	} {
 		t.Run(name, func(t *testing.T) {
-			h := newHouse(t)
+			h := newHarness(t)
 			h.reporter.Report(t.Context(), cycle(start))
 			before := h.status(t)
 			same := cycle(start.Add(time.Second))
 			same.Snapshot.Pending.Pods++
 			h.reporter.Report(t.Context(), same)
-			require.Equal(t, before, h.status(t), "a number waits")
+			require.Equal(t, before, h.status(t), "a number is written later")
 			next := cycle(start.Add(2 * time.Second))
 			change(&next)
 			h.reporter.Report(t.Context(), next)
 			after := h.status(t)
-			assert.NotEqual(t, [][]string{before.Action.Nodes, before.Terminating, before.RemovalCandidates}, [][]string{after.Action.Nodes, after.Terminating, after.RemovalCandidates})
+			assert.NotEqual(
+				t, [][]string{before.Action.Nodes, before.Terminating, before.RemovalCandidates},
+				[][]string{after.Action.Nodes, after.Terminating, after.RemovalCandidates},
+			)
 		})
 	}
 }
 
-// TestFullStatusIsTaken: the API server would reject a status whose lists are too long, and nothing would be written.
-func TestFullStatusIsTaken(t *testing.T) {
+// TestFullStatusIsValid: the API server rejects a status whose lists are too long.
+func TestFullStatusIsValid(t *testing.T) {
 	cycle := down(start)
 	for i := range plan.MaxBatch {
-		cycle.Record.Action.Targets = append(cycle.Record.Action.Targets, state.Removal{Node: fmt.Sprintf("target-%d", i), State: state.RemovalPlanned})
-		cycle.Record.Interruptions = append(cycle.Record.Interruptions, state.Removal{Node: fmt.Sprintf("taken-%d", i%400), State: state.RemovalPlanned})
+		cycle.Record.Action.Targets = append(
+			cycle.Record.Action.Targets, state.Removal{Node: fmt.Sprintf("target-%d", i), State: state.RemovalPlanned},
+		)
+		cycle.Record.Interruptions = append(
+			cycle.Record.Interruptions, state.Removal{Node: fmt.Sprintf("taken-%d", i%400), State: state.RemovalPlanned},
+		)
 	}
 	for i := range plan.MaxCandidates {
 		cycle.Decision.Candidates = append(cycle.Decision.Candidates, plan.Target{Node: fmt.Sprintf("next-%d", i)})

@@ -14,9 +14,6 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/foresail/foresail/nodepool/fleet"
-	"github.com/foresail/foresail/nodepool/journal"
-
 	"github.com/aws/aws-sdk-go-v2/service/cloudwatch"
 	"github.com/go-logr/logr/funcr"
 	"github.com/prometheus/client_golang/prometheus"
@@ -34,43 +31,52 @@ import (
 
 	"github.com/foresail/foresail/api/v1alpha1"
 	"github.com/foresail/foresail/nodepool"
+	"github.com/foresail/foresail/nodepool/fleet"
+	"github.com/foresail/foresail/nodepool/journal"
 	"github.com/foresail/foresail/nodepool/plan"
 	"github.com/foresail/foresail/nodepool/state"
 )
 
 var start = time.Date(2026, 5, 4, 20, 0, 0, 0, time.UTC)
 
-// house is a reporter with all that it reports to.
-type house struct {
+// harness is a reporter with its receivers.
+type harness struct {
 	reporter *Reporter
 	client   client.Client
 	events   *events.FakeRecorder
 	registry *prometheus.Registry
+	metrics  *Metrics
 }
 
-func newHouse(t *testing.T) *house {
+func newHarness(t *testing.T, change ...func(*Options)) *harness {
 	t.Helper()
 	scheme := runtime.NewScheme()
 	require.NoError(t, v1alpha1.AddToScheme(scheme))
 	pool := &v1alpha1.WorkerPool{ObjectMeta: metav1.ObjectMeta{Name: "workers", Generation: 3}}
 	pool.Status.Journal = &runtime.RawExtension{Raw: []byte(`{"version":7}`)}
-	h := &house{
+	h := &harness{
 		client:   fake.NewClientBuilder().WithScheme(scheme).WithObjects(pool).WithStatusSubresource(pool).Build(),
 		events:   events.NewFakeRecorder(100),
 		registry: prometheus.NewRegistry(),
 	}
-	h.reporter = New("workers", Options{Client: h.client, Events: h.events, Metrics: NewMetrics(h.registry)})
+	h.metrics = NewMetrics(h.registry)
+	o := Options{Client: h.client, Events: h.events, Metrics: h.metrics}
+	for _, f := range change {
+		f(&o)
+	}
+	h.reporter = New("workers", o)
 	return h
 }
 
-func (h *house) status(t *testing.T) v1alpha1.WorkerPoolStatus {
+func (h *harness) status(t *testing.T) v1alpha1.WorkerPoolStatus {
 	t.Helper()
 	var pool v1alpha1.WorkerPool
 	require.NoError(t, h.client.Get(t.Context(), client.ObjectKey{Name: "workers"}, &pool))
 	return pool.Status
 }
 
-func (h *house) told() []string {
+// recorded returns the Events since the last call.
+func (h *harness) recorded() []string {
 	var out []string
 	for {
 		select {
@@ -86,7 +92,9 @@ func hold(at time.Time, reason plan.Reason, message string) nodepool.CycleReport
 	return nodepool.CycleReport{
 		Pool: "workers", Generation: 3, At: at, Leading: true, StartupTime: 90 * time.Second,
 		Decision: plan.Decision{At: at, Step: plan.Hold, Reason: reason, Message: message, Workers: 2, Want: 2,
-			Recommendations: []plan.Recommendation{{Signal: "requests", Nodes: 2, Known: true}, {Signal: "cpu", Reason: "no answer"}}},
+			Recommendations: []plan.Recommendation{
+				{Signal: "requests", Nodes: 2, Known: true}, {Signal: "cpu", Reason: "no answer"},
+			}},
 		Snapshot: plan.Snapshot{
 			Now: at,
 			Instances: []plan.Instance{
@@ -94,16 +102,20 @@ func hold(at time.Time, reason plan.Reason, message string) nodepool.CycleReport
 					Instance: fleet.Instance{ID: "i-1", Placement: fleet.Placement{Zone: "a", Market: fleet.Spot}},
 					Worker:   true, Node: plan.Node{Name: "a", Ready: true},
 				},
-				{Instance: fleet.Instance{ID: "i-2"}, Worker: true}, {Instance: fleet.Instance{ID: "i-3"}, Worker: true, Failed: true},
+				{Instance: fleet.Instance{ID: "i-2"}, Worker: true},
+				{Instance: fleet.Instance{ID: "i-3"}, Worker: true, Failed: true},
 			},
 			Pending: plan.Pending{Known: true, Pods: 5},
-			Signals: []plan.Signal{{Name: "requests", Known: true, Now: 0.5, Predicted: 0.61, Threshold: 0.7, Want: 2, Horizon: time.Minute}, {Name: "cpu", Err: "no answer"}},
+			Signals: []plan.Signal{
+				{Name: "requests", Known: true, Now: 0.5, Predicted: 0.61, Threshold: 0.7, Want: 2, Horizon: time.Minute},
+				{Name: "cpu", Err: "no answer"},
+			},
 		},
 	}
 }
 
-func TestStatusTellsWhatIsKnownAndLeavesTheJournalAlone(t *testing.T) {
-	h := newHouse(t)
+func TestStatusHasKnownValuesAndKeepsTheJournal(t *testing.T) {
+	h := newHarness(t)
 	h.reporter.Report(t.Context(), hold(start, plan.NothingToDo, "2 workers are enough"))
 	s := h.status(t)
 	assert.JSONEq(t, `{"version":7}`, string(s.Journal.Raw))
@@ -116,12 +128,12 @@ func TestStatusTellsWhatIsKnownAndLeavesTheJournalAlone(t *testing.T) {
 	assert.True(t, meta.IsStatusConditionTrue(s.Conditions, v1alpha1.ConditionHealthy))
 	assert.True(t, meta.IsStatusConditionFalse(s.Conditions, v1alpha1.ConditionForecasting))
 	require.Len(t, s.Decisions, 1)
-	assert.Nil(t, s.Decisions[0].Recommendations[1].Workers, "a vote that is not known is no number")
+	assert.Nil(t, s.Decisions[0].Recommendations[1].Workers, "an unknown recommendation is no number")
 }
 
-// The spec may have changed since the cycle began, or the new one may be unusable.
-func TestStatusIsOfTheGenerationThatTheCycleFollowed(t *testing.T) {
-	h := newHouse(t)
+// The spec may have changed since the cycle began, or the new one may be invalid.
+func TestStatusHasTheGenerationOfTheCycle(t *testing.T) {
+	h := newHarness(t)
 	cycle := hold(start, plan.NothingToDo, "2 workers are enough")
 	cycle.Generation = 2
 	cycle.Decision.Rollout = plan.Rollout{Unknown: 2, Message: "no permission"}
@@ -135,8 +147,8 @@ func TestStatusIsOfTheGenerationThatTheCycleFollowed(t *testing.T) {
 	}
 }
 
-func TestWhatIsUnknownIsAbsent(t *testing.T) {
-	h := newHouse(t)
+func TestUnknownValuesAreAbsent(t *testing.T) {
+	h := newHarness(t)
 	cycle := hold(start, plan.WorkersUnknown, "EC2 cannot be read")
 	cycle.Snapshot.WorkersErr, cycle.Snapshot.Pending.Known = "EC2 cannot be read", false
 	cycle.Health = errors.New("EC2 cannot\nbe read")
@@ -151,12 +163,14 @@ func TestWhatIsUnknownIsAbsent(t *testing.T) {
 	assert.Zero(t, count)
 }
 
-// TestMetricsOfAnUnreadJournalGo: a journal that cannot be read does not tell that no action is open.
-func TestMetricsOfAnUnreadJournalGo(t *testing.T) {
-	h := newHouse(t)
-	ofTheJournal := []string{"foresail_nodepool_failed_scale_ups", "foresail_nodepool_action_open", "foresail_nodepool_startup_time_seconds"}
+// TestUnreadJournalHasNoMetrics: without the journal it is unknown whether an action is open.
+func TestUnreadJournalHasNoMetrics(t *testing.T) {
+	h := newHarness(t)
+	names := []string{
+		"foresail_nodepool_failed_scale_ups", "foresail_nodepool_action_open", "foresail_nodepool_startup_time_seconds",
+	}
 	exposed := func() int {
-		count, err := testutil.GatherAndCount(h.registry, ofTheJournal...)
+		count, err := testutil.GatherAndCount(h.registry, names...)
 		require.NoError(t, err)
 		return count
 	}
@@ -171,19 +185,23 @@ func TestMetricsOfAnUnreadJournalGo(t *testing.T) {
 	h.reporter.Report(t.Context(), unread)
 	assert.Zero(t, exposed())
 
-	blind := nodepool.CycleReport{Pool: "workers", At: start, Decision: plan.Decision{At: start, Step: plan.Hold, Reason: nodepool.NotDecided}}
+	blind := nodepool.CycleReport{
+		Pool: "workers", At: start, Decision: plan.Decision{At: start, Step: plan.Hold, Reason: nodepool.NotDecided},
+	}
 	h.reporter.Report(t.Context(), cycle)
 	h.reporter.Report(t.Context(), blind)
 	assert.Zero(t, exposed())
-	workers, err := testutil.GatherAndCount(h.registry, "foresail_nodepool_workers", "foresail_nodepool_spot_target_workers")
+	workers, err := testutil.GatherAndCount(
+		h.registry, "foresail_nodepool_workers", "foresail_nodepool_spot_target_workers",
+	)
 	require.NoError(t, err)
 	assert.Zero(t, workers)
-	assert.Equal(t, 5.0, testutil.ToFloat64(h.reporter.options.Metrics.limits.WithLabelValues("workers", "max")))
+	assert.Equal(t, 5.0, testutil.ToFloat64(h.metrics.limits.WithLabelValues("workers", "max")))
 }
 
-// TestLogHasNoNumberOfWhatIsUnknown: a 0 would be read as one.
-func TestLogHasNoNumberOfWhatIsUnknown(t *testing.T) {
-	h := newHouse(t)
+// TestUnknownNumbersAreNotLogged: a 0 would look like a known value.
+func TestUnknownNumbersAreNotLogged(t *testing.T) {
+	h := newHarness(t)
 	var lines []string
 	ctx := klog.NewContext(t.Context(), funcr.New(func(_, args string) { lines = append(lines, args) }, funcr.Options{}))
 	h.reporter.Report(ctx, hold(start, plan.NothingToDo, "2 workers are enough"))
@@ -197,41 +215,45 @@ func TestLogHasNoNumberOfWhatIsUnknown(t *testing.T) {
 	}
 }
 
-// TestEventsFit: the API server refuses an Event whose note is too long, and it would not be told at all.
-func TestEventsFit(t *testing.T) {
-	h := newHouse(t)
+// TestEventNotesAreClipped: the API server rejects an Event whose note is too long.
+func TestEventNotesAreClipped(t *testing.T) {
+	h := newHarness(t)
 	long := strings.Repeat("ä ", 1000)
 	cycle := hold(start, plan.NoRemovableNode, long)
 	cycle.Events = []journal.Event{{Reason: journal.EventDrainFailed, Message: long}}
 	h.reporter.Report(t.Context(), cycle)
-	said := h.told()
-	require.Len(t, said, 2)
+	got := h.recorded()
+	require.Len(t, got, 2)
 	for i, prefix := range []string{"Normal NoRemovableNode ", "Normal DrainFailed "} {
-		note := strings.TrimPrefix(said[i], prefix)
+		note := strings.TrimPrefix(got[i], prefix)
 		assert.LessOrEqual(t, len(note), 1024)
 		assert.Greater(t, len(note), 1000)
 		assert.True(t, utf8.ValidString(note))
 	}
 }
 
-func TestPodsWithRoomAreExposed(t *testing.T) {
-	h := newHouse(t)
+func TestMetricsOfPodsWithRoom(t *testing.T) {
+	h := newHarness(t)
 	cycle := hold(start, plan.NothingToDo, "")
 	cycle.Snapshot.Pending.Room, cycle.Snapshot.Pending.BackingOff = 2, 3
 	h.reporter.Report(t.Context(), cycle)
-	assert.Equal(t, 3.0, testutil.ToFloat64(h.reporter.options.Metrics.unhelped.WithLabelValues("workers")))
-	assert.Equal(t, 2.0, testutil.ToFloat64(h.reporter.options.Metrics.room.WithLabelValues("workers")))
+	assert.Equal(t, 3.0, testutil.ToFloat64(h.metrics.unhelped.WithLabelValues("workers")))
+	assert.Equal(t, 2.0, testutil.ToFloat64(h.metrics.room.WithLabelValues("workers")))
 	cycle.Snapshot.Pending = plan.Pending{}
 	h.reporter.Report(t.Context(), cycle)
-	count, err := testutil.GatherAndCount(h.registry, "foresail_nodepool_pending_pods_with_room", "foresail_nodepool_pending_pods_not_helped")
+	count, err := testutil.GatherAndCount(
+		h.registry, "foresail_nodepool_pending_pods_with_room", "foresail_nodepool_pending_pods_not_helped",
+	)
 	require.NoError(t, err)
 	assert.Zero(t, count)
 }
 
-func TestDecisionsThatSayTheSameAreOne(t *testing.T) {
-	h := newHouse(t)
+func TestEqualDecisionsAreOneEntry(t *testing.T) {
+	h := newHarness(t)
 	for i := range 40 {
-		h.reporter.Report(t.Context(), hold(start.Add(time.Duration(i)*15*time.Second), plan.NothingToDo, "2 workers are enough"))
+		h.reporter.Report(
+			t.Context(), hold(start.Add(time.Duration(i)*15*time.Second), plan.NothingToDo, "2 workers are enough"),
+		)
 	}
 	up := hold(start.Add(10*time.Minute), plan.PodsPending, "5 pods need 2 nodes")
 	up.Decision.Step, up.Decision.Want = plan.ScaleUp, 4
@@ -242,33 +264,36 @@ func TestDecisionsThatSayTheSameAreOne(t *testing.T) {
 	assert.Equal(t, int32(40), trail[1].Count)
 	assert.True(t, trail[1].Time.Time.Equal(start))
 	assert.True(t, trail[1].Last.Time.Equal(start.Add(39*15*time.Second)))
-	assert.Equal(t, []string{"Normal NothingToDo 2 workers are enough", "Normal PodsPending 5 pods need 2 nodes"}, h.told())
-	assert.Equal(t, 40.0, testutil.ToFloat64(h.reporter.options.Metrics.decisions.WithLabelValues("workers", "Hold", "NothingToDo")))
+	assert.Equal(
+		t, []string{"Normal NothingToDo 2 workers are enough", "Normal PodsPending 5 pods need 2 nodes"}, h.recorded(),
+	)
+	assert.Equal(t, 40.0, testutil.ToFloat64(h.metrics.decisions.WithLabelValues("workers", "Hold", "NothingToDo")))
 }
 
-// TestWantingIsOneDecisionUntilSomethingIsBegun: a dry run, or a scale-up that has to wait for the end of a scale-down, wants
-// the same at each tick.
-func TestWantingIsOneDecisionUntilSomethingIsBegun(t *testing.T) {
-	h := newHouse(t)
-	want := func(tick int, events ...journal.Event) {
+// TestRepeatedDecisionIsOneEntryUntilAnActionBegins: a dry run, or a scale-up that waits for a scale-down, has the same
+// decision at each tick.
+func TestRepeatedDecisionIsOneEntryUntilAnActionBegins(t *testing.T) {
+	h := newHarness(t)
+	decide := func(tick int, events ...journal.Event) {
 		up := hold(start.Add(time.Duration(tick)*15*time.Second), plan.PodsPending, "5 pods need 2 nodes")
 		up.Decision.Step, up.Decision.Want, up.Events = plan.ScaleUp, 4, events
 		h.reporter.Report(t.Context(), up)
 	}
 	for i := range 40 {
-		want(i)
+		decide(i)
 	}
 	require.Len(t, h.status(t).Decisions, 1)
-	assert.Equal(t, []string{"Normal PodsPending 5 pods need 2 nodes"}, h.told())
+	assert.Equal(t, []string{"Normal PodsPending 5 pods need 2 nodes"}, h.recorded())
 
-	want(40, journal.Event{Reason: journal.EventScaleUpStarted, Message: "up-1", Action: "up-1"})
-	want(41, journal.Event{Reason: journal.EventScaleUpStarted, Message: "up-2", Action: "up-2"})
+	decide(40, journal.Event{Reason: journal.EventScaleUpStarted, Message: "up-1", Action: "up-1"})
+	decide(41, journal.Event{Reason: journal.EventScaleUpStarted, Message: "up-2", Action: "up-2"})
 	trail := h.status(t).Decisions
 	require.Len(t, trail, 3)
 	assert.Equal(t, []int32{1, 1, 40}, []int32{trail[0].Count, trail[1].Count, trail[2].Count})
 	assert.Equal(t, []string{
-		"Normal PodsPending 5 pods need 2 nodes", "Normal ScaleUpStarted up-1", "Normal PodsPending 5 pods need 2 nodes", "Normal ScaleUpStarted up-2",
-	}, h.told())
+		"Normal PodsPending 5 pods need 2 nodes", "Normal ScaleUpStarted up-1", "Normal PodsPending 5 pods need 2 nodes",
+		"Normal ScaleUpStarted up-2",
+	}, h.recorded())
 }
 
 func TestTrailIsBounded(t *testing.T) {
@@ -276,53 +301,74 @@ func TestTrailIsBounded(t *testing.T) {
 	for i := range 3 * maxTrail {
 		d := hold(start, plan.NothingToDo, "").Decision
 		d.Want = i
-		trail = recorded(trail, d, false)
+		trail = recordDecision(trail, d, false)
 	}
 	require.Len(t, trail, maxTrail)
 	assert.Equal(t, int32(3*maxTrail-1), trail[0].Desired)
 }
 
-func TestOnlyTheLeaderTellsPeople(t *testing.T) {
-	h := newHouse(t)
+func TestOnlyTheLeaderReports(t *testing.T) {
+	h := newHarness(t)
 	cycle := hold(start, plan.NothingToDo, "2 workers are enough")
 	cycle.Leading = false
 	h.reporter.Report(t.Context(), cycle)
-	assert.Empty(t, h.told())
+	assert.Empty(t, h.recorded())
 	assert.Empty(t, h.status(t).Decisions)
 }
 
-func TestActionsAreToldInWords(t *testing.T) {
-	h := newHouse(t)
+func TestStatusOfAnAction(t *testing.T) {
+	h := newHarness(t)
 	cycle := hold(start, plan.ActionOpen, "a scale-up is open")
-	cycle.Record = state.Record{Failures: 3, Action: &state.Action{ID: "up-1", Kind: state.ActionUp, Started: start, Slots: []state.Slot{
-		{State: state.SlotReady, InstanceID: "i-1"}, {State: state.SlotLaunched, InstanceID: "i-2"}, {State: state.SlotPlanned},
-	}}}
-	cycle.Events = []journal.Event{{Reason: journal.EventLaunchFailed, Message: "no capacity in a", Warning: true, Action: "up-1"}}
+	cycle.Record.Failures = 3
+	cycle.Record.Action = &state.Action{ID: "up-1", Kind: state.ActionUp, Started: start, Slots: []state.Slot{
+		{State: state.SlotReady, InstanceID: "i-1"}, {
+			State: state.SlotLaunched, InstanceID: "i-2",
+		}, {State: state.SlotPlanned},
+	}}
+	cycle.Events = []journal.Event{
+		{Reason: journal.EventLaunchFailed, Message: "no capacity in a", Warning: true, Action: "up-1"},
+	}
 	h.reporter.Report(t.Context(), cycle)
 	s := h.status(t)
 	assert.Equal(t, "1 Ready (i-1), 1 Launched (i-2), 1 Planned", s.Action.Progress)
 	assert.Equal(t, "LaunchesFail", meta.FindStatusCondition(s.Conditions, v1alpha1.ConditionHealthy).Reason)
-	assert.Contains(t, h.told(), "Warning LaunchFailed no capacity in a")
+	assert.Contains(t, h.recorded(), "Warning LaunchFailed no capacity in a")
 }
 
-// A pool that asks for Spot instances and has no queue says what that costs and what to set.
-func TestSpotWithoutAnInterruptionQueueIsSaid(t *testing.T) {
+// A pool with Spot instances and no queue has a condition with the consequences and what to set.
+func TestSpotWithoutAnInterruptionQueue(t *testing.T) {
 	half, none := resource.MustParse("500m"), resource.MustParse("0")
 	for name, c := range map[string]struct {
 		provider v1alpha1.PoolProvider
 		market   v1alpha1.MarketPolicy
 		want     metav1.ConditionStatus // "" = no condition
 	}{
-		"Spot without a queue":  {v1alpha1.PoolProvider{EC2: &v1alpha1.EC2Provider{}}, v1alpha1.MarketPolicy{SpotRatio: &half}, metav1.ConditionFalse},
-		"Spot with a queue":     {v1alpha1.PoolProvider{EC2: &v1alpha1.EC2Provider{InterruptionQueue: "https://queue"}}, v1alpha1.MarketPolicy{SpotRatio: &half}, metav1.ConditionTrue},
-		"simulated Spot":        {v1alpha1.PoolProvider{Simulated: &v1alpha1.SimulatedProvider{}}, v1alpha1.MarketPolicy{SpotRatio: &half}, metav1.ConditionTrue},
-		"On-Demand":             {v1alpha1.PoolProvider{EC2: &v1alpha1.EC2Provider{}}, v1alpha1.MarketPolicy{SpotRatio: &none}, ""},
-		"On-Demand base of all": {v1alpha1.PoolProvider{EC2: &v1alpha1.EC2Provider{}}, v1alpha1.MarketPolicy{SpotRatio: &half, OnDemandBase: 5}, ""},
+		"Spot without a queue": {
+			v1alpha1.PoolProvider{EC2: &v1alpha1.EC2Provider{}}, v1alpha1.MarketPolicy{SpotRatio: &half},
+			metav1.ConditionFalse,
+		},
+		"Spot with a queue": {
+			v1alpha1.PoolProvider{EC2: &v1alpha1.EC2Provider{InterruptionQueue: "https://queue"}},
+			v1alpha1.MarketPolicy{SpotRatio: &half}, metav1.ConditionTrue,
+		},
+		"simulated Spot": {
+			v1alpha1.PoolProvider{Simulated: &v1alpha1.SimulatedProvider{}}, v1alpha1.MarketPolicy{SpotRatio: &half},
+			metav1.ConditionTrue,
+		},
+		"On-Demand": {
+			v1alpha1.PoolProvider{EC2: &v1alpha1.EC2Provider{}}, v1alpha1.MarketPolicy{SpotRatio: &none}, "",
+		},
+		"On-Demand base of all": {
+			v1alpha1.PoolProvider{EC2: &v1alpha1.EC2Provider{}}, v1alpha1.MarketPolicy{SpotRatio: &half, OnDemandBase: 5}, "",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			pool := &v1alpha1.WorkerPool{Spec: v1alpha1.WorkerPoolSpec{Max: 5, Provider: c.provider, Market: c.market}}
-			before := v1alpha1.WorkerPoolStatus{Conditions: []metav1.Condition{{Type: v1alpha1.ConditionInterruptionsReceived, Status: metav1.ConditionUnknown}}}
-			got := meta.FindStatusCondition(statusOf(before, pool, hold(start, plan.NothingToDo, "")).Conditions, v1alpha1.ConditionInterruptionsReceived)
+			old := v1alpha1.WorkerPoolStatus{Conditions: []metav1.Condition{
+				{Type: v1alpha1.ConditionInterruptionsReceived, Status: metav1.ConditionUnknown},
+			}}
+			status := statusOf(old, pool, hold(start, plan.NothingToDo, ""))
+			got := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionInterruptionsReceived)
 			if c.want == "" {
 				assert.Nil(t, got)
 				return
@@ -331,7 +377,10 @@ func TestSpotWithoutAnInterruptionQueueIsSaid(t *testing.T) {
 			assert.Equal(t, c.want, got.Status)
 			if c.want == metav1.ConditionFalse {
 				assert.Equal(t, "NoInterruptionQueue", got.Reason)
-				for _, text := range []string{"the two-minute warning", "its pods are not evicted", "Set provider.ec2.interruptionQueue, or market.spotRatio to 0"} {
+				for _, text := range []string{
+					"the two-minute warning", "its pods are not evicted",
+					"Set provider.ec2.interruptionQueue, or market.spotRatio to 0",
+				} {
 					assert.Contains(t, got.Message, text)
 				}
 			}
@@ -339,20 +388,20 @@ func TestSpotWithoutAnInterruptionQueueIsSaid(t *testing.T) {
 	}
 }
 
-// TestForgottenPoolsLeaveNothing: metrics of a pool that was deleted would be taken for ones that stand still.
-func TestForgottenPoolsLeaveNothing(t *testing.T) {
-	h := newHouse(t)
+// TestDeletedPoolsHaveNoMetrics: they would look like the metrics of an idle pool.
+func TestDeletedPoolsHaveNoMetrics(t *testing.T) {
+	h := newHarness(t)
 	h.reporter.Report(t.Context(), hold(start, plan.NothingToDo, ""))
 	before, err := testutil.GatherAndCount(h.registry)
 	require.NoError(t, err)
 	require.Greater(t, before, 10)
-	h.reporter.options.Metrics.Forget("workers")
+	h.metrics.Forget("workers")
 	after, err := testutil.GatherAndCount(h.registry)
 	require.NoError(t, err)
-	assert.Equal(t, 4, after, "notifications are of no pool")
+	assert.Equal(t, 4, after, "the metrics of notifications have no pool")
 }
 
-func TestWebhookIsToldWhatMatters(t *testing.T) {
+func TestWebhookReceivesImportantEvents(t *testing.T) {
 	got := make(chan string, 10)
 	receiver := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var body struct{ Text string }
@@ -363,13 +412,15 @@ func TestWebhookIsToldWhatMatters(t *testing.T) {
 		w.WriteHeader(http.StatusOK)
 	}))
 	defer receiver.Close()
-	h := newHouse(t)
-	h.reporter.options.Webhook = &Webhook{URL: receiver.URL, Client: receiver.Client()}
+	h := newHarness(t, func(o *Options) { o.Webhook = &Webhook{URL: receiver.URL, Client: receiver.Client()} })
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error)
 	go func() { ended <- h.reporter.Run(ctx) }()
 	cycle := hold(start, plan.AtMaximum, "10 workers of 10")
-	cycle.Events = []journal.Event{{Reason: journal.EventLaunched, Message: "not worth it"}, {Reason: journal.EventDrainFailed, Message: "the node a takes pods again"}}
+	cycle.Events = []journal.Event{
+		{Reason: journal.EventLaunched, Message: "not notified"},
+		{Reason: journal.EventDrainFailed, Message: "the node a takes pods again"},
+	}
 	h.reporter.Report(t.Context(), cycle)
 	assert.Equal(t, "Worker pool workers is at its maximum: 10 workers of 10", <-got)
 	assert.Equal(t, "Worker pool workers, a drain failed: the node a takes pods again", <-got)
@@ -377,7 +428,7 @@ func TestWebhookIsToldWhatMatters(t *testing.T) {
 	assert.NoError(t, <-ended)
 }
 
-func TestWebhooksThatFailHoldNothingUpAndKeepTheirURL(t *testing.T) {
+func TestFailingWebhookBlocksNothingAndKeepsItsURLSecret(t *testing.T) {
 	down := Webhook{URL: "http://127.0.0.1:1/secret", Client: http.DefaultClient}
 	err := down.post(t.Context(), "hello")
 	require.Error(t, err)
@@ -385,30 +436,31 @@ func TestWebhooksThatFailHoldNothingUpAndKeepTheirURL(t *testing.T) {
 	bad := Webhook{URL: "://secret", Client: http.DefaultClient}
 	assert.EqualError(t, bad.post(t.Context(), "hello"), "the URL of the webhook is no URL")
 
-	h := newHouse(t) // and nobody reads what waits
+	h := newHarness(t) // without a reader of the queue
 	cycle := hold(start, plan.NothingToDo, "")
 	cycle.Events = []journal.Event{{Reason: journal.EventDrainFailed, Message: "x"}}
 	for range backlog + 3 {
 		h.reporter.Report(t.Context(), cycle)
 	}
-	assert.Equal(t, 3.0, testutil.ToFloat64(h.reporter.options.Metrics.dropped))
+	assert.Equal(t, 3.0, testutil.ToFloat64(h.metrics.dropped))
 }
 
-// putter is a CloudWatch that counts.
+// putter records what is sent to CloudWatch.
 type putter struct {
 	sent []*cloudwatch.PutMetricDataInput
 }
 
-func (p *putter) PutMetricData(_ context.Context, in *cloudwatch.PutMetricDataInput, _ ...func(*cloudwatch.Options)) (*cloudwatch.PutMetricDataOutput, error) {
+func (p *putter) PutMetricData(
+	_ context.Context, in *cloudwatch.PutMetricDataInput, _ ...func(*cloudwatch.Options),
+) (*cloudwatch.PutMetricDataOutput, error) {
 	p.sent = append(p.sent, in)
 	return &cloudwatch.PutMetricDataOutput{}, nil
 }
 
-func TestCloudWatchIsSentWhatIsKnownOnceAMinute(t *testing.T) {
+func TestCloudWatchReceivesKnownValuesOnceAMinute(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := newHouse(t)
 		to := &putter{}
-		h.reporter.options.CloudWatch = &CloudWatch{Client: to, Namespace: "Foresail"}
+		h := newHarness(t, func(o *Options) { o.CloudWatch = &CloudWatch{Client: to, Namespace: "Foresail"} })
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error)
 		go func() { ended <- h.reporter.Run(ctx) }()
@@ -428,44 +480,60 @@ func TestCloudWatchIsSentWhatIsKnownOnceAMinute(t *testing.T) {
 }
 
 // TestHealthIsWhatWasReached: a pool whose launches the cloud rejects or does not answer is not healthy in any
-// cycle, and nothing is said to work that has not.
+// cycle, and nothing is got to work that has not.
 func TestHealthIsWhatWasReached(t *testing.T) {
 	const missing = "RunInstances: Invalid: InvalidSubnetID.NotFound"
-	trying := &state.Action{Kind: state.ActionUp, Slots: []state.Slot{{State: state.SlotPlanned}, {State: state.SlotPlanned, Tries: 2, Error: "RunInstances: Unknown: 500"}}}
+	trying := &state.Action{
+		Kind: state.ActionUp,
+		Slots: []state.Slot{
+			{State: state.SlotPlanned}, {State: state.SlotPlanned, Tries: 2, Error: "RunInstances: Unknown: 500"},
+		},
+	}
 	for name, test := range map[string]struct {
 		record  state.Record
 		healthy bool
 		message string
 	}{
-		"nothing was launched":   {state.Record{}, true, "and nothing has been launched yet"},
-		"launches join":          {state.Record{Joins: []state.Join{{}}}, true, "and launches join"},
-		"one did not join":       {state.Record{Joins: []state.Join{{}}, Failures: 1}, true, "and no node joined in the last scale-up"},
-		"three did not":          {state.Record{Failures: 3}, false, "no node joined in the last 3 scale-ups"},
-		"one was rejected":       {state.Record{Joins: []state.Join{{}}, Failures: 1, LaunchError: missing}, false, "no node joined in the last scale-up: " + missing},
-		"some were rejected":     {state.Record{Joins: []state.Join{{}}, LaunchError: missing}, false, "some launches of the last scale-up failed: " + missing},
-		"one is tried again":     {state.Record{Joins: []state.Join{{}}, Action: trying}, false, "a launch is tried again: RunInstances: Unknown: 500"},
-		"one has not been tried": {state.Record{Joins: []state.Join{{}}, Action: &state.Action{Slots: trying.Slots[:1]}}, true, "and launches join"},
+		"nothing was launched": {state.Record{}, true, "and nothing has been launched yet"},
+		"launches join":        {state.Record{Joins: []state.Join{{}}}, true, "and launches join"},
+		"one did not join": {
+			state.Record{Joins: []state.Join{{}}, Failures: 1}, true, "and no node joined in the last scale-up",
+		},
+		"three did not": {state.Record{Failures: 3}, false, "no node joined in the last 3 scale-ups"},
+		"one was rejected": {
+			state.Record{Joins: []state.Join{{}}, Failures: 1, LaunchError: missing}, false,
+			"no node joined in the last scale-up: " + missing,
+		},
+		"some were rejected": {
+			state.Record{Joins: []state.Join{{}}, LaunchError: missing}, false,
+			"some launches of the last scale-up failed: " + missing,
+		},
+		"one is tried again": {
+			state.Record{Joins: []state.Join{{}}, Action: trying}, false,
+			"a launch is tried again: RunInstances: Unknown: 500",
+		},
+		"one has not been tried": {
+			state.Record{Joins: []state.Join{{}}, Action: &state.Action{Slots: trying.Slots[:1]}}, true, "and launches join",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			h := newHouse(t)
+			h := newHarness(t)
 			cycle := hold(start, plan.NothingToDo, "")
 			cycle.Record = test.record
 			h.reporter.Report(t.Context(), cycle)
 			c := meta.FindStatusCondition(h.status(t).Conditions, v1alpha1.ConditionHealthy)
 			assert.Equal(t, test.healthy, c.Status == metav1.ConditionTrue)
 			assert.Contains(t, c.Message, test.message)
-			assert.Equal(t, oneIf(test.healthy), testutil.ToFloat64(h.reporter.options.Metrics.healthy.WithLabelValues("workers")))
+			assert.Equal(t, oneIf(test.healthy), testutil.ToFloat64(h.metrics.healthy.WithLabelValues("workers")))
 		})
 	}
 }
 
-// TestEachInstanceIsInAnEvent: Kubernetes takes Events of the same reason and action for one that repeats, and
-// keeps the first text.
+// TestEachInstanceIsInAnEvent: Kubernetes merges Events with the same reason and action, and keeps the first text.
 func TestEachInstanceIsInAnEvent(t *testing.T) {
 	var seen []string
 	r := &noteRecorder{record: func(reason, action, note string) { seen = append(seen, reason+" "+action+" "+note) }}
-	h := newHouse(t)
-	h.reporter.options.Events = r
+	h := newHarness(t, func(o *Options) { o.Events = r })
 	launched := func(id string) journal.Event {
 		return journal.Event{Reason: journal.EventLaunched, Action: "up-1", Instance: id, Message: "Launched " + id}
 	}
@@ -474,10 +542,17 @@ func TestEachInstanceIsInAnEvent(t *testing.T) {
 	h.reporter.Report(t.Context(), cycle)
 	cycle.Events = []journal.Event{launched("i-3")}
 	h.reporter.Report(t.Context(), cycle)
-	assert.Equal(t, []string{"Launched up-1/i-1 2 times: Launched i-1; Launched i-2", "Leading Leading it leads", "Launched up-1/i-3 Launched i-3"}, seen)
+	assert.Equal(
+		t,
+		[]string{
+			"Launched up-1/i-1 2 times: Launched i-1; Launched i-2", "Leading Leading it leads",
+			"Launched up-1/i-3 Launched i-3",
+		},
+		seen,
+	)
 }
 
-// noteRecorder passes on what Events are told apart by.
+// noteRecorder passes on what distinguishes Events.
 type noteRecorder struct {
 	record func(reason, action, note string)
 }

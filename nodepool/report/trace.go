@@ -17,40 +17,41 @@ import (
 	"github.com/foresail/foresail/nodepool/state"
 )
 
-// tracer makes a trace of each action of a pool when it has ended, from the journal as cycles report it: a span for the action, and
-// one for each step of each of its nodes. A process that takes over goes on with what the journal has, and lacks the steps before.
+// tracer sends a trace of each action of a pool when it has ended, from the journal of each cycle: a span for the
+// action, and one for each step of each of its nodes. After a takeover, the trace lacks the earlier steps.
 type tracer struct {
 	tracer trace.Tracer
-	open   map[string]*traced // by what it is of
+	open   map[string]*traced // by id of the action, or kind and instance
 }
 
-// traced is an action that has not ended.
+// traced is an open action.
 type traced struct {
-	name  string
-	began time.Time
-	about []attribute.KeyValue
-	nodes map[string]*node
+	name       string
+	start      time.Time
+	attributes []attribute.KeyValue
+	nodes      map[string]*node
 }
 
-// node is one that an action launches or removes.
+// node is a node that an action launches or removes.
 type node struct {
-	steps    []step // the last one has not ended
-	about    []attribute.KeyValue
-	instance string
-	err      string
+	steps      []step // the last one is open
+	attributes []attribute.KeyValue
+	instance   string
+	err        string
 }
 
 type step struct {
-	state      string // "" after the last one
-	name       string
-	began, end time.Time
+	state      string
+	name       string // "" = no step follows the state
+	start, end time.Time
 }
 
-// Names of the steps that lead from the states.
+// The names of the steps that follow each state.
 var (
 	launchSteps = map[state.SlotState]string{state.SlotPlanned: "Launch", state.SlotLaunched: "Join"}
 	removeSteps = map[state.RemovalState]string{
-		state.RemovalPlanned: "Taint", state.RemovalTainted: "Cordon", state.RemovalDraining: "Drain", state.RemovalDrained: "Terminate",
+		state.RemovalPlanned: "Taint", state.RemovalTainted: "Cordon",
+		state.RemovalDraining: "Drain", state.RemovalDrained: "Terminate",
 		state.RemovalTerminated: "DeleteNode", state.RemovalRestoring: "Restore",
 	}
 )
@@ -59,7 +60,7 @@ func newTracer(of trace.TracerProvider) *tracer {
 	return &tracer{of.Tracer("github.com/foresail/foresail/nodepool"), map[string]*traced{}}
 }
 
-// report takes a cycle of the process that leads, or of one that does not.
+// report updates the open traces after a cycle, and sends those that have ended.
 func (t *tracer) report(cycle nodepool.CycleReport) {
 	if !cycle.Leading {
 		clear(t.open) // the leader traces
@@ -70,16 +71,16 @@ func (t *tracer) report(cycle nodepool.CycleReport) {
 		found[a.ID] = true
 		t.action(cycle, a)
 	}
-	beside := func(kind string, removals []state.Removal) {
-		for i := range removals {
-			id := kind + " " + removals[i].InstanceID
+	removals := func(kind string, list []state.Removal) {
+		for i := range list {
+			id := kind + " " + list[i].InstanceID
 			found[id] = true
-			t.of(id, kind, since(removals[i].Since, cycle.At), cycle.Pool).removal(&removals[i], cycle.At)
+			t.of(id, kind, since(list[i].Since, cycle.At), cycle.Pool).removal(&list[i], cycle.At)
 		}
 	}
-	beside("Interruption", cycle.Record.Interruptions)
-	beside("Repair", cycle.Record.Repairs)
-	beside("Ending", cycle.Record.Endings)
+	removals("Interruption", cycle.Record.Interruptions)
+	removals("Repair", cycle.Record.Repairs)
+	removals("Ending", cycle.Record.Endings)
 	for _, id := range slices.Sorted(maps.Keys(t.open)) {
 		if !found[id] {
 			t.end(id, cycle)
@@ -87,10 +88,13 @@ func (t *tracer) report(cycle nodepool.CycleReport) {
 	}
 }
 
-func (t *tracer) of(id, name string, began time.Time, pool string) *traced {
+func (t *tracer) of(id, name string, start time.Time, pool string) *traced {
 	x := t.open[id]
 	if x == nil {
-		x = &traced{name: name, began: began, about: []attribute.KeyValue{attribute.String("foresail.workerpool", pool)}, nodes: map[string]*node{}}
+		x = &traced{
+			name: name, start: start, nodes: map[string]*node{},
+			attributes: []attribute.KeyValue{attribute.String("foresail.workerpool", pool)},
+		}
 		t.open[id] = x
 	}
 	return x
@@ -102,7 +106,8 @@ func (t *tracer) action(cycle nodepool.CycleReport, a *state.Action) {
 		name = "ScaleDown"
 	}
 	x := t.of(a.ID, name, a.Started, cycle.Pool)
-	x.about = append(x.about[:1:1], attribute.String("foresail.action", a.ID), attribute.String("foresail.reason", string(a.Reason)), attribute.String("foresail.message", a.Message))
+	x.attributes = append(x.attributes[:1:1], attribute.String("foresail.action", a.ID),
+		attribute.String("foresail.reason", string(a.Reason)), attribute.String("foresail.message", a.Message))
 	for i := range a.Slots {
 		x.slot(&a.Slots[i], since(a.Slots[i].Requested, a.Started, cycle.At), cycle.At)
 	}
@@ -111,7 +116,7 @@ func (t *tracer) action(cycle nodepool.CycleReport, a *state.Action) {
 	}
 }
 
-// since is the first of some times that is known.
+// since returns the first known time.
 func since(times ...time.Time) time.Time {
 	for _, t := range times {
 		if !t.IsZero() {
@@ -121,19 +126,22 @@ func since(times ...time.Time) time.Time {
 	return time.Time{}
 }
 
-func (x *traced) slot(s *state.Slot, began, now time.Time) {
+func (x *traced) slot(s *state.Slot, start, now time.Time) {
 	n := x.node(strconv.Itoa(s.Number))
 	n.instance, n.err = s.InstanceID, s.Error
-	n.about = []attribute.KeyValue{
-		semconv.CloudAvailabilityZone(s.Zone), semconv.HostType(s.InstanceType), semconv.HostID(s.InstanceID), semconv.K8SNodeName(s.Node),
+	n.attributes = []attribute.KeyValue{
+		semconv.CloudAvailabilityZone(s.Zone), semconv.HostType(s.InstanceType),
+		semconv.HostID(s.InstanceID), semconv.K8SNodeName(s.Node),
 	}
-	n.to(string(s.State), launchSteps[s.State], began, now)
+	n.to(string(s.State), launchSteps[s.State], start, now)
 }
 
 func (x *traced) removal(r *state.Removal, now time.Time) {
 	n := x.node(r.InstanceID)
 	n.instance, n.err = r.InstanceID, r.Error
-	n.about = []attribute.KeyValue{semconv.CloudAvailabilityZone(r.Zone), semconv.HostID(r.InstanceID), semconv.K8SNodeName(r.Node)}
+	n.attributes = []attribute.KeyValue{
+		semconv.CloudAvailabilityZone(r.Zone), semconv.HostID(r.InstanceID), semconv.K8SNodeName(r.Node),
+	}
 	n.to(string(r.State), removeSteps[r.State], since(r.Since, now), now)
 }
 
@@ -146,24 +154,25 @@ func (x *traced) node(key string) *node {
 	return n
 }
 
-// to begins the step of a state. The first one that is seen began earlier.
-func (n *node) to(state, name string, began, now time.Time) {
+// to begins the step of a state. The first step that is seen began at start.
+func (n *node) to(state, name string, start, now time.Time) {
 	if k := len(n.steps) - 1; k >= 0 {
 		if n.steps[k].state == state {
 			return
 		}
 		n.steps[k].end = now
-		began = now
+		start = now
 	}
-	n.steps = append(n.steps, step{state: state, name: name, began: began})
+	n.steps = append(n.steps, step{state: state, name: name, start: start})
 }
 
-// end sends the trace of what has ended in a cycle.
+// end sends the trace of an action that has ended in a cycle.
 func (t *tracer) end(id string, cycle nodepool.CycleReport) {
 	x := t.open[id]
 	delete(t.open, id)
 	failed, ofInstance := failures(cycle.Events, id)
-	ctx, whole := t.tracer.Start(context.Background(), x.name, trace.WithTimestamp(x.began), trace.WithAttributes(x.about...))
+	ctx, whole := t.tracer.Start(context.Background(), x.name,
+		trace.WithTimestamp(x.start), trace.WithAttributes(x.attributes...))
 	if failed != "" {
 		whole.SetStatus(codes.Error, failed)
 	}
@@ -177,19 +186,19 @@ func (t *tracer) end(id string, cycle nodepool.CycleReport) {
 	whole.End(trace.WithTimestamp(cycle.At))
 }
 
-// send makes spans of the steps. What went wrong was in the last one.
+// send sends spans of the steps. The last one has the error.
 func (n *node) send(ctx context.Context, tracer trace.Tracer, now time.Time) {
 	var steps []step
 	for _, s := range n.steps {
 		if s.end.IsZero() {
 			s.end = now
 		}
-		if s.name != "" { // or nothing comes after the state
+		if s.name != "" {
 			steps = append(steps, s)
 		}
 	}
 	for i, s := range steps {
-		_, span := tracer.Start(ctx, s.name, trace.WithTimestamp(s.began), trace.WithAttributes(n.about...))
+		_, span := tracer.Start(ctx, s.name, trace.WithTimestamp(s.start), trace.WithAttributes(n.attributes...))
 		if n.err != "" && i == len(steps)-1 {
 			span.SetStatus(codes.Error, n.err)
 		}
@@ -197,7 +206,7 @@ func (n *node) send(ctx context.Context, tracer trace.Tracer, now time.Time) {
 	}
 }
 
-// failures are why an action as a whole failed, "" if it did not, and why single instances did.
+// failures returns why an action failed as a whole, "" if it did not, and why single instances did.
 func failures(events []journal.Event, action string) (whole string, ofInstance map[string]string) {
 	ofInstance = map[string]string{}
 	for _, e := range events {

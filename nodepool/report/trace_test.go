@@ -15,13 +15,13 @@ import (
 	"github.com/foresail/foresail/nodepool/state"
 )
 
-// recorder returns a tracer and what it has sent.
+// recorder returns a tracer and its spans.
 func recorder() (*tracer, *tracetest.InMemoryExporter) {
 	sent := tracetest.NewInMemoryExporter()
 	return newTracer(sdktrace.NewTracerProvider(sdktrace.WithSyncer(sent))), sent
 }
 
-// spans are what was sent, as name → from and to in seconds since the start, in order.
+// span is a sent span, in seconds since the start.
 type span struct {
 	name     string
 	from, to int
@@ -62,7 +62,11 @@ func TestTraceOfAScaleUp(t *testing.T) {
 	tracer, sent := recorder()
 	up := func(one, other state.Slot) state.Record {
 		other.Number = 1
-		return state.Record{Action: &state.Action{ID: "a-1", Kind: state.ActionUp, Started: start, Message: "5 pods", Slots: []state.Slot{one, other}}}
+		return state.Record{
+			Action: &state.Action{
+				ID: "a-1", Kind: state.ActionUp, Started: start, Message: "5 pods", Slots: []state.Slot{one, other},
+			},
+		}
 	}
 	planned := state.Slot{State: state.SlotPlanned, Requested: after(1)}
 	launched := state.Slot{State: state.SlotLaunched, Requested: after(1), InstanceID: "i-1"}
@@ -72,8 +76,15 @@ func TestTraceOfAScaleUp(t *testing.T) {
 	tracer.report(cycleAt(3, up(launched, failing)))
 	tracer.report(cycleAt(20, up(launched, failing)))
 	tracer.report(cycleAt(40, up(ready, failing)))
-	assert.Empty(t, sent.GetSpans(), "it has not ended")
-	tracer.report(cycleAt(90, state.Record{}, journal.Event{Reason: journal.EventJoinFailed, Warning: true, Instance: "i-2", Action: "a-1", Message: "Not Ready"}))
+	assert.Empty(t, sent.GetSpans(), "the action is open")
+	tracer.report(
+		cycleAt(
+			90, state.Record{},
+			journal.Event{
+				Reason: journal.EventJoinFailed, Warning: true, Instance: "i-2", Action: "a-1", Message: "Not Ready",
+			},
+		),
+	)
 	assert.Equal(t, []span{
 		{"Launch", 1, 3, ""}, {"Join", 3, 40, ""}, {"Launch", 1, 3, ""}, {"Join", 3, 90, "Not Ready"}, {"ScaleUp", 0, 90, ""},
 	}, spansOf(t, sent))
@@ -84,13 +95,23 @@ func TestTraceOfAScaleUp(t *testing.T) {
 // A process that takes over knows when the action began and when launches were first tried.
 func TestTraceAfterATakeover(t *testing.T) {
 	tracer, sent := recorder()
-	r := state.Record{Action: &state.Action{ID: "a-1", Kind: state.ActionUp, Started: start, Slots: []state.Slot{{Token: "one", State: state.SlotLaunched, Requested: after(2), InstanceID: "i-1"}}}}
+	r := state.Record{
+		Action: &state.Action{
+			ID: "a-1", Kind: state.ActionUp, Started: start,
+			Slots: []state.Slot{{Token: "one", State: state.SlotLaunched, Requested: after(2), InstanceID: "i-1"}},
+		},
+	}
 	other := cycleAt(10, r)
 	other.Leading = false
 	tracer.report(other)
 	assert.Empty(t, tracer.open, "another process traces it")
 	tracer.report(cycleAt(20, r))
-	tracer.report(cycleAt(30, state.Record{}, journal.Event{Reason: journal.EventScaleUpFailed, Action: "a-1", Message: "None of 1 nodes joined"}))
+	tracer.report(
+		cycleAt(
+			30, state.Record{},
+			journal.Event{Reason: journal.EventScaleUpFailed, Action: "a-1", Message: "None of 1 nodes joined"},
+		),
+	)
 	assert.Equal(t, []span{{"Join", 2, 30, ""}, {"ScaleUp", 0, 30, "None of 1 nodes joined"}}, spansOf(t, sent))
 
 	tracer.report(cycleAt(40, r))
@@ -106,21 +127,31 @@ func TestTraceOfRemovals(t *testing.T) {
 		return state.Removal{InstanceID: "i-1", Node: "a", State: s, Since: after(since)}
 	}
 	down := func(r state.Removal) state.Record {
-		return state.Record{Action: &state.Action{ID: "a-2", Kind: state.ActionDown, Started: start, Targets: []state.Removal{r}}}
+		return state.Record{
+			Action: &state.Action{ID: "a-2", Kind: state.ActionDown, Started: start, Targets: []state.Removal{r}},
+		}
 	}
 	for at, s := range []state.RemovalState{
-		state.RemovalPlanned, state.RemovalTainted, state.RemovalDraining, state.RemovalDraining, state.RemovalDrained, state.RemovalTerminated, state.RemovalCompleted,
+		state.RemovalPlanned, state.RemovalTainted, state.RemovalDraining, state.RemovalDraining, state.RemovalDrained,
+		state.RemovalTerminated, state.RemovalCompleted,
 	} {
 		tracer.report(cycleAt(at, down(removal(s, 0))))
 	}
 	tracer.report(cycleAt(8, state.Record{}))
 	assert.Equal(t, []span{
-		{"Taint", 0, 1, ""}, {"Cordon", 1, 2, ""}, {"Drain", 2, 4, ""}, {"Terminate", 4, 5, ""}, {"DeleteNode", 5, 6, ""}, {"ScaleDown", 0, 8, ""},
+		{"Taint", 0, 1, ""}, {"Cordon", 1, 2, ""}, {"Drain", 2, 4, ""}, {"Terminate", 4, 5, ""}, {"DeleteNode", 5, 6, ""},
+		{"ScaleDown", 0, 8, ""},
 	}, spansOf(t, sent))
 
 	tracer.report(cycleAt(10, state.Record{Interruptions: []state.Removal{removal(state.RemovalDraining, 9)}}))
 	tracer.report(cycleAt(12, state.Record{Interruptions: []state.Removal{removal(state.RemovalRestoring, 12)}}))
-	tracer.report(cycleAt(15, state.Record{}, journal.Event{Reason: journal.EventDrainFailed, Instance: "i-1", Message: "A pod stays"}))
-	assert.Equal(t, []span{{"Drain", 9, 12, ""}, {"Restore", 12, 15, "A pod stays"}, {"Interruption", 9, 15, ""}}, spansOf(t, sent))
+	tracer.report(
+		cycleAt(
+			15, state.Record{}, journal.Event{Reason: journal.EventDrainFailed, Instance: "i-1", Message: "A pod stays"},
+		),
+	)
+	assert.Equal(
+		t, []span{{"Drain", 9, 12, ""}, {"Restore", 12, 15, "A pod stays"}, {"Interruption", 9, 15, ""}}, spansOf(t, sent),
+	)
 	require.Empty(t, tracer.open)
 }

@@ -12,12 +12,12 @@ import (
 	"time"
 )
 
-// webhookTimeout is how long the receiver of a webhook may take. A message that it does not take in time is dropped: people
-// read it, and nothing relies on it.
+// webhookTimeout bounds a request to the webhook. A message that is not delivered in time is dropped: no program
+// relies on it.
 const webhookTimeout = 5 * time.Second
 
-// Webhook posts a sentence for each thing that people should know to a URL, as {"text": …}: what Slack, Mattermost and
-// others take. The URL is a secret; errors do not repeat it.
+// Webhook posts messages for people to a URL, as {"text": …}, the format of Slack, Mattermost and others. The URL is a
+// secret: errors do not contain it.
 type Webhook struct {
 	URL    string
 	Client *http.Client
@@ -51,8 +51,8 @@ func (w Webhook) post(ctx context.Context, text string) error {
 
 // withoutURL drops the URL from an error of a request.
 func withoutURL(err error) error {
-	if about, ok := errors.AsType[*url.Error](err); ok {
-		return about.Err
+	if wrapped, ok := errors.AsType[*url.Error](err); ok {
+		return wrapped.Err
 	}
 	return err
 }

@@ -7,13 +7,13 @@ import (
 	"github.com/foresail/foresail/api/v1alpha1"
 )
 
-// BenchmarkObserve is a tick of a pool whose window is full: with requests alone, and with the CPU that Prometheus tells
-// as well, whose answer has three samples of each node.
+// BenchmarkObserve runs a tick of a pool with a full window: with requests alone, and with CPU from Prometheus, whose
+// answers have three samples of each node.
 func BenchmarkObserve(b *testing.B) {
 	for _, n := range []int{100, 1000, 5000} {
 		list := workers(n, 2000)
 		tick := func(b *testing.B, s *Set) {
-			now := began
+			now := start
 			observe := func() {
 				now = now.Add(interval)
 				s.Observe(b.Context(), Observation{Now: now, Workers: list, Expected: n, Demand: nodes(3)})

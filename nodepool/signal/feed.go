@@ -9,34 +9,34 @@ import (
 	"github.com/foresail/foresail/pipeline"
 )
 
-// feed keeps what a server said, and what is demanded beside.
+// feed keeps the last answer of a server, and the demand that is added to it.
 type feed struct {
 	poller
 	demand samples.Series
-	err    error // why the last answer brought nothing, nil if it did
+	err    error // of the last answer
 	name   string
-	logged string // the error that was logged last
+	logged string // the last logged error
 }
 
 func newFeed(p poller, name string) feed { return feed{poller: p, name: name} }
 
-// receive hands the answer that has come, if one has, to take, and notes why it could not be used.
-func (f *feed) receive(log klog.Logger, take func(*flight) error) {
-	answer := f.landed()
+// receive passes an answer that has arrived to add, and records the error of the query or of add.
+func (f *feed) receive(log klog.Logger, add func(*pendingQuery) error) {
+	answer := f.finished()
 	if answer == nil {
 		return
 	}
 	f.err = answer.err
 	if f.err == nil {
-		f.err = take(answer)
+		f.err = add(answer)
 	}
 	if f.err == nil {
-		f.whole = answer.to
+		f.answered = answer.to
 	}
 	f.log(log)
 }
 
-// log reports when queries begin to fail, fail for another reason, and work again.
+// log logs when queries begin to fail, fail for another reason, and succeed again.
 func (f *feed) log(log klog.Logger) {
 	text := ""
 	if f.err != nil {
@@ -53,17 +53,17 @@ func (f *feed) log(log klog.Logger) {
 	log.Error(f.err, "The signal cannot be read", "signal", f.name)
 }
 
-// because adds to an error of a forecast why there is nothing to make one from.
-func (f *feed) because(err error) error {
+// withCause adds the error of the last answer, if any, to the error of a forecast.
+func (f *feed) withCause(err error) error {
 	if err == nil || f.err == nil {
 		return err
 	}
 	return fmt.Errorf("%w: %w", f.err, err)
 }
 
-// note keeps the demand at a time, and forgets that of before the window. Of many in one interval the first and the last
-// are kept.
-func (f *feed) note(now int64, demand float64) {
+// recordDemand adds the demand at a time, and drops demand before the window. It keeps the first and the last value of
+// an interval.
+func (f *feed) recordDemand(now int64, demand float64) {
 	if n := len(f.demand); n > 1 && now-f.demand[n-2].T < f.Step.Milliseconds()/2 {
 		f.demand = f.demand[:n-1]
 	}
@@ -71,13 +71,13 @@ func (f *feed) note(now int64, demand float64) {
 	f.demand.Trim(now - f.window)
 }
 
-// forgetFrom forgets what is later than now, and what was asked for.
-func (f *feed) forgetFrom(now int64) {
+// rewind drops what is later than now, and has the whole window queried again.
+func (f *feed) rewind(now int64) {
 	f.demand = f.demand.Before(now)
-	f.forget()
+	f.reset()
 }
 
-// extend adds newer samples, which take the place of those that are not older.
+// extend adds newer samples, which replace those at the same time or later.
 func extend(s samples.Series, newer []pipeline.Sample) samples.Series {
 	if len(newer) == 0 {
 		return s

@@ -17,81 +17,80 @@ import (
 	"github.com/foresail/foresail/pipeline"
 )
 
-// Requests is the name of the signal that needs no metrics: what pods request of what nodes can allocate.
+// Requests is the name of the signal that needs no metrics: pods' requests relative to allocatable resources.
 const Requests = "requests"
 
-// The names of the signals that the idle rule looks at.
+// The names of the signals that the idle rule reads.
 const (
 	CPU    = "cpu"
 	Memory = "memory"
 )
 
-// Options of a Set.
+// Options configure a [Set].
 type Options struct {
 	Signals  []Config
 	Forecast Forecast
 	Seasonal *SeasonalConfig // nil: no seasonal floor
 
-	// DefaultAddress is that of the Prometheus server of queries that name none; "" = there is none.
+	// DefaultAddress is the Prometheus server of queries without an address; "" = none.
 	DefaultAddress string
-	// Servers are the Prometheus servers; nil = none, and signals that ask them are refused.
+	// Servers connects to Prometheus servers; nil = none: signals with a query are rejected.
 	Servers Servers
 }
 
 // Servers connects to Prometheus servers.
 type Servers interface {
-	// API returns the API of the server at an address, as [promapi.Clients] do. The error names the address and what
-	// would be accepted.
+	// API returns the API of the server at an address, as [promapi.Clients] do. The error names the address and what is
+	// accepted.
 	API(address string) (API, error)
 }
 
-// API is that of a Prometheus server. It is QueryRange that is used of it.
+// API is the API of a Prometheus server, of which QueryRange is used.
 type API = v1.API
 
 var _ Servers = (*promapi.Clients)(nil)
 
-// Config is one signal.
+// Config configures one signal.
 type Config struct {
 	Name      string
 	Threshold float64
-	Down      float64       // the load below which a worker may be removed; 0 = the margin alone decides
-	For       time.Duration // how long it must ask before it is heard
+	Down      float64       // load below which a worker may be removed; 0 = only the margin decides
+	For       time.Duration // how long it must recommend more workers before it takes effect
 	Query     *Query        // nil: requests
 }
 
-// Query is what Prometheus is asked.
+// Query is a query to Prometheus.
 type Query struct {
-	Address   string // "" = the default one
+	Address   string // "" = the default server
 	Expr      string
 	NodeLabel string             // "" = one value for the pool
-	Value     v1alpha1.PoolValue // what that value is
+	Value     v1alpha1.PoolValue // meaning of that value
 }
 
-// Forecast says how forecasts are made.
+// Forecast configures the forecasts of all signals.
 type Forecast struct {
 	Interval, Window       time.Duration
 	RedistributionTimeout  time.Duration
-	StartupTime            time.Duration // T_I until it has been measured
+	StartupTime            time.Duration // T_I until it was measured
 	HorizonMin, HorizonMax time.Duration
-	ScaleDownMargin        *float64 // μ; nil is that of the kind of signal
-	Disabled               bool     // the present alone counts
+	ScaleDownMargin        *float64 // μ; nil = the default of the kind of signal
+	Disabled               bool     // only the present load counts
 }
 
-// SeasonalConfig says how past weeks are learned from.
+// SeasonalConfig configures the floor from past weeks.
 type SeasonalConfig struct {
 	Query         Query
 	Weeks         int
-	MinConfidence float64 // below which the floor is not heard
+	MinConfidence float64 // below which the floor has no effect
 }
 
-// measuredFor is how long a measured signal must ask, if nobody says. Requests are promises, and are heard at once.
+// measuredFor is the default of For for measured signals. Requests are exact and take effect at once.
 const measuredFor = 3 * time.Minute
 
-// measuredMargin is the headroom that a removal leaves to a measured load, which is never twice the same.
+// measuredMargin is the headroom that a removal leaves to a measured load, which fluctuates.
 const measuredMargin = 0.3
 
-// OptionsOf returns the options that the spec of a pool stands for. A field that the API server would fill in may be
-// absent.
+// OptionsOf returns the options of a pool's spec. Fields with a default may be absent.
 func OptionsOf(spec *v1alpha1.WorkerPoolSpec) Options {
 	spec = spec.DeepCopy()
 	spec.Default()
@@ -109,7 +108,9 @@ func OptionsOf(spec *v1alpha1.WorkerPoolSpec) Options {
 		o.Signals = append(o.Signals, configOf(&spec.Signals[i]))
 	}
 	if s := spec.Seasonal; s != nil {
-		o.Seasonal = &SeasonalConfig{Query: queryOf(&s.Prometheus), Weeks: int(*s.Weeks), MinConfidence: number(s.MinConfidence)}
+		o.Seasonal = &SeasonalConfig{
+			Query: queryOf(&s.Prometheus), Weeks: int(*s.Weeks), MinConfidence: number(s.MinConfidence),
+		}
 	}
 	if f.ScaleDownMargin != nil {
 		o.Forecast.ScaleDownMargin = new(number(f.ScaleDownMargin))
@@ -133,26 +134,26 @@ func queryOf(q *v1alpha1.SignalQuery) Query {
 	return Query{Address: q.Address, Expr: q.Query, NodeLabel: q.NodeLabel, Value: q.Value}
 }
 
-// number returns the float nearest to a quantity, so that 700m and 0.7 are the same; 0 if there is none.
+// number returns the float nearest to a quantity, so that 700m equals 0.7; 0 for nil.
 func number(q *resource.Quantity) float64 {
 	if q == nil {
 		return 0
 	}
-	// Beyond the range of floats this is an infinity, which the pipeline refuses by name.
+	// Beyond the range of floats this is an infinity, which the pipeline rejects.
 	f, _ := strconv.ParseFloat(q.AsDec().String(), 64)
 	return f
 }
 
-// params returns the parameters of a signal's pipeline. What it wants is limited by nobody here: minimum, maximum, batch
-// and cooldowns are the plan's.
+// params returns the parameters of a signal's pipeline, without limits: the plan applies minimum, maximum, batch and
+// cooldowns.
 func (f *Forecast) params(threshold float64) pipeline.Params {
 	p := pipeline.AdaptiveParams()
-	p.Threshold, p.Min, p.Max, p.MaxStep = threshold, 1, mostWorkers, 0
+	p.Threshold, p.Min, p.Max, p.MaxStep = threshold, 1, maxWorkers, 0
 	p.Interval, p.Window = f.Interval, f.Window
 	p.RedistributionTimeout = f.RedistributionTimeout
 	p.StartupTime, p.HorizonMin, p.HorizonMax = f.StartupTime, f.HorizonMin, f.HorizonMax
 	p.HorizonMultiplier, p.WindowFollowsHorizon = horizonMultiplier, false
-	p.ReactionDelay = 0 // we act ourselves
+	p.ReactionDelay = 0 // the pool itself acts on the forecast
 	p.ScaleDownMargin = measuredMargin
 	if f.ScaleDownMargin != nil {
 		p.ScaleDownMargin = *f.ScaleDownMargin
@@ -168,24 +169,25 @@ func (f *Forecast) params(threshold float64) pipeline.Params {
 	return p
 }
 
-// horizonMultiplier is how far a forecast looks, in units of what launches take.
+// horizonMultiplier is the horizon of a forecast in units of the startup time.
 const horizonMultiplier = 1.2
 
-// mostWorkers is more than any pool may have.
-const mostWorkers = 1 << 20
+// maxWorkers exceeds the maximum of any pool.
+const maxWorkers = 1 << 20
 
-// staleAfter is the age from which on data is not used.
+// staleAfter returns the age from which data is not used.
 func (f *Forecast) staleAfter() time.Duration { return max(3*f.Interval, 30*time.Second) }
 
-// horizon is how far ahead a forecast looks, given T_I; 0 = not yet measured.
+// horizon returns the horizon of a forecast for a T_I; 0 = not measured yet.
 func (f *Forecast) horizon(startupTime time.Duration) time.Duration {
 	if f.Disabled {
 		return 0
 	}
-	return min(max(time.Duration(horizonMultiplier*float64(cmp.Or(startupTime, f.StartupTime))), f.HorizonMin), f.HorizonMax)
+	horizon := time.Duration(horizonMultiplier * float64(cmp.Or(startupTime, f.StartupTime)))
+	return min(max(horizon, f.HorizonMin), f.HorizonMax)
 }
 
-// validate reports all that is wrong with o, by the names of fields of a WorkerPool's spec.
+// validate returns all errors of the options, with the field names of a WorkerPool's spec.
 func (o *Options) validate() error {
 	problems := o.Forecast.problems()
 	seen := map[string]bool{}
@@ -202,29 +204,29 @@ func (o *Options) validate() error {
 	return errors.Join(problems...)
 }
 
-// problems are what is wrong with a signal.
+// problems returns the errors of a signal.
 func (c *Config) problems() (out []error) {
-	refuse := func(field string, value any, accept string) {
+	reject := func(field string, value any, accept string) {
 		out = append(out, &pipeline.FieldError{Field: field, Value: value, Accept: accept})
 	}
 	if !(c.Threshold > 0) || math.IsInf(c.Threshold, 0) {
-		refuse("threshold", c.Threshold, "finite and above 0")
+		reject("threshold", c.Threshold, "finite and above 0")
 	} else if !(c.Down >= 0 && c.Down < c.Threshold) {
-		refuse("downThreshold", c.Down, fmt.Sprintf("above 0 and below the threshold (%v)", c.Threshold))
+		reject("downThreshold", c.Down, fmt.Sprintf("above 0 and below the threshold (%v)", c.Threshold))
 	}
 	switch {
 	case (c.Query == nil) != (c.Name == Requests):
-		refuse("prometheus", strconv.Quote(c.Name), "given for each signal but "+Requests)
+		reject("prometheus", strconv.Quote(c.Name), "given for each signal except "+Requests)
 	case c.Query != nil && strings.TrimSpace(c.Query.Expr) == "":
-		refuse("prometheus.query", strconv.Quote(c.Query.Expr), "an expression of PromQL")
+		reject("prometheus.query", strconv.Quote(c.Query.Expr), "an expression of PromQL")
 	}
 	if c.For < 0 {
-		refuse("for", c.For, "0s or more")
+		reject("for", c.For, "0s or more")
 	}
 	return out
 }
 
-// problems are what is wrong with what all forecasts have in common.
+// problems returns the errors of the common options of forecasts.
 func (f *Forecast) problems() (out []error) {
 	err, _ := f.params(1).Validate().(interface{ Unwrap() []error })
 	if err == nil {
@@ -232,14 +234,16 @@ func (f *Forecast) problems() (out []error) {
 	}
 	for _, one := range err.Unwrap() {
 		if field, ok := errors.AsType[*pipeline.FieldError](one); ok && fieldNames[field.Field] != "" {
-			one = &pipeline.FieldError{Field: fieldNames[field.Field], Value: field.Value, Accept: inPool.Replace(field.Accept)}
+			one = &pipeline.FieldError{
+				Field: fieldNames[field.Field], Value: field.Value, Accept: inPool.Replace(field.Accept),
+			}
 		}
 		out = append(out, one)
 	}
 	return out
 }
 
-// fieldNames says the names of a WorkerPool's fields for those that a PredictedMetric has.
+// fieldNames maps fields of a PredictedMetric to those of a WorkerPool.
 var fieldNames = map[string]string{
 	"sampleInterval":           "forecast.interval",
 	"window":                   "forecast.window",
@@ -250,5 +254,5 @@ var fieldNames = map[string]string{
 	"decision.scaleDownMargin": "forecast.scaleDownMargin",
 }
 
-// inPool says them where a text names them.
+// inPool replaces field names within a text.
 var inPool = strings.NewReplacer("horizon.min", "forecast.horizonMin")

@@ -22,7 +22,8 @@ func TestOptionsOfASpec(t *testing.T) {
 	assert.Equal(t, Options{
 		Signals: []Config{{Name: Requests, Threshold: 1}},
 		Forecast: Forecast{
-			Interval: 15 * time.Second, Window: 15 * time.Minute, RedistributionTimeout: 3 * time.Minute, StartupTime: time.Minute,
+			Interval: 15 * time.Second, Window: 15 * time.Minute,
+			RedistributionTimeout: 3 * time.Minute, StartupTime: time.Minute,
 			HorizonMin: 30 * time.Second, HorizonMax: 10 * time.Minute,
 		},
 	}, OptionsOf(specOf(t, "{min: 1, max: 5}")))
@@ -35,23 +36,32 @@ signals:
 - {name: cpu, threshold: 70e-2, downThreshold: 300m, prometheus: {query: c, nodeLabel: node}}
 - {name: p95, threshold: 500, for: 0s, prometheus: {address: "http://other", query: q, value: Level}}
 seasonal: {prometheus: {query: s}, weeks: 3, minConfidence: 600m}
-forecast: {interval: 10s, window: 5m, redistributionTimeout: 1m, startupTime: 90s, horizonMin: 1s, horizonMax: 2m, scaleDownMargin: 500m, disabled: true}
+forecast:
+  {interval: 10s, window: 5m, redistributionTimeout: 1m, startupTime: 90s, horizonMin: 1s, horizonMax: 2m,
+   scaleDownMargin: 500m, disabled: true}
 `)
 	want := Options{
 		Signals: []Config{
 			{Name: Requests, Threshold: 0.8, For: 10 * time.Second},
-			{Name: CPU, Threshold: 0.7, Down: 0.3, For: 3 * time.Minute, Query: &Query{Expr: "c", NodeLabel: "node", Value: v1alpha1.PoolValueSum}},
+			{
+				Name:      CPU,
+				Threshold: 0.7,
+				Down:      0.3,
+				For:       3 * time.Minute,
+				Query:     &Query{Expr: "c", NodeLabel: "node", Value: v1alpha1.PoolValueSum},
+			},
 			{Name: "p95", Threshold: 500, Query: &Query{Address: "http://other", Expr: "q", Value: v1alpha1.PoolValueLevel}},
 		},
 		Forecast: Forecast{
-			Interval: 10 * time.Second, Window: 5 * time.Minute, RedistributionTimeout: time.Minute, StartupTime: 90 * time.Second,
+			Interval: 10 * time.Second, Window: 5 * time.Minute,
+			RedistributionTimeout: time.Minute, StartupTime: 90 * time.Second,
 			HorizonMin: time.Second, HorizonMax: 2 * time.Minute, ScaleDownMargin: new(0.5), Disabled: true,
 		},
 		Seasonal: &SeasonalConfig{Query: Query{Expr: "s", Value: v1alpha1.PoolValueSum}, Weeks: 3, MinConfidence: 0.6},
 	}
 	assert.Equal(t, want, OptionsOf(spec))
 	spec.Default()
-	assert.Equal(t, want, OptionsOf(spec), "defaults of both kinds are the same")
+	assert.Equal(t, want, OptionsOf(spec), "defaults of both kinds are equal")
 	empty := specOf(t, "{min: 1, max: 5}")
 	empty.Default()
 	assert.Equal(t, OptionsOf(specOf(t, "{min: 1, max: 5}")), OptionsOf(empty))
@@ -63,27 +73,60 @@ func TestOptionsAreValidated(t *testing.T) {
 		change func(o *Options)
 		want   string
 	}{
-		"as they should be": {func(*Options) {}, ""},
-		"no threshold":      {func(o *Options) { o.Signals[0].Threshold = 0 }, "signals[0].threshold: 0: must be finite and above 0"},
-		"down above":        {func(o *Options) { o.Signals[1].Down = 0.8 }, "signals[1].downThreshold: 0.8: must be above 0 and below the threshold (0.7)"},
-		"twice":             {func(o *Options) { o.Signals[1].Name = Requests }, `signals[1].name: "requests": must be unique`},
-		"no query":          {func(o *Options) { o.Signals[1].Query = nil }, `signals[1].prometheus: "cpu": must be given for each signal but requests`},
-		"requests asked for": {
-			func(o *Options) { o.Signals[0].Query = query }, `signals[0].prometheus: "requests": must be given for each signal but requests`,
+		"valid": {func(*Options) {}, ""},
+		"no threshold": {
+			func(o *Options) { o.Signals[0].Threshold = 0 },
+			"signals[0].threshold: 0: must be finite and above 0",
 		},
-		"a negative duration": {func(o *Options) { o.Signals[1].For = -time.Second }, "signals[1].for: -1s: must be 0s or more"},
-		"an empty query":      {func(o *Options) { o.Signals[1].Query = &Query{Expr: " \n"} }, `signals[1].prometheus.query: " \n": must be an expression of PromQL`},
-		"a short window":      {func(o *Options) { o.Forecast.Window = time.Second }, "forecast.window: 1s: must be at least two sample intervals (30s)"},
+		"down above": {
+			func(o *Options) { o.Signals[1].Down = 0.8 },
+			"signals[1].downThreshold: 0.8: must be above 0 and below the threshold (0.7)",
+		},
+		"twice": {func(o *Options) { o.Signals[1].Name = Requests }, `signals[1].name: "requests": must be unique`},
+		"no query": {
+			func(o *Options) { o.Signals[1].Query = nil },
+			`signals[1].prometheus: "cpu": must be given for each signal except requests`,
+		},
+		"requests with a query": {
+			func(o *Options) { o.Signals[0].Query = query },
+			`signals[0].prometheus: "requests": must be given for each signal except requests`,
+		},
+		"a negative duration": {
+			func(o *Options) { o.Signals[1].For = -time.Second },
+			"signals[1].for: -1s: must be 0s or more",
+		},
+		"an empty query": {
+			func(o *Options) { o.Signals[1].Query = &Query{Expr: " \n"} },
+			`signals[1].prometheus.query: " \n": must be an expression of PromQL`,
+		},
+		"a short window": {
+			func(o *Options) { o.Forecast.Window = time.Second },
+			"forecast.window: 1s: must be at least two sample intervals (30s)",
+		},
 		"bounds that cross": {
-			func(o *Options) { o.Forecast.HorizonMin = time.Hour }, "forecast.horizonMax: 10m0s: must be at least forecast.horizonMin (1h0m0s)",
+			func(o *Options) { o.Forecast.HorizonMin = time.Hour },
+			"forecast.horizonMax: 10m0s: must be at least forecast.horizonMin (1h0m0s)",
 		},
-		"no server":       {func(o *Options) { o.DefaultAddress = "" }, `signals[1].prometheus.address: "": must be given, as Foresail was started without a Prometheus server`},
-		"no such address": {func(o *Options) { o.DefaultAddress = "ftp://me:geheim@x" }, `signals[1].prometheus.address: "…@x": must be an http or https URL`},
+		"no server": {
+			func(o *Options) { o.DefaultAddress = "" },
+			`signals[1].prometheus.address: "": must be given, as Foresail was started without a Prometheus server`,
+		},
+		"no such address": {
+			func(o *Options) { o.DefaultAddress = "ftp://me:geheim@x" },
+			`signals[1].prometheus.address: "…@x": must be an http or https URL`,
+		},
 		"no seasonal server": {
-			func(o *Options) { o.Seasonal = &SeasonalConfig{Query: Query{Expr: "s", Address: "x"}, Weeks: 1} }, `seasonal.prometheus.address: "x": must be`,
+			func(o *Options) { o.Seasonal = &SeasonalConfig{Query: Query{Expr: "s", Address: "x"}, Weeks: 1} },
+			`seasonal.prometheus.address: "x": must be`,
 		},
-		"too many weeks": {func(o *Options) { o.Seasonal = &SeasonalConfig{Query: *query, Weeks: 13} }, "seasonal.weeks: 13: must be from 1 to 12"},
-		"too sure":       {func(o *Options) { o.Seasonal = &SeasonalConfig{Query: *query, Weeks: 1, MinConfidence: 1.5} }, "seasonal.minConfidence: 1.5: must be between 0 and 1"},
+		"too many weeks": {
+			func(o *Options) { o.Seasonal = &SeasonalConfig{Query: *query, Weeks: 13} },
+			"seasonal.weeks: 13: must be from 1 to 12",
+		},
+		"confidence too high": {
+			func(o *Options) { o.Seasonal = &SeasonalConfig{Query: *query, Weeks: 1, MinConfidence: 1.5} },
+			"seasonal.minConfidence: 1.5: must be between 0 and 1",
+		},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

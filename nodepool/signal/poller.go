@@ -7,26 +7,26 @@ import (
 	"github.com/foresail/foresail/internal/nodequery"
 )
 
-// patience is how long a tick waits for answers. A query that takes longer is heard at a later tick.
-const patience = time.Second
+// awaitTimeout bounds how long a tick waits for answers. The answer of a slower query is used in a later tick.
+const awaitTimeout = time.Second
 
-// maxTimeout is how long a query may take at most, however long the interval is.
+// maxTimeout bounds how long a query may take, for any interval.
 const maxTimeout = 5 * time.Second
 
-// poller asks a question at most once for each sample interval, for what is new since the last answer. It is not safe for
-// concurrent use; queries run beside.
+// poller sends a query at most once in each sample interval, for the time since the last answer. It is not safe for
+// concurrent use; queries run in the background.
 type poller struct {
 	nodequery.Question
-	window int64   // ms
-	asked  int64   // the newest time that was asked for
-	whole  int64   // up to when there are answers; 0 = there are none
-	flight *flight // the query under way, nil = none
+	window   int64         // ms
+	queried  int64         // end of the newest query
+	answered int64         // end of the newest answer; 0 = none
+	pending  *pendingQuery // nil = none
 }
 
-// flight is a query under way. What it brings may be read when done is closed.
-type flight struct {
+// pendingQuery is a query in progress. Its results may be read once done is closed.
+type pendingQuery struct {
 	from, to int64
-	first    bool // it asks for all of the window
+	first    bool // it covers the whole window
 	done     chan struct{}
 	lines    []nodequery.Line
 	err      error
@@ -36,53 +36,53 @@ func newPoller(q nodequery.Question, f *Forecast) poller {
 	return poller{Question: q, window: (f.Window + f.Interval).Milliseconds()}
 }
 
-// overlap is how many samples are asked for again, as a server may have learned of them late.
+// overlap is how many samples are queried again, as a server may ingest them late.
 const overlap = 2
 
-// begin asks for what is new, if an interval has passed and no query is under way. The query goes on until ctx ends.
+// begin starts a query if an interval has passed and none is in progress. The query ends with ctx at the latest.
 func (p *poller) begin(ctx context.Context, now int64) {
 	step := p.Step.Milliseconds()
 	to := nodequery.Floor(now, step)
-	if p.flight != nil || to == p.asked {
+	if p.pending != nil || to == p.queried {
 		return
 	}
-	p.asked = to
-	f := &flight{from: nodequery.Floor(to-p.window, step), to: to, first: true, done: make(chan struct{})}
-	if again := p.whole - overlap*step; p.whole != 0 && again > f.from {
+	p.queried = to
+	f := &pendingQuery{from: nodequery.Floor(to-p.window, step), to: to, first: true, done: make(chan struct{})}
+	if again := p.answered - overlap*step; p.answered != 0 && again > f.from {
 		f.from, f.first = again, false
 	}
-	p.flight = f
+	p.pending = f
 	go func() {
 		defer close(f.done)
 		f.lines, f.err = p.Ask(ctx, f.from, f.to)
 	}()
 }
 
-// await waits for the query under way until ctx ends.
+// await waits for the query in progress until ctx ends.
 func (p *poller) await(ctx context.Context) {
-	if p.flight == nil {
+	if p.pending == nil {
 		return
 	}
 	select {
-	case <-p.flight.done:
+	case <-p.pending.done:
 	case <-ctx.Done():
 	}
 }
 
-// landed returns the query that has ended since it was asked last, or nil.
-func (p *poller) landed() *flight {
-	if p.flight == nil {
+// finished returns the query that has ended, once; nil if none has.
+func (p *poller) finished() *pendingQuery {
+	if p.pending == nil {
 		return nil
 	}
 	select {
-	case <-p.flight.done:
+	case <-p.pending.done:
 	default:
 		return nil
 	}
-	f := p.flight
-	p.flight = nil
+	f := p.pending
+	p.pending = nil
 	return f
 }
 
-// forget has all of the window asked for again.
-func (p *poller) forget() { p.asked, p.whole, p.flight = 0, 0, nil }
+// reset has the whole window queried again.
+func (p *poller) reset() { p.queried, p.answered, p.pending = 0, 0, nil }

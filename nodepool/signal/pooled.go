@@ -13,13 +13,13 @@ import (
 	"github.com/foresail/foresail/pipeline"
 )
 
-// pooled is a signal of which Prometheus tells one value for the whole pool.
+// pooled is a signal with one value of Prometheus for the whole pool.
 //
-// A sum is taken to be shared equally by the Ready workers, and a node's worth of pods that no node takes demands one
-// threshold more. A level is the same for all of them; above the threshold the pool needs a worker more than it has, below
-// it with the margin one less would do, and nobody knows how many after that.
+// A sum is assumed to be shared equally by the Ready workers, and a node's worth of unschedulable pods demands one more
+// threshold. A level is the same for all workers: above the threshold the pool needs one more worker, below the
+// threshold with the margin one less; it is unknown how many after that.
 type pooled struct {
-	*voice
+	*signalState
 	feed
 	level   bool
 	samples samples.Series
@@ -28,22 +28,22 @@ type pooled struct {
 }
 
 func newPooled(c Config, f *Forecast, fed feed) (*pooled, error) {
-	v, err := newVoice(c, f.params(c.Threshold))
+	v, err := newSignalState(c, f.params(c.Threshold))
 	if err != nil {
 		return nil, err
 	}
-	return &pooled{voice: v, feed: fed, level: c.Query.Value == v1alpha1.PoolValueLevel}, nil
+	return &pooled{signalState: v, feed: fed, level: c.Query.Value == v1alpha1.PoolValueLevel}, nil
 }
 
 func (s *pooled) observe(m *pipeline.Memory, t *tick) plan.Signal {
-	s.receive(t.log, s.take)
+	s.receive(t.log, s.add)
 	s.samples.Trim(t.now - s.window)
 	if s.level {
 		return s.observeLevel(m, t)
 	}
-	s.note(t.now, t.demandOf(s.config.Name)*s.config.Threshold)
+	s.recordDemand(t.now, t.demandOf(s.config.Name)*s.config.Threshold)
 	r, err := s.run(m, pipeline.Input{Instances: s.shared(max(1, t.working)), Demand: s.demand}, t)
-	return s.tell(r, s.because(err), t)
+	return s.report(r, s.withCause(err), t)
 }
 
 // shared returns n instances that share the value equally.
@@ -67,40 +67,34 @@ func (s *pooled) observeLevel(m *pipeline.Memory, t *tick) plan.Signal {
 		Instances: []pipeline.Instance{{Start: math.MinInt64, Samples: s.samples}},
 	})
 	if err != nil {
-		return s.tellLevel(reading{}, s.because(err), t)
+		return s.reportLevel(reading{}, s.withCause(err), t)
 	}
 	p := s.pipeline.Params()
-	r := reading{now: f.Level, predicted: f.Total, horizon: f.Horizon, want: t.Expected, fits: t.Expected, needs: t.before()}
+	r := reading{
+		now: f.Level, predicted: f.Total, horizon: f.Horizon,
+		desired: t.Expected, fits: t.Expected, needs: t.levelTarget(),
+	}
 	switch {
 	case f.Total > p.Threshold:
-		r.want++
-		r.needs = r.want
+		r.desired++
+		r.needs = r.desired
 	case max(f.Level, f.Total) < p.Threshold/(1+p.ScaleDownMargin):
-		r.want = max(0, t.Expected-1)
-		r.fits = r.want
+		r.desired = max(0, t.Expected-1)
+		r.fits = r.desired
 	}
-	return s.tellLevel(r, nil, t)
+	return s.reportLevel(r, nil, t)
 }
 
-func (s *pooled) tellLevel(r reading, err error, t *tick) plan.Signal {
-	out := s.tell(r, err, t)
+func (s *pooled) reportLevel(r reading, err error, t *tick) plan.Signal {
+	out := s.report(r, err, t)
 	out.Level = true
 	return out
 }
 
-// before is how many workers a level is the answer to. Those that were launched in place of others, which are there still, are no
-// part of what it needs: or each worker that is replaced would leave one less.
-func (t *tick) before() int {
-	if t.Replacing > 0 {
-		return min(t.Replacing, t.Expected)
-	}
-	return t.Expected
-}
-
 var errNoSeries = errors.New("returns no series: must return one")
 
-// take adds an answer.
-func (s *pooled) take(f *flight) error {
+// add adds the samples of an answer.
+func (s *pooled) add(f *pendingQuery) error {
 	if len(f.lines) == 0 {
 		return fmt.Errorf("%s: query %.200q %w", s.Text.Address, s.Text.Query, errNoSeries)
 	}
@@ -112,7 +106,7 @@ func (s *pooled) take(f *flight) error {
 	return nil
 }
 
-func (s *pooled) forgetFrom(now int64) {
-	s.feed.forgetFrom(now)
+func (s *pooled) rewind(now int64) {
+	s.feed.rewind(now)
 	s.samples = s.samples.Before(now)
 }

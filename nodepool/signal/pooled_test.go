@@ -30,15 +30,15 @@ func TestPooledValues(t *testing.T) {
 			v1alpha1.PoolValueSum, "100", 650, Observation{Workers: workers(5, 0), Expected: 5},
 			plan.Signal{Now: 130, Predicted: 130, Want: 7, Fits: 9},
 		},
-		"workers on their way": {
+		"joining workers": {
 			v1alpha1.PoolValueSum, "100", 650, Observation{Workers: workers(5, 0), Expected: 8},
 			plan.Signal{Now: 130, Predicted: 81.25, Want: 8, Fits: 9},
 		},
-		"one that is not Ready": {
+		"a worker that is not Ready": {
 			v1alpha1.PoolValueSum, "100", 300, Observation{Workers: unready, Expected: 4},
 			plan.Signal{Now: 100, Predicted: 75, Want: 4, Fits: 4},
 		},
-		"pods that pend": {
+		"unschedulable pods": {
 			v1alpha1.PoolValueSum, "100", 450, Observation{Workers: workers(5, 0), Expected: 5, Demand: nodes(2)},
 			plan.Signal{Now: 130, Predicted: 130, Want: 7, Fits: 9},
 		},
@@ -46,7 +46,7 @@ func TestPooledValues(t *testing.T) {
 			v1alpha1.PoolValueSum, "100", 150, Observation{},
 			plan.Signal{Now: 150, Predicted: 150, Want: 2, Fits: 2},
 		},
-		"nothing to do": {
+		"no load": {
 			v1alpha1.PoolValueSum, "100", 0, Observation{Workers: workers(5, 0), Expected: 5},
 			plan.Signal{Want: 0, Fits: 0},
 		},
@@ -68,8 +68,8 @@ func TestPooledValues(t *testing.T) {
 			f := &fakeProm{}
 			f.set(load("", constant(test.series)))
 			s := newSet(t, asking(f, "queue", v1alpha1.SignalQuery{Query: "sum(queue)", Value: test.value}, test.threshold))
-			said := replay(t, s, "queue", 70, func(int, time.Time) Observation { return test.o })
-			x := said[len(said)-1]
+			got := replay(t, s, "queue", 70, func(int, time.Time) Observation { return test.o })
+			x := got[len(got)-1]
 			require.True(t, x.Known, x.Err)
 			assert.InDelta(t, test.want.Now, x.Now, 0.1)
 			assert.InDelta(t, test.want.Predicted, x.Predicted, 0.1)
@@ -79,46 +79,61 @@ func TestPooledValues(t *testing.T) {
 	}
 }
 
-// A level needs as many workers as are there, those aside that were launched in place of others.
-func TestALevelNeedsWhatIsThere(t *testing.T) {
+// A level needs the existing workers, without those that were launched to replace others.
+func TestLevelNeedsExistingWorkers(t *testing.T) {
 	for name, test := range map[string]struct {
 		series              float64
 		expected, replacing int
 		want                int
 	}{
-		"near":                                 {400, 6, 0, 6},
-		"below":                                {300, 6, 0, 6},
-		"above":                                {2000, 6, 0, 7},
-		"near, two are there in place":         {400, 8, 6, 6},
-		"below, two are there in place":        {300, 8, 6, 6},
-		"above, though two are there in place": {2000, 8, 6, 9},
-		"near, and others have gone":           {400, 5, 6, 5},
+		"near":                        {400, 6, 0, 6},
+		"below":                       {300, 6, 0, 6},
+		"above":                       {2000, 6, 0, 7},
+		"near, two are replacements":  {400, 8, 6, 6},
+		"below, two are replacements": {300, 8, 6, 6},
+		"above, two are replacements": {2000, 8, 6, 9},
+		"near, others were removed":   {400, 5, 6, 5},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := &fakeProm{}
 			f.set(load("", constant(test.series)))
 			s := newSet(t, asking(f, "latency", v1alpha1.SignalQuery{Query: "latency", Value: v1alpha1.PoolValueLevel}, "500"))
-			said := replay(t, s, "latency", 70, func(int, time.Time) Observation {
+			got := replay(t, s, "latency", 70, func(int, time.Time) Observation {
 				return Observation{Workers: workers(5, 0), Expected: test.expected, Replacing: test.replacing}
 			})
-			require.True(t, said[len(said)-1].Known)
-			assert.Equal(t, test.want, said[len(said)-1].Needs)
+			require.True(t, got[len(got)-1].Known)
+			assert.Equal(t, test.want, got[len(got)-1].Needs)
 		})
 	}
 }
 
-func TestPooledAnswersThatAreRefused(t *testing.T) {
+func TestPooledAnswersThatAreRejected(t *testing.T) {
 	f := &fakeProm{}
 	s := newSet(t, asking(f, "queue", v1alpha1.SignalQuery{Query: "queue"}, "100"))
 	observe := func(i int) plan.Signal {
-		return named(t, s.Observe(t.Context(), Observation{Now: began.Add(time.Duration(i) * interval), Workers: workers(1, 0), Expected: 1}), "queue")
+		return named(
+			t,
+			s.Observe(
+				t.Context(),
+				Observation{Now: start.Add(time.Duration(i) * interval), Workers: workers(1, 0), Expected: 1},
+			),
+			"queue",
+		)
 	}
-	assert.ErrorContains(t, errorOf(observe(0)), `http://prometheus:9090: query "queue" returns no series: must return one: `)
+	assert.ErrorContains(
+		t,
+		errorOf(observe(0)),
+		`http://prometheus:9090: query "queue" returns no series: must return one: `,
+	)
 	f.set(load("a", constant(1)), load("b", constant(1)))
-	assert.ErrorContains(t, errorOf(observe(1)), `query "queue" returns {node="a"} and {node="b"} at once: must be one series, or nodeLabel must be given`)
-	f.set(load("a", constant(50)).Until(began), load("b", constant(50)).Since(began))
-	said := observe(2)
-	assert.True(t, said.Known, said.Err)
+	assert.ErrorContains(
+		t,
+		errorOf(observe(1)),
+		`query "queue" returns {node="a"} and {node="b"} at once: must be one series, or nodeLabel must be given`,
+	)
+	f.set(load("a", constant(50)).Until(start), load("b", constant(50)).Since(start))
+	got := observe(2)
+	assert.True(t, got.Known, got.Err)
 }
 
 type text string
@@ -132,13 +147,13 @@ func errorOf(s plan.Signal) error {
 	return text(s.Err)
 }
 
-// The idle rule hears of CPU and memory from the signals of these names, or else from requests.
-func TestWhatTheIdleRuleHears(t *testing.T) {
+// The idle rule reads CPU and memory from the signals with these names, or else from requests.
+func TestSignalsOfTheIdleRule(t *testing.T) {
 	f := &fakeProm{}
 	f.set(same(2, constant(0.4))...)
 	list := workers(3, 1000)
 	list[2].Ready = false
-	o := Observation{Now: began, Workers: list, Leaving: []cluster.Node{worker("x", began, 4000)}, Expected: 3}
+	o := Observation{Now: start, Workers: list, Leaving: []cluster.Node{worker("x", start, 4000)}, Expected: 3}
 	all := cpuOf(t, f).Observe(t.Context(), o)
 	require.Len(t, all, 2)
 	assert.True(t, all[0].CPU && !all[0].Memory && !all[0].InformsOnly)
@@ -148,8 +163,12 @@ func TestWhatTheIdleRuleHears(t *testing.T) {
 
 	all = newSet(t, defaults()).Observe(t.Context(), o)
 	require.Len(t, all, 3)
-	assert.Equal(t, plan.Signal{Name: "requests/cpu", Known: true, Now: 0.25, Predicted: 0.25, CPU: true, InformsOnly: true}, all[1])
+	assert.Equal(
+		t,
+		plan.Signal{Name: "requests/cpu", Known: true, Now: 0.25, Predicted: 0.25, CPU: true, InformsOnly: true},
+		all[1],
+	)
 
-	all = newSet(t, defaults()).Observe(t.Context(), Observation{Now: began})
+	all = newSet(t, defaults()).Observe(t.Context(), Observation{Now: start})
 	assert.Equal(t, plan.Signal{Name: "requests/cpu", Err: "no worker is Ready", CPU: true, InformsOnly: true}, all[1])
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/foresail/foresail/internal/promapi"
 )
 
-// fakeProm is a server that has one answer to every query.
+// fakeProm is a server with the same answer to every query.
 type fakeProm struct{ nodequerytest.Server }
 
 func (f *fakeProm) set(all ...fakeSeries) { f.Set(nodequerytest.Any, all...) }
@@ -22,22 +22,25 @@ func (f *fakeProm) queries() []nodequerytest.Query { return f.Queries(nodequeryt
 
 type fakeSeries = nodequerytest.Series
 
-// load is a series of a node that has a value at any time.
+// load returns a series of a node.
 func load(node string, at func(t time.Time) float64) fakeSeries { return nodequerytest.Of(node, at) }
 
 func constant(v float64) func(time.Time) float64 { return nodequerytest.Constant(v) }
 
 const promAddress = "http://prometheus:9090"
 
-// asking returns the options of a pool that asks a fake server for one signal.
+// asking returns the options of a pool with one signal, from a fake server.
 func asking(f http.RoundTripper, name string, query v1alpha1.SignalQuery, threshold string) Options {
-	spec := v1alpha1.WorkerPoolSpec{Max: 100, Signals: []v1alpha1.PoolSignal{{Name: name, Threshold: quantityOf(threshold), Prometheus: &query}}}
+	spec := v1alpha1.WorkerPoolSpec{
+		Max:     100,
+		Signals: []v1alpha1.PoolSignal{{Name: name, Threshold: quantityOf(threshold), Prometheus: &query}},
+	}
 	o := OptionsOf(&spec)
 	o.DefaultAddress, o.Servers = promAddress, clients(f)
 	return o
 }
 
-// large has no bound on answers that matters.
+// large accepts answers of any size that tests have.
 func large(f http.RoundTripper) Servers {
 	return promapi.NewClients(promapi.Options{MaxSeries: nodequery.MaxSeries, MaxBytes: 1 << 30, Transport: f})
 }
@@ -46,7 +49,7 @@ func clients(f http.RoundTripper) Servers {
 	return promapi.NewClients(promapi.Options{MaxSeries: nodequery.MaxSeries, MaxBytes: 1 << 20, Transport: f})
 }
 
-// cpuOf is the signal cpu of a fake server.
+// cpuOf returns a pool's signals with cpu from a fake server.
 func cpuOf(t testing.TB, f *fakeProm) *Set {
 	s := newSet(t, asking(f, CPU, v1alpha1.SignalQuery{Query: "load", NodeLabel: "node"}, "700m"))
 	return s

@@ -20,18 +20,18 @@ const (
 	week = 7 * day
 
 	seasonalStep    = 5 * time.Minute  // between samples of the past
-	seasonalWidth   = 30 * time.Minute // before and after the time of day, that belongs to it
-	seasonalEvery   = time.Hour        // the past is learned again
+	seasonalWidth   = 30 * time.Minute // before and after a time of day that counts for it
+	seasonalEvery   = time.Hour        // between two queries of the past
 	seasonalTimeout = 30 * time.Second // of one query
-	seasonalBackoff = time.Minute      // after the first failure; it doubles, up to an hour
-	// seasonalChunk is how much is asked for at once: Prometheus returns at most 11,000 samples of a series.
+	seasonalBackoff = time.Minute      // after the first failure; doubles up to an hour
+	// seasonalChunk is the time range of one query: Prometheus returns at most 11,000 samples of a series.
 	seasonalChunk = 10_000 * seasonalStep
 )
 
-// seasonal learns the past weeks, and tells what they had at an hour (seed 001, layer two). It is safe for concurrent use.
+// seasonal recommends the nodes that past weeks needed at the same hour. It is safe for concurrent use.
 //
-// With one week it looks at the same time of day of the last seven days, and with more at the same time of the same day of
-// the week. Times of day are UTC's: where clocks are put forward, the profile is an hour late until it has been relearned.
+// One week compares the same time of day of the last seven days, several weeks the same time of the same day of the
+// week. Times of day are UTC: after a change to summer time, the profile is an hour late until the window has passed.
 type seasonal struct {
 	config SeasonalConfig
 	nodequery.Question
@@ -39,9 +39,9 @@ type seasonal struct {
 	mu       sync.Mutex
 	past     samples.Series
 	err      error     // of the last attempt
-	next     time.Time // the next one; zero = at once
+	next     time.Time // of the next attempt; zero = at once
 	failures int       // in a row
-	asking   bool
+	querying bool
 }
 
 func newSeasonal(o *Options) (*seasonal, error) {
@@ -59,22 +59,23 @@ func newSeasonal(o *Options) (*seasonal, error) {
 	return &seasonal{config: c, Question: q}, nil
 }
 
-// refresh has the past learned beside, if it is time to, until ctx ends.
+// refresh queries the past in the background if it is due, until ctx ends.
 func (s *seasonal) refresh(ctx context.Context, now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	early := now.Before(s.next) && s.next.Sub(now) <= seasonalEvery // it is later only if the clock was set back
-	if s.asking || early {
+	early := now.Before(s.next) && s.next.Sub(now) <= seasonalEvery // further ahead only if the clock was set back
+	if s.querying || early {
 		return
 	}
-	s.asking = true
+	s.querying = true
 	go func() {
 		past, err := s.learn(ctx, now)
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		s.asking, s.err = false, err
+		s.querying, s.err = false, err
 		if err == nil {
-			s.past, s.failures, s.next = slices.Grow(past, 1), 0, now.Add(seasonalEvery) // not nil, though there may be none
+			// Not nil, even without samples.
+			s.past, s.failures, s.next = slices.Grow(past, 1), 0, now.Add(seasonalEvery)
 			return
 		}
 		s.next = now.Add(min(seasonalBackoff<<min(s.failures, 10), seasonalEvery))
@@ -82,7 +83,7 @@ func (s *seasonal) refresh(ctx context.Context, now time.Time) {
 	}()
 }
 
-// learn asks for the past weeks, a chunk after the other.
+// learn queries the past weeks in chunks.
 func (s *seasonal) learn(ctx context.Context, now time.Time) ([]pipeline.Sample, error) {
 	step := seasonalStep.Milliseconds()
 	end := nodequery.Floor(now.UnixMilli(), step)
@@ -105,7 +106,7 @@ func (s *seasonal) learn(ctx context.Context, now time.Time) ([]pipeline.Sample,
 
 var errNotLearned = errors.New("the past has not been learned yet")
 
-// at tells what past weeks had at a time to come.
+// at returns the floor for a future time.
 func (s *seasonal) at(ahead time.Time) *plan.Seasonal {
 	s.mu.Lock()
 	past, err := s.past, s.err
@@ -119,34 +120,43 @@ func (s *seasonal) at(ahead time.Time) *plan.Seasonal {
 	p := profileOf(past, ahead, s.config.Weeks)
 	out := &plan.Seasonal{Nodes: p.nodes(), Confidence: p.confidence()}
 	switch {
-	case p.found < p.fewest:
-		out.Err = fmt.Sprintf("the past has this hour on %d of %d days, fewer than %d", p.found, p.desired, p.fewest)
+	case p.found < p.minDays:
+		out.Err = fmt.Sprintf("the past has this hour on %d of %d days, fewer than %d", p.found, p.days, p.minDays)
 	case out.Confidence < s.config.MinConfidence:
-		out.Err = fmt.Sprintf("the confidence of %.2f is below %.2f: %d of %d days, which differ by %.1f of %.1f nodes on average",
-			out.Confidence, s.config.MinConfidence, p.found, p.desired, p.deviation, p.load)
+		out.Err = fmt.Sprintf(
+			"the confidence of %.2f is below %.2f: %d of %d days, which differ by %.1f of %.1f nodes on average",
+			out.Confidence,
+			s.config.MinConfidence,
+			p.found,
+			p.days,
+			p.deviation,
+			p.load,
+		)
 	default:
 		out.Known = true
 	}
 	return out
 }
 
-// profile is what days of the past had at one hour.
+// profile summarizes one hour of past days.
 type profile struct {
-	desired, found, fewest int     // days: looked at, that have at least half of their samples, that must
-	complete               float64 // the share of samples that there are, of the days found
-	load                   float64 // the median of the days' means, in nodes
-	deviation              float64 // from it, the mean over the days
+	days      int     // compared
+	found     int     // of them, with at least half of their samples
+	minDays   int     // of found days for a floor
+	complete  float64 // mean share of samples of the days found
+	load      float64 // median of the means of days, in nodes
+	deviation float64 // mean deviation of the days from load
 }
 
-// profileOf looks at the same hour as a time to come has.
+// profileOf returns the profile of the hour around a future time.
 func profileOf(past samples.Series, ahead time.Time, weeks int) profile {
-	p, period := profile{desired: 7, fewest: 3}, day
+	p, period := profile{days: 7, minDays: 3}, day
 	if weeks > 1 {
-		p, period = profile{desired: weeks, fewest: 2}, week
+		p, period = profile{days: weeks, minDays: 2}, week
 	}
 	const expected = float64(2 * seasonalWidth / seasonalStep)
 	var days []float64
-	for i := range p.desired {
+	for i := range p.days {
 		middle := ahead.Add(-time.Duration(i+1) * period)
 		first, end := middle.Add(-seasonalWidth).UnixMilli(), middle.Add(seasonalWidth).UnixMilli()
 		around := past[past.From(first):past.From(end)]
@@ -166,19 +176,19 @@ func profileOf(past samples.Series, ahead time.Time, weeks int) profile {
 	return p
 }
 
-// nodes is the load rounded up.
+// nodes returns the load rounded up.
 func (p *profile) nodes() int {
-	return int(min(max(0, math.Ceil(p.load-negligible)), mostWorkers))
+	return int(min(max(0, math.Ceil(p.load-negligible)), maxWorkers))
 }
 
-// confidence grows with how many days there are, how whole and how alike they are, from 0 to 1. Differences are seen
-// beside the load, or beside one node if it is less.
+// confidence returns a value from 0 to 1 that grows with the number, the completeness and the similarity of the days.
+// Deviations are relative to the load, or to one node if that is more.
 func (p *profile) confidence() float64 {
 	if p.found == 0 {
 		return 0
 	}
 	alike := 1 - min(1, p.deviation/max(1, p.load))
-	return float64(p.found) / float64(p.desired) * p.complete * alike
+	return float64(p.found) / float64(p.days) * p.complete * alike
 }
 
 func mean(of []pipeline.Sample) (m float64) {

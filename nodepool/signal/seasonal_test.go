@@ -14,7 +14,7 @@ import (
 	"github.com/foresail/foresail/nodepool/plan"
 )
 
-// tuesday is when these tests' time begins.
+// tuesday is the first time of these tests.
 var tuesday = time.Date(2026, 3, 3, 8, 45, 0, 0, time.UTC)
 
 // floorOf returns a Set with a seasonal floor.
@@ -26,7 +26,7 @@ func floorOf(t testing.TB, transport http.RoundTripper, weeks int) *Set {
 	return s
 }
 
-// officeHours is a load of 6.2 nodes from 9 to 17 on working days, and of 1 else.
+// officeHours is a load of 6.2 nodes from 9 to 17 on working days, otherwise of 1.
 func officeHours(t time.Time) float64 {
 	if t.Weekday() == time.Saturday || t.Weekday() == time.Sunday || t.Hour() < 9 || t.Hour() >= 17 {
 		return 1
@@ -34,7 +34,7 @@ func officeHours(t time.Time) float64 {
 	return 6.2
 }
 
-// learned returns the floor at a time, after the past has been learned.
+// learned returns the floor at a time after the past was queried.
 func learned(t testing.TB, s *Set, now time.Time, startupTime time.Duration) *plan.Seasonal {
 	s.Seasonal(t.Context(), now, startupTime)
 	synctest.Wait()
@@ -48,31 +48,67 @@ func TestSeasonalFloor(t *testing.T) {
 		weeks  int
 		at     time.Time
 		want   plan.Seasonal
-		says   string
+		err    string
 	}{
-		"in working hours": {steady(officeHours), 4, tuesday.Add(2 * time.Hour), plan.Seasonal{Known: true, Nodes: 7, Confidence: 1}, ""},
-		"at night":         {steady(officeHours), 4, tuesday.Add(12 * time.Hour), plan.Seasonal{Known: true, Nodes: 1, Confidence: 1}, ""},
-		"on Saturday":      {steady(officeHours), 4, tuesday.Add(4*day + 2*time.Hour), plan.Seasonal{Known: true, Nodes: 1, Confidence: 1}, ""},
-		"a week alone looks at hours of seven days": {
-			steady(officeHours), 1, tuesday.Add(2 * time.Hour), plan.Seasonal{Known: true, Nodes: 7, Confidence: 1 - 2*5.2/7/6.2}, "",
+		"in working hours": {
+			steady(officeHours),
+			4,
+			tuesday.Add(2 * time.Hour),
+			plan.Seasonal{Known: true, Nodes: 7, Confidence: 1},
+			"",
+		},
+		"at night": {
+			steady(officeHours),
+			4,
+			tuesday.Add(12 * time.Hour),
+			plan.Seasonal{Known: true, Nodes: 1, Confidence: 1},
+			"",
+		},
+		"on Saturday": {
+			steady(officeHours),
+			4,
+			tuesday.Add(4*day + 2*time.Hour),
+			plan.Seasonal{Known: true, Nodes: 1, Confidence: 1},
+			"",
+		},
+		"one week compares seven days": {
+			steady(
+				officeHours,
+			), 1, tuesday.Add(2 * time.Hour), plan.Seasonal{Known: true, Nodes: 7, Confidence: 1 - 2*5.2/7/6.2}, "",
 		},
 		"three days only": {
-			steady(officeHours).Since(tuesday.Add(-day)), 1, tuesday.Add(2*day + 2*time.Hour), plan.Seasonal{Nodes: 7, Confidence: 3.0 / 7}, "the confidence of 0.43 is below 0.50: 3 of 7 days",
+			steady(
+				officeHours,
+			).Since(tuesday.Add(-day)),
+			1, tuesday.Add(2*day + 2*time.Hour), plan.Seasonal{Nodes: 7, Confidence: 3.0 / 7},
+			"the confidence of 0.43 is below 0.50: 3 of 7 days",
 		},
 		"two days": {
-			steady(officeHours).Since(tuesday.Add(-day)), 1, tuesday.Add(day + 2*time.Hour), plan.Seasonal{Nodes: 7, Confidence: 2.0 / 7}, "the past has this hour on 2 of 7 days, fewer than 3",
+			steady(
+				officeHours,
+			).Since(tuesday.Add(-day)),
+			1, tuesday.Add(day + 2*time.Hour), plan.Seasonal{Nodes: 7, Confidence: 2.0 / 7},
+			"the past has this hour on 2 of 7 days, fewer than 3",
 		},
 		"nothing": {
-			steady(officeHours).Since(tuesday.Add(week)), 2, tuesday, plan.Seasonal{}, "the past has this hour on 0 of 2 days, fewer than 2",
+			steady(
+				officeHours,
+			).Since(tuesday.Add(week)),
+			2, tuesday, plan.Seasonal{}, "the past has this hour on 0 of 2 days, fewer than 2",
 		},
 		"weeks that differ": {
-			steady(func(t time.Time) float64 { return float64(t.YearDay() / 7 % 2 * 20) }), 4, tuesday, plan.Seasonal{Nodes: 10, Confidence: 0},
+			steady(
+				func(t time.Time) float64 { return float64(t.YearDay() / 7 % 2 * 20) },
+			), 4, tuesday, plan.Seasonal{Nodes: 10, Confidence: 0},
 			"the confidence of 0.00 is below 0.50: 4 of 4 days, which differ by 10.0 of 10.0 nodes on average",
 		},
 		"gaps": {
-			fakeSeries{Labels: map[string]string{}, At: func(t time.Time) (float64, bool) { return 3, t.Minute()%20 != 0 }}, 2, tuesday, plan.Seasonal{Known: true, Nodes: 3, Confidence: 0.75}, "",
+			fakeSeries{
+				Labels: map[string]string{},
+				At:     func(t time.Time) (float64, bool) { return 3, t.Minute()%20 != 0 },
+			}, 2, tuesday, plan.Seasonal{Known: true, Nodes: 3, Confidence: 0.75}, "",
 		},
-		"nobody was there": {steady(constant(0)), 2, tuesday, plan.Seasonal{Known: true, Confidence: 1}, ""},
+		"no load": {steady(constant(0)), 2, tuesday, plan.Seasonal{Known: true, Confidence: 1}, ""},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -83,17 +119,17 @@ func TestSeasonalFloor(t *testing.T) {
 				assert.Equal(t, test.want.Known, got.Known, got.Err)
 				assert.Equal(t, test.want.Nodes, got.Nodes)
 				assert.InDelta(t, test.want.Confidence, got.Confidence, 1e-9)
-				if test.says == "" {
+				if test.err == "" {
 					assert.Empty(t, got.Err)
 				} else {
-					assert.Contains(t, got.Err, test.says)
+					assert.Contains(t, got.Err, test.err)
 				}
 			})
 		})
 	}
 }
 
-// The floor rises before the hour, by as much as launches take and the middle of the morning's rise.
+// The floor rises ahead of the hour, by the horizon of launches.
 func TestSeasonalFloorIsAhead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &fakeProm{}
@@ -114,15 +150,15 @@ func TestSeasonalFloorIsAhead(t *testing.T) {
 	})
 }
 
-// The past is asked for in chunks that a server accepts, once an hour, and nobody waits for it.
-func TestThePastIsLearned(t *testing.T) {
+// The past is queried in chunks that a server accepts, once an hour, without waiting.
+func TestPastIsQueriedInChunks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &fakeProm{}
 		f.set(load("", officeHours))
 		s := floorOf(t, slow{f, 10 * time.Second}, 12)
-		began := time.Now()
-		got := s.Seasonal(t.Context(), began, 0)
-		assert.Zero(t, time.Since(began))
+		start := time.Now()
+		got := s.Seasonal(t.Context(), start, 0)
+		assert.Zero(t, time.Since(start))
 		assert.Equal(t, errNotLearned.Error(), got.Err)
 		time.Sleep(31 * time.Second)
 		synctest.Wait()
@@ -134,10 +170,10 @@ func TestThePastIsLearned(t *testing.T) {
 			assert.Equal(t, seasonalStep, q.Step)
 			assert.LessOrEqual(t, q.End.Sub(q.Start)/q.Step, time.Duration(10_999))
 			if i > 0 {
-				assert.Equal(t, queries[i-1].End.Add(seasonalStep), q.Start, "no gap, and nothing twice")
+				assert.Equal(t, queries[i-1].End.Add(seasonalStep), q.Start, "no gap and no overlap")
 			}
 		}
-		assert.Equal(t, began.Truncate(seasonalStep).Add(-12*week-seasonalWidth), queries[0].Start.In(began.Location()))
+		assert.Equal(t, start.Truncate(seasonalStep).Add(-12*week-seasonalWidth), queries[0].Start.In(start.Location()))
 		for range 4 * 59 {
 			s.Seasonal(t.Context(), time.Now(), 0)
 			time.Sleep(15 * time.Second)
@@ -150,8 +186,8 @@ func TestThePastIsLearned(t *testing.T) {
 	})
 }
 
-// While a server fails it is asked at longer and longer intervals, and what was learned stays.
-func TestThePastStaysWhileAServerFails(t *testing.T) {
+// A failing server is queried with exponential back-off, and the previous past stays in use.
+func TestPastIsKeptWhileAServerFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &fakeProm{}
 		fail := func(w http.ResponseWriter, _ *http.Request) {
@@ -180,5 +216,5 @@ func TestThePastStaysWhileAServerFails(t *testing.T) {
 }
 
 func TestNoSeasonalFloor(t *testing.T) {
-	assert.Nil(t, newSet(t, defaults()).Seasonal(t.Context(), began, 0))
+	assert.Nil(t, newSet(t, defaults()).Seasonal(t.Context(), start, 0))
 }

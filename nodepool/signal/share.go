@@ -6,7 +6,7 @@ import (
 	"github.com/foresail/foresail/nodepool/cluster"
 )
 
-// dimension is one of the resources that a node is shared by.
+// dimension is one of the resources of a node that pods share.
 type dimension int
 
 const (
@@ -20,7 +20,7 @@ var resources = [dimensions]corev1.ResourceName{corev1.ResourceCPU, corev1.Resou
 
 func (d dimension) String() string { return [dimensions]string{"CPU", "memory", "pod slots"}[d] }
 
-// loads is a number of nodes for each dimension: 1 is all that pods can use of one.
+// loads is a number of nodes for each dimension: 1 is all that pods can use of one node.
 type loads [dimensions]float64
 
 func (l *loads) add(m loads) {
@@ -31,9 +31,9 @@ func (l *loads) add(m loads) {
 
 func (l loads) largest() float64 { return max(l[cpu], l[memory], l[slots]) }
 
-// Share is how much of a node its pods request, of what is left of it when its DaemonSets have theirs: a pod then weighs
-// the same on the node that takes it as it did while none took it, and a node that is empty but for its DaemonSets
-// carries nothing. It is 1 where DaemonSets leave nothing, and 0 of what the node does not tell that it has.
+// Share returns the share of a node that its pods request, without its DaemonSets on both sides of the division: a pod
+// then counts the same before and after it is bound, and a node with only DaemonSet pods counts 0. A share is 1 where
+// DaemonSets leave nothing, and 0 for resources that the node does not report.
 func Share(n *cluster.Node) (cpuShare, memoryShare, slotShare float64) {
 	l := share(n)
 	return l[cpu], l[memory], l[slots]

@@ -1,29 +1,28 @@
-// Package signal turns what is measured of a pool into forecasts: one pipeline for each signal, with the pods that no node
-// takes as external demand.
+// Package signal forecasts the load of a pool: one pipeline for each signal, with unschedulable pods as external
+// demand.
 //
-// There are three kinds of signals. What pods request of their nodes is counted at each observation, exactly. What
-// Prometheus tells of each node is asked for over the time since the last answer. What it tells of the pool as a whole is
-// either shared by the workers or not. All of them become a [plan.Signal] with the number of nodes that it wants.
+// There are three kinds of signals. Requests of pods are counted in each observation, exactly. Values of each node are
+// queried from Prometheus for the time since the last answer. A value of the whole pool is either shared by the workers
+// or a level. Each becomes a [plan.Signal] with the number of nodes that it recommends.
 //
-// A forecast is made from the samples of a window, which are kept here and nowhere else. Those of Prometheus are asked for
-// again after a restart; requests are not told by anybody afterwards, so a new process knows nothing of them until it has
-// seen them for three sample intervals.
+// A forecast uses the samples of a window, which only this package keeps. After a restart Prometheus is queried for the
+// whole window; past requests are not available anywhere, so this signal is unknown for three sample intervals.
 package signal
 
 import (
 	"time"
 
 	"github.com/foresail/foresail/nodepool/cluster"
-	"github.com/foresail/foresail/nodepool/cluster/binpack"
+	"github.com/foresail/foresail/nodepool/cluster/scheduling"
 )
 
-// Observation is what signals are told at each tick.
+// Observation is the input of all signals in one tick.
 type Observation struct {
 	Now         time.Time
-	Workers     []cluster.Node // of the pool, that have joined and are not leaving
-	Leaving     []cluster.Node // of the pool, that have joined and are leaving: what they still carry will be on others soon
-	Expected    int            // workers that count, those on their way included: N_target
-	Replacing   int            // how many there were when the replacement of outdated ones began; 0 = it has not
-	Demand      binpack.Result // of the pods that no node takes, however short
-	StartupTime time.Duration  // T_I as measured; 0 = not yet
+	Workers     []cluster.Node    // of the pool that have joined and are not leaving
+	Leaving     []cluster.Node    // of the pool that are leaving: their load moves to other nodes
+	Expected    int               // workers that count, with those that are joining: N_target
+	Replacing   int               // workers when the replacement of outdated ones began; 0 = none is replaced
+	Demand      scheduling.Result // of the unschedulable pods
+	StartupTime time.Duration     // T_I as measured; 0 = not measured yet
 }

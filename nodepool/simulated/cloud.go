@@ -2,77 +2,90 @@ package simulated
 
 import (
 	"context"
-	"errors"
 	"fmt"
+	"hash/fnv"
+	"math/rand/v2"
 	"strings"
 	"time"
 
-	"github.com/foresail/foresail/nodepool/fleet"
-
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/foresail/foresail/api/v1alpha1"
+	"github.com/foresail/foresail/nodepool/fleet"
 	"github.com/foresail/foresail/nodepool/provider"
 )
 
-// InstanceType is the only type of instance that there is.
+// InstanceType is the only instance type that the cloud offers.
 const InstanceType = v1alpha1.SimulatedInstanceType
 
-// Options of a Cloud.
+// Options configure a [Cloud].
 type Options struct {
 	Client kubernetes.Interface
 	Pool   string
 	Spec   v1alpha1.SimulatedProvider // absent fields have their defaults
-	Labels map[string]string          // of new Nodes, beside those of their zone, type and architecture
+	Labels map[string]string          // of new Nodes, in addition to their zone, type and architecture
 	Taints []corev1.Taint             // of new Nodes
 	Now    func() time.Time
-	// Jitter is by how much of the join delay an instance may be earlier or later, in [0, 1); Seed decides for each.
+	// Jitter is the share, in [0, 1), by which the join delay varies; Seed decides for each instance.
 	Jitter float64
 	Seed   uint64
-	// Kubelet makes joined Nodes Ready, and free to schedule on, where neither kwok nor the controller manager does.
+	// Kubelet makes joined Nodes Ready and schedulable, where neither kwok nor the controller manager runs.
 	Kubelet bool
 }
 
-// Cloud is the part of a simulated cloud that is one pool's. Its methods may be called at the same time, in any number of
-// processes.
+// Cloud is one pool's part of a simulated cloud. Its methods may be called concurrently, from any number of processes.
 type Cloud struct {
-	options   Options
-	namespace string
-	zones     []string
-	joinDelay time.Duration
-	shape     corev1.ResourceList
+	options Options
+	store   *store
+	stepper *stepper
+	shape   corev1.ResourceList
 }
 
 var _ provider.Provider = (*Cloud)(nil)
 
-// New returns the cloud of a pool. It asks the API server for nothing yet.
+// New returns the cloud of a pool. It makes no request to the API server.
 func New(o Options) *Cloud {
 	o.Spec.Default()
-	c := &Cloud{options: o, namespace: o.Spec.Namespace, zones: o.Spec.Zones, joinDelay: o.Spec.JoinDelay.Duration, shape: corev1.ResourceList{}}
+	c := &Cloud{
+		options: o,
+		store:   &store{client: o.Client.CoreV1(), namespace: o.Spec.Namespace, pool: o.Pool},
+		shape:   corev1.ResourceList{},
+	}
+	c.stepper = &stepper{store: c.store, nodes: &nodes{
+		client: o.Client.CoreV1().Nodes(), labels: o.Labels, taints: o.Taints, kubelet: o.Kubelet,
+	}}
 	for name, quantity := range o.Spec.Shape {
 		c.shape[corev1.ResourceName(name)] = quantity
 	}
 	return c
 }
 
-// Launch launches instances, as [provider.Provider] says.
-func (c *Cloud) Launch(ctx context.Context, l provider.Launch) (provider.Launched, error) {
-	const op = "Launch"
-	faults, err := c.faults(ctx)
+// begin returns the faults of the cloud; an error if the call must fail.
+func (c *Cloud) begin(ctx context.Context, op string) (faults, error) {
+	object, err := c.store.faults(ctx)
 	if err != nil {
-		return provider.Launched{}, failure(op, err)
+		return faults{}, failure(op, err)
 	}
-	if err := faults.failure(op); err != nil {
+	f, err := faultsOf(object)
+	if err != nil {
+		return faults{}, failure(op, fmt.Errorf("ConfigMap %s/%s: %w", object.Namespace, object.Name, err))
+	}
+	return f, f.failure(op)
+}
+
+// Launch implements [provider.Provider].
+func (c *Cloud) Launch(ctx context.Context, l provider.Launch) (provider.Launched, error) {
+	faults, err := c.begin(ctx, "Launch")
+	if err != nil {
 		return provider.Launched{}, err
 	}
 	first, err := c.launch(ctx, l, 0, faults)
 	for n := 1; err == nil && n < l.Count; n++ {
 		other, err := c.launch(ctx, l, n, faults)
 		if err != nil {
-			break // there are no more; a repeated call returns those that there are
+			break // a repeated call returns the instances that exist
 		}
 		first.Others = append(first.Others, other.Instance)
 	}
@@ -84,7 +97,7 @@ func (c *Cloud) launch(ctx context.Context, l provider.Launch, n int, f faults) 
 	const op = "Launch"
 	desired := c.newInstance(l, n, f)
 	var refusals []provider.Refusal
-	stored, err := c.get(ctx, desired.id())
+	stored, err := c.store.get(ctx, desired.id())
 	if err != nil {
 		return provider.Launched{}, failure(op, err)
 	}
@@ -92,50 +105,64 @@ func (c *Cloud) launch(ctx context.Context, l provider.Launch, n int, f faults) 
 		if refusals, err = f.choose(desired, l); err != nil {
 			return provider.Launched{}, err
 		}
-		if stored, err = c.create(ctx, desired); err != nil {
+		if stored, err = c.store.create(ctx, desired); err != nil {
 			return provider.Launched{}, failure(op, err)
 		}
 	}
 	if !stored.sameLaunch(desired) {
-		err := fmt.Errorf("token %s has launched %s for slot %d of %s in pool %s as %+v", l.Token, stored.id(), stored.Slot, stored.Action, stored.pool(), stored.Placement)
+		err := fmt.Errorf("token %s has launched %s for slot %d of %s in pool %s as %+v",
+			l.Token, stored.id(), stored.Slot, stored.Action, stored.pool(), stored.Placement)
 		return provider.Launched{}, &provider.Error{Class: provider.TokenMismatch, Op: op, Code: "TokenMismatch", Err: err}
 	}
-	return provider.Launched{Instance: stored.told(), Refusals: refusals}, nil
+	return provider.Launched{Instance: stored.public(), Refusals: refusals}, nil
 }
 
-// List returns the instances of the pool.
+// newInstance returns the nth instance of a call as it is launched.
+func (c *Cloud) newInstance(l provider.Launch, n int, f faults) *instance {
+	i := newInstance(l, n, c.options.Pool)
+	i.Shape, i.Launched = c.shape, c.options.Now()
+	if !f.neverJoin {
+		i.JoinsAt = i.Launched.Add(c.joinDelay(i.id()))
+	}
+	return i
+}
+
+// joinDelay returns how long an instance takes to join: the same for the same id and seed.
+func (c *Cloud) joinDelay(id string) time.Duration {
+	hash := fnv.New64a()
+	_, _ = hash.Write([]byte(id)) // never fails
+	random := rand.New(rand.NewPCG(c.options.Seed, hash.Sum64()))
+	mean := float64(c.options.Spec.JoinDelay.Duration)
+	return time.Duration(mean * (1 + c.options.Jitter*(2*random.Float64()-1)))
+}
+
+// List implements [provider.Provider].
 func (c *Cloud) List(ctx context.Context) ([]fleet.Instance, error) {
 	const op = "List"
-	faults, err := c.faults(ctx)
+	faults, err := c.begin(ctx, op)
 	if err != nil {
-		return nil, failure(op, err)
-	}
-	if err := faults.failure(op); err != nil {
 		return nil, err
 	}
-	all, err := c.list(ctx)
+	all, err := c.store.list(ctx)
 	if err != nil {
 		return nil, failure(op, err)
 	}
 	var out []fleet.Instance
 	for _, i := range all {
 		if i.State != terminated && !c.hides(i, faults) {
-			instance := i.told()
-			instance.Outdated = i.outdated(c.zones, c.shape)
+			instance := i.public()
+			instance.Outdated = i.outdated(c.options.Spec.Zones, c.shape)
 			out = append(out, instance)
 		}
 	}
 	return out, nil
 }
 
-// Find looks instances up by their ids, as [provider.Provider] says.
+// Find implements [provider.Provider].
 func (c *Cloud) Find(ctx context.Context, refs []fleet.Ref) (map[string]fleet.Instance, error) {
 	const op = "Find"
-	faults, err := c.faults(ctx)
+	faults, err := c.begin(ctx, op)
 	if err != nil {
-		return nil, failure(op, err)
-	}
-	if err := faults.failure(op); err != nil {
 		return nil, err
 	}
 	found := map[string]fleet.Instance{}
@@ -143,7 +170,7 @@ func (c *Cloud) Find(ctx context.Context, refs []fleet.Ref) (map[string]fleet.In
 		if !strings.HasPrefix(ref.ID, "i-") {
 			continue
 		}
-		i, err := c.get(ctx, ref.ID)
+		i, err := c.store.get(ctx, ref.ID)
 		switch {
 		case err != nil:
 			return nil, failure(op, err)
@@ -151,20 +178,20 @@ func (c *Cloud) Find(ctx context.Context, refs []fleet.Ref) (map[string]fleet.In
 			found[ref.ID] = fleet.Instance{ID: ref.ID, State: fleet.Absent}
 		case c.hides(i, faults):
 		default:
-			found[ref.ID] = c.foundAs(i)
+			found[ref.ID] = c.found(i)
 		}
 	}
 	return found, nil
 }
 
-// hides reports whether an instance was launched too recently to be seen.
+// hides reports whether an instance was launched too recently to be listed.
 func (c *Cloud) hides(i *instance, f faults) bool {
 	return c.options.Now().Before(i.Launched.Add(f.hiddenFor))
 }
 
-// foundAs returns a stored instance, of any pool, in the state that it is in.
-func (c *Cloud) foundAs(i *instance) fleet.Instance {
-	found := i.told()
+// found returns a stored instance of any pool, in its present state.
+func (c *Cloud) found(i *instance) fleet.Instance {
+	found := i.public()
 	if i.State == terminated {
 		found.State = fleet.Gone
 	}
@@ -174,63 +201,94 @@ func (c *Cloud) foundAs(i *instance) fleet.Instance {
 	return found
 }
 
-// Terminate terminates an instance of the pool.
+// Terminate implements [provider.Provider].
 func (c *Cloud) Terminate(ctx context.Context, id string) error {
 	return c.change(ctx, "Terminate", id, func(i *instance) {
-		if !i.gone() {
-			i.leave(c.options.Now(), shutdown)
+		if !i.ending() {
+			i.end(c.options.Now(), shutdown)
 		}
 	})
 }
 
-// MarkJoinFailed marks an instance of the pool. Of one that has gone nothing is left to mark.
+// MarkJoinFailed implements [provider.Provider]. It succeeds for an instance that no longer exists.
 func (c *Cloud) MarkJoinFailed(ctx context.Context, id string) error {
 	return c.change(ctx, "MarkJoinFailed", id, func(i *instance) { i.JoinFailed = true })
 }
 
-// change changes an instance of the pool; an unknown ID is no error.
+// change changes an instance of the pool; an unknown id is no error.
 func (c *Cloud) change(ctx context.Context, op, id string, change func(*instance)) error {
-	faults, err := c.faults(ctx)
-	if err != nil {
-		return failure(op, err)
-	}
-	if err := faults.failure(op); err != nil {
+	if _, err := c.begin(ctx, op); err != nil {
 		return err
 	}
 	for {
-		i, err := c.get(ctx, id)
+		i, err := c.store.get(ctx, id)
 		switch {
 		case err != nil:
 			return failure(op, err)
 		case i == nil:
 			return nil
 		case i.pool() != c.options.Pool:
-			return &provider.Error{Class: provider.NotOwned, Op: op, Code: "NotOwned", Err: fmt.Errorf("%s is an instance of pool %s", id, i.pool())}
+			err := fmt.Errorf("%s is an instance of pool %s", id, i.pool())
+			return &provider.Error{Class: provider.NotOwned, Op: op, Code: "NotOwned", Err: err}
 		}
 		change(i)
-		if err := c.update(ctx, i); !apierrors.IsConflict(err) {
+		if err := c.store.update(ctx, i); !apierrors.IsConflict(err) {
 			return failure(op, err)
 		}
 	}
 }
 
-// Offers returns the one type of instance in each zone.
+// Offers implements [provider.Provider]: one instance type in each zone.
 func (c *Cloud) Offers(ctx context.Context) ([]provider.Offer, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, failure("Offers", err)
 	}
 	var out []provider.Offer
-	for _, zone := range c.zones {
+	for _, zone := range c.options.Spec.Zones {
 		out = append(out, provider.Offer{
 			Offer:       fleet.Offer{Zone: zone, InstanceType: InstanceType},
 			Allocatable: c.shape.DeepCopy(),
-			Labels:      c.nodeLabels(zone, InstanceType),
+			Labels:      nodeLabels(zone, InstanceType, c.options.Labels),
 		})
 	}
 	return out, nil
 }
 
-// failure says what an error of the API server means for what was asked of the cloud.
+// Messages returns the cloud's messages about the pool's instances that are not done yet.
+func (c *Cloud) Messages(ctx context.Context) ([]provider.Message, error) {
+	all, err := c.store.list(ctx)
+	if err != nil {
+		return nil, failure("Messages", err)
+	}
+	var out []provider.Message
+	for _, i := range all {
+		out = append(out, i.messages()...)
+	}
+	return out, nil
+}
+
+// Done keeps a message from being returned again. It may be repeated.
+func (c *Cloud) Done(ctx context.Context, m provider.Message) error {
+	const op = "Done"
+	for {
+		i, err := c.store.get(ctx, m.InstanceID)
+		if err != nil || i == nil {
+			return failure(op, err)
+		}
+		i.messageDone(m)
+		if err := c.store.update(ctx, i); !apierrors.IsConflict(err) {
+			return failure(op, err)
+		}
+	}
+}
+
+// Run advances the cloud in real time until the context ends. Failed steps are logged; later ones catch up.
+func (c *Cloud) Run(ctx context.Context) error { return c.stepper.run(ctx, c.options.Now) }
+
+// Step advances every instance of the pool to a time.
+func (c *Cloud) Step(ctx context.Context, now time.Time) error { return c.stepper.step(ctx, now) }
+
+// failure classifies an error of the API server as an error of the cloud.
 func failure(op string, err error) error {
 	if err == nil {
 		return nil
@@ -243,68 +301,4 @@ func failure(op string, err error) error {
 		class = provider.Throttled
 	}
 	return &provider.Error{Class: class, Op: op, Code: string(apierrors.ReasonForError(err)), Err: err}
-}
-
-// create stores an instance, unless its token has launched one, and returns the one that is stored.
-func (c *Cloud) create(ctx context.Context, i *instance) (*instance, error) {
-	object, configMaps := i.object(c.namespace), c.options.Client.CoreV1().ConfigMaps(c.namespace)
-	created, err := configMaps.Create(ctx, object, metav1.CreateOptions{})
-	if apierrors.IsNotFound(err) { // the namespace
-		namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: c.namespace}}
-		_, err = c.options.Client.CoreV1().Namespaces().Create(ctx, namespace, metav1.CreateOptions{})
-		if err != nil && !apierrors.IsAlreadyExists(err) {
-			return nil, fmt.Errorf("make the namespace of instances: %w", err)
-		}
-		created, err = configMaps.Create(ctx, object, metav1.CreateOptions{})
-	}
-	switch {
-	case apierrors.IsAlreadyExists(err):
-		stored, err := c.get(ctx, i.id())
-		if err == nil && stored == nil {
-			err = errors.New("the instance of the token has just gone")
-		}
-		return stored, err
-	case err != nil:
-		return nil, err
-	}
-	return instanceOf(created)
-}
-
-// get returns the instance with an id, of whichever pool; nil if there is none.
-func (c *Cloud) get(ctx context.Context, id string) (*instance, error) {
-	object, err := c.options.Client.CoreV1().ConfigMaps(c.namespace).Get(ctx, id, metav1.GetOptions{})
-	if apierrors.IsNotFound(err) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	return instanceOf(object)
-}
-
-// list returns the instances of the pool, by id, those included that have been terminated.
-func (c *Cloud) list(ctx context.Context) ([]*instance, error) {
-	selector := metav1.FormatLabelSelector(metav1.SetAsLabelSelector(map[string]string{poolLabel: c.options.Pool}))
-	objects, err := c.options.Client.CoreV1().ConfigMaps(c.namespace).List(ctx, metav1.ListOptions{LabelSelector: selector})
-	if err != nil {
-		return nil, err
-	}
-	var out []*instance
-	for n := range objects.Items {
-		i, err := instanceOf(&objects.Items[n])
-		if err != nil {
-			return nil, err
-		}
-		out = append(out, i)
-	}
-	return out, nil
-}
-
-// update stores an instance if nobody has changed it since it was read.
-func (c *Cloud) update(ctx context.Context, i *instance) error {
-	_, err := c.options.Client.CoreV1().ConfigMaps(c.namespace).Update(ctx, i.object(c.namespace), metav1.UpdateOptions{})
-	if apierrors.IsNotFound(err) {
-		return nil
-	}
-	return err
 }

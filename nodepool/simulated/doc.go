@@ -1,10 +1,10 @@
-// Package simulated plays a cloud whose instances exist in the Kubernetes API alone, for trying pools out where kwok plays
-// the kubelets. It is a cloud and no more: it knows nothing of pools but their names.
+// Package simulated is a cloud whose instances exist in the Kubernetes API alone, to try pools out where kwok simulates
+// the kubelets. It models only the cloud: it knows nothing of pools but their names.
 //
-// Each instance is a ConfigMap, named by the instance's id, which follows from the token of the launch: the API server
-// itself refuses a second instance of one token, whoever asks at the same time. [Cloud.Step] is what time does in such a
-// cloud: instances begin to run, their Nodes join, and what is terminated stops. Any number of processes may take steps.
+// Each instance is a ConfigMap, named by the instance's id, which is a hash of the launch's token: the API server
+// itself rejects a second instance of a token, even in concurrent launches. [Cloud.Step] advances such a cloud in
+// time: instances begin to run, their Nodes join, and terminated ones stop. Any number of processes may take steps.
 //
-// What goes wrong in clouds goes wrong here on demand. Annotations of an instance's ConfigMap say so of one instance,
-// the ConfigMap [FaultsName] in the same namespace of all.
+// Failures of a cloud are injected: the annotations of an instance's ConfigMap make one instance fail, and the
+// ConfigMap [FaultsName] in the same namespace the whole cloud.
 package simulated

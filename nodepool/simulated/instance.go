@@ -5,25 +5,22 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
-	"hash/fnv"
 	"maps"
-	"math/rand/v2"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
-
-	"github.com/foresail/foresail/nodepool/fleet"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 
+	"github.com/foresail/foresail/nodepool/fleet"
 	"github.com/foresail/foresail/nodepool/provider"
 )
 
-// Labels of instances. Actions and slots are also in the data: not every name can be the value of a label.
+// Labels of instances. Actions and slots are in the data too: not every name is a valid label value.
 const (
 	poolLabel   = "simulated.foresail.dev/pool"
 	actionLabel = "simulated.foresail.dev/action"
@@ -31,58 +28,62 @@ const (
 	dataKey     = "instance"
 )
 
-// terminated is the last state of an instance. It is never told.
+// Annotations of an instance's ConfigMap that take effect in the next step.
+const (
+	// AnnotationNeverJoin keeps the instance from joining: "true".
+	AnnotationNeverJoin = "simulated.foresail.dev/never-join"
+	// AnnotationTerminate terminates the instance, like a user in the cloud's console: "true".
+	AnnotationTerminate = "simulated.foresail.dev/terminate"
+	// AnnotationVanish terminates the instance and deletes its Node soon after: "true".
+	AnnotationVanish = "simulated.foresail.dev/vanish"
+	// AnnotationInterrupt has the cloud reclaim the instance after a time, with a notice now: "2m".
+	AnnotationInterrupt = "simulated.foresail.dev/interrupt-after"
+	// AnnotationRebalance has the cloud recommend a rebalance: "true".
+	AnnotationRebalance = "simulated.foresail.dev/rebalance"
+)
+
+// shutdown is how long an ending instance is still listed.
+const shutdown = 5 * time.Second
+
+// terminated is the last state of an instance. It is not visible outside.
 const terminated fleet.InstanceState = "Terminated"
 
-// instance is an instance as its ConfigMap keeps it.
+// instance is an instance as its ConfigMap stores it.
 type instance struct {
 	Action string `json:"action"`
 	Slot   int    `json:"slot"`
 	Token  string `json:"token"`
 	fleet.Placement
-	Types      []string            `json:"types,omitempty"` // that the launch named, if these were several
-	Shape      corev1.ResourceList `json:"shape,omitempty"` // absent from instances of earlier releases
+	Types      []string            `json:"types,omitempty"` // of the launch, if it had alternatives
+	Shape      corev1.ResourceList `json:"shape"`
 	State      fleet.InstanceState `json:"state"`
 	Launched   time.Time           `json:"launched"`
 	JoinsAt    time.Time           `json:"joinsAt,omitzero"` // zero = never
 	JoinFailed bool                `json:"joinFailed,omitempty"`
-	Joined     bool                `json:"joined,omitempty"`     // its Node has been made
-	Stopped    bool                `json:"stopped,omitempty"`    // its kubelet has been stopped
-	Vanished   bool                `json:"vanished,omitempty"`   // its Node goes with it
-	EndsAt     time.Time           `json:"endsAt,omitzero"`      // of one that leaves or has been terminated
-	TakenAt    time.Time           `json:"takenAt,omitzero"`     // the cloud takes it back
-	Advised    bool                `json:"advised,omitempty"`    // the cloud advises to leave it
-	NoticeDone time.Time           `json:"noticeDone,omitzero"`  // TakenAt of the last notice that was done with
-	AdviceDone bool                `json:"adviceDone,omitempty"` // the advice was done with
+	Joined     bool                `json:"joined,omitempty"`     // its Node was created
+	Stopped    bool                `json:"stopped,omitempty"`    // its kubelet was stopped
+	Vanished   bool                `json:"vanished,omitempty"`   // its Node is deleted too
+	EndsAt     time.Time           `json:"endsAt,omitzero"`      // of an ending or terminated instance
+	TakenAt    time.Time           `json:"takenAt,omitzero"`     // when the cloud reclaims it
+	Advised    bool                `json:"advised,omitempty"`    // the cloud recommends a rebalance
+	NoticeDone time.Time           `json:"noticeDone,omitzero"`  // TakenAt of the last notice that is done
+	AdviceDone bool                `json:"adviceDone,omitempty"` // the recommendation is done
 
 	meta metav1.ObjectMeta
 }
 
-// newInstance returns the nth instance of a call as it is launched.
-func (c *Cloud) newInstance(l provider.Launch, n int, f faults) *instance {
-	i := &instance{
-		Action: l.Action, Slot: l.Slot, Token: l.Token, Placement: l.Placement, Shape: c.shape, State: fleet.Pending, Launched: c.options.Now(),
-	}
+// newInstance returns the nth instance of a call.
+func newInstance(l provider.Launch, n int, pool string) *instance {
+	i := &instance{Action: l.Action, Slot: l.Slot, Token: l.Token, Placement: l.Placement, State: fleet.Pending}
 	if len(l.Alternatives) > 0 {
 		i.Types = append([]string{l.InstanceType}, l.Alternatives...)
 	}
 	i.meta.Name = idOf(l.Token, n)
-	i.meta.Labels = map[string]string{poolLabel: c.options.Pool, slotLabel: strconv.Itoa(l.Slot)}
+	i.meta.Labels = map[string]string{poolLabel: pool, slotLabel: strconv.Itoa(l.Slot)}
 	if len(validation.IsValidLabelValue(l.Action)) == 0 {
 		i.meta.Labels[actionLabel] = l.Action
 	}
-	if !f.neverJoin {
-		i.JoinsAt = i.Launched.Add(c.delayOf(i.id()))
-	}
 	return i
-}
-
-// delayOf is how long an instance takes to join: always the same for one id and seed.
-func (c *Cloud) delayOf(id string) time.Duration {
-	hash := fnv.New64a()
-	_, _ = hash.Write([]byte(id)) // never fails
-	random := rand.New(rand.NewPCG(c.options.Seed, hash.Sum64()))
-	return time.Duration(float64(c.joinDelay) * (1 + c.options.Jitter*(2*random.Float64()-1)))
 }
 
 // idOf returns the id of the nth instance that a token launches.
@@ -102,18 +103,18 @@ func instanceOf(object *corev1.ConfigMap) (*instance, error) {
 	return i, nil
 }
 
-// object is the ConfigMap that keeps the instance.
+// object returns the ConfigMap that stores the instance.
 func (i *instance) object(namespace string) *corev1.ConfigMap {
 	object := &corev1.ConfigMap{ObjectMeta: i.meta, Data: map[string]string{dataKey: i.encoded()}}
 	object.Namespace = namespace
 	return object
 }
 
-// encoded is the instance as it is stored.
+// encoded returns the instance as it is stored.
 func (i *instance) encoded() string {
 	data, err := json.MarshalIndent(i, "", "  ")
 	if err != nil {
-		panic(fmt.Sprintf("encode an instance: %v", err)) // it holds nothing that has no form in JSON
+		panic(fmt.Sprintf("encode an instance: %v", err)) // every field has a JSON form
 	}
 	return string(data)
 }
@@ -124,27 +125,33 @@ func (i *instance) pool() string { return i.meta.Labels[poolLabel] }
 
 func (i *instance) providerID() string { return "simulated:///" + i.Zone + "/" + i.id() }
 
-// leave begins the end of an instance, which takes as long as its shutdown.
-func (i *instance) leave(now time.Time, shutdown time.Duration) {
+// nodeName returns the name of the instance's Node. It has at most 63 characters, as it is a label value too.
+func (i *instance) nodeName() string {
+	pool := strings.Trim(i.pool()[:min(len(i.pool()), 52)], ".-")
+	return pool + "-" + strings.TrimPrefix(i.id(), "i-")[:10]
+}
+
+// end begins the end of the instance, which takes as long as its shutdown.
+func (i *instance) end(now time.Time, shutdown time.Duration) {
 	i.State, i.EndsAt = fleet.Leaving, now.Add(shutdown)
 }
 
-// gone tells whether the instance has stopped or is about to.
-func (i *instance) gone() bool { return i.State == fleet.Leaving || i.State == terminated }
+// ending reports whether the instance has stopped or is about to.
+func (i *instance) ending() bool { return i.State == fleet.Leaving || i.State == terminated }
 
 func (i *instance) sameLaunch(other *instance) bool {
 	at := other.Placement
 	if len(i.Types) > 0 {
-		at.InstanceType = i.InstanceType // whichever was chosen
+		at.InstanceType = i.InstanceType // any of its types
 	}
-	return i.pool() == other.pool() && i.Action == other.Action && i.Slot == other.Slot && i.Token == other.Token && i.Placement == at &&
-		slices.Equal(i.Types, other.Types)
+	return i.pool() == other.pool() && i.Action == other.Action && i.Slot == other.Slot && i.Token == other.Token &&
+		i.Placement == at && slices.Equal(i.Types, other.Types)
 }
 
-// outdated returns why an instance is not what a new one would be, "" if it is or if that is not known.
+// outdated returns how the instance differs from a new one, "" if it does not.
 func (i *instance) outdated(zones []string, shape corev1.ResourceList) string {
 	switch {
-	case len(i.Shape) > 0 && !equality.Semantic.DeepEqual(i.Shape, shape):
+	case !equality.Semantic.DeepEqual(i.Shape, shape):
 		return fmt.Sprintf("it was launched with %s, and new ones have %s", describe(i.Shape), describe(shape))
 	case !slices.Contains(zones, i.Zone):
 		return fmt.Sprintf("its zone %s is not one of the pool's any more", i.Zone)
@@ -152,7 +159,7 @@ func (i *instance) outdated(zones []string, shape corev1.ResourceList) string {
 	return ""
 }
 
-// describe returns a shape as people read it, such as cpu 2, memory 4Gi.
+// describe returns a shape as text, such as cpu 2, memory 4Gi.
 func describe(shape corev1.ResourceList) string {
 	var parts []string
 	for _, name := range slices.Sorted(maps.Keys(shape)) {
@@ -162,8 +169,8 @@ func describe(shape corev1.ResourceList) string {
 	return strings.Join(parts, ", ")
 }
 
-// told is the instance as others see it.
-func (i *instance) told() fleet.Instance {
+// public returns the instance as the cloud reports it.
+func (i *instance) public() fleet.Instance {
 	state := i.State
 	if state == terminated {
 		state = fleet.Leaving
@@ -171,5 +178,57 @@ func (i *instance) told() fleet.Instance {
 	return fleet.Instance{
 		ID: i.id(), ProviderID: i.providerID(), Action: i.Action, Slot: i.Slot, Token: i.Token, Placement: i.Placement,
 		State: state, Launched: i.Launched, JoinFailed: i.JoinFailed, Addresses: []string{i.nodeName()},
+	}
+}
+
+// obey applies the annotations of the instance, and reclaims it when its time has come.
+func (i *instance) obey(now time.Time) error {
+	if i.ending() {
+		return nil
+	}
+	annotations := i.meta.Annotations
+	if text := annotations[AnnotationInterrupt]; text != "" && i.TakenAt.IsZero() {
+		after, err := time.ParseDuration(text)
+		if err != nil {
+			return fmt.Errorf("annotation %s: %q: must be a duration, such as 2m", AnnotationInterrupt, text)
+		}
+		i.TakenAt = now.Add(after)
+	}
+	i.Advised = i.Advised || annotations[AnnotationRebalance] == "true"
+	if annotations[AnnotationNeverJoin] == "true" && !i.Joined {
+		i.JoinsAt = time.Time{}
+	}
+	taken := !i.TakenAt.IsZero() && !now.Before(i.TakenAt)
+	switch {
+	case annotations[AnnotationVanish] == "true":
+		i.Vanished = true
+		i.end(now, 0)
+	case taken, annotations[AnnotationTerminate] == "true":
+		i.end(now, shutdown)
+	}
+	return nil
+}
+
+// messages returns the cloud's messages about the instance that are not done.
+func (i *instance) messages() []provider.Message {
+	var out []provider.Message
+	if i.State == terminated {
+		return nil
+	}
+	if !i.TakenAt.IsZero() && !i.TakenAt.Equal(i.NoticeDone) {
+		out = append(out, provider.Message{InstanceID: i.id(), Kind: provider.MessageInterruption, Deadline: i.TakenAt})
+	}
+	if i.Advised && !i.AdviceDone {
+		out = append(out, provider.Message{InstanceID: i.id(), Kind: provider.MessageRebalance})
+	}
+	return out
+}
+
+// messageDone records that a message is done.
+func (i *instance) messageDone(m provider.Message) {
+	if m.Kind == provider.MessageRebalance {
+		i.AdviceDone = true
+	} else {
+		i.NoticeDone = m.Deadline
 	}
 }

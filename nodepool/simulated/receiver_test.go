@@ -12,10 +12,10 @@ import (
 	k8stesting "k8s.io/client-go/testing"
 )
 
-// A client's limit of requests refuses one whose time is over in words of its own, which are no failure of the cloud.
-func TestEndOfReceivingIsNoFailure(t *testing.T) {
+// A client's rate limiter fails a request near its deadline with an error of its own, which is no failure of the cloud.
+func TestReceiveIgnoresErrorsAtItsDeadline(t *testing.T) {
 	for name, row := range map[string]struct {
-		after time.Duration // the start, from when on calls fail
+		after time.Duration // since the start, when calls begin to fail
 		fails bool
 	}{
 		"at the end":      {receiveFor, false},
@@ -23,19 +23,21 @@ func TestEndOfReceivingIsNoFailure(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				begun := time.Now()
+				start := time.Now()
 				client := kubernetesfake.NewClientset()
 				client.PrependReactor("list", "configmaps", func(k8stesting.Action) (bool, runtime.Object, error) {
-					if time.Since(begun) < row.after {
+					if time.Since(start) < row.after {
 						return false, nil, nil
 					}
-					return true, nil, errors.New("client rate limiter Wait returned an error: rate: Wait(n=1) would exceed context deadline")
+					return true, nil, errors.New(
+						"client rate limiter Wait returned an error: rate: Wait(n=1) would exceed context deadline",
+					)
 				})
 				cloud := New(Options{Client: client, Pool: "workers", Now: time.Now})
 				got, err := Receiver{Cloud: cloud}.Receive(t.Context())
 				assert.Empty(t, got)
 				assert.Equal(t, row.fails, err != nil, "%v", err)
-				assert.Equal(t, row.after, time.Since(begun))
+				assert.Equal(t, row.after, time.Since(start))
 			})
 		})
 	}

@@ -10,8 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/foresail/foresail/nodepool/fleet"
-
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
@@ -22,6 +20,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/foresail/foresail/api/v1alpha1"
+	"github.com/foresail/foresail/nodepool/fleet"
 	"github.com/foresail/foresail/nodepool/provider"
 	"github.com/foresail/foresail/nodepool/provider/providertest"
 	"github.com/foresail/foresail/nodepool/simulated"
@@ -37,30 +36,34 @@ func TestMain(m *testing.M) {
 	})
 }
 
-// joinDelay is that of the clouds of tests, which have no jitter unless they ask for it.
+// joinDelay is the join delay of test clouds. They have no jitter by default.
 const joinDelay = 30 * time.Second
 
-// sky is a cloud with a namespace of its own, at a time that only the test moves.
-type sky struct {
+// testCloud is a cloud with its own namespace and a clock that only the test advances.
+type testCloud struct {
 	mu        sync.Mutex
 	now       time.Time
 	namespace string
 	clouds    map[string]*simulated.Cloud
 }
 
-func newSky(t *testing.T) *sky {
+func newTestCloud(t *testing.T) *testCloud {
 	name := strings.ToLower(strings.NewReplacer("/", "-", "_", "-").Replace(t.Name()))
-	return &sky{now: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC), namespace: name, clouds: map[string]*simulated.Cloud{}}
+	return &testCloud{
+		now:       time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC),
+		namespace: name,
+		clouds:    map[string]*simulated.Cloud{},
+	}
 }
 
-func (s *sky) Now() time.Time {
+func (s *testCloud) Now() time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.now
 }
 
-// pool returns the cloud of a pool, changed in whatever way.
-func (s *sky) pool(name string, change ...func(*simulated.Options)) *simulated.Cloud {
+// pool returns the cloud of a pool with changed options.
+func (s *testCloud) pool(name string, change ...func(*simulated.Options)) *simulated.Cloud {
 	o := simulated.Options{
 		Client: client, Pool: name, Now: s.Now, Kubelet: true,
 		Spec: v1alpha1.SimulatedProvider{Namespace: s.namespace, JoinDelay: &metav1.Duration{Duration: joinDelay}},
@@ -72,15 +75,19 @@ func (s *sky) pool(name string, change ...func(*simulated.Options)) *simulated.C
 	return s.clouds[name]
 }
 
-// shape gives new instances so many CPUs.
+// shape sets the number of CPUs of new instances.
 func shape(cpu string) func(*simulated.Options) {
 	return func(o *simulated.Options) {
-		o.Spec.Shape = map[string]resource.Quantity{"cpu": resource.MustParse(cpu), "memory": resource.MustParse("8Gi"), "pods": resource.MustParse("110")}
+		o.Spec.Shape = map[string]resource.Quantity{
+			"cpu":    resource.MustParse(cpu),
+			"memory": resource.MustParse("8Gi"),
+			"pods":   resource.MustParse("110"),
+		}
 	}
 }
 
-// pass lets time go by, and takes a step at its end.
-func (s *sky) pass(t testing.TB, d time.Duration) {
+// pass advances the clock and takes a step.
+func (s *testCloud) pass(t testing.TB, d time.Duration) {
 	t.Helper()
 	s.mu.Lock()
 	s.now = s.now.Add(d)
@@ -90,39 +97,49 @@ func (s *sky) pass(t testing.TB, d time.Duration) {
 	}
 }
 
-// fault has something go wrong in all of the cloud, until it is undone.
-func (s *sky) fault(t testing.TB, key, value string) (undo func()) {
+// fault injects a fault into the whole cloud until undo is called.
+func (s *testCloud) fault(t testing.TB, key, value string) (undo func()) {
 	t.Helper()
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.namespace}}
-	if _, err := client.CoreV1().Namespaces().Create(t.Context(), namespace, metav1.CreateOptions{}); !apierrors.IsAlreadyExists(err) {
+	_, err := client.CoreV1().Namespaces().Create(t.Context(), namespace, metav1.CreateOptions{})
+	if !apierrors.IsAlreadyExists(err) {
 		require.NoError(t, err)
 	}
-	faults := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: simulated.FaultsName}, Data: map[string]string{key: value}}
-	_, err := client.CoreV1().ConfigMaps(s.namespace).Create(t.Context(), faults, metav1.CreateOptions{})
+	faults := &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Name: simulated.FaultsName},
+		Data:       map[string]string{key: value},
+	}
+	_, err = client.CoreV1().ConfigMaps(s.namespace).Create(t.Context(), faults, metav1.CreateOptions{})
 	require.NoError(t, err)
 	return func() {
-		err := client.CoreV1().ConfigMaps(s.namespace).Delete(context.WithoutCancel(t.Context()), simulated.FaultsName, metav1.DeleteOptions{})
+		err := client.CoreV1().
+			ConfigMaps(s.namespace).
+			Delete(context.WithoutCancel(t.Context()), simulated.FaultsName, metav1.DeleteOptions{})
 		if !apierrors.IsNotFound(err) {
 			require.NoError(t, err)
 		}
 	}
 }
 
-// annotate asks for something to happen to an instance, as people do.
-func (s *sky) annotate(t *testing.T, id, key, value string) {
+// annotate sets an annotation of an instance.
+func (s *testCloud) annotate(t *testing.T, id, key, value string) {
 	t.Helper()
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]string{key: value}}})
 	require.NoError(t, err)
-	_, err = client.CoreV1().ConfigMaps(s.namespace).Patch(t.Context(), id, types.MergePatchType, patch, metav1.PatchOptions{})
+	_, err = client.CoreV1().
+		ConfigMaps(s.namespace).
+		Patch(t.Context(), id, types.MergePatchType, patch, metav1.PatchOptions{})
 	require.NoError(t, err)
 }
 
-// Provider, Renew, Exhaust and Settle make a sky a harness.
-func (s *sky) Provider(_ testing.TB, pool string) provider.Provider { return s.pool(pool) }
+// Provider and the following methods implement [providertest.Harness].
+func (s *testCloud) Provider(_ testing.TB, pool string) provider.Provider { return s.pool(pool) }
 
-func (s *sky) Renew(_ testing.TB, pool string) provider.Provider { return s.pool(pool, shape("4")) }
+func (s *testCloud) Renew(_ testing.TB, pool string) provider.Provider {
+	return s.pool(pool, shape("4"))
+}
 
-func (s *sky) Exhaust(t testing.TB, placements ...fleet.Placement) func() {
+func (s *testCloud) Exhaust(t testing.TB, placements ...fleet.Placement) func() {
 	var lines []string
 	for _, p := range placements {
 		lines = append(lines, p.Zone+"/"+p.InstanceType+"/"+string(p.Market))
@@ -130,26 +147,28 @@ func (s *sky) Exhaust(t testing.TB, placements ...fleet.Placement) func() {
 	return s.fault(t, simulated.FaultExhausted, strings.Join(lines, "\n"))
 }
 
-// Alternative is not offered, and launched all the same.
-func (s *sky) Alternative() string { return "simulated-2" }
+// Alternative returns a type that is not offered but can be launched.
+func (s *testCloud) Alternative() string { return "simulated-2" }
 
-func (s *sky) Settle(t testing.TB) { s.pass(t, time.Second) }
+func (s *testCloud) Settle(t testing.TB) { s.pass(t, time.Second) }
 
-func (s *sky) End(t testing.TB) { s.pass(t, 10*time.Second) }
+func (s *testCloud) End(t testing.TB) { s.pass(t, 10*time.Second) }
 
-func (s *sky) Untag(t testing.TB, id string) bool {
+func (s *testCloud) Untag(t testing.TB, id string) bool {
 	patch := []byte(`{"metadata":{"labels":{"simulated.foresail.dev/pool":null}}}`)
-	_, err := client.CoreV1().ConfigMaps(s.namespace).Patch(t.Context(), id, types.MergePatchType, patch, metav1.PatchOptions{})
+	_, err := client.CoreV1().
+		ConfigMaps(s.namespace).
+		Patch(t.Context(), id, types.MergePatchType, patch, metav1.PatchOptions{})
 	require.NoError(t, err)
 	return true
 }
 
 // Adopt reports that a simulated cloud has no other controllers.
-func (s *sky) Adopt(testing.TB, string) bool { return false }
+func (s *testCloud) Adopt(testing.TB, string) bool { return false }
 
-func TestProvider(t *testing.T) { providertest.Run(t, newSky(t)) }
+func TestProvider(t *testing.T) { providertest.Run(t, newTestCloud(t)) }
 
-// launch launches an instance in zone a and returns it.
+// launch launches an instance in zone a.
 func launch(t *testing.T, c *simulated.Cloud, token string) fleet.Instance {
 	t.Helper()
 	i, err := c.Launch(t.Context(), provider.Launch{
@@ -194,7 +213,7 @@ func states(t *testing.T, c *simulated.Cloud) map[string]fleet.InstanceState {
 }
 
 func TestNodesJoinAfterTheDelay(t *testing.T) {
-	s := newSky(t)
+	s := newTestCloud(t)
 	c := s.pool("joining", func(o *simulated.Options) {
 		o.Labels = map[string]string{"team": "shop"}
 		o.Taints = []corev1.Taint{{Key: "dedicated", Value: "shop", Effect: corev1.TaintEffectNoSchedule}}
@@ -209,7 +228,11 @@ func TestNodesJoinAfterTheDelay(t *testing.T) {
 	node := nodeOf(t, i)
 	require.NotNil(t, node)
 	assert.Equal(t, corev1.ConditionTrue, readyOf(node))
-	assert.Equal(t, []corev1.Taint{{Key: "dedicated", Value: "shop", Effect: corev1.TaintEffectNoSchedule}}, node.Spec.Taints)
+	assert.Equal(
+		t,
+		[]corev1.Taint{{Key: "dedicated", Value: "shop", Effect: corev1.TaintEffectNoSchedule}},
+		node.Spec.Taints,
+	)
 	assert.Equal(t, "fake", node.Annotations["kwok.x-k8s.io/node"])
 	offers, err := c.Offers(t.Context())
 	require.NoError(t, err)
@@ -224,12 +247,12 @@ func TestNodesJoinAfterTheDelay(t *testing.T) {
 
 	require.NoError(t, client.CoreV1().Nodes().Delete(t.Context(), node.Name, metav1.DeleteOptions{}))
 	s.pass(t, time.Minute)
-	assert.Nil(t, nodeOf(t, i), "a deleted Node does not come back by itself")
+	assert.Nil(t, nodeOf(t, i), "a deleted Node is not created again")
 }
 
-// An instance that is on its way when the spec changes becomes the Node that it was launched as.
+// The Node of an instance that was launched before the spec changed has the shape at launch.
 func TestNodesHaveTheShapeOfTheirLaunch(t *testing.T) {
-	s := newSky(t)
+	s := newTestCloud(t)
 	i := launch(t, s.pool("shaped", shape("3")), "1")
 	s.pool("shaped", shape("5"))
 	s.pass(t, joinDelay)
@@ -239,44 +262,28 @@ func TestNodesHaveTheShapeOfTheirLaunch(t *testing.T) {
 }
 
 func TestOutdated(t *testing.T) {
-	s := newSky(t)
-	i := launch(t, s.pool("outdated", shape("2")), "1")
+	s := newTestCloud(t)
+	launch(t, s.pool("outdated", shape("2")), "1")
 	for name, c := range map[string]struct {
 		change func(*simulated.Options)
 		want   string
 	}{
 		"the same":        {shape("2"), ""},
 		"the same amount": {shape("2000m"), ""},
-		"another shape":   {shape("4"), "it was launched with cpu 2, memory 8Gi, pods 110, and new ones have cpu 4, memory 8Gi, pods 110"},
-		"another zone":    {func(o *simulated.Options) { shape("2")(o); o.Spec.Zones = []string{"b", "c"} }, "its zone a is not one of the pool's any more"},
+		"another shape": {shape("4"),
+			"it was launched with cpu 2, memory 8Gi, pods 110, and new ones have cpu 4, memory 8Gi, pods 110"},
+		"another zone": {func(o *simulated.Options) { shape("2")(o); o.Spec.Zones = []string{"b", "c"} },
+			"its zone a is not one of the pool's any more"},
 	} {
 		all, err := s.pool("outdated", c.change).List(t.Context())
 		require.NoError(t, err)
 		require.Len(t, all, 1)
 		assert.Equal(t, c.want, all[0].Outdated, name)
 	}
-
-	// An earlier release did not store the shape.
-	object, err := client.CoreV1().ConfigMaps(s.namespace).Get(t.Context(), i.ID, metav1.GetOptions{})
-	require.NoError(t, err)
-	var stored map[string]any
-	require.NoError(t, json.Unmarshal([]byte(object.Data["instance"]), &stored))
-	delete(stored, "shape")
-	data, err := json.Marshal(stored)
-	require.NoError(t, err)
-	object.Data["instance"] = string(data)
-	_, err = client.CoreV1().ConfigMaps(s.namespace).Update(t.Context(), object, metav1.UpdateOptions{})
-	require.NoError(t, err)
-	c := s.pool("outdated", shape("4"))
-	all, err := c.List(t.Context())
-	require.NoError(t, err)
-	assert.Empty(t, all[0].Outdated, "it is not known")
-	s.pass(t, joinDelay)
-	assert.Equal(t, "4", nodeOf(t, i).Status.Allocatable.Cpu().String())
 }
 
-func TestATerminatedInstanceLeavesItsNodeWithoutKubelet(t *testing.T) {
-	s := newSky(t)
+func TestTerminatedInstanceLeavesItsNodeWithoutKubelet(t *testing.T) {
+	s := newTestCloud(t)
 	c := s.pool("terminated")
 	i := launch(t, c, "1")
 	s.pass(t, joinDelay)
@@ -289,8 +296,8 @@ func TestATerminatedInstanceLeavesItsNodeWithoutKubelet(t *testing.T) {
 	assert.Equal(t, corev1.ConditionUnknown, readyOf(node))
 	s.pass(t, 4*time.Second)
 	assert.Empty(t, states(t, c))
-	assert.NotNil(t, nodeOf(t, i), "until somebody deletes it")
-	assert.Equal(t, "custom", node.Annotations["kwok.x-k8s.io/status"], "or kwok would make it ready again")
+	assert.NotNil(t, nodeOf(t, i), "until it is deleted")
+	assert.Equal(t, "custom", node.Annotations["kwok.x-k8s.io/status"], "kwok must not make it ready again")
 
 	again := launch(t, c, "1")
 	assert.Equal(t, i.ID, again.ID)
@@ -299,14 +306,14 @@ func TestATerminatedInstanceLeavesItsNodeWithoutKubelet(t *testing.T) {
 	assert.True(t, apierrors.IsNotFound(err), "%v", err)
 }
 
-func TestTheConsole(t *testing.T) {
+func TestTerminationByUser(t *testing.T) {
 	for _, c := range []struct {
 		annotation string
 		nodeStays  bool
 	}{{simulated.AnnotationTerminate, true}, {simulated.AnnotationVanish, false}} {
 		t.Run(strings.ReplaceAll(c.annotation, "/", "."), func(t *testing.T) {
-			s := newSky(t)
-			s.namespace = "the-console"
+			s := newTestCloud(t)
+			s.namespace = "termination-by-user"
 			cloud := s.pool("console-" + fmt.Sprint(c.nodeStays))
 			i := launch(t, cloud, "1")
 			s.pass(t, joinDelay)
@@ -316,7 +323,7 @@ func TestTheConsole(t *testing.T) {
 			node := nodeOf(t, i)
 			require.NotNil(t, node)
 			assert.Equal(t, corev1.ConditionUnknown, readyOf(node))
-			assert.Equal(t, c.nodeStays, len(states(t, cloud)) == 1, "what vanishes is not seen to leave")
+			assert.Equal(t, c.nodeStays, len(states(t, cloud)) == 1, "a vanished instance is not listed while it ends")
 			s.pass(t, 5*time.Second)
 			assert.Empty(t, states(t, cloud))
 			assert.Equal(t, c.nodeStays, nodeOf(t, i) != nil)
@@ -325,7 +332,7 @@ func TestTheConsole(t *testing.T) {
 }
 
 func TestInstancesThatNeverJoin(t *testing.T) {
-	s := newSky(t)
+	s := newTestCloud(t)
 	c := s.pool("never")
 	asked := launch(t, c, "1")
 	s.annotate(t, asked.ID, simulated.AnnotationNeverJoin, "true")
@@ -341,40 +348,44 @@ func TestInstancesThatNeverJoin(t *testing.T) {
 }
 
 func TestInstancesAreHiddenAtFirst(t *testing.T) {
-	s := newSky(t)
+	s := newTestCloud(t)
 	c := s.pool("hidden")
 	s.fault(t, simulated.FaultHiddenFor, "10s")
 	i := launch(t, c, "1")
 	s.pass(t, 9*time.Second)
 	assert.Empty(t, states(t, c))
-	assert.Equal(t, i.ID, launch(t, c, "1").ID, "the token finds it all the same")
+	assert.Equal(t, i.ID, launch(t, c, "1").ID, "the token still returns it")
 	s.pass(t, time.Second)
 	assert.Len(t, states(t, c), 1)
 }
 
 func TestCapacityByPatterns(t *testing.T) {
-	s := newSky(t)
+	s := newTestCloud(t)
 	c := s.pool("capacity")
-	before := launch(t, c, "before")
+	earlier := launch(t, c, "earlier")
 	s.fault(t, simulated.FaultExhausted, "a/*/Spot\nb/simulated/OnDemand")
 	for zone, markets := range map[string]map[fleet.Market]bool{
 		"a": {fleet.Spot: false, fleet.OnDemand: true}, "b": {fleet.Spot: true, fleet.OnDemand: false},
 	} {
-		for market, there := range markets {
-			l := provider.Launch{Action: "up", Token: zone + string(market), Placement: fleet.Placement{Zone: zone, InstanceType: simulated.InstanceType, Market: market}}
+		for market, available := range markets {
+			l := provider.Launch{
+				Action:    "up",
+				Token:     zone + string(market),
+				Placement: fleet.Placement{Zone: zone, InstanceType: simulated.InstanceType, Market: market},
+			}
 			_, err := c.Launch(t.Context(), l)
-			if there {
+			if available {
 				assert.NoError(t, err)
 			} else {
 				assert.Equal(t, provider.Capacity, provider.ClassOf(err), "%v", err)
 			}
 		}
 	}
-	assert.Equal(t, before.ID, launch(t, c, "before").ID, "what was launched before needs no capacity")
+	assert.Equal(t, earlier.ID, launch(t, c, "earlier").ID, "an existing instance needs no capacity")
 }
 
 func TestEveryCallFailsOnDemand(t *testing.T) {
-	s := newSky(t)
+	s := newTestCloud(t)
 	c := s.pool("failing")
 	s.fault(t, simulated.FaultError, string(provider.Throttled))
 	_, launching := c.Launch(t.Context(), provider.Launch{Token: "t"})
@@ -384,36 +395,39 @@ func TestEveryCallFailsOnDemand(t *testing.T) {
 	}
 }
 
-func TestUnusableFaultsAreTold(t *testing.T) {
-	for key, value := range map[string]string{simulated.FaultExhausted: "a/Spot", simulated.FaultHiddenFor: "soon", simulated.FaultNeverJoin: "True", simulated.FaultError: "Throtled"} {
+func TestInvalidFaultsFailCalls(t *testing.T) {
+	for key, value := range map[string]string{
+		simulated.FaultExhausted: "a/Spot", simulated.FaultHiddenFor: "soon",
+		simulated.FaultNeverJoin: "True", simulated.FaultError: "Throtled",
+	} {
 		t.Run(key, func(t *testing.T) {
-			s := newSky(t)
+			s := newTestCloud(t)
 			s.fault(t, key, value)
-			_, err := s.pool("unusable").List(t.Context())
+			_, err := s.pool("invalid").List(t.Context())
 			require.ErrorContains(t, err, "data."+key)
 			assert.ErrorContains(t, err, value)
 		})
 	}
 }
 
-func TestTheCloudTakesAnInstanceBack(t *testing.T) {
-	s := newSky(t)
+func TestInterruption(t *testing.T) {
+	s := newTestCloud(t)
 	c := s.pool("spot")
 	i := launch(t, c, "1")
 	s.pass(t, joinDelay)
 	s.annotate(t, i.ID, simulated.AnnotationInterrupt, "2m")
 	s.pass(t, time.Second)
 	deadline := s.Now().Add(2 * time.Minute)
-	want := []simulated.Notice{{InstanceID: i.ID, Deadline: deadline}}
+	want := []provider.Message{{InstanceID: i.ID, Kind: provider.MessageInterruption, Deadline: deadline}}
 	for range 2 {
-		notices, err := c.Notices(t.Context())
+		messages, err := c.Messages(t.Context())
 		require.NoError(t, err)
-		assert.Equal(t, want, notices, "until it is heard")
+		assert.Equal(t, want, messages, "until it is done")
 	}
-	require.NoError(t, c.Heard(t.Context(), want[0]))
-	notices, err := c.Notices(t.Context())
+	require.NoError(t, c.Done(t.Context(), want[0]))
+	messages, err := c.Messages(t.Context())
 	require.NoError(t, err)
-	assert.Empty(t, notices)
+	assert.Empty(t, messages)
 
 	s.pass(t, 2*time.Minute-time.Second)
 	assert.Equal(t, map[string]fleet.InstanceState{i.ID: fleet.Running}, states(t, c))
@@ -424,24 +438,24 @@ func TestTheCloudTakesAnInstanceBack(t *testing.T) {
 	assert.Empty(t, states(t, c))
 }
 
-func TestTheCloudAdvisesToLeave(t *testing.T) {
-	s := newSky(t)
+func TestRebalanceRecommendation(t *testing.T) {
+	s := newTestCloud(t)
 	c := s.pool("advice")
 	i := launch(t, c, "1")
 	s.annotate(t, i.ID, simulated.AnnotationRebalance, "true")
 	s.pass(t, time.Second)
-	notices, err := c.Notices(t.Context())
+	messages, err := c.Messages(t.Context())
 	require.NoError(t, err)
-	require.Equal(t, []simulated.Notice{{InstanceID: i.ID}}, notices)
-	require.NoError(t, c.Heard(t.Context(), notices[0]))
-	notices, err = c.Notices(t.Context())
+	require.Equal(t, []provider.Message{{InstanceID: i.ID, Kind: provider.MessageRebalance}}, messages)
+	require.NoError(t, c.Done(t.Context(), messages[0]))
+	messages, err = c.Messages(t.Context())
 	require.NoError(t, err)
-	assert.Empty(t, notices)
+	assert.Empty(t, messages)
 	assert.Len(t, states(t, c), 1)
 }
 
-func TestInstancesDoNotAllJoinAtOnce(t *testing.T) {
-	s := newSky(t)
+func TestInstancesJoinAtDifferentTimes(t *testing.T) {
+	s := newTestCloud(t)
 	c := s.pool("jitter", func(o *simulated.Options) { o.Jitter, o.Seed = 0.5, 1 })
 	var instances []fleet.Instance
 	for n := range 4 {
@@ -456,19 +470,19 @@ func TestInstancesDoNotAllJoinAtOnce(t *testing.T) {
 		return n
 	}
 	s.pass(t, joinDelay/2-time.Second)
-	assert.Zero(t, joined(), "none before half of the delay")
+	assert.Zero(t, joined(), "none within half of the delay")
 	counts := map[int]bool{}
 	for range 31 {
 		s.pass(t, time.Second)
 		counts[joined()] = true
 	}
-	assert.Equal(t, 4, joined(), "none after one and a half of it")
-	assert.Greater(t, len(counts), 2, "some before others")
+	assert.Equal(t, 4, joined(), "all within one and a half of it")
+	assert.Greater(t, len(counts), 2, "at different times")
 }
 
-// A process that was about to let a Node join, when another one terminated its instance, is late: what it does is undone.
-func TestANodeThatJoinsLateIsStopped(t *testing.T) {
-	s := newSky(t)
+// One process makes a Node ready while another terminates its instance: the next step stops the kubelet again.
+func TestNodeThatJoinsLateIsStopped(t *testing.T) {
+	s := newTestCloud(t)
 	c := s.pool("late")
 	i := launch(t, c, "1")
 	s.pass(t, joinDelay)
@@ -486,9 +500,9 @@ func TestANodeThatJoinsLateIsStopped(t *testing.T) {
 	require.Equal(t, corev1.ConditionUnknown, readyOf(nodeOf(t, i)))
 }
 
-// TestAnyNumberMayTakeSteps has many processes launch, terminate and step at once.
-func TestAnyNumberMayTakeSteps(t *testing.T) {
-	s := newSky(t)
+// TestConcurrentSteps terminates and steps concurrently.
+func TestConcurrentSteps(t *testing.T) {
+	s := newTestCloud(t)
 	c := s.pool("many")
 	stays, goes := launch(t, c, "stays"), launch(t, c, "goes")
 	s.mu.Lock()
@@ -508,9 +522,9 @@ func TestAnyNumberMayTakeSteps(t *testing.T) {
 	}
 }
 
-// TestRun lets real time pass for a moment.
+// TestRun runs in real time.
 func TestRun(t *testing.T) {
-	s := newSky(t)
+	s := newTestCloud(t)
 	c := s.pool("running", func(o *simulated.Options) { o.Spec.JoinDelay = &metav1.Duration{}; o.Now = time.Now })
 	i := launch(t, c, "1")
 	ctx, cancel := context.WithCancel(t.Context())
@@ -522,7 +536,7 @@ func TestRun(t *testing.T) {
 }
 
 func TestReceiver(t *testing.T) {
-	s := newSky(t)
+	s := newTestCloud(t)
 	c := s.pool("noticed")
 	i := launch(t, c, "1")
 	s.annotate(t, i.ID, simulated.AnnotationInterrupt, "2m")
@@ -538,7 +552,7 @@ func TestReceiver(t *testing.T) {
 	for _, m := range messages {
 		require.NoError(t, receiver.Done(t.Context(), m))
 	}
-	left, err := c.Notices(t.Context())
+	left, err := c.Messages(t.Context())
 	require.NoError(t, err)
 	assert.Empty(t, left)
 	ended, cancel := context.WithCancel(t.Context())

@@ -102,22 +102,9 @@ func (c *inKubernetes) strand(ctx context.Context, on bool) error {
 	return err
 }
 
-// simulatedNotices tells a pool what a simulated cloud says by itself.
-type simulatedNotices struct{ cloud *simulated.Cloud }
+// simulatedNotices are the messages of a simulated cloud, without waiting.
+type simulatedNotices struct{ *simulated.Cloud }
 
 func (n simulatedNotices) Receive(ctx context.Context) ([]provider.Message, error) {
-	notices, err := n.cloud.Notices(ctx)
-	var out []provider.Message
-	for _, notice := range notices {
-		m := provider.Message{InstanceID: notice.InstanceID, Kind: provider.MessageInterruption, Deadline: notice.Deadline}
-		if notice.Deadline.IsZero() {
-			m.Kind = provider.MessageRebalance
-		}
-		out = append(out, m)
-	}
-	return out, err
-}
-
-func (n simulatedNotices) Done(ctx context.Context, m provider.Message) error {
-	return n.cloud.Heard(ctx, simulated.Notice{InstanceID: m.InstanceID, Deadline: m.Deadline})
+	return n.Messages(ctx)
 }

@@ -1,5 +1,5 @@
 // Package scheduler holds Foresail's model of a cluster against kube-scheduler: small random clusters, in which every
-// answer of nodepool/binpack is compared with that of kube-scheduler's own plugins, used as a library.
+// answer of nodepool/cluster/scheduling is compared with that of kube-scheduler's own plugins, used as a library.
 //
 // A module of its own, as it depends on k8s.io/kubernetes.
 package scheduler

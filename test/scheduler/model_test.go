@@ -13,7 +13,7 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 
 	"github.com/foresail/foresail/nodepool/cluster"
-	"github.com/foresail/foresail/nodepool/cluster/binpack"
+	"github.com/foresail/foresail/nodepool/cluster/scheduling"
 	"github.com/foresail/foresail/nodepool/provider"
 )
 
@@ -31,22 +31,24 @@ func newModel(ctx context.Context, w *world) (*model, error) {
 	return &model{c, w.Pool}, nil
 }
 
-func (m *model) input(pods []cluster.Pending) binpack.Input {
-	return binpack.Input{
+func (m *model) input(pods []cluster.Pending) scheduling.Input {
+	return scheduling.Input{
 		Pods: pods, Nodes: m.cluster.Nodes, Offers: m.pool.Offers, OnTheWay: m.pool.OnTheWay, Joining: m.pool.Joining, DaemonSets: m.cluster.DaemonSets,
-		Template: binpack.Template{Labels: m.pool.Labels, Taints: m.pool.Taints, StartupTaints: m.pool.StartupTaints},
+		Template: scheduling.Template{Labels: m.pool.Labels, Taints: m.pool.Taints, StartupTaints: m.pool.StartupTaints},
 	}
 }
 
-func (m *model) pack(pods ...cluster.Pending) binpack.Result { return binpack.Pack(m.input(pods)) }
+func (m *model) pack(pods ...cluster.Pending) scheduling.Result {
+	return scheduling.Pack(m.input(pods))
+}
 
 // without returns why the pods of a node could not all run on others, or on one that is added.
 func (m *model) without(node string, mayWait bool, added ...fleet.Placement) string {
-	return binpack.NewHomes(m.cluster, m.input(nil)).Without([]string{node}, mayWait, added...)
+	return scheduling.NewHomes(m.cluster, m.input(nil)).Without([]string{node}, mayWait, added...)
 }
 
 // kinds returns the offers that will do for a new node, of which there is one for each.
-func (m *model) kinds(r binpack.Result) [][]provider.Offer {
+func (m *model) kinds(r scheduling.Result) [][]provider.Offer {
 	var out [][]provider.Offer
 	for _, s := range r.Shapes {
 		will := slices.DeleteFunc(slices.Clone(m.pool.Offers), func(o provider.Offer) bool {

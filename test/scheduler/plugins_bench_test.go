@@ -18,7 +18,7 @@ import (
 	corev1defaults "k8s.io/kubernetes/pkg/apis/core/v1"
 
 	"github.com/foresail/foresail/nodepool/cluster"
-	"github.com/foresail/foresail/nodepool/cluster/binpack"
+	"github.com/foresail/foresail/nodepool/cluster/scheduling"
 	"github.com/foresail/foresail/nodepool/provider"
 )
 
@@ -70,10 +70,10 @@ func BenchmarkHomes(b *testing.B) {
 		m, err := newModel(b.Context(), w)
 		require.NoError(b, err)
 		defer processorTime(b)()
-		homes, i := binpack.NewHomes(m.cluster, m.input(nil)), 0
+		homes, i := scheduling.NewHomes(m.cluster, m.input(nil)), 0
 		for b.Loop() {
 			if i%nodes == nodes-1 {
-				homes = binpack.NewHomes(m.cluster, m.input(nil)) // it remembers answers
+				homes = scheduling.NewHomes(m.cluster, m.input(nil)) // it remembers answers
 			}
 			require.Empty(b, homes.Without([]string{w.Nodes[i%nodes].Name}, false))
 			i++

@@ -17,6 +17,7 @@ import (
 	"io"
 	"log"
 	"net/http"
+	"net/http/httptrace"
 	"net/http/httputil"
 	"slices"
 	"strconv"
@@ -149,8 +150,8 @@ func (f *Forwarder) forward(w http.ResponseWriter, r *http.Request, namespace, m
 	a := &attempt{f: f, metric: metric, began: f.now()}
 	defer func() { f.finish(r.Context(), a, probe) }() // a body that ends early makes the proxy panic, so that its reader notices
 	proxy := httputil.ReverseProxy{
-		Rewrite: f.rewrite, Transport: f.transport, ErrorLog: log.New(io.Discard, "", 0),
-		ModifyResponse: func(response *http.Response) error { return a.receive(w.Header(), response) },
+		Rewrite: f.rewrite, Transport: finalOnly{f.transport}, ErrorLog: log.New(io.Discard, "", 0),
+		ModifyResponse: a.receive,
 		ErrorHandler:   a.fail,
 	}
 	proxy.ServeHTTP(w, r.WithContext(ctx))
@@ -170,6 +171,27 @@ func (f *Forwarder) rewrite(p *httputil.ProxyRequest) {
 	}
 }
 
+// finalOnly drops interim answers such as 103 Early Hints. The proxy would pass them on, and clear the headers that this
+// server has set.
+type finalOnly struct{ http.RoundTripper }
+
+// RoundTrip implements [http.RoundTripper].
+func (t finalOnly) RoundTrip(r *http.Request) (*http.Response, error) {
+	return t.RoundTripper.RoundTrip(r.WithContext(untraced{r.Context()}))
+}
+
+// untraced is a context without the trace by which a client hears of interim answers.
+type untraced struct{ context.Context }
+
+// Value implements [context.Context].
+func (c untraced) Value(key any) any {
+	value := c.Context.Value(key)
+	if _, is := value.(*httptrace.ClientTrace); is {
+		return nil
+	}
+	return value
+}
+
 // attempt is a read that has been forwarded.
 type attempt struct {
 	f      *Forwarder
@@ -179,19 +201,33 @@ type attempt struct {
 	err    error // why there is no answer, or not all of it
 }
 
-var errTooLarge = fmt.Errorf("its answer has more than %d bytes", maxBytes)
+var (
+	errTooLarge = fmt.Errorf("answers with more than %d bytes", maxBytes)
+	errRedirect = errors.New("answers with a redirect")
+)
 
-// receive checks and corrects the header of an answer; given are the headers that this server has set itself. The clients of
-// Kubernetes would wait as long as a Retry-After says, and an HPA controller would keep other HPAs waiting.
-func (a *attempt) receive(given http.Header, response *http.Response) error {
+// passedOn are the headers of an answer that its reader gets: those that say how to read the body, and warnings. Any other could change
+// how the reader treats this server. Clients of Kubernetes would wait as long as a Retry-After says, and an HPA controller
+// would keep other HPAs waiting.
+var passedOn = []string{"Content-Type", "Content-Encoding", "Content-Length", "Warning"}
+
+// receive checks and corrects the header of an answer. A redirect is none: whoever follows it would ask another server with
+// the reader's credentials.
+func (a *attempt) receive(response *http.Response) error {
 	a.code = response.StatusCode
-	if response.ContentLength > maxBytes {
+	switch {
+	case response.ContentLength > maxBytes:
 		return errTooLarge
+	case a.code >= 300 && a.code < 400:
+		return fmt.Errorf("%w: %d %s", errRedirect, a.code, http.StatusText(a.code))
 	}
-	response.Header.Del("Retry-After")
-	for name := range given {
-		response.Header.Del(name)
+	header := http.Header{}
+	for _, name := range passedOn {
+		if values, ok := response.Header[name]; ok {
+			header[name] = values
+		}
 	}
+	response.Header = header
 	response.Body = &body{ReadCloser: response.Body, left: maxBytes, a: a}
 	return nil
 }
@@ -199,7 +235,7 @@ func (a *attempt) receive(given http.Header, response *http.Response) error {
 // fail answers in place of the second adapter.
 func (a *attempt) fail(w http.ResponseWriter, r *http.Request, err error) {
 	a.err = err
-	if errors.Is(err, errTooLarge) {
+	if errors.Is(err, errTooLarge) || errors.Is(err, errRedirect) {
 		a.f.answer(w, r, a.metric, err.Error()+", which is not passed on")
 		return
 	}
@@ -239,7 +275,7 @@ func (f *Forwarder) finish(client context.Context, a *attempt, probe bool) {
 	f.metrics.duration.Observe(f.now().Sub(a.began).Seconds())
 	result := strconv.Itoa(a.code)
 	switch {
-	case a.err == nil || errors.Is(a.err, errTooLarge):
+	case a.err == nil || errors.Is(a.err, errTooLarge) || errors.Is(a.err, errRedirect):
 		f.say(client, f.breaker.answered())
 	case client.Err() != nil:
 		result = resultCanceled

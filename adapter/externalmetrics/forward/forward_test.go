@@ -7,6 +7,8 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"net/http/httptrace"
+	"net/textproto"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -143,7 +145,7 @@ func TestCredentialsOfTheCallerAreDropped(t *testing.T) {
 }
 
 func TestHeadersOfAnAnswer(t *testing.T) {
-	to := newNetwork(answering(http.StatusTooManyRequests, "slow down", "Retry-After", "10", "Cache-Control", "public", "Content-Type", "text/plain", "Warning", `299 - "x"`))
+	to := newNetwork(answering(http.StatusTooManyRequests, "slow down", "Retry-After", "10", "Cache-Control", "public", "Content-Type", "text/plain", "Warning", `299 - "x"`, "Set-Cookie", "session=1", "Audit-Id", "other"))
 	f, registry := forwarderTo(to)
 	w := httptest.NewRecorder()
 	w.Header().Set("Cache-Control", "no-cache, private") // as the chain of the API server does
@@ -152,6 +154,51 @@ func TestHeadersOfAnAnswer(t *testing.T) {
 	assert.Equal(t, "slow down", w.Body.String())
 	assert.Equal(t, http.Header{"Cache-Control": {"no-cache, private"}, "Content-Type": {"text/plain"}, "Warning": {`299 - "x"`}}, w.Header(), "the HPA's client would wait for Retry-After")
 	assert.InDelta(t, 1, requests(t, registry, "429"), 0)
+}
+
+// A redirect would have clients ask another server with their credentials.
+func TestRedirectsAreNotPassedOn(t *testing.T) {
+	f, registry := forwarderTo(newNetwork(answering(http.StatusFound, "", "Location", "https://elsewhere.example")))
+	for range 2 * maxFailures {
+		w := read(f, newRead(t.Context(), queue))
+		assert.Equal(t, http.StatusServiceUnavailable, w.Code)
+		assert.Empty(t, w.Header().Get("Location"))
+		assert.Contains(t, w.Body.String(), "answers with a redirect: 302")
+	}
+	assert.InDelta(t, 2*maxFailures, requests(t, registry, "302"), 0, "the second adapter answers all the same")
+}
+
+// An interim answer neither passes through nor costs the headers that this server has set.
+func TestInterimAnswersAreDropped(t *testing.T) {
+	second := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Link", "</style.css>")
+		w.WriteHeader(http.StatusEarlyHints)
+		_, _ = io.WriteString(w, "other")
+	}))
+	defer second.Close()
+	f := newForwarder(Options{
+		Host: second.Listener.Addr().String(), Registerer: prometheus.NewRegistry(), Now: time.Now,
+	}, second.Client().Transport)
+	first := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Cache-Control", "no-cache, private")
+		f.Handler(own).ServeHTTP(w, newRead(r.Context(), queue))
+	}))
+	defer first.Close()
+	interim := 0
+	ctx := httptrace.WithClientTrace(t.Context(), &httptrace.ClientTrace{
+		Got1xxResponse: func(int, textproto.MIMEHeader) error { interim++; return nil },
+	})
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, first.URL, nil)
+	require.NoError(t, err)
+	answer, err := first.Client().Do(r)
+	require.NoError(t, err)
+	defer answer.Body.Close()
+	content, err := io.ReadAll(answer.Body)
+	require.NoError(t, err)
+	assert.Equal(t, "other", string(content))
+	assert.Equal(t, "no-cache, private", answer.Header.Get("Cache-Control"))
+	assert.Empty(t, answer.Header.Get("Link"))
+	assert.Zero(t, interim)
 }
 
 // requests returns how many reads ended with a code.
@@ -338,7 +385,7 @@ func TestAnswersAreBounded(t *testing.T) {
 	})
 	refused := read(f, newRead(t.Context(), queue))
 	assert.Equal(t, http.StatusServiceUnavailable, refused.Code)
-	assert.Contains(t, refused.Body.String(), "its answer has more than 16777216 bytes, which is not passed on")
+	assert.Contains(t, refused.Body.String(), "answers with more than 16777216 bytes, which is not passed on")
 	_, err := f.ask(t.Context())
 	assert.ErrorIs(t, err, errTooLarge)
 }

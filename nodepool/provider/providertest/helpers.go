@@ -7,24 +7,23 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/foresail/foresail/nodepool/fleet"
-
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/foresail/foresail/nodepool/fleet"
 	"github.com/foresail/foresail/nodepool/provider"
 )
 
-// unique returns a name that nothing else has, as tokens and pools need one.
+// unique returns a unique name for a token or a pool.
 func unique(prefix string) string { return prefix + "-" + strings.ToLower(rand.Text()) }
 
-// newPool returns a provider for a pool that nobody has used.
+// newPool returns a provider for a new pool.
 func newPool(t *testing.T, h Harness) provider.Provider {
 	t.Helper()
 	return h.Provider(t, unique("pool"))
 }
 
-// placement is the most preferred one of a pool on a market.
+// placement returns the preferred placement of a pool in a market.
 func placement(t *testing.T, p provider.Provider, market fleet.Market) fleet.Placement {
 	t.Helper()
 	offers, err := p.Offers(t.Context())
@@ -37,13 +36,13 @@ func placementOf(o provider.Offer, market fleet.Market) fleet.Placement {
 	return fleet.Placement{Zone: o.Zone, Subnet: o.Subnet, InstanceType: o.InstanceType, Market: market}
 }
 
-// newLaunch asks for an On-Demand instance at the most preferred place, with a new token.
+// newLaunch returns a launch of an On-Demand instance at the preferred placement, with a new token.
 func newLaunch(t *testing.T, p provider.Provider) provider.Launch {
 	t.Helper()
 	return provider.Launch{Action: unique("up"), Slot: 1, Token: unique("t"), Placement: placement(t, p, fleet.OnDemand)}
 }
 
-// launched launches an instance and waits until it can be seen.
+// launched launches an instance and waits until it is visible.
 func launched(t *testing.T, h Harness, p provider.Provider) fleet.Instance {
 	t.Helper()
 	instance, err := p.Launch(t.Context(), newLaunch(t, p))
@@ -52,7 +51,7 @@ func launched(t *testing.T, h Harness, p provider.Provider) fleet.Instance {
 	return instance.Instance
 }
 
-// working lists the instances that have not begun to leave.
+// working lists the instances that are not leaving.
 func working(t *testing.T, p provider.Provider) []fleet.Instance {
 	t.Helper()
 	all, err := p.List(t.Context())
@@ -68,7 +67,7 @@ func ids(instances []fleet.Instance) []string {
 	return out
 }
 
-// requireClass checks that an error is one of a provider, and what it means.
+// requireClass checks the class of a provider's error.
 func requireClass(t *testing.T, want provider.Class, err error) {
 	t.Helper()
 	require.Error(t, err)
@@ -76,7 +75,7 @@ func requireClass(t *testing.T, want provider.Class, err error) {
 	require.Equal(t, want, provider.ClassOf(err), "%v", err)
 }
 
-// assertIndefinite checks that an error leaves open whether what was asked for has happened.
+// assertIndefinite checks that an error leaves the outcome open.
 func assertIndefinite(t *testing.T, err error) {
 	t.Helper()
 	assert.True(t, errors.As(err, new(*provider.Error)), "%v", err)

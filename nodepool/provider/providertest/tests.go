@@ -6,12 +6,11 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/foresail/foresail/nodepool/fleet"
-
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/foresail/foresail/nodepool/fleet"
 	"github.com/foresail/foresail/nodepool/provider"
 )
 
@@ -39,16 +38,16 @@ func testLaunch(t *testing.T, h Harness) {
 	p := newPool(t, h)
 	for i, market := range []fleet.Market{fleet.Spot, fleet.OnDemand} {
 		l := provider.Launch{Action: unique("up"), Slot: i + 3, Token: unique("t"), Placement: placement(t, p, market)}
-		told, err := p.Launch(t.Context(), l)
+		got, err := p.Launch(t.Context(), l)
 		require.NoError(t, err)
 		h.Settle(t)
 		all, err := p.List(t.Context())
 		require.NoError(t, err)
 		require.Len(t, all, i+1)
-		listed := find(t, all, told.ID)
-		for _, instance := range []fleet.Instance{told.Instance, listed} {
+		listed := find(t, all, got.ID)
+		for _, instance := range []fleet.Instance{got.Instance, listed} {
 			assert.NotEmpty(t, instance.ProviderID)
-			assert.Equal(t, told.ProviderID, instance.ProviderID)
+			assert.Equal(t, got.ProviderID, instance.ProviderID)
 			assert.Equal(t, l.Action, instance.Action)
 			assert.Equal(t, l.Slot, instance.Slot)
 			assert.Equal(t, l.Token, instance.Token)
@@ -78,7 +77,7 @@ func testToken(t *testing.T, h Harness) {
 	require.NoError(t, err)
 	again, err := p.Launch(t.Context(), l)
 	require.NoError(t, err)
-	assert.Equal(t, first.ID, again.ID, "before it can be seen")
+	assert.Equal(t, first.ID, again.ID, "before it is visible")
 	h.Settle(t)
 	again, err = p.Launch(t.Context(), l)
 	require.NoError(t, err)
@@ -93,8 +92,7 @@ func testToken(t *testing.T, h Harness) {
 	assert.ElementsMatch(t, []string{first.ID, other.ID}, ids(working(t, p)))
 }
 
-// testSeveral has one call launch several instances. Its token returns the same ones, of which each has the tags of
-// the call.
+// testSeveral launches several instances in one call. Its token returns the same ones, each with the tags of the call.
 func testSeveral(t *testing.T, h Harness) {
 	for _, alternatives := range [][]string{nil, {h.Alternative()}} {
 		p := newPool(t, h)
@@ -116,14 +114,14 @@ func testSeveral(t *testing.T, h Harness) {
 	}
 }
 
-// testTokenAtOnce also lets calls fail, as long as they leave open what has happened: asked again they tell.
+// testTokenAtOnce accepts errors that leave the outcome open: a repeated call returns the instance.
 func testTokenAtOnce(t *testing.T, h Harness) {
 	p := newPool(t, h)
 	l := newLaunch(t, p)
 	var (
-		calls sync.WaitGroup
-		mu    sync.Mutex
-		told  []string
+		calls    sync.WaitGroup
+		mu       sync.Mutex
+		launched []string
 	)
 	for range 8 {
 		calls.Go(func() {
@@ -134,14 +132,14 @@ func testTokenAtOnce(t *testing.T, h Harness) {
 				assertIndefinite(t, err)
 				return
 			}
-			told = append(told, instance.ID)
+			launched = append(launched, instance.ID)
 		})
 	}
 	calls.Wait()
 	h.Settle(t)
 	last, err := p.Launch(t.Context(), l)
 	require.NoError(t, err)
-	for _, id := range told {
+	for _, id := range launched {
 		assert.Equal(t, last.ID, id)
 	}
 	assert.Equal(t, []string{last.ID}, ids(working(t, p)))
@@ -234,23 +232,23 @@ func testOutdated(t *testing.T, h Harness) {
 	pool := unique("pool")
 	p := h.Provider(t, pool)
 	old := launched(t, h, p)
-	told := find(t, working(t, p), old.ID)
-	assert.Empty(t, told.Outdated)
-	assert.Empty(t, told.OutdatedErr)
+	got := find(t, working(t, p), old.ID)
+	assert.Empty(t, got.Outdated)
+	assert.Empty(t, got.OutdatedErr)
 
 	p = h.Renew(t, pool)
-	assert.NotEmpty(t, find(t, working(t, p), old.ID).Outdated, "before there is a new one")
+	assert.NotEmpty(t, find(t, working(t, p), old.ID).Outdated, "before a new one exists")
 	fresh := launched(t, h, p)
 	all := working(t, p)
 	why := find(t, all, old.ID).Outdated
 	require.NotEmpty(t, why)
-	assert.Equal(t, strings.ToLower(why[:1]), why[:1], "it is part of a sentence")
+	assert.Equal(t, strings.ToLower(why[:1]), why[:1], "it is a clause")
 	assert.False(t, strings.HasSuffix(why, "."), why)
 	assert.Empty(t, find(t, all, fresh.ID).Outdated)
 	for _, i := range all {
 		assert.Empty(t, i.OutdatedErr)
 	}
-	require.NoError(t, p.Terminate(t.Context(), old.ID), "it is the pool's all the same")
+	require.NoError(t, p.Terminate(t.Context(), old.ID), "it is still the pool's")
 	h.Settle(t)
 	assert.Equal(t, []string{fresh.ID}, ids(working(t, p)))
 }
@@ -264,7 +262,7 @@ func testCapacity(t *testing.T, h Harness) {
 	_, err := p.Launch(t.Context(), l)
 	requireClass(t, provider.Capacity, err)
 	h.Settle(t)
-	assert.Empty(t, working(t, p), "what was refused has not happened")
+	assert.Empty(t, working(t, p), "a refused launch has no effect")
 
 	elsewhere := l
 	elsewhere.Token, elsewhere.Market = unique("t"), fleet.OnDemand
@@ -284,15 +282,15 @@ func testAlternatives(t *testing.T, h Harness) {
 	for i, market := range []fleet.Market{fleet.Spot, fleet.OnDemand} {
 		l := newLaunch(t, p)
 		l.Market, l.Slot, l.Alternatives = market, i+3, []string{h.Alternative()}
-		told, err := p.Launch(t.Context(), l)
+		got, err := p.Launch(t.Context(), l)
 		require.NoError(t, err)
 		h.Settle(t)
-		assert.Empty(t, told.Refusals)
-		listed := find(t, working(t, p), told.ID)
-		for _, instance := range []fleet.Instance{told.Instance, listed} {
+		assert.Empty(t, got.Refusals)
+		listed := find(t, working(t, p), got.ID)
+		for _, instance := range []fleet.Instance{got.Instance, listed} {
 			assert.True(t, l.Takes(instance), "%+v", instance)
-			assert.Equal(t, told.ProviderID, instance.ProviderID)
-			assert.Equal(t, told.Placement, instance.Placement)
+			assert.Equal(t, got.ProviderID, instance.ProviderID)
+			assert.Equal(t, got.Placement, instance.Placement)
 			assert.Contains(t, []fleet.InstanceState{fleet.Pending, fleet.Running}, instance.State)
 			assert.False(t, instance.Launched.IsZero())
 		}
@@ -305,7 +303,7 @@ func testAlternativesToken(t *testing.T, h Harness) {
 	l.Alternatives = []string{h.Alternative()}
 	first, err := p.Launch(t.Context(), l)
 	require.NoError(t, err)
-	for _, when := range []string{"before it can be seen", "after that"} {
+	for _, when := range []string{"before it is visible", "afterwards"} {
 		again, err := p.Launch(t.Context(), l)
 		require.NoError(t, err)
 		assert.Equal(t, first.ID, again.ID, when)
@@ -328,15 +326,15 @@ func testAlternativesShort(t *testing.T, h Harness) {
 	l := newLaunch(t, p)
 	l.Market, l.Alternatives = fleet.Spot, []string{h.Alternative()}
 	t.Cleanup(h.Exhaust(t, l.Placement))
-	told, err := p.Launch(t.Context(), l)
+	got, err := p.Launch(t.Context(), l)
 	require.NoError(t, err)
-	assert.Equal(t, h.Alternative(), told.InstanceType)
-	require.Len(t, told.Refusals, 1)
-	assert.Equal(t, l.InstanceType, told.Refusals[0].InstanceType)
-	assert.Equal(t, provider.Capacity, told.Refusals[0].Class)
-	assert.NotEmpty(t, told.Refusals[0].Reason)
+	assert.Equal(t, h.Alternative(), got.InstanceType)
+	require.Len(t, got.Refusals, 1)
+	assert.Equal(t, l.InstanceType, got.Refusals[0].InstanceType)
+	assert.Equal(t, provider.Capacity, got.Refusals[0].Class)
+	assert.NotEmpty(t, got.Refusals[0].Reason)
 	h.Settle(t)
-	assert.Equal(t, []string{told.ID}, ids(working(t, p)))
+	assert.Equal(t, []string{got.ID}, ids(working(t, p)))
 }
 
 func testAlternativesGone(t *testing.T, h Harness) {
@@ -357,13 +355,13 @@ func testAlternativesGone(t *testing.T, h Harness) {
 	assert.Empty(t, working(t, p))
 	restore()
 	l.Token = unique("t")
-	told, err := p.Launch(t.Context(), l)
+	got, err := p.Launch(t.Context(), l)
 	require.NoError(t, err)
 	h.Settle(t)
-	assert.Equal(t, []string{told.ID}, ids(working(t, p)))
+	assert.Equal(t, []string{got.ID}, ids(working(t, p)))
 }
 
-// foundAs finds one instance, which must be found.
+// foundAs finds an existing instance.
 func foundAs(t *testing.T, p provider.Provider, ref fleet.Ref) fleet.Instance {
 	t.Helper()
 	found, err := p.Find(t.Context(), []fleet.Ref{ref})
@@ -377,10 +375,11 @@ func testFind(t *testing.T, h Harness) {
 	i := launched(t, h, p)
 	theirs := launched(t, h, other)
 	ref := fleet.Ref{ID: i.ID, ProviderID: i.ProviderID}
-	refs := []fleet.Ref{ref, {ID: theirs.ID}, {ID: UnknownID}, {ID: "ip-10-0-0-1", ProviderID: "aws:///eu-central-1a/ip-10-0-0-1"}}
+	malformed := fleet.Ref{ID: "ip-10-0-0-1", ProviderID: "aws:///eu-central-1a/ip-10-0-0-1"}
+	refs := []fleet.Ref{ref, {ID: theirs.ID}, {ID: UnknownID}, malformed}
 	found, err := p.Find(t.Context(), refs)
 	require.NoError(t, err)
-	require.Len(t, found, 3, "nothing is said of what is no id")
+	require.Len(t, found, 3, "a malformed id has no result")
 	assert.Contains(t, []fleet.InstanceState{fleet.Pending, fleet.Running}, found[i.ID].State)
 	assert.Equal(t, i.ProviderID, found[i.ID].ProviderID)
 	assert.Equal(t, find(t, working(t, p), i.ID).Addresses, found[i.ID].Addresses)

@@ -1,0 +1,92 @@
+package scheduling
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+
+	"github.com/foresail/foresail/nodepool/cluster"
+	"github.com/foresail/foresail/nodepool/fleet"
+)
+
+// A gang is scheduled as a whole, so nodes for a part of it would stay empty. It gets nodes for all of its pods or for none.
+
+// whyGang is why a pod gets no node that could run it.
+const whyGang = "not all pods of its group could run on nodes of the pool, and a group is scheduled as a whole"
+
+// brokenGang returns a gang that gets new nodes in vain, "" if there is none: some of its pods have
+// no place, or there are more new nodes than can be launched. A part of a gang is never scheduled,
+// so nodes for a part would stay empty.
+func brokenGang(p *packer, in *Input) string {
+	launched, nodes := map[string]bool{}, 0
+	for _, at := range p.nodes.open {
+		if at.kind != added {
+			continue
+		}
+		nodes++
+		for _, t := range at.takes {
+			launched[t.group.gang] = true
+		}
+	}
+	delete(launched, "") // pods that are scheduled by themselves
+	tooMany := in.MaxNodes != 0 && nodes > max(0, in.MaxNodes)
+	incomplete := incompleteGangs(p, in.Pods)
+	for _, gang := range slices.Sorted(maps.Keys(launched)) {
+		if tooMany || incomplete[gang] {
+			return gang
+		}
+	}
+	return ""
+}
+
+// incompleteGangs returns the gangs with a pod that has no place.
+func incompleteGangs(p *packer, pods []cluster.Pending) map[string]bool {
+	out := map[string]bool{}
+	for _, b := range p.batches {
+		out[b.gang] = out[b.gang] || b.left > 0
+	}
+	for _, pod := range pods {
+		if pod.Stuck != "" {
+			out[pod.Gang] = true
+		}
+	}
+	return out
+}
+
+// without leaves out the pods of a gang, and adds them to those that are not helped.
+func without(pods []cluster.Pending, gang string, unhelped []fleet.Unhelped) (
+	rest []cluster.Pending, more []fleet.Unhelped,
+) {
+	for _, p := range pods {
+		if p.Gang != gang {
+			rest = append(rest, p)
+			continue
+		}
+		unhelped = append(unhelped, fleet.Unhelped{
+			Pod: nameOf(p), Reason: cmp.Or(p.Stuck, whyGang),
+		})
+	}
+	return rest, unhelped
+}
+
+// heldByCapacity returns the pods of gangs, by namespace/name, that must wait until the cloud has capacity for others of
+// their gang: those need new nodes that could not be launched when they were tried last. Only the nodes for these are
+// asked for, so that the launch is tried again; the gang gets the rest of its nodes once they are on their way.
+func heldByCapacity(p *packer) map[string]bool {
+	short, others := map[string]bool{}, map[string]bool{}
+	for _, b := range p.batches {
+		if b.gang != "" && b.role == pending && b.new > 0 {
+			short[b.gang] = short[b.gang] || b.refused
+			others[b.gang] = others[b.gang] || !b.refused
+		}
+	}
+	out := map[string]bool{}
+	for _, b := range p.batches {
+		if short[b.gang] && others[b.gang] && b.role == pending && !b.refused {
+			for _, m := range b.members {
+				out[m.name] = true
+			}
+		}
+	}
+	return out
+}

@@ -1,0 +1,235 @@
+package scheduling
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/foresail/foresail/nodepool/fleet"
+)
+
+// Result is what pending pods need.
+type Result struct {
+	// Known is false if there are pods, but no offer whose size is known. Nothing else is known
+	// then: Nodes = 0 means nothing.
+	Known  bool
+	Nodes  int // new ones, beyond those on their way
+	Helped int // pods that a node of the pool could run, including those with room elsewhere
+	// Room is the number of pods for which an existing node has room by all that is known. They
+	// need no new one and are reported; those that wait for more than some minutes are refused by
+	// the scheduler for a reason that is not known here.
+	Room       int
+	HelpedRoom int // of them, those that are Helped
+	// NoCapacity is the number of helped pods that only refused offers could run, beyond the
+	// existing nodes and those on their way; NoCapacityNodes is how many of Nodes are for such pods
+	// alone. They are no part of CPU, Memory and Slots.
+	NoCapacity, NoCapacityNodes int
+	// Waiting is the number of helped pods that wait only until nodes which are being emptied are deleted.
+	Waiting int
+	// New are the pods, by namespace/name, of each group of which some get a new node.
+	New []string
+	// Beyond are pods, by namespace/name, that only refused offers could run, and Added those that
+	// go to each of Nodes: a pool that cannot launch these leaves them to another.
+	Beyond []string
+	Added  [][]string
+	// Filtered is the number of helped pods that existing nodes refuse because of their predicted load.
+	Filtered int
+	// Unhelped are pods that neither an existing node nor a new one could run, and those that are
+	// stuck with their claims.
+	Unhelped []fleet.Unhelped
+	// Shapes are the new nodes that not every offer could be: their pods could not run on it, or
+	// not all of them together.
+	Shapes []fleet.Shape
+	// Displaced are the shapes, as in Shapes, of the nodes that displaced pods will need that have no place when they are
+	// evicted. They are no part of Nodes: what replaces the nodes of these pods should be one of them.
+	Displaced []fleet.Shape
+	// CPU, Memory and Slots are the requests of the helped pods as shares of what one node of the
+	// pool (the first offer, or with Costs the one that they get) can allocate after its
+	// DaemonSets: the external demand of forecasts, in node equivalents.
+	CPU, Memory, Slots float64
+}
+
+// whyTopology is why no node takes a pod that any new one could run if it were not for others.
+const whyTopology = "its affinity to other pods, theirs to it, or its spread allows it on no new node of the pool"
+
+func resultOf(p *packer) Result {
+	r := Result{Known: true}
+	for _, b := range p.batches {
+		if b.role == pending {
+			r.addBatch(b)
+		}
+	}
+	r.measure(p)
+	r.addNodes(p)
+	for _, at := range p.ahead {
+		addShape(&r.Displaced, kindsOf(at, p.nodes.catalog))
+	}
+	sortShapes(r.Shapes)
+	sortShapes(r.Displaced)
+	return r
+}
+
+// addBatch counts pending pods by where they have a place.
+func (r *Result) addBatch(b *batch) {
+	r.Room += b.room
+	if b.new > 0 {
+		for _, m := range b.members {
+			r.New = append(r.New, m.name)
+		}
+	}
+	why := whyTopology
+	if b.hasShape() {
+		helped := len(b.members) - b.left
+		r.Waiting += b.waits
+		r.Helped += helped
+		r.HelpedRoom += b.room
+		if b.refusal > 0 {
+			r.Filtered += helped
+		}
+		if b.refused {
+			r.NoCapacity += b.new
+		}
+	} else {
+		why = b.obstacle.why
+	}
+	for _, m := range b.members[len(b.members)-b.left:] {
+		r.Unhelped = append(r.Unhelped, fleet.Unhelped{Pod: m.name, Reason: why})
+	}
+}
+
+// hold counts pods that wait for capacity for others of their gang, as if there were none for them.
+func (r *Result) hold(pods []string) {
+	r.Helped += len(pods)
+	r.NoCapacity += len(pods)
+	r.Beyond = append(r.Beyond, slices.Sorted(slices.Values(pods))...)
+}
+
+// measure adds the helped pods as shares of a node: of the first offer, or of the node that each
+// gets. Where costs decide, nodes differ much in size, and one large node would count as many of
+// the cheapest type: then as many would be launched.
+func (r *Result) measure(p *packer) {
+	shapes := p.nodes.catalog.shapes
+	if !p.nodes.catalog.priced {
+		for _, b := range p.batches {
+			if b.role == pending && b.hasShape() {
+				helped := len(b.members) - b.left
+				if b.refused {
+					helped -= b.new
+				}
+				r.addDemand(b.request, helped, shapes[0].free)
+			}
+		}
+		return
+	}
+	for _, at := range p.nodes.open {
+		whole := at.whole
+		if whole == nil {
+			whole = shapes[at.shape].free
+		}
+		for _, t := range at.takes {
+			b := p.ofGroup[t.group.index]
+			if b.role == pending && b.hasShape() && (at.kind != added || !b.refused) {
+				r.addDemand(b.request, t.n, whole)
+			}
+		}
+	}
+}
+
+// addDemand adds n pods with a request as shares of a node.
+func (r *Result) addDemand(request vector, n int, whole vector) {
+	r.CPU += equivalents(n, request[cpu], whole[cpu])
+	r.Memory += equivalents(n, request[memory], whole[memory])
+	r.Slots += equivalents(n, 1, whole[slots])
+}
+
+// equivalents returns n requests as a number of whole nodes; a node that has nothing left is worth nothing.
+func equivalents(n int, request, whole int64) float64 {
+	if whole <= 0 {
+		return 0
+	}
+	return float64(n) * float64(request) / float64(whole)
+}
+
+// addNodes adds the new nodes, with the names of their pods.
+func (r *Result) addNodes(p *packer) {
+	used := make([]int, len(p.ofGroup)) // names of each group
+	for _, at := range p.nodes.open {
+		var names []string
+		capacity := false
+		for _, t := range at.takes {
+			i := t.group.index
+			for _, m := range t.group.members[used[i] : used[i]+t.n] {
+				names = append(names, m.name)
+			}
+			used[i] += t.n
+			if at.kind == added && p.ofGroup[i].refused {
+				r.Beyond = append(r.Beyond, names[len(names)-t.n:]...)
+			}
+			capacity = capacity || !p.ofGroup[i].refused
+		}
+		if at.kind != added {
+			continue
+		}
+		r.Nodes++
+		r.Added = append(r.Added, names)
+		if !capacity {
+			r.NoCapacityNodes++
+		}
+		addShape(&r.Shapes, kindsOf(at, p.nodes.catalog))
+	}
+}
+
+// addShape counts one more node of some kinds, unless every offer will do.
+func addShape(shapes *[]fleet.Shape, kinds []fleet.Kind) {
+	if kinds == nil {
+		return
+	}
+	for i, s := range *shapes {
+		if slices.Equal(s.Kinds, kinds) {
+			(*shapes)[i].Nodes++
+			return
+		}
+	}
+	*shapes = append(*shapes, fleet.Shape{Kinds: kinds, Nodes: 1})
+}
+
+func sortShapes(shapes []fleet.Shape) {
+	slices.SortStableFunc(shapes, func(a, b fleet.Shape) int { return slices.CompareFunc(a.Kinds, b.Kinds, compareKinds) })
+}
+
+func compareKinds(a, b fleet.Kind) int {
+	return cmp.Or(cmp.Compare(a.Zone, b.Zone), cmp.Compare(a.InstanceType, b.InstanceType))
+}
+
+// kindsOf returns what a new node can be for its pods to run on it, nil if every offer will do.
+func kindsOf(at *place, c catalog) (kinds []fleet.Kind) {
+	all := true
+	for i, s := range c.shapes {
+		if !at.allowed[i] || !holds(s, at.takes) {
+			all = false
+			continue
+		}
+		kind := fleet.Kind{Zone: s.offer.Zone, InstanceType: s.offer.InstanceType}
+		if !slices.Contains(kinds, kind) {
+			kinds = append(kinds, kind)
+		}
+	}
+	if all {
+		return nil
+	}
+	slices.SortFunc(kinds, compareKinds)
+	return kinds
+}
+
+// holds reports whether an empty node of the shape has room for all of these pods together.
+func holds(s *shape, takes []taken) bool {
+	free := slices.Clone(s.free)
+	for _, t := range takes {
+		if free.times(t.group.request) < t.n {
+			return false
+		}
+		free.take(t.group.request, t.n)
+	}
+	return true
+}
+
+func byPod(a, b fleet.Unhelped) int { return cmp.Compare(a.Pod, b.Pod) }

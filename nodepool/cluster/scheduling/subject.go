@@ -1,0 +1,44 @@
+package scheduling
+
+import (
+	"github.com/foresail/foresail/nodepool/cluster"
+)
+
+// subject is a pod that needs a place.
+type subject struct {
+	cluster.Pending
+	role role
+	from string // the node that it leaves; "" = it has none
+}
+
+// role is what a pod is in a question.
+type role int
+
+const (
+	pending   role = iota // it waits for a node
+	asked                 // its node would be removed
+	displaced             // its node is being emptied already: it takes room as soon as it has left
+)
+
+// subjectsOf returns the pending pods, and those that leave the nodes that are being emptied.
+func subjectsOf(in *Input) []subject {
+	out := make([]subject, 0, len(in.Pods)+len(in.Displaced))
+	for _, p := range in.Pods {
+		out = append(out, subject{Pending: p})
+	}
+	for _, d := range in.Displaced {
+		out = append(out, subject{Pending: d.Pending, role: displaced, from: d.Node})
+	}
+	return out
+}
+
+// member is one pod of a group.
+type member struct {
+	name  string // with its namespace
+	from  string
+	bound *cluster.Pod
+}
+
+func memberOf(s *subject) member { return member{nameOf(s.Pending), s.from, s.Bound} }
+
+func nameOf(p cluster.Pending) string { return p.Pod.Namespace + "/" + p.Pod.Name }
