@@ -22,7 +22,7 @@ import (
 // asked by its id, says that it is terminated; or denies it for the grace while its Node is not alive.
 type trackedInstance struct {
 	// Instance has the last report of the cloud, StoppedSince, and the StaleMark and Advised of its Node. Everything else of
-	// it follows from the rest at each moment: see [Observation.member].
+	// it follows from the rest at each moment: see memberOf.
 	plan.Instance
 	node       string              // the Node that it has, or had last; "" = none has been seen
 	disputed   bool                // several Nodes have had its provider id, and none has proved to be its own

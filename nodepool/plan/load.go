@@ -32,7 +32,7 @@ type Pending struct {
 	BackingOff int           // of Unhelped, those that the node launched for them did not take
 	OldestFor  time.Duration // of the due ones
 	// Shapes are, of Nodes, those for which not every offer will do, and Later further ones for
-	// pods that are not due yet, or will need once they are evicted from nodes that are being emptied.
+	// pods that are not due yet, or that will be evicted from nodes which are being emptied.
 	Shapes, Later []fleet.Shape
 }
 

@@ -180,15 +180,13 @@ func plainly(s plan.Snapshot) (fleet.Placement, bool) {
 	return fleet.Placement{}, false
 }
 
-// In an open scale-up, too, what replaces an instance that the cloud takes back is what its pods can run on. If that
-// cannot be launched it is anything.
+// In an open scale-up, too, the replacement of an instance that the cloud takes back is one that its pods can run on. If
+// that cannot be launched it is anything.
 func TestReplacementsAreWhatThePodsNeed(t *testing.T) {
 	s := steady()
 	s.Instances = workersIn("a", "b", "b", "b")
-	s.Record.Action = &state.Action{Kind: state.ActionUp, Started: s.Now}
-	s.Record.Interruptions = []state.Removal{
-		{InstanceID: "i-001", Deadline: noon.Add(time.Minute)}, {InstanceID: "i-002", Deadline: noon.Add(2 * time.Minute)},
-	}
+	s.Record.Action = opened(state.ActionUp)
+	s.Record.Interruptions = interruptions("i-001", "i-002")
 	s.Pending.Later = []fleet.Shape{{Kinds: []fleet.Kind{{Zone: "b", InstanceType: "t3.medium"}}, Nodes: 1}}
 	zones := func() (out []string) {
 		for _, r := range plan.Decide(s).Replacements {

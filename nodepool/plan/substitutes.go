@@ -43,7 +43,7 @@ func substitutes(f *facts, d Decision) (subs []Substitute, replacements []Replac
 	return subs, replacements
 }
 
-// ahead reports which placements will do for the k-th node that is launched before its pods are pending.
+// ahead returns which placements will do for the k-th node that is launched before its pods are pending.
 func ahead(f *facts, k int) func(fleet.Placement) bool {
 	for _, s := range f.Pending.Later {
 		if k < s.Nodes {

@@ -24,7 +24,8 @@ func TestScrapesReadWholeCycles(t *testing.T) {
 		cycle := nodepool.CycleReport{Pool: "workers", Leading: leading, Snapshot: plan.Snapshot{Now: start}}
 		for i := range workers {
 			cycle.Snapshot.Instances = append(cycle.Snapshot.Instances, plan.Instance{
-				Instance: fleet.Instance{Placement: fleet.Placement{Zone: strconv.Itoa(i)}}, Worker: true, Node: plan.Node{Ready: true},
+				Instance: fleet.Instance{Placement: fleet.Placement{Zone: strconv.Itoa(i)}},
+				Worker:   true, Node: plan.Node{Ready: true},
 			})
 		}
 		metrics.set(cycle)

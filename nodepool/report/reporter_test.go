@@ -102,7 +102,8 @@ func hold(at time.Time, reason plan.Reason, message string) nodepool.CycleReport
 					Instance: fleet.Instance{ID: "i-1", Placement: fleet.Placement{Zone: "a", Market: fleet.Spot}},
 					Worker:   true, Node: plan.Node{Name: "a", Ready: true},
 				},
-				{Instance: fleet.Instance{ID: "i-2"}, Worker: true}, {Instance: fleet.Instance{ID: "i-3"}, Worker: true, Failed: true},
+				{Instance: fleet.Instance{ID: "i-2"}, Worker: true},
+				{Instance: fleet.Instance{ID: "i-3"}, Worker: true, Failed: true},
 			},
 			Pending: plan.Pending{Known: true, Pods: 5},
 			Signals: []plan.Signal{
