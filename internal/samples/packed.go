@@ -113,3 +113,16 @@ func (s *Packed) Trim(t int64) {
 	s.samples[0].since = 0
 	s.oldest = oldest
 }
+
+// DropOldest drops the n oldest samples, but keeps one.
+func (s *Packed) DropOldest(n int) {
+	n = min(n, len(s.samples)-1)
+	if n <= 0 {
+		return
+	}
+	for _, p := range s.samples[1 : n+1] {
+		s.oldest += int64(p.since)
+	}
+	s.samples = s.samples[:copy(s.samples, s.samples[n:])]
+	s.samples[0].since = 0
+}

@@ -70,3 +70,20 @@ func TestPackedIsSmaller(t *testing.T) {
 	assert.Less(t, 12*cap(p.samples), 16*cap(s)*3/4)
 	assert.LessOrEqual(t, cap(p.samples)*8, 9*(300+minTrim+2))
 }
+
+func TestDropOldestKeepsTheNewest(t *testing.T) {
+	for _, n := range []int{0, 1, 3, 9, 10, 50} {
+		var p Packed
+		for k := range int64(10) {
+			p.Add(pipeline.Sample{T: 1000 + k*k, V: float64(k)})
+		}
+		all := p.AppendTo(nil)
+		p.DropOldest(n)
+		assert.Equal(t, all[min(n, 9):], p.AppendTo(nil), n)
+		p.Add(pipeline.Sample{T: 1000, V: -1})
+		assert.Equal(t, int64(1000), p.AppendTo(nil)[0].T, n)
+	}
+	var empty Packed
+	empty.DropOldest(3)
+	assert.Zero(t, empty.Len())
+}
