@@ -125,7 +125,7 @@ func (w *whole) update(x reading) {
 			return
 		}
 		p.read = x.T
-		rate, ok := p.rate.Next(x.Sample)
+		rate, ok := p.rate.Next(x.Sample, p.spacing/2)
 		if ok {
 			p.value, p.known = rate.V, true
 		}

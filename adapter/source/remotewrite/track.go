@@ -32,7 +32,6 @@ type track struct {
 	rival    int64  // time of the newest sample of another series of the pod; 0 without one
 	rate     source.Rate
 	last     int64   // time of the newest counter reading; 0 before the first
-	shown    float64 // by it
 	widest   float64 // of the gaps between readings of late (ms)
 
 	failure   error  // for as long as it lasts
@@ -111,30 +110,34 @@ func (k *track) count(x sample) (s pipeline.Sample, give bool, r result) {
 	if k.last > 0 && x.t <= k.last {
 		return s, false, late
 	}
-	if k.overtaken(x) {
+	least := k.least()
+	if k.last > 0 && x.start <= k.last && x.t-k.last < least {
 		return s, false, late
 	}
 	if k.last > 0 && k.last < x.start && x.start < x.t {
-		k.rate.Next(pipeline.Sample{T: x.start}) // it was reset then, even if it shows no less than before
+		k.rate.Reset(x.start) // even if it shows no less than before
 	}
 	if k.last > 0 {
 		k.widest = max(float64(x.t-k.last), k.widest*3/4)
 	}
-	k.last, k.shown = x.t, x.v
-	s, give = k.rate.Next(pipeline.Sample{T: x.t, V: x.v})
+	k.last = x.t
+	s, give = k.rate.Next(pipeline.Sample{T: x.t, V: x.v}, least)
 	if give && math.IsInf(s.V, 0) {
 		return s, false, notFinite
 	}
 	return s, give, taken
 }
 
-// quick is the time within which a lower reading counts as overtaken while the spacing of readings is unknown (ms).
+// quick is the least time between two readings while their spacing is unknown (ms).
 const quick = 500
 
-// overtaken returns whether a reading only looks like a reset: if two servers scrape a pod a moment apart and push the
-// same series, the one that began first may be answered last.
-func (k *track) overtaken(x sample) bool {
-	return k.last > 0 && x.v < k.shown && x.start <= k.last && float64(x.t-k.last) < max(quick, k.widest/2)
+// least returns the least time between two readings that a rate is taken over (ms). If two servers scrape a pod a moment apart
+// and push the same series, the one that began first may be answered last.
+func (k *track) least() int64 {
+	if k.widest == 0 {
+		return quick
+	}
+	return int64(k.widest / 2)
 }
 
 // fail keeps a failure. The text of a lasting one is renewed only every now and then.

@@ -70,6 +70,22 @@ func TestACounterOfTwoSendersIsNotReset(t *testing.T) {
 	assert.Equal(t, 30.0, sink.Values("uid-web-0")[4], "a reset a second later is one")
 }
 
+// TestRateOfTwoSendersHasALeastInterval has two servers scrape a pod 11 ms apart, one of which is answered three seconds later.
+func TestRateOfTwoSendersHasALeastInterval(t *testing.T) {
+	for _, offset := range []float64{0.011, 0.2, 1} {
+		r, sink := subscribed(t, counter())
+		r.at(1000)
+		for s := 0.0; s < 200; s += 10 {
+			r.push(encodings[0], push(seriesA, at(s, 10*s), at(s+offset, 10*(s+offset+3))))
+		}
+		values := sink.Values("uid-web-0")
+		assert.Greater(t, len(values), 15)
+		for _, v := range values[1:] {
+			assert.InDelta(t, 10, v, 5, "offset %v", offset)
+		}
+	}
+}
+
 // A pod whose clock was ahead is read again as soon as the clock is right.
 func TestClockSetBack(t *testing.T) {
 	r, sink := subscribed(t, gauge())
