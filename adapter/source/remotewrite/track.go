@@ -41,7 +41,7 @@ type track struct {
 }
 
 // take checks a sample and returns the sample for the sink, if any.
-func (k *track) take(x sample, identity []byte, as source.Type, now int64) (s pipeline.Sample, give bool, r result) {
+func (k *track) take(x sample, identity []byte, c *Config, now int64) (s pipeline.Sample, give bool, r result) {
 	if max(k.newest, k.last) > now+maxAhead {
 		*k = track{receiver: k.receiver} // the clock was ahead, and has been set back
 	}
@@ -56,6 +56,9 @@ func (k *track) take(x sample, identity []byte, as source.Type, now int64) (s pi
 			return fmt.Errorf("a sample is dated %s, which is in the future: check the clocks", time.UnixMilli(x.t).UTC().Format(time.RFC3339))
 		})
 		return s, false, fromFuture
+	case x.kind.conflict(c.Type, c.Metric) != nil:
+		k.fail(wrongType, x.t, func() error { return x.kind.conflict(c.Type, c.Metric) })
+		return s, false, wrongType
 	}
 	if !k.own(x.t, identity) {
 		return s, false, duplicateSeries
@@ -68,7 +71,7 @@ func (k *track) take(x sample, identity []byte, as source.Type, now int64) (s pi
 	if contested {
 		return s, false, duplicateSeries // their order is arbitrary: neither is taken while both arrive
 	}
-	if as == source.Gauge {
+	if c.Type == source.Gauge {
 		return pipeline.Sample{T: x.t, V: x.v}, true, taken
 	}
 	return k.count(x)
