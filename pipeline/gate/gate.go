@@ -23,15 +23,26 @@ const (
 	maxLoad = 1e30
 )
 
-// Number returns a reading that is finite and not below 0, and otherwise an error. A negative load does not exist: it would cancel
-// the load of other pods. Many exporters report -1 for an unknown value.
+// Impossible is a reading that cannot be a load.
+type Impossible struct {
+	Value  float64
+	Accept string // what it must be, and what to do
+}
+
+// Error implements error.
+func (e *Impossible) Error() string {
+	return fmt.Sprintf("a reading is %.6g: must be %s", e.Value, e.Accept)
+}
+
+// Number returns a reading that is finite and not below 0, and otherwise an *Impossible. A negative load does not exist: it would
+// cancel the load of other pods. Many exporters report -1 for an unknown value.
 func Number(v float64) (float64, error) {
 	switch {
 	case math.IsNaN(v) || math.IsInf(v, 0):
-		return 0, fmt.Errorf("a reading is %v: must be a finite number", v)
+		return 0, &Impossible{v, "a finite number"}
 	case v < -rounding:
-		return 0, fmt.Errorf("a reading is %.6g: must be 0 or more, as a negative load is taken for unknown; "+
-			"have a recording rule add an offset if the metric is signed, or clamp it at 0", v)
+		return 0, &Impossible{v, "0 or more, as a negative load is taken for unknown; have a recording rule add an offset " +
+			"if the metric is signed, or clamp it at 0"}
 	}
 	return max(0, v), nil
 }
@@ -53,7 +64,7 @@ func LimitsOf(p *pipeline.Params) Limits {
 	return l
 }
 
-// Check returns a reading that is possible, and otherwise an error that names the value and what would be accepted.
+// Check returns a reading that is possible, and otherwise an *Impossible.
 func (l Limits) Check(v float64) (float64, error) {
 	v, err := Number(v)
 	switch {
@@ -62,9 +73,9 @@ func (l Limits) Check(v float64) (float64, error) {
 	case v <= l.highest:
 		return v, nil
 	case l.declared > 0:
-		return 0, fmt.Errorf("a reading is %.6g: must be at most saturation.max (%.6g); raise that, or leave it out, "+
-			"if the metric can be higher", v, l.declared)
+		return 0, &Impossible{v, fmt.Sprintf("at most saturation.max (%.6g); raise that, or leave it out, "+
+			"if the metric can be higher", l.declared)}
 	}
-	return 0, fmt.Errorf("a reading is %.6g: must be at most %.6g, as no number of replicas carries more; "+
-		"check the metric, its type and its unit", v, l.highest)
+	return 0, &Impossible{v, fmt.Sprintf("at most %.6g, as no number of replicas carries more; "+
+		"check the metric, its type and its unit", l.highest)}
 }

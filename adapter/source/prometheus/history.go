@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"regexp"
 	"strings"
 	"time"
@@ -17,6 +18,7 @@ import (
 	"github.com/foresail/foresail/adapter/source"
 	"github.com/foresail/foresail/internal/promapi"
 	"github.com/foresail/foresail/pipeline"
+	"github.com/foresail/foresail/pipeline/gate"
 )
 
 const (
@@ -127,15 +129,22 @@ func meanQuery(selector string, over time.Duration, as source.Type, kind pipelin
 	return query
 }
 
-// loadOf returns the load of a pod by what meanQuery returns, and whether it read the maximum of its metric.
+// loadOf returns the load of a pod by what meanQuery returns, and whether it read the maximum of its metric. The load is NaN if it
+// is unknown.
 func loadOf(p *pipeline.Params) func(float64) (float64, bool) {
-	of := p.Model.Load
+	of, possible := p.Model.Load, gate.LimitsOf(p).Check
 	top, limited := p.Saturation.Max*(1-p.Saturation.Zone), p.Saturation.Enabled
 	if p.Model.Kind == pipeline.Quadratic {
-		of = func(v float64) float64 { return v }
+		of, possible = func(v float64) float64 { return v }, gate.Number
 		top = p.Model.Load(top)
 	}
-	return func(v float64) (float64, bool) { return of(v), limited && v >= top }
+	return func(v float64) (float64, bool) {
+		v, err := possible(v)
+		if err != nil {
+			return math.NaN(), false
+		}
+		return of(v), limited && v >= top
+	}
 }
 
 // selectPods returns a selector of the pods that the target has and had. It fails where their names do not tell them from others: those of
