@@ -89,6 +89,30 @@ func TestOneAbsurdReadingOrdersNothing(t *testing.T) {
 	}
 }
 
+// TestOneLowReadingIsNoFall has a load read as nothing once, after which its rise would order the maximum.
+func TestOneLowReadingIsNoFall(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		load := 400.0
+		w := newWhole(t, 8, func(time.Time) float64 { return load })
+		w.measure(2 * time.Minute)
+		served := w.get().Decision.Desired
+		for range 10 {
+			load = 0
+			w.measure(time.Second)
+			load = 400
+			for range 20 {
+				assert.Equal(t, served, w.get().Decision.Desired)
+				assert.InDelta(t, 400, w.get().Forecast.Level, 1e-6)
+				w.measure(time.Second)
+			}
+		}
+		assert.ErrorContains(t, w.get().SourceErr, "is far below the ones before and after it")
+		load = 0
+		w.measure(2 * time.Second)
+		assert.Less(t, w.get().Forecast.Level, 350.0, "a fall that is read twice is one")
+	})
+}
+
 // TestAbsurdReadingIsNamed has the status say which pod reads what.
 func TestAbsurdReadingIsNamed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

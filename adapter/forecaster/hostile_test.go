@@ -182,6 +182,13 @@ func (w *hostile) give(id string, v, unit float64) span {
 			flood = append(flood, pipeline.Sample{T: honest.T - int64(k%900), V: v})
 		}
 		w.feed.Append(id, flood...)
+	case 9: // far below everything, once, where no other pod can have taken over the load
+		if w.quiet > 0 || len(w.possible) < 20 || len(w.shares) > 1 && !w.p.Whole {
+			w.feed.Append(id, honest)
+			return span{v, v}
+		}
+		w.quiet = 20
+		w.feed.Append(id, pipeline.Sample{T: honest.T, V: v * 0.1 * size})
 	case 8:
 		w.feed.SourceFailed(errors.New("the server is away"))
 	default:

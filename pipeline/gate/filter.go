@@ -44,17 +44,22 @@ type Refusal struct {
 	Instance string
 	Sample   pipeline.Sample
 	Newest   bool    // no later reading of the instance is known, so that the next one may still repeat it
-	Factor   float64 // of the load that is ordinary
+	Factor   float64 // of the load that is ordinary; 0: the reading is far below those before and after it
 }
 
 // Error implements error.
 func (r *Refusal) Error() string {
+	if r.Factor == 0 {
+		return fmt.Sprintf("the reading %.6g of %s is far below the ones before and after it: it is taken for an error, "+
+			"and counts if another reading of the pod, or of half of the pods, repeats it",
+			r.Sample.V, time.UnixMilli(r.Sample.T).UTC().Format(time.TimeOnly))
+	}
 	return fmt.Sprintf("the reading %.6g of %s is %.3g times as high as the threshold, and no other one is near it: "+
 		"it is taken for an error, and counts once another reading of the pod, or of half of the pods, repeats it",
 		r.Sample.V, time.UnixMilli(r.Sample.T).UTC().Format(time.TimeOnly), r.Factor)
 }
 
-// Filter removes readings that are far above everything else. The zero value is ready; it keeps memory from call to call.
+// Filter removes readings that are far from everything else. The zero value is ready; it keeps memory from call to call.
 //
 // A load counts if
 //   - it is at most [far] times the ordinary load, or a few events of a counter;
@@ -65,7 +70,14 @@ func (r *Refusal) Error() string {
 // A reading repeats another one if neither is more than far times the other.
 //
 // So a jump that all instances show counts at once, one of a single instance with its second reading, and one
-// reading that nothing repeats never counts. A fall is not judged: it cannot exceed what the instance carried.
+// reading that nothing repeats never counts.
+//
+// Of a target with one instance, or that is read as a whole, a reading that is at most a fifth of its neighbors is removed as well, if
+//   - no other one is as low, among the eight before and the eight after it, and
+//   - the fall is more than five times the steps between these, and more than chance for events of a counter.
+//
+// The newest one has one neighbor, so that a fall counts with its second reading. Among several instances a low reading is not judged:
+// the others may have taken over the load.
 type Filter struct {
 	suspects []suspect
 	loads    []float64
@@ -84,15 +96,11 @@ type suspect struct {
 // Samples are in order of time, and were accepted by [Limits].
 func (f *Filter) Apply(all []pipeline.Instance, s Scale) []Refusal {
 	f.refusals = f.refusals[:0]
-	bound := s.bound()
-	if !anyAbove(all, s.Model.PerInstance(bound, 1)) {
-		return nil
+	if anyAbove(all, s.Model.PerInstance(s.bound(), 1)) {
+		f.dropHigh(all, s)
 	}
-	known := f.find(all, s.Model, bound)
-	f.suspects = slices.DeleteFunc(f.suspects, func(x suspect) bool { return x.load <= far*known })
-	if len(f.suspects) > 0 {
-		f.vote(max(2, (active(all)+1)/2), s.Spacing.Milliseconds())
-		f.remove(all, s.Unit)
+	if only := onlyActive(all); only >= 0 {
+		f.dropLow(all, only, s)
 	}
 	return f.refusals
 }
@@ -106,6 +114,72 @@ func anyAbove(all []pipeline.Instance, v float64) bool {
 		}
 	}
 	return false
+}
+
+// onlyActive returns the instance that is being read if there is no other one, and otherwise -1.
+func onlyActive(all []pipeline.Instance) int {
+	only := -1
+	for i := range all {
+		switch {
+		case all[i].End != 0 || len(all[i].Samples) == 0:
+		case only >= 0:
+			return -1
+		default:
+			only = i
+		}
+	}
+	return only
+}
+
+// dropHigh removes readings that are far above everything else.
+func (f *Filter) dropHigh(all []pipeline.Instance, s Scale) {
+	known := f.find(all, s.Model, s.bound())
+	f.suspects = slices.DeleteFunc(f.suspects, func(x suspect) bool { return x.load <= far*known })
+	f.vote(max(2, (active(all)+1)/2), s.Spacing.Milliseconds())
+	f.remove(all, s.Unit)
+}
+
+// dropLow removes readings of an instance that are far below their neighbors.
+func (f *Filter) dropLow(all []pipeline.Instance, i int, s Scale) {
+	f.suspects = f.suspects[:0]
+	samples := all[i].Samples
+	for k := 1; k < len(samples); k++ {
+		if far*samples[k].V <= samples[k-1].V && alone(samples, k, &s) {
+			f.suspects = append(f.suspects, suspect{instance: i, at: k, t: samples[k].T})
+		}
+	}
+	f.remove(all, 0)
+}
+
+const (
+	// manyEvents is the number of events of a counter between two readings that do not stay away by chance.
+	manyEvents = 25
+	// minSteps is the number of steps between readings that say how much these vary.
+	minSteps = 3
+)
+
+// alone reports whether the k-th reading, which is far below the one before it, is so for no reason that is known.
+func alone(samples []pipeline.Sample, k int, s *Scale) bool {
+	near := samples[k-1].V
+	if k+1 < len(samples) {
+		near = min(near, samples[k+1].V)
+	}
+	fall := near - samples[k].V
+	if far*samples[k].V > near || fall <= 0 || s.Counted && near*s.Spacing.Seconds() < manyEvents {
+		return false
+	}
+	sum, steps := 0.0, 0
+	for j := max(0, k-repeats); j <= min(k+repeats, len(samples)-1); j++ {
+		switch {
+		case j == k:
+		case far*samples[j].V <= near:
+			return false
+		case j > max(0, k-repeats) && j != k+1:
+			sum += math.Abs(samples[j].V - samples[j-1].V)
+			steps++
+		}
+	}
+	return steps >= minSteps && fall*float64(steps) > far*sum
 }
 
 // active returns the number of instances that are being read.
@@ -183,16 +257,18 @@ func (f *Filter) voteAmong(group []suspect, needed int) {
 	}
 }
 
-// remove takes the suspects that do not count out of the samples.
+// remove takes the suspects that do not count out of the samples. Their factor is of unit, 0 without one.
 func (f *Filter) remove(all []pipeline.Instance, unit float64) {
 	for _, x := range f.suspects {
 		if x.counts {
 			continue
 		}
 		samples := all[x.instance].Samples
-		f.refusals = append(f.refusals, Refusal{
-			Instance: all[x.instance].ID, Sample: samples[x.at], Newest: x.at == len(samples)-1, Factor: x.load / unit,
-		})
+		r := Refusal{Instance: all[x.instance].ID, Sample: samples[x.at], Newest: x.at == len(samples)-1}
+		if unit > 0 {
+			r.Factor = x.load / unit
+		}
+		f.refusals = append(f.refusals, r)
 	}
 	for _, x := range slices.Backward(f.suspects) { // in reverse order of time, so that the places of earlier ones stay
 		if x.counts {
