@@ -133,7 +133,8 @@ func TestAbsurdReadingIsNamed(t *testing.T) {
 	})
 }
 
-// TestReadingsAboveTheDeclaredMaximumAreUnknown has a pod read more than saturation.max for good, which no repetition makes possible.
+// TestReadingsAboveTheDeclaredMaximumAreUnknown has a pod read more than saturation.max for good, which no repetition
+// makes possible.
 func TestReadingsAboveTheDeclaredMaximumAreUnknown(t *testing.T) {
 	for name, p := range methods() {
 		p.Saturation = pipeline.Saturation{Enabled: true, Max: 1, Zone: 0.02}
@@ -153,14 +154,16 @@ func TestReadingsAboveTheDeclaredMaximumAreUnknown(t *testing.T) {
 				})
 				s := w.get()
 				require.Len(t, s.Failing, 1)
-				assert.EqualError(t, s.Failing[0].Err, "a reading is 1.5: must be at most saturation.max (1); raise that, or leave it out, if the metric can be higher")
+				assert.EqualError(t, s.Failing[0].Err, "a reading is 1.5: must be at most saturation.max (1); "+
+					"raise that, or leave it out, if the metric can be higher")
 				assert.Positive(t, s.Refused)
 			})
 		})
 	}
 }
 
-// TestNegativeReadingsOfAPodAreUnknown has one pod of ten read less than nothing, which must not cancel the load of the others.
+// TestNegativeReadingsOfAPodAreUnknown has one pod of ten read less than nothing, which must not cancel the load of the
+// others.
 func TestNegativeReadingsOfAPodAreUnknown(t *testing.T) {
 	for name, p := range methods() {
 		for _, v := range []float64{-1, -100, -1e300} {
@@ -197,7 +200,8 @@ func TestWhatARecordingRuleMakesOfZeroIsZero(t *testing.T) {
 	})
 }
 
-// TestNegativeLoadOfTheTargetIsUnknown has a queue's exporter report -1 once it does not know, which must not scale to zero.
+// TestNegativeLoadOfTheTargetIsUnknown has a queue's exporter report -1 once it does not know, which must not scale to
+// zero.
 func TestNegativeLoadOfTheTargetIsUnknown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		load := 400.0

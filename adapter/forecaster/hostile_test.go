@@ -15,11 +15,12 @@ import (
 	"github.com/foresail/foresail/pipeline"
 )
 
-// TestHostileReadings has readings that are hostile or unlucky among honest ones, and compares what is served with what the honest ones
-// say. -tags long has more worlds.
+// TestHostileReadings has readings that are hostile or unlucky among honest ones, and compares what is served with what
+// the honest ones say. -tags long has more worlds.
 func TestHostileReadings(t *testing.T) { testHostileReadings(t, 0, 25) }
 
-// testHostileReadings runs worlds of some seeds, each twice: with the honest readings alone the statement must hold as well.
+// testHostileReadings runs worlds of some seeds, each twice: with the honest readings alone the statement must hold as
+// well.
 func testHostileReadings(t *testing.T, from, to uint64) {
 	steps, served, refused := 0, 0, 0
 	for seed := from; seed < to; seed++ {
@@ -29,7 +30,8 @@ func testHostileReadings(t *testing.T, from, to uint64) {
 			steps += w.step
 			served += w.served
 			refused += w.refused
-			require.Greater(t, float64(w.served), 0.85*float64(w.step-w.warmUp), "seed %d, hostile %v: too much is an error", seed, hostile)
+			require.Greater(t, float64(w.served), 0.85*float64(w.step-w.warmUp),
+				"seed %d, hostile %v: too much is an error", seed, hostile)
 		}
 	}
 	require.Positive(t, refused)
@@ -64,7 +66,8 @@ type hostile struct {
 type span struct{ low, high float64 }
 
 func newHostile(t *testing.T, seed uint64, bad bool) *hostile {
-	w := &hostile{T: t, seed: seed, hostile: bad, r: rand.New(rand.NewPCG(seed, 35)), at: time.Unix(1_800_000_000, 0), fleet: &fleet{}}
+	w := &hostile{T: t, seed: seed, hostile: bad, r: rand.New(rand.NewPCG(seed, 35)), fleet: &fleet{}}
+	w.at = time.Unix(1_800_000_000, 0)
 	w.p = pipeline.HoltParams()
 	if w.r.IntN(3) > 0 {
 		w.p = pipeline.AdaptiveParams()
@@ -109,7 +112,8 @@ func (w *hostile) run() {
 	}
 }
 
-// move changes the honest load: it stays, drifts, or jumps for all pods together. What it does is the same with and without hostile readings.
+// move changes the honest load: it stays, drifts, or jumps for all pods together. What it does is the same with and
+// without hostile readings.
 func (w *hostile) move() {
 	switch w.r.IntN(60) {
 	case 0:
@@ -152,7 +156,9 @@ func (w *hostile) give(id string, v, unit float64) span {
 	}
 	switch event {
 	case 0: // no number of this one is a load
-		bad := []float64{math.NaN(), math.Inf(1), math.Inf(-1), -v, -1, -math.MaxFloat64, math.MaxFloat64, -1e-3 * unit}[int(8*size)]
+		bad := []float64{
+			math.NaN(), math.Inf(1), math.Inf(-1), -v, -1, -math.MaxFloat64, math.MaxFloat64, -1e-3 * unit,
+		}[int(8*size)]
 		w.feed.Append(id, pipeline.Sample{T: honest.T, V: bad})
 		w.refused++
 	case 1: // far above everything, once
@@ -197,9 +203,10 @@ func (w *hostile) give(id string, v, unit float64) span {
 	return span{v, v}
 }
 
-// check states what may be served, in the terms of the honest readings of the last minute: a level that is not above the highest of them
-// by more than a third, and below them only after a fall, replicas for no more than twice the load or twice the pods, or an error.
-// A forecast is allowed so much for its trend and its noise: honest readings alone come up to 1.21, 0.64 and 1.98.
+// check states what may be served, in the terms of the honest readings of the last minute: a level that is not above
+// the highest of them by more than a third, and below them only after a fall, replicas for no more than twice the load
+// or twice the pods, or an error. A forecast is allowed so much for its trend and its noise: honest readings alone come
+// up to 1.21, 0.64 and 1.98.
 func (w *hostile) check() {
 	s := w.get()
 	if s.Err != nil || w.step <= w.warmUp {
@@ -212,11 +219,13 @@ func (w *hostile) check() {
 	}
 	f, unit := &s.Forecast, w.p.Model.Load(w.p.Threshold)
 	most := 2.2 * max(high/unit, float64(len(w.shares)))
-	if f.Level <= 1.35*high && (f.Level >= 0.6*low || low < 0.8*high) && f.Serve/w.p.Threshold <= most && float64(s.Decision.Desired) <= math.Ceil(most) {
+	isLevel := f.Level <= 1.35*high && (f.Level >= 0.6*low || low < 0.8*high)
+	if isLevel && f.Serve/w.p.Threshold <= most && float64(s.Decision.Desired) <= math.Ceil(most) {
 		return
 	}
 	require.Failf(w, "a value that the honest readings do not allow",
-		"seed %d, hostile %v, step %d (%s, %d pods, every %s, whole %v, model %q): level %v, served for %v replicas, desired %d; honest %v to %v, a pod carries %v",
+		"seed %d, hostile %v, step %d (%s, %d pods, every %s, whole %v, model %q): "+
+			"level %v, served for %v replicas, desired %d; honest %v to %v, a pod carries %v",
 		w.seed, w.hostile, w.step, w.p.Method, len(w.shares), w.every, w.p.Whole, w.p.Model.Kind,
 		f.Level, f.Serve/w.p.Threshold, s.Decision.Desired, low, high, unit)
 }

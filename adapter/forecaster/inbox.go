@@ -117,8 +117,8 @@ func (r *receiver) Append(added ...pipeline.Sample) {
 	b.add(r.arrival, added, now)
 }
 
-// add keeps samples that can be a load, and are neither from the future nor from long before the window. Every reading of every source
-// passes here. The caller holds mu, and has checked that any are accepted.
+// add keeps samples that can be a load, and are neither from the future nor from long before the window. Every reading
+// of every source passes here. The caller holds mu, and has checked that any are accepted.
 func (b *inbox) add(a *arrival, added []pipeline.Sample, now time.Time) {
 	b.touch(a)
 	a.err = nil
@@ -283,7 +283,8 @@ func (f *Feed) collect() {
 	b.fresh = b.fresh[:0]
 }
 
-// keep adds a sample to those of an instance, of which there are at most so many. It returns false if older ones gave way.
+// keep adds a sample to those of an instance, of which there are at most so many. It returns false if older ones gave
+// way.
 func (f *Feed) keep(a *arrival, x pipeline.Sample, most int) bool {
 	if a.series == nil {
 		a.series = f.series[a.instance]

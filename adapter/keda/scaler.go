@@ -83,9 +83,9 @@ func (s *Scaler) IsActive(_ context.Context, ref *externalscaler.ScaledObjectRef
 	return &externalscaler.IsActiveResponse{Result: t.isActive(value)}, nil
 }
 
-// numberOf returns milli-units as a number that every KEDA reads as the same milli-units: KEDA 2.17 to 2.19 truncate v × 1000,
-// later ones round v to three decimals. A quarter of a milli-unit above the value both return it. Above 2^50 milli-units
-// a float64 has no such quarter, and served values have a margin instead.
+// numberOf returns milli-units as a number that every KEDA reads as the same milli-units: KEDA 2.17 to 2.19 truncate v
+// × 1000, later ones round v to three decimals. A quarter of a milli-unit above the value both return it. Above 2^50
+// milli-units a float64 has no such quarter, and served values have a margin instead.
 func numberOf(milli int64) float64 {
 	if milli == 0 {
 		return 0

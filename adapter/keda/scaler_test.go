@@ -113,7 +113,8 @@ func assertRead(t *testing.T, milli int64, v float64, name string) {
 	assert.Equal(t, milli, q.MilliValue(), "%s: later ones round", name)
 }
 
-// TestEveryKEDAReadsTheSameMilliUnits has every threshold of up to 20 with three decimals, 0.8% of which came out a milli-unit lower.
+// TestEveryKEDAReadsTheSameMilliUnits has every threshold of up to 20 with three decimals, 0.8% of which came out a
+// milli-unit lower.
 func TestEveryKEDAReadsTheSameMilliUnits(t *testing.T) {
 	for milli := range int64(20_000) {
 		assertRead(t, milli, numberOf(milli), fmt.Sprint(milli))
@@ -123,8 +124,8 @@ func TestEveryKEDAReadsTheSameMilliUnits(t *testing.T) {
 	}
 }
 
-// TestReplicasStayAtAnyThreshold has the HPA divide what KEDA 2.17 to 2.19 make of a value and of its target, which must
-// not order one replica more each time.
+// TestReplicasStayAtAnyThreshold has the HPA divide what KEDA 2.17 to 2.19 make of a value and of its target, which
+// must not order one replica more each time.
 func TestReplicasStayAtAnyThreshold(t *testing.T) {
 	for milli := int64(1); milli < 1<<52; milli = milli*5/4 + 1 {
 		for _, replicas := range []float64{1, 7, 150} {

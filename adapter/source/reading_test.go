@@ -35,7 +35,8 @@ func TestRate(t *testing.T) {
 // answered is a reading of a counter of ten a second, which may have been taken up to late before its time (ms).
 type answered struct{ t, late, counted int64 }
 
-// TestRateOfAnswersThatWereLate has scrapes that are answered late, and what the counter shows is of the request or of the answer.
+// TestRateOfAnswersThatWereLate has scrapes that are answered late, and what the counter shows is of the request or of
+// the answer.
 func TestRateOfAnswersThatWereLate(t *testing.T) {
 	for name, c := range map[string][]answered{
 		"the value is of the request":      {{1000, 1, 1000}, {4970, 2970, 2000}, {5000, 1, 5000}, {6000, 1, 6000}},

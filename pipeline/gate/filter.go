@@ -11,8 +11,8 @@ import (
 )
 
 const (
-	// far is the factor by which a reading must exceed everything that is known for it to need another one that repeats it.
-	// On recorded loads no reading exceeds it without being repeated.
+	// far is the factor by which a reading must exceed everything that is known for it to need another one that repeats
+	// it. On recorded loads no reading exceeds it without being repeated.
 	far = 5
 	// repeats is the number of readings of the same pod, before and after, one of which may repeat a reading.
 	repeats = 8
@@ -59,7 +59,8 @@ func (r *Refusal) Error() string {
 		r.Sample.V, time.UnixMilli(r.Sample.T).UTC().Format(time.TimeOnly), r.Factor)
 }
 
-// Filter removes readings that are far from everything else. The zero value is ready; it keeps memory from call to call.
+// Filter removes readings that are far from everything else. The zero value is ready; it keeps memory from call to
+// call.
 //
 // A load counts if
 //   - it is at most [far] times the ordinary load, or a few events of a counter;
@@ -69,15 +70,16 @@ func (r *Refusal) Error() string {
 //
 // A reading repeats another one if neither is more than far times the other.
 //
-// So a jump that all instances show counts at once, one of a single instance with its second reading, and one
-// reading that nothing repeats never counts.
+// So a jump that all instances show counts at once, one of a single instance with its second reading, and one reading
+// that nothing repeats never counts.
 //
-// Of a target with one instance, or that is read as a whole, a reading that is at most a fifth of its neighbors is removed as well, if
+// Of a target with one instance, or that is read as a whole, a reading that is at most a fifth of its neighbors is
+// removed as well, if
 //   - no other one is as low, among the eight before and the eight after it, and
 //   - the fall is more than five times the steps between these, and more than chance for events of a counter.
 //
-// The newest one has one neighbor, so that a fall counts with its second reading. Among several instances a low reading is not judged:
-// the others may have taken over the load.
+// The newest one has one neighbor, so that a fall counts with its second reading. Among several instances a low reading
+// is not judged: the others may have taken over the load.
 type Filter struct {
 	suspects []suspect
 	loads    []float64
@@ -92,8 +94,8 @@ type suspect struct {
 	counts       bool
 }
 
-// Apply removes readings from the samples of instances, which it may overwrite, and returns what it has removed until the next call.
-// Samples are in order of time, and were accepted by [Limits].
+// Apply removes readings from the samples of instances, which it may overwrite, and returns what it has removed until
+// the next call. Samples are in order of time, and were accepted by [Limits].
 func (f *Filter) Apply(all []pipeline.Instance, s Scale) []Refusal {
 	f.refusals = f.refusals[:0]
 	if anyAbove(all, s.Model.PerInstance(s.bound(), 1)) {
@@ -192,7 +194,8 @@ func active(all []pipeline.Instance) (n int) {
 	return n
 }
 
-// find collects the loads above bound that their own instance does not repeat. It returns the highest one that is repeated, 0 without one.
+// find collects the loads above bound that their own instance does not repeat. It returns the highest one that is
+// repeated, 0 without one.
 func (f *Filter) find(all []pipeline.Instance, m pipeline.Model, bound float64) (known float64) {
 	f.suspects = f.suspects[:0]
 	lowest := m.PerInstance(bound, 1)

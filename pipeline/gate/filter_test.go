@@ -244,8 +244,8 @@ func ruleOfLow(of []pipeline.Sample) []float64 {
 	return kept
 }
 
-// lost counts the readings of a load that never count because they are high, or low, and those that count a reading late, over a window of
-// 300 readings. The load is shared by pods.
+// lost counts the readings of a load that never count because they are high, or low, and those that count a reading
+// late, over a window of 300 readings. The load is shared by pods.
 func lost(load []float64, pods int, threshold float64, counts bool, share func(float64) float64) (high, low, late int) {
 	const window = 300
 	all := make([]pipeline.Instance, pods)
@@ -272,8 +272,8 @@ func lost(load []float64, pods int, threshold float64, counts bool, share func(f
 	return high, low, late
 }
 
-// TestRecordedLoadsLoseNothing reads the traces in the folder FORESAIL_TRACES, each as the load of a target, and of pods, that are small
-// or much too small for it.
+// TestRecordedLoadsLoseNothing reads the traces in the folder FORESAIL_TRACES, each as the load of a target, and of
+// pods, that are small or much too small for it.
 func TestRecordedLoadsLoseNothing(t *testing.T) {
 	files, err := filepath.Glob(filepath.Join(os.Getenv("FORESAIL_TRACES"), "*.csv"))
 	require.NoError(t, err)
@@ -338,8 +338,8 @@ func poisson(r *rand.Rand, mean float64) (n float64) {
 	return n
 }
 
-// TestSparseLoadsLoseNothing has so few requests that a second with one is far above the threshold: a language model whose pods take a
-// request every ten seconds.
+// TestSparseLoadsLoseNothing has so few requests that a second with one is far above the threshold: a language model
+// whose pods take a request every ten seconds.
 func TestSparseLoadsLoseNothing(t *testing.T) {
 	for _, rate := range []float64{0.01, 0.03, 0.1, 0.3, 1} {
 		r := rand.New(rand.NewPCG(2, 3))

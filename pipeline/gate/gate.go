@@ -1,8 +1,9 @@
-// Package gate decides which readings of a metric can be a load. What cannot be one is unknown: it is neither load nor zero.
+// Package gate decides which readings of a metric can be a load. What cannot be one is unknown: it is neither load nor
+// zero.
 //
 // [Limits] judge a reading by itself, when it arrives: its sign, its size and the maximum that the spec declares.
-// [Filter] judges the readings of a window together, before each forecast: a reading far above everything else counts once
-// another one repeats it. Both are pure, so that replicas with the same samples come to the same forecast.
+// [Filter] judges the readings of a window together, before each forecast: a reading far above everything else counts
+// once another one repeats it. Both are pure, so that replicas with the same samples come to the same forecast.
 package gate
 
 import (
@@ -34,8 +35,8 @@ func (e *Impossible) Error() string {
 	return fmt.Sprintf("a reading is %.6g: must be %s", e.Value, e.Accept)
 }
 
-// Number returns a reading that is finite and not below 0, and otherwise an *Impossible. A negative load does not exist: it would
-// cancel the load of other pods. Many exporters report -1 for an unknown value.
+// Number returns a reading that is finite and not below 0, and otherwise an *Impossible. A negative load does not
+// exist: it would cancel the load of other pods. Many exporters report -1 for an unknown value.
 func Number(v float64) (float64, error) {
 	switch {
 	case math.IsNaN(v) || math.IsInf(v, 0):

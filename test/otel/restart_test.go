@@ -48,7 +48,8 @@ func TestCollectorLosesNothing(t *testing.T) {
 	provider := exporting(t, collector, "web-0")
 	busy, err := provider.Meter("app").Float64Gauge("app.busy", metric.WithUnit("1"))
 	require.NoError(t, err)
-	open, err := provider.Meter("app").Int64UpDownCounter("app.open", metric.WithUnit("{request}")) // a sum that is read as it is
+	// A sum that is read as it is.
+	open, err := provider.Meter("app").Int64UpDownCounter("app.open", metric.WithUnit("{request}"))
 	require.NoError(t, err)
 	var exportedBusy, exportedOpen []float64
 	export := func() {

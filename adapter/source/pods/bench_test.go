@@ -109,9 +109,8 @@ func BenchmarkThousandEndpoints(b *testing.B) {
 }
 
 // BenchmarkSchedule runs 100,000 endpoints at an interval of one second, for a second an operation, on a network that
-// costs nothing.
-// BenchmarkGateOfAScrape compares the time of a processor that a scrape takes with what the gate takes for its reading, with a window of
-// 300 readings that it looks through.
+// costs nothing. BenchmarkGateOfAScrape compares the time of a processor that a scrape takes with what the gate takes
+// for its reading, with a window of 300 readings that it looks through.
 func BenchmarkGateOfAScrape(b *testing.B) {
 	const endpoints, rounds = 1000, 20
 	for name, text := range pages() {

@@ -92,8 +92,8 @@ func TestCounterBecomesRate(t *testing.T) {
 	})
 }
 
-// TestAnswersThatAreLateAreNoLoad has a pod that serves ten requests a second answer one scrape after almost three seconds,
-// with what it had counted when it was asked, or when it answered.
+// TestAnswersThatAreLateAreNoLoad has a pod that serves ten requests a second answer one scrape after almost three
+// seconds, with what it had counted when it was asked, or when it answered.
 func TestAnswersThatAreLateAreNoLoad(t *testing.T) {
 	for _, interval := range []time.Duration{100 * time.Millisecond, time.Second, 5 * time.Second} {
 		for _, ofAnswer := range []bool{false, true} {

@@ -100,7 +100,8 @@ func (s *Source) scrape(ctx context.Context, e *endpoint) (cancelled bool) {
 	return false
 }
 
-// deliver gives each reader what its selection found on a page that began to arrive at a time, so long after it was requested.
+// deliver gives each reader what its selection found on a page that began to arrive at a time, so long after it was
+// requested.
 func (s *Source) deliver(e *endpoint, readers *readers, p *page, at time.Time, late time.Duration) {
 	samples := make([]pipeline.Sample, len(readers.desired.selections))
 	problems := make([]error, len(samples))

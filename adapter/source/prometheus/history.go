@@ -129,8 +129,8 @@ func meanQuery(selector string, over time.Duration, as source.Type, kind pipelin
 	return query
 }
 
-// loadOf returns the load of a pod by what meanQuery returns, and whether it read the maximum of its metric. The load is NaN if it
-// is unknown.
+// loadOf returns the load of a pod by what meanQuery returns, and whether it read the maximum of its metric. The load
+// is NaN if it is unknown.
 func loadOf(p *pipeline.Params) func(float64) (float64, bool) {
 	of, possible := p.Model.Load, gate.LimitsOf(p).Check
 	top, limited := p.Saturation.Max*(1-p.Saturation.Zone), p.Saturation.Enabled

@@ -218,7 +218,8 @@ const (
 
 // resultNames are the values of the metric's label.
 var resultNames = [results]string{
-	"taken", "unselected", "no_namespace_label", "no_pod_label", "unknown_pod", "stale_marker", "late", "not_finite", "wrong_type",
+	"taken", "unselected", "no_namespace_label", "no_pod_label", "unknown_pod", "stale_marker", "late",
+	"not_finite", "wrong_type",
 	"invalid_labels", "unsupported_type", "duplicate_series", "too_old", "from_future",
 }
 

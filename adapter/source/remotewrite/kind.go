@@ -39,8 +39,8 @@ func kindOf(metric string, family writev2.Metadata_MetricType) kind {
 func (k kind) conflict(as source.Type, metric string) error {
 	switch {
 	case k == counterKind && as == source.Gauge:
-		return fmt.Errorf("%s is a counter by its sender: source.remoteWrite.type must be Counter, as the value of a counter is not a load, its rate is",
-			metric)
+		return fmt.Errorf("%s is a counter by its sender: source.remoteWrite.type must be Counter, "+
+			"as the value of a counter is not a load, its rate is", metric)
 	case k == gaugeKind && as == source.Counter:
 		return fmt.Errorf("%s is a gauge by its sender: source.remoteWrite.type must be Gauge, as a gauge has no rate; "+
 			"have the sender declare a counter (OTLP: a monotonic sum) if its value never falls", metric)

@@ -372,9 +372,9 @@ func (d *decoder) sampleOf(p pmetric.NumberDataPoint) error {
 
 func milliseconds(t pcommon.Timestamp) int64 { return int64(t / 1e6) }
 
-// label makes the labels of a data point. As in Prometheus its own attributes come before those of the resource, but for the job and
-// the instance. Unlike there, the namespace and the pod are those of the resource or none: an application may set attributes of its points, and
-// must not claim to be another one.
+// label makes the labels of a data point. As in Prometheus its own attributes come before those of the resource, but
+// for the job and the instance. Unlike there, the namespace and the pod are those of the resource or none: an
+// application may set attributes of its points, and must not claim to be another one.
 func (d *decoder) label(attributes pcommon.Map, metric string) (err error) {
 	o := &d.otlp
 	if d.labels, err = o.translate(d.labels[:0], attributes); err != nil {

@@ -378,7 +378,8 @@ func TestOTLPLabels(t *testing.T) {
 	}
 }
 
-// TestDataPointsDoNotNameTheirPod has an application claim the pod of another one, by the label that the PredictedMetric names pods with.
+// TestDataPointsDoNotNameTheirPod has an application claim the pod of another one, by the label that the
+// PredictedMetric names pods with.
 func TestDataPointsDoNotNameTheirPod(t *testing.T) {
 	for _, form := range otlpForms {
 		for _, label := range []string{"pod", "k8s_pod_name", "instance_of"} {

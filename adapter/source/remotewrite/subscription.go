@@ -275,7 +275,8 @@ func (u *subscription) silenceError(quiet time.Duration) error {
 		fmt.Fprintf(&b, "; series arrived without the label %s, and are nobody's", label)
 	}
 	if unlabelled || t.withoutPod.get() != "" {
-		b.WriteString("; OTLP takes the namespace and the pod from the resource alone, as the processor k8sattributes sets them")
+		b.WriteString("; OTLP takes the namespace and the pod from the resource alone, " +
+			"as the processor k8sattributes sets them")
 	}
 	return fmt.Errorf("%s", b.String())
 }

@@ -134,8 +134,8 @@ func (k *track) count(x sample) (s pipeline.Sample, give bool, r result) {
 // quick is the least time between two readings while their spacing is unknown (ms).
 const quick = 500
 
-// least returns the least time between two readings that a rate is taken over (ms). If two servers scrape a pod a moment apart
-// and push the same series, the one that began first may be answered last.
+// least returns the least time between two readings that a rate is taken over (ms). If two servers scrape a pod a
+// moment apart and push the same series, the one that began first may be answered last.
 func (k *track) least() int64 {
 	if k.widest == 0 {
 		return quick

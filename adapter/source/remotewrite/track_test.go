@@ -71,7 +71,8 @@ func TestACounterOfTwoSendersIsNotReset(t *testing.T) {
 	assert.Equal(t, 30.0, sink.Values("uid-web-0")[4], "a reset a second later is one")
 }
 
-// TestTheMetadataOfTheSenderDecides has series of remote write 2.0 whose type is not that of the spec, and of 1.0, which have none.
+// TestTheMetadataOfTheSenderDecides has series of remote write 2.0 whose type is not that of the spec, and of 1.0,
+// which have none.
 func TestTheMetadataOfTheSenderDecides(t *testing.T) {
 	declared := func(k kind) []sample {
 		all := []sample{at(0, 1000), at(1, 1010)}
@@ -126,7 +127,8 @@ func TestKindsOfSeriesOfAFamily(t *testing.T) {
 	}
 }
 
-// TestRateOfTwoSendersHasALeastInterval has two servers scrape a pod 11 ms apart, one of which is answered three seconds later.
+// TestRateOfTwoSendersHasALeastInterval has two servers scrape a pod 11 ms apart, one of which is answered three
+// seconds later.
 func TestRateOfTwoSendersHasALeastInterval(t *testing.T) {
 	for _, offset := range []float64{0.011, 0.2, 1} {
 		r, sink := subscribed(t, counter())
