@@ -59,7 +59,7 @@ func methods() map[string]pipeline.Params {
 func TestOneAbsurdReadingOrdersNothing(t *testing.T) {
 	for name, p := range methods() {
 		for _, pods := range []int{1, 2, 3, 10} {
-			for _, factor := range []float64{5.1, 10, 100, 1e6, 1e12, 1e300} {
+			for _, factor := range []float64{3, 5, 10, 100, 1e6, 1e12, 1e300} {
 				t.Run(fmt.Sprintf("%s of %d pods, %g times the threshold", name, pods, factor), func(t *testing.T) {
 					synctest.Test(t, func(t *testing.T) {
 						w := configured(t, pods, p)

@@ -167,7 +167,7 @@ func (w *hostile) give(id string, v, unit float64) span {
 			return span{v, v}
 		}
 		w.quiet = 20
-		bad := 5.2 * max(unit, w.highest) * math.Pow(10, 20*size*size)
+		bad := 4.2 * max(unit, w.highest) * math.Pow(10, 20*size*size)
 		if w.p.Model.Kind != pipeline.Quadratic || size > 0 {
 			w.feed.Append(id, pipeline.Sample{T: honest.T, V: bad})
 		}

@@ -11,10 +11,14 @@ import (
 )
 
 const (
-	// far is the factor by which a reading must exceed everything that is known for it to need another one that repeats
-	// it. On recorded loads no reading exceeds it without being repeated.
-	far = 5
-	// repeats is the number of readings of the same pod, before and after, one of which may repeat a reading.
+	// ordinary is the factor of the ordinary load up to which a reading counts whatever the others are.
+	ordinary = 2
+	// far is the factor between two readings up to which one repeats the other. On recorded loads no reading above
+	// ordinary is further from all others.
+	far = 4
+	// deep is the factor by which a reading of a single instance must be below its neighbors to need another one.
+	deep = 5
+	// repeats is the number of readings of the same instance, before and after, one of which may repeat a reading.
 	repeats = 8
 )
 
@@ -32,7 +36,7 @@ const fewEvents = 5
 
 // bound returns the load up to which a reading is ordinary.
 func (s *Scale) bound() float64 {
-	b := far * s.Unit
+	b := ordinary * s.Unit
 	if s.Counted && s.Spacing > 0 {
 		b = max(b, s.Model.Load(fewEvents/s.Spacing.Seconds()))
 	}
@@ -63,12 +67,12 @@ func (r *Refusal) Error() string {
 // call.
 //
 // A load counts if
-//   - it is at most [far] times the ordinary load, or a few events of a counter;
+//   - it is at most twice the ordinary load, or a few events of a counter;
 //   - another reading of the same instance repeats it, among the eight before and the eight after it;
-//   - it is at most far times a reading of any instance in the window that was repeated;
+//   - it is at most four times a reading of any instance in the window that was repeated;
 //   - readings of half of the instances, and of two at least, repeat it at the same time.
 //
-// A reading repeats another one if neither is more than far times the other.
+// A reading repeats another one if neither is more than four times the other.
 //
 // So a jump that all instances show counts at once, one of a single instance with its second reading, and one reading
 // that nothing repeats never counts.
@@ -146,7 +150,7 @@ func (f *Filter) dropLow(all []pipeline.Instance, i int, s Scale) {
 	f.suspects = f.suspects[:0]
 	samples := all[i].Samples
 	for k := 1; k < len(samples); k++ {
-		if far*samples[k].V <= samples[k-1].V && alone(samples, k, &s) {
+		if deep*samples[k].V <= samples[k-1].V && alone(samples, k, &s) {
 			f.suspects = append(f.suspects, suspect{instance: i, at: k, t: samples[k].T})
 		}
 	}
@@ -167,21 +171,21 @@ func alone(samples []pipeline.Sample, k int, s *Scale) bool {
 		near = min(near, samples[k+1].V)
 	}
 	fall := near - samples[k].V
-	if far*samples[k].V > near || fall <= 0 || s.Counted && near*s.Spacing.Seconds() < manyEvents {
+	if deep*samples[k].V > near || fall <= 0 || s.Counted && near*s.Spacing.Seconds() < manyEvents {
 		return false
 	}
 	sum, steps := 0.0, 0
 	for j := max(0, k-repeats); j <= min(k+repeats, len(samples)-1); j++ {
 		switch {
 		case j == k:
-		case far*samples[j].V <= near:
+		case deep*samples[j].V <= near:
 			return false
 		case j > max(0, k-repeats) && j != k+1:
 			sum += math.Abs(samples[j].V - samples[j-1].V)
 			steps++
 		}
 	}
-	return steps >= minSteps && fall*float64(steps) > far*sum
+	return steps >= minSteps && fall*float64(steps) > deep*sum
 }
 
 // active returns the number of instances that are being read.

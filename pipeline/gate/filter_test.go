@@ -41,13 +41,14 @@ func ofUnit(unit float64) Scale { return Scale{Unit: unit, Spacing: time.Second}
 func TestFilterOfOneInstance(t *testing.T) {
 	for name, test := range map[string]struct{ given, want []float64 }{
 		"nothing":                      {[]float64{}, []float64{}},
-		"up to five times":             {[]float64{1, 5, 1}, []float64{1, 5, 1}},
+		"up to twice":                  {[]float64{0.1, 2, 0.1}, []float64{0.1, 2, 0.1}},
+		"within a factor of four":      {[]float64{1, 4, 1}, []float64{1, 4, 1}},
 		"once":                         {[]float64{1, 100, 1, 1}, []float64{1, 1, 1}},
 		"the newest":                   {[]float64{1, 1, 100}, []float64{1, 1}},
 		"the only one":                 {[]float64{100}, []float64{}},
 		"repeated":                     {[]float64{1, 100, 80, 1}, []float64{1, 100, 80, 1}},
-		"repeated by a fifth":          {[]float64{1, 100, 20, 1}, []float64{1, 100, 20, 1}},
-		"not repeated by a sixth":      {[]float64{1, 100, 16, 1}, []float64{1, 1}},
+		"repeated by a quarter":        {[]float64{1, 100, 25, 1}, []float64{1, 100, 25, 1}},
+		"not repeated by a fifth":      {[]float64{1, 100, 20, 1}, []float64{1, 1}},
 		"repeated eight readings on":   {[]float64{100, 1, 1, 1, 1, 1, 1, 1, 90}, []float64{100, 1, 1, 1, 1, 1, 1, 1, 90}},
 		"nine readings on it is not":   {[]float64{100, 1, 1, 1, 1, 1, 1, 1, 1, 90}, []float64{1, 1, 1, 1, 1, 1, 1, 1}},
 		"near what was repeated":       {[]float64{90, 90, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 100}, []float64{90, 90, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 100}},
@@ -63,7 +64,7 @@ func TestFilterOfOneInstance(t *testing.T) {
 		"low among readings that vary": {[]float64{4, 2, 3, 1, 4, 0.1, 4, 2}, []float64{4, 2, 3, 1, 4, 0.1, 4, 2}},
 		"a quarter":                    {[]float64{4, 4, 4, 4, 1, 4}, []float64{4, 4, 4, 4, 1, 4}},
 		"after one that is far above":  {[]float64{1, 1, 1, 1, 900, 1}, []float64{1, 1, 1, 1, 1}},
-		"exactly five times is known":  {[]float64{2, 2, 10, 2}, []float64{2, 2, 10, 2}},
+		"exactly four times is known":  {[]float64{2, 2, 8, 2}, []float64{2, 2, 8, 2}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var f Filter
@@ -122,7 +123,7 @@ func TestFilterJudgesLoads(t *testing.T) {
 	var f Filter
 	s := ofUnit(1)
 	s.Model.Kind = pipeline.Quadratic
-	all := []pipeline.Instance{readings("a", 1, 2.2, 1), readings("b", 1, 2.3, 1)}
+	all := []pipeline.Instance{readings("a", 1, 1.4, 1), readings("b", 1, 2.1, 1)}
 	refusals := f.Apply(all, s)
 	require.Len(t, refusals, 1)
 	assert.Equal(t, "b", refusals[0].Instance)
@@ -159,7 +160,7 @@ func TestFilterAgainstItsRule(t *testing.T) {
 	}
 }
 
-func same(a, b float64) bool { return a >= b/5 && a <= b*5 }
+func same(a, b float64) bool { return a >= b/4 && a <= b*4 }
 
 // rule is the comment of Filter, one reading after the other.
 func rule(all []pipeline.Instance) (want [][]float64) {
@@ -189,10 +190,10 @@ func ruleOfHigh(all []pipeline.Instance, needed int) []pipeline.Instance {
 		}
 		return false
 	}
-	known := 1.0
+	known := 0.0
 	for i := range all {
 		for k, x := range all[i].Samples {
-			if x.V > 5 && near(i, k) {
+			if x.V > 2 && near(i, k) {
 				known = max(known, x.V)
 			}
 		}
@@ -203,11 +204,11 @@ func ruleOfHigh(all []pipeline.Instance, needed int) []pipeline.Instance {
 		for k, x := range all[i].Samples {
 			votes := 0
 			for j := range all {
-				if y := all[j].Samples[k].V; same(y, x.V) && y > 5*known && !near(j, k) {
+				if y := all[j].Samples[k].V; same(y, x.V) && y > max(2, 4*known) && !near(j, k) {
 					votes++
 				}
 			}
-			if x.V <= 5*known || near(i, k) || votes >= needed {
+			if x.V <= max(2, 4*known) || near(i, k) || votes >= needed {
 				kept[i].Samples = append(kept[i].Samples, x)
 			}
 		}
