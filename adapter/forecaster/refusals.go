@@ -7,8 +7,8 @@ import (
 	"github.com/foresail/foresail/pipeline/gate"
 )
 
-// maxRefusals bounds the readings that are counted: a source that sends nothing else has many.
-const maxRefusals = 2000
+// maxRefusals bounds the readings that are counted, as there is a counter for each PredictedMetric.
+const maxRefusals = 256
 
 // refusals are the readings that were not taken for a load, of the window of a feed.
 type refusals struct {
