@@ -243,6 +243,7 @@ type workspace struct {
 	memory    pipeline.Memory
 	instances []pipeline.Instance
 	samples   []pipeline.Sample // of the instances, one after the other
+	highest   float64           // no sample of the instances is higher
 	filter    gate.Filter
 }
 
@@ -330,7 +331,7 @@ func (f *Feed) forecast(now time.Time, w *workspace) (forecast pipeline.Forecast
 	if p.Whole {
 		err = f.addWhole(&in, windowStart.UnixMilli(), w)
 	} else {
-		f.refused.setOutliers(w.filter.Apply(in.Instances, f.scale(1)))
+		f.refused.setOutliers(w.filter.Apply(in.Instances, f.scale(1, w.highest)))
 		err = f.addInstances(&in)
 	}
 	if err != nil {
@@ -348,12 +349,12 @@ func (f *Feed) forecast(now time.Time, w *workspace) (forecast pipeline.Forecast
 	return forecast, newestStart, err
 }
 
-// scale returns what the readings of a number of instances together are compared with.
-func (f *Feed) scale(instances int) gate.Scale {
+// scale returns what the readings of a number of instances together are compared with. None of them is above highest.
+func (f *Feed) scale(instances int, highest float64) gate.Scale {
 	p := &f.using.Params
 	return gate.Scale{
 		Model: p.Model, Unit: p.Model.Load(p.Threshold) * float64(max(1, instances)),
-		Spacing: max(p.Interval, f.using.Interval, f.spacing.interval()), Counted: f.using.Counter,
+		Spacing: max(p.Interval, f.using.Interval, f.spacing.interval()), Counted: f.using.Counter, Highest: highest,
 	}
 }
 
@@ -378,7 +379,7 @@ func (f *Feed) addWhole(in *pipeline.Input, windowStart int64, w *workspace) err
 	s.Trim(windowStart)
 	total := []pipeline.Instance{{ID: source.WholeTarget, Samples: s.AppendTo(w.samples)}}
 	w.samples = total[0].Samples[:0]
-	f.refused.setOutliers(w.filter.Apply(total, f.scale(in.Target)))
+	f.refused.setOutliers(w.filter.Apply(total, f.scale(in.Target, s.Highest())))
 	in.Total = total[0].Samples
 	if len(in.Total) == 0 {
 		return unavailable(snapshot.WaitingForSamples, "the load of the target has not been read twice yet")
@@ -394,7 +395,7 @@ func (f *Feed) addWhole(in *pipeline.Input, windowStart int64, w *workspace) err
 // unpack puts instances with their samples into a workspace. It drops the samples of instances that no longer exist, and the failures
 // of ended ones.
 func (f *Feed) unpack(fleet []podtracker.Instance, windowStart int64, w *workspace) {
-	w.instances, w.samples = w.instances[:0], w.samples[:0]
+	w.instances, w.samples, w.highest = w.instances[:0], w.samples[:0], 0
 	read := 0
 	for i := range fleet {
 		m := &fleet[i]
@@ -408,6 +409,7 @@ func (f *Feed) unpack(fleet []podtracker.Instance, windowStart int64, w *workspa
 			from := len(w.samples)
 			w.samples = s.AppendTo(w.samples)
 			x.Samples = slices.Clip(w.samples[from:])
+			w.highest = max(w.highest, s.Highest())
 			read++
 		}
 		w.instances = append(w.instances, x)
@@ -476,9 +478,7 @@ func (f *Feed) failures() []snapshot.Failure {
 			names[m.ID] = m.Pod.Name
 		}
 	}
-	if reasons == nil {
-		reasons = map[string]error{}
-	}
+	maps.DeleteFunc(reasons, func(id string, _ error) bool { return names[id] == "" }) // its pod has ended
 	for id, x := range f.failing {
 		reasons[id] = x.err
 	}

@@ -45,13 +45,10 @@ func (r *refusals) count(since time.Time) int {
 
 // reasons returns the newest outlier of each instance that is not older than since.
 func (r *refusals) reasons(since time.Time) map[string]error {
-	var out map[string]error
-	for i := range r.outliers {
-		if x := &r.outliers[i]; x.Sample.T >= since.UnixMilli() {
-			if out == nil {
-				out = map[string]error{}
-			}
-			out[x.Instance] = x
+	out := map[string]error{}
+	for _, x := range r.outliers {
+		if x.Sample.T >= since.UnixMilli() {
+			out[x.Instance] = &x // a copy, as snapshots keep it
 		}
 	}
 	return out

@@ -1,6 +1,8 @@
 package source
 
 import (
+	"math"
+	"math/rand/v2"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -86,4 +88,29 @@ func TestRateAfterAReset(t *testing.T) {
 	s, ok := r.Next(pipeline.Sample{T: 3000, V: 7}, 0)
 	assert.True(t, ok)
 	assert.InDelta(t, 7, s.V, 0)
+}
+
+// TestRatesOfInexactTimes has scrapes that take up to a time, the counter of which is read at any moment of it. A rate is off by half at
+// the most.
+func TestRatesOfInexactTimes(t *testing.T) {
+	for seed := range uint64(500) {
+		random := rand.New(rand.NewPCG(seed, 35))
+		interval := []float64{100, 1000, 15_000}[random.IntN(3)]
+		var r Rate
+		at, rates := 0.0, 0
+		for range 200 {
+			late := random.Float64() * 5
+			if random.IntN(5) == 0 {
+				late = random.Float64() * 3000
+			}
+			at += interval*random.Float64() + late // the answer comes after the request
+			read := at - late*random.Float64()
+			least := max(interval/2, 2*math.Ceil(late))
+			if s, ok := r.Next(pipeline.Sample{T: int64(at), V: 1e6 + read/100}, int64(least)); ok {
+				rates++
+				assert.InDelta(t, 10, s.V, 5.3, "seed %d", seed)
+			}
+		}
+		assert.Positive(t, rates, "seed %d", seed)
+	}
 }

@@ -30,6 +30,9 @@ func TestPackedAgainstASeries(t *testing.T) {
 			}
 			require.Equal(t, s, Series(p.AppendTo(nil)), "seed %d", seed)
 			require.Equal(t, len(s), p.Len(), "seed %d", seed)
+			for _, x := range s {
+				require.GreaterOrEqual(t, p.Highest(), x.V, "seed %d", seed)
+			}
 			at := begin + r.Int64N(300_000)
 			require.Equal(t, s.CountSince(at), p.CountSince(at), "seed %d", seed)
 		}

@@ -28,6 +28,7 @@ type Scale struct {
 	Unit    float64       // the load that is ordinary: of an instance at the threshold, or of the whole target
 	Spacing time.Duration // between two readings of an instance
 	Counted bool          // readings are rates of a counter, so that few events between two of them are a high one
+	Highest float64       // no reading is higher; +Inf if that is not known
 }
 
 // fewEvents is the number of events between two readings of a counter that is never far above anything: at a load of a
@@ -102,7 +103,7 @@ type suspect struct {
 // the next call. Samples are in order of time, and were accepted by [Limits].
 func (f *Filter) Apply(all []pipeline.Instance, s Scale) []Refusal {
 	f.refusals = f.refusals[:0]
-	if anyAbove(all, s.Model.PerInstance(s.bound(), 1)) {
+	if highest := s.Model.PerInstance(s.bound(), 1); s.Highest > highest && anyAbove(all, highest) {
 		f.dropHigh(all, s)
 	}
 	if only := onlyActive(all); only >= 0 {

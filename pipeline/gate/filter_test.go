@@ -36,7 +36,9 @@ func values(x pipeline.Instance) []float64 {
 	return out
 }
 
-func ofUnit(unit float64) Scale { return Scale{Unit: unit, Spacing: time.Second} }
+func ofUnit(unit float64) Scale {
+	return Scale{Unit: unit, Spacing: time.Second, Highest: math.Inf(1)}
+}
 
 func TestFilterOfOneInstance(t *testing.T) {
 	for name, test := range map[string]struct{ given, want []float64 }{
@@ -153,7 +155,7 @@ func TestFilterAgainstItsRule(t *testing.T) {
 		}
 		want := rule(all)
 		var f Filter
-		f.Apply(all, Scale{Unit: 1, Spacing: time.Second / 2})
+		f.Apply(all, Scale{Unit: 1, Spacing: time.Second / 2, Highest: math.Inf(1)})
 		for i := range all {
 			require.Equal(t, want[i], values(all[i]), "seed %d", seed)
 		}
@@ -252,7 +254,7 @@ func lost(load []float64, pods int, threshold float64, counts bool, share func(f
 	all := make([]pipeline.Instance, pods)
 	given := make([][]pipeline.Sample, pods)
 	var f Filter
-	s := Scale{Unit: threshold, Spacing: time.Second, Counted: counts}
+	s := Scale{Unit: threshold, Spacing: time.Second, Counted: counts, Highest: math.Inf(1)}
 	for k, x := range load {
 		for i := range all {
 			given[i] = append(given[i], pipeline.Sample{T: int64(k) * step, V: share(x / float64(pods))})
