@@ -154,7 +154,7 @@ func (f *Feed) configure(c Config) error {
 func (f *Feed) accept(window time.Duration) {
 	c := f.settings.Load()
 	f.inbox.limit(limits{
-		interval: c.Params.Interval, window: window, most: 2 * c.readings(window), values: gate.LimitsOf(&c.Params),
+		interval: c.Params.Interval, window: window, most: 2 * c.readings(window), values: gate.LimitsOf(&c.Params, c.Counter),
 	})
 }
 

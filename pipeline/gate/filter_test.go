@@ -384,7 +384,7 @@ func BenchmarkFilter(b *testing.B) {
 func BenchmarkLimits(b *testing.B) {
 	p := pipeline.AdaptiveParams()
 	p.Threshold, p.Max = 0.7, 20
-	l := LimitsOf(&p)
+	l := LimitsOf(&p, false)
 	for b.Loop() {
 		_, _ = l.Check(0.5)
 	}

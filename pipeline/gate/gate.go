@@ -16,8 +16,9 @@ import (
 const (
 	// rounding is how far below 0 a reading may be that the arithmetic of a recording rule has made of 0.
 	rounding = 1e-9
-	// maxExcess is the share of the declared maximum that a reading may reach: rates of counters are inexact by as much.
-	maxExcess = 1.25
+	// maxExcess and maxRateExcess are the shares of the declared maximum that a reading, and a rate of a counter, may
+	// reach: the one may be rounded, the other is inexact by half if scrapes are answered late.
+	maxExcess, maxRateExcess = 1.1, 1.5
 	// maxInstances bounds what one reading may require: Kubernetes counts replicas in an int32.
 	maxInstances = math.MaxInt32
 	// maxLoad bounds the load of one reading so that sums over all pods are finite in float32, in which loads are kept.
@@ -54,13 +55,17 @@ type Limits struct {
 	declared float64 // saturation.max; 0 without one
 }
 
-// LimitsOf returns the limits that follow from parameters.
-func LimitsOf(p *pipeline.Params) Limits {
+// LimitsOf returns the limits that follow from parameters. Readings are rates of a counter if counted is set.
+func LimitsOf(p *pipeline.Params, counted bool) Limits {
 	unit := p.Model.Load(p.Threshold)
 	l := Limits{highest: p.Model.PerInstance(min(maxLoad, maxInstances*unit), 1)}
 	if p.Saturation.Enabled {
 		l.declared = p.Saturation.Max
-		l.highest = min(l.highest, maxExcess*l.declared)
+		excess := maxExcess
+		if counted {
+			excess = maxRateExcess
+		}
+		l.highest = min(l.highest, excess*l.declared)
 	}
 	return l
 }

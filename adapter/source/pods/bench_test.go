@@ -120,7 +120,7 @@ func BenchmarkGateOfAScrape(b *testing.B) {
 			require.NoError(b, s.Set(key("pm"), gauge(time.Second), fleetOf(endpoints), &discard{b: b}))
 			p := pipeline.AdaptiveParams()
 			p.Threshold, p.Max = 0.7, 20
-			limits, all, filter := gate.LimitsOf(&p), make([]pipeline.Instance, endpoints), gate.Filter{}
+			limits, all, filter := gate.LimitsOf(&p, false), make([]pipeline.Instance, endpoints), gate.Filter{}
 			for i := range all {
 				all[i].Samples = make([]pipeline.Sample, 300)
 			}

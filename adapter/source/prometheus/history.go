@@ -90,7 +90,7 @@ func newHistory(u *subscription, p *pipeline.Params, span time.Duration, now tim
 	}
 	minutes := int(span / time.Minute)
 	h.begin = now.Add(-historyDelay - h.shift).Truncate(time.Minute).Add(-time.Duration(minutes) * time.Minute)
-	h.sums, h.from = newMinuteSums(minutes, loadOf(p)), minutes
+	h.sums, h.from = newMinuteSums(minutes, loadOf(p, h.subscription.config.Type)), minutes
 	return h, nil
 }
 
@@ -131,8 +131,8 @@ func meanQuery(selector string, over time.Duration, as source.Type, kind pipelin
 
 // loadOf returns the load of a pod by what meanQuery returns, and whether it read the maximum of its metric. The load
 // is NaN if it is unknown.
-func loadOf(p *pipeline.Params) func(float64) (float64, bool) {
-	of, possible := p.Model.Load, gate.LimitsOf(p).Check
+func loadOf(p *pipeline.Params, as source.Type) func(float64) (float64, bool) {
+	of, possible := p.Model.Load, gate.LimitsOf(p, as == source.Counter).Check
 	top, limited := p.Saturation.Max*(1-p.Saturation.Zone), p.Saturation.Enabled
 	if p.Model.Kind == pipeline.Quadratic {
 		of, possible = func(v float64) float64 { return v }, gate.Number

@@ -418,7 +418,7 @@ func TestMinutesThatCannotBeALoadAreUnknown(t *testing.T) {
 	p.Threshold, p.Max = 0.7, 20
 	p.Saturation = pipeline.Saturation{Enabled: true, Max: 1, Zone: 0.02}
 	for _, v := range []float64{-1, 2, math.NaN(), math.Inf(1)} {
-		sums := newMinuteSums(2, loadOf(&p))
+		sums := newMinuteSums(2, loadOf(&p, source.Gauge))
 		part := sums.piece(0, 2)
 		for at := range 2 {
 			part.add("a", at, 0.5)
