@@ -90,8 +90,8 @@ func TestRateAfterAReset(t *testing.T) {
 	assert.InDelta(t, 7, s.V, 0)
 }
 
-// TestRatesOfInexactTimes has scrapes that take up to a time, the counter of which is read at any moment of it. A rate is off by half at
-// the most.
+// TestRatesOfInexactTimes has scrapes that take up to a time, the counter of which is read at any moment of it. A rate
+// is off by half at the most.
 func TestRatesOfInexactTimes(t *testing.T) {
 	for seed := range uint64(500) {
 		random := rand.New(rand.NewPCG(seed, 35))

@@ -116,7 +116,7 @@ func BenchmarkGateOfAScrape(b *testing.B) {
 	const endpoints, rounds = 1000, 20
 	for name, text := range pages() {
 		b.Run(name, func(b *testing.B) {
-			s := newSource(Options{}.withDefaults(), newNetwork(answering(text)))
+			s := newSource(Options{Timeout: time.Minute}.withDefaults(), newNetwork(answering(text)))
 			require.NoError(b, s.Set(key("pm"), gauge(time.Second), fleetOf(endpoints), &discard{b: b}))
 			p := pipeline.AdaptiveParams()
 			p.Threshold, p.Max = 0.7, 20
