@@ -18,6 +18,7 @@ import (
 	"github.com/foresail/foresail/internal/samples"
 	"github.com/foresail/foresail/internal/schedule"
 	"github.com/foresail/foresail/pipeline"
+	"github.com/foresail/foresail/pipeline/gate"
 )
 
 // Config is the configuration of one PredictedMetric.
@@ -28,6 +29,7 @@ type Config struct {
 	Origin         string        // identifies where samples come from and whose they are
 	Interval       time.Duration // how often the source reads; 0: samples are pushed
 	Created        time.Time     // when the PredictedMetric was created
+	Counter        bool          // samples are rates of a counter
 
 	// Farther asks for a forecast of the time at which a node has started as well. NodeStartupTime is how long one takes; 0: what
 	// Options.NodeStartupTime returns.
@@ -86,6 +88,7 @@ type Feed struct {
 	forgotten      int // how often any of these were dropped
 	released       int // how often the inbox has let go of them
 	failing        map[string]failing
+	refused        refusals
 	sourceErr      error     // why the source as a whole cannot be read
 	sourceFailures int       // how many times in a row it was reported
 	sourceFailed   time.Time // the first of these times
@@ -150,7 +153,9 @@ func (f *Feed) configure(c Config) error {
 // accept lets in as many samples as a window of this length needs.
 func (f *Feed) accept(window time.Duration) {
 	c := f.settings.Load()
-	f.inbox.limit(limits{interval: c.Params.Interval, window: window, most: 2 * c.readings(window)})
+	f.inbox.limit(limits{
+		interval: c.Params.Interval, window: window, most: 2 * c.readings(window), values: gate.LimitsOf(&c.Params, c.Counter),
+	})
 }
 
 // readings returns how many readings of one instance a window of this length may have.
@@ -165,7 +170,7 @@ func (c *Config) readings(window time.Duration) int {
 // reset drops the samples before a gap. After it all pods must be read again before their sum is a load, and values across
 // the gap would be invented.
 func (f *Feed) reset() {
-	f.series, f.coverage = map[string]*samples.Packed{}, coverage{}
+	f.series, f.coverage, f.refused = map[string]*samples.Packed{}, coverage{}, refusals{}
 	f.forgotten++
 	f.accuracy.Forget()
 }
@@ -238,6 +243,8 @@ type workspace struct {
 	memory    pipeline.Memory
 	instances []pipeline.Instance
 	samples   []pipeline.Sample // of the instances, one after the other
+	highest   float64           // no sample of the instances is higher
+	filter    gate.Filter
 }
 
 // run makes a forecast and publishes it. Without a forecast it publishes and returns the reason, else it returns "".
@@ -324,6 +331,7 @@ func (f *Feed) forecast(now time.Time, w *workspace) (forecast pipeline.Forecast
 	if p.Whole {
 		err = f.addWhole(&in, windowStart.UnixMilli(), w)
 	} else {
+		f.refused.setOutliers(w.filter.Apply(in.Instances, f.scale(1, w.highest)))
 		err = f.addInstances(&in)
 	}
 	if err != nil {
@@ -339,6 +347,15 @@ func (f *Feed) forecast(now time.Time, w *workspace) (forecast pipeline.Forecast
 		f.past.Learn(&w.memory, p, f.using.Schedules.Unlearned)
 	}
 	return forecast, newestStart, err
+}
+
+// scale returns what the readings of a number of instances together are compared with. None of them is above highest.
+func (f *Feed) scale(instances int, highest float64) gate.Scale {
+	p := &f.using.Params
+	return gate.Scale{
+		Model: p.Model, Unit: p.Model.Load(p.Threshold) * float64(max(1, instances)),
+		Spacing: max(p.Interval, f.using.Interval, f.spacing.interval()), Counted: f.using.Counter, Highest: highest,
+	}
 }
 
 // addInstances checks that the samples of the instances add up to the load, and from when on.
@@ -360,9 +377,14 @@ func (f *Feed) addWhole(in *pipeline.Input, windowStart int64, w *workspace) err
 		return unavailable(snapshot.WaitingForSamples, "the load of the target has not been read yet")
 	}
 	s.Trim(windowStart)
-	in.Total = s.AppendTo(w.samples)
-	w.samples = in.Total[:0]
-	f.spacing.measure([]pipeline.Instance{{Samples: in.Total}}, in.Now, f.newest)
+	total := []pipeline.Instance{{ID: source.WholeTarget, Samples: s.AppendTo(w.samples)}}
+	w.samples = total[0].Samples[:0]
+	f.refused.setOutliers(w.filter.Apply(total, f.scale(in.Target, s.Highest())))
+	in.Total = total[0].Samples
+	if len(in.Total) == 0 {
+		return unavailable(snapshot.WaitingForSamples, "the load of the target has not been read twice yet")
+	}
+	f.spacing.measure(total, in.Now, f.newest)
 	p := f.pace()
 	if left := in.Total[0].T + max(warmUpTicks*p.tick, 2*p.reading) - in.Now; left > 0 {
 		return unavailable(snapshot.WarmingUp, "the load of the target is read; a trend can be seen in %s", (time.Duration(left) * time.Millisecond).Round(time.Second))
@@ -373,7 +395,7 @@ func (f *Feed) addWhole(in *pipeline.Input, windowStart int64, w *workspace) err
 // unpack puts instances with their samples into a workspace. It drops the samples of instances that no longer exist, and the failures
 // of ended ones.
 func (f *Feed) unpack(fleet []podtracker.Instance, windowStart int64, w *workspace) {
-	w.instances, w.samples = w.instances[:0], w.samples[:0]
+	w.instances, w.samples, w.highest = w.instances[:0], w.samples[:0], 0
 	read := 0
 	for i := range fleet {
 		m := &fleet[i]
@@ -387,6 +409,7 @@ func (f *Feed) unpack(fleet []podtracker.Instance, windowStart int64, w *workspa
 			from := len(w.samples)
 			w.samples = s.AppendTo(w.samples)
 			x.Samples = slices.Clip(w.samples[from:])
+			w.highest = max(w.highest, s.Highest())
 			read++
 		}
 		w.instances = append(w.instances, x)
@@ -426,6 +449,10 @@ func (f *Feed) describe(now time.Time) *snapshot.Snapshot {
 	if s.SourceErr == nil {
 		s.SourceErr = f.failing[source.WholeTarget].err
 	}
+	if f.using.Params.Whole && s.SourceErr == nil {
+		s.SourceErr = f.refused.reasons(now.Add(-f.using.Params.StaleAfter))[source.WholeTarget]
+	}
+	s.Refused = f.refused.count(now.Add(-f.window))
 	if pods := f.pods.Load(); pods != nil && f.using.MeasureStartup {
 		s.StartupsMeasured = (*pods).StartupsMeasured()
 	}
@@ -441,7 +468,8 @@ func (f *Feed) describe(now time.Time) *snapshot.Snapshot {
 }
 
 func (f *Feed) failures() []snapshot.Failure {
-	if len(f.failing) == 0 {
+	reasons := f.refused.reasons(f.now().Add(-f.using.Params.StaleAfter))
+	if len(f.failing)+len(reasons) == 0 {
 		return nil
 	}
 	names := map[string]string{}
@@ -450,12 +478,14 @@ func (f *Feed) failures() []snapshot.Failure {
 			names[m.ID] = m.Pod.Name
 		}
 	}
-	out := make([]snapshot.Failure, 0, len(f.failing))
+	maps.DeleteFunc(reasons, func(id string, _ error) bool { return names[id] == "" }) // its pod has ended
 	for id, x := range f.failing {
-		if id == source.WholeTarget {
-			continue
-		}
-		out = append(out, snapshot.Failure{Pod: names[id], Err: x.err})
+		reasons[id] = x.err
+	}
+	delete(reasons, source.WholeTarget)
+	out := make([]snapshot.Failure, 0, len(reasons))
+	for id, err := range reasons {
+		out = append(out, snapshot.Failure{Pod: names[id], Err: err})
 	}
 	slices.SortFunc(out, func(a, b snapshot.Failure) int { return strings.Compare(a.Pod, b.Pod) })
 	return out

@@ -1,6 +1,7 @@
 package forecaster
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -10,6 +11,7 @@ import (
 	"github.com/foresail/foresail/adapter/source"
 	"github.com/foresail/foresail/internal/samples"
 	"github.com/foresail/foresail/pipeline"
+	"github.com/foresail/foresail/pipeline/gate"
 )
 
 // inbox keeps what arrives for a feed until its next forecast, so that nobody who brings it waits for one that is being made.
@@ -30,6 +32,7 @@ type limits struct {
 	interval time.Duration // Δt
 	window   time.Duration // how far back the last forecast looked
 	most     int           // samples of one instance; 0: none of any
+	values   gate.Limits
 }
 
 // arrival is what has arrived of one instance since the last forecast.
@@ -40,6 +43,9 @@ type arrival struct {
 	failures  int   // how many failed in a row, of those since the last forecast
 	read      bool  // anything has arrived
 	succeeded bool  // one of them, at least, did not fail
+	refused   int   // readings that cannot be a load
+
+	full time.Time // when samples last gave way to newer ones
 
 	series *samples.Packed // of the feed, where its samples are moved to; nil: look it up
 }
@@ -111,22 +117,32 @@ func (r *receiver) Append(added ...pipeline.Sample) {
 	b.add(r.arrival, added, now)
 }
 
-// add keeps samples that are neither from the future nor from long before the window. The caller holds mu, and has checked that any are
-// accepted.
+// add keeps samples that can be a load, and are neither from the future nor from long before the window. Every reading
+// of every source passes here. The caller holds mu, and has checked that any are accepted.
 func (b *inbox) add(a *arrival, added []pipeline.Sample, now time.Time) {
 	b.touch(a)
 	a.err = nil
 	earliest, latest := now.Add(-2*b.limits.window).UnixMilli(), now.Add(b.limits.interval).UnixMilli()
 	for _, x := range added {
+		v, err := b.limits.values.Check(x.V)
 		switch {
+		case err != nil:
+			a.err = err
+			a.refused++
 		case x.T > latest:
 			a.err = fmt.Errorf("a sample is dated %s, which is in the future: check the clocks", time.UnixMilli(x.T).UTC().Format(time.RFC3339))
+			a.refused++
 		case x.T < earliest:
-		case len(a.samples) >= b.limits.most:
-			a.err = b.limits.tooMany()
 		default:
-			a.samples = append(a.samples, x)
+			if len(a.samples) >= b.limits.most {
+				a.full = now
+				a.dropOldest()
+			}
+			a.samples = append(a.samples, pipeline.Sample{T: x.T, V: v})
 		}
+	}
+	if a.err == nil && now.Sub(a.full) < b.limits.window {
+		a.err = b.limits.tooMany()
 	}
 	if a.err != nil {
 		a.failures++
@@ -135,8 +151,15 @@ func (b *inbox) add(a *arrival, added []pipeline.Sample, now time.Time) {
 	a.failures, a.succeeded = 0, true
 }
 
+// dropOldest drops the older half of the samples, so that it costs little for each sample of a flood.
+func (a *arrival) dropOldest() {
+	slices.SortStableFunc(a.samples, func(x, y pipeline.Sample) int { return cmp.Compare(x.T, y.T) })
+	a.samples = slices.Delete(a.samples, 0, (len(a.samples)+1)/2)
+}
+
 func (l limits) tooMany() error {
-	return fmt.Errorf("more than %d samples within the window: must be about one each sample interval (%s)", l.most, l.interval)
+	return fmt.Errorf("more than %d samples within the window, of which the oldest are dropped: "+
+		"must be about one each sample interval (%s)", l.most, l.interval)
 }
 
 func (b *inbox) fail(instance string, err error) {
@@ -235,10 +258,10 @@ func (f *Feed) collect() {
 		err := a.err
 		for _, x := range a.samples {
 			if !f.keep(a, x, b.limits.most) {
-				err = b.limits.tooMany()
-				break
+				a.full, err = f.now(), b.limits.tooMany()
 			}
 		}
+		f.refused.add(a.refused, f.now())
 		switch {
 		case err == nil && len(f.failing) > 0:
 			delete(f.failing, a.instance)
@@ -251,7 +274,7 @@ func (f *Feed) collect() {
 			}
 			f.failing[a.instance] = failing{err, x.times + max(1, a.failures), x.since}
 		}
-		a.samples, a.err, a.failures, a.succeeded, a.read = a.samples[:0], nil, 0, false, false
+		a.samples, a.err, a.failures, a.succeeded, a.read, a.refused = a.samples[:0], nil, 0, false, false, 0
 		if cap(a.samples) > keptCapacity {
 			a.samples = nil
 		}
@@ -260,7 +283,8 @@ func (f *Feed) collect() {
 	b.fresh = b.fresh[:0]
 }
 
-// keep adds a sample to those of an instance, of which there are at most so many, or returns false.
+// keep adds a sample to those of an instance, of which there are at most so many. It returns false if older ones gave
+// way.
 func (f *Feed) keep(a *arrival, x pipeline.Sample, most int) bool {
 	if a.series == nil {
 		a.series = f.series[a.instance]
@@ -269,10 +293,11 @@ func (f *Feed) keep(a *arrival, x pipeline.Sample, most int) bool {
 		a.series = &samples.Packed{}
 		f.series[a.instance] = a.series
 	}
-	if a.series.Len() >= most {
-		return false
+	full := a.series.Len() >= most
+	if full {
+		a.series.DropOldest(most/8 + 1)
 	}
 	a.series.Add(x)
 	f.newest = max(f.newest, x.T)
-	return true
+	return !full
 }

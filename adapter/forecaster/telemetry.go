@@ -75,10 +75,11 @@ var (
 	descUnreadable = describe("unreadable_pods", "Ready pods whose last reading failed.")
 	descHorizon    = describe("horizon_seconds", "How far ahead the load is forecast.")
 	descStartup    = describe("startup_time_seconds", "Time from the creation of a pod to its readiness, assumed or measured.")
-	descDropped    = describe("dropped_samples", "Samples in the window that were rejected.")
-	descError      = describeSpan("forecast_error_ratio", "Mean absolute error of the forecast at its horizon, divided by that of the present load taken to stay; below 1 is better. Absent until a time has been judged.")
-	descLate       = describeSpan("forecast_late_ratio", "Share of the time with too few pods: more load came than the replicas that were ordered for it hold at the threshold, and the maximum allowed for more. spec.forecast.lateness asks for it.")
-	descLateness   = describe("forecast_lateness_ratio", "The share of the time that spec.forecast.lateness allows forecast_late_ratio to be. 0 with method Holt.")
+	descDropped    = describe("dropped_samples", "Samples in the window that cannot be a load and count as unknown. "+
+		"The condition SamplesFresh names them.")
+	descError    = describeSpan("forecast_error_ratio", "Mean absolute error of the forecast at its horizon, divided by that of the present load taken to stay; below 1 is better. Absent until a time has been judged.")
+	descLate     = describeSpan("forecast_late_ratio", "Share of the time with too few pods: more load came than the replicas that were ordered for it hold at the threshold, and the maximum allowed for more. spec.forecast.lateness asks for it.")
+	descLateness = describe("forecast_lateness_ratio", "The share of the time that spec.forecast.lateness allows forecast_late_ratio to be. 0 with method Holt.")
 )
 
 func (c *collector) Describe(ch chan<- *prometheus.Desc) {
@@ -129,6 +130,7 @@ func collectForecast(ch chan<- prometheus.Metric, s *snapshot.Snapshot) {
 	gauge(descStartup, s.StartupTime.Seconds())
 	gauge(descAvailable, indicator(s.Err == nil))
 	gauge(descDryRun, indicator(s.DryRun))
+	gauge(descDropped, float64(s.Refused))
 	if s.Err != nil {
 		return
 	}
@@ -142,7 +144,6 @@ func collectForecast(ch chan<- prometheus.Metric, s *snapshot.Snapshot) {
 	}
 	gauge(descTarget, float64(s.Forecast.Target))
 	gauge(descHorizon, s.Forecast.Horizon.Seconds())
-	gauge(descDropped, float64(s.Forecast.Dropped))
 	gauge(descLateness, s.Lateness)
 	collectScore(ch, s, s.Accuracy.LastHour, "1h")
 	collectScore(ch, s, s.Accuracy.LastDay, "1d")

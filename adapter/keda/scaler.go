@@ -62,11 +62,12 @@ func (s *Scaler) GetMetrics(_ context.Context, r *externalscaler.GetMetricsReque
 	if asked := r.GetMetricName(); asked != "" && !strings.EqualFold(asked, t.metric) {
 		return nil, asStatus(invalid("metricName", asked, t.metric+", the metric of the trigger"))
 	}
-	value, err := s.value(t)
+	milli, err := s.value(t)
 	if err != nil {
 		return nil, asStatus(err)
 	}
-	return &externalscaler.GetMetricsResponse{MetricValues: []*externalscaler.MetricValue{{MetricName: t.metric, MetricValueFloat: value}}}, nil
+	value := &externalscaler.MetricValue{MetricName: t.metric, MetricValueFloat: numberOf(milli)}
+	return &externalscaler.GetMetricsResponse{MetricValues: []*externalscaler.MetricValue{value}}, nil
 }
 
 // IsActive returns whether the value of a trigger is above its activation.
@@ -79,24 +80,35 @@ func (s *Scaler) IsActive(_ context.Context, ref *externalscaler.ScaledObjectRef
 	if err != nil {
 		return nil, asStatus(err)
 	}
-	return &externalscaler.IsActiveResponse{Result: value > t.activation}, nil
+	return &externalscaler.IsActiveResponse{Result: t.isActive(value)}, nil
 }
 
-// target returns what the HPA divides by. KEDA writes it, as the value, with three decimals, which milli-units have.
+// numberOf returns milli-units as a number that every KEDA reads as the same milli-units: KEDA 2.17 to 2.19 truncate v
+// × 1000, later ones round v to three decimals. A quarter of a milli-unit above the value both return it. Above 2^50
+// milli-units a float64 has no such quarter, and served values have a margin instead.
+func numberOf(milli int64) float64 {
+	if milli == 0 {
+		return 0
+	}
+	return (float64(milli) + 0.25) / 1000
+}
+
+// target returns what the HPA divides by.
 func (s *Scaler) target(t trigger) (float64, error) {
 	milli, err := serving.ReadTarget(s.reader, s.query(t))
 	if err != nil {
 		return 0, s.explain(err)
 	}
-	return float64(milli) / 1000, nil
+	return numberOf(milli), nil
 }
 
-func (s *Scaler) value(t trigger) (float64, error) {
+// value returns the value of a trigger in milli-units.
+func (s *Scaler) value(t trigger) (int64, error) {
 	item, err := serving.Read(s.reader, s.query(t))
 	if err != nil {
 		return 0, s.explain(err)
 	}
-	return float64(item.Milli) / 1000, nil
+	return item.Milli, nil
 }
 
 func (s *Scaler) query(t trigger) serving.Query {

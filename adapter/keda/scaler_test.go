@@ -64,6 +64,8 @@ func TestMetadataIsRefusedByName(t *testing.T) {
 	}{
 		"unknown key":      {refTo("predictedmetric", "x"), `metadata.predictedmetric: "x": must be left out: a trigger has predictedMetric, metric and activation`},
 		"threshold":        {refTo("threshold", "1"), `metadata.threshold: "1": must be left out`},
+		"a variable":       {refTo("predictedMetricFromEnv", "other"), `metadata.predictedMetricFromEnv: "other": must be left out: write the value itself, as predictedMetric`},
+		"another variable": {refTo("somethingFromEnv", "x"), `metadata.somethingFromEnv: "x": must be left out`},
 		"secret":           {refTo("tlsClientKey", "PRIVATE"), `metadata.tlsClientKey: "...": must be left out, as KEDA does not read it there`},
 		"unknown metric":   {refTo("metric", "load"), `metadata.metric: "load": must be predicted_load_total or predicted_replicas`},
 		"predicted_load":   {refTo("metric", "predicted_load"), `must be predicted_load_total or predicted_replicas: predicted_load needs a target of type Value, which a scaler cannot ask for`},
@@ -99,17 +101,52 @@ func TestMetadataIsRefusedByName(t *testing.T) {
 func TestMetadataOfKEDAIsAccepted(t *testing.T) {
 	s, _ := newScaler(servingtest.Healthy("elu", "checkout"))
 	_, err := s.GetMetricSpec(t.Context(), refTo("predictedMetric", "elu", "metric", "predicted_replicas", "activation", "0.5",
-		"enableTLS", "true", "unsafeSsl", "false", "somethingFromEnv", "VARIABLE"))
+		"enableTLS", "true", "unsafeSsl", "false"))
 	require.NoError(t, err)
+}
+
+// assertRead checks that every supported KEDA makes these milli-units of a number.
+func assertRead(t *testing.T, milli int64, v float64, name string) {
+	t.Helper()
+	assert.Equal(t, milli, int64(v*1000), "%s: KEDA 2.17 to 2.19 truncate", name)
+	q := resource.MustParse(fmt.Sprintf("%.3f", v))
+	assert.Equal(t, milli, q.MilliValue(), "%s: later ones round", name)
+}
+
+// TestEveryKEDAReadsTheSameMilliUnits has every threshold of up to 20 with three decimals, 0.8% of which came out a
+// milli-unit lower.
+func TestEveryKEDAReadsTheSameMilliUnits(t *testing.T) {
+	for milli := range int64(20_000) {
+		assertRead(t, milli, numberOf(milli), fmt.Sprint(milli))
+	}
+	for milli := int64(1); milli < 1<<50; milli = milli*3 + 1 {
+		assertRead(t, milli, numberOf(milli), fmt.Sprint(milli))
+	}
+}
+
+// TestReplicasStayAtAnyThreshold has the HPA divide what KEDA 2.17 to 2.19 make of a value and of its target, which
+// must not order one replica more each time.
+func TestReplicasStayAtAnyThreshold(t *testing.T) {
+	for milli := int64(1); milli < 1<<52; milli = milli*5/4 + 1 {
+		for _, replicas := range []float64{1, 7, 150} {
+			published := servingtest.Changed(servingtest.Healthy("checkout", "checkout"), func(s *snapshot.Snapshot) {
+				s.Threshold = float64(milli) / 1000
+				loaded(replicas)(s)
+			})
+			s, _ := newScaler(published)
+			spec, err := s.GetMetricSpec(t.Context(), refTo())
+			require.NoError(t, err)
+			got, err := s.GetMetrics(t.Context(), &externalscaler.GetMetricsRequest{ScaledObjectRef: refTo()})
+			require.NoError(t, err)
+			usage, target := int64(got.MetricValues[0].MetricValueFloat*1000), int64(spec.MetricSpecs[0].TargetSizeFloat*1000)
+			assert.InDelta(t, replicas, math.Ceil(float64(usage)/float64(target)), 0, "threshold %d milli-units", milli)
+		}
+	}
 }
 
 // TestValuesEqualThoseOfExternalMetrics compares what KEDA writes with what the other door serves, to the digit.
 func TestValuesEqualThoseOfExternalMetrics(t *testing.T) {
-	keda := func(v float64) int64 { // what KEDA 2.17 and later write, in milli-units
-		q := resource.MustParse(fmt.Sprintf("%.3f", v))
-		return q.MilliValue()
-	}
-	for _, threshold := range []float64{0.001, 0.007, 0.0001, 0.7, 0.1 + 0.2, 1, 12.3456, 1e6, 123456.789} {
+	for _, threshold := range []float64{0.001, 0.007, 0.0001, 0.57, 0.7, 0.1 + 0.2, 1, 1.001, 12.3456, 1e6, 123456.789} {
 		for _, instances := range []float64{0, 0.0004, 0.5, 1, 1.0000001, 7.77, 14.27, 333.3, 98765.4} {
 			published := servingtest.Changed(servingtest.Healthy("checkout", "checkout"), func(s *snapshot.Snapshot) {
 				s.Threshold = threshold
@@ -127,14 +164,14 @@ func TestValuesEqualThoseOfExternalMetrics(t *testing.T) {
 				got, err := s.GetMetrics(t.Context(), &externalscaler.GetMetricsRequest{ScaledObjectRef: refTo("metric", metric), MetricName: metric})
 				require.NoError(t, err, name)
 				require.Len(t, got.MetricValues, 1)
-				assert.Equal(t, item.Milli, keda(got.MetricValues[0].MetricValueFloat), name)
+				assertRead(t, item.Milli, got.MetricValues[0].MetricValueFloat, name)
 				assert.Zero(t, got.MetricValues[0].MetricValue, "it would be rounded")
 
 				spec, err := s.GetMetricSpec(t.Context(), refTo("metric", metric))
 				require.NoError(t, err, name)
 				require.Len(t, spec.MetricSpecs, 1)
 				assert.Equal(t, metric, spec.MetricSpecs[0].MetricName)
-				assert.Equal(t, target, keda(spec.MetricSpecs[0].TargetSizeFloat), name)
+				assertRead(t, target, spec.MetricSpecs[0].TargetSizeFloat, name)
 				assert.Zero(t, spec.MetricSpecs[0].TargetSize, "it would be rounded")
 			}
 		}
@@ -146,10 +183,10 @@ func TestDefaultsOfATrigger(t *testing.T) {
 	spec, err := s.GetMetricSpec(t.Context(), refTo())
 	require.NoError(t, err)
 	assert.Equal(t, "predicted_load_total", spec.MetricSpecs[0].MetricName)
-	assert.InDelta(t, 0.7, spec.MetricSpecs[0].TargetSizeFloat, 0)
+	assert.InDelta(t, 0.7, spec.MetricSpecs[0].TargetSizeFloat, 0.0005)
 	got, err := s.GetMetrics(t.Context(), &externalscaler.GetMetricsRequest{ScaledObjectRef: refTo()})
 	require.NoError(t, err)
-	assert.InDelta(t, 10.01, got.MetricValues[0].MetricValueFloat, 0)
+	assert.InDelta(t, 10.01, got.MetricValues[0].MetricValueFloat, 0.0005)
 }
 
 // TestSpecsNeedNoSamples is about KEDA dropping a metric from the HPA whose target it cannot get.
@@ -158,7 +195,7 @@ func TestSpecsNeedNoSamples(t *testing.T) {
 		s, _ := newScaler(servingtest.Changed(servingtest.Healthy("checkout", "checkout"), withoutForecast(reason)))
 		spec, err := s.GetMetricSpec(t.Context(), refTo())
 		require.NoError(t, err, reason)
-		assert.InDelta(t, 0.7, spec.MetricSpecs[0].TargetSizeFloat, 0)
+		assert.InDelta(t, 0.7, spec.MetricSpecs[0].TargetSizeFloat, 0.0005)
 		_, err = s.GetMetrics(t.Context(), &externalscaler.GetMetricsRequest{ScaledObjectRef: refTo()})
 		assertStatus(t, err, codes.Unavailable, "PredictedMetric shop/checkout: ")
 	}
@@ -170,7 +207,7 @@ func TestDryRunHasATargetAndNoValue(t *testing.T) {
 	s, _ := newScaler(servingtest.Changed(servingtest.Healthy("checkout", "checkout"), inDryRun))
 	spec, err := s.GetMetricSpec(t.Context(), refTo())
 	require.NoError(t, err)
-	assert.InDelta(t, 0.7, spec.MetricSpecs[0].TargetSizeFloat, 0, "the threshold of the spec, which is no forecast")
+	assert.InDelta(t, 0.7, spec.MetricSpecs[0].TargetSizeFloat, 0.0005, "the threshold of the spec, which is no forecast")
 	for _, metric := range []string{serving.LoadTotal, serving.Replicas} {
 		_, err = s.GetMetrics(t.Context(), &externalscaler.GetMetricsRequest{ScaledObjectRef: refTo("metric", metric)})
 		assertStatus(t, err, codes.Unavailable, "PredictedMetric shop/checkout: spec.dryRun is true")
@@ -188,7 +225,7 @@ func TestSpecsOfRejectedPredictedMetrics(t *testing.T) {
 	assertStatus(t, err, codes.Unavailable, "PredictedMetric shop/checkout: there is no target: because")
 	spec, err := s.GetMetricSpec(t.Context(), refTo("metric", "predicted_replicas"))
 	require.NoError(t, err, "its target is always the same")
-	assert.InDelta(t, 1, spec.MetricSpecs[0].TargetSizeFloat, 0)
+	assert.InDelta(t, 1, spec.MetricSpecs[0].TargetSizeFloat, 0.0005)
 }
 
 func TestErrorsHaveTheSentenceOfExternalMetrics(t *testing.T) {

@@ -40,7 +40,7 @@ func (s *Scaler) activity(t trigger) activity {
 	switch {
 	case err != nil:
 		return unknown
-	case value > t.activation:
+	case t.isActive(value):
 		return active
 	default:
 		return inactive

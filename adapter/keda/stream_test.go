@@ -3,6 +3,7 @@ package keda
 import (
 	"context"
 	"errors"
+	"math"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -94,12 +95,13 @@ func results(sent []*externalscaler.IsActiveResponse) []bool {
 	return list
 }
 
+// targets returns what KEDA makes of the targets, with three decimals.
 func targets(t *testing.T, sent []*externalscaler.GetMetricSpecResponse) []float64 {
 	t.Helper()
 	list := []float64{}
 	for _, r := range sent {
 		require.Len(t, r.MetricSpecs, 1, "KEDA 2.21 would drop an empty list")
-		list = append(list, r.MetricSpecs[0].TargetSizeFloat)
+		list = append(list, math.Round(r.MetricSpecs[0].TargetSizeFloat*1000)/1000)
 	}
 	return list
 }

@@ -22,9 +22,14 @@ const (
 	keyActivation      = "activation"
 )
 
-// acceptKeys is what is said of any other key.
-const acceptKeys = "left out: a trigger has " + keyPredictedMetric + ", " + keyMetric + " and " + keyActivation +
-	", beside scalerAddress, enableTLS and unsafeSsl, which KEDA reads"
+const (
+	// acceptKeys is the answer to any other key.
+	acceptKeys = "left out: a trigger has " + keyPredictedMetric + ", " + keyMetric + " and " + keyActivation +
+		", and scalerAddress, enableTLS and unsafeSsl, which KEDA reads"
+	// fromEnv is the end of keys for which KEDA sends the value of an environment variable of the target. It sends nothing
+	// for a variable without a value, and a default would take its place without an error.
+	fromEnv = "FromEnv"
+)
 
 // reasonInvalidTrigger is the reason of an error about a request that no ScaledObject should make.
 const reasonInvalidTrigger = "InvalidTrigger"
@@ -54,6 +59,9 @@ func triggerOf(ref *externalscaler.ScaledObjectRef) (trigger, error) {
 	return t, nil
 }
 
+// isActive reports whether a value in milli-units activates the trigger.
+func (t *trigger) isActive(milli int64) bool { return float64(milli)/1000 > t.activation }
+
 // set takes one key.
 func (t *trigger) set(key, value string) error {
 	field := "metadata." + abbreviate(key)
@@ -69,7 +77,9 @@ func (t *trigger) set(key, value string) error {
 			return invalid(field, value, "a number, 0 or more")
 		}
 		t.activation = activation
-	case slices.Contains([]string{"scalerAddress", "enableTLS", "unsafeSsl"}, key), strings.HasSuffix(key, "FromEnv"):
+	case slices.Contains([]string{"scalerAddress", "enableTLS", "unsafeSsl"}, key):
+	case strings.HasSuffix(key, fromEnv):
+		return invalid(field, value, "left out: write the value itself, as "+strings.TrimSuffix(abbreviate(key), fromEnv))
 	case slices.Contains([]string{"caCert", "tlsClientCert", "tlsClientKey"}, key):
 		return invalid(field, "...", "left out, as KEDA does not read it there: it belongs into the TriggerAuthentication of the trigger")
 	default:

@@ -278,6 +278,7 @@ func ConfigOf(pm *v1alpha1.PredictedMetric) (forecaster.Config, error) {
 	c.Schedules = schedules
 	c.Params, c.MeasureStartup = p, *pm.Spec.Startup.Measured
 	c.Source, c.Interval, c.Created = pm.Spec.Source.Name(), pm.Spec.Source.Interval(), pm.CreationTimestamp.Time
+	c.Counter = pm.Spec.Source.Counter()
 	if b := pm.Spec.CapacityBuffer; b != nil {
 		c.Farther = true
 		if b.NodeStartupTime != nil {

@@ -245,7 +245,7 @@ func TestErrors(t *testing.T) {
 		{
 			name: "too large", held: shop(func(s *snapshot.Snapshot) { s.Forecast.Serve = 1e300 }), metric: LoadTotal,
 			class: Internal, reason: ReasonOutOfRange,
-			message: "PredictedMetric shop/checkout-elu: predicted_load_total cannot be expressed in milli-units: the load 1e+300 must be a number up to 9007199254740; scale the metric",
+			message: "PredictedMetric shop/checkout-elu: predicted_load_total cannot be expressed in milli-units: the load 1e+300 must be a number up to 4611686018427387; scale the metric",
 		},
 	} {
 		metrics := []string{c.metric}

@@ -3,6 +3,7 @@ package serving
 import (
 	"fmt"
 	"math"
+	"math/bits"
 
 	"github.com/foresail/foresail/adapter/snapshot"
 )
@@ -73,8 +74,12 @@ type demand struct {
 // slack is by how much a number of instances may exceed a whole number and still count as that; the pipeline has the same.
 const slack = 1e-9
 
-// limit bounds loads and thresholds in milli-units: products of it with small numbers still fit an int64.
-const limit = 1 << 53
+const (
+	// limit bounds loads and thresholds in milli-units: sums of two still fit an int64. It is 4 PiB of memory.
+	limit = 1 << 62
+	// exact is the number of milli-units from which on a float64, in which clients calculate, may be a milli-unit off.
+	exact = 1 << 50
+)
 
 // newDemand rounds the number of instances that carry a load up to three significant digits. The steps divide an instance
 // evenly, so ⌈steps/per⌉ is ⌈load/threshold⌉.
@@ -129,12 +134,29 @@ func (d demand) instances() int64 { return ceilDiv(d.steps, d.per) }
 
 // total returns the load in milli-units. ⌈total/threshold⌉ is instances: rounding up to a whole milli-unit cannot pass a
 // multiple of the threshold, which is whole.
-func (d demand) total() int64 { return ceilDiv(d.steps*d.threshold, d.per) }
+func (d demand) total() int64 { return below(d.over(d.per)) }
+
+// over returns ⌈steps × threshold/by⌉ for by ≥ per.
+func (d demand) over(by int64) int64 {
+	high, low := bits.Mul64(uint64(d.steps), uint64(d.threshold)) // #nosec G115 -- neither is negative
+	low, carry := bits.Add64(low, uint64(by-1), 0)                // #nosec G115 -- by is 1 or more
+	quotient, _ := bits.Div64(high+carry, low, uint64(by))        // #nosec G115 -- as above
+	return int64(quotient)                                        // #nosec G115 -- limit bounds the load
+}
+
+// below lowers a value that float64 cannot represent exactly by a share that exceeds all rounding errors of clients,
+// so that the quotient of a multiple of the threshold does not exceed the whole number that it is.
+func below(milli int64) int64 {
+	if milli < exact {
+		return milli
+	}
+	return milli - milli>>40
+}
 
 // perPod returns the load that each of the ready pods would carry, in milli-units. The HPA multiplies it by ready again.
 // Where rounding up by one milli-unit would make that one instance more, it rounds down.
 func (d demand) perPod(ready int64) int64 {
-	v := ceilDiv(d.steps*d.threshold, d.per*ready)
+	v := below(d.over(d.per * ready))
 	required := d.instances()
 	if d.scaledBy(v, ready) > required && d.scaledBy(v-1, ready) == required {
 		return v - 1

@@ -141,6 +141,27 @@ func TestQuantisedValues(t *testing.T) {
 	}
 }
 
+// TestMemoryOfLargeTargets has loads and thresholds in bytes, in milli-units of which float64 is not exact.
+func TestMemoryOfLargeTargets(t *testing.T) {
+	const gibi = 1 << 30
+	for _, threshold := range []float64{1e8, gibi, 3 * gibi, 700 * gibi, 1e12, 24 << 40} {
+		for _, instances := range []float64{1, 3, 10, 999, 4097} {
+			d, err := newDemand(threshold*instances, threshold)
+			if err != nil {
+				assert.Greater(t, threshold*instances, 4.6e15, err)
+				continue
+			}
+			name := fmt.Sprintf("%v × %v", instances, threshold)
+			assert.InDelta(t, instances, math.Ceil(float64(d.total())/float64(d.threshold)), 0, name)
+			assert.InEpsilon(t, threshold*instances*1000, float64(d.total()), 1e-9, name)
+			for _, ready := range []int64{1, 7, 5000} {
+				want := d.instances()
+				assert.Equal(t, want, d.scaledBy(d.perPod(ready), ready), "%s on %d pods", name, ready)
+			}
+		}
+	}
+}
+
 // Values that jitter by less than a step are served as one number.
 func TestJitterServesOneValue(t *testing.T) {
 	r := rand.New(rand.NewPCG(7, 8))
@@ -158,7 +179,7 @@ func TestDemandsThatCannotBeServed(t *testing.T) {
 	}{
 		{math.NaN(), 1, "the load NaN"},
 		{math.Inf(1), 1, "the load +Inf"},
-		{1e14, 1, "the load 1e+14"},
+		{5e15, 1, "the load 5e+15"},
 		{1, 0, "the threshold 0"},
 		{1, -1, "the threshold -1"},
 		{1, math.NaN(), "the threshold NaN"},

@@ -52,6 +52,7 @@ type Snapshot struct {
 	StartupsMeasured int       // start-ups that StartupTime is measured from; 0: it is assumed
 	Failing          []Failure // instances whose last reading failed, by pod name
 	SourceErr        error     // why the source as a whole cannot be read; nil if it can
+	Refused          int       // readings in the window that cannot be a load, and are unknown
 	At               time.Time // when this was computed
 
 	// Ready counts the target's pods that are Running and Ready, as the HPA controller counts them.

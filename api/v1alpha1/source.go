@@ -53,6 +53,20 @@ func (s *Source) Name() string {
 	return ""
 }
 
+// Counter reports whether the metric is a counter, whose rates are the samples.
+func (s *Source) Counter() bool {
+	switch {
+	case s.Pods != nil:
+		return s.Pods.Type == MetricCounter
+	case s.Prometheus != nil:
+		return s.Prometheus.Type == MetricCounter
+	case s.RemoteWrite != nil:
+		return s.RemoteWrite.Type == MetricCounter
+	default:
+		return false
+	}
+}
+
 // Whole returns whether the source measures the target as a whole, and so has a load without any pod.
 func (s *Source) Whole() bool {
 	return s.Prometheus != nil && s.Prometheus.Scope == ScopeTarget || s.RemoteWrite != nil && s.RemoteWrite.Scope == ScopeTarget

@@ -10,7 +10,8 @@ import (
 // Packed is a Series in three quarters of its memory: there may be one for each of a hundred thousand pods. Its samples are read by
 // unpacking all of them. The zero value is empty.
 type Packed struct {
-	oldest, newest int64 // ms
+	oldest, newest int64   // ms
+	highest        float64 // of all values since the series was empty
 	samples        []packed
 }
 
@@ -33,9 +34,10 @@ func (s *Packed) Len() int { return len(s.samples) }
 // Add inserts a sample. Of two with the same time the one added later stays. One that is 49 days or more after the others replaces
 // them, one that is as long before them is ignored.
 func (s *Packed) Add(x pipeline.Sample) {
+	s.highest = max(s.highest, x.V)
 	switch {
 	case len(s.samples) == 0 || x.T-s.newest > furthestApart:
-		s.oldest, s.newest = x.T, x.T
+		s.oldest, s.newest, s.highest = x.T, x.T, x.V
 		s.samples = append(s.samples[:0], pack(0, x.V))
 	case x.T > s.newest:
 		s.insert(len(s.samples), pack(x.T-s.newest, x.V))
@@ -72,6 +74,9 @@ func (s *Packed) insert(at int, p packed) {
 	}
 	s.samples = slices.Insert(s.samples, at, p)
 }
+
+// Highest returns a value that no sample exceeds, without reading them. It does not fall when samples are dropped.
+func (s *Packed) Highest() float64 { return s.highest }
 
 // AppendTo appends the samples to others.
 func (s *Packed) AppendTo(out []pipeline.Sample) []pipeline.Sample {
@@ -112,4 +117,17 @@ func (s *Packed) Trim(t int64) {
 	s.samples = s.samples[:copy(s.samples, s.samples[drop:])]
 	s.samples[0].since = 0
 	s.oldest = oldest
+}
+
+// DropOldest drops the n oldest samples, but keeps one.
+func (s *Packed) DropOldest(n int) {
+	n = min(n, len(s.samples)-1)
+	if n <= 0 {
+		return
+	}
+	for _, p := range s.samples[1 : n+1] {
+		s.oldest += int64(p.since)
+	}
+	s.samples = s.samples[:copy(s.samples, s.samples[n:])]
+	s.samples[0].since = 0
 }

@@ -30,6 +30,9 @@ func TestPackedAgainstASeries(t *testing.T) {
 			}
 			require.Equal(t, s, Series(p.AppendTo(nil)), "seed %d", seed)
 			require.Equal(t, len(s), p.Len(), "seed %d", seed)
+			for _, x := range s {
+				require.GreaterOrEqual(t, p.Highest(), x.V, "seed %d", seed)
+			}
 			at := begin + r.Int64N(300_000)
 			require.Equal(t, s.CountSince(at), p.CountSince(at), "seed %d", seed)
 		}
@@ -69,4 +72,21 @@ func TestPackedIsSmaller(t *testing.T) {
 	}
 	assert.Less(t, 12*cap(p.samples), 16*cap(s)*3/4)
 	assert.LessOrEqual(t, cap(p.samples)*8, 9*(300+minTrim+2))
+}
+
+func TestDropOldestKeepsTheNewest(t *testing.T) {
+	for _, n := range []int{0, 1, 3, 9, 10, 50} {
+		var p Packed
+		for k := range int64(10) {
+			p.Add(pipeline.Sample{T: 1000 + k*k, V: float64(k)})
+		}
+		all := p.AppendTo(nil)
+		p.DropOldest(n)
+		assert.Equal(t, all[min(n, 9):], p.AppendTo(nil), n)
+		p.Add(pipeline.Sample{T: 1000, V: -1})
+		assert.Equal(t, int64(1000), p.AppendTo(nil)[0].T, n)
+	}
+	var empty Packed
+	empty.DropOldest(3)
+	assert.Zero(t, empty.Len())
 }

@@ -152,7 +152,12 @@ func exporting(t *testing.T, collector, pod string) *sdk.MeterProvider {
 	t.Helper()
 	exporter, err := otlpmetrichttp.New(t.Context(), otlpmetrichttp.WithEndpointURL("http://"+collector+"/v1/metrics"),
 		otlpmetrichttp.WithCompression(otlpmetrichttp.GzipCompression),
-		otlpmetrichttp.WithTemporalitySelector(func(sdk.InstrumentKind) metricdata.Temporality { return metricdata.DeltaTemporality }))
+		otlpmetrichttp.WithTemporalitySelector(func(k sdk.InstrumentKind) metricdata.Temporality {
+			if k == sdk.InstrumentKindUpDownCounter { // as the preference "delta" of SDKs
+				return metricdata.CumulativeTemporality
+			}
+			return metricdata.DeltaTemporality
+		}))
 	require.NoError(t, err)
 	provider := sdk.NewMeterProvider(sdk.WithReader(sdk.NewPeriodicReader(exporter, sdk.WithInterval(time.Hour))),
 		sdk.WithResource(sdkresource.NewSchemaless(attribute.String("k8s.namespace.name", "bank"), attribute.String("k8s.pod.name", pod))))

@@ -32,8 +32,8 @@ func TestCollectorLosesNothing(t *testing.T) {
 	gauges, sums := sourcetest.NewRecorder(), sourcetest.NewRecorder()
 	receive := func(ready func() error) (stop func()) {
 		s := remotewrite.New(remotewrite.Options{Address: address, BearerTokenFile: tokenFile(t), Ready: ready})
-		for metric, sink := range map[string]*sourcetest.Recorder{"app_busy_ratio": gauges, "app_requests_total": sums} {
-			c := remotewrite.Config{Metric: metric, Type: source.Gauge, PodLabel: "pod"} // a counter as it is: its rates are exact if its readings are
+		for metric, sink := range map[string]*sourcetest.Recorder{"app_busy_ratio": gauges, "app_open": sums} {
+			c := remotewrite.Config{Metric: metric, Type: source.Gauge, PodLabel: "pod"}
 			require.NoError(t, s.Set(types.NamespacedName{Namespace: "shop", Name: metric}, c, sourcetest.NewFleet(pod), sink))
 		}
 		ctx, cancel := context.WithCancel(context.Background())
@@ -48,21 +48,22 @@ func TestCollectorLosesNothing(t *testing.T) {
 	provider := exporting(t, collector, "web-0")
 	busy, err := provider.Meter("app").Float64Gauge("app.busy", metric.WithUnit("1"))
 	require.NoError(t, err)
-	requests, err := provider.Meter("app").Int64Counter("app.requests", metric.WithUnit("{request}"))
+	// A sum that is read as it is.
+	open, err := provider.Meter("app").Int64UpDownCounter("app.open", metric.WithUnit("{request}"))
 	require.NoError(t, err)
-	var exportedBusy, exportedRequests []float64
+	var exportedBusy, exportedOpen []float64
 	export := func() {
 		n := len(exportedBusy) + 1
 		busy.Record(t.Context(), float64(n)/100)
-		requests.Add(t.Context(), 5)
+		open.Add(t.Context(), 5)
 		require.NoError(t, provider.ForceFlush(t.Context()))
-		exportedBusy, exportedRequests = append(exportedBusy, float64(n)/100), append(exportedRequests, float64(5*n))
+		exportedBusy, exportedOpen = append(exportedBusy, float64(n)/100), append(exportedOpen, float64(5*n))
 	}
 	arrives := func() {
 		t.Helper()
 		require.EventuallyWithT(t, func(c *assert.CollectT) {
 			assert.ElementsMatch(c, exportedBusy, gauges.Values(pod.ID))
-			assert.ElementsMatch(c, exportedRequests, sums.Values(pod.ID))
+			assert.ElementsMatch(c, exportedOpen, sums.Values(pod.ID))
 		}, time.Minute, 100*time.Millisecond)
 	}
 

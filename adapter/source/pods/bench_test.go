@@ -4,12 +4,14 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"math"
 	"net/http"
 	"runtime"
 	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -20,6 +22,7 @@ import (
 	"github.com/foresail/foresail/adapter/source"
 	"github.com/foresail/foresail/adapter/source/sourcetest"
 	"github.com/foresail/foresail/pipeline"
+	"github.com/foresail/foresail/pipeline/gate"
 )
 
 // benchmarkPage is a page of 120 metrics with four series each beside the one that is read (50 KB).
@@ -107,7 +110,49 @@ func BenchmarkThousandEndpoints(b *testing.B) {
 }
 
 // BenchmarkSchedule runs 100,000 endpoints at an interval of one second, for a second an operation, on a network that
-// costs nothing.
+// costs nothing. BenchmarkGateOfAScrape compares the time of a processor that a scrape takes with what the gate takes
+// for its reading, with a window of 300 readings that it looks through.
+func BenchmarkGateOfAScrape(b *testing.B) {
+	const endpoints, rounds = 1000, 20
+	for name, text := range pages() {
+		b.Run(name, func(b *testing.B) {
+			s := newSource(Options{Timeout: time.Minute}.withDefaults(), newNetwork(answering(text)))
+			require.NoError(b, s.Set(key("pm"), gauge(time.Second), fleetOf(endpoints), &discard{b: b}))
+			p := pipeline.AdaptiveParams()
+			p.Threshold, p.Max = 0.7, 20
+			limits, all, filter := gate.LimitsOf(&p, false), make([]pipeline.Instance, endpoints), gate.Filter{}
+			for i := range all {
+				all[i].Samples = make([]pipeline.Sample, 300)
+			}
+			for b.Loop() {
+				before := processorTime(b)
+				for range rounds {
+					round(b.Context(), s)
+				}
+				scraped := processorTime(b)
+				for range rounds {
+					for range endpoints {
+						_, _ = limits.Check(0.731)
+					}
+					filter.Apply(all, gate.Scale{Unit: 0.7, Spacing: time.Second, Highest: math.Inf(1)})
+				}
+				gated := processorTime(b)
+				b.ReportMetric(float64((scraped-before).Microseconds())/rounds/endpoints, "scrape-µs")
+				b.ReportMetric(float64((gated-scraped).Microseconds())/rounds/endpoints, "gate-µs")
+				b.ReportMetric(100*float64(gated-scraped)/float64(scraped-before), "gate-%")
+			}
+		})
+	}
+}
+
+// processorTime returns the time of processors that this process has used.
+func processorTime(b *testing.B) time.Duration {
+	b.Helper()
+	var u syscall.Rusage
+	require.NoError(b, syscall.Getrusage(syscall.RUSAGE_SELF, &u))
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
 func BenchmarkSchedule(b *testing.B) {
 	const endpoints = 100_000
 	s := newSource(Options{}.withDefaults(), nothing{})

@@ -120,15 +120,17 @@ type reader struct {
 	counter source.Rate
 }
 
-// deliver gives the sink a reading.
-func (r *reader) deliver(sample pipeline.Sample) {
+// deliver gives the sink a reading that may have been taken up to late before its time.
+func (r *reader) deliver(sample pipeline.Sample, late time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.closed {
 		return
 	}
 	if r.selection.as == source.Counter {
-		rate, ok := r.counter.Next(sample)
+		// Over twice the lateness a rate is off by half at the most, and the next answer may come right after a late one.
+		least := max(r.endpoint.key.interval/2, 2*late)
+		rate, ok := r.counter.Next(sample, least.Milliseconds())
 		if !ok {
 			r.sink.Append(r.instance) // the reading succeeded, though there is no rate yet
 			return

@@ -92,6 +92,40 @@ func TestCounterBecomesRate(t *testing.T) {
 	})
 }
 
+// TestAnswersThatAreLateAreNoLoad has a pod that serves ten requests a second answer one scrape after almost three
+// seconds, with what it had counted when it was asked, or when it answered.
+func TestAnswersThatAreLateAreNoLoad(t *testing.T) {
+	for _, interval := range []time.Duration{100 * time.Millisecond, time.Second, 5 * time.Second} {
+		for _, ofAnswer := range []bool{false, true} {
+			synctest.Test(t, func(t *testing.T) {
+				began := time.Now()
+				w := newNetwork(func(_ string, n int) (string, time.Duration, error) {
+					delay := time.Millisecond
+					if n%40 == 5 {
+						delay = 2970 * time.Millisecond
+					}
+					counted := time.Since(began)
+					if ofAnswer {
+						counted += delay
+					}
+					return fmt.Sprintf("# TYPE load counter\nload %v\n", 10*counted.Seconds()), delay, nil
+				})
+				s := running(t, Options{Timeout: 3 * time.Second}, w)
+				sink := newRecorder()
+				c := gauge(interval)
+				c.Type = source.Counter
+				require.NoError(t, s.Set(key("pm"), c, fleetOf(1), sink))
+				sourcetest.Pass(100 * interval)
+				rates := sink.Values("uid-pod-0")
+				assert.Greater(t, len(rates), 20)
+				for _, v := range rates {
+					require.InDelta(t, 10, v, 5.1, "interval %s", interval)
+				}
+			})
+		}
+	}
+}
+
 func TestSlowAndDeadPodsDelayNoOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const pods = 40

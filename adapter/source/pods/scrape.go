@@ -85,7 +85,7 @@ func (s *Source) scrape(ctx context.Context, e *endpoint) (cancelled bool) {
 	if f == nil {
 		s.telemetry.scrapes[resultSuccess].Inc()
 		s.settle(e, false, took)
-		s.deliver(e, readers, p, at)
+		s.deliver(e, readers, p, at, at.Sub(began))
 		s.pages.Put(p)
 		return false
 	}
@@ -100,8 +100,9 @@ func (s *Source) scrape(ctx context.Context, e *endpoint) (cancelled bool) {
 	return false
 }
 
-// deliver gives each reader what its selection found on a page that was requested at a time.
-func (s *Source) deliver(e *endpoint, readers *readers, p *page, at time.Time) {
+// deliver gives each reader what its selection found on a page that began to arrive at a time, so long after it was
+// requested.
+func (s *Source) deliver(e *endpoint, readers *readers, p *page, at time.Time, late time.Duration) {
 	samples := make([]pipeline.Sample, len(readers.desired.selections))
 	problems := make([]error, len(samples))
 	for i := range samples {
@@ -117,7 +118,7 @@ func (s *Source) deliver(e *endpoint, readers *readers, p *page, at time.Time) {
 			r.fail(err)
 			continue
 		}
-		r.deliver(samples[choice])
+		r.deliver(samples[choice], late)
 	}
 }
 

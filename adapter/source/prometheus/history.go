@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"regexp"
 	"strings"
 	"time"
@@ -17,6 +18,7 @@ import (
 	"github.com/foresail/foresail/adapter/source"
 	"github.com/foresail/foresail/internal/promapi"
 	"github.com/foresail/foresail/pipeline"
+	"github.com/foresail/foresail/pipeline/gate"
 )
 
 const (
@@ -88,7 +90,7 @@ func newHistory(u *subscription, p *pipeline.Params, span time.Duration, now tim
 	}
 	minutes := int(span / time.Minute)
 	h.begin = now.Add(-historyDelay - h.shift).Truncate(time.Minute).Add(-time.Duration(minutes) * time.Minute)
-	h.sums, h.from = newMinuteSums(minutes, loadOf(p)), minutes
+	h.sums, h.from = newMinuteSums(minutes, loadOf(p, h.subscription.config.Type)), minutes
 	return h, nil
 }
 
@@ -127,15 +129,22 @@ func meanQuery(selector string, over time.Duration, as source.Type, kind pipelin
 	return query
 }
 
-// loadOf returns the load of a pod by what meanQuery returns, and whether it read the maximum of its metric.
-func loadOf(p *pipeline.Params) func(float64) (float64, bool) {
-	of := p.Model.Load
+// loadOf returns the load of a pod by what meanQuery returns, and whether it read the maximum of its metric. The load
+// is NaN if it is unknown.
+func loadOf(p *pipeline.Params, as source.Type) func(float64) (float64, bool) {
+	of, possible := p.Model.Load, gate.LimitsOf(p, as == source.Counter).Check
 	top, limited := p.Saturation.Max*(1-p.Saturation.Zone), p.Saturation.Enabled
 	if p.Model.Kind == pipeline.Quadratic {
-		of = func(v float64) float64 { return v }
+		of, possible = func(v float64) float64 { return v }, gate.Number
 		top = p.Model.Load(top)
 	}
-	return func(v float64) (float64, bool) { return of(v), limited && v >= top }
+	return func(v float64) (float64, bool) {
+		v, err := possible(v)
+		if err != nil {
+			return math.NaN(), false
+		}
+		return of(v), limited && v >= top
+	}
 }
 
 // selectPods returns a selector of the pods that the target has and had. It fails where their names do not tell them from others: those of

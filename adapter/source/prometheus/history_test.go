@@ -303,13 +303,12 @@ func TestHistoryOfModels(t *testing.T) {
 		stored float64
 		want   float64
 	}{
-		"linear":               {source.Gauge, pipeline.Model{Kind: pipeline.Linear}, "avg_over_time(%s[60s])", 0.5, 1},
-		"overhead":             {source.Gauge, pipeline.Model{Kind: pipeline.Overhead, Baseline: 0.1}, "avg_over_time(%s[60s])", 0.5, 0.8},
-		"below the baseline":   {source.Gauge, pipeline.Model{Kind: pipeline.Overhead, Baseline: 0.1}, "avg_over_time(%s[60s])", 0.05, 0},
-		"quadratic":            {source.Gauge, pipeline.Model{Kind: pipeline.Quadratic}, "avg_over_time(%[1]s[60s]) ^ 2 + stdvar_over_time(%[1]s[60s])", 0.25, 0.5},
-		"counter":              {source.Counter, pipeline.Model{Kind: pipeline.Linear}, "rate(%s[60s])", 0.5, 1},
-		"counter, quadratic":   {source.Counter, pipeline.Model{Kind: pipeline.Quadratic}, "rate(%s[60s]) ^ 2", 0.5, 1},
-		"negative, as it came": {source.Gauge, pipeline.Model{Kind: pipeline.Linear}, "avg_over_time(%s[60s])", -0.5, 0},
+		"linear":             {source.Gauge, pipeline.Model{Kind: pipeline.Linear}, "avg_over_time(%s[60s])", 0.5, 1},
+		"overhead":           {source.Gauge, pipeline.Model{Kind: pipeline.Overhead, Baseline: 0.1}, "avg_over_time(%s[60s])", 0.5, 0.8},
+		"below the baseline": {source.Gauge, pipeline.Model{Kind: pipeline.Overhead, Baseline: 0.1}, "avg_over_time(%s[60s])", 0.05, 0},
+		"quadratic":          {source.Gauge, pipeline.Model{Kind: pipeline.Quadratic}, "avg_over_time(%[1]s[60s]) ^ 2 + stdvar_over_time(%[1]s[60s])", 0.25, 0.5},
+		"counter":            {source.Counter, pipeline.Model{Kind: pipeline.Linear}, "rate(%s[60s])", 0.5, 1},
+		"counter, quadratic": {source.Counter, pipeline.Model{Kind: pipeline.Quadratic}, "rate(%s[60s]) ^ 2", 0.5, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(t *testing.T) {
@@ -413,6 +412,28 @@ func TestGarbageInHistories(t *testing.T) {
 }
 
 // TestServersThatFailHistories: a query that may have asked for too much is tried with less, no more often than that may help.
+// TestMinutesThatCannotBeALoadAreUnknown has means of minutes that spoil what is added up.
+func TestMinutesThatCannotBeALoadAreUnknown(t *testing.T) {
+	p := pipeline.AdaptiveParams()
+	p.Threshold, p.Max = 0.7, 20
+	p.Saturation = pipeline.Saturation{Enabled: true, Max: 1, Zone: 0.02}
+	for _, v := range []float64{-1, 2, math.NaN(), math.Inf(1)} {
+		sums := newMinuteSums(2, loadOf(&p, source.Gauge))
+		part := sums.piece(0, 2)
+		for at := range 2 {
+			part.add("a", at, 0.5)
+			part.add("b", at, []float64{v, 0.5}[at])
+		}
+		part.end()
+		sums.count(pending{0, 0.5})
+		sums.count(pending{0, v})
+		sums.count(pending{1, 0.5})
+		minutes := sums.minutes(0)
+		assert.True(t, math.IsNaN(minutes[0].Mean), v)
+		assert.False(t, math.IsNaN(minutes[1].Mean), v)
+	}
+}
+
 func TestServersThatFailHistories(t *testing.T) {
 	tooMany := `{"status":"error","errorType":"execution","error":"query processing would load too many samples into memory in query execution"}`
 	longer := func(q asked, minutes int64) bool {

@@ -17,7 +17,6 @@ type track struct {
 
 	// Of counters:
 	rate    source.Rate
-	read    int64 // the time of the last reading that the rate has seen (ms), 0 = none
 	spacing int64 // between two readings (ms), 0 = unknown
 }
 
@@ -53,7 +52,7 @@ func (k *track) take(readings, buffer []pipeline.Sample, from, overlap int64, as
 		}
 		if as == source.Counter {
 			var ok bool
-			if x, ok = k.rateOf(x); !ok {
+			if x, ok = k.rate.Next(x, k.spacing/2); !ok { // two servers may scrape a pod a moment apart
 				continue
 			}
 		}
@@ -64,17 +63,6 @@ func (k *track) take(readings, buffer []pipeline.Sample, from, overlap int64, as
 		result.err = fmt.Errorf("%d of %d new readings are no finite numbers, the last of them is %v", bad, fresh, last)
 	}
 	return buffer, result
-}
-
-// rateOf returns the rate between a reading and the previous one. It skips a reading less than half a spacing after
-// that: two servers behind one address may scrape a pod a moment apart, and the one that began first may be answered
-// last, which would look like a reset.
-func (k *track) rateOf(reading pipeline.Sample) (pipeline.Sample, bool) {
-	if k.read > 0 && reading.T-k.read < k.spacing/2 {
-		return pipeline.Sample{}, false
-	}
-	k.read = reading.T
-	return k.rate.Next(reading)
 }
 
 // has returns whether a reading of a time has been taken, or is too late to be, and the rest of known. Callers ask in

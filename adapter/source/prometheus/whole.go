@@ -2,8 +2,8 @@ package prometheus
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
-	"math"
 	"slices"
 	"time"
 
@@ -12,6 +12,7 @@ import (
 	"github.com/foresail/foresail/adapter/source"
 	"github.com/foresail/foresail/internal/promapi"
 	"github.com/foresail/foresail/pipeline"
+	"github.com/foresail/foresail/pipeline/gate"
 )
 
 // whole adds up the series that are the load of a target together, such as those of several gateways. A sum that lacks some of them
@@ -125,7 +126,7 @@ func (w *whole) update(x reading) {
 			return
 		}
 		p.read = x.T
-		rate, ok := p.rate.Next(x.Sample)
+		rate, ok := p.rate.Next(x.Sample, p.spacing/2)
 		if ok {
 			p.value, p.known = rate.V, true
 		}
@@ -255,10 +256,20 @@ func (u *subscription) wholeTrouble(a *answer, t taking, all []*series) error {
 			return fmt.Errorf("%s: query %.200q: %w", c.Address, c.Query, s.err)
 		}
 		for _, x := range s.samples {
-			if math.IsNaN(x.V) || math.IsInf(x.V, 0) {
-				return fmt.Errorf("%s: query %.200q: a value of a series is %v", c.Address, c.Query, x.V)
+			if _, err := gate.Number(x.V); err != nil {
+				return seriesError(c, s, err)
 			}
 		}
 	}
 	return nil
+}
+
+// seriesError returns why the load is unknown because of a value of one series.
+func seriesError(c *Config, s *series, err error) error {
+	impossible, ok := errors.AsType[*gate.Impossible](err)
+	if !ok {
+		return err
+	}
+	return fmt.Errorf("%s: query %.200q: a value of a series is %.6g: must be %s (%s)",
+		c.Address, c.Query, impossible.Value, impossible.Accept, promapi.Short(s.labels.String()))
 }

@@ -25,7 +25,7 @@ func wholeOf(as source.Type) Config {
 func TestSeriesOfTheWholeTargetAreAddedUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := answering(growing(time.Now(), func(pod string, second int) float64 {
-			return map[string]float64{"gateway-a": 100, "gateway-b": float64(second)}[pod]
+			return map[string]float64{"gateway-a": 100, "gateway-b": float64(second + 20)}[pod]
 		}, "gateway-a", "gateway-b"))
 		s := running(t, Options{}, server)
 		sink := newRecorder()
@@ -40,7 +40,7 @@ func TestSeriesOfTheWholeTargetAreAddedUp(t *testing.T) {
 				assert.InDelta(t, got[i-1].V+1, x.V, 1e-9)
 			}
 		}
-		assert.InDelta(t, 100, got[len(got)-1].V, 10)
+		assert.InDelta(t, 120, got[len(got)-1].V, 10)
 		assert.Empty(t, sink.LastSourceError())
 	})
 }
@@ -199,6 +199,7 @@ func TestWholeTargetIsUnknownWhereSeriesMayBeMissing(t *testing.T) {
 		"nothing":          {answer: func() []fakeSeries { return nil }, trouble: `returns nothing for the last 12s`},
 		"other namespaces": {answer: func() []fakeSeries { return []fakeSeries{pod("a", 1).label("namespace", "bank")} }, trouble: "only series of other namespaces (1)"},
 		"no number":        {answer: func() []fakeSeries { return []fakeSeries{pod("a", 1, 2), pod("b", 1).with(time.Second, 0, math.NaN())} }, trouble: "a value of a series is NaN"},
+		"no load":          {answer: func() []fakeSeries { return []fakeSeries{pod("a", 100, 100), pod("b", -1, -1)} }, trouble: "a value of a series is -1: must be 0 or more"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

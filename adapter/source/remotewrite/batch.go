@@ -46,7 +46,7 @@ type batch struct {
 var _ acquaintance = (*batch)(nil)
 
 func newBatch(s *Source) *batch {
-	return &batch{source: s, decoder: decoder{options: &s.options}}
+	return &batch{source: s, decoder: decoder{options: &s.options, podLabels: s.index.podLabels}}
 }
 
 // desired implements consumer.
@@ -207,6 +207,7 @@ const (
 	stale                   // a marker that the series ended
 	late                    // a counter reading no later than the last one taken
 	notFinite               // NaN or infinite
+	wrongType               // its sender says that it is of another type than the spec
 	invalidLabels           // rejected, like all below
 	unsupportedType         // a delta, a histogram or a summary
 	duplicateSeries         // the pod has several series
@@ -217,7 +218,8 @@ const (
 
 // resultNames are the values of the metric's label.
 var resultNames = [results]string{
-	"taken", "unselected", "no_namespace_label", "no_pod_label", "unknown_pod", "stale_marker", "late", "not_finite",
+	"taken", "unselected", "no_namespace_label", "no_pod_label", "unknown_pod", "stale_marker", "late",
+	"not_finite", "wrong_type",
 	"invalid_labels", "unsupported_type", "duplicate_series", "too_old", "from_future",
 }
 

@@ -17,6 +17,7 @@ import (
 type sample struct {
 	t, start int64
 	v        float64
+	kind     kind
 }
 
 // content counts the elements of a request.
@@ -32,11 +33,14 @@ type decoder struct {
 	v1Sample prompb.Sample
 	v2       writev2.TimeSeries
 	otlp     otlp
-	symbols  []string
-	kept     []byte
-	labels   labels
-	written  []byte // the labels as they are in a request of version 1, nil where the series is not to be known
-	samples  []sample
+	// podLabels appends the labels that name the pods of a metric's series. nil: none is known.
+	podLabels func(metric string, to []string) []string
+	symbols   []string
+	kept      []byte
+	labels    labels
+	family    writev2.Metadata_MetricType // of the series of version 2
+	written   []byte                      // the labels as they are in a request of version 1, nil where the series is not to be known
+	samples   []sample
 }
 
 // consumer takes decoded series.
@@ -84,6 +88,7 @@ const (
 	v1LabelName, v1LabelValue                             protowire.Number = 1, 2
 	v2Symbols, v2Series                                   protowire.Number = 4, 5
 	v2Labels, v2Samples, v2Histograms, v2Exemplars, v2Met protowire.Number = 1, 2, 3, 4, 5
+	v2MetadataType                                        protowire.Number = 1
 )
 
 func (d *decoder) decodeV1(body []byte, to acquaintance) error {
@@ -257,6 +262,7 @@ const symbolsPerSeries = 8
 func (d *decoder) seriesV2(message []byte, to consumer) error {
 	c := content{series: 1}
 	refs := 0 // bytes, which are no fewer than references
+	d.family = writev2.Metadata_METRIC_TYPE_UNSPECIFIED
 	for f, err := range fields(message) {
 		switch {
 		case err != nil:
@@ -271,6 +277,9 @@ func (d *decoder) seriesV2(message []byte, to consumer) error {
 			c.exemplars++
 		case f.number == v2Met:
 			c.metadata++
+			if d.family, err = familyOf(f.value); err != nil {
+				return malformed(err)
+			}
 		}
 	}
 	if err := d.count(c); err != nil {
@@ -281,6 +290,20 @@ func (d *decoder) seriesV2(message []byte, to consumer) error {
 		return nil
 	}
 	return d.unmarshalV2(d.keep(message, v2Labels, v2Samples), c, to)
+}
+
+// familyOf returns the type of a family from its metadata.
+func familyOf(metadata []byte) (writev2.Metadata_MetricType, error) {
+	family := writev2.Metadata_METRIC_TYPE_UNSPECIFIED
+	for f, err := range fields(metadata) {
+		if err != nil {
+			return family, err
+		}
+		if f.number == v2MetadataType {
+			family = writev2.Metadata_MetricType(f.varint) // #nosec G115 -- a type that does not exist is no known one
+		}
+	}
+	return family, nil
 }
 
 func (d *decoder) unmarshalV2(message []byte, c content, to consumer) error {
@@ -301,9 +324,10 @@ func (d *decoder) unmarshalV2(message []byte, c content, to consumer) error {
 		return nil
 	}
 	d.samples = d.samples[:0]
+	is := kindOf(metric, d.family)
 	for i := range d.v2.Samples {
 		x := &d.v2.Samples[i]
-		d.samples = append(d.samples, sample{t: x.Timestamp, start: x.StartTimestamp, v: x.Value})
+		d.samples = append(d.samples, sample{t: x.Timestamp, start: x.StartTimestamp, v: x.Value, kind: is})
 	}
 	return d.hand(to)
 }

@@ -124,10 +124,13 @@ func encodeV2(all ...pushed) []byte {
 		for _, text := range labelsOf(p.series) {
 			s.LabelsRefs = append(s.LabelsRefs, symbols.Symbolize(text))
 		}
+		s.Metadata.HelpRef = symbols.Symbolize("How much.")
 		for _, x := range p.samples {
+			s.Metadata.Type = map[kind]writev2.Metadata_MetricType{
+				gaugeKind: writev2.Metadata_METRIC_TYPE_GAUGE, counterKind: writev2.Metadata_METRIC_TYPE_COUNTER,
+			}[x.kind]
 			s.Samples = append(s.Samples, writev2.Sample{Timestamp: x.t, StartTimestamp: x.start, Value: x.v})
 		}
-		s.Metadata = writev2.Metadata{Type: writev2.Metadata_METRIC_TYPE_GAUGE, HelpRef: symbols.Symbolize("How much.")}
 		m.Timeseries = append(m.Timeseries, s)
 	}
 	m.Symbols = symbols.Symbols()

@@ -73,6 +73,16 @@ func (x *index) find(metric string, visit func(*keyed)) {
 	}
 }
 
+// podLabels appends the labels that name the pods of a metric's series.
+func (x *index) podLabels(metric string, to []string) []string {
+	x.find(metric, func(k *keyed) {
+		if k.podLabel != "" {
+			to = append(to, k.podLabel)
+		}
+	})
+	return to
+}
+
 // join adds a subscription of a namespace without members.
 func (x *index) join(metric, podLabel, namespace string) *keyed {
 	x.mu.Lock()

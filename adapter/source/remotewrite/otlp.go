@@ -24,7 +24,9 @@ type otlp struct {
 	promoted   labels            // labels of all its series, where their own attributes do not have the name
 	target     labels            // labels of all its series, whatever their own attributes are
 	scope      string
-	points     []byte // that pdata decodes next
+	points     []byte   // that pdata decodes next
+	kind       kind     // of these
+	identity   []string // labels that the resource alone gives to them
 	attributes labels
 }
 
@@ -46,6 +48,7 @@ const (
 // three as Prometheus has them.
 const (
 	podAttribute, namespaceAttribute = "k8s.pod.name", "k8s.namespace.name"
+	podLabel                         = "pod"
 
 	serviceAttribute, serviceNamespaceAttribute, serviceInstanceAttribute = "service.name", "service.namespace", "service.instance.id"
 )
@@ -219,6 +222,10 @@ func (d *decoder) metric(message []byte, to consumer) error {
 			"or have the SDK export cumulative sums", name, strings.ToLower(m.temporality.String())), m.points)
 		return nil
 	}
+	d.otlp.kind = gaugeKind // as a sum that is not monotonic is
+	if m.monotonic {
+		d.otlp.kind = counterKind
+	}
 	return d.points(m.data, name, to)
 }
 
@@ -239,6 +246,10 @@ func (d *decoder) rejectDistribution(m *otlpMetric, name string, to consumer) {
 // points takes the data points of a gauge or of a cumulative sum.
 func (d *decoder) points(data []byte, metric string, to consumer) error {
 	most := d.options.MaxLabels * (d.options.MaxLabelNameBytes + d.options.MaxLabelValueBytes)
+	d.otlp.identity = append(d.otlp.identity[:0], d.options.Tenancy.NamespaceLabel, podLabel)
+	if d.podLabels != nil {
+		d.otlp.identity = d.podLabels(metric, d.otlp.identity)
+	}
 	for point, err := range messages(data, otlpPoints) {
 		if err != nil {
 			return err
@@ -342,7 +353,7 @@ func (d *decoder) point(p pmetric.NumberDataPoint, metric string, to consumer) e
 
 // sampleOf makes the sample of a data point.
 func (d *decoder) sampleOf(p pmetric.NumberDataPoint) error {
-	x := sample{t: milliseconds(p.Timestamp()), start: milliseconds(p.StartTimestamp())}
+	x := sample{t: milliseconds(p.Timestamp()), start: milliseconds(p.StartTimestamp()), kind: d.otlp.kind}
 	switch {
 	case x.t == 0:
 		return errors.New("a data point has no time")
@@ -361,14 +372,15 @@ func (d *decoder) sampleOf(p pmetric.NumberDataPoint) error {
 
 func milliseconds(t pcommon.Timestamp) int64 { return int64(t / 1e6) }
 
-// label makes the labels of a data point. As in Prometheus its own attributes come before those of the resource, but for the job and
-// the instance, and, unlike there, the pod and the namespace: an application may set attributes of its points, and must not claim to be
-// another one where its collector says which it is.
+// label makes the labels of a data point. As in Prometheus its own attributes come before those of the resource, but
+// for the job and the instance. Unlike there, the namespace and the pod are those of the resource or none: an
+// application may set attributes of its points, and must not claim to be another one.
 func (d *decoder) label(attributes pcommon.Map, metric string) (err error) {
 	o := &d.otlp
 	if d.labels, err = o.translate(d.labels[:0], attributes); err != nil {
 		return err
 	}
+	d.labels = slices.DeleteFunc(d.labels, func(x label) bool { return slices.Contains(o.identity, x.name) })
 	for _, x := range o.promoted {
 		if d.labels.get(x.name) == "" {
 			d.labels = d.labels.set(x)
@@ -408,7 +420,7 @@ func (d *decoder) describe() error {
 	}
 	o.target = o.target[:0]
 	if pod, ok := attributes.Get(podAttribute); ok {
-		o.target = append(o.target, label{"pod", pod.AsString()})
+		o.target = append(o.target, label{podLabel, pod.AsString()})
 	}
 	if namespace, ok := attributes.Get(namespaceAttribute); ok {
 		o.target = append(o.target, label{d.options.Tenancy.NamespaceLabel, namespace.AsString()})

@@ -323,10 +323,14 @@ func TestOTLPNames(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r, sink := newReceiver(), sourcetest.NewRecorder()
-			require.NoError(t, r.Set(key("m"), Config{Metric: c.is, Type: source.Gauge, PodLabel: "pod"}, newFleet("shop", "web-0"), sink))
+			as := source.Gauge
+			if c.monotonic {
+				as = source.Counter
+			}
+			require.NoError(t, r.Set(key("m"), Config{Metric: c.is, Type: as, PodLabel: "pod"}, newFleet("shop", "web-0"), sink))
 			e := export("web-0")
 			if c.monotonic {
-				e.counter(c.name, cumulative, at(0, 1))
+				e.counter(c.name, cumulative, at(0, 1), at(1, 2))
 			} else {
 				e.gauge(c.name, at(0, 1))
 			}
@@ -351,8 +355,12 @@ func TestOTLPLabels(t *testing.T) {
 			`load{k8s_pod_name="web-2", otel_scope_name="meter", pod="web-0", region="us"}`},
 		{"a pod and a namespace that a data point claims", []string{"k8s.pod.name", "web-0", "k8s.namespace.name", "shop"}, []string{"pod", "web-1", "namespace", "bank"},
 			`load{k8s_namespace_name="shop", k8s_pod_name="web-0", namespace="shop", otel_scope_name="meter", pod="web-0"}`},
-		{"pod and namespace of the resource itself", []string{"k8s.pod.name", "web-0", "pod", "web-1"}, []string{"namespace", "bank"},
-			`load{k8s_pod_name="web-0", namespace="bank", otel_scope_name="meter", pod="web-0"}`},
+		{"pod and namespace of the resource itself", []string{"k8s.pod.name", "web-0", "pod", "web-1"}, nil,
+			`load{k8s_pod_name="web-0", otel_scope_name="meter", pod="web-0"}`},
+		{"other attributes that name them", []string{"pod", "web-1", "namespace", "shop"}, nil,
+			`load{namespace="shop", otel_scope_name="meter", pod="web-1"}`},
+		{"a pod and a namespace where the resource has none", []string{"region", "eu"}, []string{"pod", "web-1", "namespace", "bank", "job", "x"},
+			`load{job="x", otel_scope_name="meter", region="eu"}`},
 		{"job and instance", []string{"service.name", "checkout", "service.namespace", "shop", "service.instance.id", "1"}, []string{"job", "x"},
 			`load{instance="1", job="shop/checkout", otel_scope_name="meter", service_instance_id="1", service_name="checkout", service_namespace="shop"}`},
 		{"names that become one", nil, []string{"a.b", "1", "a-b", "2"}, `load{a_b="2;1", otel_scope_name="meter"}`},
@@ -367,6 +375,75 @@ func TestOTLPLabels(t *testing.T) {
 			require.NoError(t, d.decodeOTLP(otlpForms[0].body(e), got))
 			assert.Equal(t, []string{c.is}, got.series)
 		})
+	}
+}
+
+// TestDataPointsDoNotNameTheirPod has an application claim the pod of another one, by the label that the
+// PredictedMetric names pods with.
+func TestDataPointsDoNotNameTheirPod(t *testing.T) {
+	for _, form := range otlpForms {
+		for _, label := range []string{"pod", "k8s_pod_name", "instance_of"} {
+			r, sink := newReceiver(), sourcetest.NewRecorder()
+			c := gauge()
+			c.PodLabel = label
+			require.NoError(t, r.Set(key("m"), c, newFleet("shop", "web-0"), sink))
+			claims := exported{metrics: pmetric.NewMetrics()}.and("k8s.namespace.name", "shop").gauge("load", at(0, 1)).with(label, "web-0")
+			form.partial(t, do(r.handler, form.post(form.body(claims))))
+			unowned := exported{metrics: pmetric.NewMetrics()}.and("region", "eu").gauge("load", at(0, 1)).with(label, "web-0", "namespace", "shop")
+			form.partial(t, do(r.handler, form.post(form.body(unowned))))
+			assert.Empty(t, sink.Values("uid-web-0"), label)
+			assert.Equal(t, 1, r.count(t, "no_pod_label"), label)
+			assert.Equal(t, 1, r.count(t, "no_namespace_label"), label)
+			named := exported{metrics: pmetric.NewMetrics()}.and("k8s.namespace.name", "shop", label, "web-0").gauge("load", at(0, 1))
+			form.partial(t, do(r.handler, form.post(form.body(named))))
+			assert.Equal(t, []float64{1}, sink.Values("uid-web-0"), label)
+		}
+	}
+}
+
+// TestTheKindOfTheSenderDecides has each kind of OTLP read as each type.
+func TestTheKindOfTheSenderDecides(t *testing.T) {
+	upDown := func(e exported) {
+		m := e.scope.Metrics().AppendEmpty()
+		m.SetName("load")
+		sum := m.SetEmptySum()
+		sum.SetAggregationTemporality(cumulative)
+		put(sum.DataPoints(), at(0, 1), at(1, 3))
+	}
+	for _, test := range []struct {
+		name   string
+		metric string
+		as     source.Type
+		add    func(exported)
+		want   []float64
+		says   string
+	}{
+		{"a monotonic sum as a counter", "load_total", source.Counter, func(e exported) { e.counter("load", cumulative, at(0, 1), at(1, 3)) }, []float64{2}, ""},
+		{"a monotonic sum as a gauge", "load_total", source.Gauge, func(e exported) { e.counter("load", cumulative, at(0, 1), at(1, 3)) }, nil,
+			"load_total is a counter by its sender: source.remoteWrite.type must be Counter"},
+		{"an UpDownCounter as a gauge", "load", source.Gauge, upDown, []float64{1, 3}, ""},
+		{"an UpDownCounter as a counter", "load", source.Counter, upDown, nil,
+			"load is a gauge by its sender: source.remoteWrite.type must be Gauge"},
+		{"a gauge as a counter", "load", source.Counter, func(e exported) { e.gauge("load", at(0, 1), at(1, 3)) }, nil, "type must be Gauge"},
+	} {
+		for _, form := range otlpForms {
+			t.Run(test.name+" "+form.name, func(t *testing.T) {
+				r, sink := newReceiver(), sourcetest.NewRecorder()
+				require.NoError(t, r.Set(key("m"), Config{Metric: test.metric, Type: test.as, PodLabel: "pod"}, newFleet("shop", "web-0"), sink))
+				e := export("web-0")
+				test.add(e)
+				accepted, why := form.partial(t, do(r.handler, form.post(form.body(e))))
+				assert.Empty(t, why, "the sender is right")
+				assert.Zero(t, accepted)
+				assert.Equal(t, test.want, sink.Values("uid-web-0"))
+				if test.says == "" {
+					assert.Empty(t, sink.Failing("uid-web-0"))
+					return
+				}
+				assert.Contains(t, sink.Failing("uid-web-0"), test.says)
+				assert.Equal(t, 2, r.count(t, "wrong_type"))
+			})
+		}
 	}
 }
 

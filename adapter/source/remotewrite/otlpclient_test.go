@@ -49,14 +49,15 @@ func TestOpenTelemetrySDK(t *testing.T) {
 		"gzip":  {otlpmetrichttp.WithCompression(otlpmetrichttp.GzipCompression)},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r, sink, raw := newReceiver(), sourcetest.NewRecorder(), sourcetest.NewRecorder()
+			r, sink, rates, raw := newReceiver(), sourcetest.NewRecorder(), sourcetest.NewRecorder(), sourcetest.NewRecorder()
 			r.options.Now = time.Now // the SDK has no other clock
 			pod := instance("shop", "web-0")
 			pod.Start = time.Now().Add(-time.Minute)
 			fleet := sourcetest.NewFleet(pod)
 			utilization := Config{Metric: "eventloop_utilization_ratio", Type: source.Gauge, PodLabel: "pod"}
 			require.NoError(t, r.Set(key("utilization"), matching(utilization, "worker", "main", "otel_scope_name", "app"), fleet, sink))
-			require.NoError(t, r.Set(key("requests"), Config{Metric: "requests_total", Type: source.Gauge, PodLabel: "pod"}, fleet, raw))
+			require.NoError(t, r.Set(key("requests"), Config{Metric: "requests_total", Type: source.Counter, PodLabel: "pod"}, fleet, rates))
+			require.NoError(t, r.Set(key("total"), Config{Metric: "requests_total", Type: source.Gauge, PodLabel: "pod"}, fleet, raw))
 			server := httptest.NewServer(r.handler)
 			defer server.Close()
 			provider := exporting(t, server.URL, options...)
@@ -77,7 +78,9 @@ func TestOpenTelemetrySDK(t *testing.T) {
 			require.NoError(t, provider.ForceFlush(t.Context()))
 
 			assert.Equal(t, []float64{0.5, 0.75}, sink.Values("uid-web-0"))
-			assert.Equal(t, []float64{5, 15}, raw.Values("uid-web-0"))
+			assert.Empty(t, rates.Failing("uid-web-0"))
+			assert.Empty(t, raw.Values("uid-web-0"))
+			assert.Contains(t, raw.Failing("uid-web-0"), "requests_total is a counter by its sender")
 			assert.InDelta(t, time.Now().UnixMilli(), sink.Samples("uid-web-0")[1].T, 60_000)
 			assert.InDelta(t, 2, sourcetest.Gathered(t, r.registry, "foresail_remote_write_requests_total", "200"), 0)
 		})

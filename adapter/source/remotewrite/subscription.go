@@ -187,7 +187,7 @@ func (u *subscription) takeOf(instance string, readings []reading, b *batch) {
 	received := false
 	for i := range readings {
 		x := &readings[i]
-		s, give, r := k.take(x.sample, x.identity, u.config.Type, b.now)
+		s, give, r := k.take(x.sample, x.identity, &u.config, b.now)
 		received = received || r == taken
 		if give {
 			b.samples = append(b.samples, s)
@@ -273,6 +273,10 @@ func (u *subscription) silenceError(quiet time.Duration) error {
 	tell(&t.unknownPod, "series arrived for other pods")
 	if unlabelled {
 		fmt.Fprintf(&b, "; series arrived without the label %s, and are nobody's", label)
+	}
+	if unlabelled || t.withoutPod.get() != "" {
+		b.WriteString("; OTLP takes the namespace and the pod from the resource alone, " +
+			"as the processor k8sattributes sets them")
 	}
 	return fmt.Errorf("%s", b.String())
 }

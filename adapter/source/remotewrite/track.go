@@ -32,7 +32,6 @@ type track struct {
 	rival    int64  // time of the newest sample of another series of the pod; 0 without one
 	rate     source.Rate
 	last     int64   // time of the newest counter reading; 0 before the first
-	shown    float64 // by it
 	widest   float64 // of the gaps between readings of late (ms)
 
 	failure   error  // for as long as it lasts
@@ -42,7 +41,7 @@ type track struct {
 }
 
 // take checks a sample and returns the sample for the sink, if any.
-func (k *track) take(x sample, identity []byte, as source.Type, now int64) (s pipeline.Sample, give bool, r result) {
+func (k *track) take(x sample, identity []byte, c *Config, now int64) (s pipeline.Sample, give bool, r result) {
 	if max(k.newest, k.last) > now+maxAhead {
 		*k = track{receiver: k.receiver} // the clock was ahead, and has been set back
 	}
@@ -57,6 +56,9 @@ func (k *track) take(x sample, identity []byte, as source.Type, now int64) (s pi
 			return fmt.Errorf("a sample is dated %s, which is in the future: check the clocks", time.UnixMilli(x.t).UTC().Format(time.RFC3339))
 		})
 		return s, false, fromFuture
+	case x.kind.conflict(c.Type, c.Metric) != nil:
+		k.fail(wrongType, x.t, func() error { return x.kind.conflict(c.Type, c.Metric) })
+		return s, false, wrongType
 	}
 	if !k.own(x.t, identity) {
 		return s, false, duplicateSeries
@@ -69,7 +71,7 @@ func (k *track) take(x sample, identity []byte, as source.Type, now int64) (s pi
 	if contested {
 		return s, false, duplicateSeries // their order is arbitrary: neither is taken while both arrive
 	}
-	if as == source.Gauge {
+	if c.Type == source.Gauge {
 		return pipeline.Sample{T: x.t, V: x.v}, true, taken
 	}
 	return k.count(x)
@@ -111,30 +113,34 @@ func (k *track) count(x sample) (s pipeline.Sample, give bool, r result) {
 	if k.last > 0 && x.t <= k.last {
 		return s, false, late
 	}
-	if k.overtaken(x) {
+	least := k.least()
+	if k.last > 0 && x.start <= k.last && x.t-k.last < least {
 		return s, false, late
 	}
 	if k.last > 0 && k.last < x.start && x.start < x.t {
-		k.rate.Next(pipeline.Sample{T: x.start}) // it was reset then, even if it shows no less than before
+		k.rate.Reset(x.start) // even if it shows no less than before
 	}
 	if k.last > 0 {
 		k.widest = max(float64(x.t-k.last), k.widest*3/4)
 	}
-	k.last, k.shown = x.t, x.v
-	s, give = k.rate.Next(pipeline.Sample{T: x.t, V: x.v})
+	k.last = x.t
+	s, give = k.rate.Next(pipeline.Sample{T: x.t, V: x.v}, least)
 	if give && math.IsInf(s.V, 0) {
 		return s, false, notFinite
 	}
 	return s, give, taken
 }
 
-// quick is the time within which a lower reading counts as overtaken while the spacing of readings is unknown (ms).
+// quick is the least time between two readings while their spacing is unknown (ms).
 const quick = 500
 
-// overtaken returns whether a reading only looks like a reset: if two servers scrape a pod a moment apart and push the
-// same series, the one that began first may be answered last.
-func (k *track) overtaken(x sample) bool {
-	return k.last > 0 && x.v < k.shown && x.start <= k.last && float64(x.t-k.last) < max(quick, k.widest/2)
+// least returns the least time between two readings that a rate is taken over (ms). If two servers scrape a pod a
+// moment apart and push the same series, the one that began first may be answered last.
+func (k *track) least() int64 {
+	if k.widest == 0 {
+		return quick
+	}
+	return int64(k.widest / 2)
 }
 
 // fail keeps a failure. The text of a lasting one is renewed only every now and then.

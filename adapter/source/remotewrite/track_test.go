@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/prometheus/prometheus/model/value"
+	writev2 "github.com/prometheus/prometheus/prompb/io/prometheus/write/v2"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -68,6 +69,79 @@ func TestACounterOfTwoSendersIsNotReset(t *testing.T) {
 	assert.Equal(t, 5, r.count(t, "late"))
 	r.push(encodings[0], push(seriesA, at(5, 30)))
 	assert.Equal(t, 30.0, sink.Values("uid-web-0")[4], "a reset a second later is one")
+}
+
+// TestTheMetadataOfTheSenderDecides has series of remote write 2.0 whose type is not that of the spec, and of 1.0,
+// which have none.
+func TestTheMetadataOfTheSenderDecides(t *testing.T) {
+	declared := func(k kind) []sample {
+		all := []sample{at(0, 1000), at(1, 1010)}
+		for i := range all {
+			all[i].kind = k
+		}
+		return all
+	}
+	for _, test := range []struct {
+		c        Config
+		declared kind
+		want     []float64 // of version 2
+		v1       []float64
+	}{
+		{gauge(), gaugeKind, []float64{1000, 1010}, []float64{1000, 1010}},
+		{gauge(), unknownKind, []float64{1000, 1010}, []float64{1000, 1010}},
+		{gauge(), counterKind, nil, []float64{1000, 1010}},
+		{counter(), counterKind, []float64{10}, []float64{10}},
+		{counter(), unknownKind, []float64{10}, []float64{10}},
+		{counter(), gaugeKind, nil, []float64{10}},
+	} {
+		for i, want := range [][]float64{test.v1, test.want} {
+			r, sink := subscribed(t, test.c)
+			w := r.push(encodings[i], push(seriesA, declared(test.declared)...))
+			assert.Equal(t, http.StatusNoContent, w.Code, "the sender is right")
+			assert.Equal(t, want, sink.Values("uid-web-0"))
+			if want == nil {
+				assert.Contains(t, sink.Failing("uid-web-0"), "by its sender: source.remoteWrite.type must be")
+				assert.Equal(t, 2, r.count(t, "wrong_type"))
+			}
+		}
+	}
+}
+
+func TestKindsOfSeriesOfAFamily(t *testing.T) {
+	for _, test := range []struct {
+		metric string
+		family writev2.Metadata_MetricType
+		want   kind
+	}{
+		{"http_requests_total", writev2.Metadata_METRIC_TYPE_COUNTER, counterKind},
+		{"latency_count", writev2.Metadata_METRIC_TYPE_HISTOGRAM, counterKind},
+		{"latency_sum", writev2.Metadata_METRIC_TYPE_SUMMARY, counterKind},
+		{"latency_bucket", writev2.Metadata_METRIC_TYPE_HISTOGRAM, counterKind},
+		{"latency", writev2.Metadata_METRIC_TYPE_SUMMARY, unknownKind},
+		{"sizes_bucket", writev2.Metadata_METRIC_TYPE_GAUGEHISTOGRAM, gaugeKind},
+		{"load", writev2.Metadata_METRIC_TYPE_GAUGE, gaugeKind},
+		{"build_info", writev2.Metadata_METRIC_TYPE_INFO, unknownKind},
+		{"load", 77, unknownKind},
+	} {
+		assert.Equal(t, test.want, kindOf(test.metric, test.family), test.metric)
+	}
+}
+
+// TestRateOfTwoSendersHasALeastInterval has two servers scrape a pod 11 ms apart, one of which is answered three
+// seconds later.
+func TestRateOfTwoSendersHasALeastInterval(t *testing.T) {
+	for _, offset := range []float64{0.011, 0.2, 1} {
+		r, sink := subscribed(t, counter())
+		r.at(1000)
+		for s := 0.0; s < 200; s += 10 {
+			r.push(encodings[0], push(seriesA, at(s, 10*s), at(s+offset, 10*(s+offset+3))))
+		}
+		values := sink.Values("uid-web-0")
+		assert.Greater(t, len(values), 15)
+		for _, v := range values[1:] {
+			assert.InDelta(t, 10, v, 5, "offset %v", offset)
+		}
+	}
 }
 
 // A pod whose clock was ahead is read again as soon as the clock is right.
