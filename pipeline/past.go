@@ -78,6 +78,17 @@ func (p *Past) Shifted(by time.Duration) *Past {
 	return out
 }
 
+// Rewind forgets the loads that lie after a time (ms), as those are of a clock that was ahead and has
+// been set back.
+func (p *Past) Rewind(t int64) {
+	if p.recent.newest <= t {
+		return
+	}
+	p.recent.forget(floorDiv(t, p.recent.step)*p.recent.step, t)
+	p.season.rewind(t)
+	p.release()
+}
+
 // Known is for how long the load is known: for how long it has been looked at, of late times more than of early ones, or for how much of
 // the last week it is known what it was, whichever is more.
 func (p *Past) Known() time.Duration {

@@ -34,6 +34,21 @@ func (s *season) add(end, step int64, mean, shown float64) {
 	}
 }
 
+// rewind forgets what came after a time (ms).
+func (s *season) rewind(t int64) {
+	for _, r := range []*ring{&s.minutes, &s.fives} {
+		if len(r.means) == 0 {
+			continue
+		}
+		if number := floorDiv(t-1-r.origin, r.width); number < r.open {
+			r.rewind(number)
+		}
+	}
+	if number := floorDiv(t-1-s.jumps.origin, minute); s.jumps.known && number < s.jumps.open {
+		s.jumps.skip(number)
+	}
+}
+
 // hourly is jumps.hourly, of the hours of the last week that are known.
 func (s *season) hourly(from, to int64) (share, height float64) {
 	return s.jumps.hourly(from, to, float64(s.fives.known*5*minute)/float64(hour))
@@ -82,7 +97,10 @@ func (s short) value() float64 { return float64(math.Float32frombits(uint32(s) <
 
 func (r *ring) add(end int64, mean float64, width, span int64) {
 	number := floorDiv(end-1-r.origin, width)
-	if len(r.means) == 0 || number < r.open {
+	if len(r.means) > 0 && number < r.open {
+		r.rewind(number)
+	}
+	if len(r.means) == 0 {
 		*r = ring{origin: r.origin, width: width, open: number, means: slices.Grow(r.means[:0], int(span/width))}
 		for range span / width {
 			r.means = append(r.means, unknown)
@@ -91,6 +109,14 @@ func (r *ring) add(end int64, mean float64, width, span int64) {
 	r.forward(number)
 	r.sum += mean
 	r.count++
+}
+
+// rewind opens an earlier stretch. Nothing is known of it and of those after it.
+func (r *ring) rewind(number int64) {
+	for n := max(number, r.open-int64(len(r.means))+1); n <= r.open; n++ {
+		r.set(n, unknown)
+	}
+	r.open, r.sum, r.count = number, 0, 0
 }
 
 func (r *ring) clone() ring {

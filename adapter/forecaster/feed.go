@@ -82,6 +82,7 @@ type Feed struct {
 	active         []string         // the names of these
 	window         time.Duration    // how far back the last one looked, which follows the startup time
 	replicas       replicas
+	clock          clock
 	series         map[string]*samples.Packed
 	forgotten      int // how often any of these were dropped
 	released       int // how often the inbox has let go of them
@@ -250,10 +251,7 @@ func (f *Feed) run(now time.Time, w *workspace) snapshot.Reason {
 	}
 	f.schedule(now)
 	f.collect()
-	if f.newest > now.Add(f.using.Params.Interval).UnixMilli() { // the clock was ahead, and has been set back
-		f.newest = 0
-		f.reset()
-	}
+	f.followClock(now)
 	forecast, newestStart, err := f.forecast(now, w)
 	s := f.describe(now)
 	if err != nil {
@@ -276,6 +274,31 @@ func (f *Feed) run(now time.Time, w *workspace) snapshot.Reason {
 	s.Decision = f.using.Params.Cooldown.Apply(forecast.Decision, forecast.Target, now.UnixMilli(), history)
 	f.publish(s)
 	return ""
+}
+
+// followClock drops the samples of another clock than that of now, and moves what was counted from its
+// times. Samples that lie ahead of the clock show that the clock of their sender was set back.
+func (f *Feed) followClock(now time.Time) {
+	tolerance := f.using.Params.Interval
+	by := f.clock.step(now, tolerance)
+	if by == 0 && f.newest <= now.Add(tolerance).UnixMilli() {
+		return
+	}
+	f.newest = 0
+	f.reset()
+	if by == 0 {
+		return
+	}
+	f.replicas = f.inbox.clockSet(by, now)
+	f.spacing.at = 0
+	clear(f.failing)
+	if pods := f.pods.Load(); pods != nil {
+		f.clock.set((*pods).Instances(now.Add(-f.window)), by, now)
+	}
+	if f.past != nil {
+		f.past.Rewind(now.UnixMilli())
+	}
+	f.stored = min(f.stored, now.UnixMilli())
 }
 
 // schedule notes the bounds that hold at a time.
@@ -330,8 +353,8 @@ func (f *Feed) forecast(now time.Time, w *workspace) (forecast pipeline.Forecast
 		return forecast, 0, err
 	}
 	newestStart = pipeline.Never
-	for _, m := range members {
-		newestStart = max(newestStart, m.Start.UnixMilli())
+	for i := range in.Instances {
+		newestStart = max(newestStart, in.Instances[i].Start)
 	}
 	forecast, err = f.runPipeline(in, members, w)
 	if err == nil {
@@ -377,7 +400,11 @@ func (f *Feed) unpack(fleet []podtracker.Instance, windowStart int64, w *workspa
 	read := 0
 	for i := range fleet {
 		m := &fleet[i]
-		x := pipeline.Instance{ID: m.ID, Start: m.Start.UnixMilli()}
+		start, counts := f.clock.start(m)
+		if !counts {
+			continue
+		}
+		x := pipeline.Instance{ID: m.ID, Start: start}
 		if !m.End.IsZero() {
 			x.End = m.End.UnixMilli()
 			delete(f.failing, m.ID)
@@ -391,7 +418,7 @@ func (f *Feed) unpack(fleet []podtracker.Instance, windowStart int64, w *workspa
 		}
 		w.instances = append(w.instances, x)
 	}
-	if read < len(f.series) || len(f.failing) > 0 {
+	if read < len(f.series) || len(f.failing)+len(f.clock.moved) > 0 {
 		f.forget(fleet)
 	}
 }
@@ -409,6 +436,7 @@ func (f *Feed) forget(fleet []podtracker.Instance) {
 		f.forgotten++
 	}
 	maps.DeleteFunc(f.failing, func(id string, _ failing) bool { return !present[id] })
+	f.clock.forget(present)
 }
 
 // rateSpan is the time over which the rate of samples is measured.

@@ -79,6 +79,11 @@ func (s *Snapshot) Usable(now time.Time) bool {
 	return s.Err == nil && !s.ForecastTooOld(now) && !s.SamplesTooOld(now)
 }
 
+// ValidUntil returns until when the forecast may be used, unless there is none.
+func (s *Snapshot) ValidUntil() time.Time {
+	return s.At.Add(s.StaleAfter - max(0, s.At.Sub(s.NewestSample)))
+}
+
 // HasDecision returns whether a number of replicas has been decided. Unlike a load, a decision needs the replicas that
 // the target is set to; they may be unreadable for up to StaleAfter, as samples may.
 func (s *Snapshot) HasDecision() bool {

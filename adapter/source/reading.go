@@ -25,15 +25,19 @@ type Rate struct {
 // was set back.
 const maxLateness = int64(time.Minute / time.Millisecond)
 
-// Next takes a reading and returns the rate since the previous one, with the time of the later. It returns false for the
-// first reading and for a late one; a reading after the clock was set back counts as a first one. A counter that has
-// fallen was reset: its value is the increase since then.
+// maxGap is how far apart two readings may be whose rate is one of now: if they are farther apart, a
+// clock was set forward, or the counter was out of sight.
+const maxGap = int64(time.Hour / time.Millisecond)
+
+// Next takes a reading and returns the rate since the previous one, with the time of the later. It
+// returns false for the first reading and for a late one; a reading after the clock was set counts as a
+// first one. A counter that has fallen was reset: its value is the increase since then.
 func (r *Rate) Next(reading pipeline.Sample) (pipeline.Sample, bool) {
 	previous, ready := r.last, r.ready
 	if ready && reading.T <= previous.T && reading.T > previous.T-maxLateness {
 		return pipeline.Sample{}, false
 	}
-	ready = ready && reading.T > previous.T
+	ready = ready && reading.T > previous.T && reading.T-previous.T <= maxGap
 	r.last, r.ready = reading, true
 	if !ready {
 		return pipeline.Sample{}, false

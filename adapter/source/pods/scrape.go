@@ -117,7 +117,7 @@ func (s *Source) deliver(e *endpoint, readers *readers, p *page, at time.Time) {
 			r.fail(err)
 			continue
 		}
-		r.deliver(samples[choice])
+		r.deliver(samples[choice], at)
 	}
 }
 
