@@ -60,6 +60,7 @@ type podStatus struct {
 
 	active      bool      // Ready, and not terminating
 	terminating bool      // still Ready, and terminating
+	leaving     bool      // it is being deleted, or its containers have ended
 	readyAt     time.Time // while active or terminating: when it became Ready; zero if the pod does not record it
 	endedAt     time.Time // while not active: since when; zero if the pod does not record it
 	counted     bool      // the HPA counts it as ready
@@ -76,6 +77,8 @@ func statusOf(p *corev1.Pod) podStatus {
 		restarted: restarted(p),
 	}
 	ready, changed := readiness(p)
+	over := p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed
+	s.leaving = over || p.DeletionTimestamp != nil
 	s.counted = ready && p.Status.Phase == corev1.PodRunning
 	s.active = s.counted && p.DeletionTimestamp == nil
 	s.terminating = s.counted && p.DeletionTimestamp != nil

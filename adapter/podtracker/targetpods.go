@@ -28,6 +28,7 @@ type watch struct{ Observer }
 
 // TargetPods is the pods of one scale target. It is safe for concurrent use, and empty once it has been forgotten.
 type TargetPods struct {
+	tracker   *Tracker
 	namespace string
 	indexed   *label // the label that indexes it; nil: none
 	retention time.Duration
@@ -102,6 +103,10 @@ func (f *TargetPods) Active() []Instance {
 	defer f.mu.Unlock()
 	return f.active()
 }
+
+// PodState returns what is known of a pod of the namespace of the target, whether the target selects it
+// or not.
+func (f *TargetPods) PodState(name string) PodState { return f.tracker.podState(f.namespace, name) }
 
 // Ready returns how many pods the HPA controller counts as ready: those in phase Running whose Ready condition is
 // true, terminating ones included.

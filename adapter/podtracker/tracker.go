@@ -65,7 +65,7 @@ func (t *Tracker) follow(key types.NamespacedName, namespace string, selector la
 		return old, t.reselect(old, selector)
 	}
 	f = &TargetPods{
-		namespace: namespace, selector: selector,
+		tracker: t, namespace: namespace, selector: selector,
 		retention: t.retention, now: t.now,
 		members: map[types.UID]*member{},
 	}
@@ -202,6 +202,36 @@ func (t *Tracker) others(namespace string, among map[types.NamespacedName]bool) 
 		}
 	}
 	return out
+}
+
+// PodState is what is known of a pod.
+type PodState int
+
+// The states of pods.
+const (
+	PodUnknown  PodState = iota // the pods of its namespace are not all known
+	PodAbsent                   // there is no such pod
+	PodStarting                 // it is not Ready
+	PodReady
+	PodLeaving // it is being deleted, or its containers have ended
+)
+
+func (t *Tracker) podState(namespace, name string) PodState {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	var p *pod
+	if ns := t.namespaces[namespace]; ns != nil {
+		p = ns.pods[name]
+	}
+	switch {
+	case p == nil:
+		return PodAbsent
+	case p.status.leaving:
+		return PodLeaving
+	case p.status.active:
+		return PodReady
+	}
+	return PodStarting
 }
 
 func (t *Tracker) namespace(name string) *namespace {
