@@ -45,3 +45,21 @@ func TestWhatIsKnownOutlivesAClockThatWasAhead(t *testing.T) {
 	follow(past, p, ofDay/2+600, 2*ofDay+1200, load)
 	assert.GreaterOrEqual(t, past.Known(), known-10*time.Minute)
 }
+
+// What was learned of a load that was not followed for more than a week is not of use.
+func TestWhatIsKnownAges(t *testing.T) {
+	p := learningParams()
+	load := noisy(7, func(s int64) float64 { return 5 + float64(s%600)/200 })
+	past := pipeline.NewPast(&p)
+	follow(past, p, 0, ofDay/4, load)
+	for after, useful := range map[int64]bool{6 * ofDay: true, 8 * ofDay: false} {
+		now := ofDay/4 + after
+		with, without := foretell(t, p, past, now, load), foretell(t, p, nil, now, load)
+		assert.Equal(t, useful, with.Learned, "after %d days", after/ofDay)
+		if !useful {
+			assert.Equal(t, without, with)
+		}
+	}
+	follow(past, p, ofDay/4+8*ofDay, ofDay/4+8*ofDay+60, load)
+	assert.Less(t, past.Known(), time.Minute, "it is learned again")
+}

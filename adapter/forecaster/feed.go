@@ -48,6 +48,8 @@ type target struct{ namespace, group, kind, name string }
 type Pods interface {
 	// Instances returns the active instances and those that ended at or after since.
 	Instances(since time.Time) []podtracker.Instance
+	// Lost returns since when changes of the pods are not seen, and why; zero while they are seen.
+	Lost() (since time.Time, why error)
 	// Ready counts ready pods as the HPA controller does.
 	Ready() int
 	// StartupTime estimates how long a pod takes to start as a method does, from an assumed value and the start-ups measured.
@@ -83,6 +85,8 @@ type Feed struct {
 	window         time.Duration    // how far back the last one looked, which follows the startup time
 	replicas       replicas
 	clock          clock
+	podsLost       time.Time // since when changes of the pods are not seen; zero: they are
+	floor          floor
 	series         map[string]*samples.Packed
 	forgotten      int // how often any of these were dropped
 	released       int // how often the inbox has let go of them
@@ -252,6 +256,7 @@ func (f *Feed) run(now time.Time, w *workspace) snapshot.Reason {
 	f.schedule(now)
 	f.collect()
 	f.followClock(now)
+	f.podsLost = time.Time{}
 	forecast, newestStart, err := f.forecast(now, w)
 	s := f.describe(now)
 	if err != nil {
@@ -323,6 +328,9 @@ func (f *Feed) forecast(now time.Time, w *workspace) (forecast pipeline.Forecast
 		return forecast, 0, unavailable(snapshot.NoReadyPods, "the scale target has not been found yet")
 	}
 	p := &f.using.Params
+	if err := f.checkPods(*pods, now); err != nil {
+		return forecast, 0, err
+	}
 	startupTime := f.startupTime(f.using)
 	f.window = p.WindowFor(startupTime)
 	f.accept(f.window)
@@ -357,11 +365,29 @@ func (f *Feed) forecast(now time.Time, w *workspace) (forecast pipeline.Forecast
 		newestStart = max(newestStart, in.Instances[i].Start)
 	}
 	forecast, err = f.runPipeline(in, members, w)
-	if err == nil {
+	switch {
+	case err != nil:
+	case f.podsLost.IsZero() || p.Whole:
 		f.accuracy.Judge(&w.memory, p, &forecast)
 		f.past.Learn(&w.memory, p, f.using.Schedules.Unlearned)
+		f.floor.note(&forecast, now)
+	default: // what pods that are not known carry is missing; it is learned when they are
+		f.floor.raise(&forecast)
 	}
 	return forecast, newestStart, err
+}
+
+// checkPods returns why the pods are too old to forecast from. A load that is measured as a whole needs none.
+func (f *Feed) checkPods(pods Pods, now time.Time) error {
+	since, why := pods.Lost()
+	f.podsLost = since
+	limit := f.using.Params.StaleAfter
+	if since.IsZero() || f.using.Params.Whole || !snapshot.TooOld(since, now, limit) {
+		return nil
+	}
+	return unavailable(snapshot.PodsStale,
+		"changes of the pods have not been seen since %s (limit %s), so their load is not known: %v",
+		since.UTC().Format(time.RFC3339), limit, why)
 }
 
 // addInstances checks that the samples of the instances add up to the load, and from when on.
@@ -448,7 +474,7 @@ func (f *Feed) describe(now time.Time) *snapshot.Snapshot {
 		Metric: f.key, TargetKind: f.using.TargetKind, TargetName: f.using.TargetName,
 		Threshold: f.using.Params.Threshold, Activation: f.using.Params.Activation, StaleAfter: f.using.Params.StaleAfter,
 		Whole: f.using.Params.Whole, Source: f.using.Source, SampleInterval: f.spacing.interval(), SampleDelay: f.spacing.delay(),
-		ReplicasLost: f.replicas.lost, Bounds: f.bounds, ActiveSchedules: f.active,
+		ReplicasLost: f.replicasLost(), PodsLost: f.podsLost, Bounds: f.bounds, ActiveSchedules: f.active,
 		StartupTime: f.startupTime(f.using), At: now, Failing: f.failures(), SourceErr: f.sourceErr,
 	}
 	if s.SourceErr == nil {
@@ -466,6 +492,14 @@ func (f *Feed) describe(now time.Time) *snapshot.Snapshot {
 	}
 	s.SamplesPerSecond = float64(count) / rateSpan.Seconds()
 	return s
+}
+
+// replicasLost is since when the replicas of the target are not known. They are watched as its pods are.
+func (f *Feed) replicasLost() time.Time {
+	if f.replicas.lost.IsZero() {
+		return f.podsLost
+	}
+	return f.replicas.lost
 }
 
 func (f *Feed) failures() []snapshot.Failure {

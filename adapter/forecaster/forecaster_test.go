@@ -26,6 +26,14 @@ type fleet struct {
 	all         []podtracker.Instance
 	startupTime time.Duration
 	waited      time.Duration // for a node, of that
+	lost        time.Time
+}
+
+func (f *fleet) Lost() (time.Time, error) {
+	if f.lost.IsZero() {
+		return f.lost, nil
+	}
+	return f.lost, errors.New("connection refused")
 }
 
 func (f *fleet) Instances(since time.Time) []podtracker.Instance {

@@ -108,6 +108,13 @@ func (f *TargetPods) Active() []Instance {
 // or not.
 func (f *TargetPods) PodState(name string) PodState { return f.tracker.podState(f.namespace, name) }
 
+// Lost returns since when changes of the pods are not seen, and why; zero while they are seen.
+func (f *TargetPods) Lost() (since time.Time, why error) {
+	f.tracker.mu.Lock()
+	defer f.tracker.mu.Unlock()
+	return f.tracker.lost(f.namespace)
+}
+
 // Ready returns how many pods the HPA controller counts as ready: those in phase Running whose Ready condition is
 // true, terminating ones included.
 func (f *TargetPods) Ready() int {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 )
@@ -33,7 +34,18 @@ type Tracker struct {
 	mu         sync.Mutex
 	namespaces map[string]*namespace
 	targets    map[types.NamespacedName]*TargetPods
+	outages    map[string]outage // by namespace whose pods are watched ("" is all)
 }
+
+// outage is a time in which changes of pods are not seen.
+type outage struct {
+	since time.Time
+	why   error
+	ended time.Time // when the API answered again, zero before
+}
+
+// catchUp is how long after an outage the changes that were missed may take to arrive.
+const catchUp = 2 * time.Second
 
 // NewTracker returns a Tracker that knows no pods.
 func NewTracker(o Options) *Tracker {
@@ -45,7 +57,48 @@ func NewTracker(o Options) *Tracker {
 		now:        o.Now,
 		namespaces: map[string]*namespace{},
 		targets:    map[types.NamespacedName]*TargetPods{},
+		outages:    map[string]outage{},
 	}
+}
+
+// touch records whether changes of the pods of a namespace ("" for all) are seen: err is why not.
+func (t *Tracker) touch(namespace string, err error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	now := t.now()
+	o, lost := t.outages[namespace]
+	switch {
+	case err != nil && !lost:
+		t.outages[namespace] = outage{since: now, why: err}
+	case err != nil:
+		t.outages[namespace] = outage{since: o.since, why: err}
+	case lost && o.ended.IsZero():
+		o.ended = now
+		t.outages[namespace] = o
+	}
+}
+
+// listed records that all pods of a namespace ("" for all) are known.
+func (t *Tracker) listed(namespace string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	delete(t.outages, namespace)
+}
+
+// lost returns since when changes of the pods of a namespace are not seen, and why; zero if they are.
+// The caller holds mu.
+func (t *Tracker) lost(namespace string) (since time.Time, why error) {
+	for _, scope := range []string{namespace, metav1.NamespaceAll} {
+		o, lost := t.outages[scope]
+		if lost && !o.ended.IsZero() && t.now().Sub(o.ended) > catchUp {
+			delete(t.outages, scope)
+			continue
+		}
+		if lost {
+			return o.since, o.why
+		}
+	}
+	return time.Time{}, nil
 }
 
 // Follow returns the pods that a selector selects in a namespace, under a key of the caller's. Known pods are replayed to the
@@ -223,7 +276,10 @@ func (t *Tracker) podState(namespace, name string) PodState {
 	if ns := t.namespaces[namespace]; ns != nil {
 		p = ns.pods[name]
 	}
+	since, _ := t.lost(namespace)
 	switch {
+	case !since.IsZero():
+		return PodUnknown
 	case p == nil:
 		return PodAbsent
 	case p.status.leaving:

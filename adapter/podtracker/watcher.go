@@ -190,6 +190,7 @@ func (s *store) Replace(list []any, _ string) error {
 	for _, gone := range s.watcher.tracker.others(s.namespace, present) {
 		deliver(s.watcher.tracker.delete(gone))
 	}
+	s.watcher.tracker.listed(s.namespace)
 	s.watcher.mu.Lock()
 	defer s.watcher.mu.Unlock()
 	delete(s.watcher.pending, s.namespace)
@@ -197,7 +198,10 @@ func (s *store) Replace(list []any, _ string) error {
 }
 
 // Touch implements objectcache.Store.
-func (s *store) Touch(err error) { s.watcher.note(s.namespace, err) }
+func (s *store) Touch(err error) {
+	s.watcher.tracker.touch(s.namespace, err)
+	s.watcher.note(s.namespace, err)
+}
 
 // ListAfterOutage implements objectcache.Store. The watch that is resumed brings what was missed.
 func (s *store) ListAfterOutage() bool { return false }

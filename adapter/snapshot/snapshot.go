@@ -39,6 +39,10 @@ type Snapshot struct {
 	// ReplicasLost is the time since which the replicas of the target cannot be read, zero if they can.
 	ReplicasLost time.Time
 
+	// PodsLost is the time since which changes of the pods of the target are not seen, zero if they
+	// are. Until that is longer ago than StaleAfter, the forecast is no less than before.
+	PodsLost time.Time
+
 	// DryRun is whether nothing may act on the forecast.
 	DryRun bool
 
@@ -116,6 +120,7 @@ const (
 	SourceFailing     Reason = "SourceFailing"     // nothing has been read, and every reading fails
 	WarmingUp         Reason = "WarmingUp"         // all are read, but not for long enough to see a trend
 	PodsUnreadable    Reason = "PodsUnreadable"    // most pods cannot be read
+	PodsStale         Reason = "PodsStale"         // the pods of the target are known as they were too long ago
 	Stale             Reason = "Stale"             // the newest sample is too old
 	BadSamples        Reason = "BadSamples"        // no load can be computed from the samples
 	InvalidSpec       Reason = "InvalidSpec"       // the spec of the PredictedMetric was rejected
@@ -123,7 +128,9 @@ const (
 
 // Reasons returns every Reason.
 func Reasons() []Reason {
-	return []Reason{NoReadyPods, WaitingForSamples, SourceFailing, WarmingUp, PodsUnreadable, Stale, BadSamples, InvalidSpec}
+	return []Reason{
+		NoReadyPods, WaitingForSamples, SourceFailing, WarmingUp, PodsUnreadable, PodsStale, Stale, BadSamples, InvalidSpec,
+	}
 }
 
 // Unavailable is the error of a Snapshot without a forecast.
