@@ -194,7 +194,8 @@ func (p *Past) look(m *Memory, unlearned func(t int64) bool) {
 		n, at := len(means)-ahead, p.recent.end-int64(ahead)*p.recent.step
 		learns := seconds >= step && n > 0 && (unlearned == nil || !unlearned(at))
 		var d description
-		if learns && d.describe(means[max(0, n-stepsOf(describedSeconds, step)):n], at, step, m) {
+		learns = learns && d.describe(means[max(0, n-stepsOf(describedSeconds, step)):n], at, step, m)
+		if learns && !p.season.incident(at, p.recent.end, d.base, rate) {
 			p.horizons[i].learn(&d, seconds, &p.season, rate, clipped, &p.of)
 		} else {
 			p.horizons[i].asked = 0
