@@ -86,6 +86,7 @@ type Feed struct {
 	replicas       replicas
 	clock          clock
 	podsLost       time.Time // since when changes of the pods are not seen; zero: they are
+	unseen         unseen
 	floor          floor
 	series         map[string]*samples.Packed
 	forgotten      int // how often any of these were dropped
@@ -367,12 +368,12 @@ func (f *Feed) forecast(now time.Time, w *workspace) (forecast pipeline.Forecast
 	forecast, err = f.runPipeline(in, members, w)
 	switch {
 	case err != nil:
-	case f.podsLost.IsZero() || p.Whole:
+	case f.unseen.since.IsZero() || p.Whole:
 		f.accuracy.Judge(&w.memory, p, &forecast)
 		f.past.Learn(&w.memory, p, f.using.Schedules.Unlearned)
 		f.floor.note(&forecast, now)
 	default: // what pods that are not known carry is missing; it is learned when they are
-		f.floor.raise(&forecast)
+		f.floor.raise(&forecast, p)
 	}
 	return forecast, newestStart, err
 }
@@ -381,13 +382,35 @@ func (f *Feed) forecast(now time.Time, w *workspace) (forecast pipeline.Forecast
 func (f *Feed) checkPods(pods Pods, now time.Time) error {
 	since, why := pods.Lost()
 	f.podsLost = since
-	limit := f.using.Params.StaleAfter
-	if since.IsZero() || f.using.Params.Whole || !snapshot.TooOld(since, now, limit) {
+	f.unseen.note(!since.IsZero(), now)
+	switch limit := f.using.Params.StaleAfter; {
+	case f.using.Params.Whole || f.unseen.since.IsZero():
 		return nil
+	case !since.IsZero() && snapshot.TooOld(since, now, limit):
+		return unavailable(snapshot.PodsStale,
+			"changes of the pods have not been seen since %s (limit %s), so their load is not known: %v",
+			since.UTC().Format(time.RFC3339), limit, why)
+	case since.IsZero() && !now.Before(f.unseen.until.Add(max(coverWait, 2*f.using.Interval))):
+		f.unseen = unseen{}
+	case since.IsZero() && snapshot.TooOld(f.unseen.since, f.unseen.until, limit):
+		return unavailable(snapshot.PodsStale, "changes of the pods are seen again; those that have come meanwhile are read now")
 	}
-	return unavailable(snapshot.PodsStale,
-		"changes of the pods have not been seen since %s (limit %s), so their load is not known: %v",
-		since.UTC().Format(time.RFC3339), limit, why)
+	return nil
+}
+
+// unseen is a time in which changes of the pods were not seen. It goes on to count until those that
+// came meanwhile have been read. Zero: there is none.
+type unseen struct{ since, until time.Time }
+
+// note notes whether changes are not seen now.
+func (u *unseen) note(lost bool, now time.Time) {
+	if !lost {
+		return
+	}
+	if u.since.IsZero() {
+		u.since = now
+	}
+	u.until = now
 }
 
 // addInstances checks that the samples of the instances add up to the load, and from when on.
@@ -433,6 +456,7 @@ func (f *Feed) unpack(fleet []podtracker.Instance, windowStart int64, w *workspa
 		x := pipeline.Instance{ID: m.ID, Start: start}
 		if !m.End.IsZero() {
 			x.End = m.End.UnixMilli()
+			x.Start = min(x.Start, x.End)
 			delete(f.failing, m.ID)
 		}
 		if s := f.series[m.ID]; s != nil && !f.using.Params.Whole {

@@ -71,22 +71,28 @@ func TestWholeLoadWhosePodsAreNotSeen(t *testing.T) {
 func TestFloor(t *testing.T) {
 	var l floor
 	begun := time.Now()
+	p := pipeline.AdaptiveParams()
+	p.Threshold, p.Max = 2, 4
 	of := func(serve float64, desired, target int) pipeline.Forecast {
 		return pipeline.Forecast{Serve: serve, Target: target, Decision: pipeline.Decision{Desired: desired}}
 	}
 	note := func(after time.Duration, f pipeline.Forecast) { l.note(&f, begun.Add(after)) }
 	note(0, of(5, 9, 9))
 	note(floorSpan+time.Second, of(2, 4, 9))
-	f := of(1, 3, 4)
-	l.raise(&f)
+	f := of(1, 1, 2)
+	l.raise(&f, &p)
 	assert.Equal(t, 5.0, f.Serve)
-	assert.Equal(t, pipeline.Decision{Desired: 9, Action: pipeline.ScaleUp, Reason: pipeline.PodsUnseen}, f.Decision)
+	assert.Equal(t, pipeline.Decision{Desired: 3, Action: pipeline.ScaleUp, Reason: pipeline.PodsUnseen}, f.Decision)
 	note(2*floorSpan+2*time.Second, of(1, 2, 4))
 	f = of(1, 1, 4)
-	l.raise(&f)
+	l.raise(&f, &p)
 	assert.Equal(t, 2.0, f.Serve)
 	assert.Equal(t, pipeline.Decision{Desired: 4, Action: pipeline.Hold, Reason: pipeline.PodsUnseen}, f.Decision)
 	f = of(8, 7, 4)
-	l.raise(&f)
+	l.raise(&f, &p)
 	assert.Equal(t, of(8, 7, 4), f, "more is needed for what is seen")
+	note(3*floorSpan+3*time.Second, of(100, 2, 4))
+	f = of(1, 1, 2)
+	l.raise(&f, &p)
+	assert.Equal(t, 4, f.Decision.Desired, "the maximum")
 }

@@ -28,8 +28,8 @@ func (p *pod) update(s podStatus, wait *Wait) {
 		return
 	}
 	p.started = true
-	if !s.restarted && !s.created.IsZero() && !s.readyAt.IsZero() {
-		p.startup = Startup{Created: s.created, Ready: s.readyAt}
+	if !s.restarted && !s.created.IsZero() && !s.recordedReady.IsZero() {
+		p.startup = Startup{Created: s.created, Ready: s.recordedReady}
 		if wait != nil {
 			p.startup.Scheduled = wait.Scheduled
 		}
@@ -63,8 +63,26 @@ type podStatus struct {
 	leaving     bool      // it is being deleted, or its containers have ended
 	readyAt     time.Time // while active or terminating: when it became Ready; zero if the pod does not record it
 	endedAt     time.Time // while not active: since when; zero if the pod does not record it
-	counted     bool      // the HPA counts it as ready
-	restarted   bool      // one of its containers has restarted
+	// recordedReady and recordedEnd are readyAt and endedAt as the pod records them, by another clock.
+	recordedReady, recordedEnd time.Time
+
+	counted   bool // the HPA counts it as ready
+	restarted bool // one of its containers has restarted
+}
+
+// rebase gives what has changed since the version before times of the clock of this process, if they
+// are of another one. What has not changed keeps the times that it has.
+func (s *podStatus) rebase(before *podStatus, now time.Time) {
+	if s.readyAt.Equal(before.recordedReady) {
+		s.readyAt = before.readyAt
+	} else {
+		s.readyAt = seenAt(s.readyAt, now)
+	}
+	if s.endedAt.Equal(before.recordedEnd) {
+		s.endedAt = before.endedAt
+	} else {
+		s.endedAt = seenAt(s.endedAt, now)
+	}
 }
 
 func statusOf(p *corev1.Pod) podStatus {
@@ -85,6 +103,7 @@ func statusOf(p *corev1.Pod) podStatus {
 	if s.counted {
 		s.readyAt = changed
 	}
+	s.recordedReady = s.readyAt
 	if s.active {
 		return s
 	}
@@ -94,6 +113,7 @@ func statusOf(p *corev1.Pod) podStatus {
 	if p.DeletionTimestamp != nil {
 		s.endedAt = earliest(s.endedAt, terminationBegan(p))
 	}
+	s.recordedEnd = s.endedAt
 	return s
 }
 

@@ -303,10 +303,12 @@ func (f *TargetPods) start(m *member, s *podStatus, since, now time.Time) {
 	f.pending = append(f.pending, event{instance: m.current})
 }
 
-// end ends the current instance at a time (zero: unknown, so now), but not before its start.
+// end ends the current instance at a time (zero: unknown, so now), but not before its start, unless a
+// clock that was set back has that ahead.
 func (f *TargetPods) end(uid types.UID, m *member, at, now time.Time) {
 	ended := m.current
-	ended.End = latest(notAfter(at, now), ended.Start)
+	ended.End = latest(notAfter(at, now), notAfter(ended.Start, now))
+	ended.Start = notAfter(ended.Start, ended.End)
 	m.active, m.current, m.endedAt = false, Instance{}, ended.End
 	f.sorted = nil
 	m.retained++

@@ -184,10 +184,10 @@ func (t *Tracker) forget(key types.NamespacedName, f *TargetPods) {
 }
 
 // Update takes a new pod, or a new version of one.
-func (t *Tracker) Update(p *corev1.Pod) { deliver(t.observe(recordOf(p))) }
+func (t *Tracker) Update(p *corev1.Pod) { deliver(t.observe(recordOf(p), false)) }
 
 // Delete takes the last version of a deleted pod.
-func (t *Tracker) Delete(p *corev1.Pod) { deliver(t.delete(recordOf(p))) }
+func (t *Tracker) Delete(p *corev1.Pod) { deliver(t.delete(recordOf(p), false)) }
 
 func deliver(targets []*TargetPods) {
 	for _, f := range targets {
@@ -195,8 +195,22 @@ func deliver(targets []*TargetPods) {
 	}
 }
 
-// observe takes a version of a pod and returns the targets that it may have changed.
-func (t *Tracker) observe(r *record) (touched []*TargetPods) {
+// maxLag is how long ago a change that is seen at once may be recorded to have happened. If it is
+// longer, the clock of who recorded it is behind that of this process, with whose times samples are
+// read.
+const maxLag = 10 * time.Second
+
+// seenAt returns a recorded time by the clock of this process, of a change that is seen now.
+func seenAt(recorded, now time.Time) time.Time {
+	if !recorded.IsZero() && now.Sub(recorded) > maxLag {
+		return now
+	}
+	return recorded
+}
+
+// observe takes a version of a pod and returns the targets that it may have changed. Live means that
+// changes of pods are seen at once.
+func (t *Tracker) observe(r *record, live bool) (touched []*TargetPods) {
 	t.waits.add(r.status.uid, r.wait)
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -211,6 +225,8 @@ func (t *Tracker) observe(r *record) (touched []*TargetPods) {
 	}
 	if p == nil {
 		p = &pod{key: r.key}
+	} else if since, _ := t.lost(r.key.Namespace); live && since.IsZero() {
+		r.status.rebase(&p.status, now)
 	}
 	ns.update(p, r)
 	for _, f := range p.targets {
@@ -224,8 +240,9 @@ func (t *Tracker) observe(r *record) (touched []*TargetPods) {
 	return append(touched, p.targets...)
 }
 
-// delete takes the deletion of a pod and returns the targets that it may have changed.
-func (t *Tracker) delete(r *record) []*TargetPods {
+// delete takes the deletion of a pod and returns the targets that it may have changed. Live is as with
+// observe.
+func (t *Tracker) delete(r *record, live bool) []*TargetPods {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	ns := t.namespace(r.key.Namespace)
@@ -235,6 +252,9 @@ func (t *Tracker) delete(r *record) []*TargetPods {
 		return nil
 	}
 	ns.remove(p)
+	if since, _ := t.lost(r.key.Namespace); live && since.IsZero() {
+		r.status.rebase(&p.status, t.now())
+	}
 	p.status = r.status
 	return p.drop(t.now())
 }
