@@ -393,7 +393,8 @@ func (f *Feed) checkPods(pods Pods, now time.Time) error {
 	case since.IsZero() && !now.Before(f.unseen.until.Add(max(coverWait, 2*f.using.Interval))):
 		f.unseen = unseen{}
 	case since.IsZero() && snapshot.TooOld(f.unseen.since, f.unseen.until, limit):
-		return unavailable(snapshot.PodsStale, "changes of the pods are seen again; those that have come meanwhile are read now")
+		return unavailable(snapshot.PodsStale,
+			"changes of the pods are seen again; those that have come meanwhile are read now")
 	}
 	return nil
 }

@@ -70,19 +70,20 @@ type podStatus struct {
 	restarted bool // one of its containers has restarted
 }
 
-// rebase gives what has changed since the version before times of the clock of this process, if they
-// are of another one. What has not changed keeps the times that it has.
-func (s *podStatus) rebase(before *podStatus, now time.Time) {
-	if s.readyAt.Equal(before.recordedReady) {
-		s.readyAt = before.readyAt
-	} else {
-		s.readyAt = seenAt(s.readyAt, now)
+// rebase keeps the times of what has not changed since the version before. It gives what has, if that
+// is seen at once, times of the clock of this process, if they are of another one.
+func (s *podStatus) rebase(before *podStatus, live bool, now time.Time) {
+	rebased := func(recorded, recordedBefore, was time.Time) time.Time {
+		switch {
+		case recorded.Equal(recordedBefore):
+			return was
+		case live:
+			return seenAt(recorded, now)
+		}
+		return recorded
 	}
-	if s.endedAt.Equal(before.recordedEnd) {
-		s.endedAt = before.endedAt
-	} else {
-		s.endedAt = seenAt(s.endedAt, now)
-	}
+	s.readyAt = rebased(s.recordedReady, before.recordedReady, before.readyAt)
+	s.endedAt = rebased(s.recordedEnd, before.recordedEnd, before.endedAt)
 }
 
 func statusOf(p *corev1.Pod) podStatus {

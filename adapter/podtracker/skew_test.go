@@ -27,7 +27,13 @@ func TestTimesOfAnotherClock(t *testing.T) {
 	assert.Equal(t, at(700), f.Instances(time.Time{})[0].End)
 
 	require.NoError(t, s.Update(podWith(named("b"))))
+	require.NoError(t, s.Update(podWith(named("c"))))
+	require.NoError(t, s.Update(podWith(named("c"), readyAt(650))))
 	s.Touch(errors.New("connection refused"))
 	require.NoError(t, s.Update(podWith(named("b"), readyAt(650))))
 	assert.Equal(t, at(650), f.Active()[0].Start, "it is seen late")
+	list := []any{podWith(named("b"), readyAt(650)), podWith(named("c"), readyAt(650))}
+	require.NoError(t, s.Replace(list, "9"))
+	assert.Equal(t, "uid-c", f.Active()[1].ID, "a list shows it as it was")
+	assert.Equal(t, at(700), f.Active()[1].Start)
 }

@@ -404,8 +404,10 @@ func latest(a, b time.Time) time.Time {
 	return a
 }
 
-// notAfter returns at, or now if at is unknown or lies in the future (clocks that disagree).
+// notAfter returns at, or now if at is unknown or lies in the future (clocks that disagree). What it
+// returns is compared with times that pods record, so it has no monotonic reading.
 func notAfter(at, now time.Time) time.Time {
+	now = now.Round(0)
 	if at.IsZero() || at.After(now) {
 		return now
 	}

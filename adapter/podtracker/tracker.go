@@ -200,10 +200,16 @@ func deliver(targets []*TargetPods) {
 // read.
 const maxLag = 10 * time.Second
 
+// watched reports whether changes of the pods of a namespace are seen. The caller holds mu.
+func (t *Tracker) watched(namespace string) bool {
+	since, _ := t.lost(namespace)
+	return since.IsZero()
+}
+
 // seenAt returns a recorded time by the clock of this process, of a change that is seen now.
 func seenAt(recorded, now time.Time) time.Time {
 	if !recorded.IsZero() && now.Sub(recorded) > maxLag {
-		return now
+		return now.Round(0)
 	}
 	return recorded
 }
@@ -225,8 +231,8 @@ func (t *Tracker) observe(r *record, live bool) (touched []*TargetPods) {
 	}
 	if p == nil {
 		p = &pod{key: r.key}
-	} else if since, _ := t.lost(r.key.Namespace); live && since.IsZero() {
-		r.status.rebase(&p.status, now)
+	} else {
+		r.status.rebase(&p.status, live && t.watched(r.key.Namespace), now)
 	}
 	ns.update(p, r)
 	for _, f := range p.targets {
@@ -252,9 +258,7 @@ func (t *Tracker) delete(r *record, live bool) []*TargetPods {
 		return nil
 	}
 	ns.remove(p)
-	if since, _ := t.lost(r.key.Namespace); live && since.IsZero() {
-		r.status.rebase(&p.status, t.now())
-	}
+	r.status.rebase(&p.status, live && t.watched(r.key.Namespace), t.now())
 	p.status = r.status
 	return p.drop(t.now())
 }

@@ -1,0 +1,7 @@
+//go:build long
+
+package forecaster
+
+import "testing"
+
+func TestMoreUnluckyOrdersOfEvents(t *testing.T) { testUnlucky(t, 8, 400) }
