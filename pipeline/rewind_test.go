@@ -9,8 +9,8 @@ import (
 	"github.com/foresail/foresail/pipeline"
 )
 
-// A load that jumps each night is known to, after the clock was set back past midnight, with and without
-// being told of it.
+// A load that jumps each night is known to, after the clock was set back past midnight, whether or not
+// Rewind is called.
 func TestJumpsOutliveAClockThatIsSetBack(t *testing.T) {
 	p := learningParams()
 	load := noisy(5, func(s int64) float64 {
@@ -20,8 +20,8 @@ func TestJumpsOutliveAClockThatIsSetBack(t *testing.T) {
 		return 5
 	})
 	for name, rewind := range map[string]func(*pipeline.Past, int64){
-		"told":     func(past *pipeline.Past, s int64) { past.Rewind((midnight + s) * 1000) },
-		"not told": func(*pipeline.Past, int64) {},
+		"rewound":     func(past *pipeline.Past, s int64) { past.Rewind((midnight + s) * 1000) },
+		"not rewound": func(*pipeline.Past, int64) {},
 	} {
 		past := pipeline.NewPast(&p)
 		follow(past, p, 0, 3*ofDay+3600, load)

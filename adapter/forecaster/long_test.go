@@ -4,4 +4,4 @@ package forecaster
 
 import "testing"
 
-func TestMoreUnluckyOrdersOfEvents(t *testing.T) { testUnlucky(t, 8, 400) }
+func TestMoreUnluckyOrdersOfEvents(t *testing.T) { testUnlucky(t, 5, 400) }
