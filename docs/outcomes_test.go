@@ -81,7 +81,8 @@ func TestEveryOutcomeOfObjectMetricsIsTested(t *testing.T) {
 
 // TestEveryLineOfSecurityIsTested holds the tables of what others can cause to tests that there are.
 func TestEveryLineOfSecurityIsTested(t *testing.T) {
-	there := testsThatThereAre(t, "../adapter", "../cmd", "../internal", "../manifests", "../nodepool", "../test/e2e", "../test/apiservice", "../test/tenants")
+	there := testsThatThereAre(t, "../adapter", "../cmd", "../internal", "../manifests", "../nodepool", "../pipeline",
+		"../test/e2e", "../test/apiservice", "../test/tenants")
 	page := pages(t)["security.md"]
 	assert.Greater(t, rows(t, page, "can try to", 3, there), 20)
 	for _, name := range testName.FindAllStringSubmatch(page, -1) {

@@ -36,6 +36,7 @@ const (
 	ScaleUpPending  Reason = "ScaleUpPending"  // requested instances have not started yet
 	StillOverloaded Reason = "StillOverloaded" // the prediction is falling below the threshold, the present is not yet
 	CoolingDown     Reason = "CoolingDown"     // a cooldown has not passed
+	PodsUnseen      Reason = "PodsUnseen"      // the count is not lowered while changes of the instances are not seen
 	Activated       Reason = "Activated"       // there are no instances, and the predicted load is above the activation
 	Idle            Reason = "Idle"            // no instance is needed: the predicted load is not above the activation
 )

@@ -87,15 +87,16 @@ func (j *jumps) add(end, step int64, mean float64) {
 	}
 }
 
-// skip goes on at a minute far from the open one. What is not known of the days between is no jump.
+// skip goes on at a minute far from the open one. What is not known of the days between is no jump, nor
+// is what lies ahead of a clock that was set back.
 func (j *jumps) skip(number int64) {
 	list := j.list
 	from, to := floorDiv(j.open, minutesPerDay), floorDiv(number, minutesPerDay)
-	if !j.known || to < from || to-from >= 7 {
+	if !j.known || to <= from-7 || to-from >= 7 {
 		list = nil
 	}
 	passed := uint8(0)
-	for d := from + 1; d < to && d < from+7; d++ {
+	for d := min(from, to) + 1; list != nil && d < max(to, from+1); d++ {
 		passed |= 1 << floorMod(d, 7)
 	}
 	*j = jumps{origin: j.origin, open: number, known: true, list: list}

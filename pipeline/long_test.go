@@ -2,10 +2,22 @@
 
 package pipeline_test
 
-import "testing"
+import (
+	"maps"
+	"slices"
+	"testing"
+)
 
 func TestJumpsOfSomeHoursKeepMoreLateness(t *testing.T) { testJumpsOfSomeHours(t, 0.02) }
 
 func TestSteepRisesKeepLatenessForLonger(t *testing.T) { testSteepRises(t, 6) }
 
 func TestCheckpointRefusesEachByte(t *testing.T) { testCheckpointRefuses(t, 1) }
+
+func TestMoreIncidentsTeachNothing(t *testing.T) {
+	testIncidents(t, slices.Sorted(maps.Keys(incidents))...)
+}
+
+func TestMoreNightsThatRecurAreLearned(t *testing.T) {
+	testNights(t, slices.Sorted(maps.Keys(nights))...)
+}

@@ -78,6 +78,17 @@ func (p *Past) Shifted(by time.Duration) *Past {
 	return out
 }
 
+// Rewind forgets the loads that lie after a time (ms), as those are of a clock that was ahead and has
+// been set back.
+func (p *Past) Rewind(t int64) {
+	if p.recent.newest <= t {
+		return
+	}
+	p.recent.forget(floorDiv(t, p.recent.step)*p.recent.step, t)
+	p.season.rewind(t)
+	p.release()
+}
+
 // Known is for how long the load is known: for how long it has been looked at, of late times more than of early ones, or for how much of
 // the last week it is known what it was, whichever is more.
 func (p *Past) Known() time.Duration {
@@ -103,8 +114,9 @@ func (p *Past) Learn(m *Memory, params *Params, unlearned func(t int64) bool) {
 	if params.Method != Adaptive || params.Counted {
 		return
 	}
-	p.become(params)
 	w := &m.window
+	p.age(w.tick(w.last))
+	p.become(params)
 	late := max(settling.Milliseconds(), 2*int64(w.spaced)*w.step)
 	settled := w.index(w.tick(w.last) - late)
 	for k := max(w.first, p.recent.after(w)); k < settled; k++ {
@@ -114,8 +126,23 @@ func (p *Past) Learn(m *Memory, params *Params, unlearned func(t int64) bool) {
 
 // Add adds the load at a time (ms), NaN if it is not known.
 func (p *Past) Add(t int64, load float64, m *Memory, params *Params) {
+	p.age(t)
 	p.become(params)
 	p.add(t, load, false, m, nil)
+}
+
+// maxAge is how old what was learned may be (ms): nothing of it recurs less often.
+const maxAge = week
+
+// tooOld reports whether nothing has been learned for so long that the load may be another one by now (ms).
+func (p *Past) tooOld(now int64) bool { return p.recent.newest > 0 && now-p.recent.newest > maxAge }
+
+// age forgets everything once it is too old at a time (ms).
+func (p *Past) age(now int64) {
+	if p.tooOld(now) {
+		*p = Past{of: p.of, recent: recent{step: p.recent.step}}
+		p.recent.forget(0, 0)
+	}
 }
 
 // become makes it the past of a load of other parameters, which is another load if it does not go on from it.
@@ -167,7 +194,8 @@ func (p *Past) look(m *Memory, unlearned func(t int64) bool) {
 		n, at := len(means)-ahead, p.recent.end-int64(ahead)*p.recent.step
 		learns := seconds >= step && n > 0 && (unlearned == nil || !unlearned(at))
 		var d description
-		if learns && d.describe(means[max(0, n-stepsOf(describedSeconds, step)):n], at, step, m) {
+		learns = learns && d.describe(means[max(0, n-stepsOf(describedSeconds, step)):n], at, step, m)
+		if learns && !p.season.incident(at, p.recent.end, d.base, rate) {
 			p.horizons[i].learn(&d, seconds, &p.season, rate, clipped, &p.of)
 		} else {
 			p.horizons[i].asked = 0
@@ -202,7 +230,7 @@ type recalled struct {
 // recall returns what the past tells of the loads of a run, for a number of ticks from the newest one.
 func (p *Pipeline) recall(in *Input, loads []load, ahead float64) recalled {
 	past := in.Past
-	if !past.Fits(&p.params) {
+	if !past.Fits(&p.params) || past.tooOld(in.Now) {
 		return recalled{}
 	}
 	w := &p.window

@@ -34,6 +34,21 @@ func (s *season) add(end, step int64, mean, shown float64) {
 	}
 }
 
+// rewind forgets what came after a time (ms).
+func (s *season) rewind(t int64) {
+	for _, r := range []*ring{&s.minutes, &s.fives} {
+		if len(r.means) == 0 {
+			continue
+		}
+		if number := floorDiv(t-1-r.origin, r.width); number < r.open {
+			r.rewind(number)
+		}
+	}
+	if number := floorDiv(t-1-s.jumps.origin, minute); s.jumps.known && number < s.jumps.open {
+		s.jumps.skip(number)
+	}
+}
+
 // hourly is jumps.hourly, of the hours of the last week that are known.
 func (s *season) hourly(from, to int64) (share, height float64) {
 	return s.jumps.hourly(from, to, float64(s.fives.known*5*minute)/float64(hour))
@@ -43,13 +58,92 @@ func (s *season) clone() season {
 	return season{s.minutes.clone(), s.fives.clone(), s.jumps.clone()}
 }
 
-// ratio is how many times as large the load became after some time, one period before a time; NaN if that is not known.
+// ratio is how many times as large the load became after some time, one period before a time; NaN if
+// that is not known, or was the end of an incident.
 func (s *season) ratio(at, after, period int64) float64 {
 	known := &s.minutes
 	if period > day {
 		known = &s.fives
 	}
-	return known.at(at-period+after) / known.at(at-period)
+	ratio := known.at(at-period+after) / known.at(at-period)
+	if ratio > jumpFactor && s.recovers(at-period, after) && !s.repeats(at, after, period) {
+		return math.NaN()
+	}
+	return ratio
+}
+
+const (
+	// usualSpan is how long before a time what was usual then is read from, and usualKnown how many
+	// stretches of it must be known (ms, five minutes each).
+	usualSpan, usualKnown = 6 * hour, 12
+	// dip is the share of what was usual below which a load has broken down.
+	dip = 0.5
+	// afterDip is how long after a dip, or a gap, a load may still catch up (ms).
+	afterDip = 30 * minute
+)
+
+// usual is the median of a load in the hours before a time; false if too little of them is known. A
+// load that is low for most of these hours, as at night, is usual.
+func (s *season) usual(at int64) (load float64, ok bool) {
+	var known [usualSpan / (5 * minute)]float64
+	n := 0
+	for t := at - usualSpan; t < at; t += 5 * minute {
+		if v := s.fives.at(t); !math.IsNaN(v) {
+			known[n] = v
+			n++
+		}
+	}
+	slices.Sort(known[:n])
+	return known[n/2], n >= usualKnown
+}
+
+// breaksDown reports whether a load was less than half of what was usual, or not known, at some time
+// from one to another.
+func (s *season) breaksDown(from, to int64, usual float64) bool {
+	for t := from; t <= to; t += 5 * minute {
+		if v := s.fives.at(t); math.IsNaN(v) || v < dip*usual {
+			return true
+		}
+	}
+	return false
+}
+
+// recovers reports whether a load that became larger from one time to some time later did so out of an
+// incident: it had broken down not long before or in between. What follows is its recovery, and what
+// piled up meanwhile.
+func (s *season) recovers(at, after int64) bool {
+	usual, ok := s.usual(at)
+	return ok && (s.minutes.at(at) < dip*usual || s.breaksDown(at-afterDip, at+after, usual))
+}
+
+// incident reports whether a load that was base at a time, and rate at a later one, which is now, broke
+// down, or had, and had not done so an hour, a day or a week before.
+func (s *season) incident(at, now int64, base, rate float64) bool {
+	usual, ok := s.usual(at)
+	if !ok {
+		return false
+	}
+	const open = 10 * minute // the newest stretches are not known yet
+	if min(base, rate) >= dip*usual && !s.breaksDown(at-afterDip, now-open, usual) {
+		return false
+	}
+	for _, ago := range recurs {
+		if before, ok := s.usual(at - ago); ok && s.breaksDown(at-afterDip-ago, now-ago, before) {
+			return false
+		}
+	}
+	return true
+}
+
+// repeats reports whether the load became larger as well at another one of the times after which it may
+// do what it did: what happens again was no incident.
+func (s *season) repeats(at, after, period int64) bool {
+	for _, ago := range [...]int64{2 * period, day, 2 * day, week} {
+		if ago != period && s.fives.at(at-ago+after)/s.fives.at(at-ago) > jumpFactor {
+			return true
+		}
+	}
+	return false
 }
 
 // ring is the means of stretches of time. The zero value knows nothing.
@@ -82,7 +176,10 @@ func (s short) value() float64 { return float64(math.Float32frombits(uint32(s) <
 
 func (r *ring) add(end int64, mean float64, width, span int64) {
 	number := floorDiv(end-1-r.origin, width)
-	if len(r.means) == 0 || number < r.open {
+	if len(r.means) > 0 && number < r.open {
+		r.rewind(number)
+	}
+	if len(r.means) == 0 {
 		*r = ring{origin: r.origin, width: width, open: number, means: slices.Grow(r.means[:0], int(span/width))}
 		for range span / width {
 			r.means = append(r.means, unknown)
@@ -91,6 +188,14 @@ func (r *ring) add(end int64, mean float64, width, span int64) {
 	r.forward(number)
 	r.sum += mean
 	r.count++
+}
+
+// rewind opens an earlier stretch. Nothing is known of it and of those after it.
+func (r *ring) rewind(number int64) {
+	for n := max(number, r.open-int64(len(r.means))+1); n <= r.open; n++ {
+		r.set(n, unknown)
+	}
+	r.open, r.sum, r.count = number, 0, 0
 }
 
 func (r *ring) clone() ring {

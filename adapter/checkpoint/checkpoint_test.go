@@ -171,6 +171,8 @@ func (noPods) StartupsMeasured() int                     { return 0 }
 func (noPods) StartupTime(_ pipeline.Method, initial time.Duration) time.Duration {
 	return initial
 }
+func (noPods) Lost() (since time.Time, why error) { return since, nil }
+
 func (noPods) StartupTimeOnNode(_ pipeline.Method, initial time.Duration) time.Duration {
 	return initial
 }

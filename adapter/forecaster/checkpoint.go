@@ -121,7 +121,7 @@ func (f *Feed) saved(newest int64) {
 
 func (f *Feed) restore(data []byte, follow bool) (bool, error) {
 	now := f.now()
-	past, err := f.read(data, now)
+	past, err := f.read(data)
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	first := !f.sought
@@ -130,6 +130,15 @@ func (f *Feed) restore(data []byte, follow bool) (bool, error) {
 		return false, err
 	}
 	newest := past.Newest()
+	ahead := time.UnixMilli(newest).Sub(now)
+	switch {
+	case ahead <= max(aheadLimit, 2*f.settings.Load().Params.Interval):
+	case !first:
+		return false, fmt.Errorf("the loads of the checkpoint are %s ahead of the clock", ahead.Round(time.Second))
+	default: // it was written while a clock was ahead: what was learned before that is all there is
+		past.Rewind(now.UnixMilli())
+		newest = past.Newest()
+	}
 	adopt := false
 	switch {
 	case first:
@@ -145,7 +154,7 @@ func (f *Feed) restore(data []byte, follow bool) (bool, error) {
 }
 
 // read returns what a checkpoint for this feed says.
-func (f *Feed) read(data []byte, now time.Time) (*pipeline.Past, error) {
+func (f *Feed) read(data []byte) (*pipeline.Past, error) {
 	c := f.settings.Load()
 	if len(data) < originSize || !bytes.Equal(data[:originSize], c.originOf()) {
 		return nil, errOther
@@ -156,9 +165,6 @@ func (f *Feed) read(data []byte, now time.Time) (*pipeline.Past, error) {
 	}
 	if !past.Fits(&c.Params) {
 		return nil, errOther
-	}
-	if ahead := time.UnixMilli(past.Newest()).Sub(now); ahead > max(aheadLimit, 2*c.Params.Interval) {
-		return nil, fmt.Errorf("the loads of the checkpoint are %s ahead of the clock", ahead.Round(time.Second))
 	}
 	return past, nil
 }

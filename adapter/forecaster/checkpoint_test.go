@@ -14,10 +14,7 @@ import (
 // learning is a world whose load is learned.
 func learning(t *testing.T) *world {
 	w := newWorld(t, 4, steady(2))
-	c := config()
-	c.Params = pipeline.AdaptiveParams()
-	c.Params.Threshold, c.Params.Max = 0.7, 20
-	_, err := w.forecaster.Set(key, c)
+	_, err := w.forecaster.Set(key, learnedConfig())
 	require.NoError(t, err)
 	return w
 }

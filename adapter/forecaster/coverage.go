@@ -115,7 +115,8 @@ func (c *coverage) substitute(active []*pipeline.Instance, p pace, now int64) er
 			lost++
 		}
 		at := samples.Series(x.Samples).From(begin)
-		if at == n {
+		once := n == 1 && now-seen > 2*p.reading // a value is known between two readings only
+		if at == n || once {
 			if x.Start <= firstTick || now-begin > 2*p.reading { // a new instance has some time to be read
 				silent = append(silent, x)
 			}

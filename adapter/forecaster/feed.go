@@ -50,6 +50,8 @@ type target struct{ namespace, group, kind, name string }
 type Pods interface {
 	// Instances returns the active instances and those that ended at or after since.
 	Instances(since time.Time) []podtracker.Instance
+	// Lost returns since when changes of the pods are not seen, and why; zero while they are seen.
+	Lost() (since time.Time, why error)
 	// Ready counts ready pods as the HPA controller does.
 	Ready() int
 	// StartupTime estimates how long a pod takes to start as a method does, from an assumed value and the start-ups measured.
@@ -84,6 +86,10 @@ type Feed struct {
 	active         []string         // the names of these
 	window         time.Duration    // how far back the last one looked, which follows the startup time
 	replicas       replicas
+	clock          clock
+	podsLost       time.Time // since when changes of the pods are not seen; zero: they are
+	unseen         unseen
+	floor          floor
 	series         map[string]*samples.Packed
 	forgotten      int // how often any of these were dropped
 	released       int // how often the inbox has let go of them
@@ -257,10 +263,8 @@ func (f *Feed) run(now time.Time, w *workspace) snapshot.Reason {
 	}
 	f.schedule(now)
 	f.collect()
-	if f.newest > now.Add(f.using.Params.Interval).UnixMilli() { // the clock was ahead, and has been set back
-		f.newest = 0
-		f.reset()
-	}
+	f.followClock(now)
+	f.podsLost = time.Time{}
 	forecast, newestStart, err := f.forecast(now, w)
 	s := f.describe(now)
 	if err != nil {
@@ -285,6 +289,31 @@ func (f *Feed) run(now time.Time, w *workspace) snapshot.Reason {
 	return ""
 }
 
+// followClock drops the samples of another clock than that of now, and moves what was counted from its
+// times. Samples that lie ahead of the clock show that the clock of their sender was set back.
+func (f *Feed) followClock(now time.Time) {
+	tolerance := f.using.Params.Interval
+	by := f.clock.step(now, tolerance)
+	if by == 0 && f.newest <= now.Add(tolerance).UnixMilli() {
+		return
+	}
+	f.newest = 0
+	f.reset()
+	if by == 0 {
+		return
+	}
+	f.replicas = f.inbox.clockSet(by, now)
+	f.spacing.at = 0
+	clear(f.failing)
+	if pods := f.pods.Load(); pods != nil {
+		f.clock.set((*pods).Instances(now.Add(-f.window)), by, now)
+	}
+	if f.past != nil {
+		f.past.Rewind(now.UnixMilli())
+	}
+	f.stored = min(f.stored, now.UnixMilli())
+}
+
 // schedule notes the bounds that hold at a time.
 func (f *Feed) schedule(now time.Time) {
 	c := f.using
@@ -307,6 +336,9 @@ func (f *Feed) forecast(now time.Time, w *workspace) (forecast pipeline.Forecast
 		return forecast, 0, unavailable(snapshot.NoReadyPods, "the scale target has not been found yet")
 	}
 	p := &f.using.Params
+	if err := f.checkPods(*pods, now); err != nil {
+		return forecast, 0, err
+	}
 	startupTime := f.startupTime(f.using)
 	f.window = p.WindowFor(startupTime)
 	f.accept(f.window)
@@ -338,13 +370,18 @@ func (f *Feed) forecast(now time.Time, w *workspace) (forecast pipeline.Forecast
 		return forecast, 0, err
 	}
 	newestStart = pipeline.Never
-	for _, m := range members {
-		newestStart = max(newestStart, m.Start.UnixMilli())
+	for i := range in.Instances {
+		newestStart = max(newestStart, in.Instances[i].Start)
 	}
 	forecast, err = f.runPipeline(in, members, w)
-	if err == nil {
+	switch {
+	case err != nil:
+	case f.unseen.since.IsZero() || p.Whole:
 		f.accuracy.Judge(&w.memory, p, &forecast)
 		f.past.Learn(&w.memory, p, f.using.Schedules.Unlearned)
+		f.floor.note(&forecast, now)
+	default: // what pods that are not known carry is missing; it is learned when they are
+		f.floor.raise(&forecast, p)
 	}
 	return forecast, newestStart, err
 }
@@ -356,6 +393,42 @@ func (f *Feed) scale(instances int, highest float64) gate.Scale {
 		Model: p.Model, Unit: p.Model.Load(p.Threshold) * float64(max(1, instances)),
 		Spacing: max(p.Interval, f.using.Interval, f.spacing.interval()), Counted: f.using.Counter, Highest: highest,
 	}
+}
+
+// checkPods returns why the pods are too old to forecast from. A load that is measured as a whole needs none.
+func (f *Feed) checkPods(pods Pods, now time.Time) error {
+	since, why := pods.Lost()
+	f.podsLost = since
+	f.unseen.note(!since.IsZero(), now)
+	switch limit := f.using.Params.StaleAfter; {
+	case f.using.Params.Whole || f.unseen.since.IsZero():
+		return nil
+	case !since.IsZero() && snapshot.TooOld(since, now, limit):
+		return unavailable(snapshot.PodsStale,
+			"changes of the pods have not been seen since %s (limit %s), so their load is not known: %v",
+			since.UTC().Format(time.RFC3339), limit, why)
+	case since.IsZero() && !now.Before(f.unseen.until.Add(max(coverWait, 2*f.using.Interval))):
+		f.unseen = unseen{}
+	case since.IsZero() && snapshot.TooOld(f.unseen.since, f.unseen.until, limit):
+		return unavailable(snapshot.PodsStale,
+			"changes of the pods are seen again; those that have come meanwhile are read now")
+	}
+	return nil
+}
+
+// unseen is a time in which changes of the pods were not seen. It goes on to count until those that
+// came meanwhile have been read. Zero: there is none.
+type unseen struct{ since, until time.Time }
+
+// note notes whether changes are not seen now.
+func (u *unseen) note(lost bool, now time.Time) {
+	if !lost {
+		return
+	}
+	if u.since.IsZero() {
+		u.since = now
+	}
+	u.until = now
 }
 
 // addInstances checks that the samples of the instances add up to the load, and from when on.
@@ -399,9 +472,14 @@ func (f *Feed) unpack(fleet []podtracker.Instance, windowStart int64, w *workspa
 	read := 0
 	for i := range fleet {
 		m := &fleet[i]
-		x := pipeline.Instance{ID: m.ID, Start: m.Start.UnixMilli()}
+		start, counts := f.clock.start(m)
+		if !counts {
+			continue
+		}
+		x := pipeline.Instance{ID: m.ID, Start: start}
 		if !m.End.IsZero() {
 			x.End = m.End.UnixMilli()
+			x.Start = min(x.Start, x.End)
 			delete(f.failing, m.ID)
 		}
 		if s := f.series[m.ID]; s != nil && !f.using.Params.Whole {
@@ -414,7 +492,7 @@ func (f *Feed) unpack(fleet []podtracker.Instance, windowStart int64, w *workspa
 		}
 		w.instances = append(w.instances, x)
 	}
-	if read < len(f.series) || len(f.failing) > 0 {
+	if read < len(f.series) || len(f.failing)+len(f.clock.moved) > 0 {
 		f.forget(fleet)
 	}
 }
@@ -432,6 +510,7 @@ func (f *Feed) forget(fleet []podtracker.Instance) {
 		f.forgotten++
 	}
 	maps.DeleteFunc(f.failing, func(id string, _ failing) bool { return !present[id] })
+	f.clock.forget(present)
 }
 
 // rateSpan is the time over which the rate of samples is measured.
@@ -443,7 +522,7 @@ func (f *Feed) describe(now time.Time) *snapshot.Snapshot {
 		Metric: f.key, TargetKind: f.using.TargetKind, TargetName: f.using.TargetName,
 		Threshold: f.using.Params.Threshold, Activation: f.using.Params.Activation, StaleAfter: f.using.Params.StaleAfter,
 		Whole: f.using.Params.Whole, Source: f.using.Source, SampleInterval: f.spacing.interval(), SampleDelay: f.spacing.delay(),
-		ReplicasLost: f.replicas.lost, Bounds: f.bounds, ActiveSchedules: f.active,
+		ReplicasLost: f.replicasLost(), PodsLost: f.podsLost, Bounds: f.bounds, ActiveSchedules: f.active,
 		StartupTime: f.startupTime(f.using), At: now, Failing: f.failures(), SourceErr: f.sourceErr,
 	}
 	if s.SourceErr == nil {
@@ -465,6 +544,14 @@ func (f *Feed) describe(now time.Time) *snapshot.Snapshot {
 	}
 	s.SamplesPerSecond = float64(count) / rateSpan.Seconds()
 	return s
+}
+
+// replicasLost is since when the replicas of the target are not known. They are watched as its pods are.
+func (f *Feed) replicasLost() time.Time {
+	if f.replicas.lost.IsZero() {
+		return f.podsLost
+	}
+	return f.replicas.lost
 }
 
 func (f *Feed) failures() []snapshot.Failure {

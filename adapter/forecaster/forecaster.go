@@ -45,6 +45,7 @@ type Forecaster struct {
 
 	// What Ready needs, which must answer at once however many PredictedMetrics there are.
 	startedAt, lastRound atomic.Pointer[time.Time] // nil: not yet
+	validUntil           atomic.Pointer[time.Time] // of the snapshot that is valid longest; nil: there was none
 	settled              atomic.Bool               // every PredictedMetric has had its time to get data
 	added                atomic.Int64              // how many feeds have been added
 	seen                 atomic.Int64              // of those, how many the last round knew; -1: there was none
@@ -272,7 +273,29 @@ func (f *Forecaster) perform(t *task) {
 		f.telemetry.ran(t.stop(t.refused, f.now()))
 		return
 	}
-	f.workspaces.run(t.total(), func(w *workspace) { f.telemetry.ran(t.run(f.now(), w)) })
+	f.workspaces.run(t.total(), func(w *workspace) {
+		reason := t.run(f.now(), w)
+		f.telemetry.ran(reason)
+		if reason == "" {
+			f.extendValidity(t.published.Load().ValidUntil())
+		}
+	})
+}
+
+// extendValidity notes that a snapshot is valid until a time.
+func (f *Forecaster) extendValidity(until time.Time) {
+	for {
+		known := f.validUntil.Load()
+		if known != nil && !until.After(*known) || f.validUntil.CompareAndSwap(known, &until) {
+			return
+		}
+	}
+}
+
+// anyValid reports whether a snapshot that was valid when it was made still is.
+func (f *Forecaster) anyValid(now time.Time) bool {
+	until := f.validUntil.Load()
+	return until != nil && !now.After(*until)
 }
 
 func count(feeds []*Feed, is func(*Feed) bool) (n int) {
@@ -287,20 +310,24 @@ func count(feeds []*Feed, is func(*Feed) bool) (n int) {
 const (
 	// startLimit is how long a start waits for the first data of every PredictedMetric.
 	startLimit = time.Minute
-	// stallLimit is after how long without a round of forecasts the forecaster is not ready.
+	// stallLimit is after how long without a round of forecasts a forecaster none of whose snapshots is
+	// valid is not ready.
 	stallLimit = 10 * Period
 )
 
-// Ready returns why there is no data to serve, nil if there is. After the start it waits until every PredictedMetric whose
-// target has ready pods has been read for long enough, at most a minute: a rolling update of the adapter leaves no gap.
-// Later one PredictedMetric without data does not count: an error that says why is better than an unreachable server.
+// Ready returns why there is no data to serve, nil if there is. After the start it waits until every
+// PredictedMetric whose target has ready pods has been read for long enough, at most a minute: a
+// rolling update of the adapter leaves no gap. Later one PredictedMetric without data does not count:
+// an error that says why is better than an unreachable server. Nor do rounds that take long count while
+// snapshots are valid: under overload all replicas would be unready at once, and no value would be
+// read.
 func (f *Forecaster) Ready() error {
 	now := f.now()
 	started := f.startedAt.Load()
 	if started == nil {
 		return errors.New("the forecaster has not started")
 	}
-	if idle := now.Sub(*f.lastRound.Load()); idle > stallLimit {
+	if idle := now.Sub(*f.lastRound.Load()); idle > stallLimit && !f.anyValid(now) {
 		return fmt.Errorf("no forecast for %s", idle.Round(time.Second))
 	}
 	if f.settled.Load() {

@@ -26,6 +26,14 @@ type fleet struct {
 	all         []podtracker.Instance
 	startupTime time.Duration
 	waited      time.Duration // for a node, of that
+	lost        time.Time
+}
+
+func (f *fleet) Lost() (time.Time, error) {
+	if f.lost.IsZero() {
+		return f.lost, nil
+	}
+	return f.lost, errors.New("connection refused")
 }
 
 func (f *fleet) Instances(since time.Time) []podtracker.Instance {
@@ -83,15 +91,21 @@ type world struct {
 	fleet      *fleet
 	silent     map[string]bool
 	load       func(at time.Time) float64 // of all pods together
+	now        func() time.Time
 }
 
 func newWorld(t *testing.T, pods int, load func(time.Time) float64) *world {
-	f := New(time.Now, prometheus.NewRegistry(), Options{})
+	return newWorldAt(t, time.Now, pods, load)
+}
+
+// newWorldAt returns a world with a clock of its own.
+func newWorldAt(t *testing.T, now func() time.Time, pods int, load func(time.Time) float64) *world {
+	f := New(now, prometheus.NewRegistry(), Options{})
 	feed, err := f.Set(key, config())
 	require.NoError(t, err)
-	w := &world{T: t, forecaster: f, feed: feed, fleet: &fleet{}, silent: map[string]bool{}, load: load}
+	w := &world{T: t, forecaster: f, feed: feed, fleet: &fleet{}, silent: map[string]bool{}, load: load, now: now}
 	for range pods {
-		w.fleet.start(time.Now().Add(-time.Hour))
+		w.fleet.start(now().Add(-time.Hour))
 	}
 	feed.SetPods(w.fleet)
 	feed.SetReplicas(pods)
@@ -105,7 +119,7 @@ func (w *world) pass(d time.Duration, each func(snapshot.Snapshot)) {
 		active := w.fleet.Ready()
 		for _, i := range w.fleet.all {
 			if i.End.IsZero() && !w.silent[i.ID] {
-				w.feed.Append(i.ID, pipeline.Sample{T: time.Now().UnixMilli(), V: w.load(time.Now()) / float64(active)})
+				w.feed.Append(i.ID, pipeline.Sample{T: w.now().UnixMilli(), V: w.load(w.now()) / float64(active)})
 			}
 		}
 		w.forecaster.runAll()

@@ -233,6 +233,20 @@ func (b *inbox) loseReplicas(now time.Time) {
 	}
 }
 
+// clockSet moves the times of changes with a clock that was set, and returns the replicas.
+func (b *inbox) clockSet(by time.Duration, now time.Time) replicas {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	r := &b.replicas
+	for _, t := range []*int64{&r.rose, &r.fell} {
+		if *t != pipeline.Never {
+			*t = min(*t+by.Milliseconds(), now.UnixMilli())
+		}
+	}
+	r.lost, b.failed = notAfter(r.lost, now), notAfter(b.failed, now)
+	return *r
+}
+
 // keptCapacity is up to how many samples the memory of an arrival is kept for the next ones. After a backfill it is not.
 const keptCapacity = 16
 

@@ -106,3 +106,36 @@ func TestAliveWhileARoundIsSlow(t *testing.T) {
 		require.NoError(t, <-ended)
 	})
 }
+
+// Under overload a round takes longer than the forecaster may stall. Its snapshots are served
+// meanwhile, for as long as they are valid.
+func TestReadyUnderOverload(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 2, steady(1))
+		w.pass(30*time.Second, nil)
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error)
+		go func() { ended <- w.forecaster.Run(ctx) }()
+		time.Sleep(2 * time.Second) // virtual time
+		require.NoError(t, w.forecaster.Ready())
+		pods := &stuck{release: make(chan struct{})}
+		other := key
+		other.Name = "other"
+		feed, err := w.forecaster.Set(other, config())
+		require.NoError(t, err)
+		feed.SetPods(pods)
+		valid := time.Duration(0)
+		for begun := time.Now(); time.Since(begun) < 2*time.Minute; time.Sleep(time.Second) { // virtual time
+			s := w.get()
+			usable := s.Usable(time.Now())
+			require.Equal(t, usable, w.forecaster.Ready() == nil, "after %s", time.Since(begun))
+			if usable {
+				valid = time.Since(begun)
+			}
+		}
+		assert.Greater(t, valid, 2*stallLimit)
+		close(pods.release)
+		cancel()
+		require.NoError(t, <-ended)
+	})
+}

@@ -28,8 +28,8 @@ func (p *pod) update(s podStatus, wait *Wait) {
 		return
 	}
 	p.started = true
-	if !s.restarted && !s.created.IsZero() && !s.readyAt.IsZero() {
-		p.startup = Startup{Created: s.created, Ready: s.readyAt}
+	if !s.restarted && !s.created.IsZero() && !s.recordedReady.IsZero() {
+		p.startup = Startup{Created: s.created, Ready: s.recordedReady}
 		if wait != nil {
 			p.startup.Scheduled = wait.Scheduled
 		}
@@ -60,10 +60,30 @@ type podStatus struct {
 
 	active      bool      // Ready, and not terminating
 	terminating bool      // still Ready, and terminating
+	leaving     bool      // it is being deleted, or its containers have ended
 	readyAt     time.Time // while active or terminating: when it became Ready; zero if the pod does not record it
 	endedAt     time.Time // while not active: since when; zero if the pod does not record it
-	counted     bool      // the HPA counts it as ready
-	restarted   bool      // one of its containers has restarted
+	// recordedReady and recordedEnd are readyAt and endedAt as the pod records them, by another clock.
+	recordedReady, recordedEnd time.Time
+
+	counted   bool // the HPA counts it as ready
+	restarted bool // one of its containers has restarted
+}
+
+// rebase keeps the times of what has not changed since the version before. It gives what has, if that
+// is seen at once, times of the clock of this process, if they are of another one.
+func (s *podStatus) rebase(before *podStatus, live bool, now time.Time) {
+	rebased := func(recorded, recordedBefore, was time.Time) time.Time {
+		switch {
+		case recorded.Equal(recordedBefore):
+			return was
+		case live:
+			return seenAt(recorded, now)
+		}
+		return recorded
+	}
+	s.readyAt = rebased(s.recordedReady, before.recordedReady, before.readyAt)
+	s.endedAt = rebased(s.recordedEnd, before.recordedEnd, before.endedAt)
 }
 
 func statusOf(p *corev1.Pod) podStatus {
@@ -76,12 +96,15 @@ func statusOf(p *corev1.Pod) podStatus {
 		restarted: restarted(p),
 	}
 	ready, changed := readiness(p)
+	over := p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed
+	s.leaving = over || p.DeletionTimestamp != nil
 	s.counted = ready && p.Status.Phase == corev1.PodRunning
 	s.active = s.counted && p.DeletionTimestamp == nil
 	s.terminating = s.counted && p.DeletionTimestamp != nil
 	if s.counted {
 		s.readyAt = changed
 	}
+	s.recordedReady = s.readyAt
 	if s.active {
 		return s
 	}
@@ -91,6 +114,7 @@ func statusOf(p *corev1.Pod) podStatus {
 	if p.DeletionTimestamp != nil {
 		s.endedAt = earliest(s.endedAt, terminationBegan(p))
 	}
+	s.recordedEnd = s.endedAt
 	return s
 }
 

@@ -28,6 +28,7 @@ type watch struct{ Observer }
 
 // TargetPods is the pods of one scale target. It is safe for concurrent use, and empty once it has been forgotten.
 type TargetPods struct {
+	tracker   *Tracker
 	namespace string
 	indexed   *label // the label that indexes it; nil: none
 	retention time.Duration
@@ -101,6 +102,17 @@ func (f *TargetPods) Active() []Instance {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.active()
+}
+
+// PodState returns what is known of a pod of the namespace of the target, whether the target selects it
+// or not.
+func (f *TargetPods) PodState(name string) PodState { return f.tracker.podState(f.namespace, name) }
+
+// Lost returns since when changes of the pods are not seen, and why; zero while they are seen.
+func (f *TargetPods) Lost() (since time.Time, why error) {
+	f.tracker.mu.Lock()
+	defer f.tracker.mu.Unlock()
+	return f.tracker.lost(f.namespace)
 }
 
 // Ready returns how many pods the HPA controller counts as ready: those in phase Running whose Ready condition is
@@ -291,10 +303,12 @@ func (f *TargetPods) start(m *member, s *podStatus, since, now time.Time) {
 	f.pending = append(f.pending, event{instance: m.current})
 }
 
-// end ends the current instance at a time (zero: unknown, so now), but not before its start.
+// end ends the current instance at a time (zero: unknown, so now), but not before its start, unless a
+// clock that was set back has that ahead.
 func (f *TargetPods) end(uid types.UID, m *member, at, now time.Time) {
 	ended := m.current
-	ended.End = latest(notAfter(at, now), ended.Start)
+	ended.End = latest(notAfter(at, now), notAfter(ended.Start, now))
+	ended.Start = notAfter(ended.Start, ended.End)
 	m.active, m.current, m.endedAt = false, Instance{}, ended.End
 	f.sorted = nil
 	m.retained++
@@ -390,8 +404,10 @@ func latest(a, b time.Time) time.Time {
 	return a
 }
 
-// notAfter returns at, or now if at is unknown or lies in the future (clocks that disagree).
+// notAfter returns at, or now if at is unknown or lies in the future (clocks that disagree). What it
+// returns is compared with times that pods record, so it has no monotonic reading.
 func notAfter(at, now time.Time) time.Time {
+	now = now.Round(0)
 	if at.IsZero() || at.After(now) {
 		return now
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 )
@@ -33,7 +34,18 @@ type Tracker struct {
 	mu         sync.Mutex
 	namespaces map[string]*namespace
 	targets    map[types.NamespacedName]*TargetPods
+	outages    map[string]outage // by namespace whose pods are watched ("" is all)
 }
+
+// outage is a time in which changes of pods are not seen.
+type outage struct {
+	since time.Time
+	why   error
+	ended time.Time // when the API answered again, zero before
+}
+
+// catchUp is how long after an outage the changes that were missed may take to arrive.
+const catchUp = 2 * time.Second
 
 // NewTracker returns a Tracker that knows no pods.
 func NewTracker(o Options) *Tracker {
@@ -45,7 +57,48 @@ func NewTracker(o Options) *Tracker {
 		now:        o.Now,
 		namespaces: map[string]*namespace{},
 		targets:    map[types.NamespacedName]*TargetPods{},
+		outages:    map[string]outage{},
 	}
+}
+
+// touch records whether changes of the pods of a namespace ("" for all) are seen: err is why not.
+func (t *Tracker) touch(namespace string, err error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	now := t.now()
+	o, lost := t.outages[namespace]
+	switch {
+	case err != nil && !lost:
+		t.outages[namespace] = outage{since: now, why: err}
+	case err != nil:
+		t.outages[namespace] = outage{since: o.since, why: err}
+	case lost && o.ended.IsZero():
+		o.ended = now
+		t.outages[namespace] = o
+	}
+}
+
+// listed records that all pods of a namespace ("" for all) are known.
+func (t *Tracker) listed(namespace string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	delete(t.outages, namespace)
+}
+
+// lost returns since when changes of the pods of a namespace are not seen, and why; zero if they are.
+// The caller holds mu.
+func (t *Tracker) lost(namespace string) (since time.Time, why error) {
+	for _, scope := range []string{namespace, metav1.NamespaceAll} {
+		o, lost := t.outages[scope]
+		if lost && !o.ended.IsZero() && t.now().Sub(o.ended) > catchUp {
+			delete(t.outages, scope)
+			continue
+		}
+		if lost {
+			return o.since, o.why
+		}
+	}
+	return time.Time{}, nil
 }
 
 // Follow returns the pods that a selector selects in a namespace, under a key of the caller's. Known pods are replayed to the
@@ -65,7 +118,7 @@ func (t *Tracker) follow(key types.NamespacedName, namespace string, selector la
 		return old, t.reselect(old, selector)
 	}
 	f = &TargetPods{
-		namespace: namespace, selector: selector,
+		tracker: t, namespace: namespace, selector: selector,
 		retention: t.retention, now: t.now,
 		members: map[types.UID]*member{},
 	}
@@ -131,10 +184,10 @@ func (t *Tracker) forget(key types.NamespacedName, f *TargetPods) {
 }
 
 // Update takes a new pod, or a new version of one.
-func (t *Tracker) Update(p *corev1.Pod) { deliver(t.observe(recordOf(p))) }
+func (t *Tracker) Update(p *corev1.Pod) { deliver(t.observe(recordOf(p), false)) }
 
 // Delete takes the last version of a deleted pod.
-func (t *Tracker) Delete(p *corev1.Pod) { deliver(t.delete(recordOf(p))) }
+func (t *Tracker) Delete(p *corev1.Pod) { deliver(t.delete(recordOf(p), false)) }
 
 func deliver(targets []*TargetPods) {
 	for _, f := range targets {
@@ -142,8 +195,28 @@ func deliver(targets []*TargetPods) {
 	}
 }
 
-// observe takes a version of a pod and returns the targets that it may have changed.
-func (t *Tracker) observe(r *record) (touched []*TargetPods) {
+// maxLag is how long ago a change that is seen at once may be recorded to have happened. If it is
+// longer, the clock of who recorded it is behind that of this process, with whose times samples are
+// read.
+const maxLag = 10 * time.Second
+
+// watched reports whether changes of the pods of a namespace are seen. The caller holds mu.
+func (t *Tracker) watched(namespace string) bool {
+	since, _ := t.lost(namespace)
+	return since.IsZero()
+}
+
+// seenAt returns a recorded time by the clock of this process, of a change that is seen now.
+func seenAt(recorded, now time.Time) time.Time {
+	if !recorded.IsZero() && now.Sub(recorded) > maxLag {
+		return now.Round(0)
+	}
+	return recorded
+}
+
+// observe takes a version of a pod and returns the targets that it may have changed. Live means that
+// changes of pods are seen at once.
+func (t *Tracker) observe(r *record, live bool) (touched []*TargetPods) {
 	t.waits.add(r.status.uid, r.wait)
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -158,6 +231,8 @@ func (t *Tracker) observe(r *record) (touched []*TargetPods) {
 	}
 	if p == nil {
 		p = &pod{key: r.key}
+	} else {
+		r.status.rebase(&p.status, live && t.watched(r.key.Namespace), now)
 	}
 	ns.update(p, r)
 	for _, f := range p.targets {
@@ -171,8 +246,9 @@ func (t *Tracker) observe(r *record) (touched []*TargetPods) {
 	return append(touched, p.targets...)
 }
 
-// delete takes the deletion of a pod and returns the targets that it may have changed.
-func (t *Tracker) delete(r *record) []*TargetPods {
+// delete takes the deletion of a pod and returns the targets that it may have changed. Live is as with
+// observe.
+func (t *Tracker) delete(r *record, live bool) []*TargetPods {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	ns := t.namespace(r.key.Namespace)
@@ -182,6 +258,7 @@ func (t *Tracker) delete(r *record) []*TargetPods {
 		return nil
 	}
 	ns.remove(p)
+	r.status.rebase(&p.status, live && t.watched(r.key.Namespace), t.now())
 	p.status = r.status
 	return p.drop(t.now())
 }
@@ -202,6 +279,39 @@ func (t *Tracker) others(namespace string, among map[types.NamespacedName]bool) 
 		}
 	}
 	return out
+}
+
+// PodState is what is known of a pod.
+type PodState int
+
+// The states of pods.
+const (
+	PodUnknown  PodState = iota // the pods of its namespace are not all known
+	PodAbsent                   // there is no such pod
+	PodStarting                 // it is not Ready
+	PodReady
+	PodLeaving // it is being deleted, or its containers have ended
+)
+
+func (t *Tracker) podState(namespace, name string) PodState {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	var p *pod
+	if ns := t.namespaces[namespace]; ns != nil {
+		p = ns.pods[name]
+	}
+	since, _ := t.lost(namespace)
+	switch {
+	case !since.IsZero():
+		return PodUnknown
+	case p == nil:
+		return PodAbsent
+	case p.status.leaving:
+		return PodLeaving
+	case p.status.active:
+		return PodReady
+	}
+	return PodStarting
 }
 
 func (t *Tracker) namespace(name string) *namespace {

@@ -348,6 +348,26 @@ func TestNamedPorts(t *testing.T) {
 	assert.Equal(t, map[string]int32{"http": 80, "sidecar": 90}, namedPorts(p))
 }
 
+// The state of a pod is that of any pod of the namespace, whether the target selects it or not.
+func TestPodState(t *testing.T) {
+	tracker := NewTracker(Options{Now: func() time.Time { return at(100) }})
+	f := tracker.Follow(metric, "shop", selector(t, "app=checkout"), nil)
+	state := func() PodState { return f.PodState("a") }
+	assert.Equal(t, PodAbsent, state())
+	tracker.Update(podWith(app("gateway")))
+	assert.Equal(t, PodStarting, state())
+	tracker.Update(podWith(app("gateway"), readyAt(20)))
+	assert.Equal(t, PodReady, state())
+	tracker.Update(podWith(app("gateway"), unreadyAt(30)))
+	assert.Equal(t, PodStarting, state())
+	tracker.Update(podWith(app("gateway"), readyAt(20), terminating(40, 30)))
+	assert.Equal(t, PodLeaving, state())
+	tracker.Delete(podWith(app("gateway"), terminating(40, 30)))
+	assert.Equal(t, PodAbsent, state())
+	tracker.Update(podWith(app("gateway"), phase(corev1.PodFailed)))
+	assert.Equal(t, PodLeaving, state())
+}
+
 func TestInstancesSince(t *testing.T) {
 	now := at(0)
 	tracker := NewTracker(Options{Retention: time.Minute, Now: func() time.Time { return now }})

@@ -162,7 +162,7 @@ func (s *store) Add(obj any) error { return s.Update(obj) }
 func (s *store) Update(obj any) error {
 	r, err := s.asRecord(obj)
 	if err == nil {
-		deliver(s.watcher.tracker.observe(r))
+		deliver(s.watcher.tracker.observe(r, true))
 	}
 	return err
 }
@@ -171,7 +171,7 @@ func (s *store) Update(obj any) error {
 func (s *store) Delete(obj any) error {
 	r, err := s.asRecord(obj)
 	if err == nil {
-		deliver(s.watcher.tracker.delete(r))
+		deliver(s.watcher.tracker.delete(r, true))
 	}
 	return err
 }
@@ -185,11 +185,12 @@ func (s *store) Replace(list []any, _ string) error {
 			return err
 		}
 		present[r.key] = true
-		deliver(s.watcher.tracker.observe(r))
+		deliver(s.watcher.tracker.observe(r, false))
 	}
 	for _, gone := range s.watcher.tracker.others(s.namespace, present) {
-		deliver(s.watcher.tracker.delete(gone))
+		deliver(s.watcher.tracker.delete(gone, false))
 	}
+	s.watcher.tracker.listed(s.namespace)
 	s.watcher.mu.Lock()
 	defer s.watcher.mu.Unlock()
 	delete(s.watcher.pending, s.namespace)
@@ -197,7 +198,10 @@ func (s *store) Replace(list []any, _ string) error {
 }
 
 // Touch implements objectcache.Store.
-func (s *store) Touch(err error) { s.watcher.note(s.namespace, err) }
+func (s *store) Touch(err error) {
+	s.watcher.tracker.touch(s.namespace, err)
+	s.watcher.note(s.namespace, err)
+}
 
 // ListAfterOutage implements objectcache.Store. The watch that is resumed brings what was missed.
 func (s *store) ListAfterOutage() bool { return false }

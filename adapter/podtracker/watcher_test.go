@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -16,6 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	apiwatch "k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
@@ -154,6 +156,56 @@ func TestForbiddenNamespace(t *testing.T) {
 		require.ErrorAs(t, w.Synced("secret"), &unlisted)
 		assert.True(t, unlisted.Lasting)
 		require.NoError(t, w.Started())
+		cancel()
+		require.NoError(t, <-ended)
+	})
+}
+
+// A watcher whose API cannot be reached knows since when it does not see changes of pods.
+func TestWatcherLosesThePods(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		client := fake.NewClientset(podWith(readyAt(20)))
+		var down atomic.Bool
+		watches := make(chan *apiwatch.FakeWatcher, 100)
+		refused := errors.New("connection refused")
+		client.PrependReactor("list", "pods", func(clienttesting.Action) (bool, runtime.Object, error) {
+			return down.Load(), nil, refused
+		})
+		client.PrependWatchReactor("pods", func(clienttesting.Action) (bool, apiwatch.Interface, error) {
+			if down.Load() {
+				return true, nil, refused
+			}
+			w := apiwatch.NewFake()
+			watches <- w
+			return true, w, nil
+		})
+		tracker := NewTracker(Options{})
+		fleet := tracker.Follow(metric, "shop", selector(t, "app=checkout"), nil)
+		w := watcherOf(client, tracker, "shop")
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error)
+		go func() { ended <- w.Run(ctx) }()
+		time.Sleep(time.Minute) // virtual time
+		since, why := fleet.Lost()
+		require.NoError(t, why)
+		assert.Zero(t, since)
+		assert.Equal(t, PodReady, fleet.PodState("a"))
+
+		down.Store(true)
+		began := time.Now()
+		(<-watches).Stop()
+		time.Sleep(2 * time.Minute) // virtual time
+		since, why = fleet.Lost()
+		require.ErrorIs(t, why, refused)
+		assert.WithinDuration(t, began, since, 5*time.Second)
+		assert.Equal(t, PodUnknown, fleet.PodState("a"))
+		assert.Len(t, fleet.Active(), 1, "it is as it was")
+
+		down.Store(false)
+		time.Sleep(2 * time.Minute) // virtual time
+		since, why = fleet.Lost()
+		require.NoError(t, why)
+		assert.Zero(t, since)
 		cancel()
 		require.NoError(t, <-ended)
 	})

@@ -251,6 +251,11 @@ func ready(p problem, s snapshot.Snapshot, known bool) metav1.Condition {
 	if s.DryRun {
 		return condition(kind, true, reasonDryRun, "there is a forecast, and nothing acts on it: spec.dryRun is true")
 	}
+	if !s.PodsLost.IsZero() {
+		return condition(kind, true, string(snapshot.PodsStale), fmt.Sprintf(
+			"the forecast is no less than before: changes of the pods have not been seen since %s",
+			s.PodsLost.UTC().Format(time.RFC3339)))
+	}
 	return condition(kind, true, reasonServed, "a forecast is served")
 }
 

@@ -279,6 +279,20 @@ func TestConditionsNameTheSourceError(t *testing.T) {
 	}
 }
 
+// While changes of the pods are not seen, status says what the forecast is held to, and then that there is none.
+func TestStatusOfPodsThatAreNotSeen(t *testing.T) {
+	pm := &v1alpha1.PredictedMetric{}
+	h := healthy()
+	h.PodsLost = h.At.Add(-10 * time.Second)
+	s := statusOf(pm, problem{}, h, true, h.At)
+	assert.Equal(t, "True PodsStale", conditionsOf(s)["Ready"])
+	assert.Nil(t, s.Served.Load, "it is divided by the pods")
+	assert.NotNil(t, s.Served.LoadTotal)
+	h.Err = &snapshot.Unavailable{Reason: snapshot.PodsStale, Message: "changes of the pods have not been seen"}
+	s = statusOf(pm, problem{}, h, true, h.At)
+	assert.Equal(t, "False PodsStale", conditionsOf(s)["Ready"])
+}
+
 func TestStatusInDryRun(t *testing.T) {
 	h := healthy()
 	h.Combined = snapshot.Combined{Desired: 9, DrivenBy: "heap", Metrics: 1}

@@ -3,6 +3,7 @@ package predictedmetric
 import (
 	"context"
 	"fmt"
+	"time"
 
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -27,6 +28,10 @@ type target struct {
 	mapping  *meta.RESTMapping // of its kind
 }
 
+// scaleTimeout is how long a read of a scale may take: an API server that does not answer leaves the
+// replicas unknown.
+const scaleTimeout = 10 * time.Second
+
 // get reads the scale subresource that ref names. Errors name the field of ref that is wrong.
 func (s *Scales) get(ctx context.Context, namespace string, ref v1alpha1.ScaleTargetRef) (target, error) {
 	gv, err := schema.ParseGroupVersion(ref.APIVersion)
@@ -37,6 +42,8 @@ func (s *Scales) get(ctx context.Context, namespace string, ref v1alpha1.ScaleTa
 	if err != nil {
 		return target{}, fmt.Errorf("spec.scaleTargetRef: the cluster has no kind %s in %s: %w", ref.Kind, ref.APIVersion, err)
 	}
+	ctx, cancel := context.WithTimeout(ctx, scaleTimeout)
+	defer cancel()
 	found, err := s.Client.Scales(namespace).Get(ctx, mapping.Resource.GroupResource(), ref.Name, metav1.GetOptions{})
 	if err != nil {
 		return target{}, fmt.Errorf("spec.scaleTargetRef: the scale of %s %s/%s cannot be read: %w", ref.Kind, namespace, ref.Name, err)

@@ -104,6 +104,12 @@ func noReadyPods(s *snapshot.Snapshot) error {
 		s.TargetKind, s.TargetName, LoadTotal))
 }
 
+func podsLost(s *snapshot.Snapshot) error {
+	return unavailable(s, string(snapshot.PodsStale), fmt.Sprintf(
+		"changes of the pods of %s %s have not been seen since %s, so the load cannot be divided by them; %s does not need them",
+		s.TargetKind, s.TargetName, s.PodsLost.UTC().Format(time.RFC3339), LoadTotal))
+}
+
 func noReplicas(s *snapshot.Snapshot) error {
 	return unavailable(s, ReasonScaleUnreadable, fmt.Sprintf("the scale of %s %s has been unreadable since %s, so no number of replicas can be decided; %s does not need it",
 		s.TargetKind, s.TargetName, s.ReplicasLost.UTC().Format(time.RFC3339), LoadTotal))

@@ -23,7 +23,10 @@ func Metrics() []string { return []string{LoadTotal, Load, Replicas} }
 func Value(metric string, s *snapshot.Snapshot) (milli int64, err error) {
 	switch metric {
 	case LoadTotal, Load:
-		if metric == Load && s.Ready <= 0 {
+		switch {
+		case metric == Load && !s.PodsLost.IsZero():
+			return 0, podsLost(s)
+		case metric == Load && s.Ready <= 0:
 			return 0, noReadyPods(s)
 		}
 		d, err := newDemand(s.Forecast.Serve, s.Threshold)

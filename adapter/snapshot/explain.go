@@ -109,6 +109,8 @@ func (r *Reasoning) verdict() string {
 			return "no replicas, the load is not above the activation"
 		}
 		return fmt.Sprintf("no replicas instead of %d, the load is not above the activation", r.Target)
+	case pipeline.PodsUnseen:
+		return replicas(r.Desired) + ", no fewer than before, as changes of the pods are not seen"
 	case pipeline.CoolingDown:
 		return kept + " until a cooldown has passed"
 	default:

@@ -39,6 +39,10 @@ type Snapshot struct {
 	// ReplicasLost is the time since which the replicas of the target cannot be read, zero if they can.
 	ReplicasLost time.Time
 
+	// PodsLost is the time since which changes of the pods of the target are not seen, zero if they
+	// are. Until that is longer ago than StaleAfter, the forecast is no less than before.
+	PodsLost time.Time
+
 	// DryRun is whether nothing may act on the forecast.
 	DryRun bool
 
@@ -80,6 +84,11 @@ func (s *Snapshot) Usable(now time.Time) bool {
 	return s.Err == nil && !s.ForecastTooOld(now) && !s.SamplesTooOld(now)
 }
 
+// ValidUntil returns until when the forecast may be used, unless there is none.
+func (s *Snapshot) ValidUntil() time.Time {
+	return s.At.Add(s.StaleAfter - max(0, s.At.Sub(s.NewestSample)))
+}
+
 // HasDecision returns whether a number of replicas has been decided. Unlike a load, a decision needs the replicas that
 // the target is set to; they may be unreadable for up to StaleAfter, as samples may.
 func (s *Snapshot) HasDecision() bool {
@@ -112,6 +121,7 @@ const (
 	SourceFailing     Reason = "SourceFailing"     // nothing has been read, and every reading fails
 	WarmingUp         Reason = "WarmingUp"         // all are read, but not for long enough to see a trend
 	PodsUnreadable    Reason = "PodsUnreadable"    // most pods cannot be read
+	PodsStale         Reason = "PodsStale"         // the pods of the target are known as they were too long ago
 	Stale             Reason = "Stale"             // the newest sample is too old
 	BadSamples        Reason = "BadSamples"        // no load can be computed from the samples
 	InvalidSpec       Reason = "InvalidSpec"       // the spec of the PredictedMetric was rejected
@@ -119,7 +129,9 @@ const (
 
 // Reasons returns every Reason.
 func Reasons() []Reason {
-	return []Reason{NoReadyPods, WaitingForSamples, SourceFailing, WarmingUp, PodsUnreadable, Stale, BadSamples, InvalidSpec}
+	return []Reason{
+		NoReadyPods, WaitingForSamples, SourceFailing, WarmingUp, PodsUnreadable, PodsStale, Stale, BadSamples, InvalidSpec,
+	}
 }
 
 // Unavailable is the error of a Snapshot without a forecast.

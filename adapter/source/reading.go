@@ -29,10 +29,13 @@ const (
 	maxLateness = int64(time.Minute / time.Millisecond)
 	// minSpacing is the least time between two readings whose usual spacing is not known (ms).
 	minSpacing = 500
+	// maxGap is how far apart two readings may be whose rate is one of now: if they are farther apart, a clock was set
+	// forward, or the counter was out of sight.
+	maxGap = int64(time.Hour / time.Millisecond)
 )
 
 // Next takes a reading and returns the rate since the previous one, with the time of the later. It returns false for
-// the first reading and for a late one; a reading after the clock was set back counts as a first one. A counter that
+// the first reading and for a late one; a reading after the clock was set counts as a first one. A counter that
 // has fallen was reset: its value is the increase since then.
 //
 // The times of readings are inexact: a scrape may be answered late, and two servers may scrape a pod a moment apart.
@@ -46,7 +49,7 @@ func (r *Rate) Next(reading pipeline.Sample, least int64) (pipeline.Sample, bool
 	if r.ready && reading.T <= previous.last.T && reading.T > previous.last.T-maxLateness {
 		return pipeline.Sample{}, false
 	}
-	ready := r.ready && reading.T > previous.last.T
+	ready := r.ready && reading.T > previous.last.T && reading.T-previous.last.T <= maxGap
 	if ready && reading.T-previous.last.T < between && least >= previous.least {
 		return pipeline.Sample{}, false
 	}

@@ -22,6 +22,10 @@ func TestRate(t *testing.T) {
 			[]pipeline.Sample{{T: 100_000, V: 5}, {T: 40_000, V: 6}, {T: 41_000, V: 8}, {T: 42_000, V: 11}},
 			[]pipeline.Sample{{T: 41_000, V: 2}, {T: 42_000, V: 3}},
 		},
+		"clock set forward": {
+			[]pipeline.Sample{{T: 100_000, V: 5}, {T: 7_300_000, V: 6}, {T: 7_301_000, V: 8}},
+			[]pipeline.Sample{{T: 7_301_000, V: 2}},
+		},
 	} {
 		var r Rate
 		var got []pipeline.Sample

@@ -118,15 +118,23 @@ type reader struct {
 	mu      sync.Mutex // held while the sink is called, so that none is after close
 	closed  bool
 	counter source.Rate
+	read    time.Time // the last reading, zero before the first
 }
 
-// deliver gives the sink a reading that may have been taken up to late before its time.
-func (r *reader) deliver(sample pipeline.Sample, late time.Duration) {
+// maxClockStep is how far the clock may be set between two readings of a counter whose rate counts.
+const maxClockStep = time.Second / 10
+
+// deliver gives the sink a reading of a time, which may have been taken up to late before that.
+func (r *reader) deliver(sample pipeline.Sample, at time.Time, late time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.closed {
 		return
 	}
+	if !r.read.IsZero() && source.ClockStep(r.read, at).Abs() > maxClockStep {
+		r.counter = source.Rate{} // the times of the two readings do not say how far they are apart
+	}
+	r.read = at
 	if r.selection.as == source.Counter {
 		// Over twice the lateness a rate is off by half at the most, and the next answer may come right after a late one.
 		least := max(r.endpoint.key.interval/2, 2*late)

@@ -118,7 +118,7 @@ func (s *Source) deliver(e *endpoint, readers *readers, p *page, at time.Time, l
 			r.fail(err)
 			continue
 		}
-		r.deliver(samples[choice], late)
+		r.deliver(samples[choice], at, late)
 	}
 }
 

@@ -1,6 +1,7 @@
 package prometheus
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"time"
@@ -26,9 +27,11 @@ type Config struct {
 	Address  string // the URL of the server, with a path if its API is below one
 	Query    string // a selector, such as nodejs_eventloop_utilization{container="checkout"}
 	PodLabel string // the label that names the pod of a series
-	Whole    bool   // the series add up to the load of the target as a whole, and name no pod
-	Type     source.Type
-	Interval time.Duration // between two queries
+	Whole    bool   // the series add up to the load of the target as a whole, and name none of its pods
+	// OwnerLabel is the label that may name the pod that has a series, such as a gateway, with Whole.
+	OwnerLabel string
+	Type       source.Type
+	Interval   time.Duration // between two queries
 
 	// Target and TargetName are what scales the pods: their names follow from it. Only a history asks for them.
 	Target     schema.GroupKind
@@ -56,7 +59,7 @@ func (c *Config) normalize() {
 		c.Address = address
 	}
 	if c.Whole {
-		c.PodLabel = "" // a label that no series has
+		c.OwnerLabel, c.PodLabel = cmp.Or(c.PodLabel, c.OwnerLabel), "" // a label that no series has
 	}
 }
 

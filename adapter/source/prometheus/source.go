@@ -32,6 +32,8 @@ type Fleet interface {
 	podtracker.IndexedPods
 	// UnreadySince returns the newest time at which a pod ceased to be Ready that was not Ready while it was tracked.
 	UnreadySince() time.Time
+	// PodState returns what is known of a pod of the namespace, of the target or not.
+	PodState(name string) podtracker.PodState
 }
 
 var _ Fleet = (*podtracker.TargetPods)(nil)

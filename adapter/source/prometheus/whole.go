@@ -4,46 +4,77 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"maps"
+	"math"
 	"slices"
 	"time"
 
 	"github.com/prometheus/common/model"
 
+	"github.com/foresail/foresail/adapter/podtracker"
 	"github.com/foresail/foresail/adapter/source"
 	"github.com/foresail/foresail/internal/promapi"
 	"github.com/foresail/foresail/pipeline"
 	"github.com/foresail/foresail/pipeline/gate"
 )
 
-// whole adds up the series that are the load of a target together, such as those of several gateways. A sum that lacks some of them
-// would look like a fall, so each counts on by its last reading for a while, and there is no sum before each has been read.
+// whole adds up the series that are the load of a target together, such as those of several gateways, so that
+// each load counts once. What is known of the pods that have the series opens and closes them: the load of a
+// pod that is gone, or leaves, moves to others. A sum that lacks a series would look like a fall, so one that
+// is silent counts on by its last reading for a while, and there is no sum before each has been read.
 type whole struct {
 	as      source.Type
+	label   model.LabelName                       // names the pod that has a series
+	pods    func(name string) podtracker.PodState // of the namespace; nil: nothing is known of them
+	began   int64                                 // the first reading of all (ms)
 	parts   map[model.Fingerprint]*part
 	spacing int64 // the longest between two readings of a series (ms)
-	emitted int64 // the time of the last sum (ms), 0 before the first
+	every   int64 // the shortest
+	// answered is the newest reading of the last answer (ms), 0 before the first.
+	answered int64
+	emitted  int64             // the time of the last sum (ms), 0 before the first
+	sums     []pipeline.Sample // of the last keptSums
 }
 
 // part is one series of the sum.
 type part struct {
-	id      model.Fingerprint // of its labels
-	labels  model.Metric
-	began   int64   // its first reading (ms)
-	read    int64   // its last one (ms)
-	value   float64 // by that
-	known   bool    // it has a value: a counter has none before its second reading
-	spacing int64
-	rate    source.Rate
-	seen    time.Time // when it was last in an answer
+	id       model.Fingerprint // of its labels
+	labels   model.Metric
+	pod      string // that has it, "" if it names none
+	present  bool   // the pod has been seen
+	starting bool   // it is not Ready
+	began    int64  // its first reading (ms), 0 if it was there before the first of all
+	read     int64  // its last one (ms)
+	newest   int64  // its last one in the newest answer (ms)
+	joins    int64  // since when it takes over loads of others (ms), 0 = it was there before
+	value    float64
+	before   float64 // at the reading before
+	known    bool    // it has a value: a counter has none before its second reading
+	spacing  int64
+	rate     source.Rate
+	seen     time.Time // when it was last in an answer
+	moves    int64     // after when its load moves, or may move, to other series (ms), 0 = it does not
+	left     int64     // by when that has begun (ms)
+	moved    float64   // the load that it had then
 }
 
 const (
-	// silentSpacings is for how many of its spacings a series counts on without a reading: failed scrapes are no fall of the load.
+	// silentSpacings is for how many of its spacings a series counts on without a reading: failed scrapes are
+	// no fall of the load.
 	silentSpacings = 3
 	// leastSilence is the least time for that, as long as samples are fresh by default (ms).
 	leastSilence = 30_000
-	// replacedAfter is after how many quarters of its spacing without a reading a series gives way to one that began since.
+	// replacedAfter is after how many quarters of its spacing without a reading a series gives way to
+	// one that has begun, and how long a sum waits for a series that has no value yet.
 	replacedAfter = 5
+	// movingSpacings is for how many spacings the load of a series that has ended may not show in others yet.
+	movingSpacings = 2
+	// maxOverlap is how long before its predecessor's last reading a series may have begun (ms).
+	maxOverlap = 5 * 60_000
+	// takeover is how long after its first reading a series of an unknown pod may be taking loads over (ms).
+	takeover = 2 * 60_000
+	// keptSums is how long sums are kept (ms): longer than a load moves.
+	keptSums = 2 * maxOverlap
 )
 
 // reading is one of some series at a time.
@@ -55,21 +86,23 @@ type reading struct {
 // take returns the sums at the times of new readings, about one in the time between two readings of a series.
 func (w *whole) take(all []*series, spacing int64, now time.Time) []pipeline.Sample {
 	w.spacing = spacing
-	if newest := newestOf(all); newest < w.emitted {
-		w.parts, w.emitted = nil, 0 // the server's clock has been set back
+	newest := newestOf(all)
+	if newest < w.emitted {
+		w.parts, w.answered, w.emitted, w.sums = nil, 0, 0, nil // the server's clock has been set back
 	}
 	if w.parts == nil {
-		w.parts = map[model.Fingerprint]*part{}
+		w.parts, w.began = map[model.Fingerprint]*part{}, firstOf(all)
 	}
 	fresh := w.read(all, now)
+	w.close(newest)
+	w.answered = newest
 	start := w.start(fresh)
 	var sums []pipeline.Sample
 	for i, x := range fresh {
 		w.update(x)
 		last := i+1 == len(fresh) || fresh[i+1].T > x.T
-		if last && x.T >= start && x.T >= w.emitted+w.spacing*3/4 && w.complete(x.T) {
-			sums = append(sums, pipeline.Sample{T: x.T, V: w.sum(x.T)})
-			w.emitted = x.T
+		if last && x.T >= start && x.T >= w.emitted+w.every*3/4 && w.complete(x.T) {
+			sums = append(sums, w.emit(x.T))
 		}
 	}
 	return sums
@@ -78,14 +111,22 @@ func (w *whole) take(all []*series, spacing int64, now time.Time) []pipeline.Sam
 // read returns the readings that have not been taken yet, in order of time.
 func (w *whole) read(all []*series, now time.Time) []reading {
 	var fresh []reading
+	w.every = w.spacing
 	for _, s := range all {
 		id := s.labels.Fingerprint()
 		p := w.parts[id]
 		if p == nil {
-			p = &part{id: id, labels: s.labels}
+			p = &part{id: id, labels: s.labels, pod: string(s.labels[w.label])}
+			if w.emitted > 0 || s.first() > w.began+w.spacing*3/2 {
+				p.began, p.joins = s.first(), s.first()
+			}
 			w.parts[id] = p
 		}
-		p.seen, p.spacing = now, cmp.Or(s.spacing, p.spacing)
+		p.seen, p.newest, p.spacing = now, s.last(), cmp.Or(s.spacing, p.spacing)
+		w.every = min(w.every, cmp.Or(p.spacing, w.every))
+		if s.spacing == 0 && p.spacing == 0 && p.read > 0 {
+			p.spacing = s.last() - p.read // 0 if it has not been read since
+		}
 		for _, x := range s.samples {
 			if x.T > p.read {
 				fresh = append(fresh, reading{x, p})
@@ -95,6 +136,64 @@ func (w *whole) read(all []*series, now time.Time) []reading {
 	slices.SortStableFunc(fresh, func(a, b reading) int { return cmp.Compare(a.T, b.T) })
 	return fresh
 }
+
+// close notes which series have ended, or may have, by the clock of the server: those of pods that are
+// gone, those of pods that leave, from then on, and of the others those that are silent and have a
+// successor.
+func (w *whole) close(now int64) {
+	var silent []*part
+	for _, p := range w.parts {
+		state := podtracker.PodUnknown
+		if p.pod != "" && w.pods != nil {
+			state = w.pods(p.pod)
+		}
+		switch {
+		case state == podtracker.PodStarting:
+			p.present, p.moves, p.starting = true, 0, true
+		case state == podtracker.PodReady:
+			if p.starting {
+				p.joins = w.answered
+			}
+			p.present, p.moves, p.starting = true, 0, false
+		case state == podtracker.PodLeaving, state == podtracker.PodAbsent && p.present:
+			p.present = true
+			if p.moves == 0 { // some time since the last answer
+				p.moves, p.left, p.moved = cmp.Or(w.answered, now), now, p.value
+			}
+		case now-p.newest > w.spacingOf(p)*replacedAfter/4:
+			silent = append(silent, p)
+		default:
+			p.moves = 0
+		}
+	}
+	w.closeReplaced(silent)
+}
+
+// closeReplaced closes those of the silent series that have a successor each: one that began since, or
+// not long before the last reading, and is read.
+func (w *whole) closeReplaced(silent []*part) {
+	var began []int64
+	for _, p := range w.parts {
+		if !slices.Contains(silent, p) {
+			began = append(began, p.began)
+		}
+	}
+	slices.Sort(began)
+	slices.SortFunc(silent, func(a, b *part) int {
+		return cmp.Or(cmp.Compare(a.newest, b.newest), cmp.Compare(a.id, b.id))
+	})
+	for _, p := range silent { // in order of time
+		i := slices.IndexFunc(began, func(t int64) bool { return t > max(p.began, p.newest-maxOverlap) })
+		if i < 0 {
+			continue
+		}
+		began = slices.Delete(began, i, i+1)
+		p.moves, p.left, p.moved = p.newest, p.newest, 0
+	}
+}
+
+// spacingOf is how far readings of a series are apart, that of all if it has been read once.
+func (w *whole) spacingOf(p *part) int64 { return cmp.Or(p.spacing, w.spacing) }
 
 // start is the time before which there are no sums: the first answer begins in the middle of the series, one after the other.
 func (w *whole) start(fresh []reading) int64 {
@@ -118,9 +217,6 @@ func (w *whole) start(fresh []reading) int64 {
 // update has a reading count from now on. Readings of a counter less than half a spacing apart are of two servers that scrape it.
 func (w *whole) update(x reading) {
 	p := x.of
-	if p.began == 0 {
-		p.began = x.T
-	}
 	if w.as == source.Counter {
 		if p.read > 0 && x.T-p.read < p.spacing/2 {
 			return
@@ -128,63 +224,183 @@ func (w *whole) update(x reading) {
 		p.read = x.T
 		rate, ok := p.rate.Next(x.Sample, p.spacing/2)
 		if ok {
-			p.value, p.known = rate.V, true
+			p.set(rate.V)
 		}
 		return
 	}
-	p.read, p.value, p.known = x.T, x.V, true
+	p.read = x.T
+	p.set(x.V)
 }
+
+func (p *part) set(value float64) { p.before, p.value, p.known = p.value, value, true }
 
 // silence is for how long a series counts on without a reading.
-func (w *whole) silence(p *part) int64 {
-	return max(leastSilence, silentSpacings*max(p.spacing, w.spacing))
+func (w *whole) silence(p *part) int64 { return max(leastSilence, silentSpacings*w.spacingOf(p)) }
+
+// awaited reports whether a series that has begun has no value yet.
+func (w *whole) awaited(p *part, at int64) bool {
+	return !p.known && p.read > 0 && at-p.read <= 2*w.spacingOf(p)
 }
 
-// complete returns whether each series that is there has a value. One that has just begun is waited for.
+// complete reports whether there may be a sum: each series has a value, or sums have waited for long
+// enough, as where new ones keep coming.
 func (w *whole) complete(at int64) bool {
+	if w.emitted > 0 && at-w.emitted > w.spacing*replacedAfter/4 {
+		return true
+	}
 	for _, p := range w.parts {
-		if !p.known && p.read > 0 && at-p.read <= 2*w.spacing {
+		if w.awaited(p, at) {
 			return false
 		}
 	}
 	return true
 }
 
-// sum adds up what counts at a time. Of series that are silent, one gives way to each that began after its last reading: it has been
-// replaced.
-func (w *whole) sum(at int64) float64 {
-	var began, silent []int64
-	total := 0.0
-	counted := make([]*part, 0, len(w.parts))
-	for _, p := range w.parts {
-		if p.known && at-p.read <= w.silence(p) {
-			counted = append(counted, p)
-		}
+// emit returns the sum at a time, and keeps it.
+func (w *whole) emit(at int64) pipeline.Sample {
+	x := pipeline.Sample{T: at, V: w.sum(at)}
+	w.emitted = at
+	w.sums = append(w.sums, x)
+	if old := at - keptSums; w.sums[0].T < old {
+		w.sums = slices.DeleteFunc(w.sums, func(s pipeline.Sample) bool { return s.T < old })
 	}
+	return x
+}
+
+// sum adds up what counts at a time. While loads move from series to series, the sum stays where it was
+// before that began, unless it falls by more than what may be moving: neither a load that shows in two
+// of them nor one that shows in none makes a difference.
+func (w *whole) sum(at int64) float64 {
+	t := tally{at: at, since: at, settled: w.settled(at)}
+	parts := slices.Collect(maps.Values(w.parts))
 	// In one order, so that all replicas come to the same sum to the last digit.
-	slices.SortFunc(counted, func(a, b *part) int {
+	slices.SortFunc(parts, func(a, b *part) int {
 		return cmp.Or(cmp.Compare(a.read, b.read), cmp.Compare(a.id, b.id))
 	})
-	for _, p := range counted {
-		began = append(began, p.began)
-		if at-p.read > max(p.spacing, w.spacing)*replacedAfter/4 {
-			silent = append(silent, p.read)
+	for _, p := range parts {
+		switch {
+		case w.awaited(p, at):
+			if !p.starting {
+				t.young = append(t.young, p)
+				t.from(p.began)
+			}
+		case !p.known:
+		case p.open(at):
+			if at-p.read <= w.silence(p) {
+				t.add(p, w.young(p, at), w.shows(p))
+			}
+		case at-max(p.moves, p.read) <= movingSpacings*w.spacingOf(p):
+			t.leaving = append(t.leaving, p)
 		}
 	}
-	slices.Sort(began)
-	replaced := 0
-	for _, last := range silent { // in order of time
-		if i := slices.IndexFunc(began, func(t int64) bool { return t > last }); i >= 0 {
-			began = slices.Delete(began, i, i+1)
-			replaced++
-			continue
+	t.takeOver()
+	return max(t.sum, min(w.sumBefore(t.since), t.sum+t.moving))
+}
+
+// tally is a sum at a time (ms), and what may be moving.
+type tally struct {
+	at, settled int64
+	sum         float64 // of what the series carry
+	old         float64 // of that, what those carry that are not young
+	count       int     // of these
+	moving      float64
+	since       int64   // when the first of it began to move
+	young       []*part // that take loads over
+	leaving     []*part // whose loads others take over
+	shown       []int64 // for each that counts, the time from which on its value is of
+}
+
+// from notes that something moves from a time on.
+func (t *tally) from(since int64) { t.since = min(t.since, since) }
+
+func (t *tally) move(load float64, since int64) {
+	t.moving += load
+	t.from(since)
+}
+
+// add adds what a series carries. What the pod of a young one has taken over since all others were read may
+// still be in those.
+func (t *tally) add(p *part, young bool, shown int64) {
+	t.sum += p.value
+	t.shown = append(t.shown, shown)
+	if !young {
+		t.old += p.value
+		t.count++
+		return
+	}
+	t.young = append(t.young, p)
+	if grown := p.value - p.before; p.present && grown > 0 && p.read > t.settled {
+		t.sum -= grown
+		t.move(grown, p.read-1)
+	}
+}
+
+// takeOver has the young series carry as much as the others do on average: that may have left those,
+// and not be read of these yet. Of what carried a load that leaves, that part may be moving that not
+// all others show yet.
+func (t *tally) takeOver() {
+	for _, p := range t.leaving {
+		unshown := 1.0
+		for _, from := range t.shown {
+			if from > p.left {
+				unshown -= 1 / float64(len(t.shown))
+			}
 		}
-		break // all later ones have no successor either
+		if load := max(p.value, p.moved) * unshown; load > 0 {
+			t.move(load, p.moves)
+		}
 	}
-	for _, p := range counted[replaced:] { // the silent ones come first
-		total += p.value
+	if t.count == 0 {
+		return
 	}
-	return total
+	share := t.old / float64(t.count)
+	for _, p := range t.young {
+		if p.read < t.at && p.value < share {
+			t.move(share-p.value, p.read)
+		}
+	}
+}
+
+// shows returns the time from which on the value of a series is of: the rate of a counter is one since the
+// reading before.
+func (w *whole) shows(p *part) int64 {
+	if w.as == source.Counter {
+		return p.read - w.spacingOf(p)
+	}
+	return p.read
+}
+
+// open reports whether a series carries its load at a time.
+func (p *part) open(at int64) bool { return p.moves == 0 || at <= p.moves }
+
+// young reports whether a series may be taking over loads of others at a time: as long as those may not show
+// all it takes if it is known when its pod became Ready, and otherwise for longer.
+func (w *whole) young(p *part, at int64) bool {
+	if p.present {
+		return p.joins > 0 && !p.starting && at-p.joins <= movingSpacings*w.spacingOf(p)
+	}
+	return p.joins > 0 && at-p.joins <= takeover
+}
+
+// settled returns the time up to which all series but the young ones have been read.
+func (w *whole) settled(at int64) int64 {
+	settled := at
+	for _, p := range w.parts {
+		if p.known && p.open(at) && at-p.read <= w.silence(p) && !w.young(p, at) {
+			settled = min(settled, p.read)
+		}
+	}
+	return settled
+}
+
+// sumBefore returns the last sum up to a time, 0 without one.
+func (w *whole) sumBefore(at int64) float64 {
+	for _, x := range slices.Backward(w.sums) {
+		if x.T <= at {
+			return x.V
+		}
+	}
+	return 0
 }
 
 // silentPart returns a series that counts on without readings, or nil.
@@ -192,7 +408,8 @@ func (w *whole) silentPart() *part {
 	var found *part
 	for _, p := range w.parts {
 		quiet := w.emitted - p.read
-		if p.known && quiet > 2*max(p.spacing, w.spacing) && quiet <= w.silence(p) && (found == nil || p.read < found.read) {
+		countsOn := p.known && p.moves == 0 && quiet > 2*w.spacingOf(p) && quiet <= w.silence(p)
+		if countsOn && (found == nil || p.read < found.read) {
 			found = p
 		}
 	}
@@ -216,6 +433,14 @@ func newestOf(all []*series) int64 {
 	return newest
 }
 
+func firstOf(all []*series) int64 {
+	first := int64(math.MaxInt64)
+	for _, s := range all {
+		first = min(first, s.first())
+	}
+	return first
+}
+
 // takeWhole gives the sink the load of the target as a whole. The caller holds the lock.
 func (u *subscription) takeWhole(a *answer, t taking) {
 	all := slices.Concat(a.series, a.unlabeled)
@@ -224,7 +449,7 @@ func (u *subscription) takeWhole(a *answer, t taking) {
 		return
 	}
 	if u.whole == nil {
-		u.whole = &whole{as: u.config.Type}
+		u.whole = &whole{as: u.config.Type, label: model.LabelName(u.config.OwnerLabel), pods: u.fleet.PodState}
 	}
 	u.begun = true
 	if sums := u.whole.take(all, t.spacing, t.now); len(sums) > 0 {

@@ -12,8 +12,10 @@
 // each rollout a pod may be scraped before Foresail knows that it is ready; rejecting its samples would only make senders
 // log errors that nobody can act upon.
 //
-// State is kept for each subscription and known instance. One series of each pod is read. If two arrive, neither is read,
-// since their order is arbitrary, until one has been silent for 30 s or five times its spacing, whichever is more.
+// State is kept for each subscription and known instance. One series of each pod is read. If two arrive, neither is
+// read, since their order is arbitrary, unless one was read for two minutes before and the other came less than two
+// minutes ago: that is a hand-over. The end of a series is its stale marker (in OTLP, no recorded value); without one,
+// a series has ended once it has been silent for 30 s or five times its spacing, whichever is more.
 //
 // # Answers
 //
@@ -50,9 +52,10 @@ import (
 	"golang.org/x/sync/semaphore"
 	"k8s.io/apimachinery/pkg/types"
 
+	"k8s.io/klog/v2"
+
 	"github.com/foresail/foresail/adapter/source"
 	"github.com/foresail/foresail/internal/httpserve"
-	"k8s.io/klog/v2"
 )
 
 // Source receives samples that are pushed. It is safe for concurrent use.

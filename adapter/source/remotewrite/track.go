@@ -3,6 +3,7 @@ package remotewrite
 import (
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/prometheus/prometheus/model/value"
@@ -27,9 +28,11 @@ const (
 type track struct {
 	receiver source.Receiver
 	identity string // of the series that is read; "" before the first sample
+	first    int64  // time of its first sample since
 	newest   int64  // time of its newest sample
+	ended    bool   // its sender has announced its end, so that another series may take over at once
 	spacing  int64  // between its two newest samples
-	rival    int64  // time of the newest sample of another series of the pod; 0 without one
+	rivals   []rival
 	rate     source.Rate
 	last     int64   // time of the newest counter reading; 0 before the first
 	widest   float64 // of the gaps between readings of late (ms)
@@ -40,6 +43,20 @@ type track struct {
 	announced bool   // whether it was reported since the last Append
 }
 
+// rival is another series of the pod than the one that is read.
+type rival struct {
+	identity      string
+	first, newest int64 // times of its samples
+}
+
+const (
+	// maxRivals is how many are kept: while there are several, none is read anyway.
+	maxRivals = 4
+	// overlap is how long a series that has been read for as long goes on to be read while another one has
+	// samples as well: an exporter that is replaced may be scraped until after the new one is (ms).
+	overlap = int64(2 * time.Minute / time.Millisecond)
+)
+
 // take checks a sample and returns the sample for the sink, if any.
 func (k *track) take(x sample, identity []byte, c *Config, now int64) (s pipeline.Sample, give bool, r result) {
 	if max(k.newest, k.last) > now+maxAhead {
@@ -47,6 +64,7 @@ func (k *track) take(x sample, identity []byte, c *Config, now int64) (s pipelin
 	}
 	switch {
 	case value.IsStaleNaN(x.v):
+		k.end(x.t, identity)
 		return s, false, stale
 	case math.IsNaN(x.v) || math.IsInf(x.v, 0):
 		k.fail(notFinite, min(x.t, now), func() error { return fmt.Errorf("a sample is %v", x.v) })
@@ -66,7 +84,7 @@ func (k *track) take(x sample, identity []byte, c *Config, now int64) (s pipelin
 	if x.t < k.newest-maxAge {
 		return s, false, tooOld
 	}
-	contested := k.rival > 0 && x.t-k.rival <= k.maxSilence()
+	contested := k.contested(x.t)
 	k.advance(x.t)
 	if contested {
 		return s, false, duplicateSeries // their order is arbitrary: neither is taken while both arrive
@@ -94,18 +112,63 @@ func (k *track) maxSilence() int64 { return max(silence, silenceSpacings*k.spaci
 // on.
 func (k *track) own(t int64, identity []byte) bool {
 	if k.identity == string(identity) && k.newest > 0 {
+		k.ended = k.ended && t < k.newest // its end was that of a scrape that failed
 		return true
 	}
-	if k.newest > 0 && t-k.newest <= k.maxSilence() {
-		k.rival = max(k.rival, t)
+	if k.newest > 0 && !k.ended && t-k.newest <= k.maxSilence() {
+		k.challenge(t, identity)
 		k.fail(duplicateSeries, t, func() error {
 			read, other := parseIdentity(k.identity), parseIdentity(string(identity))
 			return fmt.Errorf("it has several series, none of which is read: %s, and another with %s: select one with matchLabels", shorten(read.String()), shorten(difference(read, other)))
 		})
 		return false
 	}
-	*k = track{receiver: k.receiver, identity: string(identity), newest: t}
+	k.yield(identity)
+	*k = track{receiver: k.receiver, identity: string(identity), first: t, newest: t, rivals: k.rivals}
 	return true
+}
+
+// end takes the announcement that a series has no more samples for now: its target is gone, or could not
+// be scraped. A marker that is older than a sample of the series is late.
+func (k *track) end(t int64, identity []byte) {
+	if k.identity == string(identity) {
+		k.ended = k.ended || t >= k.newest
+		return
+	}
+	k.rivals = slices.DeleteFunc(k.rivals, func(r rival) bool {
+		return r.identity == string(identity) && r.newest <= t
+	})
+	if len(k.rivals) == 0 && k.failedAs == duplicateSeries {
+		k.failure = nil
+	}
+}
+
+// challenge keeps the time of a sample of another series than the one that is read.
+func (k *track) challenge(t int64, identity []byte) {
+	for i := range k.rivals {
+		if r := &k.rivals[i]; r.identity == string(identity) {
+			r.newest = max(r.newest, t)
+			return
+		}
+	}
+	if len(k.rivals) < maxRivals {
+		k.rivals = append(k.rivals, rival{string(identity), t, t})
+	}
+}
+
+// yield makes a rival the series that is read.
+func (k *track) yield(identity []byte) {
+	k.rivals = slices.DeleteFunc(k.rivals, func(r rival) bool { return r.identity == string(identity) })
+}
+
+// contested reports whether another series has samples as well, so that neither is read at a time: which
+// of them came first is arbitrary, unless one has been read for long.
+func (k *track) contested(t int64) bool {
+	silence := k.maxSilence()
+	k.rivals = slices.DeleteFunc(k.rivals, func(r rival) bool { return t-r.newest > silence })
+	return slices.ContainsFunc(k.rivals, func(r rival) bool {
+		return r.first-k.first < overlap || t-r.first > overlap
+	})
 }
 
 // count handles the reading of a counter.

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/foresail/foresail/adapter/source"
 	"github.com/foresail/foresail/adapter/source/sourcetest"
 	"github.com/foresail/foresail/pipeline"
 )
@@ -221,6 +222,88 @@ func TestStartTimeShowsAReset(t *testing.T) {
 	assert.Equal(t, []pipeline.Sample{{T: start + 1000, V: 10}, {T: start + 3000, V: 120}}, sink.Samples("uid-web-0"))
 	r.push(encodings[1], push(seriesA, since(at(4, 125), 2)))
 	assert.Equal(t, []float64{10, 120, 5}, sink.Values("uid-web-0"))
+}
+
+// At each rollout of an exporter its series is replaced by one with other labels. The sender marks the end
+// of the old one, from which on the new one is read, however far apart scrapes are.
+func TestSeriesAreHandedOverAtTheirEnd(t *testing.T) {
+	ended := math.Float64frombits(value.StaleNaN)
+	whole := gauge()
+	whole.Whole, whole.PodLabel = true, ""
+	for name, c := range map[string]Config{"of a pod": gauge(), "of the target": whole} {
+		of := "uid-web-0"
+		if c.Whole {
+			of = source.WholeTarget
+		}
+		for _, e := range encodings {
+			t.Run(name+" "+e.name, func(t *testing.T) {
+				r, sink := subscribed(t, c)
+				r.at(1000)
+				push1 := func(series string, second, v float64) int {
+					return r.push(e, push(series, at(second, v))).Code
+				}
+				push1(seriesA, 0, 1)
+				push1(seriesA, 15, 2)
+				require.Equal(t, http.StatusNoContent, push1(seriesA, 30, ended))
+				require.Equal(t, http.StatusNoContent, push1(seriesB, 33, 3))
+				require.Equal(t, http.StatusNoContent, push1(seriesB, 48, 4))
+				assert.Equal(t, []float64{1, 2, 3, 4}, sink.Values(of), "the new one is read at once")
+
+				require.Equal(t, http.StatusBadRequest, push1(seriesA, 60, 50), "the order of two is arbitrary")
+				require.Equal(t, http.StatusBadRequest, push1(seriesB, 63, 5))
+				push1(seriesB, 70, ended)
+				require.Equal(t, http.StatusNoContent, push1(seriesA, 75, 6))
+				assert.Equal(t, []float64{1, 2, 3, 4, 6}, sink.Values(of), "read from the end of the other on")
+
+				require.Equal(t, http.StatusBadRequest, push1(seriesB, 80, 50))
+				require.Equal(t, http.StatusBadRequest, push1(seriesA, 90, 50))
+				push1(seriesB, 85, ended)
+				require.Equal(t, http.StatusNoContent, push1(seriesA, 105, 7))
+				assert.Equal(t, []float64{1, 2, 3, 4, 6, 7}, sink.Values(of), "the other came for a while")
+				assert.Empty(t, sink.Failing(of))
+
+				push1(seriesA, 100, ended)
+				require.Equal(t, http.StatusBadRequest, push1(seriesB, 106, 50), "a marker from before is late")
+			})
+		}
+	}
+}
+
+// An exporter that is replaced may still be scraped for a while after the new one is.
+func TestSeriesMayOverlapAtAHandOver(t *testing.T) {
+	r, sink := subscribed(t, gauge())
+	r.at(1000)
+	second, n := 0.0, 0
+	step := func(series string, code int) {
+		assert.Equal(t, code, r.push(encodings[0], push(series, at(second, float64(n)))).Code, "at %g", second)
+	}
+	for ; second < 150; second, n = second+15, n+1 {
+		step(seriesA, http.StatusNoContent)
+	}
+	for ; second < 240; second, n = second+15, n+1 {
+		step(seriesB, http.StatusBadRequest)
+		step(seriesA, http.StatusNoContent)
+	}
+	assert.Len(t, sink.Values("uid-web-0"), n, "the one that has been read for long")
+	assert.Contains(t, sink.Failing("uid-web-0"), "it has several series")
+	for ; second < 330; second, n = second+15, n+1 {
+		step(seriesB, http.StatusBadRequest)
+		r.push(encodings[0], push(seriesA, at(second, -1)))
+	}
+	assert.Len(t, sink.Values("uid-web-0"), n-3, "after two minutes neither is")
+	r.push(encodings[0], push(seriesA, at(second, math.Float64frombits(value.StaleNaN))))
+	step(seriesB, http.StatusNoContent)
+	assert.Equal(t, float64(n), sink.Values("uid-web-0")[n-3])
+}
+
+// A scrape that failed marks the end of a series that goes on. Its counter was not reset.
+func TestSeriesGoOnAfterAFailedScrape(t *testing.T) {
+	r, sink := subscribed(t, counter())
+	r.at(1000)
+	for s, v := range []float64{100, 250, math.Float64frombits(value.StaleNaN), 550, 700} {
+		r.push(encodings[0], push(seriesA, at(15*float64(s), v)))
+	}
+	assert.Equal(t, []float64{10, 10, 10}, sink.Values("uid-web-0"))
 }
 
 func TestNonFiniteSamples(t *testing.T) {

@@ -15,6 +15,7 @@ type Fleet struct {
 	// Unready is what UnreadySince returns.
 	Unready time.Time
 
+	states   map[string]podtracker.PodState
 	mu       sync.Mutex
 	all      []podtracker.Instance
 	watchers map[int]podtracker.Observer
@@ -42,6 +43,23 @@ func (f *Fleet) Active() []podtracker.Instance {
 
 // UnreadySince returns Unready.
 func (f *Fleet) UnreadySince() time.Time { return f.Unready }
+
+// PodState returns what SetPodState set, PodUnknown before.
+func (f *Fleet) PodState(name string) podtracker.PodState {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.states[name]
+}
+
+// SetPodState sets what is known of a pod.
+func (f *Fleet) SetPodState(name string, state podtracker.PodState) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.states == nil {
+		f.states = map[string]podtracker.PodState{}
+	}
+	f.states[name] = state
+}
 
 // Watch calls an observer at each Set until stop is called.
 func (f *Fleet) Watch(o podtracker.Observer) (stop func()) {

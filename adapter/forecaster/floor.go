@@ -1,0 +1,43 @@
+package forecaster
+
+import (
+	"math"
+	"time"
+
+	"github.com/foresail/foresail/pipeline"
+)
+
+// floorSpan is how long a floor looks back, at least: the end of a connection may be noticed that late.
+const floorSpan = time.Minute
+
+// floor is the highest of the loads that were served in the last one or two floorSpans. Forecasts that
+// lack a part of the load are raised to it.
+type floor struct {
+	begun         time.Time // of the newer span
+	older, newest float64
+}
+
+// note takes a forecast of the whole load.
+func (l *floor) note(f *pipeline.Forecast, now time.Time) {
+	if now.Sub(l.begun).Abs() > floorSpan {
+		l.older, l.newest, l.begun = l.newest, 0, now
+	}
+	l.newest = max(l.newest, f.Serve)
+}
+
+// roundingSlack keeps rounding errors from making one instance more.
+const roundingSlack = 1e-9
+
+// raise raises what is served of a forecast that lacks a part of the load, and has no instances removed.
+func (l *floor) raise(f *pipeline.Forecast, p *pipeline.Params) {
+	f.Serve = max(f.Serve, l.older, l.newest)
+	needed := int(math.Ceil(f.Serve/p.Threshold - roundingSlack))
+	desired := max(f.Target, min(needed, p.Max))
+	if f.Decision.Desired >= desired {
+		return
+	}
+	f.Decision.Desired, f.Decision.Reason, f.Decision.Action = desired, pipeline.PodsUnseen, pipeline.Hold
+	if desired > f.Target {
+		f.Decision.Action = pipeline.ScaleUp
+	}
+}

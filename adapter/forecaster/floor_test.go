@@ -1,0 +1,98 @@
+package forecaster
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/foresail/foresail/adapter/serving"
+	"github.com/foresail/foresail/adapter/snapshot"
+	"github.com/foresail/foresail/pipeline"
+)
+
+// While changes of the pods are not seen, pods that have started since carry a part of the load that is
+// not read.
+func TestForecastsOfPodsThatAreNotSeen(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		seen := 1.0 // the share of the load that the known pods carry
+		w := newWorld(t, 10, func(time.Time) float64 { return 6.8 * seen })
+		_, err := w.forecaster.Set(key, learnedConfig())
+		require.NoError(t, err)
+		w.pass(2*time.Minute, nil)
+		before := w.get()
+		require.NoError(t, before.Err)
+		began := time.Now()
+		w.fleet.lost, seen = began, 0.5
+		w.pass(30*time.Second, func(s snapshot.Snapshot) {
+			require.NoError(t, s.Err)
+			assert.GreaterOrEqual(t, s.Forecast.Serve, before.Forecast.Serve)
+			assert.GreaterOrEqual(t, s.Combined.Desired, before.Combined.Desired)
+			assert.Equal(t, began, s.PodsLost)
+			_, err := serving.Value(serving.Load, &s)
+			require.ErrorContains(t, err, "the load cannot be divided by them")
+		})
+		w.pass(5*time.Second, nil)
+		assert.Equal(t, snapshot.PodsStale, w.reason())
+		assert.ErrorContains(t, w.get().Err, "connection refused")
+		w.pass(5*time.Minute, nil)
+		assert.Equal(t, snapshot.PodsStale, w.reason())
+
+		for range 10 {
+			w.fleet.start(began.Add(5 * time.Second))
+		}
+		w.fleet.lost, seen = time.Time{}, 1
+		w.feed.SetReplicas(20)
+		w.pass(5*time.Minute, func(s snapshot.Snapshot) {
+			if s.Err == nil {
+				assert.InDelta(t, 6.8, s.Forecast.Level, 0.7, "neither half of it nor a jump")
+			}
+		})
+		require.NoError(t, w.get().Err)
+	})
+}
+
+// A load that is measured as a whole needs no pods, but what depends on their number does.
+func TestWholeLoadWhosePodsAreNotSeen(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWhole(t, 2, steady(80))
+		w.measure(time.Minute)
+		w.fleet.lost = time.Now()
+		w.measure(5 * time.Minute)
+		s := w.get()
+		require.NoError(t, s.Err)
+		assert.InDelta(t, 100, s.Forecast.Serve, 1e-9)
+		assert.False(t, s.HasDecision(), "replicas are watched as pods are")
+	})
+}
+
+func TestFloor(t *testing.T) {
+	var l floor
+	begun := time.Now()
+	p := pipeline.AdaptiveParams()
+	p.Threshold, p.Max = 2, 4
+	of := func(serve float64, desired, target int) pipeline.Forecast {
+		return pipeline.Forecast{Serve: serve, Target: target, Decision: pipeline.Decision{Desired: desired}}
+	}
+	note := func(after time.Duration, f pipeline.Forecast) { l.note(&f, begun.Add(after)) }
+	note(0, of(5, 9, 9))
+	note(floorSpan+time.Second, of(2, 4, 9))
+	f := of(1, 1, 2)
+	l.raise(&f, &p)
+	assert.Equal(t, 5.0, f.Serve)
+	assert.Equal(t, pipeline.Decision{Desired: 3, Action: pipeline.ScaleUp, Reason: pipeline.PodsUnseen}, f.Decision)
+	note(2*floorSpan+2*time.Second, of(1, 2, 4))
+	f = of(1, 1, 4)
+	l.raise(&f, &p)
+	assert.Equal(t, 2.0, f.Serve)
+	assert.Equal(t, pipeline.Decision{Desired: 4, Action: pipeline.Hold, Reason: pipeline.PodsUnseen}, f.Decision)
+	f = of(8, 7, 4)
+	l.raise(&f, &p)
+	assert.Equal(t, of(8, 7, 4), f, "more is needed for what is seen")
+	note(3*floorSpan+3*time.Second, of(100, 2, 4))
+	f = of(1, 1, 2)
+	l.raise(&f, &p)
+	assert.Equal(t, 4, f.Decision.Desired, "the maximum")
+}
