@@ -362,7 +362,7 @@ func asKEDA(t *testing.T, cluster *controlplane.Cluster, address string) grpc.Se
 	require.NoError(t, err)
 	spec, err := stream.Recv()
 	require.NoError(t, err)
-	assert.InDelta(t, 0.7, spec.MetricSpecs[0].TargetSizeFloat, 0)
+	assert.EqualValues(t, 700, int64(1000*spec.MetricSpecs[0].TargetSizeFloat), "in milli-units, as KEDA truncates it")
 	_, err = client.GetMetrics(t.Context(), &externalscaler.GetMetricsRequest{ScaledObjectRef: ref})
 	assert.Equal(t, codes.Unavailable, grpcstatus.Code(err), err)
 	return stream

@@ -209,7 +209,7 @@ var (
 // passedOn are the headers of an answer that its reader gets: those that say how to read the body, and warnings. Any other could change
 // how the reader treats this server. Clients of Kubernetes would wait as long as a Retry-After says, and an HPA controller
 // would keep other HPAs waiting.
-var passedOn = []string{"Content-Type", "Content-Encoding", "Content-Length", "Warning"}
+var passedOn = []string{"Content-Type", "Content-Encoding", "Content-Length", "Vary", "Warning"}
 
 // receive checks and corrects the header of an answer. A redirect is none: whoever follows it would ask another server with
 // the reader's credentials.
