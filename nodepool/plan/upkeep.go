@@ -50,6 +50,9 @@ func upkeep(f *facts, d Decision) Upkeep {
 func judge(f *facts, u *Upkeep, p state.PendingTermination, doubt string, givenUp bool) {
 	i := f.instances[p.InstanceID]
 	if i == nil {
+		if slices.ContainsFunc(f.Foreign, func(x Foreign) bool { return x.InstanceID == p.InstanceID }) {
+			u.Forget = append(u.Forget, Forget{InstanceID: p.InstanceID}) // another controller has taken it
+		}
 		return
 	}
 	over, joined := isOver(f, p, i)
