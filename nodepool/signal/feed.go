@@ -2,11 +2,13 @@ package signal
 
 import (
 	"fmt"
+	"slices"
 
 	"k8s.io/klog/v2"
 
 	"github.com/foresail/foresail/internal/samples"
 	"github.com/foresail/foresail/pipeline"
+	"github.com/foresail/foresail/pipeline/gate"
 )
 
 // feed keeps the last answer of a server, and the demand that is added to it.
@@ -77,8 +79,13 @@ func (f *feed) rewind(now int64) {
 	f.reset()
 }
 
-// extend adds newer samples, which replace those at the same time or later.
+// extend adds newer samples, which replace those at the same time or later. What cannot be a load, such as a negative
+// value, is unknown: it is left out.
 func extend(s samples.Series, newer []pipeline.Sample) samples.Series {
+	newer = slices.DeleteFunc(slices.Clone(newer), func(x pipeline.Sample) bool {
+		_, err := gate.Number(x.V)
+		return err != nil
+	})
 	if len(newer) == 0 {
 		return s
 	}

@@ -136,6 +136,19 @@ func TestPooledAnswersThatAreRejected(t *testing.T) {
 	assert.True(t, got.Known, got.Err)
 }
 
+// Many exporters report -1 for an unknown value, which is no load that could cancel another.
+func TestNegativeValuesAreUnknown(t *testing.T) {
+	f := &fakeProm{}
+	s := newSet(t, asking(f, "queue", v1alpha1.SignalQuery{Query: "queue"}, "100"))
+	f.set(load("a", constant(50)).Until(start), load("a", constant(-1)).Since(start.Add(interval)))
+	for i := range 3 {
+		o := Observation{Now: start.Add(time.Duration(i) * interval), Workers: workers(1, 0), Expected: 1}
+		got := named(t, s.Observe(t.Context(), o), "queue")
+		assert.True(t, got.Known, got.Err)
+		assert.GreaterOrEqual(t, got.Now, 0.49, "observation %d", i)
+	}
+}
+
 type text string
 
 func (t text) Error() string { return string(t) }
