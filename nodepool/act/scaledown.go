@@ -60,7 +60,7 @@ func (s scaleDown) advance(ctx context.Context) error {
 }
 
 // advanceTargets continues the targets that have been begun, and then begins others, as many at a time as
-// [executor.begins] allows.
+// [scaleDown.begins] allows.
 func (s scaleDown) advanceTargets(ctx context.Context) error {
 	var begun, waiting []int
 	for i, r := range s.c.record.Action.Targets {
