@@ -110,6 +110,7 @@ func readsHistory(t *testing.T, server *monitoring.Prometheus, app stack.App, no
 		Target: schema.GroupKind{Group: "apps", Kind: "Deployment"}, TargetName: app.Name,
 	}, fleet, sourcetest.NewRecorder()))
 	params := pipeline.AdaptiveParams()
+	params.Threshold = 0.7
 	h, err := reader.History(t.Context(), key, &params, historyDays*24*time.Hour)
 	require.NoError(t, err)
 	require.Len(t, h.Minutes, historyDays*24*60)
