@@ -47,12 +47,13 @@ import (
 	"github.com/go-logr/logr"
 	"github.com/prometheus/exporter-toolkit/web"
 	"golang.org/x/sync/errgroup"
-	"golang.org/x/sync/semaphore"
 	"k8s.io/apimachinery/pkg/types"
+
+	"k8s.io/klog/v2"
 
 	"github.com/foresail/foresail/adapter/source"
 	"github.com/foresail/foresail/internal/httpserve"
-	"k8s.io/klog/v2"
+	"github.com/foresail/foresail/internal/share"
 )
 
 // Source receives samples that are pushed. It is safe for concurrent use.
@@ -60,9 +61,9 @@ type Source struct {
 	options   Options
 	telemetry *telemetry
 	index     *index
-	token     *tokenFile          // nil: none is required
-	access    *access             // nil: there is no WebConfigFile
-	budget    *semaphore.Weighted // of bytes of bodies
+	token     *tokenFile  // nil: none is required
+	access    *access     // nil: there is no WebConfigFile
+	budget    *share.Pool // of bytes of bodies, by senders
 	bodies    sync.Pool
 	batches   sync.Pool
 	order     atomic.Uint64 // of members
@@ -71,6 +72,9 @@ type Source struct {
 	subscriptions map[types.NamespacedName]*subscription
 }
 
+// queuedBodies is how many requests of one sender wait for memory.
+const queuedBodies = 64
+
 // New returns a Source that receives nothing yet.
 func New(o Options) *Source {
 	o = o.withDefaults()
@@ -78,7 +82,7 @@ func New(o Options) *Source {
 		options:       o,
 		telemetry:     newTelemetry(o.Registerer),
 		index:         newIndex(),
-		budget:        semaphore.NewWeighted(o.MaxInFlightBytes),
+		budget:        share.NewPool(o.MaxInFlightBytes, queuedBodies),
 		subscriptions: map[types.NamespacedName]*subscription{},
 	}
 	if o.BearerTokenFile != "" {
