@@ -176,7 +176,7 @@ func (g *group) ask(ctx context.Context) error {
 
 // enter waits for a slot of the server. Subscriptions learn of a long wait while it lasts.
 func (g *group) enter(ctx context.Context, slot *share.Lease) error {
-	patience := 2 * g.source.options.timeout(g.key.interval)
+	patience := max(g.key.interval, g.source.options.MaxBackoff)
 	report := time.AfterFunc(patience, func() {
 		err := promapi.Fail(promapi.Timeout, "%s: no query slot of %d within %v: other queries of the namespace take them; "+
 			"queries must be fewer, faster, or have longer intervals", g.key.address, g.server.slots.Total(), patience)
