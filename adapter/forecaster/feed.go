@@ -73,6 +73,7 @@ type Feed struct {
 	published atomic.Pointer[snapshot.Snapshot]
 	pods      atomic.Pointer[Pods]
 	settings  atomic.Pointer[settings]
+	scaleRead atomic.Bool  // the scale of the target has been read, or could not be
 	followed  atomic.Int64 // how many instances the last forecast looked at, -1: not known
 	watch     watch
 
@@ -183,12 +184,16 @@ func (f *Feed) HasPods() bool { return f.pods.Load() != nil }
 
 // SetReplicas sets the replicas of the target as of now. The first call counts as a scale-up.
 func (f *Feed) SetReplicas(count int) {
+	f.scaleRead.Store(true)
 	f.inbox.setReplicas(count, f.now().UnixMilli())
 	f.group.replicas.Store(int64(count))
 }
 
 // LoseReplicas marks the replicas of the target as unreadable from now on. The last known number stays.
-func (f *Feed) LoseReplicas() { f.inbox.loseReplicas(f.now()) }
+func (f *Feed) LoseReplicas() {
+	f.scaleRead.Store(true)
+	f.inbox.loseReplicas(f.now())
+}
 
 // Append implements source.Sink. A sample from the future is a failure of its instance: it would make all others look old.
 // Samples from long before the window are ignored.
@@ -226,8 +231,12 @@ func (f *Feed) ready() int {
 	return 0
 }
 
-// awaitsData returns whether there is a load, of ready pods or of the target as a whole, that has not been read for long enough.
+// awaitsData reports whether there is a load, of ready pods or of the target as a whole, that has not been read for long
+// enough, or may be one, of a target whose scale has not been read yet.
 func (f *Feed) awaitsData() bool {
+	if c := f.settings.Load(); c.pipeline != nil && !f.scaleRead.Load() {
+		return true
+	}
 	u, ok := errors.AsType[*snapshot.Unavailable](f.published.Load().Err)
 	awaited := []snapshot.Reason{snapshot.WaitingForSamples, snapshot.SourceFailing, snapshot.WarmingUp}
 	return ok && slices.Contains(awaited, u.Reason) && (f.ready() > 0 || f.settings.Load().Params.Whole)
