@@ -171,7 +171,7 @@ func (s *Source) Run(ctx context.Context) error {
 func (s *Source) serve(ctx context.Context, l net.Listener) error {
 	log := logr.ToSlogHandler(klog.FromContext(ctx).WithName("remote-write")) // the toolkit takes nothing else
 	server := &http.Server{
-		Handler:           s.handler(),
+		Handler:           admitted(s.handler()),
 		ReadHeaderTimeout: headerTimeout,
 		ReadTimeout:       readTimeout,
 		WriteTimeout:      writeTimeout,
@@ -182,7 +182,8 @@ func (s *Source) serve(ctx context.Context, l net.Listener) error {
 	parts, ctx := errgroup.WithContext(ctx)
 	parts.Go(func() error {
 		file := s.options.WebConfigFile
-		err := web.Serve(l, server, &web.FlagConfig{WebConfigFile: &file}, slog.New(log))
+		guarded := &guardedListener{Listener: l, server: server, guard: newPasswords(s.options.Now).guard}
+		err := web.Serve(guarded, server, &web.FlagConfig{WebConfigFile: &file}, slog.New(log))
 		if errors.Is(err, http.ErrServerClosed) {
 			return nil
 		}
