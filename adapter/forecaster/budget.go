@@ -90,6 +90,7 @@ func oldestFirst(tasks []task, namespace string) []*task {
 func (f *Feed) stop(why error, now time.Time) snapshot.Reason {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	f.refused.Store(true)
 	f.inbox.limit(limits{})
 	f.using = f.settings.Load()
 	f.reset()

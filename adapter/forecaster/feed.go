@@ -74,6 +74,7 @@ type Feed struct {
 	pods      atomic.Pointer[Pods]
 	settings  atomic.Pointer[settings]
 	scaleRead atomic.Bool  // the scale of the target has been read, or could not be
+	refused   atomic.Bool  // it is beyond the budget of its namespace
 	followed  atomic.Int64 // how many instances the last forecast looked at, -1: not known
 	watch     watch
 
@@ -213,6 +214,9 @@ func (f *Feed) Fail(instance string, err error) { f.inbox.fail(instance, err) }
 // SourceFailed implements source.Sink.
 func (f *Feed) SourceFailed(err error) { f.inbox.failSource(err, f.now()) }
 
+// Refuses implements source.Refuser.
+func (f *Feed) Refuses() bool { return f.refused.Load() }
+
 // Snapshot returns the snapshot published last, with dry run and the number of ready pods as of now, and the joint decision of the
 // last round for the replicas of now.
 func (f *Feed) Snapshot() snapshot.Snapshot {
@@ -254,6 +258,7 @@ func (f *Feed) run(now time.Time, w *workspace) snapshot.Reason {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.using = f.settings.Load()
+	f.refused.Store(false)
 	if f.using.pipeline == nil {
 		return snapshot.InvalidSpec
 	}
