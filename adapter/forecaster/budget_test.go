@@ -2,6 +2,7 @@ package forecaster
 
 import (
 	"errors"
+	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -56,6 +57,29 @@ func (w *tenants) pass(seconds int) {
 func (w *tenants) err(namespace, name string) error {
 	s, _ := w.Get(types.NamespacedName{Namespace: namespace, Name: name})
 	return s.Err
+}
+
+// Namespaces that do not fit into the memory together share it: what is older goes on, and the newest are refused with the
+// numbers. A namespace that keeps little loses nothing.
+func TestNamespacesFitIntoMemoryTogether(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := config()
+		window := int64(c.Params.WindowFor(c.Params.StartupTime) / c.every()) // samples of a pod
+		w := &tenants{New(time.Now, prometheus.NewRegistry(), Options{MaxSamples: 17 * window}), map[types.NamespacedName]*fleet{}}
+		w.create(t, "small", "first", 2)
+		for _, namespace := range []string{"bank", "casino", "den"} {
+			w.create(t, namespace, "first", 4)
+			w.create(t, namespace, "second", 6)
+		}
+		w.pass(20)
+		require.NoError(t, w.err("small", "first"))
+		for _, namespace := range []string{"bank", "casino", "den"} {
+			require.NoError(t, w.err(namespace, "first"))
+			require.ErrorContains(t, w.err(namespace, "second"), fmt.Sprintf("the forecast keeps %d samples, next to %d for older PredictedMetrics in "+
+				"the namespace: must be at most %d together, its share of the %d that fit into the memory limit", 6*window, 4*window, 5*window, 17*window))
+		}
+		assert.True(t, w.feeds[types.NamespacedName{Namespace: "bank", Name: "second"}].Refuses(), "nothing is read for it")
+	})
 }
 
 func TestNamespaceHasABudgetOfReadings(t *testing.T) {

@@ -75,6 +75,7 @@ type Feed struct {
 	settings  atomic.Pointer[settings]
 	scaleRead atomic.Bool  // the scale of the target has been read, or could not be
 	refused   atomic.Bool  // it is beyond the budget of its namespace
+	kept      atomic.Int64 // how many samples the last forecast had
 	followed  atomic.Int64 // how many instances the last forecast looked at, -1: not known
 	watch     watch
 
@@ -156,12 +157,14 @@ func (f *Feed) accept(window time.Duration) {
 }
 
 // readings returns how many readings of one instance a window of this length may have.
-func (c *Config) readings(window time.Duration) int {
-	every := c.Params.Interval
+func (c *Config) readings(window time.Duration) int { return max(leastReadings, int(window/c.every())) }
+
+// every returns how often an instance is read.
+func (c *Config) every() time.Duration {
 	if c.Interval > 0 {
-		every = min(every, c.Interval)
+		return min(c.Params.Interval, c.Interval)
 	}
-	return max(leastReadings, int(window/every))
+	return c.Params.Interval
 }
 
 // reset drops the samples before a gap. After it all pods must be read again before their sum is a load, and values across
@@ -375,6 +378,7 @@ func (f *Feed) addWhole(in *pipeline.Input, windowStart int64, w *workspace) err
 	}
 	s.Trim(windowStart)
 	in.Total = s.AppendTo(w.samples)
+	f.kept.Store(int64(len(in.Total)))
 	w.samples = in.Total[:0]
 	f.spacing.measure([]pipeline.Instance{{Samples: in.Total}}, in.Now, f.newest)
 	p := f.pace()
@@ -405,6 +409,7 @@ func (f *Feed) unpack(fleet []podtracker.Instance, windowStart int64, w *workspa
 		}
 		w.instances = append(w.instances, x)
 	}
+	f.kept.Store(int64(len(w.samples)))
 	if read < len(f.series) || len(f.failing) > 0 {
 		f.forget(fleet)
 	}

@@ -138,6 +138,9 @@ func (g *group) span(subscriptions []*subscription) (span time.Duration, whole b
 
 // ask queries the server once and gives the answer, or the error, to the subscriptions.
 func (g *group) ask(ctx context.Context) error {
+	if !slices.ContainsFunc(g.list(), func(u *subscription) bool { return !source.Refuses(u.sink) }) {
+		return nil // nothing takes what would be read
+	}
 	query, cancel := context.WithCancel(ctx)
 	defer cancel()
 	slot := g.server.slots.Lease(g.key.namespace, cancel)
