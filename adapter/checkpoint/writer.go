@@ -151,7 +151,8 @@ func (c *Checkpoints) write(ctx context.Context, s subject, learned *forecaster.
 	}
 }
 
-// flush writes what has been learned since the last checkpoints, the oldest of each namespace first, as far as there is time.
+// flush writes what has been learned since the last checkpoints, the oldest of each namespace first, as far as there is
+// time.
 func (c *Checkpoints) flush(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), flushLimit)
 	defer cancel()

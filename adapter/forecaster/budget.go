@@ -56,7 +56,8 @@ type task struct {
 	refused error // nil: it fits into the budget of its namespace
 }
 
-// plan returns the tasks of a round. In a namespace above its budget those created first go first, so that what is served goes on.
+// plan returns the tasks of a round. In a namespace above its budget those created first go first, so that what is served
+// goes on.
 func (f *Forecaster) plan(feeds []*Feed, now time.Time) []task {
 	tasks := make([]task, len(feeds))
 	readings, samples := map[string]int64{}, map[string]int64{}
@@ -95,12 +96,13 @@ func (f *Forecaster) refuse(tasks []*task, part int64) {
 	for _, t := range tasks {
 		switch {
 		case readings+t.total() > f.maxReadings:
-			t.refused = unavailable(snapshot.InvalidSpec, "spec.window: the forecast would keep %d readings (%d of each of %d pods), beside %d for older "+
-				"PredictedMetrics in the namespace: must be at most %d together (--namespace-max-readings); a longer sampleInterval or a shorter window needs fewer",
+			t.refused = unavailable(snapshot.InvalidSpec, "spec.window: the forecast would keep %d readings (%d of each of %d pods), next to %d "+
+				"for older PredictedMetrics in the namespace: must be at most %d together (--namespace-max-readings); "+
+				"a longer sampleInterval or a shorter window needs fewer",
 				t.total(), t.readings, t.instances, readings, f.maxReadings)
 		case t.samples > part-samples:
-			t.refused = unavailable(snapshot.InvalidSpec, "spec.window: the forecast keeps %d samples, next to %d for older PredictedMetrics in the namespace: "+
-				"must be at most %d together, its share of the %d that fit into the memory limit of the process; "+
+			t.refused = unavailable(snapshot.InvalidSpec, "spec.window: the forecast keeps %d samples, next to %d for older PredictedMetrics in "+
+				"the namespace: must be at most %d together, its share of the %d that fit into the memory limit of the process; "+
 				"a longer interval or a shorter window needs fewer", t.samples, samples, part, f.maxSamples)
 		default:
 			readings += t.total()

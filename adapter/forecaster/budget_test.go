@@ -97,13 +97,13 @@ func TestNamespaceHasABudgetOfReadings(t *testing.T) {
 		var refused *snapshot.Unavailable
 		require.ErrorAs(t, w.err("shop", "a-third"), &refused)
 		assert.Equal(t, snapshot.InvalidSpec, refused.Reason)
-		assert.Equal(t, "spec.window: the forecast would keep 1000 readings (1000 of each of 1 pods), beside 10000 for older PredictedMetrics in the namespace: "+
+		assert.Equal(t, "spec.window: the forecast would keep 1000 readings (1000 of each of 1 pods), next to 10000 for older PredictedMetrics in the namespace: "+
 			"must be at most 10000 together (--namespace-max-readings); a longer sampleInterval or a shorter window needs fewer", refused.Message)
 
 		w.grow(types.NamespacedName{Namespace: "shop", Name: "z-first"}, 1)
 		w.pass(20)
 		assert.NoError(t, w.err("shop", "z-first"), "the oldest goes on as its target grows")
-		require.ErrorContains(t, w.err("shop", "second"), "6000 readings (1000 of each of 6 pods), beside 5000")
+		require.ErrorContains(t, w.err("shop", "second"), "6000 readings (1000 of each of 6 pods), next to 5000")
 		assert.NoError(t, w.err("shop", "a-third"), "fits now")
 		second := w.feeds[types.NamespacedName{Namespace: "shop", Name: "second"}]
 		assert.Empty(t, second.series, "what is refused keeps nothing")

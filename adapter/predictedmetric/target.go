@@ -49,8 +49,8 @@ func (s *Scales) get(ctx context.Context, namespace string, ref v1alpha1.ScaleTa
 	return t, err
 }
 
-// watchedTarget returns a target of a kind that is always watched, as the watch has it: thousands at a start cost no requests.
-// It is not found while the watch does not know it, and where its scale says why it cannot be used.
+// watchedTarget returns a target of a kind that is always watched, from the cache of the watch: thousands at a start cost no
+// requests. It is not found while the cache lacks it, or where the scale itself has the better error.
 func (r *Reconciler) watchedTarget(ctx context.Context, namespace string, ref v1alpha1.ScaleTargetRef) (t target, found bool) {
 	kind := watchedKinds[kindOf(ref)]
 	if kind == nil {

@@ -26,7 +26,7 @@ func withTargets(t *testing.T, objects ...client.Object) *cluster {
 	require.NoError(t, v1alpha1.AddToScheme(scheme))
 	require.NoError(t, appsv1.AddToScheme(scheme))
 	c.Client = fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).Build()
-	c.scale = nil // whoever reads a scale fails
+	c.scale = nil // reads of scales fail
 	return c
 }
 

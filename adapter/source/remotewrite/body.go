@@ -21,9 +21,10 @@ import (
 type body struct {
 	sent    bytes.Buffer
 	decoded []byte
-	content []byte       // decoded, or what was sent if it is not compressed
-	lease   *share.Lease // of the memory for bodies, of its sender
-	held    int64        // bytes of it
+	content []byte          // decoded, or what was sent if it is not compressed
+	lease   *share.Lease    // of the memory for bodies, of its sender
+	ctx     context.Context //nolint:containedctx // of its request: waits for memory end with it
+	held    int64           // bytes of it
 }
 
 // decompression makes the content of what was sent, within the limits.
@@ -49,7 +50,7 @@ func (s *Source) read(r *http.Request, decompress decompression) (*body, error) 
 		return nil, tooLarge("as sent", limit)
 	}
 	b := s.bodies.Get().(*body)
-	b.lease = s.lease(r)
+	b.lease, b.ctx = s.lease(r), r.Context()
 	if err := s.fill(b, http.MaxBytesReader(nil, r.Body, limit), decompress); err != nil {
 		s.free(b)
 		return nil, err
@@ -73,8 +74,8 @@ func (s *Source) fill(b *body, from io.Reader, decompress decompression) error {
 	return nil
 }
 
-// receiveBody reads what is sent. Memory is held for what has arrived, not for what is announced: whoever announces much and
-// sends it slowly holds little.
+// receiveBody reads what is sent. Memory is held for what has arrived, not for what is announced: a sender that announces
+// much and sends it slowly holds little.
 func (s *Source) receiveBody(b *body, from io.Reader) error {
 	for room := 0; ; {
 		if b.sent.Len() == room {
@@ -151,7 +152,7 @@ const patience = 5 * time.Second
 
 // hold waits for bytes of the budget, which it has until the body is freed.
 func (s *Source) hold(b *body, n int64) error {
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(b.ctx, patience)
 	defer cancel()
 	if b.lease.Take(ctx, n) != nil {
 		return errBusy
@@ -262,7 +263,7 @@ func notSnappy(err error) error {
 }
 
 func (b *body) reset() {
-	b.lease, b.held, b.content = nil, 0, nil
+	b.lease, b.ctx, b.held, b.content = nil, nil, 0, nil
 	b.sent.Reset()
 	if b.sent.Cap() > keptBytes {
 		b.sent = bytes.Buffer{}

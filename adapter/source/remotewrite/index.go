@@ -16,7 +16,7 @@ type index struct {
 // group is the subscriptions of one metric, by namespace, so that a series costs nothing for those of other namespaces.
 type group struct {
 	tenants    map[string]*tenant
-	unlabelled atomic.Bool // a series of nobody's namespace came
+	unlabelled atomic.Bool // a series without a namespace came
 }
 
 // tenant is what one namespace has of a metric. Nothing that it keeps is of another namespace.
@@ -172,7 +172,7 @@ func (x *index) remove(k *keyed, m *member) {
 	}
 }
 
-// arrived returns what a namespace has of a metric, and whether series of nobody's came.
+// arrived returns what a namespace has of a metric, and whether series without a namespace came.
 func (x *index) arrived(metric, namespace string) (t *tenant, unlabelled bool) {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
