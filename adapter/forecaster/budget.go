@@ -39,7 +39,7 @@ func (f *Feed) keeping(now time.Time) keeping {
 		instances = int64(len((*pods).Instances(now.Add(-window - c.Params.RedistributionTimeout))))
 	}
 	k := keeping{instances: max(1, instances), readings: int64(c.readings(window))}
-	k.samples = max(f.kept.Load(), k.instances*int64(window/c.every()))
+	k.samples = k.instances * max(f.kept.Load(), int64(window/c.every()))
 	return k
 }
 

@@ -75,7 +75,7 @@ type Feed struct {
 	settings  atomic.Pointer[settings]
 	scaleRead atomic.Bool  // the scale of the target has been read, or could not be
 	refused   atomic.Bool  // it is beyond the budget of its namespace
-	kept      atomic.Int64 // how many samples the last forecast had
+	kept      atomic.Int64 // how many samples of an instance the last forecast had, in the mean
 	followed  atomic.Int64 // how many instances the last forecast looked at, -1: not known
 	watch     watch
 
@@ -409,7 +409,7 @@ func (f *Feed) unpack(fleet []podtracker.Instance, windowStart int64, w *workspa
 		}
 		w.instances = append(w.instances, x)
 	}
-	f.kept.Store(int64(len(w.samples)))
+	f.kept.Store(int64(len(w.samples) / max(1, len(fleet))))
 	if read < len(f.series) || len(f.failing) > 0 {
 		f.forget(fleet)
 	}
