@@ -8,6 +8,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -145,12 +146,17 @@ func (c *cluster) checkpoint(name string) *v1alpha1.PredictedMetricCheckpoint {
 	return &found
 }
 
+// keyOf returns the key of a name, which may have a namespace other than shop.
 func keyOf(name string) types.NamespacedName {
+	if namespace, name, ok := strings.Cut(name, "/"); ok {
+		return types.NamespacedName{Namespace: namespace, Name: name}
+	}
 	return types.NamespacedName{Namespace: "shop", Name: name}
 }
 
 func metric(name string) *v1alpha1.PredictedMetric {
-	return &v1alpha1.PredictedMetric{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, UID: types.UID("uid of " + name)}}
+	key := keyOf(name)
+	return &v1alpha1.PredictedMetric{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name, UID: types.UID("uid of " + name)}}
 }
 
 // replica is a Foresail whose loads are those of the test.
@@ -352,6 +358,28 @@ func TestWritesArePaced(t *testing.T) {
 		r.stop()
 		assert.WithinRange(t, time.Now(), ended, ended.Add(flushLimit))
 		assert.Len(t, c.written(), before+len(names))
+	})
+}
+
+// Hundreds of new PredictedMetrics of other namespaces do not put off the checkpoint of one.
+func TestNamespacesTakeTurnsAtWriting(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		names := []string{"web"}
+		for i := range 150 {
+			names = append(names, fmt.Sprintf("bank/pm-%03d", i), fmt.Sprintf("casino/pm-%03d", i))
+		}
+		var metrics []*v1alpha1.PredictedMetric
+		for _, name := range names {
+			metrics = append(metrics, metric(name))
+		}
+		c, l := newCluster(t, metrics...), newLoads()
+		r := c.start(true, names...)
+		l.pass(3*time.Minute, r)
+		writes := c.written()
+		at := slices.IndexFunc(writes, func(w write) bool { return w.name == "web" })
+		require.GreaterOrEqual(t, at, 0, "of %d writes none is of the namespace with one", len(writes))
+		assert.Less(t, at, 3)
+		r.stop()
 	})
 }
 

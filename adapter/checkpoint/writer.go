@@ -16,6 +16,7 @@ import (
 
 	"github.com/foresail/foresail/adapter/forecaster"
 	"github.com/foresail/foresail/api/v1alpha1"
+	"github.com/foresail/foresail/internal/share"
 )
 
 const (
@@ -34,7 +35,8 @@ const (
 // writer is the state of the elected replica.
 type writer struct {
 	present []subject // all PredictedMetrics
-	due     []subject // those to write next, the oldest first
+	due     []subject // those to write next: namespaces take turns, each with its oldest first
+	turns   share.Turns
 	planned time.Time // when these were found
 	tried   map[types.NamespacedName]time.Time
 	paused  time.Time // nothing is written until then
@@ -115,8 +117,11 @@ func (c *Checkpoints) plan(ctx context.Context, now time.Time) error {
 	maps.DeleteFunc(c.written, func(key types.NamespacedName, _ time.Time) bool { return !present[key] })
 	maps.DeleteFunc(w.tried, func(key types.NamespacedName, _ time.Time) bool { return !present[key] })
 	slices.SortFunc(w.due, older)
+	share.Order(&w.turns, w.due, subject.namespace)
 	return nil
 }
+
+func (s subject) namespace() string { return s.key.Namespace }
 
 func older(a, b subject) int {
 	return cmp.Or(a.written.Compare(b.written), strings.Compare(a.key.String(), b.key.String()))
@@ -124,6 +129,7 @@ func older(a, b subject) int {
 
 func (c *Checkpoints) write(ctx context.Context, s subject, learned *forecaster.Checkpoint) {
 	now, w := c.Now(), &c.writer
+	w.turns.Take(s.namespace())
 	o, err := Object(s.key, s.uid, learned, now)
 	if err == nil {
 		err = c.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(o), fieldOwner, client.ForceOwnership)
@@ -145,7 +151,8 @@ func (c *Checkpoints) write(ctx context.Context, s subject, learned *forecaster.
 	}
 }
 
-// flush writes what has been learned since the last checkpoints, the oldest first, as far as there is time.
+// flush writes what has been learned since the last checkpoints, the oldest of each namespace first, as far as there is
+// time.
 func (c *Checkpoints) flush(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), flushLimit)
 	defer cancel()
@@ -156,6 +163,7 @@ func (c *Checkpoints) flush(ctx context.Context) {
 	}
 	c.mu.Unlock()
 	slices.SortFunc(w.present, older)
+	share.Order(&w.turns, w.present, subject.namespace)
 	for _, s := range w.present {
 		if ctx.Err() != nil || c.Now().Before(w.paused) {
 			return

@@ -2,27 +2,33 @@ package forecaster
 
 import (
 	"cmp"
+	"maps"
+	"math"
 	"slices"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/foresail/foresail/adapter/snapshot"
+	"github.com/foresail/foresail/internal/share"
 )
 
 // DefaultMaxReadings is how many readings the forecasts of a namespace may keep: those of 10,000 pods with one PredictedMetric
 // and the defaults. Each stands for two samples of 12 bytes at most.
 const DefaultMaxReadings = 10_000_000
 
-// share is what a feed may keep within its window: readings of each instance.
-type share struct{ instances, readings int64 }
+// keeping is what a feed may keep within its window: readings of each instance.
+type keeping struct {
+	instances, readings int64
+	samples             int64 // of all instances: as many as there were, or as the configuration leads to
+}
 
-func (s share) total() int64 { return s.instances * s.readings }
+func (k keeping) total() int64 { return k.instances * k.readings }
 
-func (f *Feed) share(now time.Time) share {
+func (f *Feed) keeping(now time.Time) keeping {
 	c := f.settings.Load()
 	if c.pipeline == nil {
-		return share{}
+		return keeping{}
 	}
 	window := c.Params.WindowFor(f.startupTime(c))
 	instances := f.followed.Load()
@@ -32,44 +38,76 @@ func (f *Feed) share(now time.Time) share {
 	if pods := f.pods.Load(); instances < 0 && pods != nil {
 		instances = int64(len((*pods).Instances(now.Add(-window - c.Params.RedistributionTimeout))))
 	}
-	return share{instances: max(1, instances), readings: int64(c.readings(window))}
+	k := keeping{instances: max(1, instances), readings: int64(c.readings(window))}
+	k.samples = k.instances * max(f.kept.Load(), int64(window/c.every()))
+	return k
 }
+
+// sampleBytes is what a sample takes: 12 bytes, and room to add the next ones.
+const sampleBytes = 16
+
+// SamplesIn returns how many samples fit into memory of some bytes.
+func SamplesIn(bytes int64) int64 { return max(1, bytes/sampleBytes) }
 
 // task is a forecast of a round.
 type task struct {
 	*Feed
-	share
+	keeping
 	refused error // nil: it fits into the budget of its namespace
 }
 
-// plan returns the tasks of a round. In a namespace above its budget those created first go first, so that what is served goes on.
+// plan returns the tasks of a round. In a namespace above its budget those created first go first, so that what is served
+// goes on.
 func (f *Forecaster) plan(feeds []*Feed, now time.Time) []task {
 	tasks := make([]task, len(feeds))
-	total := map[string]int64{}
+	readings, samples := map[string]int64{}, map[string]int64{}
 	for i, feed := range feeds {
-		tasks[i] = task{Feed: feed, share: feed.share(now)}
-		total[feed.key.Namespace] += min(tasks[i].total(), f.maxReadings+1)
+		tasks[i] = task{Feed: feed, keeping: feed.keeping(now)}
+		readings[feed.key.Namespace] += min(tasks[i].total(), f.maxReadings+1)
+		samples[feed.key.Namespace] += tasks[i].samples
 		f.liveness.progress.Add(1)
 	}
-	for namespace, sum := range total {
-		if sum > f.maxReadings {
-			f.refuse(oldestFirst(tasks, namespace))
+	part := f.part(samples)
+	for namespace := range readings {
+		if readings[namespace] > f.maxReadings || samples[namespace] > part {
+			f.refuse(oldestFirst(tasks, namespace), part)
 		}
 	}
 	return tasks
 }
 
-// refuse marks the tasks, of one namespace, that do not fit beside those before them.
-func (f *Forecaster) refuse(tasks []*task) {
-	kept := int64(0)
-	for _, t := range tasks {
-		if n := t.total(); kept+n <= f.maxReadings {
-			kept += n
-			continue
+// part returns how many samples each namespace may keep, so that those of all fit into memory.
+func (f *Forecaster) part(samples map[string]int64) int64 {
+	if f.maxSamples == 0 {
+		return math.MaxInt64
+	}
+	part := share.Level(f.maxSamples, slices.Collect(maps.Values(samples)))
+	for _, n := range samples {
+		if n > part {
+			return part
 		}
-		t.refused = unavailable(snapshot.InvalidSpec, "spec.window: the forecast would keep %d readings (%d of each of %d pods), beside %d for older "+
-			"PredictedMetrics in the namespace: must be at most %d together (--namespace-max-readings); a longer sampleInterval or a shorter window needs fewer",
-			t.total(), t.readings, t.instances, kept, f.maxReadings)
+	}
+	return math.MaxInt64
+}
+
+// refuse marks the tasks, of one namespace, that do not fit next to those before them.
+func (f *Forecaster) refuse(tasks []*task, part int64) {
+	readings, samples := int64(0), int64(0)
+	for _, t := range tasks {
+		switch {
+		case readings+t.total() > f.maxReadings:
+			t.refused = unavailable(snapshot.InvalidSpec, "spec.window: the forecast would keep %d readings (%d of each of %d pods), next to %d "+
+				"for older PredictedMetrics in the namespace: must be at most %d together (--namespace-max-readings); "+
+				"a longer sampleInterval or a shorter window needs fewer",
+				t.total(), t.readings, t.instances, readings, f.maxReadings)
+		case t.samples > part-samples:
+			t.refused = unavailable(snapshot.InvalidSpec, "spec.window: the forecast keeps %d samples, next to %d for older PredictedMetrics in "+
+				"the namespace: must be at most %d together, its share of the %d that fit into the memory limit of the process; "+
+				"a longer interval or a shorter window needs fewer", t.samples, samples, part, f.maxSamples)
+		default:
+			readings += t.total()
+			samples += t.samples
+		}
 	}
 }
 
@@ -90,6 +128,7 @@ func oldestFirst(tasks []task, namespace string) []*task {
 func (f *Feed) stop(why error, now time.Time) snapshot.Reason {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	f.beyond.Store(true)
 	f.inbox.limit(limits{})
 	f.using = f.settings.Load()
 	f.reset()

@@ -2,6 +2,7 @@ package forecaster
 
 import (
 	"errors"
+	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -58,6 +59,29 @@ func (w *tenants) err(namespace, name string) error {
 	return s.Err
 }
 
+// Namespaces that do not fit into the memory together share it: what is older goes on, and the newest are refused with the
+// numbers. A namespace that keeps little loses nothing.
+func TestNamespacesFitIntoMemoryTogether(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := config()
+		window := int64(c.Params.WindowFor(c.Params.StartupTime) / c.every()) // samples of a pod
+		w := &tenants{New(time.Now, prometheus.NewRegistry(), Options{MaxSamples: 17 * window}), map[types.NamespacedName]*fleet{}}
+		w.create(t, "small", "first", 2)
+		for _, namespace := range []string{"bank", "casino", "den"} {
+			w.create(t, namespace, "first", 4)
+			w.create(t, namespace, "second", 6)
+		}
+		w.pass(20)
+		require.NoError(t, w.err("small", "first"))
+		for _, namespace := range []string{"bank", "casino", "den"} {
+			require.NoError(t, w.err(namespace, "first"))
+			require.ErrorContains(t, w.err(namespace, "second"), fmt.Sprintf("the forecast keeps %d samples, next to %d for older PredictedMetrics in "+
+				"the namespace: must be at most %d together, its share of the %d that fit into the memory limit", 6*window, 4*window, 5*window, 17*window))
+		}
+		assert.True(t, w.feeds[types.NamespacedName{Namespace: "bank", Name: "second"}].Refuses(), "nothing is read for it")
+	})
+}
+
 func TestNamespaceHasABudgetOfReadings(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &tenants{New(time.Now, prometheus.NewRegistry(), Options{MaxReadings: 10_000}), map[types.NamespacedName]*fleet{}}
@@ -73,13 +97,13 @@ func TestNamespaceHasABudgetOfReadings(t *testing.T) {
 		var refused *snapshot.Unavailable
 		require.ErrorAs(t, w.err("shop", "a-third"), &refused)
 		assert.Equal(t, snapshot.InvalidSpec, refused.Reason)
-		assert.Equal(t, "spec.window: the forecast would keep 1000 readings (1000 of each of 1 pods), beside 10000 for older PredictedMetrics in the namespace: "+
+		assert.Equal(t, "spec.window: the forecast would keep 1000 readings (1000 of each of 1 pods), next to 10000 for older PredictedMetrics in the namespace: "+
 			"must be at most 10000 together (--namespace-max-readings); a longer sampleInterval or a shorter window needs fewer", refused.Message)
 
 		w.grow(types.NamespacedName{Namespace: "shop", Name: "z-first"}, 1)
 		w.pass(20)
 		assert.NoError(t, w.err("shop", "z-first"), "the oldest goes on as its target grows")
-		require.ErrorContains(t, w.err("shop", "second"), "6000 readings (1000 of each of 6 pods), beside 5000")
+		require.ErrorContains(t, w.err("shop", "second"), "6000 readings (1000 of each of 6 pods), next to 5000")
 		assert.NoError(t, w.err("shop", "a-third"), "fits now")
 		second := w.feeds[types.NamespacedName{Namespace: "shop", Name: "second"}]
 		assert.Empty(t, second.series, "what is refused keeps nothing")

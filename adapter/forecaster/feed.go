@@ -77,6 +77,9 @@ type Feed struct {
 	published atomic.Pointer[snapshot.Snapshot]
 	pods      atomic.Pointer[Pods]
 	settings  atomic.Pointer[settings]
+	scaleRead atomic.Bool  // the scale of the target has been read, or could not be
+	beyond    atomic.Bool  // it is beyond the budget of its namespace
+	kept      atomic.Int64 // how many samples of an instance the last forecast had, in the mean
 	followed  atomic.Int64 // how many instances the last forecast looked at, -1: not known
 	watch     watch
 
@@ -165,12 +168,14 @@ func (f *Feed) accept(window time.Duration) {
 }
 
 // readings returns how many readings of one instance a window of this length may have.
-func (c *Config) readings(window time.Duration) int {
-	every := c.Params.Interval
+func (c *Config) readings(window time.Duration) int { return max(leastReadings, int(window/c.every())) }
+
+// every returns how often an instance is read.
+func (c *Config) every() time.Duration {
 	if c.Interval > 0 {
-		every = min(every, c.Interval)
+		return min(c.Params.Interval, c.Interval)
 	}
-	return max(leastReadings, int(window/every))
+	return c.Params.Interval
 }
 
 // reset drops the samples before a gap. After it all pods must be read again before their sum is a load, and values across
@@ -194,12 +199,16 @@ func (f *Feed) HasPods() bool { return f.pods.Load() != nil }
 
 // SetReplicas sets the replicas of the target as of now. The first call counts as a scale-up.
 func (f *Feed) SetReplicas(count int) {
+	f.scaleRead.Store(true)
 	f.inbox.setReplicas(count, f.now().UnixMilli())
 	f.group.replicas.Store(int64(count))
 }
 
 // LoseReplicas marks the replicas of the target as unreadable from now on. The last known number stays.
-func (f *Feed) LoseReplicas() { f.inbox.loseReplicas(f.now()) }
+func (f *Feed) LoseReplicas() {
+	f.scaleRead.Store(true)
+	f.inbox.loseReplicas(f.now())
+}
 
 // Append implements source.Sink. A sample from the future is a failure of its instance: it would make all others look old.
 // Samples from long before the window are ignored.
@@ -219,6 +228,9 @@ func (f *Feed) Fail(instance string, err error) { f.inbox.fail(instance, err) }
 // SourceFailed implements source.Sink.
 func (f *Feed) SourceFailed(err error) { f.inbox.failSource(err, f.now()) }
 
+// Refuses implements source.Refuser.
+func (f *Feed) Refuses() bool { return f.beyond.Load() }
+
 // Snapshot returns the snapshot published last, with dry run and the number of ready pods as of now, and the joint decision of the
 // last round for the replicas of now.
 func (f *Feed) Snapshot() snapshot.Snapshot {
@@ -237,8 +249,12 @@ func (f *Feed) ready() int {
 	return 0
 }
 
-// awaitsData returns whether there is a load, of ready pods or of the target as a whole, that has not been read for long enough.
+// awaitsData reports whether there is a load, of ready pods or of the target as a whole, that has not been read for long
+// enough, or may be one, of a target whose scale has not been read yet.
 func (f *Feed) awaitsData() bool {
+	if c := f.settings.Load(); c.pipeline != nil && !f.scaleRead.Load() {
+		return true
+	}
 	u, ok := errors.AsType[*snapshot.Unavailable](f.published.Load().Err)
 	awaited := []snapshot.Reason{snapshot.WaitingForSamples, snapshot.SourceFailing, snapshot.WarmingUp}
 	return ok && slices.Contains(awaited, u.Reason) && (f.ready() > 0 || f.settings.Load().Params.Whole)
@@ -258,6 +274,7 @@ func (f *Feed) run(now time.Time, w *workspace) snapshot.Reason {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.using = f.settings.Load()
+	f.beyond.Store(false)
 	if f.using.pipeline == nil {
 		return snapshot.InvalidSpec
 	}
@@ -454,6 +471,7 @@ func (f *Feed) addWhole(in *pipeline.Input, windowStart int64, w *workspace) err
 	w.samples = total[0].Samples[:0]
 	f.refused.setOutliers(w.filter.Apply(total, f.scale(in.Target, s.Highest())))
 	in.Total = total[0].Samples
+	f.kept.Store(int64(len(in.Total)))
 	if len(in.Total) == 0 {
 		return unavailable(snapshot.WaitingForSamples, "the load of the target has not been read twice yet")
 	}
@@ -492,6 +510,7 @@ func (f *Feed) unpack(fleet []podtracker.Instance, windowStart int64, w *workspa
 		}
 		w.instances = append(w.instances, x)
 	}
+	f.kept.Store(int64(len(w.samples) / max(1, len(fleet))))
 	if read < len(f.series) || len(f.failing)+len(f.clock.moved) > 0 {
 		f.forget(fleet)
 	}

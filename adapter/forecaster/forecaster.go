@@ -32,7 +32,8 @@ type Forecaster struct {
 	telemetry   *telemetry
 	liveness    liveness
 	workspaces  *workspaces
-	maxReadings int64
+	maxReadings int64 // of a namespace
+	maxSamples  int64 // of all; 0 = any number
 	nodes       func() time.Duration
 
 	mu          sync.RWMutex
@@ -56,6 +57,8 @@ type Forecaster struct {
 type Options struct {
 	// MaxReadings is how many readings the forecasts of one namespace may keep together. 0 = DefaultMaxReadings.
 	MaxReadings int64
+	// MaxSamples is how many samples the forecasts of all namespaces may keep together. They share it. 0 = any number.
+	MaxSamples int64
 	// NodeStartupTime returns how long a node takes to start, 0 while there need not be a forecast for then. nil: there never is one.
 	NodeStartupTime func() time.Duration
 }
@@ -66,6 +69,7 @@ func New(now func() time.Time, r prometheus.Registerer, o Options) *Forecaster {
 		now:         now,
 		workspaces:  newWorkspaces(),
 		maxReadings: cmp.Or(o.MaxReadings, DefaultMaxReadings),
+		maxSamples:  o.MaxSamples,
 		nodes:       o.NodeStartupTime,
 		feeds:       map[types.NamespacedName]*Feed{},
 		byNamespace: map[string]map[string]*Feed{},

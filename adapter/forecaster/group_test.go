@@ -90,3 +90,19 @@ func TestReadyWaitsForTheFirstData(t *testing.T) {
 		assert.NoError(t, w.forecaster.Ready(), "but for no longer than a minute")
 	})
 }
+
+// A PredictedMetric whose scale has not been read yet may have a load: a replica that serves without it would answer its HPA
+// with an error.
+func TestReadyWaitsForScales(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := New(time.Now, prometheus.NewRegistry(), Options{})
+		feed, err := f.Set(key, config())
+		require.NoError(t, err)
+		go func() { _ = f.Run(t.Context()) }()
+		time.Sleep(5 * time.Second)
+		assert.ErrorContains(t, f.Ready(), "1 PredictedMetrics wait for their first data")
+		feed.LoseReplicas()
+		time.Sleep(2 * time.Second)
+		assert.NoError(t, f.Ready(), "a target that cannot be read is not waited for")
+	})
+}

@@ -17,6 +17,7 @@ import (
 	"github.com/foresail/foresail/adapter/forecaster"
 	"github.com/foresail/foresail/adapter/source"
 	"github.com/foresail/foresail/internal/hourly"
+	"github.com/foresail/foresail/internal/share"
 	"github.com/foresail/foresail/pipeline"
 )
 
@@ -61,6 +62,7 @@ type Reader struct {
 	mu      sync.Mutex
 	loads   map[types.NamespacedName]*attempts
 	reading int // how many of them are being read
+	turns   share.Turns
 }
 
 // attempts are those of a load.
@@ -110,12 +112,13 @@ func (r *Reader) Lead(ctx context.Context) error {
 	}
 }
 
-// due returns the loads to begin with, which are being read from then on.
+// due returns the loads to begin with, which are being read from then on. Namespaces take turns.
 func (r *Reader) due() (due []forecaster.Load) {
 	known := r.Forecasts.LittleKnown(enough)
 	now := r.Now()
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	share.Order(&r.turns, known, func(l forecaster.Load) string { return l.Key.Namespace })
 	present := make(map[types.NamespacedName]bool, len(known))
 	waiting := 0
 	for i := range known {
@@ -130,6 +133,7 @@ func (r *Reader) due() (due []forecaster.Load) {
 		}
 		if a.made < maxAttempts && !a.reading && !now.Before(a.next) && r.reading < atOnce {
 			a.reading = true
+			r.turns.Take(l.Key.Namespace)
 			r.reading++
 			due = append(due, *l)
 		}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -51,23 +52,31 @@ type read struct {
 func newWorld(t *testing.T, names ...string) *world {
 	w := &world{T: t, registry: prometheus.NewRegistry(), loads: map[types.NamespacedName]*load{}}
 	for _, name := range names {
-		key := types.NamespacedName{Namespace: "shop", Name: name}
+		key := keyOf(name)
 		w.loads[key] = &load{Load: forecaster.Load{Key: key, Source: "prometheus", Origin: name}, stored: Span}
 	}
 	w.reader = New(Options{Forecasts: w, Sources: map[string]source.Historian{"prometheus": w}, Span: Span, Now: time.Now, Registerer: w.registry})
 	return w
 }
 
+// keyOf returns the key of a name, which may have a namespace other than shop.
+func keyOf(name string) types.NamespacedName {
+	if namespace, name, ok := strings.Cut(name, "/"); ok {
+		return types.NamespacedName{Namespace: namespace, Name: name}
+	}
+	return types.NamespacedName{Namespace: "shop", Name: name}
+}
+
 func (w *world) load(name string) *load {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.loads[types.NamespacedName{Namespace: "shop", Name: name}]
+	return w.loads[keyOf(name)]
 }
 
 func (w *world) known(name string) time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.loads[types.NamespacedName{Namespace: "shop", Name: name}].known
+	return w.loads[keyOf(name)].known
 }
 
 // LittleKnown implements Forecasts.
@@ -160,6 +169,21 @@ func (w *world) names() (names []string) {
 		names = append(names, r.name)
 	}
 	return names
+}
+
+// Hundreds of new loads of another namespace do not put off the history of one.
+func TestNamespacesTakeTurnsAtReading(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		names := []string{"web"}
+		for i := range 300 {
+			names = append(names, fmt.Sprintf("bank/pm-%03d", i))
+		}
+		w := newWorld(t, names...)
+		stop := w.lead()
+		time.Sleep(planPeriod + time.Second)
+		stop()
+		assert.Contains(t, w.names(), "web")
+	})
 }
 
 // TestEachHistoryIsReadOnce: some at once, until each load is known.

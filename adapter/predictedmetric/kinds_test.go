@@ -125,19 +125,6 @@ func TestWatchedKindsAreReviewedAgain(t *testing.T) {
 	})
 }
 
-// An account ends once nothing is owed, not when its owner has deleted all.
-func TestLimitsOfANamespaceAreForgotten(t *testing.T) {
-	r, now := newReads(), time.Now()
-	key := types.NamespacedName{Namespace: "shop", Name: "checkout"}
-	for range readBurst {
-		require.Zero(t, r.take(key, now))
-	}
-	r.forget(key, now.Add(time.Second))
-	assert.Len(t, r.limiters, 1)
-	r.forget(key, now.Add(readBurst*time.Second/readRate))
-	assert.Empty(t, r.limiters)
-}
-
 func TestReviewOfEveryNamespace(t *testing.T) {
 	var asked []string
 	denied := "watch in bank"
@@ -183,7 +170,7 @@ func TestPollsOfManyTargetsAreBounded(t *testing.T) {
 	assert.Equal(t, poll, r.next(of("bank", 0), false, time.Now()))
 	assert.Equal(t, 100*time.Second, r.next(of("shop", 0), false, time.Now()), "half of the rate is the other namespace's")
 	for i := range 1000 {
-		r.forget(of("shop", i), time.Now())
+		r.forget(of("shop", i))
 	}
 	assert.Equal(t, poll, r.next(of("bank", 0), false, time.Now()))
 	assert.Len(t, r.polled, 1)

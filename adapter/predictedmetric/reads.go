@@ -5,8 +5,9 @@ import (
 	"sync"
 	"time"
 
-	"golang.org/x/time/rate"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/foresail/foresail/internal/share"
 )
 
 const (
@@ -19,15 +20,16 @@ const (
 
 // reads shares the reads of scales.
 type reads struct {
-	mu       sync.Mutex
-	limiters map[string]*rate.Limiter // by namespace
-	turns    map[types.NamespacedName]time.Time
-	polled   map[string]map[types.NamespacedName]struct{} // by namespace
+	rate *share.Rate // of namespaces
+
+	mu     sync.Mutex
+	turns  map[types.NamespacedName]time.Time
+	polled map[string]map[types.NamespacedName]struct{} // by namespace
 }
 
 func newReads() *reads {
 	return &reads{
-		limiters: map[string]*rate.Limiter{}, turns: map[types.NamespacedName]time.Time{},
+		rate: share.NewRate(readRate, readBurst), turns: map[types.NamespacedName]time.Time{},
 		polled: map[string]map[types.NamespacedName]struct{}{},
 	}
 }
@@ -38,10 +40,7 @@ func (r *reads) take(key types.NamespacedName, now time.Time) time.Duration {
 	defer r.mu.Unlock()
 	turn, waits := r.turns[key]
 	if !waits {
-		if r.limiters[key.Namespace] == nil {
-			r.limiters[key.Namespace] = rate.NewLimiter(readRate, readBurst)
-		}
-		turn = now.Add(r.limiters[key.Namespace].ReserveN(now, 1).DelayFrom(now))
+		turn = now.Add(r.rate.Reserve(key.Namespace, now))
 	}
 	if turn.After(now) {
 		r.turns[key] = turn
@@ -86,13 +85,9 @@ func (r *reads) stopPolling(key types.NamespacedName) {
 	}
 }
 
-func (r *reads) forget(key types.NamespacedName, now time.Time) {
+func (r *reads) forget(key types.NamespacedName) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.turns, key)
 	r.stopPolling(key)
-	// Whoever deletes and creates PredictedMetrics in turn begins no new account.
-	if l := r.limiters[key.Namespace]; l != nil && l.TokensAt(now) >= readBurst {
-		delete(r.limiters, key.Namespace)
-	}
 }

@@ -110,7 +110,7 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) err
 			RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](minRetry, maxRetry),
 		})
 	for kind, object := range watchedKinds {
-		b = b.WatchesMetadata(object, handler.EnqueueRequestsFromMapFunc(r.metricsOf(kind)),
+		b = b.Watches(object, handler.EnqueueRequestsFromMapFunc(r.metricsOf(kind)),
 			builder.WithPredicates(predicate.GenerationChangedPredicate{}))
 	}
 	c, err := b.Build(r)
@@ -169,7 +169,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		r.reject(key, &pm, found.err)
 		return reconcile.Result{RequeueAfter: resyncAfter(key, r.Now())}, nil // a new spec is an event, but a file that it names may change too
 	case found.ofTarget():
-		r.reads.forget(key, r.Now()) // the queue says when to try again
+		r.reads.forget(key) // the queue says when to try again
 		return reconcile.Result{}, found.err
 	default:
 		return reconcile.Result{RequeueAfter: next}, nil
@@ -216,22 +216,30 @@ func (r *Reconciler) apply(ctx context.Context, key types.NamespacedName, pm *v1
 	if err != nil {
 		return &problem{err: err}, 0
 	}
-	if wait := r.reads.take(key, r.Now()); wait > 0 {
-		return nil, wait
-	}
-	t, err := r.Scales.get(ctx, key.Namespace, pm.Spec.ScaleTargetRef)
-	if err != nil {
-		feed.LoseReplicas()
-		if apierrors.IsNotFound(errors.Unwrap(err)) {
-			r.follow(key, labels.Nothing(), feed)
-			r.measured.forget(key)
+	t, watched := r.watchedTarget(ctx, key.Namespace, pm.Spec.ScaleTargetRef)
+	if !watched {
+		if wait := r.reads.take(key, r.Now()); wait > 0 {
+			return nil, wait
 		}
-		return &problem{target: true, err: err}, 0
+		if t, err = r.Scales.get(ctx, key.Namespace, pm.Spec.ScaleTargetRef); err != nil {
+			return r.withoutTarget(key, feed, err), 0
+		}
+		watched = r.kinds.follow(ctx, t.mapping, r.Now())
 	}
 	feed.SetReplicas(int(t.replicas))
 	pods := r.follow(key, t.selector, feed)
 	r.measured.set(key, &pm.Spec, t.selector)
-	return &problem{err: r.Sources.Apply(key, &pm.Spec, pods, feed)}, r.reads.next(key, r.kinds.follow(ctx, t.mapping, r.Now()), r.Now())
+	return &problem{err: r.Sources.Apply(key, &pm.Spec, pods, feed)}, r.reads.next(key, watched, r.Now())
+}
+
+// withoutTarget returns the problem of a target whose scale cannot be read.
+func (r *Reconciler) withoutTarget(key types.NamespacedName, feed *forecaster.Feed, err error) *problem {
+	feed.LoseReplicas()
+	if apierrors.IsNotFound(errors.Unwrap(err)) {
+		r.follow(key, labels.Nothing(), feed)
+		r.measured.forget(key)
+	}
+	return &problem{target: true, err: err}
 }
 
 // follow points a feed at the pods of its target. A new feed, of another target or source, has none of the past.
@@ -257,7 +265,7 @@ func (r *Reconciler) forget(key types.NamespacedName) {
 
 // unfollow stops all that is done for a target but its forecasts.
 func (r *Reconciler) unfollow(key types.NamespacedName) {
-	r.reads.forget(key, r.Now())
+	r.reads.forget(key)
 	r.Sources.Remove(key)
 	r.measured.forget(key)
 	r.Tracker.Forget(key)

@@ -5,12 +5,15 @@ import (
 	"fmt"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/scale"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/foresail/foresail/api/v1alpha1"
 )
@@ -51,6 +54,63 @@ func (s *Scales) get(ctx context.Context, namespace string, ref v1alpha1.ScaleTa
 	t, err := parseScale(found, ref)
 	t.mapping = mapping
 	return t, err
+}
+
+// watchedTarget returns a target of a kind that is always watched, from the cache of the watch: thousands at a start cost no
+// requests. It is not found while the cache lacks it, or where the scale itself has the better error.
+func (r *Reconciler) watchedTarget(ctx context.Context, namespace string, ref v1alpha1.ScaleTargetRef) (t target, found bool) {
+	kind := watchedKinds[kindOf(ref)]
+	if kind == nil {
+		return target{}, false
+	}
+	o := kind.DeepCopyObject().(client.Object)
+	if r.Client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: ref.Name}, o) != nil {
+		return target{}, false
+	}
+	replicas, of := scaleOf(o)
+	selector, err := metav1.LabelSelectorAsSelector(of)
+	if err != nil || selector.Empty() || replicas == nil {
+		return target{}, false
+	}
+	return target{replicas: *replicas, selector: selector}, true
+}
+
+// scaleOf returns what the scale of an object of a watched kind has.
+func scaleOf(o any) (replicas *int32, selector *metav1.LabelSelector) {
+	switch o := o.(type) {
+	case *appsv1.Deployment:
+		return o.Spec.Replicas, o.Spec.Selector
+	case *appsv1.StatefulSet:
+		return o.Spec.Replicas, o.Spec.Selector
+	}
+	return nil, nil
+}
+
+// WatchedTargets returns what a cache keeps of targets of the kinds that are always watched: their scales.
+func WatchedTargets() map[client.Object]cache.ByObject {
+	out := map[client.Object]cache.ByObject{}
+	for _, object := range watchedKinds {
+		out[object] = cache.ByObject{Transform: stripTarget}
+	}
+	return out
+}
+
+func stripTarget(o any) (any, error) {
+	replicas, selector := scaleOf(o)
+	switch o := o.(type) {
+	case *appsv1.Deployment:
+		return &appsv1.Deployment{ObjectMeta: stripMeta(o), Spec: appsv1.DeploymentSpec{Replicas: replicas, Selector: selector}}, nil
+	case *appsv1.StatefulSet:
+		return &appsv1.StatefulSet{ObjectMeta: stripMeta(o), Spec: appsv1.StatefulSetSpec{Replicas: replicas, Selector: selector}}, nil
+	}
+	return o, nil
+}
+
+func stripMeta(o client.Object) metav1.ObjectMeta {
+	return metav1.ObjectMeta{
+		Namespace: o.GetNamespace(), Name: o.GetName(), UID: o.GetUID(),
+		Generation: o.GetGeneration(), ResourceVersion: o.GetResourceVersion(),
+	}
 }
 
 func parseScale(found *autoscalingv1.Scale, ref v1alpha1.ScaleTargetRef) (target, error) {

@@ -23,6 +23,7 @@ import (
 	"github.com/foresail/foresail/adapter/owned"
 	"github.com/foresail/foresail/adapter/snapshot"
 	"github.com/foresail/foresail/api/v1alpha1"
+	"github.com/foresail/foresail/internal/share"
 	"github.com/foresail/foresail/internal/spread"
 )
 
@@ -49,6 +50,7 @@ type Writer struct {
 
 	written   map[types.UID]time.Time
 	refreshes int // how many more there may be in this check
+	turns     share.Turns
 	reports   map[types.UID]*reports
 }
 
@@ -73,11 +75,14 @@ func (w *Writer) Start(ctx context.Context) error {
 	}
 }
 
+// maxCheck ends a check that takes long, because many statuses are urgent: in the next one each namespace has its turn again.
+const maxCheck = 2 * checkPeriod
+
 // checkedAtOnce is how many statuses are checked one after the other without a pause.
 const checkedAtOnce = 16
 
-// writeAll checks every status, those first that were written the longest ago. It waits before each part, with the share of those that
-// came before.
+// writeAll checks every status. Namespaces take turns, each with those first that were written the longest ago. It waits before each
+// part, with the share of those that came before.
 func (w *Writer) writeAll(ctx context.Context, wait func(share float64) time.Duration) error {
 	metrics, err := w.Metrics()
 	if err != nil {
@@ -86,18 +91,26 @@ func (w *Writer) writeAll(ctx context.Context, wait func(share float64) time.Dur
 	period := max(refreshPeriod, time.Duration(len(metrics))*time.Second/refreshesPerSecond)
 	w.refreshes = int((time.Duration(len(metrics))*checkPeriod + period - 1) / period)
 	slices.SortStableFunc(metrics, func(a, b *v1alpha1.PredictedMetric) int { return w.written[a.UID].Compare(w.written[b.UID]) })
+	share.Order(&w.turns, metrics, func(pm *v1alpha1.PredictedMetric) string { return pm.Namespace })
 	present := make(map[types.UID]time.Time, len(metrics))
+	for _, pm := range metrics {
+		present[pm.UID] = w.written[pm.UID]
+	}
+	began := w.Now()
 	var errs []error
 	for i, pm := range metrics {
+		if w.Now().Sub(began) >= maxCheck {
+			break // the rest comes first among those of their namespaces in the next check
+		}
 		if i%checkedAtOnce == 0 {
 			wait(float64(i) / float64(len(metrics)))
 			if ctx.Err() != nil { // another replica may write by now
 				return ctx.Err()
 			}
 		}
-		present[pm.UID] = w.written[pm.UID]
 		tried, err := w.write(ctx, pm, period)
 		if tried {
+			w.turns.Take(pm.Namespace)
 			present[pm.UID] = w.Now()
 		}
 		errs = append(errs, err)

@@ -241,6 +241,39 @@ func TestWriterRefreshesEvenly(t *testing.T) {
 	}
 }
 
+// A namespace in which thousands of statuses change all the time does not put off that of another one.
+func TestUrgentStatusesOfANamespaceHoldUpNoOther(t *testing.T) {
+	at := now
+	var all []*v1alpha1.PredictedMetric
+	for i := range 5000 {
+		pm := predictedMetric()
+		pm.Namespace, pm.Name, pm.UID = "bank", fmt.Sprint("m", i), types.UID(fmt.Sprint(i))
+		all = append(all, pm)
+	}
+	victim := predictedMetric()
+	victim.UID = "victim"
+	all = append(all, victim)
+	scheme := runtime.NewScheme()
+	require.NoError(t, v1alpha1.AddToScheme(scheme))
+	written := now
+	patch := func(_ context.Context, _ client.Client, _ string, o client.Object, _ client.Patch, _ ...client.SubResourcePatchOption) error {
+		at = at.Add(10 * time.Millisecond)
+		if o.GetNamespace() == victim.Namespace {
+			assert.LessOrEqual(t, at.Sub(written), maxCheck+checkPeriod)
+			written = at
+		}
+		return nil // the objects stay as they are: each status is urgent again
+	}
+	w := newWriter(fake.NewClientBuilder().WithScheme(scheme).WithInterceptorFuncs(interceptor.Funcs{SubResourcePatch: patch}).Build(),
+		func() ([]*v1alpha1.PredictedMetric, error) { return slices.Clone(all), nil }, func() time.Time { return at })
+	w.Events = events.NewFakeRecorder(100_000)
+	for range 20 {
+		require.NoError(t, w.writeAll(t.Context(), spread.Not))
+		at = at.Add(checkPeriod)
+	}
+	assert.LessOrEqual(t, at.Sub(written), maxCheck+checkPeriod)
+}
+
 func TestEventsOfDecisionsNameDryRun(t *testing.T) {
 	recorder := events.NewFakeRecorder(10)
 	w := &Writer{Events: recorder}

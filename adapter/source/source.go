@@ -38,6 +38,17 @@ type Sink interface {
 	SourceFailed(err error)
 }
 
+// Refuser is a Sink that may refuse all samples for now, so that reading any would be in vain.
+type Refuser interface {
+	Refuses() bool
+}
+
+// Refuses reports whether a Sink refuses all samples for now.
+func Refuses(s Sink) bool {
+	r, ok := s.(Refuser)
+	return ok && r.Refuses()
+}
+
 // Direct is a Sink that finds an instance once, for sources that bring a few samples of many instances at a time.
 type Direct interface {
 	Sink

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"runtime/debug"
 	"strings"
 	"time"
 
@@ -37,6 +38,7 @@ import (
 	"github.com/foresail/foresail/adapter/owned"
 	"github.com/foresail/foresail/adapter/podtracker"
 	"github.com/foresail/foresail/adapter/predictedmetric"
+	"github.com/foresail/foresail/adapter/source/remotewrite"
 	"github.com/foresail/foresail/api/v1alpha1"
 )
 
@@ -183,6 +185,7 @@ func newAdapter(ctx context.Context, mgr ctrl.Manager, watches *feeds, sources *
 	nodes := &capacitybuffer.Nodes{Feed: watches.nodes, Waits: tracker.Waits, Now: time.Now}
 	options := o.forecasts
 	options.NodeStartupTime = nodes.StartupTime
+	options.MaxSamples = samplesThatFit(debug.SetMemoryLimit(-1), sources.prometheus.limits.MaxMemory+remotewrite.DefaultMaxInFlightBytes)
 	forecasts := forecaster.New(time.Now, metrics.Registry, options)
 	reconciler := &predictedmetric.Reconciler{
 		Client: mgr.GetClient(), Scales: scales, Tracker: tracker, Forecaster: forecasts, Known: pods.Synced,

@@ -3,11 +3,13 @@ package main
 import (
 	"context"
 	"fmt"
+	"math"
 	"runtime"
 	"runtime/debug"
 	"runtime/metrics"
 	"strconv"
 
+	"github.com/foresail/foresail/adapter/forecaster"
 	"github.com/foresail/foresail/pipeline"
 )
 
@@ -40,6 +42,15 @@ func limitMemory(ctx context.Context, getenv func(string) string) error {
 	}
 	debug.SetMemoryLimit(limit / 10 * 9)
 	return nil
+}
+
+// samplesThatFit returns how many samples forecasts may keep, next to what else has a budget of memory, within a limit; 0 while
+// there is none. A quarter is for what has no budget: objects of the cluster, what is learned, and garbage.
+func samplesThatFit(limit, budgets int64) int64 {
+	if limit == math.MaxInt64 {
+		return 0
+	}
+	return forecaster.SamplesIn(max(limit/4*3-budgets, limit/4))
 }
 
 // afterCollections calls a function after each garbage collection, until the context ends.

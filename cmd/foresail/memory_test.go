@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"math"
 	"runtime"
 	"runtime/debug"
 	"runtime/metrics"
@@ -10,6 +11,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/assert"
+
+	"github.com/foresail/foresail/adapter/forecaster"
 )
 
 func TestMemoryLimitLeavesRoomForWhatGoDoesNotCount(t *testing.T) {
@@ -82,4 +85,12 @@ func TestGarbageCollectionFollowsTheHeap(t *testing.T) {
 
 	end()
 	runtime.GC()
+}
+
+// The budgets of answers, bodies and samples fit into the limit together, with a quarter to spare.
+func TestBudgetsFitIntoTheMemoryLimit(t *testing.T) {
+	assert.Zero(t, samplesThatFit(math.MaxInt64, 1<<20), "there is no limit")
+	const limit, budgets = 900 << 20, 384 << 20
+	assert.Equal(t, forecaster.SamplesIn(291<<20), samplesThatFit(limit, budgets))
+	assert.Equal(t, forecaster.SamplesIn(limit/4), samplesThatFit(limit, limit), "there is room for some all the same")
 }

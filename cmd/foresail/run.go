@@ -385,6 +385,7 @@ func (o *runOptions) newManager(config *rest.Config) (ctrl.Manager, error) {
 	utilruntime.Must(v1alpha1.AddToScheme(scheme))
 	options := cache.Options{
 		DefaultTransform: cache.TransformStripManagedFields(),
+		ByObject:         predictedmetric.WatchedTargets(),
 	}
 	for _, namespace := range o.adapter.namespaces {
 		if options.DefaultNamespaces == nil {

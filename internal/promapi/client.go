@@ -12,6 +12,8 @@ import (
 	"github.com/prometheus/client_golang/api"
 	v1 "github.com/prometheus/client_golang/api/prometheus/v1"
 	"github.com/prometheus/common/config"
+
+	"github.com/foresail/foresail/internal/share"
 )
 
 const (
@@ -39,16 +41,16 @@ const DefaultMaxMemory = 256 << 20
 // Connector makes clients. Their answers share one budget of memory.
 type Connector struct {
 	options Options
-	budget  *budget
+	budget  *share.Pool // of memory
 }
 
 // NewConnector returns a Connector.
 func NewConnector(o Options) *Connector {
-	return &Connector{options: o, budget: newBudget(cmp.Or(o.MaxMemory, DefaultMaxMemory))}
+	return &Connector{options: o, budget: share.NewPool(cmp.Or(o.MaxMemory, DefaultMaxMemory), 0)}
 }
 
 // InUse returns the memory that answers take, by estimate.
-func (c *Connector) InUse() int64 { return c.budget.inUse() }
+func (c *Connector) InUse() int64 { return c.budget.InUse() }
 
 // Client queries one server.
 type Client struct {

@@ -3,9 +3,12 @@ package promapi
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
+
+	"github.com/foresail/foresail/internal/share"
 )
 
 // limiter ends answers that are too large with an error while they are read, and has all answers share a budget of memory.
@@ -14,26 +17,26 @@ import (
 type limiter struct {
 	next          http.RoundTripper
 	bytes, braces int64
-	budget        *budget // of all servers
+	budget        *share.Pool // of memory, of all servers
 }
 
 const bracesPerSeries = 16
 
-func newLimiter(next http.RoundTripper, o *Options, b *budget) *limiter {
+func newLimiter(next http.RoundTripper, o *Options, b *share.Pool) *limiter {
 	return &limiter{next: next, bytes: o.MaxBytes, braces: bracesPerSeries * (int64(o.MaxSeries) + 1), budget: b}
 }
 
 // asking is a question while it is asked, in the context of its requests.
 type asking struct {
 	tenant string
-	leases []*lease // of its answer, and of redirects to it
+	leases []*share.Lease // of its answer, and of redirects to it
 }
 
 type askingKey struct{}
 
 func (a *asking) end() {
 	for _, l := range a.leases {
-		l.end()
+		l.End()
 	}
 }
 
@@ -54,9 +57,9 @@ func (l *limiter) RoundTrip(r *http.Request) (*http.Response, error) {
 		_ = response.Body.Close()
 		return nil, tooLong(l)
 	}
-	lease := l.budget.lease(of.tenant, giveUp)
+	lease := l.budget.Lease(of.tenant, giveUp)
 	of.leases = append(of.leases, lease)
-	response.Body = &limitedBody{ReadCloser: response.Body, ctx: ctx, limiter: l, lease: lease, alone: !ok}
+	response.Body = &limitedBody{ReadCloser: response.Body, ctx: ctx, giveUp: giveUp, limiter: l, lease: lease, alone: !ok}
 	return response, nil
 }
 
@@ -70,8 +73,9 @@ func (l *limiter) CloseIdleConnections() {
 type limitedBody struct {
 	io.ReadCloser
 	ctx     context.Context //nolint:containedctx // of the request: a body has no other way to learn that it ended
+	giveUp  context.CancelFunc
 	limiter *limiter
-	lease   *lease
+	lease   *share.Lease
 	alone   bool // the lease ends with the body
 
 	// So far:
@@ -110,21 +114,34 @@ func (b *limitedBody) Read(p []byte) (int, error) {
 	}
 	if lacking := b.cost - b.taken; lacking > 0 {
 		lacking = (lacking + costChunk - 1) / costChunk * costChunk
-		if err := b.lease.take(b.ctx, lacking); err != nil {
+		if err := b.limiter.explain(b.lease.Take(b.ctx, lacking)); err != nil {
 			return 0, err
 		}
 		b.taken += lacking
 	}
-	if err != nil && !b.lease.fix() {
-		return 0, shareError(b.limiter.budget.total)
+	if err != nil && !b.lease.Fix() { // a complete answer is given back as soon as it is decoded
+		return 0, b.limiter.explain(share.ErrRecalled)
 	}
 	return n, err
+}
+
+// explain returns the error of an answer for which memory could not be taken.
+func (l *limiter) explain(err error) error {
+	total := l.budget.Total() >> 20
+	switch {
+	case errors.Is(err, share.ErrRecalled):
+		return &sizeError{fmt.Sprintf("the answers for the namespace take more than its share of the %d MiB of memory for answers", total)}
+	case errors.Is(err, share.ErrTooMuch):
+		return &sizeError{fmt.Sprintf("the answer would take more than the %d MiB of memory for all answers", total)}
+	}
+	return err
 }
 
 // Close implements io.Closer.
 func (b *limitedBody) Close() error {
 	if b.alone {
-		b.lease.end()
+		b.lease.End()
+		b.giveUp()
 	}
 	return b.ReadCloser.Close()
 }

@@ -18,6 +18,8 @@ import (
 	"github.com/prometheus/common/model"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/foresail/foresail/internal/share"
 )
 
 func write(t *testing.T, path, text string) string {
@@ -134,9 +136,9 @@ func TestLimiterRejectsAnnouncedLength(t *testing.T) {
 	asked := context.WithValue(t.Context(), askingKey{}, &asking{})
 	r, err := http.NewRequestWithContext(asked, http.MethodGet, "http://prometheus:9090", nil)
 	require.NoError(t, err)
-	_, err = newLimiter(next, &Options{MaxBytes: 10}, newBudget(1<<20)).RoundTrip(r) //nolint:bodyclose // there is none
+	_, err = newLimiter(next, &Options{MaxBytes: 10}, share.NewPool(1<<20, 0)).RoundTrip(r) //nolint:bodyclose // there is none
 	require.ErrorAs(t, err, new(*sizeError))
-	response, err := newLimiter(next, &Options{MaxBytes: 11}, newBudget(1<<20)).RoundTrip(r)
+	response, err := newLimiter(next, &Options{MaxBytes: 11}, share.NewPool(1<<20, 0)).RoundTrip(r)
 	require.NoError(t, err)
 	defer func() { _ = response.Body.Close() }()
 	text, err := io.ReadAll(response.Body)

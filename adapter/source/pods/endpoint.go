@@ -46,6 +46,8 @@ type endpoint struct {
 	index int           // in Source.queue
 
 	readers atomic.Pointer[readers]
+	slowed  atomic.Pointer[slowness] // replaced when it changes
+	pace    int64                    // in how many intervals it is scraped once; guarded by Source.mu
 
 	// busy is set while the endpoint waits for a slot or is read.
 	busy atomic.Bool
@@ -117,6 +119,7 @@ type reader struct {
 
 	mu      sync.Mutex // held while the sink is called, so that none is after close
 	closed  bool
+	slowed  *slowness // that was reported; nil: none
 	counter source.Rate
 	read    time.Time // the last reading, zero before the first
 }
@@ -232,8 +235,9 @@ func numberedPorts(i podtracker.Instance) string {
 
 // newEndpoint returns the endpoint of a key, which is read until it is closed.
 func newEndpoint(key endpointKey, userAgent string) *endpoint {
-	e := &endpoint{key: key, index: -1, parse: make(chan struct{}, 1)}
+	e := &endpoint{key: key, index: -1, pace: 1, parse: make(chan struct{}, 1)}
 	e.readers.Store(newReaders(nil))
+	e.slowed.Store(&slowness{})
 	if key.problem != "" {
 		e.problem = errors.New(key.problem)
 		return e

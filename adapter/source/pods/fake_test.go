@@ -37,13 +37,10 @@ func fleetOf(n int) *sourcetest.Fleet {
 	return sourcetest.NewFleet(all...)
 }
 
-// recorder is a sink for pods, of which none has trouble that is not its own.
+// recorder is a sink for pods.
 type recorder struct{ *sourcetest.Recorder }
 
 func newRecorder() *recorder { return &recorder{sourcetest.NewRecorder()} }
-
-// Trouble implements source.Sink.
-func (*recorder) SourceFailed(err error) { panic(err) }
 
 // network is a transport whose hosts answer as a test says, and that notes when each was asked.
 type network struct {

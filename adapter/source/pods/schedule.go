@@ -50,6 +50,9 @@ func (s *Source) dispatch(ctx context.Context) time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := time.Since(s.epoch)
+	if now-s.pacing.counted >= recount {
+		s.pacing.count(s.queue, now)
+	}
 	for len(s.queue) > 0 {
 		e := s.queue[0]
 		if e.due > now {
@@ -58,9 +61,13 @@ func (s *Source) dispatch(ctx context.Context) time.Duration {
 		due := e.due
 		missed := (now - due) / e.key.interval
 		s.telemetry.skipped.Add(float64(missed))
-		e.due = due + (missed+1)*e.key.interval
+		if n := s.pacing.stretch(e); n != e.pace {
+			e.pace = n
+			e.slowed.Store(&slowness{s.pacing.slowed(e)})
+		}
+		e.due = due + (missed+time.Duration(e.pace))*e.key.interval
 		heap.Fix(&s.queue, 0)
-		if int64(due) >= e.resume.Load() {
+		if int64(due) >= e.resume.Load() && e.desired() {
 			s.begin(ctx, e)
 		}
 	}

@@ -111,7 +111,9 @@ func (s *Source) deliver(e *endpoint, readers *readers, p *page, at time.Time, l
 			problems[i] = fmt.Errorf("%s: %w", e.key.url, err)
 		}
 	}
+	slowed := e.slowed.Load()
 	for i, r := range readers.all {
+		r.report(slowed)
 		choice := readers.choices[i]
 		if err := problems[choice]; err != nil {
 			s.telemetry.unselected.Inc()

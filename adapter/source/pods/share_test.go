@@ -2,6 +2,8 @@ package pods
 
 import (
 	"fmt"
+	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -76,6 +78,74 @@ func TestNamespaceCannotTakeTheSlotsOfOthers(t *testing.T) {
 			})
 		})
 	}
+}
+
+// refusing is a sink of a PredictedMetric that is refused.
+type refusing struct{ *recorder }
+
+func (refusing) Refuses() bool { return true }
+
+// A namespace that asks for ten times its share of scrapes gets its share, evenly over its pods, and learns why. Another one
+// is read as before.
+func TestScrapesOfANamespaceAreBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var scrapes, ofVictim atomic.Int64
+		w := newNetwork(func(host string, _ int) (string, time.Duration, error) {
+			if strings.HasPrefix(host, "10.1.") {
+				scrapes.Add(1)
+			} else {
+				ofVictim.Add(1)
+			}
+			return "load 1\n", time.Millisecond, nil
+		})
+		s := running(t, Options{}, w)
+		const metrics, pods, span = 20, 250, 5 * time.Second
+		fleet, _ := tenant("bank", 1, pods)
+		sinks := make([]*recorder, metrics)
+		for i := range metrics {
+			c := gauge(100 * time.Millisecond)
+			c.Path = fmt.Sprint("/metrics/", i)
+			sinks[i] = newRecorder()
+			require.NoError(t, s.Set(types.NamespacedName{Namespace: "bank", Name: fmt.Sprint(i)}, c, fleet, sinks[i]))
+		}
+		victims, _ := tenant("shop", 2, 10)
+		require.NoError(t, s.Set(types.NamespacedName{Namespace: "shop", Name: "pm"}, gauge(time.Second), victims, newRecorder()))
+		sourcetest.Pass(2 * time.Second)
+		scrapes.Store(0)
+		ofVictim.Store(0)
+		sourcetest.Pass(span)
+		assert.LessOrEqual(t, scrapes.Load(), int64(1.1*maxRate*span.Seconds()), "of %d a second", 10*metrics*pods)
+		assert.InDelta(t, 10*span.Seconds(), ofVictim.Load(), 10)
+		for _, sink := range sinks {
+			assert.Contains(t, sink.LastSourceError(), "the namespace asks for 50000 scrapes a second: must be at most 10000, so each pod is scraped every 500ms")
+			for _, x := range fleet.Active() {
+				require.GreaterOrEqual(t, len(sink.Samples(x.ID)), 8, "each is read")
+			}
+		}
+		for i := 1; i < metrics; i++ {
+			s.Remove(types.NamespacedName{Namespace: "bank", Name: fmt.Sprint(i)})
+		}
+		sourcetest.Pass(3 * time.Second)
+		assert.Empty(t, sinks[0].LastSourceError(), "it asks for less now")
+	})
+}
+
+// The pods of a PredictedMetric beyond the budget of its namespace are not scraped.
+func TestRefusedAreNotScraped(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var scrapes atomic.Int64
+		s := running(t, Options{}, newNetwork(func(string, int) (string, time.Duration, error) {
+			scrapes.Add(1)
+			return "load 1\n", time.Millisecond, nil
+		}))
+		fleet, _ := tenant("bank", 1, 10)
+		require.NoError(t, s.Set(types.NamespacedName{Namespace: "bank", Name: "pm"}, gauge(time.Second), fleet, refusing{newRecorder()}))
+		sourcetest.Pass(10 * time.Second)
+		assert.Zero(t, scrapes.Load())
+		require.NoError(t, s.Set(types.NamespacedName{Namespace: "bank", Name: "other"}, gauge(time.Second), fleet, newRecorder()))
+		sourcetest.Pass(10 * time.Second)
+		assert.InDelta(t, 100, scrapes.Load(), 10, "one that is served has them scraped")
+	})
 }
 
 func TestLaneSharesItsSlots(t *testing.T) {

@@ -4,7 +4,7 @@
 // phase within the interval, which spreads the load, and is scraped at most once at a time: a scrape that still runs when
 // the next one is due replaces it. Slow and failing endpoints use slots of their own, a scrape that turns out to be slow
 // moves to one, and endpoints that keep failing are scraped less often, so that they delay only each other. No namespace
-// can take all slots. A scrape holds at most 128 KiB however long its page is, so slots bound memory too.
+// can take all slots, nor more scrapes a second than its share: beyond that its intervals are stretched. A scrape holds at most 128 KiB however long its page is, so slots bound memory too.
 package pods
 
 import (
@@ -44,6 +44,7 @@ type Source struct {
 	subscriptions map[types.NamespacedName]*subscription
 	endpoints     map[endpointKey]*endpoint
 	queue         queue
+	pacing        pacing
 }
 
 // New returns a Source that reads nothing yet.

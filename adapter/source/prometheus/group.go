@@ -10,6 +10,7 @@ import (
 
 	"github.com/foresail/foresail/adapter/source"
 	"github.com/foresail/foresail/internal/promapi"
+	"github.com/foresail/foresail/internal/share"
 )
 
 // beginWithin is the maximum time until the first query of a new group, and until the next one after a subscription has
@@ -137,14 +138,24 @@ func (g *group) span(subscriptions []*subscription) (span time.Duration, whole b
 
 // ask queries the server once and gives the answer, or the error, to the subscriptions.
 func (g *group) ask(ctx context.Context) error {
-	if !g.server.enter(ctx) {
-		return ctx.Err()
+	if !slices.ContainsFunc(g.list(), func(u *subscription) bool { return !source.Refuses(u.sink) }) {
+		return nil // nothing takes what would be read
+	}
+	query, cancel := context.WithCancel(ctx)
+	defer cancel()
+	slot := g.server.slots.Lease(g.key.namespace, cancel)
+	defer slot.End()
+	if err := g.enter(ctx, slot); err != nil {
+		return err
 	}
 	subscriptions := g.list()
 	span, whole := g.span(subscriptions)
 	began := g.source.options.Now()
-	a, err := g.query(ctx, span)
-	g.server.exit()
+	a, err := g.query(query, span)
+	slot.End()
+	if err != nil && slot.Recalled() {
+		err = g.recalled(began)
+	}
 	g.count(ctx, a, err, g.source.options.Now().Sub(began))
 	if ctx.Err() != nil {
 		return ctx.Err()
@@ -164,6 +175,27 @@ func (g *group) ask(ctx context.Context) error {
 	}
 	g.take(a, began, span, subscriptions)
 	return nil
+}
+
+// enter waits for a slot of the server. Subscriptions learn of a long wait while it lasts.
+func (g *group) enter(ctx context.Context, slot *share.Lease) error {
+	patience := max(g.key.interval, g.source.options.MaxBackoff)
+	report := time.AfterFunc(patience, func() {
+		err := promapi.Fail(promapi.Timeout, "%s: no query slot of %d within %v: other queries of the namespace take them; "+
+			"queries must be fewer, faster, or have longer intervals", g.key.address, g.server.slots.Total(), patience)
+		for _, u := range g.list() {
+			u.fail(err)
+		}
+	})
+	defer report.Stop()
+	return slot.Take(ctx, 1)
+}
+
+// recalled returns the error of a query whose slot went to another namespace.
+func (g *group) recalled(began time.Time) error {
+	return promapi.Fail(promapi.Timeout, "%s: query %.200q was ended after %v, because other namespaces need their share of the %d query slots; "+
+		"it must be faster, or the namespace must have fewer queries",
+		g.key.address, g.key.query, g.source.options.Now().Sub(began).Round(time.Millisecond), g.server.slots.Total())
 }
 
 // take gives an answer to the subscriptions.
@@ -204,25 +236,13 @@ func (g *group) count(ctx context.Context, a *answer, err error, took time.Durat
 	g.source.telemetry.asked(ctx, o, took)
 }
 
-// server is one address that groups query.
+// server is one address that groups query. Namespaces share its slots.
 type server struct {
 	client  *promapi.Client
-	slots   chan struct{} // of queries under way
-	history chan struct{} // full while a query for a history is under way, and for a while after it
-	groups  int           // that ask it; the source's lock guards it
+	slots   *share.Pool // of live queries
+	history *share.Pool // one slot, held while a query for a history is under way and for a while after it
+	groups  int         // that ask it; the source's lock guards it
 }
-
-// enter waits for a slot; false: ctx has ended.
-func (v *server) enter(ctx context.Context) bool {
-	select {
-	case v.slots <- struct{}{}:
-		return true
-	case <-ctx.Done():
-		return false
-	}
-}
-
-func (v *server) exit() { <-v.slots }
 
 // close closes the connections to a server, which may be nil, that is not queried any more.
 func (v *server) close() {

@@ -17,6 +17,7 @@ import (
 
 	"github.com/foresail/foresail/adapter/source"
 	"github.com/foresail/foresail/internal/promapi"
+	"github.com/foresail/foresail/internal/share"
 	"github.com/foresail/foresail/pipeline"
 	"github.com/foresail/foresail/pipeline/gate"
 )
@@ -294,8 +295,10 @@ func (h *history) checkPresent(newest *piece) error {
 // ask asks for a piece once it is its turn.
 func (h *history) ask(ctx context.Context, from int) (model.Matrix, v1.Warnings, error) {
 	g := h.subscription.group
-	if !g.server.enterHistory(ctx) {
-		return nil, nil, ctx.Err()
+	turn := g.server.history.Lease(g.key.namespace, nil)
+	defer turn.End()
+	if err := g.server.enterHistory(ctx, turn); err != nil {
+		return nil, nil, err
 	}
 	now := g.source.options.Now
 	began := now()
@@ -305,33 +308,24 @@ func (h *history) ask(ctx context.Context, from int) (model.Matrix, v1.Warnings,
 	took := now().Sub(began)
 	h.queries++
 	g.source.telemetry.asked(ctx, outcome{series: len(matrix), partial: len(warnings) > 0, empty: len(matrix) == 0, err: err}, took)
-	g.server.exitHistory(ctx, max(historyPause, took))
+	sleep(ctx, max(historyPause, took)) // the server is left alone for a while
 	if ctx.Err() != nil {
 		return nil, nil, ctx.Err()
 	}
 	return matrix, warnings, err
 }
 
-// enterHistory waits for the turn of a query for a history, and then until live queries leave a slot. It returns false if ctx has ended.
-func (v *server) enterHistory(ctx context.Context) bool {
-	select {
-	case v.history <- struct{}{}:
-	case <-ctx.Done():
-		return false
+// enterHistory waits for the turn of a query for a history, and then until live queries leave a slot.
+func (v *server) enterHistory(ctx context.Context, turn *share.Lease) error {
+	if err := turn.Take(ctx, 1); err != nil {
+		return err
 	}
-	for len(v.slots) == cap(v.slots) {
+	for v.slots.InUse() == v.slots.Total() {
 		if !sleep(ctx, slotPoll) {
-			<-v.history
-			return false
+			return ctx.Err()
 		}
 	}
-	return true
-}
-
-// exitHistory leaves the server alone for some time, and then lets the next one in.
-func (v *server) exitHistory(ctx context.Context, pause time.Duration) {
-	sleep(ctx, pause)
-	<-v.history
+	return nil
 }
 
 // sleep returns false once the context has ended.

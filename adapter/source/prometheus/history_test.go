@@ -525,9 +525,8 @@ func TestHistoriesGiveWay(t *testing.T) {
 		s, _ := set(t, server, deployment(), podA)
 		p := adaptiveParams()
 		v := only(s.groups).server
-		for range cap(v.slots) {
-			v.slots <- struct{}{}
-		}
+		live := v.slots.Lease("shop", nil)
+		require.NoError(t, live.Take(t.Context(), v.slots.Total()))
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan error, 2)
 		read := func(ctx context.Context) {
@@ -540,9 +539,7 @@ func TestHistoriesGiveWay(t *testing.T) {
 		cancel()
 		require.ErrorIs(t, <-done, context.Canceled)
 
-		for range cap(v.slots) {
-			<-v.slots
-		}
+		live.End()
 		server.mu.Lock()
 		server.hang = time.Second
 		server.mu.Unlock()

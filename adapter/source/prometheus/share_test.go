@@ -135,3 +135,48 @@ func TestTheSpanOfAQueryIsBounded(t *testing.T) {
 		assert.Equal(t, 3*time.Hour, server.queries()[0].span)
 	})
 }
+
+// The queries of namespaces to one server that take as long as they may hold up none of another namespace.
+func TestSlowQueriesHoldUpNoOtherNamespace(t *testing.T) {
+	for name, hostile := range map[string][]string{
+		"one namespace": {"bank"}, "several": {"bank", "casino", "den"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				server := byQuery{answering(growing(time.Now(), constant, "a")), crawling(10)}
+				s := running(t, Options{}, server)
+				for i := range 300 {
+					slow := gauge()
+					slow.Query = fmt.Sprint("slow_", i)
+					of := types.NamespacedName{Namespace: hostile[i%len(hostile)], Name: slow.Query}
+					require.NoError(t, s.Set(of, slow, fleetOf("a"), newRecorder()))
+				}
+				sourcetest.Pass(20 * time.Second)
+				sink := newRecorder()
+				require.NoError(t, s.Set(key("pm"), gauge(), fleetOf("a"), sink))
+				sourcetest.Pass(3 * time.Second)
+				for range 60 {
+					sourcetest.Pass(time.Second)
+					all := sink.of("a")
+					require.NotEmpty(t, all)
+					age := time.Since(time.UnixMilli(all[len(all)-1].T))
+					require.LessOrEqual(t, age, 2*time.Second)
+				}
+				require.Empty(t, sink.LastSourceError())
+			})
+		})
+	}
+}
+
+// byQuery sends slow queries to one server and others to another.
+type byQuery struct{ quick, slow http.RoundTripper }
+
+func (b byQuery) RoundTrip(r *http.Request) (*http.Response, error) {
+	if err := r.ParseForm(); err != nil {
+		return nil, err
+	}
+	if strings.Contains(r.Form.Get("query"), "slow") {
+		return b.slow.RoundTrip(r)
+	}
+	return b.quick.RoundTrip(r)
+}

@@ -25,6 +25,7 @@ import (
 	"github.com/foresail/foresail/adapter/podtracker"
 	"github.com/foresail/foresail/adapter/source"
 	"github.com/foresail/foresail/internal/promapi"
+	"github.com/foresail/foresail/internal/share"
 )
 
 // Fleet is the pods of one target, which package podtracker tracks.
@@ -150,7 +151,7 @@ func (s *Source) group(key groupKey, client *promapi.Client) *group {
 	}
 	v := s.servers[key.address]
 	if v == nil {
-		v = &server{client: client, slots: make(chan struct{}, s.options.Concurrency), history: make(chan struct{}, 1)}
+		v = &server{client: client, slots: share.NewPool(int64(s.options.Concurrency), 0), history: share.NewPool(1, 0)}
 		s.servers[key.address] = v
 	}
 	v.groups++

@@ -70,11 +70,9 @@ func (b *batch) invalid(as result, reason error, samples int) {
 // add implements consumer.
 func (b *batch) add(l labels, samples []sample) {
 	b.members = b.members[:0]
-	why := unselected
 	tenancy := &b.source.options.Tenancy
 	namespace := tenancy.Namespace(l.get(tenancy.NamespaceLabel))
-	b.source.index.find(l.get(metricName), func(k *keyed) {
-		of, r := k.of(namespace, l)
+	why := b.source.index.find(namespace, l, func(of []*member) {
 		for _, m := range of {
 			if m.subscription.config.matches(l) {
 				b.members = append(b.members, m)
@@ -82,10 +80,10 @@ func (b *batch) add(l labels, samples []sample) {
 				m.subscription.other.note(l)
 			}
 		}
-		if r != taken {
-			why = r
-		}
 	})
+	if why == taken && len(b.members) == 0 {
+		why = unselected
+	}
 	if len(b.members) == 0 {
 		b.ordinal += int32(len(samples))
 		b.tally.add(why, len(samples))

@@ -3,21 +3,28 @@ package remotewrite
 import (
 	"bytes"
 	"compress/gzip"
+	"context"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
+	"net/netip"
 	"slices"
+	"time"
 
 	"github.com/golang/snappy"
+
+	"github.com/foresail/foresail/internal/share"
 )
 
 // body is the body of a request, as sent and decompressed. It is reused.
 type body struct {
 	sent    bytes.Buffer
 	decoded []byte
-	content []byte // decoded, or what was sent if it is not compressed
-	held    int64  // of the budget
+	content []byte          // decoded, or what was sent if it is not compressed
+	lease   *share.Lease    // of the memory for bodies, of its sender
+	ctx     context.Context //nolint:containedctx // of its request: waits for memory end with it
+	held    int64           // bytes of it
 }
 
 // decompression makes the content of what was sent, within the limits.
@@ -42,12 +49,9 @@ func (s *Source) read(r *http.Request, decompress decompression) (*body, error) 
 	if r.ContentLength > limit {
 		return nil, tooLarge("as sent", limit)
 	}
-	size := r.ContentLength
-	if size < 0 {
-		size = limit
-	}
 	b := s.bodies.Get().(*body)
-	if err := s.fill(b, size, http.MaxBytesReader(nil, r.Body, limit), decompress); err != nil {
+	b.lease, b.ctx = s.lease(r), r.Context()
+	if err := s.fill(b, http.MaxBytesReader(nil, r.Body, limit), decompress); err != nil {
 		s.free(b)
 		return nil, err
 	}
@@ -55,12 +59,12 @@ func (s *Source) read(r *http.Request, decompress decompression) (*body, error) 
 	return b, nil
 }
 
-func (s *Source) fill(b *body, size int64, from io.Reader, decompress decompression) error {
-	if err := s.hold(b, size); err != nil {
+func (s *Source) fill(b *body, from io.Reader, decompress decompression) error {
+	if err := s.receiveBody(b, from); err != nil {
 		return err
 	}
-	if err := b.receive(from, s.options.MaxBodyBytes); err != nil {
-		return err
+	if !b.lease.Fix() { // from here on nothing depends on how fast the sender is
+		return errBusy
 	}
 	sent := b.sent.Len()
 	if err := decompress(s, b); err != nil {
@@ -68,6 +72,67 @@ func (s *Source) fill(b *body, size int64, from io.Reader, decompress decompress
 	}
 	s.telemetry.sentBytes.Add(float64(sent))
 	return nil
+}
+
+// receiveBody reads what is sent. Memory is held for what has arrived, not for what is announced: a sender that announces
+// much and sends it slowly holds little.
+func (s *Source) receiveBody(b *body, from io.Reader) error {
+	for room := 0; ; {
+		if b.sent.Len() == room {
+			more := max(room, leastRoom)
+			if err := s.hold(b, int64(more)); err != nil {
+				return err
+			}
+			room += more
+			b.sent.Grow(more)
+		}
+		_, err := io.CopyN(&b.sent, from, int64(room-b.sent.Len()))
+		oversized := (*http.MaxBytesError)(nil)
+		switch {
+		case errors.Is(err, io.EOF):
+			return nil
+		case errors.As(err, &oversized):
+			return tooLarge("as sent", s.options.MaxBodyBytes)
+		case err != nil && b.lease.Recalled():
+			return errBusy
+		case err != nil:
+			return &rejection{http.StatusBadRequest, fmt.Sprintf("the body ends early: %v", err)}
+		}
+	}
+}
+
+// lease returns the lease of a request. Senders share the memory by their addresses: nothing else is known of whose a body
+// is before it is decoded. A body that arrives slowly is given up for a sender that holds less.
+func (s *Source) lease(r *http.Request) *share.Lease {
+	var recall func()
+	if response, ok := r.Context().Value(responseKey{}).(http.ResponseWriter); ok {
+		recall = func() { _ = http.NewResponseController(response).SetReadDeadline(time.Unix(1, 0)) }
+	}
+	return s.budget.Lease(senderOf(r), recall)
+}
+
+// responseKey is the key of a request's http.ResponseWriter in its context, by which reading the body can be ended.
+type responseKey struct{}
+
+// recallable lets the bodies of requests be given up while they are read.
+func recallable(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), responseKey{}, w)))
+	})
+}
+
+// senderOf returns who sends a request: its address, or the network of an IPv6 address.
+func senderOf(r *http.Request) string {
+	at, err := netip.ParseAddrPort(r.RemoteAddr)
+	if err != nil {
+		return ""
+	}
+	bits := at.Addr().BitLen()
+	if at.Addr().Is6() && !at.Addr().Is4In6() {
+		bits = 64
+	}
+	network, _ := at.Addr().Prefix(bits) // the address has as many bits
+	return network.String()
 }
 
 // unsnappy decompresses snappy's block format.
@@ -82,46 +147,27 @@ func unsnappy(s *Source, b *body) error {
 	return b.decompress(n)
 }
 
-// hold acquires bytes of the budget until the body is freed.
+// patience is how long a request waits for memory.
+const patience = 5 * time.Second
+
+// hold waits for bytes of the budget, which it has until the body is freed.
 func (s *Source) hold(b *body, n int64) error {
-	if err := s.acquire(n); err != nil {
-		return err
-	}
-	b.held += n
-	return nil
-}
-
-// free releases what read acquired.
-func (s *Source) free(b *body) {
-	s.release(b.held)
-	b.reset()
-	s.bodies.Put(b)
-}
-
-// acquire acquires bytes of the budget.
-func (s *Source) acquire(n int64) error {
-	if !s.budget.TryAcquire(n) {
+	ctx, cancel := context.WithTimeout(b.ctx, patience)
+	defer cancel()
+	if b.lease.Take(ctx, n) != nil {
 		return errBusy
 	}
+	b.held += n
 	s.telemetry.inFlight.Add(float64(n))
 	return nil
 }
 
-// release returns bytes to the budget.
-func (s *Source) release(n int64) {
-	s.telemetry.inFlight.Sub(float64(n))
-	s.budget.Release(n)
-}
-
-func (b *body) receive(from io.Reader, limit int64) error {
-	_, err := b.sent.ReadFrom(from)
-	if oversized := (*http.MaxBytesError)(nil); errors.As(err, &oversized) {
-		return tooLarge("as sent", limit)
-	}
-	if err != nil {
-		return &rejection{http.StatusBadRequest, fmt.Sprintf("the body ends early: %v", err)}
-	}
-	return nil
+// free gives everything back that the body holds.
+func (s *Source) free(b *body) {
+	s.telemetry.inFlight.Sub(float64(b.held))
+	b.lease.End()
+	b.reset()
+	s.bodies.Put(b)
 }
 
 // decodedSize returns the decompressed size that the body announces. Nothing has been allocated for it yet.
@@ -217,7 +263,7 @@ func notSnappy(err error) error {
 }
 
 func (b *body) reset() {
-	b.held, b.content = 0, nil
+	b.lease, b.ctx, b.held, b.content = nil, nil, 0, nil
 	b.sent.Reset()
 	if b.sent.Cap() > keptBytes {
 		b.sent = bytes.Buffer{}

@@ -33,8 +33,8 @@ type decoder struct {
 	v1Sample prompb.Sample
 	v2       writev2.TimeSeries
 	otlp     otlp
-	// podLabels appends the labels that name the pods of a metric's series. nil: none is known.
-	podLabels func(metric string, to []string) []string
+	// podLabels appends the labels that name the pods of a metric's series in a namespace. nil: none is known.
+	podLabels func(metric, namespace string, to []string) []string
 	symbols   []string
 	kept      []byte
 	labels    labels

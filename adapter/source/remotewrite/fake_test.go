@@ -12,11 +12,13 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/prometheus/prompb"
 	writev2 "github.com/prometheus/prometheus/prompb/io/prometheus/write/v2"
+	"github.com/stretchr/testify/require"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/foresail/foresail/adapter/podtracker"
 	"github.com/foresail/foresail/adapter/source"
 	"github.com/foresail/foresail/adapter/source/sourcetest"
+	"github.com/foresail/foresail/internal/share"
 )
 
 // start is when tests begin (ms).
@@ -194,4 +196,12 @@ func (r *receiver) push(e encoding, all ...pushed) *httptest.ResponseRecorder {
 func (r *receiver) count(t *testing.T, result string) int {
 	t.Helper()
 	return int(sourcetest.Gathered(t, r.registry, "foresail_remote_write_samples_total", result))
+}
+
+// occupy takes memory for bodies that nothing gives back before the end of the lease.
+func (r *receiver) occupy(t *testing.T, n int64) *share.Lease {
+	t.Helper()
+	l := r.budget.Lease("another", nil)
+	require.NoError(t, l.Take(t.Context(), n))
+	return l
 }

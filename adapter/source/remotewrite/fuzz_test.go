@@ -53,8 +53,7 @@ func FuzzHandler(f *testing.F) {
 		for range 2 {
 			w := do(r.handler, post(e.contentType, body))
 			require.Contains(t, []int{http.StatusNoContent, http.StatusBadRequest, http.StatusRequestEntityTooLarge}, w.Code)
-			require.True(t, r.budget.TryAcquire(r.options.MaxInFlightBytes), "all is given back")
-			r.budget.Release(r.options.MaxInFlightBytes)
+			require.Zero(t, r.budget.InUse(), "all is given back")
 		}
 	})
 }
@@ -88,8 +87,7 @@ func FuzzOTLP(f *testing.F) {
 			} else {
 				form.failure(t, w)
 			}
-			require.True(t, r.budget.TryAcquire(r.options.MaxInFlightBytes), "all is given back")
-			r.budget.Release(r.options.MaxInFlightBytes)
+			require.Zero(t, r.budget.InUse(), "all is given back")
 		}
 	})
 }

@@ -23,7 +23,7 @@ func (s *Source) handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("POST "+path, remote.NewWriteHandler(store{s}, versions, remote.WithWriteHandlerMiddlewares(s.measure, s.authorize)))
 	mux.HandleFunc("POST "+otlpPath, s.serveOTLP)
-	return mux
+	return recallable(mux)
 }
 
 // statusWriter keeps the status code of an answer.

@@ -7,6 +7,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/golang/snappy"
@@ -209,12 +210,16 @@ func TestSendersAreAskedToTryAgain(t *testing.T) {
 	unknown = nil
 	assert.Equal(t, http.StatusNoContent, r.push(encodings[0], push("load{namespace=shop,pod=web-0}", at(0, 1))).Code)
 
-	require.NoError(t, r.acquire(r.options.MaxInFlightBytes))
-	w = r.push(encodings[0], push("load{namespace=shop,pod=web-0}", at(0, 1)))
+	synctest.Test(t, r.busy)
+}
+
+func (r *receiver) busy(t *testing.T) {
+	all := r.occupy(t, r.options.MaxInFlightBytes)
+	w := r.push(encodings[0], push("load{namespace=shop,pod=web-0}", at(0, 1)))
 	assert.Equal(t, http.StatusServiceUnavailable, w.Code)
 	assert.Equal(t, "1", w.Header().Get("Retry-After"))
 	assert.Contains(t, w.Body.String(), "too much is being received at once")
-	r.release(r.options.MaxInFlightBytes)
+	all.End()
 	assert.Equal(t, http.StatusNoContent, r.push(encodings[0], push("load{namespace=shop,pod=web-0}", at(0, 1))).Code)
 }
 

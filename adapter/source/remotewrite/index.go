@@ -13,24 +13,24 @@ type index struct {
 	known  map[string]*known // by their labels as written, one for each takers at most
 }
 
-// group is the subscriptions of one metric, by the labels that name their pods.
+// group is the subscriptions of one metric, by namespace, so that a series costs nothing for those of other namespaces.
 type group struct {
-	keyed []*keyed
+	tenants    map[string]*tenant
+	unlabelled atomic.Bool // a series without a namespace came
 }
 
-// keyed is the subscriptions of one metric whose pods are named by the same label.
-type keyed struct {
-	podLabel   string             // "": their series are of targets as a whole
-	tenants    map[string]*tenant // by namespace
-	unlabelled atomic.Bool        // a series of nobody's namespace came
-}
-
-// tenant is what one namespace has of a keyed. Nothing that it keeps is of another namespace.
+// tenant is what one namespace has of a metric. Nothing that it keeps is of another namespace.
 type tenant struct {
+	keyed      map[string]*keyed // by the label that names pods
+	withoutPod example           // a series that names no pod
+	unknownPod example           // one of a pod that no target has
+}
+
+// keyed is the subscriptions of one metric and namespace whose pods are named by the same label.
+type keyed struct {
+	podLabel      string // "": their series are of targets as a whole
 	subscriptions int
 	takers        map[string]*takers // by pod
-	withoutPod    example            // a series of the namespace that names no pod
-	unknownPod    example            // one of a pod that no target has
 }
 
 // takers are the members of one pod, one for each subscription.
@@ -60,26 +60,66 @@ func (x *index) wants(metric string) bool {
 	return x.groups[metric] != nil
 }
 
-// find calls visit for the keyed pods of a metric. Visits must be short.
-func (x *index) find(metric string, visit func(*keyed)) {
+// find calls visit for the members of a series, and returns why there are none. It looks up the labels of the series, however
+// many labels name pods. Visits must be short.
+func (x *index) find(namespace string, l labels, visit func([]*member)) result {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	g := x.groups[l.get(metricName)]
+	switch {
+	case g == nil:
+		return unselected
+	case namespace == "":
+		if !g.unlabelled.Load() {
+			g.unlabelled.Store(true)
+		}
+		return noNamespaceLabel
+	case g.tenants[namespace] == nil:
+		return unknownPod
+	}
+	return g.tenants[namespace].find(l, visit)
+}
+
+// find is that of an index, for the series of its namespace.
+func (t *tenant) find(l labels, visit func([]*member)) result {
+	why := noPodLabel
+	try := func(podLabel, pod string) {
+		k := t.keyed[podLabel]
+		switch {
+		case k == nil:
+		case k.takers[pod] != nil:
+			why = taken
+			visit(k.takers[pod].members)
+		case why != taken:
+			why = unknownPod
+		}
+	}
+	try("", "") // targets as a whole
+	for _, x := range l {
+		try(x.name, x.value)
+	}
+	switch why {
+	case noPodLabel:
+		t.withoutPod.note(l)
+	case unknownPod:
+		t.unknownPod.note(l)
+	}
+	return why
+}
+
+// podLabels appends the labels that name the pods of a metric's series in a namespace.
+func (x *index) podLabels(metric, namespace string, to []string) []string {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
 	g := x.groups[metric]
-	if g == nil {
-		return
+	if g == nil || g.tenants[namespace] == nil {
+		return to
 	}
-	for _, k := range g.keyed {
-		visit(k)
-	}
-}
-
-// podLabels appends the labels that name the pods of a metric's series.
-func (x *index) podLabels(metric string, to []string) []string {
-	x.find(metric, func(k *keyed) {
-		if k.podLabel != "" {
-			to = append(to, k.podLabel)
+	for podLabel := range g.tenants[namespace].keyed {
+		if podLabel != "" {
+			to = append(to, podLabel)
 		}
-	})
+	}
 	return to
 }
 
@@ -89,20 +129,21 @@ func (x *index) join(metric, podLabel, namespace string) *keyed {
 	defer x.mu.Unlock()
 	g := x.groups[metric]
 	if g == nil {
-		g = &group{}
+		g = &group{tenants: map[string]*tenant{}}
 		x.groups[metric] = g
 	}
-	i := slices.IndexFunc(g.keyed, func(k *keyed) bool { return k.podLabel == podLabel })
-	if i < 0 {
-		i = len(g.keyed)
-		g.keyed = append(g.keyed, &keyed{podLabel: podLabel, tenants: map[string]*tenant{}})
+	t := g.tenants[namespace]
+	if t == nil {
+		t = &tenant{keyed: map[string]*keyed{}}
+		g.tenants[namespace] = t
 	}
-	k := g.keyed[i]
-	if k.tenants[namespace] == nil {
-		x.forgetAll(g, namespace) // series may be of two pod labels now
-		k.tenants[namespace] = &tenant{takers: map[string]*takers{}}
+	k := t.keyed[podLabel]
+	if k == nil {
+		x.forgetAll(t) // series may be of two pod labels now
+		k = &keyed{podLabel: podLabel, takers: map[string]*takers{}}
+		t.keyed[podLabel] = k
 	}
-	k.tenants[namespace].subscriptions++
+	k.subscriptions++
 	return k
 }
 
@@ -110,16 +151,15 @@ func (x *index) join(metric, podLabel, namespace string) *keyed {
 func (x *index) leave(metric string, k *keyed, namespace string) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if k.tenants[namespace].subscriptions--; k.tenants[namespace].subscriptions > 0 {
-		return
-	}
-	delete(k.tenants, namespace)
-	if len(k.tenants) > 0 {
+	if k.subscriptions--; k.subscriptions > 0 {
 		return
 	}
 	g := x.groups[metric]
-	g.keyed = slices.DeleteFunc(g.keyed, func(o *keyed) bool { return o == k })
-	if len(g.keyed) == 0 {
+	t := g.tenants[namespace]
+	if delete(t.keyed, k.podLabel); len(t.keyed) > 0 {
+		return
+	}
+	if delete(g.tenants, namespace); len(g.tenants) == 0 {
 		delete(x.groups, metric)
 	}
 }
@@ -128,11 +168,10 @@ func (x *index) leave(metric string, k *keyed, namespace string) {
 func (x *index) add(k *keyed, m *member) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	t := k.tenants[m.subscription.key.Namespace]
-	of := t.takers[m.pod]
+	of := k.takers[m.pod]
 	if of == nil {
 		of = &takers{}
-		t.takers[m.pod] = of
+		k.takers[m.pod] = of
 	}
 	x.forget(of)
 	of.members = append(of.members, m)
@@ -142,44 +181,19 @@ func (x *index) add(k *keyed, m *member) {
 func (x *index) remove(k *keyed, m *member) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	t := k.tenants[m.subscription.key.Namespace]
-	of := t.takers[m.pod]
+	of := k.takers[m.pod]
 	x.forget(of)
 	if of.members = slices.DeleteFunc(of.members, func(o *member) bool { return o == m }); len(of.members) == 0 {
-		delete(t.takers, m.pod)
+		delete(k.takers, m.pod)
 	}
 }
 
-// of returns the members of a series of a namespace, or why there are none. Call it only in visits of find.
-func (k *keyed) of(namespace string, l labels) ([]*member, result) {
-	if namespace == "" {
-		if !k.unlabelled.Load() {
-			k.unlabelled.Store(true)
-		}
-		return nil, noNamespaceLabel
-	}
-	t := k.tenants[namespace]
-	if t == nil {
-		return nil, unknownPod
-	}
-	pod := l.get(k.podLabel)
-	if pod == "" && k.podLabel != "" { // else the series are of no pod
-		t.withoutPod.note(l)
-		return nil, noPodLabel
-	}
-	of := t.takers[pod]
-	if of == nil {
-		t.unknownPod.note(l)
-		return nil, unknownPod
-	}
-	return of.members, taken
-}
-
-// arrived returns the tenant of a namespace, and whether series of nobody's came.
-func (x *index) arrived(k *keyed, namespace string) (t *tenant, unlabelled bool) {
+// arrived returns what a namespace has of a metric, and whether series without a namespace came.
+func (x *index) arrived(metric, namespace string) (t *tenant, unlabelled bool) {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
-	return k.tenants[namespace], k.unlabelled.Load()
+	g := x.groups[metric]
+	return g.tenants[namespace], g.unlabelled.Load()
 }
 
 // clearExamples clears all examples.
@@ -187,12 +201,10 @@ func (x *index) clearExamples() {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
 	for _, g := range x.groups {
-		for _, k := range g.keyed {
-			k.unlabelled.Store(false)
-			for _, t := range k.tenants {
-				t.withoutPod.clear()
-				t.unknownPod.clear()
-			}
+		g.unlabelled.Store(false)
+		for _, t := range g.tenants {
+			t.withoutPod.clear()
+			t.unknownPod.clear()
 		}
 	}
 }

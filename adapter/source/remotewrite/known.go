@@ -48,18 +48,14 @@ func (x *index) remember(written, identity []byte, members []*member, namespace 
 // long as another series of the pod is to stay known.
 func (x *index) onlyTakers(namespace string, l labels, members []*member, now int64) *takers {
 	g := x.groups[l.get(metricName)]
-	if g == nil {
+	if g == nil || g.tenants[namespace] == nil || len(g.tenants[namespace].keyed) != 1 {
 		return nil
 	}
 	var of *takers
-	tenants := 0
-	for _, k := range g.keyed {
-		if t := k.tenants[namespace]; t != nil {
-			of = t.takers[l.get(k.podLabel)]
-			tenants++
-		}
+	for _, k := range g.tenants[namespace].keyed {
+		of = k.takers[l.get(k.podLabel)]
 	}
-	if tenants != 1 || of == nil || !slices.Equal(of.members, members) || of.known != nil && now-of.known.since < knownFor {
+	if of == nil || !slices.Equal(of.members, members) || of.known != nil && now-of.known.since < knownFor {
 		return nil
 	}
 	return of
@@ -74,12 +70,10 @@ func (x *index) forget(of *takers) {
 }
 
 // forgetAll does so for all pods that a namespace has of a metric.
-func (x *index) forgetAll(g *group, namespace string) {
-	for _, k := range g.keyed {
-		if t := k.tenants[namespace]; t != nil {
-			for _, of := range t.takers {
-				x.forget(of)
-			}
+func (x *index) forgetAll(t *tenant) {
+	for _, k := range t.keyed {
+		for _, of := range k.takers {
+			x.forget(of)
 		}
 	}
 }

@@ -87,9 +87,9 @@ func requireKnownBelongs(t *testing.T, r *receiver) {
 	t.Helper()
 	owned := 0
 	for _, g := range r.index.groups {
-		for _, k := range g.keyed {
-			for _, tenant := range k.tenants {
-				for _, of := range tenant.takers {
+		for _, tenant := range g.tenants {
+			for _, k := range tenant.keyed {
+				for _, of := range k.takers {
 					if of.known != nil {
 						owned++
 						require.Same(t, of.known, r.index.known[of.known.labels])

@@ -11,6 +11,7 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	"github.com/golang/snappy"
 	"github.com/stretchr/testify/assert"
@@ -181,7 +182,10 @@ func TestBodiesInMemoryAreLimited(t *testing.T) {
 	r := newReceiver(func(o *Options) { o.MaxInFlightBytes = 1; o.MaxBodyBytes = 8 << 20 })
 	assert.Equal(t, int64(40<<20), r.options.MaxInFlightBytes, "one request of the greatest size always fits")
 	body := everySeries(encodings[0], "load", 10)
-	require.NoError(t, r.acquire(r.options.MaxInFlightBytes-int64(len(body))))
-	assert.Equal(t, http.StatusServiceUnavailable, do(r.handler, post("", body)).Code, "as sent it fits, decompressed it does not")
+	synctest.Test(t, func(t *testing.T) {
+		others := r.occupy(t, r.options.MaxInFlightBytes-leastRoom)
+		assert.Equal(t, http.StatusServiceUnavailable, do(r.handler, post("", body)).Code, "as sent it fits, decompressed it does not")
+		others.End()
+	})
 	assert.Zero(t, r.count(t, "unselected"))
 }

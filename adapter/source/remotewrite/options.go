@@ -58,11 +58,14 @@ type Options struct {
 	Registerer prometheus.Registerer
 }
 
+// DefaultMaxInFlightBytes is the memory that bodies take together unless something else is said.
+const DefaultMaxInFlightBytes = 128 << 20
+
 func (o Options) withDefaults() Options {
 	o.Tenancy.NamespaceLabel = cmp.Or(o.Tenancy.NamespaceLabel, promapi.DefaultNamespaceLabel)
 	o.MaxBodyBytes = cmp.Or(o.MaxBodyBytes, 8<<20)
 	o.MaxDecodedBytes = cmp.Or(o.MaxDecodedBytes, 32<<20)
-	o.MaxInFlightBytes = max(cmp.Or(o.MaxInFlightBytes, 128<<20), o.MaxBodyBytes+o.MaxDecodedBytes)
+	o.MaxInFlightBytes = max(cmp.Or(o.MaxInFlightBytes, DefaultMaxInFlightBytes), o.MaxBodyBytes+o.MaxDecodedBytes)
 	o.MaxSeries = cmp.Or(o.MaxSeries, 100_000)
 	o.MaxSamples = cmp.Or(o.MaxSamples, 200_000)
 	o.MaxLabels = cmp.Or(o.MaxLabels, 64)

@@ -246,10 +246,6 @@ func (d *decoder) rejectDistribution(m *otlpMetric, name string, to consumer) {
 // points takes the data points of a gauge or of a cumulative sum.
 func (d *decoder) points(data []byte, metric string, to consumer) error {
 	most := d.options.MaxLabels * (d.options.MaxLabelNameBytes + d.options.MaxLabelValueBytes)
-	d.otlp.identity = append(d.otlp.identity[:0], d.options.Tenancy.NamespaceLabel, podLabel)
-	if d.podLabels != nil {
-		d.otlp.identity = d.podLabels(metric, d.otlp.identity)
-	}
 	for point, err := range messages(data, otlpPoints) {
 		if err != nil {
 			return err
@@ -309,6 +305,7 @@ func (d *decoder) flush(metric string, to consumer) error {
 	if err := d.describe(); err != nil {
 		return err
 	}
+	d.identify(metric)
 	points := resource.ScopeMetrics().At(0).Metrics().At(0).Gauge().DataPoints()
 	for _, p := range points.All() {
 		if err := d.point(p, metric, to); err != nil {
@@ -316,6 +313,20 @@ func (d *decoder) flush(metric string, to consumer) error {
 		}
 	}
 	return nil
+}
+
+// identify finds the labels that only the resource may give to series of a metric: those that name namespace and pod.
+func (d *decoder) identify(metric string) {
+	o := &d.otlp
+	o.identity = append(o.identity[:0], d.options.Tenancy.NamespaceLabel, podLabel)
+	if d.podLabels == nil {
+		return
+	}
+	for _, l := range o.target {
+		if l.name == d.options.Tenancy.NamespaceLabel {
+			o.identity = d.podLabels(metric, l.value, o.identity)
+		}
+	}
 }
 
 // unmarshalOTLP has pdata decode a message, which is in the field of that path in a request.

@@ -7,6 +7,7 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -122,9 +123,11 @@ func TestOTLPSendersAreAskedToTryAgain(t *testing.T) {
 			unknown = nil
 			try(200, "")
 			for _, left := range []int64{0, int64(len(body)), int64(len(body)) + otlpExpansion} {
-				require.NoError(t, r.acquire(r.options.MaxInFlightBytes-left))
-				try(503, "too much is being received at once")
-				r.release(r.options.MaxInFlightBytes - left)
+				synctest.Test(t, func(t *testing.T) {
+					others := r.occupy(t, r.options.MaxInFlightBytes-left)
+					try(503, "too much is being received at once")
+					others.End()
+				})
 			}
 			try(200, "")
 		})
@@ -203,10 +206,12 @@ func gzipped(f otlpForm, body string) *http.Request {
 func TestUnzipHoldsWhatItTakes(t *testing.T) {
 	r := newReceiver(func(o *Options) { o.MaxInFlightBytes = 1 })
 	body := zipped(bytes.Repeat([]byte{0}, 4<<20))
-	require.NoError(t, r.acquire(r.options.MaxInFlightBytes-(1<<20)))
-	request := otlpForms[0].post(body)
-	request.Header.Set("Content-Encoding", "gzip")
-	assert.Equal(t, http.StatusServiceUnavailable, do(r.handler, request).Code)
-	r.release(r.options.MaxInFlightBytes - (1 << 20))
-	assert.True(t, r.budget.TryAcquire(r.options.MaxInFlightBytes), "all is given back")
+	synctest.Test(t, func(t *testing.T) {
+		others := r.occupy(t, r.options.MaxInFlightBytes-(1<<20))
+		request := otlpForms[0].post(body)
+		request.Header.Set("Content-Encoding", "gzip")
+		assert.Equal(t, http.StatusServiceUnavailable, do(r.handler, request).Code)
+		others.End()
+		assert.Zero(t, r.budget.InUse(), "all is given back")
+	})
 }

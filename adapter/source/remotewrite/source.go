@@ -49,13 +49,13 @@ import (
 	"github.com/go-logr/logr"
 	"github.com/prometheus/exporter-toolkit/web"
 	"golang.org/x/sync/errgroup"
-	"golang.org/x/sync/semaphore"
 	"k8s.io/apimachinery/pkg/types"
 
 	"k8s.io/klog/v2"
 
 	"github.com/foresail/foresail/adapter/source"
 	"github.com/foresail/foresail/internal/httpserve"
+	"github.com/foresail/foresail/internal/share"
 )
 
 // Source receives samples that are pushed. It is safe for concurrent use.
@@ -63,9 +63,9 @@ type Source struct {
 	options   Options
 	telemetry *telemetry
 	index     *index
-	token     *tokenFile          // nil: none is required
-	access    *access             // nil: there is no WebConfigFile
-	budget    *semaphore.Weighted // of bytes of bodies
+	token     *tokenFile  // nil: none is required
+	access    *access     // nil: there is no WebConfigFile
+	budget    *share.Pool // of bytes of bodies, by senders
 	bodies    sync.Pool
 	batches   sync.Pool
 	order     atomic.Uint64 // of members
@@ -74,6 +74,9 @@ type Source struct {
 	subscriptions map[types.NamespacedName]*subscription
 }
 
+// queuedBodies is how many requests of one sender wait for memory.
+const queuedBodies = 64
+
 // New returns a Source that receives nothing yet.
 func New(o Options) *Source {
 	o = o.withDefaults()
@@ -81,7 +84,7 @@ func New(o Options) *Source {
 		options:       o,
 		telemetry:     newTelemetry(o.Registerer),
 		index:         newIndex(),
-		budget:        semaphore.NewWeighted(o.MaxInFlightBytes),
+		budget:        share.NewPool(o.MaxInFlightBytes, queuedBodies),
 		subscriptions: map[types.NamespacedName]*subscription{},
 	}
 	if o.BearerTokenFile != "" {
@@ -170,7 +173,7 @@ func (s *Source) Run(ctx context.Context) error {
 func (s *Source) serve(ctx context.Context, l net.Listener) error {
 	log := logr.ToSlogHandler(klog.FromContext(ctx).WithName("remote-write")) // the toolkit takes nothing else
 	server := &http.Server{
-		Handler:           s.handler(),
+		Handler:           admitted(s.handler()),
 		ReadHeaderTimeout: headerTimeout,
 		ReadTimeout:       readTimeout,
 		WriteTimeout:      writeTimeout,
@@ -181,7 +184,8 @@ func (s *Source) serve(ctx context.Context, l net.Listener) error {
 	parts, ctx := errgroup.WithContext(ctx)
 	parts.Go(func() error {
 		file := s.options.WebConfigFile
-		err := web.Serve(l, server, &web.FlagConfig{WebConfigFile: &file}, slog.New(log))
+		guarded := &guardedListener{Listener: l, server: server, guard: newPasswords(s.options.Now).guard}
+		err := web.Serve(guarded, server, &web.FlagConfig{WebConfigFile: &file}, slog.New(log))
 		if errors.Is(err, http.ErrServerClosed) {
 			return nil
 		}

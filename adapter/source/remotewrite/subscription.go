@@ -268,7 +268,7 @@ func (u *subscription) silenceError(quiet time.Duration) error {
 		}
 	}
 	tell(&u.other, u.config.others())
-	t, unlabelled := u.source.index.arrived(u.keyed, u.key.Namespace)
+	t, unlabelled := u.source.index.arrived(u.config.Metric, u.key.Namespace)
 	tell(&t.withoutPod, fmt.Sprintf("series arrived without the label %s", u.config.PodLabel))
 	tell(&t.unknownPod, "series arrived for other pods")
 	if unlabelled {

@@ -376,7 +376,7 @@ func TestStateIsKeptOnlyOfKnownInstances(t *testing.T) {
 	assert.Empty(t, u.tracks)
 	assert.Equal(t, http.StatusNoContent, r.push(encodings[0], push(seriesB, at(5, 31))).Code)
 	assert.Equal(t, 2, r.count(t, "unknown_pod"))
-	assert.Empty(t, u.keyed.tenants["shop"].takers)
+	assert.Empty(t, u.keyed.takers)
 	assert.Empty(t, r.index.known)
 }
 
