@@ -186,7 +186,7 @@ func verdictOf(p *packer, mayWait bool, unplaced int) string {
 			deadlock.members[0].name, deadlock.budget.Name, mayBeAway(deadlock.budget), whyLate(deadlock))
 	case left <= unplaced:
 		return ""
-	case robbed.role == displaced:
+	case robbed.role == displaced || robbed.role == replaced:
 		return "no other node has room for pod " + robbed.unplaced() + ", whose node is being emptied"
 	}
 	return "no other node has room for pod " + robbed.unplaced() + ", which waits for one"

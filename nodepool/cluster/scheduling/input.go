@@ -51,7 +51,8 @@ type Template struct {
 // Displaced is a pod that will need another node, as its own is being emptied.
 type Displaced struct {
 	cluster.Pending
-	Node string
+	Node     string
+	Replaced bool // a new node takes the place of Node before that has gone
 }
 
 // DisplacedOf returns the pods that will leave some nodes of a cluster.
@@ -63,7 +64,7 @@ func DisplacedOf(c *cluster.Cluster, leaves func(*cluster.Node) bool) []Displace
 			continue
 		}
 		for _, p := range c.Replacements(n) {
-			out = append(out, Displaced{p, n.Object.Name})
+			out = append(out, Displaced{Pending: p, Node: n.Object.Name})
 		}
 	}
 	return out

@@ -50,7 +50,8 @@ func Pack(in Input) Result {
 
 // packed finds a place for every pod that has one: on nodes that exist or are on their way, then on these as they are
 // when the leaving nodes are deleted, and at last on new ones. Pods that leave come after those that wait. They are no
-// demand for new nodes yet, but their nodes are added ahead, to find out what these would be.
+// demand for new nodes yet. Where their node is replaced before it has gone, new nodes for them are added ahead, to find
+// out what the replacement must be.
 func packed(in Input) *packer {
 	p := newPacker(&in, newWorld(&in), subjectsOf(&in), nil)
 	p.nodes.addLaunched(in.OnTheWay)
@@ -58,12 +59,15 @@ func packed(in Input) *packer {
 		p.rounds(p.batches)
 		return p
 	}
-	var waiting, leave []*batch
+	var waiting, leave, ahead []*batch
 	for _, b := range p.batches {
 		if b.role == pending {
 			waiting = append(waiting, b)
 		} else {
 			leave = append(leave, b)
+		}
+		if b.role == replaced {
+			ahead = append(ahead, b)
 		}
 	}
 	p.full = true
@@ -76,7 +80,7 @@ func packed(in Input) *packer {
 	p.rounds(waiting)
 	demanded := p.nodes.open
 	p.nodes.open = nil
-	p.rounds(leave)
+	p.rounds(ahead)
 	p.nodes.open, p.ahead = demanded, p.nodes.open
 	return p
 }
