@@ -1,0 +1,80 @@
+package capacitybuffer
+
+import (
+	"math"
+	"time"
+)
+
+// need is what decides the size of a buffer, in pods.
+type need struct {
+	now  int // those that there are, or that the forecast asks for at once
+	then int // those that will be needed once a node has started that is ordered now
+	min  int // spare ones, whatever the forecast
+	max  int // spare ones at the most: room for more would never be used, or is not wanted
+}
+
+// size is how many pods have to be spare now, so that none of those that come until a node has started waits for one.
+func (n need) size() int { return min(max(n.then-n.now, n.min, 0), n.limit()) }
+
+func (n need) limit() int { return max(n.max, 0) }
+
+// limitOf returns the most spare pods that bounds allow: those of the buffer, and those of the target, which has now
+// pods.
+func limitOf(buffer, target *int32, now int) int {
+	most := math.MaxInt32
+	if buffer != nil {
+		most = int(*buffer)
+	}
+	if target != nil {
+		most = min(most, int(*target)-now)
+	}
+	return max(most, 0)
+}
+
+// hold keeps a buffer from shrinking until what it was needed for has not been needed for a while: a node that is let
+// go costs its startup time again. Spare pods that have become pods of the target are not held: their room is taken,
+// and the autoscaler would order it a second time. So what is held is both the size, and the size with the pods beside
+// it:
+//
+//	now 8, then 14: 6 spare, 14 in all
+//	now 10, then 12: 2 would do; 6 are held as spare, 14 in all: 4
+//	now 14, then 14: 0, as 14 in all are there
+type hold struct{ sizes, totals slidingMax }
+
+// next returns the size at a time, given the need.
+func (h *hold) next(at time.Time, window time.Duration, n need) int {
+	size := n.size()
+	held := min(h.sizes.next(at, window, size), h.totals.next(at, window, n.now+size)-n.now)
+	return min(held, n.limit())
+}
+
+// assume takes a size to be needed now: that of a buffer which an earlier leader has left.
+func (h *hold) assume(at time.Time, size int, n need) {
+	h.sizes.next(at, math.MaxInt64, size)
+	h.totals.next(at, math.MaxInt64, n.now+size)
+}
+
+// slidingMax is the largest of the newest values. It keeps those that may become the largest: each is smaller than the
+// one before it.
+type slidingMax struct{ kept []timed }
+
+type timed struct {
+	at    time.Time
+	value int
+}
+
+// next adds a value and returns the largest of the window that ends with it.
+func (m *slidingMax) next(at time.Time, window time.Duration, value int) int {
+	for len(m.kept) > 0 && m.kept[len(m.kept)-1].value <= value {
+		m.kept = m.kept[:len(m.kept)-1]
+	}
+	m.kept = append(m.kept, timed{at, value})
+	first := 0
+	for at.Sub(m.kept[first].at) > window {
+		first++
+	}
+	if first > 0 {
+		m.kept = append(m.kept[:0], m.kept[first:]...)
+	}
+	return m.kept[0].value
+}
