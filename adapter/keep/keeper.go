@@ -24,10 +24,10 @@ import (
 const (
 	// CheckPeriod is the time between two comparisons of PredictedMetrics with their objects, which are both cached.
 	CheckPeriod = 2 * time.Second
-	// PredecessorPeriod is how long the garbage collector may take to delete the object of a PredictedMetric that was
-	// deleted and created again.
+	// PredecessorPeriod is the time that the garbage collector may take to delete the object of a PredictedMetric that
+	// was deleted and created again.
 	PredecessorPeriod = time.Minute
-	// FailingPeriod is how long requests may fail before the status says so.
+	// FailingPeriod is the time for which requests may fail before the status says so.
 	FailingPeriod = 30 * time.Second
 
 	fieldOwner = client.FieldOwner("foresail")
@@ -55,6 +55,14 @@ type Options struct {
 	Now        func() time.Time
 }
 
+// Scopes returns the namespaces to list objects in: all of Namespaces, or every one at once.
+func (o *Options) Scopes() []string {
+	if len(o.Namespaces) == 0 {
+		return []string{metav1.NamespaceAll}
+	}
+	return o.Namespaces
+}
+
 // Runner is a Keeper of any kind.
 type Runner interface {
 	Start(ctx context.Context) error
@@ -78,7 +86,7 @@ type Keeper[S, M any] struct {
 	turns   Turns // of this check, by namespace
 }
 
-// kept is what is remembered of the object of a PredictedMetric.
+// kept has the facts about the object of a PredictedMetric that last from one check to the next.
 type kept[M any] struct {
 	target Target
 	since  time.Time
@@ -88,7 +96,7 @@ type kept[M any] struct {
 	want, got any
 }
 
-// wrote reports whether the API server makes a spec of what is wanted.
+// wrote reports whether spec is what the API server made of want.
 func (r *kept[M]) wrote(want, spec any) bool {
 	return r.want != nil && same(r.want, want) && same(r.got, spec)
 }

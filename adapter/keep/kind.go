@@ -94,8 +94,8 @@ type Plan[S any] interface {
 	// Condition returns the condition of an object that has the spec. found is nil if the object has just been created.
 	// got is the spec as the API server has it.
 	Condition(found *Found, got any) metav1.Condition
-	// Routine reports whether a spec of before differs because the Plan does, and logs that. Other differences are
-	// events.
+	// Routine reports whether the previous spec differs because the Plan has changed, and logs that. Other differences
+	// are events.
 	Routine(log klog.Logger, before any) bool
 }
 

@@ -11,8 +11,8 @@ import (
 // Turns counts the requests of one check, by namespace.
 type Turns map[string]int
 
-// TurnsPerCheck is how many objects of a namespace are read or written in a check, so that a namespace does not hold up
-// others.
+// TurnsPerCheck is the number of objects of a namespace that may be read or written in a check, so that a namespace does
+// not hold up others.
 const TurnsPerCheck = 20
 
 // Take reports whether an object of a namespace may be read or written in this check.
@@ -21,7 +21,7 @@ func (t Turns) Take(namespace string) bool {
 	return t[namespace] <= TurnsPerCheck
 }
 
-// RetryPeriod is how long a write that was rejected is not repeated, unless the spec changes.
+// RetryPeriod is the time after which a write that was rejected is repeated, unless the spec changes.
 const RetryPeriod = 30 * time.Second
 
 // retries are the times at which rejected writes are repeated, by the UID of the PredictedMetric.

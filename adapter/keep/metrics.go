@@ -22,7 +22,7 @@ type Metrics func() ([]*v1alpha1.PredictedMetric, error)
 var errNotListed = errors.New("the PredictedMetrics have not been listed yet")
 
 // Cached returns the PredictedMetrics of an informer, in order of their keys, and whether all are known yet. A list of
-// its cache would copy each of them: of thousands some ten megabytes, every two seconds for each who asks.
+// its cache would copy each of them: of thousands some ten megabytes, every two seconds for each caller.
 func Cached(informer cache.Informer) (metrics Metrics, synced func() bool, err error) {
 	k := &present{objects: map[types.NamespacedName]*v1alpha1.PredictedMetric{}}
 	registration, err := informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
@@ -39,7 +39,7 @@ func Cached(informer cache.Informer) (metrics Metrics, synced func() bool, err e
 	}, registration.HasSynced, nil
 }
 
-// present is what an informer has told.
+// present has the PredictedMetrics that an informer has delivered.
 type present struct {
 	mu      sync.Mutex
 	objects map[types.NamespacedName]*v1alpha1.PredictedMetric

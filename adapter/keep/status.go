@@ -36,8 +36,8 @@ func (f *Fields[S]) announced(pm *v1alpha1.PredictedMetric) bool {
 	return meta.FindStatusCondition(pm.Status.Conditions, f.Condition) != nil
 }
 
-// concerns reports whether a PredictedMetric requests an object or may have one. The garbage collector deletes the object
-// with its PredictedMetric.
+// concerns reports whether a PredictedMetric requests an object or may have one. The garbage collector deletes the
+// object with its PredictedMetric.
 func (f *Fields[S]) concerns(pm *v1alpha1.PredictedMetric) bool {
 	return (f.Requested(&pm.Spec) || f.announced(pm)) && pm.DeletionTimestamp == nil
 }

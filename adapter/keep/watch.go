@@ -32,7 +32,7 @@ type Discovery interface {
 	ServerResourcesForGroupVersionWithContext(ctx context.Context, groupVersion string) (*metav1.APIResourceList, error)
 }
 
-// Found is what is kept of an object.
+// Found has the fields of an object that a Keeper reads.
 type Found struct {
 	Name    string
 	Created time.Time
@@ -48,7 +48,7 @@ type Found struct {
 
 type table = objectcache.Table[types.NamespacedName, client.Object, Found]
 
-// watcher keeps all objects of a kind in memory. It watches from its first use on.
+// watcher has all objects of a kind. It watches them from its first use on.
 type watcher struct {
 	kind       *Type
 	client     client.WithWatch
@@ -65,11 +65,7 @@ type watcher struct {
 }
 
 func newWatcher(kind *Type, o *Options) *watcher {
-	namespaces := o.Namespaces
-	if len(namespaces) == 0 {
-		namespaces = []string{metav1.NamespaceAll}
-	}
-	return &watcher{kind: kind, client: o.Client, discovery: o.Discovery, namespaces: namespaces, now: o.Now}
+	return &watcher{kind: kind, client: o.Client, discovery: o.Discovery, namespaces: o.Scopes(), now: o.Now}
 }
 
 // stop ends all watches.

@@ -37,7 +37,7 @@ func kindOf(version string) schema.GroupVersionKind {
 	return schema.GroupVersionKind{Group: group, Version: version, Kind: kind}
 }
 
-// specOf returns the spec that a buffer is to have, as unstructured objects have it.
+// specOf returns the spec of a buffer in the form of unstructured objects.
 func specOf(pm *v1alpha1.PredictedMetric, replicas int) map[string]any {
 	ref := pm.Spec.ScaleTargetRef
 	scalable := map[string]any{"kind": ref.Kind, "name": ref.Name}

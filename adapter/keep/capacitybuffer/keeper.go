@@ -22,19 +22,17 @@ const emptyPeriod = 15 * time.Second
 // Keeper keeps the CapacityBuffers of PredictedMetrics with spec.capacityBuffer.
 type Keeper struct {
 	*keep.Keeper[status, memory]
-	forecasts keep.Forecasts
-	nodes     *Nodes
-	now       func() time.Time
+	nodes *Nodes
 
 	// Of Start alone.
 	watching bool // nodes are watched
 	running  sync.WaitGroup
 }
 
-// status is what the status of a PredictedMetric has of its buffer, nil for none.
+// status is the part of the status of a PredictedMetric about its buffer, nil for none.
 type status = *v1alpha1.CapacityBufferStatus
 
-// memory is what is remembered of a buffer between two checks.
+// memory has what a Keeper remembers of a buffer between two checks.
 type memory struct {
 	hold    hold
 	size    int       // the last planned one
@@ -45,7 +43,7 @@ type memory struct {
 
 // New returns a Keeper, and registers its metrics.
 func New(o keep.Options, nodes *Nodes) *Keeper {
-	k := &Keeper{forecasts: o.Forecasts, nodes: nodes, now: o.Now}
+	k := &Keeper{nodes: nodes}
 	k.Keeper = keep.New(keep.Kind[status, memory]{
 		Type: buffers,
 		Words: keep.Words{

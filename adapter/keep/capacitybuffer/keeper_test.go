@@ -294,7 +294,7 @@ func TestWithoutAForecastTheSizeStays(t *testing.T) {
 		assert.Equal(f, "Unknown NoForecast checkout", f.Reports("checkout"))
 		f.expect(8, 8)
 		f.PassFor(4 * time.Minute)
-		assert.Equal(f, 6, f.size(), "what nobody knew was not needed any less")
+		assert.Equal(f, 6, f.size(), "an unknown need is not a smaller one")
 		f.PassFor(2 * time.Minute)
 		assert.Equal(f, 0, f.size())
 	})
@@ -458,7 +458,7 @@ foresail_capacity_buffer_nodes_measured 0
 	})
 }
 
-// In dry run no buffer is created, and the one of before keeps its size, which is held when dry run ends.
+// In dry run no buffer is created, and an existing one keeps its size, which is held when dry run ends.
 func TestDryRunLeavesTheBufferAlone(t *testing.T) {
 	pm := subject.Checkout()
 	pm.Spec.DryRun = true
@@ -482,7 +482,7 @@ func TestDryRunLeavesTheBufferAlone(t *testing.T) {
 		f.wrote()
 		f.Pass()
 		assert.Equal(f, "False DryRun checkout", f.Reports("checkout"))
-		assert.Equal(f, new(int32(5)), f.Metric("checkout").Status.CapacityBuffer.Replicas, "as somebody else has set it")
+		assert.Equal(f, new(int32(5)), f.Metric("checkout").Status.CapacityBuffer.Replicas, "as a user has set it")
 		assert.Equal(f, 5, f.size())
 		assert.Empty(f, f.wrote())
 

@@ -33,7 +33,7 @@ const (
 	quantile = 0.9
 	// nodesKept is how many of the newest nodes count.
 	nodesKept = 64
-	// measurePeriod is how often the startup time is computed anew.
+	// measurePeriod is the time between two computations of the startup time.
 	measurePeriod = 10 * time.Second
 	// unreadableAfter is how long the nodes may not have been listed before a startup time is assumed.
 	unreadableAfter = 30 * time.Second
@@ -62,7 +62,7 @@ type Nodes struct {
 	startup atomic.Pointer[Startup] // nil: nodes are not watched, or not known yet
 }
 
-// nodeTimes is what is kept of a node.
+// nodeTimes are the times of a node that its startup time is computed from.
 type nodeTimes struct {
 	uid            types.UID
 	created, ready time.Time // ready is zero while it is not

@@ -55,7 +55,7 @@ func (k *Keeper) sizeOf(pm *v1alpha1.PredictedMetric, m *memory, found *keep.Fou
 	if !m.sized && found != nil && found.Target == keep.TargetOfMetric(pm) { // an earlier leader has left it
 		m.size, m.sized = replicasIn(found.Spec.(map[string]any))
 	}
-	now, spec := k.now(), pm.Spec.CapacityBuffer
+	now, spec := k.Now(), pm.Spec.CapacityBuffer
 	s := k.needOf(pm, now)
 	if s.unknown != "" {
 		m.hold = hold{} // an unknown need is not a smaller one
@@ -82,7 +82,7 @@ func (k *Keeper) sizeOf(pm *v1alpha1.PredictedMetric, m *memory, found *keep.Fou
 	return s
 }
 
-// needOf returns what a forecast asks for, or why there is none.
+// needOf returns the need by the forecast, or why there is none.
 func (k *Keeper) needOf(pm *v1alpha1.PredictedMetric, now time.Time) *sized {
 	s := &sized{at: now}
 	spec := pm.Spec.CapacityBuffer
@@ -90,7 +90,7 @@ func (k *Keeper) needOf(pm *v1alpha1.PredictedMetric, now time.Time) *sized {
 	if spec.NodeStartupTime != nil {
 		s.startup, s.set = Startup{Time: spec.NodeStartupTime.Duration}, true
 	}
-	f, ok := k.forecasts.Get(client.ObjectKeyFromObject(pm))
+	f, ok := k.Forecasts.Get(client.ObjectKeyFromObject(pm))
 	switch {
 	case ok && f.Err != nil:
 		s.unknown = "there is no forecast: " + f.Err.Error()

@@ -7,13 +7,13 @@ import (
 
 // need is what decides the size of a buffer, in pods.
 type need struct {
-	now  int // those that there are, or that the forecast asks for at once
-	then int // those that will be needed once a node has started that is ordered now
-	min  int // spare ones, whatever the forecast
-	max  int // spare ones at the most: room for more would never be used, or is not wanted
+	now  int // existing pods, or the pods that the forecast requests at once if these are more
+	then int // pods that will be needed when a node that is ordered now has started
+	min  int // of spare pods, whatever the forecast
+	max  int // of spare pods: room for more would never be used, or is not wanted
 }
 
-// size is how many pods have to be spare now, so that none of those that come until a node has started waits for one.
+// size returns the number of spare pods with which no pod that comes before a node has started waits for that node.
 func (n need) size() int { return min(max(n.then-n.now, n.min, 0), n.limit()) }
 
 func (n need) limit() int { return max(n.max, 0) }
@@ -31,10 +31,9 @@ func limitOf(buffer, target *int32, now int) int {
 	return max(most, 0)
 }
 
-// hold keeps a buffer from shrinking until what it was needed for has not been needed for a while: a node that is let
-// go costs its startup time again. Spare pods that have become pods of the target are not held: their room is taken,
-// and the autoscaler would order it a second time. So what is held is both the size, and the size with the pods beside
-// it:
+// hold keeps a buffer from shrinking until what it was needed for has not been needed for a while: a node that is
+// released costs its startup time again. Spare pods that have become pods of the target are not held: their room is
+// taken, and the autoscaler would order it a second time. So both are held, the size and the sum of size and pods:
 //
 //	now 8, then 14: 6 spare, 14 in all
 //	now 10, then 12: 2 would do; 6 are held as spare, 14 in all: 4

@@ -58,7 +58,7 @@ func TestHold(t *testing.T) {
 		"a fall after a rise holds no more than there was": {
 			{0, 8, 10, 2}, {10, 10, 10, 0}, {20, 6, 6, 2}, {301, 6, 6, 0},
 		},
-		"a second rise counts anew": {{0, 8, 14, 6}, {200, 8, 14, 6}, {400, 8, 8, 6}, {501, 8, 8, 0}},
+		"a second rise counts again": {{0, 8, 14, 6}, {200, 8, 14, 6}, {400, 8, 8, 6}, {501, 8, 8, 0}},
 	} {
 		var h hold
 		for _, s := range steps {

@@ -26,13 +26,12 @@ const (
 // ScaledObjects.
 type Keeper struct {
 	*keep.Keeper[string, struct{}]
-	forecasts keep.Forecasts // have the bounds that hold with schedules
-	others    *scaledObjects
+	others *scaledObjects
 }
 
 // New returns a Keeper.
 func New(o keep.Options) *Keeper {
-	k := &Keeper{forecasts: o.Forecasts, others: newScaledObjects(o)}
+	k := &Keeper{others: newScaledObjects(o)}
 	k.Keeper = keep.New(keep.Kind[string, struct{}]{
 		Type: hpas,
 		Words: keep.Words{
@@ -105,7 +104,7 @@ func (k *Keeper) plan(pm *v1alpha1.PredictedMetric, _ *keep.Found, _ *struct{}) 
 		return nil, &keep.Refusal{Status: metav1.ConditionFalse, Reason: reasonInvalid, Message: err.Error()}
 	}
 	if len(pm.Spec.Schedules) > 0 {
-		s, _ := k.forecasts.Get(client.ObjectKeyFromObject(pm))
+		s, _ := k.Forecasts.Get(client.ObjectKeyFromObject(pm))
 		if s.Bounds == nil {
 			return nil, keep.ErrLater
 		}

@@ -179,7 +179,7 @@ func TestScaledObjectsThatCannotBeListedHoldNothingUp(t *testing.T) {
 func TestDroppedFieldIsNoDrift(t *testing.T) {
 	subject.Play(t, []client.Object{subject.Checkout()}, func(f *keeptest.Fixture) {
 		f.FailRequests(func(verb string, o client.Object) error {
-			if verb == "create" {
+			if verb == "create" || verb == "patch" {
 				specOf(o).Behavior.ScaleUp.Tolerance = nil
 			}
 			return nil
@@ -190,6 +190,12 @@ func TestDroppedFieldIsNoDrift(t *testing.T) {
 		assert.Equal(f, []string{"create checkout"}, f.Wrote())
 		assert.Equal(f, "True AsRecommended checkout", f.Reports("checkout"))
 		assert.Contains(f, f.Message("checkout"), "without tolerance")
+
+		f.Lead() // which tries once more
+		f.Pass()
+		assert.Equal(f, []string{"patch checkout"}, f.Wrote())
+		assert.Equal(f, "True AsRecommended checkout", f.Reports("checkout"))
+		assert.Empty(f, f.Sent(), "nothing has changed")
 	})
 }
 

@@ -38,7 +38,7 @@ const (
 
 var scaledObjectKind = schema.GroupVersionKind{Group: "keda.sh", Version: "v1alpha1", Kind: "ScaledObject"}
 
-// scaledObject is what is kept of one.
+// scaledObject has the fields of a ScaledObject that are compared.
 type scaledObject struct {
 	name        string
 	maxReplicas int64
@@ -59,11 +59,7 @@ type scaledObjects struct {
 }
 
 func newScaledObjects(o keep.Options) *scaledObjects {
-	namespaces := o.Namespaces
-	if len(namespaces) == 0 {
-		namespaces = []string{metav1.NamespaceAll}
-	}
-	return &scaledObjects{client: o.Client, namespaces: namespaces, now: o.Now}
+	return &scaledObjects{client: o.Client, namespaces: o.Scopes(), now: o.Now}
 }
 
 // forget drops what was known during an earlier lease.
@@ -92,7 +88,7 @@ func (s *scaledObjects) list(ctx context.Context) {
 	found := map[keep.Target]scaledObject{}
 	for _, namespace := range s.namespaces {
 		if err := s.listNamespace(ctx, namespace, found); err != nil {
-			klog.FromContext(ctx).Error(err, "Cannot list ScaledObjects; assuming those of before")
+			klog.FromContext(ctx).Error(err, "Cannot list ScaledObjects; assuming the previous ones")
 			return
 		}
 	}
@@ -122,16 +118,17 @@ func (s *scaledObjects) listNamespace(ctx context.Context, namespace string, fou
 
 func scaledObjectOf(o *unstructured.Unstructured) scaledObject {
 	maximum, set, err := unstructured.NestedInt64(o.Object, "spec", "maxReplicaCount")
-	if !set || err != nil { // what is no number is invalid
+	if !set || err != nil { // absent, or no number
 		maximum = defaultMaxReplicaCount
 	}
 	return scaledObject{o.GetName(), maximum}
 }
 
-// targetOfScaledObject knows KEDA's defaults.
+// targetOfScaledObject returns the target of a ScaledObject with KEDA's defaults, which also hold for a field that is no
+// string.
 func targetOfScaledObject(o *unstructured.Unstructured) keep.Target {
 	field := func(name, otherwise string) string {
-		value, _, _ := unstructured.NestedString(o.Object, "spec", "scaleTargetRef", name) // what is no string is invalid
+		value, _, _ := unstructured.NestedString(o.Object, "spec", "scaleTargetRef", name)
 		return cmp.Or(value, otherwise)
 	}
 	return keep.TargetOf(o.GetNamespace(), field("apiVersion", "apps/v1"), field("kind", "Deployment"), field("name", ""))

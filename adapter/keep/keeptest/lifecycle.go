@@ -144,6 +144,10 @@ func testPending(t *testing.T, s Subject) {
 	pm := s.Checkout()
 	s.Play(t, []client.Object{pm}, func(f *Fixture) {
 		f.Lead()
+		for range 5 {
+			f.Check()
+		}
+		assert.Empty(f, f.Wrote(), "the status does not say it yet")
 		f.WriteStatus()
 		assert.Equal(f, "Unknown Pending", f.Reports("checkout"))
 		f.Pass()

@@ -94,13 +94,14 @@ func testRequestsThatFail(t *testing.T, s Subject) {
 		t.Run(name, func(t *testing.T) {
 			s.Play(t, []client.Object{s.Checkout()}, func(f *Fixture) {
 				var tries atomic.Int32
-				f.FailRequests(func(verb string, _ client.Object) error {
+				fail := func(verb string, _ client.Object) error {
 					if verb == c.verb {
 						tries.Add(1)
 						return c.err
 					}
 					return nil
-				})
+				}
+				f.FailRequests(fail)
 				f.Lead()
 				f.PassFor(keep.FailingPeriod - 2*keep.CheckPeriod)
 				if c.want == "Unknown RequestsFail" {
@@ -119,6 +120,12 @@ func testRequestsThatFail(t *testing.T, s Subject) {
 				f.FailRequests(nil)
 				f.PassFor(2 * time.Minute)
 				f.AssertKept("checkout")
+				if c.verb == "create" && c.want == "Unknown RequestsFail" {
+					f.Remove("checkout")
+					f.FailRequests(fail)
+					f.PassFor(keep.FailingPeriod - 2*keep.CheckPeriod)
+					assert.NotEqual(f, c.want+" checkout", f.Reports("checkout"), "the previous failure has ended")
+				}
 			})
 		})
 	}
