@@ -256,3 +256,113 @@ func TestPodsOfAWholeTargetAreNamedByTheirLabel(t *testing.T) {
 	assert.Equal(t, "gateway", c.OwnerLabel)
 	assert.Empty(t, c.PodLabel)
 }
+
+// replacedPod is a pod whose series is replaced by one with other labels. Times are in seconds.
+type replacedPod struct {
+	state func(now int) podtracker.PodState
+	as    source.Type
+	lines []timeline
+	end   int
+}
+
+// sums returns what answers every some seconds lead to.
+func (f *replacedPod) sums(interval int) map[int]float64 {
+	now := 0
+	w := &whole{as: f.as, label: "pod", pods: func(string) podtracker.PodState { return f.state(now) }}
+	got := map[int]float64{}
+	for now = -30; now <= f.end; now += interval {
+		var all []*series
+		for _, line := range f.lines {
+			s := &series{labels: model.Metric{"pod": "gw-0", "instance": model.LabelValue(line.name)}, spacing: 15_000}
+			for _, x := range line.readings {
+				if t := int(x[0]); t <= now && t > now-60 {
+					s.samples = append(s.samples, pipeline.Sample{T: 1_000_000 + int64(t)*1000, V: x[1]})
+				}
+			}
+			if len(s.samples) > 0 {
+				all = append(all, s)
+			}
+		}
+		for _, x := range w.take(all, 15_000, time.Unix(int64(now), 0)) {
+			got[int(x.T/1000-1000)] = x.V
+		}
+	}
+	return got
+}
+
+// A pod of a StatefulSet comes again by the same name and another address, a container is restarted, and so is
+// one that is restarted again. Whatever is known of the pod, and whenever answers come, its load counts once.
+func TestReplacedSeriesOfOnePodCountOnce(t *testing.T) {
+	ready := func(int) podtracker.PodState { return podtracker.PodReady }
+	restarted := func(leaves int) func(int) podtracker.PodState {
+		return func(now int) podtracker.PodState {
+			switch {
+			case now < leaves:
+				return podtracker.PodReady
+			case now < 5:
+				return podtracker.PodLeaving
+			}
+			return podtracker.PodStarting
+		}
+	}
+	const load = 500
+	for name, f := range map[string]replacedPod{
+		"pod comes again":         {state: restarted(5)},
+		"pod leaves, comes again": {state: restarted(-10)},
+		"label changes":           {state: ready},
+	} {
+		for _, as := range []source.Type{source.Gauge, source.Counter} {
+			for _, interval := range []int{1, 3, 5, 15, 30} {
+				f.as, f.end = as, 120
+				f.lines = []timeline{every("old", -90, 0, 15, load, as), every("new", 15, 120, 15, load, as)}
+				got := f.sums(interval)
+				require.NotEmpty(t, got)
+				for at, v := range got {
+					require.InDelta(t, load, v, 1e-6, "%s, %s, each %d s, at %d", name, as, interval, at)
+				}
+				f.lines = []timeline{every("old", -90, 0, 15, load, as), every("new", 15, 45, 15, load, as),
+					every("newest", 60, 240, 15, load, as)}
+				f.end = 240
+				for at, v := range f.sums(interval) {
+					require.InDelta(t, load, v, 1e-6, "%s, %s, each %d s, twice, at %d", name, as, interval, at)
+				}
+			}
+		}
+	}
+}
+
+// The series of a pod that comes again by its name and address is one and the same: it counts again.
+func TestASeriesThatGoesOnCountsAgain(t *testing.T) {
+	f := &replacedPod{end: 240, as: source.Gauge, state: func(now int) podtracker.PodState {
+		switch {
+		case now < 5:
+			return podtracker.PodReady
+		case now < 40:
+			return podtracker.PodLeaving
+		}
+		return podtracker.PodStarting
+	}}
+	f.lines = []timeline{every("old", -90, 30, 15, 500, f.as)}
+	f.lines[0].readings = append(f.lines[0].readings, every("old", 60, 240, 15, 500, f.as).readings...)
+	got := f.sums(5)
+	for at := 75; at <= 240; at += 15 {
+		require.InDelta(t, 500, got[at], 0, "at %d", at)
+	}
+}
+
+// Series of a pod that are overdue have not been replaced by those of others, nor by those that were there before.
+func TestOverdueSeriesOfAPodAreNotReplacedByOthers(t *testing.T) {
+	w := &whole{as: source.Gauge, label: "pod", pods: func(string) podtracker.PodState { return podtracker.PodReady }}
+	line := func(pod, id string, from, to int64) *series {
+		s := &series{labels: model.Metric{"pod": model.LabelValue(pod), "id": model.LabelValue(id)}, spacing: 15_000}
+		for at := from; at <= to; at += 15_000 {
+			s.samples = append(s.samples, pipeline.Sample{T: 1_000_000 + at, V: 100})
+		}
+		return s
+	}
+	w.take([]*series{line("a", "1", 0, 60_000), line("a", "2", 0, 60_000)}, 15_000, time.Unix(60, 0))
+	got := w.take([]*series{line("a", "1", 0, 60_000), line("a", "2", 0, 90_000), line("b", "1", 75_000, 90_000)},
+		15_000, time.Unix(90, 0))
+	require.NotEmpty(t, got)
+	assert.InDelta(t, 300, got[len(got)-1].V, 0)
+}

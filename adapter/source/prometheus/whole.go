@@ -28,8 +28,9 @@ type whole struct {
 	pods    func(name string) podtracker.PodState // of the namespace; nil: nothing is known of them
 	began   int64                                 // the first reading of all (ms)
 	parts   map[model.Fingerprint]*part
-	spacing int64 // the longest between two readings of a series (ms)
-	every   int64 // the shortest
+	order   []*part // all of them by id, as of the last answer: replicas come to equal sums to the last digit
+	spacing int64   // the longest between two readings of a series (ms)
+	every   int64   // the shortest
 	// answered is the newest reading of the last answer (ms), 0 before the first.
 	answered int64
 	emitted  int64             // the time of the last sum (ms), 0 before the first
@@ -41,12 +42,13 @@ type part struct {
 	id       model.Fingerprint // of its labels
 	labels   model.Metric
 	pod      string // that has it, "" if it names none
-	present  bool   // the pod has been seen
-	starting bool   // it is not Ready
-	began    int64  // its first reading (ms), 0 if it was there before the first of all
-	read     int64  // its last one (ms)
-	newest   int64  // its last one in the newest answer (ms)
-	joins    int64  // since when it takes over loads of others (ms), 0 = it was there before
+	state    podtracker.PodState
+	present  bool  // the pod has been seen
+	starting bool  // it is not Ready
+	began    int64 // its first reading (ms), 0 if it was there before the first of all
+	read     int64 // its last one (ms)
+	newest   int64 // its last one in the newest answer (ms)
+	joins    int64 // since when it takes over loads of others (ms), 0 = it was there before
 	value    float64
 	before   float64 // at the reading before
 	known    bool    // it has a value: a counter has none before its second reading
@@ -56,6 +58,10 @@ type part struct {
 	moves    int64     // after when its load moves, or may move, to other series (ms), 0 = it does not
 	left     int64     // by when that has begun (ms)
 	moved    float64   // the load that it had then
+	ended    int64     // up to when its readings are those before its load moved (ms)
+	silent   bool      // it is overdue, and may have been replaced
+	replaces bool      // a series has been closed because this one began
+	follows  bool      // it may replace a series of its pod that is not overdue
 }
 
 const (
@@ -133,63 +139,134 @@ func (w *whole) read(all []*series, now time.Time) []reading {
 			}
 		}
 	}
+	w.order = slices.SortedFunc(maps.Values(w.parts), func(a, b *part) int { return cmp.Compare(a.id, b.id) })
 	slices.SortStableFunc(fresh, func(a, b reading) int { return cmp.Compare(a.T, b.T) })
 	return fresh
 }
 
-// close notes which series have ended, or may have, by the clock of the server: those of pods that are
-// gone, those of pods that leave, from then on, and of the others those that are silent and have a
-// successor.
+// close records which series have ended, or may have, by the clock of the server: those of pods that are
+// gone, those of pods that leave, from then on, and of the others those that are overdue and have a successor.
+// It opens none of them again before a later reading: a pod may come back by its name with other series.
 func (w *whole) close(now int64) {
-	var silent []*part
-	for _, p := range w.parts {
-		state := podtracker.PodUnknown
-		if p.pod != "" && w.pods != nil {
-			state = w.pods(p.pod)
+	for _, p := range w.order {
+		if p.state == podtracker.PodLeaving {
+			p.ended = now // the pod may have been scraped until now
 		}
-		switch {
-		case state == podtracker.PodStarting:
-			p.present, p.moves, p.starting = true, 0, true
-		case state == podtracker.PodReady:
+		p.state, p.silent = w.stateOf(p), false
+		switch p.state {
+		case podtracker.PodStarting:
+			p.present, p.starting = true, true
+		case podtracker.PodReady:
 			if p.starting {
 				p.joins = w.answered
 			}
-			p.present, p.moves, p.starting = true, 0, false
-		case state == podtracker.PodLeaving, state == podtracker.PodAbsent && p.present:
+			p.present, p.starting = true, false
+		case podtracker.PodLeaving:
 			p.present = true
 			if p.moves == 0 { // some time since the last answer
 				p.moves, p.left, p.moved = cmp.Or(w.answered, now), now, p.value
 			}
-		case now-p.newest > w.spacingOf(p)*replacedAfter/4:
-			silent = append(silent, p)
-		default:
-			p.moves = 0
-		}
-	}
-	w.closeReplaced(silent)
-}
-
-// closeReplaced closes those of the silent series that have a successor each: one that began since, or
-// not long before the last reading, and is read.
-func (w *whole) closeReplaced(silent []*part) {
-	var began []int64
-	for _, p := range w.parts {
-		if !slices.Contains(silent, p) {
-			began = append(began, p.began)
-		}
-	}
-	slices.Sort(began)
-	slices.SortFunc(silent, func(a, b *part) int {
-		return cmp.Or(cmp.Compare(a.newest, b.newest), cmp.Compare(a.id, b.id))
-	})
-	for _, p := range silent { // in order of time
-		i := slices.IndexFunc(began, func(t int64) bool { return t > max(p.began, p.newest-maxOverlap) })
-		if i < 0 {
 			continue
 		}
-		began = slices.Delete(began, i, i+1)
-		p.moves, p.left, p.moved = p.newest, p.newest, 0
+		if p.newest > p.ended {
+			p.moves = 0
+		}
+		p.silent = p.moves == 0 && now-p.newest > w.spacingOf(p)*replacedAfter/4
 	}
+	w.closeReplaced()
+	w.follow()
+}
+
+// stateOf returns what is known of the pod that has a series. One that has gone leaves, one that has not been
+// seen is unknown.
+func (w *whole) stateOf(p *part) podtracker.PodState {
+	if p.pod == "" || w.pods == nil {
+		return podtracker.PodUnknown
+	}
+	state := w.pods(p.pod)
+	switch {
+	case state != podtracker.PodAbsent:
+		return state
+	case p.present:
+		return podtracker.PodLeaving
+	}
+	return podtracker.PodUnknown
+}
+
+// closeReplaced closes those of the silent series that have a successor each. A pod that is there replaces its
+// own series; those of unknown pods may be replaced by any series.
+func (w *whole) closeReplaced() {
+	silent, began := map[string][]*part{}, map[string][]*part{}
+	for _, p := range w.order {
+		if p.silent {
+			silent[p.owner()] = append(silent[p.owner()], p)
+		}
+	}
+	if len(silent) == 0 {
+		return
+	}
+	for _, p := range w.order {
+		if !p.silent && !p.replaces {
+			began[p.owner()] = append(began[p.owner()], p)
+		}
+	}
+	anyones := began[""]
+	for pod, all := range began {
+		if pod != "" {
+			anyones = append(anyones, replace(silent[pod], all)...)
+		}
+	}
+	replace(silent[""], anyones)
+}
+
+// follow records which series may have replaced another one of their pod that is not overdue yet: that has
+// not been read since they began.
+func (w *whole) follow() {
+	oldest := map[string]int64{} // the newest reading of each series, the least of each pod
+	for _, p := range w.order {
+		if p.moves == 0 && p.pod != "" {
+			oldest[p.pod] = min(p.newest, cmp.Or(oldest[p.pod], p.newest))
+		}
+	}
+	for _, p := range w.order {
+		p.follows = p.moves == 0 && p.began > oldest[p.pod] && p.pod != ""
+	}
+}
+
+// owner returns the pod that has a series, "" if nothing is known of it.
+func (p *part) owner() string {
+	if p.state == podtracker.PodUnknown {
+		return ""
+	}
+	return p.pod
+}
+
+// replaceable returns the time after which a successor of a silent series has begun.
+func (p *part) replaceable() int64 { return max(p.began, p.newest-maxOverlap) }
+
+// replace closes each of some silent series that has a successor of its own among some others: one that began
+// since, or not long before the last reading, and is read. It returns those that are none.
+func replace(silent, began []*part) (others []*part) {
+	if len(silent) == 0 {
+		return began
+	}
+	slices.SortFunc(silent, func(a, b *part) int {
+		return cmp.Or(cmp.Compare(a.replaceable(), b.replaceable()), cmp.Compare(a.id, b.id))
+	})
+	slices.SortFunc(began, func(a, b *part) int {
+		return cmp.Or(cmp.Compare(a.began, b.began), cmp.Compare(a.id, b.id))
+	})
+	for _, next := range began {
+		if len(silent) == 0 || next.began <= silent[0].replaceable() {
+			others = append(others, next)
+			continue
+		}
+		p := silent[0]
+		silent = silent[1:]
+		next.replaces = true
+		p.moves, p.left, p.moved, p.ended, p.silent = p.newest, p.newest, 0, p.newest, false
+	}
+	return others
 }
 
 // spacingOf is how far readings of a series are apart, that of all if it has been read once.
@@ -272,12 +349,7 @@ func (w *whole) emit(at int64) pipeline.Sample {
 // of them nor one that shows in none makes a difference.
 func (w *whole) sum(at int64) float64 {
 	t := tally{at: at, since: at, settled: w.settled(at)}
-	parts := slices.Collect(maps.Values(w.parts))
-	// In one order, so that all replicas come to the same sum to the last digit.
-	slices.SortFunc(parts, func(a, b *part) int {
-		return cmp.Or(cmp.Compare(a.read, b.read), cmp.Compare(a.id, b.id))
-	})
-	for _, p := range parts {
+	for _, p := range w.order {
 		switch {
 		case w.awaited(p, at):
 			if !p.starting {
@@ -377,7 +449,7 @@ func (p *part) open(at int64) bool { return p.moves == 0 || at <= p.moves }
 // all it takes if it is known when its pod became Ready, and otherwise for longer.
 func (w *whole) young(p *part, at int64) bool {
 	if p.present {
-		return p.joins > 0 && !p.starting && at-p.joins <= movingSpacings*w.spacingOf(p)
+		return p.joins > 0 && (!p.starting || p.follows) && at-p.joins <= movingSpacings*w.spacingOf(p)
 	}
 	return p.joins > 0 && at-p.joins <= takeover
 }
