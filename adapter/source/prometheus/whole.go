@@ -520,6 +520,7 @@ func (u *subscription) takeWhole(a *answer, t taking) {
 		u.sink.SourceFailed(trouble)
 		return
 	}
+	all, refused := u.accepted(all)
 	if u.whole == nil {
 		u.whole = &whole{as: u.config.Type, label: model.LabelName(u.config.OwnerLabel), pods: u.fleet.PodState}
 	}
@@ -529,6 +530,10 @@ func (u *subscription) takeWhole(a *answer, t taking) {
 		u.group.source.telemetry.samples.Add(float64(len(sums)))
 	}
 	u.whole.forget(t.now.Add(-2 * u.config.reach()))
+	if refused != nil {
+		u.sink.SourceFailed(refused)
+		return
+	}
 	if p := u.whole.silentPart(); p != nil {
 		u.sink.SourceFailed(fmt.Errorf("%s: query %.200q: there is no new reading of %s, whose last one counts on for %s at the most",
 			u.config.Address, u.config.Query, promapi.Short(p.labels.String()), time.Duration(u.whole.silence(p))*time.Millisecond))
@@ -538,6 +543,7 @@ func (u *subscription) takeWhole(a *answer, t taking) {
 }
 
 // wholeTrouble returns why the answer is not the load of the target, or nil. A part of it would be a small load.
+// A series whose newest sample is refused is unknown; one before that is a reading that failed.
 func (u *subscription) wholeTrouble(a *answer, t taking, all []*series) error {
 	c := &u.config
 	switch {
@@ -552,13 +558,32 @@ func (u *subscription) wholeTrouble(a *answer, t taking, all []*series) error {
 		if s.err != nil {
 			return fmt.Errorf("%s: query %.200q: %w", c.Address, c.Query, s.err)
 		}
-		for _, x := range s.samples {
-			if _, err := gate.Number(x.V); err != nil {
-				return seriesError(c, s, err)
-			}
+		if _, err := gate.Number(s.samples[len(s.samples)-1].V); err != nil {
+			return seriesError(c, s, err)
 		}
 	}
 	return nil
+}
+
+// accepted returns the series without the samples that cannot be a load, and why the last of these cannot; nil
+// without any. The answer is shared, so a series that has some is copied.
+func (u *subscription) accepted(all []*series) ([]*series, error) {
+	var why error
+	for i, s := range all {
+		refused := func(x pipeline.Sample) bool {
+			_, err := gate.Number(x.V)
+			if err != nil {
+				why = seriesError(&u.config, s, err)
+			}
+			return err != nil
+		}
+		if slices.ContainsFunc(s.samples, refused) {
+			clean := *s
+			clean.samples = slices.DeleteFunc(slices.Clone(s.samples), refused)
+			all[i] = &clean
+		}
+	}
+	return all, why
 }
 
 // seriesError returns why the load is unknown because of a value of one series.

@@ -2,6 +2,7 @@ package prometheus
 
 import (
 	"math"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -211,6 +212,37 @@ func TestWholeTargetIsUnknownWhereSeriesMayBeMissing(t *testing.T) {
 				assert.Empty(t, sink.Values(source.WholeTarget))
 			})
 		})
+	}
+}
+
+// An exporter says -1 now and then. After a restart, an answer that reaches back to such a value is taken without
+// it, and so are those after it; the value is reported.
+func TestOneImpossibleValueWithholdsNoSums(t *testing.T) {
+	for _, as := range []source.Type{source.Gauge, source.Counter} {
+		for _, bad := range []float64{-1, math.NaN()} {
+			synctest.Test(t, func(t *testing.T) {
+				began := time.Now()
+				server := answering(growing(began, func(pod string, second int) float64 {
+					if pod == "b" && (second+4)%8 == 0 { // each window has one
+						return bad
+					}
+					if as == source.Counter {
+						return 1000 + 50*float64(second+20)
+					}
+					return 50
+				}, "a", "b"))
+				s := running(t, Options{}, server)
+				sink := newRecorder()
+				require.NoError(t, s.Set(key("pm"), wholeOf(as), fleetOf(), sink))
+				sourcetest.Pass(30 * time.Second)
+				values := sink.Values(source.WholeTarget)
+				require.Greater(t, len(values), 30, "%s, %v", as, bad)
+				for _, v := range values {
+					require.InDelta(t, 100, v, 1e-9, "%s, %v", as, bad)
+				}
+				require.Contains(t, strings.Join(sink.SourceErrors(), "\n"), "a value of a series is "+number(bad))
+			})
+		}
 	}
 }
 
