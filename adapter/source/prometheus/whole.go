@@ -30,7 +30,8 @@ type whole struct {
 	parts   map[model.Fingerprint]*part
 	order   []*part // all of them by id, as of the last answer: replicas come to equal sums to the last digit
 	spacing int64   // the longest between two readings of a series (ms)
-	every   int64   // the shortest
+	every   int64   // the shortest, at least minEvery
+	begun   []*part // those that had no value after a reading, in order of time
 	// answered is the newest reading of the last answer (ms), 0 before the first.
 	answered int64
 	emitted  int64             // the time of the last sum (ms), 0 before the first
@@ -79,6 +80,8 @@ const (
 	maxOverlap = 5 * 60_000
 	// takeover is how long after its first reading a series of an unknown pod may be taking loads over (ms).
 	takeover = 2 * 60_000
+	// minEvery is the least spacing of sums (ms): as long as that of queries, however close readings are.
+	minEvery = int64(MinInterval / time.Millisecond)
 	// keptSums is how long sums are kept (ms): longer than a load moves.
 	keptSums = 2 * maxOverlap
 )
@@ -94,7 +97,7 @@ func (w *whole) take(all []*series, spacing int64, now time.Time) []pipeline.Sam
 	w.spacing = spacing
 	newest := newestOf(all)
 	if newest < w.emitted {
-		w.parts, w.answered, w.emitted, w.sums = nil, 0, 0, nil // the server's clock has been set back
+		w.parts, w.begun, w.answered, w.emitted, w.sums = nil, nil, 0, 0, nil // the server's clock has been set back
 	}
 	if w.parts == nil {
 		w.parts, w.began = map[model.Fingerprint]*part{}, firstOf(all)
@@ -139,6 +142,7 @@ func (w *whole) read(all []*series, now time.Time) []reading {
 			}
 		}
 	}
+	w.every = max(w.every, minEvery)
 	w.order = slices.SortedFunc(maps.Values(w.parts), func(a, b *part) int { return cmp.Compare(a.id, b.id) })
 	slices.SortStableFunc(fresh, func(a, b reading) int { return cmp.Compare(a.T, b.T) })
 	return fresh
@@ -298,12 +302,15 @@ func (w *whole) update(x reading) {
 		if p.read > 0 && x.T-p.read < p.spacing/2 {
 			return
 		}
-		p.read = x.T
 		rate, ok := p.rate.Next(x.Sample, p.spacing/2)
-		if ok {
-			p.set(rate.V)
+		if !ok {
+			p.read = x.T
+			if !p.known {
+				w.begun = append(w.begun, p)
+			}
+			return
 		}
-		return
+		x.V = rate.V
 	}
 	p.read = x.T
 	p.set(x.V)
@@ -322,15 +329,10 @@ func (w *whole) awaited(p *part, at int64) bool {
 // complete reports whether there may be a sum: each series has a value, or sums have waited for long
 // enough, as where new ones keep coming.
 func (w *whole) complete(at int64) bool {
-	if w.emitted > 0 && at-w.emitted > w.spacing*replacedAfter/4 {
-		return true
+	for len(w.begun) > 0 && !w.awaited(w.begun[0], at) {
+		w.begun = w.begun[1:]
 	}
-	for _, p := range w.parts {
-		if w.awaited(p, at) {
-			return false
-		}
-	}
-	return true
+	return len(w.begun) == 0 || w.emitted > 0 && at-w.emitted > w.spacing*replacedAfter/4
 }
 
 // emit returns the sum at a time, and keeps it.
@@ -411,12 +413,14 @@ func (t *tally) add(p *part, young bool, shown int64) {
 // and not be read of these yet. Of what carried a load that leaves, that part may be moving that not
 // all others show yet.
 func (t *tally) takeOver() {
+	if len(t.leaving) > 0 {
+		slices.Sort(t.shown)
+	}
 	for _, p := range t.leaving {
+		before, _ := slices.BinarySearch(t.shown, p.left+1)
 		unshown := 1.0
-		for _, from := range t.shown {
-			if from > p.left {
-				unshown -= 1 / float64(len(t.shown))
-			}
+		if len(t.shown) > 0 {
+			unshown = float64(before) / float64(len(t.shown))
 		}
 		if load := max(p.value, p.moved) * unshown; load > 0 {
 			t.move(load, p.moves)
@@ -457,7 +461,7 @@ func (w *whole) young(p *part, at int64) bool {
 // settled returns the time up to which all series but the young ones have been read.
 func (w *whole) settled(at int64) int64 {
 	settled := at
-	for _, p := range w.parts {
+	for _, p := range w.order {
 		if p.known && p.open(at) && at-p.read <= w.silence(p) && !w.young(p, at) {
 			settled = min(settled, p.read)
 		}
