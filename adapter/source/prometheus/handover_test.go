@@ -1,6 +1,7 @@
 package prometheus
 
 import (
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"testing"
@@ -269,21 +270,13 @@ type replacedPod struct {
 func (f *replacedPod) sums(interval int) map[int]float64 {
 	now := 0
 	w := &whole{as: f.as, label: "pod", pods: func(string) podtracker.PodState { return f.state(now) }}
+	var all []*series
+	for _, line := range f.lines {
+		all = append(all, line.series(model.Metric{"pod": "gw-0", "instance": model.LabelValue(line.name)}))
+	}
 	got := map[int]float64{}
 	for now = -30; now <= f.end; now += interval {
-		var all []*series
-		for _, line := range f.lines {
-			s := &series{labels: model.Metric{"pod": "gw-0", "instance": model.LabelValue(line.name)}, spacing: 15_000}
-			for _, x := range line.readings {
-				if t := int(x[0]); t <= now && t > now-60 {
-					s.samples = append(s.samples, pipeline.Sample{T: 1_000_000 + int64(t)*1000, V: x[1]})
-				}
-			}
-			if len(s.samples) > 0 {
-				all = append(all, s)
-			}
-		}
-		for _, x := range w.take(all, 15_000, time.Unix(int64(now), 0)) {
+		for _, x := range w.take(cut(all, now-60, now), 15_000, time.Unix(int64(now), 0)) {
 			got[int(x.T/1000-1000)] = x.V
 		}
 	}
@@ -329,6 +322,67 @@ func TestReplacedSeriesOfOnePodCountOnce(t *testing.T) {
 			}
 		}
 	}
+}
+
+// Labels of pods that are Ready change at any time, as often as they like, and answers come at any time. Each pod
+// carries 100 throughout.
+func TestLabelsThatChangeMakeNoDifference(t *testing.T) {
+	for seed := range uint64(300) {
+		r := rand.New(rand.NewPCG(seed, 36))
+		as := []source.Type{source.Gauge, source.Counter}[r.IntN(2)]
+		interval := []int{1, 5, 10, 15, 30}[r.IntN(5)]
+		w := &whole{as: as, label: "pod", pods: func(string) podtracker.PodState { return podtracker.PodReady }}
+		var all []*series
+		pods := 1 + r.IntN(5)
+		for i := range pods {
+			all = append(all, changingSeries(r, as, fmt.Sprint(i))...)
+		}
+		for now := 60; now < 500; now += interval {
+			for _, x := range w.take(cut(all, now-60-interval, now), 15_000, time.Unix(int64(now), 0)) {
+				require.InDelta(t, 100*pods, x.V, 1e-6, "seed %d, %s, at %d", seed, as, x.T/1000-1000)
+			}
+		}
+	}
+}
+
+// changingSeries returns the series of a pod, one after the other, each read every 15 s.
+func changingSeries(r *rand.Rand, as source.Type, pod string) (all []*series) {
+	for at, until := r.IntN(15), 100+r.IntN(200); at < 500; until = at + 40 + r.IntN(200) {
+		name := fmt.Sprint(len(all))
+		last := at + max(0, until-at)/15*15
+		line := every(name, at, last, 15, 100, as)
+		all = append(all, line.series(model.Metric{"pod": model.LabelValue(pod), "id": model.LabelValue(name)}))
+		at = last + 1 + r.IntN(25)
+	}
+	return all
+}
+
+// series returns the readings as those of a series with these labels.
+func (l *timeline) series(labels model.Metric) *series {
+	s := &series{labels: labels}
+	for _, x := range l.readings {
+		s.samples = append(s.samples, pipeline.Sample{T: 1_000_000 + int64(x[0])*1000, V: x[1]})
+	}
+	return s
+}
+
+// cut returns what an answer has of some series: the readings after one second up to another.
+func cut(all []*series, after, end int) (answer []*series) {
+	for _, s := range all {
+		part := &series{labels: s.labels}
+		for _, x := range s.samples {
+			if second := int(x.T/1000 - 1000); second > after && second <= end {
+				part.samples = append(part.samples, x)
+			}
+		}
+		if len(part.samples) > 1 {
+			part.spacing = 15_000
+		}
+		if len(part.samples) > 0 {
+			answer = append(answer, part)
+		}
+	}
+	return answer
 }
 
 // The series of a pod that comes again by its name and address is one and the same: it counts again.

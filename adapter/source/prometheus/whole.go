@@ -59,6 +59,7 @@ type part struct {
 	moves    int64     // after when its load moves, or may move, to other series (ms), 0 = it does not
 	left     int64     // by when that has begun (ms)
 	moved    float64   // the load that it had then
+	next     *part     // that has replaced it, nil without one
 	ended    int64     // up to when its readings are those before its load moved (ms)
 	silent   bool      // it is overdue, and may have been replaced
 	replaces bool      // a series has been closed because this one began
@@ -173,7 +174,7 @@ func (w *whole) close(now int64) {
 			continue
 		}
 		if p.newest > p.ended {
-			p.moves = 0
+			p.moves, p.next = 0, nil
 		}
 		p.silent = p.moves == 0 && now-p.newest > w.spacingOf(p)*replacedAfter/4
 	}
@@ -228,7 +229,7 @@ func (w *whole) closeReplaced() {
 func (w *whole) follow() {
 	oldest := map[string]int64{} // the newest reading of each series, the least of each pod
 	for _, p := range w.order {
-		if p.moves == 0 && p.pod != "" {
+		if p.moves == 0 && !p.silent && p.pod != "" {
 			oldest[p.pod] = min(p.newest, cmp.Or(oldest[p.pod], p.newest))
 		}
 	}
@@ -268,7 +269,8 @@ func replace(silent, began []*part) (others []*part) {
 		p := silent[0]
 		silent = silent[1:]
 		next.replaces = true
-		p.moves, p.left, p.moved, p.ended, p.silent = p.newest, p.newest, 0, p.newest, false
+		p.next, p.silent, p.moved = next, false, 0
+		p.moves, p.left, p.ended = max(p.newest, next.began-1), p.newest, p.newest
 	}
 	return others
 }
@@ -403,9 +405,13 @@ func (t *tally) add(p *part, young bool, shown int64) {
 		return
 	}
 	t.young = append(t.young, p)
-	if grown := p.value - p.before; p.present && grown > 0 && p.read > t.settled {
+	grown, since := p.value-p.before, p.read-1
+	if p.follows {
+		grown, since = p.value, p.began-1
+	}
+	if p.present && grown > 0 && p.read > t.settled {
 		t.sum -= grown
-		t.move(grown, p.read-1)
+		t.move(grown, since)
 	}
 }
 
@@ -446,8 +452,11 @@ func (w *whole) shows(p *part) int64 {
 	return p.read
 }
 
-// open reports whether a series carries its load at a time.
-func (p *part) open(at int64) bool { return p.moves == 0 || at <= p.moves }
+// open reports whether a series carries its load at a time. One that has been replaced does until the next one
+// has a value.
+func (p *part) open(at int64) bool {
+	return p.moves == 0 || at <= p.moves || p.next != nil && !p.next.known
+}
 
 // young reports whether a series may be taking over loads of others at a time: as long as those may not show
 // all it takes if it is known when its pod became Ready, and otherwise for longer.

@@ -246,7 +246,9 @@ func TestCloseReadingsMakeNoMoreSums(t *testing.T) {
 // BenchmarkWhole takes an answer in which as many series as in the one before have begun, each at a time of its own.
 func BenchmarkWhole(b *testing.B) {
 	for _, n := range []int{1000, 10_000} {
-		for state, name := range map[podtracker.PodState]string{podtracker.PodUnknown: "unknown", podtracker.PodLeaving: "leaving"} {
+		for name, state := range map[string]podtracker.PodState{
+			"unknown": podtracker.PodUnknown, "leaving": podtracker.PodLeaving,
+		} {
 			b.Run(fmt.Sprintf("series=%d/old=%s", n, name), func(b *testing.B) {
 				before, after := timed(1_000_000, n, "a"), timed(1_060_000, n, "b")
 				b.ReportAllocs()
