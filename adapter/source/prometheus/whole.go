@@ -183,7 +183,7 @@ func (w *whole) close(now int64) {
 }
 
 // stateOf returns what is known of the pod that has a series. One that has gone leaves, one that has not been
-// seen is unknown.
+// seen yet is unknown.
 func (w *whole) stateOf(p *part) podtracker.PodState {
 	if p.pod == "" || w.pods == nil {
 		return podtracker.PodUnknown
@@ -198,7 +198,7 @@ func (w *whole) stateOf(p *part) podtracker.PodState {
 	return podtracker.PodUnknown
 }
 
-// closeReplaced closes those of the silent series that have a successor each. A pod that is there replaces its
+// closeReplaced closes the silent series that have a successor each. A known pod replaces only its
 // own series; those of unknown pods may be replaced by any series.
 func (w *whole) closeReplaced() {
 	silent, began := map[string][]*part{}, map[string][]*part{}
@@ -234,7 +234,7 @@ func (w *whole) follow() {
 		}
 	}
 	for _, p := range w.order {
-		p.follows = p.moves == 0 && p.began > oldest[p.pod] && p.pod != ""
+		p.follows = p.moves == 0 && !p.silent && p.pod != "" && p.began > oldest[p.pod]
 	}
 }
 
@@ -250,7 +250,7 @@ func (p *part) owner() string {
 func (p *part) replaceable() int64 { return max(p.began, p.newest-maxOverlap) }
 
 // replace closes each of some silent series that has a successor of its own among some others: one that began
-// since, or not long before the last reading, and is read. It returns those that are none.
+// since, or not long before the last reading, and is read. It returns the others that replace no series.
 func replace(silent, began []*part) (others []*part) {
 	if len(silent) == 0 {
 		return began
