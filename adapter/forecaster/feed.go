@@ -273,7 +273,7 @@ type workspace struct {
 func (f *Feed) run(now time.Time, w *workspace) snapshot.Reason {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.using = f.settings.Load()
+	f.use()
 	f.beyond.Store(false)
 	if f.using.pipeline == nil {
 		return snapshot.InvalidSpec
@@ -304,6 +304,15 @@ func (f *Feed) run(now time.Time, w *workspace) snapshot.Reason {
 	s.Decision = f.using.Params.Cooldown.Apply(forecast.Decision, forecast.Target, now.UnixMilli(), history)
 	f.publish(s)
 	return ""
+}
+
+// use has the forecast follow the configuration of now. The floor is of the parameters that it was found with.
+func (f *Feed) use() {
+	next := f.settings.Load()
+	if next.Params != f.using.Params {
+		f.floor = floor{}
+	}
+	f.using = next
 }
 
 // followClock drops the samples of another clock than that of now, and moves what was counted from its
@@ -398,7 +407,7 @@ func (f *Feed) forecast(now time.Time, w *workspace) (forecast pipeline.Forecast
 		f.past.Learn(&w.memory, p, f.using.Schedules.Unlearned)
 		f.floor.note(&forecast, now)
 	default: // what pods that are not known carry is missing; it is learned when they are
-		f.floor.raise(&forecast, p)
+		f.floor.raise(&forecast, p, now)
 	}
 	return forecast, newestStart, err
 }
