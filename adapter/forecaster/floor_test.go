@@ -54,6 +54,37 @@ func TestForecastsOfPodsThatAreNotSeen(t *testing.T) {
 	})
 }
 
+// TestShortTimesInWhichPodsAreNotSeenDoNotAddUp has each end before the pods that came meanwhile have been read.
+func TestShortTimesInWhichPodsAreNotSeenDoNotAddUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 10, steady(5))
+		c := learnedConfig()
+		c.Interval, c.Params.StaleAfter = 20*time.Second, 45*time.Second
+		_, err := w.forecaster.Set(key, c)
+		require.NoError(t, err)
+		w.pass(2*time.Minute, nil)
+		for range 5 {
+			w.fleet.lost = time.Now()
+			w.pass(time.Second, func(s snapshot.Snapshot) { require.NoError(t, s.Err) })
+			w.fleet.lost = time.Time{}
+			w.pass(29*time.Second, func(s snapshot.Snapshot) { require.NoError(t, s.Err) })
+		}
+		w.fleet.lost = time.Now()
+		w.pass(47*time.Second, nil)
+		assert.Equal(t, snapshot.PodsStale, w.reason())
+		for range 5 { // what came meanwhile is read while short ones go on
+			w.fleet.lost = time.Time{}
+			w.pass(5*time.Second, nil)
+			w.fleet.lost = time.Now()
+			w.pass(time.Second, nil)
+			assert.Equal(t, snapshot.PodsStale, w.reason())
+		}
+		w.fleet.lost = time.Time{}
+		w.pass(29*time.Second, nil)
+		require.NoError(t, w.get().Err)
+	})
+}
+
 // A load that is measured as a whole needs no pods, but what depends on their number does.
 func TestWholeLoadWhosePodsAreNotSeen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
