@@ -476,12 +476,16 @@ func (u *subscription) wholeTrouble(a *answer, t taking, all []*series) error {
 	case len(all) == 0:
 		return emptyError(c, t.span, "")
 	}
+	unit := 1.0
+	for _, s := range all {
+		unit = gate.Unit(unit, s.samples)
+	}
 	for _, s := range all {
 		if s.err != nil {
 			return fmt.Errorf("%s: query %.200q: %w", c.Address, c.Query, s.err)
 		}
 		for _, x := range s.samples {
-			if _, err := gate.Number(x.V); err != nil {
+			if _, err := gate.Number(x.V, unit); err != nil {
 				return seriesError(c, s, err)
 			}
 		}
