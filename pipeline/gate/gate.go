@@ -38,7 +38,8 @@ func (e *Impossible) Error() string {
 }
 
 // Number returns a reading that is finite and not below 0, and otherwise an *Impossible. A negative load does not
-// exist: it would cancel the load of other pods. What is hardly below 0, for readings that are ordinarily like unit, is 0.
+// exist: it would cancel the load of other pods. What is hardly below 0, for readings that are ordinarily like unit, is
+// 0.
 func Number(v, unit float64) (float64, error) {
 	switch {
 	case math.IsNaN(v) || math.IsInf(v, 0):

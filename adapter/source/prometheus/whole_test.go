@@ -218,7 +218,8 @@ func TestWholeTargetIsUnknownWhereSeriesMayBeMissing(t *testing.T) {
 func TestRoundingOfZeroIsNoTrouble(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		zero := -1.1920928955078125e-07
-		s := running(t, Options{}, answering(func() []fakeSeries { return []fakeSeries{pod("a", 1e9, 1e9), pod("b", zero, zero)} }))
+		all := []fakeSeries{pod("a", 1e9, 1e9), pod("b", zero, zero)}
+		s := running(t, Options{}, answering(func() []fakeSeries { return all }))
 		sink := newRecorder()
 		require.NoError(t, s.Set(key("pm"), wholeOf(source.Gauge), fleetOf("a"), sink))
 		sourcetest.Pass(2 * time.Second)

@@ -405,21 +405,22 @@ func TestDataPointsDoNotNameTheirPod(t *testing.T) {
 // TestDataPointsDoNotNameTheirPodWhicheverTheTenancy has the namespace of a resource follow from each thing that it can
 // follow from.
 func TestDataPointsDoNotNameTheirPodWhicheverTheTenancy(t *testing.T) {
+	type tenancy = promapi.Tenancy
 	for name, test := range map[string]struct {
-		tenancy  promapi.Tenancy
+		tenancy  tenancy
 		resource []string
 	}{
-		"k8s.namespace.name":                    {promapi.Tenancy{}, []string{"k8s.namespace.name", "shop"}},
-		"an attribute that is the label":        {promapi.Tenancy{}, []string{"namespace", "shop"}},
-		"an attribute that makes the label":     {promapi.Tenancy{NamespaceLabel: "team_name"}, []string{"team.name", "shop"}},
-		"k8s.namespace.name for another label":  {promapi.Tenancy{NamespaceLabel: "team"}, []string{"k8s.namespace.name", "shop"}},
-		"both, of which the target's is used":   {promapi.Tenancy{}, []string{"namespace", "x", "k8s.namespace.name", "shop"}},
-		"the namespace of what has no label":    {promapi.Tenancy{Unlabelled: "shop"}, []string{"region", "eu"}},
-		"the same of a namespace that is empty": {promapi.Tenancy{Unlabelled: "shop"}, []string{"k8s.namespace.name", ""}},
-		"the job, which is the label":           {promapi.Tenancy{NamespaceLabel: "job"}, []string{"service.name", "shop"}},
-		"the job, which comes after the namespace": {promapi.Tenancy{NamespaceLabel: "job"},
+		"k8s.namespace.name":                    {tenancy{}, []string{"k8s.namespace.name", "shop"}},
+		"an attribute that is the label":        {tenancy{}, []string{"namespace", "shop"}},
+		"an attribute that makes the label":     {tenancy{NamespaceLabel: "team_name"}, []string{"team.name", "shop"}},
+		"k8s.namespace.name for another label":  {tenancy{NamespaceLabel: "team"}, []string{"k8s.namespace.name", "shop"}},
+		"both, of which the target's is used":   {tenancy{}, []string{"namespace", "x", "k8s.namespace.name", "shop"}},
+		"the namespace of what has no label":    {tenancy{Unlabelled: "shop"}, []string{"region", "eu"}},
+		"the same of a namespace that is empty": {tenancy{Unlabelled: "shop"}, []string{"k8s.namespace.name", ""}},
+		"the job, which is the label":           {tenancy{NamespaceLabel: "job"}, []string{"service.name", "shop"}},
+		"the job, which comes after the namespace": {tenancy{NamespaceLabel: "job"},
 			[]string{"service.name", "shop", "k8s.namespace.name", "x"}},
-		"the attribute's own label": {promapi.Tenancy{NamespaceLabel: "k8s_namespace_name"}, []string{"k8s.namespace.name", "shop"}},
+		"the attribute's own label": {tenancy{NamespaceLabel: "k8s_namespace_name"}, []string{"k8s.namespace.name", "shop"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r, sink := newReceiver(func(o *Options) { o.Tenancy = test.tenancy }), sourcetest.NewRecorder()

@@ -160,10 +160,11 @@ func (k *track) duplicate(t int64, identity []byte) error {
 	read := parseIdentity(k.identity)
 	difference := shorten(difference(read, parseIdentity(other)))
 	if k.contested(t) {
-		return fmt.Errorf("it has several series, none of which is read: %s, and another with %s: select one with matchLabels",
-			shorten(read.String()), difference)
+		return fmt.Errorf("it has several series, none of which is read: %s, and another with %s: "+
+			"select one with matchLabels", shorten(read.String()), difference)
 	}
-	return fmt.Errorf("another series of it is read while that goes on: %s; this one is with %s", shorten(read.String()), difference)
+	return fmt.Errorf("another series of it is read while that goes on: %s; this one is with %s",
+		shorten(read.String()), difference)
 }
 
 // challenge keeps the time of a sample of another series than the one that is read.

@@ -298,7 +298,8 @@ func TestSeriesMayOverlapAtAHandOver(t *testing.T) {
 		assert.Equal(t, second > 271, sink.Failing("uid-web-0") != "", "at %g", second)
 		step(seriesB, http.StatusBadRequest)
 	}
-	assert.Contains(t, sink.Failing("uid-web-0"), `none of which is read: {job="a", namespace="shop", pod="web-0"}, and another with job="b"`)
+	assert.Contains(t, sink.Failing("uid-web-0"),
+		`none of which is read: {job="a", namespace="shop", pod="web-0"}, and another with job="b"`)
 	assert.Len(t, sink.Values("uid-web-0"), n-3, "after two minutes neither is")
 	r.push(encodings[0], push(seriesA, at(second, math.Float64frombits(value.StaleNaN))))
 	step(seriesB, http.StatusNoContent)
