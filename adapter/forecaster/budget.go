@@ -130,7 +130,7 @@ func (f *Feed) stop(why error, now time.Time) snapshot.Reason {
 	defer f.mu.Unlock()
 	f.beyond.Store(true)
 	f.inbox.limit(limits{})
-	f.using = f.settings.Load()
+	f.use()
 	f.reset()
 	clear(f.failing)
 	f.newest = 0

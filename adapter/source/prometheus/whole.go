@@ -567,24 +567,35 @@ func (u *subscription) wholeTrouble(a *answer, t taking, all []*series) error {
 	case len(all) == 0:
 		return emptyError(c, t.span, "")
 	}
+	unit := unitOf(all)
 	for _, s := range all {
 		if s.err != nil {
 			return fmt.Errorf("%s: query %.200q: %w", c.Address, c.Query, s.err)
 		}
-		if _, err := gate.Number(s.samples[len(s.samples)-1].V); err != nil {
+		if _, err := gate.Number(s.samples[len(s.samples)-1].V, unit); err != nil {
 			return seriesError(c, s, err)
 		}
 	}
 	return nil
 }
 
+// unitOf returns the unit in which rounding of a whole target is judged.
+func unitOf(all []*series) float64 {
+	unit := 1.0
+	for _, s := range all {
+		unit = gate.Unit(unit, s.samples)
+	}
+	return unit
+}
+
 // accepted returns the series without the samples that cannot be a load, and why the last of these cannot; nil
 // without any. The answer is shared, so a series that has some is copied.
 func (u *subscription) accepted(all []*series) ([]*series, error) {
 	var why error
+	unit := unitOf(all)
 	for i, s := range all {
 		refused := func(x pipeline.Sample) bool {
-			_, err := gate.Number(x.V)
+			_, err := gate.Number(x.V, unit)
 			if err != nil {
 				why = seriesError(&u.config, s, err)
 			}

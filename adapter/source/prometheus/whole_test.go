@@ -300,6 +300,20 @@ func TestOneImpossibleValueWithholdsNoSums(t *testing.T) {
 	}
 }
 
+// TestRoundingOfZeroIsNoTrouble has a recording rule subtract two equal sums of bytes.
+func TestRoundingOfZeroIsNoTrouble(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		zero := -1.1920928955078125e-07
+		all := []fakeSeries{pod("a", 1e9, 1e9), pod("b", zero, zero)}
+		s := running(t, Options{}, answering(func() []fakeSeries { return all }))
+		sink := newRecorder()
+		require.NoError(t, s.Set(key("pm"), wholeOf(source.Gauge), fleetOf("a"), sink))
+		sourcetest.Pass(2 * time.Second)
+		assert.Empty(t, sink.LastSourceError())
+		assert.NotEmpty(t, sink.Values(source.WholeTarget))
+	})
+}
+
 func TestWholeTargetTakesPlainSelectorsAlone(t *testing.T) {
 	s := New(Options{})
 	c := wholeOf(source.Gauge)
