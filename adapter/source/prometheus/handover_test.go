@@ -48,7 +48,7 @@ type fleetOfGateways struct {
 
 // run lets time pass and returns the sums by second, and when each was given.
 func (f *fleetOfGateways) run(seconds, interval int) (sums map[int]float64, given map[int]int) {
-	w := &whole{as: f.as, label: "pod", pods: func(name string) podtracker.PodState { return podtracker.PodUnknown }}
+	w := &whole{as: f.as, label: "pod", pods: func(string) podtracker.PodState { return podtracker.PodUnknown }}
 	sums, given = map[int]float64{}, map[int]int{}
 	for now := range seconds {
 		serving := 0
