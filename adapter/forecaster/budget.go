@@ -5,6 +5,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"sort"
 	"strings"
 	"sync"
 	"time"
@@ -56,8 +57,8 @@ type task struct {
 	refused error // nil: it fits into the budget of its namespace
 }
 
-// plan returns the tasks of a round. In a namespace above its budget those created first go first, so that what is served
-// goes on.
+// plan returns the tasks of a round, of feeds in order of their keys. In a namespace above its budget those created first go
+// first, so that what is served goes on.
 func (f *Forecaster) plan(feeds []*Feed, now time.Time) []task {
 	tasks := make([]task, len(feeds))
 	readings, samples := map[string]int64{}, map[string]int64{}
@@ -68,10 +69,13 @@ func (f *Forecaster) plan(feeds []*Feed, now time.Time) []task {
 		f.liveness.progress.Add(1)
 	}
 	part := f.part(samples)
-	for namespace := range readings {
+	for rest := tasks; len(rest) > 0; {
+		namespace := rest[0].key.Namespace
+		n := sort.Search(len(rest), func(i int) bool { return rest[i].key.Namespace > namespace })
 		if readings[namespace] > f.maxReadings || samples[namespace] > part {
-			f.refuse(oldestFirst(tasks, namespace), part)
+			f.refuse(oldestFirst(rest[:n]), part)
 		}
+		rest = rest[n:]
 	}
 	return tasks
 }
@@ -111,12 +115,10 @@ func (f *Forecaster) refuse(tasks []*task, part int64) {
 	}
 }
 
-func oldestFirst(tasks []task, namespace string) []*task {
-	var out []*task
+func oldestFirst(tasks []task) []*task {
+	out := make([]*task, len(tasks))
 	for i := range tasks {
-		if tasks[i].key.Namespace == namespace {
-			out = append(out, &tasks[i])
-		}
+		out[i] = &tasks[i]
 	}
 	slices.SortFunc(out, func(a, b *task) int {
 		return cmp.Or(a.settings.Load().Created.Compare(b.settings.Load().Created), strings.Compare(a.key.Name, b.key.Name))
@@ -128,7 +130,7 @@ func oldestFirst(tasks []task, namespace string) []*task {
 func (f *Feed) stop(why error, now time.Time) snapshot.Reason {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.beyond.Store(true)
+	f.expectAgain(now)
 	f.inbox.limit(limits{})
 	f.using = f.settings.Load()
 	f.reset()
@@ -137,6 +139,18 @@ func (f *Feed) stop(why error, now time.Time) snapshot.Reason {
 	f.followed.Store(-1)
 	f.publishErr(why, now)
 	return snapshot.InvalidSpec
+}
+
+// expectAgain has a feed that is refused count by its configuration, not by what it kept, once that would have left the
+// window, or the configuration is another one: there may be less now.
+func (f *Feed) expectAgain(now time.Time) {
+	if !f.beyond.Swap(true) {
+		f.stopped = now
+	}
+	next := f.settings.Load()
+	if now.Sub(f.stopped) > f.window || next.Params != f.using.Params || next.Interval != f.using.Interval {
+		f.kept.Store(0)
+	}
 }
 
 // largeRun is from how many readings on a forecast is made in the one large workspace, after any other that large.

@@ -82,6 +82,47 @@ func TestNamespacesFitIntoMemoryTogether(t *testing.T) {
 	})
 }
 
+// A PredictedMetric that is refused for what it kept follows the message: with a shorter window it is served. Without one, as
+// where a sender has sent too often, it is tried again once nothing of that would be left.
+func TestRefusedForWhatItKept(t *testing.T) {
+	for name, change := range map[string]func(*Config){
+		"shorter window": func(c *Config) { c.Params.Window = c.Params.Window / 4 },
+		"no change":      func(*Config) {},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := &tenants{New(time.Now, prometheus.NewRegistry(), Options{MaxSamples: 600}), map[types.NamespacedName]*fleet{}}
+				w.create(t, "bank", "first", 2)
+				key := types.NamespacedName{Namespace: "bank", Name: "first"}
+				flood := func(seconds int) {
+					for range 10 * seconds {
+						time.Sleep(100 * time.Millisecond)
+						for _, i := range w.pods[key].all {
+							w.feeds[key].Append(i.ID, pipeline.Sample{T: time.Now().UnixMilli(), V: 0.5})
+						}
+					}
+					w.runAll()
+				}
+				for range 60 {
+					flood(1)
+				}
+				require.ErrorContains(t, w.err("bank", "first"), "must be at most 600 together")
+				c := w.feeds[key].settings.Load().Config
+				window := int(c.Params.WindowFor(c.Params.StartupTime).Seconds())
+				change(&c)
+				_, err := w.Set(key, c)
+				require.NoError(t, err)
+				wait := 2
+				if name == "no change" {
+					wait = window + 2
+				}
+				w.pass(wait + 20)
+				assert.NoError(t, w.err("bank", "first"))
+			})
+		})
+	}
+}
+
 func TestNamespaceHasABudgetOfReadings(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &tenants{New(time.Now, prometheus.NewRegistry(), Options{MaxReadings: 10_000}), map[types.NamespacedName]*fleet{}}

@@ -87,6 +87,7 @@ type Feed struct {
 	using          *settings
 	bounds         *pipeline.Bounds // of the schedules, nil without any
 	active         []string         // the names of these
+	stopped        time.Time        // since when it is beyond the budget, while it is
 	window         time.Duration    // how far back the last one looked, which follows the startup time
 	replicas       replicas
 	clock          clock
