@@ -21,7 +21,7 @@ const DefaultMaxReadings = 10_000_000
 // keeping is what a feed may keep within its window: readings of each instance.
 type keeping struct {
 	instances, readings int64
-	samples             int64 // of all instances: as many as there were, or as the configuration leads to
+	samples             int64 // of all instances: what it takes memory for
 }
 
 func (k keeping) total() int64 { return k.instances * k.readings }
@@ -40,7 +40,10 @@ func (f *Feed) keeping(now time.Time) keeping {
 		instances = int64(len((*pods).Instances(now.Add(-window - c.Params.RedistributionTimeout))))
 	}
 	k := keeping{instances: max(1, instances), readings: int64(c.readings(window))}
-	k.samples = k.instances * max(f.kept.Load(), int64(window/c.every()))
+	k.samples = k.instances * max(f.kept.Load(), int64(window/c.every())) // as many as there were, or as there will be
+	if k.samples >= largeRun {
+		k.samples *= 2 // the workspace that it needs is as large
+	}
 	return k
 }
 
@@ -105,9 +108,9 @@ func (f *Forecaster) refuse(tasks []*task, part int64) {
 				"a longer sampleInterval or a shorter window needs fewer",
 				t.total(), t.readings, t.instances, readings, f.maxReadings)
 		case t.samples > part-samples:
-			t.refused = unavailable(snapshot.InvalidSpec, "spec.window: the forecast keeps %d samples, next to %d for older PredictedMetrics in "+
-				"the namespace: must be at most %d together, its share of the %d that fit into the memory limit of the process; "+
-				"a longer interval or a shorter window needs fewer", t.samples, samples, part, f.maxSamples)
+			t.refused = unavailable(snapshot.InvalidSpec, "spec.window: the forecast takes the memory of %d samples, next to that of %d "+
+				"for older PredictedMetrics in the namespace: must be at most %d together, its share of the %d that fit into the memory "+
+				"limit of the process; a longer interval or a shorter window needs fewer", t.samples, samples, part, f.maxSamples)
 		default:
 			readings += t.total()
 			samples += t.samples
