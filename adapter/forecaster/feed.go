@@ -77,6 +77,7 @@ type Feed struct {
 	published atomic.Pointer[snapshot.Snapshot]
 	pods      atomic.Pointer[Pods]
 	settings  atomic.Pointer[settings]
+	scaleLost atomic.Pointer[func() time.Time]
 	scaleRead atomic.Bool  // the scale of the target has been read, or could not be
 	beyond    atomic.Bool  // it is beyond the budget of its namespace
 	kept      atomic.Int64 // how many samples of an instance the last forecast had, in the mean
@@ -87,6 +88,7 @@ type Feed struct {
 	using          *settings
 	bounds         *pipeline.Bounds // of the schedules, nil without any
 	active         []string         // the names of these
+	stopped        time.Time        // since when it is beyond the budget, while it is
 	window         time.Duration    // how far back the last one looked, which follows the startup time
 	replicas       replicas
 	clock          clock
@@ -203,6 +205,10 @@ func (f *Feed) SetReplicas(count int) {
 	f.inbox.setReplicas(count, f.now().UnixMilli())
 	f.group.replicas.Store(int64(count))
 }
+
+// WatchReplicas sets what returns since when changes of the replicas are not seen, zero while they are. With nil they
+// are as of the last SetReplicas.
+func (f *Feed) WatchReplicas(lost func() time.Time) { f.scaleLost.Store(&lost) }
 
 // LoseReplicas marks the replicas of the target as unreadable from now on. The last known number stays.
 func (f *Feed) LoseReplicas() {
@@ -579,12 +585,19 @@ func (f *Feed) describe(now time.Time) *snapshot.Snapshot {
 	return s
 }
 
-// replicasLost is since when the replicas of the target are not known. They are watched as its pods are.
-func (f *Feed) replicasLost() time.Time {
-	if f.replicas.lost.IsZero() {
-		return f.podsLost
+// replicasLost returns since when the replicas of the target are not known: they cannot be read, or changes of them or of
+// its pods are not seen.
+func (f *Feed) replicasLost() (since time.Time) {
+	all := []time.Time{f.replicas.lost, f.podsLost}
+	if lost := f.scaleLost.Load(); lost != nil && *lost != nil {
+		all = append(all, (*lost)())
 	}
-	return f.replicas.lost
+	for _, t := range all {
+		if since.IsZero() || !t.IsZero() && t.Before(since) {
+			since = t
+		}
+	}
+	return since
 }
 
 func (f *Feed) failures() []snapshot.Failure {
