@@ -220,30 +220,41 @@ func (w *whole) stateOf(p *part) podtracker.PodState {
 	return podtracker.PodUnknown
 }
 
-// closeReplaced closes the silent series that have a successor each. A known pod replaces only its
-// own series; those of unknown pods may be replaced by any series.
+// closeReplaced closes the silent series that have a successor each: another one of their pod first. Those of
+// unknown pods may be replaced by any series, unless that may still replace another one of its own pod.
 func (w *whole) closeReplaced() {
 	silent, began := map[string][]*part{}, map[string][]*part{}
 	for _, p := range w.order {
 		if p.silent {
-			silent[p.owner()] = append(silent[p.owner()], p)
+			silent[p.pod] = append(silent[p.pod], p)
+		}
+		if !p.replaces {
+			began[p.pod] = append(began[p.pod], p)
 		}
 	}
-	if len(silent) == 0 {
+	var unknown, anyones []*part
+	for pod, parts := range silent {
+		if pod != "" {
+			replace(parts, began[pod])
+		}
+		for _, p := range parts {
+			if p.silent && p.state == podtracker.PodUnknown {
+				unknown = append(unknown, p)
+			}
+		}
+	}
+	if len(unknown) == 0 {
 		return
 	}
-	for _, p := range w.order {
-		if !p.silent && !p.replaces {
-			began[p.owner()] = append(began[p.owner()], p)
+	w.follow()
+	for _, parts := range began {
+		for _, p := range parts {
+			if !p.silent && !p.replaces && !p.follows {
+				anyones = append(anyones, p)
+			}
 		}
 	}
-	anyones := began[""]
-	for pod, all := range began {
-		if pod != "" {
-			anyones = append(anyones, replace(silent[pod], all)...)
-		}
-	}
-	replace(silent[""], anyones)
+	replace(unknown, anyones)
 }
 
 // follow records which series may have replaced another one of their pod that is not overdue yet: that has
@@ -260,23 +271,12 @@ func (w *whole) follow() {
 	}
 }
 
-// owner returns the pod that has a series, "" if nothing is known of it.
-func (p *part) owner() string {
-	if p.state == podtracker.PodUnknown {
-		return ""
-	}
-	return p.pod
-}
-
 // replaceable returns the time after which a successor of a silent series has begun.
 func (p *part) replaceable() int64 { return max(p.began, p.newest-maxOverlap) }
 
 // replace closes each of some silent series that has a successor of its own among some others: one that began
-// since, or not long before the last reading, and is read. It returns the others that replace no series.
-func replace(silent, began []*part) (others []*part) {
-	if len(silent) == 0 {
-		return began
-	}
+// since, or not long before the last reading if it is read.
+func replace(silent, began []*part) {
 	slices.SortFunc(silent, func(a, b *part) int {
 		return cmp.Or(cmp.Compare(a.replaceable(), b.replaceable()), cmp.Compare(a.id, b.id))
 	})
@@ -284,17 +284,17 @@ func replace(silent, began []*part) (others []*part) {
 		return cmp.Or(cmp.Compare(a.began, b.began), cmp.Compare(a.id, b.id))
 	})
 	for _, next := range began {
-		if len(silent) == 0 || next.began <= silent[0].replaceable() {
-			others = append(others, next)
-			continue
+		if len(silent) == 0 {
+			return
 		}
 		p := silent[0]
-		silent = silent[1:]
-		next.replaces = true
+		if next.began <= p.replaceable() || next.silent && next.began <= p.newest {
+			continue
+		}
+		silent, next.replaces = silent[1:], true
 		p.next, p.silent, p.moved = next, false, 0
 		p.moves, p.left, p.ended = max(p.newest, next.began-1), p.newest, p.newest
 	}
-	return others
 }
 
 // spacingOf is how far readings of a series are apart, that of all if it has been read once.
@@ -380,7 +380,7 @@ func (w *whole) sum(at int64) (float64, bool) {
 			t.leave(p, movingSpacings*w.spacingOf(p))
 		case p.known && at-p.read <= silence:
 			t.add(p, w.young(p, at), w.shows(p))
-		case p.refused > p.read && at-p.refused <= silence:
+		case p.moves == 0 && p.refused > p.read && at-p.refused <= silence:
 			t.unknown = append(t.unknown, p)
 		}
 	}
@@ -441,7 +441,7 @@ func (t *tally) add(p *part, young bool, shown int64) {
 	if p.follows {
 		grown, since = p.value, p.began-1
 	}
-	if p.present && grown > 0 && p.read > t.settled {
+	if grown > 0 && (p.follows || p.present && p.read > t.settled) {
 		t.sum -= grown
 		t.move(grown, since)
 	}
@@ -507,7 +507,17 @@ func (w *whole) shows(p *part) int64 {
 // open reports whether a series carries its load at a time. One that has been replaced does until the next one
 // has a value.
 func (p *part) open(at int64) bool {
-	return p.moves == 0 || at <= p.moves || p.next != nil && !p.next.known
+	return p.moves == 0 || at <= p.moves || p.next != nil && !p.next.takenOver()
+}
+
+// takenOver reports whether a series, or one that has replaced it since, has a value.
+func (p *part) takenOver() bool {
+	for ; p != nil; p = p.next {
+		if p.known {
+			return true
+		}
+	}
+	return false
 }
 
 // young reports whether a series may be taking over loads of others at a time: as long as those may not show
