@@ -324,14 +324,15 @@ func TestReplacedSeriesOfOnePodCountOnce(t *testing.T) {
 	}
 }
 
-// Labels of pods that are Ready change at any time, as often as they like, and answers come at any time. Each pod
+// Labels of pods, known or not, change at any time, as often as they like, and answers come at any time. Each pod
 // carries 100 throughout.
 func TestLabelsThatChangeMakeNoDifference(t *testing.T) {
 	for seed := range uint64(300) {
 		r := rand.New(rand.NewPCG(seed, 36))
 		as := []source.Type{source.Gauge, source.Counter}[r.IntN(2)]
 		interval := []int{1, 5, 10, 15, 30}[r.IntN(5)]
-		w := &whole{as: as, label: "pod", pods: func(string) podtracker.PodState { return podtracker.PodReady }}
+		state := []podtracker.PodState{podtracker.PodUnknown, podtracker.PodReady}[r.IntN(2)]
+		w := &whole{as: as, label: "pod", pods: func(string) podtracker.PodState { return state }}
 		var all []*series
 		pods := 1 + r.IntN(5)
 		for i := range pods {
@@ -347,7 +348,11 @@ func TestLabelsThatChangeMakeNoDifference(t *testing.T) {
 
 // changingSeries returns the series of a pod, one after the other, each read every 15 s.
 func changingSeries(r *rand.Rand, as source.Type, pod string) (all []*series) {
-	for at, until := r.IntN(15), 100+r.IntN(200); at < 500; until = at + 40 + r.IntN(200) {
+	least := 0
+	if as == source.Counter {
+		least = 40 // so that each has a rate
+	}
+	for at, until := r.IntN(15), 100+r.IntN(200); at < 500; until = at + least + r.IntN(200) {
 		name := fmt.Sprint(len(all))
 		last := at + max(0, until-at)/15*15
 		line := every(name, at, last, 15, 100, as)

@@ -2,7 +2,9 @@ package prometheus
 
 import (
 	"fmt"
+	"maps"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -320,4 +322,62 @@ func TestWholeTargetTakesPlainSelectorsAlone(t *testing.T) {
 	c.Query = "sum(load)"
 	err := s.Set(key("pm"), c, fleetOf(), newRecorder())
 	require.ErrorContains(t, err, "whose series are added up")
+}
+
+// brokenSums returns the sums over a minute in which some exporters say -1 from 15 s on, and the last error.
+func brokenSums(t *testing.T, as source.Type, loads map[string]float64, broken ...string) (values []float64, trouble string) {
+	synctest.Test(t, func(t *testing.T) {
+		server := answering(growing(time.Now(), func(pod string, second int) float64 {
+			switch {
+			case second >= 15 && slices.Contains(broken, pod):
+				return -1
+			case as == source.Counter:
+				return 1000 + loads[pod]*float64(second+20)
+			}
+			return loads[pod]
+		}, slices.Sorted(maps.Keys(loads))...))
+		s := running(t, Options{}, server)
+		sink := newRecorder()
+		require.NoError(t, s.Set(key("pm"), wholeOf(as), fleetOf(), sink))
+		sourcetest.Pass(75 * time.Second)
+		values, trouble = sink.Values(source.WholeTarget), sink.LastSourceError()
+	})
+	return values, trouble
+}
+
+// One of fifty exporters is broken for good: its load is estimated, and named. It is as much as the others have on
+// average, or the multiple of that which it was.
+func TestABrokenExporterWithholdsNoSums(t *testing.T) {
+	fifty := map[string]float64{"large": 400}
+	for i := range 49 {
+		fifty[fmt.Sprint("gateway-", i)] = 20
+	}
+	for _, as := range []source.Type{source.Gauge, source.Counter} {
+		for _, name := range []string{"gateway-7", "large"} {
+			values, trouble := brokenSums(t, as, fifty, name)
+			require.Greater(t, len(values), 70, "%s, %s", as, name)
+			for i, v := range values {
+				require.InDelta(t, 49*20+400, v, 1e-6, "%s, %s, sum %d", as, name, i)
+			}
+			require.Contains(t, trouble, "a value of a series is -1")
+			require.Contains(t, trouble, name)
+			require.Contains(t, trouble, "is estimated")
+		}
+	}
+}
+
+// Where the larger part of a load is unknown, so is the load.
+func TestALoadOfBrokenExportersIsUnknown(t *testing.T) {
+	for name, loads := range map[string]map[string]float64{
+		"the only one":       {"a": 10},
+		"the largest one":    {"a": 10, "b": 2, "c": 2},
+		"one that had loads": {"a": 10, "b": 0, "c": 0},
+	} {
+		values, trouble := brokenSums(t, source.Gauge, loads, "a")
+		require.LessOrEqual(t, len(values), 10+15+30+1, "%s: it counts on for 30 s", name)
+		for _, v := range values {
+			require.GreaterOrEqual(t, v, 10.0, name)
+		}
+		require.Contains(t, trouble, "the load is unknown", name)
+	}
 }
