@@ -4,6 +4,7 @@ import (
 	"math"
 	"time"
 
+	"github.com/foresail/foresail/adapter/snapshot"
 	"github.com/foresail/foresail/pipeline"
 )
 
@@ -35,7 +36,8 @@ const roundingSlack = 1e-9
 // raise raises what is served of a forecast that lacks a part of the load, and has no instances removed. A floor from
 // before a time without forecasts of the whole load does not count: load changes.
 func (l *floor) raise(f *pipeline.Forecast, p *pipeline.Params, now time.Time) {
-	if now.Sub(l.noted).Abs() > floorSpan+p.StaleAfter {
+	limit := floorSpan + p.StaleAfter
+	if snapshot.TooOld(l.noted, now, limit) || snapshot.TooOld(now, l.noted, limit) { // or the clock was set back
 		return
 	}
 	f.Serve = max(f.Serve, l.older, l.newest)
