@@ -73,8 +73,8 @@ func TestHPAOfACluster(t *testing.T) {
 		require.Eventually(t, holds, time.Minute, 100*time.Millisecond, what)
 	}
 	condition := func() metav1.Condition {
-		var status v1alpha1.PredictedMetricStatus
-		c.AddStatus(pm, &status, time.Now())
+		status := pm.Status.DeepCopy()
+		c.AddStatus(pm, status, time.Now())
 		return *meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionAutoscalerReady)
 	}
 	ready := func() bool { return condition().Reason == "AsRecommended" }
@@ -123,7 +123,7 @@ func editorsMayWriteHPAs(t *testing.T, objects client.Client) {
 	}), "%+v", edit.Rules)
 }
 
-// keepHPAs runs a Controller until the test ends.
+// keepHPAs runs a Keeper of HPAs until the test ends.
 func keepHPAs(t *testing.T, objects client.WithWatch) *hpa.Keeper {
 	t.Helper()
 	c := hpa.New(keep.Options{Metrics: keeptest.Metrics(t, objects), Client: objects, Events: events.NewFakeRecorder(100), Now: time.Now})
