@@ -179,7 +179,7 @@ func (k *Keeper[S, M]) check(ctx context.Context) error {
 	return nil
 }
 
-// forget drops what is known of some PredictedMetrics.
+// forget drops the state of some PredictedMetrics.
 func (k *Keeper[S, M]) forget(gone func(types.UID) bool) {
 	k.reporter.forget(gone)
 	maps.DeleteFunc(k.kept, func(uid types.UID, _ *kept[M]) bool { return gone(uid) })
@@ -211,7 +211,7 @@ func (k *Keeper[S, M]) setUnreadable(
 	return err
 }
 
-// remembered returns what is remembered of an object, nothing if it was for another target.
+// remembered returns the memory of an object. Another target starts with an empty memory.
 func (k *Keeper[S, M]) remembered(pm *v1alpha1.PredictedMetric) *kept[M] {
 	t := TargetOfMetric(pm)
 	r := k.kept[pm.UID]

@@ -43,7 +43,7 @@ type Kind[S, M any] struct {
 // Type has how objects of a kind are read and changed.
 type Type struct {
 	Resource schema.GroupResource
-	// Versions are those that may be served, the preferred one first.
+	// Versions are the versions that a cluster may serve, the preferred one first.
 	Versions []string
 	// NotServed is the message while no version is served. "" is a kind that every API server has.
 	NotServed string

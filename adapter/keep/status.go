@@ -61,8 +61,8 @@ type state[S any] struct {
 	condition *metav1.Condition // nil: none, as no object is requested and there is none
 }
 
-// AddStatus adds what is known of the object of a PredictedMetric to its next status. Until something is known, that is
-// the previous status.
+// AddStatus adds the state of the object of a PredictedMetric to its next status. Until the Keeper knows the state, it
+// adds that of the previous status.
 func (r *reporter[S]) AddStatus(pm *v1alpha1.PredictedMetric, status *v1alpha1.PredictedMetricStatus, now time.Time) {
 	owned := r.Status(status)
 	*owned = *r.Status(&pm.Status)
@@ -77,7 +77,7 @@ func (r *reporter[S]) AddStatus(pm *v1alpha1.PredictedMetric, status *v1alpha1.P
 	}
 }
 
-// Statuses returns what is known of the object of each PredictedMetric. A process that does not lead knows nothing.
+// Statuses returns the known status of each object, by its PredictedMetric. A process that does not lead knows none.
 func (r *reporter[S]) Statuses() map[types.NamespacedName]S {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -104,7 +104,7 @@ func (r *reporter[S]) set(pm *v1alpha1.PredictedMetric, owned S, condition *meta
 	}
 }
 
-// forget drops what is known of some PredictedMetrics.
+// forget drops the state of some PredictedMetrics.
 func (r *reporter[S]) forget(gone func(types.UID) bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

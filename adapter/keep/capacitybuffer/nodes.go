@@ -134,8 +134,8 @@ type start struct {
 	at   time.Time // when the pod was scheduled
 }
 
-// observe adds the nodes that pods have waited for: those that were created after their pods. It forgets all but the
-// newest, and remembers these when they are gone.
+// observe adds the nodes that pods have waited for, which were created after their pods. It forgets all but the newest
+// nodes, and remembers those after they are deleted.
 func (s starts) observe(nodes map[string]nodeTimes, waits []podtracker.Wait) {
 	for _, w := range waits {
 		n, ok := nodes[w.Node]
@@ -164,9 +164,9 @@ func (s starts) observe(nodes map[string]nodeTimes, waits []podtracker.Wait) {
 	}
 }
 
-// startup returns how long nodes take. Without one that a pod has waited for it is what is assumed, or how long the
-// nodes that there are took from their creation to readiness if that is longer: a machine boots before its Node is
-// created.
+// startup returns the time that nodes take to start. Until a pod has waited for a node it is the longer of
+// assumedStartup and the time that the present nodes took from creation to readiness: a machine boots before its Node
+// is created.
 func (s starts) startup(nodes map[string]nodeTimes) Startup {
 	if len(s) > 0 {
 		took := make([]time.Duration, 0, len(s))

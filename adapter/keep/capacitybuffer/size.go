@@ -53,8 +53,8 @@ func (h *hold) assume(at time.Time, size int, n need) {
 	h.totals.next(at, math.MaxInt64, n.now+size)
 }
 
-// slidingMax is the largest of the newest values. It keeps those that may become the largest: each is smaller than the
-// one before it.
+// slidingMax is the largest of the newest values. It keeps the values that may become the largest: each is smaller than
+// the value before it.
 type slidingMax struct{ kept []timed }
 
 type timed struct {

@@ -21,8 +21,8 @@ import (
 )
 
 const (
-	// scaledObjectPeriod is how often ScaledObjects are listed. KEDA makes an HPA of each, which the watch of HPAs
-	// reports at once: the list has those that are paused or new, and their bounds.
+	// scaledObjectPeriod is the time between two lists of ScaledObjects. KEDA creates an HPA for each, which the watch
+	// of HPAs reports at once: the list adds paused and new ScaledObjects, and their bounds.
 	scaledObjectPeriod = time.Minute
 	// scaledObjectPage is how many are listed by one request.
 	scaledObjectPage = 500

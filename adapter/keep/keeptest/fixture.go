@@ -113,8 +113,8 @@ func (s Subject) Play(t *testing.T, objects []client.Object, test func(*Fixture)
 	})
 }
 
-// intercepted records the requests of the Keeper, which has options with each write, and fails those that a test wants
-// to fail.
+// intercepted records the requests of the Keeper, which passes options with each write, and fails requests as a test
+// demands.
 func (f *Fixture) intercepted() interceptor.Funcs {
 	write := func(verb string, o client.Object, preconditions *metav1.Preconditions) error {
 		if err := f.request(verb, o); err != nil {
