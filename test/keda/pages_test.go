@@ -50,7 +50,7 @@ func (t *terminal) run(where, script string) string {
 // certManagerKinds are those of cert-manager that the example has. Nothing acts on them: the tests make certificates themselves.
 func certManagerKinds(t *testing.T) []byte {
 	var kinds bytes.Buffer
-	for _, kind := range []struct{ Kind, Scope string }{{"Certificate", "Namespaced"}, {"ClusterIssuer", "Cluster"}} {
+	for _, kind := range []struct{ Kind, Scope string }{{"Certificate", "Namespaced"}, {"Issuer", "Namespaced"}} {
 		require.NoError(t, certManagerKind.Execute(&kinds, kind))
 	}
 	return kinds.Bytes()
