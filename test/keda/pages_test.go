@@ -15,9 +15,11 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/foresail/foresail/internal/docpages"
+	"github.com/foresail/foresail/test/keda"
 	"github.com/foresail/foresail/test/kubectl"
 )
 
@@ -95,6 +97,7 @@ func TestPagesDoWhatTheySay(t *testing.T) {
 	})
 	page.apply("type: prometheus")
 	a.eventually(time.Minute, "the HPA reads Prometheus", func(c *assert.CollectT) { assert.Contains(c, a.metrics(c), "s0-prometheus") })
+	issueClient(t)
 	page.sh()
 	page.apply("type: external-push")
 	a.becomesActive()
@@ -119,6 +122,30 @@ func TestPagesDoWhatTheySay(t *testing.T) {
 		}
 	}
 	assert.NotZero(t, asked)
+}
+
+// issueClient leaves KEDA's certificate where cert-manager would issue it, and not where KEDA reads it.
+func issueClient(t *testing.T) {
+	secrets := shared.stack.Cluster.Client().CoreV1().Secrets
+	secret := clientSecret(t)
+	_, err := shared.stack.Cluster.Apply(t.Context(), []byte(`
+apiVersion: v1
+kind: Namespace
+metadata: {name: foresail-system}
+---
+apiVersion: cert-manager.io/v1
+kind: Certificate
+metadata: {name: foresail-keda-client, namespace: foresail-system}
+status: {conditions: [{type: Ready, status: "True"}]}
+`))
+	require.NoError(t, err)
+	issued := &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Name: secret.Name, Namespace: "foresail-system"}, Data: secret.Data, Type: corev1.SecretTypeTLS,
+	}
+	_, err = secrets(issued.Namespace).Create(t.Context(), issued, metav1.CreateOptions{})
+	require.NoError(t, err)
+	require.NoError(t, secrets(keda.Namespace).Delete(t.Context(), secret.Name, metav1.DeleteOptions{}))
+	t.Cleanup(func() { assert.Equal(t, issued.Data, clientSecret(t).Data, "KEDA has the copy") })
 }
 
 // metrics returns the names of the external metrics that the HPA reads.
