@@ -319,7 +319,7 @@ func (x *launcher) failAll(token, why string) {
 	}
 }
 
-// failed ends a slot for good.
+// failSlot ends a slot for good.
 func failSlot(c *cycle, s *state.Slot, why string) {
 	s.State, s.Error, s.Alternatives = state.SlotFailed, why, nil
 	c.event(journal.Event{

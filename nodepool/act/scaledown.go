@@ -255,7 +255,11 @@ func (s scaleDown) finish(ctx context.Context, cleared bool) error {
 		Reason: journal.EventScaledDown, Warning: cleared, Action: a.ID,
 		Message: fmt.Sprintf("Removed %d of %d nodes%s", removed, len(a.Targets), because(failed)),
 	})
-	if saved := s.c.record.Saved; saved != nil && !plan.MustGo(a.Reason) {
+	switch saved := s.c.record.Saved; {
+	case saved == nil || plan.MustGo(a.Reason):
+	case removed == 0:
+		s.c.record.Saved = nil
+	default:
 		saved.Ended = s.c.now()
 	}
 	s.c.record.Action = nil

@@ -36,7 +36,7 @@ func (b separate) repairs(ctx context.Context) error {
 }
 
 // advance continues the removals that belong to no action, several at the same time, and forgets those that are done. It
-// does so for actFor and a little, so that launches and new messages do not wait for hundreds of nodes. Those whose pods have
+// does so for [ActFor] and a little, so that launches and new messages do not wait for hundreds of nodes. Those whose pods have
 // not been asked to leave come first, and then the others in turn.
 func (b separate) advance(ctx context.Context, list *[]state.Removal, of func(id string) removal) error {
 	began := b.c.now()

@@ -49,7 +49,7 @@ type observer struct {
 	wake   chan struct{}
 }
 
-// Observe and Wake make it a nodepool.Cluster.
+// Observe and Wake make it an observe.Cluster.
 func (o observer) Observe(ctx context.Context) (*cluster.Cluster, error) {
 	return o.shared.Observe(ctx)
 }

@@ -76,7 +76,7 @@ func (f *Forecast) pack(o *observe.Observation) scheduling.Result {
 		Offers: o.Offers, Template: o.Template, DaemonSets: o.Cluster.DaemonSets, PodsPerNode: o.Spec.Plan.PodsPerNode,
 		Pods: f.pods, Nodes: o.Cluster.Nodes, Joining: o.Joining(), Leaving: leaving,
 		AttachLimits: o.AttachLimits, MaxNodes: launchesLeft(o), Now: o.At,
-		Displaced: scheduling.DisplacedOf(o.Cluster, func(n *cluster.Node) bool { return leaving[n.Object.Name] }),
+		Displaced: displaced(o, leaving),
 	}
 	in.Cooling, in.Refused, in.Costs = launchable(o)
 	for w := range o.Workers() {
@@ -85,6 +85,8 @@ func (f *Forecast) pack(o *observe.Observation) scheduling.Result {
 		}
 	}
 	f.attempts = recallAttempts(o, in)
+	in.Pods = o.Cluster.Pending
+	in = in.Shared()
 	f.asking = f.attempts.left(f.pods)
 	all, packed, due := f.packBoth(o, in)
 	for f.attempts.judge(packed.New, f.asking) {
@@ -97,11 +99,21 @@ func (f *Forecast) pack(o *observe.Observation) scheduling.Result {
 		Room: packed.HelpedRoom, Filtered: packed.Filtered, Waiting: packed.Waiting,
 		OldestFor: oldest(due, packed.Unhelped, o.At), Unhelped: all.Unhelped,
 		NoCapacity: all.NoCapacity, NoCapacityDue: packed.NoCapacity, NoCapacityNodes: packed.NoCapacityNodes,
-		Shapes: packed.Shapes, Later: slices.Concat(further(all.Shapes, packed.Shapes), all.Displaced),
+		Shapes: packed.Shapes, Later: further(all.Shapes, packed.Shapes), Replacing: all.Replacing,
 	}
 	f.reserve(o, in)
 	f.attempts.report(&f.Pending, f.pods, o.Spec.Plan.PendingFor)
 	return all
+}
+
+// displaced returns the pods that will leave the leaving nodes.
+func displaced(o *observe.Observation, leaving map[string]bool) []scheduling.Displaced {
+	out := scheduling.DisplacedOf(o.Cluster, func(n *cluster.Node) bool { return leaving[n.Object.Name] })
+	replaced := o.Replaced()
+	for i := range out {
+		out[i].Replaced = replaced[out[i].Node]
+	}
+	return out
 }
 
 // packBoth packs all pods that ask for a node, and those of them that are due.
@@ -121,7 +133,7 @@ func (f *Forecast) packBoth(o *observe.Observation, in scheduling.Input) (all, p
 // would have a node launched for them that helps no more.
 func (f *Forecast) reserve(o *observe.Observation, in scheduling.Input) {
 	in.Pods = o.Cluster.Pending
-	f.Homes = keepUndone(scheduling.NewHomes(o.Cluster, in), o)
+	f.Homes = scheduling.NewHomes(o.Cluster, in)
 	if f.Pending.Room == 0 {
 		return
 	}
@@ -223,26 +235,4 @@ func (f *Forecast) ChangedAttempts() (list []state.Attempt, changed bool) {
 		return nil, false
 	}
 	return f.attempts.list, true
-}
-
-// NoteUndone writes down whether a launch that begins now is for pods that the last scale-down has evicted. The room that
-// it counted on was there, and the scheduler put other pods into it.
-func (f *Forecast) NoteUndone(r *state.Record, now time.Time) {
-	s := r.Saved
-	if s == nil {
-		return
-	}
-	asking := setOf(f.new)
-	undone := false
-	for _, p := range f.asking {
-		owner := digest(ownerOf(p.Pod))
-		replaces := !p.Since.Before(s.Began) && (s.Ended.IsZero() || p.Since.Before(s.Ended.Add(replacedWithin)))
-		if asking[nameOf(p).String()] && replaces && slices.Contains(s.Owners, owner) {
-			noteUndone(r, owner, now)
-			undone = true
-		}
-	}
-	if undone {
-		r.Saved = nil // it is counted once
-	}
 }

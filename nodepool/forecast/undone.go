@@ -1,14 +1,11 @@
 package forecast
 
 import (
-	"fmt"
 	"slices"
 	"time"
 
 	"github.com/foresail/foresail/nodepool/cluster"
-	"github.com/foresail/foresail/nodepool/fleet"
 	"github.com/foresail/foresail/nodepool/observe"
-	"github.com/foresail/foresail/nodepool/plan"
 	"github.com/foresail/foresail/nodepool/state"
 )
 
@@ -38,7 +35,7 @@ func ownersOf(n *cluster.Node) []string {
 	var out []string
 	for _, p := range n.Pods {
 		if p.Owner != "" {
-			out = append(out, digest(string(p.Owner)))
+			out = append(out, string(p.Owner))
 		}
 	}
 	return out
@@ -64,43 +61,24 @@ func noteUndone(r *state.Record, owner string, now time.Time) {
 	u.Times, u.Until = u.Times+1, now.Add(wait)
 }
 
-// keptHomes are homes that also say which nodes would only be followed by new ones.
-type keptHomes struct {
-	plan.Homes
-	o     *observe.Observation
-	until map[string]time.Time // by controller
-}
-
-// keepUndone has nodes stay whose removal to save money would only be undone.
-func keepUndone(h plan.Homes, o *observe.Observation) plan.Homes {
-	until := map[string]time.Time{}
-	for _, u := range o.Record.Undone {
-		if u.Until.After(o.At) {
-			until[u.Owner] = u.Until
+// NoteUndone writes down whether a launch that begins now is for pods that the last scale-down has evicted. The room that
+// it counted on was there, and the scheduler put other pods into it.
+func (f *Forecast) NoteUndone(r *state.Record, now time.Time) {
+	s := r.Saved
+	if s == nil {
+		return
+	}
+	asking := setOf(f.new)
+	undone := false
+	for _, p := range f.asking {
+		owner := ownerOf(p.Pod)
+		replaces := !p.Since.Before(s.Began) && (s.Ended.IsZero() || p.Since.Before(s.Ended.Add(replacedWithin)))
+		if asking[nameOf(p).String()] && replaces && slices.Contains(s.Owners, owner) {
+			noteUndone(r, owner, now)
+			undone = true
 		}
 	}
-	if len(until) == 0 {
-		return h
+	if undone {
+		r.Saved = nil // it is counted once
 	}
-	return keptHomes{h, o, until}
-}
-
-// Without implements [plan.Homes]. Pods may wait where a node must go, which is not to save money.
-func (h keptHomes) Without(nodes []string, mayWait bool, added ...fleet.Placement) string {
-	if why := h.Homes.Without(nodes, mayWait, added...); why != "" || mayWait {
-		return why
-	}
-	for _, name := range nodes {
-		n := h.o.NodeNamed(name)
-		if n == nil {
-			continue
-		}
-		for _, owner := range ownersOf(n) {
-			if until, kept := h.until[owner]; kept {
-				return fmt.Sprintf("a new node was launched for pods like some of node %s when they were evicted last: "+
-					"that is tried again after %s", name, until.UTC().Format(time.RFC3339))
-			}
-		}
-	}
-	return ""
 }

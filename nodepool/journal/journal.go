@@ -90,7 +90,7 @@ func (j *Journal) Load(ctx context.Context, s config.Spec) error {
 	j.TookOver = r.Owner != j.owner
 	j.Record, j.Loaded = r, true
 	j.Record.ForgetOtherSpecs(s.LaunchSpec, s.Drain.Identity())
-	j.Record.Trim(now, s.Join.KeepFailedFor)
+	j.Record.Trim(now, s.Join.KeepFailedFor, s.Plan.PendingFor+s.Plan.CooldownUp)
 	if !j.lease.mine(r, now) {
 		return nil
 	}
@@ -167,7 +167,7 @@ func (j *Journal) writeOnce(ctx context.Context, r state.Record, timeout time.Du
 // MayAct returns how long this process may act; zero or less if it does not hold the lease.
 func (j *Journal) MayAct() time.Duration { return j.lease.left(j.Now()) }
 
-// KeepAfter returns how long to wait before the next call of [journal.keep].
+// KeepAfter returns how long to wait before the next call of [Journal.Keep].
 func (j *Journal) KeepAfter() time.Duration {
 	if j.lease.held() {
 		return RenewAfter

@@ -8,9 +8,9 @@ import (
 	"github.com/foresail/foresail/nodepool/state"
 )
 
-// A lease lasts from one write of the journal to the next. Its holder writes every renewAfter, whatever its cycles do,
-// and acts for actTerm after its last write began. Another process may take the lease when it has seen no write for
-// leaseTerm, by its own clock. So no process acts when another may, if clocks run at about the same speed: the time
+// A lease lasts from one write of the journal to the next. Its holder writes every RenewAfter, whatever its cycles do,
+// and acts for ActTerm after its last write began. Another process may take the lease when it has seen no write for
+// LeaseTerm, by its own clock. So no process acts when another may, if clocks run at about the same speed: the time
 // they show does not matter. What is left between the two terms is for calls that are under way when the holder stops.
 const (
 	LeaseTerm  = 12 * time.Second

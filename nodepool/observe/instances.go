@@ -22,7 +22,7 @@ import (
 // asked by its id, says that it is terminated; or denies it for the grace while its Node is not alive.
 type trackedInstance struct {
 	// Instance has the last report of the cloud, StoppedSince, and the StaleMark and Advised of its Node. Everything else of
-	// it follows from the rest at each moment: see memberOf.
+	// it follows from the rest at each moment: see [members.one].
 	plan.Instance
 	node       string              // the Node that it has, or had last; "" = none has been seen
 	disputed   bool                // several Nodes have had its provider id, and none has proved to be its own
@@ -235,7 +235,7 @@ func (s trackedInstances) values() map[string]trackedInstance {
 // five minutes, and once up to seven and a half after a start. It matters only where nothing else notices that one has stopped.
 const HeartbeatWithin = 10 * time.Minute
 
-// hear takes note of the Node of an instance, nil if it has none.
+// seeHeartbeat takes note of the Node of an instance, nil if it has none.
 func (s *trackedInstance) seeHeartbeat(n *cluster.Node, now time.Time) {
 	if s.alive = n != nil && n.Ready; !s.alive {
 		return

@@ -19,6 +19,7 @@ import (
 type members struct {
 	o        *Observation
 	homeless homelessNodes
+	undone   undoneRemovals
 }
 
 // all returns what is known of the instances of the pool, in order of their launch.
@@ -89,6 +90,7 @@ func (m members) addNode(i *plan.Instance, s trackedInstance, node *cluster.Node
 	i.Pods, i.Blocked = node.Movable, node.Blocked
 	i.BlockedByPods = i.Blocked != "" && cluster.ClassifyNode(node.Object, m.o.At) == ""
 	i.Utilisation, i.Known = node.Utilisation()
+	i.Undone = m.undone.why(node)
 	i.Zone = cmp.Or(i.Zone, node.Object.Labels[corev1.LabelTopologyZone])
 	switch why := m.homeless.why(n.Name, m.o.At); {
 	case i.Ambiguous != "":

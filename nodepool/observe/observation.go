@@ -23,7 +23,7 @@ type Observation struct {
 	At   time.Time
 	Pool string
 	Spec config.Spec
-	// VanishGrace is [Options.VanishGrace].
+	// VanishGrace is for how long an instance that the cloud does not list, though it should, is taken to be there still.
 	VanishGrace time.Duration
 	SpecErr     error // why the configuration is that of an earlier cycle
 
@@ -66,7 +66,7 @@ func (o *Observation) Complete() bool { return o.ListErr == nil && o.Cluster != 
 
 // Node returns the Node of an instance, nil if there is none or it is not known. If several have its
 // provider id, it is the one that was seen first. Callers that destroy something check
-// [observation.ambiguity] before.
+// [Observation.Ambiguity] before.
 func (o *Observation) Node(i fleet.Instance) *cluster.Node {
 	return o.nodes.nodeOf(i, o.Known[i.ID].node)
 }
@@ -146,6 +146,19 @@ func (o *Observation) Emptied() map[string]bool {
 		r := o.Record.Target(w.ID)
 		leaves := w.Leaving && (r == nil || r.State != state.RemovalPlanned)
 		if w.Node.Name != "" && (leaves || o.interrupted(w.ID)) {
+			out[w.Node.Name] = true
+		}
+	}
+	return out
+}
+
+// Replaced returns the nodes, by name, that others are launched in place of before they have gone: those of workers that
+// the cloud takes back, also by a message of this cycle, and of those that are repaired.
+func (o *Observation) Replaced() map[string]bool {
+	out := map[string]bool{}
+	for w := range o.Workers() {
+		noticed := o.interrupted(w.ID) || o.Record.Interruption(w.ID) != nil || o.Record.Repair(w.ID) != nil
+		if noticed && w.Node.Name != "" {
 			out[w.Node.Name] = true
 		}
 	}

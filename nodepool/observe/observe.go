@@ -119,7 +119,7 @@ func (b *Observer) See(ctx context.Context, o *Observation) {
 		}
 	}
 	b.ask(ctx, o)
-	known := members{o, b.homeless}
+	known := members{o, b.homeless, undoneOf(o.Record, o.At)}
 	o.Members = known.all()
 	known.markBroken(plan.Doubt(o.Spec.Plan, o.Members, o.Record.PendingTerminations) != "")
 	if o.TookOver {

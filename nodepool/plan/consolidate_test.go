@@ -41,6 +41,11 @@ func TestConsolidation(t *testing.T) {
 		{"the cooldown", roomy, func(s *plan.Snapshot) { s.Record.LastUp = ago(time.Minute) }, plan.Hold, plan.CoolingDown, 0, false},
 		{"pods without another place", roomy, func(s *plan.Snapshot) { s.Homes = rooms{asked: &asked} }, plan.Hold, plan.NoRemovableNode, 0, false},
 		{"pods of one with another place", roomy, func(s *plan.Snapshot) { s.Homes = rooms{most: 1, asked: &asked} }, plan.ScaleDown, plan.Underutilized, 1, false},
+		{"those stay whose removal saved nothing last time", roomy, func(s *plan.Snapshot) {
+			for i := range s.Instances[1:] {
+				s.Instances[i+1].Undone = "a new node was launched for its pods"
+			}
+		}, plan.ScaleDown, plan.Underutilized, 1, false},
 		{"the minimum", roomy, func(s *plan.Snapshot) { s.Pool.Min, s.Disruption.Nodes = 9, 8 }, plan.ScaleDown, plan.Underutilized, 1, false},
 		{"an idle pool goes by the rule for idle ones", roomy, func(s *plan.Snapshot) {
 			s.Signals[0].Now, s.Signals[1].Now, s.Record.IdleSince = 0.1, 0.1, ago(s.Pool.Idle.For)

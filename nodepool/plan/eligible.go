@@ -36,6 +36,8 @@ func refusal(c *census, w *Instance, must bool) string {
 		return "its node is not ready"
 	case why != "":
 		return why
+	case w.Undone != "" && !must:
+		return w.Undone
 	case !w.Known:
 		return "what is used of it is not known"
 	}

@@ -52,6 +52,9 @@ type Instance struct {
 	Blocked     string  // why it must not be removed, "" if it may: a sentence without a full stop
 	// BlockedByPods says that only its pods, or their PodDisruptionBudgets, block its removal.
 	BlockedByPods bool
+	// Undone is why its removal would save nothing, "" if it may: one of a node with pods like its
+	// own needed a new node.
+	Undone string
 }
 
 // Counts reports whether a worker counts towards the desired number: it works or is expected to.

@@ -147,7 +147,11 @@ func placementsFor(
 	f *facts, n, asked int, r recommendation,
 ) (out []fleet.Placement, alternatives [][]string, pinned int) {
 	shapes := f.Pending.Shapes
-	if r.cause != PodsPending {
+	switch r.cause {
+	case PodsPending:
+	case Interrupted, Unhealthy:
+		shapes = slices.Concat(shapes, f.Pending.Replacing, f.Pending.Later)
+	default:
 		shapes = slices.Concat(shapes, f.Pending.Later)
 	}
 	p := newPlacer(f.census)

@@ -32,8 +32,11 @@ type Pending struct {
 	BackingOff int           // of Unhelped, those that the node launched for them did not take
 	OldestFor  time.Duration // of the due ones
 	// Shapes are, of Nodes, those for which not every offer will do, and Later further ones for
-	// pods that are not due yet, or that will be evicted from nodes which are being emptied.
+	// pods that are not due yet.
 	Shapes, Later []fleet.Shape
+	// Replacing are those in place of workers that the cloud takes back or that are repaired, for
+	// the pods of these. They are no part of Nodes.
+	Replacing []fleet.Shape
 }
 
 // any reports whether pods are pending that a removal could hurt: existing, starting or newly

@@ -30,6 +30,9 @@ func Objection(s Snapshot, reason Reason, worker string, later []string) string 
 	if reason == Outdated && it.Outdated == "" {
 		return "it is not outdated any more"
 	}
+	if it.Undone != "" && !MustGo(reason) {
+		return it.Undone
+	}
 	if why := newSpread(f.Snapshot, rest).keeps(it); why != "" || it.Node.Name == "" || f.Homes == nil {
 		return why
 	}

@@ -187,7 +187,7 @@ func TestReplacementsAreWhatThePodsNeed(t *testing.T) {
 	s.Instances = workersIn("a", "b", "b", "b")
 	s.Record.Action = opened(state.ActionUp)
 	s.Record.Interruptions = interruptions("i-001", "i-002")
-	s.Pending.Later = []fleet.Shape{{Kinds: []fleet.Kind{{Zone: "b", InstanceType: "t3.medium"}}, Nodes: 1}}
+	s.Pending.Replacing = []fleet.Shape{{Kinds: []fleet.Kind{{Zone: "b", InstanceType: "t3.medium"}}, Nodes: 1}}
 	zones := func() (out []string) {
 		for _, r := range plan.Decide(s).Replacements {
 			out = append(out, r.Zone)
@@ -195,6 +195,31 @@ func TestReplacementsAreWhatThePodsNeed(t *testing.T) {
 		return out
 	}
 	assert.Equal(t, []string{"b", "a"}, zones())
-	s.Pending.Later[0].Kinds[0].Zone = "c"
+	s.Pending.Replacing[0].Kinds[0].Zone = "c"
 	assert.Equal(t, []string{"a", "b"}, zones())
+}
+
+// A launch for another reason is none in their place.
+func TestOnlyReplacementsAreInPlaceOfWorkers(t *testing.T) {
+	zones := func(s plan.Snapshot) (out []string) {
+		d := plan.Decide(s)
+		assert.Equal(t, plan.ScaleUp, d.Step, d.Message)
+		for _, p := range d.Placements {
+			out = append(out, p.Zone)
+		}
+		return out
+	}
+	s := steady()
+	s.Pool.SpotRatio = 0
+	s.Record.Interruptions = interruptions("i-002")
+	s.Pending.Replacing = []fleet.Shape{only("a", "t3.large", 1)}
+	d := plan.Decide(s)
+	assert.Equal(t, []string{"a t3.large OnDemand"}, places(d.Placements), d.Message)
+	s.Record.Interruptions, s.Pool.Min, s.Instances = nil, 4, workersIn("a", "a", "b")
+	assert.Equal(t, []string{"b"}, zones(s), "the minimum")
+	s = steady()
+	s.Pool.SpotRatio = 0
+	pends(&s, 20)
+	s.Pending.Replacing = []fleet.Shape{only("c", "t3.large", 2)}
+	assert.Len(t, zones(s), 2, "pods")
 }

@@ -55,6 +55,12 @@ func TestRollOut(t *testing.T) {
 			s.Instances = append(s.Instances, workersIn("a")...)
 			s.Instances[10].ID, s.Instances[10].Node.Name = "i-new-a", "new-a"
 		}, plan.ScaleDown, plan.Outdated, 1, false},
+		{"also those whose removal would save nothing", outdated, func(s *plan.Snapshot) {
+			needs(s, 4)
+			for i := range s.Instances {
+				s.Instances[i].Undone = "a new node was launched for its pods"
+			}
+		}, plan.ScaleDown, plan.Outdated, 2, false},
 		{"no budget", outdated, func(s *plan.Snapshot) { s.Disruption.Nodes = 0 }, plan.Hold, plan.NotIdle, 0, false},
 		{"one is not ready, and counts", outdated, func(s *plan.Snapshot) { s.Instances[0].Node.Ready = false }, plan.ScaleUp, plan.Outdated, 1, false},
 		{"one is broken, and counts", outdated, func(s *plan.Snapshot) {

@@ -45,7 +45,7 @@ func substitutes(f *facts, d Decision) (subs []Substitute, replacements []Replac
 
 // ahead returns which placements will do for the k-th node that is launched before its pods are pending.
 func ahead(f *facts, k int) func(fleet.Placement) bool {
-	for _, s := range f.Pending.Later {
+	for _, s := range f.Pending.Replacing {
 		if k < s.Nodes {
 			return s.Takes
 		}
@@ -68,7 +68,7 @@ func substituteFor(f *facts, p *placer, l state.Slot) (at fleet.Placement, alter
 		}
 	}
 	if l.Pinned {
-		shapes := slices.Concat(f.Pending.Shapes, f.Pending.Later)
+		shapes := slices.Concat(f.Pending.Shapes, f.Pending.Replacing, f.Pending.Later)
 		at := slices.IndexFunc(shapes, func(s fleet.Shape) bool { return s.Takes(l.Placement) })
 		if at < 0 {
 			return fleet.Placement{}, nil, false // the pods have found another node

@@ -99,12 +99,12 @@ const MaxOwners = 100
 type Saving struct {
 	Began  time.Time `json:"began"`
 	Ended  time.Time `json:"ended,omitzero"`
-	Owners []string  `json:"owners"` // identify the controllers of the pods on its nodes
+	Owners []string  `json:"owners"` // the UIDs of the controllers of the pods on its nodes
 }
 
 // Undone is a controller whose pods needed a new node after a scale-down had evicted some of them.
 type Undone struct {
-	Owner string    `json:"owner"`
+	Owner string    `json:"owner"` // its UID
 	Times int       `json:"times"` // in a row
 	Until time.Time `json:"until"` // nodes with its pods are not removed to save money
 }

@@ -25,15 +25,17 @@ const (
 	UndoneBackoffMax = 24 * time.Hour
 )
 
-// UndoneWithin is how long after a scale-down a launch for the pods that it evicted shows that it has saved nothing.
-const UndoneWithin = 10 * time.Minute
+// undoneWithin is how long after a scale-down a launch for the pods that it evicted shows that it has saved nothing, and
+// in addition the time that the pool has such a launch wait.
+const undoneWithin = 10 * time.Minute
 
 // drainBackoffKept is for how long at least the end of a wait is remembered.
 const drainBackoffKept = 24 * time.Hour
 
 // Trim forgets what is over, and takes moments that another's clock put into the future for the present: nothing waits
-// longer than it may because a clock was wrong.
-func (r *Record) Trim(now time.Time, keepFailedFor time.Duration) {
+// longer than it may because a clock was wrong. Instances that failed are kept for keepFailedFor, and launches may wait
+// for launchDelay after a scale-down.
+func (r *Record) Trim(now time.Time, keepFailedFor, launchDelay time.Duration) {
 	for _, at := range []*time.Time{&r.LastUp, &r.LastDown, &r.LastSwap, &r.FailedAt, &r.IdleSince, &r.SpareSince, &r.DecidedAt} {
 		notAfter(at, now)
 	}
@@ -64,7 +66,7 @@ func (r *Record) Trim(now time.Time, keepFailedFor time.Duration) {
 		}
 	}
 	r.Cooling = cooling
-	r.trimSavings(now)
+	r.trimSavings(now, launchDelay)
 	r.Attempts = trimAttempts(r.Attempts, now)
 	for id, until := range r.DrainBackoff {
 		notAfter(&until, now.Add(DrainBackoffMax))
@@ -115,8 +117,9 @@ func trimAttempts(list []Attempt, now time.Time) []Attempt {
 	})
 }
 
-// trimSavings forgets the controllers of a scale-down after which no new node was needed.
-func (r *Record) trimSavings(now time.Time) {
+// trimSavings forgets the controllers of a scale-down after which no new node was needed. While launches fail that is not
+// known.
+func (r *Record) trimSavings(now time.Time, launchDelay time.Duration) {
 	for i := range r.Undone {
 		notAfter(&r.Undone[i].Until, now.Add(UndoneBackoffMax))
 	}
@@ -127,7 +130,7 @@ func (r *Record) trimSavings(now time.Time) {
 	}
 	notAfter(&s.Began, now)
 	notAfter(&s.Ended, now)
-	if s.Ended.IsZero() || now.Sub(s.Ended) < UndoneWithin {
+	if s.Ended.IsZero() || r.Failures > 0 || now.Sub(s.Ended) < undoneWithin+launchDelay {
 		return
 	}
 	r.Undone = slices.DeleteFunc(r.Undone, func(u Undone) bool { return slices.Contains(s.Owners, u.Owner) })

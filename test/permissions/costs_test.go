@@ -1,19 +1,16 @@
 package permissions
 
 import (
-	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
-	"os"
-	"path/filepath"
-	"regexp"
 	"slices"
 	"strconv"
 	"testing"
 	"time"
 
 	"github.com/foresail/foresail/nodepool/fleet"
+	"github.com/foresail/foresail/nodepool/observe"
 
 	"github.com/aws/aws-sdk-go-v2/config"
 	"github.com/stretchr/testify/require"
@@ -71,7 +68,7 @@ func TestGeneratedCosts(t *testing.T) {
 	count(spec.Forecast.Interval.Duration)
 	_, err = p.Offers(t.Context())
 	require.NoError(t, err)
-	count(offersFor(t))
+	count(observe.OffersFor)
 	perMonth["ec2:DescribeInstanceStatus"] = 3 * int(month/time.Minute) // of events, and of two kinds of checks, once a minute
 	perMonth["ec2:DescribeLaunchTemplates"] = int(month / time.Minute)  // of $Default or $Latest, once a minute
 
@@ -94,24 +91,4 @@ func TestGeneratedCosts(t *testing.T) {
 		rows = append(rows, []string{"`" + call + "`", strconv.Itoa(perMonth[call]), fmt.Sprintf("%.2f", price.million*float64(perMonth[call])/1e6), price.unit})
 	}
 	docpages.Verify(t, root+"docs/ec2.md", "costs of calls", docpages.Table(rows))
-}
-
-var offersKept = regexp.MustCompile(`offersFor\s+= (?:(\d+) \* )?time\.Minute\b`)
-
-// offersFor is how long a pool keeps what can be launched.
-func offersFor(t *testing.T) time.Duration {
-	t.Helper()
-	files, err := filepath.Glob(root + "nodepool/*.go")
-	require.NoError(t, err)
-	for _, file := range files {
-		text, err := os.ReadFile(file)
-		require.NoError(t, err)
-		if match := offersKept.FindSubmatch(text); match != nil {
-			minutes, err := strconv.Atoi(cmp.Or(string(match[1]), "1"))
-			require.NoError(t, err)
-			return time.Duration(minutes) * time.Minute
-		}
-	}
-	require.Fail(t, "no file of nodepool has offersFor")
-	return 0
 }

@@ -27,7 +27,7 @@ func (p *play) on(node string, do func(*machine)) error {
 	return nil
 }
 
-// Taint and the next six make it a nodepool.Drainer.
+// Taint and the next six make it an act.Drainer.
 func (p *play) Taint(_ context.Context, node, action string) error {
 	return p.on(node, func(m *machine) { m.mark = action })
 }
@@ -96,7 +96,7 @@ func (p *play) DeleteNode(_ context.Context, node, _ string) error {
 	return nil
 }
 
-// Label makes it a nodepool.Labeler.
+// Label makes it an act.Labeler.
 func (p *play) Label(_ context.Context, node string, labels map[string]string) error {
 	return p.on(node, func(m *machine) {
 		m.node = m.node.DeepCopy()

@@ -303,7 +303,7 @@ func (p *play) Offers(context.Context) ([]provider.Offer, error) {
 	return out, nil
 }
 
-// Observe and Wake make it a nodepool.Cluster.
+// Observe and Wake make it an observe.Cluster.
 func (p *play) Observe(context.Context) (*cluster.Cluster, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -28,8 +28,10 @@ type whole struct {
 	pods    func(name string) podtracker.PodState // of the namespace; nil: nothing is known of them
 	began   int64                                 // the first reading of all (ms)
 	parts   map[model.Fingerprint]*part
-	spacing int64 // the longest between two readings of a series (ms)
-	every   int64 // the shortest
+	order   []*part // all of them by id, as of the last answer: replicas come to equal sums to the last digit
+	spacing int64   // the longest between two readings of a series (ms)
+	every   int64   // the shortest, at least minEvery
+	begun   []*part // those that had no value after a reading, in order of time
 	// answered is the newest reading of the last answer (ms), 0 before the first.
 	answered int64
 	emitted  int64             // the time of the last sum (ms), 0 before the first
@@ -41,12 +43,13 @@ type part struct {
 	id       model.Fingerprint // of its labels
 	labels   model.Metric
 	pod      string // that has it, "" if it names none
-	present  bool   // the pod has been seen
-	starting bool   // it is not Ready
-	began    int64  // its first reading (ms), 0 if it was there before the first of all
-	read     int64  // its last one (ms)
-	newest   int64  // its last one in the newest answer (ms)
-	joins    int64  // since when it takes over loads of others (ms), 0 = it was there before
+	state    podtracker.PodState
+	present  bool  // the pod has been seen
+	starting bool  // it is not Ready
+	began    int64 // its first reading (ms), 0 if it was there before the first of all
+	read     int64 // its last one (ms)
+	newest   int64 // its last one in the newest answer (ms)
+	joins    int64 // since when it takes over loads of others (ms), 0 = it was there before
 	value    float64
 	before   float64 // at the reading before
 	known    bool    // it has a value: a counter has none before its second reading
@@ -56,6 +59,11 @@ type part struct {
 	moves    int64     // after when its load moves, or may move, to other series (ms), 0 = it does not
 	left     int64     // by when that has begun (ms)
 	moved    float64   // the load that it had then
+	next     *part     // that has replaced it, nil without one
+	ended    int64     // up to when its readings are those before its load moved (ms)
+	silent   bool      // it is overdue, and may have been replaced
+	replaces bool      // a series has been closed because this one began
+	follows  bool      // it may replace a series of its pod that is not overdue
 }
 
 const (
@@ -73,6 +81,8 @@ const (
 	maxOverlap = 5 * 60_000
 	// takeover is how long after its first reading a series of an unknown pod may be taking loads over (ms).
 	takeover = 2 * 60_000
+	// minEvery is the least spacing of sums (ms): as long as that of queries, however close readings are.
+	minEvery = int64(MinInterval / time.Millisecond)
 	// keptSums is how long sums are kept (ms): longer than a load moves.
 	keptSums = 2 * maxOverlap
 )
@@ -88,7 +98,7 @@ func (w *whole) take(all []*series, spacing int64, now time.Time) []pipeline.Sam
 	w.spacing = spacing
 	newest := newestOf(all)
 	if newest < w.emitted {
-		w.parts, w.answered, w.emitted, w.sums = nil, 0, 0, nil // the server's clock has been set back
+		w.parts, w.begun, w.answered, w.emitted, w.sums = nil, nil, 0, 0, nil // the server's clock has been set back
 	}
 	if w.parts == nil {
 		w.parts, w.began = map[model.Fingerprint]*part{}, firstOf(all)
@@ -133,63 +143,136 @@ func (w *whole) read(all []*series, now time.Time) []reading {
 			}
 		}
 	}
+	w.every = max(w.every, minEvery)
+	w.order = slices.SortedFunc(maps.Values(w.parts), func(a, b *part) int { return cmp.Compare(a.id, b.id) })
 	slices.SortStableFunc(fresh, func(a, b reading) int { return cmp.Compare(a.T, b.T) })
 	return fresh
 }
 
-// close notes which series have ended, or may have, by the clock of the server: those of pods that are
-// gone, those of pods that leave, from then on, and of the others those that are silent and have a
-// successor.
+// close records which series have ended, or may have, by the clock of the server: those of pods that are
+// gone, those of pods that leave, from then on, and of the others those that are overdue and have a successor.
+// It opens none of them again before a later reading: a pod may come back by its name with other series.
 func (w *whole) close(now int64) {
-	var silent []*part
-	for _, p := range w.parts {
-		state := podtracker.PodUnknown
-		if p.pod != "" && w.pods != nil {
-			state = w.pods(p.pod)
+	for _, p := range w.order {
+		if p.state == podtracker.PodLeaving {
+			p.ended = now // the pod may have been scraped until now
 		}
-		switch {
-		case state == podtracker.PodStarting:
-			p.present, p.moves, p.starting = true, 0, true
-		case state == podtracker.PodReady:
+		p.state, p.silent = w.stateOf(p), false
+		switch p.state {
+		case podtracker.PodStarting:
+			p.present, p.starting = true, true
+		case podtracker.PodReady:
 			if p.starting {
 				p.joins = w.answered
 			}
-			p.present, p.moves, p.starting = true, 0, false
-		case state == podtracker.PodLeaving, state == podtracker.PodAbsent && p.present:
+			p.present, p.starting = true, false
+		case podtracker.PodLeaving:
 			p.present = true
 			if p.moves == 0 { // some time since the last answer
 				p.moves, p.left, p.moved = cmp.Or(w.answered, now), now, p.value
 			}
-		case now-p.newest > w.spacingOf(p)*replacedAfter/4:
-			silent = append(silent, p)
-		default:
-			p.moves = 0
-		}
-	}
-	w.closeReplaced(silent)
-}
-
-// closeReplaced closes those of the silent series that have a successor each: one that began since, or
-// not long before the last reading, and is read.
-func (w *whole) closeReplaced(silent []*part) {
-	var began []int64
-	for _, p := range w.parts {
-		if !slices.Contains(silent, p) {
-			began = append(began, p.began)
-		}
-	}
-	slices.Sort(began)
-	slices.SortFunc(silent, func(a, b *part) int {
-		return cmp.Or(cmp.Compare(a.newest, b.newest), cmp.Compare(a.id, b.id))
-	})
-	for _, p := range silent { // in order of time
-		i := slices.IndexFunc(began, func(t int64) bool { return t > max(p.began, p.newest-maxOverlap) })
-		if i < 0 {
 			continue
 		}
-		began = slices.Delete(began, i, i+1)
-		p.moves, p.left, p.moved = p.newest, p.newest, 0
+		if p.newest > p.ended {
+			p.moves, p.next = 0, nil
+		}
+		p.silent = p.moves == 0 && now-p.newest > w.spacingOf(p)*replacedAfter/4
 	}
+	w.closeReplaced()
+	w.follow()
+}
+
+// stateOf returns what is known of the pod that has a series. One that has gone leaves, one that has not been
+// seen yet is unknown.
+func (w *whole) stateOf(p *part) podtracker.PodState {
+	if p.pod == "" || w.pods == nil {
+		return podtracker.PodUnknown
+	}
+	state := w.pods(p.pod)
+	switch {
+	case state != podtracker.PodAbsent:
+		return state
+	case p.present:
+		return podtracker.PodLeaving
+	}
+	return podtracker.PodUnknown
+}
+
+// closeReplaced closes the silent series that have a successor each. A known pod replaces only its
+// own series; those of unknown pods may be replaced by any series.
+func (w *whole) closeReplaced() {
+	silent, began := map[string][]*part{}, map[string][]*part{}
+	for _, p := range w.order {
+		if p.silent {
+			silent[p.owner()] = append(silent[p.owner()], p)
+		}
+	}
+	if len(silent) == 0 {
+		return
+	}
+	for _, p := range w.order {
+		if !p.silent && !p.replaces {
+			began[p.owner()] = append(began[p.owner()], p)
+		}
+	}
+	anyones := began[""]
+	for pod, all := range began {
+		if pod != "" {
+			anyones = append(anyones, replace(silent[pod], all)...)
+		}
+	}
+	replace(silent[""], anyones)
+}
+
+// follow records which series may have replaced another one of their pod that is not overdue yet: that has
+// not been read since they began.
+func (w *whole) follow() {
+	oldest := map[string]int64{} // the newest reading of each series, the least of each pod
+	for _, p := range w.order {
+		if p.moves == 0 && !p.silent && p.pod != "" {
+			oldest[p.pod] = min(p.newest, cmp.Or(oldest[p.pod], p.newest))
+		}
+	}
+	for _, p := range w.order {
+		p.follows = p.moves == 0 && !p.silent && p.pod != "" && p.began > oldest[p.pod]
+	}
+}
+
+// owner returns the pod that has a series, "" if nothing is known of it.
+func (p *part) owner() string {
+	if p.state == podtracker.PodUnknown {
+		return ""
+	}
+	return p.pod
+}
+
+// replaceable returns the time after which a successor of a silent series has begun.
+func (p *part) replaceable() int64 { return max(p.began, p.newest-maxOverlap) }
+
+// replace closes each of some silent series that has a successor of its own among some others: one that began
+// since, or not long before the last reading, and is read. It returns the others that replace no series.
+func replace(silent, began []*part) (others []*part) {
+	if len(silent) == 0 {
+		return began
+	}
+	slices.SortFunc(silent, func(a, b *part) int {
+		return cmp.Or(cmp.Compare(a.replaceable(), b.replaceable()), cmp.Compare(a.id, b.id))
+	})
+	slices.SortFunc(began, func(a, b *part) int {
+		return cmp.Or(cmp.Compare(a.began, b.began), cmp.Compare(a.id, b.id))
+	})
+	for _, next := range began {
+		if len(silent) == 0 || next.began <= silent[0].replaceable() {
+			others = append(others, next)
+			continue
+		}
+		p := silent[0]
+		silent = silent[1:]
+		next.replaces = true
+		p.next, p.silent, p.moved = next, false, 0
+		p.moves, p.left, p.ended = max(p.newest, next.began-1), p.newest, p.newest
+	}
+	return others
 }
 
 // spacingOf is how far readings of a series are apart, that of all if it has been read once.
@@ -221,12 +304,15 @@ func (w *whole) update(x reading) {
 		if p.read > 0 && x.T-p.read < p.spacing/2 {
 			return
 		}
-		p.read = x.T
 		rate, ok := p.rate.Next(x.Sample, p.spacing/2)
-		if ok {
-			p.set(rate.V)
+		if !ok {
+			p.read = x.T
+			if !p.known {
+				w.begun = append(w.begun, p)
+			}
+			return
 		}
-		return
+		x.V = rate.V
 	}
 	p.read = x.T
 	p.set(x.V)
@@ -245,15 +331,10 @@ func (w *whole) awaited(p *part, at int64) bool {
 // complete reports whether there may be a sum: each series has a value, or sums have waited for long
 // enough, as where new ones keep coming.
 func (w *whole) complete(at int64) bool {
-	if w.emitted > 0 && at-w.emitted > w.spacing*replacedAfter/4 {
-		return true
+	for len(w.begun) > 0 && !w.awaited(w.begun[0], at) {
+		w.begun = w.begun[1:]
 	}
-	for _, p := range w.parts {
-		if w.awaited(p, at) {
-			return false
-		}
-	}
-	return true
+	return len(w.begun) == 0 || w.emitted > 0 && at-w.emitted > w.spacing*replacedAfter/4
 }
 
 // emit returns the sum at a time, and keeps it.
@@ -272,12 +353,7 @@ func (w *whole) emit(at int64) pipeline.Sample {
 // of them nor one that shows in none makes a difference.
 func (w *whole) sum(at int64) float64 {
 	t := tally{at: at, since: at, settled: w.settled(at)}
-	parts := slices.Collect(maps.Values(w.parts))
-	// In one order, so that all replicas come to the same sum to the last digit.
-	slices.SortFunc(parts, func(a, b *part) int {
-		return cmp.Or(cmp.Compare(a.read, b.read), cmp.Compare(a.id, b.id))
-	})
-	for _, p := range parts {
+	for _, p := range w.order {
 		switch {
 		case w.awaited(p, at):
 			if !p.starting {
@@ -329,9 +405,13 @@ func (t *tally) add(p *part, young bool, shown int64) {
 		return
 	}
 	t.young = append(t.young, p)
-	if grown := p.value - p.before; p.present && grown > 0 && p.read > t.settled {
+	grown, since := p.value-p.before, p.read-1
+	if p.follows {
+		grown, since = p.value, p.began-1
+	}
+	if p.present && grown > 0 && p.read > t.settled {
 		t.sum -= grown
-		t.move(grown, p.read-1)
+		t.move(grown, since)
 	}
 }
 
@@ -339,12 +419,14 @@ func (t *tally) add(p *part, young bool, shown int64) {
 // and not be read of these yet. Of what carried a load that leaves, that part may be moving that not
 // all others show yet.
 func (t *tally) takeOver() {
+	if len(t.leaving) > 0 {
+		slices.Sort(t.shown)
+	}
 	for _, p := range t.leaving {
+		before, _ := slices.BinarySearch(t.shown, p.left+1)
 		unshown := 1.0
-		for _, from := range t.shown {
-			if from > p.left {
-				unshown -= 1 / float64(len(t.shown))
-			}
+		if len(t.shown) > 0 {
+			unshown = float64(before) / float64(len(t.shown))
 		}
 		if load := max(p.value, p.moved) * unshown; load > 0 {
 			t.move(load, p.moves)
@@ -370,14 +452,17 @@ func (w *whole) shows(p *part) int64 {
 	return p.read
 }
 
-// open reports whether a series carries its load at a time.
-func (p *part) open(at int64) bool { return p.moves == 0 || at <= p.moves }
+// open reports whether a series carries its load at a time. One that has been replaced does until the next one
+// has a value.
+func (p *part) open(at int64) bool {
+	return p.moves == 0 || at <= p.moves || p.next != nil && !p.next.known
+}
 
 // young reports whether a series may be taking over loads of others at a time: as long as those may not show
 // all it takes if it is known when its pod became Ready, and otherwise for longer.
 func (w *whole) young(p *part, at int64) bool {
 	if p.present {
-		return p.joins > 0 && !p.starting && at-p.joins <= movingSpacings*w.spacingOf(p)
+		return p.joins > 0 && (!p.starting || p.follows) && at-p.joins <= movingSpacings*w.spacingOf(p)
 	}
 	return p.joins > 0 && at-p.joins <= takeover
 }
@@ -385,7 +470,7 @@ func (w *whole) young(p *part, at int64) bool {
 // settled returns the time up to which all series but the young ones have been read.
 func (w *whole) settled(at int64) int64 {
 	settled := at
-	for _, p := range w.parts {
+	for _, p := range w.order {
 		if p.known && p.open(at) && at-p.read <= w.silence(p) && !w.young(p, at) {
 			settled = min(settled, p.read)
 		}
@@ -448,6 +533,7 @@ func (u *subscription) takeWhole(a *answer, t taking) {
 		u.sink.SourceFailed(trouble)
 		return
 	}
+	all, refused := u.accepted(all)
 	if u.whole == nil {
 		u.whole = &whole{as: u.config.Type, label: model.LabelName(u.config.OwnerLabel), pods: u.fleet.PodState}
 	}
@@ -457,6 +543,10 @@ func (u *subscription) takeWhole(a *answer, t taking) {
 		u.group.source.telemetry.samples.Add(float64(len(sums)))
 	}
 	u.whole.forget(t.now.Add(-2 * u.config.reach()))
+	if refused != nil {
+		u.sink.SourceFailed(refused)
+		return
+	}
 	if p := u.whole.silentPart(); p != nil {
 		u.sink.SourceFailed(fmt.Errorf("%s: query %.200q: there is no new reading of %s, whose last one counts on for %s at the most",
 			u.config.Address, u.config.Query, promapi.Short(p.labels.String()), time.Duration(u.whole.silence(p))*time.Millisecond))
@@ -466,6 +556,7 @@ func (u *subscription) takeWhole(a *answer, t taking) {
 }
 
 // wholeTrouble returns why the answer is not the load of the target, or nil. A part of it would be a small load.
+// A series whose newest sample is refused is unknown; one before that is a reading that failed.
 func (u *subscription) wholeTrouble(a *answer, t taking, all []*series) error {
 	c := &u.config
 	switch {
@@ -476,17 +567,47 @@ func (u *subscription) wholeTrouble(a *answer, t taking, all []*series) error {
 	case len(all) == 0:
 		return emptyError(c, t.span, "")
 	}
+	unit := unitOf(all)
 	for _, s := range all {
 		if s.err != nil {
 			return fmt.Errorf("%s: query %.200q: %w", c.Address, c.Query, s.err)
 		}
-		for _, x := range s.samples {
-			if _, err := gate.Number(x.V); err != nil {
-				return seriesError(c, s, err)
-			}
+		if _, err := gate.Number(s.samples[len(s.samples)-1].V, unit); err != nil {
+			return seriesError(c, s, err)
 		}
 	}
 	return nil
+}
+
+// unitOf returns the unit in which rounding of a whole target is judged.
+func unitOf(all []*series) float64 {
+	unit := 1.0
+	for _, s := range all {
+		unit = gate.Unit(unit, s.samples)
+	}
+	return unit
+}
+
+// accepted returns the series without the samples that cannot be a load, and why the last of these cannot; nil
+// without any. The answer is shared, so a series that has some is copied.
+func (u *subscription) accepted(all []*series) ([]*series, error) {
+	var why error
+	unit := unitOf(all)
+	for i, s := range all {
+		refused := func(x pipeline.Sample) bool {
+			_, err := gate.Number(x.V, unit)
+			if err != nil {
+				why = seriesError(&u.config, s, err)
+			}
+			return err != nil
+		}
+		if slices.ContainsFunc(s.samples, refused) {
+			clean := *s
+			clean.samples = slices.DeleteFunc(slices.Clone(s.samples), refused)
+			all[i] = &clean
+		}
+	}
+	return all, why
 }
 
 // seriesError returns why the load is unknown because of a value of one series.

@@ -129,7 +129,7 @@ func (h *Homes) pack(pods []subject, leaving map[string]bool, added []fleet.Plac
 		}
 	}
 	if h.shared == nil {
-		h.shared = newWorld(&in)
+		h.shared = worldOf(&in)
 	}
 	p := newPacker(&in, h.shared, pods, leaving)
 	p.full = true
@@ -186,7 +186,7 @@ func verdictOf(p *packer, mayWait bool, unplaced int) string {
 			deadlock.members[0].name, deadlock.budget.Name, mayBeAway(deadlock.budget), whyLate(deadlock))
 	case left <= unplaced:
 		return ""
-	case robbed.role == displaced:
+	case robbed.role == displaced || robbed.role == replaced:
 		return "no other node has room for pod " + robbed.unplaced() + ", whose node is being emptied"
 	}
 	return "no other node has room for pod " + robbed.unplaced() + ", which waits for one"

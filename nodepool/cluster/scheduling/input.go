@@ -38,6 +38,15 @@ type Input struct {
 	Template    Template
 	DaemonSets  []*appsv1.DaemonSet
 	PodsPerNode int // of those without requests of CPU and memory, on a new node; 0 = no limit
+
+	world *world // see [Input.Shared]
+}
+
+// Shared returns the input with what questions about its nodes have in common, so that it is found out once. Copies may
+// ask about any of its pods, one question after the other.
+func (in Input) Shared() Input {
+	in.world = newWorld(&in)
+	return in
 }
 
 // Template is what a new node of the pool has in addition to what its offer says.
@@ -51,7 +60,8 @@ type Template struct {
 // Displaced is a pod that will need another node, as its own is being emptied.
 type Displaced struct {
 	cluster.Pending
-	Node string
+	Node     string
+	Replaced bool // a new node takes the place of Node before that has gone
 }
 
 // DisplacedOf returns the pods that will leave some nodes of a cluster.
@@ -63,7 +73,7 @@ func DisplacedOf(c *cluster.Cluster, leaves func(*cluster.Node) bool) []Displace
 			continue
 		}
 		for _, p := range c.Replacements(n) {
-			out = append(out, Displaced{p, n.Object.Name})
+			out = append(out, Displaced{Pending: p, Node: n.Object.Name})
 		}
 	}
 	return out

@@ -90,7 +90,7 @@ func TestPodsThatWaitForTheEndOfANodeNeedNone(t *testing.T) {
 	require.Equal(t, []int{1, 1, 0, 0}, []int{r.Nodes, r.Helped, r.Waiting, r.Room}, "there is no room even then")
 
 	in.Nodes[1] = node("n2", "a", bound("web", "1"), bound("db", "2"))
-	in.Displaced = []Displaced{{pods("db", 1)[0], "n1"}}
+	in.Displaced = []Displaced{{Pending: pods("db", 1)[0], Node: "n1"}}
 	r = Pack(in)
 	require.Equal(t, []int{1, 1, 0, 0}, []int{r.Nodes, r.Helped, r.Waiting, r.Room}, "the room is for a pod of the node that leaves")
 
@@ -110,7 +110,7 @@ func TestPodsDoNotWaitForStalledNodes(t *testing.T) {
 	in := Input{
 		Pods: pods("web", 1, spreadOver(host, 1)), Nodes: []cluster.Node{leaves, node("n2", "a", bound("web", "1"))},
 		Offers: []provider.Offer{offer("a", "m")}, Now: noon.Add(14 * time.Minute),
-		Displaced: []Displaced{{pods("db", 1)[0], "n1"}},
+		Displaced: []Displaced{{Pending: pods("db", 1)[0], Node: "n1"}},
 	}
 	r := Pack(in)
 	require.Equal(t, []int{0, 1, 1}, []int{r.Nodes, r.Helped, r.Waiting})
@@ -125,12 +125,12 @@ func TestPodsDoNotWaitForStalledNodes(t *testing.T) {
 	require.Equal(t, 1, Pack(in).Nodes, "not two: the pod of the leaving node may stay where it is")
 }
 
-// The nodes that displaced pods will need are no demand, and known by what they must be.
-func TestNodesOfDisplacedPods(t *testing.T) {
+// The nodes that pods of replaced nodes will need are no demand, and known by what they must be.
+func TestNodesInPlaceOfOthers(t *testing.T) {
 	displaced := func(all []cluster.Pending) []Displaced {
 		var out []Displaced
 		for _, p := range all {
-			out = append(out, Displaced{p, "n1"})
+			out = append(out, Displaced{Pending: p, Node: "n1", Replaced: true})
 		}
 		return out
 	}
@@ -143,17 +143,22 @@ func TestNodesOfDisplacedPods(t *testing.T) {
 	r := Pack(in)
 	assert.True(t, r.Known)
 	assert.Zero(t, r.Nodes+r.Helped)
-	assert.Equal(t, []short{{Zone: "b", InstanceType: "g", Nodes: 1}}, abbreviated(r.Displaced, in.Offers), "for both")
+	assert.Equal(t, []short{{Zone: "b", InstanceType: "g", Nodes: 1}}, abbreviated(r.Replacing, in.Offers), "for both")
 
 	in.Displaced = displaced(pods("web", 5))
-	assert.Empty(t, Pack(in).Displaced, "any node will do")
+	assert.Empty(t, Pack(in).Replacing, "any node will do")
 	in.Displaced = displaced(located(pods("data", 1), zone, "a"))
-	assert.Empty(t, Pack(in).Displaced, "it has another node")
+	assert.Empty(t, Pack(in).Replacing, "it has another node")
 	in.Displaced = displaced(located(pods("data", 1), zone, "b"))
 	in.Pods = located(pods("pending", 1), zone, "b")
 	r = Pack(in)
 	assert.Equal(t, 1, r.Nodes)
-	assert.Equal(t, []short{{Zone: "b", Nodes: 1}}, abbreviated(r.Displaced, in.Offers), "in addition to that of the pending pod")
+	assert.Equal(t, []short{{Zone: "b", Nodes: 1}}, abbreviated(r.Replacing, in.Offers), "in addition to that of the pending pod")
+
+	for i := range in.Displaced {
+		in.Displaced[i].Replaced = false
+	}
+	assert.Empty(t, Pack(in).Replacing, "nothing is launched in place of its node")
 	in.Offers, in.Pods = nil, nil
 	assert.Equal(t, Result{Known: true}, Pack(in))
 }

@@ -27,6 +27,7 @@ func Pack(in Input) Result {
 	case !sized:
 		return Result{}
 	}
+	in.world = worldOf(&in)
 	var unhelped []fleet.Unhelped
 	var held []string
 	for {
@@ -50,20 +51,24 @@ func Pack(in Input) Result {
 
 // packed finds a place for every pod that has one: on nodes that exist or are on their way, then on these as they are
 // when the leaving nodes are deleted, and at last on new ones. Pods that leave come after those that wait. They are no
-// demand for new nodes yet, but their nodes are added ahead, to find out what these would be.
+// demand for new nodes yet. Where their node is replaced before it has gone, new nodes for them are added ahead, to find
+// out what the replacement must be.
 func packed(in Input) *packer {
-	p := newPacker(&in, newWorld(&in), subjectsOf(&in), nil)
+	p := newPacker(&in, worldOf(&in), subjectsOf(&in), nil)
 	p.nodes.addLaunched(in.OnTheWay)
 	if len(p.nodes.leaving)+len(in.Displaced) == 0 {
 		p.rounds(p.batches)
 		return p
 	}
-	var waiting, leave []*batch
+	var waiting, leave, ahead []*batch
 	for _, b := range p.batches {
 		if b.role == pending {
 			waiting = append(waiting, b)
 		} else {
 			leave = append(leave, b)
+		}
+		if b.role == replaced {
+			ahead = append(ahead, b)
 		}
 	}
 	p.full = true
@@ -76,7 +81,7 @@ func packed(in Input) *packer {
 	p.rounds(waiting)
 	demanded := p.nodes.open
 	p.nodes.open = nil
-	p.rounds(leave)
+	p.rounds(ahead)
 	p.nodes.open, p.ahead = demanded, p.nodes.open
 	return p
 }

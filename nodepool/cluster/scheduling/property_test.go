@@ -17,7 +17,7 @@ import (
 	"github.com/foresail/foresail/nodepool/provider"
 )
 
-// world of chance: a full node in each of three zones, some nodes with room, two types, pods with rules of all sorts.
+// randomInput is a random world: a full node in each of three zones, some nodes with room, two types, pods with rules of all sorts.
 func randomInput(r *rand.Rand, rules bool) Input {
 	in := Input{Offers: []provider.Offer{offer("a", "m"), offer("b", "m"), offer("c", "m"), offer("a", "g", "gpu", "2"), offer("c", "g", "gpu", "2")}}
 	for i, z := range []string{"a", "b", "c"} {

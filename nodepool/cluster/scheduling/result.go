@@ -39,10 +39,9 @@ type Result struct {
 	// Shapes are the new nodes that not every offer could be: their pods could not run on it, or
 	// not all of them together.
 	Shapes []fleet.Shape
-	// Displaced are the shapes, as in Shapes, of the nodes that displaced pods will need that have
-	// no place when they are evicted. They are no part of Nodes: what replaces the nodes of these
-	// pods should be one of them.
-	Displaced []fleet.Shape
+	// Replacing are the shapes, as in Shapes, of the nodes that pods of replaced nodes will need
+	// where they have no other place. They are no part of Nodes.
+	Replacing []fleet.Shape
 	// CPU, Memory and Slots are the requests of the helped pods as shares of what one node of the
 	// pool (the first offer, or with Costs the one that they get) can allocate after its
 	// DaemonSets: the external demand of forecasts, in node equivalents.
@@ -62,10 +61,10 @@ func resultOf(p *packer) Result {
 	r.measure(p)
 	r.addNodes(p)
 	for _, at := range p.ahead {
-		addShape(&r.Displaced, kindsOf(at, p.nodes.catalog))
+		addShape(&r.Replacing, kindsOf(at, p.nodes.catalog))
 	}
 	sortShapes(r.Shapes)
-	sortShapes(r.Displaced)
+	sortShapes(r.Replacing)
 	return r
 }
 

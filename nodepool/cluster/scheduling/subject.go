@@ -18,6 +18,7 @@ const (
 	pending   role = iota // it waits for a node
 	asked                 // its node would be removed
 	displaced             // its node is being emptied already: it takes room as soon as it has left
+	replaced              // as displaced, and a new node takes the place of its own before it has left
 )
 
 // subjectsOf returns the pending pods, and those that leave the nodes that are being emptied.
@@ -27,7 +28,11 @@ func subjectsOf(in *Input) []subject {
 		out = append(out, subject{Pending: p})
 	}
 	for _, d := range in.Displaced {
-		out = append(out, subject{Pending: d.Pending, role: displaced, from: d.Node})
+		s := subject{Pending: d.Pending, role: displaced, from: d.Node}
+		if d.Replaced {
+			s.role = replaced
+		}
+		out = append(out, s)
 	}
 	return out
 }
