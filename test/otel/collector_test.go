@@ -63,7 +63,7 @@ type release struct{ name, modules string }
 
 var (
 	current = release{"collector", "go.mod"}
-	// oldest is that of docs/operating.md#versions-of-others.
+	// oldest is that of docs/operating.md#supported-versions.
 	oldest = release{"collector-oldest", "oldest.mod"}
 )
 
