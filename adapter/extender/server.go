@@ -46,8 +46,8 @@ type ServerOptions struct {
 	// ClientCAFile holds the authorities of the schedulers' certificates in PEM, and is read again when it changes. Without it
 	// the server answers every client.
 	ClientCAFile string
-	// ClientNames are the names that the schedulers' certificates may have: a DNS name, or the common name of one without a DNS
-	// name.
+	// ClientNames are the names that the schedulers' certificates may have: a DNS name, or the common name of one
+	// without a DNS name.
 	ClientNames []string
 
 	Registry prometheus.Registerer // nil: failed connections are not counted
@@ -159,9 +159,12 @@ func (o ServerOptions) tlsConfig() (*servertls.Config, error) {
 	if o.ClientCAFile != "" {
 		if err := servertls.CheckNames(o.ClientNames); err != nil {
 			names := strings.Join(o.ClientNames, ",")
-			return nil, &OptionError{"ClientNames", names, "the names of the schedulers' certificates, such as " + DefaultClientName, err}
+			const accepted = "the names of the schedulers' certificates, such as " + DefaultClientName
+			return nil, &OptionError{"ClientNames", names, accepted, err}
 		}
-		if clients.Authorities, err = dynamiccertificates.NewDynamicCAContentFromFile("clients of the scheduler extender", o.ClientCAFile); err != nil {
+		const purpose = "clients of the scheduler extender"
+		clients.Authorities, err = dynamiccertificates.NewDynamicCAContentFromFile(purpose, o.ClientCAFile)
+		if err != nil {
 			return nil, &OptionError{"ClientCAFile", o.ClientCAFile, "a file with certificates in PEM", err}
 		}
 	}

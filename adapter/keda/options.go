@@ -27,7 +27,8 @@ type Options struct {
 	// ClientCAFile holds the authorities of KEDA's certificate in PEM, and is read again when it changes. Without it none is asked
 	// for.
 	ClientCAFile string
-	// ClientNames are the names that KEDA's certificate may have: a DNS name of it, or its common name if it has no DNS name.
+	// ClientNames are the names that KEDA's certificate may have: a DNS name of it, or its common name if it has no
+	// DNS name.
 	ClientNames []string
 	// AllowAnonymous admits anyone who can reach an address other than loopback.
 	AllowAnonymous bool
@@ -100,7 +101,8 @@ func (o Options) validateClients() error {
 		return &OptionError{"ClientCAFile", o.ClientCAFile, "a file with certificates in PEM", err}
 	}
 	if err := servertls.CheckNames(o.ClientNames); err != nil {
-		return &OptionError{"ClientNames", strings.Join(o.ClientNames, ","), "the names of KEDA's certificate, such as " + DefaultClientName, err}
+		const accepted = "the names of KEDA's certificate, such as " + DefaultClientName
+		return &OptionError{"ClientNames", strings.Join(o.ClientNames, ","), accepted, err}
 	}
 	return nil
 }
