@@ -34,8 +34,6 @@ import (
 )
 
 const (
-	// dashboardFlag is the flag of run that has replicas serve what the page shows.
-	dashboardFlag = "dashboard"
 	// dashboardAccount is the ServiceAccount that replicas answer.
 	dashboardAccount = "foresail-dashboard"
 	// adapterPods selects the pods that may forecast for pods, as the manifests name them.
