@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/foresail/foresail/internal/simulator"
+	"github.com/foresail/foresail/internal/simulator/golden"
 	"github.com/foresail/foresail/internal/simulator/scaler"
 	"github.com/foresail/foresail/internal/simulator/workload"
 	"github.com/foresail/foresail/pipeline"
@@ -159,7 +160,7 @@ func TestTableOfAblations(t *testing.T) {
 	all := []Ablation{{Name: "delay", Title: "how long before the HPA reads a forecast", Result: r}}
 	var out bytes.Buffer
 	require.NoError(t, WriteAblations(&out, all))
-	golden(t, "ablations.txt", out.String())
+	golden.Equal(t, "ablations.txt", out.String())
 	out.Reset()
 	require.NoError(t, WriteAblationsCSV(&out, all))
 	lines := rows(t, out.String())

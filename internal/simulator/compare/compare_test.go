@@ -4,11 +4,8 @@ import (
 	"bytes"
 	"context"
 	"encoding/csv"
-	"flag"
 	"fmt"
 	"math"
-	"os"
-	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
@@ -19,13 +16,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/foresail/foresail/internal/simulator"
+	"github.com/foresail/foresail/internal/simulator/golden"
 	"github.com/foresail/foresail/internal/simulator/queue"
 	"github.com/foresail/foresail/internal/simulator/scaler"
 	"github.com/foresail/foresail/internal/simulator/score"
 	"github.com/foresail/foresail/internal/simulator/workload"
 )
-
-var update = flag.Bool("update", false, "write what tests get to the files that it is compared with")
 
 type steady float64
 
@@ -233,22 +229,11 @@ func byHand() *Result {
 	}}}
 }
 
-func golden(t *testing.T, name, got string) {
-	t.Helper()
-	path := filepath.Join("testdata", name)
-	if *update {
-		require.NoError(t, os.WriteFile(path, []byte(got), 0o644))
-	}
-	want, err := os.ReadFile(path)
-	require.NoError(t, err)
-	assert.Equal(t, string(want), got)
-}
-
 func TestTable(t *testing.T) {
 	var out bytes.Buffer
 	require.NoError(t, byHand().WriteTable(&out))
 	require.NoError(t, byHand().WriteCalibration(&out))
-	golden(t, "table.txt", out.String())
+	golden.Equal(t, "table.txt", out.String())
 
 	one := byHand()
 	one.Outcomes[0].Seeds = one.Outcomes[0].Seeds[:1]
@@ -257,7 +242,7 @@ func TestTable(t *testing.T) {
 	}
 	out.Reset()
 	require.NoError(t, one.WriteTable(&out))
-	golden(t, "one-seed.txt", out.String())
+	golden.Equal(t, "one-seed.txt", out.String())
 }
 
 func TestOverviewEndsWithAConclusion(t *testing.T) {
@@ -276,7 +261,7 @@ func TestOverviewEndsWithAConclusion(t *testing.T) {
 		bound.Runs[i].Figures.Success -= 0.01
 	}
 	r.Outcomes[0].Scalers = append(s, bound)
-	golden(t, "overview.txt", text(r))
+	golden.Equal(t, "overview.txt", text(r))
 
 	r.Outcomes[0].Scalers[0].Runs = r.Outcomes[0].Scalers[1].Runs
 	assert.Contains(t, text(r), "serves is the same on ramp for as many pod-seconds;")
@@ -316,7 +301,7 @@ func TestVariantsReportReversedFindings(t *testing.T) {
 	variants := []Variant{{"fitted", byHand()}, {"same", byHand()}, {"other", other}}
 	var out bytes.Buffer
 	require.NoError(t, WriteVariants(&out, variants))
-	golden(t, "variants.txt", out.String())
+	golden.Equal(t, "variants.txt", out.String())
 	out.Reset()
 	require.NoError(t, WriteVariantsCSV(&out, variants))
 	all := rows(t, out.String())
