@@ -10,10 +10,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/foresail/foresail/internal/lab/play/backtest"
+	"github.com/foresail/foresail/internal/lab/scaler"
+	"github.com/foresail/foresail/internal/lab/world/workload"
 	"github.com/foresail/foresail/internal/promapi"
-	"github.com/foresail/foresail/internal/simulator/backtest"
-	"github.com/foresail/foresail/internal/simulator/scaler"
-	"github.com/foresail/foresail/internal/simulator/workload"
 	"github.com/foresail/foresail/pipeline"
 )
 

@@ -16,9 +16,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/foresail/foresail/api/v1alpha1"
+	"github.com/foresail/foresail/internal/lab/play/evaluation"
+	"github.com/foresail/foresail/internal/lab/score"
 	"github.com/foresail/foresail/internal/promapi"
-	"github.com/foresail/foresail/internal/simulator/evaluation"
-	"github.com/foresail/foresail/internal/simulator/score"
 )
 
 const reportHelp = `Report answers whether Foresail is worth it for your PredictedMetrics: what happened in the last day

@@ -15,8 +15,8 @@ import (
 
 	"github.com/foresail/foresail/api/v1alpha1"
 	"github.com/foresail/foresail/internal/docpages"
-	"github.com/foresail/foresail/internal/simulator/evaluation"
-	"github.com/foresail/foresail/internal/simulator/evaluation/evaluationtest"
+	"github.com/foresail/foresail/internal/lab/play/evaluation"
+	"github.com/foresail/foresail/internal/lab/play/evaluation/evaluationtest"
 	"github.com/foresail/foresail/test/controlplane"
 )
 

@@ -11,8 +11,8 @@ import (
 	"github.com/prometheus/common/model"
 	"github.com/spf13/cobra"
 
+	"github.com/foresail/foresail/internal/lab/threshold"
 	"github.com/foresail/foresail/internal/promapi"
-	"github.com/foresail/foresail/internal/threshold"
 )
 
 const thresholdHelp = `Threshold finds how much load a pod can have before its users wait: the threshold of a PredictedMetric.
