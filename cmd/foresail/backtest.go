@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"path/filepath"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -134,14 +133,7 @@ func (o *backtestOptions) run(c *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	if err := result.WriteText(c.OutOrStdout()); err != nil || o.out == "" {
-		return err
-	}
-	if err := result.WriteFiles(o.out); err != nil {
-		return err
-	}
-	_, err = fmt.Fprintf(c.OutOrStdout(), "\nThe report is in %s.\n", filepath.Join(o.out, backtest.ReportFile))
-	return err
+	return writeReport(c.OutOrStdout(), result.Report(), o.out)
 }
 
 // options reads what flags name and validates them.

@@ -88,7 +88,7 @@ func newThresholdCommand(now func() time.Time) *cobra.Command {
 		if output.value == "json" {
 			return writeThreshold(c, &q, answer)
 		}
-		return answer.WriteText(c.OutOrStdout(), &q)
+		return answer.Report(&q).WriteText(c.OutOrStdout())
 	}
 	return c
 }

@@ -48,7 +48,7 @@ var (
 )
 
 func undrawn(page string) string {
-	page = styles.ReplaceAllString(page, "<style></style>")
+	page = strings.ReplaceAll(styles.ReplaceAllString(page, "<style></style>"), "&#39;", "'")
 	return drawings.ReplaceAllStringFunc(page, func(svg string) string {
 		var texts []string
 		for _, label := range labels.FindAllStringSubmatch(svg, -1) {

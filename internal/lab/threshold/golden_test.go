@@ -27,7 +27,7 @@ func TestWhatIsWritten(t *testing.T) {
 		a, err := Find(q)
 		require.NoError(t, err)
 		var b strings.Builder
-		require.NoError(t, a.WriteText(&b, &q))
+		require.NoError(t, a.Report(&q).WriteText(&b))
 		all[name] = b.String()
 	}
 	golden.EqualAll(t, "outcomes.txt", all)

@@ -1,13 +1,14 @@
 package threshold
 
 import (
+	"cmp"
 	"fmt"
-	"io"
 	"math"
 	"strconv"
-	"text/tabwriter"
 
 	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/foresail/foresail/internal/lab/report"
 )
 
 // Quantity is the threshold to use, as a PredictedMetric has it; "" without one.
@@ -30,7 +31,7 @@ func (a *Answer) Verdict(q *Question) string {
 	case NeverSlow:
 		return fmt.Sprintf("The latency was above %s in %s, and the most load of a pod was %s: pods had too little to do to tell what is too much.\n"+
 			"%s is safe as a threshold, and a higher one may be. Raise the load of one pod in steps until it is slow, and look again.",
-			limit, times(a.Slow), number(a.Most), number(a.Most))
+			limit, cmp.Or(few[a.Slow], report.Count(a.Slow, "measurement")), number(a.Most), number(a.Most))
 	case AlwaysSlow:
 		return fmt.Sprintf("The latency is above %s in more than %s of the measurements at every load from %s on: more pods do not help against that.\n"+
 			"Choose an --objective that pods with little to do meet, or find what makes them slow.", limit, percent(q.Share), number(a.Lowest))
@@ -39,26 +40,21 @@ func (a *Answer) Verdict(q *Question) string {
 		"Choose another metric (docs/metric.md says which), or find what else makes them slow.", 100*a.ToldApart, limit)
 }
 
-// WriteText writes the measurements by load, and the verdict.
-func (a *Answer) WriteText(w io.Writer, q *Question) error {
-	if _, err := fmt.Fprintf(w, "%d measurements, %d of them above %s\n\n", a.Measurements, a.Slow, seconds(q.Limit)); err != nil {
-		return err
-	}
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	if _, err := fmt.Fprintln(t, "LOAD\tMEASUREMENTS\tABOVE\tMEDIAN\tP95"); err != nil {
-		return err
-	}
+// few are counts in words.
+var few = map[int]string{0: "no measurement", 1: "one measurement"}
+
+// Report returns the measurements by load, and the verdict.
+func (a *Answer) Report(q *Question) *report.Report {
+	out := &report.Report{}
+	out.Print(fmt.Sprintf("%d measurements, %d of them above %s", a.Measurements, a.Slow, seconds(q.Limit)), "")
+	t := report.NewTable("LOAD", "MEASUREMENTS", "ABOVE", "MEDIAN", "P95")
 	for _, r := range a.Rows {
-		if _, err := fmt.Fprintf(t, "%s to %s\t%d\t%s\t%s\t%s\n", number(r.From), number(r.To), r.Count,
-			percent(float64(r.Slow)/float64(r.Count)), seconds(r.Median), seconds(r.P95)); err != nil {
-			return err
-		}
+		t.Add(number(r.From)+" to "+number(r.To), strconv.Itoa(r.Count), percent(float64(r.Slow)/float64(r.Count)),
+			seconds(r.Median), seconds(r.P95))
 	}
-	if err := t.Flush(); err != nil {
-		return err
-	}
-	_, err := fmt.Fprintf(w, "\n%s\n", a.Verdict(q))
-	return err
+	out.PrintTable(t)
+	out.Print("", a.Verdict(q))
+	return out
 }
 
 // number has three digits.
@@ -77,14 +73,4 @@ func seconds(v float64) string {
 		return number(1000*v) + "ms"
 	}
 	return number(v) + "s"
-}
-
-func times(n int) string {
-	switch n {
-	case 0:
-		return "no measurement"
-	case 1:
-		return "one measurement"
-	}
-	return fmt.Sprintf("%d measurements", n)
 }

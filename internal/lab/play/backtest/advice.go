@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	"sigs.k8s.io/yaml"
 
+	"github.com/foresail/foresail/internal/lab/report"
 	"github.com/foresail/foresail/internal/lab/score"
 	"github.com/foresail/foresail/pipeline"
 )
@@ -339,23 +340,24 @@ func (a *Advice) compared(c Comparison) string {
 	d, b := c.Default, c.Best
 	if p := a.Prices; p != nil {
 		perDay := func(f Figures) float64 { return f.Bill(p) * 24 / f.Hours }
-		return fmt.Sprintf("%s a day instead of %s (%s)", p.Text(perDay(b)), p.Text(perDay(d)), more(leftOf(b.Bill(p), d.Bill(p))))
+		return fmt.Sprintf("%s a day instead of %s (%s)", p.Text(perDay(b)), p.Text(perDay(d)), cmp.Or(report.More(leftOf(b.Bill(p), d.Bill(p)), 1, "less"), "as much"))
 	}
 	return fmt.Sprintf("%.1f minutes above the threshold instead of %.1f, and %.1f pod-hours instead of %.1f", b.AboveThresholdMinutes, d.AboveThresholdMinutes, b.PodHours, d.PodHours)
 }
 
-// trades returns a table, with its headings, of what other settings would have had; nil where prices have decided, or if there is no choice.
-func (a *Advice) trades() [][]string {
+// trades returns a table of what other settings would have had; nil where prices have decided, or if there is no choice.
+func (a *Advice) trades() *report.Table {
 	if a.Prices != nil || len(a.Trades) < 2 {
 		return nil
 	}
-	out := [][]string{{"on the first part of the trace", "above the threshold, min", "pod-hours"}}
+	out := report.NewTable("on the first part of the trace", "above the threshold, min", "pod-hours")
+	out.Right = true
 	for _, row := range a.Trades {
 		name := a.changed(&row.Setting)
 		if row.Setting == a.Default {
 			name = "as it is set"
 		}
-		out = append(out, []string{name, decimals(row.AboveThresholdMinutes, 1), decimals(row.PodHours, 1)})
+		out.Add(name, report.Decimal(row.AboveThresholdMinutes, 1), report.Decimal(row.PodHours, 1))
 	}
 	return out
 }

@@ -38,9 +38,6 @@ type Result struct {
 	Timeline      *Timeline // with a frontier only
 }
 
-// Exact reports whether exactly the requests of the trace arrive, because it counts them second by second.
-func (r *Result) Exact() bool { return r.Options.exact() }
-
 // Sampled reports whether runs that need many settings play only some hours of the trace.
 func (r *Result) Sampled() bool { return r.Options.Trace.Length() > frontierBudget }
 

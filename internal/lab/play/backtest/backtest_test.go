@@ -63,7 +63,7 @@ func files(t *testing.T, o *backtest.Options) map[string]string {
 	r, err := backtest.Run(t.Context(), o)
 	require.NoError(t, err)
 	dir := filepath.Join(t.TempDir(), "made")
-	require.NoError(t, r.WriteFiles(dir))
+	require.NoError(t, r.Report().Save(dir))
 	out := map[string]string{}
 	entries, err := os.ReadDir(dir)
 	require.NoError(t, err)
@@ -73,7 +73,7 @@ func files(t *testing.T, o *backtest.Options) map[string]string {
 		out[e.Name()] = string(text)
 	}
 	var text bytes.Buffer
-	require.NoError(t, r.WriteText(&text))
+	require.NoError(t, r.Report().WriteText(&text))
 	out["text"] = text.String()
 	return out
 }
@@ -360,7 +360,7 @@ func TestScaledCountsArriveAtRandom(t *testing.T) {
 	o.Scalers, o.Min, o.Capacity = []string{"keda"}, 1, 0.1
 	r, err := backtest.Run(t.Context(), o)
 	require.NoError(t, err)
-	assert.False(t, r.Exact())
+	assert.False(t, o.Trace.Counts())
 	assert.Greater(t, r.Summary[0].Pods(), 4.0, "the work of four pods")
 }
 

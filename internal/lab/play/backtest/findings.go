@@ -1,16 +1,13 @@
 package backtest
 
 import (
-	"bytes"
 	"fmt"
-	"io"
 	"math"
 	"slices"
 	"strings"
-	"text/tabwriter"
 	"time"
 
-	"github.com/foresail/foresail/internal/lab/scaler"
+	"github.com/foresail/foresail/internal/lab/report"
 )
 
 // The scalers that the findings compare.
@@ -137,35 +134,15 @@ func (r *Result) read(name string, value float64, of, desired func(Figures) floa
 	return least, found
 }
 
-const (
-	asMuch  = "as much"
-	noRatio = "no ratio"
-)
-
-// more writes how much more or less than one a ratio is.
-func more(ratio float64) string {
-	switch percent := 100 * (ratio - 1); {
-	case math.IsNaN(percent) || math.IsInf(percent, 0):
-		return noRatio
-	case percent >= 0.05:
-		return fmt.Sprintf("%.1f%% more", percent)
-	case percent <= -0.05:
-		return fmt.Sprintf("%.1f%% less", -percent)
-	default:
-		return asMuch
-	}
-}
-
-// than is more, followed by the word for a comparison.
+// than compares with something by a ratio, such as "5.3% more than".
 func than(ratio float64) string {
-	switch text := more(ratio); text {
-	case asMuch:
-		return text + " as"
-	case noRatio:
-		return "compared with"
-	default:
+	switch text := report.More(ratio, 1, "less"); {
+	case text != "":
 		return text + " than"
+	case math.IsNaN(ratio) || math.IsInf(ratio, 0):
+		return "compared with"
 	}
+	return "as much as"
 }
 
 // Forecasts returns the ways to forecast, the baselines first. Those have the horizon of Foresail.
@@ -205,110 +182,6 @@ func (p *player) beyondMax() float64 {
 		}
 	}
 	return float64(seconds) / 60
-}
-
-// WriteText writes the result for a terminal.
-func (r *Result) WriteText(w io.Writer) error {
-	var b bytes.Buffer
-	for _, line := range r.assumptions() {
-		fmt.Fprintln(&b, line)
-	}
-	for _, finding := range r.Findings() {
-		fmt.Fprintln(&b, finding)
-	}
-	fmt.Fprintln(&b)
-	t := tabwriter.NewWriter(&b, 0, 0, 2, ' ', tabwriter.AlignRight)
-	columns := r.columns()
-	headings := []string{""}
-	for _, c := range columns {
-		headings = append(headings, c.short)
-	}
-	fmt.Fprintln(t, strings.Join(headings, "\t")+"\t")
-	for _, row := range r.Summary {
-		cells := []string{fmt.Sprintf("%s (%s)", scaler.Title(row.Scaler), row.Scaler)}
-		for _, c := range columns {
-			cells = append(cells, c.of(row))
-		}
-		fmt.Fprintln(t, strings.Join(cells, "\t")+"\t")
-	}
-	if err := t.Flush(); err != nil {
-		return err
-	}
-	if r.Advice != nil {
-		fmt.Fprintf(&b, "\nAdvice\n%s\n", r.Advice.Verdict())
-		if text := r.Advice.YAML(); text != "" {
-			fmt.Fprintf(&b, "\n%s\n%s\n\n", text, r.Advice.HowToApply())
-		}
-		for _, reason := range r.Advice.Reasons() {
-			fmt.Fprintln(&b, reason)
-		}
-		if trades := r.Advice.trades(); trades != nil {
-			fmt.Fprintln(&b)
-			for _, row := range trades {
-				fmt.Fprintln(t, strings.Join(row, "\t")+"\t")
-			}
-			if err := t.Flush(); err != nil {
-				return err
-			}
-		}
-	}
-	_, err := w.Write(b.Bytes())
-	return err
-}
-
-// column is one of the table of scalers.
-type column struct {
-	name  string // in words
-	short string // for a terminal
-	of    func(Row) string
-}
-
-// columns returns those of the table of scalers. There is time at the maximum, and money, only where there is any.
-func (r *Result) columns() []column {
-	minutes := func(name, short string, of func(Figures) float64) column {
-		return column{name + ", minutes", short + " min", func(row Row) string { return decimals(of(row.Figures), 1) }}
-	}
-	out := []column{
-		minutes("above the threshold", "above threshold", func(f Figures) float64 { return f.AboveThresholdMinutes }),
-		{"of the time", "of time", func(row Row) string { return decimals(100*row.AboveThresholdShare(), 2) + "%" }},
-	}
-	if slices.ContainsFunc(r.Summary, func(row Row) bool { return row.AtMaximumMinutes > 0 }) {
-		out = append(out, minutes("part of it at the maximum", "at maximum", func(f Figures) float64 { return f.AtMaximumMinutes }))
-	}
-	out = append(out,
-		minutes("overloaded", "saturated", func(f Figures) float64 { return f.SaturatedMinutes }),
-		column{"pod-hours", "pod-hours", func(row Row) string { return decimals(row.PodHours, 1) }},
-		column{"pods, on average", "pods", func(row Row) string { return decimals(row.Pods(), 2) }},
-	)
-	if p := r.Options.Prices; p != nil {
-		out = append(out, column{"cost, " + p.Currency, "cost " + p.Currency, func(row Row) string { return p.Amount(row.Bill(p)) }})
-	}
-	return append(out,
-		column{"changes of the number of pods", "changes", func(row Row) string { return decimals(row.Actions, 0) }},
-		column{"of them taken back soon", "taken back", func(row Row) string { return decimals(row.Reversals, 0) }},
-		column{"error of the forecast", "forecast error", func(row Row) string { return orUnknown(decimals(row.Forecast.MASE(), 2)) }},
-	)
-}
-
-func orUnknown(s string) string {
-	if s == "" {
-		return "-"
-	}
-	return s
-}
-
-// assumptions describe what was played, one sentence a line.
-func (r *Result) assumptions() []string {
-	o := r.Options
-	capacity := fmt.Sprintf("A pod handles %.4g requests/s", o.Capacity)
-	if o.CapacityDerived {
-		capacity += fmt.Sprintf(" (derived, so that the trace's 99th percentile takes half of %d pods; give --capacity for figures of your own)", o.Max)
-	}
-	return []string{
-		fmt.Sprintf("%s: %s from %s, one value every %s, at most %.4g requests/s.", o.Trace.Name, duration(o.Trace.Length()),
-			o.Trace.Start.Format("2006-01-02 15:04:05 UTC"), duration(o.Trace.Step), o.Trace.Largest()),
-		fmt.Sprintf("%s and takes %s to start. %d to %d pods; threshold %g.", capacity, duration(o.Startup), o.Min, o.Max, o.Threshold),
-	}
 }
 
 func forecastOf(name string, n int, sum Loss, e Errors, naive Loss) Forecast {

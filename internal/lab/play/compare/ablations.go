@@ -3,11 +3,7 @@ package compare
 import (
 	"context"
 	"fmt"
-	"io"
 	"slices"
-	"strconv"
-	"strings"
-	"text/tabwriter"
 	"time"
 
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
@@ -15,7 +11,6 @@ import (
 
 	"github.com/foresail/foresail/internal/lab"
 	"github.com/foresail/foresail/internal/lab/scaler"
-	"github.com/foresail/foresail/internal/lab/score"
 	"github.com/foresail/foresail/internal/lab/world/workload"
 	"github.com/foresail/foresail/pipeline"
 )
@@ -184,74 +179,4 @@ func (c Config) AblationRuns(everywhere bool) int {
 		runs += l.config(c, everywhere).Runs()
 	}
 	return runs
-}
-
-// WriteAblations writes a table for each ablation and profile.
-func WriteAblations(w io.Writer, all []Ablation) error {
-	var text strings.Builder
-	for _, l := range all {
-		for _, o := range l.Result.Outcomes {
-			l.table(&text, o)
-		}
-	}
-	_, err := io.WriteString(w, text.String())
-	return err
-}
-
-func (l Ablation) table(text *strings.Builder, o Outcome) {
-	how := fmt.Sprintf("mean ± half the 95%% interval over %s; difference from %q, seed by seed", count(len(o.Seeds), "seed"), o.Scalers[0].Name)
-	if len(o.Seeds) == 1 {
-		how = fmt.Sprintf("1 seed; difference from %q", o.Scalers[0].Name)
-	}
-	fmt.Fprintf(text, "\n%s, %s: %s (%s)\n", l.Name, o.Profile, l.Title, how)
-	table := tabwriter.NewWriter(text, 0, 0, 2, ' ', 0)
-	header := []string{strings.ToUpper(l.Name)}
-	for _, c := range slices.Concat(ablationColumns, ablationDifferences) {
-		header = append(header, c.title)
-	}
-	writeRow(table, header)
-	for i, s := range o.Scalers {
-		row := []string{s.Name}
-		for _, c := range ablationColumns {
-			row = append(row, interval(s.Interval(c.figure), c.decimals, false))
-		}
-		for _, c := range ablationDifferences {
-			if i == 0 {
-				row = append(row, "")
-				continue
-			}
-			row = append(row, interval(o.moreThanFirst(s, c.figure), c.decimals, true))
-		}
-		writeRow(table, row)
-	}
-	_ = table.Flush() // a strings.Builder takes all
-}
-
-// WriteAblationsCSV writes a line for each ablation, profile and variant: for each figure its mean, half the width of its
-// 95% interval, and the same of its difference from the recommended setting, seed by seed.
-func WriteAblationsCSV(w io.Writer, all []Ablation) error {
-	header := []string{"ablation", "profile", "variant", "reference", "seeds"}
-	for _, f := range score.All() {
-		header = append(header, f.Name, f.Name+"_half", f.Name+"_minus_reference", f.Name+"_minus_reference_half")
-	}
-	rows := [][]string{header}
-	for _, l := range all {
-		l.Result.each(func(o Outcome, s ScalerRuns) {
-			row := []string{l.Name, o.Profile, s.Name, o.Scalers[0].Name, strconv.Itoa(len(s.Runs))}
-			for _, f := range score.All() {
-				own, more := s.Interval(f), o.moreThanFirst(s, f)
-				row = append(row, decimal(own.Mean, f.Decimals), decimal(own.Half, f.Decimals), decimal(more.Mean, f.Decimals), decimal(more.Half, f.Decimals))
-			}
-			rows = append(rows, row)
-		})
-	}
-	return writeCSV(w, rows)
-}
-
-// moreThanFirst returns the difference of a figure from that of the first scaler; unknown for that one itself.
-func (o Outcome) moreThanFirst(s ScalerRuns, f score.Figure) score.Interval {
-	if s.Name == o.Scalers[0].Name {
-		return score.IntervalOf(nil)
-	}
-	return score.Difference(s.Values(f), o.Scalers[0].Values(f))
 }

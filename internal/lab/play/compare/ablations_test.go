@@ -1,7 +1,6 @@
 package compare
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"testing"
@@ -12,6 +11,7 @@ import (
 
 	"github.com/foresail/foresail/internal/lab"
 	"github.com/foresail/foresail/internal/lab/golden"
+	"github.com/foresail/foresail/internal/lab/report"
 	"github.com/foresail/foresail/internal/lab/scaler"
 	"github.com/foresail/foresail/internal/lab/world/workload"
 	"github.com/foresail/foresail/pipeline"
@@ -58,15 +58,14 @@ func TestAblationsArePlayed(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, plain.Outcomes[0].Scalers[0].Runs[0].Figures, all[0].Result.Outcomes[0].Scalers[0].Runs[0].Figures)
 
-	text := func(ablations []Ablation) string {
-		var b bytes.Buffer
-		require.NoError(t, WriteAblations(&b, ablations))
-		require.NoError(t, WriteAblationsCSV(&b, ablations))
-		return b.String()
+	written := func(ablations []Ablation) map[string]string {
+		var out report.Report
+		reportAblations(&out, ablations)
+		return saved(t, &out)
 	}
 	again, err := PlayAblations(t.Context(), c, false, nil)
 	require.NoError(t, err)
-	assert.Equal(t, text(all), text(again), "the same for the same seeds")
+	assert.Equal(t, written(all), written(again), "the same for the same seeds")
 }
 
 func TestAblationsCanBeStopped(t *testing.T) {
@@ -158,12 +157,10 @@ func TestTableOfAblations(t *testing.T) {
 	r := byHand()
 	r.Outcomes[0].Scalers[0].Name, r.Outcomes[0].Scalers[1].Name = "15s", "0s"
 	all := []Ablation{{Name: "delay", Title: "how long before the HPA reads a forecast", Result: r}}
-	var out bytes.Buffer
-	require.NoError(t, WriteAblations(&out, all))
-	golden.Equal(t, "ablations.txt", out.String())
-	out.Reset()
-	require.NoError(t, WriteAblationsCSV(&out, all))
-	lines := rows(t, out.String())
+	var out report.Report
+	reportAblations(&out, all)
+	golden.Equal(t, "ablations.txt", printed(t, &out))
+	lines := rows(t, saved(t, &out)["ablations.csv"])
 	require.Len(t, lines, 2)
 	assert.Equal(t, "15s", lines[1]["reference"])
 	assert.Equal(t, "0s", lines[1]["variant"])
@@ -177,7 +174,7 @@ func TestTableOfAblations(t *testing.T) {
 	for i := range r.Outcomes[0].Scalers {
 		r.Outcomes[0].Scalers[i].Runs = r.Outcomes[0].Scalers[i].Runs[:1]
 	}
-	out.Reset()
-	require.NoError(t, WriteAblations(&out, all))
-	assert.Contains(t, out.String(), `(1 seed; difference from "15s")`)
+	out = report.Report{}
+	reportAblations(&out, all)
+	assert.Contains(t, printed(t, &out), `(1 seed; difference from "15s")`)
 }

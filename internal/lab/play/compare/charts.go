@@ -2,13 +2,13 @@ package compare
 
 import (
 	"fmt"
-	"io"
 	"math"
 	"slices"
 	"strings"
 
 	"gonum.org/v1/gonum/stat"
 
+	"github.com/foresail/foresail/internal/lab/report"
 	"github.com/foresail/foresail/internal/lab/report/chart"
 	"github.com/foresail/foresail/internal/lab/score"
 )
@@ -16,33 +16,15 @@ import (
 // bandShare is the share of seeds below and above a band.
 const bandShare = 0.1
 
-// Chart is a page of charts, by the name of its files without their endings.
-type Chart struct {
-	Name string
-	Page chart.Page
-}
-
-// Write writes the page in a format, svg or png.
-func (c Chart) Write(w io.Writer, format string) error {
-	if format == "svg" {
-		return c.Page.WriteSVG(w)
-	}
-	return c.Page.WritePNG(w)
-}
-
-// Charts draws each profile: how each scaler went about it, what its users saw over time and altogether, and what that cost.
-// threshold is the utilisation that scalers were to hold, most the largest number of pods.
-func (r *Result) Charts(threshold float64, most int) []Chart {
-	var charts []Chart
+// Charts adds charts of each profile as files: how each scaler went about it, what its users saw over time and altogether, and what that
+// cost. threshold is the utilisation that scalers were to hold, most the largest number of pods.
+func (r *Result) Charts(out *report.Report, threshold float64, most int) {
 	for _, o := range r.Outcomes {
-		charts = append(charts,
-			Chart{o.Profile + "-scaling", o.scalingPage(threshold, most)},
-			Chart{o.Profile + "-latency", o.latencyPage()},
-			Chart{o.Profile + "-answers", o.answersPage()},
-			Chart{o.Profile + "-cost", o.costPage()},
-		)
+		out.Chart(o.Profile+"-scaling", o.scalingPage(threshold, most))
+		out.Chart(o.Profile+"-latency", o.latencyPage())
+		out.Chart(o.Profile+"-answers", o.answersPage())
+		out.Chart(o.Profile+"-cost", o.costPage())
 	}
-	return charts
 }
 
 var (
@@ -59,7 +41,7 @@ var (
 // scalingPage has what the paper's figures 22 to 27 have: load, utilisation and pods.
 func (o Outcome) scalingPage(threshold float64, most int) chart.Page {
 	peak := o.peak()
-	page := o.page("utilisation and pods", "Shaded: load, up to "+rounded(peak, 0)+" requests/s. Bands hold four seeds in five.",
+	page := o.page("utilisation and pods", "Shaded: load, up to "+report.Decimal(peak, 0)+" requests/s. Bands hold four seeds in five.",
 		chart.Entry{Name: "load", Style: loadStyle, Area: true},
 		chart.Entry{Name: "busy share of ready pods", Style: utilizationStyle},
 		chart.Entry{Name: "threshold", Style: thresholdStyle},
@@ -86,7 +68,7 @@ func (o Outcome) scalingPage(threshold float64, most int) chart.Page {
 
 func (o Outcome) latencyPage() chart.Page {
 	peak := o.peak()
-	page := o.page("latency by when requests were sent", "Shaded: load, up to "+rounded(peak, 0)+" requests/s. Clients give up after 10 s. Bands hold four seeds in five.",
+	page := o.page("latency by when requests were sent", "Shaded: load, up to "+report.Decimal(peak, 0)+" requests/s. Clients give up after 10 s. Bands hold four seeds in five.",
 		chart.Entry{Name: "load", Style: loadStyle, Area: true},
 		chart.Entry{Name: "median", Style: medianStyle},
 		chart.Entry{Name: "90th percentile", Style: p90Style},
@@ -130,7 +112,7 @@ func (o Outcome) answersPage() chart.Page {
 	return page
 }
 
-// costPage has what pods cost beside what came of it.
+// costPage has what pods cost, and what came of it.
 func (o Outcome) costPage() chart.Page {
 	page := o.page("success and what it cost", "The better a scaler, the further up and left. Bars are 95% intervals.")
 	page.Columns, page.Width, page.Height = 1, 640, 360
@@ -154,7 +136,7 @@ func (o Outcome) costPage() chart.Page {
 func (o Outcome) page(of, note string, legend ...chart.Entry) chart.Page {
 	seeds := " One seed."
 	if len(o.Seeds) > 1 {
-		seeds = " Means of " + count(len(o.Seeds), "seed") + "."
+		seeds = " Means of " + report.Count(len(o.Seeds), "seed") + "."
 	}
 	return chart.Page{
 		Title: o.Profile + ": " + of, Note: note + seeds,

@@ -1,11 +1,12 @@
 package compare
 
 import (
-	"bytes"
 	"context"
 	"encoding/csv"
 	"fmt"
 	"math"
+	"os"
+	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
@@ -17,6 +18,7 @@ import (
 
 	"github.com/foresail/foresail/internal/lab"
 	"github.com/foresail/foresail/internal/lab/golden"
+	"github.com/foresail/foresail/internal/lab/report"
 	"github.com/foresail/foresail/internal/lab/scaler"
 	"github.com/foresail/foresail/internal/lab/score"
 	"github.com/foresail/foresail/internal/lab/world/queue"
@@ -45,32 +47,46 @@ func tiny() Config {
 	}
 }
 
-// tables are all that is written of a comparison but the charts, by name.
-func tables(t *testing.T, r *Result) map[string]string {
+// saved are the files of a report but for PNGs, by name, and what it prints.
+func saved(t *testing.T, r *report.Report) map[string]string {
 	t.Helper()
-	all := map[string]string{}
-	write := func(name string, to func(*bytes.Buffer) error) {
-		var b bytes.Buffer
-		require.NoError(t, to(&b))
-		all[name] = b.String()
+	dir := t.TempDir()
+	require.NoError(t, r.Save(dir))
+	entries, err := os.ReadDir(dir)
+	require.NoError(t, err)
+	all := map[string]string{"text": printed(t, r)}
+	for _, e := range entries {
+		if strings.HasSuffix(e.Name(), ".png") {
+			continue
+		}
+		text, err := os.ReadFile(filepath.Join(dir, e.Name()))
+		require.NoError(t, err)
+		all[e.Name()] = string(text)
 	}
-	write("table", func(b *bytes.Buffer) error { return r.WriteTable(b) })
-	write("summary", func(b *bytes.Buffer) error { return r.WriteSummary(b) })
-	write("intervals", func(b *bytes.Buffer) error { return r.WriteIntervals(b) })
-	write("seeds", func(b *bytes.Buffer) error { return r.WriteSeeds(b) })
 	return all
 }
 
-// files are all that is written of a comparison, by name.
+func printed(t *testing.T, r *report.Report) string {
+	t.Helper()
+	var b strings.Builder
+	require.NoError(t, r.WriteText(&b))
+	return b.String()
+}
+
+// tables are all figures of a profile as they are printed.
+func tables(t *testing.T, o Outcome) string {
+	t.Helper()
+	var out report.Report
+	o.reportAll(&out)
+	return printed(t, &out)
+}
+
+// files are all that is written of a comparison.
 func files(t *testing.T, r *Result) map[string]string {
 	t.Helper()
-	all := tables(t, r)
-	for _, c := range r.Charts(0.7, 20) {
-		var b bytes.Buffer
-		require.NoError(t, c.Write(&b, "svg"))
-		all[c.Name] = b.String()
-	}
-	return all
+	out := (&Played{Result: r}).Report(true)
+	r.Charts(out, 0.7, 20)
+	return saved(t, out)
 }
 
 func TestARunIsAFunctionOfItsSeed(t *testing.T) {
@@ -94,11 +110,11 @@ func TestARunIsAFunctionOfItsSeed(t *testing.T) {
 func TestFilesHaveALineForEachScaler(t *testing.T) {
 	r, err := Play(t.Context(), tiny(), nil)
 	require.NoError(t, err)
-	all := tables(t, r)
+	all := saved(t, (&Played{Result: r}).Report(true))
 	assert.Equal(t, "profile,scaler,seeds,success,mean_ms,p50_ms,p90_ms,p99_ms,errors,pod_seconds,under_s,over_s,actions,reversals",
-		strings.SplitN(all["summary"], "\n", 2)[0])
+		strings.SplitN(all["summary.csv"], "\n", 2)[0])
 
-	summary, intervals, seeds := rows(t, all["summary"]), rows(t, all["intervals"]), rows(t, all["seeds"])
+	summary, intervals, seeds := rows(t, all["summary.csv"]), rows(t, all["intervals.csv"]), rows(t, all["seeds.csv"])
 	require.Len(t, summary, 8)
 	require.Len(t, intervals, 8)
 	require.Len(t, seeds, 16)
@@ -230,27 +246,17 @@ func byHand() *Result {
 }
 
 func TestTable(t *testing.T) {
-	var out bytes.Buffer
-	require.NoError(t, byHand().WriteTable(&out))
-	require.NoError(t, byHand().WriteCalibration(&out))
-	golden.Equal(t, "table.txt", out.String())
-
+	golden.Equal(t, "table.txt", printed(t, (&Played{Result: byHand()}).Report(true)))
 	one := byHand()
 	one.Outcomes[0].Seeds = one.Outcomes[0].Seeds[:1]
 	for i := range one.Outcomes[0].Scalers {
 		one.Outcomes[0].Scalers[i].Runs = one.Outcomes[0].Scalers[i].Runs[:1]
 	}
-	out.Reset()
-	require.NoError(t, one.WriteTable(&out))
-	golden.Equal(t, "one-seed.txt", out.String())
+	golden.Equal(t, "one-seed.txt", tables(t, one.Outcomes[0]))
 }
 
 func TestOverviewEndsWithAConclusion(t *testing.T) {
-	text := func(r *Result) string {
-		var out bytes.Buffer
-		require.NoError(t, r.WriteOverview(&out))
-		return out.String()
-	}
+	text := func(r *Result) string { return printed(t, (&Played{Result: r}).Report(false)) }
 	assert.NotContains(t, text(byHand()), "Conclusion", "without foresail-total")
 
 	r := byHand()
@@ -268,30 +274,23 @@ func TestOverviewEndsWithAConclusion(t *testing.T) {
 }
 
 func TestPodsAreAMultipleOfTheBound(t *testing.T) {
-	r := byHand()
-	var out bytes.Buffer
-	require.NoError(t, r.WriteTable(&out))
-	assert.NotContains(t, out.String(), "TIMES", "without the bound")
-
-	s := r.Outcomes[0].Scalers
-	bound := ScalerRuns{Bound, slices.Clone(s[0].Runs)}
+	o := byHand().Outcomes[0]
+	assert.NotContains(t, tables(t, o), "TIMES", "without the bound")
+	bound := ScalerRuns{Bound, slices.Clone(o.Scalers[0].Runs)}
 	for i := range bound.Runs {
 		bound.Runs[i].Figures.Seconds *= 0.8
 	}
-	r.Outcomes[0].Scalers = append(s, bound)
-	out.Reset()
-	require.NoError(t, r.WriteTable(&out))
-	assert.Regexp(t, `SCALER +POD-SECONDS +TIMES clairvoyant's +UNDER s`, out.String())
-	assert.Regexp(t, `keda +1550 ±124 +1.250 ±0.000 `, out.String())
-	assert.Regexp(t, `clairvoyant +1240 ±99 +1.000 ±0.000 `, out.String())
+	o.Scalers = append(o.Scalers, bound)
+	text := tables(t, o)
+	assert.Regexp(t, `SCALER +POD-SECONDS +TIMES clairvoyant's +UNDER s`, text)
+	assert.Regexp(t, `keda +1550 ±124 +1.250 ±0.000 `, text)
+	assert.Regexp(t, `clairvoyant +1240 ±99 +1.000 ±0.000 `, text)
 }
 
 func TestCalibrationIsOfTheProfilesOfThePaper(t *testing.T) {
 	r := byHand()
 	r.Outcomes[0].Profile = "sine"
-	var out bytes.Buffer
-	require.NoError(t, r.WriteCalibration(&out))
-	assert.Empty(t, out.String())
+	assert.NotContains(t, printed(t, (&Played{Result: r}).Report(true)), "calibration")
 }
 
 func TestVariantsReportReversedFindings(t *testing.T) {
@@ -299,12 +298,10 @@ func TestVariantsReportReversedFindings(t *testing.T) {
 	s := other.Outcomes[0].Scalers
 	s[0].Runs, s[1].Runs = s[1].Runs, s[0].Runs
 	variants := []Variant{{"fitted", byHand()}, {"same", byHand()}, {"other", other}}
-	var out bytes.Buffer
-	require.NoError(t, WriteVariants(&out, variants))
-	golden.Equal(t, "variants.txt", out.String())
-	out.Reset()
-	require.NoError(t, WriteVariantsCSV(&out, variants))
-	all := rows(t, out.String())
+	var out report.Report
+	reportVariants(&out, variants)
+	golden.Equal(t, "variants.txt", printed(t, &out))
+	all := rows(t, saved(t, &out)["variants.csv"])
 	require.Len(t, all, 6)
 	assert.Equal(t, map[string]string{
 		"profile": "ramp", "scaler": "keda", "model": "other", "seeds": "3", "success": "0.991667", "success_half": "0.018973", "place": "1",
@@ -337,6 +334,4 @@ func TestNumbersInTables(t *testing.T) {
 	assert.Equal(t, "0 ±0", interval(score.Interval{Mean: -0.2, Half: 0.1}, 0, true), "neither signed nor marked")
 	assert.Equal(t, "2.0", interval(score.Interval{Mean: 2, Half: math.NaN()}, 1, false))
 	assert.Equal(t, "-", interval(score.Interval{Mean: math.NaN(), Half: math.NaN()}, 1, false))
-	assert.Empty(t, decimal(math.Inf(1), 2))
-	assert.Equal(t, "0.00", decimal(-0.001, 2))
 }

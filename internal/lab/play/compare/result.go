@@ -1,11 +1,7 @@
 package compare
 
 import (
-	"encoding/csv"
-	"io"
-	"math"
 	"slices"
-	"strconv"
 
 	"github.com/foresail/foresail/internal/lab/score"
 )
@@ -49,93 +45,11 @@ func (o Outcome) scaler(name string) (runs ScalerRuns, ok bool) {
 	return o.Scalers[i], true
 }
 
-// WriteSummary writes a line for each profile and scaler: means over the seeds. Its columns are part of the command's
-// interface. Success is a share.
-func (r *Result) WriteSummary(w io.Writer) error {
-	figures := score.Summary()
-	rows := [][]string{append([]string{"profile", "scaler", "seeds"}, names(figures)...)}
-	r.each(func(o Outcome, s ScalerRuns) {
-		row := []string{o.Profile, s.Name, strconv.Itoa(len(s.Runs))}
-		for _, f := range figures {
-			row = append(row, decimal(s.Interval(f).Mean, f.Decimals))
-		}
-		rows = append(rows, row)
-	})
-	return writeCSV(w, rows)
-}
-
-// WriteIntervals writes a line for each profile and scaler: for each figure its mean, half the width of its 95% interval,
-// and the same of how much more it is than the rival's, seed by seed. What is not known is left empty.
-func (r *Result) WriteIntervals(w io.Writer) error {
-	header := []string{"profile", "scaler", "seeds"}
-	for _, f := range score.All() {
-		header = append(header, f.Name, f.Name+"_half", f.Name+"_minus_"+Rival, f.Name+"_minus_"+Rival+"_half")
-	}
-	rows := [][]string{header}
-	r.each(func(o Outcome, s ScalerRuns) {
-		row := []string{o.Profile, s.Name, strconv.Itoa(len(s.Runs))}
-		for _, f := range score.All() {
-			own, more := s.Interval(f), o.moreThanRival(s, f)
-			row = append(row, decimal(own.Mean, f.Decimals), decimal(own.Half, f.Decimals), decimal(more.Mean, f.Decimals), decimal(more.Half, f.Decimals))
-		}
-		rows = append(rows, row)
-	})
-	return writeCSV(w, rows)
-}
-
-// WriteSeeds writes a line for each run.
-func (r *Result) WriteSeeds(w io.Writer) error {
-	figures := score.All()
-	rows := [][]string{append([]string{"profile", "scaler", "seed"}, names(figures)...)}
-	r.each(func(o Outcome, s ScalerRuns) {
-		for _, run := range s.Runs {
-			row := []string{o.Profile, s.Name, strconv.FormatUint(run.Seed, 10)}
-			for _, f := range figures {
-				row = append(row, decimal(f.Of(run.Figures), f.Decimals))
-			}
-			rows = append(rows, row)
-		}
-	})
-	return writeCSV(w, rows)
-}
-
-// moreThanRival returns how much larger a figure is than the rival's; not known of the rival itself, and without it.
-func (o Outcome) moreThanRival(s ScalerRuns, f score.Figure) score.Interval {
-	rival, ok := o.scaler(Rival)
-	if !ok || s.Name == Rival {
+// moreThan returns how much larger a figure is than that of a reference; not known of the reference itself, and without it.
+func (o Outcome) moreThan(reference string, s ScalerRuns, f score.Figure) score.Interval {
+	than, ok := o.scaler(reference)
+	if !ok || s.Name == reference {
 		return score.IntervalOf(nil)
 	}
-	return score.Difference(s.Values(f), rival.Values(f))
-}
-
-func (r *Result) each(do func(Outcome, ScalerRuns)) {
-	for _, o := range r.Outcomes {
-		for _, s := range o.Scalers {
-			do(o, s)
-		}
-	}
-}
-
-func names(figures []score.Figure) []string {
-	var names []string
-	for _, f := range figures {
-		names = append(names, f.Name)
-	}
-	return names
-}
-
-// decimal writes a number for a program, and one that is not known as nothing.
-func decimal(v float64, decimals int) string {
-	if math.IsNaN(v) || math.IsInf(v, 0) {
-		return ""
-	}
-	text := strconv.FormatFloat(v, 'f', decimals, 64)
-	if zero, err := strconv.ParseFloat(text, 64); err == nil && zero == 0 {
-		return strconv.FormatFloat(0, 'f', decimals, 64) // not -0.00
-	}
-	return text
-}
-
-func writeCSV(w io.Writer, rows [][]string) error {
-	return csv.NewWriter(w).WriteAll(rows)
+	return score.Difference(s.Values(f), than.Values(f))
 }

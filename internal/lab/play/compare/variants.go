@@ -3,9 +3,6 @@ package compare
 import (
 	"context"
 	"fmt"
-	"io"
-	"strings"
-	"text/tabwriter"
 
 	"github.com/foresail/foresail/internal/lab/score"
 	"github.com/foresail/foresail/internal/lab/world/queue"
@@ -40,53 +37,6 @@ func PlayVariants(ctx context.Context, c Config, fitted *Result, done func(Run))
 
 // VariantRuns returns how many runs [PlayVariants] plays.
 func (c Config) VariantRuns() int { return c.Runs() * len(otherModels()) }
-
-// WriteVariants writes the success of each scaler under each model, with its place, and how many findings do not survive:
-// pairs of scalers of which one is better without doubt under the fitted model, and the other under this one.
-func WriteVariants(w io.Writer, variants []Variant) error {
-	var text strings.Builder
-	for p, fitted := range variants[0].Result.Outcomes {
-		fmt.Fprintf(&text, "\n%s: success in %% under other models of pods, and place\n", fitted.Profile)
-		table := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
-		header := []string{"SCALER"}
-		reversals := []string{"reversed findings"}
-		for _, v := range variants {
-			header = append(header, v.Name)
-			reversals = append(reversals, reversed(fitted, v.Result.Outcomes[p]))
-		}
-		writeRow(table, header)
-		for i, s := range fitted.Scalers {
-			row := []string{s.Name}
-			for _, v := range variants {
-				o := v.Result.Outcomes[p]
-				row = append(row, fmt.Sprintf("%.2f (%d)", 100*success(o.Scalers[i]), o.place(i)))
-			}
-			writeRow(table, row)
-		}
-		writeRow(table, reversals)
-		_ = table.Flush() // a strings.Builder takes all
-	}
-	_, err := io.WriteString(w, text.String())
-	return err
-}
-
-// WriteVariantsCSV writes a line for each profile, scaler and model.
-func WriteVariantsCSV(w io.Writer, variants []Variant) error {
-	rows := [][]string{{"profile", "scaler", "model", "seeds", "success", "success_half", "place"}}
-	for p, fitted := range variants[0].Result.Outcomes {
-		for i, s := range fitted.Scalers {
-			for _, v := range variants {
-				o := v.Result.Outcomes[p]
-				interval := o.Scalers[i].Interval(score.Success())
-				rows = append(rows, []string{
-					o.Profile, s.Name, v.Name, fmt.Sprint(len(o.Seeds)),
-					decimal(interval.Mean, 6), decimal(interval.Half, 6), fmt.Sprint(o.place(i)),
-				})
-			}
-		}
-	}
-	return writeCSV(w, rows)
-}
 
 func success(s ScalerRuns) float64 { return s.Interval(score.Success()).Mean }
 

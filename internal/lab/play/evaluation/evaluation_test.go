@@ -73,7 +73,7 @@ var twelve = evaluation.Spans{Names: []string{"12h"}, Lengths: []time.Duration{1
 
 var play = evaluation.Play{Seeds: []uint64{1}, Capacity: 100}
 
-func report(t *testing.T, pm *v1alpha1.PredictedMetric, series ...[]evaluationtest.Series) *evaluation.Report {
+func report(t *testing.T, pm *v1alpha1.PredictedMetric, series ...[]evaluationtest.Series) *evaluation.Result {
 	t.Helper()
 	r, err := evaluation.Read(t.Context(), source(t, series...), key, end, 12*time.Hour)
 	require.NoError(t, err)
@@ -234,8 +234,8 @@ func TestReportsAreInMoney(t *testing.T) {
 	assert.Regexp(t, `^That cost \d+\.\d\d EUR: 0\.50 EUR for an hour of a pod, and 2\.00 EUR for a minute`, s.Verdict[1])
 	assert.Contains(t, strings.Join(s.Verdict, "\n"), "\nIn money an HPA costs ")
 	var text, page strings.Builder
-	require.NoError(t, evaluation.WriteText(&text, []*evaluation.Report{out, out}))
-	require.NoError(t, evaluation.WritePage(&page, []*evaluation.Report{out, out}))
+	require.NoError(t, evaluation.ReportOn([]*evaluation.Result{out, out}).WriteText(&text))
+	require.NoError(t, evaluation.ReportOn([]*evaluation.Result{out, out}).WritePage(&page))
 	for _, written := range []string{text.String(), page.String()} {
 		assert.Equal(t, 3, strings.Count(regexp.MustCompile(`data-head="[^"]*"`).ReplaceAllString(written, ""), "cost, EUR"), "of the summary, and of each report")
 	}
@@ -257,7 +257,7 @@ func TestTooFewMinutesHaveNoShare(t *testing.T) {
 	out, err := evaluation.Evaluate(t.Context(), pm, r, evaluation.Spans{Names: []string{"1h"}, Lengths: []time.Duration{time.Hour}}, play)
 	require.NoError(t, err)
 	var text strings.Builder
-	require.NoError(t, evaluation.WriteText(&text, []*evaluation.Report{out}))
+	require.NoError(t, evaluation.ReportOn([]*evaluation.Result{out}).WriteText(&text))
 	assert.Contains(t, text.String(), "The last hour, to ")
 	assert.Contains(t, text.String(), "  Too little data to judge by: 4 min known, it takes 1 h. In it too few pods were ready for 4 min, with 0.3 pod-hours.\n")
 	assert.Contains(t, text.String(), "  Known: 4 min of 1 h (6.7%).\n")
@@ -394,15 +394,15 @@ func TestSinceIsCutOutOfTheRecord(t *testing.T) {
 
 func TestSeveralReportsBeginWithASummary(t *testing.T) {
 	r := report(t, unplayable(t), exposed("a", level(60, nil)))
-	text := func(all ...*evaluation.Report) string {
+	text := func(all ...*evaluation.Result) string {
 		var b strings.Builder
-		require.NoError(t, evaluation.WriteText(&b, all))
+		require.NoError(t, evaluation.ReportOn(all).WriteText(&b))
 		return b.String()
 	}
 	assert.True(t, strings.HasPrefix(text(r), "PredictedMetric shop/checkout"))
 	assert.Regexp(t, `(?m)\A +too few pods, min +with an HPA +at the maximum, min +pod-hours +with an HPA +known\nshop/checkout +0 +- +0 +4 +- +8.3%\n`, text(r, r))
 	var page strings.Builder
-	require.NoError(t, evaluation.WritePage(&page, []*evaluation.Report{r, r}))
+	require.NoError(t, evaluation.ReportOn([]*evaluation.Result{r, r}).WritePage(&page))
 	assert.Regexp(t, `<span>shop/checkout</span></td><td data-head="too few pods, min"><span>0</span></td><td data-head="with an HPA"><span>-</span>`, page.String())
 	assert.Equal(t, 2, strings.Count(page.String(), "<svg"))
 }

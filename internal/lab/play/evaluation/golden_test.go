@@ -33,11 +33,11 @@ func TestWhatReportsWrite(t *testing.T) {
 		require.NoError(t, err)
 		alone, err := evaluation.Evaluate(t.Context(), unplayable(t), r, spans, playing)
 		require.NoError(t, err)
-		all := []*evaluation.Report{simulated, alone}
+		all := []*evaluation.Result{simulated, alone}
 		var text, page, one strings.Builder
-		require.NoError(t, evaluation.WriteText(&text, all))
-		require.NoError(t, evaluation.WritePage(&page, all))
-		require.NoError(t, evaluation.WriteText(&one, all[1:]))
+		require.NoError(t, evaluation.ReportOn(all).WriteText(&text))
+		require.NoError(t, evaluation.ReportOn(all).WritePage(&page))
+		require.NoError(t, evaluation.ReportOn(all[1:]).WriteText(&one))
 		data, err := json.MarshalIndent(all, "", "  ")
 		require.NoError(t, err)
 		golden.EqualAll(t, name, map[string]string{"text": text.String(), "page": page.String(), "text of one": one.String(), "json": string(data)})

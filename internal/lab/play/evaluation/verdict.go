@@ -3,12 +3,12 @@ package evaluation
 import (
 	"fmt"
 	"math"
-	"strconv"
 	"strings"
 	"time"
 
 	"github.com/prometheus/common/model"
 
+	"github.com/foresail/foresail/internal/lab/report"
 	"github.com/foresail/foresail/internal/lab/score"
 )
 
@@ -20,13 +20,13 @@ func (s *Span) verdict() []string {
 	ran := s.row("")
 	if s.littleKnown() {
 		return []string{fmt.Sprintf("Too little data to judge by: %s known, it takes %s. In it too few pods were ready for %s, with %s pod-hours.",
-			hoursText(s.KnownHours), hoursText(judgedAfter.Hours()), minutes(ran.TooFewMinutes.Value), amount(ran.PodHours.Value))}
+			hoursText(s.KnownHours), hoursText(judgedAfter.Hours()), minutes(ran.TooFewMinutes.Value), report.Brief(ran.PodHours.Value))}
 	}
 	out := []string{fmt.Sprintf("In the last %s%s too few pods were ready for %s (%s of the time), with %s pod-hours.",
-		longSpan(s.Name), s.knownOf(), minutes(ran.TooFewMinutes.Value), percent(ran.TooFewShare), amount(ran.PodHours.Value))}
+		longSpan(s.Name), s.knownOf(), minutes(ran.TooFewMinutes.Value), report.BriefPercent(ran.TooFewShare), report.Brief(ran.PodHours.Value))}
 	if v := ran.AtMaximumMinutes.Value; v > 0 {
 		out = append(out, fmt.Sprintf("For another %s (%s of the time) the target was at its maximum, with more load than that many pods hold: only a higher maximum helps.",
-			minutes(v), percent(v/(60*s.KnownHours))))
+			minutes(v), report.BriefPercent(v/(60*s.KnownHours))))
 	}
 	if p := s.prices; p != nil {
 		out = append(out, fmt.Sprintf("That cost %s: %s for an hour of a pod, and %s for a minute in which the load was above the threshold.", p.Text(ran.Cost.Value), p.Text(p.PodHour), p.Text(p.Minute)))
@@ -90,11 +90,11 @@ func podsThan(row, ran *Row) string {
 
 // moreOf writes a difference as a share of what it is a difference from.
 func moreOf(more, of float64) string {
-	word := moreOr(more, "fewer")
+	word := report.MoreOr(more, "fewer")
 	if of <= 0 {
-		return fmt.Sprintf("%s %s", amount(math.Abs(more)), word)
+		return fmt.Sprintf("%s %s", report.Brief(math.Abs(more)), word)
 	}
-	return percent(math.Abs(more)/of) + " " + word
+	return report.BriefPercent(math.Abs(more)/of) + " " + word
 }
 
 // worth compares the HPA with Foresail where both are simulated, in the same way.
@@ -102,8 +102,8 @@ func (s *Span) worth() string {
 	hpa, ours := s.row(hpaScaler), s.row(foresailScaler)
 	tooFew, pods := hpa.ThanForesail.TooFewMinutes, hpa.ThanForesail.PodHours
 	time := interval(abs(tooFew), minutes)
-	share := percent(math.Abs(pods.Value) / ours.PodHours.Value)
-	cost := fmt.Sprintf("%s pod-hours (%s)", interval(abs(pods), amount), share)
+	share := report.BriefPercent(math.Abs(pods.Value) / ours.PodHours.Value)
+	cost := fmt.Sprintf("%s pod-hours (%s)", interval(abs(pods), report.Brief), share)
 	switch moreTooFew, lessTooFew := tooFew.Clear() && tooFew.Value > 0, tooFew.Clear() && tooFew.Value < 0; {
 	case moreTooFew && pods.Clear() && pods.Value < 0:
 		return fmt.Sprintf("So Foresail saves %s with too few pods against an HPA, for %s more.", time, cost)
@@ -133,7 +133,7 @@ func (s *Span) money() string {
 		return "In money there is no difference that can be told."
 	}
 	c := cell(abs(more), s.prices.Amount)
-	return fmt.Sprintf("In money an HPA costs %s %s (%s) %s than Foresail.", c.Text, s.prices.Currency, c.Interval, moreOr(more.Value, "less"))
+	return fmt.Sprintf("In money an HPA costs %s %s (%s) %s than Foresail.", c.Text, s.prices.Currency, c.Interval, report.MoreOr(more.Value, "less"))
 }
 
 // trust compares what ran with what the simulator makes of Foresail.
@@ -144,10 +144,10 @@ func (s *Span) trust() string {
 	}
 	var parts []string
 	if d := ours.ThanRan.TooFewMinutes; d.Clear() {
-		parts = append(parts, fmt.Sprintf("%s %s with too few pods", interval(abs(d), minutes), moreOr(d.Value, "less")))
+		parts = append(parts, fmt.Sprintf("%s %s with too few pods", interval(abs(d), minutes), report.MoreOr(d.Value, "less")))
 	}
 	if d := ours.ThanRan.PodHours; d.Clear() {
-		parts = append(parts, fmt.Sprintf("%s %s pod-hours", interval(abs(d), amount), moreOr(d.Value, "fewer")))
+		parts = append(parts, fmt.Sprintf("%s %s pod-hours", interval(abs(d), report.Brief), report.MoreOr(d.Value, "fewer")))
 	}
 	text := fmt.Sprintf("Foresail as it is simulated has %s than what ran", strings.Join(parts, " and "))
 	hpa := s.row(hpaScaler)
@@ -165,14 +165,6 @@ func little(off, difference Estimate) bool {
 	return !off.Clear() || difference.Clear() && math.Abs(off.Value) <= littleShare*math.Abs(difference.Value)
 }
 
-// moreOr returns "more", or fewer for a negative difference.
-func moreOr(v float64, fewer string) string {
-	if v < 0 {
-		return fewer
-	}
-	return "more"
-}
-
 func abs(e Estimate) Estimate {
 	if e.Value >= 0 {
 		return e
@@ -181,44 +173,22 @@ func abs(e Estimate) Estimate {
 	return Estimate{-e.Value, &low, &high}
 }
 
-// interval writes an estimate with its interval.
+// interval returns an estimate with its interval.
 func interval(e Estimate, format func(float64) string) string {
 	if e.Low == nil {
 		return format(e.Value)
 	}
-	return fmt.Sprintf("%s (%s to %s)", format(e.Value), bare(*e.Low), bare(*e.High))
+	return fmt.Sprintf("%s (%s to %s)", format(e.Value), report.Brief(*e.Low), report.Brief(*e.High))
 }
 
-func minutes(v float64) string { return bare(v) + " min" }
-
-func amount(v float64) string { return bare(v) }
-
-// bare writes a number with as many decimals as it is worth.
-func bare(v float64) string {
-	decimals := 0
-	if math.Abs(v) < 9.95 {
-		decimals = 1
-	}
-	text := strings.TrimSuffix(strconv.FormatFloat(v, 'f', decimals, 64), ".0")
-	if text == "-0" {
-		return "0"
-	}
-	return text
-}
-
-func percent(share float64) string {
-	if share > 0 && share < 0.0005 {
-		return "less than 0.1%"
-	}
-	return bare(100*share) + "%"
-}
+func minutes(v float64) string { return report.Brief(v) + " min" }
 
 // hoursText writes hours, or minutes below one.
 func hoursText(v float64) string {
 	if v < knownShare {
 		return minutes(60 * v)
 	}
-	return bare(v) + " h"
+	return report.Brief(v) + " h"
 }
 
 // longSpan writes a span such as 7d in words.

@@ -1,76 +1,15 @@
 package evaluation
 
 import (
-	"bytes"
-	_ "embed"
-	"html/template"
-	"io"
 	"math"
-	"os"
-	"path/filepath"
 	"time"
 
 	"github.com/foresail/foresail/internal/lab/report/chart"
-	"github.com/foresail/foresail/internal/lab/report/page"
 	"github.com/foresail/foresail/internal/lab/scaler"
 )
 
-//go:embed report.html
-var pageText string
-
-var reportPage = page.New(pageText, template.FuncMap{
-	"span":        longSpan,
-	"time":        func(t time.Time) string { return t.UTC().Format(shownTime) + " UTC" },
-	"keys":        func(s Span) []page.Key { return s.keys() },
-	"table":       func(s Span) *page.Table { return s.table() },
-	"details":     func(s Span) []string { return s.details() },
-	"chart":       (*Report).chartPage,
-	"resolution":  (*Report).resolution,
-	"explanation": explanation,
-	"summary":     summary,
-})
-
-// WritePage writes reports as one page of HTML that needs nothing else.
-func WritePage(w io.Writer, all []*Report) error { return page.Write(w, reportPage, all) }
-
-// keys returns the figures that a span begins with: what ran, against an HPA.
-func (s *Span) keys() (out []page.Key) {
-	ran, hpa := s.row(""), s.row(hpaScaler)
-	if ran == nil {
-		return nil
-	}
-	add := func(name string, text func(*Row) string) {
-		key := page.Key{Name: name, Value: text(ran)}
-		if hpa != nil {
-			key.Against = "an HPA: " + text(hpa)
-		}
-		out = append(out, key)
-	}
-	add("With too few pods", func(r *Row) string { return minutes(r.TooFewMinutes.Value) })
-	if s.atMaximum() {
-		add("At the maximum", func(r *Row) string { return minutes(r.AtMaximumMinutes.Value) })
-	}
-	add("Pod-hours", func(r *Row) string { return bare(r.PodHours.Value) })
-	if p := s.prices; p != nil {
-		add("Cost", func(r *Row) string { return p.Text(r.Cost.Value) })
-	}
-	return out
-}
-
-// PageFile is the name of the page.
-const PageFile = "report.html"
-
-// WriteFile writes the page to a directory.
-func WriteFile(dir string, all []*Report) error {
-	var b bytes.Buffer
-	if err := WritePage(&b, all); err != nil {
-		return err
-	}
-	return os.WriteFile(filepath.Join(dir, PageFile), b.Bytes(), 0o644)
-}
-
 // chartPage shows hour by hour how many pods there were and how long they were too few, as it ran and with the scalers that can be had.
-func (r *Report) chartPage() chart.Page {
+func (r *Result) chartPage() chart.Page {
 	out := chart.Page{Title: "Hour by hour", Columns: 1, Width: 640, Height: 190, Note: "Times are UTC. Where there is no line the load is not known."}
 	looks := []struct {
 		name string
@@ -103,7 +42,7 @@ func (r *Report) chartPage() chart.Page {
 }
 
 // lines returns those of a scaler: hours since the first block, its pods, and its minutes with too few pods; NaN in gaps of more than an hour.
-func (r *Report) lines(of int) (x, pods, tooFew []float64) {
+func (r *Result) lines(of int) (x, pods, tooFew []float64) {
 	for i, h := range r.hourly {
 		if i > 0 && h.at.Sub(r.hourly[i-1].at) > 2*time.Hour {
 			x, pods, tooFew = append(x, r.since(r.hourly[i-1].at)), append(pods, math.NaN()), append(tooFew, math.NaN())
@@ -113,7 +52,7 @@ func (r *Report) lines(of int) (x, pods, tooFew []float64) {
 	return x, pods, tooFew
 }
 
-func (r *Report) since(t time.Time) float64 { return t.Sub(r.hourly[0].at).Hours() }
+func (r *Result) since(t time.Time) float64 { return t.Sub(r.hourly[0].at).Hours() }
 
 // extent returns the least and the largest value of lines.
 func extent(lines []chart.Line) (least, most float64) {
@@ -129,7 +68,7 @@ func extent(lines []chart.Line) (least, most float64) {
 }
 
 // days is the axis of time, with a tick at midnights, or every three hours of a day or less.
-func (r *Report) days() chart.Axis {
+func (r *Result) days() chart.Axis {
 	begin := r.hourly[0].at.UTC()
 	end := r.since(r.hourly[len(r.hourly)-1].at) + 1
 	a := chart.Axis{Max: end}
