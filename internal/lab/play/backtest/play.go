@@ -3,13 +3,10 @@ package backtest
 import (
 	"context"
 	"fmt"
-	"runtime"
-	"sync"
 	"time"
 
-	"golang.org/x/sync/errgroup"
-
 	"github.com/foresail/foresail/internal/lab"
+	"github.com/foresail/foresail/internal/lab/play"
 	"github.com/foresail/foresail/internal/lab/world/fluid"
 	"github.com/foresail/foresail/pipeline"
 )
@@ -35,7 +32,6 @@ const (
 // player plays settings against a trace.
 type player struct {
 	*Options
-	mu        sync.Mutex
 	done, all int // runs
 
 	pasts pasts
@@ -64,20 +60,16 @@ func (p *player) runs(ctx context.Context, settings []Setting, parts []section) 
 	each := len(parts) * len(p.Seeds)
 	runs := make([]Figures, len(settings)*each)
 	p.all += len(runs)
-	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(runtime.GOMAXPROCS(0))
-	for i := range runs {
-		group.Go(func() error {
-			if err := ctx.Err(); err != nil {
-				return err
-			}
-			var err error
-			runs[i], err = p.one(&settings[i/each], parts[i%each/len(p.Seeds)], p.Seeds[i%len(p.Seeds)])
-			p.report()
-			return err
-		})
-	}
-	return runs, group.Wait()
+	err := play.Each(ctx, len(runs), func(i int) (Figures, error) {
+		return p.one(&settings[i/each], parts[i%each/len(p.Seeds)], p.Seeds[i%len(p.Seeds)])
+	}, func(i int, f Figures) {
+		runs[i] = f
+		p.done++
+		if p.Progress != nil {
+			p.Progress(p.done, p.all)
+		}
+	})
+	return runs, err
 }
 
 func sum(all []Figures) (total Figures) {
@@ -85,16 +77,6 @@ func sum(all []Figures) (total Figures) {
 		total = total.plus(f)
 	}
 	return total
-}
-
-// report counts a finished run.
-func (p *player) report() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.done++
-	if p.Progress != nil {
-		p.Progress(p.done, p.all)
-	}
 }
 
 func (p *player) one(s *Setting, part section, seed uint64) (Figures, error) {

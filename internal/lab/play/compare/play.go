@@ -4,12 +4,10 @@ package compare
 
 import (
 	"context"
-	"runtime"
 	"slices"
 
-	"golang.org/x/sync/errgroup"
-
 	"github.com/foresail/foresail/internal/lab"
+	"github.com/foresail/foresail/internal/lab/play"
 	"github.com/foresail/foresail/internal/lab/scaler"
 	"github.com/foresail/foresail/internal/lab/score"
 	"github.com/foresail/foresail/internal/lab/world/queue"
@@ -72,51 +70,17 @@ func (c Config) Check() error {
 	return nil
 }
 
-// finished is a run that was played, or why it was not.
-type finished struct {
-	index int
-	run   *Run
-	err   error
-}
-
-// Play plays all runs, as many at a time as there are processors. done is called after each, never by two at once, in no
-// certain order. When the context ends no more runs are begun, those under way are given up, and the error is that of the
-// context; the result then has what was done.
+// Play plays all runs. done is called after each, never by two at once, in no certain order. When the context ends, the
+// error is that of the context, and the result has the runs that were done.
 func Play(ctx context.Context, c Config, done func(Run)) (*Result, error) {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
 	runs := make([]*Run, c.Runs())
-	ends := make(chan finished, len(runs))
-	go func() {
-		var group errgroup.Group
-		group.SetLimit(runtime.GOMAXPROCS(0))
-		for i := 0; i < len(runs) && ctx.Err() == nil; i++ {
-			group.Go(func() error {
-				run, err := c.play(i)
-				ends <- finished{i, run, err}
-				return nil
-			})
-		}
-	}()
-	for range runs {
-		if ctx.Err() != nil {
-			return c.result(runs), ctx.Err()
-		}
-		var end finished
-		select {
-		case end = <-ends:
-		case <-ctx.Done():
-			return c.result(runs), ctx.Err()
-		}
-		if end.err != nil {
-			return c.result(runs), end.err
-		}
-		runs[end.index] = end.run
+	err := play.Each(ctx, len(runs), c.play, func(i int, run *Run) {
+		runs[i] = run
 		if done != nil {
-			done(*end.run)
+			done(*run)
 		}
-	}
-	return c.result(runs), nil
+	})
+	return c.result(runs), err
 }
 
 // of returns what the i-th run plays. Scalers change first and profiles last, so that what has been done when a comparison
