@@ -15,6 +15,16 @@ type Abrupt struct {
 	SuddenMinutes    float64 // after a jump, until pods that were ordered then are ready
 }
 
+// Plus returns the figures of two runs together.
+func (a Abrupt) Plus(o Abrupt) Abrupt {
+	return Abrupt{a.MomentaryMinutes + o.MomentaryMinutes, a.SuddenMinutes + o.SuddenMinutes}
+}
+
+// Per returns the mean of figures that are the sum of runs with so many seeds.
+func (a Abrupt) Per(seeds int) Abrupt {
+	return Abrupt{a.MomentaryMinutes / float64(seeds), a.SuddenMinutes / float64(seeds)}
+}
+
 const (
 	settled   = 15 // s, of which the load is the mean
 	jumpsIn   = 60 // s

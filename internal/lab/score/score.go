@@ -36,8 +36,8 @@ func All() []Figure {
 	return append(Summary(), []Figure{
 		{"sent", 2, func(f Figures) float64 { return f.Sent }},
 		{"dropped", 2, func(f Figures) float64 { return f.Dropped }},
-		{"short_pods", 4, func(f Figures) float64 { return f.Short }},
-		{"spare_pods", 4, func(f Figures) float64 { return f.Spare }},
+		{"short_pods", 4, func(f Figures) float64 { return f.Short() }},
+		{"spare_pods", 4, func(f Figures) float64 { return f.Spare() }},
 		{"above_threshold_minutes", 4, func(f Figures) float64 { return f.AboveThresholdMinutes }},
 		{"saturated_minutes", 4, func(f Figures) float64 { return f.SaturatedMinutes }},
 	}...)
@@ -90,20 +90,69 @@ func (n Need) AtMaximum(target int, offered float64) bool {
 	return target >= n.Max && offered > n.Threshold*float64(n.Max)+rounding
 }
 
-// Pods are the figures of a run on pods. They are of what counts, without the lead-in.
+// Pods are the figures of a run on pods. They are of what counts, without the lead-in. They can be added up.
 type Pods struct {
+	Length                float64 // seconds that were played
 	Seconds               float64 // pods that existed, added up over seconds: what is paid for
 	UnderSeconds          float64 // with fewer ready pods than needed
 	OverSeconds           float64 // with more
-	Short                 float64 // pods that were missing, on average over all seconds
-	Spare                 float64 // pods that were too many, likewise
+	MissingSeconds        float64 // pods that were missing, added up over seconds
+	SpareSeconds          float64 // pods that were too many, likewise
 	AboveThresholdMinutes float64 // seconds in which the load of a ready pod was above the threshold, divided by 60
-	AtMaximumMinutes      float64 // the part of AboveThresholdMinutes in which no scaler could have helped, see [Need.AtMaximum]
-	SaturatedMinutes      float64 // seconds in which it was above what a pod can do, divided by 60
+	AtMaximumMinutes      float64 // the part of it in which no scaler could have helped, see [Need.AtMaximum]
+	SaturatedMinutes      float64 // seconds in which the load was above what a pod can do, divided by 60
 	Actions               float64 // changes of the target
 	ScaleUps              float64 // those to more
 	Reversals             float64 // changes within five minutes of one in the other direction
 }
+
+func (p *Pods) all() []*float64 {
+	return []*float64{
+		&p.Length, &p.Seconds, &p.UnderSeconds, &p.OverSeconds, &p.MissingSeconds, &p.SpareSeconds,
+		&p.AboveThresholdMinutes, &p.AtMaximumMinutes, &p.SaturatedMinutes, &p.Actions, &p.ScaleUps, &p.Reversals,
+	}
+}
+
+// Plus returns the figures of two runs together.
+func (p Pods) Plus(o Pods) Pods {
+	others := o.all()
+	for i, v := range p.all() {
+		*v += *others[i]
+	}
+	return p
+}
+
+// Per returns the mean of figures that are the sum of runs with so many seeds.
+func (p Pods) Per(seeds int) Pods {
+	for _, v := range p.all() {
+		*v /= float64(seeds)
+	}
+	return p
+}
+
+// Hours returns the time that was played.
+func (p Pods) Hours() float64 { return p.Length / 3600 }
+
+// PodHours returns what is paid for.
+func (p Pods) PodHours() float64 { return p.Seconds / 3600 }
+
+// MeanPods returns the number of pods on average.
+func (p Pods) MeanPods() float64 { return p.Seconds / p.Length }
+
+// Short returns the number of pods that were missing on average over all of the time.
+func (p Pods) Short() float64 { return p.MissingSeconds / p.Length }
+
+// Spare returns the number of pods that were too many, likewise.
+func (p Pods) Spare() float64 { return p.SpareSeconds / p.Length }
+
+// AboveThresholdShare returns the share of the time that was above the threshold.
+func (p Pods) AboveThresholdShare() float64 { return p.AboveThresholdMinutes * 60 / p.Length }
+
+// TooFewMinutes returns the minutes above the threshold in which the target could have had more pods.
+func (p Pods) TooFewMinutes() float64 { return p.AboveThresholdMinutes - p.AtMaximumMinutes }
+
+// Bill returns the cost of pods and of time above the threshold together.
+func (p Pods) Bill(prices *Prices) float64 { return prices.Bill(p.PodHours(), p.AboveThresholdMinutes) }
 
 // OfPods makes figures of a record. Its seconds must not be none.
 func OfPods(r *lab.Record, need Need) Pods {
@@ -117,8 +166,8 @@ func OfPods(r *lab.Record, need Need) Pods {
 		if s.Ready > needed {
 			p.OverSeconds++
 		}
-		p.Short += float64(max(0, needed-s.Ready))
-		p.Spare += float64(max(0, s.Ready-needed))
+		p.MissingSeconds += float64(max(0, needed-s.Ready))
+		p.SpareSeconds += float64(max(0, s.Ready-needed))
 		if above(s, need.Threshold) {
 			p.AboveThresholdMinutes++
 			if need.AtMaximum(s.Target, s.Offered) {
@@ -129,8 +178,7 @@ func OfPods(r *lab.Record, need Need) Pods {
 			p.SaturatedMinutes++
 		}
 	}
-	n := float64(len(r.Seconds))
-	p.Short, p.Spare = p.Short/n, p.Spare/n
+	p.Length = float64(len(r.Seconds))
 	p.AboveThresholdMinutes, p.AtMaximumMinutes, p.SaturatedMinutes = p.AboveThresholdMinutes/60, p.AtMaximumMinutes/60, p.SaturatedMinutes/60
 	for _, c := range r.Changes {
 		if c.To > c.From {
@@ -140,9 +188,6 @@ func OfPods(r *lab.Record, need Need) Pods {
 	p.Actions, p.Reversals = float64(len(r.Changes)), float64(reversals(r.Changes))
 	return p
 }
-
-// TooFewMinutes returns the minutes above the threshold in which the target could have had more pods.
-func (p Pods) TooFewMinutes() float64 { return p.AboveThresholdMinutes - p.AtMaximumMinutes }
 
 // above reports whether ready pods had more than some work each. Without a ready pod any work is too much.
 func above(s lab.Second, work float64) bool {

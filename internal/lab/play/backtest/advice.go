@@ -92,8 +92,8 @@ type Comparison struct{ Default, Best Figures }
 
 // beats reports whether figures have less of minutes above the threshold or of pod-hours than others, and not more of either.
 func (f Figures) beats(o Figures) bool {
-	return f.AboveThresholdMinutes <= o.AboveThresholdMinutes && f.PodHours <= o.PodHours &&
-		(f.AboveThresholdMinutes < o.AboveThresholdMinutes || f.PodHours < o.PodHours)
+	return f.AboveThresholdMinutes <= o.AboveThresholdMinutes && f.PodHours() <= o.PodHours() &&
+		(f.AboveThresholdMinutes < o.AboveThresholdMinutes || f.PodHours() < o.PodHours())
 }
 
 // rank returns what the search minimizes: the bill, or, without prices, the shares that are left of the default's minutes and pod-hours,
@@ -105,7 +105,7 @@ func (a *Advice) rank(f, byDefault Figures) float64 {
 	case f != byDefault && !f.beats(byDefault):
 		return math.Inf(1)
 	}
-	return leftOf(f.AboveThresholdMinutes, byDefault.AboveThresholdMinutes) + leftOf(f.PodHours, byDefault.PodHours)
+	return leftOf(f.AboveThresholdMinutes, byDefault.AboveThresholdMinutes) + leftOf(f.PodHours(), byDefault.PodHours())
 }
 
 // leftOf returns the share that is left of a figure; 1 where there was nothing.
@@ -125,7 +125,7 @@ func (a *Advice) Holds() bool {
 	case a.Prices != nil:
 		return leftOf(b.Bill(a.Prices), d.Bill(a.Prices)) <= 1-noteworthy
 	}
-	return b.beats(d) && min(leftOf(b.AboveThresholdMinutes, d.AboveThresholdMinutes), leftOf(b.PodHours, d.PodHours)) <= 1-noteworthy
+	return b.beats(d) && min(leftOf(b.AboveThresholdMinutes, d.AboveThresholdMinutes), leftOf(b.PodHours(), d.PodHours())) <= 1-noteworthy
 }
 
 // advise searches for settings on the first part of the trace and judges them on the rest.
@@ -197,13 +197,13 @@ func unbeaten(all []Row) (out []Row) {
 	for i, row := range all {
 		beaten := slices.ContainsFunc(all, func(o Row) bool { return o.beats(row.Figures) })
 		equalled := slices.ContainsFunc(all[:i], func(o Row) bool {
-			return o.AboveThresholdMinutes == row.AboveThresholdMinutes && o.PodHours == row.PodHours
+			return o.AboveThresholdMinutes == row.AboveThresholdMinutes && o.PodHours() == row.PodHours()
 		})
 		if !beaten && !equalled {
 			out = append(out, row)
 		}
 	}
-	slices.SortStableFunc(out, func(a, b Row) int { return cmp.Compare(a.PodHours, b.PodHours) })
+	slices.SortStableFunc(out, func(a, b Row) int { return cmp.Compare(a.PodHours(), b.PodHours()) })
 	return out
 }
 
@@ -314,7 +314,7 @@ func (a *Advice) HowToApply() string {
 
 // Reasons say what was tried and how the best settings did.
 func (a *Advice) Reasons() []string {
-	tried := fmt.Sprintf("Tried: %d settings of %s on the first %.0f%% of the trace (%.1f h of it). Time is counted above %g whatever they aim at.", a.Tried, strings.Join(a.Fields, ", "), 100*tunedShare, a.Tuned.Best.Hours, a.Default.Target)
+	tried := fmt.Sprintf("Tried: %d settings of %s on the first %.0f%% of the trace (%.1f h of it). Time is counted above %g whatever they aim at.", a.Tried, strings.Join(a.Fields, ", "), 100*tunedShare, a.Tuned.Best.Hours(), a.Default.Target)
 	if p := a.Prices; p != nil {
 		tried += fmt.Sprintf(" A pod costs %s an hour, and a minute above the threshold %s.", p.Text(p.PodHour), p.Text(p.Minute))
 	} else {
@@ -339,10 +339,10 @@ func (a *Advice) changed(to *Setting) string {
 func (a *Advice) compared(c Comparison) string {
 	d, b := c.Default, c.Best
 	if p := a.Prices; p != nil {
-		perDay := func(f Figures) float64 { return f.Bill(p) * 24 / f.Hours }
+		perDay := func(f Figures) float64 { return f.Bill(p) * 24 / f.Hours() }
 		return fmt.Sprintf("%s a day instead of %s (%s)", p.Text(perDay(b)), p.Text(perDay(d)), cmp.Or(report.More(leftOf(b.Bill(p), d.Bill(p)), 1, "less"), "as much"))
 	}
-	return fmt.Sprintf("%.1f minutes above the threshold instead of %.1f, and %.1f pod-hours instead of %.1f", b.AboveThresholdMinutes, d.AboveThresholdMinutes, b.PodHours, d.PodHours)
+	return fmt.Sprintf("%.1f minutes above the threshold instead of %.1f, and %.1f pod-hours instead of %.1f", b.AboveThresholdMinutes, d.AboveThresholdMinutes, b.PodHours(), d.PodHours())
 }
 
 // trades returns a table of what other settings would have had; nil where prices have decided, or if there is no choice.
@@ -357,7 +357,7 @@ func (a *Advice) trades() *report.Table {
 		if row.Setting == a.Default {
 			name = "as it is set"
 		}
-		out.Add(name, report.Decimal(row.AboveThresholdMinutes, 1), report.Decimal(row.PodHours, 1))
+		out.Add(name, report.Decimal(row.AboveThresholdMinutes, 1), report.Decimal(row.PodHours(), 1))
 	}
 	return out
 }

@@ -172,7 +172,7 @@ func TestReport(t *testing.T) {
 	require.NoError(t, err)
 	for _, row := range r.Summary {
 		assert.Contains(t, rows, fmt.Sprintf(" %.1f %.2f%% %.1f %.1f ",
-			row.AboveThresholdMinutes, 100*row.AboveThresholdShare(), row.SaturatedMinutes, row.PodHours))
+			row.AboveThresholdMinutes, 100*row.AboveThresholdShare(), row.SaturatedMinutes, row.PodHours()))
 	}
 }
 
@@ -361,7 +361,7 @@ func TestScaledCountsArriveAtRandom(t *testing.T) {
 	r, err := backtest.Run(t.Context(), o)
 	require.NoError(t, err)
 	assert.False(t, o.Trace.Counts())
-	assert.Greater(t, r.Summary[0].Pods(), 4.0, "the work of four pods")
+	assert.Greater(t, r.Summary[0].MeanPods(), 4.0, "the work of four pods")
 }
 
 func TestDerivesACapacity(t *testing.T) {
@@ -411,7 +411,7 @@ func TestSearchVariesFieldsThatUsersChange(t *testing.T) {
 	} {
 		o.FixedMin, o.FixedMax = c.fixedMin, c.fixedMax
 		s := backtest.Setting{Scaler: "foresail-total", Target: 0.7, Min: 2, Max: 20, Params: c.params, Metric: backtest.Utilization}
-		better := backtest.Comparison{Default: backtest.Figures{Hours: 1, PodHours: 10}, Best: backtest.Figures{Hours: 1, PodHours: 5}}
+		better := backtest.Comparison{Default: backtest.Figures{Pods: score.Pods{Length: 1 * 3600, Seconds: 10 * 3600}}, Best: backtest.Figures{Pods: score.Pods{Length: 1 * 3600, Seconds: 5 * 3600}}}
 		var fields []string
 		for field, tried := range backtest.Tried(o, s) {
 			fields = append(fields, field)
@@ -441,7 +441,7 @@ func TestSearchVariesFieldsThatUsersChange(t *testing.T) {
 
 func compared(defaultMinutes, defaultPods, bestMinutes, bestPods float64) backtest.Comparison {
 	figures := func(minutes, podHours float64) backtest.Figures {
-		return backtest.Figures{Hours: 12, AboveThresholdMinutes: minutes, PodHours: podHours}
+		return backtest.Figures{Pods: score.Pods{Length: 12 * 3600, AboveThresholdMinutes: minutes, Seconds: 3600 * podHours}}
 	}
 	return backtest.Comparison{Default: figures(defaultMinutes, defaultPods), Best: figures(bestMinutes, bestPods)}
 }
@@ -512,14 +512,14 @@ func TestSearchGoesByThePrices(t *testing.T) {
 	}
 	careful, cheap, open := advised(&score.Prices{PodHour: 0.01, Minute: 10}), advised(&score.Prices{PodHour: 10, Minute: 0.01}), advised(nil)
 	assert.Less(t, careful.Tuned.Best.AboveThresholdMinutes, careful.Tuned.Default.AboveThresholdMinutes)
-	assert.Greater(t, careful.Tuned.Best.PodHours, cheap.Tuned.Best.PodHours)
-	assert.Less(t, cheap.Tuned.Best.PodHours, cheap.Tuned.Default.PodHours)
-	assert.LessOrEqual(t, open.Tuned.Best.PodHours, open.Tuned.Default.PodHours)
+	assert.Greater(t, careful.Tuned.Best.PodHours(), cheap.Tuned.Best.PodHours())
+	assert.Less(t, cheap.Tuned.Best.PodHours(), cheap.Tuned.Default.PodHours())
+	assert.LessOrEqual(t, open.Tuned.Best.PodHours(), open.Tuned.Default.PodHours())
 	assert.LessOrEqual(t, open.Tuned.Best.AboveThresholdMinutes, open.Tuned.Default.AboveThresholdMinutes)
 	assert.NotContains(t, open.Fields, "maxReplicas", "all pods were never too few")
 	require.Greater(t, len(open.Trades), 2)
 	for i, row := range open.Trades[1:] {
-		assert.Greater(t, row.PodHours, open.Trades[i].PodHours)
+		assert.Greater(t, row.PodHours(), open.Trades[i].PodHours())
 		assert.Less(t, row.AboveThresholdMinutes, open.Trades[i].AboveThresholdMinutes, "more pods are for something")
 	}
 
@@ -533,7 +533,7 @@ func TestFindings(t *testing.T) {
 	row := func(name string, target, minutes, podHours float64) backtest.Row {
 		return backtest.Row{
 			Setting: backtest.Setting{Scaler: name, Target: target},
-			Figures: backtest.Figures{Hours: 10, AboveThresholdMinutes: minutes, PodHours: podHours},
+			Figures: backtest.Figures{Pods: score.Pods{Length: 10 * 3600, AboveThresholdMinutes: minutes, Seconds: 3600 * podHours}},
 		}
 	}
 	o := options(t)
@@ -563,7 +563,7 @@ func TestFindingsCompareWithTheSameBehaviour(t *testing.T) {
 	row := func(name string, target, minutes, podHours float64) backtest.Row {
 		return backtest.Row{
 			Setting: backtest.Setting{Scaler: name, Target: target},
-			Figures: backtest.Figures{Hours: 10, AboveThresholdMinutes: minutes, PodHours: podHours},
+			Figures: backtest.Figures{Pods: score.Pods{Length: 10 * 3600, AboveThresholdMinutes: minutes, Seconds: 3600 * podHours}},
 		}
 	}
 	r := backtest.Result{
@@ -582,7 +582,7 @@ func TestFindingsCompareWithTheSameBehaviour(t *testing.T) {
 		" Above it as rarely (2.00%), it would pay for 5.17 pods, Foresail for 5.00.", text())
 	r.Options.Trace, r.FrontierHours = traceOf(t, 25*60, waves), 24
 	assert.Contains(t, text(), "Foresail. On 24 hours sampled from the traffic, for as many pods (5.00)")
-	r.Summary[2].PodHours = 50
+	r.Summary[2].Seconds = 50 * 3600
 	assert.Contains(t, text(), "50.0 pod-hours, as much as Foresail.")
 }
 

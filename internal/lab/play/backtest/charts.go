@@ -13,15 +13,6 @@ import (
 	"github.com/foresail/foresail/internal/lab/score"
 )
 
-// style is how a scaler looks, in colour and without.
-func style(name string) chart.Style {
-	look, ok := chart.Scaler(name)
-	if !ok {
-		panic(fmt.Sprintf("backtest: scaler %q has no line style", name))
-	}
-	return look
-}
-
 // frontierChart shows what each scaler costs against how often it is late, with the targets that were tried.
 func (r *Result) frontierChart() chart.Page {
 	page := chart.Page{
@@ -33,7 +24,7 @@ func (r *Result) frontierChart() chart.Page {
 	most, least, cheapest, dearest := 0.0, math.Inf(1), math.Inf(1), 0.0
 	for _, row := range r.Frontier {
 		most = max(most, row.AboveThresholdShare())
-		cheapest, dearest = min(cheapest, row.Pods()), max(dearest, row.Pods())
+		cheapest, dearest = min(cheapest, row.MeanPods()), max(dearest, row.MeanPods())
 		if share := row.AboveThresholdShare(); share > 0 {
 			least = min(least, share)
 		}
@@ -41,19 +32,19 @@ func (r *Result) frontierChart() chart.Page {
 	c.X = chart.Between("pods, on average", cheapest, dearest)
 	c.Y = shares("share of time above the threshold", least, most)
 	for _, name := range r.Options.Scalers {
-		line := chart.Line{Style: style(name)}
+		line := chart.Line{Style: chart.Scaler(name)}
 		for _, row := range r.Frontier {
 			if row.Scaler != name {
 				continue
 			}
-			x, y := row.Pods(), max(row.AboveThresholdShare(), c.Y.Min)
+			x, y := row.MeanPods(), max(row.AboveThresholdShare(), c.Y.Min)
 			line.X, line.Y = append(line.X, x), append(line.Y, y)
 			if row.Target == r.Options.Threshold {
-				c.Marks = append(c.Marks, chart.Mark{X: x, Y: y, OffX: math.NaN(), OffY: math.NaN(), Style: style(name)})
+				c.Marks = append(c.Marks, chart.Mark{X: x, Y: y, OffX: math.NaN(), OffY: math.NaN(), Style: chart.Scaler(name)})
 			}
 		}
 		c.Lines = append(c.Lines, line)
-		page.Legend = append(page.Legend, chart.Entry{Name: scaler.Title(name), Style: style(name)})
+		page.Legend = append(page.Legend, chart.Entry{Name: scaler.Title(name), Style: chart.Scaler(name)})
 	}
 	page.Charts = []chart.Chart{c}
 	return page
@@ -96,8 +87,8 @@ func (r *Result) timelineChart() chart.Page {
 	pods := chart.Chart{Lines: []chart.Line{{X: minutes, Y: t.Needed, Style: chart.Style{Color: chart.Shade}, Fill: true}}}
 	for _, s := range t.Scalers {
 		least, most = min(least, slices.Min(s.Ready)), max(most, slices.Max(s.Ready))
-		pods.Lines = append(pods.Lines, chart.Line{X: minutes, Y: s.Ready, Style: style(s.Name)})
-		page.Legend = append(page.Legend, chart.Entry{Name: scaler.Title(s.Name), Style: style(s.Name)})
+		pods.Lines = append(pods.Lines, chart.Line{X: minutes, Y: s.Ready, Style: chart.Scaler(s.Name)})
+		page.Legend = append(page.Legend, chart.Entry{Name: scaler.Title(s.Name), Style: chart.Scaler(s.Name)})
 	}
 	right := chart.Fitting("requests/s", slices.Min(t.Rate), slices.Max(t.Rate))
 	pods.X, pods.Y, pods.Right = chart.Seconds("minutes", max(1, minutes[len(minutes)-1])), chart.Fitting("ready pods", least, most), &right

@@ -34,7 +34,7 @@ func (r *Result) Findings() []string {
 	if hasOurs && hasRival {
 		out = append(out, fmt.Sprintf("With Foresail the load of a pod was above %g for %.1f minutes (%.2f%% of the time), with an HPA for %.1f minutes (%.2f%%). "+
 			"Foresail paid for %.1f pod-hours, %s an HPA, which paid for %.1f.", r.Options.Threshold, a.AboveThresholdMinutes, 100*a.AboveThresholdShare(),
-			b.AboveThresholdMinutes, 100*b.AboveThresholdShare(), a.PodHours, than(a.PodHours/b.PodHours), b.PodHours))
+			b.AboveThresholdMinutes, 100*b.AboveThresholdShare(), a.PodHours(), than(a.PodHours()/b.PodHours()), b.PodHours()))
 		if p := r.Options.Prices; p != nil {
 			ourBill, theirBill := a.Bill(p), b.Bill(p)
 			out = append(out, fmt.Sprintf("In money, Foresail costs %s, %s an HPA, which costs %s.", p.Text(ourBill), than(ourBill/theirBill), p.Text(theirBill)))
@@ -68,13 +68,13 @@ func (r *Result) atEqual() []string {
 		return nil
 	}
 	var out []string
-	if share, ok := r.read(rival, at.Pods(), Figures.Pods, Figures.AboveThresholdShare); ok {
+	if share, ok := r.read(rival, at.MeanPods(), Figures.MeanPods, Figures.AboveThresholdShare); ok {
 		out = append(out, r.onSample(fmt.Sprintf("With another target, so that it pays for as many pods as Foresail (%.2f on average), an HPA would be above the threshold for %.2f%% of the time, "+
-			"Foresail for %.2f%%.", at.Pods(), 100*share, 100*at.AboveThresholdShare())))
+			"Foresail for %.2f%%.", at.MeanPods(), 100*share, 100*at.AboveThresholdShare())))
 	}
-	if pods, ok := r.read(rival, at.AboveThresholdShare(), Figures.AboveThresholdShare, Figures.Pods); ok {
+	if pods, ok := r.read(rival, at.AboveThresholdShare(), Figures.AboveThresholdShare, Figures.MeanPods); ok {
 		out = append(out, r.onSample(fmt.Sprintf("With a target that keeps it above the threshold as rarely as Foresail (%.2f%% of the time), an HPA would pay for %.2f pods on average, Foresail for %.2f.",
-			100*at.AboveThresholdShare(), pods, at.Pods())))
+			100*at.AboveThresholdShare(), pods, at.MeanPods())))
 	}
 	return out
 }
@@ -82,16 +82,16 @@ func (r *Result) atEqual() []string {
 // sameBehavior compares with the rival if its HPA has the behaviour of ours, which leaves the effect of the forecast.
 func (r *Result) sameBehavior(a, c Row) string {
 	text := fmt.Sprintf("With the behavior of Foresail's, an HPA would be above the threshold for %.1f minutes (%.2f%% of the time) "+
-		"and pay for %.1f pod-hours, %s Foresail.", c.AboveThresholdMinutes, 100*c.AboveThresholdShare(), c.PodHours, than(c.PodHours/a.PodHours))
+		"and pay for %.1f pod-hours, %s Foresail.", c.AboveThresholdMinutes, 100*c.AboveThresholdShare(), c.PodHours(), than(c.PodHours()/a.PodHours()))
 	at, ok := r.atThreshold()
 	if !ok {
 		return text
 	}
-	if share, ok := r.read(equal, at.Pods(), Figures.Pods, Figures.AboveThresholdShare); ok {
-		text += " " + r.onSample(fmt.Sprintf("For as many pods (%.2f) it would be above the threshold for %.2f%% of the time, Foresail for %.2f%%.", at.Pods(), 100*share, 100*at.AboveThresholdShare()))
+	if share, ok := r.read(equal, at.MeanPods(), Figures.MeanPods, Figures.AboveThresholdShare); ok {
+		text += " " + r.onSample(fmt.Sprintf("For as many pods (%.2f) it would be above the threshold for %.2f%% of the time, Foresail for %.2f%%.", at.MeanPods(), 100*share, 100*at.AboveThresholdShare()))
 	}
-	if pods, ok := r.read(equal, at.AboveThresholdShare(), Figures.AboveThresholdShare, Figures.Pods); ok {
-		text += " " + r.onSample(fmt.Sprintf("Above it as rarely (%.2f%%), it would pay for %.2f pods, Foresail for %.2f.", 100*at.AboveThresholdShare(), pods, at.Pods()))
+	if pods, ok := r.read(equal, at.AboveThresholdShare(), Figures.AboveThresholdShare, Figures.MeanPods); ok {
+		text += " " + r.onSample(fmt.Sprintf("Above it as rarely (%.2f%%), it would pay for %.2f pods, Foresail for %.2f.", 100*at.AboveThresholdShare(), pods, at.MeanPods()))
 	}
 	return text
 }

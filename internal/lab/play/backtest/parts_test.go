@@ -24,8 +24,8 @@ func TestPartsAreThoseOfTheWhole(t *testing.T) {
 	require.NoError(t, err)
 	for i, of := range figures {
 		require.Len(t, of, 2)
-		assert.InDelta(t, whole.Summary[i].PodHours, of[0].PodHours+of[1].PodHours, 0.5)
-		assert.InDelta(t, 1, of[1].Hours, 1e-9)
+		assert.InDelta(t, whole.Summary[i].PodHours(), of[0].PodHours()+of[1].PodHours(), 0.5)
+		assert.InDelta(t, 1, of[1].Hours(), 1e-9)
 	}
 	again, err := backtest.PlayParts(t.Context(), o, parts[1:])
 	require.NoError(t, err)

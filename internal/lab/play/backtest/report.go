@@ -66,7 +66,7 @@ func (r *Result) keys() (out []report.Key) {
 			"HPA: " + text(b)})
 	}
 	add("Above the threshold", func(row Row) string { return report.Decimal(row.AboveThresholdMinutes, 1) + " min" })
-	add("Pod-hours", func(row Row) string { return report.Decimal(row.PodHours, 1) })
+	add("Pod-hours", func(row Row) string { return report.Decimal(row.PodHours(), 1) })
 	if p := r.Options.Prices; p != nil {
 		add("Cost", func(row Row) string { return p.Text(row.Bill(p)) })
 	}
@@ -111,8 +111,8 @@ func (r *Result) columns(terminal bool) []report.Column[Row] {
 	out = append(out,
 		report.Number(head("overloaded, minutes", "saturated min"), 1,
 			func(row Row) float64 { return row.SaturatedMinutes }),
-		report.Number("pod-hours", 1, func(row Row) float64 { return row.PodHours }),
-		report.Number(head("pods, on average", "pods"), 2, func(row Row) float64 { return row.Pods() }),
+		report.Number("pod-hours", 1, func(row Row) float64 { return row.PodHours() }),
+		report.Number(head("pods, on average", "pods"), 2, func(row Row) float64 { return row.MeanPods() }),
 	)
 	if p := r.Options.Prices; p != nil {
 		out = append(out, report.Text(head("cost, ", "cost ")+p.Currency,
@@ -278,7 +278,7 @@ func (r *Result) summarySheet() [][]string {
 	for _, row := range r.Summary {
 		rows = append(rows, []string{
 			r.Options.Trace.Name, row.Scaler, d(row.AboveThresholdMinutes, 2), d(row.SaturatedMinutes, 2),
-			d(row.PodHours, 2), d(row.UnderSeconds, 1), d(row.OverSeconds, 1), d(row.Actions, 1), d(row.Reversals, 1),
+			d(row.PodHours(), 2), d(row.UnderSeconds, 1), d(row.OverSeconds, 1), d(row.Actions, 1), d(row.Reversals, 1),
 			d(row.Forecast.MASE(), 3), d(row.Abrupt.MomentaryMinutes, 2), d(row.Abrupt.SuddenMinutes, 2),
 		})
 	}
@@ -294,13 +294,13 @@ func (r *Result) frontierSheet() [][]string {
 		rival + "_minutes_at_same_pods", "momentary_minutes", "sudden_minutes",
 	}}
 	for _, row := range r.Frontier {
-		same, ok := r.read(rival, row.Pods(), Figures.Pods, func(f Figures) float64 { return f.AboveThresholdMinutes })
+		same, ok := r.read(rival, row.MeanPods(), Figures.MeanPods, func(f Figures) float64 { return f.AboveThresholdMinutes })
 		if !ok || row.Scaler == rival {
 			same = math.NaN()
 		}
 		rows = append(rows, []string{
-			r.Options.Trace.Name, row.Scaler, d(row.Target, 3), d(row.Hours, 2),
-			d(row.AboveThresholdMinutes, 2), d(row.SaturatedMinutes, 2), d(row.PodHours, 2), d(same, 2),
+			r.Options.Trace.Name, row.Scaler, d(row.Target, 3), d(row.Hours(), 2),
+			d(row.AboveThresholdMinutes, 2), d(row.SaturatedMinutes, 2), d(row.PodHours(), 2), d(same, 2),
 			d(row.Abrupt.MomentaryMinutes, 2), d(row.Abrupt.SuddenMinutes, 2),
 		})
 	}

@@ -1,7 +1,6 @@
 package compare
 
 import (
-	"fmt"
 	"math"
 	"slices"
 	"strings"
@@ -102,7 +101,7 @@ func (o Outcome) answersPage() chart.Page {
 	}
 	ch := chart.Chart{X: chart.Milliseconds("time", 1, 4)}
 	for _, s := range o.Scalers {
-		l := s.line(func(s Series) []float64 { return times(100, s.Answered) }, scalerStyle(s.Name))
+		l := s.line(func(s Series) []float64 { return times(100, s.Answered) }, chart.Scaler(s.Name))
 		l.X, l.Low, l.High = at, nil, nil
 		ch.Lines = append(ch.Lines, l)
 		page.Legend = append(page.Legend, chart.Entry{Name: s.Name, Style: l.Style})
@@ -124,7 +123,7 @@ func (o Outcome) costPage() chart.Page {
 	}
 	ch := chart.Chart{X: around("pod-seconds", xs, math.Inf(1)), Y: around("success, %", ys, 100)}
 	for i, s := range o.Scalers {
-		style, shape := scalerStyle(s.Name), scalerShape(s.Name)
+		style, shape := chart.Scaler(s.Name), scalerShape(s.Name)
 		ch.Marks = append(ch.Marks, chart.Mark{X: xs[i].Mean, Y: ys[i].Mean, OffX: xs[i].Half, OffY: ys[i].Half, Style: style, Shape: shape})
 		page.Legend = append(page.Legend, chart.Entry{Name: s.Name, Style: style, Mark: true, Shape: shape})
 	}
@@ -237,13 +236,4 @@ func scalerShape(name string) chart.Shape {
 		return chart.Ring
 	}
 	return chart.Dot
-}
-
-// scalerStyle is how a scaler looks. Each must have a style.
-func scalerStyle(name string) chart.Style {
-	style, ok := chart.Scaler(name)
-	if !ok {
-		panic(fmt.Sprintf("compare: scaler %q has no line style", name))
-	}
-	return style
 }

@@ -233,7 +233,7 @@ func byHand() *Result {
 	run := func(scaler string, seed uint64, success, mean, pods float64) Run {
 		return Run{Profile: "ramp", Scaler: scaler, Seed: seed, Figures: score.Figures{
 			Requests: score.Requests{Sent: 1000, Errors: 1000 * (1 - success), Dropped: 5, Success: success, Mean: mean, P50: mean / 2, P90: 3 * mean, P99: 10 * mean},
-			Pods:     score.Pods{Seconds: pods, UnderSeconds: 60, Short: 1.25, OverSeconds: 5, Spare: 0.1, AboveThresholdMinutes: 1.5, SaturatedMinutes: 0.5, Actions: 6, Reversals: 1},
+			Pods:     score.Pods{Length: 100, Seconds: pods, UnderSeconds: 60, MissingSeconds: 125, OverSeconds: 5, SpareSeconds: 10, AboveThresholdMinutes: 1.5, SaturatedMinutes: 0.5, Actions: 6, Reversals: 1},
 		}}
 	}
 	return &Result{Outcomes: []Outcome{{

@@ -24,7 +24,7 @@ func (r *Result) chartPage() chart.Page {
 		if look.of == 0 {
 			name = asItRan
 		} else {
-			style, _ = chart.Scaler(look.name)
+			style = chart.Scaler(look.name)
 			style.Width = 1.2
 		}
 		x, y, late := r.lines(look.of)

@@ -247,7 +247,7 @@ func (e *evaluator) ranHours() (h hours) {
 
 func (e *evaluator) playedHours(of int) (h hours) {
 	for _, f := range e.figures[of] {
-		h.add(f.TooFewMinutes(), f.AtMaximumMinutes, f.PodHours)
+		h.add(f.TooFewMinutes(), f.AtMaximumMinutes, f.PodHours())
 	}
 	return h
 }

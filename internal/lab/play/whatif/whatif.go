@@ -81,7 +81,7 @@ func Play(ctx context.Context, params pipeline.Params, recorded []Point) (*Resul
 		Runs: []Run{asRecorded(known, params.Threshold)}, Assumed: assumed(options.Startup),
 	}
 	for _, p := range played {
-		r.Runs = append(r.Runs, Run{Name: p.Scaler, AboveMinutes: p.AboveThresholdMinutes, PodHours: p.PodHours, Replicas: p.Replicas})
+		r.Runs = append(r.Runs, Run{Name: p.Scaler, AboveMinutes: p.AboveThresholdMinutes, PodHours: p.PodHours(), Replicas: p.Replicas})
 	}
 	return r, nil
 }

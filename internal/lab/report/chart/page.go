@@ -3,6 +3,7 @@
 package chart
 
 import (
+	"fmt"
 	"image/color"
 	"strings"
 )
@@ -121,16 +122,19 @@ var scalers = map[string]Style{
 	"instant":           {Color: Grey, Width: 1.2, Dash: []float64{6, 2}},
 }
 
-// Scaler returns how lines of a scaler look, by its name, in every chart; ok is false of one that is not known. A variation
-// of a scaler, NAME/HOW, looks as that does, but dashed, unless it has a look of its own.
-func Scaler(name string) (look Style, ok bool) {
-	if look, ok = scalers[name]; ok {
-		return look, true
+// Scaler returns the look of lines of a scaler, by its name, in every chart. A variation of a scaler, NAME/HOW, looks
+// as that does, but dashed, unless it has a look of its own. It panics on a name without one.
+func Scaler(name string) Style {
+	if look, ok := scalers[name]; ok {
+		return look
 	}
 	base, _, varied := strings.Cut(name, "/")
-	look, ok = scalers[base]
+	look, ok := scalers[base]
+	if !ok {
+		panic(fmt.Sprintf("chart: scaler %q has no look", name))
+	}
 	if varied {
 		look.Dash = []float64{5, 3}
 	}
-	return look, ok
+	return look
 }
