@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/foresail/foresail/internal/lab/play/backtest"
+	"github.com/foresail/foresail/internal/lab/score"
 	"github.com/foresail/foresail/internal/lab/world/workload"
 )
 
@@ -43,7 +44,7 @@ func TestGapsAreNotLearned(t *testing.T) {
 		points = append(points, workload.Point{At: at, Rate: 300 - 200*math.Cos(2*math.Pi*float64(i)/40)})
 		at = at.Add(time.Minute)
 	}
-	play := func(widest time.Duration) backtest.Figures {
+	play := func(widest time.Duration) score.Pods {
 		trace, err := workload.NewRecording("shop", points, widest)
 		require.NoError(t, err)
 		o := options(t)

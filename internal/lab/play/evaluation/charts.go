@@ -5,32 +5,30 @@ import (
 	"time"
 
 	"github.com/foresail/foresail/internal/lab/report/chart"
-	"github.com/foresail/foresail/internal/lab/scaler"
+	"github.com/foresail/foresail/internal/lab/score"
 )
 
-// chartPage shows hour by hour how many pods there were and how long they were too few, as it ran and with the scalers that can be had.
+// chartPage shows hour by hour how many pods there were and how long they were too few, as it ran and with the scalers
+// that can be had.
 func (r *Result) chartPage() chart.Page {
-	out := chart.Page{Title: "Hour by hour", Columns: 1, Width: 640, Height: 190, Note: "Times are UTC. Where there is no line the load is not known."}
-	looks := []struct {
-		name string
-		of   int // of the figures of an hour
-	}{{"", 0}, {foresailScaler, 1}, {hpaScaler, 2}}
+	out := chart.Page{
+		Title: "Hour by hour", Columns: 1, Width: 640, Height: 190,
+		Note: "Times are UTC. Where there is no line the load is not known.",
+	}
 	pods, tooFew := chart.Chart{Title: "Pods, on average"}, chart.Chart{Title: "Minutes with too few pods"}
-	for _, look := range looks {
-		if look.of > 0 && r.Unsimulated != "" {
-			continue
+	for i, name := range []string{"", foresailScaler, hpaScaler} {
+		if i == len(r.played) {
+			break // nothing is simulated
 		}
-		name, style := scaler.Title(look.name), chart.Style{Color: chart.Black, Width: 1.5}
-		if look.of == 0 {
-			name = asItRan
-		} else {
-			style = chart.Scaler(look.name)
+		style := chart.Style{Color: chart.Black, Width: 1.5}
+		if name != "" {
+			style = chart.Scaler(name)
 			style.Width = 1.2
 		}
-		x, y, late := r.lines(look.of)
+		x, y, late := r.lines(r.played[i])
 		pods.Lines = append(pods.Lines, chart.Line{X: x, Y: y, Style: style})
 		tooFew.Lines = append(tooFew.Lines, chart.Line{X: x, Y: late, Style: style})
-		out.Legend = append(out.Legend, chart.Entry{Name: name, Style: style})
+		out.Legend = append(out.Legend, chart.Entry{Name: title(name), Style: style})
 	}
 	axis := r.days()
 	least, most := extent(pods.Lines)
@@ -41,18 +39,20 @@ func (r *Result) chartPage() chart.Page {
 	return out
 }
 
-// lines returns those of a scaler: hours since the first block, its pods, and its minutes with too few pods; NaN in gaps of more than an hour.
-func (r *Result) lines(of int) (x, pods, tooFew []float64) {
-	for i, h := range r.hourly {
-		if i > 0 && h.at.Sub(r.hourly[i-1].at) > 2*time.Hour {
-			x, pods, tooFew = append(x, r.since(r.hourly[i-1].at)), append(pods, math.NaN()), append(tooFew, math.NaN())
+// lines returns hours since the first block, the pods in each block, and its minutes with too few pods; NaN in gaps of
+// more than an hour.
+func (r *Result) lines(blocks []score.Pods) (x, pods, tooFew []float64) {
+	for i, p := range blocks {
+		if i > 0 && r.began[i].Sub(r.began[i-1]) > 2*time.Hour {
+			x, pods, tooFew = append(x, r.since(r.began[i-1])), append(pods, math.NaN()), append(tooFew, math.NaN())
 		}
-		x, pods, tooFew = append(x, r.since(h.at)), append(pods, h.pods[of]/h.hours), append(tooFew, h.tooFew[of])
+		x = append(x, r.since(r.began[i]))
+		pods, tooFew = append(pods, p.PodHours()/r.played[0][i].Hours()), append(tooFew, p.TooFewMinutes())
 	}
 	return x, pods, tooFew
 }
 
-func (r *Result) since(t time.Time) float64 { return t.Sub(r.hourly[0].at).Hours() }
+func (r *Result) since(t time.Time) float64 { return t.Sub(r.began[0]).Hours() }
 
 // extent returns the least and the largest value of lines.
 func extent(lines []chart.Line) (least, most float64) {
@@ -69,8 +69,8 @@ func extent(lines []chart.Line) (least, most float64) {
 
 // days is the axis of time, with a tick at midnights, or every three hours of a day or less.
 func (r *Result) days() chart.Axis {
-	begin := r.hourly[0].at.UTC()
-	end := r.since(r.hourly[len(r.hourly)-1].at) + 1
+	begin := r.began[0].UTC()
+	end := r.since(r.began[len(r.began)-1]) + 1
 	a := chart.Axis{Max: end}
 	each, format := 24*time.Hour, "Jan 2"
 	if end <= 48 {

@@ -127,7 +127,7 @@ func TestTimeAtTheMaximumIsAFigureOfItsOwn(t *testing.T) {
 	assert.Contains(t, strings.Join(all.Notes, "\n"), "counted with today's maxReplicas of 4")
 	assert.InDelta(t, 30, ran.TooFewMinutes.Value, 1e-9, "there could have been a fourth pod")
 	assert.InDelta(t, 150, ran.AtMaximumMinutes.Value, 1e-9)
-	assert.Equal(t, "For another 150 min (63% of the time) the target was at its maximum, with more load than that many pods hold: only a higher maximum helps.", s.Verdict[1])
+	assert.Equal(t, "For another 150 min (62% of the time) the target was at its maximum, with more load than that many pods hold: only a higher maximum helps.", s.Verdict[1])
 
 	pm.Spec.Schedules = []v1alpha1.Schedule{{Name: "night", Start: new(metav1.NewTime(end.Add(-time.Hour))), End: new(metav1.NewTime(end.Add(time.Hour))), MaxReplicas: new(int32(9))}}
 	ran = report(t, pm, overloaded).Spans[0].Rows[0]

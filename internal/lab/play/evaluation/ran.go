@@ -4,6 +4,7 @@ import (
 	"math"
 	"time"
 
+	"github.com/foresail/foresail/internal/lab/score"
 	"github.com/foresail/foresail/internal/schedule"
 	"github.com/foresail/foresail/pipeline"
 )
@@ -84,28 +85,24 @@ func (r *Record) blocks(f *fleet) (all []block) {
 	return all
 }
 
-// ran is what happened in a block.
-type ran struct {
-	hours, tooFewMinutes, atMaximumMinutes, podHours float64
-	ups, downs                                       int
-}
-
-func (r *Record) ran(f *fleet, b block) (out ran) {
+// ran returns what happened in a block.
+func (r *Record) ran(f *fleet, b block) (out score.Pods) {
 	for i := b.first; i < b.last; i++ {
 		m, next := &r.Moments[i], &r.Moments[i+1]
-		out.hours += r.Step.Hours()
-		out.podHours += pods(m) * r.Step.Hours()
-		switch {
-		case f.above(m) && f.atMaximum(m, r.at(i)):
-			out.atMaximumMinutes += r.Step.Minutes()
-		case f.above(m):
-			out.tooFewMinutes += r.Step.Minutes()
+		out.Length += r.Step.Seconds()
+		out.Seconds += pods(m) * r.Step.Seconds()
+		if f.above(m) {
+			out.AboveThresholdMinutes += r.Step.Minutes()
+			if f.atMaximum(m, r.at(i)) {
+				out.AtMaximumMinutes += r.Step.Minutes()
+			}
 		}
-		switch before, after := m[targetReplicas], next[targetReplicas]; {
-		case after > before:
-			out.ups++
-		case after < before:
-			out.downs++
+		before, after := m[targetReplicas], next[targetReplicas]
+		if after > before {
+			out.ScaleUps++
+		}
+		if after > before || after < before { // neither if one is not known
+			out.Actions++
 		}
 	}
 	return out

@@ -30,7 +30,8 @@ type Result struct {
 	// Unsimulated is why there is nothing but what happened; empty if there is more.
 	Unsimulated string `json:"unsimulated,omitempty"`
 
-	hourly []hourly // for the charts
+	began  []time.Time    // of each block, for the charts
+	played [][]score.Pods // by who scaled, as it ran first, then block
 }
 
 // Span is what happened in some time.
@@ -96,32 +97,6 @@ type Forecast struct {
 // shownGaps is how many gaps a report lists.
 const shownGaps = 5
 
-// hours are what happened in each block: minutes with too few pods, minutes at the maximum, and pod-hours.
-type hours struct{ tooFew, atMaximum, pods []float64 }
-
-func (h *hours) add(tooFew, atMaximum, pods float64) {
-	h.tooFew, h.atMaximum, h.pods = append(h.tooFew, tooFew), append(h.atMaximum, atMaximum), append(h.pods, pods)
-}
-
-func (h hours) minus(o hours) (out hours) {
-	for i := range h.pods {
-		out.add(less(h.tooFew[i], o.tooFew[i]), less(h.atMaximum[i], o.atMaximum[i]), less(h.pods[i], o.pods[i]))
-	}
-	return out
-}
-
-// less is a − b, and 0 where they differ by rounding alone: that would be a certain difference.
-func less(a, b float64) float64 {
-	if d := a - b; math.Abs(d) > 1e-9 {
-		return d
-	}
-	return 0
-}
-
-func (h hours) of(first int) hours {
-	return hours{h.tooFew[first:], h.atMaximum[first:], h.pods[first:]}
-}
-
 // Spans of time before the end of a record, by their names.
 type Spans struct {
 	Names   []string
@@ -155,10 +130,13 @@ func Evaluate(ctx context.Context, pm *v1alpha1.PredictedMetric, r *Record, span
 	if play.Prices != nil {
 		out.Currency = play.Prices.Currency
 	}
-	e := evaluator{record: r, fleet: f, blocks: blocks, ran: make([]ran, len(blocks)), prices: play.Prices}
+	e := evaluator{record: r, fleet: f, blocks: blocks, prices: play.Prices}
+	ran := make([]score.Pods, len(blocks))
 	for i, b := range blocks {
-		e.ran[i] = r.ran(f, b)
+		ran[i] = r.ran(f, b)
+		out.began = append(out.began, r.at(b.first))
 	}
+	e.played = [][]score.Pods{ran}
 	if err := e.simulate(ctx, out, pm, play, p); err != nil {
 		return nil, err
 	}
@@ -168,18 +146,17 @@ func Evaluate(ctx context.Context, pm *v1alpha1.PredictedMetric, r *Record, span
 	for i, name := range spans.Names {
 		out.Spans = append(out.Spans, e.span(name, spans.Lengths[i]))
 	}
-	out.hourly = e.hourly()
+	out.played = e.played
 	return out, nil
 }
 
 // evaluator has what happened in each block of the longest span.
 type evaluator struct {
-	record  *Record
-	fleet   *fleet
-	blocks  []block
-	ran     []ran
-	figures [][]backtest.Figures // by scaler, then block; none if nothing could be simulated
-	prices  *score.Prices        // nil: nothing is in money
+	record *Record
+	fleet  *fleet
+	blocks []block
+	played [][]score.Pods // by who scaled, as it ran first, then block
+	prices *score.Prices  // nil: nothing is in money
 }
 
 // simulate plays what happened with each scaler, or notes why it cannot.
@@ -192,7 +169,8 @@ func (e *evaluator) simulate(ctx context.Context, out *Result, pm *v1alpha1.Pred
 	if err != nil {
 		return err
 	}
-	e.figures, err = backtest.PlayParts(ctx, w.options, w.parts(e.record, e.blocks))
+	figures, err := backtest.PlayParts(ctx, w.options, w.parts(e.record, e.blocks))
+	e.played = append(e.played, figures...)
 	out.Notes = append(w.notes, fmt.Sprintf("Requests arrive at random, as if %g a second kept a pod fully busy. Seeds, the same for all scalers: %d.", play.Capacity, len(play.Seeds)))
 	return err
 }
@@ -208,7 +186,7 @@ func (e *evaluator) thresholds(now float64) []string {
 
 // maximum notes which maximum time above the threshold was held against: none is recorded.
 func (e *evaluator) maximum() []string {
-	if !slices.ContainsFunc(e.ran, func(r ran) bool { return r.tooFewMinutes > 0 || r.atMaximumMinutes > 0 }) {
+	if !slices.ContainsFunc(e.played[0], func(p score.Pods) bool { return p.AboveThresholdMinutes > 0 }) {
 		return nil
 	}
 	return []string{fmt.Sprintf("Time at the maximum is counted with today's maxReplicas of %d, outside of schedules: "+
@@ -237,21 +215,6 @@ func (e *evaluator) during(holds func(*Moment) bool) time.Duration {
 	return time.Duration(n) * e.record.Step
 }
 
-// ranHours are as it ran, and playedHours those of a scaler.
-func (e *evaluator) ranHours() (h hours) {
-	for _, r := range e.ran {
-		h.add(r.tooFewMinutes, r.atMaximumMinutes, r.podHours)
-	}
-	return h
-}
-
-func (e *evaluator) playedHours(of int) (h hours) {
-	for _, f := range e.figures[of] {
-		h.add(f.TooFewMinutes(), f.AtMaximumMinutes, f.PodHours())
-	}
-	return h
-}
-
 // span reports on some time before the end.
 func (e *evaluator) span(name string, length time.Duration) Span {
 	r := e.record
@@ -260,9 +223,7 @@ func (e *evaluator) span(name string, length time.Duration) Span {
 		first = len(e.blocks)
 	}
 	s := Span{Name: name, From: r.To.Add(-length), To: r.To, Hours: length.Hours(), Blocks: len(e.blocks) - first, prices: e.prices}
-	for _, ran := range e.ran[first:] {
-		s.KnownHours += ran.hours
-	}
+	s.KnownHours = sum(e.played[0][first:]).Hours()
 	begin := r.first(s.From)
 	s.Gaps, s.MoreGaps = longest(r.gaps(e.fleet, begin, len(r.Moments)))
 	s.Forecast = Forecast{
@@ -292,95 +253,87 @@ func longest(all []Gap) (some []Gap, more int) {
 	return some, len(all) - len(some)
 }
 
-// rows are of the blocks from one on.
-func (e *evaluator) rows(first int, knownHours float64) []Row {
-	actual := e.ranHours().of(first)
-	asRan := e.rowOf("", asItRan, actual, knownHours)
-	for _, r := range e.ran[first:] {
-		asRan.ScaleUps += float64(r.ups)
-		asRan.ScaleDowns += float64(r.downs)
+// rows returns those of the blocks from one on.
+func (e *evaluator) rows(first int, knownHours float64) (rows []Row) {
+	names := append([]string{""}, simulated()...)
+	ran := e.played[0][first:]
+	var ours []score.Pods
+	if len(e.played) > 1 {
+		ours = e.played[slices.Index(names, foresailScaler)][first:]
 	}
-	rows := []Row{asRan}
-	if e.figures == nil {
-		return rows
-	}
-	names := simulated()
-	ours := e.playedHours(slices.Index(names, foresailScaler)).of(first)
-	for i, name := range names {
-		h := e.playedHours(i).of(first)
-		row := e.rowOf(name, scaler.Title(name), h, knownHours)
-		for _, f := range e.figures[i][first:] {
-			row.ScaleUps += f.ScaleUps
-			row.ScaleDowns += f.Actions - f.ScaleUps
+	for i, all := range e.played {
+		blocks, total := all[first:], sum(all[first:])
+		row := Row{
+			Scaler: names[i], Title: title(names[i]), Cost: e.cost(blocks, nil),
+			TooFewMinutes: estimate(blocks, nil, score.Pods.TooFewMinutes), AtMaximumMinutes: estimate(blocks, nil, atMaximum),
+			TooFewShare: total.TooFewMinutes() / (60 * knownHours),
+			PodHours:    estimate(blocks, nil, score.Pods.PodHours),
+			ScaleUps:    total.ScaleUps, ScaleDowns: total.Actions - total.ScaleUps,
 		}
-		row.ThanRan = e.difference(h, actual)
-		if name != foresailScaler {
-			row.ThanForesail = e.difference(h, ours)
+		if i > 0 {
+			row.ThanRan = e.difference(blocks, ran)
+		}
+		if i > 0 && names[i] != foresailScaler {
+			row.ThanForesail = e.difference(blocks, ours)
 		}
 		rows = append(rows, row)
 	}
 	return rows
 }
 
-// asItRan is the title of what happened.
-const asItRan = "as it ran"
-
-func (e *evaluator) rowOf(name, title string, h hours, knownHours float64) Row {
-	row := Row{Scaler: name, Title: title, Cost: e.cost(h), TooFewMinutes: estimate(h.tooFew), AtMaximumMinutes: estimate(h.atMaximum), PodHours: estimate(h.pods)}
-	row.TooFewShare = row.TooFewMinutes.Value / (60 * knownHours)
-	return row
+// title returns what a report calls a scaler; "" is what happened.
+func title(name string) string {
+	if name == "" {
+		return "as it ran"
+	}
+	return scaler.Title(name)
 }
 
-func (e *evaluator) difference(a, b hours) *Difference {
-	d := a.minus(b)
-	return &Difference{TooFewMinutes: estimate(d.tooFew), PodHours: estimate(d.pods), Cost: e.cost(d)}
+func atMaximum(p score.Pods) float64 { return p.AtMaximumMinutes }
+
+func sum(blocks []score.Pods) (total score.Pods) {
+	for _, p := range blocks {
+		total = total.Plus(p)
+	}
+	return total
 }
 
-// cost returns what blocks cost, nil without prices.
-func (e *evaluator) cost(h hours) *Estimate {
+func (e *evaluator) difference(a, b []score.Pods) *Difference {
+	return &Difference{
+		TooFewMinutes: estimate(a, b, score.Pods.TooFewMinutes), PodHours: estimate(a, b, score.Pods.PodHours), Cost: e.cost(a, b),
+	}
+}
+
+// cost returns an estimate of the cost of blocks, nil without prices.
+func (e *evaluator) cost(a, b []score.Pods) *Estimate {
 	if e.prices == nil {
 		return nil
 	}
-	bills := make([]float64, len(h.pods))
-	for i := range bills {
-		bills[i] = e.prices.Bill(h.pods[i], h.tooFew[i]+h.atMaximum[i])
-	}
-	out := estimate(bills)
+	out := estimate(a, b, func(p score.Pods) float64 { return p.Bill(e.prices) })
 	return &out
 }
 
 // resampling is the seed of intervals.
 const resampling = 1
 
-// estimate is the sum of blocks.
-func estimate(blocks []float64) (e Estimate) {
-	for _, v := range blocks {
+// estimate returns the sum of a figure over blocks, or of its difference from the same blocks of another scaler. A
+// difference by rounding alone is none: its interval would exclude 0.
+func estimate(blocks, than []score.Pods, of func(score.Pods) float64) (e Estimate) {
+	values := make([]float64, len(blocks))
+	for i, p := range blocks {
+		values[i] = of(p)
+		if than == nil {
+			continue
+		}
+		if values[i] -= of(than[i]); math.Abs(values[i]) <= 1e-9 {
+			values[i] = 0
+		}
+	}
+	for _, v := range values {
 		e.Value += v
 	}
-	if s := score.Resampled(blocks, resampling); !math.IsNaN(s.Low) {
+	if s := score.Resampled(values, resampling); !math.IsNaN(s.Low) {
 		e.Low, e.High = &s.Low, &s.High
 	}
 	return e
-}
-
-// hourly is what was in a block, for charts.
-type hourly struct {
-	at           time.Time
-	hours        float64
-	tooFew, pods []float64 // by scaler, as it ran first
-}
-
-func (e *evaluator) hourly() (out []hourly) {
-	all := []hours{e.ranHours()}
-	for i := range e.figures {
-		all = append(all, e.playedHours(i))
-	}
-	for k, b := range e.blocks {
-		h := hourly{at: e.record.at(b.first), hours: e.ran[k].hours}
-		for _, of := range all {
-			h.tooFew, h.pods = append(h.tooFew, of.tooFew[k]), append(h.pods, of.pods[k])
-		}
-		out = append(out, h)
-	}
-	return out
 }
