@@ -47,6 +47,28 @@ type Options struct {
 	Progress func(done, all int)
 }
 
+// busyAtThreshold is the busy share of a pod at the threshold of a metric without a maximum: any would do, as nothing
+// saturates.
+const busyAtThreshold = 0.7
+
+// InPods sets parameters in units of a metric as those of a load in parts of a pod, and the threshold and the metric
+// with them. It returns the load of a whole pod.
+func (o *Options) InPods(p pipeline.Params) (unit float64) {
+	model := p.Model
+	unit, o.Metric = model.Load(p.Threshold)/busyAtThreshold, Requests
+	if p.Saturation.Enabled {
+		unit, o.Metric = model.Load(p.Saturation.Max), Utilization
+		p.Saturation.Max = 1
+	} else {
+		p.Saturation = pipeline.Saturation{}
+	}
+	o.Threshold = model.Load(p.Threshold) / unit
+	// Pods share what is measured as a whole, and there always are some.
+	p.Model, p.Whole, p.Activation = pipeline.Model{Kind: pipeline.Linear}, false, 0
+	o.Params = p
+	return unit
+}
+
 // Targets returns the targets that a frontier has by default, the threshold among them.
 func Targets(threshold float64) []float64 {
 	targets := []float64{0.4, 0.5, 0.6, 0.7, 0.8, 0.9, threshold}

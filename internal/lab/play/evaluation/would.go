@@ -17,8 +17,6 @@ import (
 )
 
 const (
-	// busy is how busy a pod is at the threshold, of a metric without a maximum.
-	busy = 0.7
 	// scraped is how often KEDA, or an adapter, gets to see a metric that Foresail reads more often.
 	scraped = 5 * time.Second
 	// mostPods bounds a simulated fleet.
@@ -86,7 +84,11 @@ func worldOf(pm *v1alpha1.PredictedMetric, p pipeline.Params, r *Record, play Pl
 	w.startup(pm, &p, r)
 	w.sources(r)
 	f := fleetOf(&p, nil)
-	unit := w.measure(&p)
+	unit := w.options.InPods(p)
+	if kind := p.Model.Kind; kind != pipeline.Linear {
+		w.note("HPAs are simulated as if they read the load and not the metric, "+
+			"which with spec.model %s is better than they could.", kind)
+	}
 	if len(pm.Spec.Schedules) > 0 {
 		w.note("Bounds of spec.schedules are left out: all scalers are simulated with those of spec.")
 	}
@@ -146,26 +148,6 @@ func (w *world) sources(r *Record) {
 		s.KEDA.Window, s.KEDA.Period, s.KEDA.Phase = others, others, phase("the scrapes", others)
 		return s
 	}
-}
-
-// measure has the simulated pods carry the load in parts of a pod, and returns the load of a whole one.
-func (w *world) measure(p *pipeline.Params) (unit float64) {
-	model := p.Model
-	unit, w.options.Metric = model.Load(p.Threshold)/busy, backtest.Requests
-	if p.Saturation.Enabled {
-		unit, w.options.Metric = model.Load(p.Saturation.Max), backtest.Utilization
-	}
-	w.options.Threshold = model.Load(p.Threshold) / unit
-	if model.Kind != pipeline.Linear {
-		w.note("HPAs are simulated as if they read the load and not the metric, which with spec.model %s is better than they could.", model.Kind)
-	}
-	p.Model, p.Whole, p.Activation = pipeline.Model{Kind: pipeline.Linear}, false, 0
-	p.Saturation.Max = 1
-	if !p.Saturation.Enabled {
-		p.Saturation = pipeline.Saturation{}
-	}
-	w.options.Params = *p
-	return unit
 }
 
 // trace is the load that was recorded.

@@ -27,8 +27,6 @@ const (
 	// step is between two points of a result.
 	step = 5 * time.Second
 
-	// share is how busy a pod of a metric without saturation is at the threshold: any would do, as nothing saturates.
-	share = 0.7
 	// work is what a pod does in a second, in pieces: with so many, chance has no say.
 	work = 1e6
 )
@@ -129,11 +127,11 @@ func optionsOf(params pipeline.Params, known []Point) (*backtest.Options, error)
 	if need := most / params.Threshold; min(need, float64(params.Max)) > maxPlayed || params.Min > maxPlayed {
 		return nil, fmt.Errorf("%.4g replicas would be needed: at most %d can be played", max(math.Ceil(need), float64(params.Min)), maxPlayed)
 	}
-	full, metric := params.Threshold/share, backtest.Requests
-	if params.Saturation.Enabled {
-		full, metric = params.Saturation.Max, backtest.Utilization
-		params.Saturation.Max = 1
+	o := &backtest.Options{
+		Scalers: names, Min: max(1, params.Min), Max: min(params.Max, maxPlayed), Capacity: work, Startup: params.StartupTime,
+		Seeds: []uint64{1}, Paper: scaler.PaperParams(), Behavior: scaler.RecommendedBehavior(),
 	}
+	full := o.InPods(params)
 	points := make([]workload.Point, len(known))
 	for i, p := range known {
 		points[i] = workload.Point{At: p.At, Rate: p.Load / full * work}
@@ -142,12 +140,7 @@ func optionsOf(params pipeline.Params, known []Point) (*backtest.Options, error)
 	if err != nil {
 		return nil, err
 	}
-	params.Whole, params.Activation = false, 0 // pods share what is measured as a whole
-	o := &backtest.Options{
-		Trace: trace, Scalers: names, Threshold: params.Threshold / full, Min: max(1, params.Min), Max: min(params.Max, maxPlayed), Capacity: work,
-		Startup: params.StartupTime, Seeds: []uint64{1}, Metric: metric,
-		Params: params, Paper: scaler.PaperParams(), Behavior: scaler.RecommendedBehavior(),
-	}
+	o.Trace = trace
 	return o, o.Validate()
 }
 
