@@ -63,9 +63,12 @@ type Answer struct {
 
 // Row is a part of the measurements, by load.
 type Row struct {
-	From, To    float64 // load
-	Count, Slow int
-	Median, P95 float64 // latency
+	From   float64 `json:"from"` // load
+	To     float64 `json:"to"`
+	Count  int     `json:"measurements"`
+	Slow   int     `json:"aboveObjective"`
+	Median float64 `json:"medianSeconds"`
+	P95    float64 `json:"p95Seconds"`
 }
 
 // Find answers a question. It returns an error if there are too few measurements, or one is no number.
