@@ -11,6 +11,7 @@ import (
 
 	"github.com/foresail/foresail/internal/lab/play/backtest"
 	"github.com/foresail/foresail/internal/lab/scaler"
+	"github.com/foresail/foresail/internal/lab/score"
 	"github.com/foresail/foresail/internal/lab/world/workload"
 	"github.com/foresail/foresail/pipeline"
 )
@@ -60,6 +61,10 @@ type Run struct {
 	Replicas     []int   `json:"replicas"` // at From and each step after it; -1: not known
 }
 
+func runOf(name string, p *score.Pods, replicas []int) Run {
+	return Run{Name: name, AboveMinutes: p.AboveThresholdMinutes, PodHours: p.PodHours(), Replicas: replicas}
+}
+
 // Play plays what is known of an hour for the longest time without a gap. Params are in units of the metric.
 func Play(ctx context.Context, params pipeline.Params, recorded []Point) (*Result, error) {
 	known := longest(recorded)
@@ -79,7 +84,7 @@ func Play(ctx context.Context, params pipeline.Params, recorded []Point) (*Resul
 		Runs: []Run{asRecorded(known, params.Threshold)}, Assumed: assumed(options.Startup),
 	}
 	for _, p := range played {
-		r.Runs = append(r.Runs, Run{Name: p.Scaler, AboveMinutes: p.AboveThresholdMinutes, PodHours: p.PodHours(), Replicas: p.Replicas})
+		r.Runs = append(r.Runs, runOf(p.Scaler, &p.Pods, p.Replicas))
 	}
 	return r, nil
 }
@@ -144,24 +149,25 @@ func optionsOf(params pipeline.Params, known []Point) (*backtest.Options, error)
 	return o, o.Validate()
 }
 
-// asRecorded is what the replicas that there were would have been worth at a threshold.
+// asRecorded returns the recorded replicas, with their figures at a threshold.
 func asRecorded(known []Point, threshold float64) Run {
-	r := Run{Name: "recorded"}
+	var figures score.Pods
+	var replicas []int
 	next := known[0].At
 	for i, p := range known {
 		for ; !next.After(p.At); next = next.Add(step) {
-			r.Replicas = append(r.Replicas, p.Replicas)
+			replicas = append(replicas, p.Replicas)
 		}
 		if i+1 == len(known) {
 			break
 		}
 		lasted := known[i+1].At.Sub(p.At)
-		r.PodHours += float64(max(p.Ready, p.Replicas, 0)) * lasted.Hours()
+		figures.Seconds += float64(max(p.Ready, p.Replicas, 0)) * lasted.Seconds()
 		if p.Load > threshold*float64(max(0, p.Ready)) {
-			r.AboveMinutes += lasted.Minutes()
+			figures.AboveThresholdMinutes += lasted.Minutes()
 		}
 	}
-	return r
+	return runOf("recorded", &figures, replicas)
 }
 
 func assumed(startup time.Duration) []string {
