@@ -205,7 +205,9 @@ func (o *reportOptions) metrics(c *cobra.Command, k *connection, args []string) 
 }
 
 // evaluate reports on one PredictedMetric after the other. One that fails does not keep the others from being reported on.
-func (o *reportOptions) evaluate(c *cobra.Command, metrics []v1alpha1.PredictedMetric, api v1.API, spans evaluation.Spans, now time.Time) ([]*evaluation.Result, error) {
+func (o *reportOptions) evaluate(
+	c *cobra.Command, metrics []v1alpha1.PredictedMetric, api v1.API, spans evaluation.Spans, now time.Time,
+) ([]*evaluation.Result, error) {
 	ctx, cancel := context.WithTimeoutCause(c.Context(), o.timeout, fmt.Errorf("the time of --timeout (%s) has passed", o.timeout))
 	defer cancel()
 	source := evaluation.Source{API: api, Address: promapi.Redact(o.prometheus)}
@@ -230,7 +232,8 @@ func (o *reportOptions) evaluate(c *cobra.Command, metrics []v1alpha1.PredictedM
 		key := types.NamespacedName{Namespace: pm.Namespace, Name: pm.Name}
 		result, err := resultOf(ctx, pm, key, source, spans, play, now)
 		if cause := context.Cause(ctx); err != nil && cause != nil {
-			return results, errors.Join(failed, fmt.Errorf("%d of %d PredictedMetrics are reported on: %w", len(results), len(metrics), cause))
+			return results, errors.Join(failed,
+				fmt.Errorf("%d of %d PredictedMetrics are reported on: %w", len(results), len(metrics), cause))
 		}
 		if err != nil {
 			failed = errors.Join(failed, fmt.Errorf("PredictedMetric %s: %w", key, err))
@@ -241,7 +244,10 @@ func (o *reportOptions) evaluate(c *cobra.Command, metrics []v1alpha1.PredictedM
 	return results, failed
 }
 
-func resultOf(ctx context.Context, pm *v1alpha1.PredictedMetric, key types.NamespacedName, source evaluation.Source, spans evaluation.Spans, play evaluation.Play, now time.Time) (*evaluation.Result, error) {
+func resultOf(
+	ctx context.Context, pm *v1alpha1.PredictedMetric, key types.NamespacedName, source evaluation.Source,
+	spans evaluation.Spans, play evaluation.Play, now time.Time,
+) (*evaluation.Result, error) {
 	record, err := evaluation.Read(ctx, source, key, now, spans.Longest())
 	if err != nil {
 		return nil, err

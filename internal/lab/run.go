@@ -1,9 +1,9 @@
 // Package lab plays scalers against loads in virtual time, to compare how well they serve users and at what cost.
 //
-// A [World] is the pods of one workload under a load: internal/lab/world/queue simulates every request, internal/lab/world/fluid only
-// how much work each pod has, which is enough for weeks of traffic. A [Scaler] looks at the world through a [View], which
-// shows no more than a cluster would, and decides how many pods there should be. [Run] plays one against the other and keeps
-// a [Record], of which internal/lab/score makes figures.
+// A [World] is the pods of one workload under a load: package world/queue simulates every request, world/fluid only the
+// amount of work of each pod, which is enough for weeks of traffic. A [Scaler] looks at the world through a [View], which
+// shows no more than a cluster would, and decides how many pods there should be. [Run] plays one against the other and
+// keeps a [Record], of which package score makes figures.
 //
 // Times are milliseconds from the start of a run. A run is a function of its settings and its seed: its packages
 // read no clock and draw from no generator but those made by [Random].

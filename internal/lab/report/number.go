@@ -7,8 +7,7 @@ import (
 	"strings"
 )
 
-// Decimal returns a number with this many decimals, and nothing for one that is not known (NaN) or
-// without bound.
+// Decimal returns a number with a number of decimals, "" if it is not known (NaN) or infinite.
 func Decimal(v float64, decimals int) string {
 	if math.IsNaN(v) || math.IsInf(v, 0) {
 		return ""
@@ -20,7 +19,7 @@ func Decimal(v float64, decimals int) string {
 	return text
 }
 
-// Percent returns a share as a percentage with this many decimals, likewise.
+// Percent returns a share as a percentage with a number of decimals, "" as [Decimal].
 func Percent(share float64, decimals int) string {
 	if text := Decimal(100*share, decimals); text != "" {
 		return text + "%"
@@ -28,7 +27,7 @@ func Percent(share float64, decimals int) string {
 	return ""
 }
 
-// OrDash returns a text, or a dash for none, so that a table shows that a figure is not known.
+// OrDash returns a text, or a dash for an empty one, which shows in a table that a figure is not known.
 func OrDash(text string) string {
 	if text == "" {
 		return "-"
@@ -42,7 +41,7 @@ func IsZero(text string) bool {
 	return err == nil && v == 0
 }
 
-// Brief returns a number with one decimal below 10, where it is not 0, and with none from there on.
+// Brief returns a number with one decimal if it is below 10 and the decimal is not 0, with none otherwise.
 func Brief(v float64) string {
 	decimals := 0
 	if math.Abs(v) < 9.95 {
@@ -51,7 +50,7 @@ func Brief(v float64) string {
 	return strings.TrimSuffix(Decimal(v, decimals), ".0")
 }
 
-// BriefPercent returns a share as a percentage, likewise.
+// BriefPercent returns a share as a percentage in the form of [Brief].
 func BriefPercent(share float64) string {
 	if share > 0 && share < 0.0005 {
 		return "less than 0.1%"
@@ -59,8 +58,8 @@ func BriefPercent(share float64) string {
 	return Brief(100*share) + "%"
 }
 
-// More returns how much larger than 1 a ratio is, in per cent, such as "5.3% more"; "" where that
-// rounds to nothing or is not known. fewer is the word for a smaller one.
+// More returns the difference of a ratio from 1 in per cent, such as "5.3% more", "" if that rounds to 0 or is not known.
+// fewer is the word for a ratio below 1.
 func More(ratio float64, decimals int, fewer string) string {
 	percent := 100 * (ratio - 1)
 	text := Percent(math.Abs(percent)/100, decimals)
@@ -70,7 +69,7 @@ func More(ratio float64, decimals int, fewer string) string {
 	return text + " " + MoreOr(percent, fewer)
 }
 
-// MoreOr returns "more", or the word for it of a negative difference.
+// MoreOr returns "more", or fewer for a negative difference.
 func MoreOr(difference float64, fewer string) string {
 	if difference < 0 {
 		return fewer

@@ -1,8 +1,8 @@
-// Package report is what a command of the lab says, and the one writer of it: as text for a
-// terminal, as a page of HTML that needs nothing else, and as files of figures and charts.
+// Package report holds the report of a command of the lab and writes it: as text for a terminal, as a page of HTML that
+// needs no other file, and as files of figures and charts.
 //
-// A [Report] is a list of parts in the order in which they are read. Most are on the terminal and
-// on the page alike; figures that stand out and charts are on the page alone.
+// A [Report] is a list of parts in the order in which they are read. Most are both on the terminal and on the page;
+// figures that stand out and charts are on the page alone.
 package report
 
 import (
@@ -15,7 +15,7 @@ import (
 	"github.com/foresail/foresail/internal/lab/report/chart"
 )
 
-// Style is the look of lines on a page. On a terminal all look alike.
+// Style is the look of lines on a page. A terminal has one look.
 type Style string
 
 // The styles.
@@ -29,19 +29,19 @@ const (
 	Code    Style = "code"
 )
 
-// Key is a figure that stands out on a page, and what it compares with.
+// Key is a figure that stands out on a page, and the figure that it compares with.
 type Key struct{ Name, Value, Against string }
 
-// Report is what a command says. The zero value says nothing.
+// Report is the report of a command. The zero value is empty.
 type Report struct {
 	Name   string // of the page, in the title of its window; without one there is no page
-	Indent string // of the parts that are added from now on, on a terminal
+	Indent string // on a terminal, of the parts that are added from now on
 
 	parts []part
 	files []file
 }
 
-// part is one of a report. One of its kinds is set.
+// part is a part of a report: lines, keys, a table or a figure.
 type part struct {
 	terminal, page bool
 	indent         string
@@ -53,7 +53,7 @@ type part struct {
 	Figure *chart.Page
 }
 
-// file is one that is saved next to the page.
+// file is a file that is saved next to the page.
 type file struct {
 	name  string
 	write func(io.Writer) error
@@ -64,8 +64,7 @@ func (r *Report) Say(s Style, lines ...string) {
 	r.add(part{terminal: true, page: true, Style: s, Lines: lines})
 }
 
-// Print adds lines for the terminal alone. One without text separates what is before it from what
-// comes after it.
+// Print adds lines for the terminal alone. An empty line separates the parts before and after it.
 func (r *Report) Print(lines ...string) { r.add(part{terminal: true, Lines: lines}) }
 
 // Show adds lines for the page alone.
@@ -120,8 +119,7 @@ func (r *Report) add(p part) {
 // PageFile is the name of the file of the page.
 const PageFile = "report.html"
 
-// Save writes the files, the page among them if the report has a name, to a directory, which is
-// made if missing.
+// Save writes the files, and the page if the report has a name, to a directory. It makes the directory if it is missing.
 func (r *Report) Save(dir string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err

@@ -7,14 +7,14 @@ import (
 	"text/tabwriter"
 )
 
-// Table is a table. On a terminal figures are aligned to the left unless it is Right.
+// Table is a table of figures.
 type Table struct {
 	Head  []string
 	Rows  []Row
-	Right bool
+	Right bool // cells are aligned to the right on a terminal
 }
 
-// Row is one of a table. A marked one stands out on a page.
+// Row is a row of a table. A marked row stands out on a page.
 type Row struct {
 	Cells  []Cell
 	Marked bool
@@ -44,18 +44,18 @@ func (t *Table) Add(texts ...string) *Row {
 	return &t.Rows[len(t.Rows)-1]
 }
 
-// Column is one of a table of things of a kind.
+// Column is a column of a table that has a row for each T.
 type Column[T any] struct {
 	Head string
 	Of   func(T) Cell
 }
 
-// Text returns a column of figures without intervals.
+// Text returns a column of texts without intervals.
 func Text[T any](head string, of func(T) string) Column[T] {
 	return Column[T]{head, func(v T) Cell { return Cell{Text: of(v)} }}
 }
 
-// Number returns a column of numbers with this many decimals, and a dash where one is not known.
+// Number returns a column of numbers with a number of decimals, and a dash for unknown ones.
 func Number[T any](head string, decimals int, of func(T) float64) Column[T] {
 	return Text(head, func(v T) string { return OrDash(Decimal(of(v), decimals)) })
 }

@@ -125,7 +125,8 @@ func (a *Advice) Holds() bool {
 	case a.Prices != nil:
 		return leftOf(b.Bill(a.Prices), d.Bill(a.Prices)) <= 1-noteworthy
 	}
-	return b.beats(d) && min(leftOf(b.AboveThresholdMinutes, d.AboveThresholdMinutes), leftOf(b.PodHours(), d.PodHours())) <= 1-noteworthy
+	left := min(leftOf(b.AboveThresholdMinutes, d.AboveThresholdMinutes), leftOf(b.PodHours(), d.PodHours()))
+	return b.beats(d) && left <= 1-noteworthy
 }
 
 // advise searches for settings on the first part of the trace and judges them on the rest.
@@ -314,7 +315,9 @@ func (a *Advice) HowToApply() string {
 
 // Reasons say what was tried and how the best settings did.
 func (a *Advice) Reasons() []string {
-	tried := fmt.Sprintf("Tried: %d settings of %s on the first %.0f%% of the trace (%.1f h of it). Time is counted above %g whatever they aim at.", a.Tried, strings.Join(a.Fields, ", "), 100*tunedShare, a.Tuned.Best.Hours(), a.Default.Target)
+	tried := fmt.Sprintf("Tried: %d settings of %s on the first %.0f%% of the trace (%.1f h of it). "+
+		"Time is counted above %g whatever they aim at.",
+		a.Tried, strings.Join(a.Fields, ", "), 100*tunedShare, a.Tuned.Best.Hours(), a.Default.Target)
 	if p := a.Prices; p != nil {
 		tried += fmt.Sprintf(" A pod costs %s an hour, and a minute above the threshold %s.", p.Text(p.PodHour), p.Text(p.Minute))
 	} else {
@@ -340,12 +343,15 @@ func (a *Advice) compared(c Comparison) string {
 	d, b := c.Default, c.Best
 	if p := a.Prices; p != nil {
 		perDay := func(f Figures) float64 { return f.Bill(p) * 24 / f.Hours() }
-		return fmt.Sprintf("%s a day instead of %s (%s)", p.Text(perDay(b)), p.Text(perDay(d)), cmp.Or(report.More(leftOf(b.Bill(p), d.Bill(p)), 1, "less"), "as much"))
+		return fmt.Sprintf("%s a day instead of %s (%s)", p.Text(perDay(b)), p.Text(perDay(d)),
+			cmp.Or(report.More(leftOf(b.Bill(p), d.Bill(p)), 1, "less"), "as much"))
 	}
-	return fmt.Sprintf("%.1f minutes above the threshold instead of %.1f, and %.1f pod-hours instead of %.1f", b.AboveThresholdMinutes, d.AboveThresholdMinutes, b.PodHours(), d.PodHours())
+	return fmt.Sprintf("%.1f minutes above the threshold instead of %.1f, and %.1f pod-hours instead of %.1f",
+		b.AboveThresholdMinutes, d.AboveThresholdMinutes, b.PodHours(), d.PodHours())
 }
 
-// trades returns a table of what other settings would have had; nil where prices have decided, or if there is no choice.
+// trades returns a table of what other settings would have had; nil where prices have decided, or if there is no
+// choice.
 func (a *Advice) trades() *report.Table {
 	if a.Prices != nil || len(a.Trades) < 2 {
 		return nil

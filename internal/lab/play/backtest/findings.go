@@ -82,16 +82,21 @@ func (r *Result) atEqual() []string {
 // sameBehavior compares with the rival if its HPA has the behaviour of ours, which leaves the effect of the forecast.
 func (r *Result) sameBehavior(a, c Row) string {
 	text := fmt.Sprintf("With the behavior of Foresail's, an HPA would be above the threshold for %.1f minutes (%.2f%% of the time) "+
-		"and pay for %.1f pod-hours, %s Foresail.", c.AboveThresholdMinutes, 100*c.AboveThresholdShare(), c.PodHours(), than(c.PodHours()/a.PodHours()))
+		"and pay for %.1f pod-hours, %s Foresail.",
+		c.AboveThresholdMinutes, 100*c.AboveThresholdShare(), c.PodHours(), than(c.PodHours()/a.PodHours()))
 	at, ok := r.atThreshold()
 	if !ok {
 		return text
 	}
 	if share, ok := r.read(equal, at.MeanPods(), Figures.MeanPods, Figures.AboveThresholdShare); ok {
-		text += " " + r.onSample(fmt.Sprintf("For as many pods (%.2f) it would be above the threshold for %.2f%% of the time, Foresail for %.2f%%.", at.MeanPods(), 100*share, 100*at.AboveThresholdShare()))
+		text += " " + r.onSample(fmt.Sprintf(
+			"For as many pods (%.2f) it would be above the threshold for %.2f%% of the time, Foresail for %.2f%%.",
+			at.MeanPods(), 100*share, 100*at.AboveThresholdShare()))
 	}
 	if pods, ok := r.read(equal, at.AboveThresholdShare(), Figures.AboveThresholdShare, Figures.MeanPods); ok {
-		text += " " + r.onSample(fmt.Sprintf("Above it as rarely (%.2f%%), it would pay for %.2f pods, Foresail for %.2f.", 100*at.AboveThresholdShare(), pods, at.MeanPods()))
+		text += " " + r.onSample(fmt.Sprintf(
+			"Above it as rarely (%.2f%%), it would pay for %.2f pods, Foresail for %.2f.",
+			100*at.AboveThresholdShare(), pods, at.MeanPods()))
 	}
 	return text
 }

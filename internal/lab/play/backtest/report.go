@@ -46,9 +46,9 @@ func (r *Result) assumptions() []string {
 			"give --capacity for figures of your own)", o.Max)
 	}
 	return []string{
-		fmt.Sprintf("%s: %s from %s, one value every %s, at most %.4g "+
-			"requests/s.", o.Trace.Name, duration(o.Trace.Length()),
-			o.Trace.Start.Format("2006-01-02 15:04:05 UTC"), duration(o.Trace.Step), o.Trace.Largest()),
+		fmt.Sprintf("%s: %s from %s, one value every %s, at most %.4g requests/s.", o.Trace.Name,
+			duration(o.Trace.Length()), o.Trace.Start.Format("2006-01-02 15:04:05 UTC"), duration(o.Trace.Step),
+			o.Trace.Largest()),
 		fmt.Sprintf("%s and takes %s to start. %d to %d pods; threshold %g.",
 			capacity, duration(o.Startup), o.Min, o.Max, o.Threshold),
 	}
@@ -62,8 +62,8 @@ func (r *Result) keys() (out []report.Key) {
 		return nil
 	}
 	add := func(name string, text func(Row) string) {
-		out = append(out, report.Key{Name: name + " with " + scaler.Title(ours), Value: text(a), Against: "an " +
-			"HPA: " + text(b)})
+		name += " with " + scaler.Title(ours)
+		out = append(out, report.Key{Name: name, Value: text(a), Against: "an HPA: " + text(b)})
 	}
 	add("Above the threshold", func(row Row) string { return report.Decimal(row.AboveThresholdMinutes, 1) + " min" })
 	add("Pod-hours", func(row Row) string { return report.Decimal(row.PodHours(), 1) })
@@ -119,10 +119,10 @@ func (r *Result) columns(terminal bool) []report.Column[Row] {
 			func(row Row) string { return p.Amount(row.Bill(p)) }))
 	}
 	return append(out,
-		report.Number(head("changes of the number of "+
-			"pods", "changes"), 0, func(row Row) float64 { return row.Actions }),
-		report.Number(head("of them taken back soon", "taken "+
-			"back"), 0, func(row Row) float64 { return row.Reversals }),
+		report.Number(head("changes of the number of pods", "changes"), 0,
+			func(row Row) float64 { return row.Actions }),
+		report.Number(head("of them taken back soon", "taken back"), 0,
+			func(row Row) float64 { return row.Reversals }),
 		report.Number(head("error of the forecast", "forecast error"), 2,
 			func(row Row) float64 { return row.Forecast.MASE() }),
 	)
@@ -136,29 +136,28 @@ func (r *Result) atMaximum() bool {
 // legend explains the columns of scalers.
 func (r *Result) legend() string {
 	o := r.Options
-	all := []string{fmt.Sprintf("Above the threshold: time in which a ready pod had more load than %v of what "+
-		"it can do, so that users begin to wait.", o.Threshold)}
+	all := []string{fmt.Sprintf("Above the threshold: time in which a ready pod had more load than %v "+
+		"of what it can do, so that users begin to wait.", o.Threshold)}
 	if r.atMaximum() {
-		all = append(all, fmt.Sprintf("At the maximum: the part of it in which there were as many pods as there "+
-			"may be (%d) under more load than that many hold, "+
-			"so that only a higher maximum helps.", o.Max))
+		all = append(all, fmt.Sprintf("At the maximum: the part of it in which there were as many pods "+
+			"as there may be (%d) under more load than that many hold, so that only a higher maximum helps.", o.Max))
 	}
 	all = append(all, "Overloaded: time with more load than ready pods can do at all.",
 		"Pod-hours: one pod for one hour, ready or not, which is what you pay for.")
 	if p := o.Prices; p != nil {
-		all = append(all, fmt.Sprintf("Cost: %s for a pod-hour and %s for a minute above the "+
-			"threshold.", p.Text(p.PodHour), p.Text(p.Minute)))
+		all = append(all, fmt.Sprintf("Cost: %s for a pod-hour and %s for a minute above the threshold.",
+			p.Text(p.PodHour), p.Text(p.Minute)))
 	}
 	all = append(all, "Taken back soon: changes within five minutes of one in the other direction.",
-		"Error of the forecast: as a multiple of the error of assuming that the load stays as it is; below 1 is "+
-			"better.")
+		"Error of the forecast: as a multiple of the error of assuming that the load stays as it is; "+
+			"below 1 is better.")
 	for _, row := range r.Summary { // scalers that know more than a real one can
 		switch row.Scaler {
 		case "clairvoyant":
 			all = append(all, "The best possible is a bound: it knows the future, and no autoscaler reaches it.")
 		case "instant", "instant/hpa-defaults":
-			all = append(all, fmt.Sprintf("What %s is a bound as well: it reads that without error or "+
-				"delay.", scaler.Title(row.Scaler)))
+			all = append(all, fmt.Sprintf("What %s is a bound as well: it reads that without error or delay.",
+				scaler.Title(row.Scaler)))
 		}
 	}
 	return strings.Join(all, " ")
@@ -195,8 +194,8 @@ func (r *Result) reportCharts(out *report.Report) {
 		sampled = ", taken from all over the traffic"
 	}
 	out.Figure(frontier)
-	out.Show(report.Quiet, fmt.Sprintf("Whatever an autoscaler aims at, time is counted above the threshold of "+
-		"%v. Played on %s hours%s.",
+	out.Show(report.Quiet, fmt.Sprintf("Whatever an autoscaler aims at, time is counted above the threshold "+
+		"of %v. Played on %s hours%s.",
 		r.Options.Threshold, report.Decimal(r.FrontierHours, 1), sampled))
 	out.Figure(timeline)
 	out.Sheet("frontier", r.frontierSheet())
@@ -219,21 +218,19 @@ func percents(head string, of func(Forecast) float64) report.Column[Forecast] {
 	return report.Text(head, func(f Forecast) string { return report.OrDash(report.Percent(of(f), 2)) })
 }
 
-const forecastLegend = "Measured at each decision, against the load that then came. Without chance means " +
-	"against the mean load of 21 seconds, " +
-	"as the load of a single one is partly chance. The ways that cost nothing see what Foresail sees, and look " +
-	"as far ahead; " +
-	"those of other days are compared where the traffic goes back that far. Too few pods ordered: the share of " +
-	"the time in which " +
-	"the ordered pods were too few for the load that came, and the maximum allowed for more; after six hours, " +
-	"the same without " +
-	"the first six hours, of which Foresail knew little."
+const forecastLegend = "Measured at each decision, against the load that then came. " +
+	"Without chance means against the mean load of 21 seconds, as the load of a single one is partly chance. " +
+	"The ways that cost nothing see what Foresail sees, and look as far ahead; " +
+	"those of other days are compared where the traffic goes back that far. " +
+	"Too few pods ordered: the share of the time in which the ordered pods were too few for the load that came, " +
+	"and the maximum allowed for more; " +
+	"after six hours, the same without the first six hours, of which Foresail knew little."
 
 // method describes how pods and scalers are simulated.
 func (r *Result) method() string {
 	o := r.Options
-	arrive := "Requests arrive at random, as many as the traffic has on average, which runs straight from value " +
-		"to value"
+	arrive := "Requests arrive at random, as many as the traffic has on average, " +
+		"which runs straight from value to value"
 	if o.exact() {
 		arrive = "The traffic counts seconds, so that as many requests arrive as it says"
 	}
@@ -241,20 +238,20 @@ func (r *Result) method() string {
 	if len(o.Seeds) == 1 {
 		played = "was"
 	}
-	text := fmt.Sprintf("Pods are alike and take %s requests/s each. A pod is ready %s after it was ordered, "+
-		"give or take 15%%, and has its full share at once. "+
-		"%s; what a pod cannot do waits, ten seconds of work at most; what is beyond that is lost. HPAs look "+
-		"each 15 s. "+
-		"Foresail's HPA has the behavior that is recommended for forecasts: up without tolerance and by up to "+
-		"400%% in 15 s, down after 30 s. "+
-		"An HPA's default behavior ignores 10%%, at most doubles the pods or adds four, and keeps them for five "+
-		"minutes. "+
+	text := fmt.Sprintf("Pods are alike and take %s requests/s each. "+
+		"A pod is ready %s after it was ordered, give or take 15%%, and has its full share at once. "+
+		"%s; what a pod cannot do waits, ten seconds of work at most; what is beyond that is lost. "+
+		"HPAs look each 15 s. "+
+		"Foresail's HPA has the behavior that is recommended for forecasts: "+
+		"up without tolerance and by up to 400%% in 15 s, down after 30 s. "+
+		"An HPA's default behavior ignores 10%%, at most doubles the pods or adds four, "+
+		"and keeps them for five minutes. "+
 		"%s %s played, from %d on; the same seeds give the same figures.",
 		strings.TrimSuffix(report.Decimal(o.Capacity, 2), ".00"), o.Startup, arrive,
 		report.Count(len(o.Seeds), "seed"), played, o.Seeds[0])
 	if r.Advice != nil {
-		text += fmt.Sprintf(" Settings are searched on the first %.0f%% of the traffic, and judged on what "+
-			"comes after.", 100*tunedShare)
+		text += fmt.Sprintf(" Settings are searched on the first %.0f%% of the traffic, "+
+			"and judged on what comes after.", 100*tunedShare)
 	}
 	return text
 }
@@ -294,7 +291,8 @@ func (r *Result) frontierSheet() [][]string {
 		rival + "_minutes_at_same_pods", "momentary_minutes", "sudden_minutes",
 	}}
 	for _, row := range r.Frontier {
-		same, ok := r.read(rival, row.MeanPods(), Figures.MeanPods, func(f Figures) float64 { return f.AboveThresholdMinutes })
+		same, ok := r.read(rival, row.MeanPods(), Figures.MeanPods,
+			func(f Figures) float64 { return f.AboveThresholdMinutes })
 		if !ok || row.Scaler == rival {
 			same = math.NaN()
 		}

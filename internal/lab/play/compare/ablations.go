@@ -66,7 +66,8 @@ func freshness() []variant {
 	for _, every := range []time.Duration{5 * time.Second, 15 * time.Second} {
 		batches := lab.EverySecond()
 		batches.Batch = every
-		change(fmt.Sprintf("each second, sent every %s", every), batches, func(s *lab.Source) *time.Duration { return &s.BatchPhase })
+		change(fmt.Sprintf("each second, sent every %s", every), batches,
+			func(s *lab.Source) *time.Duration { return &s.BatchPhase })
 	}
 	for _, lag := range []time.Duration{time.Second, 5 * time.Second, 15 * time.Second} {
 		for _, every := range []time.Duration{5 * time.Second, 15 * time.Second, 30 * time.Second} {

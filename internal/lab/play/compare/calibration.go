@@ -42,8 +42,8 @@ func (r *Result) reportCalibration(out *report.Report) {
 	if len(t.Rows) == 0 {
 		return
 	}
-	out.Print("", fmt.Sprintf("calibration: simulated / measured once by the paper (success within %d points, "+
-		"mean and p90 within %.0f%%)",
+	out.Print("", fmt.Sprintf("calibration: simulated / measured once by the paper "+
+		"(success within %d points, mean and p90 within %.0f%%)",
 		bandSuccess, 100*bandTime))
 	out.PrintTable(t)
 }

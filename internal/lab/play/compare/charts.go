@@ -15,8 +15,8 @@ import (
 // bandShare is the share of seeds below and above a band.
 const bandShare = 0.1
 
-// Charts adds charts of each profile as files: how each scaler went about it, what its users saw over time and altogether, and what that
-// cost. threshold is the utilisation that scalers were to hold, most the largest number of pods.
+// Charts adds charts of each profile as files: what each scaler did, what its users saw over time and altogether, and
+// what that cost. threshold is the utilisation that scalers were to hold, most the largest number of pods.
 func (r *Result) Charts(out *report.Report, threshold float64, most int) {
 	for _, o := range r.Outcomes {
 		out.Chart(o.Profile+"-scaling", o.scalingPage(threshold, most))
@@ -40,7 +40,8 @@ var (
 // scalingPage has what the paper's figures 22 to 27 have: load, utilisation and pods.
 func (o Outcome) scalingPage(threshold float64, most int) chart.Page {
 	peak := o.peak()
-	page := o.page("utilisation and pods", "Shaded: load, up to "+report.Decimal(peak, 0)+" requests/s. Bands hold four seeds in five.",
+	page := o.page("utilisation and pods",
+		"Shaded: load, up to "+report.Decimal(peak, 0)+" requests/s. Bands hold four seeds in five.",
 		chart.Entry{Name: "load", Style: loadStyle, Area: true},
 		chart.Entry{Name: "busy share of ready pods", Style: utilizationStyle},
 		chart.Entry{Name: "threshold", Style: thresholdStyle},
@@ -67,7 +68,8 @@ func (o Outcome) scalingPage(threshold float64, most int) chart.Page {
 
 func (o Outcome) latencyPage() chart.Page {
 	peak := o.peak()
-	page := o.page("latency by when requests were sent", "Shaded: load, up to "+report.Decimal(peak, 0)+" requests/s. Clients give up after 10 s. Bands hold four seeds in five.",
+	page := o.page("latency by when requests were sent", "Shaded: load, up to "+report.Decimal(peak, 0)+
+		" requests/s. Clients give up after 10 s. Bands hold four seeds in five.",
 		chart.Entry{Name: "load", Style: loadStyle, Area: true},
 		chart.Entry{Name: "median", Style: medianStyle},
 		chart.Entry{Name: "90th percentile", Style: p90Style},

@@ -92,8 +92,9 @@ var (
 	users = []column{successRate, mean, p50, p90, p99, failed, dropped}
 	pods  = []column{podSeconds, under, short, over, spare, aboveThreshold, saturated, actions, reversals}
 	// against have what is compared with the rival.
-	against = []column{successRate.titled("SUCCESS " +
-		"points"), mean, p90, p99, failed, dropped, podSeconds, aboveThreshold}
+	against = []column{
+		successRate.titled("SUCCESS points"), mean, p90, p99, failed, dropped, podSeconds, aboveThreshold,
+	}
 	// overview has what a newcomer needs.
 	overview = []column{successRate, p99, dropped, aboveThreshold, podSeconds}
 	// ablationColumns have an ablation, ablationDifferences the comparison of its variants with the
@@ -111,8 +112,8 @@ func (o Outcome) reportAll(out *report.Report) {
 	if _, ok := o.scaler(Rival); !ok || len(o.Scalers) == 1 {
 		return
 	}
-	out.Print("", fmt.Sprintf("%s: difference from %s, seed by seed (* = the 95%% interval excludes "+
-		"0)", o.Profile, Rival))
+	out.Print("", fmt.Sprintf("%s: difference from %s, seed by seed (* = the 95%% interval excludes 0)",
+		o.Profile, Rival))
 	others := slices.DeleteFunc(slices.Clone(o.Scalers), func(s ScalerRuns) bool { return s.Name == Rival })
 	columns := []report.Column[ScalerRuns]{nameColumn}
 	for _, c := range against {
@@ -163,8 +164,8 @@ func (r *Result) reportConclusion(out *report.Report) {
 			continue
 		}
 		cost := ours.Interval(podSeconds.figure).Mean / rival.Interval(podSeconds.figure).Mean
-		gains = append(gains, fmt.Sprintf("%s on %s for %s "+
-			"pod-seconds", points(ours, rival), o.Profile, cmp.Or(report.More(cost, 0, "fewer"), "as many")))
+		gains = append(gains, fmt.Sprintf("%s on %s for %s pod-seconds",
+			points(ours, rival), o.Profile, cmp.Or(report.More(cost, 0, "fewer"), "as many")))
 		if bound, ok := o.scaler(Bound); ok {
 			bounds = append(bounds, fmt.Sprintf("%s on %s", points(bound, ours), o.Profile))
 		}
@@ -172,8 +173,8 @@ func (r *Result) reportConclusion(out *report.Report) {
 	if len(gains) == 0 {
 		return
 	}
-	text := fmt.Sprintf("Conclusion: compared with %s, the share of requests that %s serves is "+
-		"%s", Rival, through, joined(gains))
+	text := fmt.Sprintf("Conclusion: compared with %s, the share of requests that %s serves is %s",
+		Rival, through, joined(gains))
 	if len(bounds) > 0 {
 		text += fmt.Sprintf("; with %s, which knows the future, it would be %s", Bound, joined(bounds))
 	}

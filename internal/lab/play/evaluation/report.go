@@ -27,8 +27,8 @@ func ReportOn(all []*Result) *report.Report {
 	}
 	out.Say(report.Quiet,
 		"As it ran is what the target's replicas were, whatever set them. All else is simulated on the same load.",
-		"Too few pods: time in which ready pods had more load each than the threshold, though the target could "+
-			"have had more of them. "+
+		"Too few pods: time in which ready pods had more load each than the threshold, "+
+			"though the target could have had more of them. "+
 			"At the maximum: the target was at its maximum, and had more load than that many pods hold.",
 		"Pod-hours: replicas that were ordered, ready or not.",
 		"Intervals (95%) say how far a sum would vary if the time had been made up of other hours such as these. "+
@@ -39,8 +39,8 @@ func ReportOn(all []*Result) *report.Report {
 // summary returns a table with a line for each result, of its longest span.
 func summary(all []*Result) *report.Table {
 	prices := all[0].Spans[0].prices
-	t := report.NewTable("", "too few pods, min", "with an HPA", "at the maximum, min", "pod-hours", "with an "+
-		"HPA", "known")
+	t := report.NewTable("", "too few pods, min", "with an HPA", "at the maximum, min", "pod-hours", "with an HPA",
+		"known")
 	if prices != nil {
 		t.Head = append(t.Head, "cost, "+prices.Currency, "with an HPA")
 	}
@@ -85,9 +85,8 @@ func (r *Result) report(out *report.Report) {
 		out.Say(report.Plain, fmt.Sprintf("What others would have done is not known: %s.", r.Unsimulated))
 	}
 	out.Print("")
-	out.Say(report.Quiet, fmt.Sprintf("Recorded every %s by %s of Foresail, from a smoothed load: what rose and "+
-		"fell within less is in no figure.",
-		r.Recorded, report.Count(r.Replicas, "replica")))
+	out.Say(report.Quiet, fmt.Sprintf("Recorded every %s by %s of Foresail, from a smoothed load: "+
+		"what rose and fell within less is in no figure.", r.Recorded, report.Count(r.Replicas, "replica")))
 	out.Say(report.Quiet, r.Notes...)
 	out.Print("")
 }
@@ -203,12 +202,11 @@ func cell(e Estimate, format func(float64) string) report.Cell {
 
 // details are of the forecast and of what is not known.
 func (s *Span) details() []string {
-	out := []string{s.Forecast.text()}
-	out = append(out, fmt.Sprintf("Known: %s of %s "+
-		"(%s).", hoursText(s.KnownHours), hoursText(s.Hours), report.BriefPercent(s.KnownHours/s.Hours)))
+	out := []string{s.Forecast.text(), fmt.Sprintf("Known: %s of %s (%s).",
+		hoursText(s.KnownHours), hoursText(s.Hours), report.BriefPercent(s.KnownHours/s.Hours))}
 	for _, g := range s.Gaps {
-		out = append(out, fmt.Sprintf("Missing from %s for %s: "+
-			"%s.", g.From.UTC().Format(shownTime), roughly(g.To.Sub(g.From)), g.Missing))
+		out = append(out, fmt.Sprintf("Missing from %s for %s: %s.",
+			g.From.UTC().Format(shownTime), roughly(g.To.Sub(g.From)), g.Missing))
 	}
 	if s.MoreGaps > 0 {
 		out = append(out, fmt.Sprintf("And %d shorter gaps.", s.MoreGaps))
@@ -227,8 +225,8 @@ func roughly(d time.Duration) string {
 func (f *Forecast) text() string {
 	var parts []string
 	if v := f.ErrorRatio; v != nil {
-		parts = append(parts, fmt.Sprintf("its error was %.2f times that of assuming that the load stays as it "+
-			"is", *v))
+		parts = append(parts,
+			fmt.Sprintf("its error was %.2f times that of assuming that the load stays as it is", *v))
 	}
 	if v := f.LateRatio; v != nil {
 		late := fmt.Sprintf("it ordered too few pods for %.2f%% of the time", 100**v)

@@ -160,7 +160,9 @@ type evaluator struct {
 }
 
 // simulate plays what happened with each scaler, or notes why it cannot.
-func (e *evaluator) simulate(ctx context.Context, out *Result, pm *v1alpha1.PredictedMetric, play Play, p pipeline.Params) error {
+func (e *evaluator) simulate(
+	ctx context.Context, out *Result, pm *v1alpha1.PredictedMetric, play Play, p pipeline.Params,
+) error {
 	w, err := worldOf(pm, p, e.record, play)
 	if none := new(unplayable); errors.As(err, &none) {
 		out.Unsimulated = none.reason
@@ -171,7 +173,8 @@ func (e *evaluator) simulate(ctx context.Context, out *Result, pm *v1alpha1.Pred
 	}
 	figures, err := backtest.PlayParts(ctx, w.options, w.parts(e.record, e.blocks))
 	e.played = append(e.played, figures...)
-	out.Notes = append(w.notes, fmt.Sprintf("Requests arrive at random, as if %g a second kept a pod fully busy. Seeds, the same for all scalers: %d.", play.Capacity, len(play.Seeds)))
+	out.Notes = append(w.notes, fmt.Sprintf("Requests arrive at random, as if %g a second kept a pod fully busy. "+
+		"Seeds, the same for all scalers: %d.", play.Capacity, len(play.Seeds)))
 	return err
 }
 
@@ -300,7 +303,8 @@ func sum(blocks []score.Pods) (total score.Pods) {
 
 func (e *evaluator) difference(a, b []score.Pods) *Difference {
 	return &Difference{
-		TooFewMinutes: estimate(a, b, score.Pods.TooFewMinutes), PodHours: estimate(a, b, score.Pods.PodHours), Cost: e.cost(a, b),
+		TooFewMinutes: estimate(a, b, score.Pods.TooFewMinutes), PodHours: estimate(a, b, score.Pods.PodHours),
+		Cost: e.cost(a, b),
 	}
 }
 

@@ -20,10 +20,12 @@ func (s *Span) verdict() []string {
 	ran := s.row("")
 	if s.littleKnown() {
 		return []string{fmt.Sprintf("Too little data to judge by: %s known, it takes %s. In it too few pods were ready for %s, with %s pod-hours.",
-			hoursText(s.KnownHours), hoursText(judgedAfter.Hours()), minutes(ran.TooFewMinutes.Value), report.Brief(ran.PodHours.Value))}
+			hoursText(s.KnownHours), hoursText(judgedAfter.Hours()), minutes(ran.TooFewMinutes.Value),
+			report.Brief(ran.PodHours.Value))}
 	}
 	out := []string{fmt.Sprintf("In the last %s%s too few pods were ready for %s (%s of the time), with %s pod-hours.",
-		longSpan(s.Name), s.knownOf(), minutes(ran.TooFewMinutes.Value), report.BriefPercent(ran.TooFewShare), report.Brief(ran.PodHours.Value))}
+		longSpan(s.Name), s.knownOf(), minutes(ran.TooFewMinutes.Value), report.BriefPercent(ran.TooFewShare),
+		report.Brief(ran.PodHours.Value))}
 	if v := ran.AtMaximumMinutes.Value; v > 0 {
 		out = append(out, fmt.Sprintf("For another %s (%s of the time) the target was at its maximum, with more load than that many pods hold: only a higher maximum helps.",
 			minutes(v), report.BriefPercent(v/(60*s.KnownHours))))
@@ -133,7 +135,8 @@ func (s *Span) money() string {
 		return "In money there is no difference that can be told."
 	}
 	c := cell(abs(more), s.prices.Amount)
-	return fmt.Sprintf("In money an HPA costs %s %s (%s) %s than Foresail.", c.Text, s.prices.Currency, c.Interval, report.MoreOr(more.Value, "less"))
+	return fmt.Sprintf("In money an HPA costs %s %s (%s) %s than Foresail.",
+		c.Text, s.prices.Currency, c.Interval, report.MoreOr(more.Value, "less"))
 }
 
 // trust compares what ran with what the simulator makes of Foresail.
@@ -144,7 +147,8 @@ func (s *Span) trust() string {
 	}
 	var parts []string
 	if d := ours.ThanRan.TooFewMinutes; d.Clear() {
-		parts = append(parts, fmt.Sprintf("%s %s with too few pods", interval(abs(d), minutes), report.MoreOr(d.Value, "less")))
+		parts = append(parts,
+			fmt.Sprintf("%s %s with too few pods", interval(abs(d), minutes), report.MoreOr(d.Value, "less")))
 	}
 	if d := ours.ThanRan.PodHours; d.Clear() {
 		parts = append(parts, fmt.Sprintf("%s %s pod-hours", interval(abs(d), report.Brief), report.MoreOr(d.Value, "fewer")))

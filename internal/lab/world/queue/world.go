@@ -229,7 +229,9 @@ func (w *World) alive() []*server {
 // View implements [lab.World].
 func (w *World) View() *lab.View {
 	v := &w.view
-	*v = lab.View{Now: w.now, Pods: v.Pods[:0], Target: w.target, Rose: w.rose, Fell: w.fell, Min: w.config.Min, Max: w.config.Max}
+	*v = lab.View{
+		Now: w.now, Pods: v.Pods[:0], Target: w.target, Rose: w.rose, Fell: w.fell, Min: w.config.Min, Max: w.config.Max,
+	}
 	for _, s := range w.pods {
 		if s.pod.Ended >= w.now-kept {
 			v.Pods = append(v.Pods, &s.pod)

@@ -1,4 +1,4 @@
-// Package evaluationtest has what tests of internal/lab/play/evaluation read: metrics of Foresail, and a server that has them.
+// Package evaluationtest has metrics of Foresail, and a server that returns them, for tests of package evaluation.
 package evaluationtest
 
 import (

@@ -20,7 +20,7 @@ import (
 
 var selector = regexp.MustCompile(`^\{__name__=~"(foresail_\(.*\))",namespace="([^"]*)",predictedmetric="([^"]*)"\}\n\[(\d+)s\]$`)
 
-// Serve answers as a Prometheus server that has some series, and nothing else than what internal/lab/play/evaluation asks for.
+// Serve answers as a Prometheus server that has some series. It answers only the requests that package evaluation makes.
 func Serve(t testing.TB, series []Series) (url string) {
 	t.Helper()
 	mux := http.NewServeMux()
