@@ -227,7 +227,7 @@ func TestTheProductDoesNotImportTheLab(t *testing.T) {
 	}
 }
 
-// Worlds, scalers and scores do not know each other, reports know none of them, and what is played composes them.
+// Worlds, scalers and scores do not know each other, reports know none of them, and plays compose them.
 func TestRoomsOfTheLab(t *testing.T) {
 	const lab = module + "internal/lab"
 	allowed := map[string][]string{

@@ -97,7 +97,7 @@ type Pods struct {
 	UnderSeconds          float64 // with fewer ready pods than needed
 	OverSeconds           float64 // with more
 	MissingSeconds        float64 // pods that were missing, added up over seconds
-	SpareSeconds          float64 // pods that were too many, likewise
+	SpareSeconds          float64 // pods that were too many, added up over seconds
 	AboveThresholdMinutes float64 // seconds in which the load of a ready pod was above the threshold, divided by 60
 	AtMaximumMinutes      float64 // the part of it in which no scaler could have helped, see [Need.AtMaximum]
 	SaturatedMinutes      float64 // seconds in which the load was above what a pod can do, divided by 60
@@ -133,7 +133,7 @@ func (p Pods) Per(seeds int) Pods {
 // Hours returns the time that was played.
 func (p Pods) Hours() float64 { return p.Length / 3600 }
 
-// PodHours returns what is paid for.
+// PodHours returns the hours of pods that are paid for.
 func (p Pods) PodHours() float64 { return p.Seconds / 3600 }
 
 // MeanPods returns the number of pods on average.
@@ -142,7 +142,7 @@ func (p Pods) MeanPods() float64 { return p.Seconds / p.Length }
 // Short returns the number of pods that were missing on average over all of the time.
 func (p Pods) Short() float64 { return p.MissingSeconds / p.Length }
 
-// Spare returns the number of pods that were too many, likewise.
+// Spare returns the number of pods that were too many on average over all of the time.
 func (p Pods) Spare() float64 { return p.SpareSeconds / p.Length }
 
 // AboveThresholdShare returns the share of the time that was above the threshold.

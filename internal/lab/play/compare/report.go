@@ -88,14 +88,14 @@ var (
 
 // The columns of each table.
 var (
-	// users have what users experienced, pods what it cost.
+	// users has the figures that users notice, pods the figures of cost.
 	users = []column{successRate, mean, p50, p90, p99, failed, dropped}
 	pods  = []column{podSeconds, under, short, over, spare, aboveThreshold, saturated, actions, reversals}
-	// against have what is compared with the rival.
+	// against has the columns of the comparison with the rival.
 	against = []column{
 		successRate.titled("SUCCESS points"), mean, p90, p99, failed, dropped, podSeconds, aboveThreshold,
 	}
-	// overview has what a newcomer needs.
+	// overview has the columns that a newcomer needs.
 	overview = []column{successRate, p99, dropped, aboveThreshold, podSeconds}
 	// ablationColumns have an ablation, ablationDifferences the comparison of its variants with the
 	// recommended setting.
@@ -349,7 +349,7 @@ func withDifferences(reference string) (out []string) {
 	return out
 }
 
-// differences returns those columns of a scaler. What is not known is left empty.
+// differences returns the cells of a scaler in these columns, "" for unknown figures.
 func (o Outcome) differences(reference string, s ScalerRuns) (out []string) {
 	for _, f := range score.All() {
 		own, more := s.Interval(f), o.moreThan(reference, s, f)

@@ -200,7 +200,7 @@ func cell(e Estimate, format func(float64) string) report.Cell {
 	return c
 }
 
-// details are of the forecast and of what is not known.
+// details describe the forecast and the gaps of the record.
 func (s *Span) details() []string {
 	out := []string{s.Forecast.text(), fmt.Sprintf("Known: %s of %s (%s).",
 		hoursText(s.KnownHours), hoursText(s.Hours), report.BriefPercent(s.KnownHours/s.Hours))}
