@@ -28,7 +28,7 @@ import (
 	"github.com/foresail/foresail/adapter/dashboard/page"
 	"github.com/foresail/foresail/api/v1alpha1"
 	"github.com/foresail/foresail/internal/httpserve"
-	"github.com/foresail/foresail/internal/simulator/whatif"
+	"github.com/foresail/foresail/internal/lab/play/whatif"
 	"github.com/foresail/foresail/nodepool/poolview"
 	"github.com/foresail/foresail/nodepool/prices"
 )

@@ -223,11 +223,31 @@ func TestTheExtenderAndTheNodePoolMeetInOnePlace(t *testing.T) {
 	}
 }
 
-// What runs in the cluster does not depend on the simulator, but for the command that contains both.
-func TestTheProductDoesNotImportTheSimulator(t *testing.T) {
+// Only commands contain both the lab and what runs in a cluster.
+func TestTheProductDoesNotImportTheLab(t *testing.T) {
 	for from, list := range imports(t, true, "./adapter/...", "./pipeline/...", "./api/...", "./nodepool/...") {
 		for _, to := range list {
-			assert.False(t, strings.HasPrefix(to, module+"internal/simulator"), "%s depends on %s", from, to)
+			assert.False(t, strings.HasPrefix(to, module+"internal/lab"), "%s depends on %s", from, to)
+		}
+	}
+}
+
+// Worlds, scalers and scores do not know each other, reports know none of them, and plays compose them.
+func TestRoomsOfTheLab(t *testing.T) {
+	const lab = module + "internal/lab"
+	allowed := map[string][]string{
+		"world": {""}, "scaler": {"", "scaler"}, "score": {""}, "report": {"report"},
+		"play": {"", "world", "scaler", "score", "report", "play"}, "replay": {"report"}, "threshold": {"report"},
+	}
+	room := func(path string) string {
+		name, _, _ := strings.Cut(strings.TrimPrefix(strings.TrimPrefix(path, lab), "/"), "/")
+		return name
+	}
+	for from, list := range imports(t, false, "./internal/lab/...") {
+		for _, to := range list {
+			if to == lab || strings.HasPrefix(to, lab+"/") {
+				assert.Contains(t, allowed[room(from)], room(to), "%s imports %s", from, to)
+			}
 		}
 	}
 }

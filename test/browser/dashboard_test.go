@@ -39,7 +39,7 @@ import (
 	"github.com/foresail/foresail/adapter/serving/servingtest"
 	"github.com/foresail/foresail/adapter/snapshot"
 	"github.com/foresail/foresail/api/v1alpha1"
-	"github.com/foresail/foresail/internal/simulator/whatif"
+	"github.com/foresail/foresail/internal/lab/play/whatif"
 	"github.com/foresail/foresail/pipeline"
 )
 
