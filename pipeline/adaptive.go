@@ -16,7 +16,7 @@ import (
 //   - at ticks at which instances read the maximum of the metric, and not because of one request that takes long, the load is at
 //     least that. It is assumed to have gone on rising through them as it rose before, if that was for more than a moment.
 //
-// Its constants were chosen on the profiles and traces of internal/simulator (docs/lab.md).
+// Its constants were chosen on the profiles and traces of internal/lab (docs/lab.md).
 const (
 	// carriedOn is how long a trend is extended, in units of how long it has lasted.
 	carriedOn = 1.25
