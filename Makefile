@@ -229,7 +229,7 @@ fuzz: ## Run every fuzz target for FUZZTIME
 generate: ## Generate deep copies, CRDs, the protocol of KEDA, PrometheusRules and parts of the Helm chart
 	$(TOOL) controller-gen object paths=./api/...
 	$(TOOL) controller-gen crd paths=./api/... output:crd:dir=manifests/crds
-	go run -C internal/tools/protogen . $(CURDIR)/adapter/keda/externalscaler externalscaler.proto
+	go run -C internal/tools/protogen . $(CURDIR)/adapter/door/keda/externalscaler externalscaler.proto
 	$(RELEASE) chart --root $(CURDIR)
 	@for file in manifests/alerts/*.yaml; do \
 	  name=$$(basename $$file .yaml); \
@@ -260,7 +260,7 @@ lint: ## Run golangci-lint (builds it the first time, which takes minutes), and 
 
 .PHONY: verify
 verify: generate verify-docs ## Fail if generated files are not up to date, or code is not formatted
-	git diff --exit-code -- api manifests/crds manifests/chart manifests/components/prometheus-operator adapter/keda/externalscaler
+	git diff --exit-code -- api manifests/crds manifests/chart manifests/components/prometheus-operator adapter/door/keda/externalscaler
 	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { gofmt -l $$(git ls-files '*.go'); exit 1; }
 
 .PHONY: clean

@@ -17,7 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
-	"github.com/foresail/foresail/adapter/keda"
+	"github.com/foresail/foresail/adapter/door/keda"
 	"github.com/foresail/foresail/api/v1alpha1"
 )
 

@@ -7,7 +7,7 @@ import (
 
 	cliflag "k8s.io/component-base/cli/flag"
 
-	"github.com/foresail/foresail/adapter/dashboard"
+	"github.com/foresail/foresail/adapter/door/dashboard"
 	"github.com/foresail/foresail/adapter/predictedmetric"
 )
 

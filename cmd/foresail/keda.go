@@ -12,7 +12,7 @@ import (
 	"k8s.io/klog/v2"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
-	"github.com/foresail/foresail/adapter/keda"
+	"github.com/foresail/foresail/adapter/door/keda"
 )
 
 const (

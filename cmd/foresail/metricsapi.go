@@ -9,8 +9,8 @@ import (
 	"k8s.io/klog/v2"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
-	"github.com/foresail/foresail/adapter/custommetrics"
-	"github.com/foresail/foresail/adapter/externalmetrics"
+	"github.com/foresail/foresail/adapter/door/custommetrics"
+	"github.com/foresail/foresail/adapter/door/externalmetrics"
 )
 
 // metricsAPI is the door for HPAs: external metrics, and custom metrics if they are asked for.

@@ -25,7 +25,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 
-	"github.com/foresail/foresail/adapter/externalmetrics"
+	"github.com/foresail/foresail/adapter/door/externalmetrics"
 	"github.com/foresail/foresail/adapter/predictedmetric"
 	"github.com/foresail/foresail/api/v1alpha1"
 )

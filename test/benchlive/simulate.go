@@ -5,7 +5,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/foresail/foresail/adapter/params"
+	"github.com/foresail/foresail/adapter/forecast/params"
 	"github.com/foresail/foresail/internal/lab"
 	"github.com/foresail/foresail/internal/lab/play/compare"
 	labscaler "github.com/foresail/foresail/internal/lab/scaler"

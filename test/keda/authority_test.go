@@ -19,7 +19,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/foresail/foresail/adapter/keda/externalscaler"
+	"github.com/foresail/foresail/adapter/door/keda/externalscaler"
 	"github.com/foresail/foresail/test/controlplane"
 	"github.com/foresail/foresail/test/keda"
 )

@@ -7,8 +7,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/foresail/foresail/adapter/forecast/snapshot"
 	"github.com/foresail/foresail/adapter/serving"
-	"github.com/foresail/foresail/adapter/snapshot"
 	"github.com/foresail/foresail/internal/lab"
 	"github.com/foresail/foresail/internal/lab/scaler/hpa"
 	"github.com/foresail/foresail/pipeline"

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/foresail/foresail/adapter/params"
+	"github.com/foresail/foresail/adapter/forecast/params"
 	"github.com/foresail/foresail/api/v1alpha1"
 	"github.com/foresail/foresail/internal/lab/play/backtest"
 	"github.com/foresail/foresail/internal/lab/scaler"
