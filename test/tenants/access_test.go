@@ -90,7 +90,7 @@ var noSelectors = map[string]string{
 // the bank's predictions must stay as they are.
 func TestNamespacedUserThroughEachSource(t *testing.T) {
 	bank, mallory := newTenant(t, "bank"), newTenant(t, "mallory")
-	process := startForesail(t, "access")
+	process := startForesail(t, "access", nil)
 	startMonitoring(t, "app=vault")
 
 	const replicas = 3

@@ -5,6 +5,7 @@ package tenants
 import (
 	"bytes"
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -51,7 +52,8 @@ const (
 // the memory of the manifests.
 func TestHostileTenant(t *testing.T) {
 	shop, mallory := newTenant(t, "shop"), newTenant(t, "attacker")
-	process := startForesail(t, "hostile", "FORESAIL_MEMORY_LIMIT="+strconv.Itoa(memoryLimit))
+	scaler := newScaler(t)
+	process := startForesail(t, "hostile", []string{"FORESAIL_MEMORY_LIMIT=" + strconv.Itoa(memoryLimit)}, scaler.flags...)
 	startMonitoring(t, "app=checkout")
 	serveSlowly(t, shop)
 	const replicas = 10
@@ -73,11 +75,16 @@ func TestHostileTenant(t *testing.T) {
 		}
 	}, patience, time.Second)
 
-	before := shop.observe(t, process, 20*time.Second)
-	attack(t, mallory)
-	during := shop.observe(t, process, *span)
-	table := fmt.Sprintf("\n%-30s %7s %9s %9s %9s %9s %9s %9s\n", "", "reads", "p50", "p99", "most", "age p99", "age most", "failures")
+	ways := map[string]way{"KEDA": {"pods", shop.asKEDA(t, scaler, "pods")}}
 	for name := range victims() {
+		ways[name] = way{name, func() (float64, error) { return shop.read(name) }}
+	}
+	before := shop.observe(t, process, ways, 20*time.Second)
+	attack(t, mallory)
+	mallory.otherCertificates(t, scaler, shop)
+	during := shop.observe(t, process, ways, *span)
+	table := fmt.Sprintf("\n%-30s %7s %9s %9s %9s %9s %9s %9s\n", "", "reads", "p50", "p99", "most", "age p99", "age most", "failures")
+	for name := range ways {
 		table += before[name].row(name+", nobody else") + during[name].row(name+", a hostile tenant")
 	}
 	t.Log(table)
@@ -108,6 +115,12 @@ func victims() map[string]string {
 	}
 }
 
+// way is how a prediction is read, and the PredictedMetric whose samples it is made of.
+type way struct {
+	metric string
+	read   func() (float64, error)
+}
+
 // observation is what a tenant notices.
 type observation struct {
 	reads, ages []time.Duration
@@ -116,19 +129,19 @@ type observation struct {
 }
 
 // observe reads each prediction ten times a second, and the age of its samples every other second.
-func (n *tenant) observe(t *testing.T, process *foresail.Process, span time.Duration) map[string]*observation {
+func (n *tenant) observe(t *testing.T, process *foresail.Process, ways map[string]way, span time.Duration) map[string]*observation {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), span)
 	defer cancel()
 	all := map[string]*observation{}
 	var group sync.WaitGroup
-	for name := range victims() {
+	for name, w := range ways {
 		o := &observation{}
 		all[name] = o
 		group.Go(func() {
 			every(ctx, 100*time.Millisecond, func() {
 				begun := time.Now()
-				served, err := n.read(name)
+				served, err := w.read()
 				if ctx.Err() == nil {
 					o.note(time.Since(begun), served, err)
 				}
@@ -142,7 +155,7 @@ func (n *tenant) observe(t *testing.T, process *foresail.Process, span time.Dura
 				return
 			}
 			for name, o := range all {
-				if age, ok := families.Gauge("foresail_sample_age_seconds", "namespace", n.namespace, "predictedmetric", name); ok {
+				if age, ok := families.Gauge("foresail_sample_age_seconds", "namespace", n.namespace, "predictedmetric", ways[name].metric); ok {
 					o.ages = append(o.ages, time.Duration(age*float64(time.Second)))
 				}
 			}
@@ -427,7 +440,9 @@ func (n *tenant) keep(t *testing.T, interval time.Duration, do func(i int) error
 			}
 			i++
 		})
-		fmt.Fprintf(os.Stderr, "%d of %d times it failed, the last time: %v\n", failures, i, last)
+		if !errors.Is(last, context.Canceled) {
+			fmt.Fprintf(os.Stderr, "%d of %d times it failed, the last time: %v\n", failures, i, last)
+		}
 	})
 	t.Cleanup(func() {
 		cancel()

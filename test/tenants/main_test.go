@@ -68,7 +68,7 @@ func runWithStack(ctx context.Context, m *testing.M) (code int, err error) {
 
 // startForesail runs Foresail until a test ends, with the operator's Prometheus servers and a receiver of its agent's samples, and
 // registers it.
-func startForesail(t *testing.T, name string, env ...string) *foresail.Process {
+func startForesail(t *testing.T, name string, env []string, more ...string) *foresail.Process {
 	t.Helper()
 	hash, err := bcrypt.GenerateFromPassword([]byte(agent.Password), bcrypt.MinCost)
 	require.NoError(t, err)
@@ -78,7 +78,7 @@ func startForesail(t *testing.T, name string, env ...string) *foresail.Process {
 	require.NoError(t, err)
 	p := foresail.StartFor(t, foresail.Options{
 		Name: name, Binary: binary, Dir: shared.Cluster.Dir(), Env: env,
-		Flags: append(flags,
+		Flags: append(append(flags, more...),
 			"--prometheus-config-file", file(t, map[string]any{"servers": []map[string]string{
 				{"address": "http://" + ports.Loopback(prometheusPort)}, {"address": "http://" + ports.Loopback(slowPort)},
 			}}),
