@@ -3,6 +3,8 @@ package pipeline
 import (
 	"math"
 	"time"
+
+	"github.com/foresail/foresail/pipeline/series"
 )
 
 // Accuracy compares forecasts with the load that came at their horizon, and with a forecast that costs nothing: that the present load
@@ -64,12 +66,12 @@ const (
 
 // Judge compares the forecasts whose time has come, and takes note of one that a run in this memory has just made.
 func (a *Accuracy) Judge(m *Memory, p *Params, f *Forecast) {
-	w := &m.window
+	l := &m.loads
 	around := max(rateWithin, p.Interval).Milliseconds()
 	done := 0
 	for ; done < len(a.pending) && a.pending[done].due+around <= f.Tick; done++ {
 		x := a.pending[done]
-		if came := w.rate(x.due-around, x.due+around); came.known {
+		if came := rateOf(l, x.due-around, x.due+around); came.known {
 			a.add(&x, came)
 		}
 		a.judged = x.due
@@ -80,7 +82,7 @@ func (a *Accuracy) Judge(m *Memory, p *Params, f *Forecast) {
 	if n := len(a.pending); n > 0 && (due < a.pending[n-1].due+apart || n == mostPending) {
 		return
 	}
-	present := w.rate(f.Tick-max(presentOver, p.Interval).Milliseconds()+1, f.Tick)
+	present := rateOf(l, f.Tick-max(presentOver, p.Interval).Milliseconds()+1, f.Tick)
 	if !present.known {
 		return
 	}
@@ -106,7 +108,7 @@ func (a *Accuracy) add(x *made, came rate) {
 }
 
 func (t *tally) add(x *made, came rate, passed float64, span time.Duration) {
-	keep := math.Exp(-passed / millis(span))
+	keep := math.Exp(-passed / series.Millis(span))
 	t.time, t.off, t.naive = t.time*keep, t.off*keep, t.naive*keep
 	t.late, t.atMaximum, t.lateOrNot = t.late*keep, t.atMaximum*keep, t.lateOrNot*keep
 	more := came.load > x.holds*(1+roundingSlack)
@@ -127,7 +129,7 @@ func (t *tally) add(x *made, came rate, passed float64, span time.Duration) {
 }
 
 func (t tally) score() Score {
-	s := Score{Judged: duration(t.time), LateKnown: duration(t.lateOrNot)}
+	s := Score{Judged: series.Duration(t.time), LateKnown: series.Duration(t.lateOrNot)}
 	if t.time > 0 {
 		s.Error, s.Naive = t.off/t.time, t.naive/t.time
 	}
@@ -153,19 +155,19 @@ type rate struct {
 	known   bool
 }
 
-// rate is the mean load of the ticks from one time to another, which is not known where not all of them are.
-func (w *window) rate(from, to int64) rate {
-	if from <= w.tick(w.first)-w.step || to > w.tick(w.last) {
+// rateOf returns the mean load of the ticks from one time to another, which is not known where not all of them are.
+func rateOf(l *series.Loads, from, to int64) rate {
+	if from <= l.Start-l.Step || to > l.Tick(l.N-1) {
 		return rate{}
 	}
-	first, last := w.index(from), int(floorDiv(to-w.grid.first, w.step))
+	first, last := l.Index(from), int(series.FloorDiv(to-l.Start, l.Step))
 	if first > last {
 		return rate{}
 	}
 	r := rate{known: true}
-	for _, l := range w.loads[first : last+1] {
-		r.load += l.effective / float64(last-first+1)
-		r.clipped = r.clipped || l.clipped
+	for _, t := range l.Ticks[first : last+1] {
+		r.load += t.Effective / float64(last-first+1)
+		r.clipped = r.clipped || t.Clipped
 	}
 	return r
 }

@@ -4,6 +4,9 @@ import (
 	"math"
 	"slices"
 	"time"
+
+	"github.com/foresail/foresail/pipeline/line"
+	"github.com/foresail/foresail/pipeline/series"
 )
 
 // The adaptive method forecasts from straight lines through the newest loads, in place of Holt's method (paper, section 7).
@@ -18,8 +21,6 @@ import (
 //
 // Its constants were chosen on the profiles and traces of internal/simulator (docs/lab.md).
 const (
-	// carriedOn is how long a trend is extended, in units of how long it has lasted.
-	carriedOn = 1.25
 	// hiddenGrowth is how much more load than it shows a clipped fleet is assumed to have, at least.
 	hiddenGrowth = 0.15
 	// Fewer than jumpTicks do not tell a steep rise from a jump; jumpGrowth is how much more load than it shows a fleet that was
@@ -37,10 +38,13 @@ const (
 // adaptive is the method of this file.
 type adaptive struct{ *Params }
 
-func (p adaptive) loads(w *window) []load { return w.total(p.Params) }
+func (p adaptive) loads(m *Memory) []series.Load {
+	o := p.redistribution()
+	return m.total.Sum(&m.window, &o)
+}
 
-func (p adaptive) project(loads []load, w *window, ahead float64, _ *Memory) projection {
-	o := project(loads, newSampling(w.spaced, ahead), w.scratch)
+func (p adaptive) project(loads []series.Load, ahead float64, m *Memory) projection {
+	o := project(loads, line.NewSampling(m.loads.Spacing, ahead), m.scratch)
 	if p.Counted {
 		o.count(loads)
 	}
@@ -70,9 +74,9 @@ func (p adaptive) planned(f Forecast, o projection, ticks float64) plan {
 }
 
 func (p adaptive) lookBack(r reach) reach {
-	r.windowNeeded = duration(math.Ceil(r.horizon / carriedOn))
+	r.windowNeeded = series.Duration(math.Ceil(r.horizon / line.CarriedOn))
 	if p.WindowFollowsHorizon {
-		follows := min(duration(math.Ceil(windowPerHorizon*r.horizon)), maxTicks*p.Interval)
+		follows := min(series.Duration(math.Ceil(windowPerHorizon*r.horizon)), series.MaxTicks*p.Interval)
 		r.window = max(r.window, follows)
 	}
 	return r
@@ -81,16 +85,16 @@ func (p adaptive) lookBack(r reach) reach {
 func (p adaptive) gap() time.Duration { return 0 }
 
 // project returns the projection of the loads, oldest first. Scratch has room for a number for each load.
-func project(loads []load, s sampling, scratch []float64) projection {
-	sigma := relativeNoise(s.newest(loads), s.spacing, scratch)
+func project(loads []series.Load, s line.Sampling, scratch []float64) projection {
+	sigma := line.Noise(s.Newest(loads), s.Spacing, scratch)
 	begin, end, l := readable(loads, s, sigma, scratch)
-	o := projection{lasts: carriedOn * float64(l.ticks), levelError: l.levelError, most: recentPeak(loads, sigma)}
-	o.level, o.slope = max(0, l.level), l.slope*l.trust()
+	o := projection{lasts: line.CarriedOn * float64(l.Ticks), levelError: l.LevelError, most: recentPeak(loads, sigma)}
+	o.level, o.slope = max(0, l.Level), l.Slope*l.Trust()
 	if end == len(loads) {
-		o.noise = deviation(loads[begin:end])
+		o.noise = line.Deviation(loads[begin:end])
 		return o
 	}
-	o.shown = loads[len(loads)-1].effective
+	o.shown = loads[len(loads)-1].Effective
 	if begin == end { // it has been clipped for the whole window
 		o.level = o.shown
 	}
@@ -103,7 +107,7 @@ func project(loads []load, s sampling, scratch []float64) projection {
 	} else {
 		o.most = math.Inf(1) // it has reached the peak again, and may pass it unseen
 	}
-	if l.ticks < jumpTicks {
+	if l.Ticks < jumpTicks {
 		o.most = min(o.most, o.shown*(1+jumpGrowth))
 	}
 	return o
@@ -117,12 +121,12 @@ const (
 
 // count makes a projection one of a load that is counted: its level is the newest load, and it rises no faster than most of the newest
 // ticks did.
-func (o *projection) count(loads []load) {
+func (o *projection) count(loads []series.Load) {
 	newest := loads[max(0, len(loads)-1-recentRises):]
-	o.level, o.levelError, o.noise = newest[len(newest)-1].effective, 0, 0
+	o.level, o.levelError, o.noise = newest[len(newest)-1].Effective, 0, 0
 	var rises [recentRises]float64
 	for k := range len(newest) - 1 {
-		rises[k] = newest[k+1].effective - newest[k].effective
+		rises[k] = newest[k+1].Effective - newest[k].Effective
 	}
 	slices.Sort(rises[:])
 	o.slope = min(o.slope, max(0, rises[recentRises-lastingRises]))
@@ -130,14 +134,14 @@ func (o *projection) count(loads []load) {
 
 // readable returns the newest ticks at which the load can be read, and the line through them: those after which it has been clipped
 // up to now, or those since it was clipped last. The noise of the newest loads is sigma.
-func readable(loads []load, s sampling, sigma float64, scratch []float64) (begin, end int, l line) {
+func readable(loads []series.Load, s line.Sampling, sigma float64, scratch []float64) (begin, end int, l line.Line) {
 	for k := 0; ; {
 		from, to := clippedRun(loads, k)
 		before := loads[begin:from]
-		if from == len(loads) && len(s.newest(before)) == len(s.newest(loads)) {
-			l = fitWithin(s.newest(before), ofTicks(sigma, s.spacing)) // all that it may go through can be read
+		if from == len(loads) && len(s.Newest(before)) == len(s.Newest(loads)) {
+			l = line.FitWithin(s.Newest(before), line.OfTicks(sigma, s.Spacing)) // all that it may go through can be read
 		} else {
-			l = fit(before, s, scratch)
+			l = line.Fit(before, s, scratch)
 		}
 		explained := from < len(loads) && explains(l, before, loads[from:to])
 		if to == len(loads) && !explained {
@@ -151,12 +155,12 @@ func readable(loads []load, s sampling, sigma float64, scratch []float64) (begin
 }
 
 // clippedRun returns the first clipped ticks from k on, up to where two in a row are not; the end of the loads twice without any.
-func clippedRun(loads []load, k int) (from, to int) {
-	for k < len(loads) && !loads[k].clipped {
+func clippedRun(loads []series.Load, k int) (from, to int) {
+	for k < len(loads) && !loads[k].Clipped {
 		k++
 	}
 	for from, to = k, k; k < len(loads) && k <= to+1; k++ {
-		if loads[k].clipped {
+		if loads[k].Clipped {
 			to = k + 1
 		}
 	}
@@ -164,17 +168,17 @@ func clippedRun(loads []load, k int) (from, to int) {
 }
 
 // explains reports whether clipped ticks may be noise of the loads before them, which the line goes through.
-func explains(l line, before, clipped []load) bool {
+func explains(l line.Line, before, clipped []series.Load) bool {
 	if len(before) < fewTicks {
 		return len(clipped) < briefly
 	}
 	shown := 0.0
 	for k := range clipped {
-		shown = max(shown, clipped[k].effective)
+		shown = max(shown, clipped[k].Effective)
 	}
 	n := float64(len(clipped))
-	above := shown - (l.level + l.slope*l.trust()*n/2)
-	return above > 0 && above*math.Sqrt(n) < chance*deviation(before)
+	above := shown - (l.Level + l.Slope*l.Trust()*n/2)
+	return above > 0 && above*math.Sqrt(n) < chance*line.Deviation(before)
 }
 
 const (
@@ -187,14 +191,14 @@ const (
 // recentPeak is the highest load that the loads of the window have come down from, by a large share of it and by more than noise.
 // It is infinite where they have not. Clipped loads were more than they show. The standard deviation of a load of x is taken
 // to be sigma·√x.
-func recentPeak(loads []load, sigma float64) float64 {
+func recentPeak(loads []series.Load, sigma float64) float64 {
 	highest := 0.0
 	top, bottom, falling := 0.0, 0.0, false
 	for ; len(loads) >= peakTicks; loads = loads[peakTicks:] {
 		mean := 0.0
 		for k := range loads[:peakTicks] {
-			x := loads[k].effective
-			if loads[k].clipped {
+			x := loads[k].Effective
+			if loads[k].Clipped {
 				x *= 1 + hiddenGrowth
 			}
 			mean += x / peakTicks

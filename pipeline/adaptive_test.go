@@ -10,6 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/foresail/foresail/pipeline"
+	"github.com/foresail/foresail/pipeline/line"
+	"github.com/foresail/foresail/pipeline/series/seriestest"
 )
 
 // noisyFleet are n instances that share a load for six minutes up to 360 s, each reading its share with a noise of its own.
@@ -101,8 +103,8 @@ func TestAdaptiveSeesARampAhead(t *testing.T) {
 func TestTrendsEnd(t *testing.T) {
 	for _, n := range []int{10, 20, 36, 64} {
 		values := append(repeat(150-n, 100), ramp(n, 104, 4)...)
-		loads := pipeline.LoadsOf(values...)
-		l, o := loads.Fit(1), loads.Project(1)
+		l := line.Fit(seriestest.Loads(values...), line.NewSampling(1, 0), make([]float64, len(values)))
+		o := pipeline.LoadsOf(values...).Project(1)
 		require.Equal(t, 1.25*float64(l.Ticks), o.Lasts)
 		require.Equal(t, l.Level, o.Level)
 		require.Equal(t, l.Slope*l.Trust(), o.Slope)
@@ -137,7 +139,7 @@ func TestFallingLoadsAreNotForecastBelowNow(t *testing.T) {
 	lower := 0
 	for seed := range uint64(300) {
 		r := newFleets(seed)
-		slope := r.between(-0.02, 0)
+		slope := r.Between(-0.02, 0)
 		f := run(t, adaptive(), r.noisyFleet(8, pick(r, 0, 0.02, 0.1), func(second int) float64 { return 8 + slope*float64(second) }))
 		require.GreaterOrEqual(t, f.Damped, f.Level, "seed %d", seed)
 		require.GreaterOrEqual(t, f.Required, f.Level/tau, "seed %d", seed)
@@ -412,12 +414,29 @@ func TestNoiseIsNoPeak(t *testing.T) {
 		peaks := 0
 		for seed := range uint64(windows) {
 			r := newFleets(seed)
-			values := r.read(300, 1, func() float64 { return r.counts(c.mean) })
+			values := r.Read(300, 1, func() float64 { return r.Counts(c.mean) })
 			if !math.IsInf(pipeline.LoadsOf(values...).RecentPeak(1), 1) {
 				peaks++
 			}
 		}
 		t.Logf("counts of %v: %d of %d windows have a peak", c.mean, peaks, windows)
 		require.LessOrEqual(t, peaks, c.most)
+	}
+}
+
+func TestNoLoadIsBelowNothing(t *testing.T) {
+	require.Zero(t, pipeline.LoadsOf(ramp(10, 9, -4)...).Project(1).Level)
+}
+
+// A load that is c times as large, with noise that is √c times as large, has come down from a peak c times as high.
+func TestPeaksScaleWithTheLoad(t *testing.T) {
+	const c = 64.0
+	for seed := range uint64(300) {
+		r := newFleets(seed)
+		mean, step, spacing := r.Between(5, 500), r.Between(-1, 3), pick(r, 1, 1, 5, 15)
+		k := 0.0
+		values := r.Read(3+r.IntN(150), spacing, func() float64 { k += step; return r.Counts(max(1, mean+k)) })
+		small, large := pipeline.LoadsOf(values...), pipeline.LoadsOf(times(c, values)...)
+		require.Equal(t, c*small.RecentPeak(spacing), large.RecentPeak(spacing), "seed %d", seed)
 	}
 }

@@ -80,7 +80,7 @@ func bent(name string, bend func(r fleets, now int64, instance *pipeline.Instanc
 // irregular moves the samples by some milliseconds, as answers to scrapes take.
 func irregular(r fleets, _ int64, i *pipeline.Instance) {
 	for k := range i.Samples {
-		i.Samples[k].T += r.span(-10, 10)
+		i.Samples[k].T += r.Span(-10, 10)
 	}
 }
 
@@ -97,8 +97,8 @@ func workloads() []workload {
 			}
 		}),
 		bent("holt-settled", func(_ fleets, now int64, i *pipeline.Instance) { i.Start = now - 900_000 }),
-		bent("holt-joining", func(r fleets, now int64, i *pipeline.Instance) { i.Start = now - r.span(0, 90_000) }),
-		bent("holt-rollout", func(r fleets, now int64, i *pipeline.Instance) { i.Start = now - 1000*r.span(0, 90) }),
+		bent("holt-joining", func(r fleets, now int64, i *pipeline.Instance) { i.Start = now - r.Span(0, 90_000) }),
+		bent("holt-rollout", func(r fleets, now int64, i *pipeline.Instance) { i.Start = now - 1000*r.Span(0, 90) }),
 		bent("holt-irregular", irregular),
 		bent("holt-disordered", func(r fleets, _ int64, i *pipeline.Instance) {
 			a, b := r.IntN(90), r.IntN(90)

@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"math"
 	"slices"
+
+	"github.com/foresail/foresail/pipeline/series"
 )
 
 // CheckpointVersion is the version of what MarshalBinary writes. UnmarshalBinary reads this version alone.
@@ -309,13 +311,13 @@ func upTo(v, most float64) bool { return v >= 0 && v <= most }
 
 func isTime(t int64) bool     { return -furthest <= t && t <= furthest }
 func isCount(n int64) bool    { return 0 <= n && n <= mostCounts }
-func isLoad(v float64) bool   { return finite(v) || math.IsNaN(v) }
-func isSingle(v float32) bool { return finite(float64(v)) }
+func isLoad(v float64) bool   { return series.Finite(v) || math.IsNaN(v) }
+func isSingle(v float32) bool { return series.Finite(float64(v)) }
 
 func (k *kind) check(c *checker) {
 	c.require(slices.Contains(models[:], k.model.Kind), "an unknown model")
-	c.require(finite(k.model.Baseline), "an infinite baseline")
-	c.require(k.threshold > 0 && finite(k.threshold), "a threshold that is not above 0")
+	c.require(series.Finite(k.model.Baseline), "an infinite baseline")
+	c.require(k.threshold > 0 && series.Finite(k.threshold), "a threshold that is not above 0")
 	c.require(upTo(k.lateness, 0.5), "a lateness that is not between 0 and 0.5")
 	c.require(upTo(k.scaleDownMargin, 100), "a margin for scaling down that is not between 0 and 100")
 	c.require(leastStep.Milliseconds() <= k.step && k.step <= week, "a step that is out of bounds")
@@ -323,7 +325,7 @@ func (k *kind) check(c *checker) {
 
 func (r *recent) check(c *checker) {
 	c.require(isTime(r.end) && isTime(r.newest), "a time that is out of bounds")
-	c.require(finite(r.sum) && isCount(r.known), "an open step that is not finite")
+	c.require(series.Finite(r.sum) && isCount(r.known), "an open step that is not finite")
 	infinite := func(v float64) bool { return !isLoad(v) }
 	c.require(!slices.ContainsFunc(r.means, infinite) && !slices.ContainsFunc(r.least[:], infinite), "an infinite load")
 }
@@ -343,7 +345,7 @@ func (h *horizon) check(c *checker) {
 		ok = ok && isSingle(v)
 	}
 	for _, v := range h.weights {
-		ok = ok && finite(v)
+		ok = ok && series.Finite(v)
 	}
 	c.require(ok, "a regression or a margin that is not finite")
 }
@@ -351,8 +353,8 @@ func (h *horizon) check(c *checker) {
 func (r *ring) check(c *checker, width, span int64) {
 	c.require(isTime(r.origin) && isTime(r.open), "a time that is out of bounds")
 	c.require(len(r.means) == 0 || int64(len(r.means)) == span/width && r.width == width, "a season of another length")
-	c.require(finite(r.sum) && isCount(r.count), "a season that is not finite")
-	c.require(!slices.ContainsFunc(r.means, func(s short) bool { return s != unknown && !finite(s.value()) }), "a season that is not finite")
+	c.require(series.Finite(r.sum) && isCount(r.count), "a season that is not finite")
+	c.require(!slices.ContainsFunc(r.means, func(s short) bool { return s != unknown && !series.Finite(s.value()) }), "a season that is not finite")
 }
 
 func (j *jumps) check(c *checker) {

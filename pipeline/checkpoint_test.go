@@ -27,7 +27,7 @@ func newLearner(seed uint64) *learner {
 	l.params = adaptive()
 	l.params.Interval = pick(l.fleets, time.Second, 5*time.Second, 7*time.Second, 15*time.Second, time.Minute)
 	l.params.StaleAfter = max(l.params.StaleAfter, 2*l.params.Interval)
-	l.params.Whole = l.chance(0.5)
+	l.params.Whole = l.Chance(0.5)
 	if !l.params.Whole {
 		l.params.Model = pick(l.fleets, pipeline.Model{Kind: pipeline.Linear}, pipeline.Model{Kind: pipeline.Quadratic}, pipeline.Model{Kind: pipeline.Overhead, Baseline: 0.1})
 	}
@@ -38,7 +38,7 @@ func newLearner(seed uint64) *learner {
 // load is that of a time: noise around a level that wanders, a day, jumps that recur or do not, gaps.
 func (l *learner) load(t int64) float64 {
 	l.level = max(1, l.level+l.NormFloat64())
-	if l.chance(0.01) {
+	if l.Chance(0.01) {
 		return math.NaN()
 	}
 	load := l.level * (1.5 + math.Sin(2*math.Pi*float64(t)/86_400_000)) * math.Exp(l.NormFloat64()/10)
@@ -53,8 +53,8 @@ func (l *learner) learn(from, to time.Duration, pasts ...*pipeline.Past) {
 	var m pipeline.Memory
 	step := max(5*time.Second, l.params.Interval).Milliseconds()
 	for t := from.Milliseconds(); t < to.Milliseconds(); t += step {
-		if l.chance(0.0005) {
-			t += l.span(0, 2*3_600_000) / step * step
+		if l.Chance(0.0005) {
+			t += l.Span(0, 2*3_600_000) / step * step
 		}
 		load := l.load(t)
 		for _, p := range pasts {
@@ -84,7 +84,7 @@ func TestCheckpointGoesOn(t *testing.T) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			l := newLearner(seed)
 			past := pipeline.NewPast(&l.params)
-			written := l.millis(0, 12*3_600_000)
+			written := l.Millis(0, 12*3_600_000)
 			const ordinary = 2
 			if seed == ordinary {
 				written = 8 * 24 * time.Hour
@@ -119,7 +119,7 @@ func (l *learner) window(end time.Duration) pipeline.Input {
 	now := end.Milliseconds()
 	var samples []pipeline.Sample
 	for t := now - l.params.Window.Milliseconds(); t <= now; t += l.params.Interval.Milliseconds() {
-		samples = append(samples, pipeline.Sample{T: t, V: l.between(0.2, 0.9)})
+		samples = append(samples, pipeline.Sample{T: t, V: l.Between(0.2, 0.9)})
 	}
 	in := pipeline.Input{Now: now, Target: 1, Since: math.MinInt64, TargetRose: math.MinInt64, StartupTime: 30 * time.Second}
 	if l.params.Whole {

@@ -3,6 +3,8 @@ package pipeline
 import (
 	"math"
 	"time"
+
+	"github.com/foresail/foresail/pipeline/series"
 )
 
 // Cooldown holds the minimum time between two changes of the target, by the directions of the later and the earlier
@@ -35,7 +37,7 @@ func (c Cooldown) Apply(d Decision, target int, now int64, h History) Decision {
 // within reports whether less than d has passed between since and now. As clocks disagree, a time in the future counts as
 // now. A d of zero is never within.
 func within(now, since int64, d time.Duration) bool {
-	return d > 0 && since != Never && float64(now)-float64(since) < millis(d)
+	return d > 0 && since != Never && float64(now)-float64(since) < series.Millis(d)
 }
 
 // Largest returns the index of the decision that several metrics of one target come to: the largest desired count,

@@ -110,8 +110,8 @@ func TestAdaptiveDecisionIsStable(t *testing.T) {
 		r := newFleets(seed)
 		p := r.params()
 		p.Method, p.MaxStep = pipeline.Adaptive, 0
-		f := pipeline.Forecast{Level: r.between(0, 20) * p.Threshold, Error: r.between(0, 1) * p.Threshold, Target: p.Min + r.IntN(p.Max-p.Min+1)}
-		f.Required = p.Model.Required(f.Level*r.between(1, 1.5), p.Threshold)
+		f := pipeline.Forecast{Level: r.Between(0, 20) * p.Threshold, Error: r.Between(0, 1) * p.Threshold, Target: p.Min + r.IntN(p.Max-p.Min+1)}
+		f.Required = p.Model.Required(f.Level*r.Between(1, 1.5), p.Threshold)
 		first, _ := pipeline.DecideAdaptive(p, f, false)
 		require.LessOrEqual(t, first.Desired, p.Max)
 		require.GreaterOrEqual(t, first.Desired, p.Min)

@@ -2,7 +2,9 @@ package pipeline
 
 import (
 	"math"
-	"slices"
+
+	"github.com/foresail/foresail/pipeline/line"
+	"github.com/foresail/foresail/pipeline/series"
 )
 
 // What a load looks like at a time is described by numbers whose weights are learned. Those of shape are the same for each horizon.
@@ -31,7 +33,7 @@ type description struct {
 	base  float64         // the mean of half a minute, from which all others differ
 	scale float64         // the root of the load of five minutes: what is counted varies by that
 	shape [shapes]float64 // in units of scale
-	line  line            // of the adaptive method, by steps
+	line  line.Line       // of the adaptive method, by steps
 	step  float64         // s
 	// levels are means of as many of the newest steps as are level: over minutes while the load is, over seconds once it has changed.
 	levels [len(levelWidths)]float64
@@ -64,61 +66,37 @@ func (d *description) describe(means []float64, at int64, step float64, m *Memor
 		add(d.base - max(0, over(seconds)-spike*all))
 	}
 	for _, v := range d.shape {
-		if !finite(v) {
+		if !series.Finite(v) {
 			return false
 		}
 	}
 	ofLine := stepsOf(lineSeconds, step)
 	sigma := d.fit(means[max(0, n-ofLine):], m)
-	if newest := means[max(0, n-max(lately, ofLine)):]; len(m.described) < len(newest) {
+	if newest := means[max(0, n-max(line.Lately, ofLine)):]; len(m.described) < len(newest) {
 		sigma = m.noiseOf(newest) // the line goes through too few to tell
 	}
 	for i, width := range levelWidths {
-		d.levels[i] = levelOf(means, width*sigma)
+		d.levels[i] = line.LevelOf(means, width*sigma)
 	}
 	return true
 }
 
-// noiseOf is the relativeNoise of steps, of which some may not be known.
+// noiseOf is the line.Noise of steps, of which some may not be known.
 func (m *Memory) noiseOf(means []float64) float64 {
 	m.described = m.described[:0]
 	for _, v := range means {
 		if !math.IsNaN(v) {
-			m.described = append(m.described, load{effective: v})
+			m.described = append(m.described, series.Load{Effective: v})
 		}
 	}
-	m.scratch = resize(m.scratch, len(m.described))
-	return relativeNoise(m.described, 1, m.scratch)
-}
-
-// levelOf is the mean of as many of the newest steps as are level: means of more and more of them are tried for as long as the intervals
-// around all of them have a value in common, as fitWithin does with lines. The interval around the mean x of n steps is x ± width·√(x/n).
-func levelOf(means []float64, width float64) float64 {
-	common, level := everything(), math.NaN()
-	sum, known, next := 0.0, 0, 1
-	for i, v := range slices.Backward(means) {
-		if !math.IsNaN(v) {
-			sum += v
-			known++
-		}
-		if n := len(means) - i; n < next && i > 0 || known == 0 {
-			continue
-		}
-		next = more(next)
-		mean := sum / float64(known)
-		common = common.and(mean, width*math.Sqrt(max(mean, 0)/float64(known)))
-		if common.empty() {
-			break
-		}
-		level = mean
-	}
-	return level
+	m.line = series.Resize(m.line, len(m.described))
+	return line.Noise(m.described, 1, m.line)
 }
 
 // stepsOf is how many steps are in some seconds, one at least.
 func stepsOf(seconds, step float64) int { return max(1, int(math.Round(seconds/step))) }
 
-// fit fits the line, to what has come since a load was not known, and returns the relativeNoise of that.
+// fit fits the line, to what has come since a load was not known, and returns the line.Noise of that.
 func (d *description) fit(means []float64, m *Memory) (sigma float64) {
 	m.described = m.described[:0]
 	for _, v := range means {
@@ -126,25 +104,25 @@ func (d *description) fit(means []float64, m *Memory) (sigma float64) {
 			m.described = m.described[:0]
 			continue
 		}
-		m.described = append(m.described, load{effective: v})
+		m.described = append(m.described, series.Load{Effective: v})
 	}
-	m.scratch = resize(m.scratch, len(m.described))
-	sigma = relativeNoise(m.described, 1, m.scratch)
-	d.line = fitWithin(m.described, sigma)
+	m.line = series.Resize(m.line, len(m.described))
+	sigma = line.Noise(m.described, 1, m.line)
+	d.line = line.FitWithin(m.described, sigma)
 	return sigma
 }
 
 // straight is the load in some seconds if it goes on along the line for as long as that is trusted.
 func (d *description) straight(seconds float64) float64 {
-	steps := min(seconds/d.step, carriedOn*float64(d.line.ticks))
-	return max(0, d.line.level+d.line.slope*d.line.trust()*steps)
+	steps := min(seconds/d.step, line.CarriedOn*float64(d.line.Ticks))
+	return max(0, d.line.Level+d.line.Slope*d.line.Trust()*steps)
 }
 
 // features returns all numbers, for a horizon in seconds.
 func (d *description) features(seconds float64, s *season) (x [features]float64) {
 	copy(x[:], d.shape[:])
-	x[lineAt] = (d.line.level - d.base) / d.scale
-	x[lineAt+1] = (d.straight(seconds) - d.line.level) / d.scale
+	x[lineAt] = (d.line.Level - d.base) / d.scale
+	x[lineAt+1] = (d.straight(seconds) - d.line.Level) / d.scale
 	for i, level := range d.levels {
 		x[levelsAt+i] = (level - d.base) / d.scale
 	}

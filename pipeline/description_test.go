@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/foresail/foresail/pipeline"
+	"github.com/foresail/foresail/pipeline/line"
 )
 
 // The level of a load is its mean for as long as it has been level, however long ago it was another one.
@@ -41,17 +42,17 @@ func TestLevelGoesBackToTheLastChange(t *testing.T) {
 					known++
 				}
 			}
-			assert.InDelta(t, sum/float64(known), pipeline.LevelOf(c.means, 0.3), 1e-10)
+			assert.InDelta(t, sum/float64(known), line.LevelOf(c.means, 0.3), 1e-10)
 		})
 	}
 	for _, nothing := range [][]float64{nil, {unknown, unknown}} {
-		assert.True(t, math.IsNaN(pipeline.LevelOf(nothing, 0.3)))
+		assert.True(t, math.IsNaN(line.LevelOf(nothing, 0.3)))
 	}
 	ramp := make([]float64, 240)
 	for i := range ramp {
 		ramp[i] = 10 + float64(i)
 	}
-	assert.InDelta(t, 249, pipeline.LevelOf(ramp, 0.3), 15, "a rise is not level for long")
+	assert.InDelta(t, 249, line.LevelOf(ramp, 0.3), 15, "a rise is not level for long")
 }
 
 // The noise that tells a change is known soon after a load was not known, and of steps of a minute.

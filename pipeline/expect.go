@@ -1,6 +1,10 @@
 package pipeline
 
-import "math"
+import (
+	"math"
+
+	"github.com/foresail/foresail/pipeline/series"
+)
 
 // horizons are those that are learned, in seconds. Between them forecasts are interpolated.
 var horizons = [...]float64{15, 30, 60, 120, 240, 480, mostSeconds}
@@ -29,7 +33,7 @@ func lookBacks(seconds float64) int { return int(seconds*1000)/learnEach + 2 }
 
 // at is the place of the promise of a time.
 func (m *promises) at(t int64, seconds float64, of *kind) *promise {
-	return &m[floorMod(floorDiv(t, of.lookEach()), int64(lookBacks(seconds)))]
+	return &m[series.FloorMod(series.FloorDiv(t, of.lookEach()), int64(lookBacks(seconds)))]
 }
 
 // shift makes them so many looks earlier.
@@ -37,7 +41,7 @@ func (m *promises) shift(looks int64, seconds float64) {
 	n := int64(lookBacks(seconds))
 	was := *m
 	for i := range n {
-		m[i] = was[floorMod(i+looks, n)]
+		m[i] = was[series.FloorMod(i+looks, n)]
 	}
 }
 
@@ -224,7 +228,7 @@ func (p *Past) expect(d *description, now int64, seconds, lateness float64) reca
 		}
 	}
 	r := recalled{known: true, total: total, planned: planned, margin: margin, basis: d.basis(planned, total, seconds)}
-	if !finite(r.total) || !finite(r.planned) || math.IsInf(r.margin, 0) {
+	if !series.Finite(r.total) || !series.Finite(r.planned) || math.IsInf(r.margin, 0) {
 		return recalled{}
 	}
 	return r

@@ -22,7 +22,7 @@ func hourly(on func(hour int64) bool) secondly {
 }
 
 // atChance is true for one hour of three.
-func atChance(hour int64) bool { return newFleets(uint64(hour)).span(0, 2) == 0 }
+func atChance(hour int64) bool { return newFleets(uint64(hour)).Span(0, 2) == 0 }
 
 // inFourMinutes is of pods that start in minutes.
 func inFourMinutes(past *pipeline.Past, s int64, load secondly) pipeline.Input {

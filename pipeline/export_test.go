@@ -2,55 +2,19 @@ package pipeline
 
 import (
 	"math"
-	"time"
+
+	"github.com/foresail/foresail/pipeline/line"
+	"github.com/foresail/foresail/pipeline/series"
 )
 
-// Stages is what the last run has made of each tick from the first one known to the newest.
-type Stages struct {
-	First     int64       // the first tick (ms)
-	Imputed   [][]float64 // v̂ by tick and instance in order of ID; meaningless where the instance is not active
-	Effective []float64   // Ā and the external demand
-	Raw       []float64   // Â
-	Delta     []float64   // Δ
-	Missed    []float64   // the load without its forecast; 0 at the first tick
-	Weight    []float64   // N^w
-	Active    []int
-	Clipped   []bool // of the adaptive method
-}
-
-// Stages returns the stages of the last run that succeeded.
-func (p *Pipeline) Stages() Stages {
-	w := &p.window
-	s := Stages{First: w.tick(w.first), Missed: append([]float64{0}, p.Missed()...)}
-	for k, l := range w.loads[w.first : w.last+1] {
-		var row []float64
-		for i := range w.series {
-			row = append(row, w.values[i*w.n+w.first+k])
-		}
-		s.Imputed = append(s.Imputed, row)
-		s.Effective = append(s.Effective, l.effective)
-		s.Raw = append(s.Raw, l.raw)
-		s.Delta = append(s.Delta, l.delta)
-		s.Weight = append(s.Weight, l.weight)
-		s.Active = append(s.Active, l.active)
-		s.Clipped = append(s.Clipped, l.clipped)
-	}
-	return s
-}
-
-// Weight is w(a) under the parameters (paper, section 6.3).
-func Weight(p Params, age time.Duration) float64 {
-	return p.ramp().at(millis(age))
-}
-
 // Loads are the aggregates of ticks, oldest first, as the adaptive method reads them.
-type Loads []load
+type Loads []series.Load
 
 // LoadsOf returns loads of which none is clipped.
 func LoadsOf(values ...float64) Loads {
 	loads := make(Loads, len(values))
 	for i, v := range values {
-		loads[i].effective = v
+		loads[i].Effective = v
 	}
 	return loads
 }
@@ -58,40 +22,16 @@ func LoadsOf(values ...float64) Loads {
 // Clip marks the loads from one tick up to, and without, another as clipped.
 func (l Loads) Clip(from, to int) Loads {
 	for k := from; k < to; k++ {
-		l[k].clipped = true
+		l[k].Clipped = true
 	}
 	return l
 }
 
 func (l Loads) scratch() []float64 { return make([]float64, len(l)) }
 
-// Line is a line through the newest of loads.
-type Line struct {
-	Level, Slope, LevelError, SlopeError float64
-	Ticks                                int
-}
-
-func exported(l line) Line { return Line{l.level, l.slope, l.levelError, l.slopeError, l.ticks} }
-
-// Trust is the part of the slope that noise does not explain.
-func (l Line) Trust() float64 { return line{slope: l.Slope, slopeError: l.SlopeError}.trust() }
-
-// Through is the line through all loads.
-func (l Loads) Through(sigma float64) Line { return exported(through(l, sigma)) }
-
-// Fit is the line through as many of the newest loads as agree on one.
-func (l Loads) Fit(spacing int) Line { return exported(fit(l, newSampling(spacing, 0), l.scratch())) }
-
-// Noise is the estimate of relativeNoise, and Deviation that of deviation.
-func (l Loads) Noise(spacing int) float64 { return relativeNoise(l, spacing, l.scratch()) }
-func (l Loads) Deviation() float64        { return deviation(l) }
-
-// Nth is nth.
-func Nth(values []float64, n int) float64 { return nth(values, n) }
-
 // RecentPeak is the highest load that the loads have come down from.
 func (l Loads) RecentPeak(spacing int) float64 {
-	return recentPeak(l, relativeNoise(newSampling(spacing, 0).newest(l), spacing, l.scratch()))
+	return recentPeak(l, line.Noise(line.NewSampling(spacing, 0).Newest(l), spacing, l.scratch()))
 }
 
 // Projection is what the adaptive method makes of loads.
@@ -102,7 +42,7 @@ type Projection struct {
 
 // Project returns the projection of loads.
 func (l Loads) Project(spacing int) Projection {
-	o := project(l, newSampling(spacing, 0), l.scratch())
+	o := project(l, line.NewSampling(spacing, 0), l.scratch())
 	return Projection{o.level, o.slope, o.levelError, o.noise, o.lasts, o.hidden, o.least, o.most, o.total}
 }
 
@@ -187,9 +127,6 @@ func (p *Past) Promised(t int64) float64 {
 	last := len(horizons) - 1
 	return p.horizons[last].before.at(t, horizons[last], &p.of).margin.value()
 }
-
-// LevelOf is the mean of as many of the newest steps as are level within a width.
-func LevelOf(means []float64, width float64) float64 { return levelOf(means, width) }
 
 // Levels are the levels that a description has of steps of so many seconds.
 func Levels(means []float64, step float64) []float64 {

@@ -1,6 +1,11 @@
 package pipeline
 
-import "time"
+import (
+	"time"
+
+	"github.com/foresail/foresail/pipeline/line"
+	"github.com/foresail/foresail/pipeline/series"
+)
 
 // Farther is a second forecast of a run: of the time at which an instance could be ready that has to wait for a node which is
 // ordered now. It is the zero value while it is not known.
@@ -13,21 +18,21 @@ type Farther struct {
 
 // farther carries the trend of a run on to a horizon (ms) beyond its own. It starts from the same loads, so that it costs a line more
 // at the most.
-func (p *Pipeline) farther(f Forecast, m method, o projection, loads []load, in *Input, horizon float64) Farther {
+func (p *Pipeline) farther(f Forecast, m method, o projection, loads []series.Load, in *Input, horizon float64) Farther {
 	if b := in.Bounds; b != nil {
 		p.params.Min, p.params.Max = b.FartherMin, b.FartherMax
 	}
-	step := float64(p.window.step)
-	near := (float64(f.Now-f.Tick) + millis(f.Horizon)) / step
+	step := float64(p.window.Step)
+	near := (float64(f.Now-f.Tick) + series.Millis(f.Horizon)) / step
 	ahead := (float64(f.Now-f.Tick) + horizon) / step
-	o = m.extend(o, loads, &p.window, near, ahead)
+	o = m.extend(o, loads, near, ahead, p.memory)
 	o.past = p.recall(in, loads, ahead)
 	p.extrapolate(&f, m, o, ahead)
 	if !f.finite() {
 		return Farther{}
 	}
 	return Farther{
-		Horizon: duration(horizon), Total: f.Total, Desired: p.params.needs(&f, m.least(f)),
+		Horizon: series.Duration(horizon), Total: f.Total, Desired: p.params.needs(&f, m.least(f)),
 		WindowNeeded: m.lookBack(reach{horizon: horizon}).windowNeeded,
 	}
 }
@@ -43,20 +48,20 @@ func (p *Params) needs(f *Forecast, least int) int {
 	return clamp(least, p.Min, p.Max)
 }
 
-func (h holt) extend(o projection, _ []load, _ *window, _, _ float64) projection { return o }
+func (h holt) extend(o projection, _ []series.Load, _, _ float64, _ *Memory) projection { return o }
 
 func (h holt) least(f Forecast) int { return h.scaleUpCount(&f) }
 
 // extend fits a longer line if the one of the nearer horizon went through all the ticks that it was allowed: the trend may have lasted
 // for longer, and then it is carried on for longer. near and ahead are in ticks from the newest one.
-func (p adaptive) extend(o projection, loads []load, w *window, near, ahead float64) projection {
-	allowed := newSampling(w.spaced, near)
-	longer := newSampling(w.spaced, ahead)
-	wentThroughAll := o.lasts >= carriedOn*float64(allowed.longest) // lasts is carriedOn times the ticks of the line
-	if !wentThroughAll || longer.longest <= allowed.longest || len(loads) <= allowed.longest {
+func (p adaptive) extend(o projection, loads []series.Load, near, ahead float64, m *Memory) projection {
+	allowed := line.NewSampling(m.loads.Spacing, near)
+	longer := line.NewSampling(m.loads.Spacing, ahead)
+	wentThroughAll := o.lasts >= line.CarriedOn*float64(allowed.Longest) // lasts is CarriedOn times the ticks of the line
+	if !wentThroughAll || longer.Longest <= allowed.Longest || len(loads) <= allowed.Longest {
 		return o
 	}
-	return project(loads, longer, w.scratch)
+	return project(loads, longer, m.scratch)
 }
 
 func (p adaptive) least(f Forecast) int {

@@ -4,6 +4,8 @@ import (
 	"math"
 	"math/bits"
 	"slices"
+
+	"github.com/foresail/foresail/pipeline/series"
 )
 
 const (
@@ -46,7 +48,7 @@ func (p *Past) Fill(begin int64, minutes []Minute) {
 	own.minutes.fill(&from.minutes)
 	own.fives.fill(&from.fives)
 	if end > p.recent.end || p.recent.newest == 0 { // it goes on from there: rings take no times before the newest
-		p.recent.forget(floorDiv(end, p.recent.step)*p.recent.step, end-1)
+		p.recent.forget(series.FloorDiv(end, p.recent.step)*p.recent.step, end-1)
 	}
 }
 
@@ -167,9 +169,9 @@ func (j *jumps) fill(history *jumps, learned func(t int64) bool) {
 
 // newest is the number of the newest minute of a day of the last seven that are known.
 func (j *jumps) newest(ofDay, day int64) int64 {
-	today := floorDiv(j.open, minutesPerDay)
-	ago := floorMod(today-day, 7)
-	if ago == 0 && ofDay > floorMod(j.open, minutesPerDay) {
+	today := series.FloorDiv(j.open, minutesPerDay)
+	ago := series.FloorMod(today-day, 7)
+	if ago == 0 && ofDay > series.FloorMod(j.open, minutesPerDay) {
 		ago = 7
 	}
 	return (today-ago)*minutesPerDay + ofDay

@@ -42,7 +42,7 @@ func busyDays(seed uint64, at ...int64) secondly {
 			if since < -8 || since >= 248 {
 				continue
 			}
-			if since -= newFleets(seed^uint64(s/ofDay)).span(-8, 8); 0 <= since && since < 240 {
+			if since -= newFleets(seed^uint64(s/ofDay)).Span(-8, 8); 0 <= since && since < 240 {
 				level *= 4
 			}
 		}
@@ -178,23 +178,23 @@ func TestFillIsBounded(t *testing.T) {
 		p.StaleAfter, p.Window = 5*time.Minute, 20*time.Minute
 		load := noisy(seed, bursts(seed, 900))
 		past := pipeline.NewPast(&p)
-		if r.chance(0.7) {
-			follow(past, p, ofDay, ofDay+r.span(1, 3*3600), load)
+		if r.Chance(0.7) {
+			follow(past, p, ofDay, ofDay+r.Span(1, 3*3600), load)
 		}
-		if r.chance(0.3) {
-			past = past.Shifted(time.Duration(r.span(-3, 9)) * time.Hour)
+		if r.Chance(0.3) {
+			past = past.Shifted(time.Duration(r.Span(-3, 9)) * time.Hour)
 		}
 		for range 3 {
-			means := make([]pipeline.Minute, r.span(0, 15_000))
+			means := make([]pipeline.Minute, r.Span(0, 15_000))
 			for i := range means {
 				means[i].Mean = pick(r, load(int64(i)*60), load(int64(i)*60), load(int64(i)*60), math.NaN(), math.Inf(-1), -1, 0, 1e300)
-				means[i].Clipped = r.chance(0.1)
+				means[i].Clipped = r.Chance(0.1)
 			}
-			begin := pick(r, midnight*1000, (midnight+r.span(-9*ofDay, 9*ofDay)/60*60)*1000, 0, -1, math.MaxInt64, math.MinInt64)
+			begin := pick(r, midnight*1000, (midnight+r.Span(-9*ofDay, 9*ofDay)/60*60)*1000, 0, -1, math.MaxInt64, math.MinInt64)
 			past.Fill(begin, means)
 			past = restored(t, checkpoint(t, past))
 			require.LessOrEqual(t, past.Known(), 8*24*time.Hour, "seed %d", seed)
-			at := past.Newest()/1000 - midnight + r.span(0, ofDay)
+			at := past.Newest()/1000 - midnight + r.Span(0, ofDay)
 			if math.Abs(float64(at)) > 1e9 {
 				at = 0
 			}

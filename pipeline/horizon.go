@@ -1,6 +1,10 @@
 package pipeline
 
-import "time"
+import (
+	"time"
+
+	"github.com/foresail/foresail/pipeline/series"
+)
 
 // HorizonLimit names the setting that keeps a forecast from reaching as far ahead as instances take to start.
 type HorizonLimit string
@@ -12,7 +16,7 @@ const (
 	LimitedByWindow HorizonLimit = "LimitedByWindow" // the window is too short to carry a trend to the horizon
 )
 
-// windowPerHorizon is the length of a window that follows the horizon, in horizons: a line needs 1/carriedOn of one, and
+// windowPerHorizon is the length of a window that follows the horizon, in horizons: a line needs 1/line.CarriedOn of one, and
 // the peak before it has to be seen too.
 const windowPerHorizon = 1.5
 
@@ -30,10 +34,10 @@ func (p *Params) reach(startupTime time.Duration) reach {
 	if startupTime <= 0 {
 		startupTime = p.StartupTime
 	}
-	needed := max(p.HorizonMultiplier*millis(startupTime), millis(p.HorizonMin))
+	needed := max(p.HorizonMultiplier*series.Millis(startupTime), series.Millis(p.HorizonMin))
 	r := reach{
-		horizon:       min(needed, millis(p.HorizonMax)) + millis(p.ReactionDelay),
-		horizonNeeded: needed + millis(p.ReactionDelay),
+		horizon:       min(needed, series.Millis(p.HorizonMax)) + series.Millis(p.ReactionDelay),
+		horizonNeeded: needed + series.Millis(p.ReactionDelay),
 		window:        p.Window,
 	}
 	return p.method().lookBack(r)
@@ -58,13 +62,5 @@ func (p *Params) WindowFor(startupTime time.Duration) time.Duration {
 
 // HorizonFor returns how far ahead a forecast looks when instances take startupTime to start; 0 means Params.StartupTime.
 func (p *Params) HorizonFor(startupTime time.Duration) time.Duration {
-	return duration(p.reach(startupTime).horizon)
-}
-
-func millis(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
-
-// duration is the reverse of millis, held to what a Duration can hold, some 290 years.
-func duration(ms float64) time.Duration {
-	const most = 1<<63 - 1<<10 // the largest float64 below 2⁶³
-	return time.Duration(min(ms*float64(time.Millisecond), most))
+	return series.Duration(p.reach(startupTime).horizon)
 }

@@ -1,32 +1,6 @@
 package pipeline
 
-import (
-	"math"
-	"time"
-)
-
-// Never is the time of an event that has not happened.
-const Never int64 = math.MinInt64
-
-// Sample is one raw measurement: the value V read at time T (ms).
-type Sample struct {
-	T int64
-	V float64
-}
-
-// Instance is one thing that carries a share of the load. It is active at t if Start ≤ t < End.
-type Instance struct {
-	ID         string // unique within an Input
-	Start, End int64  // ms; an instance that has not ended has End 0
-	Samples    []Sample
-}
-
-func (i *Instance) end() int64 {
-	if i.End == 0 {
-		return math.MaxInt64
-	}
-	return i.End
-}
+import "time"
 
 // Input is what a forecast is computed from, beside the parameters. A run neither changes nor keeps it.
 type Input struct {

@@ -5,6 +5,8 @@ import (
 	"math"
 	"math/bits"
 	"slices"
+
+	"github.com/foresail/foresail/pipeline/series"
 )
 
 const (
@@ -64,7 +66,7 @@ type ofMinute struct {
 
 // add adds the mean of a step that ends at a time.
 func (j *jumps) add(end, step int64, mean float64) {
-	number := floorDiv(end-1-j.origin, minute)
+	number := series.FloorDiv(end-1-j.origin, minute)
 	if !j.known || number < j.open || number > j.open+minutesPerDay {
 		j.skip(number)
 	}
@@ -83,7 +85,7 @@ func (j *jumps) add(end, step int64, mean float64) {
 		j.now.peak = three
 	}
 	if j.now.began == 0 && isJump(j.closed[len(j.closed)-calmMinutes:], mean) {
-		j.now.began = uint8(min(59, floorMod(end-step-j.origin, minute)/1000+1))
+		j.now.began = uint8(min(59, series.FloorMod(end-step-j.origin, minute)/1000+1))
 	}
 }
 
@@ -91,13 +93,13 @@ func (j *jumps) add(end, step int64, mean float64) {
 // is what lies ahead of a clock that was set back.
 func (j *jumps) skip(number int64) {
 	list := j.list
-	from, to := floorDiv(j.open, minutesPerDay), floorDiv(number, minutesPerDay)
+	from, to := series.FloorDiv(j.open, minutesPerDay), series.FloorDiv(number, minutesPerDay)
 	if !j.known || to <= from-7 || to-from >= 7 {
 		list = nil
 	}
 	passed := uint8(0)
 	for d := min(from, to) + 1; list != nil && d < max(to, from+1); d++ {
-		passed |= 1 << floorMod(d, 7)
+		passed |= 1 << series.FloorMod(d, 7)
 	}
 	*j = jumps{origin: j.origin, open: number, known: true, list: list}
 	for i := range j.list {
@@ -121,7 +123,7 @@ func isJump(before []ofMinute, load float64) bool {
 func (j *jumps) note(number int64) {
 	then, after := j.closed[calmMinutes], j.closed[calmMinutes+1]
 	jumped := then.began > 0 && isJump(j.closed[:calmMinutes], then.peak)
-	today := uint8(1) << floorMod(floorDiv(number, minutesPerDay), 7)
+	today := uint8(1) << series.FloorMod(series.FloorDiv(number, minutesPerDay), 7)
 	at, found := j.find(number)
 	switch height := float32(max(then.peak, after.peak)); {
 	case jumped && found:
@@ -130,7 +132,7 @@ func (j *jumps) note(number int64) {
 		x.first, x.last = min(x.first+drift, then.began), max(x.last-min(x.last, drift), then.began)
 		x.height = min(max(height, (3*x.height+height)/4), mostRise*x.height)
 	case jumped:
-		minute := uint16(floorMod(number, minutesPerDay))
+		minute := uint16(series.FloorMod(number, minutesPerDay))
 		j.list = slices.Insert(j.list, at, jump{minute: minute, days: today, first: then.began, last: then.began, height: height})
 	case found && then.steps > 0:
 		if j.list[at].days &^= today; j.list[at].days == 0 {
@@ -167,7 +169,7 @@ func (j *jumps) sumUp() {
 func (j *jumps) due(from, to int64) float64 {
 	from, to = from-j.origin, to-j.origin
 	largest := float32(0)
-	for number := floorDiv(from-jumpLate, minute) - 1; number <= floorDiv(to, minute); number++ {
+	for number := series.FloorDiv(from-jumpLate, minute) - 1; number <= series.FloorDiv(to, minute); number++ {
 		at, found := j.find(number)
 		if !found || !j.recurs(number) {
 			continue
@@ -186,8 +188,8 @@ func (j *jumps) hourly(from, to int64, hours float64) (share, height float64) {
 		return 0, 0
 	}
 	from, to = from-j.origin, to-j.origin
-	for number := floorDiv(from-jumpLate, minute) - 1; number <= floorDiv(to, minute); number++ {
-		sum := &j.hours[floorMod(number, 60)]
+	for number := series.FloorDiv(from-jumpLate, minute) - 1; number <= series.FloorDiv(to, minute); number++ {
+		sum := &j.hours[series.FloorMod(number, 60)]
 		if sum.hours < leastHours || !mayBegin(number, sum.first, sum.last, from, to) {
 			continue
 		}
@@ -216,7 +218,7 @@ func (j *jumps) recurs(number int64) bool {
 
 // find returns where a minute of the day is in the list.
 func (j *jumps) find(number int64) (at int, found bool) {
-	minute := uint16(floorMod(number, minutesPerDay))
+	minute := uint16(series.FloorMod(number, minutesPerDay))
 	return slices.BinarySearchFunc(j.list, minute, func(a jump, b uint16) int { return cmp.Compare(a.minute, b) })
 }
 

@@ -3,15 +3,17 @@ package pipeline
 import (
 	"math"
 	"time"
+
+	"github.com/foresail/foresail/pipeline/series"
 )
 
 // method is one way to forecast: it turns the loads of the window into a forecast and a decision. Its arguments are values
 // where pointers would make a run allocate.
 type method interface {
 	// loads returns the aggregate of each tick of the window, oldest first.
-	loads(w *window) []load
+	loads(m *Memory) []series.Load
 	// project returns the trend of the loads, which is needed for some ticks ahead. It may write to m.
-	project(loads []load, w *window, ahead float64, m *Memory) projection
+	project(loads []series.Load, ahead float64, m *Memory) projection
 	// planned returns A_ω, the load that instances are needed for at the horizon, which is some ticks from the newest one.
 	planned(f Forecast, o projection, ticks float64) plan
 	// need returns what decide counts instances for.
@@ -21,7 +23,7 @@ type method interface {
 	// decide returns the decision. Pending: requested instances have not started.
 	decide(f Forecast, pending bool) Decision
 	// extend returns the projection of the same loads for a number of ticks beyond those that o was needed for.
-	extend(o projection, loads []load, w *window, near, ahead float64) projection
+	extend(o projection, loads []series.Load, near, ahead float64, m *Memory) projection
 	// least returns the fewest instances that are good enough for a forecast.
 	least(f Forecast) int
 	// lookBack returns r with its window, and the window that its horizon needs.
@@ -89,9 +91,12 @@ func (o *projection) total(ticks float64) float64 {
 // holt is the paper's method (sections 6 to 8).
 type holt struct{ *Params }
 
-func (h holt) loads(w *window) []load { return w.redistribute(h.Model, h.ramp()) }
+func (h holt) loads(m *Memory) []series.Load {
+	o := h.redistribution()
+	return m.weighted.Sum(&m.window, &o)
+}
 
-func (h holt) project(loads []load, _ *window, _ float64, m *Memory) projection {
+func (h holt) project(loads []series.Load, _ float64, m *Memory) projection {
 	state, missed := h.predict(loads, m.missed)
 	m.missed = missed
 	return projection{trend: state, lasts: math.Inf(1), most: math.Inf(1)}

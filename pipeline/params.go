@@ -5,6 +5,9 @@ import (
 	"fmt"
 	"math"
 	"time"
+
+	"github.com/foresail/foresail/pipeline/redistribute"
+	"github.com/foresail/foresail/pipeline/series"
 )
 
 // Params configures a pipeline. Field comments give the paper's symbol; HoltParams gives the defaults.
@@ -71,13 +74,6 @@ const (
 	Adaptive Method = "Adaptive" // a line through as many of the newest loads as lie on one
 )
 
-// Saturation describes a metric that cannot rise above Max (v_max); within Zone (σ_z, a share of Max) of it the
-// reading is taken to be clipped (paper, section 7.8).
-type Saturation struct {
-	Enabled   bool
-	Max, Zone float64
-}
-
 // HoltParams returns the defaults of the paper's table 8, with the reaction delay of an actuator that reads
 // every 15 s (an HPA). Threshold and Max have none and must be set.
 func HoltParams() Params {
@@ -108,11 +104,8 @@ func AdaptiveParams() Params {
 	return p
 }
 
-// minInterval and maxTicks bound the grid of one run. A window of a day at one second is below it.
-const (
-	minInterval = 100 * time.Millisecond
-	maxTicks    = 100_000
-)
+// minInterval and series.MaxTicks bound the grid of one run.
+const minInterval = 100 * time.Millisecond
 
 // FieldError names a wrong field (by its path in a PredictedMetric's spec), its value and what would be accepted.
 type FieldError struct {
@@ -135,7 +128,7 @@ func (p Params) Validate() error {
 
 	v.require(p.Interval >= minInterval && p.Interval%time.Millisecond == 0, "sampleInterval", p.Interval, "a whole number of milliseconds, at least "+minInterval.String())
 	v.require(p.Window/2 >= p.Interval, "window", p.Window, fmt.Sprintf("at least two sample intervals (%s)", 2*p.Interval))
-	v.require(p.Interval <= 0 || p.Window/p.Interval <= maxTicks, "window", p.Window, fmt.Sprintf("at most %d sample intervals", maxTicks))
+	v.require(p.Interval <= 0 || p.Window/p.Interval <= series.MaxTicks, "window", p.Window, fmt.Sprintf("at most %d sample intervals", series.MaxTicks))
 	v.durations(p)
 
 	v.require(math.Abs(p.RedistributionShape) <= 50, "redistribution.shape", p.RedistributionShape, "between -50 and 50")
@@ -227,4 +220,9 @@ func (v *validator) durations(p Params) {
 	}
 	v.require(p.HorizonMax >= p.HorizonMin, "horizon.max", p.HorizonMax, fmt.Sprintf("at least horizon.min (%s)", p.HorizonMin))
 	v.require(p.StaleAfter > 0, "staleAfter", p.StaleAfter, "above 0s")
+}
+
+// redistribution returns the options of stage three.
+func (p *Params) redistribution() redistribute.Options {
+	return redistribute.Options{Model: p.Model, Timeout: p.RedistributionTimeout, Shape: p.RedistributionShape, Saturation: p.Saturation}
 }

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"math"
 	"time"
+
+	"github.com/foresail/foresail/pipeline/series"
 )
 
 // Past is what a load has been, and what has been learned of how it goes on: for some horizons a correction of the present load and
@@ -73,7 +75,7 @@ func (p *Past) Shifted(by time.Duration) *Past {
 	out.season.fives.origin -= ms
 	out.season.jumps.origin -= ms
 	for i := range out.horizons {
-		out.horizons[i].before.shift(floorDiv(ms, p.of.lookEach()), horizons[i])
+		out.horizons[i].before.shift(series.FloorDiv(ms, p.of.lookEach()), horizons[i])
 	}
 	return out
 }
@@ -84,7 +86,7 @@ func (p *Past) Rewind(t int64) {
 	if p.recent.newest <= t {
 		return
 	}
-	p.recent.forget(floorDiv(t, p.recent.step)*p.recent.step, t)
+	p.recent.forget(series.FloorDiv(t, p.recent.step)*p.recent.step, t)
 	p.season.rewind(t)
 	p.release()
 }
@@ -114,13 +116,14 @@ func (p *Past) Learn(m *Memory, params *Params, unlearned func(t int64) bool) {
 	if params.Method != Adaptive || params.Counted {
 		return
 	}
-	w := &m.window
-	p.age(w.tick(w.last))
+	l := m.loads
+	newest := l.Tick(l.N - 1)
+	p.age(newest)
 	p.become(params)
-	late := max(settling.Milliseconds(), 2*int64(w.spaced)*w.step)
-	settled := w.index(w.tick(w.last) - late)
-	for k := max(w.first, p.recent.after(w)); k < settled; k++ {
-		p.add(w.tick(k), w.loads[k].effective, w.loads[k].clipped, m, unlearned)
+	late := max(settling.Milliseconds(), 2*int64(l.Spacing)*l.Step)
+	settled := l.Index(newest - late)
+	for k := p.recent.after(l.Grid); k < settled; k++ {
+		p.add(l.Tick(k), l.Ticks[k].Effective, l.Ticks[k].Clipped, m, unlearned)
 	}
 }
 
@@ -162,7 +165,7 @@ func (p *Past) add(t int64, load float64, clipped bool, m *Memory, unlearned fun
 			return
 		}
 		p.season.add(p.recent.end, p.recent.step, mean, shown)
-		if floorMod(p.recent.end, learnEach) < p.recent.step {
+		if series.FloorMod(p.recent.end, learnEach) < p.recent.step {
 			p.look(m, unlearned)
 		}
 	})
@@ -228,26 +231,26 @@ type recalled struct {
 }
 
 // recall returns what the past tells of the loads of a run, for a number of ticks from the newest one.
-func (p *Pipeline) recall(in *Input, loads []load, ahead float64) recalled {
+func (p *Pipeline) recall(in *Input, loads []series.Load, ahead float64) recalled {
 	past := in.Past
 	if !past.Fits(&p.params) || past.tooOld(in.Now) {
 		return recalled{}
 	}
 	w := &p.window
-	each := max(1, int(past.recent.step/w.step))
+	each := max(1, int(past.recent.step/w.Step))
 	loads = loads[len(loads)%each:]
-	end := w.tick(w.last) + w.step
-	begin := end - int64(len(loads))*w.step
-	step := float64(each) * float64(w.step) / 1000
+	end := w.Tick(w.Last) + w.Step
+	begin := end - int64(len(loads))*w.Step
+	step := float64(each) * float64(w.Step) / 1000
 	most := stepsOf(describedSeconds, step)
 	p.steps = append(p.steps[:0], past.recent.before(begin, most)...)
 	for ; len(loads) > 0; loads = loads[each:] {
-		p.steps = append(p.steps, mean(loads[:each]))
+		p.steps = append(p.steps, series.Mean(loads[:each]))
 	}
 	var d description
 	if !d.describe(p.steps[max(0, len(p.steps)-most):], end, step, p.memory) {
 		return recalled{}
 	}
-	seconds := ahead * float64(w.step) / 1000
+	seconds := ahead * float64(w.Step) / 1000
 	return past.expect(&d, in.Now, seconds, p.params.Lateness)
 }

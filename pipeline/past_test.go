@@ -74,7 +74,7 @@ func floorMod(a, b int64) int64 { return ((a % b) + b) % b }
 func bursts(seed uint64, every int64) secondly {
 	return func(s int64) float64 {
 		for b := s / every; b >= max(0, s/every-1); b-- {
-			begin := b*every + newFleets(seed^uint64(b)).span(0, every-1)
+			begin := b*every + newFleets(seed^uint64(b)).Span(0, every-1)
 			if begin <= s && s < begin+180 {
 				return 8
 			}
@@ -298,12 +298,12 @@ func TestAnyTimesAndLoads(t *testing.T) {
 		now := int64(0)
 		for range 4000 {
 			switch {
-			case r.chance(0.01):
-				now += r.span(-3*ofDay, 9*ofDay)
-			case r.chance(0.1):
-				now += r.span(-30, 900)
+			case r.Chance(0.01):
+				now += r.Span(-3*ofDay, 9*ofDay)
+			case r.Chance(0.1):
+				now += r.Span(-30, 900)
 			default:
-				now += r.span(1, 9)
+				now += r.Span(1, 9)
 			}
 			past.Add((midnight+now)*1000, pick(r, load(now), load(now), load(now), math.NaN(), math.Inf(1), 0, 1e300), &m, &p)
 		}

@@ -3,8 +3,12 @@ package pipeline
 import (
 	"errors"
 	"fmt"
-	"math"
 	"time"
+
+	"github.com/foresail/foresail/pipeline/align"
+	"github.com/foresail/foresail/pipeline/impute"
+	"github.com/foresail/foresail/pipeline/redistribute"
+	"github.com/foresail/foresail/pipeline/series"
 )
 
 // Forecast is the result of one run, with all numbers that its decision depends on. Loads without a unit in
@@ -71,25 +75,34 @@ type Pipeline struct {
 // Memory is what runs work in: some kilobytes to megabytes by the size of window and fleet. Many pipelines may share one,
 // as long as one run uses it at a time. The zero value is ready.
 type Memory struct {
-	window    window
-	whole     [1]Instance // stands for all, if the load is measured as a whole
-	samples   []Sample    // scratch of clean
-	missed    []float64
-	steps     []float64 // of the past and the window
-	described []load    // of a description
-	scratch   []float64 // of its line
+	window   series.Window
+	aligner  align.Aligner
+	imputer  impute.Imputer
+	weighted redistribute.Weighted
+	total    redistribute.Total
+	loads    series.Loads // of the last run that got so far
 
-	traced     *Trace // of the run under way, nil if nobody asked for it
+	whole     [1]Instance // stands for all, if the load is measured as a whole
+	missed    []float64
+	scratch   []float64     // by tick
+	steps     []float64     // of the past and the window
+	described []series.Load // of a description
+	line      []float64     // scratch of its line
+
+	traced     *Trace // of the run under way, nil without one
 	tracedMost int
 }
 
-// Missed returns the errors of the last run's forecasts of one tick ahead, load less forecast, in order of time. It is empty with
-// Adaptive and if the run failed early, and changed by the next run.
+// Missed returns the errors of the last run's forecasts of one tick ahead, load less forecast, in order of time. It is
+// empty with Adaptive and if the run failed early, and changed by the next run.
 func (m *Memory) Missed() []float64 { return m.missed }
 
-// forget lets go of what is the caller's.
+// Loads returns the loads of the last run, tick by tick. They are empty if it failed early, and changed by the next run.
+func (m *Memory) Loads() series.Loads { return m.loads }
+
+// forget releases what belongs to the caller.
 func (m *Memory) forget() {
-	m.window.forget()
+	m.window.Forget()
 	m.whole = [1]Instance{}
 }
 
@@ -122,32 +135,33 @@ func (p *Pipeline) run(in Input) (Forecast, error) {
 		return Forecast{}, fmt.Errorf("now: %d: must be milliseconds between %d and %d", in.Now, -maxTime, maxTime)
 	}
 	defer p.forget()
-	p.missed = p.missed[:0]
+	p.missed, p.loads = p.missed[:0], series.Loads{}
 	r := p.params.reach(in.StartupTime)
 	f := Forecast{
-		Now: in.Now, Horizon: duration(r.horizon), HorizonNeeded: duration(r.horizonNeeded), HorizonLimit: r.limit(),
+		Now: in.Now, Horizon: series.Duration(r.horizon), HorizonNeeded: series.Duration(r.horizonNeeded), HorizonLimit: r.limit(),
 		Window: r.window, WindowNeeded: r.windowNeeded,
 	}
 	w, err := p.fill(in.Since, p.carriers(&in), &f)
 	if err != nil {
 		return Forecast{}, err
 	}
-	f.Tick = w.tick(w.last)
+	f.Tick = w.Tick(w.Last)
 	lag := time.Duration(in.Now-f.Tick) * time.Millisecond
 	if lag > p.params.StaleAfter {
 		return Forecast{}, &StaleError{Age: lag, Limit: p.params.StaleAfter}
 	}
-	w.impute()
-	w.spaced = w.spacing()
+	p.imputer.Fill(w)
 	m := p.params.method()
-	loads := m.loads(w)
-	p.addDemand(in.Demand, &f)
+	loads := m.loads(p.memory)
+	p.scratch = series.Resize(p.scratch, w.N)
+	p.addDemand(in.Demand, loads, &f)
+	p.loads = w.Loads(loads)
 	p.keep(loads)
 
 	p.count(&in, loads[len(loads)-1], &f)
 	// Counted from the newest data, as now is later (paper, section 7.10).
-	ahead := (float64(in.Now-f.Tick) + r.horizon) / float64(w.step)
-	o := m.project(loads, w, ahead, p.memory)
+	ahead := (float64(in.Now-f.Tick) + r.horizon) / float64(w.Step)
+	o := m.project(loads, ahead, p.memory)
 	o.past = p.recall(&in, loads, ahead)
 	p.extrapolate(&f, m, o, ahead)
 	if !f.finite() {
@@ -160,7 +174,7 @@ func (p *Pipeline) run(in Input) (Forecast, error) {
 	}
 	f.Holds = p.params.Model.Load(p.params.Threshold) * float64(f.Decision.Desired)
 	if in.NodeStartupTime > 0 {
-		f.Farther = p.farther(f, m, o, loads, &in, r.horizon+millis(in.NodeStartupTime))
+		f.Farther = p.farther(f, m, o, loads, &in, r.horizon+series.Millis(in.NodeStartupTime))
 	}
 	return f, nil
 }
@@ -176,12 +190,12 @@ func (p *Pipeline) carriers(in *Input) []Instance {
 }
 
 // count counts the instances at the newest tick, and those that are requested.
-func (p *Pipeline) count(in *Input, newest load, f *Forecast) {
-	f.Weight, f.Active, f.Target = newest.weight, newest.active, in.Target
+func (p *Pipeline) count(in *Input, newest series.Load, f *Forecast) {
+	f.Weight, f.Active, f.Target = newest.Weight, newest.Active, in.Target
 	if p.params.Whole {
 		f.Active = 0
 		for i := range in.Instances {
-			if x := &in.Instances[i]; x.Start <= f.Tick && f.Tick < x.end() {
+			if x := &in.Instances[i]; x.Start <= f.Tick && f.Tick < x.Until() {
 				f.Active++
 			}
 		}
@@ -209,60 +223,38 @@ func (p *Pipeline) RunIn(m *Memory, in Input) (Forecast, error) {
 }
 
 // fill aligns the samples of every instance onto the grid of the window.
-func (p *Pipeline) fill(since int64, instances []Instance, f *Forecast) (*window, error) {
+func (p *Pipeline) fill(since int64, instances []Instance, f *Forecast) (*series.Window, error) {
 	w := &p.window
-	step := p.params.Interval.Milliseconds()
-	w.grid = newGrid(f.Now, f.Window.Milliseconds(), step)
+	w.Grid = series.NewGrid(f.Now, f.Window.Milliseconds(), p.params.Interval.Milliseconds())
 	if since != 0 {
-		w.grid = w.from(since)
+		w.Grid = w.From(since)
 	}
-	if err := w.seat(instances); err != nil {
+	if err := w.Seat(instances); err != nil {
 		return nil, err
 	}
-	w.first, w.last = w.n, -1
-	ok := limits{latest: f.Now + step, lowest: p.params.Model.lowest()}
-	for i := range w.series {
-		s := &w.series[i]
-		known, used := p.align(s.Samples, ok, s.active, s.values, f)
-		s.known, s.spacing = known, w.grid.spacing(used)
-		if !s.known.empty() {
-			w.first, w.last = min(w.first, s.known.from), max(w.last, s.known.to-1)
-		}
-	}
-	if w.last < 0 {
+	f.Dropped += p.aligner.Fill(w, align.Limits{Latest: f.Now + w.Step, Lowest: p.params.Model.Lowest()})
+	if w.Last < 0 {
 		return nil, ErrNoData
 	}
 	return w, nil
 }
 
-// align aligns samples that may have to be cleaned first, and counts what is dropped. It returns the samples that it used.
-func (p *Pipeline) align(samples []Sample, ok limits, active ticks, out []float64, f *Forecast) (known ticks, used []Sample) {
-	known, isClean := align(samples, ok, p.window.grid, active, out)
-	if isClean {
-		return known, samples
-	}
-	cleaned, dropped := clean(samples, ok, p.samples)
-	p.samples = cleaned
-	f.Dropped += dropped
-	known, _ = align(cleaned, ok, p.window.grid, active, out)
-	return known, cleaned
-}
-
 // addDemand adds load that no instance carries yet to the effective aggregate of each tick.
-func (p *Pipeline) addDemand(demand []Sample, f *Forecast) {
+func (p *Pipeline) addDemand(demand []Sample, loads []series.Load, f *Forecast) {
 	w := &p.window
-	ok := limits{latest: f.Now + w.step, lowest: Model{}.lowest()}
-	known, demand := p.align(demand, ok, w.span(), w.scratch, f)
+	ok := align.Limits{Latest: f.Now + w.Step, Lowest: Model{}.Lowest()}
+	known, demand, dropped := p.aligner.Align(demand, ok, w.Grid, w.Span(), p.scratch)
+	f.Dropped += dropped
 	if len(demand) == 0 {
 		return
 	}
 	newest := demand[len(demand)-1]
-	held := w.index(newest.T)
-	for k := known.from; k < min(known.to, held); k++ {
-		w.loads[k].effective += w.scratch[k]
+	held := w.Index(newest.T)
+	for k := known.From; k < min(known.To, held); k++ {
+		loads[k-w.First].Effective += p.scratch[k]
 	}
-	for k := max(held, w.first); k <= w.last; k++ {
-		w.loads[k].effective += newest.V
+	for k := max(held, w.First); k <= w.Last; k++ {
+		loads[k-w.First].Effective += newest.V
 	}
 }
 
@@ -298,12 +290,9 @@ func (p *Pipeline) extrapolate(f *Forecast, m method, o projection, ticks float6
 
 func (f *Forecast) finite() bool {
 	for _, x := range []float64{f.Level, f.Error, f.Trend, f.Total, f.Damped, f.LoadNow, f.LoadPredicted, f.Required, f.Serve} {
-		if !finite(x) {
+		if !series.Finite(x) {
 			return false
 		}
 	}
 	return true
 }
-
-// finite is false for NaN.
-func finite(v float64) bool { return math.Abs(v) <= math.MaxFloat64 }

@@ -4,6 +4,8 @@ import (
 	"math"
 	"slices"
 	"time"
+
+	"github.com/foresail/foresail/pipeline/series"
 )
 
 const (
@@ -55,7 +57,7 @@ func (r *recent) clone() recent {
 // completes, with the mean of its loads, NaN if one of them is not known, and with what they show at least. Times that are not after the
 // newest are ignored, unless they are so far away that the clock must have been set.
 func (r *recent) add(t int64, load float64, clipped bool, complete func(mean, shown float64)) {
-	begin := floorDiv(t, r.step) * r.step
+	begin := series.FloorDiv(t, r.step) * r.step
 	span := recentSteps * r.step
 	if r.end == 0 && r.newest == 0 || begin > r.end+span || begin < r.end-span {
 		r.forget(begin, t-1)
@@ -67,7 +69,7 @@ func (r *recent) add(t int64, load float64, clipped bool, complete func(mean, sh
 	for r.end < begin {
 		complete(r.close())
 	}
-	if !finite(load) {
+	if !series.Finite(load) {
 		r.missing = true
 		return
 	}
@@ -76,12 +78,12 @@ func (r *recent) add(t int64, load float64, clipped bool, complete func(mean, sh
 	r.known++
 }
 
-// after is the first tick after the newest load; of a load that is far ahead of the window it is 0.
-func (r *recent) after(w *window) int {
-	if r.newest > w.tick(w.last)+recentSteps*r.step {
+// after is the first tick after the newest load; of a load that is far ahead of the grid it is 0.
+func (r *recent) after(g series.Grid) int {
+	if r.newest > g.Tick(g.N-1)+recentSteps*r.step {
 		return 0
 	}
-	return w.index(r.newest + 1)
+	return g.Index(r.newest + 1)
 }
 
 // close completes the open step.
@@ -120,7 +122,7 @@ func (r *recent) before(t int64, n int) []float64 {
 	if t-r.end >= r.step {
 		return nil
 	}
-	late := max(0, floorDiv(r.end-t+r.step-1, r.step))
+	late := max(0, series.FloorDiv(r.end-t+r.step-1, r.step))
 	known := r.means[:max(0, int64(len(r.means))-late)]
 	return known[max(0, len(known)-n):]
 }

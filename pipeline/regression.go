@@ -1,6 +1,10 @@
 package pipeline
 
-import "math"
+import (
+	"math"
+
+	"github.com/foresail/foresail/pipeline/series"
+)
 
 // regression is a linear function that is fitted to what comes, time after time, so that its absolute errors are small: a few jumps
 // that nobody could know do not count for much. The zero value is ready.
@@ -50,7 +54,7 @@ func (r *regression) learn(x *[features]float64, y, lag, apart float64) {
 		trace += float64(r.squares[k-1])
 		size += math.Abs(float64(r.moments[i]))
 	}
-	if !finite(trace + size) { // of loads that are too large
+	if !series.Finite(trace + size) { // of loads that are too large
 		*r = regression{}
 		return
 	}
@@ -115,7 +119,7 @@ func (r *regression) solve(ridge float64) {
 		z[i] /= l[i][i]
 	}
 	for _, w := range z {
-		if !finite(w) {
+		if !series.Finite(w) {
 			return
 		}
 	}

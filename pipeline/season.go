@@ -3,6 +3,8 @@ package pipeline
 import (
 	"math"
 	"slices"
+
+	"github.com/foresail/foresail/pipeline/series"
 )
 
 const (
@@ -40,11 +42,11 @@ func (s *season) rewind(t int64) {
 		if len(r.means) == 0 {
 			continue
 		}
-		if number := floorDiv(t-1-r.origin, r.width); number < r.open {
+		if number := series.FloorDiv(t-1-r.origin, r.width); number < r.open {
 			r.rewind(number)
 		}
 	}
-	if number := floorDiv(t-1-s.jumps.origin, minute); s.jumps.known && number < s.jumps.open {
+	if number := series.FloorDiv(t-1-s.jumps.origin, minute); s.jumps.known && number < s.jumps.open {
 		s.jumps.skip(number)
 	}
 }
@@ -175,7 +177,7 @@ const unknown short = 0x7fc0
 func (s short) value() float64 { return float64(math.Float32frombits(uint32(s) << 16)) }
 
 func (r *ring) add(end int64, mean float64, width, span int64) {
-	number := floorDiv(end-1-r.origin, width)
+	number := series.FloorDiv(end-1-r.origin, width)
 	if len(r.means) > 0 && number < r.open {
 		r.rewind(number)
 	}
@@ -215,7 +217,9 @@ func (r *ring) set(number int64, mean short) {
 	}
 }
 
-func (r *ring) place(number int64) *short { return &r.means[floorMod(number, int64(len(r.means)))] }
+func (r *ring) place(number int64) *short {
+	return &r.means[series.FloorMod(number, int64(len(r.means)))]
+}
 
 // at is the load at a time, between the means of two stretches; NaN if they are not known.
 func (r *ring) at(t int64) float64 {
@@ -223,7 +227,7 @@ func (r *ring) at(t int64) float64 {
 		return math.NaN()
 	}
 	t -= r.origin + r.width/2
-	number := floorDiv(t, r.width)
+	number := series.FloorDiv(t, r.width)
 	if number+1 >= r.open || number <= r.open-int64(len(r.means)) {
 		return math.NaN()
 	}

@@ -4,6 +4,8 @@ import (
 	"math"
 	"slices"
 	"time"
+
+	"github.com/foresail/foresail/pipeline/series"
 )
 
 // Parameters of the measured startup time (paper, section 10.4). All but the first are of Holt's method alone.
@@ -26,7 +28,7 @@ type StartupTime struct {
 
 // NewStartupTime starts from an assumed value.
 func NewStartupTime(m Method, initial time.Duration) *StartupTime {
-	assumed := math.Round(millis(initial))
+	assumed := math.Round(series.Millis(initial))
 	return &StartupTime{method: m, initial: assumed, current: assumed}
 }
 

@@ -79,9 +79,29 @@ func isStandard(path string) bool {
 }
 
 func TestPipelineDependsOnTheStandardLibraryAlone(t *testing.T) {
-	for _, path := range imports(t, true, "./pipeline")[module+"pipeline"] {
-		assert.True(t, isStandard(path), path)
-		assert.NotContains(t, []string{"math/rand", "math/rand/v2"}, path, "the pipeline draws no random numbers")
+	for from, list := range imports(t, true, "./pipeline/...") {
+		if strings.HasSuffix(from, "test") { // it is for tests
+			continue
+		}
+		for _, path := range list {
+			own := strings.HasPrefix(path, module+"pipeline") && !strings.HasSuffix(path, "test")
+			assert.True(t, isStandard(path) || own, "%s depends on %s", from, path)
+			assert.NotContains(t, []string{"math/rand", "math/rand/v2"}, path, "%s draws random numbers", from)
+		}
+	}
+}
+
+// The stages of a forecast share nouns. Only the pipeline composes them.
+func TestStagesOfThePipelineAreKeptApart(t *testing.T) {
+	allowed := map[string][]string{
+		"series": nil, "align": {"series"}, "impute": {"series"}, "redistribute": {"series"}, "line": {"series"},
+	}
+	for stage, below := range allowed {
+		for _, path := range imports(t, true, "./pipeline/"+stage)[module+"pipeline/"+stage] {
+			if !isStandard(path) {
+				assert.Contains(t, below, strings.TrimPrefix(path, module+"pipeline/"), "pipeline/%s", stage)
+			}
+		}
 	}
 }
 
