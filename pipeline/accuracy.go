@@ -4,6 +4,7 @@ import (
 	"math"
 	"time"
 
+	"github.com/foresail/foresail/pipeline/decide"
 	"github.com/foresail/foresail/pipeline/series"
 )
 
@@ -111,7 +112,7 @@ func (t *tally) add(x *made, came rate, passed float64, span time.Duration) {
 	keep := math.Exp(-passed / series.Millis(span))
 	t.time, t.off, t.naive = t.time*keep, t.off*keep, t.naive*keep
 	t.late, t.atMaximum, t.lateOrNot = t.late*keep, t.atMaximum*keep, t.lateOrNot*keep
-	more := came.load > x.holds*(1+roundingSlack)
+	more := came.load > x.holds*(1+decide.RoundingSlack)
 	switch {
 	case more && x.atMaximum:
 		t.atMaximum += passed

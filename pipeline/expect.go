@@ -3,6 +3,7 @@ package pipeline
 import (
 	"math"
 
+	"github.com/foresail/foresail/pipeline/decide"
 	"github.com/foresail/foresail/pipeline/series"
 )
 
@@ -59,9 +60,6 @@ const (
 	firstMargin, marginStep = 3, 0.1
 	// mostErrors is the largest margin in mean absolute errors: of loads that hardly vary these say little.
 	mostErrors = 30
-	// largestMargin is the largest margin as a share of the load: beyond that more instances would have to wait for jumps that nobody
-	// can know than there are.
-	largestMargin = 1
 	// heavyTails is how many times as large as by Laplace's distribution the price is that follows from a margin: large errors are more
 	// frequent.
 	heavyTails = 3
@@ -114,14 +112,14 @@ func (h *horizon) track(d *description, seconds float64, s *season, expected, ra
 	_, jump := s.hourly(d.at, d.at+int64(seconds*1000))
 	margin := then.margin.value() * d.scale
 	planned, chance := withJump(d.planned(expected, d.at, seconds, s), jump, margin, then.forJump.value()*d.scale)
-	margin = bounded(margin, planned)
+	margin = decide.BoundedMargin(margin, planned)
 	required := (planned + margin) / of.threshold
 	h.order(math.Ceil(required-spare), math.Ceil(required*(1+of.scaleDownMargin)+spare), of)
 	late := rate > h.ordered*of.threshold
 	switch {
 	case !late && !clipped:
 		h.margin = max(0, h.margin-marginStep*of.lateness)
-	case late && rate > planned+margin && (rate <= chance || h.margin*h.size*d.scale <= largestMargin*planned): // a larger one would count
+	case late && rate > planned+margin && (rate <= chance || h.margin*h.size*d.scale <= decide.LargestMargin*planned): // a larger one would count
 		h.margin = min(h.margin+marginStep*(1-of.lateness), mostErrors)
 	}
 }
@@ -169,7 +167,7 @@ func (d *description) basis(planned, expected, seconds float64) Basis {
 
 // withJump plans for a jump that may come if what that adds is worth it. If not, chance is what it would come to.
 func withJump(load, jump, margin, worth float64) (planned, chance float64) {
-	without, with := load+bounded(margin, load), jump+bounded(margin, jump)
+	without, with := load+decide.BoundedMargin(margin, load), jump+decide.BoundedMargin(margin, jump)
 	switch {
 	case jump <= without: // it is no more than is planned for
 		return load, 0
@@ -178,9 +176,6 @@ func withJump(load, jump, margin, worth float64) (planned, chance float64) {
 	}
 	return load, with
 }
-
-// bounded is how much of a margin is added to a load.
-func bounded(margin, load float64) float64 { return min(margin, largestMargin*load) }
 
 // marginFor is the margin for a lateness (0: as learned), in mean absolute errors. It is learned for one lateness. For another one, which
 // holds for hours in a window of a schedule, it would be learned too late. So it follows from that one by the distribution of errors that
@@ -197,7 +192,7 @@ func (h *horizon) marginFor(lateness float64, of *kind) float64 {
 }
 
 // expect returns what is known of the load in some seconds, with the margin for a lateness.
-func (p *Past) expect(d *description, now int64, seconds, lateness float64) recalled {
+func (p *Past) expect(d *description, now int64, seconds, lateness float64) decide.Expectation {
 	k := 0
 	for k < len(horizons)-2 && 1000*horizons[k] < float64(p.of.step) {
 		k++ // it is not looked at
@@ -211,7 +206,7 @@ func (p *Past) expect(d *description, now int64, seconds, lateness float64) reca
 	}
 	near, far := &p.horizons[k], &p.horizons[k+1]
 	if !near.knows(least, &p.of) || !far.knows(least, &p.of) {
-		return recalled{}
+		return decide.Expectation{}
 	}
 	share := min(1, max(0, (seconds-horizons[k])/(horizons[k+1]-horizons[k])))
 	between := func(a, b float64) float64 { return a + (b-a)*share }
@@ -227,9 +222,9 @@ func (p *Past) expect(d *description, now int64, seconds, lateness float64) reca
 			planned, _ = withJump(planned, jump, margin, often*between(near.price(a), far.price(b))*d.scale)
 		}
 	}
-	r := recalled{known: true, total: total, planned: planned, margin: margin, basis: d.basis(planned, total, seconds)}
-	if !series.Finite(r.total) || !series.Finite(r.planned) || math.IsInf(r.margin, 0) {
-		return recalled{}
+	r := decide.Expectation{Known: true, Total: total, Planned: planned, Margin: margin, Basis: d.basis(planned, total, seconds)}
+	if !series.Finite(r.Total) || !series.Finite(r.Planned) || math.IsInf(r.Margin, 0) {
+		return decide.Expectation{}
 	}
 	return r
 }

@@ -2,54 +2,7 @@ package pipeline
 
 import (
 	"math"
-
-	"github.com/foresail/foresail/pipeline/line"
-	"github.com/foresail/foresail/pipeline/series"
 )
-
-// Loads are the aggregates of ticks, oldest first, as the adaptive method reads them.
-type Loads []series.Load
-
-// LoadsOf returns loads of which none is clipped.
-func LoadsOf(values ...float64) Loads {
-	loads := make(Loads, len(values))
-	for i, v := range values {
-		loads[i].Effective = v
-	}
-	return loads
-}
-
-// Clip marks the loads from one tick up to, and without, another as clipped.
-func (l Loads) Clip(from, to int) Loads {
-	for k := from; k < to; k++ {
-		l[k].Clipped = true
-	}
-	return l
-}
-
-func (l Loads) scratch() []float64 { return make([]float64, len(l)) }
-
-// RecentPeak is the highest load that the loads have come down from.
-func (l Loads) RecentPeak(spacing int) float64 {
-	return recentPeak(l, line.Noise(line.NewSampling(spacing, 0).Newest(l), spacing, l.scratch()))
-}
-
-// Projection is what the adaptive method makes of loads.
-type Projection struct {
-	Level, Slope, LevelError, Noise, Lasts, Ahead, Least, Most float64
-	Total                                                      func(ticks float64) float64
-}
-
-// Project returns the projection of loads.
-func (l Loads) Project(spacing int) Projection {
-	o := project(l, line.NewSampling(spacing, 0), l.scratch())
-	return Projection{o.level, o.slope, o.levelError, o.noise, o.lasts, o.hidden, o.least, o.most, o.total}
-}
-
-// DecideAdaptive is the decision of the adaptive method on a forecast, with what it gives an average over instances to scale on.
-func DecideAdaptive(p Params, f Forecast, pending bool) (d Decision, serve float64) {
-	return adaptive{&p}.decide(f, pending), adaptive{&p}.served(f)
-}
 
 // FloatsOfCheckpoint returns where in a checkpoint the numbers of eight bytes are that are no integers.
 func FloatsOfCheckpoint(p *Past) []int {
@@ -143,7 +96,7 @@ func (p *Past) MarginAt(seconds float64) float64 {
 	if !d.describe(p.recent.means, p.recent.end, float64(p.recent.step)/1000, &Memory{}) {
 		return math.NaN()
 	}
-	return p.expect(&d, p.recent.end, seconds, p.of.lateness).margin
+	return p.expect(&d, p.recent.end, seconds, p.of.lateness).Margin
 }
 
 // Asked are how many instances the looks before asked for, by horizon.

@@ -5,6 +5,7 @@ import (
 	"math"
 	"time"
 
+	"github.com/foresail/foresail/pipeline/decide"
 	"github.com/foresail/foresail/pipeline/series"
 )
 
@@ -221,20 +222,11 @@ func (p *Past) release() {
 	}
 }
 
-// recalled is what a past tells of a load.
-type recalled struct {
-	known   bool
-	total   float64 // at the horizon
-	planned float64 // what is planned for without the margin
-	basis   Basis   // what that is
-	margin  float64 // NaN while that is not known
-}
-
 // recall returns what the past tells of the loads of a run, for a number of ticks from the newest one.
-func (p *Pipeline) recall(in *Input, loads []series.Load, ahead float64) recalled {
+func (p *Pipeline) recall(in *Input, loads []series.Load, ahead float64) decide.Expectation {
 	past := in.Past
 	if !past.Fits(&p.params) || past.tooOld(in.Now) {
-		return recalled{}
+		return decide.Expectation{}
 	}
 	w := &p.window
 	each := max(1, int(past.recent.step/w.Step))
@@ -249,8 +241,8 @@ func (p *Pipeline) recall(in *Input, loads []series.Load, ahead float64) recalle
 	}
 	var d description
 	if !d.describe(p.steps[max(0, len(p.steps)-most):], end, step, p.memory) {
-		return recalled{}
+		return decide.Expectation{}
 	}
 	seconds := ahead * float64(w.Step) / 1000
-	return past.expect(&d, in.Now, seconds, p.params.Lateness)
+	return past.expect(&d, in.Now, seconds, p.options.decide.Lateness)
 }
