@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/foresail/foresail/pipeline/decide"
+	"github.com/foresail/foresail/pipeline/judge"
 )
 
 // Forecast is the result of one run, with all numbers that its decision depends on. Loads without a unit in
@@ -62,6 +63,18 @@ func (f *Forecast) take(l *decide.Outlook) {
 	f.Level, f.Error, f.Trend, f.Total, f.Damped = l.Level, l.Error, l.Trend, l.Total, l.Damped
 	f.LoadNow, f.LoadPredicted, f.Required, f.Serve = l.LoadNow, l.LoadPredicted, l.Required, l.Serve
 	f.Learned, f.Idle, f.Need = l.Learned, l.Idle, l.Need
+}
+
+// Claim returns the part of the forecast that is judged. Without instances, a load up to the activation is held.
+func (f *Forecast) Claim(activation float64) judge.Claim {
+	c := judge.Claim{
+		Now: f.Now, Tick: f.Tick, Horizon: f.Horizon,
+		Total: f.Total, Holds: f.Holds, AtMaximum: f.Decision.Reason == AtMaximum,
+	}
+	if f.Decision.Desired == 0 {
+		c.Holds = activation
+	}
+	return c
 }
 
 // ErrNoData is returned if no instance is known at any tick of the window.

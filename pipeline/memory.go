@@ -33,7 +33,7 @@ type Memory struct {
 func (m *Memory) Missed() []float64 { return m.missed }
 
 // Loads returns the loads of the last run, tick by tick. They are empty if it failed early, and changed by the next run.
-func (m *Memory) Loads() series.Loads { return m.loads }
+func (m *Memory) Loads() *series.Loads { return &m.loads }
 
 // forget releases what belongs to the caller.
 func (m *Memory) forget() {

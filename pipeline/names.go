@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"github.com/foresail/foresail/pipeline/decide"
+	"github.com/foresail/foresail/pipeline/judge"
 	"github.com/foresail/foresail/pipeline/predict"
 	"github.com/foresail/foresail/pipeline/series"
 )
@@ -84,3 +85,10 @@ const (
 
 // Largest returns the index of the decision that several metrics of one target come to.
 func Largest(decisions []Decision) int { return decide.Largest(decisions) }
+
+// Types that outlive a run.
+type (
+	Accuracy    = judge.Accuracy
+	Score       = judge.Score
+	StartupTime = judge.StartupTime
+)

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/foresail/foresail/pipeline/decide"
+	"github.com/foresail/foresail/pipeline/judge"
 	"github.com/foresail/foresail/pipeline/predict"
 	"github.com/foresail/foresail/pipeline/redistribute"
 	"github.com/foresail/foresail/pipeline/series"
@@ -177,4 +178,12 @@ func (p *Params) horizon() predict.Horizon {
 		Window: p.Window, Interval: p.Interval,
 		Adaptive: p.Method == Adaptive, Follows: p.WindowFollowsHorizon,
 	}
+}
+
+// NewStartupTime returns the estimate of the startup time for a method, from an assumed value.
+func NewStartupTime(m Method, initial time.Duration) *StartupTime {
+	if m == Adaptive {
+		return judge.NewStartupTime(initial)
+	}
+	return judge.NewDampedStartupTime(initial)
 }

@@ -394,7 +394,7 @@ func (f *Feed) forecast(now time.Time, w *workspace) (forecast pipeline.Forecast
 	switch {
 	case err != nil:
 	case f.unseen.since.IsZero() || p.Whole:
-		f.accuracy.Judge(&w.memory, p, &forecast)
+		f.accuracy.Judge(w.memory.Loads(), forecast.Claim(p.Activation))
 		f.past.Learn(&w.memory, p, f.using.Schedules.Unlearned)
 		f.floor.note(&forecast, now)
 	default: // what pods that are not known carry is missing; it is learned when they are

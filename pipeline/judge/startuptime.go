@@ -1,4 +1,4 @@
-package pipeline
+package judge
 
 import (
 	"math"
@@ -8,7 +8,7 @@ import (
 	"github.com/foresail/foresail/pipeline/series"
 )
 
-// Parameters of the measured startup time (paper, section 10.4). All but the first are of Holt's method alone.
+// Parameters of the measured startup time (paper, section 10.4). All but the first are of damped estimates alone.
 const (
 	initMeasurements = 5   // measurements that the median is taken of
 	initRate         = 0.1 // r
@@ -16,24 +16,30 @@ const (
 	initFactorDown   = 1.0 // f↓
 )
 
-// StartupTime estimates T_I, the time from the request of an instance to its readiness, from measured start-ups. With the
-// adaptive method it is the median of the last five; the assumed value counts as one more until there are five, so that a
-// single slow image pull is not believed at once. With Holt's it follows that median by at most 15% up or 10% down a
-// measurement.
+// StartupTime estimates T_I, the time from the request of an instance to its readiness, from measured start-ups.
 type StartupTime struct {
-	method           Method
+	damped           bool
 	initial, current float64 // ms
 	recent           []float64
 }
 
-// NewStartupTime starts from an assumed value.
-func NewStartupTime(m Method, initial time.Duration) *StartupTime {
+// NewStartupTime starts from an assumed value. The estimate is the median of the last five start-ups; the assumed value
+// counts as one more until there are five, so that a single slow image pull is not believed at once.
+func NewStartupTime(initial time.Duration) *StartupTime {
 	assumed := math.Round(series.Millis(initial))
-	return &StartupTime{method: m, initial: assumed, current: assumed}
+	return &StartupTime{initial: assumed, current: assumed}
 }
 
-// Observe takes one measured start-up: when the instance was requested and when it became ready (ms). Start-ups that
-// seem to end before they began (clocks that disagree) are ignored.
+// NewDampedStartupTime is NewStartupTime for Holt's method: the estimate follows the median of the last five start-ups by
+// at most 15% up or 10% down a measurement.
+func NewDampedStartupTime(initial time.Duration) *StartupTime {
+	t := NewStartupTime(initial)
+	t.damped = true
+	return t
+}
+
+// Observe adds one measured start-up: when the instance was requested and when it became ready (ms). Start-ups that seem
+// to end before they began (clocks that disagree) are ignored.
 func (t *StartupTime) Observe(asked, ready int64) {
 	if ready < asked {
 		return
@@ -42,7 +48,7 @@ func (t *StartupTime) Observe(asked, ready int64) {
 	if len(t.recent) > initMeasurements {
 		t.recent = t.recent[1:]
 	}
-	if t.method == Adaptive {
+	if !t.damped {
 		t.current = t.median()
 		return
 	}
@@ -51,7 +57,7 @@ func (t *StartupTime) Observe(asked, ready int64) {
 	t.current = math.Round(t.current + step)
 }
 
-// median is that of the last start-ups, and of the assumed one while they are few.
+// median returns that of the last start-ups, and of the assumed one while they are few.
 func (t *StartupTime) median() float64 {
 	if len(t.recent) == initMeasurements {
 		return math.Round(median(t.recent))

@@ -1,4 +1,4 @@
-package pipeline_test
+package judge_test
 
 import (
 	"testing"
@@ -6,7 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/foresail/foresail/pipeline"
+	"github.com/foresail/foresail/pipeline/judge"
 )
 
 // Paper, section 10.4, with r = 0.1, f↑ = 1.5, f↓ = 1 and a window of five: each line is a measurement and T_I after it.
@@ -43,7 +43,7 @@ func TestStartupTime(t *testing.T) {
 		"at once":              {1000 * time.Millisecond, []step{{0, 900}}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			timeout := pipeline.NewStartupTime(pipeline.Holt, c.initial)
+			timeout := judge.NewDampedStartupTime(c.initial)
 			require.Equal(t, c.initial, timeout.Value())
 			for i, s := range c.steps {
 				asked := int64(1_700_000_000_000 + i)
@@ -52,7 +52,7 @@ func TestStartupTime(t *testing.T) {
 			}
 		})
 	}
-	require.Equal(t, 2*time.Millisecond, pipeline.NewStartupTime(pipeline.Holt, 1500*time.Microsecond).Value(), "whole milliseconds")
+	require.Equal(t, 2*time.Millisecond, judge.NewDampedStartupTime(1500*time.Microsecond).Value(), "whole milliseconds")
 }
 
 // The adaptive method believes the median of five, and until then of what there is and the assumed value.
@@ -66,7 +66,7 @@ func TestAdaptiveStartupTimeIsAMedian(t *testing.T) {
 		"the assumed one is out": {{40, 32}, {40, 40}, {40, 40}, {40, 40}, {50, 40}, {50, 40}, {50, 50}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			timeout := pipeline.NewStartupTime(pipeline.Adaptive, 25*time.Second)
+			timeout := judge.NewStartupTime(25 * time.Second)
 			require.Equal(t, 25*time.Second, timeout.Value())
 			for i, m := range measured {
 				timeout.Observe(1_000_000, 1_000_000+m[0]*1000)
@@ -79,7 +79,7 @@ func TestAdaptiveStartupTimeIsAMedian(t *testing.T) {
 // Paper, section 10.3: it follows a lasting change, and rises to it faster than it falls.
 func TestStartupTimeConverges(t *testing.T) {
 	until := func(initial, measured time.Duration) int {
-		timeout := pipeline.NewStartupTime(pipeline.Holt, initial)
+		timeout := judge.NewDampedStartupTime(initial)
 		for n := 1; n < 100; n++ {
 			timeout.Observe(0, measured.Milliseconds())
 			if timeout.Value() == measured {

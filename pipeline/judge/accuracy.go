@@ -1,21 +1,33 @@
-package pipeline
+// Package judge compares forecasts with the loads that came, and measures how long instances take to start. Loads are in
+// units of the aggregate, times in ms.
+package judge
 
 import (
 	"math"
 	"time"
 
-	"github.com/foresail/foresail/pipeline/decide"
 	"github.com/foresail/foresail/pipeline/series"
 )
 
-// Accuracy compares forecasts with the load that came at their horizon, and with a forecast that costs nothing: that the present load
-// stays. What cannot be read is no error: times at which the fleet was clipped, or not read, are left out; but where a clipped one showed
-// more than had been ordered for, it was late, or at its maximum. The zero value is ready.
+// Accuracy compares forecasts with the load that came at their horizon, and with a forecast that costs nothing: that the
+// present load stays. Times at which the fleet was clipped, or not read, are left out; but where a clipped fleet showed more
+// load than had been ordered for, it was late, or at its maximum. The zero value is ready.
 type Accuracy struct {
 	pending  []made // by the time at which they are due
 	judged   int64  // the newest time that was judged (ms)
 	lastHour tally
 	lastDay  tally
+}
+
+// Claim is the part of a forecast that is judged.
+type Claim struct {
+	Now     int64         // ms
+	Tick    int64         // the newest one known (ms)
+	Horizon time.Duration // counted from Now
+
+	Total     float64 // the load at the horizon
+	Holds     float64 // the load that the ordered instances hold
+	AtMaximum bool    // more were needed than the maximum allows
 }
 
 // made is a forecast whose time has not come.
@@ -26,7 +38,7 @@ type made struct {
 	atMaximum    bool    // more were needed than the maximum allows
 }
 
-// tally adds up errors. What is older than its span counts less and less.
+// tally adds up errors. Errors that are older than its span count less and less.
 type tally struct {
 	time       float64 // that was judged (ms)
 	off, naive float64 // absolute errors, times that time
@@ -37,9 +49,9 @@ type tally struct {
 
 // Score is how good forecasts have been.
 type Score struct {
-	Judged time.Duration // for how long, of new times more than of old ones; 0: nothing is known
+	Judged time.Duration // the time that was judged, new times counting more than old ones; 0: nothing is known
 	Error  float64       // the mean absolute error of Total at the horizon, in units of the load
-	Naive  float64       // that of the present load, had it been taken to stay
+	Naive  float64       // the error of the present load, had it been taken to stay
 
 	LateKnown time.Duration // the time of which it is known whether more came than the ordered instances hold at the threshold
 	Late      float64       // the share of LateKnown in which more came, and more instances could have been ordered
@@ -55,22 +67,23 @@ func (s Score) Ratio() float64 {
 }
 
 const (
-	// rateWithin is how far from a time loads may be to count as its rate: the load of one tick has the chance of that tick.
+	// rateWithin is the time around a moment whose mean load is its rate: the load of a single tick is partly chance.
 	rateWithin = 10 * time.Second
-	// presentOver is how long the present load is averaged over: as long as an HPA takes from one look to the next.
+	// presentOver is the time over which the present load is averaged: the sync period of an HPA.
 	presentOver = 15 * time.Second
 	// mostPending bounds the forecasts that wait for their time.
 	mostPending = 64
+	// roundingSlack is the share of a load that rounding may add to it.
+	roundingSlack = 1e-9
 	// leastApart is the least time between two forecasts that are judged.
 	leastApart = 5 * time.Second
 )
 
-// Judge compares the forecasts whose time has come, and takes note of one that a run in this memory has just made.
-func (a *Accuracy) Judge(m *Memory, p *Params, f *Forecast) {
-	l := &m.loads
-	around := max(rateWithin, p.Interval).Milliseconds()
+// Judge compares the forecasts whose time has come with the loads of a run, and records the claim of its forecast.
+func (a *Accuracy) Judge(l *series.Loads, c Claim) {
+	around := max(rateWithin.Milliseconds(), l.Step)
 	done := 0
-	for ; done < len(a.pending) && a.pending[done].due+around <= f.Tick; done++ {
+	for ; done < len(a.pending) && a.pending[done].due+around <= c.Tick; done++ {
 		x := a.pending[done]
 		if came := rateOf(l, x.due-around, x.due+around); came.known {
 			a.add(&x, came)
@@ -78,12 +91,12 @@ func (a *Accuracy) Judge(m *Memory, p *Params, f *Forecast) {
 		a.judged = x.due
 	}
 	a.pending = append(a.pending[:0], a.pending[done:]...)
-	apart := max(leastApart, f.Horizon/(mostPending-1)).Milliseconds()
-	due := f.Now + f.Horizon.Milliseconds()
+	apart := max(leastApart, c.Horizon/(mostPending-1)).Milliseconds()
+	due := c.Now + c.Horizon.Milliseconds()
 	if n := len(a.pending); n > 0 && (due < a.pending[n-1].due+apart || n == mostPending) {
 		return
 	}
-	present := rateOf(l, f.Tick-max(presentOver, p.Interval).Milliseconds()+1, f.Tick)
+	present := rateOf(l, c.Tick-max(presentOver.Milliseconds(), l.Step)+1, c.Tick)
 	if !present.known {
 		return
 	}
@@ -91,14 +104,10 @@ func (a *Accuracy) Judge(m *Memory, p *Params, f *Forecast) {
 	if present.clipped {
 		naive = math.NaN()
 	}
-	holds := f.Holds
-	if f.Decision.Desired == 0 {
-		holds = p.Activation
-	}
-	a.pending = append(a.pending, made{due: due, total: f.Total, holds: holds, atMaximum: f.Decision.Reason == AtMaximum, naive: naive})
+	a.pending = append(a.pending, made{due: due, total: c.Total, holds: c.Holds, atMaximum: c.AtMaximum, naive: naive})
 }
 
-// add adds the errors of a forecast, which stand for the time since the one before.
+// add adds the errors of a forecast, which count for the time since the previous one.
 func (a *Accuracy) add(x *made, came rate) {
 	passed := float64(min(x.due-a.judged, time.Minute.Milliseconds()))
 	if a.judged == 0 || passed < 0 {
@@ -112,7 +121,7 @@ func (t *tally) add(x *made, came rate, passed float64, span time.Duration) {
 	keep := math.Exp(-passed / series.Millis(span))
 	t.time, t.off, t.naive = t.time*keep, t.off*keep, t.naive*keep
 	t.late, t.atMaximum, t.lateOrNot = t.late*keep, t.atMaximum*keep, t.lateOrNot*keep
-	more := came.load > x.holds*(1+decide.RoundingSlack)
+	more := came.load > x.holds*(1+roundingSlack)
 	switch {
 	case more && x.atMaximum:
 		t.atMaximum += passed
@@ -140,13 +149,13 @@ func (t tally) score() Score {
 	return s
 }
 
-// Forget drops the forecasts whose time has not come, as after a gap in what was read. What has been judged stays.
+// Forget drops the forecasts whose time has not come, as after a gap in the readings. The scores stay.
 func (a *Accuracy) Forget() { a.pending, a.judged = nil, 0 }
 
-// LastHour is the score of about the last hour.
+// LastHour returns the score of about the last hour.
 func (a *Accuracy) LastHour() Score { return a.lastHour.score() }
 
-// LastDay is the score of about the last day.
+// LastDay returns the score of about the last day.
 func (a *Accuracy) LastDay() Score { return a.lastDay.score() }
 
 // rate is a mean load; a clipped one was at least that.
