@@ -13,7 +13,7 @@ SHARING = ./test/e2e ./test/nodepool/live ./test/nodepool ./test/tenants ./test/
 ALONE = ./test/extender ./test/nodejs/...
 # Functions of what they are given, without goroutines (internal/archtest sees to that): the race detector would find nothing in them,
 # and make them take ten times as long.
-PURE = ./pipeline ./pipeline/decide ./pipeline/judge ./pipeline/line ./pipeline/predict ./pipeline/redistribute ./nodepool/plan ./nodepool/cluster/scheduling ./nodepool/budget ./internal/keepalive ./internal/schedule ./internal/simulator ./internal/simulator/chart ./internal/simulator/fluid ./internal/simulator/hpa ./internal/simulator/queue ./internal/simulator/scaler ./internal/simulator/score ./internal/simulator/workload
+PURE = ./pipeline ./pipeline/decide ./pipeline/judge ./pipeline/learn ./pipeline/line ./pipeline/predict ./pipeline/redistribute ./nodepool/plan ./nodepool/cluster/scheduling ./nodepool/budget ./internal/keepalive ./internal/schedule ./internal/simulator ./internal/simulator/chart ./internal/simulator/fluid ./internal/simulator/hpa ./internal/simulator/queue ./internal/simulator/scaler ./internal/simulator/score ./internal/simulator/workload
 # WITH_TESTS lists the packages of a pattern that have tests.
 WITH_TESTS = $(shell go list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}{{end}}' $(1))
 # UNIT are the product's own tests, TOOLS those of what tests are made of.

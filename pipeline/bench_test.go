@@ -115,9 +115,8 @@ func workloads() []workload {
 // learnedUntil returns what a day of a load has taught.
 func learnedUntil(now int64, p *pipeline.Params) *pipeline.Past {
 	past := pipeline.NewPast(p)
-	var m pipeline.Memory
 	for t := now - 24*3600_000; t < now-15_000; t += 1000 {
-		past.Add(t, 10+float64(t/1000%900)/100, &m, p)
+		past.Add(t, 10+float64(t/1000%900)/100, p.Learning())
 	}
 	return past
 }
@@ -126,10 +125,9 @@ func learnedUntil(now int64, p *pipeline.Params) *pipeline.Past {
 func BenchmarkLearn(b *testing.B) {
 	p := adaptive()
 	past := learnedUntil(0, &p)
-	var m pipeline.Memory
 	t := int64(0)
 	for b.Loop() {
-		past.Add(t, 10+float64(t/1000%900)/100, &m, &p)
+		past.Add(t, 10+float64(t/1000%900)/100, p.Learning())
 		t += 1000
 	}
 }

@@ -116,8 +116,22 @@ func stagesOf(t testing.TB, p *pipeline.Pipeline, in pipeline.Input, f pipeline.
 	return s
 }
 
-// repeat, ramp and times make values of ticks.
+// secondly is a load by the second.
+type secondly = seriestest.Secondly
+
+const (
+	midnight = seriestest.Midnight
+	ofDay    = seriestest.OfDay
+)
+
+// These make loads by the second, and by the tick.
 var (
+	noisy    = seriestest.Noisy
+	bursts   = seriestest.Bursts
+	daily    = seriestest.Daily
+	hourly   = seriestest.Hourly
+	floorMod = seriestest.FloorMod
+
 	repeat = seriestest.Repeat
 	ramp   = seriestest.Ramp
 	times  = seriestest.Times

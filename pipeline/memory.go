@@ -17,12 +17,9 @@ type Memory struct {
 	total    redistribute.Total
 	loads    series.Loads // of the last run that got so far
 
-	whole     [1]Instance // stands for all, if the load is measured as a whole
-	missed    []float64
-	scratch   []float64     // by tick
-	steps     []float64     // of the past and the window
-	described []series.Load // of a description
-	line      []float64     // scratch of its line
+	whole   [1]Instance // stands for all, if the load is measured as a whole
+	missed  []float64
+	scratch []float64 // by tick
 
 	traced     *Trace // of the run under way, nil without one
 	tracedMost int

@@ -3,6 +3,7 @@ package pipeline
 import (
 	"github.com/foresail/foresail/pipeline/decide"
 	"github.com/foresail/foresail/pipeline/judge"
+	"github.com/foresail/foresail/pipeline/learn"
 	"github.com/foresail/foresail/pipeline/predict"
 	"github.com/foresail/foresail/pipeline/series"
 )
@@ -88,7 +89,15 @@ func Largest(decisions []Decision) int { return decide.Largest(decisions) }
 
 // Types that outlive a run.
 type (
+	Past        = learn.Past
+	Minute      = learn.Minute
 	Accuracy    = judge.Accuracy
 	Score       = judge.Score
 	StartupTime = judge.StartupTime
+)
+
+// The version and the size of checkpoints of a [Past].
+const (
+	CheckpointVersion = learn.CheckpointVersion
+	MaxCheckpoint     = learn.MaxCheckpoint
 )

@@ -5,6 +5,7 @@ import (
 
 	"github.com/foresail/foresail/pipeline/decide"
 	"github.com/foresail/foresail/pipeline/judge"
+	"github.com/foresail/foresail/pipeline/learn"
 	"github.com/foresail/foresail/pipeline/predict"
 	"github.com/foresail/foresail/pipeline/redistribute"
 	"github.com/foresail/foresail/pipeline/series"
@@ -144,11 +145,13 @@ type options struct {
 	holt         predict.Holt
 	adaptive     predict.Adaptive
 	decide       decide.Options
+	learn        learn.Options
 }
 
 // bound replaces the bounds of a decision.
 func (o *options) bound(fewest, most int, lateness float64) {
 	o.decide.Min, o.decide.Max, o.decide.Lateness = fewest, most, lateness
+	o.learn.Lateness = lateness
 }
 
 func (p *Params) options() options {
@@ -169,6 +172,7 @@ func (p *Params) options() options {
 			Spillover: p.Spillover, MaxStep: p.MaxStep,
 			NoiseMargin: p.NoiseMargin, Lateness: p.Lateness,
 		},
+		learn: p.Learning(),
 	}
 }
 
@@ -179,6 +183,18 @@ func (p *Params) horizon() predict.Horizon {
 		Adaptive: p.Method == Adaptive, Follows: p.WindowFollowsHorizon,
 	}
 }
+
+// Learning returns the options of a [Past] of loads that are read by these parameters.
+func (p *Params) Learning() learn.Options {
+	return learn.Options{
+		Model: p.Model, Whole: p.Whole, Threshold: p.Threshold, Lateness: p.Lateness,
+		ScaleDownMargin: p.ScaleDownMargin, Interval: p.Interval,
+		Unused: p.Method != Adaptive || p.Counted,
+	}
+}
+
+// NewPast returns the past of a load of which nothing is known.
+func NewPast(p *Params) *Past { return learn.NewPast(p.Learning()) }
 
 // NewStartupTime returns the estimate of the startup time for a method, from an assumed value.
 func NewStartupTime(m Method, initial time.Duration) *StartupTime {

@@ -196,7 +196,7 @@ func (p *Pipeline) assess(in *Input, f *Forecast, o *predict.Projection, ahead f
 	return decide.Assess(&p.options.decide, decide.Prospect{
 		Level: o.Present(), Error: o.LevelError, Trend: o.Slope,
 		Growth: o.Growth(ahead), Straight: o.Total(ahead), Noise: o.Noise,
-		Learned: p.recall(in, p.loads.Ticks, ahead), Carriers: carriers, Target: f.Target,
+		Learned: in.Past.Expect(&p.loads, p.options.learn, in.Now, ahead), Carriers: carriers, Target: f.Target,
 	})
 }
 

@@ -395,7 +395,7 @@ func (f *Feed) forecast(now time.Time, w *workspace) (forecast pipeline.Forecast
 	case err != nil:
 	case f.unseen.since.IsZero() || p.Whole:
 		f.accuracy.Judge(w.memory.Loads(), forecast.Claim(p.Activation))
-		f.past.Learn(&w.memory, p, f.using.Schedules.Unlearned)
+		f.past.Learn(w.memory.Loads(), p.Learning(), f.using.Schedules.Unlearned)
 		f.floor.note(&forecast, now)
 	default: // what pods that are not known carry is missing; it is learned when they are
 		f.floor.raise(&forecast, p)

@@ -286,3 +286,45 @@ func TestNoiseIsNoTrend(t *testing.T) {
 		require.LessOrEqual(t, trusted, c.most, "read every %d ticks", c.spacing)
 	}
 }
+
+// The level of a load is its mean for as long as it has been level, however long ago it was another one.
+func TestLevelGoesBackToTheLastChange(t *testing.T) {
+	unknown := math.NaN()
+	flat := func(n int, v float64) []float64 { return slices.Repeat([]float64{v}, n) }
+	for name, c := range map[string]struct {
+		means []float64
+		reach int // of them; not each number is tried
+	}{
+		"one":                 {[]float64{7}, 1},
+		"level":               {flat(240, 7), 240},
+		"jumped":              {append(flat(200, 4), flat(3, 16)...), 3},
+		"jumped a while ago":  {append(flat(100, 4), flat(40, 16)...), 36},
+		"fell to nothing":     {append(flat(30, 4), flat(8, 0)...), 8},
+		"newest is not known": {append(flat(20, 7), unknown, unknown), 22},
+		"some are not known":  {append(append(flat(20, 7), unknown), flat(20, 7)...), 41},
+		"zero":                {flat(30, 0), 30},
+		"some after zero":     {append(flat(30, 0), 4), 1},
+		"noise":               {append(flat(30, 100), 101), 31},
+		"no noise":            {append(flat(30, 100), 110), 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			sum, known := 0.0, 0
+			for i := range c.means {
+				c.means[i] += float64(i) * 1e-6 // so that the mean tells how many it is of
+				if v := c.means[i]; i >= len(c.means)-c.reach && !math.IsNaN(v) {
+					sum += v
+					known++
+				}
+			}
+			assert.InDelta(t, sum/float64(known), line.LevelOf(c.means, 0.3), 1e-10)
+		})
+	}
+	for _, nothing := range [][]float64{nil, {unknown, unknown}} {
+		assert.True(t, math.IsNaN(line.LevelOf(nothing, 0.3)))
+	}
+	ramp := make([]float64, 240)
+	for i := range ramp {
+		ramp[i] = 10 + float64(i)
+	}
+	assert.InDelta(t, 249, line.LevelOf(ramp, 0.3), 15, "a rise is not level for long")
+}

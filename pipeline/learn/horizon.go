@@ -1,4 +1,4 @@
-package pipeline
+package learn
 
 import (
 	"math"
@@ -152,16 +152,16 @@ func (d *description) planned(expected float64, now int64, seconds float64, s *s
 }
 
 // basis returns where a planned load comes from.
-func (d *description) basis(planned, expected, seconds float64) Basis {
+func (d *description) basis(planned, expected, seconds float64) decide.Basis {
 	switch planned {
 	case expected:
-		return FromForecast
+		return decide.FromForecast
 	case d.base:
-		return FromRecent
+		return decide.FromRecent
 	case d.straight(seconds):
-		return FromTrend
+		return decide.FromTrend
 	default:
-		return FromJump
+		return decide.FromJump
 	}
 }
 
@@ -189,42 +189,4 @@ func (h *horizon) marginFor(lateness float64, of *kind) float64 {
 	}
 	beyond := func(share float64) float64 { return math.Erfinv(1 - 2*share) }
 	return h.margin * beyond(lateness) / beyond(of.lateness)
-}
-
-// expect returns what is known of the load in some seconds, with the margin for a lateness.
-func (p *Past) expect(d *description, now int64, seconds, lateness float64) decide.Expectation {
-	k := 0
-	for k < len(horizons)-2 && 1000*horizons[k] < float64(p.of.step) {
-		k++ // it is not looked at
-	}
-	for k < len(horizons)-2 && seconds > horizons[k+1] {
-		k++
-	}
-	least := int64(leastKnown)
-	if horizons[k+1] <= nearest {
-		least = leastNear
-	}
-	near, far := &p.horizons[k], &p.horizons[k+1]
-	if !near.knows(least, &p.of) || !far.knows(least, &p.of) {
-		return decide.Expectation{}
-	}
-	share := min(1, max(0, (seconds-horizons[k])/(horizons[k+1]-horizons[k])))
-	between := func(a, b float64) float64 { return a + (b-a)*share }
-	x := d.features(seconds, &p.season)
-	total := d.likely(between(near.at(&x), far.at(&x)), seconds)
-	planned := d.planned(total, now, seconds, &p.season)
-	margin := math.NaN()
-	if near.knows(leastMargin, &p.of) && far.knows(leastMargin, &p.of) {
-		a, b := near.marginFor(lateness, &p.of), far.marginFor(lateness, &p.of)
-		margin = between(a*near.size, b*far.size) * d.scale
-		if lateness > 0 && p.of.lateness > 0 {
-			often, jump := p.season.hourly(now, d.at+int64(seconds*1000))
-			planned, _ = withJump(planned, jump, margin, often*between(near.price(a), far.price(b))*d.scale)
-		}
-	}
-	r := decide.Expectation{Known: true, Total: total, Planned: planned, Margin: margin, Basis: d.basis(planned, total, seconds)}
-	if !series.Finite(r.Total) || !series.Finite(r.Planned) || math.IsInf(r.Margin, 0) {
-		return decide.Expectation{}
-	}
-	return r
 }

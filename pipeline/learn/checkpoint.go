@@ -1,9 +1,8 @@
-package pipeline
+package learn
 
 import (
 	"cmp"
 	"encoding"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"math"
@@ -12,11 +11,11 @@ import (
 	"github.com/foresail/foresail/pipeline/series"
 )
 
-// CheckpointVersion is the version of what MarshalBinary writes. UnmarshalBinary reads this version alone.
+// CheckpointVersion is the version of the checkpoints that MarshalBinary writes and UnmarshalBinary reads.
 const CheckpointVersion = 3
 
-// MaxCheckpoint is the size of the largest checkpoint in bytes, that of a load which has jumped in each minute of the day. That of an
-// ordinary load has two thirds of it.
+// MaxCheckpoint is the size of the largest checkpoint in bytes, that of a load which has jumped in each minute of the day.
+// That of an ordinary load has two thirds of it.
 const MaxCheckpoint = 30_482
 
 var (
@@ -24,116 +23,54 @@ var (
 	_ encoding.BinaryUnmarshaler = (*Past)(nil)
 )
 
-// MarshalBinary returns a checkpoint: all that a past consists of, so that one that is read from it goes on exactly as this one does.
-// It fails if loads were so large that a number is not finite.
+// MarshalBinary returns a checkpoint: all that a past consists of, so that one that is read from it goes on exactly as this
+// one does. It fails if loads were so large that a number is not finite.
 func (p *Past) MarshalBinary() ([]byte, error) {
-	if err := p.check(); err != nil {
+	if err := check(p); err != nil {
 		return nil, err
 	}
 	e := encoder{CheckpointVersion}
-	p.fields(&e)
+	fieldsOfPast(&e, p)
 	return e, nil
 }
 
-// UnmarshalBinary reads a checkpoint. It changes nothing if that is not one of MarshalBinary, whoever has written it.
+// UnmarshalBinary reads a checkpoint. It changes nothing if the data is not from MarshalBinary.
 func (p *Past) UnmarshalBinary(data []byte) error {
 	if len(data) == 0 || data[0] != CheckpointVersion {
 		return fmt.Errorf("not a checkpoint of version %d", CheckpointVersion)
 	}
 	d := decoder{data: data[1:]}
 	var read Past
-	read.fields(&d)
+	fieldsOfPast(&d, &read)
 	switch {
 	case d.err != nil:
 		return d.err
 	case len(d.data) > 0:
 		return fmt.Errorf("%d bytes too many in a checkpoint", len(d.data))
 	}
-	if err := read.check(); err != nil {
+	if err := check(&read); err != nil {
 		return err
 	}
 	*p = read
 	return nil
 }
 
-// codec reads numbers in the order in which it writes them.
-type codec interface {
-	byte(*uint8)
-	short(*uint16)
-	int(*int64)
-	float(*float64)
-	single(*float32)
-	// length is of a list of at most some elements.
-	length(n, most int) int
-}
-
-// encoder writes numbers, little-endian.
-type encoder []byte
-
-func (e *encoder) byte(v *uint8)     { *e = append(*e, *v) }
-func (e *encoder) short(v *uint16)   { *e = binary.LittleEndian.AppendUint16(*e, *v) }
-func (e *encoder) int(v *int64)      { *e = binary.LittleEndian.AppendUint64(*e, uint64(*v)) }
-func (e *encoder) float(v *float64)  { *e = binary.LittleEndian.AppendUint64(*e, math.Float64bits(*v)) }
-func (e *encoder) single(v *float32) { *e = binary.LittleEndian.AppendUint32(*e, math.Float32bits(*v)) }
-
-func (e *encoder) length(n, _ int) int {
-	short := uint16(n)
-	e.short(&short)
-	return n
-}
-
-// decoder reads them. After an error numbers are 0.
-type decoder struct {
-	data []byte
-	err  error
-}
-
-func (d *decoder) next(n int) []byte {
-	if d.err == nil && len(d.data) < n {
-		d.err = errors.New("a checkpoint ends too early")
-	}
-	if d.err != nil {
-		return make([]byte, 8)
-	}
-	out := d.data[:n]
-	d.data = d.data[n:]
-	return out
-}
-
-func (d *decoder) byte(v *uint8)    { *v = d.next(1)[0] }
-func (d *decoder) short(v *uint16)  { *v = binary.LittleEndian.Uint16(d.next(2)) }
-func (d *decoder) int(v *int64)     { *v = int64(binary.LittleEndian.Uint64(d.next(8))) }
-func (d *decoder) float(v *float64) { *v = math.Float64frombits(binary.LittleEndian.Uint64(d.next(8))) }
-func (d *decoder) single(v *float32) {
-	*v = math.Float32frombits(binary.LittleEndian.Uint32(d.next(4)))
-}
-
-func (d *decoder) length(_, most int) int {
-	var n uint16
-	d.short(&n)
-	if int(n) > most {
-		d.err = cmp.Or(d.err, fmt.Errorf("a list of %d in a checkpoint, of at most %d", n, most))
-		return 0
-	}
-	return int(n)
-}
-
 // models are numbered as checkpoints have them.
-var models = [...]ModelKind{"", Linear, Overhead, Quadratic}
+var models = [...]series.ModelKind{"", series.Linear, series.Overhead, series.Quadratic}
 
-// fields reads or writes a past.
-func (p *Past) fields(c codec) {
-	p.of.fields(c)
-	p.recent.fields(c, p.of.step)
+// fieldsOfPast reads or writes a past.
+func fieldsOfPast(c codec, p *Past) {
+	fieldsOfKind(c, &p.of)
+	fieldsOfRecent(c, &p.recent, p.of.step)
 	for i := range p.horizons {
-		p.horizons[i].fields(c, horizons[i])
+		fieldsOfHorizon(c, &p.horizons[i], horizons[i])
 	}
-	p.season.minutes.fields(c, minute, day+beyond)
-	p.season.fives.fields(c, 5*minute, week+beyond)
-	p.season.jumps.fields(c)
+	fieldsOfRing(c, &p.season.minutes, minute, day+beyond)
+	fieldsOfRing(c, &p.season.fives, 5*minute, week+beyond)
+	fieldsOfJumps(c, &p.season.jumps)
 }
 
-func (k *kind) fields(c codec) {
+func fieldsOfKind(c codec, k *kind) {
 	model := uint8(max(0, slices.Index(models[:], k.model.Kind)))
 	c.byte(&model)
 	if int(model) < len(models) {
@@ -170,7 +107,7 @@ func sized[T any](c codec, list *[]T, most int) {
 	}
 }
 
-func (r *recent) fields(c codec, step int64) {
+func fieldsOfRecent(c codec, r *recent, step int64) {
 	r.step = step
 	c.int(&r.end)
 	c.int(&r.newest)
@@ -187,7 +124,7 @@ func (r *recent) fields(c codec, step int64) {
 	}
 }
 
-func (h *horizon) fields(c codec, seconds float64) {
+func fieldsOfHorizon(c codec, h *horizon, seconds float64) {
 	c.float(&h.looks)
 	c.float(&h.size)
 	c.float(&h.margin)
@@ -208,8 +145,8 @@ func (h *horizon) fields(c codec, seconds float64) {
 	}
 }
 
-// fields of a ring are those that it has once something was added, and before that its origin.
-func (r *ring) fields(c codec, width, span int64) {
+// fieldsOfRing reads or writes the fields that a ring has once something was added, and before that its origin.
+func fieldsOfRing(c codec, r *ring, width, span int64) {
 	c.int(&r.origin)
 	sized(c, &r.means, int(span/width))
 	if len(r.means) == 0 {
@@ -227,7 +164,7 @@ func (r *ring) fields(c codec, width, span int64) {
 	}
 }
 
-func (j *jumps) fields(c codec) {
+func fieldsOfJumps(c codec, j *jumps) {
 	c.int(&j.origin)
 	c.int(&j.open)
 	flag(c, &j.known)
@@ -235,10 +172,10 @@ func (j *jumps) fields(c codec) {
 		c.float(&j.steps[i])
 	}
 	for i := range j.closed {
-		j.closed[i].fields(c)
+		fieldsOfMinute(c, &j.closed[i])
 	}
-	j.now.fields(c)
-	j.minutes(c)
+	fieldsOfMinute(c, &j.now)
+	minutesOfJumps(c, j)
 	for i := range j.list {
 		x := &j.list[i]
 		c.byte(&x.days)
@@ -251,8 +188,8 @@ func (j *jumps) fields(c codec) {
 	}
 }
 
-// minutes are those of the list, a bit for each of the day.
-func (j *jumps) minutes(c codec) {
+// minutesOfJumps reads or writes the minutes of the list, a bit for each of the day.
+func minutesOfJumps(c codec, j *jumps) {
 	var set [minutesPerDay / 8]uint8
 	for _, x := range j.list {
 		set[x.minute/8] |= 1 << (x.minute % 8)
@@ -270,7 +207,7 @@ func (j *jumps) minutes(c codec) {
 	}
 }
 
-func (m *ofMinute) fields(c codec) {
+func fieldsOfMinute(c codec, m *ofMinute) {
 	c.int(&m.steps)
 	c.float(&m.peak)
 	c.byte(&m.began)
@@ -283,17 +220,17 @@ const (
 	mostLooks  = 2 * float64(halfLife/learnEach) // there are never more than 1.45 times as many
 )
 
-// check returns why a past is none that learning leads to, or has numbers that are too large to go on with.
-func (p *Past) check() error {
+// check returns an error if learning does not lead to such a past, or if its numbers are too large to go on with.
+func check(p *Past) error {
 	var c checker
-	p.of.check(&c)
-	p.recent.check(&c)
+	checkKind(&c, &p.of)
+	checkRecent(&c, &p.recent)
 	for i := range p.horizons {
-		p.horizons[i].check(&c)
+		checkHorizon(&c, &p.horizons[i])
 	}
-	p.season.minutes.check(&c, minute, day+beyond)
-	p.season.fives.check(&c, 5*minute, week+beyond)
-	p.season.jumps.check(&c)
+	checkRing(&c, &p.season.minutes, minute, day+beyond)
+	checkRing(&c, &p.season.fives, 5*minute, week+beyond)
+	checkJumps(&c, &p.season.jumps)
 	return c.err
 }
 
@@ -314,7 +251,7 @@ func isCount(n int64) bool    { return 0 <= n && n <= mostCounts }
 func isLoad(v float64) bool   { return series.Finite(v) || math.IsNaN(v) }
 func isSingle(v float32) bool { return series.Finite(float64(v)) }
 
-func (k *kind) check(c *checker) {
+func checkKind(c *checker, k *kind) {
 	c.require(slices.Contains(models[:], k.model.Kind), "an unknown model")
 	c.require(series.Finite(k.model.Baseline), "an infinite baseline")
 	c.require(k.threshold > 0 && series.Finite(k.threshold), "a threshold that is not above 0")
@@ -323,14 +260,14 @@ func (k *kind) check(c *checker) {
 	c.require(leastStep.Milliseconds() <= k.step && k.step <= week, "a step that is out of bounds")
 }
 
-func (r *recent) check(c *checker) {
+func checkRecent(c *checker, r *recent) {
 	c.require(isTime(r.end) && isTime(r.newest), "a time that is out of bounds")
 	c.require(series.Finite(r.sum) && isCount(r.known), "an open step that is not finite")
 	infinite := func(v float64) bool { return !isLoad(v) }
 	c.require(!slices.ContainsFunc(r.means, infinite) && !slices.ContainsFunc(r.least[:], infinite), "an infinite load")
 }
 
-func (h *horizon) check(c *checker) {
+func checkHorizon(c *checker, h *horizon) {
 	c.require(upTo(h.looks, mostLooks), "a number of looks that is out of bounds")
 	c.require(upTo(h.size, math.MaxFloat64) && upTo(h.margin, math.MaxFloat64), "an error or a margin that is not finite, or below 0")
 	c.require(upTo(h.ordered, math.MaxFloat64) && upTo(h.asked, math.MaxFloat64), "a number of instances that is not finite, or below 0")
@@ -350,14 +287,14 @@ func (h *horizon) check(c *checker) {
 	c.require(ok, "a regression or a margin that is not finite")
 }
 
-func (r *ring) check(c *checker, width, span int64) {
+func checkRing(c *checker, r *ring, width, span int64) {
 	c.require(isTime(r.origin) && isTime(r.open), "a time that is out of bounds")
 	c.require(len(r.means) == 0 || int64(len(r.means)) == span/width && r.width == width, "a season of another length")
 	c.require(series.Finite(r.sum) && isCount(r.count), "a season that is not finite")
 	c.require(!slices.ContainsFunc(r.means, func(s short) bool { return s != unknown && !series.Finite(s.value()) }), "a season that is not finite")
 }
 
-func (j *jumps) check(c *checker) {
+func checkJumps(c *checker, j *jumps) {
 	c.require(isTime(j.origin) && isTime(j.open), "a time that is out of bounds")
 	c.require(!slices.ContainsFunc(j.steps[:], func(v float64) bool { return !isLoad(v) }), "an infinite load")
 	for _, m := range append(j.closed[:], j.now) {

@@ -1,4 +1,4 @@
-package pipeline
+package learn
 
 import (
 	"math"

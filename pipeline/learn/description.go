@@ -1,7 +1,8 @@
-package pipeline
+package learn
 
 import (
 	"math"
+	"time"
 
 	"github.com/foresail/foresail/pipeline/line"
 	"github.com/foresail/foresail/pipeline/series"
@@ -43,7 +44,7 @@ type description struct {
 var levelWidths = [...]float64{1.5, 2.5}
 
 // describe describes the loads of steps, the last of which ends at a time (ms). It fails where too little is known.
-func (d *description) describe(means []float64, at int64, step float64, m *Memory) bool {
+func (d *description) describe(means []float64, at int64, step float64) bool {
 	n := len(means)
 	over := func(seconds float64) float64 { return meanOf(means, n, stepsOf(seconds, step)) }
 	if n < stepsOf(60, step) || math.IsNaN(over(5)) {
@@ -71,9 +72,9 @@ func (d *description) describe(means []float64, at int64, step float64, m *Memor
 		}
 	}
 	ofLine := stepsOf(lineSeconds, step)
-	sigma := d.fit(means[max(0, n-ofLine):], m)
-	if newest := means[max(0, n-max(line.Lately, ofLine)):]; len(m.described) < len(newest) {
-		sigma = m.noiseOf(newest) // the line goes through too few to tell
+	sigma, known := d.fit(means[max(0, n-ofLine):])
+	if newest := means[max(0, n-max(line.Lately, ofLine)):]; known < len(newest) {
+		sigma = noiseOf(newest) // the line goes through too few to show it
 	}
 	for i, width := range levelWidths {
 		d.levels[i] = line.LevelOf(means, width*sigma)
@@ -81,35 +82,44 @@ func (d *description) describe(means []float64, at int64, step float64, m *Memor
 	return true
 }
 
-// noiseOf is the line.Noise of steps, of which some may not be known.
-func (m *Memory) noiseOf(means []float64) float64 {
-	m.described = m.described[:0]
+// maxFitted is the number of the shortest steps that a line goes through.
+const maxFitted = lineSeconds * 1000 / int(leastStep/time.Millisecond)
+
+// noiseOf is line.Noise of steps, of which some may not be known.
+func noiseOf(means []float64) float64 {
+	var (
+		memory  [maxFitted]series.Load
+		scratch [maxFitted]float64
+	)
+	known := memory[:0]
 	for _, v := range means {
 		if !math.IsNaN(v) {
-			m.described = append(m.described, series.Load{Effective: v})
+			known = append(known, series.Load{Effective: v})
 		}
 	}
-	m.line = series.Resize(m.line, len(m.described))
-	return line.Noise(m.described, 1, m.line)
+	return line.Noise(known, 1, scratch[:])
 }
 
 // stepsOf is how many steps are in some seconds, one at least.
 func stepsOf(seconds, step float64) int { return max(1, int(math.Round(seconds/step))) }
 
-// fit fits the line, to what has come since a load was not known, and returns the line.Noise of that.
-func (d *description) fit(means []float64, m *Memory) (sigma float64) {
-	m.described = m.described[:0]
+// fit fits the line to the steps since the last unknown one. It returns their line.Noise and number.
+func (d *description) fit(means []float64) (sigma float64, known int) {
+	var (
+		memory  [maxFitted]series.Load
+		scratch [maxFitted]float64
+	)
+	loads := memory[:0]
 	for _, v := range means {
 		if math.IsNaN(v) {
-			m.described = m.described[:0]
+			loads = loads[:0]
 			continue
 		}
-		m.described = append(m.described, series.Load{Effective: v})
+		loads = append(loads, series.Load{Effective: v})
 	}
-	m.line = series.Resize(m.line, len(m.described))
-	sigma = line.Noise(m.described, 1, m.line)
-	d.line = line.FitWithin(m.described, sigma)
-	return sigma
+	sigma = line.Noise(loads, 1, scratch[:])
+	d.line = line.FitWithin(loads, sigma)
+	return sigma, len(loads)
 }
 
 // straight is the load in some seconds if it goes on along the line for as long as that is trusted.

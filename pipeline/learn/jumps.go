@@ -1,4 +1,4 @@
-package pipeline
+package learn
 
 import (
 	"cmp"
@@ -234,4 +234,47 @@ func (j *jumps) clone() jumps {
 	out := *j
 	out.list = slices.Clone(j.list)
 	return out
+}
+
+// fill adds the jumps of a history, but for those at times at which the load was learned as it came.
+func (j *jumps) fill(history *jumps, learned func(t int64) bool) {
+	if !j.known {
+		*j = *history
+		return
+	}
+	if history.open > j.open {
+		j.skip(history.open)
+	}
+	for _, x := range history.list {
+		for days := x.days; days != 0; days &= days - 1 {
+			number := history.newest(int64(x.minute), int64(bits.TrailingZeros8(days)))
+			if number > j.open-7*minutesPerDay && number <= j.open && !learned(j.origin+number*minute) {
+				j.recall(x, days&-days)
+			}
+		}
+	}
+	j.sumUp()
+}
+
+// newest is the number of the newest minute of a day of the last seven that are known.
+func (j *jumps) newest(ofDay, day int64) int64 {
+	today := series.FloorDiv(j.open, minutesPerDay)
+	ago := series.FloorMod(today-day, 7)
+	if ago == 0 && ofDay > series.FloorMod(j.open, minutesPerDay) {
+		ago = 7
+	}
+	return (today-ago)*minutesPerDay + ofDay
+}
+
+// recall adds a day on which the load jumped.
+func (j *jumps) recall(x jump, day uint8) {
+	at, found := j.find(int64(x.minute))
+	if !found {
+		x.days = day
+		j.list = slices.Insert(j.list, at, x)
+		return
+	}
+	own := &j.list[at]
+	own.days |= day
+	own.first, own.last = min(own.first, x.first), max(own.last, x.last)
 }

@@ -1,4 +1,4 @@
-package pipeline
+package learn
 
 import (
 	"math"
@@ -36,13 +36,18 @@ var nothing = [4]float64{math.NaN(), math.NaN(), math.NaN(), math.NaN()}
 
 // newRecent has steps of whole intervals.
 func newRecent(interval time.Duration) recent {
-	interval = max(interval, time.Millisecond)
-	r := recent{step: ((leastStep + interval - 1) / interval * interval).Milliseconds()}
+	r := recent{step: stepOf(interval)}
 	r.forget(0, 0)
 	return r
 }
 
-// forget begins anew: the next step begins at end, and times that are not after the newest (ms) are ignored.
+// stepOf returns the shortest step of whole intervals (ms).
+func stepOf(interval time.Duration) int64 {
+	interval = max(interval, time.Millisecond)
+	return ((leastStep + interval - 1) / interval * interval).Milliseconds()
+}
+
+// forget starts over: the next step begins at end, and times that are not after the newest (ms) are ignored.
 func (r *recent) forget(end, newest int64) {
 	*r = recent{step: r.step, means: r.means[:0], least: nothing, end: end, newest: newest}
 }
@@ -125,6 +130,26 @@ func (r *recent) before(t int64, n int) []float64 {
 	late := max(0, series.FloorDiv(r.end-t+r.step-1, r.step))
 	known := r.means[:max(0, int64(len(r.means))-late)]
 	return known[max(0, len(known)-n):]
+}
+
+// maxDescribed is the number of the shortest steps that a description looks back.
+const maxDescribed = describedSeconds * 1000 / int(leastStep/time.Millisecond)
+
+// with appends to steps those that a description of the loads of a run needs: the loads in steps of some seconds, and
+// the steps that had ended before them. It returns when the last one ends (ms).
+func (r *recent) with(l *series.Loads, steps []float64) (all []float64, end int64, seconds float64) {
+	each := max(1, int(r.step/l.Step))
+	loads := l.Ticks[len(l.Ticks)%each:]
+	end = l.Tick(l.N-1) + l.Step
+	begin := end - int64(len(loads))*l.Step
+	seconds = float64(each) * float64(l.Step) / 1000
+	most := stepsOf(describedSeconds, seconds)
+	loads = loads[max(0, len(loads)-most*each):]
+	steps = append(steps, r.before(begin, most-len(loads)/each)...)
+	for ; len(loads) > 0; loads = loads[each:] {
+		steps = append(steps, series.Mean(loads[:each]))
+	}
+	return steps, end, seconds
 }
 
 // meanOf is the mean of the known ones among the n newest before the e-th; NaN if less than half of them are.

@@ -1,4 +1,4 @@
-package pipeline
+package learn
 
 import (
 	"math"
@@ -6,19 +6,6 @@ import (
 
 	"github.com/foresail/foresail/pipeline/series"
 )
-
-const (
-	minute = int64(60_000) // ms
-	hour   = 60 * minute
-	day    = 24 * hour
-	week   = 7 * day
-
-	// beyond is for how much longer than a day or a week means are kept, so that what came after the same time is known.
-	beyond = 30 * minute
-)
-
-// recurs are the times after which a load may do what it did.
-var recurs = [...]int64{hour, day, week}
 
 // season is a load by the minute for a day, by five minutes for a week, and the minutes of the day in which it jumps. The zero value
 // knows nothing.
@@ -148,89 +135,18 @@ func (s *season) repeats(at, after, period int64) bool {
 	return false
 }
 
-// ring is the means of stretches of time. The zero value knows nothing.
-type ring struct {
-	origin int64 // the time of the stretch of number 0 (ms)
-	width  int64 // ms
-	open   int64 // the number of the stretch that is open
-	means  []short
-	known  int64 // how many of these are not unknown
-
-	sum   float64 // of the open one
-	count int64
-}
-
-// short is a number of three digits: the upper half of a float32.
-type short uint16
-
-func shortOf(v float64) short {
-	f := float32(v)
-	if math.IsNaN(v) || math.IsInf(float64(f), 0) {
-		return unknown
-	}
-	return short((math.Float32bits(f) + 1<<15) >> 16)
-}
-
-// unknown is the short that is NaN.
-const unknown short = 0x7fc0
-
-func (s short) value() float64 { return float64(math.Float32frombits(uint32(s) << 16)) }
-
-func (r *ring) add(end int64, mean float64, width, span int64) {
-	number := series.FloorDiv(end-1-r.origin, width)
-	if len(r.means) > 0 && number < r.open {
-		r.rewind(number)
-	}
-	if len(r.means) == 0 {
-		*r = ring{origin: r.origin, width: width, open: number, means: slices.Grow(r.means[:0], int(span/width))}
-		for range span / width {
-			r.means = append(r.means, unknown)
+// see adds means of minutes, the first of which begins at a time (ms).
+func (s *season) see(begin int64, minutes []Minute) {
+	var steps [minute / historyStep]float64
+	for i, m := range minutes {
+		at := begin + int64(i)*minute
+		if m.known() && !m.Clipped {
+			s.minutes.add(at+minute, m.Mean, minute, day+beyond)
+			s.fives.add(at+minute, m.Mean, 5*minute, week+beyond)
+		}
+		place(minutes, i, steps[:])
+		for k, v := range steps {
+			s.jumps.add(at+int64(k+1)*historyStep, historyStep, v)
 		}
 	}
-	r.forward(number)
-	r.sum += mean
-	r.count++
-}
-
-// rewind opens an earlier stretch. Nothing is known of it and of those after it.
-func (r *ring) rewind(number int64) {
-	for n := max(number, r.open-int64(len(r.means))+1); n <= r.open; n++ {
-		r.set(n, unknown)
-	}
-	r.open, r.sum, r.count = number, 0, 0
-}
-
-func (r *ring) clone() ring {
-	out := *r
-	out.means = slices.Clone(r.means)
-	return out
-}
-
-// set sets the mean of a stretch.
-func (r *ring) set(number int64, mean short) {
-	place := r.place(number)
-	if *place != unknown {
-		r.known--
-	}
-	if *place = mean; mean != unknown {
-		r.known++
-	}
-}
-
-func (r *ring) place(number int64) *short {
-	return &r.means[series.FloorMod(number, int64(len(r.means)))]
-}
-
-// at is the load at a time, between the means of two stretches; NaN if they are not known.
-func (r *ring) at(t int64) float64 {
-	if len(r.means) == 0 {
-		return math.NaN()
-	}
-	t -= r.origin + r.width/2
-	number := series.FloorDiv(t, r.width)
-	if number+1 >= r.open || number <= r.open-int64(len(r.means)) {
-		return math.NaN()
-	}
-	share := float64(t-number*r.width) / float64(r.width)
-	return r.place(number).value()*(1-share) + r.place(number+1).value()*share
 }

@@ -1,0 +1,45 @@
+package learn
+
+import (
+	"math"
+)
+
+const (
+	// mostMinutes is how many minutes of history count at most.
+	mostMinutes = int((week + beyond) / minute)
+	// historyStep is how finely jumps are placed within a minute, and longestStep the longest step in which jumps are found (ms).
+	historyStep, longestStep = 5_000, 15_000
+	// largestMean is what a mean may be at most: heights of jumps are single numbers.
+	largestMean = math.MaxFloat32 / 2
+)
+
+// Minute is the mean of a load over a minute, NaN if it is not known. A clipped one was at least that.
+type Minute struct {
+	Mean    float64
+	Clipped bool
+}
+
+func (m Minute) known() bool { return 0 <= m.Mean && m.Mean <= largestMean }
+
+// place puts the load of a minute into steps.
+func place(minutes []Minute, i int, steps []float64) {
+	mean := minutes[i].Mean
+	if !minutes[i].known() {
+		mean = math.NaN()
+	}
+	for k := range steps {
+		steps[k] = mean
+	}
+	if i == 0 || i+1 == len(minutes) || !minutes[i-1].known() || !minutes[i+1].known() {
+		return
+	}
+	before, after := minutes[i-1].Mean, minutes[i+1].Mean
+	if !(before <= mean && mean < after) {
+		return
+	}
+	high := 1 + (mean-before)/(after-before)*float64(len(steps)) // how many of them are as after
+	for k := len(steps) - 1; k >= 0; k-- {
+		steps[k] = before + (after-before)*min(1, max(0, high))
+		high--
+	}
+}
