@@ -265,11 +265,11 @@ func TestProductDoesNotImportTests(t *testing.T) {
 }
 
 // A type that one can read has at most 20 methods, in one file or two. Types above that are listed with the reason.
-func TestTypesOfTheNodePoolCanBeRead(t *testing.T) {
+func TestTypesCanBeRead(t *testing.T) {
 	allowed := map[string]string{
 		"nodepool/controller.Controller": "it is controller-runtime's one type of a controller; its files are parts of a pool's life",
 	}
-	methods, files := methodsOf(t, "../../nodepool")
+	methods, files := methodsOf(t, "../../nodepool", "../../pipeline")
 	for name, n := range methods {
 		if allowed[name] == "" {
 			assert.LessOrEqual(t, n, 20, "methods of %s", name)
@@ -281,11 +281,11 @@ func TestTypesOfTheNodePoolCanBeRead(t *testing.T) {
 	}
 }
 
-// methodsOf counts the methods of each type of the packages in a folder, and the files that they are in.
-func methodsOf(t *testing.T, folder string) (methods map[string]int, files map[string]map[string]bool) {
+// methodsOf counts the methods of each type of the packages in folders, and the files that they are in.
+func methodsOf(t *testing.T, folders ...string) (methods map[string]int, files map[string]map[string]bool) {
 	t.Helper()
 	methods, files = map[string]int{}, map[string]map[string]bool{}
-	err := filepath.WalkDir(folder, func(path string, _ fs.DirEntry, err error) error {
+	count := func(path string, _ fs.DirEntry, err error) error {
 		if err != nil || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
 			return err
 		}
@@ -306,8 +306,10 @@ func methodsOf(t *testing.T, folder string) (methods map[string]int, files map[s
 			files[name][filepath.Base(path)] = true
 		}
 		return nil
-	})
-	require.NoError(t, err)
+	}
+	for _, folder := range folders {
+		require.NoError(t, filepath.WalkDir(folder, count))
+	}
 	return methods, files
 }
 
