@@ -519,6 +519,22 @@ func TestDeletedCheckpointsAreForgotten(t *testing.T) {
 }
 
 // TestPredictedMetricsThatComeLater: their checkpoints are looked for too, and those of another source are not taken.
+// A replica that does not lead keeps nothing of PredictedMetrics that come and go.
+func TestNothingIsKeptOfDeletedPredictedMetrics(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, l := newCluster(t, metric("web")), newLoads()
+		first, second := c.start(true, "web"), c.start(false, "web")
+		l.pass(12*time.Minute, first, second)
+		require.Contains(t, second.Checkpoints.written, keyOf("web"))
+		first.stop()
+		require.NoError(t, c.Delete(t.Context(), metric("web")))
+		require.NoError(t, c.Delete(t.Context(), c.checkpoint("web"))) // as the garbage collector does
+		l.pass(time.Second, second)
+		assert.Empty(t, second.Checkpoints.written)
+		second.stop()
+	})
+}
+
 func TestPredictedMetricsThatComeLater(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, l := newCluster(t, metric("web"), metric("late")), newLoads()

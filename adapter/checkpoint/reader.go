@@ -229,12 +229,12 @@ func (c *Checkpoints) isOwned(ctx context.Context, key types.NamespacedName, o *
 // forget has the load of a PredictedMetric learned anew whose checkpoint somebody has deleted.
 func (c *Checkpoints) forget(ctx context.Context, o *unstructured.Unstructured) {
 	key := client.ObjectKeyFromObject(o)
+	c.mu.Lock()
+	delete(c.written, key)
+	c.mu.Unlock()
 	if !c.isOwned(ctx, key, o) {
 		return // it went with its PredictedMetric
 	}
 	c.Forecasts.Forget(key)
-	c.mu.Lock()
-	delete(c.written, key)
-	c.mu.Unlock()
 	klog.FromContext(ctx).Info("A PredictedMetricCheckpoint was deleted: learning the load anew", "predictedmetric", key)
 }

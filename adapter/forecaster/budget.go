@@ -5,6 +5,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"sort"
 	"strings"
 	"sync"
 	"time"
@@ -20,7 +21,7 @@ const DefaultMaxReadings = 10_000_000
 // keeping is what a feed may keep within its window: readings of each instance.
 type keeping struct {
 	instances, readings int64
-	samples             int64 // of all instances: as many as there were, or as the configuration leads to
+	samples             int64 // of all instances: what it takes memory for
 }
 
 func (k keeping) total() int64 { return k.instances * k.readings }
@@ -39,7 +40,10 @@ func (f *Feed) keeping(now time.Time) keeping {
 		instances = int64(len((*pods).Instances(now.Add(-window - c.Params.RedistributionTimeout))))
 	}
 	k := keeping{instances: max(1, instances), readings: int64(c.readings(window))}
-	k.samples = k.instances * max(f.kept.Load(), int64(window/c.every()))
+	k.samples = k.instances * max(f.kept.Load(), int64(window/c.every())) // as many as there were, or as there will be
+	if k.samples >= largeRun {
+		k.samples *= 2 // the workspace that it needs is as large
+	}
 	return k
 }
 
@@ -56,8 +60,8 @@ type task struct {
 	refused error // nil: it fits into the budget of its namespace
 }
 
-// plan returns the tasks of a round. In a namespace above its budget those created first go first, so that what is served
-// goes on.
+// plan returns the tasks of a round, of feeds in order of their keys. In a namespace above its budget those created first go
+// first, so that what is served goes on.
 func (f *Forecaster) plan(feeds []*Feed, now time.Time) []task {
 	tasks := make([]task, len(feeds))
 	readings, samples := map[string]int64{}, map[string]int64{}
@@ -68,10 +72,13 @@ func (f *Forecaster) plan(feeds []*Feed, now time.Time) []task {
 		f.liveness.progress.Add(1)
 	}
 	part := f.part(samples)
-	for namespace := range readings {
+	for rest := tasks; len(rest) > 0; {
+		namespace := rest[0].key.Namespace
+		n := sort.Search(len(rest), func(i int) bool { return rest[i].key.Namespace > namespace })
 		if readings[namespace] > f.maxReadings || samples[namespace] > part {
-			f.refuse(oldestFirst(tasks, namespace), part)
+			f.refuse(oldestFirst(rest[:n]), part)
 		}
+		rest = rest[n:]
 	}
 	return tasks
 }
@@ -101,9 +108,9 @@ func (f *Forecaster) refuse(tasks []*task, part int64) {
 				"a longer sampleInterval or a shorter window needs fewer",
 				t.total(), t.readings, t.instances, readings, f.maxReadings)
 		case t.samples > part-samples:
-			t.refused = unavailable(snapshot.InvalidSpec, "spec.window: the forecast keeps %d samples, next to %d for older PredictedMetrics in "+
-				"the namespace: must be at most %d together, its share of the %d that fit into the memory limit of the process; "+
-				"a longer interval or a shorter window needs fewer", t.samples, samples, part, f.maxSamples)
+			t.refused = unavailable(snapshot.InvalidSpec, "spec.window: the forecast takes the memory of %d samples, next to that of %d "+
+				"for older PredictedMetrics in the namespace: must be at most %d together, its share of the %d that fit into the memory "+
+				"limit of the process; a longer interval or a shorter window needs fewer", t.samples, samples, part, f.maxSamples)
 		default:
 			readings += t.total()
 			samples += t.samples
@@ -111,12 +118,10 @@ func (f *Forecaster) refuse(tasks []*task, part int64) {
 	}
 }
 
-func oldestFirst(tasks []task, namespace string) []*task {
-	var out []*task
+func oldestFirst(tasks []task) []*task {
+	out := make([]*task, len(tasks))
 	for i := range tasks {
-		if tasks[i].key.Namespace == namespace {
-			out = append(out, &tasks[i])
-		}
+		out[i] = &tasks[i]
 	}
 	slices.SortFunc(out, func(a, b *task) int {
 		return cmp.Or(a.settings.Load().Created.Compare(b.settings.Load().Created), strings.Compare(a.key.Name, b.key.Name))
@@ -128,15 +133,27 @@ func oldestFirst(tasks []task, namespace string) []*task {
 func (f *Feed) stop(why error, now time.Time) snapshot.Reason {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.beyond.Store(true)
+	f.expectAgain(now)
 	f.inbox.limit(limits{})
-	f.using = f.settings.Load()
+	f.use()
 	f.reset()
 	clear(f.failing)
 	f.newest = 0
 	f.followed.Store(-1)
 	f.publishErr(why, now)
 	return snapshot.InvalidSpec
+}
+
+// expectAgain has a feed that is refused count by its configuration, not by what it kept, once that would have left the
+// window, or the configuration is another one: there may be less now.
+func (f *Feed) expectAgain(now time.Time) {
+	if !f.beyond.Swap(true) {
+		f.stopped = now
+	}
+	next := f.settings.Load()
+	if now.Sub(f.stopped) > f.window || next.Params != f.using.Params || next.Interval != f.using.Interval {
+		f.kept.Store(0)
+	}
 }
 
 // largeRun is from how many readings on a forecast is made in the one large workspace, after any other that large.

@@ -75,11 +75,72 @@ func TestNamespacesFitIntoMemoryTogether(t *testing.T) {
 		require.NoError(t, w.err("small", "first"))
 		for _, namespace := range []string{"bank", "casino", "den"} {
 			require.NoError(t, w.err(namespace, "first"))
-			require.ErrorContains(t, w.err(namespace, "second"), fmt.Sprintf("the forecast keeps %d samples, next to %d for older PredictedMetrics in "+
-				"the namespace: must be at most %d together, its share of the %d that fit into the memory limit", 6*window, 4*window, 5*window, 17*window))
+			require.ErrorContains(t, w.err(namespace, "second"), fmt.Sprintf("the forecast takes the memory of %d samples, next to that of %d "+
+				"for older PredictedMetrics in the namespace: must be at most %d together, its share of the %d that fit into the memory limit", 6*window, 4*window, 5*window, 17*window))
 		}
 		assert.True(t, w.feeds[types.NamespacedName{Namespace: "bank", Name: "second"}].Refuses(), "nothing is read for it")
 	})
+}
+
+// What a large forecast is made in is memory too, about as much as its samples.
+func TestLargeForecastCountsWhatItIsMadeIn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const pods, window = 60, 36_000 // more than largeRun together
+		f := New(time.Now, prometheus.NewRegistry(), Options{MaxSamples: 2*pods*window - 1})
+		w := &tenants{f, map[types.NamespacedName]*fleet{}}
+		w.create(t, "bank", "first", pods)
+		key := types.NamespacedName{Namespace: "bank", Name: "first"}
+		c := w.feeds[key].settings.Load().Config
+		c.Params.Interval, c.Params.Window, c.Interval = 100*time.Millisecond, time.Hour, 100*time.Millisecond
+		_, err := w.Set(key, c)
+		require.NoError(t, err)
+		w.pass(1)
+		require.ErrorContains(t, w.err("bank", "first"), fmt.Sprintf("takes the memory of %d samples, next to that of 0", 2*pods*window))
+		w.maxSamples++
+		w.pass(1)
+		assert.NotContains(t, w.err("bank", "first").Error(), "memory")
+	})
+}
+
+// A PredictedMetric that is refused for what it kept follows the message: with a shorter window it is served. Without one, as
+// where a sender has sent too often, it is tried again once nothing of that would be left.
+func TestRefusedForWhatItKept(t *testing.T) {
+	for name, change := range map[string]func(*Config){
+		"shorter window": func(c *Config) { c.Params.Window = c.Params.Window / 4 },
+		"no change":      func(*Config) {},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := &tenants{New(time.Now, prometheus.NewRegistry(), Options{MaxSamples: 600}), map[types.NamespacedName]*fleet{}}
+				w.create(t, "bank", "first", 2)
+				key := types.NamespacedName{Namespace: "bank", Name: "first"}
+				flood := func(seconds int) {
+					for range 10 * seconds {
+						time.Sleep(100 * time.Millisecond)
+						for _, i := range w.pods[key].all {
+							w.feeds[key].Append(i.ID, pipeline.Sample{T: time.Now().UnixMilli(), V: 0.5})
+						}
+					}
+					w.runAll()
+				}
+				for range 60 {
+					flood(1)
+				}
+				require.ErrorContains(t, w.err("bank", "first"), "must be at most 600 together")
+				c := w.feeds[key].settings.Load().Config
+				window := int(c.Params.WindowFor(c.Params.StartupTime).Seconds())
+				change(&c)
+				_, err := w.Set(key, c)
+				require.NoError(t, err)
+				wait := 2
+				if name == "no change" {
+					wait = window + 2
+				}
+				w.pass(wait + 20)
+				assert.NoError(t, w.err("bank", "first"))
+			})
+		})
+	}
 }
 
 func TestNamespaceHasABudgetOfReadings(t *testing.T) {

@@ -77,6 +77,7 @@ type Feed struct {
 	published atomic.Pointer[snapshot.Snapshot]
 	pods      atomic.Pointer[Pods]
 	settings  atomic.Pointer[settings]
+	scaleLost atomic.Pointer[func() time.Time]
 	scaleRead atomic.Bool  // the scale of the target has been read, or could not be
 	beyond    atomic.Bool  // it is beyond the budget of its namespace
 	kept      atomic.Int64 // how many samples of an instance the last forecast had, in the mean
@@ -87,6 +88,7 @@ type Feed struct {
 	using          *settings
 	bounds         *pipeline.Bounds // of the schedules, nil without any
 	active         []string         // the names of these
+	stopped        time.Time        // since when it is beyond the budget, while it is
 	window         time.Duration    // how far back the last one looked, which follows the startup time
 	replicas       replicas
 	clock          clock
@@ -204,6 +206,10 @@ func (f *Feed) SetReplicas(count int) {
 	f.group.replicas.Store(int64(count))
 }
 
+// WatchReplicas sets what returns since when changes of the replicas are not seen, zero while they are. With nil they
+// are as of the last SetReplicas.
+func (f *Feed) WatchReplicas(lost func() time.Time) { f.scaleLost.Store(&lost) }
+
 // LoseReplicas marks the replicas of the target as unreadable from now on. The last known number stays.
 func (f *Feed) LoseReplicas() {
 	f.scaleRead.Store(true)
@@ -273,7 +279,7 @@ type workspace struct {
 func (f *Feed) run(now time.Time, w *workspace) snapshot.Reason {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.using = f.settings.Load()
+	f.use()
 	f.beyond.Store(false)
 	if f.using.pipeline == nil {
 		return snapshot.InvalidSpec
@@ -304,6 +310,15 @@ func (f *Feed) run(now time.Time, w *workspace) snapshot.Reason {
 	s.Decision = f.using.Params.Cooldown.Apply(forecast.Decision, forecast.Target, now.UnixMilli(), history)
 	f.publish(s)
 	return ""
+}
+
+// use has the forecast follow the configuration of now. The floor is of the parameters that it was found with.
+func (f *Feed) use() {
+	next := f.settings.Load()
+	if next.Params != f.using.Params {
+		f.floor = floor{}
+	}
+	f.using = next
 }
 
 // followClock drops the samples of another clock than that of now, and moves what was counted from its
@@ -393,12 +408,12 @@ func (f *Feed) forecast(now time.Time, w *workspace) (forecast pipeline.Forecast
 	forecast, err = f.runPipeline(in, members, w)
 	switch {
 	case err != nil:
-	case f.unseen.since.IsZero() || p.Whole:
+	case f.unseen.until.IsZero() || p.Whole:
 		f.accuracy.Judge(w.memory.Loads(), forecast.Claim(p.Activation))
 		f.past.Learn(w.memory.Loads(), p.Learning(), f.using.Schedules.Unlearned)
 		f.floor.note(&forecast, now)
 	default: // what pods that are not known carry is missing; it is learned when they are
-		f.floor.raise(&forecast, p)
+		f.floor.raise(&forecast, p, now)
 	}
 	return forecast, newestStart, err
 }
@@ -415,37 +430,42 @@ func (f *Feed) scale(instances int, highest float64) gate.Scale {
 // checkPods returns why the pods are too old to forecast from. A load that is measured as a whole needs none.
 func (f *Feed) checkPods(pods Pods, now time.Time) error {
 	since, why := pods.Lost()
+	limit := f.using.Params.StaleAfter
 	f.podsLost = since
-	f.unseen.note(!since.IsZero(), now)
-	switch limit := f.using.Params.StaleAfter; {
-	case f.using.Params.Whole || f.unseen.since.IsZero():
+	f.unseen.note(since, now, limit)
+	recent := func(t time.Time) bool { return now.Sub(t).Abs() < max(coverWait, 2*f.using.Interval) }
+	switch {
+	case f.using.Params.Whole || f.unseen.until.IsZero():
 		return nil
 	case !since.IsZero() && snapshot.TooOld(since, now, limit):
 		return unavailable(snapshot.PodsStale,
 			"changes of the pods have not been seen since %s (limit %s), so their load is not known: %v",
 			since.UTC().Format(time.RFC3339), limit, why)
-	case since.IsZero() && !now.Before(f.unseen.until.Add(max(coverWait, 2*f.using.Interval))):
-		f.unseen = unseen{}
-	case since.IsZero() && snapshot.TooOld(f.unseen.since, f.unseen.until, limit):
+	case recent(f.unseen.long):
 		return unavailable(snapshot.PodsStale,
 			"changes of the pods are seen again; those that have come meanwhile are read now")
+	case since.IsZero() && !recent(f.unseen.until):
+		f.unseen = unseen{}
 	}
 	return nil
 }
 
-// unseen is a time in which changes of the pods were not seen. It goes on to count until those that
-// came meanwhile have been read. Zero: there is none.
-type unseen struct{ since, until time.Time }
+// unseen is when changes of the pods were not seen. That goes on to count until the pods that came meanwhile have been
+// read. Zero: they have been.
+type unseen struct {
+	until time.Time
+	long  time.Time // until when one such time was too long to forecast; short ones do not add up
+}
 
-// note notes whether changes are not seen now.
-func (u *unseen) note(lost bool, now time.Time) {
-	if !lost {
+// note notes since when changes are not seen, zero if they are.
+func (u *unseen) note(since, now time.Time, limit time.Duration) {
+	if since.IsZero() {
 		return
 	}
-	if u.since.IsZero() {
-		u.since = now
-	}
 	u.until = now
+	if snapshot.TooOld(since, now, limit) {
+		u.long = now
+	}
 }
 
 // addInstances checks that the samples of the instances add up to the load, and from when on.
@@ -565,12 +585,19 @@ func (f *Feed) describe(now time.Time) *snapshot.Snapshot {
 	return s
 }
 
-// replicasLost is since when the replicas of the target are not known. They are watched as its pods are.
-func (f *Feed) replicasLost() time.Time {
-	if f.replicas.lost.IsZero() {
-		return f.podsLost
+// replicasLost returns since when the replicas of the target are not known: they cannot be read, or changes of them or of
+// its pods are not seen.
+func (f *Feed) replicasLost() (since time.Time) {
+	all := []time.Time{f.replicas.lost, f.podsLost}
+	if lost := f.scaleLost.Load(); lost != nil && *lost != nil {
+		all = append(all, (*lost)())
 	}
-	return f.replicas.lost
+	for _, t := range all {
+		if since.IsZero() || !t.IsZero() && t.Before(since) {
+			since = t
+		}
+	}
+	return since
 }
 
 func (f *Feed) failures() []snapshot.Failure {

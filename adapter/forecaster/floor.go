@@ -4,6 +4,7 @@ import (
 	"math"
 	"time"
 
+	"github.com/foresail/foresail/adapter/snapshot"
 	"github.com/foresail/foresail/pipeline"
 )
 
@@ -14,22 +15,31 @@ const floorSpan = time.Minute
 // lack a part of the load are raised to it.
 type floor struct {
 	begun         time.Time // of the newer span
+	noted         time.Time // when a forecast was taken last
 	older, newest float64
 }
 
 // note takes a forecast of the whole load.
 func (l *floor) note(f *pipeline.Forecast, now time.Time) {
-	if now.Sub(l.begun).Abs() > floorSpan {
+	if age := now.Sub(l.begun).Abs(); age > floorSpan {
+		if age > 2*floorSpan {
+			l.newest = 0 // there were no forecasts for a while
+		}
 		l.older, l.newest, l.begun = l.newest, 0, now
 	}
-	l.newest = max(l.newest, f.Serve)
+	l.newest, l.noted = max(l.newest, f.Serve), now
 }
 
 // roundingSlack keeps rounding errors from making one instance more.
 const roundingSlack = 1e-9
 
-// raise raises what is served of a forecast that lacks a part of the load, and has no instances removed.
-func (l *floor) raise(f *pipeline.Forecast, p *pipeline.Params) {
+// raise raises what is served of a forecast that lacks a part of the load, and has no instances removed. A floor from
+// before a time without forecasts of the whole load does not count: load changes.
+func (l *floor) raise(f *pipeline.Forecast, p *pipeline.Params, now time.Time) {
+	limit := floorSpan + p.StaleAfter
+	if snapshot.TooOld(l.noted, now, limit) || snapshot.TooOld(now, l.noted, limit) { // or the clock was set back
+		return
+	}
 	f.Serve = max(f.Serve, l.older, l.newest)
 	needed := int(math.Ceil(f.Serve/p.Threshold - roundingSlack))
 	desired := max(f.Target, min(needed, p.Max))

@@ -46,7 +46,7 @@ type Forecaster struct {
 
 	// What Ready needs, which must answer at once however many PredictedMetrics there are.
 	startedAt, lastRound atomic.Pointer[time.Time] // nil: not yet
-	validUntil           atomic.Pointer[time.Time] // of the snapshot that is valid longest; nil: there was none
+	validUntil           atomic.Pointer[time.Time] // until when a snapshot counts; nil: there was none
 	settled              atomic.Bool               // every PredictedMetric has had its time to get data
 	added                atomic.Int64              // how many feeds have been added
 	seen                 atomic.Int64              // of those, how many the last round knew; -1: there was none
@@ -278,28 +278,37 @@ func (f *Forecaster) perform(t *task) {
 		return
 	}
 	f.workspaces.run(t.total(), func(w *workspace) {
-		reason := t.run(f.now(), w)
+		now := f.now()
+		reason := t.run(now, w)
 		f.telemetry.ran(reason)
 		if reason == "" {
-			f.extendValidity(t.published.Load().ValidUntil())
+			f.extendValidity(t.published.Load().ValidUntil(), now)
 		}
 	})
 }
 
-// extendValidity notes that a snapshot is valid until a time.
-func (f *Forecaster) extendValidity(until time.Time) {
+// maxCredit bounds how long a snapshot that lasts longer than others, as its owner says so, counts for all of them.
+const maxCredit = 30 * time.Second
+
+// extendValidity notes that a snapshot is valid until a time. It counts for at most maxCredit from now on.
+func (f *Forecaster) extendValidity(until, now time.Time) {
+	latest := now.Add(maxCredit)
+	if until.After(latest) {
+		until = latest
+	}
 	for {
 		known := f.validUntil.Load()
-		if known != nil && !until.After(*known) || f.validUntil.CompareAndSwap(known, &until) {
+		keep := known != nil && !until.After(*known) && !known.After(latest) // later than that: the clock was set back
+		if keep || f.validUntil.CompareAndSwap(known, &until) {
 			return
 		}
 	}
 }
 
-// anyValid reports whether a snapshot that was valid when it was made still is.
+// anyValid reports whether a snapshot that was valid when it was made still is, and was made lately.
 func (f *Forecaster) anyValid(now time.Time) bool {
 	until := f.validUntil.Load()
-	return until != nil && !now.After(*until)
+	return until != nil && !now.After(*until) && !until.After(now.Add(maxCredit))
 }
 
 func count(feeds []*Feed, is func(*Feed) bool) (n int) {

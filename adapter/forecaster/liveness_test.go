@@ -139,3 +139,46 @@ func TestReadyUnderOverload(t *testing.T) {
 		require.NoError(t, <-ended)
 	})
 }
+
+// TestOneLastingSnapshotDoesNotKeepAStalledForecasterReady has one owner say that samples may be a year old.
+func TestOneLastingSnapshotDoesNotKeepAStalledForecasterReady(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 2, steady(1))
+		c := config()
+		c.Params.StaleAfter = 8760 * time.Hour
+		_, err := w.forecaster.Set(key, c)
+		require.NoError(t, err)
+		w.pass(30*time.Second, nil)
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error)
+		go func() { ended <- w.forecaster.Run(ctx) }()
+		time.Sleep(2 * time.Second) // virtual time
+		require.NoError(t, w.forecaster.Ready())
+		pods := &stuck{release: make(chan struct{})}
+		other := key
+		other.Name = "other"
+		feed, err := w.forecaster.Set(other, config())
+		require.NoError(t, err)
+		feed.SetPods(pods)
+		time.Sleep(25 * time.Second) // virtual time
+		require.NoError(t, w.forecaster.Ready(), "under overload it counts for a while")
+		time.Sleep(10 * time.Second) // virtual time
+		assert.ErrorContains(t, w.forecaster.Ready(), "no forecast for ")
+		close(pods.release)
+		cancel()
+		require.NoError(t, <-ended)
+	})
+}
+
+func TestValidityAfterTheClockWasSetBack(t *testing.T) {
+	f := New(time.Now, prometheus.NewRegistry(), Options{})
+	now := time.Now()
+	f.extendValidity(now.Add(time.Hour), now)
+	assert.True(t, f.anyValid(now.Add(maxCredit)))
+	assert.False(t, f.anyValid(now.Add(maxCredit+time.Second)))
+	before := now.Add(-time.Hour)
+	assert.False(t, f.anyValid(before))
+	f.extendValidity(before.Add(time.Second), before)
+	assert.True(t, f.anyValid(before))
+	assert.False(t, f.anyValid(before.Add(2*time.Second)))
+}

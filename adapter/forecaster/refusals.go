@@ -7,13 +7,16 @@ import (
 	"github.com/foresail/foresail/pipeline/gate"
 )
 
-// maxRefusals bounds the readings that are counted, as there is a counter for each PredictedMetric.
+// maxRefusals bounds the readings that are counted, and the instances whose outliers are kept, of each PredictedMetric.
 const maxRefusals = 256
 
 // refusals are the readings that were not taken for a load, of the window of a feed.
 type refusals struct {
-	arrived  []int64        // when readings arrived that cannot be a load (ms), in order
-	outliers []gate.Refusal // of the last forecast, without those that the next reading may repeat
+	arrived []int64 // when readings arrived that cannot be a load (ms), in order
+
+	// Of the last forecast, without those that the next reading may repeat.
+	outliers int
+	newest   map[string]gate.Refusal // of each instance, for maxRefusals of these
 }
 
 // add counts readings that cannot be a load.
@@ -26,12 +29,23 @@ func (r *refusals) add(n int, now time.Time) {
 	}
 }
 
-// setOutliers keeps what a gate.Filter has removed.
+// setOutliers notes what a gate.Filter has removed.
 func (r *refusals) setOutliers(all []gate.Refusal) {
-	r.outliers = r.outliers[:0]
+	r.outliers = 0
+	clear(r.newest)
 	for i := range all {
-		if !all[i].Newest {
-			r.outliers = append(r.outliers, all[i])
+		x := &all[i]
+		if x.Newest {
+			continue
+		}
+		r.outliers++
+		known, ok := r.newest[x.Instance]
+		switch {
+		case ok && known.Sample.T > x.Sample.T, !ok && len(r.newest) >= maxRefusals:
+		case r.newest == nil:
+			r.newest = map[string]gate.Refusal{x.Instance: *x}
+		default:
+			r.newest[x.Instance] = *x
 		}
 	}
 }
@@ -40,15 +54,15 @@ func (r *refusals) setOutliers(all []gate.Refusal) {
 func (r *refusals) count(since time.Time) int {
 	from, _ := slices.BinarySearch(r.arrived, since.UnixMilli())
 	r.arrived = slices.Delete(r.arrived, 0, from)
-	return len(r.arrived) + len(r.outliers)
+	return len(r.arrived) + r.outliers
 }
 
 // reasons returns the newest outlier of each instance that is not older than since.
 func (r *refusals) reasons(since time.Time) map[string]error {
 	out := map[string]error{}
-	for _, x := range r.outliers {
+	for id, x := range r.newest {
 		if x.Sample.T >= since.UnixMilli() {
-			out[x.Instance] = &x // a copy, as snapshots keep it
+			out[id] = &x // a copy, as snapshots keep it
 		}
 	}
 	return out

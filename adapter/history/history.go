@@ -29,7 +29,7 @@ const (
 	enough = 24 * time.Hour
 	// planPeriod is how often it is found out which loads there are to read.
 	planPeriod = 5 * time.Second
-	// atOnce is how many are read at once. Sources have their servers asked for one at a time.
+	// atOnce is how many are read at once. Namespaces share them: some take hours, or for ever while their server is busy.
 	atOnce = 4
 	// maxAttempts is how often the history of a load is tried, the second time after firstRetry, and each time twice as long after the last.
 	maxAttempts = 5
@@ -57,12 +57,11 @@ type Reader struct {
 	telemetry *telemetry
 	failures  hourly.Log // those that are the same for many loads are logged once
 
-	lead chan struct{} // full while this replica leads
+	lead  chan struct{} // full while this replica leads
+	slots *share.Pool   // atOnce
 
-	mu      sync.Mutex
-	loads   map[types.NamespacedName]*attempts
-	reading int // how many of them are being read
-	turns   share.Turns
+	mu    sync.Mutex
+	loads map[types.NamespacedName]*attempts
 }
 
 // attempts are those of a load.
@@ -70,12 +69,15 @@ type attempts struct {
 	origin  string
 	made    int
 	next    time.Time
-	reading bool
+	reading bool // or waiting for a slot
 }
 
 // New returns a Reader that does nothing until Lead.
 func New(o Options) *Reader {
-	return &Reader{Options: o, telemetry: newTelemetry(o.Registerer), lead: make(chan struct{}, 1), loads: map[types.NamespacedName]*attempts{}}
+	return &Reader{
+		Options: o, telemetry: newTelemetry(o.Registerer), lead: make(chan struct{}, 1), slots: share.NewPool(atOnce, 0),
+		loads: map[types.NamespacedName]*attempts{},
+	}
 }
 
 // SourcesOf returns those of some sources that have histories.
@@ -112,13 +114,18 @@ func (r *Reader) Lead(ctx context.Context) error {
 	}
 }
 
-// due returns the loads to begin with, which are being read from then on. Namespaces take turns.
+// due returns the loads to begin with, which are being read or wait for a slot from then on.
 func (r *Reader) due() (due []forecaster.Load) {
 	known := r.Forecasts.LittleKnown(enough)
 	now := r.Now()
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	share.Order(&r.turns, known, func(l forecaster.Load) string { return l.Key.Namespace })
+	begun := map[string]int{} // by namespace
+	for key, a := range r.loads {
+		if a.reading {
+			begun[key.Namespace]++
+		}
+	}
 	present := make(map[types.NamespacedName]bool, len(known))
 	waiting := 0
 	for i := range known {
@@ -131,10 +138,9 @@ func (r *Reader) due() (due []forecaster.Load) {
 		if a.made < maxAttempts {
 			waiting++
 		}
-		if a.made < maxAttempts && !a.reading && !now.Before(a.next) && r.reading < atOnce {
+		if a.made < maxAttempts && !a.reading && !now.Before(a.next) && begun[l.Key.Namespace] < atOnce {
 			a.reading = true
-			r.turns.Take(l.Key.Namespace)
-			r.reading++
+			begun[l.Key.Namespace]++
 			due = append(due, *l)
 		}
 	}
@@ -153,12 +159,20 @@ func (r *Reader) attemptsOf(l *forecaster.Load, now time.Time) *attempts {
 	return a
 }
 
-// read reads the history of a load, and fills what is known of it.
+// read reads the history of a load once its namespace has a slot, and fills what is known of it.
 func (r *Reader) read(ctx context.Context, l *forecaster.Load) {
+	turn, giveUp := context.WithCancel(ctx)
+	defer giveUp()
+	slot := r.slots.Lease(l.Key.Namespace, giveUp)
+	defer slot.End()
+	if slot.Take(turn, 1) != nil {
+		r.putBack(l)
+		return
+	}
 	began := r.Now()
-	h, err := r.Sources[l.Source].History(ctx, l.Key, &l.Params, r.Span)
-	if ctx.Err() != nil {
-		r.attempted(l, false)
+	h, err := r.Sources[l.Source].History(turn, l.Key, &l.Params, r.Span)
+	if turn.Err() != nil {
+		r.putBack(l)
 		return
 	}
 	log := klog.FromContext(ctx).WithValues("predictedmetric", l.Key)
@@ -191,7 +205,6 @@ func days(d time.Duration) float64 { return float64(d.Round(time.Hour/4)/(time.H
 func (r *Reader) attempted(l *forecaster.Load, done bool) (in time.Duration, again bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.reading--
 	a := r.loads[l.Key]
 	in = firstRetry << a.made
 	a.reading, a.next = false, r.Now().Add(in)
@@ -199,6 +212,13 @@ func (r *Reader) attempted(l *forecaster.Load, done bool) (in time.Duration, aga
 		a.made = maxAttempts
 	}
 	return in, a.made < maxAttempts
+}
+
+// putBack has a load wait again whose history was not read because the slot was needed, or another replica leads.
+func (r *Reader) putBack(l *forecaster.Load) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.loads[l.Key].reading = false
 }
 
 // result names the outcome of an attempt.

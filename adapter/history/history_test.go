@@ -42,6 +42,7 @@ type load struct {
 	// stored and fails are what a source has of it.
 	stored time.Duration
 	fails  error
+	hangs  bool // the source does not answer
 }
 
 type read struct {
@@ -128,10 +129,14 @@ func (w *world) History(ctx context.Context, key types.NamespacedName, _ *pipeli
 		defer w.mu.Unlock()
 		w.atOnce--
 	}()
+	answered := time.After(10 * time.Second)
+	if l.hangs {
+		answered = nil
+	}
 	select {
 	case <-ctx.Done():
 		return source.History{}, ctx.Err()
-	case <-time.After(10 * time.Second):
+	case <-answered:
 	}
 	h := source.History{Queries: 8}
 	for m := time.Duration(0); m < span; m += time.Minute {
@@ -183,6 +188,38 @@ func TestNamespacesTakeTurnsAtReading(t *testing.T) {
 		time.Sleep(planPeriod + time.Second)
 		stop()
 		assert.Contains(t, w.names(), "web")
+	})
+}
+
+// Histories that take for ever, of one namespace, do not keep those of another from being read. They are not given up.
+func TestHistoriesThatTakeForEver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var names []string
+		for i := range 20 {
+			names = append(names, fmt.Sprintf("bank/pm-%02d", i))
+		}
+		w := newWorld(t, names...)
+		for _, l := range w.loads {
+			l.hangs = true
+		}
+		stop := w.lead()
+		time.Sleep(time.Minute)
+		w.mu.Lock()
+		for i := range 10 {
+			key := keyOf(fmt.Sprint("web-", i))
+			w.loads[key] = &load{Load: forecaster.Load{Key: key, Source: "prometheus"}, stored: Span}
+		}
+		w.mu.Unlock()
+		time.Sleep(2 * time.Minute)
+		for i := range 10 {
+			assert.Equal(t, Span, w.known(fmt.Sprint("web-", i)))
+		}
+		assert.Zero(t, w.count("Failed"), "to be called back is no attempt")
+		w.mu.Lock()
+		assert.Equal(t, atOnce, w.atOnce, "what no other namespace needs is lent again")
+		assert.LessOrEqual(t, w.most, atOnce)
+		w.mu.Unlock()
+		stop()
 	})
 }
 

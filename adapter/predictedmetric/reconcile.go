@@ -52,6 +52,8 @@ type Reconciler struct {
 	// Known returns an *podtracker.UnlistedError until all pods of a namespace are known. Until then nothing there is
 	// followed: a source with a history must know the pods that it belongs to. nil: they are known.
 	Known func(namespace string) error
+	// Watches are those of the cache of Client. nil: changes are always seen.
+	Watches *Watches
 	// Namespaces are those whose PredictedMetrics are reconciled, empty for all.
 	Namespaces []string
 	Now        func() time.Time
@@ -224,12 +226,23 @@ func (r *Reconciler) apply(ctx context.Context, key types.NamespacedName, pm *v1
 		if t, err = r.Scales.get(ctx, key.Namespace, pm.Spec.ScaleTargetRef); err != nil {
 			return r.withoutTarget(key, feed, err), 0
 		}
-		watched = r.kinds.follow(ctx, t.mapping, r.Now())
+		watched = r.kinds.follow(ctx, t.mapping, r.Now()) && r.Watches.Lost(kindOf(pm.Spec.ScaleTargetRef)).IsZero()
 	}
 	feed.SetReplicas(int(t.replicas))
+	feed.WatchReplicas(r.lostOf(pm, watched))
 	pods := r.follow(key, t.selector, feed)
 	r.measured.set(key, &pm.Spec, t.selector)
 	return &problem{err: r.Sources.Apply(key, &pm.Spec, pods, feed)}, r.reads.next(key, watched, r.Now())
+}
+
+// lostOf returns what returns since when changes of the replicas of a target are not seen; nil for one that is not
+// watched, as it is read again soon.
+func (r *Reconciler) lostOf(pm *v1alpha1.PredictedMetric, watched bool) func() time.Time {
+	if !watched {
+		return nil
+	}
+	kind := kindOf(pm.Spec.ScaleTargetRef)
+	return func() time.Time { return r.Watches.Lost(kind) }
 }
 
 // withoutTarget returns the problem of a target whose scale cannot be read.

@@ -57,10 +57,10 @@ func (s *Scales) get(ctx context.Context, namespace string, ref v1alpha1.ScaleTa
 }
 
 // watchedTarget returns a target of a kind that is always watched, from the cache of the watch: thousands at a start cost no
-// requests. It is not found while the cache lacks it, or where the scale itself has the better error.
+// requests. It is not found while the cache lacks it, while changes are not seen, or where the scale has the better error.
 func (r *Reconciler) watchedTarget(ctx context.Context, namespace string, ref v1alpha1.ScaleTargetRef) (t target, found bool) {
 	kind := watchedKinds[kindOf(ref)]
-	if kind == nil {
+	if kind == nil || !r.Watches.Lost(kindOf(ref)).IsZero() {
 		return target{}, false
 	}
 	o := kind.DeepCopyObject().(client.Object)

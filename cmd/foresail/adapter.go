@@ -189,7 +189,7 @@ func newAdapter(ctx context.Context, mgr ctrl.Manager, watches *feeds, sources *
 	forecasts := forecaster.New(time.Now, metrics.Registry, options)
 	reconciler := &predictedmetric.Reconciler{
 		Client: mgr.GetClient(), Scales: scales, Tracker: tracker, Forecaster: forecasts, Known: pods.Synced,
-		Namespaces: o.namespaces, Now: time.Now,
+		Watches: watches.targets, Namespaces: o.namespaces, Now: time.Now,
 	}
 	known := func() error {
 		if err := pods.Started(); err != nil {

@@ -9,6 +9,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/foresail/foresail/adapter/podtracker"
+	"github.com/foresail/foresail/adapter/predictedmetric"
 	"github.com/foresail/foresail/internal/objectcache"
 )
 
@@ -18,6 +19,7 @@ type feeds struct {
 	nodes      *objectcache.Feed
 	pods       *objectcache.Feed // of all namespaces
 	namespaced []*objectcache.Feed
+	targets    *predictedmetric.Watches // of the cache of the manager
 }
 
 // startFeeds makes the feeds of a manager.

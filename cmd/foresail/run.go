@@ -302,7 +302,9 @@ func (o *runOptions) run(ctx context.Context) error {
 		config.Wrap(tracing.WrapperFor(traces.sampled))
 		o.adapter.server.Traces, o.nodePool.traces = traces.sampled, traces.all
 	}
-	mgr, err := o.newManager(config)
+	scheme := newScheme()
+	targets := predictedmetric.NewWatches(scheme, time.Now)
+	mgr, err := o.newManager(config, scheme, targets)
 	if err != nil {
 		return fmt.Errorf("connect to the cluster at %s: %w", config.Host, err)
 	}
@@ -314,6 +316,7 @@ func (o *runOptions) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	watches.targets = targets
 	parts, err := o.start(ctx, mgr, watches, ready.check)
 	if err != nil {
 		return err
@@ -377,15 +380,22 @@ func (o *runOptions) clusterConfig() (*rest.Config, error) {
 	return config, nil
 }
 
-// newManager returns a manager without pods in its cache. It elects no leader: a manager that loses its lease ends the process,
-// and with it the samples.
-func (o *runOptions) newManager(config *rest.Config) (ctrl.Manager, error) {
+func newScheme() *runtime.Scheme {
 	scheme := runtime.NewScheme()
 	utilruntime.Must(clientgoscheme.AddToScheme(scheme))
 	utilruntime.Must(v1alpha1.AddToScheme(scheme))
+	return scheme
+}
+
+// newManager returns a manager without pods in its cache. It elects no leader: a manager that loses its lease ends the process,
+// and with it the samples.
+func (o *runOptions) newManager(
+	config *rest.Config, scheme *runtime.Scheme, watches *predictedmetric.Watches,
+) (ctrl.Manager, error) {
 	options := cache.Options{
 		DefaultTransform: cache.TransformStripManagedFields(),
 		ByObject:         predictedmetric.WatchedTargets(),
+		NewInformer:      watches.NewInformer,
 	}
 	for _, namespace := range o.adapter.namespaces {
 		if options.DefaultNamespaces == nil {

@@ -2,6 +2,7 @@
 package hourly
 
 import (
+	"maps"
 	"sync"
 	"time"
 )
@@ -16,7 +17,8 @@ type Log struct {
 func (l *Log) Due(what string, now time.Time) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if at, ok := l.at[what]; ok && now.Sub(at) < time.Hour {
+	maps.DeleteFunc(l.at, func(_ string, at time.Time) bool { return now.Sub(at) >= time.Hour })
+	if _, ok := l.at[what]; ok {
 		return false
 	}
 	if l.at == nil {

@@ -15,4 +15,6 @@ func TestEachFailureIsLoggedOnceAnHour(t *testing.T) {
 	assert.True(t, l.Due("write", now.Add(time.Minute)), "it is another one")
 	assert.True(t, l.Due("read", now.Add(time.Hour)))
 	assert.False(t, l.Due("read", now.Add(time.Hour+time.Minute)))
+	assert.True(t, l.Due("another", now.Add(24*time.Hour)))
+	assert.Len(t, l.at, 1, "what failed long ago is forgotten")
 }

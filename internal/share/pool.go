@@ -39,6 +39,7 @@ type Pool struct {
 	used     int64
 	order    uint64 // of the newest lease or grant
 	tenants  map[string]*tenant
+	waiting  int // leases that wait, for their first part or for more
 	recalled int // leases that were called back and still hold something
 }
 
@@ -59,6 +60,7 @@ type Lease struct {
 	recall func()
 
 	// Guarded by the pool's mu:
+	of                     *tenant // while it holds or waits
 	held, wanted           int64
 	ready                  chan struct{} // closed when the wait is over
 	fixed, recalled, ended bool
@@ -108,11 +110,13 @@ func (l *Lease) Take(ctx context.Context, n int64) error {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if l.wanted == 0 {
+	switch {
+	case l.wanted > 0:
+		p.dequeue(l)
+		p.settle()
+	case !l.ended:
 		return nil
 	}
-	p.dequeue(l)
-	p.settle()
 	if err := l.refusal(0); err != nil {
 		return err
 	}
@@ -165,7 +169,7 @@ func (l *Lease) End() {
 		close(l.ready)
 	}
 	if l.held > 0 {
-		t := p.of(l)
+		t := l.of
 		t.held -= l.held
 		p.used -= l.held
 		l.held = 0
@@ -197,6 +201,8 @@ func (p *Pool) drop(l *Lease) {
 
 func (p *Pool) enqueue(l *Lease) {
 	t := p.of(l)
+	l.of = t
+	p.waiting++
 	if l.held == 0 {
 		t.waiting = append(t.waiting, l)
 		return
@@ -205,105 +211,126 @@ func (p *Pool) enqueue(l *Lease) {
 	t.growing = slices.Insert(t.growing, i, l)
 }
 
+// dequeue ends the wait of a lease.
 func (p *Pool) dequeue(l *Lease) {
-	t := p.of(l)
 	l.wanted = 0
+	if !l.recalled {
+		p.waiting--
+	}
 	if l.held > 0 {
-		t.growing = without(t.growing, l)
+		l.of.growing = without(l.of.growing, l)
 		return
 	}
-	t.waiting = without(t.waiting, l)
+	l.of.waiting = without(l.of.waiting, l)
 	p.drop(l)
 }
 
-// settle gives what is free to those that wait, and calls back what a tenant with less is entitled to.
+// settle gives what is free to those that wait, and calls back what a tenant with less is entitled to. What comes back is
+// for the lease that is next: others must not take it first.
 func (p *Pool) settle() {
-	for {
-		waiting := p.heads()
-		granted := false
-		for _, l := range waiting {
-			if p.used+l.wanted <= p.total {
-				p.grant(l)
-				granted = true
-				break
-			}
-			if p.recalled > 0 || p.callBack(l) {
-				return // what comes back is for this one: later ones must not take it first
-			}
-		}
-		if !granted {
+	for p.waiting > 0 {
+		victim := p.victim()
+		next := p.next(func(l *Lease) bool { return p.recalled > 0 || p.fits(l) || p.yields(victim, l) })
+		switch {
+		case next == nil || p.recalled > 0 && !p.fits(next):
+			return
+		case !p.fits(next):
+			p.callBack(victim)
 			return
 		}
+		p.grant(next)
 	}
 }
 
-// heads returns the lease of each tenant that is served next, that of the tenant which then has least first.
-func (p *Pool) heads() []*Lease {
-	var out []*Lease
+func (p *Pool) fits(l *Lease) bool { return p.used+l.wanted <= p.total }
+
+// next returns the waiting lease that comes first of those that may: that of the tenant which then has least. It is nil if
+// there is none.
+func (p *Pool) next(may func(*Lease) bool) (first *Lease) {
+	var of *tenant
 	for _, t := range p.tenants {
-		switch {
-		case len(t.growing) > 0:
-			out = append(out, t.growing[0])
-		case len(t.waiting) > 0:
-			out = append(out, t.waiting[0])
+		l := t.head()
+		if l == nil || first != nil && t.compare(l, of, first) > 0 || !may(l) {
+			continue
+		}
+		first, of = l, t
+	}
+	return first
+}
+
+// head returns the lease of the tenant that is served next, nil if none waits.
+func (t *tenant) head() *Lease {
+	for _, queue := range [][]*Lease{t.growing, t.waiting} {
+		if len(queue) > 0 {
+			return queue[0]
 		}
 	}
-	slices.SortFunc(out, func(a, b *Lease) int {
-		s, t := p.tenants[a.tenant], p.tenants[b.tenant]
-		return cmp.Or(cmp.Compare(s.held+a.wanted, t.held+b.wanted), cmp.Compare(s.served, t.served), byOrder(a, b))
-	})
-	return out
+	return nil
+}
+
+// compare orders tenants by what each has with the lease that it is served next, then by their last grants.
+func (t *tenant) compare(a *Lease, u *tenant, b *Lease) int {
+	return cmp.Or(cmp.Compare(t.held+a.wanted, u.held+b.wanted), cmp.Compare(t.served, u.served), byOrder(a, b))
 }
 
 func (p *Pool) grant(l *Lease) {
-	t, n := p.of(l), l.wanted
-	p.dequeue(l)
+	t, n := l.of, l.wanted
 	if l.held == 0 {
-		t = p.of(l) // dequeue may have dropped it
+		t.waiting = without(t.waiting, l)
 		i, _ := slices.BinarySearchFunc(t.holding, l, byOrder)
 		t.holding = slices.Insert(t.holding, i, l)
+	} else {
+		t.growing = without(t.growing, l)
 	}
+	p.waiting--
 	p.order++
 	t.served = p.order
+	l.wanted = 0
 	l.held += n
 	t.held += n
 	p.used += n
 	close(l.ready)
 }
 
-// callBack calls back the newest lease of the tenant that needs most, if that is more than the tenant of l has with what
-// it waits for. A lease that grows may also take from a tenant that needs as much, and from newer ones of its own.
-func (p *Pool) callBack(l *Lease) bool {
-	own := p.of(l)
-	mine := own.need()
-	if l.held == 0 {
-		mine += l.wanted
-	}
-	var victim *Lease
-	most := mine
+// victim returns the lease that is called back first: the newest of the tenant that needs most. It is nil if there is none.
+func (p *Pool) victim() (victim *Lease) {
+	var most int64
 	for _, t := range p.tenants {
-		x, need := t.newest(), t.need()
-		if x == nil || t == own && l.held == 0 {
+		need := t.need()
+		if victim != nil && need < most {
 			continue
 		}
-		equal := need == most && l.held > 0 && (victim == nil && x.order > l.order || victim != nil && x.order > victim.order)
-		if need > most || equal {
+		if x := t.newest(); x != nil && (victim == nil || need > most || byOrder(x, victim) > 0) {
 			victim, most = x, need
 		}
 	}
-	if victim == nil || victim == l {
+	return victim
+}
+
+// yields reports whether a lease, which may be nil, is called back for another one: its tenant needs more than that of the
+// other has with what it waits for. A lease that grows may also take from a tenant that needs as much, and from newer ones
+// of its own.
+func (p *Pool) yields(victim, l *Lease) bool {
+	if victim == nil {
 		return false
 	}
+	need, mine := victim.of.need(), l.of.need()
+	if l.held == 0 {
+		return need > mine+l.wanted
+	}
+	return need > mine || need == mine && byOrder(victim, l) > 0
+}
+
+func (p *Pool) callBack(victim *Lease) {
 	victim.recalled = true
 	p.recalled++
 	if victim.wanted > 0 {
 		close(victim.ready)
 		victim.ready = make(chan struct{}) // End closes it again
-		own := p.of(victim)
-		own.growing = without(own.growing, victim)
+		p.waiting--
+		victim.of.growing = without(victim.of.growing, victim)
 	}
 	victim.recall()
-	return true
 }
 
 // need returns what the tenant holds and what its leases wait for to go on.

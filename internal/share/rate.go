@@ -28,9 +28,9 @@ func (r *Rate) Reserve(tenant string, now time.Time) time.Duration {
 	defer r.mu.Unlock()
 	l := r.limiters[tenant]
 	if l == nil {
+		r.drop(now)
 		l = rate.NewLimiter(r.limit, r.burst)
 		r.limiters[tenant] = l
-		r.drop(now)
 	}
 	return l.ReserveN(now, 1).DelayFrom(now)
 }
@@ -41,7 +41,7 @@ func (r *Rate) drop(now time.Time) {
 		return
 	}
 	for tenant, l := range r.limiters {
-		if l.TokensAt(now) >= float64(r.burst) && len(r.limiters) > 1 {
+		if l.TokensAt(now) >= float64(r.burst) {
 			delete(r.limiters, tenant)
 		}
 	}

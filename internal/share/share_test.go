@@ -182,6 +182,37 @@ func TestTakeThatFails(t *testing.T) {
 	})
 }
 
+func TestEndEndsAWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := NewPool(2, 0)
+		holder, waiting, growing := p.Lease("a", nil), p.Lease("b", nil), p.Lease("c", nil)
+		require.NoError(t, holder.Take(t.Context(), 1))
+		require.NoError(t, growing.Take(t.Context(), 1))
+		for _, l := range []*Lease{waiting, growing} {
+			result := make(chan error)
+			go func() { result <- l.Take(t.Context(), 1) }()
+			synctest.Wait()
+			l.End()
+			require.ErrorIs(t, <-result, context.Canceled, "it got nothing")
+		}
+		holder.End()
+		assert.Zero(t, p.InUse())
+		assert.Empty(t, p.tenants)
+		assert.Zero(t, p.waiting)
+	})
+}
+
+// A tenant whose limiter is dropped for being as good as new begins again with a whole burst: it must not have used any.
+func TestRateCountsWhatItsSweepMeets(t *testing.T) {
+	for range 20 {
+		r, now := NewRate(1, 1), time.Unix(0, 0)
+		for i := range 200 {
+			require.Zero(t, r.Reserve(fmt.Sprint(i), now))
+			require.NotZero(t, r.Reserve(fmt.Sprint(i), now), "the second of %d", i)
+		}
+	}
+}
+
 func TestRateOfATenant(t *testing.T) {
 	r, now := NewRate(10, 2), time.Unix(0, 0)
 	for _, want := range []time.Duration{0, 0, 100 * time.Millisecond, 200 * time.Millisecond} {
@@ -207,9 +238,31 @@ func TestOrderOfTurns(t *testing.T) {
 	assert.Equal(t, "bcaBaa", order(turns, "aabBac"))
 	turns.Take("b")
 	turns.Take("c")
-	assert.Equal(t, "abca", order(turns, "abca"))
+	assert.Equal(t, "abcda", order(turns, "dabca"), "those that wait already come first")
 	assert.Empty(t, order(turns, ""))
 	assert.Empty(t, turns.last)
+}
+
+// Tenants that come and go do not overtake one that stays.
+func TestTurnsOfTenantsThatComeAndGo(t *testing.T) {
+	const newcomers, served = 10, 4
+	turns := &Turns{}
+	last := 0
+	for check := range 100 {
+		var list []string
+		for i := range newcomers {
+			list = append(list, fmt.Sprint(check%2, "-", i))
+		}
+		list = append(list, "victim")
+		Order(turns, list, func(s string) string { return s })
+		for _, tenant := range list[:served] {
+			turns.Take(tenant)
+			if tenant == "victim" {
+				last = check
+			}
+		}
+		require.LessOrEqual(t, check-last, 1+newcomers/served)
+	}
 }
 
 func TestLevelOfDemands(t *testing.T) {

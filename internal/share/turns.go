@@ -5,11 +5,12 @@ import (
 	"slices"
 )
 
-// Turns orders work so that tenants take turns, those first whose last turn was the longest ago. The zero value is ready.
-// It is not safe for concurrent use.
+// Turns orders work so that tenants take turns, those first whose last turn was the longest ago. A tenant that comes counts
+// as just served: those that wait already come first, however often others come and go. The zero value is ready. It is not
+// safe for concurrent use.
 type Turns struct {
 	n    uint64
-	last map[string]uint64 // when each had its last turn
+	last map[string]uint64 // when each had its last turn, or came
 }
 
 // Take records that a tenant has had a turn.
@@ -33,6 +34,9 @@ func Order[T any](t *Turns, items []T, tenant func(T) string) {
 	places := make([]place, len(items))
 	for i, item := range items {
 		of := tenant(item)
+		if _, known := t.last[of]; !known {
+			t.Take(of)
+		}
 		places[i] = place{item, rounds[of], t.last[of]}
 		rounds[of]++
 	}

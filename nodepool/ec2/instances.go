@@ -25,14 +25,14 @@ const (
 
 // instances reads, terminates and tags existing instances.
 type instances struct {
-	client   *ec2.Client
+	client   *client
 	owner    identity
 	recent   *recentLaunches
 	region   string
 	pageSize int32
 }
 
-func newInstances(client *ec2.Client, owner identity, region string, now func() time.Time) *instances {
+func newInstances(client *client, owner identity, region string, now func() time.Time) *instances {
 	return &instances{
 		client: client, owner: owner, recent: newRecentLaunches(now), region: region, pageSize: maxPageSize,
 	}

@@ -29,7 +29,7 @@ const (
 // instanceTypes reads the instance types of a pool, which are named or meet requirements, and caches them. Its methods
 // may be called from any goroutine.
 type instanceTypes struct {
-	client *ec2.Client
+	client *client
 	spec   v1alpha1.EC2Provider
 	zones  []string
 	now    func() time.Time

@@ -14,7 +14,7 @@ import (
 
 // launcher launches instances: with RunInstances one type, with CreateFleet one of several.
 type launcher struct {
-	client   *ec2.Client
+	client   *client
 	limits   *Limits
 	region   string
 	requests requests
@@ -22,7 +22,7 @@ type launcher struct {
 	now      func() time.Time
 }
 
-func newLauncher(client *ec2.Client, existing *instances, o Options) *launcher {
+func newLauncher(client *client, existing *instances, o Options) *launcher {
 	return &launcher{
 		client: client, limits: o.Limits, region: o.Spec.Region, existing: existing, now: o.Now,
 		requests: requests{

@@ -5,7 +5,6 @@ import (
 	"context"
 	"maps"
 
-	"github.com/aws/aws-sdk-go-v2/service/ec2"
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 	"github.com/aws/aws-sdk-go-v2/service/pricing"
 	corev1 "k8s.io/api/core/v1"
@@ -25,7 +24,7 @@ type catalog struct {
 	template v1alpha1.NodeTemplate
 }
 
-func newCatalog(client *ec2.Client, quotes *pricing.Client, o Options) *catalog {
+func newCatalog(client *client, quotes *pricing.Client, o Options) *catalog {
 	return &catalog{
 		types:  &instanceTypes{client: client, spec: o.Spec, zones: o.zones(), now: o.Now},
 		volume: &podVolume{client: client, template: o.Spec.LaunchTemplate, version: o.Spec.LaunchTemplateVersion},

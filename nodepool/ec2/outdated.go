@@ -77,7 +77,7 @@ func outdatedSubnet(id string, subnets []v1alpha1.EC2Subnet) string {
 // templateVersion marks instances that differ from new ones. It resolves $Default and $Latest and caches the number.
 // Its methods may be called from any goroutine.
 type templateVersion struct {
-	client *ec2.Client
+	client *client
 	spec   v1alpha1.EC2Provider
 	now    func() time.Time
 

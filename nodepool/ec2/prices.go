@@ -40,7 +40,7 @@ type priceOf func(name, zone string) fleet.Price
 // priceList reads the prices of instance types, from a file or from AWS, and caches them. Its methods may be called
 // from any goroutine.
 type priceList struct {
-	client  *ec2.Client
+	client  *client
 	pricing *pricing.Client
 	file    prices.Prices // nil: AWS is queried
 	region  string

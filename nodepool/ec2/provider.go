@@ -40,13 +40,13 @@ func New(ctx context.Context, o Options) (*Provider, error) {
 		return nil, err
 	}
 	twice := func(s *retry.StandardOptions) { s.MaxAttempts, s.MaxBackoff = 2, cmp.Or(o.retryDelay, maxRetryDelay) }
-	client := ec2.NewFromConfig(sdk, func(c *ec2.Options) {
+	client := newClient(ec2.NewFromConfig(sdk, func(c *ec2.Options) {
 		if o.Spec.Endpoint != "" {
 			c.BaseEndpoint = aws.String(o.Spec.Endpoint)
 		}
 		c.Retryer = retry.NewStandard(twice)
 		c.APIOptions = append(c.APIOptions, o.Limits.middleware(o.Spec.Region))
-	})
+	}))
 	quotes := pricing.NewFromConfig(sdk, func(c *pricing.Options) {
 		c.Region, c.Retryer = pricingRegion, retry.NewStandard(twice)
 	})

@@ -36,7 +36,7 @@ var statusFilters = []types.Filter{
 
 // hardware marks instances whose hardware fails or will be maintained. Its methods may be called from any goroutine.
 type hardware struct {
-	client *ec2.Client
+	client *client
 	now    func() time.Time
 
 	mu   sync.Mutex

@@ -17,7 +17,7 @@ const defaultVolume = 20
 
 // podVolume reads which volume the pods of a new node use.
 type podVolume struct {
-	client            *ec2.Client
+	client            *client
 	template, version string
 }
 

@@ -85,6 +85,8 @@ func (f *Forecast) pack(o *observe.Observation) scheduling.Result {
 		}
 	}
 	f.attempts = recallAttempts(o, in)
+	in.Pods = o.Cluster.Pending
+	in = in.Shared()
 	f.asking = f.attempts.left(f.pods)
 	all, packed, due := f.packBoth(o, in)
 	for f.attempts.judge(packed.New, f.asking) {

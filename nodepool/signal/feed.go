@@ -82,8 +82,9 @@ func (f *feed) rewind(now int64) {
 // extend adds newer samples, which replace those at the same time or later. What cannot be a load, such as a negative
 // value, is unknown: it is left out.
 func extend(s samples.Series, newer []pipeline.Sample) samples.Series {
+	unit := gate.Unit(gate.Unit(1, s), newer)
 	newer = slices.DeleteFunc(slices.Clone(newer), func(x pipeline.Sample) bool {
-		_, err := gate.Number(x.V)
+		_, err := gate.Number(x.V, unit)
 		return err != nil
 	})
 	if len(newer) == 0 {

@@ -8,8 +8,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/foresail/foresail/api/v1alpha1"
+	"github.com/foresail/foresail/internal/samples"
 	"github.com/foresail/foresail/nodepool/cluster"
 	"github.com/foresail/foresail/nodepool/plan"
+	"github.com/foresail/foresail/pipeline"
 )
 
 func TestPooledValues(t *testing.T) {
@@ -147,6 +149,12 @@ func TestNegativeValuesAreUnknown(t *testing.T) {
 		assert.True(t, got.Known, got.Err)
 		assert.GreaterOrEqual(t, got.Now, 0.49, "observation %d", i)
 	}
+}
+
+func TestRoundingOfZeroIsKnown(t *testing.T) {
+	got := extend(samples.Series{{T: 1, V: 1e9}}, []pipeline.Sample{{T: 2, V: -1.1920928955078125e-07}, {T: 3, V: -1}})
+	assert.Len(t, got, 2)
+	assert.Len(t, extend(nil, []pipeline.Sample{{T: 2, V: -1e-15}, {T: 3, V: -1e-6}}), 1)
 }
 
 type text string

@@ -265,24 +265,37 @@ func (f *Filter) voteAmong(group []suspect, needed int) {
 	}
 }
 
-// remove takes the suspects that do not count out of the samples. Their factor is of unit, 0 without one.
+// remove takes the suspects that do not count out of the samples. Their factor is of unit, 0 without one. Refusals are
+// in order of instance and time.
 func (f *Filter) remove(all []pipeline.Instance, unit float64) {
-	for _, x := range f.suspects {
+	slices.SortFunc(f.suspects, func(a, b suspect) int {
+		return cmp.Or(cmp.Compare(a.instance, b.instance), cmp.Compare(a.at, b.at))
+	})
+	for rest := f.suspects; len(rest) > 0; {
+		n := 1
+		for n < len(rest) && rest[n].instance == rest[0].instance {
+			n++
+		}
+		f.removeOf(&all[rest[0].instance], rest[:n], unit)
+		rest = rest[n:]
+	}
+}
+
+// removeOf is remove for one instance. It moves each sample once, as thousands of a long window may be removed.
+func (f *Filter) removeOf(of *pipeline.Instance, suspects []suspect, unit float64) {
+	samples := of.Samples
+	kept, from := samples[:0], 0
+	for _, x := range suspects {
 		if x.counts {
 			continue
 		}
-		samples := all[x.instance].Samples
-		r := Refusal{Instance: all[x.instance].ID, Sample: samples[x.at], Newest: x.at == len(samples)-1}
+		r := Refusal{Instance: of.ID, Sample: samples[x.at], Newest: x.at == len(samples)-1}
 		if unit > 0 {
 			r.Factor = x.load / unit
 		}
 		f.refusals = append(f.refusals, r)
+		kept = append(kept, samples[from:x.at]...)
+		from = x.at + 1
 	}
-	for _, x := range slices.Backward(f.suspects) { // in reverse order of time, so that the places of earlier ones stay
-		if x.counts {
-			continue
-		}
-		s := &all[x.instance].Samples
-		*s = slices.Delete(*s, x.at, x.at+1)
-	}
+	of.Samples = append(kept, samples[from:]...)
 }

@@ -389,3 +389,47 @@ func BenchmarkLimits(b *testing.B) {
 		_, _ = l.Check(0.5)
 	}
 }
+
+// TestFilterOfALongWindow has a third of a long window removed. Each reading must be moved once: to move all later ones
+// for each that is removed takes several times as long as is allowed here, and this way a small part of it.
+func TestFilterOfALongWindow(t *testing.T) {
+	high := []float64{100, 500, 2500} // none within a factor of four of another one
+	given := make([]float64, 400_000)
+	for k := range given {
+		given[k] = 1
+		if k%3 == 1 {
+			given[k] = high[k/3%len(high)]
+		}
+	}
+	all := []pipeline.Instance{readings("a", given...)}
+	var f Filter
+	begun := time.Now()
+	refusals := f.Apply(all, ofUnit(1))
+	took := time.Since(begun)
+	require.Len(t, refusals, 133_333)
+	require.Len(t, all[0].Samples, 266_667)
+	for i, r := range refusals {
+		require.Equal(t, pipeline.Sample{T: int64(3*i+1) * step, V: high[i%len(high)]}, r.Sample)
+	}
+	for i, x := range all[0].Samples {
+		require.Equal(t, pipeline.Sample{T: int64(i/2*3+i%2*2) * step, V: 1}, x)
+	}
+	assert.Less(t, took, 3*time.Second)
+}
+
+func TestFilterOfSeveralInstancesKeepsTheOrderOfTheirSamples(t *testing.T) {
+	all := []pipeline.Instance{
+		readings("a", 1, 100, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 2000, 1), readings("b", 1, 1, 1, 1, 1, 300, 1, 1, 1, 1, 1),
+		readings("c", 1, 1, 1, 1),
+	}
+	var f Filter
+	var ids []string
+	for _, r := range f.Apply(all, ofUnit(1)) {
+		ids = append(ids, fmt.Sprint(r.Instance, r.Sample.T/step))
+	}
+	assert.Equal(t, []string{"a1", "a13", "b5"}, ids)
+	assert.Len(t, all[0].Samples, 13)
+	assert.Len(t, all[1].Samples, 10)
+	assert.Len(t, all[2].Samples, 4)
+	assert.Equal(t, int64(14*step), all[0].Samples[12].T)
+}

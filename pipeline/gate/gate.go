@@ -14,8 +14,9 @@ import (
 )
 
 const (
-	// rounding is how far below 0 a reading may be that the arithmetic of a recording rule has made of 0.
-	rounding = 1e-9
+	// rounding is how far below 0 a reading may be that the arithmetic of a recording rule has made of 0, as a share of
+	// an ordinary reading. maxRounding bounds that in any unit, as many exporters report -1 for an unknown value.
+	rounding, maxRounding = 1e-8, 0.5
 	// maxExcess and maxRateExcess are the shares of the declared maximum that a reading, and a rate of a counter, may
 	// reach: the one may be rounded, the other is inexact by half if scrapes are answered late.
 	maxExcess, maxRateExcess = 1.1, 1.5
@@ -37,20 +38,32 @@ func (e *Impossible) Error() string {
 }
 
 // Number returns a reading that is finite and not below 0, and otherwise an *Impossible. A negative load does not
-// exist: it would cancel the load of other pods. Many exporters report -1 for an unknown value.
-func Number(v float64) (float64, error) {
+// exist: it would cancel the load of other pods. What is hardly below 0, for readings that are ordinarily like unit, is
+// 0.
+func Number(v, unit float64) (float64, error) {
 	switch {
 	case math.IsNaN(v) || math.IsInf(v, 0):
 		return 0, &Impossible{v, "a finite number"}
-	case v < -rounding:
+	case v < -min(rounding*unit, maxRounding):
 		return 0, &Impossible{v, "0 or more, as a negative load is taken for unknown; have a recording rule add an offset " +
 			"if the metric is signed, or clamp it at 0"}
 	}
 	return max(0, v), nil
 }
 
+// Unit returns the unit of [Number] for readings whose threshold is not known: the highest of them, at least least.
+func Unit(least float64, readings []pipeline.Sample) float64 {
+	for _, x := range readings {
+		if x.V > least && !math.IsInf(x.V, 0) {
+			least = x.V
+		}
+	}
+	return least
+}
+
 // Limits are what one reading of a PredictedMetric can be. The zero value accepts nothing but 0.
 type Limits struct {
+	unit     float64 // the threshold
 	highest  float64
 	declared float64 // saturation.max; 0 without one
 }
@@ -58,7 +71,7 @@ type Limits struct {
 // LimitsOf returns the limits that follow from parameters. Readings are rates of a counter if counted is set.
 func LimitsOf(p *pipeline.Params, counted bool) Limits {
 	unit := p.Model.Load(p.Threshold)
-	l := Limits{highest: p.Model.PerInstance(min(maxLoad, maxInstances*unit), 1)}
+	l := Limits{unit: p.Threshold, highest: p.Model.PerInstance(min(maxLoad, maxInstances*unit), 1)}
 	if p.Saturation.Enabled {
 		l.declared = p.Saturation.Max
 		excess := maxExcess
@@ -72,7 +85,7 @@ func LimitsOf(p *pipeline.Params, counted bool) Limits {
 
 // Check returns a reading that is possible, and otherwise an *Impossible.
 func (l Limits) Check(v float64) (float64, error) {
-	v, err := Number(v)
+	v, err := Number(v, l.unit)
 	switch {
 	case err != nil:
 		return 0, err

@@ -63,7 +63,35 @@ func TestLimits(t *testing.T) {
 }
 
 func TestRoundingOfZeroIsZero(t *testing.T) {
-	v, err := LimitsOf(params(func(*pipeline.Params) {}), false).Check(-1e-12)
-	require.NoError(t, err)
-	assert.Zero(t, v)
+	for _, test := range []struct {
+		threshold, v float64
+		zero         bool
+	}{
+		{50, -1e-12, true},
+		{1e9, -1.1920928955078125e-07, true}, // the difference of two sums of bytes
+		{1e8, -1.1920928955078125e-07, true},
+		{1e6, -1e-3, true},
+		{1e6, -0.1, false},
+		{1e9, -1, false}, // of an exporter that does not know
+		{1e15, -1, false},
+		{0.7, -1e-15, true},
+		{0.7, -1e-6, false},
+		{1e-9, -1e-10, false},
+	} {
+		p := params(func(p *pipeline.Params) { p.Threshold = test.threshold })
+		v, err := LimitsOf(p, false).Check(test.v)
+		assert.Zero(t, v)
+		if test.zero {
+			assert.NoError(t, err, "%g of %g", test.v, test.threshold)
+		} else {
+			assert.ErrorContains(t, err, "must be 0 or more", "%g of %g", test.v, test.threshold)
+		}
+	}
+}
+
+func TestUnit(t *testing.T) {
+	x := readings("a", 3, math.NaN(), math.Inf(1), -9, 7, math.Inf(-1), 5)
+	assert.Equal(t, 7.0, Unit(1, x.Samples))
+	assert.Equal(t, 8.0, Unit(8, x.Samples))
+	assert.Equal(t, 1.0, Unit(1, nil))
 }

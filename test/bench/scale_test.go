@@ -62,7 +62,7 @@ func remoteWrite(b *testing.B, apps int, span time.Duration, environment ...stri
 	}
 	b.ReportMetric(w.latencies.quantile(0.99)*1000, "ms-push-p99")
 	b.ReportMetric(ageP99(b, f), "s-age-p99")
-	b.ReportMetric(toServed.Seconds(), "s-to-all-served")
+	reportStart(b, toServed)
 	b.ReportMetric(0, "ns/op")
 	require.NoError(b, f.served(b.Context(), p.apps))
 	w.stop()
@@ -105,19 +105,27 @@ func BenchmarkPods(b *testing.B) {
 			}
 			scraped := count(b, f, "foresail_scrapes_total", "result", "success") - before
 			b.ReportMetric(scraped/b.Elapsed().Seconds(), "samples/s")
-			b.ReportMetric(toServed.Seconds(), "s-to-all-served")
+			reportStart(b, toServed)
 			b.ReportMetric(0, "ns/op")
 			require.NoError(b, f.served(b.Context(), p.apps))
 		})
 	}
 }
 
-// steady waits until every PredictedMetric is served, and then for its window to be full. It returns how long the first took.
-func steady(b *testing.B, f *adapter, p population) time.Duration {
+// start is what it takes until every PredictedMetric is served: time, and processor time of Foresail.
+type start struct{ took, used time.Duration }
+
+func reportStart(b *testing.B, s start) {
+	b.ReportMetric(s.took.Seconds(), "s-to-all-served")
+	b.ReportMetric(s.used.Seconds(), "cpu-s-to-all-served")
+}
+
+// steady waits until every PredictedMetric is served, and then for its window to be full. It returns what the first took.
+func steady(b *testing.B, f *adapter, p population) start {
 	b.Helper()
 	begun := time.Now()
 	waitServed(b, f, p)
-	toServed := time.Since(begun)
+	toServed := start{time.Since(begun), f.MustUsage(b).CPU}
 	select {
 	case <-f.Ended():
 		b.Fatal(f.Failure())

@@ -207,6 +207,7 @@ func stir(c crowd, watcher *cluster.Watcher, changes *watch.RaceFreeFakeWatcher,
 		if k%batch == batch-1 {
 			last := c.waiting(c.pending + turn*changesPerTick + k)
 			last.Status.NominatedNodeName = c.node(0).Name
+			last.Spec.Containers[0].Resources.Requests = nil // the last one's end may not have been seen at the next cycle
 			changes.Add(last)
 			<-watcher.Wake()
 			changes.Delete(last)

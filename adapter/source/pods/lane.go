@@ -1,9 +1,16 @@
 package pods
 
-import "sync"
+import (
+	"slices"
+	"sync"
+)
 
 // lane limits how many endpoints are read at the same time, and how many of one namespace. The others wait in order, and
-// their namespaces take turns.
+// a slot goes to the namespace that has fewest, in turns among equals: one whose scrapes take long gets no more of the
+// slots than others.
+//
+// It is no share.Pool: tens of thousands of endpoints may wait, none with a goroutine, and a slot is soon free without
+// that a scrape is called back.
 type lane struct {
 	slots int
 	share int // of them, for one namespace
@@ -60,22 +67,28 @@ func (l *lane) release(e *endpoint) *endpoint {
 	if l.held[e.key.pod.Namespace]--; l.held[e.key.pod.Namespace] == 0 {
 		delete(l.held, e.key.pod.Namespace)
 	}
-	// A namespace that waits while slots are free has all of its share: few are skipped.
+	next := -1
 	for i, namespace := range l.turns {
-		queue := l.waiting[namespace]
-		if !l.takeLocked(queue[0]) {
-			continue
+		if next < 0 || l.held[namespace] < l.held[l.turns[next]] {
+			next = i
 		}
-		l.turns = append(l.turns[:i], l.turns[i+1:]...)
-		if len(queue) == 1 {
-			delete(l.waiting, namespace)
-		} else {
-			l.waiting[namespace] = queue[1:]
-			l.turns = append(l.turns, namespace)
-		}
-		next := queue[0]
-		queue[0] = nil
-		return next
 	}
-	return nil
+	if next < 0 {
+		return nil
+	}
+	namespace := l.turns[next]
+	queue := l.waiting[namespace]
+	first := queue[0]
+	if !l.takeLocked(first) {
+		return nil // it has all that one namespace may have, and so would any other that waits
+	}
+	l.turns = slices.Delete(l.turns, next, next+1)
+	if len(queue) == 1 {
+		delete(l.waiting, namespace)
+		return first
+	}
+	queue[0] = nil
+	l.waiting[namespace] = queue[1:]
+	l.turns = append(l.turns, namespace)
+	return first
 }

@@ -80,6 +80,40 @@ func TestNamespaceCannotTakeTheSlotsOfOthers(t *testing.T) {
 	}
 }
 
+// A namespace whose pods are slow as well gets each slot that becomes free, while it has fewer than those whose pods never
+// answer: its samples are no further apart than the time after which a scrape ends.
+func TestSlowNamespaceAmongOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const hostile, victims, timeout, took = 5, 20, 3 * time.Second, 2 * slowAfter
+		s := running(t, Options{Concurrency: 128, Timeout: timeout}, newNetwork(func(host string, _ int) (string, time.Duration, error) {
+			if strings.HasPrefix(host, "10.0.") {
+				return "load 1\n", took, nil
+			}
+			return "", time.Hour, nil
+		}))
+		for i := range hostile {
+			namespace := fmt.Sprint("hostile-", i)
+			fleet, _ := tenant(namespace, 1+i, 250)
+			key := types.NamespacedName{Namespace: namespace, Name: "pm"}
+			require.NoError(t, s.Set(key, gauge(time.Second), fleet, newRecorder()))
+		}
+		sourcetest.Pass(30 * time.Second)
+		fleet, _ := tenant("victim", 0, victims)
+		sink := newRecorder()
+		require.NoError(t, s.Set(types.NamespacedName{Namespace: "victim", Name: "pm"}, gauge(time.Second), fleet, sink))
+		sourcetest.Pass(time.Minute)
+		oldest := time.Duration(0)
+		for _, x := range fleet.Active() {
+			samples := sink.Samples(x.ID)
+			require.NotEmpty(t, samples)
+			for i := range len(samples) - 1 {
+				oldest = max(oldest, time.Duration(samples[i+1].T-samples[i].T)*time.Millisecond)
+			}
+		}
+		assert.LessOrEqual(t, oldest, timeout+2*took)
+	})
+}
+
 // refusing is a sink of a PredictedMetric that is refused.
 type refusing struct{ *recorder }
 
@@ -178,7 +212,7 @@ func TestLaneSharesItsSlots(t *testing.T) {
 		running = append(running[1:], next)
 		order = append(order, next.key.pod.Namespace)
 	}
-	assert.Equal(t, []string{"a", "b", "c", "a", "a", "a"}, order, "namespaces take turns")
+	assert.Equal(t, []string{"c", "b", "a", "a", "a", "a"}, order, "those that have fewest come first")
 	assert.Nil(t, l.release(running[0]))
 	assert.True(t, l.takeFree(of("d")))
 }

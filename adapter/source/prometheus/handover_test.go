@@ -1,6 +1,7 @@
 package prometheus
 
 import (
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"testing"
@@ -47,7 +48,7 @@ type fleetOfGateways struct {
 
 // run lets time pass and returns the sums by second, and when each was given.
 func (f *fleetOfGateways) run(seconds, interval int) (sums map[int]float64, given map[int]int) {
-	w := &whole{as: f.as, label: "pod", pods: func(name string) podtracker.PodState { return podtracker.PodUnknown }}
+	w := &whole{as: f.as, label: "pod", pods: func(string) podtracker.PodState { return podtracker.PodUnknown }}
 	sums, given = map[int]float64{}, map[int]int{}
 	for now := range seconds {
 		serving := 0
@@ -255,4 +256,172 @@ func TestPodsOfAWholeTargetAreNamedByTheirLabel(t *testing.T) {
 	c.normalize()
 	assert.Equal(t, "gateway", c.OwnerLabel)
 	assert.Empty(t, c.PodLabel)
+}
+
+// replacedPod is a pod whose series is replaced by one with other labels. Times are in seconds.
+type replacedPod struct {
+	state func(now int) podtracker.PodState
+	as    source.Type
+	lines []timeline
+	end   int
+}
+
+// sums returns what answers every some seconds lead to.
+func (f *replacedPod) sums(interval int) map[int]float64 {
+	now := 0
+	w := &whole{as: f.as, label: "pod", pods: func(string) podtracker.PodState { return f.state(now) }}
+	var all []*series
+	for _, line := range f.lines {
+		all = append(all, line.series(model.Metric{"pod": "gw-0", "instance": model.LabelValue(line.name)}))
+	}
+	got := map[int]float64{}
+	for now = -30; now <= f.end; now += interval {
+		for _, x := range w.take(cut(all, now-60, now), 15_000, time.Unix(int64(now), 0)) {
+			got[int(x.T/1000-1000)] = x.V
+		}
+	}
+	return got
+}
+
+// A pod of a StatefulSet comes again by the same name and another address, a container is restarted, and so is
+// one that is restarted again. Whatever is known of the pod, and whenever answers come, its load counts once.
+func TestReplacedSeriesOfOnePodCountOnce(t *testing.T) {
+	ready := func(int) podtracker.PodState { return podtracker.PodReady }
+	restarted := func(leaves int) func(int) podtracker.PodState {
+		return func(now int) podtracker.PodState {
+			switch {
+			case now < leaves:
+				return podtracker.PodReady
+			case now < 5:
+				return podtracker.PodLeaving
+			}
+			return podtracker.PodStarting
+		}
+	}
+	const load = 500
+	for name, f := range map[string]replacedPod{
+		"pod comes again":         {state: restarted(5)},
+		"pod leaves, comes again": {state: restarted(-10)},
+		"label changes":           {state: ready},
+	} {
+		for _, as := range []source.Type{source.Gauge, source.Counter} {
+			for _, interval := range []int{1, 3, 5, 15, 30} {
+				f.as, f.end = as, 120
+				f.lines = []timeline{every("old", -90, 0, 15, load, as), every("new", 15, 120, 15, load, as)}
+				got := f.sums(interval)
+				require.NotEmpty(t, got)
+				for at, v := range got {
+					require.InDelta(t, load, v, 1e-6, "%s, %s, each %d s, at %d", name, as, interval, at)
+				}
+				f.lines = []timeline{every("old", -90, 0, 15, load, as), every("new", 15, 45, 15, load, as),
+					every("newest", 60, 240, 15, load, as)}
+				f.end = 240
+				for at, v := range f.sums(interval) {
+					require.InDelta(t, load, v, 1e-6, "%s, %s, each %d s, twice, at %d", name, as, interval, at)
+				}
+			}
+		}
+	}
+}
+
+// Labels of pods, known or not, change at any time, as often as they like, and answers come at any time. Each pod
+// carries 100 throughout.
+func TestLabelsThatChangeMakeNoDifference(t *testing.T) {
+	for seed := range uint64(300) {
+		r := rand.New(rand.NewPCG(seed, 36))
+		as := []source.Type{source.Gauge, source.Counter}[r.IntN(2)]
+		interval := []int{1, 5, 10, 15, 30}[r.IntN(5)]
+		state := []podtracker.PodState{podtracker.PodUnknown, podtracker.PodReady}[r.IntN(2)]
+		w := &whole{as: as, label: "pod", pods: func(string) podtracker.PodState { return state }}
+		var all []*series
+		pods := 1 + r.IntN(5)
+		for i := range pods {
+			all = append(all, changingSeries(r, as, fmt.Sprint(i))...)
+		}
+		for now := 60; now < 500; now += interval {
+			for _, x := range w.take(cut(all, now-60-interval, now), 15_000, time.Unix(int64(now), 0)) {
+				require.InDelta(t, 100*pods, x.V, 1e-6, "seed %d, %s, at %d", seed, as, x.T/1000-1000)
+			}
+		}
+	}
+}
+
+// changingSeries returns the series of a pod, one after the other, each read every 15 s.
+func changingSeries(r *rand.Rand, as source.Type, pod string) (all []*series) {
+	least := 0
+	if as == source.Counter {
+		least = 40 // so that each has a rate
+	}
+	for at, until := r.IntN(15), 100+r.IntN(200); at < 500; until = at + least + r.IntN(200) {
+		name := fmt.Sprint(len(all))
+		last := at + max(0, until-at)/15*15
+		line := every(name, at, last, 15, 100, as)
+		all = append(all, line.series(model.Metric{"pod": model.LabelValue(pod), "id": model.LabelValue(name)}))
+		at = last + 1 + r.IntN(25)
+	}
+	return all
+}
+
+// series returns the readings as those of a series with these labels.
+func (l *timeline) series(labels model.Metric) *series {
+	s := &series{labels: labels}
+	for _, x := range l.readings {
+		s.samples = append(s.samples, pipeline.Sample{T: 1_000_000 + int64(x[0])*1000, V: x[1]})
+	}
+	return s
+}
+
+// cut returns what an answer has of some series: the readings after one second up to another.
+func cut(all []*series, after, end int) (answer []*series) {
+	for _, s := range all {
+		part := &series{labels: s.labels}
+		for _, x := range s.samples {
+			if second := int(x.T/1000 - 1000); second > after && second <= end {
+				part.samples = append(part.samples, x)
+			}
+		}
+		if len(part.samples) > 1 {
+			part.spacing = 15_000
+		}
+		if len(part.samples) > 0 {
+			answer = append(answer, part)
+		}
+	}
+	return answer
+}
+
+// The series of a pod that comes again by its name and address is one and the same: it counts again.
+func TestASeriesThatGoesOnCountsAgain(t *testing.T) {
+	f := &replacedPod{end: 240, as: source.Gauge, state: func(now int) podtracker.PodState {
+		switch {
+		case now < 5:
+			return podtracker.PodReady
+		case now < 40:
+			return podtracker.PodLeaving
+		}
+		return podtracker.PodStarting
+	}}
+	f.lines = []timeline{every("old", -90, 30, 15, 500, f.as)}
+	f.lines[0].readings = append(f.lines[0].readings, every("old", 60, 240, 15, 500, f.as).readings...)
+	got := f.sums(5)
+	for at := 75; at <= 240; at += 15 {
+		require.InDelta(t, 500, got[at], 0, "at %d", at)
+	}
+}
+
+// Series of a pod that are overdue have not been replaced by those of others, nor by those that were there before.
+func TestOverdueSeriesOfAPodAreNotReplacedByOthers(t *testing.T) {
+	w := &whole{as: source.Gauge, label: "pod", pods: func(string) podtracker.PodState { return podtracker.PodReady }}
+	line := func(pod, id string, from, to int64) *series {
+		s := &series{labels: model.Metric{"pod": model.LabelValue(pod), "id": model.LabelValue(id)}, spacing: 15_000}
+		for at := from; at <= to; at += 15_000 {
+			s.samples = append(s.samples, pipeline.Sample{T: 1_000_000 + at, V: 100})
+		}
+		return s
+	}
+	w.take([]*series{line("a", "1", 0, 60_000), line("a", "2", 0, 60_000)}, 15_000, time.Unix(60, 0))
+	got := w.take([]*series{line("a", "1", 0, 60_000), line("a", "2", 0, 90_000), line("b", "1", 75_000, 90_000)},
+		15_000, time.Unix(90, 0))
+	require.NotEmpty(t, got)
+	assert.InDelta(t, 300, got[len(got)-1].V, 0)
 }

@@ -136,7 +136,8 @@ func loadOf(p *pipeline.Params, as source.Type) func(float64) (float64, bool) {
 	of, possible := p.Model.Load, gate.LimitsOf(p, as == source.Counter).Check
 	top, limited := p.Saturation.Max*(1-p.Saturation.Zone), p.Saturation.Enabled
 	if p.Model.Kind == pipeline.Quadratic {
-		of, possible = func(v float64) float64 { return v }, gate.Number
+		unit := p.Model.Load(p.Threshold)
+		of, possible = func(v float64) float64 { return v }, func(v float64) (float64, error) { return gate.Number(v, unit) }
 		top = p.Model.Load(top)
 	}
 	return func(v float64) (float64, bool) {

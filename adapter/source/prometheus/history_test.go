@@ -411,6 +411,18 @@ func TestGarbageInHistories(t *testing.T) {
 	}
 }
 
+func TestRoundingOfZeroIsAMinuteWithoutLoad(t *testing.T) {
+	p := pipeline.AdaptiveParams()
+	p.Threshold, p.Max = 1e9, 20
+	for _, kind := range []pipeline.ModelKind{pipeline.Linear, pipeline.Quadratic} {
+		p.Model.Kind = kind
+		load, _ := loadOf(&p, source.Gauge)(-1.1920928955078125e-07)
+		assert.InDelta(t, 0, load, 0, kind)
+		load, _ = loadOf(&p, source.Gauge)(-1)
+		assert.True(t, math.IsNaN(load), kind)
+	}
+}
+
 // TestServersThatFailHistories: a query that may have asked for too much is tried with less, no more often than that may help.
 // TestMinutesThatCannotBeALoadAreUnknown has means of minutes that spoil what is added up.
 func TestMinutesThatCannotBeALoadAreUnknown(t *testing.T) {

@@ -1,7 +1,11 @@
 package prometheus
 
 import (
+	"fmt"
+	"maps"
 	"math"
+	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -10,6 +14,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/foresail/foresail/adapter/podtracker"
 	"github.com/foresail/foresail/adapter/source"
 	"github.com/foresail/foresail/adapter/source/sourcetest"
 	"github.com/foresail/foresail/pipeline"
@@ -214,10 +219,165 @@ func TestWholeTargetIsUnknownWhereSeriesMayBeMissing(t *testing.T) {
 	}
 }
 
+// timed returns series that are read every 15 s for a minute, each at a millisecond of its own, and one that is
+// read twice within a millisecond.
+func timed(from int64, n int, name string) []*series {
+	all := make([]*series, 0, n+1)
+	for i := range int64(n) {
+		s := &series{labels: model.Metric{"pod": model.LabelValue(fmt.Sprint(name, i))}, spacing: 15_000}
+		for k := range int64(4) {
+			s.samples = append(s.samples, pipeline.Sample{T: from + 15_000*k + i, V: 1})
+		}
+		all = append(all, s)
+	}
+	twice := &series{labels: model.Metric{"pod": "twice"}, spacing: 1}
+	twice.samples = []pipeline.Sample{{T: from, V: 1}, {T: from + 1, V: 1}}
+	return append(all, twice)
+}
+
+// Series may have times of their own, and readings as close as they like.
+func TestCloseReadingsMakeNoMoreSums(t *testing.T) {
+	w := &whole{as: source.Gauge, label: "pod"}
+	got := w.take(timed(1_000_000, 1000, "a"), 15_000, time.Unix(0, 0))
+	require.NotEmpty(t, got)
+	for i, x := range got[1:] {
+		require.GreaterOrEqual(t, x.T-got[i].T, int64(750))
+	}
+}
+
+// BenchmarkWhole takes an answer in which as many series as in the one before have begun, each at a time of its own.
+func BenchmarkWhole(b *testing.B) {
+	for _, n := range []int{1000, 10_000} {
+		for name, state := range map[string]podtracker.PodState{
+			"unknown": podtracker.PodUnknown, "leaving": podtracker.PodLeaving,
+		} {
+			b.Run(fmt.Sprintf("series=%d/old=%s", n, name), func(b *testing.B) {
+				before, after := timed(1_000_000, n, "a"), timed(1_060_000, n, "b")
+				b.ReportAllocs()
+				for b.Loop() {
+					pods := func(name string) podtracker.PodState {
+						if name[0] == 'a' {
+							return state
+						}
+						return podtracker.PodUnknown
+					}
+					w := &whole{as: source.Gauge, label: "pod"}
+					w.take(before, 15_000, time.Unix(0, 0))
+					w.pods = pods
+					w.take(after, 15_000, time.Unix(60, 0))
+				}
+			})
+		}
+	}
+}
+
+// An exporter says -1 now and then. After a restart, an answer that reaches back to such a value is taken without
+// it, and so are those after it; the value is reported.
+func TestOneImpossibleValueWithholdsNoSums(t *testing.T) {
+	for _, as := range []source.Type{source.Gauge, source.Counter} {
+		for _, bad := range []float64{-1, math.NaN()} {
+			synctest.Test(t, func(t *testing.T) {
+				began := time.Now()
+				server := answering(growing(began, func(pod string, second int) float64 {
+					if pod == "b" && (second+4)%8 == 0 { // each window has one
+						return bad
+					}
+					if as == source.Counter {
+						return 1000 + 50*float64(second+20)
+					}
+					return 50
+				}, "a", "b"))
+				s := running(t, Options{}, server)
+				sink := newRecorder()
+				require.NoError(t, s.Set(key("pm"), wholeOf(as), fleetOf(), sink))
+				sourcetest.Pass(30 * time.Second)
+				values := sink.Values(source.WholeTarget)
+				require.Greater(t, len(values), 30, "%s, %v", as, bad)
+				for _, v := range values {
+					require.InDelta(t, 100, v, 1e-9, "%s, %v", as, bad)
+				}
+				require.Contains(t, strings.Join(sink.SourceErrors(), "\n"), "a value of a series is "+number(bad))
+			})
+		}
+	}
+}
+
+// TestRoundingOfZeroIsNoTrouble has a recording rule subtract two equal sums of bytes.
+func TestRoundingOfZeroIsNoTrouble(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		zero := -1.1920928955078125e-07
+		all := []fakeSeries{pod("a", 1e9, 1e9), pod("b", zero, zero)}
+		s := running(t, Options{}, answering(func() []fakeSeries { return all }))
+		sink := newRecorder()
+		require.NoError(t, s.Set(key("pm"), wholeOf(source.Gauge), fleetOf("a"), sink))
+		sourcetest.Pass(2 * time.Second)
+		assert.Empty(t, sink.LastSourceError())
+		assert.NotEmpty(t, sink.Values(source.WholeTarget))
+	})
+}
+
 func TestWholeTargetTakesPlainSelectorsAlone(t *testing.T) {
 	s := New(Options{})
 	c := wholeOf(source.Gauge)
 	c.Query = "sum(load)"
 	err := s.Set(key("pm"), c, fleetOf(), newRecorder())
 	require.ErrorContains(t, err, "whose series are added up")
+}
+
+// brokenSums returns the sums over a minute in which some exporters say -1 from 15 s on, and the last error.
+func brokenSums(t *testing.T, as source.Type, loads map[string]float64, broken ...string) (values []float64, trouble string) {
+	synctest.Test(t, func(t *testing.T) {
+		server := answering(growing(time.Now(), func(pod string, second int) float64 {
+			switch {
+			case second >= 15 && slices.Contains(broken, pod):
+				return -1
+			case as == source.Counter:
+				return 1000 + loads[pod]*float64(second+20)
+			}
+			return loads[pod]
+		}, slices.Sorted(maps.Keys(loads))...))
+		s := running(t, Options{}, server)
+		sink := newRecorder()
+		require.NoError(t, s.Set(key("pm"), wholeOf(as), fleetOf(), sink))
+		sourcetest.Pass(75 * time.Second)
+		values, trouble = sink.Values(source.WholeTarget), sink.LastSourceError()
+	})
+	return values, trouble
+}
+
+// One of fifty exporters is broken for good: its load is estimated, and named. It is as much as the others have on
+// average, or the multiple of that which it was.
+func TestABrokenExporterWithholdsNoSums(t *testing.T) {
+	fifty := map[string]float64{"large": 400}
+	for i := range 49 {
+		fifty[fmt.Sprint("gateway-", i)] = 20
+	}
+	for _, as := range []source.Type{source.Gauge, source.Counter} {
+		for _, name := range []string{"gateway-7", "large"} {
+			values, trouble := brokenSums(t, as, fifty, name)
+			require.Greater(t, len(values), 70, "%s, %s", as, name)
+			for i, v := range values {
+				require.InDelta(t, 49*20+400, v, 1e-6, "%s, %s, sum %d", as, name, i)
+			}
+			require.Contains(t, trouble, "a value of a series is -1")
+			require.Contains(t, trouble, name)
+			require.Contains(t, trouble, "is estimated")
+		}
+	}
+}
+
+// Where the larger part of a load is unknown, so is the load.
+func TestALoadOfBrokenExportersIsUnknown(t *testing.T) {
+	for name, loads := range map[string]map[string]float64{
+		"the only one":       {"a": 10},
+		"the largest one":    {"a": 10, "b": 2, "c": 2},
+		"one that had loads": {"a": 10, "b": 0, "c": 0},
+	} {
+		values, trouble := brokenSums(t, source.Gauge, loads, "a")
+		require.LessOrEqual(t, len(values), 10+15+30+1, "%s: it counts on for 30 s", name)
+		for _, v := range values {
+			require.GreaterOrEqual(t, v, 10.0, name)
+		}
+		require.Contains(t, trouble, "the load is unknown", name)
+	}
 }

@@ -137,7 +137,10 @@ func describe(x *reading, r result, k *track, u *subscription) error {
 	if u.config.Whole {
 		whose = ""
 	}
-	if r == tooOld {
+	switch r {
+	case duplicateSeries:
+		return fmt.Errorf("%s%s: %w", u.config.Metric, whose, k.duplicate(x.t, x.identity))
+	case tooOld:
 		return fmt.Errorf("%s%s: %s behind the newest sample", u.config.Metric, whose, time.Duration(k.newest-x.t)*time.Millisecond)
 	}
 	return fmt.Errorf("%s%s: %w", u.config.Metric, whose, k.failure)

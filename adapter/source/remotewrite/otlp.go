@@ -322,11 +322,10 @@ func (d *decoder) identify(metric string) {
 	if d.podLabels == nil {
 		return
 	}
-	for _, l := range o.target {
-		if l.name == d.options.Tenancy.NamespaceLabel {
-			o.identity = d.podLabels(metric, l.value, o.identity)
-		}
-	}
+	d.labels = d.labels[:0]
+	d.addResource(metric)
+	namespace := d.options.Tenancy.Namespace(d.labels.get(d.options.Tenancy.NamespaceLabel))
+	o.identity = d.podLabels(metric, namespace, o.identity)
 }
 
 // unmarshalOTLP has pdata decode a message, which is in the field of that path in a request.
@@ -392,6 +391,13 @@ func (d *decoder) label(attributes pcommon.Map, metric string) (err error) {
 		return err
 	}
 	d.labels = slices.DeleteFunc(d.labels, func(x label) bool { return slices.Contains(o.identity, x.name) })
+	d.addResource(metric)
+	return nil
+}
+
+// addResource adds the labels of all data points of a metric of the resource to those of one.
+func (d *decoder) addResource(metric string) {
+	o := &d.otlp
 	for _, x := range o.promoted {
 		if d.labels.get(x.name) == "" {
 			d.labels = d.labels.set(x)
@@ -404,7 +410,6 @@ func (d *decoder) label(attributes pcommon.Map, metric string) (err error) {
 		d.labels = d.labels.set(label{"otel_scope_name", o.scope})
 	}
 	d.labels = append(d.labels, label{metricName, metric})
-	return nil
 }
 
 // describe makes the labels that the resource gives to its series.

@@ -23,6 +23,7 @@ import (
 
 	"github.com/foresail/foresail/adapter/source"
 	"github.com/foresail/foresail/adapter/source/sourcetest"
+	"github.com/foresail/foresail/internal/promapi"
 )
 
 // exported is a metric of one resource as a test exports it.
@@ -398,6 +399,43 @@ func TestDataPointsDoNotNameTheirPod(t *testing.T) {
 			form.partial(t, do(r.handler, form.post(form.body(named))))
 			assert.Equal(t, []float64{1}, sink.Values("uid-web-0"), label)
 		}
+	}
+}
+
+// TestDataPointsDoNotNameTheirPodWhicheverTheTenancy has the namespace of a resource follow from each thing that it can
+// follow from.
+func TestDataPointsDoNotNameTheirPodWhicheverTheTenancy(t *testing.T) {
+	type tenancy = promapi.Tenancy
+	for name, test := range map[string]struct {
+		tenancy  tenancy
+		resource []string
+	}{
+		"k8s.namespace.name":                    {tenancy{}, []string{"k8s.namespace.name", "shop"}},
+		"an attribute that is the label":        {tenancy{}, []string{"namespace", "shop"}},
+		"an attribute that makes the label":     {tenancy{NamespaceLabel: "team_name"}, []string{"team.name", "shop"}},
+		"k8s.namespace.name for another label":  {tenancy{NamespaceLabel: "team"}, []string{"k8s.namespace.name", "shop"}},
+		"both, of which the target's is used":   {tenancy{}, []string{"namespace", "x", "k8s.namespace.name", "shop"}},
+		"the namespace of what has no label":    {tenancy{Unlabelled: "shop"}, []string{"region", "eu"}},
+		"the same of a namespace that is empty": {tenancy{Unlabelled: "shop"}, []string{"k8s.namespace.name", ""}},
+		"the job, which is the label":           {tenancy{NamespaceLabel: "job"}, []string{"service.name", "shop"}},
+		"the job, which comes after the namespace": {tenancy{NamespaceLabel: "job"},
+			[]string{"service.name", "shop", "k8s.namespace.name", "x"}},
+		"the attribute's own label": {tenancy{NamespaceLabel: "k8s_namespace_name"}, []string{"k8s.namespace.name", "shop"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, sink := newReceiver(func(o *Options) { o.Tenancy = test.tenancy }), sourcetest.NewRecorder()
+			c := gauge()
+			c.PodLabel = "replica"
+			require.NoError(t, r.Set(key("m"), c, newFleet("shop", "web-0"), sink))
+			form := otlpForms[0]
+			push := func(e exported) { form.partial(t, do(r.handler, form.post(form.body(e)))) }
+			e := func() exported { return exported{metrics: pmetric.NewMetrics()} }
+			push(e().and(test.resource...).gauge("load", at(0, 1)).with("replica", "web-0"))
+			assert.Empty(t, sink.Values("uid-web-0"), "an application claims to be a pod")
+			assert.Equal(t, 1, r.count(t, "no_pod_label"))
+			push(e().and(append(test.resource, "replica", "web-0")...).gauge("load", at(1, 2)))
+			assert.Equal(t, []float64{2}, sink.Values("uid-web-0"))
+		})
 	}
 }
 

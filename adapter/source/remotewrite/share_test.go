@@ -37,7 +37,9 @@ func TestSlowBodiesHoldUpNoOtherSender(t *testing.T) {
 				require.NoError(t, err)
 				go func() {
 					_, _ = slow.Write(body) // until it is given up
-					_, _ = http.ReadResponse(bufio.NewReader(slow), nil)
+					if response, err := http.ReadResponse(bufio.NewReader(slow), nil); err == nil {
+						_ = response.Body.Close()
+					}
 				}()
 			}
 			full := r.options.MaxInFlightBytes

@@ -86,9 +86,11 @@ func (k *track) take(x sample, identity []byte, c *Config, now int64) (s pipelin
 	}
 	contested := k.contested(x.t)
 	k.advance(x.t)
-	if contested {
-		return s, false, duplicateSeries // their order is arbitrary: neither is taken while both arrive
+	if contested { // their order is arbitrary: neither is taken while both arrive
+		k.fail(duplicateSeries, x.t, func() error { return k.duplicate(x.t, identity) })
+		return s, false, duplicateSeries
 	}
+	k.settle()
 	if c.Type == source.Gauge {
 		return pipeline.Sample{T: x.t, V: x.v}, true, taken
 	}
@@ -117,10 +119,9 @@ func (k *track) own(t int64, identity []byte) bool {
 	}
 	if k.newest > 0 && !k.ended && t-k.newest <= k.maxSilence() {
 		k.challenge(t, identity)
-		k.fail(duplicateSeries, t, func() error {
-			read, other := parseIdentity(k.identity), parseIdentity(string(identity))
-			return fmt.Errorf("it has several series, none of which is read: %s, and another with %s: select one with matchLabels", shorten(read.String()), shorten(difference(read, other)))
-		})
+		if k.contested(t) {
+			k.fail(duplicateSeries, t, func() error { return k.duplicate(t, identity) })
+		}
 		return false
 	}
 	k.yield(identity)
@@ -138,9 +139,32 @@ func (k *track) end(t int64, identity []byte) {
 	k.rivals = slices.DeleteFunc(k.rivals, func(r rival) bool {
 		return r.identity == string(identity) && r.newest <= t
 	})
-	if len(k.rivals) == 0 && k.failedAs == duplicateSeries {
+	if len(k.rivals) == 0 {
+		k.settle()
+	}
+}
+
+// settle ends the failure that no series is read.
+func (k *track) settle() {
+	if k.failedAs == duplicateSeries {
 		k.failure = nil
 	}
+}
+
+// duplicate describes why a sample of a series is not taken, as there is another one.
+func (k *track) duplicate(t int64, identity []byte) error {
+	other := string(identity)
+	if other == k.identity && len(k.rivals) > 0 {
+		other = k.rivals[0].identity
+	}
+	read := parseIdentity(k.identity)
+	difference := shorten(difference(read, parseIdentity(other)))
+	if k.contested(t) {
+		return fmt.Errorf("it has several series, none of which is read: %s, and another with %s: "+
+			"select one with matchLabels", shorten(read.String()), difference)
+	}
+	return fmt.Errorf("another series of it is read while that goes on: %s; this one is with %s",
+		shorten(read.String()), difference)
 }
 
 // challenge keeps the time of a sample of another series than the one that is read.

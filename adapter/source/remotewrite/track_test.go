@@ -4,6 +4,7 @@ import (
 	"math"
 	"net/http"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -281,15 +282,24 @@ func TestSeriesMayOverlapAtAHandOver(t *testing.T) {
 		step(seriesA, http.StatusNoContent)
 	}
 	for ; second < 240; second, n = second+15, n+1 {
-		step(seriesB, http.StatusBadRequest)
+		w := r.push(encodings[0], push(seriesB, at(second, float64(n))))
+		assert.Equal(t, http.StatusBadRequest, w.Code)
+		assert.Contains(t, w.Body.String(), `load of pod web-0: another series of it is read while that goes on: {job="a", `+
+			`namespace="shop", pod="web-0"}; this one is with job="b" rather than "a"`)
+		assert.Empty(t, sink.Failing("uid-web-0"), "one is read")
 		step(seriesA, http.StatusNoContent)
 	}
 	assert.Len(t, sink.Values("uid-web-0"), n, "the one that has been read for long")
-	assert.Contains(t, sink.Failing("uid-web-0"), "it has several series")
+	assert.Empty(t, sink.Failing("uid-web-0"))
 	for ; second < 330; second, n = second+15, n+1 {
+		w := r.push(encodings[0], push(seriesA, at(second, -1)))
+		assert.NotContains(t, w.Body.String(), "nil")
+		assert.Equal(t, second > 271, strings.Contains(w.Body.String(), `none of which is read: {job="a"`), w.Body)
+		assert.Equal(t, second > 271, sink.Failing("uid-web-0") != "", "at %g", second)
 		step(seriesB, http.StatusBadRequest)
-		r.push(encodings[0], push(seriesA, at(second, -1)))
 	}
+	assert.Contains(t, sink.Failing("uid-web-0"),
+		`none of which is read: {job="a", namespace="shop", pod="web-0"}, and another with job="b"`)
 	assert.Len(t, sink.Values("uid-web-0"), n-3, "after two minutes neither is")
 	r.push(encodings[0], push(seriesA, at(second, math.Float64frombits(value.StaleNaN))))
 	step(seriesB, http.StatusNoContent)

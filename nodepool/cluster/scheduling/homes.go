@@ -129,7 +129,7 @@ func (h *Homes) pack(pods []subject, leaving map[string]bool, added []fleet.Plac
 		}
 	}
 	if h.shared == nil {
-		h.shared = newWorld(&in)
+		h.shared = worldOf(&in)
 	}
 	p := newPacker(&in, h.shared, pods, leaving)
 	p.full = true

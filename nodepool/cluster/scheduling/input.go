@@ -38,6 +38,15 @@ type Input struct {
 	Template    Template
 	DaemonSets  []*appsv1.DaemonSet
 	PodsPerNode int // of those without requests of CPU and memory, on a new node; 0 = no limit
+
+	world *world // see [Input.Shared]
+}
+
+// Shared returns the input with what questions about its nodes have in common, so that it is found out once. Copies may
+// ask about any of its pods, one question after the other.
+func (in Input) Shared() Input {
+	in.world = newWorld(&in)
+	return in
 }
 
 // Template is what a new node of the pool has in addition to what its offer says.

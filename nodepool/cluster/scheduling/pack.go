@@ -27,6 +27,7 @@ func Pack(in Input) Result {
 	case !sized:
 		return Result{}
 	}
+	in.world = worldOf(&in)
 	var unhelped []fleet.Unhelped
 	var held []string
 	for {
@@ -53,7 +54,7 @@ func Pack(in Input) Result {
 // demand for new nodes yet. Where their node is replaced before it has gone, new nodes for them are added ahead, to find
 // out what the replacement must be.
 func packed(in Input) *packer {
-	p := newPacker(&in, newWorld(&in), subjectsOf(&in), nil)
+	p := newPacker(&in, worldOf(&in), subjectsOf(&in), nil)
 	p.nodes.addLaunched(in.OnTheWay)
 	if len(p.nodes.leaving)+len(in.Displaced) == 0 {
 		p.rounds(p.batches)

@@ -38,6 +38,14 @@ type kindCount struct {
 	n, staying int32
 }
 
+// worldOf returns the world of an Input.
+func worldOf(in *Input) *world {
+	if in.world != nil {
+		return in.world
+	}
+	return newWorld(in)
+}
+
 func newWorld(in *Input) *world {
 	w := &world{
 		dimensions: newDimensions(), joins: joinsOf(in.Nodes), nodes: make([]nodeState, len(in.Nodes)),
