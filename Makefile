@@ -171,7 +171,7 @@ release-dry-run: image dist ## Make all of a release and publish nothing (more t
 
 .PHONY: bench
 bench: bench-get ## Run the quick benchmarks, in the form that benchstat reads (an hour)
-	go test -run '^$$' -bench . -benchmem -count 6 ./pipeline ./adapter/... ./nodepool/... ./internal/...
+	go test -run '^$$' -bench . -benchmem -count 6 ./pipeline/... ./adapter/... ./nodepool/... ./internal/...
 
 .PHONY: bench-get
 bench-get: ## Compare reads through the aggregator with the library's test adapter, three times (half an hour; part of bench)
@@ -220,7 +220,7 @@ bench-live: controlplane monitoring ## Play the paper's loads to real HPAs, KEDA
 FUZZTIME ?= 30s
 .PHONY: fuzz
 fuzz: ## Run every fuzz target for FUZZTIME
-	@for pkg in $$(go list ./pipeline ./adapter/... ./nodepool/... ./internal/... ./cmd/... ./api/...); do \
+	@for pkg in $$(go list ./pipeline/... ./adapter/... ./nodepool/... ./internal/... ./cmd/... ./api/...); do \
 	  for target in $$(go test -list '^Fuzz' $$pkg | grep '^Fuzz' || true); do \
 	    go test -run '^$$' -fuzz "^$$target$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 1x $$pkg; \
 	  done; \
