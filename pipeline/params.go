@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"math"
 	"time"
 
 	"github.com/foresail/foresail/pipeline/decide"
@@ -18,8 +19,8 @@ type Params struct {
 	Threshold float64 // τ, per instance, in units of the metric
 	Min, Max  int     // N_min, N_max; Min 0 only with Whole: without instances there is nothing else to read
 
-	// Whole says that the load is measured as a whole, as Input.Total: the requests at a gateway, or the length of a queue. Model is
-	// Linear then, and Threshold is what one instance can carry.
+	// Whole says that the load is measured as a whole, as Input.Total: the requests at a gateway, or the length of a
+	// queue. Model is Linear then, and Threshold is what one instance can carry.
 	Whole bool
 	// Activation is the load up to which there need not be any instance, if Min is 0.
 	Activation float64
@@ -27,8 +28,9 @@ type Params struct {
 	Interval time.Duration // Δt, the spacing of the time grid
 	Window   time.Duration // W, how far back a forecast looks
 
-	// Counted says that the load is counted, as the requests of pods are, and not measured: it has no noise, and what arrives at once is
-	// one event. The adaptive method takes the newest load as it is, and carries a rise on that most of the newest ticks share.
+	// Counted says that the load is counted, as the requests of pods are, and not measured: it has no noise, and what
+	// arrives at once is one event. The adaptive method takes the newest load as it is, and carries a rise on that most
+	// of the newest ticks share.
 	Counted bool
 
 	// WindowFollowsHorizon makes the window longer where the horizon needs it; see WindowFor.
@@ -40,11 +42,11 @@ type Params struct {
 	LevelUp, LevelDown float64 // α↑, α↓
 	TrendUp, TrendDown float64 // β↑, β↓
 
-	// NoiseMargin is of the adaptive method: how many standard deviations of the load's noise are added to a forecast while there is no
-	// Input.Past of it.
+	// NoiseMargin is the margin of the adaptive method without an Input.Past, in standard deviations of the load's
+	// noise.
 	NoiseMargin float64
-	// Lateness is for what share of the time more load may come than the instances that were ordered for it can hold at Threshold. The
-	// margin of the adaptive method follows from it where there is an Input.Past; 0 = it is NoiseMargin.
+	// Lateness is the share of the time in which the load may exceed what the ordered instances can hold at Threshold.
+	// The margin of the adaptive method follows from it where there is an Input.Past; 0 = it is NoiseMargin.
 	Lateness float64
 
 	Saturation Saturation
@@ -92,9 +94,9 @@ func HoltParams() Params {
 	}
 }
 
-// AdaptiveParams returns the defaults of the adaptive method. Its window is long enough to show earlier peaks and grows with
-// the horizon, the horizon follows the startup time, and there are none of the margins and limits that keep Holt's method
-// from acting on noise and overshooting. Threshold and Max must be set.
+// AdaptiveParams returns the defaults of the adaptive method. Its window is long enough to show earlier peaks and grows
+// with the horizon, the horizon follows the startup time, and there are none of the margins and limits that keep Holt's
+// method from acting on noise and overshooting. Threshold and Max must be set.
 func AdaptiveParams() Params {
 	p := HoltParams()
 	p.Method, p.NoiseMargin, p.Lateness = Adaptive, 0.8, 0.01
@@ -113,7 +115,8 @@ func (p *Params) WindowFor(startupTime time.Duration) time.Duration {
 	return r.Window
 }
 
-// HorizonFor returns how far ahead a forecast looks when instances take startupTime to start; 0 means Params.StartupTime.
+// HorizonFor returns how far ahead a forecast looks when instances take startupTime to start; 0 means
+// Params.StartupTime.
 func (p *Params) HorizonFor(startupTime time.Duration) time.Duration {
 	h := p.horizon()
 	r := p.reach(&h, startupTime)
@@ -121,8 +124,8 @@ func (p *Params) HorizonFor(startupTime time.Duration) time.Duration {
 }
 
 // ReplacementGap returns how long the samples do not add up to the load after all instances have been replaced at one
-// moment: those that have ended are not read any more, and the others have not taken over yet. It is 0 with a method that
-// holds the load meanwhile.
+// moment: those that have ended are not read any more, and the others have not taken over yet. It is 0 with a method
+// that holds the load meanwhile.
 func (p *Params) ReplacementGap() time.Duration {
 	if p.Method == Adaptive {
 		return 0
@@ -168,7 +171,8 @@ func (p *Params) options() options {
 		decide: decide.Options{
 			Adaptive: p.Method == Adaptive, Model: p.Model, Threshold: p.Threshold,
 			Min: p.Min, Max: p.Max, Activation: p.Activation,
-			TrendAngle: p.TrendAngle, RiskFactor: p.RiskFactor, ScaleDownMargin: p.ScaleDownMargin,
+			TrendLimit: math.Tan(p.TrendAngle * math.Pi / 180),
+			RiskFactor: p.RiskFactor, ScaleDownMargin: p.ScaleDownMargin,
 			Spillover: p.Spillover, MaxStep: p.MaxStep,
 			NoiseMargin: p.NoiseMargin, Lateness: p.Lateness,
 		},

@@ -29,8 +29,8 @@ func New(params Params) (*Pipeline, error) {
 // Params returns the parameters that the pipeline was made with.
 func (p *Pipeline) Params() Params { return p.params }
 
-// Run makes a forecast. It fails with ErrNoData, ErrOverflow, a *StaleError, or an error that names two instances of one ID or
-// a Now that is out of range.
+// Run makes a forecast. It fails with ErrNoData, ErrOverflow, a *StaleError, or an error that names two instances of
+// one ID or a Now that is out of range.
 func (p *Pipeline) Run(in Input) (Forecast, error) {
 	if in.Bounds != nil {
 		return p.RunIn(p.memory, in)
@@ -87,7 +87,7 @@ func (p *Pipeline) run(in Input) (Forecast, error) {
 		return Forecast{}, ErrOverflow
 	}
 	f.take(&outlook)
-	p.decide(&in, &f, outlook)
+	p.decide(&in, &f, &outlook)
 	if in.NodeStartupTime > 0 {
 		f.Farther = p.farther(&in, &f, o, r.Ahead+series.Millis(in.NodeStartupTime))
 	}
@@ -201,17 +201,17 @@ func (p *Pipeline) assess(in *Input, f *Forecast, o *predict.Projection, ahead f
 }
 
 // decide completes a forecast with its decision.
-func (p *Pipeline) decide(in *Input, f *Forecast, outlook decide.Outlook) {
+func (p *Pipeline) decide(in *Input, f *Forecast, outlook *decide.Outlook) {
 	pending := f.Target > f.Active && decide.Within(in.Now, in.TargetRose, p.params.PendingExpiry)
 	f.Decision = decide.Decide(&p.options.decide, outlook, pending)
 	if in.Bounds != nil {
-		f.Decision, f.Serve = decide.Bound(&p.options.decide, f.Decision, &outlook)
+		f.Decision, f.Serve = decide.Bound(&p.options.decide, f.Decision, outlook)
 	}
 	f.Holds = p.params.Model.Load(p.params.Threshold) * float64(f.Decision.Desired)
 }
 
-// farther carries the trend of a run on to a horizon (ms) beyond its own. It starts from the same loads, so that it costs
-// one more line at the most.
+// farther carries the trend of a run on to a horizon (ms) beyond its own. It starts from the same loads, so that it
+// costs one more line at the most.
 func (p *Pipeline) farther(in *Input, f *Forecast, o predict.Projection, horizon float64) Farther {
 	if b := in.Bounds; b != nil {
 		p.options.bound(b.FartherMin, b.FartherMax, b.Lateness)
@@ -226,7 +226,7 @@ func (p *Pipeline) farther(in *Input, f *Forecast, o predict.Projection, horizon
 		return Farther{}
 	}
 	return Farther{
-		Horizon: series.Duration(horizon), Total: outlook.Total, Desired: decide.Fewest(&p.options.decide, outlook),
+		Horizon: series.Duration(horizon), Total: outlook.Total, Desired: decide.Fewest(&p.options.decide, &outlook),
 		WindowNeeded: p.options.horizon.WindowNeeded(horizon),
 	}
 }

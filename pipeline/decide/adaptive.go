@@ -2,13 +2,13 @@ package decide
 
 import "math"
 
-// adaptive is the decision of the adaptive method (in place of sections 8.2 to 8.5 of the paper): it follows the need both
-// ways, unless the present count is good enough. Its forecast has no trend that noise explains.
+// adaptive is the decision of the adaptive method (in place of sections 8.2 to 8.5 of the paper): it follows the need
+// both ways, unless the present count is good enough. Its forecast has no trend that noise explains.
 type adaptive struct{ *Options }
 
-// plan takes nothing away before the load has fallen, and adds a margin, which does not wait for instances to start. The
-// part of a trend that cannot be trusted is not in the prospect. Except for the margin, what was learned can only raise
-// what is planned for.
+// plan takes nothing away before the load has fallen, and adds a margin, which does not wait for instances to start.
+// The part of a trend that cannot be trusted is not in the prospect. Except for the margin, what was learned can only
+// raise what is planned for.
 func (a adaptive) plan(p Prospect, total float64) plan {
 	load := total
 	out := plan{basis: FromForecast, margin: a.NoiseMargin * p.Noise}
@@ -84,8 +84,8 @@ func (a adaptive) counts(l *Outlook) (least, most int) {
 	return count(math.Ceil(fewest - RoundingSlack)), count(math.Ceil(largest - RoundingSlack))
 }
 
-// goodEnough returns those counts as real numbers. They are apart by the margin, the spillover and the uncertainty of the
-// need; fewer instances than are needed are not good enough if the uncertainty is in the margin that was learned.
+// goodEnough returns those counts as real numbers. They are apart by the margin, the spillover and the uncertainty of
+// the need; fewer instances than are needed are not good enough if the uncertainty is in the margin that was learned.
 func (a adaptive) goodEnough(l *Outlook) (least, most float64) {
 	unknown := a.Model.Required(l.Level+2*l.Error, a.Threshold) - a.Model.Required(l.Level, a.Threshold)
 	slack := a.Spillover + unknown

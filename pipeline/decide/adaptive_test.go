@@ -20,9 +20,12 @@ const tau = 0.75
 func options() decide.Options {
 	return decide.Options{
 		Adaptive: true, Threshold: tau, Min: 1, Max: 20,
-		TrendAngle: 10, RiskFactor: 2, ScaleDownMargin: 0.05, Spillover: 0.1, NoiseMargin: 0.8, Lateness: 0.01,
+		TrendLimit: trendLimit(10), RiskFactor: 2, ScaleDownMargin: 0.05, Spillover: 0.1, NoiseMargin: 0.8, Lateness: 0.01,
 	}
 }
+
+// trendLimit returns γ_0 of an angle in degrees.
+func trendLimit(angle float64) float64 { return math.Tan(angle * math.Pi / 180) }
 
 // needing is a load of so many instances at a target; err is that of the level in instances.
 func needing(required, err float64, target int) decide.Prospect {
@@ -32,7 +35,7 @@ func needing(required, err float64, target int) decide.Prospect {
 // decided returns the decision for a prospect, and the load that an average over instances scales on.
 func decided(o decide.Options, p decide.Prospect, pending bool) (d decide.Decision, serve float64) {
 	l := decide.Assess(&o, p)
-	return decide.Decide(&o, l, pending), l.Serve
+	return decide.Decide(&o, &l, pending), l.Serve
 }
 
 // With a spillover of 0.1 and a margin of 0.05, a need of N is met by ⌈N − 0.1⌉ to ⌈1.05·N + 0.1⌉ instances.
@@ -130,7 +133,7 @@ func randomOptions(r seriestest.Random) decide.Options {
 		series.Model{Kind: series.Overhead, Baseline: o.Threshold * r.Between(0, 0.2)})
 	o.Min = 1 + r.IntN(4)
 	o.Max = o.Min + r.IntN(25)
-	o.TrendAngle, o.ScaleDownMargin, o.Spillover = r.Between(0, 30), r.Between(0, 1.5), r.Between(0, 0.99)
+	o.TrendLimit, o.ScaleDownMargin, o.Spillover = trendLimit(r.Between(0, 30)), r.Between(0, 1.5), r.Between(0, 0.99)
 	return o
 }
 

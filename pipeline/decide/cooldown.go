@@ -33,8 +33,8 @@ func (c Cooldown) Apply(d Decision, target int, now int64, h History) Decision {
 	return d
 }
 
-// Within reports whether less than d has passed between since and now. As clocks disagree, a time in the future counts as
-// now. A d of zero is never within.
+// Within reports whether less than d has passed between since and now. As clocks disagree, a time in the future counts
+// as now. A d of zero is never within.
 func Within(now, since int64, d time.Duration) bool {
 	return d > 0 && since != series.Never && float64(now)-float64(since) < series.Millis(d)
 }

@@ -1,5 +1,5 @@
-// Package decide is stage five of the pipeline (paper, section 8): it turns the load now and at the horizon, in units of
-// the aggregate, into a number of instances, with the reason for it. [Cooldown] holds changes back (section 9).
+// Package decide is stage five of the pipeline (paper, section 8): it turns the load now and at the horizon, in units
+// of the aggregate, into a number of instances, with the reason for it. [Cooldown] holds changes back (section 9).
 //
 // The stage exists twice: for Holt's method as the paper has it, and for the adaptive method.
 package decide
@@ -18,7 +18,7 @@ type Options struct {
 	Min, Max   int     // N_min, N_max; Min 0 where the load is measured without instances
 	Activation float64 // the load up to which no instance is needed, if Min is 0
 
-	TrendAngle      float64 // θ_0 in degrees, of the angle whose tangent is trend/level per tick
+	TrendLimit      float64 // γ_0 = tan θ_0: the trend above which a load rises, as a share of its level per tick
 	RiskFactor      float64 // k, of Holt
 	ScaleDownMargin float64 // μ
 	Spillover       float64 // no instance is added for a smaller share of one
@@ -114,12 +114,12 @@ func (l *Outlook) Finite() bool {
 }
 
 // Decide returns the decision of an outlook. Pending: requested instances have not started.
-func Decide(o *Options, l Outlook, pending bool) Decision {
-	d := o.method().decide(l, pending)
+func Decide(o *Options, l *Outlook, pending bool) Decision {
+	d := o.method().decide(*l, pending)
 	if o.Min > 0 || l.Idle && pending {
 		return d
 	}
-	return wake(d, &l)
+	return wake(d, l)
 }
 
 // wake completes a decision where there may be no instances: there is one as soon as the load is above the activation,
@@ -150,18 +150,18 @@ func Bound(o *Options, d Decision, l *Outlook) (bounded Decision, serve float64)
 }
 
 // Fewest returns the fewest instances that are good enough, within the bounds.
-func Fewest(o *Options, l Outlook) int {
+func Fewest(o *Options, l *Outlook) int {
 	switch {
 	case l.Idle:
 		return 0
 	case o.Min == 0:
-		return clamp(o.method().fewest(l), 1, o.Max)
+		return clamp(o.method().fewest(*l), 1, o.Max)
 	}
-	return clamp(o.method().fewest(l), o.Min, o.Max)
+	return clamp(o.method().fewest(*l), o.Min, o.Max)
 }
 
-// idle reports whether no instance is needed for the largest of the loads now and at the horizon. Noise that is added to
-// a forecast keeps no instance alive, and nothing that was learned removes one.
+// idle reports whether no instance is needed for the largest of the loads now and at the horizon. Noise that is added
+// to a forecast keeps no instance alive, and nothing that was learned removes one.
 func (o *Options) idle(largest float64) bool {
 	return o.Min == 0 && largest <= o.Activation+RoundingSlack*o.Threshold
 }
@@ -170,11 +170,11 @@ func (o *Options) direction(l *Outlook) Direction {
 	if l.Level <= 0 {
 		return Steady
 	}
-	gamma, limit := l.Trend/l.Level, math.Tan(o.TrendAngle*math.Pi/180)
+	gamma := l.Trend / l.Level
 	switch {
-	case gamma > limit:
+	case gamma > o.TrendLimit:
 		return Rising
-	case gamma < -limit:
+	case gamma < -o.TrendLimit:
 		return Falling
 	default:
 		return Steady

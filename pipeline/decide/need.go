@@ -35,8 +35,8 @@ type Expectation struct {
 	Margin  float64 // NaN while it is not known
 }
 
-// LargestMargin is the largest margin as a share of the load: beyond that, more instances would wait for jumps that cannot
-// be known than there are.
+// LargestMargin is the largest margin as a share of the load: beyond that, more instances would wait for jumps that
+// cannot be known than there are.
 const LargestMargin = 1
 
 // BoundedMargin returns how much of a margin is added to a load.
