@@ -9,10 +9,10 @@
 //   - predict (7): the load at the horizon
 //   - decide (8, 9): the number of instances, and cooldowns
 //
-// Stages three to five exist twice: as the paper has them ([Holt]), and with a line through the newest loads in place of
-// Holt's method ([Adaptive]), which the API uses by default. Package judge measures the accuracy of forecasts and the
-// startup time (10); package learn keeps what the adaptive method learns of a load. All share the nouns of package series.
-// This package alone composes them: it validates [Params] and passes each stage its own options.
+// Stages three to five exist twice: as the paper has them ([Holt]), and with a line through the newest loads in place
+// of Holt's method ([Adaptive]), which the API uses by default. Package judge measures the accuracy of forecasts and the
+// startup time (10), package learn the recurrence of loads for the adaptive method. All share the nouns of package
+// series. This package alone composes them: it validates [Params] and passes each stage its own options.
 //
 // A forecast is a pure function of its [Input] and [Params]: nothing is carried from one run to the next, so
 // two replicas fed the same samples serve the same number, bit for bit, and a restart that can read the window

@@ -49,8 +49,8 @@ type Forecast struct {
 	Farther  Farther // with Input.NodeStartupTime
 }
 
-// Farther is a second forecast of a run: of the time at which an instance could be ready that has to wait for a node which is
-// ordered now. It is the zero value while it is not known.
+// Farther is a second forecast of a run: of the time at which an instance could be ready that has to wait for a node
+// which is ordered now. It is the zero value while it is not known.
 type Farther struct {
 	Horizon      time.Duration // Forecast.Horizon and the startup time of a node
 	Total        float64       // the load then

@@ -7,8 +7,8 @@ import (
 	"github.com/foresail/foresail/pipeline/series"
 )
 
-// Memory is what runs work in: some kilobytes to megabytes by the size of window and fleet. Many pipelines may share one,
-// as long as one run uses it at a time. The zero value is ready.
+// Memory is what runs work in: some kilobytes to megabytes by the size of window and fleet. Many pipelines may share
+// one, as long as one run uses it at a time. The zero value is ready.
 type Memory struct {
 	window   series.Window
 	aligner  align.Aligner
@@ -29,7 +29,8 @@ type Memory struct {
 // empty with Adaptive and if the run failed early, and changed by the next run.
 func (m *Memory) Missed() []float64 { return m.missed }
 
-// Loads returns the loads of the last run, tick by tick. They are empty if it failed early, and changed by the next run.
+// Loads returns the loads of the last run, tick by tick. They are empty if it failed early, and changed by the next
+// run.
 func (m *Memory) Loads() *series.Loads { return &m.loads }
 
 // forget releases what belongs to the caller.

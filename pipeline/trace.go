@@ -8,8 +8,8 @@ import (
 	"github.com/foresail/foresail/pipeline/series"
 )
 
-// Trace is what the first three stages made of the samples (paper, sections 4 to 6), tick by tick: Values, Sum, Load and Clipped have
-// an entry for each tick from First on.
+// Trace is what the first three stages made of the samples (paper, sections 4 to 6), tick by tick: Values, Sum, Load
+// and Clipped have an entry for each tick from First on.
 type Trace struct {
 	First    int64 // ms
 	Interval time.Duration
@@ -20,8 +20,8 @@ type Trace struct {
 	Clipped   []bool    // with Adaptive: the load was at least that, as instances read the maximum
 }
 
-// Traced is one instance, in units of the metric. At the ticks from AlignedFrom up to, and without, AlignedTo its values lie between two
-// samples; others are imputed, and NaN where the instance is not active.
+// Traced is one instance, in units of the metric. At the ticks from AlignedFrom up to, and without, AlignedTo its
+// values lie between two samples; others are imputed, and NaN where the instance is not active.
 type Traced struct {
 	ID                     string
 	Values                 []float64

@@ -1,5 +1,6 @@
-// Package align is stage one of the pipeline (paper, section 4): it turns the samples of each instance (times in ms, values
-// in units of the metric), in any order and with any gaps, into values at the ticks of the grid, in the same units.
+// Package align is stage one of the pipeline (paper, section 4): it turns the samples of each instance (times in ms,
+// values in units of the metric), in any order and with any gaps, into values at the ticks of the grid, in the same
+// units.
 package align
 
 import (
@@ -86,8 +87,9 @@ func align(
 	return series.Ticks{From: max(active.From, from), To: to}, isClean
 }
 
-// interpolateEven is interpolate for samples that are clean and a step apart, as most are, for as long as they are. There
-// is one tick between each two, at the same part of the way from one to the other. It returns how many ticks it wrote.
+// interpolateEven is interpolate for samples that are clean and a step apart, as most are, for as long as they are.
+// There is one tick between each two, at the same part of the way from one to the other. It returns how many ticks it
+// wrote.
 func interpolateEven(samples []series.Sample, ok Limits, step int64, part float64, out []float64) int {
 	a := samples[0]
 	n := min(len(samples)-1, len(out))

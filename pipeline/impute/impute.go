@@ -12,8 +12,8 @@ type Imputer struct {
 
 // Fill fills the unknown values in one forward pass (paper, section 5.3): the load that the instances which have fallen
 // silent carried before is kept and shared equally among all that are active and not known, newcomers included. The
-// loads of known and of departed instances are not inherited. A tick at which every active instance is known, as at most
-// ticks, needs nothing.
+// loads of known and of departed instances are not inherited. A tick at which every active instance is known, as at
+// most ticks, needs nothing.
 func (p *Imputer) Fill(w *series.Window) {
 	p.countSilent(w)
 	total := 0.0 // at the previous tick

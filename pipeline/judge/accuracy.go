@@ -1,5 +1,5 @@
-// Package judge compares forecasts with the loads that came, and measures how long instances take to start. Loads are in
-// units of the aggregate, times in ms.
+// Package judge compares forecasts with the loads that came, and measures how long instances take to start. Loads are
+// in units of the aggregate, times in ms.
 package judge
 
 import (
@@ -9,9 +9,9 @@ import (
 	"github.com/foresail/foresail/pipeline/series"
 )
 
-// Accuracy compares forecasts with the load that came at their horizon, and with a forecast that costs nothing: that the
-// present load stays. Times at which the fleet was clipped, or not read, are left out; but where a clipped fleet showed more
-// load than had been ordered for, it was late, or at its maximum. The zero value is ready.
+// Accuracy compares forecasts with the load that came at their horizon, and with a forecast that costs nothing: that
+// the present load stays. Times at which the fleet was clipped, or not read, are left out; but where a clipped fleet
+// showed more load than had been ordered for, it was late, or at its maximum. The zero value is ready.
 type Accuracy struct {
 	pending  []made // by the time at which they are due
 	judged   int64  // the newest time that was judged (ms)
@@ -53,9 +53,9 @@ type Score struct {
 	Error  float64       // the mean absolute error of Total at the horizon, in units of the load
 	Naive  float64       // the error of the present load, had it been taken to stay
 
-	LateKnown time.Duration // the time of which it is known whether more came than the ordered instances hold at the threshold
-	Late      float64       // the share of LateKnown in which more came, and more instances could have been ordered
-	AtMaximum float64       // the share of LateKnown in which more came, and the maximum kept the order from being larger
+	LateKnown time.Duration // the time for which it is known whether the ordered instances could hold the load
+	Late      float64       // the share of LateKnown in which they could not, and more could have been ordered
+	AtMaximum float64       // the share of LateKnown in which they could not, and the order was at the maximum
 }
 
 // Ratio is the error as a share of the naive one; NaN where that is not known.

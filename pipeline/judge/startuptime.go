@@ -30,16 +30,16 @@ func NewStartupTime(initial time.Duration) *StartupTime {
 	return &StartupTime{initial: assumed, current: assumed}
 }
 
-// NewDampedStartupTime is NewStartupTime for Holt's method: the estimate follows the median of the last five start-ups by
-// at most 15% up or 10% down a measurement.
+// NewDampedStartupTime is NewStartupTime for Holt's method: the estimate follows the median of the last five start-ups
+// by at most 15% up or 10% down a measurement.
 func NewDampedStartupTime(initial time.Duration) *StartupTime {
 	t := NewStartupTime(initial)
 	t.damped = true
 	return t
 }
 
-// Observe adds one measured start-up: when the instance was requested and when it became ready (ms). Start-ups that seem
-// to end before they began (clocks that disagree) are ignored.
+// Observe adds one measured start-up: when the instance was requested and when it became ready (ms). Start-ups that
+// seem to end before they began (clocks that disagree) are ignored.
 func (t *StartupTime) Observe(asked, ready int64) {
 	if ready < asked {
 		return

@@ -14,8 +14,8 @@ import (
 // CheckpointVersion is the version of the checkpoints that MarshalBinary writes and UnmarshalBinary reads.
 const CheckpointVersion = 3
 
-// MaxCheckpoint is the size of the largest checkpoint in bytes, that of a load which has jumped in each minute of the day.
-// That of an ordinary load has two thirds of it.
+// MaxCheckpoint is the size of the largest checkpoint in bytes, that of a load which has jumped in each minute of the
+// day. That of an ordinary load has two thirds of it.
 const MaxCheckpoint = 30_482
 
 var (
@@ -23,8 +23,8 @@ var (
 	_ encoding.BinaryUnmarshaler = (*Past)(nil)
 )
 
-// MarshalBinary returns a checkpoint: all that a past consists of, so that one that is read from it goes on exactly as this
-// one does. It fails if loads were so large that a number is not finite.
+// MarshalBinary returns a checkpoint with all of a past, so that a past that is read from it continues exactly as this
+// one. It fails if loads were so large that a number is not finite.
 func (p *Past) MarshalBinary() ([]byte, error) {
 	if err := check(p); err != nil {
 		return nil, err
@@ -76,7 +76,7 @@ func fieldsOfKind(c codec, k *kind) {
 	if int(model) < len(models) {
 		k.model.Kind = models[model]
 	} else {
-		k.model.Kind = "unknown" // which check does not let pass
+		k.model.Kind = "unknown" // which check refuses
 	}
 	c.float(&k.model.Baseline)
 	flag(c, &k.whole)
@@ -213,11 +213,11 @@ func fieldsOfMinute(c codec, m *ofMinute) {
 	c.byte(&m.began)
 }
 
-// Numbers that a checkpoint may have. Times and counts are so far from what an integer holds that sums of them are too.
+// Bounds of the numbers in a checkpoint. Times and counts are so small that sums of them do not overflow.
 const (
 	furthest   = int64(1) << 52 // ms, a hundred thousand years from now
 	mostCounts = int64(1) << 32
-	mostLooks  = 2 * float64(halfLife/learnEach) // there are never more than 1.45 times as many
+	mostLooks  = 2 * float64(halfLife/learnEach) // decay keeps them below 1.45 halfLives
 )
 
 // check returns an error if learning does not lead to such a past, or if its numbers are too large to go on with.
@@ -243,7 +243,7 @@ func (c *checker) require(ok bool, what string) {
 	}
 }
 
-// upTo are numbers from 0 to the most. It is false for NaN.
+// upTo reports whether a number is from 0 to the most; false for NaN.
 func upTo(v, most float64) bool { return v >= 0 && v <= most }
 
 func isTime(t int64) bool     { return -furthest <= t && t <= furthest }

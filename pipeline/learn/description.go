@@ -8,42 +8,45 @@ import (
 	"github.com/foresail/foresail/pipeline/series"
 )
 
-// What a load looks like at a time is described by numbers whose weights are learned. Those of shape are the same for each horizon.
+// A load at a time is described by numbers whose weights are learned. Those of shape are the same for each horizon.
 const (
 	minuteMean, twoMinutesMean = 2, 3 // the numbers of two of them
 
 	shapes = 14
-	// Where in the features those begin that follow.
+	// The first of the features that follow the shape.
 	lineAt   = shapes
 	levelsAt = lineAt + 2
-	recursAt = levelsAt + len(levelWidths) // what the load did an hour, a day and a week before
+	recursAt = levelsAt + len(levelWidths) // the change of the load an hour, a day and a week before
 	features = recursAt + len(recurs)
 
 	describedSeconds = 1200 // how far back they look
 	lineSeconds      = 180  // and how far the line does
 
-	// spike is how many times the load of describedSeconds a load must be to be one that may end.
+	// spike is the factor of the load of describedSeconds above which a load may be a spike that ends.
 	spike = 1.5
-	// mostOften is how many times as large, or as small, the load may become because it did so an hour, a day or a week before.
+	// mostOften caps the factor by which the load may grow or shrink because it did so an hour, a day or a week before.
 	mostOften = 4
 )
 
-// description is what a load looks like at a time.
+// description describes a load at a time.
 type description struct {
 	at    int64           // ms
 	base  float64         // the mean of half a minute, from which all others differ
-	scale float64         // the root of the load of five minutes: what is counted varies by that
+	scale float64         // the root of the load of five minutes: counts vary by that
 	shape [shapes]float64 // in units of scale
-	line  line.Line       // of the adaptive method, by steps
+	line  line.Line       // by steps
 	step  float64         // s
-	// levels are means of as many of the newest steps as are level: over minutes while the load is, over seconds once it has changed.
+	// levels are the means of as many of the newest steps as are level: over minutes while the load is, over seconds
+	// once it has changed.
 	levels [len(levelWidths)]float64
 }
 
-// levelWidths are the half-widths, in standard errors, within which steps count as one level: a strict and a lenient one.
+// levelWidths are the half-widths, in standard errors, within which steps count as one level: a strict and a lenient
+// one.
 var levelWidths = [...]float64{1.5, 2.5}
 
-// describe describes the loads of steps, the last of which ends at a time (ms). It fails where too little is known.
+// describe describes the loads of steps, the last of which ends at a time (ms). It returns false if too little is
+// known.
 func (d *description) describe(means []float64, at int64, step float64) bool {
 	n := len(means)
 	over := func(seconds float64) float64 { return meanOf(means, n, stepsOf(seconds, step)) }
@@ -100,7 +103,7 @@ func noiseOf(means []float64) float64 {
 	return line.Noise(known, 1, scratch[:])
 }
 
-// stepsOf is how many steps are in some seconds, one at least.
+// stepsOf returns the number of steps in some seconds, at least one.
 func stepsOf(seconds, step float64) int { return max(1, int(math.Round(seconds/step))) }
 
 // fit fits the line to the steps since the last unknown one. It returns their line.Noise and number.
@@ -122,7 +125,7 @@ func (d *description) fit(means []float64) (sigma float64, known int) {
 	return sigma, len(loads)
 }
 
-// straight is the load in some seconds if it goes on along the line for as long as that is trusted.
+// straight returns the load in some seconds if it follows the line for as long as that is trusted.
 func (d *description) straight(seconds float64) float64 {
 	steps := min(seconds/d.step, line.CarriedOn*float64(d.line.Ticks))
 	return max(0, d.line.Level+d.line.Slope*d.line.Trust()*steps)
@@ -144,7 +147,7 @@ func (d *description) features(seconds float64, s *season) (x [features]float64)
 	return x
 }
 
-// slopeOf is the slope of the line of least squares through the n newest steps, for each step.
+// slopeOf returns the slope per step of the line of least squares through the n newest steps.
 func slopeOf(means []float64, n int) float64 {
 	n = min(n, len(means))
 	middle, moment := float64(n-1)/2, 0.0

@@ -5,11 +5,12 @@ import (
 )
 
 const (
-	// mostMinutes is how many minutes of history count at most.
+	// mostMinutes is the largest number of minutes of history that count.
 	mostMinutes = int((week + beyond) / minute)
-	// historyStep is how finely jumps are placed within a minute, and longestStep the longest step in which jumps are found (ms).
+	// historyStep is the resolution at which jumps are placed within a minute, and longestStep the longest step in
+	// which jumps are found (ms).
 	historyStep, longestStep = 5_000, 15_000
-	// largestMean is what a mean may be at most: heights of jumps are single numbers.
+	// largestMean is the largest valid mean: heights of jumps have single precision.
 	largestMean = math.MaxFloat32 / 2
 )
 

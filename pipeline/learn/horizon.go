@@ -13,31 +13,32 @@ var horizons = [...]float64{15, 30, 60, 120, 240, 480, mostSeconds}
 // mostSeconds is the furthest of them.
 const mostSeconds = 960
 
-// horizon is what has been learned for one horizon.
+// horizon holds what has been learned for one horizon.
 type horizon struct {
 	regression         // how far the load is off the mean of half a minute then, in units of description.scale
-	margin     float64 // of what is planned for, in mean absolute errors
+	margin     float64 // of the planned load, in mean absolute errors
 	before     promises
-	ordered    float64 // how many instances there would be for what is planned for
-	asked      float64 // how many of them were asked for at the look before; 0 if that is longer ago
+	ordered    float64 // the number of instances that the planned load would have
+	asked      float64 // how many of them the previous look requested; 0 if it is longer ago
 }
 
-// promise is what a horizon adds to what is expected, and how much it would add for a jump that may come, in units of description.scale.
+// promise is the margin that a horizon adds to the expected load, and how much it would add for a jump that may come,
+// in units of description.scale.
 type promise struct{ margin, forJump short }
 
-// promises are the newest, one for each look: whether a forecast was late depends on the margin of when it was made. Nearer horizons need
-// less of them, lookBacks.
+// promises are the newest ones, one for each look: whether a forecast was late depends on the margin at the time when
+// it was made. Nearer horizons need fewer of them, see lookBacks.
 type promises [mostSeconds*1000/learnEach + 2]promise
 
-// lookBacks is how many of the newest looks a horizon needs the promises of.
+// lookBacks returns the number of the newest looks whose promises a horizon needs.
 func lookBacks(seconds float64) int { return int(seconds*1000)/learnEach + 2 }
 
-// at is the place of the promise of a time.
+// at returns the place of the promise of a time.
 func (m *promises) at(t int64, seconds float64, of *kind) *promise {
 	return &m[series.FloorMod(series.FloorDiv(t, of.lookEach()), int64(lookBacks(seconds)))]
 }
 
-// shift makes them so many looks earlier.
+// shift moves the promises to earlier by a number of looks.
 func (m *promises) shift(looks int64, seconds float64) {
 	n := int64(lookBacks(seconds))
 	was := *m
@@ -47,32 +48,33 @@ func (m *promises) shift(looks int64, seconds float64) {
 }
 
 const (
-	// leastKnown is how long a load must have been looked at before something is known, of what comes within nearest (s) leastNear, as these
-	// looks overlap less. Margins are learned after leastKnown and known after leastMargin (ms).
+	// leastKnown is the time for which a load must have been looked at before its forecasts count, and leastNear that
+	// of forecasts within nearest (s), whose looks overlap less. Margins are learned after leastKnown and known after
+	// leastMargin (ms).
 	leastKnown, leastMargin = 10 * minute, 30 * minute
 	nearest, leastNear      = 60, 5 * minute
-	// aroundTime is for how long before and after a time its rate is the mean of the load (s).
+	// aroundTime is half the averaging window around a time, in seconds.
 	aroundTime = 10
 
-	// A margin begins with firstMargin mean absolute errors, and rises by marginStep of one each time that the load was above what was
-	// planned for. While it is not, it falls by that times the lateness asked for: in the long run it is late for just that share.
-	// This is the quantile tracker of conformal control (Angelopoulos, Candès and Tibshirani, 2023).
+	// A margin begins with firstMargin mean absolute errors, and rises by marginStep of one each time that the load was
+	// above the planned one. Otherwise it falls by that times the requested lateness: in the long run it is late for
+	// just that share. This is the quantile tracker of conformal control (Angelopoulos, Candès and Tibshirani, 2023).
 	firstMargin, marginStep = 3, 0.1
-	// mostErrors is the largest margin in mean absolute errors: of loads that hardly vary these say little.
+	// mostErrors is the largest margin in mean absolute errors: errors of loads that hardly vary say little.
 	mostErrors = 30
-	// heavyTails is how many times as large as by Laplace's distribution the price is that follows from a margin: large errors are more
-	// frequent.
+	// heavyTails is the factor by which the price that follows from a margin is larger than by Laplace's distribution,
+	// as large errors are more frequent.
 	heavyTails = 3
-	// heldFor is for how long an HPA keeps instances that are no longer asked for (ms).
+	// heldFor is the time for which an HPA keeps instances that are no longer requested (ms).
 	heldFor = 30_000
-	// mostGrowth is how many times as much as now is expected at most. With less, a load that doubles in the time that instances
-	// take is late each time.
+	// mostGrowth caps the expected load as a factor of the present one. With less, forecasts are late each time that a
+	// load doubles in the time that instances take to start.
 	mostGrowth = 4
 	// spare is the share of an instance that is not ordered for its own sake.
 	spare = 0.1
 )
 
-// learn takes note of the rate that came some seconds after a description. A clipped one was at least that.
+// learn adds the rate that came some seconds after a description. A clipped one was at least that.
 func (h *horizon) learn(d *description, seconds float64, s *season, rate float64, clipped bool, of *kind) {
 	x := d.features(seconds, s)
 	if h.knows(leastKnown+int64(seconds*1000), of) { // what was promised then followed from something
@@ -84,7 +86,7 @@ func (h *horizon) learn(d *description, seconds float64, s *season, rate float64
 	}
 }
 
-// remember keeps what is promised at a time.
+// remember keeps the promise of a time.
 func (h *horizon) remember(t int64, seconds float64, s *season, of *kind) {
 	if !h.knows(leastKnown, of) {
 		h.margin = firstMargin
@@ -102,8 +104,8 @@ func (h *horizon) knows(least int64, of *kind) bool {
 	return h.looks*float64(of.lookEach()) >= float64(least)
 }
 
-// track adapts the margin to whether more came than the instances hold that were ordered by what was promised then. As with decide, a count
-// that is good enough stays as it is. Of a clipped load it may not be known.
+// track adapts the margin to whether the load was more than the instances hold that the promise of then had ordered. As
+// in stage five, a count that is good enough stays. For a clipped load that may not be known.
 func (h *horizon) track(d *description, seconds float64, s *season, expected, rate float64, clipped bool, of *kind) {
 	if of.lateness == 0 {
 		return
@@ -124,13 +126,13 @@ func (h *horizon) track(d *description, seconds float64, s *season, expected, ra
 	}
 }
 
-// price is how much more load may be planned for at one look so that one look less is late, in units of description.scale: as much as a
-// larger margin would take for that, if errors have Laplace's distribution.
+// price returns how much more load may be planned at one look so that one look less is late, in units of
+// description.scale: as much as a larger margin would need for that, if errors have Laplace's distribution.
 func (h *horizon) price(margin float64) float64 { return heavyTails * 2 * h.size * math.Exp(margin) }
 
-// order adapts how many instances there would be to between how many are good enough. An HPA with the stabilization window of scaling down
-// that docs/hpa.md recommends, heldFor, keeps the highest count that was asked for within less than that: now, and at the look before
-// if looks are not as far apart.
+// order adapts the number of instances to the range that is good enough. An HPA with the stabilization window that
+// docs/hpa.md recommends for scaling down, heldFor, keeps the highest count that was requested within it: now, and at
+// the previous look if looks are closer together.
 func (h *horizon) order(least, most float64, of *kind) {
 	if of.lookEach() >= heldFor {
 		h.asked = 0
@@ -139,14 +141,15 @@ func (h *horizon) order(least, most float64, of *kind) {
 	h.ordered, h.asked = max(asked, h.asked), asked
 }
 
-// likely is the load in some seconds that is so far off the mean of half a minute, in units of scale: at most mostGrowth times what there
-// is, unless the line leads farther. The margin is learned of the same.
+// likely returns the load in some seconds that is off (in units of scale) from the mean of half a minute: at most
+// mostGrowth times the present load, unless the line leads farther. The margin is learned from the same.
 func (d *description) likely(off, seconds float64) float64 {
 	highest := mostGrowth * max(d.base, d.base+d.shape[0]*d.scale)
 	return min(max(0, d.base+off*d.scale), max(highest, d.straight(seconds)))
 }
 
-// planned is the load to plan for, without a margin, if one is expected in some seconds. Jumps may come from a time on that is now.
+// planned returns the load to plan for, without a margin, if a load is expected in some seconds. Jumps may come from
+// now on (ms).
 func (d *description) planned(expected float64, now int64, seconds float64, s *season) float64 {
 	return max(d.base, expected, d.straight(seconds), s.jumps.due(now, d.at+int64(seconds*1000)))
 }
@@ -165,7 +168,7 @@ func (d *description) basis(planned, expected, seconds float64) decide.Basis {
 	}
 }
 
-// withJump plans for a jump that may come if what that adds is worth it. If not, chance is what it would come to.
+// withJump plans for a jump that may come if the added load is worth it. If not, chance is the load with it.
 func withJump(load, jump, margin, worth float64) (planned, chance float64) {
 	without, with := load+decide.BoundedMargin(margin, load), jump+decide.BoundedMargin(margin, jump)
 	switch {
@@ -177,9 +180,10 @@ func withJump(load, jump, margin, worth float64) (planned, chance float64) {
 	return load, with
 }
 
-// marginFor is the margin for a lateness (0: as learned), in mean absolute errors. It is learned for one lateness. For another one, which
-// holds for hours in a window of a schedule, it would be learned too late. So it follows from that one by the distribution of errors that
-// asks for more: for a smaller lateness that of Laplace, of which the share e is beyond ln(1/2e) of them, for a larger one the normal one.
+// marginFor returns the margin for a lateness (0: as learned), in mean absolute errors. It is learned for one lateness.
+// For another one, which holds for hours in a window of a schedule, it would be learned too late. So it follows from
+// the learned one by the distribution of errors that requires more: for a smaller lateness that of Laplace, of which
+// the share e is beyond ln(1/2e) of them, for a larger one the normal one.
 func (h *horizon) marginFor(lateness float64, of *kind) float64 {
 	switch {
 	case lateness == of.lateness || lateness == 0 || of.lateness == 0:

@@ -10,18 +10,21 @@ import (
 )
 
 const (
-	// jumpFactor is how many times as large as in the minutes before a load must become within a minute for that to be a jump.
+	// jumpFactor is the factor by which a load must exceed that of the minutes before, within a minute, to be a jump.
 	jumpFactor = 1.5
-	// calmMinutes are the minutes before.
+	// calmMinutes is the number of the minutes before.
 	calmMinutes = 3
-	// Of the last seven days, it must have jumped on leastDays in a minute of the day, or in one beside it, to be expected to again.
+	// A jump is expected in a minute of the day if there was one in it, or in the minute before or after it, on
+	// leastDays of the last seven.
 	leastDays = 3
-	// In a minute of the hour it must have jumped in leastHours of the day to be expected to in others, when hoursKnown are known.
+	// A jump is expected in a minute of any hour if there was one in it in leastHours of the day, when hoursKnown are
+	// known.
 	leastHours, hoursKnown = 3, 6
-	// jumpLate is how much later than ever a jump is still expected, and jumpEarly how much earlier (ms).
+	// jumpLate and jumpEarly extend the range of times at which a jump has begun to the one at which it is expected
+	// (ms).
 	jumpLate, jumpEarly = 15_000, 5_000
-	// mostRise is how many times as high as before a jump is expected after a higher one, which may have been an incident, and drift for
-	// how many seconds each time the earliest and the latest move towards one that is neither.
+	// mostRise caps how far a single higher jump, which may have been an incident, raises the expected height. drift is
+	// the number of seconds by which the earliest and the latest second move towards a jump that is between them.
 	mostRise, drift = 1.25, 2
 
 	minutesPerDay = int64(day / minute)
@@ -43,12 +46,12 @@ type jumps struct {
 // jump is a minute of the day in which a load has jumped in the last seven days.
 type jump struct {
 	minute      uint16  // of the day
-	days        uint8   // when: a bit for the number of the day, modulo 7
+	days        uint8   // a bit for the number of each day on which it did, modulo 7
 	first, last uint8   // the seconds between which it began
 	height      float32 // the load that it led to
 }
 
-// ofHour are the jumps in a minute of the hour, but for those that are expected each day. It follows from the list.
+// ofHour holds the jumps in a minute of the hour, except those that are expected each day. It follows from the list.
 type ofHour struct {
 	times       uint16  // on all days
 	hours       uint8   // of the day, and
@@ -61,7 +64,7 @@ type ofHour struct {
 type ofMinute struct {
 	steps int64   // that are known
 	peak  float64 // the largest mean of three of them
-	began uint8   // the second from which on it was so high that it jumped, and 1; 0: it was not
+	began uint8   // 1 + the second from which on it was high enough for a jump; 0: it was not
 }
 
 // add adds the mean of a step that ends at a time.
@@ -89,8 +92,8 @@ func (j *jumps) add(end, step int64, mean float64) {
 	}
 }
 
-// skip goes on at a minute far from the open one. What is not known of the days between is no jump, nor
-// is what lies ahead of a clock that was set back.
+// skip continues at a minute far from the open one. Days between that are not known have no jumps, and neither has the
+// time that lies ahead of a clock which was set back.
 func (j *jumps) skip(number int64) {
 	list := j.list
 	from, to := series.FloorDiv(j.open, minutesPerDay), series.FloorDiv(number, minutesPerDay)
@@ -119,7 +122,7 @@ func isJump(before []ofMinute, load float64) bool {
 	return load > 0
 }
 
-// note takes note of whether the load jumped in a minute, which is the last but one that is closed.
+// note records whether the load jumped in a minute, which is the last but one that is closed.
 func (j *jumps) note(number int64) {
 	then, after := j.closed[calmMinutes], j.closed[calmMinutes+1]
 	jumped := then.began > 0 && isJump(j.closed[:calmMinutes], then.peak)
@@ -165,7 +168,7 @@ func (j *jumps) sumUp() {
 	}
 }
 
-// due is the largest load of the jumps that are to be expected from one time to another; 0 without any.
+// due returns the largest load of the jumps that are expected from one time to another; 0 without any.
 func (j *jumps) due(from, to int64) float64 {
 	from, to = from-j.origin, to-j.origin
 	largest := float32(0)
@@ -181,8 +184,9 @@ func (j *jumps) due(from, to int64) float64 {
 	return float64(largest)
 }
 
-// hourly is how often the load jumps in those minutes of the hour in which it may from one time to another, as a share of the hours of the
-// last week that are known, and to what load; 0 without any. Jumps that are expected each day, and their hours, do not count.
+// hourly returns the share of the known hours of the last week in which the load jumped in a minute of the hour that is
+// due from one time to another, and the load to which it did; 0 without any. Jumps that are expected each day, and
+// their hours, do not count.
 func (j *jumps) hourly(from, to int64, hours float64) (share, height float64) {
 	if hours < hoursKnown {
 		return 0, 0
@@ -209,7 +213,7 @@ func mayBegin(number int64, first, last uint8, from, to int64) bool {
 	return begins+int64(first)*1000-jumpEarly <= to && from <= begins+int64(last)*1000+jumpLate
 }
 
-// recurs reports whether the load jumps in a minute of the day on enough days, and in neither of those beside it more often.
+// recurs reports whether the load jumps in a minute of the day on enough days, and not more often in one next to it.
 func (j *jumps) recurs(number int64) bool {
 	before, then, after := j.days(number-1), j.days(number), j.days(number+1)
 	return bits.OnesCount8(before|then|after) >= leastDays &&
@@ -222,7 +226,7 @@ func (j *jumps) find(number int64) (at int, found bool) {
 	return slices.BinarySearchFunc(j.list, minute, func(a jump, b uint16) int { return cmp.Compare(a.minute, b) })
 }
 
-// days are those on which the load jumped in a minute of the day.
+// days returns the days on which the load jumped in a minute of the day.
 func (j *jumps) days(number int64) uint8 {
 	if at, found := j.find(number); found {
 		return j.list[at].days
@@ -236,7 +240,7 @@ func (j *jumps) clone() jumps {
 	return out
 }
 
-// fill adds the jumps of a history, but for those at times at which the load was learned as it came.
+// fill adds the jumps of a history, except those at times at which the load was learned as it came.
 func (j *jumps) fill(history *jumps, learned func(t int64) bool) {
 	if !j.known {
 		*j = *history
@@ -256,7 +260,7 @@ func (j *jumps) fill(history *jumps, learned func(t int64) bool) {
 	j.sumUp()
 }
 
-// newest is the number of the newest minute of a day of the last seven that are known.
+// newest returns the number of a minute of the day on the given one of the last seven days.
 func (j *jumps) newest(ofDay, day int64) int64 {
 	today := series.FloorDiv(j.open, minutesPerDay)
 	ago := series.FloorMod(today-day, 7)

@@ -12,7 +12,7 @@ type Options struct {
 	Model           series.Model
 	Whole           bool          // the load is measured as a whole, not by instance
 	Threshold       float64       // τ, per instance, in units of the metric
-	Lateness        float64       // the share of the time for which more load may come than the margin allows for; 0 = any
+	Lateness        float64       // the share of the time in which the load may exceed the margin; 0 = any
 	ScaleDownMargin float64       // μ
 	Interval        time.Duration // Δt
 	Unused          bool          // forecasts of the load do not look at what was learned, and nothing is

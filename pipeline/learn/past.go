@@ -1,6 +1,6 @@
-// Package learn learns how a load goes on, from loads and their times alone: daily and weekly recurrence, jumps, and the
-// margin that keeps to a lateness. It returns the expected load at a horizon for stage five, and checkpoints of what it
-// has learned. Loads are in units of the aggregate, times in ms.
+// Package learn learns how a load goes on, from loads and their times alone: daily and weekly recurrence, jumps, and
+// the margin that keeps to a lateness. It returns the expected load at a horizon for stage five, and checkpoints of
+// what it has learned. Loads are in units of the aggregate, times in ms.
 package learn
 
 import (
@@ -11,13 +11,14 @@ import (
 	"github.com/foresail/foresail/pipeline/series"
 )
 
-// Past is the history of a load, and what has been learned of how it goes on: for some horizons a correction of the present
-// load and the error to expect, and the times of the day at which it jumps. It depends on the loads that were added to it
-// alone. It is not safe for concurrent use. Its methods are here, but for those of checkpoints.
+// Past is the history of a load, and what has been learned of how it goes on: for some horizons a correction of the
+// present load and the error to expect, and the times of the day at which it jumps. It depends on the loads that were
+// added to it alone. It is not safe for concurrent use. Its methods are here, but for those of checkpoints.
 //
-// A forecast with a past differs from one without in three ways. Its load at the horizon is the one that has been learned
-// to follow from the shape of the load. It plans for jumps that recur. And its margin is the one that would have been late
-// for a share of the time, Options.Lateness. Except for the margin, what has been learned can only raise the planned load.
+// A forecast with a past differs from one without in three ways. Its load at the horizon is the one that has been
+// learned to follow from the shape of the load. It plans for jumps that recur. And its margin is the one that would
+// have been late for a share of the time, Options.Lateness. Except for the margin, what has been learned can only raise
+// the planned load.
 type Past struct {
 	of       kind
 	recent   recent
@@ -68,8 +69,8 @@ func (p *Past) Rewind(t int64) {
 	p.release()
 }
 
-// Known returns for how long the load is known: the time for which it has been looked at, in which late times count more
-// than early ones, or the part of the last week that is known, whichever is more.
+// Known returns for how long the load is known: the time for which it has been looked at, in which late times count
+// more than early ones, or the part of the last week that is known, whichever is more.
 func (p *Past) Known() time.Duration {
 	looks := 0.0
 	for i := range p.horizons {
@@ -147,7 +148,8 @@ func (p *Past) add(t int64, load float64, clipped bool, unlearned func(t int64) 
 	})
 }
 
-// look compares the newest loads with the expected ones, for each horizon, unless that was at a time that is not learned.
+// look compares the newest loads with the expected ones, for each horizon, unless that was at a time that is not
+// learned.
 func (p *Past) look(unlearned func(t int64) bool) {
 	means, step := p.recent.means, float64(p.recent.step)/1000
 	around := int(math.Round(aroundTime / step))
@@ -197,9 +199,9 @@ func (p *Past) release() {
 	}
 }
 
-// Fill adds earlier means of the load, by the minute. The first minute begins at a time (ms), which must be that of a whole
-// minute. They show what the load did a day and a week before, and in which minutes of the day it jumped. Loads that were
-// learned as they came win where both are known, and nothing is learned of how the load goes on.
+// Fill adds earlier means of the load, by the minute. The first minute begins at a time (ms), which must be that of a
+// whole minute. They show what the load did a day and a week before, and in which minutes of the day it jumped. Loads
+// that were learned as they came win where both are known, and nothing is learned of how the load goes on.
 //
 // A mean hides how high a load was for seconds, and when in the minute it jumped: the jump is placed where one from the
 // previous mean to the next leads to the mean of the minute, and a step earlier, as loads take some seconds to rise.

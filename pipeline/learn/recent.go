@@ -9,24 +9,25 @@ import (
 )
 
 const (
-	// leastStep is the shortest step of what is remembered of a load.
+	// leastStep is the shortest step in which a load is kept.
 	leastStep = 5 * time.Second
-	// recentSteps is how many are kept: 40 minutes of the shortest, which is needed to learn a quarter of an hour ahead.
+	// recentSteps is the number of steps that are kept: 40 minutes of the shortest, which is needed to learn a quarter
+	// of an hour ahead.
 	recentSteps = 480
 )
 
-// recent is a load in means of some seconds.
+// recent holds the newest loads, in means of some seconds.
 type recent struct {
 	step  int64     // ms
 	end   int64     // of the newest step (ms)
 	means []float64 // of steps, oldest first; NaN where the load is not known
 
-	// least is what the newest steps were at least, the newest last; NaN where that is not known.
+	// least has lower bounds of the newest steps, the newest last; NaN where they are not known.
 	least [4]float64
 
 	newest  int64   // the time of the newest load (ms)
 	sum     float64 // of the step that is open
-	known   int64   // how many loads are in it
+	known   int64   // the number of loads in it
 	missing bool    // a load of it is not known
 	clipped bool    // or was more
 }
@@ -34,7 +35,7 @@ type recent struct {
 // nothing is known of any step.
 var nothing = [4]float64{math.NaN(), math.NaN(), math.NaN(), math.NaN()}
 
-// newRecent has steps of whole intervals.
+// newRecent returns an empty one with steps of whole intervals.
 func newRecent(interval time.Duration) recent {
 	r := recent{step: stepOf(interval)}
 	r.forget(0, 0)
@@ -58,9 +59,9 @@ func (r *recent) clone() recent {
 	return out
 }
 
-// add adds the load at a time (ms), NaN if it is not known; a clipped one was at least that. Complete is called for each step that it
-// completes, with the mean of its loads, NaN if one of them is not known, and with what they show at least. Times that are not after the
-// newest are ignored, unless they are so far away that the clock must have been set.
+// add adds the load at a time (ms), NaN if it is not known; a clipped one was at least that. It calls complete for each
+// step that it completes, with the mean of its loads, NaN if one of them is not known, and with the least that they
+// show. Times that are not after the newest are ignored, unless they are so far away that the clock must have been set.
 func (r *recent) add(t int64, load float64, clipped bool, complete func(mean, shown float64)) {
 	begin := series.FloorDiv(t, r.step) * r.step
 	span := recentSteps * r.step
@@ -83,7 +84,7 @@ func (r *recent) add(t int64, load float64, clipped bool, complete func(mean, sh
 	r.known++
 }
 
-// after is the first tick after the newest load; of a load that is far ahead of the grid it is 0.
+// after returns the first tick after the newest load; 0 if the newest load is far ahead of the grid.
 func (r *recent) after(g series.Grid) int {
 	if r.newest > g.Tick(g.N-1)+recentSteps*r.step {
 		return 0
@@ -113,7 +114,7 @@ func (r *recent) close() (mean, shown float64) {
 	return mean, shown
 }
 
-// atLeast is what the newest n steps were at least; NaN if that is not known of all of them.
+// atLeast returns a lower bound of the mean of the newest n steps; NaN if one of them has none.
 func (r *recent) atLeast(n int) float64 {
 	sum := 0.0
 	for _, v := range r.least[len(r.least)-n:] {
@@ -152,7 +153,7 @@ func (r *recent) with(l *series.Loads, steps []float64) (all []float64, end int6
 	return steps, end, seconds
 }
 
-// meanOf is the mean of the known ones among the n newest before the e-th; NaN if less than half of them are.
+// meanOf returns the mean of the known ones among the n steps before the e-th; NaN if less than half of them are known.
 func meanOf(means []float64, e, n int) float64 {
 	sum, known := 0.0, 0
 	for _, v := range means[max(0, e-n):e] {

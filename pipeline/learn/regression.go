@@ -6,8 +6,8 @@ import (
 	"github.com/foresail/foresail/pipeline/series"
 )
 
-// regression is a linear function that is fitted to what comes, time after time, so that its absolute errors are small: a few jumps
-// that nobody could know do not count for much. The zero value is ready.
+// regression is a linear function that is fitted to each new value, so that its absolute errors are small: a few jumps
+// that could not be known do not count for much. The zero value is ready.
 type regression struct {
 	looks   float64 // that count
 	size    float64 // the mean absolute error of about the last four hours
@@ -17,20 +17,22 @@ type regression struct {
 }
 
 const (
-	// halfLife is after how long a look counts half (ms).
+	// halfLife is the time after which a look counts half (ms).
 	halfLife = day
-	// held is how strongly weights are held back until the load has shown them again and again.
+	// held is the strength of the ridge that holds weights back until the load has shown them several times.
 	held = 10
-	// leastError is the least error that a look is weighed by, as a share of the mean one.
+	// leastError is the least error by which a look is weighed, as a share of the mean one.
 	leastError = 0.2
-	// sizeLooks is of about how many looks the mean absolute error is.
+	// sizeLooks is about the number of looks that the mean absolute error is taken of.
 	sizeLooks = 1000
 )
 
-// prior are the weights of which nothing is known yet: the means of one and two minutes tell more than that of half a minute alone.
+// prior holds the weights before anything is known: the means of one and two minutes say more than that of half a
+// minute alone.
 var prior = [features]float64{minuteMean: 0.3, twoMinutesMean: 0.2}
 
-// learn takes note of the value y that followed x. Looks are some time apart (ms); they overlap by the lag, and tell as much less.
+// learn adds the value y that followed x. Looks are some time apart (ms); they overlap by the lag, and count as much
+// less.
 func (r *regression) learn(x *[features]float64, y, lag, apart float64) {
 	keep := 1 - min(0.5, math.Ln2*apart/float64(halfLife))
 	off := math.Abs(y - r.at(x))
@@ -70,13 +72,14 @@ func (r *regression) at(x *[features]float64) float64 {
 	return sum
 }
 
-// solve finds the weights, held back by a ridge, by Cholesky's decomposition. They stay as they are while nothing varies.
+// solve finds the weights, held back by a ridge, by Cholesky's decomposition. They stay as they are while nothing
+// varies.
 //
-// Additions of a sum wait for each other, so sums of atOnce elements of a column are made side by side. The terms of each keep
-// their order: results do not depend on it.
+// Additions of a sum wait for each other, so sums of atOnce elements of a column are made in parallel. The terms of
+// each keep their order: results do not depend on it.
 func (r *regression) solve(ridge float64) {
 	const atOnce = 4
-	var l [features][features + atOnce]float64 // by column, each from its diagonal on; its last element is that of the moments
+	var l [features][features + atOnce]float64 // by column, from its diagonal on; the last element is of the moments
 	at := 0
 	for i := range features {
 		for j := range i + 1 {

@@ -7,7 +7,7 @@ import (
 	"github.com/foresail/foresail/pipeline/series"
 )
 
-// ring is the means of stretches of time. The zero value knows nothing.
+// ring holds the means of stretches of time of one width. The zero value knows nothing.
 type ring struct {
 	origin int64 // the time of the stretch of number 0 (ms)
 	width  int64 // ms
@@ -51,7 +51,7 @@ func (r *ring) add(end int64, mean float64, width, span int64) {
 	r.count++
 }
 
-// rewind opens an earlier stretch. Nothing is known of it and of those after it.
+// rewind opens an earlier stretch. It and those after it are not known any more.
 func (r *ring) rewind(number int64) {
 	for n := max(number, r.open-int64(len(r.means))+1); n <= r.open; n++ {
 		r.set(n, unknown)
@@ -80,7 +80,7 @@ func (r *ring) place(number int64) *short {
 	return &r.means[series.FloorMod(number, int64(len(r.means)))]
 }
 
-// at is the load at a time, between the means of two stretches; NaN if they are not known.
+// at returns the load at a time, interpolated between the means of two stretches; NaN if they are not known.
 func (r *ring) at(t int64) float64 {
 	if len(r.means) == 0 {
 		return math.NaN()
@@ -94,7 +94,8 @@ func (r *ring) at(t int64) float64 {
 	return r.place(number).value()*(1-share) + r.place(number+1).value()*share
 }
 
-// fill adds the means of a history of the same width where those of this ring are not known. Of its first stretch only a part may be.
+// fill adds the means of a history of the same width where those of this ring are not known. Only a part of the ring's
+// first stretch may be known.
 func (r *ring) fill(of *ring) {
 	own := *r
 	n := int64(len(own.means))
@@ -119,7 +120,7 @@ func (r *ring) fill(of *ring) {
 	}
 }
 
-// forward opens a later stretch. Those between are not known, but for the one that was open.
+// forward opens a later stretch. Those between are not known, except the one that was open.
 func (r *ring) forward(number int64) {
 	if number > r.open+int64(len(r.means)) {
 		r.open, r.sum, r.count, r.known = number, 0, 0, 0
@@ -134,7 +135,7 @@ func (r *ring) forward(number int64) {
 	}
 }
 
-// first is when the first stretch begins of which something is known.
+// first returns the time at which the first known stretch begins.
 func (r *ring) first() (t int64, ok bool) {
 	n := int64(len(r.means))
 	for number := r.open - n + 1; number <= r.open && n > 0; number++ {
@@ -145,5 +146,5 @@ func (r *ring) first() (t int64, ok bool) {
 	return 0, false
 }
 
-// knownFor is for how long the load is known at least: of the first stretch only a part may be.
+// knownFor returns the least time for which the load is known (ms): only a part of the first stretch may be.
 func (r *ring) knownFor() int64 { return max(0, r.known-1) * r.width }

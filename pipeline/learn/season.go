@@ -7,14 +7,14 @@ import (
 	"github.com/foresail/foresail/pipeline/series"
 )
 
-// season is a load by the minute for a day, by five minutes for a week, and the minutes of the day in which it jumps. The zero value
-// knows nothing.
+// season holds a load by the minute for a day, by five minutes for a week, and the minutes of the day in which it
+// jumps. The zero value knows nothing.
 type season struct {
 	minutes, fives ring
 	jumps          jumps
 }
 
-// add adds the mean of a step that ends at a time, NaN if it is not known, and what its loads show at least.
+// add adds the mean of a step that ends at a time, NaN if it is not known, and the least that its loads show.
 func (s *season) add(end, step int64, mean, shown float64) {
 	s.jumps.add(end, step, shown)
 	if !math.IsNaN(mean) {
@@ -23,7 +23,7 @@ func (s *season) add(end, step int64, mean, shown float64) {
 	}
 }
 
-// rewind forgets what came after a time (ms).
+// rewind forgets the loads after a time (ms).
 func (s *season) rewind(t int64) {
 	for _, r := range []*ring{&s.minutes, &s.fives} {
 		if len(r.means) == 0 {
@@ -38,7 +38,7 @@ func (s *season) rewind(t int64) {
 	}
 }
 
-// hourly is jumps.hourly, of the hours of the last week that are known.
+// hourly is jumps.hourly with the known hours of the last week.
 func (s *season) hourly(from, to int64) (share, height float64) {
 	return s.jumps.hourly(from, to, float64(s.fives.known*5*minute)/float64(hour))
 }
@@ -47,8 +47,8 @@ func (s *season) clone() season {
 	return season{s.minutes.clone(), s.fives.clone(), s.jumps.clone()}
 }
 
-// ratio is how many times as large the load became after some time, one period before a time; NaN if
-// that is not known, or was the end of an incident.
+// ratio returns the factor by which the load grew within some time, one period before a time; NaN if that is not known,
+// or was the end of an incident.
 func (s *season) ratio(at, after, period int64) float64 {
 	known := &s.minutes
 	if period > day {
@@ -62,17 +62,17 @@ func (s *season) ratio(at, after, period int64) float64 {
 }
 
 const (
-	// usualSpan is how long before a time what was usual then is read from, and usualKnown how many
-	// stretches of it must be known (ms, five minutes each).
+	// usualSpan is the time before a moment from which its usual load is read (ms), and usualKnown the number of
+	// stretches of five minutes of it that must be known.
 	usualSpan, usualKnown = 6 * hour, 12
-	// dip is the share of what was usual below which a load has broken down.
+	// dip is the share of the usual load below which a load has broken down.
 	dip = 0.5
-	// afterDip is how long after a dip, or a gap, a load may still catch up (ms).
+	// afterDip is the time within which a load may catch up after a dip, or a gap (ms).
 	afterDip = 30 * minute
 )
 
-// usual is the median of a load in the hours before a time; false if too little of them is known. A
-// load that is low for most of these hours, as at night, is usual.
+// usual returns the median of a load in the hours before a time; false if too little of them is known. A load that is
+// low for most of these hours, as at night, is usual.
 func (s *season) usual(at int64) (load float64, ok bool) {
 	var known [usualSpan / (5 * minute)]float64
 	n := 0
@@ -86,8 +86,8 @@ func (s *season) usual(at int64) (load float64, ok bool) {
 	return known[n/2], n >= usualKnown
 }
 
-// breaksDown reports whether a load was less than half of what was usual, or not known, at some time
-// from one to another.
+// breaksDown reports whether a load was less than half of the usual one, or not known, at some time from one to
+// another.
 func (s *season) breaksDown(from, to int64, usual float64) bool {
 	for t := from; t <= to; t += 5 * minute {
 		if v := s.fives.at(t); math.IsNaN(v) || v < dip*usual {
@@ -97,16 +97,15 @@ func (s *season) breaksDown(from, to int64, usual float64) bool {
 	return false
 }
 
-// recovers reports whether a load that became larger from one time to some time later did so out of an
-// incident: it had broken down not long before or in between. What follows is its recovery, and what
-// piled up meanwhile.
+// recovers reports whether a load that grew from one time to a later one did so out of an incident: it had broken down
+// shortly before or in between. Its recovery follows, and work that piled up meanwhile.
 func (s *season) recovers(at, after int64) bool {
 	usual, ok := s.usual(at)
 	return ok && (s.minutes.at(at) < dip*usual || s.breaksDown(at-afterDip, at+after, usual))
 }
 
-// incident reports whether a load that was base at a time, and rate at a later one, which is now, broke
-// down, or had, and had not done so an hour, a day or a week before.
+// incident reports whether a load that was base at a time, and is rate now, broke down between or shortly before, and
+// had not done so an hour, a day or a week earlier.
 func (s *season) incident(at, now int64, base, rate float64) bool {
 	usual, ok := s.usual(at)
 	if !ok {
@@ -124,8 +123,7 @@ func (s *season) incident(at, now int64, base, rate float64) bool {
 	return true
 }
 
-// repeats reports whether the load became larger as well at another one of the times after which it may
-// do what it did: what happens again was no incident.
+// repeats reports whether the load also grew an hour, a day or a week from there: a rise that repeats was no incident.
 func (s *season) repeats(at, after, period int64) bool {
 	for _, ago := range [...]int64{2 * period, day, 2 * day, week} {
 		if ago != period && s.fives.at(at-ago+after)/s.fives.at(at-ago) > jumpFactor {

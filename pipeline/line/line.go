@@ -29,7 +29,8 @@ const (
 	faint = 0.05
 )
 
-// distances are the numbers of ticks between loads that noise is estimated from, in addition to the spacing of readings.
+// distances are the numbers of ticks between loads that noise is estimated from, in addition to the spacing of
+// readings.
 var distances = [...]int{1, 5, 15}
 
 // Line is a straight line through the newest loads: the load at the last of them and its change per tick, with their
@@ -49,9 +50,10 @@ func (l Line) Trust() float64 {
 	return max(0, 1-explained*explained)
 }
 
-// Fit returns the line through as many of the newest loads as agree on one: lines through more and more of them are tried
-// for as long as the intervals around all their levels, and around all their slopes, have a value in common (the rule of
-// intersecting confidence intervals: Goldenshluger and Nemirovski, 1997). Scratch has room for a number for each load.
+// Fit returns the line through as many of the newest loads as agree on one: lines through more and more of them are
+// tried for as long as the intervals around all their levels, and around all their slopes, have a value in common (the
+// rule of intersecting confidence intervals: Goldenshluger and Nemirovski, 1997). Scratch has room for a number for
+// each load.
 func Fit(loads []series.Load, s Sampling, scratch []float64) Line {
 	loads = s.Newest(loads)
 	return FitWithin(loads, OfTicks(Noise(loads, s.Spacing, scratch), s.Spacing))
@@ -72,8 +74,8 @@ func (s Sampling) Newest(loads []series.Load) []series.Load {
 	return loads[max(0, len(loads)-s.Longest):]
 }
 
-// OfTicks returns the noise to assume for ticks that are interpolated between readings, as these hold no information of their
-// own.
+// OfTicks returns the noise to assume for ticks that are interpolated between readings, as these hold no information of
+// their own.
 func OfTicks(sigma float64, spacing int) float64 { return sigma * math.Sqrt(float64(spacing)) }
 
 // FitWithin is fit of no more than the newest, whose noise is known.
@@ -114,7 +116,8 @@ func join(loads []series.Load) Line {
 	}
 }
 
-// Through returns the line of least squares through loads. The standard deviation of a load of x is taken to be sigma·√x.
+// Through returns the line of least squares through loads. The standard deviation of a load of x is taken to be
+// sigma·√x.
 func Through(loads []series.Load, sigma float64) Line {
 	n := float64(len(loads))
 	middle := (n - 1) / 2
@@ -146,10 +149,10 @@ func (i interval) and(value, half float64) interval {
 }
 
 // Noise estimates the standard deviation of a load of 1, where that of a load of x is √x times as large, as it is of
-// counts. It is the median of how far loads are off the line between one some ticks before and one as many after, so that
-// a few jumps do not count. The largest over several distances is taken: noise that lasts for some ticks does not show
-// between neighbors, nor does that of readings with straight lines between them. Scratch has room for a number for each
-// load.
+// counts. It is the median of how far loads are off the line between one some ticks before and one as many after, so
+// that a few jumps do not count. The largest over several distances is taken: noise that lasts for some ticks does not
+// show between neighbors, nor does that of readings with straight lines between them. Scratch has room for a number for
+// each load.
 func Noise(loads []series.Load, spacing int, scratch []float64) float64 {
 	peak := 0.0
 	for i := range loads {
@@ -238,9 +241,9 @@ func Deviation(loads []series.Load) float64 {
 	return math.Sqrt(sum / float64(n-2))
 }
 
-// LevelOf returns the mean of as many of the newest means as are level: more and more of them are tried for as long as the
-// intervals around all of their means have a value in common, as FitWithin does with lines. The interval around the mean x
-// of n of them is x ± width·√(x/n). Unknown ones are NaN.
+// LevelOf returns the mean of as many of the newest means as are level: more and more of them are tried for as long as
+// the intervals around all of their means have a value in common, as FitWithin does with lines. The interval around the
+// mean x of n of them is x ± width·√(x/n). Unknown ones are NaN.
 func LevelOf(means []float64, width float64) float64 {
 	common, level := everything(), math.NaN()
 	sum, known, next := 0.0, 0, 1

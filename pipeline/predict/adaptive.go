@@ -8,29 +8,29 @@ import (
 	"github.com/foresail/foresail/pipeline/series"
 )
 
-// Adaptive forecasts from straight lines through the newest loads, in place of Holt's method (paper, section 7). It trusts
-// a trend as far as the loads support it:
+// Adaptive forecasts from straight lines through the newest loads, in place of Holt's method (paper, section 7). It
+// trusts a trend as far as the loads support it:
 //
-//   - the line goes through as many ticks as agree on one, so that it is calm where the load is and quick where it jumps;
+//   - the line goes through as many ticks as agree on one, so that it is calm where the load is and quick at jumps;
 //   - its slope counts as far as noise does not explain it;
 //   - it is carried on for little longer than it has lasted;
 //   - a load that rises again is not assumed to pass its recent peak, until it does;
-//   - at ticks at which instances read the maximum of the metric, and not because of one request that takes long, the load
-//     is at least that. It is assumed to have gone on rising through them as it rose before, if that was for more than a
-//     moment.
+//   - at ticks at which instances read the maximum of the metric, and not because of one request that takes long, the
+//     load is at least that. It is assumed to have gone on rising through them as it rose before, if that was for more
+//     than a moment.
 //
 // Its constants were chosen on the profiles and traces of internal/simulator (docs/lab.md).
 type Adaptive struct {
-	// Counted says that the load is counted, as requests are, and not measured: the newest load is taken as it is, and a
-	// rise is carried on that most of the newest ticks share.
+	// Counted says that the load is counted, as requests are, and not measured: the newest load is taken as it is, and
+	// a rise is carried on that most of the newest ticks share.
 	Counted bool
 }
 
 const (
 	// hiddenGrowth is the least share of load that a clipped fleet is assumed to have above what it shows.
 	hiddenGrowth = 0.15
-	// Fewer than jumpTicks may be a steep rise or a jump; jumpGrowth is the largest share of load that a fleet which was
-	// clipped by one is assumed to have above what it shows.
+	// Fewer than jumpTicks may be a steep rise or a jump; jumpGrowth is the largest share of load that a fleet which
+	// was clipped by one is assumed to have above what it shows.
 	jumpTicks  = 5
 	jumpGrowth = 0.5
 	// chance is the number of standard deviations above the line before them up to which clipped ticks count as noise.
@@ -41,8 +41,8 @@ const (
 	briefly = 5
 )
 
-// Project returns the projection of loads whose readings are spacing ticks apart, to be carried on for a number of ticks.
-// Scratch has room for a number for each load.
+// Project returns the projection of loads whose readings are spacing ticks apart, to be carried on for a number of
+// ticks. Scratch has room for a number for each load.
 func (a Adaptive) Project(loads []series.Load, spacing int, ahead float64, scratch []float64) Projection {
 	o := project(loads, line.NewSampling(spacing, ahead), scratch)
 	if a.Counted {
@@ -51,15 +51,16 @@ func (a Adaptive) Project(loads []series.Load, spacing int, ahead float64, scrat
 	return o
 }
 
-// Extend returns the projection of the same loads for more ticks ahead than the near ones that o was made for. It fits a
-// longer line if the one of o went through all the ticks that it was allowed: the trend may have lasted for longer, and
-// then it is carried on for longer.
+// Extend returns the projection of the same loads for more ticks ahead than the near ones that o was made for. It fits
+// a longer line if the one of o went through all the ticks that it was allowed: the trend may have lasted for longer,
+// and then it is carried on for longer.
 func (a Adaptive) Extend(
 	o Projection, loads []series.Load, spacing int, near, ahead float64, scratch []float64,
 ) Projection {
 	allowed := line.NewSampling(spacing, near)
 	longer := line.NewSampling(spacing, ahead)
-	wentThroughAll := o.Lasts >= line.CarriedOn*float64(allowed.Longest) // Lasts is CarriedOn times the ticks of the line
+	// Lasts is CarriedOn times the ticks of the line.
+	wentThroughAll := o.Lasts >= line.CarriedOn*float64(allowed.Longest)
 	if !wentThroughAll || longer.Longest <= allowed.Longest || len(loads) <= allowed.Longest {
 		return o
 	}
@@ -96,14 +97,14 @@ func project(loads []series.Load, s line.Sampling, scratch []float64) Projection
 }
 
 const (
-	// Of recentRises ticks, lastingRises must have risen for a rise to go on: an arrival between two samples may show at
-	// three ticks.
+	// Of recentRises ticks, lastingRises must have risen for a rise to go on: an arrival between two samples may show
+	// at three ticks.
 	recentRises  = 5
 	lastingRises = 4
 )
 
-// count makes o the projection of a load that is counted: its level is the newest load, and it rises no faster than most
-// of the newest ticks did.
+// count makes o the projection of a load that is counted: its level is the newest load, and it rises no faster than
+// most of the newest ticks did.
 func count(o *Projection, loads []series.Load) {
 	newest := loads[max(0, len(loads)-1-recentRises):]
 	o.Level, o.LevelError, o.Noise = newest[len(newest)-1].Effective, 0, 0
@@ -138,8 +139,8 @@ func readable(loads []series.Load, s line.Sampling, sigma float64, scratch []flo
 	}
 }
 
-// clippedRun returns the first clipped ticks from k on, up to where two in a row are not clipped; without any it returns
-// the end of the loads twice.
+// clippedRun returns the first clipped ticks from k on, up to where two in a row are not clipped; without any it
+// returns the end of the loads twice.
 func clippedRun(loads []series.Load, k int) (from, to int) {
 	for k < len(loads) && !loads[k].Clipped {
 		k++
@@ -173,9 +174,9 @@ const (
 	peakTicks = 5
 )
 
-// RecentPeak returns the highest load that the loads of the window have come down from, by a large share of it and by more
-// than noise. It is infinite where they have not. Clipped loads were more than they show. The standard deviation of a load
-// of x is taken to be sigma·√x.
+// RecentPeak returns the highest load that the loads of the window have come down from, by a large share of it and by
+// more than noise. It is infinite where they have not. Clipped loads were more than they show. The standard deviation
+// of a load of x is taken to be sigma·√x.
 func RecentPeak(loads []series.Load, sigma float64) float64 {
 	highest := 0.0
 	top, bottom, falling := 0.0, 0.0, false

@@ -1,6 +1,6 @@
-// Package predict is stage four of the pipeline (paper, section 7): it carries the loads of the window, one for each tick
-// and oldest first, on to the time for which instances are needed. Loads are in units of the aggregate, trends in those
-// units per tick, and times ahead are numbers of ticks, from the newest one.
+// Package predict is stage four of the pipeline (paper, section 7): it carries the loads of the window, one for each
+// tick and oldest first, on to the time for which instances are needed. Loads are in units of the aggregate, trends in
+// those units per tick, and times ahead are numbers of ticks, from the newest one.
 //
 // The stage exists twice: [Holt] is the paper's, [Adaptive] a line through the newest loads. [Reach] is how far either
 // looks ahead and back.

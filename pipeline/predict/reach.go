@@ -18,8 +18,8 @@ const (
 	LimitedByWindow HorizonLimit = "LimitedByWindow" // the window is too short to carry a trend to the horizon
 )
 
-// windowPerHorizon is the length of a window that follows the horizon, in horizons: a line needs 1/line.CarriedOn of one,
-// and the peak before it has to be seen too.
+// windowPerHorizon is the length of a window that follows the horizon, in horizons: a line needs 1/line.CarriedOn of
+// one, and the peak before it has to be seen too.
 const windowPerHorizon = 1.5
 
 // Horizon configures how far forecasts look ahead and back.
@@ -42,8 +42,8 @@ type Reach struct {
 	WindowNeeded time.Duration // the shortest from which a trend is carried to the horizon; 0 if any is
 }
 
-// Reach returns H = clamp(η·T_I, H_min, H_max) + D and the window for it, for a startup time T_I (paper, section 7.9; D is
-// ours: how much later than the data the actuator may read the forecast).
+// Reach returns H = clamp(η·T_I, H_min, H_max) + D and the window for it, for a startup time T_I (paper, section 7.9; D
+// is ours: how much later than the data the actuator may read the forecast).
 func (h *Horizon) Reach(startupTime time.Duration) Reach {
 	needed := max(h.Multiplier*series.Millis(startupTime), series.Millis(h.Min))
 	r := Reach{
@@ -59,8 +59,8 @@ func (h *Horizon) Reach(startupTime time.Duration) Reach {
 	return r
 }
 
-// WindowNeeded returns the shortest window from which a trend is carried some time ahead (ms); 0 with Holt, whose trends
-// are carried on for any time.
+// WindowNeeded returns the shortest window from which a trend is carried some time ahead (ms); 0 with Holt, whose
+// trends are carried on for any time.
 func (h *Horizon) WindowNeeded(ahead float64) time.Duration {
 	if !h.Adaptive {
 		return 0

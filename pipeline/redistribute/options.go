@@ -1,6 +1,6 @@
-// Package redistribute is stage three of the pipeline (paper, section 6): it adds the values of a window, in units of the
-// metric, up to one load for each tick, in units of the model's aggregate. Load that moves between instances while they
-// start and end must not look like a change of the whole.
+// Package redistribute is stage three of the pipeline (paper, section 6): it adds the values of a window, in units of
+// the metric, up to one load for each tick, in units of the model's aggregate. Load that moves between instances while
+// they start and end must not look like a change of the whole.
 //
 // The stage exists twice: [Weighted] is the paper's, [Total] that of the adaptive method.
 package redistribute

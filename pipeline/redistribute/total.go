@@ -6,17 +6,17 @@ import (
 	"github.com/foresail/foresail/pipeline/series"
 )
 
-// Total is the redistribution of the adaptive method. It keeps memory between calls, and nothing else; the zero value is
-// ready.
+// Total is the redistribution of the adaptive method. It keeps memory between calls, and nothing else; the zero value
+// is ready.
 type Total struct {
 	sums
 	settled []settled // by tick, and one more
 }
 
 // Sum returns one load for each tick of [First, Last]: the sum of all instances. An instance that started less than T_R
-// ago next to others counts for no more than the average of the established ones, so that warming up is no load; what it
-// takes over from others is in the sum already. A tick is clipped if at least half of the established instances read the
-// maximum of the metric.
+// ago next to others counts for no more than the average of the established ones, so that warming up is no load; what
+// it takes over from others is in the sum already. A tick is clipped if at least half of the established instances read
+// the maximum of the metric.
 //
 // For T_R after an instance has started or ended, the total stays where it was before, unless it falls by more than may
 // be moving to other instances: the load that one carried shows at the others only once they have been read. Otherwise
@@ -126,8 +126,8 @@ func (t *Total) clippedFor(least int, o *Options) bool {
 	return found
 }
 
-// event returns the number of ticks for which one event keeps an instance busy, if the number of events has the noise of
-// counting: then it is the variance of readings over their mean. It is 0 of instances that have hardly worked.
+// event returns the number of ticks for which one event keeps an instance busy, if the number of events has the noise
+// of counting: then it is the variance of readings over their mean. It is 0 of instances that have hardly worked.
 func (t *Total) event(top float64) float64 {
 	bends, sum, n := 0.0, 0.0, 0
 	for i := range t.members {

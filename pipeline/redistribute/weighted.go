@@ -6,16 +6,17 @@ import (
 	"github.com/foresail/foresail/pipeline/series"
 )
 
-// Weighted is the redistribution of the paper. It keeps memory between calls, and nothing else; the zero value is ready.
+// Weighted is the redistribution of the paper. It keeps memory between calls, and nothing else; the zero value is
+// ready.
 type Weighted struct {
 	sums
 	weights weights
 }
 
-// Sum returns one load for each tick of [First, Last] (paper, sections 6.4 to 6.8). A new instance is counted by a weight
-// that grows with its age, and while the weighted sum falls below the level already reached, as much more of it as is
-// needed to hold that level: load that moves from old instances to new ones then neither rises nor falls, and load that
-// has really gone shows at once in the raw sum.
+// Sum returns one load for each tick of [First, Last] (paper, sections 6.4 to 6.8). A new instance is counted by a
+// weight that grows with its age, and while the weighted sum falls below the level already reached, as much more of it
+// as is needed to hold that level: load that moves from old instances to new ones then neither rises nor falls, and
+// load that has really gone shows at once in the raw sum.
 func (p *Weighted) Sum(w *series.Window, o *Options) []series.Load {
 	p.begin(w)
 	r := newRamp(o)
@@ -38,8 +39,8 @@ func (p *Weighted) Sum(w *series.Window, o *Options) []series.Load {
 	return p.result()
 }
 
-// growing sets the ticks at which the weight of each instance grows, up to the first at which it has been 1 for one tick,
-// and returns the ticks from the first to the last at which any weight grows. At all others every weight is 1.
+// growing sets the ticks at which the weight of each instance grows, up to the first at which it has been 1 for one
+// tick, and returns the ticks from the first to the last at which any weight grows. At all others every weight is 1.
 func (p *Weighted) growing(r ramp) series.Ticks {
 	w := p.window
 	hull := series.Ticks{From: w.N, To: 0}
@@ -134,8 +135,8 @@ func (r ramp) at(age float64) float64 {
 	}
 }
 
-// weights gives the weights of instances tick by tick, and remembers the latest: where starts are whole seconds, as those
-// of pods are, all new instances pass through the same ages.
+// weights gives the weights of instances tick by tick, and remembers the latest: where starts are whole seconds, as
+// those of pods are, all new instances pass through the same ages.
 type weights struct {
 	ramp
 	age, step int64     // ms

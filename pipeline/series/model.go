@@ -48,8 +48,8 @@ func (m Model) PerInstance(s, n float64) float64 { return m.value(s / n) }
 // Required is N(S, τ) = S/g(τ): how many instances, as a real number, hold the metric at threshold under the load s.
 func (m Model) Required(s, threshold float64) float64 { return s / m.Load(threshold) }
 
-// Loads returns g(v) of the values at the given ticks, at the same ticks. It may return the values themselves; otherwise
-// it works in out, which must be as long.
+// Loads returns g(v) of the values at the given ticks, at the same ticks. It may return the values themselves;
+// otherwise it works in out, which must be as long.
 func (m Model) Loads(values []float64, at Ticks, out []float64) []float64 {
 	switch m.Kind {
 	case Overhead:

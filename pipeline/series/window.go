@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// Window holds v̂, a value for every instance and tick, over the ticks [First, Last] of the grid at which a forecast can
-// be made.
+// Window holds v̂, a value for every instance and tick, over the ticks [First, Last] of the grid at which a forecast
+// can be made.
 type Window struct {
 	Grid
 	Rows        []Row // by ID, so that sums do not depend on the order in which instances were given

@@ -15,8 +15,8 @@ const (
 	OfDay = int64(24 * 3600)
 )
 
-// Noisy returns a load around a mean, as it is counted, that is the same each time for the same second. It keeps the loads
-// of 1024 seconds, as forecasts look at each of them many times.
+// Noisy returns a load around a mean, as it is counted, that is the same each time for the same second. It keeps the
+// loads of 1024 seconds, as forecasts look at each of them many times.
 func Noisy(seed uint64, mean Secondly) Secondly {
 	var kept [1024]struct {
 		known  bool

@@ -28,8 +28,8 @@ func (w *Wandering) Load(t int64) float64 {
 	return load
 }
 
-// Play calls add with the load from one time to another, in steps of at least five seconds. Now and then nothing is known
-// for a while.
+// Play calls add with the load from one time to another, in steps of at least five seconds. Now and then nothing is
+// known for a while.
 func (w *Wandering) Play(from, to, interval time.Duration, add func(t int64, load float64)) {
 	step := max(5*time.Second, interval).Milliseconds()
 	for t := from.Milliseconds(); t < to.Milliseconds(); t += step {
