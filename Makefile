@@ -24,7 +24,9 @@ MODULE = github.com/foresail/foresail
 # The files with tests of real lengths, which begin with "//go:build long". That of the image is part of a release.
 LONG = $(shell grep -rl --include='*_test.go' --exclude-dir=.cache --exclude-dir=tools '^//go:build .*long' . || true)
 LONG_TESTS = ^($(shell sed -n 's/^func \(Test[A-Za-z0-9_]*\)(t .*).*/\1/p' $(LONG) | paste -sd '|' -))$$
-# Their packages, as SHARING and ALONE.
+# Those that the oldest supported KEDA has to pass too: what they test depends on its release.
+OLDEST_KEDA = Authority|Pages|ScaledObjectF|Fallback
+# The packages of LONG_TESTS, as SHARING and ALONE.
 LONG_ALONE = ./test/tenants/ ./test/extender/ ./test/nodejs/ ./test/loadgen/ ./test/workload/
 LONG_FIRST = ./test/keda/ ./test/nodepool/ ./test/karpenter/ ./test/e2e/
 LONG_SHARING = $(LONG_FIRST) $(filter-out $(LONG_FIRST) $(LONG_ALONE),$(sort $(dir $(LONG))))
@@ -97,14 +99,11 @@ test-e2e: controlplane monitoring moto ## Run the tests of faults, races and var
 
 # Of the processes of ./test/nodepool most wait for others, so more run at once than there are cores.
 .PHONY: test-long
-test-long: controlplane monitoring moto watt ## Run what `make test-e2e` leaves out: real lengths, every crash point, more seeds, larger bursts (build tag long; 40 minutes)
+test-long: controlplane monitoring moto watt ## Run what `make test-e2e` leaves out: real lengths, every crash point, more seeds, larger bursts, older releases of others (build tag long; 45 minutes)
 	$(GO_TEST) -count=1 -p 2 -parallel 4 -exec $(CURDIR)/test/politely -timeout 40m -tags long -run '$(LONG_TESTS)' $(LONG_SHARING)
+	$(GO_TEST) -count=1 -timeout 40m -tags long -run '$(OLDEST_KEDA)' ./test/keda -args -oldest
 	$(GO_TEST) -count=1 -p 1 -timeout 30m -tags long -run '$(LONG_TESTS)' $(LONG_ALONE)
 	go test -C test/scheduler -count=1 -vet=off -timeout 40m . -args -worlds 20000
-
-.PHONY: test-keda
-test-keda: controlplane monitoring ## Run the tests behind a real KEDA with the release before the current one, which test-long has (10 minutes more the first time)
-	$(GO_TEST) -count=1 -timeout 60m -tags long ./test/keda -args -previous
 
 .PHONY: controlplane
 controlplane: ## Build etcd, Kubernetes and kwok into .cache (minutes once, then nothing)

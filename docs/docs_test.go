@@ -36,6 +36,27 @@ func pages(t *testing.T) map[string]string {
 	return found
 }
 
+var (
+	directModule = regexp.MustCompile(`(?m)^\t(\S+) v\S+$`)
+	moduleInRow  = regexp.MustCompile("(?m)^\\| `([^`]+)` \\|")
+)
+
+// TestDependenciesAreExplained compares the modules that go.mod names directly with the page that says what each is for.
+func TestDependenciesAreExplained(t *testing.T) {
+	mod, err := os.ReadFile("../go.mod")
+	require.NoError(t, err)
+	modules := func(found [][]string) (names []string) {
+		for _, match := range found {
+			names = append(names, match[1])
+		}
+		return names
+	}
+	direct := modules(directModule.FindAllStringSubmatch(string(mod), -1))
+	require.NotEmpty(t, direct)
+	explained := modules(moduleInRow.FindAllStringSubmatch(pages(t)["decisions/dependencies.md"], -1))
+	assert.ElementsMatch(t, direct, explained)
+}
+
 var nodeQuery = regexp.MustCompile(`--extender-(?:cpu|memory)-query='([^']+)'`)
 
 // TestQueriesOfNodesHaveARange checks the examples by Foresail's own rule.

@@ -250,12 +250,14 @@ func TestCertificatesAreOfBothSides(t *testing.T) {
 	assert.Contains(t, certificates["foresail-extender-tls"].Usages, "server auth")
 	assert.Contains(t, certificates["foresail-scheduler-tls"].Usages, "client auth")
 	assert.NotContains(t, certificates["foresail-extender-tls"].Usages, "client auth")
+	assert.Equal(t, extender.DefaultClientName, certificates["foresail-scheduler-tls"].CommonName)
 	assert.Len(t, certificates, 2)
 }
 
 // certificate is what is held to something of a Certificate of cert-manager.
 type certificate struct {
 	SecretName string   `json:"secretName"`
+	CommonName string   `json:"commonName"`
 	DNSNames   []string `json:"dnsNames"`
 	Usages     []string `json:"usages"`
 }

@@ -6,6 +6,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -16,6 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
+	"github.com/foresail/foresail/adapter/keda"
 	"github.com/foresail/foresail/api/v1alpha1"
 )
 
@@ -112,6 +114,8 @@ func TestCertificatesOfKEDA(t *testing.T) {
 	assert.NotContains(t, server.Usages, "client auth")
 	assert.Contains(t, client.Usages, "client auth")
 	assert.NotContains(t, client.Usages, "server auth")
+	assert.Equal(t, keda.DefaultClientName, client.CommonName)
+	assert.Empty(t, client.DNSNames, "they would count in place of the common name")
 
 	data, err := os.ReadFile(folder + "authentication.yaml")
 	require.NoError(t, err)
@@ -132,19 +136,35 @@ func TestCertificatesOfKEDA(t *testing.T) {
 		keys[r.Parameter] = r.Key
 	}
 	assert.Equal(t, map[string]string{"caCert": "ca.crt", "tlsClientCert": corev1.TLSCertKey, "tlsClientKey": corev1.TLSPrivateKeyKey}, keys)
+}
 
-	namespaces := map[string]string{}
-	text, err := os.ReadFile(folder + "certificates.yaml")
-	require.NoError(t, err)
-	for document := range bytes.SplitSeq(text, []byte("\n---\n")) {
-		var o struct {
-			Metadata metav1.ObjectMeta `json:"metadata"`
-			Spec     certificate       `json:"spec"`
+// TestCertificatesAreSignedForForesailsNamespaceAlone finds authorities that would sign for clients elsewhere: a ClusterIssuer
+// signs whatever a Certificate of any namespace says.
+func TestCertificatesAreSignedForForesailsNamespaceAlone(t *testing.T) {
+	issuers, references := map[string]bool{}, 0
+	eachYAML(t, func(path string, text []byte) {
+		for document := range bytes.SplitSeq(text, []byte("\n---\n")) {
+			assert.NotContains(t, string(document), "ClusterIssuer", path)
+			if !bytes.Contains(document, []byte("cert-manager.io/v1\n")) || strings.Contains(path, "/templates/") {
+				continue
+			}
+			var o struct {
+				Kind     string
+				Metadata metav1.ObjectMeta
+				Spec     struct {
+					IssuerRef struct{ Name, Kind string } `json:"issuerRef"`
+				}
+			}
+			require.NoError(t, yaml.Unmarshal(document, &o), path)
+			assert.Equal(t, "foresail-system", o.Metadata.Namespace, path)
+			if o.Kind == "Issuer" {
+				issuers[o.Metadata.Name] = true
+				continue
+			}
+			references++
+			assert.Equal(t, "Issuer", o.Spec.IssuerRef.Kind, path)
 		}
-		require.NoError(t, yaml.Unmarshal(document, &o))
-		namespaces[o.Spec.SecretName] = o.Metadata.Namespace
-	}
-	assert.Equal(t, "foresail-system", namespaces["foresail-keda-tls"])
-	assert.Equal(t, "keda", namespaces["foresail-keda-client"], "KEDA reads it there")
-	assert.Equal(t, "cert-manager", namespaces["foresail-keda-ca"], "where a ClusterIssuer reads its authority")
+	})
+	assert.Len(t, issuers, 4)
+	assert.Greater(t, references, len(issuers))
 }

@@ -205,9 +205,10 @@ func TestComponentsCombine(t *testing.T) {
 		"overlays/extender": nil, "overlays/second-scheduler": {"enable", "extender-address", "extender-allow-anonymous"},
 		"examples/forward":  {"forward-url", "forward-ca-file"},
 		"examples/combined": slices.Concat(remoteWrite, servers, certificate),
-		"examples/extender-certificates": slices.Concat(certificate, []string{
-			"enable", "extender-address", "extender-allow-anonymous", "extender-tls-cert-file", "extender-tls-private-key-file", "extender-client-ca-file",
-		}),
+		"examples/extender-certificates": {
+			"enable", "extender-address", "extender-allow-anonymous",
+			"extender-tls-cert-file", "extender-tls-private-key-file", "extender-client-ca-file",
+		},
 	} {
 		t.Run(folder, func(t *testing.T) {
 			rendered := render(t, folder)
@@ -265,13 +266,21 @@ func TestRenderedAPIServicesAreVerified(t *testing.T) {
 }
 
 func TestNoManifestSkipsTheCheckOfCertificates(t *testing.T) {
+	eachYAML(t, func(path string, text []byte) {
+		assert.NotContains(t, string(text), "insecureSkipTLSVerify", path)
+		assert.NotContains(t, string(text), "insecure-skip-tls-verify", path)
+	})
+}
+
+// eachYAML calls back for each file of the manifests, those of the chart included.
+func eachYAML(t *testing.T, check func(path string, text []byte)) {
+	t.Helper()
 	require.NoError(t, filepath.WalkDir(".", func(path string, _ os.DirEntry, err error) error {
 		if err != nil || filepath.Ext(path) != ".yaml" {
 			return err
 		}
 		text, err := os.ReadFile(path)
-		assert.NotContains(t, string(text), "insecureSkipTLSVerify", path)
-		assert.NotContains(t, string(text), "insecure-skip-tls-verify", path)
+		check(path, text)
 		return err
 	}))
 }

@@ -159,6 +159,7 @@ func answerWhoIsKnown(t *testing.T, folder string) (address string, asked <-chan
 	file := func(name string) string { return filepath.Join(folder, name) }
 	server, err := extender.NewServer(extender.ServerOptions{
 		Address: "127.0.0.1:0", CertFile: file("server.crt"), KeyFile: file("server.key"), ClientCAFile: file("ca.crt"),
+		ClientNames: []string{extender.DefaultClientName},
 	}, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		select {
 		case names <- r.TLS.PeerCertificates[0].Subject.CommonName:

@@ -21,7 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/foresail/foresail/adapter/forecaster"
-	"github.com/foresail/foresail/adapter/owned"
+	"github.com/foresail/foresail/adapter/keep"
 	"github.com/foresail/foresail/api/v1alpha1"
 	"github.com/foresail/foresail/internal/hourly"
 	"github.com/foresail/foresail/pipeline"
@@ -115,7 +115,7 @@ func Object(pm types.NamespacedName, uid types.UID, c *forecaster.Checkpoint, no
 		TypeMeta: metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion.String(), Kind: kind},
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: pm.Namespace, Name: pm.Name,
-			OwnerReferences: []metav1.OwnerReference{owned.Reference(&v1alpha1.PredictedMetric{ObjectMeta: metav1.ObjectMeta{Name: pm.Name, UID: uid}})},
+			OwnerReferences: []metav1.OwnerReference{keep.Reference(&v1alpha1.PredictedMetric{ObjectMeta: metav1.ObjectMeta{Name: pm.Name, UID: uid}})},
 		},
 		Version: pipeline.CheckpointVersion, Learned: metav1.Duration{Duration: c.Learned.Round(time.Second)}, Updated: metav1.NewTime(now), Data: data,
 	}

@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/foresail/foresail/adapter/forecaster"
-	"github.com/foresail/foresail/adapter/owned"
+	"github.com/foresail/foresail/adapter/keep"
 	"github.com/foresail/foresail/api/v1alpha1"
 )
 
@@ -223,7 +223,7 @@ func (c *Checkpoints) restore(ctx context.Context, key types.NamespacedName, o *
 // isOwned returns whether an object is of the present PredictedMetric of its name, not of one that was deleted.
 func (c *Checkpoints) isOwned(ctx context.Context, key types.NamespacedName, o *unstructured.Unstructured) bool {
 	var pm v1alpha1.PredictedMetric
-	return c.Metrics.Get(ctx, key, &pm) == nil && owned.By(o) == pm.UID
+	return c.Metrics.Get(ctx, key, &pm) == nil && keep.OwnerOf(o) == pm.UID
 }
 
 // forget has the load of a PredictedMetric learned anew whose checkpoint somebody has deleted.

@@ -32,6 +32,9 @@ const (
 	idleTimeout   = 10 * time.Minute // an idle scheduler keeps its connection
 )
 
+// DefaultClientName is the name that the manifests give the scheduler's certificate.
+const DefaultClientName = "foresail-scheduler"
+
 // ServerOptions have the address and the certificates of a Server.
 type ServerOptions struct {
 	Address string // host:port to listen on; the host may be left out, port 0 is any
@@ -41,8 +44,11 @@ type ServerOptions struct {
 	CertFile, KeyFile string
 
 	// ClientCAFile holds the authorities of the schedulers' certificates in PEM, and is read again when it changes. Without it
-	// the server answers everybody.
+	// the server answers every client.
 	ClientCAFile string
+	// ClientNames are the names that the schedulers' certificates may have: a DNS name, or the common name of one without a DNS
+	// name.
+	ClientNames []string
 
 	Registry prometheus.Registerer // nil: failed connections are not counted
 }
@@ -149,9 +155,13 @@ func (o ServerOptions) tlsConfig() (*servertls.Config, error) {
 	if err != nil {
 		return nil, err
 	}
-	var clients dynamiccertificates.CAContentProvider
+	clients := servertls.Clients{Names: o.ClientNames}
 	if o.ClientCAFile != "" {
-		if clients, err = dynamiccertificates.NewDynamicCAContentFromFile("clients of the scheduler extender", o.ClientCAFile); err != nil {
+		if err := servertls.CheckNames(o.ClientNames); err != nil {
+			names := strings.Join(o.ClientNames, ",")
+			return nil, &OptionError{"ClientNames", names, "the names of the schedulers' certificates, such as " + DefaultClientName, err}
+		}
+		if clients.Authorities, err = dynamiccertificates.NewDynamicCAContentFromFile("clients of the scheduler extender", o.ClientCAFile); err != nil {
 			return nil, &OptionError{"ClientCAFile", o.ClientCAFile, "a file with certificates in PEM", err}
 		}
 	}
@@ -224,7 +234,8 @@ func (f *failures) Write(line []byte) (int, error) {
 	}
 	f.count.Inc()
 	if f.first() {
-		f.log.Info("A connection to the scheduler extender failed: the client has no certificate of the required authority, or does not trust ours", "err", text)
+		f.log.Info("A connection to the scheduler extender failed: the client has no certificate of the required authority and name, "+
+			"or does not trust ours", "err", text)
 	}
 	return len(line), nil
 }

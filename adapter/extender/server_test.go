@@ -3,16 +3,10 @@ package extender
 import (
 	"bytes"
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
-	"crypto/x509/pkix"
 	"encoding/json"
-	"encoding/pem"
 	"io"
-	"math/big"
 	"net"
 	"net/http"
 	"os"
@@ -28,6 +22,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/util/cert"
 	extenderv1 "k8s.io/kube-scheduler/extender/v1"
+
+	"github.com/foresail/foresail/internal/servertls/servertlstest"
 )
 
 // serve runs a server until the test ends, and returns its URL.
@@ -129,24 +125,12 @@ func keyPair(t *testing.T, dir, name string) (certFile, keyFile string, content 
 	return certFile, keyFile, content
 }
 
-// clientPair writes a certificate of a client, signed by itself, with its key.
-func clientPair(t *testing.T, dir, name string) (certFile, keyFile string, content []byte) {
+// authorityFile writes the certificate of an authority.
+func authorityFile(t *testing.T, a *servertlstest.Authority) string {
 	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	require.NoError(t, err)
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: name}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
-		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}, IsCA: true, BasicConstraintsValid: true,
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
-	require.NoError(t, err)
-	keyDER, err := x509.MarshalECPrivateKey(key)
-	require.NoError(t, err)
-	content = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
-	certFile, keyFile = filepath.Join(dir, name+".crt"), filepath.Join(dir, name+".key")
-	require.NoError(t, os.WriteFile(certFile, content, 0o600))
-	require.NoError(t, os.WriteFile(keyFile, pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: keyDER}), 0o600))
-	return certFile, keyFile, content
+	file := filepath.Join(t.TempDir(), "authorities")
+	require.NoError(t, os.WriteFile(file, a.PEM, 0o600))
+	return file
 }
 
 func TestRejectsServerOptions(t *testing.T) {
@@ -156,6 +140,7 @@ func TestRejectsServerOptions(t *testing.T) {
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	defer taken.Close()
+	names := []string{DefaultClientName}
 	for name, test := range map[string]struct {
 		options ServerOptions
 		field   string
@@ -166,8 +151,10 @@ func TestRejectsServerOptions(t *testing.T) {
 		"a certificate alone":   {ServerOptions{CertFile: certFile}, "KeyFile"},
 		"no such certificate":   {ServerOptions{CertFile: dir + "/none", KeyFile: keyFile}, "CertFile"},
 		"the key of another":    {ServerOptions{CertFile: certFile, KeyFile: otherKey}, "CertFile"},
-		"no such authorities":   {ServerOptions{ClientCAFile: dir + "/none"}, "ClientCAFile"},
-		"authorities are a key": {ServerOptions{ClientCAFile: keyFile}, "ClientCAFile"},
+		"no such authorities":   {ServerOptions{ClientCAFile: dir + "/none", ClientNames: names}, "ClientCAFile"},
+		"authorities are a key": {ServerOptions{ClientCAFile: keyFile, ClientNames: names}, "ClientCAFile"},
+		"no names":              {ServerOptions{ClientCAFile: certFile}, "ClientNames"},
+		"a wildcard":            {ServerOptions{ClientCAFile: certFile, ClientNames: []string{"*.svc"}}, "ClientNames"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if test.options.Address == "" {
@@ -215,20 +202,18 @@ func TestCertificatesAreReloaded(t *testing.T) {
 }
 
 func TestRequiresClientCertificates(t *testing.T) {
-	dir := t.TempDir()
-	clientCert, clientKey, content := clientPair(t, dir, "scheduler")
-	authorities := filepath.Join(dir, "authorities")
-	require.NoError(t, os.WriteFile(authorities, content, 0o600))
+	ours, other := servertlstest.NewAuthority(t, "ours"), servertlstest.NewAuthority(t, "other")
+	authorities := authorityFile(t, ours)
 	r := newRig(DefaultRules(), testSnapshot(testNode("a", 1, 1)))
-	url := serve(t, ServerOptions{ClientCAFile: authorities}, r.Handler()) + Prefix + "/filter"
-	clientWith := func(certFile, keyFile string) *http.Client {
-		pair, err := tls.LoadX509KeyPair(certFile, keyFile)
-		require.NoError(t, err)
-		return clientOf(&tls.Config{InsecureSkipVerify: true, Certificates: []tls.Certificate{pair}})
+	o := ServerOptions{ClientCAFile: authorities, ClientNames: []string{DefaultClientName}}
+	url := serve(t, o, r.Handler()) + Prefix + "/filter"
+	clientAs := func(a *servertlstest.Authority, name string) *http.Client {
+		config := a.Client(t, servertlstest.Leaf(x509.ExtKeyUsageClientAuth, name))
+		config.InsecureSkipVerify = true
+		return clientOf(config)
 	}
-	known := clientWith(clientCert, clientKey)
 	var result extenderv1.ExtenderFilterResult
-	post(t, known, url, argsOf(testPod(), "a"), &result)
+	post(t, clientAs(ours, DefaultClientName), url, argsOf(testPod(), "a"), &result)
 	assert.Equal(t, []string{"a"}, *result.NodeNames)
 
 	refuses := func(c *http.Client) bool {
@@ -240,11 +225,11 @@ func TestRequiresClientCertificates(t *testing.T) {
 		return err != nil
 	}
 	assert.True(t, refuses(anyServer()), "a client without a certificate")
-	strangerCert, strangerKey, others := clientPair(t, dir, "stranger")
-	stranger := clientWith(strangerCert, strangerKey)
+	assert.True(t, refuses(clientAs(ours, "keda-operator")), "another client of the authority")
+	stranger := clientAs(other, DefaultClientName)
 	assert.True(t, refuses(stranger), "a client of another authority")
 
-	require.NoError(t, os.WriteFile(authorities+"~", others, 0o600))
+	require.NoError(t, os.WriteFile(authorities+"~", other.PEM, 0o600))
 	require.NoError(t, os.Rename(authorities+"~", authorities))
 	assert.Eventually(t, func() bool { return !refuses(stranger) }, 30*time.Second, 20*time.Millisecond)
 }
@@ -337,11 +322,10 @@ func TestFailedConnectionsAreLoggedOnceAMinute(t *testing.T) {
 }
 
 func TestClientsWithoutACertificateAreCounted(t *testing.T) {
-	dir, registry := t.TempDir(), prometheus.NewRegistry()
-	_, _, content := clientPair(t, dir, "scheduler")
-	authorities := filepath.Join(dir, "authorities")
-	require.NoError(t, os.WriteFile(authorities, content, 0o600))
-	url := serve(t, ServerOptions{ClientCAFile: authorities, Registry: registry}, http.NotFoundHandler())
+	registry := prometheus.NewRegistry()
+	authorities := authorityFile(t, servertlstest.NewAuthority(t, "ours"))
+	o := ServerOptions{ClientCAFile: authorities, ClientNames: []string{DefaultClientName}, Registry: registry}
+	url := serve(t, o, http.NotFoundHandler())
 	response, err := anyServer().Get(url)
 	if err == nil {
 		response.Body.Close()

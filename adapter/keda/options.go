@@ -6,12 +6,16 @@ import (
 	"fmt"
 	"net"
 	"strconv"
+	"strings"
 
 	"k8s.io/apiserver/pkg/server/dynamiccertificates"
 
 	"github.com/foresail/foresail/internal/localaddr"
 	"github.com/foresail/foresail/internal/servertls"
 )
+
+// DefaultClientName is the name that the manifests give KEDA's certificate.
+const DefaultClientName = "keda-operator"
 
 // Options are where a Server listens and whom it answers.
 type Options struct {
@@ -23,6 +27,8 @@ type Options struct {
 	// ClientCAFile holds the authorities of KEDA's certificate in PEM, and is read again when it changes. Without it none is asked
 	// for.
 	ClientCAFile string
+	// ClientNames are the names that KEDA's certificate may have: a DNS name of it, or its common name if it has no DNS name.
+	ClientNames []string
 	// AllowAnonymous admits anyone who can reach an address other than loopback.
 	AllowAnonymous bool
 }
@@ -93,6 +99,9 @@ func (o Options) validateClients() error {
 	if err := servertls.CheckAuthorities(o.ClientCAFile); err != nil {
 		return &OptionError{"ClientCAFile", o.ClientCAFile, "a file with certificates in PEM", err}
 	}
+	if err := servertls.CheckNames(o.ClientNames); err != nil {
+		return &OptionError{"ClientNames", strings.Join(o.ClientNames, ","), "the names of KEDA's certificate, such as " + DefaultClientName, err}
+	}
 	return nil
 }
 
@@ -105,9 +114,9 @@ func (o Options) tlsConfig() (*servertls.Config, error) {
 	if err != nil {
 		return nil, fmt.Errorf("serve KEDA: %w", err)
 	}
-	var clients dynamiccertificates.CAContentProvider
+	clients := servertls.Clients{Names: o.ClientNames}
 	if o.ClientCAFile != "" {
-		if clients, err = dynamiccertificates.NewDynamicCAContentFromFile("KEDA", o.ClientCAFile); err != nil {
+		if clients.Authorities, err = dynamiccertificates.NewDynamicCAContentFromFile("KEDA", o.ClientCAFile); err != nil {
 			return nil, fmt.Errorf("serve KEDA: %w", err)
 		}
 	}

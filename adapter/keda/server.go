@@ -234,7 +234,8 @@ func (h handshakes) Clone() credentials.TransportCredentials {
 func (s *Server) refused(from net.Conn, err error) {
 	s.tlsFailures.Inc()
 	if s.warnings.Allow() {
-		s.log.Info("A connection to the scaler of KEDA failed: the client has no certificate of the required authority, or does not trust ours",
+		s.log.Info("A connection to the scaler of KEDA failed: the client has no certificate of the required authority and name, "+
+			"or does not trust ours",
 			"from", from.RemoteAddr(), "err", err)
 	}
 }

@@ -2,17 +2,11 @@ package keda
 
 import (
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
-	"crypto/x509/pkix"
-	"encoding/pem"
-	"math/big"
-	"net"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -26,70 +20,24 @@ import (
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/status"
+	"k8s.io/klog/v2"
+	"k8s.io/klog/v2/ktesting"
 
 	"github.com/foresail/foresail/adapter/keda/externalscaler"
 	"github.com/foresail/foresail/adapter/serving/servingtest"
+	"github.com/foresail/foresail/internal/servertls/servertlstest"
 )
 
-// authority signs certificates of servers at 127.0.0.1 and of clients.
-type authority struct {
-	certificate *x509.Certificate
-	key         *ecdsa.PrivateKey
-	pem         []byte
-}
-
-func newAuthority(t *testing.T, name string) *authority {
+// clientOf returns what KEDA connects with, which has a certificate of the authority and trusts servers of all trusted.
+func clientOf(t *testing.T, a *servertlstest.Authority, trusted ...*servertlstest.Authority) credentials.TransportCredentials {
 	t.Helper()
-	a := &authority{}
-	a.certificate = &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: name}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
-		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
-	}
-	var err error
-	a.key, err = ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	require.NoError(t, err)
-	der, err := x509.CreateCertificate(rand.Reader, a.certificate, a.certificate, a.key.Public(), a.key)
-	require.NoError(t, err)
-	a.pem = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
-	return a
-}
-
-// issue returns a certificate with its key.
-func (a *authority) issue(t *testing.T, usage x509.ExtKeyUsage) (certificate, key []byte) {
-	t.Helper()
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(2), Subject: pkix.Name{CommonName: "leaf"}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
-		ExtKeyUsage: []x509.ExtKeyUsage{usage}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, KeyUsage: x509.KeyUsageDigitalSignature,
-	}
-	own, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	require.NoError(t, err)
-	der, err := x509.CreateCertificate(rand.Reader, template, a.certificate, own.Public(), a.key)
-	require.NoError(t, err)
-	encoded, err := x509.MarshalECPrivateKey(own)
-	require.NoError(t, err)
-	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: encoded})
-}
-
-// client returns what a client of the authority connects with, which trusts servers of all trusted.
-func (a *authority) client(t *testing.T, trusted ...*authority) *tls.Config {
-	t.Helper()
-	pair, err := tls.X509KeyPair(a.issue(t, x509.ExtKeyUsageClientAuth))
-	require.NoError(t, err)
-	return &tls.Config{Certificates: []tls.Certificate{pair}, RootCAs: poolOf(trusted...), MinVersion: tls.VersionTLS12}
-}
-
-func poolOf(trusted ...*authority) *x509.CertPool {
-	pool := x509.NewCertPool()
-	for _, a := range trusted {
-		pool.AppendCertsFromPEM(a.pem)
-	}
-	return pool
+	return credentials.NewTLS(a.Client(t, servertlstest.Leaf(x509.ExtKeyUsageClientAuth, DefaultClientName), trusted...))
 }
 
 // files are those of a server.
 type files struct{ cert, key, clients string }
 
-func newFiles(t *testing.T, server *authority, clients ...*authority) files {
+func newFiles(t *testing.T, server *servertlstest.Authority, clients ...*servertlstest.Authority) files {
 	t.Helper()
 	dir := t.TempDir()
 	f := files{filepath.Join(dir, "tls.crt"), filepath.Join(dir, "tls.key"), filepath.Join(dir, "ca.crt")}
@@ -99,19 +47,19 @@ func newFiles(t *testing.T, server *authority, clients ...*authority) files {
 }
 
 // serve replaces the certificate of the server.
-func (f files) serve(t *testing.T, a *authority) {
+func (f files) serve(t *testing.T, a *servertlstest.Authority) {
 	t.Helper()
-	certificate, key := a.issue(t, x509.ExtKeyUsageServerAuth)
+	certificate, key := a.Issue(t, servertlstest.Leaf(x509.ExtKeyUsageServerAuth, "foresail"))
 	replace(t, f.key, key)
 	replace(t, f.cert, certificate)
 }
 
 // admit replaces the authorities of clients.
-func (f files) admit(t *testing.T, clients ...*authority) {
+func (f files) admit(t *testing.T, clients ...*servertlstest.Authority) {
 	t.Helper()
 	var all []byte
 	for _, a := range clients {
-		all = append(all, a.pem...)
+		all = append(all, a.PEM...)
 	}
 	replace(t, f.clients, all)
 }
@@ -123,16 +71,23 @@ func replace(t *testing.T, path string, content []byte) {
 }
 
 func (f files) options() Options {
-	return Options{Address: "127.0.0.1:0", CertFile: f.cert, KeyFile: f.key, ClientCAFile: f.clients}
+	return Options{
+		Address: "127.0.0.1:0", CertFile: f.cert, KeyFile: f.key, ClientCAFile: f.clients, ClientNames: []string{DefaultClientName},
+	}
 }
 
 // listen runs a Server of options.
 func listen(t *testing.T, o Options) *Server {
 	t.Helper()
+	return listenWith(t.Context(), t, o)
+}
+
+func listenWith(ctx context.Context, t *testing.T, o Options) *Server {
+	t.Helper()
 	s, _ := newScaler(servingtest.Healthy("checkout", "checkout"))
 	server, err := NewServer(o, s, allKnown)
 	require.NoError(t, err)
-	ctx, cancel := context.WithCancel(t.Context())
+	ctx, cancel := context.WithCancel(ctx)
 	done := make(chan error, 1)
 	go func() { done <- server.Run(ctx) }()
 	t.Cleanup(func() {
@@ -155,18 +110,23 @@ func ask(t *testing.T, server *Server, c credentials.TransportCredentials) error
 }
 
 func TestClientsAreAuthenticated(t *testing.T) {
-	ours, other := newAuthority(t, "ours"), newAuthority(t, "other")
+	ours, other := servertlstest.NewAuthority(t, "ours"), servertlstest.NewAuthority(t, "other")
 	server := listen(t, newFiles(t, ours, ours).options())
-	require.NoError(t, ask(t, server, credentials.NewTLS(ours.client(t, ours))))
+	require.NoError(t, ask(t, server, clientOf(t, ours, ours)))
 
-	serverPair, err := tls.X509KeyPair(ours.issue(t, x509.ExtKeyUsageServerAuth))
-	require.NoError(t, err)
+	keda := servertlstest.Leaf(x509.ExtKeyUsageClientAuth, DefaultClientName)
+	expired := *keda
+	expired.NotAfter = time.Now().Add(-time.Minute)
+	mallory := servertlstest.Leaf(x509.ExtKeyUsageClientAuth, "mallory")
+	ofServer := servertlstest.Leaf(x509.ExtKeyUsageServerAuth, DefaultClientName)
 	for name, c := range map[string]credentials.TransportCredentials{
-		"no certificate":          credentials.NewTLS(&tls.Config{RootCAs: poolOf(ours)}),
-		"of another authority":    credentials.NewTLS(other.client(t, ours)),
-		"certificate of a server": credentials.NewTLS(&tls.Config{Certificates: []tls.Certificate{serverPair}, RootCAs: poolOf(ours)}),
-		"trusts another server":   credentials.NewTLS(ours.client(t, other)),
-		"TLS 1.1":                 credentials.NewTLS(&tls.Config{RootCAs: poolOf(ours), MinVersion: tls.VersionTLS10, MaxVersion: tls.VersionTLS11}),
+		"no certificate":          credentials.NewTLS(&tls.Config{RootCAs: servertlstest.Pool(ours)}),
+		"of another authority":    clientOf(t, other, ours),
+		"with another name":       credentials.NewTLS(ours.Client(t, mallory, ours)),
+		"certificate of a server": credentials.NewTLS(ours.Client(t, ofServer, ours)),
+		"expired":                 credentials.NewTLS(ours.Client(t, &expired, ours)),
+		"trusts another server":   clientOf(t, ours, other),
+		"TLS 1.1":                 credentials.NewTLS(&tls.Config{RootCAs: servertlstest.Pool(ours), MinVersion: tls.VersionTLS10, MaxVersion: tls.VersionTLS11}),
 		"no TLS":                  insecure.NewCredentials(),
 	} {
 		before := testutil.ToFloat64(server.tlsFailures)
@@ -175,23 +135,40 @@ func TestClientsAreAuthenticated(t *testing.T) {
 	}
 }
 
+// A client only sees that the connection is closed: the log has the names.
+func TestRefusedNamesAreLogged(t *testing.T) {
+	ours := servertlstest.NewAuthority(t, "ours")
+	log := ktesting.NewLogger(t, ktesting.NewConfig(ktesting.BufferLogs(true)))
+	server := listenWith(klog.NewContext(t.Context(), log), t, newFiles(t, ours, ours).options())
+	mallory := servertlstest.Leaf(x509.ExtKeyUsageClientAuth, "mallory")
+	for range 2 {
+		require.Error(t, ask(t, server, credentials.NewTLS(ours.Client(t, mallory, ours))))
+	}
+	const names = `is for \"mallory\": must be for one of \"keda-operator\"`
+	lines := log.GetSink().(ktesting.Underlier).GetBuffer()
+	require.Eventually(t, func() bool {
+		return testutil.ToFloat64(server.tlsFailures) >= 2 && strings.Contains(lines.String(), names)
+	}, patience, time.Millisecond)
+	assert.Equal(t, 1, strings.Count(lines.String(), names), lines)
+}
+
 // TestCertificatesAreReplacedWithoutAFailedCall replaces the authority, as KEDA's documentation asks for it: both are trusted for a
 // while, with clients that connect all the time.
 func TestCertificatesAreReplacedWithoutAFailedCall(t *testing.T) {
-	before, after := newAuthority(t, "before"), newAuthority(t, "after")
+	before, after := servertlstest.NewAuthority(t, "before"), servertlstest.NewAuthority(t, "after")
 	f := newFiles(t, before, before)
 	server := listen(t, f.options())
 
 	ctx, stop := context.WithCancel(t.Context())
 	var load sync.WaitGroup
 	var calls, failed atomic.Int64
-	config := before.client(t, before, after)
-	conn, err := grpc.NewClient(server.Addr().String(), grpc.WithTransportCredentials(credentials.NewTLS(config)))
+	config := clientOf(t, before, before, after)
+	conn, err := grpc.NewClient(server.Addr().String(), grpc.WithTransportCredentials(config))
 	require.NoError(t, err)
 	defer conn.Close()
 	held := externalscaler.NewExternalScalerClient(conn)
 	for _, call := range []func() error{
-		func() error { return ask(t, server, credentials.NewTLS(config)) },
+		func() error { return ask(t, server, config) },
 		func() error { _, err := held.IsActive(t.Context(), refTo()); return err },
 	} {
 		load.Go(func() {
@@ -204,12 +181,12 @@ func TestCertificatesAreReplacedWithoutAFailedCall(t *testing.T) {
 			}
 		})
 	}
-	renewed := credentials.NewTLS(after.client(t, before, after))
+	renewed := clientOf(t, after, before, after)
 	require.Error(t, ask(t, server, renewed))
 	f.admit(t, before, after)
 	require.Eventually(t, func() bool { return ask(t, server, renewed) == nil }, patience, 10*time.Millisecond)
 	f.serve(t, after)
-	onlyAfter := credentials.NewTLS(after.client(t, after))
+	onlyAfter := clientOf(t, after, after)
 	require.Eventually(t, func() bool { return ask(t, server, onlyAfter) == nil }, patience, 10*time.Millisecond)
 	stop()
 	load.Wait()
@@ -217,18 +194,23 @@ func TestCertificatesAreReplacedWithoutAFailedCall(t *testing.T) {
 	assert.Positive(t, calls.Load())
 
 	f.admit(t, after)
-	require.Eventually(t, func() bool { return ask(t, server, credentials.NewTLS(config)) != nil }, patience, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return ask(t, server, config) != nil }, patience, 10*time.Millisecond)
 }
 
 func TestTLSWithoutClientCertificates(t *testing.T) {
-	ours := newAuthority(t, "ours")
+	ours := servertlstest.NewAuthority(t, "ours")
 	o := newFiles(t, ours, ours).options()
 	o.ClientCAFile = ""
-	require.NoError(t, ask(t, listen(t, o), credentials.NewTLS(&tls.Config{RootCAs: poolOf(ours)})))
+	require.NoError(t, ask(t, listen(t, o), credentials.NewTLS(&tls.Config{RootCAs: servertlstest.Pool(ours)})))
+}
+
+func withNames(o Options, names ...string) Options {
+	o.Address, o.ClientNames = ":9600", names
+	return o
 }
 
 func TestStrangersNeedAnOption(t *testing.T) {
-	ours := newAuthority(t, "ours")
+	ours := servertlstest.NewAuthority(t, "ours")
 	f := newFiles(t, ours, ours)
 	secured := f.options()
 	for name, test := range map[string]struct {
@@ -240,7 +222,9 @@ func TestStrangersNeedAnOption(t *testing.T) {
 		"an address of a pod":          {Options{Address: "10.0.0.1:9600"}, "Address"},
 		"TLS alone":                    {Options{Address: ":9600", CertFile: f.cert, KeyFile: f.key}, "Address"},
 		"authorities without TLS":      {Options{Address: ":9600", ClientCAFile: f.clients}, "ClientCAFile"},
-		"mutual TLS":                   {Options{Address: ":9600", CertFile: f.cert, KeyFile: f.key, ClientCAFile: f.clients}, ""},
+		"mutual TLS":                   {withNames(secured, DefaultClientName), ""},
+		"no names":                     {withNames(secured), "ClientNames"},
+		"a wildcard":                   {withNames(secured, "*.keda.svc"), "ClientNames"},
 		"anonymous":                    {Options{Address: ":9600", AllowAnonymous: true}, ""},
 		"no port":                      {Options{Address: "127.0.0.1"}, "Address"},
 		"a port that is none":          {Options{Address: "127.0.0.1:70000"}, "Address"},

@@ -18,9 +18,7 @@ import (
 	"k8s.io/klog/v2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/foresail/foresail/adapter/autoscaler"
-	"github.com/foresail/foresail/adapter/capacitybuffer"
-	"github.com/foresail/foresail/adapter/owned"
+	"github.com/foresail/foresail/adapter/keep"
 	"github.com/foresail/foresail/adapter/snapshot"
 	"github.com/foresail/foresail/api/v1alpha1"
 	"github.com/foresail/foresail/internal/share"
@@ -39,14 +37,12 @@ const (
 // Writer writes status and events. Only the leader runs it.
 type Writer struct {
 	Client     client.Client
-	Metrics    owned.Metrics
+	Metrics    keep.Metrics
 	Reconciler *Reconciler
 	Events     events.EventRecorder
 	Now        func() time.Time
-	// Autoscalers says what the status has of HPAs; nil: nothing.
-	Autoscalers *autoscaler.Controller
-	// CapacityBuffers says what the status has of CapacityBuffers; nil: nothing.
-	CapacityBuffers *capacitybuffer.Controller
+	// Keepers add what the status has of the objects that they keep.
+	Keepers []keep.Runner
 
 	written   map[types.UID]time.Time
 	refreshes int // how many more there may be in this check
@@ -127,8 +123,9 @@ func (w *Writer) write(ctx context.Context, pm *v1alpha1.PredictedMetric, period
 	key := client.ObjectKeyFromObject(pm)
 	s, known := w.Reconciler.Forecaster.Get(key)
 	status := statusOf(pm, w.Reconciler.problems.get(key), s, known, now)
-	w.addAutoscaler(pm, &status, now)
-	w.addCapacityBuffer(pm, &status, now)
+	for _, k := range w.Keepers {
+		k.AddStatus(pm, &status, now)
+	}
 	w.report(pm, &status, now)
 	refresh := !urgent(&pm.Status, &status)
 	if refresh && (now.Sub(w.written[pm.UID]) < period || w.refreshes == 0) {
@@ -152,43 +149,6 @@ func (w *Writer) write(ctx context.Context, pm *v1alpha1.PredictedMetric, period
 	}
 	w.record(ctx, before, after, s.Ready)
 	return true, nil
-}
-
-// addAutoscaler adds what is known of the HPA and the ScaledObject of a PredictedMetric. Until something is, it says what was before.
-func (w *Writer) addAutoscaler(pm *v1alpha1.PredictedMetric, status *v1alpha1.PredictedMetricStatus, now time.Time) {
-	status.Autoscaler = pm.Status.Autoscaler
-	if state, known := w.Autoscalers.State(pm.UID); known {
-		status.Autoscaler = state.HPA
-		replaceCondition(status, v1alpha1.ConditionAutoscalerReady, state.Condition, now)
-	} else if pm.Spec.Autoscaler != nil && w.Autoscalers != nil && meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionAutoscalerReady) == nil {
-		replaceCondition(status, v1alpha1.ConditionAutoscalerReady, new(unknown(v1alpha1.ConditionAutoscalerReady)), now)
-	}
-	if c, known := w.Autoscalers.MaxReplicas(pm.UID); known || pm.Spec.MaxReplicas == nil {
-		replaceCondition(status, v1alpha1.ConditionMaxReplicasMatch, c, now)
-	}
-}
-
-// addCapacityBuffer adds what is known of the CapacityBuffer of a PredictedMetric. Until something is, it says what was before.
-func (w *Writer) addCapacityBuffer(pm *v1alpha1.PredictedMetric, status *v1alpha1.PredictedMetricStatus, now time.Time) {
-	status.CapacityBuffer = pm.Status.CapacityBuffer
-	const kind = v1alpha1.ConditionCapacityBufferReady
-	if state, known := w.CapacityBuffers.State(pm.UID); known {
-		status.CapacityBuffer = state.Buffer
-		replaceCondition(status, kind, state.Condition, now)
-	} else if pm.Spec.CapacityBuffer != nil && w.CapacityBuffers != nil && meta.FindStatusCondition(status.Conditions, kind) == nil {
-		replaceCondition(status, kind, new(unknown(kind)), now)
-	}
-}
-
-// replaceCondition removes a condition that is nil.
-func replaceCondition(status *v1alpha1.PredictedMetricStatus, kind string, c *metav1.Condition, now time.Time) {
-	if c == nil {
-		meta.RemoveStatusCondition(&status.Conditions, kind)
-		return
-	}
-	next := *c
-	next.ObservedGeneration, next.LastTransitionTime = status.ObservedGeneration, metav1.NewTime(now)
-	meta.SetStatusCondition(&status.Conditions, next)
 }
 
 // ignoreConflict drops the error of a concurrent change: the next check sees it.

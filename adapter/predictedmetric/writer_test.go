@@ -11,7 +11,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -20,18 +19,16 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
-	"github.com/foresail/foresail/adapter/autoscaler"
-	"github.com/foresail/foresail/adapter/capacitybuffer"
 	"github.com/foresail/foresail/adapter/forecaster"
-	"github.com/foresail/foresail/adapter/owned"
-	"github.com/foresail/foresail/adapter/owned/ownedtest"
+	"github.com/foresail/foresail/adapter/keep"
+	"github.com/foresail/foresail/adapter/keep/keeptest"
 	"github.com/foresail/foresail/adapter/snapshot"
 	"github.com/foresail/foresail/api/v1alpha1"
 	"github.com/foresail/foresail/internal/spread"
 )
 
 // newWriter is a Writer that has been started.
-func newWriter(c client.Client, metrics owned.Metrics, clock func() time.Time) *Writer {
+func newWriter(c client.Client, metrics keep.Metrics, clock func() time.Time) *Writer {
 	return &Writer{
 		Client: c, Metrics: metrics, Events: events.NewFakeRecorder(10), Now: clock,
 		Reconciler: &Reconciler{Forecaster: forecaster.New(clock, prometheus.NewRegistry(), forecaster.Options{})},
@@ -70,7 +67,7 @@ func (r *reporting) last(reason snapshot.Reason, d time.Duration) {
 	}
 }
 
-func (r *reporting) sent() []string { return ownedtest.Sent(r.recorder) }
+func (r *reporting) sent() []string { return keeptest.Sent(r.recorder) }
 
 const forecastServed = "Normal ForecastServed a forecast is served"
 
@@ -143,7 +140,7 @@ func TestWriterWritesStatus(t *testing.T) {
 	c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(pm).WithStatusSubresource(pm).Build()
 	at := now
 	clock := func() time.Time { return at }
-	w := newWriter(c, ownedtest.Metrics(t, c), clock)
+	w := newWriter(c, keeptest.Metrics(t, c), clock)
 	write := func() v1alpha1.PredictedMetricStatus {
 		t.Helper()
 		require.NoError(t, w.writeAll(t.Context(), spread.Not))
@@ -292,7 +289,7 @@ func TestWriterDoesNotOverwriteAnother(t *testing.T) {
 	scheme := runtime.NewScheme()
 	require.NoError(t, v1alpha1.AddToScheme(scheme))
 	c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(pm).WithStatusSubresource(pm).Build()
-	w := newWriter(c, ownedtest.Metrics(t, c), time.Now)
+	w := newWriter(c, keeptest.Metrics(t, c), time.Now)
 	var seen, other v1alpha1.PredictedMetric
 	require.NoError(t, c.Get(t.Context(), key, &seen))
 	require.NoError(t, c.Get(t.Context(), key, &other))
@@ -307,61 +304,41 @@ func TestWriterDoesNotOverwriteAnother(t *testing.T) {
 	assert.Empty(t, seen.Status.Conditions)
 }
 
-// The status says that there may be an HPA before there is one, and until there is none.
-func TestStatusOfTheAutoscaler(t *testing.T) {
-	pm := predictedMetric()
-	pm.UID = "uid"
-	w := &Writer{}
-	add := func() string {
-		status := *pm.Status.DeepCopy()
-		w.addAutoscaler(pm, &status, now)
-		pm.Status = status
-		return conditionsOf(status)[v1alpha1.ConditionAutoscalerReady]
+// Parts that the status has of objects are written at once when they come or go.
+func TestStatusOfObjectsIsUrgent(t *testing.T) {
+	before := &v1alpha1.PredictedMetricStatus{
+		Conditions: []metav1.Condition{{Type: v1alpha1.ConditionAutoscalerReady, Status: metav1.ConditionTrue, Reason: "AsRecommended"}},
 	}
-	assert.Empty(t, add())
-	pm.Spec.Autoscaler = &v1alpha1.Autoscaler{}
-	assert.Empty(t, add(), "nobody keeps HPAs")
-	w.Autoscalers = &autoscaler.Controller{}
-	assert.Equal(t, "Unknown Pending", add())
-	meta.SetStatusCondition(&pm.Status.Conditions, metav1.Condition{Type: v1alpha1.ConditionAutoscalerReady, Status: metav1.ConditionTrue, Reason: "AsRecommended"})
-	pm.Status.Autoscaler, pm.Spec.Autoscaler = "checkout", nil
-	assert.Equal(t, "True AsRecommended", add(), "a new leader knows nothing yet")
-	assert.Equal(t, "checkout", pm.Status.Autoscaler)
-
-	meta.SetStatusCondition(&pm.Status.Conditions, metav1.Condition{Type: v1alpha1.ConditionMaxReplicasMatch, Status: metav1.ConditionFalse, Reason: "ScaledObjectDiffers"})
-	pm.Spec.MaxReplicas = new(int32(20))
-	add()
-	assert.Contains(t, conditionsOf(pm.Status), v1alpha1.ConditionMaxReplicasMatch, "a new leader knows nothing yet")
-	pm.Spec.MaxReplicas = nil
-	add()
-	assert.NotContains(t, conditionsOf(pm.Status), v1alpha1.ConditionMaxReplicasMatch)
-
-	before, after := pm.Status.DeepCopy(), pm.Status.DeepCopy()
-	assert.False(t, urgent(before, after))
-	meta.RemoveStatusCondition(&after.Conditions, v1alpha1.ConditionAutoscalerReady)
-	assert.True(t, urgent(before, after))
+	assert.False(t, urgent(before, before.DeepCopy()))
+	for _, change := range []func(*v1alpha1.PredictedMetricStatus){
+		func(s *v1alpha1.PredictedMetricStatus) { s.Conditions = nil },
+		func(s *v1alpha1.PredictedMetricStatus) { s.Conditions[0].Reason = "NameTaken" },
+		func(s *v1alpha1.PredictedMetricStatus) { s.Autoscaler = "checkout" },
+		func(s *v1alpha1.PredictedMetricStatus) { s.CapacityBuffer = &v1alpha1.CapacityBufferStatus{} },
+	} {
+		after := before.DeepCopy()
+		change(after)
+		assert.True(t, urgent(before, after))
+	}
 }
 
-// The same of the CapacityBuffer.
-func TestStatusOfTheCapacityBuffer(t *testing.T) {
+// kept is a keep.Runner that knows an object.
+type kept struct{ name string }
+
+func (kept) Start(context.Context) error { return nil }
+
+func (k kept) AddStatus(_ *v1alpha1.PredictedMetric, status *v1alpha1.PredictedMetricStatus, _ time.Time) {
+	status.Autoscaler = k.name
+}
+
+func TestStatusHasTheObjectsOfKeepers(t *testing.T) {
 	pm := predictedMetric()
-	pm.UID = "uid"
-	w := &Writer{}
-	add := func() string {
-		status := *pm.Status.DeepCopy()
-		w.addCapacityBuffer(pm, &status, now)
-		pm.Status = status
-		return conditionsOf(status)[v1alpha1.ConditionCapacityBufferReady]
-	}
-	assert.Empty(t, add())
-	pm.Spec.CapacityBuffer = &v1alpha1.CapacityBuffer{}
-	assert.Empty(t, add(), "nobody keeps CapacityBuffers")
-	w.CapacityBuffers = &capacitybuffer.Controller{}
-	assert.Equal(t, "Unknown Pending", add())
-	before := pm.Status.DeepCopy()
-	meta.SetStatusCondition(&pm.Status.Conditions, metav1.Condition{Type: v1alpha1.ConditionCapacityBufferReady, Status: metav1.ConditionTrue, Reason: "SizedByForecast"})
-	pm.Status.CapacityBuffer, pm.Spec.CapacityBuffer = &v1alpha1.CapacityBufferStatus{Name: "checkout"}, nil
-	assert.Equal(t, "True SizedByForecast", add(), "a new leader knows nothing yet")
-	assert.Equal(t, "checkout", pm.Status.CapacityBuffer.Name)
-	assert.True(t, urgent(before, &pm.Status))
+	scheme := runtime.NewScheme()
+	require.NoError(t, v1alpha1.AddToScheme(scheme))
+	c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(pm).WithStatusSubresource(pm).Build()
+	w := newWriter(c, keeptest.Metrics(t, c), func() time.Time { return now })
+	w.Keepers = []keep.Runner{kept{"checkout"}}
+	require.NoError(t, w.writeAll(t.Context(), spread.Not))
+	require.NoError(t, c.Get(t.Context(), client.ObjectKeyFromObject(pm), pm))
+	assert.Equal(t, "checkout", pm.Status.Autoscaler)
 }

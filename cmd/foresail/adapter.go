@@ -27,15 +27,15 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
-	"github.com/foresail/foresail/adapter/autoscaler"
-	"github.com/foresail/foresail/adapter/capacitybuffer"
 	"github.com/foresail/foresail/adapter/checkpoint"
 	"github.com/foresail/foresail/adapter/custommetrics"
 	"github.com/foresail/foresail/adapter/dashboard"
 	"github.com/foresail/foresail/adapter/externalmetrics"
 	"github.com/foresail/foresail/adapter/forecaster"
 	"github.com/foresail/foresail/adapter/history"
-	"github.com/foresail/foresail/adapter/owned"
+	"github.com/foresail/foresail/adapter/keep"
+	"github.com/foresail/foresail/adapter/keep/capacitybuffer"
+	"github.com/foresail/foresail/adapter/keep/hpa"
 	"github.com/foresail/foresail/adapter/podtracker"
 	"github.com/foresail/foresail/adapter/predictedmetric"
 	"github.com/foresail/foresail/adapter/source/remotewrite"
@@ -165,8 +165,9 @@ func (a *adapter) lead(ctx context.Context) error {
 	}
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return a.writer.Start(ctx) })
-	group.Go(func() error { return a.writer.Autoscalers.Start(ctx) })
-	group.Go(func() error { return a.writer.CapacityBuffers.Start(ctx) })
+	for _, k := range a.writer.Keepers {
+		group.Go(func() error { return k.Start(ctx) })
+	}
 	group.Go(func() error { return a.checkpoints.Lead(ctx) })
 	if a.histories != nil {
 		group.Go(func() error { return a.histories.Lead(ctx) })
@@ -219,21 +220,17 @@ func newAdapter(ctx context.Context, mgr ctrl.Manager, watches *feeds, sources *
 	if err != nil {
 		return nil, fmt.Errorf("watch PredictedMetrics: %w", err)
 	}
-	cached, synced, err := owned.Cached(informer)
+	cached, synced, err := keep.Cached(informer)
 	if err != nil {
 		return nil, fmt.Errorf("watch PredictedMetrics: %w", err)
 	}
-	autoscalers := &autoscaler.Controller{
-		Forecasts: forecasts,
-		Metrics:   cached, Client: objects, Events: recorder, Namespaces: o.namespaces, Now: time.Now,
+	kept := keep.Options{
+		Metrics: cached, Client: objects, Discovery: served, Forecasts: forecasts, Events: recorder, Namespaces: o.namespaces,
+		Registerer: metrics.Registry, Now: time.Now,
 	}
-	buffers := &capacitybuffer.Controller{
-		Metrics: cached, Client: objects, Discovery: served, Forecasts: forecasts, Nodes: nodes, Events: recorder,
-		Namespaces: o.namespaces, Now: time.Now,
-	}
-	metrics.Registry.MustRegister(buffers)
 	writer := &predictedmetric.Writer{
-		Client: mgr.GetClient(), Metrics: cached, Reconciler: reconciler, Now: time.Now, Events: recorder, Autoscalers: autoscalers, CapacityBuffers: buffers,
+		Client: mgr.GetClient(), Metrics: cached, Reconciler: reconciler, Now: time.Now, Events: recorder,
+		Keepers: []keep.Runner{hpa.New(kept), capacitybuffer.New(kept, nodes)},
 	}
 	checkpoints := checkpoint.New(checkpoint.Options{
 		Metrics: mgr.GetClient(), Client: objects, Forecasts: forecasts, Known: known, Namespaces: o.namespaces, Now: time.Now,

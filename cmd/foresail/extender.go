@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -30,6 +31,9 @@ import (
 const (
 	// extenderFlags is what the names of all flags of the extender begin with.
 	extenderFlags = "extender-"
+	// extenderCAFlag and extenderNamesFlag have an effect together.
+	extenderCAFlag    = extenderFlags + "client-ca-file"
+	extenderNamesFlag = extenderFlags + "client-names"
 	// mostSteps is how many readings ahead a prediction may be.
 	mostSteps = 1000
 	// knownWithin is how long a start waits for what nodes use, and for WorkerPools: there is an answer without either.
@@ -40,6 +44,7 @@ const (
 type extenderOptions struct {
 	address                     string
 	certFile, keyFile, clientCA string
+	clientNames                 []string
 	allowAnonymous              bool
 
 	rules    extender.Rules
@@ -64,7 +69,9 @@ func (o *extenderOptions) addFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&o.address, "extender-address", "127.0.0.1:9443", "Address to listen on for kube-scheduler, over HTTPS. One that is not on loopback needs --extender-client-ca-file or --extender-allow-anonymous.")
 	fs.StringVar(&o.certFile, "extender-tls-cert-file", "", "File with the certificate of that address, read again when it changes; empty makes one at start, signed by itself.")
 	fs.StringVar(&o.keyFile, "extender-tls-private-key-file", "", "File with the private key of that certificate.")
-	fs.StringVar(&o.clientCA, "extender-client-ca-file", "", "File with the authorities of client certificates; empty asks for no certificate.")
+	fs.StringVar(&o.clientCA, extenderCAFlag, "", "File with the authorities of client certificates; empty asks for no certificate.")
+	fs.StringSliceVar(&o.clientNames, extenderNamesFlag, []string{extender.DefaultClientName}, "Names of which a client certificate "+
+		"needs one, compared exactly: a DNS name of it, or its common name if it has no DNS names.")
 	fs.BoolVar(&o.allowAnonymous, "extender-allow-anonymous", false, "Answer anyone who can reach the address, without a client certificate. For an address that a NetworkPolicy closes to all but the scheduler.")
 	fs.Float64Var(&o.rules.Target, "extender-pack-target", o.rules.Target, "Share of a node, by its predicted use, up to which fuller nodes are preferred; above it emptier ones are.")
 	fs.Float64Var(&o.rules.MemoryLimit, "extender-memory-limit", o.rules.MemoryLimit, "Share of a node's allocatable memory: a node predicted to use more is filtered. 0 is no limit.")
@@ -103,7 +110,8 @@ func (o *extenderOptions) start(mgr ctrl.Manager, watches *feeds, sources *sourc
 		return nil, err
 	}
 	server, err := extender.NewServer(extender.ServerOptions{
-		Address: o.address, CertFile: o.certFile, KeyFile: o.keyFile, ClientCAFile: o.clientCA, Registry: metrics.Registry,
+		Address: o.address, CertFile: o.certFile, KeyFile: o.keyFile, ClientCAFile: o.clientCA, ClientNames: o.clientNames,
+		Registry: metrics.Registry,
 	}, e.Handler())
 	if err != nil {
 		return nil, o.inFlags(err)
@@ -173,8 +181,8 @@ func (o *extenderOptions) validateClients() error {
 func flagsOfFields() map[string]string {
 	return map[string]string{
 		"Address": "extender-address", "CertFile": "extender-tls-cert-file", "KeyFile": "extender-tls-private-key-file",
-		"ClientCAFile": "extender-client-ca-file",
-		"Target":       "extender-pack-target", "MemoryLimit": "extender-memory-limit", "CPULimit": "extender-cpu-limit",
+		"ClientCAFile": extenderCAFlag, "ClientNames": extenderNamesFlag,
+		"Target": "extender-pack-target", "MemoryLimit": "extender-memory-limit", "CPULimit": "extender-cpu-limit",
 		"WarmUp": "extender-warm-up", "MaxWait": "extender-max-wait",
 	}
 }
@@ -218,10 +226,21 @@ func (o *extenderOptions) validateServing() error {
 		errs = append(errs, badFlag("extender-address", fmt.Sprintf("%q", o.address), fmt.Sprintf("a host and a port, such as :9443 or 127.0.0.1:9443: %v", err)))
 	}
 	errs = append(errs, checkKeyPair("extender-tls-cert-file", o.certFile, "extender-tls-private-key-file", o.keyFile), o.validateClients())
-	if o.clientCA != "" {
-		if err := servertls.CheckAuthorities(o.clientCA); err != nil {
-			errs = append(errs, badFlag("extender-client-ca-file", fmt.Sprintf("%q", o.clientCA), fmt.Sprintf("a file with certificates in PEM: %v", err)))
-		}
+	errs = append(errs, o.validateAuthentication())
+	return errors.Join(errs...)
+}
+
+func (o *extenderOptions) validateAuthentication() error {
+	if o.clientCA == "" {
+		return refuseNames(o.flags, extenderNamesFlag, extenderCAFlag)
+	}
+	var errs []error
+	if err := servertls.CheckAuthorities(o.clientCA); err != nil {
+		errs = append(errs, badFlag(extenderCAFlag, fmt.Sprintf("%q", o.clientCA), fmt.Sprintf("a file with certificates in PEM: %v", err)))
+	}
+	if err := servertls.CheckNames(o.clientNames); err != nil {
+		accept := fmt.Sprintf("the names of schedulers' certificates, such as %s: %v", extender.DefaultClientName, err)
+		errs = append(errs, badFlag(extenderNamesFlag, fmt.Sprintf("%q", strings.Join(o.clientNames, ",")), accept))
 	}
 	return errors.Join(errs...)
 }

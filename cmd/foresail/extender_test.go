@@ -64,6 +64,12 @@ func TestFlagsOfTheExtender(t *testing.T) {
 		{args: "--extender-tls-cert-file " + empty + " --extender-tls-private-key-file " + empty, want: []string{`--extender-tls-cert-file: "` + empty + `": must be a certificate in PEM, the key of which is in --extender-tls-private-key-file: `}},
 		{args: "--extender-client-ca-file " + empty, want: []string{`--extender-client-ca-file: "` + empty + `": must be a file with certificates in PEM: there is none in it`}},
 		{args: "--extender-client-ca-file /nonexistent", want: []string{`--extender-client-ca-file: "/nonexistent": must be a file with certificates in PEM: open /nonexistent`}},
+		{args: "--extender-client-names= --extender-client-ca-file " + empty, want: []string{
+			`--extender-client-names: "": must be the names of schedulers' certificates, such as foresail-scheduler: without a name`,
+		}},
+		{args: "--extender-client-names a", want: []string{
+			`--extender-client-names: "[a]": must be left out unless --extender-client-ca-file is given`,
+		}},
 		{args: "--extender-pack-target 0 --extender-warm-up -1s", want: []string{`--extender-pack-target: "0": must be a share above 0 and below 1`, `--extender-warm-up: "-1s": must be 0s or more`}},
 		{args: "--extender-pack-target NaN", want: []string{`--extender-pack-target: "NaN": must be a share above 0 and below 1`}},
 		{args: "--extender-memory-limit 95", want: []string{`--extender-memory-limit: "95": must be a share from 0, which is no limit, to 1`}},

@@ -16,8 +16,8 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
 
-	"github.com/foresail/foresail/adapter/capacitybuffer"
 	"github.com/foresail/foresail/adapter/extender"
+	"github.com/foresail/foresail/adapter/keep/capacitybuffer"
 	"github.com/foresail/foresail/adapter/podtracker"
 	"github.com/foresail/foresail/adapter/snapshot"
 	poolcluster "github.com/foresail/foresail/nodepool/cluster"

@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
-	"github.com/foresail/foresail/adapter/autoscaler"
+	"github.com/foresail/foresail/adapter/keep/hpa"
 	"github.com/foresail/foresail/adapter/params"
 	"github.com/foresail/foresail/api/v1alpha1"
 )
@@ -105,14 +105,14 @@ func (o *hpaOptions) print(w io.Writer, pm *v1alpha1.PredictedMetric) error {
 	if o.maxReplicas > 0 {
 		pm.Spec.MaxReplicas = &o.maxReplicas
 	}
-	hpa, err := autoscaler.For(pm)
+	recommended, err := hpa.For(pm)
 	if err != nil {
 		return usageError{fmt.Errorf("the PredictedMetric does not say how many replicas there may be: %w; or --max-replicas", err)}
 	}
 	if o.metricType == objectMetric {
-		autoscaler.ReadObjectMetric(hpa)
+		hpa.ReadObjectMetric(recommended)
 	}
-	text, err := manifest(hpa)
+	text, err := manifest(recommended)
 	if err != nil {
 		return err
 	}
@@ -128,8 +128,8 @@ func (o *hpaOptions) print(w io.Writer, pm *v1alpha1.PredictedMetric) error {
 }
 
 // manifest leaves out what only a server fills in.
-func manifest(hpa *autoscalingv2.HorizontalPodAutoscaler) ([]byte, error) {
-	object, err := runtime.DefaultUnstructuredConverter.ToUnstructured(hpa)
+func manifest(o *autoscalingv2.HorizontalPodAutoscaler) ([]byte, error) {
+	object, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o)
 	if err != nil {
 		return nil, err
 	}

@@ -23,8 +23,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
-	"github.com/foresail/foresail/adapter/autoscaler"
-	"github.com/foresail/foresail/adapter/owned/ownedtest"
+	"github.com/foresail/foresail/adapter/keep"
+	"github.com/foresail/foresail/adapter/keep/hpa"
+	"github.com/foresail/foresail/adapter/keep/keeptest"
 	"github.com/foresail/foresail/api/v1alpha1"
 	"github.com/foresail/foresail/test/controlplane"
 )
@@ -71,14 +72,15 @@ func TestHPAOfACluster(t *testing.T) {
 		t.Helper()
 		require.Eventually(t, holds, time.Minute, 100*time.Millisecond, what)
 	}
-	ready := func() bool {
-		state, known := c.State(pm.UID)
-		return known && state.Condition != nil && state.Condition.Reason == "AsRecommended"
+	condition := func() metav1.Condition {
+		status := pm.Status.DeepCopy()
+		c.AddStatus(pm, status, time.Now())
+		return *meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionAutoscalerReady)
 	}
+	ready := func() bool { return condition().Reason == "AsRecommended" }
 	eventually("an HPA", ready)
 	require.NoError(t, objects.Get(t.Context(), client.ObjectKeyFromObject(pm), &created))
-	state, _ := c.State(pm.UID)
-	assert.NotContains(t, state.Condition.Message, "tolerance", "this API server has it")
+	assert.NotContains(t, condition().Message, "tolerance", "this API server has it")
 	assert.Equal(t, "foresail", created.ManagedFields[0].Manager)
 
 	var byHand autoscalingv2.HorizontalPodAutoscaler
@@ -121,10 +123,10 @@ func editorsMayWriteHPAs(t *testing.T, objects client.Client) {
 	}), "%+v", edit.Rules)
 }
 
-// keepHPAs runs a Controller until the test ends.
-func keepHPAs(t *testing.T, objects client.WithWatch) *autoscaler.Controller {
+// keepHPAs runs a Keeper of HPAs until the test ends.
+func keepHPAs(t *testing.T, objects client.WithWatch) *hpa.Keeper {
 	t.Helper()
-	c := &autoscaler.Controller{Metrics: ownedtest.Metrics(t, objects), Client: objects, Events: events.NewFakeRecorder(100), Now: time.Now}
+	c := hpa.New(keep.Options{Metrics: keeptest.Metrics(t, objects), Client: objects, Events: events.NewFakeRecorder(100), Now: time.Now})
 	ctx, cancel := context.WithCancel(t.Context())
 	var running sync.WaitGroup
 	running.Go(func() { assert.NoError(t, c.Start(ctx)) })

@@ -17,6 +17,9 @@ const (
 	// kedaFlags is what the names of all flags of KEDA begin with.
 	kedaFlags       = "keda-"
 	kedaAddressFlag = kedaFlags + "address"
+	// kedaClientCAFlag and kedaClientNamesFlag have an effect together.
+	kedaClientCAFlag    = kedaFlags + "client-ca-file"
+	kedaClientNamesFlag = kedaFlags + "client-names"
 )
 
 // kedaOptions are the flags of the external scaler.
@@ -30,7 +33,9 @@ func (o *kedaOptions) addFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&o.options.Address, kedaAddressFlag, "", "Address to answer KEDA on as an external scaler, over gRPC, such as :9600; empty or 0 answers none. One that is not on loopback needs --keda-client-ca-file or --keda-allow-anonymous.")
 	fs.StringVar(&o.options.CertFile, kedaFlags+"tls-cert-file", "", "File with the certificate of that address, read again when it changes; empty is without TLS.")
 	fs.StringVar(&o.options.KeyFile, kedaFlags+"tls-private-key-file", "", "File with the private key of that certificate.")
-	fs.StringVar(&o.options.ClientCAFile, kedaFlags+"client-ca-file", "", "File with the authorities of KEDA's client certificate, read again when it changes; empty asks for no certificate.")
+	fs.StringVar(&o.options.ClientCAFile, kedaClientCAFlag, "", "File with the authorities of KEDA's client certificate, read again when it changes; empty asks for no certificate.")
+	fs.StringSliceVar(&o.options.ClientNames, kedaClientNamesFlag, []string{keda.DefaultClientName}, "Names of which KEDA's client "+
+		"certificate needs one, compared exactly: a DNS name of it, or its common name if it has no DNS names.")
 	fs.BoolVar(&o.options.AllowAnonymous, kedaFlags+"allow-anonymous", false, "Answer anyone who can reach the address, without a client certificate. For an address that a NetworkPolicy closes to all but KEDA.")
 }
 
@@ -44,7 +49,7 @@ func (o *kedaOptions) validate() error {
 	if !o.enabled() {
 		return o.validateAbsence("left out while --" + kedaAddressFlag + " is empty, which answers no KEDA")
 	}
-	return inKEDAFlags(o.options.Validate())
+	return errors.Join(inKEDAFlags(o.options.Validate()), refuseNames(o.flags, kedaClientNamesFlag, kedaClientCAFlag))
 }
 
 // validateAbsence refuses flags that would have no effect. An address that says so is none.
@@ -65,7 +70,8 @@ func (o *kedaOptions) validateAbsence(accept string) error {
 func flagsOfKEDA() map[string]string {
 	return map[string]string{
 		"Address": kedaAddressFlag, "CertFile": kedaFlags + "tls-cert-file", "KeyFile": kedaFlags + "tls-private-key-file",
-		"ClientCAFile": kedaFlags + "client-ca-file", "AllowAnonymous": kedaFlags + "allow-anonymous",
+		"ClientCAFile": kedaClientCAFlag, "ClientNames": kedaClientNamesFlag,
+		"AllowAnonymous": kedaFlags + "allow-anonymous",
 	}
 }
 

@@ -24,6 +24,13 @@ func TestFlagsOfKEDA(t *testing.T) {
 		{"--keda-address :9600 --keda-allow-anonymous", ""},
 		{"--keda-address :9600 --keda-allow-anonymous " + pair, ""},
 		{"--keda-address :9600 --keda-client-ca-file " + certFile + " " + pair, ""},
+		{"--keda-address :9600 --keda-client-names a,b --keda-client-ca-file " + certFile + " " + pair, ""},
+		{"--keda-address :9600 --keda-client-names a --keda-allow-anonymous",
+			`--keda-client-names: "[a]": must be left out unless --keda-client-ca-file is given`},
+		{"--keda-address :9600 --keda-client-names= --keda-client-ca-file " + certFile + " " + pair,
+			`--keda-client-names: "": must be the names of KEDA's certificate, such as keda-operator: without a name no client is accepted`},
+		{"--keda-address :9600 --keda-client-names *.keda --keda-client-ca-file " + certFile + " " + pair,
+			`--keda-client-names: "*.keda": must be the names of KEDA's certificate, such as keda-operator: "*.keda" is not a name`},
 		{"--keda-address 9600", `--keda-address: "9600": must be a host and a port, such as :9600: `},
 		{"--keda-address 127.0.0.1:grpc", `--keda-address: "127.0.0.1:grpc": must be a host and a port, such as :9600: the port "grpc" is not a number`},
 		{"--keda-address :9600", `--keda-address: ":9600": must be a loopback address, unless KEDA is authenticated (--keda-client-ca-file) or nobody needs to be ` +

@@ -132,6 +132,14 @@ func refuseFlags(fs *pflag.FlagSet, prefix, accept string) error {
 	return errors.Join(errs...)
 }
 
+// refuseNames returns an error if names of clients were given without the file of their authorities: no client is asked for any.
+func refuseNames(fs *pflag.FlagSet, names, authorities string) error {
+	if fs.Lookup(authorities).Value.String() != "" {
+		return nil
+	}
+	return refuseFlags(fs, names, "left out unless --"+authorities+" is given: without it no client needs a certificate")
+}
+
 // exitCode tells failures from unusable arguments. All that goes wrong before a command has started does so because
 // of its arguments.
 func exitCode(err error, started bool) int {

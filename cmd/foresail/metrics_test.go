@@ -19,7 +19,6 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/foresail/foresail/adapter/apiservice"
-	"github.com/foresail/foresail/adapter/capacitybuffer"
 	"github.com/foresail/foresail/adapter/checkpoint"
 	"github.com/foresail/foresail/adapter/custommetrics"
 	"github.com/foresail/foresail/adapter/extender"
@@ -28,6 +27,8 @@ import (
 	"github.com/foresail/foresail/adapter/forecaster"
 	"github.com/foresail/foresail/adapter/history"
 	"github.com/foresail/foresail/adapter/keda"
+	"github.com/foresail/foresail/adapter/keep"
+	"github.com/foresail/foresail/adapter/keep/capacitybuffer"
 	"github.com/foresail/foresail/adapter/nodeusage"
 	"github.com/foresail/foresail/adapter/source/pods"
 	"github.com/foresail/foresail/adapter/source/prometheus"
@@ -118,7 +119,7 @@ func expose(t *testing.T) *exposed {
 	require.NoError(t, err)
 	_, err = forward.New(forward.Options{Cluster: &rest.Config{}, Registerer: e, Now: time.Now})
 	require.NoError(t, err)
-	e.MustRegister(&capacitybuffer.Controller{Nodes: &capacitybuffer.Nodes{}})
+	capacitybuffer.New(keep.Options{Registerer: e}, &capacitybuffer.Nodes{})
 	checkpoint.New(checkpoint.Options{Registerer: e})
 	history.New(history.Options{Registerer: e})
 	pods.New(pods.Options{Registerer: e})

@@ -30,7 +30,7 @@ func TestFlagsOfSources(t *testing.T) {
 		{"--remote-write-address :9201 --remote-write-allow-anonymous", ""},
 		{"--remote-write-address 9201", `--remote-write-address: "9201": must be a host and a port, such as :9201: `},
 		{"--remote-write-address :9201", `--remote-write-address: ":9201": must be a loopback address, unless senders are authenticated (--remote-write-bearer-token-file, ` +
-			`or basic_auth_users or client certificates in --remote-write-web-config-file) or nobody needs to be (--remote-write-allow-anonymous): anybody who can reach it could write`},
+			`or in --remote-write-web-config-file basic_auth_users, or client certificates with client_allowed_sans) or nobody needs to be (--remote-write-allow-anonymous): anybody who can reach it could write`},
 		{"--remote-write-address :9201 --remote-write-web-config-file /nonexistent", `--remote-write-web-config-file: "/nonexistent": must be a web configuration as Prometheus exporters take it: `},
 		{"--remote-write-address :9201 --remote-write-bearer-token-file " + empty, `--remote-write-bearer-token-file: "` + empty + `": must be a file that holds a token: it is empty`},
 		{"--remote-write-max-series 5", `--remote-write-max-series: "5": must be left out while --remote-write-address is empty`},

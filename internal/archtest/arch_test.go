@@ -195,15 +195,20 @@ func TestServingIsFreeOfProtocols(t *testing.T) {
 	}
 }
 
-// What keeps an object for a PredictedMetric knows nothing of the other objects that are kept for it.
-func TestObjectsOfAPredictedMetricAreKeptApart(t *testing.T) {
-	const autoscaler, capacityBuffer = module + "adapter/autoscaler", module + "adapter/capacitybuffer"
-	const owned = module + "adapter/owned"
-	all := imports(t, true, "./adapter/autoscaler", "./adapter/capacitybuffer", "./adapter/owned")
-	assert.NotContains(t, all[autoscaler], capacityBuffer)
-	assert.NotContains(t, all[capacityBuffer], autoscaler)
-	assert.NotContains(t, all[owned], autoscaler)
-	assert.NotContains(t, all[owned], capacityBuffer)
+// The keeper does not know the kinds of objects that it keeps, and these do not know each other.
+func TestKindsOfObjectsAreKeptApart(t *testing.T) {
+	const keep = module + "adapter/keep"
+	isKind := func(of string) bool { return strings.HasPrefix(of, keep+"/") && of != keep+"/keeptest" }
+	for from, list := range imports(t, true, "./adapter/keep/...") {
+		for _, to := range list {
+			assert.False(t, isKind(to) && to != from, "%s depends on %s", from, to)
+		}
+	}
+	for from, list := range imports(t, false, "./...") {
+		for _, to := range list {
+			assert.False(t, isKind(to) && !strings.HasPrefix(from, module+"cmd/"), "%s imports %s: keepers are listed where they are started", from, to)
+		}
+	}
 }
 
 // An age is compared with staleAfter in adapter/snapshot alone.

@@ -70,7 +70,9 @@ func runWithStack(ctx context.Context, m *testing.M) (code int, err error) {
 	if pushed, err = newReceiver("adapter"); err != nil {
 		return 1, err
 	}
-	if servers, err = newServerList("prometheus-1s", "prometheus-5s", "prometheus-dies", "prometheus-freezes", "prometheus-zero", "prometheus-history"); err != nil {
+	servers, err = newServerList("prometheus-1s", "prometheus-5s", "prometheus-dies", "prometheus-freezes", "prometheus-zero",
+		"prometheus-history", "prometheus-oldest")
+	if err != nil {
 		return 1, err
 	}
 	if adapter, err = startAdapter(ctx, "adapter", pushed.flags()...); err != nil {

@@ -47,7 +47,6 @@ prometheusServers: {enabled: true}
 certificates: {certManager: {enabled: true}}
 resources: {requests: {cpu: "1", memory: 1Gi}, limits: {memory: 1536Mi}}`,
 	"examples/extender-certificates": `
-certificates: {certManager: {enabled: true}}
 extender: {enabled: true, certificates: true}
 scheduler: {enabled: true}`,
 	"examples/forward":           "forward: {url: \"https://prometheus-adapter.monitoring.svc:443\", caConfigMap: foresail-forward-ca}",

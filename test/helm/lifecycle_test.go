@@ -250,7 +250,6 @@ func (s site) defineForeignKinds(t *testing.T) {
 	for _, kind := range []struct{ Group, Version, Kind, Scope string }{
 		{"cert-manager.io", "v1", "Certificate", "Namespaced"},
 		{"cert-manager.io", "v1", "Issuer", "Namespaced"},
-		{"cert-manager.io", "v1", "ClusterIssuer", "Cluster"},
 		{"keda.sh", "v1alpha1", "ClusterTriggerAuthentication", "Cluster"},
 		{"monitoring.coreos.com", "v1", "PodMonitor", "Namespaced"},
 		{"monitoring.coreos.com", "v1", "PrometheusRule", "Namespaced"},
@@ -258,10 +257,6 @@ func (s site) defineForeignKinds(t *testing.T) {
 		require.NoError(t, foreignKind.Execute(&kinds, kind))
 	}
 	_, err := s.Apply(t.Context(), kinds.Bytes(), []byte(`
-apiVersion: v1
-kind: Namespace
-metadata: {name: cert-manager}
----
 apiVersion: v1
 kind: Namespace
 metadata: {name: keda}

@@ -72,7 +72,7 @@ func TestUnusableValuesAreRefused(t *testing.T) {
 		"extraArgs: [run]":                                   "extraArgs",
 		"nodepool: {simulated: true}":                        "needs nodepool.enabled",
 		"scheduler: {enabled: true}":                         "needs extender.enabled",
-		"extender: {certificates: true}":                     "needs certificates.certManager.enabled",
+		"extender: {certificates: true}":                     "needs scheduler.enabled",
 		"remoteWrite: {certificate: true}":                   "needs certificates.certManager.enabled",
 		"keda: {certificates: true}":                         "needs keda.enabled",
 		"podMonitor: {enabled: true, tokenSecretName: ours}": "needs podMonitor.createAccount: false",

@@ -3,6 +3,8 @@
 package keda_test
 
 import (
+	"crypto/tls"
+	"crypto/x509"
 	"os"
 	"slices"
 	"testing"
@@ -10,9 +12,14 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/status"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/foresail/foresail/adapter/keda/externalscaler"
 	"github.com/foresail/foresail/test/controlplane"
 	"github.com/foresail/foresail/test/keda"
 )
@@ -59,6 +66,45 @@ func TestAuthorityIsReplaced(t *testing.T) {
 		})
 	}
 	assert.InDelta(t, failures, tlsFailures(t), 0)
+}
+
+// TestOtherClientsOfTheAuthorityAreRefused connects with certificates of other users of the cluster, for whom the authority of
+// KEDA's certificate signs too.
+func TestOtherClientsOfTheAuthorityAreRefused(t *testing.T) {
+	for name, want := range map[string]codes.Code{
+		"keda-operator":         codes.NotFound, // the PredictedMetric
+		"mallory":               codes.Unavailable,
+		"system:kube-scheduler": codes.Unavailable,
+	} {
+		failures := tlsFailures(t)
+		_, err := scalerClient(t, shared.scalers[0], name).GetMetricSpec(t.Context(), refTo("default", "none"))
+		assert.Equal(t, want, status.Code(err), "%s: %v", name, err)
+		assert.Equal(t, want == codes.Unavailable, tlsFailures(t) > failures, name)
+	}
+}
+
+// scalerClient returns a client of a replica, as KEDA is one, with a certificate for a name.
+func scalerClient(t *testing.T, address, name string) externalscaler.ExternalScalerClient {
+	t.Helper()
+	config, err := shared.stack.Cluster.RESTConfigFor(name)
+	require.NoError(t, err)
+	pair, err := tls.X509KeyPair(config.CertData, config.KeyData)
+	require.NoError(t, err)
+	authorities := x509.NewCertPool()
+	require.True(t, authorities.AppendCertsFromPEM(shared.stack.Cluster.CA()))
+	conn, err := grpc.NewClient("passthrough:///"+address, grpc.WithTransportCredentials(credentials.NewTLS(&tls.Config{
+		RootCAs: authorities, Certificates: []tls.Certificate{pair}, ServerName: host, MinVersion: tls.VersionTLS12,
+	})))
+	require.NoError(t, err)
+	t.Cleanup(func() { assert.NoError(t, conn.Close()) })
+	return externalscaler.NewExternalScalerClient(conn)
+}
+
+// refTo returns what KEDA sends of a trigger of a ScaledObject.
+func refTo(namespace, name string) *externalscaler.ScaledObjectRef {
+	return &externalscaler.ScaledObjectRef{
+		Namespace: namespace, Name: name, ScalerMetadata: map[string]string{"predictedMetric": name},
+	}
 }
 
 func currentTLS(t *testing.T) (s tlsState) {

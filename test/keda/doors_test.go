@@ -36,7 +36,7 @@ import (
 //go:embed doors.yaml
 var doorsYAML string
 
-var doorsTemplate = template.Must(template.New("doors.yaml").Parse(doorsYAML))
+var doorsTemplate = template.Must(template.New("doors.yaml").Funcs(releaseFuncs).Parse(doorsYAML))
 
 // door is one way in which the forecast reaches an HPA, and the application that is scaled that way.
 type door struct {

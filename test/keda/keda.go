@@ -93,14 +93,18 @@ func (k *KEDA) startOperator() error {
 	if err != nil {
 		return err
 	}
-	k.operator, err = k.run(operatorBinary, []string{
+	args := []string{
 		"--kubeconfig=" + k.cluster.Kubeconfig(),
 		"--metrics-service-bind-address=" + ports.Loopback(k.metrics),
 		"--metrics-bind-address=0", "--health-probe-bind-address=0",
 		"--cert-dir=" + certs,
-		"--enable-webhook-patching=false", "--enable-apiservice-patching=false",
+		"--enable-webhook-patching=false",
 		"--kube-api-qps=200", "--kube-api-burst=300", // 20 a second are few for hundreds of ScaledObjects
-	})
+	}
+	if k.binaries.release.patchesAPIServices {
+		args = append(args, "--enable-apiservice-patching=false")
+	}
+	k.operator, err = k.run(operatorBinary, args)
 	return err
 }
 

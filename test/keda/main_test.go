@@ -14,6 +14,7 @@ import (
 	"strconv"
 	"sync"
 	"testing"
+	"text/template"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -37,24 +38,31 @@ type suite struct {
 	keda     *keda.KEDA
 	replicas []*stack.Adapter
 	dns      *resolver
-	address  string // that ScaledObjects name
-	servers  string // file with the Prometheus servers that may be queried
-	gateway  string // that one of them
+	address  string   // that ScaledObjects name
+	scalers  []string // those of the replicas, at which KEDA asks
+	servers  string   // file with the Prometheus servers that may be queried
+	gateway  string   // that one of them
 	tls      struct{ cert, key, ca string }
 }
 
 var shared suite
 
-var previous = flag.Bool("previous", false, "run the release before the current one")
+var oldest = flag.Bool("oldest", false, "run the oldest release that Foresail supports")
 
 func release() keda.Release {
-	if *previous {
-		return keda.Previous
+	if *oldest {
+		return keda.Oldest
 	}
 	return keda.Current
 }
 
+// hasTolerance reports whether the CRD of ScaledObjects has the tolerance of an HPA, which came with KEDA 2.18.
+func hasTolerance() bool { return release() != keda.Oldest }
+
+var releaseFuncs = template.FuncMap{"tolerance": hasTolerance}
+
 func TestMain(m *testing.M) {
+	flag.Parse() // KEDA starts before m.Run, which parses otherwise
 	controlplane.Main(func(ctx context.Context) (code int, err error) {
 		shared.Context = ctx
 		var resolving sync.WaitGroup
@@ -144,8 +152,8 @@ func (s *suite) startReplicas() error {
 	var ready []netip.Addr
 	for i := range 2 {
 		at := netip.AddrFrom4([4]byte{127, 0, 0, byte(2 + i)})
-		replica, err := s.stack.StartAdapter(s, fmt.Sprint("foresail-", i),
-			"--keda-address="+netip.AddrPortFrom(at, uint16(port)).String(),
+		s.scalers = append(s.scalers, netip.AddrPortFrom(at, uint16(port)).String())
+		replica, err := s.stack.StartAdapter(s, fmt.Sprint("foresail-", i), "--keda-address="+s.scalers[i],
 			"--keda-tls-cert-file="+s.tls.cert, "--keda-tls-private-key-file="+s.tls.key, "--keda-client-ca-file="+s.tls.ca,
 			"--prometheus-config-file="+s.servers)
 		if err != nil {

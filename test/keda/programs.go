@@ -12,12 +12,14 @@ import (
 // Release is a release of KEDA that a module of this repository pins.
 type Release struct {
 	title, module, cache string
+	patchesAPIServices   bool // unless a flag of the operator turns that off
 }
 
 // The releases there are. Both are of go.mod files below this package.
 var (
-	Current  = Release{"KEDA", "test/keda/components", "keda"}
-	Previous = Release{"the previous KEDA", "test/keda/previous", "keda-previous"} // before StreamMetricSpec
+	Current = Release{"KEDA", "test/keda/components", "keda", true}
+	// Oldest is that of docs/keda.md#versions: before StreamMetricSpec, and with values cut off after three decimals.
+	Oldest = Release{"the oldest KEDA", "test/keda/oldest", "keda-oldest", false}
 )
 
 const (
@@ -28,7 +30,10 @@ const (
 )
 
 // Binaries is a folder with the programs of a release and its CRDs.
-type Binaries struct{ dir string }
+type Binaries struct {
+	dir     string
+	release Release
+}
 
 // Build builds what is missing of a release into .cache: ten minutes on two cores the first time, then nothing.
 func Build(ctx context.Context, r Release, progress io.Writer) (Binaries, error) {
@@ -37,7 +42,7 @@ func Build(ctx context.Context, r Release, progress io.Writer) (Binaries, error)
 		return Binaries{}, err
 	}
 	dir, err := r.programs().Build(ctx, root, progress)
-	return Binaries{dir}, err
+	return Binaries{dir, r}, err
 }
 
 func (r Release) programs() controlplane.Programs {

@@ -8,7 +8,7 @@ import (
 )
 
 func TestPrometheusRelease(t *testing.T) {
-	for module, release := range map[string]string{"v0.313.5": "3.13.5", "v0.300.0": "3.0.0", "v0.55.1": "0.55.1"} {
+	for module, release := range map[string]string{"v0.313.5": "3.13.5", "v0.300.0": "3.0.0", "v0.55.1": "2.55.1"} {
 		got, err := prometheusRelease(module)
 		require.NoError(t, err)
 		assert.Equal(t, release, got)

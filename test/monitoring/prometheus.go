@@ -171,7 +171,7 @@ func newPrometheus(ctx context.Context, cluster *controlplane.Cluster, options P
 		}
 	}
 	p := &Prometheus{
-		server: &server{name: options.Name, binary: binaries.path(prometheusBinary), home: home, args: options.arguments(home, port)},
+		server: &server{name: options.Name, binary: binaries.path(prometheusBinary), home: home, args: options.arguments(binaries, home, port)},
 		URL:    "http://" + ports.Loopback(port),
 	}
 	if options.TLS {
@@ -196,7 +196,7 @@ func (o *PrometheusOptions) access(cluster *controlplane.Cluster) (web webFile, 
 }
 
 // arguments returns the command line, the caller's own flags last.
-func (o *PrometheusOptions) arguments(home string, port int) []string {
+func (o *PrometheusOptions) arguments(b Binaries, home string, port int) []string {
 	args := []string{
 		"--config.file=" + filepath.Join(home, configFile),
 		"--web.config.file=" + filepath.Join(home, webConfigFile),
@@ -205,7 +205,7 @@ func (o *PrometheusOptions) arguments(home string, port int) []string {
 		"--storage.remote.flush-deadline=" + (stopDeadline / 2).String(),
 	}
 	if o.Agent {
-		args = append(args, "--agent", "--storage.agent.path="+filepath.Join(home, "data"))
+		args = append(args, b.agent, "--storage.agent.path="+filepath.Join(home, "data"))
 	} else {
 		args = append(args, "--storage.tsdb.path="+filepath.Join(home, "data"))
 	}

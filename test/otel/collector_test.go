@@ -58,8 +58,23 @@ spec:
   maxReplicas: 2
 `
 
+// release is a release of the collector: a file with the modules that it is built from.
+type release struct{ name, modules string }
+
+var (
+	current = release{"collector", "go.mod"}
+	// oldest is that of docs/operating.md#supported-versions.
+	oldest = release{"collector-oldest", "oldest.mod"}
+)
+
 // TestCollector has applications send to a collector, which sends to Foresail: the forecast is what they reported.
 func TestCollector(t *testing.T) {
+	for _, r := range []release{current, oldest} {
+		t.Run(r.name, func(t *testing.T) { testCollector(t, r) })
+	}
+}
+
+func testCollector(t *testing.T, r release) {
 	ctx, cancel := context.WithCancel(context.Background()) // the test's own ends before what is cleaned up
 	t.Cleanup(cancel)
 	s, err := stack.Start(ctx, stack.Options{Progress: os.Stderr, ReadyDelay: time.Second, Seed: 1})
@@ -67,7 +82,7 @@ func TestCollector(t *testing.T) {
 	t.Cleanup(func() { assert.NoError(t, s.Close()) })
 	receiver, err := ports.TakeAddress()
 	require.NoError(t, err)
-	collector := startCollector(t, receiver)
+	collector := startCollector(t, r, receiver)
 	adapter := startForesail(ctx, t, s, receiver)
 	require.NoError(t, s.Deploy(t.Context(), app))
 	_, err = s.Cluster.Apply(t.Context(), []byte(countedManifest))
@@ -106,13 +121,16 @@ func tokenFile(t *testing.T) string {
 }
 
 // startCollector builds and runs the collector, and returns where it receives OTLP.
-func startCollector(t *testing.T, foresailAddress string) string {
+func startCollector(t *testing.T, r release, foresailAddress string) string {
 	t.Helper()
 	root, err := controlplane.Root()
 	require.NoError(t, err)
-	binary := filepath.Join(root, ".cache", "bin", "collector")
-	done := controlplane.Announce(os.Stderr, "building the OpenTelemetry Collector")
-	err = foresail.GoBuild{Dir: "test/otel/collector", Package: ".", Output: binary, Flags: []string{"-trimpath"}, Env: []string{"CGO_ENABLED=0", "GOWORK=off"}}.Run(t.Context())
+	binary := filepath.Join(root, ".cache", "bin", r.name)
+	done := controlplane.Announce(os.Stderr, "building the OpenTelemetry "+r.name)
+	err = foresail.GoBuild{
+		Dir: "test/otel/collector", Package: ".", Output: binary,
+		Flags: []string{"-trimpath", "-modfile=" + r.modules}, Env: []string{"CGO_ENABLED=0", "GOWORK=off"},
+	}.Run(t.Context())
 	done()
 	require.NoError(t, err)
 	address, err := ports.TakeAddress()

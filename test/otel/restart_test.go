@@ -27,7 +27,7 @@ import (
 func TestCollectorLosesNothing(t *testing.T) {
 	address, err := ports.TakeAddress()
 	require.NoError(t, err)
-	collector := startCollector(t, address)
+	collector := startCollector(t, current, address)
 	pod := podtracker.Instance{ID: "uid-web-0", Pod: types.NamespacedName{Namespace: "shop", Name: "web-0"}, Start: time.Now().Add(-time.Minute)}
 	gauges, sums := sourcetest.NewRecorder(), sourcetest.NewRecorder()
 	receive := func(ready func() error) (stop func()) {

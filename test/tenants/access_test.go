@@ -91,7 +91,7 @@ var noSelectors = map[string]string{
 func TestNamespacedUserThroughEachSource(t *testing.T) {
 	bank, mallory := newTenant(t, "bank"), newTenant(t, "mallory")
 	process := startForesail(t, "access")
-	startMonitoring(t)
+	startMonitoring(t, "app=vault")
 
 	const replicas = 3
 	bank.create(t, deployment("vault", replicas))
@@ -132,8 +132,9 @@ func TestNamespacedUserThroughEachSource(t *testing.T) {
 	}
 }
 
-// startMonitoring runs what the operator has: a Prometheus, an agent that sends to Foresail, and metrics-server.
-func startMonitoring(t *testing.T) {
+// startMonitoring runs what the operator has: a Prometheus, an agent that sends to Foresail, and metrics-server, for the pods that a
+// label selects.
+func startMonitoring(t *testing.T, selector string) {
 	t.Helper()
 	const quick = "--scrape.discovery-reload-interval=1s"
 	for _, o := range []monitoring.PrometheusOptions{
@@ -142,13 +143,13 @@ func startMonitoring(t *testing.T) {
 			URL: "http://" + receiver + "/api/v1/write", Version: 2, BatchSendDeadline: time.Second, BasicAuth: &agent,
 		}}},
 	} {
-		o.Progress, o.Selector, o.ExtraArgs = os.Stderr, "app=vault", []string{quick}
+		o.Progress, o.Selector, o.ExtraArgs = os.Stderr, selector, []string{quick}
 		p, err := monitoring.StartPrometheus(suite, shared.Cluster, o)
 		require.NoError(t, err)
 		t.Cleanup(func() { assert.NoError(t, p.Stop()) })
 	}
 	server, err := monitoring.StartMetricsServer(suite, shared.Cluster, monitoring.MetricsServerOptions{
-		Progress: os.Stderr, Selector: "app=vault", Resolution: 10 * time.Second,
+		Progress: os.Stderr, Selector: selector, Resolution: 10 * time.Second,
 	})
 	require.NoError(t, err)
 	t.Cleanup(func() { assert.NoError(t, server.Stop()) })

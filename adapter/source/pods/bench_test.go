@@ -109,8 +109,7 @@ func BenchmarkThousandEndpoints(b *testing.B) {
 	}
 }
 
-// BenchmarkSchedule runs 100,000 endpoints at an interval of one second, for a second an operation, on a network that
-// costs nothing. BenchmarkGateOfAScrape compares the time of a processor that a scrape takes with what the gate takes
+// BenchmarkGateOfAScrape compares the time of a processor that a scrape takes with what the gate takes
 // for its reading, with a window of 300 readings that it looks through.
 func BenchmarkGateOfAScrape(b *testing.B) {
 	const endpoints, rounds = 1000, 20
@@ -153,6 +152,8 @@ func processorTime(b *testing.B) time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
+// BenchmarkSchedule runs 100,000 endpoints at an interval of one second, for a second an operation, on a network that
+// costs nothing.
 func BenchmarkSchedule(b *testing.B) {
 	const endpoints = 100_000
 	s := newSource(Options{}.withDefaults(), nothing{})

@@ -20,7 +20,8 @@ import (
 // webConfig is the part of an exporter's configuration file that is needed here.
 type webConfig struct {
 	TLS struct {
-		ClientAuth string `json:"client_auth_type"`
+		ClientAuth string   `json:"client_auth_type"`
+		Names      []string `json:"client_allowed_sans"`
 	} `json:"tls_server_config"`
 	Users map[string]string `json:"basic_auth_users"`
 }
@@ -51,8 +52,8 @@ func (o *Options) checkSenders() error {
 	if o.AllowAnonymous || len(config.Users) > 0 || config.authenticatesClients() || localaddr.Loopback(o.Address) {
 		return nil
 	}
-	return &OptionError{"Address", o.Address, "a loopback address, unless senders are authenticated (BearerTokenFile, or basic_auth_users or client certificates " +
-		"in WebConfigFile) or nobody needs to be (AllowAnonymous)", errors.New("anybody who can reach it could write")}
+	return &OptionError{"Address", o.Address, "a loopback address, unless senders are authenticated (BearerTokenFile, or in WebConfigFile " +
+		"basic_auth_users, or client certificates with client_allowed_sans) or nobody needs to be (AllowAnonymous)", errors.New("anybody who can reach it could write")}
 }
 
 func readWebConfig(path string) (c webConfig, err error) {
@@ -69,9 +70,10 @@ func readWebConfig(path string) (c webConfig, err error) {
 	return c, yaml.Unmarshal(text, &c)
 }
 
-// authenticatesClients returns whether senders must present a certificate that is verified.
+// authenticatesClients reports whether senders must present a verified certificate with an expected name. Without names each
+// client of the authority could write, and the authority may sign for others.
 func (c *webConfig) authenticatesClients() bool {
-	return c.TLS.ClientAuth == "RequireAndVerifyClientCert"
+	return c.TLS.ClientAuth == "RequireAndVerifyClientCert" && len(c.TLS.Names) > 0
 }
 
 func readToken(path string) (string, error) {

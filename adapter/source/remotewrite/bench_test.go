@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/golang/snappy"
+	"github.com/prometheus/prometheus/prompb"
+	writev2 "github.com/prometheus/prometheus/prompb/io/prometheus/write/v2"
 	"github.com/stretchr/testify/require"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -128,4 +130,27 @@ func processorTime(b *testing.B) time.Duration {
 	var u syscall.Rusage
 	require.NoError(b, syscall.Getrusage(syscall.RUSAGE_SELF, &u))
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
+// BenchmarkLibrary has the library decode the requests of BenchmarkReceive, and nothing is done with what it returns.
+func BenchmarkLibrary(b *testing.B) {
+	for _, e := range encodings {
+		b.Run(e.name, func(b *testing.B) {
+			bodies := requestsOf(e, crowd(b, newReceiver().Source, 1, deployment))
+			b.ReportAllocs()
+			n, before := 0, processorTime(b)
+			for b.Loop() {
+				plain, err := snappy.Decode(nil, bodies[n%len(bodies)])
+				require.NoError(b, err)
+				if e.name == "v1" {
+					err = new(prompb.WriteRequest).Unmarshal(plain)
+				} else {
+					err = new(writev2.Request).Unmarshal(plain)
+				}
+				require.NoError(b, err)
+				n++
+			}
+			b.ReportMetric(float64(n*benchBatch)/(processorTime(b)-before).Seconds(), "samples/core-s")
+		})
+	}
 }

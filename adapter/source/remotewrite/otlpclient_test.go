@@ -2,16 +2,10 @@ package remotewrite
 
 import (
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
-	"encoding/pem"
 	"errors"
 	"fmt"
-	"math/big"
-	"net"
 	"net/http/httptest"
 	"strings"
 	"testing"
@@ -28,6 +22,7 @@ import (
 
 	"github.com/foresail/foresail/adapter/source"
 	"github.com/foresail/foresail/adapter/source/sourcetest"
+	"github.com/foresail/foresail/internal/servertls/servertlstest"
 )
 
 // exporting returns a provider of instruments in the pod web-0, whose readings are pushed when they are flushed.
@@ -106,59 +101,40 @@ func TestOpenTelemetrySDKReportsWhatIsRejected(t *testing.T) {
 	assert.ErrorContains(t, provider.ForceFlush(t.Context()), "retry-able request failure: body: ")
 }
 
-// With client_auth_type the receiver takes metrics from who presents a certificate, and from nobody else.
+// With client_auth_type and client_allowed_sans the receiver takes metrics from clients with those names alone.
 func TestOpenTelemetrySDKPresentsACertificate(t *testing.T) {
-	certificate, trusted := selfSigned(t)
+	ours := servertlstest.NewAuthority(t, "ours")
 	r, sink := newReceiver(), sourcetest.NewRecorder()
-	r.options.Now, r.options.WebConfigFile = time.Now, certificate.webConfig(t)
+	r.options.Now, r.options.WebConfigFile = time.Now, webConfigOf(t, ours, "collector")
 	r.options.Address = ":9201"
 	require.NoError(t, r.options.Validate(), "clients are authenticated")
 	require.NoError(t, r.Set(key("m"), whole("queue"), newFleet("shop"), sink))
 	url := strings.Replace(strings.TrimSuffix(serving(t, r.Source), path), "http://", "https://", 1)
-	push := func(presented ...tls.Certificate) error {
-		config := &tls.Config{RootCAs: trusted, Certificates: presented, MinVersion: tls.VersionTLS12}
-		provider := exporting(t, url, otlpmetrichttp.WithTLSClientConfig(config))
+	push := func(client *tls.Config) error {
+		provider := exporting(t, url, otlpmetrichttp.WithTLSClientConfig(client))
 		queue, err := provider.Meter("app").Int64Gauge("queue")
 		require.NoError(t, err)
 		queue.Record(t.Context(), 7)
 		return provider.ForceFlush(t.Context())
 	}
-	require.Error(t, push())
+	as := func(name string) *tls.Config {
+		return ours.Client(t, servertlstest.Leaf(x509.ExtKeyUsageClientAuth, "", name), ours)
+	}
+	require.Error(t, push(&tls.Config{RootCAs: servertlstest.Pool(ours), MinVersion: tls.VersionTLS12}))
+	require.Error(t, push(as("mallory")))
 	require.Empty(t, sink.Values(source.WholeTarget))
-	require.NoError(t, push(certificate.pair))
+	require.NoError(t, push(as("collector")))
 	assert.Equal(t, []float64{7}, sink.Values(source.WholeTarget))
 }
 
-// ownCertificate is a certificate of servers and clients that is its own authority.
-type ownCertificate struct {
-	pair              tls.Certificate
-	certFile, keyFile string
-}
-
-func selfSigned(t *testing.T) (ownCertificate, *x509.CertPool) {
+// webConfigOf returns a configuration that requires certificates of the authority, with one of the names unless there are none.
+func webConfigOf(t *testing.T, a *servertlstest.Authority, names ...string) string {
 	t.Helper()
-	own, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	require.NoError(t, err)
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour), IsCA: true, BasicConstraintsValid: true,
-		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
-		KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
+	certificate, key := a.Issue(t, servertlstest.Leaf(x509.ExtKeyUsageServerAuth, "foresail"))
+	text := fmt.Sprintf("tls_server_config:\n  cert_file: %s\n  key_file: %s\n  client_ca_file: %s\n"+
+		"  client_auth_type: RequireAndVerifyClientCert\n", file(t, string(certificate)), file(t, string(key)), file(t, string(a.PEM)))
+	if len(names) > 0 {
+		text += fmt.Sprintf("  client_allowed_sans: [%s]\n", strings.Join(names, ", "))
 	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, own.Public(), own)
-	require.NoError(t, err)
-	encoded, err := x509.MarshalECPrivateKey(own)
-	require.NoError(t, err)
-	certificate := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
-	private := pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: encoded})
-	c := ownCertificate{certFile: file(t, string(certificate)), keyFile: file(t, string(private))}
-	c.pair, err = tls.X509KeyPair(certificate, private)
-	require.NoError(t, err)
-	trusted := x509.NewCertPool()
-	require.True(t, trusted.AppendCertsFromPEM(certificate))
-	return c, trusted
-}
-
-// webConfig returns a configuration that requires the certificate of clients.
-func (c ownCertificate) webConfig(t *testing.T) string {
-	return file(t, fmt.Sprintf("tls_server_config:\n  cert_file: %s\n  key_file: %s\n  client_ca_file: %[1]s\n  client_auth_type: RequireAndVerifyClientCert\n", c.certFile, c.keyFile))
+	return file(t, text)
 }

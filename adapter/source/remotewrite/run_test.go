@@ -16,6 +16,7 @@ import (
 	"golang.org/x/crypto/bcrypt"
 
 	"github.com/foresail/foresail/adapter/source/sourcetest"
+	"github.com/foresail/foresail/internal/servertls/servertlstest"
 )
 
 // users is a configuration file with a user whose password is "secret".
@@ -36,6 +37,7 @@ func TestAnonymousWritesNeedAnOption(t *testing.T) {
 	people := users(t, bcrypt.MinCost)
 	none := file(t, "http_server_config:\n  http2: true\n")
 	token := file(t, "secret\n")
+	ours := servertlstest.NewAuthority(t, "ours")
 	for _, c := range []struct {
 		name    string
 		options Options
@@ -46,11 +48,13 @@ func TestAnonymousWritesNeedAnOption(t *testing.T) {
 		{"localhost", Options{Address: "localhost:9201"}, ""},
 		{"everywhere", Options{Address: ":9201"}, `Address: ":9201": must be a loopback address, unless senders are authenticated (BearerTokenFile, `},
 		{"an address of the machine", Options{Address: "10.0.0.1:9201"}, "nobody needs to be (AllowAnonymous): anybody who can reach it could write"},
-		{"a name", Options{Address: "foresail:9201"}, "client certificates in WebConfigFile"},
+		{"a name", Options{Address: "foresail:9201"}, "in WebConfigFile basic_auth_users, or client certificates with client_allowed_sans)"},
 		{"everywhere, as told", Options{Address: ":9201", AllowAnonymous: true}, ""},
 		{"a token", Options{Address: ":9201", BearerTokenFile: token}, ""},
 		{"users", Options{Address: ":9201", WebConfigFile: people}, ""},
 		{"a configuration without users", Options{Address: ":9201", WebConfigFile: none}, "anybody who can reach it could write"},
+		{"client certificates", Options{Address: ":9201", WebConfigFile: webConfigOf(t, ours, "collector")}, ""},
+		{"client certificates of any name", Options{Address: ":9201", WebConfigFile: webConfigOf(t, ours)}, "could write"},
 		{"users and a token", Options{Address: ":9201", WebConfigFile: people, BearerTokenFile: token}, "must be empty where WebConfigFile has basic_auth_users"},
 		{"a token file that is not there", Options{Address: ":9201", BearerTokenFile: "nowhere"}, `BearerTokenFile: "nowhere": must be a file that holds a token: open nowhere`},
 		{"an empty token file", Options{Address: ":9201", BearerTokenFile: file(t, " \n")}, "must be a file that holds a token: it is empty"},

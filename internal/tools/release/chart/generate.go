@@ -35,6 +35,7 @@ var copied = []struct {
 	{"extender-network.yaml", `and .Values.networkPolicy.enabled .Values.extender.enabled (eq .Values.extender.placement "pods")`, []string{"components/extender/networkpolicy.yaml"}},
 	{"extender-control-plane.yaml", `and .Values.extender.enabled (eq .Values.extender.placement "controlPlane")`, []string{"overlays/extender/serviceaccount.yaml", "overlays/extender/binding.yaml"}},
 	{"extender-certificates.yaml", ".Values.extender.certificates", []string{"examples/extender-certificates/certificates.yaml"}},
+	{"mutual-tls.yaml", "or .Values.extender.certificates .Values.keda.certificates", []string{"components/mutual-tls/authority.yaml"}},
 	{"scheduler-rbac.yaml", ".Values.scheduler.enabled", []string{"overlays/second-scheduler/rbac.yaml", "overlays/second-scheduler/poddisruptionbudget.yaml"}},
 	{"keda-service.yaml", ".Values.keda.enabled", []string{"components/keda/service.yaml"}},
 	{"keda-network.yaml", "and .Values.networkPolicy.enabled .Values.keda.enabled", []string{"components/keda/networkpolicy.yaml"}},
@@ -124,10 +125,7 @@ func Generate(root string) error {
 var values = strings.NewReplacer(
 	"foresail-system", "{{ .Release.Namespace }}",
 	"FORESAIL-ACCOUNT", "{{ .Values.serviceAccount.name }}",
-	"issuerRef: {name: foresail, kind: Issuer}", `issuerRef: {{ include "foresail.issuerRef" . }}`,
-	"namespace: keda\n", "namespace: {{ .Values.keda.namespace }}\n",
 	"metadata.name: keda}", "metadata.name: {{ .Values.keda.namespace }}}",
-	"namespace: cert-manager\n", "namespace: {{ .Values.keda.certManagerNamespace }}\n",
 	"secretName: foresail-keda-tls\n", "secretName: {{ .Values.keda.secretName }}\n",
 	"    FORESAIL-METADATA: x\n", `    {{- include "foresail.labels" . | nindent 4 }}
   {{- include "foresail.annotations" . }}

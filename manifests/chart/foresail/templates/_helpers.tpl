@@ -43,8 +43,8 @@ app.kubernetes.io/version: {{ .Chart.AppVersion | replace "+" "_" | trunc 63 | q
 {{- if and $v.scheduler.enabled (not (include "foresail.extenderPods" .)) }}
 {{- fail "scheduler.enabled: true needs extender.enabled: true and extender.placement: pods" }}
 {{- end }}
-{{- if and $v.extender.certificates (not (and $v.certificates.certManager.enabled $v.scheduler.enabled)) }}
-{{- fail "extender.certificates: true needs certificates.certManager.enabled: true and scheduler.enabled: true" }}
+{{- if and $v.extender.certificates (not $v.scheduler.enabled) }}
+{{- fail "extender.certificates: true needs scheduler.enabled: true" }}
 {{- end }}
 {{- if and $v.remoteWrite.certificate (not (and $v.certificates.certManager.enabled $v.remoteWrite.enabled)) }}
 {{- fail "remoteWrite.certificate: true needs certificates.certManager.enabled: true and remoteWrite.enabled: true" }}
