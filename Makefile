@@ -13,7 +13,7 @@ SHARING = ./test/e2e ./test/nodepool/live ./test/nodepool ./test/tenants ./test/
 ALONE = ./test/extender ./test/nodejs/...
 # Functions of what they are given, without goroutines (internal/archtest sees to that): the race detector would find nothing in them,
 # and make them take ten times as long.
-PURE = ./pipeline ./pipeline/decide ./pipeline/judge ./pipeline/learn ./pipeline/line ./pipeline/predict ./pipeline/redistribute ./nodepool/plan ./nodepool/cluster/scheduling ./nodepool/budget ./internal/keepalive ./internal/schedule ./internal/simulator ./internal/simulator/chart ./internal/simulator/fluid ./internal/simulator/hpa ./internal/simulator/queue ./internal/simulator/scaler ./internal/simulator/score ./internal/simulator/workload
+PURE = ./pipeline ./pipeline/decide ./pipeline/judge ./pipeline/learn ./pipeline/line ./pipeline/predict ./pipeline/redistribute ./nodepool/plan ./nodepool/cluster/scheduling ./nodepool/budget ./internal/keepalive ./internal/schedule ./internal/lab ./internal/lab/report/chart ./internal/lab/world/fluid ./internal/lab/scaler/hpa ./internal/lab/world/queue ./internal/lab/scaler ./internal/lab/score ./internal/lab/world/workload
 # WITH_TESTS lists the packages of a pattern that have tests.
 WITH_TESTS = $(shell go list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}{{end}}' $(1))
 # UNIT are the product's own tests, TOOLS those of what tests are made of.
@@ -229,7 +229,7 @@ fuzz: ## Run every fuzz target for FUZZTIME
 generate: ## Generate deep copies, CRDs, the protocol of KEDA, PrometheusRules and parts of the Helm chart
 	$(TOOL) controller-gen object paths=./api/...
 	$(TOOL) controller-gen crd paths=./api/... output:crd:dir=manifests/crds
-	go run -C internal/tools/protogen . $(CURDIR)/adapter/keda/externalscaler externalscaler.proto
+	go run -C internal/tools/protogen . $(CURDIR)/adapter/door/keda/externalscaler externalscaler.proto
 	$(RELEASE) chart --root $(CURDIR)
 	@for file in manifests/alerts/*.yaml; do \
 	  name=$$(basename $$file .yaml); \
@@ -260,7 +260,7 @@ lint: ## Run golangci-lint (builds it the first time, which takes minutes), and 
 
 .PHONY: verify
 verify: generate verify-docs ## Fail if generated files are not up to date, or code is not formatted
-	git diff --exit-code -- api manifests/crds manifests/chart manifests/components/prometheus-operator adapter/keda/externalscaler
+	git diff --exit-code -- api manifests/crds manifests/chart manifests/components/prometheus-operator adapter/door/keda/externalscaler
 	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { gofmt -l $$(git ls-files '*.go'); exit 1; }
 
 .PHONY: clean

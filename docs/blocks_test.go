@@ -25,7 +25,7 @@ import (
 	"k8s.io/client-go/util/cert"
 	"sigs.k8s.io/yaml"
 
-	"github.com/foresail/foresail/adapter/params"
+	"github.com/foresail/foresail/adapter/forecast/params"
 	"github.com/foresail/foresail/internal/crdtest"
 	"github.com/foresail/foresail/internal/docpages"
 	"github.com/foresail/foresail/internal/promapi"

@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/foresail/foresail/adapter/nodeusage"
+	"github.com/foresail/foresail/adapter/scheduler/nodeusage"
 	"github.com/foresail/foresail/internal/docpages"
 )
 

@@ -38,7 +38,7 @@ func testsThatThereAre(t *testing.T, roots ...string) map[string]bool {
 
 // TestEveryOutcomeIsTested holds the tables of what happens to tests that there are.
 func TestEveryOutcomeIsTested(t *testing.T) {
-	there := testsThatThereAre(t, "../nodepool", "../cmd", "../test/nodepool", "../adapter/extender", "../adapter/nodeusage", "../test/extender")
+	there := testsThatThereAre(t, "../nodepool", "../cmd", "../test/nodepool", "../adapter/scheduler/extender", "../adapter/scheduler/nodeusage", "../test/extender")
 	for page, least := range map[string]int{"nodepool.md": 30, "extender.md": 15} {
 		t.Run(page, func(t *testing.T) { assert.Greater(t, outcomes(t, pages(t)[page], there), least) })
 	}
@@ -67,12 +67,12 @@ func TestEveryOutcomeOfForwardingIsTested(t *testing.T) {
 	_, section, ok := strings.Cut(pages(t)["forwarding.md"], "\n## What happens when …\n")
 	require.True(t, ok)
 	section, _, _ = strings.Cut(section, "\n## ")
-	assert.Greater(t, rows(t, section, "situation", 3, testsThatThereAre(t, "../adapter/externalmetrics", "../adapter/apiservice")), 8)
+	assert.Greater(t, rows(t, section, "situation", 3, testsThatThereAre(t, "../adapter/door/externalmetrics", "../adapter/apiservice")), 8)
 }
 
 // TestEveryOutcomeOfObjectMetricsIsTested holds the table of what happens to Object metrics to tests that there are.
 func TestEveryOutcomeOfObjectMetricsIsTested(t *testing.T) {
-	there := testsThatThereAre(t, "../adapter/apiservice", "../adapter/custommetrics", "../test/apiservice")
+	there := testsThatThereAre(t, "../adapter/apiservice", "../adapter/door/custommetrics", "../test/apiservice")
 	_, section, ok := strings.Cut(pages(t)["objectmetric.md"], "\n## What happens when …\n")
 	require.True(t, ok)
 	section, _, _ = strings.Cut(section, "\n## ")

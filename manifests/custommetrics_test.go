@@ -9,7 +9,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 
 	"github.com/foresail/foresail/adapter/apiservice"
-	"github.com/foresail/foresail/adapter/custommetrics"
+	"github.com/foresail/foresail/adapter/door/custommetrics"
 	"github.com/foresail/foresail/api/v1alpha1"
 )
 

@@ -27,7 +27,7 @@ import (
 	schedulerv1 "k8s.io/kube-scheduler/config/v1"
 	"sigs.k8s.io/yaml"
 
-	"github.com/foresail/foresail/adapter/extender"
+	"github.com/foresail/foresail/adapter/scheduler/extender"
 )
 
 // schedulerConfiguration decodes what a scheduler is started with. Fields that there are not fail the test, those of

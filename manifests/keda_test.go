@@ -17,7 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
-	"github.com/foresail/foresail/adapter/keda"
+	"github.com/foresail/foresail/adapter/door/keda"
 	"github.com/foresail/foresail/api/v1alpha1"
 )
 
@@ -138,8 +138,8 @@ func TestCertificatesOfKEDA(t *testing.T) {
 	assert.Equal(t, map[string]string{"caCert": "ca.crt", "tlsClientCert": corev1.TLSCertKey, "tlsClientKey": corev1.TLSPrivateKeyKey}, keys)
 }
 
-// TestCertificatesAreSignedForForesailsNamespaceAlone finds authorities that would sign for clients elsewhere: a ClusterIssuer
-// signs whatever a Certificate of any namespace says.
+// TestCertificatesAreSignedForForesailsNamespaceAlone finds authorities that would sign for clients elsewhere: a
+// ClusterIssuer signs whatever a Certificate of any namespace says.
 func TestCertificatesAreSignedForForesailsNamespaceAlone(t *testing.T) {
 	issuers, references := map[string]bool{}, 0
 	eachYAML(t, func(path string, text []byte) {

@@ -31,7 +31,7 @@ import (
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 	"sigs.k8s.io/yaml"
 
-	"github.com/foresail/foresail/adapter/params"
+	"github.com/foresail/foresail/adapter/forecast/params"
 	"github.com/foresail/foresail/api/v1alpha1"
 	"github.com/foresail/foresail/internal/crdtest"
 )

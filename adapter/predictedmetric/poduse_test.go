@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/foresail/foresail/adapter/snapshot"
+	"github.com/foresail/foresail/adapter/forecast/snapshot"
 	"github.com/foresail/foresail/api/v1alpha1"
 	"github.com/foresail/foresail/pipeline"
 )

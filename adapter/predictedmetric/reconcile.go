@@ -24,9 +24,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/foresail/foresail/adapter/forecaster"
-	"github.com/foresail/foresail/adapter/params"
-	"github.com/foresail/foresail/adapter/podtracker"
+	"github.com/foresail/foresail/adapter/forecast/forecaster"
+	"github.com/foresail/foresail/adapter/forecast/params"
+	"github.com/foresail/foresail/adapter/forecast/podtracker"
 	"github.com/foresail/foresail/adapter/source"
 	"github.com/foresail/foresail/api/v1alpha1"
 )

@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/foresail/foresail/adapter/snapshot"
+	"github.com/foresail/foresail/adapter/forecast/snapshot"
 	"github.com/foresail/foresail/api/v1alpha1"
 	"github.com/foresail/foresail/pipeline"
 )

@@ -21,7 +21,7 @@ import (
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	toolscache "k8s.io/client-go/tools/cache"
 
-	"github.com/foresail/foresail/adapter/forecaster"
+	"github.com/foresail/foresail/adapter/forecast/forecaster"
 )
 
 var deployments = schema.GroupKind{Group: "apps", Kind: "Deployment"}

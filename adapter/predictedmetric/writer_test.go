@@ -19,10 +19,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
-	"github.com/foresail/foresail/adapter/forecaster"
+	"github.com/foresail/foresail/adapter/forecast/forecaster"
+	"github.com/foresail/foresail/adapter/forecast/snapshot"
 	"github.com/foresail/foresail/adapter/keep"
 	"github.com/foresail/foresail/adapter/keep/keeptest"
-	"github.com/foresail/foresail/adapter/snapshot"
 	"github.com/foresail/foresail/api/v1alpha1"
 	"github.com/foresail/foresail/internal/spread"
 )

@@ -40,7 +40,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/foresail/foresail/adapter/snapshot"
+	"github.com/foresail/foresail/adapter/forecast/snapshot"
 )
 
 // The labels of each item, which selectors match.

@@ -12,8 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"k8s.io/apimachinery/pkg/labels"
 
+	"github.com/foresail/foresail/adapter/forecast/snapshot"
 	"github.com/foresail/foresail/adapter/serving/servingtest"
-	"github.com/foresail/foresail/adapter/snapshot"
 )
 
 // read reads a metric of the namespace shop at servingtest.Now.

@@ -5,7 +5,7 @@ import (
 	"math"
 	"math/bits"
 
-	"github.com/foresail/foresail/adapter/snapshot"
+	"github.com/foresail/foresail/adapter/forecast/snapshot"
 )
 
 // The metrics that doors serve; see the package comment.

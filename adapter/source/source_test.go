@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/foresail/foresail/adapter/podtracker"
+	"github.com/foresail/foresail/adapter/forecast/podtracker"
 	"github.com/foresail/foresail/api/v1alpha1"
 )
 

@@ -21,22 +21,18 @@ import (
 	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/leaderelection"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
-	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
-	"github.com/foresail/foresail/adapter/checkpoint"
-	"github.com/foresail/foresail/adapter/custommetrics"
-	"github.com/foresail/foresail/adapter/dashboard"
-	"github.com/foresail/foresail/adapter/externalmetrics"
-	"github.com/foresail/foresail/adapter/forecaster"
-	"github.com/foresail/foresail/adapter/history"
+	"github.com/foresail/foresail/adapter/forecast/checkpoint"
+	"github.com/foresail/foresail/adapter/forecast/forecaster"
+	"github.com/foresail/foresail/adapter/forecast/history"
+	"github.com/foresail/foresail/adapter/forecast/podtracker"
 	"github.com/foresail/foresail/adapter/keep"
 	"github.com/foresail/foresail/adapter/keep/capacitybuffer"
 	"github.com/foresail/foresail/adapter/keep/hpa"
-	"github.com/foresail/foresail/adapter/podtracker"
 	"github.com/foresail/foresail/adapter/predictedmetric"
 	"github.com/foresail/foresail/adapter/source/remotewrite"
 	"github.com/foresail/foresail/api/v1alpha1"
@@ -44,15 +40,11 @@ import (
 
 // adapterOptions are the flags of the part that forecasts pods.
 type adapterOptions struct {
-	server     *externalmetrics.Options
 	namespaces []string
 	lease      leaseOptions
 	forecasts  forecaster.Options
-	apiService apiServiceOptions
-	custom     customMetricsOptions
-	keda       kedaOptions
-	forward    forwardOptions
-	dashboard  bool
+	api        metricsAPI
+	doors      []door // api is one of them
 }
 
 func (o *adapterOptions) addForecastFlags(fs *pflag.FlagSet) {
@@ -68,83 +60,46 @@ func (o *adapterOptions) validateForecasts() error {
 }
 
 func (o *adapterOptions) validate() error {
-	return errors.Join(o.server.Validate(), o.lease.validate(), o.validateForecasts(), o.apiService.validate(o.server.CertificateGiven()), o.custom.validate(),
-		o.forward.validate(o.apiService.service.Host()), o.keda.validate())
+	errs := []error{o.lease.validate(), o.validateForecasts()}
+	for _, d := range o.doors {
+		errs = append(errs, d.validate())
+	}
+	return errors.Join(errs...)
 }
 
-// start wires the adapter, which listens from then on. It also returns the reconciler of PredictedMetrics.
-func (o *adapterOptions) start(ctx context.Context, mgr ctrl.Manager, watches *feeds, sources *sourceOptions, ready func() error) (*part, *predictedmetric.Reconciler, error) {
-	if o.apiService.enabled {
-		if err := o.custom.checkFree(ctx, mgr.GetConfig(), o.apiService.service); err != nil {
-			return nil, nil, err
-		}
+// validateAbsence refuses flags of doors where nothing is forecast.
+func (o *adapterOptions) validateAbsence() error {
+	var errs []error
+	for _, d := range o.doors {
+		errs = append(errs, d.validateAbsence("left out unless --enable has "+enableAdapter))
 	}
+	return errors.Join(errs...)
+}
+
+// start wires the adapter and opens its doors. It also returns the reconciler of PredictedMetrics.
+func (o *adapterOptions) start(ctx context.Context, mgr ctrl.Manager, watches *feeds, sources *sourceOptions, ready func() error) ([]*part, *predictedmetric.Reconciler, error) {
 	a, err := newAdapter(ctx, mgr, watches, sources, o)
 	if err != nil {
 		return nil, nil, err
 	}
-	provider := externalmetrics.New(a.forecaster, time.Now)
-	metrics.Registry.MustRegister(provider)
-	serve := externalmetrics.Config{Provider: provider, Ready: ready, Version: buildVersion()}
-	if o.custom.enabled {
-		custom := custommetrics.New(a.forecaster, time.Now)
-		metrics.Registry.MustRegister(custom)
-		serve.Custom = custom
-	}
-	forecasts := func() error {
-		if err := a.known(); err != nil {
-			return err // until then there may be PredictedMetrics that the forecaster knows nothing of
-		}
-		return a.forecaster.Ready()
-	}
-	registrar, err := o.apiService.registrar(mgr, o.server.CertificateGiven(), forecasts, o.custom.apis()...)
-	if err != nil {
-		return nil, nil, err
-	}
-	if registrar != nil {
-		serve.Certificate = registrar.Certificate()
-	}
-	second, err := o.forward.forwarder(mgr.GetConfig())
-	if err != nil {
-		return nil, nil, err
-	}
-	if second != nil {
-		serve.Second = second
-	}
-	server, err := o.server.NewServer(serve)
-	if err != nil {
-		return nil, nil, err
-	}
-	klog.FromContext(ctx).Info("Serving external.metrics.k8s.io", "address", server.Addr(), "cluster", mgr.GetConfig().Host, "custom", o.custom.enabled)
-	p := &part{
-		ready: forecasts,
+	parts := []*part{{
+		ready: a.ready,
 		alive: a.forecaster.Alive,
 		run: []func(context.Context) error{
-			server.Run,
 			func(ctx context.Context) error { return o.lease.run(ctx, mgr.GetConfig(), a.lead) },
 			a.checkpoints.Run,
 		},
-	}
-	scaler, err := o.keda.server(a.forecaster, a.known, forecasts)
-	if err != nil {
-		return nil, nil, err
-	}
-	if scaler != nil {
-		klog.FromContext(ctx).Info("Serving KEDA", "address", scaler.Addr())
-		p.run = append(p.run, scaler.Run)
-	}
-	if o.dashboard {
-		page := dashboard.New(predictedmetric.Reader{Reconciler: a.reconciler}, time.Now)
-		if err := mgr.AddMetricsServerExtraHandler(dashboard.Path, page.Handler()); err != nil {
-			return nil, nil, fmt.Errorf("serve what foresail dashboard shows: %w", err)
+	}}
+	for _, d := range o.doors {
+		p, err := d.open(ctx, &doorOptions{mgr: mgr, adapter: a, ready: ready})
+		if err != nil {
+			return nil, nil, err
 		}
-		p.run = append(p.run, page.Run)
+		if p != nil {
+			parts = append(parts, p)
+		}
 	}
-	if registrar != nil {
-		p.ready = func() error { return errors.Join(forecasts(), registrar.Ready()) }
-		p.run = append(p.run, registrar.Run)
-	}
-	return p, a.reconciler, nil
+	return parts, a.reconciler, nil
 }
 
 // adapter turns PredictedMetrics into forecasts.
@@ -156,6 +111,14 @@ type adapter struct {
 	reconciler  *predictedmetric.Reconciler
 	checkpoints *checkpoint.Checkpoints
 	histories   *history.Reader // nil: none are read
+}
+
+// ready returns why there are no forecasts yet.
+func (a *adapter) ready() error {
+	if err := a.known(); err != nil {
+		return err // until then there may be PredictedMetrics that the forecaster knows nothing of
+	}
+	return a.forecaster.Ready()
 }
 
 // lead is what one replica alone does, until the context ends.

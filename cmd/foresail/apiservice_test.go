@@ -14,7 +14,7 @@ import (
 
 // TestRegistrationFitsTheManifests compares the defaults of the flags with the names in the manifests.
 func TestRegistrationFitsTheManifests(t *testing.T) {
-	o := parsedRun(t).adapter.apiService
+	o := parsedRun(t).adapter.api.apiService
 	text, err := os.ReadFile("../../manifests/base/service.yaml")
 	require.NoError(t, err)
 	var service corev1.Service

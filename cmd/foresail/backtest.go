@@ -5,15 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"path/filepath"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/foresail/foresail/internal/lab/play/backtest"
+	"github.com/foresail/foresail/internal/lab/scaler"
+	"github.com/foresail/foresail/internal/lab/world/workload"
 	"github.com/foresail/foresail/internal/promapi"
-	"github.com/foresail/foresail/internal/simulator/backtest"
-	"github.com/foresail/foresail/internal/simulator/scaler"
-	"github.com/foresail/foresail/internal/simulator/workload"
 	"github.com/foresail/foresail/pipeline"
 )
 
@@ -134,14 +133,7 @@ func (o *backtestOptions) run(c *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	if err := result.WriteText(c.OutOrStdout()); err != nil || o.out == "" {
-		return err
-	}
-	if err := result.WriteFiles(o.out); err != nil {
-		return err
-	}
-	_, err = fmt.Fprintf(c.OutOrStdout(), "\nThe report is in %s.\n", filepath.Join(o.out, backtest.ReportFile))
-	return err
+	return writeReport(c.OutOrStdout(), result.Report(), o.out)
 }
 
 // options reads what flags name and validates them.

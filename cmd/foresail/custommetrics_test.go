@@ -21,7 +21,7 @@ import (
 )
 
 func TestCustomMetricsAreOffUnlessAsked(t *testing.T) {
-	o := parsedRun(t).adapter.custom
+	o := parsedRun(t).adapter.api.custom
 	assert.False(t, o.enabled)
 	assert.Empty(t, o.apis(), "nothing of theirs is registered or looked at")
 	assert.Len(t, (&customMetricsOptions{enabled: true}).apis(), 2)

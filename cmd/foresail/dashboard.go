@@ -22,20 +22,18 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/foresail/foresail/adapter/dashboard"
-	"github.com/foresail/foresail/adapter/dashboard/eventview"
-	"github.com/foresail/foresail/adapter/dashboard/metricview"
-	"github.com/foresail/foresail/adapter/dashboard/page"
+	"github.com/foresail/foresail/adapter/door/dashboard"
+	"github.com/foresail/foresail/adapter/door/dashboard/eventview"
+	"github.com/foresail/foresail/adapter/door/dashboard/metricview"
+	"github.com/foresail/foresail/adapter/door/dashboard/page"
 	"github.com/foresail/foresail/api/v1alpha1"
 	"github.com/foresail/foresail/internal/httpserve"
-	"github.com/foresail/foresail/internal/simulator/whatif"
+	"github.com/foresail/foresail/internal/lab/play/whatif"
 	"github.com/foresail/foresail/nodepool/poolview"
 	"github.com/foresail/foresail/nodepool/prices"
 )
 
 const (
-	// dashboardFlag is the flag of run that has replicas serve what the page shows.
-	dashboardFlag = "dashboard"
 	// dashboardAccount is the ServiceAccount that replicas answer.
 	dashboardAccount = "foresail-dashboard"
 	// adapterPods selects the pods that may forecast for pods, as the manifests name them.

@@ -28,7 +28,7 @@ import (
 	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/foresail/foresail/adapter/dashboard"
+	"github.com/foresail/foresail/adapter/door/dashboard"
 	"github.com/foresail/foresail/adapter/serving/servingtest"
 	"github.com/foresail/foresail/api/v1alpha1"
 	"github.com/foresail/foresail/test/controlplane"

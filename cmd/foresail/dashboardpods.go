@@ -6,7 +6,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/foresail/foresail/adapter/extender/podview"
+	"github.com/foresail/foresail/adapter/scheduler/extender/podview"
 )
 
 // podPage is what the page shows of pods: those without a node, and what explain pod prints of each.

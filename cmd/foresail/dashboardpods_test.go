@@ -14,8 +14,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/foresail/foresail/adapter/extender"
-	"github.com/foresail/foresail/adapter/extender/podview"
+	"github.com/foresail/foresail/adapter/scheduler/extender"
+	"github.com/foresail/foresail/adapter/scheduler/extender/podview"
 )
 
 // both plays a replica that has a dashboard and runs the extender.

@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/duration"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/foresail/foresail/adapter/params"
+	"github.com/foresail/foresail/adapter/forecast/params"
 	"github.com/foresail/foresail/adapter/serving"
 	"github.com/foresail/foresail/api/v1alpha1"
 )

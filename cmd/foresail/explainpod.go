@@ -19,8 +19,8 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/foresail/foresail/adapter/extender"
-	"github.com/foresail/foresail/adapter/extender/podview"
+	"github.com/foresail/foresail/adapter/scheduler/extender"
+	"github.com/foresail/foresail/adapter/scheduler/extender/podview"
 )
 
 const (

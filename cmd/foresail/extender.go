@@ -17,10 +17,10 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
-	"github.com/foresail/foresail/adapter/extender"
-	"github.com/foresail/foresail/adapter/extender/poolintent"
-	"github.com/foresail/foresail/adapter/nodeusage"
 	"github.com/foresail/foresail/adapter/predictedmetric"
+	"github.com/foresail/foresail/adapter/scheduler/extender"
+	"github.com/foresail/foresail/adapter/scheduler/extender/poolintent"
+	"github.com/foresail/foresail/adapter/scheduler/nodeusage"
 	"github.com/foresail/foresail/internal/localaddr"
 	"github.com/foresail/foresail/internal/nodequery"
 	"github.com/foresail/foresail/internal/objectcache"

@@ -36,9 +36,9 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 	extenderv1 "k8s.io/kube-scheduler/extender/v1"
 
-	"github.com/foresail/foresail/adapter/extender"
-	"github.com/foresail/foresail/adapter/keda/externalscaler"
-	"github.com/foresail/foresail/adapter/nodeusage"
+	"github.com/foresail/foresail/adapter/door/keda/externalscaler"
+	"github.com/foresail/foresail/adapter/scheduler/extender"
+	"github.com/foresail/foresail/adapter/scheduler/nodeusage"
 	"github.com/foresail/foresail/api/v1alpha1"
 	"github.com/foresail/foresail/internal/objectcache"
 	"github.com/foresail/foresail/test/controlplane"

@@ -16,10 +16,10 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
 
-	"github.com/foresail/foresail/adapter/extender"
+	"github.com/foresail/foresail/adapter/forecast/podtracker"
+	"github.com/foresail/foresail/adapter/forecast/snapshot"
 	"github.com/foresail/foresail/adapter/keep/capacitybuffer"
-	"github.com/foresail/foresail/adapter/podtracker"
-	"github.com/foresail/foresail/adapter/snapshot"
+	"github.com/foresail/foresail/adapter/scheduler/extender"
 	poolcluster "github.com/foresail/foresail/nodepool/cluster"
 	"github.com/foresail/foresail/nodepool/drain"
 )

@@ -13,7 +13,7 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
-	"github.com/foresail/foresail/adapter/externalmetrics/forward"
+	"github.com/foresail/foresail/adapter/door/externalmetrics/forward"
 )
 
 const (

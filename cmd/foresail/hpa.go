@@ -12,8 +12,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
+	"github.com/foresail/foresail/adapter/forecast/params"
 	"github.com/foresail/foresail/adapter/keep/hpa"
-	"github.com/foresail/foresail/adapter/params"
 	"github.com/foresail/foresail/api/v1alpha1"
 )
 

@@ -1,16 +1,18 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
 	"time"
 
 	"github.com/spf13/pflag"
+	cliflag "k8s.io/component-base/cli/flag"
+	"k8s.io/klog/v2"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
-	"github.com/foresail/foresail/adapter/keda"
-	"github.com/foresail/foresail/adapter/serving"
+	"github.com/foresail/foresail/adapter/door/keda"
 )
 
 const (
@@ -22,45 +24,46 @@ const (
 	kedaClientNamesFlag = kedaFlags + "client-names"
 )
 
-// kedaOptions are the flags of the external scaler.
-type kedaOptions struct {
+// kedaDoor is the door for KEDA: an external scaler.
+type kedaDoor struct {
 	options keda.Options
 	flags   *pflag.FlagSet // that all of these are of
 }
 
-func (o *kedaOptions) addFlags(fs *pflag.FlagSet) {
-	o.flags = fs
-	fs.StringVar(&o.options.Address, kedaAddressFlag, "", "Address to answer KEDA on as an external scaler, over gRPC, such as :9600; empty or 0 answers none. One that is not on loopback needs --keda-client-ca-file or --keda-allow-anonymous.")
-	fs.StringVar(&o.options.CertFile, kedaFlags+"tls-cert-file", "", "File with the certificate of that address, read again when it changes; empty is without TLS.")
-	fs.StringVar(&o.options.KeyFile, kedaFlags+"tls-private-key-file", "", "File with the private key of that certificate.")
-	fs.StringVar(&o.options.ClientCAFile, kedaClientCAFlag, "", "File with the authorities of KEDA's client certificate, read again when it changes; empty asks for no certificate.")
-	fs.StringSliceVar(&o.options.ClientNames, kedaClientNamesFlag, []string{keda.DefaultClientName}, "Names of which KEDA's client "+
+func (d *kedaDoor) addFlags(groups *cliflag.NamedFlagSets) {
+	fs := groups.FlagSet(groupKEDA)
+	d.flags = fs
+	fs.StringVar(&d.options.Address, kedaAddressFlag, "", "Address to answer KEDA on as an external scaler, over gRPC, such as :9600; empty or 0 answers none. One that is not on loopback needs --keda-client-ca-file or --keda-allow-anonymous.")
+	fs.StringVar(&d.options.CertFile, kedaFlags+"tls-cert-file", "", "File with the certificate of that address, read again when it changes; empty is without TLS.")
+	fs.StringVar(&d.options.KeyFile, kedaFlags+"tls-private-key-file", "", "File with the private key of that certificate.")
+	fs.StringVar(&d.options.ClientCAFile, kedaClientCAFlag, "", "File with the authorities of KEDA's client certificate, read again when it changes; empty asks for no certificate.")
+	fs.StringSliceVar(&d.options.ClientNames, kedaClientNamesFlag, []string{keda.DefaultClientName}, "Names of which KEDA's client "+
 		"certificate needs one, compared exactly: a DNS name of it, or its common name if it has no DNS names.")
-	fs.BoolVar(&o.options.AllowAnonymous, kedaFlags+"allow-anonymous", false, "Answer anyone who can reach the address, without a client certificate. For an address that a NetworkPolicy closes to all but KEDA.")
+	fs.BoolVar(&d.options.AllowAnonymous, kedaFlags+"allow-anonymous", false, "Answer anyone who can reach the address, without a client certificate. For an address that a NetworkPolicy closes to all but KEDA.")
 }
 
 // enabled tells whether KEDA is answered.
-func (o *kedaOptions) enabled() bool {
-	return o.options.Address != "" && o.options.Address != noAddress
+func (d *kedaDoor) enabled() bool {
+	return d.options.Address != "" && d.options.Address != noAddress
 }
 
 // validate also reads the files that flags name.
-func (o *kedaOptions) validate() error {
-	if !o.enabled() {
-		return o.validateAbsence("left out while --" + kedaAddressFlag + " is empty, which answers no KEDA")
+func (d *kedaDoor) validate() error {
+	if !d.enabled() {
+		return d.validateAbsence("left out while --" + kedaAddressFlag + " is empty, which answers no KEDA")
 	}
-	return errors.Join(inKEDAFlags(o.options.Validate()), refuseNames(o.flags, kedaClientNamesFlag, kedaClientCAFlag))
+	return errors.Join(inKEDAFlags(d.options.Validate()), refuseNames(d.flags, kedaClientNamesFlag, kedaClientCAFlag))
 }
 
 // validateAbsence refuses flags that would have no effect. An address that says so is none.
-func (o *kedaOptions) validateAbsence(accept string) error {
-	if o.enabled() {
-		return refuseFlags(o.flags, kedaFlags, accept)
+func (d *kedaDoor) validateAbsence(accept string) error {
+	if d.enabled() {
+		return refuseFlags(d.flags, kedaFlags, accept)
 	}
 	var errs []error
-	o.flags.VisitAll(func(f *pflag.Flag) {
+	d.flags.VisitAll(func(f *pflag.Flag) {
 		if f.Name != kedaAddressFlag {
-			errs = append(errs, refuseFlags(o.flags, f.Name, accept))
+			errs = append(errs, refuseFlags(d.flags, f.Name, accept))
 		}
 	})
 	return errors.Join(errs...)
@@ -93,16 +96,15 @@ func inKEDAFlag(err error) error {
 	return badFlag(flagsOfKEDA()[option.Option], fmt.Sprintf("%q", option.Value), accept)
 }
 
-// server returns what answers KEDA, nil if nothing does. known returns why not every PredictedMetric is known yet, ready why there are
-// no forecasts yet.
-func (o *kedaOptions) server(reader serving.Reader, known, ready func() error) (*keda.Server, error) {
-	if !o.enabled() {
+func (d *kedaDoor) open(ctx context.Context, o *doorOptions) (*part, error) {
+	if !d.enabled() {
 		return nil, nil
 	}
-	server, err := keda.NewServer(o.options, keda.NewScaler(reader, known, time.Now), ready)
+	server, err := keda.NewServer(d.options, keda.NewScaler(o.adapter.forecaster, o.adapter.known, time.Now), o.adapter.ready)
 	if err != nil {
 		return nil, inKEDAFlags(err)
 	}
 	metrics.Registry.MustRegister(server)
-	return server, nil
+	klog.FromContext(ctx).Info("Serving KEDA", "address", server.Addr())
+	return &part{run: []func(context.Context) error{server.Run}}, nil
 }

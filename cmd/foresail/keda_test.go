@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"k8s.io/client-go/util/cert"
+	cliflag "k8s.io/component-base/cli/flag"
 )
 
 func TestFlagsOfKEDA(t *testing.T) {
@@ -46,10 +47,10 @@ func TestFlagsOfKEDA(t *testing.T) {
 		{"--keda-allow-anonymous", `--keda-allow-anonymous: "true": must be left out while --keda-address is empty`},
 		{"--keda-address 0 --keda-tls-cert-file " + certFile, `--keda-tls-cert-file: "` + certFile + `": must be left out while --keda-address is empty`},
 	} {
-		var o kedaOptions
-		fs := pflag.NewFlagSet("run", pflag.ContinueOnError)
-		o.addFlags(fs)
-		require.NoError(t, fs.Parse(strings.Fields(c.args)), c.args)
+		var o kedaDoor
+		var groups cliflag.NamedFlagSets
+		o.addFlags(&groups)
+		require.NoError(t, groups.FlagSet(groupKEDA).Parse(strings.Fields(c.args)), c.args)
 		err := o.validate()
 		if c.want == "" {
 			assert.NoError(t, err, c.args)

@@ -132,7 +132,8 @@ func refuseFlags(fs *pflag.FlagSet, prefix, accept string) error {
 	return errors.Join(errs...)
 }
 
-// refuseNames returns an error if names of clients were given without the file of their authorities: no client is asked for any.
+// refuseNames returns an error if names of clients were given without the file of their authorities: no client is
+// asked for any.
 func refuseNames(fs *pflag.FlagSet, names, authorities string) error {
 	if fs.Lookup(authorities).Value.String() != "" {
 		return nil

@@ -9,7 +9,7 @@ import (
 	"runtime/metrics"
 	"strconv"
 
-	"github.com/foresail/foresail/adapter/forecaster"
+	"github.com/foresail/foresail/adapter/forecast/forecaster"
 	"github.com/foresail/foresail/pipeline"
 )
 

@@ -12,7 +12,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 
-	"github.com/foresail/foresail/adapter/forecaster"
+	"github.com/foresail/foresail/adapter/forecast/forecaster"
 )
 
 func TestMemoryLimitLeavesRoomForWhatGoDoesNotCount(t *testing.T) {

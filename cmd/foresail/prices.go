@@ -9,7 +9,7 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/foresail/foresail/internal/simulator/score"
+	"github.com/foresail/foresail/internal/lab/score"
 )
 
 // priceFlags are the flags with the prices of pods and of time above the threshold.

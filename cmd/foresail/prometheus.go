@@ -10,7 +10,7 @@ import (
 	"github.com/prometheus/common/model"
 	"github.com/spf13/pflag"
 
-	"github.com/foresail/foresail/adapter/history"
+	"github.com/foresail/foresail/adapter/forecast/history"
 	"github.com/foresail/foresail/internal/promapi"
 )
 

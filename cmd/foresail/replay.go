@@ -7,8 +7,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/foresail/foresail/adapter/params"
-	"github.com/foresail/foresail/internal/replay"
+	"github.com/foresail/foresail/adapter/forecast/params"
+	"github.com/foresail/foresail/internal/lab/replay"
 	"github.com/foresail/foresail/internal/schedule"
 	"github.com/foresail/foresail/pipeline"
 )

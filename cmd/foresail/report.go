@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"path/filepath"
 	"slices"
 	"time"
 
@@ -16,9 +15,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/foresail/foresail/api/v1alpha1"
+	"github.com/foresail/foresail/internal/lab/play/evaluation"
+	"github.com/foresail/foresail/internal/lab/report"
+	"github.com/foresail/foresail/internal/lab/score"
 	"github.com/foresail/foresail/internal/promapi"
-	"github.com/foresail/foresail/internal/simulator/evaluation"
-	"github.com/foresail/foresail/internal/simulator/score"
 )
 
 const reportHelp = `Report answers whether Foresail is worth it for your PredictedMetrics: what happened in the last day
@@ -105,7 +105,7 @@ func newReportCommand(now func() time.Time) *cobra.Command {
 	f.Float64Var(&o.capacity, "capacity", 100, "requests per second that keep one pod fully busy: the fewer, the more chance there is in the simulated load of a second")
 	o.priceFlags.addFlags(f)
 	f.DurationVar(&o.timeout, "timeout", time.Hour, "how long all of it may take; what is done by then is printed")
-	f.StringVar(&o.out, "out", "", "`directory` for "+evaluation.PageFile+", one self-contained page; empty writes none")
+	f.StringVar(&o.out, "out", "", "`directory` for "+report.PageFile+", one self-contained page; empty writes none")
 	output := addOutputFlag(c, "table", "json", "html")
 	c.ValidArgsFunction = k.completeNames(newMetricList)
 	c.RunE = func(c *cobra.Command, args []string) error {
@@ -117,9 +117,9 @@ func newReportCommand(now func() time.Time) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		reports, failed := o.evaluate(c, metrics, api, spans, now())
-		if len(reports) > 0 {
-			failed = errors.Join(o.write(c.OutOrStdout(), output.value, reports), failed)
+		results, failed := o.evaluate(c, metrics, api, spans, now())
+		if len(results) > 0 {
+			failed = errors.Join(o.write(c.OutOrStdout(), output.value, results), failed)
 		}
 		return failed
 	}
@@ -205,7 +205,9 @@ func (o *reportOptions) metrics(c *cobra.Command, k *connection, args []string) 
 }
 
 // evaluate reports on one PredictedMetric after the other. One that fails does not keep the others from being reported on.
-func (o *reportOptions) evaluate(c *cobra.Command, metrics []v1alpha1.PredictedMetric, api v1.API, spans evaluation.Spans, now time.Time) ([]*evaluation.Report, error) {
+func (o *reportOptions) evaluate(
+	c *cobra.Command, metrics []v1alpha1.PredictedMetric, api v1.API, spans evaluation.Spans, now time.Time,
+) ([]*evaluation.Result, error) {
 	ctx, cancel := context.WithTimeoutCause(c.Context(), o.timeout, fmt.Errorf("the time of --timeout (%s) has passed", o.timeout))
 	defer cancel()
 	source := evaluation.Source{API: api, Address: promapi.Redact(o.prometheus)}
@@ -215,7 +217,7 @@ func (o *reportOptions) evaluate(c *cobra.Command, metrics []v1alpha1.PredictedM
 	for i := range o.seeds {
 		play.Seeds = append(play.Seeds, o.seed+uint64(i))
 	}
-	var reports []*evaluation.Report
+	var results []*evaluation.Result
 	var failed error
 	played := 0
 	for i := range metrics {
@@ -228,20 +230,24 @@ func (o *reportOptions) evaluate(c *cobra.Command, metrics []v1alpha1.PredictedM
 			progress.step()
 		}
 		key := types.NamespacedName{Namespace: pm.Namespace, Name: pm.Name}
-		report, err := reportOn(ctx, pm, key, source, spans, play, now)
+		result, err := resultOf(ctx, pm, key, source, spans, play, now)
 		if cause := context.Cause(ctx); err != nil && cause != nil {
-			return reports, errors.Join(failed, fmt.Errorf("%d of %d PredictedMetrics are reported on: %w", len(reports), len(metrics), cause))
+			return results, errors.Join(failed,
+				fmt.Errorf("%d of %d PredictedMetrics are reported on: %w", len(results), len(metrics), cause))
 		}
 		if err != nil {
 			failed = errors.Join(failed, fmt.Errorf("PredictedMetric %s: %w", key, err))
 			continue
 		}
-		reports = append(reports, report)
+		results = append(results, result)
 	}
-	return reports, failed
+	return results, failed
 }
 
-func reportOn(ctx context.Context, pm *v1alpha1.PredictedMetric, key types.NamespacedName, source evaluation.Source, spans evaluation.Spans, play evaluation.Play, now time.Time) (*evaluation.Report, error) {
+func resultOf(
+	ctx context.Context, pm *v1alpha1.PredictedMetric, key types.NamespacedName, source evaluation.Source,
+	spans evaluation.Spans, play evaluation.Play, now time.Time,
+) (*evaluation.Result, error) {
 	record, err := evaluation.Read(ctx, source, key, now, spans.Longest())
 	if err != nil {
 		return nil, err
@@ -249,21 +255,20 @@ func reportOn(ctx context.Context, pm *v1alpha1.PredictedMetric, key types.Names
 	return evaluation.Evaluate(ctx, pm, record, spans, play)
 }
 
-// write writes the reports, and the page of --out.
-func (o *reportOptions) write(w io.Writer, format string, reports []*evaluation.Report) error {
-	write := evaluation.WriteText
+// write writes the results, and the page of --out.
+func (o *reportOptions) write(w io.Writer, format string, results []*evaluation.Result) error {
+	all := evaluation.ReportOn(results)
+	var err error
 	switch format {
-	case "json":
-		write = func(w io.Writer, all []*evaluation.Report) error { return printJSON(w, all) }
+	case "table":
+		return writeReport(w, all, o.out)
 	case "html":
-		write = evaluation.WritePage
+		err = all.WritePage(w)
+	default:
+		err = printJSON(w, results)
 	}
-	if err := write(w, reports); err != nil || o.out == "" {
+	if err != nil || o.out == "" {
 		return err
 	}
-	if err := evaluation.WriteFile(o.out, reports); err != nil || format != "table" {
-		return err
-	}
-	_, err := fmt.Fprintf(w, "\nThe page is %s.\n", filepath.Join(o.out, evaluation.PageFile))
-	return err
+	return all.Save(o.out)
 }

@@ -15,8 +15,8 @@ import (
 
 	"github.com/foresail/foresail/api/v1alpha1"
 	"github.com/foresail/foresail/internal/docpages"
-	"github.com/foresail/foresail/internal/simulator/evaluation"
-	"github.com/foresail/foresail/internal/simulator/evaluation/evaluationtest"
+	"github.com/foresail/foresail/internal/lab/play/evaluation"
+	"github.com/foresail/foresail/internal/lab/play/evaluation/evaluationtest"
 	"github.com/foresail/foresail/test/controlplane"
 )
 
@@ -77,7 +77,7 @@ func TestReportOfACluster(t *testing.T) {
 	require.Equal(t, exitDone, code, stderr)
 	assert.Contains(t, stdout, "PredictedMetric default/checkout (Deployment checkout), threshold 700m\n")
 	assert.Contains(t, stdout, "In the last 2 hours too few pods were ready for ")
-	assert.Contains(t, stdout, "\nThe page is "+filepath.Join(out, "report.html"))
+	assert.Contains(t, stdout, "\nThe report is in "+filepath.Join(out, "report.html"))
 	page, err := os.ReadFile(filepath.Join(out, "report.html"))
 	require.NoError(t, err)
 	assert.Contains(t, string(page), "<svg")
@@ -87,7 +87,7 @@ func TestReportOfACluster(t *testing.T) {
 	assert.Equal(t, exitFailed, code, "one of two cannot be reported on")
 	assert.Contains(t, stderr, `PredictedMetric default/unrecorded: `+url+`: it has no metrics of the PredictedMetric default/unrecorded between `)
 	assert.Contains(t, stderr, `but of others: "default/checkout"`)
-	var reports []evaluation.Report
+	var reports []evaluation.Result
 	require.NoError(t, json.Unmarshal([]byte(stdout), &reports))
 	require.Len(t, reports, 1)
 	assert.Equal(t, 2, reports[0].Replicas)

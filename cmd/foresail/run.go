@@ -25,7 +25,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 
-	"github.com/foresail/foresail/adapter/externalmetrics"
+	"github.com/foresail/foresail/adapter/door/externalmetrics"
 	"github.com/foresail/foresail/adapter/predictedmetric"
 	"github.com/foresail/foresail/api/v1alpha1"
 )
@@ -55,7 +55,10 @@ type runOptions struct {
 }
 
 func newRunOptions() *runOptions {
-	return &runOptions{adapter: adapterOptions{server: externalmetrics.NewOptions()}, logging: logsapi.NewLoggingConfiguration()}
+	o := &runOptions{logging: logsapi.NewLoggingConfiguration()}
+	o.adapter.api.server = externalmetrics.NewOptions()
+	o.adapter.doors = doorsOf(o)
+	return o
 }
 
 func newRunCommand() *cobra.Command {
@@ -173,23 +176,17 @@ func (o *runOptions) flagGroups() cliflag.NamedFlagSets {
 	fs.StringSliceVar(&o.adapter.namespaces, "namespaces", nil, "Namespaces whose PredictedMetrics are served. Empty is all namespaces.")
 	o.serving.addFlags(fs)
 	o.tracing.addFlags(fs)
-	fs.BoolVar(&o.adapter.dashboard, dashboardFlag, false, "Record the last hour of every PredictedMetric, and serve it to foresail dashboard below /dashboard/ of --metrics-address, to clients with the right to get these paths. It takes at most 41 KiB of memory for each PredictedMetric.")
 	o.adapter.lease.addFlags(fs)
 	fs = groups.FlagSet(groupCluster)
 	fs.Float32Var(&o.qps, "kube-api-qps", 200, "Maximum rate of requests to the Kubernetes API server, per second. Watches do not count.")
 	fs.IntVar(&o.burst, "kube-api-burst", 300, "Number of requests to the Kubernetes API server that may exceed --kube-api-qps for a moment.")
-	o.adapter.apiService.addFlags(groups.FlagSet(groupAPI))
-	o.adapter.custom.addFlags(groups.FlagSet(groupCustom))
-	o.adapter.keda.addFlags(groups.FlagSet(groupKEDA))
-	o.adapter.forward.addFlags(groups.FlagSet(groupForward))
+	for _, d := range o.adapter.doors {
+		d.addFlags(&groups)
+	}
 	o.sources.addFlags(groups.FlagSet(groupSamples))
 	o.adapter.addForecastFlags(groups.FlagSet(groupSamples))
 	o.nodePool.addFlags(groups.FlagSet(groupNodePool))
 	o.extender.addFlags(groups.FlagSet(groupExtender))
-	server := o.adapter.server.FlagSets()
-	for _, name := range server.Order {
-		groups.FlagSet(name).AddFlagSet(server.FlagSets[name])
-	}
 	logsapi.AddFlags(o.logging, groups.FlagSet(groupLogging))
 	return groups
 }
@@ -211,10 +208,9 @@ func (o *runOptions) validate() error {
 	if o.enabled(enableAdapter) {
 		errs = append(errs, o.adapter.validate())
 	} else {
-		const accept = "left out unless --enable has " + enableAdapter
-		errs = append(errs, o.adapter.keda.validateAbsence(accept), o.adapter.custom.validateAbsence(accept))
+		errs = append(errs, o.adapter.validateAbsence())
 	}
-	errs = append(errs, o.validateDashboard(), o.nodePool.validate(o.enabled(enableNodePool), o.sources.prometheus.url),
+	errs = append(errs, o.nodePool.validate(o.enabled(enableNodePool), o.sources.prometheus.url),
 		o.extender.validate(o.enabled(enableExtender), o.sources.prometheus.url))
 	if o.qps <= 0 {
 		errs = append(errs, badFlag("kube-api-qps", o.qps, "above 0"))
@@ -223,18 +219,6 @@ func (o *runOptions) validate() error {
 		errs = append(errs, badFlag("kube-api-burst", o.burst, "at least 1"))
 	}
 	return errors.Join(errs...)
-}
-
-func (o *runOptions) validateDashboard() error {
-	switch {
-	case !o.adapter.dashboard:
-		return nil
-	case !o.enabled(enableAdapter):
-		return badFlag(dashboardFlag, true, "left out unless --enable has "+enableAdapter)
-	case o.serving.metricsAddress == noAddress:
-		return badFlag(dashboardFlag, true, "left out with --metrics-address=0, which serves nothing")
-	}
-	return nil
 }
 
 func (o *runOptions) validateEnable() error {
@@ -258,9 +242,16 @@ func (o *runOptions) complete() error {
 
 // part is an enabled part, wired and not yet running.
 type part struct {
-	ready func() error                  // returns why the part is not ready yet
+	ready func() error                  // returns why the part is not ready yet; nil: it always is
 	alive func() error                  // returns why only a restart helps; nil: nothing is known that it would help against
 	run   []func(context.Context) error // run beside the manager
+}
+
+func (p *part) waits() error {
+	if p.ready == nil {
+		return nil
+	}
+	return p.ready()
 }
 
 func (p *part) hangs() error {
@@ -300,7 +291,7 @@ func (o *runOptions) run(ctx context.Context) error {
 	defer traces.end(ctx)
 	if o.tracing.file != "" { // or requests and cycles would do for nothing what they do for traces
 		config.Wrap(tracing.WrapperFor(traces.sampled))
-		o.adapter.server.Traces, o.nodePool.traces = traces.sampled, traces.all
+		o.adapter.api.server.Traces, o.nodePool.traces = traces.sampled, traces.all
 	}
 	scheme := newScheme()
 	targets := predictedmetric.NewWatches(scheme, time.Now)
@@ -321,7 +312,7 @@ func (o *runOptions) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	ready.set(func() error { return join(parts, func(p *part) error { return p.ready() }) })
+	ready.set(func() error { return join(parts, (*part).waits) })
 	live.set(func() error { return join(parts, (*part).hangs) })
 	log.Info("Running", "enabled", o.enable, "http", o.serving.probeAddress, "metrics", o.serving.metricsAddress, "cluster", config.Host)
 
@@ -341,11 +332,11 @@ func (o *runOptions) start(ctx context.Context, mgr ctrl.Manager, watches *feeds
 	var parts []*part
 	var uses *predictedmetric.PodUses
 	if o.enabled(enableAdapter) {
-		p, reconciler, err := o.adapter.start(ctx, mgr, watches, &o.sources, ready)
+		all, reconciler, err := o.adapter.start(ctx, mgr, watches, &o.sources, ready)
 		if err != nil {
 			return nil, err
 		}
-		parts = append(parts, p)
+		parts = append(parts, all...)
 		uses = predictedmetric.NewPodUses(reconciler, o.extender.horizon, time.Now)
 	}
 	if o.enabled(enableNodePool) {
@@ -367,7 +358,7 @@ func (o *runOptions) start(ctx context.Context, mgr ctrl.Manager, watches *feeds
 
 func (o *runOptions) clusterConfig() (*rest.Config, error) {
 	load := rest.InClusterConfig
-	kubeconfig := o.adapter.server.Kubeconfig // the flag is the adapter's, and counts for all parts
+	kubeconfig := o.adapter.api.server.Kubeconfig // the flag is the adapter's, and counts for all parts
 	if kubeconfig != "" {
 		load = func() (*rest.Config, error) { return clientcmd.BuildConfigFromFlags("", kubeconfig) }
 	}

@@ -4,19 +4,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
-	"github.com/foresail/foresail/internal/simulator/compare"
-	"github.com/foresail/foresail/internal/simulator/queue"
-	"github.com/foresail/foresail/internal/simulator/scaler"
-	"github.com/foresail/foresail/internal/simulator/workload"
+	"github.com/foresail/foresail/internal/lab/play/compare"
+	"github.com/foresail/foresail/internal/lab/scaler"
+	"github.com/foresail/foresail/internal/lab/world/queue"
+	"github.com/foresail/foresail/internal/lab/world/workload"
 	"github.com/foresail/foresail/pipeline"
 )
 
@@ -250,94 +247,32 @@ func (o *simulateOptions) run(c *cobra.Command, config compare.Config) error {
 	}
 	progress := newRunProgress(c.ErrOrStderr(), total)
 	step := func(compare.Run) { progress.step() }
-	played := simulation{all: o.all}
+	var played compare.Played
 	var err error
-	played.result, err = compare.Play(ctx, config, step)
+	played.Result, err = compare.Play(ctx, config, step)
 	if err == nil && o.variants {
-		played.variants, err = compare.PlayVariants(ctx, config, played.result, step)
+		played.Variants, err = compare.PlayVariants(ctx, config, played.Result, step)
 	}
 	if err == nil && o.ablations {
-		played.ablations, err = compare.PlayAblations(ctx, config, !o.loadsGiven(), step)
+		played.Ablations, err = compare.PlayAblations(ctx, config, !o.loadsGiven(), step)
 	}
 	progress.end()
 	if err != nil && !errors.Is(err, context.Canceled) {
 		return err
 	}
-	if failed := o.report(c.OutOrStdout(), played); failed != nil {
+	report := played.Report(o.all)
+	if o.out != "" {
+		played.Result.Charts(report, o.threshold, o.max)
+	}
+	if failed := writeReport(c.OutOrStdout(), report, o.out); failed != nil {
 		return failed
 	}
 	switch {
 	case err == nil:
 		return nil
-	case len(played.result.Outcomes) == 0:
+	case len(played.Result.Outcomes) == 0:
 		return fmt.Errorf("interrupted after %d of %d runs, before every scaler had finished a seed", progress.done, total)
 	default:
 		return fmt.Errorf("interrupted after %d of %d runs: the tables are of the seeds that every scaler had finished", progress.done, total)
 	}
-}
-
-// simulation is what was played.
-type simulation struct {
-	all       bool // print all figures
-	result    *compare.Result
-	variants  []compare.Variant
-	ablations []compare.Ablation
-}
-
-// tables writes the tables for people.
-func (s simulation) tables(w io.Writer) error {
-	tables := []func(io.Writer) error{s.result.WriteOverview}
-	if s.all {
-		tables = []func(io.Writer) error{s.result.WriteTable, s.result.WriteCalibration, s.result.WriteConclusion}
-	}
-	for _, write := range tables {
-		if err := write(w); err != nil {
-			return err
-		}
-	}
-	if len(s.variants) > 1 {
-		if err := compare.WriteVariants(w, s.variants); err != nil {
-			return err
-		}
-	}
-	return compare.WriteAblations(w, s.ablations)
-}
-
-// report writes the tables and files.
-func (o *simulateOptions) report(stdout io.Writer, s simulation) error {
-	if err := s.tables(stdout); err != nil {
-		return err
-	}
-	if o.out == "" || len(s.result.Outcomes) == 0 {
-		return nil
-	}
-	files := map[string]func(io.Writer) error{
-		"summary.csv": s.result.WriteSummary, "intervals.csv": s.result.WriteIntervals, "seeds.csv": s.result.WriteSeeds,
-	}
-	if len(s.variants) > 1 {
-		files["variants.csv"] = func(w io.Writer) error { return compare.WriteVariantsCSV(w, s.variants) }
-	}
-	if len(s.ablations) > 0 {
-		files["ablations.csv"] = func(w io.Writer) error { return compare.WriteAblationsCSV(w, s.ablations) }
-	}
-	for _, chart := range s.result.Charts(o.threshold, o.max) {
-		for _, format := range []string{"svg", "png"} {
-			files[chart.Name+"."+format] = func(w io.Writer) error { return chart.Write(w, format) }
-		}
-	}
-	for name, write := range files {
-		if err := writeFile(filepath.Join(o.out, name), write); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// writeFile writes a file anew.
-func writeFile(path string, write func(io.Writer) error) error {
-	f, err := os.Create(path)
-	if err != nil {
-		return err
-	}
-	return errors.Join(write(f), f.Close())
 }

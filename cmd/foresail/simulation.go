@@ -3,16 +3,19 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io"
 	"math"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
-	"github.com/foresail/foresail/internal/simulator/scaler"
-	"github.com/foresail/foresail/internal/simulator/workload"
+	"github.com/foresail/foresail/internal/lab/report"
+	"github.com/foresail/foresail/internal/lab/scaler"
+	"github.com/foresail/foresail/internal/lab/world/workload"
 )
 
 const (
@@ -148,6 +151,18 @@ func makeOut(dir string) error {
 		return badFlag("out", err, accept)
 	}
 	return errors.Join(probe.Close(), os.Remove(probe.Name()))
+}
+
+// writeReport writes a report for a terminal, and its files to the directory of --out; "" is none.
+func writeReport(w io.Writer, r *report.Report, dir string) error {
+	if err := r.WriteText(w); err != nil || dir == "" {
+		return err
+	}
+	if err := r.Save(dir); err != nil || r.Name == "" {
+		return err
+	}
+	_, err := fmt.Fprintf(w, "\nThe report is in %s.\n", filepath.Join(dir, report.PageFile))
+	return err
 }
 
 func positive(x float64) bool { return x > 0 && !math.IsInf(x, 0) }

@@ -11,8 +11,8 @@ import (
 	"github.com/prometheus/common/model"
 	"github.com/spf13/cobra"
 
+	"github.com/foresail/foresail/internal/lab/threshold"
 	"github.com/foresail/foresail/internal/promapi"
-	"github.com/foresail/foresail/internal/threshold"
 )
 
 const thresholdHelp = `Threshold finds how much load a pod can have before its users wait: the threshold of a PredictedMetric.
@@ -88,7 +88,7 @@ func newThresholdCommand(now func() time.Time) *cobra.Command {
 		if output.value == "json" {
 			return writeThreshold(c, &q, answer)
 		}
-		return answer.WriteText(c.OutOrStdout(), &q)
+		return answer.Report(&q).WriteText(c.OutOrStdout())
 	}
 	return c
 }
@@ -178,14 +178,6 @@ func writeThreshold(c *cobra.Command, q *threshold.Question, a *threshold.Answer
 		}
 		return &v
 	}
-	type row struct {
-		From          float64 `json:"from"`
-		To            float64 `json:"to"`
-		Measurements  int     `json:"measurements"`
-		Above         int     `json:"aboveObjective"`
-		MedianSeconds float64 `json:"medianSeconds"`
-		P95Seconds    float64 `json:"p95Seconds"`
-	}
 	out := struct {
 		Outcome      threshold.Outcome `json:"outcome"`
 		Threshold    string            `json:"threshold,omitempty"`
@@ -196,13 +188,10 @@ func writeThreshold(c *cobra.Command, q *threshold.Question, a *threshold.Answer
 		Measurements int               `json:"measurements"`
 		Above        int               `json:"aboveObjective"`
 		Verdict      string            `json:"verdict"`
-		Rows         []row             `json:"byLoad"`
+		Rows         []threshold.Row   `json:"byLoad"`
 	}{
 		a.Outcome, a.Quantity(), known(a.Threshold), known(a.Low), known(a.High), known(a.ToldApart),
-		a.Measurements, a.Slow, a.Verdict(q), nil,
-	}
-	for _, r := range a.Rows {
-		out.Rows = append(out.Rows, row{r.From, r.To, r.Count, r.Slow, r.Median, r.P95})
+		a.Measurements, a.Slow, a.Verdict(q), a.Rows,
 	}
 	return printJSON(c.OutOrStdout(), out)
 }

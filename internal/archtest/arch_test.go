@@ -157,16 +157,16 @@ func TestSchedulesArePure(t *testing.T) {
 }
 
 func TestSourcesAndDoorsDoNotImportEachOther(t *testing.T) {
-	doors := []string{module + "adapter/externalmetrics", module + "adapter/externalmetrics/forward", module + "adapter/custommetrics", module + "adapter/keda", module + "adapter/extender", module + "adapter/dashboard"}
+	doors := []string{module + "adapter/door/externalmetrics", module + "adapter/door/externalmetrics/forward", module + "adapter/door/custommetrics", module + "adapter/door/keda", module + "adapter/scheduler/extender", module + "adapter/door/dashboard"}
 	for from, list := range imports(t, false, "./adapter/...") {
 		for _, to := range list {
 			switch {
 			case strings.HasPrefix(from, module+"adapter/source/"):
 				assert.False(t, strings.HasPrefix(to, module+"adapter/source/") && !strings.HasPrefix(to, from), "%s imports %s", from, to)
 			case from == module+"adapter/source":
-				assert.False(t, strings.HasPrefix(to, module+"adapter/") && to != module+"adapter/podtracker", "%s imports %s", from, to)
+				assert.False(t, strings.HasPrefix(to, module+"adapter/") && to != module+"adapter/forecast/podtracker", "%s imports %s", from, to)
 			}
-			if !strings.HasPrefix(from, module+"adapter/extender/") { // of the extender itself
+			if !strings.HasPrefix(from, module+"adapter/scheduler/extender/") { // of the extender itself
 				assert.NotContains(t, doors, to, "%s imports a door", from)
 			}
 			assert.NotEqual(t, module+"adapter/source/sourcetest", to, "%s imports what is for tests", from)
@@ -175,7 +175,7 @@ func TestSourcesAndDoorsDoNotImportEachOther(t *testing.T) {
 	for _, door := range doors {
 		for _, to := range imports(t, false, "./"+strings.TrimPrefix(door, module))[door] {
 			if strings.HasPrefix(to, module+"adapter/") && !strings.HasPrefix(to, door+"/") {
-				assert.Contains(t, []string{module + "adapter/snapshot", module + "adapter/serving", module + "adapter/serving/kubeapi"}, to, "a door reads snapshots and nothing else")
+				assert.Contains(t, []string{module + "adapter/forecast/snapshot", module + "adapter/serving", module + "adapter/serving/kubeapi"}, to, "a door reads snapshots and nothing else")
 			}
 		}
 	}
@@ -185,7 +185,7 @@ func TestSourcesAndDoorsDoNotImportEachOther(t *testing.T) {
 func TestServingIsFreeOfProtocols(t *testing.T) {
 	const serving = module + "adapter/serving"
 	for _, to := range imports(t, false, "./adapter/serving")[serving] {
-		allowed := isStandard(to) || to == module+"adapter/snapshot" || strings.HasPrefix(to, "k8s.io/apimachinery/pkg/") && !strings.HasPrefix(to, "k8s.io/apimachinery/pkg/apis/")
+		allowed := isStandard(to) || to == module+"adapter/forecast/snapshot" || strings.HasPrefix(to, "k8s.io/apimachinery/pkg/") && !strings.HasPrefix(to, "k8s.io/apimachinery/pkg/apis/")
 		assert.True(t, allowed, "serving imports %s", to)
 	}
 	for _, to := range imports(t, true, "./adapter/serving")[serving] {
@@ -211,7 +211,7 @@ func TestKindsOfObjectsAreKeptApart(t *testing.T) {
 	}
 }
 
-// An age is compared with staleAfter in adapter/snapshot alone.
+// An age is compared with staleAfter in adapter/forecast/snapshot alone.
 func TestFreshnessIsJudgedInOnePlace(t *testing.T) {
 	comparison := regexp.MustCompile(`\.(Sub|Since|Before|After)\(.*[<>].*[sS]taleAfter|[<>]=? .*\.StaleAfter\b.*\.Sub\(`)
 	err := filepath.WalkDir("../../adapter", func(path string, entry fs.DirEntry, err error) error {
@@ -232,8 +232,8 @@ func TestFreshnessIsJudgedInOnePlace(t *testing.T) {
 
 // What pools of workers are about to do is handed to the extender: it does not ask for it, and they do not know it.
 func TestTheExtenderAndTheNodePoolMeetInOnePlace(t *testing.T) {
-	const extender = module + "adapter/extender"
-	for _, to := range imports(t, true, "./adapter/extender")[extender] {
+	const extender = module + "adapter/scheduler/extender"
+	for _, to := range imports(t, true, "./adapter/scheduler/extender")[extender] {
 		assert.False(t, to == module+"nodepool" || strings.HasPrefix(to, module+"nodepool/"), "the extender depends on %s", to)
 	}
 	for from, list := range imports(t, false, "./...") {
@@ -244,11 +244,31 @@ func TestTheExtenderAndTheNodePoolMeetInOnePlace(t *testing.T) {
 	}
 }
 
-// What runs in the cluster does not depend on the simulator, but for the command that contains both.
-func TestTheProductDoesNotImportTheSimulator(t *testing.T) {
+// Only commands contain both the lab and what runs in a cluster.
+func TestTheProductDoesNotImportTheLab(t *testing.T) {
 	for from, list := range imports(t, true, "./adapter/...", "./pipeline/...", "./api/...", "./nodepool/...") {
 		for _, to := range list {
-			assert.False(t, strings.HasPrefix(to, module+"internal/simulator"), "%s depends on %s", from, to)
+			assert.False(t, strings.HasPrefix(to, module+"internal/lab"), "%s depends on %s", from, to)
+		}
+	}
+}
+
+// Worlds, scalers and scores do not know each other, reports know none of them, and plays compose them.
+func TestRoomsOfTheLab(t *testing.T) {
+	const lab = module + "internal/lab"
+	allowed := map[string][]string{
+		"world": {""}, "scaler": {"", "scaler"}, "score": {""}, "report": {"report"},
+		"play": {"", "world", "scaler", "score", "report", "play"}, "replay": {"report"}, "threshold": {"report"},
+	}
+	room := func(path string) string {
+		name, _, _ := strings.Cut(strings.TrimPrefix(strings.TrimPrefix(path, lab), "/"), "/")
+		return name
+	}
+	for from, list := range imports(t, false, "./internal/lab/...") {
+		for _, to := range list {
+			if to == lab || strings.HasPrefix(to, lab+"/") {
+				assert.Contains(t, allowed[room(from)], room(to), "%s imports %s", from, to)
+			}
 		}
 	}
 }

@@ -28,8 +28,8 @@ func CheckNames(names []string) error {
 	return nil
 }
 
-// verifyNames returns a tls.Config.VerifyConnection that accepts clients with one of the names. An authority vouches for
-// everyone it signs for: the name is what sets a client apart from its other holders.
+// verifyNames returns a tls.Config.VerifyConnection that accepts clients with one of the names. An authority may
+// sign for many clients: only the name identifies one.
 func verifyNames(accepted []string) func(tls.ConnectionState) error {
 	return func(state tls.ConnectionState) error {
 		presented := namesOf(state.PeerCertificates[0])

@@ -19,21 +19,25 @@ type Config struct {
 	files      []dynamiccertificates.ControllerRunner
 }
 
-// Clients are those that a server accepts: each needs a certificate of one of the authorities and with one of the names.
+// Clients describes the clients that a server accepts: each needs a certificate of one of the authorities, with one of
+// the names.
 type Clients struct {
 	Authorities dynamiccertificates.CAContentProvider // nil: no certificate is required
 	Names       []string                              // not read without Authorities
 }
 
-// New returns the TLS of a server with a certificate. Certificate and authorities are read at once. Protocols are those of ALPN.
-func New(certificate dynamiccertificates.CertKeyContentProvider, clients Clients, protocols ...string) (*Config, error) {
+// New returns the TLS of a server with a certificate. Certificate and authorities are read at once. Protocols are
+// those of ALPN.
+func New(
+	certificate dynamiccertificates.CertKeyContentProvider, clients Clients, protocols ...string,
+) (*Config, error) {
 	base := &tls.Config{MinVersion: tls.VersionTLS12, NextProtos: protocols}
 	if clients.Authorities != nil {
 		base.ClientAuth, base.VerifyConnection = tls.RequireAndVerifyClientCert, verifyNames(clients.Names)
 	}
-	c := &Config{
-		controller: dynamiccertificates.NewDynamicServingCertificateController(base, clients.Authorities, certificate, nil, nil),
-	}
+	c := &Config{controller: dynamiccertificates.NewDynamicServingCertificateController(
+		base, clients.Authorities, certificate, nil, nil,
+	)}
 	if err := c.controller.RunOnce(); err != nil {
 		return nil, err
 	}

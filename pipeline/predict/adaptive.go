@@ -19,7 +19,7 @@ import (
 //     load is at least that. It is assumed to have gone on rising through them as it rose before, if that was for more
 //     than a moment.
 //
-// Its constants were chosen on the profiles and traces of internal/simulator (docs/lab.md).
+// Its constants were chosen on the profiles and traces of internal/lab (docs/lab.md).
 type Adaptive struct {
 	// Counted says that the load is counted, as requests are, and not measured: the newest load is taken as it is, and
 	// a rise is carried on that most of the newest ticks share.

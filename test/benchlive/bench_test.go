@@ -16,7 +16,7 @@ import (
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	"sigs.k8s.io/yaml"
 
-	labscaler "github.com/foresail/foresail/internal/simulator/scaler"
+	labscaler "github.com/foresail/foresail/internal/lab/scaler"
 	"github.com/foresail/foresail/test/stack"
 )
 

@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/foresail/foresail/adapter/checkpoint"
+	"github.com/foresail/foresail/adapter/forecast/checkpoint"
 	"github.com/foresail/foresail/adapter/predictedmetric"
 	"github.com/foresail/foresail/api/v1alpha1"
 	"github.com/foresail/foresail/pipeline"

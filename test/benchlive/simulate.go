@@ -5,12 +5,12 @@ import (
 	"context"
 	"time"
 
-	"github.com/foresail/foresail/adapter/params"
-	"github.com/foresail/foresail/internal/simulator"
-	"github.com/foresail/foresail/internal/simulator/compare"
-	"github.com/foresail/foresail/internal/simulator/queue"
-	labscaler "github.com/foresail/foresail/internal/simulator/scaler"
-	"github.com/foresail/foresail/internal/simulator/workload"
+	"github.com/foresail/foresail/adapter/forecast/params"
+	"github.com/foresail/foresail/internal/lab"
+	"github.com/foresail/foresail/internal/lab/play/compare"
+	labscaler "github.com/foresail/foresail/internal/lab/scaler"
+	"github.com/foresail/foresail/internal/lab/world/queue"
+	"github.com/foresail/foresail/internal/lab/world/workload"
 	"github.com/foresail/foresail/pipeline"
 	"github.com/foresail/foresail/test/loadgen"
 )
@@ -90,13 +90,13 @@ func (p profile) simulated(lead time.Duration) workload.Profile {
 	for _, point := range p.load {
 		load = append(load, loadgen.Point{At: lead + point.At, RPS: point.RPS})
 	}
-	return workload.Profile{Name: p.name, Load: rate{load}, Span: simulator.Span{Lead: lead, Length: p.load.Duration()}}
+	return workload.Profile{Name: p.name, Load: rate{load}, Span: lab.Span{Lead: lead, Length: p.load.Duration()}}
 }
 
 // rate is a load of the simulator.
 type rate struct{ loadgen.Profile }
 
-// Rate implements [simulator.Load].
+// Rate implements [lab.Load].
 func (r rate) Rate(t int64) float64 {
 	end := len(r.Profile) - 1
 	if at := time.Duration(t) * time.Millisecond; at < r.Profile[end].At {

@@ -31,15 +31,15 @@ import (
 	"github.com/stretchr/testify/require"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/foresail/foresail/adapter/dashboard"
-	"github.com/foresail/foresail/adapter/dashboard/eventview"
-	"github.com/foresail/foresail/adapter/dashboard/metricview"
-	"github.com/foresail/foresail/adapter/dashboard/page"
-	"github.com/foresail/foresail/adapter/params"
+	"github.com/foresail/foresail/adapter/door/dashboard"
+	"github.com/foresail/foresail/adapter/door/dashboard/eventview"
+	"github.com/foresail/foresail/adapter/door/dashboard/metricview"
+	"github.com/foresail/foresail/adapter/door/dashboard/page"
+	"github.com/foresail/foresail/adapter/forecast/params"
+	"github.com/foresail/foresail/adapter/forecast/snapshot"
 	"github.com/foresail/foresail/adapter/serving/servingtest"
-	"github.com/foresail/foresail/adapter/snapshot"
 	"github.com/foresail/foresail/api/v1alpha1"
-	"github.com/foresail/foresail/internal/simulator/whatif"
+	"github.com/foresail/foresail/internal/lab/play/whatif"
 	"github.com/foresail/foresail/pipeline"
 )
 

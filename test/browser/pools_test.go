@@ -22,7 +22,7 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
-	"github.com/foresail/foresail/adapter/params"
+	"github.com/foresail/foresail/adapter/forecast/params"
 	"github.com/foresail/foresail/adapter/serving/servingtest"
 	"github.com/foresail/foresail/api/v1alpha1"
 	"github.com/foresail/foresail/nodepool/poolview"

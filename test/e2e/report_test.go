@@ -14,8 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/foresail/foresail/api/v1alpha1"
-	"github.com/foresail/foresail/internal/simulator/evaluation"
-	"github.com/foresail/foresail/internal/simulator/evaluation/evaluationtest"
+	"github.com/foresail/foresail/internal/lab/play/evaluation"
+	"github.com/foresail/foresail/internal/lab/play/evaluation/evaluationtest"
 	"github.com/foresail/foresail/test/monitoring"
 )
 

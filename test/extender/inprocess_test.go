@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sync/errgroup"
 	metricsclient "k8s.io/metrics/pkg/client/clientset/versioned"
 
-	"github.com/foresail/foresail/adapter/extender"
-	"github.com/foresail/foresail/adapter/nodeusage"
+	"github.com/foresail/foresail/adapter/scheduler/extender"
+	"github.com/foresail/foresail/adapter/scheduler/nodeusage"
 	"github.com/foresail/foresail/nodepool/drain"
 )
 

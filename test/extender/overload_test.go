@@ -9,7 +9,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 
-	"github.com/foresail/foresail/adapter/extender"
+	"github.com/foresail/foresail/adapter/scheduler/extender"
 )
 
 // TestPodsAvoidPredictedOverload has a node fill up that nothing is requested of. By its requests it is the emptiest, and by

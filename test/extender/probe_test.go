@@ -18,7 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	extenderv1 "k8s.io/kube-scheduler/extender/v1"
 
-	"github.com/foresail/foresail/adapter/extender"
+	"github.com/foresail/foresail/adapter/scheduler/extender"
 )
 
 // probe asks an extender what it knows of nodes, for tests that wait until it knows it. It asks as a scheduler would, about a pod

@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 	extenderv1 "k8s.io/kube-scheduler/extender/v1"
 
-	"github.com/foresail/foresail/adapter/extender"
+	"github.com/foresail/foresail/adapter/scheduler/extender"
 )
 
 // serveIdle answers schedulers until the benchmark ends, and returns where: every node passes, and all are as good.

@@ -3,7 +3,7 @@ package extenderbench
 import (
 	"fmt"
 
-	"github.com/foresail/foresail/adapter/extender"
+	"github.com/foresail/foresail/adapter/scheduler/extender"
 )
 
 // schedulerConfig is the KubeSchedulerConfiguration of the manifests with an extender at an address, or without any at "".

@@ -19,7 +19,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/foresail/foresail/adapter/keda/externalscaler"
+	"github.com/foresail/foresail/adapter/door/keda/externalscaler"
 	"github.com/foresail/foresail/test/controlplane"
 	"github.com/foresail/foresail/test/keda"
 )
@@ -68,8 +68,8 @@ func TestAuthorityIsReplaced(t *testing.T) {
 	assert.InDelta(t, failures, tlsFailures(t), 0)
 }
 
-// TestOtherClientsOfTheAuthorityAreRefused connects with certificates of other users of the cluster, for whom the authority of
-// KEDA's certificate signs too.
+// TestOtherClientsOfTheAuthorityAreRefused connects with certificates of other users of the cluster, for whom the
+// authority of KEDA's certificate signs too.
 func TestOtherClientsOfTheAuthorityAreRefused(t *testing.T) {
 	for name, want := range map[string]codes.Code{
 		"keda-operator":         codes.NotFound, // the PredictedMetric

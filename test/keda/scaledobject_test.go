@@ -157,8 +157,8 @@ func (a *app) patch(kind, patch string) {
 	require.NoError(a, err)
 }
 
-// setThreshold changes the threshold, in thousandths, and waits until the HPA has it. The oldest KEDA reads the target only
-// when the ScaledObject changes, here by another polling interval.
+// setThreshold changes the threshold, in thousandths, and waits until the HPA has it. The oldest KEDA reads the
+// target only when the ScaledObject changes, here by another polling interval.
 func (a *app) setThreshold(threshold int64, interval int) {
 	a.Helper()
 	a.patch("predictedmetrics", fmt.Sprintf(`{"spec":{"threshold":"%dm"}}`, threshold))

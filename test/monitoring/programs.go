@@ -91,8 +91,8 @@ func stampPrometheus(version string) (string, error) {
 	return "-X github.com/prometheus/common/version.Version=" + release, nil
 }
 
-// prometheusRelease turns the version of the module, 0.<major><minor in two digits>.<patch>, into that of the release. Before
-// release 3 it is 0.<minor>.<patch>.
+// prometheusRelease turns the version of the module, 0.<major><minor in two digits>.<patch>, into that of the
+// release. Before release 3 it is 0.<minor>.<patch>.
 func prometheusRelease(version string) (string, error) {
 	var number, patch int
 	if _, err := fmt.Sscanf(strings.TrimPrefix(version, "v"), "0.%d.%d", &number, &patch); err != nil {

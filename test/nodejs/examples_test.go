@@ -21,7 +21,7 @@ import (
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/yaml"
 
-	"github.com/foresail/foresail/adapter/params"
+	"github.com/foresail/foresail/adapter/forecast/params"
 	"github.com/foresail/foresail/api/v1alpha1"
 	"github.com/foresail/foresail/internal/crdtest"
 	"github.com/foresail/foresail/test/controlplane"

@@ -15,7 +15,7 @@ import (
 	"go.opentelemetry.io/otel/metric"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/foresail/foresail/adapter/podtracker"
+	"github.com/foresail/foresail/adapter/forecast/podtracker"
 	"github.com/foresail/foresail/adapter/source"
 	"github.com/foresail/foresail/adapter/source/remotewrite"
 	"github.com/foresail/foresail/adapter/source/sourcetest"

@@ -12,7 +12,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 	"k8s.io/apimachinery/pkg/api/resource"
 
-	"github.com/foresail/foresail/adapter/keda/externalscaler"
+	"github.com/foresail/foresail/adapter/door/keda/externalscaler"
 	"github.com/foresail/foresail/test/stack"
 )
 

@@ -19,8 +19,8 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
 
+	"github.com/foresail/foresail/adapter/forecast/podtracker"
 	"github.com/foresail/foresail/adapter/keep/keeptest"
-	"github.com/foresail/foresail/adapter/podtracker"
 	"github.com/foresail/foresail/internal/objectcache"
 )
 

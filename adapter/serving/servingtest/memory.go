@@ -10,7 +10,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/foresail/foresail/adapter/snapshot"
+	"github.com/foresail/foresail/adapter/forecast/snapshot"
 	"github.com/foresail/foresail/pipeline"
 )
 

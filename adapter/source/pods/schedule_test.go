@@ -18,7 +18,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
-	"github.com/foresail/foresail/adapter/podtracker"
+	"github.com/foresail/foresail/adapter/forecast/podtracker"
 	"github.com/foresail/foresail/adapter/source"
 	"github.com/foresail/foresail/adapter/source/sourcetest"
 	"github.com/foresail/foresail/pipeline"

@@ -3,7 +3,7 @@ package pods
 import (
 	"sync"
 
-	"github.com/foresail/foresail/adapter/podtracker"
+	"github.com/foresail/foresail/adapter/forecast/podtracker"
 	"github.com/foresail/foresail/adapter/source"
 )
 

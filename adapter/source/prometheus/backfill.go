@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/foresail/foresail/adapter/podtracker"
+	"github.com/foresail/foresail/adapter/forecast/podtracker"
 )
 
 // beginning returns the time from which the samples of a first answer are taken (ms).

@@ -8,8 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/foresail/foresail/adapter/params"
-	"github.com/foresail/foresail/adapter/podtracker"
+	"github.com/foresail/foresail/adapter/forecast/params"
+	"github.com/foresail/foresail/adapter/forecast/podtracker"
 	"github.com/foresail/foresail/adapter/source"
 	"github.com/foresail/foresail/api/v1alpha1"
 	"github.com/foresail/foresail/internal/promapi"

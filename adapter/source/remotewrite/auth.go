@@ -52,8 +52,9 @@ func (o *Options) checkSenders() error {
 	if o.AllowAnonymous || len(config.Users) > 0 || config.authenticatesClients() || localaddr.Loopback(o.Address) {
 		return nil
 	}
-	return &OptionError{"Address", o.Address, "a loopback address, unless senders are authenticated (BearerTokenFile, or in WebConfigFile " +
-		"basic_auth_users, or client certificates with client_allowed_sans) or nobody needs to be (AllowAnonymous)", errors.New("anybody who can reach it could write")}
+	const accepted = "a loopback address, unless senders are authenticated (BearerTokenFile, or in WebConfigFile " +
+		"basic_auth_users, or client certificates with client_allowed_sans) or nobody needs to be (AllowAnonymous)"
+	return &OptionError{"Address", o.Address, accepted, errors.New("anybody who can reach it could write")}
 }
 
 func readWebConfig(path string) (c webConfig, err error) {
@@ -70,8 +71,8 @@ func readWebConfig(path string) (c webConfig, err error) {
 	return c, yaml.Unmarshal(text, &c)
 }
 
-// authenticatesClients reports whether senders must present a verified certificate with an expected name. Without names each
-// client of the authority could write, and the authority may sign for others.
+// authenticatesClients reports whether senders must present a verified certificate with an expected name. Without
+// names each client of the authority could write, and the authority may sign for others.
 func (c *webConfig) authenticatesClients() bool {
 	return c.TLS.ClientAuth == "RequireAndVerifyClientCert" && len(c.TLS.Names) > 0
 }

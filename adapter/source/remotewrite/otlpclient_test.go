@@ -127,7 +127,8 @@ func TestOpenTelemetrySDKPresentsACertificate(t *testing.T) {
 	assert.Equal(t, []float64{7}, sink.Values(source.WholeTarget))
 }
 
-// webConfigOf returns a configuration that requires certificates of the authority, with one of the names unless there are none.
+// webConfigOf returns a configuration that requires certificates of the authority, with one of the names unless there
+// are none.
 func webConfigOf(t *testing.T, a *servertlstest.Authority, names ...string) string {
 	t.Helper()
 	certificate, key := a.Issue(t, servertlstest.Leaf(x509.ExtKeyUsageServerAuth, "foresail"))

@@ -5,7 +5,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/foresail/foresail/adapter/podtracker"
+	"github.com/foresail/foresail/adapter/forecast/podtracker"
 	"github.com/foresail/foresail/adapter/source"
 )
 

@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/foresail/foresail/adapter/podtracker"
+	"github.com/foresail/foresail/adapter/forecast/podtracker"
 )
 
 // Fleet is pods under the control of a test. It is safe for concurrent use.

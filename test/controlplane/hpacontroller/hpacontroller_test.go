@@ -1,4 +1,4 @@
-// Package hpacontroller holds internal/simulator/hpa against the HPA controller of kube-controller-manager.
+// Package hpacontroller holds internal/lab/scaler/hpa against the HPA controller of kube-controller-manager.
 package hpacontroller
 
 import (
@@ -15,7 +15,7 @@ import (
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/foresail/foresail/internal/simulator/hpa"
+	"github.com/foresail/foresail/internal/lab/scaler/hpa"
 	"github.com/foresail/foresail/test/controlplane"
 )
 

@@ -1,0 +1,488 @@
+package params
+
+import (
+	"encoding/json"
+	"errors"
+	"math"
+	"math/big"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+	_ "time/tzdata" // wherever the test runs
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/yaml"
+
+	"github.com/foresail/foresail/api/v1alpha1"
+	"github.com/foresail/foresail/internal/crdtest"
+	"github.com/foresail/foresail/pipeline"
+)
+
+const (
+	crdFile  = "../../../manifests/crds/foresail.dev_predictedmetrics.yaml"
+	testdata = "../../../api/v1alpha1/testdata"
+)
+
+func minimal() v1alpha1.PredictedMetricSpec {
+	return v1alpha1.PredictedMetricSpec{Threshold: resource.MustParse("700m"), MaxReplicas: new(int32(20))}
+}
+
+func TestHoltDefaultsAreThePipelines(t *testing.T) {
+	want := pipeline.HoltParams()
+	want.Method = pipeline.Holt
+	want.Threshold, want.Max = 0.7, 20
+	want.Saturation = pipeline.Saturation{}
+	holt := minimal()
+	holt.Forecast.Method = v1alpha1.ForecastHolt
+	got, err := FromSpec(holt)
+	require.NoError(t, err)
+	assert.Equal(t, want, got)
+
+	spec := minimal()
+	spec.Saturation = &v1alpha1.Saturation{Max: resource.MustParse("1")}
+	got, err = FromSpec(spec)
+	require.NoError(t, err)
+	assert.Equal(t, pipeline.Saturation{Enabled: true, Max: 1, Zone: pipeline.HoltParams().Saturation.Zone}, got.Saturation)
+}
+
+func TestAdaptiveDefaultsAreThePipelines(t *testing.T) {
+	want := pipeline.AdaptiveParams()
+	want.Threshold, want.Max = 0.7, 20
+	want.Saturation = pipeline.Saturation{}
+	for _, method := range []v1alpha1.ForecastMethod{"", v1alpha1.ForecastAdaptive} {
+		spec := minimal()
+		spec.Forecast.Method = method
+		got, err := FromSpec(spec)
+		require.NoError(t, err)
+		assert.Equal(t, want, got)
+	}
+
+	// The file sets every default that depends on the method, the window too, which therefore does not grow.
+	got, err := FromSpec(readSpec(t, filepath.Join(testdata, "valid", "adaptive-full.yaml")))
+	require.NoError(t, err)
+	want.WindowFollowsHorizon = false
+	assert.Equal(t, want, got)
+}
+
+func TestMaxReplicasAbsentIsNoLimit(t *testing.T) {
+	spec := minimal()
+	spec.MaxReplicas = nil
+	got, err := FromSpec(spec)
+	require.NoError(t, err)
+	assert.Equal(t, math.MaxInt32, got.Max)
+}
+
+// Each field is given a value of its own, so that none can stand in for another.
+func TestEveryFieldArrivesWhereItBelongs(t *testing.T) {
+	spec, err := ParseSpec([]byte(`
+threshold: 700m
+minReplicas: 4
+maxReplicas: 21
+model: {type: Overhead, baseline: 50m}
+saturation: {max: 1100m, zone: 30m}
+forecast: {method: Adaptive, lateness: 2.5%, noiseMargin: 900m}
+window: 91s
+sampleInterval: 2s
+redistribution: {timeout: 31s, shape: "-1.5"}
+smoothing: {levelUp: 210m, levelDown: 110m, trendUp: 220m, trendDown: 120m}
+startup: {initial: 26s, measured: false}
+horizon: {multiplier: 1300m, min: 11s, max: 41s, reactionDelay: 16s}
+decision: {trendAngle: 12, riskFactor: 2500m, scaleDownMargin: 310m, spillover: 130m, maxStep: 5, pendingExpiry: 61s}
+cooldown: {upAfterUp: 6s, upAfterDown: 7s, downAfterUp: 181s, downAfterDown: 62s}
+staleAfter: 32s
+`))
+	require.NoError(t, err)
+	given := *spec.DeepCopy()
+	got, err := FromSpec(spec)
+	require.NoError(t, err)
+	assert.Equal(t, given, spec, "the caller's spec has been changed")
+	assert.Equal(t, pipeline.Params{
+		Method: pipeline.Adaptive, NoiseMargin: 0.9, Lateness: 0.025,
+		Threshold: 0.7, Min: 4, Max: 21,
+		Model:      pipeline.Model{Kind: pipeline.Overhead, Baseline: 0.05},
+		Saturation: pipeline.Saturation{Enabled: true, Max: 1.1, Zone: 0.03},
+		Window:     91 * time.Second, Interval: 2 * time.Second,
+		RedistributionTimeout: 31 * time.Second, RedistributionShape: -1.5,
+		LevelUp: 0.21, LevelDown: 0.11, TrendUp: 0.22, TrendDown: 0.12,
+		StartupTime: 26 * time.Second, HorizonMultiplier: 1.3,
+		HorizonMin: 11 * time.Second, HorizonMax: 41 * time.Second, ReactionDelay: 16 * time.Second,
+		TrendAngle: 12, RiskFactor: 2.5, ScaleDownMargin: 0.31, Spillover: 0.13, MaxStep: 5,
+		PendingExpiry: 61 * time.Second, StaleAfter: 32 * time.Second,
+		Cooldown: pipeline.Cooldown{
+			UpAfterUp: 6 * time.Second, UpAfterDown: 7 * time.Second,
+			DownAfterUp: 181 * time.Second, DownAfterDown: 62 * time.Second,
+		},
+	}, got)
+}
+
+func TestStaleAfterFollowsTheSource(t *testing.T) {
+	for interval, want := range map[time.Duration]time.Duration{
+		time.Second:      30 * time.Second,
+		10 * time.Second: 30 * time.Second,
+		15 * time.Second: 45 * time.Second,
+	} {
+		spec := minimal()
+		spec.Source.Pods = &v1alpha1.PodsSource{Interval: &metav1.Duration{Duration: interval}}
+		got, err := FromSpec(spec)
+		require.NoError(t, err)
+		assert.Equal(t, want, got.StaleAfter, "interval %s", interval)
+	}
+}
+
+func TestAllProblemsAreReported(t *testing.T) {
+	spec, err := ParseSpec([]byte(`{threshold: 0, forecast: {method: Holt}, smoothing: {levelUp: 2}, horizon: {min: 1m}, model: {type: Overhead}, minReplicas: 3, maxReplicas: 2}`))
+	require.NoError(t, err)
+	_, err = FromSpec(spec)
+	assert.ElementsMatch(t, []string{
+		"spec.model.baseline: absent: must be given with type Overhead",
+		"spec.threshold: 0: must be finite and above 0",
+		"spec.model.baseline: 0: must be at least 0 and below the threshold (0)",
+		"spec.maxReplicas: 2: must be at least minReplicas (3)",
+		"spec.smoothing.levelUp: 2: must be between 0 and 1",
+		"spec.horizon.max: 40s: must be at least horizon.min (1m0s)",
+	}, strings.Split(err.Error(), "\n"))
+
+	spec = minimal()
+	spec.Model.Baseline = resource.NewMilliQuantity(100, resource.DecimalSI)
+	_, err = FromSpec(spec)
+	var field *pipeline.FieldError
+	require.ErrorAs(t, err, &field)
+	assert.EqualError(t, field, "spec.model.baseline: 100m: must be absent unless type is Overhead")
+
+	for text, want := range map[string]string{
+		"{method: holt}":                         "spec.forecast.method: holt: must be Holt or Adaptive",
+		"{method: Holt, noiseMargin: 800m}":      "spec.forecast.noiseMargin: 800m: must be absent unless forecast.method is Adaptive",
+		"{method: Adaptive, noiseMargin: 10.5}":  "spec.forecast.noiseMargin: 10.5: must be between 0 and 10",
+		"{method: Holt, lateness: 1%}":           "spec.forecast.lateness: 1%: must be absent unless forecast.method is Adaptive",
+		"{method: Adaptive, lateness: 51%}":      "spec.forecast.lateness: 51%: must be a percentage between 0% and 50%, such as 1%",
+		"{method: Adaptive, lateness: '0.01'}":   "spec.forecast.lateness: 0.01: must be a percentage between 0% and 50%, such as 1%",
+		"{method: Adaptive, noiseMargin: -800m}": "spec.forecast.noiseMargin: -0.8: must be between 0 and 10",
+	} {
+		spec, err := ParseSpec([]byte(`{threshold: 1, maxReplicas: 20, forecast: ` + text + `}`))
+		require.NoError(t, err)
+		_, err = FromSpec(spec)
+		assert.EqualError(t, err, want)
+	}
+}
+
+func TestFromSpecAcceptsWhatTheAPIServerAccepts(t *testing.T) {
+	for _, file := range glob(t, "valid") {
+		spec := readSpec(t, file)
+		_, err := FromSpec(spec)
+		assert.NoError(t, err, file)
+	}
+}
+
+// What the pipeline needs, the API server asks for: with random values at and around the bounds, both accept the same
+// specs, and where the API server names a field, so does FromSpec.
+func TestAPIServerAndFromSpecAgree(t *testing.T) {
+	crd := crdtest.Load(t, crdFile)
+	random := rand.New(rand.NewPCG(1, 2))
+	accepted := 0
+	const specs = 800
+	for range specs {
+		spec := randomSpec(random)
+		object := map[string]any{"apiVersion": v1alpha1.GroupVersion.String(), "kind": "PredictedMetric",
+			"metadata": map[string]any{"name": "random"}, "spec": spec}
+		data, err := json.Marshal(object)
+		require.NoError(t, err)
+
+		parsed, err := ParseSpec(data)
+		require.NoError(t, err, string(data))
+		_, err = FromSpec(parsed)
+
+		crd.Default(object)
+		problems := crd.Validate(object)
+		require.Equal(t, len(problems) == 0, err == nil, "%s\nAPI server: %v\nFromSpec: %v", data, problems.ToAggregate(), err)
+		if err == nil {
+			accepted++
+			continue
+		}
+		for _, problem := range problems {
+			names := func(field string) bool {
+				return field == problem.Field || strings.HasPrefix(problem.Field, "spec.schedules") && strings.HasPrefix(field, "spec.schedules[0]")
+			}
+			assert.True(t, slices.ContainsFunc(fieldsOf(err), names), "%s of %s\nFromSpec: %v", problem.Field, data, err)
+		}
+	}
+	assert.Greater(t, accepted, specs/10)
+	assert.Greater(t, specs-accepted, specs/10)
+}
+
+// randomSpec sets a few fields to values at and around their bounds.
+func randomSpec(random *rand.Rand) map[string]any {
+	one := func(values ...any) any { return values[random.IntN(len(values))] }
+	share := []any{"-1m", 0, "0.5", 1, "1001m"}
+	span := []any{"-1s", "0s", "1ms", "12s", "1m30s", "40s", "1h"}
+	fields := []func(spec map[string]any){
+		set("minReplicas", one(0, 1, 2, 20, 21)),
+		set("forecast.method", one("Holt", "Adaptive")),
+		set("forecast.noiseMargin", one("-1m", 0, "800m", 10, "10001m")),
+		func(spec map[string]any) {
+			set("forecast.method", "Adaptive")(spec)
+			set("forecast.noiseMargin", one("-1m", 0, "800m", 10, "10001m"))(spec)
+		},
+		set("forecast.lateness", one("1%", "0%", "50%", "50.1%", "-1%", "1", "%", "0.001%", "0.0001%", "NaN%")),
+		set("model.type", one("Linear", "Overhead", "Quadratic")),
+		set("model.baseline", one("-1m", 0, "100m", "700m")),
+		func(spec map[string]any) {
+			set("model.type", "Overhead")(spec)
+			set("model.baseline", one(0, "100m", "500m", "600m", "666m", "667m", "0.7"))(spec)
+		},
+		set("saturation.max", one("1", "700m", "701m")),
+		func(spec map[string]any) {
+			set("saturation.max", 1)(spec)
+			set("saturation.zone", one(share...))(spec)
+		},
+		set("window", one("0s", "1ms", "199ms", "200ms", "1999ms", "90s", "10001s", "28h")),
+		set("sampleInterval", one("0s", "1ms", "99ms", "100ms", "1s", "1.5s", "150500us", "45s", "45001ms", "150s", "150001ms", "100.5ms")),
+		set("redistribution.timeout", one(span...)),
+		set("redistribution.shape", one(-51, -50, 0, "0.001", 50, "50.1")),
+		set("smoothing.levelUp", one(share...)),
+		set("smoothing.levelDown", one(share...)),
+		set("smoothing.trendUp", one(share...)),
+		set("smoothing.trendDown", one(share...)),
+		set("startup.initial", one(span...)),
+		set("startup.measured", one(true, false)),
+		set("horizon.multiplier", one("-1", 0, "1n", 100, "100001m")),
+		set("horizon.min", one(span...)),
+		set("horizon.max", one(span...)),
+		set("horizon.reactionDelay", one(span...)),
+		set("decision.trendAngle", one(-1, 0, 45, "89999m", 90)),
+		set("decision.riskFactor", one(-1, 0, "1n", 1000)),
+		set("decision.scaleDownMargin", one("-1m", 0, 100, "100001m")),
+		set("decision.spillover", one(share...)),
+		set("decision.maxStep", one(-1, 0, 1)),
+		set("decision.pendingExpiry", one(span...)),
+		set("cooldown.upAfterUp", one(span...)),
+		set("cooldown.upAfterDown", one(span...)),
+		set("cooldown.downAfterUp", one(span...)),
+		set("cooldown.downAfterDown", one(span...)),
+		set("staleAfter", one(span...)),
+		set("schedules", []any{randomSchedule(one)}),
+		set("schedules", []any{randomSchedule(one)}),
+	}
+	spec := map[string]any{
+		"scaleTargetRef": map[string]any{"apiVersion": "apps/v1", "kind": "Deployment", "name": "checkout"},
+		"source":         map[string]any{"pods": map[string]any{"port": "9090", "metric": "load"}},
+		"threshold":      "700m", "maxReplicas": int64(20),
+	}
+	for range random.IntN(4) {
+		fields[random.IntN(len(fields))](spec)
+	}
+	return spec
+}
+
+// randomSchedule has a few fields with values at and around their bounds.
+func randomSchedule(one func(...any) any) map[string]any {
+	out := map[string]any{"name": one("a", "a", "black-friday", "-", "A", strings.Repeat("a", 63))}
+	maybe := func(name string, values ...any) {
+		if value := one(append(values, nil, nil)...); value != nil {
+			out[name] = value
+		}
+	}
+	maybe("schedule", "@daily", "0 8 * * mon-fri", "0 24 * * *", "@every 1h")
+	maybe("duration", "1m", "59s", "744h", "744h1m", "1h30m", "90s")
+	maybe("timeZone", "Europe/Berlin", "UTC", "Local", "../UTC")
+	maybe("start", "2026-11-27T07:00:00Z")
+	maybe("end", "2026-11-27T08:00:00+02:00", "2026-11-28T07:00:00Z")
+	maybe("minReplicas", int64(-1), int64(0), int64(1), int64(20), int64(21))
+	maybe("maxReplicas", int64(0), int64(1), int64(20), int64(21))
+	maybe("lateness", "0%", "0.001%", "50%", "51%", "1")
+	maybe("learning", "Disabled", "Enabled")
+	return out
+}
+
+// set returns a function that sets the field at a path of one or two names.
+func set(path string, value any) func(map[string]any) {
+	if i, ok := value.(int); ok {
+		value = int64(i)
+	}
+	return func(spec map[string]any) {
+		parent, name, nested := strings.Cut(path, ".")
+		if !nested {
+			spec[path] = value
+			return
+		}
+		if spec[parent] == nil {
+			spec[parent] = map[string]any{}
+		}
+		spec[parent].(map[string]any)[name] = value
+	}
+}
+
+func fieldsOf(err error) []string {
+	var fields []string
+	for _, e := range leaves(err) {
+		if f, ok := errors.AsType[*pipeline.FieldError](e); ok {
+			fields = append(fields, f.Field)
+		}
+	}
+	return fields
+}
+
+// leaves returns the errors that err joins, however deep.
+func leaves(err error) []error {
+	joined, ok := err.(interface{ Unwrap() []error })
+	if !ok {
+		return []error{err}
+	}
+	var found []error
+	for _, e := range joined.Unwrap() {
+		found = append(found, leaves(e)...)
+	}
+	return found
+}
+
+func glob(t *testing.T, dir string) []string {
+	t.Helper()
+	paths, err := filepath.Glob(filepath.Join(testdata, dir, "*.yaml"))
+	require.NoError(t, err)
+	require.NotEmpty(t, paths)
+	return paths
+}
+
+func readSpec(t *testing.T, file string) v1alpha1.PredictedMetricSpec {
+	t.Helper()
+	data, err := os.ReadFile(file)
+	require.NoError(t, err)
+	spec, err := ParseSpec(data)
+	require.NoError(t, err, file)
+	return spec
+}
+
+func TestNumberIsTheNearestFloat(t *testing.T) {
+	for text, want := range map[string]float64{
+		"700m": 0.7, "0.7": 0.7, "1200m": 1.2, "0.3": 0.3, "1": 1, "10": 10, "-1.5": -1.5, "20m": 0.02, "1n": 1e-9,
+		"1k": 1000, "2Ki": 2048, "1e3": 1000, "100u": 1e-4,
+	} {
+		assert.Equal(t, want, number(resource.MustParse(text)), text)
+	}
+}
+
+func FuzzNumber(f *testing.F) {
+	for _, seed := range []string{"700m", "0.7", "-1", "1e18", "12.5Gi", "999999999n", "0.123456789", "1E40"} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		if longExponent.MatchString(text) {
+			return
+		}
+		q, err := resource.ParseQuantity(text)
+		if err != nil {
+			return
+		}
+		before := q.String()
+		got := number(q)
+		assert.Equal(t, before, q.String())
+
+		exact, ok := new(big.Rat).SetString(q.AsDec().String())
+		require.True(t, ok)
+		nearest, _ := exact.Float64()
+		assert.Equal(t, nearest, got)
+	})
+}
+
+func FuzzMilliValuesSurvive(f *testing.F) {
+	f.Add(int64(700))
+	f.Add(int64(-1))
+	f.Fuzz(func(t *testing.T, milli int64) {
+		if milli > 1<<50 || milli < -1<<50 {
+			return // floats hold no more digits
+		}
+		assert.Equal(t, float64(milli)/1000, number(*resource.NewMilliQuantity(milli, resource.DecimalSI)))
+	})
+}
+
+func TestParseSpecAcceptsASpecOrAnObject(t *testing.T) {
+	whole, err := os.ReadFile(filepath.Join(testdata, "valid", "full.yaml"))
+	require.NoError(t, err)
+	var object v1alpha1.PredictedMetric
+	require.NoError(t, yaml.Unmarshal(whole, &object))
+	bare, err := yaml.Marshal(object.Spec)
+	require.NoError(t, err)
+
+	fromWhole, err := ParseSpec(whole)
+	require.NoError(t, err)
+	fromBare, err := ParseSpec(append([]byte("---\n# a comment\n---\n"), bare...))
+	require.NoError(t, err)
+	assert.Equal(t, encoded(t, object.Spec), encoded(t, fromWhole))
+	assert.Equal(t, encoded(t, object.Spec), encoded(t, fromBare))
+
+	fromJSON, err := ParseSpec([]byte(`{"threshold": 0.7, "maxReplicas": 20}`))
+	require.NoError(t, err)
+	assert.Equal(t, 0.7, number(fromJSON.Threshold))
+}
+
+func encoded(t *testing.T, spec v1alpha1.PredictedMetricSpec) string {
+	t.Helper()
+	data, err := json.Marshal(spec)
+	require.NoError(t, err)
+	return string(data)
+}
+
+func TestParseSpecErrorsNameTheField(t *testing.T) {
+	for name, c := range map[string]struct{ text, want string }{
+		"empty":         {"", "the spec is empty: threshold is required"},
+		"not an object": {"- 1", "not a spec in YAML or JSON"},
+		"not YAML":      {"a: [", "not a spec in YAML or JSON"},
+		"twice":         {"threshold: 1\nthreshold: 2", `"threshold" already set`},
+		"two documents": {"threshold: 1\n---\nthreshold: 2\n", "more than one YAML document: must be one spec or one PredictedMetric"},
+		"unknown":       {"treshold: 700m", "spec.treshold: no such field: must be one of scaleTargetRef, source, threshold,"},
+		"case":          {"maxreplicas: 1", "spec.maxreplicas: no such field: must be one of "},
+		"nested":        {"smoothing: {levelup: 1}", "spec.smoothing.levelup: no such field: must be one of levelUp, levelDown, trendUp, trendDown"},
+		"quantity":      {"threshold: high", "spec.threshold: high: must be a quantity, such as 700m"},
+		"exponent":      {`threshold: "1e-999999999"`, "spec.threshold: 1e-999999999: must be a quantity, such as 700m"},
+		"duration":      {"window: 90", "spec.window: 90: must be a duration, such as 90s"},
+		"unit":          {"horizon: {max: 40 s}", "spec.horizon.max: 40 s: must be a duration, such as 90s"},
+		"count":         {"maxReplicas: 1.5", "spec.maxReplicas: 1.5: must be a whole number of 32 bits"},
+		"large count":   {"maxReplicas: 3000000000", "spec.maxReplicas: 3e+09: must be a whole number of 32 bits"},
+		"flag":          {"startup: {measured: maybe}", "spec.startup.measured: maybe: must be true or false"},
+		"port":          {"source: {pods: {port: 90.9}}", "spec.source.pods.port: 90.9: must be a number or a name"},
+		"string":        {"source: {pods: {path: 9090}}", "spec.source.pods.path: 9090: must be a string"},
+		"labels":        {"source: {pods: {matchLabels: {a: 1}}}", "spec.source.pods.matchLabels: map[a:1]: must be an object with strings as values"},
+		"object":        {"model: Linear", "spec.model: Linear: must be an object"},
+		"kind":          {"{apiVersion: foresail.dev/v1alpha1, kind: WorkerPool, spec: {}}", "kind: WorkerPool: must be PredictedMetric"},
+		"version":       {"{apiVersion: foresail.dev/v1, kind: PredictedMetric, spec: {}}", "apiVersion: foresail.dev/v1: must be foresail.dev/v1alpha1"},
+		"no spec":       {"{apiVersion: foresail.dev/v1alpha1, kind: PredictedMetric}", "spec: <nil>: must be an object"},
+		"beside spec":   {"{apiVersion: foresail.dev/v1alpha1, kind: PredictedMetric, spec: {threshold: 1}, data: {}}", "data: no such field: must be one of apiVersion, kind, metadata, spec, status"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := ParseSpec([]byte(c.text))
+			assert.ErrorContains(t, err, c.want)
+		})
+	}
+}
+
+func FuzzParseSpec(f *testing.F) {
+	for _, dir := range []string{"valid", "invalid"} {
+		paths, err := filepath.Glob(filepath.Join(testdata, dir, "*.yaml"))
+		require.NoError(f, err)
+		for _, path := range paths {
+			data, err := os.ReadFile(path)
+			require.NoError(f, err)
+			f.Add(data)
+		}
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		spec, err := ParseSpec(data)
+		if err != nil {
+			assert.True(t, reflect.ValueOf(spec).IsZero())
+			return
+		}
+		again, err := ParseSpec([]byte(encoded(t, spec)))
+		require.NoError(t, err)
+		assert.Equal(t, encoded(t, spec), encoded(t, again))
+		if p, err := FromSpec(spec); err == nil {
+			assert.NoError(t, p.Validate())
+		}
+	})
+}

@@ -1,0 +1,87 @@
+package backtest
+
+import (
+	"math"
+	"sync"
+	"time"
+
+	"github.com/foresail/foresail/internal/lab/scaler"
+	"github.com/foresail/foresail/internal/lab/world/fluid"
+	"github.com/foresail/foresail/pipeline"
+)
+
+// before is what is known of a trace before a run: what was learned of it, and what was recorded.
+type before struct {
+	past     *pipeline.Past
+	recorded scaler.History
+}
+
+// pasts are what is known of a trace before some times in it. They are made once for all runs that have use for them.
+type pasts struct {
+	epoch int64 // ms
+
+	mu   sync.Mutex
+	made map[learner]map[int64]*pipeline.Past // by time in the trace (ms)
+}
+
+// learner is what a past depends on beside the trace.
+type learner struct {
+	method              pipeline.Method
+	interval            time.Duration
+	threshold, lateness float64
+	scaleDownMargin     float64
+}
+
+// past returns what a setting knows of the trace before a time, as if that were 0; nil with a method that learns nothing.
+func (p *player) past(s *Setting, until int64) *pipeline.Past {
+	params := s.Params
+	if params.Method != pipeline.Adaptive {
+		return nil
+	}
+	params.Threshold = s.Target
+	of := learner{params.Method, params.Interval, s.Target, params.Lateness, params.ScaleDownMargin}
+	p.pasts.mu.Lock()
+	defer p.pasts.mu.Unlock()
+	if p.pasts.made == nil {
+		p.pasts.made = map[learner]map[int64]*pipeline.Past{}
+	}
+	known := p.pasts.made[of]
+	if known == nil {
+		known = map[int64]*pipeline.Past{}
+		p.pasts.made[of] = known
+	}
+	until = max(0, until)
+	if known[until] == nil {
+		known[until] = p.learn(&params, known, until)
+	}
+	return known[until].Shifted(time.Duration(until) * time.Millisecond)
+}
+
+// learningEpoch bounds what a late section of a long trace costs: what is known before it is learned from the beginning of the
+// previous epoch on. Nothing is remembered for longer than a week except some weights, which halve within a day.
+const learningEpoch = 8 * day
+
+// learn learns a trace from the epoch before a time on. It goes on from the latest past that is known of the same epoch.
+func (p *player) learn(params *pipeline.Params, known map[int64]*pipeline.Past, until int64) *pipeline.Past {
+	begins := until / p.pasts.epoch * p.pasts.epoch
+	from, past := max(0, begins-p.pasts.epoch), pipeline.NewPast(params)
+	for t, made := range known {
+		if begins <= t && t <= until && t > from {
+			from, past = t, made
+		}
+	}
+	past = past.Clone()
+	options := params.Learning()
+	load := p.load()
+	if !p.exact() { // a rate: what pods measure of it has the chance of each second
+		load = fluid.Recorded(load, p.Seeds[0])
+	}
+	for t := from; t < until; t += second {
+		rate := math.NaN()
+		if p.Trace.Known(t) {
+			rate = load.Rate(t)
+		}
+		past.Add(t, rate/p.Capacity, options)
+	}
+	return past
+}
