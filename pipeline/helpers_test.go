@@ -134,7 +134,6 @@ var (
 
 	repeat = seriestest.Repeat
 	ramp   = seriestest.Ramp
-	times  = seriestest.Times
 )
 
 // near compares sums that are equal but for rounding.

@@ -8,12 +8,17 @@ import (
 	"github.com/foresail/foresail/pipeline/series"
 )
 
-// The nouns of an Input and of Params, for readers that know this package alone.
+// These are the nouns of an Input and of Params, for callers that import this package alone.
 type (
-	Sample     = series.Sample
-	Instance   = series.Instance
-	Model      = series.Model
-	ModelKind  = series.ModelKind
+	// Sample is a measurement.
+	Sample = series.Sample
+	// Instance carries a share of the load.
+	Instance = series.Instance
+	// Model relates the metric of an instance to the load.
+	Model = series.Model
+	// ModelKind names a metric model.
+	ModelKind = series.ModelKind
+	// Saturation describes a metric with a maximum.
 	Saturation = series.Saturation
 )
 
@@ -27,16 +32,25 @@ const (
 	Quadratic = series.Quadratic
 )
 
-// The parts of a Forecast, and of Params.
+// These are the parts of a Forecast, and of Params.
 type (
-	Decision     = decide.Decision
-	Direction    = decide.Direction
-	Action       = decide.Action
-	Reason       = decide.Reason
-	Need         = decide.Need
-	Basis        = decide.Basis
-	Cooldown     = decide.Cooldown
-	History      = decide.History
+	// Decision is the result of stage five.
+	Decision = decide.Decision
+	// Direction is that of a trend.
+	Direction = decide.Direction
+	// Action is the change of the target that a decision makes.
+	Action = decide.Action
+	// Reason explains a decision.
+	Reason = decide.Reason
+	// Need leads from a load to the number of instances.
+	Need = decide.Need
+	// Basis names the source of the load in a Need.
+	Basis = decide.Basis
+	// Cooldown is the time between two decisions that change the target.
+	Cooldown = decide.Cooldown
+	// History holds the times that cooldowns are counted from.
+	History = decide.History
+	// HorizonLimit names the bound that shortens a horizon.
 	HorizonLimit = predict.HorizonLimit
 )
 
@@ -87,12 +101,17 @@ const (
 // Largest returns the index of the decision that several metrics of one target come to.
 func Largest(decisions []Decision) int { return decide.Largest(decisions) }
 
-// Types that outlive a run.
+// These outlive a run.
 type (
-	Past        = learn.Past
-	Minute      = learn.Minute
-	Accuracy    = judge.Accuracy
-	Score       = judge.Score
+	// Past is the history of a load.
+	Past = learn.Past
+	// Minute is the mean of a load over a minute.
+	Minute = learn.Minute
+	// Accuracy compares forecasts with the loads that came.
+	Accuracy = judge.Accuracy
+	// Score is the result of that comparison.
+	Score = judge.Score
+	// StartupTime estimates how long instances take to start.
 	StartupTime = judge.StartupTime
 )
 
