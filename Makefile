@@ -13,7 +13,7 @@ SHARING = ./test/e2e ./test/nodepool/live ./test/nodepool ./test/tenants ./test/
 ALONE = ./test/extender ./test/nodejs/...
 # Functions of what they are given, without goroutines (internal/archtest sees to that): the race detector would find nothing in them,
 # and make them take ten times as long.
-PURE = ./pipeline ./nodepool/plan ./nodepool/cluster/scheduling ./nodepool/budget ./internal/keepalive ./internal/schedule ./internal/lab ./internal/lab/report/chart ./internal/lab/world/fluid ./internal/lab/scaler/hpa ./internal/lab/world/queue ./internal/lab/scaler ./internal/lab/score ./internal/lab/world/workload
+PURE = ./pipeline ./pipeline/decide ./pipeline/judge ./pipeline/learn ./pipeline/line ./pipeline/predict ./pipeline/redistribute ./nodepool/plan ./nodepool/cluster/scheduling ./nodepool/budget ./internal/keepalive ./internal/schedule ./internal/lab ./internal/lab/report/chart ./internal/lab/world/fluid ./internal/lab/scaler/hpa ./internal/lab/world/queue ./internal/lab/scaler ./internal/lab/score ./internal/lab/world/workload
 # WITH_TESTS lists the packages of a pattern that have tests.
 WITH_TESTS = $(shell go list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}{{end}}' $(1))
 # UNIT are the product's own tests, TOOLS those of what tests are made of.
@@ -170,7 +170,7 @@ release-dry-run: image dist ## Make all of a release and publish nothing (more t
 
 .PHONY: bench
 bench: bench-get ## Run the quick benchmarks, in the form that benchstat reads (an hour)
-	go test -run '^$$' -bench . -benchmem -count 6 ./pipeline ./adapter/... ./nodepool/... ./internal/...
+	go test -run '^$$' -bench . -benchmem -count 6 ./pipeline/... ./adapter/... ./nodepool/... ./internal/...
 
 .PHONY: bench-get
 bench-get: ## Compare reads through the aggregator with the library's test adapter, three times (half an hour; part of bench)
@@ -219,7 +219,7 @@ bench-live: controlplane monitoring ## Play the paper's loads to real HPAs, KEDA
 FUZZTIME ?= 30s
 .PHONY: fuzz
 fuzz: ## Run every fuzz target for FUZZTIME
-	@for pkg in $$(go list ./pipeline ./adapter/... ./nodepool/... ./internal/... ./cmd/... ./api/...); do \
+	@for pkg in $$(go list ./pipeline/... ./adapter/... ./nodepool/... ./internal/... ./cmd/... ./api/...); do \
 	  for target in $$(go test -list '^Fuzz' $$pkg | grep '^Fuzz' || true); do \
 	    go test -run '^$$' -fuzz "^$$target$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 1x $$pkg; \
 	  done; \

@@ -25,7 +25,7 @@ const (
 // past is what is learned in seconds of a load that recurs until a time, the beginning of what counts being another.
 func (c settings) past(p profile, params *pipeline.Params, until, begin time.Time) *pipeline.Past {
 	past := pipeline.NewPast(params)
-	var m pipeline.Memory
+	options := params.Learning()
 	perRequest := c.serviceTime().Seconds()
 	for t := until.Add(-learned); t.Before(until); t = t.Add(time.Second) {
 		into := (t.Sub(begin)%p.recurs + p.recurs) % p.recurs
@@ -33,7 +33,7 @@ func (c settings) past(p profile, params *pipeline.Params, until, begin time.Tim
 		if into < p.load.Duration() {
 			rate = p.load.Rate(into)
 		}
-		past.Add(t.UnixMilli(), rate*perRequest, &m, params)
+		past.Add(t.UnixMilli(), rate*perRequest, options)
 	}
 	return past
 }
