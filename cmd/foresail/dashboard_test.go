@@ -31,7 +31,7 @@ import (
 	"github.com/foresail/foresail/adapter/door/dashboard"
 	"github.com/foresail/foresail/adapter/serving/servingtest"
 	"github.com/foresail/foresail/api/v1alpha1"
-	"github.com/foresail/foresail/test/controlplane"
+	"github.com/foresail/foresail/test/env/controlplane"
 )
 
 // showing plays a replica that runs with --dashboard and has one PredictedMetric.

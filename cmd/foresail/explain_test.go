@@ -23,7 +23,7 @@ import (
 	"github.com/foresail/foresail/api/v1alpha1"
 	"github.com/foresail/foresail/nodepool/explain"
 	"github.com/foresail/foresail/nodepool/state"
-	"github.com/foresail/foresail/test/controlplane"
+	"github.com/foresail/foresail/test/env/controlplane"
 )
 
 // TestExplain takes one API server through what can be asked of it; its steps follow each other.

@@ -41,7 +41,7 @@ import (
 	"github.com/foresail/foresail/adapter/scheduler/nodeusage"
 	"github.com/foresail/foresail/api/v1alpha1"
 	"github.com/foresail/foresail/internal/objectcache"
-	"github.com/foresail/foresail/test/controlplane"
+	"github.com/foresail/foresail/test/env/controlplane"
 )
 
 func TestFlagsOfTheExtender(t *testing.T) {

@@ -27,7 +27,7 @@ import (
 	"github.com/foresail/foresail/adapter/keep/hpa"
 	"github.com/foresail/foresail/adapter/keep/keeptest"
 	"github.com/foresail/foresail/api/v1alpha1"
-	"github.com/foresail/foresail/test/controlplane"
+	"github.com/foresail/foresail/test/env/controlplane"
 )
 
 const exampleMetric = "../../manifests/examples/predictedmetric.yaml"

@@ -19,8 +19,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/foresail/foresail/api/v1alpha1"
-	"github.com/foresail/foresail/test/controlplane"
-	"github.com/foresail/foresail/test/ports"
+	"github.com/foresail/foresail/test/env/controlplane"
+	"github.com/foresail/foresail/test/env/ports"
 )
 
 // TestRunOfTheNodePoolAlone has one process run a pool, and another one that does not fit.

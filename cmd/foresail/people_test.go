@@ -22,8 +22,8 @@ import (
 	"k8s.io/component-helpers/auth/rbac/validation"
 	extenderv1 "k8s.io/kube-scheduler/extender/v1"
 
-	"github.com/foresail/foresail/test/controlplane"
-	"github.com/foresail/foresail/test/ports"
+	"github.com/foresail/foresail/test/env/controlplane"
+	"github.com/foresail/foresail/test/env/ports"
 )
 
 // TestPeopleReachReplicasThroughTheAPIServer has people with no rights but the Roles for them ask a replica that is a pod, by

@@ -17,7 +17,7 @@ import (
 	"github.com/foresail/foresail/internal/docpages"
 	"github.com/foresail/foresail/internal/lab/play/evaluation"
 	"github.com/foresail/foresail/internal/lab/play/evaluation/evaluationtest"
-	"github.com/foresail/foresail/test/controlplane"
+	"github.com/foresail/foresail/test/env/controlplane"
 )
 
 var reportedAt = time.Date(2026, 5, 8, 9, 0, 0, 0, time.UTC)
