@@ -154,7 +154,7 @@ func TestRoot(t *testing.T) {
 	t.Setenv(RootEnv, "")
 	root, err := Root()
 	require.NoError(t, err)
-	require.FileExists(t, filepath.Join(root, "test", "controlplane", "build.go"))
+	require.FileExists(t, filepath.Join(root, "test", "env", "controlplane", "build.go"))
 	t.Setenv(RootEnv, root)
 	given, err := Root()
 	require.NoError(t, err)

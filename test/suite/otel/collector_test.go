@@ -137,7 +137,7 @@ func startCollector(t *testing.T, r release, foresailAddress string) string {
 	require.NoError(t, err)
 	dir := t.TempDir()
 	p, err := controlplane.StartProcess("collector", binary, filepath.Join(dir, "log"), dir,
-		[]string{"--config", filepath.Join(root, "test", "otel", "collector.yaml")},
+		[]string{"--config", filepath.Join(root, "test", "suite", "otel", "collector.yaml")},
 		"RECEIVE="+address, "FORESAIL=http://"+foresailAddress, "TOKEN="+token)
 	require.NoError(t, err)
 	foresail.EndWith(t, "collector", p)

@@ -100,7 +100,7 @@ func ask(t *testing.T, scenarios []scenario) [][]int {
 	// Built as kube-controller-manager is: what they share is not compiled again.
 	command := exec.CommandContext(t.Context(), "go", "test", "-trimpath", "-vet=off", "-count=1", "-timeout=10m",
 		"./hpacontroller", "-args", "-scenarios", in, "-answers", out)
-	command.Dir = filepath.Join(root, "test", "controlplane", "components")
+	command.Dir = filepath.Join(root, "test", "env", "controlplane", "components")
 	command.Env = append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off", "GOFLAGS=-mod=readonly")
 	output, err := command.CombinedOutput()
 	require.NoError(t, err, "%s", output)
