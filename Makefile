@@ -229,6 +229,7 @@ fuzz: ## Run every fuzz target for FUZZTIME
 generate: ## Generate deep copies, CRDs, the protocol of KEDA, PrometheusRules and parts of the Helm chart
 	$(TOOL) controller-gen object paths=./api/...
 	$(TOOL) controller-gen crd paths=./api/... output:crd:dir=manifests/crds
+	go run ./internal/crddefaults
 	go run -C internal/tools/protogen . $(CURDIR)/adapter/door/keda/externalscaler externalscaler.proto
 	$(RELEASE) chart --root $(CURDIR)
 	@for file in manifests/alerts/*.yaml; do \
