@@ -1,8 +1,10 @@
 package main
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 
@@ -116,4 +118,10 @@ func printGroupedUsage(c *cobra.Command, groups cliflag.NamedFlagSets) error {
 	}
 	cliflag.PrintSections(w, groups, 100)
 	return nil
+}
+
+func printJSON(w io.Writer, v any) error {
+	encoder := json.NewEncoder(w)
+	encoder.SetIndent("", "  ")
+	return encoder.Encode(v)
 }

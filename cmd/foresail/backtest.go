@@ -179,7 +179,7 @@ func (o *backtestOptions) options(c *cobra.Command) (*backtest.Options, error) {
 		}
 	}
 	if err := out.Validate(); err != nil {
-		return nil, usageError{err}
+		return nil, unusable(err)
 	}
 	return out, nil
 }

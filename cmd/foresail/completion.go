@@ -1,21 +1,13 @@
 package main
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
-	"sigs.k8s.io/controller-runtime/pkg/client"
-
-	"github.com/foresail/foresail/api/v1alpha1"
 )
-
-// completionTimeout bounds what a cluster is asked while somebody waits at a prompt.
-const completionTimeout = 2 * time.Second
 
 var shells = []string{"bash", "zsh", "fish", "powershell"}
 
@@ -71,36 +63,4 @@ func completeChoices(root *cobra.Command) {
 			}
 		})
 	}
-}
-
-func newPoolList() client.ObjectList { return &v1alpha1.WorkerPoolList{} }
-
-func newMetricList() client.ObjectList { return &v1alpha1.PredictedMetricList{} }
-
-// completeNames completes a command's one argument with the names of a kind. A cluster that does not answer completes nothing.
-func (k *connection) completeNames(newList func() client.ObjectList) cobra.CompletionFunc {
-	return func(c *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
-		if len(args) > 0 {
-			return nil, cobra.ShellCompDirectiveNoFileComp
-		}
-		ctx, cancel := context.WithTimeout(c.Context(), completionTimeout)
-		defer cancel()
-		names, err := k.names(ctx, newList())
-		if err != nil {
-			cobra.CompDebugln(err.Error(), false)
-		}
-		return names, cobra.ShellCompDirectiveNoFileComp
-	}
-}
-
-// names lists the objects of a kind, in the namespace if the kind has one.
-func (k *connection) names(ctx context.Context, list client.ObjectList) ([]string, error) {
-	objects, namespace, err := k.namespaced()
-	if err != nil {
-		return nil, err
-	}
-	if err := objects.List(ctx, list, client.InNamespace(namespace)); err != nil {
-		return nil, err
-	}
-	return each(list, client.Object.GetName), nil
 }

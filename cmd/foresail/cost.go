@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"os"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -13,8 +12,6 @@ import (
 )
 
 const (
-	costMaxSeries = 10_000   // of an answer: a pool has some dozens
-	costMaxBytes  = 64 << 20 // of an answer: ten thousand samples of each
 	mostCostWeeks = 12
 	costWeek      = 7 * 24 * time.Hour
 )
@@ -87,7 +84,7 @@ func newCostPoolCommand() *cobra.Command {
 			return err
 		}
 		r := cost.Of(h, usd)
-		if output.value == "json" {
+		if output.String() == "json" {
 			return printJSON(c.OutOrStdout(), r)
 		}
 		return cost.Table(c.OutOrStdout(), r)
@@ -118,29 +115,4 @@ func (o *costOptions) open() (cost.Source, prices.Prices, error) {
 		return cost.Source{}, nil, err
 	}
 	return cost.Source{API: api, Address: o.url, Step: cost.DefaultStep}, usd, nil
-}
-
-// costSource returns the server at a URL.
-func costSource(url string, servers *promapi.Clients) (cost.Source, error) {
-	api, err := servers.API(url)
-	if err != nil {
-		return cost.Source{}, err
-	}
-	return cost.Source{API: api, Address: url, Step: cost.DefaultStep}, nil
-}
-
-// readPrices reads the file that a flag names, if it does.
-func readPrices(flag, file string) (prices.Prices, error) {
-	if file == "" {
-		return nil, nil
-	}
-	text, err := os.ReadFile(file)
-	if err != nil {
-		return nil, badFlag(flag, err, prices.Help)
-	}
-	usd, err := prices.Parse(text)
-	if err != nil {
-		return nil, usageError{fmt.Errorf("--%s %s: %w", flag, file, err)}
-	}
-	return usd, nil
 }

@@ -133,11 +133,7 @@ func clusterOf(k *connection, config *rest.Config, server string) page.Cluster {
 	if config == nil {
 		return page.Cluster{}
 	}
-	name := k.context
-	if raw, err := k.loader().RawConfig(); err == nil {
-		name = cmp.Or(name, raw.CurrentContext)
-	}
-	return page.Cluster{Name: cmp.Or(name, config.Host), Server: config.Host}
+	return page.Cluster{Name: cmp.Or(k.contextName(), config.Host), Server: config.Host}
 }
 
 // newPoolView reads WorkerPools with the rights of the user.
@@ -348,7 +344,7 @@ func (r *dashboardReplica) probe(ctx context.Context, to *dashboardConnection, t
 	case err != nil:
 		return err
 	case answer.code == http.StatusNotFound:
-		return fmt.Errorf("it runs without --%s, which manifests/components/dashboard adds", dashboardFlag)
+		return errors.New("it runs without --dashboard, which manifests/components/dashboard adds")
 	case answer.code == http.StatusForbidden:
 		return fmt.Errorf("%w: the ServiceAccount %s needs the ClusterRole %s", answer.failure(), r.account, r.account)
 	case answer.code != http.StatusOK:

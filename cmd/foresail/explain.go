@@ -2,18 +2,11 @@ package main
 
 import (
 	"context"
-	"encoding/json"
-	"fmt"
 	"io"
 	"time"
 
 	"github.com/spf13/cobra"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
-	"k8s.io/klog/v2"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/foresail/foresail/api/v1alpha1"
@@ -22,53 +15,6 @@ import (
 
 // defaultDecisions is the default of --last.
 const defaultDecisions = 20
-
-// connection is how a command reaches the cluster: as kubectl does.
-type connection struct {
-	kubeconfig string
-	context    string // "" is the current one
-	namespace  string // "" is that of the kubeconfig
-}
-
-func (k *connection) addFlags(c *cobra.Command) {
-	c.PersistentFlags().StringVar(&k.kubeconfig, "kubeconfig", "", "`file` that says how to reach the cluster; empty is $KUBECONFIG, ~/.kube/config, or the cluster that this runs in")
-	c.PersistentFlags().StringVar(&k.context, "context", "", "`context` of that file; empty is its current one")
-}
-
-// loader reads kubeconfig files by kubectl's rules.
-func (k *connection) loader() clientcmd.ClientConfig {
-	rules := clientcmd.NewDefaultClientConfigLoadingRules()
-	rules.ExplicitPath = k.kubeconfig
-	return clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{CurrentContext: k.context})
-}
-
-func (k *connection) connect() (*rest.Config, client.Client, error) {
-	config, err := k.loader().ClientConfig()
-	if err != nil {
-		return nil, nil, badFlag("kubeconfig", fmt.Sprintf("%q", k.kubeconfig), fmt.Sprintf("a readable kubeconfig file, or empty where kubectl needs none: %v", err))
-	}
-	config.UserAgent = "foresail/" + buildVersion()
-	scheme := runtime.NewScheme()
-	if err := v1alpha1.AddToScheme(scheme); err != nil {
-		return nil, nil, err
-	}
-	ctrl.SetLogger(klog.Background()) // without one controller-runtime prints a stack after half a minute
-	c, err := client.New(config, client.Options{Scheme: scheme})
-	if err != nil {
-		return nil, nil, fmt.Errorf("connect to the cluster at %s: %w", config.Host, err)
-	}
-	return config, c, nil
-}
-
-// namespaced returns a client of the cluster, and the namespace that is meant.
-func (k *connection) namespaced() (client.Client, string, error) {
-	_, objects, err := k.connect()
-	if err != nil {
-		return nil, "", err
-	}
-	namespace, err := k.namespaceOrDefault()
-	return objects, namespace, err
-}
 
 func newExplainCommand(now func() time.Time) *cobra.Command {
 	k := &connection{}
@@ -133,7 +79,7 @@ With --output json it is one object, which also has the journal.
 		if err != nil {
 			return err
 		}
-		return printExplanation(c, *watch, output.value, func(ctx context.Context) (explanation, error) {
+		return printExplanation(c, *watch, output.String(), func(ctx context.Context) (explanation, error) {
 			return explainPool(ctx, objects, nodes, args[0], *last, now)
 		})
 	}
@@ -149,10 +95,4 @@ func explainPool(ctx context.Context, objects client.Client, nodes kubernetes.In
 	state := e
 	state.At = time.Time{}
 	return explanation{value: e, state: state, table: func(w io.Writer) error { return explain.Table(w, e) }}, nil
-}
-
-func printJSON(w io.Writer, v any) error {
-	encoder := json.NewEncoder(w)
-	encoder.SetIndent("", "  ")
-	return encoder.Encode(v)
 }

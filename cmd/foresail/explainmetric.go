@@ -53,7 +53,7 @@ condition, else about every 15s. With --output json it is the spec and the statu
 		if err != nil {
 			return err
 		}
-		return printExplanation(c, *watch, output.value, func(ctx context.Context) (explanation, error) {
+		return printExplanation(c, *watch, output.String(), func(ctx context.Context) (explanation, error) {
 			return explainMetric(ctx, objects, client.ObjectKey{Namespace: namespace, Name: args[0]}, now)
 		})
 	}

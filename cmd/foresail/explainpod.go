@@ -79,7 +79,7 @@ at its --metrics-address: over HTTPS with such a token too, over HTTP one that w
 	c.Flags().BoolVar(&o.all, "all", false, "print every node, instead of the best and a few that were filtered")
 	output := addOutputFlag(c, "table", "json")
 	c.RunE = func(c *cobra.Command, args []string) error {
-		return o.run(c, k, args[0], output.value, now)
+		return o.run(c, k, args[0], output.String(), now)
 	}
 	return c
 }
@@ -113,31 +113,6 @@ func (o *explainPodOptions) run(c *cobra.Command, k *connection, name, output st
 	return e.Table(c.OutOrStdout(), o.all)
 }
 
-// namespaceOrDefault returns the namespace that is given, or that of the kubeconfig.
-func (k *connection) namespaceOrDefault() (string, error) {
-	if k.namespace != "" {
-		return k.namespace, nil
-	}
-	namespace, _, err := k.loader().Namespace()
-	if err != nil {
-		return "", badFlag("namespace", `""`, "given where the kubeconfig has none")
-	}
-	return namespace, nil
-}
-
-// clientset returns a client for what every cluster has.
-func (k *connection) clientset() (*rest.Config, kubernetes.Interface, error) {
-	config, _, err := k.connect()
-	if err != nil {
-		return nil, nil, err
-	}
-	client, err := kubernetes.NewForConfig(config)
-	if err != nil {
-		return nil, nil, err
-	}
-	return config, client, nil
-}
-
 // podExplainer asks about pods, with the rights of the user: the cluster, and the replicas of the extender. It is safe for concurrent use.
 type podExplainer struct {
 	*replicaAccess
@@ -152,7 +127,7 @@ type podExplainer struct {
 func (x *podExplainer) explain(ctx context.Context, pod types.NamespacedName) (*podview.Explanation, error) {
 	e, err := podview.New(pod, x.now())
 	if err != nil {
-		return e, usageError{err}
+		return e, unusable(err)
 	}
 	if x.client != nil {
 		e.Read(ctx, x.client)

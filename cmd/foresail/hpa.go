@@ -1,10 +1,8 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"io"
-	"os"
 
 	"github.com/spf13/cobra"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
@@ -12,7 +10,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
-	"github.com/foresail/foresail/adapter/forecast/params"
 	"github.com/foresail/foresail/adapter/keep/hpa"
 	"github.com/foresail/foresail/api/v1alpha1"
 )
@@ -87,7 +84,7 @@ func (o *hpaOptions) read(c *cobra.Command, k *connection, args []string) (*v1al
 	if o.file != "" {
 		pm, err := readMetricFile(o.file, c.InOrStdin())
 		if err != nil {
-			return nil, usageError{fmt.Errorf("--filename %s: %w", o.file, err)}
+			return nil, unusable(fmt.Errorf("--filename %s: %w", o.file, err))
 		}
 		if k.namespace != "" {
 			pm.Namespace = k.namespace
@@ -107,7 +104,7 @@ func (o *hpaOptions) print(w io.Writer, pm *v1alpha1.PredictedMetric) error {
 	}
 	recommended, err := hpa.For(pm)
 	if err != nil {
-		return usageError{fmt.Errorf("the PredictedMetric does not say how many replicas there may be: %w; or --max-replicas", err)}
+		return unusable(fmt.Errorf("the PredictedMetric does not say how many replicas there may be: %w; or --max-replicas", err))
 	}
 	if o.metricType == objectMetric {
 		hpa.ReadObjectMetric(recommended)
@@ -135,32 +132,4 @@ func manifest(o *autoscalingv2.HorizontalPodAutoscaler) ([]byte, error) {
 	}
 	delete(object, "status")
 	return yaml.Marshal(object)
-}
-
-// readMetricFile reads a PredictedMetric from a manifest; - is standard input.
-func readMetricFile(file string, stdin io.Reader) (*v1alpha1.PredictedMetric, error) {
-	read := func() ([]byte, error) { return os.ReadFile(file) }
-	if file == "-" {
-		read = func() ([]byte, error) { return io.ReadAll(stdin) }
-	}
-	data, err := read()
-	if err != nil {
-		return nil, err
-	}
-	spec, err := params.ParseSpec(data)
-	if err != nil {
-		return nil, err
-	}
-	if _, err := params.FromSpec(spec); err != nil {
-		return nil, err
-	}
-	pm := &v1alpha1.PredictedMetric{}
-	if err := yaml.Unmarshal(data, pm); err != nil {
-		return nil, err
-	}
-	if pm.Name == "" {
-		return nil, errors.New("metadata.name is missing: the HPA selects the metric by it")
-	}
-	pm.Spec = spec
-	return pm, nil
 }

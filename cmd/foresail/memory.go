@@ -38,7 +38,7 @@ func limitMemory(ctx context.Context, getenv func(string) string) error {
 	}
 	limit, err := strconv.ParseInt(text, 10, 64)
 	if err != nil || limit <= 0 {
-		return usageError{&pipeline.FieldError{Field: memoryLimitVariable, Value: fmt.Sprintf("%q", text), Accept: "a number of bytes, such as 1073741824"}}
+		return unusable(&pipeline.FieldError{Field: memoryLimitVariable, Value: fmt.Sprintf("%q", text), Accept: "a number of bytes, such as 1073741824"})
 	}
 	debug.SetMemoryLimit(limit / 10 * 9)
 	return nil

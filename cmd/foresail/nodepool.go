@@ -316,3 +316,12 @@ func (o *costReportOptions) build(url string, servers *promapi.Clients) (*report
 		return cost.Summary(cost.Of(h, o.prices)), nil
 	}}, nil
 }
+
+// costSource returns the server at a URL.
+func costSource(url string, servers *promapi.Clients) (cost.Source, error) {
+	api, err := servers.API(url)
+	if err != nil {
+		return cost.Source{}, err
+	}
+	return cost.Source{API: api, Address: url, Step: cost.DefaultStep}, nil
+}

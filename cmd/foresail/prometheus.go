@@ -3,10 +3,8 @@ package main
 import (
 	"errors"
 	"fmt"
-	"math"
 	"time"
 
-	v1 "github.com/prometheus/client_golang/api/prometheus/v1"
 	"github.com/prometheus/common/model"
 	"github.com/spf13/pflag"
 
@@ -70,12 +68,9 @@ func (o *prometheusOptions) complete() error {
 
 // loadServers reads the file of servers. Without one, the server at the URL is the only one that is listed.
 func (o *prometheusOptions) loadServers() (*promapi.Servers, error) {
-	servers := &promapi.Servers{}
-	if o.file != "" {
-		var err error
-		if servers, err = promapi.LoadServers(o.file); err != nil {
-			return nil, usageError{fmt.Errorf("--prometheus-config-file: %w", err)}
-		}
+	servers, err := loadServers(o.file)
+	if err != nil {
+		return nil, err
 	}
 	servers.AllowUnlisted = o.any
 	if address, err := promapi.ParseAddress(o.url); err == nil && (o.file == "" || o.any) {
@@ -107,31 +102,8 @@ func (o *prometheusOptions) validateURL(servers *promapi.Servers) error {
 // api are the limits for clients of the servers.
 func (o *prometheusOptions) api() promapi.Options {
 	limits := o.limits
-	limits.UserAgent = "foresail/" + buildVersion()
+	limits.UserAgent = userAgent()
 	return limits
-}
-
-// pastAPI returns the server at the URL of --prometheus, for commands that read the past. The file has credentials; "" has none.
-func pastAPI(url, file string) (v1.API, error) {
-	if _, err := promapi.ParseAddress(url); err != nil {
-		return nil, badFlag("prometheus", fmt.Sprintf("%q", promapi.Redact(url)), promapi.AcceptedAddress)
-	}
-	server := prometheusOptions{file: file}
-	if file == "" {
-		server.url = url
-	}
-	if err := server.validateServers(); err != nil {
-		return nil, usageError{err}
-	}
-	if err := server.complete(); err != nil {
-		return nil, usageError{err}
-	}
-	server.limits.MaxSeries, server.limits.MaxBytes, server.limits.MaxMemory = costMaxSeries, costMaxBytes, math.MaxInt64
-	api, err := server.clients().API(url)
-	if err != nil {
-		return nil, usageError{fmt.Errorf("--prometheus: %w", err)}
-	}
-	return api, nil
 }
 
 // clients returns clients that have connected to no server yet.

@@ -82,7 +82,7 @@ func newReplayCommand() *cobra.Command {
 		}
 		defer func() { _ = input.Close() }() // it was only read
 		options := replay.Options{Params: p, Cooldowns: *cooldowns, Learn: *learn, Schedules: schedules}
-		runs, err := replay.Run(c.Context(), input, c.OutOrStdout(), options, replay.Format(output.value))
+		runs, err := replay.Run(c.Context(), input, c.OutOrStdout(), options, replay.Format(output.String()))
 		if err == nil && runs == 0 {
 			c.PrintErrln(`nothing to evaluate: the input has no line like {"run":15000}`)
 		}
@@ -109,11 +109,11 @@ func readScheduled(path string) (pipeline.Params, *schedule.Calendar, error) {
 	}
 	spec, err := params.ParseSpec(data)
 	if err != nil {
-		return pipeline.Params{}, nil, usageError{fmt.Errorf("--spec %s: %w", path, err)}
+		return pipeline.Params{}, nil, unusable(fmt.Errorf("--spec %s: %w", path, err))
 	}
 	p, err := params.FromSpec(spec)
 	if err != nil {
-		return pipeline.Params{}, nil, usageError{fmt.Errorf("--spec %s: %w", path, err)}
+		return pipeline.Params{}, nil, unusable(fmt.Errorf("--spec %s: %w", path, err))
 	}
 	schedules, err := params.Schedules(spec, &p)
 	return p, schedules, err

@@ -87,7 +87,7 @@ func newReportCommand(now func() time.Time) *cobra.Command {
 			if o.file != "" || o.all || len(args) == 0 {
 				return noArguments(c, args)
 			}
-			return oneName("a PredictedMetric")(c, args)
+			return oneName(aMetric)(c, args)
 		},
 
 		DisableFlagsInUseLine: true,
@@ -119,7 +119,7 @@ func newReportCommand(now func() time.Time) *cobra.Command {
 		}
 		results, failed := o.evaluate(c, metrics, api, spans, now())
 		if len(results) > 0 {
-			failed = errors.Join(o.write(c.OutOrStdout(), output.value, results), failed)
+			failed = errors.Join(o.write(c.OutOrStdout(), output.String(), results), failed)
 		}
 		return failed
 	}
@@ -165,7 +165,7 @@ func (o *reportOptions) metrics(c *cobra.Command, k *connection, args []string) 
 	if o.file != "" {
 		pm, err := readMetricFile(o.file, c.InOrStdin())
 		if err != nil {
-			return nil, usageError{fmt.Errorf("--filename %s: %w", o.file, err)}
+			return nil, unusable(fmt.Errorf("--filename %s: %w", o.file, err))
 		}
 		if k.namespace != "" {
 			pm.Namespace = k.namespace

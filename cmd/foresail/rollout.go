@@ -216,7 +216,7 @@ as before the first cycle by a new spec, it is false.`,
 			return missingPool(c.Context(), objects, name, err)
 		}
 		s := rolloutOf(&pool)
-		if output.value == "json" {
+		if output.String() == "json" {
 			return printJSON(c.OutOrStdout(), s)
 		}
 		return s.print(c.OutOrStdout())

@@ -138,10 +138,10 @@ histories. For each WorkerPool one, elected through the pool's journal, launches
 		Args: noArguments,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if err := o.validate(); err != nil {
-				return usageError{err}
+				return unusable(err)
 			}
 			if err := o.complete(); err != nil {
-				return usageError{err}
+				return unusable(err)
 			}
 			return o.run(c.Context())
 		},
@@ -364,10 +364,10 @@ func (o *runOptions) clusterConfig() (*rest.Config, error) {
 	}
 	config, err := load()
 	if err != nil {
-		return nil, usageError{fmt.Errorf("--kubeconfig: %q: must be a readable kubeconfig file, or empty inside a cluster: %w", kubeconfig, err)}
+		return nil, unusable(fmt.Errorf("--kubeconfig: %q: must be a readable kubeconfig file, or empty inside a cluster: %w", kubeconfig, err))
 	}
 	config.QPS, config.Burst = o.qps, o.burst
-	config.UserAgent = "foresail/" + buildVersion()
+	config.UserAgent = userAgent()
 	return config, nil
 }
 

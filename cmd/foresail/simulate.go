@@ -158,7 +158,7 @@ func (o *simulateOptions) config() (compare.Config, error) {
 		},
 	}
 	if err := c.Check(); err != nil {
-		return compare.Config{}, usageError{err}
+		return compare.Config{}, unusable(err)
 	}
 	return c, nil
 }

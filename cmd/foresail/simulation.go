@@ -123,7 +123,7 @@ func (o *playOptions) readTrace() (*workload.Trace, error) {
 	defer func() { _ = file.Close() }() // it was only read
 	trace, err := workload.ReadTrace(workload.TraceName(o.trace), file)
 	if err != nil {
-		return nil, usageError{fmt.Errorf("--trace %s: %w", o.trace, err)}
+		return nil, unusable(fmt.Errorf("--trace %s: %w", o.trace, err))
 	}
 	return trace.Scaled(o.scale), nil
 }

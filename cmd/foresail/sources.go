@@ -43,7 +43,7 @@ func (o *sourceOptions) validate() error {
 			continue
 		}
 		if err := r.Validate(); err != nil {
-			errs = append(errs, usageError{err})
+			errs = append(errs, unusable(err))
 		}
 	}
 	return errors.Join(errs...)

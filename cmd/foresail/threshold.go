@@ -85,7 +85,7 @@ func newThresholdCommand(now func() time.Time) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		if output.value == "json" {
+		if output.String() == "json" {
 			return writeThreshold(c, &q, answer)
 		}
 		return answer.Report(&q).WriteText(c.OutOrStdout())
@@ -135,7 +135,7 @@ func (o *thresholdOptions) read(c *cobra.Command, now time.Time) ([]threshold.Me
 	}
 	measurements, err := threshold.ReadCSV(in)
 	if err != nil {
-		return nil, usageError{fmt.Errorf("--input: %s: %w", o.input, err)}
+		return nil, unusable(fmt.Errorf("--input: %s: %w", o.input, err))
 	}
 	return measurements, nil
 }

@@ -66,6 +66,9 @@ func buildVersion() string {
 	return versionOf(info).Version
 }
 
+// userAgent is how this build names itself in requests.
+func userAgent() string { return "foresail/" + buildVersion() }
+
 func printVersion(w io.Writer, v version, format string) error {
 	if format == "json" {
 		encoder := json.NewEncoder(w)
