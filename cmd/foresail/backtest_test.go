@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -133,7 +134,7 @@ func TestBacktestReadsPrometheus(t *testing.T) {
 		}
 		assert.Equal(t, "rate(x[1m])", r.FormValue("query"))
 		var samples []string
-		for at := number(t, r.FormValue("start")); at <= number(t, r.FormValue("end")); at += number(t, r.FormValue("step")) {
+		for at := secondsIn(t, r, "start"); at <= secondsIn(t, r, "end"); at += secondsIn(t, r, "step") {
 			samples = append(samples, fmt.Sprintf(`[%.3f,"70"]`, at))
 		}
 		series := fmt.Sprintf(`{"metric":{"pod":"%%d"},"values":[%s]}`, strings.Join(samples, ","))
@@ -149,6 +150,13 @@ func TestBacktestReadsPrometheus(t *testing.T) {
 	code, stdout, stderr := foresail(t, "", append(ask, "--prometheus-config-file", servers)...)
 	require.Equal(t, exitDone, code, stderr)
 	assert.Regexp(t, `^prometheus: 1h from .*, one value every 30s, at most 140 requests/s\.`, stdout)
+}
+
+func secondsIn(t *testing.T, r *http.Request, name string) float64 {
+	t.Helper()
+	v, err := strconv.ParseFloat(r.FormValue(name), 64)
+	assert.NoError(t, err)
+	return v
 }
 
 func TestBacktestRejectsUnusableArguments(t *testing.T) {

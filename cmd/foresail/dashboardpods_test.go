@@ -45,7 +45,7 @@ func TestDashboardExplainsPods(t *testing.T) {
 	waiting := scheduledPod("", "0/19 nodes are available")
 	waiting.Name = "waiting"
 	p.unbound = []corev1.Pod{*waiting}
-	browser, base, _ := browse(t, "--kubeconfig", p.kubeconfig(t))
+	browser, base, _ := browse(t, newRoot(time.Now), "--kubeconfig", p.kubeconfig(t))
 	v := view[podview.View](t, browser, base+"/local/v1/pods/shop/checkout")
 	assert.Empty(t, v.Problem)
 	assert.Contains(t, v.Sentence, ", which no other of 14 nodes was better than: score 9.")
@@ -69,7 +69,7 @@ func TestDashboardExplainsPods(t *testing.T) {
 // Where there is nothing but the extender, the page is of pods.
 func TestDashboardOfPodsAlone(t *testing.T) {
 	p := playing(scheduledPod("node-2", ""), map[string]any{"foresail-a": replying(answered(time.Minute)), "foresail-b": replying("it fell over")})
-	browser, base, said := browse(t, "--kubeconfig", p.kubeconfig(t))
+	browser, base, said := browse(t, newRoot(time.Now), "--kubeconfig", p.kubeconfig(t))
 	assert.Regexp(t, `^Open http://127\.0\.0\.1:\d+/\?token=\w+#pods\nPredictedMetrics are not shown: (?s).*\nIt is for you alone, and shows what the scheduler extender knows of pods\. Ctrl-C ends it\.\n$`, said)
 	v := view[podview.View](t, browser, base+"/local/v1/pods/shop/checkout")
 	assert.Contains(t, v.Sentence, ", which no other of 14 nodes was better than: score 9.")
@@ -90,7 +90,7 @@ func TestDashboardWithoutAnswersAboutPods(t *testing.T) {
 		"no extender":    {adapter, "no pod in namespace foresail-system runs the extender (1 of Foresail are there)", "It went to node-2"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			browser, base, _ := browse(t, "--kubeconfig", c.played.kubeconfig(t))
+			browser, base, _ := browse(t, newRoot(time.Now), "--kubeconfig", c.played.kubeconfig(t))
 			v := view[podview.View](t, browser, base+"/local/v1/pods/shop/checkout")
 			assert.Contains(t, v.Problem, c.problem)
 			if c.sentence == "" {
@@ -114,7 +114,7 @@ func TestDashboardOfOneServerExplainsPods(t *testing.T) {
 	}))
 	defer server.Close()
 	t.Setenv("KUBERNETES_SERVICE_HOST", "")
-	browser, base, _ := browse(t, "--server", server.URL, "--kubeconfig", "/nonexistent")
+	browser, base, _ := browse(t, newRoot(time.Now), "--server", server.URL, "--kubeconfig", "/nonexistent")
 	v := view[podview.View](t, browser, base+"/local/v1/pods/shop/checkout")
 	assert.Empty(t, v.Problem)
 	assert.Equal(t, "The cluster was not asked about the pod.", v.Sentence)

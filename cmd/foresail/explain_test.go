@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"io"
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -15,14 +14,12 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
 	"github.com/foresail/foresail/api/v1alpha1"
 	"github.com/foresail/foresail/nodepool/explain"
-	"github.com/foresail/foresail/nodepool/state"
 	"github.com/foresail/foresail/test/controlplane"
 )
 
@@ -37,7 +34,7 @@ func TestExplain(t *testing.T) {
 	assert.Equal(t, exitFailed, code)
 	assert.Contains(t, stderr, "the cluster does not know WorkerPools: kubectl apply -k manifests/crds makes it know them")
 
-	objects := withDefinitions(t, cluster)
+	objects := withDefinitions(t, cluster, "../../manifests")
 	code, _, stderr = explained("wp", "workers")
 	assert.Equal(t, exitFailed, code)
 	assert.Contains(t, stderr, `there is no WorkerPool "workers", nor any other`)
@@ -124,43 +121,6 @@ func nameAsKubectlDoes(t *testing.T, cluster *controlplane.Cluster, objects clie
 	assert.Contains(t, stdout, "PredictedMetric web/checkout, ")
 }
 
-// withDefinitions has the cluster know Foresail's kinds.
-func withDefinitions(t *testing.T, cluster *controlplane.Cluster) client.Client {
-	t.Helper()
-	files, err := filepath.Glob("../../manifests/crds/foresail.dev_*.yaml")
-	require.NoError(t, err)
-	require.NotEmpty(t, files)
-	for _, file := range files {
-		content, err := os.ReadFile(file)
-		require.NoError(t, err)
-		_, err = cluster.Apply(t.Context(), content)
-		require.NoError(t, err)
-	}
-	scheme := runtime.NewScheme()
-	require.NoError(t, v1alpha1.AddToScheme(scheme))
-	objects, err := client.New(cluster.RESTConfig(), client.Options{Scheme: scheme})
-	require.NoError(t, err)
-	return objects
-}
-
-func newExplainedPool(t *testing.T, objects client.Client) *v1alpha1.WorkerPool {
-	t.Helper()
-	pool := &v1alpha1.WorkerPool{
-		ObjectMeta: metav1.ObjectMeta{Name: "workers"},
-		Spec:       v1alpha1.WorkerPoolSpec{Min: 1, Max: 10, Provider: v1alpha1.PoolProvider{Simulated: &v1alpha1.SimulatedProvider{}}},
-	}
-	require.NoError(t, objects.Create(t.Context(), pool))
-	journal, err := state.Encode(state.Record{Version: 1, Owner: "host_1"})
-	require.NoError(t, err)
-	decided := func(ago time.Duration, message string) v1alpha1.PoolDecision {
-		return v1alpha1.PoolDecision{Time: metav1.NewTime(time.Now().Add(-ago)), Step: "ScaleUp", Reason: "PodsPending", Message: message, Workers: 1, Desired: 2}
-	}
-	pool.Status.Journal = &runtime.RawExtension{Raw: journal}
-	pool.Status.Decisions = []v1alpha1.PoolDecision{decided(time.Minute, "because three pods are pending"), decided(time.Hour, "nothing to do")}
-	require.NoError(t, objects.Status().Update(t.Context(), pool))
-	return pool
-}
-
 func explainOneMetric(t *testing.T, objects client.Client, explained func(...string) (int, string, string)) {
 	t.Helper()
 	pm := &v1alpha1.PredictedMetric{}
@@ -236,22 +196,18 @@ func TestTypeAndNameAreTwoArguments(t *testing.T) {
 
 func TestExplainRefusesUnusableArguments(t *testing.T) {
 	for args, want := range map[string]string{
-		"explain workerpol x":                         `unknown command "workerpol": must be one of pod, predictedmetric, workerpool`,
-		"explain checkout -n shop":                    `unknown command "checkout": must be one of pod, predictedmetric, workerpool`,
-		"explain deploy/checkout -n shop":             `unknown command "deploy/checkout": must be one of pod, predictedmetric, workerpool`,
-		"explain pm pod/checkout -n shop":             `"pod/checkout": must be the name of a PredictedMetric, such as NAME or predictedmetric/NAME`,
-		"explain pm/":                                 `"": must be the name of a PredictedMetric`,
-		"hpa wp/checkout":                             `"wp/checkout": must be the name of a PredictedMetric`,
-		"explain workerpool":                          "the name of a WorkerPool is missing: foresail explain workerpool NAME",
-		"explain workerpool a b":                      `unexpected argument "b": foresail explain workerpool takes one name`,
-		"explain pm":                                  "the name of a PredictedMetric is missing",
-		"explain workerpool a --last -1":              "--last: -1: must be 0 or more",
-		"explain workerpool a -o yaml":                `--output: "yaml": must be table or json`,
-		"explain workerpool a --kubeconfig /nowhere":  `--kubeconfig: "/nowhere": must be a readable kubeconfig file`,
-		"run --enable nodes":                          `--enable: "nodes": must be adapter, nodepool, extender, or several with commas in between`,
-		"run --enable=":                               `--enable: "": must be adapter`,
-		"run --notify-webhook-url-file /nowhere":      `--notify-webhook-url-file: "/nowhere": must be left out unless --enable has nodepool`,
-		"run --enable nodepool --prometheus-url x:90": `--prometheus-url: "x:90": must be an http or https URL`,
+		"explain workerpol x":                        `unknown command "workerpol": must be one of pod, predictedmetric, workerpool`,
+		"explain checkout -n shop":                   `unknown command "checkout": must be one of pod, predictedmetric, workerpool`,
+		"explain deploy/checkout -n shop":            `unknown command "deploy/checkout": must be one of pod, predictedmetric, workerpool`,
+		"explain pm pod/checkout -n shop":            `"pod/checkout": must be the name of a PredictedMetric, such as NAME or predictedmetric/NAME`,
+		"explain pm/":                                `"": must be the name of a PredictedMetric`,
+		"hpa wp/checkout":                            `"wp/checkout": must be the name of a PredictedMetric`,
+		"explain workerpool":                         "the name of a WorkerPool is missing: foresail explain workerpool NAME",
+		"explain workerpool a b":                     `unexpected argument "b": foresail explain workerpool takes one name`,
+		"explain pm":                                 "the name of a PredictedMetric is missing",
+		"explain workerpool a --last -1":             "--last: -1: must be 0 or more",
+		"explain workerpool a -o yaml":               `--output: "yaml": must be table or json`,
+		"explain workerpool a --kubeconfig /nowhere": `--kubeconfig: "/nowhere": must be a readable kubeconfig file`,
 	} {
 		code, _, stderr := foresail(t, "", strings.Fields(args)...)
 		assert.Equal(t, exitUsage, code, args)

@@ -111,15 +111,6 @@ func kubeconfigOf(t *testing.T, api http.Handler) string {
   "contexts": [{"name": "played", "context": {"cluster": "played", "user": "", "namespace": "shop"}}]}`, server.URL))
 }
 
-func foresailPod(name string, ports ...string) corev1.Pod {
-	pod := corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "foresail-system", Name: name}, Status: corev1.PodStatus{Phase: corev1.PodRunning}}
-	pod.Spec.Containers = []corev1.Container{{Name: "foresail"}}
-	for i, port := range ports {
-		pod.Spec.Containers[0].Ports = append(pod.Spec.Containers[0].Ports, corev1.ContainerPort{Name: port, ContainerPort: int32(8080 + i)})
-	}
-	return pod
-}
-
 // explainedAt is when pods are explained, in whole seconds as the API has times.
 var explainedAt = time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
 
@@ -224,21 +215,6 @@ func TestExplainPodTellsTheNewestAnswer(t *testing.T) {
 	assert.Equal(t, []string{"foresail-a", "foresail-b"}, e.Answered)
 	assert.Len(t, e.Filter.Nodes, 19)
 	assert.Len(t, e.Prioritize.Nodes, 14)
-}
-
-// rows are the lines from one that begins with a heading to the next empty one.
-func rows(lines []string, heading string) []string {
-	for i, line := range lines {
-		if !strings.HasPrefix(line, heading) {
-			continue
-		}
-		for j := i; ; j++ {
-			if j == len(lines) || lines[j] == "" {
-				return lines[i:j]
-			}
-		}
-	}
-	return nil
 }
 
 func TestExplainPodSumsUp(t *testing.T) {

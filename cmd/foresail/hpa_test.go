@@ -36,7 +36,7 @@ const exampleMetric = "../../manifests/examples/predictedmetric.yaml"
 // no drift, and what is printed is what is created.
 func TestHPAOfACluster(t *testing.T) {
 	cluster := controlplane.BorrowFor(t)
-	withDefinitions(t, cluster)
+	withDefinitions(t, cluster, "../../manifests")
 	scheme := runtime.NewScheme()
 	require.NoError(t, v1alpha1.AddToScheme(scheme))
 	require.NoError(t, clientgoscheme.AddToScheme(scheme))

@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/foresail/foresail/api/v1alpha1"
+	"github.com/foresail/foresail/nodepool/cost"
 	"github.com/foresail/foresail/test/controlplane"
 	"github.com/foresail/foresail/test/ports"
 )
@@ -26,7 +27,7 @@ import (
 // TestRunOfTheNodePoolAlone has one process run a pool, and another one that does not fit.
 func TestRunOfTheNodePoolAlone(t *testing.T) {
 	cluster := controlplane.BorrowFor(t)
-	objects := withDefinitions(t, cluster)
+	objects := withDefinitions(t, cluster, "../../manifests")
 	secure, err := ports.Take()
 	require.NoError(t, err)
 	open, err := ports.Take()
@@ -86,21 +87,21 @@ func TestRunOfTheNodePoolAlone(t *testing.T) {
 	}
 }
 
-func eventually(t *testing.T, what func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(time.Minute); !what(); time.Sleep(100 * time.Millisecond) {
-		require.True(t, time.Now().Before(deadline), "not within a minute")
-	}
-}
-
-// status is what a path answers with, 0 if nothing answers.
-func status(t *testing.T, port int, path string) int {
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, fmt.Sprintf("http://127.0.0.1:%d%s", port, path), nil)
+func TestCostReportsAreMadeOfWhatAServerKnows(t *testing.T) {
+	server := newPrometheus(t)
+	sources := &prometheusOptions{url: server.URL}
+	sources.limits.MaxSeries, sources.limits.MaxBytes = 100, 1<<20
+	o := costReportOptions{every: 48 * time.Hour}
+	reports, err := o.build(sources.url, sources.clients())
 	require.NoError(t, err)
-	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		return 0
-	}
-	require.NoError(t, response.Body.Close())
-	return response.StatusCode
+	assert.Equal(t, o.every, reports.Every)
+	text, err := reports.Make(t.Context(), "workers", time.Date(2026, 5, 6, 0, 0, 0, 0, time.UTC))
+	require.NoError(t, err)
+	assert.Contains(t, text, "Worker pool workers, 2026-05-04 to 2026-05-06: 48.0 h of 48.0 h known. 192.0 worker hours, 144.0 desired, 48.0 idle.")
+	_, err = reports.Make(t.Context(), "builders", time.Date(2026, 5, 6, 0, 0, 0, 0, time.UTC))
+	require.ErrorIs(t, err, cost.ErrNoPool)
+
+	none, err := (&costReportOptions{}).build("", nil)
+	require.NoError(t, err)
+	assert.Nil(t, none)
 }

@@ -42,7 +42,7 @@ spec:
 `, served)})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, cluster.Stop()) })
-	withDefinitions(t, cluster)
+	withDefinitions(t, cluster, "../../manifests")
 	applyManifests(t, cluster, "base/namespace.yaml", "base/serviceaccount.yaml", "components/dashboard/rbac.yaml", "components/extender-rights/rbac.yaml", "base/rbac-users.yaml", "components/nodepool/rbac.yaml", "examples/predictedmetric.yaml")
 	askWhatEditorsMay(t, cluster)
 	prometheus := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -65,13 +65,13 @@ spec:
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "checkout", UID: "uid-1", CreationTimestamp: metav1.Now()}}
 	var scores extenderv1.HostPriorityList
 	require.True(t, asScheduler(t, answers, "prioritize", extenderv1.ExtenderArgs{Pod: pod, NodeNames: &[]string{"node-1"}}, &scores))
-	addReplica(t, cluster, corev1.ContainerPort{Name: metricsPort, ContainerPort: int32(served)}, corev1.ContainerPort{Name: extenderPort, ContainerPort: int32(answers)})
+	addReplica(t, cluster, corev1.ContainerPort{Name: "metrics", ContainerPort: int32(served)}, corev1.ContainerPort{Name: "extender", ContainerPort: int32(answers)})
 
-	askPerson(t, cluster, explainAccount, func(kubeconfig string) (said string, ok bool) {
+	askPerson(t, cluster, "foresail-explain", func(kubeconfig string) (said string, ok bool) {
 		code, stdout, stderr := foresail(t, "", "explain", "pod", "checkout", "-n", "default", "--kubeconfig", kubeconfig)
 		return stdout + stderr, code == exitDone && strings.Contains(stdout, "node-1")
 	})
-	askPerson(t, cluster, dashboardAccount, func(kubeconfig string) (said string, ok bool) {
+	askPerson(t, cluster, "foresail-dashboard", func(kubeconfig string) (said string, ok bool) {
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		output := &endsOnceOpen{end: cancel}

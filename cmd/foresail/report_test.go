@@ -48,7 +48,7 @@ func TestReportIsGenerated(t *testing.T) {
 
 func TestReportOfACluster(t *testing.T) {
 	cluster := controlplane.BorrowFor(t)
-	objects := withDefinitions(t, cluster)
+	objects := withDefinitions(t, cluster, "../../manifests")
 	url := evaluationtest.Serve(t, recorded("default", 2*time.Hour, 0))
 	report := func(args ...string) (int, string, string) {
 		return foresailAt(t, atReport, "", append([]string{"report", "--kubeconfig", cluster.Kubeconfig(), "--prometheus", url, "--since", "2h", "--seeds", "1"}, args...)...)

@@ -37,7 +37,7 @@ func TestRollout(t *testing.T) {
 	assert.Equal(t, exitFailed, code)
 	assert.Contains(t, stderr, "the cluster does not know WorkerPools: kubectl apply -k manifests/crds makes it know them")
 
-	objects := withDefinitions(t, cluster)
+	objects := withDefinitions(t, cluster, "../../manifests")
 	for _, args := range [][]string{{"restart", "workers"}, {"pause", "workers"}, {"resume", "workers"}, {"abort", "workers"}, {"status", "workers"}} {
 		code, _, stderr = rollout(args...)
 		assert.Equal(t, exitFailed, code, args)

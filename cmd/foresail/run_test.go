@@ -1,6 +1,8 @@
 package main
 
 import (
+	"errors"
+	"strings"
 	"testing"
 
 	"github.com/spf13/pflag"
@@ -70,4 +72,40 @@ func TestHelpOfRunHasFlagsInGroups(t *testing.T) {
 		assert.Contains(t, out, group)
 	}
 	assert.Contains(t, out, "Examples:")
+}
+
+func TestDashboardFlagNeedsWhatServesIt(t *testing.T) {
+	given := []string{"--leader-elect=false", "--apiservice=false", "--dashboard"}
+	assert.NoError(t, parsedRun(t, given...).validate())
+	for _, c := range []struct{ arg, want string }{
+		{"--enable=nodepool", "--dashboard: true: must be left out unless --enable has adapter"},
+		{"--metrics-address=0", "--dashboard: true: must be left out with --metrics-address=0, which serves nothing"},
+	} {
+		err := parsedRun(t, append(given, c.arg)...).validate()
+		assert.ErrorContains(t, err, c.want)
+		assert.True(t, errors.As(err, new(usageError)))
+	}
+}
+
+func TestRunRefusesUnusableArguments(t *testing.T) {
+	dear := file(t, "prices.yaml", "t3.small: {spot: -1}")
+	for args, want := range map[string]string{
+		"run --enable nodes":                          `--enable: "nodes": must be adapter, nodepool, extender, or several with commas in between`,
+		"run --enable=":                               `--enable: "": must be adapter`,
+		"run --notify-webhook-url-file /nowhere":      `--notify-webhook-url-file: "/nowhere": must be left out unless --enable has nodepool`,
+		"run --enable nodepool --prometheus-url x:90": `--prometheus-url: "x:90": must be an http or https URL`,
+		"run --nodepool-cost-report weekly":           `--nodepool-cost-report: "weekly": must be a duration`,
+		"run --nodepool-cost-report 168h":             "--nodepool-cost-report: 168h0m0s: must be left out unless --enable has nodepool",
+		"run --enable nodepool --nodepool-cost-report 168h": "--nodepool-cost-report: 168h0m0s: must be left out unless --notify-webhook-url-file is given, which says where reports go\n" +
+			"--nodepool-cost-report: 168h0m0s: must be left out unless --prometheus-url is given",
+		"run --enable nodepool --nodepool-cost-report 10m":               "--nodepool-cost-report: 10m0s: must be 0, or a duration of at least 1h",
+		"run --enable nodepool --nodepool-cost-prices " + dear:           "--nodepool-cost-prices " + dear + ": t3.small.spot: -1",
+		"run --nodepool-cost-prices " + dear:                             "must be left out unless --enable has nodepool",
+		"run --nodepool-cost-report 168h --nodepool-cost-prices " + dear: "--nodepool-cost-prices " + dear + ": t3.small.spot: -1",
+	} {
+		code, out, stderr := foresail(t, "", strings.Fields(args)...)
+		assert.Equal(t, exitUsage, code, args)
+		assert.Contains(t, stderr, want, args)
+		assert.Empty(t, out, args)
+	}
 }
