@@ -21,6 +21,7 @@ import (
 
 	"github.com/foresail/foresail/adapter/door/dashboard"
 	"github.com/foresail/foresail/api/v1alpha1"
+	"github.com/foresail/foresail/internal/cli/clitest"
 	"github.com/foresail/foresail/test/controlplane"
 )
 
@@ -28,16 +29,16 @@ import (
 func askWhatIf(t *testing.T, browser *http.Client, base string) {
 	t.Helper()
 	const path = "/local/v1/whatif/default/checkout"
-	_, body := open(t, browser, base+path)
+	_, body := clitest.Open(t, browser, base+path)
 	assert.Contains(t, body, "The PredictedMetric cannot be read, so its other fields are taken to be the defaults")
 	assert.Contains(t, body, `"lateness":"1%"`)
-	_, body = open(t, browser, base+"/local/v1/predictedmetrics/default/checkout")
+	_, body = clitest.Open(t, browser, base+"/local/v1/predictedmetrics/default/checkout")
 	assert.Contains(t, body, "you may not get predictedmetrics.foresail.dev in namespace default")
-	_, body = open(t, browser, base+path+"?threshold=700m&maxReplicas=20")
+	_, body = clitest.Open(t, browser, base+path+"?threshold=700m&maxReplicas=20")
 	assert.Contains(t, body, "less than 10 minutes of the load are recorded without a gap")
-	_, body = open(t, browser, base+path+"?threshold=none")
+	_, body = clitest.Open(t, browser, base+path+"?threshold=none")
 	assert.Contains(t, body, "spec.threshold")
-	_, body = open(t, browser, base+"/local/v1/whatif/default/none")
+	_, body = clitest.Open(t, browser, base+"/local/v1/whatif/default/none")
 	assert.Contains(t, body, "What was recorded cannot be read: There is no PredictedMetric default/none.")
 }
 
@@ -69,20 +70,20 @@ func lookAtEvents(t *testing.T, cluster *controlplane.Cluster, browser *http.Cli
 
 	ofMetric, ofPool := base+"/local/v1/events/predictedmetrics/default/checkout", base+"/local/v1/events/workerpools/checkout"
 	for _, path := range []string{ofMetric, ofPool} {
-		code, body := open(t, browser, path)
+		code, body := clitest.Open(t, browser, path)
 		assert.Equal(t, http.StatusOK, code)
 		assert.Contains(t, body, "You may not read Events, which takes the right list of events in namespace default: events is forbidden")
 	}
 	annMay(t, cluster, "ann-events", rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"events"}, Verbs: []string{"list"}})
 	var body string
-	eventually(t, func() bool { // once the API server knows of the binding, and the Events are written
-		_, body = open(t, browser, ofMetric)
+	clitest.Eventually(t, func() bool { // once the API server knows of the binding, and the Events are written
+		_, body = clitest.Open(t, browser, ofMetric)
 		return strings.Contains(body, "AboveThreshold") && strings.Contains(body, "Headroom")
 	})
 	assert.Contains(t, body, `"message":"the load \u003crises\u003e","count":1`)
 	assert.NotContains(t, body, "Unlisted")
-	eventually(t, func() bool {
-		_, body = open(t, browser, ofPool)
+	clitest.Eventually(t, func() bool {
+		_, body = clitest.Open(t, browser, ofPool)
 		return strings.Contains(body, "Unlisted")
 	})
 	assert.Contains(t, body, `"type":"Warning","reason":"Unlisted","message":"it is missing","count":1`)
@@ -92,20 +93,20 @@ func lookAtEvents(t *testing.T, cluster *controlplane.Cluster, browser *http.Cli
 // lookAtPools has ann look at worker pools: without the rights to, and with them.
 func lookAtPools(t *testing.T, cluster *controlplane.Cluster, browser *http.Client, base string) {
 	t.Helper()
-	code, body := open(t, browser, base+"/local/v1/workerpools")
+	code, body := clitest.Open(t, browser, base+"/local/v1/workerpools")
 	assert.Equal(t, http.StatusOK, code)
 	assert.Contains(t, body, "You may not read WorkerPools, which takes the rights get and list of workerpools.foresail.dev")
 	scheme := runtime.NewScheme()
 	require.NoError(t, v1alpha1.AddToScheme(scheme))
 	objects, err := client.New(cluster.RESTConfig(), client.Options{Scheme: scheme})
 	require.NoError(t, err)
-	newExplainedPool(t, objects)
+	clitest.NewPool(t, objects)
 	annMay(t, cluster, "ann-pools", rbacv1.PolicyRule{APIGroups: []string{"foresail.dev"}, Resources: []string{"workerpools"}, Verbs: []string{"get", "list"}})
-	eventually(t, func() bool { // once the API server knows of the binding
-		_, body = open(t, browser, base+"/local/v1/workerpools")
+	clitest.Eventually(t, func() bool { // once the API server knows of the binding
+		_, body = clitest.Open(t, browser, base+"/local/v1/workerpools")
 		return strings.Contains(body, `"name":"workers"`)
 	})
-	_, body = open(t, browser, base+"/local/v1/workerpools/workers")
+	_, body = clitest.Open(t, browser, base+"/local/v1/workerpools/workers")
 	assert.Contains(t, body, "because three pods are pending")
 	assert.Contains(t, body, `"nodesError":"list nodes: nodes is forbidden`)
 }
@@ -113,16 +114,16 @@ func lookAtPools(t *testing.T, cluster *controlplane.Cluster, browser *http.Clie
 // askAboutPods has ann, who may neither list pods nor have tokens for it, ask about pods.
 func askAboutPods(t *testing.T, browser *http.Client, base string) {
 	t.Helper()
-	_, body := open(t, browser, base+"/local/v1/pods")
+	_, body := clitest.Open(t, browser, base+"/local/v1/pods")
 	assert.Contains(t, body, "You may not list the pods of all namespaces")
-	_, body = open(t, browser, base+"/local/v1/pods/default/checkout")
+	_, body = clitest.Open(t, browser, base+"/local/v1/pods/default/checkout")
 	assert.Contains(t, body, "get a token of the ServiceAccount foresail-explain in namespace foresail-system, for which the Role foresail-explain is")
 }
 
 // TestDashboardOfACluster has a user with no rights but the Role foresail-dashboard look at a real Foresail, without a tunnel.
 func TestDashboardOfACluster(t *testing.T) {
 	cluster := controlplane.BorrowFor(t)
-	withDefinitions(t, cluster, "../../manifests")
+	clitest.WithDefinitions(t, cluster, "../../manifests")
 	applyManifests(t, cluster, "base/namespace.yaml", "base/serviceaccount.yaml", "components/dashboard/rbac.yaml", "examples/predictedmetric.yaml")
 	user := withRole(t, cluster, "ann", "foresail-dashboard")
 	free := freePorts(t, 3)
@@ -132,18 +133,18 @@ func TestDashboardOfACluster(t *testing.T) {
 	p := runAside(t, "run", "--dashboard", "--kubeconfig", cluster.Kubeconfig(), "--apiservice=false", "--leader-elect=false", "--bind-address", "127.0.0.1",
 		"--secure-port", strconv.Itoa(free[0]), "--http-address", fmt.Sprintf("127.0.0.1:%d", free[1]),
 		"--metrics-address", strings.TrimPrefix(server, "https://"), "--metrics-tls-cert-file", cert, "--metrics-tls-private-key-file", key)
-	eventually(t, func() bool {
+	clitest.Eventually(t, func() bool {
 		require.False(t, p.hasEnded(), "it has ended: %s", p.stderr)
-		return status(t, free[1], "/readyz") == http.StatusOK
+		return clitest.Status(t, free[1], "/readyz") == http.StatusOK
 	})
-	authorities := file(t, "ca.crt", string(cluster.CA()))
-	browser, base, _ := browse(t, newRoot(time.Now), "--kubeconfig", user, "--server", server, "--server-ca-file", authorities)
-	eventually(t, func() bool { // once there is a point of it
-		code, body := open(t, browser, base+dashboard.MetricsPath+"/default/checkout")
+	authorities := clitest.File(t, "ca.crt", string(cluster.CA()))
+	browser, base, _ := clitest.Browse(t, newRoot(time.Now), "--kubeconfig", user, "--server", server, "--server-ca-file", authorities)
+	clitest.Eventually(t, func() bool { // once there is a point of it
+		code, body := clitest.Open(t, browser, base+dashboard.MetricsPath+"/default/checkout")
 		require.Contains(t, []int{http.StatusOK, http.StatusNotFound}, code, body)
 		return strings.Contains(body, `"reason":["`)
 	})
-	code, body := open(t, browser, base+dashboard.MetricsPath)
+	code, body := clitest.Open(t, browser, base+dashboard.MetricsPath)
 	assert.Equal(t, http.StatusOK, code, body)
 	assert.Contains(t, body, `"namespace":"default","name":"checkout"`)
 
@@ -154,7 +155,7 @@ func TestDashboardOfACluster(t *testing.T) {
 	assert.Empty(t, stdout)
 	assert.Contains(t, stderr, "for which the Role foresail-dashboard is")
 	lookAtPools(t, cluster, browser, base)
-	_, _, said := browse(t, newRoot(time.Now), elsewhere[1:]...)
+	_, _, said := clitest.Browse(t, newRoot(time.Now), elsewhere[1:]...)
 	assert.Regexp(t, `^Open \S+#workerpools\nPredictedMetrics are not shown: .*for which the Role foresail-dashboard is`, said)
 	lookAtEvents(t, cluster, browser, base)
 
@@ -178,6 +179,6 @@ func TestDashboardOfACluster(t *testing.T) {
 		code, _ := getWith(t, client, server+c.path, c.token)
 		assert.Equal(t, c.code, code, c.path)
 	}
-	assert.Equal(t, http.StatusNotFound, status(t, free[1], dashboard.MetricsPath), "probes alone are open")
+	assert.Equal(t, http.StatusNotFound, clitest.Status(t, free[1], dashboard.MetricsPath), "probes alone are open")
 	p.end(t)
 }

@@ -1,12 +1,14 @@
 package main
 
 import (
-	"bytes"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
+
+	"github.com/foresail/foresail/internal/cli"
+	"github.com/foresail/foresail/internal/cli/clitest"
 )
 
 // foresail executes a command line and returns its exit code, stdout and stderr.
@@ -16,13 +18,12 @@ func foresail(t *testing.T, stdin string, args ...string) (code int, stdout, std
 
 // foresailAt is foresail with a clock for explanations.
 func foresailAt(t *testing.T, now func() time.Time, stdin string, args ...string) (code int, stdout, stderr string) {
-	var out, err bytes.Buffer
-	code = execute(t.Context(), newRoot(now), args, strings.NewReader(stdin), &out, &err)
-	return code, out.String(), err.String()
+	t.Helper()
+	return clitest.Run(t, newRoot(now), stdin, args...)
 }
 
 func TestUnusableArgumentsEndWithTwo(t *testing.T) {
-	spec := file(t, "spec.yaml", "threshold: 700m\nmaxReplicas: 9\n")
+	spec := clitest.File(t, "spec.yaml", "threshold: 700m\nmaxReplicas: 9\n")
 	for _, c := range []struct {
 		args string
 		want string
@@ -39,16 +40,16 @@ func TestUnusableArgumentsEndWithTwo(t *testing.T) {
 		{"replay --spec " + spec + " --cooldowns=some", `--cooldowns: "some": must be true or false`},
 		{"replay --spec " + spec + " --input /nonexistent", "--input: open /nonexistent: no such file or directory: must be a file of JSON Lines, or -"},
 		{"replay --spec /nonexistent", "--spec: open /nonexistent: no such file or directory: must be a file"},
-		{"replay --spec " + file(t, "spec.yaml", "threshold: [1]\nmaxReplicas: 9"), "spec.threshold: [1]: must be a quantity"},
-		{"replay --spec " + file(t, "spec.yaml", "threshhold: 700m\nmaxReplicas: 9"), "spec.threshhold: no such field: must be one of"},
-		{"replay --spec " + file(t, "spec.yaml", "threshold: 700m\nmaxReplicas: 9\nminReplicas: 10"), "spec.maxReplicas: 9: must be at least minReplicas (10)"},
-		{"replay --spec " + file(t, "spec.yaml", "{"), "not a spec in YAML or JSON"},
+		{"replay --spec " + clitest.File(t, "spec.yaml", "threshold: [1]\nmaxReplicas: 9"), "spec.threshold: [1]: must be a quantity"},
+		{"replay --spec " + clitest.File(t, "spec.yaml", "threshhold: 700m\nmaxReplicas: 9"), "spec.threshhold: no such field: must be one of"},
+		{"replay --spec " + clitest.File(t, "spec.yaml", "threshold: 700m\nmaxReplicas: 9\nminReplicas: 10"), "spec.maxReplicas: 9: must be at least minReplicas (10)"},
+		{"replay --spec " + clitest.File(t, "spec.yaml", "{"), "not a spec in YAML or JSON"},
 		{"run --kube-api-qps many", `--kube-api-qps: "many": must be a number`},
 		{"version 2", `unexpected argument "2": foresail version takes flags only`},
 		{"version -o yaml", `--output: "yaml": must be text or json`},
 	} {
 		code, out, stderr := foresail(t, "", strings.Fields(c.args)...)
-		assert.Equal(t, exitUsage, code, c.args)
+		assert.Equal(t, cli.ExitUsage, code, c.args)
 		assert.Contains(t, stderr, c.want, c.args)
 		assert.Contains(t, stderr, "--help' for what it accepts", c.args)
 		assert.Empty(t, out, c.args)
@@ -58,7 +59,7 @@ func TestUnusableArgumentsEndWithTwo(t *testing.T) {
 func TestHelpGoesToStdoutAndShowsExamples(t *testing.T) {
 	for _, args := range [][]string{{}, {"--help"}, {"help"}, {"help", "replay"}, {"replay", "--help"}, {"version", "-h"}} {
 		code, out, stderr := foresail(t, "", args...)
-		assert.Equal(t, exitDone, code, args)
+		assert.Equal(t, cli.ExitDone, code, args)
 		assert.Contains(t, out, "Examples:", args)
 		assert.Empty(t, stderr, args)
 	}

@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"fmt"
 	"os"
 	"os/exec"
 	"syscall"
@@ -11,6 +10,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/foresail/foresail/internal/cli"
 )
 
 // aside is set in processes that are to be the command rather than its tests.
@@ -19,13 +20,6 @@ const aside = "FORESAIL_TEST_RUN_ASIDE"
 func TestMain(m *testing.M) {
 	if os.Getenv(aside) != "" {
 		main()
-	}
-	if of := os.Getenv(watching); of != "" {
-		if err := watchForOthers(of); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			os.Exit(1)
-		}
-		os.Exit(0)
 	}
 	os.Exit(m.Run())
 }
@@ -60,7 +54,7 @@ func (p *process) end(t *testing.T) {
 	require.NoError(t, p.command.Process.Signal(syscall.SIGTERM))
 	select {
 	case <-p.ended:
-		assert.Equal(t, exitDone, p.command.ProcessState.ExitCode(), "%s", p.stderr)
+		assert.Equal(t, cli.ExitDone, p.command.ProcessState.ExitCode(), "%s", p.stderr)
 	case <-time.After(time.Minute):
 		require.Fail(t, "it does not end")
 	}

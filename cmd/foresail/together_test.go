@@ -30,6 +30,8 @@ import (
 	"github.com/foresail/foresail/adapter/door/keda/externalscaler"
 	"github.com/foresail/foresail/adapter/scheduler/extender"
 	"github.com/foresail/foresail/api/v1alpha1"
+	"github.com/foresail/foresail/internal/cli"
+	"github.com/foresail/foresail/internal/cli/clitest"
 	"github.com/foresail/foresail/test/controlplane"
 )
 
@@ -84,16 +86,16 @@ func TestRunOfTheExtenderAlone(t *testing.T) {
 		"--extender-warm-up", "0s", "--extender-metrics-interval", "1s", // what was there before a Node is not its
 		"--metrics-address", fmt.Sprintf("127.0.0.1:%d", authorized), "--metrics-tls-cert-file", cert, "--metrics-tls-private-key-file", key,
 	)
-	eventually(t, func() bool {
+	clitest.Eventually(t, func() bool {
 		require.False(t, p.hasEnded(), "it has ended: %s", p.stderr)
-		return status(t, open, "/readyz") == http.StatusOK
+		return clitest.Status(t, open, "/readyz") == http.StatusOK
 	})
-	assert.Zero(t, status(t, secure, "/"), "the adapter's door is not open")
+	assert.Zero(t, clitest.Status(t, secure, "/"), "the adapter's door is not open")
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "checkout", UID: "uid-1", CreationTimestamp: metav1.Now()}}
 	pod.Spec.Containers = []corev1.Container{{Name: "main", Resources: corev1.ResourceRequirements{Requests: quantities("1", "1Gi")}}}
 	args := extenderv1.ExtenderArgs{Pod: pod, NodeNames: &[]string{"idle", "full", "unknown"}}
 	var result extenderv1.ExtenderFilterResult
-	eventually(t, func() bool {
+	clitest.Eventually(t, func() bool {
 		result = extenderv1.ExtenderFilterResult{}
 		return asScheduler(t, answers, "filter", args, &result) && len(result.FailedAndUnresolvableNodes) > 0
 	})
@@ -106,12 +108,12 @@ func TestRunOfTheExtenderAlone(t *testing.T) {
 	assert.Equal(t, extenderv1.HostPriority{Host: "idle", Score: 9}, scores[0], "2 of 4 cores: 0.65 + 0.35*0.5/0.65")
 
 	code, stdout, complaints := foresail(t, "", "explain", "pod", "checkout", "-n", "shop",
-		"--kubeconfig", cluster.Kubeconfig(), "--server", fmt.Sprintf("https://127.0.0.1:%d", authorized), "--server-ca-file", file(t, "ca.crt", string(cluster.CA())))
-	require.Equal(t, exitDone, code, complaints)
+		"--kubeconfig", cluster.Kubeconfig(), "--server", fmt.Sprintf("https://127.0.0.1:%d", authorized), "--server-ca-file", clitest.File(t, "ca.crt", string(cluster.CA())))
+	require.Equal(t, cli.ExitDone, code, complaints)
 	assert.Contains(t, stdout, "There is no such pod now.")
 	lines := strings.Split(stdout, "\n")
-	assert.Equal(t, strings.Fields("idle 9 0.50 1.00 0.00 1.00 4.00 1Gi 0 1Gi 8Gi"), strings.Fields(rows(lines, "NODE")[1])[:11])
-	assert.Contains(t, rows(lines, "FILTERED FOR")[1], "full: memory up to 7Gi predicted")
+	assert.Equal(t, strings.Fields("idle 9 0.50 1.00 0.00 1.00 4.00 1Gi 0 1Gi 8Gi"), strings.Fields(clitest.Rows(lines, "NODE")[1])[:11])
+	assert.Contains(t, clitest.Rows(lines, "FILTERED FOR")[1], "full: memory up to 7Gi predicted")
 
 	checkSurfaces(t, cluster, open, authorized)
 	p.end(t)
@@ -136,7 +138,7 @@ func checkSurfaces(t *testing.T, cluster *controlplane.Cluster, open, authorized
 		return getWith(t, client, fmt.Sprintf("https://127.0.0.1:%d%s", authorized, path), token)
 	}
 	for _, path := range []string{metrics, explains} {
-		assert.Equal(t, http.StatusNotFound, status(t, open, path), "probes alone are open")
+		assert.Equal(t, http.StatusNotFound, clitest.Status(t, open, path), "probes alone are open")
 		code, body := asAccount("", path)
 		assert.Equal(t, http.StatusUnauthorized, code, path)
 		assert.NotContains(t, body, "idle")
@@ -144,7 +146,7 @@ func checkSurfaces(t *testing.T, cluster *controlplane.Cluster, open, authorized
 		assert.Equal(t, http.StatusForbidden, code, path)
 		assert.NotContains(t, body, "idle")
 	}
-	assert.Equal(t, http.StatusOK, status(t, open, "/livez"))
+	assert.Equal(t, http.StatusOK, clitest.Status(t, open, "/livez"))
 	code, _ := asAccount("foresail-explain", metrics)
 	assert.Equal(t, http.StatusForbidden, code, "explanations are all it may read")
 	code, body := asAccount("foresail-explain", explains)
@@ -175,7 +177,7 @@ func getWith(t *testing.T, client *http.Client, address, token string) (code int
 // TestRunOfAllTogether has one process do everything that there is.
 func TestRunOfAllTogether(t *testing.T) {
 	cluster := controlplane.BorrowFor(t)
-	withDefinitions(t, cluster, "../../manifests")
+	clitest.WithDefinitions(t, cluster, "../../manifests")
 	api := countRequests(t, cluster)
 	addNode(t, cluster, "idle", "10.0.0.1")
 	prometheus := httptest.NewServer(http.HandlerFunc(nodesOfPrometheus))
@@ -188,9 +190,9 @@ func TestRunOfAllTogether(t *testing.T) {
 		"--metrics-address", fmt.Sprintf("127.0.0.1:%d", metrics), "--metrics-allow-anonymous", "--keda-address", scaler,
 		"--prometheus-url", prometheus.URL, "--extender-cpu-query", cpuOfNodes, "--extender-memory-query", memoryOfNodes, "--extender-node-label", "instance",
 	)
-	eventually(t, func() bool {
+	clitest.Eventually(t, func() bool {
 		require.False(t, p.hasEnded(), "it has ended: %s", p.stderr)
-		return status(t, open, "/readyz") == http.StatusOK
+		return clitest.Status(t, open, "/readyz") == http.StatusOK
 	})
 	door, err := new(net.Dialer).DialContext(t.Context(), "tcp", fmt.Sprintf("127.0.0.1:%d", secure))
 	require.NoError(t, err, "the adapter's door is open")
@@ -199,9 +201,9 @@ func TestRunOfAllTogether(t *testing.T) {
 	var result extenderv1.ExtenderFilterResult
 	require.True(t, asScheduler(t, answers, "filter", extenderv1.ExtenderArgs{Pod: pod, NodeNames: &[]string{"idle"}}, &result))
 	assert.Equal(t, []string{"idle"}, *result.NodeNames)
-	assert.Equal(t, http.StatusOK, status(t, metrics, extender.ExplainPath+"shop/checkout"))
-	assert.Equal(t, http.StatusNotFound, status(t, metrics, extender.ExplainPath+"shop/cart"))
-	assert.Equal(t, http.StatusOK, status(t, metrics, "/metrics"))
+	assert.Equal(t, http.StatusOK, clitest.Status(t, metrics, extender.ExplainPath+"shop/checkout"))
+	assert.Equal(t, http.StatusNotFound, clitest.Status(t, metrics, extender.ExplainPath+"shop/cart"))
+	assert.Equal(t, http.StatusOK, clitest.Status(t, metrics, "/metrics"))
 	assert.Equal(t, 1, api.answered("/api/v1/pods"), "a list and a watch in one, for all")
 	assert.Equal(t, 1, api.answered("/api/v1/nodes"), "a list and a watch in one, for all")
 	stream := asKEDA(t, cluster, scaler)
