@@ -43,7 +43,7 @@ func (d *dashboardDoor) open(_ context.Context, o *doorOptions) (*part, error) {
 	if !d.enabled {
 		return nil, nil
 	}
-	page := dashboard.New(predictedmetric.Reader{Reconciler: o.adapter.reconciler}, time.Now)
+	page := dashboard.New(predictedmetric.Reader{Reconciler: o.reconciler}, time.Now)
 	if err := o.mgr.AddMetricsServerExtraHandler(dashboard.Path, page.Handler()); err != nil {
 		return nil, fmt.Errorf("serve what foresail dashboard shows: %w", err)
 	}

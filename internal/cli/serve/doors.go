@@ -5,6 +5,9 @@ import (
 
 	cliflag "k8s.io/component-base/cli/flag"
 	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/foresail/foresail/adapter/forecast/forecaster"
+	"github.com/foresail/foresail/adapter/predictedmetric"
 )
 
 // door is a way to read forecasts. Its flags say whether it is open.
@@ -18,14 +21,12 @@ type door interface {
 	open(context.Context, *doorOptions) (*part, error)
 }
 
-// doorsOf returns all doors. A new one is a type of its own, and a line here.
-func doorsOf(o *runOptions) []door {
-	return []door{&o.adapter.api, &kedaDoor{}, &dashboardDoor{serving: &o.serving}}
-}
-
 // doorOptions are what doors are opened with.
 type doorOptions struct {
-	mgr     ctrl.Manager
-	adapter *adapter
-	ready   func() error // returns why the process is not ready yet
+	mgr        ctrl.Manager
+	forecaster *forecaster.Forecaster
+	reconciler *predictedmetric.Reconciler
+	known      func() error // returns why pods or PredictedMetrics are not all known yet
+	forecasts  func() error // returns why there are no forecasts yet
+	ready      func() error // returns why the process is not ready yet
 }

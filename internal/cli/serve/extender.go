@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -244,18 +242,6 @@ func (o *extenderOptions) validateAuthentication() error {
 		errs = append(errs, cli.BadFlag(extenderNamesFlag, fmt.Sprintf("%q", strings.Join(o.clientNames, ",")), accept))
 	}
 	return errors.Join(errs...)
-}
-
-// checkAddress refuses what cannot be listened on.
-func checkAddress(address string) error {
-	_, port, err := net.SplitHostPort(address)
-	if err != nil {
-		return err
-	}
-	if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
-		return fmt.Errorf("the port %q is not a number from 1 to 65535", port)
-	}
-	return nil
 }
 
 // Predictions are dropped once they are older than extender.Rules.StaleAfter, so reading less often than that would mean

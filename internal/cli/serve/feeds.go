@@ -2,10 +2,13 @@ package serve
 
 import (
 	"context"
+	"fmt"
 	"sync"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/foresail/foresail/adapter/forecast/podtracker"
@@ -60,4 +63,15 @@ func (f *feeds) run(ctx context.Context) error {
 		running.Go(func() { feed.Run(ctx) })
 	}
 	return nil
+}
+
+// newObjectClient returns a client that reads pods and nodes as protobuf: there may be many.
+func newObjectClient(mgr ctrl.Manager) (kubernetes.Interface, error) {
+	config := rest.CopyConfig(mgr.GetConfig())
+	config.ContentType, config.AcceptContentTypes = runtime.ContentTypeProtobuf, runtime.ContentTypeProtobuf+","+runtime.ContentTypeJSON
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("make a client for pods and nodes: %w", err)
+	}
+	return client, nil
 }

@@ -101,7 +101,7 @@ func (d *kedaDoor) open(ctx context.Context, o *doorOptions) (*part, error) {
 	if !d.enabled() {
 		return nil, nil
 	}
-	server, err := keda.NewServer(d.options, keda.NewScaler(o.adapter.forecaster, o.adapter.known, time.Now), o.adapter.ready)
+	server, err := keda.NewServer(d.options, keda.NewScaler(o.forecaster, o.known, time.Now), o.forecasts)
 	if err != nil {
 		return nil, inKEDAFlags(err)
 	}

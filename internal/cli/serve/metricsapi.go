@@ -46,15 +46,15 @@ func (d *metricsAPI) open(ctx context.Context, o *doorOptions) (*part, error) {
 			return nil, err
 		}
 	}
-	provider := externalmetrics.New(o.adapter.forecaster, time.Now)
+	provider := externalmetrics.New(o.forecaster, time.Now)
 	metrics.Registry.MustRegister(provider)
 	serve := externalmetrics.Config{Provider: provider, Ready: o.ready, Version: cli.BuildVersion()}
 	if d.custom.enabled {
-		custom := custommetrics.New(o.adapter.forecaster, time.Now)
+		custom := custommetrics.New(o.forecaster, time.Now)
 		metrics.Registry.MustRegister(custom)
 		serve.Custom = custom
 	}
-	registrar, err := d.apiService.registrar(o.mgr, d.server.CertificateGiven(), o.adapter.ready, d.custom.apis()...)
+	registrar, err := d.apiService.registrar(o.mgr, d.server.CertificateGiven(), o.forecasts, d.custom.apis()...)
 	if err != nil {
 		return nil, err
 	}

@@ -13,7 +13,6 @@ import (
 	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/runtime"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
-	"k8s.io/client-go/kubernetes"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -29,15 +28,6 @@ import (
 	"github.com/foresail/foresail/adapter/predictedmetric"
 	"github.com/foresail/foresail/api/v1alpha1"
 	"github.com/foresail/foresail/internal/cli"
-)
-
-// Parts of run, as --enable names them.
-const (
-	enableAdapter  = "adapter"
-	enableNodePool = "nodepool"
-	enableExtender = "extender"
-
-	acceptEnable = enableAdapter + ", " + enableNodePool + ", " + enableExtender + ", or several with commas in between"
 )
 
 // runOptions are the flags of the run command. validate checks them and changes nothing, complete loads the files that they
@@ -155,20 +145,6 @@ histories. For each WorkerPool one, elected through the pool's journal, launches
 	return c
 }
 
-// Groups of flags in the help of run and in the tables of the documentation.
-const (
-	groupRun      = "general"
-	groupCluster  = "cluster"
-	groupAPI      = "API service"
-	groupCustom   = "custom metrics"
-	groupKEDA     = "KEDA"
-	groupForward  = "forwarding"
-	groupSamples  = "samples"
-	groupNodePool = "worker pools"
-	groupExtender = "scheduler extender"
-	groupLogging  = "logging"
-)
-
 // flagGroups returns the flags in groups, in the order of the help. It is called once: each flag is defined then.
 func (o *runOptions) flagGroups() cliflag.NamedFlagSets {
 	var groups cliflag.NamedFlagSets
@@ -239,36 +215,6 @@ func (o *runOptions) validateEnable() error {
 func (o *runOptions) complete() error {
 	o.enable, o.adapter.namespaces = trimmed(o.enable), trimmed(o.adapter.namespaces)
 	return errors.Join(o.sources.complete(), o.nodePool.complete())
-}
-
-// part is an enabled part, wired and not yet running.
-type part struct {
-	ready func() error                  // returns why the part is not ready yet; nil: it always is
-	alive func() error                  // returns why only a restart helps; nil: nothing is known that it would help against
-	run   []func(context.Context) error // run beside the manager
-}
-
-func (p *part) waits() error {
-	if p.ready == nil {
-		return nil
-	}
-	return p.ready()
-}
-
-func (p *part) hangs() error {
-	if p.alive == nil {
-		return nil
-	}
-	return p.alive()
-}
-
-// join returns what is wrong with parts, joined.
-func join(parts []*part, check func(*part) error) error {
-	var errs []error
-	for _, p := range parts {
-		errs = append(errs, check(p))
-	}
-	return errors.Join(errs...)
 }
 
 // run wires the enabled parts and runs them until the context ends or one of them fails.
@@ -406,17 +352,7 @@ func (o *runOptions) newManager(
 	return mgr, mgr.Add(watcher)
 }
 
-// newObjectClient returns a client that reads pods and nodes as protobuf: there may be many.
-func newObjectClient(mgr ctrl.Manager) (kubernetes.Interface, error) {
-	config := rest.CopyConfig(mgr.GetConfig())
-	config.ContentType, config.AcceptContentTypes = runtime.ContentTypeProtobuf, runtime.ContentTypeProtobuf+","+runtime.ContentTypeJSON
-	client, err := kubernetes.NewForConfig(config)
-	if err != nil {
-		return nil, fmt.Errorf("make a client for pods and nodes: %w", err)
-	}
-	return client, nil
+// doorsOf returns all doors. A new one is a type of its own, and a line here.
+func doorsOf(o *runOptions) []door {
+	return []door{&o.adapter.api, &kedaDoor{}, &dashboardDoor{serving: &o.serving}}
 }
-
-type runnable func(context.Context) error
-
-func (r runnable) Start(ctx context.Context) error { return r(ctx) }
