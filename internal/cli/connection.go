@@ -17,13 +17,14 @@ import (
 	"github.com/foresail/foresail/api/v1alpha1"
 )
 
-// Connection is how a command reaches the cluster: as kubectl does.
+// Connection reaches the cluster as kubectl does: its fields are flags of a command.
 type Connection struct {
-	Kubeconfig string
+	Kubeconfig string // "" is found by the rules of kubectl
 	context    string // "" is the current one
 	Namespace  string // "" is that of the kubeconfig
 }
 
+// AddFlags adds --kubeconfig and --context to a command and those below it.
 func (k *Connection) AddFlags(c *cobra.Command) {
 	c.PersistentFlags().StringVar(&k.Kubeconfig, "kubeconfig", "", "`file` that says how to reach the cluster; empty is $KUBECONFIG, ~/.kube/config, or the cluster that this runs in")
 	c.PersistentFlags().StringVar(&k.context, "context", "", "`context` of that file; empty is its current one")
@@ -48,6 +49,7 @@ func (k *Connection) ContextName() string {
 	return raw.CurrentContext
 }
 
+// Connect returns how the cluster is reached, and a client that knows the kinds of Foresail.
 func (k *Connection) Connect() (*rest.Config, client.Client, error) {
 	config, err := k.loader().ClientConfig()
 	if err != nil {
@@ -66,7 +68,7 @@ func (k *Connection) Connect() (*rest.Config, client.Client, error) {
 	return config, c, nil
 }
 
-// Namespaced returns a client of the cluster, and the namespace that is meant.
+// Namespaced returns a client of the cluster, and the namespace that NamespaceOrDefault returns.
 func (k *Connection) Namespaced() (client.Client, string, error) {
 	_, objects, err := k.Connect()
 	if err != nil {
@@ -101,27 +103,33 @@ func (k *Connection) Clientset() (*rest.Config, kubernetes.Interface, error) {
 	return config, client, nil
 }
 
-// completionTimeout bounds what a cluster is asked while somebody waits at a prompt.
+// completionTimeout bounds how long a prompt waits for names of objects.
 const completionTimeout = 2 * time.Second
 
-func NewPoolList() client.ObjectList { return &v1alpha1.WorkerPoolList{} }
+// CompleteMetrics completes the one argument of a command with the names of PredictedMetrics.
+func (k *Connection) CompleteMetrics(c *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	return k.complete(c, args, &v1alpha1.PredictedMetricList{})
+}
 
-func NewMetricList() client.ObjectList { return &v1alpha1.PredictedMetricList{} }
+// CompletePools completes the one argument of a command with the names of WorkerPools.
+func (k *Connection) CompletePools(c *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	return k.complete(c, args, &v1alpha1.WorkerPoolList{})
+}
 
-// CompleteNames completes a command's one argument with the names of a kind. A cluster that does not answer completes nothing.
-func (k *Connection) CompleteNames(newList func() client.ObjectList) cobra.CompletionFunc {
-	return func(c *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
-		if len(args) > 0 {
-			return nil, cobra.ShellCompDirectiveNoFileComp
-		}
-		ctx, cancel := context.WithTimeout(c.Context(), completionTimeout)
-		defer cancel()
-		names, err := k.names(ctx, newList())
-		if err != nil {
-			cobra.CompDebugln(err.Error(), false)
-		}
-		return names, cobra.ShellCompDirectiveNoFileComp
+// complete completes a command's one argument with the names of a kind. Without an answer of the cluster it completes nothing.
+func (k *Connection) complete(
+	c *cobra.Command, args []string, list client.ObjectList,
+) ([]cobra.Completion, cobra.ShellCompDirective) {
+	if len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
+	ctx, cancel := context.WithTimeout(c.Context(), completionTimeout)
+	defer cancel()
+	names, err := k.names(ctx, list)
+	if err != nil {
+		cobra.CompDebugln(err.Error(), false)
+	}
+	return names, cobra.ShellCompDirectiveNoFileComp
 }
 
 // names lists the objects of a kind, in the namespace if the kind has one.

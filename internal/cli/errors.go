@@ -6,7 +6,7 @@ import (
 	"github.com/foresail/foresail/pipeline"
 )
 
-// Exit codes, part of the command's interface.
+// Exit codes are part of the command's interface.
 const (
 	ExitDone   = 0
 	ExitFailed = 1
@@ -16,6 +16,7 @@ const (
 // UsageError marks an error as one of the arguments, found after the command has started.
 type UsageError struct{ error }
 
+// Unwrap returns the error that is marked.
 func (e UsageError) Unwrap() error { return e.error }
 
 // Unusable marks an error as one of the arguments, so that the command exits with 2.

@@ -56,7 +56,7 @@ func SplitType(root *cobra.Command, args []string) (split []string, command *cob
 	return args, command, nil // cobra reports an unknown command
 }
 
-// splitFor is splitType for the arguments of a command that has subcommands. rest are those after its name.
+// splitFor is SplitType for the arguments of a command that has subcommands. rest are those after its name.
 func splitFor(command *cobra.Command, rest, args []string) ([]string, error) {
 	for i, arg := range args {
 		kind, name, ok := strings.Cut(arg, "/")

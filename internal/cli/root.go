@@ -1,3 +1,5 @@
+// Package cli has what the commands of foresail share: the root command, exit codes, errors of arguments, and how commands
+// reach a cluster and a Prometheus server.
 package cli
 
 import (
@@ -7,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// NewRoot returns the command line with these commands, and those that need no room of their own.
+// NewRoot returns the command line with commands, version and completion.
 func NewRoot(commands ...*cobra.Command) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "foresail",

@@ -1,3 +1,4 @@
+// Package clitest has what tests of commands share.
 package clitest
 
 import (

@@ -67,7 +67,7 @@ With --output json it is one object, which also has the journal.
 	last := c.Flags().Int("last", defaultDecisions, "how many decisions to show; 0 shows all")
 	output := cli.AddOutputFlag(c, "table", "json")
 	watch := addWatchFlag(c)
-	c.ValidArgsFunction = k.CompleteNames(cli.NewPoolList)
+	c.ValidArgsFunction = k.CompletePools
 	c.RunE = func(c *cobra.Command, args []string) error {
 		if *last < 0 {
 			return cli.BadFlag("last", *last, "0 or more")

@@ -48,7 +48,7 @@ condition, else about every 15s. With --output json it is the spec and the statu
 	c.Flags().StringVarP(&k.Namespace, "namespace", "n", "", "`namespace` of the PredictedMetric; empty is that of the kubeconfig")
 	output := cli.AddOutputFlag(c, "table", "json")
 	watch := addWatchFlag(c)
-	c.ValidArgsFunction = k.CompleteNames(cli.NewMetricList)
+	c.ValidArgsFunction = k.CompleteMetrics
 	c.RunE = func(c *cobra.Command, args []string) error {
 		objects, namespace, err := k.Namespaced()
 		if err != nil {

@@ -63,7 +63,7 @@ The PredictedMetric is read from the cluster, or with --filename from a manifest
 	c.Flags().StringVarP(&o.file, "filename", "f", "", "`file` with the PredictedMetric, instead of a cluster; - is standard input")
 	c.Flags().Int32Var(&o.maxReplicas, "max-replicas", 0, "most replicas that the HPA sets; 0 is spec.maxReplicas, which a PredictedMetric may lack")
 	c.Flags().StringVar(&o.metricType, "metric-type", externalMetric, "`type` of the metric that the HPA reads: External, or Object over custom.metrics.k8s.io")
-	c.ValidArgsFunction = k.CompleteNames(cli.NewMetricList)
+	c.ValidArgsFunction = k.CompleteMetrics
 	c.RunE = func(c *cobra.Command, args []string) error {
 		if o.maxReplicas < 0 {
 			return cli.BadFlag("max-replicas", o.maxReplicas, "0 or more")

@@ -120,7 +120,7 @@ It is paused as well, so workers that drifted or expired are replaced only after
 func newRolloutChange(k *cli.Connection, c *cobra.Command, disruption func() map[string]any, report func(io.Writer, *v1alpha1.WorkerPool) error) *cobra.Command {
 	c.Args = cli.OneName(cli.APool)
 	c.DisableFlagsInUseLine = true
-	c.ValidArgsFunction = k.CompleteNames(cli.NewPoolList)
+	c.ValidArgsFunction = k.CompletePools
 	c.RunE = func(c *cobra.Command, args []string) error {
 		_, objects, err := k.Connect()
 		if err != nil {
@@ -205,7 +205,7 @@ as before the first cycle by a new spec, it is false.`,
 		DisableFlagsInUseLine: true,
 	}
 	output := cli.AddOutputFlag(c, "table", "json")
-	c.ValidArgsFunction = k.CompleteNames(cli.NewPoolList)
+	c.ValidArgsFunction = k.CompletePools
 	c.RunE = func(c *cobra.Command, args []string) error {
 		_, objects, err := k.Connect()
 		if err != nil {

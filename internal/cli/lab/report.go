@@ -108,7 +108,7 @@ func newReportCommand(now func() time.Time) *cobra.Command {
 	f.DurationVar(&o.timeout, "timeout", time.Hour, "how long all of it may take; what is done by then is printed")
 	f.StringVar(&o.out, "out", "", "`directory` for "+report.PageFile+", one self-contained page; empty writes none")
 	output := cli.AddOutputFlag(c, "table", "json", "html")
-	c.ValidArgsFunction = k.CompleteNames(cli.NewMetricList)
+	c.ValidArgsFunction = k.CompleteMetrics
 	c.RunE = func(c *cobra.Command, args []string) error {
 		spans, api, err := o.open()
 		if err != nil {

@@ -1,3 +1,4 @@
+// Package serve is foresail run: its flags, and the wiring of the parts that they enable.
 package serve
 
 import (
@@ -52,6 +53,7 @@ func newRunOptions() *runOptions {
 	return o
 }
 
+// NewCommand returns foresail run.
 func NewCommand() *cobra.Command {
 	o := newRunOptions()
 	c := &cobra.Command{

@@ -1,3 +1,4 @@
+// Package costtest plays a Prometheus server that has scraped the metrics of worker pools.
 package costtest
 
 import (
