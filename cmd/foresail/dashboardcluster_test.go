@@ -22,7 +22,7 @@ import (
 	"github.com/foresail/foresail/adapter/door/dashboard"
 	"github.com/foresail/foresail/api/v1alpha1"
 	"github.com/foresail/foresail/internal/cli/clitest"
-	"github.com/foresail/foresail/test/controlplane"
+	"github.com/foresail/foresail/test/env/controlplane"
 )
 
 // askWhatIf has ann, who may not read the PredictedMetric, play what has been recorded for some seconds.

@@ -24,8 +24,8 @@ import (
 
 	"github.com/foresail/foresail/internal/cli"
 	"github.com/foresail/foresail/internal/cli/clitest"
-	"github.com/foresail/foresail/test/controlplane"
-	"github.com/foresail/foresail/test/ports"
+	"github.com/foresail/foresail/test/env/controlplane"
+	"github.com/foresail/foresail/test/env/ports"
 )
 
 // TestPeopleReachReplicasThroughTheAPIServer has people with no rights but the Roles for them ask a replica that is a pod, by

@@ -32,7 +32,7 @@ import (
 	"github.com/foresail/foresail/api/v1alpha1"
 	"github.com/foresail/foresail/internal/cli"
 	"github.com/foresail/foresail/internal/cli/clitest"
-	"github.com/foresail/foresail/test/controlplane"
+	"github.com/foresail/foresail/test/env/controlplane"
 )
 
 // What fake servers of Prometheus are asked in tests.

@@ -27,7 +27,7 @@ import (
 	"github.com/foresail/foresail/api/v1alpha1"
 	"github.com/foresail/foresail/internal/cli"
 	"github.com/foresail/foresail/nodepool/state"
-	"github.com/foresail/foresail/test/controlplane"
+	"github.com/foresail/foresail/test/env/controlplane"
 )
 
 // Run executes a command line of root and returns its exit code, stdout and stderr.

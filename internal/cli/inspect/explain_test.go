@@ -22,7 +22,7 @@ import (
 	"github.com/foresail/foresail/internal/cli"
 	"github.com/foresail/foresail/internal/cli/clitest"
 	"github.com/foresail/foresail/nodepool/explain"
-	"github.com/foresail/foresail/test/controlplane"
+	"github.com/foresail/foresail/test/env/controlplane"
 )
 
 // TestExplain takes one API server through what can be asked of it; its steps follow each other.

@@ -29,7 +29,7 @@ import (
 	"github.com/foresail/foresail/api/v1alpha1"
 	"github.com/foresail/foresail/internal/cli"
 	"github.com/foresail/foresail/internal/cli/clitest"
-	"github.com/foresail/foresail/test/controlplane"
+	"github.com/foresail/foresail/test/env/controlplane"
 )
 
 const exampleMetric = "../../../manifests/examples/predictedmetric.yaml"

@@ -23,7 +23,7 @@ import (
 	"github.com/foresail/foresail/api/v1alpha1"
 	"github.com/foresail/foresail/internal/cli"
 	"github.com/foresail/foresail/internal/cli/clitest"
-	"github.com/foresail/foresail/test/controlplane"
+	"github.com/foresail/foresail/test/env/controlplane"
 )
 
 var rolloutTime = time.Date(2026, time.November, 24, 5, 6, 7, 8, time.FixedZone("CET", 3600))

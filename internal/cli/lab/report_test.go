@@ -19,7 +19,7 @@ import (
 	"github.com/foresail/foresail/internal/docpages"
 	"github.com/foresail/foresail/internal/lab/play/evaluation"
 	"github.com/foresail/foresail/internal/lab/play/evaluation/evaluationtest"
-	"github.com/foresail/foresail/test/controlplane"
+	"github.com/foresail/foresail/test/env/controlplane"
 )
 
 const exampleMetric = "../../../manifests/examples/predictedmetric.yaml"

@@ -23,8 +23,8 @@ import (
 	"github.com/foresail/foresail/internal/cli/clitest"
 	"github.com/foresail/foresail/nodepool/cost"
 	"github.com/foresail/foresail/nodepool/cost/costtest"
-	"github.com/foresail/foresail/test/controlplane"
-	"github.com/foresail/foresail/test/ports"
+	"github.com/foresail/foresail/test/env/controlplane"
+	"github.com/foresail/foresail/test/env/ports"
 )
 
 // TestRunOfTheNodePoolAlone has one process run a pool, and another one that does not fit.

@@ -16,7 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"sigs.k8s.io/yaml"
 
-	"github.com/foresail/foresail/test/monitoring"
+	"github.com/foresail/foresail/test/env/monitoring"
 )
 
 // dashboards are the files of the dashboards.
