@@ -38,7 +38,7 @@ AT_ONCE := $(shell expr $$(getconf _NPROCESSORS_ONLN) + 2)
 GO_TEST = go test -vet=off
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null)
 # Stripped, and the same to the byte wherever and whenever it is built. The Dockerfile has the same flags.
-BUILD := CGO_ENABLED=0 go build -trimpath -ldflags "-s -w -buildid= -X main.release=$(VERSION)"
+BUILD := CGO_ENABLED=0 go build -trimpath -ldflags "-s -w -buildid= -X github.com/foresail/foresail/internal/cli.release=$(VERSION)"
 # What Foresail is installed from, dated as the commit, so that it is the same whenever it is made.
 REVISION ?= $(shell git rev-parse HEAD 2>/dev/null)
 export SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct 2>/dev/null)
@@ -123,7 +123,7 @@ monitoring: ## Build Prometheus, promtool and metrics-server into .cache (minute
 
 .PHONY: build
 build: ## Build the foresail command into bin/ (without -trimpath, so that it shares what the demo and the tests have compiled)
-	go build -ldflags "-X main.release=$(VERSION)" -o bin/foresail ./cmd/foresail
+	go build -ldflags "-X github.com/foresail/foresail/internal/cli.release=$(VERSION)" -o bin/foresail ./cmd/foresail
 
 .PHONY: reproducible
 reproducible: ## Build the command twice, in two folders and without a shared cache, and compare the results (20 minutes)
@@ -197,7 +197,7 @@ bench-scale: ## Measure a whole Foresail at 100,000 pods, each size for SPAN (an
 
 .PHONY: bench-watches
 bench-watches: ## Measure a process with all parts that follows 5,000 nodes and 150,000 pods, with watches of each part and with shared ones (8 minutes)
-	go test -run '^$$' -bench Watches -benchtime 1x -timeout 30m ./cmd/foresail
+	go test -run '^$$' -bench Watches -benchtime 1x -timeout 30m ./internal/cli/serve
 
 LIVE ?=
 .PHONY: bench-nodes
@@ -243,7 +243,7 @@ generate: ## Generate deep copies, CRDs, the protocol of KEDA, PrometheusRules a
 
 .PHONY: docs
 docs: ## Write the generated sections of the documentation anew
-	FORESAIL_UPDATE_DOCS=1 go test -count=1 -run Generated ./docs ./cmd/foresail ./test/suite/permissions
+	FORESAIL_UPDATE_DOCS=1 go test -count=1 -run Generated ./docs ./internal/cli/... ./test/suite/permissions
 
 FIGURES ?= paper
 .PHONY: figures
@@ -252,7 +252,7 @@ figures: ## Measure figures of the docs anew (FIGURES="paper others ablations": 
 
 .PHONY: verify-docs
 verify-docs: ## Fail if the generated sections of the docs are not up to date
-	go test -run Generated ./docs ./cmd/foresail ./test/suite/permissions
+	go test -run Generated ./docs ./internal/cli/... ./test/suite/permissions
 
 .PHONY: lint
 lint: ## Run golangci-lint (builds it the first time, which takes minutes), and actionlint over the workflows

@@ -1,5 +1,5 @@
 // Package docs_test checks the documentation against the code: blocks are valid, tests exist, links resolve, tables of figures
-// are up to date. cmd/foresail checks commands, flags and metrics.
+// are up to date. cmd/foresail checks command lines, internal/cli/serve tables of flags and metrics.
 package docs_test
 
 import (

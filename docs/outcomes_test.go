@@ -38,7 +38,7 @@ func testsThatThereAre(t *testing.T, roots ...string) map[string]bool {
 
 // TestEveryOutcomeIsTested holds the tables of what happens to tests that there are.
 func TestEveryOutcomeIsTested(t *testing.T) {
-	there := testsThatThereAre(t, "../nodepool", "../cmd", "../test/suite/nodepool", "../adapter/scheduler/extender", "../adapter/scheduler/nodeusage", "../test/suite/extender")
+	there := testsThatThereAre(t, "../nodepool", "../internal/cli", "../test/suite/nodepool", "../adapter/scheduler/extender", "../adapter/scheduler/nodeusage", "../test/suite/extender")
 	for page, least := range map[string]int{"nodepool.md": 30, "extender.md": 15} {
 		t.Run(page, func(t *testing.T) { assert.Greater(t, outcomes(t, pages(t)[page], there), least) })
 	}

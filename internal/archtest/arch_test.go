@@ -206,7 +206,7 @@ func TestKindsOfObjectsAreKeptApart(t *testing.T) {
 	}
 	for from, list := range imports(t, false, "./...") {
 		for _, to := range list {
-			assert.False(t, isKind(to) && !strings.HasPrefix(from, module+"cmd/"), "%s imports %s: keepers are listed where they are started", from, to)
+			assert.False(t, isKind(to) && !strings.HasPrefix(from, module+"internal/cli/"), "%s imports %s: keepers are listed where they are started", from, to)
 		}
 	}
 }
@@ -237,7 +237,7 @@ func TestTheExtenderAndTheNodePoolMeetInOnePlace(t *testing.T) {
 		assert.False(t, to == module+"nodepool" || strings.HasPrefix(to, module+"nodepool/"), "the extender depends on %s", to)
 	}
 	for from, list := range imports(t, false, "./...") {
-		if strings.HasPrefix(from, extender+"/") || strings.HasPrefix(from, module+"cmd/") || strings.HasPrefix(from, module+"test/") {
+		if strings.HasPrefix(from, extender+"/") || strings.HasPrefix(from, module+"internal/cli/") || strings.HasPrefix(from, module+"test/") {
 			continue
 		}
 		assert.NotContains(t, list, extender, "%s imports the extender", from)
@@ -269,6 +269,20 @@ func TestRoomsOfTheLab(t *testing.T) {
 			if to == lab || strings.HasPrefix(to, lab+"/") {
 				assert.Contains(t, allowed[room(from)], room(to), "%s imports %s", from, to)
 			}
+		}
+	}
+}
+
+// The command composes the rooms of internal/cli, which share what is in it.
+func TestRoomsOfTheCommandLine(t *testing.T) {
+	const room = module + "internal/cli"
+	for from, list := range imports(t, false, "./...") {
+		if from == module+"cmd/foresail" {
+			continue
+		}
+		for _, to := range list {
+			assert.False(t, strings.HasPrefix(to, room+"/") && to != from, "%s imports %s", from, to)
+			assert.False(t, to == room && !strings.HasPrefix(from, room+"/"), "%s imports %s", from, to)
 		}
 	}
 }
