@@ -88,8 +88,8 @@ type choice struct {
 	choices []string
 }
 
-// AddOutputFlag adds --output, with the first of the formats as its default.
-func AddOutputFlag(c *cobra.Command, formats ...string) *choice {
+// AddOutputFlag adds --output, with the first of the formats as its default, and returns its value.
+func AddOutputFlag(c *cobra.Command, formats ...string) fmt.Stringer {
 	output := &choice{value: formats[0], choices: formats}
 	c.Flags().VarP(output, "output", "o", "how to write the result: "+output.accepts())
 	return output

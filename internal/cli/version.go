@@ -24,7 +24,7 @@ func newVersionCommand() *cobra.Command {
 		if !ok {
 			return fmt.Errorf("this binary carries no build information: it must be built with Go modules")
 		}
-		return printVersion(c.OutOrStdout(), versionOf(info), output.value)
+		return printVersion(c.OutOrStdout(), versionOf(info), output.String())
 	}
 	return c
 }
