@@ -16,14 +16,15 @@ import (
 //	f = 0                                            until the last container of the pod has started
 //	    clamp((sampled - started) / window, 0, 1)    from then on, with a window of at least [rampUpTime]
 //
-// each for CPU and memory. sampled is the time of the node's newest sample and window the time that it is the mean over. So
-// f is the share of the sample during which the pod ran. A pod that started once is taken to run from then on.
+// each for CPU and memory. sampled is the time of the node's newest sample and window the time that it is the
+// mean over. So f is the share of the sample during which the pod ran. A pod that started once is taken to run
+// from then on.
 //
 // A bound pod counts until it ends, for [assumedLife] at most. Without a sample it counts in full.
 //
-// The scheduler decides faster than it binds. So a scored pod counts on the best node, with its requests and its estimate,
-// until it is bound, is asked about again, is removed, or Rules.AssumeTimeout has passed. Anyone may ask, so only pods that
-// are pending in the API count, and no pod counts for more than its node has.
+// The scheduler decides faster than it binds. So a scored pod counts on the best node, with its requests and
+// its estimate, until it is bound, is asked about again, is removed, or Rules.AssumeTimeout has passed. Anyone
+// may ask, so only pods that are pending in the API count, and no pod counts for more than its node has.
 //
 // The watch of the scheduler may be ahead of ours, see arrival.go.
 //
@@ -32,7 +33,8 @@ import (
 const (
 	// assumedLife is the longest time that a bound pod counts: large images take minutes to pull.
 	assumedLife = 10 * time.Minute
-	// arrivalLife is how long a node counts as busy after a pod was bound to it or started on it. Forecasts follow within it.
+	// arrivalLife is how long a node counts as busy after a pod was bound to it or started on it. Forecasts follow
+	// within it.
 	arrivalLife = 5 * time.Minute
 	// rampUpTime is how long a pod takes after its start to use what it will. A sample of one moment includes less before.
 	rampUpTime = 30 * time.Second
@@ -52,7 +54,8 @@ func idOf(uid types.UID) podID {
 	return podID(sum[:len(podID{})])
 }
 
-// assumedPods holds the pods that samples do not include yet. Each change of an entry changes the totals of its node at once.
+// assumedPods holds the pods that samples do not include yet. Each change of an entry changes the totals of its
+// node at once.
 type assumedPods struct {
 	off           bool          // nothing counts
 	assumeTimeout time.Duration // how long a pod counts before it is bound
@@ -236,7 +239,8 @@ func (l *assumedPods) busy(now time.Time) map[*slot]bool {
 	return busy
 }
 
-// eachBound calls do with each bound pod under the lock. It releases the lock every recountBatch pods, so that requests can go on.
+// eachBound calls do with each bound pod under the lock. It releases the lock every recountBatch pods, so that
+// requests can go on.
 func (l *assumedPods) eachBound(do func(id podID, e *recentPod)) {
 	done := 0
 	for id, e := range l.bound {
@@ -288,4 +292,71 @@ func (l *assumedPods) unassume(id podID) {
 		g.count(use{}.minus(g.requests), use{}.minus(g.estimate))
 		delete(l.assumed, id)
 	}
+}
+
+// arrival is that of a pod in the watch.
+type arrival struct {
+	id       podID
+	done     chan struct{} // closed by it
+	requests int           // that wait for it
+}
+
+// seek returns the arrival of a pod, nil if it is known. leave must be called.
+func (l *assumedPods) seek(id podID) *arrival {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.off || l.isPending(id) || l.bound[id] != nil {
+		return nil
+	}
+	a := l.sought[id]
+	if a == nil {
+		a = &arrival{id: id, done: make(chan struct{})}
+		l.sought[id] = a
+	}
+	a.requests++
+	return a
+}
+
+// leave ends what seek began.
+func (l *assumedPods) leave(a *arrival) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if a.requests--; a.requests == 0 && l.sought[a.id] == a {
+		delete(l.sought, a.id)
+	}
+}
+
+// found records a pending pod that was read. It counts as pending until the watch has it, for assumeTimeout at
+// most: a pod that ends before that is never in the watch. If the watch has had the pod since, found returns
+// whether it still lives.
+func (l *assumedPods) found(a *arrival, now time.Time) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.sought[a.id] == a {
+		l.read[a.id] = now
+	}
+	return l.isPending(a.id) || l.bound[a.id] != nil
+}
+
+// isPending is called under the lock.
+func (l *assumedPods) isPending(id podID) bool {
+	_, watched := l.pending[id]
+	_, read := l.read[id]
+	return watched || read
+}
+
+// arrived is called under the lock, when the watch has a pod.
+func (l *assumedPods) arrived(id podID) {
+	delete(l.read, id)
+	if a := l.sought[id]; a != nil {
+		delete(l.sought, id)
+		close(a.done)
+	}
+}
+
+// pods returns the number of assumed pods.
+func (l *assumedPods) pods() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.bound) + len(l.assumed)
 }
