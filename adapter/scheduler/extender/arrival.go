@@ -2,9 +2,8 @@ package extender
 
 import (
 	"context"
-	"time"
-
 	"sync/atomic"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -20,9 +19,9 @@ import (
 // pod is read.
 
 const (
-	// watchPatience is how long a request waits for the watch before its pod is read.
+	// watchPatience is the time that a request waits for the watch before its pod is read.
 	watchPatience = 20 * time.Millisecond
-	// arrivalTimeout is how long a request waits for its pod altogether. A scheduler gives up after 200 ms.
+	// arrivalTimeout is the time that a request waits for its pod altogether. A scheduler gives up after 200 ms.
 	arrivalTimeout = 100 * time.Millisecond
 	// readsPerSecond is the maximum number of pods that are read per second, twice as many at once. Anyone may ask
 	// about pods that do not exist.
@@ -46,7 +45,8 @@ type arrivals struct {
 func newArrivals(o *Options, snapshot func() *clusterSnapshot, l *assumedPods) *arrivals {
 	return &arrivals{
 		now: o.Now, snapshot: snapshot, client: o.Client, assumed: l,
-		awaiting: make(chan struct{}, maxAwaiting), reads: flowcontrol.NewTokenBucketRateLimiter(readsPerSecond, 2*readsPerSecond),
+		awaiting: make(chan struct{}, maxAwaiting),
+		reads:    flowcontrol.NewTokenBucketRateLimiter(readsPerSecond, 2*readsPerSecond),
 	}
 }
 
@@ -107,7 +107,8 @@ func (e *arrivals) isPending(ctx context.Context, pod *corev1.Pod) bool {
 	p, err := e.client.CoreV1().Pods(pod.Namespace).Get(ctx, pod.Name, metav1.GetOptions{})
 	if err != nil {
 		if !apierrors.IsNotFound(err) && ctx.Err() == nil && e.readFailed.due(e.now()) {
-			klog.FromContext(ctx).Error(err, "A pod that the watch has not delivered yet cannot be read: it does not count before it is bound")
+			klog.FromContext(ctx).Error(err, "A pod that the watch has not delivered yet cannot be read: "+
+				"it does not count before it is bound")
 		}
 		return false
 	}
@@ -115,9 +116,10 @@ func (e *arrivals) isPending(ctx context.Context, pod *corev1.Pod) bool {
 	return p.UID == pod.UID && p.Spec.NodeName == "" && !ended
 }
 
-// minutely is for what is logged once a minute at most.
+// minutely limits a log message to one a minute.
 type minutely struct{ last atomic.Int64 } // in Unix nanoseconds
 
+// due reports whether the message may be logged again.
 func (m *minutely) due(now time.Time) bool {
 	last := m.last.Load()
 	return now.UnixNano()-last >= int64(time.Minute) && m.last.CompareAndSwap(last, now.UnixNano())

@@ -33,10 +33,10 @@ import (
 const (
 	// assumedLife is the longest time that a bound pod counts: large images take minutes to pull.
 	assumedLife = 10 * time.Minute
-	// arrivalLife is how long a node counts as busy after a pod was bound to it or started on it. Forecasts follow
+	// arrivalLife is the time that a node counts as busy after a pod was bound to it or started on it. Forecasts follow
 	// within it.
 	arrivalLife = 5 * time.Minute
-	// rampUpTime is how long a pod takes after its start to use what it will. A sample of one moment includes less before.
+	// rampUpTime is the time that a pod takes after its start to reach its usual use. A sample of one moment includes less before.
 	rampUpTime = 30 * time.Second
 )
 
@@ -65,7 +65,7 @@ type assumedPods struct {
 	pending map[podID]struct{}    // pods that are not bound, by the watch
 	read    map[podID]time.Time   // pending pods that the watch does not have yet, and when they were read
 	assumed map[podID]*assumedPod // by ID; all of them are pending
-	sought  map[podID]*arrival    // pods that requests wait for
+	awaited map[podID]*arrival    // pods that requests wait for
 }
 
 // recentPod is a pod that was bound in the last assumedLife.
@@ -96,7 +96,10 @@ type assumedPod struct {
 
 // newAssumedPod caps the amounts at what the node can allocate, and raises negative ones to 0.
 func newAssumedPod(n *node, requests, estimate use, since time.Time) *assumedPod {
-	return &assumedPod{slot: n.slot, since: since, requests: requests.within(n.allocatable), estimate: estimate.within(n.allocatable)}
+	return &assumedPod{
+		slot: n.slot, since: since,
+		requests: requests.within(n.allocatable), estimate: estimate.within(n.allocatable),
+	}
 }
 
 // count adds amounts to the totals of the node. Negative ones remove them.
@@ -107,13 +110,14 @@ func (g *assumedPod) count(requests, estimate use) {
 
 func newAssumedPods(r Rules) *assumedPods {
 	return &assumedPods{
-		off: r.IgnoreAssumedPods, assumeTimeout: r.AssumeTimeout, bound: map[podID]*recentPod{}, pending: map[podID]struct{}{},
-		read: map[podID]time.Time{}, assumed: map[podID]*assumedPod{}, sought: map[podID]*arrival{},
+		off: r.IgnoreAssumedPods, assumeTimeout: r.AssumeTimeout,
+		bound: map[podID]*recentPod{}, pending: map[podID]struct{}{},
+		read: map[podID]time.Time{}, assumed: map[podID]*assumedPod{}, awaited: map[podID]*arrival{},
 	}
 }
 
-// pend records a pending pod.
-func (l *assumedPods) pend(id podID) {
+// markPending records a pending pod.
+func (l *assumedPods) markPending(id podID) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.arrived(id)
@@ -308,10 +312,10 @@ func (l *assumedPods) seek(id podID) *arrival {
 	if l.off || l.isPending(id) || l.bound[id] != nil {
 		return nil
 	}
-	a := l.sought[id]
+	a := l.awaited[id]
 	if a == nil {
 		a = &arrival{id: id, done: make(chan struct{})}
-		l.sought[id] = a
+		l.awaited[id] = a
 	}
 	a.requests++
 	return a
@@ -321,8 +325,8 @@ func (l *assumedPods) seek(id podID) *arrival {
 func (l *assumedPods) leave(a *arrival) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if a.requests--; a.requests == 0 && l.sought[a.id] == a {
-		delete(l.sought, a.id)
+	if a.requests--; a.requests == 0 && l.awaited[a.id] == a {
+		delete(l.awaited, a.id)
 	}
 }
 
@@ -332,7 +336,7 @@ func (l *assumedPods) leave(a *arrival) {
 func (l *assumedPods) found(a *arrival, now time.Time) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.sought[a.id] == a {
+	if l.awaited[a.id] == a {
 		l.read[a.id] = now
 	}
 	return l.isPending(a.id) || l.bound[a.id] != nil
@@ -348,8 +352,8 @@ func (l *assumedPods) isPending(id podID) bool {
 // arrived is called under the lock, when the watch has a pod.
 func (l *assumedPods) arrived(id podID) {
 	delete(l.read, id)
-	if a := l.sought[id]; a != nil {
-		delete(l.sought, id)
+	if a := l.awaited[id]; a != nil {
+		delete(l.awaited, id)
 		close(a.done)
 	}
 }

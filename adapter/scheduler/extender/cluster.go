@@ -16,7 +16,7 @@ import (
 	"github.com/foresail/foresail/internal/objectcache"
 )
 
-// trusted is how long snapshots are still made after the API was last in touch. Requests are answered from the
+// trusted is the time for which snapshots are still made after the API was last in touch. Requests are answered from the
 // last one for another maxSnapshotAge. API servers restart faster, where there are several.
 const trusted = 10 * time.Second
 
@@ -159,7 +159,7 @@ func (c *cluster) podChanged(id podID, before, after record) {
 	}
 	if !after.isBound() {
 		if _, pending := c.pods.Rows()[id]; pending {
-			c.assumed.pend(id)
+			c.assumed.markPending(id)
 		} else {
 			c.assumed.end(id)
 		}
@@ -173,7 +173,8 @@ func (c *cluster) podChanged(id podID, before, after record) {
 		return
 	}
 	c.assumed.bind(id, recentPod{
-		slot: h.slot, node: after.node.Value(), since: time.Unix(0, after.bound), started: after.startedAt(), estimate: after.estimate,
+		slot: h.slot, node: after.node.Value(), since: time.Unix(0, after.bound),
+		started: after.startedAt(), estimate: after.estimate,
 	}, c.now())
 }
 
@@ -198,7 +199,7 @@ func (c *cluster) lowest() int32 {
 	return lowest
 }
 
-// nodeInfo returns the one of a name, and makes it if there is none.
+// nodeInfo returns the nodeInfo of a name, and makes it if there is none.
 func (c *cluster) nodeInfo(name unique.Handle[string]) *nodeInfo {
 	h := c.nodeInfos[name]
 	if h == nil {

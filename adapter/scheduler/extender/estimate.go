@@ -19,8 +19,8 @@ const (
 	// maxOfRequest caps the share of a limit that counts, in multiples of the request.
 	maxOfRequest = 2
 
-	// maxForecastOfRequest caps the forecast of a container without a limit, in multiples of its request. Whoever
-	// may edit a namespace can make any forecast for its pods, which would fill nodes that others need.
+	// maxForecastOfRequest caps the forecast of a container without a limit, in multiples of its request. An
+	// editor of a namespace can make any forecast for its pods, which would fill nodes that others need.
 	maxForecastOfRequest = 10
 
 	unknownCPU    = 250       // millicores

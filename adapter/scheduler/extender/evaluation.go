@@ -86,14 +86,17 @@ type amount struct {
 }
 
 func (a amount) share() share {
-	s := share{predicted: float32(math.NaN()), requested: float32(a.requested * a.unit), allocatable: float32(a.allocatable * a.unit)}
+	s := share{
+		predicted: float32(math.NaN()), requested: float32(a.requested * a.unit),
+		allocatable: float32(a.allocatable * a.unit),
+	}
 	if a.fresh {
 		s.predicted, s.upper, s.assumed = float32(a.predicted*a.unit), float32(a.upper*a.unit), float32(a.assumed*a.unit)
 	}
 	return s
 }
 
-// gap returns what is missing of a resource.
+// gap returns the missing data of a resource.
 func (a amount) gap() gap {
 	switch {
 	case a.allocatable <= 0:
@@ -112,11 +115,13 @@ func amountsOf(n *node, r *Rules, now time.Time) (cpu, memory amount) {
 	if r.IgnoreAssumedPods {
 		assumed = use{}
 	}
-	cpu = amount{assumed: float64(assumed.cpu), requested: float64(requested.cpu), allocatable: float64(n.allocatable.cpu), unit: 1e-3}
+	cpu = amount{assumed: float64(assumed.cpu), requested: float64(requested.cpu), allocatable: float64(n.allocatable.cpu)}
+	cpu.unit = 1e-3
 	cpu.fresh = n.cpu.Fresh(now, r.StaleAfter)
 	cpu.stale = !cpu.fresh && !n.cpu.Sampled.IsZero()
 	cpu.predicted, cpu.upper = n.cpu.Predicted*1000, n.cpu.Upper*1000
-	memory = amount{assumed: float64(assumed.memory), requested: float64(requested.memory), allocatable: float64(n.allocatable.memory), unit: 1}
+	memory = amount{assumed: float64(assumed.memory), requested: float64(requested.memory)}
+	memory.allocatable, memory.unit = float64(n.allocatable.memory), 1
 	memory.fresh = n.memory.Fresh(now, r.StaleAfter)
 	memory.stale = !memory.fresh && !n.memory.Sampled.IsZero()
 	memory.predicted, memory.upper = n.memory.Predicted, n.memory.Upper
@@ -162,7 +167,7 @@ func (r outcome) filters(v *verdict) bool {
 	}
 }
 
-// waitHistory is what is remembered of a pod that fit no node.
+// waitHistory is the past of a pod that fit no node.
 type waitHistory struct {
 	since     time.Time // when it began to wait; zero: not yet
 	elsewhere int       // how often it was sent to other nodes

@@ -119,7 +119,8 @@ func (d explainer) explanation(pod types.NamespacedName) (Explanation, bool) {
 }
 
 func decisionOf(f *decision) Decision {
-	return Decision{At: f.at, CachedAt: f.cached, UID: f.pod.uid, Requests: amountsForJSON(f.pod.requests), Estimate: amountsForJSON(f.pod.estimate)}
+	return Decision{At: f.at, CachedAt: f.cached, UID: f.pod.uid,
+		Requests: amountsForJSON(f.pod.requests), Estimate: amountsForJSON(f.pod.estimate)}
 }
 
 func amountsForJSON(u use) Amounts {
@@ -130,7 +131,8 @@ func (d explainer) filterDecision(f *decision) *FilterDecision {
 	out := &FilterDecision{Decision: decisionOf(f), WaitsFor: f.awaited, Nodes: make([]FilterNode, len(f.verdicts))}
 	for i := range f.verdicts {
 		v := &f.verdicts[i]
-		n := FilterNode{Name: v.name, Filtered: f.room.filters(v), Reason: v.reason.String(), Unknown: gapForJSON(v.gap), Pool: v.pool}
+		n := FilterNode{Name: v.name, Filtered: f.room.filters(v), Reason: v.reason.String(), Pool: v.pool}
+		n.Unknown = gapForJSON(v.gap)
 		n.CPU, n.Memory = sharesOf(v, f.pod.estimate)
 		n.Message = d.nodeMessage(v, &n, f.room)
 		if out.Nodes[i] = n; n.Filtered {
@@ -203,7 +205,8 @@ func (d explainer) scoreDecision(f *decision) *ScoreDecision {
 		n.Message = scoreMessage(v)
 		out.Nodes[i] = n
 	}
-	out.Message = fmt.Sprintf("%d nodes are scored: fuller is better up to %.0f%%, emptier is better above.", len(out.Nodes), 100*d.rules.Target)
+	out.Message = fmt.Sprintf("%d nodes are scored: fuller is better up to %.0f%%, emptier is better above.",
+		len(out.Nodes), 100*d.rules.Target)
 	if len(f.verdicts) > 0 && f.verdicts[0].gap == gapSnapshot {
 		out.Message = "All nodes get the same score: " + gapText(gapSnapshot) + "."
 	}

@@ -98,7 +98,8 @@ func (e *Extender) note(ctx context.Context, err error) {
 	}
 	e.trouble = trouble
 	if trouble != "" {
-		klog.FromContext(ctx).Error(err, "Nodes and pods cannot be watched: requests will soon be answered without predictions")
+		klog.FromContext(ctx).Error(err,
+			"Nodes and pods cannot be watched: requests will soon be answered without predictions")
 	} else {
 		klog.FromContext(ctx).Info("Nodes and pods are watched again")
 	}

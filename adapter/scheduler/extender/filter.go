@@ -37,7 +37,7 @@ func (q *evaluation) filter(out []verdict) (outcome, string) {
 // are no others.
 const minSample = 100
 
-// maxElsewhere is how often a pod is sent to other nodes. It may not be able to run on them: volumes and pod
+// maxElsewhere is the number of times that a pod is sent to other nodes. It may not be able to run on them: volumes and pod
 // affinity are not checked.
 const maxElsewhere = 3
 
@@ -127,7 +127,8 @@ func (q *evaluation) limits(cpu, memory amount, empty bool) (reason, gap) {
 		}
 		if g := l.of.gap(); g != noGap {
 			found = max(found, g)
-		} else if pod := float64(l.pod); l.of.upper+l.of.assumed+pod > l.limit*l.of.allocatable && (!empty || l.of.assumed >= pod) {
+		} else if pod := float64(l.pod); l.of.upper+l.of.assumed+pod > l.limit*l.of.allocatable &&
+			(!empty || l.of.assumed >= pod) {
 			return l.reason, noGap
 		}
 	}
@@ -149,7 +150,7 @@ func (q *evaluation) growing() (string, bool) {
 	return "", false
 }
 
-// waited returns how long no node has fit. After a restart it is taken from the pod's condition.
+// waited returns the time for which no node has fit. After a restart it is taken from the pod's condition.
 func (q *evaluation) waited() time.Duration {
 	if !q.past.since.IsZero() {
 		return q.now.Sub(q.past.since)
@@ -170,5 +171,6 @@ func (q *evaluation) waited() time.Duration {
 // mayPreempt reports whether the scheduler may preempt others for the pod: some bound pod has a lower priority.
 func (q *evaluation) mayPreempt() bool {
 	p := q.pod.object
-	return schedulingv1.PodPriority(p) > q.snapshot.lowest && (p.Spec.PreemptionPolicy == nil || *p.Spec.PreemptionPolicy != corev1.PreemptNever)
+	return schedulingv1.PodPriority(p) > q.snapshot.lowest &&
+		(p.Spec.PreemptionPolicy == nil || *p.Spec.PreemptionPolicy != corev1.PreemptNever)
 }

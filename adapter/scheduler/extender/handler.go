@@ -66,7 +66,8 @@ type assumer interface {
 
 func newHandler(o *Options, snapshot func() *clusterSnapshot, a assumer, t *telemetry) *handler {
 	d := &handler{
-		rules: o.Rules, now: o.Now, workloads: o.Workloads, snapshot: snapshot, assumed: a, telemetry: t, decisions: newDecisionCache(maxVerdicts), waiting: newWaitingPods(),
+		rules: o.Rules, now: o.Now, workloads: o.Workloads, snapshot: snapshot, assumed: a, telemetry: t,
+		decisions: newDecisionCache(maxVerdicts), waiting: newWaitingPods(),
 		bodies: semaphore.NewWeighted(maxBodies), working: make(chan struct{}, maxWorking),
 	}
 	d.scratches.New = func() any { return new(scratch) }
@@ -122,7 +123,8 @@ func (d *handler) answer(verb string) http.HandlerFunc {
 func (d *handler) handleSafely(verb string, w http.ResponseWriter, r *http.Request, k *scratch) (code int) {
 	defer func() {
 		if why := recover(); why != nil {
-			klog.FromContext(r.Context()).Error(fmt.Errorf("panic: %v", why), "A request of a scheduler panicked", "verb", verb, "stack", string(debug.Stack()))
+			klog.FromContext(r.Context()).Error(fmt.Errorf("panic: %v", why), "A request of a scheduler panicked",
+				"verb", verb, "stack", string(debug.Stack()))
 			k.out.Reset()
 			fmt.Fprintln(&k.out, errFault)
 			code = http.StatusInternalServerError

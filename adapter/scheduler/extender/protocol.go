@@ -23,7 +23,7 @@ var errNoPod = errors.New("foresail: the request has no Pod")
 const (
 	maxNameBytes = 253 // as in the API
 	maxUIDBytes  = 128 // the API server makes UIDs of 36
-	// maxValues is the number of JSON values in a request, beside the names of nodes. A pod with a thousand
+	// maxValues is the number of JSON values in a request, without the names of nodes. A pod with a thousand
 	// containers has fewer.
 	maxValues     = 50_000
 	maxContainers = 1000

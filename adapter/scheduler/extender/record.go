@@ -55,7 +55,8 @@ func recordOf(p *corev1.Pod, w Workloads, now time.Time) (record, bool) {
 func boundAt(p *corev1.Pod, now time.Time) time.Time {
 	for _, c := range p.Status.Conditions {
 		at := c.LastTransitionTime.Time
-		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionTrue && !at.After(now) && !at.Before(p.CreationTimestamp.Time) {
+		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionTrue &&
+			!at.After(now) && !at.Before(p.CreationTimestamp.Time) {
 			return at
 		}
 	}

@@ -184,8 +184,8 @@ type failures struct {
 	now   func() time.Time
 	count prometheus.Counter
 
-	mu   sync.Mutex
-	told time.Time // when it was last warned
+	mu     sync.Mutex
+	warned time.Time // when it was last warned
 }
 
 func newFailures(now func() time.Time) *failures {
@@ -215,9 +215,9 @@ func (f *failures) first() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	now := f.now()
-	if !f.told.IsZero() && now.Sub(f.told) < time.Minute {
+	if !f.warned.IsZero() && now.Sub(f.warned) < time.Minute {
 		return false
 	}
-	f.told = now
+	f.warned = now
 	return true
 }

@@ -24,7 +24,10 @@ func termsOf(n *corev1.Node) terms {
 	closed := n.Spec.Unschedulable
 	for i := range n.Spec.Taints {
 		if taint := &n.Spec.Taints[i]; repels(taint) {
-			t.taints = append(t.taints, corev1.Taint{Key: objectcache.Intern(taint.Key), Value: objectcache.Intern(taint.Value), Effect: corev1.TaintEffect(objectcache.Intern(string(taint.Effect)))})
+			t.taints = append(t.taints, corev1.Taint{
+				Key: objectcache.Intern(taint.Key), Value: objectcache.Intern(taint.Value),
+				Effect: corev1.TaintEffect(objectcache.Intern(string(taint.Effect))),
+			})
 			closed = closed && taint.Key != corev1.TaintNodeUnschedulable
 		}
 	}
@@ -45,6 +48,7 @@ func runsOn(p *corev1.Pod, affinity nodeaffinity.RequiredNodeAffinity, on *terms
 	if ok, err := affinity.Match(as); err != nil || !ok {
 		return false
 	}
-	_, untolerated := schedulingv1.FindMatchingUntoleratedTaint(logr.Discard(), on.taints, p.Spec.Tolerations, repels, true)
+	_, untolerated := schedulingv1.FindMatchingUntoleratedTaint(
+		logr.Discard(), on.taints, p.Spec.Tolerations, repels, true)
 	return !untolerated
 }

@@ -10,7 +10,7 @@ import (
 // maxWaiting caps the number of waiting pods that are remembered. The scheduler could not retry more within minutes.
 const maxWaiting = 20_000
 
-// waitingLife is how long a pod is remembered after its last request. The scheduler retries after five minutes
+// waitingLife is the time that a pod is remembered after its last request. The scheduler retries after five minutes
 // at the latest.
 const waitingLife = 15 * time.Minute
 

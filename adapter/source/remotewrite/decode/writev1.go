@@ -51,14 +51,15 @@ type seriesV1 struct {
 	content   Content
 }
 
-func parseV1(message []byte) (s seriesV1, err error) {
+// parse counts the fields of a series.
+func (s *seriesV1) parse(message []byte) error {
 	s.content.Series = 1
 	read := 0
 	for f, err := range fields(message) {
 		read += len(f.whole)
 		switch {
 		case err != nil:
-			return s, Malformed(err)
+			return Malformed(err)
 		case f.number == v1Labels:
 			s.labels++
 			s.scattered = s.scattered || s.labelled+len(f.whole) != read
@@ -74,12 +75,12 @@ func parseV1(message []byte) (s seriesV1, err error) {
 			s.content.Exemplars++
 		}
 	}
-	return s, nil
+	return nil
 }
 
 func (d *writeV1) decodeSeries(message []byte, to CachingConsumer) error {
-	s, err := parseV1(message)
-	if err != nil {
+	var s seriesV1
+	if err := s.parse(message); err != nil {
 		return err
 	}
 	if err := d.count(s.content); err != nil {

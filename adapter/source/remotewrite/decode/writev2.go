@@ -72,12 +72,13 @@ type seriesV2 struct {
 	content Content
 }
 
-func parseV2(message []byte) (s seriesV2, err error) {
+// parse counts the fields of a series.
+func (s *seriesV2) parse(message []byte) error {
 	s.content.Series = 1
 	for f, err := range fields(message) {
 		switch {
 		case err != nil:
-			return s, Malformed(err)
+			return Malformed(err)
 		case f.number == v2Labels:
 			s.refs += len(f.whole)
 		case f.number == v2Samples:
@@ -89,11 +90,11 @@ func parseV2(message []byte) (s seriesV2, err error) {
 		case f.number == v2Metadata:
 			s.content.Metadata++
 			if s.family, err = familyOf(f.value); err != nil {
-				return s, Malformed(err)
+				return Malformed(err)
 			}
 		}
 	}
-	return s, nil
+	return nil
 }
 
 // familyOf returns the type of a family from its metadata.
@@ -111,8 +112,8 @@ func familyOf(metadata []byte) (writev2.Metadata_MetricType, error) {
 }
 
 func (d *writeV2) decodeSeries(message []byte, to Consumer) error {
-	s, err := parseV2(message)
-	if err != nil {
+	var s seriesV2
+	if err := s.parse(message); err != nil {
 		return err
 	}
 	if err := d.count(s.content); err != nil {
