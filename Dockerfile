@@ -12,7 +12,7 @@ COPY internal internal
 COPY nodepool nodepool
 COPY pipeline pipeline
 RUN --mount=type=cache,target=/go/pkg/mod --mount=type=cache,target=/root/.cache/go-build \
-    CGO_ENABLED=0 go build -trimpath -ldflags "-s -w -buildid= -X main.release=$VERSION" -o /foresail ./cmd/foresail
+    CGO_ENABLED=0 go build -trimpath -ldflags "-s -w -buildid= -X github.com/foresail/foresail/internal/cli.release=$VERSION" -o /foresail ./cmd/foresail
 
 FROM gcr.io/distroless/static-debian12:nonroot
 ARG VERSION=unknown

@@ -38,7 +38,7 @@ func testsThatThereAre(t *testing.T, roots ...string) map[string]bool {
 
 // TestEveryOutcomeIsTested holds the tables of what happens to tests that there are.
 func TestEveryOutcomeIsTested(t *testing.T) {
-	there := testsThatThereAre(t, "../nodepool", "../cmd", "../test/nodepool", "../adapter/scheduler/extender", "../adapter/scheduler/nodeusage", "../test/extender")
+	there := testsThatThereAre(t, "../nodepool", "../internal/cli", "../test/suite/nodepool", "../adapter/scheduler/extender", "../adapter/scheduler/nodeusage", "../test/suite/extender")
 	for page, least := range map[string]int{"nodepool.md": 30, "extender.md": 15} {
 		t.Run(page, func(t *testing.T) { assert.Greater(t, outcomes(t, pages(t)[page], there), least) })
 	}
@@ -50,8 +50,8 @@ func TestTestsThatPagesNameExist(t *testing.T) {
 		roots []string
 		least int
 	}{
-		"operating.md": {[]string{"../adapter/apiservice", "../test/apiservice"}, 6},
-		"rollouts.md":  {[]string{"../test/e2e"}, 2},
+		"operating.md": {[]string{"../adapter/apiservice", "../test/suite/apiservice"}, 6},
+		"rollouts.md":  {[]string{"../test/suite/e2e"}, 2},
 	} {
 		there := testsThatThereAre(t, c.roots...)
 		named := testName.FindAllStringSubmatch(pages(t)[page], -1)
@@ -72,7 +72,7 @@ func TestEveryOutcomeOfForwardingIsTested(t *testing.T) {
 
 // TestEveryOutcomeOfObjectMetricsIsTested holds the table of what happens to Object metrics to tests that there are.
 func TestEveryOutcomeOfObjectMetricsIsTested(t *testing.T) {
-	there := testsThatThereAre(t, "../adapter/apiservice", "../adapter/door/custommetrics", "../test/apiservice")
+	there := testsThatThereAre(t, "../adapter/apiservice", "../adapter/door/custommetrics", "../test/suite/apiservice")
 	_, section, ok := strings.Cut(pages(t)["objectmetric.md"], "\n## What happens when …\n")
 	require.True(t, ok)
 	section, _, _ = strings.Cut(section, "\n## ")
@@ -82,7 +82,7 @@ func TestEveryOutcomeOfObjectMetricsIsTested(t *testing.T) {
 // TestEveryLineOfSecurityIsTested holds the tables of what others can cause to tests that there are.
 func TestEveryLineOfSecurityIsTested(t *testing.T) {
 	there := testsThatThereAre(t, "../adapter", "../cmd", "../internal", "../manifests", "../nodepool", "../pipeline",
-		"../test/e2e", "../test/apiservice", "../test/tenants")
+		"../test/suite/e2e", "../test/suite/apiservice", "../test/suite/tenants")
 	page := pages(t)["security.md"]
 	shares, rest, found := strings.Cut(page, "\n## Whoever runs pods\n")
 	require.True(t, found)

@@ -18,13 +18,13 @@ import (
 var counterparts = []struct{ name, use, module, oldest, newest string }{
 	{
 		"[KEDA](keda.md#versions)", "ScaledObjects",
-		"github.com/kedacore/keda/v2", "keda/oldest/go.mod", "keda/components/go.mod",
+		"github.com/kedacore/keda/v2", "suite/keda/oldest/go.mod", "suite/keda/components/go.mod",
 	}, {
 		"Prometheus, server or agent", "the source `prometheus`, and remote write, version 1 and 2",
-		"github.com/prometheus/prometheus", "monitoring/oldest/go.mod", "monitoring/components/go.mod",
+		"github.com/prometheus/prometheus", "env/monitoring/oldest/go.mod", "env/monitoring/components/go.mod",
 	}, {
 		"OpenTelemetry Collector", "OTLP",
-		"go.opentelemetry.io/collector/otelcol", "otel/collector/oldest.mod", "otel/collector/go.mod",
+		"go.opentelemetry.io/collector/otelcol", "suite/otel/collector/oldest.mod", "suite/otel/collector/go.mod",
 	},
 }
 

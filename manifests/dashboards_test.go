@@ -20,7 +20,7 @@ type datasource struct {
 	UID  string `json:"uid"`
 }
 
-// dashboard is what is held to something of a dashboard of Grafana. cmd/foresail checks the queries.
+// dashboard is what is held to something of a dashboard of Grafana. internal/cli/serve checks the queries.
 type dashboard struct {
 	UID           string `json:"uid"`
 	Title         string `json:"title"`

@@ -23,7 +23,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/foresail/foresail/adapter/scheduler/extender"
-	"github.com/foresail/foresail/test/controlplane"
+	"github.com/foresail/foresail/test/env/controlplane"
 )
 
 // TestTheSecondSchedulerMayDoItsWork runs a real kube-scheduler with the configuration of the overlay and the rights of its

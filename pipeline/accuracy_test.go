@@ -36,7 +36,7 @@ func judging(t *testing.T, p pipeline.Params, every, seconds int, load func(seco
 		}
 		f, err := made.RunIn(&m, in)
 		require.NoError(t, err)
-		a.Judge(&m, &p, &f)
+		a.Judge(m.Loads(), f.Claim(p.Activation))
 		forecasts = append(forecasts, f)
 	}
 	return &a, forecasts

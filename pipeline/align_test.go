@@ -14,7 +14,7 @@ import (
 
 // Paper, section 4.2: the samples (1001, 0.4) and (2003, 0.6) make 0.4 + 0.2·999/1002 at the tick 2000, and no other tick.
 func TestInterpolation(t *testing.T) {
-	f := run(t, defaults(), at(3000, pipeline.Instance{ID: "a", Samples: []pipeline.Sample{{1001, 0.4}, {2003, 0.6}}}))
+	f := run(t, defaults(), at(3000, pipeline.Instance{ID: "a", Samples: []pipeline.Sample{{T: 1001, V: 0.4}, {T: 2003, V: 0.6}}}))
 	require.Equal(t, int64(2000), f.Tick)
 	require.InDelta(t, 0.4+0.2*999/1002, f.Level, 1e-15)
 	require.InDelta(t, 0.5994, f.Level, 0.0001)
@@ -47,7 +47,7 @@ func TestSamplesATickApart(t *testing.T) {
 		r := newFleets(seed)
 		in := at(100_000, pipeline.Instance{ID: "a", Start: -1 << 40})
 		var clean []pipeline.Sample
-		for ms := 30_000 + r.span(1, 60_000); ms < 101_000; ms += 1000 {
+		for ms := 30_000 + r.Span(1, 60_000); ms < 101_000; ms += 1000 {
 			clean = append(clean, pipeline.Sample{T: ms, V: r.Float64()})
 		}
 		for range r.IntN(3) {
@@ -55,7 +55,7 @@ func TestSamplesATickApart(t *testing.T) {
 			case 0:
 				clean = slices.Delete(clean, k, min(len(clean), k+1+r.IntN(3)))
 			case 1:
-				clean[k].T += r.span(-400, 400)
+				clean[k].T += r.Span(-400, 400)
 			case 2:
 				clean = slices.Insert(clean, 0, pipeline.Sample{T: pick[int64](r, math.MinInt64, math.MinInt64+10, -1_000_000), V: 1})
 			}
@@ -66,11 +66,11 @@ func TestSamplesATickApart(t *testing.T) {
 		slices.SortFunc(clean, func(a, b pipeline.Sample) int { return cmp.Compare(a.T, b.T) })
 		clean = slices.CompactFunc(clean, func(a, b pipeline.Sample) bool { return a.T == b.T })
 		samples := slices.Clone(clean)
-		if k := r.IntN(len(samples)); r.chance(0.3) {
+		if k := r.IntN(len(samples)); r.Chance(0.3) {
 			samples[k].V = math.NaN()
 			clean = slices.Delete(clean, k, k+1)
 		}
-		if r.chance(0.3) {
+		if r.Chance(0.3) {
 			i, j := r.IntN(len(samples)), r.IntN(len(samples))
 			samples[i], samples[j] = samples[j], samples[i]
 		}
@@ -87,7 +87,7 @@ func TestSamplesATickApart(t *testing.T) {
 		}
 		pipe, err := pipeline.New(p)
 		require.NoError(t, err)
-		_, err = pipe.Run(in)
+		f, err := pipe.Run(in)
 		if len(want) == 0 {
 			require.ErrorIs(t, err, pipeline.ErrNoData, "seed %d", seed)
 			continue
@@ -96,7 +96,7 @@ func TestSamplesATickApart(t *testing.T) {
 			require.ErrorAs(t, err, new(*pipeline.StaleError), "seed %d", seed)
 			continue
 		}
-		s := pipe.Stages()
+		s := stagesOf(t, pipe, in, f)
 		require.Len(t, s.Raw, len(want), "seed %d", seed)
 		for k, v := range s.Raw {
 			require.InDelta(t, want[s.First+int64(k)*1000], v, 1e-12, "seed %d, tick %d", seed, k)
@@ -162,11 +162,11 @@ func TestDropsUnusableSamples(t *testing.T) {
 		"infinite":                         {pipeline.Linear, everySecond(1000, 1, inf, 2, -inf, 3), 2, []float64{1, 1.5, 2, 2.5, 3}},
 		"negative, linear":                 {pipeline.Linear, everySecond(1000, 1, -2, 3), 0, []float64{1, -2, 3}},
 		"negative, quadratic":              {pipeline.Quadratic, everySecond(1000, 1, -2, 3), 1, []float64{1, 4, 9}},
-		"one interval ahead of now":        {pipeline.Linear, []pipeline.Sample{{1000, 1}, {8000, 8}}, 0, []float64{1, 2, 3, 4, 5, 6, 7}},
-		"more than an interval ahead":      {pipeline.Linear, []pipeline.Sample{{1000, 1}, {2000, 2}, {8001, 9}}, 1, []float64{1, 2}},
-		"the last of equal times":          {pipeline.Linear, []pipeline.Sample{{1000, 7}, {1000, 1}, {2000, 2}}, 0, []float64{1, 2}},
-		"but not if it is no number":       {pipeline.Linear, []pipeline.Sample{{1000, 1}, {1000, nan}, {2000, 2}}, 1, []float64{1, 2}},
-		"the last given, and out of order": {pipeline.Linear, []pipeline.Sample{{2000, 9}, {1000, 1}, {2000, 2}}, 0, []float64{1, 2}},
+		"one interval ahead of now":        {pipeline.Linear, []pipeline.Sample{{T: 1000, V: 1}, {T: 8000, V: 8}}, 0, []float64{1, 2, 3, 4, 5, 6, 7}},
+		"more than an interval ahead":      {pipeline.Linear, []pipeline.Sample{{T: 1000, V: 1}, {T: 2000, V: 2}, {T: 8001, V: 9}}, 1, []float64{1, 2}},
+		"the last of equal times":          {pipeline.Linear, []pipeline.Sample{{T: 1000, V: 7}, {T: 1000, V: 1}, {T: 2000, V: 2}}, 0, []float64{1, 2}},
+		"but not if it is no number":       {pipeline.Linear, []pipeline.Sample{{T: 1000, V: 1}, {T: 1000, V: nan}, {T: 2000, V: 2}}, 1, []float64{1, 2}},
+		"the last given, and out of order": {pipeline.Linear, []pipeline.Sample{{T: 2000, V: 9}, {T: 1000, V: 1}, {T: 2000, V: 2}}, 0, []float64{1, 2}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := defaults()
@@ -183,7 +183,7 @@ func TestNoData(t *testing.T) {
 		"no instance":              at(5000),
 		"no sample":                at(5000, pipeline.Instance{ID: "a"}),
 		"one sample, on a tick":    at(5000, pipeline.Instance{ID: "a", Samples: everySecond(4000, 1)}),
-		"no tick between two":      at(5000, pipeline.Instance{ID: "a", Samples: []pipeline.Sample{{4001, 1}, {4999, 1}}}),
+		"no tick between two":      at(5000, pipeline.Instance{ID: "a", Samples: []pipeline.Sample{{T: 4001, V: 1}, {T: 4999, V: 1}}}),
 		"nothing but not-a-number": at(5000, pipeline.Instance{ID: "a", Samples: everySecond(0, math.NaN(), math.NaN())}),
 		"before the window":        at(500_000, pipeline.Instance{ID: "a", Samples: everySecond(0, 1, 2, 3)}),
 		"before it has started":    at(5000, pipeline.Instance{ID: "a", Start: 4000, Samples: everySecond(0, 1, 2, 3)}),

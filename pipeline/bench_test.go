@@ -80,7 +80,7 @@ func bent(name string, bend func(r fleets, now int64, instance *pipeline.Instanc
 // irregular moves the samples by some milliseconds, as answers to scrapes take.
 func irregular(r fleets, _ int64, i *pipeline.Instance) {
 	for k := range i.Samples {
-		i.Samples[k].T += r.span(-10, 10)
+		i.Samples[k].T += r.Span(-10, 10)
 	}
 }
 
@@ -97,8 +97,8 @@ func workloads() []workload {
 			}
 		}),
 		bent("holt-settled", func(_ fleets, now int64, i *pipeline.Instance) { i.Start = now - 900_000 }),
-		bent("holt-joining", func(r fleets, now int64, i *pipeline.Instance) { i.Start = now - r.span(0, 90_000) }),
-		bent("holt-rollout", func(r fleets, now int64, i *pipeline.Instance) { i.Start = now - 1000*r.span(0, 90) }),
+		bent("holt-joining", func(r fleets, now int64, i *pipeline.Instance) { i.Start = now - r.Span(0, 90_000) }),
+		bent("holt-rollout", func(r fleets, now int64, i *pipeline.Instance) { i.Start = now - 1000*r.Span(0, 90) }),
 		bent("holt-irregular", irregular),
 		bent("holt-disordered", func(r fleets, _ int64, i *pipeline.Instance) {
 			a, b := r.IntN(90), r.IntN(90)
@@ -115,9 +115,8 @@ func workloads() []workload {
 // learnedUntil returns what a day of a load has taught.
 func learnedUntil(now int64, p *pipeline.Params) *pipeline.Past {
 	past := pipeline.NewPast(p)
-	var m pipeline.Memory
 	for t := now - 24*3600_000; t < now-15_000; t += 1000 {
-		past.Add(t, 10+float64(t/1000%900)/100, &m, p)
+		past.Add(t, 10+float64(t/1000%900)/100, p.Learning())
 	}
 	return past
 }
@@ -126,10 +125,9 @@ func learnedUntil(now int64, p *pipeline.Params) *pipeline.Past {
 func BenchmarkLearn(b *testing.B) {
 	p := adaptive()
 	past := learnedUntil(0, &p)
-	var m pipeline.Memory
 	t := int64(0)
 	for b.Loop() {
-		past.Add(t, 10+float64(t/1000%900)/100, &m, &p)
+		past.Add(t, 10+float64(t/1000%900)/100, p.Learning())
 		t += 1000
 	}
 }

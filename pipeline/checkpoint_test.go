@@ -2,7 +2,6 @@ package pipeline_test
 
 import (
 	"bytes"
-	"encoding/binary"
 	"fmt"
 	"math"
 	"testing"
@@ -12,55 +11,36 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/foresail/foresail/pipeline"
+	"github.com/foresail/foresail/pipeline/series/seriestest"
 )
 
 // learner adds loads to a past, as they come.
 type learner struct {
-	fleets
+	seriestest.Wandering
 	params pipeline.Params
-	level  float64
 }
 
 // newLearner returns parameters and loads of a seed.
 func newLearner(seed uint64) *learner {
-	l := &learner{fleets: newFleets(seed), level: 100}
-	l.params = adaptive()
-	l.params.Interval = pick(l.fleets, time.Second, 5*time.Second, 7*time.Second, 15*time.Second, time.Minute)
+	l := &learner{seriestest.NewWandering(seed), adaptive()}
+	l.params.Interval = seriestest.Pick(l, time.Second, 5*time.Second, 7*time.Second, 15*time.Second, time.Minute)
 	l.params.StaleAfter = max(l.params.StaleAfter, 2*l.params.Interval)
-	l.params.Whole = l.chance(0.5)
+	l.params.Whole = l.Chance(0.5)
 	if !l.params.Whole {
-		l.params.Model = pick(l.fleets, pipeline.Model{Kind: pipeline.Linear}, pipeline.Model{Kind: pipeline.Quadratic}, pipeline.Model{Kind: pipeline.Overhead, Baseline: 0.1})
+		l.params.Model = seriestest.Pick(l, pipeline.Model{Kind: pipeline.Linear}, pipeline.Model{Kind: pipeline.Quadratic},
+			pipeline.Model{Kind: pipeline.Overhead, Baseline: 0.1})
 	}
-	l.params.Lateness = pick(l.fleets, 0, 0.01, 0.1)
+	l.params.Lateness = seriestest.Pick(l, 0, 0.01, 0.1)
 	return l
 }
 
-// load is that of a time: noise around a level that wanders, a day, jumps that recur or do not, gaps.
-func (l *learner) load(t int64) float64 {
-	l.level = max(1, l.level+l.NormFloat64())
-	if l.chance(0.01) {
-		return math.NaN()
-	}
-	load := l.level * (1.5 + math.Sin(2*math.Pi*float64(t)/86_400_000)) * math.Exp(l.NormFloat64()/10)
-	if t%3_600_000 < 180_000 || t%7_000_000 < 200_000 {
-		load *= 3
-	}
-	return load
-}
-
-// learn adds loads from one time to another to some pasts alike. Now and then nothing is known for a while.
+// learn adds loads from one time to another to some pasts alike.
 func (l *learner) learn(from, to time.Duration, pasts ...*pipeline.Past) {
-	var m pipeline.Memory
-	step := max(5*time.Second, l.params.Interval).Milliseconds()
-	for t := from.Milliseconds(); t < to.Milliseconds(); t += step {
-		if l.chance(0.0005) {
-			t += l.span(0, 2*3_600_000) / step * step
-		}
-		load := l.load(t)
+	l.Play(from, to, l.params.Interval, func(t int64, load float64) {
 		for _, p := range pasts {
-			p.Add(t, load, &m, &l.params)
+			p.Add(t, load, l.params.Learning())
 		}
-	}
+	})
 }
 
 func checkpoint(t testing.TB, p *pipeline.Past) []byte {
@@ -84,7 +64,7 @@ func TestCheckpointGoesOn(t *testing.T) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			l := newLearner(seed)
 			past := pipeline.NewPast(&l.params)
-			written := l.millis(0, 12*3_600_000)
+			written := l.Millis(0, 12*3_600_000)
 			const ordinary = 2
 			if seed == ordinary {
 				written = 8 * 24 * time.Hour
@@ -96,7 +76,7 @@ func TestCheckpointGoesOn(t *testing.T) {
 			}
 			again := restored(t, data)
 			require.Equal(t, fmt.Sprintf("%+v", past), fmt.Sprintf("%+v", again)) // in which NaN equals NaN
-			require.True(t, again.Fits(&l.params))
+			require.True(t, again.Fits(l.params.Learning()))
 			require.Equal(t, past.Known(), again.Known())
 
 			const more = 3 * time.Hour
@@ -119,7 +99,7 @@ func (l *learner) window(end time.Duration) pipeline.Input {
 	now := end.Milliseconds()
 	var samples []pipeline.Sample
 	for t := now - l.params.Window.Milliseconds(); t <= now; t += l.params.Interval.Milliseconds() {
-		samples = append(samples, pipeline.Sample{T: t, V: l.between(0.2, 0.9)})
+		samples = append(samples, pipeline.Sample{T: t, V: l.Between(0.2, 0.9)})
 	}
 	in := pipeline.Input{Now: now, Target: 1, Since: math.MinInt64, TargetRose: math.MinInt64, StartupTime: 30 * time.Second}
 	if l.params.Whole {
@@ -141,103 +121,6 @@ func TestCheckpointOfTheForecastItself(t *testing.T) {
 	assert.NotEqual(t, without.Total, run(t, l.params, in).Total)
 }
 
-// TestCheckpointSize states how large the smallest and the largest checkpoints are; TestCheckpointGoesOn has that of an ordinary load.
-func TestCheckpointSize(t *testing.T) {
-	p := learningParams()
-	assert.Less(t, len(checkpoint(t, pipeline.NewPast(&p))), 9_600, "of nothing")
-	// The largest is of a load that has jumped in each minute of the day: on each of five days in another fifth of them.
-	largest := len(checkpoint(t, filledWith(p, 5*24*60, func(minute int64) float64 {
-		if minute >= 0 && minute%5 == minute/1440 {
-			return 200
-		}
-		return 100
-	})))
-	assert.Equal(t, pipeline.MaxCheckpoint, largest)
-}
-
-// filledWith returns a past that was filled with minutes of a load, ten before the first included, and has learned the hour after them.
-func filledWith(p pipeline.Params, minutes int64, load func(minute int64) float64) *pipeline.Past {
-	const before = 10
-	past := pipeline.NewPast(&p)
-	var means []pipeline.Minute
-	for minute := int64(-before); minute < minutes; minute++ {
-		means = append(means, pipeline.Minute{Mean: load(minute)})
-	}
-	past.Fill((midnight-before*60)*1000, means)
-	last := means[len(means)-1].Mean
-	follow(past, p, minutes*60, minutes*60+3600, func(int64) float64 { return last })
-	return past
-}
-
-// TestCheckpointRefuses: data that is not a checkpoint is an error, and changes nothing. Of all bytes one in seven is changed: fields of
-// two, four and eight bytes each have all of theirs changed in some of them.
-func TestCheckpointRefuses(t *testing.T) { testCheckpointRefuses(t, 7) }
-
-func testCheckpointRefuses(t *testing.T, apart int) {
-	l := newLearner(3)
-	past := pipeline.NewPast(&l.params)
-	l.learn(0, 8*time.Hour, past)
-	var m pipeline.Memory
-	for t := int64(11 * 3_600_000); t < 14*3_600_000; t += 5000 {
-		past.Add(t, l.load(t), &m, &l.params)
-	}
-	data := checkpoint(t, past)
-	unchanged := func() { t.Helper(); require.True(t, bytes.Equal(data, checkpoint(t, past)), "it has changed") }
-	defer unchanged()
-	refuse := func(bad []byte, what string, args ...any) {
-		t.Helper()
-		if err := past.UnmarshalBinary(bad); err == nil {
-			require.Fail(t, "accepted", append([]any{what}, args...)...)
-		}
-	}
-	refuse(nil, "nothing")
-	refuse([]byte("a checkpoint"), "text")
-	for n := 0; n < len(data); n += 11 {
-		refuse(data[:n], "the first %d bytes", n)
-	}
-	refuse(data[:len(data)-1], "all but a byte")
-	refuse(append(append([]byte{}, data...), 0), "a byte more")
-	for _, version := range []byte{0, pipeline.CheckpointVersion - 1, pipeline.CheckpointVersion + 1, 255} {
-		refuse(append([]byte{version}, data[1:]...), "version %d", version)
-	}
-	floats := pipeline.FloatsOfCheckpoint(past)
-	with := func(at int, v float64) []byte {
-		bad := append([]byte{}, data...)
-		binary.LittleEndian.PutUint64(bad[at:], math.Float64bits(v))
-		return bad
-	}
-	unknown := 0
-	for _, at := range floats {
-		refuse(with(at, math.Inf(1)), "infinite at %d", at)
-		refuse(with(at, math.Inf(-1)), "minus infinite at %d", at)
-		if new(pipeline.Past).UnmarshalBinary(with(at, math.NaN())) == nil {
-			unknown++
-		}
-	}
-	assert.Equal(t, 480+4+3, unknown, "only loads may be unknown: those of the last 40 minutes, the four newest at least, and the three newest for jumps")
-	unchanged()
-	for i := 0; i < len(data); i += apart { // each byte matters: one that differs is refused, or is another past
-		bad := append([]byte{}, data...)
-		bad[i] = ^bad[i]
-		var other pipeline.Past
-		if other.UnmarshalBinary(bad) == nil {
-			require.True(t, bytes.Equal(bad, checkpoint(t, &other)), "the byte %d does not count", i)
-		}
-	}
-}
-
-// TestCheckpointOfTooLargeLoads: what is not finite is not written.
-func TestCheckpointOfTooLargeLoads(t *testing.T) {
-	l := newLearner(4)
-	past := pipeline.NewPast(&l.params)
-	var m pipeline.Memory
-	for t := range int64(10) {
-		past.Add(1_000_000+t, math.MaxFloat64, &m, &l.params)
-	}
-	_, err := past.MarshalBinary()
-	assert.ErrorContains(t, err, "not finite")
-}
-
 // TestPastFits: a past is of one kind of load alone.
 func TestPastFits(t *testing.T) {
 	params := adaptive()
@@ -256,9 +139,9 @@ func TestPastFits(t *testing.T) {
 	} {
 		other := params
 		test.change(&other)
-		assert.Equal(t, test.fits, past.Fits(&other), name)
+		assert.Equal(t, test.fits, past.Fits(other.Learning()), name)
 	}
-	assert.False(t, (*pipeline.Past)(nil).Fits(&params))
+	assert.False(t, (*pipeline.Past)(nil).Fits(params.Learning()))
 }
 
 // FuzzCheckpoint reads any data: it is refused, or it is a checkpoint that is written again to the same bytes, and learning and
@@ -294,26 +177,4 @@ func FuzzCheckpoint(f *testing.F) {
 		}
 		l.learn(newest, newest+20*time.Minute, &past)
 	})
-}
-
-// What is counted of a load of weeks, with a pause, is what a checkpoint of it has.
-func TestKnownOfACheckpointOfWeeks(t *testing.T) {
-	p := learningParams()
-	p.Interval = 5 * time.Minute
-	p.Window = time.Hour
-	past := pipeline.NewPast(&p)
-	var m pipeline.Memory
-	for s := int64(0); s < 16*ofDay; s += 300 {
-		if s < 5*ofDay || s >= 7*ofDay {
-			past.Add((midnight+s)*1000, 3+math.Sin(float64(s)), &m, &p)
-		}
-		if s%ofDay == 0 {
-			data, err := past.MarshalBinary()
-			require.NoError(t, err)
-			var read pipeline.Past
-			require.NoError(t, read.UnmarshalBinary(data))
-			require.Equal(t, past.Known(), read.Known(), "day %d", s/ofDay)
-		}
-	}
-	assert.InDelta(t, 7*24, past.Known().Hours(), 1)
 }

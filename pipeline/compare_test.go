@@ -40,7 +40,7 @@ func TestNaiveAgrees(t *testing.T) {
 		default:
 			require.NoError(t, wantErr, "seed %d", seed)
 			require.NoError(t, gotErr, "seed %d", seed)
-			if !compareStages(t, seed, p.Stages(), want, params.Interval.Milliseconds()) {
+			if !compareStages(t, seed, stagesOf(t, p, in, got), want, params.Interval.Milliseconds()) {
 				seen["tie"]++
 				break
 			}
@@ -80,7 +80,7 @@ func (r *naiveResult) peak() float64 {
 }
 
 // compareStages compares tick by tick, up to the first that a rounding error decides; without one it returns true.
-func compareStages(t *testing.T, seed uint64, got pipeline.Stages, want *naiveResult, step int64) (whole bool) {
+func compareStages(t *testing.T, seed uint64, got stageValues, want *naiveResult, step int64) (whole bool) {
 	require.Equal(t, want.ticks[0], got.First, "seed %d: first tick", seed)
 	require.Len(t, got.Effective, len(want.ticks), "seed %d: ticks", seed)
 	scale := want.peak()

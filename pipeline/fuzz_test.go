@@ -159,7 +159,7 @@ func FuzzRun(f *testing.F) {
 	f.Add(encode(defaults(), huge))
 	f.Add(encode(adaptive(), huge))
 	f.Add(encode(clipping(), at(60_000, constants(1, 1)...)))
-	f.Add(encode(defaults(), at(math.MaxInt64, pipeline.Instance{Start: math.MinInt64, End: math.MaxInt64, Samples: []pipeline.Sample{{math.MinInt64, 1}, {math.MaxInt64, 2}}})))
+	f.Add(encode(defaults(), at(math.MaxInt64, pipeline.Instance{Start: math.MinInt64, End: math.MaxInt64, Samples: []pipeline.Sample{{T: math.MinInt64, V: 1}, {T: math.MaxInt64, V: 2}}})))
 
 	f.Fuzz(func(t *testing.T, data []byte) {
 		params, in, ok := decode(data)
@@ -258,7 +258,7 @@ func FuzzParams(f *testing.F) {
 		in := at(3 * step)
 		for i, start := range []int64{-1000 * step, -step, step} {
 			in.Instances = append(in.Instances, pipeline.Instance{ID: fmt.Sprint(i), Start: start, Samples: []pipeline.Sample{
-				{-step, 0.1}, {0, 0.3}, {step, 0.5}, {2 * step, 0.8}, {3 * step, 0.9},
+				{T: -step, V: 0.1}, {T: 0, V: 0.3}, {T: step, V: 0.5}, {T: 2 * step, V: 0.8}, {T: 3 * step, V: 0.9},
 			}})
 		}
 		got, err := p.Run(in)

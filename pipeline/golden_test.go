@@ -82,7 +82,7 @@ func hashHolt(t *testing.T, h hash.Hash, seed uint64) bool {
 	for _, x := range p.Missed() {
 		whole(int64(math.Float64bits(x)))
 	}
-	history := pipeline.History{LastUp: in.TargetRose, LastDown: in.Now - r.span(0, 120_000), NewestStart: in.Now - r.span(0, 300_000)}
+	history := pipeline.History{LastUp: in.TargetRose, LastDown: in.Now - r.Span(0, 120_000), NewestStart: in.Now - r.Span(0, 300_000)}
 	cooled := params.Cooldown.Apply(f.Decision, f.Target, in.Now, history)
 	whole(int64(cooled.Desired), action(cooled.Action))
 	return true

@@ -8,6 +8,11 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/foresail/foresail/pipeline"
+	"github.com/foresail/foresail/pipeline/align"
+	"github.com/foresail/foresail/pipeline/impute"
+	"github.com/foresail/foresail/pipeline/redistribute"
+	"github.com/foresail/foresail/pipeline/series"
+	"github.com/foresail/foresail/pipeline/series/seriestest"
 )
 
 // tau is the threshold of the examples in the paper's section 8.4.
@@ -61,14 +66,75 @@ func runs(t testing.TB, params pipeline.Params) func(pipeline.Input) pipeline.Fo
 	}
 }
 
-func stages(t testing.TB, params pipeline.Params, in pipeline.Input) (pipeline.Forecast, pipeline.Stages) {
+// stageValues are what the first stages made of each tick, from the first one known to the newest.
+type stageValues struct {
+	First     int64       // the first tick (ms)
+	Imputed   [][]float64 // v̂ by tick and instance in order of ID; meaningless where the instance is not active
+	Effective []float64   // Ā and the external demand
+	Raw       []float64   // Â
+	Delta     []float64   // Δ
+	Missed    []float64   // the load without its forecast; 0 at the first tick
+	Weight    []float64   // N^w
+	Active    []int
+	Clipped   []bool // of the adaptive method
+}
+
+func stages(t testing.TB, params pipeline.Params, in pipeline.Input) (pipeline.Forecast, stageValues) {
 	t.Helper()
 	p, err := pipeline.New(params)
 	require.NoError(t, err)
 	f, err := p.Run(in)
 	require.NoError(t, err)
-	return f, p.Stages()
+	return f, stagesOf(t, p, in, f)
 }
+
+// stagesOf returns the stages of the last run of a pipeline. Stages one and two run again, as a run keeps no values.
+func stagesOf(t testing.TB, p *pipeline.Pipeline, in pipeline.Input, f pipeline.Forecast) stageValues {
+	t.Helper()
+	params, l := p.Params(), p.Loads()
+	w := series.Window{Grid: series.NewGrid(in.Now, f.Window.Milliseconds(), params.Interval.Milliseconds())}
+	if in.Since != 0 {
+		w.Grid = w.From(in.Since)
+	}
+	require.NoError(t, w.Seat(in.Instances))
+	new(align.Aligner).Fill(&w, align.Limits{Latest: in.Now + w.Step, Lowest: params.Model.Lowest()})
+	new(impute.Imputer).Fill(&w)
+	s := stageValues{First: l.Start, Missed: append([]float64{0}, p.Missed()...)}
+	for k, x := range l.Ticks {
+		var row []float64
+		for i := range w.Rows {
+			row = append(row, w.Rows[i].Values[w.First+k])
+		}
+		s.Imputed = append(s.Imputed, row)
+		s.Effective = append(s.Effective, x.Effective)
+		s.Raw = append(s.Raw, x.Raw)
+		s.Delta = append(s.Delta, x.Delta)
+		s.Weight = append(s.Weight, x.Weight)
+		s.Active = append(s.Active, x.Active)
+		s.Clipped = append(s.Clipped, x.Clipped)
+	}
+	return s
+}
+
+// secondly is a load by the second.
+type secondly = seriestest.Secondly
+
+const (
+	midnight = seriestest.Midnight
+	ofDay    = seriestest.OfDay
+)
+
+// These make loads by the second, and by the tick.
+var (
+	noisy    = seriestest.Noisy
+	bursts   = seriestest.Bursts
+	daily    = seriestest.Daily
+	hourly   = seriestest.Hourly
+	floorMod = seriestest.FloorMod
+
+	repeat = seriestest.Repeat
+	ramp   = seriestest.Ramp
+)
 
 // near compares sums that are equal but for rounding.
 func near(t *testing.T, want, got []float64, what string) {
@@ -97,3 +163,9 @@ func growthFor(x, level, k float64) float64 { return x * k / (k - x/level) }
 
 // curve is w(a) of the paper's section 6.3, a in units of T_R, for κ = 1.
 func curve(a float64) float64 { return (math.Exp(a) - 1) / (math.E - 1) }
+
+// weightAt is w(a) under the parameters (paper, section 6.3).
+func weightAt(p pipeline.Params, age time.Duration) float64 {
+	o := redistribute.Options{Timeout: p.RedistributionTimeout, Shape: p.RedistributionShape}
+	return o.Weight(age)
+}

@@ -30,9 +30,8 @@ func (x incident) of(load secondly) secondly {
 
 // followCoarsely lets a past see a load every five seconds, which are its steps.
 func followCoarsely(past *pipeline.Past, p pipeline.Params, from, to int64, load secondly) {
-	var m pipeline.Memory
 	for s := from; s < to; s += 5 {
-		past.Add((midnight+s)*1000, load(s), &m, &p)
+		past.Add((midnight+s)*1000, load(s), p.Learning())
 	}
 }
 

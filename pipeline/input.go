@@ -1,43 +1,18 @@
 package pipeline
 
-import (
-	"math"
-	"time"
-)
+import "time"
 
-// Never is the time of an event that has not happened.
-const Never int64 = math.MinInt64
-
-// Sample is one raw measurement: the value V read at time T (ms).
-type Sample struct {
-	T int64
-	V float64
-}
-
-// Instance is one thing that carries a share of the load. It is active at t if Start ≤ t < End.
-type Instance struct {
-	ID         string // unique within an Input
-	Start, End int64  // ms; an instance that has not ended has End 0
-	Samples    []Sample
-}
-
-func (i *Instance) end() int64 {
-	if i.End == 0 {
-		return math.MaxInt64
-	}
-	return i.End
-}
-
-// Input is what a forecast is computed from, beside the parameters. A run neither changes nor keeps it.
+// Input holds what a forecast is computed from, along with the parameters. A run neither changes nor keeps it.
 type Input struct {
 	Now       int64 // ms
 	Instances []Instance
 
-	// Since shortens the window: ticks before it are ignored (ms; 0 = the whole window). Set it if the samples from before
-	// are only a part of the load, as after a start.
+	// Since shortens the window: ticks before it are ignored (ms; 0 = the whole window). Set it if the samples from
+	// before are only a part of the load, as after a start.
 	Since int64
 
-	// Total is the load of all instances together, with [Params].Whole. Instances then have no samples: they are only counted.
+	// Total is the load of all instances together, with [Params].Whole. Instances then have no samples: they are only
+	// counted.
 	Total []Sample
 
 	// Demand is load that no instance carries yet, in aggregate units. Before its first sample it adds nothing,
@@ -48,19 +23,19 @@ type Input struct {
 	TargetRose  int64         // when Target last rose (ms), or Never
 	StartupTime time.Duration // T_I as measured; 0 = Params.StartupTime
 
-	// Bounds replace those of Params, as in a window of a schedule. The actuator does not have them, so that they also bound Forecast.Serve;
-	// nil: those of Params hold, which it has.
+	// Bounds replace those of Params, as in a window of a schedule. The actuator does not have them, so that they also
+	// bound Forecast.Serve; nil: those of Params hold, which it has.
 	Bounds *Bounds
 
-	// Past is what is known of the load from before; nil of one of which nothing is. The adaptive method alone reads it.
+	// Past is the history of the load; nil if none is known. Only the adaptive method reads it.
 	Past *Past
 
-	// NodeStartupTime asks for a second, farther forecast: of the time at which an instance is ready that has to wait for a node
-	// which is ordered now. 0 = none.
+	// NodeStartupTime asks for a second, farther forecast: of the time at which an instance is ready that has to wait
+	// for a node which is ordered now. 0 = none.
 	NodeStartupTime time.Duration
 }
 
-// Bounds are what holds for one run in place of the values of Params.
+// Bounds replace the values of Params for one run.
 type Bounds struct {
 	Min, Max int
 	Lateness float64

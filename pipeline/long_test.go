@@ -12,8 +12,6 @@ func TestJumpsOfSomeHoursKeepMoreLateness(t *testing.T) { testJumpsOfSomeHours(t
 
 func TestSteepRisesKeepLatenessForLonger(t *testing.T) { testSteepRises(t, 6) }
 
-func TestCheckpointRefusesEachByte(t *testing.T) { testCheckpointRefuses(t, 1) }
-
 func TestMoreIncidentsTeachNothing(t *testing.T) {
 	testIncidents(t, slices.Sorted(maps.Keys(incidents))...)
 }

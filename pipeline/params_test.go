@@ -188,3 +188,8 @@ func TestValidationAcceptsBounds(t *testing.T) {
 		})
 	}
 }
+
+func TestDefaultCooldowns(t *testing.T) {
+	require.Equal(t, pipeline.Cooldown{UpAfterUp: 5 * time.Second, UpAfterDown: 5 * time.Second, DownAfterUp: 3 * time.Minute, DownAfterDown: time.Minute},
+		pipeline.HoltParams().Cooldown)
+}

@@ -22,14 +22,6 @@ func history(t *testing.T, params pipeline.Params, values ...float64) []pipeline
 	return forecasts
 }
 
-func repeat(n int, v float64) []float64 {
-	values := make([]float64, n)
-	for i := range values {
-		values[i] = v
-	}
-	return values
-}
-
 // Paper, section 7.2: two steps up by hand, with the defaults α↑ = β↑ = 0.2.
 func TestHoltUp(t *testing.T) {
 	f := history(t, defaults(), 1, 2, 2)
@@ -133,7 +125,7 @@ func TestDeltaCompensation(t *testing.T) {
 		require.InDelta(t, 0, f.Trend, 1e-12, "at %d", now)
 		effective := s.Effective[len(s.Effective)-1]
 		require.InDelta(t, effective, f.Level, 1e-12, "at %d", now)
-		require.InDelta(t, 0.8+0.6*pipeline.Weight(p, time.Duration(now-10_000)*time.Millisecond), effective, 1e-12)
+		require.InDelta(t, 0.8+0.6*weightAt(p, time.Duration(now-10_000)*time.Millisecond), effective, 1e-12)
 	}
 }
 

@@ -52,29 +52,6 @@ func forFleetsBy(t *testing.T, method pipeline.Method, n int, check check) {
 	require.Greater(t, forecasts, n/2)
 }
 
-// Paper, section 6.3: weights are within [0, 1] and grow with age, whatever the shape.
-func TestWeightsGrow(t *testing.T) {
-	r := newFleets(1)
-	for range 2000 {
-		p := defaults()
-		p.RedistributionShape = pick(r, r.between(-50, 50), r.between(-2, 2), r.between(-1e-6, 1e-6), 0)
-		p.RedistributionTimeout = r.millis(0, 200_000)
-		var ages []time.Duration
-		for range 50 {
-			ages = append(ages, r.millis(0, 1+2*p.RedistributionTimeout.Milliseconds()))
-		}
-		slices.Sort(ages)
-		previous := 0.0
-		for _, age := range ages {
-			w := pipeline.Weight(p, age)
-			require.True(t, 0 <= w && w <= 1, "κ %v, T_R %s: w(%s) = %v", p.RedistributionShape, p.RedistributionTimeout, age, w)
-			require.GreaterOrEqual(t, w, previous-1e-15, "κ %v, T_R %s: at %s", p.RedistributionShape, p.RedistributionTimeout, age)
-			previous = w
-		}
-		require.Equal(t, 1.0, pipeline.Weight(p, p.RedistributionTimeout))
-	}
-}
-
 // Paper, section 6.5: Ā falls only where the raw sum falls below what it was, and then to the raw sum.
 func TestAggregateFallsOnlyWithTheRawSum(t *testing.T) {
 	held, fell := 0, 0
@@ -108,14 +85,14 @@ func (r fleets) scalingAlone(now int64) pipeline.Input {
 	var members []member
 	for i := range 4 + r.IntN(4) {
 		members = append(members, member{Instance: pipeline.Instance{ID: fmt.Sprintf("old-%d", i)}})
-		if i > 1 && r.chance(0.3) {
-			members[i].End = r.span(10_000, 90_000)
+		if i > 1 && r.Chance(0.3) {
+			members[i].End = r.Span(10_000, 90_000)
 		}
 	}
 	for i := range r.IntN(5) {
-		m := member{Instance: pipeline.Instance{ID: fmt.Sprintf("new-%d", i), Start: r.span(10_000, 80_000)}, pace: r.between(1, 60_000)}
-		if r.chance(0.2) {
-			m.End = m.Start + r.span(5000, 60_000)
+		m := member{Instance: pipeline.Instance{ID: fmt.Sprintf("new-%d", i), Start: r.Span(10_000, 80_000)}, pace: r.Between(1, 60_000)}
+		if r.Chance(0.2) {
+			m.End = m.Start + r.Span(5000, 60_000)
 		}
 		members = append(members, m)
 	}
@@ -268,7 +245,7 @@ func TestOlderSamplesDoNotMatter(t *testing.T) {
 			}
 			samples = slices.Clone(samples)
 			for range 1 + r.IntN(20) {
-				samples = append(samples, pipeline.Sample{T: newest - 1 - r.span(0, 100*step), V: r.between(0, 1000)})
+				samples = append(samples, pipeline.Sample{T: newest - 1 - r.Span(0, 100*step), V: r.Between(0, 1000)})
 			}
 			return samples
 		}
@@ -317,7 +294,7 @@ func TestInputIsNotKept(t *testing.T) {
 // Moving everything in time by whole ticks changes nothing but the times.
 func TestTimeHasNoOrigin(t *testing.T) {
 	forFleets(t, 1000, func(r fleets, params pipeline.Params, in pipeline.Input, want pipeline.Forecast) {
-		by := params.Interval.Milliseconds() * r.span(-1_000_000, 1_000_000)
+		by := params.Interval.Milliseconds() * r.Span(-1_000_000, 1_000_000)
 		moved := in
 		moved.Now += by
 		if in.TargetRose != pipeline.Never {

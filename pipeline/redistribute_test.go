@@ -10,31 +10,6 @@ import (
 	"github.com/foresail/foresail/pipeline"
 )
 
-// Paper, section 6.3, figure 7: the curve for κ = 1 and T_R = 30 s.
-func TestWeightCurve(t *testing.T) {
-	p := defaults()
-	weight := func(age time.Duration) float64 { return pipeline.Weight(p, age) }
-	require.Zero(t, weight(0))
-	require.Equal(t, 1.0, weight(30*time.Second))
-	require.Equal(t, 1.0, weight(time.Hour))
-	// (√e − 1)/(e − 1) = 1/(√e + 1)
-	require.InDelta(t, 1/(math.Sqrt(math.E)+1), weight(15*time.Second), 1e-15)
-	for s := 1; s < 30; s++ {
-		age := time.Duration(s) * time.Second
-		require.InDelta(t, curve(float64(s)/30), weight(age), 1e-15)
-		require.Less(t, weight(age), float64(s)/30, "the curve starts slowly: it is below the straight line")
-		require.Greater(t, weight(age+time.Second)-weight(age), weight(age)-weight(age-time.Second), "and accelerates")
-	}
-	p.RedistributionShape = 0
-	require.InDelta(t, 0.5, weight(15*time.Second), 1e-15, "a straight line")
-	p.RedistributionShape = 1e-12
-	require.InDelta(t, 0.5, weight(15*time.Second), 1e-9, "next to a straight line")
-	p.RedistributionShape = -1
-	require.InDelta(t, 1-curve(0.5), weight(15*time.Second), 1e-15, "the mirrored curve")
-	p.RedistributionTimeout = 0
-	require.Equal(t, 1.0, weight(0), "no redistribution")
-}
-
 // scaleUp is the scenario of the paper's figures 4 to 6, t1 at 1000: three instances carry 0.9 each when a fourth is
 // added. It takes 3.40 − 2.70 = 0.70 at once, while the others shed load only by and by: their sum goes
 // 2.70, 2.46, 2.25, 2.10. In the end all four carry 2.72/4 = 0.68.
@@ -184,16 +159,16 @@ func TestExternalDemand(t *testing.T) {
 		want    []float64 // Ā with the demand, at 1000 to 6000
 	}{
 		"none":                        {nil, 0, []float64{1, 1, 1, 1, 1, 1}},
-		"held":                        {[]pipeline.Sample{{2000, 1}, {3000, 2}}, 0, []float64{1, 2, 3, 3, 3, 3}},
-		"interpolated, then held":     {[]pipeline.Sample{{1500, 1}, {3500, 3}}, 0, []float64{1, 2.5, 3.5, 4, 4, 4}},
-		"one sample, on a tick":       {[]pipeline.Sample{{3000, 2}}, 0, []float64{1, 1, 3, 3, 3, 3}},
-		"one sample, between ticks":   {[]pipeline.Sample{{3001, 2}}, 0, []float64{1, 1, 1, 3, 3, 3}},
-		"long before the window":      {[]pipeline.Sample{{-900_000, 2}, {-800_000, 4}}, 0, []float64{5, 5, 5, 5, 5, 5}},
-		"into the window":             {[]pipeline.Sample{{-1000, 0}, {1000, 2}}, 0, []float64{3, 3, 3, 3, 3, 3}},
-		"until after now":             {[]pipeline.Sample{{5000, 1}, {7000, 3}}, 0, []float64{1, 1, 1, 1, 2, 3}},
-		"ahead of now":                {[]pipeline.Sample{{6500, 3}}, 0, []float64{1, 1, 1, 1, 1, 1}},
-		"refused samples":             {[]pipeline.Sample{{2000, 1}, {3000, math.NaN()}, {8000, 9}}, 2, []float64{1, 2, 2, 2, 2, 2}},
-		"unsorted, the last one wins": {[]pipeline.Sample{{3000, 2}, {2000, 7}, {2000, 1}}, 0, []float64{1, 2, 3, 3, 3, 3}},
+		"held":                        {[]pipeline.Sample{{T: 2000, V: 1}, {T: 3000, V: 2}}, 0, []float64{1, 2, 3, 3, 3, 3}},
+		"interpolated, then held":     {[]pipeline.Sample{{T: 1500, V: 1}, {T: 3500, V: 3}}, 0, []float64{1, 2.5, 3.5, 4, 4, 4}},
+		"one sample, on a tick":       {[]pipeline.Sample{{T: 3000, V: 2}}, 0, []float64{1, 1, 3, 3, 3, 3}},
+		"one sample, between ticks":   {[]pipeline.Sample{{T: 3001, V: 2}}, 0, []float64{1, 1, 1, 3, 3, 3}},
+		"long before the window":      {[]pipeline.Sample{{T: -900_000, V: 2}, {T: -800_000, V: 4}}, 0, []float64{5, 5, 5, 5, 5, 5}},
+		"into the window":             {[]pipeline.Sample{{T: -1000, V: 0}, {T: 1000, V: 2}}, 0, []float64{3, 3, 3, 3, 3, 3}},
+		"until after now":             {[]pipeline.Sample{{T: 5000, V: 1}, {T: 7000, V: 3}}, 0, []float64{1, 1, 1, 1, 2, 3}},
+		"ahead of now":                {[]pipeline.Sample{{T: 6500, V: 3}}, 0, []float64{1, 1, 1, 1, 1, 1}},
+		"refused samples":             {[]pipeline.Sample{{T: 2000, V: 1}, {T: 3000, V: math.NaN()}, {T: 8000, V: 9}}, 2, []float64{1, 2, 2, 2, 2, 2}},
+		"unsorted, the last one wins": {[]pipeline.Sample{{T: 3000, V: 2}, {T: 2000, V: 7}, {T: 2000, V: 1}}, 0, []float64{1, 2, 3, 3, 3, 3}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			in := at(6000, flat)

@@ -34,15 +34,15 @@ const forever = math.MaxInt64
 func (r fleets) newRollout(load float64, pods int, interval, averaging time.Duration, from int64) rollout {
 	o := rollout{load: load, pods: pods, interval: interval.Milliseconds(), averaging: averaging.Milliseconds()}
 	whole := func(ms int64) int64 { return ms / 1000 * 1000 }
-	delay := func() int64 { return int64(r.between(50, 1500)) }
+	delay := func() int64 { return int64(r.Between(50, 1500)) }
 	at := from
 	for range pods {
-		o.members = append(o.members, member{from: -1_000_000, ready: -1_000_000, to: forever, deleted: forever, phase: int64(r.between(0, float64(o.interval)))})
+		o.members = append(o.members, member{from: -1_000_000, ready: -1_000_000, to: forever, deleted: forever, phase: int64(r.Between(0, float64(o.interval)))})
 	}
 	for i := range pods {
-		at += int64(r.between(1000, 6000))
-		o.members = append(o.members, member{ready: whole(at), from: at + delay(), to: forever, deleted: forever, phase: int64(r.between(0, float64(o.interval)))})
-		gone := at + int64(r.between(20, 300))
+		at += int64(r.Between(1000, 6000))
+		o.members = append(o.members, member{ready: whole(at), from: at + delay(), to: forever, deleted: forever, phase: int64(r.Between(0, float64(o.interval)))})
+		gone := at + int64(r.Between(20, 300))
 		o.members[i].deleted, o.members[i].to = whole(gone), gone+delay()
 	}
 	return o

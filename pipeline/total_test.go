@@ -207,7 +207,7 @@ func TestTotalOfModels(t *testing.T) {
 
 // naiveTotal gives the aggregates of the adaptive method from what each instance reads at each tick, by the sentences that say
 // what they are.
-func naiveTotal(p pipeline.Params, in pipeline.Input, s pipeline.Stages) (totals []float64, clipped []bool) {
+func naiveTotal(p pipeline.Params, in pipeline.Input, s stageValues) (totals []float64, clipped []bool) {
 	instances := slices.Clone(in.Instances)
 	slices.SortFunc(instances, func(a, b pipeline.Instance) int { return strings.Compare(a.ID, b.ID) })
 	active := func(i pipeline.Instance, t int64) bool { return i.Start <= t && (i.End == 0 || t < i.End) }
@@ -283,7 +283,7 @@ func naiveTotal(p pipeline.Params, in pipeline.Input, s pipeline.Stages) (totals
 }
 
 // naiveEvents is for how many ticks 30 events keep an instance busy.
-func naiveEvents(p pipeline.Params, s pipeline.Stages, established func(k, i int) bool) int {
+func naiveEvents(p pipeline.Params, s stageValues, established func(k, i int) bool) int {
 	var bends, sum, n float64
 	for i := range s.Imputed[0] {
 		for k := range s.Imputed {
@@ -310,10 +310,11 @@ func TestNaiveTotalAgrees(t *testing.T) {
 		in.Demand = nil
 		p, err := pipeline.New(params)
 		require.NoError(t, err)
-		if _, err := p.Run(in); err != nil {
+		f, err := p.Run(in)
+		if err != nil {
 			continue
 		}
-		s := p.Stages()
+		s := stagesOf(t, p, in, f)
 		totals, clipped := naiveTotal(params, in, s)
 		peak := 1.0
 		for k, total := range totals {

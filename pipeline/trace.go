@@ -4,10 +4,12 @@ import (
 	"math"
 	"slices"
 	"time"
+
+	"github.com/foresail/foresail/pipeline/series"
 )
 
-// Trace is what the first three stages made of the samples (paper, sections 4 to 6), tick by tick: Values, Sum, Load and Clipped have
-// an entry for each tick from First on.
+// Trace is what the first three stages made of the samples (paper, sections 4 to 6), tick by tick: Values, Sum, Load
+// and Clipped have an entry for each tick from First on.
 type Trace struct {
 	First    int64 // ms
 	Interval time.Duration
@@ -18,8 +20,8 @@ type Trace struct {
 	Clipped   []bool    // with Adaptive: the load was at least that, as instances read the maximum
 }
 
-// Traced is one instance, in units of the metric. At the ticks from AlignedFrom up to, and without, AlignedTo its values lie between two
-// samples; others are imputed, and NaN where the instance is not active.
+// Traced is one instance, in units of the metric. At the ticks from AlignedFrom up to, and without, AlignedTo its
+// values lie between two samples; others are imputed, and NaN where the instance is not active.
 type Traced struct {
 	ID                     string
 	Values                 []float64
@@ -56,41 +58,40 @@ func (t Trace) Newest(n int) Trace {
 }
 
 // keep copies what the stages have made, if a trace was asked for.
-func (p *Pipeline) keep(loads []load) {
+func (p *Pipeline) keep(loads []series.Load) {
 	out, w := p.traced, &p.window
 	if out == nil {
 		return
 	}
-	out.First, out.Interval = w.tick(w.first), p.params.Interval
+	out.First, out.Interval = w.Tick(w.First), p.params.Interval
 	out.Sum = make([]float64, len(loads))
-	for i := range w.series {
-		s := &w.series[i]
-		at := s.active.and(w.span())
-		for k := at.from; k < at.to; k++ {
-			out.Sum[k-w.first] += p.params.Model.Load(s.values[k])
+	for i := range w.Rows {
+		r := &w.Rows[i]
+		at := r.Active.And(w.Span())
+		for k := at.From; k < at.To; k++ {
+			out.Sum[k-w.First] += p.params.Model.Load(r.Values[k])
 		}
 		if i < p.tracedMost {
-			out.Instances = append(out.Instances, w.traced(s))
+			out.Instances = append(out.Instances, traced(r, w.Span()))
 		}
 	}
 	for i := range loads {
-		out.Load = append(out.Load, loads[i].effective)
-		out.Clipped = append(out.Clipped, loads[i].clipped)
+		out.Load = append(out.Load, loads[i].Effective)
+		out.Clipped = append(out.Clipped, loads[i].Clipped)
 	}
 }
 
 // traced copies the values of an instance.
-func (w *window) traced(s *series) Traced {
-	span := w.span()
-	aligned := s.known.and(span).and(s.active)
-	if aligned.empty() {
-		aligned = ticks{span.from, span.from}
+func traced(r *series.Row, span series.Ticks) Traced {
+	aligned := r.Known.And(span).And(r.Active)
+	if aligned.Empty() {
+		aligned = series.Ticks{From: span.From, To: span.From}
 	}
-	values := slices.Clone(s.values[span.from:span.to])
+	values := slices.Clone(r.Values[span.From:span.To])
 	for k := range values {
-		if !s.active.contain(span.from + k) {
+		if !r.Active.Contain(span.From + k) {
 			values[k] = math.NaN()
 		}
 	}
-	return Traced{ID: s.ID, Values: values, AlignedFrom: aligned.from - span.from, AlignedTo: aligned.to - span.from}
+	return Traced{ID: r.ID, Values: values, AlignedFrom: aligned.From - span.From, AlignedTo: aligned.To - span.From}
 }

@@ -71,7 +71,7 @@ func TestTraceAgreesWithRuns(t *testing.T) {
 		}
 		require.NoError(t, err, "seed %d", seed)
 		require.Equal(t, want, got, "seed %d", seed)
-		s := p.Stages()
+		s := stagesOf(t, p, in, want)
 		require.Equal(t, s.First, trace.First, "seed %d", seed)
 		require.Equal(t, s.Effective, trace.Load, "seed %d", seed)
 		require.Equal(t, s.Clipped, trace.Clipped, "seed %d", seed)

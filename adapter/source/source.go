@@ -89,7 +89,7 @@ type Source interface {
 	Run(context.Context) error
 }
 
-// Registration makes one kind of source known. One list in cmd/foresail has all of them.
+// Registration makes one kind of source known. One list in internal/cli/serve has all of them.
 type Registration struct {
 	// Name is the field of [v1alpha1.Source] that selects the source.
 	Name string

@@ -48,7 +48,7 @@ var kinds = []kind{
 
 // dependOnMethod returns the paths of the fields whose default depends on the method.
 func dependOnMethod() (paths [][]string) {
-	for _, d := range v1alpha1.Defaults() {
+	for _, d := range v1alpha1.MethodDefaults() {
 		if d.DependsOnMethod() {
 			paths = append(paths, append([]string{"spec"}, strings.Split(d.Field, ".")...))
 		}
@@ -99,14 +99,14 @@ func TestDescriptionsHaveTheDefaultsThatDependOnTheMethod(t *testing.T) {
 	require.NoError(t, err)
 	spec, ok := at(parse(t, data), "spec", "versions", 0, "schema", "openAPIV3Schema", "properties", "spec").(map[string]any)
 	require.True(t, ok)
-	for _, d := range v1alpha1.Defaults() {
+	for _, d := range v1alpha1.MethodDefaults() {
 		field := spec
 		for name := range strings.SplitSeq(d.Field, ".") {
 			field, ok = at(field, "properties", name).(map[string]any)
 			require.True(t, ok, d.Field)
 		}
 		_, given := field["default"]
-		assert.Equal(t, !d.DependsOnMethod() && !d.Least, given, "a default in the schema of %s", d.Field)
+		assert.False(t, given, "a default in the schema of %s", d.Field)
 		if !d.DependsOnMethod() {
 			continue
 		}
@@ -128,7 +128,7 @@ func TestDocumentationHasTheDefaultsThatDependOnTheMethod(t *testing.T) {
 			rows[strings.Trim(cells[0], "| `")] = []string{cells[1], holt}
 		}
 	}
-	for _, d := range v1alpha1.Defaults() {
+	for _, d := range v1alpha1.MethodDefaults() {
 		if !d.DependsOnMethod() {
 			assert.NotContains(t, rows, d.Field)
 			continue
@@ -139,41 +139,6 @@ func TestDocumentationHasTheDefaultsThatDependOnTheMethod(t *testing.T) {
 		if d.Holt != "" {
 			assert.Equal(t, d.Holt, rows[d.Field][1], d.Field)
 		}
-	}
-}
-
-// The table of defaults and the CRD have the same ones.
-func TestTableOfPoolDefaultsIsThatOfTheCRD(t *testing.T) {
-	data, err := os.ReadFile("../../manifests/crds/foresail.dev_workerpools.yaml")
-	require.NoError(t, err)
-	spec, ok := at(parse(t, data), "spec", "versions", 0, "schema", "openAPIV3Schema", "properties", "spec").(map[string]any)
-	require.True(t, ok)
-	got := map[string]string{}
-	for _, d := range v1alpha1.PoolDefaults() {
-		got[d.Field] = d.Value
-	}
-	want := map[string]string{}
-	collectDefaults(t, spec, "", want)
-	assert.Equal(t, want, got)
-}
-
-// collectDefaults puts the defaults of a schema into a map, by path. That of an object is {}, so that its fields get theirs.
-func collectDefaults(t *testing.T, schema map[string]any, path string, into map[string]string) {
-	t.Helper()
-	value, given := schema["default"]
-	text, isText := value.(string)
-	switch encoded := encode(t, value); {
-	case given && isText:
-		into[path] = text
-	case given && encoded != "{}":
-		into[path] = encoded
-	}
-	properties, _ := schema["properties"].(map[string]any)
-	for name, property := range properties {
-		collectDefaults(t, property.(map[string]any), strings.TrimPrefix(path+"."+name, "."), into)
-	}
-	if items, ok := schema["items"].(map[string]any); ok {
-		collectDefaults(t, items, path+"[]", into)
 	}
 }
 

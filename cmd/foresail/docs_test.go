@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"reflect"
 	"regexp"
 	"strings"
 	"testing"
@@ -13,6 +14,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/foresail/foresail/internal/cli"
 	"github.com/foresail/foresail/internal/docpages"
 )
 
@@ -20,7 +22,7 @@ import (
 // value of its last flag.
 func parse(args []string, mention bool) error {
 	root := newRoot(time.Now)
-	args, _, err := splitType(root, args)
+	args, _, err := cli.SplitType(root, args)
 	if err != nil {
 		return err
 	}
@@ -29,7 +31,7 @@ func parse(args []string, mention bool) error {
 		return err
 	}
 	if command == root && len(rest) > 0 {
-		return knownCommand(root, rest)
+		return cli.KnownCommand(root, rest)
 	}
 	command.InitDefaultHelpFlag()
 	err = command.ParseFlags(rest)
@@ -59,7 +61,7 @@ func TestCommandLinesOfPagesParse(t *testing.T) {
 }
 
 func TestCommandLinesOfExamplesParse(t *testing.T) {
-	for _, c := range append(below(newRoot(time.Now)), newRoot(time.Now)) {
+	for _, c := range append(cli.CommandsBelow(newRoot(time.Now)), newRoot(time.Now)) {
 		for _, words := range docpages.CommandLines(c.Example) {
 			if args, ok := (docpages.Command{Words: words}).Foresail(); ok {
 				assert.NoError(t, parse(args, false), "%s: foresail %s", c.CommandPath(), strings.Join(args, " "))
@@ -118,46 +120,10 @@ func TestArgumentsOfManifestsAreFlagsOfRun(t *testing.T) {
 	assert.NotZero(t, found)
 }
 
-// TestFlagTablesAreGenerated compares the tables of flags in the pages with the flags of run, or writes them (`make docs`).
-func TestFlagTablesAreGenerated(t *testing.T) {
-	groups := newRunOptions().flagGroups()
-	for _, table := range []struct{ page, section, group string }{
-		{"operating.md", "flags-general", groupRun},
-		{"operating.md", "flags-cluster", groupCluster},
-		{"operating.md", "flags-apiservice", groupAPI},
-		{"objectmetric.md", "flags-custom-metrics", groupCustom},
-		{"forwarding.md", "flags-forwarding", groupForward},
-		{"operating.md", "flags-samples", groupSamples},
-		{"operating.md", "flags-worker-pools", groupNodePool},
-		{"keda.md", "flags-keda", groupKEDA},
-		{"extender.md", "flags-extender", groupExtender},
-	} {
-		rows := [][]string{{"flag", "default", ""}}
-		groups.FlagSets[table.group].VisitAll(func(f *pflag.Flag) {
-			rows = append(rows, []string{"`--" + f.Name + "`", printedDefault(f), f.Usage})
-		})
-		docpages.Verify(t, "../../docs/"+table.page, table.section, docpages.Table(rows))
-	}
-}
-
-// printedDefault returns the default of a flag as people write it.
-func printedDefault(f *pflag.Flag) string {
-	switch value := f.DefValue; f.Value.Type() {
-	case "duration":
-		if short, ok := strings.CutSuffix(value, "m0s"); ok {
-			return short + "m"
-		}
-		return value
-	case "stringSlice":
-		return strings.Trim(value, "[]")
-	default:
-		return value
-	}
-}
-
 // TestImageIsBuiltLikeTheCommand compares the flags of the Dockerfile with those of make build.
 func TestImageIsBuiltLikeTheCommand(t *testing.T) {
-	build := regexp.MustCompile(`CGO_ENABLED=0 go build .*"(-s -w -buildid= -X main\.release=).*"`)
+	of := regexp.QuoteMeta(reflect.TypeFor[cli.UsageError]().PkgPath())
+	build := regexp.MustCompile(`CGO_ENABLED=0 go build .*"(-s -w -buildid= -X ` + of + `\.release=).*"`)
 	for _, file := range []string{"Makefile", "Dockerfile"} {
 		text, err := os.ReadFile("../../" + file)
 		require.NoError(t, err)

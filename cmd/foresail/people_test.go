@@ -22,8 +22,10 @@ import (
 	"k8s.io/component-helpers/auth/rbac/validation"
 	extenderv1 "k8s.io/kube-scheduler/extender/v1"
 
-	"github.com/foresail/foresail/test/controlplane"
-	"github.com/foresail/foresail/test/ports"
+	"github.com/foresail/foresail/internal/cli"
+	"github.com/foresail/foresail/internal/cli/clitest"
+	"github.com/foresail/foresail/test/env/controlplane"
+	"github.com/foresail/foresail/test/env/ports"
 )
 
 // TestPeopleReachReplicasThroughTheAPIServer has people with no rights but the Roles for them ask a replica that is a pod, by
@@ -42,7 +44,7 @@ spec:
 `, served)})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, cluster.Stop()) })
-	withDefinitions(t, cluster)
+	clitest.WithDefinitions(t, cluster, "../../manifests")
 	applyManifests(t, cluster, "base/namespace.yaml", "base/serviceaccount.yaml", "components/dashboard/rbac.yaml", "components/extender-rights/rbac.yaml", "base/rbac-users.yaml", "components/nodepool/rbac.yaml", "examples/predictedmetric.yaml")
 	askWhatEditorsMay(t, cluster)
 	prometheus := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -58,25 +60,25 @@ spec:
 		"--extender-address", fmt.Sprintf("127.0.0.1:%d", answers), "--prometheus-url", prometheus.URL,
 		"--extender-cpu-query", cpuOfNodes, "--extender-memory-query", memoryOfNodes, "--extender-node-label", "instance",
 		"--extender-warm-up", "0s", "--metrics-address", fmt.Sprintf("127.0.0.1:%d", served), "--metrics-tls-cert-file", cert, "--metrics-tls-private-key-file", key)
-	eventually(t, func() bool {
+	clitest.Eventually(t, func() bool {
 		require.False(t, p.hasEnded(), "it has ended: %s", p.stderr)
-		return status(t, open, "/readyz") == http.StatusOK
+		return clitest.Status(t, open, "/readyz") == http.StatusOK
 	})
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "checkout", UID: "uid-1", CreationTimestamp: metav1.Now()}}
 	var scores extenderv1.HostPriorityList
 	require.True(t, asScheduler(t, answers, "prioritize", extenderv1.ExtenderArgs{Pod: pod, NodeNames: &[]string{"node-1"}}, &scores))
-	addReplica(t, cluster, corev1.ContainerPort{Name: metricsPort, ContainerPort: int32(served)}, corev1.ContainerPort{Name: extenderPort, ContainerPort: int32(answers)})
+	addReplica(t, cluster, corev1.ContainerPort{Name: "metrics", ContainerPort: int32(served)}, corev1.ContainerPort{Name: "extender", ContainerPort: int32(answers)})
 
-	askPerson(t, cluster, explainAccount, func(kubeconfig string) (said string, ok bool) {
+	askPerson(t, cluster, "foresail-explain", func(kubeconfig string) (said string, ok bool) {
 		code, stdout, stderr := foresail(t, "", "explain", "pod", "checkout", "-n", "default", "--kubeconfig", kubeconfig)
-		return stdout + stderr, code == exitDone && strings.Contains(stdout, "node-1")
+		return stdout + stderr, code == cli.ExitDone && strings.Contains(stdout, "node-1")
 	})
-	askPerson(t, cluster, dashboardAccount, func(kubeconfig string) (said string, ok bool) {
+	askPerson(t, cluster, "foresail-dashboard", func(kubeconfig string) (said string, ok bool) {
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		output := &endsOnceOpen{end: cancel}
-		code := execute(ctx, newRoot(time.Now), []string{"dashboard", "--kubeconfig", kubeconfig}, nil, output, output)
-		return output.String(), code == exitDone && !strings.Contains(output.String(), "PredictedMetrics are not shown")
+		code := cli.Execute(ctx, newRoot(time.Now), []string{"dashboard", "--kubeconfig", kubeconfig}, nil, output, output)
+		return output.String(), code == cli.ExitDone && !strings.Contains(output.String(), "PredictedMetrics are not shown")
 	})
 	p.end(t)
 	_, _, stderr := foresail(t, "", "explain", "pod", "checkout", "-n", "default", "--kubeconfig", cluster.Kubeconfig())
@@ -125,7 +127,7 @@ func askWhatEditorsMay(t *testing.T, cluster *controlplane.Cluster) {
 	} {
 		for user := range strings.FieldsSeq(c.users) {
 			for verb := range strings.FieldsSeq(c.allowed) {
-				eventually(t, func() bool { return may(user, c.namespace, verb, c.resource) }) // once the roles are joined
+				clitest.Eventually(t, func() bool { return may(user, c.namespace, verb, c.resource) }) // once the roles are joined
 			}
 			for verb := range strings.FieldsSeq(c.forbidden) {
 				assert.False(t, may(user, c.namespace, verb, c.resource), "%s: %s %s", user, verb, c.resource)
@@ -153,7 +155,7 @@ func (e *endsOnceOpen) Write(text []byte) (int, error) {
 // addReplica adds the pod that a process stands for, and waits until it runs.
 func addReplica(t *testing.T, cluster *controlplane.Cluster, ports ...corev1.ContainerPort) {
 	t.Helper()
-	pod := foresailPod("foresail-0")
+	pod := clitest.ForesailPod("foresail-0")
 	pod.Labels = map[string]string{"app.kubernetes.io/name": "foresail"}
 	pod.Spec.SecurityContext = &corev1.PodSecurityContext{RunAsNonRoot: new(true), SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault}}
 	pod.Spec.Containers[0].SecurityContext = &corev1.SecurityContext{AllowPrivilegeEscalation: new(false), Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}}}
@@ -162,7 +164,7 @@ func addReplica(t *testing.T, cluster *controlplane.Cluster, ports ...corev1.Con
 	pods := cluster.Client().CoreV1().Pods(pod.Namespace)
 	_, err := pods.Create(t.Context(), &pod, metav1.CreateOptions{})
 	require.NoError(t, err)
-	eventually(t, func() bool {
+	clitest.Eventually(t, func() bool {
 		now, err := pods.Get(t.Context(), pod.Name, metav1.GetOptions{})
 		require.NoError(t, err)
 		return now.Status.Phase == corev1.PodRunning
@@ -197,10 +199,10 @@ func askPerson(t *testing.T, cluster *controlplane.Cluster, role string, ask fun
 			become(rights)
 			continue
 		}
-		eventually(t, func() bool { return !works() })
+		clitest.Eventually(t, func() bool { return !works() })
 		assert.Contains(t, said, fmt.Sprintf("User %q cannot %s resource %q", user, right.Verbs[0], right.Resources[0]))
 		become(rights)
-		eventually(t, works)
+		clitest.Eventually(t, works)
 	}
 }
 

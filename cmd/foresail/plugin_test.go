@@ -17,14 +17,18 @@ import (
 	"k8s.io/client-go/tools/clientcmd/api"
 
 	"github.com/foresail/foresail/api/v1alpha1"
+	"github.com/foresail/foresail/internal/cli"
 )
+
+// shells are those that completion has a script for.
+var shells = []string{"bash", "zsh", "fish", "powershell"}
 
 // as executes a command line as a binary of a name.
 func as(t *testing.T, argv ...string) (code int, stdout, stderr string) {
 	t.Helper()
 	var out, err bytes.Buffer
 	root := newRoot(time.Now)
-	code = execute(t.Context(), root, invokedAs(root, argv), strings.NewReader(""), &out, &err)
+	code = cli.Execute(t.Context(), root, cli.InvokedAs(root, argv), strings.NewReader(""), &out, &err)
 	return code, out.String(), err.String()
 }
 
@@ -32,14 +36,14 @@ func TestHelpSaysWhatPeopleType(t *testing.T) {
 	for _, name := range []string{"/home/ada/.krew/bin/kubectl-foresail", "kubectl-foresail.exe"} {
 		for _, args := range [][]string{{}, {"explain", "predictedmetric", "--help"}, {"hpa", "--help"}} {
 			code, out, _ := as(t, append([]string{name}, args...)...)
-			require.Equal(t, exitDone, code)
+			require.Equal(t, cli.ExitDone, code)
 			_, usage, ok := strings.Cut(out, "Usage:")
 			require.True(t, ok)
 			assert.NotRegexp(t, `(?m)(^ *|\| )foresail `, usage, args)
 			assert.Contains(t, usage, "  kubectl foresail ", args)
 		}
 		code, _, stderr := as(t, name, "explain", "predictedmetric", "a", "b")
-		assert.Equal(t, exitUsage, code)
+		assert.Equal(t, cli.ExitUsage, code)
 		assert.Contains(t, stderr, "Run 'kubectl foresail explain predictedmetric --help'")
 	}
 	_, out, _ := as(t, "/usr/bin/foresail", "hpa", "--help")
@@ -50,13 +54,13 @@ func TestShellsAreGivenAScript(t *testing.T) {
 	scripts := map[string]bool{}
 	for _, shell := range shells {
 		code, out, stderr := foresail(t, "", "completion", shell)
-		assert.Equal(t, exitDone, code, stderr)
+		assert.Equal(t, cli.ExitDone, code, stderr)
 		assert.Contains(t, out, "__complete", shell)
 		assert.False(t, scripts[out], shell)
 		scripts[out] = true
 	}
 	code, _, stderr := foresail(t, "", "completion", "tcsh")
-	assert.Equal(t, exitUsage, code)
+	assert.Equal(t, cli.ExitUsage, code)
 	assert.Contains(t, stderr, `["tcsh"]: must be one of bash, zsh, fish, powershell`)
 }
 
@@ -132,7 +136,7 @@ func TestKubectlCompletesThePlugin(t *testing.T) {
 	} {
 		t.Setenv("KUBECONFIG", config)
 		code, out, stderr := as(t, append([]string{"kubectl_complete-foresail"}, strings.Split(c.words, " ")...)...)
-		require.Equal(t, exitDone, code, stderr)
+		require.Equal(t, cli.ExitDone, code, stderr)
 		lines := strings.Split(strings.TrimSpace(out), "\n")
 		var names []string
 		for _, line := range lines[:len(lines)-1] {

@@ -13,7 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"k8s.io/client-go/rest"
 
-	"github.com/foresail/foresail/test/controlplane"
+	"github.com/foresail/foresail/internal/cli/clitest"
+	"github.com/foresail/foresail/test/env/controlplane"
 )
 
 // requestCounter passes the requests of anyone on to an API server, as an administrator, and counts those for all objects
@@ -58,6 +59,6 @@ func (c *requestCounter) answered(path string) int {
 
 func (c *requestCounter) kubeconfig(t *testing.T) string {
 	t.Helper()
-	return file(t, "kubeconfig", `{"apiVersion": "v1", "kind": "Config", "current-context": "c", "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}],
+	return clitest.File(t, "kubeconfig", `{"apiVersion": "v1", "kind": "Config", "current-context": "c", "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}],
 		"clusters": [{"name": "c", "cluster": {"server": "`+c.URL+`"}}], "users": [{"name": "u", "user": {}}]}`)
 }

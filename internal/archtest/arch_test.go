@@ -79,9 +79,30 @@ func isStandard(path string) bool {
 }
 
 func TestPipelineDependsOnTheStandardLibraryAlone(t *testing.T) {
-	for _, path := range imports(t, true, "./pipeline")[module+"pipeline"] {
-		assert.True(t, isStandard(path), path)
-		assert.NotContains(t, []string{"math/rand", "math/rand/v2"}, path, "the pipeline draws no random numbers")
+	for from, list := range imports(t, true, "./pipeline/...") {
+		if strings.HasSuffix(from, "test") { // it is for tests
+			continue
+		}
+		for _, path := range list {
+			own := strings.HasPrefix(path, module+"pipeline") && !strings.HasSuffix(path, "test")
+			assert.True(t, isStandard(path) || own, "%s depends on %s", from, path)
+			assert.NotContains(t, []string{"math/rand", "math/rand/v2"}, path, "%s draws random numbers", from)
+		}
+	}
+}
+
+// The stages of a forecast share nouns. Only the pipeline composes them.
+func TestStagesOfThePipelineAreKeptApart(t *testing.T) {
+	allowed := map[string][]string{
+		"series": nil, "align": {"series"}, "impute": {"series"}, "redistribute": {"series"}, "line": {"series"},
+		"predict": {"series", "line"}, "decide": {"series"}, "learn": {"series", "line", "decide"}, "judge": {"series"},
+	}
+	for stage, below := range allowed {
+		for _, path := range imports(t, true, "./pipeline/"+stage)[module+"pipeline/"+stage] {
+			if !isStandard(path) {
+				assert.Contains(t, below, strings.TrimPrefix(path, module+"pipeline/"), "pipeline/%s", stage)
+			}
+		}
 	}
 }
 
@@ -192,7 +213,7 @@ func TestKindsOfObjectsAreKeptApart(t *testing.T) {
 	}
 	for from, list := range imports(t, false, "./...") {
 		for _, to := range list {
-			assert.False(t, isKind(to) && !strings.HasPrefix(from, module+"cmd/"), "%s imports %s: keepers are listed where they are started", from, to)
+			assert.False(t, isKind(to) && !strings.HasPrefix(from, module+"internal/cli/"), "%s imports %s: keepers are listed where they are started", from, to)
 		}
 	}
 }
@@ -223,7 +244,7 @@ func TestTheExtenderAndTheNodePoolMeetInOnePlace(t *testing.T) {
 		assert.False(t, to == module+"nodepool" || strings.HasPrefix(to, module+"nodepool/"), "the extender depends on %s", to)
 	}
 	for from, list := range imports(t, false, "./...") {
-		if strings.HasPrefix(from, extender+"/") || strings.HasPrefix(from, module+"cmd/") || strings.HasPrefix(from, module+"test/") {
+		if strings.HasPrefix(from, extender+"/") || strings.HasPrefix(from, module+"internal/cli/") || strings.HasPrefix(from, module+"test/") {
 			continue
 		}
 		assert.NotContains(t, list, extender, "%s imports the extender", from)
@@ -259,6 +280,20 @@ func TestRoomsOfTheLab(t *testing.T) {
 	}
 }
 
+// The command composes the rooms of internal/cli, which share what is in it.
+func TestRoomsOfTheCommandLine(t *testing.T) {
+	const room = module + "internal/cli"
+	for from, list := range imports(t, false, "./...") {
+		if from == module+"cmd/foresail" {
+			continue
+		}
+		for _, to := range list {
+			assert.False(t, strings.HasPrefix(to, room+"/") && to != from, "%s imports %s", from, to)
+			assert.False(t, to == room && !strings.HasPrefix(from, room+"/"), "%s imports %s", from, to)
+		}
+	}
+}
+
 func TestNothingImportsCommands(t *testing.T) {
 	for from, list := range imports(t, false, "./...") {
 		for _, to := range list {
@@ -276,11 +311,11 @@ func TestProductDoesNotImportTests(t *testing.T) {
 }
 
 // A type that one can read has at most 20 methods, in one file or two. Types above that are listed with the reason.
-func TestTypesOfTheNodePoolCanBeRead(t *testing.T) {
+func TestTypesCanBeRead(t *testing.T) {
 	allowed := map[string]string{
 		"nodepool/controller.Controller": "it is controller-runtime's one type of a controller; its files are parts of a pool's life",
 	}
-	methods, files := methodsOf(t, "../../nodepool")
+	methods, files := methodsOf(t, "../../nodepool", "../../pipeline")
 	for name, n := range methods {
 		if allowed[name] == "" {
 			assert.LessOrEqual(t, n, 20, "methods of %s", name)
@@ -292,11 +327,11 @@ func TestTypesOfTheNodePoolCanBeRead(t *testing.T) {
 	}
 }
 
-// methodsOf counts the methods of each type of the packages in a folder, and the files that they are in.
-func methodsOf(t *testing.T, folder string) (methods map[string]int, files map[string]map[string]bool) {
+// methodsOf counts the methods of each type of the packages in folders, and the files that they are in.
+func methodsOf(t *testing.T, folders ...string) (methods map[string]int, files map[string]map[string]bool) {
 	t.Helper()
 	methods, files = map[string]int{}, map[string]map[string]bool{}
-	err := filepath.WalkDir(folder, func(path string, _ fs.DirEntry, err error) error {
+	count := func(path string, _ fs.DirEntry, err error) error {
 		if err != nil || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
 			return err
 		}
@@ -317,8 +352,10 @@ func methodsOf(t *testing.T, folder string) (methods map[string]int, files map[s
 			files[name][filepath.Base(path)] = true
 		}
 		return nil
-	})
-	require.NoError(t, err)
+	}
+	for _, folder := range folders {
+		require.NoError(t, filepath.WalkDir(folder, count))
+	}
 	return methods, files
 }
 

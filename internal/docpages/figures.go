@@ -30,8 +30,8 @@ const (
 	weeks     = " --advise=false --scalers keda,keda/same-behavior,keda/yesterday,keda/last-week,foresail-total,clairvoyant"
 	bounded   = " --advise=false --scalers keda,keda/same-behavior,foresail-total,foresail-total/hpa-defaults,instant,clairvoyant"
 	few       = backtest + "twitter_stream_1s_day1_202108.csv" + bounded
-	benchlive = "go run ./test/benchlive"
-	nodes     = "go test -vet=off -timeout 30m -tags long -run ^$ -bench ^BenchmarkRamp$ -benchtime 1x ./test/karpenter"
+	benchlive = "go run ./test/bench/live"
+	nodes     = "go test -vet=off -timeout 30m -tags long -run ^$ -bench ^BenchmarkRamp$ -benchtime 1x ./test/bench/karpenter"
 	day       = " --scalers keda,keda/same-behavior,foresail-total,foresail-total/hpa-defaults,clairvoyant,hpa-cpu,paper"
 )
 
@@ -53,10 +53,10 @@ var sets = map[string]set{
 	"hourly":       {benchlive + " --profiles hourly --scalers keda,foresail-total", []string{"summary.csv"}},
 	"nodes":        {nodes, []string{"bench.txt"}},
 	"slow-nodes":   {nodes + " -args -slow 4", []string{"bench.txt"}},
-	"karpenter":    {"go test -vet=off -timeout 45m -tags long -run ^$ -bench ^BenchmarkLoads$ -benchtime 1x ./test/karpenter", []string{"bench.txt"}},
+	"karpenter":    {"go test -vet=off -timeout 45m -tags long -run ^$ -bench ^BenchmarkLoads$ -benchtime 1x ./test/bench/karpenter", []string{"bench.txt"}},
 	"nasa":         {backtest + "nasa_http_1min_199507.csv --scale 500" + weeks, []string{"summary.csv", "frontier.csv"}},
 	"nab":          {backtest + "nab_asg_cpu_5min.csv --scale 10" + weeks, []string{"summary.csv", "frontier.csv"}},
-	"size":         {"go test -run ^$ -bench ^BenchmarkPods$/^pods=(500|5000)$|^BenchmarkRemoteWrite$/^metrics=1000$ -benchtime 1x -timeout 2h ./test/bench", []string{"bench.txt"}},
+	"size":         {"go test -run ^$ -bench ^BenchmarkPods$/^pods=(500|5000)$|^BenchmarkRemoteWrite$/^metrics=1000$ -benchtime 1x -timeout 2h ./test/bench/scale", []string{"bench.txt"}},
 }
 
 // aheadTraces are the traces of which forecasts are compared for starts of so long, each in a set of its own.

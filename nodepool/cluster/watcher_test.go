@@ -23,7 +23,7 @@ import (
 	storagevolume "k8s.io/component-helpers/storage/volume"
 
 	"github.com/foresail/foresail/internal/objectcache"
-	"github.com/foresail/foresail/test/controlplane"
+	"github.com/foresail/foresail/test/env/controlplane"
 )
 
 const (

@@ -28,7 +28,7 @@ import (
 	"github.com/foresail/foresail/nodepool/provider"
 	"github.com/foresail/foresail/nodepool/signal"
 	"github.com/foresail/foresail/nodepool/state"
-	"github.com/foresail/foresail/test/controlplane"
+	"github.com/foresail/foresail/test/env/controlplane"
 )
 
 var apiServer *controlplane.Cluster // an API server that all tests share

@@ -11,7 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
-	"github.com/foresail/foresail/test/controlplane"
+	"github.com/foresail/foresail/test/env/controlplane"
 )
 
 // server is a real API server without controllers and kubelets: tests write what these would write.

@@ -21,7 +21,7 @@ import (
 	"github.com/foresail/foresail/nodepool/fleet"
 	"github.com/foresail/foresail/nodepool/provider"
 	"github.com/foresail/foresail/nodepool/provider/providertest"
-	awstest "github.com/foresail/foresail/test/aws"
+	awstest "github.com/foresail/foresail/test/env/aws"
 )
 
 // cloud is an account with a network for a pool.

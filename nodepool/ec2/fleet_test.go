@@ -11,7 +11,7 @@ import (
 
 	"github.com/foresail/foresail/nodepool/fleet"
 	"github.com/foresail/foresail/nodepool/provider"
-	awstest "github.com/foresail/foresail/test/aws"
+	awstest "github.com/foresail/foresail/test/env/aws"
 )
 
 // oneOf returns a launch with alternatives.

@@ -12,7 +12,7 @@ import (
 	"github.com/foresail/foresail/api/v1alpha1"
 	"github.com/foresail/foresail/nodepool/fleet"
 	"github.com/foresail/foresail/nodepool/prices"
-	awstest "github.com/foresail/foresail/test/aws"
+	awstest "github.com/foresail/foresail/test/env/aws"
 )
 
 // sold returns prices of types that meet the requirements of priced, and of others.

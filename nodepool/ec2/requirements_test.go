@@ -15,7 +15,7 @@ import (
 
 	"github.com/foresail/foresail/api/v1alpha1"
 	"github.com/foresail/foresail/nodepool/provider"
-	awstest "github.com/foresail/foresail/test/aws"
+	awstest "github.com/foresail/foresail/test/env/aws"
 )
 
 // required returns requirements with their defaults; maxCores 0 = no maximum.

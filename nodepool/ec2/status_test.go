@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	awstest "github.com/foresail/foresail/test/aws"
+	awstest "github.com/foresail/foresail/test/env/aws"
 )
 
 func testHardwareFails(t *testing.T, c cloud) {

@@ -14,7 +14,7 @@ import (
 
 	"github.com/foresail/foresail/api/v1alpha1"
 	"github.com/foresail/foresail/nodepool/provider"
-	awstest "github.com/foresail/foresail/test/aws"
+	awstest "github.com/foresail/foresail/test/env/aws"
 )
 
 // storage returns the ephemeral storage of all offers.

@@ -17,7 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/foresail/foresail/nodepool/provider"
-	awstest "github.com/foresail/foresail/test/aws"
+	awstest "github.com/foresail/foresail/test/env/aws"
 )
 
 // fixture is a queue of a cloud with a receiver.

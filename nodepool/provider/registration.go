@@ -13,7 +13,7 @@ import (
 	"github.com/foresail/foresail/nodepool/prices"
 )
 
-// Registration registers one kind of provider. A list in cmd/foresail has all of them.
+// Registration registers one kind of provider. A list in internal/cli/serve has all of them.
 type Registration struct {
 	// Name is the field of [v1alpha1.PoolProvider] that selects the provider.
 	Name string

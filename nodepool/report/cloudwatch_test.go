@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/foresail/foresail/nodepool/plan"
-	awstest "github.com/foresail/foresail/test/aws"
+	awstest "github.com/foresail/foresail/test/env/aws"
 )
 
 // Metrics arrive over the wire once a minute; a rejected call is counted, and later metrics are still sent.

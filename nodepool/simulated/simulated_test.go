@@ -24,7 +24,7 @@ import (
 	"github.com/foresail/foresail/nodepool/provider"
 	"github.com/foresail/foresail/nodepool/provider/providertest"
 	"github.com/foresail/foresail/nodepool/simulated"
-	"github.com/foresail/foresail/test/controlplane"
+	"github.com/foresail/foresail/test/env/controlplane"
 )
 
 var client kubernetes.Interface // of an API server that all tests share

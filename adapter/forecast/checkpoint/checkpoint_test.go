@@ -525,12 +525,12 @@ func TestNothingIsKeptOfDeletedPredictedMetrics(t *testing.T) {
 		c, l := newCluster(t, metric("web")), newLoads()
 		first, second := c.start(true, "web"), c.start(false, "web")
 		l.pass(12*time.Minute, first, second)
-		require.Contains(t, second.Checkpoints.written, keyOf("web"))
+		require.Contains(t, second.written, keyOf("web"))
 		first.stop()
 		require.NoError(t, c.Delete(t.Context(), metric("web")))
 		require.NoError(t, c.Delete(t.Context(), c.checkpoint("web"))) // as the garbage collector does
 		l.pass(time.Second, second)
-		assert.Empty(t, second.Checkpoints.written)
+		assert.Empty(t, second.written)
 		second.stop()
 	})
 }

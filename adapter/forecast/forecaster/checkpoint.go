@@ -163,7 +163,7 @@ func (f *Feed) read(data []byte) (*pipeline.Past, error) {
 	if err := past.UnmarshalBinary(data[originSize:]); err != nil {
 		return nil, err
 	}
-	if !past.Fits(&c.Params) {
+	if !past.Fits(c.Params.Learning()) {
 		return nil, errOther
 	}
 	return past, nil

@@ -409,8 +409,8 @@ func (f *Feed) forecast(now time.Time, w *workspace) (forecast pipeline.Forecast
 	switch {
 	case err != nil:
 	case f.unseen.until.IsZero() || p.Whole:
-		f.accuracy.Judge(&w.memory, p, &forecast)
-		f.past.Learn(&w.memory, p, f.using.Schedules.Unlearned)
+		f.accuracy.Judge(w.memory.Loads(), forecast.Claim(p.Activation))
+		f.past.Learn(w.memory.Loads(), p.Learning(), f.using.Schedules.Unlearned)
 		f.floor.note(&forecast, now)
 	default: // what pods that are not known carry is missing; it is learned when they are
 		f.floor.raise(&forecast, p, now)

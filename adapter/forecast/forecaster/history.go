@@ -22,7 +22,7 @@ func (f *Forecaster) LittleKnown(least time.Duration) (loads []Load) {
 	for _, feed := range f.all() {
 		feed.look(func() {
 			c := feed.settings.Load()
-			if feed.sought && c.pipeline != nil && feed.past.Fits(&c.Params) && feed.past.Newest() > 0 && feed.past.Known() < least {
+			if feed.sought && c.pipeline != nil && feed.past.Fits(c.Params.Learning()) && feed.past.Newest() > 0 && feed.past.Known() < least {
 				loads = append(loads, Load{feed.key, c.Source, c.Origin, c.Params})
 			}
 		})
@@ -40,7 +40,7 @@ func (f *Forecaster) Fill(l *Load, begin int64, minutes []pipeline.Minute) (know
 	}
 	feed.look(func() {
 		c := feed.settings.Load()
-		if ok = feed.past.Fits(&l.Params) && feed.past.Fits(&c.Params); ok {
+		if ok = feed.past.Fits(l.Params.Learning()) && feed.past.Fits(c.Params.Learning()); ok {
 			feed.past.Fill(begin, c.learnedOf(begin, minutes))
 			known = feed.past.Known()
 		}

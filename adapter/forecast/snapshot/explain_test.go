@@ -112,7 +112,7 @@ func decisions(t *testing.T, p pipeline.Params, each func(pipeline.Forecast)) {
 		}
 		f, err := forecasts.RunIn(&memory, in)
 		require.NoError(t, err)
-		past.Learn(&memory, &p, nil)
+		past.Learn(memory.Loads(), p.Learning(), nil)
 		each(f)
 		target = f.Decision.Desired
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -102,9 +103,7 @@ func (s Subject) Play(t *testing.T, objects []client.Object, test func(*Fixture)
 		require.NoError(t, errors.Join(corev1.AddToScheme(scheme), v1alpha1.AddToScheme(scheme), s.AddToScheme(scheme)))
 		ctx, cancel := context.WithCancel(t.Context())
 		f := &Fixture{T: t, Subject: s, ctx: ctx, stop: func() {}, listed: map[string]bool{}, served: map[string][]string{}, forecasts: map[string]snapshot.Snapshot{}}
-		for groupVersion, resources := range s.Served {
-			f.served[groupVersion] = resources
-		}
+		maps.Copy(f.served, s.Served)
 		f.Client = interceptor.NewClient(fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).
 			WithStatusSubresource(&v1alpha1.PredictedMetric{}).Build(), f.intercepted())
 		defer f.running.Wait()

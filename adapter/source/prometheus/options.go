@@ -59,7 +59,7 @@ func (o *Options) timeout(interval time.Duration) time.Duration {
 	return min(o.Timeout, max(2*interval, 5*time.Second))
 }
 
-// Registration registers this source. Its flags are those of all that query Prometheus servers, so cmd/foresail has them.
+// Registration registers this source. Its flags are those of all that query Prometheus servers, so internal/cli/serve has them.
 func Registration() source.Registration {
 	return source.Registration{
 		Name: "prometheus",

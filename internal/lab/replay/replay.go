@@ -49,7 +49,7 @@ func (r *Recording) Replay(o Options) (iter.Seq[Result], error) {
 			}
 			result.Forecast, result.Err = p.RunIn(&m, in)
 			if o.Learn && result.Err == nil {
-				past.Learn(&m, &o.Params, o.Schedules.Unlearned)
+				past.Learn(m.Loads(), o.Params.Learning(), o.Schedules.Unlearned)
 			}
 			result.Decision = result.Forecast.Decision
 			if o.Cooldowns && result.Err == nil {

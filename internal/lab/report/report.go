@@ -11,6 +11,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/foresail/foresail/internal/lab/report/chart"
 )
@@ -126,7 +127,7 @@ func (r *Report) Save(dir string) error {
 	}
 	all := r.files
 	if r.Name != "" {
-		all = append(all[:len(all):len(all)], file{PageFile, r.WritePage})
+		all = append(slices.Clip(all), file{PageFile, r.WritePage})
 	}
 	for _, f := range all {
 		var b bytes.Buffer

@@ -76,8 +76,8 @@ func TableOf[T any](columns []Column[T], things []T, marked func(T) bool) *Table
 	return t
 }
 
-// print writes the table with its cells below each other.
-func (t *Table) print(b *bytes.Buffer, indent string) {
+// writeTo writes the table with its cells below each other.
+func (t *Table) writeTo(b *bytes.Buffer, indent string) {
 	var aligned strings.Builder
 	flags, end := uint(0), "\n"
 	if t.Right {

@@ -19,7 +19,7 @@ func (r *Report) WriteText(w io.Writer) error {
 			continue
 		}
 		if p.Table != nil {
-			p.Table.print(&b, p.indent)
+			p.Table.writeTo(&b, p.indent)
 		}
 		for _, line := range p.Lines {
 			if line != "" {

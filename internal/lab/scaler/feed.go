@@ -72,7 +72,7 @@ func (f *feed) forecast(v *lab.View) (pipeline.Forecast, pipeline.Decision, erro
 	if err != nil {
 		return pipeline.Forecast{}, pipeline.Decision{}, err
 	}
-	f.past.Learn(&f.memory, &p, nil)
+	f.past.Learn(f.memory.Loads(), p.Learning(), nil)
 	f.last = forecast
 	h := pipeline.History{LastUp: in.TargetRose, LastDown: pipeline.Never, NewestStart: newest}
 	if v.Fell >= 0 {

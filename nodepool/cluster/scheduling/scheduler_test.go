@@ -19,7 +19,7 @@ import (
 	"github.com/foresail/foresail/nodepool/cluster"
 	"github.com/foresail/foresail/nodepool/cluster/scheduling"
 	"github.com/foresail/foresail/nodepool/provider"
-	"github.com/foresail/foresail/test/controlplane"
+	"github.com/foresail/foresail/test/env/controlplane"
 )
 
 const ebsZone = "topology.ebs.csi.aws.com/zone"

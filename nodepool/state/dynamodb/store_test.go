@@ -22,7 +22,7 @@ import (
 	"github.com/foresail/foresail/nodepool/state"
 	"github.com/foresail/foresail/nodepool/state/dynamodb"
 	"github.com/foresail/foresail/nodepool/state/statetest"
-	awstest "github.com/foresail/foresail/test/aws"
+	awstest "github.com/foresail/foresail/test/env/aws"
 )
 
 // endpointEnv names a DynamoDB to run the suite on, with any credentials and tables that are deleted again, in the place of

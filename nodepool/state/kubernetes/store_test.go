@@ -23,7 +23,7 @@ import (
 	"github.com/foresail/foresail/nodepool/state"
 	"github.com/foresail/foresail/nodepool/state/kubernetes"
 	"github.com/foresail/foresail/nodepool/state/statetest"
-	"github.com/foresail/foresail/test/controlplane"
+	"github.com/foresail/foresail/test/env/controlplane"
 )
 
 func start(t *testing.T) *controlplane.Cluster {

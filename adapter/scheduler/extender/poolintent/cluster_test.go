@@ -23,7 +23,7 @@ import (
 	"github.com/foresail/foresail/nodepool/plan"
 	"github.com/foresail/foresail/nodepool/report"
 	"github.com/foresail/foresail/nodepool/state"
-	"github.com/foresail/foresail/test/controlplane"
+	"github.com/foresail/foresail/test/env/controlplane"
 )
 
 // told is what the tick of a pool came to that removes one node, would remove another next, and has room for more.

@@ -25,10 +25,10 @@ func (o *Options) figuresOf(r *lab.Record, s *Setting) Figures {
 
 // plus adds figures of another section, or of another seed.
 func (f Figures) plus(o Figures) Figures {
-	return Figures{f.Pods.Plus(o.Pods), f.Abrupt.Plus(o.Abrupt), f.Forecast.plus(o.Forecast)}
+	return Figures{f.Plus(o.Pods), f.Abrupt.Plus(o.Abrupt), f.Forecast.plus(o.Forecast)}
 }
 
 // per divides sums by a number of seeds. Errors of forecasts stay sums, as only their ratios count.
 func (f Figures) per(seeds int) Figures {
-	return Figures{f.Pods.Per(seeds), f.Abrupt.Per(seeds), f.Forecast}
+	return Figures{f.Per(seeds), f.Abrupt.Per(seeds), f.Forecast}
 }

@@ -71,7 +71,7 @@ func (p *player) learn(params *pipeline.Params, known map[int64]*pipeline.Past, 
 		}
 	}
 	past = past.Clone()
-	var m pipeline.Memory
+	options := params.Learning()
 	load := p.load()
 	if !p.exact() { // a rate: what pods measure of it has the chance of each second
 		load = fluid.Recorded(load, p.Seeds[0])
@@ -81,7 +81,7 @@ func (p *player) learn(params *pipeline.Params, known map[int64]*pipeline.Past, 
 		if p.Trace.Known(t) {
 			rate = load.Rate(t)
 		}
-		past.Add(t, rate/p.Capacity, &m, params)
+		past.Add(t, rate/p.Capacity, options)
 	}
 	return past
 }

@@ -85,9 +85,9 @@ func TestPastsOfCountsAreOfTheseCounts(t *testing.T) {
 	params := setting.Params
 	params.Threshold = setting.Target
 	want := pipeline.NewPast(&params)
-	var m pipeline.Memory
+	options := params.Learning()
 	for s := range 3600 {
-		want.Add(int64(s)*second, counts(s)/4, &m, &params)
+		want.Add(int64(s)*second, counts(s)/4, options)
 	}
 	assert.Equal(t, want.Shifted(time.Hour), p.past(&setting, 3600*second))
 

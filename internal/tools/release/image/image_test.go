@@ -47,7 +47,7 @@ func build(t *testing.T, source, pkg string) []string {
 	var binaries []string
 	for _, architecture := range architectures {
 		binary := filepath.Join(t.TempDir(), "foresail-"+architecture)
-		command := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-ldflags", "-s -w -buildid= -X main.release="+options.Version, "-o", binary, pkg)
+		command := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-ldflags", "-s -w -buildid= -X github.com/foresail/foresail/internal/cli.release="+options.Version, "-o", binary, pkg)
 		command.Dir = source
 		command.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS=linux", "GOARCH="+architecture)
 		output, err := command.CombinedOutput()

@@ -1,0 +1,111 @@
+package serve
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+	cliflag "k8s.io/component-base/cli/flag"
+	"k8s.io/klog/v2"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+
+	"github.com/foresail/foresail/adapter/door/keda"
+	"github.com/foresail/foresail/internal/cli"
+)
+
+const (
+	// kedaFlags is what the names of all flags of KEDA begin with.
+	kedaFlags       = "keda-"
+	kedaAddressFlag = kedaFlags + "address"
+	// kedaClientCAFlag and kedaClientNamesFlag have an effect together.
+	kedaClientCAFlag    = kedaFlags + "client-ca-file"
+	kedaClientNamesFlag = kedaFlags + "client-names"
+)
+
+// kedaDoor is the door for KEDA: an external scaler.
+type kedaDoor struct {
+	options keda.Options
+	flags   *pflag.FlagSet // that all of these are of
+}
+
+func (d *kedaDoor) addFlags(groups *cliflag.NamedFlagSets) {
+	fs := groups.FlagSet(groupKEDA)
+	d.flags = fs
+	fs.StringVar(&d.options.Address, kedaAddressFlag, "", "Address to answer KEDA on as an external scaler, over gRPC, such as :9600; empty or 0 answers none. One that is not on loopback needs --keda-client-ca-file or --keda-allow-anonymous.")
+	fs.StringVar(&d.options.CertFile, kedaFlags+"tls-cert-file", "", "File with the certificate of that address, read again when it changes; empty is without TLS.")
+	fs.StringVar(&d.options.KeyFile, kedaFlags+"tls-private-key-file", "", "File with the private key of that certificate.")
+	fs.StringVar(&d.options.ClientCAFile, kedaClientCAFlag, "", "File with the authorities of KEDA's client certificate, read again when it changes; empty asks for no certificate.")
+	fs.StringSliceVar(&d.options.ClientNames, kedaClientNamesFlag, []string{keda.DefaultClientName}, "Names of which KEDA's client "+
+		"certificate needs one, compared exactly: a DNS name of it, or its common name if it has no DNS names.")
+	fs.BoolVar(&d.options.AllowAnonymous, kedaFlags+"allow-anonymous", false, "Answer anyone who can reach the address, without a client certificate. For an address that a NetworkPolicy closes to all but KEDA.")
+}
+
+// enabled tells whether KEDA is answered.
+func (d *kedaDoor) enabled() bool {
+	return d.options.Address != "" && d.options.Address != noAddress
+}
+
+// validate also reads the files that flags name.
+func (d *kedaDoor) validate() error {
+	if !d.enabled() {
+		return d.validateAbsence("left out while --" + kedaAddressFlag + " is empty, which answers no KEDA")
+	}
+	return errors.Join(inKEDAFlags(d.options.Validate()), refuseNames(d.flags, kedaClientNamesFlag, kedaClientCAFlag))
+}
+
+// validateAbsence refuses flags that would have no effect. An address that says so is none.
+func (d *kedaDoor) validateAbsence(accept string) error {
+	if d.enabled() {
+		return refuseFlags(d.flags, kedaFlags, accept)
+	}
+	var errs []error
+	d.flags.VisitAll(func(f *pflag.Flag) {
+		if f.Name != kedaAddressFlag {
+			errs = append(errs, refuseFlags(d.flags, f.Name, accept))
+		}
+	})
+	return errors.Join(errs...)
+}
+
+// flagsOfKEDA are the flags that set the options which a keda.OptionError may name.
+func flagsOfKEDA() map[string]string {
+	return map[string]string{
+		"Address": kedaAddressFlag, "CertFile": kedaFlags + "tls-cert-file", "KeyFile": kedaFlags + "tls-private-key-file",
+		"ClientCAFile": kedaClientCAFlag, "ClientNames": kedaClientNamesFlag,
+		"AllowAnonymous": kedaFlags + "allow-anonymous",
+	}
+}
+
+// inKEDAFlags says errors of options, joined ones too, in terms of flags.
+func inKEDAFlags(err error) error { return eachJoined(err, inKEDAFlag) }
+
+func inKEDAFlag(err error) error {
+	option, ok := errors.AsType[*keda.OptionError](err)
+	if !ok {
+		return err
+	}
+	accept := option.Accept
+	for name, flag := range flagsOfKEDA() {
+		accept = strings.ReplaceAll(accept, name, "--"+flag)
+	}
+	if option.Err != nil {
+		accept = fmt.Sprintf("%s: %v", accept, option.Err)
+	}
+	return cli.BadFlag(flagsOfKEDA()[option.Option], fmt.Sprintf("%q", option.Value), accept)
+}
+
+func (d *kedaDoor) open(ctx context.Context, o *doorOptions) (*part, error) {
+	if !d.enabled() {
+		return nil, nil
+	}
+	server, err := keda.NewServer(d.options, keda.NewScaler(o.forecaster, o.known, time.Now), o.forecasts)
+	if err != nil {
+		return nil, inKEDAFlags(err)
+	}
+	metrics.Registry.MustRegister(server)
+	klog.FromContext(ctx).Info("Serving KEDA", "address", server.Addr())
+	return &part{run: []func(context.Context) error{server.Run}}, nil
+}

@@ -1,0 +1,78 @@
+package judge
+
+import (
+	"math"
+	"slices"
+	"time"
+
+	"github.com/foresail/foresail/pipeline/series"
+)
+
+// Parameters of the measured startup time (paper, section 10.4). All but the first are of damped estimates alone.
+const (
+	initMeasurements = 5   // measurements that the median is taken of
+	initRate         = 0.1 // r
+	initFactorUp     = 1.5 // f↑
+	initFactorDown   = 1.0 // f↓
+)
+
+// StartupTime estimates T_I, the time from the request of an instance to its readiness, from measured start-ups.
+type StartupTime struct {
+	damped           bool
+	initial, current float64 // ms
+	recent           []float64
+}
+
+// NewStartupTime starts from an assumed value. The estimate is the median of the last five start-ups; the assumed value
+// counts as one more until there are five, so that a single slow image pull is not believed at once.
+func NewStartupTime(initial time.Duration) *StartupTime {
+	assumed := math.Round(series.Millis(initial))
+	return &StartupTime{initial: assumed, current: assumed}
+}
+
+// NewDampedStartupTime is NewStartupTime for Holt's method: the estimate follows the median of the last five start-ups
+// by at most 15% up or 10% down a measurement.
+func NewDampedStartupTime(initial time.Duration) *StartupTime {
+	t := NewStartupTime(initial)
+	t.damped = true
+	return t
+}
+
+// Observe adds one measured start-up: when the instance was requested and when it became ready (ms). Start-ups that
+// seem to end before they began (clocks that disagree) are ignored.
+func (t *StartupTime) Observe(asked, ready int64) {
+	if ready < asked {
+		return
+	}
+	t.recent = append(t.recent, float64(ready-asked))
+	if len(t.recent) > initMeasurements {
+		t.recent = t.recent[1:]
+	}
+	if !t.damped {
+		t.current = t.median()
+		return
+	}
+	step := median(t.recent) - t.current
+	step = min(max(step, -t.current*initRate*initFactorDown), t.current*initRate*initFactorUp)
+	t.current = math.Round(t.current + step)
+}
+
+// median returns that of the last start-ups, and of the assumed one while they are few.
+func (t *StartupTime) median() float64 {
+	if len(t.recent) == initMeasurements {
+		return math.Round(median(t.recent))
+	}
+	return math.Round(median(append([]float64{t.initial}, t.recent...)))
+}
+
+// Value returns T_I, in whole milliseconds.
+func (t *StartupTime) Value() time.Duration { return time.Duration(t.current) * time.Millisecond }
+
+func median(values []float64) float64 {
+	sorted := slices.Sorted(slices.Values(values))
+	mid := len(sorted) / 2
+	if len(sorted)%2 == 1 {
+		return sorted[mid]
+	}
+	return (sorted[mid-1] + sorted[mid]) / 2
+}

@@ -1,0 +1,15 @@
+package learn
+
+const (
+	minute = int64(60_000) // ms
+	hour   = 60 * minute
+	day    = 24 * hour
+	week   = 7 * day
+
+	// beyond is the time by which means are kept for longer than a day or a week, so that the load after the same time
+	// is known.
+	beyond = 30 * minute
+)
+
+// recurs are the periods after which a change of a load may recur.
+var recurs = [...]int64{hour, day, week}

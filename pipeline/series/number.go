@@ -1,0 +1,41 @@
+package series
+
+import (
+	"math"
+	"slices"
+	"time"
+)
+
+// Finite reports whether v is a number: neither infinite nor NaN.
+func Finite(v float64) bool { return math.Abs(v) <= math.MaxFloat64 }
+
+// FloorDiv returns a/b rounded down, for a positive b.
+func FloorDiv(a, b int64) int64 {
+	q := a / b
+	if a%b < 0 {
+		q--
+	}
+	return q
+}
+
+// FloorMod returns the remainder of FloorDiv, which is never negative.
+func FloorMod(a, b int64) int64 { return a - FloorDiv(a, b)*b }
+
+// Millis returns a duration in milliseconds.
+func Millis(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
+
+// Duration is the reverse of Millis, held to what a time.Duration can hold, some 290 years.
+func Duration(ms float64) time.Duration {
+	const most = 1<<63 - 1<<10 // the largest float64 below 2⁶³
+	return time.Duration(min(ms*float64(time.Millisecond), most))
+}
+
+// Resize returns a slice of n elements, of any value, in the memory of s if that is large enough.
+func Resize[T any](s []T, n int) []T { return slices.Grow(s[:0], n)[:n] }
+
+// Zeroed is Resize with every element zero.
+func Zeroed[T any](s []T, n int) []T {
+	s = Resize(s, n)
+	clear(s)
+	return s
+}
