@@ -181,6 +181,13 @@ func TestSourcesAndDoorsDoNotImportEachOther(t *testing.T) {
 	}
 }
 
+func TestTheDecoderOfPushedSamplesKnowsNoSubscriptions(t *testing.T) {
+	const decode = module + "adapter/source/remotewrite/decode"
+	for _, to := range imports(t, true, "./adapter/source/remotewrite/decode")[decode] {
+		assert.False(t, strings.HasPrefix(to, module+"adapter/") && to != decode, "the decoder depends on %s", to)
+	}
+}
+
 // A door of another protocol must not inherit those of external.metrics.k8s.io.
 func TestServingIsFreeOfProtocols(t *testing.T) {
 	const serving = module + "adapter/serving"

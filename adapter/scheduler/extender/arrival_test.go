@@ -64,7 +64,7 @@ func (l *lateWatch) awaits(t *testing.T, pod *corev1.Pod) (time.Duration, bool) 
 	began := time.Now()
 	known := l.await(t.Context(), pod)
 	synctest.Wait()
-	assert.Empty(t, l.assumed.sought, "nothing is left of the request")
+	assert.Empty(t, l.assumed.awaited, "nothing is left of the request")
 	return time.Since(began), known
 }
 
@@ -189,7 +189,7 @@ func TestPodsCountBeforeTheWatchHasThem(t *testing.T) {
 func TestPodsThatEndWhileTheyAreReadDoNotCount(t *testing.T) {
 	l, id := newAssumedPods(testRules()), idOf("pod")
 	a := l.seek(id)
-	l.pend(id)
+	l.markPending(id)
 	l.end(id)
 	assert.False(t, l.found(a, noon))
 	l.leave(a)
@@ -223,7 +223,7 @@ func TestReadsOfPodsAreBounded(t *testing.T) {
 			asked(maxAwaiting)
 		}
 		assert.InDelta(t, 2*readsPerSecond, l.reads, 11*readsPerSecond*watchPatience.Seconds())
-		assert.Empty(t, l.assumed.sought)
+		assert.Empty(t, l.assumed.awaited)
 		assert.Empty(t, l.awaiting)
 		pass(time.Second)
 		reads := l.reads

@@ -16,14 +16,15 @@ import (
 //	f = 0                                            until the last container of the pod has started
 //	    clamp((sampled - started) / window, 0, 1)    from then on, with a window of at least [rampUpTime]
 //
-// each for CPU and memory. sampled is the time of the node's newest sample and window the time that it is the mean over. So
-// f is the share of the sample during which the pod ran. A pod that started once is taken to run from then on.
+// each for CPU and memory. sampled is the time of the node's newest sample and window the time that it is the
+// mean over. So f is the share of the sample during which the pod ran. A pod that started once is taken to run
+// from then on.
 //
 // A bound pod counts until it ends, for [assumedLife] at most. Without a sample it counts in full.
 //
-// The scheduler decides faster than it binds. So a scored pod counts on the best node, with its requests and its estimate,
-// until it is bound, is asked about again, is removed, or Rules.AssumeTimeout has passed. Anyone may ask, so only pods that
-// are pending in the API count, and no pod counts for more than its node has.
+// The scheduler decides faster than it binds. So a scored pod counts on the best node, with its requests and
+// its estimate, until it is bound, is asked about again, is removed, or Rules.AssumeTimeout has passed. Anyone
+// may ask, so only pods that are pending in the API count, and no pod counts for more than its node has.
 //
 // The watch of the scheduler may be ahead of ours, see arrival.go.
 //
@@ -32,9 +33,10 @@ import (
 const (
 	// assumedLife is the longest time that a bound pod counts: large images take minutes to pull.
 	assumedLife = 10 * time.Minute
-	// arrivalLife is how long a node counts as busy after a pod was bound to it or started on it. Forecasts follow within it.
+	// arrivalLife is the time that a node counts as busy after a pod was bound to it or started on it. Forecasts follow
+	// within it.
 	arrivalLife = 5 * time.Minute
-	// rampUpTime is how long a pod takes after its start to use what it will. A sample of one moment includes less before.
+	// rampUpTime is the time that a pod takes after its start to reach its usual use. A sample of one moment includes less before.
 	rampUpTime = 30 * time.Second
 )
 
@@ -52,7 +54,8 @@ func idOf(uid types.UID) podID {
 	return podID(sum[:len(podID{})])
 }
 
-// assumedPods holds the pods that samples do not include yet. Each change of an entry changes the totals of its node at once.
+// assumedPods holds the pods that samples do not include yet. Each change of an entry changes the totals of its
+// node at once.
 type assumedPods struct {
 	off           bool          // nothing counts
 	assumeTimeout time.Duration // how long a pod counts before it is bound
@@ -62,7 +65,7 @@ type assumedPods struct {
 	pending map[podID]struct{}    // pods that are not bound, by the watch
 	read    map[podID]time.Time   // pending pods that the watch does not have yet, and when they were read
 	assumed map[podID]*assumedPod // by ID; all of them are pending
-	sought  map[podID]*arrival    // pods that requests wait for
+	awaited map[podID]*arrival    // pods that requests wait for
 }
 
 // recentPod is a pod that was bound in the last assumedLife.
@@ -93,7 +96,10 @@ type assumedPod struct {
 
 // newAssumedPod caps the amounts at what the node can allocate, and raises negative ones to 0.
 func newAssumedPod(n *node, requests, estimate use, since time.Time) *assumedPod {
-	return &assumedPod{slot: n.slot, since: since, requests: requests.within(n.allocatable), estimate: estimate.within(n.allocatable)}
+	return &assumedPod{
+		slot: n.slot, since: since,
+		requests: requests.within(n.allocatable), estimate: estimate.within(n.allocatable),
+	}
 }
 
 // count adds amounts to the totals of the node. Negative ones remove them.
@@ -104,13 +110,14 @@ func (g *assumedPod) count(requests, estimate use) {
 
 func newAssumedPods(r Rules) *assumedPods {
 	return &assumedPods{
-		off: r.IgnoreAssumedPods, assumeTimeout: r.AssumeTimeout, bound: map[podID]*recentPod{}, pending: map[podID]struct{}{},
-		read: map[podID]time.Time{}, assumed: map[podID]*assumedPod{}, sought: map[podID]*arrival{},
+		off: r.IgnoreAssumedPods, assumeTimeout: r.AssumeTimeout,
+		bound: map[podID]*recentPod{}, pending: map[podID]struct{}{},
+		read: map[podID]time.Time{}, assumed: map[podID]*assumedPod{}, awaited: map[podID]*arrival{},
 	}
 }
 
-// pend records a pending pod.
-func (l *assumedPods) pend(id podID) {
+// markPending records a pending pod.
+func (l *assumedPods) markPending(id podID) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.arrived(id)
@@ -236,7 +243,8 @@ func (l *assumedPods) busy(now time.Time) map[*slot]bool {
 	return busy
 }
 
-// eachBound calls do with each bound pod under the lock. It releases the lock every recountBatch pods, so that requests can go on.
+// eachBound calls do with each bound pod under the lock. It releases the lock every recountBatch pods, so that
+// requests can go on.
 func (l *assumedPods) eachBound(do func(id podID, e *recentPod)) {
 	done := 0
 	for id, e := range l.bound {
@@ -288,4 +296,71 @@ func (l *assumedPods) unassume(id podID) {
 		g.count(use{}.minus(g.requests), use{}.minus(g.estimate))
 		delete(l.assumed, id)
 	}
+}
+
+// arrival is that of a pod in the watch.
+type arrival struct {
+	id       podID
+	done     chan struct{} // closed by it
+	requests int           // that wait for it
+}
+
+// seek returns the arrival of a pod, nil if it is known. leave must be called.
+func (l *assumedPods) seek(id podID) *arrival {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.off || l.isPending(id) || l.bound[id] != nil {
+		return nil
+	}
+	a := l.awaited[id]
+	if a == nil {
+		a = &arrival{id: id, done: make(chan struct{})}
+		l.awaited[id] = a
+	}
+	a.requests++
+	return a
+}
+
+// leave ends what seek began.
+func (l *assumedPods) leave(a *arrival) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if a.requests--; a.requests == 0 && l.awaited[a.id] == a {
+		delete(l.awaited, a.id)
+	}
+}
+
+// found records a pending pod that was read. It counts as pending until the watch has it, for assumeTimeout at
+// most: a pod that ends before that is never in the watch. If the watch has had the pod since, found returns
+// whether it still lives.
+func (l *assumedPods) found(a *arrival, now time.Time) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.awaited[a.id] == a {
+		l.read[a.id] = now
+	}
+	return l.isPending(a.id) || l.bound[a.id] != nil
+}
+
+// isPending is called under the lock.
+func (l *assumedPods) isPending(id podID) bool {
+	_, watched := l.pending[id]
+	_, read := l.read[id]
+	return watched || read
+}
+
+// arrived is called under the lock, when the watch has a pod.
+func (l *assumedPods) arrived(id podID) {
+	delete(l.read, id)
+	if a := l.awaited[id]; a != nil {
+		delete(l.awaited, id)
+		close(a.done)
+	}
+}
+
+// pods returns the number of assumed pods.
+func (l *assumedPods) pods() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.bound) + len(l.assumed)
 }

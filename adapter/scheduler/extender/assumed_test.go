@@ -57,7 +57,7 @@ func guessN(s *slot) *assumedPod {
 
 // assumePending assumes a pod that is pending.
 func (l *assumedPods) assumePending(id podID, g *assumedPod) {
-	l.pend(id)
+	l.markPending(id)
 	l.assume(id, g)
 }
 

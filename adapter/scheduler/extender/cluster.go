@@ -16,8 +16,8 @@ import (
 	"github.com/foresail/foresail/internal/objectcache"
 )
 
-// trusted is how long snapshots are still made after the API was last in touch. Requests are answered from the last one for
-// another maxSnapshotAge. API servers restart faster, where there are several.
+// trusted is the time for which snapshots are still made after the API was last in touch. Requests are answered from the
+// last one for another maxSnapshotAge. API servers restart faster, where there are several.
 const trusted = 10 * time.Second
 
 // cluster caches nodes and pods, and keeps the totals of each node.
@@ -37,8 +37,8 @@ type cluster struct {
 	evictable map[int32]int // bound pods by priority, without exempt ones
 }
 
-// nodeInfo belongs to the name of a Node. It exists while pods are bound to the name or the Node exists, which may come later
-// than its pods, go earlier, or come again.
+// nodeInfo belongs to the name of a Node. It exists while pods are bound to the name or the Node exists, which
+// may come later than its pods, go earlier, or come again.
 type nodeInfo struct {
 	*slot     // of the present Node, or of one that is not there yet
 	requested use
@@ -55,13 +55,6 @@ type nodeRecord struct {
 	readySince  time.Time // zero: it is not Ready
 	marked      bool      // by the taint or annotation of a removal
 	terms
-}
-
-// terms are the labels and taints of a Node. They decide which pods can run on it. Their strings are shared, as most nodes have
-// the same ones. They are immutable.
-type terms struct {
-	labels map[string]string
-	taints []corev1.Taint // NoSchedule and NoExecute only; a cordoned Node has one too
 }
 
 // newCluster returns an empty cache. watch fills it.
@@ -143,24 +136,6 @@ func (c *cluster) nodeRecordOf(n *corev1.Node) *nodeRecord {
 	return r
 }
 
-func termsOf(n *corev1.Node) terms {
-	t := terms{labels: make(map[string]string, len(n.Labels))}
-	for key, value := range n.Labels {
-		t.labels[objectcache.Intern(key)] = objectcache.Intern(value)
-	}
-	closed := n.Spec.Unschedulable
-	for i := range n.Spec.Taints {
-		if taint := &n.Spec.Taints[i]; repels(taint) {
-			t.taints = append(t.taints, corev1.Taint{Key: objectcache.Intern(taint.Key), Value: objectcache.Intern(taint.Value), Effect: corev1.TaintEffect(objectcache.Intern(string(taint.Effect)))})
-			closed = closed && taint.Key != corev1.TaintNodeUnschedulable
-		}
-	}
-	if closed { // the taint comes a moment later
-		t.taints = append(t.taints, corev1.Taint{Key: corev1.TaintNodeUnschedulable, Effect: corev1.TaintEffectNoSchedule})
-	}
-	return t
-}
-
 // nodeChanged is called under the lock.
 func (c *cluster) nodeChanged(name string, before, after *nodeRecord) {
 	key := unique.Make(name)
@@ -184,7 +159,7 @@ func (c *cluster) podChanged(id podID, before, after record) {
 	}
 	if !after.isBound() {
 		if _, pending := c.pods.Rows()[id]; pending {
-			c.assumed.pend(id)
+			c.assumed.markPending(id)
 		} else {
 			c.assumed.end(id)
 		}
@@ -198,7 +173,8 @@ func (c *cluster) podChanged(id podID, before, after record) {
 		return
 	}
 	c.assumed.bind(id, recentPod{
-		slot: h.slot, node: after.node.Value(), since: time.Unix(0, after.bound), started: after.startedAt(), estimate: after.estimate,
+		slot: h.slot, node: after.node.Value(), since: time.Unix(0, after.bound),
+		started: after.startedAt(), estimate: after.estimate,
 	}, c.now())
 }
 
@@ -223,7 +199,7 @@ func (c *cluster) lowest() int32 {
 	return lowest
 }
 
-// nodeInfo returns the one of a name, and makes it if there is none.
+// nodeInfo returns the nodeInfo of a name, and makes it if there is none.
 func (c *cluster) nodeInfo(name unique.Handle[string]) *nodeInfo {
 	h := c.nodeInfos[name]
 	if h == nil {
@@ -254,8 +230,8 @@ func (h *nodeInfo) take(r record, pods int) {
 	}
 }
 
-// renew gives the next Node of a name a new slot with the pods that are bound to the name: pods outlive their Node for a while,
-// and the scheduler counts them on the next one too.
+// renew gives the next Node of a name a new slot with the pods that are bound to the name: pods outlive their
+// Node for a while, and the scheduler counts them on the next one too.
 func (c *cluster) renew(h *nodeInfo) {
 	fresh := &slot{}
 	fresh.requested.add(h.requested)

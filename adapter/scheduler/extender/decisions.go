@@ -27,19 +27,6 @@ type decision struct {
 	text     int    // bytes that names in it take that are not those of a snapshot
 }
 
-// podSummary is the cached part of a podRequest.
-type podSummary struct {
-	key                 types.NamespacedName
-	uid                 types.UID
-	exempt              bool
-	requests            use
-	estimate, scheduled use
-}
-
-func (s *podRequest) summary() podSummary {
-	return podSummary{s.key, s.uid, s.exempt, s.requests, s.estimate, s.scheduled}
-}
-
 // decisionCache keeps the last decision of each verb for pods, for explain. The oldest go first.
 type decisionCache struct {
 	most  int

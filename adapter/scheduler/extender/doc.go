@@ -39,9 +39,10 @@
 //
 // # Files
 //
-//   - extender.go: [Extender], which makes snapshots; cluster.go: the cache of nodes and pods; snapshot.go: the snapshot.
-//   - handler.go: HTTP; protocol.go: JSON; server.go: TLS.
-//   - evaluation.go: the input of verdicts; filter.go and prioritize.go: the verdicts; estimate.go: what a pod will use.
+//   - extender.go: [Extender], which makes snapshots; server.go: TLS; handler.go: HTTP; protocol.go: JSON.
+//   - cluster.go: the cache of nodes and pods (record.go, terms.go); snapshot.go: the snapshot.
+//   - evaluation.go: the input of verdicts, and verdicts; filter.go and prioritize.go: how they are reached.
+//   - pod.go: the pod of a request; estimate.go: its expected use; waiting.go: pods that fit no node.
 //   - assumed.go: pods that samples do not include yet; arrival.go: pods that the watch does not have yet.
 //   - decisions.go: the cache of decisions; explain.go: its JSON; metrics.go: metrics.
 package extender

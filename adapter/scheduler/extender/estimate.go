@@ -9,9 +9,9 @@ import (
 	"k8s.io/component-helpers/resource"
 )
 
-// The expected use of a pod without a forecast: a share of its requests, or of its limits where these are higher. A limit far
-// above the request is only a safeguard: with it, a pod that requests 2 GiB and is limited to 24 would fit empty nodes alone. A pod
-// without either is assumed to be small.
+// The expected use of a pod without a forecast: a share of its requests, or of its limits where these are
+// higher. A limit far above the request is only a safeguard: with it, a pod that requests 2 GiB and is limited
+// to 24 would fit empty nodes alone. A pod without either is assumed to be small.
 const (
 	cpuShare    = 0.85
 	memoryShare = 0.70
@@ -19,8 +19,8 @@ const (
 	// maxOfRequest caps the share of a limit that counts, in multiples of the request.
 	maxOfRequest = 2
 
-	// maxForecastOfRequest caps the forecast of a container without a limit, in multiples of its request. Whoever may edit a
-	// namespace can make any forecast for its pods, which would fill nodes that others need.
+	// maxForecastOfRequest caps the forecast of a container without a limit, in multiples of its request. An
+	// editor of a namespace can make any forecast for its pods, which would fill nodes that others need.
 	maxForecastOfRequest = 10
 
 	unknownCPU    = 250       // millicores
@@ -33,8 +33,9 @@ func requestsOf(p *corev1.Pod) use {
 	return use{cpu: r.Cpu().MilliValue(), memory: r.Memory().Value()}
 }
 
-// estimateOf returns the expected use of a running pod. For each resource the first known value counts: the forecast of its workload,
-// up to the limits of the pod, a share of its requests and limits, or a small amount. It is above 0. workloads may be nil.
+// estimateOf returns the expected use of a running pod. For each resource the first known value counts: the
+// forecast of its workload, up to the limits of the pod, a share of its requests and limits, or a small amount.
+// It is above 0. workloads may be nil.
 func estimateOf(p *corev1.Pod, workloads Workloads) use {
 	var u use
 	if workloads != nil {
@@ -74,7 +75,8 @@ func firstAboveZero(a, b int64) int64 {
 	return b
 }
 
-// declaring returns a pod whose requests are an amount of what its containers declare, so that the scheduler's sums apply.
+// declaring returns a pod whose requests are an amount of what its containers declare, so that the scheduler's
+// sums apply.
 func declaring(p *corev1.Pod, amount func(requests, limits corev1.ResourceList) corev1.ResourceList) *corev1.Pod {
 	all := func(containers []corev1.Container) []corev1.Container {
 		out := make([]corev1.Container, len(containers))

@@ -3,18 +3,7 @@ package extender
 import (
 	"math"
 	"time"
-
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
-	schedulingv1 "k8s.io/component-helpers/scheduling/corev1"
 )
-
-// maxSnapshotAge is the age at which a snapshot is not used any more. A new one is made every Period, unless that fails.
-const maxSnapshotAge = 10 * time.Second
-
-// systemCritical is the lowest priority of system-critical pods. Users cannot give it to their own PriorityClasses.
-const systemCritical int32 = 2_000_000_000
 
 // reason is why a node passed or was filtered.
 type reason uint8
@@ -52,51 +41,8 @@ func (g gap) String() string {
 	return [gaps]string{"none", "no_cache", "unknown_node", "no_allocatable", "no_prediction", "stale_prediction"}[g]
 }
 
-// podRequest is the pod that the scheduler asks about.
-type podRequest struct {
-	object    *corev1.Pod
-	key       types.NamespacedName
-	uid       types.UID
-	created   time.Time
-	exempt    bool   // it passes on every node
-	nominated string // status.nominatedNodeName; "" = none
-	requests  use
-	estimate  use // what it is expected to use
-	scheduled use // requests, or the estimate where there are none
-}
-
-func podRequestOf(p *corev1.Pod, w Workloads) podRequest {
-	s := podRequest{
-		object: p, key: types.NamespacedName{Namespace: p.Namespace, Name: p.Name}, uid: p.UID, created: p.CreationTimestamp.Time,
-		exempt: isExempt(p), nominated: p.Status.NominatedNodeName, requests: requestsOf(p), estimate: estimateOf(p, w),
-	}
-	s.scheduled = s.requests
-	if s.scheduled.cpu <= 0 {
-		s.scheduled.cpu = s.estimate.cpu
-	}
-	if s.scheduled.memory <= 0 {
-		s.scheduled.memory = s.estimate.memory
-	}
-	return s
-}
-
-// isExempt reports whether a pod passes on every node: pods of DaemonSets are meant for one node, and the cluster needs critical
-// pods.
-func isExempt(p *corev1.Pod) bool {
-	if schedulingv1.PodPriority(p) >= systemCritical {
-		return true
-	}
-	owner := metav1.GetControllerOfNoCopy(p)
-	return owner != nil && owner.Kind == "DaemonSet"
-}
-
-// mayPreempt reports whether the scheduler may preempt others for the pod: some bound pod has a lower priority.
-func (q *evaluation) mayPreempt() bool {
-	p := q.pod.object
-	return schedulingv1.PodPriority(p) > q.snapshot.lowest && (p.Spec.PreemptionPolicy == nil || *p.Spec.PreemptionPolicy != corev1.PreemptNever)
-}
-
-// evaluation is the input of verdicts, except for the live totals of nodes.
+// evaluation is the input of verdicts, except for the live totals of nodes. Each of the two verbs has a file of its
+// methods: filter.go and prioritize.go.
 type evaluation struct {
 	rules    Rules
 	now      time.Time
@@ -105,13 +51,6 @@ type evaluation struct {
 	past     waitHistory
 	nodes    []*node // as named by the scheduler; nil: unknown
 }
-
-// blind reports whether the snapshot is missing or too old.
-func (v *clusterSnapshot) blind(now time.Time) bool {
-	return v.at.IsZero() || now.Sub(v.at) > maxSnapshotAge
-}
-
-func (q *evaluation) blind() bool { return q.snapshot.blind(q.now) }
 
 // verdict is the result for one node and one pod, with the numbers that led to it.
 type verdict struct {
@@ -146,31 +85,18 @@ type amount struct {
 	unit             float64 // shares are in these
 }
 
-func (q *evaluation) amounts(n *node) (cpu, memory amount) {
-	assumed, requested := n.assumed.load(), n.requested.load()
-	if q.rules.IgnoreAssumedPods {
-		assumed = use{}
-	}
-	cpu = amount{assumed: float64(assumed.cpu), requested: float64(requested.cpu), allocatable: float64(n.allocatable.cpu), unit: 1e-3}
-	cpu.fresh = n.cpu.Fresh(q.now, q.rules.StaleAfter)
-	cpu.stale = !cpu.fresh && !n.cpu.Sampled.IsZero()
-	cpu.predicted, cpu.upper = n.cpu.Predicted*1000, n.cpu.Upper*1000
-	memory = amount{assumed: float64(assumed.memory), requested: float64(requested.memory), allocatable: float64(n.allocatable.memory), unit: 1}
-	memory.fresh = n.memory.Fresh(q.now, q.rules.StaleAfter)
-	memory.stale = !memory.fresh && !n.memory.Sampled.IsZero()
-	memory.predicted, memory.upper = n.memory.Predicted, n.memory.Upper
-	return cpu, memory
-}
-
 func (a amount) share() share {
-	s := share{predicted: float32(math.NaN()), requested: float32(a.requested * a.unit), allocatable: float32(a.allocatable * a.unit)}
+	s := share{
+		predicted: float32(math.NaN()), requested: float32(a.requested * a.unit),
+		allocatable: float32(a.allocatable * a.unit),
+	}
 	if a.fresh {
 		s.predicted, s.upper, s.assumed = float32(a.predicted*a.unit), float32(a.upper*a.unit), float32(a.assumed*a.unit)
 	}
 	return s
 }
 
-// gap returns what is missing of a resource.
+// gap returns the missing data of a resource.
 func (a amount) gap() gap {
 	switch {
 	case a.allocatable <= 0:
@@ -182,3 +108,73 @@ func (a amount) gap() gap {
 	}
 	return gapPrediction
 }
+
+// amountsOf returns the amounts of both resources of a node.
+func amountsOf(n *node, r *Rules, now time.Time) (cpu, memory amount) {
+	assumed, requested := n.assumed.load(), n.requested.load()
+	if r.IgnoreAssumedPods {
+		assumed = use{}
+	}
+	cpu = amount{assumed: float64(assumed.cpu), requested: float64(requested.cpu), allocatable: float64(n.allocatable.cpu)}
+	cpu.unit = 1e-3
+	cpu.fresh = n.cpu.Fresh(now, r.StaleAfter)
+	cpu.stale = !cpu.fresh && !n.cpu.Sampled.IsZero()
+	cpu.predicted, cpu.upper = n.cpu.Predicted*1000, n.cpu.Upper*1000
+	memory = amount{assumed: float64(assumed.memory), requested: float64(requested.memory)}
+	memory.allocatable, memory.unit = float64(n.allocatable.memory), 1
+	memory.fresh = n.memory.Fresh(now, r.StaleAfter)
+	memory.stale = !memory.fresh && !n.memory.Sampled.IsZero()
+	memory.predicted, memory.upper = n.memory.Predicted, n.memory.Upper
+	return cpu, memory
+}
+
+// used returns the share of a node in use with a pod of this size, 0 if nothing is known to be allocatable.
+func (a amount) used(pod int64) float64 {
+	if a.allocatable <= 0 {
+		return 0
+	}
+	if a.fresh {
+		return (a.predicted + a.assumed + float64(pod)) / a.allocatable
+	}
+	return (a.requested + float64(pod)) / a.allocatable
+}
+
+// outcome is what happens to a pod when the limits leave no node for it.
+type outcome uint8
+
+const (
+	enough    outcome = iota
+	elsewhere         // other nodes have room, which the scheduler did not name
+	waits             // it waits for a pool to grow
+	passed            // the limits are ignored
+	outcomes
+)
+
+// String is the value of the label outcome of metrics.
+func (r outcome) String() string {
+	return [outcomes]string{"enough", "elsewhere", "waits", "passed"}[r]
+}
+
+// filters reports whether a verdict filters its node, given the outcome.
+func (r outcome) filters(v *verdict) bool {
+	switch v.reason {
+	case removing:
+		return true
+	case overMemory, overCPU:
+		return r != passed
+	default:
+		return false
+	}
+}
+
+// waitHistory is the past of a pod that fit no node.
+type waitHistory struct {
+	since     time.Time // when it began to wait; zero: not yet
+	elsewhere int       // how often it was sent to other nodes
+}
+
+// The verbs of a scheduler, and values of the label verb.
+const (
+	verbFilter     = "filter"
+	verbPrioritize = "prioritize"
+)

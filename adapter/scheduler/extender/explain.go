@@ -89,14 +89,13 @@ type Share struct {
 	Allocatable float64  `json:"allocatable"`
 }
 
-// ExplainHandler answers GET ExplainPath{namespace}/{name} with the Explanation of a pod, and 404 without a recent request for it.
-func (e *Extender) ExplainHandler() http.Handler {
-	mux := http.NewServeMux()
-	mux.HandleFunc("GET "+ExplainPath+"{namespace}/{name}", e.handler.explain)
-	return mux
+// explainer explains the last decisions for a pod.
+type explainer struct {
+	rules     Rules
+	decisions *decisionCache
 }
 
-func (d *handler) explain(w http.ResponseWriter, r *http.Request) {
+func (d explainer) serve(w http.ResponseWriter, r *http.Request) {
 	pod := types.NamespacedName{Namespace: r.PathValue("namespace"), Name: r.PathValue("name")}
 	explanation, ok := d.explanation(pod)
 	if !ok {
@@ -107,42 +106,46 @@ func (d *handler) explain(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(w).Encode(explanation) // the client may be gone
 }
 
-func (d *handler) explanation(pod types.NamespacedName) (Explanation, bool) {
+func (d explainer) explanation(pod types.NamespacedName) (Explanation, bool) {
 	filter, prioritize := d.decisions.of(pod)
 	e := Explanation{Namespace: pod.Namespace, Name: pod.Name}
 	if filter != nil {
-		e.Filter = d.rules.filterDecision(filter)
+		e.Filter = d.filterDecision(filter)
 	}
 	if prioritize != nil {
-		e.Prioritize = d.rules.scoreDecision(prioritize)
+		e.Prioritize = d.scoreDecision(prioritize)
 	}
 	return e, filter != nil || prioritize != nil
 }
 
-func (f *decision) forJSON() Decision {
-	return Decision{At: f.at, CachedAt: f.cached, UID: f.pod.uid, Requests: f.pod.requests.forJSON(), Estimate: f.pod.estimate.forJSON()}
+func decisionOf(f *decision) Decision {
+	return Decision{At: f.at, CachedAt: f.cached, UID: f.pod.uid,
+		Requests: amountsForJSON(f.pod.requests), Estimate: amountsForJSON(f.pod.estimate)}
 }
 
-func (u use) forJSON() Amounts { return Amounts{CPU: float64(u.cpu) / 1000, Memory: float64(u.memory)} }
+func amountsForJSON(u use) Amounts {
+	return Amounts{CPU: float64(u.cpu) / 1000, Memory: float64(u.memory)}
+}
 
-func (r Rules) filterDecision(f *decision) *FilterDecision {
-	out := &FilterDecision{Decision: f.forJSON(), WaitsFor: f.awaited, Nodes: make([]FilterNode, len(f.verdicts))}
+func (d explainer) filterDecision(f *decision) *FilterDecision {
+	out := &FilterDecision{Decision: decisionOf(f), WaitsFor: f.awaited, Nodes: make([]FilterNode, len(f.verdicts))}
 	for i := range f.verdicts {
 		v := &f.verdicts[i]
-		n := FilterNode{Name: v.name, Filtered: f.room.filters(v), Reason: v.reason.String(), Unknown: v.gap.forJSON(), Pool: v.pool}
-		n.CPU, n.Memory = v.shares(f.pod.estimate)
-		n.Message = r.filterMessage(v, &n, f.room)
+		n := FilterNode{Name: v.name, Filtered: f.room.filters(v), Reason: v.reason.String(), Pool: v.pool}
+		n.Unknown = gapForJSON(v.gap)
+		n.CPU, n.Memory = sharesOf(v, f.pod.estimate)
+		n.Message = d.nodeMessage(v, &n, f.room)
 		if out.Nodes[i] = n; n.Filtered {
 			out.Filtered++
 		} else {
 			out.Passed++
 		}
 	}
-	out.Message = f.filterMessage(out)
+	out.Message = filterMessage(f, out)
 	return out
 }
 
-func (f *decision) filterMessage(out *FilterDecision) string {
+func filterMessage(f *decision, out *FilterDecision) string {
 	switch {
 	case f.pod.exempt:
 		return "Pods of DaemonSets and critical pods pass on every node."
@@ -156,7 +159,7 @@ func (f *decision) filterMessage(out *FilterDecision) string {
 	return fmt.Sprintf("%d of %d nodes are filtered.", out.Filtered, len(out.Nodes))
 }
 
-func (r Rules) filterMessage(v *verdict, n *FilterNode, room outcome) string {
+func (d explainer) nodeMessage(v *verdict, n *FilterNode, room outcome) string {
 	switch v.reason {
 	case exempt:
 		return "passed, as every node does for this pod"
@@ -165,12 +168,12 @@ func (r Rules) filterMessage(v *verdict, n *FilterNode, room outcome) string {
 	case removing:
 		return "filtered: " + removedBy(v.pool)
 	case overMemory:
-		return over("memory", n.Memory, r.MemoryLimit, bytesText) + unheard(room)
+		return over("memory", n.Memory, d.rules.MemoryLimit, bytesText) + passedText(room)
 	case overCPU:
-		return over("CPU", n.CPU, r.CPULimit, coresText) + unheard(room)
+		return over("CPU", n.CPU, d.rules.CPULimit, coresText) + passedText(room)
 	}
 	if v.gap != noGap {
-		return "passed: " + v.gap.words()
+		return "passed: " + gapText(v.gap)
 	}
 	return "passed"
 }
@@ -180,7 +183,7 @@ func over(what string, s *Share, limit float64, text func(float64) string) strin
 		what, text(*s.Upper), text(s.Assumed), text(s.Pod), 100*limit, text(s.Allocatable))
 }
 
-func unheard(r outcome) string {
+func passedText(r outcome) string {
 	if r == passed {
 		return "; passed, since no node is left"
 	}
@@ -190,32 +193,33 @@ func unheard(r outcome) string {
 // removedBy names the pool that removes a node, or the taint.
 func removedBy(who string) string { return "it is being removed (" + who + ")" }
 
-func (r Rules) scoreDecision(f *decision) *ScoreDecision {
-	out := &ScoreDecision{Decision: f.forJSON(), Nodes: make([]ScoredNode, len(f.verdicts))}
+func (d explainer) scoreDecision(f *decision) *ScoreDecision {
+	out := &ScoreDecision{Decision: decisionOf(f), Nodes: make([]ScoredNode, len(f.verdicts))}
 	for i := range f.verdicts {
 		v := &f.verdicts[i]
 		n := ScoredNode{
 			Name: v.name, Score: int(v.score), Used: finite(v.used), Warmth: finite(v.warmth), Candidate: v.pool != "",
-			Unknown: v.gap.forJSON(), Pool: v.pool,
+			Unknown: gapForJSON(v.gap), Pool: v.pool,
 		}
-		n.CPU, n.Memory = v.shares(f.pod.scheduled)
-		n.Message = r.scoreMessage(v)
+		n.CPU, n.Memory = sharesOf(v, f.pod.scheduled)
+		n.Message = scoreMessage(v)
 		out.Nodes[i] = n
 	}
-	out.Message = fmt.Sprintf("%d nodes are scored: fuller is better up to %.0f%%, emptier is better above.", len(out.Nodes), 100*r.Target)
+	out.Message = fmt.Sprintf("%d nodes are scored: fuller is better up to %.0f%%, emptier is better above.",
+		len(out.Nodes), 100*d.rules.Target)
 	if len(f.verdicts) > 0 && f.verdicts[0].gap == gapSnapshot {
-		out.Message = "All nodes get the same score: " + gapSnapshot.words() + "."
+		out.Message = "All nodes get the same score: " + gapText(gapSnapshot) + "."
 	}
 	return out
 }
 
-func (r Rules) scoreMessage(v *verdict) string {
+func scoreMessage(v *verdict) string {
 	if v.gap == gapSnapshot {
-		return gapSnapshot.words()
+		return gapText(gapSnapshot)
 	}
 	text := fmt.Sprintf("%.0f%% used with this pod", 100*v.used)
 	if v.gap != noGap {
-		text += ", as far as known: " + v.gap.words()
+		text += ", as far as known: " + gapText(v.gap)
 	}
 	if v.warmth < 1 {
 		text += fmt.Sprintf("; warming up: %.0f%% of the score", 100*v.warmth)
@@ -232,16 +236,16 @@ func (r Rules) scoreMessage(v *verdict) string {
 	return text
 }
 
-// told returns the gap for JSON.
-func (g gap) forJSON() string {
+// gapForJSON returns the name of a gap; "" = none.
+func gapForJSON(g gap) string {
 	if g == noGap {
 		return ""
 	}
 	return g.String()
 }
 
-// words describes the gap.
-func (g gap) words() string {
+// gapText describes a gap.
+func gapText(g gap) string {
 	return [gaps]string{
 		"all is known",
 		"the state of the cluster is not known, or too old",
@@ -252,16 +256,16 @@ func (g gap) words() string {
 	}[g]
 }
 
-// shares returns the amounts behind a verdict with a pod of some size, nil for an unknown node.
-func (v *verdict) shares(pod use) (cpu, memory *Share) {
+// sharesOf returns the amounts behind a verdict with a pod of some size, nil for an unknown node.
+func sharesOf(v *verdict, pod use) (cpu, memory *Share) {
 	if v.gap == gapNode || v.cpu == (share{}) && v.memory == (share{}) {
 		return nil, nil
 	}
-	amounts := pod.forJSON()
-	return v.cpu.forJSON(amounts.CPU), v.memory.forJSON(amounts.Memory)
+	amounts := amountsForJSON(pod)
+	return shareForJSON(v.cpu, amounts.CPU), shareForJSON(v.memory, amounts.Memory)
 }
 
-func (s share) forJSON(pod float64) *Share {
+func shareForJSON(s share, pod float64) *Share {
 	out := &Share{Assumed: finite(s.assumed), Requested: finite(s.requested), Pod: pod, Allocatable: finite(s.allocatable)}
 	if !math.IsNaN(float64(s.predicted)) {
 		predicted, upper := finite(s.predicted), finite(s.upper)

@@ -3,12 +3,12 @@ package extender
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/util/flowcontrol"
 	"k8s.io/klog/v2"
 )
 
@@ -22,13 +22,10 @@ type Extender struct {
 	forecasts Forecasts
 	pools     Pools
 
-	handler *handler
-	cluster *cluster
-	assumed *assumedPods
-
-	awaiting   chan struct{}           // requests that wait for their pods
-	reads      flowcontrol.RateLimiter // of pods
-	readFailed minutely
+	handler   *handler
+	cluster   *cluster
+	assumed   *assumedPods
+	*arrivals // seek and wait
 
 	current atomic.Pointer[clusterSnapshot]
 	trouble string // why no snapshot could be made last, as logged; of the loop alone
@@ -42,13 +39,15 @@ func New(o Options) (*Extender, error) {
 	}
 	e := &Extender{
 		rules: o.Rules, now: o.Now, forecasts: o.Forecasts, pools: o.Pools, assumed: newAssumedPods(o.Rules),
-		awaiting: make(chan struct{}, maxAwaiting), reads: flowcontrol.NewTokenBucketRateLimiter(readsPerSecond, 2*readsPerSecond),
 	}
+	e.arrivals = newArrivals(&o, e.snapshot, e.assumed)
 	e.cluster = newCluster(o, e.assumed)
 	e.current.Store(&clusterSnapshot{})
-	if e.handler, err = newHandler(e, o); err != nil {
+	t, err := newTelemetry(o.Registry, o.Now, e.snapshot, e.assumed)
+	if err != nil {
 		return nil, fmt.Errorf("extender: %w", err)
 	}
+	e.handler = newHandler(&o, e.snapshot, e, t)
 	return e, nil
 }
 
@@ -99,14 +98,15 @@ func (e *Extender) note(ctx context.Context, err error) {
 	}
 	e.trouble = trouble
 	if trouble != "" {
-		klog.FromContext(ctx).Error(err, "Nodes and pods cannot be watched: requests will soon be answered without predictions")
+		klog.FromContext(ctx).Error(err,
+			"Nodes and pods cannot be watched: requests will soon be answered without predictions")
 	} else {
 		klog.FromContext(ctx).Info("Nodes and pods are watched again")
 	}
 }
 
-// Ready returns an error until nodes and pods have been listed once. After that the extender always answers: nodes without data
-// pass.
+// Ready returns an error until nodes and pods have been listed once. After that the extender always answers:
+// nodes without data pass.
 func (e *Extender) Ready() error {
 	if !e.snapshot().at.IsZero() {
 		return nil
@@ -128,3 +128,22 @@ func (e *Extender) assume(pod types.UID, n *node, requests, estimate use) {
 
 // forget removes what assume counted: the scheduler asks about the pod again.
 func (e *Extender) forget(pod types.UID) { e.assumed.forget(idOf(pod)) }
+
+// Handler answers POST requests at Prefix/filter and Prefix/prioritize. Errors are 405 for other methods, 400
+// for bodies that are not ExtenderArgs with names, 413 for large ones, 503 under overload, and 500 for bugs. As
+// a scheduler does not log these, filter answers ExtenderArgs without names with 200 and an Error in the
+// result.
+func (e *Extender) Handler() http.Handler {
+	mux := http.NewServeMux()
+	mux.Handle("POST "+Prefix+"/"+verbFilter, e.handler.answer(verbFilter))
+	mux.Handle("POST "+Prefix+"/"+verbPrioritize, e.handler.answer(verbPrioritize))
+	return mux
+}
+
+// ExplainHandler answers GET ExplainPath{namespace}/{name} with the Explanation of a pod, and 404 without a
+// recent request for it.
+func (e *Extender) ExplainHandler() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET "+ExplainPath+"{namespace}/{name}", explainer{e.rules, e.handler.decisions}.serve)
+	return mux
+}

@@ -259,9 +259,9 @@ func TestSnapshotsAgeWhileTheClusterIsUnknown(t *testing.T) {
 
 		mend = api.cut()
 		assert.Zero(t, age(trusted), "a restart of the API is borne")
-		assert.False(t, (&evaluation{now: time.Now(), snapshot: e.snapshot()}).blind())
+		assert.False(t, e.snapshot().blind(time.Now()))
 		age(trusted + maxSnapshotAge)
-		assert.True(t, (&evaluation{now: time.Now(), snapshot: e.snapshot()}).blind(), "not for long")
+		assert.True(t, e.snapshot().blind(time.Now()), "not for long")
 		assert.Equal(t, time.Minute, age(time.Minute-trusted-maxSnapshotAge).Round(5*time.Second))
 		require.NoError(t, e.Ready(), "it answers by what it knew")
 		assert.Equal(t, 1, strings.Count(log.String(), "cannot be watched"), log.String())

@@ -2,51 +2,20 @@ package extender
 
 import (
 	"strings"
-	"sync"
 	"time"
 
-	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	schedulingv1 "k8s.io/component-helpers/scheduling/corev1"
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 
 	"github.com/foresail/foresail/api/v1alpha1"
 )
 
-// outcome is what happens to a pod when the limits leave no node for it.
-type outcome uint8
-
-const (
-	enough    outcome = iota
-	elsewhere         // other nodes have room, which the scheduler did not name
-	waits             // it waits for a pool to grow
-	passed            // the limits are ignored
-	outcomes
-)
-
-// String is the value of the label outcome of metrics.
-func (r outcome) String() string {
-	return [outcomes]string{"enough", "elsewhere", "waits", "passed"}[r]
-}
-
-// filters reports whether a verdict filters its node, given the outcome.
-func (r outcome) filters(v *verdict) bool {
-	switch v.reason {
-	case removing:
-		return true
-	case overMemory, overCPU:
-		return r != passed
-	default:
-		return false
-	}
-}
-
-// filter finds a verdict for each node, and the outcome if the limits leave none. With waits it also returns the pool that the
-// pod waits for.
+// filter finds a verdict for each node, and the outcome if the limits leave none. With waits it also returns
+// the pool that the pod waits for.
 func (q *evaluation) filter(out []verdict) (outcome, string) {
-	blind := q.blind()
+	blind := q.snapshot.blind(q.now)
 	kept, over := 0, 0
 	for i, n := range q.nodes {
 		q.admit(n, blind, &out[i])
@@ -64,11 +33,12 @@ func (q *evaluation) filter(out []verdict) (outcome, string) {
 	return q.fallback()
 }
 
-// minSample is the number of feasible nodes at which the scheduler may stop its search. With fewer names there are no others.
+// minSample is the number of feasible nodes at which the scheduler may stop its search. With fewer names there
+// are no others.
 const minSample = 100
 
-// maxElsewhere is how often a pod is sent to other nodes. It may not be able to run on them: volumes and pod affinity are not
-// checked.
+// maxElsewhere is the number of times that a pod is sent to other nodes. It may not be able to run on them: volumes and pod
+// affinity are not checked.
 const maxElsewhere = 3
 
 // fallback finds the outcome for a pod that fits none of the nodes.
@@ -122,7 +92,7 @@ func (q *evaluation) admit(n *node, blind bool, v *verdict) {
 	if v.pool == "" {
 		v.pool = n.candidate
 	}
-	cpu, memory := q.amounts(n)
+	cpu, memory := amountsOf(n, &q.rules, q.now)
 	v.cpu, v.memory = cpu.share(), memory.share()
 	switch {
 	case q.pod.exempt:
@@ -138,8 +108,9 @@ func (q *evaluation) admit(n *node, blind bool, v *verdict) {
 	}
 }
 
-// limits compares the predicted use with the limits. A pod that would be alone on a node passes: it is too large for every such
-// node, or the prediction is of pods that are gone. It does not pass if another such pod is assumed there.
+// limits compares the predicted use with the limits. A pod that would be alone on a node passes: it is too
+// large for every such node, or the prediction is of pods that are gone. It does not pass if another such pod
+// is assumed there.
 func (q *evaluation) limits(cpu, memory amount, empty bool) (reason, gap) {
 	found := noGap
 	for _, l := range [...]struct {
@@ -156,7 +127,8 @@ func (q *evaluation) limits(cpu, memory amount, empty bool) (reason, gap) {
 		}
 		if g := l.of.gap(); g != noGap {
 			found = max(found, g)
-		} else if pod := float64(l.pod); l.of.upper+l.of.assumed+pod > l.limit*l.of.allocatable && (!empty || l.of.assumed >= pod) {
+		} else if pod := float64(l.pod); l.of.upper+l.of.assumed+pod > l.limit*l.of.allocatable &&
+			(!empty || l.of.assumed >= pod) {
 			return l.reason, noGap
 		}
 	}
@@ -178,7 +150,7 @@ func (q *evaluation) growing() (string, bool) {
 	return "", false
 }
 
-// waited returns how long no node has fit. After a restart it is taken from the pod's condition.
+// waited returns the time for which no node has fit. After a restart it is taken from the pod's condition.
 func (q *evaluation) waited() time.Duration {
 	if !q.past.since.IsZero() {
 		return q.now.Sub(q.past.since)
@@ -196,91 +168,9 @@ func (q *evaluation) waited() time.Duration {
 	return 0
 }
 
-// runsOn reports whether a pod could run on a node with these labels and taints. as is a Node to fill in.
-func runsOn(p *corev1.Pod, affinity nodeaffinity.RequiredNodeAffinity, on *terms, as *corev1.Node) bool {
-	as.Labels = on.labels
-	if ok, err := affinity.Match(as); err != nil || !ok {
-		return false
-	}
-	_, untolerated := schedulingv1.FindMatchingUntoleratedTaint(logr.Discard(), on.taints, p.Spec.Tolerations, repels, true)
-	return !untolerated
-}
-
-// repels reports whether a taint keeps pods off a node.
-func repels(t *corev1.Taint) bool {
-	return t.Effect == corev1.TaintEffectNoSchedule || t.Effect == corev1.TaintEffectNoExecute
-}
-
-// waitHistory is what is remembered of a pod that fit no node.
-type waitHistory struct {
-	since     time.Time // when it began to wait; zero: not yet
-	elsewhere int       // how often it was sent to other nodes
-}
-
-// maxWaiting caps the number of waiting pods that are remembered. The scheduler could not retry more within minutes.
-const maxWaiting = 20_000
-
-// waitingLife is how long a pod is remembered after its last request. The scheduler retries after five minutes at the latest.
-const waitingLife = 15 * time.Minute
-
-// waitingPods remembers the pods that fit no node.
-type waitingPods struct {
-	mu     sync.Mutex
-	pods   map[types.UID]*waitingPod
-	pruned time.Time
-}
-
-type waitingPod struct {
-	waitHistory
-	last time.Time
-}
-
-func newWaitingPods() *waitingPods { return &waitingPods{pods: map[types.UID]*waitingPod{}} }
-
-// of returns the history of a pod.
-func (w *waitingPods) of(pod types.UID) waitHistory {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if p := w.pods[pod]; p != nil {
-		return p.waitHistory
-	}
-	return waitHistory{}
-}
-
-// note records the outcome for a pod. since is when it began to wait, if it does.
-func (w *waitingPods) note(pod types.UID, r outcome, since, now time.Time) {
-	if r == enough || pod == "" {
-		return
-	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.prune(now)
-	p := w.pods[pod]
-	if p == nil {
-		if r == passed || len(w.pods) >= maxWaiting {
-			return // further pods wait by their condition
-		}
-		p = &waitingPod{}
-		w.pods[pod] = p
-	}
-	p.last = now
-	switch {
-	case r == elsewhere:
-		p.elsewhere++
-	case r == waits && p.since.IsZero():
-		p.since = since
-	}
-}
-
-// prune drops pods without recent requests, once a minute.
-func (w *waitingPods) prune(now time.Time) {
-	if now.Sub(w.pruned) < time.Minute {
-		return
-	}
-	w.pruned = now
-	for uid, p := range w.pods {
-		if now.Sub(p.last) >= waitingLife {
-			delete(w.pods, uid)
-		}
-	}
+// mayPreempt reports whether the scheduler may preempt others for the pod: some bound pod has a lower priority.
+func (q *evaluation) mayPreempt() bool {
+	p := q.pod.object
+	return schedulingv1.PodPriority(p) > q.snapshot.lowest &&
+		(p.Spec.PreemptionPolicy == nil || *p.Spec.PreemptionPolicy != corev1.PreemptNever)
 }

@@ -82,7 +82,7 @@ func TestLimits(t *testing.T) {
 				assert.Empty(t, refused)
 			} else {
 				assert.Equal(t, map[string]string{"n": test.refuse}, refused)
-				assert.Equal(t, v1alpha1.FilteredElsewhere, r.message(out[0].reason))
+				assert.Equal(t, v1alpha1.FilteredElsewhere, messageOf(r, out[0].reason))
 			}
 			assert.Equal(t, enough, r)
 			assert.Equal(t, test.gap, out[0].gap)
@@ -238,8 +238,8 @@ func TestPodThatFitsNoNode(t *testing.T) {
 			if test.want == waits {
 				assert.Equal(t, map[string]string{"full-0": "memory", "full-1": "memory", "full-2": "memory", "doomed": "removing"}, refused)
 				assert.Equal(t, "workers", awaited)
-				assert.Equal(t, v1alpha1.FilteredForLoad, r.message(overMemory))
-				assert.Equal(t, v1alpha1.FilteredForRemoval, r.message(removing))
+				assert.Equal(t, v1alpha1.FilteredForLoad, messageOf(r, overMemory))
+				assert.Equal(t, v1alpha1.FilteredForRemoval, messageOf(r, removing))
 			} else {
 				assert.Equal(t, map[string]string{"doomed": "removing"}, refused)
 				assert.Empty(t, awaited)

@@ -78,14 +78,14 @@ func logTo(b *bytes.Buffer) klog.Logger {
 
 func newRig(rules Rules, v *clusterSnapshot) *rig {
 	r := &rig{registry: prometheus.NewRegistry(), seen: v}
-	r.Extender = &Extender{rules: rules, now: func() time.Time { return epoch }, assumed: newAssumedPods(rules)}
+	o := Options{Rules: rules, Now: func() time.Time { return epoch }, Registry: r.registry}
+	r.Extender = &Extender{rules: rules, now: o.Now, assumed: newAssumedPods(rules)}
 	r.current.Store(v)
-	d, err := newHandler(r.Extender, Options{Registry: r.registry})
+	t, err := newTelemetry(o.Registry, o.Now, r.snapshot, r.assumed)
 	if err != nil {
 		panic(err)
 	}
-	d.assumed = r
-	r.handler = d
+	r.handler = newHandler(&o, r.snapshot, r, t)
 	return r
 }
 

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"runtime/debug"
 	"slices"
@@ -22,14 +23,14 @@ import (
 	extenderv1 "k8s.io/kube-scheduler/extender/v1"
 )
 
-// Prefix is the path of the extender: the urlPrefix of the scheduler's configuration ends in it, with the verbs filter and
-// prioritize.
+// Prefix is the path of the extender: the urlPrefix of the scheduler's configuration ends in it, with the verbs
+// filter and prioritize.
 const Prefix = "/scheduler"
 
 // Limits for all schedulers together. A scheduler sends one request at a time.
 const (
-	// maxBody is the maximum size of a request in bytes: the largest possible pod, and 50,000 names. decode limits the memory
-	// that it takes.
+	// maxBody is the maximum size of a request in bytes: the largest possible pod, and 50,000 names. decode limits
+	// the memory that it takes.
 	maxBody = 8 << 20
 	// maxBodies is the maximum size of all bodies in memory, in bytes. Requests beyond it are rejected.
 	maxBodies = 8 * maxBody
@@ -37,8 +38,6 @@ const (
 	maxWorking = 8
 	// pooledBody is the largest buffer that is kept for the next request, in bytes.
 	pooledBody = 1 << 20
-	// unknownNames is the maximum number of nodes in a request while the number of Nodes is unknown.
-	unknownNames = 50_000
 )
 
 // handler answers the requests of schedulers.
@@ -65,29 +64,14 @@ type assumer interface {
 	forget(pod types.UID)
 }
 
-// newHandler returns the handler of an Extender, with its metrics registered.
-func newHandler(e *Extender, o Options) (*handler, error) {
-	t, err := newTelemetry(o.Registry, e)
-	if err != nil {
-		return nil, err
-	}
+func newHandler(o *Options, snapshot func() *clusterSnapshot, a assumer, t *telemetry) *handler {
 	d := &handler{
-		rules: e.rules, now: e.now, workloads: o.Workloads, snapshot: e.snapshot, assumed: e,
-		telemetry: t, decisions: newDecisionCache(maxVerdicts), waiting: newWaitingPods(),
+		rules: o.Rules, now: o.Now, workloads: o.Workloads, snapshot: snapshot, assumed: a, telemetry: t,
+		decisions: newDecisionCache(maxVerdicts), waiting: newWaitingPods(),
 		bodies: semaphore.NewWeighted(maxBodies), working: make(chan struct{}, maxWorking),
 	}
 	d.scratches.New = func() any { return new(scratch) }
-	return d, nil
-}
-
-// Handler answers POST requests at Prefix/filter and Prefix/prioritize. Errors are 405 for other methods, 400 for bodies that are
-// not ExtenderArgs with names, 413 for large ones, 503 under overload, and 500 for bugs. As a scheduler does not log these, filter
-// answers ExtenderArgs without names with 200 and an Error in the result.
-func (e *Extender) Handler() http.Handler {
-	mux := http.NewServeMux()
-	mux.Handle("POST "+Prefix+"/"+verbFilter, e.handler.answer(verbFilter))
-	mux.Handle("POST "+Prefix+"/"+verbPrioritize, e.handler.answer(verbPrioritize))
-	return mux
+	return d
 }
 
 // scratch holds the buffers of one request. It is reused for later ones.
@@ -139,7 +123,8 @@ func (d *handler) answer(verb string) http.HandlerFunc {
 func (d *handler) handleSafely(verb string, w http.ResponseWriter, r *http.Request, k *scratch) (code int) {
 	defer func() {
 		if why := recover(); why != nil {
-			klog.FromContext(r.Context()).Error(fmt.Errorf("panic: %v", why), "A request of a scheduler panicked", "verb", verb, "stack", string(debug.Stack()))
+			klog.FromContext(r.Context()).Error(fmt.Errorf("panic: %v", why), "A request of a scheduler panicked",
+				"verb", verb, "stack", string(debug.Stack()))
 			k.out.Reset()
 			fmt.Fprintln(&k.out, errFault)
 			code = http.StatusInternalServerError
@@ -271,14 +256,6 @@ func (d *handler) note(ctx context.Context, verb string, err error) {
 	}
 }
 
-// minutely is for what is logged once a minute at most.
-type minutely struct{ last atomic.Int64 } // in Unix nanoseconds
-
-func (m *minutely) due(now time.Time) bool {
-	last := m.last.Load()
-	return now.UnixNano()-last >= int64(time.Minute) && m.last.CompareAndSwap(last, now.UnixNano())
-}
-
 // evaluation prepares the verdicts on a pod and the named nodes.
 func (d *handler) evaluation(pod *corev1.Pod, names []string, k *scratch) (*evaluation, *decision) {
 	q := &evaluation{rules: d.rules, now: d.now(), snapshot: d.snapshot(), pod: podRequestOf(pod, d.workloads)}
@@ -321,4 +298,18 @@ func (d *handler) assume(q *evaluation, n *node) {
 	if n != nil && q.pod.uid != "" {
 		d.assumed.assume(q.pod.uid, n, q.pod.requests, q.pod.estimate)
 	}
+}
+
+// connectionKey is the key of a context's connection.
+type connectionKey struct{}
+
+// withConnection adds the key of isFirst to the contexts of a connection.
+func withConnection(ctx context.Context, _ net.Conn) context.Context {
+	return context.WithValue(ctx, connectionKey{}, new(atomic.Bool))
+}
+
+// isFirst reports whether a request is the first one of its connection.
+func isFirst(r *http.Request) bool {
+	asked, ok := r.Context().Value(connectionKey{}).(*atomic.Bool)
+	return ok && !asked.Swap(true)
 }

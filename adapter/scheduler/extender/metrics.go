@@ -8,12 +8,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Values of the label verb.
-const (
-	verbFilter     = "filter"
-	verbPrioritize = "prioritize"
-)
-
 // telemetry counts and times answers.
 type telemetry struct {
 	duration    *prometheus.HistogramVec // by verb
@@ -30,7 +24,7 @@ type telemetry struct {
 }
 
 // newTelemetry registers the metrics of an Extender.
-func newTelemetry(r prometheus.Registerer, e *Extender) (*telemetry, error) {
+func newTelemetry(r prometheus.Registerer, now func() time.Time, snapshot func() *clusterSnapshot, l *assumedPods) (*telemetry, error) {
 	t := &telemetry{
 		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "foresail_extender_request_duration_seconds",
@@ -57,7 +51,7 @@ func newTelemetry(r prometheus.Registerer, e *Extender) (*telemetry, error) {
 		t.ok[verb] = t.requests.WithLabelValues(verb, strconv.Itoa(http.StatusOK)) // from 0, so that the first one is an increase
 		t.took[verb] = t.duration.WithLabelValues(verb)
 	}
-	t.watch(e)
+	t.watch(now, snapshot, l)
 	if r == nil {
 		return t, nil
 	}
@@ -89,43 +83,26 @@ func (t *telemetry) countVerdicts() {
 	t.state = append(t.state, refused, open, noFit)
 }
 
-// watch adds gauges of the Extender's state.
-func (t *telemetry) watch(e *Extender) {
+// watch adds gauges of the snapshot and of the assumed pods.
+func (t *telemetry) watch(now func() time.Time, snapshot func() *clusterSnapshot, l *assumedPods) {
 	gauge := func(name, help string, value func() float64) {
 		t.state = append(t.state, prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "foresail_extender_" + name, Help: help}, value))
 	}
 	gauge("cache_age_seconds", "Age of the cached state of the cluster that requests are answered from; -1 before the first.", func() float64 {
-		if at := e.snapshot().at; !at.IsZero() {
-			return e.now().Sub(at).Seconds()
+		if at := snapshot().at; !at.IsZero() {
+			return now().Sub(at).Seconds()
 		}
 		return -1
 	})
 	gauge("assumed_pods", "Pods that samples do not include yet: bound recently, or about to be.", func() float64 {
-		return float64(e.assumed.pods())
+		return float64(l.pods())
 	})
 	gauge("assumed_cpu_cores", "CPU that assumed pods count for beyond the newest samples.", func() float64 {
-		return float64(e.snapshot().assumed().cpu) / 1000
+		return float64(snapshot().assumed().cpu) / 1000
 	})
 	gauge("assumed_memory_bytes", "Memory that assumed pods count for beyond the newest samples.", func() float64 {
-		return float64(e.snapshot().assumed().memory)
+		return float64(snapshot().assumed().memory)
 	})
-}
-
-// assumed sums the assumed pods of all nodes.
-func (v *clusterSnapshot) assumed() use {
-	var sum use
-	for _, n := range v.nodes {
-		u := n.assumed.load()
-		sum.cpu, sum.memory = sum.cpu+u.cpu, sum.memory+u.memory
-	}
-	return sum
-}
-
-// pods returns the number of assumed pods.
-func (l *assumedPods) pods() int {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return len(l.bound) + len(l.assumed)
 }
 
 // answered counts a request.

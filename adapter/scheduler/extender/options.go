@@ -128,3 +128,21 @@ type Growth struct {
 	Labels map[string]string
 	Taints []corev1.Taint
 }
+
+// OptionError names a field of Options, Rules or ServerOptions, its value, and what is accepted.
+type OptionError struct {
+	Field, Value string
+	Want         string
+	Err          error // may be nil
+}
+
+func (e *OptionError) Error() string {
+	text := fmt.Sprintf("%s is %q: want %s", e.Field, e.Value, e.Want)
+	if e.Err != nil {
+		text += ": " + e.Err.Error()
+	}
+	return text
+}
+
+// Unwrap returns what went wrong with the value.
+func (e *OptionError) Unwrap() error { return e.Err }

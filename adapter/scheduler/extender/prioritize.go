@@ -9,7 +9,7 @@ const minWarmth = 0.2
 
 // prioritize scores nodes.
 func (q *evaluation) prioritize(out []verdict) {
-	if q.blind() {
+	if q.snapshot.blind(q.now) {
 		for i := range out {
 			out[i].gap = gapSnapshot // all scores stay 0: the scheduler's plugins decide
 		}
@@ -26,8 +26,9 @@ func (q *evaluation) prioritize(out []verdict) {
 	}
 }
 
-// setApart leaves the best score to one node, and reduces that of equal ones by one. Among many nodes with the best score the
-// scheduler's own plugins choose, always the same one for a burst, and the extender could not know which.
+// setApart leaves the best score to one node, and reduces that of equal ones by one. Among many nodes with the
+// best score the scheduler's own plugins choose, always the same one for a burst, and the extender could not
+// know which.
 func setApart(out []verdict, first int) {
 	top := out[first].score
 	for i := range out {
@@ -72,7 +73,7 @@ func (q *evaluation) score(n *node, v *verdict) float64 {
 	if n == nil {
 		v.gap = gapNode // it came after the snapshot was made, so that nothing runs on it yet
 	} else {
-		cpu, memory := q.amounts(n)
+		cpu, memory := amountsOf(n, &q.rules, q.now)
 		v.cpu, v.memory = cpu.share(), memory.share()
 		v.gap = max(cpu.gap(), memory.gap())
 		u = max(cpu.used(q.pod.scheduled.cpu), memory.used(q.pod.scheduled.memory))
@@ -86,17 +87,6 @@ func (q *evaluation) score(n *node, v *verdict) float64 {
 	worth := float64(maxScore) * pack(u, q.rules.Target) * c * w
 	v.used, v.warmth, v.score = float32(u), float32(w), int8(math.Round(worth))
 	return worth
-}
-
-// used returns the share of a node in use with a pod of this size, 0 if nothing is known to be allocatable.
-func (a amount) used(pod int64) float64 {
-	if a.allocatable <= 0 {
-		return 0
-	}
-	if a.fresh {
-		return (a.predicted + a.assumed + float64(pod)) / a.allocatable
-	}
-	return (a.requested + float64(pod)) / a.allocatable
 }
 
 // warmth returns w, the share of its score that a node keeps while it warms up.

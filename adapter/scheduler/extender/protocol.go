@@ -23,7 +23,8 @@ var errNoPod = errors.New("foresail: the request has no Pod")
 const (
 	maxNameBytes = 253 // as in the API
 	maxUIDBytes  = 128 // the API server makes UIDs of 36
-	// maxValues is the number of JSON values in a request, beside the names of nodes. A pod with a thousand containers has fewer.
+	// maxValues is the number of JSON values in a request, without the names of nodes. A pod with a thousand
+	// containers has fewer.
 	maxValues     = 50_000
 	maxContainers = 1000
 )
@@ -183,9 +184,9 @@ func statusesOf(fields []statusFields) []corev1.ContainerStatus {
 // maxScore is the best score of a node; the scheduler multiplies scores by the weight of the extender, and by ten.
 const maxScore = extenderv1.MaxExtenderPriority
 
-// message is the reason that the scheduler shows for a filtered node. It is the same for all nodes of a reason, since events are
-// aggregated by text. A WorkerPool takes FilteredForLoad to hold for every node.
-func (r outcome) message(found reason) string {
+// messageOf returns the reason that the scheduler shows for a filtered node. It is the same for all nodes of a
+// reason, since events are aggregated by text. A WorkerPool takes FilteredForLoad to hold for every node.
+func messageOf(r outcome, found reason) string {
 	switch {
 	case found == removing:
 		return v1alpha1.FilteredForRemoval
@@ -201,7 +202,7 @@ func filterResult(verdicts []verdict, r outcome) *extenderv1.ExtenderFilterResul
 	passed, filtered := make([]string, 0, len(verdicts)), extenderv1.FailedNodesMap{}
 	for i := range verdicts {
 		if v := &verdicts[i]; r.filters(v) {
-			filtered[v.name] = r.message(v.reason)
+			filtered[v.name] = messageOf(r, v.reason)
 		} else {
 			passed = append(passed, v.name)
 		}

@@ -50,26 +50,21 @@ func recordOf(p *corev1.Pod, w Workloads, now time.Time) (record, bool) {
 	return r, true
 }
 
-// ofNode reports whether a pod belongs to its node: a pod of a DaemonSet, or a static pod.
-func ofNode(p *corev1.Pod) bool {
-	owner := metav1.GetControllerOfNoCopy(p)
-	return owner != nil && (owner.Kind == "DaemonSet" || owner.Kind == "Node")
-}
-
-// boundAt returns when a pod was bound according to its condition if that can be right, else now. Static pods have no such
-// condition.
+// boundAt returns when a pod was bound according to its condition if that can be right, else now. Static pods
+// have no such condition.
 func boundAt(p *corev1.Pod, now time.Time) time.Time {
 	for _, c := range p.Status.Conditions {
 		at := c.LastTransitionTime.Time
-		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionTrue && !at.After(now) && !at.Before(p.CreationTimestamp.Time) {
+		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionTrue &&
+			!at.After(now) && !at.Before(p.CreationTimestamp.Time) {
 			return at
 		}
 	}
 	return now
 }
 
-// startedAt returns when the last container started, in ns since 1970, and 0 until all have started. Containers that ended since
-// did start.
+// startedAt returns when the last container started, in ns since 1970, and 0 until all have started. Containers
+// that ended since did start.
 func startedAt(p *corev1.Pod) int64 {
 	last := int64(0)
 	for i := range p.Status.ContainerStatuses {

@@ -11,7 +11,6 @@ import (
 	"os"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -39,12 +38,12 @@ const DefaultClientName = "foresail-scheduler"
 type ServerOptions struct {
 	Address string // host:port to listen on; the host may be left out, port 0 is any
 
-	// CertFile and KeyFile hold the certificate of the server in PEM, and are read again when they change. Without them the
-	// server signs a certificate itself at start, for the names of this host.
+	// CertFile and KeyFile hold the certificate of the server in PEM, and are read again when they change. Without
+	// them the server signs a certificate itself at start, for the names of this host.
 	CertFile, KeyFile string
 
-	// ClientCAFile holds the authorities of the schedulers' certificates in PEM, and is read again when it changes. Without it
-	// the server answers every client.
+	// ClientCAFile holds the authorities of the schedulers' certificates in PEM, and is read again when it
+	// changes. Without it the server answers every client.
 	ClientCAFile string
 	// ClientNames are the names that the schedulers' certificates may have: a DNS name, or the common name of one
 	// without a DNS name.
@@ -53,44 +52,12 @@ type ServerOptions struct {
 	Registry prometheus.Registerer // nil: failed connections are not counted
 }
 
-// OptionError names a field of Options, Rules or ServerOptions, its value, and what is accepted.
-type OptionError struct {
-	Field, Value string
-	Want         string
-	Err          error // may be nil
-}
-
-func (e *OptionError) Error() string {
-	text := fmt.Sprintf("%s is %q: want %s", e.Field, e.Value, e.Want)
-	if e.Err != nil {
-		text += ": " + e.Err.Error()
-	}
-	return text
-}
-
-// Unwrap returns what went wrong with the value.
-func (e *OptionError) Unwrap() error { return e.Err }
-
 // Server serves a handler over HTTPS, with HTTP/2 where the client supports it.
 type Server struct {
 	http     *http.Server
 	listener net.Listener
 	tls      *servertls.Config
 	failures *failures
-}
-
-// connectionKey is the key of a context's connection.
-type connectionKey struct{}
-
-// withConnection adds the key of isFirst to the contexts of a connection.
-func withConnection(ctx context.Context, _ net.Conn) context.Context {
-	return context.WithValue(ctx, connectionKey{}, new(atomic.Bool))
-}
-
-// isFirst reports whether a request is the first one of its connection.
-func isFirst(r *http.Request) bool {
-	asked, ok := r.Context().Value(connectionKey{}).(*atomic.Bool)
-	return ok && !asked.Swap(true)
 }
 
 // NewServer listens. The error is an *OptionError if o is wrong, or that of the registry.
@@ -131,8 +98,8 @@ func NewServer(o ServerOptions, handler http.Handler) (*Server, error) {
 // Addr is the address that the server listens on.
 func (s *Server) Addr() net.Addr { return s.listener.Addr() }
 
-// Run serves until the context ends, then takes no new requests and lets those under way finish. It is called once. Requests
-// have the logger of the context.
+// Run serves until the context ends, then takes no new requests and lets those under way finish. It is called
+// once. Requests have the logger of the context.
 func (s *Server) Run(ctx context.Context) error {
 	log := klog.FromContext(ctx)
 	s.failures.log = log
@@ -210,15 +177,15 @@ func selfSigned() (certificate, key []byte, err error) {
 	return certificate, key, nil
 }
 
-// failures receives the log lines of net/http about connections. A scheduler with an untrusted certificate, or one that does not
-// trust ours, goes on without the extender: only these lines show it.
+// failures receives the log lines of net/http about connections. A scheduler with an untrusted certificate, or
+// one that does not trust ours, goes on without the extender: only these lines show it.
 type failures struct {
 	log   klog.Logger // set before anything is served
 	now   func() time.Time
 	count prometheus.Counter
 
-	mu   sync.Mutex
-	told time.Time // when it was last warned
+	mu     sync.Mutex
+	warned time.Time // when it was last warned
 }
 
 func newFailures(now func() time.Time) *failures {
@@ -248,9 +215,9 @@ func (f *failures) first() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	now := f.now()
-	if !f.told.IsZero() && now.Sub(f.told) < time.Minute {
+	if !f.warned.IsZero() && now.Sub(f.warned) < time.Minute {
 		return false
 	}
-	f.told = now
+	f.warned = now
 	return true
 }

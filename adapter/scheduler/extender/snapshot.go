@@ -7,27 +7,6 @@ import (
 	"github.com/foresail/foresail/adapter/forecast/snapshot"
 )
 
-// use is an amount of CPU and memory.
-type use struct {
-	cpu    int64 // millicores
-	memory int64 // bytes
-}
-
-func (u use) plus(other use) use  { return use{u.cpu + other.cpu, u.memory + other.memory} }
-func (u use) minus(other use) use { return use{u.cpu - other.cpu, u.memory - other.memory} }
-
-// within raises negative amounts to 0 and caps them at most, where that is known.
-func (u use) within(most use) use {
-	u.cpu, u.memory = max(u.cpu, 0), max(u.memory, 0)
-	if most.cpu > 0 {
-		u.cpu = min(u.cpu, most.cpu)
-	}
-	if most.memory > 0 {
-		u.memory = min(u.memory, most.memory)
-	}
-	return u
-}
-
 // slot holds the totals of a Node that change between two snapshots. A new Node of the same name gets a new slot.
 type slot struct {
 	requested    tally        // by bound pods and by assumed ones
@@ -37,20 +16,12 @@ type slot struct {
 	allocatable tally // 0: unknown
 }
 
-// tally is a use that several goroutines read and change.
-type tally struct{ cpu, memory atomic.Int64 }
+// maxSnapshotAge is the age at which a snapshot is not used any more. A new one is made every Period, unless
+// that fails.
+const maxSnapshotAge = 10 * time.Second
 
-func (t *tally) add(u use) {
-	t.cpu.Add(u.cpu)
-	t.memory.Add(u.memory)
-}
-
-func (t *tally) set(u use) {
-	t.cpu.Store(u.cpu)
-	t.memory.Store(u.memory)
-}
-
-func (t *tally) load() use { return use{t.cpu.Load(), t.memory.Load()} }
+// unknownNames is the maximum number of nodes in a request while the number of Nodes is unknown.
+const unknownNames = 50_000
 
 // clusterSnapshot is the state of the cluster that requests are answered from. It is immutable except for the slots.
 type clusterSnapshot struct {
@@ -81,7 +52,8 @@ type node struct {
 	*terms
 }
 
-// newSnapshot joins nodes, forecasts and the intent of pools. busy has the nodes that pods came to recently. intent may be nil.
+// newSnapshot joins nodes, forecasts and the intent of pools. busy has the nodes that pods came to recently.
+// intent may be nil.
 func newSnapshot(at time.Time, nodes []node, loads *snapshot.NodeLoads, busy map[*slot]bool, intent *PoolIntent) *clusterSnapshot {
 	v := &clusterSnapshot{at: at, nodes: make(map[string]*node, len(nodes))}
 	if intent == nil {
@@ -112,10 +84,26 @@ func (n *node) known(u snapshot.Use) snapshot.Use {
 	return u
 }
 
-// risen raises the forecast of a busy node to its present use. A sample that includes a new pod removes it from the assumed
-// pods at once, but the smoothed forecast follows over minutes: without this the node would look empty in between.
+// risen raises the forecast of a busy node to its present use. A sample that includes a new pod removes it from
+// the assumed pods at once, but the smoothed forecast follows over minutes: without this the node would look
+// empty in between.
 func risen(u snapshot.Use) snapshot.Use {
 	u.Predicted = max(u.Predicted, u.Now)
 	u.Upper = max(u.Upper, u.Predicted)
 	return u
+}
+
+// assumed sums the assumed pods of all nodes.
+func (v *clusterSnapshot) assumed() use {
+	var sum use
+	for _, n := range v.nodes {
+		u := n.assumed.load()
+		sum.cpu, sum.memory = sum.cpu+u.cpu, sum.memory+u.memory
+	}
+	return sum
+}
+
+// blind reports whether the snapshot is missing or too old.
+func (v *clusterSnapshot) blind(now time.Time) bool {
+	return v.at.IsZero() || now.Sub(v.at) > maxSnapshotAge
 }

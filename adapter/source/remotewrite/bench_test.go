@@ -78,7 +78,7 @@ func BenchmarkReceive(b *testing.B) {
 	}
 }
 
-// BenchmarkSkip takes samples that nobody wants.
+// BenchmarkSkip takes samples that no subscription reads.
 func BenchmarkSkip(b *testing.B) {
 	for _, e := range encodings {
 		b.Run(e.name, func(b *testing.B) {
@@ -106,10 +106,10 @@ func requestsOf(e encoding, series []string) (bodies [][]byte) {
 	return bodies
 }
 
-// receive has one request after the other answered, and tells how many samples a second of one core is good for. Requests are the same
+// receive sends one request after the other, and reports the number of samples per second of one core. Requests are the same
 // each round: gauges are passed on whether their times are new or not.
 func receive(b *testing.B, r *receiver, e encoding, bodies [][]byte) {
-	for _, body := range bodies { // make what is kept of each pod
+	for _, body := range bodies { // make the state of each pod
 		require.Equal(b, http.StatusNoContent, do(r.handler, post(e.contentType, body)).Code)
 	}
 	runtime.GC()

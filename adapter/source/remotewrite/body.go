@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/netip"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/golang/snappy"
@@ -17,93 +18,53 @@ import (
 	"github.com/foresail/foresail/internal/share"
 )
 
-// body is the body of a request, as sent and decompressed. It is reused.
-type body struct {
-	sent    bytes.Buffer
-	decoded []byte
-	content []byte          // decoded, or what was sent if it is not compressed
-	lease   *share.Lease    // of the memory for bodies, of its sender
-	ctx     context.Context //nolint:containedctx // of its request: waits for memory end with it
-	held    int64           // bytes of it
+const (
+	// queuedBodies is the number of requests of one sender that may wait for memory, and patience the time for
+	// which they do.
+	queuedBodies, patience = 64, 5 * time.Second
+	// minRoom is the number of bytes that are made room for before anything is known of the size.
+	minRoom = 16 << 10
+	// maxExpansion is above the maximum compression of snappy: three bytes for 64.
+	maxExpansion = 22
+	// maxPooledBody is the maximum size of a buffer that is kept for the next request, in bytes. Few requests are larger.
+	maxPooledBody = 4 << 20
+)
+
+// bodies reads the bodies of requests into memory that senders share.
+type bodies struct {
+	maxSent, maxDecoded int64 // bytes of one
+	budget              *share.Pool
+	telemetry           *telemetry
+	pool                sync.Pool
 }
 
-// decompression makes the content of what was sent, within the limits.
-type decompression func(*Source, *body) error
-
-// keptBytes is the maximum size of a buffer that is kept for the next request. Few requests are larger.
-const keptBytes = 4 << 20
-
-// expansion is above the maximum compression of snappy: three bytes for 64.
-const expansion = 22
-
-func tooLarge(what string, limit int64) error {
-	return &rejection{http.StatusRequestEntityTooLarge, fmt.Sprintf("the body is larger than %d bytes %s", limit, what)}
+func newBodies(o *Options, t *telemetry) *bodies {
+	s := &bodies{
+		maxSent: o.MaxBodyBytes, maxDecoded: o.MaxDecodedBytes,
+		budget: share.NewPool(o.MaxInFlightBytes, queuedBodies), telemetry: t,
+	}
+	s.pool.New = func() any { return &body{owner: s} }
+	return s
 }
-
-// errBusy makes senders try again.
-var errBusy = &rejection{code: http.StatusServiceUnavailable, reason: "too much is being received at once"}
 
 // read reads and decompresses a body within the limits. The caller frees it after its last use.
-func (s *Source) read(r *http.Request, decompress decompression) (*body, error) {
-	limit := s.options.MaxBodyBytes
-	if r.ContentLength > limit {
-		return nil, tooLarge("as sent", limit)
+func (s *bodies) read(r *http.Request, decompress decompression) (*body, error) {
+	if r.ContentLength > s.maxSent {
+		return nil, tooLarge("as sent", s.maxSent)
 	}
-	b := s.bodies.Get().(*body)
+	b := s.pool.Get().(*body)
 	b.lease, b.ctx = s.lease(r), r.Context()
-	if err := s.fill(b, http.MaxBytesReader(nil, r.Body, limit), decompress); err != nil {
-		s.free(b)
+	if err := b.fill(http.MaxBytesReader(nil, r.Body, s.maxSent), decompress); err != nil {
+		b.free()
 		return nil, err
 	}
 	s.telemetry.decodedBytes.Add(float64(len(b.content)))
 	return b, nil
 }
 
-func (s *Source) fill(b *body, from io.Reader, decompress decompression) error {
-	if err := s.receiveBody(b, from); err != nil {
-		return err
-	}
-	if !b.lease.Fix() { // from here on nothing depends on how fast the sender is
-		return errBusy
-	}
-	sent := b.sent.Len()
-	if err := decompress(s, b); err != nil {
-		return err
-	}
-	s.telemetry.sentBytes.Add(float64(sent))
-	return nil
-}
-
-// receiveBody reads what is sent. Memory is held for what has arrived, not for what is announced: a sender that announces
-// much and sends it slowly holds little.
-func (s *Source) receiveBody(b *body, from io.Reader) error {
-	for room := 0; ; {
-		if b.sent.Len() == room {
-			more := max(room, leastRoom)
-			if err := s.hold(b, int64(more)); err != nil {
-				return err
-			}
-			room += more
-			b.sent.Grow(more)
-		}
-		_, err := io.CopyN(&b.sent, from, int64(room-b.sent.Len()))
-		oversized := (*http.MaxBytesError)(nil)
-		switch {
-		case errors.Is(err, io.EOF):
-			return nil
-		case errors.As(err, &oversized):
-			return tooLarge("as sent", s.options.MaxBodyBytes)
-		case err != nil && b.lease.Recalled():
-			return errBusy
-		case err != nil:
-			return &rejection{http.StatusBadRequest, fmt.Sprintf("the body ends early: %v", err)}
-		}
-	}
-}
-
-// lease returns the lease of a request. Senders share the memory by their addresses: nothing else is known of whose a body
-// is before it is decoded. A body that arrives slowly is given up for a sender that holds less.
-func (s *Source) lease(r *http.Request) *share.Lease {
+// lease returns the lease of a request. Senders share the memory by their addresses, since the tenant of a body
+// is unknown until it is decoded. A body that arrives slowly is given up for a sender that holds less.
+func (s *bodies) lease(r *http.Request) *share.Lease {
 	var recall func()
 	if response, ok := r.Context().Value(responseKey{}).(http.ResponseWriter); ok {
 		recall = func() { _ = http.NewResponseController(response).SetReadDeadline(time.Unix(1, 0)) }
@@ -121,7 +82,7 @@ func recallable(next http.Handler) http.Handler {
 	})
 }
 
-// senderOf returns who sends a request: its address, or the network of an IPv6 address.
+// senderOf returns the sender of a request: its address, or the network of an IPv6 address.
 func senderOf(r *http.Request) string {
 	at, err := netip.ParseAddrPort(r.RemoteAddr)
 	if err != nil {
@@ -135,56 +96,103 @@ func senderOf(r *http.Request) string {
 	return network.String()
 }
 
-// unsnappy decompresses snappy's block format.
-func unsnappy(s *Source, b *body) error {
-	n, err := b.decodedSize(s.options.MaxDecodedBytes)
-	if err != nil {
-		return err
-	}
-	if err := s.hold(b, int64(n)); err != nil {
-		return err
-	}
-	return b.decompress(n)
+// body is the body of a request, as sent and decompressed. It is reused.
+type body struct {
+	owner   *bodies
+	sent    bytes.Buffer
+	decoded []byte
+	content []byte          // decoded, or sent if it is not compressed
+	lease   *share.Lease    // of the memory for bodies, of its sender
+	ctx     context.Context //nolint:containedctx // of its request: waits for memory end with it
+	held    int64           // bytes of it
 }
 
-// patience is how long a request waits for memory.
-const patience = 5 * time.Second
+// fill reads the body and decompresses it.
+func (b *body) fill(from io.Reader, decompress decompression) error {
+	if err := b.receive(from); err != nil {
+		return err
+	}
+	if !b.lease.Fix() { // from here on nothing depends on how fast the sender is
+		return errBusy
+	}
+	sent := b.sent.Len()
+	if err := decompress(b, b.owner.maxDecoded); err != nil {
+		return err
+	}
+	b.owner.telemetry.sentBytes.Add(float64(sent))
+	return nil
+}
 
-// hold waits for bytes of the budget, which it has until the body is freed.
-func (s *Source) hold(b *body, n int64) error {
+// receive reads the body as sent. Memory is held for the bytes that have arrived, not for those that are
+// announced: a sender that announces much and sends it slowly holds little.
+func (b *body) receive(from io.Reader) error {
+	for room := 0; ; {
+		if b.sent.Len() == room {
+			more := max(room, minRoom)
+			if err := b.hold(int64(more)); err != nil {
+				return err
+			}
+			room += more
+			b.sent.Grow(more)
+		}
+		_, err := io.CopyN(&b.sent, from, int64(room-b.sent.Len()))
+		oversized := (*http.MaxBytesError)(nil)
+		switch {
+		case errors.Is(err, io.EOF):
+			return nil
+		case errors.As(err, &oversized):
+			return tooLarge("as sent", b.owner.maxSent)
+		case err != nil && b.lease.Recalled():
+			return errBusy
+		case err != nil:
+			return &rejection{http.StatusBadRequest, fmt.Sprintf("the body ends early: %v", err)}
+		}
+	}
+}
+
+// hold waits for bytes of the budget, which the body keeps until it is freed.
+func (b *body) hold(n int64) error {
 	ctx, cancel := context.WithTimeout(b.ctx, patience)
 	defer cancel()
 	if b.lease.Take(ctx, n) != nil {
 		return errBusy
 	}
 	b.held += n
-	s.telemetry.inFlight.Add(float64(n))
+	b.owner.telemetry.inFlight.Add(float64(n))
 	return nil
 }
 
-// free gives everything back that the body holds.
-func (s *Source) free(b *body) {
-	s.telemetry.inFlight.Sub(float64(b.held))
+// free returns everything that the body holds.
+func (b *body) free() {
+	b.owner.telemetry.inFlight.Sub(float64(b.held))
 	b.lease.End()
 	b.reset()
-	s.bodies.Put(b)
+	b.owner.pool.Put(b)
 }
 
-// decodedSize returns the decompressed size that the body announces. Nothing has been allocated for it yet.
-func (b *body) decodedSize(limit int64) (int, error) {
-	n, err := snappy.DecodedLen(b.sent.Bytes())
-	switch {
-	case err != nil:
-		return 0, notSnappy(err)
-	case int64(n) > limit:
-		return 0, tooLarge("once decompressed", limit)
-	case n > expansion*b.sent.Len():
-		return 0, notSnappy(fmt.Errorf("%d bytes cannot hold the %d that they announce", b.sent.Len(), n))
+func (b *body) reset() {
+	b.lease, b.ctx, b.held, b.content = nil, nil, 0, nil
+	b.sent.Reset()
+	if b.sent.Cap() > maxPooledBody {
+		b.sent = bytes.Buffer{}
 	}
-	return n, nil
+	if cap(b.decoded) > maxPooledBody {
+		b.decoded = nil
+	}
 }
 
-func (b *body) decompress(n int) error {
+// decompression makes the content of a body, of at most limit bytes.
+type decompression func(b *body, limit int64) error
+
+// unsnappy decompresses snappy's block format.
+func unsnappy(b *body, limit int64) error {
+	n, err := snappySize(b.sent.Bytes(), limit)
+	if err != nil {
+		return err
+	}
+	if err := b.hold(int64(n)); err != nil {
+		return err
+	}
 	if cap(b.decoded) < n {
 		b.decoded = make([]byte, n)
 	}
@@ -196,8 +204,22 @@ func (b *body) decompress(n int) error {
 	return nil
 }
 
-// unzip decompresses gzip, which does not say how much it is until it ends.
-func unzip(s *Source, b *body) error {
+// snappySize returns the decompressed size that a body announces. Nothing has been allocated for it yet.
+func snappySize(sent []byte, limit int64) (int, error) {
+	n, err := snappy.DecodedLen(sent)
+	switch {
+	case err != nil:
+		return 0, notSnappy(err)
+	case int64(n) > limit:
+		return 0, tooLarge("once decompressed", limit)
+	case n > maxExpansion*len(sent):
+		return 0, notSnappy(fmt.Errorf("%d bytes cannot hold the %d that they announce", len(sent), n))
+	}
+	return n, nil
+}
+
+// unzip decompresses gzip, which does not announce its size.
+func unzip(b *body, limit int64) error {
 	z, err := gzip.NewReader(&b.sent)
 	if err != nil {
 		return notGzip(err)
@@ -206,11 +228,12 @@ func unzip(s *Source, b *body) error {
 	for room := int64(0); ; {
 		n := int64(len(b.decoded))
 		if n == room {
-			more := min(max(n, leastRoom), s.options.MaxDecodedBytes-n)
+			more := min(max(n, minRoom), limit-n)
 			if more == 0 {
-				return atEnd(z, s.options.MaxDecodedBytes, b)
+				b.content = b.decoded
+				return atEnd(z, limit)
 			}
-			if err := s.hold(b, more); err != nil {
+			if err := b.hold(more); err != nil {
 				return err
 			}
 			room += more
@@ -228,11 +251,8 @@ func unzip(s *Source, b *body) error {
 	}
 }
 
-// leastRoom is how many bytes are made room for before anything is known of the size.
-const leastRoom = 16 << 10
-
-// atEnd takes what has been decompressed if that is all.
-func atEnd(z io.Reader, limit int64, b *body) error {
+// atEnd returns an error unless everything has been decompressed.
+func atEnd(z io.Reader, limit int64) error {
 	var more [1]byte
 	n, err := io.ReadFull(z, more[:])
 	switch {
@@ -241,14 +261,13 @@ func atEnd(z io.Reader, limit int64, b *body) error {
 	case !errors.Is(err, io.EOF):
 		return notGzip(err)
 	}
-	b.content = b.decoded
 	return nil
 }
 
-// plain takes what is not compressed.
-func plain(s *Source, b *body) error {
-	if int64(b.sent.Len()) > s.options.MaxDecodedBytes {
-		return tooLarge("", s.options.MaxDecodedBytes)
+// plain uses a body that is not compressed as it is.
+func plain(b *body, limit int64) error {
+	if int64(b.sent.Len()) > limit {
+		return tooLarge("", limit)
 	}
 	b.content = b.sent.Bytes()
 	return nil
@@ -260,15 +279,4 @@ func notGzip(err error) error {
 
 func notSnappy(err error) error {
 	return &rejection{http.StatusBadRequest, fmt.Sprintf("the body is not in snappy's block format: %v", err)}
-}
-
-func (b *body) reset() {
-	b.lease, b.ctx, b.held, b.content = nil, nil, 0, nil
-	b.sent.Reset()
-	if b.sent.Cap() > keptBytes {
-		b.sent = bytes.Buffer{}
-	}
-	if cap(b.decoded) > keptBytes {
-		b.decoded = nil
-	}
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/prometheus/common/model"
 
 	"github.com/foresail/foresail/adapter/source"
+	"github.com/foresail/foresail/adapter/source/remotewrite/decode"
 )
 
 // Config selects the series of a subscription.
@@ -45,7 +46,8 @@ func (c *Config) validate() error {
 }
 
 func (c *Config) equal(d *Config) bool {
-	return c.Metric == d.Metric && c.Whole == d.Whole && c.Type == d.Type && c.PodLabel == d.PodLabel && maps.Equal(c.MatchLabels, d.MatchLabels)
+	return c.Metric == d.Metric && c.Whole == d.Whole && c.Type == d.Type &&
+		c.PodLabel == d.PodLabel && maps.Equal(c.MatchLabels, d.MatchLabels)
 }
 
 // others describes series that lack the labels.
@@ -72,10 +74,10 @@ func (c *Config) selector(namespaceLabel, namespace string) string {
 	return b.String()
 }
 
-// matches returns whether a series of the metric has the labels of c.
-func (c *Config) matches(l labels) bool {
+// matches reports whether a series of the metric has the labels of c.
+func (c *Config) matches(l decode.Labels) bool {
 	for name, value := range c.MatchLabels {
-		if l.get(name) != value {
+		if l.Get(name) != value {
 			return false
 		}
 	}

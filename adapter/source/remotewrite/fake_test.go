@@ -17,6 +17,7 @@ import (
 
 	"github.com/foresail/foresail/adapter/forecast/podtracker"
 	"github.com/foresail/foresail/adapter/source"
+	"github.com/foresail/foresail/adapter/source/remotewrite/decode"
 	"github.com/foresail/foresail/adapter/source/sourcetest"
 	"github.com/foresail/foresail/internal/share"
 )
@@ -65,13 +66,13 @@ func newFleet(namespace string, pods ...string) *sourcetest.Fleet {
 // pushed is a series as a test pushes it: "name{a=b,c=d}" and its samples, at times in seconds after the start.
 type pushed struct {
 	series  string
-	samples []sample
+	samples []decode.Sample
 }
 
-func push(series string, samples ...sample) pushed { return pushed{series, samples} }
+func push(series string, samples ...decode.Sample) pushed { return pushed{series, samples} }
 
-func at(seconds float64, v float64) sample {
-	return sample{t: start + int64(seconds*1000), v: v}
+func at(seconds float64, v float64) decode.Sample {
+	return decode.Sample{T: start + int64(seconds*1000), V: v}
 }
 
 // labelsOf parses "name{a=b,c=d}" into names and values, in order of name.
@@ -79,7 +80,7 @@ func labelsOf(series string) []string {
 	name, rest, _ := strings.Cut(strings.TrimSuffix(series, "}"), "{")
 	var out []string
 	if name != "" {
-		out = append(out, metricName, name)
+		out = append(out, decode.MetricName, name)
 	}
 	if rest == "" {
 		return out
@@ -111,7 +112,7 @@ func encodeV1(all ...pushed) []byte {
 			s.Labels = append(s.Labels, prompb.Label{Name: l[i], Value: l[i+1]})
 		}
 		for _, x := range p.samples {
-			s.Samples = append(s.Samples, prompb.Sample{Timestamp: x.t, Value: x.v})
+			s.Samples = append(s.Samples, prompb.Sample{Timestamp: x.T, Value: x.V})
 		}
 		m.Timeseries = append(m.Timeseries, s)
 	}
@@ -128,10 +129,10 @@ func encodeV2(all ...pushed) []byte {
 		}
 		s.Metadata.HelpRef = symbols.Symbolize("How much.")
 		for _, x := range p.samples {
-			s.Metadata.Type = map[kind]writev2.Metadata_MetricType{
-				gaugeKind: writev2.Metadata_METRIC_TYPE_GAUGE, counterKind: writev2.Metadata_METRIC_TYPE_COUNTER,
-			}[x.kind]
-			s.Samples = append(s.Samples, writev2.Sample{Timestamp: x.t, StartTimestamp: x.start, Value: x.v})
+			s.Metadata.Type = map[decode.Kind]writev2.Metadata_MetricType{
+				decode.Gauge: writev2.Metadata_METRIC_TYPE_GAUGE, decode.Counter: writev2.Metadata_METRIC_TYPE_COUNTER,
+			}[x.Kind]
+			s.Samples = append(s.Samples, writev2.Sample{Timestamp: x.T, StartTimestamp: x.Start, Value: x.V})
 		}
 		m.Timeseries = append(m.Timeseries, s)
 	}
@@ -201,7 +202,7 @@ func (r *receiver) count(t *testing.T, result string) int {
 // occupy takes memory for bodies that nothing gives back before the end of the lease.
 func (r *receiver) occupy(t *testing.T, n int64) *share.Lease {
 	t.Helper()
-	l := r.budget.Lease("another", nil)
+	l := r.ingester.bodies.budget.Lease("another", nil)
 	require.NoError(t, l.Take(t.Context(), n))
 	return l
 }

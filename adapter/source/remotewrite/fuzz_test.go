@@ -10,10 +10,11 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 
 	"github.com/foresail/foresail/adapter/source"
+	"github.com/foresail/foresail/adapter/source/remotewrite/decode"
 	"github.com/foresail/foresail/pipeline"
 )
 
-// strict is a sink that takes nothing but what a sink may be given.
+// strict is a sink that checks the samples that it takes.
 type strict struct{ t *testing.T }
 
 func (s strict) Append(instance string, samples ...pipeline.Sample) {
@@ -53,7 +54,7 @@ func FuzzHandler(f *testing.F) {
 		for range 2 {
 			w := do(r.handler, post(e.contentType, body))
 			require.Contains(t, []int{http.StatusNoContent, http.StatusBadRequest, http.StatusRequestEntityTooLarge}, w.Code)
-			require.Zero(t, r.budget.InUse(), "all is given back")
+			require.Zero(t, r.ingester.bodies.budget.InUse(), "all is given back")
 		}
 	})
 }
@@ -87,12 +88,12 @@ func FuzzOTLP(f *testing.F) {
 			} else {
 				form.failure(t, w)
 			}
-			require.Zero(t, r.budget.InUse(), "all is given back")
+			require.Zero(t, r.ingester.bodies.budget.InUse(), "all is given back")
 		}
 	})
 }
 
-// strange is a request with attributes of all types, exemplars, and metrics of which nothing is read.
+// strange is a request with attributes of all types, exemplars, and metrics that are not read.
 func strange() exported {
 	e := export("web-0").gauge("load", at(0, 1))
 	all := e.scope.Metrics()
@@ -125,7 +126,7 @@ func unexpected(depth int) []byte {
 
 // v2Bomb makes many series out of few long symbols.
 func v2Bomb(series int) []byte {
-	symbols := [][]byte{nil, []byte(metricName), []byte("load"), []byte("pod"), []byte("web-0")}
+	symbols := [][]byte{nil, []byte(decode.MetricName), []byte("load"), []byte("pod"), []byte("web-0")}
 	for i := range 50 {
 		symbols = append(symbols, fmt.Appendf(nil, "label_%02d", i))
 	}

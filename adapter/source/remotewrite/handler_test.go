@@ -18,6 +18,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/foresail/foresail/adapter/source/remotewrite/decode"
 	"github.com/foresail/foresail/adapter/source/sourcetest"
 )
 
@@ -53,7 +54,7 @@ func TestAnswersOfBothVersions(t *testing.T) {
 		{"many labels", []pushed{push("load{a=1,b=1,c=1,d=1,e=1,f=1,g=1,h=1,namespace=shop,pod=web-0}", at(0, 1)), push(good, at(0, 2))}, 400, "load has more than 8 labels", []float64{2}, "1"},
 		{"many labels that nobody wants", []pushed{push("other{a=1,b=1,c=1,d=1,e=1,f=1,g=1,h=1,pod=web-0}", at(0, 1))}, 204, "", nil, "1"},
 		{"many series", many, 413, "more than 10 series in one request", nil, "0"},
-		{"many samples", []pushed{push(good, make([]sample, 21)...)}, 413, "more than 20 samples in one request", nil, "0"},
+		{"many samples", []pushed{push(good, make([]decode.Sample, 21)...)}, 413, "more than 20 samples in one request", nil, "0"},
 		{"two series of a pod", []pushed{push("load{job=a,namespace=shop,pod=web-0}", at(0, 1)), push("load{job=b,namespace=shop,pod=web-0}", at(0, 2))}, 400,
 			`duplicate_series: 1 samples, such as: load of pod web-0: it has several series, none of which is read: {job="a", namespace="shop", pod="web-0"}, and another with job="b" rather than "a": select one with matchLabels`, []float64{1}, "1"},
 		{"too old", []pushed{push(good, at(0, 1), at(-301, 2))}, 204, "", []float64{2, 1}, "2"}, // in order of time, neither is late
@@ -139,7 +140,7 @@ func TestMalformedMessagesAreRejectedAsAWhole(t *testing.T) {
 	series := func(refs ...uint32) writev2.TimeSeries {
 		return writev2.TimeSeries{LabelsRefs: refs, Samples: []writev2.Sample{{Timestamp: start, Value: 1}}}
 	}
-	symbols := []string{"", metricName, "load", "pod", "web-0", "namespace", "shop"}
+	symbols := []string{"", decode.MetricName, "load", "pod", "web-0", "namespace", "shop"}
 	good := series(1, 2, 3, 4, 5, 6)
 
 	w := do(r.handler, post(encodings[1].contentType, snappy.Encode(nil, must((&writev2.Request{
@@ -157,7 +158,7 @@ func TestMalformedMessagesAreRejectedAsAWhole(t *testing.T) {
 	assert.Equal(t, []float64{1}, sink.Values("uid-web-0"))
 
 	message = append(encodings[0].encode(push("load{namespace=shop,pod=web-0}", at(0, 1))), 0x0a, 22, 0x0a, 16, 0x0a, 8)
-	message = append(message, metricName+"\x12\x04load\x12\x02\x09\x01"...)
+	message = append(message, decode.MetricName+"\x12\x04load\x12\x02\x09\x01"...)
 	w = do(r.handler, post(encodings[0].contentType, snappy.Encode(nil, message)))
 	assert.Equal(t, http.StatusBadRequest, w.Code)
 	assert.Equal(t, []float64{1}, sink.Values("uid-web-0"))
@@ -167,7 +168,7 @@ func TestHistogramsExemplarsAndMetadataAreIgnored(t *testing.T) {
 	bodies := map[string][]byte{
 		"v1": must((&prompb.WriteRequest{
 			Timeseries: []prompb.TimeSeries{{
-				Labels:     []prompb.Label{{Name: metricName, Value: "load"}, {Name: "namespace", Value: "shop"}, {Name: "pod", Value: "web-0"}},
+				Labels:     []prompb.Label{{Name: decode.MetricName, Value: "load"}, {Name: "namespace", Value: "shop"}, {Name: "pod", Value: "web-0"}},
 				Samples:    []prompb.Sample{{Timestamp: start, Value: 1}},
 				Exemplars:  []prompb.Exemplar{{Value: 1}},
 				Histograms: []prompb.Histogram{{Sum: 1}, {Sum: 2}},
@@ -175,7 +176,7 @@ func TestHistogramsExemplarsAndMetadataAreIgnored(t *testing.T) {
 			Metadata: []prompb.MetricMetadata{{MetricFamilyName: "load"}},
 		}).Marshal()),
 		"v2": must((&writev2.Request{
-			Symbols: []string{"", metricName, "load", "pod", "web-0", "namespace", "shop"},
+			Symbols: []string{"", decode.MetricName, "load", "pod", "web-0", "namespace", "shop"},
 			Timeseries: []writev2.TimeSeries{{
 				LabelsRefs: []uint32{1, 2, 3, 4, 5, 6},
 				Samples:    []writev2.Sample{{Timestamp: start, Value: 1}},
@@ -234,7 +235,7 @@ func TestPrometheusClient(t *testing.T) {
 
 	one := func(metric string, value float64, t int64) *v2.Request {
 		symbols := v2.NewSymbolTable()
-		refs := symbols.SymbolizeLabels([]string{metricName, metric, "namespace", "shop", "pod", "web-0"}, nil)
+		refs := symbols.SymbolizeLabels([]string{decode.MetricName, metric, "namespace", "shop", "pod", "web-0"}, nil)
 		return &v2.Request{
 			Timeseries: []*v2.TimeSeries{{LabelsRefs: refs, Samples: []*v2.Sample{{Value: value, Timestamp: t}}}},
 			Symbols:    symbols.Symbols(),
@@ -250,7 +251,7 @@ func TestPrometheusClient(t *testing.T) {
 	assert.ErrorContains(t, err, "400 Bad Request: rejected, while everything else was taken: from_future")
 
 	_, err = client.Write(t.Context(), remote.WriteV1MessageType, &prompb.WriteRequest{Timeseries: []prompb.TimeSeries{{
-		Labels:  []prompb.Label{{Name: metricName, Value: "load"}, {Name: "namespace", Value: "shop"}, {Name: "pod", Value: "web-0"}},
+		Labels:  []prompb.Label{{Name: decode.MetricName, Value: "load"}, {Name: "namespace", Value: "shop"}, {Name: "pod", Value: "web-0"}},
 		Samples: []prompb.Sample{{Value: 4, Timestamp: start + 1000}},
 	}}})
 	require.NoError(t, err)

@@ -61,8 +61,8 @@ func takenAlike(t *testing.T, random *rand.Rand) (known int) {
 			}
 		}
 		requireKnownBelongs(t, receivers[0])
-		known = max(known, len(receivers[0].index.known))
-		require.Empty(t, receivers[1].index.known)
+		known = max(known, len(receivers[0].index.cached))
+		require.Empty(t, receivers[1].index.cached)
 	}
 	assert.Equal(t, codes[1], codes[0])
 	for i := range sinks[0] {
@@ -78,7 +78,7 @@ func takenAlike(t *testing.T, random *rand.Rand) (known int) {
 	for name := range receivers[0].subscriptions {
 		receivers[0].Remove(name)
 	}
-	assert.Empty(t, receivers[0].index.known)
+	assert.Empty(t, receivers[0].index.cached)
 	return known
 }
 
@@ -88,27 +88,27 @@ func requireKnownBelongs(t *testing.T, r *receiver) {
 	owned := 0
 	for _, g := range r.index.groups {
 		for _, tenant := range g.tenants {
-			for _, k := range tenant.keyed {
-				for _, of := range k.takers {
-					if of.known != nil {
+			for _, k := range tenant.metrics {
+				for _, of := range k.receivers {
+					if of.cached != nil {
 						owned++
-						require.Same(t, of.known, r.index.known[of.known.labels])
-						require.Equal(t, of.members, of.known.members)
-						require.LessOrEqual(t, len(of.known.labels), maxKnownBytes)
+						require.Same(t, of.cached, r.index.cached[of.cached.labels])
+						require.Equal(t, of.members, of.cached.members)
+						require.LessOrEqual(t, len(of.cached.labels), 4<<10)
 					}
 				}
 			}
 		}
 	}
-	require.Len(t, r.index.known, owned)
+	require.Len(t, r.index.cached, owned)
 }
 
-// TestKnownSeriesWithMore pushes a known series with what no receiver reads beside its samples, and with a label behind them.
+// TestKnownSeriesWithMore pushes a known series with fields that no receiver reads after its samples, and with a label behind them.
 func TestKnownSeriesWithMore(t *testing.T) {
 	r, sink := subscribed(t, gauge())
 	r.at(10)
 	require.Equal(t, http.StatusNoContent, r.push(encodings[0], push(seriesA, at(0, 1))).Code)
-	require.Len(t, r.index.known, 1)
+	require.Len(t, r.index.cached, 1)
 	request := encodings[0].encode(push(seriesA, at(1, 2)))
 	series, n := protowire.ConsumeBytes(request[1:])
 	require.Equal(t, len(request)-1, n)
@@ -133,19 +133,19 @@ func TestKnownSeriesWithMore(t *testing.T) {
 	assert.Equal(t, []float64{1, 2, 0}, sink.Values("uid-web-0"))
 }
 
-// TestSeriesThatAreNotKnown pushes what would be kept at a sender's will, or found anew each time.
+// TestSeriesThatAreNotKnown pushes series that a sender could make the cache grow with, or that would replace each other.
 func TestSeriesThatAreNotKnown(t *testing.T) {
 	r, sink := subscribed(t, gauge())
 	long := "load{job=" + strings.Repeat("a", 1900) + ",namespace=shop,pod=web-0,service=" + strings.Repeat("b", 1900) + ",zone=" + strings.Repeat("c", 1900) + "}"
 	require.Equal(t, http.StatusNoContent, r.push(encodings[0], push(long, at(0, 1))).Code)
-	assert.Empty(t, r.index.known, "its labels are longer than those of any exporter")
+	assert.Empty(t, r.index.cached, "its labels are longer than those of any exporter")
 	assert.Equal(t, []float64{1}, sink.Values("uid-web-0"))
 
 	r, _ = subscribed(t, gauge())
 	known := func() (labels string) {
-		for labels = range r.index.known {
+		for labels = range r.index.cached {
 		}
-		require.Len(t, r.index.known, 1)
+		require.Len(t, r.index.cached, 1)
 		return labels
 	}
 	r.push(encodings[0], push(seriesA, at(0, 1)))
@@ -165,14 +165,14 @@ func TestKnownSeriesOfNamespaces(t *testing.T) {
 	require.NoError(t, r.Set(bank, gauge(), newFleet("bank", "web-0"), sourcetest.NewRecorder()))
 	other := "load{job=a,namespace=bank,pod=web-0}"
 	r.push(encodings[0], push(seriesA, at(0, 1)), push(other, at(0, 1)))
-	require.Len(t, r.index.known, 2)
+	require.Len(t, r.index.cached, 2)
 	whole := gauge()
 	whole.PodLabel, whole.Whole = "", true
 	require.NoError(t, r.Set(key("whole"), whole, newFleet("shop"), sourcetest.NewRecorder()))
-	require.Len(t, r.index.known, 1)
+	require.Len(t, r.index.cached, 1)
 	r.push(encodings[0], push(seriesA, at(1, 1)), push(other, at(1, 1)))
-	assert.Len(t, r.index.known, 1, "series of the first are of two")
+	assert.Len(t, r.index.cached, 1, "series of the first are of two")
 	r.Remove(key("whole"))
 	r.push(encodings[0], push(seriesA, at(2, 1)))
-	assert.Len(t, r.index.known, 2)
+	assert.Len(t, r.index.cached, 2)
 }

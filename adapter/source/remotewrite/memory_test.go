@@ -20,6 +20,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pmetric"
 	"google.golang.org/protobuf/encoding/protowire"
 
+	"github.com/foresail/foresail/adapter/source/remotewrite/decode"
 	"github.com/foresail/foresail/adapter/source/sourcetest"
 )
 
@@ -76,11 +77,11 @@ func TestMemoryStaysFlat(t *testing.T) {
 		{"empty metadata", v1, func() []byte { return snappy.Encode(nil, bomb(v1Metadata, nil, large)) }, 204, ""},
 		{"empty labels", v1, func() []byte { return snappy.Encode(nil, oneSeries(bomb(v1Labels, nil, large))) }, 400, "no metric name"},
 		{"labels of a metric that is desired", v1, func() []byte {
-			return snappy.Encode(nil, oneSeries(append([]byte("\x0a\x10\x0a\x08"+metricName+"\x12\x04load"), bomb(v1Labels, nil, large)...)))
+			return snappy.Encode(nil, oneSeries(append([]byte("\x0a\x10\x0a\x08"+decode.MetricName+"\x12\x04load"), bomb(v1Labels, nil, large)...)))
 		}, 400, "more than 64 labels"},
 		{"empty samples", v1, func() []byte { return snappy.Encode(nil, oneSeries(bomb(v1Samples, nil, large))) }, 413, "more than 200000 samples"},
 		{"empty histograms", v1, func() []byte {
-			return snappy.Encode(nil, oneSeries(append([]byte("\x0a\x10\x0a\x08"+metricName+"\x12\x04load"), bomb(v1Histograms, nil, large)...)))
+			return snappy.Encode(nil, oneSeries(append([]byte("\x0a\x10\x0a\x08"+decode.MetricName+"\x12\x04load"), bomb(v1Histograms, nil, large)...)))
 		}, 204, ""},
 		{"long symbols in many series", v2, func() []byte { return snappy.Encode(nil, v2Bomb(hostile)) }, 413, "the labels take more than 33554432 bytes once they are written out for each series"},
 	} {
@@ -183,7 +184,7 @@ func TestBodiesInMemoryAreLimited(t *testing.T) {
 	assert.Equal(t, int64(40<<20), r.options.MaxInFlightBytes, "one request of the greatest size always fits")
 	body := everySeries(encodings[0], "load", 10)
 	synctest.Test(t, func(t *testing.T) {
-		others := r.occupy(t, r.options.MaxInFlightBytes-leastRoom)
+		others := r.occupy(t, r.options.MaxInFlightBytes-minRoom)
 		assert.Equal(t, http.StatusServiceUnavailable, do(r.handler, post("", body)).Code, "as sent it fits, decompressed it does not")
 		others.End()
 	})

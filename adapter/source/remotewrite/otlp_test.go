@@ -22,6 +22,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/foresail/foresail/adapter/source"
+	"github.com/foresail/foresail/adapter/source/remotewrite/decode"
 	"github.com/foresail/foresail/adapter/source/sourcetest"
 	"github.com/foresail/foresail/internal/promapi"
 )
@@ -53,7 +54,7 @@ func set(m pcommon.Map, nameValues ...string) {
 }
 
 // gauge adds a gauge.
-func (e exported) gauge(name string, samples ...sample) exported {
+func (e exported) gauge(name string, samples ...decode.Sample) exported {
 	m := e.scope.Metrics().AppendEmpty()
 	m.SetName(name)
 	put(m.SetEmptyGauge().DataPoints(), samples...)
@@ -61,7 +62,7 @@ func (e exported) gauge(name string, samples ...sample) exported {
 }
 
 // counter adds a monotonic sum.
-func (e exported) counter(name string, as pmetric.AggregationTemporality, samples ...sample) exported {
+func (e exported) counter(name string, as pmetric.AggregationTemporality, samples ...decode.Sample) exported {
 	m := e.scope.Metrics().AppendEmpty()
 	m.SetName(name)
 	sum := m.SetEmptySum()
@@ -80,12 +81,12 @@ func (e exported) with(attributes ...string) exported {
 	return e
 }
 
-func put(points pmetric.NumberDataPointSlice, samples ...sample) {
+func put(points pmetric.NumberDataPointSlice, samples ...decode.Sample) {
 	for _, x := range samples {
 		p := points.AppendEmpty()
-		p.SetTimestamp(pcommon.Timestamp(x.t * 1e6))
-		p.SetStartTimestamp(pcommon.Timestamp(x.start * 1e6))
-		p.SetDoubleValue(x.v)
+		p.SetTimestamp(pcommon.Timestamp(x.T * 1e6))
+		p.SetStartTimestamp(pcommon.Timestamp(x.Start * 1e6))
+		p.SetDoubleValue(x.V)
 	}
 }
 
@@ -145,7 +146,7 @@ const (
 	delta      = pmetric.AggregationTemporalityDelta
 )
 
-// Whoever moves from one protocol to the other changes nothing but the sender.
+// To move from one protocol to the other, only the sender changes.
 func TestOTLPGivesTheSamplesOfRemoteWrite(t *testing.T) {
 	for _, c := range []struct {
 		name     string
@@ -200,8 +201,8 @@ func TestOTLPGivesTheSamplesOfRemoteWrite(t *testing.T) {
 }
 
 // since returns a sample of a counter that counts since then.
-func since(seconds float64, x sample) sample {
-	x.start = at(seconds, 0).t
+func since(seconds float64, x decode.Sample) decode.Sample {
+	x.Start = at(seconds, 0).T
 	return x
 }
 
@@ -372,8 +373,8 @@ func TestOTLPLabels(t *testing.T) {
 			e := exported{metrics: pmetric.NewMetrics()}.and(c.resource...).gauge("load", at(0, 1)).with(c.attributes...)
 			e.scope.Scope().SetName("meter")
 			got := &listed{}
-			d := decoder{options: &newReceiver().options}
-			require.NoError(t, d.decodeOTLP(otlpForms[0].body(e), got))
+			o := newReceiver().options
+			require.NoError(t, decode.New(o.limits(), o.Tenancy, nil).OTLP(otlpForms[0].body(e), got))
 			assert.Equal(t, []string{c.is}, got.series)
 		})
 	}
@@ -485,14 +486,18 @@ func TestTheKindOfTheSenderDecides(t *testing.T) {
 	}
 }
 
-// listed is a consumer that lists what it is given.
+// listed is a consumer that lists the series that it takes.
 type listed struct{ series []string }
 
-func (*listed) desired(string, int) bool { return true }
+func (*listed) Desired(string, int) bool { return true }
 
-func (l *listed) add(of labels, _ []sample) { l.series = append(l.series, of.String()) }
+func (l *listed) Add(of decode.Labels, _ []decode.Sample, _ []byte) {
+	l.series = append(l.series, of.String())
+}
 
-func (l *listed) invalid(_ result, reason error, _ int) { l.series = append(l.series, reason.Error()) }
+func (l *listed) Invalid(reason error, _ int) { l.series = append(l.series, reason.Error()) }
+
+func (l *listed) Unsupported(reason error, _ int) { l.series = append(l.series, reason.Error()) }
 
 // More data points than are decoded at once, of several resources.
 func TestOTLPDecodesInParts(t *testing.T) {

@@ -37,6 +37,9 @@ func exporting(t *testing.T, url string, options ...otlpmetrichttp.Option) *sdk.
 	return provider
 }
 
+// onTheClock sets the clock that the SDK has.
+func onTheClock(o *Options) { o.Now = time.Now }
+
 // The SDK is a client that others wrote.
 func TestOpenTelemetrySDK(t *testing.T) {
 	for name, options := range map[string][]otlpmetrichttp.Option{
@@ -44,8 +47,7 @@ func TestOpenTelemetrySDK(t *testing.T) {
 		"gzip":  {otlpmetrichttp.WithCompression(otlpmetrichttp.GzipCompression)},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r, sink, rates, raw := newReceiver(), sourcetest.NewRecorder(), sourcetest.NewRecorder(), sourcetest.NewRecorder()
-			r.options.Now = time.Now // the SDK has no other clock
+			r, sink, rates, raw := newReceiver(onTheClock), sourcetest.NewRecorder(), sourcetest.NewRecorder(), sourcetest.NewRecorder()
 			pod := instance("shop", "web-0")
 			pod.Start = time.Now().Add(-time.Minute)
 			fleet := sourcetest.NewFleet(pod)
@@ -84,10 +86,8 @@ func TestOpenTelemetrySDK(t *testing.T) {
 
 // What is rejected shows in the log of the application.
 func TestOpenTelemetrySDKReportsWhatIsRejected(t *testing.T) {
-	r := newReceiver()
-	r.options.Now = time.Now
 	unknown := error(nil)
-	r.options.Ready = func() error { return unknown }
+	r := newReceiver(onTheClock, func(o *Options) { o.Ready = func() error { return unknown } })
 	require.NoError(t, r.Set(key("m"), Config{Metric: "requests_total", Type: source.Counter, PodLabel: "pod"}, newFleet("shop", "web-0"), sourcetest.NewRecorder()))
 	server := httptest.NewServer(r.handler)
 	defer server.Close()
@@ -104,9 +104,9 @@ func TestOpenTelemetrySDKReportsWhatIsRejected(t *testing.T) {
 // With client_auth_type and client_allowed_sans the receiver takes metrics from clients with those names alone.
 func TestOpenTelemetrySDKPresentsACertificate(t *testing.T) {
 	ours := servertlstest.NewAuthority(t, "ours")
-	r, sink := newReceiver(), sourcetest.NewRecorder()
-	r.options.Now, r.options.WebConfigFile = time.Now, webConfigOf(t, ours, "collector")
-	r.options.Address = ":9201"
+	r, sink := newReceiver(onTheClock, func(o *Options) {
+		o.Address, o.WebConfigFile = ":9201", webConfigOf(t, ours, "collector")
+	}), sourcetest.NewRecorder()
 	require.NoError(t, r.options.Validate(), "clients are authenticated")
 	require.NoError(t, r.Set(key("m"), whole("queue"), newFleet("shop"), sink))
 	url := strings.Replace(strings.TrimSuffix(serving(t, r.Source), path), "http://", "https://", 1)

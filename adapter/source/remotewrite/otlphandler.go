@@ -13,6 +13,8 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
+
+	"github.com/foresail/foresail/adapter/source/remotewrite/decode"
 )
 
 // otlpPath is where exporters of OTLP/HTTP push metrics to.
@@ -20,8 +22,8 @@ const otlpPath = "/v1/metrics"
 
 // otlpEncoding is an encoding of requests, and of the answers to them.
 type otlpEncoding struct {
-	// request returns the request in protobuf. It holds the memory that this takes.
-	request  func(*Source, *body) ([]byte, error)
+	// request returns the request in protobuf. The body holds the memory that decoding it takes.
+	request  func(*body) ([]byte, error)
 	response func(pmetricotlp.ExportResponse) ([]byte, error)
 	status   func(proto.Message) ([]byte, error)
 }
@@ -36,20 +38,24 @@ var otlpEncodings = map[string]otlpEncoding{
 // otlpCompressions are the values of Content-Encoding.
 var otlpCompressions = map[string]decompression{"gzip": unzip, "": plain, "identity": plain}
 
-// serveOTLP answers requests of OTLP/HTTP.
-func (s *Source) serveOTLP(w http.ResponseWriter, r *http.Request) {
+// otlpHandler answers requests of OTLP/HTTP.
+type otlpHandler struct{ *ingester }
+
+// ServeHTTP implements http.Handler.
+func (h otlpHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	began := time.Now()
 	content, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type")) // "" if it is none
-	code, answer := s.answerOTLP(w.Header(), r, content)
+	code, answer := h.answer(w.Header(), r, content)
 	w.WriteHeader(code)
 	_, _ = w.Write(answer) // senders that are gone need none
-	s.telemetry.request("otlp", code, time.Since(began))
+	h.telemetry.request("otlp", code, time.Since(began))
 }
 
-// answerOTLP takes a request and returns the answer, which is in the encoding of the request.
-func (s *Source) answerOTLP(header http.Header, r *http.Request, content string) (code int, answer []byte) {
+// answer takes a request and returns the answer, which is in the encoding of the request.
+func (h otlpHandler) answer(header http.Header, r *http.Request, content string) (code int, answer []byte) {
 	encoding, known := otlpEncodings[content]
-	response, err := s.receiveOTLP(header, r, encoding, known)
+	response := pmetricotlp.NewExportResponse()
+	err := h.receive(header, r, content, response)
 	if !known {
 		encoding, content = otlpEncodings[jsonType], jsonType // which people can read
 	}
@@ -67,12 +73,13 @@ func (s *Source) answerOTLP(header http.Header, r *http.Request, content string)
 	if why.code == http.StatusServiceUnavailable {
 		header.Set("Retry-After", retryAfter)
 	}
-	reason := strings.ToValidUTF8(why.reason, "?") // it may quote the body, and a message with anything else cannot be encoded
+	// The reason may quote the body, and a message with anything else cannot be encoded.
+	reason := strings.ToValidUTF8(why.reason, "?")
 	answer, _ = encoding.status(status.New(statusCodeOf(why.code), reason).Proto())
 	return why.code, answer
 }
 
-// statusCodeOf returns what a status code of HTTP is in a google.rpc.Status.
+// statusCodeOf returns the code of a google.rpc.Status for a status code of HTTP.
 func statusCodeOf(code int) codes.Code {
 	switch code {
 	case http.StatusUnauthorized:
@@ -86,74 +93,68 @@ func statusCodeOf(code int) codes.Code {
 	}
 }
 
-// receiveOTLP reads a request and takes its samples.
-func (s *Source) receiveOTLP(header http.Header, r *http.Request, encoding otlpEncoding, known bool) (response pmetricotlp.ExportResponse, err error) {
-	response = pmetricotlp.NewExportResponse()
-	if why := s.checkSender(header, r); why != nil {
-		return response, why
+// receive reads a request and takes its samples.
+func (h otlpHandler) receive(header http.Header, r *http.Request, content string, to pmetricotlp.ExportResponse) error {
+	if why := h.access.check(header, r); why != nil {
+		return why
 	}
-	if !known {
-		return response, &rejection{http.StatusUnsupportedMediaType, fmt.Sprintf("Content-Type: %.200q: must be %s or %s", r.Header.Get("Content-Type"), protobufType, jsonType)}
+	encoding, ok := otlpEncodings[content]
+	if !ok {
+		return &rejection{http.StatusUnsupportedMediaType, fmt.Sprintf("Content-Type: %.200q: must be %s or %s",
+			r.Header.Get("Content-Type"), protobufType, jsonType)}
 	}
 	decompress, ok := otlpCompressions[r.Header.Get("Content-Encoding")]
 	if !ok {
-		return response, &rejection{http.StatusUnsupportedMediaType, fmt.Sprintf("Content-Encoding: %.200q: must be gzip, or left out", r.Header.Get("Content-Encoding"))}
+		return &rejection{http.StatusUnsupportedMediaType, fmt.Sprintf("Content-Encoding: %.200q: must be gzip, or left out",
+			r.Header.Get("Content-Encoding"))}
 	}
-	if err := s.checkReady(); err != nil {
-		return response, err
-	}
-	body, err := s.read(r, decompress)
+	of, err := h.take(r, decompress, func(body *body, b *batch) error {
+		request, err := encoding.request(body)
+		if err != nil {
+			return err
+		}
+		return b.decoder.OTLP(request, b)
+	})
 	if err != nil {
-		return response, err
-	}
-	defer s.free(body)
-	request, err := encoding.request(s, body)
-	if err != nil {
-		return response, err
-	}
-	of, err := s.take(func(b *batch) error { return b.decoder.decodeOTLP(request, b) })
-	if err != nil {
-		return response, err
+		return err
 	}
 	if of.reasons != "" {
-		response.PartialSuccess().SetRejectedDataPoints(int64(of.rejected))
-		response.PartialSuccess().SetErrorMessage(strings.ToValidUTF8(of.reasons, "?"))
+		to.PartialSuccess().SetRejectedDataPoints(int64(of.rejected))
+		to.PartialSuccess().SetErrorMessage(strings.ToValidUTF8(of.reasons, "?"))
 	}
-	return response, nil
+	return nil
 }
 
-func requestOfProtobuf(s *Source, b *body) ([]byte, error) {
-	return b.content, s.hold(b, otlpSize(b.content))
-}
+func requestOfProtobuf(b *body) ([]byte, error) { return b.content, b.hold(decode.OTLPSize(b.content)) }
 
 // requestOfJSON encodes a request in protobuf: few are in JSON, and only messages in protobuf can be decoded in parts.
-func requestOfJSON(s *Source, b *body) ([]byte, error) {
+func requestOfJSON(b *body) ([]byte, error) {
 	size, err := jsonSize(b.content)
 	if err != nil {
 		return nil, err
 	}
-	if size > s.options.MaxDecodedBytes {
-		return nil, tooLarge("once decoded: send protobuf, or fewer data points in a request", s.options.MaxDecodedBytes)
+	if size > b.owner.maxDecoded {
+		return nil, tooLarge("once decoded: send protobuf, or fewer data points in a request", b.owner.maxDecoded)
 	}
-	if err := s.hold(b, size); err != nil {
+	if err := b.hold(size); err != nil {
 		return nil, err
 	}
 	request := pmetricotlp.NewExportRequest()
 	if err := request.UnmarshalJSON(b.content); err != nil {
-		return nil, malformed(err)
+		return nil, decode.Malformed(err)
 	}
 	encoded, err := request.MarshalProto()
 	if err != nil {
-		return nil, malformed(err)
+		return nil, decode.Malformed(err)
 	}
-	return encoded, s.hold(b, otlpSize(encoded))
+	return encoded, b.hold(decode.OTLPSize(encoded))
 }
 
-// What parts of a text in JSON take at most once they are decoded, in bytes. Arrays of objects grow by doubling.
+// The maximum size of parts of a JSON text once they are decoded, in bytes. Arrays of objects grow by doubling.
 const (
 	jsonObjectBytes  = 320
 	jsonElementBytes = 16
-	jsonDepth        = 100 // at most: pdata decodes without a limit what is within something else
+	maxJSONDepth     = 100 // pdata decodes nested values without a limit
 )
 
 // jsonSize returns a bound for the memory that decoding a text in JSON takes.
@@ -176,8 +177,8 @@ func jsonSize(text []byte) (int64, error) {
 		case c == '}' || c == ']':
 			depth--
 		}
-		if depth > jsonDepth {
-			return 0, malformed(fmt.Errorf("it is nested more than %d deep", jsonDepth))
+		if depth > maxJSONDepth {
+			return 0, decode.Malformed(fmt.Errorf("it is nested more than %d deep", maxJSONDepth))
 		}
 	}
 	return size, nil

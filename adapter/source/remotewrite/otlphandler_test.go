@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/crypto/bcrypt"
 
+	"github.com/foresail/foresail/adapter/source/remotewrite/decode"
 	"github.com/foresail/foresail/adapter/source/sourcetest"
 )
 
@@ -21,7 +22,7 @@ func TestOTLPAnswers(t *testing.T) {
 	header := func(name, value string) change { return func(r *http.Request) { r.Header.Set(name, value) } }
 	zip := header("Content-Encoding", "gzip")
 	small := export("web-0").gauge("load", at(0, 1))
-	samples := make([]sample, 21)
+	samples := make([]decode.Sample, 21)
 	for _, f := range otlpForms {
 		valid := f.body(small)
 		for _, c := range []struct {
@@ -122,7 +123,7 @@ func TestOTLPSendersAreAskedToTryAgain(t *testing.T) {
 			try(503, "samples cannot be assigned to pods yet: pods have not been listed yet")
 			unknown = nil
 			try(200, "")
-			for _, left := range []int64{0, int64(len(body)), int64(len(body)) + otlpExpansion} {
+			for _, left := range []int64{0, int64(len(body)), decode.OTLPSize(body[:1]) + int64(len(body))} {
 				synctest.Test(t, func(t *testing.T) {
 					others := r.occupy(t, r.options.MaxInFlightBytes-left)
 					try(503, "too much is being received at once")
@@ -212,6 +213,6 @@ func TestUnzipHoldsWhatItTakes(t *testing.T) {
 		request.Header.Set("Content-Encoding", "gzip")
 		assert.Equal(t, http.StatusServiceUnavailable, do(r.handler, request).Code)
 		others.End()
-		assert.Zero(t, r.budget.InUse(), "all is given back")
+		assert.Zero(t, r.ingester.bodies.budget.InUse(), "all is given back")
 	})
 }

@@ -12,17 +12,19 @@ import (
 )
 
 const (
-	// checkEvery is the least time between two checks of passwords: bcrypt takes about 60 ms of a core for each, by design.
+	// checkEvery is the minimum time between two checks of passwords: bcrypt takes about 60 ms of a core for each,
+	// by design.
 	checkEvery = 200 * time.Millisecond
-	// checksQueued is how many requests of one sender wait for a check, and checkWait for how long.
+	// checksQueued is the number of requests of one sender that may wait for a check, for checkWait each.
 	checksQueued, checkWait = 4, 10 * time.Second
-	// acceptedFor is how long a password that was right is not counted as a check, and maxAccepted how many are remembered.
+	// acceptedFor is the time for which a password that was right is not checked in turn, and maxAccepted the
+	// maximum number of such passwords.
 	acceptedFor, maxAccepted = 10 * time.Minute, 256
 )
 
-// passwords limits how often passwords are checked. Senders, by their addresses, take turns, so that wrong passwords of one
-// keep out no other and cost a third of a core at most. A cache of wrong ones would not: each may be another. What was right
-// a short time ago waits for nothing.
+// passwords limits how often passwords are checked. Senders, by their addresses, take turns, so that wrong
+// passwords of one keep out no other and cost a third of a core at most. A cache of wrong ones would not: each
+// may be another. Passwords that were right a short time ago do not wait.
 type passwords struct {
 	now    func() time.Time
 	checks *share.Pool // one slot
@@ -44,9 +46,9 @@ func (p *passwords) guard(next http.Handler) http.Handler {
 		}
 		digest := sha256.Sum256([]byte(r.Header.Get("Authorization")))
 		end := func() {}
-		if !p.known(digest) {
+		if !p.isAccepted(digest) {
 			var ok bool
-			if end, ok = p.enter(r); !ok {
+			if end, ok = p.awaitTurn(r); !ok {
 				w.Header().Set("Retry-After", retryAfter)
 				http.Error(w, "too many passwords are being checked", http.StatusServiceUnavailable)
 				return
@@ -54,16 +56,16 @@ func (p *passwords) guard(next http.Handler) http.Handler {
 		}
 		defer end()
 		right := false
-		let := func() { right = true; p.remember(digest); end() }
+		let := func() { right = true; p.accept(digest); end() }
 		next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), admittedKey{}, let)))
 		if !right {
-			p.forget(digest)
+			p.drop(digest)
 		}
 	})
 }
 
-// enter waits for the turn of a request to have its password checked, until end is called.
-func (p *passwords) enter(r *http.Request) (end func(), ok bool) {
+// awaitTurn waits for the turn of a request to have its password checked, until end is called.
+func (p *passwords) awaitTurn(r *http.Request) (end func(), ok bool) {
 	ctx, cancel := context.WithTimeout(r.Context(), checkWait)
 	defer cancel()
 	turn := p.checks.Lease(senderOf(r), nil)
@@ -75,21 +77,23 @@ func (p *passwords) enter(r *http.Request) (end func(), ok bool) {
 	return sync.OnceFunc(func() { time.AfterFunc(checkEvery-time.Since(began), turn.End) }), true
 }
 
-// known reports whether a password was right a short time ago.
-func (p *passwords) known(digest [sha256.Size]byte) bool {
+// isAccepted reports whether a password was right a short time ago.
+func (p *passwords) isAccepted(digest [sha256.Size]byte) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	at, ok := p.accepted[digest]
 	return ok && p.now().Sub(at) < acceptedFor
 }
 
-func (p *passwords) forget(digest [sha256.Size]byte) {
+// drop removes a password that is no longer right.
+func (p *passwords) drop(digest [sha256.Size]byte) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	delete(p.accepted, digest)
 }
 
-func (p *passwords) remember(digest [sha256.Size]byte) {
+// accept remembers a password that was right.
+func (p *passwords) accept(digest [sha256.Size]byte) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if len(p.accepted) >= maxAccepted {
@@ -101,7 +105,7 @@ func (p *passwords) remember(digest [sha256.Size]byte) {
 // admittedKey is the key of the function of a request's context to call once its password was right.
 type admittedKey struct{}
 
-// admitted lets the guard know of requests that reach a handler.
+// admitted reports requests that reach a handler to the guard.
 func admitted(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if let, ok := r.Context().Value(admittedKey{}).(func()); ok {
@@ -111,8 +115,8 @@ func admitted(next http.Handler) http.Handler {
 	})
 }
 
-// guardedListener replaces the handler of a server before its first connection: the exporter toolkit checks passwords in a
-// handler of its own, which it sets right before it accepts, and has no hook in front of it.
+// guardedListener replaces the handler of a server before its first connection: the exporter toolkit checks
+// passwords in a handler of its own, which it sets right before it accepts, and has no hook in front of it.
 type guardedListener struct {
 	net.Listener
 	once   sync.Once

@@ -78,10 +78,10 @@ func TestPasswordsThatWereRight(t *testing.T) {
 	p := newPasswords(func() time.Time { return now })
 	digest := func(i int) (d [32]byte) { d[0], d[1] = byte(i), byte(i>>8); return d }
 	for i := range 10 * maxAccepted {
-		p.remember(digest(i))
+		p.accept(digest(i))
 		assert.LessOrEqual(t, len(p.accepted), maxAccepted)
 	}
-	assert.True(t, p.known(digest(10*maxAccepted-1)))
+	assert.True(t, p.isAccepted(digest(10*maxAccepted-1)))
 	now = now.Add(acceptedFor)
-	assert.False(t, p.known(digest(10*maxAccepted-1)))
+	assert.False(t, p.isAccepted(digest(10*maxAccepted-1)))
 }

@@ -163,7 +163,7 @@ func TestRunEndsWithItsContext(t *testing.T) {
 	assert.ErrorContains(t, New(Options{Address: "127.0.0.1:99999"}).Run(t.Context()), `Address: "127.0.0.1:99999": must be one to listen on`)
 }
 
-// BenchmarkAccess tells what it costs to let a request in, over a connection that is kept.
+// BenchmarkAccess measures the cost of admitting a request, over a connection that is kept.
 func BenchmarkAccess(b *testing.B) {
 	for _, c := range []struct {
 		name    string

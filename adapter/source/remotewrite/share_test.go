@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/foresail/foresail/adapter/source/remotewrite/decode"
 	"github.com/foresail/foresail/adapter/source/sourcetest"
 )
 
@@ -44,9 +45,9 @@ func TestSlowBodiesHoldUpNoOtherSender(t *testing.T) {
 			}
 			full := r.options.MaxInFlightBytes
 			if sent == 1 {
-				full = 40 * leastRoom
+				full = 40 * minRoom
 			}
-			require.Eventually(t, func() bool { return r.budget.InUse() >= full }, 20*time.Second, time.Millisecond)
+			require.Eventually(t, func() bool { return r.ingester.bodies.budget.InUse() >= full }, 20*time.Second, time.Millisecond)
 			for i := range 5 {
 				request := encodings[0].request(push("load{namespace=shop,pod=web-0}", at(float64(i%5), 1)))
 				request.RemoteAddr = "10.0.0.1:1"
@@ -63,13 +64,13 @@ func TestSlowBodiesHoldUpNoOtherSender(t *testing.T) {
 func TestPodLabelsOfOthersCostNothing(t *testing.T) {
 	r := newReceiver()
 	require.NoError(t, r.Set(key("m"), gauge(), newFleet("shop", "web-0"), sourcetest.NewRecorder()))
-	l := labels{{metricName, "load"}, {"namespace", "shop"}, {"pod", "web-0"}}
+	l := decode.Labels{{Name: decode.MetricName, Value: "load"}, {Name: "namespace", Value: "shop"}, {Name: "pod", Value: "web-0"}}
 	cost := func() time.Duration {
 		least := time.Hour
 		for range 20 {
 			began, found := time.Now(), 0
 			for range 100 {
-				r.index.find("shop", l, func(of []*member) { found += len(of) })
+				r.index.find(l, func(of []*member) { found += len(of) })
 			}
 			require.Equal(t, 100, found)
 			least = min(least, time.Since(began))

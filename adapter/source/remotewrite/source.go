@@ -1,16 +1,24 @@
-// Package remotewrite is the source of samples that Prometheus servers, agents and collectors push. It receives Prometheus
-// remote write 1.0 (prometheus.WriteRequest) and 2.0 (io.prometheus.write.v2.Request) on POST /api/v1/write, and
-// OTLP/HTTP (ExportMetricsServiceRequest in protobuf or JSON) on POST /v1/metrics. Both feed the same subscriptions: names of
-// OTLP become those that Prometheus would give them, and each data point is a series with one sample.
+// Package remotewrite is the source of samples that Prometheus servers, agents and collectors push. It receives
+// Prometheus remote write 1.0 (prometheus.WriteRequest) and 2.0 (io.prometheus.write.v2.Request) on POST
+// /api/v1/write, and OTLP/HTTP (ExportMetricsServiceRequest in protobuf or JSON) on POST /v1/metrics. Both feed
+// the same subscriptions: names of OTLP become those that Prometheus would give them, and each data point is a
+// series with one sample.
+//
+// # Where to read
+//
+//   - source.go: [Source] and its server; subscription.go: one PredictedMetric; options.go, flags.go: options.
+//   - handler.go, otlphandler.go: the two protocols over HTTP; ingest.go: the way of a request that both share.
+//   - access.go, passwords.go: who may write; body.go: bodies in shared memory; package decode: their content.
+//   - batch.go: the samples of a request by pod; index.go: the pods of a series; track.go: one instance of a pod.
 //
 // # Which series are read
 //
-// A subscription reads a series that has its metric name and its labels (an absent label is empty), whose namespace label
-// names its namespace, and whose pod label names one of its pods. The operator names the namespace label, and may name the
-// namespace of series without it; otherwise these are nobody's. All other series are skipped before they are decoded, keep
-// no state and are counted: senders may push everything they have. So are series of unknown pods. At
-// each rollout a pod may be scraped before Foresail knows that it is ready; rejecting its samples would only make senders
-// log errors that nobody can act upon.
+// A subscription reads a series that has its metric name and its labels (an absent label is empty), whose
+// namespace label names its namespace, and whose pod label names one of its pods. The operator names the
+// namespace label, and may name the namespace of series without it; otherwise these belong to no namespace.
+// All other series are counted and skipped before they are decoded, and keep no state: senders may push
+// everything they have. The same holds for series of unknown pods. At each rollout a pod may be scraped before
+// Foresail knows that it is ready; if its samples were rejected, senders would log errors without a remedy.
 //
 // State is kept for each subscription and known instance. One series of each pod is read. If two arrive, neither is
 // read, since their order is arbitrary, unless one was read for two minutes before and the other came less than two
@@ -19,15 +27,16 @@
 //
 // # Answers
 //
-// 204 means that all samples were taken or are not needed. 400 means that some can never be taken, so senders must not send
-// them again. A request that cannot be decoded is rejected as a whole. Otherwise the rest is taken, and the answer names what
-// was rejected: invalid labels, a second series of a pod, samples that are too old or dated ahead of the clock. Samples less
-// than 10 s ahead are left to the sink. X-Prometheus-Remote-Write-Samples-Written counts all samples that were not
-// rejected, because senders take 0 for a receiver that does not understand the message.
+// 204 means that all samples were taken or are not needed. 400 means that some can never be taken, so senders
+// must not send them again. A request that cannot be decoded is rejected as a whole. Otherwise the rest is
+// taken, and the answer names what was rejected: invalid labels, a second series of a pod, samples that are too
+// old or dated ahead of the clock. Samples less than 10 s ahead are left to the sink.
+// X-Prometheus-Remote-Write-Samples-Written counts all samples that were not rejected, because senders take 0
+// for a receiver that does not understand the message.
 //
-// 413 means that a limit was exceeded, 415 another encoding or message, 401 missing or wrong credentials. 503 with Retry-After
-// asks the sender to try again: too much at once, or the pods are not known yet. It is not 429, upon which Prometheus drops
-// the samples by default.
+// 413 means that a limit was exceeded, 415 another encoding or message, 401 missing or wrong credentials. 503
+// with Retry-After asks the sender to try again: too much at once, or the pods are not known yet. It is not
+// 429, upon which Prometheus drops the samples by default.
 //
 // OTLP has 200 in place of 204, and in place of 400 where a part was rejected, with a partial success in the message.
 // Exporters send a request again upon 503, and never upon any other of these.
@@ -43,7 +52,6 @@ import (
 	"net/http"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -55,47 +63,25 @@ import (
 
 	"github.com/foresail/foresail/adapter/source"
 	"github.com/foresail/foresail/internal/httpserve"
-	"github.com/foresail/foresail/internal/share"
 )
 
 // Source receives samples that are pushed. It is safe for concurrent use.
 type Source struct {
-	options   Options
-	telemetry *telemetry
-	index     *index
-	token     *tokenFile  // nil: none is required
-	access    *access     // nil: there is no WebConfigFile
-	budget    *share.Pool // of bytes of bodies, by senders
-	bodies    sync.Pool
-	batches   sync.Pool
-	order     atomic.Uint64 // of members
+	options  Options
+	index    *index[*member]
+	ingester *ingester
 
 	mu            sync.Mutex
 	subscriptions map[types.NamespacedName]*subscription
 }
 
-// queuedBodies is how many requests of one sender wait for memory.
-const queuedBodies = 64
-
 // New returns a Source that receives nothing yet.
 func New(o Options) *Source {
 	o = o.withDefaults()
-	s := &Source{
-		options:       o,
-		telemetry:     newTelemetry(o.Registerer),
-		index:         newIndex(),
-		budget:        share.NewPool(o.MaxInFlightBytes, queuedBodies),
-		subscriptions: map[types.NamespacedName]*subscription{},
+	x := newIndex[*member](o.Tenancy)
+	return &Source{
+		options: o, index: x, ingester: newIngester(&o, x), subscriptions: map[types.NamespacedName]*subscription{},
 	}
-	if o.BearerTokenFile != "" {
-		s.token = &tokenFile{path: o.BearerTokenFile, now: o.Now}
-	}
-	if o.WebConfigFile != "" {
-		s.access = &access{options: &s.options}
-	}
-	s.bodies.New = func() any { return &body{} }
-	s.batches.New = func() any { return newBatch(s) }
-	return s
 }
 
 // Set takes the samples that are pushed for the pods of a fleet, as c selects them, to a sink, until the next Set or
@@ -104,7 +90,7 @@ func (s *Source) Set(key types.NamespacedName, c Config, fleet Fleet, sink sourc
 	if err := c.validate(); err != nil {
 		return err
 	}
-	added := newSubscription(s, key, c, fleet, sink)
+	added := newSubscription(s.index, key, c, fleet, sink)
 	s.mu.Lock()
 	old := s.subscriptions[key]
 	if old.same(added) {
@@ -114,7 +100,7 @@ func (s *Source) Set(key types.NamespacedName, c Config, fleet Fleet, sink sourc
 	s.subscriptions[key] = added
 	s.mu.Unlock()
 	old.end()
-	added.begin()
+	added.begin(s.options.Now())
 	return nil
 }
 
@@ -127,17 +113,17 @@ func (s *Source) Remove(key types.NamespacedName) {
 	old.end()
 }
 
-// reportSilence has subscriptions report that no samples arrive. If forget is set it then clears the examples of other
-// series, which makes room for newer ones.
-func (s *Source) reportSilence(forget bool) {
+// reportSilence makes subscriptions without samples report that. If clearExamples is set it then clears the
+// examples of other series, which makes room for newer ones.
+func (s *Source) reportSilence(clearExamples bool) {
 	s.mu.Lock()
 	all := slices.Collect(maps.Values(s.subscriptions))
 	s.mu.Unlock()
 	now := s.options.Now()
 	for _, u := range all {
-		u.reportSilence(now, forget)
+		u.reportSilence(now, clearExamples)
 	}
-	if forget {
+	if clearExamples {
 		s.index.clearExamples()
 	}
 }
@@ -149,9 +135,6 @@ const (
 	writeTimeout  = 60 * time.Second
 	idleTimeout   = 5 * time.Minute // senders pause no longer where metrics are fresh enough to be of use
 )
-
-// Validate returns why Run could not serve with o, as an *OptionError.
-func (o Options) Validate() error { return o.checkAccess() }
 
 // Run serves until the context ends or serving fails.
 func (s *Source) Run(ctx context.Context) error {
@@ -167,6 +150,14 @@ func (s *Source) Run(ctx context.Context) error {
 		return fmt.Errorf("remote write: %w", &OptionError{"Address", s.options.Address, "one to listen on", err})
 	}
 	return s.serve(ctx, l)
+}
+
+// handler returns the handler of both protocols.
+func (s *Source) handler() http.Handler {
+	mux := http.NewServeMux()
+	mux.Handle("POST "+path, writeHandler{s.ingester}.handler())
+	mux.Handle("POST "+otlpPath, otlpHandler{s.ingester})
+	return recallable(mux)
 }
 
 // serve serves on a listener, which it closes.

@@ -1,6 +1,7 @@
 package remotewrite
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"math"
@@ -12,14 +13,18 @@ import (
 
 	"github.com/foresail/foresail/adapter/forecast/podtracker"
 	"github.com/foresail/foresail/adapter/source"
+	"github.com/foresail/foresail/adapter/source/remotewrite/decode"
 )
 
 // Fleet is the pods of one target, which package podtracker tracks.
 type Fleet = podtracker.IndexedPods
 
+// silenceReported is the time for which a subscription with active pods may lack samples before it reports that.
+const silenceReported = 30 * time.Second
+
 // subscription is one Set key.
 type subscription struct {
-	source *Source
+	index  *index[*member]
 	key    types.NamespacedName
 	config Config
 	fleet  Fleet
@@ -29,9 +34,9 @@ type subscription struct {
 	mu           sync.Mutex // held while the sink is called
 	ended        bool
 	stop         func()
-	keyed        *keyed
-	roster       *podtracker.PodIndex
-	members      map[string]*member // by pod
+	metric       *metricIndex[*member]
+	instances    *podtracker.PodIndex
+	members      map[string]*member // by name; "": the target as a whole
 	tracks       map[string]*track  // by instance
 	lastReceived time.Time          // when a sample was last taken, or could not be expected
 	failing      bool
@@ -39,29 +44,50 @@ type subscription struct {
 
 var _ podtracker.Observer = (*subscription)(nil)
 
-func newSubscription(s *Source, key types.NamespacedName, c Config, fleet Fleet, sink source.Sink) *subscription {
+// member is a pod of a subscription, or its target as a whole. There may be 100,000, which requests visit in no
+// order: it fits in one cache line of 64 bytes.
+type member struct {
+	subscription *subscription
+	pod          string // "": the target as a whole
+	order        uint64 // unique
+
+	// Guarded by the subscription's mu:
+	newest string // the last of the pod's instances, to which nearly all samples belong
+	since  int64  // its start (ms)
+	track  *track // of the newest; nil before its first sample
+}
+
+// reading is a sample for one member.
+type reading struct {
+	decode.Sample
+	member   *member
+	ordinal  int32  // of the sample in the request
+	identity []byte // of its series
+}
+
+func newSubscription(x *index[*member], key types.NamespacedName, c Config, fleet Fleet, sink source.Sink) *subscription {
 	c.MatchLabels = maps.Clone(c.MatchLabels)
 	return &subscription{
-		source: s, key: key, config: c, fleet: fleet, sink: sink,
+		index: x, key: key, config: c, fleet: fleet, sink: sink,
 		members: map[string]*member{}, tracks: map[string]*track{},
 		failing: true, // the sink may still have the error of an earlier subscription
 	}
 }
 
-// same returns whether u, which may be nil, and v take the same samples.
+// same reports whether u, which may be nil, and v take the same samples.
 func (u *subscription) same(v *subscription) bool {
 	return u != nil && u.config.equal(&v.config) && u.fleet == v.fleet && u.sink == v.sink
 }
 
-func (u *subscription) begin() {
+func (u *subscription) begin(now time.Time) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if u.ended {
 		return
 	}
-	u.lastReceived = u.source.options.Now()
-	u.keyed = u.source.index.join(u.config.Metric, u.config.PodLabel, u.key.Namespace)
-	u.roster = podtracker.NewPodIndex(u.fleet)
+	u.lastReceived = now
+	u.metric = u.index.join(u.config.Metric, u.config.PodLabel, u.key.Namespace)
+	u.instances = podtracker.NewPodIndex(u.fleet)
 	u.stop = u.fleet.Watch(u) // after the index, which is thus up to date when this is called
 	u.follow()
 }
@@ -78,11 +104,11 @@ func (u *subscription) end() {
 		return
 	}
 	u.stop()
-	u.roster.Close()
+	u.instances.Close()
 	for _, m := range u.members {
-		u.source.index.remove(u.keyed, m)
+		u.index.remove(u.metric, m.pod, m)
 	}
-	u.source.index.leave(u.config.Metric, u.keyed, u.key.Namespace)
+	u.index.leave(u.config.Metric, u.metric, u.key.Namespace)
 	u.members, u.tracks = nil, nil
 }
 
@@ -101,10 +127,12 @@ func (u *subscription) Changed() {
 	}
 }
 
-// follow makes the members match the pods of the fleet, and forgets instances that are gone.
+// follow makes the members match the pods of the fleet, and drops instances that are gone.
 func (u *subscription) follow() {
 	if u.config.Whole {
-		u.followWhole()
+		if len(u.members) == 0 {
+			u.addMember("").newest = source.WholeTarget // whichever pods there are
+		}
 		return
 	}
 	newest, ids := map[string]podtracker.Instance{}, map[string]bool{}
@@ -116,7 +144,7 @@ func (u *subscription) follow() {
 	}
 	for pod, m := range u.members {
 		if _, ok := newest[pod]; !ok {
-			u.source.index.remove(u.keyed, m)
+			u.index.remove(u.metric, m.pod, m)
 			delete(u.members, pod)
 			m.newest, m.since, m.track = "", math.MaxInt64, nil // for samples that are on their way
 		}
@@ -124,54 +152,59 @@ func (u *subscription) follow() {
 	for pod, i := range newest {
 		m := u.members[pod]
 		if m == nil {
-			m = &member{subscription: u, pod: pod, order: u.source.order.Add(1)}
-			u.members[pod] = m
-			u.source.index.add(u.keyed, m)
+			m = u.addMember(pod)
 		}
 		m.newest, m.since, m.track = i.ID, i.Start.UnixMilli(), u.tracks[i.ID]
 	}
 	maps.DeleteFunc(u.tracks, func(id string, _ *track) bool { return !ids[id] })
 }
 
-// followWhole has the one series taken, whichever pods there are.
-func (u *subscription) followWhole() {
-	if len(u.members) == 0 {
-		m := &member{subscription: u, newest: source.WholeTarget, order: u.source.order.Add(1)}
-		u.members[m.pod] = m
-		u.source.index.add(u.keyed, m)
-	}
+func (u *subscription) addMember(pod string) *member {
+	m := &member{subscription: u, pod: pod, order: u.index.newOrder()}
+	u.members[pod] = m
+	u.index.add(u.metric, pod, m)
+	return m
 }
 
-// take takes the readings of one pod in a request, in order of time.
-func (u *subscription) take(readings []reading, b *batch) {
+// selects reports whether a series of a member is read. It keeps the series as an example if not.
+func (u *subscription) selects(l decode.Labels) bool {
+	if u.config.matches(l) {
+		return true
+	}
+	u.other.note(l)
+	return false
+}
+
+// take takes the readings of one member in a request, in order of time.
+func (u *subscription) take(m *member, readings []reading, to *receipt) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if u.ended {
-		b.tally.add(unselected, len(readings))
+		to.tally.add(unselected, len(readings))
 		return
 	}
 	if u.config.Whole {
-		u.takeOf(source.WholeTarget, readings, b)
+		u.takeOf(m, source.WholeTarget, readings, to)
 		return
 	}
 	for len(readings) > 0 {
-		id, n := u.instanceOf(readings)
+		id, n := u.instanceOf(m, readings)
 		if id == "" {
-			b.tally.add(unknownPod, n)
+			to.tally.add(unknownPod, n)
 		} else {
-			u.takeOf(id, readings[:n], b)
+			u.takeOf(m, id, readings[:n], to)
 		}
 		readings = readings[n:]
 	}
 }
 
-// instanceOf returns the instance of the first reading, "" if it is unknown, and how many readings it has in a row.
-func (u *subscription) instanceOf(readings []reading) (id string, n int) {
+// instanceOf returns the instance of the first reading of a pod, "" if it is unknown, and the number of
+// readings that it has in a row.
+func (u *subscription) instanceOf(m *member, readings []reading) (id string, n int) {
 	for n = range readings {
-		m, t := readings[n].member, readings[n].t
 		of := m.newest
-		if t < m.since {
-			of, _ = u.roster.Find(m.pod, t)
+		if t := readings[n].T; t < m.since {
+			of, _ = u.instances.Find(m.pod, t)
 		}
 		if n > 0 && of != id {
 			return id, n
@@ -181,32 +214,33 @@ func (u *subscription) instanceOf(readings []reading) (id string, n int) {
 	return id, len(readings)
 }
 
-func (u *subscription) takeOf(instance string, readings []reading, b *batch) {
-	k := u.trackOf(instance, readings[0].member)
-	b.samples = b.samples[:0]
+// takeOf takes the readings of one instance of a pod.
+func (u *subscription) takeOf(m *member, instance string, readings []reading, to *receipt) {
+	k := u.trackOf(m, instance)
+	to.scratch = to.scratch[:0]
 	received := false
 	for i := range readings {
 		x := &readings[i]
-		s, give, r := k.take(x.sample, x.identity, &u.config, b.now)
+		s, give, r := k.take(x.Sample, x.identity, &u.config, to.now)
 		received = received || r == taken
 		if give {
-			b.samples = append(b.samples, s)
+			to.scratch = append(to.scratch, s)
 		}
-		b.judge(x, r, k, u)
+		u.record(x, r, k, to)
 	}
-	if len(b.samples) > 0 {
-		k.receiver.Append(b.samples...)
+	if len(to.scratch) > 0 {
+		k.receiver.Append(to.scratch...)
 	}
-	if err := k.failing(len(b.samples) > 0); err != nil {
+	if err := k.failing(len(to.scratch) > 0); err != nil {
 		u.sink.Fail(instance, err)
 	}
 	if received {
-		u.receive(b.received)
+		u.receive(to.received)
 	}
 }
 
-// trackOf returns the track of an instance of a member.
-func (u *subscription) trackOf(instance string, m *member) *track {
+// trackOf returns the track of an instance of a pod.
+func (u *subscription) trackOf(m *member, instance string) *track {
 	if instance == m.newest && m.track != nil {
 		return m.track
 	}
@@ -221,8 +255,35 @@ func (u *subscription) trackOf(instance string, m *member) *track {
 	return k
 }
 
-// silenceReported is how long a subscription with active pods may lack samples before it reports that.
-const silenceReported = 30 * time.Second
+// record records the result of a reading.
+func (u *subscription) record(x *reading, r result, k *track, to *receipt) {
+	if !r.rejected() {
+		to.tally.add(r, 1)
+		return
+	}
+	to.reject(x.ordinal)
+	if to.tally.examples[r] != nil {
+		to.tally.add(r, 1)
+		return
+	}
+	to.tally.reject(r, 1, u.describe(x, r, k))
+}
+
+// describe returns why a reading is rejected.
+func (u *subscription) describe(x *reading, r result, k *track) error {
+	whose := " of pod " + x.member.pod
+	if u.config.Whole {
+		whose = ""
+	}
+	switch r {
+	case duplicateSeries:
+		return fmt.Errorf("%s%s: %w", u.config.Metric, whose, k.duplicate(x.T, x.identity))
+	case tooOld:
+		behind := time.Duration(k.newest-x.T) * time.Millisecond
+		return fmt.Errorf("%s%s: %s behind the newest sample", u.config.Metric, whose, behind)
+	}
+	return fmt.Errorf("%s%s: %w", u.config.Metric, whose, k.failure)
+}
 
 // receive records that samples were taken.
 func (u *subscription) receive(now time.Time) {
@@ -233,17 +294,18 @@ func (u *subscription) receive(now time.Time) {
 	}
 }
 
-// reportSilence reports to the sink if no sample has been taken for long. If forget is set it clears the example.
-func (u *subscription) reportSilence(now time.Time, forget bool) {
+// reportSilence reports to the sink if no sample has been taken for silenceReported. If clearExample is set it
+// then clears the example.
+func (u *subscription) reportSilence(now time.Time, clearExample bool) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	if forget {
+	if clearExample {
 		defer u.other.clear()
 	}
-	if u.ended || u.roster == nil {
+	if u.ended || u.instances == nil {
 		return
 	}
-	if !u.config.Whole && !u.roster.AnyActive() {
+	if !u.config.Whole && !u.instances.AnyActive() {
 		u.lastReceived = now // no samples are expected
 		return
 	}
@@ -253,24 +315,26 @@ func (u *subscription) reportSilence(now time.Time, forget bool) {
 	}
 }
 
-// silenceError describes the expected series, and those of the namespace that arrived instead. Of others it tells nothing.
+// silenceError describes the expected series, and those of the namespace that arrived instead. It mentions no
+// series of other namespaces.
 func (u *subscription) silenceError(quiet time.Duration) error {
 	var b strings.Builder
-	label := u.source.options.Tenancy.NamespaceLabel
+	label := u.index.tenancy.NamespaceLabel
 	whose := " for a pod of the target"
 	if u.config.Whole {
 		whose = ""
 	}
-	fmt.Fprintf(&b, "no sample of %s has been pushed%s for %s", u.config.selector(label, u.key.Namespace), whose, quiet.Round(time.Second))
-	tell := func(e *example, what string) {
+	fmt.Fprintf(&b, "no sample of %s has been pushed%s for %s",
+		u.config.selector(label, u.key.Namespace), whose, quiet.Round(time.Second))
+	add := func(e *example, what string) {
 		if text := e.get(); text != "" {
 			fmt.Fprintf(&b, "; %s, such as %s", what, text)
 		}
 	}
-	tell(&u.other, u.config.others())
-	t, unlabelled := u.source.index.arrived(u.config.Metric, u.key.Namespace)
-	tell(&t.withoutPod, fmt.Sprintf("series arrived without the label %s", u.config.PodLabel))
-	tell(&t.unknownPod, "series arrived for other pods")
+	add(&u.other, u.config.others())
+	t, unlabelled := u.index.arrived(u.config.Metric, u.key.Namespace)
+	add(&t.withoutPod, fmt.Sprintf("series arrived without the label %s", u.config.PodLabel))
+	add(&t.unknownPod, "series arrived for other pods")
 	if unlabelled {
 		fmt.Fprintf(&b, "; series arrived without the label %s, and are nobody's", label)
 	}
@@ -278,5 +342,5 @@ func (u *subscription) silenceError(quiet time.Duration) error {
 		b.WriteString("; OTLP takes the namespace and the pod from the resource alone, " +
 			"as the processor k8sattributes sets them")
 	}
-	return fmt.Errorf("%s", b.String())
+	return errors.New(b.String())
 }

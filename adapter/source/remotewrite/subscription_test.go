@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/foresail/foresail/adapter/source"
+	"github.com/foresail/foresail/adapter/source/remotewrite/decode"
 	"github.com/foresail/foresail/adapter/source/sourcetest"
 	"github.com/foresail/foresail/internal/promapi"
 )
@@ -78,7 +79,7 @@ func TestPodsOfOneNameInSeveralNamespaces(t *testing.T) {
 }
 
 // A stranger's pod of the same name, whose series have no namespace, neither counts nor has the samples of others rejected,
-// and whoever watches a pod of a name that no other namespace has gets nothing of it.
+// and a tenant that watches a pod of a name that no other namespace has gets nothing of it.
 func TestSeriesWithoutANamespaceAreNobodys(t *testing.T) {
 	for _, e := range encodings {
 		t.Run(e.name, func(t *testing.T) {
@@ -159,7 +160,7 @@ func TestReportsWhichSeriesArrivedInstead(t *testing.T) {
 				fleet.Set(instance("shop", "web-0"))
 				time.Sleep(27 * time.Second)
 				if c.pushed != "" {
-					do(s.handler(), encodings[0].request(push(c.pushed, sample{t: time.Now().UnixMilli()})))
+					do(s.handler(), encodings[0].request(push(c.pushed, decode.Sample{T: time.Now().UnixMilli()})))
 				}
 				synctest.Wait()
 				assert.Empty(t, sink.SourceErrors())
@@ -174,7 +175,7 @@ func TestReportsWhichSeriesArrivedInstead(t *testing.T) {
 					assert.Regexp(t, `for 30s$`, sink.SourceErrors()[0])
 				}
 
-				do(s.handler(), encodings[0].request(push("load{kind=queue,namespace=shop,pod=web-0}", sample{t: time.Now().UnixMilli(), v: 1})))
+				do(s.handler(), encodings[0].request(push("load{kind=queue,namespace=shop,pod=web-0}", decode.Sample{T: time.Now().UnixMilli(), V: 1})))
 				assert.Equal(t, []float64{1}, sink.Values("uid-web-0"))
 				assert.Empty(t, sink.SourceErrors()[len(sink.SourceErrors())-1], "there is none any more")
 				n := len(sink.SourceErrors())

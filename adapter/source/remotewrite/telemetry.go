@@ -7,6 +7,8 @@ import (
 	"github.com/prometheus/client_golang/exp/api/remote"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promauto"
+
+	"github.com/foresail/foresail/adapter/source/remotewrite/decode"
 )
 
 // telemetry is the metrics of a Source.
@@ -74,11 +76,11 @@ func (t *telemetry) request(version string, code int, took time.Duration) {
 }
 
 // taken records the content of a request.
-func (t *telemetry) taken(of *tally, c *content) {
+func (t *telemetry) taken(of *tally, c *decode.Content) {
 	for r, n := range of.of {
 		t.samples[r].Add(float64(n))
 	}
-	t.ignored["histogram"].Add(float64(c.histograms))
-	t.ignored["exemplar"].Add(float64(c.exemplars))
-	t.ignored["metadata"].Add(float64(c.metadata))
+	t.ignored["histogram"].Add(float64(c.Histograms))
+	t.ignored["exemplar"].Add(float64(c.Exemplars))
+	t.ignored["metadata"].Add(float64(c.Metadata))
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/prometheus/prometheus/model/value"
 
 	"github.com/foresail/foresail/adapter/source"
+	"github.com/foresail/foresail/adapter/source/remotewrite/decode"
 	"github.com/foresail/foresail/pipeline"
 )
 
@@ -58,41 +59,42 @@ const (
 )
 
 // take checks a sample and returns the sample for the sink, if any.
-func (k *track) take(x sample, identity []byte, c *Config, now int64) (s pipeline.Sample, give bool, r result) {
+func (k *track) take(x decode.Sample, identity []byte, c *Config, now int64) (s pipeline.Sample, give bool, r result) {
 	if max(k.newest, k.last) > now+maxAhead {
 		*k = track{receiver: k.receiver} // the clock was ahead, and has been set back
 	}
 	switch {
-	case value.IsStaleNaN(x.v):
-		k.end(x.t, identity)
+	case value.IsStaleNaN(x.V):
+		k.end(x.T, identity)
 		return s, false, stale
-	case math.IsNaN(x.v) || math.IsInf(x.v, 0):
-		k.fail(notFinite, min(x.t, now), func() error { return fmt.Errorf("a sample is %v", x.v) })
+	case math.IsNaN(x.V) || math.IsInf(x.V, 0):
+		k.fail(notFinite, min(x.T, now), func() error { return fmt.Errorf("a sample is %v", x.V) })
 		return s, false, notFinite
-	case x.t > now+maxAhead:
+	case x.T > now+maxAhead:
 		k.fail(fromFuture, now, func() error {
-			return fmt.Errorf("a sample is dated %s, which is in the future: check the clocks", time.UnixMilli(x.t).UTC().Format(time.RFC3339))
+			return fmt.Errorf("a sample is dated %s, which is in the future: check the clocks",
+				time.UnixMilli(x.T).UTC().Format(time.RFC3339))
 		})
 		return s, false, fromFuture
-	case x.kind.conflict(c.Type, c.Metric) != nil:
-		k.fail(wrongType, x.t, func() error { return x.kind.conflict(c.Type, c.Metric) })
+	case conflict(x.Kind, c) != nil:
+		k.fail(wrongType, x.T, func() error { return conflict(x.Kind, c) })
 		return s, false, wrongType
 	}
-	if !k.own(x.t, identity) {
+	if !k.own(x.T, identity) {
 		return s, false, duplicateSeries
 	}
-	if x.t < k.newest-maxAge {
+	if x.T < k.newest-maxAge {
 		return s, false, tooOld
 	}
-	contested := k.contested(x.t)
-	k.advance(x.t)
+	contested := k.contested(x.T)
+	k.advance(x.T)
 	if contested { // their order is arbitrary: neither is taken while both arrive
-		k.fail(duplicateSeries, x.t, func() error { return k.duplicate(x.t, identity) })
+		k.fail(duplicateSeries, x.T, func() error { return k.duplicate(x.T, identity) })
 		return s, false, duplicateSeries
 	}
 	k.settle()
 	if c.Type == source.Gauge {
-		return pipeline.Sample{T: x.t, V: x.v}, true, taken
+		return pipeline.Sample{T: x.T, V: x.V}, true, taken
 	}
 	return k.count(x)
 }
@@ -110,7 +112,20 @@ func (k *track) advance(t int64) {
 // maxSilence is how long a series may lack samples before another one may replace it (ms).
 func (k *track) maxSilence() int64 { return max(silence, silenceSpacings*k.spacing) }
 
-// own returns whether a sample belongs to the series that is read. If there is none any more, it is this one from now
+// conflict returns why a series of a kind cannot be read as c has it, nil if it can.
+func conflict(k decode.Kind, c *Config) error {
+	switch {
+	case k == decode.Counter && c.Type == source.Gauge:
+		return fmt.Errorf("%s is a counter by its sender: source.remoteWrite.type must be Counter, "+
+			"as the value of a counter is not a load, its rate is", c.Metric)
+	case k == decode.Gauge && c.Type == source.Counter:
+		return fmt.Errorf("%s is a gauge by its sender: source.remoteWrite.type must be Gauge, as a gauge has no rate; "+
+			"have the sender declare a counter (OTLP: a monotonic sum) if its value never falls", c.Metric)
+	}
+	return nil
+}
+
+// own reports whether a sample belongs to the series that is read. If there is none any more, it is this one from now
 // on.
 func (k *track) own(t int64, identity []byte) bool {
 	if k.identity == string(identity) && k.newest > 0 {
@@ -157,8 +172,8 @@ func (k *track) duplicate(t int64, identity []byte) error {
 	if other == k.identity && len(k.rivals) > 0 {
 		other = k.rivals[0].identity
 	}
-	read := parseIdentity(k.identity)
-	difference := shorten(difference(read, parseIdentity(other)))
+	read := decode.ParseIdentity(k.identity)
+	difference := shorten(decode.Difference(read, decode.ParseIdentity(other)))
 	if k.contested(t) {
 		return fmt.Errorf("it has several series, none of which is read: %s, and another with %s: "+
 			"select one with matchLabels", shorten(read.String()), difference)
@@ -196,22 +211,22 @@ func (k *track) contested(t int64) bool {
 }
 
 // count handles the reading of a counter.
-func (k *track) count(x sample) (s pipeline.Sample, give bool, r result) {
-	if k.last > 0 && x.t <= k.last {
+func (k *track) count(x decode.Sample) (s pipeline.Sample, give bool, r result) {
+	if k.last > 0 && x.T <= k.last {
 		return s, false, late
 	}
 	least := k.least()
-	if k.last > 0 && x.start <= k.last && x.t-k.last < least {
+	if k.last > 0 && x.Start <= k.last && x.T-k.last < least {
 		return s, false, late
 	}
-	if k.last > 0 && k.last < x.start && x.start < x.t {
-		k.rate.Reset(x.start) // even if it shows no less than before
+	if k.last > 0 && k.last < x.Start && x.Start < x.T {
+		k.rate.Reset(x.Start) // even if it shows no less than before
 	}
 	if k.last > 0 {
-		k.widest = max(float64(x.t-k.last), k.widest*3/4)
+		k.widest = max(float64(x.T-k.last), k.widest*3/4)
 	}
-	k.last = x.t
-	s, give = k.rate.Next(pipeline.Sample{T: x.t, V: x.v}, least)
+	k.last = x.T
+	s, give = k.rate.Next(pipeline.Sample{T: x.T, V: x.V}, least)
 	if give && math.IsInf(s.V, 0) {
 		return s, false, notFinite
 	}

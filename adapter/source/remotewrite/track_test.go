@@ -9,11 +9,11 @@ import (
 	"time"
 
 	"github.com/prometheus/prometheus/model/value"
-	writev2 "github.com/prometheus/prometheus/prompb/io/prometheus/write/v2"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/foresail/foresail/adapter/source"
+	"github.com/foresail/foresail/adapter/source/remotewrite/decode"
 	"github.com/foresail/foresail/adapter/source/sourcetest"
 	"github.com/foresail/foresail/pipeline"
 )
@@ -76,25 +76,25 @@ func TestACounterOfTwoSendersIsNotReset(t *testing.T) {
 // TestTheMetadataOfTheSenderDecides has series of remote write 2.0 whose type is not that of the spec, and of 1.0,
 // which have none.
 func TestTheMetadataOfTheSenderDecides(t *testing.T) {
-	declared := func(k kind) []sample {
-		all := []sample{at(0, 1000), at(1, 1010)}
+	declared := func(k decode.Kind) []decode.Sample {
+		all := []decode.Sample{at(0, 1000), at(1, 1010)}
 		for i := range all {
-			all[i].kind = k
+			all[i].Kind = k
 		}
 		return all
 	}
 	for _, test := range []struct {
 		c        Config
-		declared kind
+		declared decode.Kind
 		want     []float64 // of version 2
 		v1       []float64
 	}{
-		{gauge(), gaugeKind, []float64{1000, 1010}, []float64{1000, 1010}},
-		{gauge(), unknownKind, []float64{1000, 1010}, []float64{1000, 1010}},
-		{gauge(), counterKind, nil, []float64{1000, 1010}},
-		{counter(), counterKind, []float64{10}, []float64{10}},
-		{counter(), unknownKind, []float64{10}, []float64{10}},
-		{counter(), gaugeKind, nil, []float64{10}},
+		{gauge(), decode.Gauge, []float64{1000, 1010}, []float64{1000, 1010}},
+		{gauge(), decode.Unknown, []float64{1000, 1010}, []float64{1000, 1010}},
+		{gauge(), decode.Counter, nil, []float64{1000, 1010}},
+		{counter(), decode.Counter, []float64{10}, []float64{10}},
+		{counter(), decode.Unknown, []float64{10}, []float64{10}},
+		{counter(), decode.Gauge, nil, []float64{10}},
 	} {
 		for i, want := range [][]float64{test.v1, test.want} {
 			r, sink := subscribed(t, test.c)
@@ -106,26 +106,6 @@ func TestTheMetadataOfTheSenderDecides(t *testing.T) {
 				assert.Equal(t, 2, r.count(t, "wrong_type"))
 			}
 		}
-	}
-}
-
-func TestKindsOfSeriesOfAFamily(t *testing.T) {
-	for _, test := range []struct {
-		metric string
-		family writev2.Metadata_MetricType
-		want   kind
-	}{
-		{"http_requests_total", writev2.Metadata_METRIC_TYPE_COUNTER, counterKind},
-		{"latency_count", writev2.Metadata_METRIC_TYPE_HISTOGRAM, counterKind},
-		{"latency_sum", writev2.Metadata_METRIC_TYPE_SUMMARY, counterKind},
-		{"latency_bucket", writev2.Metadata_METRIC_TYPE_HISTOGRAM, counterKind},
-		{"latency", writev2.Metadata_METRIC_TYPE_SUMMARY, unknownKind},
-		{"sizes_bucket", writev2.Metadata_METRIC_TYPE_GAUGEHISTOGRAM, gaugeKind},
-		{"load", writev2.Metadata_METRIC_TYPE_GAUGE, gaugeKind},
-		{"build_info", writev2.Metadata_METRIC_TYPE_INFO, unknownKind},
-		{"load", 77, unknownKind},
-	} {
-		assert.Equal(t, test.want, kindOf(test.metric, test.family), test.metric)
 	}
 }
 
@@ -215,8 +195,8 @@ func TestCounters(t *testing.T) {
 func TestStartTimeShowsAReset(t *testing.T) {
 	r, sink := subscribed(t, counter())
 	r.at(1000)
-	since := func(x sample, seconds float64) sample {
-		x.start = start + int64(seconds*1000)
+	since := func(x decode.Sample, seconds float64) decode.Sample {
+		x.Start = start + int64(seconds*1000)
 		return x
 	}
 	r.push(encodings[1], push(seriesA, since(at(0, 100), -50), since(at(1, 110), -50), since(at(3, 120), 2)))
@@ -386,8 +366,8 @@ func TestStateIsKeptOnlyOfKnownInstances(t *testing.T) {
 	assert.Empty(t, u.tracks)
 	assert.Equal(t, http.StatusNoContent, r.push(encodings[0], push(seriesB, at(5, 31))).Code)
 	assert.Equal(t, 2, r.count(t, "unknown_pod"))
-	assert.Empty(t, u.keyed.takers)
-	assert.Empty(t, r.index.known)
+	assert.Empty(t, u.metric.receivers)
+	assert.Empty(t, r.index.cached)
 }
 
 // What a request holds is given to subscriptions some time after its pods have been found.
@@ -396,10 +376,9 @@ func TestSamplesOfAPodDeletedMeanwhile(t *testing.T) {
 	u := r.subscriptions[key("m")]
 	web := u.members["web-0"]
 	give := func(seconds float64) result {
-		b := newBatch(r.Source)
-		b.now = start
-		u.take([]reading{{sample: at(seconds, 1), member: web}}, b)
-		return result(slices.Index(b.tally.of[:], 1))
+		got := receipt{now: start}
+		u.take(web, []reading{{Sample: at(seconds, 1), member: web}}, &got)
+		return result(slices.Index(got.tally.of[:], 1))
 	}
 	fleet := u.fleet.(*sourcetest.Fleet)
 	first := instance("shop", "web-0")

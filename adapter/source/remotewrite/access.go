@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"crypto/subtle"
 	"errors"
+	"fmt"
 	"net"
 	"net/http"
 	"os"
@@ -26,35 +27,60 @@ type webConfig struct {
 	Users map[string]string `json:"basic_auth_users"`
 }
 
-// checkAccess checks the address and who may write.
-func (o *Options) checkAccess() error {
-	if _, _, err := net.SplitHostPort(o.Address); err != nil {
-		return &OptionError{"Address", o.Address, "a host and a port, such as :9201", err}
-	}
-	return o.checkSenders()
+// OptionError reports an invalid option.
+type OptionError struct {
+	Option string // its name in Options
+	Value  string
+	Accept string // the values that would be accepted; it may name other options
+	Err    error  // why the value is not
 }
 
-// checkSenders checks who may write.
-func (o *Options) checkSenders() error {
-	config, err := readWebConfig(o.WebConfigFile)
-	if err != nil {
-		return &OptionError{"WebConfigFile", o.WebConfigFile, "a web configuration as Prometheus exporters take it", err}
+// Error implements error.
+func (e *OptionError) Error() string {
+	return fmt.Sprintf("%s: %q: must be %s: %v", e.Option, e.Value, e.Accept, e.Err)
+}
+
+// Unwrap returns the reason.
+func (e *OptionError) Unwrap() error { return e.Err }
+
+// senders are the options that decide who may write.
+type senders struct {
+	address         string
+	webConfigFile   string
+	bearerTokenFile string
+	allowAnonymous  bool
+}
+
+// validate checks the address and who may write.
+func (s *senders) validate() error {
+	if _, _, err := net.SplitHostPort(s.address); err != nil {
+		return &OptionError{"Address", s.address, "a host and a port, such as :9201", err}
 	}
-	if o.BearerTokenFile != "" {
+	return s.check()
+}
+
+// check checks who may write.
+func (s *senders) check() error {
+	config, err := readWebConfig(s.webConfigFile)
+	if err != nil {
+		return &OptionError{"WebConfigFile", s.webConfigFile, "a web configuration as Prometheus exporters take it", err}
+	}
+	if s.bearerTokenFile != "" {
 		if len(config.Users) > 0 {
-			return &OptionError{"BearerTokenFile", o.BearerTokenFile, "empty where WebConfigFile has basic_auth_users", errors.New("a request can present one of the two")}
+			return &OptionError{"BearerTokenFile", s.bearerTokenFile, "empty where WebConfigFile has basic_auth_users",
+				errors.New("a request can present one of the two")}
 		}
-		if _, err := readToken(o.BearerTokenFile); err != nil {
-			return &OptionError{"BearerTokenFile", o.BearerTokenFile, "a file that holds a token", err}
+		if _, err := readToken(s.bearerTokenFile); err != nil {
+			return &OptionError{"BearerTokenFile", s.bearerTokenFile, "a file that holds a token", err}
 		}
 		return nil
 	}
-	if o.AllowAnonymous || len(config.Users) > 0 || config.authenticatesClients() || localaddr.Loopback(o.Address) {
+	if s.allowAnonymous || len(config.Users) > 0 || config.authenticatesClients() || localaddr.Loopback(s.address) {
 		return nil
 	}
 	const accepted = "a loopback address, unless senders are authenticated (BearerTokenFile, or in WebConfigFile " +
 		"basic_auth_users, or client certificates with client_allowed_sans) or nobody needs to be (AllowAnonymous)"
-	return &OptionError{"Address", o.Address, accepted, errors.New("anybody who can reach it could write")}
+	return &OptionError{"Address", s.address, accepted, errors.New("anybody who can reach it could write")}
 }
 
 func readWebConfig(path string) (c webConfig, err error) {
@@ -89,10 +115,45 @@ func readToken(path string) (string, error) {
 	return token, nil
 }
 
-// access checks the web configuration again and again. The server reads it for every request, and without users it would
-// admit anyone.
+// recheck is the time between two checks of the files.
+const recheck = time.Second
+
+// access decides about each request whether its sender may write. The server itself checks the passwords and
+// certificates of the web configuration.
 type access struct {
-	options *Options
+	config *configFile // nil: there is no web configuration
+	token  *tokenFile  // nil: none is required
+}
+
+func newAccess(s senders, now func() time.Time) *access {
+	a := &access{}
+	if s.webConfigFile != "" {
+		a.config = &configFile{senders: s, now: now}
+	}
+	if s.bearerTokenFile != "" {
+		a.token = &tokenFile{path: s.bearerTokenFile, now: now}
+	}
+	return a
+}
+
+// check returns a rejection unless the sender of a request may write. It sets what the header of the answer needs.
+func (a *access) check(header http.Header, r *http.Request) *rejection {
+	if a.config != nil {
+		if why := a.config.check(); why != nil {
+			return why
+		}
+	}
+	if a.token != nil {
+		return a.token.check(header, r)
+	}
+	return nil
+}
+
+// configFile checks the web configuration again and again. The server reads it for every request, and without
+// users it would admit anyone.
+type configFile struct {
+	senders senders
+	now     func() time.Time
 
 	mu      sync.Mutex
 	checked time.Time
@@ -100,20 +161,18 @@ type access struct {
 }
 
 // check returns a rejection while the configuration does not authenticate senders although it must.
-func (a *access) check() *rejection {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if now := a.options.Now(); a.checked.IsZero() || now.Sub(a.checked) >= recheck {
-		a.checked, a.err = now, a.options.checkSenders()
+func (f *configFile) check() *rejection {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if now := f.now(); f.checked.IsZero() || now.Sub(f.checked) >= recheck {
+		f.checked, f.err = now, f.senders.check()
 	}
-	if a.err != nil {
-		return &rejection{http.StatusServiceUnavailable, "the configuration of who may write is wrong: see the receiver's log"}
+	if f.err != nil {
+		return &rejection{http.StatusServiceUnavailable,
+			"the configuration of who may write is wrong: see the receiver's log"}
 	}
 	return nil
 }
-
-// recheck is how often the files are checked.
-const recheck = time.Second
 
 // tokenFile is a token that may be replaced while it is in use.
 type tokenFile struct {
@@ -164,5 +223,6 @@ func (f *tokenFile) current() ([sha256.Size]byte, error) {
 }
 
 func (f *tokenFile) unchanged(info os.FileInfo) bool {
-	return f.info != nil && os.SameFile(f.info, info) && f.info.Size() == info.Size() && f.info.ModTime().Equal(info.ModTime())
+	return f.info != nil && os.SameFile(f.info, info) &&
+		f.info.Size() == info.Size() && f.info.ModTime().Equal(info.ModTime())
 }
