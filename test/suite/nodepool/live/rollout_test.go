@@ -32,6 +32,9 @@ func TestAllNodesAreRolledOut(t *testing.T) {
 	p := newPool(t, "rollout")
 	p.create(workers, 2*workers, func(s *v1alpha1.WorkerPoolSpec) {
 		s.Disruption.Budgets = []v1alpha1.DisruptionBudget{{Nodes: intstr.FromString("20%")}}
+		// The default. PodDisruptionBudgets name evicted pods by their names: if their controller is late, a pod of a
+		// StatefulSet that came back under its name counts as being evicted for two minutes, and no other may be.
+		s.Drain.Timeout = &metav1.Duration{Duration: 5 * time.Minute}
 	})
 	before := p.settled(workers)
 	apps := []rolledApp{{"shop", 2 * workers, 4}, {"everywhere", workers, 1}, {"store", 3, 1}}
