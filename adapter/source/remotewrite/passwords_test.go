@@ -35,9 +35,8 @@ func (c *checking) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func TestWrongPasswordsKeepOutNoOtherSender(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
-		var all sync.WaitGroup
-		defer all.Wait()
 		defer cancel()
+		var all sync.WaitGroup
 		c := &checking{mutex: make(chan struct{}, 1)}
 		h := newPasswords(time.Now).guard(c)
 		try := func(from, password string) int {
@@ -69,6 +68,8 @@ func TestWrongPasswordsKeepOutNoOtherSender(t *testing.T) {
 			assert.LessOrEqual(t, time.Since(again), 2*60*time.Millisecond)
 			time.Sleep(time.Second)
 		}
+		cancel()
+		all.Wait()
 		assert.LessOrEqual(t, c.checks, int(span/checkEvery)+2*int(span/time.Second)+10)
 	})
 }
