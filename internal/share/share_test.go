@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -126,18 +127,18 @@ func TestGrowingLeasesGoOn(t *testing.T) {
 			random := rand.New(rand.NewPCG(2, seed))
 			p := NewPool(100, 0)
 			var all sync.WaitGroup
-			done := 0
+			var done atomic.Int64
 			for i := range 50 {
 				tenants := 1 + seed%4
 				size := 1 + random.Int64N(int64(100/tenants))
 				all.Go(func() {
 					for !grow(t.Context(), p, fmt.Sprint(uint64(i)%tenants), size) {
 					}
-					done++
+					done.Add(1)
 				})
 			}
 			all.Wait()
-			assert.Equal(t, 50, done)
+			assert.EqualValues(t, 50, done.Load())
 			assert.Zero(t, p.InUse())
 		})
 	}
