@@ -69,14 +69,9 @@ func (s *PredictedMetricSpec) Default() {
 	}
 }
 
-// DurationAt returns the default of a field that is a duration.
+// DurationAt returns the default of a field that is a duration and depends on the method, or is a lower bound.
 func DurationAt(path string, method ForecastMethod) metav1.Duration {
 	var d metav1.Duration
-	for _, row := range metricDefaults {
-		if row.field == path {
-			set(reflect.ValueOf(&d).Elem(), row.value)
-		}
-	}
 	for _, row := range methodDefaults {
 		if row.Field == path {
 			set(reflect.ValueOf(&d).Elem(), row.Of(method))
