@@ -107,23 +107,34 @@ func TestAliveWhileARoundIsSlow(t *testing.T) {
 	})
 }
 
+// overload runs the forecaster until it is ready, and then has a target's pods hold up its round until end is called.
+func (w *world) overload(t *testing.T) (end func()) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error)
+	go func() { ended <- w.forecaster.Run(ctx) }()
+	time.Sleep(2 * time.Second) // virtual time
+	require.NoError(t, w.forecaster.Ready())
+	pods := &stuck{release: make(chan struct{})}
+	other := key
+	other.Name = "other"
+	feed, err := w.forecaster.Set(other, config())
+	require.NoError(t, err)
+	feed.SetPods(pods)
+	return func() {
+		close(pods.release)
+		cancel()
+		require.NoError(t, <-ended)
+	}
+}
+
 // Under overload a round takes longer than the forecaster may stall. Its snapshots are served
 // meanwhile, for as long as they are valid.
 func TestReadyUnderOverload(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 2, steady(1))
 		w.pass(30*time.Second, nil)
-		ctx, cancel := context.WithCancel(t.Context())
-		ended := make(chan error)
-		go func() { ended <- w.forecaster.Run(ctx) }()
-		time.Sleep(2 * time.Second) // virtual time
-		require.NoError(t, w.forecaster.Ready())
-		pods := &stuck{release: make(chan struct{})}
-		other := key
-		other.Name = "other"
-		feed, err := w.forecaster.Set(other, config())
-		require.NoError(t, err)
-		feed.SetPods(pods)
+		end := w.overload(t)
 		valid := time.Duration(0)
 		for begun := time.Now(); time.Since(begun) < 2*time.Minute; time.Sleep(time.Second) { // virtual time
 			s := w.get()
@@ -134,9 +145,7 @@ func TestReadyUnderOverload(t *testing.T) {
 			}
 		}
 		assert.Greater(t, valid, 2*stallLimit)
-		close(pods.release)
-		cancel()
-		require.NoError(t, <-ended)
+		end()
 	})
 }
 
@@ -149,24 +158,12 @@ func TestOneLastingSnapshotDoesNotKeepAStalledForecasterReady(t *testing.T) {
 		_, err := w.forecaster.Set(key, c)
 		require.NoError(t, err)
 		w.pass(30*time.Second, nil)
-		ctx, cancel := context.WithCancel(t.Context())
-		ended := make(chan error)
-		go func() { ended <- w.forecaster.Run(ctx) }()
-		time.Sleep(2 * time.Second) // virtual time
-		require.NoError(t, w.forecaster.Ready())
-		pods := &stuck{release: make(chan struct{})}
-		other := key
-		other.Name = "other"
-		feed, err := w.forecaster.Set(other, config())
-		require.NoError(t, err)
-		feed.SetPods(pods)
+		end := w.overload(t)
 		time.Sleep(25 * time.Second) // virtual time
 		require.NoError(t, w.forecaster.Ready(), "under overload it counts for a while")
 		time.Sleep(10 * time.Second) // virtual time
 		assert.ErrorContains(t, w.forecaster.Ready(), "no forecast for ")
-		close(pods.release)
-		cancel()
-		require.NoError(t, <-ended)
+		end()
 	})
 }
 
