@@ -86,7 +86,7 @@ func TestFlagsOfTheExtender(t *testing.T) {
 	assert.Contains(t, stderr, `--extender-warm-up: "1m0s": must be left out unless --enable has extender`)
 }
 
-// Who can reach an address must show a certificate, unless it is on loopback or the operator says that nobody needs one.
+// An address needs client certificates, unless it is on loopback or the operator allows anonymous clients.
 func TestAnonymousSchedulersNeedAnOption(t *testing.T) {
 	for address, strangers := range map[string]bool{
 		"127.0.0.1:9443": false, "127.1.2.3:1": false, "[::1]:9443": false, "localhost:9443": false,
@@ -143,7 +143,7 @@ func TestErrorsOfTheExtenderInFlags(t *testing.T) {
 	}
 }
 
-// A Node that is made again under a name has not used what the one before it did, whoever tells.
+// A Node that is created again under a name has not used what the earlier one did, whichever source has the readings.
 func TestNodesOfOneNameAreToldApart(t *testing.T) {
 	client := fake.NewClientset(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "spot", UID: "uid-1"}})
 	feed := objectcache.Nodes(client)

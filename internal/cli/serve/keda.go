@@ -43,7 +43,7 @@ func (d *kedaDoor) addFlags(groups *cliflag.NamedFlagSets) {
 	fs.BoolVar(&d.options.AllowAnonymous, kedaFlags+"allow-anonymous", false, "Answer anyone who can reach the address, without a client certificate. For an address that a NetworkPolicy closes to all but KEDA.")
 }
 
-// enabled tells whether KEDA is answered.
+// enabled reports whether KEDA is answered.
 func (d *kedaDoor) enabled() bool {
 	return d.options.Address != "" && d.options.Address != noAddress
 }

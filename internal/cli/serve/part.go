@@ -32,7 +32,7 @@ const (
 type part struct {
 	ready func() error                  // returns why the part is not ready yet; nil: it always is
 	alive func() error                  // returns why only a restart helps; nil: nothing is known that it would help against
-	run   []func(context.Context) error // run beside the manager
+	run   []func(context.Context) error // run next to the manager
 }
 
 func (p *part) waits() error {
