@@ -113,6 +113,8 @@ func newReaders(all []*reader) *readers {
 // reader gives one series of one instance to one sink.
 type reader struct {
 	instance  string
+	ip        string           // of the instance, when the endpoint was located
+	ports     map[string]int32 // likewise
 	selection *selection
 	sink      source.Sink
 	endpoint  *endpoint

@@ -24,7 +24,7 @@ import (
 type Fleet interface {
 	Active() []podtracker.Instance
 	// Watch calls an observer, without holding locks, until stop is called.
-	Watch(podtracker.Observer) (stop func())
+	Watch(changed func()) (stop func())
 }
 
 // Source reads the metrics endpoints of pods. It is safe for concurrent use.
