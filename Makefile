@@ -219,11 +219,11 @@ bench-live: controlplane monitoring ## Play the paper's loads to real HPAs, KEDA
 FUZZTIME ?= 30s
 .PHONY: fuzz
 fuzz: ## Run every fuzz target for FUZZTIME
-	@for pkg in $$(go list ./pipeline/... ./adapter/... ./nodepool/... ./internal/... ./cmd/... ./api/...); do \
+	@failed=0; for pkg in $$(go list ./pipeline/... ./adapter/... ./nodepool/... ./internal/... ./cmd/... ./api/...); do \
 	  for target in $$(go test -list '^Fuzz' $$pkg | grep '^Fuzz' || true); do \
-	    go test -run '^$$' -fuzz "^$$target$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 1x $$pkg; \
+	    go test -run '^$$' -fuzz "^$$target$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 1x $$pkg || failed=1; \
 	  done; \
-	done
+	done; exit $$failed
 
 .PHONY: generate
 generate: ## Generate deep copies, CRDs, the protocol of KEDA, PrometheusRules and parts of the Helm chart
