@@ -13,7 +13,7 @@ SHARING = ./test/suite/e2e ./test/suite/nodepool/live ./test/suite/nodepool ./te
 ALONE = ./test/suite/extender ./test/suite/nodejs/...
 # Functions of what they are given, without goroutines (internal/archtest sees to that): the race detector would find nothing in them,
 # and make them take ten times as long.
-PURE = ./pipeline ./pipeline/decide ./pipeline/judge ./pipeline/learn ./pipeline/line ./pipeline/predict ./pipeline/redistribute ./nodepool/plan ./nodepool/cluster/scheduling ./nodepool/budget ./internal/keepalive ./internal/schedule ./internal/lab ./internal/lab/report/chart ./internal/lab/world/fluid ./internal/lab/scaler/hpa ./internal/lab/world/queue ./internal/lab/scaler ./internal/lab/score ./internal/lab/world/workload
+PURE = ./pipeline ./pipeline/decide ./pipeline/judge ./pipeline/learn ./pipeline/line ./pipeline/predict ./pipeline/redistribute ./nodepool/plan ./nodepool/cluster/scheduling ./nodepool/config ./internal/keepalive ./internal/schedule ./internal/lab ./internal/lab/report/chart ./internal/lab/world/fluid ./internal/lab/scaler/hpa ./internal/lab/world/queue ./internal/lab/scaler ./internal/lab/score ./internal/lab/world/workload
 # WITH_TESTS lists the packages of a pattern that have tests.
 WITH_TESTS = $(shell go list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}{{end}}' $(1))
 # UNIT are the product's own tests, TOOLS those of what tests are made of.

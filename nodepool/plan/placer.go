@@ -17,13 +17,6 @@ const MaxAlternatives = 9
 // type's. Most types of the same size are within it, and those of twice the size are not.
 const maxPriceOfAlternatives = 1.5
 
-// Place chooses where, what and how n nodes are launched that may be anything, fewer if no
-// placement is left. Placements that are cooling after errors and the ones already tried are left
-// out.
-func Place(s Snapshot, n int, tried ...fleet.Placement) []fleet.Placement {
-	return newPlacer(newCensus(s), tried...).place(nil, n, anything)
-}
-
 func anything(fleet.Placement) bool { return true }
 
 // placer chooses placements one after the other.
@@ -46,7 +39,7 @@ type placer struct {
 // candidatePlacements are those of one market that are left, in order of preference.
 type candidatePlacements struct{ trusted, suspected []fleet.Placement }
 
-func newPlacer(c *census, tried ...fleet.Placement) *placer {
+func newPlacer(c *census) *placer {
 	p := &placer{
 		ratio: share(c.Pool.SpotRatio), base: c.Pool.OnDemandBase, zones: map[string]int{},
 		left: map[fleet.Market]*candidatePlacements{fleet.Spot: {}, fleet.OnDemand: {}},
@@ -62,7 +55,7 @@ func newPlacer(c *census, tried ...fleet.Placement) *placer {
 			at := placementOf(o, market)
 			cooling, suspected := c.cools(at)
 			switch {
-			case slices.Contains(tried, at) || cooling:
+			case cooling:
 			case suspected:
 				list.suspected = append(list.suspected, at)
 			default:
