@@ -121,7 +121,8 @@ func TestNodeThatJoinsUnseenKeepsItsInstance(t *testing.T) {
 		r.until("it is condemned", 12*time.Minute, func() bool { return len(r.record().PendingTerminations) == 1 })
 		r.world.pending = nil
 		return r, func() {
-			for due := r.record().PendingTerminations[0].Due; r.clock.now().Before(due.Add(-10 * time.Second)); r.clock.advance(2 * time.Second) {
+			for due := r.record().PendingTerminations[0].Due; r.clock.now().Before(
+				due.Add(-10 * time.Second)); r.clock.advance(2 * time.Second) {
 				r.tick()
 			}
 			cluster, err := r.world.Observe(t.Context())
@@ -253,11 +254,13 @@ func TestStoppedInstancesGo(t *testing.T) {
 	require.Contains(t, r.nodeNames(), "node-i-old3")
 }
 
-// TestNewProcessDeletesNodesOfGoneInstances starts a process after the cloud has stopped listing an instance. The process
-// knows the instance from the journal, without a provider id, and its Node was never labelled.
+// TestNewProcessDeletesNodesOfGoneInstances starts a process after the cloud has stopped listing an
+// instance. The process knows the instance from the journal, without a provider id, and its Node
+// was never labelled.
 func TestNewProcessDeletesNodesOfGoneInstances(t *testing.T) {
 	for name, record := range map[string]state.Record{
-		"condemned":   {PendingTerminations: []state.PendingTermination{{InstanceID: "i-old0", Reason: state.TerminateJoinFailed}}},
+		"condemned": {PendingTerminations: []state.PendingTermination{{InstanceID: "i-old0",
+			Reason: state.TerminateJoinFailed}}},
 		"interrupted": {Interruptions: []state.Removal{{InstanceID: "i-old0", State: state.RemovalPlanned, Replaced: true}}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -17,8 +17,8 @@ type bill struct {
 	waited    float64 // pod-hours without a node
 }
 
-// returning is a pool with the defaults of a WorkerPool under a load that needs eight workers for two minutes, once every period,
-// and two in between.
+// returning is a pool with the defaults of a WorkerPool under a load that needs eight workers for
+// two minutes, once every period, and two in between.
 func returning(period time.Duration, waitCost float64) *simulation {
 	s := &simulation{
 		Snapshot: steady(), asked: map[string]time.Time{}, join: 45 * time.Second, drain: 5 * time.Second,

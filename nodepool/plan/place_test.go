@@ -24,16 +24,19 @@ func TestPlace(t *testing.T) {
 		tried   []fleet.Placement
 		want    []string
 	}{
-		{"the least-filled zone each time", []string{"a", "a", "b"}, func(s *plan.Snapshot) { s.Offers = offers("a", "b", "c") }, 4, nil,
+		{"the least-filled zone each time", []string{"a", "a", "b"},
+			func(s *plan.Snapshot) { s.Offers = offers("a", "b", "c") }, 4, nil,
 			[]string{"c t3.medium OnDemand", "b t3.medium OnDemand", "c t3.medium OnDemand", "a t3.medium OnDemand"}},
-		{"a worker of a zone that nothing is offered in", []string{"z"}, func(*plan.Snapshot) {}, 1, nil, []string{"a t3.medium OnDemand"}},
+		{"a worker of a zone that nothing is offered in", []string{"z"}, func(*plan.Snapshot) {}, 1, nil,
+			[]string{"a t3.medium OnDemand"}},
 		{"what leaves or failed is in no zone", []string{"a", "a", "b"}, func(s *plan.Snapshot) {
 			s.Instances[0].Leaving, s.Instances[1].Failed = true, true
 		}, 1, nil, []string{"a t3.medium OnDemand"}},
 		{"what is on its way is", []string{"a", "a", "b"}, func(s *plan.Snapshot) {
 			s.Instances[0].Node.Ready, s.Instances[0].Node.Name = false, ""
 		}, 1, nil, []string{"b t3.medium OnDemand"}},
-		{"what the cloud takes back is not", []string{"a", "a", "b"}, func(s *plan.Snapshot) { s.Record.Interruptions = interruptions("i-000", "i-001") }, 1, nil,
+		{"what the cloud takes back is not", []string{"a", "a", "b"},
+			func(s *plan.Snapshot) { s.Record.Interruptions = interruptions("i-000", "i-001") }, 1, nil,
 			[]string{"a t3.medium OnDemand"}},
 		{"seven of ten are Spot", nil, func(s *plan.Snapshot) { s.Pool.SpotRatio = 0.7 }, 10, nil, []string{
 			"a t3.medium Spot", "b t3.medium OnDemand", "a t3.medium Spot", "b t3.medium Spot", "a t3.medium Spot",
@@ -54,11 +57,13 @@ func TestPlace(t *testing.T) {
 		}, 1, nil, []string{"b t3.medium Spot"}},
 		{"Spot is cooling everywhere", nil, func(s *plan.Snapshot) {
 			s.Pool.SpotRatio = 1
-			s.Record.Cooling = []fleet.Cooling{{Zone: "a", Market: fleet.Spot, Until: soon}, {Zone: "b", Market: fleet.Spot, Until: soon}}
+			s.Record.Cooling = []fleet.Cooling{{Zone: "a", Market: fleet.Spot, Until: soon},
+				{Zone: "b", Market: fleet.Spot, Until: soon}}
 		}, 2, nil, []string{"a t3.medium OnDemand", "b t3.medium OnDemand"}},
 		{"a zone that is suspected comes last, whatever the market", []string{"b", "b"}, func(s *plan.Snapshot) {
 			s.Offers, s.Pool.SpotRatio = offers("a", "b"), 1
-			s.Record.Cooling = []fleet.Cooling{{Zone: "a", Until: soon, Suspected: true}, {Zone: "b", Market: fleet.Spot, Until: soon}}
+			s.Record.Cooling = []fleet.Cooling{{Zone: "a", Until: soon, Suspected: true},
+				{Zone: "b", Market: fleet.Spot, Until: soon}}
 		}, 1, nil, []string{"b t3.medium OnDemand"}},
 		{"a zone that is suspected is tried where nothing else is left", []string{"b", "b"}, func(s *plan.Snapshot) {
 			s.Offers, s.Pool.SpotRatio = offers("a", "b"), 1
@@ -156,7 +161,8 @@ func plainly(s plan.Snapshot) (fleet.Placement, bool) {
 			l := fleet.Placement{Zone: o.Zone, Subnet: o.Subnet, InstanceType: o.InstanceType, Market: market}
 			cooling := false
 			for _, c := range s.Record.Cooling {
-				in := (c.Zone == "" || c.Zone == o.Zone) && (c.InstanceType == "" || c.InstanceType == o.InstanceType) && (c.Market == "" || c.Market == market)
+				in := (c.Zone == "" || c.Zone == o.Zone) && (c.InstanceType == "" || c.InstanceType == o.InstanceType) &&
+					(c.Market == "" || c.Market == market)
 				cooling = cooling || in && s.Now.Before(c.Until) && !c.Until.After(s.Now.Add(time.Hour))
 			}
 			there := 0
@@ -180,8 +186,8 @@ func plainly(s plan.Snapshot) (fleet.Placement, bool) {
 	return fleet.Placement{}, false
 }
 
-// In an open scale-up, too, the replacement of an instance that the cloud takes back is one that its pods can run on. If
-// that cannot be launched it is anything.
+// In an open scale-up, too, the replacement of an instance that the cloud takes back is one that
+// its pods can run on. If that cannot be launched it is anything.
 func TestReplacementsAreWhatThePodsNeed(t *testing.T) {
 	s := steady()
 	s.Instances = workersIn("a", "b", "b", "b")
