@@ -199,7 +199,7 @@ func TestInstancesWithoutANodeGoWithTheirPool(t *testing.T) {
 		r.pass(time.Hour)
 		require.Empty(t, r.world.terminated)
 		require.Equal(t, &Deletion{Instances: 4, Held: []string{
-			"4 of 4 instances have no node that is ready: what is seen is not to be trusted; terminate those without a node yourself, or set deletionPolicy to Orphan to leave them",
+			"4 of 4 instances have no ready node: observations cannot be trusted; terminate those without a node yourself, or set deletionPolicy to Orphan to leave them",
 		}}, r.last.Deletion)
 		for _, i := range r.world.instances {
 			i.endedAt = r.clock.now()

@@ -301,10 +301,10 @@ func TestDriftThatIsNotKnownIsReportedOnce(t *testing.T) {
 	last := r.last.Events
 	require.Len(t, last, 1)
 	require.True(t, last[0].Warning)
-	require.Equal(t, "It is not known which instances are outdated: DescribeLaunchTemplates: Invalid: request 1",
+	require.Equal(t, "Which instances are outdated is unknown: DescribeLaunchTemplates: Invalid: request 1",
 		last[0].Message)
 	require.Equal(t, plan.Rollout{Unknown: 2,
-		Message: "whether 2 workers must be replaced is not known: DescribeLaunchTemplates: Invalid: request 1"},
+		Message: "whether 2 workers must be replaced is unknown: DescribeLaunchTemplates: Invalid: request 1"},
 		r.last.Decision.Rollout)
 	unknown("DescribeLaunchTemplates: Invalid: request 2")
 	r.pass(time.Minute)

@@ -178,7 +178,7 @@ func TestRollOutOfNodesThatNobodyMayRemove(t *testing.T) {
 	}
 	r.pass(time.Hour)
 	require.Zero(t, r.world.launches)
-	require.Equal(t, "none may go, such as node-i-old0: its annotation says so", r.last.Decision.Rollout.Message)
+	require.Equal(t, "no worker can be removed, such as node-i-old0: its annotation says so", r.last.Decision.Rollout.Message)
 }
 
 // TestRollOutUnderALevel: a signal that recommends as many as there are, however many that is, is

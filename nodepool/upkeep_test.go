@@ -42,7 +42,7 @@ func TestInstancesOutliveTheirNodes(t *testing.T) {
 		r.spec.Join.KeepFailed = true
 		r.pass(time.Hour)
 		require.Empty(t, r.world.terminated)
-		require.ErrorContains(t, r.health, "what is seen is not to be trusted")
+		require.ErrorContains(t, r.health, "observations cannot be trusted")
 	})
 	t.Run("before it begins", func(t *testing.T) {
 		r := lose(t)
@@ -88,7 +88,7 @@ func TestNothingIsTerminatedInDoubt(t *testing.T) {
 	}
 	r.pass(time.Hour)
 	require.Empty(t, r.world.terminated)
-	require.ErrorContains(t, r.health, "what is seen is not to be trusted")
+	require.ErrorContains(t, r.health, "observations cannot be trusted")
 	for _, n := range r.world.nodes {
 		n.ready = true
 	}

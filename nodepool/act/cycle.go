@@ -87,7 +87,7 @@ func (c *cycle) order(ctx context.Context, id string) error {
 	return nil
 }
 
-// distrusted reports whether so many workers are unready that what is seen is not to be trusted.
+// distrusted reports whether so many workers are unready that observations cannot be trusted.
 func (c *cycle) distrusted() bool {
 	unready, workers := 0, 0
 	for w := range plan.Workers(c.snapshot.Instances) {

@@ -35,7 +35,7 @@ func (m removal) overtaken(ctx context.Context, r *state.Removal) (bool, error) 
 		return true, m.giveUp(ctx, "it is one of the control plane")
 	}
 	if m.purpose.urgent && isExpiredNotice(m.c, r) {
-		return true, m.giveUp(ctx, fmt.Sprintf("the cloud has not taken the instance %s after it was to", takenFor))
+		return true, m.giveUp(ctx, fmt.Sprintf("the cloud has not reclaimed the instance %s after it was to", takenFor))
 	}
 	if why := mistaken(m.c, r); why != "" {
 		return true, m.hold(ctx, why)

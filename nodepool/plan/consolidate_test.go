@@ -100,10 +100,10 @@ func TestConsolidationEnds(t *testing.T) {
 		return plan.Objection(s, plan.Underutilized, "i-000", nil)
 	}
 	assert.Empty(t, object(func(*plan.Snapshot) {}))
-	assert.Contains(t, object(func(s *plan.Snapshot) { s.Pool.Consolidate = false }), "does not consolidate")
+	assert.Contains(t, object(func(s *plan.Snapshot) { s.Pool.Consolidate = false }), "no longer consolidates")
 	assert.Contains(t, object(func(s *plan.Snapshot) { s.Pending.Pods = 1 }), "unschedulable")
 	assert.Contains(t, object(func(s *plan.Snapshot) { s.Signals[0].Fits = 10 }), "needs 10 ready workers")
-	assert.Contains(t, object(func(s *plan.Snapshot) { loses(s, "cpu") }), "not known")
+	assert.Contains(t, object(func(s *plan.Snapshot) { loses(s, "cpu") }), "unknown")
 	assert.Contains(t, object(func(s *plan.Snapshot) { s.Disruption.Paused = true }), "paused")
 	assert.Contains(t, object(func(s *plan.Snapshot) { s.Instances[1].Leaving, s.Disruption.Nodes = true, 1 }),
 		"2 workers would be out of service")

@@ -84,7 +84,7 @@ func TestReturningLoadIsAReason(t *testing.T) {
 		}
 		s.Now = s.Now.Add(5 * time.Second)
 	}
-	assert.Contains(t, launch, "8 workers were needed again in 6 cases, as a rule after 8m0s")
+	assert.Contains(t, launch, "8 workers were needed again in 6 cases, typically after 8m0s")
 
 	s = returning(10*time.Minute, 0)
 	s.play(t, time.Hour)

@@ -87,7 +87,7 @@ func TestRepairs(t *testing.T) {
 			for i := range 6 {
 				s.Instances[4+i].Node = plan.Node{}
 			}
-		}, nil, "7 of 10 instances have no node that is ready"},
+		}, nil, "7 of 10 instances have no ready node"},
 		"not while many are unready": {func(s *plan.Snapshot) {
 			for i := range 6 {
 				s.Instances[4+i].Node.Ready, s.Instances[4+i].Listed = false, false

@@ -185,7 +185,7 @@ func TestRollOutEnds(t *testing.T) {
 func TestRollOutMessages(t *testing.T) {
 	for want, change := range map[string]func(*plan.Snapshot){
 		"the budget allows 0": func(s *plan.Snapshot) { s.Disruption = plan.Disruption{Why: "the budget allows 0"} },
-		"the budget allows 2, and 2 are not ready or leave already": func(s *plan.Snapshot) {
+		"the budget allows 2, and 2 are not ready or already leaving": func(s *plan.Snapshot) {
 			s.Instances[0].Leaving, s.Instances[1].Node.Ready = true, false
 			needs(s, 8)
 			s.Signals[0].Want, s.Signals[1].Want = 9, 9
@@ -203,18 +203,18 @@ func TestRollOutMessages(t *testing.T) {
 			needs(s, 7)
 			s.Signals[0].Want, s.Signals[1].Want = 7, 7
 		},
-		"the budget allows 0; whether 2 workers must be replaced is not known: no permission": func(s *plan.Snapshot) {
+		"the budget allows 0; whether 2 workers must be replaced is unknown: no permission": func(s *plan.Snapshot) {
 			s.Disruption = plan.Disruption{Why: "the budget allows 0"}
 			for i := range 2 {
 				s.Instances[i].Outdated, s.Instances[i].OutdatedErr = "", "no permission"
 			}
 		},
-		"whether 10 workers must be replaced is not known: no permission": func(s *plan.Snapshot) {
+		"whether 10 workers must be replaced is unknown: no permission": func(s *plan.Snapshot) {
 			for i := range s.Instances {
 				s.Instances[i].Outdated, s.Instances[i].OutdatedErr = "", "no permission"
 			}
 		},
-		"none may go, such as node-000: its annotation says so": func(s *plan.Snapshot) {
+		"no worker can be removed, such as node-000: its annotation says so": func(s *plan.Snapshot) {
 			for i := range s.Instances {
 				s.Instances[i].Blocked = "its annotation says so"
 			}

@@ -505,9 +505,9 @@ func TestRefusals(t *testing.T) {
 		{Worker: "i-001", Reason: "its node has not joined"},
 		{Worker: "node-000", Reason: "its node is not ready"},
 		{Worker: "node-002", Reason: "its annotation says so"},
-		{Worker: "node-003", Reason: "what is used of it is not known"},
-		{Worker: "node-004", Reason: "its instance is not known"},
-		{Worker: "node-005", Reason: "it is left alone until 2026-03-02T12:01:00Z, as its drain failed"},
+		{Worker: "node-003", Reason: "its use is unknown"},
+		{Worker: "node-004", Reason: "its instance is unknown"},
+		{Worker: "node-005", Reason: "its drain failed, and is retried after 2026-03-02T12:01:00Z"},
 		{Worker: "node-006", Reason: "it is the last ready one of zone b"},
 	}, d.Refused)
 }
@@ -561,7 +561,7 @@ func TestVotes(t *testing.T) {
 			Reason: "14 pods unschedulable for longer than 30s, the oldest for 45s, and 2 more nodes would hold them; 1 pod could run on no node of the pool: shop/gpu, as it wants a GPU"},
 		{Signal: "seasonal", Nodes: 5, Known: true, Reason: "past weeks needed 5 at this hour, with a confidence of 0.80"},
 		{Signal: "minimum", Nodes: 2, Known: true, Reason: "the minimum is 2"},
-		{Signal: "memory", Reason: "memory is not known: the server does not answer"},
+		{Signal: "memory", Reason: "memory is unknown: the server does not answer"},
 	}, d.Recommendations)
 	assert.Equal(t, 7, d.Recommended)
 	assert.Equal(t, 6, d.Want)
@@ -583,7 +583,7 @@ func TestRecommendationOfPendingPods(t *testing.T) {
 		"3 pods unschedulable for longer than 30s, and existing nodes have room for 2 of them, and nodes that are starting will hold the others":                                                          {Known: true, Pods: 3, Due: 3, Room: 2},
 		"3 pods unschedulable for longer than 30s, and nodes that are starting will hold them; the scheduler extender filtered the existing nodes for 2 of them, as these are predicted to be overloaded": {Known: true, Pods: 3, Due: 3, Filtered: 2},
 		"no pod is unschedulable": {Known: true},
-		"pods are not known":      {},
+		"pods are unknown":      {},
 	} {
 		s := steady()
 		s.Pending = p
@@ -624,14 +624,14 @@ func TestMessages(t *testing.T) {
 		want   string
 	}{
 		{steady, func(s *plan.Snapshot) { wants(s, "cpu", 0.9, 7, time.Hour); s.Signals[0].Horizon = time.Minute },
-			"Launch 2 beside 4 workers: cpu is 0.9 and will be 0.9 in 1m0s, with a threshold of 0.7; 7 are recommended, and one step goes to 6"},
+			"Launch 2 next to 4 workers: cpu is 0.9 and will be 0.9 in 1m0s, with a threshold of 0.7; 7 are recommended, and one step goes to 6"},
 		{steady, func(s *plan.Snapshot) { s.Pool.Max = 5; pends(s, 40) },
-			"Launch 1 beside 4 workers: 40 pods unschedulable for longer than 30s, the oldest for 30s, and 4 more nodes would hold them; 8 are recommended and the maximum is 5"},
+			"Launch 1 next to 4 workers: 40 pods unschedulable for longer than 30s, the oldest for 30s, and 4 more nodes would hold them; 8 are recommended and the maximum is 5"},
 		{steady, func(s *plan.Snapshot) { s.Record.Failures = 2; pends(s, 40) },
-			"Launch 1 beside 4 workers: 40 pods unschedulable for longer than 30s, the oldest for 30s, and 4 more nodes would hold them; 8 are recommended, and one is tried while launches fail"},
+			"Launch 1 next to 4 workers: 40 pods unschedulable for longer than 30s, the oldest for 30s, and 4 more nodes would hold them; 8 are recommended, and one is tried while launches fail"},
 		{steady, func(s *plan.Snapshot) { s.Record.Interruptions = interruptions("i-000") },
-			"Launch 1 beside 3 workers: the cloud reclaims 1 worker, and 4 are needed"},
-		{steady, func(s *plan.Snapshot) { s.Instances = s.Instances[:1] }, "Launch 1 beside 1 worker: the minimum is 2"},
+			"Launch 1 next to 3 workers: the cloud reclaims 1 worker, and 4 are needed"},
+		{steady, func(s *plan.Snapshot) { s.Instances = s.Instances[:1] }, "Launch 1 next to 1 worker: the minimum is 2"},
 		{idle, func(*plan.Snapshot) {}, "Remove 1 of 4 workers: the pool has been idle for 10m0s"},
 		{steady, func(s *plan.Snapshot) { s.Pool.Max = 3 }, "Remove 1 of 4 workers: the maximum is 3"},
 		{steady, func(*plan.Snapshot) {}, "No change to 4 workers: 50% of the CPU is in use, which is not below 30%"},
@@ -646,20 +646,20 @@ func TestMessages(t *testing.T) {
 		{idle, func(s *plan.Snapshot) { s.Signals[0].Fits = 4 },
 			"No change to 4 workers: cpu needs 4 ready workers to stay below 0.7 with the margin 0.3, and there are 4"},
 		{idle, func(s *plan.Snapshot) { unready(s, 4, 8) },
-			"No change to 8 workers: the pool has been idle for 10m0s, but 4 of 8 are unready, more than 45% and more than 3: what is seen is not to be trusted"},
+			"No change to 8 workers: the pool has been idle for 10m0s, but 4 of 8 are unready, more than 45% and more than 3: observations cannot be trusted"},
 		{idle, func(s *plan.Snapshot) {
 			s.Pool.Min, s.Instances = 3, workersIn("a", "b", "c", "c")
 			s.Instances[2].Blocked, s.Instances[3].Blocked = "its annotation says so", "its annotation says so"
 		},
-			"No change to 4 workers: the pool has been idle for 10m0s, but none may go, such as node-000: it is the last ready one of zone a"},
+			"No change to 4 workers: the pool has been idle for 10m0s, but no worker can be removed, such as node-000: it is the last ready one of zone a"},
 		{idle, func(s *plan.Snapshot) {
 			s.Pool.Min, s.Pool.OnDemandBase, s.Instances = 1, 1, workersIn("a", "a")
 			s.Instances[0].Market, s.Instances[1].Blocked = fleet.OnDemand, "its annotation says so"
 			s.Signals[0].Fits, s.Signals[0].Want, s.Signals[1].Fits, s.Signals[1].Want = 1, 1, 1, 1
 		},
-			"No change to 2 workers: the pool has been idle for 10m0s, but none may go, such as node-000: market.onDemandBase keeps 1 On-Demand worker"},
+			"No change to 2 workers: the pool has been idle for 10m0s, but no worker can be removed, such as node-000: market.onDemandBase keeps 1 On-Demand worker"},
 		{idle, func(s *plan.Snapshot) { loses(s, "memory") },
-			"No change to 4 workers: nothing is removed while this is not known: memory (the server does not answer)"},
+			"No change to 4 workers: nothing is removed while this is unknown: memory (the server does not answer)"},
 		{steady, func(s *plan.Snapshot) { s.WorkersErr = "the cloud does not answer" },
 			"No change to 4 workers: the workers are not known: the cloud does not answer"},
 		{steady, func(s *plan.Snapshot) { s.Record.Action = opened(state.ActionDown) },
