@@ -7,6 +7,7 @@ export CGO_ENABLED := 0
 
 TOOL := go tool -modfile=internal/tools/go.mod
 LINT := go tool -modfile=internal/tools/golangci/go.mod golangci-lint
+WORDS := go run -C internal/tools/words .
 # The packages that run a whole control plane. Two of SHARING run at a time, the longest first; the first has priority, and the
 # others get what it leaves of the cores. Those of ALONE need both.
 SHARING = ./test/suite/e2e ./test/suite/nodepool/live ./test/suite/nodepool ./test/suite/tenants ./test/suite/apiservice ./test/suite/helm ./test/env/controlplane/... ./test/env/monitoring/...
@@ -71,6 +72,7 @@ vet: ## Run go vet
 	go vet -tags long ./...
 	go vet $(NOT_LONG)
 	go vet -C internal/tools/release -tags long ./...
+	go vet -C internal/tools/words ./...
 	go vet -C test/suite/permissions/terraform ./...
 	go vet -C test/suite/scheduler ./...
 
@@ -93,6 +95,7 @@ test-e2e: controlplane monitoring moto ## Run the tests of faults, races and var
 	$(GO_TEST) -count=1 -p 1 -timeout 20m $(ALONE)
 	$(GO_TEST) $(TOOLS)
 	go test -C internal/tools/release -vet=off ./...
+	go test -C internal/tools/words -vet=off ./...
 	go test -C test/suite/permissions/terraform -vet=off ./...
 	go test -C test/suite/scheduler -vet=off -timeout 20m ./...
 	go test -C test/suite/scheduler -vet=off -timeout 20m -tags oldest -modfile oldest.mod -overlay oldest.json . -args -worlds 200
@@ -255,9 +258,14 @@ verify-docs: ## Fail if the generated sections of the docs are not up to date
 	go test -run Generated ./docs ./internal/cli/... ./test/suite/permissions
 
 .PHONY: lint
-lint: ## Run golangci-lint (builds it the first time, which takes minutes), and actionlint over the workflows
+lint: ## Run golangci-lint (builds it the first time, which takes minutes), actionlint over the workflows, and the lint of words
 	$(TOOL) actionlint -shellcheck= -pyflakes=
 	$(LINT) run ./...
+	$(WORDS) $(CURDIR)
+
+.PHONY: words
+words: ## Print what the lint of words finds in each folder, also in those that internal/tools/words/notyet.txt names
+	@$(WORDS) -count $(CURDIR)
 
 .PHONY: verify
 verify: generate verify-docs ## Fail if generated files are not up to date, or code is not formatted
