@@ -583,7 +583,7 @@ func TestRecommendationOfPendingPods(t *testing.T) {
 		"3 pods unschedulable for longer than 30s, and existing nodes have room for 2 of them, and nodes that are starting will hold the others":                                                          {Known: true, Pods: 3, Due: 3, Room: 2},
 		"3 pods unschedulable for longer than 30s, and nodes that are starting will hold them; the scheduler extender filtered the existing nodes for 2 of them, as these are predicted to be overloaded": {Known: true, Pods: 3, Due: 3, Filtered: 2},
 		"no pod is unschedulable": {Known: true},
-		"pods are unknown":      {},
+		"pods are unknown":        {},
 	} {
 		s := steady()
 		s.Pending = p
