@@ -105,6 +105,7 @@ test-e2e: controlplane monitoring moto ## Run the tests of faults, races and var
 test-long: controlplane monitoring moto watt ## Run what `make test-e2e` leaves out: real lengths, every crash point, more seeds, larger bursts, older releases of others (build tag long; 45 minutes)
 	$(GO_TEST) -count=1 -p 2 -parallel 4 -exec $(CURDIR)/test/env/politely -timeout 40m -tags long -run '$(LONG_TESTS)' $(LONG_SHARING)
 	$(GO_TEST) -count=1 -timeout 40m -tags long -run '$(OLDEST_KEDA)' ./test/suite/keda -args -oldest
+	$(GO_TEST) -count=1 -timeout 40m ./test/suite/smoke -args -oldest
 	$(GO_TEST) -count=1 -p 1 -timeout 30m -tags long -run '$(LONG_TESTS)' $(LONG_ALONE)
 	go test -C test/suite/scheduler -count=1 -vet=off -timeout 40m . -args -worlds 20000
 
