@@ -20,6 +20,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/random"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"helm.sh/helm/v4/pkg/chart/v2/loader"
 	"sigs.k8s.io/yaml"
 )
 
@@ -181,14 +182,24 @@ func TestKrewFindsThePlugin(t *testing.T) {
 }
 
 func TestPackagedChartIsThatOfTheRelease(t *testing.T) {
-	files := untar(t, filepath.Join(dist(t), "foresail-1.2.3.tgz"))
-	about := string(files["foresail/Chart.yaml"].content)
-	for _, line := range []string{"version: 1.2.3", `appVersion: "1.2.3"`, `  artifacthub.io/prerelease: "false"`, `    - {name: foresail, image: "ghcr.io/foresail/foresail:v1.2.3"}`} {
-		assert.Contains(t, about, "\n"+line+"\n")
+	chart, err := loader.LoadFile(filepath.Join(dist(t), "foresail-1.2.3.tgz"))
+	require.NoError(t, err)
+	assert.Equal(t, "1.2.3", chart.Metadata.Version)
+	assert.Equal(t, "1.2.3", chart.Metadata.AppVersion)
+	assert.Equal(t, "false", chart.Metadata.Annotations["artifacthub.io/prerelease"])
+	assert.Equal(t, "- {name: foresail, image: \"ghcr.io/foresail/foresail:v1.2.3\"}\n", chart.Metadata.Annotations["artifacthub.io/images"])
+	assert.NotEmpty(t, chart.Schema)
+	var names []string
+	for _, f := range append(chart.Files, chart.Templates...) {
+		names = append(names, f.Name)
 	}
-	for _, name := range []string{"values.yaml", "values.schema.json", "README.md", "templates/deployment.yaml", "files/kubescheduler.yaml"} {
-		assert.Contains(t, files, "foresail/"+name)
+	for _, name := range []string{
+		"README.md", "templates/objects.yaml", "files/base/deployment.yaml", "files/crds/foresail.dev_workerpools.yaml",
+		"files/examples/extender-certificates/configuration/kubescheduler.yaml",
+	} {
+		assert.Contains(t, names, name)
 	}
+	assert.NotContains(t, names, "files/examples/predictedmetric.yaml", "the chart does not read it")
 }
 
 func TestOneBinaryForEachPlatform(t *testing.T) {
