@@ -230,12 +230,12 @@ fuzz: ## Run every fuzz target for FUZZTIME
 	done; exit $$failed
 
 .PHONY: generate
-generate: ## Generate deep copies, CRDs, the protocol of KEDA, PrometheusRules and parts of the Helm chart
+generate: ## Generate deep copies, CRDs, the protocol of KEDA, PrometheusRules, and the schema of the chart's values
 	$(TOOL) controller-gen object paths=./api/...
 	$(TOOL) controller-gen crd paths=./api/... output:crd:dir=manifests/crds
 	go run ./internal/crddefaults
 	go run -C internal/tools/protogen . $(CURDIR)/adapter/door/keda/externalscaler externalscaler.proto
-	$(RELEASE) chart --root $(CURDIR)
+	go run -C internal/tools/release ./chart $(CURDIR)/manifests/chart/foresail
 	@for file in manifests/alerts/*.yaml; do \
 	  name=$$(basename $$file .yaml); \
 	  { echo "# Generated from $$file by make generate."; \
