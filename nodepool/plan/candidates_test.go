@@ -42,7 +42,7 @@ func TestCandidates(t *testing.T) {
 		"of a pool above its maximum, if busy": {func(s *plan.Snapshot) { s.Signals[0].Now, s.Pool.Max = 0.4, 3 },
 			[]string{"i-000"}},
 		"none while pods are pending":      {func(s *plan.Snapshot) { s.Pending.Pods = 1 }, nil},
-		"none while pods are unknown":    {func(s *plan.Snapshot) { s.Pending.Known = false }, nil},
+		"none while pods are unknown":      {func(s *plan.Snapshot) { s.Pending.Known = false }, nil},
 		"none while a signal is not known": {func(s *plan.Snapshot) { loses(s, "memory") }, nil},
 		"none while workers are not known": {func(s *plan.Snapshot) { s.WorkersErr = "the cloud does not answer" },
 			nil},

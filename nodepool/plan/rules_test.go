@@ -564,7 +564,7 @@ func TestVotes(t *testing.T) {
 		{Signal: "memory", Reason: "memory is unknown: the server does not answer"},
 	}, d.Recommendations)
 	assert.Equal(t, 7, d.Recommended)
-	assert.Equal(t, 6, d.Want)
+	assert.Equal(t, 6, d.Desired)
 }
 
 // Of two that ask for as many, the first is the reason.
@@ -583,7 +583,7 @@ func TestRecommendationOfPendingPods(t *testing.T) {
 		"3 pods unschedulable for longer than 30s, and existing nodes have room for 2 of them, and nodes that are starting will hold the others":                                                          {Known: true, Pods: 3, Due: 3, Room: 2},
 		"3 pods unschedulable for longer than 30s, and nodes that are starting will hold them; the scheduler extender filtered the existing nodes for 2 of them, as these are predicted to be overloaded": {Known: true, Pods: 3, Due: 3, Filtered: 2},
 		"no pod is unschedulable": {Known: true},
-		"pods are unknown":      {},
+		"pods are unknown":        {},
 	} {
 		s := steady()
 		s.Pending = p
@@ -719,14 +719,14 @@ func TestPodsOfRemovedWorkersHaveHomes(t *testing.T) {
 	require.Equal(t, plan.ScaleDown, d.Step, d.Message)
 	assert.Equal(t, []string{"i-001", "i-002", "i-003"}, ids(d.Targets), "another goes instead")
 	assert.Contains(t, d.Refused,
-		plan.Refusal{Worker: "node-000", Reason: "no other node could run its pod", Homeless: true})
+		plan.Refusal{Worker: "node-000", Reason: "no other node could run its pod", Unmovable: true})
 
 	s.Homes = rooms{most: 1, asked: &asked}
 	d = plan.Decide(s)
 	assert.Len(t, d.Targets, 1, "the others have room for the pods of one")
 	assert.Len(t, d.Candidates, 3, "it is not asked of those who go later")
 	assert.NotContains(t, d.Refused,
-		plan.Refusal{Worker: "node-001", Reason: "no other node could run its pod", Homeless: true}, "alone it may go")
+		plan.Refusal{Worker: "node-001", Reason: "no other node could run its pod", Unmovable: true}, "alone it may go")
 
 	s.Homes = rooms{asked: &asked}
 	d = plan.Decide(s)
