@@ -34,9 +34,9 @@ type Options struct {
 	Reporter Reporter         // nil: nobody is told
 	Claims   *forecast.Claims // of all pools of the process; nil: pods are no other pool's
 
-	// LetGo is called when nothing is left of a pool that is being deleted, by the process that leads;
+	// ReleaseFinalizer is called when nothing is left of a pool that is being deleted, by the process that leads;
 	// it may be called more than once. nil: nothing waits for that.
-	LetGo func(ctx context.Context) error
+	ReleaseFinalizer func(ctx context.Context) error
 
 	Now  func() time.Time
 	Seed uint64 // of the jitter of retries

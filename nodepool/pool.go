@@ -68,7 +68,7 @@ func (p *Pool) wire() {
 	p.forecaster = forecast.Forecaster{Signals: p.options.Signals, Claims: p.options.Claims}
 	p.actor = act.Actor{
 		Journal: p.journal, Provider: p.options.Provider, Drainer: p.options.Drainer, Labeler: p.options.Labeler,
-		Notices: p.options.Notices, LetGo: p.options.LetGo, Random: p.random,
+		Notices: p.options.Notices, ReleaseFinalizer: p.options.ReleaseFinalizer, Random: p.random,
 		BindGrace: p.options.BindGrace, MaxBindGrace: p.options.MaxBindGrace, HasMessages: p.inbox.hasFresh,
 	}
 }

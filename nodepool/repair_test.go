@@ -309,7 +309,7 @@ func TestRepairsOfInstancesOfOthers(t *testing.T) {
 	r.until("it is given up", time.Hour, func() bool { return r.count(journal.EventDrainFailed) == 1 })
 	r.pass(50 * time.Minute)
 	require.Equal(t, 1, r.count(journal.EventRepairStarted))
-	require.Contains(t, r.findings(plan.Broken), "is tried again at")
+	require.Contains(t, r.findings(plan.Broken), "is retried at")
 	r.world.termErr = nil
 	r.until("it is repaired", 15*time.Minute, func() bool { return len(r.world.terminated) == 1 })
 }

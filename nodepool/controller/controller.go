@@ -239,7 +239,7 @@ func (c *Controller) build(ctx context.Context, pool *v1alpha1.WorkerPool, key s
 		Observer: c.wakes.observer(c.options.Observer, pool.Name), Drainer: c.options.Drainer,
 		Labeler: c.options.Labeler, Claims: c.claims,
 		Now: c.options.Now, Seed: seedOf(c.options.Owner, pool.Name),
-		LetGo: func(ctx context.Context) error { return c.letGo(ctx, pool.Name, pool.UID) },
+		ReleaseFinalizer: func(ctx context.Context) error { return c.releaseFinalizer(ctx, pool.Name, pool.UID) },
 	})
 	if err != nil {
 		return nil, err

@@ -49,8 +49,8 @@ func (c *Controller) guard(ctx context.Context, pool *v1alpha1.WorkerPool) error
 	return c.patchFinalizer(ctx, pool, controllerutil.RemoveFinalizer)
 }
 
-// letGo removes the finalizer of a pool that has nothing left.
-func (c *Controller) letGo(ctx context.Context, name string, uid types.UID) error {
+// releaseFinalizer removes the finalizer of a pool that has nothing left.
+func (c *Controller) releaseFinalizer(ctx context.Context, name string, uid types.UID) error {
 	var pool v1alpha1.WorkerPool
 	if err := c.options.Client.Get(ctx, client.ObjectKey{Name: name}, &pool); err != nil {
 		return client.IgnoreNotFound(err)

@@ -23,7 +23,7 @@ type homelessness struct {
 func (h homelessNodes) remember(refused []plan.Refusal, now time.Time) {
 	maps.DeleteFunc(h, func(_ string, one homelessness) bool { return !now.Before(one.until) })
 	for _, r := range refused {
-		if r.Homeless {
+		if r.Unmovable {
 			h[r.Worker] = homelessness{r.Reason, now.Add(homelessFor)}
 		}
 	}

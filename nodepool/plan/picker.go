@@ -61,7 +61,7 @@ func (p *picker) refuse(w *Instance, why string) {
 		p.why = fmt.Sprintf("the pods of %s would not fit on a new node: %s", w.Node.Name, why)
 	}
 	if len(p.chosen) == 0 {
-		p.unmovable = append(p.unmovable, Refusal{Worker: w.Node.Name, Reason: why, Homeless: true})
+		p.unmovable = append(p.unmovable, Refusal{Worker: w.Node.Name, Reason: why, Unmovable: true})
 	}
 }
 

@@ -363,7 +363,7 @@ func rollsOut(t *testing.T, s *plan.Snapshot) int {
 		s.Record.Replacing = d.Replacing
 		for _, r := range d.Refused {
 			for i := range s.Instances {
-				if s.Instances[i].Node.Name == r.Worker && r.Homeless {
+				if s.Instances[i].Node.Name == r.Worker && r.Unmovable {
 					s.Instances[i].Blocked = r.Reason
 				}
 			}

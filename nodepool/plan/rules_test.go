@@ -564,7 +564,7 @@ func TestVotes(t *testing.T) {
 		{Signal: "memory", Reason: "memory is unknown: the server does not answer"},
 	}, d.Recommendations)
 	assert.Equal(t, 7, d.Recommended)
-	assert.Equal(t, 6, d.Want)
+	assert.Equal(t, 6, d.Desired)
 }
 
 // Of two that ask for as many, the first is the reason.
@@ -719,14 +719,14 @@ func TestPodsOfRemovedWorkersHaveHomes(t *testing.T) {
 	require.Equal(t, plan.ScaleDown, d.Step, d.Message)
 	assert.Equal(t, []string{"i-001", "i-002", "i-003"}, ids(d.Targets), "another goes instead")
 	assert.Contains(t, d.Refused,
-		plan.Refusal{Worker: "node-000", Reason: "no other node could run its pod", Homeless: true})
+		plan.Refusal{Worker: "node-000", Reason: "no other node could run its pod", Unmovable: true})
 
 	s.Homes = rooms{most: 1, asked: &asked}
 	d = plan.Decide(s)
 	assert.Len(t, d.Targets, 1, "the others have room for the pods of one")
 	assert.Len(t, d.Candidates, 3, "it is not asked of those who go later")
 	assert.NotContains(t, d.Refused,
-		plan.Refusal{Worker: "node-001", Reason: "no other node could run its pod", Homeless: true}, "alone it may go")
+		plan.Refusal{Worker: "node-001", Reason: "no other node could run its pod", Unmovable: true}, "alone it may go")
 
 	s.Homes = rooms{asked: &asked}
 	d = plan.Decide(s)

@@ -187,9 +187,9 @@ func TestPodsWithoutCapacity(t *testing.T) {
 			d := plan.Decide(test.from)
 			assert.Equal(t, test.step, d.Step, d.Message)
 			assert.Equal(t, test.reason, d.Reason, d.Message)
-			assert.LessOrEqual(t, d.Want, max(d.Workers, d.Recommended))
+			assert.LessOrEqual(t, d.Desired, max(d.Workers, d.Recommended))
 			if test.reason == plan.ActionOpen {
-				assert.Equal(t, d.Workers, d.Want)
+				assert.Equal(t, d.Workers, d.Desired)
 			}
 		})
 	}

@@ -46,7 +46,7 @@ func oneByOne(f *facts, most int, homes Homes, reason Reason) (chosen []Target, 
 		if homes != nil {
 			asked++
 			if why := homes.Without(append(leaving, w.Node.Name), MustGo(reason)); why != "" {
-				refused = append(refused, Refusal{Worker: w.Node.Name, Reason: why, Homeless: len(leaving) == 0})
+				refused = append(refused, Refusal{Worker: w.Node.Name, Reason: why, Unmovable: len(leaving) == 0})
 				unmovable++
 				continue
 			}
