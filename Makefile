@@ -107,7 +107,7 @@ test-long: controlplane monitoring moto watt ## Run what `make test-e2e` leaves 
 	$(GO_TEST) -count=1 -timeout 40m -tags long -run '$(OLDEST_KEDA)' ./test/suite/keda -args -oldest
 	$(GO_TEST) -count=1 -timeout 40m ./test/suite/smoke -args -oldest
 	$(GO_TEST) -count=1 -p 1 -timeout 30m -tags long -run '$(LONG_TESTS)' $(LONG_ALONE)
-	go test -C test/suite/scheduler -count=1 -vet=off -timeout 40m . -args -worlds 20000
+	go test -C test/suite/scheduler -v -count=1 -vet=off -timeout 40m . -args -worlds 20000
 
 .PHONY: controlplane
 controlplane: ## Build etcd, Kubernetes and kwok into .cache (minutes once, then nothing)
