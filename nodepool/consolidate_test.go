@@ -15,8 +15,8 @@ import (
 	"github.com/foresail/foresail/nodepool/plan"
 )
 
-// A pool whose CPU is in use too much for an idle one gives back the workers whose pods fit on the others, within the budget, and no
-// more than the predicted load allows.
+// A pool whose CPU is in use too much for an idle one gives back the workers whose pods fit on the
+// others, within the budget, and no more than the predicted load allows.
 func TestUnderutilizedWorkersGo(t *testing.T) {
 	r := newRig(t)
 	r.world.add(6)
@@ -32,14 +32,16 @@ func TestUnderutilizedWorkersGo(t *testing.T) {
 	}
 	needs := 3
 	signals := func() {
-		r.signals.signals = []plan.Signal{{Name: "requests", Known: true, Now: 0.6, Predicted: 0.6, Threshold: 0.7, Want: needs, Fits: needs, Needs: needs, CPU: true, Memory: true}}
+		r.signals.signals = []plan.Signal{{Name: "requests", Known: true, Now: 0.6, Predicted: 0.6, Threshold: 0.7,
+			Want: needs, Fits: needs, Needs: needs, CPU: true, Memory: true}}
 	}
 	signals()
 	r.pass(9 * time.Minute)
 	require.Empty(t, r.world.terminated)
 	r.until("the first go", 10*time.Minute, func() bool { return r.count(journal.EventScaledDown) == 1 })
 	require.Len(t, r.world.terminated, 2, "the budget")
-	r.until("another goes, after the cooldown", 20*time.Minute, func() bool { return r.count(journal.EventScaledDown) == 2 })
+	r.until("another goes, after the cooldown", 20*time.Minute,
+		func() bool { return r.count(journal.EventScaledDown) == 2 })
 	require.Len(t, r.world.terminated, 3, "the load needs the others")
 	r.pass(time.Hour)
 	require.Len(t, r.world.terminated, 3)

@@ -10,8 +10,8 @@ import (
 // homelessFor is for how long a worker is not looked at again whose pods would have no other node.
 const homelessFor = 10 * time.Minute
 
-// homelessNodes are the nodes whose pods would have no other node, as was found lately, so that in a large pool the next
-// decision asks about others.
+// homelessNodes are the nodes whose pods would have no other node, as was found lately, so that in
+// a large pool the next decision asks about others.
 type homelessNodes map[string]homelessness
 
 type homelessness struct {
@@ -23,7 +23,7 @@ type homelessness struct {
 func (h homelessNodes) remember(refused []plan.Refusal, now time.Time) {
 	maps.DeleteFunc(h, func(_ string, one homelessness) bool { return !now.Before(one.until) })
 	for _, r := range refused {
-		if r.Homeless {
+		if r.Unmovable {
 			h[r.Worker] = homelessness{r.Reason, now.Add(homelessFor)}
 		}
 	}

@@ -151,7 +151,8 @@ func plainly(s plan.Snapshot) (fleet.Placement, bool) {
 			l := fleet.Placement{Zone: o.Zone, Subnet: o.Subnet, InstanceType: o.InstanceType, Market: market}
 			cooling := false
 			for _, c := range s.Record.Cooling {
-				in := (c.Zone == "" || c.Zone == o.Zone) && (c.InstanceType == "" || c.InstanceType == o.InstanceType) && (c.Market == "" || c.Market == market)
+				in := (c.Zone == "" || c.Zone == o.Zone) && (c.InstanceType == "" || c.InstanceType == o.InstanceType) &&
+					(c.Market == "" || c.Market == market)
 				cooling = cooling || in && s.Now.Before(c.Until) && !c.Until.After(s.Now.Add(time.Hour))
 			}
 			there := 0
@@ -175,8 +176,8 @@ func plainly(s plan.Snapshot) (fleet.Placement, bool) {
 	return fleet.Placement{}, false
 }
 
-// In an open scale-up, too, the replacement of an instance that the cloud takes back is one that its pods can run on. If
-// that cannot be launched it is anything.
+// In an open scale-up, too, the replacement of an instance that the cloud takes back is one that
+// its pods can run on. If that cannot be launched it is anything.
 func TestReplacementsAreWhatThePodsNeed(t *testing.T) {
 	s := steady()
 	s.Instances = workersIn("a", "b", "b", "b")
