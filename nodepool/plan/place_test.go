@@ -82,7 +82,7 @@ func TestPlace(t *testing.T) {
 		{"a cooling that has ended, and one of a clock that was set back", nil, func(s *plan.Snapshot) {
 			s.Record.Cooling = []fleet.Cooling{{Zone: "a", Until: noon}, {Zone: "b", Until: noon.Add(time.Hour + 1)}}
 		}, 2, nil, []string{"a t3.medium OnDemand", "b t3.medium OnDemand"}},
-		{"what was tried is left out", nil, func(s *plan.Snapshot) { s.Pool.SpotRatio = 1 }, 3, []fleet.Placement{
+		{"tried placements are left out", nil, func(s *plan.Snapshot) { s.Pool.SpotRatio = 1 }, 3, []fleet.Placement{
 			{Zone: "a", Subnet: "subnet-a", InstanceType: "t3.medium", Market: fleet.Spot},
 			{Zone: "a", Subnet: "subnet-a", InstanceType: "t3.large", Market: fleet.Spot},
 		}, []string{"b t3.medium Spot", "b t3.medium Spot", "b t3.medium Spot"}},
