@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/foresail/foresail/api/v1alpha1"
-	"github.com/foresail/foresail/nodepool/budget"
+	"github.com/foresail/foresail/nodepool/config"
 	"github.com/foresail/foresail/nodepool/journal"
 	"github.com/foresail/foresail/nodepool/plan"
 )
@@ -23,7 +23,7 @@ func TestUnderutilizedWorkersGo(t *testing.T) {
 	r.oneZone()
 	r.spec.Plan.Min, r.spec.Plan.Consolidate = 1, true
 	r.spec.Plan.Idle = plan.Idle{For: 10 * time.Minute, CPU: 0.3, Memory: 0.5}
-	r.spec.Disruption.Budgets = budget.Parse([]v1alpha1.DisruptionBudget{{Nodes: intstr.FromInt32(2)}})
+	r.spec.Disruption.Budgets = config.ParseBudgets([]v1alpha1.DisruptionBudget{{Nodes: intstr.FromInt32(2)}})
 	for i, n := range r.nodeNames() {
 		r.world.nodes[n].object.Labels[corev1.LabelHostname] = n
 		if i < 2 { // they have one pod each that may run on no other's node

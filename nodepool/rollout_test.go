@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/foresail/foresail/api/v1alpha1"
-	"github.com/foresail/foresail/nodepool/budget"
+	"github.com/foresail/foresail/nodepool/config"
 	"github.com/foresail/foresail/nodepool/journal"
 	"github.com/foresail/foresail/nodepool/plan"
 	"github.com/foresail/foresail/nodepool/provider"
@@ -19,8 +19,8 @@ import (
 )
 
 // budgets allow some nodes to be disrupted at once.
-func budgets(nodes string) budget.Budgets {
-	return budget.Parse([]v1alpha1.DisruptionBudget{{Nodes: intstr.Parse(nodes)}})
+func budgets(nodes string) config.Budgets {
+	return config.ParseBudgets([]v1alpha1.DisruptionBudget{{Nodes: intstr.Parse(nodes)}})
 }
 
 // busy is a pool of n workers in two zones that needs them all.

@@ -11,7 +11,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/foresail/foresail/api/v1alpha1"
-	"github.com/foresail/foresail/nodepool/budget"
 	"github.com/foresail/foresail/nodepool/cluster/scheduling"
 	"github.com/foresail/foresail/nodepool/plan"
 )
@@ -32,7 +31,7 @@ func TestSpecOfDefaults(t *testing.T) {
 		Interval: 15 * time.Second, StartupTime: time.Minute,
 		Join:       Join{Timeout: 10 * time.Minute, KeepFailedFor: 15 * time.Minute},
 		Drain:      Drain{Timeout: 5 * time.Minute},
-		Disruption: Disruption{Budgets: budget.Parse([]v1alpha1.DisruptionBudget{{Nodes: intstr.FromString("10%")}})},
+		Disruption: Disruption{Budgets: ParseBudgets([]v1alpha1.DisruptionBudget{{Nodes: intstr.FromString("10%")}})},
 	}, specOf(v1alpha1.WorkerPoolSpec{Min: 2, Max: 10}))
 }
 
@@ -90,8 +89,7 @@ func TestSpecOf(t *testing.T) {
 		Interval: time.Minute, StartupTime: time.Minute,
 		Join:  Join{Timeout: time.Minute, KeepFailedFor: time.Minute, KeepFailed: true},
 		Drain: Drain{Timeout: time.Minute, Force: true, CordonOnRebalance: true}, DryRun: true,
-		Disruption: Disruption{Budgets: budget.Parse(budgets), ExpireAfter: time.Minute,
-			ReplaceBefore: time.Unix(7, 0), Paused: true},
+		Disruption: Disruption{Budgets: ParseBudgets(budgets), ExpireAfter: time.Minute, ReplaceBefore: time.Unix(7, 0), Paused: true},
 	}, specOf(v1alpha1.WorkerPoolSpec{
 		Min: 1, Max: 3, MaxBatchUp: &seven, MaxBatchDown: &seven, Mode: v1alpha1.PoolModeAll, DryRun: true,
 		Pending:  v1alpha1.PendingPolicy{For: minute, PodsPerNode: &seven},

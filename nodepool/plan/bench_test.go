@@ -9,7 +9,7 @@ import (
 	"github.com/foresail/foresail/nodepool/plan"
 )
 
-// large is a pool of n workers in three zones, with 64 offers and 16 signals.
+// large is a pool of n workers in three zones, with 64 offers and 8 signals.
 func large(n int, from func() plan.Snapshot) plan.Snapshot {
 	s := from()
 	zones := make([]string, n)

@@ -17,12 +17,6 @@ const MaxAlternatives = 9
 // cheapest type. Most types of the same size are within it, and those of twice the size are not.
 const maxPriceOfAlternatives = 1.5
 
-// Place chooses zones, instance types and markets for n nodes of any shape, fewer if no placement
-// is left. It leaves out placements that are cooling after errors and those already tried.
-func Place(s Snapshot, n int, tried ...fleet.Placement) []fleet.Placement {
-	return newPlacer(newCensus(s), tried...).place(nil, n, anything)
-}
-
 func anything(fleet.Placement) bool { return true }
 
 // placer chooses placements one after the other.
@@ -47,7 +41,7 @@ type placer struct {
 // candidatePlacements are the remaining ones of one market, in order of preference.
 type candidatePlacements struct{ trusted, suspected []fleet.Placement }
 
-func newPlacer(c *census, tried ...fleet.Placement) *placer {
+func newPlacer(c *census) *placer {
 	p := &placer{
 		ratio: share(c.Pool.SpotRatio), base: c.Pool.OnDemandBase, zones: map[string]int{},
 		left: map[fleet.Market]*candidatePlacements{fleet.Spot: {}, fleet.OnDemand: {}},
@@ -63,7 +57,7 @@ func newPlacer(c *census, tried ...fleet.Placement) *placer {
 			at := placementOf(o, market)
 			cooling, suspected := c.cools(at)
 			switch {
-			case slices.Contains(tried, at) || cooling:
+			case cooling:
 			case suspected:
 				list.suspected = append(list.suspected, at)
 			default:

@@ -13,18 +13,15 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/foresail/foresail/internal/tools/release/chart"
 	"github.com/foresail/foresail/internal/tools/release/image"
 )
 
 const usage = `Usage:
   release image --version V --out FOLDER [--push REFERENCE] BINARY...
-  release chart --root FOLDER
   release dist --root FOLDER --version V --out FOLDER [--image FOLDER] [BINARY...]
 
 Commands:
   image   an image for the platforms of the binaries, as an OCI layout, and pushed if asked for
-  chart   the generated parts of the Helm chart, in their place in the repository
   dist    install.yaml, the packaged chart, SHA256SUMS; with binaries an archive of each, and a manifest for krew
 
 SOURCE_DATE_EPOCH, the time of the commit in seconds, is the time of all that is made: what is made twice is the same.
@@ -40,7 +37,7 @@ func main() {
 }
 
 func run(ctx context.Context, args []string, w io.Writer) error {
-	commands := map[string]func(context.Context, []string, io.Writer) error{"image": runImage, "chart": runChart, "dist": runDist}
+	commands := map[string]func(context.Context, []string, io.Writer) error{"image": runImage, "dist": runDist}
 	if len(args) > 0 {
 		if command, ok := commands[args[0]]; ok {
 			return command(ctx, args[1:], w)
@@ -50,7 +47,7 @@ func run(ctx context.Context, args []string, w io.Writer) error {
 	if len(args) == 1 && (args[0] == "--help" || args[0] == "-h") {
 		return err
 	}
-	return errors.Join(err, fmt.Errorf("unknown command %q: must be image, chart or dist", args))
+	return errors.Join(err, fmt.Errorf("unknown command %q: must be image or dist", args))
 }
 
 // sourceDate returns the time that everything is dated with.
@@ -61,15 +58,6 @@ func sourceDate() (time.Time, error) {
 		return time.Time{}, fmt.Errorf("SOURCE_DATE_EPOCH=%q: must be the time of the commit in seconds, as of git log -1 --format=%%ct", text)
 	}
 	return time.Unix(seconds, 0).UTC(), nil
-}
-
-func runChart(_ context.Context, args []string, _ io.Writer) error {
-	flags := flag.NewFlagSet("chart", flag.ContinueOnError)
-	root := flags.String("root", "", "the `folder` with the repository")
-	if err := flags.Parse(args); err != nil {
-		return err
-	}
-	return chart.Generate(*root)
 }
 
 func runImage(ctx context.Context, args []string, w io.Writer) error {
