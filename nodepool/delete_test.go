@@ -32,7 +32,7 @@ func deleted(t *testing.T, n int) *rig {
 // goes requires that the pool ends within a time.
 func (r *rig) goes(within time.Duration) {
 	r.Helper()
-	r.until("the pool is let go", within, func() bool { return r.releaseFinalizer > 0 })
+	r.until("the pool is released", within, func() bool { return r.releaseFinalizer > 0 })
 	require.Empty(r, r.world.nodes)
 	require.Zero(r, r.running())
 }
@@ -77,7 +77,7 @@ func TestAPoolThatHasLongBeenEmptyGoesAtOnce(t *testing.T) {
 	r.spec.Plan.Deleting = true
 	require.NoError(t, r.pool.Release(t.Context()))
 	r.tick()
-	require.Zero(t, r.releaseFinalizer, "somebody else may have launched")
+	require.Zero(t, r.releaseFinalizer, "another process may have launched")
 	r.goes(3 * time.Minute)
 }
 
@@ -111,7 +111,7 @@ func TestADeletedPoolAsksBudgets(t *testing.T) {
 	r.goes(70 * time.Minute)
 }
 
-// A deletion in which no node goes begins anew. Nodes whose turn had not come are not left alone for that.
+// A deletion in which no node is removed begins again. Nodes whose turn had not come do not back off.
 func TestADeletionIsClearedIfNoNodeGoes(t *testing.T) {
 	r := deleted(t, 3)
 	r.load("node-i-old0", &fakePod{name: "guarded", refused: "its budget allows none"})
@@ -224,7 +224,7 @@ func TestInstancesWithoutANodeGoWithTheirPool(t *testing.T) {
 	})
 }
 
-// Nodes that do not work are removed too, and first: they must not become too large a share of what is left.
+// Nodes that do not work are removed too, and first: they must not become too large a share of the rest.
 func TestUnreadyNodesGoWithTheirPool(t *testing.T) {
 	r := deleted(t, 10)
 	for _, name := range []string{"node-i-old6", "node-i-old7", "node-i-old8", "node-i-old9"} {
@@ -255,7 +255,7 @@ func TestADeletionWaitsInDoubt(t *testing.T) {
 	r.goes(10 * time.Minute)
 }
 
-func TestADeletedPoolIsNotLetGoUnseen(t *testing.T) {
+func TestADeletedPoolIsNotReleasedUnseen(t *testing.T) {
 	for name, blind := range map[string]func(*rig, error){
 		"cloud":   func(r *rig, err error) { r.world.listErr = err },
 		"cluster": func(r *rig, err error) { r.world.observeErr = err },
@@ -272,7 +272,7 @@ func TestADeletedPoolIsNotLetGoUnseen(t *testing.T) {
 				require.Contains(t, r.last.Deletion.Err, "down")
 			}
 			blind(r, nil)
-			if name != "journal" { // nobody else has led, and so launched
+			if name != "journal" { // no other process has led, and so launched
 				r.pass(time.Minute)
 				require.Zero(t, r.releaseFinalizer, "it must be seen empty for the grace")
 			}

@@ -41,7 +41,7 @@ type rig struct {
 	health           error // of the last cycle
 	runs             int
 	steps            time.Duration // between cycles while an action is open; 0 = the default
-	releaseFinalizer int           // how often the object of the pool was let go
+	releaseFinalizer int           // how often the object of the pool was released
 }
 
 func newRig(t *testing.T) *rig {
@@ -99,11 +99,11 @@ func (r *rig) process(owner string, now func() time.Time) *Pool {
 	return p
 }
 
-// release lets the object of the pool go, after which nobody looks after what is left.
+// release releases the object of the pool, after which no process handles the rest.
 func (r *rig) release(context.Context) error {
 	r.releaseFinalizer++
 	if left := r.running() + len(r.world.nodes); left > 0 || !r.spec.Plan.Deleting {
-		r.world.violations = append(r.world.violations, fmt.Sprintf("let go with %d instances and nodes", left))
+		r.world.violations = append(r.world.violations, fmt.Sprintf("released with %d instances and nodes", left))
 	}
 	return nil
 }

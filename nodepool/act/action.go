@@ -135,5 +135,5 @@ func (o openAction) noteAttempts() {
 	if list, begun := o.c.forecast.BegunAttempts(o.c.now()); begun {
 		o.c.record.Attempts = list
 	}
-	o.c.forecast.NoteUndone(o.c.record, o.c.now())
+	o.c.forecast.NoteFutileRemovals(o.c.record, o.c.now())
 }

@@ -39,7 +39,7 @@ func (d *drains) arriving(ctx context.Context, tainted time.Duration) (bool, err
 // pool is being deleted. They cannot run on other nodes that are being removed, and the pods of
 // those keep the room that they will need.
 func (d *drains) pinned(node string) string {
-	if d.c.snapshot.Homes == nil || node == "" || d.c.seen.Spec.Plan.Deleting {
+	if d.c.snapshot.Simulator == nil || node == "" || d.c.seen.Spec.Plan.Deleting {
 		return ""
 	}
 	leaving := []string{node}
@@ -53,7 +53,7 @@ func (d *drains) pinned(node string) string {
 		}
 	}
 	slices.Sort(leaving) // so that equal questions share one simulation
-	return d.c.snapshot.Homes.Without(leaving, mayWait)
+	return d.c.snapshot.Simulator.Without(leaving, mayWait)
 }
 
 // detached reports whether no volume is attached any more to a drained node, or the wait for them

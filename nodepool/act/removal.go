@@ -141,7 +141,7 @@ func (m removal) drain(ctx context.Context, r *state.Removal) error {
 	case m.purpose.insists() || limits.Force:
 	case len(progress.Blocked) > 0:
 		return m.giveUp(ctx, left)
-	case m.c.seen.Spec.Drain.Force: // what is left is deleted in time
+	case m.c.seen.Spec.Drain.Force: // the remaining pods are deleted in time
 	case err == nil && len(progress.Refused) == 0: // all that are left are terminating, which a retry would not speed up
 	case m.c.now().Sub(r.Began) > m.c.seen.Spec.Drain.Timeout:
 		return m.giveUp(ctx, fmt.Sprintf("%s after %s", left, m.c.seen.Spec.Drain.Timeout))

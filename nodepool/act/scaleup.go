@@ -205,8 +205,8 @@ func (u scaleUp) abort(ctx context.Context) error {
 		}
 	}
 	u.c.event(journal.Event{Reason: journal.EventScaleUpAborted, Action: a.ID,
-		Message: fmt.Sprintf("The scale-up was given up because the WorkerPool is being deleted; %d instances have not joined",
-			launched)})
+		Message: fmt.Sprintf("The scale-up was given up because the WorkerPool is being deleted; "+
+			"%d instances have not joined", launched)})
 	u.c.record.Action = nil
 	return u.c.save(ctx)
 }

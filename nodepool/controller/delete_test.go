@@ -42,7 +42,7 @@ func (b *bench) stored(name string) *v1alpha1.WorkerPool {
 
 func (b *bench) gone(name string) { b.eventually(func() bool { return b.stored(name) == nil }) }
 
-// setPolicy changes the policy, whatever else has changed.
+// setPolicy changes the policy, even if other fields have changed.
 func (b *bench) setPolicy(name string, policy v1alpha1.DeletionPolicy) {
 	b.Helper()
 	b.patch(name, `{"spec":{"deletionPolicy":"`+string(policy)+`"}}`)

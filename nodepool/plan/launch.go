@@ -251,15 +251,15 @@ func kept(f *facts, n int) []string {
 }
 
 // limits returns why fewer nodes are launched than recommended, as the end of a sentence.
-func limits(f *facts, recommended, want int) string {
-	if recommended <= want {
+func limits(f *facts, recommended, desired int) string {
+	if recommended <= desired {
 		return ""
 	}
 	switch {
-	case want == f.Pool.Max:
+	case desired == f.Pool.Max:
 		return fmt.Sprintf("; %d are recommended and the maximum is %d", recommended, f.Pool.Max)
 	case f.Record.Failures > 0:
 		return fmt.Sprintf("; %d are recommended, and one is tried while launches fail", recommended)
 	}
-	return fmt.Sprintf("; %d are recommended, and one step goes to %d", recommended, want)
+	return fmt.Sprintf("; %d are recommended, and one step goes to %d", recommended, desired)
 }

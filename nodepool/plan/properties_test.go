@@ -159,7 +159,7 @@ func checkDown(t *testing.T, s plan.Snapshot, d plan.Decision) {
 	} else {
 		assert.LessOrEqual(t, removed, max(1, s.Pool.MaxBatchDown), "above the batch")
 	}
-	assert.Empty(t, s.Record.Action, "beside an open action")
+	assert.Empty(t, s.Record.Action, "during an open action")
 	for _, last := range []time.Time{s.Record.LastUp, s.Record.LastDown, s.Record.LastSwap} {
 		assert.False(t, d.Reason != plan.Outdated && !last.IsZero() &&
 			max(0, s.Now.Sub(last)) < s.Pool.CooldownDown, "within the cooldown")
@@ -247,7 +247,7 @@ func checkDeleted(t *testing.T, s plan.Snapshot, d plan.Decision) {
 	t.Helper()
 	assert.Equal(t, plan.PoolDeleted, d.Reason)
 	assert.Empty(t, s.WorkersErr)
-	assert.Empty(t, s.Record.Action, "beside an open action")
+	assert.Empty(t, s.Record.Action, "during an open action")
 	assert.Zero(t, d.Desired)
 	assert.Empty(t, d.Placements)
 	byID := map[string]plan.Instance{}

@@ -91,7 +91,7 @@ func remove(f *facts, d Decision, most int, reason Reason, why string) Decision 
 		return d.hold(CoolingDown, "%s, and the cooldown of scale-downs, %s, has %s left",
 			why, f.Pool.CooldownDown, short(left))
 	}
-	chosen, refused := targets(f, most, f.Homes, reason)
+	chosen, refused := targets(f, most, f.Simulator, reason)
 	earlier := d.Refused
 	d.Targets, d.Refused = chosen, refused
 	d = d.refuse(earlier)

@@ -479,9 +479,9 @@ func TestCloudWatchReceivesKnownValuesOnceAMinute(t *testing.T) {
 	})
 }
 
-// TestHealthIsWhatWasReached: a pool whose launches the cloud rejects or does not answer is not healthy in any
+// TestHealthIsTheLastOutcome: a pool whose launches the cloud rejects or does not answer is not healthy in any
 // cycle, and nothing is got to work that has not.
-func TestHealthIsWhatWasReached(t *testing.T) {
+func TestHealthIsTheLastOutcome(t *testing.T) {
 	const missing = "RunInstances: Invalid: InvalidSubnetID.NotFound"
 	trying := &state.Action{
 		Kind: state.ActionUp,
@@ -510,7 +510,7 @@ func TestHealthIsWhatWasReached(t *testing.T) {
 		},
 		"one is tried again": {
 			state.Record{Joins: []state.Join{{}}, Action: trying}, false,
-			"a launch is tried again: RunInstances: Unknown: 500",
+			"a launch is retried: RunInstances: Unknown: 500",
 		},
 		"one has not been tried": {
 			state.Record{Joins: []state.Join{{}}, Action: &state.Action{Slots: trying.Slots[:1]}}, true, "and launches join",

@@ -20,7 +20,7 @@ import (
 
 // homesOf returns the homes of a cluster of n nodes of 4 CPUs, n0 to nN, half of them in each of
 // two zones, with further objects.
-func homesOf(t *testing.T, n int, objects ...runtime.Object) *Homes {
+func homesOf(t *testing.T, n int, objects ...runtime.Object) *Simulator {
 	t.Helper()
 	for i := range n {
 		object := node(fmt.Sprint("n", i), string(rune('a'+i%2))).Object
@@ -29,7 +29,7 @@ func homesOf(t *testing.T, n int, objects ...runtime.Object) *Homes {
 	}
 	c, err := cluster.List(t.Context(), fake.NewClientset(objects...), noon)
 	require.NoError(t, err)
-	return NewHomes(c, Input{Offers: []provider.Offer{offer("a", "m"), offer("b", "m")}})
+	return NewSimulator(c, Input{Offers: []provider.Offer{offer("a", "m"), offer("b", "m")}})
 }
 
 // running is a pod of one CPU on a node, changed.
@@ -60,7 +60,7 @@ func TestHomesOnNewNodes(t *testing.T) {
 	h = homesOf(t, 2, full(inZone("b"))...)
 	require.NotEmpty(t, h.Without([]string{"n1"}, false, added), "they must be in another zone")
 	require.Empty(t, h.Without([]string{"n1"}, false, fleet.Placement{Zone: "b", InstanceType: "m"}))
-	require.NotEmpty(t, NewHomes(h.cluster, Input{}).Without([]string{"n1"}, false, added),
+	require.NotEmpty(t, NewSimulator(h.cluster, Input{}).Without([]string{"n1"}, false, added),
 		"it is not known what new nodes are")
 }
 
@@ -70,16 +70,16 @@ func devices(p *corev1.Pod) {
 }
 
 // TestPodsWithDevicesKeepTheirNode: whether another node has devices is not known, of one that is
-// there or of one to come.
+// existing or of one to come.
 func TestPodsWithDevicesKeepTheirNode(t *testing.T) {
 	h := homesOf(t, 3, running("a", "n0", devices), running("b", "n1"))
-	const want = "its pod default/a could run nowhere, as it claims devices (spec.resourceClaims), and Foresail does not know which nodes have any"
+	const want = "its pod default/a could run nowhere: it claims devices (spec.resourceClaims), and Foresail does not know which nodes have any"
 	require.Equal(t, want, h.Without([]string{"n0"}, false))
 	require.Equal(t, want, h.Without([]string{"n0"}, false, fleet.Placement{Zone: "a", InstanceType: "m"}))
 	require.Empty(t, h.Without([]string{"n1"}, false))
 	waiting := pods("w", 1)
 	waiting[0].Stuck = "it claims devices"
-	h = NewHomes(h.cluster, Input{Pods: waiting})
+	h = NewSimulator(h.cluster, Input{Pods: waiting})
 	require.Empty(t, h.Without([]string{"n1"}, false), "what waits for devices keeps no node")
 }
 
@@ -100,7 +100,7 @@ func TestPodsWithDevicesAskForNoNode(t *testing.T) {
 	require.Equal(t, 1, pack(waiting()).Nodes)
 	r := pack(waiting(devices))
 	require.Zero(t, r.Nodes)
-	require.Zero(t, r.CPU, "nor is it forecast as load")
+	require.Zero(t, r.CPU, "it is not forecast as load either")
 	require.Equal(t, []fleet.Unhelped{{Pod: "default/w-0",
 		Reason: "it claims devices (spec.resourceClaims), and Foresail does not know which nodes have any"}}, r.Unhelped)
 }
@@ -117,9 +117,10 @@ func volume(key, value string) []runtime.Object {
 		Annotations: map[string]string{storagevolume.AnnBindCompleted: "yes"}}}
 	claim.Spec.VolumeName = "v"
 	v := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "v"}}
-	v.Spec.NodeAffinity = &corev1.VolumeNodeAffinity{Required: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
-		MatchExpressions: []corev1.NodeSelectorRequirement{{Key: key, Operator: corev1.NodeSelectorOpIn,
-			Values: []string{value}}}}}}}
+	v.Spec.NodeAffinity = &corev1.VolumeNodeAffinity{Required: &corev1.NodeSelector{
+		NodeSelectorTerms: []corev1.NodeSelectorTerm{{
+			MatchExpressions: []corev1.NodeSelectorRequirement{{Key: key, Operator: corev1.NodeSelectorOpIn,
+				Values: []string{value}}}}}}}
 	return []runtime.Object{claim, v}
 }
 
@@ -179,7 +180,7 @@ func TestHomes(t *testing.T) {
 				VolumeSource: corev1.VolumeSource{Ephemeral: &corev1.EphemeralVolumeSource{}}}}
 		})}, []string{"n0"}, ""},
 		"its claim is gone": {3, []runtime.Object{running("w0", "n0", claims)}, []string{"n0"},
-			"its pod default/w0 could run nowhere, as its claim data does not exist"},
+			"its pod default/w0 could run nowhere: its claim data does not exist"},
 		"a pod of a DaemonSet": {1, []runtime.Object{running("w0", "n0", daemon)}, []string{"n0"}, ""},
 		"a pod that leaves": {1,
 			[]runtime.Object{running("w0", "n0", func(p *corev1.Pod) {
@@ -219,9 +220,9 @@ func TestPodsThatAreStuckReserveNothing(t *testing.T) {
 	stuck.Stuck = "its claim data does not exist"
 	waits := pods("x", 1, requests("cpu", "2"))[0]
 	h := homesOf(t, 2, running("w0", "n0", requests("cpu", "3")))
-	h = NewHomes(h.cluster, Input{Pods: []cluster.Pending{stuck}})
+	h = NewSimulator(h.cluster, Input{Pods: []cluster.Pending{stuck}})
 	require.Empty(t, h.Without([]string{"n0"}, false))
-	h = NewHomes(h.cluster, Input{Pods: []cluster.Pending{stuck, waits}})
+	h = NewSimulator(h.cluster, Input{Pods: []cluster.Pending{stuck, waits}})
 	require.Equal(t, "no other node has room for pod default/x-0, which waits for one",
 		h.Without([]string{"n0"}, false), "others keep theirs")
 }
