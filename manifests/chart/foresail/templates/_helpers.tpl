@@ -81,19 +81,14 @@ app.kubernetes.io/version: {{ .Chart.AppVersion | replace "+" "_" | trunc 63 | q
 - --enable=adapter,extender
 - --extender-address=:9443
 {{- if $v.extender.certificates }}
-- --extender-allow-anonymous=false
-- --extender-tls-cert-file=/extender-tls/tls.crt
-- --extender-tls-private-key-file=/extender-tls/tls.key
-- --extender-client-ca-file=/extender-tls/ca.crt
+- --extender-cert-dir=/extender-tls
 {{- else }}
-- --extender-allow-anonymous=true
+- --allow-anonymous=extender
 {{- end }}
 {{- end }}
 {{- if $v.keda.enabled }}
 - --keda-address=:9600
-- --keda-tls-cert-file=/keda-tls/tls.crt
-- --keda-tls-private-key-file=/keda-tls/tls.key
-- --keda-client-ca-file=/keda-tls/ca.crt
+- --keda-cert-dir=/keda-tls
 {{- end }}
 {{- if $v.customMetrics.enabled }}
 - --custom-metrics=true
@@ -102,16 +97,14 @@ app.kubernetes.io/version: {{ .Chart.AppVersion | replace "+" "_" | trunc 63 | q
 - --dashboard=true
 {{- end }}
 {{- if $v.certificates.certManager.enabled }}
-- --tls-cert-file=/tls/tls.crt
-- --tls-private-key-file=/tls/tls.key
-- --metrics-tls-cert-file=/tls/tls.crt
-- --metrics-tls-private-key-file=/tls/tls.key
+- --cert-dir=/tls
+- --metrics-cert-dir=/tls
 {{- if $v.apiService.register }}
 - --apiservice-inject-ca-from={{ .Release.Namespace }}/foresail
 {{- end }}
 {{- end }}
 {{- if not $v.apiService.register }}
-- --apiservice=false
+- --apiservice=none
 {{- end }}
 {{- with $v.forward.url }}
 - --forward-url={{ . }}
