@@ -34,7 +34,7 @@ func testBurst(t *testing.T) {
 	}{
 		{"extender", func(t *testing.T) ([]byte, *probe) {
 			// All nodes are new here, and would be held back alike.
-			f := startForesail(t, "--extender-metrics-interval", "1s", "--extender-warm-up", "0s")
+			f := startForesail(t, "test:extender-metrics-interval=1s", "test:extender-warm-up=0s")
 			return asking(t, f.address, patient), f.probe
 		}},
 		{"no-extender", func(t *testing.T) ([]byte, *probe) { return plain(t), nil }},

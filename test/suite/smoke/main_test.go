@@ -12,6 +12,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -97,13 +98,13 @@ func startForesail(ctx context.Context) error {
 			return err
 		}
 	}
-	cert, key, err := shared.Cluster.ServingCertificate("127.0.0.1", "localhost")
+	cert, _, err := shared.Cluster.ServingCertificate("127.0.0.1", "localhost")
 	if err != nil {
 		return err
 	}
 	adapter, err = shared.StartAdapter(ctx, "foresail", "--enable", "adapter,nodepool,extender", "--keda-address", kedaAddress,
-		"--extender-address", extenderAddress, "--extender-tls-cert-file", cert, "--extender-tls-private-key-file", key,
-		"--extender-metrics-interval", "1s", "--extender-warm-up", "0s")
+		"--extender-address", extenderAddress, "--extender-cert-dir", filepath.Dir(cert),
+		"test:extender-metrics-interval=1s", "test:extender-warm-up=0s")
 	if err != nil {
 		return err
 	}
