@@ -50,7 +50,7 @@ func (s *signalState) run(m *pipeline.Memory, in pipeline.Input, t *tick) (readi
 	if t.Expected == 0 { // the pipeline assumes a target of at least one
 		r.desired = int(max(0, math.Ceil(f.Required-roundingSlack)))
 	}
-	if max(f.Level, f.Damped) <= negligible {
+	if max(f.Level, f.PlannedLoad) <= negligible {
 		r.desired = 0
 	}
 	r.fits, r.needs = s.fits(max(f.Level, f.Total)), s.needs(max(f.Level, f.Total))

@@ -96,7 +96,7 @@ func (l Learned) LittleKnown(least time.Duration) (loads []Load) {
 		feed.look(func() {
 			c, load := feed.settings.Load(), &feed.predictor.learned
 			past := load.past
-			if load.sought && c.pipeline != nil && past.Fits(c.Params.Learning()) && past.Newest() > 0 && past.Known() < least {
+			if load.sought && c.pipeline != nil && past.Fits(c.Params.LearnOptions()) && past.Newest() > 0 && past.Known() < least {
 				loads = append(loads, Load{feed.key, c.Source, c.Origin, c.Params})
 			}
 		})
@@ -105,7 +105,7 @@ func (l Learned) LittleKnown(least time.Duration) (loads []Load) {
 	return loads
 }
 
-// Fill adds what a load was before, by the minute (see [pipeline.Past.Fill]), unless it is another load by now. It returns for how long it is
+// Fill adds what a load was before, by the minute (see [pipeline.Learned.Fill]), unless it is another load by now. It returns for how long it is
 // known then. Nothing is filled of windows in which learning is disabled.
 func (l Learned) Fill(load *Load, begin int64, minutes []pipeline.Minute) (known time.Duration, ok bool) {
 	feed := l.feeds.get(load.Key)
@@ -114,7 +114,7 @@ func (l Learned) Fill(load *Load, begin int64, minutes []pipeline.Minute) (known
 	}
 	feed.look(func() {
 		c, past := feed.settings.Load(), feed.predictor.learned.past
-		if ok = past.Fits(load.Params.Learning()) && past.Fits(c.Params.Learning()); ok {
+		if ok = past.Fits(load.Params.LearnOptions()) && past.Fits(c.Params.LearnOptions()); ok {
 			past.Fill(begin, c.learnedOf(begin, minutes))
 			known = past.Known()
 		}

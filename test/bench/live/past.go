@@ -23,9 +23,9 @@ const (
 )
 
 // past is what is learned in seconds of a load that recurs until a time, the beginning of what counts being another.
-func (c settings) past(p profile, params *pipeline.Params, until, begin time.Time) *pipeline.Past {
-	past := pipeline.NewPast(params)
-	options := params.Learning()
+func (c settings) past(p profile, params *pipeline.Params, until, begin time.Time) *pipeline.Learned {
+	past := pipeline.NewLearned(params)
+	options := params.LearnOptions()
 	perRequest := c.serviceTime().Seconds()
 	for t := until.Add(-learned); t.Before(until); t = t.Add(time.Second) {
 		into := (t.Sub(begin)%p.recurs + p.recurs) % p.recurs

@@ -80,7 +80,7 @@ func played(i int, now time.Time) snapshot.Snapshot {
 	target := needed(now.Add(-15 * time.Second))
 	f := &s.Forecast
 	f.Level, f.Total = load(now), load(now.Add(horizon))*(1+0.03*math.Sin(float64(now.Unix())/40))
-	f.Damped, f.Horizon, f.Target = 1.08*math.Max(f.Level, f.Total), horizon, target
+	f.PlannedLoad, f.Horizon, f.Target = 1.08*math.Max(f.Level, f.Total), horizon, target
 	f.LoadNow, f.LoadPredicted = f.Level/float64(max(1, s.Ready)), f.Total/float64(target)
 	d := pipeline.Decision{Desired: needed(now), Action: pipeline.Hold, Reason: pipeline.NoNeed}
 	switch {
@@ -93,7 +93,7 @@ func played(i int, now time.Time) snapshot.Snapshot {
 		d = pipeline.Decision{Desired: target, Action: pipeline.Hold, Reason: pipeline.AtMaximum}
 	}
 	f.Decision, f.Holds = d, threshold*float64(d.Desired)
-	f.Need = pipeline.Need{Load: f.Damped, Margin: f.Damped - math.Max(f.Level, f.Total), Each: threshold, Least: f.Damped / threshold, Most: f.Damped / threshold}
+	f.Need = pipeline.Need{Load: f.PlannedLoad, Margin: f.PlannedLoad - math.Max(f.Level, f.Total), PerInstance: threshold, Min: f.PlannedLoad / threshold, Max: f.PlannedLoad / threshold}
 	s.Decision, s.Combined = d, snapshot.Combined{Desired: d.Desired, DrivenBy: s.Metric.Name, Metrics: 1}
 	return s
 }
