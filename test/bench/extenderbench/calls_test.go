@@ -28,13 +28,14 @@ import (
 // warmCalls are not measured: they find no connection, and code that has not run before.
 const warmCalls = 50
 
-// samplesOf are how many names a pod is asked about: what the scheduler samples of 5,000 nodes, and all of them.
+// samplesOf are how many names a pod is asked about: what the scheduler samples of 5,000 nodes, and
+// all of them.
 var samplesOf = []struct{ names, pods int }{{500, 3000}, {nodesOfCrowd, 500}}
 
 var podsOnNode = flag.Int("pods-on-node", 30, "how many pods each node has whose memory is measured; answers take no longer for them")
 
-// BenchmarkExtender is foresail with 5,000 nodes and 150,000 pods: what memory it takes, and what its answers take as
-// kube-scheduler's own client sees it, and as a plain one does.
+// BenchmarkExtender is foresail with 5,000 nodes and 150,000 pods: what memory it takes, and what
+// its answers take as kube-scheduler's own client sees it, and as a plain one does.
 func BenchmarkExtender(b *testing.B) {
 	program, caller := buildForesail(b), buildCaller(b)
 	c := crowd{nodes: nodesOfCrowd, podsOnNode: *podsOnNode, born: time.Now().Add(-time.Hour).Truncate(time.Second)}
@@ -71,8 +72,8 @@ func benchmarkMemory(b *testing.B, f *extenderProcess, ready time.Duration) {
 
 const mebibyte = 1 << 20
 
-// buildCaller builds the program that calls as the scheduler does, in the way that the scheduler is built: what they share
-// is not compiled again.
+// buildCaller builds the program that calls as the scheduler does, in the way that the scheduler is
+// built: what they share is not compiled again.
 func buildCaller(b *testing.B) string {
 	b.Helper()
 	build := foresail.GoBuild{
@@ -152,8 +153,8 @@ func (c crowd) unwatched(name string) *corev1.Pod {
 	return p
 }
 
-// benchmarkPlain measures from before a request is sent until its answer has been read, without the time it takes to
-// write the one and understand the other.
+// benchmarkPlain measures from before a request is sent until its answer has been read, without the
+// time it takes to write the one and understand the other.
 func benchmarkPlain(b *testing.B, f *extenderProcess, c crowd, verb string, names, pods int) {
 	transport := &http.Transport{ForceAttemptHTTP2: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true}} //nolint:gosec // its certificate is made at start
 	defer transport.CloseIdleConnections()

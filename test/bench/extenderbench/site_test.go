@@ -11,7 +11,8 @@ import (
 	"github.com/foresail/foresail/test/env/foresail"
 )
 
-// startSite runs etcd and an API server that hold a crowd, and what its nodes use beside them, until the benchmark ends.
+// startSite runs etcd and an API server that hold a crowd, and what its nodes use beside them,
+// until the benchmark ends.
 func startSite(b *testing.B, c crowd) *controlplane.Cluster {
 	b.Helper()
 	cluster, err := controlplane.Start(context.WithoutCancel(b.Context()), controlplane.Options{APIOnly: true, Progress: b.Output()})

@@ -26,10 +26,10 @@ var (
 	rounds = flag.Int("rounds", 5, "how many bursts each scheduler is measured with")
 )
 
-// BenchmarkThroughput has two kube-schedulers take bursts of pods in turn, one with an extender and one without, and
-// tells how many pods a second each has bound. They run all the time, so that what it costs to watch the cluster is in
-// both figures. The extender is foresail, or one that lets pass and scores alike whatever it is asked: what is lost with
-// that is the scheduler's own.
+// BenchmarkThroughput has two kube-schedulers take bursts of pods in turn, one with an extender and
+// one without, and tells how many pods a second each has bound. They run all the time, so that what
+// it costs to watch the cluster is in both figures. The extender is foresail, or one that lets pass
+// and scores alike whatever it is asked: what is lost with that is the scheduler's own.
 func BenchmarkThroughput(b *testing.B) {
 	program := buildForesail(b)
 	c := crowd{nodes: nodesOfCrowd, podsOnNode: 2, born: time.Now().Add(-time.Hour).Truncate(time.Second)}
@@ -76,8 +76,8 @@ func reportOwn(b *testing.B, before, after foresail.Families) {
 	b.ReportMetric(after.Sum("foresail_extender_cache_age_seconds"), "s-view-age")
 }
 
-// compare has two schedulers take bursts in turn, reports how quick they were, and returns how many pods the second has
-// bound.
+// compare has two schedulers take bursts in turn, reports how quick they were, and returns how many
+// pods the second has bound.
 func compare(b *testing.B, cluster *controlplane.Cluster, c crowd, plain, extended string) int {
 	b.Helper()
 	s := newStage(b, cluster, c)
@@ -143,8 +143,8 @@ func newStage(b *testing.B, cluster *controlplane.Cluster, c crowd) *stage {
 	return &stage{crowd: c, etcd: v, client: client}
 }
 
-// burst has pods appear at once that name a scheduler, and returns how many of them were bound a second. When it returns
-// they have gone.
+// burst has pods appear at once that name a scheduler, and returns how many of them were bound a
+// second. When it returns they have gone.
 func (s *stage) burst(b *testing.B, scheduler string, round int) (speed float64) {
 	b.Helper()
 	ctx, cancel := context.WithTimeout(b.Context(), 5*time.Minute)
@@ -184,8 +184,9 @@ func (s *stage) burst(b *testing.B, scheduler string, round int) (speed float64)
 	return speed
 }
 
-// change changes each pod of a burst by a transaction of its own. What changes together has one resourceVersion, which
-// happens nowhere else: a watch that ends amid such changes loses the rest of them.
+// change changes each pod of a burst by a transaction of its own. What changes together has one
+// resourceVersion, which happens nowhere else: a watch that ends amid such changes loses the rest
+// of them.
 func (s *stage) change(b *testing.B, change func(i int) error) {
 	b.Helper()
 	for i := range *burst {

@@ -45,7 +45,8 @@ func (c crowd) usage(now time.Time) []metricsv1beta1.NodeMetrics {
 	return out
 }
 
-// shareOf is what share of itself a node uses: between a fifth and four fifths by the node, and a little to and fro.
+// shareOf is what share of itself a node uses: between a fifth and four fifths by the node, and a
+// little to and fro.
 func shareOf(node int, turn int64) float64 {
 	return 0.5 + 0.3*math.Sin(float64(node)) + 0.03*math.Sin(float64(turn)/7+float64(node%31))
 }

@@ -31,7 +31,8 @@ var appYAML string
 
 var appTemplate = template.Must(template.New("app.yaml").Parse(appYAML))
 
-// app is a Deployment in a namespace of its own whose pods run on nodes of a pool of its own. All three have its name.
+// app is a Deployment in a namespace of its own whose pods run on nodes of a pool of its own. All
+// three have its name.
 type app struct {
 	testing.TB
 	Name     string
@@ -98,7 +99,8 @@ func bufferStatusOf(t require.TestingT, namespace, name string) (s bufferStatus)
 	return s
 }
 
-// fits tells whether Karpenter reports room for all of a buffer, on nodes or on instances that it has launched.
+// fits tells whether Karpenter reports room for all of a buffer, on nodes or on instances that it
+// has launched.
 func (s bufferStatus) fits() bool {
 	c := meta.FindStatusCondition(s.Conditions, "Provisioning")
 	return c != nil && c.Status == metav1.ConditionTrue && c.Reason == "FitsExistingCapacity"

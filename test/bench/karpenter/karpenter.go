@@ -34,7 +34,8 @@ var (
 // PoolLabel is the label of nodes and NodeClaims with the name of their NodePool.
 const PoolLabel = "karpenter.sh/nodepool"
 
-// instanceType is the one type of instance. Karpenter's kwok provider subtracts 100m of CPU from what a node can allocate.
+// instanceType is the one type of instance. Karpenter's kwok provider subtracts 100m of CPU from
+// what a node can allocate.
 const instanceType = "worker"
 
 // Karpenter is a running Karpenter whose instances are Nodes that it creates itself, and kwok makes Ready.
@@ -44,11 +45,12 @@ type Karpenter struct {
 	process  *controlplane.Process
 }
 
-// Start installs Karpenter's CRDs, runs it as the cluster's administrator (what it may do is not what is tested) with the feature gate
-// of CapacityBuffers and further flags, and waits until it is ready. Stop ends it.
+// Start installs Karpenter's CRDs, runs it as the cluster's administrator (what it may do is not
+// what is tested) with the feature gate of CapacityBuffers and further flags, and waits until it is
+// ready. Stop ends it.
 //
-// Its controllers see all nodes of the cluster, but change those alone that they have made. Pods are kept apart from other nodes by a
-// node selector, [PoolLabel].
+// Its controllers see all nodes of the cluster, but change those alone that they have made. Pods
+// are kept apart from other nodes by a node selector, [PoolLabel].
 func Start(ctx context.Context, cluster *controlplane.Cluster, binaries Binaries, flags ...string) (*Karpenter, error) {
 	k := &Karpenter{cluster: cluster, binaries: binaries}
 	if err := k.start(ctx, flags); err != nil {
@@ -168,11 +170,12 @@ func checkReady(ctx context.Context, url string) error {
 // Pool is a NodePool with a node class of its own.
 type Pool struct {
 	Name string
-	// NodeStart is how long an instance takes from its launch until its Node is there, which kwok then makes Ready at once. Karpenter
-	// takes whole seconds.
+	// NodeStart is how long an instance takes from its launch until its Node is there, which kwok
+	// then makes Ready at once. Karpenter takes whole seconds.
 	NodeStart time.Duration
-	// ConsolidateAfter is how long nothing may have happened on a node before Karpenter removes it, of all nodes as many as may go. 0
-	// stands for Karpenter's defaults: at once, and no more than a tenth of the nodes at a time.
+	// ConsolidateAfter is how long nothing may have happened on a node before Karpenter removes it,
+	// of all nodes as many as may go. 0 stands for Karpenter's defaults: at once, and no more than
+	// a tenth of the nodes at a time.
 	ConsolidateAfter time.Duration
 	MaxNodes         int // 0 = 50
 }

@@ -24,7 +24,8 @@ import (
 	"github.com/foresail/foresail/test/bench/karpenter"
 )
 
-// ledger keeps when the pods of a namespace were there and bound, and when the instances of a pool were there, as they are seen.
+// ledger keeps when the pods of a namespace were there and bound, and when the instances of a pool
+// were there, as they are seen.
 type ledger struct {
 	mu        sync.Mutex
 	pods      map[types.UID]*span // from their creation until a node has them
@@ -46,7 +47,8 @@ func (s span) within(begin, end time.Time) time.Duration {
 	return max(0, end.Sub(begin))
 }
 
-// newLedger returns a ledger of a namespace that is kept until the test ends. It knows no instances before watchNodeClaims or watchInstances.
+// newLedger returns a ledger of a namespace that is kept until the test ends. It knows no instances
+// before watchNodeClaims or watchInstances.
 func newLedger(t testing.TB, namespace string) *ledger {
 	t.Helper()
 	l := &ledger{pods: map[types.UID]*span{}, bound: map[types.UID]bool{}, instances: map[types.UID]*span{}}
@@ -75,7 +77,8 @@ func (l *ledger) boundNow() int {
 	return len(l.bound)
 }
 
-// watchNodeClaims takes the instances of a NodePool in. One costs from its NodeClaim on, long before its Node.
+// watchNodeClaims takes the instances of a NodePool in. One costs from its NodeClaim on, long
+// before its Node.
 func (l *ledger) watchNodeClaims(t testing.TB, pool string) {
 	t.Helper()
 	factory := dynamicinformer.NewFilteredDynamicSharedInformerFactory(shared.stack.Cluster.Dynamic(), 0, "", func(o *metav1.ListOptions) {

@@ -41,8 +41,9 @@ var (
 	asIs      = flag.Bool("as-is", false, "leave the constants of both as they are, which settings do not reach")
 )
 
-// compress divides every time of the loads, of nodes and of both autoscalers, constants of their source included: twenty minutes pass in
-// four. It is the largest number by which the intervals of a WorkerPool and the starts of nodes are whole seconds.
+// compress divides every time of the loads, of nodes and of both autoscalers, constants of their
+// source included: twenty minutes pass in four. It is the largest number by which the intervals of
+// a WorkerPool and the starts of nodes are whole seconds.
 const compress = 5
 
 const (
@@ -83,8 +84,8 @@ type side struct {
 	ledger     *ledger
 }
 
-// BenchmarkLoads plays one load after the other to Karpenter and to WorkerPools at the same time, each with pods and nodes of its own on
-// one control plane. Figures are printed, not asserted.
+// BenchmarkLoads plays one load after the other to Karpenter and to WorkerPools at the same time,
+// each with pods and nodes of its own on one control plane. Figures are printed, not asserted.
 func BenchmarkLoads(b *testing.B) {
 	r := newRivals(b, !*asIs)
 	for _, l := range loads() {
@@ -94,7 +95,8 @@ func BenchmarkLoads(b *testing.B) {
 	}
 }
 
-// newRivals starts Foresail, and a Karpenter that has served no pool before. Compressed ones have the times of the loads.
+// newRivals starts Foresail, and a Karpenter that has served no pool before. Compressed ones have
+// the times of the loads.
 func newRivals(b *testing.B, compressed bool) *rivals {
 	b.Helper()
 	log.SetLogger(klog.Background()) // before the first client: controller-runtime warns of none
@@ -263,7 +265,8 @@ func (s *side) begin(of batch) error {
 	})
 }
 
-// settle waits until the pods that a load begins with run, and the side knows what its autoscaler needs to know.
+// settle waits until the pods that a load begins with run, and the side knows what its autoscaler
+// needs to know.
 func (s *side) settle() {
 	s.Helper()
 	eventually(s.TB, startOfNode+2*time.Minute, s.name+" runs", func(c *assert.CollectT) {
@@ -326,7 +329,8 @@ func shorten(v reflect.Value) {
 	}
 }
 
-// leave removes pods, pool and nodes. A WorkerPool lets its nodes go at once, as one whose drain has failed would be waited for.
+// leave removes pods, pool and nodes. A WorkerPool lets its nodes go at once, as one whose drain
+// has failed would be waited for.
 func (s *side) leave() {
 	s.Helper()
 	s.delete(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.name}})

@@ -32,12 +32,14 @@ import (
 )
 
 var (
-	// only leaves all variants of the ramp out but one, so that none has Karpenter look at the buffers of another.
+	// only leaves all variants of the ramp out but one, so that none has Karpenter look at the
+	// buffers of another.
 	only = flag.String("variant", "", "run only this variant of the ramp, such as static")
 	slow = flag.Int("slow", 1, "how many times as long the ramp takes")
 )
 
-// The load of the ramp: as much as 4 pods carry at the threshold, up to 16 and back again. A pod less half, so that no rounding decides.
+// The load of the ramp: as much as 4 pods carry at the threshold, up to 16 and back again. A pod
+// less half, so that no rounding decides.
 const (
 	fewest, highest = 4, 16
 	threshold       = "700m"
@@ -48,7 +50,8 @@ const (
 	holdFor  = 2 * time.Minute / timeScale
 	tailFor  = 5 * time.Minute / timeScale
 
-	// staticBuffer is as many pods as the ramp adds in the time of a node's start and a pod's, and in a period of the HPA.
+	// staticBuffer is as many pods as the ramp adds in the time of a node's start and a pod's, and
+	// in a period of the HPA.
 	staticBuffer = int((nodeStart+podStart+15*time.Second/timeScale)*(highest-fewest)/quickest) + 1
 )
 
@@ -105,7 +108,8 @@ type ramp struct {
 	why     string // what Foresail last reported of its buffer
 }
 
-// BenchmarkRamp has the variants run the same ramp at once, each with pods and nodes of its own. Figures are printed, not asserted.
+// BenchmarkRamp has the variants run the same ramp at once, each with pods and nodes of its own.
+// Figures are printed, not asserted.
 func BenchmarkRamp(b *testing.B) {
 	adapter, err := shared.stack.StartAdapter(b.Context(), "foresail")
 	require.NoError(b, err)
@@ -163,7 +167,8 @@ func (r *ramp) deploy() error {
 	return shared.stack.Deploy(ctx, r.app)
 }
 
-// settle waits until the HPA scales by a forecast of that load, and everything is there that the variant has before the ramp.
+// settle waits until the HPA scales by a forecast of that load, and everything is there that the
+// variant has before the ramp.
 func (r *ramp) settle() {
 	metrics := shared.stack.Cluster.Dynamic().Resource(predictedMetrics).Namespace(r.app.Namespace)
 	eventually(r.TB, time.Minute, "a forecast, and as many pods as before", func(c *assert.CollectT) {
@@ -230,7 +235,8 @@ func (r *ramp) bufferStatically() {
 
 var predictedMetrics = schema.GroupVersionResource{Group: "foresail.dev", Version: "v1alpha1", Resource: "predictedmetrics"}
 
-// bufferByForecast has Foresail keep the buffer. The time for which it keeps spare pods is scaled as all times are.
+// bufferByForecast has Foresail keep the buffer. The time for which it keeps spare pods is scaled
+// as all times are.
 func (r *ramp) bufferByForecast() {
 	require.NoError(r, foresail.Apply(r.Context(), shared.stack.Cluster, "components/capacity-buffer/rbac.yaml"))
 	patch := fmt.Appendf(nil, `{"spec":{"capacityBuffer":{"nodeStartupTime":%q,"scaleDownStabilizationSeconds":%d}}}`, nodeStart+3*time.Second, 300/timeScale)

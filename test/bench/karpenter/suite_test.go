@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The scenarios of Karpenter's own performance suite on kwok: many pods at once, most of them gone again, and pods that no
-// two nodes may have unevenly. Each is one step of a Deployment.
+// The scenarios of Karpenter's own performance suite on kwok: many pods at once, most of them gone
+// again, and pods that no two nodes may have unevenly. Each is one step of a Deployment.
 var suiteSteps = []struct {
 	name   string
 	pods   []int // of the Deployment: at first, and then
@@ -22,8 +22,9 @@ var suiteSteps = []struct {
 	{name: "host-name-spread", pods: []int{0, 60}, nodes: 60, spread: true},
 }
 
-// BenchmarkSuite plays each step to Karpenter and then to a WorkerPool, in real time, by their defaults: how long it takes
-// until all pods have a node and no more than a tenth of the nodes is superfluous, and at what cost.
+// BenchmarkSuite plays each step to Karpenter and then to a WorkerPool, in real time, by their
+// defaults: how long it takes until all pods have a node and no more than a tenth of the nodes is
+// superfluous, and at what cost.
 func BenchmarkSuite(b *testing.B) {
 	r := newRivals(b, false)
 	for _, step := range suiteSteps {
@@ -48,8 +49,8 @@ func BenchmarkSuite(b *testing.B) {
 	}
 }
 
-// steps waits until all pods have a node, and the nodes are at most a tenth and one more than are enough. It returns how
-// long that took, or the limit.
+// steps waits until all pods have a node, and the nodes are at most a tenth and one more than are
+// enough. It returns how long that took, or the limit.
 func (r *rivals) steps(s *side, pods, nodes int, limit time.Duration) time.Duration {
 	r.Helper()
 	began := time.Now()

@@ -89,8 +89,8 @@ also builds k6 and KEDA, which takes some 15 minutes.`,
 	return cmd
 }
 
-// bench plays every profile to every scaler, and prints and writes what it came to. What was played before an error is
-// printed and written too.
+// bench plays every profile to every scaler, and prints and writes what it came to. What was played
+// before an error is printed and written too.
 func bench(ctx context.Context, c settings, ps []profile, scs []scaler, seeds int, out io.Writer) error {
 	if err := os.MkdirAll(c.out, 0o755); err != nil {
 		return err

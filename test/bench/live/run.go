@@ -56,7 +56,8 @@ type result struct {
 	moments    []moment
 }
 
-// play runs one scaler under one profile, on a control plane of its own. Whatever it started has ended when it returns.
+// play runs one scaler under one profile, on a control plane of its own. Whatever it started has
+// ended when it returns.
 func play(ctx context.Context, b binaries, c settings, p profile, sc scaler) (r result, err error) {
 	fmt.Fprintf(c.progress, "%s: %s\n", p.name, sc.name)
 	base, err := stack.Start(ctx, stack.Options{Progress: c.progress, ReadyDelay: c.startup, Seed: c.seed})

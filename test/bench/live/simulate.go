@@ -66,7 +66,8 @@ func (c settings) forecast() (pipeline.Params, error) {
 	return params.FromSpec(spec)
 }
 
-// model is that of the pods of test/env/workload: a queue in which each waits its turn, for one piece of work.
+// model is that of the pods of test/env/workload: a queue in which each waits its turn, for one
+// piece of work.
 func (c settings) model() queue.Model {
 	m := queue.Defaults()
 	m.Service = float64(c.serviceTime()) / float64(time.Millisecond)

@@ -28,7 +28,8 @@ type site struct {
 	objects client.Client
 }
 
-// startSite runs a control plane, and Foresail with variables added to its environment, until the benchmark ends.
+// startSite runs a control plane, and Foresail with variables added to its environment, until the
+// benchmark ends.
 func startSite(b *testing.B, environment ...string) *site {
 	b.Helper()
 	binary, err := foresail.Build(b.Context(), b.Output())
@@ -53,8 +54,8 @@ func startSite(b *testing.B, environment ...string) *site {
 	return &site{cluster, objects}
 }
 
-// watchPods calls see for each pod of the benchmark that comes or changes, and gone for each that goes, until the
-// benchmark ends.
+// watchPods calls see for each pod of the benchmark that comes or changes, and gone for each that
+// goes, until the benchmark ends.
 func (s *site) watchPods(b *testing.B, see, gone func(*corev1.Pod)) {
 	b.Helper()
 	factory := informers.NewSharedInformerFactoryWithOptions(s.Client(), 0, informers.WithNamespace(namespace))

@@ -113,7 +113,8 @@ func (c crowd) pod(name string, app int) *corev1.Pod {
 	}
 }
 
-// waiting is pod i of those that no node takes: of five applications, of which one spreads over zones and one over nodes.
+// waiting is pod i of those that no node takes: of five applications, of which one spreads over
+// zones and one over nodes.
 func (c crowd) waiting(i int) *corev1.Pod {
 	app := i % 5
 	p := c.pod(fmt.Sprintf("app-%d-6d4cf56db6-waits-%04d", app, i), app)
@@ -146,8 +147,8 @@ func (c crowd) budget(app int) policyv1.PodDisruptionBudget {
 	}
 }
 
-// client tells of the crowd what is listed, made while it is told so that nothing of it is held here. Changes of pods are
-// told by the watch that it returns.
+// client tells of the crowd what is listed, made while it is told so that nothing of it is held
+// here. Changes of pods are told by the watch that it returns.
 func (c crowd) client() (*fake.Clientset, *watch.RaceFreeFakeWatcher) {
 	client := fake.NewClientset()
 	lists := map[string]func() runtime.Object{

@@ -39,8 +39,9 @@ const (
 	shutdown = 5 * time.Second
 )
 
-// play is a cloud and a cluster with one Deployment. Each step, its controller makes and removes pods, the scheduler
-// binds them to the first node with room, and instances join as nodes. It is safe for concurrent use.
+// play is a cloud and a cluster with one Deployment. Each step, its controller makes and removes
+// pods, the scheduler binds them to the first node with room, and instances join as nodes. It is
+// safe for concurrent use.
 type play struct {
 	mu     sync.Mutex
 	now    func() time.Time
@@ -119,8 +120,8 @@ func nodeOf(m *machine, now time.Time) *corev1.Node {
 	}
 }
 
-// control is the ReplicaSet: of too many pods those go first that no node has taken, then the youngest on the fullest
-// node.
+// control is the ReplicaSet: of too many pods those go first that no node has taken, then the
+// youngest on the fullest node.
 func (p *play) control(replicas int, now time.Time) {
 	var there []*podPlayed
 	for _, d := range p.pods {

@@ -20,14 +20,15 @@ type profile struct {
 	pods   func(at time.Duration) float64
 }
 
-// syncPeriod is how often an HPA changes the number of replicas, and stabilization how long it waits before it lowers it.
+// syncPeriod is how often an HPA changes the number of replicas, and stabilization how long it
+// waits before it lowers it.
 const (
 	syncPeriod    = 15 * time.Second
 	stabilization = 5 * time.Minute
 )
 
-// replicas is what an HPA makes of a profile: whole pods, raised at each period and lowered to the highest of the last
-// minutes.
+// replicas is what an HPA makes of a profile: whole pods, raised at each period and lowered to the
+// highest of the last minutes.
 func (p profile) replicas() func(at time.Duration) int {
 	var recent []int
 	period := -1

@@ -20,7 +20,8 @@ import (
 	"github.com/foresail/foresail/nodepool/simulated"
 )
 
-// The load of a BenchmarkRamp: nothing new for a while, a straight climb, and what is left until all pods run.
+// The load of a BenchmarkRamp: nothing new for a while, a straight climb, and what is left until
+// all pods run.
 const (
 	flatFor   = 30 * time.Second
 	climbFor  = 2 * time.Minute

@@ -32,8 +32,9 @@ const (
 	sampleTimeout = 2 * time.Minute
 )
 
-// BenchmarkReaction is how long it takes from a pod that the scheduler finds no node for to the call that launches an
-// instance, beyond the time that the pool waits for such pods. Three pools of one Foresail launch in EC2 as moto plays it.
+// BenchmarkReaction is how long it takes from a pod that the scheduler finds no node for to the
+// call that launches an instance, beyond the time that the pool waits for such pods. Three pools of
+// one Foresail launch in EC2 as moto plays it.
 func BenchmarkReaction(b *testing.B) {
 	for _, pendingFor := range []time.Duration{0, 30 * time.Second} {
 		b.Run("for="+pendingFor.String(), func(b *testing.B) { benchmarkReaction(b, pendingFor) })
@@ -77,7 +78,8 @@ func (r *reaction) see(p *corev1.Pod) {
 	}
 }
 
-// createPool makes a pool of a worker. The forecast is kept from asking: what pods wait for is what is measured.
+// createPool makes a pool of a worker. The forecast is kept from asking: what pods wait for is what
+// is measured.
 func (r *reaction) createPool(ctx context.Context, name string, pendingFor time.Duration) error {
 	spec := v1alpha1.WorkerPoolSpec{
 		Min: 1, Max: 20,
@@ -97,8 +99,8 @@ func (r *reaction) createPool(ctx context.Context, name string, pendingFor time.
 	return r.objects.Create(ctx, &v1alpha1.WorkerPool{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: spec})
 }
 
-// react makes a pool and then, again and again, a pod that needs another of its nodes. No node that joins has the label
-// that the pods ask for.
+// react makes a pool and then, again and again, a pod that needs another of its nodes. No node that
+// joins has the label that the pods ask for.
 func (r *reaction) react(ctx context.Context, pool string, pendingFor time.Duration, random *rand.Rand) error {
 	if err := r.createPool(ctx, pool, pendingFor); err != nil {
 		return err

@@ -32,8 +32,8 @@ type variant struct {
 
 // variants are compared with each other. At the lower threshold nodes have more headroom.
 //
-// While a scale-up is open no other begins. So the nodes of the next one are there only after two joins, which is how far
-// one of the forecasts looks.
+// While a scale-up is open no other begins. So the nodes of the next one are there only after two
+// joins, which is how far one of the forecasts looks.
 func variants() []variant {
 	return []variant{
 		{name: "forecast, 70%", threshold: "700m"},
@@ -141,8 +141,9 @@ func newPool(t *testing.T, stage *play, spec v1alpha1.WorkerPoolSpec, v variant)
 	return pool
 }
 
-// perform steps through a profile once a second. Each step is a little later within its second than the one before, so
-// that no timer of the pool, which are whole seconds after some step, ends together with one.
+// perform steps through a profile once a second. Each step is a little later within its second than
+// the one before, so that no timer of the pool, which are whole seconds after some step, ends
+// together with one.
 func perform(stage *play, p profile) {
 	replicas := p.replicas()
 	began := time.Now()

@@ -28,8 +28,8 @@ func startCluster(b *testing.B) *controlplane.Cluster {
 	return c
 }
 
-// fill brings a population into a cluster: PredictedMetrics and namespaces by the front door, with validation and
-// defaults, Deployments and pods by the back.
+// fill brings a population into a cluster: PredictedMetrics and namespaces by the front door, with
+// validation and defaults, Deployments and pods by the back.
 func fill(ctx context.Context, c *controlplane.Cluster, p population) error {
 	for i := range p.namespaces {
 		namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: p.namespace(i)}}

@@ -22,8 +22,8 @@ type adapter struct {
 	push       string // address that remote write is taken on
 }
 
-// startForesail runs foresail under the service account of the manifests until the benchmark ends, with more in its
-// environment.
+// startForesail runs foresail under the service account of the manifests until the benchmark ends,
+// with more in its environment.
 func startForesail(b *testing.B, c *controlplane.Cluster, environment ...string) *adapter {
 	b.Helper()
 	program, err := binary.Build(b.Context(), b.Output())

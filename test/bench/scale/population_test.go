@@ -15,7 +15,8 @@ import (
 	"github.com/foresail/foresail/api/v1alpha1"
 )
 
-// population is what a cluster is filled with: applications of a Deployment, its Ready pods and a PredictedMetric each.
+// population is what a cluster is filled with: applications of a Deployment, its Ready pods and a
+// PredictedMetric each.
 type population struct {
 	apps, podsPerApp int
 	namespaces       int

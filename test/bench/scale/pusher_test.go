@@ -104,7 +104,8 @@ func (r *batchV2) set(i int, value float64, at int64) {
 	r.Timeseries[i].Samples[0] = writev2.Sample{Value: value, Timestamp: at}
 }
 
-// seriesOf returns the series of all pods of a population, as a Prometheus server with the usual relabelling has them.
+// seriesOf returns the series of all pods of a population, as a Prometheus server with the usual
+// relabelling has them.
 func seriesOf(p population) []series {
 	all := make([]series, 0, p.pods())
 	for i := range p.apps {
@@ -124,8 +125,8 @@ func seriesOf(p population) []series {
 	return all
 }
 
-// pusher sends a sample of every series once a second, as a Prometheus server does that scrapes each at a moment of
-// its own: in batches of series from everywhere, spread over the second.
+// pusher sends a sample of every series once a second, as a Prometheus server does that scrapes
+// each at a moment of its own: in batches of series from everywhere, spread over the second.
 type pusher struct {
 	protocol
 	url    string
@@ -202,8 +203,8 @@ func startPushing(b *testing.B, f *adapter, p population, version protocol) *pus
 	return w
 }
 
-// run pushes until the context ends. What has been begun by then is finished. A receiver that keeps up late delays
-// samples but does not lose any.
+// run pushes until the context ends. What has been begun by then is finished. A receiver that keeps
+// up late delays samples but does not lose any.
 func (w *pusher) run(ctx context.Context) error {
 	defer w.client.CloseIdleConnections()
 	begun := time.Now().Truncate(time.Second).Add(time.Second)
@@ -232,8 +233,8 @@ func (w *pusher) run(ctx context.Context) error {
 	return sending.Wait()
 }
 
-// fill sets the samples of a second: a load that turns within the hour, and what pods differ by. The samples were read
-// within the tenth of a second before.
+// fill sets the samples of a second: a load that turns within the hour, and what pods differ by.
+// The samples were read within the tenth of a second before.
 func (p *push) fill(at time.Time) {
 	hour := 2 * math.Pi * float64(at.UnixMilli()%3_600_000) / 3_600_000
 	for i, s := range p.series {

@@ -1,5 +1,6 @@
-// Command demonodes shows what the node pool is for: on a real control plane of this machine, replicas arrive until no node
-// has room for them. Foresail launches nodes while demand still climbs, and drains and removes them when it has gone.
+// Command demonodes shows what the node pool is for: on a real control plane of this machine,
+// replicas arrive until no node has room for them. Foresail launches nodes while demand still
+// climbs, and drains and removes them when it has gone.
 package main
 
 import (

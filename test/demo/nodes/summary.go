@@ -51,7 +51,8 @@ func (l *ledger) waits() (waits []time.Duration, never int) {
 	return waits, never
 }
 
-// launches counts the nodes that were launched since the load began, and those of them that no pod had to ask for.
+// launches counts the nodes that were launched since the load began, and those of them that no pod
+// had to ask for.
 func (l *ledger) launches() (all, ahead int) {
 	for _, i := range l.instances {
 		if i.seen.Before(l.began) {

@@ -11,8 +11,8 @@ import (
 	"github.com/foresail/foresail/test/env/terminal"
 )
 
-// lines prints a line every five seconds, and each decision as it comes: those that did something, and the others where
-// the reason is another than before.
+// lines prints a line every five seconds, and each decision as it comes: those that did something,
+// and the others where the reason is another than before.
 type lines struct {
 	out     io.Writer
 	due     terminal.Every // to print a line again

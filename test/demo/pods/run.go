@@ -109,7 +109,8 @@ func cause(ctx context.Context, err error) error {
 
 func step(progress io.Writer, text string) { fmt.Fprintln(progress, "demo: "+text) }
 
-// prepare brings the adapter and the applications to where the load can begin. The adapter starts while the first pods do.
+// prepare brings the adapter and the applications to where the load can begin. The adapter starts
+// while the first pods do.
 func prepare(ctx context.Context, s *stack.Stack, adapter *stack.Adapter, apps []stack.App, progress io.Writer) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, prepareTimeout, fmt.Errorf("not ready within %s", prepareTimeout))
 	defer cancel()

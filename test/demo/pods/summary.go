@@ -37,8 +37,8 @@ func reached(r stack.Run, replicas int) *time.Duration {
 	return nil
 }
 
-// lead is how much earlier the forecast asked for a count of replicas, on average over those that both asked for;
-// false if there are none.
+// lead is how much earlier the forecast asked for a count of replicas, on average over those that
+// both asked for; false if there are none.
 func (c comparison) lead() (time.Duration, bool) {
 	var sum time.Duration
 	n := 0
@@ -190,8 +190,8 @@ func (c comparison) cost() string {
 	}
 }
 
-// outcome weighs what users notice: overload, latency and lost requests. Differences too small to mean anything count
-// as none.
+// outcome weighs what users notice: overload, latency and lost requests. Differences too small to
+// mean anything count as none.
 func (c comparison) outcome() string {
 	p, r := c.predicted, c.reactive
 	better, worse := 0, 0

@@ -12,7 +12,8 @@ import (
 	"github.com/foresail/foresail/test/env/stack"
 )
 
-// forecasts reads what the adapter reports of applications: numbers from its metrics, decisions from the status.
+// forecasts reads what the adapter reports of applications: numbers from its metrics, decisions
+// from the status.
 type forecasts struct {
 	adapter *stack.Adapter
 	client  client.Client

@@ -20,9 +20,10 @@ import (
 //go:embed requirements.txt
 var requirements []byte
 
-// Build installs moto's server into <repository>/.cache/moto and returns the path of its Python. The folder is named
-// by a hash of its dependencies, so its content never changes. The first call takes about half a minute and downloads
-// from PyPI; later calls take milliseconds and use no network. It needs python3 with its venv module.
+// Build installs moto's server into <repository>/.cache/moto and returns the path of its Python.
+// The folder is named by a hash of its dependencies, so its content never changes. The first call
+// takes about half a minute and downloads from PyPI; later calls take milliseconds and use no
+// network. It needs python3 with its venv module.
 func Build(ctx context.Context, progress io.Writer) (python string, err error) {
 	root, err := controlplane.Root()
 	if err != nil {

@@ -173,8 +173,9 @@ func (r rightsOf) role(ctx context.Context, profile string) (Right, error) {
 	}, nil
 }
 
-// fleet returns the rights to create a fleet, whose conditions do not know the launch template, and those to launch
-// each of its overrides. AWS does not document which of the two calls tags the instances, so both are required.
+// fleet returns the rights to create a fleet, whose conditions do not know the launch template, and
+// those to launch each of its overrides. AWS does not document which of the two calls tags the
+// instances, so both are required.
 func (r rightsOf) fleet(ctx context.Context) ([]Right, error) {
 	overrides, reply := r.fleets.overridesOf(ctx, r.call)
 	if reply != nil {

@@ -1,5 +1,6 @@
-// Package browser drives a real Chromium by its DevTools protocol, as far as tests of a page need it: it loads pages, presses keys,
-// evaluates expressions, takes pictures, and collects everything that the browser complains about.
+// Package browser drives a real Chromium by its DevTools protocol, as far as tests of a page need
+// it: it loads pages, presses keys, evaluates expressions, takes pictures, and collects everything
+// that the browser complains about.
 package browser
 
 import (
@@ -233,8 +234,8 @@ func (b *Browser) call(method string, params, result any) error {
 	}
 }
 
-// Problems returns what the browser has complained about since the last time: errors and warnings of scripts, requests that failed,
-// and what a Content-Security-Policy forbade.
+// Problems returns what the browser has complained about since the last time: errors and warnings
+// of scripts, requests that failed, and what a Content-Security-Policy forbade.
 func (b *Browser) Problems() []string {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -46,7 +46,8 @@ import (
 // seeds is how many PredictedMetrics the page has.
 const seeds = 5000
 
-// played is the state of a PredictedMetric at a time: a load that goes up and down, replicas that follow its forecast by half a minute.
+// played is the state of a PredictedMetric at a time: a load that goes up and down, replicas that
+// follow its forecast by half a minute.
 func played(i int, now time.Time) snapshot.Snapshot {
 	const threshold, horizon = 0.7, 45 * time.Second
 	load := func(at time.Time) float64 {
@@ -98,7 +99,8 @@ func played(i int, now time.Time) snapshot.Snapshot {
 	return s
 }
 
-// seeded returns a dashboard with an hour of some PredictedMetrics and the present of the others. Its clock stands still after that.
+// seeded returns a dashboard with an hour of some PredictedMetrics and the present of the others.
+// Its clock stands still after that.
 func seeded(t *testing.T) *dashboard.Dashboard {
 	t.Helper()
 	var now time.Time
@@ -126,7 +128,8 @@ func seeded(t *testing.T) *dashboard.Dashboard {
 	return d
 }
 
-// traced is how a forecast of three pods comes about that are read every two seconds, of which one has not been read lately.
+// traced is how a forecast of three pods comes about that are read every two seconds, of which one
+// has not been read lately.
 func traced(t *testing.T, now time.Time) *snapshot.Trace {
 	t.Helper()
 	params := pipeline.AdaptiveParams()
@@ -193,7 +196,8 @@ func serve(t *testing.T, failure func() error) string {
 	return shown.URL()
 }
 
-// keep checks a picture that is not empty, and writes it to the documentation with few colors, so that it is small, if FORESAIL_UPDATE_DOCS is set.
+// keep checks a picture that is not empty, and writes it to the documentation with few colors, so
+// that it is small, if FORESAIL_UPDATE_DOCS is set.
 func keep(t *testing.T, b *Browser, name string) {
 	t.Helper()
 	content, err := b.Picture()
@@ -270,7 +274,8 @@ func fits(t *testing.T, b *Browser) {
 	assert.LessOrEqual(t, wider, 0)
 }
 
-// TestDashboardInChromium looks at the page as people do: light and dark, on a screen and on a phone, by keyboard and by screen reader.
+// TestDashboardInChromium looks at the page as people do: light and dark, on a screen and on a
+// phone, by keyboard and by screen reader.
 func TestDashboardInChromium(t *testing.T) {
 	address := serve(t, func() error { return nil })
 	base, _, _ := strings.Cut(address, "?")

@@ -30,8 +30,8 @@ func unbound() *podview.Unbound {
 	return &podview.Unbound{Cluster: clientset.NewClientset(pods...), Now: func() time.Time { return servingtest.Now }}
 }
 
-// explainPod answers about shop/checkout-7d9c5, which was scheduled, and about shop/web-11, which was not. The extender has not been
-// asked about others.
+// explainPod answers about shop/checkout-7d9c5, which was scheduled, and about shop/web-11, which
+// was not. The extender has not been asked about others.
 func explainPod(_ context.Context, pod types.NamespacedName) podview.View {
 	e, err := podview.New(pod, servingtest.Now)
 	if err != nil {

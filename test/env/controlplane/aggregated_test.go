@@ -55,7 +55,8 @@ func (s *metricServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(w).Encode(answer)
 }
 
-// startMetricServer serves with a certificate of the cluster, to clients that the API server's front proxy signed for.
+// startMetricServer serves with a certificate of the cluster, to clients that the API server's
+// front proxy signed for.
 func startMetricServer(t *testing.T, cluster *Cluster, handler http.Handler, host string) int {
 	t.Helper()
 	certFile, keyFile, err := cluster.ServingCertificate(host)
@@ -78,7 +79,8 @@ func startMetricServer(t *testing.T, cluster *Cluster, handler http.Handler, hos
 	return port
 }
 
-// testAggregatedMetricScales has the real HPA controller read a metric through the real aggregation layer and scale on it.
+// testAggregatedMetricScales has the real HPA controller read a metric through the real aggregation
+// layer and scale on it.
 func testAggregatedMetricScales(t *testing.T, cluster *Cluster) {
 	handler := &metricServer{users: map[string]bool{}}
 	api := AggregatedAPI{

@@ -65,9 +65,10 @@ func (c *Cluster) ApplyFiles(ctx context.Context, pattern string) error {
 	return nil
 }
 
-// Apply applies manifests, each of any number of YAML documents, in their order, by server-side apply, and returns the
-// objects as they are then. Objects without a namespace go to "default". An object may be of a kind that an earlier one
-// defines: Apply waits until definitions are served, for as long as ctx lasts.
+// Apply applies manifests, each of any number of YAML documents, in their order, by server-side
+// apply, and returns the objects as they are then. Objects without a namespace go to "default". An
+// object may be of a kind that an earlier one defines: Apply waits until definitions are served,
+// for as long as ctx lasts.
 func (c *Cluster) Apply(ctx context.Context, manifests ...[]byte) ([]*unstructured.Unstructured, error) {
 	var applied []*unstructured.Unstructured
 	for _, manifest := range manifests {
@@ -178,7 +179,8 @@ func (c *Cluster) waitEstablished(ctx context.Context, resource dynamic.Resource
 	return definition, c.waitDiscovered(ctx, definition)
 }
 
-// waitDiscovered waits until clients find the kind of an established definition: discovery follows a moment later.
+// waitDiscovered waits until clients find the kind of an established definition: discovery follows
+// a moment later.
 func (c *Cluster) waitDiscovered(ctx context.Context, definition *unstructured.Unstructured) error {
 	var crd apiextensionsv1.CustomResourceDefinition
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(definition.Object, &crd); err != nil {

@@ -215,8 +215,8 @@ func TestMakeOnceFillsAgainWhatWasLeftHalf(t *testing.T) {
 	require.FileExists(t, filepath.Join(dir, "whole"))
 }
 
-// Programs that tests run are built with the versions that the repository itself requires, or newer ones: a version of its own is compiled
-// once more, which takes minutes for those of Kubernetes.
+// Programs that tests run are built with the versions that the repository itself requires, or newer
+// ones: a version of its own is compiled once more, which takes minutes for those of Kubernetes.
 func TestProgramsShareTheVersionsOfTheRepository(t *testing.T) {
 	root, err := Root()
 	require.NoError(t, err)

@@ -13,7 +13,8 @@ import (
 	"github.com/foresail/foresail/test/env/ports"
 )
 
-// FurtherScheduler is a kube-scheduler beside the cluster's own. It schedules the pods that name it as their schedulerName.
+// FurtherScheduler is a kube-scheduler beside the cluster's own. It schedules the pods that name it
+// as their schedulerName.
 type FurtherScheduler struct {
 	*Process
 	Name    string
@@ -21,9 +22,10 @@ type FurtherScheduler struct {
 	url     string
 }
 
-// StartScheduler runs a further kube-scheduler and returns when it is ready. config is a KubeSchedulerConfiguration in YAML,
-// nil for the default one; of its profiles the one without a schedulerName is called name. args go before the package's own.
-// The scheduler is to be stopped before the cluster is; it ends with this process at the latest.
+// StartScheduler runs a further kube-scheduler and returns when it is ready. config is a
+// KubeSchedulerConfiguration in YAML, nil for the default one; of its profiles the one without a
+// schedulerName is called name. args go before the package's own. The scheduler is to be stopped
+// before the cluster is; it ends with this process at the latest.
 func (c *Cluster) StartScheduler(ctx context.Context, name string, config []byte, args ...string) (*FurtherScheduler, error) {
 	config, err := nameProfile(config, name)
 	if err != nil {

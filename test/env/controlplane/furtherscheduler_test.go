@@ -10,7 +10,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// testFurtherScheduler has a scheduler of its own fill a small node up, where the cluster's own one would spread pods.
+// testFurtherScheduler has a scheduler of its own fill a small node up, where the cluster's own one
+// would spread pods.
 func testFurtherScheduler(t *testing.T, cluster *Cluster) {
 	names, err := cluster.AddNodesLike(t.Context(), 2, func(node *corev1.Node) {
 		node.Labels["size"] = "small"

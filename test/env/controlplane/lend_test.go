@@ -16,7 +16,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// TestBorrowersFindNothingOfEachOther checks that each borrower gets a server without objects of the previous one.
+// TestBorrowersFindNothingOfEachOther checks that each borrower gets a server without objects of
+// the previous one.
 func TestBorrowersFindNothingOfEachOther(t *testing.T) {
 	err := Lend(t.Context(), os.Stderr, func(_ context.Context, variable string) error {
 		name, value, _ := strings.Cut(variable, "=")

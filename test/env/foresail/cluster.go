@@ -65,7 +65,8 @@ func Apply(ctx context.Context, c *controlplane.Cluster, patterns ...string) err
 	return nil
 }
 
-// ApplyBase applies an installation of the adapter. The namespace comes first: no other file of the base needs another.
+// ApplyBase applies an installation of the adapter. The namespace comes first: no other file of the
+// base needs another.
 func ApplyBase(ctx context.Context, c *controlplane.Cluster) error {
 	return Apply(ctx, c, "base/namespace.yaml", "crds/*.yaml", "base/*.yaml")
 }
@@ -82,8 +83,8 @@ func NewClient(config *rest.Config) (client.Client, error) {
 	return client.New(config, client.Options{Scheme: scheme})
 }
 
-// AdapterFlags returns the flags of an adapter under the service account of the manifests, with a certificate of the cluster, and
-// its secure port. Pods have loopback addresses here.
+// AdapterFlags returns the flags of an adapter under the service account of the manifests, with a
+// certificate of the cluster, and its secure port. Pods have loopback addresses here.
 func AdapterFlags(ctx context.Context, c *controlplane.Cluster) (flags []string, securePort int, err error) {
 	flags, securePort, err = SigningAdapterFlags(ctx, c)
 	if err != nil {

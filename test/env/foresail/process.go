@@ -28,8 +28,8 @@ type Options struct {
 	Dir    string   // of the log
 	Home   string   // the working directory, in which SDKs look for settings; "" stands for Dir
 	Env    []string // further variables, as name=value
-	// Flags of foresail run, but for the addresses of a Process. Those of the form test:NAME=VALUE are no flags: they
-	// go into FORESAIL_TEST_OPTIONS, which has values that only tests change.
+	// Flags of foresail run, but for the addresses of a Process. Those of the form test:NAME=VALUE
+	// are no flags: they go into FORESAIL_TEST_OPTIONS, which has values that only tests change.
 	Flags []string
 }
 
@@ -92,8 +92,8 @@ func (p *Process) Restart() (err error) {
 	return err
 }
 
-// Stop ends foresail as a kubelet would and returns when it is gone. It is an error if foresail has ended before, unless by
-// Kill, or does not end in time with exit status 0.
+// Stop ends foresail as a kubelet would and returns when it is gone. It is an error if foresail has
+// ended before, unless by Kill, or does not end in time with exit status 0.
 func (p *Process) Stop() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()

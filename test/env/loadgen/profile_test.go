@@ -64,8 +64,8 @@ func TestEvenArrivals(t *testing.T) {
 	assert.Equal(t, []time.Duration{125 * ms, 375 * ms, 625 * ms, 875 * ms, 1125 * ms, 1375 * ms, 1625 * ms, 1875 * ms}, due)
 }
 
-// TestArrivalsFollowTheProfile holds the number of arrivals so far against the integral of the rate, throughout
-// profiles with ramps, steps, silence and slopes both ways.
+// TestArrivalsFollowTheProfile holds the number of arrivals so far against the integral of the
+// rate, throughout profiles with ramps, steps, silence and slopes both ways.
 func TestArrivalsFollowTheProfile(t *testing.T) {
 	for _, p := range []Profile{
 		Ramp(0, 800, 150*time.Second, 90*time.Second),

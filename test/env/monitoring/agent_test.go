@@ -97,7 +97,8 @@ func (r *receiver) count(version string, labels map[string]string, timestamp int
 	}
 }
 
-// has reports whether so many samples of each pod, and of no other, have come in, all of them newer than a time in ms.
+// has reports whether so many samples of each pod, and of no other, have come in, all of them newer
+// than a time in ms.
 func (r *receiver) has(version string, pods []string, samples int, after int64) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -21,17 +21,18 @@ type MetricsServerOptions struct {
 	// Progress receives lines about the build, if there is one; nil for none.
 	Progress io.Writer
 
-	// Resolution is the time from one reading of the kubelets to the next, at least 10 s; 0 for 15 s, as in its manifests. A pod's
-	// use is the mean of the time between two readings.
+	// Resolution is the time from one reading of the kubelets to the next, at least 10 s; 0 for 15
+	// s, as in its manifests. A pod's use is the mean of the time between two readings.
 	Resolution time.Duration
-	// Selector is a label selector of the pods whose use the kubelets know; "" for all that the workload serves.
+	// Selector is a label selector of the pods whose use the kubelets know; "" for all that the
+	// workload serves.
 	Selector string
 	// ExtraArgs are further flags.
 	ExtraArgs []string
 }
 
-// MetricsServer is a metrics-server that is registered with a cluster's API server. Its methods may be called from any
-// goroutine.
+// MetricsServer is a metrics-server that is registered with a cluster's API server. Its methods may
+// be called from any goroutine.
 type MetricsServer struct{ *server }
 
 const (
@@ -45,9 +46,10 @@ const (
 //go:embed metricsserver.yaml
 var metricsServerManifest []byte
 
-// StartMetricsServer runs metrics-server and the kubelets' endpoints that it reads, registers it with the API server, and returns
-// when that passes requests on. It builds metrics-server first if need be. A pod's use is known after the second reading
-// that saw it. All of it ends with ctx at the latest. A cluster has one at a time.
+// StartMetricsServer runs metrics-server and the kubelets' endpoints that it reads, registers it
+// with the API server, and returns when that passes requests on. It builds metrics-server first if
+// need be. A pod's use is known after the second reading that saw it. All of it ends with ctx at
+// the latest. A cluster has one at a time.
 func StartMetricsServer(ctx context.Context, cluster *controlplane.Cluster, options MetricsServerOptions) (*MetricsServer, error) {
 	if options.Resolution == 0 {
 		options.Resolution = defaultResolution
@@ -115,8 +117,8 @@ func metricsServerArguments(ctx context.Context, cluster *controlplane.Cluster, 
 		"--tls-cert-file=" + cert,
 		"--tls-private-key-file=" + key,
 		"--metric-resolution=" + resolution.String(),
-		// The nodes have one address between them; which of them is meant says the path, by their annotation. The
-		// certificate is trusted by the kubeconfig's CA.
+		// The nodes have one address between them; which of them is meant says the path, by their
+		// annotation. The certificate is trusted by the kubeconfig's CA.
 		"--kubelet-preferred-address-types=InternalIP",
 		fmt.Sprintf("--kubelet-port=%d", kubeletPort),
 		"--kubelet-request-timeout=" + kubeletTimeout.String(),

@@ -16,8 +16,8 @@ import (
 	"github.com/foresail/foresail/test/env/controlplane"
 )
 
-// ServeNodeMetrics has the API server ask this process for the NodeMetrics of metrics.k8s.io, until ctx ends. It returns when
-// the API server does.
+// ServeNodeMetrics has the API server ask this process for the NodeMetrics of metrics.k8s.io, until
+// ctx ends. It returns when the API server does.
 func ServeNodeMetrics(ctx context.Context, cluster *controlplane.Cluster, nodes func() []metricsv1beta1.NodeMetrics) error {
 	api := controlplane.AggregatedAPI{Group: metricsv1beta1.GroupName, Version: "v1beta1", Namespace: "kube-system", Service: "node-metrics"}
 	cert, key, err := cluster.ServingCertificate(api.Service + "." + api.Namespace + ".svc")

@@ -78,8 +78,9 @@ func (o *PrometheusOptions) discovery(kubeconfig string) object {
 	return discovery
 }
 
-// relabelling keeps the metrics port of ready pods, whose address discovery has put together, and names the series after the
-// pod as clusters usually do: its namespace, its name, its node and its labels.
+// relabelling keeps the metrics port of ready pods, whose address discovery has put together, and
+// names the series after the pod as clusters usually do: its namespace, its name, its node and its
+// labels.
 func relabelling() []object {
 	const meta = "__meta_kubernetes_"
 	return []object{

@@ -15,8 +15,8 @@ import (
 	"github.com/foresail/foresail/test/env/workload"
 )
 
-// What a container uses beside its work. metrics-server takes a container that used no processor time at all for one that was not
-// measured; a real one has used some by the time it runs.
+// What a container uses beside its work. metrics-server takes a container that used no processor
+// time at all for one that was not measured; a real one has used some by the time it runs.
 const (
 	startCPU         = 0.001            // seconds
 	idleMemory       = 32 * 1024 * 1024 // bytes
@@ -82,7 +82,8 @@ type nodeCollector struct {
 	at     time.Time
 }
 
-// resourceMetric is one of the series and how it is written: with the time it was measured, but for the start of a container.
+// resourceMetric is one of the series and how it is written: with the time it was measured, but for
+// the start of a container.
 type resourceMetric struct {
 	description *prometheus.Desc
 	kind        prometheus.ValueType

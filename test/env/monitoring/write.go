@@ -11,7 +11,8 @@ import (
 	"github.com/prometheus/prometheus/prompb"
 )
 
-// Write adds samples to a server that was started with PrometheusOptions.History: of a past in which it did not run.
+// Write adds samples to a server that was started with PrometheusOptions.History: of a past in
+// which it did not run.
 func (p *Prometheus) Write(ctx context.Context, series ...prompb.TimeSeries) error {
 	message := prompb.WriteRequest{Timeseries: series}
 	body, err := message.Marshal()

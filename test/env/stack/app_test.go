@@ -15,7 +15,8 @@ import (
 	"github.com/foresail/foresail/test/env/workload"
 )
 
-// A program that listens on a port of all addresses has that port of every pod too, so pods get ports that are free.
+// A program that listens on a port of all addresses has that port of every pod too, so pods get
+// ports that are free.
 func TestPodsListenOnThePortsOfTheStack(t *testing.T) {
 	free, err := takePodPorts()
 	require.NoError(t, err)

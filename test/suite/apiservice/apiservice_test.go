@@ -31,7 +31,8 @@ import (
 const (
 	name   = "v1beta1.external.metrics.k8s.io"
 	secret = "foresail-apiservice-ca"
-	// validity has another authority follow every 30 s, and the replicas change their certificates 7.5 s later.
+	// validity has another authority follow every 30 s, and the replicas change their certificates
+	// 7.5 s later.
 	validity = 45 * time.Second
 )
 
@@ -93,7 +94,8 @@ func read(t *testing.T) {
 	})
 }
 
-// testRegistration goes through the life of an installation. The API can be had once in a cluster, so the steps follow each other.
+// testRegistration goes through the life of an installation. The API can be had once in a cluster,
+// so the steps follow each other.
 func testRegistration(t *testing.T) {
 	_, err := shared.Cluster.Apply(t.Context(), []byte(machine), fmt.Appendf(nil, anothers, encoded(shared.Cluster.CA())))
 	require.NoError(t, err)
@@ -147,8 +149,8 @@ func testRegistration(t *testing.T) {
 
 func encoded(pem []byte) string { return base64.StdEncoding.EncodeToString(pem) }
 
-// watchReads reads through the API server, and checks the certificate of each replica by the caBundle, ten times a second
-// until it is called back for what has failed.
+// watchReads reads through the API server, and checks the certificate of each replica by the
+// caBundle, ten times a second until it is called back for what has failed.
 func watchReads(t *testing.T, replicas ...*replica) (end func() (reads []int, failures []string)) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -205,7 +207,8 @@ func watchReads(t *testing.T, replicas ...*replica) (end func() (reads []int, fa
 	}
 }
 
-// answered reports whether an error is what a replica that was reached says of its forecasts, such as that they are too old.
+// answered reports whether an error is what a replica that was reached says of its forecasts, such
+// as that they are too old.
 func answered(err error) bool {
 	return apierrors.IsServiceUnavailable(err) && strings.Contains(err.Error(), app.Namespace+"/"+app.Name)
 }
@@ -222,7 +225,8 @@ func handshake(ctx context.Context, r *replica, bundle []byte) error {
 	return connection.Close()
 }
 
-// renew watches reads until the authority has been replaced several times, the last time because its Secret is deleted.
+// renew watches reads until the authority has been replaced several times, the last time because
+// its Secret is deleted.
 func renew(t *testing.T, replicas ...*replica) {
 	read(t)
 	end := watchReads(t, replicas...)

@@ -39,8 +39,8 @@ spec:
   service: {namespace: monitoring, name: prometheus-adapter, port: 443}
 `
 
-// The HPA of a second target reads, as an Object metric, the PredictedMetric that the HPA of the application reads as an external
-// one.
+// The HPA of a second target reads, as an Object metric, the PredictedMetric that the HPA of the
+// application reads as an external one.
 const follower = `
 apiVersion: apps/v1
 kind: Deployment
@@ -190,7 +190,8 @@ func discoverBoth(t *testing.T) {
 	}
 }
 
-// compareHPAs has the HPA controller read one PredictedMetric through both groups, under a load that does not change.
+// compareHPAs has the HPA controller read one PredictedMetric through both groups, under a load
+// that does not change.
 func compareHPAs(t *testing.T) {
 	_, err := shared.Cluster.Apply(t.Context(), []byte(follower))
 	require.NoError(t, err)
@@ -218,8 +219,8 @@ func compareHPAs(t *testing.T) {
 	t.Logf("both HPAs show %s a replica", last)
 }
 
-// compareReads reads through both groups while the load changes. A custom value between two equal external ones is of the same
-// snapshot, as one is published each second at most.
+// compareReads reads through both groups while the load changes. A custom value between two equal
+// external ones is of the same snapshot, as one is published each second at most.
 func compareReads(t *testing.T) {
 	shared.Shares.Set(app.Namespace, app.Name, func() float64 { return 3.1 + float64(time.Now().UnixMilli()%5000)/10000 })
 	external, err := externalmetrics.NewForConfig(unlimited())

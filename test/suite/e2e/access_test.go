@@ -52,8 +52,8 @@ func TestUnauthorisedClientsAreForbidden(t *testing.T) {
 	assert.True(t, apierrors.IsUnauthorized(err), "a made-up token: %v", err)
 }
 
-// grantExternalMetrics lets a user read external metrics everywhere, and waits until the API server knows: it may see the
-// binding before the role.
+// grantExternalMetrics lets a user read external metrics everywhere, and waits until the API server
+// knows: it may see the binding before the role.
 func grantExternalMetrics(t *testing.T, user string) {
 	t.Helper()
 	name := "external-metrics-" + user

@@ -191,8 +191,8 @@ func TestAPIServerRefusesBadSpecs(t *testing.T) {
 	}
 }
 
-// TestExamplesApply applies the manifests that the documentation has users apply. Examples of one pool are alternatives, of which none
-// may be turned into another.
+// TestExamplesApply applies the manifests that the documentation has users apply. Examples of one
+// pool are alternatives, of which none may be turned into another.
 func TestExamplesApply(t *testing.T) {
 	t.Parallel()
 	root, err := controlplane.Root()

@@ -39,8 +39,9 @@ func inDryRun(t *testing.T, app stack.App, hpas autoscaling.HorizontalPodAutosca
 	assert.Equal(t, before.Spec, after.Spec)
 }
 
-// TestAutoscalerOfThePredictedMetric has the HPA of spec.autoscaler scale a Deployment, with the rights that the manifests grant,
-// once the one that was written by hand has gone. In dry run it reads an error.
+// TestAutoscalerOfThePredictedMetric has the HPA of spec.autoscaler scale a Deployment, with the
+// rights that the manifests grant, once the one that was written by hand has gone. In dry run it
+// reads an error.
 func TestAutoscalerOfThePredictedMetric(t *testing.T) {
 	t.Parallel()
 	const load, needed = 3.5, 5

@@ -19,8 +19,9 @@ import (
 //go:embed canary.yaml
 var canaryYAML []byte
 
-// TestCanary has the HPA of spec.autoscaler scale a Rollout by the load of its stable and its canary pods together, with the rights
-// that the manifests grant. A pod of the canary is busier by half.
+// TestCanary has the HPA of spec.autoscaler scale a Rollout by the load of its stable and its
+// canary pods together, with the rights that the manifests grant. A pod of the canary is busier by
+// half.
 func TestCanary(t *testing.T) {
 	t.Parallel()
 	applyRollout(t, canaryYAML)

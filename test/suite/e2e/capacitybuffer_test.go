@@ -23,8 +23,9 @@ var capacityBuffersYAML []byte
 
 var capacityBuffers = schema.GroupVersionResource{Group: "autoscaling.x-k8s.io", Version: "v1beta1", Resource: "capacitybuffers"}
 
-// TestCapacityBufferOfThePredictedMetric has a ramp order spare pods before the HPA asks for these pods, with the rights that the
-// manifests grant. The startup time of a node is that of one which a pod has waited for. The test plays the node autoscaler.
+// TestCapacityBufferOfThePredictedMetric has a ramp order spare pods before the HPA asks for these
+// pods, with the rights that the manifests grant. The startup time of a node is that of one which a
+// pod has waited for. The test plays the node autoscaler.
 func TestCapacityBufferOfThePredictedMetric(t *testing.T) {
 	t.Parallel()
 	app := newApp("capacity-buffer", "app", "predicted_load_total")

@@ -17,8 +17,8 @@ import (
 	"github.com/foresail/foresail/test/env/stack"
 )
 
-// TestWhatIsLearnedOutlivesTheProcess: the elected replica writes a checkpoint with the rights of the manifests, a process that starts
-// goes on from it, and it goes with its PredictedMetric.
+// TestWhatIsLearnedOutlivesTheProcess: the elected replica writes a checkpoint with the rights of
+// the manifests, a process that starts goes on from it, and it goes with its PredictedMetric.
 func TestWhatIsLearnedOutlivesTheProcess(t *testing.T) {
 	t.Parallel()
 	app := newApp("learned", "web", "predicted_load_total")

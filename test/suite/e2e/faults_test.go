@@ -29,8 +29,9 @@ func newSteadyApp(name string) stack.App {
 	return a
 }
 
-// TestPrometheusDies has a real server die and come back under a known load, and adapters begin while it runs, while it is
-// down and after the gap: what is served is about that load or an error, and the target is not scaled.
+// TestPrometheusDies has a real server die and come back under a known load, and adapters begin
+// while it runs, while it is down and after the gap: what is served is about that load or an error,
+// and the target is not scaled.
 func TestPrometheusDies(t *testing.T) {
 	t.Parallel()
 	app := newSteadyApp("dies")
@@ -60,7 +61,8 @@ func TestPrometheusDies(t *testing.T) {
 	})
 }
 
-// TestPrometheusFreezes has a real server stop answering for a while, and then replaces the pods that it scrapes.
+// TestPrometheusFreezes has a real server stop answering for a while, and then replaces the pods
+// that it scrapes.
 func TestPrometheusFreezes(t *testing.T) {
 	t.Parallel()
 	app := newSteadyApp("freezes")
@@ -100,8 +102,8 @@ type fault struct {
 	message    string // part of that of the condition
 }
 
-// outlasts: a fault that lasts for longer than staleAfter makes the metric an error, which the HPA takes for no reason to
-// scale; after it there is a forecast again, and never a wrong one.
+// outlasts: a fault that lasts for longer than staleAfter makes the metric an error, which the HPA
+// takes for no reason to scale; after it there is a forecast again, and never a wrong one.
 func (s *steady) outlasts(t *testing.T, f fault) {
 	from := time.Now()
 	require.NoError(t, f.begin())
@@ -179,8 +181,8 @@ func (b *beginning) isAbout(t *testing.T, load float64) {
 	}
 }
 
-// begin runs a further adapter, one for the namespace of some metrics alone, and reads them all from it until enough has
-// been seen of each. The one that is registered goes on.
+// begin runs a further adapter, one for the namespace of some metrics alone, and reads them all
+// from it until enough has been seen of each. The one that is registered goes on.
 func begin(t *testing.T, name string, enough func(*beginning) bool, metrics ...stack.App) map[string]*beginning {
 	t.Helper()
 	from := time.Now()

@@ -50,8 +50,8 @@ func eventually(t *testing.T, span time.Duration, what string, holds func(*asser
 	require.EventuallyWithT(t, holds, span, 250*time.Millisecond, what)
 }
 
-// startPrometheus runs a server or an agent until the test ends, on its port of the list of servers if it has one. It
-// notices pods that come and go within a second.
+// startPrometheus runs a server or an agent until the test ends, on its port of the list of servers
+// if it has one. It notices pods that come and go within a second.
 func startPrometheus(t *testing.T, o monitoring.PrometheusOptions) *monitoring.Prometheus {
 	t.Helper()
 	o.Progress, o.Port = os.Stderr, servers.ports[o.Name]
@@ -85,8 +85,8 @@ func written() v1alpha1.Source {
 	return v1alpha1.Source{RemoteWrite: &v1alpha1.RemoteWriteSource{Metric: stack.Utilization}}
 }
 
-// addMetric makes a further PredictedMetric of an application like the one that it has, but for a change of its spec,
-// and returns the application as seen through it.
+// addMetric makes a further PredictedMetric of an application like the one that it has, but for a
+// change of its spec, and returns the application as seen through it.
 func addMetric(t *testing.T, a stack.App, name string, change func(spec map[string]any)) stack.App {
 	t.Helper()
 	resource := shared.Cluster.Dynamic().Resource(predictedMetrics).Namespace(a.Namespace)

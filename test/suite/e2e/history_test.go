@@ -51,7 +51,8 @@ func (p *pastPod) series(name string, now time.Time) prompb.TimeSeries {
 	return out
 }
 
-// pastDays are the days of a Deployment whose pods were replaced each day, the last of them hours ago, and of others.
+// pastDays are the days of a Deployment whose pods were replaced each day, the last of them hours
+// ago, and of others.
 func pastDays(namespace, deployment string) (all []pastPod) {
 	names := []string{"7d4b9f6c8-x2kzl", "5c689d88bb-4tqxz", "64bd9c57f8-kkp7m", "9bfc4d6b7-9zw8h"}
 	labels := func(pod, app string) map[string]string {
@@ -74,7 +75,8 @@ func pastDays(namespace, deployment string) (all []pastPod) {
 	)
 }
 
-// TestHistoryFromPrometheus: what a real Prometheus has of pods that are gone becomes what is learned of their Deployment.
+// TestHistoryFromPrometheus: what a real Prometheus has of pods that are gone becomes what is
+// learned of their Deployment.
 func TestHistoryFromPrometheus(t *testing.T) {
 	t.Parallel()
 	app := newApp("history", "web", "predicted_load_total")

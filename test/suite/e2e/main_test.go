@@ -1,5 +1,5 @@
-// Package e2e proves Foresail on a real control plane: the real HPA controller, the real aggregator, real RBAC, the
-// project's own manifests, and pods that serve real HTTP.
+// Package e2e proves Foresail on a real control plane: the real HPA controller, the real
+// aggregator, real RBAC, the project's own manifests, and pods that serve real HTTP.
 package e2e
 
 import (
@@ -24,7 +24,8 @@ import (
 const (
 	// readyDelay is how long the pods of these tests take to become ready.
 	readyDelay = 21 * time.Second / timeScale
-	// hpaSync is within how many seconds the HPA acts on a value: its period, and a little for what is on the way.
+	// hpaSync is within how many seconds the HPA acts on a value: its period, and a little for what
+	// is on the way.
 	hpaSync = 15/timeScale + 3
 )
 

@@ -11,9 +11,9 @@ import (
 	"github.com/foresail/foresail/test/env/stack"
 )
 
-// TestOutage kills the adapter for a minute in which the load falls: nothing is scaled on the old numbers, and what is
-// served afterwards is the new load. It is not parallel, so it is over before the tests that are go on; they have the
-// adapter that it leaves.
+// TestOutage kills the adapter for a minute in which the load falls: nothing is scaled on the old
+// numbers, and what is served afterwards is the new load. It is not parallel, so it is over before
+// the tests that are go on; they have the adapter that it leaves.
 func TestOutage(t *testing.T) {
 	const (
 		grow    = 60 * time.Second / timeScale

@@ -47,7 +47,8 @@ func poolSignals(t *testing.T, p *monitoring.Prometheus, seasonal string, querie
 	return signals, set
 }
 
-// A real Prometheus answers what signals of a pool ask: values of nodes by name and address, rises, and what it refuses.
+// A real Prometheus answers what signals of a pool ask: values of nodes by name and address, rises,
+// and what it refuses.
 func TestPoolSignalsFromPrometheus(t *testing.T) {
 	t.Parallel()
 	p := startPrometheus(t, monitoring.PrometheusOptions{Name: "pool-signals", Selector: "app=none"})

@@ -80,8 +80,8 @@ func (r rollout) scale(version string, replicas int) {
 	})
 }
 
-// application has the pods of both versions, each of which says what it carries of a constant load: the active ones an equal
-// share, the others nothing.
+// application has the pods of both versions, each of which says what it carries of a constant load:
+// the active ones an equal share, the others nothing.
 type application struct {
 	*testing.T
 	namespace string
@@ -103,8 +103,9 @@ func (a *application) serve(version string) {
 	require.NoError(a, err)
 }
 
-// TestBlueGreenPromotion has the selector of a scale move to the pods of another version, as Argo Rollouts has it at each
-// promotion, under a constant load. The real HPA sees neither a rise nor a fall: it keeps the replicas while nothing is known.
+// TestBlueGreenPromotion has the selector of a scale move to the pods of another version, as Argo
+// Rollouts has it at each promotion, under a constant load. The real HPA sees neither a rise nor a
+// fall: it keeps the replicas while nothing is known.
 func TestBlueGreenPromotion(t *testing.T) {
 	t.Parallel()
 	const replicas, load = 5, 3.1 // for which neither four replicas do nor six are needed

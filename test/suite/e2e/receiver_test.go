@@ -14,8 +14,8 @@ import (
 	"github.com/foresail/foresail/test/env/stack"
 )
 
-// receiver is an address at which an adapter takes samples of one user by remote write. It outlives the adapter, so that
-// senders find the next one.
+// receiver is an address at which an adapter takes samples of one user by remote write. It outlives
+// the adapter, so that senders find the next one.
 type receiver struct {
 	address, webConfig string
 	user               monitoring.BasicAuth

@@ -15,8 +15,9 @@ import (
 	"github.com/foresail/foresail/test/env/stack"
 )
 
-// TestRemoteWriteFaults has a real agent send to an adapter of its own, which is not registered: first one that is not
-// let in; then one that is, and that keeps what it cannot send while the adapter is dead.
+// TestRemoteWriteFaults has a real agent send to an adapter of its own, which is not registered:
+// first one that is not let in; then one that is, and that keeps what it cannot send while the
+// adapter is dead.
 func TestRemoteWriteFaults(t *testing.T) {
 	t.Parallel()
 	app := newSteadyApp("written")
@@ -69,8 +70,8 @@ func TestRemoteWriteFaults(t *testing.T) {
 	})
 }
 
-// startReceiving runs an adapter for the namespace of an application alone that takes what is sent to a receiver, until the
-// test ends. It is not ready before something has been sent.
+// startReceiving runs an adapter for the namespace of an application alone that takes what is sent
+// to a receiver, until the test ends. It is not ready before something has been sent.
 func startReceiving(t *testing.T, name string, to receiver, app stack.App) *stack.Adapter {
 	t.Helper()
 	a, err := runAdapter(t.Context(), name, append(to.flags(), "--namespaces="+app.Namespace)...)

@@ -21,7 +21,8 @@ import (
 
 const reportedHours = 8
 
-// TestReportFromPrometheus: a report on what a real Prometheus has of two replicas, one of which was replaced, with a pause of both.
+// TestReportFromPrometheus: a report on what a real Prometheus has of two replicas, one of which
+// was replaced, with a pause of both.
 func TestReportFromPrometheus(t *testing.T) {
 	t.Parallel()
 	server := startPrometheus(t, monitoring.PrometheusOptions{Name: "prometheus-report", Selector: "app=none", History: 24 * time.Hour})

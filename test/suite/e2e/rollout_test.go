@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestRollingUpdate replaces every pod under a constant load: what is served shows neither a spike nor a fall, and nothing is
-// scaled.
+// TestRollingUpdate replaces every pod under a constant load: what is served shows neither a spike
+// nor a fall, and nothing is scaled.
 func TestRollingUpdate(t *testing.T) {
 	t.Parallel()
 	const rps = 55.0

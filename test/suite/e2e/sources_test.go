@@ -20,8 +20,8 @@ import (
 	"github.com/foresail/foresail/test/env/stack"
 )
 
-// The ramp that each source is to see coming. Requests are fewer and longer than those of TestClosedLoop, so that there
-// can be five applications at once; the load of a pod is the same.
+// The ramp that each source is to see coming. Requests are fewer and longer than those of
+// TestClosedLoop, so that there can be five applications at once; the load of a pod is the same.
 const (
 	sourcesFrom, sourcesTo = 3.0, 75.0
 	sourcesServiceTime     = 80 * time.Millisecond
@@ -30,8 +30,9 @@ const (
 	sourcesSettled         = sourcesTop + 2*hpaSync*time.Second
 	sourcesEnd             = sourcesSettled + 12*time.Second
 
-	// ageGoal is how old the newest sample behind a served value should be at the most, at the 99th percentile, for
-	// sources that see every second. The table shows it; a busy machine must not fail the test.
+	// ageGoal is how old the newest sample behind a served value should be at the most, at the 99th
+	// percentile, for sources that see every second. The table shows it; a busy machine must not
+	// fail the test.
 	ageGoal = 2.0
 )
 
@@ -58,9 +59,9 @@ type sourceCase struct {
 	follows bool  // fine enough for the HPA to have what is needed soon after the ramp
 }
 
-// TestSources plays one ramp to five applications at once, whose samples come in the four ways there are. Beside the
-// server that scrapes once a second is one that does so every five seconds and is asked every five, as is common. At real
-// length it also measures how old samples are.
+// TestSources plays one ramp to five applications at once, whose samples come in the four ways
+// there are. Beside the server that scrapes once a second is one that does so every five seconds
+// and is asked every five, as is common. At real length it also measures how old samples are.
 func TestSources(t *testing.T) {
 	t.Parallel()
 	testSources(t)
@@ -90,8 +91,9 @@ func testSources(t *testing.T) {
 	})
 	for i, a := range apps {
 		played.Go(func() {
-			// Requests make latencies. What pods report is exactly their part of the load: of a second in five, or in fifteen, requests show
-			// a load that is a tenth too small now and then, and with it the HPA takes a pod too few.
+			// Requests make latencies. What pods report is exactly their part of the load: of a
+			// second in five, or in fifteen, requests show a load that is a tenth too small now and
+			// then, and with it the HPA takes a pod too few.
 			begun, profile := time.Now(), sourcesProfile()
 			shared.Shares.Set(a.Namespace, a.Name, func() float64 { return profile.Rate(time.Since(begun)) * a.ServiceTime.Seconds() })
 			defer shared.Shares.Set(a.Namespace, a.Name, nil)
@@ -198,9 +200,10 @@ func sourceName(status v1alpha1.PredictedMetricStatus) string {
 	return status.Source
 }
 
-// hasWhatIsNeeded: two syncs of the HPA after the ramp there are as many replicas as its end needs, and on the way there
-// always was a value. Where samples may be too sparse, as the status then says, what is served may be those of seconds ago, a little
-// less than the end of the ramp, and an HPA that has come to stand there keeps what its tolerance of a tenth allows.
+// hasWhatIsNeeded: two syncs of the HPA after the ramp there are as many replicas as its end needs,
+// and on the way there always was a value. Where samples may be too sparse, as the status then
+// says, what is served may be those of seconds ago, a little less than the end of the ramp, and an
+// HPA that has come to stand there keeps what its tolerance of a tenth allows.
 func (c *sourceCase) hasWhatIsNeeded(t *testing.T, run stack.Run) {
 	for _, m := range run.Moments {
 		assert.NoError(t, m.Err, "at %s", m.At)

@@ -31,8 +31,8 @@ func (g *gateway) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
 	fmt.Fprintf(w, "# TYPE gateway_open_requests gauge\ngateway_open_requests %g\n", math.Float64frombits(g.open.Load()))
 }
 
-// TestFromAndToZero has a plain HPA scale a target from zero by a load that is there without pods, and back: what is not above the
-// activation wakes nothing.
+// TestFromAndToZero has a plain HPA scale a target from zero by a load that is there without pods,
+// and back: what is not above the activation wakes nothing.
 func TestFromAndToZero(t *testing.T) {
 	t.Parallel()
 	server := startPrometheus(t, monitoring.PrometheusOptions{Name: "prometheus-zero", Selector: "app=gateway"})

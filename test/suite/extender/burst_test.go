@@ -18,9 +18,9 @@ import (
 // target is the share of a node that the extender packs up to, by default.
 const target = 0.65
 
-// TestBurstDoesNotHerd has many pods come between two readings of what nodes use. A quarter of the nodes is busy
-// with what no pod requests, and pods request half of their limits and use most of those: requests tell the scheduler
-// little, and the last reading tells it less with each pod.
+// TestBurstDoesNotHerd has many pods come between two readings of what nodes use. A quarter of the
+// nodes is busy with what no pod requests, and pods request half of their limits and use most of
+// those: requests tell the scheduler little, and the last reading tells it less with each pod.
 func TestBurstDoesNotHerd(t *testing.T) { testBurst(t) }
 
 func testBurst(t *testing.T) {

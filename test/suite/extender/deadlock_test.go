@@ -17,7 +17,8 @@ import (
 	"github.com/foresail/foresail/test/env/foresail"
 )
 
-// stuffed has a pool of one node, which requests say is empty and whose memory is full, and pods come that need little.
+// stuffed has a pool of one node, which requests say is empty and whose memory is full, and pods
+// come that need little.
 type stuffed struct {
 	*stage
 	old       string // the node
@@ -100,7 +101,8 @@ func TestNoDeadlock(t *testing.T) {
 		time.Sleep(time.Until(begun.Add(waited / 2)))
 		t.Logf("%d pods that are refused were tried %.0f times in %s", stuffedPods, s.attempts(), waited/2)
 		assert.Zero(t, w.bound(), "pods that have not waited for long enough")
-		// The scheduler tries them again when anything changes in the cluster; in one as quiet as this nothing does.
+		// The scheduler tries them again when anything changes in the cluster; in one as quiet as
+		// this nothing does.
 		s.until("the pods to pass", func() bool {
 			s.touch()
 			time.Sleep(time.Second)

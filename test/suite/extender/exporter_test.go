@@ -14,8 +14,8 @@ import (
 	"github.com/foresail/foresail/test/env/monitoring"
 )
 
-// startPrometheus runs a Prometheus that knows of each node what its kubelet's cAdvisor would tell, by the meter, and
-// returns its address.
+// startPrometheus runs a Prometheus that knows of each node what its kubelet's cAdvisor would tell,
+// by the meter, and returns its address.
 func startPrometheus(t *testing.T) (url string) {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")

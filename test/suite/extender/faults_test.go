@@ -83,7 +83,8 @@ func troubles() []trouble {
 	}
 }
 
-// TestSchedulingGoesOn has a scheduler place pods while it cannot talk with the extender, or gets answers that are none.
+// TestSchedulingGoesOn has a scheduler place pods while it cannot talk with the extender, or gets
+// answers that are none.
 func TestSchedulingGoesOn(t *testing.T) { testTroubles(t) }
 
 func testTroubles(t *testing.T) {
@@ -115,7 +116,8 @@ func testTroubles(t *testing.T) {
 				meanwhile = witness.bound()
 				assert.Zero(t, meanwhile, "pods that a refusal of all nodes lets pass")
 				p.inject(nil)
-				// Nothing has changed that pods could wait for: the scheduler tries them again when something has.
+				// Nothing has changed that pods could wait for: the scheduler tries them again when
+				// something has.
 				s.addNodes(1, worker)
 			}
 			s.until("all to be bound", func() bool { return witness.bound() == trouble.pods })

@@ -1,10 +1,11 @@
-// Package extender has real kube-schedulers ask a real Foresail, started as a process by the flags that users give, while
-// things go on and go wrong around them: nodes that are removed, nodes that fill up, bursts of pods, and faults between
-// the two.
+// Package extender has real kube-schedulers ask a real Foresail, started as a process by the flags
+// that users give, while things go on and go wrong around them: nodes that are removed, nodes that
+// fill up, bursts of pods, and faults between the two.
 //
-// All tests share one control plane, and each has its own nodes, by a label that all of its pods ask for, and its own
-// schedulers, so that each can be run alone. What nodes use is played: every pod says in annotations what it will really
-// use, which need not be what it requests, and tests add what nodes use beside their pods. It is served as metrics.k8s.io.
+// All tests share one control plane, and each has its own nodes, by a label that all of its pods
+// ask for, and its own schedulers, so that each can be run alone. What nodes use is played: every
+// pod says in annotations what it will really use, which need not be what it requests, and tests
+// add what nodes use beside their pods. It is served as metrics.k8s.io.
 package extender
 
 import (

@@ -28,8 +28,9 @@ type use struct{ cpu, memory float64 }
 
 func (u use) add(v use) use { return use{u.cpu + v.cpu, u.memory + v.memory} }
 
-// meter plays what measures nodes: it knows what pods really use, and what nodes use beside them, and serves it as
-// metrics-server does. A sample of CPU is the mean since the one before, one of memory that of the moment.
+// meter plays what measures nodes: it knows what pods really use, and what nodes use beside them,
+// and serves it as metrics-server does. A sample of CPU is the mean since the one before, one of
+// memory that of the moment.
 type meter struct {
 	pods, nodes cache.SharedIndexInformer
 
@@ -130,8 +131,8 @@ func (m *meter) sample() {
 	m.last, m.samples = last, samples
 }
 
-// every samples from now on until the test ends or the function that is returned is called. Tests that run at the same time
-// have all of their samples.
+// every samples from now on until the test ends or the function that is returned is called. Tests
+// that run at the same time have all of their samples.
 func (m *meter) every(t *testing.T, interval time.Duration) (stop func()) {
 	ctx, cancel := context.WithCancel(t.Context())
 	var running sync.WaitGroup

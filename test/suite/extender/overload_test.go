@@ -12,8 +12,9 @@ import (
 	"github.com/foresail/foresail/adapter/scheduler/extender"
 )
 
-// TestPodsAvoidPredictedOverload has a node fill up that nothing is requested of. By its requests it is the emptiest, and by
-// what it uses now it has as much room as it should: only where it is going speaks against it.
+// TestPodsAvoidPredictedOverload has a node fill up that nothing is requested of. By its requests
+// it is the emptiest, and by what it uses now it has as much room as it should: only where it is
+// going speaks against it.
 func TestPodsAvoidPredictedOverload(t *testing.T) {
 	t.Parallel()
 	const (
@@ -56,7 +57,8 @@ func TestPodsAvoidPredictedOverload(t *testing.T) {
 			asks := startScheduler(t, s.name, asking(t, f.address, patient))
 			control := startScheduler(t, s.name+"-control", plain(t))
 
-			// The ramping node has a pod that requests next to nothing: one without pods is refused to nobody.
+			// The ramping node has a pod that requests next to nothing: one without pods is refused
+			// to nobody.
 			s.resident(ramping, spec{app: "resident", cpu: "10m", memory: "16Mi"})
 			for _, name := range steady {
 				s.resident(name, spec{app: "resident", cpu: "1", memory: "2Gi"})

@@ -58,8 +58,9 @@ type bill struct {
 	waited      []time.Duration
 }
 
-// TestPackingEmptiesNodes has the same pods come to two pools at once, one of which the default scheduler places pods on.
-// None of the pods may be moved, so that a node can only be removed when it has come to be empty by itself.
+// TestPackingEmptiesNodes has the same pods come to two pools at once, one of which the default
+// scheduler places pods on. None of the pods may be moved, so that a node can only be removed when
+// it has come to be empty by itself.
 func TestPackingEmptiesNodes(t *testing.T) {
 	t.Parallel()
 	span, pace := 80*time.Second, time.Duration(2) // everything is so many times as fast
@@ -117,9 +118,9 @@ func TestPackingEmptiesNodes(t *testing.T) {
 // tail is for how long the bill of a pool goes on after the last arrival.
 const tail = 30 * time.Second
 
-// play has the pods come and go, everything so many times as fast as they say. It is not for the goroutine of the test: nothing in it
-// ends the test. A pod has a goroutine of its own: an API server that is slow to create one must not keep others, or the count of
-// nodes, waiting.
+// play has the pods come and go, everything so many times as fast as they say. It is not for the
+// goroutine of the test: nothing in it ends the test. A pod has a goroutine of its own: an API
+// server that is slow to create one must not keep others, or the count of nodes, waiting.
 func (s *stage) play(scheduler string, come []arrival, span, pace time.Duration) (bill, error) {
 	billed := (span + tail) / pace
 	w := s.watch("work")

@@ -16,8 +16,8 @@ import (
 	"github.com/foresail/foresail/api/v1alpha1"
 )
 
-// createPool makes a WorkerPool whose nodes are those of the stage. Its times are short, and it is never idle: what makes
-// it shrink is its maximum.
+// createPool makes a WorkerPool whose nodes are those of the stage. Its times are short, and it is
+// never idle: what makes it shrink is its maximum.
 func (s *stage) createPool(least, most int32, z size, change func(*v1alpha1.WorkerPoolSpec)) {
 	s.Helper()
 	seconds := func(n int) *metav1.Duration { return &metav1.Duration{Duration: time.Duration(n) * time.Second} }

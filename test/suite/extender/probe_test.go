@@ -21,8 +21,9 @@ import (
 	"github.com/foresail/foresail/adapter/scheduler/extender"
 )
 
-// probe asks an extender what it knows of nodes, for tests that wait until it knows it. It asks as a scheduler would, about a pod
-// of a DaemonSet that does not exist: such a pod passes everywhere, and counts nowhere.
+// probe asks an extender what it knows of nodes, for tests that wait until it knows it. It asks as
+// a scheduler would, about a pod of a DaemonSet that does not exist: such a pod passes everywhere,
+// and counts nowhere.
 type probe struct {
 	address string // of the extender: host:port
 	explain string // the URL of the folder of explanations

@@ -85,7 +85,8 @@ func testRemoval(t *testing.T) {
 		w.bound(), evicted, late, latest.Round(time.Millisecond), families.Sum("foresail_extender_nodes_filtered_total", "reason", "removing"), skipped(t, scheduler))
 }
 
-// lateTo counts the pods that were bound to nodes after they were tainted, and by how much, and those that had to leave.
+// lateTo counts the pods that were bound to nodes after they were tainted, and by how much, and
+// those that had to leave.
 func (w *witness) lateTo(marked map[string]nodeFate) (late int, latest time.Duration, evicted int) {
 	for _, fate := range w.podFates() {
 		node, ok := marked[fate.node]
@@ -103,7 +104,8 @@ func (w *witness) lateTo(marked map[string]nodeFate) (late int, latest time.Dura
 	return late, latest, evicted
 }
 
-// TestRemovalWithoutPool takes the steps of a removal itself, to have a node stay as it is in the middle of one.
+// TestRemovalWithoutPool takes the steps of a removal itself, to have a node stay as it is in the
+// middle of one.
 func TestRemovalWithoutPool(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, "marked")

@@ -19,9 +19,10 @@ import (
 	"github.com/foresail/foresail/nodepool/drain"
 )
 
-// witness sees everything that happens to the pods and nodes of a stage, in the order in which the API server has
-// written it: versions of objects of any kind are those of one etcd, and so tell what came first. Events of pods and of nodes come
-// by two watches, one of which may be late: see catchUp.
+// witness sees everything that happens to the pods and nodes of a stage, in the order in which the
+// API server has written it: versions of objects of any kind are those of one etcd, and so tell
+// what came first. Events of pods and of nodes come by two watches, one of which may be late: see
+// catchUp.
 type witness struct {
 	stage   string
 	watched []*watched
@@ -154,7 +155,8 @@ func (w *witness) catchUp(s *stage) {
 	}
 }
 
-// upTo tells whether everything has been heard of that had been written at a version, when there were these objects.
+// upTo tells whether everything has been heard of that had been written at a version, when there
+// were these objects.
 func (k *watched) upTo(version uint64, written map[types.UID]uint64) bool {
 	for uid, last := range written {
 		if last > k.since && k.heard[uid] < last {
@@ -266,7 +268,8 @@ func (w *witness) refused() (n int) {
 	return n
 }
 
-// rate returns how many pods were bound in a second, from the creation of the first to the binding of the last.
+// rate returns how many pods were bound in a second, from the creation of the first to the binding
+// of the last.
 func (w *witness) rate() (n int, took time.Duration, perSecond float64) {
 	var first, last time.Time
 	for _, fate := range w.podFates() {

@@ -29,8 +29,8 @@ import (
 // patience is how long anything is waited for, on a crowded machine.
 const patience = 2 * time.Minute
 
-// site is a control plane that Foresail is installed on. It has no nodes, so its pods are never started: what counts is which
-// objects there are, and whose.
+// site is a control plane that Foresail is installed on. It has no nodes, so its pods are never
+// started: what counts is which objects there are, and whose.
 type site struct {
 	*controlplane.Cluster
 	helm string
@@ -62,7 +62,8 @@ func (s site) replicas(t *testing.T) int32 {
 	return *deployment.Spec.Replicas
 }
 
-// TestInstallationsThroughTheirLives goes through what users do, first with the chart and then with the file of a release.
+// TestInstallationsThroughTheirLives goes through what users do, first with the chart and then with
+// the file of a release.
 func TestInstallationsThroughTheirLives(t *testing.T) {
 	s := start(t, current)
 	releaseThroughItsLife(t, s)
@@ -176,8 +177,8 @@ func (s site) onlyCRDsAreLeft(t *testing.T) {
 	}, patience, 200*time.Millisecond)
 }
 
-// left lists what there is of Foresail: whatever has its label, wherever, and whatever is in its namespace but for what any
-// namespace has.
+// left lists what there is of Foresail: whatever has its label, wherever, and whatever is in its
+// namespace but for what any namespace has.
 func (s site) left(t *testing.T) []string {
 	t.Helper()
 	client, err := discovery.NewDiscoveryClientForConfig(s.RESTConfig())
@@ -243,7 +244,8 @@ func (s site) bundle(t *testing.T) string {
 	return value
 }
 
-// defineForeignKinds defines the kinds of cert-manager, KEDA and the Prometheus Operator. Nothing acts on them.
+// defineForeignKinds defines the kinds of cert-manager, KEDA and the Prometheus Operator. Nothing
+// acts on them.
 func (s site) defineForeignKinds(t *testing.T) {
 	t.Helper()
 	var kinds bytes.Buffer

@@ -30,8 +30,8 @@ type tlsState struct {
 	server, client controlplane.KeyPair
 }
 
-// Another authority takes the place of the one before in the three steps of the documentation, each with a restart of KEDA's
-// operator. No handshake fails.
+// Another authority takes the place of the one before in the three steps of the documentation, each
+// with a restart of KEDA's operator. No handshake fails.
 func TestAuthorityIsReplaced(t *testing.T) {
 	a := newApp(t, "authority", 2.5, nil)
 	a.becomesActive()
@@ -68,8 +68,8 @@ func TestAuthorityIsReplaced(t *testing.T) {
 	assert.InDelta(t, failures, tlsFailures(t), 0)
 }
 
-// TestOtherClientsOfTheAuthorityAreRefused connects with certificates of other users of the cluster, for whom the
-// authority of KEDA's certificate signs too.
+// TestOtherClientsOfTheAuthorityAreRefused connects with certificates of other users of the
+// cluster, for whom the authority of KEDA's certificate signs too.
 func TestOtherClientsOfTheAuthorityAreRefused(t *testing.T) {
 	for name, want := range map[string]codes.Code{
 		"keda-operator":         codes.NotFound, // the PredictedMetric

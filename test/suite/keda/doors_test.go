@@ -90,8 +90,8 @@ var rise = loadgen.Profile{
 	{At: 140 * time.Second, RPS: 2.5}, {At: 180 * time.Second, RPS: 2.5},
 }
 
-// Every door serves one process' forecasts of the same ramp, all at once, in front of KEDA's adapter. The values agree, and every
-// target is scaled by them before the one without a forecast.
+// Every door serves one process' forecasts of the same ramp, all at once, in front of KEDA's
+// adapter. The values agree, and every target is scaled by them before the one without a forecast.
 func TestRampThroughEveryDoor(t *testing.T) {
 	all := doors()
 	front := startFront(t, all)
@@ -261,7 +261,8 @@ func (d *door) newestSample(ctx context.Context, front *stack.Adapter) (time.Tim
 	return time.Now().Add(-time.Duration(age * float64(time.Second))), nil
 }
 
-// lead is how much earlier than another a door has its target ask for more replicas, on average over their number.
+// lead is how much earlier than another a door has its target ask for more replicas, on average
+// over their number.
 func (d *door) lead(other *door) time.Duration {
 	var sum time.Duration
 	n := 0

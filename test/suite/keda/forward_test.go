@@ -47,7 +47,8 @@ func get(ctx context.Context, client *http.Client, url, accept string) (answer, 
 	return answer{response.StatusCode, response.Header.Get("Content-Type"), string(body)}, err
 }
 
-// Foresail in front of KEDA's adapter answers what is KEDA's as KEDA does, byte for byte, and what is its own itself.
+// Foresail in front of KEDA's adapter answers what is KEDA's as KEDA does, byte for byte, and what
+// is its own itself.
 func TestForwardedReadsAreThoseOfKEDA(t *testing.T) {
 	a := newApp(t, "forwarded", 2.5, nil)
 	a.becomesActive()

@@ -31,7 +31,8 @@ import (
 // host is the name of the Service of the manifests.
 const host = "foresail-keda.foresail-system.svc"
 
-// suite is what all tests share: a control plane, KEDA, and two replicas of Foresail behind a headless Service.
+// suite is what all tests share: a control plane, KEDA, and two replicas of Foresail behind a
+// headless Service.
 type suite struct {
 	context.Context
 	stack    *stack.Stack
@@ -56,7 +57,8 @@ func release() keda.Release {
 	return keda.Current
 }
 
-// hasTolerance reports whether the CRD of ScaledObjects has the tolerance of an HPA, which came with KEDA 2.18.
+// hasTolerance reports whether the CRD of ScaledObjects has the tolerance of an HPA, which came
+// with KEDA 2.18.
 func hasTolerance() bool { return release() != keda.Oldest }
 
 var releaseFuncs = template.FuncMap{"tolerance": hasTolerance}

@@ -48,7 +48,8 @@ func holding(t require.TestingT, ctx context.Context) (h held) {
 	return h
 }
 
-// Every ScaledObject has two streams, on one of the replicas, for as long as it exists; nothing else is held for it.
+// Every ScaledObject has two streams, on one of the replicas, for as long as it exists; nothing
+// else is held for it.
 func TestManyScaledObjects(t *testing.T) {
 	load, source := startGateway(t, "many")
 	load.Store(math.Float64bits(40))

@@ -50,7 +50,8 @@ func (t *terminal) run(where, script string) string {
 	return string(output)
 }
 
-// certManagerKinds are those of cert-manager that the example has. Nothing acts on them: the tests make certificates themselves.
+// certManagerKinds are those of cert-manager that the example has. Nothing acts on them: the tests
+// make certificates themselves.
 func certManagerKinds(t *testing.T) []byte {
 	var kinds bytes.Buffer
 	for _, kind := range []struct{ Kind, Scope string }{{"Certificate", "Namespaced"}, {"Issuer", "Namespaced"}} {
@@ -78,8 +79,9 @@ spec:
     schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
 `))
 
-// TestPagesDoWhatTheySay runs the commands and manifests of the pages on KEDA and on the doors in the order of a reader, with the real
-// kubectl and KEDA. It leaves Helm out: docs checks the values that pages set, and test/suite/helm renders the chart.
+// TestPagesDoWhatTheySay runs the commands and manifests of the pages on KEDA and on the doors in
+// the order of a reader, with the real kubectl and KEDA. It leaves Helm out: docs checks the values
+// that pages set, and test/suite/helm renders the chart.
 func TestPagesDoWhatTheySay(t *testing.T) {
 	pages := map[string]docpages.Page{}
 	for _, page := range docpages.Pages(t, "../../..") {
@@ -163,7 +165,8 @@ func (a *app) metrics(c require.TestingT) string {
 // toleranceLine is left out where the page says so.
 var toleranceLine = regexp.MustCompile(`(?m)^ *tolerance: .*leave it out.*\n`)
 
-// quickStart is a page whose objects are renamed to those of an app, at the address of the replicas of this suite.
+// quickStart is a page whose objects are renamed to those of an app, at the address of the replicas
+// of this suite.
 type quickStart struct {
 	*testing.T
 	shell *terminal

@@ -157,8 +157,8 @@ func (a *app) patch(kind, patch string) {
 	require.NoError(a, err)
 }
 
-// setThreshold changes the threshold, in thousandths, and waits until the HPA has it. The oldest KEDA reads the
-// target only when the ScaledObject changes, here by another polling interval.
+// setThreshold changes the threshold, in thousandths, and waits until the HPA has it. The oldest
+// KEDA reads the target only when the ScaledObject changes, here by another polling interval.
 func (a *app) setThreshold(threshold int64, interval int) {
 	a.Helper()
 	a.patch("predictedmetrics", fmt.Sprintf(`{"spec":{"threshold":"%dm"}}`, threshold))
@@ -244,7 +244,8 @@ func TestScaledObjectFollowsTheForecast(t *testing.T) {
 	a.eventually(2*time.Minute, "the maxima of both objects have been compared", func(c *assert.CollectT) { assert.Equal(c, "True SameMaximum", a.maxReplicasMatch(c)) })
 }
 
-// A forecast that is missing is an error, upon which KEDA falls back to what the ScaledObject says; without that the HPA holds.
+// A forecast that is missing is an error, upon which KEDA falls back to what the ScaledObject says;
+// without that the HPA holds.
 func TestFallbackWhereTheForecastIsMissing(t *testing.T) {
 	a := newApp(t, "fallback", 1.6, func(a *app) {
 		a.Fallback = 7
@@ -259,8 +260,9 @@ func TestFallbackWhereTheForecastIsMissing(t *testing.T) {
 	a.eventually(2*time.Minute, "the forecast counts again", func(c *assert.CollectT) { assert.Equal(c, 4, a.replicas(c)) })
 }
 
-// asks waits until KEDA asks a replica that was started again. gRPC tries to connect less and less often, in the end every two minutes
-// and a fifth, so this is later than that the replica is ready; until then KEDA needs the other one.
+// asks waits until KEDA asks a replica that was started again. gRPC tries to connect less and less
+// often, in the end every two minutes and a fifth, so this is later than that the replica is ready;
+// until then KEDA needs the other one.
 func (a *app) asks(replica *stack.Adapter) {
 	a.Helper()
 	a.eventually(4*time.Minute, "KEDA asks the replica", func(c *assert.CollectT) {
@@ -302,7 +304,8 @@ func (r *reader) end() {
 	r.done.Wait()
 }
 
-// A replica that dies, and a certificate that changes, fail no read: KEDA asks the other one, and trusts the new one.
+// A replica that dies, and a certificate that changes, fail no read: KEDA asks the other one, and
+// trusts the new one.
 func TestNoReadFails(t *testing.T) {
 	a := newApp(t, "reads", 1.6, nil)
 	a.becomesActive()
@@ -345,8 +348,9 @@ func pass(t *testing.T, d time.Duration) {
 	}
 }
 
-// While Foresail is gone the replicas stay as they are. A trigger for CPU, which the HPA reads itself, still scales up. There is no
-// fallback: whether it fires depends on whether KEDA still has the target that was sent to it last.
+// While Foresail is gone the replicas stay as they are. A trigger for CPU, which the HPA reads
+// itself, still scales up. There is no fallback: whether it fires depends on whether KEDA still has
+// the target that was sent to it last.
 func TestReplicasHoldWhileForesailIsGone(t *testing.T) {
 	metrics, err := monitoring.StartMetricsServer(shared, shared.stack.Cluster, monitoring.MetricsServerOptions{
 		Progress: os.Stderr, Selector: stack.WorkloadLabel + "=true", Resolution: 10 * time.Second,
@@ -382,8 +386,8 @@ func TestReplicasHoldWhileForesailIsGone(t *testing.T) {
 	a.eventually(3*time.Minute, "the load counts again", func(c *assert.CollectT) { assert.Equal(c, 4, a.replicas(c)) })
 }
 
-// startGateway runs a Prometheus that knows the open requests of a namespace, as a gateway reports them, until the test ends. It returns
-// the bits of their number, and the source that reads them.
+// startGateway runs a Prometheus that knows the open requests of a namespace, as a gateway reports
+// them, until the test ends. It returns the bits of their number, and the source that reads them.
 func startGateway(t *testing.T, namespace string) (open *atomic.Uint64, source string) {
 	open = &atomic.Uint64{}
 	gateway := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

@@ -30,7 +30,8 @@ type program struct {
 	env       []string // beside its addresses
 }
 
-// processes runs a program for every running pod, on the pod's own address. Its handlers are called one at a time.
+// processes runs a program for every running pod, on the pod's own address. Its handlers are called
+// one at a time.
 type processes struct {
 	t       *testing.T
 	program program
@@ -105,7 +106,8 @@ func (p *processes) start(pod *corev1.Pod) (*controlplane.Process, error) {
 	return controlplane.StartProcess(pod.Name, p.program.node, filepath.Join(p.dir, pod.Name+".log"), p.dir, p.program.arguments, env...)
 }
 
-// stop ends the process of a pod, if there is one, as a kubelet would. One that has ended before is a failure.
+// stop ends the process of a pod, if there is one, as a kubelet would. One that has ended before is
+// a failure.
 func (p *processes) stop(uid types.UID) {
 	process, runs := p.running[uid]
 	if !runs {

@@ -83,8 +83,8 @@ func newRig(t *testing.T, example string) *rig {
 	}}
 }
 
-// deploy applies the example. What differs from its files is what a small machine and a short test demand: how many pods
-// there may be, and how soon fewer are asked for.
+// deploy applies the example. What differs from its files is what a small machine and a short test
+// demand: how many pods there may be, and how soon fewer are asked for.
 func (r *rig) deploy(t *testing.T, server program) {
 	t.Helper()
 	namespace := map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": r.app.Namespace}}
@@ -155,7 +155,8 @@ func heapIsPlausible(t *testing.T, r *rig) {
 	assert.Less(t, total, 48*math.Pow(2, 20), "as the HPA reads it: not one pod at the threshold")
 }
 
-// saturate sends requests and looks at everything once a second, until enough pods have been ready for a while.
+// saturate sends requests and looks at everything once a second, until enough pods have been ready
+// for a while.
 func (r *rig) saturate(t *testing.T) []moment {
 	t.Helper()
 	pods, err := loadgen.NewReadyPods(r.stack.Cluster.Client(), r.app.Namespace, r.app.Selector(), 0)
@@ -206,10 +207,12 @@ func busiest(m moment) float64 {
 	return most
 }
 
-// forecastAsksForMoreAtTheBound: while both loops are full, every process is read each second, the load is taken for more than
-// they show, by half as much again at most, and more pods are asked for. By how much depends on whether a loop was read
-// while it filled: the forecast knows nothing of a rise between two readings. That is asserted of most of the later moments: a
-// reading that comes late, as the processes of new pods take the cores, looks like a loop that was not full for a moment.
+// forecastAsksForMoreAtTheBound: while both loops are full, every process is read each second, the
+// load is taken for more than they show, by half as much again at most, and more pods are asked
+// for. By how much depends on whether a loop was read while it filled: the forecast knows nothing
+// of a rise between two readings. That is asserted of most of the later moments: a reading that
+// comes late, as the processes of new pods take the cores, looks like a loop that was not full for
+// a moment.
 func forecastAsksForMoreAtTheBound(t *testing.T, moments []moment) {
 	t.Helper()
 	var full []moment
@@ -234,7 +237,8 @@ func forecastAsksForMoreAtTheBound(t *testing.T, moments []moment) {
 	assert.Greater(t, last.elu["samples_per_second"], 0.8*minPods, "each pod is read each second, at %s", last.at)
 }
 
-// newProcessesTakeLoad: the HPA has asked for as many pods as the load needs, and all of them answer requests.
+// newProcessesTakeLoad: the HPA has asked for as many pods as the load needs, and all of them
+// answer requests.
 func newProcessesTakeLoad(t *testing.T, moments []moment) {
 	t.Helper()
 	require.NotEmpty(t, moments)

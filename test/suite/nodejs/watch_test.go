@@ -18,7 +18,8 @@ import (
 // server is what one Node.js process reports.
 type server struct{ utilization, requests float64 }
 
-// forecast is what the adapter reports of one PredictedMetric, by the names of its metrics without "foresail_".
+// forecast is what the adapter reports of one PredictedMetric, by the names of its metrics without
+// "foresail_".
 type forecast map[string]float64
 
 // moment is how everything stood at one second.

@@ -67,7 +67,8 @@ func TestWatt(t *testing.T) {
 	assert.Greater(t, own.value(), 0.9*offered, "a loop is busy for the time of the work at least")
 	assert.InEpsilon(t, own.value(), first.value(), 0.2, "the load is what the processes report")
 	assert.InEpsilon(t, first.value(), other.value(), 0.1, "both replicas have the same load")
-	// Foresail reads at other moments, and smooths: what tells bytes from other units is the order of magnitude.
+	// Foresail reads at other moments, and smooths: what tells bytes from other units is the order
+	// of magnitude.
 	assert.Less(t, slices.Max(heaps), 2*largest, "heaps are in bytes")
 	assert.Greater(t, slices.Min(heaps), smallest/2, "heaps are in bytes")
 	total, err := r.read(t, "watt-elu")

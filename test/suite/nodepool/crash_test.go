@@ -12,8 +12,9 @@ import (
 // crashEvery is the share of the crash points that TestCrash takes, one in so many. TestEveryCrash takes all.
 const crashEvery = 8
 
-// TestCrash kills a process at calls of every workflow that change something, before they are sent and after they were
-// answered, and has another one take over. It takes one crash point in eight, and each kind of call at least once.
+// TestCrash kills a process at calls of every workflow that change something, before they are sent
+// and after they were answered, and has another one take over. It takes one crash point in eight,
+// and each kind of call at least once.
 func TestCrash(t *testing.T) { testCrash(t, crashEvery) }
 
 func testCrash(t *testing.T, every int) {

@@ -54,7 +54,8 @@ const (
 // shape is what pods can use of a node.
 var shape = map[string]resource.Quantity{"cpu": resource.MustParse("2"), "memory": resource.MustParse("4Gi"), "pods": resource.MustParse("110")}
 
-// onEC2 has instances in EC2 and the journal in DynamoDB. What kubelets and the cloud do by themselves is played here.
+// onEC2 has instances in EC2 and the journal in DynamoDB. What kubelets and the cloud do by
+// themselves is played here.
 type onEC2 struct {
 	stage   *stage
 	cloud   *awstest.Cloud
@@ -300,8 +301,8 @@ func (d dated) Find(ctx context.Context, refs []fleet.Ref) (map[string]fleet.Ins
 	return found, err
 }
 
-// queue tells a process what EC2 says by itself, again and again until that is done with. SQS cannot be had by this
-// clock.
+// queue tells a process what EC2 says by itself, again and again until that is done with. SQS
+// cannot be had by this clock.
 type queue struct {
 	*onEC2
 	process *process

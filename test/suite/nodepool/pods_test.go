@@ -14,7 +14,8 @@ import (
 type replicas struct {
 	stage *stage
 	count int
-	// perNode is how many of them a node holds: of its 2 CPU each requests an equal share of what DaemonSets leave.
+	// perNode is how many of them a node holds: of its 2 CPU each requests an equal share of what
+	// DaemonSets leave.
 	perNode int
 	made    int
 }

@@ -63,7 +63,8 @@ func (s *stage) start(name string, k *kill, skew time.Duration) *process {
 		Observer: observer{p}, Signals: noSignals{}, Drainer: witnessedDrainer{&drain.Drainer{Client: p.client, Now: p.now}, s},
 		Labeler: controller.Labeler{Client: p.client},
 		Notices: p.notices, Reporter: p, Now: p.now, Seed: 1,
-		// The stages have one API server: pods of another that are about to be bound are none that could come to a node here.
+		// The stages have one API server: pods of another that are about to be bound are none that
+		// could come to a node here.
 		MaxBindGrace: time.Nanosecond,
 	})
 	require.NoError(s.t, err)
@@ -127,7 +128,8 @@ func (p *process) leads() bool {
 	return p.last.Leading
 }
 
-// unlimited returns a configuration for clients that never wait for their turn, and lose little time over encoding.
+// unlimited returns a configuration for clients that never wait for their turn, and lose little
+// time over encoding.
 func unlimited() *rest.Config {
 	config := server.RESTConfig()
 	config.QPS = -1

@@ -38,8 +38,8 @@ func scenarios() []scenario {
 	return []scenario{scaleUp(), scaleDown(), interruption(), joinFailure(), refusal(), repair()}
 }
 
-// bounds is a spec that is quick in everything, but leaves more time than it takes until another process has the lease:
-// what was begun is to be gone on with, not given up.
+// bounds is a spec that is quick in everything, but leaves more time than it takes until another
+// process has the lease: what was begun is to be gone on with, not given up.
 func bounds(least, most int32) v1alpha1.WorkerPoolSpec {
 	seconds := func(n int) *metav1.Duration { return &metav1.Duration{Duration: time.Duration(n) * time.Second} }
 	return v1alpha1.WorkerPoolSpec{
@@ -124,7 +124,8 @@ func refusal() scenario {
 	}
 }
 
-// repair has a worker whose kubelet has stopped, and a budget that lets none of its pods go. What replaces it is launched at once.
+// repair has a worker whose kubelet has stopped, and a budget that lets none of its pods go. What
+// replaces it is launched at once.
 func repair() scenario {
 	spec := bounds(3, 5)
 	spec.Drain.Timeout = &metav1.Duration{Duration: 20 * time.Second}

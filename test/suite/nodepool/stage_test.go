@@ -55,7 +55,8 @@ type stage struct {
 
 var stages atomic.Int64
 
-// newStage sets the scene of a scenario: its workers are there, Ready, with pods on them, and no process runs yet.
+// newStage sets the scene of a scenario: its workers are there, Ready, with pods on them, and no
+// process runs yet.
 func newStage(t *testing.T, sc scenario, newCloud func(*stage) cloud) *stage {
 	t.Helper()
 	client, err := kubernetes.NewForConfig(unlimited())

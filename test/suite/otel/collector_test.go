@@ -67,7 +67,8 @@ var (
 	oldest = release{"collector-oldest", "oldest.mod"}
 )
 
-// TestCollector has applications send to a collector, which sends to Foresail: the forecast is what they reported.
+// TestCollector has applications send to a collector, which sends to Foresail: the forecast is what
+// they reported.
 func TestCollector(t *testing.T) {
 	for _, r := range []release{current, oldest} {
 		t.Run(r.name, func(t *testing.T) { testCollector(t, r) })
@@ -164,8 +165,8 @@ func exporters(t *testing.T, s *stack.Stack, collector string) (all []*sdk.Meter
 	return all
 }
 
-// exporting returns the SDK of a pod, which exports when it is flushed. It claims another namespace, which the collector corrects, and
-// exports delta sums.
+// exporting returns the SDK of a pod, which exports when it is flushed. It claims another
+// namespace, which the collector corrects, and exports delta sums.
 func exporting(t *testing.T, collector, pod string) *sdk.MeterProvider {
 	t.Helper()
 	exporter, err := otlpmetrichttp.New(t.Context(), otlpmetrichttp.WithEndpointURL("http://"+collector+"/v1/metrics"),

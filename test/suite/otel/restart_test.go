@@ -22,8 +22,9 @@ import (
 	"github.com/foresail/foresail/test/env/ports"
 )
 
-// TestCollectorLosesNothing has Foresail's receiver end while applications export. Once another one serves at its address, and has been
-// asked for its pods in vain twice, it has all that was exported meanwhile.
+// TestCollectorLosesNothing has Foresail's receiver end while applications export. Once another one
+// serves at its address, and has been asked for its pods in vain twice, it has all that was
+// exported meanwhile.
 func TestCollectorLosesNothing(t *testing.T) {
 	address, err := ports.TakeAddress()
 	require.NoError(t, err)

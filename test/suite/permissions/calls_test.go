@@ -35,8 +35,8 @@ var needs = map[string][]string{
 	"ec2:DescribeLaunchTemplateVersions": {"ec2:DescribeLaunchTemplateVersions", "ssm:GetParameters"}, // it resolves images that are parameters
 }
 
-// calls returns the operations of AWS that the code of the module calls, such as ec2:RunInstances: whoever calls one makes its
-// input.
+// calls returns the operations of AWS that the code of the module calls, such as ec2:RunInstances:
+// whoever calls one makes its input.
 func calls(t *testing.T) []string {
 	t.Helper()
 	found := map[string]bool{}
@@ -94,8 +94,8 @@ func document(t *testing.T, text string) awstest.Policy {
 	return p
 }
 
-// TestPolicyAllowsWhatIsCalled fails if the code calls what the policy does not allow, or if the policy allows what no code
-// calls. If an operation needs actions of another name, needs has them.
+// TestPolicyAllowsWhatIsCalled fails if the code calls what the policy does not allow, or if the
+// policy allows what no code calls. If an operation needs actions of another name, needs has them.
 func TestPolicyAllowsWhatIsCalled(t *testing.T) {
 	found := calls(t)
 	assert.Contains(t, found, "ec2:RunInstances")

@@ -22,7 +22,8 @@ import (
 	awstest "github.com/foresail/foresail/test/env/aws"
 )
 
-// price is in US dollars, in us-east-1, as published in 2026. Calls to EC2 and events of AWS services cost nothing.
+// price is in US dollars, in us-east-1, as published in 2026. Calls to EC2 and events of AWS
+// services cost nothing.
 var prices = map[string]struct {
 	million float64
 	unit    string
@@ -34,7 +35,8 @@ var prices = map[string]struct {
 
 const month = 30 * 24 * time.Hour
 
-// TestGeneratedCosts counts the calls of a quiet cycle, and of a wait for messages, and writes to ec2.md what they come to.
+// TestGeneratedCosts counts the calls of a quiet cycle, and of a wait for messages, and writes to
+// ec2.md what they come to.
 func TestGeneratedCosts(t *testing.T) {
 	f := setUp(t)
 	p := f.provider(t, cluster, pool, f.stack.Outputs["LaunchTemplate"])

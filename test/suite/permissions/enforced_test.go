@@ -113,8 +113,8 @@ func (f fixture) launch(market fleet.Market) provider.Launch {
 	}}
 }
 
-// TestAPoolRunsWithThePolicy makes every call of a pool with the policy that the stack has given to Foresail's role, and finds that no
-// statement is left over.
+// TestAPoolRunsWithThePolicy makes every call of a pool with the policy that the stack has given to
+// Foresail's role, and finds that no statement is left over.
 func TestAPoolRunsWithThePolicy(t *testing.T) {
 	f := setUp(t)
 	p := f.provider(t, cluster, pool, f.stack.Outputs["LaunchTemplate"])
@@ -315,8 +315,9 @@ func (f fixture) putMetric(t *testing.T, namespace string) error {
 	return err
 }
 
-// TestMotoEnforcesTheActions has moto's own IAM look at the policy. It compares the names of actions alone: to it the resource of
-// every call to EC2 is *, and conditions on requests and tags are not read. Resources and conditions are for [awstest.Cloud.Enforce].
+// TestMotoEnforcesTheActions has moto's own IAM look at the policy. It compares the names of
+// actions alone: to it the resource of every call to EC2 is *, and conditions on requests and tags
+// are not read. Resources and conditions are for [awstest.Cloud.Enforce].
 func TestMotoEnforcesTheActions(t *testing.T) {
 	var p struct {
 		Version   string

@@ -78,7 +78,8 @@ func run(ctx context.Context, script string, args ...string) ([]byte, error) {
 	return output, nil
 }
 
-// templates returns the examples as cfn-lint and python-hcl2 read them, once: to load cfn-lint takes a second.
+// templates returns the examples as cfn-lint and python-hcl2 read them, once: to load cfn-lint
+// takes a second.
 var templates = sync.OnceValues(func() (parsed struct {
 	CloudFormation template
 	Terraform      terraform
@@ -226,8 +227,9 @@ var counterparts = map[string]string{
 	"AWS::Events::Rule": "aws_cloudwatch_event_rule",
 }
 
-// TestTerraform compares main.tf with the template of CloudFormation: it has the same resources and variables, and reads the policies
-// from their files with all values that these need. The module in the folder terraform evaluates it.
+// TestTerraform compares main.tf with the template of CloudFormation: it has the same resources and
+// variables, and reads the policies from their files with all values that these need. The module in
+// the folder terraform evaluates it.
 func TestTerraform(t *testing.T) {
 	parsed, err := templates()
 	require.NoError(t, err)

@@ -104,7 +104,8 @@ func TestUserDataOfEKS(t *testing.T) {
 	}
 }
 
-// TestUserDataFits fails if user data is too large for a parameter of CloudFormation, or has a secret of its own.
+// TestUserDataFits fails if user data is too large for a parameter of CloudFormation, or has a
+// secret of its own.
 func TestUserDataFits(t *testing.T) {
 	for _, file := range []string{"k3s.sh", "kubeadm.sh", "eks.yaml"} {
 		text := read(t, "user-data/"+file)

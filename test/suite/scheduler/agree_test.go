@@ -1,9 +1,11 @@
-// Package scheduler holds Foresail's model of a cluster against kube-scheduler: small random clusters, in which every
-// answer of nodepool/cluster/scheduling is compared with that of kube-scheduler's own plugins, used as a library.
+// Package scheduler holds Foresail's model of a cluster against kube-scheduler: small random
+// clusters, in which every answer of nodepool/cluster/scheduling is compared with that of
+// kube-scheduler's own plugins, used as a library.
 //
-// A module of its own, as it depends on k8s.io/kubernetes. The oldest version whose plugins build with the libraries of this
-// tree is in oldest.mod: 1.35. Older ones lack what nodepool/cluster and internal/objectcache import. Its API has no
-// spec.schedulingGroup, so oldest.json replaces the one file of nodepool/cluster that reads it:
+// A module of its own, as it depends on k8s.io/kubernetes. The oldest version whose plugins build
+// with the libraries of this tree is in oldest.mod: 1.35. Older ones lack what nodepool/cluster and
+// internal/objectcache import. Its API has no spec.schedulingGroup, so oldest.json replaces the one
+// file of nodepool/cluster that reads it:
 //
 //	go test -C test/suite/scheduler -tags oldest -modfile oldest.mod -overlay oldest.json . -args -worlds 200
 package scheduler
@@ -34,8 +36,9 @@ var (
 	most    = flag.Int("most", 5, "stop after so many disagreements of a question")
 )
 
-// TestModelAgreesWithScheduler compares all worlds. For each disagreement it prints the seed, and the smallest world
-// it finds in which the two disagree as well. To repeat one: go test -C test/suite/scheduler -args -seed N -worlds 1.
+// TestModelAgreesWithScheduler compares all worlds. For each disagreement it prints the seed, and
+// the smallest world it finds in which the two disagree as well. To repeat one: go test -C
+// test/suite/scheduler -args -seed N -worlds 1.
 func TestModelAgreesWithScheduler(t *testing.T) {
 	if *file != "" {
 		w, err := readWorld(*file)

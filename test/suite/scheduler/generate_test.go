@@ -51,7 +51,8 @@ type generator struct {
 	pods  int
 }
 
-// generate returns the world of a seed. Which features it has is part of the chance; those without are left out.
+// generate returns the world of a seed. Which features it has is part of the chance; those without
+// are left out.
 func generate(ctx context.Context, seed uint64, without []string) (*world, error) {
 	g := &generator{Rand: rand.New(rand.NewPCG(seed, 34)), has: map[string]bool{}, world: &world{Seed: seed}}
 	for _, f := range features {
@@ -498,8 +499,8 @@ func (g *generator) terms(p *corev1.Pod) []corev1.PodAffinityTerm {
 	return out
 }
 
-// merge adds the keys of labels to the selectors that they belong to, as the API server does when it admits a pod.
-// That of spread constraints is newer than the field.
+// merge adds the keys of labels to the selectors that they belong to, as the API server does when
+// it admits a pod. That of spread constraints is newer than the field.
 func merge(p *corev1.Pod, spread bool) {
 	add := func(s *metav1.LabelSelector, keys []string, operator metav1.LabelSelectorOperator) {
 		for _, key := range keys {
@@ -612,7 +613,8 @@ func (g *generator) settle(ctx context.Context) error {
 	return nil
 }
 
-// unbound reports whether a pod has a claim without a volume: of any class, or of one for which none are made.
+// unbound reports whether a pod has a claim without a volume: of any class, or of one for which
+// none are made.
 func (g *generator) unbound(p *corev1.Pod, local bool) bool {
 	for _, v := range p.Spec.Volumes {
 		for _, c := range g.world.Claims {

@@ -9,8 +9,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// difference is a way in which the model answers otherwise than the scheduler, on purpose. Where the two would agree
-// if the scheduler did as the variation says, the difference explains a disagreement.
+// difference is a way in which the model answers otherwise than the scheduler, on purpose. Where
+// the two would agree if the scheduler did as the variation says, the difference explains a
+// disagreement.
 type difference struct {
 	name string
 	why  string // it is safe

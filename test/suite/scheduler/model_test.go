@@ -90,8 +90,8 @@ func offerOf(w *world, p fleet.Placement) provider.Offer {
 	panic(fmt.Sprintf("no offer for %v", p))
 }
 
-// joined returns a node that joins as it will be, nil if it waits for nothing, and the pods of DaemonSets that it
-// lacks.
+// joined returns a node that joins as it will be, nil if it waits for nothing, and the pods of
+// DaemonSets that it lacks.
 func joined(w *world, n *corev1.Node) (*corev1.Node, []*corev1.Pod) {
 	placement, ok := w.Pool.Joining[n.Name]
 	if !ok || n.Spec.Unschedulable {

@@ -22,8 +22,9 @@ import (
 	"github.com/foresail/foresail/nodepool/provider"
 )
 
-// largeWorld returns a cluster of nodes in three zones, each of which runs pods of 300 applications, a third of them
-// spread over zones, a third of which keeps its pods on different nodes. Some of its nodes have room.
+// largeWorld returns a cluster of nodes in three zones, each of which runs pods of 300
+// applications, a third of them spread over zones, a third of which keeps its pods on different
+// nodes. Some of its nodes have room.
 func largeWorld(nodes, each int) *world {
 	w := &world{Namespaces: []*corev1.Namespace{{ObjectMeta: metav1.ObjectMeta{Name: "default"}}}}
 	for _, z := range []string{"a", "b", "c"} {
@@ -115,8 +116,8 @@ func BenchmarkFits(b *testing.B) {
 	}
 }
 
-// BenchmarkSnapshot has kube-scheduler's snapshot made of all nodes and pods, which the plugins need before the first
-// question.
+// BenchmarkSnapshot has kube-scheduler's snapshot made of all nodes and pods, which the plugins
+// need before the first question.
 func BenchmarkSnapshot(b *testing.B) {
 	w := largeWorld(1000, 30)
 	s, err := newScheduler(b.Context(), w)
@@ -127,7 +128,8 @@ func BenchmarkSnapshot(b *testing.B) {
 	}
 }
 
-// processorTime reports the processor time of an operation, which does not depend on what else the machine does.
+// processorTime reports the processor time of an operation, which does not depend on what else the
+// machine does.
 func processorTime(b *testing.B) func() {
 	spent := func() time.Duration {
 		var u syscall.Rusage
@@ -138,8 +140,8 @@ func processorTime(b *testing.B) func() {
 	return func() { b.ReportMetric(float64((spent()-begun).Microseconds())/1000/float64(b.N), "cpu-ms/op") }
 }
 
-// empties reports whether the pods of a node have others, and puts everything back. The pods are placed while those
-// of the node are still there: taking these away would cost the plugins more.
+// empties reports whether the pods of a node have others, and puts everything back. The pods are
+// placed while those of the node are still there: taking these away would cost the plugins more.
 func (s *scheduler) empties(ctx context.Context, node string) bool {
 	defer s.forget(len(s.pods))
 	for _, p := range slices.Clone(s.pods) {

@@ -38,8 +38,8 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/util/assumecache"
 )
 
-// defaults are what every scheduler of this process shares: kube-scheduler's own default profile, and what costs time
-// to make.
+// defaults are what every scheduler of this process shares: kube-scheduler's own default profile,
+// and what costs time to make.
 var defaults = sync.OnceValue(func() (d struct {
 	profile  *config.KubeSchedulerProfile
 	registry frameworkruntime.Registry
@@ -59,8 +59,8 @@ var defaults = sync.OnceValue(func() (d struct {
 	return d
 })
 
-// scheduler answers as kube-scheduler does, with its own plugins, in its default profile: whether pods pass PreFilter
-// and Filter. It binds pods when it is told to, one after the other.
+// scheduler answers as kube-scheduler does, with its own plugins, in its default profile: whether
+// pods pass PreFilter and Filter. It binds pods when it is told to, one after the other.
 type scheduler struct {
 	ctx       context.Context
 	plugins   framework.Framework
@@ -187,8 +187,8 @@ func (s *scheduler) search(pod *corev1.Pod, nodes iter.Seq[string]) string {
 	return ""
 }
 
-// place binds a pod to one of the nodes that pass and are allowed, and reports whether there is one: the first, or
-// one chosen by chance.
+// place binds a pod to one of the nodes that pass and are allowed, and reports whether there is
+// one: the first, or one chosen by chance.
 func (s *scheduler) place(pod *corev1.Pod, r *rand.Rand, allowed func(node string) bool) bool {
 	f := s.filter(pod)
 	nodes := slices.DeleteFunc(f.nodes, func(n string) bool { return !allowed(n) })
@@ -218,8 +218,8 @@ func (nominator) UpdateNominatedPod(klog.Logger, *corev1.Pod, fwk.PodInfo) {}
 
 func (n nominator) NominatedPodsForNode(node string) []fwk.PodInfo { return n[node] }
 
-// staticInformers are informers of objects that do not change. They are never started, so that thousands of worlds
-// cost no goroutines.
+// staticInformers are informers of objects that do not change. They are never started, so that
+// thousands of worlds cost no goroutines.
 type staticInformers struct {
 	informers.SharedInformerFactory // nil: plugins use what is below
 	all                             map[reflect.Type]*staticInformer

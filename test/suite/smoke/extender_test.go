@@ -20,7 +20,8 @@ import (
 	"github.com/foresail/foresail/test/env/monitoring"
 )
 
-// nodeUsage serves metrics.k8s.io with amounts that tests set, as nodes here have no kubelet that measures them.
+// nodeUsage serves metrics.k8s.io with amounts that tests set, as nodes here have no kubelet that
+// measures them.
 type nodeUsage struct {
 	mu     sync.Mutex
 	memory map[string]resource.Quantity // by node
@@ -50,8 +51,8 @@ func (u *nodeUsage) set(node, memory string) {
 	u.memory[node] = resource.MustParse(memory)
 }
 
-// TestExtenderFilters has a real scheduler place pods on two nodes that are alike by requests. The memory of one of them
-// is nearly used up, which only the extender knows.
+// TestExtenderFilters has a real scheduler place pods on two nodes that are alike by requests. The
+// memory of one of them is nearly used up, which only the extender knows.
 func TestExtenderFilters(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
@@ -74,7 +75,8 @@ func TestExtenderFilters(t *testing.T) {
 	scheduler, err := shared.Cluster.StartScheduler(ctx, "extended", schedulerConfig(t))
 	require.NoError(t, err)
 	foresail.EndWith(t, scheduler.Name, scheduler.Process)
-	// Until the extender has read both nodes often enough for a forecast, requests decide. So pods are tried one after the other.
+	// Until the extender has read both nodes often enough for a forecast, requests decide. So pods
+	// are tried one after the other.
 	tried := 0
 	until(t, "the full node to be filtered", func() error {
 		tried++
@@ -122,7 +124,8 @@ func guest(name string, change func(*corev1.PodSpec)) *corev1.Pod {
 	return pod
 }
 
-// schedulerConfig returns the configuration of the manifests with the address of the extender and the cluster's authority.
+// schedulerConfig returns the configuration of the manifests with the address of the extender and
+// the cluster's authority.
 func schedulerConfig(t *testing.T) []byte {
 	t.Helper()
 	manifest, err := foresail.ReadManifest("scheduler/kubescheduler.yaml")

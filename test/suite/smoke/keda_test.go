@@ -16,7 +16,8 @@ import (
 	"github.com/foresail/foresail/test/env/stack"
 )
 
-// TestKEDA asks for a forecast as KEDA's operator does, and compares it with the one that the API server passes on.
+// TestKEDA asks for a forecast as KEDA's operator does, and compares it with the one that the API
+// server passes on.
 func TestKEDA(t *testing.T) {
 	t.Parallel()
 	app := stack.App{

@@ -1,6 +1,7 @@
-// Package smoke plays each promise of the README once, all on one control plane and with one Foresail process that does
-// everything: a real HPA follows a forecast, a pool of workers launches and drains, a real scheduler asks the extender,
-// and KEDA's protocol is answered. Every process is real; pods and nodes are objects that kwok makes Ready.
+// Package smoke plays each promise of the README once, all on one control plane and with one
+// Foresail process that does everything: a real HPA follows a forecast, a pool of workers launches
+// and drains, a real scheduler asks the extender, and KEDA's protocol is answered. Every process is
+// real; pods and nodes are objects that kwok makes Ready.
 //
 // It is what "make test" runs besides the unit tests. "make test-e2e" has the faults, races and variants.
 package smoke

@@ -28,9 +28,9 @@ var poolYAML []byte
 
 const poolName = "smoke"
 
-// TestPoolLaunchesDrainsAndRemoves takes a pool through its life: it launches a node for pods that fit nowhere, evicts a
-// pod within its disruption budget when the pool becomes too large, terminates the instance, and takes its nodes along
-// when it is deleted.
+// TestPoolLaunchesDrainsAndRemoves takes a pool through its life: it launches a node for pods that
+// fit nowhere, evicts a pod within its disruption budget when the pool becomes too large,
+// terminates the instance, and takes its nodes along when it is deleted.
 func TestPoolLaunchesDrainsAndRemoves(t *testing.T) {
 	t.Parallel()
 	_, err := shared.Cluster.Apply(t.Context(), poolYAML)
@@ -131,7 +131,8 @@ func poolNodes(t *testing.T) ([]corev1.Node, error) {
 	return nodes.Items, nil
 }
 
-// untilReadyNodes waits until the pool has exactly so many nodes, all of them open to pods, and nothing left to do.
+// untilReadyNodes waits until the pool has exactly so many nodes, all of them open to pods, and
+// nothing left to do.
 func untilReadyNodes(t *testing.T, n int) {
 	t.Helper()
 	until(t, "the nodes of the pool", func() error {

@@ -85,9 +85,10 @@ var noSelectors = map[string]string{
 	"by-comment": `secret_load{namespace="bank"} # {`,
 }
 
-// TestNamespacedUserThroughEachSource has the user of a namespace give pods the names and labels of the bank's, and PredictedMetrics
-// the bank's target and metric. While they tell nothing, nothing must be known of them; while they tell of a hundred times the load,
-// the bank's predictions must stay as they are.
+// TestNamespacedUserThroughEachSource has the user of a namespace give pods the names and labels of
+// the bank's, and PredictedMetrics the bank's target and metric. While they tell nothing, nothing
+// must be known of them; while they tell of a hundred times the load, the bank's predictions must
+// stay as they are.
 func TestNamespacedUserThroughEachSource(t *testing.T) {
 	bank, mallory := newTenant(t, "bank"), newTenant(t, "mallory")
 	process := startForesail(t, "access", nil)
@@ -132,8 +133,8 @@ func TestNamespacedUserThroughEachSource(t *testing.T) {
 	}
 }
 
-// startMonitoring runs what the operator has: a Prometheus, an agent that sends to Foresail, and metrics-server, for the pods that a
-// label selects.
+// startMonitoring runs what the operator has: a Prometheus, an agent that sends to Foresail, and
+// metrics-server, for the pods that a label selects.
 func startMonitoring(t *testing.T, selector string) {
 	t.Helper()
 	const quick = "--scrape.discovery-reload-interval=1s"
@@ -155,8 +156,8 @@ func startMonitoring(t *testing.T, selector string) {
 	t.Cleanup(func() { assert.NoError(t, server.Stop()) })
 }
 
-// imitate gives pods of the tenant the names and labels of the bank's, and PredictedMetrics their target. It returns how many pods
-// there are.
+// imitate gives pods of the tenant the names and labels of the bank's, and PredictedMetrics their
+// target. It returns how many pods there are.
 func (n *tenant) imitate(t *testing.T, target string) int {
 	t.Helper()
 	n.create(t, deployment(target, 1))
@@ -236,7 +237,8 @@ func encoded(t *testing.T, v any) string {
 	return string(content)
 }
 
-// watch checks each second, until it is called back, that predictions are what they were. Then there is one of each.
+// watch checks each second, until it is called back, that predictions are what they were. Then
+// there is one of each.
 func (n *tenant) watch(t *testing.T, before map[string]float64) (end func()) {
 	stop, done := make(chan struct{}), make(chan struct{})
 	halt := sync.OnceFunc(func() {

@@ -42,14 +42,15 @@ var span = flag.Duration("span", 2*time.Minute, "how long a hostile tenant is at
 const (
 	// memoryLimit is that of the manifests, in bytes.
 	memoryLimit = 1 << 30
-	// readGoal and ageGoal are what the victim should notice at the most, at the 99th percentile and at all. They are printed: a
-	// busy machine must not fail the test.
+	// readGoal and ageGoal are what the victim should notice at the most, at the 99th percentile
+	// and at all. They are printed: a busy machine must not fail the test.
 	readGoal, ageGoal = 100 * time.Millisecond, 2 * time.Second
 )
 
-// TestHostileTenant has one tenant do at once all that was ever found to harm others, on the servers, the receiver and the nodes that
-// the other uses. The HPA of that one goes on to read the right value of fresh samples of each source, and the process stays within
-// the memory of the manifests.
+// TestHostileTenant has one tenant do at once all that was ever found to harm others, on the
+// servers, the receiver and the nodes that the other uses. The HPA of that one goes on to read the
+// right value of fresh samples of each source, and the process stays within the memory of the
+// manifests.
 func TestHostileTenant(t *testing.T) {
 	shop, mallory := newTenant(t, "shop"), newTenant(t, "attacker")
 	scaler := newScaler(t)
@@ -109,8 +110,9 @@ func TestHostileTenant(t *testing.T) {
 	assert.EqualValues(t, replicas, *deployed.Spec.Replicas)
 }
 
-// victims are the sources of the tenant that is attacked, by name of the PredictedMetric: those whose samples are a second apart, and
-// its Prometheus server is one that the hostile tenant queries too.
+// victims are the sources of the tenant that is attacked, by name of the PredictedMetric: those
+// whose samples are a second apart, and its Prometheus server is one that the hostile tenant
+// queries too.
 func victims() map[string]string {
 	all := sources()
 	return map[string]string{
@@ -278,8 +280,8 @@ func (n *tenant) metricsOfMany(t *testing.T) {
 	}
 }
 
-// serveSlowly has a server that the operator lists pass on what one tenant asks to the real Prometheus server, and answer others
-// slowly and at length.
+// serveSlowly has a server that the operator lists pass on what one tenant asks to the real
+// Prometheus server, and answer others slowly and at length.
 func serveSlowly(t *testing.T, n *tenant) {
 	t.Helper()
 	listener, err := net.Listen("tcp", ports.Loopback(slowPort))
@@ -316,8 +318,8 @@ func (n *tenant) slowQueries(t *testing.T) {
 // elsewhere dials from an address that is not the one of the operator's agent.
 var elsewhere = net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 2)}}
 
-// slowBodies are 40 of the greatest length at a time at the receiver that the other tenant's samples are sent to. They have a right
-// password, and arrive byte by byte.
+// slowBodies are 40 of the greatest length at a time at the receiver that the other tenant's
+// samples are sent to. They have a right password, and arrive byte by byte.
 func (n *tenant) slowBodies(t *testing.T) {
 	t.Helper()
 	for range 40 {
@@ -365,7 +367,8 @@ func sent(request *http.Request) error {
 
 var games = schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Game"}
 
-// games are targets of a kind that Foresail may not watch, whose selectors move from some pods to others all the time.
+// games are targets of a kind that Foresail may not watch, whose selectors move from some pods to
+// others all the time.
 func (n *tenant) games(t *testing.T) {
 	t.Helper()
 	_, err := shared.Cluster.Apply(t.Context(), []byte(`

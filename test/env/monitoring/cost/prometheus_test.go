@@ -37,8 +37,8 @@ import (
 // replica is a process of Foresail as far as a Prometheus server sees it.
 type replica struct{ reporter *report.Reporter }
 
-// newReplicas returns two replicas, and the server that exposes the metrics of both: a scrape that fails on a busy machine
-// must not look like a replica that has stopped.
+// newReplicas returns two replicas, and the server that exposes the metrics of both: a scrape that
+// fails on a busy machine must not look like a replica that has stopped.
 func newReplicas(t *testing.T) (*replica, *replica, *httptest.Server) {
 	t.Helper()
 	registry := client.NewRegistry()
@@ -54,8 +54,8 @@ func newReplicas(t *testing.T) (*replica, *replica, *httptest.Server) {
 	return newReplica("one"), newReplica("other"), server
 }
 
-// report reports workers in two zones, all of them Spot, of which one is not ready and one leaves. The leader does not know
-// which pods are pending.
+// report reports workers in two zones, all of them Spot, of which one is not ready and one leaves.
+// The leader does not know which pods are pending.
 func (r *replica) report(ctx context.Context, leading bool, workers, asked int) {
 	cycle := nodepool.CycleReport{
 		Pool: "workers", At: time.Now(), Leading: leading,
@@ -128,7 +128,8 @@ func startPrometheus(t *testing.T, replicas *httptest.Server) string {
 	return "http://" + address
 }
 
-// TestReadFromPrometheus checks that the metrics of the leader are read, and that what no replica knows is unknown.
+// TestReadFromPrometheus checks that the metrics of the leader are read, and that what no replica
+// knows is unknown.
 func TestReadFromPrometheus(t *testing.T) {
 	t.Parallel()
 	leader, follower, server := newReplicas(t)

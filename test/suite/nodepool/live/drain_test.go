@@ -20,8 +20,9 @@ import (
 	"github.com/foresail/foresail/nodepool/plan"
 )
 
-// TestABudgetThatNeverAllows has two nodes that no drain can empty. One is known for that beforehand. Of the other a first
-// pod may leave, and as nothing can take its place, no second one: that is found out by a drain.
+// TestABudgetThatNeverAllows has two nodes that no drain can empty. One is known for that
+// beforehand. Of the other a first pod may leave, and as nothing can take its place, no second one:
+// that is found out by a drain.
 func TestABudgetThatNeverAllows(t *testing.T) {
 	t.Parallel()
 	running(t)
@@ -132,8 +133,9 @@ func TestOnlyThePlainNodeIsRemoved(t *testing.T) {
 	assert.Nil(t, still[0].DeletionTimestamp, "nobody has asked it to leave")
 }
 
-// TestADeletedPoolTakesItsNodesAlong deletes a pool under two pods. As nothing can take the place of the first, their budget does not
-// let the second go: it is deleted, as drain.force says. The object stays for minutes after that, unless nodes may be left.
+// TestADeletedPoolTakesItsNodesAlong deletes a pool under two pods. As nothing can take the place
+// of the first, their budget does not let the second go: it is deleted, as drain.force says. The
+// object stays for minutes after that, unless nodes may be left.
 func TestADeletedPoolTakesItsNodesAlong(t *testing.T) {
 	t.Parallel()
 	running(t)

@@ -82,8 +82,9 @@ func TestEC2TakesASpotInstanceBack(t *testing.T) {
 	assert.Len(t, cloud.Calls("DeleteMessage"), 1)
 }
 
-// TestPodsGetTheCheapestType has a pool choose types by requirements and by the prices that AWS tells: one large node is cheaper
-// for many pods than several small ones, and the signal of requests asks for no more.
+// TestPodsGetTheCheapestType has a pool choose types by requirements and by the prices that AWS
+// tells: one large node is cheaper for many pods than several small ones, and the signal of
+// requests asks for no more.
 func TestPodsGetTheCheapestType(t *testing.T) {
 	t.Parallel()
 	running(t)
@@ -117,8 +118,8 @@ func TestPodsGetTheCheapestType(t *testing.T) {
 	template := p.template("shop", "")
 	template.Spec.Containers[0].Resources.Requests[corev1.ResourceCPU] = resource.MustParse("1")
 	p.apply(p.name, 15, template)
-	// Nodes are chosen for the pods that are there. These come one by one, for seconds on a busy machine, so the pool may not
-	// grow until it knows all.
+	// Nodes are chosen for the pods that are there. These come one by one, for seconds on a busy
+	// machine, so the pool may not grow until it knows all.
 	p.until("14 pods to be pending", func() bool { n := p.get().Status.PendingPods; return n != nil && *n == 14 })
 	p.change(func(s *v1alpha1.WorkerPoolSpec) { s.Max = 9 })
 	p.runs(p.name, "shop", 15)
@@ -138,7 +139,8 @@ func launchedTypes(cloud *awstest.Cloud) (out []string) {
 // oneCloud is held by the test whose cloud the SDK finds.
 var oneCloud sync.Mutex
 
-// tellAWS has the SDK in foresail find a cloud until the test ends. It reads its settings when a pool is made.
+// tellAWS has the SDK in foresail find a cloud until the test ends. It reads its settings when a
+// pool is made.
 func tellAWS(t *testing.T, cloud *awstest.Cloud) {
 	t.Helper()
 	oneCloud.Lock()

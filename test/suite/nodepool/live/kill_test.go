@@ -15,8 +15,9 @@ import (
 	"github.com/foresail/foresail/nodepool/state"
 )
 
-// TestTheProcessIsKilled kills the process while one pool grows and another drains, has an instance of a third vanish with its
-// Node while nobody looks, and starts another process, which waits for the lease of the first to expire and goes on.
+// TestTheProcessIsKilled kills the process while one pool grows and another drains, has an instance
+// of a third vanish with its Node while nobody looks, and starts another process, which waits for
+// the lease of the first to expire and goes on.
 //
 // Others, whose process it would kill, run only once the second one does.
 func TestTheProcessIsKilled(t *testing.T) {

@@ -74,7 +74,8 @@ func newPool(t *testing.T, name string) *pool {
 // cloudNamespace is where the instances of the pool are. Faults are those of a namespace.
 func (p *pool) cloudNamespace() string { return p.name + "-cloud" }
 
-// create makes the WorkerPool. Its times are short, and it is never idle: what makes it shrink is its maximum.
+// create makes the WorkerPool. Its times are short, and it is never idle: what makes it shrink is
+// its maximum.
 func (p *pool) create(least, most int32, change func(*v1alpha1.WorkerPoolSpec)) {
 	p.Helper()
 	seconds := func(n int) *metav1.Duration { return &metav1.Duration{Duration: time.Duration(n) * time.Second} }

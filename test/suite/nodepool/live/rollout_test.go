@@ -22,9 +22,10 @@ import (
 	"github.com/foresail/foresail/nodepool/drain"
 )
 
-// TestAllNodesAreRolledOut changes what new nodes are, under 20 that their pods fill: a Deployment with a budget of
-// four, another with a pod on each node and a budget of one, and a StatefulSet with volumes and a budget of one. All
-// nodes are replaced, up to four at a time, and no more pods are away than the budgets say.
+// TestAllNodesAreRolledOut changes what new nodes are, under 20 that their pods fill: a Deployment
+// with a budget of four, another with a pod on each node and a budget of one, and a StatefulSet
+// with volumes and a budget of one. All nodes are replaced, up to four at a time, and no more pods
+// are away than the budgets say.
 func TestAllNodesAreRolledOut(t *testing.T) {
 	t.Parallel()
 	running(t)
@@ -32,8 +33,9 @@ func TestAllNodesAreRolledOut(t *testing.T) {
 	p := newPool(t, "rollout")
 	p.create(workers, 2*workers, func(s *v1alpha1.WorkerPoolSpec) {
 		s.Disruption.Budgets = []v1alpha1.DisruptionBudget{{Nodes: intstr.FromString("20%")}}
-		// The default. PodDisruptionBudgets name evicted pods by their names: if their controller is late, a pod of a
-		// StatefulSet that came back under its name counts as being evicted for two minutes, and no other may be.
+		// The default. PodDisruptionBudgets name evicted pods by their names: if their controller
+		// is late, a pod of a StatefulSet that came back under its name counts as being evicted for
+		// two minutes, and no other may be.
 		s.Drain.Timeout = &metav1.Duration{Duration: 5 * time.Minute}
 	})
 	before := p.settled(workers)

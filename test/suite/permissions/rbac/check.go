@@ -8,7 +8,8 @@ import (
 	"strings"
 )
 
-// check compares what was asked for with what is granted. It looks for rights that nothing used only after a whole run.
+// check compares what was asked for with what is granted. It looks for rights that nothing used
+// only after a whole run.
 func (s Suite) check(proven, others []Right, requests []Request, whole bool) error {
 	var problems []error
 	used := map[string]bool{}

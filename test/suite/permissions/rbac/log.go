@@ -22,7 +22,8 @@ import (
 //go:embed policy.yaml
 var Policy []byte
 
-// Request is something that a service account asked for, of the API server or of a server that asks the cluster about it.
+// Request is something that a service account asked for, of the API server or of a server that asks
+// the cluster about it.
 type Request struct {
 	User      string
 	Namespace string // "" for requests of all namespaces, of objects without one, and of paths
@@ -54,7 +55,8 @@ func (r Request) String() string {
 	return text
 }
 
-// ReadLog returns the different requests of a log that was written by [Policy], in the order in which they are first there.
+// ReadLog returns the different requests of a log that was written by [Policy], in the order in
+// which they are first there.
 func ReadLog(log io.Reader) ([]Request, error) {
 	var found []Request
 	known := map[Request]bool{}

@@ -1,5 +1,6 @@
-// Package terraform evaluates what docs/examples/ec2/main.tf says, without Terraform and without the provider of AWS. It is a module of
-// its own for the language of Terraform, which nothing else needs.
+// Package terraform evaluates what docs/examples/ec2/main.tf says, without Terraform and without
+// the provider of AWS. It is a module of its own for the language of Terraform, which nothing else
+// needs.
 package terraform
 
 import (
@@ -145,8 +146,8 @@ func filled(t *testing.T, file string, values map[string]string, without ...stri
 	return policy
 }
 
-// TestPolicies compares the policies of the module with the files that the template of CloudFormation and the calls of the code are
-// compared with.
+// TestPolicies compares the policies of the module with the files that the template of
+// CloudFormation and the calls of the code are compared with.
 func TestPolicies(t *testing.T) {
 	values := map[string]string{
 		"Partition": "aws", "Region": "eu-central-1", "Account": "123456789012", "Cluster": "uid-1", "Pool": "workers", "LaunchTemplate": "lt-1",
@@ -161,7 +162,8 @@ func TestPolicies(t *testing.T) {
 	assert.Equal(t, filled(t, "policy.json", values), load(t, given).argument("aws_iam_policy", "controller", "policy"))
 }
 
-// TestWhoGetsTheRole has the ways in which Foresail gets its role, as the stacks of CloudFormation in test/suite/permissions.
+// TestWhoGetsTheRole has the ways in which Foresail gets its role, as the stacks of CloudFormation
+// in test/suite/permissions.
 func TestWhoGetsTheRole(t *testing.T) {
 	const issuer = "oidc.eks.eu-central-1.amazonaws.com/id/0123456789ABCDEF"
 	service := func(name string) map[string]any {

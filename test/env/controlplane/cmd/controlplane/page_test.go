@@ -25,8 +25,9 @@ import (
 
 const page = "docs/local.md"
 
-// TestPageRuns runs the commands of a page as a reader who copies them into a shell does. Only the control plane is this test's, as in a
-// shell of its own, and so are programs, ports and files, because tests share the machine and the repository.
+// TestPageRuns runs the commands of a page as a reader who copies them into a shell does. Only the
+// control plane is this test's, as in a shell of its own, and so are programs, ports and files,
+// because tests share the machine and the repository.
 func TestPageRuns(t *testing.T) {
 	root, err := controlplane.Root()
 	require.NoError(t, err)

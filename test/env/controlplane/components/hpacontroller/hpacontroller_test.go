@@ -1,6 +1,7 @@
-// Package hpacontroller plays scenarios to the HPA controller of kube-controller-manager, in virtual time, and writes how
-// many replicas it sets. It is a test because virtual time is for tests alone: what the answers should be is not known
-// here, but to test/env/controlplane/hpacontroller, which runs it.
+// Package hpacontroller plays scenarios to the HPA controller of kube-controller-manager, in
+// virtual time, and writes how many replicas it sets. It is a test because virtual time is for
+// tests alone: what the answers should be is not known here, but to
+// test/env/controlplane/hpacontroller, which runs it.
 package hpacontroller
 
 import (
@@ -41,8 +42,8 @@ var (
 	answerFile   = flag.String("answers", "", "file to write the answers to, in JSON")
 )
 
-// scenario is one HPA and what it finds, look by look. Times are milliseconds from the scenario's start; the n-th look,
-// counted from 1, is at n times Period.
+// scenario is one HPA and what it finds, look by look. Times are milliseconds from the scenario's
+// start; the n-th look, counted from 1, is at n times Period.
 type scenario struct {
 	Min, Max    int32
 	Behavior    *autoscalingv2.HorizontalPodAutoscalerBehavior
@@ -120,7 +121,8 @@ const (
 
 var selector = map[string]string{"app": name}
 
-// cluster is what the controller sees: the look that is due, nil before the first, and the replicas that it has set.
+// cluster is what the controller sees: the look that is due, nil before the first, and the replicas
+// that it has set.
 type cluster struct {
 	began    time.Time
 	replicas int32
