@@ -32,7 +32,8 @@ const warmCalls = 50
 // all of them.
 var samplesOf = []struct{ names, pods int }{{500, 3000}, {nodesOfCrowd, 500}}
 
-var podsOnNode = flag.Int("pods-on-node", 30, "how many pods each node has whose memory is measured; answers take no longer for them")
+var podsOnNode = flag.Int("pods-on-node", 30,
+	"how many pods each node has whose memory is measured; answers take no longer for them")
 
 // BenchmarkExtender is foresail with 5,000 nodes and 150,000 pods: what memory it takes, and what
 // its answers take as kube-scheduler's own client sees it, and as a plain one does.
@@ -44,11 +45,13 @@ func BenchmarkExtender(b *testing.B) {
 	b.Run("memory", func(b *testing.B) { benchmarkMemory(b, f, ready) })
 	f.waitForecasts(b)
 	for _, s := range samplesOf {
-		b.Run(fmt.Sprintf("client=scheduler/names=%d", s.names), func(b *testing.B) { benchmarkScheduler(b, f, c, caller, s.names, s.pods) })
+		b.Run(fmt.Sprintf("client=scheduler/names=%d", s.names),
+			func(b *testing.B) { benchmarkScheduler(b, f, c, caller, s.names, s.pods) })
 	}
 	for _, s := range samplesOf {
 		for _, verb := range []string{"filter", "prioritize"} {
-			b.Run(fmt.Sprintf("client=plain/%s/names=%d", verb, s.names), func(b *testing.B) { benchmarkPlain(b, f, c, verb, s.names, s.pods) })
+			b.Run(fmt.Sprintf("client=plain/%s/names=%d", verb, s.names),
+				func(b *testing.B) { benchmarkPlain(b, f, c, verb, s.names, s.pods) })
 		}
 	}
 }
@@ -77,7 +80,8 @@ const mebibyte = 1 << 20
 func buildCaller(b *testing.B) string {
 	b.Helper()
 	build := foresail.GoBuild{
-		Dir: "test/env/controlplane/components", Package: "./callextender", Output: filepath.Join(b.TempDir(), "callextender"),
+		Dir: "test/env/controlplane/components", Package: "./callextender", Output: filepath.Join(b.TempDir(),
+			"callextender"),
 		Flags: []string{"-trimpath", "-ldflags=-s -w"}, Env: []string{"CGO_ENABLED=0", "GOFLAGS=-mod=readonly"},
 	}
 	require.NoError(b, build.Run(b.Context()))
@@ -110,14 +114,16 @@ func benchmarkScheduler(b *testing.B, f *extenderProcess, c crowd, caller string
 		wait()
 		asked := float64(pods + warmCalls)
 		b.ReportMetric(float64((f.MustUsage(b).CPU-before.CPU).Microseconds())/asked, "cpu-µs/pod")
-		b.ReportMetric(float64((call.ProcessState.UserTime()+call.ProcessState.SystemTime()).Microseconds())/asked, "scheduler-cpu-µs/pod")
+		b.ReportMetric(float64((call.ProcessState.UserTime()+call.ProcessState.SystemTime()).Microseconds())/asked,
+			"scheduler-cpu-µs/pod")
 		var told struct {
 			Pods, Passed             int
 			Filter, Prioritize, Both spread
 		}
 		require.NoError(b, json.Unmarshal(output, &told))
 		b.ReportMetric(0, "ns/op")
-		for what, s := range map[string]spread{"filter": told.Filter, "prioritize": told.Prioritize, "both": told.Both} {
+		for what, s := range map[string]spread{"filter": told.Filter, "prioritize": told.Prioritize,
+			"both": told.Both} {
 			report(b, what, s)
 		}
 		b.ReportMetric(float64(told.Passed)/float64(told.Pods), "names-passed")
@@ -167,7 +173,8 @@ func benchmarkPlain(b *testing.B, f *extenderProcess, c crowd, verb string, name
 		for i := range warmCalls + pods {
 			from := i * names % c.nodes
 			sample := all[from : from+names]
-			body, err := json.Marshal(extenderv1.ExtenderArgs{Pod: c.unwatched(fmt.Sprintf("%s-%d", verb, i)), NodeNames: &sample})
+			body, err := json.Marshal(extenderv1.ExtenderArgs{Pod: c.unwatched(fmt.Sprintf("%s-%d", verb, i)),
+				NodeNames: &sample})
 			require.NoError(b, err)
 			begun := time.Now()
 			answer := post(b, client, "https://"+f.address+extender.Prefix+"/"+verb, body)

@@ -22,7 +22,8 @@ type extenderProcess struct {
 
 // startForesail runs an extender until the benchmark ends, and returns it once it is ready, with
 // how long that took.
-func startForesail(b *testing.B, cluster *controlplane.Cluster, program foresail.Binary) (*extenderProcess, time.Duration) {
+func startForesail(b *testing.B, cluster *controlplane.Cluster, program foresail.Binary) (*extenderProcess,
+	time.Duration) {
 	b.Helper()
 	address, err := ports.TakeAddress()
 	require.NoError(b, err)

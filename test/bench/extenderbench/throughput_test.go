@@ -21,8 +21,9 @@ import (
 )
 
 var (
-	burst  = flag.Int("burst", 2000, "how many pods there are at once for a scheduler to bind")
-	share  = flag.Int("percentage", 0, "percentageOfNodesToScore of both schedulers; 0 is theirs, which is a tenth of 5,000 nodes")
+	burst = flag.Int("burst", 2000, "how many pods there are at once for a scheduler to bind")
+	share = flag.Int("percentage", 0,
+		"percentageOfNodesToScore of both schedulers; 0 is theirs, which is a tenth of 5,000 nodes")
 	rounds = flag.Int("rounds", 5, "how many bursts each scheduler is measured with")
 )
 
@@ -72,7 +73,8 @@ func reportOwn(b *testing.B, before, after foresail.Families) {
 		b.ReportMetric(h.quantile(0.99)*1e9, verb+"-p99-ns")
 	}
 	b.ReportMetric(after.Sum("foresail_extender_connections_total")-1, "reconnects")
-	b.ReportMetric(after.Sum("foresail_extender_fail_open_total")-before.Sum("foresail_extender_fail_open_total"), "failed-open")
+	b.ReportMetric(after.Sum("foresail_extender_fail_open_total")-before.Sum("foresail_extender_fail_open_total"),
+		"failed-open")
 	b.ReportMetric(after.Sum("foresail_extender_cache_age_seconds"), "s-view-age")
 }
 
@@ -152,7 +154,8 @@ func (s *stage) burst(b *testing.B, scheduler string, round int) (speed float64)
 	list, err := s.client.CoreV1().Pods(burstNamespace).List(ctx, metav1.ListOptions{Limit: 1})
 	require.NoError(b, err)
 	require.Empty(b, list.Items)
-	watcher, err := s.client.CoreV1().Pods(burstNamespace).Watch(ctx, metav1.ListOptions{ResourceVersion: list.ResourceVersion})
+	watcher, err := s.client.CoreV1().Pods(burstNamespace).Watch(ctx,
+		metav1.ListOptions{ResourceVersion: list.ResourceVersion})
 	require.NoError(b, err)
 	defer watcher.Stop()
 	bound := map[string]bool{}

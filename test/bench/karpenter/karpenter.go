@@ -25,10 +25,12 @@ import (
 
 // The kinds that Karpenter acts on and makes.
 var (
-	NodeClaims      = schema.GroupVersionResource{Group: "karpenter.sh", Version: "v1", Resource: "nodeclaims"}
-	nodePools       = schema.GroupVersionResource{Group: "karpenter.sh", Version: "v1", Resource: "nodepools"}
-	nodeClasses     = schema.GroupVersionResource{Group: "karpenter.kwok.sh", Version: "v1alpha1", Resource: "kwoknodeclasses"}
-	CapacityBuffers = schema.GroupVersionResource{Group: "autoscaling.x-k8s.io", Version: "v1beta1", Resource: "capacitybuffers"}
+	NodeClaims  = schema.GroupVersionResource{Group: "karpenter.sh", Version: "v1", Resource: "nodeclaims"}
+	nodePools   = schema.GroupVersionResource{Group: "karpenter.sh", Version: "v1", Resource: "nodepools"}
+	nodeClasses = schema.GroupVersionResource{Group: "karpenter.kwok.sh", Version: "v1alpha1",
+		Resource: "kwoknodeclasses"}
+	CapacityBuffers = schema.GroupVersionResource{Group: "autoscaling.x-k8s.io", Version: "v1beta1",
+		Resource: "capacitybuffers"}
 )
 
 // PoolLabel is the label of nodes and NodeClaims with the name of their NodePool.
@@ -90,13 +92,14 @@ func (k *Karpenter) start(ctx context.Context, flags []string) error {
 		return err
 	}
 	dir := k.cluster.Dir()
-	k.process, err = controlplane.StartProcess("karpenter", k.binaries.path(binary), filepath.Join(dir, "karpenter.log"), dir, append([]string{
-		"--feature-gates=CapacityBuffer=true",
-		"--disable-leader-election",
-		"--instance-types-file-path=" + types,
-		// Both are served at every address: there is no flag for one.
-		"--metrics-port=" + strconv.Itoa(metrics), "--health-probe-port=" + strconv.Itoa(health),
-	}, flags...), "KUBECONFIG="+k.cluster.Kubeconfig())
+	k.process, err = controlplane.StartProcess("karpenter", k.binaries.path(binary),
+		filepath.Join(dir, "karpenter.log"), dir, append([]string{
+			"--feature-gates=CapacityBuffer=true",
+			"--disable-leader-election",
+			"--instance-types-file-path=" + types,
+			// Both are served at every address: there is no flag for one.
+			"--metrics-port=" + strconv.Itoa(metrics), "--health-probe-port=" + strconv.Itoa(health),
+		}, flags...), "KUBECONFIG="+k.cluster.Kubeconfig())
 	if err != nil {
 		return err
 	}
@@ -130,7 +133,8 @@ func (k *Karpenter) writeInstanceTypes() (path string, err error) {
 
 // waitReady waits until Karpenter's caches are filled.
 func (k *Karpenter) waitReady(ctx context.Context, port int) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, 2*time.Minute, errors.New("Karpenter was not ready within two minutes"))
+	ctx, cancel := context.WithTimeoutCause(ctx, 2*time.Minute,
+		errors.New("Karpenter was not ready within two minutes"))
 	defer cancel()
 	for {
 		err := checkReady(ctx, "http://"+ports.Loopback(port)+"/readyz")
@@ -189,8 +193,9 @@ var poolTemplate = template.Must(template.New("pool.yaml").Parse(poolYAML))
 func (k *Karpenter) ApplyPool(ctx context.Context, pool Pool) error {
 	var manifest bytes.Buffer
 	err := poolTemplate.Execute(&manifest, map[string]any{
-		"Name": pool.Name, "InstanceType": instanceType, "NodeStart": int(pool.NodeStart.Seconds()), "ConsolidateAfter": pool.ConsolidateAfter,
-		"CPU": 2 * cmp.Or(pool.MaxNodes, 50),
+		"Name": pool.Name, "InstanceType": instanceType, "NodeStart": int(pool.NodeStart.Seconds()),
+		"ConsolidateAfter": pool.ConsolidateAfter,
+		"CPU":              2 * cmp.Or(pool.MaxNodes, 50),
 	})
 	if err != nil {
 		return err

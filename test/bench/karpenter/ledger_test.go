@@ -52,7 +52,8 @@ func (s span) within(begin, end time.Time) time.Duration {
 func newLedger(t testing.TB, namespace string) *ledger {
 	t.Helper()
 	l := &ledger{pods: map[types.UID]*span{}, bound: map[types.UID]bool{}, instances: map[types.UID]*span{}}
-	factory := informers.NewSharedInformerFactoryWithOptions(shared.stack.Cluster.Client(), 0, informers.WithNamespace(namespace))
+	factory := informers.NewSharedInformerFactoryWithOptions(shared.stack.Cluster.Client(), 0,
+		informers.WithNamespace(namespace))
 	watch(t, factory.Core().V1().Pods().Informer(), func(o metav1.Object, gone bool) {
 		l.see(l.pods, o, gone || o.(*corev1.Pod).Spec.NodeName != "")
 		l.seeBound(o.(*corev1.Pod), gone)
@@ -81,16 +82,19 @@ func (l *ledger) boundNow() int {
 // before its Node.
 func (l *ledger) watchNodeClaims(t testing.TB, pool string) {
 	t.Helper()
-	factory := dynamicinformer.NewFilteredDynamicSharedInformerFactory(shared.stack.Cluster.Dynamic(), 0, "", func(o *metav1.ListOptions) {
-		o.LabelSelector = karpenter.PoolLabel + "=" + pool
-	})
-	watch(t, factory.ForResource(karpenter.NodeClaims).Informer(), func(o metav1.Object, gone bool) { l.see(l.instances, o, gone) })
+	factory := dynamicinformer.NewFilteredDynamicSharedInformerFactory(shared.stack.Cluster.Dynamic(), 0, "",
+		func(o *metav1.ListOptions) {
+			o.LabelSelector = karpenter.PoolLabel + "=" + pool
+		})
+	watch(t, factory.ForResource(karpenter.NodeClaims).Informer(),
+		func(o metav1.Object, gone bool) { l.see(l.instances, o, gone) })
 }
 
 // watchInstances takes the instances of a simulated cloud in, which are ConfigMaps.
 func (l *ledger) watchInstances(t testing.TB, namespace string) {
 	t.Helper()
-	factory := informers.NewSharedInformerFactoryWithOptions(shared.stack.Cluster.Client(), 0, informers.WithNamespace(namespace))
+	factory := informers.NewSharedInformerFactoryWithOptions(shared.stack.Cluster.Client(), 0,
+		informers.WithNamespace(namespace))
 	watch(t, factory.Core().V1().ConfigMaps().Informer(), func(o metav1.Object, gone bool) {
 		data, ok := o.(*corev1.ConfigMap).Data["instance"]
 		if !ok {

@@ -96,5 +96,6 @@ func eventually(t testing.TB, span time.Duration, what string, holds func(*asser
 // newPool applies a pool of the test's own.
 func newPool(t testing.TB, name string) {
 	t.Helper()
-	require.NoError(t, shared.karpenter.ApplyPool(t.Context(), karpenter.Pool{Name: name, NodeStart: nodeStart, ConsolidateAfter: consolidateAfter}))
+	require.NoError(t, shared.karpenter.ApplyPool(t.Context(),
+		karpenter.Pool{Name: name, NodeStart: nodeStart, ConsolidateAfter: consolidateAfter}))
 }

@@ -29,7 +29,8 @@ func BenchmarkSuite(b *testing.B) {
 	r := newRivals(b, false)
 	for _, step := range suiteSteps {
 		for _, c := range contenders {
-			l := load{name: step.name, pods: func(time.Duration) int { return step.pods[0] }, most: 300, spread: step.spread}
+			l := load{name: step.name, pods: func(time.Duration) int { return step.pods[0] }, most: 300,
+				spread: step.spread}
 			s := r.newSide(l, c)
 			r.steps(s, step.pods[0], step.pods[0]/4, 10*time.Minute)
 			u := r.watchUsage(r.processes[s.process])
@@ -60,6 +61,7 @@ func (r *rivals) steps(s *side, pods, nodes int, limit time.Duration) time.Durat
 			return time.Since(began)
 		}
 	}
-	r.Logf("%s: %d of %d pods have a node, of %d nodes, after %s", s.name, s.ledger.boundNow(), pods, s.ledger.instancesNow(), limit)
+	r.Logf("%s: %d of %d pods have a node, of %d nodes, after %s", s.name, s.ledger.boundNow(), pods,
+		s.ledger.instancesNow(), limit)
 	return limit
 }

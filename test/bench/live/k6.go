@@ -114,7 +114,8 @@ func parseSummary(data []byte) (outcome, error) {
 	}
 	const duration, failed = "http_req_duration", "http_req_failed"
 	o := outcome{
-		Mean: value(duration, "avg"), P50: value(duration, "p(50)"), P90: value(duration, "p(90)"), P99: value(duration, "p(99)"),
+		Mean: value(duration, "avg"), P50: value(duration, "p(50)"), P90: value(duration, "p(90)"), P99: value(duration,
+			"p(99)"),
 		// Of the rate of failures, those that count for it are called passes.
 		Failed: int(value(failed, "passes")), Sent: int(value(failed, "passes") + value(failed, "fails")),
 		Dropped: int(value("dropped_iterations", "count")),

@@ -73,7 +73,8 @@ func (s *stage) remember(ctx context.Context, p profile) (time.Time, error) {
 func waitUntil(ctx context.Context, t time.Time) error {
 	wait := time.Until(t)
 	if wait < 0 {
-		return fmt.Errorf("the machine is too busy: ready %s after the load that recurs had to begin", -wait.Round(time.Second))
+		return fmt.Errorf("the machine is too busy: ready %s after the load that recurs had to begin",
+			-wait.Round(time.Second))
 	}
 	select {
 	case <-ctx.Done():

@@ -26,11 +26,14 @@ const lead = time.Minute
 func profiles() []profile {
 	return []profile{
 		{name: "ramp", load: loadgen.Profile{
-			{At: 0, RPS: 100}, {At: 30 * time.Second, RPS: 10}, {At: 180 * time.Second, RPS: 800}, {At: 270 * time.Second, RPS: 800},
+			{At: 0, RPS: 100}, {At: 30 * time.Second, RPS: 10}, {At: 180 * time.Second,
+				RPS: 800}, {At: 270 * time.Second, RPS: 800},
 		}},
-		{name: "spike", load: loadgen.Profile{{At: 0, RPS: 0}, {At: 10 * time.Second, RPS: 800}, {At: 130 * time.Second, RPS: 800}}},
+		{name: "spike", load: loadgen.Profile{{At: 0, RPS: 0}, {At: 10 * time.Second, RPS: 800},
+			{At: 130 * time.Second, RPS: 800}}},
 		{name: "hourly", recurs: time.Hour, load: loadgen.Profile{
-			{At: 0, RPS: 100}, {At: 120 * time.Second, RPS: 100}, {At: 130 * time.Second, RPS: 800}, {At: 250 * time.Second, RPS: 800},
+			{At: 0, RPS: 100}, {At: 120 * time.Second, RPS: 100}, {At: 130 * time.Second,
+				RPS: 800}, {At: 250 * time.Second, RPS: 800},
 			{At: 260 * time.Second, RPS: 100}, {At: 300 * time.Second, RPS: 100},
 		}},
 	}

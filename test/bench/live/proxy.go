@@ -159,6 +159,7 @@ func (d *discovery) look() { d.read = d.made }
 // leave leaves out what is not ready any more.
 func (d *discovery) leave() {
 	ready := d.ready.Endpoints()
-	known := slices.DeleteFunc(slices.Clone(d.read), func(address string) bool { return !slices.Contains(ready, address) })
+	known := slices.DeleteFunc(slices.Clone(d.read),
+		func(address string) bool { return !slices.Contains(ready, address) })
 	d.known.Store(&known)
 }

@@ -25,7 +25,8 @@ func simulate(ctx context.Context, c settings, ps []profile, scs []scaler, seeds
 	for _, p := range ps {
 		config := compare.Config{
 			Model: c.model(),
-			Setup: labscaler.Setup{Threshold: threshold, Params: forecast, Min: minPods, Max: maxPods, Startup: c.startup},
+			Setup: labscaler.Setup{Threshold: threshold, Params: forecast, Min: minPods, Max: maxPods,
+				Startup: c.startup},
 			Profiles: []compare.Profile{{
 				Name: p.name,
 				Draw: func(uint64) (workload.Profile, error) { return p.simulated(c.lead), nil },

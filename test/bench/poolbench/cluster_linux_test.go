@@ -44,12 +44,14 @@ func startSite(b *testing.B, environment ...string) *site {
 	require.NoError(b, err)
 	b.Cleanup(func() { require.NoError(b, cluster.Stop()) })
 	require.NoError(b, foresail.Apply(b.Context(), cluster, "crds/foresail.dev_workerpools.yaml"))
-	_, err = cluster.Client().CoreV1().Namespaces().Create(b.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}, metav1.CreateOptions{})
+	_, err = cluster.Client().CoreV1().Namespaces().Create(b.Context(),
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}, metav1.CreateOptions{})
 	require.NoError(b, err)
 	objects, err := foresail.NewClient(cluster.RESTConfig())
 	require.NoError(b, err)
 	foresail.StartFor(b, foresail.Options{
-		Binary: binary, Dir: cluster.Dir(), Env: environment, Flags: []string{"--enable", "nodepool", "--kubeconfig", cluster.Kubeconfig()},
+		Binary: binary, Dir: cluster.Dir(), Env: environment, Flags: []string{"--enable", "nodepool", "--kubeconfig",
+			cluster.Kubeconfig()},
 	})
 	return &site{cluster, objects}
 }

@@ -76,7 +76,8 @@ func BenchmarkTick(b *testing.B) {
 	for _, nodes := range []int{100, 1000, 5000} {
 		b.Run(fmt.Sprintf("nodes=%d", nodes), func(b *testing.B) {
 			for _, s := range situations {
-				t := &ticking{crowd: crowd{nodes: nodes, pending: s.pending, light: s.light, born: born}, situation: s, end: func() {}}
+				t := &ticking{crowd: crowd{nodes: nodes, pending: s.pending, light: s.light, born: born}, situation: s,
+					end: func() {}}
 				b.Run(s.name, t.measure)
 				t.end()
 			}
@@ -157,7 +158,8 @@ func (t *ticking) measure(b *testing.B) {
 		b.StartTimer()
 	}
 	b.StopTimer()
-	b.ReportMetric(float64(processor.Nanoseconds())/float64(b.N), "cpu-ns/op") // what the others on this machine do leaves it alone
+	// what the others on this machine do leaves it alone
+	b.ReportMetric(float64(processor.Nanoseconds())/float64(b.N), "cpu-ns/op")
 	b.ReportMetric(t.held/mebibyte, "MiB-held")
 }
 
@@ -175,7 +177,8 @@ func (t *ticking) newPool(b *testing.B, now func() time.Time) *nodepool.Pool {
 	require.NoError(b, err)
 	pool, err := nodepool.New(nodepool.Options{
 		Name: poolName, Owner: "this", Spec: func() (config.Spec, error) { return config.Of(poolName, spec), nil },
-		Store: &memory{}, Provider: t.cloud(), Observer: t.watcher, Signals: set, Drainer: &play{}, Labeler: &play{}, Now: now, Seed: 1,
+		Store: &memory{}, Provider: t.cloud(), Observer: t.watcher, Signals: set, Drainer: &play{}, Labeler: &play{},
+		Now: now, Seed: 1,
 	})
 	require.NoError(b, err)
 	return pool
@@ -210,7 +213,8 @@ func stir(c crowd, watcher *cluster.Watcher, changes *watch.RaceFreeFakeWatcher,
 		if k%batch == batch-1 {
 			last := c.waiting(c.pending + turn*changesPerTick + k)
 			last.Status.NominatedNodeName = c.node(0).Name
-			last.Spec.Containers[0].Resources.Requests = nil // the last one's end may not have been seen at the next cycle
+			// the last one's end may not have been seen at the next cycle
+			last.Spec.Containers[0].Resources.Requests = nil
 			changes.Add(last)
 			<-watcher.Wake()
 			changes.Delete(last)

@@ -49,7 +49,8 @@ func fill(ctx context.Context, c *controlplane.Cluster, p population) error {
 			if err != nil {
 				return err
 			}
-			_, err = metrics.Namespace(p.app(i).Namespace).Create(ctx, &unstructured.Unstructured{Object: fields}, metav1.CreateOptions{})
+			_, err = metrics.Namespace(p.app(i).Namespace).Create(ctx, &unstructured.Unstructured{Object: fields},
+				metav1.CreateOptions{})
 			return err
 		})
 	}

@@ -32,7 +32,8 @@ func startForesail(b *testing.B, c *controlplane.Cluster, environment ...string)
 	require.NoError(b, err)
 	push, err := ports.TakeAddress()
 	require.NoError(b, err)
-	o := foresail.Options{Binary: program, Dir: c.Dir(), Flags: append(flags, "--remote-write-address", push), Env: environment}
+	o := foresail.Options{Binary: program, Dir: c.Dir(), Flags: append(flags, "--remote-write-address", push),
+		Env: environment}
 	return &adapter{foresail.StartFor(b, o), securePort, push}
 }
 

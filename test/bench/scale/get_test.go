@@ -43,8 +43,10 @@ func BenchmarkAggregatedGet(b *testing.B) {
 	for _, n := range []int{10, 1000, 5000} {
 		b.Run(fmt.Sprintf("metrics=%d", n), func(b *testing.B) {
 			c := startCluster(b)
-			p := population{apps: n, podsPerApp: 1, namespaces: min(n, 50), network: c.PodCIDR(), born: time.Now().Add(-time.Hour)}
-			reader, err := c.RESTConfigFor(hpaController) // one: to the API server each certificate is another credential
+			p := population{apps: n, podsPerApp: 1, namespaces: min(n, 50), network: c.PodCIDR(),
+				born: time.Now().Add(-time.Hour)}
+			// one: to the API server each certificate is another credential
+			reader, err := c.RESTConfigFor(hpaController)
 			require.NoError(b, err)
 			reader.QPS = -1
 			ours := contender{b: b, cluster: c, reader: reader, port: feed(b, c, p).securePort}
@@ -188,7 +190,8 @@ func startTestAdapter(b *testing.B, c *controlplane.Cluster) int {
 	require.NoError(b, err)
 	const name = "test-adapter"
 	process, err := controlplane.StartProcess(name, program, filepath.Join(c.Dir(), name+".log"), c.Dir(), []string{
-		"--lister-kubeconfig", kubeconfig, "--authentication-kubeconfig", kubeconfig, "--authorization-kubeconfig", kubeconfig,
+		"--lister-kubeconfig", kubeconfig, "--authentication-kubeconfig", kubeconfig, "--authorization-kubeconfig",
+		kubeconfig,
 		"--bind-address", "127.0.0.1", "--secure-port", strconv.Itoa(port),
 		"--tls-cert-file", cert, "--tls-private-key-file", key,
 	})
@@ -217,7 +220,8 @@ func buildTestAdapter(b *testing.B, c *controlplane.Cluster) string {
 	b.Helper()
 	root, err := controlplane.Root()
 	require.NoError(b, err)
-	list := exec.CommandContext(b.Context(), "go", "list", "-f", "{{.Dir}}", "sigs.k8s.io/custom-metrics-apiserver/test-adapter")
+	list := exec.CommandContext(b.Context(), "go", "list", "-f", "{{.Dir}}",
+		"sigs.k8s.io/custom-metrics-apiserver/test-adapter")
 	list.Dir = root
 	dir, err := list.Output()
 	require.NoError(b, err)

@@ -116,7 +116,8 @@ func seriesOf(p population) []series {
 				labels: [][2]string{
 					{"__name__", loadMetric}, {"app", p.app(i).Name}, {"cluster", "eu-central-1"}, {"container", "app"},
 					{"endpoint", "metrics"}, {"instance", fmt.Sprintf("%s:%d", address, podPort)},
-					{"job", "kubernetes-pods"}, {"namespace", pod.Namespace}, {"node", fmt.Sprintf("node-%04d", (i+k)%1000)},
+					{"job", "kubernetes-pods"}, {"namespace", pod.Namespace}, {"node",
+						fmt.Sprintf("node-%04d", (i+k)%1000)},
 					{"pod", pod.Name},
 				},
 			})
@@ -133,10 +134,11 @@ type pusher struct {
 	client *http.Client
 	shards [][]*push
 
-	sent, acknowledged, retried atomic.Int64  // samples, and requests sent again
-	latencies                   quantiles     // of requests, in s, from when they were due to when they were acknowledged
-	ended                       chan struct{} // closed when run has returned
-	stop                        func()        // ends a run and checks how it went
+	sent, acknowledged, retried atomic.Int64 // samples, and requests sent again
+	// of requests, in s, from when they were due to when they were acknowledged
+	latencies quantiles
+	ended     chan struct{} // closed when run has returned
+	stop      func()        // ends a run and checks how it went
 }
 
 // push is one batch and when in each second it is sent.

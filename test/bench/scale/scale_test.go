@@ -94,7 +94,8 @@ func BenchmarkPods(b *testing.B) {
 	for _, apps := range []int{25, 125, 250, 400} {
 		b.Run(fmt.Sprintf("pods=%d", 20*apps), func(b *testing.B) {
 			c := startCluster(b)
-			p := population{apps: apps, podsPerApp: 20, namespaces: 10, network: c.PodCIDR(), born: time.Now().Add(-time.Hour)}
+			p := population{apps: apps, podsPerApp: 20, namespaces: 10, network: c.PodCIDR(),
+				born: time.Now().Add(-time.Hour)}
 			p.source.Pods = &v1alpha1.PodsSource{Port: intstr.FromInt32(podPort), Metric: loadMetric}
 			require.NoError(b, fill(b.Context(), c, p))
 			servePods(b, p)

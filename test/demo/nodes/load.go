@@ -19,7 +19,8 @@ type load struct {
 // defaultLoad needs two nodes at first, and six at the top: at the threshold of 70 % a node has
 // room for 5.6 pods.
 func defaultLoad() load {
-	return load{low: 4, high: 32, climbAt: 3 * time.Second, topAt: 35 * time.Second, leavesAt: 45 * time.Second, longestPlay: 110 * time.Second}
+	return load{low: 4, high: 32, climbAt: 3 * time.Second, topAt: 35 * time.Second, leavesAt: 45 * time.Second,
+		longestPlay: 110 * time.Second}
 }
 
 // withInterruption stays at the top for as long as a replacement takes.

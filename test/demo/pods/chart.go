@@ -49,7 +49,8 @@ func chart(p loadgen.Profile, c comparison) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" width="%d" height="%d" role="img">`+"\n", chartWidth, chartHeight, chartWidth, chartHeight)
 	b.WriteString("<title>Pods and load of two applications under the same ramp</title>\n<style>" + chartStyle + "</style>\n")
-	fmt.Fprintf(&b, `<rect class="page" x=".5" y=".5" width="%d" height="%d" rx="8"/>`+"\n", chartWidth-1, chartHeight-1)
+	fmt.Fprintf(&b, `<rect class="page" x=".5" y=".5" width="%d" height="%d" rx="8"/>`+"\n", chartWidth-1,
+		chartHeight-1)
 	writeHead(&b, p, c)
 	highest := float64(max(c.predicted.Peak(), c.reactive.Peak(), needed(c.predicted.App, most(p))))
 	writePods(&b, frame{top: 142, bottom: 292, span: p.Duration(), highest: highest + 1}, p, c)
@@ -77,7 +78,8 @@ func text(b *strings.Builder, x, y float64, class, format string, values ...any)
 // heading writes a name and, behind it, what it means: as one text, since how wide letters are is
 // the reader's.
 func heading(b *strings.Builder, y float64, name, meaning string) {
-	fmt.Fprintf(b, `<text x="20" y="%.0f"><tspan class="h">%s</tspan><tspan class="dim" dx="10">%s</tspan></text>`+"\n", y, name, meaning)
+	fmt.Fprintf(b, `<text x="20" y="%.0f"><tspan class="h">%s</tspan><tspan class="dim" dx="10">%s</tspan></text>`+"\n",
+		y, name, meaning)
 }
 
 func path(b *strings.Builder, class, d string) {
@@ -111,7 +113,8 @@ func writePods(b *strings.Builder, f frame, p loadgen.Profile, c comparison) {
 	}
 	ready := func(m stack.Moment) int { return m.Ready }
 	asked := func(m stack.Moment) int { return m.Replicas }
-	path(b, "need", fmt.Sprintf("%sL%.1f %.1fL%d %.1fZ", stairs(f, need, ready), f.x(f.span), f.bottom, plotLeft, f.bottom))
+	path(b, "need", fmt.Sprintf("%sL%.1f %.1fL%d %.1fZ", stairs(f, need, ready), f.x(f.span), f.bottom, plotLeft,
+		f.bottom))
 	every := 2.0
 	if f.highest > 14 {
 		every = 5

@@ -30,7 +30,8 @@ func bar(value, mark, top float64, columns int) line {
 	if value > mark {
 		below = bad
 	}
-	return line{faint.Text("▕"), below.Text(cells(0, at)), strong.Text("┃"), bad.Text(cells(at+1, columns)), faint.Text("▏")}
+	return line{faint.Text("▕"), below.Text(cells(0, at)), strong.Text("┃"), bad.Text(cells(at+1, columns)),
+		faint.Text("▏")}
 }
 
 // progress draws a share of so many columns.

@@ -69,7 +69,8 @@ Exit codes: 0 done, 1 failed, 2 unusable arguments, 130 ended by Ctrl-C.`,
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&profile, "profile", defaultProfile, "load to play: time:requests per second, straight lines in between")
+	flags.StringVar(&profile, "profile", defaultProfile,
+		"load to play: time:requests per second, straight lines in between")
 	flags.BoolVar(&down, "down", false, "let the load fall at the end, and watch both scale down for three minutes")
 	flags.BoolVar(&c.keep, "keep", false, "leave the control plane up after the ramp, until Ctrl-C")
 	flags.BoolVar(&c.plain, "plain", false, "print lines instead of the live view, as when the output is no terminal")
@@ -82,5 +83,6 @@ Exit codes: 0 done, 1 failed, 2 unusable arguments, 130 ended by Ctrl-C.`,
 // three minutes.
 func withWayDown(p loadgen.Profile) loadgen.Profile {
 	end, low := p.Duration(), p[0].RPS
-	return append(p, loadgen.Point{At: end + 20*time.Second, RPS: low}, loadgen.Point{At: end + 3*time.Minute, RPS: low})
+	return append(p, loadgen.Point{At: end + 20*time.Second, RPS: low},
+		loadgen.Point{At: end + 3*time.Minute, RPS: low})
 }

@@ -48,7 +48,8 @@ func pythonOf(dir string) string { return filepath.Join(dir, "bin", "python") }
 func install(ctx context.Context, dir string, note func(string)) error {
 	note("creating a virtual environment")
 	if _, err := run(ctx, "python3", "-m", "venv", dir); err != nil {
-		return fmt.Errorf("python3 with the modules venv and ensurepip is needed (package python3-venv of Debian): %w", err)
+		return fmt.Errorf("python3 with the modules venv and ensurepip is needed (package python3-venv of Debian): %w",
+			err)
 	}
 	list := filepath.Join(dir, "requirements.txt")
 	if err := os.WriteFile(list, requirements, 0o644); err != nil {

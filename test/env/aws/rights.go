@@ -142,7 +142,8 @@ func (r rightsOf) template(ctx context.Context, id string) (*node, error) {
 		return &node{}, nil
 	}
 	reply := r.fleets.query(ctx, r.call, EC2, url.Values{
-		"Action": {"DescribeLaunchTemplateVersions"}, "Version": {r.call.Params.Get("Version")}, "LaunchTemplateId": {id},
+		"Action": {"DescribeLaunchTemplateVersions"}, "Version": {r.call.Params.Get("Version")},
+		"LaunchTemplateId": {id},
 	})
 	tree, err := parseXML(reply.body)
 	if err != nil {

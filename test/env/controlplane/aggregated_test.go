@@ -125,7 +125,8 @@ spec:
     external: {metric: {name: load}, target: {type: AverageValue, averageValue: "10"}}
 `))
 	waitPods(t, cluster, "scaled", 5, "ready", isReady)
-	hpa, err := cluster.Client().AutoscalingV2().HorizontalPodAutoscalers("default").Get(t.Context(), "scaled", metav1.GetOptions{})
+	hpa, err := cluster.Client().AutoscalingV2().HorizontalPodAutoscalers("default").Get(t.Context(), "scaled",
+		metav1.GetOptions{})
 	require.NoError(t, err)
 	require.EqualValues(t, 5, hpa.Status.DesiredReplicas)
 

@@ -255,7 +255,8 @@ func (b builder) buildPrograms(ctx context.Context, list []Program, flags string
 	output := &compilerOutput{report: report}
 	cmd.Stderr = output
 	if err := cmd.Run(); err != nil {
-		return fmt.Errorf("%s: go build in %s: %w\n%s", strings.Join(names, ", "), b.module, ctxCause(ctx, err), output.tail())
+		return fmt.Errorf("%s: go build in %s: %w\n%s", strings.Join(names, ", "), b.module, ctxCause(ctx, err),
+			output.tail())
 	}
 	for _, p := range list {
 		if err := os.Rename(filepath.Join(tmp, p.defaultName()), filepath.Join(b.out, p.Name)); err != nil {
@@ -381,7 +382,8 @@ const componentsDir = "test/env/controlplane/components"
 func Root() (string, error) {
 	if dir := os.Getenv(RootEnv); dir != "" {
 		if !isRoot(dir) {
-			return "", fmt.Errorf("%s=%q: no %s/go.mod in that folder; give the root of the repository", RootEnv, dir, componentsDir)
+			return "", fmt.Errorf("%s=%q: no %s/go.mod in that folder; give the root of the repository", RootEnv, dir,
+				componentsDir)
 		}
 		return filepath.Abs(dir)
 	}

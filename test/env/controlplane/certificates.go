@@ -75,7 +75,8 @@ func readAuthority(dir, name string) (*Authority, error) {
 	if !ok {
 		return nil, fmt.Errorf("%s.key: %T: want a key that signs", name, pair.PrivateKey)
 	}
-	return &Authority{KeyPair: KeyPair{Cert: encodeCertificate(pair.Certificate[0])}, parsed: pair.Leaf, signer: signer}, nil
+	return &Authority{KeyPair: KeyPair{Cert: encodeCertificate(pair.Certificate[0])}, parsed: pair.Leaf,
+		signer: signer}, nil
 }
 
 // Client issues a certificate by which a server that trusts the authority knows user and groups.

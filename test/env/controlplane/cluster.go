@@ -182,7 +182,8 @@ func (c *Cluster) start(ctx context.Context) error {
 
 // launch starts a component and watches over it.
 func (c *Cluster) launch(component Component) error {
-	p, err := StartProcess(string(component), c.options.Binaries.Path(component), c.LogFile(component), c.dir, c.arguments(component))
+	p, err := StartProcess(string(component), c.options.Binaries.Path(component), c.LogFile(component), c.dir,
+		c.arguments(component))
 	if err != nil {
 		return err
 	}

@@ -45,10 +45,12 @@ func (c *Cluster) writeFiles() error {
 			return err
 		}
 	}
-	if err := writeKwokConfig(c.file("kwok.yaml"), c.options.Binaries, c.options.ReadyDelay, c.options.Stages); err != nil {
+	if err := writeKwokConfig(c.file("kwok.yaml"), c.options.Binaries, c.options.ReadyDelay,
+		c.options.Stages); err != nil {
 		return err
 	}
-	return writeSchedulerConfig(c.file("kube-scheduler.yaml"), c.file("kube-scheduler.kubeconfig"), c.options.SchedulerConfig)
+	return writeSchedulerConfig(c.file("kube-scheduler.yaml"), c.file("kube-scheduler.kubeconfig"),
+		c.options.SchedulerConfig)
 }
 
 func (c *Cluster) writeCertificates() error {

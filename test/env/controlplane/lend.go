@@ -166,7 +166,8 @@ func Borrow(ctx context.Context, progress io.Writer) (c *Cluster, release func()
 	if err != nil {
 		return nil, nil, fmt.Errorf("%s=%q: %w: want the folder of an API server that is lent", LentEnv, dir, err)
 	}
-	if err := waitForLock(ctx, lock, newReporter(progress, "waiting for the API server that other tests use")); err != nil {
+	if err := waitForLock(ctx, lock, newReporter(progress,
+		"waiting for the API server that other tests use")); err != nil {
 		return nil, nil, errors.Join(err, lock.Close())
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, startTimeout, fmt.Errorf("not within %s", startTimeout))

@@ -17,7 +17,8 @@ const completeMark = ".complete"
 // wait. A folder that was left half filled is emptied and filled again. What it does is told to
 // progress, nil for nobody, under title, at least every ten seconds; fill tells through note what
 // it is at.
-func MakeOnce(ctx context.Context, title, dir string, progress io.Writer, fill func(ctx context.Context, note func(string)) error) error {
+func MakeOnce(ctx context.Context, title, dir string, progress io.Writer,
+	fill func(ctx context.Context, note func(string)) error) error {
 	if exists(filepath.Join(dir, completeMark)) {
 		return nil
 	}

@@ -113,7 +113,8 @@ func SigningAdapterFlags(ctx context.Context, c *controlplane.Cluster) (flags []
 // Register has the API server send requests for external metrics to a port, and waits until it does.
 func Register(ctx context.Context, c *controlplane.Cluster, securePort int) error {
 	api := controlplane.AggregatedAPI{
-		Group: "external.metrics.k8s.io", Version: "v1beta1", Port: securePort, Namespace: Namespace, Service: ServiceName,
+		Group: "external.metrics.k8s.io", Version: "v1beta1", Port: securePort, Namespace: Namespace,
+		Service: ServiceName,
 	}
 	if err := c.RegisterAggregated(ctx, api); err != nil {
 		return err

@@ -22,7 +22,8 @@ var opened = regexp.MustCompile(`(?m)^Open (\S+)$`)
 // it prints. The command ends with this process at the latest.
 func (p *Process) OpenDashboard(ctx context.Context, kubeconfig string) (*Dashboard, error) {
 	dir := filepath.Dir(p.LogFile)
-	process, err := controlplane.StartProcess("foresail dashboard", p.options.Binary.path, filepath.Join(dir, "dashboard.log"), dir,
+	process, err := controlplane.StartProcess("foresail dashboard", p.options.Binary.path,
+		filepath.Join(dir, "dashboard.log"), dir,
 		[]string{"dashboard", "--server", "http://" + p.Address, "--kubeconfig", kubeconfig})
 	if err != nil {
 		return nil, err

@@ -58,7 +58,8 @@ func Start(o Options) (*Process, error) {
 		}
 	}
 	flags, testOptions := split(o.Flags)
-	p.options.Flags = append([]string{"run", "--http-address", p.ProbeAddress, "--metrics-address", p.Address, "--allow-anonymous=metrics"}, flags...)
+	p.options.Flags = append([]string{"run", "--http-address", p.ProbeAddress, "--metrics-address", p.Address,
+		"--allow-anonymous=metrics"}, flags...)
 	p.options.Env = append(slices.Clone(o.Env), "FORESAIL_TEST_OPTIONS="+testOptions)
 	if o.Binary.profiles != "" {
 		p.options.Flags = append(p.options.Flags, "--profiling")
@@ -140,7 +141,8 @@ func (p *Process) Wait(ctx context.Context, interval time.Duration, check func(c
 		case <-p.Ended():
 			return p.Failure()
 		case <-ctx.Done():
-			return fmt.Errorf("%s is not ready: %w: %w; last lines of its log:\n%s", p.options.Name, context.Cause(ctx), err, p.LogTail())
+			return fmt.Errorf("%s is not ready: %w: %w; last lines of its log:\n%s", p.options.Name, context.Cause(ctx),
+				err, p.LogTail())
 		case <-time.After(interval):
 		}
 	}

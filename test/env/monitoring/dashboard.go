@@ -42,7 +42,8 @@ func PanelQueries(path string) ([]PanelQuery, error) {
 	var queries []PanelQuery
 	for _, panel := range dashboard.Panels {
 		for _, target := range panel.Targets {
-			queries = append(queries, PanelQuery{Panel: panel.Title, Expr: grafana.Replace(target.Expr), Legend: target.LegendFormat})
+			queries = append(queries, PanelQuery{Panel: panel.Title, Expr: grafana.Replace(target.Expr),
+				Legend: target.LegendFormat})
 		}
 	}
 	return queries, nil

@@ -50,12 +50,14 @@ var metricsServerManifest []byte
 // with the API server, and returns when that passes requests on. It builds metrics-server first if
 // need be. A pod's use is known after the second reading that saw it. All of it ends with ctx at
 // the latest. A cluster has one at a time.
-func StartMetricsServer(ctx context.Context, cluster *controlplane.Cluster, options MetricsServerOptions) (*MetricsServer, error) {
+func StartMetricsServer(ctx context.Context, cluster *controlplane.Cluster,
+	options MetricsServerOptions) (*MetricsServer, error) {
 	if options.Resolution == 0 {
 		options.Resolution = defaultResolution
 	}
 	if options.Resolution < minResolution {
-		return nil, fmt.Errorf("MetricsServerOptions.Resolution: %s: want %s or more", options.Resolution, minResolution)
+		return nil, fmt.Errorf("MetricsServerOptions.Resolution: %s: want %s or more", options.Resolution,
+			minResolution)
 	}
 	m, api, err := newMetricsServer(ctx, cluster, options)
 	if err != nil {
@@ -70,7 +72,8 @@ func StartMetricsServer(ctx context.Context, cluster *controlplane.Cluster, opti
 	return m, nil
 }
 
-func newMetricsServer(ctx context.Context, cluster *controlplane.Cluster, options MetricsServerOptions) (*MetricsServer, controlplane.AggregatedAPI, error) {
+func newMetricsServer(ctx context.Context, cluster *controlplane.Cluster, options MetricsServerOptions) (*MetricsServer,
+	controlplane.AggregatedAPI, error) {
 	api := controlplane.AggregatedAPI{
 		Group: "metrics.k8s.io", Version: "v1beta1", Namespace: metricsServerSpace, Service: metricsServerName,
 	}
@@ -99,7 +102,8 @@ func newMetricsServer(ctx context.Context, cluster *controlplane.Cluster, option
 	}}, api, os.MkdirAll(home, 0o700)
 }
 
-func metricsServerArguments(ctx context.Context, cluster *controlplane.Cluster, resolution time.Duration, kubeletPort int, api controlplane.AggregatedAPI) ([]string, error) {
+func metricsServerArguments(ctx context.Context, cluster *controlplane.Cluster, resolution time.Duration,
+	kubeletPort int, api controlplane.AggregatedAPI) ([]string, error) {
 	kubeconfig, err := cluster.KubeconfigForServiceAccount(ctx, metricsServerSpace, metricsServerName)
 	if err != nil {
 		return nil, err
@@ -126,7 +130,8 @@ func metricsServerArguments(ctx context.Context, cluster *controlplane.Cluster, 
 }
 
 // register has the API server pass requests on, and waits until it does.
-func (m *MetricsServer) register(ctx context.Context, cluster *controlplane.Cluster, api controlplane.AggregatedAPI) error {
+func (m *MetricsServer) register(ctx context.Context, cluster *controlplane.Cluster,
+	api controlplane.AggregatedAPI) error {
 	if err := cluster.RegisterAggregated(ctx, api); err != nil {
 		return err
 	}

@@ -65,7 +65,8 @@ func programs() controlplane.Programs {
 		Cache:  "monitoring",
 		List: []controlplane.Program{
 			{Name: prometheusBinary, Package: prometheusModule + "/cmd/prometheus"},
-			{Name: promtoolBinary, Package: prometheusModule + "/cmd/promtool"}, // a link more, as Prometheus has its packages
+			// a link more, as Prometheus has its packages
+			{Name: promtoolBinary, Package: prometheusModule + "/cmd/promtool"},
 			{Name: metricsServerBinary, Package: "sigs.k8s.io/metrics-server/cmd/metrics-server"},
 		},
 		// The other service discoveries bring a cloud's SDK each: with them the build takes several

@@ -91,7 +91,8 @@ var prometheusManifest []byte
 // StartPrometheus runs a Prometheus that finds pods by the API server of a cluster. It builds it
 // first if need be, and does not wait for it to be ready. It ends with ctx at the latest, and is to
 // be stopped before the cluster is.
-func StartPrometheus(ctx context.Context, cluster *controlplane.Cluster, options PrometheusOptions) (*Prometheus, error) {
+func StartPrometheus(ctx context.Context, cluster *controlplane.Cluster, options PrometheusOptions) (*Prometheus,
+	error) {
 	options.setDefaults()
 	if err := options.validate(); err != nil {
 		return nil, err
@@ -120,7 +121,8 @@ func (o *PrometheusOptions) validate() error {
 	case o.ScrapeInterval < 0:
 		return fmt.Errorf("PrometheusOptions.ScrapeInterval: %s: want more than 0", o.ScrapeInterval)
 	case o.ScrapeTimeout < 0 || o.ScrapeTimeout > o.ScrapeInterval:
-		return fmt.Errorf("PrometheusOptions.ScrapeTimeout: %s: want more than 0 and at most the interval, %s", o.ScrapeTimeout, o.ScrapeInterval)
+		return fmt.Errorf("PrometheusOptions.ScrapeTimeout: %s: want more than 0 and at most the interval, %s",
+			o.ScrapeTimeout, o.ScrapeInterval)
 	case o.History < 0 || o.History > 0 && o.Agent:
 		return fmt.Errorf("PrometheusOptions.History: %s: want 0 or more, and 0 of an agent", o.History)
 	case o.Agent && len(o.RemoteWrite) == 0:
@@ -175,8 +177,9 @@ func newPrometheus(ctx context.Context, cluster *controlplane.Cluster, options P
 		}
 	}
 	p := &Prometheus{
-		server: &server{name: options.Name, binary: binaries.path(prometheusBinary), home: home, args: options.arguments(binaries, home, port)},
-		URL:    "http://" + ports.Loopback(port),
+		server: &server{name: options.Name, binary: binaries.path(prometheusBinary), home: home,
+			args: options.arguments(binaries, home, port)},
+		URL: "http://" + ports.Loopback(port),
 	}
 	if options.TLS {
 		p.URL = "https://" + ports.Loopback(port)
@@ -186,11 +189,13 @@ func newPrometheus(ctx context.Context, cluster *controlplane.Cluster, options P
 }
 
 // access returns how the server lets clients in, and what a client needs to be let in.
-func (o *PrometheusOptions) access(cluster *controlplane.Cluster) (web webFile, client config.HTTPClientConfig, err error) {
+func (o *PrometheusOptions) access(cluster *controlplane.Cluster) (web webFile, client config.HTTPClientConfig,
+	err error) {
 	client.FollowRedirects = true
 	if o.BasicAuth != nil {
 		web.auth = o.BasicAuth
-		client.BasicAuth = &config.BasicAuth{Username: o.BasicAuth.Username, Password: config.Secret(o.BasicAuth.Password)}
+		client.BasicAuth = &config.BasicAuth{Username: o.BasicAuth.Username,
+			Password: config.Secret(o.BasicAuth.Password)}
 	}
 	if o.TLS {
 		client.TLSConfig.CA = string(cluster.CA())

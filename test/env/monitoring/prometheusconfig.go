@@ -85,7 +85,8 @@ func relabelling() []object {
 	const meta = "__meta_kubernetes_"
 	return []object{
 		{"action": "keep", "source_labels": []string{meta + "pod_ready"}, "regex": "true"},
-		{"action": "keep", "source_labels": []string{meta + "pod_container_port_name"}, "regex": workload.MetricsPortName},
+		{"action": "keep", "source_labels": []string{meta + "pod_container_port_name"},
+			"regex": workload.MetricsPortName},
 		{"action": "labelmap", "regex": meta + "pod_label_(.+)"},
 		{"source_labels": []string{meta + "namespace"}, "target_label": "namespace"},
 		{"source_labels": []string{meta + "pod_name"}, "target_label": "pod"},

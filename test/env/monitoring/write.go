@@ -19,7 +19,8 @@ func (p *Prometheus) Write(ctx context.Context, series ...prompb.TimeSeries) err
 	if err != nil {
 		return err
 	}
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, p.URL+"/api/v1/write", bytes.NewReader(snappy.Encode(nil, body)))
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, p.URL+"/api/v1/write",
+		bytes.NewReader(snappy.Encode(nil, body)))
 	if err != nil {
 		return err
 	}

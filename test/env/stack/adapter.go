@@ -19,7 +19,8 @@ func (s *Stack) StartAdapter(ctx context.Context, name string, flags ...string) 
 	if err != nil {
 		return nil, err
 	}
-	p, err := foresail.Start(foresail.Options{Name: name, Binary: s.binary, Dir: s.Cluster.Dir(), Flags: append(own, flags...)})
+	p, err := foresail.Start(foresail.Options{Name: name, Binary: s.binary, Dir: s.Cluster.Dir(),
+		Flags: append(own, flags...)})
 	if err != nil {
 		return nil, err
 	}

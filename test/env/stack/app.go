@@ -75,7 +75,8 @@ func (s *Stack) Deploy(ctx context.Context, a App) error {
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("%d of %d pods of %s/%s are ready: %w", state.Ready, a.Replicas, a.Namespace, a.Name, context.Cause(ctx))
+			return fmt.Errorf("%d of %d pods of %s/%s are ready: %w", state.Ready, a.Replicas, a.Namespace, a.Name,
+				context.Cause(ctx))
 		case <-time.After(200 * time.Millisecond):
 		}
 	}

@@ -22,7 +22,8 @@ func TestPodsListenOnThePortsOfTheStack(t *testing.T) {
 	require.NoError(t, err)
 	assert.NotEqual(t, free.App, free.Metrics)
 
-	manifest, err := App{Namespace: "shop", Name: "checkout", Metric: "predicted_load_total", Threshold: resource.MustParse("700m")}.manifest(1, free, true)
+	manifest, err := App{Namespace: "shop", Name: "checkout", Metric: "predicted_load_total",
+		Threshold: resource.MustParse("700m")}.manifest(1, free, true)
 	require.NoError(t, err)
 	var deployment appsv1.Deployment
 	for document := range bytes.SplitSeq(manifest, []byte("\n---\n")) {
@@ -35,7 +36,8 @@ func TestPodsListenOnThePortsOfTheStack(t *testing.T) {
 	require.NoError(t, err)
 	metrics, err := workload.MetricsAddress(pod)
 	require.NoError(t, err)
-	assert.Equal(t, []string{ports.Loopback(free.App), ports.Loopback(free.Metrics)}, []string{app.String(), metrics.String()})
+	assert.Equal(t, []string{ports.Loopback(free.App), ports.Loopback(free.Metrics)},
+		[]string{app.String(), metrics.String()})
 }
 
 func TestTheFirstFailureIsTheCause(t *testing.T) {

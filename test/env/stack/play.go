@@ -134,7 +134,8 @@ func (w watcher) look(ctx context.Context, at time.Duration) (Moment, error) {
 
 // ReadMetric reads what the HPA of an application reads, through the API server.
 func ReadMetric(client externalmetrics.ExternalMetricsClient, a App) (float64, error) {
-	list, err := client.NamespacedMetrics(a.Namespace).List(a.Metric, labels.SelectorFromSet(labels.Set{"predictedmetric": a.Name}))
+	list, err := client.NamespacedMetrics(a.Namespace).List(a.Metric,
+		labels.SelectorFromSet(labels.Set{"predictedmetric": a.Name}))
 	if err != nil {
 		return 0, err
 	}

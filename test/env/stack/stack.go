@@ -106,7 +106,8 @@ func Start(ctx context.Context, o Options) (*Stack, error) {
 	started := controlplane.Announce(o.Progress, "starting the control plane and installing Foresail")
 	defer started()
 	cluster, err := controlplane.Start(ctx, controlplane.Options{
-		Binaries: binaries, Progress: o.Progress, Nodes: 2, ReadyDelay: o.ReadyDelay, ExtraArgs: extra, Stages: o.Stages, AuditPolicy: o.AuditPolicy,
+		Binaries: binaries, Progress: o.Progress, Nodes: 2, ReadyDelay: o.ReadyDelay, ExtraArgs: extra,
+		Stages: o.Stages, AuditPolicy: o.AuditPolicy,
 	})
 	if err != nil {
 		return nil, err

@@ -31,7 +31,8 @@ func NewDisplay[S any](out *os.File, plain bool, view func(s S, columns, rows in
 	return newScreen(out, os.Getenv("NO_COLOR") == "", size, view)
 }
 
-func newScreen[S any](out io.Writer, colours bool, size func() (int, int, error), view func(S, int, int) []Line) *Display[S] {
+func newScreen[S any](out io.Writer, colours bool, size func() (int, int, error),
+	view func(S, int, int) []Line) *Display[S] {
 	fmt.Fprint(out, enterScreen)
 	return &Display[S]{out: out, view: view, size: size, colours: colours}
 }

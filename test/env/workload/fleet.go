@@ -80,7 +80,8 @@ func (f *fleet) stop(name cache.ObjectName) {
 func (f *fleet) wait() { f.running.Wait() }
 
 // serve serves one pod until ctx ends, then drains it.
-func (f *fleet) serve(ctx context.Context, pod *corev1.Pod, draining func() (context.Context, context.CancelFunc)) error {
+func (f *fleet) serve(ctx context.Context, pod *corev1.Pod,
+	draining func() (context.Context, context.CancelFunc)) error {
 	model, err := modelOf(pod, f.options.Model)
 	if err != nil {
 		return err

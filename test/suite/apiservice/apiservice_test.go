@@ -97,7 +97,8 @@ func read(t *testing.T) {
 // testRegistration goes through the life of an installation. The API can be had once in a cluster,
 // so the steps follow each other.
 func testRegistration(t *testing.T) {
-	_, err := shared.Cluster.Apply(t.Context(), []byte(machine), fmt.Appendf(nil, anothers, encoded(shared.Cluster.CA())))
+	_, err := shared.Cluster.Apply(t.Context(), []byte(machine),
+		fmt.Appendf(nil, anothers, encoded(shared.Cluster.CA())))
 	require.NoError(t, err)
 	f := startFront(t)
 	flags := []string{"test:apiservice-ca-validity=" + validity.String()}
@@ -108,11 +109,13 @@ func testRegistration(t *testing.T) {
 		eventually(t, "it is said who has it", func(c *assert.CollectT) {
 			for _, r := range []*replica{first, second} {
 				metrics := r.MustMetrics(t)
-				value, ok := metrics.Gauge("foresail_apiservice_registered", "service", "keda/keda-operator-metrics-apiserver")
+				value, ok := metrics.Gauge("foresail_apiservice_registered", "service",
+					"keda/keda-operator-metrics-apiserver")
 				assert.True(c, ok)
 				assert.Zero(c, value)
 			}
-			events, err := shared.Cluster.Client().EventsV1().Events("default").List(t.Context(), metav1.ListOptions{FieldSelector: "reason=HeldByAnother"})
+			events, err := shared.Cluster.Client().EventsV1().Events("default").List(t.Context(),
+				metav1.ListOptions{FieldSelector: "reason=HeldByAnother"})
 			require.NoError(c, err)
 			require.NotEmpty(c, events.Items)
 			assert.Equal(c, "APIService", events.Items[0].Regarding.Kind)
@@ -256,7 +259,8 @@ func renew(t *testing.T, replicas ...*replica) {
 	reads, failures := end()
 	assert.Empty(t, failures)
 	assert.NotContains(t, reads, 0)
-	t.Logf("%d reads and handshakes in %s, while %d authorities followed each other", reads, time.Since(begun).Round(time.Second), len(seen))
+	t.Logf("%d reads and handshakes in %s, while %d authorities followed each other", reads,
+		time.Since(begun).Round(time.Second), len(seen))
 }
 
 // latest returns the authority of the Secret.
@@ -302,7 +306,8 @@ func impersonate(t *testing.T, f *front, replicas ...*replica) {
 
 // uninstall deletes what kubectl delete -k deletes of the registration, under running replicas.
 func uninstall(t *testing.T, replicas ...*replica) {
-	require.NoError(t, shared.Cluster.Client().RbacV1().ClusterRoles().Delete(t.Context(), "foresail-apiservice", metav1.DeleteOptions{}))
+	require.NoError(t, shared.Cluster.Client().RbacV1().ClusterRoles().Delete(t.Context(), "foresail-apiservice",
+		metav1.DeleteOptions{}))
 	eventually(t, "the garbage collector removes the APIService", func(c *assert.CollectT) {
 		assert.Nil(c, registered(c))
 	})

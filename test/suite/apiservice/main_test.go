@@ -46,7 +46,8 @@ func runWithStack(ctx context.Context, m *testing.M) (code int, err error) {
 	if binary, err = foresail.Build(ctx, os.Stderr); err != nil {
 		return 1, err
 	}
-	if shared, err = stack.Start(ctx, stack.Options{Progress: os.Stderr, ReadyDelay: time.Second, Seed: 1, AuditPolicy: rbac.Policy}); err != nil {
+	if shared, err = stack.Start(ctx, stack.Options{Progress: os.Stderr, ReadyDelay: time.Second, Seed: 1,
+		AuditPolicy: rbac.Policy}); err != nil {
 		return 1, err
 	}
 	defer func() {

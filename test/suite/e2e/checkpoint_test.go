@@ -29,7 +29,8 @@ func TestWhatIsLearnedOutlivesTheProcess(t *testing.T) {
 	loaded, idle := context.WithCancel(t.Context()) // of a load that is 0 nothing is learned
 	var carried sync.WaitGroup
 	carried.Go(func() {
-		_ = shared.Carry(loaded, app, loadgen.Profile{{At: 0, RPS: 20}, {At: 5 * time.Minute, RPS: 20}}, func(stack.Moment) {})
+		_ = shared.Carry(loaded, app, loadgen.Profile{{At: 0, RPS: 20}, {At: 5 * time.Minute, RPS: 20}},
+			func(stack.Moment) {})
 	})
 	defer carried.Wait()
 	defer idle()
@@ -47,7 +48,8 @@ func TestWhatIsLearnedOutlivesTheProcess(t *testing.T) {
 		assert.Positive(c, families.Sum("foresail_checkpoint_reads_total", "result", "Adopted"))
 	})
 
-	require.NoError(t, shared.Cluster.Dynamic().Resource(predictedMetrics).Namespace(app.Namespace).Delete(t.Context(), app.Name, metav1.DeleteOptions{}))
+	require.NoError(t, shared.Cluster.Dynamic().Resource(predictedMetrics).Namespace(app.Namespace).Delete(t.Context(),
+		app.Name, metav1.DeleteOptions{}))
 	eventually(t, time.Minute, "the checkpoint is left", func(c *assert.CollectT) {
 		_, err := checkpoints.Get(t.Context(), app.Name, metav1.GetOptions{})
 		assert.True(c, apierrors.IsNotFound(err), "%v", err)

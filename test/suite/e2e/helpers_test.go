@@ -95,7 +95,8 @@ func addMetric(t *testing.T, a stack.App, name string, change func(spec map[stri
 	spec := first.Object["spec"].(map[string]any)
 	change(spec)
 	second := &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": first.GetAPIVersion(), "kind": first.GetKind(), "metadata": map[string]any{"name": name}, "spec": spec,
+		"apiVersion": first.GetAPIVersion(), "kind": first.GetKind(), "metadata": map[string]any{"name": name},
+		"spec": spec,
 	}}
 	_, err = resource.Create(t.Context(), second, metav1.CreateOptions{})
 	require.NoError(t, err)
@@ -105,7 +106,8 @@ func addMetric(t *testing.T, a stack.App, name string, change func(spec map[stri
 
 // statusOf reads what people read of the PredictedMetric of an application.
 func statusOf(c require.TestingT, a stack.App) v1alpha1.PredictedMetricStatus {
-	object, err := shared.Cluster.Dynamic().Resource(predictedMetrics).Namespace(a.Namespace).Get(suite, a.Name, metav1.GetOptions{})
+	object, err := shared.Cluster.Dynamic().Resource(predictedMetrics).Namespace(a.Namespace).Get(suite, a.Name,
+		metav1.GetOptions{})
 	require.NoError(c, err)
 	var pm v1alpha1.PredictedMetric
 	require.NoError(c, runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, &pm))

@@ -124,12 +124,14 @@ func (s *shares) standForTotal() {
 			return
 		}
 	}
-	assert.Failf(s.t, "a share stands for another count", "%v ready, %.3f a pod, in all %.3f to %.3f", s.ready, share.Served, before.Served, after.Served)
+	assert.Failf(s.t, "a share stands for another count", "%v ready, %.3f a pod, in all %.3f to %.3f", s.ready,
+		share.Served, before.Served, after.Served)
 }
 
 // readyPods counts the pods of an application that are ready. The status of its Deployment follows later.
 func readyPods(t *testing.T, a stack.App) int {
-	pods, err := shared.Cluster.Client().CoreV1().Pods(a.Namespace).List(t.Context(), metav1.ListOptions{LabelSelector: a.Selector()})
+	pods, err := shared.Cluster.Client().CoreV1().Pods(a.Namespace).List(t.Context(),
+		metav1.ListOptions{LabelSelector: a.Selector()})
 	assert.NoError(t, err)
 	ready := 0
 	for i := range pods.Items {
@@ -238,7 +240,8 @@ const tableStep = 15 * time.Second / timeScale
 // table puts runs side by side.
 func table(runs []stack.Run) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "\n%-10s %9s %8s %9s %9s %8s %8s %12s %8s %6s %12s\n", "hpa on", "success", "p50", "p90", "p99", "failed", "dropped", "s above τ", "short", "peak", "pod-seconds")
+	fmt.Fprintf(&b, "\n%-10s %9s %8s %9s %9s %8s %8s %12s %8s %6s %12s\n", "hpa on", "success", "p50", "p90", "p99",
+		"failed", "dropped", "s above τ", "short", "peak", "pod-seconds")
 	for _, r := range runs {
 		l := r.Report.Latency
 		fmt.Fprintf(&b, "%-10s %8.2f%% %8s %9s %9s %8d %8d %12d %8d %6d %12d\n", r.App.Name, 100*r.Report.Success(),

@@ -56,7 +56,8 @@ func runWithStack(ctx context.Context, m *testing.M) (code int, err error) {
 	if err := flag.Set("test.parallel", "12"); err != nil {
 		return 1, err
 	}
-	shared, err = stack.Start(ctx, stack.Options{Progress: os.Stderr, ReadyDelay: readyDelay, Seed: 1, TimeScale: timeScale, ExtraArgs: scaleToZero, AuditPolicy: rbac.Policy})
+	shared, err = stack.Start(ctx, stack.Options{Progress: os.Stderr, ReadyDelay: readyDelay, Seed: 1,
+		TimeScale: timeScale, ExtraArgs: scaleToZero, AuditPolicy: rbac.Policy})
 	if err != nil {
 		return 1, err
 	}
@@ -71,7 +72,8 @@ func runWithStack(ctx context.Context, m *testing.M) (code int, err error) {
 	if pushed, err = newReceiver("adapter"); err != nil {
 		return 1, err
 	}
-	servers, err = newServerList("prometheus-1s", "prometheus-5s", "prometheus-dies", "prometheus-freezes", "prometheus-zero",
+	servers, err = newServerList("prometheus-1s", "prometheus-5s", "prometheus-dies", "prometheus-freezes",
+		"prometheus-zero",
 		"prometheus-history", "prometheus-oldest")
 	if err != nil {
 		return 1, err

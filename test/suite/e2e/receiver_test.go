@@ -50,6 +50,7 @@ func (r receiver) url() string { return fmt.Sprintf("http://%s/api/v1/write", r.
 func (r receiver) agent(name string, a stack.App, user *monitoring.BasicAuth) monitoring.PrometheusOptions {
 	return monitoring.PrometheusOptions{
 		Name: name, Agent: true, Selector: a.Selector(),
-		RemoteWrite: []monitoring.RemoteWrite{{URL: r.url(), Version: 2, BatchSendDeadline: time.Second, BasicAuth: user}},
+		RemoteWrite: []monitoring.RemoteWrite{{URL: r.url(), Version: 2, BatchSendDeadline: time.Second,
+			BasicAuth: user}},
 	}
 }

@@ -36,7 +36,8 @@ func TestRemoteWriteFaults(t *testing.T) {
 		assert.Equal(t, http.StatusUnauthorized, response.StatusCode)
 
 		from := time.Now()
-		stranger := startPrometheus(t, to.agent("agent-stranger", app, &monitoring.BasicAuth{Username: to.user.Username, Password: "guessed"}))
+		stranger := startPrometheus(t, to.agent("agent-stranger", app,
+			&monitoring.BasicAuth{Username: to.user.Username, Password: "guessed"}))
 		eventually(t, time.Minute, "the agent receives 401", func(c *assert.CollectT) {
 			assert.Contains(c, stranger.LogTail(), "401")
 		})
@@ -53,7 +54,8 @@ func TestRemoteWriteFaults(t *testing.T) {
 	t.Run("the adapter is dead for a while", func(t *testing.T) {
 		from := time.Now()
 		require.NoError(t, a.Kill())
-		s.next(t, from.Add(20*time.Second/timeScale), time.Minute, "the adapter was dead for a while", func(sighting) bool { return true })
+		s.next(t, from.Add(20*time.Second/timeScale), time.Minute, "the adapter was dead for a while",
+			func(sighting) bool { return true })
 		for _, x := range s.since(from.Add(time.Second)) {
 			assert.Error(t, x.Err)
 		}

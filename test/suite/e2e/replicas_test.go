@@ -34,7 +34,8 @@ func TestTwoReplicasAnswerAlike(t *testing.T) {
 	var mu sync.Mutex
 	var first, other []answer
 	profile := loadgen.Profile{
-		{At: 0, RPS: 20}, {At: 30 * time.Second / timeScale, RPS: 20}, {At: 90 * time.Second / timeScale, RPS: 80}, {At: 2 * time.Minute / timeScale, RPS: 80},
+		{At: 0, RPS: 20}, {At: 30 * time.Second / timeScale, RPS: 20}, {At: 90 * time.Second / timeScale,
+			RPS: 80}, {At: 2 * time.Minute / timeScale, RPS: 80},
 	}
 	begun := time.Now()
 	ctx, cancel := context.WithTimeout(t.Context(), profile.Duration())
@@ -91,7 +92,8 @@ func (x answer) String() string {
 	return fmt.Sprintf("%s: %.2f, served %.2f", x.sampled.Format(time.TimeOnly), x.forecast, x.served)
 }
 
-func answerOf(t *testing.T, adapter *stack.Adapter, client externalmetrics.ExternalMetricsClient, a stack.App) (answer, error) {
+func answerOf(t *testing.T, adapter *stack.Adapter, client externalmetrics.ExternalMetricsClient, a stack.App) (answer,
+	error) {
 	served, err := stack.ReadMetric(client, a)
 	if err != nil {
 		return answer{}, err

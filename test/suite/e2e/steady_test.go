@@ -112,7 +112,8 @@ func carried(a stack.App, replicas int) float64 {
 }
 
 // next waits for a look from a time on that is as desired, and returns it.
-func (s *steady) next(t *testing.T, from time.Time, span time.Duration, what string, desired func(sighting) bool) sighting {
+func (s *steady) next(t *testing.T, from time.Time, span time.Duration, what string,
+	desired func(sighting) bool) sighting {
 	t.Helper()
 	var found sighting
 	eventually(t, span, what, func(c *assert.CollectT) {

@@ -54,7 +54,8 @@ func testBurst(t *testing.T) {
 	w := tabwriter.NewWriter(&table, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "scheduler\tpods\tpods/s\tmean load\tmax\tstddev\tnodes above 65%\tnodes above 100%\tanswers missed")
 	for _, o := range outcomes {
-		fmt.Fprintf(w, "%s\t%d\t%.0f\t%.2f\t%.2f\t%.3f\t%d\t%d\t%d\n", o.name, o.pods, o.rate, o.mean, o.most, o.deviation, o.above, o.over, o.skipped)
+		fmt.Fprintf(w, "%s\t%d\t%.0f\t%.2f\t%.2f\t%.3f\t%d\t%d\t%d\n", o.name, o.pods, o.rate, o.mean, o.most,
+			o.deviation, o.above, o.over, o.skipped)
 	}
 	require.NoError(t, w.Flush())
 	t.Logf("load of %d nodes after a burst, by what pods really use:\n%s", outcomes[0].nodes, table.String())

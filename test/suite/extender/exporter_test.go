@@ -20,7 +20,8 @@ func startPrometheus(t *testing.T) (url string) {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
-	server := &http.Server{Handler: &exporter{last: map[string]reading{}, worked: map[string]float64{}}, ReadHeaderTimeout: time.Minute}
+	server := &http.Server{Handler: &exporter{last: map[string]reading{}, worked: map[string]float64{}},
+		ReadHeaderTimeout: time.Minute}
 	go func() { _ = server.Serve(listener) }()
 	t.Cleanup(func() { require.NoError(t, server.Close()) })
 	p, err := monitoring.StartPrometheus(t.Context(), cluster, monitoring.PrometheusOptions{

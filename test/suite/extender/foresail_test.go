@@ -35,7 +35,8 @@ func startPools(ctx context.Context) (*foresail.Process, error) {
 		return nil, err
 	}
 	p, err := foresail.Start(foresail.Options{
-		Name: "pools", Binary: program, Dir: cluster.Dir(), Home: home(), Flags: []string{"--enable", "nodepool", "--kubeconfig", kubeconfig},
+		Name: "pools", Binary: program, Dir: cluster.Dir(), Home: home(), Flags: []string{"--enable", "nodepool",
+			"--kubeconfig", kubeconfig},
 	})
 	if err != nil {
 		return nil, err

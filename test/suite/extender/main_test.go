@@ -34,9 +34,12 @@ var long = flag.Bool("long", false, "compare for longer")
 var (
 	cluster *controlplane.Cluster
 	objects client.Client // of the administrator
-	binary  = sync.OnceValues(func() (foresail.Binary, error) { return foresail.Build(context.Background(), os.Stderr) })
-	uses    *meter
-	pools   *foresail.Process // that runs WorkerPools
+	binary  = sync.OnceValues(func() (foresail.Binary,
+		error) {
+		return foresail.Build(context.Background(), os.Stderr)
+	})
+	uses  *meter
+	pools *foresail.Process // that runs WorkerPools
 )
 
 func TestMain(m *testing.M) {
@@ -82,8 +85,10 @@ func prepare(ctx context.Context) error {
 		return err
 	}
 	err := foresail.Apply(ctx, cluster,
-		"crds/foresail.dev_workerpools.yaml", "base/namespace.yaml", "base/serviceaccount.yaml", "components/nodepool/rbac.yaml",
-		"components/simulated-nodes/namespace.yaml", "components/simulated-nodes/rbac.yaml", "components/extender-rights/rbac.yaml",
+		"crds/foresail.dev_workerpools.yaml", "base/namespace.yaml", "base/serviceaccount.yaml",
+		"components/nodepool/rbac.yaml",
+		"components/simulated-nodes/namespace.yaml", "components/simulated-nodes/rbac.yaml",
+		"components/extender-rights/rbac.yaml",
 		"overlays/extender/serviceaccount.yaml", "overlays/extender/binding.yaml")
 	if err != nil {
 		return err

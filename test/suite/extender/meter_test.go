@@ -121,7 +121,8 @@ func (m *meter) sample() {
 			ObjectMeta: metav1.ObjectMeta{Name: name},
 			Timestamp:  metav1.NewTime(at), Window: metav1.Duration{Duration: at.Sub(before.at)},
 			Usage: corev1.ResourceList{
-				corev1.ResourceCPU:    *resource.NewMilliQuantity(int64(math.Round(500*(before.cpu+present.cpu))), resource.DecimalSI),
+				corev1.ResourceCPU: *resource.NewMilliQuantity(int64(math.Round(500*(before.cpu+present.cpu))),
+					resource.DecimalSI),
 				corev1.ResourceMemory: *resource.NewQuantity(int64(present.memory), resource.BinarySI),
 			},
 		})

@@ -29,8 +29,12 @@ func TestPodsAvoidPredictedOverload(t *testing.T) {
 		flags  func(*testing.T) []string
 	}{
 		{"memory", "memory", use{0, 1}, func(*testing.T) []string { return nil }},
-		{"memory-prometheus", "memory", use{0, 1}, func(t *testing.T) []string { return askPrometheus(startPrometheus(t)) }},
-		{"cpu", "cpu", use{1, 0}, func(*testing.T) []string { return []string{"--extender-cpu-limit", fmt.Sprint(limit)} }},
+		{"memory-prometheus", "memory", use{0, 1},
+			func(t *testing.T) []string { return askPrometheus(startPrometheus(t)) }},
+		{"cpu", "cpu", use{1, 0}, func(*testing.T) []string {
+			return []string{"--extender-cpu-limit",
+				fmt.Sprint(limit)}
+		}},
 	} {
 		t.Run(variant.name, func(t *testing.T) {
 			t.Parallel()
@@ -53,7 +57,8 @@ func TestPodsAvoidPredictedOverload(t *testing.T) {
 				uses.lay(t, name, constantly(fill(0.3)))
 			}
 			uses.every(t, time.Second)
-			f := startForesail(t, append(variant.flags(t), "test:extender-metrics-interval=1s", "test:extender-horizon="+horizon.String())...)
+			f := startForesail(t, append(variant.flags(t), "test:extender-metrics-interval=1s",
+				"test:extender-horizon="+horizon.String())...)
 			asks := startScheduler(t, s.name, asking(t, f.address, patient))
 			control := startScheduler(t, s.name+"-control", plain(t))
 
@@ -85,7 +90,8 @@ func TestPodsAvoidPredictedOverload(t *testing.T) {
 
 			refused := f.MustMetrics(t).Sum("foresail_extender_nodes_filtered_total", "reason", variant.reason)
 			t.Logf("the node used %.0f%% when the pods came, and was to use %.0f%%: %d of %d pods with the extender (refused %.0f times), %d of %d without",
-				100*now, 100*math.Min(now+rise*horizon.Seconds(), 0.98), placed[ramping], pods, refused, controlled[ramping], pods)
+				100*now, 100*math.Min(now+rise*horizon.Seconds(),
+					0.98), placed[ramping], pods, refused, controlled[ramping], pods)
 			if refused == 0 {
 				t.Log(f.Get(t.Context(), "/extender/pods/"+s.name+"/asks-0000"))
 			}

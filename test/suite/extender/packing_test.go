@@ -104,10 +104,12 @@ func TestPackingEmptiesNodes(t *testing.T) {
 		at := func(share float64) time.Duration {
 			return b.waited[int(share*float64(len(b.waited)-1))].Round(10 * time.Millisecond)
 		}
-		fmt.Fprintf(w, "%s\t%d\t%.3f\t%d\t%d\t%s\t%s\t%s\n", variants[i].name, b.pods, b.nodeSeconds/3600, b.peak, b.removed, at(0.5), at(0.95), at(1))
+		fmt.Fprintf(w, "%s\t%d\t%.3f\t%d\t%d\t%s\t%s\t%s\n", variants[i].name, b.pods, b.nodeSeconds/3600, b.peak,
+			b.removed, at(0.5), at(0.95), at(1))
 	}
 	require.NoError(t, w.Flush())
-	t.Logf("the same arrivals in %s, and %s more, %d times as fast:\n%s%.0f%% of the node hours", span, tail, pace, table.String(), 100*bills[1].nodeSeconds/bills[0].nodeSeconds)
+	t.Logf("the same arrivals in %s, and %s more, %d times as fast:\n%s%.0f%% of the node hours", span, tail, pace,
+		table.String(), 100*bills[1].nodeSeconds/bills[0].nodeSeconds)
 	for _, b := range bills {
 		assert.Positive(t, b.nodeSeconds)
 		assert.Equal(t, len(arrivals(1, span)), b.pods, "pods that ran")

@@ -94,7 +94,8 @@ func (w *witness) follow(s *stage, lw *cache.ListWatch, see func(watch.Event, mo
 	require.NoError(s, err)
 	of, err := meta.ListAccessor(list)
 	require.NoError(s, err)
-	kind := &watched{source: lw, since: versionOf(of.GetResourceVersion()), heard: map[types.UID]uint64{}, gone: map[types.UID]bool{}}
+	kind := &watched{source: lw, since: versionOf(of.GetResourceVersion()), heard: map[types.UID]uint64{},
+		gone: map[types.UID]bool{}}
 	w.watched = append(w.watched, kind)
 	watcher, err := watchtools.NewRetryWatcherWithContext(s.Context(), of.GetResourceVersion(), lw)
 	require.NoError(s, err)

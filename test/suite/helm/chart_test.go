@@ -115,7 +115,8 @@ func kustomize(t *testing.T, name string) []byte {
 // render renders the chart.
 func render(t *testing.T, program, values string, arguments ...string) []byte {
 	t.Helper()
-	arguments = append([]string{"template", "foresail", folder, "--namespace", namespace, "--kube-version", "v1.37.2+k3s1", "--values", file(t, values)}, arguments...)
+	arguments = append([]string{"template", "foresail", folder, "--namespace", namespace, "--kube-version",
+		"v1.37.2+k3s1", "--values", file(t, values)}, arguments...)
 	return output(t, program, arguments...)
 }
 
@@ -170,7 +171,8 @@ func objects(t *testing.T, rendered []byte) map[string]map[string]any {
 
 var (
 	ownLabels = []string{
-		"helm.sh/chart", "app.kubernetes.io/instance", "app.kubernetes.io/managed-by", "app.kubernetes.io/part-of", "app.kubernetes.io/version",
+		"helm.sh/chart", "app.kubernetes.io/instance", "app.kubernetes.io/managed-by", "app.kubernetes.io/part-of",
+		"app.kubernetes.io/version",
 	}
 	ownAnnotations = []string{"helm.sh/resource-policy", "checksum/configuration"}
 	contentHash    = regexp.MustCompile(`^(foresail-scheduler-configuration)-[a-z0-9]+$`)
@@ -230,7 +232,9 @@ func normalizePod(t *testing.T, pod map[string]any) {
 	container := containers[0].(map[string]any)
 	sortByName(container["ports"])
 	sortByName(container["volumeMounts"])
-	if image := container["image"].(string); image == "foresail:dev" || strings.HasPrefix(image, "registry.example.com/foresail:") || strings.HasPrefix(image, "ghcr.io/foresail/foresail:") {
+	if image := container["image"].(string); image == "foresail:dev" ||
+		strings.HasPrefix(image, "registry.example.com/foresail:") ||
+		strings.HasPrefix(image, "ghcr.io/foresail/foresail:") {
 		container["image"] = "foresail"
 	}
 	container["args"] = flags(asList(container["args"]))

@@ -154,7 +154,8 @@ func (k *KEDA) Register(ctx context.Context) error {
 	if err := k.cluster.RegisterAggregated(ctx, k.api); err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, 2*time.Minute, errors.New("KEDA's metrics adapter did not answer within two minutes"))
+	ctx, cancel := context.WithTimeoutCause(ctx, 2*time.Minute,
+		errors.New("KEDA's metrics adapter did not answer within two minutes"))
 	defer cancel()
 	return k.cluster.WaitAggregated(ctx, k.api.Name())
 }

@@ -90,14 +90,16 @@ func TestManyScaledObjects(t *testing.T) {
 }
 
 func makeMany(t *testing.T, source string) {
-	_, err := shared.stack.Cluster.Apply(t.Context(), []byte("{apiVersion: v1, kind: Namespace, metadata: {name: many}}"))
+	_, err := shared.stack.Cluster.Apply(t.Context(),
+		[]byte("{apiVersion: v1, kind: Namespace, metadata: {name: many}}"))
 	require.NoError(t, err)
 	parts, ctx := errgroup.WithContext(t.Context())
 	parts.SetLimit(8)
 	for i := range *scaledObjects {
 		parts.Go(func() error {
 			var manifest bytes.Buffer
-			err := manyTemplate.Execute(&manifest, map[string]any{"Name": fmt.Sprint("app-", i), "Source": source, "Address": shared.address})
+			err := manyTemplate.Execute(&manifest,
+				map[string]any{"Name": fmt.Sprint("app-", i), "Source": source, "Address": shared.address})
 			if err != nil {
 				return err
 			}

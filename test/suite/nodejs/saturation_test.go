@@ -20,15 +20,17 @@ import (
 )
 
 const (
-	readyDelay   = 10 * time.Second // of pods: long enough to see the loops saturated
-	timeScale    = 3                // the HPA syncs each 5 s
-	minPods      = 2
-	maxPods      = 4
-	threshold    = 0.7 // of the example
-	saturated    = 0.97
-	requestRate  = 210.0 // a second, of 10 ms each: more than two loops have, and less than the threshold of four
-	requestPath  = "/work?ms=10"
-	inFlight     = 40 // so that a loop is no further behind than a fraction of a second, as with a server that sheds load
+	readyDelay  = 10 * time.Second // of pods: long enough to see the loops saturated
+	timeScale   = 3                // the HPA syncs each 5 s
+	minPods     = 2
+	maxPods     = 4
+	threshold   = 0.7 // of the example
+	saturated   = 0.97
+	requestRate = 210.0 // a second, of 10 ms each: more than two loops have, and less than the threshold of four
+	requestPath = "/work?ms=10"
+	// so that a loop is no further behind than a fraction of a second, as with a server that sheds
+	// load
+	inFlight     = 40
 	longestLoad  = 100 * time.Second
 	settledFor   = 6 // seconds below the threshold that end the load
 	settledAfter = 60 * time.Second
@@ -62,7 +64,8 @@ func TestEventLoopsThatSaturate(t *testing.T) {
 func newRig(t *testing.T, example string) *rig {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background()) // the test's own ends before what is cleaned up
-	s, err := stack.Start(ctx, stack.Options{Progress: os.Stderr, ReadyDelay: readyDelay, Seed: 1, TimeScale: timeScale})
+	s, err := stack.Start(ctx, stack.Options{Progress: os.Stderr, ReadyDelay: readyDelay, Seed: 1,
+		TimeScale: timeScale})
 	if err != nil {
 		cancel()
 	}
@@ -79,7 +82,8 @@ func newRig(t *testing.T, example string) *rig {
 	require.NoError(t, a.WaitReady(starting))
 	require.NoError(t, s.Register(starting, a))
 	return &rig{stack: s, adapter: a, app: stack.App{
-		Namespace: example, Name: example, Metric: "predicted_load_total", Replicas: minPods, Min: minPods, Max: maxPods,
+		Namespace: example, Name: example, Metric: "predicted_load_total", Replicas: minPods, Min: minPods,
+		Max: maxPods,
 	}}
 }
 
@@ -87,7 +91,8 @@ func newRig(t *testing.T, example string) *rig {
 // demand: how many pods there may be, and how soon fewer are asked for.
 func (r *rig) deploy(t *testing.T, server program) {
 	t.Helper()
-	namespace := map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": r.app.Namespace}}
+	namespace := map[string]any{"apiVersion": "v1", "kind": "Namespace",
+		"metadata": map[string]any{"name": r.app.Namespace}}
 	objects := []*unstructured.Unstructured{{Object: namespace}}
 	for _, file := range []string{"deployment.yaml", "predictedmetric.yaml", "hpa.yaml"} {
 		for _, object := range example(t, r.app.Name, file) {
@@ -95,7 +100,8 @@ func (r *rig) deploy(t *testing.T, server program) {
 			switch object.GetKind() {
 			case "Deployment":
 				set(t, object, int64(minPods), "spec", "replicas")
-				set(t, object, int64(6), "spec", "template", "spec", "terminationGracePeriodSeconds") // Watt's takes 5 of them to sleep
+				// Watt's takes 5 of them to sleep
+				set(t, object, int64(6), "spec", "template", "spec", "terminationGracePeriodSeconds")
 			case "PredictedMetric":
 				set(t, object, map[string]any{"downAfterUp": "10s", "downAfterDown": "5s"}, "spec", "cooldown")
 				fallthrough
@@ -194,7 +200,8 @@ func (r *rig) saturate(t *testing.T) []moment {
 	}
 	cancel()
 	report := <-sent
-	t.Logf("%d requests served, %d dropped beyond %d in flight, %d failed; p50 %s", report.OK, report.Dropped, inFlight, report.Failed, report.Latency.P50)
+	t.Logf("%d requests served, %d dropped beyond %d in flight, %d failed; p50 %s", report.OK, report.Dropped, inFlight,
+		report.Failed, report.Latency.P50)
 	assert.Zero(t, report.Failed)
 	return moments
 }

@@ -25,7 +25,8 @@ type turns struct {
 }
 
 func newTurns(c *clock, random *rand.Rand, pass func() time.Duration) *turns {
-	return &turns{clock: c, random: random, pass: pass, waiting: map[int]chan struct{}{}, deadlines: map[time.Time]time.Time{}}
+	return &turns{clock: c, random: random, pass: pass, waiting: map[int]chan struct{}{},
+		deadlines: map[time.Time]time.Time{}}
 }
 
 // begin says that a tick begins, before it does.

@@ -111,7 +111,8 @@ func (w *wire) writes(journal string) {
 // kind of thing, or what is written to the journal.
 func (w *wire) nameOf(r *http.Request) (string, error) {
 	name := ""
-	switch target, form := r.Header.Get("X-Amz-Target"), strings.HasPrefix(r.Header.Get("Content-Type"), "application/x-www-form-urlencoded"); {
+	switch target, form := r.Header.Get("X-Amz-Target"), strings.HasPrefix(r.Header.Get("Content-Type"),
+		"application/x-www-form-urlencoded"); {
 	case target != "":
 		name = changing(target[strings.LastIndex(target, ".")+1:])
 	case form:
@@ -155,7 +156,8 @@ func actionOf(r *http.Request) (string, error) {
 	return form.Get("Action"), err
 }
 
-var verbs = map[string]string{http.MethodPost: "create", http.MethodPut: "update", http.MethodPatch: "patch", http.MethodDelete: "delete"}
+var verbs = map[string]string{http.MethodPost: "create", http.MethodPut: "update", http.MethodPatch: "patch",
+	http.MethodDelete: "delete"}
 
 // kubernetesCall returns a name such as "create pods/eviction".
 func kubernetesCall(r *http.Request) string {

@@ -29,7 +29,8 @@ func TestCollectorLosesNothing(t *testing.T) {
 	address, err := ports.TakeAddress()
 	require.NoError(t, err)
 	collector := startCollector(t, current, address)
-	pod := podtracker.Instance{ID: "uid-web-0", Pod: types.NamespacedName{Namespace: "shop", Name: "web-0"}, Start: time.Now().Add(-time.Minute)}
+	pod := podtracker.Instance{ID: "uid-web-0", Pod: types.NamespacedName{Namespace: "shop", Name: "web-0"},
+		Start: time.Now().Add(-time.Minute)}
 	gauges, sums := sourcetest.NewRecorder(), sourcetest.NewRecorder()
 	receive := func(ready func() error) (stop func()) {
 		s := remotewrite.New(remotewrite.Options{Address: address, BearerTokenFile: tokenFile(t), Ready: ready})

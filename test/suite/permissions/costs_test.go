@@ -71,12 +71,14 @@ func TestGeneratedCosts(t *testing.T) {
 	_, err = p.Offers(t.Context())
 	require.NoError(t, err)
 	count(observe.OffersFor)
-	perMonth["ec2:DescribeInstanceStatus"] = 3 * int(month/time.Minute) // of events, and of two kinds of checks, once a minute
-	perMonth["ec2:DescribeLaunchTemplates"] = int(month / time.Minute)  // of $Default or $Latest, once a minute
+	// of events, and of two kinds of checks, once a minute
+	perMonth["ec2:DescribeInstanceStatus"] = 3 * int(month/time.Minute)
+	perMonth["ec2:DescribeLaunchTemplates"] = int(month / time.Minute) // of $Default or $Latest, once a minute
 
 	ctx := t.Context()
 	receiver, err := interruption.New(ctx, interruption.Options{
-		Queue: f.queue, Region: awstest.Region, Load: []func(*config.LoadOptions) error{config.WithCredentialsProvider(f.Config().Credentials)},
+		Queue: f.queue, Region: awstest.Region,
+		Load: []func(*config.LoadOptions) error{config.WithCredentialsProvider(f.Config().Credentials)},
 	})
 	require.NoError(t, err)
 	f.Send(t, f.queue, f.RebalanceRecommendation("i-1", time.Now()))
@@ -90,7 +92,8 @@ func TestGeneratedCosts(t *testing.T) {
 	rows := [][]string{{"call", "in 30 days", "US dollars", ""}}
 	for _, call := range slices.Sorted(maps.Keys(perMonth)) {
 		price := prices[call]
-		rows = append(rows, []string{"`" + call + "`", strconv.Itoa(perMonth[call]), fmt.Sprintf("%.2f", price.million*float64(perMonth[call])/1e6), price.unit})
+		rows = append(rows, []string{"`" + call + "`", strconv.Itoa(perMonth[call]),
+			fmt.Sprintf("%.2f", price.million*float64(perMonth[call])/1e6), price.unit})
 	}
 	docpages.Verify(t, root+"docs/ec2.md", "costs of calls", docpages.Table(rows))
 }

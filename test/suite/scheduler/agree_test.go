@@ -59,7 +59,8 @@ func TestModelAgreesWithScheduler(t *testing.T) {
 			for i := next.Add(1) - 1; i < *worlds; i = next.Add(1) - 1 {
 				r.compare(t.Context(), *seed+i)
 				if done := i + 1; done%500 == 0 {
-					fmt.Fprintf(os.Stderr, "%d of %d worlds compared after %s\n", done, *worlds, time.Since(begun).Round(time.Second))
+					fmt.Fprintf(os.Stderr, "%d of %d worlds compared after %s\n", done, *worlds,
+						time.Since(begun).Round(time.Second))
 				}
 			}
 		})
@@ -220,9 +221,12 @@ func simplerPods(p *corev1.Pod) (out []func(*corev1.Pod)) {
 		add(true, func(p *corev1.Pod) {
 			p.Spec.TopologySpreadConstraints = slices.Delete(p.Spec.TopologySpreadConstraints, i, i+1)
 		})
-		add(s.TopologySpreadConstraints[i].MinDomains != nil, func(p *corev1.Pod) { p.Spec.TopologySpreadConstraints[i].MinDomains = nil })
-		add(s.TopologySpreadConstraints[i].NodeAffinityPolicy != nil, func(p *corev1.Pod) { p.Spec.TopologySpreadConstraints[i].NodeAffinityPolicy = nil })
-		add(s.TopologySpreadConstraints[i].NodeTaintsPolicy != nil, func(p *corev1.Pod) { p.Spec.TopologySpreadConstraints[i].NodeTaintsPolicy = nil })
+		add(s.TopologySpreadConstraints[i].MinDomains != nil,
+			func(p *corev1.Pod) { p.Spec.TopologySpreadConstraints[i].MinDomains = nil })
+		add(s.TopologySpreadConstraints[i].NodeAffinityPolicy != nil,
+			func(p *corev1.Pod) { p.Spec.TopologySpreadConstraints[i].NodeAffinityPolicy = nil })
+		add(s.TopologySpreadConstraints[i].NodeTaintsPolicy != nil,
+			func(p *corev1.Pod) { p.Spec.TopologySpreadConstraints[i].NodeTaintsPolicy = nil })
 	}
 	if a := s.Affinity; a != nil {
 		add(a.NodeAffinity != nil, func(p *corev1.Pod) { p.Spec.Affinity.NodeAffinity = nil })

@@ -133,7 +133,10 @@ func (c *comparison) agree(ok bool, q question, about, model, scheduler string) 
 
 // podOf returns the pod as the API server has it.
 func (c *comparison) podOf(p cluster.Pending) *corev1.Pod {
-	i := slices.IndexFunc(c.world.Pods, func(o *corev1.Pod) bool { return o.Namespace == p.Pod.Namespace && o.Name == p.Pod.Name })
+	i := slices.IndexFunc(c.world.Pods, func(o *corev1.Pod) bool {
+		return o.Namespace == p.Pod.Namespace &&
+			o.Name == p.Pod.Name
+	})
 	return c.world.Pods[i]
 }
 
@@ -158,7 +161,8 @@ func (c *comparison) one(p cluster.Pending) {
 		return
 	}
 	for _, o := range will {
-		c.agree(c.takesNew(pod, o), whichOffer, nameOf(pod), fmt.Sprintf("%s in %s", o.InstanceType, o.Zone), "not that")
+		c.agree(c.takesNew(pod, o), whichOffer, nameOf(pod), fmt.Sprintf("%s in %s", o.InstanceType, o.Zone),
+			"not that")
 	}
 }
 
@@ -276,7 +280,8 @@ func (c *comparison) together() {
 	kinds := c.model.kinds(r)
 	begin, ends := c.arrivals(kinds)
 	left := c.places(pods, tries(pods, false), "", begin, ends...)
-	c.agree(len(left) == 0, allHelped, names(pods), fmt.Sprintf("with %d new nodes", len(kinds)), "not "+strings.Join(left, " "))
+	c.agree(len(left) == 0, allHelped, names(pods), fmt.Sprintf("with %d new nodes", len(kinds)),
+		"not "+strings.Join(left, " "))
 	if len(kinds) == 0 && len(c.world.Pool.OnTheWay)+len(c.world.Pool.Joining) == 0 {
 		c.count(r.Room)
 	}
@@ -327,7 +332,8 @@ func (c *comparison) count(room int) {
 			break
 		}
 	}
-	c.agree(least <= room && room <= most, howManyFit, names(pods), fmt.Sprint(room), fmt.Sprintf("%d to %d", least, most))
+	c.agree(least <= room && room <= most, howManyFit, names(pods), fmt.Sprint(room),
+		fmt.Sprintf("%d to %d", least, most))
 }
 
 func names(pods []*corev1.Pod) string {

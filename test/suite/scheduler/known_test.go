@@ -89,7 +89,8 @@ func reasonOf(ctx context.Context, w *world, d disagreement) string {
 		if explains(ctx, w, d, known.is) {
 			return known.name
 		}
-		all.open, all.coming, all.slow = all.open || known.is.open, all.coming || known.is.coming, all.slow || known.is.slow
+		all.open, all.coming, all.slow = all.open || known.is.open, all.coming || known.is.coming, all.slow ||
+			known.is.slow
 	}
 	if explains(ctx, w, d, all) {
 		return "several of these"

@@ -28,11 +28,14 @@ import (
 func largeWorld(nodes, each int) *world {
 	w := &world{Namespaces: []*corev1.Namespace{{ObjectMeta: metav1.ObjectMeta{Name: "default"}}}}
 	for _, z := range []string{"a", "b", "c"} {
-		w.Pool.Offers = append(w.Pool.Offers, provider.Offer{Offer: fleet.Offer{Zone: z, InstanceType: "large"}, Allocatable: list("cpu", "8", "memory", "64Gi", "pods", "110")})
+		w.Pool.Offers = append(w.Pool.Offers,
+			provider.Offer{Offer: fleet.Offer{Zone: z, InstanceType: "large"},
+				Allocatable: list("cpu", "8", "memory", "64Gi", "pods", "110")})
 	}
 	for i := range nodes {
 		name, z := fmt.Sprintf("n%05d", i), string(rune('a'+i%3))
-		n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(name), Labels: map[string]string{host: name, zone: z, corev1.LabelOSStable: "linux"}}}
+		n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(name),
+			Labels: map[string]string{host: name, zone: z, corev1.LabelOSStable: "linux"}}}
 		n.Status.Allocatable = list("cpu", "8", "memory", "64Gi", "pods", "110")
 		n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}
 		w.Nodes = append(w.Nodes, n)
@@ -45,17 +48,22 @@ func largeWorld(nodes, each int) *world {
 
 func largeWorldPod(i int, node string) *corev1.Pod {
 	app := i % 300
-	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: fmt.Sprintf("app-%d-%d", app, i), Labels: map[string]string{"app": fmt.Sprint(app)}}}
+	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: fmt.Sprintf("app-%d-%d", app, i),
+		Labels: map[string]string{"app": fmt.Sprint(app)}}}
 	p.UID = types.UID(p.Name)
-	p.OwnerReferences = []metav1.OwnerReference{{Kind: "ReplicaSet", Name: fmt.Sprint(app), UID: types.UID(fmt.Sprint(app)), Controller: new(true)}}
-	p.Spec.Containers = []corev1.Container{{Name: "main", Image: "i", Resources: corev1.ResourceRequirements{Requests: list("cpu", "250m", "memory", "1Gi")}}}
+	p.OwnerReferences = []metav1.OwnerReference{{Kind: "ReplicaSet", Name: fmt.Sprint(app),
+		UID: types.UID(fmt.Sprint(app)), Controller: new(true)}}
+	p.Spec.Containers = []corev1.Container{{Name: "main", Image: "i",
+		Resources: corev1.ResourceRequirements{Requests: list("cpu", "250m", "memory", "1Gi")}}}
 	selector := &metav1.LabelSelector{MatchLabels: map[string]string{"app": fmt.Sprint(app)}}
 	switch app % 3 {
 	case 0:
-		p.Spec.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{{MaxSkew: 1, TopologyKey: zone, WhenUnsatisfiable: corev1.DoNotSchedule, LabelSelector: selector}}
+		p.Spec.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{{MaxSkew: 1, TopologyKey: zone,
+			WhenUnsatisfiable: corev1.DoNotSchedule, LabelSelector: selector}}
 	case 1:
 		p.Spec.Affinity = &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{
-			RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{LabelSelector: selector, TopologyKey: host}}}}
+			RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{LabelSelector: selector,
+				TopologyKey: host}}}}
 	}
 	corev1defaults.SetObjectDefaults_Pod(p)
 	p.Spec.NodeName, p.Status.Phase = node, corev1.PodRunning

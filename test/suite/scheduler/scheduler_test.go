@@ -76,13 +76,16 @@ type snapshot struct{ *schedulercache.Snapshot }
 
 func newScheduler(ctx context.Context, w *world) (*scheduler, error) {
 	d := defaults()
-	s := &scheduler{ctx: ctx, informers: &staticInformers{all: map[reflect.Type]*staticInformer{}}, snapshot: &snapshot{}}
+	s := &scheduler{ctx: ctx, informers: &staticInformers{all: map[reflect.Type]*staticInformer{}},
+		snapshot: &snapshot{}}
 	for _, o := range w.objects() {
 		s.informers.add(o)
 	}
 	s.reset(w)
-	claims := assumecache.NewAssumeCache(klog.Background(), s.informers.Resource().V1().ResourceClaims().Informer(), "ResourceClaim", "", nil)
-	slices, err := tracker.StartTracker(ctx, tracker.Options{SliceInformer: s.informers.Resource().V1().ResourceSlices()})
+	claims := assumecache.NewAssumeCache(klog.Background(), s.informers.Resource().V1().ResourceClaims().Informer(),
+		"ResourceClaim", "", nil)
+	slices, err := tracker.StartTracker(ctx,
+		tracker.Options{SliceInformer: s.informers.Resource().V1().ResourceSlices()})
 	if err != nil {
 		return nil, err
 	}
@@ -136,7 +139,8 @@ func (s *scheduler) remove(node string) {
 
 func cordon(n *corev1.Node) {
 	n.Spec.Unschedulable = true
-	n.Spec.Taints = append(n.Spec.Taints, corev1.Taint{Key: corev1.TaintNodeUnschedulable, Effect: corev1.TaintEffectNoSchedule})
+	n.Spec.Taints = append(n.Spec.Taints, corev1.Taint{Key: corev1.TaintNodeUnschedulable,
+		Effect: corev1.TaintEffectNoSchedule})
 }
 
 // filtered is the outcome of PreFilter and Filter for a pod.
@@ -227,7 +231,8 @@ type staticInformers struct {
 
 type staticInformer struct{ cache.SharedIndexInformer }
 
-func (f *staticInformers) InformerFor(o runtime.Object, newInformer internalinterfaces.NewInformerFunc) cache.SharedIndexInformer {
+func (f *staticInformers) InformerFor(o runtime.Object,
+	newInformer internalinterfaces.NewInformerFunc) cache.SharedIndexInformer {
 	kind := reflect.TypeOf(o)
 	if f.all[kind] == nil {
 		f.all[kind] = &staticInformer{newInformer(defaults().client, 0)}
@@ -262,6 +267,7 @@ func (i *staticInformer) AddEventHandler(h cache.ResourceEventHandler) (cache.Re
 }
 
 // AddEventHandlerWithOptions is AddEventHandler.
-func (i *staticInformer) AddEventHandlerWithOptions(h cache.ResourceEventHandler, _ cache.HandlerOptions) (cache.ResourceEventHandlerRegistration, error) {
+func (i *staticInformer) AddEventHandlerWithOptions(h cache.ResourceEventHandler,
+	_ cache.HandlerOptions) (cache.ResourceEventHandlerRegistration, error) {
 	return i.AddEventHandler(h)
 }

@@ -38,7 +38,8 @@ func TestKEDA(t *testing.T) {
 	spec, err := keda.GetMetricSpec(t.Context(), trigger)
 	require.NoError(t, err)
 	require.Len(t, spec.MetricSpecs, 1)
-	assert.Equal(t, app.Threshold.MilliValue(), int64(spec.MetricSpecs[0].TargetSizeFloat*1000), "thousandths, cut off as KEDA does")
+	assert.Equal(t, app.Threshold.MilliValue(), int64(spec.MetricSpecs[0].TargetSizeFloat*1000),
+		"thousandths, cut off as KEDA does")
 	active, err := keda.IsActive(t.Context(), trigger)
 	require.NoError(t, err)
 	assert.True(t, active.Result)

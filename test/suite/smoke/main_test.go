@@ -103,7 +103,8 @@ func startForesail(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	adapter, err = shared.StartAdapter(ctx, "foresail", "--enable", "adapter,nodepool,extender", "--keda-address", kedaAddress,
+	adapter, err = shared.StartAdapter(ctx, "foresail", "--enable", "adapter,nodepool,extender", "--keda-address",
+		kedaAddress,
 		"--extender-address", extenderAddress, "--extender-cert-dir", filepath.Dir(cert),
 		"test:extender-metrics-interval=1s", "test:extender-warm-up=0s")
 	if err != nil {

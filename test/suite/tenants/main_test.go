@@ -81,10 +81,12 @@ func startForesail(t *testing.T, name string, env []string, more ...string) *for
 		Name: name, Binary: binary, Dir: shared.Cluster.Dir(), Env: env,
 		Flags: append(append(flags, more...),
 			"--prometheus-config-file", file(t, map[string]any{"servers": []map[string]string{
-				{"address": "http://" + ports.Loopback(prometheusPort)}, {"address": "http://" + ports.Loopback(slowPort)},
+				{"address": "http://" + ports.Loopback(prometheusPort)},
+				{"address": "http://" + ports.Loopback(slowPort)},
 			}}),
 			"--remote-write-address", receiver,
-			"--remote-write-web-config-file", file(t, map[string]any{"basic_auth_users": map[string]string{agent.Username: string(hash)}}),
+			"--remote-write-web-config-file", file(t,
+				map[string]any{"basic_auth_users": map[string]string{agent.Username: string(hash)}}),
 		),
 	})
 	require.NoError(t, foresail.Register(t.Context(), shared.Cluster, port))

@@ -75,7 +75,8 @@ func TestComesToTheReplicasThatTheControllerSets(t *testing.T) {
 	for i := range scenarios {
 		got := play(t, &scenarios[i])
 		for j := range got {
-			require.Equal(t, answers[i][j], got[j], "seed %d, scenario %d, look %d: %s", seed, i, j+1, show(&scenarios[i], j))
+			require.Equal(t, answers[i][j], got[j], "seed %d, scenario %d, look %d: %s", seed, i, j+1,
+				show(&scenarios[i], j))
 		}
 	}
 	assertVaried(t, scenarios, answers)

@@ -141,7 +141,8 @@ func npm(ctx context.Context, dir string) error {
 	if err := cmd.Run(); err != nil {
 		const kept = 2000
 		said := strings.TrimSpace(output.String())
-		return fmt.Errorf("npm is needed (on Debian the package npm): %s: %w\n%s", cmd, err, said[max(0, len(said)-kept):])
+		return fmt.Errorf("npm is needed (on Debian the package npm): %s: %w\n%s", cmd, err,
+			said[max(0, len(said)-kept):])
 	}
 	return nil
 }

@@ -100,7 +100,8 @@ func (p *pool) leaving(node string) bool {
 func (p *pool) release() {
 	p.Helper()
 	for _, pod := range p.pods(p.name, "slow") {
-		_, err := cluster.Client().CoreV1().Pods(p.name).Patch(p.Context(), pod.Name, types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{})
+		_, err := cluster.Client().CoreV1().Pods(p.name).Patch(p.Context(), pod.Name, types.MergePatchType,
+			[]byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{})
 		require.NoError(p, err)
 	}
 }

@@ -75,7 +75,8 @@ func TestAllNodesAreRolledOut(t *testing.T) {
 		p.runs(p.name, a.name, a.pods)
 		assert.LessOrEqual(t, away[a.name], a.mayBeAway, a.name)
 	}
-	t.Logf("%d nodes in %s; at most away: %v; at least %d nodes there", workers, time.Since(began).Round(time.Second), away, fewestNodes)
+	t.Logf("%d nodes in %s; at most away: %v; at least %d nodes there", workers, time.Since(began).Round(time.Second),
+		away, fewestNodes)
 	assert.GreaterOrEqual(t, fewestNodes, workers)
 	assert.LessOrEqual(t, mostMarked, atOnce)
 	for _, i := range before {
@@ -118,7 +119,8 @@ func (p *pool) store(replicas int) {
 		_, err := cluster.Client().CoreV1().PersistentVolumes().Create(p.Context(), &corev1.PersistentVolume{
 			ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("%s-%d", class, i)},
 			Spec: corev1.PersistentVolumeSpec{
-				Capacity: size, AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}, StorageClassName: class,
+				Capacity: size, AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
+				StorageClassName:       class,
 				PersistentVolumeSource: corev1.PersistentVolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: "/store"}},
 				NodeAffinity: &corev1.VolumeNodeAffinity{Required: &corev1.NodeSelector{
 					NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchExpressions: []corev1.NodeSelectorRequirement{
@@ -132,7 +134,8 @@ func (p *pool) store(replicas int) {
 	_, err := cluster.Client().AppsV1().StatefulSets(p.name).Create(p.Context(), &appsv1.StatefulSet{
 		ObjectMeta: metav1.ObjectMeta{Name: "store"},
 		Spec: appsv1.StatefulSetSpec{
-			Replicas: new(int32(replicas)), Selector: &metav1.LabelSelector{MatchLabels: template.Labels}, Template: template,
+			Replicas: new(int32(replicas)), Selector: &metav1.LabelSelector{MatchLabels: template.Labels},
+			Template: template,
 			VolumeClaimTemplates: []corev1.PersistentVolumeClaim{{
 				ObjectMeta: metav1.ObjectMeta{Name: "data"},
 				Spec: corev1.PersistentVolumeClaimSpec{

@@ -113,7 +113,8 @@ func requestsOf(event *auditv1.Event) ([]Request, error) {
 		r.Path = at.Path
 		return append(found, r), nil
 	}
-	r.Group, r.Resource, r.Namespace, r.Name = ref.APIGroup, resource(ref.Resource, ref.Subresource), ref.Namespace, ref.Name
+	r.Group, r.Resource, r.Namespace, r.Name = ref.APIGroup, resource(ref.Resource,
+		ref.Subresource), ref.Namespace, ref.Name
 	found = append(found, r)
 	for _, verb := range implied(event, at.Query()) {
 		r.Verb = verb
@@ -153,7 +154,8 @@ func reviewed(event *auditv1.Event) ([]Request, error) {
 		r.Verb, r.Path = at.Verb, at.Path
 	}
 	if at := review.Spec.ResourceAttributes; at != nil {
-		r.Verb, r.Group, r.Resource, r.Namespace, r.Name = at.Verb, at.Group, resource(at.Resource, at.Subresource), at.Namespace, at.Name
+		r.Verb, r.Group, r.Resource, r.Namespace, r.Name = at.Verb, at.Group, resource(at.Resource,
+			at.Subresource), at.Namespace, at.Name
 	}
 	return []Request{r}, nil
 }

@@ -89,7 +89,8 @@ func Granted(elsewhere lookUp, manifests ...[]byte) ([]Right, error) {
 		}
 		for _, subject := range b.subjects {
 			for _, atom := range atoms {
-				rights = append(rights, Right{User: userOf(subject), Role: b.ref.Kind + " " + b.ref.Name, Namespace: b.namespace, Rules: atom})
+				rights = append(rights, Right{User: userOf(subject), Role: b.ref.Kind + " " + b.ref.Name,
+					Namespace: b.namespace, Rules: atom})
 			}
 		}
 	}

@@ -104,7 +104,8 @@ func (c call) run() (*result, error) {
 		}
 		if i >= c.warm {
 			out.Passed += len(passed)
-			filter, prioritize, both = append(filter, filtered.Sub(begun)), append(prioritize, ended.Sub(filtered)), append(both, ended.Sub(begun))
+			filter, prioritize, both = append(filter, filtered.Sub(begun)), append(prioritize,
+				ended.Sub(filtered)), append(both, ended.Sub(begun))
 		}
 		time.Sleep(c.pause)
 	}
