@@ -46,7 +46,7 @@ func (m *model) pack(pods ...cluster.Pending) scheduling.Result {
 
 // without returns why the pods of a node could not all run on others, or on one that is added.
 func (m *model) without(node string, mayWait bool, added ...fleet.Placement) string {
-	return scheduling.NewHomes(m.cluster, m.input(nil)).Without([]string{node}, mayWait, added...)
+	return scheduling.NewSimulator(m.cluster, m.input(nil)).Without([]string{node}, mayWait, added...)
 }
 
 // kinds returns the offers that will do for a new node, of which there is one for each.

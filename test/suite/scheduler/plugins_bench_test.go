@@ -79,10 +79,10 @@ func BenchmarkHomes(b *testing.B) {
 		m, err := newModel(b.Context(), w)
 		require.NoError(b, err)
 		defer processorTime(b)()
-		homes, i := scheduling.NewHomes(m.cluster, m.input(nil)), 0
+		homes, i := scheduling.NewSimulator(m.cluster, m.input(nil)), 0
 		for b.Loop() {
 			if i%nodes == nodes-1 {
-				homes = scheduling.NewHomes(m.cluster, m.input(nil)) // it remembers answers
+				homes = scheduling.NewSimulator(m.cluster, m.input(nil)) // it remembers answers
 			}
 			require.Empty(b, homes.Without([]string{w.Nodes[i%nodes].Name}, false))
 			i++
