@@ -64,7 +64,7 @@ func (r *replica) report(ctx context.Context, leading bool, workers, asked int) 
 			Now:       time.Now(),
 			Pool:      plan.Pool{Min: 1, Max: 9, SpotRatio: 0.5},
 			Pending:   plan.Pending{Known: !leading, Pods: 2},
-			Signals:   []plan.Signal{{Name: "cpu", Known: true, Now: 0.5, Want: 3}, {Name: "queue", Known: true, Want: 4}, {Name: "memory"}},
+			Signals:   []plan.Signal{{Name: "cpu", Known: true, Now: 0.5, Desired: 3}, {Name: "queue", Known: true, Desired: 4}, {Name: "memory"}},
 			Instances: []plan.Instance{{Instance: fleet.Instance{ID: "i-leaves"}, Worker: true, Leaving: true}},
 		},
 		Events: []journal.Event{{Reason: journal.EventLaunchFailed}},
