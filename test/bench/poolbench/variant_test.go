@@ -103,7 +103,7 @@ type muted struct{ forecast.Signals }
 func (m muted) Observe(ctx context.Context, o signal.Observation) []plan.Signal {
 	all := m.Signals.Observe(ctx, o)
 	for i := range all {
-		all[i].Want = 0
+		all[i].Desired = 0
 	}
 	return all
 }

@@ -75,14 +75,14 @@ func TestPoolSignalsFromPrometheus(t *testing.T) {
 	level := signals["level"]
 	assert.True(t, level.Known, level.Err)
 	assert.InDelta(t, 0.55, level.Now, 1e-9)
-	assert.Equal(t, 2, level.Want)
+	assert.Equal(t, 2, level.Desired)
 	rising := signals["rise"]
 	assert.True(t, rising.Known, rising.Err)
 	assert.InDelta(t, 0.9, rising.Now, 0.08)
 	assert.Greater(t, rising.Predicted, rising.Now+0.05)
-	assert.Equal(t, 3, rising.Want)
-	assert.Equal(t, 5, signals["queue"].Want, signals["queue"].Err)
-	assert.Equal(t, 3, signals["latency"].Want, signals["latency"].Err)
+	assert.Equal(t, 3, rising.Desired)
+	assert.Equal(t, 5, signals["queue"].Desired, signals["queue"].Err)
+	assert.Equal(t, 3, signals["latency"].Desired, signals["latency"].Err)
 	for name, message := range map[string]string{
 		"twice":  "at once: must be one series",
 		"nan":    "more than half of the workers have no fresh samples: 2 of 2",
