@@ -227,3 +227,7 @@ func TestMetricTablesAreGenerated(t *testing.T) {
 		docpages.Verify(t, "../../../docs/operating.md", section.name, docpages.Table(rows))
 	}
 }
+
+func TestEveryMetricIsReviewed(t *testing.T) {
+	docpages.VerifyReviewed(t, "../../..", "Metrics", slices.Collect(maps.Keys(expose(t).families)))
+}

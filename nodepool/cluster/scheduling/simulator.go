@@ -11,32 +11,32 @@ import (
 	"github.com/foresail/foresail/nodepool/plan"
 )
 
-// Homes finds out whether the pods of nodes that are removed could run on the other existing nodes.
-// Nodes on their way do not count: they may never come. Pending pods, and pods of nodes that are
-// being emptied already, are cordoned or not Ready, keep the room that there is for them.
-type Homes struct {
+// Simulator simulates whether the pods of removed nodes could run on the other existing nodes. Nodes
+// that are being launched do not count: they may never join. Pending pods, and pods of nodes that
+// are being drained, cordoned or not Ready, keep the room that exists for them.
+type Simulator struct {
 	cluster  *cluster.Cluster
 	world    Input
-	shared   *world            // what all questions share; nil before the first
-	unplaced int               // of the pods that keep their room, those that have none; below 0: not counted yet
-	answers  map[string]string // by the nodes that were asked about
+	shared   *world            // shared by all simulations; nil before the first
+	unplaced int               // number of pods that keep their room but have none; negative: not counted yet
+	answers  map[string]string // by the removed nodes
 }
 
-var _ plan.Homes = (*Homes)(nil)
+var _ plan.Simulator = (*Simulator)(nil)
 
-// NewHomes returns the homes that a cluster has, and those that it has with new nodes as an Input
-// describes them. The pods of the Input keep the room that there is for them.
-func NewHomes(c *cluster.Cluster, world Input) *Homes {
+// NewSimulator returns a simulation of a cluster, and of new nodes as an Input describes them. The pods
+// of the Input keep the room that exists for them.
+func NewSimulator(c *cluster.Cluster, world Input) *Simulator {
 	world.Nodes, world.OnTheWay = c.Nodes, nil
 	world.Pods = slices.DeleteFunc(slices.Clone(world.Pods), func(w cluster.Pending) bool { return w.Stuck != "" })
 	world.Displaced = slices.DeleteFunc(DisplacedOf(c, func(n *cluster.Node) bool {
 		return n.Leaving || n.Object.Spec.Unschedulable || !n.Ready || world.Leaving[n.Object.Name]
 	}), func(d Displaced) bool { return d.Stuck != "" })
-	return &Homes{cluster: c, world: world, unplaced: -1, answers: map[string]string{}}
+	return &Simulator{cluster: c, world: world, unplaced: -1, answers: map[string]string{}}
 }
 
 // Without implements [plan.Homes]. It costs about as much as a packing.
-func (h *Homes) Without(nodes []string, mayWait bool, added ...fleet.Placement) string {
+func (h *Simulator) Without(nodes []string, mayWait bool, added ...fleet.Placement) string {
 	parts := append(slices.Clone(nodes), fmt.Sprint(" ", mayWait))
 	for _, p := range added {
 		parts = append(parts, " "+p.Zone+"/"+p.InstanceType)
@@ -50,7 +50,7 @@ func (h *Homes) Without(nodes []string, mayWait bool, added ...fleet.Placement) 
 	return why
 }
 
-func (h *Homes) without(nodes []string, mayWait bool, added []fleet.Placement) string {
+func (h *Simulator) without(nodes []string, mayWait bool, added []fleet.Placement) string {
 	leaving := map[string]bool{}
 	for _, name := range nodes {
 		leaving[name] = true
@@ -61,7 +61,7 @@ func (h *Homes) without(nodes []string, mayWait bool, added []fleet.Placement) s
 	}
 	for _, s := range pods {
 		if s.Stuck != "" {
-			return "its pod " + nameOf(s.Pending) + " could run nowhere, as " + s.Stuck
+			return "its pod " + nameOf(s.Pending) + " could run nowhere: " + s.Stuck
 		}
 	}
 	if why := endingTogether(pods); why != "" {
@@ -83,7 +83,7 @@ func endingTogether(pods []subject) string {
 		}
 		key := s.Pod.Namespace + "/" + s.Budget.Name
 		if ending[key]++; ending[key] > mayBeAway(s.Budget) {
-			return fmt.Sprintf("its pod %s would end with it, and PodDisruptionBudget %s lets %d be away",
+			return fmt.Sprintf("its pod %s would end with it, and PodDisruptionBudget %s allows %d to be unavailable",
 				nameOf(s.Pending), s.Budget.Name, mayBeAway(s.Budget))
 		}
 	}
@@ -91,7 +91,7 @@ func endingTogether(pods []subject) string {
 }
 
 // countUnplaced counts the pods that have no place even if no node is removed.
-func (h *Homes) countUnplaced() (n int) {
+func (h *Simulator) countUnplaced() (n int) {
 	if len(h.world.Pods)+len(h.world.Displaced) == 0 {
 		return 0
 	}
@@ -102,7 +102,7 @@ func (h *Homes) countUnplaced() (n int) {
 }
 
 // leaving returns the pods that would leave nodes.
-func (h *Homes) leaving(nodes map[string]bool) []subject {
+func (h *Simulator) leaving(nodes map[string]bool) []subject {
 	var out []subject
 	for i := range h.cluster.Nodes {
 		n := &h.cluster.Nodes[i]
@@ -110,14 +110,14 @@ func (h *Homes) leaving(nodes map[string]bool) []subject {
 			continue
 		}
 		for _, p := range h.cluster.Replacements(n) {
-			out = append(out, subject{p, asked, n.Object.Name})
+			out = append(out, subject{p, examined, n.Object.Name})
 		}
 	}
 	return out
 }
 
-// pack looks for places for the pods of nodes that leave, and for those that keep theirs.
-func (h *Homes) pack(pods []subject, leaving map[string]bool, added []fleet.Placement) *packer {
+// pack places the pods of leaving nodes, and those that keep their room.
+func (h *Simulator) pack(pods []subject, leaving map[string]bool, added []fleet.Placement) *packer {
 	in := h.world
 	in.Joining = nil
 	if len(added) == 0 {
@@ -142,8 +142,8 @@ func (h *Homes) pack(pods []subject, leaving map[string]bool, added []fleet.Plac
 	return p
 }
 
-// countPlaces has batches be ordered by how many of the existing nodes could run them, as they are by shapes where new
-// ones are added. Many are as good as all.
+// countPlaces orders batches by the number of existing nodes that could run them, as shapes do
+// where new nodes are added. It stops counting at many.
 func countPlaces(p *packer) {
 	const many = 64
 	for _, b := range p.batches {
@@ -158,15 +158,15 @@ func countPlaces(p *packer) {
 	}
 }
 
-// verdictOf returns why the pods of the examined nodes have no place, "" if all have one. unplaced is how many of the
-// other pods have no place even if no node is removed.
+// verdictOf returns why the pods of the examined nodes have no place, "" if all have one. unplaced
+// is the number of other pods that have no place even if no node is removed.
 func verdictOf(p *packer, mayWait bool, unplaced int) string {
 	left := 0
-	var robbed *batch
+	var pushedOut *batch
 	deadlock := p.departures.deadlock
 	for _, b := range p.batches {
-		if b.role == asked {
-			if why := whyHomeless(b, mayWait); why != "" {
+		if b.role == examined {
+			if why := whyUnplaced(b, mayWait); why != "" {
 				return why
 			}
 			if deadlock == nil && b.budget != nil && b.late > mayBeAway(b.budget) {
@@ -174,8 +174,8 @@ func verdictOf(p *packer, mayWait bool, unplaced int) string {
 			}
 			continue
 		}
-		if left += b.left; b.left > 0 && robbed == nil {
-			robbed = b
+		if left += b.left; b.left > 0 && pushedOut == nil {
+			pushedOut = b
 		}
 	}
 	switch {
@@ -186,14 +186,15 @@ func verdictOf(p *packer, mayWait bool, unplaced int) string {
 			deadlock.members[0].name, deadlock.budget.Name, mayBeAway(deadlock.budget), whyLate(deadlock))
 	case left <= unplaced:
 		return ""
-	case robbed.role == displaced || robbed.role == replaced:
-		return "no other node has room for pod " + robbed.unplaced() + ", whose node is being emptied"
+	case pushedOut.role == displaced || pushedOut.role == replaced:
+		return "no other node has room for pod " + pushedOut.unplaced() + ", whose node is being drained"
 	}
-	return "no other node has room for pod " + robbed.unplaced() + ", which waits for one"
+	return "no other node has room for pod " + pushedOut.unplaced() + ", which waits for one"
 }
 
-// whyHomeless returns why pods of an examined node have no place, or have one too late; "" if they have one.
-func whyHomeless(b *batch, mayWait bool) string {
+// whyUnplaced returns why pods of an examined node have no place, or have one too late, "" if they
+// have one.
+func whyUnplaced(b *batch, mayWait bool) string {
 	switch {
 	case b.left > 0:
 		return "no other node could run its pod " + b.unplaced()
@@ -204,7 +205,7 @@ func whyHomeless(b *batch, mayWait bool) string {
 	return ""
 }
 
-// whyLate returns, for people, why pods have a place only when nodes are deleted.
+// whyLate describes why pods have a place only after nodes are deleted.
 func whyLate(b *batch) string {
 	if b.rules != nil {
 		for _, s := range b.rules.spreads {

@@ -13,7 +13,7 @@ import (
 	"github.com/foresail/foresail/nodepool/state"
 )
 
-func TestNoteUndone(t *testing.T) {
+func TestNoteFutileRemovals(t *testing.T) {
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	pod := func(name, owner string, since time.Duration) cluster.Pending {
 		p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name}}
@@ -43,36 +43,37 @@ func TestNoteUndone(t *testing.T) {
 		{"without a controller", saved(same), pod("a", "", 6*time.Minute), false},
 		{"nothing was removed", state.Record{}, pod("a", "web", 6*time.Minute), false},
 	} {
-		f := Forecast{asking: []cluster.Pending{c.pod}, new: []string{"shop/a"}}
-		f.NoteUndone(&c.record, now)
+		f := Forecast{eligible: []cluster.Pending{c.pod}, new: []string{"shop/a"}}
+		f.NoteFutileRemovals(&c.record, now)
 		if !c.undone {
-			assert.Empty(t, c.record.Undone, c.name)
+			assert.Empty(t, c.record.FutileRemovals, c.name)
 			continue
 		}
-		assert.Equal(t, []state.Undone{{Owner: "web", Times: 1, Until: now.Add(undoneBackoffMin)}}, c.record.Undone, c.name)
+		assert.Equal(t, []state.FutileRemoval{{Owner: "web", Times: 1, Until: now.Add(futileRemovalBackoffMin)}},
+			c.record.FutileRemovals, c.name)
 		assert.Nil(t, c.record.Saved, c.name)
 	}
 
-	f := Forecast{asking: []cluster.Pending{pod("a", "web", 6*time.Minute)}, new: []string{"shop/b"}}
+	f := Forecast{eligible: []cluster.Pending{pod("a", "web", 6*time.Minute)}, new: []string{"shop/b"}}
 	r := saved(same)
-	f.NoteUndone(&r, now)
-	assert.Empty(t, r.Undone, "the launch is for another pod")
+	f.NoteFutileRemovals(&r, now)
+	assert.Empty(t, r.FutileRemovals, "the launch is for another pod")
 }
 
-// TestUndoneBackOffDoubles: each time that it saved nothing, up to a day.
-func TestUndoneBackOffDoubles(t *testing.T) {
+// TestFutileRemovalBackoffDoubles: each time that it saved nothing, up to a day.
+func TestFutileRemovalBackoffDoubles(t *testing.T) {
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	r := state.Record{}
-	want := undoneBackoffMin
+	want := futileRemovalBackoffMin
 	for range 12 {
-		noteUndone(&r, "web", now)
-		assert.Equal(t, now.Add(want), r.Undone[0].Until)
-		noteUndone(&r, "web", now.Add(time.Second))
-		assert.Equal(t, now.Add(want), r.Undone[0].Until, "another pod of the same scale-down")
-		now, want = r.Undone[0].Until, min(2*want, state.UndoneBackoffMax)
+		noteFutileRemoval(&r, "web", now)
+		assert.Equal(t, now.Add(want), r.FutileRemovals[0].Until)
+		noteFutileRemoval(&r, "web", now.Add(time.Second))
+		assert.Equal(t, now.Add(want), r.FutileRemovals[0].Until, "another pod of the same scale-down")
+		now, want = r.FutileRemovals[0].Until, min(2*want, state.FutileRemovalBackoffMax)
 	}
 	for i := range 2 * state.MaxOwners {
-		noteUndone(&r, string(rune('a'+i)), now)
+		noteFutileRemoval(&r, string(rune('a'+i)), now)
 	}
-	assert.Len(t, r.Undone, state.MaxOwners)
+	assert.Len(t, r.FutileRemovals, state.MaxOwners)
 }
