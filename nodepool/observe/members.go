@@ -76,7 +76,7 @@ func (m members) addNodeless(i *plan.Instance, s trackedInstance) {
 		i.Stranger = m.o.nodes.stranger(i.Instance)
 	}
 	i.Failed = m.o.Cluster != nil && (i.JoinFailed && s.worked.IsZero() || pending != nil || m.overdue(s))
-	i.Kept = i.Failed && pending != nil && pending.Reason == state.TerminateJoinFailed && !m.o.Spec.Join.KeepFailed
+	i.Kept = i.Failed && pending != nil && pending.Reason == state.TerminateJoinFailed
 }
 
 // addNode adds the Node of an instance, and what it means for it.

@@ -35,7 +35,6 @@ type Pool struct {
 type Join struct {
 	Timeout       time.Duration // from the request for the instance until its Node is Ready
 	KeepFailedFor time.Duration // until an instance that did not join is terminated
-	KeepFailed    bool          // it never is
 }
 
 // MaxBatch is the most nodes that one action can have: each write of the journal contains all of

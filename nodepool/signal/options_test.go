@@ -35,10 +35,10 @@ signals:
 - {name: requests, threshold: 800m, for: 10s}
 - {name: cpu, threshold: 70e-2, downThreshold: 300m, prometheus: {query: c, nodeLabel: node}}
 - {name: p95, threshold: 500, for: 0s, prometheus: {address: "http://other", query: q, value: Level}}
-seasonal: {prometheus: {query: s}, weeks: 3, minConfidence: 600m}
-forecast:
-  {interval: 10s, window: 5m, redistributionTimeout: 1m, startupTime: 90s, horizonMin: 1s, horizonMax: 2m,
-   scaleDownMargin: 500m, disabled: true}
+seasonal: {prometheus: {query: s}, weeks: 3}
+forecast: Disabled
+interval: 10s
+startupTime: 90s
 `)
 	want := Options{
 		Signals: []Config{
@@ -53,11 +53,11 @@ forecast:
 			{Name: "p95", Threshold: 500, Query: &Query{Address: "http://other", Expr: "q", Value: v1alpha1.PoolValueLevel}},
 		},
 		Forecast: Forecast{
-			Interval: 10 * time.Second, Window: 5 * time.Minute,
-			RedistributionTimeout: time.Minute, StartupTime: 90 * time.Second,
-			HorizonMin: time.Second, HorizonMax: 2 * time.Minute, ScaleDownMargin: new(0.5), Disabled: true,
+			Interval: 10 * time.Second, Window: 10 * time.Minute,
+			RedistributionTimeout: 2 * time.Minute, StartupTime: 90 * time.Second,
+			HorizonMin: 20 * time.Second, HorizonMax: 10 * time.Minute, Disabled: true,
 		},
-		Seasonal: &SeasonalConfig{Query: Query{Expr: "s", Value: v1alpha1.PoolValueSum}, Weeks: 3, MinConfidence: 0.6},
+		Seasonal: &SeasonalConfig{Query: Query{Expr: "s", Value: v1alpha1.PoolValueSum}, Weeks: 3},
 	}
 	assert.Equal(t, want, OptionsOf(spec))
 	spec.Default()
@@ -99,13 +99,9 @@ func TestOptionsAreValidated(t *testing.T) {
 			func(o *Options) { o.Signals[1].Query = &Query{Expr: " \n"} },
 			`signals[1].prometheus.query: " \n": must be an expression of PromQL`,
 		},
-		"a short window": {
-			func(o *Options) { o.Forecast.Window = time.Second },
-			"forecast.window: 1s: must be at least two sample intervals (30s)",
-		},
-		"bounds that cross": {
-			func(o *Options) { o.Forecast.HorizonMin = time.Hour },
-			"forecast.horizonMax: 10m0s: must be at least forecast.horizonMin (1h0m0s)",
+		"no interval": {
+			func(o *Options) { o.Forecast.Interval = time.Millisecond },
+			"interval: 1ms: must be a whole number of milliseconds, at least 100ms",
 		},
 		"no server": {
 			func(o *Options) { o.DefaultAddress = "" },
@@ -122,10 +118,6 @@ func TestOptionsAreValidated(t *testing.T) {
 		"too many weeks": {
 			func(o *Options) { o.Seasonal = &SeasonalConfig{Query: *query, Weeks: 13} },
 			"seasonal.weeks: 13: must be from 1 to 12",
-		},
-		"confidence too high": {
-			func(o *Options) { o.Seasonal = &SeasonalConfig{Query: *query, Weeks: 1, MinConfidence: 1.5} },
-			"seasonal.minConfidence: 1.5: must be between 0 and 1",
 		},
 	}
 	for name, test := range tests {
