@@ -252,6 +252,5 @@ func (f *Forecast) problems() (out []error) {
 
 // fieldNames maps fields of a PredictedMetric to those of a WorkerPool.
 var fieldNames = map[string]string{
-	"sampleInterval":  "interval",
-	"startup.initial": "startupTime",
+	"sampleInterval": "interval",
 }

@@ -21,56 +21,31 @@ import (
 func FromSpec(spec v1alpha1.PredictedMetricSpec) (pipeline.Params, error) {
 	s := spec.DeepCopy()
 	s.Default()
-	p := pipeline.Params{
-		Method:    pipeline.Method(s.Forecast.Method),
-		Model:     model(s.Model),
-		Threshold: number(s.Threshold),
-		Min:       int(*s.MinReplicas),
-
-		Whole:      s.Source.Whole(),
-		Activation: optional(s.Activation),
-
-		Max: maxReplicas(s.MaxReplicas),
-
-		Interval: s.SampleInterval.Duration,
-
-		RedistributionTimeout: s.Redistribution.Timeout.Duration,
-		RedistributionShape:   number(*s.Redistribution.Shape),
-
-		LevelUp:   number(*s.Smoothing.LevelUp),
-		LevelDown: number(*s.Smoothing.LevelDown),
-		TrendUp:   number(*s.Smoothing.TrendUp),
-		TrendDown: number(*s.Smoothing.TrendDown),
-
-		Lateness:    lateness(s.Forecast.Lateness),
-		NoiseMargin: optional(s.Forecast.NoiseMargin),
-
-		Saturation: saturation(s.Saturation),
-
-		StartupTime:       s.Startup.Initial.Duration,
-		HorizonMultiplier: number(*s.Horizon.Multiplier),
-		HorizonMin:        s.Horizon.Min.Duration,
-		HorizonMax:        s.Horizon.Max.Duration,
-		ReactionDelay:     s.Horizon.ReactionDelay.Duration,
-
-		TrendAngle:      number(*s.Decision.TrendAngle),
-		RiskFactor:      number(*s.Decision.RiskFactor),
-		ScaleDownMargin: number(*s.Decision.ScaleDownMargin),
-		Spillover:       number(*s.Decision.Spillover),
-		MaxStep:         int(*s.Decision.MaxStep),
-		PendingExpiry:   s.Decision.PendingExpiry.Duration,
-
-		StaleAfter: StaleAfter(s),
-		Cooldown: pipeline.Cooldown{
-			UpAfterUp:     s.Cooldown.UpAfterUp.Duration,
-			UpAfterDown:   s.Cooldown.UpAfterDown.Duration,
-			DownAfterUp:   s.Cooldown.DownAfterUp.Duration,
-			DownAfterDown: s.Cooldown.DownAfterDown.Duration,
-		},
-	}
-	p.Window, p.WindowFollowsHorizon = window(s)
+	p := defaults(s)
+	p.Threshold, p.Min, p.Max = number(s.Threshold), int(*s.MinReplicas), maxReplicas(s.MaxReplicas)
+	p.Whole, p.Activation = s.Source.Whole(), optional(s.Activation)
+	p.Model, p.Saturation = model(s), saturation(s.Saturation, p.Saturation.Zone)
+	p.Interval, p.StaleAfter = s.SampleInterval.Duration, StaleAfter(s)
+	p.RedistributionTimeout = s.RedistributionTimeout.Duration
+	p.StartupTime = s.StartupTime.Duration
+	p.HorizonMin, p.HorizonMax = s.Horizon.Min.Duration, s.Horizon.Max.Duration
+	p.ReactionDelay = s.Horizon.ReactionDelay.Duration
 	_, schedules := Schedules(*s, &p)
-	return p, errors.Join(checkBaseline(s.Model), checkNoiseMargin(s.Forecast), checkLateness(s.Forecast), checkStaleAfter(s), inSpec(p.Validate()), schedules)
+	return p, errors.Join(checkBaseline(s), checkLateness(s), checkInterval(p.Interval), checkStaleAfter(s), inSpec(p.Validate()), schedules)
+}
+
+// defaults returns the parameters of the method of a spec, with those that only this method has.
+func defaults(s *v1alpha1.PredictedMetricSpec) pipeline.Params {
+	if s.Holt == nil {
+		p := pipeline.AdaptiveParams()
+		p.Lateness = lateness(s.Lateness)
+		return p
+	}
+	p := pipeline.HoltParams()
+	p.Method = pipeline.Holt
+	p.LevelUp, p.LevelDown = number(*s.Holt.LevelUp), number(*s.Holt.LevelDown)
+	p.TrendUp, p.TrendDown = number(*s.Holt.TrendUp), number(*s.Holt.TrendDown)
+	return p
 }
 
 // number returns the float nearest to a quantity, so that 700m and 0.7 are the same.
@@ -88,7 +63,7 @@ func optional(q *resource.Quantity) float64 {
 	return number(*q)
 }
 
-// percentage is what the CRD accepts: 0% to 50%, with three digits after the point at most.
+// percentage is what the CRD accepts: 0% to 50%, without 0% itself, with three digits after the point at most.
 var percentage = regexp.MustCompile(`^(50(\.0{1,3})?|[1-4]?[0-9](\.[0-9]{1,3})?)%$`)
 
 // lateness returns the share that 1% stands for, 0 of what is absent or no percentage.
@@ -100,44 +75,42 @@ func lateness(s string) float64 {
 	return share / 100
 }
 
-func model(m v1alpha1.Model) pipeline.Model {
-	return pipeline.Model{Kind: pipeline.ModelKind(m.Type), Baseline: optional(m.Baseline)}
-}
-
-// checkBaseline rejects a baseline that would be ignored, and a missing one that would become 0.
-func checkBaseline(m v1alpha1.Model) error {
-	const field = "spec.model.baseline"
-	switch {
-	case m.Type == v1alpha1.ModelOverhead && m.Baseline == nil:
-		return &pipeline.FieldError{Field: field, Value: "absent", Accept: "given with type Overhead"}
-	case m.Type != v1alpha1.ModelOverhead && m.Baseline != nil:
-		return &pipeline.FieldError{Field: field, Value: m.Baseline, Accept: "absent unless type is Overhead"}
+func model(s *v1alpha1.PredictedMetricSpec) pipeline.Model {
+	if s.Baseline != nil {
+		return pipeline.Model{Kind: pipeline.Overhead, Baseline: number(*s.Baseline)}
 	}
-	return nil
+	return pipeline.Model{Kind: pipeline.ModelKind(s.Model)}
 }
 
-// checkNoiseMargin rejects a margin that would be ignored.
-func checkNoiseMargin(f v1alpha1.Forecast) error {
-	if f.NoiseMargin == nil || f.Method != v1alpha1.ForecastHolt {
+// checkBaseline rejects a model that would be ignored.
+func checkBaseline(s *v1alpha1.PredictedMetricSpec) error {
+	if s.Baseline == nil || s.Model == v1alpha1.ModelLinear {
 		return nil
 	}
-	return &pipeline.FieldError{Field: "spec.forecast.noiseMargin", Value: f.NoiseMargin, Accept: "absent unless forecast.method is Adaptive"}
+	return &pipeline.FieldError{Field: "spec.baseline", Value: s.Baseline, Accept: "absent unless model is Linear"}
 }
 
 // checkLateness rejects what is no percentage, and one that would be ignored.
-func checkLateness(f v1alpha1.Forecast) error {
-	accept := ""
+func checkLateness(s *v1alpha1.PredictedMetricSpec) error {
+	accept := "a percentage above 0% and up to 50%, such as 1%"
 	switch {
-	case f.Lateness == "":
+	case s.Lateness == "" || s.Holt == nil && lateness(s.Lateness) > 0:
 		return nil
-	case f.Method == v1alpha1.ForecastHolt:
-		accept = "absent unless forecast.method is Adaptive"
-	case !percentage.MatchString(f.Lateness):
-		accept = "a percentage between 0% and 50%, such as 1%"
-	default:
+	case s.Holt != nil:
+		accept = "absent with holt"
+	}
+	return &pipeline.FieldError{Field: "spec.lateness", Value: s.Lateness, Accept: accept}
+}
+
+// maxInterval has the window of the method with the shorter one hold two samples.
+const maxInterval = 45 * time.Second
+
+// checkInterval rejects a grid that is too wide for a forecast.
+func checkInterval(interval time.Duration) error {
+	if interval <= maxInterval {
 		return nil
 	}
-	return &pipeline.FieldError{Field: "spec.forecast.lateness", Value: f.Lateness, Accept: accept}
+	return &pipeline.FieldError{Field: "spec.sampleInterval", Value: interval, Accept: "at most " + maxInterval.String()}
 }
 
 // checkStaleAfter rejects a limit that data would exceed between two readings.
@@ -154,11 +127,11 @@ func checkStaleAfter(s *v1alpha1.PredictedMetricSpec) error {
 	return nil
 }
 
-func saturation(s *v1alpha1.Saturation) pipeline.Saturation {
-	if s == nil {
+func saturation(highest *resource.Quantity, zone float64) pipeline.Saturation {
+	if highest == nil {
 		return pipeline.Saturation{}
 	}
-	return pipeline.Saturation{Enabled: true, Max: number(s.Max), Zone: number(*s.Zone)}
+	return pipeline.Saturation{Enabled: true, Max: number(*highest), Zone: zone}
 }
 
 // StaleAfter returns the age from which on samples are not used: where the spec does not say, three intervals of the source, and no less
@@ -167,15 +140,7 @@ func StaleAfter(s *v1alpha1.PredictedMetricSpec) time.Duration {
 	if s.StaleAfter != nil {
 		return s.StaleAfter.Duration
 	}
-	return max(v1alpha1.DurationAt("staleAfter", s.Forecast.Method).Duration, 3*s.Source.Interval())
-}
-
-// window returns the length of the window, and whether it may grow with the horizon: one that is set does not.
-func window(s *v1alpha1.PredictedMetricSpec) (length time.Duration, followsHorizon bool) {
-	if s.Window != nil {
-		return s.Window.Duration, false
-	}
-	return v1alpha1.DurationAt("window", s.Forecast.Method).Duration, s.Forecast.Method == v1alpha1.ForecastAdaptive
+	return max(v1alpha1.DurationAt("staleAfter", s.Method()).Duration, 3*s.Source.Interval())
 }
 
 // maxReplicas returns the limit, or none where the spec leaves it to the HPA.

@@ -81,7 +81,7 @@ func (s *scheduleOf) entry(p *pipeline.Params) schedule.Entry {
 	}
 	e.Lateness = s.lateness(p)
 	s.require(s.Learning == "" || s.Learning == v1alpha1.LearningDisabled, "learning", string(s.Learning), "Disabled, or absent")
-	s.require(s.Learning == "" || p.Method == pipeline.Adaptive, "learning", string(s.Learning), "absent unless forecast.method is Adaptive")
+	s.require(s.Learning == "" || p.Method == pipeline.Adaptive, "learning", string(s.Learning), "absent with holt")
 	return e
 }
 
@@ -90,9 +90,7 @@ func (s *scheduleOf) lateness(p *pipeline.Params) float64 {
 	switch {
 	case s.Lateness == "":
 	case p.Method != pipeline.Adaptive:
-		s.require(false, "lateness", s.Lateness, "absent unless forecast.method is Adaptive")
-	case p.Lateness == 0:
-		s.require(false, "lateness", s.Lateness, "absent while forecast.lateness is 0%, which learns no margin")
+		s.require(false, "lateness", s.Lateness, "absent with holt")
 	default:
 		s.require(share > 0, "lateness", s.Lateness, "a percentage above 0% and up to 50%, such as 0.1%")
 	}

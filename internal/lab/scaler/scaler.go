@@ -185,14 +185,14 @@ func withDefaults(of func(Setup) (lab.Scaler, error)) func(Setup) (lab.Scaler, e
 }
 
 // RecommendedParams are the defaults of a PredictedMetric of a utilisation, which foresail-* have unless others are tried.
-func RecommendedParams() pipeline.Params { return defaults("{}") }
+func RecommendedParams() pipeline.Params { return defaults("") }
 
 // PaperParams are those of the paper's method.
-func PaperParams() pipeline.Params { return defaults("{method: Holt}") }
+func PaperParams() pipeline.Params { return defaults(", holt: {}") }
 
-// defaults are those that the API has for a forecast. Threshold and replicas come from a Setup.
-func defaults(forecast string) pipeline.Params {
-	spec, err := params.ParseSpec([]byte("{threshold: 700m, maxReplicas: 20, saturation: {max: 1}, forecast: " + forecast + "}"))
+// defaults are those that the API has for a forecast, with more fields. Threshold and replicas come from a Setup.
+func defaults(more string) pipeline.Params {
+	spec, err := params.ParseSpec([]byte("{threshold: 700m, maxReplicas: 20, saturation: 1" + more + "}"))
 	if err != nil {
 		panic(err) // of a constant
 	}
