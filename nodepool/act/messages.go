@@ -11,14 +11,14 @@ import (
 	"github.com/foresail/foresail/nodepool/provider"
 )
 
-// messages ends the messages of the cloud that a decision was made about.
+// messages handles the messages of the cloud that a decision was made about.
 type messages struct {
 	c       *cycle
-	notices provider.Notices // nil: nobody reports interruptions
+	notices provider.Notices // nil: interruptions are not reported
 }
 
-// end reports the advice in messages, and deletes the messages that are done from the queue: the journal has what they say.
-// Those that must wait stay for the next cycle.
+// end reports the advice in messages, and deletes from the queue those that have been handled:
+// their content is in the journal. Deferred ones are kept for the next cycle.
 func (q messages) end(ctx context.Context) error {
 	for _, a := range q.c.decision.Advice {
 		q.advised(a)
@@ -45,5 +45,6 @@ func (q messages) endOne(ctx context.Context, m provider.Message) error {
 
 // advised reports that the cloud advises to leave an instance. Nothing else follows: most of these instances stay.
 func (q messages) advised(a plan.Advice) {
-	q.c.event(journal.Event{Reason: journal.EventRebalance, Instance: a.InstanceID, Node: a.Node, Message: fmt.Sprintf("The cloud advises to leave %s", a.InstanceID)})
+	q.c.event(journal.Event{Reason: journal.EventRebalance, Instance: a.InstanceID, Node: a.Node,
+		Message: fmt.Sprintf("The cloud advises to leave %s", a.InstanceID)})
 }

@@ -50,9 +50,6 @@ type seasonal struct {
 
 func newSeasonal(o *Options) (*seasonal, error) {
 	c := *o.Seasonal
-	if c.Weeks < 1 || c.Weeks > 12 {
-		return nil, &pipeline.FieldError{Field: "weeks", Value: c.Weeks, Accept: "from 1 to 12"}
-	}
 	q, err := newQuestion(o, &c.Query, seasonalStep, seasonalTimeout)
 	if err != nil {
 		return nil, err

@@ -3,9 +3,7 @@ package params
 
 import (
 	"errors"
-	"fmt"
 	"math"
-	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -17,7 +15,11 @@ import (
 )
 
 // FromSpec converts a spec, defaults filled in, to parameters. It requires only the threshold, so that specs in files may
-// leave out target and source. The error joins a *pipeline.FieldError for each problem.
+// leave out target and source.
+//
+// The rules of a spec are those of its CustomResourceDefinition: the API server evaluates them for objects, ParseSpec for
+// files. The error is of what they cannot know, such as the names of time zones, and of what the pipeline requires of any
+// parameters, which specs that follow the rules fulfil.
 func FromSpec(spec v1alpha1.PredictedMetricSpec) (pipeline.Params, error) {
 	s := spec.DeepCopy()
 	s.Default()
@@ -31,7 +33,7 @@ func FromSpec(spec v1alpha1.PredictedMetricSpec) (pipeline.Params, error) {
 	p.HorizonMin, p.HorizonMax = s.Horizon.Min.Duration, s.Horizon.Max.Duration
 	p.ReactionDelay = s.Horizon.ReactionDelay.Duration
 	_, schedules := Schedules(*s, &p)
-	return p, errors.Join(checkBaseline(s), checkLateness(s), checkInterval(p.Interval), checkStaleAfter(s), inSpec(p.Validate()), schedules)
+	return p, errors.Join(p.Validate(), schedules)
 }
 
 // defaults returns the parameters of the method of a spec, with those that only this method has.
@@ -63,15 +65,9 @@ func optional(q *resource.Quantity) float64 {
 	return number(*q)
 }
 
-// percentage is what the CRD accepts: 0% to 50%, without 0% itself, with three digits after the point at most.
-var percentage = regexp.MustCompile(`^(50(\.0{1,3})?|[1-4]?[0-9](\.[0-9]{1,3})?)%$`)
-
-// lateness returns the share that 1% stands for, 0 of what is absent or no percentage.
+// lateness returns the share that a percentage such as 1% stands for, 0 for an absent one.
 func lateness(s string) float64 {
-	if !percentage.MatchString(s) {
-		return 0
-	}
-	share, _ := strconv.ParseFloat(strings.TrimSuffix(s, "%"), 64) // it matches
+	share, _ := strconv.ParseFloat(strings.TrimSuffix(s, "%"), 64) // a rule of the API requires the form
 	return share / 100
 }
 
@@ -80,51 +76,6 @@ func model(s *v1alpha1.PredictedMetricSpec) pipeline.Model {
 		return pipeline.Model{Kind: pipeline.Overhead, Baseline: number(*s.Baseline)}
 	}
 	return pipeline.Model{Kind: pipeline.ModelKind(s.Model)}
-}
-
-// checkBaseline rejects a model that would be ignored.
-func checkBaseline(s *v1alpha1.PredictedMetricSpec) error {
-	if s.Baseline == nil || s.Model == v1alpha1.ModelLinear {
-		return nil
-	}
-	return &pipeline.FieldError{Field: "spec.baseline", Value: s.Baseline, Accept: "absent unless model is Linear"}
-}
-
-// checkLateness rejects what is no percentage, and one that would be ignored.
-func checkLateness(s *v1alpha1.PredictedMetricSpec) error {
-	accept := "a percentage above 0% and up to 50%, such as 1%"
-	switch {
-	case s.Lateness == "" || s.Holt == nil && lateness(s.Lateness) > 0:
-		return nil
-	case s.Holt != nil:
-		accept = "absent with holt"
-	}
-	return &pipeline.FieldError{Field: "spec.lateness", Value: s.Lateness, Accept: accept}
-}
-
-// maxInterval has the window of the method with the shorter one hold two samples.
-const maxInterval = 45 * time.Second
-
-// checkInterval rejects a grid that is too wide for a forecast.
-func checkInterval(interval time.Duration) error {
-	if interval <= maxInterval {
-		return nil
-	}
-	return &pipeline.FieldError{Field: "spec.sampleInterval", Value: interval, Accept: "at most " + maxInterval.String()}
-}
-
-// checkStaleAfter rejects a limit that data would exceed between two readings.
-func checkStaleAfter(s *v1alpha1.PredictedMetricSpec) error {
-	if s.StaleAfter == nil || s.StaleAfter.Duration <= 0 {
-		return nil
-	}
-	if least := 2 * s.Source.Interval(); s.StaleAfter.Duration < least {
-		return &pipeline.FieldError{
-			Field: "spec.staleAfter", Value: s.StaleAfter.Duration,
-			Accept: fmt.Sprintf("at least twice source.%s.interval (%s)", s.Source.Name(), least),
-		}
-	}
-	return nil
 }
 
 func saturation(highest *resource.Quantity, zone float64) pipeline.Saturation {
@@ -149,20 +100,4 @@ func maxReplicas(limit *int32) int {
 		return math.MaxInt32
 	}
 	return int(*limit)
-}
-
-// inSpec puts "spec." before the field of every *pipeline.FieldError that err joins.
-func inSpec(err error) error {
-	joined, ok := err.(interface{ Unwrap() []error })
-	if !ok {
-		return err
-	}
-	var placed []error
-	for _, e := range joined.Unwrap() {
-		if f, ok := errors.AsType[*pipeline.FieldError](e); ok {
-			e = &pipeline.FieldError{Field: "spec." + f.Field, Value: f.Value, Accept: f.Accept}
-		}
-		placed = append(placed, e)
-	}
-	return errors.Join(placed...)
 }

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/foresail/foresail/adapter/forecast/params"
+	"github.com/foresail/foresail/api/v1alpha1"
 	"github.com/foresail/foresail/internal/lab"
 	"github.com/foresail/foresail/pipeline"
 )
@@ -185,20 +186,18 @@ func withDefaults(of func(Setup) (lab.Scaler, error)) func(Setup) (lab.Scaler, e
 }
 
 // RecommendedParams are the defaults of a PredictedMetric of a utilisation, which foresail-* have unless others are tried.
-func RecommendedParams() pipeline.Params { return defaults("") }
+func RecommendedParams() pipeline.Params { return defaults(nil) }
 
 // PaperParams are those of the paper's method.
-func PaperParams() pipeline.Params { return defaults(", holt: {}") }
+func PaperParams() pipeline.Params { return defaults(&v1alpha1.Holt{}) }
 
-// defaults are those that the API has for a forecast, with more fields. Threshold and replicas come from a Setup.
-func defaults(more string) pipeline.Params {
-	spec, err := params.ParseSpec([]byte("{threshold: 700m, maxReplicas: 20, saturation: 1" + more + "}"))
+// defaults are those that the API has for a method. Threshold and replicas come from a Setup.
+func defaults(holt *v1alpha1.Holt) pipeline.Params {
+	p, err := params.FromSpec(v1alpha1.PredictedMetricSpec{
+		Threshold: resource.MustParse("700m"), MaxReplicas: new(int32(20)), Saturation: new(resource.MustParse("1")), Holt: holt,
+	})
 	if err != nil {
 		panic(err) // of a constant
-	}
-	p, err := params.FromSpec(spec)
-	if err != nil {
-		panic(err)
 	}
 	p.Threshold, p.Max = 0, 0
 	return p

@@ -42,7 +42,7 @@ func TestSettingsAreTheDefaultsOfTheAPI(t *testing.T) {
 		"":           {scaler.RecommendedParams(), pipeline.AdaptiveParams()},
 		", holt: {}": {scaler.PaperParams(), pipeline.HoltParams()},
 	} {
-		spec, err := params.ParseSpec([]byte("{threshold: 700m, maxReplicas: 20, saturation: 1, source: {pods: {metric: utilization}}" + method + "}"))
+		spec, err := params.ParseSpec([]byte("{threshold: 700m, maxReplicas: 20, saturation: 1" + method + "}"))
 		require.NoError(t, err)
 		api, err := params.FromSpec(spec)
 		require.NoError(t, err)

@@ -171,7 +171,7 @@ func (s *stage) startPrometheus(ctx context.Context) error {
 func (s *stage) startForesail(ctx context.Context) error {
 	var flags []string
 	if s.prometheus != "" {
-		flags = append(flags, "--prometheus-url="+s.prometheus) // PredictedMetrics may query this server alone
+		flags = append(flags, "--prometheus="+s.prometheus) // PredictedMetrics may query this server alone
 	}
 	adapter, err := s.stack.StartAdapter(ctx, "foresail", flags...)
 	if err != nil {

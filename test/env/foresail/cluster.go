@@ -89,8 +89,8 @@ func AdapterFlags(ctx context.Context, c *controlplane.Cluster) (flags []string,
 	if err != nil {
 		return nil, 0, err
 	}
-	cert, key, err := c.ServingCertificate(ServiceName+"."+Namespace+".svc", "localhost")
-	return append(flags, "--tls-cert-file", cert, "--tls-private-key-file", key), securePort, err
+	cert, _, err := c.ServingCertificate(ServiceName+"."+Namespace+".svc", "localhost")
+	return append(flags, "--cert-dir", filepath.Dir(cert)), securePort, err
 }
 
 // SigningAdapterFlags returns the flags of an adapter that signs its own certificate and registers itself.
@@ -105,7 +105,7 @@ func SigningAdapterFlags(ctx context.Context, c *controlplane.Cluster) (flags []
 	return []string{
 		"--kubeconfig", kubeconfig,
 		"--bind-address", "127.0.0.1", "--secure-port", strconv.Itoa(securePort),
-		"--leader-election-namespace", Namespace, "--apiservice-namespace", Namespace, "--scrape-allow-loopback",
+		"--foresail-namespace", Namespace, "test:scrape-allow-loopback=true",
 	}, securePort, nil
 }
 

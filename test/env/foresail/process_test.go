@@ -56,7 +56,7 @@ func ended(p *Process) bool {
 func TestRestartIsAtTheSameAddresses(t *testing.T) {
 	p, err := Start(script(t, `echo "$@"; exec sleep 600`))
 	require.NoError(t, err)
-	line := "run --http-address " + p.ProbeAddress + " --metrics-address " + p.Address + " --metrics-allow-anonymous"
+	line := "run --http-address " + p.ProbeAddress + " --metrics-address " + p.Address + " --allow-anonymous=metrics"
 	says := func(want string) {
 		require.Eventually(t, func() bool { return p.LogTail() == want }, 10*time.Second, time.Millisecond)
 	}

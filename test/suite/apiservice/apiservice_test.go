@@ -98,7 +98,7 @@ func testRegistration(t *testing.T) {
 	_, err := shared.Cluster.Apply(t.Context(), []byte(machine), fmt.Appendf(nil, anothers, encoded(shared.Cluster.CA())))
 	require.NoError(t, err)
 	f := startFront(t)
-	flags := []string{"--apiservice-ca-validity", validity.String()}
+	flags := []string{"test:apiservice-ca-validity=" + validity.String()}
 	first, second := start(t, "first", f, flags...), start(t, "second", f, flags...)
 	f.lead(first.secure, second.secure)
 
@@ -138,7 +138,7 @@ func testRegistration(t *testing.T) {
 		require.NoError(t, second.Stop())
 		_, err := shared.Cluster.Apply(t.Context(), fmt.Appendf(nil, anothers, encoded(shared.Cluster.CA())))
 		require.NoError(t, err)
-		third := start(t, "third", f, "--apiservice-take-over")
+		third := start(t, "third", f, "--apiservice=take-over")
 		f.lead(third.secure)
 		read(t)
 		assert.Equal(t, "foresail", registered(t).Spec.Service.Name)

@@ -132,7 +132,7 @@ func start(t *testing.T, name string, f *front, flags ...string) *replica {
 	t.Helper()
 	own, port, err := foresail.SigningAdapterFlags(t.Context(), shared.Cluster)
 	require.NoError(t, err)
-	own = append(append(own, "--apiservice-port", fmt.Sprint(f.port())), flags...)
+	own = append(append(own, "--apiservice-service", fmt.Sprintf("%s:%d", foresail.ServiceName, f.port())), flags...)
 	r := &replica{
 		Process: foresail.StartFor(t, foresail.Options{Name: name, Binary: binary, Dir: folder(t, name), Flags: own}),
 		secure:  ports.Loopback(port),

@@ -127,7 +127,7 @@ func unregister(t *testing.T) func() {
 func startIsRefused(t *testing.T, f *front) {
 	own, _, err := foresail.SigningAdapterFlags(t.Context(), shared.Cluster)
 	require.NoError(t, err)
-	own = append(own, "--apiservice-port", fmt.Sprint(f.port()), "--custom-metrics")
+	own = append(own, "--apiservice-service", fmt.Sprintf("%s:%d", foresail.ServiceName, f.port()), "--custom-metrics")
 	p, err := foresail.Start(foresail.Options{Name: "refused", Binary: binary, Dir: folder(t, "refused"), Flags: own})
 	require.NoError(t, err)
 	select {

@@ -29,7 +29,7 @@ const stuffedPods = 3
 func newStuffed(t *testing.T, name string, most int32, change func(*v1alpha1.WorkerPoolSpec), flags ...string) *stuffed {
 	t.Helper()
 	s := &stuffed{stage: newStage(t, name)}
-	f := startForesail(t, append(flags, "--extender-metrics-interval", "1s", "--extender-warm-up", "0s")...)
+	f := startForesail(t, append(flags, "test:extender-metrics-interval=1s", "test:extender-warm-up=0s")...)
 	s.createPool(1, most, worker, change)
 	s.old = s.workers(1)[0].Name
 	uses.lay(t, s.old, constantly(use{1, 0.97 * worker.use().memory}))
@@ -89,7 +89,7 @@ func TestNoDeadlock(t *testing.T) {
 		const cloud, waited = "helpless-cloud", 20 * time.Second
 		ownCloud(t, cloud)
 		s := newStuffed(t, "helpless", 3, func(p *v1alpha1.WorkerPoolSpec) { p.Provider.Simulated.Namespace = cloud },
-			"--extender-max-wait", waited.String())
+			"test:extender-max-wait="+waited.String())
 		_, err := cluster.Client().CoreV1().ConfigMaps(cloud).Create(t.Context(), &corev1.ConfigMap{
 			ObjectMeta: metav1.ObjectMeta{Name: simulated.FaultsName}, Data: map[string]string{simulated.FaultNeverJoin: "true"},
 		}, metav1.CreateOptions{})

@@ -35,7 +35,7 @@ func startPrometheus(t *testing.T) (url string) {
 // askPrometheus returns the flags by which a process reads there what nodes use.
 func askPrometheus(url string) []string {
 	return []string{
-		"--prometheus-url", url,
+		"--prometheus", url,
 		"--extender-cpu-query", `sum by (node) (rate(container_cpu_usage_seconds_total{id="/"}[1m]))`,
 		"--extender-memory-query", `sum by (node) (last_over_time(container_memory_working_set_bytes{id="/"}[1m]))`,
 	}

@@ -3,6 +3,7 @@ package extender
 import (
 	"context"
 	"fmt"
+	"path/filepath"
 	"sync/atomic"
 	"testing"
 
@@ -56,14 +57,14 @@ func startForesail(t *testing.T, flags ...string) *extenderProcess {
 	require.NoError(t, err)
 	address, err := ports.TakeAddress()
 	require.NoError(t, err)
-	cert, key, err := cluster.ServingCertificate("127.0.0.1", "localhost")
+	cert, _, err := cluster.ServingCertificate("127.0.0.1", "localhost")
 	require.NoError(t, err)
 	f := &extenderProcess{t: t, address: address}
 	f.Process = foresail.StartFor(t, foresail.Options{
 		Name: fmt.Sprintf("foresail-%d", processes.Add(1)), Binary: program, Dir: cluster.Dir(), Home: home(),
 		Flags: append([]string{
 			"--enable", "extender", "--kubeconfig", kubeconfig,
-			"--extender-address", address, "--extender-tls-cert-file", cert, "--extender-tls-private-key-file", key,
+			"--extender-address", address, "--extender-cert-dir", filepath.Dir(cert),
 		}, flags...),
 	})
 	f.probe = newProbe(t, address, "http://"+f.Address)

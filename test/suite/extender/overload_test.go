@@ -52,7 +52,7 @@ func TestPodsAvoidPredictedOverload(t *testing.T) {
 				uses.lay(t, name, constantly(fill(0.3)))
 			}
 			uses.every(t, time.Second)
-			f := startForesail(t, append(variant.flags(t), "--extender-metrics-interval", "1s", "--extender-horizon", horizon.String())...)
+			f := startForesail(t, append(variant.flags(t), "test:extender-metrics-interval=1s", "test:extender-horizon="+horizon.String())...)
 			asks := startScheduler(t, s.name, asking(t, f.address, patient))
 			control := startScheduler(t, s.name+"-control", plain(t))
 

@@ -68,7 +68,7 @@ func TestPackingEmptiesNodes(t *testing.T) {
 	}
 	interval, warmUp := 2*time.Second/pace, 5*time.Second/pace
 	f := startForesail(t,
-		"--extender-metrics-interval", interval.String(), "--extender-horizon", (5 * interval).String(), "--extender-warm-up", warmUp.String())
+		"test:extender-metrics-interval="+interval.String(), "test:extender-horizon="+(5*interval).String(), "test:extender-warm-up="+warmUp.String())
 	uses.every(t, interval)
 	variants := []struct {
 		name   string

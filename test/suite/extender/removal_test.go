@@ -41,7 +41,7 @@ func TestRemovedNodesReceiveNoPods(t *testing.T) { testRemoval(t) }
 func testRemoval(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, "removal")
-	f := startForesail(t, "--extender-metrics-interval", "1s", "--extender-warm-up", "0s")
+	f := startForesail(t, "test:extender-metrics-interval=1s", "test:extender-warm-up=0s")
 	uses.every(t, time.Second)
 	s.createPool(10, 10, size{"16", "32Gi", "250"}, nil)
 	s.workers(10)
@@ -108,7 +108,7 @@ func TestRemovalWithoutPool(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, "marked")
 	nodes := s.addNodes(4, size{"16", "32Gi", "1000"})
-	f := startForesail(t, "--extender-metrics-interval", "1s", "--extender-warm-up", "0s")
+	f := startForesail(t, "test:extender-metrics-interval=1s", "test:extender-warm-up=0s")
 	asks := startScheduler(t, s.name, asking(t, f.address, patient))
 	control := startScheduler(t, s.name+"-control", plain(t))
 	drainer := &drain.Drainer{Client: cluster.Client(), Now: time.Now}

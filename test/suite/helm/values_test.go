@@ -176,7 +176,7 @@ extraObjects: [{apiVersion: v1, kind: ConfigMap, metadata: {name: "{{ .Release.N
 	assert.Contains(t, container["volumeMounts"], map[string]any{"name": "prices", "mountPath": "/prices"})
 	arguments := container["args"].(map[string]any)
 	assert.Equal(t, "shop", arguments["--namespaces"])
-	assert.Equal(t, "false", arguments["--apiservice"])
+	assert.Equal(t, "none", arguments["--apiservice"])
 	assert.NotContains(t, arguments, "--apiservice-inject-ca-from", "the command refuses it then")
 
 	binding := rendered["ClusterRoleBinding//foresail"]

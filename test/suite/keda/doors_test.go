@@ -11,6 +11,8 @@ import (
 	"fmt"
 	"net/http"
 	"net/netip"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -129,10 +131,11 @@ func startFront(t *testing.T, all []*door) *stack.Adapter {
 	}
 	cluster := shared.stack.Cluster
 	require.NoError(t, foresail.Apply(t.Context(), cluster, "components/forward/rbac.yaml", "components/custom-metrics/rbac.yaml"))
-	cert, key, err := cluster.ServingCertificate("127.0.0.4")
+	cert, _, err := cluster.ServingCertificate("127.0.0.4")
 	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(filepath.Join(filepath.Dir(cert), "ca.crt"), cluster.CA(), 0o600))
 	front, err := shared.stack.StartAdapter(t.Context(), "doors", "--custom-metrics", "--forward-url="+shared.keda.AdapterURL(), "--forward-ca-file="+shared.tls.ca,
-		"--keda-address="+address, "--keda-tls-cert-file="+cert, "--keda-tls-private-key-file="+key, "--keda-client-ca-file="+shared.tls.ca)
+		"--keda-address="+address, "--keda-cert-dir="+filepath.Dir(cert))
 	require.NoError(t, err)
 	ctx, cancel := context.WithTimeoutCause(t.Context(), time.Minute, errors.New("not within a minute"))
 	defer cancel()

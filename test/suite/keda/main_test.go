@@ -104,12 +104,12 @@ func (s *suite) start() (err error) {
 // secure makes the certificates of Foresail and of KEDA, and the objects by which KEDA finds its own.
 func (s *suite) secure() error {
 	cluster := s.stack.Cluster
-	s.tls.ca = filepath.Join(cluster.Dir(), "keda-clients.crt")
-	if err := os.WriteFile(s.tls.ca, cluster.CA(), 0o600); err != nil {
-		return err
-	}
 	var err error
 	if s.tls.cert, s.tls.key, err = cluster.ServingCertificate(host, "localhost"); err != nil {
+		return err
+	}
+	s.tls.ca = filepath.Join(filepath.Dir(s.tls.cert), "ca.crt")
+	if err := os.WriteFile(s.tls.ca, cluster.CA(), 0o600); err != nil {
 		return err
 	}
 	client, err := cluster.RESTConfigFor("keda-operator")
@@ -154,8 +154,7 @@ func (s *suite) startReplicas() error {
 		at := netip.AddrFrom4([4]byte{127, 0, 0, byte(2 + i)})
 		s.scalers = append(s.scalers, netip.AddrPortFrom(at, uint16(port)).String())
 		replica, err := s.stack.StartAdapter(s, fmt.Sprint("foresail-", i), "--keda-address="+s.scalers[i],
-			"--keda-tls-cert-file="+s.tls.cert, "--keda-tls-private-key-file="+s.tls.key, "--keda-client-ca-file="+s.tls.ca,
-			"--prometheus-config-file="+s.servers)
+			"--keda-cert-dir="+filepath.Dir(s.tls.cert), "--prometheus-config-file="+s.servers)
 		if err != nil {
 			return err
 		}

@@ -12,6 +12,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -43,6 +44,9 @@ var (
 	extenderAddress, kedaAddress string
 )
 
+// oldest has the promises kept with the oldest supported Kubernetes.
+var oldest = flag.Bool("oldest", false, "run the oldest Kubernetes that Foresail supports")
+
 func TestMain(m *testing.M) {
 	controlplane.Main(func(ctx context.Context) (int, error) { return runOnCluster(ctx, m) })
 }
@@ -52,8 +56,9 @@ func runOnCluster(ctx context.Context, m *testing.M) (code int, err error) {
 	if err := flag.Set("test.parallel", "8"); err != nil {
 		return 1, err
 	}
+	flag.Parse()
 	shared, err = stack.Start(ctx, stack.Options{
-		Progress: os.Stderr, ReadyDelay: readyDelay, Seed: 1, TimeScale: timeScale,
+		Progress: os.Stderr, ReadyDelay: readyDelay, Seed: 1, TimeScale: timeScale, OldestKubernetes: *oldest,
 		// A node whose instance has been terminated must stay without a kubelet.
 		ExtraArgs: map[controlplane.Component][]string{
 			controlplane.Kwok: {"--disregard-status-with-annotation-selector=kwok.x-k8s.io/status=custom"},
@@ -93,13 +98,13 @@ func startForesail(ctx context.Context) error {
 			return err
 		}
 	}
-	cert, key, err := shared.Cluster.ServingCertificate("127.0.0.1", "localhost")
+	cert, _, err := shared.Cluster.ServingCertificate("127.0.0.1", "localhost")
 	if err != nil {
 		return err
 	}
 	adapter, err = shared.StartAdapter(ctx, "foresail", "--enable", "adapter,nodepool,extender", "--keda-address", kedaAddress,
-		"--extender-address", extenderAddress, "--extender-tls-cert-file", cert, "--extender-tls-private-key-file", key,
-		"--extender-metrics-interval", "1s", "--extender-warm-up", "0s")
+		"--extender-address", extenderAddress, "--extender-cert-dir", filepath.Dir(cert),
+		"test:extender-metrics-interval=1s", "test:extender-warm-up=0s")
 	if err != nil {
 		return err
 	}

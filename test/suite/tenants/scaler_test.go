@@ -36,16 +36,11 @@ func newScaler(t *testing.T) *scaler {
 	require.NoError(t, err)
 	a := servertlstest.NewAuthority(t, "everybody's")
 	folder := t.TempDir()
-	write := func(name string, content []byte) string {
-		path := filepath.Join(folder, name)
-		require.NoError(t, os.WriteFile(path, content, 0o600))
-		return path
-	}
 	certificate, key := a.Issue(t, servertlstest.Leaf(x509.ExtKeyUsageServerAuth, "foresail"))
-	return &scaler{address, a, []string{
-		"--keda-address", address, "--keda-client-ca-file", write("ca.pem", a.PEM),
-		"--keda-tls-cert-file", write("cert.pem", certificate), "--keda-tls-private-key-file", write("key.pem", key),
-	}}
+	for name, content := range map[string][]byte{"ca.crt": a.PEM, "tls.crt": certificate, "tls.key": key} {
+		require.NoError(t, os.WriteFile(filepath.Join(folder, name), content, 0o600))
+	}
+	return &scaler{address, a, []string{"--keda-address", address, "--keda-cert-dir", folder}}
 }
 
 // client returns a client with a certificate that the authority has signed for a name.

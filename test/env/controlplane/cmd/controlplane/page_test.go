@@ -89,7 +89,7 @@ func replaced(t *testing.T, script string) string {
 	pairs := []string{
 		"CGO_ENABLED=0 go build ", "true ",
 		`export PATH="$PWD/bin:$PATH"`, "true",
-		"--apiservice-port 6443", fmt.Sprintf("--apiservice-port %s --secure-port %[1]s", port()),
+		"--apiservice-service foresail:6443", fmt.Sprintf("--apiservice-service foresail:%s --secure-port %[1]s", port()),
 		"out/", dir + "/",
 		"8080", port(), "8081", port(), "8082", port(), "9090", port(), "5000", port(),
 	}
