@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/foresail/foresail/api/v1alpha1"
+	"github.com/foresail/foresail/pipeline"
 )
 
 var (
@@ -21,7 +22,7 @@ var (
 )
 
 // window is how long memory and work grow after a start: the default of PredictedMetrics.
-var window = v1alpha1.DurationAt("window", v1alpha1.ForecastAdaptive).Duration
+var window = pipeline.AdaptiveParams().Window
 
 // containerMemory is the memory limit of a Foresail that is held to one (bytes).
 const containerMemory = 1228 << 20
