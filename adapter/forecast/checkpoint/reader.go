@@ -53,11 +53,11 @@ func (c *Checkpoints) read(ctx context.Context, namespace string) {
 		case ctx.Err() != nil:
 			return
 		case listed:
-			c.telemetry.readable.Set(1)
+			c.telemetry.asked(verbList, nil)
 		case errors.Is(err, errMany), apierrors.IsResourceExpired(err), apierrors.IsGone(err): // all are listed again
 		default:
 			wait = retryPeriod
-			c.telemetry.readable.Set(0)
+			c.telemetry.asked(verbList, err)
 			if c.failures.Due("read "+namespace, c.Now()) {
 				klog.FromContext(ctx).Error(err, "Cannot read PredictedMetricCheckpoints: a restart loses what is learned of loads, and replicas learn apart; trying again",
 					"namespace", namespace, "in", retryPeriod)

@@ -134,7 +134,7 @@ func (c *Checkpoints) write(ctx context.Context, s subject, learned *forecaster.
 	if err == nil {
 		err = c.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(o), fieldOwner, client.ForceOwnership)
 	}
-	c.telemetry.writes.WithLabelValues(resultOf(err)).Inc()
+	c.telemetry.asked(verbWrite, err)
 	if err == nil {
 		c.Forecasts.Saved(s.key, *learned)
 		c.setWritten(s.key, now)
