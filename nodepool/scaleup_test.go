@@ -61,11 +61,12 @@ func TestNoCapacityAnywhere(t *testing.T) {
 	r.until("it has failed", 3*time.Minute, func() bool { return r.count(journal.EventScaleUpFailed) == 1 })
 	require.Len(t, tokens, 2, "On-Demand in both zones: the ratio of the pool asks for no Spot")
 	record := r.record()
-	require.Zero(t, record.Failures, "nothing was launched in vain")
+	require.Zero(t, record.Failures, "no launch was futile")
 	require.Equal(t, plan.InsufficientCapacity, r.lastReason(30*time.Second))
 
 	r.world.capacity = nil
-	r.until("it is tried again when the placements have cooled", 10*time.Minute, func() bool { return r.count(journal.EventScaledUp) == 1 })
+	r.until("it is tried again when the placements have cooled", 10*time.Minute,
+		func() bool { return r.count(journal.EventScaledUp) == 1 })
 	require.Zero(t, r.record().Failures)
 }
 
@@ -102,8 +103,8 @@ func TestErrorsCoolWhatTheyConcern(t *testing.T) {
 
 			require.True(t, record.Action.Slots[0].Lost)
 			token := record.Action.Slots[0].Token
-			require.Equal(t, leastPause, r.pool.pause(nil), "the next cycle comes soon")
-			r.clock.advance(leastPause)
+			require.Equal(t, minPause, r.pool.pause(nil), "the next cycle comes soon")
+			r.clock.advance(minPause)
 			r.tick()
 			record = r.record()
 			require.Len(t, record.Action.Slots, 1, "the slot itself is launched as something else")
@@ -311,7 +312,7 @@ func TestKeepFailed(t *testing.T) {
 	r.until("it is forgotten", 5*time.Minute, func() bool { return len(r.record().PendingTerminations) == 0 })
 }
 
-// Kept instances pile up if nobody removes them, so their number is limited.
+// Kept instances pile up until people remove them, so their number is limited.
 func TestKeepFailedIsBounded(t *testing.T) {
 	r := wanting(t, 1)
 	r.spec.Plan.Max, r.spec.Join.KeepFailed = 3, true
@@ -494,7 +495,8 @@ func TestAMendedDrainPolicyEndsTheBackOff(t *testing.T) {
 
 // TestWhatFailedIsKept: why launches fail is known in each cycle until one works, and not only in those that try one.
 func TestWhatFailedIsKept(t *testing.T) {
-	for class, event := range map[provider.Class]journal.EventReason{provider.Invalid: journal.EventLaunchFailed, provider.Unknown: journal.EventLaunchRetried} {
+	for class, event := range map[provider.Class]journal.EventReason{provider.Invalid: journal.EventLaunchFailed,
+		provider.Unknown: journal.EventLaunchRetried} {
 		t.Run(string(class), func(t *testing.T) {
 			r := wanting(t, 2)
 			r.world.capacity = func(provider.Launch) error { return refused(class) }

@@ -10,7 +10,6 @@ package pods
 import (
 	"net/http"
 	"runtime"
-	"slices"
 	"sync"
 	"time"
 
@@ -24,7 +23,7 @@ import (
 type Fleet interface {
 	Active() []podtracker.Instance
 	// Watch calls an observer, without holding locks, until stop is called.
-	Watch(podtracker.Observer) (stop func())
+	Watch(changed func()) (stop func())
 }
 
 // Source reads the metrics endpoints of pods. It is safe for concurrent use.
@@ -78,22 +77,18 @@ func wholeMinute(now time.Time) time.Time {
 
 // Set reads the active instances of a fleet for a sink, as c says, until the next Set or Remove of the key. Each
 // instance is read from its start to its end in the fleet.
-func (s *Source) Set(key types.NamespacedName, c Config, fleet Fleet, sink source.Sink) error {
-	if err := c.validate(); err != nil {
-		return err
-	}
+func (s *Source) Set(key types.NamespacedName, c Config, fleet Fleet, sink source.Sink) {
 	added := newSubscription(s, c, fleet, sink)
 	s.mu.Lock()
 	old := s.subscriptions[key]
 	if old.same(added) {
 		s.mu.Unlock()
-		return nil
+		return
 	}
 	s.subscriptions[key] = added
 	s.mu.Unlock()
 	added.begin()
 	old.end() // after the other has begun, so that an endpoint of both stays connected
-	return nil
 }
 
 // Remove stops reading for a key. The sink is not called any more when it returns.
@@ -118,16 +113,14 @@ func (s *Source) attach(r *reader, key endpointKey) {
 		s.wakeUp()
 	}
 	r.endpoint = e
-	e.readers.Store(newReaders(append(slices.Clone(e.readers.Load().all), r)))
+	e.readers.add(r)
 }
 
 // detach removes a reader from its endpoint. Its sink is not called any more when it returns.
 func (s *Source) detach(r *reader) {
 	s.mu.Lock()
 	e := r.endpoint
-	rest := slices.DeleteFunc(slices.Clone(e.readers.Load().all), func(x *reader) bool { return x == r })
-	e.readers.Store(newReaders(rest))
-	if len(rest) == 0 {
+	if e.readers.remove(r) == 0 {
 		delete(s.endpoints, e.key)
 		s.queue.remove(e)
 		e.close()
