@@ -226,7 +226,7 @@ func TestKeptInstancesOutliveTheJournal(t *testing.T) {
 	r.until("it goes", time.Minute, func() bool { return slices.Contains(r.world.terminated, "i-1") })
 }
 
-// A stopped instance is no worker any more, and only the pool terminates it.
+// A stopped instance no longer counts as a worker, and only the pool terminates it.
 func TestStoppedInstancesGo(t *testing.T) {
 	r := newRig(t)
 	r.world.add(4)
