@@ -144,7 +144,7 @@ reproducible: ## Build the command twice, in two folders and without a shared ca
 PUSH ?=
 .PHONY: image
 image: announce-image $(IMAGE_PLATFORMS:%=out/bin/%/foresail) ## Make the container image out/image without Docker (PUSH=registry.example.com/foresail:v1 pushes it too)
-	$(RELEASE) image --version $(VERSION) --revision "$(REVISION)" --out $(CURDIR)/out/image $(if $(PUSH),--push $(PUSH)) \
+	$(RELEASE)/image --version $(VERSION) --revision "$(REVISION)" --out $(CURDIR)/out/image $(if $(PUSH),--push $(PUSH)) \
 	  $(IMAGE_PLATFORMS:%=$(CURDIR)/out/bin/%/foresail)
 
 .PHONY: announce-image
@@ -164,7 +164,7 @@ BINARIES = $(foreach p,$(PLATFORMS),out/bin/$(p)/foresail$(if $(filter windows/%
 
 .PHONY: dist
 dist: $(BINARIES) ## Make what a release publishes beside the image, in out/dist: install.yaml, the chart, archives, checksums (PLATFORMS= makes no archives, each of which is a build of minutes)
-	$(RELEASE) dist --root $(CURDIR) --version $(VERSION) --image $(CURDIR)/out/image --out $(CURDIR)/out/dist $(BINARIES:%=$(CURDIR)/%)
+	$(RELEASE) --root $(CURDIR) --version $(VERSION) --image $(CURDIR)/out/image --out $(CURDIR)/out/dist $(BINARIES:%=$(CURDIR)/%)
 
 .PHONY: release-dry-run
 release-dry-run: image dist ## Make all of a release and publish nothing (more than an hour the first time on two cores: it builds for six platforms): docs/releasing.md
@@ -235,7 +235,7 @@ generate: ## Generate deep copies, CRDs, the protocol of KEDA, PrometheusRules, 
 	$(TOOL) controller-gen crd paths=./api/... output:crd:dir=manifests/crds
 	go run ./internal/crddefaults
 	go run -C internal/tools/protogen . $(CURDIR)/adapter/door/keda/externalscaler externalscaler.proto
-	go run -C internal/tools/release ./chart $(CURDIR)/manifests/chart/foresail
+	$(RELEASE)/chart $(CURDIR)/manifests/chart/foresail
 	@for file in manifests/alerts/*.yaml; do \
 	  name=$$(basename $$file .yaml); \
 	  { echo "# Generated from $$file by make generate."; \

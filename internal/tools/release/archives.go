@@ -13,7 +13,7 @@ import (
 	"testing/fstest"
 	"time"
 
-	"github.com/foresail/foresail/internal/tools/release/image"
+	"github.com/foresail/foresail/internal/tools/release/build"
 	"github.com/foresail/foresail/internal/tools/release/sbom"
 )
 
@@ -52,7 +52,7 @@ func pack(file string, license []byte, version string, modified time.Time) (arch
 	if err != nil {
 		return archive{}, err
 	}
-	built := image.Settings(info)
+	built := build.Settings(info)
 	a := archive{os: built["GOOS"], arch: built["GOARCH"], binary: filepath.Base(file)}
 	content, err := os.ReadFile(file)
 	if err != nil {

@@ -1,6 +1,6 @@
-// Package image assembles container images from compiled binaries, without a daemon: an empty base, authorities to trust, a user
-// that is not root, and the binary. The same binaries and times give the same digest.
-package image
+// Command image assembles a container image from compiled binaries, without a daemon: an empty base, authorities to trust, a user
+// that is not root, and the binary. The same binaries and times give the same digest. `make image` runs it.
+package main
 
 import (
 	"archive/tar"
@@ -25,6 +25,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/types"
 	"golang.org/x/crypto/x509roots/fallback/bundle"
 
+	"github.com/foresail/foresail/internal/tools/release/build"
 	"github.com/foresail/foresail/internal/tools/release/sbom"
 )
 
@@ -128,18 +129,9 @@ func Assemble(o Options, binaries ...string) (Release, error) {
 	return r, nil
 }
 
-// Settings returns what a binary was built with, such as GOOS.
-func Settings(info *debug.BuildInfo) map[string]string {
-	settings := make(map[string]string, len(info.Settings))
-	for _, s := range info.Settings {
-		settings[s.Key] = s.Value
-	}
-	return settings
-}
-
 // platformOf refuses a binary that does not run on an empty base.
 func platformOf(info *debug.BuildInfo) (v1.Platform, error) {
-	settings := Settings(info)
+	settings := build.Settings(info)
 	if settings["GOOS"] != "linux" || settings["CGO_ENABLED"] != "0" {
 		return v1.Platform{}, fmt.Errorf("built with GOOS=%s CGO_ENABLED=%s: must be linux and 0, as an empty image has no libraries", settings["GOOS"], settings["CGO_ENABLED"])
 	}

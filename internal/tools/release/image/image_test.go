@@ -1,4 +1,4 @@
-package image
+package main
 
 import (
 	"archive/tar"
@@ -42,8 +42,8 @@ const standIn = `package main
 func main() { println("foresail v1.2.3") }
 `
 
-// build compiles a program for each architecture, as the Makefile builds foresail.
-func build(t *testing.T, source, pkg string) []string {
+// compile builds a program for each architecture, as the Makefile builds foresail.
+func compile(t *testing.T, source, pkg string) []string {
 	t.Helper()
 	var binaries []string
 	for _, architecture := range architectures {
@@ -63,7 +63,7 @@ func buildStandIn(t *testing.T) []string {
 	source := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(source, "go.mod"), []byte("module example.com/foresail\n\ngo 1.26.0\n"), 0o600))
 	require.NoError(t, os.WriteFile(filepath.Join(source, "main.go"), []byte(standIn), 0o600))
-	return build(t, source, ".")
+	return compile(t, source, ".")
 }
 
 func assemble(t *testing.T, binaries ...string) Release {
@@ -189,6 +189,12 @@ func extract(t *testing.T, image v1.Image) fstest.MapFS {
 		require.NoError(t, err)
 		files[header.Name] = &fstest.MapFile{Mode: header.FileInfo().Mode(), Data: text}
 	}
+}
+
+func TestUnusableArgumentsAreRefused(t *testing.T) {
+	t.Setenv("SOURCE_DATE_EPOCH", "")
+	assert.ErrorContains(t, run(t.Context(), []string{"--version", "v1"}, io.Discard), "--out is missing")
+	assert.ErrorContains(t, run(t.Context(), []string{"--version", "v1", "--out", "a"}, io.Discard), "SOURCE_DATE_EPOCH")
 }
 
 func TestUnusableBinariesAreRefused(t *testing.T) {
