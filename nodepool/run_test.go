@@ -45,7 +45,7 @@ func (r *rig) sleepFor(d time.Duration) {
 	synctest.Wait()
 }
 
-// ticks returns when cycles began, since the first.
+// ticks returns the start times of cycles, relative to the first.
 func (r *rig) ticks() []time.Duration {
 	out := make([]time.Duration, len(r.cycles))
 	for i, at := range r.cycles {
