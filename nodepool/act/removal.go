@@ -63,7 +63,7 @@ func (m removal) step(ctx context.Context) error {
 // none to drain, and is left to the cloud.
 func (m removal) taint(ctx context.Context, r *state.Removal) error {
 	if r.Node == "" {
-		node := m.nodeOf(r)
+		node := nodeToRemove(m.c, r)
 		if node == "" {
 			return nil
 		}
@@ -78,12 +78,12 @@ func (m removal) taint(ctx context.Context, r *state.Removal) error {
 	return m.to(ctx, state.RemovalTainted)
 }
 
-// nodeOf returns the name of the Node of an instance that had none when its removal was decided.
-func (m removal) nodeOf(r *state.Removal) string {
+// nodeToRemove returns the name of the Node of an instance that had none when its removal was decided.
+func nodeToRemove(c *cycle, r *state.Removal) string {
 	if r.ProviderID == "" {
-		r.ProviderID = m.c.seen.Instances[r.InstanceID].ProviderID
+		r.ProviderID = c.seen.Instances[r.InstanceID].ProviderID
 	}
-	if n := m.c.seen.Node(fleet.Instance{ID: r.InstanceID, ProviderID: r.ProviderID}); n != nil {
+	if n := c.seen.Node(fleet.Instance{ID: r.InstanceID, ProviderID: r.ProviderID}); n != nil {
 		return n.Object.Name
 	}
 	return ""

@@ -108,7 +108,8 @@ func TestReportOfACluster(t *testing.T) {
 	api, err := cli.PastAPI(url, "")
 	require.NoError(t, err)
 	o := reportOptions{prometheus: url, seeds: 1}
-	_, err = o.evaluate(command, make([]v1alpha1.PredictedMetric, 2), api, evaluation.Spans{}, atReport())
+	_, err = o.evaluate(command, make([]v1alpha1.PredictedMetric, 2), api,
+		evaluation.Spans{Names: []string{"1h"}, Lengths: []time.Duration{time.Hour}}, atReport())
 	assert.ErrorContains(t, err, "0 of 2 PredictedMetrics are reported on: interrupted")
 }
 
