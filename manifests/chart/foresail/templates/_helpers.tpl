@@ -142,20 +142,6 @@ PrometheusRule/: {{ not $v.prometheusRule.enabled }}
 {{- with index . 2 }}{{ $_ := set $object $field (concat (get $object $field | default list) .) }}{{ end }}
 {{- end }}
 
-{{- /* Applies a strategic merge patch to an object, in place: to its annotations, or to its pods and their one container. */}}
-{{- define "foresail.mergePatch" -}}
-{{- $object := index . 0 }}{{ $patch := index . 1 }}
-{{- with $patch.metadata.annotations }}
-{{- $_ := set $object.metadata "annotations" (mergeOverwrite (dict) ($object.metadata.annotations | default dict) .) }}
-{{- end }}
-{{- with dig "spec" "template" "spec" dict $patch }}
-{{- $pod := $object.spec.template.spec }}{{ $container := first $pod.containers }}{{ $more := first .containers }}
-{{- include "foresail.extend" (list $pod "volumes" .volumes) }}
-{{- include "foresail.extend" (list $container "ports" $more.ports) }}
-{{- include "foresail.extend" (list $container "volumeMounts" $more.volumeMounts) }}
-{{- end }}
-{{- end }}
-
 {{- /* Changes an object as the values say, in place. */}}
 {{- define "foresail.configure" -}}
 {{- $root := index . 0 }}{{ $o := index . 1 }}{{ $v := $root.Values }}
@@ -222,8 +208,8 @@ PrometheusRule/: {{ not $v.prometheusRule.enabled }}
 {{- end }}
 {{- with $v.forward.url }}{{ include "foresail.extend" (list $container "args" (list (printf "--forward-url=%s" .))) }}{{ end }}
 {{- include "foresail.extend" (list $container "args" $v.extraArgs) }}
-{{- include "foresail.extend" (list $pod "volumes" $v.extraVolumes) }}
 {{- include "foresail.extend" (list $container "volumeMounts" $v.extraVolumeMounts) }}
+{{- include "foresail.extend" (list $pod "volumes" $v.extraVolumes) }}
 {{- else if eq $o.metadata.name "foresail-scheduler" }}
 {{- $_ := set $o.spec "replicas" $v.scheduler.replicaCount }}
 {{- /* Of the cluster's version, without what its vendor adds. */}}
