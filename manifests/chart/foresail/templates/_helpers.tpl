@@ -118,20 +118,26 @@ PrometheusRule/: {{ not $v.prometheusRule.enabled }}
 {{- $text }}
 {{- end }}
 
-{{- /* Applies a JSON patch to an object, in place. */}}
+{{- /* Applies a JSON patch to an object, in place. Of a list it adds items, and replaces the item that a test before names:
+values decide which arguments there are, so that numbers of items mean nothing. */}}
 {{- define "foresail.jsonPatch" -}}
-{{- $object := index . 0 }}
+{{- $object := index . 0 }}{{ $tested := "" }}
 {{- range $patch := index . 1 }}
 {{- $keys := splitList "/" $patch.path | rest }}
-{{- $append := eq (last $keys) "-" }}
-{{- if $append }}{{ $keys = initial $keys }}{{ end }}
+{{- $item := regexMatch "^(-|[0-9]+)$" (last $keys) }}
+{{- if $item }}{{ $keys = initial $keys }}{{ end }}
 {{- $at := $object }}
 {{- range initial $keys }}
 {{- if kindIs "map" $at }}{{ $at = get $at . }}{{ else }}{{ $at = index $at (int .) }}{{ end }}
 {{- end }}
-{{- if $append }}{{ $_ := set $at (last $keys) (append (get $at (last $keys)) $patch.value) }}
-{{- else if eq $patch.op "remove" }}{{ $_ := unset $at (last $keys) }}
-{{- else }}{{ $_ := set $at (last $keys) $patch.value }}
+{{- $key := last $keys }}
+{{- if eq $patch.op "test" }}{{ $tested = $patch.value }}
+{{- else if $item }}
+{{- $items := get $at $key }}
+{{- if eq $patch.op "replace" }}{{ $items = without $items $tested }}{{ end }}
+{{- $_ := set $at $key (append $items $patch.value) }}
+{{- else if eq $patch.op "remove" }}{{ $_ := unset $at $key }}
+{{- else }}{{ $_ := set $at $key $patch.value }}
 {{- end }}
 {{- end }}
 {{- end }}
@@ -204,7 +210,7 @@ PrometheusRule/: {{ not $v.prometheusRule.enabled }}
 {{- $_ := set $o.spec "replicas" $v.replicaCount }}
 {{- if not $v.apiService.register }}
 {{- $_ := set $container "args" (without $container.args (printf "--apiservice-inject-ca-from=%s/foresail" $root.Release.Namespace)) }}
-{{- include "foresail.extend" (list $container "args" (list "--apiservice=false")) }}
+{{- include "foresail.extend" (list $container "args" (list "--apiservice=none")) }}
 {{- end }}
 {{- with $v.forward.url }}{{ include "foresail.extend" (list $container "args" (list (printf "--forward-url=%s" .))) }}{{ end }}
 {{- include "foresail.extend" (list $container "args" $v.extraArgs) }}
