@@ -142,6 +142,8 @@ func TestTheDaemonSetAnswersTheSchedulerOfItsHost(t *testing.T) {
 	base := one[*appsv1.Deployment](t, load(t, "base")).Spec.Template.Spec
 	container := pod.Spec.Containers[0]
 	container.Args, container.Ports = base.Containers[0].Args, base.Containers[0].Ports
+	assert.Empty(t, base.Containers[0].VolumeMounts)
+	base.Containers[0].VolumeMounts = container.VolumeMounts
 	assert.Equal(t, base.Containers[0], container, "nothing else differs")
 	assert.Equal(t, base.SecurityContext, pod.Spec.SecurityContext)
 	assert.Equal(t, []string{"foresail-extender", "system:auth-delegator"}, clusterRolesOf(rendered, pod.Spec.ServiceAccountName))
