@@ -158,7 +158,7 @@ func TestRunHandsOver(t *testing.T) {
 
 // The back-off after lasting errors delays neither an open drain nor a pod that is due.
 func TestBackOffDelaysNothingUrgent(t *testing.T) {
-	q := &deafNotices{}
+	q := &brokenNotices{}
 	setup := func(r *rig) {
 		r.setSpec(func(s *config.Spec) { s.Interval = 5 * time.Minute })
 		q.fakeNotices = r.notices
