@@ -178,7 +178,7 @@ func TestInstancesWithoutANodeGoWithTheirPool(t *testing.T) {
 	t.Run("kept, as they did not join", func(t *testing.T) {
 		r := newRig(t)
 		r.spec.Plan.Min, r.spec.Plan.MaxFailureBackoff, r.spec.Join = 1, time.Hour,
-			config.Join{Timeout: time.Minute, KeepFailed: true}
+			config.Join{Timeout: time.Minute, KeepFailedFor: 1000 * time.Hour}
 		r.world.joins = func(provider.Launch) bool { return false }
 		r.until("one is kept", 5*time.Minute,
 			func() bool { return len(r.record().PendingTerminations) == 1 && r.record().Action == nil })

@@ -300,29 +300,14 @@ func TestLaunchesThatNeverJoin(t *testing.T) {
 	require.Less(t, r.world.launches, 12, "launches back off, each for as long as a join may take and up to five minutes")
 }
 
-func TestKeepFailed(t *testing.T) {
+// A pool keeps instances that did not join as long as their places are not needed.
+func TestFailedInstancesAreKept(t *testing.T) {
 	r := wanting(t, 1)
-	r.spec.Join.KeepFailed = true
+	r.spec.Join.KeepFailedFor = 1000 * time.Hour
 	r.firstNeverJoins()
 	r.pass(2 * time.Hour)
 	require.Empty(t, r.world.terminated)
 	require.Len(t, r.record().PendingTerminations, 1)
-	r.spec.Join.KeepFailed = false
-	r.until("it may go now", time.Minute, func() bool { return len(r.world.terminated) == 1 })
-	r.until("it is forgotten", 5*time.Minute, func() bool { return len(r.record().PendingTerminations) == 0 })
-}
-
-// Kept instances pile up until people remove them, so their number is limited.
-func TestKeepFailedIsBounded(t *testing.T) {
-	r := wanting(t, 1)
-	r.spec.Plan.Max, r.spec.Join.KeepFailed = 3, true
-	r.world.joins = func(provider.Launch) bool { return false }
-	r.pass(12 * time.Hour)
-	require.Equal(t, 3, r.running())
-	require.Contains(t, r.last.Decision.Message, "3 instances that did not join or are broken are kept")
-	r.world.joins = nil
-	r.until("they have joined after all", time.Hour, func() bool { return len(r.record().PendingTerminations) == 0 })
-	require.Equal(t, 3, r.running())
 }
 
 func TestLateJoinIsKept(t *testing.T) {

@@ -273,7 +273,8 @@ func seedOf(owner, pool string) uint64 {
 func keyOf(pool *v1alpha1.WorkerPool) string {
 	s := pool.Spec
 	data, err := json.Marshal([]any{
-		pool.UID, s.Provider, s.State, s.Signals, s.Seasonal, s.Forecast, s.Template, s.Notify, s.Market.MaxPrice,
+		pool.UID, s.Provider, s.State, s.Signals, s.Seasonal, s.Forecast, s.Interval, s.StartupTime,
+		s.Template, s.CloudWatchNamespace, s.Market.MaxPrice,
 	})
 	if err != nil {
 		panic(fmt.Sprintf("encode a WorkerPool: %v", err)) // it came from JSON

@@ -135,7 +135,7 @@ func holdMaximumReached(f *facts, d Decision, why string) Decision {
 			"first, as the maximum is %d (%s)", d.Desired, count(failed, "instance"), f.Pool.Max, why)
 	}
 	return d.hold(InsufficientCapacity, "%d are recommended, and %s that did not join or are broken are kept, with which "+
-		"the maximum of %d is reached: terminate some, or set join.keepFailed to false (%s)",
+		"the maximum of %d is reached: terminate some, or raise max (%s)",
 		d.Desired, count(failed, "instance"), f.Pool.Max, why)
 }
 
