@@ -28,8 +28,8 @@ const (
 	seasonalChunk = 10_000 * seasonalStep
 )
 
-// minConfidence is the confidence below which the floor has no effect: below it the days of the profile differ more than
-// they agree.
+// minConfidence is the confidence below which the floor has no effect: below it the days of the
+// profile differ more than they agree.
 const minConfidence = 0.5
 
 // seasonal recommends the nodes that past weeks needed at the same hour. It is safe for concurrent use.

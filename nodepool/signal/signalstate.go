@@ -40,7 +40,7 @@ const negligible = 1e-6
 // roundingSlack keeps rounding errors from turning 14.000000000001 workers into 15, as in the pipeline.
 const roundingSlack = 1e-9
 
-// run forecasts the load of the workers by the samples of the window and by what has been learned.
+// run forecasts the load of the workers from the samples of the window and the learned loads.
 func (s *signalState) run(m *pipeline.Memory, in pipeline.Input, t *tick) (reading, error) {
 	in.Now, in.Target, in.TargetRose, in.StartupTime, in.Past = t.now, t.Expected, t.roseAt, t.StartupTime, s.past
 	f, err := s.pipeline.RunIn(m, in)
@@ -65,7 +65,7 @@ func (s *signalState) run(m *pipeline.Memory, in pipeline.Input, t *tick) (readi
 	return r, nil
 }
 
-// learn adds the loads of the last run to what has been learned. Do not call it if a part of the load was unknown.
+// learn adds the loads of the last run to the learned ones. Do not call it if a part of the load was unknown.
 func (s *signalState) learn(m *pipeline.Memory) {
 	p := s.pipeline.Params()
 	s.past.Learn(m.Loads(), p.Learning(), nil)
