@@ -78,7 +78,7 @@ func (m members) addNodeless(i *plan.Instance, s trackedInstance) {
 		i.PossibleNode = m.o.nodes.possibleNode(i.Instance)
 	}
 	i.Failed = m.o.Cluster != nil && (i.JoinFailed && s.readyAt.IsZero() || pending != nil || m.overdue(s))
-	i.Kept = i.Failed && pending != nil && pending.Reason == state.TerminateJoinFailed && !m.o.Spec.Join.KeepFailed
+	i.Kept = i.Failed && pending != nil && pending.Reason == state.TerminateJoinFailed
 }
 
 // addNode completes an instance with its Node.

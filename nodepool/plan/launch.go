@@ -81,7 +81,7 @@ func grow(f *facts, d Decision) (Decision, verdict) {
 	return d, decides
 }
 
-// launch places the nodes up to d.Want, unless launches fail or nothing can be launched.
+// launch places the nodes up to d.Desired, unless launches fail or nothing can be launched.
 func launch(f *facts, d Decision, r recommendation) Decision {
 	urgent, why := d.Urgent, r.Reason
 	d.Urgent = false
@@ -135,7 +135,7 @@ func full(f *facts, d Decision, why string) Decision {
 			"first, as the maximum is %d (%s)", d.Desired, count(failed, "instance"), f.Pool.Max, why)
 	}
 	return d.hold(InsufficientCapacity, "%d are recommended, and %s that did not join or are broken are kept, with which "+
-		"the maximum of %d is reached: terminate some, or set join.keepFailed to false (%s)",
+		"the maximum of %d is reached: terminate some, or raise max (%s)",
 		d.Desired, count(failed, "instance"), f.Pool.Max, why)
 }
 

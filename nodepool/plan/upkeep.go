@@ -102,7 +102,7 @@ func judgeNodeless(f *facts, u *Upkeep, p state.PendingTermination, i *Instance,
 	}
 	due := !f.Now.Before(p.Due) || givenUp
 	switch {
-	case !f.Pool.Deleting && (!due || p.Reason == state.TerminateJoinFailed && f.Pool.Join.KeepFailed):
+	case !f.Pool.Deleting && !due:
 	case doubt != "":
 		u.problem("instance %s has no working node, and is not terminated: %s", i.ID, doubt)
 	case i.Node.Name == "" && i.PossibleNode != "":
@@ -174,8 +174,7 @@ func terminateStopped(f *facts, u *Upkeep) {
 			continue
 		}
 		stopped := f.Now.Sub(i.StoppedSince)
-		stays := stopped < StoppedFor || i.JoinFailed && f.Pool.Join.KeepFailed
-		if stays && !f.Pool.Deleting {
+		if stopped < StoppedFor && !f.Pool.Deleting {
 			continue
 		}
 		if found++; found > MaxPendingTerminations {

@@ -56,7 +56,7 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 		recommended: gauge("recommended_workers", "Largest recommendation, before minimum, maximum and batch."),
 		limits:      gauge("limit_workers", "Minimum and maximum of workers.", "limit"),
 		pending: gauge("pending_pods", "Pending pods, by reason: NeedsNode (a new node of the pool could run it), "+
-			"HasRoom (older than pending.for, and existing nodes have room for it), or "+
+			"HasRoom (older than pendingFor, and existing nodes have room for it), or "+
 			"NotHelped (the node launched for it did not take it: no other is launched for a while).", "reason"),
 		leading:     gauge("leading", "1 while this process holds the lease of the pool, else 0."),
 		healthy:     gauge("healthy", "1 while the pool can carry out its decisions, else 0."),
@@ -256,7 +256,7 @@ func (m *Metrics) setSignals(pool string, signals []plan.Signal) {
 		m.current.WithLabelValues(pool, s.Name).Set(s.Now)
 		m.predicted.WithLabelValues(pool, s.Name).Set(s.Predicted)
 		if !s.InformsOnly {
-			m.bySignal.WithLabelValues(pool, s.Name).Set(float64(s.Want))
+			m.bySignal.WithLabelValues(pool, s.Name).Set(float64(s.Desired))
 		}
 	}
 }

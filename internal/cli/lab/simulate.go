@@ -56,7 +56,7 @@ seconds in which ready pods had more load than the threshold, divided by 60; sat
 which they had more than they can do.
 
 foresail-* use the default settings, or those of --filename except for threshold, minReplicas and
-maxReplicas. startup.initial is that of --filename; without --filename it is --startup, if given.
+maxReplicas. startupTime is that of --filename; without --filename it is --startup, if given.
 
 --ablations changes one setting of foresail-total at a time: the age of readings (freshness), the
 reaction delay (delay), the HPA's behavior, the metric that is read, and the forecast's method. Unless
