@@ -7,13 +7,14 @@ export CGO_ENABLED := 0
 
 TOOL := go tool -modfile=internal/tools/go.mod
 LINT := go tool -modfile=internal/tools/golangci/go.mod golangci-lint
+WORDS := go run -C internal/tools/words .
 # The packages that run a whole control plane. Two of SHARING run at a time, the longest first; the first has priority, and the
 # others get what it leaves of the cores. Those of ALONE need both.
 SHARING = ./test/suite/e2e ./test/suite/nodepool/live ./test/suite/nodepool ./test/suite/tenants ./test/suite/apiservice ./test/suite/helm ./test/env/controlplane/... ./test/env/monitoring/...
 ALONE = ./test/suite/extender ./test/suite/nodejs/...
 # Functions of what they are given, without goroutines (internal/archtest sees to that): the race detector would find nothing in them,
 # and make them take ten times as long.
-PURE = ./pipeline ./pipeline/decide ./pipeline/judge ./pipeline/learn ./pipeline/line ./pipeline/predict ./pipeline/redistribute ./nodepool/plan ./nodepool/cluster/scheduling ./nodepool/budget ./internal/keepalive ./internal/schedule ./internal/lab ./internal/lab/report/chart ./internal/lab/world/fluid ./internal/lab/scaler/hpa ./internal/lab/world/queue ./internal/lab/scaler ./internal/lab/score ./internal/lab/world/workload
+PURE = ./pipeline ./pipeline/decide ./pipeline/judge ./pipeline/learn ./pipeline/line ./pipeline/predict ./pipeline/redistribute ./nodepool/plan ./nodepool/cluster/scheduling ./nodepool/config ./internal/keepalive ./internal/schedule ./internal/lab ./internal/lab/report/chart ./internal/lab/world/fluid ./internal/lab/scaler/hpa ./internal/lab/world/queue ./internal/lab/scaler ./internal/lab/score ./internal/lab/world/workload
 # WITH_TESTS lists the packages of a pattern that have tests.
 WITH_TESTS = $(shell go list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}{{end}}' $(1))
 # UNIT are the product's own tests, TOOLS those of what tests are made of.
@@ -71,6 +72,7 @@ vet: ## Run go vet
 	go vet -tags long ./...
 	go vet $(NOT_LONG)
 	go vet -C internal/tools/release -tags long ./...
+	go vet -C internal/tools/words ./...
 	go vet -C test/suite/permissions/terraform ./...
 	go vet -C test/suite/scheduler ./...
 
@@ -93,6 +95,7 @@ test-e2e: controlplane monitoring moto ## Run the tests of faults, races and var
 	$(GO_TEST) -count=1 -p 1 -timeout 20m $(ALONE)
 	$(GO_TEST) $(TOOLS)
 	go test -C internal/tools/release -vet=off ./...
+	go test -C internal/tools/words -vet=off ./...
 	go test -C test/suite/permissions/terraform -vet=off ./...
 	go test -C test/suite/scheduler -vet=off -timeout 20m ./...
 	go test -C test/suite/scheduler -vet=off -timeout 20m -tags oldest -modfile oldest.mod -overlay oldest.json . -args -worlds 200
@@ -102,8 +105,9 @@ test-e2e: controlplane monitoring moto ## Run the tests of faults, races and var
 test-long: controlplane monitoring moto watt ## Run what `make test-e2e` leaves out: real lengths, every crash point, more seeds, larger bursts, older releases of others (build tag long; 45 minutes)
 	$(GO_TEST) -count=1 -p 2 -parallel 4 -exec $(CURDIR)/test/env/politely -timeout 40m -tags long -run '$(LONG_TESTS)' $(LONG_SHARING)
 	$(GO_TEST) -count=1 -timeout 40m -tags long -run '$(OLDEST_KEDA)' ./test/suite/keda -args -oldest
+	$(GO_TEST) -count=1 -timeout 40m ./test/suite/smoke -args -oldest
 	$(GO_TEST) -count=1 -p 1 -timeout 30m -tags long -run '$(LONG_TESTS)' $(LONG_ALONE)
-	go test -C test/suite/scheduler -count=1 -vet=off -timeout 40m . -args -worlds 20000
+	go test -C test/suite/scheduler -v -count=1 -vet=off -timeout 40m . -args -worlds 20000
 
 .PHONY: controlplane
 controlplane: ## Build etcd, Kubernetes and kwok into .cache (minutes once, then nothing)
@@ -140,7 +144,7 @@ reproducible: ## Build the command twice, in two folders and without a shared ca
 PUSH ?=
 .PHONY: image
 image: announce-image $(IMAGE_PLATFORMS:%=out/bin/%/foresail) ## Make the container image out/image without Docker (PUSH=registry.example.com/foresail:v1 pushes it too)
-	$(RELEASE) image --version $(VERSION) --revision "$(REVISION)" --out $(CURDIR)/out/image $(if $(PUSH),--push $(PUSH)) \
+	$(RELEASE)/image --version $(VERSION) --revision "$(REVISION)" --out $(CURDIR)/out/image $(if $(PUSH),--push $(PUSH)) \
 	  $(IMAGE_PLATFORMS:%=$(CURDIR)/out/bin/%/foresail)
 
 .PHONY: announce-image
@@ -160,7 +164,7 @@ BINARIES = $(foreach p,$(PLATFORMS),out/bin/$(p)/foresail$(if $(filter windows/%
 
 .PHONY: dist
 dist: $(BINARIES) ## Make what a release publishes beside the image, in out/dist: install.yaml, the chart, archives, checksums (PLATFORMS= makes no archives, each of which is a build of minutes)
-	$(RELEASE) dist --root $(CURDIR) --version $(VERSION) --image $(CURDIR)/out/image --out $(CURDIR)/out/dist $(BINARIES:%=$(CURDIR)/%)
+	$(RELEASE) --root $(CURDIR) --version $(VERSION) --image $(CURDIR)/out/image --out $(CURDIR)/out/dist $(BINARIES:%=$(CURDIR)/%)
 
 .PHONY: release-dry-run
 release-dry-run: image dist ## Make all of a release and publish nothing (more than an hour the first time on two cores: it builds for six platforms): docs/releasing.md
@@ -219,19 +223,19 @@ bench-live: controlplane monitoring ## Play the paper's loads to real HPAs, KEDA
 FUZZTIME ?= 30s
 .PHONY: fuzz
 fuzz: ## Run every fuzz target for FUZZTIME
-	@for pkg in $$(go list ./pipeline/... ./adapter/... ./nodepool/... ./internal/... ./cmd/... ./api/...); do \
+	@failed=0; for pkg in $$(go list ./pipeline/... ./adapter/... ./nodepool/... ./internal/... ./cmd/... ./api/...); do \
 	  for target in $$(go test -list '^Fuzz' $$pkg | grep '^Fuzz' || true); do \
-	    go test -run '^$$' -fuzz "^$$target$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 1x $$pkg; \
+	    go test -run '^$$' -fuzz "^$$target$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 1x $$pkg || failed=1; \
 	  done; \
-	done
+	done; exit $$failed
 
 .PHONY: generate
-generate: ## Generate deep copies, CRDs, the protocol of KEDA, PrometheusRules and parts of the Helm chart
+generate: ## Generate deep copies, CRDs, the protocol of KEDA, PrometheusRules, and the schema of the chart's values
 	$(TOOL) controller-gen object paths=./api/...
 	$(TOOL) controller-gen crd paths=./api/... output:crd:dir=manifests/crds
 	go run ./internal/crddefaults
 	go run -C internal/tools/protogen . $(CURDIR)/adapter/door/keda/externalscaler externalscaler.proto
-	$(RELEASE) chart --root $(CURDIR)
+	$(RELEASE)/chart $(CURDIR)/manifests/chart/foresail
 	@for file in manifests/alerts/*.yaml; do \
 	  name=$$(basename $$file .yaml); \
 	  { echo "# Generated from $$file by make generate."; \
@@ -255,9 +259,14 @@ verify-docs: ## Fail if the generated sections of the docs are not up to date
 	go test -run Generated ./docs ./internal/cli/... ./test/suite/permissions
 
 .PHONY: lint
-lint: ## Run golangci-lint (builds it the first time, which takes minutes), and actionlint over the workflows
+lint: ## Run golangci-lint (builds it the first time, which takes minutes), actionlint over the workflows, and the lint of words
 	$(TOOL) actionlint -shellcheck= -pyflakes=
 	$(LINT) run ./...
+	$(WORDS) $(CURDIR)
+
+.PHONY: words
+words: ## Print what the lint of words finds in each folder, also in those that internal/tools/words/notyet.txt names
+	@$(WORDS) -count $(CURDIR)
 
 .PHONY: verify
 verify: generate verify-docs ## Fail if generated files are not up to date, or code is not formatted

@@ -19,7 +19,8 @@ import (
 
 // take has the cloud reclaim an instance in two minutes.
 func (r *rig) take(id string) provider.Message {
-	m := provider.Message{InstanceID: id, Kind: provider.MessageInterruption, Deadline: r.clock.now().Add(2 * time.Minute), Handle: "h-" + id}
+	m := provider.Message{InstanceID: id, Kind: provider.MessageInterruption,
+		Deadline: r.clock.now().Add(2 * time.Minute), Handle: "h-" + id}
 	r.pool.Notify(m)
 	return m
 }
@@ -40,7 +41,8 @@ func TestInterruptedWorkerIsReplacedAndDrained(t *testing.T) {
 	require.Equal(t, 1, r.world.launches, "at once")
 
 	r.until("it is drained and terminated", 2*time.Minute, func() bool { return len(r.world.terminated) == 1 })
-	require.GreaterOrEqual(t, r.clock.now(), m.Deadline.Add(-act.ForceBefore), "the pod that blocks is left until the last moment")
+	require.GreaterOrEqual(t, r.clock.now(), m.Deadline.Add(-act.ForceBefore),
+		"the pod that blocks is left until the last moment")
 	r.until("it is over", time.Minute, func() bool { return len(r.record().Interruptions) == 0 })
 	require.Equal(t, []string{"node-i-1", "node-i-old0", "node-i-old2"}, r.nodeNames())
 	r.clean()
@@ -69,7 +71,7 @@ func TestMessagesAboutOtherInstances(t *testing.T) {
 	r := newRig(t)
 	r.world.add(1)
 	r.world.listErr = errors.New("down")
-	r.take("i-somebody")
+	r.take("i-other")
 	r.tick()
 	require.Empty(t, r.notices.done, "the owner of the instance is unknown")
 	r.world.listErr = nil
@@ -159,13 +161,14 @@ func TestInterruptionBeforeTheNodeJoins(t *testing.T) {
 	r.tick()
 	require.Equal(t, 2, r.world.launches)
 	r.world.instances["i-1"].endedAt = r.clock.now()
-	r.until("it is over", 3*time.Minute, func() bool { return len(r.record().Interruptions) == 0 && r.record().Action == nil })
+	r.until("it is over", 3*time.Minute,
+		func() bool { return len(r.record().Interruptions) == 0 && r.record().Action == nil })
 	require.Equal(t, 1, r.running())
 	require.Equal(t, 1, r.count(journal.EventScaledUp))
 }
 
-// TestNodeOfAnUnseenInterruption: the cluster cannot be read from when the notice comes until the cloud has reclaimed the
-// instance.
+// TestNodeOfAnUnseenInterruption: the cluster cannot be read from when the notice comes until the
+// cloud has reclaimed the instance.
 func TestNodeOfAnUnseenInterruption(t *testing.T) {
 	r := newRig(t)
 	r.world.add(1)
@@ -185,7 +188,8 @@ func TestNodeOfAnUnseenInterruption(t *testing.T) {
 }
 
 func TestImpossibleDeadlines(t *testing.T) {
-	for name, ahead := range map[string]time.Duration{"none": 0, "past": -time.Hour, "far": time.Hour, "of a clock three minutes ahead": 5 * time.Minute} {
+	for name, ahead := range map[string]time.Duration{"none": 0, "past": -time.Hour, "far": time.Hour,
+		"of a clock three minutes ahead": 5 * time.Minute} {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(t)
 			r.world.add(1)
@@ -202,25 +206,24 @@ func TestImpossibleDeadlines(t *testing.T) {
 	}
 }
 
-func TestRebalance(t *testing.T) {
-	for _, cordon := range []bool{false, true} {
-		r := newRig(t)
-		r.world.add(1)
-		r.spec.Drain.CordonOnRebalance = cordon
-		r.tick()
-		r.pool.Notify(provider.Message{InstanceID: "i-old0", Kind: provider.MessageRebalance}, provider.Message{InstanceID: "i-old0", Kind: provider.MessageStateChange})
-		r.pass(time.Minute)
-		require.Equal(t, cordon, r.world.nodes["node-i-old0"].cordon)
-		require.Len(t, r.notices.done, 2)
-		require.Empty(t, r.world.terminated)
-	}
+func TestRebalanceRecommendationsAreReported(t *testing.T) {
+	r := newRig(t)
+	r.world.add(1)
+	r.tick()
+	r.pool.Notify(provider.Message{InstanceID: "i-old0", Kind: provider.MessageRebalance},
+		provider.Message{InstanceID: "i-old0", Kind: provider.MessageStateChange})
+	r.pass(time.Minute)
+	require.Equal(t, 1, r.count(journal.EventRebalance))
+	require.False(t, r.world.nodes["node-i-old0"].cordon)
+	require.Len(t, r.notices.done, 2)
+	require.Empty(t, r.world.terminated)
 }
 
 func TestNoMoreReplacementsThanDesired(t *testing.T) {
 	r := newRig(t)
 	r.world.add(4)
 	r.spec.Plan.Min, r.spec.Plan.MaxBatchUp = 1, 1
-	r.signals.signals = []plan.Signal{{Name: "requests", Known: true, Threshold: 0.7, Want: 3, Fits: 3}}
+	r.signals.signals = []plan.Signal{{Name: "requests", Known: true, Threshold: 0.7, Desired: 3, Fits: 3}}
 	r.tick()
 	r.take("i-old0")
 	r.take("i-old1")
@@ -242,7 +245,7 @@ func TestControlPlaneIsNotDrainedByANotice(t *testing.T) {
 	r.tick()
 	require.Len(t, r.record().Interruptions, 1)
 	r.world.observeErr = nil
-	r.until("it is let go", time.Minute, func() bool { return len(r.record().Interruptions) == 0 })
+	r.until("it is released", time.Minute, func() bool { return len(r.record().Interruptions) == 0 })
 	r.pass(10 * time.Minute)
 	require.Empty(t, r.world.terminated)
 	require.Zero(t, r.world.nodes["node-i-old0"].pods[0].leaves)
@@ -261,7 +264,8 @@ func TestRedeliveredNotice(t *testing.T) {
 			r.world.leaving = c.leaving
 			r.tick()
 			m := r.take("i-old1")
-			r.until("it is over", 5*time.Minute, func() bool { return len(r.record().Interruptions) == 0 && r.record().Action == nil })
+			r.until("it is over", 5*time.Minute,
+				func() bool { return len(r.record().Interruptions) == 0 && r.record().Action == nil })
 			require.Equal(t, 1, r.world.launches)
 			r.pass(c.late)
 			r.pool.Notify(m)
@@ -287,40 +291,6 @@ func TestInterruptionsResume(t *testing.T) {
 	r.until("it is over", 3*time.Minute, func() bool { return len(r.record().Interruptions) == 0 })
 	require.Contains(t, r.world.terminated, "i-old0")
 	require.Equal(t, provider.Unknown, provider.ClassOf(errLost))
-}
-
-// Rebalance recommendations may come for all nodes at once, without any interruption after them.
-func TestRebalanceRecommendationsDoNotBlockThePool(t *testing.T) {
-	advised := func(t *testing.T, n int) *rig {
-		r := newRig(t)
-		r.world.add(n)
-		r.oneZone()
-		r.spec.Plan.Min, r.spec.Plan.Max, r.spec.Plan.Idle.For = 1, n, 2*time.Minute
-		r.spec.Drain.CordonOnRebalance = true
-		r.tick()
-		for id := range r.world.instances {
-			r.pool.Notify(provider.Message{InstanceID: id, Kind: provider.MessageRebalance})
-		}
-		r.tick()
-		for _, n := range r.world.nodes {
-			require.True(t, n.cordon)
-		}
-		return r
-	}
-	t.Run("that is idle", func(t *testing.T) {
-		r := advised(t, 6)
-		r.until("a cordoned one goes", 10*time.Minute, func() bool { return r.count(journal.EventScaledDown) == 1 })
-		r.pass(2 * time.Hour)
-		require.Equal(t, 1, r.running())
-		r.clean()
-	})
-	t.Run("that is full", func(t *testing.T) {
-		r := advised(t, 4)
-		r.pend(2)
-		r.until("they take pods again", 20*time.Minute, func() bool { return r.count(journal.EventRestored) == 4 })
-		r.clean()
-		require.Empty(t, r.world.terminated)
-	})
 }
 
 // While the instances are unknown, SQS redelivers the messages about them.
@@ -351,7 +321,8 @@ func TestMessagesThatMustWait(t *testing.T) {
 // Of two messages of one kind about an instance, the newer one is kept.
 func TestNewerMessagesReplaceOlderOnes(t *testing.T) {
 	r := newRig(t)
-	older, newer := provider.Message{InstanceID: "i-1", Kind: provider.MessageInterruption, Handle: "1"}, provider.Message{InstanceID: "i-1", Kind: provider.MessageInterruption, Handle: "2"}
+	older, newer := provider.Message{InstanceID: "i-1", Kind: provider.MessageInterruption, Handle: "1"},
+		provider.Message{InstanceID: "i-1", Kind: provider.MessageInterruption, Handle: "2"}
 	advice := provider.Message{InstanceID: "i-1", Kind: provider.MessageRebalance, Handle: "3"}
 	r.pool.Notify(newer, advice)
 	r.pool.inbox.putBack(older)

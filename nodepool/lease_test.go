@@ -66,7 +66,7 @@ func TestRelease(t *testing.T) {
 	r.restart()
 	r.tick()
 	require.Equal(t, "run-2", r.record().Owner, "at once")
-	require.NotNil(t, r.record().Action, "with what was open")
+	require.NotNil(t, r.record().Action, "with the open action")
 	first := r.process("run-1", r.clock.now)
 	require.NoError(t, first.Release(t.Context()))
 	require.Equal(t, "run-2", r.record().Owner, "another's is left alone")
@@ -210,8 +210,9 @@ func (c *staleCloud) List(ctx context.Context) ([]fleet.Instance, error) {
 	return out, err
 }
 
-// A process that takes the lease has a message about an instance that the process before it has drained and terminated. It
-// launches no second replacement, whether its own list is older than that or lacks the instance.
+// A process that takes the lease has a message about an instance that the process before it has
+// drained and terminated. It launches no second replacement, whether its own list is older than
+// that or lacks the instance.
 func TestTakeOverWithAMessageThatIsDone(t *testing.T) {
 	for name, early := range map[string]bool{"the list is older": true, "the list lacks the instance": false} {
 		t.Run(name, func(t *testing.T) {
@@ -307,7 +308,7 @@ func TestHandOver(t *testing.T) {
 		t.Run("a leader ends "+interval.String(), func(t *testing.T) {
 			twoProcesses(t, prepare, func(r *rig, _, end func()) {
 				end()
-				require.LessOrEqual(t, r.handOver(), journal.WatchEvery+leastPause)
+				require.LessOrEqual(t, r.handOver(), journal.WatchEvery+minPause)
 			})
 		})
 	}

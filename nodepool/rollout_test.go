@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/foresail/foresail/api/v1alpha1"
-	"github.com/foresail/foresail/nodepool/budget"
+	"github.com/foresail/foresail/nodepool/config"
 	"github.com/foresail/foresail/nodepool/journal"
 	"github.com/foresail/foresail/nodepool/plan"
 	"github.com/foresail/foresail/nodepool/provider"
@@ -19,8 +19,8 @@ import (
 )
 
 // budgets allow some nodes to be disrupted at once.
-func budgets(nodes string) budget.Budgets {
-	return budget.Parse([]v1alpha1.DisruptionBudget{{Nodes: intstr.Parse(nodes)}})
+func budgets(nodes string) config.Budgets {
+	return config.ParseBudgets([]v1alpha1.DisruptionBudget{{Nodes: intstr.Parse(nodes)}})
 }
 
 // busy is a pool of n workers in two zones that needs them all.
@@ -28,7 +28,8 @@ func busy(t *testing.T, n int) *rig {
 	r := newRig(t)
 	r.world.add(n)
 	r.spec.Plan.Min, r.spec.Plan.Max, r.spec.Plan.MaxBatchUp = 1, 2*n, 0
-	r.signals.signals = []plan.Signal{{Name: "requests", Known: true, Now: 0.6, Predicted: 0.6, Threshold: 0.7, Want: n, Fits: n, Needs: n}}
+	r.signals.signals = []plan.Signal{{Name: "requests", Known: true, Now: 0.6, Predicted: 0.6,
+		Threshold: 0.7, Desired: n, Fits: n, Needs: n}}
 	for _, name := range r.nodeNames() {
 		r.load(name, &fakePod{name: "web"})
 	}
@@ -109,11 +110,12 @@ func TestRestartReplacesWhatIsOlder(t *testing.T) {
 	require.Equal(t, 3, r.running())
 }
 
-// TestRestartCountsWorkersOnTheirWay: an instance that was launched before a restart is outdated before its Node has joined.
+// TestRestartCountsWorkersOnTheirWay: an instance that was launched before a restart is outdated
+// before its Node has joined.
 func TestRestartCountsWorkersOnTheirWay(t *testing.T) {
 	r := busy(t, 2)
 	r.spec.Disruption.Paused = true
-	r.signals.signals[0].Want, r.signals.signals[0].Fits, r.signals.signals[0].Needs = 3, 3, 3
+	r.signals.signals[0].Desired, r.signals.signals[0].Fits, r.signals.signals[0].Needs = 3, 3, 3
 	r.until("one is launched", time.Minute, func() bool { return r.world.launches == 1 })
 	require.Len(t, r.world.nodes, 2, "it has not joined")
 	r.clock.advance(time.Second)
@@ -123,7 +125,7 @@ func TestRestartCountsWorkersOnTheirWay(t *testing.T) {
 	require.Equal(t, 3, r.last.Decision.Rollout.Outdated)
 }
 
-// TestReportsAreOfTheSpecTheyFollow: what is reported is of the generation whose spec the cycle read.
+// TestReportsAreOfTheSpecTheyFollow: reports have the generation of the spec that the cycle read.
 func TestReportsAreOfTheSpecTheyFollow(t *testing.T) {
 	r := busy(t, 2)
 	r.spec.Generation = 7
@@ -167,8 +169,8 @@ func TestBudgetsThatCannotBeReadAllowNothing(t *testing.T) {
 	require.Contains(t, r.last.Decision.Rollout.Message, "spec.disruption.budgets[0].nodes")
 }
 
-// TestRollOutOfNodesThatNobodyMayRemove launches nothing.
-func TestRollOutOfNodesThatNobodyMayRemove(t *testing.T) {
+// TestRollOutOfBlockedNodes launches nothing.
+func TestRollOutOfBlockedNodes(t *testing.T) {
 	r := busy(t, 3)
 	r.ages()
 	for n := range 3 {
@@ -176,11 +178,12 @@ func TestRollOutOfNodesThatNobodyMayRemove(t *testing.T) {
 	}
 	r.pass(time.Hour)
 	require.Zero(t, r.world.launches)
-	require.Equal(t, "none may go, such as node-i-old0: its annotation says so", r.last.Decision.Rollout.Message)
+	require.Equal(t, "no worker can be removed, such as node-i-old0: its annotation says so",
+		r.last.Decision.Rollout.Message)
 }
 
-// TestRollOutUnderALevel: a signal that recommends as many as there are, however many that is, is left with as many as before,
-// whichever process goes on.
+// TestRollOutUnderALevel: a signal that recommends as many as there are, however many that is, is
+// left with as many as before, whichever process goes on.
 func TestRollOutUnderALevel(t *testing.T) {
 	for _, nodes := range []string{"1", "2", "5"} {
 		t.Run(nodes, func(t *testing.T) {
@@ -217,7 +220,8 @@ func TestRollOutStartsNoCooldown(t *testing.T) {
 	r.pend(1)
 	r.until("a node is launched", 2*time.Minute, func() bool {
 		a := r.record().Action
-		return a != nil && a.Kind == state.ActionUp && slices.ContainsFunc(a.Slots, func(s state.Slot) bool { return !s.Outdated })
+		return a != nil && a.Kind == state.ActionUp &&
+			slices.ContainsFunc(a.Slots, func(s state.Slot) bool { return !s.Outdated })
 	})
 	r.world.pending = nil
 	r.until("it has joined", 10*time.Minute, func() bool { return !r.record().LastUp.IsZero() })

@@ -98,7 +98,8 @@ func TestPodsOnTheirWayAreWaitedFor(t *testing.T) {
 }
 
 func TestDrainBeginsWhenNoPodMayArrive(t *testing.T) {
-	for name, last := range map[string]time.Duration{"they have nodes soon": 10 * time.Second, "some never have one": time.Hour} {
+	for name, last := range map[string]time.Duration{"they have nodes soon": 10 * time.Second,
+		"some never have one": time.Hour} {
 		t.Run(name, func(t *testing.T) {
 			r := idle(t, 2)
 			r.removing(state.RemovalTainted)
@@ -195,7 +196,7 @@ func TestBudgetsHoldFurtherDrains(t *testing.T) {
 			marked++
 		}
 	}
-	require.Equal(t, 1, marked, "those that were being emptied beside it have gone, and no other is")
+	require.Equal(t, 1, marked, "the others that were being drained are gone, and no further one is drained")
 	held.refused = ""
 	r.until("the others have gone", 5*time.Minute, func() bool { return r.running() == 1 })
 }
@@ -214,11 +215,14 @@ func TestForceDeletesPastTheTimeout(t *testing.T) {
 // to save money.
 func TestForceDeletesWhatBlocksANodeThatMustGo(t *testing.T) {
 	pods := map[string]*fakePod{
-		"exhausted budget": {name: "shop/db", refused: "its budget allows none", blocks: "is covered by the PodDisruptionBudget db, which allows no disruption now"},
-		"kube-system":      {name: "kube-system/dns", blocks: "is in kube-system and not of a DaemonSet"},
+		"exhausted budget": {name: "shop/db", refused: "its budget allows none",
+			blocks: "is covered by the PodDisruptionBudget db, which allows no disruption now"},
+		"kube-system": {name: "kube-system/dns", blocks: "is in kube-system and not of a DaemonSet"},
 	}
 	reasons := map[string]func(*rig){
-		"retired":       func(r *rig) { r.world.instances["i-old0"].Outdated = "AWS has scheduled instance-retirement of it" },
+		"retired": func(r *rig) {
+			r.world.instances["i-old0"].Outdated = "AWS has scheduled instance-retirement of it"
+		},
 		"above maximum": func(r *rig) { r.spec.Plan.Max = 1 },
 		"deleted":       func(r *rig) { r.spec.Plan.Deleting, r.spec.Plan.Min = true, 0 },
 		"idle":          func(r *rig) { r.spec.Plan.Idle.For = time.Minute },
@@ -354,8 +358,8 @@ func TestPendingPodsEndScaleDown(t *testing.T) {
 	require.Empty(t, r.world.terminated)
 }
 
-// A node whose pods were evicted in vain is left alone, for twice as long each time.
-func TestNodesThatWereEvictedFromInVainAreLeftAlone(t *testing.T) {
+// A node whose pods were evicted without effect is left alone, for twice as long each time.
+func TestNodesWithFutileEvictionsAreLeftAlone(t *testing.T) {
 	r := idle(t, 2)
 	r.spec.Plan.CooldownDown = 0
 	r.load("node-i-old0", &fakePod{name: "guarded", refused: "no"})
@@ -392,7 +396,7 @@ func TestPlannedTargetsAreCheckedAgain(t *testing.T) {
 		"not known any more":   {func(s *plan.Signal) { s.Known, s.Err = false, "the server is down" }, 1},
 		"not idle any more":    {func(s *plan.Signal) { s.Now = 0.5 }, 1},
 		"more load to carry":   {func(s *plan.Signal) { s.Fits = 4 }, 1},
-		"more are recommended": {func(s *plan.Signal) { s.Want = 4 }, 1},
+		"more are recommended": {func(s *plan.Signal) { s.Desired = 4 }, 1},
 		"the minimum is more":  {func(*plan.Signal) {}, 4},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -415,7 +419,7 @@ func TestPlannedTargetsAreCheckedAgain(t *testing.T) {
 	}
 }
 
-// A termination that the cloud rejects for good is not repeated.
+// A termination that the cloud rejects permanently is not repeated.
 func TestRejectedTerminations(t *testing.T) {
 	for _, class := range []provider.Class{provider.Invalid, provider.Unknown} {
 		r := idle(t, 3)
@@ -483,8 +487,8 @@ func TestTooManyUnreadyWaits(t *testing.T) {
 	r.until("it goes on", time.Minute, func() bool { return r.count(journal.EventScaledDown) == 1 })
 }
 
-// TestTerminatedWorkersDoNotCountAgain: a terminated instance is gone once the cloud stops listing it, even if it was never
-// listed as terminating.
+// TestTerminatedWorkersDoNotCountAgain: a terminated instance is gone once the cloud stops listing
+// it, even if it was never listed as terminating.
 func TestTerminatedWorkersDoNotCountAgain(t *testing.T) {
 	r := idle(t, 3)
 	r.world.leaving = 0
@@ -561,9 +565,10 @@ func TestOrphans(t *testing.T) {
 	add("i-by-hand", "")
 	r.pass(r.spec.Join.Timeout)
 	require.Empty(t, r.world.terminated)
-	var condemned bool
+	var pendingTermination bool
 	r.world.termErr = errors.New("not yet")
-	r.until("it is condemned", 5*time.Minute, func() bool { condemned = len(r.record().PendingTerminations) == 1; return condemned })
+	r.until("its termination is pending", 5*time.Minute,
+		func() bool { pendingTermination = len(r.record().PendingTerminations) == 1; return pendingTermination })
 	require.Empty(t, r.world.terminated)
 	r.world.termErr = nil
 	r.until("it is terminated", time.Minute, func() bool { return len(r.world.terminated) == 1 })
@@ -628,9 +633,11 @@ func replica(name, node string) *corev1.Pod {
 	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, Labels: map[string]string{"app": "web"}}}
 	p.OwnerReferences = []metav1.OwnerReference{{Kind: "ReplicaSet", Name: "web", UID: "web", Controller: new(true)}}
 	p.Spec.NodeName = node
-	p.Spec.Affinity = &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{
+	terms := []corev1.PodAffinityTerm{{
 		LabelSelector: &metav1.LabelSelector{MatchLabels: p.Labels}, TopologyKey: corev1.LabelHostname,
-	}}}}
+	}}
+	p.Spec.Affinity = &corev1.Affinity{
+		PodAntiAffinity: &corev1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: terms}}
 	p.Status.Phase = corev1.PodRunning
 	return p
 }
@@ -668,7 +675,8 @@ func TestTargetsWhosePodsHaveNoOtherNodeAnyMoreStay(t *testing.T) {
 	r.removing(state.RemovalDraining)
 	require.Len(t, r.record().Action.Targets, 2)
 	r.world.objects = append(r.world.objects, replica("web-1", "node-i-old1"), replica("web-3", "node-i-old3"))
-	r.until("the first target goes, and the second stays", 10*time.Minute, func() bool { return r.count(journal.EventScaledDown) == 1 })
+	r.until("the first target goes, and the second stays", 10*time.Minute,
+		func() bool { return r.count(journal.EventScaledDown) == 1 })
 	require.Equal(t, []string{"i-old0"}, r.world.terminated)
 	require.Equal(t, 1, r.count(journal.EventScaleDownAborted))
 }

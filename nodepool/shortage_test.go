@@ -18,7 +18,7 @@ import (
 )
 
 // shortage has the pool want n nodes of many types in three zones, none of which has capacity. The cloud has a long
-// sentence for each, which differs from call to call. It returns how often each placement was asked for.
+// sentence for each, which differs from call to call. It returns how often each placement was requested.
 func (r *rig) shortage(n int) map[fleet.Placement]int {
 	asked, calls := map[fleet.Placement]int{}, 0
 	base := r.world.offers[0]
@@ -32,7 +32,7 @@ func (r *rig) shortage(n int) map[fleet.Placement]int {
 		}
 	}
 	r.spec.Plan.SpotRatio, r.spec.Plan.Max, r.spec.Plan.MaxBatchUp = 0.7, 2*n, 0
-	r.signals.signals = []plan.Signal{{Name: "requests", Known: true, Threshold: 0.7, Want: n}}
+	r.signals.signals = []plan.Signal{{Name: "requests", Known: true, Threshold: 0.7, Desired: n}}
 	r.world.capacity = func(l provider.Launch) error {
 		asked[l.Placement]++
 		calls++
@@ -121,7 +121,8 @@ func TestQuotaOfAFamily(t *testing.T) {
 	for _, kind := range []struct {
 		name  string
 		quota fleet.Quota
-	}{{"p3.2xlarge", fleet.Quota{Group: "P", VCPUs: 8}}, {"p3.8xlarge", fleet.Quota{Group: "P", VCPUs: 32}}, {"g5.xlarge", fleet.Quota{Group: "G and VT", VCPUs: 4}}} {
+	}{{"p3.2xlarge", fleet.Quota{Group: "P", VCPUs: 8}}, {"p3.8xlarge", fleet.Quota{Group: "P", VCPUs: 32}},
+		{"g5.xlarge", fleet.Quota{Group: "G and VT", VCPUs: 4}}} {
 		for _, zone := range []string{"a", "b", "c"} {
 			o := base
 			o.Zone, o.Subnet, o.InstanceType, o.Quota = zone, "subnet-"+zone, kind.name, kind.quota

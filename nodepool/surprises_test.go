@@ -25,7 +25,7 @@ import (
 )
 
 // town is a cluster whose scheduler has reasons that a pool knows nothing of: taints, labels and pods of new nodes
-// that no template tells of, and rules of its own. Its controllers replace what is evicted.
+// that no template contains, and rules of its own. Its controllers replace what is evicted.
 type town struct {
 	*rig
 	random *rand.Rand
@@ -57,7 +57,7 @@ func newTown(t *testing.T, seed uint64) *town {
 	return w
 }
 
-// dress returns what new nodes are apart from what is promised.
+// dress returns the properties of new nodes apart from the promised ones.
 func (w *town) dress() func(*fakeNode) {
 	taint, smaller, unlabelled := w.random.IntN(4) == 0, w.random.IntN(4) == 0, w.random.IntN(4) == 0
 	return func(n *fakeNode) {
@@ -69,7 +69,7 @@ func (w *town) dress() func(*fakeNode) {
 		if unlabelled {
 			delete(n.object.Labels, corev1.LabelTopologyZone)
 		}
-		if smaller { // a static pod that nothing tells of
+		if smaller { // a static pod that is not announced
 			w.pods = append(w.pods, w.pod("static-"+n.object.Name, "static", "900m"))
 			static := w.pods[len(w.pods)-1]
 			static.Annotations = map[string]string{corev1.MirrorPodAnnotationKey: "x"}
@@ -79,8 +79,10 @@ func (w *town) dress() func(*fakeNode) {
 }
 
 func (w *town) pod(name, app, cpu string) *corev1.Pod {
-	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, Labels: map[string]string{"app": app}, UID: types.UID(name)}}
-	p.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: app, UID: types.UID(app), Controller: new(true)}}
+	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name,
+		Labels: map[string]string{"app": app}, UID: types.UID(name)}}
+	p.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: app,
+		UID: types.UID(app), Controller: new(true)}}
 	p.Spec.Containers = []corev1.Container{{Name: "c", Resources: corev1.ResourceRequirements{
 		Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu)},
 	}}}
@@ -95,7 +97,8 @@ func (w *town) add(app, cpu string) {
 	w.made++
 	p := w.pod(fmt.Sprint(app, "-", w.made), app, cpu)
 	p.Status.Conditions = []corev1.PodCondition{{
-		Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable, LastTransitionTime: metav1.NewTime(w.clock.now()),
+		Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable,
+		LastTransitionTime: metav1.NewTime(w.clock.now()),
 	}}
 	p.Status.Phase = corev1.PodPending
 	w.pods = append(w.pods, p)
@@ -136,7 +139,8 @@ func (w *town) takes(name string, p *corev1.Pod) bool {
 	if !n.ready || n.cordon || n.mark != "" || w.refuses[app] == "all" || some {
 		return false
 	}
-	if _, untolerated := schedulingv1.FindMatchingUntoleratedTaint(logr.Discard(), n.object.Spec.Taints, p.Spec.Tolerations, nil, false); untolerated {
+	if _, untolerated := schedulingv1.FindMatchingUntoleratedTaint(logr.Discard(), n.object.Spec.Taints,
+		p.Spec.Tolerations, nil, false); untolerated {
 		return false
 	}
 	for key, value := range p.Spec.NodeSelector {

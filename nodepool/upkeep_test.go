@@ -2,7 +2,6 @@ package nodepool
 
 import (
 	"context"
-	"slices"
 	"testing"
 	"time"
 
@@ -24,7 +23,7 @@ func (r *rig) launchedBy(action string) {
 	}
 }
 
-// The Nodes of running instances can vanish: the cluster is restored from a backup, or somebody deletes them all.
+// The Nodes of running instances can vanish: the cluster is restored from a backup, or a user deletes them all.
 func TestInstancesOutliveTheirNodes(t *testing.T) {
 	lose := func(t *testing.T) *rig {
 		r := newRig(t)
@@ -39,10 +38,10 @@ func TestInstancesOutliveTheirNodes(t *testing.T) {
 	t.Run("while a process looks", func(t *testing.T) {
 		r := lose(t)
 		r.spec.Plan.Max = 20
-		r.spec.Join.KeepFailed = true
+		r.spec.Join.KeepFailedFor = 1000 * time.Hour
 		r.pass(time.Hour)
 		require.Empty(t, r.world.terminated)
-		require.ErrorContains(t, r.health, "what is seen is not to be trusted")
+		require.ErrorContains(t, r.health, "observations cannot be trusted")
 	})
 	t.Run("before it begins", func(t *testing.T) {
 		r := lose(t)
@@ -69,7 +68,7 @@ func TestInstancesOutliveTheirNodes(t *testing.T) {
 		r.restart()
 		r.pass(r.spec.Join.Timeout + plan.OrphanMargin)
 		require.Empty(t, r.world.terminated, "how long they have been without nodes is not known")
-		r.until("some are condemned", time.Minute, func() bool { return len(r.record().PendingTerminations) > 0 })
+		r.until("terminations are pending", time.Minute, func() bool { return len(r.record().PendingTerminations) > 0 })
 		require.Len(t, r.record().PendingTerminations, plan.MaxPendingTerminations)
 		r.until("all have gone", time.Minute, func() bool { return len(r.world.terminated) == 3 })
 	})
@@ -81,14 +80,14 @@ func TestNothingIsTerminatedInDoubt(t *testing.T) {
 	r.world.joins = func(provider.Launch) bool { return false }
 	r.world.add(5)
 	r.spec.Plan.Min = 6
-	r.until("it is condemned", 12*time.Minute, func() bool { return len(r.record().PendingTerminations) == 1 })
+	r.until("its termination is pending", 12*time.Minute, func() bool { return len(r.record().PendingTerminations) == 1 })
 	r.spec.Plan.Min = 5
 	for _, n := range r.world.nodes {
 		n.ready = false
 	}
 	r.pass(time.Hour)
 	require.Empty(t, r.world.terminated)
-	require.ErrorContains(t, r.health, "what is seen is not to be trusted")
+	require.ErrorContains(t, r.health, "observations cannot be trusted")
 	for _, n := range r.world.nodes {
 		n.ready = true
 	}
@@ -115,13 +114,14 @@ func (f frozen) Observe(context.Context) (*cluster.Cluster, error) { return f.at
 
 // A node may join at the last moment, and the process may see Nodes half a minute late.
 func TestNodeThatJoinsUnseenKeepsItsInstance(t *testing.T) {
-	condemned := func(t *testing.T) (r *rig, freeze func()) {
+	pendingTermination := func(t *testing.T) (r *rig, freeze func()) {
 		r = wanting(t, 1)
 		r.world.joins = func(provider.Launch) bool { return false }
-		r.until("it is condemned", 12*time.Minute, func() bool { return len(r.record().PendingTerminations) == 1 })
+		r.until("its termination is pending", 12*time.Minute, func() bool { return len(r.record().PendingTerminations) == 1 })
 		r.world.pending = nil
 		return r, func() {
-			for due := r.record().PendingTerminations[0].Due; r.clock.now().Before(due.Add(-10 * time.Second)); r.clock.advance(2 * time.Second) {
+			for due := r.record().PendingTerminations[0].Due; r.clock.now().Before(
+				due.Add(-10 * time.Second)); r.clock.advance(2 * time.Second) {
 				r.tick()
 			}
 			cluster, err := r.world.Observe(t.Context())
@@ -130,7 +130,7 @@ func TestNodeThatJoinsUnseenKeepsItsInstance(t *testing.T) {
 		}
 	}
 	t.Run("as a new Node", func(t *testing.T) {
-		r, freeze := condemned(t)
+		r, freeze := pendingTermination(t)
 		freeze()
 		r.world.addNode(r.world.instances["i-1"], r.clock.now())
 		r.load("node-i-1", &fakePod{name: "shop/cart"})
@@ -144,7 +144,7 @@ func TestNodeThatJoinsUnseenKeepsItsInstance(t *testing.T) {
 		}
 	})
 	t.Run("and the cluster does not answer", func(t *testing.T) {
-		r, freeze := condemned(t)
+		r, freeze := pendingTermination(t)
 		freeze()
 		r.world.drainErr = errDown
 		r.pass(time.Minute)
@@ -152,14 +152,14 @@ func TestNodeThatJoinsUnseenKeepsItsInstance(t *testing.T) {
 		require.ErrorIs(t, r.health, errDown)
 	})
 	t.Run("as a Node that becomes ready", func(t *testing.T) {
-		r, freeze := condemned(t)
+		r, freeze := pendingTermination(t)
 		r.world.addNode(r.world.instances["i-1"], r.clock.now())
 		r.world.nodes["node-i-1"].ready = false
 		freeze()
 		r.world.nodes["node-i-1"].ready = true
 		r.load("node-i-1", &fakePod{name: "shop/cart"})
 		r.pass(time.Minute)
-		require.Zero(t, r.world.nodes["node-i-1"].pods[0].leaves, "nobody has seen the mark on a node that is not ready")
+		require.Zero(t, r.world.nodes["node-i-1"].pods[0].leaves, "the mark on a node that is not ready has not been seen")
 		require.Empty(t, r.world.terminated)
 		r.change(func(o *Options) { o.Observer = r.world })
 		r.pass(time.Minute)
@@ -199,7 +199,7 @@ func TestProviderIDsOfOtherForms(t *testing.T) {
 func TestControlPlaneIsNotTerminated(t *testing.T) {
 	r := wanting(t, 1)
 	r.world.joins = func(provider.Launch) bool { return false }
-	r.until("it is condemned", 12*time.Minute, func() bool { return len(r.record().PendingTerminations) == 1 })
+	r.until("its termination is pending", 12*time.Minute, func() bool { return len(r.record().PendingTerminations) == 1 })
 	r.world.addNode(r.world.instances["i-1"], r.clock.now())
 	node := r.world.nodes["node-i-1"]
 	node.ready, node.object.Labels["node-role.kubernetes.io/control-plane"] = false, ""
@@ -211,9 +211,9 @@ func TestControlPlaneIsNotTerminated(t *testing.T) {
 // Instances kept for inspection are also kept with a new journal.
 func TestKeptInstancesOutliveTheJournal(t *testing.T) {
 	r := wanting(t, 1)
-	r.spec.Join.KeepFailed = true
+	r.spec.Join.KeepFailedFor = 1000 * time.Hour
 	r.world.joins = func(provider.Launch) bool { return false }
-	r.until("it is condemned", 12*time.Minute, func() bool { return len(r.record().PendingTerminations) == 1 })
+	r.until("its termination is pending", 12*time.Minute, func() bool { return len(r.record().PendingTerminations) == 1 })
 	r.world.pending = nil
 	r.pass(time.Minute)
 	r.store.records = nil
@@ -221,8 +221,6 @@ func TestKeptInstancesOutliveTheJournal(t *testing.T) {
 	r.pass(2 * time.Hour)
 	require.Empty(t, r.world.terminated)
 	require.Equal(t, state.TerminateJoinFailed, r.record().PendingTerminations[0].Reason)
-	r.spec.Join.KeepFailed = false
-	r.until("it goes", time.Minute, func() bool { return slices.Contains(r.world.terminated, "i-1") })
 }
 
 // A stopped instance is no worker any more, and only the pool terminates it.
@@ -253,11 +251,13 @@ func TestStoppedInstancesGo(t *testing.T) {
 	require.Contains(t, r.nodeNames(), "node-i-old3")
 }
 
-// TestNewProcessDeletesNodesOfGoneInstances starts a process after the cloud has stopped listing an instance. The process
-// knows the instance from the journal, without a provider id, and its Node was never labelled.
+// TestNewProcessDeletesNodesOfGoneInstances starts a process after the cloud has stopped listing an
+// instance. The process knows the instance from the journal, without a provider id, and its Node
+// was never labelled.
 func TestNewProcessDeletesNodesOfGoneInstances(t *testing.T) {
 	for name, record := range map[string]state.Record{
-		"condemned":   {PendingTerminations: []state.PendingTermination{{InstanceID: "i-old0", Reason: state.TerminateJoinFailed}}},
+		"pending termination": {PendingTerminations: []state.PendingTermination{{InstanceID: "i-old0",
+			Reason: state.TerminateJoinFailed}}},
 		"interrupted": {Interruptions: []state.Removal{{InstanceID: "i-old0", State: state.RemovalPlanned, Replaced: true}}},
 	} {
 		t.Run(name, func(t *testing.T) {

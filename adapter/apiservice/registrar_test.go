@@ -258,7 +258,7 @@ func TestAPIOfAnotherIsLeftAloneUntilItIsFree(t *testing.T) {
 				happened := r.happened()
 				require.Len(f, happened, 1, "it is said once")
 				assert.Contains(f, happened[0], "Warning HeldByAnother v1beta1.external.metrics.k8s.io leads to "+c.holder+":")
-				assert.Contains(f, happened[0], "--apiservice-take-over")
+				assert.Contains(f, happened[0], "--apiservice=take-over")
 
 				require.NoError(f, f.client.Delete(f.ctx, before))
 				f.after(pause)
@@ -370,10 +370,10 @@ func TestReplicasDoNotFightOverWhoWritesTheBundle(t *testing.T) {
 						after := f.start(c.after)
 						decided := f.registered()
 						assert.Equal(f, c.update, injection(decided))
-						f.after(dispute - time.Minute)
+						f.after(takeoverDelay - time.Minute)
 						assert.Equal(f, decided.ResourceVersion, f.registered().ResourceVersion, "nobody changes it back")
 						want := end(f, before, after)
-						f.after(dispute + 2*resync)
+						f.after(takeoverDelay + 2*resync)
 						assert.Equal(f, want, injection(f.registered()))
 					})
 				})
@@ -528,7 +528,7 @@ func TestRotation(t *testing.T) {
 		assert.Len(f, authorities, 6, "the first, and five that followed")
 		for _, r := range replicas {
 			assert.Zero(f, testutil.ToFloat64(r.metrics.failures))
-			assert.Equal(f, float64(r.signer.cert.NotAfter.Unix()), testutil.ToFloat64(r.metrics.expiration))
+			assert.Equal(f, float64(r.certificates.signer.cert.NotAfter.Unix()), testutil.ToFloat64(r.metrics.expiration))
 		}
 	})
 }
@@ -604,7 +604,7 @@ func TestSecretIsMended(t *testing.T) {
 				second := f.authority()
 				assert.False(f, first.cert.Equal(second.cert))
 				for _, r := range replicas {
-					assert.True(f, r.signer.cert.Equal(second.cert), "all have moved to the new one")
+					assert.True(f, r.certificates.signer.cert.Equal(second.cert), "all have moved to the new one")
 				}
 			})
 		})
@@ -678,7 +678,7 @@ func TestLoserOfARaceTakesWhatTheWinnerWrote(t *testing.T) {
 				assert.True(f, first.cert.Equal(f.authority().cert))
 				for _, r := range []*replica{winner, loser} {
 					assert.NoError(f, verify(r, f.bundle()))
-					assert.True(f, r.signer.cert.Equal(first.cert))
+					assert.True(f, r.certificates.signer.cert.Equal(first.cert))
 				}
 			})
 		})
@@ -794,7 +794,7 @@ func TestMissingOwnerIsSaid(t *testing.T) {
 	play(t, nil, func(f *fixture) {
 		require.NoError(f, f.client.Delete(f.ctx, role.DeepCopy()))
 		r := f.start(nil)
-		assert.ErrorContains(f, r.Ready(), "the ClusterRole foresail-apiservice that is to own the APIService does not exist: it comes with Foresail's manifests; without them let the owner be empty")
+		assert.ErrorContains(f, r.Ready(), "the ClusterRole foresail-apiservice that is to own the APIService does not exist: apply rbac-apiservice.yaml of Foresail's manifests")
 	})
 }
 

@@ -22,7 +22,6 @@ import (
 	"github.com/foresail/foresail/adapter/keep"
 	"github.com/foresail/foresail/api/v1alpha1"
 	"github.com/foresail/foresail/internal/share"
-	"github.com/foresail/foresail/internal/spread"
 )
 
 const (
@@ -50,10 +49,7 @@ type Writer struct {
 	reports   map[types.UID]*reports
 }
 
-// NeedLeaderElection implements manager.LeaderElectionRunnable.
-func (w *Writer) NeedLeaderElection() bool { return true }
-
-// Start implements manager.Runnable.
+// Start writes the statuses until the context ends.
 func (w *Writer) Start(ctx context.Context) error {
 	ctx = klog.NewContext(ctx, klog.FromContext(ctx).WithName("status"))
 	w.written, w.reports = map[types.UID]time.Time{}, map[types.UID]*reports{}
@@ -64,7 +60,7 @@ func (w *Writer) Start(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		case <-ticker.C:
-			if err := w.writeAll(ctx, spread.Over(ctx, checkPeriod)); err != nil && ctx.Err() == nil {
+			if err := w.writeAll(ctx, share.Spread(ctx, checkPeriod)); err != nil && ctx.Err() == nil {
 				klog.FromContext(ctx).Error(err, "Cannot write the status of PredictedMetrics; trying again", "in", checkPeriod)
 			}
 		}

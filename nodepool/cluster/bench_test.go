@@ -13,19 +13,22 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// realistic is a pod as the API server would send it, of the application i%300, with what nobody here needs.
+// realistic is a pod as the API server would send it, of the application i%300, with fields that are not needed here.
 func realistic(i, nodes int) *corev1.Pod {
 	app := fmt.Sprintf("app-%d", i%300)
 	p := onNode(fmt.Sprintf("%s-6d4cf56db6-%05d", app, i))
 	p.Namespace = fmt.Sprintf("team-%d", i%300%40)
 	p.UID = types.UID(fmt.Sprintf("00000000-0000-4000-8000-%012d", i))
-	p.Labels = map[string]string{"app.kubernetes.io/name": app, "app.kubernetes.io/instance": app, "pod-template-hash": "6d4cf56db6", "team": p.Namespace, "tier": "web"}
+	p.Labels = map[string]string{"app.kubernetes.io/name": app, "app.kubernetes.io/instance": app,
+		"pod-template-hash": "6d4cf56db6", "team": p.Namespace, "tier": "web"}
 	p.OwnerReferences[0].UID = types.UID("owner-of-" + app)
 	p.Spec.NodeName = fmt.Sprintf("n-%05d", i%nodes)
 	for j := range 20 {
-		p.Spec.Containers[0].Env = append(p.Spec.Containers[0].Env, corev1.EnvVar{Name: fmt.Sprintf("NAME_%d", j), Value: fmt.Sprintf("value-%d-%d", i, j)})
+		p.Spec.Containers[0].Env = append(p.Spec.Containers[0].Env,
+			corev1.EnvVar{Name: fmt.Sprintf("NAME_%d", j), Value: fmt.Sprintf("value-%d-%d", i, j)})
 	}
-	p.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "kubelet", FieldsV1: metav1.NewFieldsV1(strings.Repeat("x", 2000))}}
+	p.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "kubelet",
+		FieldsV1: metav1.NewFieldsV1(strings.Repeat("x", 2000))}}
 	return p
 }
 
@@ -80,7 +83,7 @@ func BenchmarkObserve(b *testing.B) {
 	}
 }
 
-// BenchmarkPodChanges is what each event of a pod costs.
+// BenchmarkPodChanges measures the cost of an event of a pod.
 func BenchmarkPodChanges(b *testing.B) {
 	w := populated(b, 1000, 30000)
 	p := realistic(7, 1000)

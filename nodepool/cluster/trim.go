@@ -8,7 +8,7 @@ import (
 	"github.com/foresail/foresail/internal/objectcache"
 )
 
-// trimmedPod returns what of a pod is needed to find a node for it.
+// trimmedPod returns the part of a pod that its scheduling depends on.
 func trimmedPod(p *corev1.Pod) *corev1.Pod {
 	out := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
@@ -21,7 +21,7 @@ func trimmedPod(p *corev1.Pod) *corev1.Pod {
 	return out
 }
 
-// trimmedSpec returns what the scheduler must respect: requests, host ports, and where a pod may run.
+// trimmedSpec returns what the scheduler must respect: requests, host ports, and placement rules.
 func trimmedSpec(s *corev1.PodSpec) corev1.PodSpec {
 	return corev1.PodSpec{
 		InitContainers: trimmedContainers(s.InitContainers), Containers: trimmedContainers(s.Containers),
@@ -60,13 +60,16 @@ func trimmedAffinity(a *corev1.Affinity) *corev1.Affinity {
 	}
 	var out corev1.Affinity
 	if n := a.NodeAffinity; n != nil && n.RequiredDuringSchedulingIgnoredDuringExecution != nil {
-		out.NodeAffinity = &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: n.RequiredDuringSchedulingIgnoredDuringExecution}
+		out.NodeAffinity = &corev1.NodeAffinity{
+			RequiredDuringSchedulingIgnoredDuringExecution: n.RequiredDuringSchedulingIgnoredDuringExecution}
 	}
 	if p := a.PodAffinity; p != nil && len(p.RequiredDuringSchedulingIgnoredDuringExecution) > 0 {
-		out.PodAffinity = &corev1.PodAffinity{RequiredDuringSchedulingIgnoredDuringExecution: p.RequiredDuringSchedulingIgnoredDuringExecution}
+		out.PodAffinity = &corev1.PodAffinity{
+			RequiredDuringSchedulingIgnoredDuringExecution: p.RequiredDuringSchedulingIgnoredDuringExecution}
 	}
 	if p := a.PodAntiAffinity; p != nil && len(p.RequiredDuringSchedulingIgnoredDuringExecution) > 0 {
-		out.PodAntiAffinity = &corev1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: p.RequiredDuringSchedulingIgnoredDuringExecution}
+		out.PodAntiAffinity = &corev1.PodAntiAffinity{
+			RequiredDuringSchedulingIgnoredDuringExecution: p.RequiredDuringSchedulingIgnoredDuringExecution}
 	}
 	if out == (corev1.Affinity{}) {
 		return nil

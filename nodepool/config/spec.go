@@ -1,4 +1,4 @@
-// Package config is the configuration of a pool as its phases read it.
+// Package config is the configuration of a pool in the form that its phases use.
 package config
 
 import (
@@ -6,7 +6,6 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
-	"slices"
 	"strconv"
 	"time"
 
@@ -14,16 +13,16 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/foresail/foresail/api/v1alpha1"
-	"github.com/foresail/foresail/nodepool/budget"
 	"github.com/foresail/foresail/nodepool/cluster/scheduling"
 	"github.com/foresail/foresail/nodepool/plan"
 )
 
-// Spec is the part of a pool's configuration that each cycle reads anew, with its defaults filled in.
+// Spec is the part of a pool's configuration that each cycle reads, with its defaults filled in.
 type Spec struct {
 	Generation int64 // of the WorkerPool; 0: it has none
 	Plan       plan.Pool
-	// LaunchSpec identifies what new nodes are made from. A change ends the back-off of launches that failed.
+	// LaunchSpec identifies the configuration of new nodes. A change ends the backoff of failed
+	// launches.
 	LaunchSpec  string
 	Weight      int // of two pools that could run a pod, the one with the larger weight launches for it
 	Template    scheduling.Template
@@ -32,30 +31,30 @@ type Spec struct {
 	Join        Join
 	Drain       Drain
 	Disruption  Disruption
-	// DryRun decides and tells, and does nothing: it neither begins an action nor resumes an open one, which waits in the
-	// journal until the dry run is over. The lease is kept all the same, so that one process tells.
+	// DryRun only decides and reports: no action begins, and an open one waits in the journal until
+	// the dry run is over. The lease is kept, so that only one process reports.
 	DryRun bool
 }
 
-// Join says when a launch has failed.
+// Join defines when a launch has failed.
 type Join = plan.Join
 
-// Drain says how nodes are emptied.
+// Drain defines how nodes are drained.
 type Drain struct {
-	Timeout           time.Duration // of evictions, until the node is given back
-	Force             bool          // pods that are left after the timeout are deleted
-	CordonOnRebalance bool          // a node that the cloud advises to leave takes no new pods
+	Timeout time.Duration // of evictions, until the node is uncordoned
+	Force   bool          // remaining pods are deleted after the timeout
 }
 
-// Disruption says which workers are outdated, beside those that a provider finds, and how many may be replaced at once.
+// Disruption defines which workers are outdated, in addition to those that a provider finds, and
+// how many may be replaced at once.
 type Disruption struct {
-	Budgets       budget.Budgets
-	ExpireAfter   time.Duration // from the launch; 0 is never
-	ReplaceBefore time.Time     // workers launched before it are replaced once it has come; zero is none
+	Budgets       Budgets
+	ExpireAfter   time.Duration // from the launch; 0 = never
+	ReplaceBefore time.Time     // workers launched before it are replaced once it has come; zero = none
 	Paused        bool          // no outdated worker is replaced
 }
 
-// Of returns the Spec of a WorkerPool. Fields that are absent have the defaults that the API server fills in.
+// Of returns the Spec of a WorkerPool. Absent fields have the defaults of the API server.
 func Of(name string, spec v1alpha1.WorkerPoolSpec) Spec {
 	s := spec.DeepCopy()
 	s.Default()
@@ -64,24 +63,22 @@ func Of(name string, spec v1alpha1.WorkerPoolSpec) Spec {
 		LaunchSpec:  launchOf(s),
 		Weight:      int(s.Weight),
 		Template:    templateOf(s.Template),
-		Interval:    s.Forecast.Interval.Duration,
-		StartupTime: s.Forecast.StartupTime.Duration,
+		Interval:    s.Interval.Duration,
+		StartupTime: s.StartupTime.Duration,
 		Join: Join{
 			Timeout:       s.Join.Timeout.Duration,
 			KeepFailedFor: s.Join.KeepFailedFor.Duration,
-			KeepFailed:    s.Join.KeepFailed,
 		},
 		Drain: Drain{
-			Timeout:           s.Drain.Timeout.Duration,
-			Force:             s.Drain.Force,
-			CordonOnRebalance: s.Drain.CordonOnRebalance,
+			Timeout: s.Drain.Timeout.Duration,
+			Force:   s.Drain.Force,
 		},
 		Disruption: disruptionOf(&s.Disruption),
 		DryRun:     s.DryRun,
 	}
 }
 
-// launchOf returns the same for specs by which a launch comes to the same.
+// launchOf returns equal text for specs with equal launches.
 func launchOf(s *v1alpha1.WorkerPoolSpec) string {
 	data, err := json.Marshal([]any{s.Provider, s.Template, s.Market.MaxPrice, s.Join.Timeout})
 	if err != nil {
@@ -91,11 +88,11 @@ func launchOf(s *v1alpha1.WorkerPoolSpec) string {
 	return hex.EncodeToString(sum[:8])
 }
 
-// Identity returns the same for policies by which a drain comes to the same.
+// Identity returns equal text for policies with equal drains.
 func (d Drain) Identity() string { return fmt.Sprintf("timeout %s, force %t", d.Timeout, d.Force) }
 
 func disruptionOf(d *v1alpha1.PoolDisruption) Disruption {
-	out := Disruption{Budgets: budget.Parse(d.Budgets), Paused: d.Paused}
+	out := Disruption{Budgets: ParseBudgets(d.Budgets), Paused: d.Paused}
 	if d.ExpireAfter != nil {
 		out.ExpireAfter = d.ExpireAfter.Duration
 	}
@@ -105,33 +102,36 @@ func disruptionOf(d *v1alpha1.PoolDisruption) Disruption {
 	return out
 }
 
-// repairOf adds to the conditions that make a Node unhealthy those that always do.
+// repairOf adds the conditions that always make a Node unhealthy to those of the spec.
 func repairOf(r *v1alpha1.NodeRepair) plan.Repair {
 	out := plan.Repair{Disabled: r.Disabled}
+	add := func(kind, status string) {
+		out.Conditions = append(out.Conditions, plan.UnhealthyCondition{Type: kind, Status: status, After: r.After.Duration})
+	}
 	for _, c := range r.Conditions {
-		after := r.After.Duration
-		if c.After != nil {
-			after = c.After.Duration
-		}
-		out.Conditions = append(out.Conditions, plan.UnhealthyCondition{Type: c.Type, Status: string(c.Status), After: after})
+		add(c.Type, string(c.Status))
 	}
 	for _, status := range []corev1.ConditionStatus{corev1.ConditionFalse, corev1.ConditionUnknown} {
-		ready := plan.UnhealthyCondition{Type: string(corev1.NodeReady), Status: string(status), After: r.After.Duration}
-		same := func(c plan.UnhealthyCondition) bool { return c.Type == ready.Type && c.Status == ready.Status }
-		if !slices.ContainsFunc(out.Conditions, same) {
-			out.Conditions = append(out.Conditions, ready)
-		}
+		add(string(corev1.NodeReady), string(status))
 	}
 	return out
 }
 
+const (
+	// maxBatchDown bounds one scale-down of an idle pool. disruption.budgets are the limit that users set.
+	maxBatchDown = 10
+	// podsPerNode is the number of pods without requests that a new node is assumed to hold: without requests no better
+	// number is known, and a pool that guesses too few nodes launches the others in the next cycle.
+	podsPerNode = 10
+)
+
 func planOf(name string, s *v1alpha1.WorkerPoolSpec) plan.Pool {
-	p := plan.Pool{
+	return plan.Pool{
 		Name: name, Min: int(s.Min), Max: int(s.Max), Mode: plan.Mode(s.Mode),
 		MaxBatchUp:   int(*s.MaxBatchUp),
-		MaxBatchDown: int(*s.MaxBatchDown),
-		PendingFor:   s.Pending.For.Duration,
-		PodsPerNode:  int(*s.Pending.PodsPerNode),
+		MaxBatchDown: maxBatchDown,
+		PendingFor:   s.PendingFor.Duration,
+		PodsPerNode:  podsPerNode,
 		Idle: plan.Idle{
 			For:      s.Idle.For.Duration,
 			WaitCost: number(s.Idle.WaitCost),
@@ -148,10 +148,6 @@ func planOf(name string, s *v1alpha1.WorkerPoolSpec) plan.Pool {
 		DistrustCount:     plan.DefaultDistrustCount,
 		MaxFailureBackoff: plan.DefaultMaxFailureBackoff,
 	}
-	for _, v := range s.RemovalOrder {
-		p.RemovalOrder = append(p.RemovalOrder, plan.Scorer(v))
-	}
-	return p
 }
 
 func templateOf(t v1alpha1.NodeTemplate) scheduling.Template {

@@ -11,7 +11,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/foresail/foresail/api/v1alpha1"
-	"github.com/foresail/foresail/nodepool/budget"
 	"github.com/foresail/foresail/nodepool/cluster/scheduling"
 	"github.com/foresail/foresail/nodepool/plan"
 )
@@ -22,16 +21,16 @@ func TestSpecOfDefaults(t *testing.T) {
 			Name: "workers", Min: 2, Max: 10, MaxBatchDown: 10, Mode: plan.Any,
 			PodsPerNode: 10,
 			Idle:        plan.Idle{For: 15 * time.Second, CPU: 0.3, Memory: 0.5, WaitCost: 1}, Consolidate: true,
-			RemovalOrder: []plan.Scorer{plan.FullestZone, plan.Idlest, plan.FewestPods, plan.Oldest},
 			Repair: plan.Repair{Conditions: []plan.UnhealthyCondition{
-				{Type: "Ready", Status: "False", After: 30 * time.Minute}, {Type: "Ready", Status: "Unknown", After: 30 * time.Minute},
+				{Type: "Ready", Status: "False", After: 30 * time.Minute},
+				{Type: "Ready", Status: "Unknown", After: 30 * time.Minute},
 			}},
 			DistrustShare: 0.45, DistrustCount: 3, MaxFailureBackoff: 30 * time.Minute,
 		},
 		Interval: 15 * time.Second, StartupTime: time.Minute,
 		Join:       Join{Timeout: 10 * time.Minute, KeepFailedFor: 15 * time.Minute},
 		Drain:      Drain{Timeout: 5 * time.Minute},
-		Disruption: Disruption{Budgets: budget.Parse([]v1alpha1.DisruptionBudget{{Nodes: intstr.FromString("10%")}})},
+		Disruption: Disruption{Budgets: ParseBudgets([]v1alpha1.DisruptionBudget{{Nodes: intstr.FromString("10%")}})},
 	}, specOf(v1alpha1.WorkerPoolSpec{Min: 2, Max: 10}))
 }
 
@@ -46,7 +45,8 @@ func specOf(spec v1alpha1.WorkerPoolSpec) Spec {
 // field.
 func TestLaunchSpec(t *testing.T) {
 	of := func(change func(*v1alpha1.WorkerPoolSpec)) string {
-		spec := v1alpha1.WorkerPoolSpec{Max: 2, Provider: v1alpha1.PoolProvider{EC2: &v1alpha1.EC2Provider{LaunchTemplate: "lt-1"}}}
+		spec := v1alpha1.WorkerPoolSpec{Max: 2,
+			Provider: v1alpha1.PoolProvider{EC2: &v1alpha1.EC2Provider{LaunchTemplate: "lt-1"}}}
 		change(&spec)
 		return Of("workers", spec).LaunchSpec
 	}
@@ -68,13 +68,14 @@ func TestSpecOf(t *testing.T) {
 	half, seven := resource.MustParse("500m"), int32(7)
 	require.Equal(t, Spec{
 		Plan: plan.Pool{
-			Name: "workers", Min: 1, Max: 3, MaxBatchUp: 7, MaxBatchDown: 7, Mode: plan.All,
-			PendingFor: time.Minute, PodsPerNode: 7, Idle: plan.Idle{For: time.Minute, CPU: 0.5, Memory: 0.5, WaitCost: 1},
+			Name: "workers", Min: 1, Max: 3, MaxBatchUp: 7, MaxBatchDown: 10, Mode: plan.All,
+			PendingFor: time.Minute, PodsPerNode: 10,
+			Idle:       plan.Idle{For: time.Minute, CPU: 0.5, Memory: 0.5, WaitCost: 1},
 			CooldownUp: time.Minute, CooldownDown: time.Minute, SpotRatio: 0.5, OnDemandBase: 4,
-			RemovalOrder: []plan.Scorer{plan.Oldest},
 			Repair: plan.Repair{Disabled: true, Conditions: []plan.UnhealthyCondition{
-				{Type: "KernelDeadlock", Status: "True", After: 7 * time.Minute}, {Type: "Ready", Status: "Unknown", After: time.Minute},
+				{Type: "KernelDeadlock", Status: "True", After: 7 * time.Minute},
 				{Type: "Ready", Status: "False", After: 7 * time.Minute},
+				{Type: "Ready", Status: "Unknown", After: 7 * time.Minute},
 			}},
 			DistrustShare: 0.45, DistrustCount: 3, MaxFailureBackoff: 30 * time.Minute,
 		},
@@ -85,23 +86,23 @@ func TestSpecOf(t *testing.T) {
 			StartupTaints: []corev1.Taint{{Key: "agent", Value: "no", Effect: corev1.TaintEffectNoExecute}},
 		},
 		Interval: time.Minute, StartupTime: time.Minute,
-		Join:  Join{Timeout: time.Minute, KeepFailedFor: time.Minute, KeepFailed: true},
-		Drain: Drain{Timeout: time.Minute, Force: true, CordonOnRebalance: true}, DryRun: true,
-		Disruption: Disruption{Budgets: budget.Parse(budgets), ExpireAfter: time.Minute, ReplaceBefore: time.Unix(7, 0), Paused: true},
+		Join:  Join{Timeout: time.Minute, KeepFailedFor: time.Minute},
+		Drain: Drain{Timeout: time.Minute, Force: true}, DryRun: true,
+		Disruption: Disruption{Budgets: ParseBudgets(budgets), ExpireAfter: time.Minute, ReplaceBefore: time.Unix(7, 0),
+			Paused: true},
 	}, specOf(v1alpha1.WorkerPoolSpec{
-		Min: 1, Max: 3, MaxBatchUp: &seven, MaxBatchDown: &seven, Mode: v1alpha1.PoolModeAll, DryRun: true,
-		Pending:  v1alpha1.PendingPolicy{For: minute, PodsPerNode: &seven},
+		Min: 1, Max: 3, MaxBatchUp: &seven, Mode: v1alpha1.PoolModeAll, DryRun: true,
+		PendingFor: minute, Interval: minute, StartupTime: minute,
 		Idle:     v1alpha1.IdlePolicy{For: minute, CPU: &half, Memory: &half},
 		Cooldown: v1alpha1.PoolCooldown{Up: minute, Down: minute},
-		Forecast: v1alpha1.PoolForecast{Interval: minute, StartupTime: minute, ScaleDownMargin: &half},
 		Market:   v1alpha1.MarketPolicy{SpotRatio: &half, OnDemandBase: 4},
-		Join:     v1alpha1.JoinPolicy{Timeout: minute, KeepFailedFor: minute, KeepFailed: true},
-		Drain:    v1alpha1.DrainPolicy{Timeout: minute, Force: true, CordonOnRebalance: true},
-		Disruption: v1alpha1.PoolDisruption{Budgets: budgets, ExpireAfter: minute, ReplaceBefore: &before, Paused: true, ConsolidationPolicy: v1alpha1.ConsolidateWhenIdle, Repair: v1alpha1.NodeRepair{
-			After: &metav1.Duration{Duration: 7 * time.Minute}, Disabled: true,
-			Conditions: []v1alpha1.UnhealthyCondition{{Type: "KernelDeadlock", Status: "True"}, {Type: "Ready", Status: "Unknown", After: minute}},
-		}},
-		RemovalOrder: []v1alpha1.RemovalScorer{"Oldest"},
+		Join:     v1alpha1.JoinPolicy{Timeout: minute, KeepFailedFor: minute},
+		Drain:    v1alpha1.DrainPolicy{Timeout: minute, Force: true},
+		Disruption: v1alpha1.PoolDisruption{Budgets: budgets, ExpireAfter: minute, ReplaceBefore: &before, Paused: true,
+			ConsolidationPolicy: v1alpha1.ConsolidateWhenIdle, Repair: v1alpha1.NodeRepair{
+				After: &metav1.Duration{Duration: 7 * time.Minute}, Disabled: true,
+				Conditions: []v1alpha1.UnhealthyCondition{{Type: "KernelDeadlock", Status: "True"}},
+			}},
 		Template: v1alpha1.NodeTemplate{
 			Labels: map[string]string{"team": "shop"},
 			Taints: []v1alpha1.NodeTaint{{Key: "spot", Value: "yes", Effect: "NoSchedule"}},

@@ -18,7 +18,7 @@ var noon = time.Date(2026, 3, 2, 12, 0, 0, 0, time.UTC)
 
 func ago(d time.Duration) time.Time { return noon.Add(-d) }
 
-// steady is a pool of four workers in two zones that is neither busy nor idle, with the parameters of the seeds.
+// steady is a pool of four workers in two zones that is neither busy nor idle, with common parameters.
 func steady() plan.Snapshot {
 	return plan.Snapshot{
 		Now: noon,
@@ -30,18 +30,20 @@ func steady() plan.Snapshot {
 		Instances: workersIn("a", "b", "a", "b"),
 		Pending:   plan.Pending{Known: true}, Disruption: plan.Disruption{Nodes: 500, Why: "the budget allows 500"},
 		Signals: []plan.Signal{
-			{Name: "cpu", Known: true, Now: 0.5, Predicted: 0.5, Threshold: 0.7, Margin: 0.3, Want: 4, Fits: 4, For: 3 * time.Minute, CPU: true},
-			{Name: "memory", Known: true, Now: 0.6, Predicted: 0.6, Threshold: 0.75, Margin: 0.3, Want: 4, Fits: 4, For: 3 * time.Minute, Memory: true},
+			{Name: "cpu", Known: true, Now: 0.5, Predicted: 0.5, Threshold: 0.7, Margin: 0.3, Desired: 4, Fits: 4,
+				For: 3 * time.Minute, CPU: true},
+			{Name: "memory", Known: true, Now: 0.6, Predicted: 0.6, Threshold: 0.75, Margin: 0.3, Desired: 4, Fits: 4,
+				For: 3 * time.Minute, Memory: true},
 		},
 		Offers: offers("a", "b"),
 	}
 }
 
-// idle is a pool that has been idle for as long as the seeds ask, of which half would do.
+// idle is a pool that has been idle for long enough, of which half would be enough.
 func idle() plan.Snapshot {
 	s := steady()
 	for i := range s.Signals {
-		s.Signals[i].Now, s.Signals[i].Predicted, s.Signals[i].Want, s.Signals[i].Fits = 0.2, 0.2, 2, 2
+		s.Signals[i].Now, s.Signals[i].Predicted, s.Signals[i].Desired, s.Signals[i].Fits = 0.2, 0.2, 2, 2
 	}
 	s.Record.IdleSince = ago(10 * time.Minute)
 	return s
@@ -55,13 +57,13 @@ func opened(kind state.ActionKind, planned ...state.Slot) *state.Action {
 	return &state.Action{ID: "open-1", Kind: kind, Started: ago(time.Hour), Slots: planned}
 }
 
-// lost returns a slot whose launch has failed for good, as refused says or for another reason.
+// lost returns a slot whose launch has failed permanently, as refused says or for another reason.
 func lost(s state.Slot, refused bool) state.Slot {
 	s.State, s.Lost, s.Refused = state.SlotFailed, true, refused
 	return s
 }
 
-// interruptions returns instances that the cloud takes back, and that no replacement has been decided for.
+// interruptions returns instances that the cloud reclaims, and for which no replacement has been decided.
 func interruptions(ids ...string) []state.Removal {
 	var out []state.Removal
 	for _, id := range ids {
@@ -72,7 +74,8 @@ func interruptions(ids ...string) []state.Removal {
 
 // launched returns a worker without a Node.
 func launched(id string, at fleet.Placement, when time.Time) plan.Instance {
-	return plan.Instance{Instance: fleet.Instance{ID: id, Placement: at, Launched: when, State: fleet.Pending}, Worker: true, Listed: true}
+	return plan.Instance{Instance: fleet.Instance{ID: id, Placement: at, Launched: when, State: fleet.Pending},
+		Worker: true, Listed: true}
 }
 
 // workersIn returns a worker for each of the zones, the first the oldest and each as busy as the others.
@@ -82,7 +85,8 @@ func workersIn(zones ...string) []plan.Instance {
 		id := fmt.Sprintf("i-%03d", i)
 		out[i] = plan.Instance{
 			Instance: fleet.Instance{
-				ID: id, ProviderID: "aws:///" + id, State: fleet.Running, Launched: noon.Add(-24*time.Hour + time.Duration(i)*time.Minute),
+				ID: id, ProviderID: "aws:///" + id, State: fleet.Running,
+				Launched:  noon.Add(-24*time.Hour + time.Duration(i)*time.Minute),
 				Placement: fleet.Placement{Zone: zone, Market: fleet.Spot, InstanceType: "t3.medium"},
 			},
 			Worker: true, Listed: true, Node: plan.Node{Name: fmt.Sprintf("node-%03d", i), Ready: true, Labelled: true},
@@ -102,35 +106,37 @@ func offers(zones ...string) []fleet.Offer {
 	return out
 }
 
-// wants has the signal of a name ask for n workers since some time ago.
+// wants makes a signal recommend n workers since some time ago.
 func wants(s *plan.Snapshot, name string, now float64, n int, since time.Duration) {
 	for i := range s.Signals {
 		if s.Signals[i].Name == name {
-			s.Signals[i].Now, s.Signals[i].Predicted, s.Signals[i].Want, s.Signals[i].Since = now, now, n, ago(since)
+			s.Signals[i].Now, s.Signals[i].Predicted, s.Signals[i].Desired, s.Signals[i].Since = now, now, n, ago(since)
 			return
 		}
 	}
 	panic("no signal " + name)
 }
 
-// pends has pods wait, sized as seeds 000 and 003 do: ceil(pods / podsPerNode).
+// pends adds pending pods, sized as ceil(pods / podsPerNode).
 func pends(s *plan.Snapshot, pods int) {
 	perNode := s.Pool.PodsPerNode
-	s.Pending = plan.Pending{Known: true, Pods: pods, Due: pods, Nodes: (pods + perNode - 1) / perNode, OldestFor: s.Pool.PendingFor}
+	s.Pending = plan.Pending{Known: true, Pods: pods, Due: pods, Nodes: (pods + perNode - 1) / perNode,
+		OldestFor: s.Pool.PendingFor}
 }
 
 // loses makes a signal unknown.
 func loses(s *plan.Snapshot, name string) {
 	for i := range s.Signals {
 		if s.Signals[i].Name == name {
-			s.Signals[i] = plan.Signal{Name: name, Err: "the server does not answer", CPU: s.Signals[i].CPU, Memory: s.Signals[i].Memory, InformsOnly: s.Signals[i].InformsOnly}
+			s.Signals[i] = plan.Signal{Name: name, Err: "the server does not answer", CPU: s.Signals[i].CPU,
+				Memory: s.Signals[i].Memory, InformsOnly: s.Signals[i].InformsOnly}
 			return
 		}
 	}
 	panic("no signal " + name)
 }
 
-// row is one rule: what a change to a pool leads to.
+// row is one case of a rule: the decision after a change to a pool.
 type row struct {
 	name   string
 	from   func() plan.Snapshot // steady if nil

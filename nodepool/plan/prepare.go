@@ -1,7 +1,7 @@
 package plan
 
-// prepare computes the facts of a snapshot, and begins the decision with what does not depend on
-// any rule: messages of the cloud and repairs. Their instances count as leaving from the start.
+// prepare computes the facts of a snapshot, and starts the decision with the parts that depend on
+// no rule: messages of the cloud and repairs. Their instances count as leaving from the start.
 func prepare(s Snapshot) (*facts, Decision) {
 	s.Pool = s.Pool.defaulted()
 	c := newCensus(s)
@@ -11,7 +11,7 @@ func prepare(s Snapshot) (*facts, Decision) {
 	f := factsOf(c.with(r.notices, nil))
 
 	d := Decision{
-		At: f.Now, Step: Hold, Workers: len(f.staying), Want: len(f.staying),
+		At: f.Now, Step: Hold, Workers: len(f.staying), Desired: len(f.staying),
 		Recommended: f.recommended.nodes(), Recommendations: f.recommended.ranked(), Demand: f.expected.history,
 		IdleSince:  lasting(f.census, f.Record.IdleSince, f.idle.holds()),
 		SpareSince: lasting(f.census, f.Record.SpareSince, isSpare(f)),

@@ -13,7 +13,7 @@ import (
 	"github.com/foresail/foresail/nodepool/plan"
 )
 
-// staying recounts the workers that count and are not taken back.
+// staying recounts the workers that count and are not reclaimed.
 func staying(s plan.Snapshot) []plan.Instance {
 	var out []plan.Instance
 next:
@@ -31,7 +31,7 @@ next:
 	return out
 }
 
-// check asserts what holds of every decision.
+// check asserts the invariants of every decision.
 func check(t *testing.T, s plan.Snapshot, d plan.Decision) {
 	t.Helper()
 	n := len(staying(s))
@@ -63,7 +63,8 @@ func check(t *testing.T, s plan.Snapshot, d plan.Decision) {
 	}
 }
 
-// checkAlternatives asserts that whatever the cloud chooses is as the placement in all but its type, and may be launched now.
+// checkAlternatives asserts that any choice of the cloud equals the placement in all but its
+// type, and may be launched now.
 func checkAlternatives(t *testing.T, s plan.Snapshot, d plan.Decision) {
 	t.Helper()
 	if d.Reason == plan.Outdated || s.Prices == nil {
@@ -84,7 +85,8 @@ func checkAlternatives(t *testing.T, s plan.Snapshot, d plan.Decision) {
 			require.Contains(t, s.Offers, offer)
 			assert.LessOrEqual(t, *s.Prices[offer].Of(at.Market), most)
 			only := s
-			only.Instances, only.Record.Action, only.Offers, only.Pool.OnDemandBase, only.Pool.SpotRatio = nil, nil, []fleet.Offer{offer}, 0, 0
+			only.Instances, only.Record.Action, only.Offers, only.Pool.OnDemandBase, only.Pool.SpotRatio = nil,
+				nil, []fleet.Offer{offer}, 0, 0
 			if at.Market == fleet.Spot {
 				only.Pool.SpotRatio = 1
 			}
@@ -100,8 +102,8 @@ func checkUp(t *testing.T, s plan.Snapshot, d plan.Decision) {
 	assert.Empty(t, s.WorkersErr, "launched on a count that is not to be trusted")
 	assert.NotZero(t, launched)
 	assert.Empty(t, d.Targets)
-	assert.Equal(t, d.Workers+planned(s)+launched, d.Want)
-	assert.LessOrEqual(t, d.Want, s.Pool.Max, "above the maximum")
+	assert.Equal(t, d.Workers+planned(s)+launched, d.Desired)
+	assert.LessOrEqual(t, d.Desired, s.Pool.Max, "above the maximum")
 	checkAlternatives(t, s, d)
 	if s.Pool.MaxBatchUp > 0 {
 		assert.LessOrEqual(t, launched, s.Pool.MaxBatchUp, "above the batch")
@@ -119,7 +121,8 @@ func checkUp(t *testing.T, s plan.Snapshot, d plan.Decision) {
 	if !d.Urgent {
 		assert.Empty(t, s.Record.Action)
 		for _, last := range []time.Time{s.Record.LastUp, s.Record.LastDown} {
-			assert.False(t, d.Reason != plan.Outdated && !last.IsZero() && max(0, s.Now.Sub(last)) < s.Pool.CooldownUp, "within the cooldown")
+			assert.False(t, d.Reason != plan.Outdated && !last.IsZero() &&
+				max(0, s.Now.Sub(last)) < s.Pool.CooldownUp, "within the cooldown")
 		}
 	}
 	if d.Reason == plan.Outdated {
@@ -149,16 +152,17 @@ func checkDown(t *testing.T, s plan.Snapshot, d plan.Decision) {
 	assert.Empty(t, s.WorkersErr)
 	assert.NotZero(t, removed)
 	assert.Empty(t, d.Placements)
-	assert.Equal(t, d.Workers-removed, d.Want)
-	assert.GreaterOrEqual(t, d.Want, s.Pool.Min, "below the minimum")
+	assert.Equal(t, d.Workers-removed, d.Desired)
+	assert.GreaterOrEqual(t, d.Desired, s.Pool.Min, "below the minimum")
 	if d.Reason == plan.Outdated || d.Reason == plan.Underutilized {
 		assert.LessOrEqual(t, removed, s.Disruption.Nodes, "above the budget")
 	} else {
 		assert.LessOrEqual(t, removed, max(1, s.Pool.MaxBatchDown), "above the batch")
 	}
-	assert.Empty(t, s.Record.Action, "beside an open action")
+	assert.Empty(t, s.Record.Action, "during an open action")
 	for _, last := range []time.Time{s.Record.LastUp, s.Record.LastDown, s.Record.LastSwap} {
-		assert.False(t, d.Reason != plan.Outdated && !last.IsZero() && max(0, s.Now.Sub(last)) < s.Pool.CooldownDown, "within the cooldown")
+		assert.False(t, d.Reason != plan.Outdated && !last.IsZero() &&
+			max(0, s.Now.Sub(last)) < s.Pool.CooldownDown, "within the cooldown")
 	}
 	assert.True(t, s.Pending.Known, "without knowing pods")
 	need := 0
@@ -231,11 +235,11 @@ func checkDown(t *testing.T, s plan.Snapshot, d plan.Decision) {
 			assert.True(t, s.Pool.Consolidate && !s.Disruption.Paused)
 		}
 		assert.False(t, max(0, s.Now.Sub(since)) < s.Pool.Idle.For)
-		assert.GreaterOrEqual(t, d.Want, d.Recommended, "fewer than a voice asks for")
+		assert.GreaterOrEqual(t, d.Desired, d.Recommended, "fewer than a voice asks for")
 		assert.GreaterOrEqual(t, ready-removed, need, "the rest would carry too much")
 	default:
 		assert.Equal(t, plan.AboveMaximum, d.Reason)
-		assert.GreaterOrEqual(t, d.Want, s.Pool.Max)
+		assert.GreaterOrEqual(t, d.Desired, s.Pool.Max)
 	}
 }
 
@@ -243,8 +247,8 @@ func checkDeleted(t *testing.T, s plan.Snapshot, d plan.Decision) {
 	t.Helper()
 	assert.Equal(t, plan.PoolDeleted, d.Reason)
 	assert.Empty(t, s.WorkersErr)
-	assert.Empty(t, s.Record.Action, "beside an open action")
-	assert.Zero(t, d.Want)
+	assert.Empty(t, s.Record.Action, "during an open action")
+	assert.Zero(t, d.Desired)
 	assert.Empty(t, d.Placements)
 	byID := map[string]plan.Instance{}
 	unready := 0
@@ -259,9 +263,11 @@ func checkDeleted(t *testing.T, s plan.Snapshot, d plan.Decision) {
 		w, ok := byID[target.InstanceID]
 		require.True(t, ok, "a worker that there is not, or that goes twice: %v", target)
 		delete(byID, target.InstanceID)
-		assert.True(t, w.Node.Name == target.Node && w.Node.Name != "" && w.Blocked == "" && !s.Record.DrainBackoff[w.ID].After(s.Now), "%+v", w)
+		assert.True(t, w.Node.Name == target.Node && w.Node.Name != "" && w.Blocked == "" &&
+			!s.Record.DrainBackoff[w.ID].After(s.Now), "%+v", w)
 	}
 	for _, w := range byID {
-		assert.True(t, w.Node.Name == "" || w.Blocked != "" || s.Record.DrainBackoff[w.ID].After(s.Now), "it could go: %+v", w)
+		assert.True(t, w.Node.Name == "" || w.Blocked != "" ||
+			s.Record.DrainBackoff[w.ID].After(s.Now), "it could go: %+v", w)
 	}
 }

@@ -105,14 +105,15 @@ func (d dice) demand(s *plan.Snapshot) {
 	busy := d.chance(0.4)
 	n := len(s.Instances)
 	for i, name := range []string{"cpu", "memory", "queue"} {
-		signal := plan.Signal{Name: name, Known: !d.chance(0.04), Threshold: 0.7, Margin: 0.3, For: time.Duration(d.upTo(3)) * time.Minute, CPU: i == 0, Memory: i == 1, InformsOnly: d.chance(0.2)}
+		signal := plan.Signal{Name: name, Known: !d.chance(0.04), Threshold: 0.7, Margin: 0.3,
+			For: time.Duration(d.upTo(3)) * time.Minute, CPU: i == 0, Memory: i == 1, InformsOnly: d.chance(0.2)}
 		switch {
 		case !signal.Known:
 			signal.Err = "the server does not answer"
 		case busy && d.chance(0.6):
-			signal.Now, signal.Want, signal.Fits, signal.Needs, signal.Since = 0.8, n+d.upTo(5), n, n, d.past()
+			signal.Now, signal.Desired, signal.Fits, signal.Needs, signal.Since = 0.8, n+d.upTo(5), n, n, d.past()
 		default:
-			signal.Now, signal.Want, signal.Fits, signal.Needs = 0.1, d.upTo(n), d.upTo(n), d.upTo(n)
+			signal.Now, signal.Desired, signal.Fits, signal.Needs = 0.1, d.upTo(n), d.upTo(n), d.upTo(n)
 			if d.chance(0.1) {
 				signal.Now = 0.6 // not idle, and more workers than it takes
 			}
@@ -162,8 +163,8 @@ func (d dice) state(s *plan.Snapshot, zones []string) {
 	}
 }
 
-// Whatever a pool is like, check holds of what is decided; the same is decided of the same, in whatever order the workers
-// are listed, and what it is decided of stays as it is.
+// Whatever a pool looks like, check holds for its decision, and equal pools have equal decisions, in
+// whatever order the workers are listed, and its input is not changed.
 func TestDecisionsOfRandomPools(t *testing.T) {
 	reasons := map[plan.Reason]int{}
 	steps := map[plan.Step]int{}
@@ -184,9 +185,12 @@ func TestDecisionsOfRandomPools(t *testing.T) {
 		}
 	}
 	for _, r := range []plan.Reason{
-		plan.BelowMinimum, plan.PodsPending, plan.LoadPredicted, plan.SeasonalFloor, plan.Interrupted, plan.PoolIdle, plan.AboveMaximum, plan.Outdated, plan.Underutilized,
-		plan.NothingToDo, plan.AtMaximum, plan.AtMinimum, plan.ActionOpen, plan.CoolingDown, plan.NotSustained, plan.SignalsDisagree, plan.InsufficientCapacity,
-		plan.BackingOff, plan.WorkersUnknown, plan.MetricsUnknown, plan.TooManyUnready, plan.NoRemovableNode, plan.BlockedByPendingPods, plan.NotIdle, plan.LoadAfterRemoval,
+		plan.BelowMinimum, plan.PodsPending, plan.LoadPredicted, plan.SeasonalFloor, plan.Interrupted, plan.PoolIdle,
+		plan.AboveMaximum, plan.Outdated, plan.Underutilized,
+		plan.NothingToDo, plan.AtMaximum, plan.AtMinimum, plan.ActionOpen, plan.CoolingDown, plan.NotSustained,
+		plan.SignalsDisagree, plan.InsufficientCapacity,
+		plan.BackingOff, plan.WorkersUnknown, plan.MetricsUnknown, plan.TooManyUnready, plan.NoRemovableNode,
+		plan.BlockedByPendingPods, plan.NotIdle, plan.LoadAfterRemoval,
 	} {
 		assert.Positive(t, reasons[r], "no pool led to %s", r)
 	}
@@ -194,7 +198,7 @@ func TestDecisionsOfRandomPools(t *testing.T) {
 	assert.Greater(t, steps[plan.ScaleDown], pools/200)
 }
 
-// Who asks for more never gets fewer, and what is no longer known never removes anything.
+// A larger recommendation never leads to fewer workers, and an unknown input never to a removal.
 func TestDecisionsAreMonotonic(t *testing.T) {
 	for seed := range uint64(5000) {
 		s := random(seed)
@@ -206,14 +210,16 @@ func TestDecisionsAreMonotonic(t *testing.T) {
 		more.Pending.Nodes++
 		got := plan.Decide(more)
 		if before.Reason != plan.Outdated { // pods come before what is replaced
-			require.GreaterOrEqual(t, len(got.Placements), len(before.Placements), "seed %d: one more pending pod\n%s\n%s", seed, before.Message, got.Message)
+			require.GreaterOrEqual(t, len(got.Placements), len(before.Placements), "seed %d: one more pending pod\n%s\n%s",
+				seed, before.Message, got.Message)
 		}
 		if before.Step != plan.ScaleDown || before.Reason != plan.AboveMaximum {
 			require.NotEqual(t, plan.ScaleDown, got.Step, "seed %d: one more pending pod\n%s", seed, got.Message)
 		}
 		for i := range s.Signals {
 			blind := random(seed)
-			blind.Signals[i] = plan.Signal{Name: blind.Signals[i].Name, CPU: blind.Signals[i].CPU, Memory: blind.Signals[i].Memory}
+			blind.Signals[i] = plan.Signal{Name: blind.Signals[i].Name, CPU: blind.Signals[i].CPU,
+				Memory: blind.Signals[i].Memory}
 			require.NotEqual(t, plan.ScaleDown, plan.Decide(blind).Step, "seed %d: without %s", seed, s.Signals[i].Name)
 		}
 		blocked := random(seed)
@@ -224,7 +230,7 @@ func TestDecisionsAreMonotonic(t *testing.T) {
 	}
 }
 
-// The number that is asked for, as plainly as it is said.
+// The desired number, computed in the simplest way.
 func TestAskedIsAsPlainlySaid(t *testing.T) {
 	for seed := range uint64(5000) {
 		s := random(seed)
@@ -235,8 +241,8 @@ func TestAskedIsAsPlainlySaid(t *testing.T) {
 		asked := s.Pool.Min
 		for _, signal := range s.Signals {
 			held := !signal.Since.IsZero() && !s.Now.Before(signal.Since.Add(signal.For)) || signal.For == 0
-			if signal.Known && !signal.InformsOnly && (signal.Want <= n || held) {
-				asked = max(asked, signal.Want)
+			if signal.Known && !signal.InformsOnly && (signal.Desired <= n || held) {
+				asked = max(asked, signal.Desired)
 			}
 		}
 		if s.Pending.Known && s.Pending.Due > 0 {
@@ -249,7 +255,7 @@ func TestAskedIsAsPlainlySaid(t *testing.T) {
 	}
 }
 
-// Numbers that nothing sensible would say break no rule either.
+// Absurd numbers break no rule either.
 func FuzzDecide(f *testing.F) {
 	f.Add(uint64(1), 0.5, 0.5, 3, 3, 1, 1, int64(0), int64(time.Minute))
 	f.Add(uint64(2), -1.0, 1e300, -5, 1<<62, 1<<62, -7, int64(-1<<63), int64(1<<62))
@@ -257,7 +263,7 @@ func FuzzDecide(f *testing.F) {
 	f.Fuzz(func(t *testing.T, seed uint64, now, ratio float64, want, fits, nodes, pending int, last, held int64) {
 		s := random(seed)
 		for i := range s.Signals {
-			s.Signals[i].Now, s.Signals[i].Want, s.Signals[i].Fits = now, want, fits
+			s.Signals[i].Now, s.Signals[i].Desired, s.Signals[i].Fits = now, want, fits
 			s.Signals[i].For, s.Signals[i].Since = time.Duration(held), s.Now.Add(time.Duration(last))
 		}
 		s.Pending.Nodes, s.Pending.Due, s.Pending.Pods = nodes, pending, pending

@@ -24,70 +24,77 @@ func outdated() plan.Snapshot {
 		s.Instances[i].Outdated = "its launch template is old"
 	}
 	for i := range s.Signals {
-		s.Signals[i].Want, s.Signals[i].Fits, s.Signals[i].Needs = 10, 11, 10
+		s.Signals[i].Desired, s.Signals[i].Fits, s.Signals[i].Needs = 10, 11, 10
 	}
 	s.Disruption = plan.Disruption{Nodes: 2, Why: "the budget allows 2"}
 	s.Record.LastDown, s.Record.LastUp = ago(time.Second), ago(time.Second)
 	return s
 }
 
-// needs has the signals ask for n workers, without a margin, of all that there are with one.
+// needs makes the signals need n workers without a margin, and all with one.
 func needs(s *plan.Snapshot, n int) {
 	for i := range s.Signals {
-		s.Signals[i].Want, s.Signals[i].Needs = len(s.Instances), n
+		s.Signals[i].Desired, s.Signals[i].Needs = len(s.Instances), n
 	}
 }
 
 func TestRollOut(t *testing.T) {
 	asked := 0
-	homes := func(keep map[string]bool, most int) plan.Homes { return rooms{keep: keep, most: most, asked: &asked} }
+	simulator := func(keep map[string]bool, most int) plan.Simulator {
+		return rooms{keep: keep, most: most, asked: &asked}
+	}
 	run(t, []row{
-		{"what replaces comes first, past cooldowns", outdated, func(*plan.Snapshot) {}, plan.ScaleUp, plan.Outdated, 2, false},
+		{"what replaces comes first, past cooldowns", outdated, func(*plan.Snapshot) {},
+			plan.ScaleUp, plan.Outdated, 2, false},
 		{"what the load does not need goes at once", outdated, func(s *plan.Snapshot) { needs(s, 9) },
 			plan.ScaleDown, plan.Outdated, 1, false},
 		{"as many as the budget allows", outdated, func(s *plan.Snapshot) { needs(s, 4) },
 			plan.ScaleDown, plan.Outdated, 2, false},
 		{"what replaces has joined", outdated, func(s *plan.Snapshot) {
 			s.Instances = append(s.Instances, workersIn("a", "b")...)
-			s.Instances[10].ID, s.Instances[10].Node.Name, s.Instances[11].ID, s.Instances[11].Node.Name = "i-new-a", "new-a", "i-new-b", "new-b"
+			s.Instances[10].ID, s.Instances[10].Node.Name, s.Instances[11].ID,
+				s.Instances[11].Node.Name = "i-new-a", "new-a", "i-new-b", "new-b"
 		}, plan.ScaleDown, plan.Outdated, 2, false},
 		{"one has joined of two", outdated, func(s *plan.Snapshot) {
 			s.Instances = append(s.Instances, workersIn("a")...)
 			s.Instances[10].ID, s.Instances[10].Node.Name = "i-new-a", "new-a"
 		}, plan.ScaleDown, plan.Outdated, 1, false},
-		{"also those whose removal would save nothing", outdated, func(s *plan.Snapshot) {
+		{"also workers whose removal would save nothing", outdated, func(s *plan.Snapshot) {
 			needs(s, 4)
 			for i := range s.Instances {
-				s.Instances[i].Undone = "a new node was launched for its pods"
+				s.Instances[i].FutileRemoval = "a new node was launched for its pods"
 			}
 		}, plan.ScaleDown, plan.Outdated, 2, false},
 		{"no budget", outdated, func(s *plan.Snapshot) { s.Disruption.Nodes = 0 }, plan.Hold, plan.NotIdle, 0, false},
-		{"one is not ready, and counts", outdated, func(s *plan.Snapshot) { s.Instances[0].Node.Ready = false }, plan.ScaleUp, plan.Outdated, 1, false},
+		{"one is not ready, and counts", outdated, func(s *plan.Snapshot) { s.Instances[0].Node.Ready = false },
+			plan.ScaleUp, plan.Outdated, 1, false},
 		{"one is broken, and counts", outdated, func(s *plan.Snapshot) {
 			s.Instances[0].Node.Ready, s.Instances[0].Failed, s.Instances[0].Broken = false, true, true
 			needs(s, 9)
-			s.Signals[0].Want, s.Signals[1].Want = 9, 9
+			s.Signals[0].Desired, s.Signals[1].Desired = 9, 9
 		}, plan.ScaleUp, plan.Outdated, 1, false},
 		{"one has not joined, and does not", outdated, func(s *plan.Snapshot) {
 			s.Instances[0].Node.Ready, s.Instances[0].Failed = false, true
 			needs(s, 9)
-			s.Signals[0].Want, s.Signals[1].Want = 9, 9
+			s.Signals[0].Desired, s.Signals[1].Desired = 9, 9
 		}, plan.ScaleUp, plan.Outdated, 2, false},
-		{"two are not ready", outdated, func(s *plan.Snapshot) { s.Instances[0].Node.Ready, s.Instances[1].Node.Ready = false, false },
+		{"two are not ready", outdated,
+			func(s *plan.Snapshot) { s.Instances[0].Node.Ready, s.Instances[1].Node.Ready = false, false },
 			plan.Hold, plan.NotIdle, 0, false},
 		{"one leaves, and counts", outdated, func(s *plan.Snapshot) {
 			s.Instances[0].Leaving = true
 			needs(s, 9)
-			s.Signals[0].Want, s.Signals[1].Want = 9, 9
+			s.Signals[0].Desired, s.Signals[1].Desired = 9, 9
 		},
 			plan.ScaleUp, plan.Outdated, 1, false},
 		{"one has ended, and does not", outdated, func(s *plan.Snapshot) {
 			s.Instances[0].Leaving, s.Instances[0].Ended = true, true
 			needs(s, 9)
-			s.Signals[0].Want, s.Signals[1].Want = 9, 9
+			s.Signals[0].Desired, s.Signals[1].Desired = 9, 9
 		}, plan.ScaleUp, plan.Outdated, 2, false},
 		{"paused", outdated, func(s *plan.Snapshot) { s.Disruption.Paused = true }, plan.Hold, plan.NotIdle, 0, false},
-		{"a signal is not known", outdated, func(s *plan.Snapshot) { loses(s, "cpu") }, plan.Hold, plan.MetricsUnknown, 0, false},
+		{"a signal is not known", outdated, func(s *plan.Snapshot) { loses(s, "cpu") }, plan.Hold,
+			plan.MetricsUnknown, 0, false},
 		{"pods are pending", outdated, func(s *plan.Snapshot) { s.Pending = plan.Pending{Known: true, Pods: 1, Due: 1} },
 			plan.Hold, plan.BlockedByPendingPods, 0, false},
 		{"load comes first", outdated, func(s *plan.Snapshot) {
@@ -95,9 +102,12 @@ func TestRollOut(t *testing.T) {
 			s.Record.LastUp, s.Record.LastDown = time.Time{}, time.Time{}
 		},
 			plan.ScaleUp, plan.LoadPredicted, 2, false},
-		{"the maximum leaves no place", outdated, func(s *plan.Snapshot) { s.Pool.Max = 10 }, plan.Hold, plan.NotIdle, 0, false},
-		{"the maximum leaves one place", outdated, func(s *plan.Snapshot) { s.Pool.Max = 11 }, plan.ScaleUp, plan.Outdated, 1, false},
-		{"launches fail", outdated, func(s *plan.Snapshot) { s.Record.Failures, s.Record.FailedAt = 1, ago(time.Second) }, plan.Hold, plan.NotIdle, 0, false},
+		{"the maximum leaves no place", outdated, func(s *plan.Snapshot) { s.Pool.Max = 10 },
+			plan.Hold, plan.NotIdle, 0, false},
+		{"the maximum leaves one place", outdated, func(s *plan.Snapshot) { s.Pool.Max = 11 },
+			plan.ScaleUp, plan.Outdated, 1, false},
+		{"launches fail", outdated, func(s *plan.Snapshot) { s.Record.Failures, s.Record.FailedAt = 1, ago(time.Second) },
+			plan.Hold, plan.NotIdle, 0, false},
 		{"none may go", outdated, func(s *plan.Snapshot) {
 			for i := range s.Instances {
 				s.Instances[i].Blocked = "its annotation says so"
@@ -108,16 +118,16 @@ func TestRollOut(t *testing.T) {
 				s.Instances[i].Blocked = "its annotation says so"
 			}
 		}, plan.ScaleUp, plan.Outdated, 1, false},
-		{"their pods have a home on new nodes alone", outdated, func(s *plan.Snapshot) {
-			s.Homes = homes(nil, 0)
-			needs(s, 9) // the one to spare is no home
+		{"their pods fit on new nodes only", outdated, func(s *plan.Snapshot) {
+			s.Simulator = simulator(nil, 0)
+			needs(s, 9) // the spare one has no room
 		}, plan.ScaleUp, plan.Outdated, 2, false},
-		{"their pods have no home, not even on new nodes", outdated, func(s *plan.Snapshot) {
+		{"their pods fit nowhere, not even on new nodes", outdated, func(s *plan.Snapshot) {
 			keep := map[string]bool{}
 			for _, w := range s.Instances {
 				keep[w.Node.Name] = true
 			}
-			s.Homes = homes(keep, 0)
+			s.Simulator = simulator(keep, 0)
 		}, plan.Hold, plan.NotIdle, 0, false},
 	})
 }
@@ -173,14 +183,14 @@ func TestRollOutEnds(t *testing.T) {
 	}
 }
 
-// What is said while nothing is replaced.
+// Messages while nothing is replaced.
 func TestRollOutMessages(t *testing.T) {
 	for want, change := range map[string]func(*plan.Snapshot){
 		"the budget allows 0": func(s *plan.Snapshot) { s.Disruption = plan.Disruption{Why: "the budget allows 0"} },
-		"the budget allows 2, and 2 are not ready or leave already": func(s *plan.Snapshot) {
+		"the budget allows 2, and 2 are not ready or already leaving": func(s *plan.Snapshot) {
 			s.Instances[0].Leaving, s.Instances[1].Node.Ready = true, false
 			needs(s, 8)
-			s.Signals[0].Want, s.Signals[1].Want = 9, 9
+			s.Signals[0].Desired, s.Signals[1].Desired = 9, 9
 		},
 		"disruption is paused": func(s *plan.Snapshot) { s.Disruption.Paused = true },
 		"a new worker must come first, and the maximum of 10 leaves no place for it: raise max by one": func(s *plan.Snapshot) { s.Pool.Max = 10 },
@@ -193,20 +203,20 @@ func TestRollOutMessages(t *testing.T) {
 				s.Instances[i].Leaving = true
 			}
 			needs(s, 7)
-			s.Signals[0].Want, s.Signals[1].Want = 7, 7
+			s.Signals[0].Desired, s.Signals[1].Desired = 7, 7
 		},
-		"the budget allows 0; whether 2 workers must be replaced is not known: no permission": func(s *plan.Snapshot) {
+		"the budget allows 0; whether 2 workers must be replaced is unknown: no permission": func(s *plan.Snapshot) {
 			s.Disruption = plan.Disruption{Why: "the budget allows 0"}
 			for i := range 2 {
 				s.Instances[i].Outdated, s.Instances[i].OutdatedErr = "", "no permission"
 			}
 		},
-		"whether 10 workers must be replaced is not known: no permission": func(s *plan.Snapshot) {
+		"whether 10 workers must be replaced is unknown: no permission": func(s *plan.Snapshot) {
 			for i := range s.Instances {
 				s.Instances[i].Outdated, s.Instances[i].OutdatedErr = "", "no permission"
 			}
 		},
-		"none may go, such as node-000: its annotation says so": func(s *plan.Snapshot) {
+		"no worker can be removed, such as node-000: its annotation says so": func(s *plan.Snapshot) {
 			for i := range s.Instances {
 				s.Instances[i].Blocked = "its annotation says so"
 			}
@@ -218,20 +228,25 @@ func TestRollOutMessages(t *testing.T) {
 	}
 }
 
-// A roll-out is not over while a worker that it replaces is there, or while it is not known whether one must be replaced.
+// A roll-out is not over while a worker that it replaces is there, or while it is not known whether
+// one must be replaced.
 func TestRollOutCountsWhatIsStillThere(t *testing.T) {
 	for name, test := range map[string]struct {
 		worker            plan.Instance
 		outdated, unknown int
 	}{
-		"it is drained":                   {plan.Instance{Instance: fleet.Instance{Outdated: "x"}, Leaving: true}, 1, 0},
-		"it has no Node yet":              {plan.Instance{Instance: fleet.Instance{Outdated: "x"}}, 1, 0},
-		"it has ended":                    {plan.Instance{Instance: fleet.Instance{Outdated: "x"}, Leaving: true, Ended: true}, 0, 0},
-		"it never joined":                 {plan.Instance{Instance: fleet.Instance{Outdated: "x"}, Failed: true}, 0, 0},
-		"it is not known":                 {plan.Instance{Instance: fleet.Instance{OutdatedErr: "no permission"}}, 0, 1},
-		"it goes anyway":                  {plan.Instance{Instance: fleet.Instance{OutdatedErr: "no permission"}, Leaving: true}, 0, 0},
-		"it is outdated for its age":      {plan.Instance{Instance: fleet.Instance{Outdated: "x", OutdatedErr: "no permission"}}, 1, 0},
-		"it is not known of a failed one": {plan.Instance{Instance: fleet.Instance{OutdatedErr: "no permission"}, Failed: true}, 0, 0},
+		"it is drained":      {plan.Instance{Instance: fleet.Instance{Outdated: "x"}, Leaving: true}, 1, 0},
+		"it has no Node yet": {plan.Instance{Instance: fleet.Instance{Outdated: "x"}}, 1, 0},
+		"it has ended": {plan.Instance{Instance: fleet.Instance{Outdated: "x"},
+			Leaving: true, Ended: true}, 0, 0},
+		"it never joined": {plan.Instance{Instance: fleet.Instance{Outdated: "x"}, Failed: true}, 0, 0},
+		"it is not known": {plan.Instance{Instance: fleet.Instance{OutdatedErr: "no permission"}}, 0, 1},
+		"it goes anyway": {plan.Instance{Instance: fleet.Instance{OutdatedErr: "no permission"},
+			Leaving: true}, 0, 0},
+		"it is outdated for its age": {plan.Instance{Instance: fleet.Instance{Outdated: "x",
+			OutdatedErr: "no permission"}}, 1, 0},
+		"it is not known of a failed one": {plan.Instance{Instance: fleet.Instance{OutdatedErr: "no permission"},
+			Failed: true}, 0, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := steady()
@@ -244,7 +259,7 @@ func TestRollOutCountsWhatIsStillThere(t *testing.T) {
 	}
 }
 
-// A target is asked about again before it is touched.
+// A target is checked again before it is touched.
 func TestObjectionsToReplacing(t *testing.T) {
 	for want, change := range map[string]func(*plan.Snapshot){
 		"": func(s *plan.Snapshot) { needs(s, 9) },
@@ -262,7 +277,7 @@ func TestObjectionsToReplacing(t *testing.T) {
 	}
 }
 
-// The budget is asked again when the turn of a target comes, for it and those that have begun.
+// The budget is checked again when the turn of a target comes, for it and for those that have begun.
 func TestObjectionsOfBudgets(t *testing.T) {
 	for want, change := range map[string]func(*plan.Snapshot){
 		"": func(s *plan.Snapshot) { s.Disruption = plan.Disruption{Nodes: 1, Why: "the budget allows 1"} },
@@ -292,7 +307,7 @@ func TestObjectionsOfBudgets(t *testing.T) {
 	}
 }
 
-// It is remembered how many workers there were before others were launched in their place.
+// The number of workers before the first replacement is recorded.
 func TestReplacing(t *testing.T) {
 	for name, test := range map[string]struct {
 		before int
@@ -306,7 +321,7 @@ func TestReplacing(t *testing.T) {
 		"some have gone":           {12, func(*plan.Snapshot) {}, 10},
 		"some are being removed":   {12, func(s *plan.Snapshot) { s.Record.Action = opened(state.ActionDown) }, 12},
 		"the cloud takes one back": {10, func(s *plan.Snapshot) { s.Record.Interruptions = interruptions("i-000") }, 10},
-		"nobody knows":             {12, func(s *plan.Snapshot) { s.WorkersErr = "down" }, 12},
+		"unknown workers":          {12, func(s *plan.Snapshot) { s.WorkersErr = "down" }, 12},
 		"load needs more than there are": {8, func(s *plan.Snapshot) {
 			wants(s, "cpu", 0.9, 12, time.Hour)
 			s.Record.LastUp, s.Record.LastDown = time.Time{}, time.Time{}
@@ -336,21 +351,21 @@ func TestReplacing(t *testing.T) {
 	}
 }
 
-// rollsOut plays decisions one after the other until nothing more is done, and returns how many were launched. What is decided is
-// done at once, and what is known of homes is remembered.
+// rollsOut plays decisions one after the other until nothing more is done, and returns how many
+// were launched. Decisions are carried out at once, and places of pods are recorded.
 func rollsOut(t *testing.T, s *plan.Snapshot) int {
 	t.Helper()
 	launched := 0
 	for range 100 {
 		for i := range s.Signals {
-			s.Signals[i].Want = min(s.Signals[i].Want, len(s.Instances))
+			s.Signals[i].Desired = min(s.Signals[i].Desired, len(s.Instances))
 		}
 		d := plan.Decide(*s)
 		check(t, *s, d)
 		s.Record.Replacing = d.Replacing
 		for _, r := range d.Refused {
 			for i := range s.Instances {
-				if s.Instances[i].Node.Name == r.Worker && r.Homeless {
+				if s.Instances[i].Node.Name == r.Worker && r.Unmovable {
 					s.Instances[i].Blocked = r.Reason
 				}
 			}
@@ -373,7 +388,8 @@ func rollsOut(t *testing.T, s *plan.Snapshot) int {
 	return launched
 }
 
-// A roll-out ends, or says why it does not, whatever the fleet keeps: nothing is launched in place of a worker that stays.
+// A roll-out ends, or says why it does not, whatever the fleet keeps: nothing is launched in place
+// of a worker that stays.
 func TestRollOutAsksTheFleetAsItWillBe(t *testing.T) {
 	for name, test := range map[string]struct {
 		change         func(*plan.Snapshot)
@@ -384,14 +400,16 @@ func TestRollOutAsksTheFleetAsItWillBe(t *testing.T) {
 		"zone c has no capacity": {func(s *plan.Snapshot) {
 			s.Record.Cooling = []fleet.Cooling{{Zone: "c", Until: s.Now.Add(24 * time.Hour)}}
 			for h := range 40 {
-				s.Record.Cooling = append(s.Record.Cooling, fleet.Cooling{Zone: "c", Until: s.Now.Add(time.Duration(h) * time.Hour)})
+				s.Record.Cooling = append(s.Record.Cooling,
+					fleet.Cooling{Zone: "c", Until: s.Now.Add(time.Duration(h) * time.Hour)})
 			}
 		}, 6, 1, "node-006 stays, as it is the last ready one of zone c"},
 		"On-Demand has no capacity": {func(s *plan.Snapshot) {
 			s.Pool.OnDemandBase, s.Pool.SpotRatio = 2, 1
 			s.Instances[0].Market, s.Instances[6].Market = fleet.OnDemand, fleet.OnDemand
 			for h := range 40 {
-				s.Record.Cooling = append(s.Record.Cooling, fleet.Cooling{Market: fleet.OnDemand, Until: s.Now.Add(time.Duration(h) * time.Hour)})
+				s.Record.Cooling = append(s.Record.Cooling,
+					fleet.Cooling{Market: fleet.OnDemand, Until: s.Now.Add(time.Duration(h) * time.Hour)})
 			}
 		}, 5, 2, "every kind of instance that could be launched is cooling after errors"},
 		"On-Demand workers are kept": {func(s *plan.Snapshot) {
@@ -410,9 +428,9 @@ func TestRollOutAsksTheFleetAsItWillBe(t *testing.T) {
 						s.Instances[i].Outdated = "its launch template is old"
 					}
 					for i := range s.Signals {
-						s.Signals[i].Want, s.Signals[i].Fits, s.Signals[i].Needs = 7, 8, 7
+						s.Signals[i].Desired, s.Signals[i].Fits, s.Signals[i].Needs = 7, 8, 7
 						if idle {
-							s.Signals[i].Want, s.Signals[i].Fits, s.Signals[i].Needs = 1, 1, 1
+							s.Signals[i].Desired, s.Signals[i].Fits, s.Signals[i].Needs = 1, 1, 1
 							s.Signals[i].Now, s.Signals[i].Predicted = 0.1, 0.1
 						}
 					}
@@ -435,13 +453,13 @@ func TestASpareWorkerOfAnotherZone(t *testing.T) {
 	s.Instances = workersIn("a", "b", "a", "b", "c")
 	s.Instances[4].Outdated = "its launch template is old"
 	for i := range s.Signals {
-		s.Signals[i].Want, s.Signals[i].Fits, s.Signals[i].Needs = 5, 5, 4
+		s.Signals[i].Desired, s.Signals[i].Fits, s.Signals[i].Needs = 5, 5, 4
 	}
 	assert.Equal(t, 1, rollsOut(t, &s))
 	assert.Zero(t, plan.Decide(s).Rollout)
 }
 
-// Workers without a home are remembered, so that they do not hold up all others.
+// Unmovable workers are recorded, so that they do not delay all others.
 func TestWorkersWithoutAHomeHoldUpNoOthers(t *testing.T) {
 	for name, most := range map[string]int{"there is a place for a new one": 101, "there is none": 100} {
 		t.Run(name, func(t *testing.T) {
@@ -458,7 +476,7 @@ func TestWorkersWithoutAHomeHoldUpNoOthers(t *testing.T) {
 				s.Signals[i].Fits = 101
 			}
 			needs(&s, 90)
-			s.Homes = rooms{keep: keep, most: 100, asked: &asked}
+			s.Simulator = rooms{keep: keep, most: 100, asked: &asked}
 			rollsOut(t, &s)
 			assert.Equal(t, 80, plan.Decide(s).Rollout.Outdated)
 			assert.NotZero(t, asked)
@@ -466,14 +484,14 @@ func TestWorkersWithoutAHomeHoldUpNoOthers(t *testing.T) {
 	}
 }
 
-// Where pods would run is asked a bounded number of times, and twice if all have a home.
+// The number of simulations is bounded, and is two if all pods fit elsewhere.
 func TestHomesAreAskedAFewTimes(t *testing.T) {
 	for name, test := range map[string]struct {
 		keep, needs, most int // how many of them, and of those that may go together
 		asked             int
 		targets, launched int
 	}{
-		"all have a home":           {0, 100, 1000, 2, 500, 0},
+		"all fit elsewhere":         {0, 100, 1000, 2, 500, 0},
 		"half of them have":         {0, 100, 250, 25, 250, 0},
 		"all have one on new nodes": {0, 1000, 0, 2, 0, 500},
 		"none has one":              {1000, 100, 1000, 2 * 64, 0, 0},
@@ -492,7 +510,7 @@ func TestHomesAreAskedAFewTimes(t *testing.T) {
 				s.Signals[i].Fits = 1001
 			}
 			needs(&s, test.needs)
-			s.Homes = rooms{keep: keep, most: test.most, asked: &asked}
+			s.Simulator = rooms{keep: keep, most: test.most, asked: &asked}
 			d := plan.Decide(s)
 			assert.LessOrEqual(t, asked, test.asked)
 			assert.Len(t, d.Targets, test.targets)
@@ -501,16 +519,18 @@ func TestHomesAreAskedAFewTimes(t *testing.T) {
 	}
 }
 
-// Replacements hold back removals for good, and no launch for what is needed.
+// Replacements hold back removals permanently, and no needed launch.
 func TestReplacementsDoNotHoldBackLaunches(t *testing.T) {
 	just := func(s *plan.Snapshot) {
 		s.Record.LastSwap, s.Record.LastUp, s.Record.LastDown = ago(time.Second), ago(time.Hour), ago(time.Hour)
 	}
 	run(t, []row{
-		{"load", nil, func(s *plan.Snapshot) { just(s); wants(s, "cpu", 0.9, 5, time.Hour) }, plan.ScaleUp, plan.LoadPredicted, 1, false},
+		{"load", nil, func(s *plan.Snapshot) { just(s); wants(s, "cpu", 0.9, 5, time.Hour) }, plan.ScaleUp,
+			plan.LoadPredicted, 1, false},
 		{"pods", nil, func(s *plan.Snapshot) { just(s); pends(s, 5) }, plan.ScaleUp, plan.PodsPending, 1, false},
 		{"an idle pool", idle, just, plan.Hold, plan.CoolingDown, 0, false},
-		{"an idle pool, after a scale-up", idle, func(s *plan.Snapshot) { just(s); s.Record.LastUp, s.Record.LastSwap = ago(time.Second), ago(time.Hour) },
+		{"an idle pool, after a scale-up", idle,
+			func(s *plan.Snapshot) { just(s); s.Record.LastUp, s.Record.LastSwap = ago(time.Second), ago(time.Hour) },
 			plan.Hold, plan.CoolingDown, 0, false},
 	})
 }

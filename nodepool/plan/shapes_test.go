@@ -30,7 +30,8 @@ func TestShapesComeFirst(t *testing.T) {
 	}{
 		{"pods", func(s *plan.Snapshot) { s.Pending.Shapes = []fleet.Shape{only("b", "t3.large", 1)} },
 			[]string{"b t3.large OnDemand", "a t3.medium OnDemand"}, 1},
-		{"pods, and what others that are not due need", func(s *plan.Snapshot) { s.Pending.Later = []fleet.Shape{only("b", "t3.large", 1)} },
+		{"pods, and what others that are not due need",
+			func(s *plan.Snapshot) { s.Pending.Later = []fleet.Shape{only("b", "t3.large", 1)} },
 			[]string{"a t3.medium OnDemand", "b t3.medium OnDemand"}, 0},
 		{"what pods need cannot be launched: the others get theirs", func(s *plan.Snapshot) {
 			s.Pending.Shapes, s.Record.Cooling = []fleet.Shape{only("b", "t3.large", 1)}, cooling("b")
@@ -72,7 +73,8 @@ func TestInstead(t *testing.T) {
 	s := steady()
 	s.Pool.SpotRatio = 0
 	failed := fleet.Placement{Zone: "a", Subnet: "subnet-a", InstanceType: "t3.large", Market: fleet.OnDemand}
-	s.Pending.Shapes = []fleet.Shape{only("b", "t3.medium", 1), {Kinds: []fleet.Kind{{Zone: "a", InstanceType: "t3.large"}, {Zone: "b", InstanceType: "t3.large"}}, Nodes: 1}}
+	s.Pending.Shapes = []fleet.Shape{only("b", "t3.medium", 1),
+		{Kinds: []fleet.Kind{{Zone: "a", InstanceType: "t3.large"}, {Zone: "b", InstanceType: "t3.large"}}, Nodes: 1}}
 	instead := func(l state.Slot) []string {
 		l.Number, l.Placement = 4, failed
 		s.Record.Action = opened(state.ActionUp, l)
@@ -128,7 +130,7 @@ func TestPlacesOfInstances(t *testing.T) {
 	}{
 		{"none", failed(0, false, false), 6, nil},
 		{"some that are kept go", failed(2, true, false), 4, []string{"i-f0", "i-f1"}},
-		{"some are kept for good", failed(2, false, false), 4, nil},
+		{"some are kept permanently", failed(2, false, false), 4, nil},
 		{"all that is left", failed(6, true, false), 0, []string{"i-f0", "i-f1", "i-f2", "i-f3", "i-f4", "i-f5"}},
 		{"one is broken", failed(1, false, true), 6, nil},
 		{"three are broken", failed(3, false, true), 4, nil},
@@ -147,8 +149,8 @@ func TestPlacesOfInstances(t *testing.T) {
 	}
 }
 
-// TestPodsWithoutCapacity: pods that only refused offers could run are asked for, and hold up nothing else. Other
-// pods do.
+// TestPodsWithoutCapacity: nodes are requested for pods that only refused offers could run, and
+// hold up nothing else. Other pods do.
 func TestPodsWithoutCapacity(t *testing.T) {
 	waits := func(s plan.Snapshot) plan.Snapshot {
 		s.Pending = plan.Pending{
@@ -185,9 +187,9 @@ func TestPodsWithoutCapacity(t *testing.T) {
 			d := plan.Decide(test.from)
 			assert.Equal(t, test.step, d.Step, d.Message)
 			assert.Equal(t, test.reason, d.Reason, d.Message)
-			assert.LessOrEqual(t, d.Want, max(d.Workers, d.Recommended))
+			assert.LessOrEqual(t, d.Desired, max(d.Workers, d.Recommended))
 			if test.reason == plan.ActionOpen {
-				assert.Equal(t, d.Workers, d.Want)
+				assert.Equal(t, d.Workers, d.Desired)
 			}
 		})
 	}

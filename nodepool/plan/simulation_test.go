@@ -44,19 +44,19 @@ func (s *simulation) ready() int {
 
 func (s *simulation) counting() int { return len(staying(s.Snapshot)) }
 
-// observe fills in what is measured, with the line through the last minute as the forecast.
+// observe sets the measured values, with the line through the last minute as the forecast.
 func (s *simulation) observe(horizon time.Duration) {
 	load := s.demand(s.Now)
 	ahead := max(0, load+(load-s.demand(s.Now.Add(-time.Minute)))*horizon.Minutes())
 	n, ready := s.counting(), float64(max(1, s.ready()))
 	for i := range s.Signals {
 		signal := &s.Signals[i]
-		was := signal.Want > n
+		was := signal.Desired > n
 		signal.Known, signal.Now, signal.Predicted, signal.Horizon = true, min(1, load/ready), ahead/ready, horizon
-		signal.Want = int(math.Ceil(ahead/signal.Threshold - 1e-9))
+		signal.Desired = int(math.Ceil(ahead/signal.Threshold - 1e-9))
 		signal.Fits = int(math.Ceil(max(load, ahead)*(1+signal.Margin)/signal.Threshold - 1e-9))
 		switch {
-		case signal.Want <= n:
+		case signal.Desired <= n:
 			signal.Since = time.Time{}
 		case !was || signal.Since.IsZero():
 			signal.Since = s.Now
@@ -108,7 +108,8 @@ func (s *simulation) tick(t *testing.T) plan.Decision {
 	check(t, s.Snapshot, d)
 	s.Record.IdleSince, s.DecidedAt = d.IdleSince, d.At
 	if d.Step != plan.Hold {
-		s.log = append(s.log, fmt.Sprintf("%s %s %s: %d → %d (%s)", s.Now.Format("15:04:05"), d.Step, d.Reason, d.Workers, d.Want, d.Message))
+		s.log = append(s.log, fmt.Sprintf("%s %s %s: %d → %d (%s)", s.Now.Format("15:04:05"), d.Step, d.Reason,
+			d.Workers, d.Desired, d.Message))
 	}
 	switch d.Step {
 	case plan.ScaleUp:
@@ -132,7 +133,7 @@ func (s *simulation) tick(t *testing.T) plan.Decision {
 	return d
 }
 
-// take lets the cloud have what it gave notice of, as replacements have been decided on.
+// take lets the cloud reclaim the announced instances, after replacements have been decided.
 func (s *simulation) take() {
 	for _, n := range s.Record.Interruptions {
 		s.Instances = slices.DeleteFunc(s.Instances, func(w plan.Instance) bool { return w.ID == n.InstanceID })
@@ -140,11 +141,11 @@ func (s *simulation) take() {
 	s.Record.Interruptions = nil
 }
 
-// Seed 001, scenario 1, row by row: what is measured is as in its table, what follows from a launch or a removal is the
-// pool's own. The table hears CPU at its first reading above the threshold, and knows no duration of idleness.
-func TestFlashSaleOfSeed001(t *testing.T) {
+// The first scenario, row by row: measured values are those of its table, the effect of launches and removals is the
+// pool's own. The table counts CPU at its first reading above the threshold, and knows no duration of idleness.
+func TestFlashSale(t *testing.T) {
 	start := time.Date(2026, 3, 2, 20, 0, 0, 0, time.UTC)
-	s := simulation{Snapshot: seed001(), asked: map[string]time.Time{}, join: 150 * time.Second, drain: time.Minute}
+	s := simulation{Snapshot: readingsPolicy(), asked: map[string]time.Time{}, join: 150 * time.Second, drain: time.Minute}
 	s.Signals[0].For = 0
 	table := map[string]struct {
 		cpu    float64
@@ -177,7 +178,7 @@ func TestFlashSaleOfSeed001(t *testing.T) {
 		wants(&s.Snapshot, "cpu", row.cpu, int(math.Ceil((n*row.cpu+pods)/0.7)), 0)
 		s.Signals[0].Fits = int(n*row.cpu*1.3/0.7) + 1
 		wants(&s.Snapshot, "memory", 0.4, int(n), 0)
-		s.Signals[1].Want, s.Signals[1].Fits = 3, 3
+		s.Signals[1].Desired, s.Signals[1].Fits = 3, 3
 		pends(&s.Snapshot, row.pods)
 		d := s.tick(t)
 		if named {
@@ -212,7 +213,7 @@ func TestDayAndNight(t *testing.T) {
 	}
 	s.Pool.Max = 14
 	clock := func(hour float64) time.Time { return midnight.Add(time.Duration(hour * float64(time.Hour))) }
-	var short time.Duration // for how long not everything was schedulable
+	var short time.Duration // duration with unschedulable pods
 	fewest, most := math.MaxInt, 0
 	changes := map[string]int{}
 	for s.Now = midnight; s.Now.Before(clock(30)); s.Now = s.Now.Add(15 * time.Second) {
@@ -248,6 +249,6 @@ func TestDayAndNight(t *testing.T) {
 	assert.GreaterOrEqual(t, most, 12, "8 workers' load at 70%% need 12\n%s", told)
 	assert.Zero(t, changes["night ScaleUp"], "nothing is launched at night\n%s", told)
 	assert.LessOrEqual(t, changes["night ScaleDown"], 6, told)
-	assert.Equal(t, 3, s.counting(), "1.1 with the margin need 3, of which none is below 30%% then\n%s", told)
+	assert.Equal(t, 3, s.counting(), "1.1 with the margin need 3, and none is below 30%% then\n%s", told)
 	assert.Zero(t, short, "the forecast keeps ahead of the sale\n%s", told)
 }

@@ -52,7 +52,7 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 		limits:      gauge("limit_workers", "Minimum and maximum of workers.", "limit"),
 		pending:     gauge("pending_pods", "Unschedulable pods that a new node of the pool could run."),
 		room: gauge("pending_pods_with_room",
-			"Pending pods older than pending.for that existing nodes have room for."),
+			"Pending pods older than pendingFor that existing nodes have room for."),
 		unhelped: gauge("pending_pods_not_helped",
 			"Pending pods that the node launched for them did not take: no other is launched for a while."),
 		open:        gauge("action_open", "1 while an action of the kind is open, else 0.", "kind"),
@@ -186,7 +186,7 @@ func (m *Metrics) setDecision(cycle nodepool.CycleReport) {
 	}
 	m.decisions.WithLabelValues(cycle.Pool, string(d.Step), string(d.Reason)).Inc()
 	if decided(cycle) {
-		m.desired.WithLabelValues(cycle.Pool).Set(float64(d.Want))
+		m.desired.WithLabelValues(cycle.Pool).Set(float64(d.Desired))
 		m.recommended.WithLabelValues(cycle.Pool).Set(float64(d.Recommended))
 	} else {
 		m.desired.DeleteLabelValues(cycle.Pool)
@@ -263,7 +263,7 @@ func (m *Metrics) setSignals(pool string, signals []plan.Signal) {
 		m.current.WithLabelValues(pool, s.Name).Set(s.Now)
 		m.predicted.WithLabelValues(pool, s.Name).Set(s.Predicted)
 		if !s.InformsOnly {
-			m.bySignal.WithLabelValues(pool, s.Name).Set(float64(s.Want))
+			m.bySignal.WithLabelValues(pool, s.Name).Set(float64(s.Desired))
 		}
 	}
 }

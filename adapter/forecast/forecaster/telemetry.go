@@ -78,8 +78,8 @@ var (
 	descDropped    = describe("dropped_samples", "Samples in the window that cannot be a load and count as unknown. "+
 		"The condition SamplesFresh names them.")
 	descError    = describeSpan("forecast_error_ratio", "Mean absolute error of the forecast at its horizon, divided by that of the present load taken to stay; below 1 is better. Absent until a time has been judged.")
-	descLate     = describeSpan("forecast_late_ratio", "Share of the time with too few pods: more load came than the replicas that were ordered for it hold at the threshold, and the maximum allowed for more. spec.forecast.lateness asks for it.")
-	descLateness = describe("forecast_lateness_ratio", "The share of the time that spec.forecast.lateness allows forecast_late_ratio to be. 0 with method Holt.")
+	descLate     = describeSpan("forecast_late_ratio", "Share of the time with too few pods: more load came than the replicas that were ordered for it hold at the threshold, and the maximum allowed for more. spec.lateness asks for it.")
+	descLateness = describe("forecast_lateness_ratio", "The share of the time that spec.lateness allows forecast_late_ratio to be. 0 with method Holt.")
 )
 
 func (c *collector) Describe(ch chan<- *prometheus.Desc) {
@@ -93,7 +93,7 @@ func (c *collector) Describe(ch chan<- *prometheus.Desc) {
 
 func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	now := c.forecaster.now()
-	for _, feed := range c.forecaster.all() {
+	for _, feed := range c.forecaster.feeds.all() {
 		s, ok := c.forecaster.Get(feed.key)
 		if !ok {
 			continue // it has been deleted

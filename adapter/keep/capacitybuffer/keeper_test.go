@@ -223,15 +223,6 @@ func TestShrinksOnceItHasNotBeenNeededForAWhile(t *testing.T) {
 		assert.Equal(f, []string{"create checkout 6", "patch checkout 0"}, f.wrote())
 
 		f.Change("checkout", func(s *v1alpha1.PredictedMetricSpec) {
-			s.CapacityBuffer.ScaleDownStabilizationSeconds = new(int32(30))
-		})
-		f.expect(8, 12)
-		f.Pass()
-		f.expect(8, 8)
-		f.PassFor(36 * time.Second)
-		assert.Equal(f, 0, f.size(), "as the user says")
-
-		f.Change("checkout", func(s *v1alpha1.PredictedMetricSpec) {
 			s.CapacityBuffer = &v1alpha1.CapacityBuffer{NodeStartupTime: &metav1.Duration{Duration: 8 * time.Minute}}
 		})
 		f.expect(8, 12)
@@ -521,13 +512,12 @@ func TestTheBufferFollowsTheSpec(t *testing.T) {
 		f.Pass()
 		f.Change("checkout", func(s *v1alpha1.PredictedMetricSpec) {
 			s.ScaleTargetRef = v1alpha1.ScaleTargetRef{APIVersion: "v1", Kind: "ReplicationController", Name: "old"}
-			s.CapacityBuffer.ProvisioningStrategy = "buffer.gke.io/standby-capacity"
 		})
 		f.expect(4, 5)
 		f.Pass()
 		assert.Equal(f, map[string]any{
 			"scalableRef": map[string]any{"kind": "ReplicationController", "name": "old"},
-			"replicas":    int64(1), "provisioningStrategy": "buffer.gke.io/standby-capacity",
+			"replicas":    int64(1), "provisioningStrategy": provisioningStrategy,
 		}, specIn(f.Find("checkout")), "the size that was held was for another target")
 	})
 }

@@ -62,7 +62,7 @@ The command reads the pod, and reaches the replicas through the API server, as k
 does. They answer the ServiceAccount foresail-explain, for which it asks for a token of ten minutes.
 It needs the right to get the pod, and the Role foresail-explain. With --server it asks one replica
 at its --metrics-address: over HTTPS with such a token too, over HTTP one that was started with
---metrics-allow-anonymous. A replica keeps its newest decisions, some 130,000 verdicts on nodes.`,
+--allow-anonymous=metrics. A replica keeps its newest decisions, some 130,000 verdicts on nodes.`,
 		Example: `  foresail explain pod checkout-7d9c5 -n shop
   foresail explain pod checkout-7d9c5 -n shop --all
 
@@ -98,7 +98,7 @@ func (o *explainPodOptions) run(c *cobra.Command, k *cli.Connection, name, outpu
 		return err
 	}
 	e, err := x.explain(c.Context(), types.NamespacedName{Namespace: namespace, Name: name})
-	e.Warn(c.ErrOrStderr())
+	podview.Warn(c.ErrOrStderr(), e)
 	if others := x.namespacesWith(c.Context(), e); len(others) > 0 {
 		fmt.Fprintf(c.ErrOrStderr(), "There is no pod %q in namespace %s; %s\n", name, namespace, cli.InNamespaces(others))
 	}
@@ -111,7 +111,7 @@ func (o *explainPodOptions) run(c *cobra.Command, k *cli.Connection, name, outpu
 	if output == "json" {
 		return cli.PrintJSON(c.OutOrStdout(), e)
 	}
-	return e.Table(c.OutOrStdout(), o.all)
+	return podview.Table(c.OutOrStdout(), e, o.all)
 }
 
 // podExplainer asks about pods, with the rights of the user: the cluster, and the replicas of the extender. It is safe for concurrent use.

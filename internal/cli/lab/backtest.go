@@ -47,7 +47,7 @@ their time; keda/yesterday looks back by a day less half an hour instead. Until 
 a day old that trigger returns nothing, which KEDA takes to be 0, and they are keda.
 
 Settings for Foresail are searched on the first 60% of the trace and judged on the rest: threshold,
-forecast.lateness, minReplicas, and maxReplicas if it was too few. The advice is a verdict and, if a
+lateness, minReplicas, and maxReplicas if it was too few. The advice is a verdict and, if a
 change held up on the rest, the YAML to apply. With --pod-price and --minute-price it is what costs least,
 and all costs are in that currency. Without them it is what saves pod-hours or minutes above the
 threshold at the cost of neither, and what else was tried is listed for you to choose.

@@ -45,7 +45,7 @@ where direction is Rising, Falling or Steady, and action ScaleUp, ScaleDown or H
 influence each other, except with --cooldowns, which delays decisions after those of earlier runs,
 and with --learn, which has them learn how the load goes on, as live forecasts do (method Adaptive):
 record some hours with a run each second or so for that.
-The startup time is not measured: it is startup.initial.
+The startup time is not measured: it is startupTime.
 
 A line that cannot be used ends the replay with its number and the reason, and exit code 1. The runs
 on the lines before it are still evaluated, by what those lines say.`

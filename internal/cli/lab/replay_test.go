@@ -20,7 +20,7 @@ const oneSpec = `
 apiVersion: foresail.dev/v1alpha1
 kind: PredictedMetric
 metadata: {name: checkout-elu, namespace: shop}
-spec: {threshold: 700m, maxReplicas: 20, forecast: {method: Holt}}
+spec: {threshold: 700m, maxReplicas: 20, holt: {}}
 `
 
 const oneRecording = `{"run":3500}

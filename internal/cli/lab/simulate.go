@@ -56,7 +56,7 @@ seconds in which ready pods had more load than the threshold, divided by 60; sat
 which they had more than they can do.
 
 foresail-* use the default settings, or those of --spec except for threshold, minReplicas and
-maxReplicas. startup.initial is that of --spec; without --spec it is --startup, if given.
+maxReplicas. startupTime is that of --spec; without --spec it is --startup, if given.
 
 --ablations changes one setting of foresail-total at a time: the age of readings (freshness), the
 reaction delay (delay), the HPA's behavior, the metric that is read, and the forecast's method. Unless
@@ -241,10 +241,10 @@ func (o *simulateOptions) settings() (pipeline.Params, error) {
 func (o *simulateOptions) run(c *cobra.Command, config compare.Config) error {
 	ctx, total := c.Context(), config.Runs()
 	if o.variants {
-		total += config.VariantRuns()
+		total += compare.VariantRuns(config)
 	}
 	if o.ablations {
-		total += config.AblationRuns(!o.loadsGiven())
+		total += compare.AblationRuns(config, !o.loadsGiven())
 	}
 	progress := newRunProgress(c.ErrOrStderr(), total)
 	step := func(compare.Run) { progress.step() }

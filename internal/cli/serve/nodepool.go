@@ -191,7 +191,7 @@ func (b *poolBuilder) buildStore(ctx context.Context, pool *v1alpha1.WorkerPool)
 	if err != nil {
 		return nil, err
 	}
-	store, err := dynamodb.Connect(ctx, *table, cluster)
+	store, err := dynamodb.Connect(ctx, *table, regionOf(pool), cluster)
 	if err != nil {
 		return nil, fmt.Errorf("state.dynamodb: %w", err)
 	}
@@ -226,10 +226,10 @@ func (b *poolBuilder) addReporter(ctx context.Context, pool *v1alpha1.WorkerPool
 		Client: b.manager.GetClient(), Events: b.manager.GetEventRecorder("foresail"),
 		Metrics: b.told, Webhook: b.webhook, CostReports: b.reports, Traces: b.traces,
 	}
-	if namespace := pool.Spec.Notify.CloudWatchNamespace; namespace != "" {
+	if namespace := pool.Spec.CloudWatchNamespace; namespace != "" {
 		loaded, err := config.LoadDefaultConfig(ctx, inRegionOf(pool))
 		if err != nil {
-			return fmt.Errorf("notify.cloudWatchNamespace: set up the AWS SDK: %w", err)
+			return fmt.Errorf("cloudWatchNamespace: set up the AWS SDK: %w", err)
 		}
 		o.CloudWatch = &report.CloudWatch{Client: cloudwatch.NewFromConfig(loaded), Namespace: namespace}
 	}
@@ -238,17 +238,25 @@ func (b *poolBuilder) addReporter(ctx context.Context, pool *v1alpha1.WorkerPool
 	return nil
 }
 
+// regionOf returns the region of a pool's instances, "" outside of AWS.
+func regionOf(pool *v1alpha1.WorkerPool) string {
+	if _, spec := pool.Spec.Provider.Selected(); spec != nil {
+		return spec.AWSRegion()
+	}
+	return ""
+}
+
 // inRegionOf has the AWS SDK use the region of a pool's instances, its own if there is none.
 func inRegionOf(pool *v1alpha1.WorkerPool) func(*config.LoadOptions) error {
-	if _, spec := pool.Spec.Provider.Selected(); spec != nil && spec.AWSRegion() != "" {
-		return config.WithRegion(spec.AWSRegion())
+	if region := regionOf(pool); region != "" {
+		return config.WithRegion(region)
 	}
 	return func(*config.LoadOptions) error { return nil }
 }
 
 const (
 	costReportFlag = "nodepool-cost-report"
-	costPricesFlag = "nodepool-cost-prices"
+	costPricesFlag = "prices"
 	// leastCostReport is the shortest time between two reports.
 	leastCostReport = time.Hour
 )
@@ -261,7 +269,7 @@ type costReportOptions struct {
 }
 
 func (o *costReportOptions) addFlags(fs *pflag.FlagSet) {
-	fs.DurationVar(&o.every, costReportFlag, 0, "Period of cost reports to the webhook, as foresail cost makes them, such as 168h: Mondays at 0:00 UTC. It needs --prometheus-url. 0 sends none.")
+	fs.DurationVar(&o.every, costReportFlag, 0, "Period of cost reports to the webhook, as foresail cost makes them, such as 168h: Mondays at 0:00 UTC. It needs --prometheus. 0 sends none.")
 	fs.StringVar(&o.pricesFile, costPricesFlag, "", "File with the prices of instance types, as foresail cost workerpool --help describes it, for cost reports and for WorkerPools with requirements. Without it reports have hours only, and prices of EC2 are asked of AWS.")
 }
 
@@ -284,7 +292,7 @@ func (o *costReportOptions) validate(enabled bool, webhookFile, prometheusURL st
 	}{
 		{enabled, "--enable has " + enableNodePool},
 		{webhookFile != "", "--notify-webhook-url-file is given, which says where reports go"},
-		{prometheusURL != "", "--prometheus-url is given, which says where the past is known"},
+		{prometheusURL != "", "--" + prometheusFlag + " is given, which says where the past is known"},
 	} {
 		if !need.there {
 			errs = append(errs, cli.BadFlag(costReportFlag, o.every, "left out unless "+need.what))

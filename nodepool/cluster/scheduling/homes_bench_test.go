@@ -38,7 +38,8 @@ func busyCluster(b *testing.B, n int) *cluster.Cluster {
 			}
 			p := pods("app-"+strconv.Itoa(app), 1, requests("cpu", "110m", "memory", "1Gi"), change)[0].Pod
 			p.Name, p.Spec.NodeName, p.Status.Phase = fmt.Sprintf("p-%d-%d", i, j), name, corev1.PodRunning
-			p.OwnerReferences = []metav1.OwnerReference{{Kind: "ReplicaSet", Name: p.Labels["app"], UID: types.UID(p.Labels["app"]), Controller: new(true)}}
+			p.OwnerReferences = []metav1.OwnerReference{{Kind: "ReplicaSet", Name: p.Labels["app"],
+				UID: types.UID(p.Labels["app"]), Controller: new(true)}}
 			objects = append(objects, p)
 		}
 	}
@@ -56,7 +57,7 @@ func BenchmarkRemoval(b *testing.B) {
 			in := Input{Offers: []provider.Offer{offer("a", "m"), offer("b", "m"), offer("c", "m")}}
 			b.ReportAllocs()
 			for b.Loop() {
-				h := NewHomes(c, in)
+				h := NewSimulator(c, in)
 				var all []string
 				for i := range n / 10 {
 					all = append(all, c.Nodes[i].Object.Name)

@@ -25,8 +25,8 @@ import (
 	awstest "github.com/foresail/foresail/test/env/aws"
 )
 
-// endpointEnv names a DynamoDB to run the suite on, with any credentials and tables that are deleted again, in the place of
-// moto: such as Amazon's own DynamoDB Local.
+// endpointEnv names a DynamoDB to run the suite on, with any credentials and tables that are
+// deleted again, in the place of moto: such as Amazon's own DynamoDB Local.
 const endpointEnv = "FORESAIL_TEST_DYNAMODB_ENDPOINT"
 
 func client(endpoint string, wrapped http.RoundTripper) *awsdynamodb.Client {
@@ -43,7 +43,8 @@ func makeTable(t *testing.T, c *awsdynamodb.Client, table, hashKey string, sortK
 	for i, name := range append([]string{hashKey}, sortKey...) {
 		kind := []types.KeyType{types.KeyTypeHash, types.KeyTypeRange}[i]
 		input.KeySchema = append(input.KeySchema, types.KeySchemaElement{AttributeName: &name, KeyType: kind})
-		input.AttributeDefinitions = append(input.AttributeDefinitions, types.AttributeDefinition{AttributeName: &name, AttributeType: "S"})
+		input.AttributeDefinitions = append(input.AttributeDefinitions,
+			types.AttributeDefinition{AttributeName: &name, AttributeType: "S"})
 	}
 	_, err := c.CreateTable(t.Context(), input)
 	require.NoError(t, err)
@@ -103,7 +104,8 @@ func (i items) put(t *testing.T, key string, attributes item) {
 // get returns an item without its key and its journal.
 func (i items) get(t *testing.T, key string) item {
 	t.Helper()
-	output, err := i.client.GetItem(t.Context(), &awsdynamodb.GetItemInput{TableName: &i.table, Key: item{"clusterId": text(key)}})
+	output, err := i.client.GetItem(t.Context(),
+		&awsdynamodb.GetItemInput{TableName: &i.table, Key: item{"clusterId": text(key)}})
 	require.NoError(t, err)
 	require.Contains(t, output.Item, "journal")
 	delete(output.Item, "clusterId")
@@ -133,13 +135,15 @@ func save(t *testing.T, store state.Store, pool string, r state.Record) state.Re
 func testFields(t *testing.T, store state.Store, items items) {
 	r := state.Record{Owner: "one", LastUp: time.Unix(300, 0).UTC(), Action: &state.Action{
 		ID: "up-1", Kind: state.ActionUp, Started: time.Unix(500, 0),
-		Slots: []state.Slot{{Number: 0, InstanceID: "i-0", State: state.SlotFailed}, {Number: 1}, {Number: 2, InstanceID: "i-2"}},
+		Slots: []state.Slot{{Number: 0, InstanceID: "i-0", State: state.SlotFailed}, {Number: 1},
+			{Number: 2, InstanceID: "i-2"}},
 	}}
 	r = save(t, store, "fields", r)
 	assert.Equal(t, item{
 		"clusterUID": text("uid-1"), "pool": text("fields"), "version": number("1"), "leaseOwner": text("one"),
 		"scalingInProgress": boolean(true), "lastScaleEpoch": number("300"),
-		"scaleUpActionId": text("up-1"), "scaleUpStartedEpoch": number("500"), "scaleUpRequested": number("3"), "scaleUpInstanceIds": texts("i-0", "i-2"),
+		"scaleUpActionId": text("up-1"), "scaleUpStartedEpoch": number("500"), "scaleUpRequested": number("3"),
+		"scaleUpInstanceIds": texts("i-0", "i-2"),
 	}, items.get(t, "fields"))
 
 	r.Action = &state.Action{ID: "down-1", Kind: state.ActionDown, Started: time.Unix(600, 0), Targets: []state.Removal{
@@ -166,7 +170,8 @@ func testForeign(t *testing.T, store state.Store, items items) {
 	r := save(t, store, "foreign", state.Record{Owner: "me"})
 	save(t, store, "foreign", r)
 	assert.Equal(t, item{
-		"team": text("payments"), "clusterUID": text("uid-1"), "pool": text("foreign"), "version": number("2"), "leaseOwner": text("me"), "scalingInProgress": boolean(false),
+		"team": text("payments"), "clusterUID": text("uid-1"), "pool": text("foreign"), "version": number("2"),
+		"leaseOwner": text("me"), "scalingInProgress": boolean(false),
 	}, items.get(t, "foreign"))
 }
 
@@ -183,11 +188,12 @@ func testTakeOver(t *testing.T, store state.Store, items items) {
 
 	items.put(t, "taken-over", item{"lastScaleEpoch": text("yesterday")})
 	_, err = store.Load(t.Context(), "taken-over")
-	require.ErrorContains(t, err, "lastScaleEpoch: want a number of seconds")
+	require.ErrorContains(t, err, "lastScaleEpoch: must be a number of seconds")
 }
 
 func testBusy(t *testing.T, store state.Store, items items) {
-	items.put(t, "busy", item{"lastScaleEpoch": number("1700000000"), "scalingInProgress": boolean(true), "scaleUpActionId": text("abc")})
+	items.put(t, "busy", item{"lastScaleEpoch": number("1700000000"), "scalingInProgress": boolean(true),
+		"scaleUpActionId": text("abc")})
 	_, err := store.Load(t.Context(), "busy")
 	require.ErrorContains(t, err, "scalingInProgress: another autoscaler has an action open (scaleUpActionId abc)")
 	// One that began after the item was loaded.
@@ -204,10 +210,11 @@ func testBroken(t *testing.T, store state.Store, items items) {
 		want       string
 	}{
 		{item{"journal": number("1"), "version": number("1")}, "journal: must be binary"},
-		{item{"journal": &types.AttributeValueMemberB{Value: []byte("{")}, "version": number("1")}, "journal: must be compressed with gzip"},
+		{item{"journal": &types.AttributeValueMemberB{Value: []byte("{")}, "version": number("1")},
+			"journal: must be compressed with gzip"},
 		{item{"journal": packed(t, "{"), "version": number("1")}, "decode the journal"},
-		{item{"journal": packed(t, `{"version":3}`), "version": number("4")}, "version: want that of the journal, 3"},
-		{item{"journal": packed(t, `{"version":3}`)}, "version: want that of the journal, 3"},
+		{item{"journal": packed(t, `{"version":3}`), "version": number("4")}, "version: must be that of the journal, 3"},
+		{item{"journal": packed(t, `{"version":3}`)}, "version: must be that of the journal, 3"},
 		{item{"version": number("4")}, "it has a version and no journal"},
 		{item{"scalingInProgress": text("false")}, "scalingInProgress: another autoscaler"},
 	} {
@@ -234,7 +241,7 @@ func testSharedKey(t *testing.T, c *awsdynamodb.Client) {
 	store := dynamodb.New(c, dynamodb.Options{Table: "autoscaler-state", Key: "shared"})
 	r := save(t, store, "a", state.Record{Owner: "a"})
 	_, err := store.Load(t.Context(), "b")
-	require.ErrorContains(t, err, "it is of pool a")
+	require.ErrorContains(t, err, "it belongs to pool a")
 	for _, version := range []int64{0, r.Version} {
 		_, err = store.Save(t.Context(), "b", state.Record{Version: version, Owner: "b"})
 		require.ErrorIs(t, err, state.ErrConflict)
@@ -249,7 +256,7 @@ func testSharedTable(t *testing.T, c *awsdynamodb.Client, store state.Store) {
 	r := save(t, store, "namesake", state.Record{Owner: "a"})
 	other := dynamodb.New(c, dynamodb.Options{Table: "autoscaler-state", Cluster: "uid-2"})
 	_, err := other.Load(t.Context(), "namesake")
-	require.ErrorContains(t, err, "it is of cluster uid-1, and this is uid-2: want another state.dynamodb.key")
+	require.ErrorContains(t, err, "it belongs to cluster uid-1, and this is uid-2: use another state.dynamodb.key")
 	for _, version := range []int64{0, r.Version} {
 		_, err = other.Save(t.Context(), "namesake", state.Record{Version: version, Owner: "b"})
 		require.ErrorIs(t, err, state.ErrConflict)
@@ -263,7 +270,8 @@ func testTooLarge(t *testing.T, store state.Store) {
 	noise := rand.New(rand.NewPCG(1, 1)) // which does not compress
 	r := state.Record{}
 	for range 40_000 {
-		r.PendingTerminations = append(r.PendingTerminations, state.PendingTermination{InstanceID: fmt.Sprintf("i-%016x", noise.Uint64())})
+		r.PendingTerminations = append(r.PendingTerminations,
+			state.PendingTermination{InstanceID: fmt.Sprintf("i-%016x", noise.Uint64())})
 	}
 	_, err := store.Save(t.Context(), "large", r)
 	require.ErrorIs(t, err, state.ErrTooLarge)
@@ -279,9 +287,9 @@ func testTables(t *testing.T, c *awsdynamodb.Client) {
 		store := dynamodb.New(c, dynamodb.Options{Table: table})
 		_, err := store.Load(t.Context(), "workers")
 		assert.ErrorContains(t, err, "item workers of DynamoDB table "+table+": ")
-		assert.ErrorContains(t, err, "want a table whose partition key is the string clusterId, without a sort key")
+		assert.ErrorContains(t, err, "must be a table whose partition key is the string clusterId, without a sort key")
 		_, err = store.Save(t.Context(), "workers", state.Record{})
-		assert.ErrorContains(t, err, "want a table whose partition key is the string clusterId, without a sort key")
+		assert.ErrorContains(t, err, "must be a table whose partition key is the string clusterId, without a sort key")
 		assert.NotErrorIs(t, err, state.ErrConflict)
 	}
 	store := dynamodb.New(c, dynamodb.Options{Table: "other-key", HashKey: "id"})
@@ -311,13 +319,14 @@ func testErrors(t *testing.T, cloud *awstest.Cloud, store state.Store) {
 func TestConnectTakesWhatTheSpecSays(t *testing.T) {
 	cloud := awstest.Start(t)
 	makeTable(t, client(cloud.URL(), http.DefaultTransport), "autoscaler-state", "cluster_id")
+	t.Setenv("AWS_ENDPOINT_URL_DYNAMODB", cloud.URL())
 	t.Setenv("AWS_ACCESS_KEY_ID", "test")
 	t.Setenv("AWS_SECRET_ACCESS_KEY", "test")
 	t.Setenv("AWS_CONFIG_FILE", "/dev/null")
 	t.Setenv("AWS_SHARED_CREDENTIALS_FILE", "/dev/null")
 	store, err := dynamodb.Connect(t.Context(), v1alpha1.DynamoDBState{
-		Table: "autoscaler-state", HashKey: "cluster_id", Key: "node-fleet", Region: awstest.Region, Endpoint: cloud.URL(),
-	}, "uid-1")
+		Table: "autoscaler-state", HashKey: "cluster_id", Key: "node-fleet",
+	}, awstest.Region, "uid-1")
 	require.NoError(t, err)
 	r := save(t, store, "workers", state.Record{Owner: "me"})
 	loaded, err := store.Load(t.Context(), "workers")

@@ -46,7 +46,8 @@ func create(t *testing.T, c *controlplane.Cluster, name string) {
 		"apiVersion": v1alpha1.GroupVersion.String(),
 		"kind":       "WorkerPool",
 		"metadata":   map[string]any{"name": name},
-		"spec":       map[string]any{"min": int64(1), "max": int64(3), "provider": map[string]any{"simulated": map[string]any{}}},
+		"spec": map[string]any{"min": int64(1), "max": int64(3),
+			"provider": map[string]any{"simulated": map[string]any{}}},
 	}}, metav1.CreateOptions{})
 	require.NoError(t, err)
 }
@@ -79,7 +80,7 @@ func TestStore(t *testing.T) {
 	})
 	t.Run("others keep their fields", func(t *testing.T) { testOthersKeepTheirFields(t, c) })
 	t.Run("a pool that is not there", func(t *testing.T) { testNoPool(t, c) })
-	t.Run("a pool created anew", func(t *testing.T) { testAnew(t, c) })
+	t.Run("a recreated pool", func(t *testing.T) { testRecreated(t, c) })
 	t.Run("what the manifests grant", func(t *testing.T) { testPermissions(t, c) })
 	t.Run("a journal that cannot be read", func(t *testing.T) { testBroken(t, c) })
 }
@@ -94,7 +95,7 @@ func patchStatus(ctx context.Context, c *controlplane.Cluster, name string, stat
 	return err
 }
 
-// testOthersKeepTheirFields has the status patched between the look at the object and the write, each time anew.
+// testOthersKeepTheirFields patches the status between each read of the object and its write.
 func testOthersKeepTheirFields(t *testing.T, c *controlplane.Cluster) {
 	create(t, c, "shared")
 	var overtaken atomic.Int64
@@ -102,7 +103,8 @@ func testOthersKeepTheirFields(t *testing.T, c *controlplane.Cluster) {
 		return roundTripper(func(request *http.Request) (*http.Response, error) {
 			if n := overtaken.Load(); request.Method == http.MethodPut && n < 3 {
 				overtaken.Add(1)
-				if err := patchStatus(request.Context(), c, "shared", map[string]any{"workers": n + 5, "desired": n + 6}); err != nil {
+				if err := patchStatus(request.Context(), c, "shared",
+					map[string]any{"workers": n + 5, "desired": n + 6}); err != nil {
 					return nil, err
 				}
 			}
@@ -116,7 +118,8 @@ func testOthersKeepTheirFields(t *testing.T, c *controlplane.Cluster) {
 	pool, err := pools(c).Get(t.Context(), "shared", metav1.GetOptions{})
 	require.NoError(t, err)
 	status := pool.Object["status"].(map[string]any)
-	assert.Equal(t, map[string]any{"workers": int64(7), "desired": int64(8), "journal": map[string]any{"version": int64(1), "owner": "me"}}, status)
+	assert.Equal(t, map[string]any{"workers": int64(7), "desired": int64(8),
+		"journal": map[string]any{"version": int64(1), "owner": "me"}}, status)
 	require.NoError(t, patchStatus(t.Context(), c, "shared", map[string]any{"workers": nil, "desired": 9}))
 	loaded, err := store.Load(t.Context(), "shared")
 	require.NoError(t, err)
@@ -125,36 +128,36 @@ func testOthersKeepTheirFields(t *testing.T, c *controlplane.Cluster) {
 
 func testNoPool(t *testing.T, c *controlplane.Cluster) {
 	store := open(t, c, through)
-	_, err := store.Load(t.Context(), "nobody")
+	_, err := store.Load(t.Context(), "missing")
 	assert.True(t, apierrors.IsNotFound(err), err)
-	assert.ErrorContains(t, err, "nobody")
-	_, err = store.Save(t.Context(), "nobody", state.Record{})
+	assert.ErrorContains(t, err, "missing")
+	_, err = store.Save(t.Context(), "missing", state.Record{})
 	assert.True(t, apierrors.IsNotFound(err), err)
 	assert.NotErrorIs(t, err, state.ErrConflict)
 }
 
-// testAnew has a pool deleted and created again that comes to the same version: the journal is of another pool.
-func testAnew(t *testing.T, c *controlplane.Cluster) {
-	create(t, c, "anew")
+// testRecreated has a pool deleted and created again that comes to the same version: the journal is of another pool.
+func testRecreated(t *testing.T, c *controlplane.Cluster) {
+	create(t, c, "recreated")
 	old, other := open(t, c, through), open(t, c, through)
-	_, err := old.Load(t.Context(), "anew")
+	_, err := old.Load(t.Context(), "recreated")
 	require.NoError(t, err)
-	stale, err := old.Save(t.Context(), "anew", state.Record{Owner: "old"})
+	stale, err := old.Save(t.Context(), "recreated", state.Record{Owner: "old"})
 	require.NoError(t, err)
 
-	require.NoError(t, pools(c).Delete(t.Context(), "anew", metav1.DeleteOptions{}))
-	create(t, c, "anew")
-	fresh, err := other.Save(t.Context(), "anew", state.Record{Owner: "new"})
+	require.NoError(t, pools(c).Delete(t.Context(), "recreated", metav1.DeleteOptions{}))
+	create(t, c, "recreated")
+	fresh, err := other.Save(t.Context(), "recreated", state.Record{Owner: "new"})
 	require.NoError(t, err)
 	require.Equal(t, stale.Version, fresh.Version)
 
-	_, err = old.Save(t.Context(), "anew", stale)
-	require.ErrorContains(t, err, "created anew")
+	_, err = old.Save(t.Context(), "recreated", stale)
+	require.ErrorContains(t, err, "recreated since")
 	require.NotErrorIs(t, err, state.ErrConflict)
-	loaded, err := old.Load(t.Context(), "anew")
+	loaded, err := old.Load(t.Context(), "recreated")
 	require.NoError(t, err)
 	assert.Equal(t, fresh, loaded)
-	_, err = old.Save(t.Context(), "anew", loaded)
+	_, err = old.Save(t.Context(), "recreated", loaded)
 	assert.NoError(t, err, "once it has been loaded it may be written")
 }
 

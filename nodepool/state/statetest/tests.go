@@ -38,7 +38,7 @@ func testRoundTrip(t *testing.T, open Open) {
 	assert.Equal(t, want, loaded)
 }
 
-// testCleared fails for a store that merges a record into the one before.
+// testCleared fails for a store that merges a record into the previous one.
 func testCleared(t *testing.T, open Open) {
 	store := open(t, through, "cleared")
 	full := Filled()
@@ -93,7 +93,7 @@ const (
 	rounds  = 5
 )
 
-// testRace has a hundred writers write each version at once.
+// testRace lets a hundred writers write each version at once.
 func testRace(t *testing.T, open Open) {
 	store := open(t, through, "race")
 	for version := range int64(rounds) {
@@ -142,8 +142,8 @@ func testApart(t *testing.T, open Open) {
 	}
 }
 
-// testLostAnswer has the connection end after the write: a store must not try again by itself and take its own write for
-// that of another.
+// testLostAnswer closes the connection after the write: a store must not retry by itself and take
+// its own write for that of another writer.
 func testLostAnswer(t *testing.T, open Open) {
 	faults := &faults{}
 	store := open(t, faults.wrap, "lost-answer")
@@ -181,9 +181,9 @@ func testLostRequest(t *testing.T, open Open) {
 	assert.Equal(t, before, loaded)
 }
 
-// testShortage keeps all that a pool of 1,000 nodes may have to remember at once: the largest scale-up, all of whose
-// slots are still to be launched after a refusal, as many placements that cool as there can be, and an interruption of
-// each node.
+// testShortage stores the largest record of a pool of 1,000 nodes: the largest scale-up, all of
+// whose slots still have to be launched after a refusal, as many cooling placements as possible,
+// and an interruption of each node.
 func testShortage(t *testing.T, open Open) {
 	store := open(t, through, "shortage")
 	saved, err := store.Save(t.Context(), "shortage", Shortage(1000))
@@ -211,34 +211,41 @@ func without(list []state.Removal) []state.Removal {
 	return list
 }
 
-// Shortage returns the record of a pool of n nodes in a shortage, with sentences as long as EC2's. Each one has a
-// request id, so that none is the same as another.
+// Shortage returns the record of a pool of n nodes in a shortage, with messages as long as EC2's.
+// Each has its own request id, so that they all differ.
 func Shortage(n int) state.Record {
 	sentence := func(i int) string {
-		return fmt.Sprintf("RequestID: %032x, api error InsufficientInstanceCapacity: %s", i, strings.Repeat("We currently do not have sufficient capacity. ", 60))
+		return fmt.Sprintf("RequestID: %032x, api error InsufficientInstanceCapacity: %s", i,
+			strings.Repeat("We currently do not have sufficient capacity. ", 60))
 	}
-	r := state.Record{Owner: "large", DrainBackoff: map[string]time.Time{}, FailedDrains: map[string]int{}, Action: &state.Action{
-		ID: "up-20260302-090000-0123456789", Kind: state.ActionUp, Reason: plan.PodsPending, Message: sentence(0), Started: moment(1),
-	}}
+	r := state.Record{Owner: "large", DrainBackoff: map[string]time.Time{},
+		FailedDrains: map[string]int{}, Action: &state.Action{
+			ID: "up-20260302-090000-0123456789", Kind: state.ActionUp, Reason: plan.PodsPending,
+			Message: sentence(0), Started: moment(1),
+		}}
 	for i := range plan.MaxBatch {
 		r.Action.Slots = append(r.Action.Slots, state.Slot{
 			Alternatives: slices.Repeat([]string{"m6idn.metal-32xl"}, plan.MaxAlternatives),
 			Number:       i, Token: fmt.Sprintf("up-20260302-090000-0123456789-%d-12", i), State: state.SlotPlanned,
-			Placement: fleet.Placement{Zone: "eu-central-1a", Subnet: "subnet-0123456789abcdef0", InstanceType: "m6idn.metal-32xl", Market: fleet.OnDemand},
+			Placement: fleet.Placement{Zone: "eu-central-1a", Subnet: "subnet-0123456789abcdef0",
+				InstanceType: "m6idn.metal-32xl", Market: fleet.OnDemand},
 			Requested: moment(i), NotBefore: moment(i), Tries: 12, Attempt: 12, Error: sentence(i),
 		})
 	}
 	for i := range n {
 		id := fmt.Sprintf("i-%017x", i*7919)
 		r.Interruptions = append(r.Interruptions, state.Removal{
-			InstanceID: id, ProviderID: "aws:///eu-central-1a/" + id, Node: fmt.Sprintf("ip-10-0-%d-%d.eu-central-1.compute.internal", i/256, i%256),
-			Zone: "eu-central-1a", State: state.RemovalDraining, Since: moment(i), Began: moment(i), Deadline: moment(i), Replaced: true,
+			InstanceID: id, ProviderID: "aws:///eu-central-1a/" + id,
+			Node: fmt.Sprintf("ip-10-0-%d-%d.eu-central-1.compute.internal", i/256, i%256),
+			Zone: "eu-central-1a", State: state.RemovalDraining, Since: moment(i), Began: moment(i),
+			Deadline: moment(i), Replaced: true,
 		})
 		r.DrainBackoff[id], r.FailedDrains[id] = moment(i), 3
 	}
 	for i := range 60 * 6 * 2 { // types, zones, markets
 		r.Cooling = append(r.Cooling, fleet.Cooling{
-			Zone: "eu-central-1a", InstanceType: fmt.Sprintf("m6idn.metal-%d", i), Market: fleet.OnDemand, Until: moment(i), Reason: sentence(i),
+			Zone: "eu-central-1a", InstanceType: fmt.Sprintf("m6idn.metal-%d", i), Market: fleet.OnDemand,
+			Until: moment(i), Reason: sentence(i),
 		})
 	}
 	return r

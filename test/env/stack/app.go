@@ -37,9 +37,9 @@ type App struct {
 	Replicas, Min, Max int
 	ServiceTime        time.Duration // that a request holds a pod for
 	Threshold          resource.Quantity
-	// ScaleDownWindow is the HPA's stabilization window in seconds; 0 stands for the 30 that the docs recommend, by TimeScale.
+	// ScaleDownWindow is the HPA's stabilization window in seconds; 0 stands for the 30 that the
+	// docs recommend, by TimeScale.
 	ScaleDownWindow int
-	DownAfterUp     time.Duration // of the PredictedMetric; 0 leaves it to Foresail
 
 	// CPU is what a pod requests, such as 500m; "" for nothing.
 	CPU string
@@ -57,7 +57,7 @@ var appTemplate = template.Must(template.New("app.yaml").Parse(appYAML))
 
 // Deploy applies an application, and waits until its replicas are ready.
 func (s *Stack) Deploy(ctx context.Context, a App) error {
-	manifest, err := a.manifest(s.scale, s.ports)
+	manifest, err := a.manifest(s.scale, s.ports, !s.oldest)
 	if err != nil {
 		return err
 	}
@@ -74,13 +74,14 @@ func (s *Stack) Deploy(ctx context.Context, a App) error {
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("%d of %d pods of %s/%s are ready: %w", state.Ready, a.Replicas, a.Namespace, a.Name, context.Cause(ctx))
+			return fmt.Errorf("%d of %d pods of %s/%s are ready: %w", state.Ready, a.Replicas, a.Namespace, a.Name,
+				context.Cause(ctx))
 		case <-time.After(200 * time.Millisecond):
 		}
 	}
 }
 
-func (a App) manifest(scale int, ports podPorts) ([]byte, error) {
+func (a App) manifest(scale int, ports podPorts, hasTolerance bool) ([]byte, error) {
 	scaled := func(d time.Duration) time.Duration { return (d / time.Duration(scale)).Truncate(time.Millisecond) }
 	if a.ScaleDownWindow == 0 {
 		a.ScaleDownWindow = int(scaled(30 * time.Second).Seconds())
@@ -102,11 +103,12 @@ func (a App) manifest(scale int, ports podPorts) ([]byte, error) {
 		Scaled                       bool
 		Startup, Redistribution      time.Duration
 		HorizonMin, ReactionDelay    time.Duration
-		PolicyPeriod                 int // of the HPA, in seconds
+		PolicyPeriod                 int  // of the HPA, in seconds
+		HasTolerance                 bool // of HPAs, which came with Kubernetes 1.35
 	}{
 		a, ports, WorkloadLabel, workload.ServiceTimeAnnotation, a.Threshold.String(), string(encoded),
 		scale > 1, scaled(25 * time.Second), scaled(30 * time.Second),
-		scaled(10 * time.Second), scaled(hpaPeriod), int(scaled(hpaPeriod).Seconds()),
+		scaled(10 * time.Second), scaled(hpaPeriod), int(scaled(hpaPeriod).Seconds()), hasTolerance,
 	})
 	return manifest.Bytes(), err
 }

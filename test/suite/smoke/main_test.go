@@ -1,6 +1,7 @@
-// Package smoke plays each promise of the README once, all on one control plane and with one Foresail process that does
-// everything: a real HPA follows a forecast, a pool of workers launches and drains, a real scheduler asks the extender,
-// and KEDA's protocol is answered. Every process is real; pods and nodes are objects that kwok makes Ready.
+// Package smoke plays each promise of the README once, all on one control plane and with one
+// Foresail process that does everything: a real HPA follows a forecast, a pool of workers launches
+// and drains, a real scheduler asks the extender, and KEDA's protocol is answered. Every process is
+// real; pods and nodes are objects that kwok makes Ready.
 //
 // It is what "make test" runs besides the unit tests. "make test-e2e" has the faults, races and variants.
 package smoke
@@ -12,6 +13,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -43,6 +45,9 @@ var (
 	extenderAddress, kedaAddress string
 )
 
+// oldest has the promises kept with the oldest supported Kubernetes.
+var oldest = flag.Bool("oldest", false, "run the oldest Kubernetes that Foresail supports")
+
 func TestMain(m *testing.M) {
 	controlplane.Main(func(ctx context.Context) (int, error) { return runOnCluster(ctx, m) })
 }
@@ -52,8 +57,9 @@ func runOnCluster(ctx context.Context, m *testing.M) (code int, err error) {
 	if err := flag.Set("test.parallel", "8"); err != nil {
 		return 1, err
 	}
+	flag.Parse()
 	shared, err = stack.Start(ctx, stack.Options{
-		Progress: os.Stderr, ReadyDelay: readyDelay, Seed: 1, TimeScale: timeScale,
+		Progress: os.Stderr, ReadyDelay: readyDelay, Seed: 1, TimeScale: timeScale, OldestKubernetes: *oldest,
 		// A node whose instance has been terminated must stay without a kubelet.
 		ExtraArgs: map[controlplane.Component][]string{
 			controlplane.Kwok: {"--disregard-status-with-annotation-selector=kwok.x-k8s.io/status=custom"},
@@ -93,13 +99,14 @@ func startForesail(ctx context.Context) error {
 			return err
 		}
 	}
-	cert, key, err := shared.Cluster.ServingCertificate("127.0.0.1", "localhost")
+	cert, _, err := shared.Cluster.ServingCertificate("127.0.0.1", "localhost")
 	if err != nil {
 		return err
 	}
-	adapter, err = shared.StartAdapter(ctx, "foresail", "--enable", "adapter,nodepool,extender", "--keda-address", kedaAddress,
-		"--extender-address", extenderAddress, "--extender-tls-cert-file", cert, "--extender-tls-private-key-file", key,
-		"--extender-metrics-interval", "1s", "--extender-warm-up", "0s")
+	adapter, err = shared.StartAdapter(ctx, "foresail", "--enable", "adapter,nodepool,extender", "--keda-address",
+		kedaAddress,
+		"--extender-address", extenderAddress, "--extender-cert-dir", filepath.Dir(cert),
+		"test:extender-metrics-interval=1s", "test:extender-warm-up=0s")
 	if err != nil {
 		return err
 	}

@@ -406,8 +406,8 @@ func TestSearchVariesFieldsThatUsersChange(t *testing.T) {
 		want               []string
 	}{
 		{pipeline.HoltParams(), false, false, []string{"threshold", "minReplicas", "maxReplicas"}},
-		{scaler.RecommendedParams(), false, false, []string{"threshold", "forecast.lateness", "minReplicas", "maxReplicas"}},
-		{scaler.RecommendedParams(), true, true, []string{"threshold", "forecast.lateness"}},
+		{scaler.RecommendedParams(), false, false, []string{"threshold", "lateness", "minReplicas", "maxReplicas"}},
+		{scaler.RecommendedParams(), true, true, []string{"threshold", "lateness"}},
 	} {
 		o.FixedMin, o.FixedMax = c.fixedMin, c.fixedMax
 		s := backtest.Setting{Scaler: "foresail-total", Target: 0.7, Min: 2, Max: 20, Params: c.params, Metric: backtest.Utilization}
@@ -465,7 +465,7 @@ func TestAdviceIsInMoney(t *testing.T) {
 	assert.Equal(t, "Verdict: change the settings: on traffic that the search did not use that is 104.00 EUR a day instead of 120.00 EUR (13.3% less).", a.Verdict())
 	assert.Equal(t, []string{
 		tried,
-		"Best: threshold: 650m instead of 700m, forecast.lateness: 0.5% instead of 1%, minReplicas: 3 instead of 2, maxReplicas: 30 instead of 20. " +
+		"Best: threshold: 650m instead of 700m, lateness: 0.5% instead of 1%, minReplicas: 3 instead of 2, maxReplicas: 30 instead of 20. " +
 			"There that is 100.00 EUR a day instead of 120.00 EUR (16.7% less).",
 	}, a.Reasons())
 	assert.Equal(t, "spec:\n  forecast:\n    lateness: 0.5%\n  maxReplicas: 30\n  minReplicas: 3\n  threshold: 650m\n", a.YAML())
@@ -551,12 +551,12 @@ func TestFindings(t *testing.T) {
 		"Of the 12.0 minutes above the threshold with Foresail, 7.5 are bursts of less than 15s, and 4.2 are within 40s of a jump by half or more, which is about how long pods for it take. " +
 			"With as many pods no other forecast changes the former, nor the latter unless jumps recur.",
 		"For 1.5 minutes even all 20 pods would have been too few: raise the maximum to stay at or below the threshold.",
-	}, r.Findings())
+	}, backtest.Findings(&r))
 
 	o.Prices = &score.Prices{PodHour: 0.5, Minute: 1, Currency: "EUR"}
-	assert.Equal(t, "In money, Foresail costs 37.00 EUR, 53.8% less than an HPA, which costs 80.00 EUR.", r.Findings()[1])
+	assert.Equal(t, "In money, Foresail costs 37.00 EUR, 53.8% less than an HPA, which costs 80.00 EUR.", backtest.Findings(&r)[1])
 	o.Prices.PodHour, o.Prices.Minute = 0, 0
-	assert.Contains(t, r.Findings()[1], "0.00 EUR, compared with an HPA")
+	assert.Contains(t, backtest.Findings(&r)[1], "0.00 EUR, compared with an HPA")
 }
 
 func TestFindingsCompareWithTheSameBehaviour(t *testing.T) {
@@ -571,7 +571,7 @@ func TestFindingsCompareWithTheSameBehaviour(t *testing.T) {
 		Summary: []backtest.Row{row("keda", 0.7, 60, 40), row("foresail-total", 0.7, 12, 50), row("keda/same-behavior", 0.7, 24, 45)},
 	}
 	text := func() string {
-		all := r.Findings()
+		all := backtest.Findings(&r)
 		return all[len(all)-1]
 	}
 	begin := "With the behavior of Foresail's, an HPA would be above the threshold for 24.0 minutes (4.00% of the time) " +
@@ -591,7 +591,7 @@ func TestRejectsUnplayableOptions(t *testing.T) {
 		"the trace is 9m0s long: must be at least 10m0s": func(o *backtest.Options) { o.Trace = traceOf(t, 9, waves) },
 		"the trace is zero everywhere":                   func(o *backtest.Options) { o.Trace = o.Trace.Scaled(0) },
 		`scaler: "x": must be one of hpa-cpu`:            func(o *backtest.Options) { o.Scalers = []string{"x"} },
-		"horizon.multiplier: -1":                         func(o *backtest.Options) { o.Params.HorizonMultiplier = -1 },
+		"horizonMultiplier: -1":                          func(o *backtest.Options) { o.Params.HorizonMultiplier = -1 },
 	} {
 		o := options(t)
 		require.NoError(t, o.Validate())
