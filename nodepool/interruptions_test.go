@@ -17,7 +17,7 @@ import (
 	"github.com/foresail/foresail/nodepool/state"
 )
 
-// take has the cloud reclaim an instance in two minutes.
+// take makes the cloud reclaim an instance in two minutes.
 func (r *rig) take(id string) provider.Message {
 	m := provider.Message{InstanceID: id, Kind: provider.MessageInterruption,
 		Deadline: r.clock.now().Add(2 * time.Minute), Handle: "h-" + id}
@@ -252,7 +252,7 @@ func TestControlPlaneIsNotDrainedByANotice(t *testing.T) {
 	r.clean()
 }
 
-// SQS may redeliver a message after everything is done, and the cloud lists a reclaimed instance for a while.
+// SQS may redeliver a message after everything is done, and the cloud lists a reclaimed instance for some time.
 func TestRedeliveredNotice(t *testing.T) {
 	for name, c := range map[string]struct{ leaving, late time.Duration }{
 		"listed still": {leaving: 10 * time.Minute}, "not listed any more": {late: 2 * time.Minute},

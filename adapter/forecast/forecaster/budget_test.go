@@ -184,7 +184,7 @@ func TestNamespaceHasABudgetOfReadings(t *testing.T) {
 // A window and an interval of one's own choice count, also with a source that reads more often than forecasts look.
 func TestReadingsOfAWindow(t *testing.T) {
 	c := config()
-	assert.Equal(t, leastReadings, c.readings(90*time.Second))
+	assert.Equal(t, minReadings, c.readings(90*time.Second))
 	assert.Equal(t, 3600, c.readings(time.Hour))
 	c.Interval = 100 * time.Millisecond
 	assert.Equal(t, 36_000, c.readings(time.Hour))

@@ -102,11 +102,11 @@ func BenchmarkPods(b *testing.B) {
 			servePods(b, p)
 			f := startForesail(b, c)
 			toServed := steady(b, f, p)
-			before := count(b, f, "foresail_scrapes_total", "result", "success")
+			before := count(b, f, "foresail_scrape_duration_seconds", "result", "success")
 			for b.Loop() {
 				measure(b, f, *span)
 			}
-			scraped := count(b, f, "foresail_scrapes_total", "result", "success") - before
+			scraped := count(b, f, "foresail_scrape_duration_seconds", "result", "success") - before
 			b.ReportMetric(scraped/b.Elapsed().Seconds(), "samples/s")
 			reportStart(b, toServed)
 			b.ReportMetric(0, "ns/op")
