@@ -82,7 +82,7 @@ func TestSimulateComparesThreeScalersByDefault(t *testing.T) {
 // simulate and backtest have the flags that mean the same under the same names, with the same defaults.
 func TestSimulateAndBacktestShareFlags(t *testing.T) {
 	simulate, backtest := newSimulateCommand().Flags(), newBacktestCommand().Flags()
-	for _, name := range []string{"trace", "scale", "scalers", "all", "seeds", "seed", "threshold", "max", "startup", "spec"} {
+	for _, name := range []string{"trace", "scale", "scalers", "all", "seeds", "threshold", "max", "startup", "filename"} {
 		require.NotNil(t, simulate.Lookup(name), name)
 		require.NotNil(t, backtest.Lookup(name), name)
 		assert.Equal(t, simulate.Lookup(name).DefValue, backtest.Lookup(name).DefValue, name)
@@ -142,8 +142,9 @@ func TestSimulateTakesSettings(t *testing.T) {
 	assert.Equal(t, "40", pods("--min", "2"))
 	assert.Equal(t, "140", pods("--max", "7", "--threshold", "0.05"))
 	assert.Equal(t, "20", pods("--min", "1", "--max", "1"))
-	few := clitest.File(t, "spec.yaml", "threshold: 700m\nminReplicas: 5\nmaxReplicas: 9\n")
-	assert.Equal(t, "100", pods("--filename", few))
+	assert.Equal(t, "91", pods("--max", "7", "--threshold", "0.2"))
+	slow := clitest.File(t, "spec.yaml", "threshold: 700m\nmaxReplicas: 9\nholt: {levelUp: 10m, trendUp: 10m}\n")
+	assert.Equal(t, "80", pods("--max", "7", "--threshold", "0.2", "--filename", slow), "the level of Holt hardly rises")
 }
 
 func TestSimulateReportsWhatWasFinishedWhenInterrupted(t *testing.T) {
