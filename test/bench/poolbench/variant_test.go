@@ -32,8 +32,8 @@ type variant struct {
 
 // variants are compared with each other. At the lower threshold nodes have more headroom.
 //
-// While a scale-up is open no other begins. So the nodes of the next one are there only after two joins, which is how far
-// one of the forecasts looks.
+// While a scale-up is open no other begins. So the nodes of the next one are there only after two
+// joins, which is how far one of the forecasts looks.
 func variants() []variant {
 	return []variant{
 		{name: "forecast, 70%", threshold: "700m"},
@@ -55,7 +55,8 @@ const (
 // settings are the limits on what a pool does, which all variants have in common.
 type settings struct {
 	name                   string
-	maxBatchUp, maxDown    int32
+	maxBatchUp             int32
+	maxDown                int
 	cooldownUp, coolDown   time.Duration
 	idleFor                time.Duration
 	idleShare              string
@@ -73,7 +74,8 @@ func unhindered() settings {
 // defaults are those of the API, but for the sizes of the pool.
 func defaults() settings {
 	return settings{
-		name: "the defaults: 2 nodes a batch, cooldowns of 5 and 10 min", maxBatchUp: 2, maxDown: 1, cooldownUp: 5 * time.Minute, coolDown: 10 * time.Minute,
+		name: "the defaults: 2 nodes a batch, cooldowns of 5 and 10 min", maxBatchUp: 2, maxDown: 1,
+		cooldownUp: 5 * time.Minute, coolDown: 10 * time.Minute,
 		idleFor: 10 * time.Minute, idleShare: "300m", pendingFor: 30 * time.Second, joinsAfter: time.Minute,
 	}
 }
@@ -82,17 +84,17 @@ func defaults() settings {
 func (s settings) spec(v variant) v1alpha1.WorkerPoolSpec {
 	of := func(d time.Duration) *metav1.Duration { return &metav1.Duration{Duration: d} }
 	share := resource.MustParse(s.idleShare)
-	forecast := v1alpha1.PoolForecast{Disabled: v.present}
-	if v.horizon > 0 {
-		forecast.HorizonMin = of(v.horizon)
+	forecast := v1alpha1.PoolForecastEnabled
+	if v.present {
+		forecast = v1alpha1.PoolForecastDisabled
 	}
 	return v1alpha1.WorkerPoolSpec{
-		Min: 2, Max: 100, MaxBatchUp: &s.maxBatchUp, MaxBatchDown: &s.maxDown,
-		Signals:  []v1alpha1.PoolSignal{{Name: signal.Requests, Threshold: resource.MustParse(v.threshold)}},
-		Pending:  v1alpha1.PendingPolicy{For: of(s.pendingFor)},
-		Idle:     v1alpha1.IdlePolicy{For: of(s.idleFor), CPU: &share, Memory: &share},
-		Cooldown: v1alpha1.PoolCooldown{Up: of(s.cooldownUp), Down: of(s.coolDown)},
-		Forecast: forecast,
+		Min: 2, Max: 100, MaxBatchUp: &s.maxBatchUp,
+		Signals:    []v1alpha1.PoolSignal{{Name: signal.Requests, Threshold: resource.MustParse(v.threshold)}},
+		PendingFor: of(s.pendingFor),
+		Idle:       v1alpha1.IdlePolicy{For: of(s.idleFor), CPU: &share, Memory: &share},
+		Cooldown:   v1alpha1.PoolCooldown{Up: of(s.cooldownUp), Down: of(s.coolDown)},
+		Forecast:   forecast,
 	}
 }
 
@@ -102,7 +104,7 @@ type muted struct{ forecast.Signals }
 func (m muted) Observe(ctx context.Context, o signal.Observation) []plan.Signal {
 	all := m.Signals.Observe(ctx, o)
 	for i := range all {
-		all[i].Want = 0
+		all[i].Desired = 0
 	}
 	return all
 }
@@ -116,7 +118,7 @@ func run(t *testing.T, p profile, s settings, v variant, seed uint64) (out outco
 		})
 		ctx, cancel := context.WithCancel(t.Context())
 		var running sync.WaitGroup
-		pool := newPool(t, stage, s.spec(v), v)
+		pool := newPool(t, stage, s.spec(v), s.maxDown, v)
 		running.Go(func() { require.NoError(t, pool.Run(ctx)) })
 		perform(stage, p)
 		cancel()
@@ -126,23 +128,31 @@ func run(t *testing.T, p profile, s settings, v variant, seed uint64) (out outco
 	return out
 }
 
-func newPool(t *testing.T, stage *play, spec v1alpha1.WorkerPoolSpec, v variant) *nodepool.Pool {
-	set, err := signal.New(signal.OptionsOf(&spec))
+func newPool(t *testing.T, stage *play, spec v1alpha1.WorkerPoolSpec, maxDown int, v variant) *nodepool.Pool {
+	o := signal.OptionsOf(&spec)
+	o.Forecast.HorizonMin = max(o.Forecast.HorizonMin, v.horizon)
+	set, err := signal.New(o)
 	require.NoError(t, err)
 	var signals forecast.Signals = set
 	if v.mute {
 		signals = muted{set}
 	}
 	pool, err := nodepool.New(nodepool.Options{
-		Name: poolName, Owner: "this", Spec: func() (config.Spec, error) { return config.Of(poolName, spec), nil },
-		Store: &memory{}, Provider: stage, Observer: stage, Signals: signals, Drainer: stage, Labeler: stage, Now: time.Now, Seed: 1,
+		Name: poolName, Owner: "this", Spec: func() (config.Spec, error) {
+			s := config.Of(poolName, spec)
+			s.Plan.MaxBatchDown = maxDown
+			return s, nil
+		},
+		Store: &memory{}, Provider: stage, Observer: stage, Signals: signals, Drainer: stage, Labeler: stage,
+		Now: time.Now, Seed: 1,
 	})
 	require.NoError(t, err)
 	return pool
 }
 
-// perform steps through a profile once a second. Each step is a little later within its second than the one before, so
-// that no timer of the pool, which are whole seconds after some step, ends together with one.
+// perform steps through a profile once a second. Each step is a little later within its second than
+// the one before, so that no timer of the pool, which are whole seconds after some step, ends
+// together with one.
 func perform(stage *play, p profile) {
 	replicas := p.replicas()
 	began := time.Now()
