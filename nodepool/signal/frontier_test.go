@@ -112,7 +112,7 @@ func playPool(b *testing.B, load []float64, threshold float64, learns bool) (lat
 		}
 		f, err := p.RunIn(&memory, pipeline.Input{
 			Now: now, Total: samples[max(0, i-int(forecast.Window/interval)-1):], Target: pool.ready(),
-			TargetRose: pipeline.Never, StartupTime: frontierStartup, Past: past,
+			TargetRose: pipeline.Never, StartupTime: frontierStartup, Learned: past,
 		})
 		desired := pool.last()
 		if err == nil {
