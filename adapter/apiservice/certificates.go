@@ -27,7 +27,8 @@ type certificates struct {
 
 // newCertificates returns some that serve a certificate that no client trusts, if they serve one at all.
 func newCertificates(o *Options, metrics *telemetry) (*certificates, error) {
-	c := &certificates{host: o.Service.Host(), expiration: metrics.expiration, seen: map[[sha256.Size]byte]bool{}, began: o.Now()}
+	c := &certificates{host: o.Service.Host(), expiration: metrics.expiration,
+		seen: map[[sha256.Size]byte]bool{}, began: o.Now()}
 	if o.Secret == "" {
 		return c, nil
 	}
@@ -87,14 +88,14 @@ func (c *certificates) renew(now time.Time, trusted bool) (time.Time, error) {
 	return again, nil
 }
 
-// successionAt is when the certificate of the shared authority replaces the present one, which has to have been long enough
-// in the caBundle, but not at the cost of an expired certificate.
+// successionAt is when the certificate of the shared authority replaces the present one, which has
+// to have been long enough in the caBundle, but not at the cost of an expired certificate.
 func (c *certificates) successionAt() time.Time {
 	return earlier(c.known.Add(c.shared.overlap()), c.signer.lastCall())
 }
 
-// expires reports whether the present certificate has to be replaced although an APIService could not be changed: those that could
-// be must not fail with it.
+// expires reports whether the present certificate has to be replaced although an APIService could
+// not be changed: those that could be must not fail with it.
 func (c *certificates) expires(now time.Time) bool {
 	return c.signer != nil && !now.Before(c.signer.lastCall())
 }

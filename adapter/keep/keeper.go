@@ -49,7 +49,7 @@ type Options struct {
 	Discovery Discovery
 	Forecasts Forecasts
 	Events    events.EventRecorder
-	// Namespaces are those whose PredictedMetrics are served, empty for all.
+	// Namespaces limits which PredictedMetrics are served; empty for all.
 	Namespaces []string
 	Registerer prometheus.Registerer
 	Now        func() time.Time
@@ -96,7 +96,7 @@ type kept[M any] struct {
 	want, got any
 }
 
-// wrote reports whether spec is what the API server made of want.
+// wrote reports whether spec is the result that the API server made of want.
 func (r *kept[M]) wrote(want, spec any) bool {
 	return r.want != nil && same(r.want, want) && same(r.got, spec)
 }

@@ -11,8 +11,8 @@ import (
 // Turns counts the requests of one check, by namespace.
 type Turns map[string]int
 
-// TurnsPerCheck is the number of objects of a namespace that may be read or written in a check, so that a namespace does
-// not hold up others.
+// TurnsPerCheck is the number of objects of a namespace that may be read or written in a check, so
+// that a namespace does not hold up others.
 const TurnsPerCheck = 20
 
 // Take reports whether an object of a namespace may be read or written in this check.

@@ -11,10 +11,11 @@ import (
 )
 
 const (
-	// readRate and readBurst bound how often the scales of a namespace are read, so that its PredictedMetrics and the changes of
-	// its targets leave requests to the API server for others.
+	// readRate and readBurst bound how often the scales of a namespace are read, so that its
+	// PredictedMetrics and the changes of its targets leave requests to the API server for others.
 	readRate, readBurst = 20, 300
-	// pollRate bounds how often the scales of all targets that are not watched are read, in equal parts for each namespace.
+	// pollRate bounds how often the scales of all targets that are not watched are read, in equal
+	// parts for each namespace.
 	pollRate = 20
 )
 
@@ -50,8 +51,8 @@ func (r *reads) take(key types.NamespacedName, now time.Time) time.Duration {
 	return 0
 }
 
-// resyncAfter returns when a PredictedMetric is reconciled again without an event: each at its own moment of every resync, however many were
-// reconciled together at a start.
+// resyncAfter returns when a PredictedMetric is reconciled again without an event: each at its own
+// moment of every resync, however many were reconciled together at a start.
 func resyncAfter(key types.NamespacedName, now time.Time) time.Duration {
 	hash := fnv.New32a()
 	_, _ = hash.Write([]byte(key.String()))

@@ -125,7 +125,8 @@ func (w *writer) write(ctx context.Context, s subject, learned *forecaster.Check
 		w.paused = now.Add(retryPeriod)
 	}
 	if ctx.Err() == nil && !apierrors.HasStatusCause(err, "NamespaceTerminating") && w.failures.Due("write", w.Now()) {
-		klog.FromContext(ctx).Error(err, "Cannot write a PredictedMetricCheckpoint: a restart loses what is learned of the load; trying again",
+		klog.FromContext(ctx).Error(err,
+			"Cannot write a PredictedMetricCheckpoint: a restart loses what is learned of the load; trying again",
 			"predictedmetric", s.key, "in", retryPeriod)
 	}
 }

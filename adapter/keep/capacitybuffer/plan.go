@@ -21,7 +21,7 @@ const (
 	defaultHold = 5 * time.Minute
 )
 
-// sized is the size of a buffer, with what it was computed from. It is a keep.Plan.
+// sized is the size of a buffer, with the inputs of its computation. It is a keep.Plan.
 type sized struct {
 	need
 	name     string

@@ -59,7 +59,8 @@ func (r Rules) Validate() error {
 			errs = append(errs, &OptionError{Field: field, Value: fmt.Sprint(value), Want: want})
 		}
 	}
-	share("MemoryLimit", r.MemoryLimit, r.MemoryLimit >= 0 && r.MemoryLimit <= 1, "a share from 0, which is no limit, to 1")
+	share("MemoryLimit", r.MemoryLimit, r.MemoryLimit >= 0 && r.MemoryLimit <= 1,
+		"a share from 0, which is no limit, to 1")
 	share("CPULimit", r.CPULimit, r.CPULimit >= 0 && r.CPULimit <= 1, "a share from 0, which is no limit, to 1")
 	share("Target", r.Target, r.Target > 0 && r.Target < 1, "a share above 0 and below 1")
 	period := func(field string, value, least time.Duration) {
@@ -114,7 +115,7 @@ type Pools interface {
 	PoolIntent() *PoolIntent
 }
 
-// PoolIntent is what WorkerPools are about to do, as of one moment. It is immutable.
+// PoolIntent holds the planned actions of WorkerPools at one moment. It is immutable.
 type PoolIntent struct {
 	Removing   map[string]string // pools by the names of Nodes that they have committed to remove
 	Candidates map[string]string // pools by the names of Nodes that they would remove next

@@ -13,15 +13,15 @@ type backfill struct {
 	group  *group
 	fleet  Fleet
 	roster *podtracker.PodIndex
-	first  time.Time // when the first answer with its samples was asked for
+	first  time.Time // when the first answer with its samples was requested
 }
 
 // beginning returns the time from which the samples of a first answer are taken (ms).
 //
-// The history of a fleet is the sum over its pods. Pods that were deleted before this process began to track the fleet
-// are unknown, so their load would be missing until other pods took it over, which would look like a rise. An ended
-// series belonged to a deleted pod, of this fleet or another one. Everything before the newest such end is left out: the
-// history is shorter, and right.
+// The history of a fleet is the sum over its pods. Pods that were deleted before this process began
+// to track the fleet are unknown, so their load would be missing until other pods took it over,
+// which would look like a rise. An ended series belonged to a deleted pod, of this fleet or another
+// one. Everything before the newest such end is left out: the history is shorter, and right.
 //
 // An answer with warnings may lack series of such pods. Only its newest samples are taken.
 func (b *backfill) beginning(own []*series, active []podtracker.Instance, partial string, t taking) int64 {

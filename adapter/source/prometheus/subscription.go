@@ -38,8 +38,8 @@ func newSubscription(g *group, c Config, fleet Fleet, sink source.Sink) *subscri
 	}
 }
 
-// same returns whether Set with these arguments would change nothing: a shorter window was read with the longer one. u may
-// be nil.
+// same returns whether Set with these arguments would change nothing: a shorter window was read
+// with the longer one. u may be nil.
 func (u *subscription) same(c Config, fleet Fleet, sink source.Sink) bool {
 	if u == nil {
 		return false
@@ -59,7 +59,8 @@ func (u *subscription) end() {
 	u.ended = true
 }
 
-// waits returns whether the first answer is still to come. A fleet without pods does not wait, unless its load is measured as a whole.
+// waits returns whether the first answer is still to come. A fleet without pods does not wait,
+// unless its load is measured as a whole.
 func (u *subscription) waits() bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -77,9 +78,9 @@ func (u *subscription) fail(err error) {
 
 // taking is the context of an answer.
 type taking struct {
-	now     time.Time     // when it was asked for
-	span    time.Duration // that was asked for
-	step    int64         // the time in which each series gets a sample and all are asked for (ms)
+	now     time.Time     // when it was requested
+	span    time.Duration // the requested time
+	step    int64         // the time in which each series gets a sample and all are requested (ms)
 	spacing int64         // between two samples of a series, as far as it is known (ms)
 }
 

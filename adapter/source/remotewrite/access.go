@@ -79,7 +79,7 @@ func (s *senders) check() error {
 		return nil
 	}
 	const accepted = "a loopback address, unless senders are authenticated (BearerTokenFile, or in WebConfigFile " +
-		"basic_auth_users, or client certificates with client_allowed_sans) or nobody needs to be (AllowAnonymous)"
+		"basic_auth_users, or client certificates with client_allowed_sans) or anonymous clients are allowed (AllowAnonymous)"
 	return &OptionError{"Address", s.address, accepted, errors.New("anybody who can reach it could write")}
 }
 

@@ -63,7 +63,8 @@ func (u *subscription) takePod(l *listing, i podtracker.Instance) (at int64, ok 
 	metrics := l.pods[i.Pod.Name]
 	if metrics == nil {
 		if age := l.at.Sub(i.Start); age > grace*u.config.Interval {
-			u.sink.Fail(i.ID, fmt.Errorf("metrics.k8s.io has no metrics of the pod, which has been ready for %s", age.Truncate(time.Second)))
+			u.sink.Fail(i.ID, fmt.Errorf("metrics.k8s.io has no metrics of the pod, which has been ready for %s",
+				age.Truncate(time.Second)))
 		}
 		return 0, false
 	}
