@@ -86,12 +86,12 @@ func parseAuthority(data map[string][]byte, now time.Time) (*authority, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", corev1.TLSPrivateKeyKey, err)
 	}
-	signer, ok := key.(crypto.Signer)
+	servingCA, ok := key.(crypto.Signer)
 	if !ok {
 		return nil, fmt.Errorf("%s: a key of type %T: must be one that signs", corev1.TLSPrivateKeyKey, key)
 	}
-	a := &authority{cert: certs[0], key: signer}
-	public, ok := signer.Public().(interface{ Equal(crypto.PublicKey) bool })
+	a := &authority{cert: certs[0], key: servingCA}
+	public, ok := servingCA.Public().(interface{ Equal(crypto.PublicKey) bool })
 	switch {
 	case !ok || !public.Equal(a.cert.PublicKey):
 		return nil, errors.New("the certificate and the key do not belong together")
@@ -132,7 +132,7 @@ func (a *authority) lastCall() time.Time { return a.cert.NotAfter.Add(-a.overlap
 
 // issue returns a serving certificate for host names, in PEM, which is valid for as long as the authority.
 func (a *authority) issue(now time.Time, hosts ...string) (certificate, key []byte, err error) {
-	signer, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	servingCA, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -142,14 +142,14 @@ func (a *authority) issue(now time.Time, hosts ...string) (certificate, key []by
 	}
 	template.DNSNames = hosts
 	template.KeyUsage, template.ExtKeyUsage = x509.KeyUsageDigitalSignature, []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}
-	signed, err := a.sign(template, signer)
+	signed, err := a.sign(template, servingCA)
 	if err != nil {
 		return nil, nil, fmt.Errorf("sign a serving certificate: %w", err)
 	}
 	if certificate, err = cert.EncodeCertificates(signed); err != nil {
 		return nil, nil, err
 	}
-	if key, err = keyutil.MarshalPrivateKeyToPEM(signer); err != nil {
+	if key, err = keyutil.MarshalPrivateKeyToPEM(servingCA); err != nil {
 		return nil, nil, err
 	}
 	if _, err := tls.X509KeyPair(certificate, key); err != nil {

@@ -232,10 +232,10 @@ func injection(s *apiregistrationv1.APIService) string {
 
 // leavesInjection reports whether it is left to others for now who writes the caBundle.
 func (r *apiServices) leavesInjection(now time.Time, a *registration, present *apiregistrationv1.APIService) bool {
-	wanted := present.DeepCopy()
-	r.fillInjection(wanted)
+	expected := present.DeepCopy()
+	r.fillInjection(expected)
 	switch {
-	case injection(present) == injection(wanted):
+	case injection(present) == injection(expected):
 		a.disputed = time.Time{}
 		return false
 	case a.settled && a.disputed.IsZero():

@@ -546,7 +546,7 @@ func TestRotation(t *testing.T) {
 		assert.Len(f, authorities, 6, "the first, and five that followed")
 		for _, r := range replicas {
 			assert.Zero(f, testutil.ToFloat64(r.metrics.failures))
-			assert.Equal(f, float64(r.certificates.signer.cert.NotAfter.Unix()), testutil.ToFloat64(r.metrics.expiration))
+			assert.Equal(f, float64(r.certificates.servingCA.cert.NotAfter.Unix()), testutil.ToFloat64(r.metrics.expiration))
 		}
 	})
 }
@@ -622,7 +622,7 @@ func TestSecretIsMended(t *testing.T) {
 				second := f.authority()
 				assert.False(f, first.cert.Equal(second.cert))
 				for _, r := range replicas {
-					assert.True(f, r.certificates.signer.cert.Equal(second.cert), "all have moved to the new one")
+					assert.True(f, r.certificates.servingCA.cert.Equal(second.cert), "all have moved to the new one")
 				}
 			})
 		})
@@ -697,7 +697,7 @@ func TestLoserOfARaceTakesWhatTheWinnerWrote(t *testing.T) {
 				assert.True(f, first.cert.Equal(f.authority().cert))
 				for _, r := range []*replica{winner, loser} {
 					assert.NoError(f, verify(r, f.bundle()))
-					assert.True(f, r.certificates.signer.cert.Equal(first.cert))
+					assert.True(f, r.certificates.servingCA.cert.Equal(first.cert))
 				}
 			})
 		})

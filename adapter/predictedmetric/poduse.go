@@ -66,7 +66,7 @@ func (u *PodUses) PodUse(namespace string, pod labels.Set) (cores, bytes float64
 }
 
 // largest returns the largest of cores and bytes and of the uses that select the pod.
-func largest(uses []podUse, pod labels.Set, cores, bytes float64) (mostCores, mostBytes float64) {
+func largest(uses []podUse, pod labels.Set, cores, bytes float64) (maxCores, maxBytes float64) {
 	for i := range uses {
 		switch use := &uses[i]; {
 		case !use.selector.Matches(pod):

@@ -23,14 +23,14 @@ const (
 type reads struct {
 	rate *share.Rate // of namespaces
 
-	mu     sync.Mutex
-	turns  map[types.NamespacedName]time.Time
-	polled map[string]map[types.NamespacedName]struct{} // by namespace
+	mu       sync.Mutex
+	nextTurn map[types.NamespacedName]time.Time
+	polled   map[string]map[types.NamespacedName]struct{} // by namespace
 }
 
 func newReads() *reads {
 	return &reads{
-		rate: share.NewRate(readRate, readBurst), turns: map[types.NamespacedName]time.Time{},
+		rate: share.NewRate(readRate, readBurst), nextTurn: map[types.NamespacedName]time.Time{},
 		polled: map[string]map[types.NamespacedName]struct{}{},
 	}
 }
@@ -39,15 +39,15 @@ func newReads() *reads {
 func (r *reads) take(key types.NamespacedName, now time.Time) time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	turn, waits := r.turns[key]
+	turn, waits := r.nextTurn[key]
 	if !waits {
 		turn = now.Add(r.rate.Reserve(key.Namespace, now))
 	}
 	if turn.After(now) {
-		r.turns[key] = turn
+		r.nextTurn[key] = turn
 		return turn.Sub(now)
 	}
-	delete(r.turns, key)
+	delete(r.nextTurn, key)
 	return 0
 }
 
@@ -89,6 +89,6 @@ func (r *reads) stopPolling(key types.NamespacedName) {
 func (r *reads) forget(key types.NamespacedName) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	delete(r.turns, key)
+	delete(r.nextTurn, key)
 	r.stopPolling(key)
 }

@@ -46,7 +46,7 @@ type Writer struct {
 
 	written   map[types.UID]time.Time
 	refreshes int // how many more there may be in this check
-	turns     share.Turns
+	rotation  share.Turns
 	reports   map[types.UID]*reports
 }
 
@@ -86,7 +86,7 @@ func (w *Writer) writeDueStatuses(ctx context.Context, wait func(share float64) 
 	w.refreshes = int((time.Duration(len(metrics))*checkPeriod + period - 1) / period)
 	slices.SortStableFunc(metrics,
 		func(a, b *v1alpha1.PredictedMetric) int { return w.written[a.UID].Compare(w.written[b.UID]) })
-	share.Order(&w.turns, metrics, func(pm *v1alpha1.PredictedMetric) string { return pm.Namespace })
+	share.Order(&w.rotation, metrics, func(pm *v1alpha1.PredictedMetric) string { return pm.Namespace })
 	present := make(map[types.UID]time.Time, len(metrics))
 	for _, pm := range metrics {
 		present[pm.UID] = w.written[pm.UID]
@@ -105,7 +105,7 @@ func (w *Writer) writeDueStatuses(ctx context.Context, wait func(share float64) 
 		}
 		tried, err := w.write(ctx, pm, period)
 		if tried {
-			w.turns.Take(pm.Namespace)
+			w.rotation.Take(pm.Namespace)
 			present[pm.UID] = w.Now()
 		}
 		errs = append(errs, err)

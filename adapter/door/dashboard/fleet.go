@@ -61,10 +61,10 @@ type Row struct {
 	Lateness   Number `json:"lateness"`         // the requested share; 0: none
 	Shape      *Shape `json:"shape,omitempty"`
 
-	up, down bool
-	rank     int    // by trouble, the worst first
-	name     string // with the namespace
-	sought   string // what a search looks through, in lower case
+	up, down   bool
+	rank       int    // by trouble, the worst first
+	name       string // with the namespace
+	searchText string // what a search looks through, in lower case
 }
 
 // lateAfter is how much of the load must be known before too many late minutes count as trouble. In
@@ -141,7 +141,7 @@ func rowsOf(all []snapshot.Snapshot, now time.Time) ([]Row, Summary) {
 		r := &rows[i]
 		r.name = r.Namespace + "/" + r.Name
 		r.rank = rankOf(r)
-		r.sought = strings.ToLower(r.name + " " + r.TargetKind + "/" + r.TargetName)
+		r.searchText = strings.ToLower(r.name + " " + r.TargetKind + "/" + r.TargetName)
 	}
 	sum := Summary{
 		Metrics: len(all), Unavailable: countOf(rows, "unavailable"), ScalingUp: countOf(rows, "up"),
@@ -266,7 +266,7 @@ func (q *query) matches(r *Row) bool {
 	if !states[q.state](r) {
 		return false
 	}
-	return q.search == "" || strings.Contains(r.sought, q.search)
+	return q.search == "" || strings.Contains(r.searchText, q.search)
 }
 
 // order returns how rows compare. It leaves rows of equal values in the order of their names. Those

@@ -13,9 +13,9 @@ import (
 )
 
 const (
-	// leastWait is how long a pod that has waited for a node has waited at least. Others are scheduled
+	// minWait is how long a pod that has waited for a node has waited at least. Others are scheduled
 	// within a second or two of their creation, and are not kept.
-	leastWait = 5 * time.Second
+	minWait = 5 * time.Second
 	// waitsKept bounds the memory that they take, some 100 bytes each.
 	waitsKept = 512
 )
@@ -37,7 +37,7 @@ func waitOf(p *corev1.Pod) *Wait {
 		if c.Type != corev1.PodScheduled || c.Status != corev1.ConditionTrue {
 			continue
 		}
-		if c.LastTransitionTime.Sub(p.CreationTimestamp.Time) < leastWait {
+		if c.LastTransitionTime.Sub(p.CreationTimestamp.Time) < minWait {
 			return nil
 		}
 		return &Wait{Node: objectcache.Intern(p.Spec.NodeName), Created: p.CreationTimestamp.Time,

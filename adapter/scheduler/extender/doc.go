@@ -12,8 +12,8 @@
 //
 // If that leaves none of the named nodes, the first of these applies:
 //   - A pod that may preempt others passes: otherwise it would preempt them on full nodes.
-//   - If other nodes have room, it is filtered with [v1alpha1.FilteredElsewhere], and the scheduler tries those; at most
-//     three times, and only for requests of a hundred names, as smaller ones name every node.
+//   - If other nodes have room, it is filtered with [v1alpha1.FilteredElsewhere], and the scheduler tries those; at
+//     most three times, and only for requests of a hundred names, as smaller ones name every node.
 //   - If a pool can launch a node for it, it is filtered with [v1alpha1.FilteredForLoad], for Rules.MaxWait from the
 //     first time.
 //   - It passes: the limits are ignored.

@@ -19,7 +19,7 @@ func TestValidateNamesEachField(t *testing.T) {
 		wrong := &OptionError{}
 		require.True(t, errors.As(err, &wrong))
 		assert.NotEmpty(t, wrong.Value)
-		assert.NotEmpty(t, wrong.Want)
+		assert.NotEmpty(t, wrong.Accept)
 		fields = append(fields, wrong.Field)
 	}
 	assert.Equal(t, []string{"MemoryLimit", "CPULimit", "Target", "WarmUp", "StaleAfter", "MaxWait", "AssumeTimeout"},

@@ -153,8 +153,9 @@ func spread(alpha, beta, steps float64) float64 {
 	return math.Sqrt(1 + alpha*alpha*((h-1)+beta*h*(h-1)+beta*beta*h*(h-1)*(2*h-1)/6))
 }
 
-// A pod that comes or goes changes the use of its node once, unpredictably. That is no trend, and
-// does not make later forecasts less accurate. So the majority of samples decides on both.
+// recent and its limits ignore single changes: a pod that starts or ends changes the use of its
+// node once. That is no trend, and does not make later forecasts less accurate. So the majority of
+// samples decides on both.
 //
 // recent is the number of newest changes that confirm a trend. A jump is one change, or five where
 // samples are means over a minute; a growth is confirmed after six.

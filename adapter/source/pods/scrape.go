@@ -24,8 +24,7 @@ const (
 
 	dialTimeout = 2 * time.Second // a connection attempt outlives its scrape by no more
 	idleTimeout = 90 * time.Second
-	// connections kept between scrapes, each a file descriptor and about 20 KB; others are opened each
-	// time
+	// maxIdle is the number of connections kept between scrapes, each a file descriptor and about 20 KB.
 	maxIdle       = 16384
 	maxHeader     = 64 << 10 // bytes
 	maxRedirects  = 3

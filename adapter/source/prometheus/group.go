@@ -156,7 +156,7 @@ func (g *group) ask(ctx context.Context) error {
 	a, err := g.query(query, span)
 	slot.End()
 	if err != nil && slot.Recalled() {
-		err = g.recalled(began)
+		err = g.slotRevoked(began)
 	}
 	g.count(ctx, a, err, g.source.options.Now().Sub(began))
 	if ctx.Err() != nil {
@@ -193,8 +193,8 @@ func (g *group) enter(ctx context.Context, slot *share.Lease) error {
 	return slot.Take(ctx, 1)
 }
 
-// recalled returns the error of a query whose slot went to another namespace.
-func (g *group) recalled(began time.Time) error {
+// slotRevoked returns the error of a query whose slot went to another namespace.
+func (g *group) slotRevoked(began time.Time) error {
 	return promapi.Fail(promapi.Timeout,
 		"%s: query %.200q was ended after %v, because other namespaces need their share of the %d query slots; "+
 			"it must be faster, or the namespace must have fewer queries",

@@ -25,10 +25,10 @@ import (
 const (
 	// historyDelay is the age of the end of a history: newer samples are in the window of the forecast.
 	historyDelay = 5 * time.Minute
-	// A query of a history asks for about piecePoints points, of a day at most and of leastPiece
-	// minutes at least. All of a history ask for mostPoints at most: of a larger fleet it is shorter.
-	piecePoints, leastPiece, longestPiece = 10_000, 30, 24 * 60
-	mostPoints                            = 4_000_000
+	// piecePoints is about the number of points that one query of a history requests, of minPiece to longestPiece minutes.
+	// All queries of a history request at most maxPoints: that of a larger fleet is shorter.
+	piecePoints, minPiece, longestPiece = 10_000, 30, 24 * 60
+	maxPoints                           = 4_000_000
 	// historyPause is how long a server is left alone after a query, if that did not take longer.
 	historyPause = 200 * time.Millisecond
 	// slotPoll is how often it is checked whether live queries leave room.
@@ -162,7 +162,7 @@ func (h *history) selectPods() (string, error) {
 		return "", fmt.Errorf("%w: pods of the kind %s may have any name", source.ErrAmbiguous, c.Target)
 	}
 	h.pods = regexp.MustCompile("^(?:" + form + ")$")
-	active := h.subscription.roster.Active()
+	active := h.subscription.podIndex.Active()
 	if len(active) == 0 {
 		return "", errors.New("the target has no ready pod")
 	}
@@ -191,9 +191,9 @@ func matching(query, label, pattern string) (string, error) {
 // read reads piece by piece, shorter ones after the server failed with a long one.
 func (h *history) read(ctx context.Context) error {
 	longest := longestPiece
-	pods := max(1, len(h.subscription.roster.Active())) // points in a minute
-	for h.from > 0 && h.points < mostPoints {
-		length := min(longest, max(leastPiece, piecePoints/pods))
+	pods := max(1, len(h.subscription.podIndex.Active())) // points in a minute
+	for h.from > 0 && h.points < maxPoints {
+		length := min(longest, max(minPiece, piecePoints/pods))
 		from := max(0, h.from-length)
 		points, err := h.piece(ctx, from)
 		switch {
@@ -202,8 +202,8 @@ func (h *history) read(ctx context.Context) error {
 				pods = max(1, points/(h.from-from))
 			}
 			h.from = from
-		case length > leastPiece && mayBeTooMuch(err):
-			longest = max(leastPiece, length/4)
+		case length > minPiece && mayBeTooMuch(err):
+			longest = max(minPiece, length/4)
 		default:
 			return err
 		}
@@ -291,7 +291,7 @@ func (h *history) checkPresent(newest *piece) error {
 		if !values[len(values)-1].known {
 			continue
 		}
-		if _, ok := h.subscription.roster.Find(pod, 0); !ok {
+		if _, ok := h.subscription.podIndex.Find(pod, 0); !ok {
 			return fmt.Errorf("%w: the pod %s is named as one of the target, but is none of its ready pods",
 				source.ErrAmbiguous, pod)
 		}

@@ -76,8 +76,8 @@ const (
 	// silentSpacings is for how many of its spacings a series counts on without a reading: failed scrapes are
 	// no fall of the load.
 	silentSpacings = 3
-	// leastSilence is the least time for that, as long as samples are fresh by default (ms).
-	leastSilence = 30_000
+	// minSilence is the least time for that, as long as samples are fresh by default (ms).
+	minSilence = 30_000
 	// replacedAfter is after how many quarters of its spacing without a reading a series gives way to
 	// one that has begun, and how long a sum waits for a series that has no value yet.
 	replacedAfter = 5
@@ -342,7 +342,7 @@ func (w *whole) update(x reading) {
 func (p *part) set(value float64) { p.before, p.value, p.known, p.weight = p.value, value, true, 0 }
 
 // silence returns the time for which a series counts without a new reading.
-func (w *whole) silence(p *part) int64 { return max(leastSilence, silentSpacings*w.spacingOf(p)) }
+func (w *whole) silence(p *part) int64 { return max(minSilence, silentSpacings*w.spacingOf(p)) }
 
 // awaited reports whether a series that has begun has no value yet.
 func (w *whole) awaited(p *part, at int64) bool {

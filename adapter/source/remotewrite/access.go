@@ -188,13 +188,13 @@ type tokenFile struct {
 
 // check returns a rejection unless the request presents the token.
 func (f *tokenFile) check(header http.Header, r *http.Request) *rejection {
-	want, err := f.current()
+	expected, err := f.current()
 	if err != nil {
 		return &rejection{http.StatusServiceUnavailable, "the token to compare with cannot be read"}
 	}
 	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 	got := sha256.Sum256([]byte(strings.TrimSpace(token)))
-	if !strings.EqualFold(scheme, "Bearer") || subtle.ConstantTimeCompare(got[:], want[:]) != 1 {
+	if !strings.EqualFold(scheme, "Bearer") || subtle.ConstantTimeCompare(got[:], expected[:]) != 1 {
 		header.Set("WWW-Authenticate", "Bearer")
 		return &rejection{http.StatusUnauthorized, "a valid bearer token is required"}
 	}

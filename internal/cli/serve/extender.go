@@ -227,7 +227,7 @@ func (o *extenderOptions) inFlag(err error) error {
 	if !ok {
 		return err
 	}
-	want := option.Want
+	want := option.Accept
 	if option.Err != nil {
 		want = fmt.Sprintf("%s: %v", want, option.Err)
 	}

@@ -143,7 +143,7 @@ func TestErrorsOfTheExtenderInFlags(t *testing.T) {
 	require.ErrorContains(t, err, `--extender-pack-target: "2": must be a share above 0 and below 1`)
 	require.ErrorContains(t, err, "StaleAfter is")
 	require.NotContains(t, err.Error(), "--:")
-	err = o.inFlags(&extender.OptionError{Field: "Address", Value: "x", Want: "one to listen on", Err: lost})
+	err = o.inFlags(&extender.OptionError{Field: "Address", Value: "x", Accept: "one to listen on", Err: lost})
 	require.EqualError(t, err, `--extender-address: "x": must be one to listen on: lost`)
 
 	var fields []string

@@ -212,8 +212,8 @@ const fetchTimeout = 15 * time.Second
 func (p *Page) serveData(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithTimeout(r.Context(), fetchTimeout)
 	defer cancel()
-	wanted := url.URL{Path: r.URL.Path, RawQuery: r.URL.Query().Encode()}
-	answer, err := p.fetch(ctx, wanted.RequestURI())
+	target := url.URL{Path: r.URL.Path, RawQuery: r.URL.Query().Encode()}
+	answer, err := p.fetch(ctx, target.RequestURI())
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusBadGateway)
 		return

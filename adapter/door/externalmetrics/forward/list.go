@@ -45,7 +45,7 @@ func (f *Forwarder) Run(ctx context.Context, changed func()) {
 	}
 }
 
-// loggedListing is the state of lists that was logged last.
+// state is the state of lists that was logged last.
 type state struct {
 	problem  string   // why the last list was of no use
 	shadowed []string // names that are Foresail's

@@ -94,16 +94,16 @@ func (t *table) passed(f *extender.FilterDecision, unscored, all bool) {
 	}
 	t.section()
 	t.line("PASSED\tCPU: PREDICTED\tASSUMED\tPOD\tOF\tMEMORY: PREDICTED\tASSUMED\tPOD\tOF\tWHY")
-	told := 0
+	shown := 0
 	for _, n := range f.Nodes {
-		if n.Filtered || told == maxScored && !all {
+		if n.Filtered || shown == maxScored && !all {
 			continue
 		}
-		told++
+		shown++
 		t.line("%s\t%s\t%s", n.Name, columns(n.CPU, n.Memory), n.Message)
 	}
-	if told < f.Passed {
-		t.line("%d more: --all shows them", f.Passed-told)
+	if shown < f.Passed {
+		t.line("%d more: --all shows them", f.Passed-shown)
 	}
 }
 
