@@ -224,7 +224,7 @@ func TestCertificatesAreOfBothSides(t *testing.T) {
 	foresail, scheduler := template(t, rendered), named[*appsv1.Deployment](t, rendered, "foresail-scheduler").Spec.Template
 	given := flags(t, foresail.Spec.Containers[0])
 	assert.Equal(t, "foresail-extender-tls", mounted(t, foresail.Spec, given["extender-cert-dir"]+"/"+corev1.TLSCertKey).Secret.SecretName)
-	assert.NotContains(t, given, "allow-anonymous", "schedulers need certificates")
+	assert.Equal(t, "extender,", given["allow-anonymous"], "an empty one takes back those before it")
 	secured := schedulerFile(t, example+"/configuration/kubescheduler.yaml")
 	assert.Equal(t, secured, schedulerConfiguration(t, []byte(one[*corev1.ConfigMap](t, rendered).Data["kubescheduler.yaml"])))
 	known := secured.Extenders[0].TLSConfig

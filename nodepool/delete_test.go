@@ -29,7 +29,7 @@ func deleted(t *testing.T, n int) *rig {
 	return r
 }
 
-// goes requires that the pool ends within a time.
+// goes requires that the pool is gone within a time.
 func (r *rig) goes(within time.Duration) {
 	r.Helper()
 	r.until("the pool is released", within, func() bool { return r.releaseFinalizer > 0 })
@@ -143,7 +143,7 @@ func TestALongDeletionIsNotCleared(t *testing.T) {
 }
 
 // Pods of a deleted pool need not have another node.
-func TestADeletionAsksForNoOtherHomes(t *testing.T) {
+func TestADeletionNeedsNoOtherPlaces(t *testing.T) {
 	r := idle(t, 3)
 	for i, n := range r.nodeNames() {
 		r.world.nodes[n].object.Labels[corev1.LabelHostname] = n
@@ -303,7 +303,7 @@ func TestADeletedPoolIsNotReleasedUnseen(t *testing.T) {
 	})
 }
 
-func TestOnlyTheLeaderLetsAPoolGo(t *testing.T) {
+func TestOnlyTheLeaderReleasesAPool(t *testing.T) {
 	r := newRig(t)
 	other := r.process("other", r.clock.now)
 	r.tick()
@@ -361,7 +361,7 @@ func TestAScaleDownEndsBeforeTheDeletion(t *testing.T) {
 	require.Zero(t, r.count(journal.EventDrainFailed))
 }
 
-// A journal in a table outlives its WorkerPool. A new one of the same name does not go on with the
+// A journal in a table outlives its WorkerPool. A new one of the same name does not continue the
 // deletion of the old one.
 func TestADeletionEndsWithItsPool(t *testing.T) {
 	r := newRig(t)

@@ -17,7 +17,7 @@ import (
 	"github.com/foresail/foresail/nodepool/state"
 )
 
-// take has the cloud reclaim an instance in two minutes.
+// take makes the cloud reclaim an instance in two minutes.
 func (r *rig) take(id string) provider.Message {
 	m := provider.Message{InstanceID: id, Kind: provider.MessageInterruption,
 		Deadline: r.clock.now().Add(2 * time.Minute), Handle: "h-" + id}
@@ -223,7 +223,7 @@ func TestNoMoreReplacementsThanDesired(t *testing.T) {
 	r := newRig(t)
 	r.world.add(4)
 	r.spec.Plan.Min, r.spec.Plan.MaxBatchUp = 1, 1
-	r.signals.signals = []plan.Signal{{Name: "requests", Known: true, Threshold: 0.7, Want: 3, Fits: 3}}
+	r.signals.signals = []plan.Signal{{Name: "requests", Known: true, Threshold: 0.7, Desired: 3, Fits: 3}}
 	r.tick()
 	r.take("i-old0")
 	r.take("i-old1")
@@ -252,7 +252,7 @@ func TestControlPlaneIsNotDrainedByANotice(t *testing.T) {
 	r.clean()
 }
 
-// SQS may redeliver a message after everything is done, and the cloud lists a reclaimed instance for a while.
+// SQS may redeliver a message after everything is done, and the cloud lists a reclaimed instance for some time.
 func TestRedeliveredNotice(t *testing.T) {
 	for name, c := range map[string]struct{ leaving, late time.Duration }{
 		"listed still": {leaving: 10 * time.Minute}, "not listed any more": {late: 2 * time.Minute},

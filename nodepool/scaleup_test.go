@@ -70,7 +70,7 @@ func TestNoCapacityAnywhere(t *testing.T) {
 	require.Zero(t, r.record().Failures)
 }
 
-// lastReason is the reason of the decision after some time.
+// lastReason returns the reason of the decision after some time.
 func (r *rig) lastReason(after time.Duration) plan.Reason {
 	r.pass(after)
 	return r.last.Decision.Reason
@@ -241,7 +241,7 @@ func TestLaunchIsAdoptedByItsTags(t *testing.T) {
 	require.Equal(t, state.SlotReady, r.slotAfter(0, "i-1"))
 }
 
-// slotAfter is the state of a slot as the last cycle wrote it, whether or not its action is over.
+// slotAfter returns the state of a slot as the last cycle wrote it, even if its action is over.
 func (r *rig) slotAfter(_ int, instance string) state.SlotState {
 	switch {
 	case r.count(journal.EventJoined) > 0:
@@ -331,18 +331,18 @@ func TestPartOfAScaleUpCounts(t *testing.T) {
 
 func TestRisingDemandJoinsAnOpenScaleUp(t *testing.T) {
 	r := newRig(t)
-	r.signals.signals = []plan.Signal{{Name: "requests", Known: true, Threshold: 0.7, Want: 1}}
+	r.signals.signals = []plan.Signal{{Name: "requests", Known: true, Threshold: 0.7, Desired: 1}}
 	r.until("the first is launched", time.Minute, func() bool { return r.world.launches == 1 })
 	first := r.record().Action
 	require.NotNil(t, first)
 
-	r.signals.signals[0].Want = 3
+	r.signals.signals[0].Desired = 3
 	r.tick()
 	r.until("two more are", time.Minute, func() bool { return r.world.launches == 3 })
 	require.Equal(t, first.ID, r.record().Action.ID)
 	require.Equal(t, 1, r.count(journal.EventScaleUpExtended))
 
-	r.signals.signals[0].Want = 9 // of which the batch, 5, takes two
+	r.signals.signals[0].Desired = 9 // of which the batch, 5, takes two
 	r.until("all of the batch has joined", 5*time.Minute, func() bool { return r.count(journal.EventScaledUp) == 1 })
 	require.Equal(t, 5, r.world.launches)
 	require.Equal(t, 1, r.count(journal.EventScaleUpStarted))
@@ -352,7 +352,7 @@ func TestRisingDemandJoinsAnOpenScaleUp(t *testing.T) {
 
 func TestPlannedNodesAreNotRequestedTwice(t *testing.T) {
 	r := newRig(t)
-	r.signals.signals = []plan.Signal{{Name: "requests", Known: true, Threshold: 0.7, Want: 2}}
+	r.signals.signals = []plan.Signal{{Name: "requests", Known: true, Threshold: 0.7, Desired: 2}}
 	throttled := true
 	r.world.capacity = func(provider.Launch) error {
 		if throttled {
@@ -376,9 +376,9 @@ func TestAnOldScaleUpGrowsNoMore(t *testing.T) {
 		}
 		return l.Action != first
 	}
-	r.signals.signals = []plan.Signal{{Name: "requests", Known: true, Threshold: 0.7, Want: 1}}
+	r.signals.signals = []plan.Signal{{Name: "requests", Known: true, Threshold: 0.7, Desired: 1}}
 	r.pass(6 * time.Minute) // more than half of the time to join
-	r.signals.signals[0].Want = 3
+	r.signals.signals[0].Desired = 3
 	r.pass(3 * time.Minute)
 	require.Equal(t, 1, r.world.launches)
 	r.until("the next scale-up brings them", 10*time.Minute, func() bool { return r.count(journal.EventScaledUp) == 1 })
@@ -447,7 +447,7 @@ func TestStartupTimeIsMeasuredFromJoins(t *testing.T) {
 	}
 }
 
-// TestAMendedSpecEndsTheBackOff: what failed by another spec is tried at once, and by another process as well. A
+// TestAMendedSpecEndsTheBackOff: a failure with another spec is retried at once, also by another process. A
 // field that has nothing to do with launches changes nothing.
 func TestAMendedSpecEndsTheBackOff(t *testing.T) {
 	r := wanting(t, 1)
@@ -466,7 +466,7 @@ func TestAMendedSpecEndsTheBackOff(t *testing.T) {
 	require.Empty(t, r.record().LaunchSpec, "it is known of failures alone")
 }
 
-// TestAMendedDrainPolicyEndsTheBackOff: a node whose drain failed by another policy is drained again.
+// TestAMendedDrainPolicyEndsTheBackOff: a node whose drain failed with another policy is drained again.
 func TestAMendedDrainPolicyEndsTheBackOff(t *testing.T) {
 	r := idle(t, 2)
 	for _, name := range r.nodeNames() {
@@ -478,7 +478,7 @@ func TestAMendedDrainPolicyEndsTheBackOff(t *testing.T) {
 	require.Empty(t, r.record().FailedDrains)
 }
 
-// TestWhatFailedIsKept: why launches fail is known in each cycle until one works, and not only in those that try one.
+// TestWhatFailedIsKept: the reason of failed launches is reported in each cycle until one works.
 func TestWhatFailedIsKept(t *testing.T) {
 	for class, event := range map[provider.Class]journal.EventReason{provider.Invalid: journal.EventLaunchFailed,
 		provider.Unknown: journal.EventLaunchRetried} {
@@ -501,8 +501,8 @@ func TestWhatFailedIsKept(t *testing.T) {
 	}
 }
 
-// TestOffersThatAreNotKnown: what can be launched is not known of a type that EC2 does not know, which is no want
-// of capacity.
+// TestOffersThatAreNotKnown: the offers of a type that EC2 does not know are unknown, which is not a lack of
+// capacity.
 func TestOffersThatAreNotKnown(t *testing.T) {
 	r := wanting(t, 1)
 	r.world.offersErr = refused(provider.Invalid)

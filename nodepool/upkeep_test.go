@@ -223,7 +223,7 @@ func TestKeptInstancesOutliveTheJournal(t *testing.T) {
 	require.Equal(t, state.TerminateJoinFailed, r.record().PendingTerminations[0].Reason)
 }
 
-// A stopped instance is no worker any more, and only the pool terminates it.
+// A stopped instance no longer counts as a worker, and only the pool terminates it.
 func TestStoppedInstancesGo(t *testing.T) {
 	r := newRig(t)
 	r.world.add(4)

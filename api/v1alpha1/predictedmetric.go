@@ -290,6 +290,21 @@ func (s *PredictedMetricSpec) Method() ForecastMethod {
 	return ForecastAdaptive
 }
 
+// WidestBounds returns the fewest and the most replicas at any time, with and without schedules; nil where there is no limit.
+func (s *PredictedMetricSpec) WidestBounds() (fewest, most *int32) {
+	fewest, most = s.MinReplicas, s.MaxReplicas
+	for i := range s.Schedules {
+		of := &s.Schedules[i]
+		if of.MinReplicas != nil && fewest != nil && *of.MinReplicas < *fewest {
+			fewest = of.MinReplicas
+		}
+		if of.MaxReplicas != nil && most != nil && *of.MaxReplicas > *most {
+			most = of.MaxReplicas
+		}
+	}
+	return fewest, most
+}
+
 // Holt holds the weights of the newest value in level and trend.
 type Holt struct {
 	// Alpha: the weight in the level while the load rises, from 0 (never follows) to 1 (follows at once). Write a fraction as 200m or

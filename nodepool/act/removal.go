@@ -63,7 +63,7 @@ func (m removal) step(ctx context.Context) error {
 // none to drain, and is left to the cloud.
 func (m removal) taint(ctx context.Context, r *state.Removal) error {
 	if r.Node == "" {
-		node := m.nodeOf(r)
+		node := nodeToRemove(m.c, r)
 		if node == "" {
 			return nil
 		}
@@ -78,12 +78,12 @@ func (m removal) taint(ctx context.Context, r *state.Removal) error {
 	return m.to(ctx, state.RemovalTainted)
 }
 
-// nodeOf returns the name of the Node of an instance that had none when its removal was decided.
-func (m removal) nodeOf(r *state.Removal) string {
+// nodeToRemove returns the name of the Node of an instance that had none when its removal was decided.
+func nodeToRemove(c *cycle, r *state.Removal) string {
 	if r.ProviderID == "" {
-		r.ProviderID = m.c.seen.Instances[r.InstanceID].ProviderID
+		r.ProviderID = c.seen.Instances[r.InstanceID].ProviderID
 	}
-	if n := m.c.seen.Node(fleet.Instance{ID: r.InstanceID, ProviderID: r.ProviderID}); n != nil {
+	if n := c.seen.Node(fleet.Instance{ID: r.InstanceID, ProviderID: r.ProviderID}); n != nil {
 		return n.Object.Name
 	}
 	return ""
@@ -123,35 +123,46 @@ func (m removal) drain(ctx context.Context, r *state.Removal) error {
 		return m.unlessGone(ctx, err)
 	}
 	m.drains.budgeted = m.drains.budgeted || len(progress.Refused) > 0
-	left := left(progress)
+	left, took := left(progress), m.c.now().Sub(r.Began).Round(time.Second)
 	switch {
 	case err == nil && progress.Remaining == 0:
-		m.c.event(journal.Event{
-			Reason: journal.EventDrained, Instance: r.InstanceID, Node: r.Node, Action: m.action,
-			Message: fmt.Sprintf("Node %s is empty after %s", r.Node, m.c.now().Sub(r.Began).Round(time.Second)),
-		})
-		return m.to(ctx, state.RemovalDrained)
+		return m.drained(ctx, false, fmt.Sprintf("Node %s is empty after %s", r.Node, took))
 	case m.overdue(r):
-		m.c.event(journal.Event{
-			Reason: journal.EventDrained, Warning: true, Instance: r.InstanceID, Node: r.Node, Action: m.action,
-			Message: fmt.Sprintf("Node %s has lost its kubelet, and %s after %s: its instance is terminated anyway",
-				r.Node, left, m.c.now().Sub(r.Began).Round(time.Second)),
-		})
-		return m.to(ctx, state.RemovalDrained)
-	case m.purpose.insists() || limits.Force:
-	case len(progress.Blocked) > 0:
-		return m.giveUp(ctx, left)
-	case m.c.seen.Spec.Drain.Force: // the remaining pods are deleted in time
-	case err == nil && len(progress.Refused) == 0: // all that are left are terminating, which a retry would not speed up
-	case m.c.now().Sub(r.Began) > m.c.seen.Spec.Drain.Timeout:
-		return m.giveUp(ctx, fmt.Sprintf("%s after %s", left, m.c.seen.Spec.Drain.Timeout))
+		return m.drained(ctx, true, fmt.Sprintf(
+			"Node %s has lost its kubelet, and %s after %s: its instance is terminated anyway", r.Node, left, took))
 	}
-	if evicted := progress.Remaining > len(progress.Refused)+len(progress.Blocked); r.Error != left || evicted &&
-		!r.Evicted {
+	if why := m.stuck(r, progress, limits, err); why != "" {
+		return m.giveUp(ctx, why)
+	}
+	evicted := progress.Remaining > len(progress.Refused)+len(progress.Blocked)
+	if r.Error != left || evicted && !r.Evicted {
 		r.Error, r.Evicted = left, r.Evicted || evicted
 		m.c.changed()
 	}
 	return err
+}
+
+// drained completes the drain.
+func (m removal) drained(ctx context.Context, warning bool, message string) error {
+	r := m.find()
+	m.c.event(journal.Event{Reason: journal.EventDrained, Warning: warning, Instance: r.InstanceID, Node: r.Node,
+		Action: m.action, Message: message})
+	return m.to(ctx, state.RemovalDrained)
+}
+
+// stuck returns why a drain is given up, "" if it continues.
+func (m removal) stuck(r *state.Removal, p drain.Progress, l drain.Limits, err error) string {
+	policy := m.c.seen.Spec.Drain
+	switch {
+	case m.purpose.insists() || l.Force:
+	case len(p.Blocked) > 0:
+		return left(p)
+	case policy.Force: // the remaining pods are deleted in time
+	case err == nil && len(p.Refused) == 0: // all that are left are terminating, which a retry would not speed up
+	case m.c.now().Sub(r.Began) > policy.Timeout:
+		return fmt.Sprintf("%s after %s", left(p), policy.Timeout)
+	}
+	return ""
 }
 
 // terminate terminates an instance that the cloud lists as the pool's, and whose node is still

@@ -69,7 +69,8 @@ func TestSpecOf(t *testing.T) {
 	require.Equal(t, Spec{
 		Plan: plan.Pool{
 			Name: "workers", Min: 1, Max: 3, MaxBatchUp: 7, MaxBatchDown: 10, Mode: plan.All,
-			PendingFor: time.Minute, PodsPerNode: 10, Idle: plan.Idle{For: time.Minute, CPU: 0.5, Memory: 0.5, WaitCost: 1},
+			PendingFor: time.Minute, PodsPerNode: 10,
+			Idle:       plan.Idle{For: time.Minute, CPU: 0.5, Memory: 0.5, WaitCost: 1},
 			CooldownUp: time.Minute, CooldownDown: time.Minute, SpotRatio: 0.5, OnDemandBase: 4,
 			Repair: plan.Repair{Disabled: true, Conditions: []plan.UnhealthyCondition{
 				{Type: "KernelDeadlock", Status: "True", After: 7 * time.Minute},
@@ -87,7 +88,8 @@ func TestSpecOf(t *testing.T) {
 		Interval: time.Minute, StartupTime: time.Minute,
 		Join:  Join{Timeout: time.Minute, KeepFailedFor: time.Minute},
 		Drain: Drain{Timeout: time.Minute, Force: true}, DryRun: true,
-		Disruption: Disruption{Budgets: ParseBudgets(budgets), ExpireAfter: time.Minute, ReplaceBefore: time.Unix(7, 0), Paused: true},
+		Disruption: Disruption{Budgets: ParseBudgets(budgets), ExpireAfter: time.Minute, ReplaceBefore: time.Unix(7, 0),
+			Paused: true},
 	}, specOf(v1alpha1.WorkerPoolSpec{
 		Min: 1, Max: 3, MaxBatchUp: &seven, Mode: v1alpha1.PoolModeAll, DryRun: true,
 		PendingFor: minute, Interval: minute, StartupTime: minute,

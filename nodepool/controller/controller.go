@@ -206,25 +206,35 @@ func (c *Controller) apply(ctx context.Context, pool *v1alpha1.WorkerPool) (ctrl
 		next, err = c.build(ctx, pool, key)
 	}
 	if err != nil {
-		klog.FromContext(ctx).Error(err, "The WorkerPool cannot run with its spec", "workerpool", pool.Name)
-		if old != nil && old.alive() {
-			old.refuse(pool, err)
-			return ctrl.Result{RequeueAfter: c.retry}, nil
-		}
-		return ctrl.Result{RequeueAfter: c.retry}, report.InvalidSpec(ctx, c.options.Client, pool, err)
+		return ctrl.Result{RequeueAfter: c.retry}, c.reject(ctx, pool, err)
 	}
 	if old != nil {
 		old.stop() // it releases its lease, which the next one takes
 	}
+	c.passOn(ctx, pool.Name, next)
+	return ctrl.Result{RequeueAfter: c.retry}, nil
+}
+
+// reject reports why a spec cannot be used: by the pool that runs with the previous one, or in the status.
+func (c *Controller) reject(ctx context.Context, pool *v1alpha1.WorkerPool, why error) error {
+	klog.FromContext(ctx).Error(why, "The WorkerPool cannot run with its spec", "workerpool", pool.Name)
+	if old := c.pools[pool.Name]; old != nil && old.alive() {
+		old.refuse(pool, why)
+		return nil
+	}
+	return report.InvalidSpec(ctx, c.options.Client, pool, why)
+}
+
+// passOn passes a pool to Run, which starts it.
+func (c *Controller) passOn(ctx context.Context, name string, next *running) {
 	select {
 	case c.starting <- next:
-		c.pools[pool.Name] = next
+		c.pools[name] = next
 	case <-c.ended:
-		delete(c.pools, pool.Name)
+		delete(c.pools, name)
 	case <-ctx.Done():
-		delete(c.pools, pool.Name)
+		delete(c.pools, name)
 	}
-	return ctrl.Result{RequeueAfter: c.retry}, nil
 }
 
 // build makes a pool that does not run yet.

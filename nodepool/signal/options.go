@@ -22,8 +22,8 @@ const (
 	Memory = "memory"
 )
 
-// Options configure a [Set]. Those of a WorkerPool's spec follow the rules of its CustomResourceDefinition, which the API
-// server has evaluated.
+// Options configure a [Set]. Those of a WorkerPool's spec follow the rules of its
+// CustomResourceDefinition, which the API server has evaluated.
 type Options struct {
 	Signals  []Config
 	Forecast Forecast
@@ -153,6 +153,7 @@ func (f *Forecast) params(threshold float64) pipeline.Params {
 	p.StartupTime, p.HorizonMin, p.HorizonMax = f.StartupTime, f.HorizonMin, f.HorizonMax
 	p.HorizonMultiplier, p.WindowFollowsHorizon = horizonMultiplier, false
 	p.ReactionDelay = 0 // the pool itself acts on the forecast
+	p.Lateness = 0      // a learned margin is calibrated to an HPA, and costs whole nodes: NoiseMargin stays
 	p.ScaleDownMargin = f.margin(measuredMargin)
 	p.PendingExpiry = f.HorizonMax
 	p.StaleAfter = f.staleAfter()

@@ -434,15 +434,12 @@ func TestMetricsOfTheLeader(t *testing.T) {
 		f.Lead()
 		f.Pass()
 		assert.NoError(f, testutil.CollectAndCompare(f.keeper(), strings.NewReader(`
-# HELP foresail_capacity_buffer_replicas Spare pods that the CapacityBuffer of a PredictedMetric asks for.
+# HELP foresail_capacity_buffer_replicas [ALPHA] Spare pods that the CapacityBuffer of a PredictedMetric asks for.
 # TYPE foresail_capacity_buffer_replicas gauge
 foresail_capacity_buffer_replicas{namespace="shop",predictedmetric="checkout"} 6
-# HELP foresail_capacity_buffer_node_startup_time_seconds Time from a pod that waits for a new node until it is scheduled, assumed or measured.
+# HELP foresail_capacity_buffer_node_startup_time_seconds [ALPHA] Time from a pod that waits for a new node until it is scheduled, assumed or measured.
 # TYPE foresail_capacity_buffer_node_startup_time_seconds gauge
 foresail_capacity_buffer_node_startup_time_seconds 120
-# HELP foresail_capacity_buffer_nodes_measured Nodes that the startup time of nodes is measured from; 0: it is assumed.
-# TYPE foresail_capacity_buffer_nodes_measured gauge
-foresail_capacity_buffer_nodes_measured 0
 `)))
 		f.Stop()
 		assert.Zero(f, testutil.CollectAndCount(f.keeper()), "a process that does not lead knows nothing")

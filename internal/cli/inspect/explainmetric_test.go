@@ -59,7 +59,7 @@ func TestExplainMetricShowsStatus(t *testing.T) {
 		"2.41: the load of all pods together",
 		"0.032 more each 1s",
 		"0.881 a pod in 45s with 4 replicas",
-		"45s: startup time × ",
+		"45s: the startup time, at least 10s",
 		"25s, measured from 12 start-ups",
 		"from 5h0m0s of this load",
 		"pods were too few for 0.8% of the last day; spec.lateness is 1%",

@@ -273,8 +273,8 @@ func (o *runOptions) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	ready.set(func() error { return join(parts, (*part).waits) })
-	live.set(func() error { return join(parts, (*part).hangs) })
+	ready.set(func() error { return join(parts, (*part).readiness) })
+	live.set(func() error { return join(parts, (*part).liveness) })
 	log.Info("Running", "enabled", o.enable, "http", o.serving.probeAddress, "metrics", o.serving.metricsAddress, "cluster", config.Host)
 
 	group, ctx := errgroup.WithContext(ctx)

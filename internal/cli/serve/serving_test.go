@@ -103,7 +103,7 @@ func TestProbes(t *testing.T) {
 
 	var hangs error
 	parts := []*part{{}, {alive: func() error { return hangs }}}
-	live.set(func() error { return join(parts, (*part).hangs) })
+	live.set(func() error { return join(parts, (*part).liveness) })
 	code, _ = answer(live)
 	assert.Equal(t, http.StatusOK, code)
 	hangs = errors.New("the forecaster hangs")

@@ -17,7 +17,7 @@ import (
 	"github.com/foresail/foresail/nodepool/provider"
 )
 
-// honor has a spread leave out nodes whose taints a pod does not tolerate.
+// honor makes a spread ignore nodes whose taints a pod does not tolerate.
 func honor(p *corev1.Pod) {
 	policy := corev1.NodeInclusionPolicyHonor
 	for i := range p.Spec.TopologySpreadConstraints {
@@ -35,7 +35,7 @@ func budget(app string, allowed int32) runtime.Object {
 	}
 }
 
-// Pods have a place at once, or once the nodes that they leave are deleted, or none. "" in at and late says that
+// Pods have a place at once, or once the nodes that they leave are deleted, or none. "" in at and late means that
 // all have one.
 func TestHomesOfPodsThatWait(t *testing.T) {
 	apart := spreadOver(host, 1)
@@ -83,7 +83,7 @@ func TestHomesOfPodsThatWait(t *testing.T) {
 		}, nil, "another node could run its pod default/w0 only after this one is deleted: pods that stay on that node keep it away until then", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			h := homesOf(t, test.nodes, test.objects...)
+			h := simulatorOf(t, test.nodes, test.objects...)
 			assert.Equal(t, test.at, h.Without([]string{"n0"}, false, test.added...), "at once")
 			assert.Equal(t, test.late, h.Without([]string{"n0"}, true, test.added...), "once the node is deleted")
 		})
@@ -120,7 +120,7 @@ func TestPodsThatWaitForTheEndOfANodeNeedNone(t *testing.T) {
 	require.Zero(t, Pack(in).Nodes)
 }
 
-// A pod does not wait for a node that does not get emptier. The pods on that node keep the room
+// A pod does not wait for a node that makes no progress. The pods on that node keep the room
 // that they will need, and get no new node.
 func TestPodsDoNotWaitForStalledNodes(t *testing.T) {
 	leaves := node("n1", "a", bound("db", "1"))

@@ -67,8 +67,8 @@ type stage struct {
 	stops      []func() error
 }
 
-// deploy applies the application, starts what its scaler needs and waits until the HPA reads what it shall. It returns when the load is
-// to begin, if that matters.
+// deploy applies the application, starts what its scaler needs and waits until the HPA reads what
+// it shall. It returns when the load is to begin, if that matters.
 func (s *stage) deploy(ctx context.Context, p profile) (begins time.Time, err error) {
 	steps := []func() error{
 		func() error { return s.apply(ctx, "app.yaml") },

@@ -37,8 +37,8 @@ func BenchmarkRemoteWrite(b *testing.B) {
 	}
 }
 
-// BenchmarkSustainedRemoteWrite holds a Foresail that may use a single core, and has a container of 1.2 GiB, to remote write at 100,000 samples a
-// second: nothing may be lost.
+// BenchmarkSustainedRemoteWrite holds a Foresail that may use a single core, and has a container of
+// 1.2 GiB, to remote write at 100,000 samples a second: nothing may be lost.
 func BenchmarkSustainedRemoteWrite(b *testing.B) {
 	b.Run("metrics=5000/procs=1/for="+sustain.String(), func(b *testing.B) {
 		remoteWrite(b, 5000, *sustain, "GOMAXPROCS=1", "FORESAIL_MEMORY_LIMIT="+strconv.Itoa(containerMemory))
@@ -79,7 +79,8 @@ func taken(b *testing.B, f *adapter) float64 {
 	return count(b, f, "foresail_remote_write_samples_total", "result", "taken")
 }
 
-// ageP99 is the age of the newest sample of a PredictedMetric (s), exceeded by one in a hundred at this moment.
+// ageP99 is the age of the newest sample of a PredictedMetric (s), exceeded by one in a hundred at
+// this moment.
 func ageP99(b *testing.B, f *adapter) float64 {
 	b.Helper()
 	var ages quantiles
@@ -94,17 +95,18 @@ func BenchmarkPods(b *testing.B) {
 	for _, apps := range []int{25, 125, 250, 400} {
 		b.Run(fmt.Sprintf("pods=%d", 20*apps), func(b *testing.B) {
 			c := startCluster(b)
-			p := population{apps: apps, podsPerApp: 20, namespaces: 10, network: c.PodCIDR(), born: time.Now().Add(-time.Hour)}
+			p := population{apps: apps, podsPerApp: 20, namespaces: 10, network: c.PodCIDR(),
+				born: time.Now().Add(-time.Hour)}
 			p.source.Pods = &v1alpha1.PodsSource{Port: intstr.FromInt32(podPort), Metric: loadMetric}
 			require.NoError(b, fill(b.Context(), c, p))
 			servePods(b, p)
 			f := startForesail(b, c)
 			toServed := steady(b, f, p)
-			before := count(b, f, "foresail_scrapes_total", "result", "success")
+			before := count(b, f, "foresail_scrape_duration_seconds", "result", "success")
 			for b.Loop() {
 				measure(b, f, *span)
 			}
-			scraped := count(b, f, "foresail_scrapes_total", "result", "success") - before
+			scraped := count(b, f, "foresail_scrape_duration_seconds", "result", "success") - before
 			b.ReportMetric(scraped/b.Elapsed().Seconds(), "samples/s")
 			reportStart(b, toServed)
 			b.ReportMetric(0, "ns/op")
@@ -121,7 +123,8 @@ func reportStart(b *testing.B, s start) {
 	b.ReportMetric(s.used.Seconds(), "cpu-s-to-all-served")
 }
 
-// steady waits until every PredictedMetric is served, and then for its window to be full. It returns what the first took.
+// steady waits until every PredictedMetric is served, and then for its window to be full. It
+// returns what the first took.
 func steady(b *testing.B, f *adapter, p population) start {
 	b.Helper()
 	begun := time.Now()

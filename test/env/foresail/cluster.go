@@ -65,7 +65,8 @@ func Apply(ctx context.Context, c *controlplane.Cluster, patterns ...string) err
 	return nil
 }
 
-// ApplyBase applies an installation of the adapter. The namespace comes first: no other file of the base needs another.
+// ApplyBase applies an installation of the adapter. The namespace comes first: no other file of the
+// base needs another.
 func ApplyBase(ctx context.Context, c *controlplane.Cluster) error {
 	return Apply(ctx, c, "base/namespace.yaml", "crds/*.yaml", "base/*.yaml")
 }
@@ -82,8 +83,8 @@ func NewClient(config *rest.Config) (client.Client, error) {
 	return client.New(config, client.Options{Scheme: scheme})
 }
 
-// AdapterFlags returns the flags of an adapter under the service account of the manifests, with a certificate of the cluster, and
-// its secure port. Pods have loopback addresses here.
+// AdapterFlags returns the flags of an adapter under the service account of the manifests, with a
+// certificate of the cluster, and its secure port. Pods have loopback addresses here.
 func AdapterFlags(ctx context.Context, c *controlplane.Cluster) (flags []string, securePort int, err error) {
 	flags, securePort, err = SigningAdapterFlags(ctx, c)
 	if err != nil {
@@ -112,7 +113,8 @@ func SigningAdapterFlags(ctx context.Context, c *controlplane.Cluster) (flags []
 // Register has the API server send requests for external metrics to a port, and waits until it does.
 func Register(ctx context.Context, c *controlplane.Cluster, securePort int) error {
 	api := controlplane.AggregatedAPI{
-		Group: "external.metrics.k8s.io", Version: "v1beta1", Port: securePort, Namespace: Namespace, Service: ServiceName,
+		Group: "external.metrics.k8s.io", Version: "v1beta1", Port: securePort, Namespace: Namespace,
+		Service: ServiceName,
 	}
 	if err := c.RegisterAggregated(ctx, api); err != nil {
 		return err

@@ -32,7 +32,8 @@ func TestStopReportsHowTheProcessEnded(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p, err := Start(script(t, c.content))
 			require.NoError(t, err)
-			require.Eventually(t, func() bool { return p.LogTail() == "listens" || ended(p) }, 10*time.Second, time.Millisecond)
+			require.Eventually(t, func() bool { return p.LogTail() == "listens" || ended(p) }, 10*time.Second,
+				time.Millisecond)
 			err = p.Stop()
 			assert.Equal(t, err, p.Stop(), "a second time")
 			if c.want == "" {

@@ -14,13 +14,14 @@ import (
 	"github.com/foresail/foresail/test/env/monitoring"
 )
 
-// startPrometheus runs a Prometheus that knows of each node what its kubelet's cAdvisor would tell, by the meter, and
-// returns its address.
+// startPrometheus runs a Prometheus that knows of each node what its kubelet's cAdvisor would tell,
+// by the meter, and returns its address.
 func startPrometheus(t *testing.T) (url string) {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
-	server := &http.Server{Handler: &exporter{last: map[string]reading{}, worked: map[string]float64{}}, ReadHeaderTimeout: time.Minute}
+	server := &http.Server{Handler: &exporter{last: map[string]reading{}, worked: map[string]float64{}},
+		ReadHeaderTimeout: time.Minute}
 	go func() { _ = server.Serve(listener) }()
 	t.Cleanup(func() { require.NoError(t, server.Close()) })
 	p, err := monitoring.StartPrometheus(t.Context(), cluster, monitoring.PrometheusOptions{

@@ -23,8 +23,8 @@ type extenderProcess struct {
 
 var processes atomic.Int64
 
-// startPools starts the process that runs the WorkerPools of all tests. Were it one of each test, the end of one would leave the
-// pools of others without a leader until the lease expires.
+// startPools starts the process that runs the WorkerPools of all tests. Were it one of each test,
+// the end of one would leave the pools of others without a leader until the lease expires.
 func startPools(ctx context.Context) (*foresail.Process, error) {
 	program, err := binary()
 	if err != nil {
@@ -35,7 +35,8 @@ func startPools(ctx context.Context) (*foresail.Process, error) {
 		return nil, err
 	}
 	p, err := foresail.Start(foresail.Options{
-		Name: "pools", Binary: program, Dir: cluster.Dir(), Home: home(), Flags: []string{"--enable", "nodepool", "--kubeconfig", kubeconfig},
+		Name: "pools", Binary: program, Dir: cluster.Dir(), Home: home(), Flags: []string{"--enable", "nodepool",
+			"--kubeconfig", kubeconfig},
 	})
 	if err != nil {
 		return nil, err
@@ -45,7 +46,8 @@ func startPools(ctx context.Context) (*foresail.Process, error) {
 	return p, p.WaitReady(ctx)
 }
 
-// account is that of the extender on a control plane: what it may do is not mixed with what the process that runs WorkerPools may.
+// account is that of the extender on a control plane: what it may do is not mixed with what the
+// process that runs WorkerPools may.
 const account = "foresail-extender"
 
 // startForesail starts a process with the extender, as the manifests would, and waits until it is ready.

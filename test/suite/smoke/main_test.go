@@ -1,6 +1,7 @@
-// Package smoke plays each promise of the README once, all on one control plane and with one Foresail process that does
-// everything: a real HPA follows a forecast, a pool of workers launches and drains, a real scheduler asks the extender,
-// and KEDA's protocol is answered. Every process is real; pods and nodes are objects that kwok makes Ready.
+// Package smoke plays each promise of the README once, all on one control plane and with one
+// Foresail process that does everything: a real HPA follows a forecast, a pool of workers launches
+// and drains, a real scheduler asks the extender, and KEDA's protocol is answered. Every process is
+// real; pods and nodes are objects that kwok makes Ready.
 //
 // It is what "make test" runs besides the unit tests. "make test-e2e" has the faults, races and variants.
 package smoke
@@ -102,7 +103,8 @@ func startForesail(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	adapter, err = shared.StartAdapter(ctx, "foresail", "--enable", "adapter,nodepool,extender", "--keda-address", kedaAddress,
+	adapter, err = shared.StartAdapter(ctx, "foresail", "--enable", "adapter,nodepool,extender", "--keda-address",
+		kedaAddress,
 		"--extender-address", extenderAddress, "--extender-cert-dir", filepath.Dir(cert),
 		"test:extender-metrics-interval=1s", "test:extender-warm-up=0s")
 	if err != nil {

@@ -73,8 +73,8 @@ func (n *tenant) asKEDA(t *testing.T, s *scaler, name string) func() (float64, e
 	return func() (float64, error) { return read(t.Context(), client, n.namespace, name) }
 }
 
-// otherCertificates reads what another tenant has with certificates that the authority has signed for names that are not KEDA's, on
-// connection after connection. None may be answered.
+// otherCertificates reads what another tenant has with certificates that the authority has signed
+// for names that are not KEDA's, on connection after connection. None may be answered.
 func (n *tenant) otherCertificates(t *testing.T, s *scaler, other *tenant) {
 	t.Helper()
 	var answered atomic.Int64

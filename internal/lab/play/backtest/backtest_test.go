@@ -468,7 +468,7 @@ func TestAdviceIsInMoney(t *testing.T) {
 		"Best: threshold: 650m instead of 700m, lateness: 0.5% instead of 1%, minReplicas: 3 instead of 2, maxReplicas: 30 instead of 20. " +
 			"There that is 100.00 EUR a day instead of 120.00 EUR (16.7% less).",
 	}, a.Reasons())
-	assert.Equal(t, "spec:\n  forecast:\n    lateness: 0.5%\n  maxReplicas: 30\n  minReplicas: 3\n  threshold: 650m\n", a.YAML())
+	assert.Equal(t, "spec:\n  lateness: 0.5%\n  maxReplicas: 30\n  minReplicas: 3\n  threshold: 650m\n", a.YAML())
 	assert.Equal(t, "Save it as advice.yaml, as --out does, and apply it with: kubectl patch predictedmetric NAME --type merge --patch-file advice.yaml\n"+
 		"In an HPA of your own that reads predicted_load_total set target.averageValue to 650m, minReplicas to 3, maxReplicas to 30 too.", a.HowToApply())
 
