@@ -52,9 +52,9 @@ func (c *Calendar) At(now time.Time, ahead, farther time.Duration) (*pipeline.Bo
 	out := c.largest(now, ahead)
 	if farther > ahead {
 		far := c.largest(now, farther)
-		out.FartherMin, out.FartherMax = far.Min, far.Max
+		out.NodeMin, out.NodeMax = far.Min, far.Max
 	} else {
-		out.FartherMin, out.FartherMax = out.Min, out.Max
+		out.NodeMin, out.NodeMax = out.Min, out.Max
 	}
 	var names []string
 	until := now.Add(min(ahead, MaxAhead))

@@ -64,7 +64,7 @@ func TestLargerBoundsHoldAheadAndSmallerOnesFromTheBeginning(t *testing.T) {
 		{smaller, time.Hour, 2, 20, 0.01, false},
 	} {
 		bounds, names := New(usual, []Entry{c.entry}).At(at(t, begins).Add(c.at), ahead, 0)
-		want := &pipeline.Bounds{Min: c.min, Max: c.max, Lateness: c.lateness, FartherMin: c.min, FartherMax: c.max}
+		want := &pipeline.Bounds{Min: c.min, Max: c.max, Lateness: c.lateness, NodeMin: c.min, NodeMax: c.max}
 		assert.Equal(t, want, bounds, "%s at %s", c.entry.Name, c.at)
 		assert.Equal(t, c.active, len(names) == 1, "%s at %s", c.entry.Name, c.at)
 	}
@@ -73,7 +73,7 @@ func TestLargerBoundsHoldAheadAndSmallerOnesFromTheBeginning(t *testing.T) {
 func TestFartherBoundsReachFarther(t *testing.T) {
 	c := New(usual, []Entry{on(t, 0, "larger", 10, 100)})
 	bounds, names := c.At(at(t, begins).Add(-3*time.Minute), time.Minute, 4*time.Minute)
-	assert.Equal(t, &pipeline.Bounds{Min: 2, Max: 20, Lateness: 0.01, FartherMin: 10, FartherMax: 100}, bounds)
+	assert.Equal(t, &pipeline.Bounds{Min: 2, Max: 20, Lateness: 0.01, NodeMin: 10, NodeMax: 100}, bounds)
 	assert.Empty(t, names, "no bounds of it hold")
 }
 
@@ -145,7 +145,7 @@ func TestCalendarsKeepNothingThatMatters(t *testing.T) {
 // only leaves out the farther bounds.
 func only(b *pipeline.Bounds) *pipeline.Bounds {
 	out := *b
-	out.FartherMin, out.FartherMax = 0, 0
+	out.NodeMin, out.NodeMax = 0, 0
 	return &out
 }
 

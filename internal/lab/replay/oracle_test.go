@@ -28,7 +28,7 @@ func evaluate(t *testing.T, events []event, o Options) []Result {
 		}
 	}
 	slices.Sort(nows)
-	history := pipeline.History{LastUp: pipeline.Never, LastDown: pipeline.Never}
+	history := pipeline.ScalingTimes{LastUp: pipeline.Never, LastDown: pipeline.Never}
 	var results []Result
 	for _, now := range nows {
 		in := everything(received, now)

@@ -86,7 +86,7 @@ func record(r Result) any {
 	f := r.Forecast
 	return forecastRecord{
 		Now: r.Now, Tick: f.Tick,
-		Level: f.Level, Trend: f.Trend, HorizonMs: float64(f.Horizon) / float64(time.Millisecond), Forecast: f.Total, Damped: f.Damped,
+		Level: f.Level, Trend: f.Trend, HorizonMs: float64(f.Horizon) / float64(time.Millisecond), Forecast: f.Total, Damped: f.PlannedLoad,
 		ContributionWeight: f.Weight, Active: f.Active, LoadNow: f.LoadNow, LoadPredicted: f.LoadPredicted,
 		Direction: r.Decision.Direction, Desired: r.Decision.Desired, Action: r.Decision.Action,
 	}
@@ -107,7 +107,7 @@ var columns = []column{
 	{"TREND", 9, func(r Result) any { return rounded(r.Forecast.Trend) }},
 	{"HORIZON", 8, func(r Result) any { return r.Forecast.Horizon }},
 	{"FORECAST", 9, func(r Result) any { return rounded(r.Forecast.Total) }},
-	{"DAMPED", 9, func(r Result) any { return rounded(r.Forecast.Damped) }},
+	{"DAMPED", 9, func(r Result) any { return rounded(r.Forecast.PlannedLoad) }},
 	{"WEIGHT", 7, func(r Result) any { return fmt.Sprintf("%.2f", r.Forecast.Weight) }},
 	{"ACTIVE", 6, func(r Result) any { return r.Forecast.Active }},
 	{"TARGET", 6, func(r Result) any { return r.Forecast.Target }},

@@ -37,19 +37,19 @@ func (r *Recording) Replay(o Options) (iter.Seq[Result], error) {
 	}
 	return func(yield func(Result) bool) {
 		fleet := newFleet(r, o.Params)
-		history := pipeline.History{LastUp: pipeline.Never, LastDown: pipeline.Never}
+		history := pipeline.ScalingTimes{LastUp: pipeline.Never, LastDown: pipeline.Never}
 		var m pipeline.Memory
-		past := pipeline.NewPast(&o.Params)
+		past := pipeline.NewLearned(&o.Params)
 		for _, now := range r.runs {
 			fleet.advance(now)
 			result, in := Result{Now: now}, fleet.input(now)
 			in.Bounds, _ = o.Schedules.At(time.UnixMilli(now), o.Params.HorizonFor(0), 0)
 			if o.Learn {
-				in.Past = past
+				in.Learned = past
 			}
 			result.Forecast, result.Err = p.RunIn(&m, in)
 			if o.Learn && result.Err == nil {
-				past.Learn(m.Loads(), o.Params.Learning(), o.Schedules.Unlearned)
+				past.Learn(m.Loads(), o.Params.LearnOptions(), o.Schedules.Unlearned)
 			}
 			result.Decision = result.Forecast.Decision
 			if o.Cooldowns && result.Err == nil {
@@ -65,7 +65,7 @@ func (r *Recording) Replay(o Options) (iter.Seq[Result], error) {
 }
 
 // note enters a decision into the history that later ones are held against.
-func note(h *pipeline.History, a pipeline.Action, now int64) {
+func note(h *pipeline.ScalingTimes, a pipeline.Action, now int64) {
 	switch a {
 	case pipeline.ScaleUp:
 		h.LastUp = now

@@ -307,11 +307,11 @@ func TestJSONHasTheFieldsInOrderAndInFull(t *testing.T) {
 	}
 	want := `{"now":-5,"error":"` + pipeline.ErrNoData.Error() + `"}` + "\n" +
 		`{"now":60100,"tick":60000,"level":` + number(f.Level) + `,"trend":` + number(f.Trend) +
-		`,"horizonMs":45000,"forecast":` + number(f.Total) + `,"damped":` + number(f.Damped) +
+		`,"horizonMs":45000,"forecast":` + number(f.Total) + `,"damped":` + number(f.PlannedLoad) +
 		`,"contributionWeight":1,"active":1,"loadNow":` + number(f.LoadNow) + `,"loadPredicted":` + number(f.LoadPredicted) +
 		`,"direction":"Steady","desired":2,"action":"ScaleUp"}` + "\n"
 	assert.Equal(t, want, got)
-	assert.NotEqual(t, f.Total, f.Damped)
+	assert.NotEqual(t, f.Total, f.PlannedLoad)
 }
 
 func TestTableHasARowPerRun(t *testing.T) {

@@ -22,7 +22,7 @@ type feed struct {
 	series   map[string]*series
 	last     pipeline.Forecast // zero if the last one failed
 	memory   pipeline.Memory
-	past     *pipeline.Past
+	past     *pipeline.Learned
 }
 
 // series is what has been read of one pod.
@@ -45,7 +45,7 @@ func newFeed(p pipeline.Params, s *Setup, source lab.Source, warmUp time.Duratio
 	if err != nil {
 		return nil, err
 	}
-	f := &feed{pipeline: made, source: source, meter: busy, warmUp: warmUp.Milliseconds(), series: map[string]*series{}, past: pipeline.NewPast(&p)}
+	f := &feed{pipeline: made, source: source, meter: busy, warmUp: warmUp.Milliseconds(), series: map[string]*series{}, past: pipeline.NewLearned(&p)}
 	if s.Past != nil {
 		f.past = s.Past.Clone()
 	}
@@ -67,14 +67,14 @@ func (f *feed) forecast(v *lab.View) (pipeline.Forecast, pipeline.Decision, erro
 	if err := f.cover(v, &in); err != nil {
 		return pipeline.Forecast{}, pipeline.Decision{}, err
 	}
-	in.Past = f.past
+	in.Learned = f.past
 	forecast, err := f.pipeline.RunIn(&f.memory, in)
 	if err != nil {
 		return pipeline.Forecast{}, pipeline.Decision{}, err
 	}
-	f.past.Learn(f.memory.Loads(), p.Learning(), nil)
+	f.past.Learn(f.memory.Loads(), p.LearnOptions(), nil)
 	f.last = forecast
-	h := pipeline.History{LastUp: in.TargetRose, LastDown: pipeline.Never, NewestStart: newest}
+	h := pipeline.ScalingTimes{LastUp: in.TargetRose, LastDown: pipeline.Never, NewestStart: newest}
 	if v.Fell >= 0 {
 		h.LastDown = v.Fell
 	}

@@ -43,7 +43,7 @@ type Setup struct {
 	Seed    uint64  // of when the periods of scalers begin
 
 	// Past is what foresail-* know of the load before the run, of which they take a copy; nil = nothing.
-	Past *pipeline.Past
+	Past *pipeline.Learned
 
 	Load    lab.Load // for the bounds: what will arrive
 	History History  // for keda/yesterday and keda/last-week; zero = nothing was recorded

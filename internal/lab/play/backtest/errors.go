@@ -135,7 +135,7 @@ func (e *Errors) judge(f *pipeline.Forecast, t truth, ways [numberOfWays]float64
 	}
 	e.Horizon += f.Horizon.Seconds()
 	e.Forecast.add(f.Total, t)
-	e.Pinball += pinball(f.Damped, t.rate, 1-Lateness)
+	e.Pinball += pinball(f.PlannedLoad, t.rate, 1-Lateness)
 	for w, value := range ways {
 		if math.IsNaN(value) {
 			continue
