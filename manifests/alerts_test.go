@@ -123,8 +123,8 @@ type alertTests struct {
 	} `json:"tests"`
 }
 
-// TestEveryAlertHasTests holds each alert to a test in which it fires and has ended later, to one moment at which it does not
-// fire, and to one in which nothing is scraped.
+// TestEveryAlertHasTests holds each alert to a test in which it fires and has ended later, to one
+// moment at which it does not fire, and to one in which nothing is scraped.
 func TestEveryAlertHasTests(t *testing.T) {
 	assert.ElementsMatch(t, files(t, "alerts"), files(t, "alerts/tests"))
 	for file, rules := range alerts(t) {

@@ -30,8 +30,8 @@ import (
 	"github.com/foresail/foresail/adapter/scheduler/extender"
 )
 
-// schedulerConfiguration decodes what a scheduler is started with. Fields that there are not fail the test, those of
-// arguments of plugins too.
+// schedulerConfiguration decodes what a scheduler is started with. Fields that there are not fail
+// the test, those of arguments of plugins too.
 func schedulerConfiguration(t *testing.T, data []byte) *schedulerv1.KubeSchedulerConfiguration {
 	t.Helper()
 	known := runtime.NewScheme()
@@ -219,7 +219,8 @@ func TestOnlyTheSchedulerReachesTheExtender(t *testing.T) {
 	assert.False(t, labels.SelectorFromSet(from.PodSelector.MatchLabels).Matches(labels.Set(pods.Labels)))
 }
 
-// TestCertificatesAreOfBothSides holds the example to what the two are told of each other, and to the overlay in all else.
+// TestCertificatesAreOfBothSides holds the example to what the two are told of each other, and to
+// the overlay in all else.
 func TestCertificatesAreOfBothSides(t *testing.T) {
 	const example = "examples/extender-certificates"
 	rendered := render(t, example)

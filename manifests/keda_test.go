@@ -70,7 +70,8 @@ func TestTheScaledObjectIsAnAlternativeToTheHPAs(t *testing.T) {
 	assert.Equal(t, "ClusterTriggerAuthentication", trigger.AuthenticationRef.Kind)
 }
 
-// TestKEDAReachesEveryReplica follows the address of the trigger to the containers, for a Deployment and a StatefulSet.
+// TestKEDAReachesEveryReplica follows the address of the trigger to the containers, for a
+// Deployment and a StatefulSet.
 func TestKEDAReachesEveryReplica(t *testing.T) {
 	rendered := render(t, "overlays/keda")
 	pods := template(t, rendered)
@@ -132,8 +133,8 @@ func TestCertificatesOfKEDA(t *testing.T) {
 	assert.Equal(t, map[string]string{"caCert": "ca.crt", "tlsClientCert": corev1.TLSCertKey, "tlsClientKey": corev1.TLSPrivateKeyKey}, keys)
 }
 
-// TestCertificatesAreSignedForForesailsNamespaceAlone finds authorities that would sign for clients elsewhere: a
-// ClusterIssuer signs whatever a Certificate of any namespace says.
+// TestCertificatesAreSignedForForesailsNamespaceAlone finds authorities that would sign for clients
+// elsewhere: a ClusterIssuer signs whatever a Certificate of any namespace says.
 func TestCertificatesAreSignedForForesailsNamespaceAlone(t *testing.T) {
 	issuers, references := map[string]bool{}, 0
 	eachYAML(t, func(path string, text []byte) {

@@ -1,4 +1,5 @@
-// Package manifests_test holds the manifests to what the API server, and the manifests themselves, expect of them.
+// Package manifests_test holds the manifests to what the API server, and the manifests themselves,
+// expect of them.
 package manifests_test
 
 import (
@@ -90,7 +91,8 @@ func decode(t *testing.T, what string, data []byte) []runtime.Object {
 
 var foreignGroup = regexp.MustCompile(`(?m)^apiVersion: (cert-manager\.io|keda\.sh|monitoring\.coreos\.com)/`)
 
-// foreign reports whether an object is of another project, whose types are not among this module's dependencies.
+// foreign reports whether an object is of another project, whose types are not among this module's
+// dependencies.
 func foreign(document []byte) bool { return foreignGroup.Match(document) }
 
 func files(t *testing.T, folder string) []string {
@@ -344,8 +346,8 @@ func TestBindingsBindWhatThereIs(t *testing.T) {
 	assert.Equal(t, one[*corev1.Namespace](t, loadFile(t, "components/simulated-nodes/namespace.yaml")).Name, one[*rbacv1.Role](t, simulated).Namespace)
 }
 
-// checkBindings fails the test unless each binding is of a role that there is to one of the accounts. It returns how many
-// there are.
+// checkBindings fails the test unless each binding is of a role that there is to one of the
+// accounts. It returns how many there are.
 func checkBindings(t *testing.T, objects []runtime.Object, accounts []rbacv1.Subject) int {
 	t.Helper()
 	roles := []string{

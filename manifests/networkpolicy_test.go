@@ -10,7 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// reachedFrom returns who reaches each port of the pods that run Foresail by the network policies; none are all.
+// reachedFrom returns who reaches each port of the pods that run Foresail by the network policies;
+// none are all.
 func reachedFrom(t *testing.T, rendered []runtime.Object) map[string][]networkingv1.NetworkPolicyPeer {
 	t.Helper()
 	pods := template(t, rendered)
@@ -30,7 +31,8 @@ func reachedFrom(t *testing.T, rendered []runtime.Object) map[string][]networkin
 	return sources
 }
 
-// TestPoliciesLeadToWhatIsServed holds policies to open every port that somebody else than a kubelet needs, and no other.
+// TestPoliciesLeadToWhatIsServed holds policies to open every port that somebody else than a
+// kubelet needs, and no other.
 func TestPoliciesLeadToWhatIsServed(t *testing.T) {
 	for _, folder := range []string{"base", "overlays/nodepool", "overlays/remote-write", "overlays/extender", "overlays/second-scheduler", "overlays/keda", "examples/combined"} {
 		t.Run(folder, func(t *testing.T) {

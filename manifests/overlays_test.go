@@ -20,8 +20,8 @@ import (
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 )
 
-// flags returns the values of a container's arguments by flag, with commas between those of a flag that is repeated.
-// cmd/foresail has a test that the flags exist.
+// flags returns the values of a container's arguments by flag, with commas between those of a flag
+// that is repeated. cmd/foresail has a test that the flags exist.
 func flags(t *testing.T, container corev1.Container) map[string]string {
 	t.Helper()
 	require.NotEmpty(t, container.Args)
@@ -38,7 +38,8 @@ func flags(t *testing.T, container corev1.Container) map[string]string {
 	return found
 }
 
-// mounted fails the test unless the folder of a path is where a pod's container has a volume, which it returns.
+// mounted fails the test unless the folder of a path is where a pod's container has a volume, which
+// it returns.
 func mounted(t *testing.T, pod corev1.PodSpec, path string) corev1.Volume {
 	t.Helper()
 	for _, mount := range pod.Containers[0].VolumeMounts {
@@ -110,7 +111,8 @@ func TestRemoteWriteHasAServiceForEachReplica(t *testing.T) {
 // renderings are the objects that kubectl has made of kustomizations so far, by folder.
 var renderings = map[string][]runtime.Object{}
 
-// render returns what kubectl makes of a kustomization, except objects of cert-manager and KEDA. The objects are the caller's.
+// render returns what kubectl makes of a kustomization, except objects of cert-manager and KEDA.
+// The objects are the caller's.
 func render(t *testing.T, folder string) []runtime.Object {
 	t.Helper()
 	kubectl, err := exec.LookPath("kubectl")

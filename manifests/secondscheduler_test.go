@@ -26,9 +26,9 @@ import (
 	"github.com/foresail/foresail/test/env/controlplane"
 )
 
-// TestTheSecondSchedulerMayDoItsWork runs a real kube-scheduler with the configuration of the overlay and the rights of its
-// account, and has it place a pod. Nothing answers it in the place of Foresail; then, with the certificates of the example, a
-// server that wants to know who asks.
+// TestTheSecondSchedulerMayDoItsWork runs a real kube-scheduler with the configuration of the
+// overlay and the rights of its account, and has it place a pod. Nothing answers it in the place of
+// Foresail; then, with the certificates of the example, a server that wants to know who asks.
 func TestTheSecondSchedulerMayDoItsWork(t *testing.T) {
 	binaries, err := controlplane.Build(t.Context(), os.Stderr)
 	require.NoError(t, err)
@@ -70,8 +70,8 @@ func TestTheSecondSchedulerMayDoItsWork(t *testing.T) {
 	})
 }
 
-// placeWith runs a scheduler with a configuration, of which what is changed leads to the extender, until it has placed a pod.
-// It returns what the scheduler said.
+// placeWith runs a scheduler with a configuration, of which what is changed leads to the extender,
+// until it has placed a pod. It returns what the scheduler said.
 func placeWith(t *testing.T, cluster *controlplane.Cluster, binaries controlplane.Binaries, file string, change func(extender map[string]any)) string {
 	t.Helper()
 	kubeconfig, err := cluster.KubeconfigForServiceAccount(t.Context(), "foresail-system", "foresail-scheduler")
@@ -101,8 +101,8 @@ func placeWith(t *testing.T, cluster *controlplane.Cluster, binaries controlplan
 	return string(said)
 }
 
-// outsideOfAPod is a configuration for a scheduler that is no pod: where the API server is has to be told, and the name of the
-// Service means nothing.
+// outsideOfAPod is a configuration for a scheduler that is no pod: where the API server is has to
+// be told, and the name of the Service means nothing.
 func outsideOfAPod(t *testing.T, file, kubeconfig string, change func(extender map[string]any)) string {
 	t.Helper()
 	data, err := os.ReadFile(file)
@@ -118,8 +118,8 @@ func outsideOfAPod(t *testing.T, file, kubeconfig string, change func(extender m
 	return path
 }
 
-// issueCertificates writes what the Secrets of the example hold: an authority (ca.crt), the certificate of a scheduler (tls.crt,
-// tls.key), and the one of a server (server.crt, server.key).
+// issueCertificates writes what the Secrets of the example hold: an authority (ca.crt), the
+// certificate of a scheduler (tls.crt, tls.key), and the one of a server (server.crt, server.key).
 func issueCertificates(t *testing.T, folder string) {
 	t.Helper()
 	valid := x509.Certificate{SerialNumber: big.NewInt(1), NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour)}
@@ -152,7 +152,8 @@ func issue(t *testing.T, folder, name string, of, by *x509.Certificate, signer *
 	return key
 }
 
-// answerWhoIsKnown lets a scheduler pass that the authority knows, by the server of the extender, and tells the name of the first.
+// answerWhoIsKnown lets a scheduler pass that the authority knows, by the server of the extender,
+// and tells the name of the first.
 func answerWhoIsKnown(t *testing.T, folder string) (address string, asked <-chan string) {
 	t.Helper()
 	names := make(chan string, 1)

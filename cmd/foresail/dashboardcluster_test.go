@@ -55,7 +55,8 @@ func annMay(t *testing.T, cluster *controlplane.Cluster, name string, rules ...r
 	require.NoError(t, err)
 }
 
-// lookAtEvents has ann look at Events that are written as Foresail does it: without the rights to, and with them.
+// lookAtEvents has ann look at Events that are written as Foresail does it: without the rights to,
+// and with them.
 func lookAtEvents(t *testing.T, cluster *controlplane.Cluster, browser *http.Client, base string) {
 	t.Helper()
 	scheme := runtime.NewScheme()
@@ -121,7 +122,8 @@ func askAboutPods(t *testing.T, browser *http.Client, base string) {
 	assert.Contains(t, body, "get a token of the ServiceAccount foresail-explain in namespace foresail-system, for which the Role foresail-explain is")
 }
 
-// TestDashboardOfACluster has a user with no rights but the Role foresail-dashboard look at a real Foresail, without a tunnel.
+// TestDashboardOfACluster has a user with no rights but the Role foresail-dashboard look at a real
+// Foresail, without a tunnel.
 func TestDashboardOfACluster(t *testing.T) {
 	cluster := controlplane.BorrowFor(t)
 	clitest.WithDefinitions(t, cluster, "../../manifests")

@@ -18,8 +18,8 @@ import (
 	"github.com/foresail/foresail/internal/docpages"
 )
 
-// parse returns why the command line would end with "unusable arguments". A mention in a sentence may lack arguments and the
-// value of its last flag.
+// parse returns why the command line would end with "unusable arguments". A mention in a sentence
+// may lack arguments and the value of its last flag.
 func parse(args []string, mention bool) error {
 	root := newRoot(time.Now)
 	args, _, err := cli.SplitType(root, args)

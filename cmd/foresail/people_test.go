@@ -29,8 +29,9 @@ import (
 	"github.com/foresail/foresail/test/env/ports"
 )
 
-// TestPeopleReachReplicasThroughTheAPIServer has people with no rights but the Roles for them ask a replica that is a pod, by
-// port-forward of a real API server. Each right is then taken away once. kwok plays the kubelet.
+// TestPeopleReachReplicasThroughTheAPIServer has people with no rights but the Roles for them ask a
+// replica that is a pod, by port-forward of a real API server. Each right is then taken away once.
+// kwok plays the kubelet.
 func TestPeopleReachReplicasThroughTheAPIServer(t *testing.T) {
 	free := freePorts(t, 4)
 	open, answers, served, secure := free[0], free[1], free[2], free[3]
@@ -87,7 +88,8 @@ spec:
 	assert.Regexp(t, "^foresail explain pod: ask the pod foresail-system/foresail-0: .*connection refused\n$", stderr, "what the kubelet says")
 }
 
-// askWhatEditorsMay asks what the roles view and edit of Kubernetes include, which the controller manager joins from those of Foresail.
+// askWhatEditorsMay asks what the roles view and edit of Kubernetes include, which the controller
+// manager joins from those of Foresail.
 func askWhatEditorsMay(t *testing.T, cluster *controlplane.Cluster) {
 	t.Helper()
 	api := cluster.Client()

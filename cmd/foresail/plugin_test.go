@@ -68,8 +68,8 @@ func kind(name string) metav1.TypeMeta {
 	return metav1.TypeMeta{Kind: name, APIVersion: v1alpha1.GroupVersion.String()}
 }
 
-// kubeconfig returns a file whose current context leads nowhere, and whose context "here" leads to a cluster that has a
-// PredictedMetric in the namespace shop and a WorkerPool.
+// kubeconfig returns a file whose current context leads nowhere, and whose context "here" leads to
+// a cluster that has a PredictedMetric in the namespace shop and a WorkerPool.
 func kubeconfig(t *testing.T) string {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -116,7 +116,8 @@ func kubeconfig(t *testing.T) string {
 	return path
 }
 
-// TestKubectlCompletesThePlugin runs what kubectl runs: kubectl_complete-foresail with the words typed so far.
+// TestKubectlCompletesThePlugin runs what kubectl runs: kubectl_complete-foresail with the words
+// typed so far.
 func TestKubectlCompletesThePlugin(t *testing.T) {
 	config := kubeconfig(t)
 	for _, c := range []struct {

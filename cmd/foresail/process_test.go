@@ -24,7 +24,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// process is the command in a process of its own: logging can be set up, and metrics be registered, once in each.
+// process is the command in a process of its own: logging can be set up, and metrics be registered,
+// once in each.
 type process struct {
 	command *exec.Cmd
 	stderr  *bytes.Buffer // to be read when it has ended

@@ -39,7 +39,8 @@ import (
 // What fake servers of Prometheus are asked in tests.
 const cpuOfNodes, memoryOfNodes = "rate(cpu[1m])", "last_over_time(memory[1m])"
 
-// nodesOfPrometheus plays a server that has told the same of two nodes for long: one is idle, the other has little memory left.
+// nodesOfPrometheus plays a server that has told the same of two nodes for long: one is idle, the
+// other has little memory left.
 func nodesOfPrometheus(w http.ResponseWriter, r *http.Request) {
 	number := func(name string) float64 {
 		x, _ := strconv.ParseFloat(r.FormValue(name), 64) // 0 is answered with nothing
@@ -59,8 +60,8 @@ func nodesOfPrometheus(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(w).Encode(map[string]any{"status": "success", "data": map[string]any{"resultType": "matrix", "result": series}})
 }
 
-// TestRunOfTheExtenderAlone has one process answer what a scheduler would ask, by what Prometheus tells of nodes, with no rights
-// but those of the DaemonSet, in a cluster without WorkerPools.
+// TestRunOfTheExtenderAlone has one process answer what a scheduler would ask, by what Prometheus
+// tells of nodes, with no rights but those of the DaemonSet, in a cluster without WorkerPools.
 func TestRunOfTheExtenderAlone(t *testing.T) {
 	cluster := controlplane.BorrowFor(t)
 	addNode(t, cluster, "idle", "10.0.0.1")
@@ -121,7 +122,8 @@ func TestRunOfTheExtenderAlone(t *testing.T) {
 	assert.NotContains(t, p.stderr.String(), "forbidden")
 }
 
-// checkSurfaces asks a process that runs the extender, at the port of its probes and at that of its metrics, as various clients.
+// checkSurfaces asks a process that runs the extender, at the port of its probes and at that of its
+// metrics, as various clients.
 func checkSurfaces(t *testing.T, cluster *controlplane.Cluster, open, authorized int) {
 	t.Helper()
 	roots := x509.NewCertPool()
@@ -213,7 +215,8 @@ func TestRunOfAllTogether(t *testing.T) {
 	assert.ErrorIs(t, err, io.EOF, "it ends in order")
 }
 
-// asKEDA asks for the target of a PredictedMetric whose Deployment does not exist, and returns a stream that is open.
+// asKEDA asks for the target of a PredictedMetric whose Deployment does not exist, and returns a
+// stream that is open.
 func asKEDA(t *testing.T, cluster *controlplane.Cluster, address string) grpc.ServerStreamingClient[externalscaler.GetMetricSpecResponse] {
 	t.Helper()
 	conn, err := grpc.NewClient(address, grpc.WithTransportCredentials(insecure.NewCredentials()))

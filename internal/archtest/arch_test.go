@@ -49,7 +49,8 @@ var goList = sync.OnceValues(func() (map[string]listed, error) {
 	return packages, nil
 })
 
-// imports returns, for each package of the module that matches patterns, its own imports or, with deps, all it depends on.
+// imports returns, for each package of the module that matches patterns, its own imports or, with
+// deps, all it depends on.
 func imports(t *testing.T, deps bool, patterns ...string) map[string][]string {
 	t.Helper()
 	packages, err := goList()
@@ -238,7 +239,8 @@ func TestFreshnessIsJudgedInOnePlace(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// What pools of workers are about to do is handed to the extender: it does not ask for it, and they do not know it.
+// What pools of workers are about to do is handed to the extender: it does not ask for it, and they
+// do not know it.
 func TestTheExtenderAndTheNodePoolMeetInOnePlace(t *testing.T) {
 	const extender = module + "adapter/scheduler/extender"
 	for _, to := range imports(t, true, "./adapter/scheduler/extender")[extender] {
@@ -311,7 +313,8 @@ func TestProductDoesNotImportTests(t *testing.T) {
 	}
 }
 
-// A type that can be read has at most 20 methods, in one file or two. Types above that are listed with the reason.
+// A type that can be read has at most 20 methods, in one file or two. Types above that are listed
+// with the reason.
 func TestTypesCanBeRead(t *testing.T) {
 	allowed := map[string]string{
 		"adapter/forecast/podtracker.TargetPods": "it answers what the forecaster, the keepers and the doors ask of the pods of a target",

@@ -14,7 +14,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The packages that the Makefile tests without the race detector start no goroutines, and share nothing between those of others.
+// The packages that the Makefile tests without the race detector start no goroutines, and share
+// nothing between those of others.
 func TestPurePackagesHaveNoGoroutines(t *testing.T) {
 	makefile, err := os.ReadFile("../../Makefile")
 	require.NoError(t, err)

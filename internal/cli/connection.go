@@ -116,7 +116,8 @@ func (k *Connection) CompletePools(c *cobra.Command, args []string, _ string) ([
 	return k.complete(c, args, &v1alpha1.WorkerPoolList{})
 }
 
-// complete completes a command's one argument with the names of a kind. Without an answer of the cluster it completes nothing.
+// complete completes a command's one argument with the names of a kind. Without an answer of the
+// cluster it completes nothing.
 func (k *Connection) complete(
 	c *cobra.Command, args []string, list client.ObjectList,
 ) ([]cobra.Completion, cobra.ShellCompDirective) {

@@ -13,7 +13,8 @@ import (
 	"github.com/foresail/foresail/internal/crdtest/invalidtest"
 )
 
-// Check finds what an API server finds, for every rule of both kinds, and says it as Foresail's other errors are said.
+// Check finds what an API server finds, for every rule of both kinds, and says it as Foresail's
+// other errors are said.
 func TestErrorsAreThoseOfTheAPIServer(t *testing.T) {
 	for file, table := range map[string]string{"predictedmetrics": "invalid.yaml", "workerpools": "workerpool/invalid.yaml"} {
 		text, err := os.ReadFile("../../manifests/crds/foresail.dev_" + file + ".yaml")

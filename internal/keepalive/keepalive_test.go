@@ -134,7 +134,8 @@ func TestHistoryIsBoundedAndStored(t *testing.T) {
 	assert.Equal(t, *h, restored)
 }
 
-// requireOrdered checks that the idle ranges are those above what is needed, and that lower units became idle later.
+// requireOrdered checks that the idle ranges are those above what is needed, and that lower units
+// became idle later.
 func requireOrdered(t *testing.T, h *History) {
 	t.Helper()
 	next := h.Needed + 1
@@ -171,8 +172,8 @@ func TestRarePeriodsStay(t *testing.T) {
 // outcome is what a policy costs.
 type outcome struct{ unitHours, missingHours float64 }
 
-// play has a load come and go. A unit is removed when it is idle for idleFor and the history does not keep it, and started when
-// it is needed or the history says so.
+// play has a load come and go. A unit is removed when it is idle for idleFor and the history does
+// not keep it, and started when it is needed or the history says so.
 func play(needed []int, idleFor time.Duration, c *Costs) outcome {
 	const step = 5 * time.Second
 	h := &History{}
@@ -237,7 +238,8 @@ func spiky() []int {
 	return needed
 }
 
-// BenchmarkPolicies prints what fixed times and learned ones cost: unit hours, and hours in which a unit was missing.
+// BenchmarkPolicies prints what fixed times and learned ones cost: unit hours, and hours in which a
+// unit was missing.
 func BenchmarkPolicies(b *testing.B) {
 	random := rand.New(rand.NewPCG(1, 2))
 	for name, needed := range map[string][]int{

@@ -309,7 +309,8 @@ func TestStoresShareAWatch(t *testing.T) {
 	}
 }
 
-// A late store gets everything by a list of its own, with what happens meanwhile, and nothing older than it has seen.
+// A late store gets everything by a list of its own, with what happens meanwhile, and nothing older
+// than it has seen.
 func TestLateStoresSeeEverything(t *testing.T) {
 	api := newLiveAPI()
 	for i := range 2*pageSize + 1 {
@@ -396,7 +397,8 @@ func TestQueuesForgetWhatIsConsumed(t *testing.T) {
 	assert.False(t, ok)
 }
 
-// A list that takes longer than a queue takes to overflow comes to its end, and until then the store is not trusted for long.
+// A list that takes longer than a queue takes to overflow comes to its end, and until then the
+// store is not trusted for long.
 func TestListsThatAreOvertakenEnd(t *testing.T) {
 	api := newLiveAPI("a")
 	for i := range pageSize { // a second page

@@ -15,7 +15,8 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// phases is a table of the phases of pods by UID, without those that have failed, and what it was told of changes.
+// phases is a table of the phases of pods by UID, without those that have failed, and what it was
+// told of changes.
 type phases struct {
 	*Table[types.UID, *corev1.Pod, corev1.PodPhase]
 	changes []string

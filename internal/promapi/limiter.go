@@ -11,9 +11,9 @@ import (
 	"github.com/foresail/foresail/internal/share"
 )
 
-// limiter ends answers that are too large with an error while they are read, and has all answers share a budget of memory.
-// A short text can hold many series, such as {},{},{}, which take much more memory than the text, so opening braces are
-// limited too.
+// limiter ends answers that are too large with an error while they are read, and has all answers
+// share a budget of memory. A short text can hold many series, such as {},{},{}, which take much
+// more memory than the text, so opening braces are limited too.
 type limiter struct {
 	next          http.RoundTripper
 	bytes, braces int64
@@ -83,8 +83,8 @@ type limitedBody struct {
 	cost, taken   int64 // of memory
 }
 
-// Memory that an answer takes, by what it consists of: its text is copied while it grows, and again while it is decoded.
-// TestMemoryOfAnAnswerIsBounded holds the sum to what is measured.
+// Memory that an answer takes, by what it consists of: its text is copied while it grows, and again
+// while it is decoded. TestMemoryOfAnAnswerIsBounded holds the sum to what is measured.
 const (
 	costPerByte    = 6
 	costPerElement = 12 // of an array or an object, after each of which there is a comma

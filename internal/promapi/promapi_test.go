@@ -90,8 +90,8 @@ func TestCredentialsAreSentToTheirAddressOnly(t *testing.T) {
 	assert.True(t, both.configOf("https://other").FollowRedirects, "the library's defaults")
 }
 
-// A server that the operator does not list is refused when its name turns out to lead to the node, and without a list of
-// unlisted ones before anything is asked.
+// A server that the operator does not list is refused when its name turns out to lead to the node,
+// and without a list of unlisted ones before anything is asked.
 func TestUnlistedServersOnTheNodeAreRefused(t *testing.T) {
 	asked := 0
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

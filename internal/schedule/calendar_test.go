@@ -105,8 +105,8 @@ func TestUnlearnedIsWhileAnyOfThemSaysSo(t *testing.T) {
 	}
 }
 
-// A calendar that is asked each second, and after jumps of its clock both ways, says what one says that is new, and what follows from
-// the bounds of each second of the time ahead.
+// A calendar that is asked each second, and after jumps of its clock both ways, says what one says
+// that is new, and what follows from the bounds of each second of the time ahead.
 func TestCalendarsKeepNothingThatMatters(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)

@@ -28,7 +28,8 @@ func at(t testing.TB, text string) time.Time {
 	return out
 }
 
-// edges returns when a window becomes active and ceases to be, between two times, to the minute, as the clock of its zone shows it.
+// edges returns when a window becomes active and ceases to be, between two times, to the minute, as
+// the clock of its zone shows it.
 func edges(w *Window, from, to time.Time) (out []string) {
 	active := w.Active(from)
 	for now := from; now.Before(to); now = now.Add(time.Minute) {

@@ -65,7 +65,8 @@ func Status(t *testing.T, port int, path string) int {
 	return response.StatusCode
 }
 
-// WithDefinitions adds Foresail's kinds, from the folder of the manifests, and returns a client that knows them.
+// WithDefinitions adds Foresail's kinds, from the folder of the manifests, and returns a client
+// that knows them.
 func WithDefinitions(t *testing.T, cluster *controlplane.Cluster, manifests string) client.Client {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(manifests, "crds/foresail.dev_*.yaml"))
@@ -105,8 +106,8 @@ func NewPool(t *testing.T, objects client.Client) *v1alpha1.WorkerPool {
 
 var printed = regexp.MustCompile(`^Open (http://127\.0\.0\.1:\d+/\?token=\w+)(?:#\w+)?\n`)
 
-// Browse runs foresail dashboard and returns a browser that has opened the URL that it printed, the address that it serves at, and all that
-// it printed.
+// Browse runs foresail dashboard and returns a browser that has opened the URL that it printed, the
+// address that it serves at, and all that it printed.
 func Browse(t *testing.T, root *cobra.Command, args ...string) (*http.Client, string, string) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())

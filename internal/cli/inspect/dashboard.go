@@ -126,7 +126,8 @@ with such a token too, over HTTP one that was started with --allow-anonymous=met
 	return c
 }
 
-// clusterOf names what the page shows: the context of the kubeconfig and the API server, or the replica of --server.
+// clusterOf names what the page shows: the context of the kubeconfig and the API server, or the
+// replica of --server.
 func clusterOf(k *cli.Connection, config *rest.Config, server string) page.Cluster {
 	if server != "" {
 		return page.Cluster{Name: server, Server: server}
@@ -193,8 +194,9 @@ func serveDashboard(c *cobra.Command, r *dashboardReplica, pools *poolview.View,
 	return nil
 }
 
-// opening returns the view that is opened first, "" for that of PredictedMetrics, and what is said of the page. Without a replica that
-// shows PredictedMetrics it is worker pools that are shown, if there are any, or pods, if the scheduler extender runs.
+// opening returns the view that is opened first, "" for that of PredictedMetrics, and what is said
+// of the page. Without a replica that shows PredictedMetrics it is worker pools that are shown, if
+// there are any, or pods, if the scheduler extender runs.
 func opening(ctx context.Context, r *dashboardReplica, pools *poolview.View, pods *podPage) (first, about string, err error) {
 	name, err := r.find(ctx)
 	if err == nil {
@@ -214,7 +216,8 @@ func opening(ctx context.Context, r *dashboardReplica, pools *poolview.View, pod
 	return first, fmt.Sprintf("PredictedMetrics are not shown: %v\nIt is for you alone, and shows %s", err, shown), nil
 }
 
-// dashboardReplica asks one replica for as long as it answers, and then another one: each has a history of its own.
+// dashboardReplica asks one replica for as long as it answers, and then another one: each has a
+// history of its own.
 type dashboardReplica struct {
 	*replicaAccess
 	config *rest.Config
@@ -312,7 +315,8 @@ func (r *dashboardReplica) toServer(ctx context.Context, token string) (*dashboa
 	return to, nil
 }
 
-// toPod connects to the first pod, of those that have run for the longest, that has a dashboard: it remembers the most.
+// toPod connects to the first pod, of those that have run for the longest, that has a dashboard: it
+// remembers the most.
 func (r *dashboardReplica) toPod(ctx context.Context, token string) (*dashboardConnection, error) {
 	replicas, err := r.pods(ctx)
 	if err != nil {

@@ -40,7 +40,8 @@ func startedPod(name string, ago time.Duration) corev1.Pod {
 	return pod
 }
 
-// The replica that has run for the longest is asked, of those that have a dashboard, and the next once it fails.
+// The replica that has run for the longest is asked, of those that have a dashboard, and the next
+// once it fails.
 func TestDashboardShowsWhatAReplicaKnows(t *testing.T) {
 	var broken atomic.Bool
 	oldest := showing("of-the-oldest")

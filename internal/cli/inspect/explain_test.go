@@ -76,7 +76,8 @@ func TestExplain(t *testing.T) {
 	followMetric(t, objects, cluster.Kubeconfig())
 }
 
-// nameAsKubectlDoes names the PredictedMetric of explainOneMetric by its type, and with the namespace of the kubeconfig, or leaves that out.
+// nameAsKubectlDoes names the PredictedMetric of explainOneMetric by its type, and with the
+// namespace of the kubeconfig, or leaves that out.
 func nameAsKubectlDoes(t *testing.T, cluster *controlplane.Cluster, objects client.Client, explained func(...string) (int, string, string)) {
 	t.Helper()
 	for _, args := range [][]string{
@@ -149,7 +150,8 @@ func explainOneMetric(t *testing.T, objects client.Client, explained func(...str
 	assert.Contains(t, stdout, `"message": "the load rises"`)
 }
 
-// followMetric watches the PredictedMetric of explainOneMetric through one change of it, until it is interrupted.
+// followMetric watches the PredictedMetric of explainOneMetric through one change of it, until it
+// is interrupted.
 func followMetric(t *testing.T, objects client.Client, kubeconfig string) {
 	t.Helper()
 	ctx, interrupt := context.WithCancel(t.Context())

@@ -114,7 +114,8 @@ func (o *explainPodOptions) run(c *cobra.Command, k *cli.Connection, name, outpu
 	return podview.Table(c.OutOrStdout(), e, o.all)
 }
 
-// podExplainer asks about pods, with the rights of the user: the cluster, and the replicas of the extender. It is safe for concurrent use.
+// podExplainer asks about pods, with the rights of the user: the cluster, and the replicas of the
+// extender. It is safe for concurrent use.
 type podExplainer struct {
 	*replicaAccess
 	config *rest.Config
@@ -140,7 +141,8 @@ func (x *podExplainer) explain(ctx context.Context, pod types.NamespacedName) (*
 	return e, e.Unanswered()
 }
 
-// namespacesWith returns the namespaces that have a pod that is absent from its own, as far as the user may list them.
+// namespacesWith returns the namespaces that have a pod that is absent from its own, as far as the
+// user may list them.
 func (x *podExplainer) namespacesWith(ctx context.Context, e *podview.Explanation) []string {
 	if x.client == nil || !e.Absent {
 		return nil

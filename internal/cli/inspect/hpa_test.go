@@ -34,8 +34,8 @@ import (
 
 const exampleMetric = "../../../manifests/examples/predictedmetric.yaml"
 
-// TestHPAOfACluster prints the HPA of a PredictedMetric, and has a real API server take what spec.autoscaler makes: its defaults are
-// no drift, and what is printed is what is created.
+// TestHPAOfACluster prints the HPA of a PredictedMetric, and has a real API server take what
+// spec.autoscaler makes: its defaults are no drift, and what is printed is what is created.
 func TestHPAOfACluster(t *testing.T) {
 	cluster := controlplane.BorrowFor(t)
 	clitest.WithDefinitions(t, cluster, "../../../manifests")
@@ -111,7 +111,8 @@ func TestHPAOfACluster(t *testing.T) {
 	})
 }
 
-// editorsMayWriteHPAs shows that whom foresail-edit lets write PredictedMetrics gains nothing by spec.autoscaler.
+// editorsMayWriteHPAs shows that whom foresail-edit lets write PredictedMetrics gains nothing by
+// spec.autoscaler.
 func editorsMayWriteHPAs(t *testing.T, objects client.Client) {
 	t.Helper()
 	var edit rbacv1.ClusterRole

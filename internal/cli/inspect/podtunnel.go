@@ -19,8 +19,9 @@ import (
 	"k8s.io/streaming/pkg/httpstream"
 )
 
-// podTunnel is an address of this host from which connections go to a port of a pod, through the API server and the kubelet of the
-// pod's node. They authenticate each other, which the certificate of a pod does not allow for.
+// podTunnel is an address of this host from which connections go to a port of a pod, through the
+// API server and the kubelet of the pod's node. They authenticate each other, which the certificate
+// of a pod does not allow for.
 type podTunnel struct {
 	address string
 	broken  atomic.Pointer[error] // why a connection broke off, of the newest one that did

@@ -80,7 +80,8 @@ func (a *replicaAccess) token(ctx context.Context, client kubernetes.Interface) 
 	return response.Status.Token, nil
 }
 
-// heldToken is a token that is used for a while: replicas have the API server review each new one. It is safe for concurrent use.
+// heldToken is a token that is used for a while: replicas have the API server review each new one.
+// It is safe for concurrent use.
 type heldToken struct {
 	mu      sync.Mutex // held while a token is asked for
 	secret  string
@@ -122,7 +123,8 @@ func (a *replicaAccess) serverTransport() (*http.Transport, error) {
 	return transport, err
 }
 
-// tunnelTransport connects to the end of a tunnel. The API server knows what pod is at the other: its certificate need not tell.
+// tunnelTransport connects to the end of a tunnel. The API server knows what pod is at the other:
+// its certificate need not tell.
 func tunnelTransport() *http.Transport {
 	return &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}
 }

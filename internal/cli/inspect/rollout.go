@@ -225,8 +225,9 @@ as before the first cycle by a new spec, it is false.`,
 	return c
 }
 
-// rolloutOf reads the status of a pool. As in kubectl rollout status, a status of an older generation says nothing about the
-// newest spec. If that spec was rejected, the condition Healthy has the reason.
+// rolloutOf reads the status of a pool. As in kubectl rollout status, a status of an older
+// generation says nothing about the newest spec. If that spec was rejected, the condition Healthy
+// has the reason.
 func rolloutOf(pool *v1alpha1.WorkerPool) rolloutStatus {
 	d := &pool.Spec.Disruption
 	s := rolloutStatus{Name: pool.Name, Paused: d.Paused, DryRun: pool.Spec.DryRun, ReplaceBefore: d.ReplaceBefore}

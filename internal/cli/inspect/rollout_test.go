@@ -182,7 +182,8 @@ func olderDefinition(t *testing.T, cluster *controlplane.Cluster, objects client
 	require.NoError(t, err)
 	_, err = cluster.Apply(t.Context(), text)
 	require.NoError(t, err)
-	// No condition tells when the API server validates by a changed definition: it is asked without changing anything.
+	// No condition tells when the API server validates by a changed definition: it is asked without
+	// changing anything.
 	strict := client.WithFieldValidation(objects, metav1.FieldValidationStrict)
 	patch := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"disruption":{"paused":true}}}`))
 	require.Eventually(t, func() bool {

@@ -215,8 +215,8 @@ func (o *backtestOptions) validate() error {
 	return errors.Join(append(errs, err)...)
 }
 
-// readSpec takes Foresail's settings from a file, and the threshold and limits that no flag gives. A threshold of 1 or
-// more is in requests per second.
+// readSpec takes Foresail's settings from a file, and the threshold and limits that no flag gives.
+// A threshold of 1 or more is in requests per second.
 func (o *backtestOptions) readSpec(c *cobra.Command, out *backtest.Options) error {
 	p, err := readParams(o.spec)
 	if err != nil {
@@ -241,8 +241,8 @@ func (o *backtestOptions) readSpec(c *cobra.Command, out *backtest.Options) erro
 	return o.takeLimits(c, p.Min, p.Max)
 }
 
-// takeLimits takes those limits of a spec that no flag gives. What scales to zero is played with a pod that stays. Without a maximum
-// it follows from the traffic.
+// takeLimits takes those limits of a spec that no flag gives. What scales to zero is played with a
+// pod that stays. Without a maximum it follows from the traffic.
 func (o *backtestOptions) takeLimits(c *cobra.Command, least, most int) error {
 	if !c.Flags().Changed("min") {
 		o.min, o.toZero = max(1, least), least == 0
@@ -264,8 +264,8 @@ func (o *backtestOptions) takeLimits(c *cobra.Command, least, most int) error {
 	return nil
 }
 
-// mostFor is the maximum where neither a flag nor the spec has one: twice what the largest rate of a trace needs, and no less than without
-// a spec.
+// mostFor is the maximum where neither a flag nor the spec has one: twice what the largest rate of
+// a trace needs, and no less than without a spec.
 func (o *backtestOptions) mostFor(t *workload.Trace) int {
 	most := float64(max(defaultMax, 2*o.min))
 	if o.capacity > 0 {

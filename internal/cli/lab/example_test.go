@@ -22,12 +22,13 @@ const (
 
 var update = flag.Bool("update", false, "write the example's events anew")
 
-// exampleSteps are the target counts of the example, in s, each what the run at that time desired and followed by its
-// new pods 20 s later.
+// exampleSteps are the target counts of the example, in s, each what the run at that time desired
+// and followed by its new pods 20 s later.
 var exampleSteps = []struct{ at, count int64 }{{0, 4}, {45, 5}, {60, 6}, {75, 7}, {90, 8}, {105, 9}, {120, 10}, {150, 11}}
 
-// exampleRamp is a fleet of four to ten pods under a load that rises from 1.6 to 6.3 between 30 s and 150 s. Each pod
-// is read once a second, and one of them answers nothing for eight seconds, to tell it all at once.
+// exampleRamp is a fleet of four to ten pods under a load that rises from 1.6 to 6.3 between 30 s
+// and 150 s. Each pod is read once a second, and one of them answers nothing for eight seconds, to
+// tell it all at once.
 func exampleRamp() string {
 	random := rand.New(rand.NewPCG(2024, 1))
 	var b strings.Builder
@@ -96,6 +97,7 @@ func TestTheExampleIsARampThatIsFollowed(t *testing.T) {
 		require.Empty(t, r.Error)
 		desired = append(desired, r.Desired)
 	}
-	// No fewer pods while the load rises and pods start; at 180 s all have started, and the load is 6.3, at 0.7 a pod.
+	// No fewer pods while the load rises and pods start; at 180 s all have started, and the load is
+	// 6.3, at 0.7 a pod.
 	assert.Equal(t, []int{4, 4, 5, 6, 7, 8, 9, 10, 10, 11, 11, 10}, desired)
 }

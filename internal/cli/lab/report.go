@@ -200,7 +200,8 @@ func (o *reportOptions) metrics(c *cobra.Command, k *cli.Connection, args []stri
 	return list.Items, nil
 }
 
-// evaluate reports on one PredictedMetric after the other. One that fails does not keep the others from being reported on.
+// evaluate reports on one PredictedMetric after the other. One that fails does not keep the others
+// from being reported on.
 func (o *reportOptions) evaluate(
 	c *cobra.Command, metrics []v1alpha1.PredictedMetric, api v1.API, spans evaluation.Spans, now time.Time,
 ) ([]*evaluation.Result, error) {

@@ -29,7 +29,8 @@ const exampleMetric = "../../../manifests/examples/predictedmetric.yaml"
 
 var reportedAt = time.Date(2026, 5, 8, 9, 0, 0, 0, time.UTC)
 
-// recorded is what two replicas of Foresail have exposed of the PredictedMetric of the examples, which ran for some hours but for a pause.
+// recorded is what two replicas of Foresail have exposed of the PredictedMetric of the examples,
+// which ran for some hours but for a pause.
 func recorded(namespace string, hours time.Duration, pause time.Duration) (all []evaluationtest.Series) {
 	var one, other []evaluationtest.Scrape
 	for _, s := range evaluationtest.Ran(reportedAt.Add(-hours), hours) {

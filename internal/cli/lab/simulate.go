@@ -164,8 +164,8 @@ func (o *simulateOptions) config() (compare.Config, error) {
 	return c, nil
 }
 
-// untilFullShare is how long before a pod is needed clairvoyant orders it, on average: until it is ready, the proxy knows
-// it, and half of its slow start is over.
+// untilFullShare is how long before a pod is needed clairvoyant orders it, on average: until it is
+// ready, the proxy knows it, and half of its slow start is over.
 func untilFullShare(m queue.Model) time.Duration {
 	ms := m.Startup + (m.Notice+m.Refresh)/2 + m.SlowStart/2
 	return time.Duration(ms) * time.Millisecond

@@ -140,7 +140,8 @@ func (o *playOptions) seedList(n int) []uint64 {
 	return seeds
 }
 
-// makeOut makes the directory of --out and checks that files can be written to it, before anything takes time; "" is none.
+// makeOut makes the directory of --out and checks that files can be written to it, before anything
+// takes time; "" is none.
 func makeOut(dir string) error {
 	if dir == "" {
 		return nil

@@ -43,7 +43,8 @@ func TestThresholdIsGenerated(t *testing.T) {
 	docpages.Verify(t, "../../../docs/metric.md", "threshold", "```\n"+strings.TrimRight(stdout, "\n")+"\n```")
 }
 
-// measured answers range queries as a Prometheus that has the load of two pods, a minute of which is not known, and their latency.
+// measured answers range queries as a Prometheus that has the load of two pods, a minute of which
+// is not known, and their latency.
 func measured(t *testing.T) (url string) {
 	t.Helper()
 	mux := http.NewServeMux()

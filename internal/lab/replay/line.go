@@ -160,7 +160,8 @@ func (p *parser) parse(line []byte) (event, error) {
 	return e, p.err
 }
 
-// unmarshal reads one JSON object and rejects fields that are unknown or given twice. Names are case-sensitive.
+// unmarshal reads one JSON object and rejects fields that are unknown or given twice. Names are
+// case-sensitive.
 func unmarshal(line []byte, f *fields) error {
 	strict, err := strictjson.UnmarshalStrict(line, f)
 	if wrongType, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {

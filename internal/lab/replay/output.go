@@ -99,7 +99,8 @@ type column struct {
 	cell  func(Result) any
 }
 
-// columns name what JSON calls forecast, damped, contributionWeight, loadNow and loadPredicted by what they are of.
+// columns name what JSON calls forecast, damped, contributionWeight, loadNow and loadPredicted by
+// what they are of.
 var columns = []column{
 	{"NOW", 13, func(r Result) any { return r.Now }},
 	{"TICK", 13, func(r Result) any { return r.Forecast.Tick }},

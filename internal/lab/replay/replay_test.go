@@ -416,7 +416,8 @@ func TestRunsLearn(t *testing.T) {
 	assert.Less(t, off(Options{Params: params, Learn: true}), off(Options{Params: params})/2)
 }
 
-// Bounds are those of the time of a run, ahead of their window by the horizon, and what is not to be learned is not.
+// Bounds are those of the time of a run, ahead of their window by the horizon, and what is not to
+// be learned is not.
 func TestRunsHaveTheBoundsOfTheirTime(t *testing.T) {
 	began := time.Date(2026, time.March, 29, 0, 0, 0, 0, time.UTC) // clocks go forward at 1:00
 	var events []event

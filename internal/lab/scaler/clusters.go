@@ -39,8 +39,8 @@ func (a *autoscaled) Decide(v *lab.View) int {
 	return n
 }
 
-// newKEDA returns an HPA on the utilisation that Prometheus has of the pods that are ready: a trigger of KEDA whose target
-// is an AverageValue.
+// newKEDA returns an HPA on the utilisation that Prometheus has of the pods that are ready: a
+// trigger of KEDA whose target is an AverageValue.
 func newKEDA(s Setup, behavior *autoscalingv2.HorizontalPodAutoscalerBehavior) (lab.Scaler, error) {
 	h, err := hpa.New(s.Min, s.Max, behavior, hpa.DefaultFlags())
 	metrics := func(v *lab.View) []hpa.Metric {
@@ -87,8 +87,8 @@ func podsOf(v *lab.View) []hpa.Pod {
 	return out
 }
 
-// withUsage adds what metrics-server has of each pod. What it has is from its last collection, and was sampled by the
-// kubelet before that, from the start of the pod's container on.
+// withUsage adds what metrics-server has of each pod. What it has is from its last collection, and
+// was sampled by the kubelet before that, from the start of the pod's container on.
 func withUsage(pods []hpa.Pod, all []*lab.Pod, s Sources, now int64) []hpa.Pod {
 	every, at := s.MetricsServer.Milliseconds(), s.MetricsServerPhase.Milliseconds()
 	collected := lab.AtOrBefore(now, at, every)
@@ -101,5 +101,6 @@ func withUsage(pods []hpa.Pod, all []*lab.Pod, s Sources, now int64) []hpa.Pod {
 	return pods
 }
 
-// milli is a value in milli-units, rounded up as quantities are once the error of binary fractions has been taken away.
+// milli is a value in milli-units, rounded up as quantities are once the error of binary fractions
+// has been taken away.
 func milli(v float64) int64 { return int64(math.Ceil(v*1000 - 1e-6)) }

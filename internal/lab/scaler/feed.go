@@ -11,8 +11,8 @@ import (
 	"github.com/foresail/foresail/pipeline"
 )
 
-// feed makes forecasts of what it has read of pods, as the adapter does: pods count from their Ready condition on, whose
-// time has whole seconds.
+// feed makes forecasts of what it has read of pods, as the adapter does: pods count from their
+// Ready condition on, whose time has whole seconds.
 type feed struct {
 	pipeline *pipeline.Pipeline
 	source   lab.Source
@@ -207,7 +207,8 @@ func (s *Setup) feeds() ([]*feed, error) {
 	return feeds, nil
 }
 
-// ofRequests returns a forecast of requests per second, with the same settings but for what is of utilisation alone.
+// ofRequests returns a forecast of requests per second, with the same settings but for what is of
+// utilisation alone.
 func (s *Setup) ofRequests() (*feed, error) {
 	if !(s.Cost > 0) {
 		return nil, fmt.Errorf("cost: %v: must be above 0 where requests are read", s.Cost)

@@ -7,7 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A pod that is busy all the time tells no more than that; the requests that reach it tell by how much they are too many.
+// A pod that is busy all the time tells no more than that; the requests that reach it tell by how
+// much they are too many.
 func TestRequestsShowOverloadBeyondSaturation(t *testing.T) {
 	const now = 400_000
 	full := steady(now, 1, 1, 1, 1)

@@ -19,9 +19,10 @@ type Sources struct {
 	MetricsServerPhase time.Duration
 }
 
-// DefaultSources returns the sources of the model: Foresail reads pods each second; the paper's pods push readings of a
-// second in batches of five; Prometheus scrapes a gauge over 5 s each 5 s; the kubelet samples CPU over 10 s, which
-// metrics-server collects each 15 s. When within their periods they do so is drawn from the seed.
+// DefaultSources returns the sources of the model: Foresail reads pods each second; the paper's
+// pods push readings of a second in batches of five; Prometheus scrapes a gauge over 5 s each 5 s;
+// the kubelet samples CPU over 10 s, which metrics-server collects each 15 s. When within their
+// periods they do so is drawn from the seed.
 func DefaultSources(seed uint64) Sources {
 	at := func(of string, period time.Duration) time.Duration {
 		return (time.Duration(phase(seed, of, period)) * time.Millisecond).Truncate(time.Second)
@@ -69,8 +70,8 @@ func (s *Sources) check() error {
 	return nil
 }
 
-// latest returns the newest reading of a pod, which can be read since some time, that can be seen at a time: the mean over the
-// window, and when it was taken; false before there is one.
+// latest returns the newest reading of a pod, which can be read since some time, that can be seen
+// at a time: the mean over the window, and when it was taken; false before there is one.
 func latest(s lab.Source, p *lab.Pod, since, now int64) (value float64, t int64, ok bool) {
 	period, ph := s.Period.Milliseconds(), s.Phase.Milliseconds()
 	t = lab.AtOrBefore(now-s.Lag.Milliseconds(), ph, period)

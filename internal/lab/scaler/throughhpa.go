@@ -28,8 +28,8 @@ var (
 	replicas   = route{metric: serving.Replicas, average: true, target: func(float64) int64 { return 1000 }, exact: true}
 )
 
-// throughHPA returns Foresail with an HPA that reads one of its metrics each 15 s. A forecast is a function of what has been
-// read alone, so it is made when it is asked for.
+// throughHPA returns Foresail with an HPA that reads one of its metrics each 15 s. A forecast is a
+// function of what has been read alone, so it is made when it is asked for.
 func throughHPA(r route) func(Setup) (lab.Scaler, error) {
 	return func(s Setup) (lab.Scaler, error) {
 		behavior := s.Behavior

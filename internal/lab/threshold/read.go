@@ -68,8 +68,9 @@ type Source struct {
 	Address string // for errors
 }
 
-// ReadPrometheus reads measurements of some time up to another: the mean of the series of one query is the load of a pod, the only series
-// of another is the latency (s). Times that lack one of them are left out.
+// ReadPrometheus reads measurements of some time up to another: the mean of the series of one query
+// is the load of a pod, the only series of another is the latency (s). Times that lack one of them
+// are left out.
 func (s *Source) ReadPrometheus(ctx context.Context, load, latency string, to time.Time, since, step time.Duration) ([]Measurement, error) {
 	loads, err := s.read(ctx, "--load", load, to, since, step)
 	if err != nil {

@@ -50,7 +50,8 @@ type Query struct {
 // Any stands for each expression that has no answer of its own.
 const Any = ""
 
-// Server answers range queries. It is a handler and, without a network, a transport. The zero Server has no series.
+// Server answers range queries. It is a handler and, without a network, a transport. The zero
+// Server has no series.
 type Server struct {
 	mu      sync.Mutex
 	answers map[string]answer // by expression

@@ -61,8 +61,8 @@ func (a *Authority) Issue(t testing.TB, content *x509.Certificate) (certificate,
 		pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: encoded})
 }
 
-// Client returns the TLS of a client that presents such a certificate, whichever authorities the server names, and
-// trusts servers of all trusted.
+// Client returns the TLS of a client that presents such a certificate, whichever authorities the
+// server names, and trusts servers of all trusted.
 func (a *Authority) Client(t testing.TB, content *x509.Certificate, trusted ...*Authority) *tls.Config {
 	t.Helper()
 	pair, err := tls.X509KeyPair(a.Issue(t, content))

@@ -1,5 +1,6 @@
-// Command protogen generates Go code for a .proto file with protoc-gen-go and protoc-gen-go-grpc, in the place of protoc,
-// which is no Go program. The versions of all three are those of its go.mod.
+// Command protogen generates Go code for a .proto file with protoc-gen-go and protoc-gen-go-grpc,
+// in the place of protoc, which is no Go program. The versions of all three are those of its
+// go.mod.
 //
 //	go run . FOLDER FILE
 //

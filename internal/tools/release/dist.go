@@ -1,6 +1,7 @@
-// Command release makes the files that Foresail is installed from: install.yaml, the packed chart, SHA256SUMS, and with binaries
-// an archive and an SBOM of each and a manifest for krew. Each has the date of the commit, SOURCE_DATE_EPOCH, so that a second
-// run makes the same. `make dist` runs it.
+// Command release makes the files that Foresail is installed from: install.yaml, the packed chart,
+// SHA256SUMS, and with binaries an archive and an SBOM of each and a manifest for krew. Each has
+// the date of the commit, SOURCE_DATE_EPOCH, so that a second run makes the same. `make dist` runs
+// it.
 package main
 
 import (
@@ -106,7 +107,8 @@ func (o distOptions) files() ([]product, error) {
 	return append(files, checksums(files)), nil
 }
 
-// plugin returns the archives with the command, what each consists of, and the manifest by which krew installs it for kubectl.
+// plugin returns the archives with the command, what each consists of, and the manifest by which
+// krew installs it for kubectl.
 func (o distOptions) plugin() ([]product, error) {
 	packed, err := archives(o.binaries, filepath.Join(o.root, "LICENSE"), o.version, o.created)
 	if err != nil {

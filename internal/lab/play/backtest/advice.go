@@ -19,7 +19,8 @@ import (
 )
 
 const (
-	// tunedShare is the part of a trace, from its beginning, that settings are searched on. They are judged on the rest.
+	// tunedShare is the part of a trace, from its beginning, that settings are searched on. They
+	// are judged on the rest.
 	tunedShare = 0.6
 	// noteworthy is the share that settings must save, where they are judged, to be advised.
 	noteworthy = 0.01
@@ -33,8 +34,9 @@ type dimension struct {
 	set   []func(*Setting)
 }
 
-// dimensions returns what the search varies: the fields that docs/tuning.md has users change. All others follow from the cluster, or are
-// learned. minReplicas is only raised: a trace shows no failure of a node, which is what the set minimum may be for.
+// dimensions returns what the search varies: the fields that docs/tuning.md has users change. All
+// others follow from the cluster, or are learned. minReplicas is only raised: a trace shows no
+// failure of a node, which is what the set minimum may be for.
 func dimensions(p *Options, now *Setting) []dimension {
 	out := []dimension{vary("threshold", func(s *Setting, v float64) { s.Target = v }, targetsAround(p.Threshold)...)}
 	if now.Params.Method == pipeline.Adaptive {
@@ -90,14 +92,15 @@ type Advice struct {
 // Comparison has the figures of the two settings on one part of the trace.
 type Comparison struct{ Default, Best Figures }
 
-// beats reports whether figures have less of minutes above the threshold or of pod-hours than others, and not more of either.
+// beats reports whether figures have less of minutes above the threshold or of pod-hours than
+// others, and not more of either.
 func (f Figures) beats(o Figures) bool {
 	return f.AboveThresholdMinutes <= o.AboveThresholdMinutes && f.PodHours() <= o.PodHours() &&
 		(f.AboveThresholdMinutes < o.AboveThresholdMinutes || f.PodHours() < o.PodHours())
 }
 
-// rank returns what the search minimizes: the bill, or, without prices, the shares that are left of the default's minutes and pod-hours,
-// which is infinite for settings that have more of either.
+// rank returns what the search minimizes: the bill, or, without prices, the shares that are left of
+// the default's minutes and pod-hours, which is infinite for settings that have more of either.
 func (a *Advice) rank(f, byDefault Figures) float64 {
 	switch {
 	case a.Prices != nil:
@@ -346,8 +349,8 @@ func (a *Advice) compared(c Comparison) string {
 		b.AboveThresholdMinutes, d.AboveThresholdMinutes, b.PodHours(), d.PodHours())
 }
 
-// trades returns a table of what other settings would have had; nil where prices have decided, or if there is no
-// choice.
+// trades returns a table of what other settings would have had; nil where prices have decided, or
+// if there is no choice.
 func (a *Advice) trades() *report.Table {
 	if a.Prices != nil || len(a.Trades) < 2 {
 		return nil

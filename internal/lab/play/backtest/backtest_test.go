@@ -235,8 +235,9 @@ func (o *oracle) Forecast() (pipeline.Forecast, bool) {
 	return pipeline.Forecast{Now: now, Horizon: 40 * time.Second, Total: o.load.Rate(now+40_000)/1000 + o.over, Decision: pipeline.Decision{Reason: o.reason}}, true
 }
 
-// On a steady climb of 0.01 pods a second, a look 40 s ahead that takes the load of the last second to stay is 0.41 pods
-// off, as that second began a second ago; a straight line is off by that second.
+// On a steady climb of 0.01 pods a second, a look 40 s ahead that takes the load of the last second
+// to stay is 0.41 pods off, as that second began a second ago; a straight line is off by that
+// second.
 func TestErrorsOfKnownSeries(t *testing.T) {
 	load := climb{2000, 10}
 	world := func() lab.World {
@@ -267,7 +268,8 @@ func TestErrorsOfKnownSeries(t *testing.T) {
 	assert.InDelta(t, 7, backtest.Continued([]float64{1, 2, 3, 4}, 3), 1e-12)
 }
 
-// days is a load that is the same at the same time of each day, and so much more on each day than on the one before.
+// days is a load that is the same at the same time of each day, and so much more on each day than
+// on the one before.
 type days struct{ each float64 }
 
 func (d days) Rate(t int64) float64 {
@@ -288,8 +290,8 @@ func TestTheSameTimeOfAnotherDay(t *testing.T) {
 	}
 }
 
-// A quantile that is passed for a hundredth of the time costs ninety-nine times as much below the load as above it.
-// A trace is played in sections, which have to find what came before them.
+// A quantile that is passed for a hundredth of the time costs ninety-nine times as much below the
+// load as above it. A trace is played in sections, which have to find what came before them.
 func TestScalersKnowTheTraceBeforeTheirSection(t *testing.T) {
 	const begin, day = 4 * 60, 24 * 60
 	minutes := func(scaler string, second int) float64 {
@@ -323,7 +325,8 @@ func TestPinball(t *testing.T) {
 	assert.Zero(t, backtest.Pinball(1, 1, 0.99))
 }
 
-// What a trace of seconds counts arrives in the second that it was counted in, and who knows the load knows that one.
+// What a trace of seconds counts arrives in the second that it was counted in, and who knows the
+// load knows that one.
 func TestCountsArePlayedExactly(t *testing.T) {
 	var points []workload.Point
 	for i := range 3600 {
@@ -500,7 +503,8 @@ func TestAdviceWithoutPricesCostsNothing(t *testing.T) {
 	assert.Contains(t, a.Verdict(), "No other ones have less time above the threshold for as few pod-hours, or fewer pod-hours for as little time.")
 }
 
-// The search minds what it is to save: with dear minutes it takes more pods, with dear pods fewer, and without prices it lists the choice.
+// The search minds what it is to save: with dear minutes it takes more pods, with dear pods fewer,
+// and without prices it lists the choice.
 func TestSearchGoesByThePrices(t *testing.T) {
 	o := options(t)
 	o.Trace = traceOf(t, 40, waves)

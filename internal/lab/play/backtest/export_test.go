@@ -28,7 +28,8 @@ func inSeconds(all []section) [][2]int64 {
 	return out
 }
 
-// Parts returns where the part ends that settings are searched on, and where that begins that they are judged on, in seconds.
+// Parts returns where the part ends that settings are searched on, and where that begins that they
+// are judged on, in seconds.
 func Parts(o *Options) (tunedTo, judgedFrom int64) {
 	tuned, judged := newPlayer(o).parts()
 	return tuned.to / second, judged.from / second

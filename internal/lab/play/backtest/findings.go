@@ -71,7 +71,8 @@ func (f findings) atEqual() []string {
 	return out
 }
 
-// sameBehavior compares with the rival if its HPA has the behaviour of ours, which leaves the effect of the forecast.
+// sameBehavior compares with the rival if its HPA has the behaviour of ours, which leaves the
+// effect of the forecast.
 func (f findings) sameBehavior(a, c Row) string {
 	text := fmt.Sprintf("With the behavior of Foresail's, an HPA would be above the threshold for %.1f minutes (%.2f%% of the time) "+
 		"and pay for %.1f pod-hours, %s Foresail.",
@@ -93,7 +94,8 @@ func (f findings) sameBehavior(a, c Row) string {
 	return text
 }
 
-// onSample adds to a sentence that its figures are of the sampled hours, which differ from those of the tables; nothing if all was played.
+// onSample adds to a sentence that its figures are of the sampled hours, which differ from those of
+// the tables; nothing if all was played.
 func (f findings) onSample(sentence string) string {
 	if !f.Sampled() {
 		return sentence

@@ -32,7 +32,8 @@ func optionsOf(trace *workload.Trace, capacity float64) *Options {
 	return &Options{Trace: trace, Capacity: capacity, Threshold: 0.7, Params: scaler.RecommendedParams(), Seeds: []uint64{1}}
 }
 
-// What is known before a section is the same in whatever order sections are played, also of a trace that lasts for several epochs.
+// What is known before a section is the same in whatever order sections are played, also of a trace
+// that lasts for several epochs.
 func TestPastsDoNotDependOnTheOrderOfSections(t *testing.T) {
 	const hour = 3600 * second
 	o := optionsOf(traceOf(t, 600, 28*6, func(n int) float64 { return 50 + 30*math.Sin(float64(n)/10) + float64(n%7) }), 10)
@@ -55,8 +56,8 @@ func TestPastsDoNotDependOnTheOrderOfSections(t *testing.T) {
 	assert.Nil(t, forwards.pasts.of(&setting, 3*hour))
 }
 
-// What is learned of a rate is learned of the requests that it leads to, as pods measure them: of a rate alone even few requests would
-// seem to be without chance.
+// What is learned of a rate is learned of the requests that it leads to, as pods measure them: of a
+// rate alone even few requests would seem to be without chance.
 func TestPastsAreOfWhatPodsMeasure(t *testing.T) {
 	o := optionsOf(traceOf(t, 600, 24*6, func(int) float64 { return 4 }), 4)
 	setting := o.setting("foresail-total")

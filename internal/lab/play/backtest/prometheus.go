@@ -16,7 +16,8 @@ import (
 // queryTimeout is that of one query.
 const queryTimeout = time.Minute
 
-// Question is what is asked of Prometheus for a trace: the sum of the series of a query, at each step, is the load.
+// Question is what is asked of Prometheus for a trace: the sum of the series of a query, at each
+// step, is the load.
 type Question struct {
 	API        v1.API
 	Address    string // of the server, for errors

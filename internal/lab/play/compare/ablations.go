@@ -15,8 +15,8 @@ import (
 	"github.com/foresail/foresail/pipeline"
 )
 
-// Ablation is the result of changing one setting of Foresail. The first scaler of its outcomes has the recommended setting;
-// the others are compared with it.
+// Ablation is the result of changing one setting of Foresail. The first scaler of its outcomes has
+// the recommended setting; the others are compared with it.
 type Ablation struct {
 	Name   string // in files
 	Title  string
@@ -50,7 +50,8 @@ func ablations() []ablation {
 	}
 }
 
-// freshness varies the age of readings. StaleAfter grows with their period, so that they are not rejected as stale.
+// freshness varies the age of readings. StaleAfter grows with their period, so that they are not
+// rejected as stale.
 func freshness() []variant {
 	all := []variant{{name: "each second", scaler: through}}
 	change := func(name string, source lab.Source, phase func(*lab.Source) *time.Duration) {
@@ -159,8 +160,9 @@ func (l ablation) config(c Config, everywhere bool) Config {
 	return c
 }
 
-// PlayAblations plays each ablation on the profiles and seeds of a comparison and, if everywhere, on further ones on which
-// it matters. done is called after each run. When the context ends it returns the finished ablations and its error.
+// PlayAblations plays each ablation on the profiles and seeds of a comparison and, if everywhere,
+// on further ones on which it matters. done is called after each run. When the context ends it
+// returns the finished ablations and its error.
 func PlayAblations(ctx context.Context, c Config, everywhere bool, done func(Run)) ([]Ablation, error) {
 	var all []Ablation
 	for _, l := range ablations() {

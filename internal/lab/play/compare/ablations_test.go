@@ -17,7 +17,8 @@ import (
 	"github.com/foresail/foresail/pipeline"
 )
 
-// growing is a load that is steady for half a minute and then grows for as long as a pod takes to start thrice over.
+// growing is a load that is steady for half a minute and then grows for as long as a pod takes to
+// start thrice over.
 func growing() Profile {
 	return Profile{Name: "growing", Draw: func(uint64) (workload.Profile, error) {
 		load := rateOf(func(t int64) float64 { return 100 + 1.5*float64(max(0, t-30_000))/1000 })

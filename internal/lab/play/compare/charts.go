@@ -15,8 +15,9 @@ import (
 // bandShare is the share of seeds below and above a band.
 const bandShare = 0.1
 
-// Charts adds charts of each profile as files: what each scaler did, what its users saw over time and altogether, and
-// what that cost. threshold is the utilisation that scalers were to hold, most the largest number of pods.
+// Charts adds charts of each profile as files: what each scaler did, what its users saw over time
+// and altogether, and what that cost. threshold is the utilisation that scalers were to hold, most
+// the largest number of pods.
 func (r *Result) Charts(out *report.Report, threshold float64, most int) {
 	for _, o := range r.Outcomes {
 		out.Chart(o.Profile+"-scaling", scalingPage(o, threshold, most))

@@ -135,7 +135,8 @@ func TestTimeAtTheMaximumIsAFigureOfItsOwn(t *testing.T) {
 	assert.InDelta(t, 90, ran.AtMaximumMinutes.Value, 1)
 }
 
-// Each replica exposes the same: what two of them expose is not twice as much, and going from one to the other changes nothing.
+// Each replica exposes the same: what two of them expose is not twice as much, and going from one
+// to the other changes nothing.
 func TestReplicasOfForesailAreBelievedOneAtATime(t *testing.T) {
 	one := level(180, func(ago time.Duration, v map[string]float64) {
 		if ago < 60*time.Minute {
@@ -305,7 +306,8 @@ func TestWhatIsMissingIsSaid(t *testing.T) {
 	assert.ErrorContains(t, err, "none of a load: neither foresail_load nor foresail_load_per_instance")
 }
 
-// A metric whose target an HPA scales: what ran is what that did, and the last sentence is what Foresail would do instead.
+// A metric whose target an HPA scales: what ran is what that did, and the last sentence is what
+// Foresail would do instead.
 func TestWhatAnotherScalerDidIsNotForesail(t *testing.T) {
 	fixed := evaluationtest.Ran(end.Add(-9*time.Hour), 9*time.Hour)
 	for _, s := range fixed {

@@ -24,7 +24,8 @@ const (
 	asked = 12 * time.Hour
 	// mostSamples bounds what is read of one PredictedMetric, in memory some 100 MB.
 	mostSamples = 6_000_000
-	// learned is for how long before a report the load is read: what Foresail knew when it began. It remembers a week.
+	// learned is for how long before a report the load is read: what Foresail knew when it began.
+	// It remembers a week.
 	learned = 8 * 24 * time.Hour
 )
 
@@ -45,7 +46,8 @@ const (
 	numberOfMetrics
 )
 
-// names are those of the metrics without their prefix. Those before threshold are read for as long as Foresail learns.
+// names are those of the metrics without their prefix. Those before threshold are read for as long
+// as Foresail learns.
 var names = [numberOfMetrics]string{
 	"ready_pods", "target_replicas", "load", "load_per_instance", "threshold", "startup_time_seconds", "sample_interval_seconds",
 	"forecast_error_ratio", "forecast_late_ratio", "forecast_lateness_ratio",
@@ -71,13 +73,15 @@ type sample struct {
 	v float64
 }
 
-// replica is what one replica of Foresail has exposed. A process that restarts in its pod goes on with the same series.
+// replica is what one replica of Foresail has exposed. A process that restarts in its pod goes on
+// with the same series.
 type replica struct {
 	name   string
 	series [numberOfMetrics][]sample
 }
 
-// Read asks for what Foresail has recorded of a PredictedMetric over some time before to, and for its load in the days before that.
+// Read asks for what Foresail has recorded of a PredictedMetric over some time before to, and for
+// its load in the days before that.
 func Read(ctx context.Context, s Source, key types.NamespacedName, to time.Time, since time.Duration) (*Record, error) {
 	r := &reader{Source: s, key: key, replicas: map[string]*replica{}}
 	from := to.Add(-since)
@@ -148,7 +152,8 @@ func (r *reader) take(series *model.SampleStream) {
 	}
 }
 
-// sorted returns the replicas in order of names, their samples in order of time. Those at the ends of spans may have come twice.
+// sorted returns the replicas in order of names, their samples in order of time. Those at the ends
+// of spans may have come twice.
 func (r *reader) sorted() []*replica {
 	out := make([]*replica, 0, len(r.replicas))
 	for _, x := range r.replicas {

@@ -61,7 +61,8 @@ type Row struct {
 	PodHours         Estimate `json:"podHours"`
 	ScaleUps         float64  `json:"scaleUps"`
 	ScaleDowns       float64  `json:"scaleDowns"`
-	// Cost is that of pods and of time above the threshold, which is too few pods or at the maximum; nil without prices.
+	// Cost is that of pods and of time above the threshold, which is too few pods or at the
+	// maximum; nil without prices.
 	Cost *Estimate `json:"cost,omitempty"`
 	// ThanRan is how much more than as it ran, ThanForesail how much more than Foresail simulated.
 	ThanRan      *Difference `json:"moreThanAsItRan,omitempty"`
@@ -320,8 +321,8 @@ func (e *evaluator) cost(a, b []score.Pods) *Estimate {
 // resampling is the seed of intervals.
 const resampling = 1
 
-// estimate returns the sum of a figure over blocks, or of its difference from the same blocks of another scaler. A
-// difference by rounding alone is none: its interval would exclude 0.
+// estimate returns the sum of a figure over blocks, or of its difference from the same blocks of
+// another scaler. A difference by rounding alone is none: its interval would exclude 0.
 func estimate(blocks, than []score.Pods, of func(score.Pods) float64) (e Estimate) {
 	values := make([]float64, len(blocks))
 	for i, p := range blocks {

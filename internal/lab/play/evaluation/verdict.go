@@ -47,7 +47,8 @@ func (s *Span) verdict() []string {
 	return append(out, s.trust())
 }
 
-// judgedAfter is how much of the load must be known before shares of it mean anything, as on the page of the dashboard.
+// judgedAfter is how much of the load must be known before shares of it mean anything, as on the
+// page of the dashboard.
 const judgedAfter = time.Hour
 
 // littleKnown reports whether less than that is known. A scrape that is missing at an end does not count.

@@ -1,5 +1,5 @@
-// Package whatif plays the recorded hour of a PredictedMetric again with other parameters, for the page of `foresail dashboard`:
-// Foresail with these parameters, keda, and clairvoyant as the bound.
+// Package whatif plays the recorded hour of a PredictedMetric again with other parameters, for the
+// page of `foresail dashboard`: Foresail with these parameters, keda, and clairvoyant as the bound.
 package whatif
 
 import (

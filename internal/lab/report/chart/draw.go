@@ -39,7 +39,8 @@ func (p Page) WriteSVG(w io.Writer) error {
 	return err
 }
 
-// WriteFragment draws the page as a part of a page of HTML: SVG without a declaration, on the background that is there.
+// WriteFragment draws the page as a part of a page of HTML: SVG without a declaration, on the
+// background that is there.
 func (p Page) WriteFragment(w io.Writer) error {
 	c := vgsvg.New(p.size())
 	p.draw(draw.New(c))

@@ -110,8 +110,8 @@ func TestWindowUpwards(t *testing.T) {
 	assert.Equal(t, 8, x.want(15, 9), "the least that was desired in a minute")
 }
 
-// A fall that no policy of scale-down looks back to any more is forgotten with the next one, though a policy of scale-up
-// counts with it: so the controller does it.
+// A fall that no policy of scale-down looks back to any more is forgotten with the next one, though
+// a policy of scale-up counts with it: so the controller does it.
 func TestForgetsChangesByTheirOwnDirection(t *testing.T) {
 	x := newTarget(t, 20, 1, 100, &autoscalingv2.HorizontalPodAutoscalerBehavior{
 		ScaleUp: &autoscalingv2.HPAScalingRules{

@@ -16,8 +16,8 @@ type rules struct {
 	tolerance float64
 }
 
-// defaultRules are what a behaviour that says nothing of a direction gets: up, 4 pods or as many as there are, whichever
-// is more, each 15 s; down, any number after the stabilisation window.
+// defaultRules are what a behaviour that says nothing of a direction gets: up, 4 pods or as many as
+// there are, whichever is more, each 15 s; down, any number after the stabilisation window.
 func defaultRules(f *Flags) (up, down rules) {
 	const period = 15
 	up = rules{

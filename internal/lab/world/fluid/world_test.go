@@ -208,7 +208,8 @@ func TestOverloadWaitsForTenSecondsOfWork(t *testing.T) {
 	assert.Zero(t, w.View().Pods[0].Busy.Mean(0, 60_000))
 }
 
-// Two runs of one seed meet the same arrivals and pods, whatever is decided in them, and whenever they are looked at.
+// Two runs of one seed meet the same arrivals and pods, whatever is decided in them, and whenever
+// they are looked at.
 func TestRunsOfOneSeedArePaired(t *testing.T) {
 	c := config()
 	one, other := fluid.New(c), fluid.New(c)

@@ -11,8 +11,9 @@ import (
 	"github.com/foresail/foresail/internal/lab/world/queue"
 )
 
-// TestModelIsFrozen plays one seed of what the model was fitted to. Where it fails, the model or what feeds the HPAs has
-// changed, and earlier findings do not compare with later ones. TestModelIsCalibrated has the band of all seeds.
+// TestModelIsFrozen plays one seed of what the model was fitted to. Where it fails, the model or
+// what feeds the HPAs has changed, and earlier findings do not compare with later ones.
+// TestModelIsCalibrated has the band of all seeds.
 func TestModelIsFrozen(t *testing.T) {
 	for _, c := range []struct {
 		profile, scaler    string

@@ -255,13 +255,14 @@ func (w *World) Second() lab.Second {
 	}
 }
 
-// Requests returns the figures of the requests that arrived at a time, a whole second, or later. It plays on, without arrivals, until all
-// of them have an answer, so the world must not be advanced after.
+// Requests returns the figures of the requests that arrived at a time, a whole second, or later. It
+// plays on, without arrivals, until all of them have an answer, so the world must not be advanced
+// after.
 func (w *World) Requests(from int64) Requests {
 	w.play(float64(w.now) + max(w.model.Timeout, w.model.FailWithin))
 	return w.log.between(from/1000, math.MaxInt64)
 }
 
-// Between returns the figures of the requests that arrived from one time on and before another, both whole seconds, once Requests has
-// played them to their end.
+// Between returns the figures of the requests that arrived from one time on and before another,
+// both whole seconds, once Requests has played them to their end.
 func (w *World) Between(from, to int64) Requests { return w.log.between(from/1000, to/1000) }

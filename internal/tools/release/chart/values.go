@@ -11,7 +11,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// describe returns the JSON schema of a chart's values, which rejects unknown ones, and a table of them in Markdown.
+// describe returns the JSON schema of a chart's values, which rejects unknown ones, and a table of
+// them in Markdown.
 func describe(values []byte) (schema, table []byte, err error) {
 	var document yaml.Node
 	if err := yaml.Unmarshal(values, &document); err != nil {

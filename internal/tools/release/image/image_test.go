@@ -112,7 +112,8 @@ func TestLayoutIsValid(t *testing.T) {
 	}
 }
 
-// TestPulledImageRuns pushes to a registry in this process, and takes out of what is pulled again what a node would run.
+// TestPulledImageRuns pushes to a registry in this process, and takes out of what is pulled again
+// what a node would run.
 func TestPulledImageRuns(t *testing.T) {
 	checkPulled(t, assemble(t, buildStandIn(t)...))
 }

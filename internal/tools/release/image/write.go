@@ -32,8 +32,8 @@ func (r Release) Write(folder, version string) error {
 	return nil
 }
 
-// Push writes the release to a registry, such as ghcr.io/foresail/foresail:v1.2.3, with the credentials of docker login and the
-// like, and returns the digest.
+// Push writes the release to a registry, such as ghcr.io/foresail/foresail:v1.2.3, with the
+// credentials of docker login and the like, and returns the digest.
 func (r Release) Push(ctx context.Context, reference string, options ...remote.Option) (name.Digest, error) {
 	ref, err := name.ParseReference(reference)
 	if err != nil {

@@ -22,8 +22,8 @@ const (
 	documentID  = "DOCUMENT"
 )
 
-// SPDX returns a document of SPDX 2.3 in JSON for a binary of a version: its own module, those that it was linked from, and
-// Go's standard library. The same binary gives the same document.
+// SPDX returns a document of SPDX 2.3 in JSON for a binary of a version: its own module, those that
+// it was linked from, and Go's standard library. The same binary gives the same document.
 func SPDX(info *debug.BuildInfo, version string, created time.Time) ([]byte, error) {
 	if info.Main.Path == "" {
 		return nil, errors.New("the binary names no module: it must be built with Go modules")

@@ -1,4 +1,5 @@
-// Package evaluationtest has metrics of Foresail, and a server that returns them, for tests of package evaluation.
+// Package evaluationtest has metrics of Foresail, and a server that returns them, for tests of
+// package evaluation.
 package evaluationtest
 
 import (
@@ -75,7 +76,8 @@ func (s shop) Rate(t int64) float64 {
 	return rate * (1 + 0.6*campaign)
 }
 
-// Ran returns what a replica of Foresail would have exposed from a time on, while a simulated fleet was scaled by it.
+// Ran returns what a replica of Foresail would have exposed from a time on, while a simulated fleet
+// was scaled by it.
 func Ran(from time.Time, length time.Duration) []Scrape {
 	load := shop{from}
 	made, err := scaler.New("foresail-total", scaler.Setup{

@@ -20,7 +20,8 @@ import (
 
 var selector = regexp.MustCompile(`^\{__name__=~"(foresail_\(.*\))",namespace="([^"]*)",predictedmetric="([^"]*)"\}\n\[(\d+)s\]$`)
 
-// Serve answers as a Prometheus server that has some series. It answers only the requests that package evaluation makes.
+// Serve answers as a Prometheus server that has some series. It answers only the requests that
+// package evaluation makes.
 func Serve(t testing.TB, series []Series) (url string) {
 	t.Helper()
 	mux := http.NewServeMux()
