@@ -53,7 +53,8 @@ func TestCommandLinesOfPagesParse(t *testing.T) {
 		for _, command := range page.Commands() {
 			if args, ok := command.Foresail(); ok {
 				checked++
-				assert.NoError(t, parse(args, command.Mention), "%s: foresail %s", command.Where, strings.Join(args, " "))
+				assert.NoError(t, parse(args, command.Mention), "%s: foresail %s", command.Where,
+					strings.Join(args, " "))
 			}
 		}
 	}

@@ -83,20 +83,25 @@ func kubeconfig(t *testing.T) string {
 		case "/api":
 			answer = metav1.APIVersions{TypeMeta: metav1.TypeMeta{Kind: "APIVersions", APIVersion: "v1"}}
 		case "/apis":
-			answer = metav1.APIGroupList{TypeMeta: metav1.TypeMeta{Kind: "APIGroupList", APIVersion: "v1"}, Groups: []metav1.APIGroup{group}}
+			answer = metav1.APIGroupList{TypeMeta: metav1.TypeMeta{Kind: "APIGroupList", APIVersion: "v1"},
+				Groups: []metav1.APIGroup{group}}
 		case "/apis/foresail.dev":
 			answer = group
 		case "/apis/foresail.dev/v1alpha1":
 			answer = metav1.APIResourceList{
-				TypeMeta: metav1.TypeMeta{Kind: "APIResourceList", APIVersion: "v1"}, GroupVersion: "foresail.dev/v1alpha1",
+				TypeMeta:     metav1.TypeMeta{Kind: "APIResourceList", APIVersion: "v1"},
+				GroupVersion: "foresail.dev/v1alpha1",
 				APIResources: []metav1.APIResource{
-					{Name: "predictedmetrics", Kind: "PredictedMetric", Namespaced: true}, {Name: "workerpools", Kind: "WorkerPool"},
+					{Name: "predictedmetrics", Kind: "PredictedMetric", Namespaced: true},
+					{Name: "workerpools", Kind: "WorkerPool"},
 				},
 			}
 		case "/apis/foresail.dev/v1alpha1/namespaces/shop/predictedmetrics":
-			answer = v1alpha1.PredictedMetricList{TypeMeta: kind("PredictedMetricList"), Items: []v1alpha1.PredictedMetric{{ObjectMeta: metav1.ObjectMeta{Name: "checkout", Namespace: "shop"}}}}
+			answer = v1alpha1.PredictedMetricList{TypeMeta: kind("PredictedMetricList"),
+				Items: []v1alpha1.PredictedMetric{{ObjectMeta: metav1.ObjectMeta{Name: "checkout", Namespace: "shop"}}}}
 		case "/apis/foresail.dev/v1alpha1/workerpools":
-			answer = v1alpha1.WorkerPoolList{TypeMeta: kind("WorkerPoolList"), Items: []v1alpha1.WorkerPool{{ObjectMeta: metav1.ObjectMeta{Name: "workers"}}}}
+			answer = v1alpha1.WorkerPoolList{TypeMeta: kind("WorkerPoolList"),
+				Items: []v1alpha1.WorkerPool{{ObjectMeta: metav1.ObjectMeta{Name: "workers"}}}}
 		default:
 			w.WriteHeader(http.StatusNotFound)
 			return

@@ -37,7 +37,8 @@ func runAside(t *testing.T, args ...string) *process {
 	t.Helper()
 	self, err := os.Executable()
 	require.NoError(t, err)
-	p := &process{command: exec.CommandContext(t.Context(), self, args...), stderr: &bytes.Buffer{}, ended: make(chan struct{})}
+	p := &process{command: exec.CommandContext(t.Context(), self, args...), stderr: &bytes.Buffer{},
+		ended: make(chan struct{})}
 	p.command.Env = append(os.Environ(), aside+"=1")
 	p.command.Stderr = p.stderr
 	require.NoError(t, p.command.Start())

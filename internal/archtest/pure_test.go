@@ -34,7 +34,8 @@ func TestPurePackagesHaveNoGoroutines(t *testing.T) {
 				return true
 			})
 			for _, of := range file.Imports {
-				assert.NotContains(t, []string{`"sync"`, `"sync/atomic"`, `"golang.org/x/sync/errgroup"`}, of.Path.Value, path)
+				assert.NotContains(t, []string{`"sync"`, `"sync/atomic"`, `"golang.org/x/sync/errgroup"`},
+					of.Path.Value, path)
 			}
 		}
 	}

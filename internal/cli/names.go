@@ -17,9 +17,10 @@ const (
 
 // typeNames are the words for each kind that kubectl accepts in TYPE/NAME.
 var typeNames = map[string][]string{
-	AMetric: {"predictedmetric", "predictedmetrics", "pm", "predictedmetric.foresail.dev", "predictedmetrics.foresail.dev"},
-	APool:   {"workerpool", "workerpools", "wp", "workerpool.foresail.dev", "workerpools.foresail.dev"},
-	APod:    {"pod", "pods", "po"},
+	AMetric: {"predictedmetric", "predictedmetrics", "pm", "predictedmetric.foresail.dev",
+		"predictedmetrics.foresail.dev"},
+	APool: {"workerpool", "workerpools", "wp", "workerpool.foresail.dev", "workerpools.foresail.dev"},
+	APod:  {"pod", "pods", "po"},
 }
 
 // OneName refuses any number of arguments but one. Of an argument TYPE/NAME it leaves the name in
@@ -65,7 +66,8 @@ func splitFor(command *cobra.Command, rest, args []string) ([]string, error) {
 			continue
 		}
 		for _, sub := range command.Commands() {
-			if kind == sub.Name() || sub.HasAlias(kind) || strings.HasSuffix(kind, ".foresail.dev") && strings.HasPrefix(kind, sub.Name()) {
+			if kind == sub.Name() || sub.HasAlias(kind) || strings.HasSuffix(kind, ".foresail.dev") &&
+				strings.HasPrefix(kind, sub.Name()) {
 				// They go first, as cobra takes an argument after a flag of a subcommand for the
 				// value of that flag.
 				at := slices.Index(args, command.Name()) + 1

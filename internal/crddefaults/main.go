@@ -47,7 +47,8 @@ func run() error {
 		found := map[string]string{}
 		spec := crd.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"]
 		collect(&spec, "", found)
-		fmt.Fprintf(&code, "\n// %s are the defaults of a %s that its schema has.\nvar %s = []fieldDefault{\n", t.variable, t.kind, t.variable)
+		fmt.Fprintf(&code, "\n// %s are the defaults of a %s that its schema has.\nvar %s = []fieldDefault{\n",
+			t.variable, t.kind, t.variable)
 		for _, path := range slices.Sorted(maps.Keys(found)) {
 			fmt.Fprintf(&code, "{%q, %q},\n", path, found[path])
 		}

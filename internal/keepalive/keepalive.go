@@ -163,7 +163,8 @@ func (h *History) Returns(unit int) (times int, median time.Duration) {
 // Equal reports whether two histories are the same.
 func (h *History) Equal(other *History) bool {
 	return h.Needed == other.Needed && slices.Equal(h.Periods, other.Periods) &&
-		slices.EqualFunc(h.Idle, other.Idle, func(a, b Idle) bool { return a.First == b.First && a.Last == b.Last && a.Since.Equal(b.Since) })
+		slices.EqualFunc(h.Idle, other.Idle,
+			func(a, b Idle) bool { return a.First == b.First && a.Last == b.Last && a.Since.Equal(b.Since) })
 }
 
 // Clone returns a copy that shares nothing.

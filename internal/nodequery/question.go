@@ -35,7 +35,8 @@ const MaxSeries = 20_000
 // New returns a question to the server at an address.
 func New(api v1.API, address, expr string, step, timeout time.Duration) Question {
 	return Question{API: api, Step: step, Text: promapi.Question{
-		Address: address, Query: expr, Accepted: "must be an expression of PromQL that has a number at each time", Timeout: timeout, MaxSeries: MaxSeries,
+		Address: address, Query: expr, Accepted: "must be an expression of PromQL that has a number at each time",
+		Timeout: timeout, MaxSeries: MaxSeries,
 	}}
 }
 
@@ -48,7 +49,8 @@ type Line struct {
 // Ask returns the series over a span, whose ends are multiples of the step (ms). Its errors are
 // *promapi.Failure.
 func (q *Question) Ask(ctx context.Context, from, to int64) ([]Line, error) {
-	matrix, _, err := q.Text.Range(ctx, q.API, v1.Range{Start: time.UnixMilli(from), End: time.UnixMilli(to), Step: q.Step})
+	matrix, _, err := q.Text.Range(ctx, q.API,
+		v1.Range{Start: time.UnixMilli(from), End: time.UnixMilli(to), Step: q.Step})
 	if err != nil {
 		return nil, err
 	}
@@ -58,7 +60,8 @@ func (q *Question) Ask(ctx context.Context, from, to int64) ([]Line, error) {
 			continue
 		}
 		if len(stream.Histograms) > 0 {
-			return nil, promapi.Fail(promapi.Rejected, "%s: query %.200q returns native histograms: must return numbers", q.Text.Address, q.Text.Query)
+			return nil, promapi.Fail(promapi.Rejected,
+				"%s: query %.200q returns native histograms: must return numbers", q.Text.Address, q.Text.Query)
 		}
 		lines = append(lines, Line{Labels: stream.Metric, Samples: usable(stream.Values, from, to)})
 	}

@@ -111,7 +111,8 @@ func (f *Feed) Subscribe(store Store) (cancel func()) {
 func (f *Feed) cancel(s *subscription) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.subscriptions = slices.DeleteFunc(slices.Clone(f.subscriptions), func(other *subscription) bool { return other == s })
+	f.subscriptions = slices.DeleteFunc(slices.Clone(f.subscriptions),
+		func(other *subscription) bool { return other == s })
 	if s.end != nil {
 		s.end()
 	}
@@ -164,7 +165,8 @@ type stream struct {
 var _ cache.TransformingStore = (*stream)(nil)
 
 func (s *stream) reflect(ctx context.Context) {
-	lw := cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{ListWithContextFunc: s.list, WatchFuncWithContext: s.watch}, s.feed.client)
+	lw := cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{ListWithContextFunc: s.list,
+		WatchFuncWithContext: s.watch}, s.feed.client)
 	cache.NewReflectorWithOptions(lw, s.feed.like, s, cache.ReflectorOptions{Name: s.feed.what}).RunWithContext(ctx)
 }
 

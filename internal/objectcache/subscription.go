@@ -193,7 +193,8 @@ func (s *subscription) list(ctx context.Context) {
 		return
 	}
 	defer s.finishList()
-	retry := wait.Backoff{Duration: 800 * time.Millisecond, Factor: 2, Jitter: 1, Steps: 6, Cap: 30 * time.Second} // as reflectors
+	// as reflectors
+	retry := wait.Backoff{Duration: 800 * time.Millisecond, Factor: 2, Jitter: 1, Steps: 6, Cap: 30 * time.Second}
 	for {
 		err := s.tryList(ctx)
 		if err == nil || ctx.Err() != nil {

@@ -65,8 +65,9 @@ func (c *Client) CloseIdleConnections() { c.http.CloseIdleConnections() }
 // does not check whether the server is permitted.
 func (c *Connector) Connect(address string) (*Client, error) {
 	servers := c.options.Servers
-	client, err := config.NewClientFromConfig(servers.configOf(address), connections, append(servers.dialOption(address),
-		config.WithUserAgent(c.options.UserAgent), config.WithIdleConnTimeout(idleConnection))...)
+	client, err := config.NewClientFromConfig(servers.configOf(address), connections,
+		append(servers.dialOption(address),
+			config.WithUserAgent(c.options.UserAgent), config.WithIdleConnTimeout(idleConnection))...)
 	if err != nil {
 		return nil, fmt.Errorf("address: %q: %w", address, err)
 	}

@@ -59,7 +59,8 @@ func (l *limiter) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	lease := l.budget.Lease(of.tenant, giveUp)
 	of.leases = append(of.leases, lease)
-	response.Body = &limitedBody{ReadCloser: response.Body, ctx: ctx, giveUp: giveUp, limiter: l, lease: lease, alone: !ok}
+	response.Body = &limitedBody{ReadCloser: response.Body, ctx: ctx, giveUp: giveUp, limiter: l, lease: lease,
+		alone: !ok}
 	return response, nil
 }
 

@@ -54,9 +54,10 @@ func (q *Question) RangeInParts(ctx context.Context, api v1.API, span v1.Range, 
 
 // Vector evaluates the query at a time. Its errors are *Failure.
 func (q *Question) Vector(ctx context.Context, api v1.API, at time.Time) (model.Vector, error) {
-	vector, _, err := ask[model.Vector](ctx, q, func(ctx context.Context, o ...v1.Option) (model.Value, v1.Warnings, error) {
-		return api.Query(ctx, q.Query, at, o...)
-	})
+	vector, _, err := ask[model.Vector](ctx, q,
+		func(ctx context.Context, o ...v1.Option) (model.Value, v1.Warnings, error) {
+			return api.Query(ctx, q.Query, at, o...)
+		})
 	return vector, err
 }
 
@@ -67,7 +68,8 @@ func (q *Question) Samples(ctx context.Context, api v1.API, span time.Duration) 
 }
 
 // SamplesUntil is Samples over a span that ends at a time.
-func (q *Question) SamplesUntil(ctx context.Context, api v1.API, end time.Time, span time.Duration) (model.Matrix, v1.Warnings, error) {
+func (q *Question) SamplesUntil(ctx context.Context, api v1.API, end time.Time, span time.Duration) (model.Matrix,
+	v1.Warnings, error) {
 	// The range is on a line of its own, so that a comment at the end of the selector cannot hide it.
 	query := fmt.Sprintf("%s\n[%ds]", q.Query, wholeSeconds(span)/time.Second)
 	return ask[model.Matrix](ctx, q, func(ctx context.Context, o ...v1.Option) (model.Value, v1.Warnings, error) {
@@ -94,10 +96,12 @@ func ask[T interface {
 	}
 	answer, ok := value.(T)
 	if !ok {
-		return nil, nil, Fail(Rejected, "%s: query %.200q: the answer is a %s; %s", q.Address, q.Query, value.Type(), q.Accepted)
+		return nil, nil, Fail(Rejected, "%s: query %.200q: the answer is a %s; %s", q.Address, q.Query, value.Type(),
+			q.Accepted)
 	}
 	if q.MaxSeries > 0 && len(answer) > q.MaxSeries {
-		return nil, nil, Fail(Limit, "%s: query %.200q returns more than %d series; it must select less", q.Address, q.Query, q.MaxSeries)
+		return nil, nil, Fail(Limit, "%s: query %.200q returns more than %d series; it must select less", q.Address,
+			q.Query, q.MaxSeries)
 	}
 	return answer, warnings, nil
 }

@@ -53,7 +53,8 @@ const DefaultNamespaceLabel = "namespace"
 // Validate returns what is wrong with t, by the names of two fields.
 func (t *Tenancy) Validate(label, unlabelled string) error {
 	if t.NamespaceLabel == model.MetricNameLabel || !model.UTF8Validation.IsValidLabelName(t.NamespaceLabel) {
-		return fmt.Errorf("%s: %q: must be the name of a label of Prometheus, such as %s", label, t.NamespaceLabel, DefaultNamespaceLabel)
+		return fmt.Errorf("%s: %q: must be the name of a label of Prometheus, such as %s", label, t.NamespaceLabel,
+			DefaultNamespaceLabel)
 	}
 	if t.Unlabelled != "" && len(validation.IsDNS1123Label(t.Unlabelled)) > 0 {
 		return fmt.Errorf("%s: %q: must be the name of a namespace, or empty", unlabelled, t.Unlabelled)
@@ -166,7 +167,8 @@ func (s *Servers) Permit(address string) error {
 	if len(s.listed) == 0 {
 		return fmt.Errorf("address: %q: the operator lists no servers", address)
 	}
-	return fmt.Errorf("address: %q: must be listed by the operator: %s", address, Some(slices.Sorted(maps.Keys(s.listed))))
+	return fmt.Errorf("address: %q: must be listed by the operator: %s", address,
+		Some(slices.Sorted(maps.Keys(s.listed))))
 }
 
 // configOf returns the HTTP configuration for a server.
@@ -222,7 +224,8 @@ var errAddress = errors.New("must be " + AcceptedAddress)
 // ways: an address must not pass for another one that has credentials.
 func ParseAddress(address string) (string, error) {
 	u, err := url.Parse(address)
-	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" || u.User != nil || u.RawPath != "" ||
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" || u.User != nil ||
+		u.RawPath != "" ||
 		strings.ContainsAny(address, "?#") {
 		return "", errAddress
 	}

@@ -125,5 +125,6 @@ func (c *Calendar) during(t time.Time) (out pipeline.Bounds, limited bool) {
 
 // Unlearned tells whether what the load is at a time (ms) is not learned.
 func (c *Calendar) Unlearned(ms int64) bool {
-	return c != nil && slices.ContainsFunc(c.entries, func(e Entry) bool { return e.Unlearned && e.Window.Active(time.UnixMilli(ms)) })
+	return c != nil && slices.ContainsFunc(c.entries,
+		func(e Entry) bool { return e.Unlearned && e.Window.Active(time.UnixMilli(ms)) })
 }

@@ -36,10 +36,12 @@ func Recurring(schedule, zone string, duration time.Duration) (Window, error) {
 	}
 	location, err := time.LoadLocation(zone)
 	if err != nil || zone == time.Local.String() { // that of this process is nobody's choice
-		return Window{}, &pipeline.FieldError{Field: "timeZone", Value: fmt.Sprintf("%q", zone), Accept: "a name of the IANA time zone database, such as Europe/Berlin or UTC"}
+		return Window{}, &pipeline.FieldError{Field: "timeZone", Value: fmt.Sprintf("%q", zone),
+			Accept: "a name of the IANA time zone database, such as Europe/Berlin or UTC"}
 	}
 	if duration <= 0 {
-		return Window{}, &pipeline.FieldError{Field: "duration", Value: duration, Accept: "a duration above 0s, as there is a schedule"}
+		return Window{}, &pipeline.FieldError{Field: "duration", Value: duration,
+			Accept: "a duration above 0s, as there is a schedule"}
 	}
 	return Window{cron: times, zone: location, duration: duration}, nil
 }

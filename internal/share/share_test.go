@@ -65,7 +65,8 @@ func TestEqualPartIsThereAtOnce(t *testing.T) {
 			}
 			// Each lease that is called back returns 1 at least, once its holder has noticed and
 			// ended it, and that goes to a tenant that has no more than the victim.
-			assert.LessOrEqual(t, longest, time.Duration(total)*(ending+5*time.Millisecond), "seed %d: %d of %d, %d others", seed, part, total, hogs)
+			assert.LessOrEqual(t, longest, time.Duration(total)*(ending+5*time.Millisecond),
+				"seed %d: %d of %d, %d others", seed, part, total, hogs)
 			assert.LessOrEqual(t, p.InUse(), total)
 			cancel()
 			all.Wait()

@@ -100,7 +100,8 @@ func (o *explainPodOptions) run(c *cobra.Command, k *cli.Connection, name, outpu
 	e, err := x.explain(c.Context(), types.NamespacedName{Namespace: namespace, Name: name})
 	podview.Warn(c.ErrOrStderr(), e)
 	if others := x.namespacesWith(c.Context(), e); len(others) > 0 {
-		fmt.Fprintf(c.ErrOrStderr(), "There is no pod %q in namespace %s; %s\n", name, namespace, cli.InNamespaces(others))
+		fmt.Fprintf(c.ErrOrStderr(), "There is no pod %q in namespace %s; %s\n", name, namespace,
+			cli.InNamespaces(others))
 	}
 	if err != nil {
 		if e.Pod != nil {
@@ -224,7 +225,8 @@ func (x *podExplainer) askServer(ctx context.Context, path string) (answer exten
 }
 
 // askPod asks a replica through the API server, which knows what pod it is: its certificate need not tell.
-func (x *podExplainer) askPod(ctx context.Context, r replica, path, token string) (answer extender.Explanation, err error) {
+func (x *podExplainer) askPod(ctx context.Context, r replica, path, token string) (answer extender.Explanation,
+	err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	tunnel, err := openTunnel(ctx, x.config, x.client, x.foresail, r.name, r.port)
@@ -239,12 +241,14 @@ func (x *podExplainer) askPod(ctx context.Context, r replica, path, token string
 func (x *podExplainer) replicas(ctx context.Context) ([]replica, error) {
 	pods, err := x.client.CoreV1().Pods(x.foresail).List(ctx, metav1.ListOptions{LabelSelector: foresailPods})
 	if err != nil {
-		return nil, fmt.Errorf("find the pods of Foresail in namespace %s, for which the Role foresail-explain is: %w", x.foresail, err)
+		return nil, fmt.Errorf("find the pods of Foresail in namespace %s, for which the Role foresail-explain is: %w",
+			x.foresail, err)
 	}
 	var found []replica
 	for i := range pods.Items {
 		pod := &pods.Items[i]
-		if port := portOf(pod, metricsPort); pod.Status.Phase == corev1.PodRunning && portOf(pod, extenderPort) != "" && port != "" {
+		if port := portOf(pod, metricsPort); pod.Status.Phase == corev1.PodRunning && portOf(pod, extenderPort) != "" &&
+			port != "" {
 			found = append(found, replica{pod.Name, port})
 		}
 	}
@@ -256,7 +260,8 @@ func (x *podExplainer) replicas(ctx context.Context) ([]replica, error) {
 }
 
 // fetchAnswer reads an answer. It is empty if the replica has none.
-func fetchAnswer(ctx context.Context, transport *http.Transport, address, token string) (answer extender.Explanation, err error) {
+func fetchAnswer(ctx context.Context, transport *http.Transport, address, token string) (answer extender.Explanation,
+	err error) {
 	defer transport.CloseIdleConnections()
 	a, err := fetchFrom(ctx, transport, address, token)
 	switch {

@@ -23,10 +23,11 @@ func forwardPorts(w http.ResponseWriter, r *http.Request, port, address string) 
 		return // the client has its answer
 	}
 	streams := make(chan httpstream.Stream)
-	tunnel, err := spdy.NewServerConnection(portforward.NewTunnelingConnectionWithLogger(klog.Background(), socket), func(s httpstream.Stream, _ <-chan struct{}) error {
-		streams <- s
-		return nil
-	})
+	tunnel, err := spdy.NewServerConnection(portforward.NewTunnelingConnectionWithLogger(klog.Background(), socket),
+		func(s httpstream.Stream, _ <-chan struct{}) error {
+			streams <- s
+			return nil
+		})
 	if err != nil {
 		return
 	}

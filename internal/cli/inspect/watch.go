@@ -172,7 +172,8 @@ func (w *watcher) lose(why error) error {
 	case known:
 		return nil
 	}
-	_, err := fmt.Fprintf(w.notes, "%s it cannot be read: %s; trying again each %s\n", w.now().Format(time.TimeOnly), text, watchPeriod)
+	_, err := fmt.Fprintf(w.notes, "%s it cannot be read: %s; trying again each %s\n", w.now().Format(time.TimeOnly),
+		text, watchPeriod)
 	return err
 }
 
@@ -180,7 +181,8 @@ func (w *watcher) lose(why error) error {
 func (w *watcher) draw() error {
 	head := fmt.Sprintf("%s, read each %s; Ctrl-C ends", w.now().Format(time.TimeOnly), watchPeriod)
 	if w.away != "" {
-		head = fmt.Sprintf("%s, not read since %s: %s; trying again each %s", w.now().Format(time.TimeOnly), w.since.Format(time.TimeOnly), w.away, watchPeriod)
+		head = fmt.Sprintf("%s, not read since %s: %s; trying again each %s", w.now().Format(time.TimeOnly),
+			w.since.Format(time.TimeOnly), w.away, watchPeriod)
 	}
 	var b strings.Builder
 	if err := w.last.table(&b); err != nil {
@@ -221,7 +223,8 @@ func (s *screen) draw(head, text string) error {
 	lines := append(wrapped(head, columns-1), "")
 	lines = append(lines, strings.Split(strings.TrimRight(text, "\n"), "\n")...)
 	if hidden := len(lines) - rows + 1; hidden > 1 {
-		lines = append(lines[:rows-1], fmt.Sprintf("… %d more lines: make the window higher, or leave --watch out", hidden))
+		lines = append(lines[:rows-1], fmt.Sprintf("… %d more lines: make the window higher, or leave --watch out",
+			hidden))
 	}
 	var b strings.Builder
 	if !s.entered {

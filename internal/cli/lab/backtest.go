@@ -108,12 +108,15 @@ func newBacktestCommand() *cobra.Command {
 func (o *backtestOptions) addFlags(c *cobra.Command) {
 	fs := c.Flags()
 	o.playOptions.addFlags(c, defaultBacktestMin, "the report, the charts and the tables")
-	fs.StringVar(&o.prometheus, "prometheus", "", "`URL` of the Prometheus server that has the traffic, instead of --trace")
+	fs.StringVar(&o.prometheus, "prometheus", "",
+		"`URL` of the Prometheus server that has the traffic, instead of --trace")
 	fs.StringVar(&o.query, "query", "", "`PromQL` that returns requests per second; series are added up")
 	fs.StringVar(&o.since, "since", "7d", "how far back to query Prometheus, such as 12h or 7d")
 	fs.StringVar(&o.step, "step", "1m", "time between two points of the query")
-	fs.StringVar(&o.serversFile, "prometheus-config-file", "", "`file` with the credentials and certificates of Prometheus servers, as for foresail run; empty queries without")
-	fs.Float64Var(&o.capacity, "capacity", 0, "requests per second that keep one pod fully busy; 0 derives it from the traffic, so that its 99th percentile takes half of --max")
+	fs.StringVar(&o.serversFile, "prometheus-config-file", "",
+		"`file` with the credentials and certificates of Prometheus servers, as for foresail run; empty queries without")
+	fs.Float64Var(&o.capacity, "capacity", 0,
+		"requests per second that keep one pod fully busy; 0 derives it from the traffic, so that its 99th percentile takes half of --max")
 	fs.BoolVar(&o.advise, "advise", true, "search for better settings")
 	fs.BoolVar(&o.frontier, "frontier", true, "with --out: play other targets too, for frontier.csv")
 	o.prices.addFlags(fs)
@@ -203,13 +206,17 @@ func (o *backtestOptions) validate() error {
 	}
 	switch {
 	case o.trace == "" && o.prometheus == "":
-		errs = append(errs, cli.BadFlag("trace", "missing", "a file with the traffic, or --prometheus and --query must be given"))
+		errs = append(errs, cli.BadFlag("trace", "missing",
+			"a file with the traffic, or --prometheus and --query must be given"))
 	case o.trace != "" && o.prometheus != "":
-		errs = append(errs, cli.BadFlag("prometheus", fmt.Sprintf("%q", promapi.Redact(o.prometheus)), "left out where --trace is given"))
+		errs = append(errs, cli.BadFlag("prometheus", fmt.Sprintf("%q", promapi.Redact(o.prometheus)),
+			"left out where --trace is given"))
 	case o.prometheus != "":
-		require(o.query != "", "query", "missing", "PromQL that returns requests per second, such as 'sum(rate(http_requests_total[1m]))'")
+		require(o.query != "", "query", "missing",
+			"PromQL that returns requests per second, such as 'sum(rate(http_requests_total[1m]))'")
 	}
-	require(o.prometheus != "" || o.query == "", "query", fmt.Sprintf("%q", o.query), "left out unless --prometheus is given")
+	require(o.prometheus != "" || o.query == "", "query", fmt.Sprintf("%q", o.query),
+		"left out unless --prometheus is given")
 	require(o.capacity == 0 || positive(o.capacity), "capacity", o.capacity, "finite and above 0, or 0 to derive it")
 	_, err := o.prices.parse()
 	return errors.Join(append(errs, err)...)
@@ -224,14 +231,16 @@ func (o *backtestOptions) readSpec(c *cobra.Command, out *backtest.Options) erro
 	}
 	if p.Threshold >= 1 {
 		if o.capacity == 0 {
-			return cli.BadFlag("capacity", "missing", fmt.Sprintf("given where --filename has a threshold of requests (%v)", p.Threshold))
+			return cli.BadFlag("capacity", "missing",
+				fmt.Sprintf("given where --filename has a threshold of requests (%v)", p.Threshold))
 		}
 		out.Metric = backtest.Requests
 		p.Threshold /= o.capacity
 		p.Model.Baseline /= o.capacity
 		p.Saturation = pipeline.Saturation{}
 		if p.Threshold >= 1 {
-			return cli.BadFlag("filename", fmt.Sprintf("threshold %v", p.Threshold*o.capacity), fmt.Sprintf("one with a threshold below --capacity (%v)", o.capacity))
+			return cli.BadFlag("filename", fmt.Sprintf("threshold %v", p.Threshold*o.capacity),
+				fmt.Sprintf("one with a threshold below --capacity (%v)", o.capacity))
 		}
 	}
 	if !c.Flags().Changed("threshold") {
@@ -253,13 +262,16 @@ func (o *backtestOptions) takeLimits(c *cobra.Command, least, most int) error {
 	}
 	highest := min(o.max, maxSimulatedPods)
 	if o.min > highest && c.Flags().Changed("min") {
-		return cli.BadFlag("min", o.min, fmt.Sprintf("at most %d, the maximum of --filename, or --max must be given", highest))
+		return cli.BadFlag("min", o.min, fmt.Sprintf("at most %d, the maximum of --filename, or --max must be given",
+			highest))
 	}
 	if o.min > highest {
-		return cli.BadFlag("filename", fmt.Sprintf("minReplicas %d", o.min), fmt.Sprintf("one of at most %d, or --min must be given", highest))
+		return cli.BadFlag("filename", fmt.Sprintf("minReplicas %d", o.min),
+			fmt.Sprintf("one of at most %d, or --min must be given", highest))
 	}
 	if o.max > highest && !o.maxFollows {
-		return cli.BadFlag("filename", fmt.Sprintf("maxReplicas %d", o.max), fmt.Sprintf("one of at most %d, or --max must be given", highest))
+		return cli.BadFlag("filename", fmt.Sprintf("maxReplicas %d", o.max),
+			fmt.Sprintf("one of at most %d, or --max must be given", highest))
 	}
 	return nil
 }

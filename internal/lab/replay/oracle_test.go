@@ -170,7 +170,8 @@ func fleetOf(random *rand.Rand, model pipeline.ModelKind) []event {
 	if random.IntN(2) == 0 {
 		for range 50 {
 			at := between(0, span)
-			events = append(events, event{kind: demand, at: at, received: at + between(0, 20_000), value: random.Float64()})
+			events = append(events, event{kind: demand, at: at, received: at + between(0, 20_000),
+				value: random.Float64()})
 		}
 	}
 	if random.IntN(2) == 0 {

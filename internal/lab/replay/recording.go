@@ -150,9 +150,11 @@ func (m *member) again(field string, value, earlier int64, line int) error {
 
 func (m *member) reversed(line int) error {
 	if line == m.startLine && line != m.endLine {
-		return &pipeline.FieldError{Field: "start", Value: m.start, Accept: fmt.Sprintf("at most the end of instance %q, which line %d gives as %d", m.id, m.endLine, m.end)}
+		return &pipeline.FieldError{Field: "start", Value: m.start,
+			Accept: fmt.Sprintf("at most the end of instance %q, which line %d gives as %d", m.id, m.endLine, m.end)}
 	}
-	return &pipeline.FieldError{Field: "end", Value: m.end, Accept: fmt.Sprintf("at least the start of instance %q, which line %d gives as %d", m.id, m.startLine, m.start)}
+	return &pipeline.FieldError{Field: "end", Value: m.end,
+		Accept: fmt.Sprintf("at least the start of instance %q, which line %d gives as %d", m.id, m.startLine, m.start)}
 }
 
 // sort brings events into the order in which a replay meets them.

@@ -76,7 +76,8 @@ func podsOf(v *lab.View) []hpa.Pod {
 	out := make([]hpa.Pod, len(all))
 	for i, p := range all {
 		started := p.Created + containerStart.Milliseconds()
-		x := hpa.Pod{Phase: corev1.PodPending, Started: p.Created, Ready: corev1.ConditionFalse, Changed: p.Created, Request: cpuRequest}
+		x := hpa.Pod{Phase: corev1.PodPending, Started: p.Created, Ready: corev1.ConditionFalse, Changed: p.Created,
+			Request: cpuRequest}
 		if p.IsReady(v.Now) {
 			x.Phase, x.Ready, x.Changed = corev1.PodRunning, corev1.ConditionTrue, p.Ready
 		} else if started <= v.Now {

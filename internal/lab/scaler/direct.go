@@ -103,7 +103,8 @@ func newInstantHPA(s Setup) (lab.Scaler, error) {
 	}
 	h, err := hpa.New(s.Min, s.Max, nil, hpa.DefaultFlags())
 	metrics := func(v *lab.View) []hpa.Metric {
-		return []hpa.Metric{hpa.External{Total: milli(known.load.Rate(v.Now) * s.Cost), Target: milli(s.Threshold), Average: true}}
+		return []hpa.Metric{hpa.External{Total: milli(known.load.Rate(v.Now) * s.Cost), Target: milli(s.Threshold),
+			Average: true}}
 	}
 	return &autoscaled{clock: newClock(s.Seed, "the HPA", hpaPeriod), hpa: h, metrics: metrics, pods: podsOf}, err
 }

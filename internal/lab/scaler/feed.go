@@ -45,7 +45,8 @@ func newFeed(p pipeline.Params, s *Setup, source lab.Source, warmUp time.Duratio
 	if err != nil {
 		return nil, err
 	}
-	f := &feed{pipeline: made, source: source, meter: busy, warmUp: warmUp.Milliseconds(), series: map[string]*series{}, past: pipeline.NewLearned(&p)}
+	f := &feed{pipeline: made, source: source, meter: busy, warmUp: warmUp.Milliseconds(), series: map[string]*series{},
+		past: pipeline.NewLearned(&p)}
 	if s.Past != nil {
 		f.past = s.Past.Clone()
 	}
@@ -179,8 +180,10 @@ type Metric int
 // The metrics there are.
 const (
 	Utilization Metric = iota // busy share of the event loop, which ends at 1
-	Requests                  // requests per second, which do not saturate; the threshold is as many as keep a pod of average speed that busy
-	Both                      // a PredictedMetric of each, of which the HPA takes the larger
+	// requests per second, which do not saturate; the threshold is as many as keep a pod of average
+	// speed that busy
+	Requests
+	Both // a PredictedMetric of each, of which the HPA takes the larger
 )
 
 // feeds returns a forecast for each PredictedMetric that the HPA reads.

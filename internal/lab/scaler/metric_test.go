@@ -32,7 +32,8 @@ func TestRequestsShowOverloadBeyondSaturation(t *testing.T) {
 		s.Metric = Both
 		assert.Equal(t, 6, decideWith(t, name, s, quiet), "%s: the larger of both", name)
 		s.Metric = Requests
-		assert.Equal(t, 4, decideWith(t, name, s, quiet), "%s: nothing to do, for which it does not scale down at once", name)
+		assert.Equal(t, 4, decideWith(t, name, s, quiet), "%s: nothing to do, for which it does not scale down at once",
+			name)
 	}
 }
 

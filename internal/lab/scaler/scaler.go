@@ -197,7 +197,8 @@ func PaperParams() pipeline.Params { return defaults(&v1alpha1.Holt{}) }
 // defaults are those that the API has for a method. Threshold and replicas come from a Setup.
 func defaults(holt *v1alpha1.Holt) pipeline.Params {
 	p, err := params.FromSpec(v1alpha1.PredictedMetricSpec{
-		Threshold: resource.MustParse("700m"), MaxReplicas: new(int32(20)), Saturation: new(resource.MustParse("1")), Holt: holt,
+		Threshold: resource.MustParse("700m"), MaxReplicas: new(int32(20)), Saturation: new(resource.MustParse("1")),
+		Holt: holt,
 	})
 	if err != nil {
 		panic(err) // of a constant

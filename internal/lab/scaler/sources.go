@@ -33,8 +33,9 @@ func DefaultSources(seed uint64) Sources {
 			Window: time.Second, Period: time.Second,
 			Batch: 5 * time.Second, BatchPhase: at("the paper's batches", 5*time.Second),
 		},
-		KEDA:    lab.Source{Window: 5 * time.Second, Period: 5 * time.Second, Phase: at("scrapes", 5*time.Second)},
-		Kubelet: lab.Source{Window: 10 * time.Second, Period: 10 * time.Second, Phase: at("the kubelet", 10*time.Second)},
+		KEDA: lab.Source{Window: 5 * time.Second, Period: 5 * time.Second, Phase: at("scrapes", 5*time.Second)},
+		Kubelet: lab.Source{Window: 10 * time.Second, Period: 10 * time.Second,
+			Phase: at("the kubelet", 10*time.Second)},
 
 		MetricsServer: 15 * time.Second, MetricsServerPhase: at("metrics-server", 15*time.Second),
 	}
@@ -63,7 +64,8 @@ func (s *Sources) check() error {
 			{"batchPhase", x.source.BatchPhase, 0},
 		} {
 			if v.value < v.least || v.value%time.Second != 0 {
-				return fmt.Errorf("sources.%s.%s: %s: must be whole seconds, at least %s", x.name, v.field, v.value, v.least)
+				return fmt.Errorf("sources.%s.%s: %s: must be whole seconds, at least %s", x.name, v.field, v.value,
+					v.least)
 			}
 		}
 	}

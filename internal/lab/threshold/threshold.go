@@ -78,11 +78,13 @@ type Row struct {
 // Find answers a question. It returns an error if there are too few measurements, or one is no number.
 func Find(q Question) (*Answer, error) {
 	if len(q.Measurements) < Fewest {
-		return nil, fmt.Errorf("%d measurements that have both a load and a latency: at least %d are needed", len(q.Measurements), Fewest)
+		return nil, fmt.Errorf("%d measurements that have both a load and a latency: at least %d are needed",
+			len(q.Measurements), Fewest)
 	}
 	for _, m := range q.Measurements {
 		if math.IsNaN(m.Load+m.Latency) || math.IsInf(m.Load+m.Latency, 0) || m.Load < 0 || m.Latency < 0 {
-			return nil, fmt.Errorf("load %v with latency %v at %s: must be finite, 0 or more", m.Load, m.Latency, m.At.UTC().Format(time.RFC3339))
+			return nil, fmt.Errorf("load %v with latency %v at %s: must be finite, 0 or more", m.Load, m.Latency,
+				m.At.UTC().Format(time.RFC3339))
 		}
 	}
 	byLoad := slices.SortedFunc(slices.Values(q.Measurements), func(a, b Measurement) int {
@@ -138,7 +140,8 @@ func most(byLoad []Measurement, q *Question) float64 {
 			p.slow = 1
 		}
 		// Measurements of one load are one.
-		for n := len(pools); n > 0 && (pools[n-1].to == p.to || pools[n-1].slow*p.all >= p.slow*pools[n-1].all); n = len(pools) {
+		for n := len(pools); n > 0 && (pools[n-1].to == p.to ||
+			pools[n-1].slow*p.all >= p.slow*pools[n-1].all); n = len(pools) {
 			p = pool{p.to, pools[n-1].slow + p.slow, pools[n-1].all + p.all}
 			pools = pools[:n-1]
 		}

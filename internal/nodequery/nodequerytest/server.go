@@ -90,7 +90,8 @@ func (f *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.NotFound(w, r)
 		return
 	}
-	q := Query{Expr: r.FormValue("query"), Start: timeOf(r.FormValue("start")), End: timeOf(r.FormValue("end")), Step: seconds(r.FormValue("step"))}
+	q := Query{Expr: r.FormValue("query"), Start: timeOf(r.FormValue("start")), End: timeOf(r.FormValue("end")),
+		Step: seconds(r.FormValue("step"))}
 	f.mu.Lock()
 	f.queries = append(f.queries, q)
 	a, ok := f.answers[q.Expr]

@@ -42,7 +42,8 @@ func run(args []string, w io.Writer) error {
 	var o distOptions
 	flags.StringVar(&o.root, "root", "", "the `folder` with the repository")
 	flags.StringVar(&o.version, "version", "", "the version of the release, such as v1.2.3")
-	flags.StringVar(&o.image, "image", "", "the `folder` that the command image wrote, whose digest is named where the version is the same")
+	flags.StringVar(&o.image, "image", "",
+		"the `folder` that the command image wrote, whose digest is named where the version is the same")
 	flags.StringVar(&o.out, "out", "", "the `folder` to write to; what is there is replaced")
 	err := flags.Parse(args)
 	if err != nil {

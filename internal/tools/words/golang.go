@@ -31,7 +31,8 @@ func checkGo(name string, content []byte, rules []rule) ([]finding, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := &goFile{name: name, set: set, rules: rules, places: []string{"name", "own"}, lines: strings.Split(string(content), "\n")}
+	f := &goFile{name: name, set: set, rules: rules, places: []string{"name", "own"},
+		lines: strings.Split(string(content), "\n")}
 	if isForTests(name) {
 		f.places = []string{"name"}
 	}
@@ -175,7 +176,8 @@ func (f *goFile) doc(comment *ast.CommentGroup, names ...*ast.Ident) {
 
 // isForTests reports whether a file belongs to tests: there want is what a test expects.
 func isForTests(name string) bool {
-	return strings.HasSuffix(name, "_test.go") || strings.HasSuffix(path.Dir(name), "test") || strings.HasPrefix(name, "test/")
+	return strings.HasSuffix(name, "_test.go") || strings.HasSuffix(path.Dir(name), "test") ||
+		strings.HasPrefix(name, "test/")
 }
 
 func isTest(d *ast.FuncDecl) bool {

@@ -40,13 +40,16 @@ type dimension struct {
 func dimensions(p *Options, now *Setting) []dimension {
 	out := []dimension{vary("threshold", func(s *Setting, v float64) { s.Target = v }, targetsAround(p.Threshold)...)}
 	if now.Params.Method == pipeline.Adaptive {
-		out = append(out, vary("lateness", func(s *Setting, v float64) { s.Params.Lateness = v }, 0.001, 0.005, 0.01, 0.02, 0.05, 0.1))
+		out = append(out, vary("lateness", func(s *Setting, v float64) { s.Params.Lateness = v }, 0.001, 0.005, 0.01,
+			0.02, 0.05, 0.1))
 	}
 	if !p.FixedMin {
-		out = append(out, vary("minReplicas", func(s *Setting, v int) { s.Min = v }, within(now.Min+1, now.Max, now.Min+1, now.Min*3/2, 2*now.Min)...))
+		out = append(out, vary("minReplicas", func(s *Setting, v int) { s.Min = v },
+			within(now.Min+1, now.Max, now.Min+1, now.Min*3/2, 2*now.Min)...))
 	}
 	if !p.FixedMax {
-		out = append(out, vary("maxReplicas", func(s *Setting, v int) { s.Max = v }, within(now.Max+1, mostPods, now.Max*5/4, now.Max*3/2, 2*now.Max)...))
+		out = append(out, vary("maxReplicas", func(s *Setting, v int) { s.Max = v },
+			within(now.Max+1, mostPods, now.Max*5/4, now.Max*3/2, 2*now.Max)...))
 	}
 	return out
 }
@@ -84,9 +87,10 @@ type Advice struct {
 	Fields        []string // that were varied
 	Default, Best Setting
 	Tuned, Judged Comparison
-	Trades        []Row         // settings that no other one beats in both minutes and pod-hours, on the part that was searched
-	Prices        *score.Prices // nil: minutes are not weighed against pod-hours
-	Capacity      float64       // of a pod, requests per second
+	// settings that no other one beats in both minutes and pod-hours, on the part that was searched
+	Trades   []Row
+	Prices   *score.Prices // nil: minutes are not weighed against pod-hours
+	Capacity float64       // of a pod, requests per second
 }
 
 // Comparison has the figures of the two settings on one part of the trace.
@@ -290,7 +294,8 @@ func (a *Advice) Verdict() string {
 	case a.Holds():
 		return fmt.Sprintf("Verdict: change the settings: %s that is %s.", elsewhere, a.compared(a.Judged))
 	default:
-		return fmt.Sprintf("Verdict: keep the settings. The best others would not be worth it: %s that is %s.", elsewhere, a.compared(a.Judged))
+		return fmt.Sprintf("Verdict: keep the settings. The best others would not be worth it: %s that is %s.",
+			elsewhere, a.compared(a.Judged))
 	}
 }
 
@@ -307,7 +312,8 @@ func (a *Advice) HowToApply() string {
 		}
 	}
 	if len(too) > 0 {
-		text += fmt.Sprintf("\nIn an HPA of your own that reads predicted_load_total set %s too.", strings.Join(too, ", "))
+		text += fmt.Sprintf("\nIn an HPA of your own that reads predicted_load_total set %s too.",
+			strings.Join(too, ", "))
 	}
 	return text
 }
@@ -318,7 +324,8 @@ func (a *Advice) Reasons() []string {
 		"Time is counted above %g whatever they aim at.",
 		a.Tried, strings.Join(a.Fields, ", "), 100*tunedShare, a.Tuned.Best.Hours(), a.Default.Target)
 	if p := a.Prices; p != nil {
-		tried += fmt.Sprintf(" A pod costs %s an hour, and a minute above the threshold %s.", p.Text(p.PodHour), p.Text(p.Minute))
+		tried += fmt.Sprintf(" A pod costs %s an hour, and a minute above the threshold %s.", p.Text(p.PodHour),
+			p.Text(p.Minute))
 	} else {
 		tried += " Without prices a change is advised only if it costs neither pod-hours nor time above the threshold; --pod-price and --minute-price weigh one against the other."
 	}

@@ -27,8 +27,10 @@ const (
 
 func (w Way) String() string {
 	return [numberOfWays]string{
-		"naive: the last second stays", fmt.Sprintf("mean of the last %d s stays", meanOver), fmt.Sprintf("mean of the last %d s stays", minute),
-		fmt.Sprintf("straight line through the last %d s", observed), "the same time yesterday, times now / then", "the same time last week, times now / then",
+		"naive: the last second stays", fmt.Sprintf("mean of the last %d s stays", meanOver),
+		fmt.Sprintf("mean of the last %d s stays", minute),
+		fmt.Sprintf("straight line through the last %d s", observed), "the same time yesterday, times now / then",
+		"the same time last week, times now / then",
 	}[w]
 }
 

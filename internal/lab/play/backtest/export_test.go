@@ -46,7 +46,8 @@ func Tried(o *Options, s Setting) map[string][]Setting {
 
 // Judge has a scaler decide each second of a world under a load, and returns how far its forecasts were off.
 func Judge(s lab.Scaler, w lab.World, load lab.Load, begins int64, cost float64, span lab.Span) Errors {
-	o := &observer{Scaler: s, load: load, begins: begins, cost: cost, from: span.Lead.Milliseconds(), until: (span.Lead + span.Length).Milliseconds()}
+	o := &observer{Scaler: s, load: load, begins: begins, cost: cost, from: span.Lead.Milliseconds(),
+		until: (span.Lead + span.Length).Milliseconds()}
 	lab.Run(w, o, span, nil)
 	return o.errors
 }

@@ -165,7 +165,8 @@ func (o *Options) scaler(s *Setting, load lab.Load, known before, seed uint64) (
 	}
 	return scaler.New(s.Scaler, scaler.Setup{
 		Threshold: s.Target, Min: s.Min, Max: s.Max, Params: p, Paper: o.Paper, Behavior: o.Behavior,
-		Startup: startup, Sources: sources, Seed: seed, Load: load, Past: known.past, History: known.recorded, Cost: 1 / o.Capacity,
+		Startup: startup, Sources: sources, Seed: seed, Load: load, Past: known.past, History: known.recorded,
+		Cost: 1 / o.Capacity,
 	})
 }
 

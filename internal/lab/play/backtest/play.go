@@ -102,7 +102,8 @@ func (p *player) record(s *Setting, part section, seed uint64) (*lab.Record, Err
 	if err != nil {
 		return nil, Errors{}, err
 	}
-	watched := &observer{Scaler: scaler, load: load, cost: 1 / p.Capacity, begins: part.begins(), from: span.Lead.Milliseconds(), until: (span.Lead + span.Length).Milliseconds()}
+	watched := &observer{Scaler: scaler, load: load, cost: 1 / p.Capacity, begins: part.begins(),
+		from: span.Lead.Milliseconds(), until: (span.Lead + span.Length).Milliseconds()}
 	world := fluid.New(fluid.Config{
 		Load: load, Seed: runSeed, Min: s.Min, Max: s.Max, Warm: p.need(s).Pods(load.Rate(0) / p.Capacity),
 		Capacity: p.Capacity, Startup: p.Startup,

@@ -44,7 +44,8 @@ func ablations() []ablation {
 	return []ablation{
 		{name: "freshness", title: "age of the readings of pods", variants: freshness()},
 		{name: "delay", title: "time until the HPA reads a forecast, horizon.reactionDelay", variants: delays()},
-		{name: "behavior", title: "behavior of the HPA", more: []string{"sine", "bursts", "falling"}, variants: behaviors()},
+		{name: "behavior", title: "behavior of the HPA", more: []string{"sine", "bursts", "falling"},
+			variants: behaviors()},
 		{name: "metric", title: "metric that is read of pods", more: []string{"bursts"}, variants: metrics()},
 		{name: "method", title: "method", more: workload.Names(), variants: methods()},
 	}
@@ -90,7 +91,8 @@ func phaseOf(seed uint64, of string, period time.Duration) time.Duration {
 
 func delays() []variant {
 	var all []variant
-	for _, d := range []time.Duration{15 * time.Second, 0, 5 * time.Second, 10 * time.Second, 20 * time.Second, 30 * time.Second} {
+	for _, d := range []time.Duration{15 * time.Second, 0, 5 * time.Second, 10 * time.Second, 20 * time.Second,
+		30 * time.Second} {
 		all = append(all, variant{d.String(), through, func(s *scaler.Setup) { s.Params.ReactionDelay = d }})
 	}
 	return all

@@ -102,7 +102,8 @@ func (c Config) play(i int) (*Run, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := queue.New(queue.Config{Load: drawn.Load, Seed: seed, Min: setup.Min, Max: setup.Max, Warm: setup.Min, Model: c.Model})
+	w := queue.New(queue.Config{Load: drawn.Load, Seed: seed, Min: setup.Min, Max: setup.Max, Warm: setup.Min,
+		Model: c.Model})
 	watch := newWatch(w, drawn.Span)
 	record := lab.Run(w, s, drawn.Span, watch.second)
 	requests := w.Requests(record.From)

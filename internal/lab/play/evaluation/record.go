@@ -77,7 +77,8 @@ func usualStep(replicas []*replica) (time.Duration, error) {
 		}
 	}
 	if samples < fewestSamples || len(steps) == 0 {
-		return 0, fmt.Errorf("%w: of %s there are %d samples: a report needs at least %d", ErrNotRecorded, readyPods, samples, fewestSamples)
+		return 0, fmt.Errorf("%w: of %s there are %d samples: a report needs at least %d", ErrNotRecorded, readyPods,
+			samples, fewestSamples)
 	}
 	slices.Sort(steps)
 	step := (time.Duration(steps[len(steps)/2]) * time.Millisecond).Round(time.Second)

@@ -135,7 +135,8 @@ func (p Page) drawLegend(c draw.Canvas, y vg.Length) {
 func (e Entry) draw(c draw.Canvas, x, y vg.Length) {
 	switch {
 	case e.Area:
-		c.FillPolygon(e.Style.Color, []vg.Point{{X: x, Y: y - 4}, {X: x + swatch, Y: y - 4}, {X: x + swatch, Y: y + 4}, {X: x, Y: y + 4}})
+		c.FillPolygon(e.Style.Color, []vg.Point{{X: x, Y: y - 4}, {X: x + swatch, Y: y - 4}, {X: x + swatch, Y: y + 4},
+			{X: x, Y: y + 4}})
 	case e.Mark:
 		e.Shape.draw(c, e.Style, vg.Point{X: x + swatch/2, Y: y})
 	default:

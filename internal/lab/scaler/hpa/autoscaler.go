@@ -29,12 +29,14 @@ type Autoscaler struct {
 // New returns an HPA that has not been looked at yet. A nil behaviour is not the same as an empty
 // one: without one, scale-up is limited to twice the replicas, or 4 where that is more, at each
 // look.
-func New(lowest, highest int, behavior *autoscalingv2.HorizontalPodAutoscalerBehavior, flags Flags) (*Autoscaler, error) {
+func New(lowest, highest int, behavior *autoscalingv2.HorizontalPodAutoscalerBehavior, flags Flags) (*Autoscaler,
+	error) {
 	if lowest < 1 {
 		return nil, fmt.Errorf("minReplicas: %d: must be at least 1", lowest)
 	}
 	if highest < lowest || highest > math.MaxInt32 {
-		return nil, fmt.Errorf("maxReplicas: %d: must be at least minReplicas (%d) and at most %d", highest, lowest, math.MaxInt32)
+		return nil, fmt.Errorf("maxReplicas: %d: must be at least minReplicas (%d) and at most %d", highest, lowest,
+			math.MaxInt32)
 	}
 	a := &Autoscaler{flags: flags, min: lowest, max: highest}
 	a.up, a.down = defaultRules(&flags)

@@ -83,8 +83,9 @@ var _ lab.World = (*World)(nil)
 func New(c Config) *World {
 	w := &World{
 		config:   c,
-		arrivals: lab.Random(c.Seed, "arrivals"), deal: lab.Random(c.Seed, "deal"), startups: lab.Random(c.Seed, "startups"),
-		target: c.Warm, rose: -1, fell: -1,
+		arrivals: lab.Random(c.Seed, "arrivals"), deal: lab.Random(c.Seed, "deal"),
+		startups: lab.Random(c.Seed, "startups"),
+		target:   c.Warm, rose: -1, fell: -1,
 		waiting: map[*lab.Pod]float64{},
 	}
 	for range c.Warm {

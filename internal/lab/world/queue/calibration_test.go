@@ -33,7 +33,8 @@ func TestModelIsFrozen(t *testing.T) {
 // played returns what became of the requests of a run with thresholds of 70%.
 func played(t testing.TB, profile, name string, seed uint64) queue.Requests {
 	c, span := config(t, profile, seed)
-	s, err := scaler.New(name, scaler.Setup{Threshold: 0.7, Min: c.Min, Max: c.Max, Seed: seed, Load: c.Load, Cost: c.Model.Service / 1000})
+	s, err := scaler.New(name, scaler.Setup{Threshold: 0.7, Min: c.Min, Max: c.Max, Seed: seed, Load: c.Load,
+		Cost: c.Model.Service / 1000})
 	require.NoError(t, err)
 	w := queue.New(c)
 	record := lab.Run(w, s, span, nil)

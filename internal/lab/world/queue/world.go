@@ -38,7 +38,8 @@ type World struct {
 
 // New returns a world at time 0.
 func New(c Config) *World {
-	w := &World{config: c, model: c.Model, seed: c.Seed, costs: costs(c.Model), arrivals: newArrivals(c), coming: never, rose: -1, fell: -1}
+	w := &World{config: c, model: c.Model, seed: c.Seed, costs: costs(c.Model), arrivals: newArrivals(c), coming: never,
+		rose: -1, fell: -1}
 	w.refresh = lab.Random(c.Seed, "proxy").Float64() * c.Model.Refresh
 	for range c.Warm {
 		s := w.create()
@@ -230,7 +231,8 @@ func (w *World) alive() []*server {
 func (w *World) View() *lab.View {
 	v := &w.view
 	*v = lab.View{
-		Now: w.now, Pods: v.Pods[:0], Target: w.target, Rose: w.rose, Fell: w.fell, Min: w.config.Min, Max: w.config.Max,
+		Now: w.now, Pods: v.Pods[:0], Target: w.target, Rose: w.rose, Fell: w.fell, Min: w.config.Min,
+		Max: w.config.Max,
 	}
 	for _, s := range w.pods {
 		if s.pod.Ended >= w.now-kept {

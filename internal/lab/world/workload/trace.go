@@ -106,7 +106,8 @@ func ReadTrace(name string, in io.Reader) (*Trace, error) {
 		n, _ := rows.FieldPos(0)
 		at, rate, err := parseRow(row)
 		if err == nil && len(times) > 0 && at <= times[len(times)-1] {
-			err = fmt.Errorf("unix_seconds: %s: must be after that of the line before (%.15g)", row[0], times[len(times)-1])
+			err = fmt.Errorf("unix_seconds: %s: must be after that of the line before (%.15g)", row[0],
+				times[len(times)-1])
 		}
 		if err != nil {
 			return nil, fmt.Errorf("line %d: %w", n, err)

@@ -100,7 +100,8 @@ func Assemble(o Options, binaries ...string) (Release, error) {
 			return Release{}, fmt.Errorf("%s: %w", path, err)
 		}
 		if other, ok := seen[platform.String()]; ok {
-			return Release{}, fmt.Errorf("%s and %s are both for %s: give one binary for each platform", other, path, platform)
+			return Release{}, fmt.Errorf("%s and %s are both for %s: give one binary for each platform", other, path,
+				platform)
 		}
 		seen[platform.String()] = path
 		image, err := forPlatform(o, path, platform)
@@ -169,7 +170,8 @@ func forPlatform(o Options, binary string, platform v1.Platform) (v1.Image, erro
 		}
 		image, err = mutate.Append(image, mutate.Addendum{
 			Layer: layer, MediaType: types.OCILayer,
-			History: v1.History{Created: v1.Time{Time: o.Created.UTC()}, CreatedBy: "internal/tools/release", Comment: l.comment},
+			History: v1.History{Created: v1.Time{Time: o.Created.UTC()}, CreatedBy: "internal/tools/release",
+				Comment: l.comment},
 		})
 		if err != nil {
 			return nil, err

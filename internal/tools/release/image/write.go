@@ -21,7 +21,8 @@ func (r Release) Write(folder, version string) error {
 	if err != nil {
 		return err
 	}
-	if err := path.AppendIndex(r.Index, layout.WithAnnotations(map[string]string{"org.opencontainers.image.ref.name": version})); err != nil {
+	if err := path.AppendIndex(r.Index,
+		layout.WithAnnotations(map[string]string{"org.opencontainers.image.ref.name": version})); err != nil {
 		return err
 	}
 	for _, document := range r.SBOMs {
@@ -39,7 +40,8 @@ func (r Release) Push(ctx context.Context, reference string, options ...remote.O
 	if err != nil {
 		return name.Digest{}, err
 	}
-	options = append([]remote.Option{remote.WithContext(ctx), remote.WithAuthFromKeychain(authn.DefaultKeychain)}, options...)
+	options = append([]remote.Option{remote.WithContext(ctx), remote.WithAuthFromKeychain(authn.DefaultKeychain)},
+		options...)
 	if err := remote.WriteIndex(ref, r.Index, options...); err != nil {
 		return name.Digest{}, err
 	}

@@ -31,13 +31,15 @@ func SPDX(info *debug.BuildInfo, version string, created time.Time) ([]byte, err
 	// The namespace of a document is its own: it changes with what the binary was made of.
 	sum := sha256.Sum256([]byte(info.String()))
 	d := spdx.Document{
-		SPDXVersion:       spdx.Version,
-		DataLicense:       spdx.DataLicense,
-		SPDXIdentifier:    documentID,
-		DocumentName:      info.Main.Path + "@" + version,
-		DocumentNamespace: fmt.Sprintf("https://github.com/foresail/foresail/spdx/%s-%s", version, hex.EncodeToString(sum[:])),
+		SPDXVersion:    spdx.Version,
+		DataLicense:    spdx.DataLicense,
+		SPDXIdentifier: documentID,
+		DocumentName:   info.Main.Path + "@" + version,
+		DocumentNamespace: fmt.Sprintf("https://github.com/foresail/foresail/spdx/%s-%s", version,
+			hex.EncodeToString(sum[:])),
 		CreationInfo: &spdx.CreationInfo{Created: created.UTC().Format(time.RFC3339), Creators: []common.Creator{
-			{CreatorType: "Organization", Creator: "Foresail"}, {CreatorType: "Tool", Creator: "internal/tools/release"},
+			{CreatorType: "Organization", Creator: "Foresail"},
+			{CreatorType: "Tool", Creator: "internal/tools/release"},
 		}},
 	}
 	add := func(path, version string) *spdx.Package {
