@@ -308,7 +308,7 @@ func TestOnlyTheLeaderReleasesAPool(t *testing.T) {
 	other := r.process("other", r.clock.now)
 	r.tick()
 	other.options.ReleaseFinalizer = func(context.Context) error { return errors.New("it does not lead") }
-	other.wire()
+	other.connectPhases()
 	r.spec.Plan.Deleting = true
 	for range 120 {
 		r.clock.advance(2 * time.Second)

@@ -277,7 +277,7 @@ func TestInstancesOfOtherControllersAreIgnored(t *testing.T) {
 			r.spec.Plan.Deleting = true
 			released := 0
 			r.change(func(o *Options) { o.ReleaseFinalizer = func(context.Context) error { released++; return nil } })
-			r.pool.wire()
+			r.pool.connectPhases()
 			r.until("the pool goes without it", 10*time.Minute, func() bool { return released > 0 })
 			require.NotContains(t, r.world.terminated, "i-old0")
 			require.Equal(t, []string{"node-i-old0"}, r.nodeNames())

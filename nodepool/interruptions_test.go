@@ -325,11 +325,11 @@ func TestNewerMessagesReplaceOlderOnes(t *testing.T) {
 		provider.Message{InstanceID: "i-1", Kind: provider.MessageInterruption, Handle: "2"}
 	advice := provider.Message{InstanceID: "i-1", Kind: provider.MessageRebalance, Handle: "3"}
 	r.pool.Notify(newer, advice)
-	r.pool.inbox.putBack(older)
+	r.pool.inbox.deferMessages(older)
 	got, err := r.pool.inbox.take()
 	require.NoError(t, err)
 	require.Equal(t, []provider.Message{newer, advice}, got)
-	r.pool.inbox.putBack(older)
+	r.pool.inbox.deferMessages(older)
 	r.pool.Notify(newer)
 	got, err = r.pool.inbox.take()
 	require.NoError(t, err)

@@ -222,7 +222,7 @@ func TestTakeOverWithAMessageThatIsDone(t *testing.T) {
 			other := r.process("other", r.clock.now)
 			cloud := &staleCloud{fakeWorld: r.world}
 			other.options.Provider = cloud
-			other.wire()
+			other.connectPhases()
 			r.tick()
 			_, err := other.Tick(t.Context())
 			require.NoError(t, err)

@@ -128,7 +128,7 @@ func (r *rig) stepEvery(d time.Duration) {
 // change changes the options of the process.
 func (r *rig) change(how func(*Options)) {
 	how(&r.pool.options)
-	r.pool.wire()
+	r.pool.connectPhases()
 }
 
 // Report implements Reporter.

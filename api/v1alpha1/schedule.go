@@ -74,18 +74,3 @@ type ScheduleLearning string
 
 // LearningDisabled learns nothing.
 const LearningDisabled ScheduleLearning = "Disabled"
-
-// WidestBounds returns the fewest and the most replicas at any time, with and without schedules; nil where there is no limit.
-func (s *PredictedMetricSpec) WidestBounds() (fewest, most *int32) {
-	fewest, most = s.MinReplicas, s.MaxReplicas
-	for i := range s.Schedules {
-		of := &s.Schedules[i]
-		if of.MinReplicas != nil && fewest != nil && *of.MinReplicas < *fewest {
-			fewest = of.MinReplicas
-		}
-		if of.MaxReplicas != nil && most != nil && *of.MaxReplicas > *most {
-			most = of.MaxReplicas
-		}
-	}
-	return fewest, most
-}

@@ -179,7 +179,7 @@ func (u scaleUp) finish(ctx context.Context) error {
 		}
 		u.c.event(journal.Event{
 			Reason: journal.EventScaledUp, Action: a.ID,
-			Message: fmt.Sprintf("%d of %d nodes joined%s", ready, len(a.Slots), because(failed)),
+			Message: fmt.Sprintf("%d of %d nodes joined%s", ready, len(a.Slots), reasonSuffix(failed)),
 		})
 	} else {
 		if !refused {
@@ -187,7 +187,7 @@ func (u scaleUp) finish(ctx context.Context) error {
 		}
 		u.c.event(journal.Event{
 			Reason: journal.EventScaleUpFailed, Warning: true, Action: a.ID,
-			Message: fmt.Sprintf("None of %d nodes joined%s", len(a.Slots), because(failed)),
+			Message: fmt.Sprintf("None of %d nodes joined%s", len(a.Slots), reasonSuffix(failed)),
 		})
 	}
 	r.Action = nil
@@ -229,7 +229,7 @@ func launchError(a *state.Action) string {
 	return ""
 }
 
-func because(why string) string {
+func reasonSuffix(why string) string {
 	if why == "" {
 		return ""
 	}

@@ -75,9 +75,9 @@ func seeStorage(s storage, node *corev1.Node, pods []*corev1.Pod, pdbs ...*polic
 	for _, b := range pdbs {
 		p.budgets = append(p.budgets, budgetOf(b))
 	}
-	load, unschedulable := sorted(records)
+	load, unschedulable := splitPods(records)
 	p.load, p.waiting = load, s.demands(unschedulable)
-	p.volumes, p.attached = s.wherever(slices.Values(records))
+	p.volumes, p.attached = s.volumeRulesOfBound(slices.Values(records))
 	return build(epoch, p)
 }
 

@@ -110,7 +110,7 @@ func TestADeletedPoolWhoseSpecIsRefusedIsEmptied(t *testing.T) {
 			f := next(b, b.made)
 			b.breakBuild(errors.New("no such zone"))
 			remove := func() { require.NoError(t, b.client.Delete(t.Context(), pool)) }
-			refuse := func() {
+			keepPrevious := func() {
 				b.patch(name, `{"spec":{"max":9,"provider":{"simulated":{"zones":["z"]}}}}`)
 				b.eventually(func() bool {
 					f.options.Reporter.Report(t.Context(), nodepool.CycleReport{Pool: name})
@@ -118,13 +118,13 @@ func TestADeletedPoolWhoseSpecIsRefusedIsEmptied(t *testing.T) {
 				})
 			}
 			if first == "spec" {
-				refuse()
+				keepPrevious()
 				require.False(t, isDeleting(t, f))
 				remove()
 			} else {
 				remove()
 				b.eventually(func() bool { return isDeleting(t, f) })
-				refuse()
+				keepPrevious()
 			}
 			b.eventually(func() bool { return isDeleting(t, f) })
 			spec, err := f.options.Spec()

@@ -70,7 +70,8 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 		decisions:   counter("decisions_total", "Decisions, including those to change nothing.", "pool", "step", "reason"),
 		events: counter("events_total", "Events: launches, joins, drains, terminations and their failures.",
 			"pool", "reason"),
-		failed: counter("notifications_failed_total", "Notifications that could not be sent, or were dropped because too many were queued, by receiver: webhook, cloudwatch or report.", "to"),
+		failed: counter("notifications_failed_total", "Notifications that could not be sent, or were dropped "+
+			"because too many were queued, by receiver: webhook, cloudwatch or report.", "to"),
 	}
 	m.all = all
 	r.MustRegister(m)

@@ -63,7 +63,7 @@ func TestWhatRecursIsLearned(t *testing.T) {
 }
 
 // A load of which a part is unknown is not learned, nor one of the time from which the clock was set back.
-func TestWhatIsUnknownIsNotLearned(t *testing.T) {
+func TestUnknownLoadsAreNotLearned(t *testing.T) {
 	silent := learning(t, ofNode, same(5, constant(0.5))...)
 	got := until(t, silent, start, start.Add(time.Hour))
 	require.NotEmpty(t, got.Silent)

@@ -97,7 +97,8 @@ func OptionsOf(spec *v1alpha1.WorkerPoolSpec) Options {
 	}
 	if s := spec.Seasonal; s != nil {
 		o.Seasonal = &SeasonalConfig{
-			Query: Query{Address: s.Prometheus.Address, Expr: s.Prometheus.Query, Value: v1alpha1.PoolValueSum}, Weeks: int(*s.Weeks),
+			Query: Query{Address: s.Address, Expr: s.Query, Value: v1alpha1.PoolValueSum},
+			Weeks: int(*s.Weeks),
 		}
 	}
 	return o
@@ -111,8 +112,8 @@ func forecastOf(interval, startupTime time.Duration) Forecast {
 		Window: 60 * interval,
 		// Pods move to a new node over some samples: it carries less than its share until then.
 		RedistributionTimeout: 12 * interval,
-		// A shorter horizon would be over before the next decision. Beyond ten minutes a trend says nothing any more: load that
-		// is farther ahead is the task of the seasonal floor.
+		// A shorter horizon would be over before the next decision. Beyond ten minutes a trend says
+		// nothing any more: load that is farther ahead is the task of the seasonal floor.
 		HorizonMin: 2 * interval, HorizonMax: max(10*time.Minute, 2*interval),
 	}
 }

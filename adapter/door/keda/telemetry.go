@@ -37,8 +37,9 @@ type telemetry struct {
 func newTelemetry() *telemetry {
 	t := &telemetry{
 		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name:    "foresail_keda_request_duration_seconds",
-			Help:    "Time to answer a request of KEDA, without transport, by method and by result: OK, or the reason why there was no answer. A stream is observed when it ends, with its length.",
+			Name: "foresail_keda_request_duration_seconds",
+			Help: "Time to answer a request of KEDA, without transport, by method and by result: OK, or the " +
+				"reason why there was no answer. A stream is observed when it ends, with its length.",
 			Buckets: prometheus.ExponentialBuckets(1e-6, 16, 6), // to a second
 		}, []string{"method", "result"}),
 		open: prometheus.NewGaugeVec(prometheus.GaugeOpts{

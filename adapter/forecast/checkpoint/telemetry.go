@@ -16,7 +16,8 @@ func newTelemetry(r prometheus.Registerer) *telemetry {
 	t := &telemetry{
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "foresail_checkpoint_requests_total",
-			Help: "Attempts to follow the PredictedMetricCheckpoints (list) and, of the elected replica, to write one (write), by result: " +
+			Help: "Attempts to follow the PredictedMetricCheckpoints (list) and, of the elected replica, to write " +
+				"one (write), by result: " +
 				"OK, NotServed if the cluster lacks the kind, or the reason of the API server.",
 		}, []string{"verb", "result"}),
 		restores: prometheus.NewCounterVec(prometheus.CounterOpts{

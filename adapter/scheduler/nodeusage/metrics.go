@@ -26,8 +26,9 @@ func newTelemetry(r prometheus.Registerer, f *Forecaster) *telemetry {
 	}, []string{"reason"})
 	t := &telemetry{
 		duration: factory.NewHistogramVec(prometheus.HistogramOpts{
-			Name:    "foresail_node_read_duration_seconds",
-			Help:    "How long reads of the use of all nodes took, by how they ended: success, partial if a part of it could be read, or the kind of failure.",
+			Name: "foresail_node_read_duration_seconds",
+			Help: "How long reads of the use of all nodes took, by how they ended: success, partial if a part " +
+				"of it could be read, or the kind of failure.",
 			Buckets: []float64{.005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10},
 		}, []string{"result"}),
 		rejected: map[rejection]prometheus.Counter{},
@@ -70,7 +71,8 @@ type collector struct{ forecaster *Forecaster }
 
 var (
 	descAge = prometheus.NewDesc("foresail_node_sample_age_seconds",
-		"Age of the newest samples that forecasts of nodes are made of: the median, the 0.99 quantile and the oldest. Its count is that of nodes with a forecast.", []string{"resource"}, nil)
+		"Age of the newest samples that forecasts of nodes are made of: the median, the 0.99 quantile and the "+
+			"oldest. Its count is that of nodes with a forecast.", []string{"resource"}, nil)
 	descTrouble = prometheus.NewDesc("foresail_node_source_failing", "1 while the use of nodes cannot be read, or only a part of it, else 0.", nil, nil)
 )
 

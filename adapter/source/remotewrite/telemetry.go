@@ -29,8 +29,9 @@ func newTelemetry(r prometheus.Registerer) *telemetry {
 	}, []string{"kind"})
 	t := &telemetry{
 		duration: factory.NewHistogramVec(prometheus.HistogramOpts{
-			Name:    "foresail_remote_write_request_duration_seconds",
-			Help:    "Duration of remote-write and OTLP requests, from header to answer, by protocol version (1, 2 or otlp) and status code.",
+			Name: "foresail_remote_write_request_duration_seconds",
+			Help: "Duration of remote-write and OTLP requests, from header to answer, by protocol version (1, " +
+				"2 or otlp) and status code.",
 			Buckets: []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5},
 		}, []string{"version", "code"}),
 		ignored: map[string]prometheus.Counter{},

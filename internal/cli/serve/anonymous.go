@@ -26,7 +26,9 @@ type anonymousOptions struct{ servers serverList }
 
 func (o *anonymousOptions) addFlags(fs *pflag.FlagSet) {
 	fs.Var(&o.servers, anonymousFlag, "Servers that answer anyone who can reach their address: "+acceptAnonymous+". "+
-		"Those of metrics learn the load of every namespace, and which pod is on which node. For loopback, and for addresses that a NetworkPolicy closes to all other clients. Words add up; an empty one takes back those before it.")
+		"Clients of metrics learn the load of every namespace, and which pod is on which node. For loopback, and "+
+		"for addresses that a NetworkPolicy closes to all other clients. Words add up; an empty one takes "+
+		"back those before it.")
 }
 
 // serverList is the value of a flag whose words add up, until an empty one takes them back.

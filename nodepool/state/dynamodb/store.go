@@ -53,7 +53,8 @@ func Connect(ctx context.Context, spec v1alpha1.DynamoDBState, region, cluster s
 	if err != nil {
 		return nil, fmt.Errorf("load the configuration of AWS: %w", err)
 	}
-	return New(dynamodb.NewFromConfig(loaded), Options{Table: spec.Table, HashKey: spec.HashKey, Key: spec.Key, Cluster: cluster}), nil
+	return New(dynamodb.NewFromConfig(loaded),
+		Options{Table: spec.Table, HashKey: spec.HashKey, Key: spec.Key, Cluster: cluster}), nil
 }
 
 // Load reads the item of a pool, with strong consistency.
