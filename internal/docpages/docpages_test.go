@@ -1,6 +1,7 @@
 package docpages
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -21,6 +22,12 @@ func TestReplaceChangesOneSection(t *testing.T) {
 
 func TestTableEscapesBars(t *testing.T) {
 	assert.Equal(t, "| flag | default |\n|---|---|\n| `--a` | x\\|y |\n| `--b` | |\n", Table([][]string{{"flag", "default"}, {"`--a`", "x|y"}, {"`--b`", ""}}))
+}
+
+func TestListWrapsItsEntries(t *testing.T) {
+	assert.Equal(t, "- `--a` (1s): short\n- `--b`: x\n", List([]Entry{{"--a", "1s", "short"}, {"--b", "", "x"}}))
+	long := List([]Entry{{"--a", "", strings.Repeat("12345678 ", 12)}})
+	assert.Equal(t, "- `--a`:"+strings.Repeat(" 12345678", 10)+"\n  12345678 12345678\n", long)
 }
 
 func TestBlocksLoseTheIndentationOfTheirFence(t *testing.T) {

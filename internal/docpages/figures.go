@@ -283,7 +283,7 @@ func caption(figures string, names ...string) (string, error) {
 		if len(from[at]) > 1 {
 			commands[at] = fmt.Sprintf("make figures FIGURES=%q", strings.Join(from[at], " "))
 		}
-		fmt.Fprintf(&text, "Measured %s by `%s`.\n", at, commands[at])
+		text.WriteString(Wrap(fmt.Sprintf("Measured %s by `%s`.", at, commands[at]), ""))
 	}
 	return text.String(), nil
 }

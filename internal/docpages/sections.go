@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -52,6 +53,50 @@ func Verify(t testing.TB, file, name, content string) {
 		return
 	}
 	assert.Equal(t, updated, string(text), "%s is out of date: run make docs", filepath.Base(file))
+}
+
+// lineWidth is the number of columns that pages are wrapped at, tables apart.
+const lineWidth = 100
+
+// Entry is an entry of a generated reference.
+type Entry struct {
+	Name string // shown as code
+	Note string // in brackets after the name, such as the default; may be empty
+	Text string
+}
+
+// List returns entries as a list in Markdown.
+func List(entries []Entry) string {
+	var b strings.Builder
+	for _, e := range entries {
+		line := "- `" + e.Name + "`"
+		if e.Note != "" {
+			line += " (" + e.Note + ")"
+		}
+		b.WriteString(Wrap(line+": "+e.Text, "  "))
+	}
+	return b.String()
+}
+
+// Wrap breaks a text into lines of at most 100 columns where its words allow. Lines after the first begin with indent.
+func Wrap(text, indent string) string {
+	var b strings.Builder
+	width := 0
+	for i, word := range strings.Fields(text) {
+		switch length := utf8.RuneCountInString(word); {
+		case i == 0:
+			width = length
+		case width+1+length > lineWidth:
+			b.WriteString("\n" + indent)
+			width = len(indent) + length
+		default:
+			b.WriteString(" ")
+			width += 1 + length
+		}
+		b.WriteString(word)
+	}
+	b.WriteString("\n")
+	return b.String()
 }
 
 // Table returns a table in Markdown. Its first row is the header.
