@@ -345,21 +345,3 @@ func printedColumns(t *testing.T, plural string) []string {
 	}
 	return header
 }
-
-var conditionName = regexp.MustCompile(`(?m)^\s*Condition\w+ += "(\w+)"`)
-
-func TestPagesExplainEveryCondition(t *testing.T) {
-	text := pages(t)["operating.md"] + pages(t)["nodepool.md"]
-	files, err := filepath.Glob("../api/v1alpha1/*.go")
-	require.NoError(t, err)
-	found := 0
-	for _, file := range files {
-		source, err := os.ReadFile(file)
-		require.NoError(t, err)
-		for _, match := range conditionName.FindAllStringSubmatch(string(source), -1) {
-			found++
-			assert.Contains(t, text, "`"+match[1]+"`")
-		}
-	}
-	assert.NotZero(t, found)
-}

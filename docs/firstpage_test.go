@@ -24,20 +24,26 @@ func TestFirstPageIsShort(t *testing.T) {
 	}
 }
 
-// TestEveryPageIsInTheIndex checks that docs/README.md links every page, so that each can be found from the first one.
+// TestEveryPageIsInTheIndex checks that docs/README.md links every page, and decisions/README.md every decision, so that each can be
+// found from the first page.
 func TestEveryPageIsInTheIndex(t *testing.T) {
 	all := pages(t)
 	require.Contains(t, all["../README.md"], "(docs/README.md)")
-	var linked []string
-	for _, match := range link.FindAllStringSubmatch(all["README.md"], -1) {
-		file, _, _ := strings.Cut(match[1], "#")
-		linked = append(linked, filepath.Clean(file))
-	}
+	linked := slices.Concat(linksOf(all, "README.md"), linksOf(all, "decisions/README.md"))
 	for page := range all {
 		if page != "README.md" {
-			assert.True(t, slices.Contains(linked, page), "docs/README.md has no link to %s", page)
+			assert.True(t, slices.Contains(linked, page), "no index has a link to %s", page)
 		}
 	}
+}
+
+// linksOf returns the pages that a page links.
+func linksOf(all map[string]string, page string) (linked []string) {
+	for _, match := range link.FindAllStringSubmatch(all[page], -1) {
+		file, _, _ := strings.Cut(match[1], "#")
+		linked = append(linked, filepath.Join(filepath.Dir(page), file))
+	}
+	return linked
 }
 
 // TestWhatWaitsForAReleaseIsInOnePlace keeps commands that fail before a release out of all other instructions. The page on releases

@@ -45,7 +45,7 @@ func atReport() time.Time { return reportedAt }
 // TestReportIsGenerated compares the report in the page with that of a fixture, or writes it (`make docs`).
 func TestReportIsGenerated(t *testing.T) {
 	url := evaluationtest.Serve(t, recorded("shop", 26*time.Hour, 40*time.Minute))
-	code, stdout, stderr := foresailAt(t, atReport, "", "report", "-f", exampleMetric, "-n", "shop", "--prometheus", url, "--seeds", "1")
+	code, stdout, stderr := foresailAt(t, atReport, "", "report", "-f", exampleMetric, "-n", "shop", "--prometheus", url, "--since", "1d", "--seeds", "1")
 	require.Equal(t, cli.ExitDone, code, stderr)
 	docpages.Verify(t, "../../../docs/report.md", "report", "```\n"+strings.TrimRight(stdout, "\n")+"\n```")
 }
