@@ -106,7 +106,7 @@ func fields(t *testing.T, path string, schema apiextensionsv1.JSONSchemaProps) (
 		if field.Default != nil && string(field.Default.Raw) != "{}" {
 			note = append(note, value(t, field.Default.Raw))
 		}
-		text := firstSentence(field.Description)
+		text := docpages.Summary(field.Description)
 		if text == "" {
 			assert.Fail(t, path+name+": has no description")
 			continue
@@ -130,17 +130,6 @@ func value(t *testing.T, raw []byte) string {
 	return string(raw)
 }
 
-var endOfSentence = regexp.MustCompile(`[a-z0-9)"'%]\.\s+[A-Z]`)
-
-// firstSentence returns the first sentence of a description. kubectl explain has the rest.
-func firstSentence(description string) string {
-	text := strings.Join(strings.Fields(description), " ")
-	if end := endOfSentence.FindStringIndex(text); end != nil {
-		return text[:end[0]+2]
-	}
-	return text
-}
-
 var rowOfValues = regexp.MustCompile("(?m)^\\| `([^`]+)` \\| (.*?) ?\\| (.*) \\|$")
 
 // TestChartReferenceIsGenerated compares the reference of the chart's values with the table that `make generate` makes of
@@ -154,7 +143,7 @@ func TestChartReferenceIsGenerated(t *testing.T) {
 		if slices.Contains([]string{"`false`", "`[]`", "`{}`", `""`}, note) {
 			note = ""
 		}
-		entries = append(entries, docpages.Entry{Name: row[1], Note: note, Text: strings.ReplaceAll(row[3], `\|`, "|")})
+		entries = append(entries, docpages.Entry{Name: row[1], Note: note, Text: docpages.Summary(strings.ReplaceAll(row[3], `\|`, "|"))})
 	}
 	require.NotEmpty(t, entries)
 	docpages.Verify(t, "reference/chart.md", "values", docpages.List(entries))

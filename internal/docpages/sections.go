@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -76,6 +77,28 @@ func List(entries []Entry) string {
 		b.WriteString(Wrap(line+": "+e.Text, "  "))
 	}
 	return b.String()
+}
+
+var (
+	endOfSentence = regexp.MustCompile(`[a-z0-9)"'%]\.\s+[A-Z0-9-]`)
+	endOfClause   = regexp.MustCompile(`[:;] `)
+)
+
+// fewWords is the number of words that a clause must have to stand alone.
+const fewWords = 4
+
+// Summary returns the first sentence of a description, without what follows a colon or a semicolon if its beginning can stand alone.
+func Summary(description string) string {
+	text := strings.Join(strings.Fields(description), " ")
+	if end := endOfSentence.FindStringIndex(text); end != nil {
+		text = text[:end[0]+2]
+	}
+	for _, end := range endOfClause.FindAllStringIndex(text, -1) {
+		if clause := text[:end[0]]; len(strings.Fields(clause)) >= fewWords && strings.Count(clause, "(") == strings.Count(clause, ")") {
+			return clause + "."
+		}
+	}
+	return text
 }
 
 // Wrap breaks a text into lines of at most 100 columns where its words allow. Lines after the first begin with indent.
