@@ -10,6 +10,7 @@ COPY adapter adapter
 COPY cmd cmd
 COPY internal internal
 COPY nodepool nodepool
+COPY manifests/crds manifests/crds
 COPY pipeline pipeline
 RUN --mount=type=cache,target=/go/pkg/mod --mount=type=cache,target=/root/.cache/go-build \
     CGO_ENABLED=0 go build -trimpath -ldflags "-s -w -buildid= -X github.com/foresail/foresail/internal/cli.release=$VERSION" -o /foresail ./cmd/foresail

@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -18,7 +19,8 @@ var (
 	promisedPage = regexp.MustCompile(`^## \[(docs/[a-z-]+\.md)\]\(\.\./(docs/[a-z-]+\.md)\)$`)
 )
 
-// TestPromisesAreKept checks that the pages and the tests exist that test/promises.md names, and that each of its rows names a test.
+// TestPromisesAreKept checks that the pages and the tests exist that test/promises.md names, and that each of
+// its rows names a test.
 func TestPromisesAreKept(t *testing.T) {
 	table, err := os.ReadFile("../test/promises.md")
 	require.NoError(t, err)
@@ -53,11 +55,12 @@ func TestPagesNameNoTests(t *testing.T) {
 	}
 }
 
-// existingTests returns the tests and fuzz tests of the repository by their name after the last part of the package's path.
+// existingTests returns the tests and fuzz tests of the repository by their name after the last part of the
+// package's path.
 func existingTests(t *testing.T) map[string]bool {
 	t.Helper()
 	found := map[string]bool{}
-	for _, root := range []string{"adapter", "api", "cmd", "docs", "internal", "manifests", "nodepool", "pipeline", "test"} {
+	for _, root := range slices.Concat(sourceRoots, []string{"docs", "manifests", "test"}) {
 		require.NoError(t, filepath.WalkDir(filepath.Join("..", root), func(path string, _ fs.DirEntry, err error) error {
 			if err != nil || !strings.HasSuffix(path, "_test.go") {
 				return err

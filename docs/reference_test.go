@@ -21,8 +21,8 @@ import (
 	"github.com/foresail/foresail/internal/docpages"
 )
 
-// TestConditionReferenceIsGenerated compares the reference of conditions and reasons with the constants and their comments, or
-// writes it (`make docs`).
+// TestConditionReferenceIsGenerated compares the reference of conditions and reasons with the constants and
+// their comments, or writes it (`make docs`).
 func TestConditionReferenceIsGenerated(t *testing.T) {
 	for _, section := range []struct{ name, file, typ, prefix string }{
 		{"conditions", "../api/v1alpha1/status.go", "", "Condition"},
@@ -37,7 +37,8 @@ func TestConditionReferenceIsGenerated(t *testing.T) {
 	}
 }
 
-// constants returns the string constants of a file that have a type, or a prefix of their names, with their comments as sentences.
+// constants returns the string constants of a file that have a type, or a prefix of their names, with their
+// comments as sentences.
 func constants(t *testing.T, file, typ, prefix string) (entries []docpages.Entry) {
 	t.Helper()
 	parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.ParseComments)
@@ -49,7 +50,9 @@ func constants(t *testing.T, file, typ, prefix string) (entries []docpages.Entry
 		}
 		for _, spec := range group.Specs {
 			value := spec.(*ast.ValueSpec)
-			if named, _ := value.Type.(*ast.Ident); typ != "" && (named == nil || named.Name != typ) || !strings.HasPrefix(value.Names[0].Name, prefix) {
+			named, _ := value.Type.(*ast.Ident)
+			typed := typ == "" || named != nil && named.Name == typ
+			if !typed || !strings.HasPrefix(value.Names[0].Name, prefix) {
 				continue
 			}
 			name, err := strconv.Unquote(value.Values[0].(*ast.BasicLit).Value)
@@ -132,8 +135,8 @@ func value(t *testing.T, raw []byte) string {
 
 var rowOfValues = regexp.MustCompile("(?m)^\\| `([^`]+)` \\| (.*?) ?\\| (.*) \\|$")
 
-// TestChartReferenceIsGenerated compares the reference of the chart's values with the table that `make generate` makes of
-// values.yaml, or writes it (`make docs`).
+// TestChartReferenceIsGenerated compares the reference of the chart's values with the table that `make
+// generate` makes of values.yaml, or writes it (`make docs`).
 func TestChartReferenceIsGenerated(t *testing.T) {
 	page, err := os.ReadFile("../manifests/chart/foresail/README.md")
 	require.NoError(t, err)
@@ -143,7 +146,8 @@ func TestChartReferenceIsGenerated(t *testing.T) {
 		if slices.Contains([]string{"`false`", "`[]`", "`{}`", `""`}, note) {
 			note = ""
 		}
-		entries = append(entries, docpages.Entry{Name: row[1], Note: note, Text: docpages.Summary(strings.ReplaceAll(row[3], `\|`, "|"))})
+		text := docpages.Summary(strings.ReplaceAll(row[3], `\|`, "|"))
+		entries = append(entries, docpages.Entry{Name: row[1], Note: note, Text: text})
 	}
 	require.NotEmpty(t, entries)
 	docpages.Verify(t, "reference/chart.md", "values", docpages.List(entries))

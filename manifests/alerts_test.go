@@ -82,6 +82,16 @@ func TestAlertsFollowTheConventions(t *testing.T) {
 	}
 }
 
+func TestEveryAlertIsReviewed(t *testing.T) {
+	var names []string
+	for _, rules := range alerts(t) {
+		for _, rule := range rules {
+			names = append(names, rule.Alert)
+		}
+	}
+	docpages.VerifyReviewed(t, "..", "Alerts", names)
+}
+
 var alertSection = regexp.MustCompile(`(?m)^### (Foresail\w+)$`)
 
 func TestThePageExplainsEveryAlert(t *testing.T) {

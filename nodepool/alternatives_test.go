@@ -15,7 +15,8 @@ import (
 	"github.com/foresail/foresail/nodepool/state"
 )
 
-// priced has the pool launch Spot, of types that have prices: t3.medium is the cheapest, and the others cost not much more.
+// priced has the pool launch Spot, of types that have prices: t3.medium is the cheapest, and the
+// others cost not much more.
 func (r *rig) priced() {
 	r.spec.Plan.SpotRatio = 1
 	var offers []provider.Offer
@@ -67,9 +68,11 @@ func TestAnotherTypeIsLaunchedInTheSameCall(t *testing.T) {
 	require.Len(t, record.Action.Slots, 1)
 	s := record.Action.Slots[0]
 	require.Equal(t, state.SlotLaunched, s.State)
-	require.Equal(t, fleet.Placement{Zone: "a", Subnet: "subnet-a", InstanceType: "t3a.medium", Market: fleet.Spot}, s.Placement)
+	require.Equal(t, fleet.Placement{Zone: "a", Subnet: "subnet-a", InstanceType: "t3a.medium", Market: fleet.Spot},
+		s.Placement)
 	require.Empty(t, s.Alternatives)
-	require.Equal(t, []fleet.Placement{{Zone: "a", InstanceType: "t3.medium", Market: fleet.Spot}}, cooled(record), "in the same cycle")
+	require.Equal(t, []fleet.Placement{{Zone: "a", InstanceType: "t3.medium", Market: fleet.Spot}},
+		cooled(record), "in the same cycle")
 	r.until("it has joined", 2*time.Minute, func() bool { return r.count(journal.EventScaledUp) == 1 })
 	require.Zero(t, r.count(journal.EventLaunchFailed))
 }
@@ -92,12 +95,13 @@ func TestAllTypesOfAZoneCoolAtOnce(t *testing.T) {
 	r.tick()
 	slots := r.record().Action.Slots
 	require.Len(t, slots, 1)
-	require.Equal(t, fleet.Placement{Zone: "b", Subnet: "subnet-b", InstanceType: "t3.medium", Market: fleet.Spot}, slots[0].Placement)
+	require.Equal(t, fleet.Placement{Zone: "b", Subnet: "subnet-b", InstanceType: "t3.medium", Market: fleet.Spot},
+		slots[0].Placement)
 	require.NotEqual(t, first.Token, slots[0].Token)
 }
 
-// The call with a token that launched nothing, for reasons that nobody knows, will never launch anything. Once it is clear that
-// there is no instance, the type alone is launched.
+// The call with a token that launched nothing, for reasons that nobody knows, will never launch
+// anything. Once it is clear that there is no instance, the type alone is launched.
 func TestATokenThatIsUsedUpIsFollowedByOneType(t *testing.T) {
 	r := wanting(t, 1)
 	r.priced()
@@ -117,7 +121,8 @@ func TestATokenThatIsUsedUpIsFollowedByOneType(t *testing.T) {
 	require.Empty(t, r.record().Cooling)
 }
 
-// The answer to a launch is lost, and the process ends. The next one finds the instance by its tags, whichever type it is of.
+// The answer to a launch is lost, and the process ends. The next one finds the instance by its
+// tags, whichever type it is of.
 func TestAnotherTypeIsAdopted(t *testing.T) {
 	r := wanting(t, 1)
 	r.priced()

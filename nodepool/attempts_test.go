@@ -24,7 +24,8 @@ func helpless(t *testing.T) *rig {
 	r.spec.Plan.CooldownUp = 0
 	r.tainting(foreignTaint)
 	r.pend(1)
-	r.until("the first launch has failed", 10*time.Minute, func() bool { return len(r.record().Attempts) == 1 && r.record().Attempts[0].Failed == 1 })
+	r.until("the first launch has failed", 10*time.Minute,
+		func() bool { return len(r.record().Attempts) == 1 && r.record().Attempts[0].Failed == 1 })
 	require.Equal(t, 1, r.world.launches)
 	return r
 }
@@ -35,9 +36,11 @@ func TestANodeThatDidNotHelpIsNotFollowedByAnother(t *testing.T) {
 	r := helpless(t)
 	require.Equal(t, 1, r.last.Snapshot.Pending.BackingOff)
 	require.Zero(t, r.last.Snapshot.Pending.Pods)
-	require.Contains(t, r.last.Snapshot.Pending.Unhelped[0].Reason, "the node that was launched for it did not take it, and the next is tried at 2026-03-02T")
+	require.Contains(t, r.last.Snapshot.Pending.Unhelped[0].Reason,
+		"the node that was launched for it did not take it, and the next is tried at 2026-03-02T")
 	began := r.clock.now()
-	for launches, wait := range []time.Duration{0, 10 * time.Minute, 20 * time.Minute, 40 * time.Minute, 80 * time.Minute} {
+	for launches, wait := range []time.Duration{0, 10 * time.Minute, 20 * time.Minute,
+		40 * time.Minute, 80 * time.Minute} {
 		r.pass(wait - 2*time.Minute)
 		require.LessOrEqual(t, r.world.launches, launches+1, "after %s", r.clock.now().Sub(began))
 		r.restart()
@@ -67,8 +70,11 @@ func TestBackOffsOfPodsEnd(t *testing.T) {
 			r.world.pending[0].Pod.Spec.Containers[0].Resources.Requests[corev1.ResourceCPU] = resource.MustParse("900m")
 		},
 		"nodes are launched by another spec": func(r *rig) { untaint(r); r.spec.LaunchSpec = "mended" },
-		"nodes have other labels":            func(r *rig) { untaint(r); r.spec.Template.Labels = map[string]string{"team": "shop"} },
-		"a node of another kind joins":       func(r *rig) { untaint(r); r.spec.Plan.Min = 2 },
+		"nodes have other labels": func(r *rig) {
+			untaint(r)
+			r.spec.Template.Labels = map[string]string{"team": "shop"}
+		},
+		"a node of another kind joins": func(r *rig) { untaint(r); r.spec.Plan.Min = 2 },
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := helpless(t)
@@ -102,8 +108,8 @@ func TestPodsThatBackOffHoldUpNoRemoval(t *testing.T) {
 	require.Equal(t, plan.PodsPending, r.actions[len(r.actions)-1])
 }
 
-// TestNodesForOtherPodsProveNothing: a node that was launched for other pods joins while the one that a pod needs has no
-// capacity. The pod does not back off for that.
+// TestNodesForOtherPodsProveNothing: a node that was launched for other pods joins while the one
+// that a pod needs has no capacity. The pod does not back off for that.
 func TestNodesForOtherPodsProveNothing(t *testing.T) {
 	r := newRig(t)
 	r.spec.Plan.CooldownUp = 0
@@ -119,7 +125,8 @@ func TestNodesForOtherPodsProveNothing(t *testing.T) {
 	}
 	r.pend(2)
 	r.world.pending[0].Pod.Spec.Containers[0].Resources.Requests[gpu] = resource.MustParse("1")
-	r.until("the other pod's node has joined", 5*time.Minute, func() bool { return r.world.launches == 1 && r.count(journal.EventScaledUp) == 1 })
+	r.until("the other pod's node has joined", 5*time.Minute,
+		func() bool { return r.world.launches == 1 && r.count(journal.EventScaledUp) == 1 })
 	r.world.pending = r.world.pending[:1]
 	r.pass(10 * time.Minute)
 	for _, one := range r.record().Attempts {

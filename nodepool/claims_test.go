@@ -59,11 +59,15 @@ func TestOnePoolLaunchesForAPod(t *testing.T) {
 // TestTheNextPoolTakesOver: where the pool that comes first cannot launch, or could not run the pod, the next one does.
 func TestTheNextPoolTakesOver(t *testing.T) {
 	for name, change := range map[string]func(*rig){
-		"it has no capacity":                   func(r *rig) { r.world.capacity = func(provider.Launch) error { return refused(provider.Capacity) } },
-		"it is at its maximum":                 func(r *rig) { r.spec.Plan.Max = 1; r.world.add(1) },
-		"it is in dry run":                     func(r *rig) { r.spec.DryRun = true },
-		"it is being deleted":                  func(r *rig) { r.spec.Plan.Deleting = true },
-		"it could not run a pod":               func(r *rig) { r.world.offers = []provider.Offer{offer("a", "a", "small", "500m")} },
+		"it has no capacity": func(r *rig) {
+			r.world.capacity = func(provider.Launch) error { return refused(provider.Capacity) }
+		},
+		"it is at its maximum": func(r *rig) { r.spec.Plan.Max = 1; r.world.add(1) },
+		"it is in dry run":     func(r *rig) { r.spec.DryRun = true },
+		"it is being deleted":  func(r *rig) { r.spec.Plan.Deleting = true },
+		"it could not run a pod": func(r *rig) {
+			r.world.offers = []provider.Offer{offer("a", "a", "small", "500m")}
+		},
 		"it is not known what it could launch": func(r *rig) { r.world.offers = nil },
 		"its cloud does not answer":            func(r *rig) { r.world.listErr = errLost },
 	} {
@@ -107,7 +111,8 @@ func TestPodsBeyondAMaximum(t *testing.T) {
 			all[1].world.offers, all[1].world.pending = all[0].world.offers, all[0].world.pending
 			passAll(all, 3*time.Minute)
 			launched := []int{all[0].world.launches, all[1].world.launches}
-			require.Equal(t, map[string][]int{"maximum": {2, 2}, "capacity": {4, 1}}[name], launched, all[1].last.Decision.Message)
+			require.Equal(t, map[string][]int{"maximum": {2, 2}, "capacity": {4, 1}}[name], launched,
+				all[1].last.Decision.Message)
 		})
 	}
 }

@@ -10,20 +10,20 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/foresail/foresail/api/v1alpha1"
-	"github.com/foresail/foresail/nodepool/budget"
+	"github.com/foresail/foresail/nodepool/config"
 	"github.com/foresail/foresail/nodepool/journal"
 	"github.com/foresail/foresail/nodepool/plan"
 )
 
-// A pool whose CPU is in use too much for an idle one gives back the workers whose pods fit on the others, within the budget, and no
-// more than the predicted load allows.
+// A pool whose CPU is in use too much for an idle one gives back the workers whose pods fit on the
+// others, within the budget, and no more than the predicted load allows.
 func TestUnderutilizedWorkersGo(t *testing.T) {
 	r := newRig(t)
 	r.world.add(6)
 	r.oneZone()
 	r.spec.Plan.Min, r.spec.Plan.Consolidate = 1, true
 	r.spec.Plan.Idle = plan.Idle{For: 10 * time.Minute, CPU: 0.3, Memory: 0.5}
-	r.spec.Disruption.Budgets = budget.Parse([]v1alpha1.DisruptionBudget{{Nodes: intstr.FromInt32(2)}})
+	r.spec.Disruption.Budgets = config.ParseBudgets([]v1alpha1.DisruptionBudget{{Nodes: intstr.FromInt32(2)}})
 	for i, n := range r.nodeNames() {
 		r.world.nodes[n].object.Labels[corev1.LabelHostname] = n
 		if i < 2 { // they have one pod each that may run on no other's node
@@ -32,14 +32,16 @@ func TestUnderutilizedWorkersGo(t *testing.T) {
 	}
 	needs := 3
 	signals := func() {
-		r.signals.signals = []plan.Signal{{Name: "requests", Known: true, Now: 0.6, Predicted: 0.6, Threshold: 0.7, Want: needs, Fits: needs, Needs: needs, CPU: true, Memory: true}}
+		r.signals.signals = []plan.Signal{{Name: "requests", Known: true, Now: 0.6, Predicted: 0.6, Threshold: 0.7,
+			Want: needs, Fits: needs, Needs: needs, CPU: true, Memory: true}}
 	}
 	signals()
 	r.pass(9 * time.Minute)
 	require.Empty(t, r.world.terminated)
 	r.until("the first go", 10*time.Minute, func() bool { return r.count(journal.EventScaledDown) == 1 })
 	require.Len(t, r.world.terminated, 2, "the budget")
-	r.until("another goes, after the cooldown", 20*time.Minute, func() bool { return r.count(journal.EventScaledDown) == 2 })
+	r.until("another goes, after the cooldown", 20*time.Minute,
+		func() bool { return r.count(journal.EventScaledDown) == 2 })
 	require.Len(t, r.world.terminated, 3, "the load needs the others")
 	r.pass(time.Hour)
 	require.Len(t, r.world.terminated, 3)

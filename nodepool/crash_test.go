@@ -160,7 +160,8 @@ var scenarios = []scenario{
 			r.firstNeverJoins()
 		},
 		ended: func(r *rig) bool {
-			return len(r.world.terminated) == 1 && len(r.record().PendingTerminations) == 0 && r.record().Action == nil && !r.record().LastUp.IsZero()
+			return len(r.world.terminated) == 1 && len(r.record().PendingTerminations) == 0 &&
+				r.record().Action == nil && !r.record().LastUp.IsZero()
 		},
 		check: func(r *rig) { require.Equal(r, 1, r.running()) },
 	},
@@ -257,10 +258,12 @@ var scenarios = []scenario{
 			r.world.leaving = 30 * time.Second
 			r.spec.Plan.Min = 2
 			r.load("node-i-old0", &fakePod{name: "x"})
-			r.notices.messages = []provider.Message{{InstanceID: "i-old0", Kind: provider.MessageInterruption, Deadline: r.clock.now().Add(2 * time.Minute)}}
+			r.notices.messages = []provider.Message{{InstanceID: "i-old0", Kind: provider.MessageInterruption,
+				Deadline: r.clock.now().Add(2 * time.Minute)}}
 		},
 		ended: func(r *rig) bool {
-			return len(r.notices.done) > 0 && len(r.world.terminated) == 1 && len(r.record().Interruptions) == 0 && r.record().Action == nil
+			return len(r.notices.done) > 0 && len(r.world.terminated) == 1 &&
+				len(r.record().Interruptions) == 0 && r.record().Action == nil
 		},
 		check: func(r *rig) { require.Equal(r, 2, r.running()) },
 	},
@@ -270,11 +273,13 @@ var scenarios = []scenario{
 			r.world.add(4)
 			r.repairs(5*time.Minute, 4)
 			r.spec.Drain.Timeout = 30 * time.Second
-			r.load("node-i-old0", &fakePod{name: "x"}, &fakePod{name: "y", refused: "no"}, &fakePod{name: "z", blocks: "is kept"})
+			r.load("node-i-old0", &fakePod{name: "x"}, &fakePod{name: "y", refused: "no"},
+				&fakePod{name: "z", blocks: "is kept"})
 			r.world.nodes["node-i-old0"].conditions = unwell
 		},
 		ended: func(r *rig) bool {
-			return len(r.world.terminated) == 1 && len(r.record().Repairs) == 0 && r.record().Action == nil && len(r.world.nodes) == 4 && r.running() == 4
+			return len(r.world.terminated) == 1 && len(r.record().Repairs) == 0 && r.record().Action == nil &&
+				len(r.world.nodes) == 4 && r.running() == 4
 		},
 		check: func(r *rig) {
 			require.Equal(r, []string{"i-old0"}, r.world.terminated)
@@ -293,7 +298,8 @@ var scenarios = []scenario{
 			r.stepEvery(10 * time.Second) // the pool waits minutes for its pods
 		},
 		ended: func(r *rig) bool {
-			return len(r.world.terminated) == 1 && len(r.record().Repairs) == 0 && r.record().Action == nil && len(r.world.nodes) == 4 && r.running() == 4
+			return len(r.world.terminated) == 1 && len(r.record().Repairs) == 0 && r.record().Action == nil &&
+				len(r.world.nodes) == 4 && r.running() == 4
 		},
 		check: func(r *rig) {
 			require.Equal(r, []string{"i-old0"}, r.world.terminated)
@@ -348,7 +354,8 @@ func (s scenario) start(t *testing.T, k *killer) *rig {
 func (s scenario) play(t *testing.T, k *killer) {
 	r := s.start(t, k)
 	for limit := r.clock.now().Add(90 * time.Minute); ; r.clock.advance(r.step()) {
-		require.True(t, r.clock.now().Before(limit), "%s has not ended; record: %+v; health: %v", s.name, r.record(), r.health)
+		require.True(t, r.clock.now().Before(limit), "%s has not ended; record: %+v; health: %v",
+			s.name, r.record(), r.health)
 		r.deliver()
 		r.tick()
 		if k.dead {
@@ -380,12 +387,13 @@ func (r *rig) launchedOnce() {
 	launched := map[string]int{}
 	for _, i := range r.world.instances {
 		launched[i.Token]++
-		require.False(r, i.Token != "" && launched[i.Token] > max(1, i.launch.Count), "%d instances for %s", launched[i.Token], i.Token)
+		require.False(r, i.Token != "" && launched[i.Token] > max(1, i.launch.Count),
+			"%d instances for %s", launched[i.Token], i.Token)
 	}
 }
 
-// crashes calls crash with a killer for each state in which a killed process can leave the world. run plays the scenario
-// with a killer that kills no process, and so finds the acts.
+// crashes calls crash with a killer for each state in which a killed process can leave the world.
+// run plays the scenario with a killer that kills no process, and so finds the acts.
 func crashes(t *testing.T, run, crash func(*testing.T, *killer)) {
 	all := &killer{at: -1}
 	run(t, all)
@@ -491,7 +499,8 @@ func manyProcesses(t *testing.T, random *rand.Rand, often chances) int {
 	r.spec.Join = config.Join{Timeout: 2 * time.Minute, KeepFailedFor: time.Minute}
 	r.spec.Drain.Timeout = time.Minute
 	r.spec.Plan.Repair.Conditions = []plan.UnhealthyCondition{
-		{Type: "KernelDeadlock", Status: "True", After: 2 * time.Minute}, {Type: "Ready", Status: "Unknown", After: 2 * time.Minute},
+		{Type: "KernelDeadlock", Status: "True", After: 2 * time.Minute},
+		{Type: "Ready", Status: "Unknown", After: 2 * time.Minute},
 	}
 	r.store.before = func(state.Record) error {
 		if !calm && chance(0.03) {
@@ -506,7 +515,8 @@ func manyProcesses(t *testing.T, random *rand.Rand, often chances) int {
 		return nil
 	}
 	r.world.capacity = func(provider.Launch) error {
-		classes := []provider.Class{provider.Capacity, provider.Quota, provider.Throttled, provider.Address, provider.Unknown, provider.Invalid}
+		classes := []provider.Class{provider.Capacity, provider.Quota, provider.Throttled, provider.Address,
+			provider.Unknown, provider.Invalid}
 		if !calm && chance(0.3) {
 			return refused(classes[random.IntN(len(classes))])
 		}

@@ -15,8 +15,8 @@ func TestCrashAtEveryAct(t *testing.T) {
 	}
 }
 
-// TestCrashLeavesNoNodeOfAGoneInstance kills the process at each act. Its instances go at the same moment, so that the next
-// process finds their Nodes by the journal and the pool's label alone.
+// TestCrashLeavesNoNodeOfAGoneInstance kills the process at each act. Its instances go at the same
+// moment, so that the next process finds their Nodes by the journal and the pool's label alone.
 func TestCrashLeavesNoNodeOfAGoneInstance(t *testing.T) {
 	for _, s := range scenarios {
 		t.Run(s.name, func(t *testing.T) {

@@ -88,7 +88,8 @@ func TestADeletedPoolWaitsForPods(t *testing.T) {
 	r.pass(time.Hour)
 	require.Equal(t, []string{"i-old1"}, r.world.terminated)
 	require.Equal(t, plan.NoRemovableNode, r.last.Decision.Reason)
-	require.Equal(t, &Deletion{Nodes: 1, Held: []string{"node-i-old0: is annotated foresail.dev/do-not-disrupt=true"}}, r.last.Deletion)
+	require.Equal(t, &Deletion{Nodes: 1, Held: []string{"node-i-old0: is annotated foresail.dev/do-not-disrupt=true"}},
+		r.last.Deletion)
 	r.clean()
 	r.world.nodes["node-i-old0"].pods = nil
 	r.goes(5 * time.Minute)
@@ -98,9 +99,11 @@ func TestADeletedPoolAsksBudgets(t *testing.T) {
 	r := deleted(t, 2)
 	r.load("node-i-old0", &fakePod{name: "guarded", refused: "its budget allows none"})
 	r.removing(state.RemovalDraining)
-	require.Equal(t, &Deletion{Nodes: 2, Held: []string{"node-i-old0: 1 pods are left, such as guarded: its budget allows none"}}, r.last.Deletion)
+	require.Equal(t, &Deletion{Nodes: 2,
+		Held: []string{"node-i-old0: 1 pods are left, such as guarded: its budget allows none"}}, r.last.Deletion)
 	r.pass(20 * time.Minute)
-	require.Equal(t, 3, r.count(journal.EventDrainFailed), "after five minutes of a drain each, it is tried again after one and after two")
+	require.Equal(t, 3, r.count(journal.EventDrainFailed),
+		"after five minutes of a drain each, it is tried again after one and after two")
 	r.pass(100 * time.Minute)
 	require.Equal(t, []string{"i-old1"}, r.world.terminated)
 	require.LessOrEqual(t, r.count(journal.EventDrainFailed), 8)
@@ -114,14 +117,16 @@ func TestADeletionIsClearedIfNoNodeGoes(t *testing.T) {
 	r.load("node-i-old0", &fakePod{name: "guarded", refused: "its budget allows none"})
 	r.removing(state.RemovalDraining)
 	r.world.drainErr = errors.New("refused by a webhook")
-	r.until("it is cleared", act.ClearAfter+time.Minute, func() bool { return r.count(journal.EventScaleDownAborted) == 1 })
+	r.until("it is cleared", act.ClearAfter+time.Minute,
+		func() bool { return r.count(journal.EventScaleDownAborted) == 1 })
 	require.Len(t, r.record().DrainBackoff, 1, "the others had not begun")
 	r.world.drainErr = nil
 	r.until("the others go", 3*time.Minute, func() bool { return len(r.world.terminated) == 2 })
 
 	r = deleted(t, 3)
 	r.world.termErr = refused(provider.Unknown)
-	r.until("it is cleared", act.ClearAfter+time.Minute, func() bool { return r.count(journal.EventScaleDownAborted) == 1 })
+	r.until("it is cleared", act.ClearAfter+time.Minute,
+		func() bool { return r.count(journal.EventScaleDownAborted) == 1 })
 	r.clean()
 	r.world.termErr = nil
 	r.goes(70 * time.Minute)
@@ -172,9 +177,11 @@ func TestInstancesWithoutANodeGoWithTheirPool(t *testing.T) {
 	})
 	t.Run("kept, as they did not join", func(t *testing.T) {
 		r := newRig(t)
-		r.spec.Plan.Min, r.spec.Plan.MaxFailureBackoff, r.spec.Join = 1, time.Hour, config.Join{Timeout: time.Minute, KeepFailed: true}
+		r.spec.Plan.Min, r.spec.Plan.MaxFailureBackoff, r.spec.Join = 1, time.Hour,
+			config.Join{Timeout: time.Minute, KeepFailed: true}
 		r.world.joins = func(provider.Launch) bool { return false }
-		r.until("one is kept", 5*time.Minute, func() bool { return len(r.record().PendingTerminations) == 1 && r.record().Action == nil })
+		r.until("one is kept", 5*time.Minute,
+			func() bool { return len(r.record().PendingTerminations) == 1 && r.record().Action == nil })
 		r.spec.Plan.Deleting = true
 		r.goes(6 * time.Minute)
 	})
@@ -192,7 +199,7 @@ func TestInstancesWithoutANodeGoWithTheirPool(t *testing.T) {
 		r.pass(time.Hour)
 		require.Empty(t, r.world.terminated)
 		require.Equal(t, &Deletion{Instances: 4, Held: []string{
-			"4 of 4 instances have no node that is ready: what is seen is not to be trusted; terminate those without a node yourself, or set deletionPolicy to Orphan to leave them",
+			"4 of 4 instances have no ready node: observations cannot be trusted; terminate those without a node yourself, or set deletionPolicy to Orphan to leave them",
 		}}, r.last.Deletion)
 		for _, i := range r.world.instances {
 			i.endedAt = r.clock.now()
@@ -210,7 +217,8 @@ func TestInstancesWithoutANodeGoWithTheirPool(t *testing.T) {
 		clear(r.world.nodes)
 		r.pass(time.Hour)
 		require.Empty(t, r.world.terminated)
-		require.Equal(t, []string{"i-old0: it has no Node, and Foresail did not launch it: terminate it, or remove its tags"}, r.last.Deletion.Held)
+		require.Equal(t, []string{"i-old0: it has no Node, and Foresail did not launch it: terminate it, or remove its tags"},
+			r.last.Deletion.Held)
 		r.world.instances["i-old0"].endedAt = r.clock.now()
 		r.goes(5 * time.Minute)
 	})
@@ -353,7 +361,8 @@ func TestAScaleDownEndsBeforeTheDeletion(t *testing.T) {
 	require.Zero(t, r.count(journal.EventDrainFailed))
 }
 
-// A journal in a table outlives its WorkerPool. A new one of the same name does not go on with the deletion of the old one.
+// A journal in a table outlives its WorkerPool. A new one of the same name does not go on with the
+// deletion of the old one.
 func TestADeletionEndsWithItsPool(t *testing.T) {
 	r := newRig(t)
 	r.world.add(3)

@@ -36,7 +36,8 @@ func deletion(o *observe.Observation, r state.Record, d plan.Decision) *Deletion
 	out.Nodes, out.Instances = len(nodes), len(instances)
 	out.Held = held(o, r, d, instances)
 	if doubt := plan.Doubt(o.Spec.Plan, o.Members, r.PendingTerminations); doubt != "" && len(instances) > 0 {
-		out.Held = slices.Insert(out.Held, 0, doubt+"; terminate those without a node yourself, or set deletionPolicy to Orphan to leave them")
+		out.Held = slices.Insert(out.Held, 0, doubt+
+			"; terminate those without a node yourself, or set deletionPolicy to Orphan to leave them")
 	}
 	return out
 }

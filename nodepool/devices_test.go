@@ -22,5 +22,6 @@ func TestPodsThatClaimDevicesAreNamed(t *testing.T) {
 		reasons = append(reasons, recommendation.Reason)
 	}
 	require.NotEmpty(t, reasons)
-	assert.Contains(t, reasons[0], "as it claims devices (spec.resourceClaims), and Foresail does not know which nodes have any")
+	assert.Contains(t, reasons[0],
+		"as it claims devices (spec.resourceClaims), and Foresail does not know which nodes have any")
 }

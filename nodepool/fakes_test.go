@@ -58,7 +58,8 @@ func (c *clock) advance(d time.Duration) {
 type fakeStore struct {
 	mu      sync.Mutex
 	records map[string]state.Record // as decoded; callers get copies
-	// before and after are called around each write, with the new record. An error prevents the write, or loses its answer.
+	// before and after are called around each write, with the new record. An error prevents the write,
+	// or loses its answer.
 	before, after func(state.Record) error
 	loadErr       error
 	written       func(old, written state.Record)
@@ -196,20 +197,23 @@ type fakeInstance struct {
 
 func newWorld(c *clock) *fakeWorld {
 	w := &fakeWorld{
-		clock: c, instances: map[string]*fakeInstance{}, tokens: map[string][]*fakeInstance{}, used: map[string]error{}, nodes: map[string]*fakeNode{},
+		clock: c, instances: map[string]*fakeInstance{}, tokens: map[string][]*fakeInstance{}, used: map[string]error{},
+		nodes:     map[string]*fakeNode{},
 		joinDelay: 30 * time.Second, podGrace: 2 * time.Second, past: map[string]bool{}, wakes: make(chan struct{}, 1),
 	}
 	for _, zone := range []string{"a", "b"} {
 		w.offers = append(w.offers, provider.Offer{
 			Offer:       fleet.Offer{Zone: zone, Subnet: "subnet-" + zone, InstanceType: "t3.medium"},
-			Allocatable: shape, Labels: map[string]string{corev1.LabelTopologyZone: zone, corev1.LabelInstanceTypeStable: "t3.medium"},
+			Allocatable: shape, Labels: map[string]string{corev1.LabelTopologyZone: zone,
+				corev1.LabelInstanceTypeStable: "t3.medium"},
 		})
 	}
 	return w
 }
 
 var shape = corev1.ResourceList{
-	corev1.ResourceCPU: resource.MustParse("2"), corev1.ResourceMemory: resource.MustParse("4Gi"), corev1.ResourcePods: resource.MustParse("110"),
+	corev1.ResourceCPU: resource.MustParse("2"), corev1.ResourceMemory: resource.MustParse("4Gi"),
+	corev1.ResourcePods: resource.MustParse("110"),
 }
 
 // settle applies what is due by now: nodes join, pods end, instances end.
@@ -231,15 +235,17 @@ func (w *fakeWorld) settle() {
 		w.workloads.settle()
 	}
 	for _, n := range w.nodes {
-		n.pods = slices.DeleteFunc(n.pods, func(p *fakePod) bool { return !n.stuck && !p.leaves.IsZero() && !now.Before(p.leaves) })
+		n.pods = slices.DeleteFunc(n.pods,
+			func(p *fakePod) bool { return !n.stuck && !p.leaves.IsZero() && !now.Before(p.leaves) })
 	}
 }
 
 func (w *fakeWorld) addNode(i *fakeInstance, now time.Time) {
 	n := &fakeNode{ready: true, since: now, object: &corev1.Node{
-		ObjectMeta: metav1.ObjectMeta{Name: "node-" + i.ID, UID: types.UID("uid-" + i.ID), CreationTimestamp: metav1.NewTime(now), Labels: map[string]string{
-			corev1.LabelTopologyZone: i.Zone, corev1.LabelInstanceTypeStable: i.InstanceType,
-		}},
+		ObjectMeta: metav1.ObjectMeta{Name: "node-" + i.ID, UID: types.UID("uid-" + i.ID),
+			CreationTimestamp: metav1.NewTime(now), Labels: map[string]string{
+				corev1.LabelTopologyZone: i.Zone, corev1.LabelInstanceTypeStable: i.InstanceType,
+			}},
 		Spec:   corev1.NodeSpec{ProviderID: i.ProviderID},
 		Status: corev1.NodeStatus{Allocatable: shape.DeepCopy(), Capacity: shape},
 	}}
@@ -256,7 +262,8 @@ func (w *fakeWorld) add(n int) {
 	for k := range n {
 		id := fmt.Sprintf("i-old%d", k)
 		i := &fakeInstance{joined: true, Instance: fleet.Instance{
-			ID: id, ProviderID: "fake:///" + id, State: fleet.Running, Launched: w.clock.now().Add(-24*time.Hour + time.Duration(k)*time.Second),
+			ID: id, ProviderID: "fake:///" + id, State: fleet.Running,
+			Launched:  w.clock.now().Add(-24*time.Hour + time.Duration(k)*time.Second),
 			Placement: fleet.Placement{Zone: string(rune('a' + k%2)), InstanceType: "t3.medium", Market: fleet.OnDemand},
 		}}
 		w.instances[id] = i
@@ -270,7 +277,8 @@ func (w *fakeWorld) Launch(_ context.Context, l provider.Launch) (provider.Launc
 	w.calls++
 	if known := w.tokens[l.Token]; len(known) > 0 {
 		if !reflect.DeepEqual(known[0].launch, l) {
-			return provider.Launched{}, &provider.Error{Class: provider.TokenMismatch, Op: "Launch", Err: errors.New("other parameters")}
+			return provider.Launched{},
+				&provider.Error{Class: provider.TokenMismatch, Op: "Launch", Err: errors.New("other parameters")}
 		}
 		return together(known, nil), nil
 	}
@@ -315,7 +323,8 @@ func together(list []*fakeInstance, refusals []provider.Refusal) provider.Launch
 	return first
 }
 
-// choose returns the first type of a launch that there is. A launch with alternatives uses its token up if there is none.
+// choose returns the first type of a launch that there is. A launch with alternatives uses its
+// token up if there is none.
 func (w *fakeWorld) choose(l provider.Launch) (at fleet.Placement, refusals []provider.Refusal, err error) {
 	if w.capacity == nil {
 		return l.Placement, nil, nil
@@ -450,12 +459,14 @@ func (w *fakeWorld) Observe(ctx context.Context) (*cluster.Cluster, error) {
 			object.Annotations = map[string]string{drain.CordonedBy: "foresail"}
 		}
 		if n.mark != "" {
-			object.Spec.Taints = append(slices.Clone(object.Spec.Taints), corev1.Taint{Key: drain.Mark, Value: n.mark, Effect: corev1.TaintEffectNoSchedule})
+			object.Spec.Taints = append(slices.Clone(object.Spec.Taints),
+				corev1.Taint{Key: drain.Mark, Value: n.mark, Effect: corev1.TaintEffectNoSchedule})
 		}
 		if n.ready && !n.silent {
 			n.beat = w.clock.now()
 		}
-		ready := corev1.NodeCondition{Type: corev1.NodeReady, Status: corev1.ConditionUnknown, LastHeartbeatTime: metav1.NewTime(n.beat), LastTransitionTime: metav1.NewTime(n.changed)}
+		ready := corev1.NodeCondition{Type: corev1.NodeReady, Status: corev1.ConditionUnknown,
+			LastHeartbeatTime: metav1.NewTime(n.beat), LastTransitionTime: metav1.NewTime(n.changed)}
 		switch {
 		case n.ready:
 			ready.Status = corev1.ConditionTrue
@@ -463,7 +474,8 @@ func (w *fakeWorld) Observe(ctx context.Context) (*cluster.Cluster, error) {
 			ready.Status = n.status
 		}
 		object.Status.Conditions = append([]corev1.NodeCondition{ready}, n.conditions...)
-		one := cluster.Node{Object: object, Ready: n.ready, ReadySince: n.since, Joined: n.since, Movable: len(n.pods), Requested: corev1.ResourceList{corev1.ResourceCPU: shape[corev1.ResourceCPU]}}
+		one := cluster.Node{Object: object, Ready: n.ready, ReadySince: n.since, Joined: n.since, Movable: len(n.pods),
+			Requested: corev1.ResourceList{corev1.ResourceCPU: shape[corev1.ResourceCPU]}}
 		if n.free {
 			one.Requested = nil
 		}
@@ -626,8 +638,10 @@ func (w *fakeWorld) Label(_ context.Context, node string, labels map[string]stri
 type fakeSignals struct {
 	mu      sync.Mutex
 	signals []plan.Signal
-	level   bool               // there is one signal, of a level that all workers there are keep between its threshold and what is too many
-	seen    signal.Observation // the last one
+	// there is one signal, of a level that all workers there are keep between its threshold and what
+	// is too many
+	level bool
+	seen  signal.Observation // the last one
 }
 
 func (s *fakeSignals) Observe(_ context.Context, o signal.Observation) []plan.Signal {
@@ -639,7 +653,8 @@ func (s *fakeSignals) Observe(_ context.Context, o signal.Observation) []plan.Si
 		if o.Replacing > 0 {
 			needs = min(needs, o.Replacing)
 		}
-		return []plan.Signal{{Name: "latency", Known: true, Now: 0.6, Predicted: 0.6, Threshold: 0.7, Want: o.Expected, Fits: o.Expected, Needs: needs}}
+		return []plan.Signal{{Name: "latency", Known: true, Now: 0.6, Predicted: 0.6, Threshold: 0.7, Want: o.Expected,
+			Fits: o.Expected, Needs: needs}}
 	}
 	return s.signals
 }

@@ -15,7 +15,8 @@ func (f findings) news(found []plan.Finding) []journal.Event {
 	for _, one := range found {
 		key := plan.Finding{Kind: one.Kind, Node: one.Node, InstanceID: one.InstanceID}
 		if now[key] = true; !f[key] {
-			out = append(out, journal.Event{Reason: journal.EventReason(one.Kind), Warning: true, Node: one.Node, Instance: one.InstanceID, Message: one.Message})
+			out = append(out, journal.Event{Reason: journal.EventReason(one.Kind), Warning: true, Node: one.Node,
+				Instance: one.InstanceID, Message: one.Message})
 		}
 	}
 	clear(f)

@@ -355,8 +355,8 @@ func TestADeletionNamesWhatItWaitsFor(t *testing.T) {
 	r.goes(5 * time.Minute)
 }
 
-// TestInstancesOfAPastCallAreCleanedUp: several instances have the token of one call. Long after it, one that has lost its
-// Node is an orphan of this pool like any other, and no copy of tags.
+// TestInstancesOfAPastCallAreCleanedUp: several instances have the token of one call. Long after
+// it, one that has lost its Node is an orphan of this pool like any other, and no copy of tags.
 func TestInstancesOfAPastCallAreCleanedUp(t *testing.T) {
 	r := wanting(t, 4)
 	r.until("all have joined", 5*time.Minute, func() bool { return r.count(journal.EventScaledUp) == 1 })

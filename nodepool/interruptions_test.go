@@ -19,7 +19,8 @@ import (
 
 // take has the cloud reclaim an instance in two minutes.
 func (r *rig) take(id string) provider.Message {
-	m := provider.Message{InstanceID: id, Kind: provider.MessageInterruption, Deadline: r.clock.now().Add(2 * time.Minute), Handle: "h-" + id}
+	m := provider.Message{InstanceID: id, Kind: provider.MessageInterruption,
+		Deadline: r.clock.now().Add(2 * time.Minute), Handle: "h-" + id}
 	r.pool.Notify(m)
 	return m
 }
@@ -40,7 +41,8 @@ func TestInterruptedWorkerIsReplacedAndDrained(t *testing.T) {
 	require.Equal(t, 1, r.world.launches, "at once")
 
 	r.until("it is drained and terminated", 2*time.Minute, func() bool { return len(r.world.terminated) == 1 })
-	require.GreaterOrEqual(t, r.clock.now(), m.Deadline.Add(-act.ForceBefore), "the pod that blocks is left until the last moment")
+	require.GreaterOrEqual(t, r.clock.now(), m.Deadline.Add(-act.ForceBefore),
+		"the pod that blocks is left until the last moment")
 	r.until("it is over", time.Minute, func() bool { return len(r.record().Interruptions) == 0 })
 	require.Equal(t, []string{"node-i-1", "node-i-old0", "node-i-old2"}, r.nodeNames())
 	r.clean()
@@ -159,13 +161,14 @@ func TestInterruptionBeforeTheNodeJoins(t *testing.T) {
 	r.tick()
 	require.Equal(t, 2, r.world.launches)
 	r.world.instances["i-1"].endedAt = r.clock.now()
-	r.until("it is over", 3*time.Minute, func() bool { return len(r.record().Interruptions) == 0 && r.record().Action == nil })
+	r.until("it is over", 3*time.Minute,
+		func() bool { return len(r.record().Interruptions) == 0 && r.record().Action == nil })
 	require.Equal(t, 1, r.running())
 	require.Equal(t, 1, r.count(journal.EventScaledUp))
 }
 
-// TestNodeOfAnUnseenInterruption: the cluster cannot be read from when the notice comes until the cloud has reclaimed the
-// instance.
+// TestNodeOfAnUnseenInterruption: the cluster cannot be read from when the notice comes until the
+// cloud has reclaimed the instance.
 func TestNodeOfAnUnseenInterruption(t *testing.T) {
 	r := newRig(t)
 	r.world.add(1)
@@ -185,7 +188,8 @@ func TestNodeOfAnUnseenInterruption(t *testing.T) {
 }
 
 func TestImpossibleDeadlines(t *testing.T) {
-	for name, ahead := range map[string]time.Duration{"none": 0, "past": -time.Hour, "far": time.Hour, "of a clock three minutes ahead": 5 * time.Minute} {
+	for name, ahead := range map[string]time.Duration{"none": 0, "past": -time.Hour, "far": time.Hour,
+		"of a clock three minutes ahead": 5 * time.Minute} {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(t)
 			r.world.add(1)
@@ -208,7 +212,8 @@ func TestRebalance(t *testing.T) {
 		r.world.add(1)
 		r.spec.Drain.CordonOnRebalance = cordon
 		r.tick()
-		r.pool.Notify(provider.Message{InstanceID: "i-old0", Kind: provider.MessageRebalance}, provider.Message{InstanceID: "i-old0", Kind: provider.MessageStateChange})
+		r.pool.Notify(provider.Message{InstanceID: "i-old0", Kind: provider.MessageRebalance},
+			provider.Message{InstanceID: "i-old0", Kind: provider.MessageStateChange})
 		r.pass(time.Minute)
 		require.Equal(t, cordon, r.world.nodes["node-i-old0"].cordon)
 		require.Len(t, r.notices.done, 2)
@@ -261,7 +266,8 @@ func TestRedeliveredNotice(t *testing.T) {
 			r.world.leaving = c.leaving
 			r.tick()
 			m := r.take("i-old1")
-			r.until("it is over", 5*time.Minute, func() bool { return len(r.record().Interruptions) == 0 && r.record().Action == nil })
+			r.until("it is over", 5*time.Minute,
+				func() bool { return len(r.record().Interruptions) == 0 && r.record().Action == nil })
 			require.Equal(t, 1, r.world.launches)
 			r.pass(c.late)
 			r.pool.Notify(m)
@@ -351,7 +357,8 @@ func TestMessagesThatMustWait(t *testing.T) {
 // Of two messages of one kind about an instance, the newer one is kept.
 func TestNewerMessagesReplaceOlderOnes(t *testing.T) {
 	r := newRig(t)
-	older, newer := provider.Message{InstanceID: "i-1", Kind: provider.MessageInterruption, Handle: "1"}, provider.Message{InstanceID: "i-1", Kind: provider.MessageInterruption, Handle: "2"}
+	older, newer := provider.Message{InstanceID: "i-1", Kind: provider.MessageInterruption, Handle: "1"},
+		provider.Message{InstanceID: "i-1", Kind: provider.MessageInterruption, Handle: "2"}
 	advice := provider.Message{InstanceID: "i-1", Kind: provider.MessageRebalance, Handle: "3"}
 	r.pool.Notify(newer, advice)
 	r.pool.inbox.putBack(older)

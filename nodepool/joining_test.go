@@ -78,11 +78,13 @@ func TestStartupTaintsThatNeverGo(t *testing.T) {
 // Kubernetes' own taints of a new node pass too, and it may get the labels of the cloud later.
 func TestNodesThatAwaitTheCloudAreWaitedFor(t *testing.T) {
 	r := newRig(t)
-	r.tainting(corev1.Taint{Key: "node.cloudprovider.kubernetes.io/uninitialized", Value: "true", Effect: corev1.TaintEffectNoSchedule})
+	r.tainting(corev1.Taint{Key: "node.cloudprovider.kubernetes.io/uninitialized", Value: "true",
+		Effect: corev1.TaintEffectNoSchedule})
 	tainted := r.world.dress
 	r.world.dress = func(n *fakeNode) { tainted(n); delete(n.object.Labels, corev1.LabelTopologyZone) }
 	r.pend(1)
-	r.world.pending[0].Pod.Spec.NodeSelector = map[string]string{corev1.LabelTopologyZone: "b", corev1.LabelTopologyRegion: "here"}
+	r.world.pending[0].Pod.Spec.NodeSelector = map[string]string{corev1.LabelTopologyZone: "b",
+		corev1.LabelTopologyRegion: "here"}
 	for i := range r.world.offers {
 		labels := maps.Clone(r.world.offers[i].Labels)
 		labels[corev1.LabelTopologyRegion] = "here"

@@ -210,8 +210,9 @@ func (c *staleCloud) List(ctx context.Context) ([]fleet.Instance, error) {
 	return out, err
 }
 
-// A process that takes the lease has a message about an instance that the process before it has drained and terminated. It
-// launches no second replacement, whether its own list is older than that or lacks the instance.
+// A process that takes the lease has a message about an instance that the process before it has
+// drained and terminated. It launches no second replacement, whether its own list is older than
+// that or lacks the instance.
 func TestTakeOverWithAMessageThatIsDone(t *testing.T) {
 	for name, early := range map[string]bool{"the list is older": true, "the list lacks the instance": false} {
 		t.Run(name, func(t *testing.T) {

@@ -28,7 +28,8 @@ func TestSpreadPodsAreNotEvictedToSaveMoney(t *testing.T) {
 	assert.Empty(t, r.world.terminated)
 	assert.Zero(t, r.count(journal.EventScaleDownAborted))
 	require.Equal(t, plan.NoRemovableNode, r.last.Decision.Reason, r.last.Decision.Message)
-	require.Contains(t, r.last.Decision.Message, "only after this one is deleted: its topologySpreadConstraint over kubernetes.io/hostname counts that node until then, unless it sets nodeTaintsPolicy: Honor")
+	require.Contains(t, r.last.Decision.Message,
+		"only after this one is deleted: its topologySpreadConstraint over kubernetes.io/hostname counts that node until then, unless it sets nodeTaintsPolicy: Honor")
 
 	honor := corev1.NodeInclusionPolicyHonor
 	for _, p := range s.pods {
@@ -123,7 +124,8 @@ func TestMoreVolumesThanANodeCanAttach(t *testing.T) {
 	r.pass(2 * time.Hour)
 	assert.Zero(t, r.world.launches)
 	require.Len(t, r.last.Snapshot.Pending.Unhelped, 1)
-	assert.Equal(t, "it uses more volumes than can be attached to a new node of the pool", r.last.Snapshot.Pending.Unhelped[0].Reason)
+	assert.Equal(t, "it uses more volumes than can be attached to a new node of the pool",
+		r.last.Snapshot.Pending.Unhelped[0].Reason)
 }
 
 // The pods of a node that others empty keep the room that they will need: it is not given to the pods of a node of
@@ -173,7 +175,8 @@ func TestNominatedPodsHoldTheirRoom(t *testing.T) {
 	preemptor.Name, preemptor.UID, preemptor.Labels, preemptor.Spec.NodeName = "preemptor", "preemptor", nil, ""
 	preemptor.Spec.Containers[0].Resources.Requests[corev1.ResourceCPU] = resource.MustParse("2")
 	preemptor.Status = corev1.PodStatus{NominatedNodeName: "node-i-old1", Conditions: []corev1.PodCondition{{
-		Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable, LastTransitionTime: metav1.NewTime(r.clock.now())}}}
+		Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable,
+		LastTransitionTime: metav1.NewTime(r.clock.now())}}}
 	r.world.objects = append(r.world.objects, preemptor)
 	r.pass(time.Hour)
 	assert.Empty(t, r.world.terminated, "the other node's room is promised")

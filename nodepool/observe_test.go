@@ -91,9 +91,10 @@ func TestReadyNodesOutrankTheList(t *testing.T) {
 	r.world.nodes["node-i-old1"].silent = true
 	r.pass(observe.HeartbeatWithin / 2)
 	require.Equal(t, 1, r.world.launches, "kubelets update their Nodes every five minutes")
-	r.until("one that the cloud denies, and whose kubelet has stopped unnoticed, is replaced", 15*time.Minute, func() bool {
-		return r.count(journal.EventScaledUp) == 2
-	})
+	r.until("one that the cloud denies, and whose kubelet has stopped unnoticed, is replaced",
+		15*time.Minute, func() bool {
+			return r.count(journal.EventScaledUp) == 2
+		})
 	for _, i := range r.world.instances {
 		i.hidden = false
 	}
@@ -218,7 +219,8 @@ func TestManyBrokenWorkersAreNotReplaced(t *testing.T) {
 func TestNodesSmallerThanAnnounced(t *testing.T) {
 	for name, promise := range map[string]func(*provider.Offer, *corev1.Pod){
 		"smaller": func(o *provider.Offer, pod *corev1.Pod) {
-			o.Allocatable = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("4"), corev1.ResourceMemory: resource.MustParse("4Gi"), corev1.ResourcePods: resource.MustParse("110")}
+			o.Allocatable = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("4"),
+				corev1.ResourceMemory: resource.MustParse("4Gi"), corev1.ResourcePods: resource.MustParse("110")}
 			pod.Spec.Containers[0].Resources.Requests[corev1.ResourceCPU] = resource.MustParse("3")
 		},
 		"with a smaller disk": func(o *provider.Offer, pod *corev1.Pod) {
@@ -277,7 +279,8 @@ func TestPodsWithRoomAreReported(t *testing.T) {
 	r.clock.advance(time.Minute)
 	r.tick()
 	pending := r.last.Snapshot.Pending
-	require.Equal(t, plan.Pending{Known: true, Pods: 1, Due: 1, Room: 1, OldestFor: time.Minute, Unhelped: pending.Unhelped}, pending)
+	require.Equal(t, plan.Pending{Known: true, Pods: 1, Due: 1, Room: 1, OldestFor: time.Minute,
+		Unhelped: pending.Unhelped}, pending)
 	require.Len(t, pending.Unhelped, 1)
 	require.Equal(t, "shop/huge", pending.Unhelped[0].Pod)
 }
@@ -298,8 +301,10 @@ func TestDriftThatIsNotKnownIsReportedOnce(t *testing.T) {
 	last := r.last.Events
 	require.Len(t, last, 1)
 	require.True(t, last[0].Warning)
-	require.Equal(t, "It is not known which instances are outdated: DescribeLaunchTemplates: Invalid: request 1", last[0].Message)
-	require.Equal(t, plan.Rollout{Unknown: 2, Message: "whether 2 workers must be replaced is not known: DescribeLaunchTemplates: Invalid: request 1"},
+	require.Equal(t, "Which instances are outdated is unknown: DescribeLaunchTemplates: Invalid: request 1",
+		last[0].Message)
+	require.Equal(t, plan.Rollout{Unknown: 2,
+		Message: "whether 2 workers must be replaced is unknown: DescribeLaunchTemplates: Invalid: request 1"},
 		r.last.Decision.Rollout)
 	unknown("DescribeLaunchTemplates: Invalid: request 2")
 	r.pass(time.Minute)
@@ -354,7 +359,8 @@ func TestPodsGetTheCheapestNodes(t *testing.T) {
 	r.until("a node was launched", 2*time.Minute, func() bool { return r.world.launches > 0 })
 	r.pass(time.Minute)
 	require.Equal(t, 1, r.world.launches)
-	require.Equal(t, "m5.4xlarge", r.world.instances["i-1"].InstanceType, "for twelve pods that is cheaper than twelve small ones")
+	require.Equal(t, "m5.4xlarge", r.world.instances["i-1"].InstanceType,
+		"for twelve pods that is cheaper than twelve small ones")
 
 	r = newRig(t)
 	large[0].Price, large[1].Price = fleet.Price{OnDemand: new(0.5)}, fleet.Price{OnDemand: new(0.5)}

@@ -34,8 +34,8 @@ type Options struct {
 	Reporter Reporter         // nil: nobody is told
 	Claims   *forecast.Claims // of all pools of the process; nil: pods are no other pool's
 
-	// LetGo is called when nothing is left of a pool that is being deleted, by the process that leads; it may be called more
-	// than once. nil: nothing waits for that.
+	// LetGo is called when nothing is left of a pool that is being deleted, by the process that leads;
+	// it may be called more than once. nil: nothing waits for that.
 	LetGo func(ctx context.Context) error
 
 	Now  func() time.Time
@@ -86,7 +86,8 @@ func (o *Options) complete() error {
 		return errors.New("the pool has no name")
 	case o.Owner == "":
 		return errors.New("the owner of the lease has no name")
-	case o.Spec == nil, o.Store == nil, o.Provider == nil, o.Observer == nil, o.Signals == nil, o.Drainer == nil, o.Labeler == nil, o.Now == nil:
+	case o.Spec == nil, o.Store == nil, o.Provider == nil, o.Observer == nil, o.Signals == nil, o.Drainer == nil,
+		o.Labeler == nil, o.Now == nil:
 		return errors.New("a pool needs Spec, Store, Provider, Observer, Signals, Drainer, Labeler and Now")
 	}
 	o.StepInterval = orElse(o.StepInterval, 2*time.Second)

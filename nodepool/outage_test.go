@@ -97,7 +97,9 @@ func TestTenMinutesWithoutTheCloud(t *testing.T) {
 			r.world.listErr, r.world.termErr = err, err
 			r.world.capacity = nil
 			if err != nil {
-				r.world.capacity = func(provider.Launch) error { return &provider.Error{Class: provider.Unknown, Op: "Launch", Err: err} }
+				r.world.capacity = func(provider.Launch) error {
+					return &provider.Error{Class: provider.Unknown, Op: "Launch", Err: err}
+				}
 			}
 		})
 	}
@@ -119,23 +121,24 @@ func TestTenMinutesWithoutTheCloud(t *testing.T) {
 		})
 	})
 	t.Run("in a scale-up", func(t *testing.T) {
-		inBubble(t, func(r *rig) { down(r, errDown); r.while(func() { r.world.listErr = nil }); r.spec.Plan.Min = 2 }, func(r *rig) {
-			r.sleepFor(5 * time.Second)
-			tokens := []string{r.record().Action.Slots[0].Token, r.record().Action.Slots[1].Token}
-			down(r, errDown)
-			r.sleepFor(outage - 2*time.Minute) // the next try is within the time limit of launches
-			slots := r.record().Action.Slots
-			require.Len(r, slots, 2)
-			for i, s := range slots {
-				require.Equal(r, tokens[i], s.Token, "the same launch is repeated")
-				require.Greater(r, s.Tries, 5)
-				require.Less(r, s.Tries, 30)
-			}
-			down(r, nil)
-			r.sleepFor(3 * time.Minute)
-			require.Equal(r, 2, r.world.launches)
-			require.Equal(r, 1, r.count(journal.EventScaledUp))
-		})
+		inBubble(t, func(r *rig) { down(r, errDown); r.while(func() { r.world.listErr = nil }); r.spec.Plan.Min = 2 },
+			func(r *rig) {
+				r.sleepFor(5 * time.Second)
+				tokens := []string{r.record().Action.Slots[0].Token, r.record().Action.Slots[1].Token}
+				down(r, errDown)
+				r.sleepFor(outage - 2*time.Minute) // the next try is within the time limit of launches
+				slots := r.record().Action.Slots
+				require.Len(r, slots, 2)
+				for i, s := range slots {
+					require.Equal(r, tokens[i], s.Token, "the same launch is repeated")
+					require.Greater(r, s.Tries, 5)
+					require.Less(r, s.Tries, 30)
+				}
+				down(r, nil)
+				r.sleepFor(3 * time.Minute)
+				require.Equal(r, 2, r.world.launches)
+				require.Equal(r, 1, r.count(journal.EventScaledUp))
+			})
 	})
 	t.Run("in a drain", func(t *testing.T) {
 		inBubble(t, func(r *rig) { pod = draining(r) }, func(r *rig) {
@@ -245,7 +248,8 @@ func TestTenMinutesWithoutTheQueue(t *testing.T) {
 		require.Equal(r, 2, r.count(journal.EventNodeDeleted))
 
 		r.notices.mu.Lock()
-		r.notices.messages = []provider.Message{{InstanceID: "i-old0", Kind: provider.MessageInterruption, Deadline: sent.Add(2 * time.Minute)}}
+		r.notices.messages = []provider.Message{{InstanceID: "i-old0", Kind: provider.MessageInterruption,
+			Deadline: sent.Add(2 * time.Minute)}}
 		r.notices.mu.Unlock()
 		q.down.Store(false)
 		r.sleepFor(time.Minute)

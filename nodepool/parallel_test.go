@@ -124,7 +124,8 @@ func (a *fakeAPI) pods(node string) (list corev1.PodList) {
 		pod := corev1.Pod{
 			ObjectMeta: metav1.ObjectMeta{
 				Namespace: "shop", Name: p.name, UID: types.UID(p.name),
-				OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "cart", Controller: new(true)}},
+				OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet",
+					Name: "cart", Controller: new(true)}},
 			},
 			Spec:   corev1.PodSpec{NodeName: node},
 			Status: corev1.PodStatus{Phase: corev1.PodRunning},
@@ -242,7 +243,8 @@ func TestHalfOfThePoolIsTakenBack(t *testing.T) {
 		for _, at := range api.asked {
 			last = max(last, at.Sub(began))
 		}
-		t.Logf("%d of %d pods were asked to leave, the last one after %s; %d launches; %d lists of pods", len(api.asked), taken*pods, last, r.world.launches, api.lists)
+		t.Logf("%d of %d pods were asked to leave, the last one after %s; %d launches; %d lists of pods", len(api.asked),
+			taken*pods, last, r.world.launches, api.lists)
 		require.Equal(t, taken*pods, len(api.asked))
 		require.Less(t, last, 90*time.Second)
 		require.Equal(t, taken, r.world.launches)

@@ -73,11 +73,12 @@ func (p *Pool) wire() {
 	}
 }
 
-// Tick runs one cycle, without waiting: what takes longer is taken up again by the next one. It must not be called by two at once.
-// The error is everything that went wrong; the decision holds all the same.
+// Tick runs one cycle, without waiting: what takes longer is taken up again by the next one. It
+// must not be called by two at once. The error is everything that went wrong; the decision holds
+// all the same.
 //
-// A cycle has five phases, each a function of what those before it return: it observes, forecasts, plans, acts if this process leads,
-// and reports.
+// A cycle has five phases, each a function of what those before it return: it observes, forecasts,
+// plans, acts if this process leads, and reports.
 func (p *Pool) Tick(ctx context.Context) (plan.Decision, error) {
 	p.journal.Begin()
 	seen := observe.Observation{At: p.options.Now(), Pool: p.options.Name, VanishGrace: p.options.VanishGrace}
@@ -103,7 +104,8 @@ func (p *Pool) Tick(ctx context.Context) (plan.Decision, error) {
 	}
 	p.receives.Store(active)
 	p.report(ctx, CycleReport{
-		Pool: p.options.Name, Generation: seen.Spec.Generation, At: seen.At, Leading: p.journal.Leading, DryRun: p.spec.DryRun,
+		Pool: p.options.Name, Generation: seen.Spec.Generation, At: seen.At,
+		Leading: p.journal.Leading, DryRun: p.spec.DryRun,
 		Decision: decision, Snapshot: snapshot, Record: p.journal.Record, StartupTime: load.Startup,
 		Health: health, Events: p.journal.Happened(err), Deletion: deletion(&seen, p.journal.Record, decision),
 	})
@@ -135,8 +137,9 @@ func (p *Pool) readSpec(o *observe.Observation) error {
 	return nil
 }
 
-// observe is the first phase. It lists the instances before it reads the journal and the cluster: what those know beyond the list
-// has happened since. Of the journal it writes the lease alone; an error means that nobody may act.
+// observe is the first phase. It lists the instances before it reads the journal and the cluster:
+// what those know beyond the list has happened since. Of the journal it writes the lease alone; an
+// error means that nobody may act.
 func (p *Pool) observe(ctx context.Context, o *observe.Observation) error {
 	p.observer.List(ctx, o)
 	j := p.journal
@@ -155,8 +158,8 @@ func (p *Pool) observe(ctx context.Context, o *observe.Observation) error {
 	return err
 }
 
-// plan is the third phase. It decides, unless the journal is not known, and keeps what makes later decisions cheaper and tells other
-// pools which pods are this one's.
+// plan is the third phase. It decides, unless the journal is not known, and keeps what makes later
+// decisions cheaper and tells other pools which pods are this one's.
 func (p *Pool) plan(o *observe.Observation, f forecast.Forecast, s plan.Snapshot, err error) plan.Decision {
 	if !p.journal.Loaded {
 		return plan.Decision{At: o.At, Step: plan.Hold, Reason: NotDecided, Message: fmt.Sprintf("No change: %v", err)}
@@ -171,7 +174,8 @@ func (p *Pool) plan(o *observe.Observation, f forecast.Forecast, s plan.Snapshot
 
 // act is the fourth phase. It returns the errors of parts that did not keep others from being done, and the one that
 // ended it early.
-func (p *Pool) act(ctx context.Context, seen *observe.Observation, load forecast.Forecast, s plan.Snapshot, d plan.Decision) (errs []error, err error) {
+func (p *Pool) act(ctx context.Context, seen *observe.Observation, load forecast.Forecast, s plan.Snapshot,
+	d plan.Decision) (errs []error, err error) {
 	r := p.actor.Act(ctx, act.Cycle{Seen: seen, Forecast: load, Snapshot: s, Decision: d})
 	p.inbox.putBack(r.Deferred...)
 	p.observer.MarkEnded(r.Ended)

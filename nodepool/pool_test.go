@@ -18,7 +18,8 @@ func TestPendingPodsGetNodes(t *testing.T) {
 	r.pend(4)
 	r.until("the nodes have joined", 3*time.Minute, func() bool { return r.count(journal.EventScaledUp) == 1 })
 	require.Len(t, r.world.nodes, 4)
-	require.Equal(t, []journal.EventReason{journal.EventLeading, journal.EventScaleUpStarted, journal.EventLaunched, journal.EventLaunched, journal.EventJoined, journal.EventJoined, journal.EventScaledUp}, r.events)
+	require.Equal(t, []journal.EventReason{journal.EventLeading, journal.EventScaleUpStarted, journal.EventLaunched,
+		journal.EventLaunched, journal.EventJoined, journal.EventJoined, journal.EventScaledUp}, r.events)
 
 	record := r.record()
 	require.Nil(t, record.Action)

@@ -18,13 +18,15 @@ const quietWorlds = 12
 
 // randomWorkload has constraints of all sorts.
 func randomWorkload(r *rand.Rand, app string) *workload {
-	w := &workload{app: app, replicas: 1 + r.IntN(6), template: plain(fmt.Sprintf("%dm", 100*(1+r.IntN(8)))), budget: r.IntN(3), stateful: r.IntN(3) == 0}
+	w := &workload{app: app, replicas: 1 + r.IntN(6), template: plain(fmt.Sprintf("%dm", 100*(1+r.IntN(8)))),
+		budget: r.IntN(3), stateful: r.IntN(3) == 0}
 	selector := &metav1.LabelSelector{MatchLabels: map[string]string{"app": app}}
 	for _, key := range []string{corev1.LabelHostname, corev1.LabelTopologyZone} {
 		if r.IntN(3) > 0 {
 			continue
 		}
-		c := corev1.TopologySpreadConstraint{MaxSkew: 1 + r.Int32N(2), TopologyKey: key, WhenUnsatisfiable: corev1.DoNotSchedule, LabelSelector: selector}
+		c := corev1.TopologySpreadConstraint{MaxSkew: 1 + r.Int32N(2), TopologyKey: key,
+			WhenUnsatisfiable: corev1.DoNotSchedule, LabelSelector: selector}
 		if r.IntN(3) == 0 {
 			c.NodeTaintsPolicy = new(corev1.NodeInclusionPolicyHonor)
 		}
@@ -32,7 +34,8 @@ func randomWorkload(r *rand.Rand, app string) *workload {
 	}
 	if r.IntN(5) == 0 {
 		w.template.Affinity = &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{
-			RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{LabelSelector: selector, TopologyKey: corev1.LabelHostname}}}}
+			RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{LabelSelector: selector,
+				TopologyKey: corev1.LabelHostname}}}}
 	}
 	return w
 }

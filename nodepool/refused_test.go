@@ -40,8 +40,9 @@ func TestFilteredForLoadGetsOneNode(t *testing.T) {
 	require.Equal(t, 2, r.last.Snapshot.Pending.Room)
 }
 
-// TestRemovalCandidatesGoInOrder: an idle pool names its removal candidates and removes them in that order. The cycle that
-// commits to removals reports all of them, though only the first node has the taint by then.
+// TestRemovalCandidatesGoInOrder: an idle pool names its removal candidates and removes them in
+// that order. The cycle that commits to removals reports all of them, though only the first node
+// has the taint by then.
 func TestRemovalCandidatesGoInOrder(t *testing.T) {
 	r := idle(t, 4)
 	r.spec.Plan.MaxBatchDown = 2

@@ -19,7 +19,8 @@ import (
 func (r *rig) repairs(after time.Duration, n int) {
 	r.spec.Plan.Min, r.spec.Plan.Max = n, n+3
 	for _, c := range [][2]string{{"Ready", "False"}, {"Ready", "Unknown"}, {"KernelDeadlock", "True"}} {
-		r.spec.Plan.Repair.Conditions = append(r.spec.Plan.Repair.Conditions, plan.UnhealthyCondition{Type: c[0], Status: c[1], After: after})
+		r.spec.Plan.Repair.Conditions = append(r.spec.Plan.Repair.Conditions,
+			plan.UnhealthyCondition{Type: c[0], Status: c[1], After: after})
 	}
 }
 
@@ -37,7 +38,8 @@ func (r *rig) recover(name string) {
 	n.ready, n.stuck, n.conditions, n.changed = true, false, nil, r.clock.now()
 }
 
-// repairing is a pool of ten workers whose unhealthy Nodes are repaired after half an hour, and that has been seen to be well.
+// repairing is a pool of ten workers whose unhealthy Nodes are repaired after half an hour, and
+// that has been seen to be well.
 func repairing(t *testing.T) *rig {
 	r := newRig(t)
 	r.world.add(10)
@@ -47,11 +49,12 @@ func repairing(t *testing.T) *rig {
 	return r
 }
 
-// TestUnhealthyNodesAreRepaired: a worker whose Node has not been Ready for half an hour is drained and terminated, whatever keeps
-// its pods, and another has taken its place.
+// TestUnhealthyNodesAreRepaired: a worker whose Node has not been Ready for half an hour is drained
+// and terminated, whatever keeps its pods, and another has taken its place.
 func TestUnhealthyNodesAreRepaired(t *testing.T) {
 	r := repairing(t)
-	r.load("node-i-old0", &fakePod{name: "guarded", refused: "its budget allows none"}, &fakePod{name: "kept", blocks: "is annotated"})
+	r.load("node-i-old0", &fakePod{name: "guarded", refused: "its budget allows none"},
+		&fakePod{name: "kept", blocks: "is annotated"})
 	r.world.nodes["node-i-old0"].ready = false
 	began := r.clock.now()
 	r.pass(29 * time.Minute)
@@ -62,7 +65,8 @@ func TestUnhealthyNodesAreRepaired(t *testing.T) {
 	require.GreaterOrEqual(t, r.clock.now().Sub(began), 30*time.Minute)
 	require.Len(t, r.record().Repairs, 1)
 	r.pass(4 * time.Minute)
-	require.Len(t, r.world.nodes["node-i-old0"].pods, 2, "budgets and what keeps pods are respected for the time of a drain")
+	require.Len(t, r.world.nodes["node-i-old0"].pods, 2,
+		"budgets and what keeps pods are respected for the time of a drain")
 	r.until("it is terminated", 2*time.Minute, func() bool { return len(r.world.terminated) == 1 })
 	require.Equal(t, []string{"i-old0"}, r.world.terminated)
 	r.pass(time.Hour)
@@ -83,7 +87,8 @@ func (r *rig) findings(kind plan.FindingKind) (out string) {
 	return out
 }
 
-// TestPodsOfADeadKubeletAreNotWaitedForForEver: nobody tells that they have ended, and the end of their instance does it.
+// TestPodsOfADeadKubeletAreNotWaitedForForEver: nobody tells that they have ended, and the end of
+// their instance does it.
 func TestPodsOfADeadKubeletAreNotWaitedForForEver(t *testing.T) {
 	r := repairing(t)
 	r.load("node-i-old0", &fakePod{name: "x"})
@@ -93,12 +98,14 @@ func TestPodsOfADeadKubeletAreNotWaitedForForEver(t *testing.T) {
 	began := r.clock.now()
 	r.until("it is terminated", 10*time.Minute, func() bool { return len(r.world.terminated) == 1 })
 	require.GreaterOrEqual(t, r.clock.now().Sub(began), r.spec.Drain.Timeout+act.OverdueAfter)
-	r.until("its Node is deleted", time.Minute, func() bool { return len(r.world.nodes) == 10 && len(r.record().Repairs) == 0 })
+	r.until("its Node is deleted", time.Minute,
+		func() bool { return len(r.world.nodes) == 10 && len(r.record().Repairs) == 0 })
 	require.NotContains(t, r.nodeNames(), "node-i-old0")
 }
 
-// TestNodesThatWorkAreEmptiedBeforeTheirEnd: the pods of one that is Ready and unhealthy by another condition are deleted past the
-// time of a drain, and waited for however long they take. It is replaced at once.
+// TestNodesThatWorkAreEmptiedBeforeTheirEnd: the pods of one that is Ready and unhealthy by another
+// condition are deleted past the time of a drain, and waited for however long they take. It is
+// replaced at once.
 func TestNodesThatWorkAreEmptiedBeforeTheirEnd(t *testing.T) {
 	r := repairing(t)
 	r.load("node-i-old0", &fakePod{name: "guarded", refused: "its budget allows none"})
@@ -184,7 +191,8 @@ func TestNodesThatRecoverAreNotRepaired(t *testing.T) {
 	require.Zero(t, r.count(journal.EventRepairStarted))
 }
 
-// TestClocksDoNotShortenTheTime for which a Node must be unhealthy, and neither does a new process, which has not seen it.
+// TestClocksDoNotShortenTheTime for which a Node must be unhealthy, and neither does a new process,
+// which has not seen it.
 func TestClocksDoNotShortenTheTime(t *testing.T) {
 	for name, by := range map[string]time.Duration{"behind": -10 * time.Hour, "ahead": 10 * time.Hour} {
 		t.Run(name, func(t *testing.T) {
@@ -207,7 +215,8 @@ func TestRepairsGoOn(t *testing.T) {
 			r := repairing(t)
 			r.load("node-i-old0", &fakePod{name: "guarded", refused: "its budget allows none"})
 			r.world.nodes["node-i-old0"].ready = false
-			r.until("its repair is there", 35*time.Minute, func() bool { return len(r.record().Repairs) == 1 && r.record().Repairs[0].State == in })
+			r.until("its repair is there", 35*time.Minute,
+				func() bool { return len(r.record().Repairs) == 1 && r.record().Repairs[0].State == in })
 			r.recover("node-i-old0")
 			r.pass(time.Hour)
 			require.Empty(t, r.record().Repairs)
@@ -222,12 +231,15 @@ func TestRepairsGoOn(t *testing.T) {
 	}
 }
 
-// TestRepairsWaitForWhatIsKnown: none goes on, and none begins, while the cloud or the cluster cannot be read or are not to be trusted.
+// TestRepairsWaitForWhatIsKnown: none goes on, and none begins, while the cloud or the cluster
+// cannot be read or are not to be trusted.
 func TestRepairsWaitForWhatIsKnown(t *testing.T) {
 	for name, change := range map[string]func(*rig){
-		"the cloud":       func(r *rig) { r.world.listErr = errors.New("down") },
-		"the cluster":     func(r *rig) { r.world.observeErr = errors.New("down") },
-		"most are gone":   func(r *rig) { r.breakNode("node-i-old1", "node-i-old2", "node-i-old3", "node-i-old4", "node-i-old5") },
+		"the cloud":   func(r *rig) { r.world.listErr = errors.New("down") },
+		"the cluster": func(r *rig) { r.world.observeErr = errors.New("down") },
+		"most are gone": func(r *rig) {
+			r.breakNode("node-i-old1", "node-i-old2", "node-i-old3", "node-i-old4", "node-i-old5")
+		},
 		"it is a dry run": func(r *rig) { r.spec.DryRun = true },
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -256,13 +268,15 @@ func TestNodesAreLeftToPeople(t *testing.T) {
 	require.Contains(t, r.findings(plan.Broken), "delete the Node or terminate i-old0 if it is lost")
 }
 
-// TestRepairsFreeTheBudget: a node that is broken for ever would hold up a roll-out for ever. Neither pauses nor budgets hold a repair.
+// TestRepairsFreeTheBudget: a node that is broken for ever would hold up a roll-out for ever.
+// Neither pauses nor budgets hold a repair.
 func TestRepairsFreeTheBudget(t *testing.T) {
 	r := repairing(t)
 	r.spec.Disruption.Budgets, r.spec.Disruption.Paused = budgets("1"), true
 	r.breakNode("node-i-old0")
 	r.world.instances["i-old1"].Outdated = "its launch template is old"
-	r.until("it is repaired", time.Hour, func() bool { return len(r.world.terminated) == 1 && len(r.record().Repairs) == 0 })
+	r.until("it is repaired", time.Hour,
+		func() bool { return len(r.world.terminated) == 1 && len(r.record().Repairs) == 0 })
 	require.Equal(t, []string{"i-old0"}, r.world.terminated)
 	r.spec.Disruption.Paused = false
 	r.until("the roll-out goes on", time.Hour, func() bool { return len(r.world.terminated) == 2 })

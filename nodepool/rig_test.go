@@ -59,7 +59,8 @@ func newRig(t *testing.T) *rig {
 	}
 	r.store.written = func(old, written state.Record) {
 		if old.Action != nil && written.Action != nil && old.Action.ID != written.Action.ID {
-			r.world.violations = append(r.world.violations, fmt.Sprintf("action %s begun while %s was open", written.Action.ID, old.Action.ID))
+			r.world.violations = append(r.world.violations,
+				fmt.Sprintf("action %s begun while %s was open", written.Action.ID, old.Action.ID))
 		}
 	}
 	r.restart()
@@ -112,7 +113,8 @@ func (r *rig) mortal(k *killer) {
 	k.now = r.clock.now
 	world := mortalWorld{r.world, k}
 	r.change(func(o *Options) {
-		o.Store, o.Provider, o.Drainer, o.Labeler, o.Notices = mortalStore{r.store, k}, world, world, world, mortalNotices{r.notices, k}
+		o.Store, o.Provider, o.Drainer, o.Labeler, o.Notices = mortalStore{r.store, k}, world, world,
+			world, mortalNotices{r.notices, k}
 		o.LetGo = func(ctx context.Context) error { return k.act(func() error { return r.release(ctx) }) }
 	})
 }
@@ -168,7 +170,8 @@ func (r *rig) until(what string, within time.Duration, happened func() bool) {
 		}
 		r.clock.advance(r.step())
 	}
-	require.Fail(r, "not within "+within.String(), "%s; the last decision: %+v; health: %v; record: %+v", what, r.last.Decision.Message, r.health, r.record())
+	require.Fail(r, "not within "+within.String(), "%s; the last decision: %+v; health: %v; record: %+v", what,
+		r.last.Decision.Message, r.health, r.record())
 }
 
 func (r *rig) record() state.Record {

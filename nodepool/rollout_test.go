@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/foresail/foresail/api/v1alpha1"
-	"github.com/foresail/foresail/nodepool/budget"
+	"github.com/foresail/foresail/nodepool/config"
 	"github.com/foresail/foresail/nodepool/journal"
 	"github.com/foresail/foresail/nodepool/plan"
 	"github.com/foresail/foresail/nodepool/provider"
@@ -19,8 +19,8 @@ import (
 )
 
 // budgets allow some nodes to be disrupted at once.
-func budgets(nodes string) budget.Budgets {
-	return budget.Parse([]v1alpha1.DisruptionBudget{{Nodes: intstr.Parse(nodes)}})
+func budgets(nodes string) config.Budgets {
+	return config.ParseBudgets([]v1alpha1.DisruptionBudget{{Nodes: intstr.Parse(nodes)}})
 }
 
 // busy is a pool of n workers in two zones that needs them all.
@@ -28,7 +28,8 @@ func busy(t *testing.T, n int) *rig {
 	r := newRig(t)
 	r.world.add(n)
 	r.spec.Plan.Min, r.spec.Plan.Max, r.spec.Plan.MaxBatchUp = 1, 2*n, 0
-	r.signals.signals = []plan.Signal{{Name: "requests", Known: true, Now: 0.6, Predicted: 0.6, Threshold: 0.7, Want: n, Fits: n, Needs: n}}
+	r.signals.signals = []plan.Signal{{Name: "requests", Known: true, Now: 0.6, Predicted: 0.6,
+		Threshold: 0.7, Want: n, Fits: n, Needs: n}}
 	for _, name := range r.nodeNames() {
 		r.load(name, &fakePod{name: "web"})
 	}
@@ -109,7 +110,8 @@ func TestRestartReplacesWhatIsOlder(t *testing.T) {
 	require.Equal(t, 3, r.running())
 }
 
-// TestRestartCountsWorkersOnTheirWay: an instance that was launched before a restart is outdated before its Node has joined.
+// TestRestartCountsWorkersOnTheirWay: an instance that was launched before a restart is outdated
+// before its Node has joined.
 func TestRestartCountsWorkersOnTheirWay(t *testing.T) {
 	r := busy(t, 2)
 	r.spec.Disruption.Paused = true
@@ -176,11 +178,11 @@ func TestRollOutOfNodesThatNobodyMayRemove(t *testing.T) {
 	}
 	r.pass(time.Hour)
 	require.Zero(t, r.world.launches)
-	require.Equal(t, "none may go, such as node-i-old0: its annotation says so", r.last.Decision.Rollout.Message)
+	require.Equal(t, "no worker can be removed, such as node-i-old0: its annotation says so", r.last.Decision.Rollout.Message)
 }
 
-// TestRollOutUnderALevel: a signal that recommends as many as there are, however many that is, is left with as many as before,
-// whichever process goes on.
+// TestRollOutUnderALevel: a signal that recommends as many as there are, however many that is, is
+// left with as many as before, whichever process goes on.
 func TestRollOutUnderALevel(t *testing.T) {
 	for _, nodes := range []string{"1", "2", "5"} {
 		t.Run(nodes, func(t *testing.T) {
@@ -217,7 +219,8 @@ func TestRollOutStartsNoCooldown(t *testing.T) {
 	r.pend(1)
 	r.until("a node is launched", 2*time.Minute, func() bool {
 		a := r.record().Action
-		return a != nil && a.Kind == state.ActionUp && slices.ContainsFunc(a.Slots, func(s state.Slot) bool { return !s.Outdated })
+		return a != nil && a.Kind == state.ActionUp &&
+			slices.ContainsFunc(a.Slots, func(s state.Slot) bool { return !s.Outdated })
 	})
 	r.world.pending = nil
 	r.until("it has joined", 10*time.Minute, func() bool { return !r.record().LastUp.IsZero() })

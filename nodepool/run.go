@@ -15,8 +15,8 @@ const (
 	releaseTimeout = 5 * time.Second
 	// receivePause is between tries to receive messages that fail.
 	receivePause = 5 * time.Second
-	// stepsInTrouble is how many steps of an open action may pass until the next cycle after one that went wrong, also while
-	// messages wait: drains have deadlines, whatever else is in trouble.
+	// stepsInTrouble is how many steps of an open action may pass until the next cycle after one that
+	// went wrong, also while messages wait: drains have deadlines, whatever else is in trouble.
 	stepsInTrouble = 4
 	// leastReceive is what a queue is left alone after it had nothing at once, and how often a process that does not lead
 	// looks whether it does: a notice leaves two minutes.
@@ -25,8 +25,9 @@ const (
 	firstInterval = 15 * time.Second
 )
 
-// Run cycles until ctx ends: at each interval, more often while an action is open, and at once when there is something to
-// see. It then gives the lease back. Errors of cycles are told and tried again; Run returns that of giving the lease back.
+// Run cycles until ctx ends: at each interval, more often while an action is open, and at once when
+// there is something to see. It then gives the lease back. Errors of cycles are told and tried
+// again; Run returns that of giving the lease back.
 func (p *Pool) Run(ctx context.Context) error {
 	var running sync.WaitGroup
 	if p.options.Notices != nil {

@@ -33,8 +33,8 @@ func inBubble(t *testing.T, prepare, do func(r *rig)) {
 	})
 }
 
-// sleepFor lets time pass until everything due has happened. The locks tell the race detector that the pool may write what
-// the test has read.
+// sleepFor lets time pass until everything due has happened. The locks tell the race detector that
+// the pool may write what the test has read.
 func (r *rig) sleepFor(d time.Duration) {
 	for _, mu := range []*sync.Mutex{&r.mu, &r.world.mu, &r.notices.mu} {
 		mu.Lock()
@@ -64,7 +64,8 @@ func TestRunKeepsTheInterval(t *testing.T) {
 func TestRunStepsWhileAnActionIsOpen(t *testing.T) {
 	inBubble(t, func(r *rig) { r.spec.Plan.Min = 1 }, func(r *rig) {
 		r.sleepFor(10 * time.Second)
-		require.Equal(t, []time.Duration{0, 2 * time.Second, 4 * time.Second, 6 * time.Second, 8 * time.Second, 10 * time.Second}, r.ticks())
+		require.Equal(t, []time.Duration{0, 2 * time.Second, 4 * time.Second, 6 * time.Second, 8 * time.Second,
+			10 * time.Second}, r.ticks())
 		r.sleepFor(2 * time.Minute)
 		require.Equal(t, 1, r.count(journal.EventScaledUp))
 		n := len(r.cycles)
@@ -104,7 +105,8 @@ func TestRunReceivesInterruptions(t *testing.T) {
 	inBubble(t, func(r *rig) { r.world.add(1) }, func(r *rig) {
 		r.sleepFor(21 * time.Second)
 		r.notices.mu.Lock()
-		r.notices.messages = []provider.Message{{InstanceID: "i-old0", Kind: provider.MessageInterruption, Deadline: time.Now().Add(2 * time.Minute)}}
+		r.notices.messages = []provider.Message{{InstanceID: "i-old0", Kind: provider.MessageInterruption,
+			Deadline: time.Now().Add(2 * time.Minute)}}
 		r.notices.mu.Unlock()
 		r.sleepFor(20 * time.Second)
 		require.Equal(t, 1, r.count(journal.EventInterrupted))

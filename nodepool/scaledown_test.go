@@ -98,7 +98,8 @@ func TestPodsOnTheirWayAreWaitedFor(t *testing.T) {
 }
 
 func TestDrainBeginsWhenNoPodMayArrive(t *testing.T) {
-	for name, last := range map[string]time.Duration{"they have nodes soon": 10 * time.Second, "some never have one": time.Hour} {
+	for name, last := range map[string]time.Duration{"they have nodes soon": 10 * time.Second,
+		"some never have one": time.Hour} {
 		t.Run(name, func(t *testing.T) {
 			r := idle(t, 2)
 			r.removing(state.RemovalTainted)
@@ -214,11 +215,14 @@ func TestForceDeletesPastTheTimeout(t *testing.T) {
 // to save money.
 func TestForceDeletesWhatBlocksANodeThatMustGo(t *testing.T) {
 	pods := map[string]*fakePod{
-		"exhausted budget": {name: "shop/db", refused: "its budget allows none", blocks: "is covered by the PodDisruptionBudget db, which allows no disruption now"},
-		"kube-system":      {name: "kube-system/dns", blocks: "is in kube-system and not of a DaemonSet"},
+		"exhausted budget": {name: "shop/db", refused: "its budget allows none",
+			blocks: "is covered by the PodDisruptionBudget db, which allows no disruption now"},
+		"kube-system": {name: "kube-system/dns", blocks: "is in kube-system and not of a DaemonSet"},
 	}
 	reasons := map[string]func(*rig){
-		"retired":       func(r *rig) { r.world.instances["i-old0"].Outdated = "AWS has scheduled instance-retirement of it" },
+		"retired": func(r *rig) {
+			r.world.instances["i-old0"].Outdated = "AWS has scheduled instance-retirement of it"
+		},
 		"above maximum": func(r *rig) { r.spec.Plan.Max = 1 },
 		"deleted":       func(r *rig) { r.spec.Plan.Deleting, r.spec.Plan.Min = true, 0 },
 		"idle":          func(r *rig) { r.spec.Plan.Idle.For = time.Minute },
@@ -483,8 +487,8 @@ func TestTooManyUnreadyWaits(t *testing.T) {
 	r.until("it goes on", time.Minute, func() bool { return r.count(journal.EventScaledDown) == 1 })
 }
 
-// TestTerminatedWorkersDoNotCountAgain: a terminated instance is gone once the cloud stops listing it, even if it was never
-// listed as terminating.
+// TestTerminatedWorkersDoNotCountAgain: a terminated instance is gone once the cloud stops listing
+// it, even if it was never listed as terminating.
 func TestTerminatedWorkersDoNotCountAgain(t *testing.T) {
 	r := idle(t, 3)
 	r.world.leaving = 0
@@ -563,7 +567,8 @@ func TestOrphans(t *testing.T) {
 	require.Empty(t, r.world.terminated)
 	var condemned bool
 	r.world.termErr = errors.New("not yet")
-	r.until("it is condemned", 5*time.Minute, func() bool { condemned = len(r.record().PendingTerminations) == 1; return condemned })
+	r.until("it is condemned", 5*time.Minute,
+		func() bool { condemned = len(r.record().PendingTerminations) == 1; return condemned })
 	require.Empty(t, r.world.terminated)
 	r.world.termErr = nil
 	r.until("it is terminated", time.Minute, func() bool { return len(r.world.terminated) == 1 })
@@ -668,7 +673,8 @@ func TestTargetsWhosePodsHaveNoOtherNodeAnyMoreStay(t *testing.T) {
 	r.removing(state.RemovalDraining)
 	require.Len(t, r.record().Action.Targets, 2)
 	r.world.objects = append(r.world.objects, replica("web-1", "node-i-old1"), replica("web-3", "node-i-old3"))
-	r.until("the first target goes, and the second stays", 10*time.Minute, func() bool { return r.count(journal.EventScaledDown) == 1 })
+	r.until("the first target goes, and the second stays", 10*time.Minute,
+		func() bool { return r.count(journal.EventScaledDown) == 1 })
 	require.Equal(t, []string{"i-old0"}, r.world.terminated)
 	require.Equal(t, 1, r.count(journal.EventScaleDownAborted))
 }

@@ -65,7 +65,8 @@ func TestNoCapacityAnywhere(t *testing.T) {
 	require.Equal(t, plan.InsufficientCapacity, r.lastReason(30*time.Second))
 
 	r.world.capacity = nil
-	r.until("it is tried again when the placements have cooled", 10*time.Minute, func() bool { return r.count(journal.EventScaledUp) == 1 })
+	r.until("it is tried again when the placements have cooled", 10*time.Minute,
+		func() bool { return r.count(journal.EventScaledUp) == 1 })
 	require.Zero(t, r.record().Failures)
 }
 
@@ -494,7 +495,8 @@ func TestAMendedDrainPolicyEndsTheBackOff(t *testing.T) {
 
 // TestWhatFailedIsKept: why launches fail is known in each cycle until one works, and not only in those that try one.
 func TestWhatFailedIsKept(t *testing.T) {
-	for class, event := range map[provider.Class]journal.EventReason{provider.Invalid: journal.EventLaunchFailed, provider.Unknown: journal.EventLaunchRetried} {
+	for class, event := range map[provider.Class]journal.EventReason{provider.Invalid: journal.EventLaunchFailed,
+		provider.Unknown: journal.EventLaunchRetried} {
 		t.Run(string(class), func(t *testing.T) {
 			r := wanting(t, 2)
 			r.world.capacity = func(provider.Launch) error { return refused(class) }

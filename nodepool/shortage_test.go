@@ -121,7 +121,8 @@ func TestQuotaOfAFamily(t *testing.T) {
 	for _, kind := range []struct {
 		name  string
 		quota fleet.Quota
-	}{{"p3.2xlarge", fleet.Quota{Group: "P", VCPUs: 8}}, {"p3.8xlarge", fleet.Quota{Group: "P", VCPUs: 32}}, {"g5.xlarge", fleet.Quota{Group: "G and VT", VCPUs: 4}}} {
+	}{{"p3.2xlarge", fleet.Quota{Group: "P", VCPUs: 8}}, {"p3.8xlarge", fleet.Quota{Group: "P", VCPUs: 32}},
+		{"g5.xlarge", fleet.Quota{Group: "G and VT", VCPUs: 4}}} {
 		for _, zone := range []string{"a", "b", "c"} {
 			o := base
 			o.Zone, o.Subnet, o.InstanceType, o.Quota = zone, "subnet-"+zone, kind.name, kind.quota

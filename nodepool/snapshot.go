@@ -38,7 +38,8 @@ func snapshotOf(o *observe.Observation, f forecast.Forecast) plan.Snapshot {
 	}
 	for _, m := range o.Messages {
 		if m.Kind == provider.MessageInterruption || m.Kind == provider.MessageRebalance {
-			s.Messages = append(s.Messages, plan.Message{InstanceID: m.InstanceID, Interruption: m.Kind == provider.MessageInterruption, Deadline: m.Deadline})
+			s.Messages = append(s.Messages,
+				plan.Message{InstanceID: m.InstanceID, Interruption: m.Kind == provider.MessageInterruption, Deadline: m.Deadline})
 		}
 	}
 	return s

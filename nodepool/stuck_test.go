@@ -24,7 +24,8 @@ func offer(zone, subnet, instanceType, cpus string) provider.Offer {
 	return provider.Offer{
 		Offer: fleet.Offer{Zone: zone, Subnet: subnet, InstanceType: instanceType},
 		Allocatable: corev1.ResourceList{
-			corev1.ResourceCPU: resource.MustParse(cpus), corev1.ResourceMemory: resource.MustParse("64Gi"), corev1.ResourcePods: resource.MustParse("110"),
+			corev1.ResourceCPU: resource.MustParse(cpus), corev1.ResourceMemory: resource.MustParse("64Gi"),
+			corev1.ResourcePods: resource.MustParse("110"),
 		},
 		Labels: map[string]string{corev1.LabelTopologyZone: zone, corev1.LabelInstanceTypeStable: instanceType},
 	}
@@ -37,14 +38,15 @@ func (r *rig) inZone(zone string) {
 	}
 }
 
-// TestPodsOfAZoneAreNotDrownedOut: pods that need a zone get a node there, although a signal asks for as many nodes, which may
-// be anywhere, and only one more is allowed.
+// TestPodsOfAZoneAreNotDrownedOut: pods that need a zone get a node there, although a signal asks
+// for as many nodes, which may be anywhere, and only one more is allowed.
 func TestPodsOfAZoneAreNotDrownedOut(t *testing.T) {
 	r := newRig(t)
 	r.world.offers = append(r.world.offers, offer("c", "subnet-c", "t3.medium", "2"))
 	r.world.add(3) // in zones a, b and a
 	r.spec.Plan.Max = 4
-	r.signals.signals = []plan.Signal{{Name: "requests", Known: true, Now: 0.9, Predicted: 0.9, Threshold: 0.8, Want: 4, Fits: 4}}
+	r.signals.signals = []plan.Signal{{Name: "requests", Known: true, Now: 0.9, Predicted: 0.9,
+		Threshold: 0.8, Want: 4, Fits: 4}}
 	r.pend(1)
 	r.inZone("b")
 	r.until("a node was launched", time.Minute, func() bool { return r.world.launches == 1 })
@@ -54,7 +56,8 @@ func TestPodsOfAZoneAreNotDrownedOut(t *testing.T) {
 // TestOtherSubnetsOfAZone: a subnet without addresses leaves the others of its zone as they are.
 func TestOtherSubnetsOfAZone(t *testing.T) {
 	r := newRig(t)
-	r.world.offers = []provider.Offer{offer("a", "full", "t3.medium", "2"), offer("a", "free", "t3.medium", "2"), offer("b", "other", "t3.medium", "2")}
+	r.world.offers = []provider.Offer{offer("a", "full", "t3.medium", "2"), offer("a", "free", "t3.medium", "2"),
+		offer("b", "other", "t3.medium", "2")}
 	r.world.capacity = func(l provider.Launch) error {
 		if l.Subnet == "full" {
 			return refused(provider.Address)
@@ -77,7 +80,8 @@ func TestNodesCordonedByHandAreRemoved(t *testing.T) {
 
 // TestMinimumComesBackWithCapacity: however long there was none, the minimum is reached minutes after there is some.
 func TestMinimumComesBackWithCapacity(t *testing.T) {
-	for class, within := range map[provider.Class]time.Duration{provider.Capacity: 4 * time.Minute, provider.Invalid: 6 * time.Minute} {
+	for class, within := range map[provider.Class]time.Duration{provider.Capacity: 4 * time.Minute,
+		provider.Invalid: 6 * time.Minute} {
 		t.Run(string(class), func(t *testing.T) {
 			r := wanting(t, 2)
 			r.world.capacity = func(provider.Launch) error { return refused(class) }
@@ -119,7 +123,8 @@ func TestAPodWithoutCapacityHoldsUpNothing(t *testing.T) {
 	r.pend(1)
 	r.world.pending[0].Pod.Spec.Containers[0].Resources.Requests[corev1.ResourceCPU] = resource.MustParse("100")
 	r.load("node-i-old0", &fakePod{name: "slow", refused: "for now"})
-	r.until("idle nodes are being removed", 30*time.Minute, func() bool { return r.count(journal.EventScaleDownStarted) > 0 })
+	r.until("idle nodes are being removed", 30*time.Minute,
+		func() bool { return r.count(journal.EventScaleDownStarted) > 0 })
 	require.Equal(t, plan.PoolIdle, r.last.Decision.Reason)
 	r.pass(4 * time.Minute)
 	require.Zero(t, r.count(journal.EventScaleDownAborted), "for a launch that cannot succeed")
@@ -172,10 +177,12 @@ func TestOnDemandBaseIsKept(t *testing.T) {
 	r.until("one is the minimum", 2*time.Hour, func() bool { return r.running() == 1 })
 }
 
-// TestLargePacksGetLargeNodes: pods that were packed on one large node do not get a small one, on which one of them fits.
+// TestLargePacksGetLargeNodes: pods that were packed on one large node do not get a small one, on
+// which one of them fits.
 func TestLargePacksGetLargeNodes(t *testing.T) {
 	r := newRig(t)
-	r.world.offers = []provider.Offer{offer("a", "a", "c5.4xlarge", "16"), offer("b", "b", "c5.4xlarge", "16"), offer("a", "a", "c5.large", "2"), offer("b", "b", "c5.large", "2"), offer("c", "c", "c5.large", "2")}
+	r.world.offers = []provider.Offer{offer("a", "a", "c5.4xlarge", "16"), offer("b", "b", "c5.4xlarge", "16"),
+		offer("a", "a", "c5.large", "2"), offer("b", "b", "c5.large", "2"), offer("c", "c", "c5.large", "2")}
 	r.world.add(2)
 	r.pend(12)
 	r.until("nodes were launched", time.Minute, func() bool { return r.count(journal.EventLaunched) > 0 })
@@ -199,8 +206,9 @@ func TestSmallNodesWhereThereAreNoLarge(t *testing.T) {
 	require.Equal(t, 6, r.world.launches)
 }
 
-// TestMaximumBoundsInstances: instances that did not join have their places while they are kept, and lose them before their
-// time if they are needed. If they are kept for good, there are never more of all than the maximum.
+// TestMaximumBoundsInstances: instances that did not join have their places while they are kept,
+// and lose them before their time if they are needed. If they are kept for good, there are never
+// more of all than the maximum.
 func TestMaximumBoundsInstances(t *testing.T) {
 	for name, forGood := range map[string]bool{"kept for a while": false, "kept for good": true} {
 		t.Run(name, func(t *testing.T) {
@@ -247,8 +255,8 @@ func TestSmallMinimumWithManyZones(t *testing.T) {
 	}
 }
 
-// TestReplacementsOfSpotGoElsewhere: what takes the place of a Spot instance is not of the type, zone and market that the
-// cloud is taking back.
+// TestReplacementsOfSpotGoElsewhere: what takes the place of a Spot instance is not of the type,
+// zone and market that the cloud is taking back.
 func TestReplacementsOfSpotGoElsewhere(t *testing.T) {
 	r := newRig(t)
 	r.world.add(2)
@@ -260,6 +268,7 @@ func TestReplacementsOfSpotGoElsewhere(t *testing.T) {
 	r.take("i-old0")
 	r.until("its replacement was launched", time.Minute, func() bool { return r.world.launches == 1 })
 	got := r.world.instances["i-1"]
-	require.NotEqual(t, fleet.Placement{Zone: "a", Subnet: got.Subnet, InstanceType: "t3.medium", Market: fleet.Spot}, got.Placement)
+	require.NotEqual(t, fleet.Placement{Zone: "a", Subnet: got.Subnet, InstanceType: "t3.medium", Market: fleet.Spot},
+		got.Placement)
 	require.Equal(t, fleet.Spot, got.Market)
 }

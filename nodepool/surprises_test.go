@@ -79,8 +79,10 @@ func (w *town) dress() func(*fakeNode) {
 }
 
 func (w *town) pod(name, app, cpu string) *corev1.Pod {
-	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, Labels: map[string]string{"app": app}, UID: types.UID(name)}}
-	p.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: app, UID: types.UID(app), Controller: new(true)}}
+	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name,
+		Labels: map[string]string{"app": app}, UID: types.UID(name)}}
+	p.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: app,
+		UID: types.UID(app), Controller: new(true)}}
 	p.Spec.Containers = []corev1.Container{{Name: "c", Resources: corev1.ResourceRequirements{
 		Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu)},
 	}}}
@@ -95,7 +97,8 @@ func (w *town) add(app, cpu string) {
 	w.made++
 	p := w.pod(fmt.Sprint(app, "-", w.made), app, cpu)
 	p.Status.Conditions = []corev1.PodCondition{{
-		Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable, LastTransitionTime: metav1.NewTime(w.clock.now()),
+		Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable,
+		LastTransitionTime: metav1.NewTime(w.clock.now()),
 	}}
 	p.Status.Phase = corev1.PodPending
 	w.pods = append(w.pods, p)
@@ -136,7 +139,8 @@ func (w *town) takes(name string, p *corev1.Pod) bool {
 	if !n.ready || n.cordon || n.mark != "" || w.refuses[app] == "all" || some {
 		return false
 	}
-	if _, untolerated := schedulingv1.FindMatchingUntoleratedTaint(logr.Discard(), n.object.Spec.Taints, p.Spec.Tolerations, nil, false); untolerated {
+	if _, untolerated := schedulingv1.FindMatchingUntoleratedTaint(logr.Discard(), n.object.Spec.Taints,
+		p.Spec.Tolerations, nil, false); untolerated {
 		return false
 	}
 	for key, value := range p.Spec.NodeSelector {

@@ -42,7 +42,7 @@ func TestInstancesOutliveTheirNodes(t *testing.T) {
 		r.spec.Join.KeepFailed = true
 		r.pass(time.Hour)
 		require.Empty(t, r.world.terminated)
-		require.ErrorContains(t, r.health, "what is seen is not to be trusted")
+		require.ErrorContains(t, r.health, "observations cannot be trusted")
 	})
 	t.Run("before it begins", func(t *testing.T) {
 		r := lose(t)
@@ -88,7 +88,7 @@ func TestNothingIsTerminatedInDoubt(t *testing.T) {
 	}
 	r.pass(time.Hour)
 	require.Empty(t, r.world.terminated)
-	require.ErrorContains(t, r.health, "what is seen is not to be trusted")
+	require.ErrorContains(t, r.health, "observations cannot be trusted")
 	for _, n := range r.world.nodes {
 		n.ready = true
 	}
@@ -121,7 +121,8 @@ func TestNodeThatJoinsUnseenKeepsItsInstance(t *testing.T) {
 		r.until("it is condemned", 12*time.Minute, func() bool { return len(r.record().PendingTerminations) == 1 })
 		r.world.pending = nil
 		return r, func() {
-			for due := r.record().PendingTerminations[0].Due; r.clock.now().Before(due.Add(-10 * time.Second)); r.clock.advance(2 * time.Second) {
+			for due := r.record().PendingTerminations[0].Due; r.clock.now().Before(
+				due.Add(-10 * time.Second)); r.clock.advance(2 * time.Second) {
 				r.tick()
 			}
 			cluster, err := r.world.Observe(t.Context())
@@ -253,11 +254,13 @@ func TestStoppedInstancesGo(t *testing.T) {
 	require.Contains(t, r.nodeNames(), "node-i-old3")
 }
 
-// TestNewProcessDeletesNodesOfGoneInstances starts a process after the cloud has stopped listing an instance. The process
-// knows the instance from the journal, without a provider id, and its Node was never labelled.
+// TestNewProcessDeletesNodesOfGoneInstances starts a process after the cloud has stopped listing an
+// instance. The process knows the instance from the journal, without a provider id, and its Node
+// was never labelled.
 func TestNewProcessDeletesNodesOfGoneInstances(t *testing.T) {
 	for name, record := range map[string]state.Record{
-		"condemned":   {PendingTerminations: []state.PendingTermination{{InstanceID: "i-old0", Reason: state.TerminateJoinFailed}}},
+		"condemned": {PendingTerminations: []state.PendingTermination{{InstanceID: "i-old0",
+			Reason: state.TerminateJoinFailed}}},
 		"interrupted": {Interruptions: []state.Removal{{InstanceID: "i-old0", State: state.RemovalPlanned, Replaced: true}}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -123,8 +123,9 @@ func (s *workloads) create(w *workload, name string) {
 			PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "data-" + name}}}}
 	}
 	p.ObjectMeta = metav1.ObjectMeta{
-		Namespace: "shop", Name: name, UID: types.UID(name), Labels: map[string]string{"app": w.app}, CreationTimestamp: metav1.NewTime(s.world.clock.now()),
-		OwnerReferences: []metav1.OwnerReference{{Kind: kind, Name: w.app, UID: types.UID(w.app), Controller: new(true)}},
+		Namespace: "shop", Name: name, UID: types.UID(name), Labels: map[string]string{"app": w.app},
+		CreationTimestamp: metav1.NewTime(s.world.clock.now()),
+		OwnerReferences:   []metav1.OwnerReference{{Kind: kind, Name: w.app, UID: types.UID(w.app), Controller: new(true)}},
 	}
 	p.Status.Phase = corev1.PodPending
 	s.pods = append(s.pods, p)
@@ -134,7 +135,8 @@ func (s *workloads) create(w *workload, name string) {
 func (s *workloads) schedule(p *corev1.Pod) {
 	for _, name := range sortedNames(s.world.nodes) {
 		if n := s.world.nodes[name]; s.fits(p, n) {
-			p.Spec.NodeName, p.Status.Phase, p.Status.Conditions = name, corev1.PodRunning, []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
+			p.Spec.NodeName, p.Status.Phase, p.Status.Conditions = name, corev1.PodRunning,
+				[]corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
 			return
 		}
 	}
@@ -157,7 +159,8 @@ func sortedNames(nodes map[string]*fakeNode) []string {
 
 // fits plays the filters of the scheduler.
 func (s *workloads) fits(p *corev1.Pod, n *fakeNode) bool {
-	if !n.ready || n.mark != "" || n.cordon || n.object.Spec.Unschedulable || len(n.object.Spec.Taints) > 0 { // nothing tolerates any
+	if !n.ready || n.mark != "" || n.cordon || n.object.Spec.Unschedulable || len(n.object.Spec.Taints) > 0 {
+		// nothing tolerates any
 		return false
 	}
 	for key, value := range p.Spec.NodeSelector {
@@ -170,13 +173,16 @@ func (s *workloads) fits(p *corev1.Pod, n *fakeNode) bool {
 		free -= other.Spec.Containers[0].Resources.Requests.Cpu().MilliValue()
 		volumes += len(other.Spec.Volumes)
 	}
-	if free < p.Spec.Containers[0].Resources.Requests.Cpu().MilliValue() || s.limit > 0 && volumes > s.limit && len(p.Spec.Volumes) > 0 {
+	if free < p.Spec.Containers[0].Resources.Requests.Cpu().MilliValue() || s.limit > 0 &&
+		volumes > s.limit && len(p.Spec.Volumes) > 0 {
 		return false
 	}
-	if p.Spec.Affinity != nil && slices.ContainsFunc(s.on(n.object.Name), func(q *corev1.Pod) bool { return q.Labels["app"] == p.Labels["app"] }) {
+	if p.Spec.Affinity != nil &&
+		slices.ContainsFunc(s.on(n.object.Name), func(q *corev1.Pod) bool { return q.Labels["app"] == p.Labels["app"] }) {
 		return false // the only affinity that there is keeps replicas apart
 	}
-	return !slices.ContainsFunc(p.Spec.TopologySpreadConstraints, func(c corev1.TopologySpreadConstraint) bool { return !s.even(p, n, c) })
+	return !slices.ContainsFunc(p.Spec.TopologySpreadConstraints,
+		func(c corev1.TopologySpreadConstraint) bool { return !s.even(p, n, c) })
 }
 
 // even reports whether a spread constraint lets a pod be on a node.
@@ -262,7 +268,8 @@ func (s *workloads) objects() []runtime.Object {
 	for name := range s.world.nodes {
 		if s.limit > 0 {
 			out = append(out, &storagev1.CSINode{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: storagev1.CSINodeSpec{
-				Drivers: []storagev1.CSINodeDriver{{Name: driver, NodeID: name, Allocatable: &storagev1.VolumeNodeResources{Count: new(int32(s.limit))}}}}})
+				Drivers: []storagev1.CSINodeDriver{{Name: driver, NodeID: name,
+					Allocatable: &storagev1.VolumeNodeResources{Count: new(int32(s.limit))}}}}})
 		}
 	}
 	for _, w := range s.all {
@@ -272,8 +279,9 @@ func (s *workloads) objects() []runtime.Object {
 		if w.budget > 0 {
 			out = append(out, &policyv1.PodDisruptionBudget{
 				ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: w.app},
-				Spec:       policyv1.PodDisruptionBudgetSpec{MaxUnavailable: new(intstr.FromInt(w.budget)), Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": w.app}}},
-				Status:     policyv1.PodDisruptionBudgetStatus{DisruptionsAllowed: int32(s.allowed(w))},
+				Spec: policyv1.PodDisruptionBudgetSpec{MaxUnavailable: new(intstr.FromInt(w.budget)),
+					Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": w.app}}},
+				Status: policyv1.PodDisruptionBudgetStatus{DisruptionsAllowed: int32(s.allowed(w))},
 			})
 		}
 	}
@@ -284,7 +292,8 @@ const driver = "ebs.csi.aws.com"
 
 // volumeOf returns a claim and its volume, which every node can attach.
 func volumeOf(claim string) []runtime.Object {
-	c := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: claim, Annotations: map[string]string{storagevolume.AnnBindCompleted: "yes"}}}
+	c := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: claim,
+		Annotations: map[string]string{storagevolume.AnnBindCompleted: "yes"}}}
 	c.Spec.VolumeName = "pv-" + claim
 	v := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: c.Spec.VolumeName}}
 	v.Spec.CSI = &corev1.CSIPersistentVolumeSource{Driver: driver, VolumeHandle: claim}
@@ -304,7 +313,8 @@ func (s *workloads) waiting() (n int) {
 // spread returns a pod that requests CPU, and keeps even with others of its application over the hosts.
 func spread(app, cpu string) corev1.PodSpec {
 	return corev1.PodSpec{
-		Containers: []corev1.Container{{Name: "c", Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu)}}}},
+		Containers: []corev1.Container{{Name: "c",
+			Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu)}}}},
 		TopologySpreadConstraints: []corev1.TopologySpreadConstraint{{
 			MaxSkew: 1, TopologyKey: corev1.LabelHostname, WhenUnsatisfiable: corev1.DoNotSchedule,
 			LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": app}},

@@ -260,7 +260,7 @@ func (r *Reconciler) follow(key types.NamespacedName, selector labels.Selector, 
 	if !feed.HasPods() {
 		r.Tracker.Forget(key)
 	}
-	pods := r.Tracker.Follow(key, key.Namespace, selector, nil)
+	pods := r.Tracker.Follow(key, key.Namespace, selector)
 	feed.SetPods(pods)
 	return pods
 }

@@ -297,7 +297,7 @@ func TestReconcileFollowsTheSelector(t *testing.T) {
 		active := map[string]bool{}
 		selector, err := labels.Parse(c.scale.Status.Selector)
 		require.NoError(t, err)
-		for _, i := range c.Tracker.Follow(key, key.Namespace, selector, nil).Instances(time.Time{}) {
+		for _, i := range c.Tracker.Follow(key, key.Namespace, selector).Instances(time.Time{}) {
 			active[i.ID] = i.End.IsZero()
 		}
 		return active

@@ -347,7 +347,7 @@ type Forecast struct {
 	// usually 3 to 6% more with 1% than with 2%. 0% learns no margin: it stays noiseMargin. Method Adaptive only. Default: 1%.
 	// +optional
 	// +kubebuilder:validation:MaxLength=8
-	// +kubebuilder:validation:Pattern=`^(50(\.0{1,3})?|[1-4]?[0-9](\.[0-9]{1,3})?)%$`
+	// +kubebuilder:validation:XValidation:rule="self.matches('^(50([.]0{1,3})?|[1-4]?[0-9]([.][0-9]{1,3})?)%$')",message="forecast.lateness must be a percentage between 0% and 50%, such as 1%"
 	Lateness string `json:"lateness,omitempty"`
 
 	// How many standard deviations of the load's noise are added to a forecast while no margin has been learned. Method

@@ -78,7 +78,7 @@ type WorkerPoolSpec struct {
 	// +optional
 	// +listType=map
 	// +listMapKey=name
-	// +kubebuilder:validation:MaxItems=16
+	// +kubebuilder:validation:MaxItems=8
 	// +default=[{"name":"requests","threshold":"1"}]
 	// +kubebuilder:validation:MinItems=1
 	Signals []PoolSignal `json:"signals,omitempty"`

@@ -126,7 +126,8 @@ type DisruptionBudget struct {
 	// +required
 	// +kubebuilder:validation:XIntOrString
 	// +kubebuilder:validation:MaxLength=5
-	// +kubebuilder:validation:XValidation:rule="string(self).matches('^((100|[0-9]{1,2})%|[0-9]{1,5})$')",message="disruption.budgets[].nodes must be a number of nodes or a percentage up to 100%, such as 2 or 10%"
+	// +kubebuilder:validation:Pattern=`^((100|[0-9]{1,2})%|[0-9]{1,5})$`
+	// +kubebuilder:validation:XValidation:rule="type(self) != int || (self >= 0 && self <= 99999)",message="disruption.budgets[].nodes must be a number of nodes or a percentage up to 100%, such as 2 or 10%"
 	Nodes intstr.IntOrString `json:"nodes"`
 
 	// When the budget becomes active: the five fields of a CronJob's schedule, or a macro such as @daily, in UTC. Absent, it is

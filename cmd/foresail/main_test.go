@@ -41,7 +41,7 @@ func TestUnusableArgumentsEndWithTwo(t *testing.T) {
 		{"replay --spec " + spec + " --input /nonexistent", "--input: open /nonexistent: no such file or directory: must be a file of JSON Lines, or -"},
 		{"replay --spec /nonexistent", "--spec: open /nonexistent: no such file or directory: must be a file"},
 		{"replay --spec " + clitest.File(t, "spec.yaml", "threshold: [1]\nmaxReplicas: 9"), "spec.threshold: [1]: must be a quantity"},
-		{"replay --spec " + clitest.File(t, "spec.yaml", "threshhold: 700m\nmaxReplicas: 9"), "spec.threshhold: no such field: must be one of"},
+		{"replay --spec " + clitest.File(t, "spec.yaml", "thresholds: 700m\nmaxReplicas: 9"), "spec.thresholds: no such field: must be one of"},
 		{"replay --spec " + clitest.File(t, "spec.yaml", "threshold: 700m\nmaxReplicas: 9\nminReplicas: 10"), "spec.maxReplicas: 9: must be at least minReplicas (10)"},
 		{"replay --spec " + clitest.File(t, "spec.yaml", "{"), "not a spec in YAML or JSON"},
 		{"run --kube-api-qps many", `--kube-api-qps: "many": must be a number`},

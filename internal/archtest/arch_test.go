@@ -143,9 +143,10 @@ func TestPhasesDoNotKnowLaterOnes(t *testing.T) {
 	}
 }
 
-func TestBudgetsArePure(t *testing.T) {
-	for _, path := range imports(t, false, "./nodepool/budget")[module+"nodepool/budget"] {
-		allowed := isStandard(path) || path == module+"api/v1alpha1" || path == module+"internal/schedule" || strings.HasPrefix(path, "k8s.io/apimachinery/")
+func TestConfigurationOfPoolsIsPure(t *testing.T) {
+	pure := []string{"api/v1alpha1", "internal/schedule", "nodepool/fleet", "nodepool/plan", "nodepool/cluster", "nodepool/cluster/scheduling"}
+	for _, path := range imports(t, false, "./nodepool/config")[module+"nodepool/config"] {
+		allowed := isStandard(path) || slices.Contains(pure, strings.TrimPrefix(path, module)) || strings.HasPrefix(path, "k8s.io/api")
 		assert.True(t, allowed, path)
 	}
 }

@@ -115,9 +115,9 @@ func (a *Actor) apply(ctx context.Context, c *cycle) error {
 	return nil
 }
 
-// letGo lets the object of a pool go that is being deleted and has nothing left. The journal is emptied before that, which
-// also proves that this process still holds the lease. If the journal outlives the object, a new pool of the name begins
-// with an empty one.
+// letGo lets the object of a pool go that is being deleted and has nothing left. The journal is
+// emptied before that, which also proves that this process still holds the lease. If the journal
+// outlives the object, a new pool of the name begins with an empty one.
 func (a *Actor) letGo(ctx context.Context, c *cycle) error {
 	if !c.decision.LetGo || a.LetGo == nil || c.record.Action != nil && !c.seen.Spec.DryRun {
 		return nil

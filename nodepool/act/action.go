@@ -17,9 +17,9 @@ type openAction struct {
 	down scaleDown
 }
 
-// begin writes down a new action, or more nodes in the open scale-up, and begins with it. It comes after what is open has gone on: an
-// action that ended in this cycle has changed what the decision was made from. An urgent launch beside an open scale-down begins
-// once that is given up.
+// begin writes down a new action, or more nodes in the open scale-up, and begins with it. It comes
+// after what is open has gone on: an action that ended in this cycle has changed what the decision
+// was made from. An urgent launch beside an open scale-down begins once that is given up.
 func (o openAction) begin(ctx context.Context) error {
 	a, was, d := o.c.record.Action, o.c.snapshot.Record, o.c.decision
 	switch {
@@ -78,7 +78,8 @@ func (o openAction) beginDown() {
 }
 
 func (o openAction) newAction(kind string, k state.ActionKind) *state.Action {
-	return &state.Action{ID: o.c.journal.NewID(kind), Kind: k, Reason: o.c.decision.Reason, Message: o.c.decision.Message, Started: o.c.now()}
+	return &state.Action{ID: o.c.journal.NewID(kind), Kind: k, Reason: o.c.decision.Reason,
+		Message: o.c.decision.Message, Started: o.c.now()}
 }
 
 // addPlaced adds a slot for each node that was decided on.

@@ -10,7 +10,8 @@ import (
 // Waits until a node is drained again after a drain that failed, doubling.
 const (
 	DrainBackoffMin = 10 * time.Minute
-	drainBackoffMax = time.Hour // the first after what is not likely to pass, and the longest where nothing else can go instead
+	// the first after what is not likely to pass, and the longest where nothing else can go instead
+	drainBackoffMax = time.Hour
 	// drainBackoffDeleting is the first of a pool that is being deleted: no other node can go instead.
 	drainBackoffDeleting = time.Minute
 )

@@ -50,10 +50,12 @@ func (n *commit) noteInterruptions() bool {
 		}
 		if in := n.record.Repair(x.InstanceID); in != nil {
 			r.Replaced = in.Replaced
-			n.record.Repairs = slices.DeleteFunc(n.record.Repairs, func(other state.Removal) bool { return other.InstanceID == x.InstanceID })
+			n.record.Repairs = slices.DeleteFunc(n.record.Repairs,
+				func(other state.Removal) bool { return other.InstanceID == x.InstanceID })
 		}
 		n.record.Interruptions = append(n.record.Interruptions, r)
-		n.event(journal.Event{Reason: journal.EventInterrupted, Warning: true, Instance: x.InstanceID, Node: x.Node, Message: x.Message})
+		n.event(journal.Event{Reason: journal.EventInterrupted, Warning: true, Instance: x.InstanceID,
+			Node: x.Node, Message: x.Message})
 	}
 	for _, c := range n.decision.Cooling {
 		addCooling(n.record, c)
@@ -70,12 +72,14 @@ func (n *commit) noteRepairs() bool {
 			InstanceID: x.InstanceID, ProviderID: x.ProviderID, Zone: x.Zone, Node: x.Node,
 			State: state.RemovalPlanned, Since: n.now, Replaced: x.Replaced,
 		})
-		n.event(journal.Event{Reason: journal.EventRepairStarted, Warning: true, Instance: x.InstanceID, Node: x.Node, Message: x.Message})
+		n.event(journal.Event{Reason: journal.EventRepairStarted, Warning: true, Instance: x.InstanceID,
+			Node: x.Node, Message: x.Message})
 	}
 	return len(list) > 0
 }
 
-// noteSubstitutes adds slots to the open scale-up, in the place of lost ones and of instances that the cloud takes back.
+// noteSubstitutes adds slots to the open scale-up, in the place of lost ones and of instances that
+// the cloud takes back.
 func (n *commit) noteSubstitutes() bool {
 	d := n.decision
 	a := n.record.Action
@@ -101,7 +105,8 @@ func (n *commit) noteSubstitutes() bool {
 		r.Replaced, changed = true, true
 		n.event(journal.Event{
 			Reason: journal.EventReplacement, Instance: r.InstanceID, Node: r.Node, Action: a.ID,
-			Message: fmt.Sprintf("Slot %d takes the place of %s: %s %s in %s", len(a.Slots)-1, r.InstanceID, x.Market, x.InstanceType, x.Zone),
+			Message: fmt.Sprintf("Slot %d takes the place of %s: %s %s in %s", len(a.Slots)-1, r.InstanceID,
+				x.Market, x.InstanceType, x.Zone),
 		})
 	}
 	var fresh []*state.Slot
@@ -121,7 +126,8 @@ func (n *commit) noteGivenUp() bool {
 	for _, id := range n.decision.GiveUp {
 		if c := n.record.PendingTermination(id); c != nil && n.decision.At.Before(c.Due) {
 			c.Due, ended = n.decision.At, true
-			n.event(journal.Event{Reason: journal.EventGivenUp, Instance: id, Message: fmt.Sprintf("The place of %s, which did not join, is needed: it is not kept any longer", id)})
+			n.event(journal.Event{Reason: journal.EventGivenUp, Instance: id,
+				Message: fmt.Sprintf("The place of %s, which did not join, is needed: it is not kept any longer", id)})
 		}
 	}
 	return ended
@@ -131,7 +137,8 @@ func (n *commit) noteTerminations() bool {
 	list := n.decision.Upkeep.New
 	for _, c := range list {
 		n.record.PendingTerminations = append(n.record.PendingTerminations, c.PendingTermination)
-		n.event(journal.Event{Reason: journal.EventOrphan, Warning: true, Instance: c.InstanceID, Action: c.Action, Message: c.Message})
+		n.event(journal.Event{Reason: journal.EventOrphan, Warning: true, Instance: c.InstanceID,
+			Action: c.Action, Message: c.Message})
 	}
 	return len(list) > 0
 }

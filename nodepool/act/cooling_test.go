@@ -22,7 +22,8 @@ func TestRefusalsCoolWhatTheyConcern(t *testing.T) {
 		}
 		return out
 	}
-	known := map[string]fleet.Quota{"t3.medium": {Group: "Standard", VCPUs: 2}, "m5.large": {Group: "Standard", VCPUs: 4}, "p3.2xlarge": {Group: "P", VCPUs: 8}}
+	known := map[string]fleet.Quota{"t3.medium": {Group: "Standard", VCPUs: 2}, "m5.large": {Group: "Standard", VCPUs: 4},
+		"p3.2xlarge": {Group: "P", VCPUs: 8}}
 	larger := []fleet.Cooling{{Market: fleet.Spot, Quota: "Standard", VCPUs: 4}}
 	both := []fleet.Cooling{{Market: fleet.Spot, Quota: "Standard", VCPUs: 2}}
 	for name, c := range map[string]struct {
@@ -31,17 +32,24 @@ func TestRefusalsCoolWhatTheyConcern(t *testing.T) {
 		quotas        map[string]fleet.Quota
 		want          []fleet.Cooling
 	}{
-		"a quota of all types":                  {provider.Quota, provider.Quota, nil, nil, []fleet.Cooling{{Market: fleet.Spot}}},
-		"a quota of the types before another":   {provider.Quota, provider.Quota, []string{"c5.large"}, nil, of("t3.medium", "m5.large")},
+		"a quota of all types": {provider.Quota, provider.Quota, nil, nil,
+			[]fleet.Cooling{{Market: fleet.Spot}}},
+		"a quota of the types before another": {provider.Quota, provider.Quota, []string{"c5.large"}, nil,
+			of("t3.medium", "m5.large")},
 		"a quota of one, and another has none":  {provider.Quota, provider.Capacity, nil, nil, of("t3.medium", "m5.large")},
 		"a quota of a group":                    {provider.Quota, provider.Quota, nil, known, both},
 		"a quota of a group, which is not full": {provider.Unknown, provider.Quota, []string{"t3.medium"}, known, larger},
 		"a quota of another group":              {provider.Unknown, provider.Quota, []string{"p3.2xlarge"}, known, larger},
-		"a quota in doubt":                      {provider.Unknown, provider.Quota, []string{"m5.large"}, known, of("m5.large")},
-		"a quota of one in a group":             {provider.Quota, provider.Capacity, nil, known, append(both, of("m5.large")...)},
-		"addresses":                             {provider.Address, provider.Address, nil, nil, []fleet.Cooling{{Zone: "a", Subnet: "subnet-a"}}},
-		"volumes of the zone":                   {provider.ZoneCapacity, provider.ZoneCapacity, nil, known, []fleet.Cooling{{Zone: "a"}}},
-		"volumes of the account":                {provider.AccountQuota, provider.AccountQuota, nil, known, []fleet.Cooling{{}}},
+		"a quota in doubt": {provider.Unknown, provider.Quota,
+			[]string{"m5.large"}, known, of("m5.large")},
+		"a quota of one in a group": {provider.Quota, provider.Capacity, nil, known,
+			append(both, of("m5.large")...)},
+		"addresses": {provider.Address, provider.Address, nil, nil,
+			[]fleet.Cooling{{Zone: "a", Subnet: "subnet-a"}}},
+		"volumes of the zone": {provider.ZoneCapacity, provider.ZoneCapacity, nil, known,
+			[]fleet.Cooling{{Zone: "a"}}},
+		"volumes of the account": {provider.AccountQuota, provider.AccountQuota,
+			nil, known, []fleet.Cooling{{}}},
 		"what is invalid is suspected": {provider.Capacity, provider.Invalid, []string{"c5.large"}, nil,
 			append(of("t3.medium"), fleet.Cooling{Zone: "a", InstanceType: "m5.large", Suspected: true})},
 		"what is not known says nothing": {provider.Unknown, provider.Throttled, nil, nil, nil},
@@ -50,7 +58,8 @@ func TestRefusalsCoolWhatTheyConcern(t *testing.T) {
 			r := &state.Record{}
 			k := cooler{record: r, quotas: c.quotas, now: time.Unix(0, 0)}
 			k.refused(at, []provider.Refusal{
-				{InstanceType: "t3.medium", Class: c.first, Reason: "no"}, {InstanceType: "m5.large", Class: c.second, Reason: "no"},
+				{InstanceType: "t3.medium", Class: c.first, Reason: "no"},
+				{InstanceType: "m5.large", Class: c.second, Reason: "no"},
 			}, c.launched...)
 			for i := range r.Cooling {
 				require.Equal(t, "no", r.Cooling[i].Reason)

@@ -62,8 +62,8 @@ func (c *cycle) each(ctx context.Context, n int, do func(i int) error) error {
 	return errors.Join(errs...)
 }
 
-// mustEnd reports whether such acts are left to the next cycle, which looks at messages first. How long it took to see does not
-// count: that takes long where there is much to do.
+// mustEnd reports whether such acts are left to the next cycle, which looks at messages first. How
+// long it took to see does not count: that takes long where there is much to do.
 func (c *cycle) mustEnd() bool { return c.now().Sub(c.began) > ActFor || c.hasMessages() }
 
 // carryOn keeps an error that concerns one part alone, and returns one that ends the cycle.
@@ -87,7 +87,7 @@ func (c *cycle) order(ctx context.Context, id string) error {
 	return nil
 }
 
-// distrusted reports whether so many workers are unready that what is seen is not to be trusted.
+// distrusted reports whether so many workers are unready that observations cannot be trusted.
 func (c *cycle) distrusted() bool {
 	unready, workers := 0, 0
 	for w := range plan.Workers(c.snapshot.Instances) {
@@ -107,11 +107,12 @@ func (c *cycle) stillWorks(w *plan.Instance) bool {
 		return false
 	}
 	r := c.record.Target(w.ID)
-	return r != nil && (r.State == state.RemovalPlanned || r.State == state.RemovalTainted || r.State == state.RemovalDraining)
+	return r != nil && (r.State == state.RemovalPlanned || r.State == state.RemovalTainted ||
+		r.State == state.RemovalDraining)
 }
 
-// commit writes the decision down, in one write and before anything of it is done. The journal has what the decision was
-// made from: nothing has been done in between.
+// commit writes the decision down, in one write and before anything of it is done. The journal has
+// what the decision was made from: nothing has been done in between.
 func (c *cycle) commit(ctx context.Context) error {
 	events, changed := Commit(c.record, c.decision, c.now())
 	for _, e := range events {

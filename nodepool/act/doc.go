@@ -1,5 +1,6 @@
-// Package act does what was decided. It writes a decision into the journal before it does anything of it, and looks again
-// right before it destroys something. Every act can be repeated, and the process can be killed at any line.
+// Package act does what was decided. It writes a decision into the journal before it does anything
+// of it, and looks again right before it destroys something. Every act can be repeated, and the
+// process can be killed at any line.
 //
 // # Side by side
 //
@@ -24,10 +25,11 @@
 //
 // # Scale-down
 //
-// Several nodes are emptied at once. A node is tainted, checked again for what blocks its removal, cordoned, and its pods
-// are evicted; when it is found empty, its instance is terminated. Each state is written down before the next begins. A
-// node that cannot be emptied takes pods again and is left alone for a while. If workers are desired after all, every node
-// that is not empty yet is given back. While the cloud or the cluster are not known, or too many workers are unready,
+// Several nodes are emptied at once. A node is tainted, checked again for what blocks its removal,
+// cordoned, and its pods are evicted; when it is found empty, its instance is terminated. Each
+// state is written down before the next begins. A node that cannot be emptied takes pods again and
+// is left alone for a while. If workers are desired after all, every node that is not empty yet is
+// given back. While the cloud or the cluster are not known, or too many workers are unready,
 // nothing goes on.
 //
 // A removal ends with the termination. What remains of it is an ending in the journal: it deletes the Node once the
@@ -35,25 +37,29 @@
 //
 // # Roll-out
 //
-// What replaces outdated workers is launched by a scale-up, and they are removed by a scale-down, both of reason Outdated.
-// The journal has how many workers there were before the first launch, so that the next process knows how many are there
-// only in place of others. Neither starts the cooldown of scale-ups.
+// What replaces outdated workers is launched by a scale-up, and they are removed by a scale-down,
+// both of reason Outdated. The journal has how many workers there were before the first launch, so
+// that the next process knows how many are there only in place of others. Neither starts the
+// cooldown of scale-ups.
 //
 // # Removals outside a scale-down
 //
-// An interruption is written down before its message is deleted. The instance is replaced at once, in an open scale-up or
-// by one that waits for nothing, and its node is emptied at the same time; in the last moments pods are deleted instead of
-// evicted. An instance that still has pods is left to the cloud: nothing here terminates one.
+// An interruption is written down before its message is deleted. The instance is replaced at once,
+// in an open scale-up or by one that waits for nothing, and its node is emptied at the same time;
+// in the last moments pods are deleted instead of evicted. An instance that still has pods is left
+// to the cloud: nothing here terminates one.
 //
-// A worker whose Node has had a bad condition for as long as the pool says is written down as a repair. For the time of a
-// drain its pods are evicted by their budgets, and then deleted. Without a kubelet nothing reports when they have ended:
-// minutes later the instance is terminated all the same, and the Node deleted, after which their controllers make others.
-// No pod is taken from the API while it might run. A repair waits while the observation cannot be trusted. Once it has
-// begun to evict it goes on, even if the Node is healthy again.
+// A worker whose Node has had a bad condition for as long as the pool says is written down as a
+// repair. For the time of a drain its pods are evicted by their budgets, and then deleted. Without
+// a kubelet nothing reports when they have ended: minutes later the instance is terminated all the
+// same, and the Node deleted, after which their controllers make others. No pod is taken from the
+// API while it might run. A repair waits while the observation cannot be trusted. Once it has begun
+// to evict it goes on, even if the Node is healthy again.
 //
 // # Upkeep
 //
-// An instance that an action launched and that has neither a Node nor an action any more is noted as pending termination
-// in one cycle and terminated in a later one. Instances that Foresail did not launch are left alone. A Node with the
-// pool's label is deleted once its instance is gone and it is not Ready. A mark of an action that is over is removed.
+// An instance that an action launched and that has neither a Node nor an action any more is noted
+// as pending termination in one cycle and terminated in a later one. Instances that Foresail did
+// not launch are left alone. A Node with the pool's label is deleted once its instance is gone and
+// it is not Ready. A mark of an action that is over is removed.
 package act

@@ -35,7 +35,7 @@ func (m removal) overtaken(ctx context.Context, r *state.Removal) (bool, error) 
 		return true, m.giveUp(ctx, "it is one of the control plane")
 	}
 	if m.purpose.urgent && isExpiredNotice(m.c, r) {
-		return true, m.giveUp(ctx, fmt.Sprintf("the cloud has not taken the instance %s after it was to", takenFor))
+		return true, m.giveUp(ctx, fmt.Sprintf("the cloud has not reclaimed the instance %s after it was to", takenFor))
 	}
 	if why := mistaken(m.c, r); why != "" {
 		return true, m.hold(ctx, why)
@@ -46,8 +46,9 @@ func (m removal) overtaken(ctx context.Context, r *state.Removal) (bool, error) 
 	return false, nil
 }
 
-// holdRepair reports whether a repair waits, as what is seen is not known or not to be trusted. One that has not begun to evict pods is
-// given up if its node is healthy again, or nothing is to be repaired any more. Later it goes on: the pods have been told to leave.
+// holdRepair reports whether a repair waits, as what is seen is not known or not to be trusted. One
+// that has not begun to evict pods is given up if its node is healthy again, or nothing is to be
+// repaired any more. Later it goes on: the pods have been told to leave.
 func (m removal) holdRepair(ctx context.Context, r *state.Removal) (waits bool, err error) {
 	if !m.c.seen.Complete() {
 		return true, nil
@@ -78,7 +79,8 @@ func mistaken(c *cycle, r *state.Removal) string {
 	case why != "":
 		return why
 	case n != nil && provider.IDOf(n.Object.Spec.ProviderID) != r.InstanceID:
-		return fmt.Sprintf("node %s now has the provider id %q, and not that of %s", r.Node, n.Object.Spec.ProviderID, r.InstanceID)
+		return fmt.Sprintf("node %s now has the provider id %q, and not that of %s", r.Node,
+			n.Object.Spec.ProviderID, r.InstanceID)
 	}
 	return s.Foreign()
 }
@@ -113,8 +115,8 @@ func needless(c *cycle, r *state.Removal) string {
 	return ""
 }
 
-// unreachable reports whether the kubelet of a node has not been heard of for long, so that nobody tells which of its pods have ended.
-// One that says itself that its node is not Ready does.
+// unreachable reports whether the kubelet of a node has not been heard of for long, so that nobody
+// tells which of its pods have ended. One that says itself that its node is not Ready does.
 func unreachable(c *cycle, r *state.Removal) bool {
 	n := c.seen.Node(fleet.Instance{ID: r.InstanceID, ProviderID: r.ProviderID})
 	return n == nil || !slices.ContainsFunc(n.Object.Status.Conditions, func(c corev1.NodeCondition) bool {

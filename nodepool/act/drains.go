@@ -22,8 +22,9 @@ type drains struct {
 	attached        map[string][]string // volumes by node; nil = not asked for
 }
 
-// arriving reports whether pods may still be on their way to a node that has been tainted for a while. What comes later than
-// is waited for is seen by the last look before the instance is terminated, if it comes before that.
+// arriving reports whether pods may still be on their way to a node that has been tainted for a
+// while. What comes later than is waited for is seen by the last look before the instance is
+// terminated, if it comes before that.
 func (d *drains) arriving(ctx context.Context, tainted time.Duration) (bool, error) {
 	switch {
 	case tainted < d.grace:
@@ -54,8 +55,9 @@ func (d *drains) pinned(node string) string {
 	return d.c.snapshot.Homes.Without(leaving, mayWait)
 }
 
-// detached reports whether no volume is attached any more to the node of a drained instance, or none is waited for any longer. A volume
-// that an instance ends with is detached by force, six minutes later, and its pod waits for that long.
+// detached reports whether no volume is attached any more to the node of a drained instance, or
+// none is waited for any longer. A volume that an instance ends with is detached by force, six
+// minutes later, and its pod waits for that long.
 func (d *drains) detached(ctx context.Context, r *state.Removal, urgent bool) (bool, error) {
 	until := r.Since.Add(DetachWithin)
 	if urgent && r.Deadline.Before(until) {

@@ -22,7 +22,8 @@ type endings struct{ c *cycle }
 // elsewhere as soon as the Node is deleted.
 func (e endings) advance(ctx context.Context) error {
 	over := slices.DeleteFunc(slices.Clone(e.c.record.Endings), func(r state.Removal) bool {
-		return !e.c.seen.Gone(r.InstanceID) || e.c.seen.Cluster == nil || e.c.seen.Ambiguity(e.c.seen.Known[r.InstanceID]) != ""
+		return !e.c.seen.Gone(r.InstanceID) || e.c.seen.Cluster == nil ||
+			e.c.seen.Ambiguity(e.c.seen.Known[r.InstanceID]) != ""
 	})
 	deleted := make([]bool, len(over))
 	err := e.c.each(ctx, len(over), func(i int) (err error) {
@@ -31,7 +32,8 @@ func (e endings) advance(ctx context.Context) error {
 	})
 	for i, r := range over {
 		if deleted[i] {
-			e.c.record.Endings = slices.DeleteFunc(e.c.record.Endings, func(x state.Removal) bool { return x.InstanceID == r.InstanceID })
+			e.c.record.Endings = slices.DeleteFunc(e.c.record.Endings,
+				func(x state.Removal) bool { return x.InstanceID == r.InstanceID })
 			e.c.changed()
 		}
 	}

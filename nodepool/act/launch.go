@@ -107,8 +107,9 @@ func (x *launcher) launched(s *state.Slot, i fleet.Instance) {
 	})
 }
 
-// launchPlanned makes the calls for planned slots, a few at a time, until none is due or the cycle must end. It makes some in each
-// cycle: messages that keep coming, as when many instances are taken back, would hold up what replaces these.
+// launchPlanned makes the calls for planned slots, a few at a time, until none is due or the cycle
+// must end. It makes some in each cycle: messages that keep coming, as when many instances are
+// taken back, would hold up what replaces these.
 func (x *launcher) launchPlanned(ctx context.Context) error {
 	for began, more := x.c.now(), true; more; more = x.c.now().Sub(began) <= ActFor && !x.c.hasMessages() {
 		tokens, changed := x.nextLaunches()
@@ -261,7 +262,8 @@ func (x *launcher) repeat(slots []*state.Slot, err error) {
 	if s := slots[0]; first { // the others fail for the same reason, as a rule
 		x.c.event(journal.Event{
 			Reason: journal.EventLaunchRetried, Warning: true, Action: x.c.record.Action.ID,
-			Message: fmt.Sprintf("Slot %d, %s %s in %s, is tried again: %s", s.Number, s.Market, s.InstanceType, s.Zone, s.Error),
+			Message: fmt.Sprintf("Slot %d, %s %s in %s, is tried again: %s", s.Number, s.Market,
+				s.InstanceType, s.Zone, s.Error),
 		})
 	}
 }

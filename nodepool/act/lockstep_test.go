@@ -12,8 +12,8 @@ import (
 	"github.com/foresail/foresail/nodepool/journal"
 )
 
-// Tasks make their calls at the same time, and share writes. Between calls they run one after the other, so that they may
-// change the same things.
+// Tasks make their calls at the same time, and share writes. Between calls they run one after the
+// other, so that they may change the same things.
 func TestLockstep(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var order []int

@@ -17,8 +17,8 @@ type messages struct {
 	notices provider.Notices // nil: nobody reports interruptions
 }
 
-// end follows the advice in messages, and tells the queue which messages are done with: what they say is in the journal by now.
-// Those that must wait stay for the next cycle.
+// end follows the advice in messages, and tells the queue which messages are done with: what they
+// say is in the journal by now. Those that must wait stay for the next cycle.
 func (q messages) end(ctx context.Context) error {
 	for _, a := range q.c.decision.Advice {
 		if err := q.c.carryOn(ctx, q.advised(ctx, a)); err != nil {
@@ -48,7 +48,8 @@ func (q messages) endOne(ctx context.Context, m provider.Message) error {
 
 // advised cordons a node that the cloud advises to leave, if that is asked for.
 func (q messages) advised(ctx context.Context, a plan.Advice) error {
-	q.c.event(journal.Event{Reason: journal.EventRebalance, Instance: a.InstanceID, Node: a.Node, Message: fmt.Sprintf("The cloud advises to leave %s", a.InstanceID)})
+	q.c.event(journal.Event{Reason: journal.EventRebalance, Instance: a.InstanceID, Node: a.Node,
+		Message: fmt.Sprintf("The cloud advises to leave %s", a.InstanceID)})
 	if !q.c.seen.Spec.Drain.CordonOnRebalance {
 		return nil
 	}

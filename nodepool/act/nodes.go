@@ -29,8 +29,9 @@ type Drainer interface {
 	DeleteNode(ctx context.Context, node, providerID string) error
 }
 
-// Labeler sets labels of the node of a worker that joins: [cluster.LabelPool], so that it is known for one of the pool's
-// when its instance has gone, and those of the template. A node that has gone is no error.
+// Labeler sets labels of the node of a worker that joins: [cluster.LabelPool], so that it is known
+// for one of the pool's when its instance has gone, and those of the template. A node that has gone
+// is no error.
 type Labeler interface {
 	Label(ctx context.Context, node string, labels map[string]string) error
 }

@@ -31,8 +31,8 @@ type purpose struct {
 // insists reports whether nothing on the node keeps it.
 func (p purpose) insists() bool { return p.urgent || p.repair || p.forced }
 
-// limits has pods deleted in the last moments before the cloud takes the instance, and by option so that they end by the timeout.
-// Pods that block a drain are deleted only if the node must go.
+// limits has pods deleted in the last moments before the cloud takes the instance, and by option so
+// that they end by the timeout. Pods that block a drain are deleted only if the node must go.
 func (p purpose) limits(r *state.Removal, d config.Drain, unreachable bool, now time.Time) drain.Limits {
 	if p.urgent {
 		left := r.Deadline.Sub(now)
@@ -48,8 +48,8 @@ func (p purpose) limits(r *state.Removal, d config.Drain, unreachable bool, now 
 	return drain.Limits{Force: p.forced && now.After(ends), Ends: ends, EndsAll: p.forced}
 }
 
-// repairLimits has pods deleted once they have had the time of a drain to be evicted. Those that may run have the time to end that
-// they ask for.
+// repairLimits has pods deleted once they have had the time of a drain to be evicted. Those that
+// may run have the time to end that they ask for.
 func repairLimits(r *state.Removal, d config.Drain, unreachable bool, now time.Time) drain.Limits {
 	l := drain.Limits{Force: !r.Began.IsZero() && now.Sub(r.Began) > d.Timeout}
 	if l.Force && unreachable {

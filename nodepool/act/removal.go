@@ -36,8 +36,8 @@ func (m removal) advance(ctx context.Context) error {
 	}
 }
 
-// step does what the state of the removal asks for. What is done can be done again: it comes before the write of the state
-// that it leads to.
+// step does what the state of the removal asks for. What is done can be done again: it comes before
+// the write of the state that it leads to.
 func (m removal) step(ctx context.Context) error {
 	r := m.find()
 	if done, err := m.overtaken(ctx, r); done || err != nil {
@@ -58,8 +58,8 @@ func (m removal) step(ctx context.Context) error {
 	return nil
 }
 
-// taint keeps new pods away. An instance that is taken back before its node has joined has none to be drained: the cloud
-// takes it as it is.
+// taint keeps new pods away. An instance that is taken back before its node has joined has none to
+// be drained: the cloud takes it as it is.
 func (m removal) taint(ctx context.Context, r *state.Removal) error {
 	if r.Node == "" {
 		node := m.nodeOf(r)
@@ -88,8 +88,8 @@ func (m removal) nodeOf(r *state.Removal) string {
 	return ""
 }
 
-// cordon begins the drain, once pods that were on their way to the node have come, if none of its pods speaks against it and all
-// have another node still.
+// cordon begins the drain, once pods that were on their way to the node have come, if none of its
+// pods speaks against it and all have another node still.
 func (m removal) cordon(ctx context.Context, r *state.Removal) error {
 	if !m.purpose.urgent {
 		if arriving, err := m.drains.arriving(ctx, m.c.now().Sub(r.Since)); arriving || err != nil {
@@ -133,7 +133,8 @@ func (m removal) drain(ctx context.Context, r *state.Removal) error {
 	case m.overdue(r):
 		m.c.event(journal.Event{
 			Reason: journal.EventDrained, Warning: true, Instance: r.InstanceID, Node: r.Node, Action: m.action,
-			Message: fmt.Sprintf("Node %s has no kubelet any more, and %s after %s: its instance is terminated all the same", r.Node, left, m.c.now().Sub(r.Began).Round(time.Second)),
+			Message: fmt.Sprintf("Node %s has no kubelet any more, and %s after %s: its instance is terminated all the same",
+				r.Node, left, m.c.now().Sub(r.Began).Round(time.Second)),
 		})
 		return m.to(ctx, state.RemovalDrained)
 	case m.purpose.insists() || limits.Force:
@@ -144,7 +145,8 @@ func (m removal) drain(ctx context.Context, r *state.Removal) error {
 	case m.c.now().Sub(r.Began) > m.c.seen.Spec.Drain.Timeout:
 		return m.giveUp(ctx, fmt.Sprintf("%s after %s", left, m.c.seen.Spec.Drain.Timeout))
 	}
-	if evicted := progress.Remaining > len(progress.Refused)+len(progress.Blocked); r.Error != left || evicted && !r.Evicted {
+	if evicted := progress.Remaining > len(progress.Refused)+len(progress.Blocked); r.Error != left || evicted &&
+		!r.Evicted {
 		r.Error, r.Evicted = left, r.Evicted || evicted
 		m.c.changed()
 	}

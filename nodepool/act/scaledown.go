@@ -172,12 +172,13 @@ func (s scaleDown) abandon(ctx context.Context, why string) error {
 	if !changed {
 		return nil
 	}
-	s.c.event(journal.Event{Reason: journal.EventScaleDownAborted, Warning: old, Action: a.ID, Message: "The scale-down is given up: " + why})
+	s.c.event(journal.Event{Reason: journal.EventScaleDownAborted, Warning: old, Action: a.ID,
+		Message: "The scale-down is given up: " + why})
 	return s.c.save(ctx)
 }
 
-// taintAll taints every node of a deletion before the first is drained, so that what is evicted from one does not come to
-// the next.
+// taintAll taints every node of a deletion before the first is drained, so that what is evicted
+// from one does not come to the next.
 func (s scaleDown) taintAll(ctx context.Context) error {
 	var planned []int
 	for i, r := range s.c.record.Action.Targets {
@@ -206,8 +207,8 @@ func (s scaleDown) waits(r state.Removal) bool {
 	return !s.c.seen.Complete() || s.c.distrusted()
 }
 
-// needs tells why a target that has not been touched is needed after all, "" if it is not. In the cycle that has chosen it,
-// nothing is asked again.
+// needs tells why a target that has not been touched is needed after all, "" if it is not. In the
+// cycle that has chosen it, nothing is asked again.
 func (s scaleDown) needs(at int) string {
 	a := s.c.record.Action
 	if a.ID != s.c.snapshot.Record.ActionID() || a.DeletesPool() {

@@ -80,7 +80,8 @@ func (u scaleUp) verify(ctx context.Context) error {
 	if err := u.c.save(ctx); err != nil {
 		return err
 	}
-	return u.c.carryOn(ctx, u.c.each(ctx, len(failed), func(i int) error { return u.c.cloud.markJoinFailed(ctx, failed[i]) }))
+	return u.c.carryOn(ctx, u.c.each(ctx, len(failed),
+		func(i int) error { return u.c.cloud.markJoinFailed(ctx, failed[i]) }))
 }
 
 // claimNodes labels the Nodes of launched instances with the pool. It returns the slots of those that could not be
@@ -114,7 +115,8 @@ func (u scaleUp) join(s *state.Slot, node string, since time.Time) {
 	r.Joins = r.Joins[max(0, len(r.Joins)-keptJoins):]
 	u.c.event(journal.Event{
 		Reason: journal.EventJoined, Instance: s.InstanceID, Node: node, Action: r.Action.ID,
-		Message: fmt.Sprintf("Node %s of %s is Ready, %s after it was asked for", node, s.InstanceID, since.Sub(s.Requested).Round(time.Second)),
+		Message: fmt.Sprintf("Node %s of %s is Ready, %s after it was asked for", node, s.InstanceID,
+			since.Sub(s.Requested).Round(time.Second)),
 	})
 }
 
@@ -124,7 +126,8 @@ func (u scaleUp) joinFailed(s *state.Slot) {
 	s.State, s.Error = state.SlotFailed, fmt.Sprintf("its node was not Ready within %s", u.c.seen.Spec.Join.Timeout)
 	u.c.cooler().suspect(s.Placement, s.Error)
 	u.c.record.PendingTerminations = append(u.c.record.PendingTerminations, state.PendingTermination{
-		InstanceID: s.InstanceID, Reason: state.TerminateJoinFailed, Since: now, Due: now.Add(u.c.seen.Spec.Join.KeepFailedFor),
+		InstanceID: s.InstanceID, Reason: state.TerminateJoinFailed, Since: now,
+		Due: now.Add(u.c.seen.Spec.Join.KeepFailedFor),
 	})
 	u.c.event(journal.Event{
 		Reason: journal.EventJoinFailed, Warning: true, Instance: s.InstanceID, Action: u.c.record.Action.ID,
@@ -181,8 +184,8 @@ func (u scaleUp) finish(ctx context.Context) error {
 	return u.c.save(ctx)
 }
 
-// abort ends the scale-up of a pool that is being deleted: what is not launched yet never is, and what has not joined is
-// pending termination. A launch whose answer was lost is found by its tags.
+// abort ends the scale-up of a pool that is being deleted: what is not launched yet never is, and
+// what has not joined is pending termination. A launch whose answer was lost is found by its tags.
 func (u scaleUp) abort(ctx context.Context) error {
 	a := u.c.record.Action
 	launched := 0
@@ -192,10 +195,14 @@ func (u scaleUp) abort(ctx context.Context) error {
 		}
 		launched++
 		if u.c.record.PendingTermination(s.InstanceID) == nil {
-			u.c.record.PendingTerminations = append(u.c.record.PendingTerminations, state.PendingTermination{InstanceID: s.InstanceID, Reason: state.TerminateDeleted, Since: u.c.seen.At, Due: u.c.seen.At})
+			u.c.record.PendingTerminations = append(u.c.record.PendingTerminations,
+				state.PendingTermination{InstanceID: s.InstanceID, Reason: state.TerminateDeleted,
+					Since: u.c.seen.At, Due: u.c.seen.At})
 		}
 	}
-	u.c.event(journal.Event{Reason: journal.EventScaleUpAborted, Action: a.ID, Message: fmt.Sprintf("The scale-up is given up, as the WorkerPool is being deleted; %d instances have not joined", launched)})
+	u.c.event(journal.Event{Reason: journal.EventScaleUpAborted, Action: a.ID,
+		Message: fmt.Sprintf("The scale-up is given up, as the WorkerPool is being deleted; %d instances have not joined",
+			launched)})
 	u.c.record.Action = nil
 	return u.c.save(ctx)
 }

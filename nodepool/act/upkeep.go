@@ -16,7 +16,8 @@ import (
 // upkeep tidies up instances and Nodes that belong to no action.
 type upkeep struct{ c *cycle }
 
-// endPending terminates the instances that are pending termination and whose time has come, and forgets those that stay or have gone.
+// endPending terminates the instances that are pending termination and whose time has come, and
+// forgets those that stay or have gone.
 func (k upkeep) endPending(ctx context.Context) error {
 	u := k.c.decision.Upkeep
 	var errs []error
@@ -39,22 +40,25 @@ func (k upkeep) endPending(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// forget takes an instance out of the journal, once its Node is labelled: a process that starts when the instance is gone finds the
-// Node by the label alone.
+// forget takes an instance out of the journal, once its Node is labelled: a process that starts
+// when the instance is gone finds the Node by the label alone.
 func (k upkeep) forget(ctx context.Context, f plan.Forget) error {
 	if err := k.c.labels.claim(ctx, f.Node); err != nil {
 		return err
 	}
 	if f.Joined {
-		k.c.event(journal.Event{Reason: journal.EventJoined, Instance: f.InstanceID, Node: f.Node, Message: fmt.Sprintf("Node %s of %s has joined after all", f.Node, f.InstanceID)})
+		k.c.event(journal.Event{Reason: journal.EventJoined, Instance: f.InstanceID, Node: f.Node,
+			Message: fmt.Sprintf("Node %s of %s has joined after all", f.Node, f.InstanceID)})
 	}
-	k.c.record.PendingTerminations = slices.DeleteFunc(k.c.record.PendingTerminations, func(c state.PendingTermination) bool { return c.InstanceID == f.InstanceID })
+	k.c.record.PendingTerminations = slices.DeleteFunc(k.c.record.PendingTerminations,
+		func(c state.PendingTermination) bool { return c.InstanceID == f.InstanceID })
 	k.c.changed()
 	return nil
 }
 
-// execute terminates an instance that the journal still speaks of. If it has a Node that was never Ready, pods that tolerate
-// that are evicted first. What is seen of Nodes may be old by now, so that the cluster is asked once more.
+// execute terminates an instance that the journal still speaks of. If it has a Node that was never
+// Ready, pods that tolerate that are evicted first. What is seen of Nodes may be old by now, so
+// that the cluster is asked once more.
 func (k upkeep) execute(ctx context.Context, end plan.Terminate) error {
 	if k.c.record.PendingTermination(end.InstanceID) == nil {
 		return nil
@@ -75,7 +79,8 @@ func (k upkeep) execute(ctx context.Context, end plan.Terminate) error {
 	if err := k.c.order(ctx, end.InstanceID); err != nil {
 		return fmt.Errorf("terminate %s: %w", end.InstanceID, err)
 	}
-	k.c.event(journal.Event{Reason: journal.EventTerminated, Instance: end.InstanceID, Message: fmt.Sprintf("Terminated %s: %s", end.InstanceID, end.Reason)})
+	k.c.event(journal.Event{Reason: journal.EventTerminated, Instance: end.InstanceID,
+		Message: fmt.Sprintf("Terminated %s: %s", end.InstanceID, end.Reason)})
 	return nil
 }
 
@@ -86,7 +91,8 @@ func (k upkeep) nodeless(ctx context.Context, end plan.Terminate) (bool, error) 
 	case err != nil:
 		return false, fmt.Errorf("instance %s is not terminated: whether it has a node: %w", end.InstanceID, err)
 	case name != "":
-		return false, fmt.Errorf("instance %s is not terminated: it has node %s, which has not been seen yet", end.InstanceID, name)
+		return false, fmt.Errorf("instance %s is not terminated: it has node %s, which has not been seen yet", end.InstanceID,
+			name)
 	}
 	return true, nil
 }
@@ -101,8 +107,9 @@ func (k upkeep) vacate(ctx context.Context, end plan.Terminate) (empty bool, err
 	return err == nil && progress.Remaining == 0, err
 }
 
-// tidyNodes labels the nodes of workers, deletes the Nodes of instances that have gone, and restores nodes that carry the
-// mark of an action that is over. What is being removed by now is left alone.
+// tidyNodes labels the nodes of workers, deletes the Nodes of instances that have gone, and
+// restores nodes that carry the mark of an action that is over. What is being removed by now is
+// left alone.
 func (k upkeep) tidyNodes(ctx context.Context) error {
 	u := k.c.decision.Upkeep
 	return errors.Join(
@@ -118,7 +125,8 @@ func (k upkeep) restoreNode(ctx context.Context, r plan.Restore) error {
 	}
 	err := k.c.nodes.restore(ctx, r.Node)
 	if err == nil {
-		k.c.event(journal.Event{Reason: journal.EventRestored, Node: r.Node, Instance: r.InstanceID, Action: r.Action, Message: r.Message})
+		k.c.event(journal.Event{Reason: journal.EventRestored, Node: r.Node, Instance: r.InstanceID,
+			Action: r.Action, Message: r.Message})
 	}
 	return err
 }

@@ -19,13 +19,16 @@ func realistic(i, nodes int) *corev1.Pod {
 	p := onNode(fmt.Sprintf("%s-6d4cf56db6-%05d", app, i))
 	p.Namespace = fmt.Sprintf("team-%d", i%300%40)
 	p.UID = types.UID(fmt.Sprintf("00000000-0000-4000-8000-%012d", i))
-	p.Labels = map[string]string{"app.kubernetes.io/name": app, "app.kubernetes.io/instance": app, "pod-template-hash": "6d4cf56db6", "team": p.Namespace, "tier": "web"}
+	p.Labels = map[string]string{"app.kubernetes.io/name": app, "app.kubernetes.io/instance": app,
+		"pod-template-hash": "6d4cf56db6", "team": p.Namespace, "tier": "web"}
 	p.OwnerReferences[0].UID = types.UID("owner-of-" + app)
 	p.Spec.NodeName = fmt.Sprintf("n-%05d", i%nodes)
 	for j := range 20 {
-		p.Spec.Containers[0].Env = append(p.Spec.Containers[0].Env, corev1.EnvVar{Name: fmt.Sprintf("NAME_%d", j), Value: fmt.Sprintf("value-%d-%d", i, j)})
+		p.Spec.Containers[0].Env = append(p.Spec.Containers[0].Env,
+			corev1.EnvVar{Name: fmt.Sprintf("NAME_%d", j), Value: fmt.Sprintf("value-%d-%d", i, j)})
 	}
-	p.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "kubelet", FieldsV1: metav1.NewFieldsV1(strings.Repeat("x", 2000))}}
+	p.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "kubelet",
+		FieldsV1: metav1.NewFieldsV1(strings.Repeat("x", 2000))}}
 	return p
 }
 

@@ -114,7 +114,8 @@ func (b *budgets) blocks(p *Pod) string {
 	covering := b.covering(p.Kind)
 	switch {
 	case len(covering) > 1:
-		return "is covered by more than one PodDisruptionBudget (" + covering[0].name + ", " + covering[1].name + "), which the eviction API refuses"
+		return "is covered by more than one PodDisruptionBudget (" + covering[0].name + ", " + covering[1].name +
+			"), which the eviction API refuses"
 	case len(covering) == 1 && covering[0].exhausted && (p.ready || !covering[0].unreadyMayGo):
 		return "is covered by the PodDisruptionBudget " + covering[0].name + ", which allows no disruption now"
 	}

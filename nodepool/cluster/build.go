@@ -32,7 +32,9 @@ type load struct {
 
 // loadOf orders the pods of a node and adds up what they request.
 func loadOf(pods []*Pod) *load {
-	slices.SortFunc(pods, func(a, b *Pod) int { return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name)) })
+	slices.SortFunc(pods, func(a, b *Pod) int {
+		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+	})
 	l := &load{pods: pods, requested: corev1.ResourceList{}, daemonSets: corev1.ResourceList{}}
 	for _, p := range pods {
 		addTo(l.requested, p.Requests)

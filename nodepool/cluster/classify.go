@@ -18,14 +18,17 @@ type Class string
 const (
 	Ignored   Class = "Ignored"   // it stays: it belongs to the node, or has ended
 	Evictable Class = "Evictable" // it is evicted, or waited for if it is leaving already
-	Tolerant  Class = "Tolerant"  // it would come back, as it tolerates the taint of a drain: it ends with the node, and needs another
-	Blocking  Class = "Blocking"  // it must neither be evicted nor lost: its node stays
+	// it would come back, as it tolerates the taint of a drain: it ends with the node, and needs
+	// another
+	Tolerant Class = "Tolerant"
+	Blocking Class = "Blocking" // it must neither be evicted nor lost: its node stays
 )
 
 // The annotations, of pods and of Nodes, that keep a pod where it is.
 const (
-	SafeToEvict       = "cluster-autoscaler.kubernetes.io/safe-to-evict"       // "false" blocks
-	KarpenterKeep     = "karpenter.sh/do-not-disrupt"                          // "true" blocks, and a duration such as "4h" for that long
+	SafeToEvict = "cluster-autoscaler.kubernetes.io/safe-to-evict" // "false" blocks
+	// "true" blocks, and a duration such as "4h" for that long
+	KarpenterKeep     = "karpenter.sh/do-not-disrupt"
 	Keep              = "foresail.dev/do-not-disrupt"                          // the same
 	ScaleDownDisabled = "cluster-autoscaler.kubernetes.io/scale-down-disabled" // "true" blocks, of Nodes alone
 )

@@ -82,8 +82,10 @@ type Node struct {
 	Object     *corev1.Node // read only
 	Ready      bool         // its Ready condition is True, and it has been since ReadySince
 	ReadySince time.Time
-	Joined     time.Time           // when it became Ready for the first time, by all that is known; zero unless it is Ready
-	Requested  corev1.ResourceList // all that its pods request, and as "pods" their number; those that have ended do not count
+	// when it became Ready for the first time, by all that is known; zero unless it is Ready
+	Joined time.Time
+	// all that its pods request, and as "pods" their number; those that have ended do not count
+	Requested  corev1.ResourceList
 	DaemonSets corev1.ResourceList // the part of DaemonSets in it
 	Movable    int                 // pods that would lose their node, those of DaemonSets aside
 	Blocked    string              // the first reason not to drain it, "" = none: a sentence without a full stop

@@ -38,9 +38,10 @@ func List(ctx context.Context, client kubernetes.Interface, now time.Time) (*Clu
 			})
 		},
 		func() error {
-			return each(ctx, "poddisruptionbudgets", client.PolicyV1().PodDisruptionBudgets(""), func(b *policyv1.PodDisruptionBudget) {
-				p.budgets = append(p.budgets, budgetOf(b))
-			})
+			return each(ctx, "poddisruptionbudgets", client.PolicyV1().PodDisruptionBudgets(""),
+				func(b *policyv1.PodDisruptionBudget) {
+					p.budgets = append(p.budgets, budgetOf(b))
+				})
 		},
 		func() error {
 			return each(ctx, "pods", core.Pods(""), func(pod *corev1.Pod) {

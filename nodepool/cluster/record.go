@@ -85,8 +85,8 @@ func claimsOf(p *corev1.Pod) []claimRef {
 	return out
 }
 
-// Unschedulability returns the condition by which the scheduler reports that it has found no node for a pod, nil if it does
-// not. That of a gated pod has another reason.
+// Unschedulability returns the condition by which the scheduler reports that it has found no node
+// for a pod, nil if it does not. That of a gated pod has another reason.
 func Unschedulability(p *corev1.Pod) *corev1.PodCondition {
 	for i := range p.Status.Conditions {
 		c := &p.Status.Conditions[i]
@@ -114,7 +114,8 @@ func kindOf(p *corev1.Pod) *Kind {
 	if a := p.Spec.Affinity; a != nil && a.PodAntiAffinity != nil {
 		k.AntiAffinity = a.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution
 	}
-	if k.class, k.why = classify(p); k.class == Evictable || k.class == Tolerant { // each pod of a DaemonSet has an affinity of its own, to its node
+	if k.class, k.why = classify(p); k.class == Evictable || k.class == Tolerant {
+		// each pod of a DaemonSet has an affinity of its own, to its node
 		k.nodeSelector, k.affinity, k.tolerations = p.Spec.NodeSelector, trimmedAffinity(p.Spec.Affinity), p.Spec.Tolerations
 		k.spread = trimmedSpread(p.Spec.TopologySpreadConstraints)
 	}
@@ -138,11 +139,15 @@ func (k kinds) share(r *record) {
 
 // equal reports whether pods of two kinds are alike.
 func (k *Kind) equal(other *Kind) bool {
-	return k.Namespace == other.Namespace && k.DaemonSet == other.DaemonSet && k.class == other.class && k.why == other.why &&
-		maps.Equal(k.Labels, other.Labels) && slices.Equal(k.Ports, other.Ports) && equalRequests(k.Requests, other.Requests) &&
-		(len(k.AntiAffinity)+len(other.AntiAffinity) == 0 || equality.Semantic.DeepEqual(k.AntiAffinity, other.AntiAffinity)) &&
+	return k.Namespace == other.Namespace && k.DaemonSet == other.DaemonSet &&
+		k.class == other.class && k.why == other.why &&
+		maps.Equal(k.Labels, other.Labels) && slices.Equal(k.Ports, other.Ports) &&
+		equalRequests(k.Requests, other.Requests) &&
+		(len(k.AntiAffinity)+len(other.AntiAffinity) == 0 ||
+			equality.Semantic.DeepEqual(k.AntiAffinity, other.AntiAffinity)) &&
 		maps.Equal(k.nodeSelector, other.nodeSelector) &&
-		slices.EqualFunc(k.tolerations, other.tolerations, func(a, b corev1.Toleration) bool { return a.MatchToleration(&b) }) &&
+		slices.EqualFunc(k.tolerations, other.tolerations,
+			func(a, b corev1.Toleration) bool { return a.MatchToleration(&b) }) &&
 		(k.affinity == nil && other.affinity == nil || equality.Semantic.DeepEqual(k.affinity, other.affinity)) &&
 		(len(k.spread)+len(other.spread) == 0 || equality.Semantic.DeepEqual(k.spread, other.spread))
 }

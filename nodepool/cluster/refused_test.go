@@ -20,14 +20,16 @@ func TestRefusedForLoad(t *testing.T) {
 		since   time.Time
 		want    bool
 	}{
-		"by all nodes":             {"0/5 nodes are available: 5 " + v1alpha1.FilteredForLoad + "." + tail, epoch, true},
-		"by those that fit":        {"0/5 nodes are available: 2 Insufficient cpu, 3 " + v1alpha1.FilteredForLoad + "." + tail, epoch, true},
-		"by the one there is":      {"0/1 nodes are available: 1 " + v1alpha1.FilteredForLoad + ".", epoch, true},
-		"for removal":              {"0/5 nodes are available: 5 " + v1alpha1.FilteredForRemoval + "." + tail, epoch, false},
-		"as others have room":      {"0/500 nodes are available: 100 " + v1alpha1.FilteredElsewhere + ".", epoch, false},
-		"by requests":              {"0/5 nodes are available: 5 Insufficient cpu." + tail, epoch, false},
-		"without a word":           {"", epoch, false},
-		"by a clock ahead of ours": {"0/5 nodes are available: 5 " + v1alpha1.FilteredForLoad + ".", epoch.Add(time.Second), false},
+		"by all nodes": {"0/5 nodes are available: 5 " + v1alpha1.FilteredForLoad + "." + tail, epoch, true},
+		"by those that fit": {"0/5 nodes are available: 2 Insufficient cpu, 3 " +
+			v1alpha1.FilteredForLoad + "." + tail, epoch, true},
+		"by the one there is": {"0/1 nodes are available: 1 " + v1alpha1.FilteredForLoad + ".", epoch, true},
+		"for removal":         {"0/5 nodes are available: 5 " + v1alpha1.FilteredForRemoval + "." + tail, epoch, false},
+		"as others have room": {"0/500 nodes are available: 100 " + v1alpha1.FilteredElsewhere + ".", epoch, false},
+		"by requests":         {"0/5 nodes are available: 5 Insufficient cpu." + tail, epoch, false},
+		"without a word":      {"", epoch, false},
+		"by a clock ahead of ours": {"0/5 nodes are available: 5 " + v1alpha1.FilteredForLoad + ".",
+			epoch.Add(time.Second), false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			pod := onNode("p", unschedulable(test.since), func(p *corev1.Pod) { p.Status.Conditions[0].Message = test.message })
@@ -54,7 +56,8 @@ func TestJoined(t *testing.T) {
 			n := nodeNamed("n")
 			n.CreationTimestamp = metav1.NewTime(test.made)
 			if !test.ready.IsZero() {
-				n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(test.ready)}}
+				n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue,
+					LastTransitionTime: metav1.NewTime(test.ready)}}
 			}
 			assert.True(t, test.want.Equal(see(n, nil).Nodes[0].Joined))
 		})

@@ -23,15 +23,19 @@ func TestAttachedVolumes(t *testing.T) {
 	efs.Spec.CSI = &corev1.CSIPersistentVolumeSource{Driver: "efs.csi.aws.com"}
 	s := newStorage()
 	for name, c := range map[string]*corev1.PersistentVolumeClaim{
-		"a": claimed("", "1Gi", boundTo("v")), "b": claimed("", "1Gi", boundTo("w")), "new": claimed("ebs", "1Gi"), "local": claimed("", "1Gi", boundTo("x")),
+		"a": claimed("", "1Gi", boundTo("v")), "b": claimed("", "1Gi", boundTo("w")), "new": claimed("ebs", "1Gi"),
+		"local": claimed("", "1Gi", boundTo("x")),
 	} {
 		s.claims[types.NamespacedName{Namespace: c.Namespace, Name: name}] = claimOf(c)
 	}
-	s.volumes[types.NamespacedName{Name: "v"}], s.volumes[types.NamespacedName{Name: "w"}] = volumeOf(ebs(volumeIn(""))), volumeOf(efs)
+	s.volumes[types.NamespacedName{Name: "v"}],
+		s.volumes[types.NamespacedName{Name: "w"}] = volumeOf(ebs(volumeIn(""))), volumeOf(efs)
 	s.volumes[types.NamespacedName{Name: "x"}] = volumeOf(volumeIn(""))
-	s.classes[types.NamespacedName{Name: "ebs"}] = classOf(classNamed("kubernetes.io/aws-ebs", storagev1.VolumeBindingWaitForFirstConsumer))
+	s.classes[types.NamespacedName{Name: "ebs"}] = classOf(classNamed("kubernetes.io/aws-ebs",
+		storagev1.VolumeBindingWaitForFirstConsumer))
 	c := seeStorage(s, nodeNamed("n"), []*corev1.Pod{
-		onNode("p", using("a", "b", "local")), onNode("q", using("a")), onNode("r", unschedulable(epoch), using("a", "new", "local")),
+		onNode("p", using("a", "b", "local")), onNode("q", using("a")),
+		onNode("r", unschedulable(epoch), using("a", "new", "local")),
 	})
 	v, w := Attachment{"ebs.csi.aws.com", "v"}, Attachment{"efs.csi.aws.com", "w"}
 	assert.Equal(t, []Attachment{v, w}, c.Nodes[0].Attached)
@@ -43,9 +47,11 @@ func TestAttachedVolumes(t *testing.T) {
 }
 
 func TestAttachLimits(t *testing.T) {
-	limit := &storagev1.CSINode{ObjectMeta: metav1.ObjectMeta{Name: "n"}, Spec: storagev1.CSINodeSpec{Drivers: []storagev1.CSINodeDriver{
-		{Name: "ebs.csi.aws.com", NodeID: "n", Allocatable: &storagev1.VolumeNodeResources{Count: new(int32(25))}}, {Name: "efs.csi.aws.com", NodeID: "n"},
-	}}}
+	limit := &storagev1.CSINode{ObjectMeta: metav1.ObjectMeta{Name: "n"},
+		Spec: storagev1.CSINodeSpec{Drivers: []storagev1.CSINodeDriver{
+			{Name: "ebs.csi.aws.com", NodeID: "n", Allocatable: &storagev1.VolumeNodeResources{Count: new(int32(25))}},
+			{Name: "efs.csi.aws.com", NodeID: "n"},
+		}}}
 	c, err := List(t.Context(), fake.NewClientset(nodeNamed("n"), nodeNamed("other"), limit), epoch)
 	require.NoError(t, err)
 	assert.Equal(t, map[string]int{"ebs.csi.aws.com": 25}, c.Nodes[0].AttachLimits)
@@ -77,14 +83,17 @@ func TestLeaves(t *testing.T) {
 		change func(*corev1.Node)
 		want   bool
 	}{
-		"no":                 {func(*corev1.Node) {}, false},
-		"cordoned":           {func(n *corev1.Node) { n.Spec.Unschedulable = true }, false},
-		"deleted":            {func(n *corev1.Node) { n.DeletionTimestamp = &metav1.Time{Time: epoch} }, true},
-		"by a pool":          {func(n *corev1.Node) { n.Spec.Taints = []corev1.Taint{{Key: Removing}} }, true},
-		"its taint removed":  {func(n *corev1.Node) { n.Annotations = map[string]string{Removing: "down-1"} }, true},
-		"by Karpenter":       {func(n *corev1.Node) { n.Spec.Taints = []corev1.Taint{{Key: "karpenter.sh/disrupted"}} }, true},
-		"cluster-autoscaler": {func(n *corev1.Node) { n.Spec.Taints = []corev1.Taint{{Key: "ToBeDeletedByClusterAutoscaler"}} }, true},
-		"another taint":      {func(n *corev1.Node) { n.Spec.Taints = []corev1.Taint{{Key: "dedicated"}} }, false},
+		"no":                {func(*corev1.Node) {}, false},
+		"cordoned":          {func(n *corev1.Node) { n.Spec.Unschedulable = true }, false},
+		"deleted":           {func(n *corev1.Node) { n.DeletionTimestamp = &metav1.Time{Time: epoch} }, true},
+		"by a pool":         {func(n *corev1.Node) { n.Spec.Taints = []corev1.Taint{{Key: Removing}} }, true},
+		"its taint removed": {func(n *corev1.Node) { n.Annotations = map[string]string{Removing: "down-1"} }, true},
+		"by Karpenter": {func(n *corev1.Node) { n.Spec.Taints = []corev1.Taint{{Key: "karpenter.sh/disrupted"}} },
+			true},
+		"cluster-autoscaler": {func(n *corev1.Node) {
+			n.Spec.Taints = []corev1.Taint{{Key: "ToBeDeletedByClusterAutoscaler"}}
+		}, true},
+		"another taint": {func(n *corev1.Node) { n.Spec.Taints = []corev1.Taint{{Key: "dedicated"}} }, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			n := nodeNamed("n")
@@ -113,7 +122,9 @@ func TestDeparting(t *testing.T) {
 	n := nodeNamed("n")
 	n.Spec.Unschedulable = true
 	stays := onNode("agent", func(p *corev1.Pod) { p.OwnerReferences[0].Kind = "DaemonSet" })
-	ends := onNode("ends", func(p *corev1.Pod) { p.Spec.Tolerations = []corev1.Toleration{{Operator: corev1.TolerationOpExists}} })
+	ends := onNode("ends", func(p *corev1.Pod) {
+		p.Spec.Tolerations = []corev1.Toleration{{Operator: corev1.TolerationOpExists}}
+	})
 	at := epoch
 	var departures Departures
 	seen := func(pods ...string) *Node {

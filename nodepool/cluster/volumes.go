@@ -29,7 +29,8 @@ func claimOf(c *corev1.PersistentVolumeClaim) *claim {
 	_, bound := c.Annotations[storagevolume.AnnBindCompleted]
 	out := &claim{
 		class: objectcache.Intern(storagevolume.GetPersistentVolumeClaimClass(c)), volume: c.Spec.VolumeName,
-		node: objectcache.Intern(c.Annotations[storagevolume.AnnSelectedNode]), size: c.Spec.Resources.Requests[corev1.ResourceStorage],
+		node: objectcache.Intern(c.Annotations[storagevolume.AnnSelectedNode]),
+		size: c.Spec.Resources.Requests[corev1.ResourceStorage],
 	}
 	out.bound = bound && out.volume != ""
 	switch {
@@ -85,14 +86,15 @@ func zonesOf(v *corev1.PersistentVolume) []corev1.NodeSelectorRequirement {
 	var out []corev1.NodeSelectorRequirement
 	for _, key := range []string{corev1.LabelTopologyZone, corev1.LabelFailureDomainBetaZone} {
 		if zones := v.Labels[key]; zones != "" {
-			out = append(out, corev1.NodeSelectorRequirement{Key: key, Operator: corev1.NodeSelectorOpIn, Values: strings.Split(zones, "__")})
+			out = append(out, corev1.NodeSelectorRequirement{Key: key, Operator: corev1.NodeSelectorOpIn,
+				Values: strings.Split(zones, "__")})
 		}
 	}
 	return out
 }
 
-// aliases are labels by which volumes say where they are, and those that say the same of a node that lacks them: one that
-// is not there yet, or on which the driver of the volume has not come up.
+// aliases are labels by which volumes say where they are, and those that say the same of a node
+// that lacks them: one that is not there yet, or on which the driver of the volume has not come up.
 var aliases = map[string]string{
 	"topology.ebs.csi.aws.com/zone":     corev1.LabelTopologyZone,
 	corev1.LabelFailureDomainBetaZone:   corev1.LabelTopologyZone,
@@ -140,7 +142,8 @@ func classOf(c *storagev1.StorageClass) *class {
 	for _, t := range c.AllowedTopologies {
 		var term corev1.NodeSelectorTerm
 		for _, e := range t.MatchLabelExpressions {
-			term.MatchExpressions = append(term.MatchExpressions, corev1.NodeSelectorRequirement{Key: e.Key, Operator: corev1.NodeSelectorOpIn, Values: e.Values})
+			term.MatchExpressions = append(term.MatchExpressions,
+				corev1.NodeSelectorRequirement{Key: e.Key, Operator: corev1.NodeSelectorOpIn, Values: e.Values})
 		}
 		terms = append(terms, term)
 	}
@@ -156,7 +159,8 @@ type storage struct {
 }
 
 func newStorage() storage {
-	return storage{map[types.NamespacedName]*claim{}, map[types.NamespacedName]*volume{}, map[types.NamespacedName]*class{}}
+	return storage{map[types.NamespacedName]*claim{}, map[types.NamespacedName]*volume{},
+		map[types.NamespacedName]*class{}}
 }
 
 // waiting is a pending pod with what its volumes demand.

@@ -76,18 +76,26 @@ func WithClock(now func() time.Time) Option { return func(w *Watcher) { w.now = 
 func NewWatcher(client kubernetes.Interface, options ...Option) *Watcher {
 	w := &Watcher{
 		client: client, now: time.Now, wake: make(chan struct{}, 1), kinds: kinds{},
-		waiting: map[types.NamespacedName]*record{}, holding: map[types.NamespacedName]*record{}, onNode: map[string]map[types.NamespacedName]*Pod{}, load: map[string]*load{},
+		waiting: map[types.NamespacedName]*record{}, holding: map[types.NamespacedName]*record{},
+		onNode: map[string]map[types.NamespacedName]*Pod{}, load: map[string]*load{},
 	}
 	for _, o := range options {
 		o(w)
 	}
-	w.nodes = newTable(w, "nodes", w.nodeChanged, func(n *corev1.Node) (*corev1.Node, bool) { return trimmedNode(n), true })
-	w.pods = newTable(w, "pods", w.podChanged, func(p *corev1.Pod) (*record, bool) { r := recordOf(p); w.share(r); return r, r != nil })
-	w.daemonSets = newTable(w, "daemonsets", nil, func(d *appsv1.DaemonSet) (*appsv1.DaemonSet, bool) { return trimmedDaemonSet(d), true })
-	w.budgets = newTable(w, "poddisruptionbudgets", nil, func(b *policyv1.PodDisruptionBudget) (*budget, bool) { return budgetOf(b), true })
-	w.claims = newTable(w, "persistentvolumeclaims", nil, func(c *corev1.PersistentVolumeClaim) (*claim, bool) { return claimOf(c), true })
-	w.volumes = newTable(w, "persistentvolumes", nil, func(v *corev1.PersistentVolume) (*volume, bool) { return volumeOf(v), true })
-	w.classes = newTable(w, "storageclasses", nil, func(c *storagev1.StorageClass) (*class, bool) { return classOf(c), true })
+	w.nodes = newTable(w, "nodes", w.nodeChanged,
+		func(n *corev1.Node) (*corev1.Node, bool) { return trimmedNode(n), true })
+	w.pods = newTable(w, "pods", w.podChanged,
+		func(p *corev1.Pod) (*record, bool) { r := recordOf(p); w.share(r); return r, r != nil })
+	w.daemonSets = newTable(w, "daemonsets", nil,
+		func(d *appsv1.DaemonSet) (*appsv1.DaemonSet, bool) { return trimmedDaemonSet(d), true })
+	w.budgets = newTable(w, "poddisruptionbudgets", nil,
+		func(b *policyv1.PodDisruptionBudget) (*budget, bool) { return budgetOf(b), true })
+	w.claims = newTable(w, "persistentvolumeclaims", nil,
+		func(c *corev1.PersistentVolumeClaim) (*claim, bool) { return claimOf(c), true })
+	w.volumes = newTable(w, "persistentvolumes", nil,
+		func(v *corev1.PersistentVolume) (*volume, bool) { return volumeOf(v), true })
+	w.classes = newTable(w, "storageclasses", nil,
+		func(c *storagev1.StorageClass) (*class, bool) { return classOf(c), true })
 	w.limits = newTable(w, "csinodes", nil, func(n *storagev1.CSINode) (map[string]int, bool) { return limitsOf(n), true })
 	if w.nodeFeed != nil {
 		w.cancel = []func(){w.nodeFeed.Subscribe(w.nodes), w.podFeed.Subscribe(w.pods)}
@@ -96,8 +104,10 @@ func NewWatcher(client kubernetes.Interface, options ...Option) *Watcher {
 }
 
 // newTable returns a table under the watcher's lock.
-func newTable[O metav1.Object, T any](w *Watcher, what string, changed func(before, after T), keep func(O) (T, bool)) *table[O, T] {
-	o := objectcache.Options[types.NamespacedName, O, T]{What: what, Lock: &w.mu, Now: w.now, Key: objectcache.NameOf[O], Keep: keep}
+func newTable[O metav1.Object, T any](w *Watcher, what string, changed func(before, after T),
+	keep func(O) (T, bool)) *table[O, T] {
+	o := objectcache.Options[types.NamespacedName, O, T]{What: what, Lock: &w.mu, Now: w.now,
+		Key: objectcache.NameOf[O], Keep: keep}
 	if changed != nil {
 		o.Changed = func(_ types.NamespacedName, before, after T) { changed(before, after) }
 	}
@@ -121,7 +131,8 @@ func (w *Watcher) Run(ctx context.Context) error {
 			objectcache.Reflect(ctx, w.client, w.daemonSets, &appsv1.DaemonSet{}, w.client.AppsV1().DaemonSets(""))
 		},
 		func() {
-			objectcache.Reflect(ctx, w.client, w.budgets, &policyv1.PodDisruptionBudget{}, w.client.PolicyV1().PodDisruptionBudgets(""))
+			objectcache.Reflect(ctx, w.client, w.budgets, &policyv1.PodDisruptionBudget{},
+				w.client.PolicyV1().PodDisruptionBudgets(""))
 		},
 		func() {
 			objectcache.Reflect(ctx, w.client, w.claims, &corev1.PersistentVolumeClaim{}, core.PersistentVolumeClaims(""))

@@ -72,7 +72,8 @@ func (c *churn) step(ctx context.Context) error {
 	core := c.client.CoreV1()
 	switch c.random.IntN(16) {
 	case 0:
-		_, err := core.Nodes().Create(ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name("n", 8)}}, metav1.CreateOptions{})
+		_, err := core.Nodes().Create(ctx,
+			&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name("n", 8)}}, metav1.CreateOptions{})
 		return err
 	case 1:
 		return core.Nodes().Delete(ctx, name("n", 40), now)
@@ -88,7 +89,8 @@ func (c *churn) step(ctx context.Context) error {
 		set := &appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Name: name("d", 3)}}
 		set.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"d": "d"}}
 		set.Spec.Template = corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"d": "d"}},
-			Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "main", Image: "i", Resources: corev1.ResourceRequirements{Requests: quantities("10m", "1Mi")}}}}}
+			Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "main", Image: "i",
+				Resources: corev1.ResourceRequirements{Requests: quantities("10m", "1Mi")}}}}}
 		_, err := c.client.AppsV1().DaemonSets("default").Create(ctx, set, metav1.CreateOptions{})
 		return err
 	case 9:
@@ -122,7 +124,8 @@ func (c *churn) claim(ctx context.Context, name, volume string) error {
 		return errors.Join(
 			claims.Delete(ctx, name, metav1.DeleteOptions{}),
 			func() error {
-				_, err := claims.Patch(ctx, name, types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{})
+				_, err := claims.Patch(ctx, name, types.MergePatchType,
+					[]byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{})
 				return err
 			}())
 	case 1:
@@ -142,13 +145,15 @@ func (c *churn) volume(ctx context.Context, name, class string) error {
 		return errors.Join(
 			volumes.Delete(ctx, name, metav1.DeleteOptions{}),
 			func() error {
-				_, err := volumes.Patch(ctx, name, types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{})
+				_, err := volumes.Patch(ctx, name, types.MergePatchType,
+					[]byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{})
 				return err
 			}())
 	case 1:
 		return classes.Delete(ctx, class, metav1.DeleteOptions{})
 	case 2:
-		made := classNamed([]string{"ebs.csi.aws.com", storagevolume.NotSupportedProvisioner}[c.random.IntN(2)], storagev1.VolumeBindingWaitForFirstConsumer)
+		made := classNamed([]string{"ebs.csi.aws.com", storagevolume.NotSupportedProvisioner}[c.random.IntN(2)],
+			storagev1.VolumeBindingWaitForFirstConsumer)
 		made.Name = class
 		_, err := classes.Create(ctx, made, metav1.CreateOptions{})
 		return err
@@ -167,7 +172,8 @@ func (c *churn) toggleNode(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(epoch)}}
+	n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue,
+		LastTransitionTime: metav1.NewTime(epoch)}}
 	if c.random.IntN(3) == 0 {
 		n.Status.Conditions[0].Status = corev1.ConditionFalse
 	}
@@ -200,7 +206,8 @@ func (c *churn) createPod(ctx context.Context, name, node, app string) error {
 		p.Finalizers = []string{"example.com/slow"}
 	case 4:
 		p.Spec.Affinity = &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{
-			{TopologyKey: corev1.LabelHostname, LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": app}}}}}}
+			{TopologyKey: corev1.LabelHostname,
+				LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": app}}}}}}
 	}
 	_, err := c.client.CoreV1().Pods("default").Create(ctx, p, metav1.CreateOptions{})
 	return err
@@ -215,7 +222,9 @@ func (c *churn) changePod(ctx context.Context, name string) error {
 	case p.Spec.NodeName == "" && kind < 3:
 		unschedulable(epoch.Add(time.Duration(c.random.IntN(100)) * time.Second))(p)
 	case p.Spec.NodeName == "":
-		return c.client.CoreV1().Pods("default").Bind(ctx, &corev1.Binding{ObjectMeta: metav1.ObjectMeta{Name: name}, Target: corev1.ObjectReference{Kind: "Node", Name: "n-1"}}, metav1.CreateOptions{})
+		return c.client.CoreV1().Pods("default").Bind(ctx,
+			&corev1.Binding{ObjectMeta: metav1.ObjectMeta{Name: name},
+				Target: corev1.ObjectReference{Kind: "Node", Name: "n-1"}}, metav1.CreateOptions{})
 	case kind == 0:
 		p.Status.Phase = corev1.PodSucceeded
 	case kind < 3:
@@ -224,7 +233,8 @@ func (c *churn) changePod(ctx context.Context, name string) error {
 		return err
 	default:
 		p.Status.Phase = corev1.PodRunning
-		p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: []corev1.ConditionStatus{corev1.ConditionTrue, corev1.ConditionFalse}[c.random.IntN(2)]}}
+		p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady,
+			Status: []corev1.ConditionStatus{corev1.ConditionTrue, corev1.ConditionFalse}[c.random.IntN(2)]}}
 	}
 	_, err = c.client.CoreV1().Pods("default").UpdateStatus(ctx, p, metav1.UpdateOptions{})
 	return err
@@ -241,7 +251,8 @@ func (c *churn) budget(ctx context.Context, name, app string) error {
 	if err != nil {
 		return err
 	}
-	b.Status = policyv1.PodDisruptionBudgetStatus{ObservedGeneration: b.Generation, DisruptionsAllowed: int32(c.random.IntN(2))}
+	b.Status = policyv1.PodDisruptionBudgetStatus{ObservedGeneration: b.Generation,
+		DisruptionsAllowed: int32(c.random.IntN(2))}
 	_, err = budgets.UpdateStatus(ctx, b, metav1.UpdateOptions{})
 	return err
 }
@@ -256,7 +267,8 @@ func harmless(err error) bool {
 		}
 		return true
 	}
-	return err == nil || apierrors.IsNotFound(err) || apierrors.IsAlreadyExists(err) || apierrors.IsConflict(err) || apierrors.IsInvalid(err)
+	return err == nil || apierrors.IsNotFound(err) || apierrors.IsAlreadyExists(err) ||
+		apierrors.IsConflict(err) || apierrors.IsInvalid(err)
 }
 
 func TestWatcherSeesWhatListSees(t *testing.T) {
@@ -373,7 +385,8 @@ func TestWakeOnlyForWhatMatters(t *testing.T) {
 }
 
 func TestOutOfTouch(t *testing.T) {
-	api, err := controlplane.Start(t.Context(), controlplane.Options{APIOnly: true, Progress: t.Output()}) // its own, to stop it
+	// its own, to stop it
+	api, err := controlplane.Start(t.Context(), controlplane.Options{APIOnly: true, Progress: t.Output()})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, api.Stop()) })
 	var c clock
@@ -427,7 +440,8 @@ func TestPodsOfOneControllerShare(t *testing.T) {
 	for _, r := range w.pods.Rows() {
 		kinds[r.pod.Kind]++
 	}
-	assert.ElementsMatch(t, []int{3, 1}, []int{kinds[w.pods.Rows()[keyOf("p0")].pod.Kind], kinds[w.pods.Rows()[keyOf("other")].pod.Kind]})
+	assert.ElementsMatch(t, []int{3, 1},
+		[]int{kinds[w.pods.Rows()[keyOf("p0")].pod.Kind], kinds[w.pods.Rows()[keyOf("other")].pod.Kind]})
 }
 
 func TestPodsOfADaemonSetShare(t *testing.T) {

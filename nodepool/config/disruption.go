@@ -17,7 +17,8 @@ func (d Disruption) Outdated(i fleet.Instance, now time.Time) string {
 	case i.Launched.IsZero():
 		return ""
 	case !d.ReplaceBefore.After(now) && i.Launched.Before(d.ReplaceBefore):
-		return fmt.Sprintf("it was launched before %s, as of when all are replaced", d.ReplaceBefore.UTC().Format(time.RFC3339))
+		return fmt.Sprintf("it was launched before %s, as of when all are replaced",
+			d.ReplaceBefore.UTC().Format(time.RFC3339))
 	case d.ExpireAfter > 0 && now.Sub(i.Launched) > d.ExpireAfter:
 		return fmt.Sprintf("it is older than %s", d.ExpireAfter)
 	}

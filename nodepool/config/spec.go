@@ -14,7 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/foresail/foresail/api/v1alpha1"
-	"github.com/foresail/foresail/nodepool/budget"
 	"github.com/foresail/foresail/nodepool/cluster/scheduling"
 	"github.com/foresail/foresail/nodepool/plan"
 )
@@ -49,7 +48,7 @@ type Drain struct {
 
 // Disruption says which workers are outdated, beside those that a provider finds, and how many may be replaced at once.
 type Disruption struct {
-	Budgets       budget.Budgets
+	Budgets       Budgets
 	ExpireAfter   time.Duration // from the launch; 0 is never
 	ReplaceBefore time.Time     // workers launched before it are replaced once it has come; zero is none
 	Paused        bool          // no outdated worker is replaced
@@ -95,7 +94,7 @@ func launchOf(s *v1alpha1.WorkerPoolSpec) string {
 func (d Drain) Identity() string { return fmt.Sprintf("timeout %s, force %t", d.Timeout, d.Force) }
 
 func disruptionOf(d *v1alpha1.PoolDisruption) Disruption {
-	out := Disruption{Budgets: budget.Parse(d.Budgets), Paused: d.Paused}
+	out := Disruption{Budgets: ParseBudgets(d.Budgets), Paused: d.Paused}
 	if d.ExpireAfter != nil {
 		out.ExpireAfter = d.ExpireAfter.Duration
 	}

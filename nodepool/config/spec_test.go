@@ -11,7 +11,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/foresail/foresail/api/v1alpha1"
-	"github.com/foresail/foresail/nodepool/budget"
 	"github.com/foresail/foresail/nodepool/cluster/scheduling"
 	"github.com/foresail/foresail/nodepool/plan"
 )
@@ -24,14 +23,15 @@ func TestSpecOfDefaults(t *testing.T) {
 			Idle:        plan.Idle{For: 15 * time.Second, CPU: 0.3, Memory: 0.5, WaitCost: 1}, Consolidate: true,
 			RemovalOrder: []plan.Scorer{plan.FullestZone, plan.Idlest, plan.FewestPods, plan.Oldest},
 			Repair: plan.Repair{Conditions: []plan.UnhealthyCondition{
-				{Type: "Ready", Status: "False", After: 30 * time.Minute}, {Type: "Ready", Status: "Unknown", After: 30 * time.Minute},
+				{Type: "Ready", Status: "False", After: 30 * time.Minute},
+				{Type: "Ready", Status: "Unknown", After: 30 * time.Minute},
 			}},
 			DistrustShare: 0.45, DistrustCount: 3, MaxFailureBackoff: 30 * time.Minute,
 		},
 		Interval: 15 * time.Second, StartupTime: time.Minute,
 		Join:       Join{Timeout: 10 * time.Minute, KeepFailedFor: 15 * time.Minute},
 		Drain:      Drain{Timeout: 5 * time.Minute},
-		Disruption: Disruption{Budgets: budget.Parse([]v1alpha1.DisruptionBudget{{Nodes: intstr.FromString("10%")}})},
+		Disruption: Disruption{Budgets: ParseBudgets([]v1alpha1.DisruptionBudget{{Nodes: intstr.FromString("10%")}})},
 	}, specOf(v1alpha1.WorkerPoolSpec{Min: 2, Max: 10}))
 }
 
@@ -46,7 +46,8 @@ func specOf(spec v1alpha1.WorkerPoolSpec) Spec {
 // field.
 func TestLaunchSpec(t *testing.T) {
 	of := func(change func(*v1alpha1.WorkerPoolSpec)) string {
-		spec := v1alpha1.WorkerPoolSpec{Max: 2, Provider: v1alpha1.PoolProvider{EC2: &v1alpha1.EC2Provider{LaunchTemplate: "lt-1"}}}
+		spec := v1alpha1.WorkerPoolSpec{Max: 2,
+			Provider: v1alpha1.PoolProvider{EC2: &v1alpha1.EC2Provider{LaunchTemplate: "lt-1"}}}
 		change(&spec)
 		return Of("workers", spec).LaunchSpec
 	}
@@ -73,7 +74,8 @@ func TestSpecOf(t *testing.T) {
 			CooldownUp: time.Minute, CooldownDown: time.Minute, SpotRatio: 0.5, OnDemandBase: 4,
 			RemovalOrder: []plan.Scorer{plan.Oldest},
 			Repair: plan.Repair{Disabled: true, Conditions: []plan.UnhealthyCondition{
-				{Type: "KernelDeadlock", Status: "True", After: 7 * time.Minute}, {Type: "Ready", Status: "Unknown", After: time.Minute},
+				{Type: "KernelDeadlock", Status: "True", After: 7 * time.Minute},
+				{Type: "Ready", Status: "Unknown", After: time.Minute},
 				{Type: "Ready", Status: "False", After: 7 * time.Minute},
 			}},
 			DistrustShare: 0.45, DistrustCount: 3, MaxFailureBackoff: 30 * time.Minute,
@@ -87,7 +89,7 @@ func TestSpecOf(t *testing.T) {
 		Interval: time.Minute, StartupTime: time.Minute,
 		Join:  Join{Timeout: time.Minute, KeepFailedFor: time.Minute, KeepFailed: true},
 		Drain: Drain{Timeout: time.Minute, Force: true, CordonOnRebalance: true}, DryRun: true,
-		Disruption: Disruption{Budgets: budget.Parse(budgets), ExpireAfter: time.Minute, ReplaceBefore: time.Unix(7, 0), Paused: true},
+		Disruption: Disruption{Budgets: ParseBudgets(budgets), ExpireAfter: time.Minute, ReplaceBefore: time.Unix(7, 0), Paused: true},
 	}, specOf(v1alpha1.WorkerPoolSpec{
 		Min: 1, Max: 3, MaxBatchUp: &seven, MaxBatchDown: &seven, Mode: v1alpha1.PoolModeAll, DryRun: true,
 		Pending:  v1alpha1.PendingPolicy{For: minute, PodsPerNode: &seven},
@@ -97,10 +99,12 @@ func TestSpecOf(t *testing.T) {
 		Market:   v1alpha1.MarketPolicy{SpotRatio: &half, OnDemandBase: 4},
 		Join:     v1alpha1.JoinPolicy{Timeout: minute, KeepFailedFor: minute, KeepFailed: true},
 		Drain:    v1alpha1.DrainPolicy{Timeout: minute, Force: true, CordonOnRebalance: true},
-		Disruption: v1alpha1.PoolDisruption{Budgets: budgets, ExpireAfter: minute, ReplaceBefore: &before, Paused: true, ConsolidationPolicy: v1alpha1.ConsolidateWhenIdle, Repair: v1alpha1.NodeRepair{
-			After: &metav1.Duration{Duration: 7 * time.Minute}, Disabled: true,
-			Conditions: []v1alpha1.UnhealthyCondition{{Type: "KernelDeadlock", Status: "True"}, {Type: "Ready", Status: "Unknown", After: minute}},
-		}},
+		Disruption: v1alpha1.PoolDisruption{Budgets: budgets, ExpireAfter: minute, ReplaceBefore: &before, Paused: true,
+			ConsolidationPolicy: v1alpha1.ConsolidateWhenIdle, Repair: v1alpha1.NodeRepair{
+				After: &metav1.Duration{Duration: 7 * time.Minute}, Disabled: true,
+				Conditions: []v1alpha1.UnhealthyCondition{{Type: "KernelDeadlock", Status: "True"},
+					{Type: "Ready", Status: "Unknown", After: minute}},
+			}},
 		RemovalOrder: []v1alpha1.RemovalScorer{"Oldest"},
 		Template: v1alpha1.NodeTemplate{
 			Labels: map[string]string{"team": "shop"},

@@ -1,5 +1,6 @@
-// Package controller runs a pool of workers for each WorkerPool: it starts, changes and stops pools as their objects say.
-// Every replica of Foresail runs every pool; the lease in a pool's journal says which of them acts.
+// Package controller runs a pool of workers for each WorkerPool: it starts, changes and stops pools
+// as their objects say. Every replica of Foresail runs every pool; the lease in a pool's journal
+// says which of them acts.
 package controller
 
 import (
@@ -49,7 +50,8 @@ type Parts struct {
 	Run []func(ctx context.Context) error
 }
 
-// Build makes the parts of a pool. What it makes does nothing until it is used or run. Errors name the field that is wrong.
+// Build makes the parts of a pool. What it makes does nothing until it is used or run. Errors name
+// the field that is wrong.
 type Build func(ctx context.Context, pool *v1alpha1.WorkerPool) (Parts, error)
 
 // Options configures a Controller.
@@ -172,8 +174,8 @@ func soon(err error) (ctrl.Result, error) {
 	return ctrl.Result{}, err
 }
 
-// stop ends a pool whose WorkerPool is gone, or goes without its nodes. Each replica does so and then restores nodes, so that
-// nodes are also restored after the last act of the leader.
+// stop ends a pool whose WorkerPool is gone, or goes without its nodes. Each replica does so and
+// then restores nodes, so that nodes are also restored after the last act of the leader.
 func (c *Controller) stop(ctx context.Context, name string) {
 	if r := c.pools[name]; r != nil {
 		r.stop()
@@ -228,12 +230,14 @@ func (c *Controller) build(ctx context.Context, pool *v1alpha1.WorkerPool, key s
 	if err != nil {
 		return nil, err
 	}
-	r := &running{key: key, name: pool.Name, reporter: parts.Reporter, started: make(chan struct{}), ended: make(chan struct{})}
+	r := &running{key: key, name: pool.Name, reporter: parts.Reporter,
+		started: make(chan struct{}), ended: make(chan struct{})}
 	r.change(pool)
 	p, err := c.newPool(nodepool.Options{
 		Name: pool.Name, Owner: c.options.Owner, Spec: r.spec,
 		Store: parts.Store, Provider: parts.Provider, Signals: parts.Signals, Notices: parts.Notices, Reporter: r,
-		Observer: c.wakes.observer(c.options.Observer, pool.Name), Drainer: c.options.Drainer, Labeler: c.options.Labeler, Claims: c.claims,
+		Observer: c.wakes.observer(c.options.Observer, pool.Name), Drainer: c.options.Drainer,
+		Labeler: c.options.Labeler, Claims: c.claims,
 		Now: c.options.Now, Seed: seedOf(c.options.Owner, pool.Name),
 		LetGo: func(ctx context.Context) error { return c.letGo(ctx, pool.Name, pool.UID) },
 	})
@@ -298,8 +302,9 @@ func (r *running) warn(why error) {
 	r.warning = why
 }
 
-// refuse reports, from the next cycle on, why a spec was not taken. A deletion counts all the same: the pool launches nothing more,
-// and its nodes are drained by the spec before, unless the new one asks for a dry run.
+// refuse reports, from the next cycle on, why a spec was not taken. A deletion counts all the same:
+// the pool launches nothing more, and its nodes are drained by the spec before, unless the new one
+// asks for a dry run.
 func (r *running) refuse(pool *v1alpha1.WorkerPool, why error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

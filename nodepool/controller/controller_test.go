@@ -116,7 +116,8 @@ func newBench(t *testing.T) *bench {
 		Controller: config.Controller{SkipNameValidation: &skip}, // each test has one of the name
 	})
 	require.NoError(t, err)
-	b := &bench{T: t, client: mgr.GetClient(), reader: mgr.GetAPIReader(), made: make(chan *fake, 10), told: make(chan nodepool.CycleReport, 10), wake: make(chan struct{}), forgot: make(chan string, 10)}
+	b := &bench{T: t, client: mgr.GetClient(), reader: mgr.GetAPIReader(), made: make(chan *fake, 10),
+		told: make(chan nodepool.CycleReport, 10), wake: make(chan struct{}), forgot: make(chan string, 10)}
 	c := New(Options{
 		Client: narrow{mgr.GetClient(), b}, Build: b.build, Observer: b, Labeler: Labeler{Client: apiServer.Client()},
 		Drainer: &drain.Drainer{Client: apiServer.Client(), Now: time.Now}, Kubernetes: apiServer.Client(),
@@ -144,7 +145,8 @@ func newBench(t *testing.T) *bench {
 func (b *bench) create(name string) *v1alpha1.WorkerPool {
 	b.Helper()
 	return b.createPool(&v1alpha1.WorkerPool{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1alpha1.WorkerPoolSpec{
-		Max: 5, Provider: v1alpha1.PoolProvider{Simulated: &v1alpha1.SimulatedProvider{}}, DeletionPolicy: v1alpha1.DeletionPolicyOrphan,
+		Max: 5, Provider: v1alpha1.PoolProvider{Simulated: &v1alpha1.SimulatedProvider{}},
+		DeletionPolicy: v1alpha1.DeletionPolicyOrphan,
 	}})
 }
 
@@ -234,7 +236,8 @@ func TestAPoolThatCannotRunSaysWhy(t *testing.T) {
 	b.breakBuild(errors.New("signals[0].prometheus: no server"))
 	pool := b.create("invalid")
 	b.eventually(func() bool {
-		require.NoError(t, client.IgnoreNotFound(b.client.Get(t.Context(), client.ObjectKeyFromObject(pool), pool))) // not yet in the cache
+		// not yet in the cache
+		require.NoError(t, client.IgnoreNotFound(b.client.Get(t.Context(), client.ObjectKeyFromObject(pool), pool)))
 		return meta.IsStatusConditionFalse(pool.Status.Conditions, v1alpha1.ConditionHealthy)
 	})
 	condition := meta.FindStatusCondition(pool.Status.Conditions, v1alpha1.ConditionHealthy)
@@ -284,7 +287,8 @@ func TestAWakeReachesEveryPool(t *testing.T) {
 
 func TestNodesAreLabelled(t *testing.T) {
 	nodes := apiServer.Client().CoreV1().Nodes()
-	_, err := nodes.Create(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "labelled"}}, metav1.CreateOptions{})
+	_, err := nodes.Create(t.Context(),
+		&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "labelled"}}, metav1.CreateOptions{})
 	require.NoError(t, err)
 	l := Labeler{Client: apiServer.Client()}
 	for range 2 {

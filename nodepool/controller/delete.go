@@ -37,8 +37,8 @@ func (c *Controller) abandon(ctx context.Context, pool *v1alpha1.WorkerPool) err
 	return c.restoreAll(ctx)
 }
 
-// guard sets or removes the finalizer of a pool that is not being deleted. It comes before the pool runs, so that no instance
-// is ever launched for an object that could go without it.
+// guard sets or removes the finalizer of a pool that is not being deleted. It comes before the pool
+// runs, so that no instance is ever launched for an object that could go without it.
 func (c *Controller) guard(ctx context.Context, pool *v1alpha1.WorkerPool) error {
 	switch {
 	case deleting(pool):
@@ -64,9 +64,10 @@ func (c *Controller) letGo(ctx context.Context, name string, uid types.UID) erro
 	return c.patchFinalizer(ctx, &pool, controllerutil.RemoveFinalizer)
 }
 
-// patchFinalizer adds or removes the finalizer, unless that has happened already. Finalizers of others stay: a merge patch
-// replaces the list, so it holds for that version of the object only.
-func (c *Controller) patchFinalizer(ctx context.Context, pool *v1alpha1.WorkerPool, change func(client.Object, string) bool) error {
+// patchFinalizer adds or removes the finalizer, unless that has happened already. Finalizers of
+// others stay: a merge patch replaces the list, so it holds for that version of the object only.
+func (c *Controller) patchFinalizer(ctx context.Context, pool *v1alpha1.WorkerPool,
+	change func(client.Object, string) bool) error {
 	next := pool.DeepCopy()
 	if !change(next, v1alpha1.FinalizerDrain) {
 		return nil

@@ -94,7 +94,8 @@ func TestADeletedPoolGoesOnAfterARestart(t *testing.T) {
 		return meta.IsStatusConditionTrue(b.stored("restarted").Status.Conditions, v1alpha1.ConditionDeleting)
 	})
 	condition := meta.FindStatusCondition(b.stored("restarted").Status.Conditions, v1alpha1.ConditionDeleting)
-	assert.Equal(t, "its nodes cannot be removed before the spec is corrected: correct it, or set deletionPolicy to Orphan to leave them", condition.Message)
+	assert.Equal(
+		t, "its nodes cannot be removed before the spec is corrected: correct it, or set deletionPolicy to Orphan to leave them", condition.Message)
 	b.breakBuild(nil)
 	f := next(b, b.made)
 	require.True(t, isDeleting(t, f))
@@ -202,7 +203,8 @@ func TestAPoolRunsWithoutTheRightToItsFinalizer(t *testing.T) {
 		return next(b, b.told).Health != nil
 	})
 	f.options.Reporter.Report(t.Context(), nodepool.CycleReport{Pool: "unguarded"})
-	require.ErrorContains(t, next(b, b.told).Health, "deleting the WorkerPool would leave its instances running: write the finalizer")
+	require.ErrorContains(t, next(b, b.told).Health,
+		"deleting the WorkerPool would leave its instances running: write the finalizer")
 	b.mu.Lock()
 	b.denied = nil
 	b.mu.Unlock()

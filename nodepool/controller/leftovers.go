@@ -15,8 +15,9 @@ import (
 	"github.com/foresail/foresail/nodepool/drain"
 )
 
-// restoreAll lets the nodes of pools that are gone, or that go without their nodes, take pods again, whatever action was open.
-// Nobody else would. The cycles of an existing pool restore its own nodes.
+// restoreAll lets the nodes of pools that are gone, or that go without their nodes, take pods
+// again, whatever action was open. Nobody else would. The cycles of an existing pool restore its
+// own nodes.
 func (c *Controller) restoreAll(ctx context.Context) error {
 	nodes, err := c.options.Kubernetes.CoreV1().Nodes().List(ctx, metav1.ListOptions{LabelSelector: cluster.LabelPool})
 	if err != nil {

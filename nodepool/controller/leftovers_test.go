@@ -18,7 +18,9 @@ import (
 func leave(t *testing.T, name, pool string) {
 	t.Helper()
 	nodes := apiServer.Client().CoreV1().Nodes()
-	_, err := nodes.Create(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{cluster.LabelPool: pool}}}, metav1.CreateOptions{})
+	_, err := nodes.Create(t.Context(),
+		&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{cluster.LabelPool: pool}}},
+		metav1.CreateOptions{})
 	require.NoError(t, err)
 	t.Cleanup(func() {
 		assert.NoError(t, nodes.Delete(context.WithoutCancel(t.Context()), name, metav1.DeleteOptions{}))

@@ -7,8 +7,8 @@ import (
 	"github.com/foresail/foresail/api/v1alpha1"
 )
 
-// ownQueue returns an error if an older pool uses the queue of a pool. Each of the two would delete the messages for the
-// other.
+// ownQueue returns an error if an older pool uses the queue of a pool. Each of the two would delete
+// the messages for the other.
 func (c *Controller) ownQueue(ctx context.Context, pool *v1alpha1.WorkerPool) error {
 	queue, field := queueOf(pool)
 	if queue == "" {

@@ -20,7 +20,8 @@ const queue = "https://sqs.eu-central-1.amazonaws.com/123456789012/interruptions
 func ec2Pool(name, queue string) *v1alpha1.WorkerPool {
 	return &v1alpha1.WorkerPool{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1alpha1.WorkerPoolSpec{
 		Max: 5, DeletionPolicy: v1alpha1.DeletionPolicyOrphan, Provider: v1alpha1.PoolProvider{EC2: &v1alpha1.EC2Provider{
-			LaunchTemplate: "lt-0123456789abcdef0", Region: "eu-central-1", InstanceTypes: []string{"t3.medium"}, InterruptionQueue: queue,
+			LaunchTemplate: "lt-0123456789abcdef0", Region: "eu-central-1",
+			InstanceTypes: []string{"t3.medium"}, InterruptionQueue: queue,
 			Subnets: []v1alpha1.EC2Subnet{{Zone: "eu-central-1a", ID: "subnet-0123456789abcdef0"}},
 		}},
 	}}

@@ -1,5 +1,5 @@
-// Package fleet has the nouns of a fleet of instances: what can be launched, where and how, and what is there. Everything
-// else of the node pool is built on them.
+// Package fleet has the nouns of a fleet of instances: what can be launched, where and how, and
+// what is there. Everything else of the node pool is built on them.
 package fleet
 
 import (

@@ -52,5 +52,6 @@ const (
 	Running InstanceState = "Running"
 	Leaving InstanceState = "Leaving" // it stops, is stopped or shuts down; processes on it may still run
 	Gone    InstanceState = "Gone"    // the cloud says that it is terminated: nothing runs on it any more
-	Absent  InstanceState = "Absent"  // the cloud knows no such instance: it was terminated long ago, or is of another account
+	// the cloud knows no such instance: it was terminated long ago, or is of another account
+	Absent InstanceState = "Absent"
 )

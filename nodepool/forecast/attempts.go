@@ -75,8 +75,8 @@ func (a *attempts) joinedSince(began time.Time) []*cluster.Node {
 	return a.joined(began, func(*plan.Instance) bool { return true })
 }
 
-// joinedFor returns those of joinedSince that were launched as something which could run a pod, by what is known of new nodes.
-// Others were launched for other pods, and prove nothing of this one.
+// joinedFor returns those of joinedSince that were launched as something which could run a pod, by
+// what is known of new nodes. Others were launched for other pods, and prove nothing of this one.
 func (a *attempts) joinedFor(pod cluster.Pending, began time.Time) []*cluster.Node {
 	takes := map[fleet.Kind]bool{}
 	return a.joined(began, func(w *plan.Instance) bool {
@@ -245,7 +245,8 @@ func (a *attempts) report(p *plan.Pending, pods []cluster.Pending, pendingFor ti
 		if one := a.failed[kind]; one != nil {
 			p.BackingOff++
 			p.Unhelped = append(p.Unhelped, fleet.Unhelped{Pod: nameOf(pod).String(), Reason: fmt.Sprintf(
-				"the node that was launched for it did not take it, and the next is tried at %s", one.Until.UTC().Format(time.RFC3339))})
+				"the node that was launched for it did not take it, and the next is tried at %s",
+				one.Until.UTC().Format(time.RFC3339))})
 		} else if a.held[kind] || a.waits[nameOf(pod).String()] {
 			p.Pods++
 			if a.o.At.Sub(pod.Since) >= pendingFor {

@@ -14,8 +14,9 @@ import (
 // ClaimedFor is how long a pool that has not looked again keeps its claims.
 const ClaimedFor = time.Minute
 
-// Claims keep the pools of a process from launching for the same pods: of those whose nodes could run a pod, the one with
-// the largest weight does, and of equals the first by name, as long as it can launch. It is safe for several goroutines.
+// Claims keep the pools of a process from launching for the same pods: of those whose nodes could
+// run a pod, the one with the largest weight does, and of equals the first by name, as long as it
+// can launch. It is safe for several goroutines.
 type Claims struct {
 	mu    sync.Mutex
 	pools map[string]claim
@@ -47,8 +48,8 @@ func (c *Claims) Forget(pool string) {
 	delete(c.pools, pool)
 }
 
-// left returns the pods that no pool claims which comes before this one. A pod that such a pool has not seen yet is left to
-// it until it has looked.
+// left returns the pods that no pool claims which comes before this one. A pod that such a pool has
+// not seen yet is left to it until it has looked.
 func (c *Claims) left(pool string, weight int, pods []cluster.Pending, now time.Time) []cluster.Pending {
 	c.mu.Lock()
 	defer c.mu.Unlock()

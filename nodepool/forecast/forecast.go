@@ -17,8 +17,8 @@ import (
 	"github.com/foresail/foresail/pipeline"
 )
 
-// roomFor is how long nodes must have had room for a pod that no node takes until it is not waited for: the scheduler tries
-// every pod again within five minutes.
+// roomFor is how long nodes must have had room for a pod that no node takes until it is not waited
+// for: the scheduler tries every pod again within five minutes.
 const roomFor = 10 * time.Minute
 
 // Forecast is what the pool will need: the demand of pods that no node takes, and what signals predict.
@@ -117,7 +117,8 @@ func displaced(o *observe.Observation, leaving map[string]bool) []scheduling.Dis
 }
 
 // packBoth packs all pods that ask for a node, and those of them that are due.
-func (f *Forecast) packBoth(o *observe.Observation, in scheduling.Input) (all, packed scheduling.Result, ripe []cluster.Pending) {
+func (f *Forecast) packBoth(o *observe.Observation, in scheduling.Input) (all,
+	packed scheduling.Result, ripe []cluster.Pending) {
 	in.Pods = f.asking
 	all = scheduling.Pack(in)
 	pendingFor := o.Spec.Plan.PendingFor
@@ -141,7 +142,8 @@ func (f *Forecast) reserve(o *observe.Observation, in scheduling.Input) {
 	f.Pending.Overlooked = scheduling.Pack(in).HelpedRoom
 }
 
-// launchable returns the offers that cannot be launched now, those that could not when they were tried last, and what offers cost.
+// launchable returns the offers that cannot be launched now, those that could not when they were
+// tried last, and what offers cost.
 func launchable(o *observe.Observation) (cooling, refused map[fleet.Offer]bool, costs map[fleet.Offer]float64) {
 	s := plan.Snapshot{Now: o.At, Pool: o.Spec.Plan, Record: o.Record}
 	s.Offers, s.Prices, _ = observe.Offered(o.Offers)

@@ -61,8 +61,8 @@ func noteUndone(r *state.Record, owner string, now time.Time) {
 	u.Times, u.Until = u.Times+1, now.Add(wait)
 }
 
-// NoteUndone writes down whether a launch that begins now is for pods that the last scale-down has evicted. The room that
-// it counted on was there, and the scheduler put other pods into it.
+// NoteUndone writes down whether a launch that begins now is for pods that the last scale-down has
+// evicted. The room that it counted on was there, and the scheduler put other pods into it.
 func (f *Forecast) NoteUndone(r *state.Record, now time.Time) {
 	s := r.Saved
 	if s == nil {

@@ -231,8 +231,8 @@ func (j *Journal) LastDecided() time.Time {
 // Event notes what will have happened once the journal is saved.
 func (j *Journal) Event(e Event) { j.unsaved = append(j.unsaved, e) }
 
-// Happened returns the events of a cycle that ended with an error, or with none. Those of a write that may not have been made are not
-// among them.
+// Happened returns the events of a cycle that ended with an error, or with none. Those of a write
+// that may not have been made are not among them.
 func (j *Journal) Happened(err error) []Event {
 	if !errors.Is(err, ErrStop) && !errors.Is(err, ErrLeaseLost) {
 		j.events, j.unsaved = append(j.events, j.unsaved...), nil
@@ -257,8 +257,8 @@ func (j *Journal) Release(ctx context.Context) error {
 	return nil
 }
 
-// NewID returns the id of an action: unique, as a version of the journal is written once, by one owner, and short enough
-// for labels, tags and tokens.
+// NewID returns the id of an action: unique, as a version of the journal is written once, by one
+// owner, and short enough for labels, tags and tokens.
 func (j *Journal) NewID(kind string) string {
 	now := j.Now()
 	sum := sha256.Sum256(fmt.Appendf(nil, "%s|%s|%d|%d", j.Pool, j.owner, j.Record.Version, now.UnixNano()))

@@ -9,9 +9,9 @@ import (
 	"github.com/foresail/foresail/nodepool/cluster"
 )
 
-// seenCondition is a condition of a Node, and when this process first saw it in this status since this transition. So a
-// process that begins counts anew, and neither a clock that is wrong nor a status that came and went between two cycles makes
-// it look older than it is.
+// seenCondition is a condition of a Node, and when this process first saw it in this status since
+// this transition. So a process that begins counts anew, and neither a clock that is wrong nor a
+// status that came and went between two cycles makes it look older than it is.
 type seenCondition struct {
 	kind, status string
 	transition   time.Time // by the clock of whoever set it, which is only compared with itself

@@ -10,8 +10,8 @@ import (
 // homelessFor is for how long a worker is not looked at again whose pods would have no other node.
 const homelessFor = 10 * time.Minute
 
-// homelessNodes are the nodes whose pods would have no other node, as was found lately, so that in a large pool the next
-// decision asks about others.
+// homelessNodes are the nodes whose pods would have no other node, as was found lately, so that in
+// a large pool the next decision asks about others.
 type homelessNodes map[string]homelessness
 
 type homelessness struct {

@@ -26,7 +26,8 @@ type nodeIndex struct {
 }
 
 func newNodeIndex(c *cluster.Cluster) nodeIndex {
-	x := nodeIndex{cluster: c, byInstance: map[string][]*cluster.Node{}, byAddress: map[string][]*cluster.Node{}, nodeless: map[string]string{}}
+	x := nodeIndex{cluster: c, byInstance: map[string][]*cluster.Node{}, byAddress: map[string][]*cluster.Node{},
+		nodeless: map[string]string{}}
 	for i := range c.Nodes {
 		n := &c.Nodes[i]
 		if id := provider.IDOf(n.Object.Spec.ProviderID); id != "" {
@@ -150,8 +151,9 @@ func (x nodeIndex) addNodeless(i fleet.Instance) {
 	}
 }
 
-// strangerWithin is how long after the launch of an instance a Node that does not name it may be its own. Clusters in which
-// other Nodes come all the time, such as those of Fargate, have strangers of any age.
+// strangerWithin is how long after the launch of an instance a Node that does not name it may be
+// its own. Clusters in which other Nodes come all the time, such as those of Fargate, have
+// strangers of any age.
 const strangerWithin = time.Hour
 
 // stranger returns a Node that may run on an instance although its provider id says otherwise, "" if

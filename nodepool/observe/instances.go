@@ -21,8 +21,8 @@ import (
 // exists: it is eventually consistent, and tags change. So an instance is gone only when the cloud,
 // asked by its id, says that it is terminated; or denies it for the grace while its Node is not alive.
 type trackedInstance struct {
-	// Instance has the last report of the cloud, StoppedSince, and the StaleMark and Advised of its Node. Everything else of
-	// it follows from the rest at each moment: see [members.one].
+	// Instance has the last report of the cloud, StoppedSince, and the StaleMark and Advised of its
+	// Node. Everything else of it follows from the rest at each moment: see [members.one].
 	plan.Instance
 	node       string              // the Node that it has, or had last; "" = none has been seen
 	disputed   bool                // several Nodes have had its provider id, and none has proved to be its own
@@ -41,7 +41,8 @@ type trackedInstance struct {
 	ended      bool                // this process has terminated it, whatever a list says that is behind
 }
 
-// trackedInstances are by instance id. A Node of the pool whose instance has never been seen is kept by its provider id.
+// trackedInstances are by instance id. A Node of the pool whose instance has never been seen is
+// kept by its provider id.
 type trackedInstances map[string]*trackedInstance
 
 // see records the instances that the cloud lists, by id, and those that only the journal or Nodes name.
@@ -177,8 +178,8 @@ func (s *trackedInstance) Foreign() string {
 	return s.Disowned
 }
 
-// without is since when an instance has been without a Node, for all that this process knows: what was before it began it
-// cannot tell, and a Node that it has never seen may have been there.
+// without is since when an instance has been without a Node, for all that this process knows: what
+// was before it began it cannot tell, and a Node that it has never seen may have been there.
 func (s *trackedInstance) without() time.Time {
 	return latest(s.Launched, s.first, s.joined)
 }
@@ -215,7 +216,8 @@ func (s *trackedInstance) seeUnlisted(n *cluster.Node, grace time.Duration, now 
 		(n != nil || s.Runs()) && s.State != fleet.Leaving
 }
 
-// seeMarks takes note of what a removal has left on the Node of an instance. A mark is stale unless the journal speaks of the instance.
+// seeMarks takes note of what a removal has left on the Node of an instance. A mark is stale unless
+// the journal speaks of the instance.
 func (s *trackedInstance) seeMarks(n *cluster.Node, spoken bool, now time.Time) {
 	there := n != nil && s.Missing.IsZero() && s.State != fleet.Leaving
 	s.Node.StaleMark = since(s.Node.StaleMark, there && !spoken && marked(n), now)
@@ -231,8 +233,9 @@ func (s trackedInstances) values() map[string]trackedInstance {
 	return out
 }
 
-// HeartbeatWithin is for how long a Node that is Ready is believed without a heartbeat in its status. Kubelets report it every
-// five minutes, and once up to seven and a half after a start. It matters only where nothing else notices that one has stopped.
+// HeartbeatWithin is for how long a Node that is Ready is believed without a heartbeat in its
+// status. Kubelets report it every five minutes, and once up to seven and a half after a start. It
+// matters only where nothing else notices that one has stopped.
 const HeartbeatWithin = 10 * time.Minute
 
 // seeHeartbeat takes note of the Node of an instance, nil if it has none.

@@ -41,7 +41,8 @@ func (m members) one(key string, s trackedInstance) plan.Instance {
 	i, node := s.Instance, m.o.Node(s.Instance.Instance)
 	leaves, ending := m.o.Record.Leaves(i.ID), m.o.Record.Ending(i.ID)
 	i.Worker = m.isWorker(s, node)
-	i.Listed, i.Joined, i.Gone, i.Nodeless = s.Missing.IsZero() && i.ID != "", !s.joined.IsZero(), m.o.Gone(key), s.without()
+	i.Listed, i.Joined, i.Gone, i.Nodeless = s.Missing.IsZero() && i.ID != "",
+		!s.joined.IsZero(), m.o.Gone(key), s.without()
 	i.Ambiguous = m.o.Ambiguity(s)
 	if s.unlisted && !s.ended {
 		i.Unlisted, i.UnlistedWhy = m.o.At.Sub(s.Missing), s.whyUnlisted()
@@ -83,7 +84,8 @@ func (m members) addNodeless(i *plan.Instance, s trackedInstance) {
 func (m members) addNode(i *plan.Instance, s trackedInstance, node *cluster.Node) {
 	mark, marked := drain.MarkOf(node.Object)
 	n := &i.Node // with what is remembered of it
-	n.Name, n.ProviderID, n.Ready, n.Cordoned = node.Object.Name, node.Object.Spec.ProviderID, node.Ready, node.Object.Spec.Unschedulable
+	n.Name, n.ProviderID, n.Ready, n.Cordoned = node.Object.Name, node.Object.Spec.ProviderID, node.Ready,
+		node.Object.Spec.Unschedulable
 	n.ControlPlane, n.Labelled, n.Marked, n.Mark = node.ControlPlane(), m.labelled(node, s), marked, mark
 	i.Unhealthy = m.unhealthy(s)
 	i.Failed = !node.Ready && m.o.Record.PendingTermination(i.ID) != nil
@@ -125,10 +127,11 @@ func (m members) labelled(n *cluster.Node, s trackedInstance) bool {
 	return true
 }
 
-// markBroken notes which workers have not been Ready for longer than a join may take, and has the first of them not count, so
-// that others are launched in their place: no more than could be a few failures that have nothing to do with each other, and
-// none while what is seen is not to be trusted. So what is paid for stays bounded, as well. Of a pool that is being deleted
-// they go like all others. Whether their pods run cannot be known.
+// markBroken notes which workers have not been Ready for longer than a join may take, and has the
+// first of them not count, so that others are launched in their place: no more than could be a few
+// failures that have nothing to do with each other, and none while what is seen is not to be
+// trusted. So what is paid for stays bounded, as well. Of a pool that is being deleted they go like
+// all others. Whether their pods run cannot be known.
 func (m members) markBroken(doubt bool) {
 	left := m.o.Spec.Plan.DistrustCount
 	if m.o.Spec.Plan.Deleting || !m.o.Complete() || doubt {
@@ -155,8 +158,8 @@ func (m members) brokenFor(w *plan.Instance) time.Duration {
 	return 0
 }
 
-// unhealthy returns the condition for which a worker is to be repaired. One that has not joined yet is neither healthy nor
-// unhealthy.
+// unhealthy returns the condition for which a worker is to be repaired. One that has not joined yet
+// is neither healthy nor unhealthy.
 func (m members) unhealthy(s trackedInstance) plan.BadCondition {
 	joins := s.worked.IsZero() && m.o.hasTimeToJoin(s.Launched)
 	if joins || m.o.Record.Action != nil && s.Action == m.o.Record.Action.ID {

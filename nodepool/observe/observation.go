@@ -17,8 +17,8 @@ import (
 	"github.com/foresail/foresail/nodepool/state"
 )
 
-// Observation is what a cycle has seen, of one moment: the cloud, the journal, the cluster and the messages of the cloud. No
-// phase changes it.
+// Observation is what a cycle has seen, of one moment: the cloud, the journal, the cluster and the
+// messages of the cloud. No phase changes it.
 type Observation struct {
 	At   time.Time
 	Pool string
@@ -81,7 +81,8 @@ func (o *Observation) NodeNamed(name string) *cluster.Node {
 	if name == "" || o.Cluster == nil {
 		return nil
 	}
-	at, ok := slices.BinarySearchFunc(o.Cluster.Nodes, name, func(n cluster.Node, name string) int { return cmp.Compare(n.Object.Name, name) })
+	at, ok := slices.BinarySearchFunc(o.Cluster.Nodes, name,
+		func(n cluster.Node, name string) int { return cmp.Compare(n.Object.Name, name) })
 	if !ok {
 		return nil
 	}
@@ -118,8 +119,9 @@ func (o *Observation) Expected() (n int) {
 	return n
 }
 
-// OnTheWay tells whether a worker will take pods soon: it has had no Node that was Ready, as far as is known, and its time
-// to join is not over. A worker that was Ready and is not any more may never be again.
+// OnTheWay tells whether a worker will take pods soon: it has had no Node that was Ready, as far as
+// is known, and its time to join is not over. A worker that was Ready and is not any more may never
+// be again.
 func (o *Observation) OnTheWay(w *plan.Instance) bool {
 	node := o.NodeNamed(w.Node.Name)
 	switch s, seen := o.Known[w.ID]; {
@@ -131,9 +133,9 @@ func (o *Observation) OnTheWay(w *plan.Instance) bool {
 	return !node.Ready && !node.Object.Spec.Unschedulable
 }
 
-// Emptied returns the nodes, by name, that are being emptied and will be deleted: those that say so themselves,
-// workers that this pool removes or the cloud takes back, also by a message of this cycle, and cordoned nodes, which may
-// be drained by hand, unless that makes no progress.
+// Emptied returns the nodes, by name, that are being emptied and will be deleted: those that say so
+// themselves, workers that this pool removes or the cloud takes back, also by a message of this
+// cycle, and cordoned nodes, which may be drained by hand, unless that makes no progress.
 func (o *Observation) Emptied() map[string]bool {
 	out := map[string]bool{}
 	for i := range o.Cluster.Nodes {
@@ -152,8 +154,9 @@ func (o *Observation) Emptied() map[string]bool {
 	return out
 }
 
-// Replaced returns the nodes, by name, that others are launched in place of before they have gone: those of workers that
-// the cloud takes back, also by a message of this cycle, and of those that are repaired.
+// Replaced returns the nodes, by name, that others are launched in place of before they have gone:
+// those of workers that the cloud takes back, also by a message of this cycle, and of those that
+// are repaired.
 func (o *Observation) Replaced() map[string]bool {
 	out := map[string]bool{}
 	for w := range o.Workers() {

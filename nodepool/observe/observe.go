@@ -29,7 +29,8 @@ type lister interface {
 	Offers(ctx context.Context) ([]provider.Offer, error)
 }
 
-// Observer is the first phase of a cycle: it sees, and changes nothing. What it remembers from cycle to cycle can be lost at any time.
+// Observer is the first phase of a cycle: it sees, and changes nothing. What it remembers from
+// cycle to cycle can be lost at any time.
 type Observer struct {
 	Cloud   lister
 	Cluster Cluster
@@ -45,7 +46,8 @@ type Observer struct {
 
 // New returns an observer that remembers nothing. Its cloud and its cluster are to be set.
 func New() Observer {
-	return Observer{tracked: trackedInstances{}, newNodes: newNodes{capacities: map[string]*observedCapacity{}}, homeless: homelessNodes{}}
+	return Observer{tracked: trackedInstances{},
+		newNodes: newNodes{capacities: map[string]*observedCapacity{}}, homeless: homelessNodes{}}
 }
 
 // List asks the cloud for the pool's instances. It comes before everything else of a cycle: what the journal or the

@@ -61,8 +61,9 @@ func (l *newNodes) seeAttachLimits(o *Observation) {
 	}
 }
 
-// corrected returns offers as nodes of the pool have turned out to be, where the cloud or an estimate promises more: a pod
-// that such a node does not take would have one launched after the other.
+// corrected returns offers as nodes of the pool have turned out to be, where the cloud or an
+// estimate promises more: a pod that such a node does not take would have one launched after the
+// other.
 func (l *newNodes) corrected(o *Observation, offers []provider.Offer) []provider.Offer {
 	l.prove(o, offers)
 	out := slices.Clone(offers)
@@ -127,7 +128,8 @@ func (p *observedCapacity) smaller(promised corev1.ResourceList) corev1.Resource
 	return out
 }
 
-// without leaves out labels that Kubernetes or the cloud should have given the node and has not, such as that of its zone.
+// without leaves out labels that Kubernetes or the cloud should have given the node and has not,
+// such as that of its zone.
 func (p *observedCapacity) without(promised map[string]string) map[string]string {
 	out := maps.Clone(promised)
 	if p.labels == nil {

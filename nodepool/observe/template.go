@@ -25,8 +25,9 @@ type joinedNode struct {
 	taints     []corev1.Taint // that the spec does not declare
 }
 
-// seeTemplate finds out what new nodes are: what the spec says, corrected by the newest node of the pool that is Ready. A pod
-// that could run only on what the spec promises would have one node launched after the other.
+// seeTemplate finds out what new nodes are: what the spec says, corrected by the newest node of the
+// pool that is Ready. A pod that could run only on what the spec promises would have one node
+// launched after the other.
 func (l *newNodes) seeTemplate(o *Observation) {
 	declared := o.Spec.Template
 	for _, s := range inOrder(o.Known) {
@@ -50,8 +51,8 @@ func (l *newNodes) seeTemplate(o *Observation) {
 	}
 }
 
-// see takes note of a Ready node. What it has while it joins counts: a taint that it loses until then was passing, and one
-// that it gets later is its own.
+// see takes note of a Ready node. What it has while it joins counts: a taint that it loses until
+// then was passing, and one that it gets later is its own.
 func (j *joinedNode) see(n *cluster.Node, o *Observation, joins bool) {
 	created := n.Object.CreationTimestamp.Time
 	known := created.Equal(j.created) && j.generation == o.Spec.Generation

@@ -46,20 +46,27 @@ func TestAlternatives(t *testing.T) {
 		chosen string
 		want   []string
 	}{
-		{"those of the zone and market that cost at most half as much again", func(*plan.Snapshot) {}, "a cheapest Spot", []string{"second", "third"}},
+		{"those of the zone and market that cost at most half as much again", func(*plan.Snapshot) {}, "a cheapest Spot",
+			[]string{"second", "third"}},
 		{"the prices of the market decide", func(s *plan.Snapshot) { s.Pool.SpotRatio = 0 }, "a third OnDemand", nil},
 		{"without prices the order of the pool decides", func(s *plan.Snapshot) { s.Prices = nil }, "a cheapest Spot", nil},
-		{"what has no price is none", func(s *plan.Snapshot) { delete(s.Prices, s.Offers[2]) }, "a cheapest Spot", []string{"third"}},
-		{"what cools is none", cooling(fleet.Cooling{Zone: "a", InstanceType: "second", Market: fleet.Spot}), "a cheapest Spot", []string{"third"}},
-		{"nor what is suspected", cooling(fleet.Cooling{Zone: "a", InstanceType: "third", Suspected: true}), "a cheapest Spot", []string{"second"}},
-		{"the next is chosen if the cheapest cools", cooling(fleet.Cooling{InstanceType: "cheapest", Market: fleet.Spot}), "a second Spot", []string{"third", "dear"}},
+		{"what has no price is none", func(s *plan.Snapshot) { delete(s.Prices, s.Offers[2]) },
+			"a cheapest Spot", []string{"third"}},
+		{"what cools is none", cooling(fleet.Cooling{Zone: "a", InstanceType: "second", Market: fleet.Spot}),
+			"a cheapest Spot", []string{"third"}},
+		{"nor what is suspected", cooling(fleet.Cooling{Zone: "a", InstanceType: "third", Suspected: true}),
+			"a cheapest Spot", []string{"second"}},
+		{"the next is chosen if the cheapest cools", cooling(fleet.Cooling{InstanceType: "cheapest", Market: fleet.Spot}),
+			"a second Spot", []string{"third", "dear"}},
 		{"another subnet of the zone is none", func(s *plan.Snapshot) {
 			s.Offers[2].Subnet = "other"
 			usd(s, "", "second", 2, 1.2)
 		}, "a cheapest Spot", []string{"third"}},
 		{"pods that need a type get one that they can run on", func(s *plan.Snapshot) {
 			pends(s, 1)
-			s.Pending.Shapes = []fleet.Shape{{Nodes: 1, Kinds: []fleet.Kind{{Zone: "a", InstanceType: "second"}, {Zone: "a", InstanceType: "dear"}, {Zone: "b", InstanceType: "third"}}}}
+			s.Pending.Shapes = []fleet.Shape{{Nodes: 1,
+				Kinds: []fleet.Kind{{Zone: "a", InstanceType: "second"}, {Zone: "a", InstanceType: "dear"},
+					{Zone: "b", InstanceType: "third"}}}}
 		}, "a second Spot", []string{"dear"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -105,15 +112,19 @@ func TestAlternativesOfSubstitutes(t *testing.T) {
 		want []plan.Substitute
 	}{
 		{"another type, and what does not cool", lost(state.Slot{Placement: at}, true),
-			[]plan.Substitute{{Placement: fleet.Placement{Zone: "b", Subnet: "subnet-b", InstanceType: "cheapest", Market: fleet.Spot}, Alternatives: []string{"second"}}}},
-		{"the same, of which nobody knows what became", lost(state.Slot{Placement: at}, false), []plan.Substitute{{Placement: at}}},
+			[]plan.Substitute{{Placement: fleet.Placement{Zone: "b", Subnet: "subnet-b", InstanceType: "cheapest",
+				Market: fleet.Spot}, Alternatives: []string{"second"}}}},
+		{"the same, of which nobody knows what became", lost(state.Slot{Placement: at}, false),
+			[]plan.Substitute{{Placement: at}}},
 		{"in place of an outdated worker just what was decided on", lost(state.Slot{Placement: at, Outdated: true}, true),
-			[]plan.Substitute{{Placement: fleet.Placement{Zone: "a", Subnet: "subnet-a", InstanceType: "second", Market: fleet.Spot}}}},
+			[]plan.Substitute{{Placement: fleet.Placement{Zone: "a", Subnet: "subnet-a",
+				InstanceType: "second", Market: fleet.Spot}}}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := priced()
 			s.Record.Action = opened(state.ActionUp, c.lost)
-			s.Record.Cooling = []fleet.Cooling{{Zone: "b", Subnet: "subnet-b", InstanceType: "third", Market: fleet.Spot, Until: noon.Add(time.Minute)}}
+			s.Record.Cooling = []fleet.Cooling{{Zone: "b", Subnet: "subnet-b", InstanceType: "third", Market: fleet.Spot,
+				Until: noon.Add(time.Minute)}}
 			s.Instances = workersIn("a")
 			assert.Equal(t, c.want, plan.Decide(s).Substitutes)
 		})

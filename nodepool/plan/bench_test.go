@@ -9,7 +9,7 @@ import (
 	"github.com/foresail/foresail/nodepool/plan"
 )
 
-// large is a pool of n workers in three zones, with 64 offers and 16 signals.
+// large is a pool of n workers in three zones, with 64 offers and 8 signals.
 func large(n int, from func() plan.Snapshot) plan.Snapshot {
 	s := from()
 	zones := make([]string, n)
@@ -19,7 +19,8 @@ func large(n int, from func() plan.Snapshot) plan.Snapshot {
 	s.Instances = workersIn(zones...)
 	s.Pool.Max, s.Pool.MaxBatchUp, s.Pool.MaxBatchDown = 2*n, 0, 10
 	for i := range 64 {
-		s.Offers = append(s.Offers, fleet.Offer{Zone: []string{"a", "b", "c"}[i%3], InstanceType: fmt.Sprintf("m%d.large", i/3)})
+		s.Offers = append(s.Offers,
+			fleet.Offer{Zone: []string{"a", "b", "c"}[i%3], InstanceType: fmt.Sprintf("m%d.large", i/3)})
 	}
 	for len(s.Signals) < 16 {
 		signal := s.Signals[0]

@@ -5,11 +5,11 @@ import (
 	"slices"
 )
 
-// paused is why nothing is disrupted.
+// paused is the reason given when the user has paused disruption.
 const paused = "disruption is paused"
 
-// disrupted returns how many workers are not ready, leave or are taken back, apart from some. An
-// instance that did not join has never been one of them.
+// disrupted returns the number of workers that are not ready, leave or are reclaimed, without those
+// in apart. An instance that never joined is not one of them.
 func disrupted(c *census, apart []string) int {
 	gone := c.unready
 	for _, w := range c.workers {
@@ -22,8 +22,8 @@ func disrupted(c *census, apart []string) int {
 	return gone
 }
 
-// overBudget returns why the budgets do not allow the disruptions that are open, apart from some
-// workers, "" if they do.
+// overBudget returns why the budgets do not allow the disruptions that are under way, without the
+// workers in apart. It returns "" if they do.
 func overBudget(c *census, apart []string) string {
 	if gone := disrupted(c, apart); gone > c.Disruption.Nodes {
 		return fmt.Sprintf("%s, and with it %s would be out of service", c.Disruption.Why, count(gone, "worker"))
@@ -31,20 +31,20 @@ func overBudget(c *census, apart []string) string {
 	return ""
 }
 
-// disruptable returns how many workers may be disrupted now, and why not more.
+// disruptable returns the number of workers that may be disrupted now, and what limits it.
 func disruptable(c *census) (int, string) {
 	gone := disrupted(c, nil)
 	switch {
 	case c.Disruption.Paused:
 		return 0, paused
 	case len(c.unknown) > 0:
-		return 0, "nothing is disrupted while this is not known: " + c.unknown[0]
+		return 0, "nothing is disrupted while this is unknown: " + c.unknown[0]
 	case c.Pending.any():
 		return 0, "nothing is disrupted while pods are unschedulable"
 	case c.distrusted():
 		return 0, "too many workers are unready"
 	case gone > 0:
-		return c.Disruption.Nodes - gone, fmt.Sprintf("%s, and %d are not ready or leave already", c.Disruption.Why, gone)
+		return c.Disruption.Nodes - gone, fmt.Sprintf("%s, and %d are not ready or already leaving", c.Disruption.Why, gone)
 	}
 	return c.Disruption.Nodes, c.Disruption.Why
 }

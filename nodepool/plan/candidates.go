@@ -2,28 +2,27 @@ package plan
 
 import "github.com/foresail/foresail/nodepool/state"
 
-// MaxCandidates is how many candidates a decision names at most.
+// MaxCandidates bounds the candidates of one decision.
 const MaxCandidates = 100
 
-// candidates returns the workers that would be removed next if the pool stays as it is, in order:
-// those that a scale-down would choose now, were it not held back by the batch, the cooldown or the
-// time for which the pool must have been idle. There are none while the pool grows or wants to,
-// while pods are unschedulable, and while too little is known or too many workers are unready for
-// anything to be removed.
+// candidates returns the workers that would be removed next if the load stays as it is, in order:
+// those that a scale-down would choose now, were it not limited by the batch, the cooldown or
+// Idle.For. There are none while the pool grows or needs to, while pods are unschedulable, and
+// while removals are not allowed because too little is known or too many workers are unready.
 //
-// They are named so that nodes empty by themselves: the scheduler extender prefers every other
-// node. Idle.For is the time that nodes have to do so. A pool that consolidates names them as soon
-// as it has spare workers, also while it is busy. One that does not names none before it is idle as
-// a whole: idleness compares means over all workers, so emptying some of them would not make it
-// idle sooner, but crowd the others. A pool without limits of idleness (from 1 on) is idle as soon
-// as it has spare workers.
+// They are published so that their nodes empty gradually: the scheduler extender prefers every
+// other node, and nodes have Idle.For to empty. A pool that consolidates names candidates as soon
+// as it has spare workers, even while it is busy. Other pools name none before the whole pool is
+// idle: idleness compares means over all workers, so emptying some of them would not make the pool
+// idle sooner, and would crowd the others. With idle limits of 1 or more a pool is idle as soon as
+// it has spare workers.
 //
-// Where their pods would run is not asked, as that costs too much in each cycle: for some it turns
-// out when they are to go.
+// candidates does not check where their pods would run, because that is too expensive in every
+// cycle. For some it turns out at the removal.
 //
-// Naming a worker keeps it named: workers are compared by use and by pods, of which a candidate
-// gets ever fewer than those that take its share. Fewer spare ones are the first of more. Only the
-// last workers of zones, and those that OnDemandBase keeps, may change.
+// The choice is stable: workers are compared by use and by pods, and a candidate gets ever fewer of
+// these than the workers that take over its share. If fewer workers are spare, the list is a prefix
+// of the longer one. Only the last workers of zones, and those that OnDemandBase keeps, may change.
 func candidates(f *facts, d Decision) []Target {
 	if f.Pool.Deleting || d.Step == ScaleUp || f.Record.ActionKind() == state.ActionUp || f.WorkersErr != "" ||
 		f.Pending.any() || len(f.unknown) > 0 || f.distrusted() {
@@ -36,8 +35,8 @@ func candidates(f *facts, d Decision) []Target {
 	return out
 }
 
-// dispensable returns how many workers may go at this moment: those above a maximum that was
-// lowered, whatever the load, and those that an idle pool has to spare.
+// dispensable returns the number of workers that may be removed now: those above a maximum that was
+// lowered, whatever the load, and those that an idle pool can spare.
 func dispensable(f *facts) int {
 	n := len(f.staying)
 	most := max(0, n-f.Pool.Max)

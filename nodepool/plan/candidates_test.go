@@ -17,28 +17,42 @@ func TestCandidates(t *testing.T) {
 		change func(*plan.Snapshot) // of a pool that has been idle for long enough, of whose four workers two would do
 		want   []string
 	}{
-		"of an idle pool":                          {func(*plan.Snapshot) {}, []string{"i-000", "i-001"}},
-		"beyond the batch":                         {func(s *plan.Snapshot) { s.Pool.MaxBatchDown = 1 }, []string{"i-000", "i-001"}},
-		"of a pool that has just become idle":      {func(s *plan.Snapshot) { s.Record.IdleSince = time.Time{} }, []string{"i-000", "i-001"}},
-		"in the cooldown":                          {func(s *plan.Snapshot) { s.Record.LastDown = ago(time.Second) }, []string{"i-000", "i-001"}},
-		"the idlest first":                         {func(s *plan.Snapshot) { s.Instances[3].Utilisation = 0.1 }, []string{"i-003", "i-000"}},
-		"not beyond the minimum":                   {func(s *plan.Snapshot) { s.Pool.Min = 3 }, []string{"i-000"}},
-		"none at the minimum":                      {func(s *plan.Snapshot) { s.Pool.Min = 4 }, nil},
-		"not beyond what a signal needs":           {func(s *plan.Snapshot) { s.Signals[0].Fits = 3 }, []string{"i-000"}},
-		"none if the rest would not carry it":      {func(s *plan.Snapshot) { s.Signals[0].Fits = 4 }, nil},
-		"none that must not go":                    {func(s *plan.Snapshot) { s.Instances[0].Blocked = "it has a pod that must stay" }, []string{"i-001", "i-002"}},
-		"none that is left alone after a drain":    {func(s *plan.Snapshot) { s.Record.DrainBackoff = map[string]time.Time{"i-001": noon.Add(time.Minute)} }, []string{"i-000", "i-003"}},
-		"none of a busy pool":                      {func(s *plan.Snapshot) { s.Signals[0].Now = 0.4 }, nil},
-		"of a busy pool that does not ask for it":  {func(s *plan.Snapshot) { s.Signals[0].Now, s.Pool.Idle.CPU = 0.4, 1 }, []string{"i-000", "i-001"}},
-		"of a pool above its maximum, if busy":     {func(s *plan.Snapshot) { s.Signals[0].Now, s.Pool.Max = 0.4, 3 }, []string{"i-000"}},
-		"none while pods are pending":              {func(s *plan.Snapshot) { s.Pending.Pods = 1 }, nil},
-		"none while pods are not known":            {func(s *plan.Snapshot) { s.Pending.Known = false }, nil},
-		"none while a signal is not known":         {func(s *plan.Snapshot) { loses(s, "memory") }, nil},
-		"none while workers are not known":         {func(s *plan.Snapshot) { s.WorkersErr = "the cloud does not answer" }, nil},
-		"none while a scale-up is open":            {func(s *plan.Snapshot) { s.Record.Action = opened(state.ActionUp) }, nil},
-		"the next ones while a scale-down is open": {func(s *plan.Snapshot) { s.Record.Action, s.Instances[0].Leaving = opened(state.ActionDown), true }, []string{"i-001"}},
-		"none while a voice asks for more":         {func(s *plan.Snapshot) { wants(s, "cpu", 0.2, 6, time.Hour) }, nil},
-		"none while one has, but not for long":     {func(s *plan.Snapshot) { wants(s, "cpu", 0.2, 6, time.Second) }, nil},
+		"of an idle pool": {func(*plan.Snapshot) {}, []string{"i-000", "i-001"}},
+		"beyond the batch": {func(s *plan.Snapshot) { s.Pool.MaxBatchDown = 1 },
+			[]string{"i-000", "i-001"}},
+		"of a pool that has just become idle": {func(s *plan.Snapshot) { s.Record.IdleSince = time.Time{} },
+			[]string{"i-000", "i-001"}},
+		"in the cooldown": {func(s *plan.Snapshot) { s.Record.LastDown = ago(time.Second) },
+			[]string{"i-000", "i-001"}},
+		"the idlest first": {func(s *plan.Snapshot) { s.Instances[3].Utilisation = 0.1 },
+			[]string{"i-003", "i-000"}},
+		"not beyond the minimum":              {func(s *plan.Snapshot) { s.Pool.Min = 3 }, []string{"i-000"}},
+		"none at the minimum":                 {func(s *plan.Snapshot) { s.Pool.Min = 4 }, nil},
+		"not beyond what a signal needs":      {func(s *plan.Snapshot) { s.Signals[0].Fits = 3 }, []string{"i-000"}},
+		"none if the rest would not carry it": {func(s *plan.Snapshot) { s.Signals[0].Fits = 4 }, nil},
+		"none that must not go": {func(s *plan.Snapshot) {
+			s.Instances[0].Blocked = "it has a pod that must stay"
+		}, []string{"i-001", "i-002"}},
+		"none that is left alone after a drain": {func(s *plan.Snapshot) {
+			s.Record.DrainBackoff = map[string]time.Time{"i-001": noon.Add(time.Minute)}
+		}, []string{"i-000", "i-003"}},
+		"none of a busy pool": {func(s *plan.Snapshot) { s.Signals[0].Now = 0.4 }, nil},
+		"of a busy pool that does not ask for it": {func(s *plan.Snapshot) { s.Signals[0].Now, s.Pool.Idle.CPU = 0.4, 1 },
+			[]string{"i-000", "i-001"}},
+		"of a pool above its maximum, if busy": {func(s *plan.Snapshot) { s.Signals[0].Now, s.Pool.Max = 0.4, 3 },
+			[]string{"i-000"}},
+		"none while pods are pending":      {func(s *plan.Snapshot) { s.Pending.Pods = 1 }, nil},
+		"none while pods are unknown":      {func(s *plan.Snapshot) { s.Pending.Known = false }, nil},
+		"none while a signal is not known": {func(s *plan.Snapshot) { loses(s, "memory") }, nil},
+		"none while workers are not known": {func(s *plan.Snapshot) { s.WorkersErr = "the cloud does not answer" },
+			nil},
+		"none while a scale-up is open": {func(s *plan.Snapshot) { s.Record.Action = opened(state.ActionUp) },
+			nil},
+		"the next ones while a scale-down is open": {func(s *plan.Snapshot) {
+			s.Record.Action, s.Instances[0].Leaving = opened(state.ActionDown), true
+		}, []string{"i-001"}},
+		"none while a voice asks for more":     {func(s *plan.Snapshot) { wants(s, "cpu", 0.2, 6, time.Hour) }, nil},
+		"none while one has, but not for long": {func(s *plan.Snapshot) { wants(s, "cpu", 0.2, 6, time.Second) }, nil},
 		"none while too many are unready": {func(s *plan.Snapshot) {
 			s.Instances = workersIn("a", "b", "a", "b", "a", "b", "a", "b")
 			for i := range 4 {
@@ -76,7 +90,8 @@ func checkCandidates(t *testing.T, s plan.Snapshot, d plan.Decision) {
 	assert.NotEqual(t, plan.ScaleUp, d.Step)
 	assert.NotEqual(t, state.ActionUp, s.Record.ActionKind())
 	assert.Empty(t, s.WorkersErr)
-	assert.Equal(t, plan.Pending{Known: true, Unhelped: s.Pending.Unhelped, OldestFor: s.Pending.OldestFor, Nodes: s.Pending.Nodes, Room: s.Pending.Room}, s.Pending)
+	assert.Equal(t, plan.Pending{Known: true, Unhelped: s.Pending.Unhelped, OldestFor: s.Pending.OldestFor,
+		Nodes: s.Pending.Nodes, Room: s.Pending.Room}, s.Pending)
 
 	n := len(staying(s))
 	left := n - named
@@ -149,8 +164,9 @@ func namesSome(t *testing.T, check func(t *testing.T, seed uint64, s plan.Snapsh
 	assert.Greater(t, found, 1000)
 }
 
-// Workers that are named and get emptier, while the others get fuller, stay named. Not so where zones are left, and where
-// OnDemandBase keeps some: whom these keep changes with the order of the others.
+// Workers that are named and get emptier, while the others get fuller, stay named. Not so where
+// zones are left, and where OnDemandBase keeps some: whom these keep changes with the order of the
+// others.
 func TestCandidatesThatEmptyStayNamed(t *testing.T) {
 	namesSome(t, func(t *testing.T, seed uint64, s plan.Snapshot, _ []plan.Target) {
 		s.Pool.OnDemandBase = 0
@@ -181,7 +197,8 @@ func TestFewerCandidatesAreTheFirstOnes(t *testing.T) {
 			}
 		}
 		fewer := len(names) - 1
-		s.Signals = append(slices.Clip(s.Signals), plan.Signal{Name: "more", Known: true, Threshold: 0.7, Fits: ready - fewer})
+		s.Signals = append(slices.Clip(s.Signals),
+			plan.Signal{Name: "more", Known: true, Threshold: 0.7, Fits: ready - fewer})
 		s.Pool.Max = max(s.Pool.Max, len(staying(s))-fewer)
 		assert.Equal(t, ids(names[:len(names)-1]), ids(plan.Decide(s).Candidates))
 	})

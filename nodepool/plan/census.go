@@ -9,8 +9,8 @@ import (
 	"github.com/foresail/foresail/nodepool/state"
 )
 
-// census is a [Snapshot] with its workers counted: which stay, which leave and what is open about
-// each instance. It is never changed; [census.with] makes another one.
+// census is a [Snapshot] whose workers have been counted and classified. It is immutable;
+// [census.with] returns a new one.
 type census struct {
 	Snapshot
 	instances map[string]*Instance // by id
@@ -18,18 +18,18 @@ type census struct {
 	notices   []notice
 	noticed   map[string]bool   // instances with a notice; true = for an unhealthy Node
 	staying   []*Instance       // that count and have no notice
-	taken     int               // workers that have one, because of the cloud or of a repair
-	sick      int               // of those, the ones being repaired
+	taken     int               // workers with a notice, from the cloud or for a repair
+	sick      int               // of those, the ones under repair
 	ready     int               // of the staying ones
 	unready   int               // of the staying ones, neither ready nor cordoned
-	unknown   []string          // signals and pods that every removal needs to know and that are not known
-	plannedAt []fleet.Placement // nodes that an open scale-up has yet to launch, without the lost ones
+	unknown   []string          // signals and pods that removals depend on and that are not known
+	plannedAt []fleet.Placement // nodes that an open scale-up has not launched yet, without the lost ones
 	lost      []state.Slot      // nodes of an open scale-up that cannot be launched as planned
-	room      int               // further nodes that an open scale-up takes
+	room      int               // how many more nodes an open scale-up can take
 }
 
-// notice says that the cloud takes an instance back, or that the pool removes it because its Node
-// is unhealthy. It holds until a replacement has been decided on.
+// notice reports that the cloud reclaims an instance, or that the pool removes it because its Node
+// is unhealthy. It is kept until its replacement has been decided.
 type notice struct {
 	instance  string
 	deadline  time.Time
@@ -56,7 +56,7 @@ func newCensus(s Snapshot, more ...notice) *census {
 	return c
 }
 
-// with returns the census once further notices and coolings are part of it.
+// with returns a census with further notices and coolings.
 func (c *census) with(notices []notice, cooling []fleet.Cooling) *census {
 	if len(notices)+len(cooling) == 0 {
 		return c
@@ -87,7 +87,7 @@ func (c *census) add(w *Instance) {
 	}
 }
 
-// noticesOf returns the interruptions and repairs without a replacement.
+// noticesOf returns the interruptions and repairs that have no replacement yet.
 func noticesOf(r state.Record) (out []notice) {
 	for _, x := range r.Interruptions {
 		if !x.Replaced {
@@ -102,8 +102,8 @@ func noticesOf(r state.Record) (out []notice) {
 	return out
 }
 
-// roomOf returns how many more nodes an open scale-up takes: up to a batch, and while those have at
-// least half of the time to join.
+// roomOf returns the number of nodes that can still be added to an open scale-up: up to a batch, as
+// long as they have at least half of the time to join.
 func roomOf(s Snapshot) int {
 	a := s.Record.Action
 	if a == nil || a.Kind != state.ActionUp || s.Now.Sub(a.Started) > s.Pool.Join.Timeout/2 {
@@ -112,10 +112,11 @@ func roomOf(s Snapshot) int {
 	return max(0, s.Pool.Batch()-len(a.Slots))
 }
 
-// planned returns how many nodes of an open scale-up are not launched yet, the lost ones included.
+// planned returns the number of nodes that an open scale-up has not launched yet, including the
+// lost ones.
 func (c *census) planned() int { return len(c.plannedAt) + len(c.lost) }
 
-// unknown names the signals and pods that every removal needs to know and that are not known.
+// unknown returns the signals and pods that removals depend on and that are not known.
 func unknown(s Snapshot) []string {
 	var out []string
 	if !s.Pending.Known {
@@ -126,7 +127,7 @@ func unknown(s Snapshot) []string {
 		case !signal.Known:
 			out = append(out, fmt.Sprintf("%s (%s)", signal.Name, signal.Err))
 		case signal.Silent != "":
-			out = append(out, fmt.Sprintf("%s of all workers (%s)", signal.Name, signal.Silent))
+			out = append(out, fmt.Sprintf("%s of some workers (%s)", signal.Name, signal.Silent))
 		}
 	}
 	return out
@@ -138,13 +139,14 @@ func (c *census) isTaken(w *Instance) bool {
 	return noticed
 }
 
-// backsOff reports whether a drain of a worker, or its termination, has failed recently.
+// backsOff reports whether a drain or termination of a worker failed recently.
 func (c *census) backsOff(w *Instance) bool { return c.Record.DrainBackoff[w.ID].After(c.Now) }
 
-// distrusted reports whether too many workers are unready for observations to be trusted.
+// distrusted reports whether so many workers are unready that observations cannot be trusted.
 func (c *census) distrusted() bool { return c.Pool.Distrusts(c.unready, len(c.staying)) }
 
-// isOpen reports whether the journal says what becomes of an instance.
+// isOpen reports whether the journal already covers an instance: its launch, removal or termination
+// is open.
 func (c *census) isOpen(i *Instance) bool {
 	a := c.Record.Action
 	return a != nil && a.ID == i.Action || c.Record.Leaves(i.ID) || c.Record.PendingTermination(i.ID) != nil

@@ -5,29 +5,28 @@ import (
 	"time"
 )
 
-// A time in the future was written by a clock that has been set back since, or that is ahead. The
-// real time is not known, so it counts as now: nothing happens early. Whoever keeps the state ends
-// the wait by writing now in its place.
+// A time in the future was written by a clock that was ahead, or that has been set back since. The
+// real time is unknown, so it counts as now: nothing happens early. The owner of the state replaces
+// it by now, which ends the wait.
 
 const (
-	// firstBackoff is what a pool waits after one failed scale-up; each further one doubles it.
+	// firstBackoff is the wait after one failed scale-up; each further failure doubles it.
 	firstBackoff = time.Minute
-	// urgentBackoff is the most that a pool waits which has fewer workers than it needs, whatever
-	// has failed.
+	// urgentBackoff is the longest wait of a pool that has fewer workers than it needs.
 	urgentBackoff = 5 * time.Minute
-	// maxGap is how far two decisions may be apart for a state to count as having lasted between
-	// them. A clock that is set forward looks the same.
+	// maxGap is the longest time between two decisions for a state to count as having lasted from one
+	// to the other. A clock that was set forward looks the same.
 	maxGap = 5 * time.Minute
 )
 
-// coolsUp returns the rest of the cooldown of scale-ups, which begins with the last verified
-// completion of either direction. Replacements of outdated workers leave their number as it is: a
-// launch does not wait for them.
+// coolsUp returns the remaining cooldown of scale-ups. It begins with the last verified completion
+// of either direction. Replacements of outdated workers do not change the number of workers, so
+// launches do not wait for them.
 func coolsUp(c *census) time.Duration {
 	return left(latest(c.Record.LastUp, c.Record.LastDown), c.Pool.CooldownUp, c.Now)
 }
 
-// coolsDown returns the rest of the cooldown of scale-downs, which replacements begin as well.
+// coolsDown returns the remaining cooldown of scale-downs. Replacements begin it as well.
 func coolsDown(c *census) time.Duration {
 	return left(latest(c.Record.LastUp, c.Record.LastDown, c.Record.LastSwap), c.Pool.CooldownDown, c.Now)
 }
@@ -36,8 +35,7 @@ func latest(times ...time.Time) time.Time {
 	return slices.MaxFunc(times, time.Time.Compare)
 }
 
-// backsOffFor returns how long launches still wait after failures in a row: 1m, 2m, 4m and so on
-// after the last one.
+// backsOffFor returns the remaining wait after consecutive failed launches: 1m, 2m, 4m and so on.
 func backsOffFor(c *census, urgent bool) time.Duration {
 	if c.Record.Failures <= 0 {
 		return 0
@@ -52,7 +50,7 @@ func backsOffFor(c *census, urgent bool) time.Duration {
 	return left(c.Record.FailedAt, wait, c.Now)
 }
 
-// left returns the rest of a duration that began at since; a time in the future counts as now.
+// left returns the rest of a duration that began at since. A time in the future counts as now.
 func left(since time.Time, whole time.Duration, now time.Time) time.Duration {
 	if since.IsZero() {
 		return 0
@@ -60,8 +58,8 @@ func left(since time.Time, whole time.Duration, now time.Time) time.Duration {
 	return whole - max(0, now.Sub(since))
 }
 
-// lasting returns since when something has held, zero if it does not hold. since is the time that
-// is remembered. While no decision was made it did not hold.
+// lasting returns the time since which something has held, zero if it does not hold. since is the
+// recorded time. A gap between decisions restarts it.
 func lasting(c *census, since time.Time, holds bool) time.Time {
 	switch {
 	case !holds:
@@ -72,8 +70,8 @@ func lasting(c *census, since time.Time, holds bool) time.Time {
 	return since
 }
 
-// unseen reports whether the last decision is so long ago that what held then may not have held
-// since.
+// unseen reports whether the last decision is too long ago to conclude that its observations have
+// held since.
 func unseen(c *census) bool {
 	return !c.DecidedAt.IsZero() && c.Now.Sub(c.DecidedAt) > maxGap
 }

@@ -28,25 +28,38 @@ func TestConsolidation(t *testing.T) {
 	asked := 0
 	run(t, []row{
 		{"as many as the budget allows", roomy, func(*plan.Snapshot) {}, plan.ScaleDown, plan.Underutilized, 3, false},
-		{"no more than the load can do without", roomy, func(s *plan.Snapshot) { s.Disruption.Nodes = 8 }, plan.ScaleDown, plan.Underutilized, 4, false},
-		{"no more than the predicted load can do without", roomy, func(s *plan.Snapshot) { s.Disruption.Nodes, s.Signals[1].Fits = 8, 9 }, plan.ScaleDown, plan.Underutilized, 1, false},
-		{"not for long enough", roomy, func(s *plan.Snapshot) { s.Record.SpareSince = ago(s.Pool.Idle.For - time.Second) }, plan.Hold, plan.NotIdle, 0, false},
-		{"not before", roomy, func(s *plan.Snapshot) { s.Record.SpareSince = time.Time{} }, plan.Hold, plan.NotIdle, 0, false},
+		{"no more than the load can do without", roomy, func(s *plan.Snapshot) { s.Disruption.Nodes = 8 }, plan.ScaleDown,
+			plan.Underutilized, 4, false},
+		{"no more than the predicted load can do without", roomy, func(s *plan.Snapshot) {
+			s.Disruption.Nodes, s.Signals[1].Fits = 8, 9
+		}, plan.ScaleDown, plan.Underutilized, 1, false},
+		{"not for long enough", roomy, func(s *plan.Snapshot) { s.Record.SpareSince = ago(s.Pool.Idle.For - time.Second) },
+			plan.Hold, plan.NotIdle, 0, false},
+		{"not before", roomy, func(s *plan.Snapshot) { s.Record.SpareSince = time.Time{} },
+			plan.Hold, plan.NotIdle, 0, false},
 		{"only when idle", roomy, func(s *plan.Snapshot) { s.Pool.Consolidate = false }, plan.Hold, plan.NotIdle, 0, false},
 		{"no budget", roomy, func(s *plan.Snapshot) { s.Disruption.Nodes = 0 }, plan.Hold, plan.DisruptionLimited, 0, false},
-		{"one leaves, and counts", roomy, func(s *plan.Snapshot) { s.Instances[0].Leaving = true }, plan.ScaleDown, plan.Underutilized, 2, false},
-		{"a signal is not known", roomy, func(s *plan.Snapshot) { loses(s, "memory") }, plan.Hold, plan.MetricsUnknown, 0, false},
-		{"pods are pending", roomy, func(s *plan.Snapshot) { s.Pending.Pods, s.Pending.Due = 1, 0 }, plan.Hold, plan.NotSustained, 0, false},
-		{"above the threshold of its own that a signal has", roomy, func(s *plan.Snapshot) { s.Signals[0].Down = 0.4 }, plan.Hold, plan.NotIdle, 0, false},
-		{"the cooldown", roomy, func(s *plan.Snapshot) { s.Record.LastUp = ago(time.Minute) }, plan.Hold, plan.CoolingDown, 0, false},
-		{"pods without another place", roomy, func(s *plan.Snapshot) { s.Homes = rooms{asked: &asked} }, plan.Hold, plan.NoRemovableNode, 0, false},
-		{"pods of one with another place", roomy, func(s *plan.Snapshot) { s.Homes = rooms{most: 1, asked: &asked} }, plan.ScaleDown, plan.Underutilized, 1, false},
+		{"one leaves, and counts", roomy, func(s *plan.Snapshot) { s.Instances[0].Leaving = true }, plan.ScaleDown,
+			plan.Underutilized, 2, false},
+		{"a signal is not known", roomy, func(s *plan.Snapshot) { loses(s, "memory") }, plan.Hold,
+			plan.MetricsUnknown, 0, false},
+		{"pods are pending", roomy, func(s *plan.Snapshot) { s.Pending.Pods, s.Pending.Due = 1, 0 }, plan.Hold,
+			plan.NotSustained, 0, false},
+		{"above the threshold of its own that a signal has", roomy, func(s *plan.Snapshot) { s.Signals[0].Down = 0.4 },
+			plan.Hold, plan.NotIdle, 0, false},
+		{"the cooldown", roomy, func(s *plan.Snapshot) { s.Record.LastUp = ago(time.Minute) },
+			plan.Hold, plan.CoolingDown, 0, false},
+		{"pods without another place", roomy, func(s *plan.Snapshot) { s.Homes = rooms{asked: &asked} }, plan.Hold,
+			plan.NoRemovableNode, 0, false},
+		{"pods of one with another place", roomy, func(s *plan.Snapshot) { s.Homes = rooms{most: 1, asked: &asked} },
+			plan.ScaleDown, plan.Underutilized, 1, false},
 		{"those stay whose removal saved nothing last time", roomy, func(s *plan.Snapshot) {
 			for i := range s.Instances[1:] {
 				s.Instances[i+1].Undone = "a new node was launched for its pods"
 			}
 		}, plan.ScaleDown, plan.Underutilized, 1, false},
-		{"the minimum", roomy, func(s *plan.Snapshot) { s.Pool.Min, s.Disruption.Nodes = 9, 8 }, plan.ScaleDown, plan.Underutilized, 1, false},
+		{"the minimum", roomy, func(s *plan.Snapshot) { s.Pool.Min, s.Disruption.Nodes = 9, 8 }, plan.ScaleDown,
+			plan.Underutilized, 1, false},
 		{"an idle pool goes by the rule for idle ones", roomy, func(s *plan.Snapshot) {
 			s.Signals[0].Now, s.Signals[1].Now, s.Record.IdleSince = 0.1, 0.1, ago(s.Pool.Idle.For)
 		}, plan.ScaleDown, plan.PoolIdle, 1, false},
@@ -87,12 +100,13 @@ func TestConsolidationEnds(t *testing.T) {
 		return plan.Objection(s, plan.Underutilized, "i-000", nil)
 	}
 	assert.Empty(t, object(func(*plan.Snapshot) {}))
-	assert.Contains(t, object(func(s *plan.Snapshot) { s.Pool.Consolidate = false }), "does not consolidate")
+	assert.Contains(t, object(func(s *plan.Snapshot) { s.Pool.Consolidate = false }), "no longer consolidates")
 	assert.Contains(t, object(func(s *plan.Snapshot) { s.Pending.Pods = 1 }), "unschedulable")
 	assert.Contains(t, object(func(s *plan.Snapshot) { s.Signals[0].Fits = 10 }), "needs 10 ready workers")
-	assert.Contains(t, object(func(s *plan.Snapshot) { loses(s, "cpu") }), "not known")
+	assert.Contains(t, object(func(s *plan.Snapshot) { loses(s, "cpu") }), "unknown")
 	assert.Contains(t, object(func(s *plan.Snapshot) { s.Disruption.Paused = true }), "paused")
-	assert.Contains(t, object(func(s *plan.Snapshot) { s.Instances[1].Leaving, s.Disruption.Nodes = true, 1 }), "2 workers would be out of service")
+	assert.Contains(t, object(func(s *plan.Snapshot) { s.Instances[1].Leaving, s.Disruption.Nodes = true, 1 }),
+		"2 workers would be out of service")
 }
 
 // Budgets hold for idle workers as well, whether or not the replacement of outdated ones is paused.

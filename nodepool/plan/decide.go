@@ -2,20 +2,20 @@ package plan
 
 import "github.com/foresail/foresail/nodepool/state"
 
-// Decide returns what a pool does next.
+// Decide returns the next step of a pool.
 func Decide(s Snapshot) Decision {
 	f, d := prepare(s)
 	d = ask(f, d,
-		unreadable,  // workers that cannot be read: hold
-		empty,       // a pool that is being deleted: remove all of them
-		refill,      // fewer than the minimum, or some that are needed are taken back: launch, past cooldowns
-		extend,      // an open scale-up with room left: what is recommended meanwhile joins it
+		unreadable,  // workers are unknown: hold
+		empty,       // the pool is being deleted: remove all workers
+		refill,      // below the minimum, or needed workers are reclaimed: launch, ignoring cooldowns
+		extend,      // an open scale-up has room: add what has been recommended since
 		openAction,  // any other open action: hold
-		trim,        // more than the maximum, which was lowered: remove
-		grow,        // more are recommended, and have been for long enough: launch
-		unsustained, // not for long enough, or by one trigger alone where all must agree: hold
-		rollOut,     // outdated workers: remove the spare ones, launch replacements of others first, within budgets
-		shrink,      // idle for long enough, or with more workers than the load needs: remove
+		trim,        // above a maximum that was lowered: remove
+		grow,        // more are recommended, for long enough: launch
+		unsustained, // not for long enough, or not by all triggers where all must agree: hold
+		rollOut,     // outdated workers: remove spare ones, launch replacements for others first, within budgets
+		shrink,      // idle for long enough, or more workers than the load needs: remove
 	)
 	d.Candidates = candidates(f, d)
 	d.Substitutes, d.Replacements = substitutes(f, d)
@@ -25,15 +25,16 @@ func Decide(s Snapshot) Decision {
 	return d
 }
 
-// ruleFunc is one reason to act or to hold. It gets the decision as the rules before it left it.
+// ruleFunc is one reason to act or to hold. It receives the decision as the rules before it left
+// it.
 //
-// Launches are held back by the maximum, the cooldown, launches that keep failing and placements
-// that are cooling; removals by everything that is not known, by too many unready workers, the
-// cooldown, and workers that must not go.
+// Launches are limited by the maximum, the cooldown, repeated launch failures and placements that
+// are cooling. Removals are blocked by anything unknown, by too many unready workers, by the
+// cooldown, and by workers that must not be removed.
 type ruleFunc func(*facts, Decision) (Decision, verdict)
 
-// ask returns the decision of the first rule that decides. A rule that yields is overruled by a
-// later one that acts.
+// ask evaluates rules in order and returns the decision of the first one that decides. A later rule
+// that acts overrides one that yields.
 func ask(f *facts, d Decision, rules ...ruleFunc) Decision {
 	var yielded *Decision
 	for _, rule := range rules {
@@ -60,8 +61,8 @@ func unreadable(f *facts, d Decision) (Decision, verdict) {
 	return d.hold(WorkersUnknown, "the workers are not known: %s", f.WorkersErr), decides
 }
 
-// openAction holds while an action is open. A scale-down is given up for launches that can be made
-// and that are needed now.
+// openAction holds while an action is open. Only refill overtakes it, for launches that are needed
+// now while a scale-down is open.
 func openAction(f *facts, d Decision) (Decision, verdict) {
 	if f.Record.ActionKind() == "" {
 		return d, passes
@@ -73,7 +74,7 @@ func openAction(f *facts, d Decision) (Decision, verdict) {
 	return d.hold(ActionOpen, "a %s is open (%s)", f.Record.ActionKind(), f.recommended.load()), decides
 }
 
-// unsustained holds while a recommendation above the workers does not count yet.
+// unsustained holds while a recommendation for more workers does not count yet.
 func unsustained(f *facts, d Decision) (Decision, verdict) {
 	reason, why := f.recommended.withheld(len(f.staying))
 	if reason == "" {

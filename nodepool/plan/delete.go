@@ -5,12 +5,12 @@ import (
 	"slices"
 )
 
-// beingDeleted is why a pool that is being deleted does what it does.
+// beingDeleted is the reason for everything that a pool does while it is being deleted.
 const beingDeleted = "the WorkerPool is being deleted"
 
-// empty removes all workers of a pool that is being deleted, up to [MaxBatch] at once: the user has
-// asked for it. Neither load, minimum, cooldowns and zones nor the places of pods hold it back.
-// Blocks of single workers do, and so does doubt.
+// empty removes all workers of a pool that is being deleted, at most [MaxBatch] at once. The user
+// asked for it, so load, minimum, cooldowns, zones and places of pods do not limit it. Blocks of
+// single workers do, and so do observations that cannot be trusted.
 func empty(f *facts, d Decision) (Decision, verdict) {
 	if !f.Pool.Deleting {
 		return d, passes
@@ -35,8 +35,9 @@ func empty(f *facts, d Decision) (Decision, verdict) {
 	return d, decides
 }
 
-// drainable returns the workers whose nodes can be drained, in the order in which they go, and why
-// the others cannot. Those that are not ready go first: the rest of the pool can then be trusted.
+// drainable returns the workers whose nodes can be drained, in the order of their removal, and why
+// the others cannot. Workers that are not ready come first, so that observations of the others can
+// be trusted again.
 func drainable(f *facts) (targets []Target, refused []Refusal) {
 	var mayGo []*Instance
 	for _, w := range f.staying {

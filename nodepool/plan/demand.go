@@ -8,22 +8,22 @@ import (
 	"github.com/foresail/foresail/internal/keepalive"
 )
 
-// demand is how many workers the load needs, and how many are worth having because it is likely to
-// need them again.
+// demand is the number of workers that the load needs, and the number worth keeping because the
+// load is likely to return.
 type demand struct {
-	history keepalive.History // with the present need
+	history keepalive.History // including the present need
 	keepalive.Plan
 }
 
-// observeDemand adds the present need to the history. While it is not known, idle workers may have
-// been needed unseen, so their idle periods are dropped.
+// observeDemand adds the present need to the history. While it is unknown, idle workers may have
+// been needed unnoticed, so their idle periods are dropped.
 func observeDemand(c *census, all recommendations) demand {
 	d := demand{history: c.Record.Demand.Clone()}
 	level := slices.ContainsFunc(c.Signals, func(s Signal) bool { return s.Level && !s.InformsOnly })
 	switch known := c.WorkersErr == "" && len(c.unknown) == 0; {
 	case c.Pool.Idle.WaitCost <= 0, level:
 		return demand{}
-	case !known, c.Pool.Deleting, c.Pending.BackingOff > 0, c.Record.Failures > 0: // futile launches are no need
+	case !known, c.Pool.Deleting, c.Pending.BackingOff > 0, c.Record.Failures > 0: // failed launches show no need
 		d.history.Resume(d.history.Needed)
 		return d
 	case unseen(c):
@@ -36,10 +36,10 @@ func observeDemand(c *census, all recommendations) demand {
 	return d
 }
 
-// required returns how many workers the load needs now, by the signals alone: those that they
-// recommend and that can be launched, and of the existing ones as many as the present and predicted
-// load needs with its margin. Pending pods that need a worker beyond that do so for where they may
-// run, or for an unknown reason: they are no load that comes and goes.
+// required returns the number of workers that the load needs now, by the signals alone: what they
+// recommend and can be launched, and as many of the existing workers as the present and predicted
+// load needs with its margin. Pending pods that need more than that are ignored: they need a
+// certain kind of node, or a node for an unknown reason, and are not load that comes and goes.
 func required(c *census, all recommendations) int {
 	needed := c.Pool.Min
 	for _, r := range all {
@@ -55,7 +55,8 @@ func required(c *census, all recommendations) int {
 	return min(needed, c.Pool.Max)
 }
 
-// costs returns the cost of a missing worker: the pods of one wait for the duration of a launch.
+// costs returns the cost of a missing worker: the pods of one worker wait for the duration of a
+// launch.
 func costs(c *census, needed int) keepalive.Costs {
 	pods := c.Pending.Pods
 	for _, w := range c.staying {
@@ -66,8 +67,8 @@ func costs(c *census, needed int) keepalive.Costs {
 	return keepalive.Costs{Missing: time.Duration(c.Pool.Idle.WaitCost * waiting * float64(startup)), Startup: startup}
 }
 
-// recommend returns the workers to have ready when the load returns, if these are more than it
-// needs.
+// recommend returns the number of workers to have ready when the load returns, if it is more than
+// the load needs now.
 func (d demand) recommend() recommendations {
 	if d.Start <= d.history.Needed {
 		return nil
@@ -76,9 +77,9 @@ func (d demand) recommend() recommendations {
 	return recommendations{{Recommendation: out, cause: LoadReturns}}
 }
 
-// returns describes why a number of workers is worth having.
+// returns describes why a number of workers is worth keeping.
 func (d demand) returns(workers int) string {
 	times, median := d.history.Returns(workers)
-	return fmt.Sprintf("%s were needed again in %s, as a rule after %s",
+	return fmt.Sprintf("%s were needed again in %s, typically after %s",
 		count(workers, "worker"), count(times, "case"), median.Round(time.Second))
 }

@@ -17,8 +17,8 @@ type bill struct {
 	waited    float64 // pod-hours without a node
 }
 
-// returning is a pool with the defaults of a WorkerPool under a load that needs eight workers for two minutes, once every period,
-// and two in between.
+// returning is a pool with the defaults of a WorkerPool under a load that needs eight workers for
+// two minutes, once every period, and two in between.
 func returning(period time.Duration, waitCost float64) *simulation {
 	s := &simulation{
 		Snapshot: steady(), asked: map[string]time.Time{}, join: 45 * time.Second, drain: 5 * time.Second,
@@ -84,7 +84,7 @@ func TestReturningLoadIsAReason(t *testing.T) {
 		}
 		s.Now = s.Now.Add(5 * time.Second)
 	}
-	assert.Contains(t, launch, "8 workers were needed again in 6 cases, as a rule after 8m0s")
+	assert.Contains(t, launch, "8 workers were needed again in 6 cases, typically after 8m0s")
 
 	s = returning(10*time.Minute, 0)
 	s.play(t, time.Hour)

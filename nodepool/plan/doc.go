@@ -1,22 +1,22 @@
-// Package plan decides what a pool of workers does next: [Decide] is a pure function of one
+// Package plan decides the next step of a pool of workers: [Decide] is a pure function of a
 // [Snapshot].
 //
 // Every signal, the pods that do not fit, the seasonal floor and the minimum recommend a number of
-// nodes, and the largest one wins. What may be done about it now is one [Step] with its reason;
-// doing nothing is a step that has a reason as well.
+// nodes. The largest one wins. The decision is one [Step] with its reason; to do nothing is a step
+// with a reason as well.
 //
-// Read decide.go first: it lists the rules in the order in which they are asked. Except for the
-// nouns, no file uses one of a later line:
+// Read decide.go first: it lists the rules in their order. Apart from types, no file uses one of a
+// later line:
 //
-//   - what is given and what comes out: pool.go, load.go, instance.go, snapshot.go, reason.go, finding.go, decision.go;
-//     what is remembered is a [state.Record]
-//   - facts, each computed once: census.go (who is there), recommendations.go, demand.go and idle.go,
+//   - input and output: pool.go, load.go, instance.go, snapshot.go, reason.go, finding.go, decision.go;
+//     what is recorded between decisions is a [state.Record]
+//   - facts, each computed once: census.go (the workers), recommendations.go, demand.go and idle.go,
 //     joined in facts.go
-//   - what several rules share: clock.go, doubt.go, budget.go, spare.go, offers.go, placer.go, spread.go, eligible.go,
+//   - shared by several rules: clock.go, doubt.go, budget.go, spare.go, offers.go, placer.go, spread.go, eligible.go,
 //     targets.go, picker.go
-//   - the rules: launch.go, remove.go, rollout.go, delete.go, and what is decided next to the number of workers:
+//   - rules: launch.go, remove.go, rollout.go, delete.go, and what is decided apart from the number of workers:
 //     interruptions.go, repair.go, substitutes.go, candidates.go, upkeep.go, findings.go
-//   - prepare.go and decide.go, which put them in order, and objection.go
+//   - prepare.go and decide.go, which apply them in order, and objection.go
 //
 // The package reads no clock and draws no random number. It imports the standard library and other
 // pure packages only.

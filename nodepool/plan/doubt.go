@@ -7,8 +7,8 @@ import (
 )
 
 // Doubt returns why observations of Nodes cannot be trusted, "" if they can. If the Nodes of many
-// instances are missing, as in a cluster that was restored from a backup, the instances run and so
-// do their pods. Instances whose Nodes never joined do not count.
+// instances are missing, as in a cluster that was restored from a backup, the instances and their
+// pods still run. Instances whose Nodes never joined do not count.
 func Doubt(p Pool, instances []Instance, pending []state.PendingTermination) string {
 	reasons := map[string]string{}
 	for _, c := range pending {
@@ -28,5 +28,5 @@ func Doubt(p Pool, instances []Instance, pending []state.PendingTermination) str
 	if !p.defaulted().Distrusts(unready, all) {
 		return ""
 	}
-	return fmt.Sprintf("%d of %d instances have no node that is ready: what is seen is not to be trusted", unready, all)
+	return fmt.Sprintf("%d of %d instances have no ready node: observations cannot be trusted", unready, all)
 }

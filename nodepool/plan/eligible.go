@@ -6,29 +6,29 @@ import (
 	"time"
 )
 
-// forbidden returns why a worker must not be removed for any reason, "" if it may. must says that
-// it has to go.
+// forbidden returns why a worker must not be removed whatever the reason, "" if it may. must is set
+// if the worker has to go.
 func forbidden(c *census, w *Instance, must bool) string {
 	forced := must && c.Pool.Force && w.BlockedByPods
 	switch {
 	case w.ID == "":
-		return "its instance is not known"
+		return "its instance is unknown"
 	case w.Node.Name == "":
 		return "its node has not joined"
 	case w.Blocked != "" && !forced:
 		return w.Blocked
 	case c.backsOff(w):
 		until := c.Record.DrainBackoff[w.ID]
-		return "it is left alone until " + until.UTC().Format(time.RFC3339) + ", as its drain failed"
+		return "its drain failed, and is retried after " + until.UTC().Format(time.RFC3339)
 	}
 	return ""
 }
 
-// refusal returns why a worker cannot be removed, whatever the other workers are. must says that it
-// has to go.
+// refusal returns why a worker cannot be removed, whatever the other workers are. must is set if
+// the worker has to go.
 //
-// Only a ready worker whose use is known goes: one that starts is about to take load, one that is
-// not ready cannot be drained, and unknown use is not idleness.
+// Only a ready worker whose use is known can be removed: a starting one is about to take load, one
+// that is not ready cannot be drained, and unknown use is not idleness.
 func refusal(c *census, w *Instance, must bool) string {
 	why := forbidden(c, w, must)
 	switch {
@@ -39,13 +39,13 @@ func refusal(c *census, w *Instance, must bool) string {
 	case w.Undone != "" && !must:
 		return w.Undone
 	case !w.Known:
-		return "what is used of it is not known"
+		return "its use is unknown"
 	}
 	return ""
 }
 
-// removalOrder compares two workers of a pool: below zero, a is removed rather than b. Workers that
-// only force can empty come last.
+// removalOrder compares two workers of a pool: below zero, a is removed first. Workers that only
+// force can empty come last.
 func removalOrder(p Pool, f *spread) func(a, b *Instance) int {
 	return func(a, b *Instance) int {
 		first := cmp.Or(compareBool(a.Blocked == "", b.Blocked == ""), compareBool(a.cordoned(), b.cordoned()),
@@ -58,7 +58,7 @@ func removalOrder(p Pool, f *spread) func(a, b *Instance) int {
 				return c
 			}
 		}
-		// The order must not depend on the one in which the cloud lists its instances.
+		// The order must not depend on the order in which the cloud lists its instances.
 		return cmp.Or(strings.Compare(a.ID, b.ID), strings.Compare(a.Node.Name, b.Node.Name))
 	}
 }
@@ -72,7 +72,7 @@ func compare(s Scorer, a, b *Instance, f *spread) int {
 	case FewestPods:
 		return cmp.Compare(a.Pods, b.Pods)
 	case Oldest:
-		if a.Launched.IsZero() || b.Launched.IsZero() { // not known: not the oldest
+		if a.Launched.IsZero() || b.Launched.IsZero() { // unknown: not the oldest
 			return cmp.Compare(b.Launched.Unix(), a.Launched.Unix())
 		}
 		return a.Launched.Compare(b.Launched)

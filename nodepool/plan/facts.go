@@ -1,6 +1,6 @@
 package plan
 
-// facts are what the rules of one decision share: each is computed once, here, and none is changed
+// facts are what the rules of one decision share. Each is computed once, here, and never changed
 // afterwards. Facts call no rule.
 type facts struct {
 	*census

@@ -8,11 +8,11 @@ import (
 	"time"
 )
 
-// endsWithin is how long an instance may take to end. Most take less than a minute, bare metal a
-// quarter of an hour.
+// endsWithin is the longest time that a termination normally takes. Most instances take less than a
+// minute, bare metal a quarter of an hour.
 const endsWithin = 20 * time.Minute
 
-// findings returns what only people can mend.
+// findings returns the problems that only people can solve.
 func findings(f *facts, d Decision) (out []Finding) {
 	drift := ""
 	for k := range f.Instances {
@@ -26,25 +26,25 @@ func findings(f *facts, d Decision) (out []Finding) {
 			x.InstanceID, x.Owner)})
 	}
 	if drift != "" {
-		out = append(out, Finding{Kind: DriftUnknown, Message: "It is not known which instances are outdated: " + drift})
+		out = append(out, Finding{Kind: DriftUnknown, Message: "Which instances are outdated is unknown: " + drift})
 	}
 	if f.OffersErr != "" {
-		out = append(out, Finding{Kind: OffersUnknown, Message: "What can be launched is not known: " + f.OffersErr})
+		out = append(out, Finding{Kind: OffersUnknown, Message: "What can be launched is unknown: " + f.OffersErr})
 	}
 	if f.PricesErr != "" {
-		out = append(out, Finding{Kind: PricesUnknown, Message: "Not all prices are known, and instance types without one " +
+		out = append(out, Finding{Kind: PricesUnknown, Message: "Some prices are unknown, and instance types without one " +
 			"come last, smaller ones first: " + f.PricesErr})
 	}
 	if f.Pool.Deleting {
 		return out
 	}
 	if d.RepairHeld != "" && !f.Pool.Repair.Disabled {
-		out = append(out, Finding{Kind: RepairHeld, Message: "No unhealthy node is repaired: " + d.RepairHeld})
+		out = append(out, Finding{Kind: RepairHeld, Message: "Unhealthy nodes are not repaired: " + d.RepairHeld})
 	}
 	return append(out, brokenWorkers(f, d)...)
 }
 
-// findingsOf returns what only people can mend about an instance.
+// findingsOf returns the problems of an instance that only people can solve.
 func findingsOf(i *Instance) (out []Finding) {
 	add := func(kind FindingKind, node, format string, args ...any) {
 		out = append(out, Finding{kind, node, i.ID, fmt.Sprintf(format, args...)})
@@ -63,14 +63,15 @@ func findingsOf(i *Instance) (out []Finding) {
 			name, i.Unlisted.Round(time.Second), i.UnlistedWhy)
 	}
 	if i.Ending >= endsWithin {
-		add(StillEnding, i.Node.Name, "Instance %s was told to end %s ago and is not gone: its node stays until it is",
+		add(StillEnding, i.Node.Name,
+			"The termination of %s was ordered %s ago and it still exists: its node stays until it is gone",
 			i.ID, i.Ending.Round(time.Second))
 	}
 	return out
 }
 
-// brokenWorkers returns the workers whose Nodes have not been Ready for long and whose removal has
-// not begun.
+// brokenWorkers returns the workers whose Nodes have not been Ready for a long time and whose
+// removal has not begun.
 func brokenWorkers(f *facts, d Decision) (out []Finding) {
 	for _, w := range f.workers {
 		if w.BrokenFor == 0 || f.Record.PendingTermination(w.ID) != nil ||
@@ -79,7 +80,7 @@ func brokenWorkers(f *facts, d Decision) (out []Finding) {
 		}
 		instead := "another may take its place"
 		if !w.Failed {
-			instead = "none takes its place, as there are several"
+			instead = "nothing takes its place, because several are in this state"
 		}
 		out = append(out, Finding{Broken, w.Node.Name, w.ID, fmt.Sprintf("Node %s has not been Ready for %s, and %s: %s",
 			w.Node.Name, w.BrokenFor.Round(time.Second), instead, prognosis(f, d, w))})
@@ -87,7 +88,7 @@ func brokenWorkers(f *facts, d Decision) (out []Finding) {
 	return out
 }
 
-// prognosis returns what happens to an unhealthy worker that is not being repaired yet.
+// prognosis returns what will happen to an unhealthy worker that is not being repaired yet.
 func prognosis(f *facts, d Decision, w *Instance) string {
 	due := w.Unhealthy.Due()
 	switch {
@@ -98,7 +99,7 @@ func prognosis(f *facts, d Decision, w *Instance) string {
 	case f.Now.Before(due):
 		return "it is repaired at " + due.UTC().Format(time.RFC3339) + " unless it recovers"
 	case f.backsOff(w):
-		return "its drain or its termination has failed, and is tried again at " +
+		return "its drain or termination failed, and is retried at " +
 			f.Record.DrainBackoff[w.ID].UTC().Format(time.RFC3339)
 	}
 	return "it is repaired once others have been"

@@ -30,8 +30,10 @@ func steady() plan.Snapshot {
 		Instances: workersIn("a", "b", "a", "b"),
 		Pending:   plan.Pending{Known: true}, Disruption: plan.Disruption{Nodes: 500, Why: "the budget allows 500"},
 		Signals: []plan.Signal{
-			{Name: "cpu", Known: true, Now: 0.5, Predicted: 0.5, Threshold: 0.7, Margin: 0.3, Want: 4, Fits: 4, For: 3 * time.Minute, CPU: true},
-			{Name: "memory", Known: true, Now: 0.6, Predicted: 0.6, Threshold: 0.75, Margin: 0.3, Want: 4, Fits: 4, For: 3 * time.Minute, Memory: true},
+			{Name: "cpu", Known: true, Now: 0.5, Predicted: 0.5, Threshold: 0.7, Margin: 0.3, Want: 4, Fits: 4,
+				For: 3 * time.Minute, CPU: true},
+			{Name: "memory", Known: true, Now: 0.6, Predicted: 0.6, Threshold: 0.75, Margin: 0.3, Want: 4, Fits: 4,
+				For: 3 * time.Minute, Memory: true},
 		},
 		Offers: offers("a", "b"),
 	}
@@ -72,7 +74,8 @@ func interruptions(ids ...string) []state.Removal {
 
 // launched returns a worker without a Node.
 func launched(id string, at fleet.Placement, when time.Time) plan.Instance {
-	return plan.Instance{Instance: fleet.Instance{ID: id, Placement: at, Launched: when, State: fleet.Pending}, Worker: true, Listed: true}
+	return plan.Instance{Instance: fleet.Instance{ID: id, Placement: at, Launched: when, State: fleet.Pending},
+		Worker: true, Listed: true}
 }
 
 // workersIn returns a worker for each of the zones, the first the oldest and each as busy as the others.
@@ -82,7 +85,8 @@ func workersIn(zones ...string) []plan.Instance {
 		id := fmt.Sprintf("i-%03d", i)
 		out[i] = plan.Instance{
 			Instance: fleet.Instance{
-				ID: id, ProviderID: "aws:///" + id, State: fleet.Running, Launched: noon.Add(-24*time.Hour + time.Duration(i)*time.Minute),
+				ID: id, ProviderID: "aws:///" + id, State: fleet.Running,
+				Launched:  noon.Add(-24*time.Hour + time.Duration(i)*time.Minute),
 				Placement: fleet.Placement{Zone: zone, Market: fleet.Spot, InstanceType: "t3.medium"},
 			},
 			Worker: true, Listed: true, Node: plan.Node{Name: fmt.Sprintf("node-%03d", i), Ready: true, Labelled: true},
@@ -116,14 +120,16 @@ func wants(s *plan.Snapshot, name string, now float64, n int, since time.Duratio
 // pends has pods wait, sized as seeds 000 and 003 do: ceil(pods / podsPerNode).
 func pends(s *plan.Snapshot, pods int) {
 	perNode := s.Pool.PodsPerNode
-	s.Pending = plan.Pending{Known: true, Pods: pods, Due: pods, Nodes: (pods + perNode - 1) / perNode, OldestFor: s.Pool.PendingFor}
+	s.Pending = plan.Pending{Known: true, Pods: pods, Due: pods, Nodes: (pods + perNode - 1) / perNode,
+		OldestFor: s.Pool.PendingFor}
 }
 
 // loses makes a signal unknown.
 func loses(s *plan.Snapshot, name string) {
 	for i := range s.Signals {
 		if s.Signals[i].Name == name {
-			s.Signals[i] = plan.Signal{Name: name, Err: "the server does not answer", CPU: s.Signals[i].CPU, Memory: s.Signals[i].Memory, InformsOnly: s.Signals[i].InformsOnly}
+			s.Signals[i] = plan.Signal{Name: name, Err: "the server does not answer", CPU: s.Signals[i].CPU,
+				Memory: s.Signals[i].Memory, InformsOnly: s.Signals[i].InformsOnly}
 			return
 		}
 	}

@@ -6,15 +6,15 @@ import (
 	"strings"
 )
 
-// idleness says whether a pool may have too many workers.
+// idleness is the result of the check whether a pool may have too many workers.
 type idleness struct {
-	unknown string // what would have to be known and is not; "" = nothing
-	busy    string // why it is not idle; "" = it is, if nothing is unknown
+	unknown string // inputs that are needed and unknown; "" = none
+	busy    string // why the pool is not idle; "" = it is, if nothing is unknown
 }
 
 func (i idleness) holds() bool { return i.unknown == "" && i.busy == "" }
 
-// idlenessOf judges the pool at this moment. It is idle if every signal is known, no pod is
+// idlenessOf evaluates the pool as it is now. It is idle if every signal is known, no pod is
 // unschedulable, the mean use of CPU and memory is below the limits of the pool, and every signal
 // is below its own Down.
 func idlenessOf(c *census) idleness {
@@ -25,7 +25,7 @@ func idlenessOf(c *census) idleness {
 		return idleness{busy: count(c.Pending.Pods, "pod") + " unschedulable"}
 	}
 	for _, s := range c.Signals {
-		// Written so that NaN is busy.
+		// Negated comparisons, so that NaN counts as busy.
 		switch {
 		case s.CPU && c.Pool.Idle.CPU < 1 && !(s.Now < c.Pool.Idle.CPU):
 			return busy("%.4g%% of the CPU is in use, which is not below %.4g%%", 100*s.Now, 100*c.Pool.Idle.CPU)
@@ -40,7 +40,7 @@ func idlenessOf(c *census) idleness {
 
 func busy(format string, args ...any) idleness { return idleness{busy: fmt.Sprintf(format, args...)} }
 
-// unmeasured names the resources whose use idleness depends on and that no signal measures.
+// unmeasured returns the resources whose use idleness depends on and that no signal measures.
 func unmeasured(c *census) []string {
 	cpu, memory := c.Pool.Idle.CPU >= 1, c.Pool.Idle.Memory >= 1
 	for _, s := range c.Signals {
@@ -48,10 +48,10 @@ func unmeasured(c *census) []string {
 	}
 	var out []string
 	if !cpu {
-		out = append(out, "the use of CPU, which no signal tells")
+		out = append(out, "the use of CPU, which no signal measures")
 	}
 	if !memory {
-		out = append(out, "the use of memory, which no signal tells")
+		out = append(out, "the use of memory, which no signal measures")
 	}
 	return out
 }

@@ -8,19 +8,19 @@ import (
 	"github.com/foresail/foresail/nodepool/fleet"
 )
 
-// reclaimedFor is how long a placement that the cloud takes back is not launched again: the
-// replacement would be the next to go.
+// reclaimedFor is the time for which a placement is not launched again after the cloud reclaimed an
+// instance of it: the replacement would be reclaimed next.
 const reclaimedFor = 3 * time.Minute
 
-// messages is what the messages of the cloud amount to.
+// messages is the result of the messages of the cloud.
 type messages struct {
 	interruptions []Interruption
 	advice        []Advice
 	cooling       []fleet.Cooling
-	deferred      []string // instances whose messages must wait, as it is not known yet whose they are
+	deferred      []string // instances whose messages must wait, because their owner is not known yet
 }
 
-// interpret sorts the messages of the cloud.
+// interpret classifies the messages of the cloud.
 func interpret(c *census) (m messages) {
 	for _, message := range c.Messages {
 		i := c.instances[message.InstanceID]
@@ -42,9 +42,10 @@ func interpret(c *census) (m messages) {
 func (m *messages) interrupt(c *census, i *Instance, deadline time.Time) {
 	known := slices.ContainsFunc(m.interruptions, func(x Interruption) bool { return x.InstanceID == i.ID })
 	switch {
-	case i.Gone || i.Listed && i.ends(): // nothing is left to be drained
+	case i.Gone || i.Listed && i.ends(): // nothing is left to drain
 	case !i.Listed && i.Node.Name == "":
-		// Another process may have ended it before this one led; or it was just launched, and is listed soon.
+		// Another process may have terminated it before this one led, or it was just launched and will be
+		// listed soon.
 		m.deferred = append(m.deferred, i.ID)
 	case known || c.Record.Interruption(i.ID) != nil || c.Record.Drained(i.ID): // it is about to go anyway
 	default:
@@ -52,8 +53,8 @@ func (m *messages) interrupt(c *census, i *Instance, deadline time.Time) {
 	}
 }
 
-// add notes an interruption. An instance that is being removed was not needed: the interruption
-// continues the scale-down.
+// add records an interruption. An instance that is being removed was not needed: the interruption
+// just completes the scale-down.
 func (m *messages) add(c *census, i *Instance, deadline time.Time, leaving bool) {
 	if ahead := deadline.Sub(c.Now); ahead <= 0 || ahead > fleet.NoticeTime {
 		deadline = c.Now.Add(fleet.NoticeTime)
@@ -71,7 +72,7 @@ func (m *messages) add(c *census, i *Instance, deadline time.Time, leaving bool)
 	})
 }
 
-// notices returns those of the interruptions for which a replacement may be needed.
+// notices returns the interruptions that may need a replacement.
 func (m *messages) notices() (out []notice) {
 	for _, x := range m.interruptions {
 		if !x.Replaced {

@@ -10,8 +10,8 @@ import (
 	"github.com/foresail/foresail/nodepool/state"
 )
 
-// refill launches what is missing to the floor, past cooldowns and alongside an open scale-down. If
-// nothing holds more back, it launches what is recommended.
+// refill launches up to the floor, ignoring cooldowns and an open scale-down. If nothing else holds
+// more back, it launches up to the recommendation.
 func refill(f *facts, d Decision) (Decision, verdict) {
 	floor, reason := floorOf(f)
 	if len(f.staying) >= floor {
@@ -33,8 +33,8 @@ func refill(f *facts, d Decision) (Decision, verdict) {
 	return launch(f, d, recommendation{cause: reason, Recommendation: Recommendation{Reason: why}}), decides
 }
 
-// extend launches what is recommended beyond an open scale-up as a part of it: a rise does not end
-// with the request for its first nodes, and the next batch would come a whole launch later.
+// extend adds nodes that are recommended meanwhile to an open scale-up. A rise does not end with
+// the request for its first nodes, and the next batch would come a whole launch later.
 func extend(f *facts, d Decision) (Decision, verdict) {
 	there := len(f.staying) + f.planned()
 	if f.Record.ActionKind() != state.ActionUp || f.room <= 0 || f.Record.Failures != 0 || len(f.notices) > 0 ||
@@ -52,13 +52,13 @@ func extend(f *facts, d Decision) (Decision, verdict) {
 	aim := d.Want
 	d.Want = there + len(d.Placements)
 	d.Step, d.Reason = ScaleUp, dominant.cause
-	d.Message = fmt.Sprintf("Launch %d more beside %s, in the open scale-up: %s%s", len(d.Placements),
+	d.Message = fmt.Sprintf("Launch %d more, next to %s, in the open scale-up: %s%s", len(d.Placements),
 		count(there, "worker"), dominant.Reason, limits(f, max(aim, d.Recommended), d.Want))
 	return d, decides
 }
 
-// grow launches what the largest recommendation asks for. If none of it can be launched, it holds
-// up nothing else.
+// grow launches up to the largest recommendation. If none of it can be launched, later rules may
+// still act.
 func grow(f *facts, d Decision) (Decision, verdict) {
 	n := len(f.staying)
 	if d.Recommended <= n {
@@ -81,7 +81,7 @@ func grow(f *facts, d Decision) (Decision, verdict) {
 	return d, decides
 }
 
-// launch places the nodes up to d.Want, unless launches fail or nothing can be launched anywhere.
+// launch places the nodes up to d.Want, unless launches fail or nothing can be launched.
 func launch(f *facts, d Decision, r recommendation) Decision {
 	urgent, why := d.Urgent, r.Reason
 	d.Urgent = false
@@ -91,7 +91,7 @@ func launch(f *facts, d Decision, r recommendation) Decision {
 	}
 	n, room := len(f.staying), places(f)
 	if len(f.Offers) == 0 {
-		return d.hold(LaunchesUnknown, "%d are recommended, and what can be launched is not known: %s (%s)",
+		return d.hold(LaunchesUnknown, "%d are recommended, and what can be launched is unknown: %s (%s)",
 			d.Want, cmp.Or(f.OffersErr, "nothing is offered"), why)
 	}
 	d.GiveUp = kept(f, d.Want-n-room)
@@ -105,12 +105,12 @@ func launch(f *facts, d Decision, r recommendation) Decision {
 	aim := d.Want
 	d.Want = n + len(d.Placements)
 	d.Step, d.Reason, d.Urgent = ScaleUp, r.cause, urgent
-	d.Message = fmt.Sprintf("Launch %d beside %s: %s%s",
+	d.Message = fmt.Sprintf("Launch %d next to %s: %s%s",
 		len(d.Placements), count(n, "worker"), why, limits(f, max(aim, d.Recommended), d.Want))
 	return d
 }
 
-// exhausted holds because no launch would help: a node that helps no pod would be followed by
+// exhausted holds because no launch would help. A node that helps no pod would be followed by
 // another.
 func exhausted(f *facts, d Decision, why string) Decision {
 	if len(newPlacer(f.census).place(nil, 1, anything)) > 0 {
@@ -121,8 +121,8 @@ func exhausted(f *facts, d Decision, why string) Decision {
 		"cooling after errors (%s)", d.Want, len(f.Offers), why)
 }
 
-// full holds because workers and instances that did not join reach the maximum: as long as people
-// do not look at those, there would be more and more of them.
+// full holds because workers and failed instances reach the maximum. Without that limit failed
+// instances would pile up until people look at them.
 func full(f *facts, d Decision, why string) Decision {
 	failed := 0
 	for _, w := range f.workers {
@@ -139,10 +139,9 @@ func full(f *facts, d Decision, why string) Decision {
 		d.Want, count(failed, "instance"), f.Pool.Max, why)
 }
 
-// placementsFor places up to n of the nodes that a recommendation asks for: first those that must
-// have a shape for pods to run on them, then those that may be anything. A node whose shape cannot
-// be launched would not help: if the recommendation counts it, nothing else is launched in its
-// place.
+// placementsFor places up to n of the nodes of a recommendation: first those that need a shape for
+// pods to fit, then those of any shape. A node of the wrong shape would not help: if a shape cannot
+// be launched and the recommendation includes it, nothing is launched in its place.
 func placementsFor(
 	f *facts, n, asked int, r recommendation,
 ) (out []fleet.Placement, alternatives [][]string, pinned int) {
@@ -170,9 +169,8 @@ func placementsFor(
 	return out, p.alternativesOf(alternatives, out, anything), pinned
 }
 
-// floorOf returns the number of workers below which nothing waits, and the reason for a launch to
-// get there: the minimum, and workers with a notice as far as they are needed. Without a forecast
-// all of them are.
+// floorOf returns the number of workers below which launches ignore cooldowns, with the reason: the
+// minimum, and workers with a notice as far as they are needed. Without a forecast all of them are.
 func floorOf(f *facts) (int, Reason) {
 	total := len(f.staying) + f.taken
 	needed, signals := 0, 0
@@ -198,7 +196,7 @@ func floorOf(f *facts) (int, Reason) {
 	return min(max(f.Pool.Min, min(total, needed)), f.Pool.Max), reason
 }
 
-// takenText says why workers must be replaced.
+// takenText returns why workers must be replaced.
 func takenText(f *facts) string {
 	switch n := f.sick; {
 	case n == f.taken:
@@ -215,8 +213,8 @@ func aim(f *facts, recommended int) int {
 	return max(n, min(recommended, f.Pool.Max, add(n, batchUp(f))))
 }
 
-// batchUp returns the most nodes that may be launched now. While launches fail, one is enough to
-// see whether they still do.
+// batchUp returns the largest number of nodes that may be launched now. While launches fail it is
+// one, which is enough to detect recovery.
 func batchUp(f *facts) int {
 	if f.Record.Failures > 0 {
 		return 1
@@ -224,9 +222,9 @@ func batchUp(f *facts) int {
 	return f.Pool.MaxBatchUp
 }
 
-// places returns how many more instances the maximum allows. One that did not join takes a place
-// until it is gone, and so do broken ones, except one in ten, which are replaced at once. One that
-// leaves or that the cloud takes back has none.
+// places returns the number of instances that the maximum still allows. An instance that did not
+// join takes a place until it is gone, and so do broken ones, except one in ten, which are replaced
+// at once. An instance that leaves or is reclaimed takes none.
 func places(f *facts) int {
 	failed, broken := 0, 0
 	for _, w := range f.workers {
@@ -241,7 +239,7 @@ func places(f *facts) int {
 	return max(0, f.Pool.Max-len(f.staying)-failed-max(0, broken-max(1, f.Pool.Max/10)))
 }
 
-// kept returns up to n instances that did not join and are kept for inspection, the oldest first.
+// kept returns up to n instances that did not join and are kept for inspection, oldest first.
 func kept(f *facts, n int) []string {
 	var out []string
 	for _, w := range f.workers {
@@ -252,7 +250,7 @@ func kept(f *facts, n int) []string {
 	return out
 }
 
-// limits returns why fewer nodes are launched than recommended, as a continuation of a sentence.
+// limits returns why fewer nodes are launched than recommended, as the end of a sentence.
 func limits(f *facts, recommended, want int) string {
 	if recommended <= want {
 		return ""

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// add returns a + b, or the largest int if that is more: neither is negative.
+// add returns a + b, or the largest int on overflow. Neither may be negative.
 func add(a, b int) int {
 	if b > math.MaxInt-a {
 		return math.MaxInt
@@ -14,10 +14,10 @@ func add(a, b int) int {
 	return a + b
 }
 
-// percent returns n percent of a number, rounded down, but at least one.
+// percent returns n percent of a number, rounded down, but at least 1.
 func percent(n, of int) int { return max(1, n*of/100) }
 
-// share returns a number in [0, 1]; NaN counts as 0.
+// share clamps a number to [0, 1]; NaN counts as 0.
 func share(x float64) float64 {
 	if !(x > 0) {
 		return 0
@@ -25,7 +25,7 @@ func share(x float64) float64 {
 	return min(x, 1)
 }
 
-// compareBool returns -1 if only a holds, and 1 if only b does: what holds sorts first.
+// compareBool returns -1 if only a is true, and 1 if only b is: true sorts first.
 func compareBool(a, b bool) int {
 	switch {
 	case a == b:
@@ -36,7 +36,7 @@ func compareBool(a, b bool) int {
 	return 1
 }
 
-// count returns a number of things for people.
+// count formats a number of things, such as "2 nodes".
 func count(n int, one string) string {
 	if n == 1 {
 		return "1 " + one
@@ -44,7 +44,7 @@ func count(n int, one string) string {
 	return fmt.Sprintf("%d %ss", n, one)
 }
 
-// short returns a duration for people, rounded up to seconds so that a remainder never reads as 0s.
+// short rounds a duration up to seconds, so that a remainder is never printed as 0s.
 func short(d time.Duration) time.Duration {
 	if r := d.Round(time.Second); r >= d || r > math.MaxInt64-time.Second {
 		return r

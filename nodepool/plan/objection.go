@@ -6,11 +6,10 @@ import (
 	"strings"
 )
 
-// Objection returns why a worker that was to be removed for a reason must stay after all, "" if it
-// need not: something is not known any more, the pool is not idle or would not carry its load, the
-// worker is the last of its kind, or its pods would have no other node. Workers that are being
-// removed must be Leaving in the snapshot, this one among them; later are those whose turn has not
-// come.
+// Objection returns why a worker that is being removed must stay after all, "" if it need not:
+// something is unknown, the pool is no longer idle or would not carry its load, the worker is the
+// last of its kind, or its pods would fit on no other node. The snapshot must mark workers that are
+// being removed, including this one, as Leaving; later are those that are removed after it.
 func Objection(s Snapshot, reason Reason, worker string, later []string) string {
 	f, _ := prepare(s)
 	if why := objection(f, reason, later); why != "" {
@@ -39,15 +38,15 @@ func Objection(s Snapshot, reason Reason, worker string, later []string) string 
 	return f.Homes.Without([]string{it.Node.Name}, MustGo(reason))
 }
 
-// objection returns what blocks every removal for a reason.
+// objection returns why no worker may be removed for a reason.
 func objection(f *facts, reason Reason, later []string) string {
 	switch {
 	case len(f.unknown) > 0:
-		return "this is not known: " + strings.Join(f.unknown, ", ")
+		return "this is unknown: " + strings.Join(f.unknown, ", ")
 	case reason == Outdated:
 		return objectionToRollout(f, later)
 	case reason == Underutilized && !consolidates(f.census):
-		return "the pool does not consolidate any more"
+		return "the pool no longer consolidates"
 	case reason == Underutilized && f.Disruption.Paused:
 		return paused
 	case MustGo(reason):
@@ -56,7 +55,8 @@ func objection(f *facts, reason Reason, later []string) string {
 	return objectionToSaving(f, reason, later)
 }
 
-// objectionToSaving returns why a worker that is removed to save money must stay, "" if it need not.
+// objectionToSaving returns why a worker that is removed to save money must stay, "" if it need
+// not.
 func objectionToSaving(f *facts, reason Reason, later []string) string {
 	switch over := overBudget(f.census, later); {
 	case over != "":
@@ -65,7 +65,7 @@ func objectionToSaving(f *facts, reason Reason, later []string) string {
 		return count(f.Pending.Pods, "pod") + " unschedulable"
 	case reason == Underutilized:
 	case f.idle.unknown != "":
-		return "this is not known: " + f.idle.unknown
+		return "this is unknown: " + f.idle.unknown
 	case f.idle.busy != "":
 		return f.idle.busy
 	}
@@ -76,7 +76,7 @@ func objectionToSaving(f *facts, reason Reason, later []string) string {
 }
 
 // objectionToRollout returns why an outdated worker that is being removed must stay, "" if it need
-// not. Those whose turn comes later are not disrupted yet.
+// not. Those in later are not disrupted yet.
 func objectionToRollout(f *facts, later []string) string {
 	if f.Disruption.Paused {
 		return paused

@@ -6,13 +6,12 @@ import (
 	"github.com/foresail/foresail/nodepool/fleet"
 )
 
-// cools reports whether a placement must not be tried, and whether it is suspected.
+// cools reports whether a placement must not be tried, and whether it is suspected to fail.
 func (s Snapshot) cools(p fleet.Placement) (cooling, suspected bool) {
 	return fleet.Cools(s.Record.Cooling, p, s.Quotas[p.InstanceType], s.Now)
 }
 
-// Unlaunchable returns the offers that cannot be launched now, in whichever market the pool would
-// have them.
+// Unlaunchable returns the offers that cannot be launched now in any market that the pool uses.
 func (s Snapshot) Unlaunchable() map[fleet.Offer]bool {
 	out := map[fleet.Offer]bool{}
 	for _, o := range s.Offers {
@@ -25,15 +24,15 @@ func (s Snapshot) Unlaunchable() map[fleet.Offer]bool {
 	return out
 }
 
-// Refused returns the offers that could not be launched when they were tried last, in whichever
-// market the pool would have them: those that are cooling now or were until recently. Nothing waits
-// for pods that only these could run.
+// Refused returns the offers that could not be launched when they were last tried, in any market
+// that the pool uses: those that are cooling or were until recently. Nothing waits for pods that
+// fit only on these.
 func (s Snapshot) Refused() map[fleet.Offer]bool {
 	s.Now = s.Now.Add(-fleet.RefusedFor)
 	return s.Unlaunchable()
 }
 
-// usd returns the price of an hour of a placement, +Inf if it is not known.
+// usd returns the hourly price of a placement, +Inf if it is unknown.
 func (s Snapshot) usd(p fleet.Placement) float64 {
 	price := s.Prices[fleet.Offer{Zone: p.Zone, Subnet: p.Subnet, InstanceType: p.InstanceType}].Of(p.Market)
 	if price == nil {
@@ -42,9 +41,8 @@ func (s Snapshot) usd(p fleet.Placement) float64 {
 	return *price
 }
 
-// Costs returns the expected cost of an hour of each offer, as the pool mixes Spot and On-Demand,
-// where it is known. A Spot instance without a price is taken to cost as much as On-Demand, which
-// is the most that it does.
+// Costs returns the expected hourly cost of each offer with a price, for the pool's mix of Spot and
+// On-Demand. Without a Spot price the On-Demand price is used, which is an upper bound.
 func (s Snapshot) Costs() map[fleet.Offer]float64 {
 	ratio := share(s.Pool.SpotRatio)
 	out := map[fleet.Offer]float64{}

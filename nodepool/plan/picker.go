@@ -6,33 +6,33 @@ import (
 	"github.com/foresail/foresail/nodepool/fleet"
 )
 
-// fewQuestions bounds the questions of a [picker] once it has chosen some: the next decision asks
-// about the others.
+// fewQuestions bounds the simulations of a [picker] that has already chosen some workers. The next
+// decision simulates others.
 const fewQuestions = 24
 
-// picker chooses outdated workers that may go together, each in place of a launch for it or without
-// one. Whether one may go is asked of the pool as it will be: with what is launched, and without
-// those chosen before.
+// picker chooses outdated workers that may be removed together, each with or without a replacement
+// launched before. Each is simulated in the pool as it will be: with the launches, and without the
+// workers chosen before.
 type picker struct {
-	homes   Homes // nil: the places of pods are not checked
+	homes   Homes // nil: places of pods are not checked
 	staying *spread
-	placer  *placer // of what is launched in their place; nil = nothing is
+	placer  *placer // of replacements; nil = none are launched
 
 	chosen    []*Instance
-	launched  []fleet.Placement // for each of them
+	launched  []fleet.Placement // one for each of them
 	asked     int
-	unmovable []Refusal // workers whose pods would have no other node even if they went alone
-	refused   int       // for that, or because others go
-	why       string    // of one that was not chosen
-	cooling   bool      // nothing could be launched for one
+	unmovable []Refusal // workers whose pods would fit on no other node even if no other worker were removed
+	refused   int       // for that reason, or because of others that are removed
+	why       string    // the reason of one that was not chosen
+	cooling   bool      // no replacement could be launched for one
 }
 
 func newPicker(f *facts, p *placer) *picker {
 	return &picker{homes: f.Homes, staying: newSpread(f.Snapshot, f.staying), placer: p}
 }
 
-// pick chooses up to most workers. As a rule all may go, which one question shows. If not, it asks
-// about fewer, and about more again as long as they may.
+// pick chooses up to most workers. Usually all of them fit, which one simulation shows. Otherwise
+// it tries smaller groups, and larger ones again as long as they fit.
 func (p *picker) pick(list []*Instance, most int) {
 	for size := most; len(list) > 0 && len(p.chosen) < most && !p.hasAsked(); {
 		n := min(size, len(list), most-len(p.chosen))
@@ -49,24 +49,24 @@ func (p *picker) pick(list []*Instance, most int) {
 	}
 }
 
-// hasAsked reports whether it has asked enough.
+// hasAsked reports whether enough simulations have been made.
 func (p *picker) hasAsked() bool {
 	return p.asked >= maxQuestions || p.refused >= maxUnmovable || len(p.chosen) > 0 && p.asked >= fewQuestions
 }
 
 func (p *picker) refuse(w *Instance, why string) {
 	p.refused++
-	p.why = fmt.Sprintf("the pods of %s would have no home: %s", w.Node.Name, why)
+	p.why = fmt.Sprintf("the pods of %s would fit on no other node: %s", w.Node.Name, why)
 	if p.placer != nil {
-		p.why = fmt.Sprintf("a new node would be no home for the pods of %s: %s", w.Node.Name, why)
+		p.why = fmt.Sprintf("the pods of %s would not fit on a new node: %s", w.Node.Name, why)
 	}
 	if len(p.chosen) == 0 {
 		p.unmovable = append(p.unmovable, Refusal{Worker: w.Node.Name, Reason: why, Homeless: true})
 	}
 }
 
-// try adds workers to the chosen ones, except those that the spread keeps. If their pods have no
-// other place it adds none and returns why.
+// try adds workers to the chosen ones, except those that the spread keeps. If their pods fit
+// nowhere else it adds none and returns why.
 func (p *picker) try(list []*Instance) string {
 	start := p.save()
 	for _, w := range list {
@@ -111,7 +111,7 @@ func (p *picker) add(w *Instance) {
 	p.chosen = append(p.chosen, w)
 }
 
-// picked is the state that a picker goes back to.
+// picked is a state to which a picker returns.
 type picked struct {
 	staying spread
 	placer  *placer
@@ -138,7 +138,7 @@ func (p *picker) targets() []Target {
 	return out
 }
 
-// placed returns the ready worker that a launch becomes.
+// placed returns the ready worker that a launch will become.
 func placed(at fleet.Placement) *Instance {
 	return &Instance{Instance: fleet.Instance{Placement: at}, Node: Node{Ready: true}}
 }

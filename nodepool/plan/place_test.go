@@ -21,76 +21,71 @@ func TestPlace(t *testing.T) {
 		workers []string // zones
 		change  func(*plan.Snapshot)
 		n       int
-		tried   []fleet.Placement
 		want    []string
 	}{
-		{"the least-filled zone each time", []string{"a", "a", "b"}, func(s *plan.Snapshot) { s.Offers = offers("a", "b", "c") }, 4, nil,
+		{"the least-filled zone each time", []string{"a", "a", "b"}, func(s *plan.Snapshot) { s.Offers = offers("a", "b", "c") }, 4,
 			[]string{"c t3.medium OnDemand", "b t3.medium OnDemand", "c t3.medium OnDemand", "a t3.medium OnDemand"}},
-		{"a worker of a zone that nothing is offered in", []string{"z"}, func(*plan.Snapshot) {}, 1, nil, []string{"a t3.medium OnDemand"}},
+		{"a worker of a zone that nothing is offered in", []string{"z"}, func(*plan.Snapshot) {}, 1, []string{"a t3.medium OnDemand"}},
 		{"what leaves or failed is in no zone", []string{"a", "a", "b"}, func(s *plan.Snapshot) {
 			s.Instances[0].Leaving, s.Instances[1].Failed = true, true
-		}, 1, nil, []string{"a t3.medium OnDemand"}},
+		}, 1, []string{"a t3.medium OnDemand"}},
 		{"what is on its way is", []string{"a", "a", "b"}, func(s *plan.Snapshot) {
 			s.Instances[0].Node.Ready, s.Instances[0].Node.Name = false, ""
-		}, 1, nil, []string{"b t3.medium OnDemand"}},
-		{"what the cloud takes back is not", []string{"a", "a", "b"}, func(s *plan.Snapshot) { s.Record.Interruptions = interruptions("i-000", "i-001") }, 1, nil,
+		}, 1, []string{"b t3.medium OnDemand"}},
+		{"what the cloud takes back is not", []string{"a", "a", "b"}, func(s *plan.Snapshot) { s.Record.Interruptions = interruptions("i-000", "i-001") }, 1,
 			[]string{"a t3.medium OnDemand"}},
-		{"seven of ten are Spot", nil, func(s *plan.Snapshot) { s.Pool.SpotRatio = 0.7 }, 10, nil, []string{
+		{"seven of ten are Spot", nil, func(s *plan.Snapshot) { s.Pool.SpotRatio = 0.7 }, 10, []string{
 			"a t3.medium Spot", "b t3.medium OnDemand", "a t3.medium Spot", "b t3.medium Spot", "a t3.medium Spot",
 			"b t3.medium OnDemand", "a t3.medium Spot", "b t3.medium Spot", "a t3.medium OnDemand", "b t3.medium Spot"}},
-		{"the first are On-Demand", nil, func(s *plan.Snapshot) { s.Pool.SpotRatio, s.Pool.OnDemandBase = 1, 2 }, 4, nil,
+		{"the first are On-Demand", nil, func(s *plan.Snapshot) { s.Pool.SpotRatio, s.Pool.OnDemandBase = 1, 2 }, 4,
 			[]string{"a t3.medium OnDemand", "b t3.medium OnDemand", "a t3.medium Spot", "b t3.medium Spot"}},
 		{"Spot that was lost is Spot again", []string{"a", "b", "a", "b"}, func(s *plan.Snapshot) {
 			s.Pool.SpotRatio = 0.7
 			s.Instances[0].Leaving, s.Instances[1].Market = true, fleet.OnDemand
-		}, 1, nil, []string{"a t3.medium Spot"}},
+		}, 1, []string{"a t3.medium Spot"}},
 		{"one type is cooling in a zone", nil, func(s *plan.Snapshot) {
 			s.Pool.SpotRatio = 1
 			s.Record.Cooling = []fleet.Cooling{{Zone: "a", InstanceType: "t3.medium", Market: fleet.Spot, Until: soon}}
-		}, 2, nil, []string{"b t3.medium Spot", "a t3.large Spot"}},
+		}, 2, []string{"b t3.medium Spot", "a t3.large Spot"}},
 		{"Spot is cooling in a zone: there is Spot in another", []string{"b", "b"}, func(s *plan.Snapshot) {
 			s.Pool.SpotRatio = 1
 			s.Record.Cooling = []fleet.Cooling{{Zone: "a", Market: fleet.Spot, Until: soon}}
-		}, 1, nil, []string{"b t3.medium Spot"}},
+		}, 1, []string{"b t3.medium Spot"}},
 		{"Spot is cooling everywhere", nil, func(s *plan.Snapshot) {
 			s.Pool.SpotRatio = 1
 			s.Record.Cooling = []fleet.Cooling{{Zone: "a", Market: fleet.Spot, Until: soon}, {Zone: "b", Market: fleet.Spot, Until: soon}}
-		}, 2, nil, []string{"a t3.medium OnDemand", "b t3.medium OnDemand"}},
+		}, 2, []string{"a t3.medium OnDemand", "b t3.medium OnDemand"}},
 		{"a zone that is suspected comes last, whatever the market", []string{"b", "b"}, func(s *plan.Snapshot) {
 			s.Offers, s.Pool.SpotRatio = offers("a", "b"), 1
 			s.Record.Cooling = []fleet.Cooling{{Zone: "a", Until: soon, Suspected: true}, {Zone: "b", Market: fleet.Spot, Until: soon}}
-		}, 1, nil, []string{"b t3.medium OnDemand"}},
+		}, 1, []string{"b t3.medium OnDemand"}},
 		{"a zone that is suspected is tried where nothing else is left", []string{"b", "b"}, func(s *plan.Snapshot) {
 			s.Offers, s.Pool.SpotRatio = offers("a", "b"), 1
 			s.Record.Cooling = []fleet.Cooling{{Zone: "a", Until: soon, Suspected: true}, {Zone: "b", Until: soon}}
-		}, 1, nil, []string{"a t3.medium Spot"}},
+		}, 1, []string{"a t3.medium Spot"}},
 		{"what is suspected and cooling is cooling", nil, func(s *plan.Snapshot) {
 			s.Record.Cooling = []fleet.Cooling{{Until: soon, Suspected: true}, {Until: soon}}
-		}, 1, nil, nil},
+		}, 1, nil},
 		{"On-Demand is cooling everywhere: that is not Spot instead", nil, func(s *plan.Snapshot) {
 			s.Record.Cooling = []fleet.Cooling{{Market: fleet.OnDemand, Until: soon}}
-		}, 2, nil, nil},
+		}, 2, nil},
 		{"fewer where the rest would have to be On-Demand", nil, func(s *plan.Snapshot) {
 			s.Pool.SpotRatio = 0.7
 			s.Record.Cooling = []fleet.Cooling{{Market: fleet.OnDemand, Until: soon}}
-		}, 3, nil, []string{"a t3.medium Spot"}},
+		}, 3, []string{"a t3.medium Spot"}},
 		{"a cooling that has ended, and one of a clock that was set back", nil, func(s *plan.Snapshot) {
 			s.Record.Cooling = []fleet.Cooling{{Zone: "a", Until: noon}, {Zone: "b", Until: noon.Add(time.Hour + 1)}}
-		}, 2, nil, []string{"a t3.medium OnDemand", "b t3.medium OnDemand"}},
-		{"what was tried is left out", nil, func(s *plan.Snapshot) { s.Pool.SpotRatio = 1 }, 3, []fleet.Placement{
-			{Zone: "a", Subnet: "subnet-a", InstanceType: "t3.medium", Market: fleet.Spot},
-			{Zone: "a", Subnet: "subnet-a", InstanceType: "t3.large", Market: fleet.Spot},
-		}, []string{"b t3.medium Spot", "b t3.medium Spot", "b t3.medium Spot"}},
-		{"none", nil, func(*plan.Snapshot) {}, 0, nil, nil},
-		{"fewer than none", nil, func(*plan.Snapshot) {}, -1, nil, nil},
-		{"no offers", nil, func(s *plan.Snapshot) { s.Offers = nil }, 3, nil, nil},
+		}, 2, []string{"a t3.medium OnDemand", "b t3.medium OnDemand"}},
+		{"none", nil, func(*plan.Snapshot) {}, 0, nil},
+		{"fewer than none", nil, func(*plan.Snapshot) {}, -1, nil},
+		{"no offers", nil, func(s *plan.Snapshot) { s.Offers = nil }, 3, nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := steady()
 			s.Pool.SpotRatio = 0
 			s.Instances = workersIn(c.workers...)
 			c.change(&s)
-			assert.Equal(t, c.want, places(plan.Place(s, c.n, c.tried...)))
+			assert.Equal(t, c.want, places(plan.Place(s, c.n)))
 		})
 	}
 }
@@ -156,7 +151,8 @@ func plainly(s plan.Snapshot) (fleet.Placement, bool) {
 			l := fleet.Placement{Zone: o.Zone, Subnet: o.Subnet, InstanceType: o.InstanceType, Market: market}
 			cooling := false
 			for _, c := range s.Record.Cooling {
-				in := (c.Zone == "" || c.Zone == o.Zone) && (c.InstanceType == "" || c.InstanceType == o.InstanceType) && (c.Market == "" || c.Market == market)
+				in := (c.Zone == "" || c.Zone == o.Zone) && (c.InstanceType == "" || c.InstanceType == o.InstanceType) &&
+					(c.Market == "" || c.Market == market)
 				cooling = cooling || in && s.Now.Before(c.Until) && !c.Until.After(s.Now.Add(time.Hour))
 			}
 			there := 0
@@ -180,8 +176,8 @@ func plainly(s plan.Snapshot) (fleet.Placement, bool) {
 	return fleet.Placement{}, false
 }
 
-// In an open scale-up, too, the replacement of an instance that the cloud takes back is one that its pods can run on. If
-// that cannot be launched it is anything.
+// In an open scale-up, too, the replacement of an instance that the cloud takes back is one that
+// its pods can run on. If that cannot be launched it is anything.
 func TestReplacementsAreWhatThePodsNeed(t *testing.T) {
 	s := steady()
 	s.Instances = workersIn("a", "b", "b", "b")

@@ -9,44 +9,39 @@ import (
 	"github.com/foresail/foresail/nodepool/fleet"
 )
 
-// MaxAlternatives is how many further instance types one launch may name. Each makes the journal
-// longer until it is launched.
+// MaxAlternatives bounds the further instance types of one launch. Each makes the journal longer
+// until it is launched.
 const MaxAlternatives = 9
 
-// maxPriceOfAlternatives is the price of an alternative at most, as a factor of the cheapest
-// type's. Most types of the same size are within it, and those of twice the size are not.
+// maxPriceOfAlternatives bounds the price of an alternative, as a factor of the price of the
+// cheapest type. Most types of the same size are within it, and those of twice the size are not.
 const maxPriceOfAlternatives = 1.5
-
-// Place chooses where, what and how n nodes are launched that may be anything, fewer if no
-// placement is left. Placements that are cooling after errors and the ones already tried are left
-// out.
-func Place(s Snapshot, n int, tried ...fleet.Placement) []fleet.Placement {
-	return newPlacer(newCensus(s), tried...).place(nil, n, anything)
-}
 
 func anything(fleet.Placement) bool { return true }
 
 // placer chooses placements one after the other.
 //
-// Each node in its turn is Spot if fewer than round(SpotRatio · m) workers are, where m is the
-// number of workers with it above OnDemandBase. Where no Spot is left it is On-Demand. It is never
-// the other way round: the cloud must not be able to take back what should be On-Demand. Suspected
-// placements come after all others, whatever the market. Of the zones where its market is left it
-// goes to the one with fewest workers, those placed before it included, and there to the first
-// offer, or to the cheapest in that market where prices are given.
+// A node is Spot if fewer than round(SpotRatio · m) workers are, where m is the number of workers,
+// including it, above OnDemandBase. It is On-Demand if no Spot placement is left. The reverse never
+// happens: the cloud must not be able to reclaim what should be On-Demand. Suspected placements
+// come after all others, whatever the market.
+//
+// Of the zones with placements in its market the node goes to the one with the fewest workers,
+// including those placed before. There it takes the first offer, or the cheapest in that market if
+// prices are known.
 type placer struct {
 	ratio         float64
 	base, workers int
 	spot          int
 	zones         map[string]int
 	left          map[fleet.Market]*candidatePlacements
-	usd           func(fleet.Placement) float64 // +Inf where it is not known; nil: prices do not decide
+	usd           func(fleet.Placement) float64 // +Inf where it is unknown; nil: prices do not decide
 }
 
-// candidatePlacements are those of one market that are left, in order of preference.
+// candidatePlacements are the remaining ones of one market, in order of preference.
 type candidatePlacements struct{ trusted, suspected []fleet.Placement }
 
-func newPlacer(c *census, tried ...fleet.Placement) *placer {
+func newPlacer(c *census) *placer {
 	p := &placer{
 		ratio: share(c.Pool.SpotRatio), base: c.Pool.OnDemandBase, zones: map[string]int{},
 		left: map[fleet.Market]*candidatePlacements{fleet.Spot: {}, fleet.OnDemand: {}},
@@ -62,7 +57,7 @@ func newPlacer(c *census, tried ...fleet.Placement) *placer {
 			at := placementOf(o, market)
 			cooling, suspected := c.cools(at)
 			switch {
-			case slices.Contains(tried, at) || cooling:
+			case cooling:
 			case suspected:
 				list.suspected = append(list.suspected, at)
 			default:
@@ -76,8 +71,8 @@ func newPlacer(c *census, tried ...fleet.Placement) *placer {
 	return p
 }
 
-// sortBy moves the cheapest to the front and those without a price to the end; the order is
-// otherwise kept.
+// sortBy moves the cheapest to the front and those without a price to the end. Otherwise it keeps
+// the order.
 func (p *placer) sortBy(usd func(fleet.Placement) float64) {
 	p.usd = usd
 	for _, left := range p.left {
@@ -96,7 +91,7 @@ func (p *placer) clone() *placer {
 	return &c
 }
 
-// place adds placements until there are n, or until none that will do is left.
+// place appends placements until there are n, or no suitable one is left.
 func (p *placer) place(out []fleet.Placement, n int, willDo func(fleet.Placement) bool) []fleet.Placement {
 	for len(out) < n {
 		next, ok := p.next(willDo)
@@ -124,7 +119,7 @@ func (p *placer) next(willDo func(fleet.Placement) bool) (fleet.Placement, bool)
 	return fleet.Placement{}, false
 }
 
-// emptiest returns the first placement that will do in the zone with fewest workers.
+// emptiest returns the first suitable placement in the zone with the fewest workers.
 func (p *placer) emptiest(list []fleet.Placement, willDo func(fleet.Placement) bool) (fleet.Placement, bool) {
 	best := -1
 	for i, at := range list {
@@ -159,9 +154,9 @@ func (p *placer) inPlaceOf(w *Instance) (fleet.Placement, bool) {
 }
 
 // alternatives returns the instance types that may be launched instead of a placement, cheapest
-// first, where prices decide: those that will do as well, in the same market and subnet, for not
-// much more. The zone stays, as zones are balanced, and so does the subnet, as a fleet of EC2 takes
-// one of each zone. Suspected ones are left out.
+// first, if prices decide: suitable ones in the same market and subnet that cost not much more. The
+// zone stays the same to keep zones balanced, the subnet because an EC2 fleet takes one for each
+// zone. Suspected ones are left out.
 func (p *placer) alternatives(at fleet.Placement, willDo func(fleet.Placement) bool) []string {
 	if p.usd == nil || math.IsInf(p.usd(at), 1) {
 		return nil
@@ -183,7 +178,7 @@ func (p *placer) alternatives(at fleet.Placement, willDo func(fleet.Placement) b
 	return out
 }
 
-// alternativesOf adds those of the placements that have none yet.
+// alternativesOf appends those of the placements that have none yet.
 func (p *placer) alternativesOf(
 	out [][]string, placements []fleet.Placement, willDo func(fleet.Placement) bool,
 ) [][]string {

@@ -9,37 +9,36 @@ import "time"
 type Pool struct {
 	Name              string
 	Min, Max          int // workers; control-plane nodes are never counted
-	MaxBatchUp        int // most nodes that one scale-up launches; 0 = [MaxBatch], and never more
-	MaxBatchDown      int // most nodes that one scale-down removes, at most [MaxBatch]
+	MaxBatchUp        int // largest number of nodes of one scale-up; 0 = [MaxBatch], which is also the upper bound
+	MaxBatchDown      int // largest number of nodes of one scale-down, at most [MaxBatch]
 	Mode              Mode
 	PendingFor        time.Duration // how long a pod must be unschedulable before it counts
 	PodsPerNode       int           // for pods without requests
 	Idle              Idle
-	Consolidate       bool          // workers go before the pool is idle, once they were spare for Idle.For
+	Consolidate       bool          // remove spare workers before the pool is idle, once they were spare for Idle.For
 	CooldownUp        time.Duration // after a verified scale-up or scale-down, until the next scale-up
 	CooldownDown      time.Duration
 	SpotRatio         float64  // share of the workers above OnDemandBase that are Spot, in [0, 1]
 	OnDemandBase      int      // workers that are On-Demand whatever the ratio
 	RemovalOrder      []Scorer // the order in which workers are compared for removal
-	DistrustShare     float64  // of workers unready, above which nothing is removed ...
-	DistrustCount     int      // ... if it is more than so many
+	DistrustShare     float64  // share of unready workers above which nothing is removed ...
+	DistrustCount     int      // ... if more than this many are
 	MaxFailureBackoff time.Duration
 	Repair            Repair
-	Deleting          bool // all workers go: nothing is launched, and neither Min nor MaxBatchDown holds
+	Deleting          bool // all workers are removed: nothing is launched, and neither Min nor MaxBatchDown applies
 	Join              Join
-	Force             bool          // drain.force: pods do not keep a worker that must go
-	VanishGrace       time.Duration // how long an instance that should be listed and is not is taken to exist
+	Force             bool          // drain.force: pods do not keep a worker that must be removed
+	VanishGrace       time.Duration // how long an instance is assumed to exist although the cloud does not list it
 }
 
-// Join says when a launch has failed.
+// Join defines when a launch has failed.
 type Join struct {
 	Timeout       time.Duration // from the request for the instance until its Node is Ready
 	KeepFailedFor time.Duration // until an instance that did not join is terminated
-	KeepFailed    bool          // it never is
+	KeepFailed    bool          // it is never terminated
 }
 
-// MaxBatch is the most nodes that one action can have: each write of the journal contains all of
-// them.
+// MaxBatch bounds the nodes of one action: each write of the journal contains all of them.
 const MaxBatch = 500
 
 // Defaults of fields of [Pool] that are zero.
@@ -49,7 +48,7 @@ const (
 	DefaultMaxFailureBackoff = 30 * time.Minute
 )
 
-// Mode says how triggers of a scale-up combine.
+// Mode defines how the triggers of a scale-up combine.
 type Mode string
 
 // The modes.
@@ -58,27 +57,27 @@ const (
 	All Mode = "All" // a signal and pending pods must both recommend more
 )
 
-// Idle says when a pool has too many workers.
+// Idle defines when a pool has too many workers.
 type Idle struct {
 	For time.Duration
-	// WaitCost is how many node-minutes a minute is worth in which one pod waits for a node; 0 =
-	// workers are kept for For.
+	// WaitCost is the cost of one pod waiting for one minute, in node-minutes; 0 = idle workers are
+	// kept for For.
 	WaitCost    float64
-	CPU, Memory float64 // mean share in use, below which workers are idle; from 1 on it is not compared
+	CPU, Memory float64 // mean share in use below which workers are idle; 1 or more = not compared
 }
 
-// Scorer compares two workers for removal.
+// Scorer is a criterion by which two workers are compared for removal.
 type Scorer string
 
 // The scorers.
 const (
-	FullestZone Scorer = "FullestZone" // the one in the zone with most workers
-	Idlest      Scorer = "Idlest"      // the one that uses least
-	FewestPods  Scorer = "FewestPods"  // the one with fewest pods
-	Oldest      Scorer = "Oldest"      // the one that was launched first
+	FullestZone Scorer = "FullestZone" // the worker in the zone with the most workers
+	Idlest      Scorer = "Idlest"      // the worker that uses least
+	FewestPods  Scorer = "FewestPods"  // the worker with the fewest pods
+	Oldest      Scorer = "Oldest"      // the worker that was launched first
 )
 
-// Batch returns the most nodes that one scale-up launches.
+// Batch returns the largest number of nodes that one scale-up launches.
 func (p Pool) Batch() int {
 	if p.MaxBatchUp < 1 {
 		return MaxBatch
@@ -86,8 +85,7 @@ func (p Pool) Batch() int {
 	return min(p.MaxBatchUp, MaxBatch)
 }
 
-// Distrusts reports whether so many of the workers are unready that observations of them are not to
-// be trusted.
+// Distrusts reports whether so many of the workers are unready that observations cannot be trusted.
 func (p Pool) Distrusts(unready, workers int) bool {
 	return unready > p.DistrustCount && float64(unready) > p.DistrustShare*float64(workers)
 }
@@ -113,7 +111,7 @@ func (p Pool) defaulted() Pool {
 	return p
 }
 
-// Repair says which Nodes are unhealthy, and after how long they are replaced. The zero value
+// Repair defines which Nodes are unhealthy, and after what time they are replaced. The zero value
 // repairs none.
 type Repair struct {
 	Disabled   bool
@@ -129,11 +127,11 @@ type UnhealthyCondition struct {
 // NodeCondition is a condition of a Node.
 type NodeCondition struct {
 	Type, Status string
-	Since        time.Time // it has certainly had this status
+	Since        time.Time // time since which it has certainly had this status
 }
 
-// BadCondition is the condition for which a worker is repaired; the zero value is that of a healthy
-// one.
+// BadCondition is the condition for which a worker is repaired. The zero value means that it is
+// healthy.
 type BadCondition struct {
 	Condition string // such as Ready=Unknown
 	Since     time.Time
@@ -143,7 +141,7 @@ type BadCondition struct {
 // Holds reports whether the Node is unhealthy.
 func (u BadCondition) Holds() bool { return u.Condition != "" }
 
-// Due returns when the worker is repaired.
+// Due returns the time at which the worker is repaired.
 func (u BadCondition) Due() time.Time { return u.Since.Add(u.After) }
 
 // Unhealthy returns the condition of a Node that is due for repair first.

@@ -1,7 +1,7 @@
 package plan
 
-// prepare computes the facts of a snapshot, and begins the decision with what does not depend on
-// any rule: messages of the cloud and repairs. Their instances count as leaving from the start.
+// prepare computes the facts of a snapshot, and starts the decision with the parts that depend on
+// no rule: messages of the cloud and repairs. Their instances count as leaving from the start.
 func prepare(s Snapshot) (*facts, Decision) {
 	s.Pool = s.Pool.defaulted()
 	c := newCensus(s)

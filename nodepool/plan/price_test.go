@@ -44,11 +44,13 @@ func TestPlaceByPrice(t *testing.T) {
 			usd(s, "b", "t3.large", 1, 1)
 			usd(s, "a", "t3.large", 3, 3)
 		}, []string{"b t3.large OnDemand", "a t3.medium OnDemand"}},
-		{"without a price last", func(s *plan.Snapshot) { usd(s, "", "t3.large", 100, 100) }, []string{"a t3.large OnDemand", "b t3.large OnDemand"}},
+		{"without a price last", func(s *plan.Snapshot) { usd(s, "", "t3.large", 100, 100) },
+			[]string{"a t3.large OnDemand", "b t3.large OnDemand"}},
 		{"the cheapest is cooling", func(s *plan.Snapshot) {
 			usd(s, "", "t3.medium", 2, 1)
 			usd(s, "", "t3.large", 1, 2)
-			s.Record.Cooling = []fleet.Cooling{{Zone: "a", InstanceType: "t3.large", Market: fleet.OnDemand, Until: noon.Add(time.Minute)}}
+			s.Record.Cooling = []fleet.Cooling{{Zone: "a", InstanceType: "t3.large", Market: fleet.OnDemand,
+				Until: noon.Add(time.Minute)}}
 		}, []string{"b t3.large OnDemand", "a t3.medium OnDemand"}},
 		{"the cheapest is suspected", func(s *plan.Snapshot) {
 			usd(s, "", "t3.medium", 2, 1)
@@ -74,7 +76,8 @@ func TestShapesByPrice(t *testing.T) {
 	s.Offers = append(s.Offers[2:], s.Offers[:2]...)
 	pends(&s, 20)
 	s.Pending.Nodes = 1
-	s.Pending.Shapes = []fleet.Shape{{Kinds: []fleet.Kind{{Zone: "a", InstanceType: "t3.large"}, {Zone: "a", InstanceType: "t3.medium"}}, Nodes: 1}}
+	s.Pending.Shapes = []fleet.Shape{{Kinds: []fleet.Kind{{Zone: "a", InstanceType: "t3.large"},
+		{Zone: "a", InstanceType: "t3.medium"}}, Nodes: 1}}
 	d := plan.Decide(s)
 	assert.Equal(t, 1, d.Pinned)
 	assert.Equal(t, "a t3.medium OnDemand", places(d.Placements)[0])
@@ -83,7 +86,8 @@ func TestShapesByPrice(t *testing.T) {
 func TestCosts(t *testing.T) {
 	offer := func(name string) fleet.Offer { return fleet.Offer{Zone: "a", InstanceType: name} }
 	s := plan.Snapshot{Prices: map[fleet.Offer]fleet.Price{
-		offer("both"): {OnDemand: new(1.0), Spot: new(0.5)}, offer("on-demand"): {OnDemand: new(1.0)}, offer("spot"): {Spot: new(0.5)}, offer("none"): {},
+		offer("both"): {OnDemand: new(1.0), Spot: new(0.5)}, offer("on-demand"): {OnDemand: new(1.0)},
+		offer("spot"): {Spot: new(0.5)}, offer("none"): {},
 	}}
 	for ratio, want := range map[float64]map[fleet.Offer]float64{
 		0:   {offer("both"): 1, offer("on-demand"): 1},

@@ -63,7 +63,8 @@ func check(t *testing.T, s plan.Snapshot, d plan.Decision) {
 	}
 }
 
-// checkAlternatives asserts that whatever the cloud chooses is as the placement in all but its type, and may be launched now.
+// checkAlternatives asserts that whatever the cloud chooses is as the placement in all but its
+// type, and may be launched now.
 func checkAlternatives(t *testing.T, s plan.Snapshot, d plan.Decision) {
 	t.Helper()
 	if d.Reason == plan.Outdated || s.Prices == nil {
@@ -84,7 +85,8 @@ func checkAlternatives(t *testing.T, s plan.Snapshot, d plan.Decision) {
 			require.Contains(t, s.Offers, offer)
 			assert.LessOrEqual(t, *s.Prices[offer].Of(at.Market), most)
 			only := s
-			only.Instances, only.Record.Action, only.Offers, only.Pool.OnDemandBase, only.Pool.SpotRatio = nil, nil, []fleet.Offer{offer}, 0, 0
+			only.Instances, only.Record.Action, only.Offers, only.Pool.OnDemandBase, only.Pool.SpotRatio = nil,
+				nil, []fleet.Offer{offer}, 0, 0
 			if at.Market == fleet.Spot {
 				only.Pool.SpotRatio = 1
 			}
@@ -119,7 +121,8 @@ func checkUp(t *testing.T, s plan.Snapshot, d plan.Decision) {
 	if !d.Urgent {
 		assert.Empty(t, s.Record.Action)
 		for _, last := range []time.Time{s.Record.LastUp, s.Record.LastDown} {
-			assert.False(t, d.Reason != plan.Outdated && !last.IsZero() && max(0, s.Now.Sub(last)) < s.Pool.CooldownUp, "within the cooldown")
+			assert.False(t, d.Reason != plan.Outdated && !last.IsZero() &&
+				max(0, s.Now.Sub(last)) < s.Pool.CooldownUp, "within the cooldown")
 		}
 	}
 	if d.Reason == plan.Outdated {
@@ -158,7 +161,8 @@ func checkDown(t *testing.T, s plan.Snapshot, d plan.Decision) {
 	}
 	assert.Empty(t, s.Record.Action, "beside an open action")
 	for _, last := range []time.Time{s.Record.LastUp, s.Record.LastDown, s.Record.LastSwap} {
-		assert.False(t, d.Reason != plan.Outdated && !last.IsZero() && max(0, s.Now.Sub(last)) < s.Pool.CooldownDown, "within the cooldown")
+		assert.False(t, d.Reason != plan.Outdated && !last.IsZero() &&
+			max(0, s.Now.Sub(last)) < s.Pool.CooldownDown, "within the cooldown")
 	}
 	assert.True(t, s.Pending.Known, "without knowing pods")
 	need := 0
@@ -259,9 +263,11 @@ func checkDeleted(t *testing.T, s plan.Snapshot, d plan.Decision) {
 		w, ok := byID[target.InstanceID]
 		require.True(t, ok, "a worker that there is not, or that goes twice: %v", target)
 		delete(byID, target.InstanceID)
-		assert.True(t, w.Node.Name == target.Node && w.Node.Name != "" && w.Blocked == "" && !s.Record.DrainBackoff[w.ID].After(s.Now), "%+v", w)
+		assert.True(t, w.Node.Name == target.Node && w.Node.Name != "" && w.Blocked == "" &&
+			!s.Record.DrainBackoff[w.ID].After(s.Now), "%+v", w)
 	}
 	for _, w := range byID {
-		assert.True(t, w.Node.Name == "" || w.Blocked != "" || s.Record.DrainBackoff[w.ID].After(s.Now), "it could go: %+v", w)
+		assert.True(t, w.Node.Name == "" || w.Blocked != "" ||
+			s.Record.DrainBackoff[w.ID].After(s.Now), "it could go: %+v", w)
 	}
 }

@@ -105,7 +105,8 @@ func (d dice) demand(s *plan.Snapshot) {
 	busy := d.chance(0.4)
 	n := len(s.Instances)
 	for i, name := range []string{"cpu", "memory", "queue"} {
-		signal := plan.Signal{Name: name, Known: !d.chance(0.04), Threshold: 0.7, Margin: 0.3, For: time.Duration(d.upTo(3)) * time.Minute, CPU: i == 0, Memory: i == 1, InformsOnly: d.chance(0.2)}
+		signal := plan.Signal{Name: name, Known: !d.chance(0.04), Threshold: 0.7, Margin: 0.3,
+			For: time.Duration(d.upTo(3)) * time.Minute, CPU: i == 0, Memory: i == 1, InformsOnly: d.chance(0.2)}
 		switch {
 		case !signal.Known:
 			signal.Err = "the server does not answer"
@@ -162,8 +163,8 @@ func (d dice) state(s *plan.Snapshot, zones []string) {
 	}
 }
 
-// Whatever a pool is like, check holds of what is decided; the same is decided of the same, in whatever order the workers
-// are listed, and what it is decided of stays as it is.
+// Whatever a pool is like, check holds of what is decided; the same is decided of the same, in
+// whatever order the workers are listed, and what it is decided of stays as it is.
 func TestDecisionsOfRandomPools(t *testing.T) {
 	reasons := map[plan.Reason]int{}
 	steps := map[plan.Step]int{}
@@ -184,9 +185,12 @@ func TestDecisionsOfRandomPools(t *testing.T) {
 		}
 	}
 	for _, r := range []plan.Reason{
-		plan.BelowMinimum, plan.PodsPending, plan.LoadPredicted, plan.SeasonalFloor, plan.Interrupted, plan.PoolIdle, plan.AboveMaximum, plan.Outdated, plan.Underutilized,
-		plan.NothingToDo, plan.AtMaximum, plan.AtMinimum, plan.ActionOpen, plan.CoolingDown, plan.NotSustained, plan.SignalsDisagree, plan.InsufficientCapacity,
-		plan.BackingOff, plan.WorkersUnknown, plan.MetricsUnknown, plan.TooManyUnready, plan.NoRemovableNode, plan.BlockedByPendingPods, plan.NotIdle, plan.LoadAfterRemoval,
+		plan.BelowMinimum, plan.PodsPending, plan.LoadPredicted, plan.SeasonalFloor, plan.Interrupted, plan.PoolIdle,
+		plan.AboveMaximum, plan.Outdated, plan.Underutilized,
+		plan.NothingToDo, plan.AtMaximum, plan.AtMinimum, plan.ActionOpen, plan.CoolingDown, plan.NotSustained,
+		plan.SignalsDisagree, plan.InsufficientCapacity,
+		plan.BackingOff, plan.WorkersUnknown, plan.MetricsUnknown, plan.TooManyUnready, plan.NoRemovableNode,
+		plan.BlockedByPendingPods, plan.NotIdle, plan.LoadAfterRemoval,
 	} {
 		assert.Positive(t, reasons[r], "no pool led to %s", r)
 	}
@@ -206,14 +210,16 @@ func TestDecisionsAreMonotonic(t *testing.T) {
 		more.Pending.Nodes++
 		got := plan.Decide(more)
 		if before.Reason != plan.Outdated { // pods come before what is replaced
-			require.GreaterOrEqual(t, len(got.Placements), len(before.Placements), "seed %d: one more pending pod\n%s\n%s", seed, before.Message, got.Message)
+			require.GreaterOrEqual(t, len(got.Placements), len(before.Placements), "seed %d: one more pending pod\n%s\n%s",
+				seed, before.Message, got.Message)
 		}
 		if before.Step != plan.ScaleDown || before.Reason != plan.AboveMaximum {
 			require.NotEqual(t, plan.ScaleDown, got.Step, "seed %d: one more pending pod\n%s", seed, got.Message)
 		}
 		for i := range s.Signals {
 			blind := random(seed)
-			blind.Signals[i] = plan.Signal{Name: blind.Signals[i].Name, CPU: blind.Signals[i].CPU, Memory: blind.Signals[i].Memory}
+			blind.Signals[i] = plan.Signal{Name: blind.Signals[i].Name, CPU: blind.Signals[i].CPU,
+				Memory: blind.Signals[i].Memory}
 			require.NotEqual(t, plan.ScaleDown, plan.Decide(blind).Step, "seed %d: without %s", seed, s.Signals[i].Name)
 		}
 		blocked := random(seed)

@@ -7,18 +7,18 @@ import (
 	"time"
 )
 
-// recommendation is a [Recommendation] with its part in the decision.
+// recommendation is a [Recommendation] with its role in the decision.
 type recommendation struct {
 	Recommendation
-	cause      Reason // of a launch that follows it
-	signal     bool   // it is a signal's
+	cause      Reason // reason of a launch that follows it
+	signal     bool   // it comes from a signal
 	pods       bool   // its number includes what pending pods need
 	waits      bool   // it is above the workers, but not for long enough
 	suppressed bool   // mode All: the other trigger does not agree
-	futile     int    // of its nodes, those for pods that nothing waits for, as the cloud has none of their instances
+	futile     int    // those of its nodes that are for pods which nothing waits for, because the cloud has no capacity
 }
 
-// attainable returns its nodes without those that the cloud has no capacity for.
+// attainable returns its nodes without those for which the cloud has no capacity.
 func (r recommendation) attainable() int { return r.Nodes - r.futile }
 
 // counts reports whether the recommendation may raise the number of workers.
@@ -53,7 +53,7 @@ func fromSignal(c *census, s Signal) recommendation {
 		cause:          LoadPredicted, signal: true, pods: s.WithPending,
 	}
 	if !s.Known {
-		out.Reason = fmt.Sprintf("%s is not known: %s", s.Name, s.Err)
+		out.Reason = fmt.Sprintf("%s is unknown: %s", s.Name, s.Err)
 		return out
 	}
 	out.Nodes = max(0, s.Want)
@@ -66,7 +66,7 @@ func fromSignal(c *census, s Signal) recommendation {
 	return out
 }
 
-// fromPending recommends the existing workers plus the nodes that hold the pods which have been
+// fromPending recommends the existing workers plus the nodes that fit the pods which have been
 // unschedulable for long enough.
 func fromPending(c *census) recommendation {
 	p := c.Pending
@@ -74,7 +74,7 @@ func fromPending(c *census) recommendation {
 	out.Signal, out.Known = "pending", p.Known
 	switch {
 	case !p.Known:
-		out.Reason = "pods are not known"
+		out.Reason = "pods are unknown"
 		return out
 	case p.Due > 0 && p.Nodes > 0:
 		out.Nodes = add(len(c.staying), p.Nodes)
@@ -103,7 +103,7 @@ func fromPending(c *census) recommendation {
 func fromSeason(s *Seasonal) recommendation {
 	out := recommendation{Recommendation: Recommendation{Signal: "seasonal", Known: s.Known}, cause: SeasonalFloor}
 	if !s.Known {
-		out.Reason = "past weeks are not known: " + s.Err
+		out.Reason = "past weeks are unknown: " + s.Err
 		return out
 	}
 	out.Nodes = max(0, s.Nodes)
@@ -115,7 +115,7 @@ func fromSeason(s *Seasonal) recommendation {
 type recommendations []recommendation
 
 // requireBoth implements mode All: signals and pending pods count only if both recommend more
-// workers. Pending pods then give the number.
+// workers. Pending pods then decide the number.
 func (all recommendations) requireBoth(workers int) {
 	signals, pending := false, false
 	for _, r := range all {
@@ -133,13 +133,13 @@ func (all recommendations) nodes() int {
 	return all.largest(func(r recommendation) int { return r.Nodes })
 }
 
-// attainable returns the largest recommendation that counts, without nodes that the cloud has no
-// capacity for.
+// attainable returns the largest recommendation that counts, without nodes for which the cloud has
+// no capacity.
 func (all recommendations) attainable() int {
 	return all.largest(recommendation.attainable)
 }
 
-// attainableNow is attainable without what is recommended for load that is likely to return.
+// attainableNow is attainable without recommendations for load that is likely to return.
 func (all recommendations) attainableNow() int {
 	return all.largest(func(r recommendation) int {
 		if r.cause == LoadReturns {
@@ -172,7 +172,7 @@ func (all recommendations) dominant() recommendation {
 	return out
 }
 
-// withheld returns why a recommendation above the workers does not count; "" if there is none.
+// withheld returns why a recommendation for more workers does not count, "" if there is none.
 func (all recommendations) withheld(workers int) (Reason, string) {
 	var waiting, alone *recommendation
 	for i := range all {
@@ -196,7 +196,7 @@ func (all recommendations) withheld(workers int) (Reason, string) {
 	return "", ""
 }
 
-// load describes the load in a few words: the known signal that recommends most.
+// load describes the load briefly: the reason of the known signal that recommends most.
 func (all recommendations) load() string {
 	dominant := all[0]
 	for _, r := range all {

@@ -6,15 +6,15 @@ import (
 	"time"
 )
 
-// trim removes workers above a maximum that has been lowered, whatever the load: the user has asked
-// for it. It is as careful as other removals otherwise.
+// trim removes workers above a maximum that has been lowered, whatever the load, because the user
+// asked for it. Otherwise it is as careful as other removals.
 func trim(f *facts, d Decision) (Decision, verdict) {
 	n := len(f.staying)
 	if n <= f.Pool.Max {
 		return d, passes
 	}
 	if len(f.unknown) > 0 {
-		return d.hold(MetricsUnknown, "the maximum is %d, and nothing is removed while this is not known: %s",
+		return d.hold(MetricsUnknown, "the maximum is %d, and nothing is removed while this is unknown: %s",
 			f.Pool.Max, strings.Join(f.unknown, ", ")), decides
 	}
 	most := min(n-f.Pool.Max, f.Pool.MaxBatchDown)
@@ -32,7 +32,7 @@ func shrink(f *facts, d Decision) (Decision, verdict) {
 	case n <= f.Pool.Min:
 		return d.hold(NothingToDo, "%s", f.recommended.load()), decides
 	case f.idle.unknown != "":
-		return d.hold(MetricsUnknown, "nothing is removed while this is not known: %s", f.idle.unknown), decides
+		return d.hold(MetricsUnknown, "nothing is removed while this is unknown: %s", f.idle.unknown), decides
 	case f.Pending.any():
 		return d.hold(BlockedByPendingPods, "%s unschedulable, and %s",
 			count(f.Pending.waiting(), "pod"), f.Pending.held()), decides
@@ -53,16 +53,16 @@ func shrink(f *facts, d Decision) (Decision, verdict) {
 	return remove(f, d, most, PoolIdle, fmt.Sprintf("the pool has been idle for %s", idleFor)), decides
 }
 
-// consolidate removes workers of a pool that is not idle and has more than it needs: as many of the
-// spare ones as the budget allows, if the pods of each have a place on the others. The load,
-// predicted as well, must have allowed that for Idle.For.
+// consolidate removes workers of a pool that is not idle but has more than it needs: as many of the
+// spare ones as the budget allows, if the pods of each fit on the others. The present and predicted
+// load must have allowed that for Idle.For.
 func consolidate(f *facts, d Decision) Decision {
 	spareFor := f.Now.Sub(d.SpareSince).Truncate(time.Second)
 	switch {
 	case !consolidates(f.census), d.SpareSince.IsZero():
 		return d.hold(NotIdle, "%s", f.idle.busy)
 	case spareFor < f.Pool.Idle.For:
-		return d.hold(NotIdle, "%s; for %s of %s fewer workers would have been enough",
+		return d.hold(NotIdle, "%s; fewer workers would have been enough for %s of %s",
 			f.idle.busy, spareFor, f.Pool.Idle.For)
 	}
 	extra, _ := spare(f)
@@ -72,11 +72,11 @@ func consolidate(f *facts, d Decision) Decision {
 		return d.hold(DisruptionLimited, "%s would be enough, and %s", enough, why)
 	}
 	return remove(f, d, min(extra, most, MaxBatch), Underutilized, fmt.Sprintf(
-		"the pods of others have a place on the rest, and for %s %s would have been enough", spareFor, enough))
+		"their pods fit on the other workers, and for %s %s would have been enough", spareFor, enough))
 }
 
-// remove chooses up to most workers, unless observations are not to be trusted or the cooldown has
-// not passed.
+// remove chooses up to most workers, unless observations cannot be trusted or the cooldown has not
+// passed.
 func remove(f *facts, d Decision, most int, reason Reason, why string) Decision {
 	n := len(f.staying)
 	most = min(most, n-f.Pool.Min)
@@ -107,5 +107,5 @@ func remove(f *facts, d Decision, most int, reason Reason, why string) Decision 
 // distrusts holds because too many workers are unready.
 func distrusts(f *facts, d Decision, why string) Decision {
 	return d.hold(TooManyUnready, "%s, but %d of %d are unready, more than %.4g%% and more than %d: "+
-		"what is seen is not to be trusted", why, f.unready, len(f.staying), 100*f.Pool.DistrustShare, f.Pool.DistrustCount)
+		"observations cannot be trusted", why, f.unready, len(f.staying), 100*f.Pool.DistrustShare, f.Pool.DistrustCount)
 }

@@ -10,23 +10,23 @@ import (
 )
 
 const (
-	// UnhealthyShare is the share of the nodes, in percent, that may be unhealthy for any to be
-	// repaired: if more are at once, something else such as the network or the control plane is
-	// wrong, and new nodes would not help.
+	// UnhealthyShare is the largest share of unhealthy nodes, in percent, with which any is repaired.
+	// If more are unhealthy at once, something else such as the network or the control plane is
+	// broken, and new nodes would not help.
 	UnhealthyShare = 20
-	// RepairShare is the share of the nodes, in percent, that is repaired at once at most.
+	// RepairShare is the largest share of the nodes, in percent, that is repaired at once.
 	RepairShare = 10
 )
 
-// repairs says which unhealthy workers are replaced.
+// repairs is the choice of unhealthy workers to be replaced.
 type repairs struct {
 	begun   []NodeRepair
 	notices []notice // of those that count
 	held    string   // why none is repaired, "" if nothing blocks it
 }
 
-// repair decides which unhealthy workers are replaced. It asks neither budgets of disruption nor
-// blocks of removals: as far as is known, nothing works on these nodes.
+// repair chooses the unhealthy workers to be replaced. It ignores disruption budgets and blocks of
+// removals: as far as is known, nothing works on these nodes.
 func repair(c *census) (r repairs) {
 	if c.WorkersErr != "" || c.Pool.Deleting {
 		return r
@@ -50,7 +50,7 @@ func repair(c *census) (r repairs) {
 
 // nodeHealth counts the nodes of a pool.
 type nodeHealth struct {
-	nodes     int // without those launched in place of unhealthy ones
+	nodes     int // without those launched to replace unhealthy ones
 	unhealthy int
 	underway  int // being repaired
 }
@@ -77,7 +77,7 @@ func health(c *census) (due []*Instance, h nodeHealth) {
 	return due, h
 }
 
-// begin adds a worker. One that counts is replaced as if the cloud took it back.
+// begin adds a worker. One that counts is replaced as if the cloud reclaimed it.
 func (r *repairs) begin(c *census, w *Instance) {
 	if !w.Failed {
 		r.notices = append(r.notices, notice{instance: w.ID, deadline: c.Now.Add(fleet.NoticeTime), unhealthy: true})
@@ -90,8 +90,8 @@ func (r *repairs) begin(c *census, w *Instance) {
 	})
 }
 
-// replacements returns how many nodes have been launched in place of unhealthy ones that still
-// exist: these make the share of the unhealthy ones no smaller.
+// replacements returns the number of nodes that were launched to replace unhealthy ones that still
+// exist. They must not make the share of unhealthy nodes smaller.
 func replacements(c *census) int {
 	broken := 0
 	var first time.Time
@@ -128,10 +128,10 @@ func repairHeld(c *census, h nodeHealth) string {
 	case doubt != "":
 		return doubt
 	case c.distrusted():
-		return fmt.Sprintf("%d of %s are unready: what is seen is not to be trusted",
+		return fmt.Sprintf("%d of %s are unready: observations cannot be trusted",
 			c.unready, count(len(c.staying), "worker"))
 	case h.unhealthy > most:
-		return fmt.Sprintf("%d of %s are unhealthy, and while more than %d are (%d%%) the cause is taken to be another",
+		return fmt.Sprintf("%d of %s are unhealthy, and while more than %d are (%d%%) the cause is assumed to be elsewhere",
 			h.unhealthy, count(h.nodes, "node"), most, UnhealthyShare)
 	}
 	return ""

@@ -16,7 +16,8 @@ import (
 
 var notReady = plan.UnhealthyCondition{Type: "Ready", Status: "Unknown", After: 30 * time.Minute}
 
-// unhealthy is a steady pool of n workers, of which the first ones have been unhealthy for 31 minutes, and broken for as long.
+// unhealthy is a steady pool of n workers, of which the first ones have been unhealthy for 31
+// minutes, and broken for as long.
 func unhealthy(n, of int) plan.Snapshot {
 	s := steady()
 	zones := make([]string, of)
@@ -28,7 +29,8 @@ func unhealthy(n, of int) plan.Snapshot {
 	for i := range s.Instances {
 		w := &s.Instances[i]
 		if i < n {
-			w.Node.Ready, w.Unhealthy = false, plan.BadCondition{Condition: "Ready=Unknown", Since: ago(31 * time.Minute), After: notReady.After}
+			w.Node.Ready, w.Unhealthy = false,
+				plan.BadCondition{Condition: "Ready=Unknown", Since: ago(31 * time.Minute), After: notReady.After}
 		}
 	}
 	return s
@@ -48,11 +50,15 @@ func TestRepairs(t *testing.T) {
 		want   []string
 		held   string // a part of why none is repaired
 	}{
-		"one that is due":              {func(*plan.Snapshot) {}, first, ""},
-		"to the second":                {func(s *plan.Snapshot) { s.Instances[0].Unhealthy.Since = ago(30 * time.Minute) }, first, ""},
-		"not one that is due later":    {func(s *plan.Snapshot) { s.Instances[0].Unhealthy.Since = ago(30*time.Minute - time.Second) }, nil, ""},
-		"not a healthy one":            {func(s *plan.Snapshot) { s.Instances[0].Unhealthy = plan.BadCondition{} }, nil, ""},
-		"one that does not count":      {func(s *plan.Snapshot) { s.Instances[0].Failed, s.Instances[0].Broken = true, true }, first, ""},
+		"one that is due": {func(*plan.Snapshot) {}, first, ""},
+		"to the second": {func(s *plan.Snapshot) { s.Instances[0].Unhealthy.Since = ago(30 * time.Minute) },
+			first, ""},
+		"not one that is due later": {func(s *plan.Snapshot) {
+			s.Instances[0].Unhealthy.Since = ago(30*time.Minute - time.Second)
+		}, nil, ""},
+		"not a healthy one": {func(s *plan.Snapshot) { s.Instances[0].Unhealthy = plan.BadCondition{} }, nil, ""},
+		"one that does not count": {func(s *plan.Snapshot) { s.Instances[0].Failed, s.Instances[0].Broken = true, true },
+			first, ""},
 		"one whose removal is blocked": {func(s *plan.Snapshot) { s.Instances[0].Blocked = "a pod keeps it" }, first, ""},
 		"one that is Ready":            {func(s *plan.Snapshot) { s.Instances[0].Node.Ready = true }, first, ""},
 		"beside any action":            {func(s *plan.Snapshot) { s.Record.Action = opened(state.ActionUp) }, first, ""},
@@ -67,18 +73,21 @@ func TestRepairs(t *testing.T) {
 		"not one that the cloud takes": {func(s *plan.Snapshot) {
 			s.Record.Interruptions = interruptions("i-000")
 		}, nil, ""},
-		"not one that is not listed":      {func(s *plan.Snapshot) { s.Instances[0].Listed = false }, nil, ""},
-		"not one that shuts down":         {func(s *plan.Snapshot) { s.Instances[0].Leaving = true }, nil, ""},
-		"not one of the control plane":    {func(s *plan.Snapshot) { s.Instances[0].Node.ControlPlane = true }, nil, ""},
-		"not after a drain that failed":   {func(s *plan.Snapshot) { s.Record.DrainBackoff = map[string]time.Time{"i-000": noon.Add(time.Minute)} }, nil, ""},
+		"not one that is not listed":   {func(s *plan.Snapshot) { s.Instances[0].Listed = false }, nil, ""},
+		"not one that shuts down":      {func(s *plan.Snapshot) { s.Instances[0].Leaving = true }, nil, ""},
+		"not one of the control plane": {func(s *plan.Snapshot) { s.Instances[0].Node.ControlPlane = true }, nil, ""},
+		"not after a drain that failed": {func(s *plan.Snapshot) {
+			s.Record.DrainBackoff = map[string]time.Time{"i-000": noon.Add(time.Minute)}
+		}, nil, ""},
 		"not while workers are not known": {func(s *plan.Snapshot) { s.WorkersErr = "down" }, nil, ""},
 		"not in a pool that is deleted":   {func(s *plan.Snapshot) { s.Pool.Deleting = true }, nil, ""},
-		"not where it is disabled":        {func(s *plan.Snapshot) { s.Pool.Repair.Disabled = true }, nil, "disruption.repair.disabled is true"},
+		"not where it is disabled": {func(s *plan.Snapshot) { s.Pool.Repair.Disabled = true }, nil,
+			"disruption.repair.disabled is true"},
 		"not in doubt": {func(s *plan.Snapshot) {
 			for i := range 6 {
 				s.Instances[4+i].Node = plan.Node{}
 			}
-		}, nil, "7 of 10 instances have no node that is ready"},
+		}, nil, "7 of 10 instances have no ready node"},
 		"not while many are unready": {func(s *plan.Snapshot) {
 			for i := range 6 {
 				s.Instances[4+i].Node.Ready, s.Instances[4+i].Listed = false, false
@@ -107,7 +116,8 @@ func TestRepairs(t *testing.T) {
 // TestRepairsAreBounded by the share of unhealthy nodes and by how many are repaired already.
 func TestRepairsAreBounded(t *testing.T) {
 	for _, c := range []struct{ unhealthy, of, want int }{
-		{1, 1, 1}, {1, 2, 1}, {2, 2, 0}, {1, 4, 1}, {2, 9, 0}, {2, 10, 1}, {3, 14, 0}, {3, 15, 1}, {4, 20, 2}, {5, 20, 0}, {20, 100, 10}, {21, 100, 0},
+		{1, 1, 1}, {1, 2, 1}, {2, 2, 0}, {1, 4, 1}, {2, 9, 0}, {2, 10, 1}, {3, 14, 0}, {3, 15, 1}, {4, 20, 2},
+		{5, 20, 0}, {20, 100, 10}, {21, 100, 0},
 	} {
 		t.Run(fmt.Sprintf("%d of %d", c.unhealthy, c.of), func(t *testing.T) {
 			s := unhealthy(c.unhealthy, c.of)
@@ -134,7 +144,8 @@ func TestUnhealthyForAMomentCounts(t *testing.T) {
 	assert.Equal(t, []string{"i-000"}, repaired(plan.Decide(s)))
 }
 
-// TestReplacementsMakeTheShareNoSmaller: what was launched in place of broken workers is no reason to trust what is seen of these.
+// TestReplacementsMakeTheShareNoSmaller: what was launched in place of broken workers is no reason
+// to trust what is seen of these.
 func TestReplacementsMakeTheShareNoSmaller(t *testing.T) {
 	s := unhealthy(3, 17)
 	for i := range 3 {
@@ -146,7 +157,8 @@ func TestReplacementsMakeTheShareNoSmaller(t *testing.T) {
 	assert.Contains(t, d.RepairHeld, "3 of 14 nodes")
 }
 
-// TestRepairsLaunchWhatIsNeeded in place of workers that count, at once; those that are broken have been replaced before.
+// TestRepairsLaunchWhatIsNeeded in place of workers that count, at once; those that are broken have
+// been replaced before.
 func TestRepairsLaunchWhatIsNeeded(t *testing.T) {
 	s := unhealthy(1, 10)
 	s.Record.LastUp = ago(time.Minute)
@@ -176,14 +188,18 @@ func TestRepairsLaunchWhatIsNeeded(t *testing.T) {
 // TestTheConditionThatIsDueFirstDecides, whatever the order in which they are given.
 func TestTheConditionThatIsDueFirstDecides(t *testing.T) {
 	r := plan.Repair{Conditions: []plan.UnhealthyCondition{
-		notReady, {Type: "KernelDeadlock", Status: "True", After: 10 * time.Minute}, {Type: "KernelDeadlock", Status: "Unknown", After: time.Hour},
+		notReady, {Type: "KernelDeadlock", Status: "True", After: 10 * time.Minute},
+		{Type: "KernelDeadlock", Status: "Unknown", After: time.Hour},
 	}}
 	has := func(kind, status string, since time.Time) plan.NodeCondition {
 		return plan.NodeCondition{Type: kind, Status: status, Since: since}
 	}
-	assert.False(t, r.Unhealthy([]plan.NodeCondition{has("Ready", "True", ago(time.Hour)), has("KernelDeadlock", "False", ago(time.Hour)), has("Other", "Unknown", ago(time.Hour))}).Holds())
-	both := []plan.NodeCondition{has("Ready", "Unknown", ago(15*time.Minute)), has("KernelDeadlock", "True", ago(6*time.Minute))}
-	assert.Equal(t, plan.BadCondition{Condition: "KernelDeadlock=True", Since: ago(6 * time.Minute), After: 10 * time.Minute}, r.Unhealthy(both))
+	assert.False(t, r.Unhealthy([]plan.NodeCondition{has("Ready", "True", ago(time.Hour)),
+		has("KernelDeadlock", "False", ago(time.Hour)), has("Other", "Unknown", ago(time.Hour))}).Holds())
+	both := []plan.NodeCondition{has("Ready", "Unknown", ago(15*time.Minute)),
+		has("KernelDeadlock", "True", ago(6*time.Minute))}
+	assert.Equal(t, plan.BadCondition{Condition: "KernelDeadlock=True", Since: ago(6 * time.Minute),
+		After: 10 * time.Minute}, r.Unhealthy(both))
 	assert.Equal(t, noon.Add(4*time.Minute), r.Unhealthy(both).Due())
 	both[0].Since = ago(29 * time.Minute)
 	assert.Equal(t, "Ready=Unknown", r.Unhealthy(both).Condition)
@@ -199,7 +215,8 @@ func TestRepairsOfRandomPools(t *testing.T) {
 			for i := range s.Instances {
 				w := &s.Instances[i]
 				if w.Node.Name != "" && d.IntN(6) == 0 {
-					w.Unhealthy = plan.BadCondition{Condition: "Ready=Unknown", Since: ago(time.Duration(d.IntN(60)) * time.Minute), After: notReady.After}
+					w.Unhealthy = plan.BadCondition{Condition: "Ready=Unknown",
+						Since: ago(time.Duration(d.IntN(60)) * time.Minute), After: notReady.After}
 				}
 				w.Listed = d.IntN(20) > 0
 			}
@@ -223,8 +240,10 @@ func TestRepairsOfRandomPools(t *testing.T) {
 				continue
 			}
 			stay--
-			require.False(t, w.Leaving || w.Failed || s.Now.Before(w.Unhealthy.Since.Add(30*time.Minute)), "seed %d: %+v", seed, w)
-			require.False(t, slices.ContainsFunc(d.Targets, func(target plan.Target) bool { return target.InstanceID == w.ID }), "seed %d", seed)
+			require.False(t, w.Leaving || w.Failed ||
+				s.Now.Before(w.Unhealthy.Since.Add(30*time.Minute)), "seed %d: %+v", seed, w)
+			require.False(t, slices.ContainsFunc(d.Targets, func(target plan.Target) bool { return target.InstanceID == w.ID }),
+				"seed %d", seed)
 		}
 		require.Equal(t, stay, d.Workers, "seed %d", seed)
 		if len(d.Repairs) > 0 {

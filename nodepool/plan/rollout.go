@@ -7,10 +7,10 @@ import (
 	"strings"
 )
 
-// rollOut replaces outdated workers, as many at once as the budget allows: those that the load does
-// not need go as they are, if their pods have another place; for others the replacement is launched
-// first. Neither waits for a cooldown, nor for the pool to be idle. If it passes, Rollout.Message
-// says why, and Refused has the workers whose pods have no place.
+// rollOut replaces outdated workers, as many at once as the budget allows. Those that the load does
+// not need are removed if their pods fit elsewhere; for the others a replacement is launched first.
+// Neither waits for a cooldown or for the pool to be idle. If the rule passes, Rollout.Message says
+// why, and Refused has the workers whose pods fit nowhere else.
 func rollOut(f *facts, d Decision) (Decision, verdict) {
 	all := outdated(f)
 	if len(all) == 0 {
@@ -35,9 +35,9 @@ func rollOut(f *facts, d Decision) (Decision, verdict) {
 	return surge(f, d, all, most)
 }
 
-// surge launches replacements of workers that could go then, each in the zone of its worker, if
-// that is possible. The next decisions remove the workers. Replacements that were launched earlier
-// still count, unless they are of no use.
+// surge launches replacements for workers that could be removed then, each in the zone of its
+// worker if possible. Later decisions remove the workers. Replacements that were launched earlier
+// count, unless they turned out to be of no use.
 func surge(f *facts, d Decision, list []*Instance, most int) (Decision, verdict) {
 	n, room := len(f.staying), places(f)
 	if left := backsOffFor(f.census, false); left > 0 {
@@ -68,40 +68,40 @@ func surge(f *facts, d Decision, list []*Instance, most int) (Decision, verdict)
 	d.Placements = p.launched
 	d.Want = n + len(d.Placements)
 	d.Step, d.Reason = ScaleUp, Outdated
-	d.Message = fmt.Sprintf("Launch %d beside %s, of which %d are needed, in place of outdated ones: %s",
+	d.Message = fmt.Sprintf("Launch %d next to %s, of which %d are needed, to replace outdated ones: %s",
 		len(d.Placements), count(n, "worker"), neededReady(f), list[0].Outdated)
 	return d, decides
 }
 
-// rolloutHeld notes why no outdated worker is replaced.
+// rolloutHeld records why no outdated worker is replaced.
 func rolloutHeld(d Decision, why string) Decision {
 	d.Rollout.Message = why
 	return d
 }
 
-// outdated returns the workers that are to be replaced.
+// outdated returns the workers to be replaced.
 func outdated(f *facts) []*Instance {
 	out := slices.DeleteFunc(slices.Clone(f.staying), func(w *Instance) bool { return w.Outdated == "" })
 	slices.SortFunc(out, func(a, b *Instance) int { return cmp.Compare(a.ID, b.ID) })
 	return out
 }
 
-// removable returns the workers that can be removed, in their order. If there are none, it returns
-// why.
+// removable returns the workers that can be removed, in the order of their removal. If there are
+// none, it returns why.
 func removable(f *facts, list []*Instance) (out []*Instance, why string) {
 	for _, w := range list {
 		if refused := refusal(f.census, w, MustGo(Outdated)); refused == "" {
 			out = append(out, w)
 		} else if why == "" {
-			why = fmt.Sprintf("none may go, such as %s: %s", w.name(), refused)
+			why = fmt.Sprintf("no worker can be removed, such as %s: %s", w.name(), refused)
 		}
 	}
 	slices.SortFunc(out, removalOrder(f.Pool, newSpread(f.Snapshot, f.staying)))
 	return out, why
 }
 
-// replacing returns how many workers there would be without those that were launched in place of
-// others. It begins with the first of these, and rises with what load and pods need beyond them: a
+// replacing returns the number of workers without those that were launched as replacements. It
+// starts with the first replacement, and rises with the needs of load and pods beyond that: a
 // signal's recommendation is for all workers.
 func replacing(f *facts, d Decision) int {
 	there, began := len(f.staying)+f.taken, f.Record.Replacing
@@ -126,8 +126,8 @@ func replacing(f *facts, d Decision) int {
 	return min(began, there)
 }
 
-// progress returns how far the replacement is. A worker that is being removed counts until it is
-// gone.
+// progress returns the progress of the replacement. A worker that is being removed counts until it
+// is gone.
 func progress(f *facts, d Decision) Rollout {
 	out, leaving, unknown := countOutdated(f)
 	var parts []string
@@ -143,14 +143,14 @@ func progress(f *facts, d Decision) Rollout {
 		parts = append(parts, "waits for something else: "+d.Message)
 	}
 	if out.Unknown > 0 {
-		parts = append(parts, "whether "+count(out.Unknown, "worker")+" must be replaced is not known: "+unknown)
+		parts = append(parts, "whether "+count(out.Unknown, "worker")+" must be replaced is unknown: "+unknown)
 	}
 	out.Message = strings.Join(parts, "; ")
 	return out
 }
 
-// countOutdated counts the outdated workers, those of them that leave, and those of which it is not
-// known, with the reason.
+// countOutdated counts the outdated workers, those of them that leave, and those for which it is
+// unknown, with the reason.
 func countOutdated(f *facts) (out Rollout, leaving int, unknown string) {
 	for _, w := range f.workers {
 		switch {

@@ -42,14 +42,16 @@ func TestRollOut(t *testing.T) {
 	asked := 0
 	homes := func(keep map[string]bool, most int) plan.Homes { return rooms{keep: keep, most: most, asked: &asked} }
 	run(t, []row{
-		{"what replaces comes first, past cooldowns", outdated, func(*plan.Snapshot) {}, plan.ScaleUp, plan.Outdated, 2, false},
+		{"what replaces comes first, past cooldowns", outdated, func(*plan.Snapshot) {},
+			plan.ScaleUp, plan.Outdated, 2, false},
 		{"what the load does not need goes at once", outdated, func(s *plan.Snapshot) { needs(s, 9) },
 			plan.ScaleDown, plan.Outdated, 1, false},
 		{"as many as the budget allows", outdated, func(s *plan.Snapshot) { needs(s, 4) },
 			plan.ScaleDown, plan.Outdated, 2, false},
 		{"what replaces has joined", outdated, func(s *plan.Snapshot) {
 			s.Instances = append(s.Instances, workersIn("a", "b")...)
-			s.Instances[10].ID, s.Instances[10].Node.Name, s.Instances[11].ID, s.Instances[11].Node.Name = "i-new-a", "new-a", "i-new-b", "new-b"
+			s.Instances[10].ID, s.Instances[10].Node.Name, s.Instances[11].ID,
+				s.Instances[11].Node.Name = "i-new-a", "new-a", "i-new-b", "new-b"
 		}, plan.ScaleDown, plan.Outdated, 2, false},
 		{"one has joined of two", outdated, func(s *plan.Snapshot) {
 			s.Instances = append(s.Instances, workersIn("a")...)
@@ -62,7 +64,8 @@ func TestRollOut(t *testing.T) {
 			}
 		}, plan.ScaleDown, plan.Outdated, 2, false},
 		{"no budget", outdated, func(s *plan.Snapshot) { s.Disruption.Nodes = 0 }, plan.Hold, plan.NotIdle, 0, false},
-		{"one is not ready, and counts", outdated, func(s *plan.Snapshot) { s.Instances[0].Node.Ready = false }, plan.ScaleUp, plan.Outdated, 1, false},
+		{"one is not ready, and counts", outdated, func(s *plan.Snapshot) { s.Instances[0].Node.Ready = false },
+			plan.ScaleUp, plan.Outdated, 1, false},
 		{"one is broken, and counts", outdated, func(s *plan.Snapshot) {
 			s.Instances[0].Node.Ready, s.Instances[0].Failed, s.Instances[0].Broken = false, true, true
 			needs(s, 9)
@@ -73,7 +76,8 @@ func TestRollOut(t *testing.T) {
 			needs(s, 9)
 			s.Signals[0].Want, s.Signals[1].Want = 9, 9
 		}, plan.ScaleUp, plan.Outdated, 2, false},
-		{"two are not ready", outdated, func(s *plan.Snapshot) { s.Instances[0].Node.Ready, s.Instances[1].Node.Ready = false, false },
+		{"two are not ready", outdated,
+			func(s *plan.Snapshot) { s.Instances[0].Node.Ready, s.Instances[1].Node.Ready = false, false },
 			plan.Hold, plan.NotIdle, 0, false},
 		{"one leaves, and counts", outdated, func(s *plan.Snapshot) {
 			s.Instances[0].Leaving = true
@@ -87,7 +91,8 @@ func TestRollOut(t *testing.T) {
 			s.Signals[0].Want, s.Signals[1].Want = 9, 9
 		}, plan.ScaleUp, plan.Outdated, 2, false},
 		{"paused", outdated, func(s *plan.Snapshot) { s.Disruption.Paused = true }, plan.Hold, plan.NotIdle, 0, false},
-		{"a signal is not known", outdated, func(s *plan.Snapshot) { loses(s, "cpu") }, plan.Hold, plan.MetricsUnknown, 0, false},
+		{"a signal is not known", outdated, func(s *plan.Snapshot) { loses(s, "cpu") }, plan.Hold,
+			plan.MetricsUnknown, 0, false},
 		{"pods are pending", outdated, func(s *plan.Snapshot) { s.Pending = plan.Pending{Known: true, Pods: 1, Due: 1} },
 			plan.Hold, plan.BlockedByPendingPods, 0, false},
 		{"load comes first", outdated, func(s *plan.Snapshot) {
@@ -95,9 +100,12 @@ func TestRollOut(t *testing.T) {
 			s.Record.LastUp, s.Record.LastDown = time.Time{}, time.Time{}
 		},
 			plan.ScaleUp, plan.LoadPredicted, 2, false},
-		{"the maximum leaves no place", outdated, func(s *plan.Snapshot) { s.Pool.Max = 10 }, plan.Hold, plan.NotIdle, 0, false},
-		{"the maximum leaves one place", outdated, func(s *plan.Snapshot) { s.Pool.Max = 11 }, plan.ScaleUp, plan.Outdated, 1, false},
-		{"launches fail", outdated, func(s *plan.Snapshot) { s.Record.Failures, s.Record.FailedAt = 1, ago(time.Second) }, plan.Hold, plan.NotIdle, 0, false},
+		{"the maximum leaves no place", outdated, func(s *plan.Snapshot) { s.Pool.Max = 10 },
+			plan.Hold, plan.NotIdle, 0, false},
+		{"the maximum leaves one place", outdated, func(s *plan.Snapshot) { s.Pool.Max = 11 },
+			plan.ScaleUp, plan.Outdated, 1, false},
+		{"launches fail", outdated, func(s *plan.Snapshot) { s.Record.Failures, s.Record.FailedAt = 1, ago(time.Second) },
+			plan.Hold, plan.NotIdle, 0, false},
 		{"none may go", outdated, func(s *plan.Snapshot) {
 			for i := range s.Instances {
 				s.Instances[i].Blocked = "its annotation says so"
@@ -177,7 +185,7 @@ func TestRollOutEnds(t *testing.T) {
 func TestRollOutMessages(t *testing.T) {
 	for want, change := range map[string]func(*plan.Snapshot){
 		"the budget allows 0": func(s *plan.Snapshot) { s.Disruption = plan.Disruption{Why: "the budget allows 0"} },
-		"the budget allows 2, and 2 are not ready or leave already": func(s *plan.Snapshot) {
+		"the budget allows 2, and 2 are not ready or already leaving": func(s *plan.Snapshot) {
 			s.Instances[0].Leaving, s.Instances[1].Node.Ready = true, false
 			needs(s, 8)
 			s.Signals[0].Want, s.Signals[1].Want = 9, 9
@@ -195,18 +203,18 @@ func TestRollOutMessages(t *testing.T) {
 			needs(s, 7)
 			s.Signals[0].Want, s.Signals[1].Want = 7, 7
 		},
-		"the budget allows 0; whether 2 workers must be replaced is not known: no permission": func(s *plan.Snapshot) {
+		"the budget allows 0; whether 2 workers must be replaced is unknown: no permission": func(s *plan.Snapshot) {
 			s.Disruption = plan.Disruption{Why: "the budget allows 0"}
 			for i := range 2 {
 				s.Instances[i].Outdated, s.Instances[i].OutdatedErr = "", "no permission"
 			}
 		},
-		"whether 10 workers must be replaced is not known: no permission": func(s *plan.Snapshot) {
+		"whether 10 workers must be replaced is unknown: no permission": func(s *plan.Snapshot) {
 			for i := range s.Instances {
 				s.Instances[i].Outdated, s.Instances[i].OutdatedErr = "", "no permission"
 			}
 		},
-		"none may go, such as node-000: its annotation says so": func(s *plan.Snapshot) {
+		"no worker can be removed, such as node-000: its annotation says so": func(s *plan.Snapshot) {
 			for i := range s.Instances {
 				s.Instances[i].Blocked = "its annotation says so"
 			}
@@ -218,20 +226,25 @@ func TestRollOutMessages(t *testing.T) {
 	}
 }
 
-// A roll-out is not over while a worker that it replaces is there, or while it is not known whether one must be replaced.
+// A roll-out is not over while a worker that it replaces is there, or while it is not known whether
+// one must be replaced.
 func TestRollOutCountsWhatIsStillThere(t *testing.T) {
 	for name, test := range map[string]struct {
 		worker            plan.Instance
 		outdated, unknown int
 	}{
-		"it is drained":                   {plan.Instance{Instance: fleet.Instance{Outdated: "x"}, Leaving: true}, 1, 0},
-		"it has no Node yet":              {plan.Instance{Instance: fleet.Instance{Outdated: "x"}}, 1, 0},
-		"it has ended":                    {plan.Instance{Instance: fleet.Instance{Outdated: "x"}, Leaving: true, Ended: true}, 0, 0},
-		"it never joined":                 {plan.Instance{Instance: fleet.Instance{Outdated: "x"}, Failed: true}, 0, 0},
-		"it is not known":                 {plan.Instance{Instance: fleet.Instance{OutdatedErr: "no permission"}}, 0, 1},
-		"it goes anyway":                  {plan.Instance{Instance: fleet.Instance{OutdatedErr: "no permission"}, Leaving: true}, 0, 0},
-		"it is outdated for its age":      {plan.Instance{Instance: fleet.Instance{Outdated: "x", OutdatedErr: "no permission"}}, 1, 0},
-		"it is not known of a failed one": {plan.Instance{Instance: fleet.Instance{OutdatedErr: "no permission"}, Failed: true}, 0, 0},
+		"it is drained":      {plan.Instance{Instance: fleet.Instance{Outdated: "x"}, Leaving: true}, 1, 0},
+		"it has no Node yet": {plan.Instance{Instance: fleet.Instance{Outdated: "x"}}, 1, 0},
+		"it has ended": {plan.Instance{Instance: fleet.Instance{Outdated: "x"},
+			Leaving: true, Ended: true}, 0, 0},
+		"it never joined": {plan.Instance{Instance: fleet.Instance{Outdated: "x"}, Failed: true}, 0, 0},
+		"it is not known": {plan.Instance{Instance: fleet.Instance{OutdatedErr: "no permission"}}, 0, 1},
+		"it goes anyway": {plan.Instance{Instance: fleet.Instance{OutdatedErr: "no permission"},
+			Leaving: true}, 0, 0},
+		"it is outdated for its age": {plan.Instance{Instance: fleet.Instance{Outdated: "x",
+			OutdatedErr: "no permission"}}, 1, 0},
+		"it is not known of a failed one": {plan.Instance{Instance: fleet.Instance{OutdatedErr: "no permission"},
+			Failed: true}, 0, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := steady()
@@ -336,8 +349,8 @@ func TestReplacing(t *testing.T) {
 	}
 }
 
-// rollsOut plays decisions one after the other until nothing more is done, and returns how many were launched. What is decided is
-// done at once, and what is known of homes is remembered.
+// rollsOut plays decisions one after the other until nothing more is done, and returns how many
+// were launched. What is decided is done at once, and what is known of homes is remembered.
 func rollsOut(t *testing.T, s *plan.Snapshot) int {
 	t.Helper()
 	launched := 0
@@ -373,7 +386,8 @@ func rollsOut(t *testing.T, s *plan.Snapshot) int {
 	return launched
 }
 
-// A roll-out ends, or says why it does not, whatever the fleet keeps: nothing is launched in place of a worker that stays.
+// A roll-out ends, or says why it does not, whatever the fleet keeps: nothing is launched in place
+// of a worker that stays.
 func TestRollOutAsksTheFleetAsItWillBe(t *testing.T) {
 	for name, test := range map[string]struct {
 		change         func(*plan.Snapshot)
@@ -384,14 +398,16 @@ func TestRollOutAsksTheFleetAsItWillBe(t *testing.T) {
 		"zone c has no capacity": {func(s *plan.Snapshot) {
 			s.Record.Cooling = []fleet.Cooling{{Zone: "c", Until: s.Now.Add(24 * time.Hour)}}
 			for h := range 40 {
-				s.Record.Cooling = append(s.Record.Cooling, fleet.Cooling{Zone: "c", Until: s.Now.Add(time.Duration(h) * time.Hour)})
+				s.Record.Cooling = append(s.Record.Cooling,
+					fleet.Cooling{Zone: "c", Until: s.Now.Add(time.Duration(h) * time.Hour)})
 			}
 		}, 6, 1, "node-006 stays, as it is the last ready one of zone c"},
 		"On-Demand has no capacity": {func(s *plan.Snapshot) {
 			s.Pool.OnDemandBase, s.Pool.SpotRatio = 2, 1
 			s.Instances[0].Market, s.Instances[6].Market = fleet.OnDemand, fleet.OnDemand
 			for h := range 40 {
-				s.Record.Cooling = append(s.Record.Cooling, fleet.Cooling{Market: fleet.OnDemand, Until: s.Now.Add(time.Duration(h) * time.Hour)})
+				s.Record.Cooling = append(s.Record.Cooling,
+					fleet.Cooling{Market: fleet.OnDemand, Until: s.Now.Add(time.Duration(h) * time.Hour)})
 			}
 		}, 5, 2, "every kind of instance that could be launched is cooling after errors"},
 		"On-Demand workers are kept": {func(s *plan.Snapshot) {
@@ -507,10 +523,12 @@ func TestReplacementsDoNotHoldBackLaunches(t *testing.T) {
 		s.Record.LastSwap, s.Record.LastUp, s.Record.LastDown = ago(time.Second), ago(time.Hour), ago(time.Hour)
 	}
 	run(t, []row{
-		{"load", nil, func(s *plan.Snapshot) { just(s); wants(s, "cpu", 0.9, 5, time.Hour) }, plan.ScaleUp, plan.LoadPredicted, 1, false},
+		{"load", nil, func(s *plan.Snapshot) { just(s); wants(s, "cpu", 0.9, 5, time.Hour) }, plan.ScaleUp,
+			plan.LoadPredicted, 1, false},
 		{"pods", nil, func(s *plan.Snapshot) { just(s); pends(s, 5) }, plan.ScaleUp, plan.PodsPending, 1, false},
 		{"an idle pool", idle, just, plan.Hold, plan.CoolingDown, 0, false},
-		{"an idle pool, after a scale-up", idle, func(s *plan.Snapshot) { just(s); s.Record.LastUp, s.Record.LastSwap = ago(time.Second), ago(time.Hour) },
+		{"an idle pool, after a scale-up", idle,
+			func(s *plan.Snapshot) { just(s); s.Record.LastUp, s.Record.LastSwap = ago(time.Second), ago(time.Hour) },
 			plan.Hold, plan.CoolingDown, 0, false},
 	})
 }

@@ -47,13 +47,16 @@ func TestWhatIsNotKnown(t *testing.T) {
 			loses(s, "cpu")
 			wants(s, "memory", 0.9, 5, time.Hour)
 		}, plan.ScaleUp, plan.LoadPredicted, 1, false},
-		{"metrics: nothing is removed", idle, func(s *plan.Snapshot) { loses(s, "cpu") }, plan.Hold, plan.MetricsUnknown, 0, false},
-		{"metrics: nothing is removed while workers are silent", idle, func(s *plan.Snapshot) { s.Signals[0].Silent = "2 of 4" },
+		{"metrics: nothing is removed", idle, func(s *plan.Snapshot) { loses(s, "cpu") }, plan.Hold,
+			plan.MetricsUnknown, 0, false},
+		{"metrics: nothing is removed while workers are silent", idle,
+			func(s *plan.Snapshot) { s.Signals[0].Silent = "2 of 4" },
 			plan.Hold, plan.MetricsUnknown, 0, false},
-		{"metrics: nothing is removed while workers are silent, though the maximum was lowered", idle, func(s *plan.Snapshot) {
-			s.Pool.Max = 3
-			s.Signals[0].Silent = "2 of 4"
-		}, plan.Hold, plan.MetricsUnknown, 0, false},
+		{"metrics: nothing is removed while workers are silent, though the maximum was lowered",
+			idle, func(s *plan.Snapshot) {
+				s.Pool.Max = 3
+				s.Signals[0].Silent = "2 of 4"
+			}, plan.Hold, plan.MetricsUnknown, 0, false},
 		{"metrics: the others still ask while workers are silent", nil, func(s *plan.Snapshot) {
 			wants(s, "cpu", 0.9, 5, time.Hour)
 			s.Signals[0].Silent = "2 of 4"
@@ -70,14 +73,17 @@ func TestWhatIsNotKnown(t *testing.T) {
 			plan.Hold, plan.MetricsUnknown, 0, false},
 		{"metrics: idleness asks for CPU that no signal tells", idle, func(s *plan.Snapshot) { s.Signals = s.Signals[1:] },
 			plan.Hold, plan.MetricsUnknown, 0, false},
-		{"pods: nothing is removed", idle, func(s *plan.Snapshot) { s.Pending.Known = false }, plan.Hold, plan.MetricsUnknown, 0, false},
+		{"pods: nothing is removed", idle, func(s *plan.Snapshot) { s.Pending.Known = false }, plan.Hold,
+			plan.MetricsUnknown, 0, false},
 		{"pods: nothing is launched for them", nil, func(s *plan.Snapshot) {
 			pends(s, 20)
 			s.Pending.Known = false
 		}, plan.Hold, plan.MetricsUnknown, 0, false},
-		{"past weeks: the floor is not heard", nil, func(s *plan.Snapshot) { s.Seasonal = &plan.Seasonal{Nodes: 9, Err: "no data"} },
+		{"past weeks: the floor is not heard", nil,
+			func(s *plan.Snapshot) { s.Seasonal = &plan.Seasonal{Nodes: 9, Err: "no data"} },
 			plan.Hold, plan.NotIdle, 0, false},
-		{"past weeks: they never forbid a removal by being unknown", idle, func(s *plan.Snapshot) { s.Seasonal = &plan.Seasonal{Err: "no data"} },
+		{"past weeks: they never forbid a removal by being unknown", idle,
+			func(s *plan.Snapshot) { s.Seasonal = &plan.Seasonal{Err: "no data"} },
 			plan.ScaleDown, plan.PoolIdle, 1, false},
 		{"the use of a worker: it stays", idle, func(s *plan.Snapshot) {
 			for i := range s.Instances {
@@ -101,16 +107,22 @@ func TestWhatRisesJoinsAnOpenScaleUp(t *testing.T) {
 	}
 	run(t, []row{
 		{"as many as it has room for", open, func(*plan.Snapshot) {}, plan.ScaleUp, plan.LoadPredicted, 2, false},
-		{"within the cooldown, which is between two of them", open, func(s *plan.Snapshot) { s.Record.LastUp = ago(time.Minute) },
+		{"within the cooldown, which is between two of them", open,
+			func(s *plan.Snapshot) { s.Record.LastUp = ago(time.Minute) },
 			plan.ScaleUp, plan.LoadPredicted, 2, false},
-		{"as many as are recommended", open, func(s *plan.Snapshot) { s.Pool.MaxBatchUp = 9 }, plan.ScaleUp, plan.LoadPredicted, 2, false},
-		{"beyond what is planned already", open, func(s *plan.Snapshot) { has(s, 1) }, plan.ScaleUp, plan.LoadPredicted, 1, false},
-		{"nothing if all of that is planned", open, func(s *plan.Snapshot) { has(s, 2) }, plan.Hold, plan.ActionOpen, 0, false},
-		{"no more than the maximum", open, func(s *plan.Snapshot) { s.Pool.Max = 5 }, plan.ScaleUp, plan.LoadPredicted, 1, false},
+		{"as many as are recommended", open, func(s *plan.Snapshot) { s.Pool.MaxBatchUp = 9 }, plan.ScaleUp,
+			plan.LoadPredicted, 2, false},
+		{"beyond what is planned already", open, func(s *plan.Snapshot) { has(s, 1) }, plan.ScaleUp,
+			plan.LoadPredicted, 1, false},
+		{"nothing if all of that is planned", open, func(s *plan.Snapshot) { has(s, 2) },
+			plan.Hold, plan.ActionOpen, 0, false},
+		{"no more than the maximum", open, func(s *plan.Snapshot) { s.Pool.Max = 5 }, plan.ScaleUp,
+			plan.LoadPredicted, 1, false},
 		{"nothing at the maximum", open, func(s *plan.Snapshot) { s.Pool.Max = 4 }, plan.Hold, plan.ActionOpen, 0, false},
 		{"nothing without room", open, func(s *plan.Snapshot) { s.Record.Action.Started = ago(time.Hour) },
 			plan.Hold, plan.ActionOpen, 0, false},
-		{"nothing while launches fail", open, func(s *plan.Snapshot) { s.Record.Failures, s.Record.FailedAt = 1, ago(time.Hour) },
+		{"nothing while launches fail", open,
+			func(s *plan.Snapshot) { s.Record.Failures, s.Record.FailedAt = 1, ago(time.Hour) },
 			plan.Hold, plan.ActionOpen, 0, false},
 		{"nothing while an instance is taken back, which has slots of its own", open, func(s *plan.Snapshot) {
 			s.Record.Interruptions = interruptions(s.Instances[0].ID)
@@ -118,9 +130,11 @@ func TestWhatRisesJoinsAnOpenScaleUp(t *testing.T) {
 		{"nothing where everything cools", open, func(s *plan.Snapshot) {
 			s.Record.Cooling = []fleet.Cooling{{Until: ago(-time.Minute)}}
 		}, plan.Hold, plan.ActionOpen, 0, false},
-		{"nothing that has not been asked for long enough", open, func(s *plan.Snapshot) { wants(s, "cpu", 0.9, 6, time.Second) },
+		{"nothing that has not been asked for long enough", open,
+			func(s *plan.Snapshot) { wants(s, "cpu", 0.9, 6, time.Second) },
 			plan.Hold, plan.ActionOpen, 0, false},
-		{"nothing beside a scale-down", open, func(s *plan.Snapshot) { s.Record.Action = opened(state.ActionDown) }, plan.Hold, plan.ActionOpen, 0, false},
+		{"nothing beside a scale-down", open, func(s *plan.Snapshot) { s.Record.Action = opened(state.ActionDown) },
+			plan.Hold, plan.ActionOpen, 0, false},
 	})
 }
 
@@ -131,17 +145,23 @@ func TestMinimumAndMaximum(t *testing.T) {
 		return s
 	}
 	run(t, []row{
-		{"below the minimum: beside an open scale-down", below, func(s *plan.Snapshot) { s.Record.Action = opened(state.ActionDown) },
+		{"below the minimum: beside an open scale-down", below,
+			func(s *plan.Snapshot) { s.Record.Action = opened(state.ActionDown) },
 			plan.ScaleUp, plan.BelowMinimum, 1, true},
-		{"below the minimum: not beside an open scale-up", below, func(s *plan.Snapshot) { s.Record.Action = opened(state.ActionUp) },
+		{"below the minimum: not beside an open scale-up", below,
+			func(s *plan.Snapshot) { s.Record.Action = opened(state.ActionUp) },
 			plan.Hold, plan.ActionOpen, 0, false},
-		{"below the minimum: not beside an action of another kind", below, func(s *plan.Snapshot) { s.Record.Action = opened("Rebuild") },
+		{"below the minimum: not beside an action of another kind", below,
+			func(s *plan.Snapshot) { s.Record.Action = opened("Rebuild") },
 			plan.Hold, plan.ActionOpen, 0, false},
-		{"below the minimum: launches that fail back off", below, func(s *plan.Snapshot) { s.Record.Failures, s.Record.FailedAt = 3, ago(3*time.Minute) },
+		{"below the minimum: launches that fail back off", below,
+			func(s *plan.Snapshot) { s.Record.Failures, s.Record.FailedAt = 3, ago(3*time.Minute) },
 			plan.Hold, plan.BackingOff, 0, false},
-		{"below the minimum: they do for minutes at most", below, func(s *plan.Snapshot) { s.Record.Failures, s.Record.FailedAt = 9, ago(5*time.Minute) },
+		{"below the minimum: they do for minutes at most", below,
+			func(s *plan.Snapshot) { s.Record.Failures, s.Record.FailedAt = 9, ago(5*time.Minute) },
 			plan.ScaleUp, plan.BelowMinimum, 1, true},
-		{"below the minimum: in batches", below, func(s *plan.Snapshot) { s.Pool.Min = 6 }, plan.ScaleUp, plan.BelowMinimum, 2, true},
+		{"below the minimum: in batches", below, func(s *plan.Snapshot) { s.Pool.Min = 6 },
+			plan.ScaleUp, plan.BelowMinimum, 2, true},
 		{"below the minimum: what leaves or failed does not count", nil, func(s *plan.Snapshot) {
 			s.Instances[0].Leaving, s.Instances[1].Failed, s.Instances[2].Leaving = true, true, true
 		}, plan.ScaleUp, plan.BelowMinimum, 1, true},
@@ -182,7 +202,8 @@ func TestMinimumAndMaximum(t *testing.T) {
 			s.Pool.Max = 3
 			s.Record.LastDown = ago(time.Minute)
 		}, plan.Hold, plan.CoolingDown, 0, false},
-		{"above the maximum: while an action is open", nil, func(s *plan.Snapshot) { s.Pool.Max, s.Record.Action = 3, opened(state.ActionUp) },
+		{"above the maximum: while an action is open", nil,
+			func(s *plan.Snapshot) { s.Pool.Max, s.Record.Action = 3, opened(state.ActionUp) },
 			plan.Hold, plan.ActionOpen, 0, false},
 		{"above the maximum: that is below the minimum", nil, func(s *plan.Snapshot) { s.Pool.Max, s.Pool.Min = 3, 5 },
 			plan.Hold, plan.AtMinimum, 0, false},
@@ -216,7 +237,8 @@ func TestGrowth(t *testing.T) {
 			wants(s, "cpu", 0.9, 5, 0)
 			s.Signals[0].Since = time.Time{}
 		}, plan.Hold, plan.NotSustained, 0, false},
-		{"one that waits keeps the pool from shrinking", idle, func(s *plan.Snapshot) { asksFor(s, "queue", 200, 100); s.Signals[2].For = time.Minute },
+		{"one that waits keeps the pool from shrinking", idle,
+			func(s *plan.Snapshot) { asksFor(s, "queue", 200, 100); s.Signals[2].For = time.Minute },
 			plan.Hold, plan.NotSustained, 0, false},
 		{"the seasonal floor is heard in mode All", seed003, func(s *plan.Snapshot) {
 			pends(s, 0)
@@ -227,12 +249,14 @@ func TestGrowth(t *testing.T) {
 			pends(s, 0)
 			wants(s, "cpu", 0.5, 4, 0)
 		}, plan.Hold, plan.NotIdle, 0, false},
-		{"pods that a node on its way will hold ask for nothing", nil, func(s *plan.Snapshot) { s.Pending = plan.Pending{Known: true, Pods: 3, Due: 3} },
+		{"pods that a node on its way will hold ask for nothing", nil,
+			func(s *plan.Snapshot) { s.Pending = plan.Pending{Known: true, Pods: 3, Due: 3} },
 			plan.Hold, plan.BlockedByPendingPods, 0, false},
 		{"pods that no node of the pool could run ask for nothing", nil, func(s *plan.Snapshot) {
 			s.Pending.Unhelped = []fleet.Unhelped{{Pod: "shop/gpu", Reason: "it wants a GPU"}}
 		}, plan.Hold, plan.NotIdle, 0, false},
-		{"it is not known what can be launched", nil, func(s *plan.Snapshot) { s.Offers = nil; pends(s, 1) }, plan.Hold, plan.LaunchesUnknown, 0, false},
+		{"it is not known what can be launched", nil, func(s *plan.Snapshot) { s.Offers = nil; pends(s, 1) }, plan.Hold,
+			plan.LaunchesUnknown, 0, false},
 		{"every placement is cooling", nil, func(s *plan.Snapshot) {
 			pends(s, 1)
 			s.Record.Cooling = []fleet.Cooling{{Until: noon.Add(time.Minute)}}
@@ -258,7 +282,8 @@ func TestShrinking(t *testing.T) {
 			s.Instances[0].Node.Ready = false
 			s.Signals[0].Fits = 3
 		}, plan.Hold, plan.LoadAfterRemoval, 0, false},
-		{"past weeks need as many as there are", idle, func(s *plan.Snapshot) { s.Seasonal = &plan.Seasonal{Known: true, Nodes: 4, Confidence: 1} },
+		{"past weeks need as many as there are", idle,
+			func(s *plan.Snapshot) { s.Seasonal = &plan.Seasonal{Known: true, Nodes: 4, Confidence: 1} },
 			plan.Hold, plan.LoadAfterRemoval, 0, false},
 		{"a signal asks for as many as there are", idle, func(s *plan.Snapshot) { s.Signals[0].Want = 4 },
 			plan.Hold, plan.LoadAfterRemoval, 0, false},
@@ -266,12 +291,17 @@ func TestShrinking(t *testing.T) {
 			plan.Hold, plan.NotIdle, 0, false},
 		{"a signal is below what it says for a removal", idle, func(s *plan.Snapshot) { s.Signals[0].Down = 0.21 },
 			plan.ScaleDown, plan.PoolIdle, 1, false},
-		{"a signal without a vote needs no workers to stay", idle, func(s *plan.Snapshot) { s.Signals[0].InformsOnly, s.Signals[0].Fits = true, 9 },
+		{"a signal without a vote needs no workers to stay", idle,
+			func(s *plan.Snapshot) { s.Signals[0].InformsOnly, s.Signals[0].Fits = true, 9 },
 			plan.ScaleDown, plan.PoolIdle, 1, false},
-		{"three unready of six are not too many", idle, func(s *plan.Snapshot) { unready(s, 3, 6) }, plan.ScaleDown, plan.PoolIdle, 1, false},
-		{"four unready of nine are not too many", idle, func(s *plan.Snapshot) { unready(s, 4, 9) }, plan.ScaleDown, plan.PoolIdle, 1, false},
-		{"four unready of eight are too many", idle, func(s *plan.Snapshot) { unready(s, 4, 8) }, plan.Hold, plan.TooManyUnready, 0, false},
-		{"four unready of eight are too many for a maximum that was lowered", idle, func(s *plan.Snapshot) { unready(s, 4, 8); s.Pool.Max = 5 },
+		{"three unready of six are not too many", idle, func(s *plan.Snapshot) { unready(s, 3, 6) },
+			plan.ScaleDown, plan.PoolIdle, 1, false},
+		{"four unready of nine are not too many", idle, func(s *plan.Snapshot) { unready(s, 4, 9) },
+			plan.ScaleDown, plan.PoolIdle, 1, false},
+		{"four unready of eight are too many", idle, func(s *plan.Snapshot) { unready(s, 4, 8) }, plan.Hold,
+			plan.TooManyUnready, 0, false},
+		{"four unready of eight are too many for a maximum that was lowered", idle,
+			func(s *plan.Snapshot) { unready(s, 4, 8); s.Pool.Max = 5 },
 			plan.Hold, plan.TooManyUnready, 0, false},
 	})
 }
@@ -314,13 +344,17 @@ func TestInterruptions(t *testing.T) {
 			s.Record.Interruptions = interruptions("i-002", "i-001")
 			s.Signals[0].InformsOnly, s.Signals[1].InformsOnly = true, true
 		}, plan.ScaleUp, plan.Interrupted, 2, true},
-		{"all are replaced in batches", nil, func(s *plan.Snapshot) { s.Record.Interruptions = interruptions("i-000", "i-001", "i-002", "i-003") },
+		{"all are replaced in batches", nil,
+			func(s *plan.Snapshot) { s.Record.Interruptions = interruptions("i-000", "i-001", "i-002", "i-003") },
 			plan.ScaleUp, plan.Interrupted, 2, true},
-		{"at the maximum: what leaves makes room", nil, func(s *plan.Snapshot) { s.Pool.Max = 4; s.Record.Interruptions = interruptions("i-000") },
+		{"at the maximum: what leaves makes room", nil,
+			func(s *plan.Snapshot) { s.Pool.Max = 4; s.Record.Interruptions = interruptions("i-000") },
 			plan.ScaleUp, plan.Interrupted, 1, true},
-		{"above the maximum: none is replaced", nil, func(s *plan.Snapshot) { s.Pool.Max = 3; s.Record.Interruptions = interruptions("i-000") },
+		{"above the maximum: none is replaced", nil,
+			func(s *plan.Snapshot) { s.Pool.Max = 3; s.Record.Interruptions = interruptions("i-000") },
 			plan.Hold, plan.NotSustained, 0, false},
-		{"one that is not the pool's is nothing", nil, func(s *plan.Snapshot) { s.Record.Interruptions = interruptions("i-999") },
+		{"one that is not the pool's is nothing", nil,
+			func(s *plan.Snapshot) { s.Record.Interruptions = interruptions("i-999") },
 			plan.Hold, plan.NotIdle, 0, false},
 		{"one that failed to join is nothing", nil, func(s *plan.Snapshot) {
 			s.Instances = append(s.Instances, workersIn("a", "a", "a", "a", "a")[4])
@@ -335,7 +369,8 @@ func TestInterruptions(t *testing.T) {
 			s.Record.Interruptions = interruptions("i-000")
 			s.Record.Failures, s.Record.FailedAt = 1, ago(time.Second)
 		}, plan.Hold, plan.BackingOff, 0, false},
-		{"below the minimum before: that is the reason", nil, func(s *plan.Snapshot) { s.Pool.Min = 5; s.Record.Interruptions = interruptions("i-000") },
+		{"below the minimum before: that is the reason", nil,
+			func(s *plan.Snapshot) { s.Pool.Min = 5; s.Record.Interruptions = interruptions("i-000") },
 			plan.ScaleUp, plan.BelowMinimum, 2, true},
 	})
 }
@@ -386,10 +421,12 @@ func TestIdleSince(t *testing.T) {
 		"what is not known ends it":     {func(s *plan.Snapshot) { loses(s, "cpu") }, time.Time{}},
 		"pods not known end it":         {func(s *plan.Snapshot) { s.Pending.Known = false }, time.Time{}},
 		"a cloud that is mute does not": {func(s *plan.Snapshot) { s.WorkersErr = "no answer" }, ago(10 * time.Minute)},
-		"an open action does not":       {func(s *plan.Snapshot) { s.Record.Action = opened(state.ActionUp) }, ago(10 * time.Minute)},
-		"a look just now":               {func(s *plan.Snapshot) { s.DecidedAt = ago(5 * time.Minute) }, ago(10 * time.Minute)},
-		"nobody looked for too long":    {func(s *plan.Snapshot) { s.DecidedAt = ago(5*time.Minute + 1) }, noon},
-		"a time in the future":          {func(s *plan.Snapshot) { s.Record.IdleSince = noon.Add(time.Hour) }, noon},
+		"an open action does not": {func(s *plan.Snapshot) { s.Record.Action = opened(state.ActionUp) },
+			ago(10 * time.Minute)},
+		"a look just now": {func(s *plan.Snapshot) { s.DecidedAt = ago(5 * time.Minute) },
+			ago(10 * time.Minute)},
+		"nobody looked for too long": {func(s *plan.Snapshot) { s.DecidedAt = ago(5*time.Minute + 1) }, noon},
+		"a time in the future":       {func(s *plan.Snapshot) { s.Record.IdleSince = noon.Add(time.Hour) }, noon},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := idle()
@@ -411,12 +448,19 @@ func TestClockIsSetBack(t *testing.T) {
 		whole  time.Duration
 		then   plan.Step
 	}{
-		"scale-up":       {steady, func(s *plan.Snapshot) { s.Record.LastUp = hour }, plan.CoolingDown, 5 * time.Minute, plan.ScaleUp},
-		"scale-down":     {idle, func(s *plan.Snapshot) { s.Record.LastDown = hour }, plan.CoolingDown, 10 * time.Minute, plan.ScaleDown},
-		"idleness":       {idle, func(s *plan.Snapshot) { s.Record.IdleSince = hour }, plan.NotIdle, 10 * time.Minute, plan.ScaleDown},
-		"failed launch":  {steady, func(s *plan.Snapshot) { s.Record.Failures, s.Record.FailedAt = 1, hour }, plan.BackingOff, time.Minute, plan.ScaleUp},
-		"last decision":  {idle, func(s *plan.Snapshot) { s.DecidedAt, s.Record.IdleSince = hour, hour }, plan.NotIdle, 10 * time.Minute, plan.ScaleDown},
-		"cooling market": {steady, func(s *plan.Snapshot) { s.Record.Cooling = []fleet.Cooling{{Until: hour.Add(3 * time.Minute)}} }, "", 0, plan.ScaleUp},
+		"scale-up": {steady, func(s *plan.Snapshot) { s.Record.LastUp = hour }, plan.CoolingDown,
+			5 * time.Minute, plan.ScaleUp},
+		"scale-down": {idle, func(s *plan.Snapshot) { s.Record.LastDown = hour }, plan.CoolingDown,
+			10 * time.Minute, plan.ScaleDown},
+		"idleness": {idle, func(s *plan.Snapshot) { s.Record.IdleSince = hour }, plan.NotIdle,
+			10 * time.Minute, plan.ScaleDown},
+		"failed launch": {steady, func(s *plan.Snapshot) { s.Record.Failures, s.Record.FailedAt = 1, hour },
+			plan.BackingOff, time.Minute, plan.ScaleUp},
+		"last decision": {idle, func(s *plan.Snapshot) { s.DecidedAt, s.Record.IdleSince = hour, hour }, plan.NotIdle,
+			10 * time.Minute, plan.ScaleDown},
+		"cooling market": {steady, func(s *plan.Snapshot) {
+			s.Record.Cooling = []fleet.Cooling{{Until: hour.Add(3 * time.Minute)}}
+		}, "", 0, plan.ScaleUp},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := c.from()
@@ -428,7 +472,8 @@ func TestClockIsSetBack(t *testing.T) {
 				d := plan.Decide(s)
 				assert.Equal(t, c.waits, d.Reason, d.Message)
 			}
-			for _, at := range []*time.Time{&s.Record.LastUp, &s.Record.LastDown, &s.Record.FailedAt, &s.Record.IdleSince, &s.DecidedAt} {
+			for _, at := range []*time.Time{&s.Record.LastUp, &s.Record.LastDown, &s.Record.FailedAt,
+				&s.Record.IdleSince, &s.DecidedAt} {
 				if at.After(s.Now) {
 					*at = s.Now
 				}
@@ -460,9 +505,9 @@ func TestRefusals(t *testing.T) {
 		{Worker: "i-001", Reason: "its node has not joined"},
 		{Worker: "node-000", Reason: "its node is not ready"},
 		{Worker: "node-002", Reason: "its annotation says so"},
-		{Worker: "node-003", Reason: "what is used of it is not known"},
-		{Worker: "node-004", Reason: "its instance is not known"},
-		{Worker: "node-005", Reason: "it is left alone until 2026-03-02T12:01:00Z, as its drain failed"},
+		{Worker: "node-003", Reason: "its use is unknown"},
+		{Worker: "node-004", Reason: "its instance is unknown"},
+		{Worker: "node-005", Reason: "its drain failed, and is retried after 2026-03-02T12:01:00Z"},
 		{Worker: "node-006", Reason: "it is the last ready one of zone b"},
 	}, d.Refused)
 }
@@ -512,10 +557,11 @@ func TestVotes(t *testing.T) {
 	d := plan.Decide(s)
 	assert.Equal(t, []plan.Recommendation{
 		{Signal: "cpu", Nodes: 7, Known: true, Reason: "cpu is 0.9 and will be 0.9 in 2m30s, with a threshold of 0.7"},
-		{Signal: "pending", Nodes: 6, Known: true, Reason: "14 pods unschedulable for longer than 30s, the oldest for 45s, and 2 more nodes would hold them; 1 pod could run on no node of the pool: shop/gpu, as it wants a GPU"},
+		{Signal: "pending", Nodes: 6, Known: true,
+			Reason: "14 pods unschedulable for longer than 30s, the oldest for 45s, and 2 more nodes would hold them; 1 pod could run on no node of the pool: shop/gpu, as it wants a GPU"},
 		{Signal: "seasonal", Nodes: 5, Known: true, Reason: "past weeks needed 5 at this hour, with a confidence of 0.80"},
 		{Signal: "minimum", Nodes: 2, Known: true, Reason: "the minimum is 2"},
-		{Signal: "memory", Reason: "memory is not known: the server does not answer"},
+		{Signal: "memory", Reason: "memory is unknown: the server does not answer"},
 	}, d.Recommendations)
 	assert.Equal(t, 7, d.Recommended)
 	assert.Equal(t, 6, d.Want)
@@ -537,7 +583,7 @@ func TestRecommendationOfPendingPods(t *testing.T) {
 		"3 pods unschedulable for longer than 30s, and existing nodes have room for 2 of them, and nodes that are starting will hold the others":                                                          {Known: true, Pods: 3, Due: 3, Room: 2},
 		"3 pods unschedulable for longer than 30s, and nodes that are starting will hold them; the scheduler extender filtered the existing nodes for 2 of them, as these are predicted to be overloaded": {Known: true, Pods: 3, Due: 3, Filtered: 2},
 		"no pod is unschedulable": {Known: true},
-		"pods are not known":      {},
+		"pods are unknown":        {},
 	} {
 		s := steady()
 		s.Pending = p
@@ -578,14 +624,14 @@ func TestMessages(t *testing.T) {
 		want   string
 	}{
 		{steady, func(s *plan.Snapshot) { wants(s, "cpu", 0.9, 7, time.Hour); s.Signals[0].Horizon = time.Minute },
-			"Launch 2 beside 4 workers: cpu is 0.9 and will be 0.9 in 1m0s, with a threshold of 0.7; 7 are recommended, and one step goes to 6"},
+			"Launch 2 next to 4 workers: cpu is 0.9 and will be 0.9 in 1m0s, with a threshold of 0.7; 7 are recommended, and one step goes to 6"},
 		{steady, func(s *plan.Snapshot) { s.Pool.Max = 5; pends(s, 40) },
-			"Launch 1 beside 4 workers: 40 pods unschedulable for longer than 30s, the oldest for 30s, and 4 more nodes would hold them; 8 are recommended and the maximum is 5"},
+			"Launch 1 next to 4 workers: 40 pods unschedulable for longer than 30s, the oldest for 30s, and 4 more nodes would hold them; 8 are recommended and the maximum is 5"},
 		{steady, func(s *plan.Snapshot) { s.Record.Failures = 2; pends(s, 40) },
-			"Launch 1 beside 4 workers: 40 pods unschedulable for longer than 30s, the oldest for 30s, and 4 more nodes would hold them; 8 are recommended, and one is tried while launches fail"},
+			"Launch 1 next to 4 workers: 40 pods unschedulable for longer than 30s, the oldest for 30s, and 4 more nodes would hold them; 8 are recommended, and one is tried while launches fail"},
 		{steady, func(s *plan.Snapshot) { s.Record.Interruptions = interruptions("i-000") },
-			"Launch 1 beside 3 workers: the cloud reclaims 1 worker, and 4 are needed"},
-		{steady, func(s *plan.Snapshot) { s.Instances = s.Instances[:1] }, "Launch 1 beside 1 worker: the minimum is 2"},
+			"Launch 1 next to 3 workers: the cloud reclaims 1 worker, and 4 are needed"},
+		{steady, func(s *plan.Snapshot) { s.Instances = s.Instances[:1] }, "Launch 1 next to 1 worker: the minimum is 2"},
 		{idle, func(*plan.Snapshot) {}, "Remove 1 of 4 workers: the pool has been idle for 10m0s"},
 		{steady, func(s *plan.Snapshot) { s.Pool.Max = 3 }, "Remove 1 of 4 workers: the maximum is 3"},
 		{steady, func(*plan.Snapshot) {}, "No change to 4 workers: 50% of the CPU is in use, which is not below 30%"},
@@ -600,20 +646,20 @@ func TestMessages(t *testing.T) {
 		{idle, func(s *plan.Snapshot) { s.Signals[0].Fits = 4 },
 			"No change to 4 workers: cpu needs 4 ready workers to stay below 0.7 with the margin 0.3, and there are 4"},
 		{idle, func(s *plan.Snapshot) { unready(s, 4, 8) },
-			"No change to 8 workers: the pool has been idle for 10m0s, but 4 of 8 are unready, more than 45% and more than 3: what is seen is not to be trusted"},
+			"No change to 8 workers: the pool has been idle for 10m0s, but 4 of 8 are unready, more than 45% and more than 3: observations cannot be trusted"},
 		{idle, func(s *plan.Snapshot) {
 			s.Pool.Min, s.Instances = 3, workersIn("a", "b", "c", "c")
 			s.Instances[2].Blocked, s.Instances[3].Blocked = "its annotation says so", "its annotation says so"
 		},
-			"No change to 4 workers: the pool has been idle for 10m0s, but none may go, such as node-000: it is the last ready one of zone a"},
+			"No change to 4 workers: the pool has been idle for 10m0s, but no worker can be removed, such as node-000: it is the last ready one of zone a"},
 		{idle, func(s *plan.Snapshot) {
 			s.Pool.Min, s.Pool.OnDemandBase, s.Instances = 1, 1, workersIn("a", "a")
 			s.Instances[0].Market, s.Instances[1].Blocked = fleet.OnDemand, "its annotation says so"
 			s.Signals[0].Fits, s.Signals[0].Want, s.Signals[1].Fits, s.Signals[1].Want = 1, 1, 1, 1
 		},
-			"No change to 2 workers: the pool has been idle for 10m0s, but none may go, such as node-000: market.onDemandBase keeps 1 On-Demand worker"},
+			"No change to 2 workers: the pool has been idle for 10m0s, but no worker can be removed, such as node-000: market.onDemandBase keeps 1 On-Demand worker"},
 		{idle, func(s *plan.Snapshot) { loses(s, "memory") },
-			"No change to 4 workers: nothing is removed while this is not known: memory (the server does not answer)"},
+			"No change to 4 workers: nothing is removed while this is unknown: memory (the server does not answer)"},
 		{steady, func(s *plan.Snapshot) { s.WorkersErr = "the cloud does not answer" },
 			"No change to 4 workers: the workers are not known: the cloud does not answer"},
 		{steady, func(s *plan.Snapshot) { s.Record.Action = opened(state.ActionDown) },
@@ -672,13 +718,15 @@ func TestPodsOfRemovedWorkersHaveHomes(t *testing.T) {
 	d := plan.Decide(s)
 	require.Equal(t, plan.ScaleDown, d.Step, d.Message)
 	assert.Equal(t, []string{"i-001", "i-002", "i-003"}, ids(d.Targets), "another goes instead")
-	assert.Contains(t, d.Refused, plan.Refusal{Worker: "node-000", Reason: "no other node could run its pod", Homeless: true})
+	assert.Contains(t, d.Refused,
+		plan.Refusal{Worker: "node-000", Reason: "no other node could run its pod", Homeless: true})
 
 	s.Homes = rooms{most: 1, asked: &asked}
 	d = plan.Decide(s)
 	assert.Len(t, d.Targets, 1, "the others have room for the pods of one")
 	assert.Len(t, d.Candidates, 3, "it is not asked of those who go later")
-	assert.NotContains(t, d.Refused, plan.Refusal{Worker: "node-001", Reason: "no other node could run its pod", Homeless: true}, "alone it may go")
+	assert.NotContains(t, d.Refused,
+		plan.Refusal{Worker: "node-001", Reason: "no other node could run its pod", Homeless: true}, "alone it may go")
 
 	s.Homes = rooms{asked: &asked}
 	d = plan.Decide(s)
@@ -702,10 +750,12 @@ func TestUnhelpedPodsAreNamedByReason(t *testing.T) {
 	for _, name := range []string{"a", "b", "c", "d", "e"} {
 		s.Pending.Unhelped = append(s.Pending.Unhelped, fleet.Unhelped{Pod: "shop/" + name, Reason: "it wants a GPU"})
 	}
-	s.Pending.Unhelped[2].Reason, s.Pending.Unhelped[3].Reason, s.Pending.Unhelped[4].Reason = "it claims devices", "it is too large", "it is of another pool"
+	s.Pending.Unhelped[2].Reason, s.Pending.Unhelped[3].Reason, s.Pending.Unhelped[4].Reason = "it claims devices",
+		"it is too large", "it is of another pool"
 	for _, r := range plan.Decide(s).Recommendations {
 		if r.Signal == "pending" {
-			assert.Equal(t, "no pod is unschedulable; 5 pods could run on no node of the pool: shop/a, as it wants a GPU; shop/c, as it claims devices; shop/d, as it is too large", r.Reason)
+			assert.Equal(
+				t, "no pod is unschedulable; 5 pods could run on no node of the pool: shop/a, as it wants a GPU; shop/c, as it claims devices; shop/d, as it is too large", r.Reason)
 			return
 		}
 	}

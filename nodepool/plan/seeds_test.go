@@ -71,7 +71,8 @@ func TestSeed000ScalingAlgorithm(t *testing.T) {
 			pends(s, 1)
 		}, plan.Hold, plan.CoolingDown, 0, false},
 
-		{"000 Scale-Down Conditions: all are met", seed000Idle, func(*plan.Snapshot) {}, plan.ScaleDown, plan.PoolIdle, 1, false},
+		{"000 Scale-Down Conditions: all are met", seed000Idle, func(*plan.Snapshot) {},
+			plan.ScaleDown, plan.PoolIdle, 1, false},
 		{"000 Scale-Down Conditions: average CPU above 30%", seed000Idle, func(s *plan.Snapshot) {
 			wants(s, "cpu", 0.301, 2, 0)
 		}, plan.Hold, plan.NotIdle, 0, false},
@@ -112,7 +113,8 @@ func TestSeed000ScalingAlgorithm(t *testing.T) {
 			pends(s, 45)
 		}, plan.ScaleUp, plan.PodsPending, 3, false},
 
-		{"000 Edge Case Handling: metrics unavailable, no scale-down", seed000Idle, func(s *plan.Snapshot) { loses(s, "cpu") },
+		{"000 Edge Case Handling: metrics unavailable, no scale-down", seed000Idle,
+			func(s *plan.Snapshot) { loses(s, "cpu") },
 			plan.Hold, plan.MetricsUnknown, 0, false},
 		{"000 Edge Case Handling: metrics unavailable, no scale-up by them", seed000, func(s *plan.Snapshot) {
 			wants(s, "cpu", 0.9, 6, time.Hour)
@@ -133,8 +135,8 @@ func TestSeed000ScalingAlgorithm(t *testing.T) {
 	})
 }
 
-// seed001 takes two readings, 2 minutes apart, for sustained, and pending pods at once: 1 node for up to 5 of them and 2
-// for more.
+// seed001 takes two readings, 2 minutes apart, for sustained, and pending pods at once: 1 node for
+// up to 5 of them and 2 for more.
 func seed001() plan.Snapshot {
 	s := steady()
 	s.Pool.PendingFor, s.Pool.PodsPerNode, s.Pool.Idle.For = 0, 5, 0
@@ -155,14 +157,17 @@ func seed001Idle() plan.Snapshot {
 
 // asksFor adds a signal of an application that one more worker would help.
 func asksFor(s *plan.Snapshot, name string, now, threshold float64) {
-	s.Signals = append(s.Signals, plan.Signal{Name: name, Known: true, Now: now, Predicted: now, Threshold: threshold, Want: len(s.Instances) + 1})
+	s.Signals = append(s.Signals,
+		plan.Signal{Name: name, Known: true, Now: now, Predicted: now, Threshold: threshold, Want: len(s.Instances) + 1})
 }
 
 func TestSeed001NodeFleet(t *testing.T) {
 	run(t, []row{
-		{"001 Condition 1: CPU above 70% in two readings", seed001, func(s *plan.Snapshot) { wants(s, "cpu", 0.71, 5, 2*time.Minute) },
+		{"001 Condition 1: CPU above 70% in two readings", seed001,
+			func(s *plan.Snapshot) { wants(s, "cpu", 0.71, 5, 2*time.Minute) },
 			plan.ScaleUp, plan.LoadPredicted, 1, false},
-		{"001 Condition 1: CPU above 70% in the first reading", seed001, func(s *plan.Snapshot) { wants(s, "cpu", 0.99, 6, 0) },
+		{"001 Condition 1: CPU above 70% in the first reading", seed001,
+			func(s *plan.Snapshot) { wants(s, "cpu", 0.99, 6, 0) },
 			plan.Hold, plan.NotSustained, 0, false},
 		{"001 Condition 2: pending pods, immediate", seed001, func(s *plan.Snapshot) { pends(s, 1) },
 			plan.ScaleUp, plan.PodsPending, 1, false},
@@ -170,15 +175,18 @@ func TestSeed001NodeFleet(t *testing.T) {
 			wants(s, "cpu", 0.82, 6, 0)
 			pends(s, 3)
 		}, plan.ScaleUp, plan.PodsPending, 1, false},
-		{"001 Condition 3: memory above 75% in two readings", seed001, func(s *plan.Snapshot) { wants(s, "memory", 0.76, 5, 2*time.Minute) },
+		{"001 Condition 3: memory above 75% in two readings", seed001,
+			func(s *plan.Snapshot) { wants(s, "memory", 0.76, 5, 2*time.Minute) },
 			plan.ScaleUp, plan.LoadPredicted, 1, false},
-		{"001 Condition 3: memory above 75% in the first reading", seed001, func(s *plan.Snapshot) { wants(s, "memory", 0.76, 5, time.Minute) },
+		{"001 Condition 3: memory above 75% in the first reading", seed001,
+			func(s *plan.Snapshot) { wants(s, "memory", 0.76, 5, time.Minute) },
 			plan.Hold, plan.NotSustained, 0, false},
 		{"001 Condition 4: queue depth above 100", seed001, func(s *plan.Snapshot) { asksFor(s, "queue-depth", 120, 100) },
 			plan.ScaleUp, plan.LoadPredicted, 1, false},
 		{"001 Condition 4: latency p95 above 500 ms", seed001, func(s *plan.Snapshot) { asksFor(s, "latency-p95", 620, 500) },
 			plan.ScaleUp, plan.LoadPredicted, 1, false},
-		{"001 Condition 4: request rate above 1,000 per second", seed001, func(s *plan.Snapshot) { asksFor(s, "request-rate", 1100, 1000) },
+		{"001 Condition 4: request rate above 1,000 per second", seed001,
+			func(s *plan.Snapshot) { asksFor(s, "request-rate", 1100, 1000) },
 			plan.ScaleUp, plan.LoadPredicted, 1, false},
 		{"001 Condition 5: the next hour will need more", seed001, func(s *plan.Snapshot) {
 			s.Seasonal = &plan.Seasonal{Known: true, Nodes: 5, Confidence: 0.9}
@@ -197,10 +205,12 @@ func TestSeed001NodeFleet(t *testing.T) {
 			s.Pool.MaxBatchUp = 1
 			wants(s, "cpu", 0.99, 6, time.Hour)
 		}, plan.ScaleUp, plan.LoadPredicted, 1, false},
-		{"001 Node Count Calculation: no more than max_nodes", seed001, func(s *plan.Snapshot) { s.Pool.Max = 5; pends(s, 100) },
+		{"001 Node Count Calculation: no more than max_nodes", seed001,
+			func(s *plan.Snapshot) { s.Pool.Max = 5; pends(s, 100) },
 			plan.ScaleUp, plan.PodsPending, 1, false},
 
-		{"001 Scale-Down Trigger Conditions: all are true", seed001Idle, func(*plan.Snapshot) {}, plan.ScaleDown, plan.PoolIdle, 1, false},
+		{"001 Scale-Down Trigger Conditions: all are true", seed001Idle, func(*plan.Snapshot) {},
+			plan.ScaleDown, plan.PoolIdle, 1, false},
 		{"001 Scale-Down Trigger Conditions: CPU at 30%", seed001Idle, func(s *plan.Snapshot) { s.Signals[0].Now = 0.3 },
 			plan.Hold, plan.NotIdle, 0, false},
 		{"001 Scale-Down Trigger Conditions: memory at 50%", seed001Idle, func(s *plan.Snapshot) { s.Signals[1].Now = 0.5 },
@@ -228,7 +238,8 @@ func TestSeed001NodeFleet(t *testing.T) {
 			s.Instances = s.Instances[:1]
 			s.Record.LastUp = noon
 		}, plan.ScaleUp, plan.BelowMinimum, 1, true},
-		{"001 Safety 1: highest priority, before idleness", seed001Idle, func(s *plan.Snapshot) { s.Instances = s.Instances[:1] },
+		{"001 Safety 1: highest priority, before idleness", seed001Idle,
+			func(s *plan.Snapshot) { s.Instances = s.Instances[:1] },
 			plan.ScaleUp, plan.BelowMinimum, 1, true},
 		{"001 Safety 1: highest priority, though CPU has only begun to be high", seed001, func(s *plan.Snapshot) {
 			s.Instances = s.Instances[:1]
@@ -240,7 +251,8 @@ func TestSeed001NodeFleet(t *testing.T) {
 		}, plan.ScaleUp, plan.BelowMinimum, 5, true},
 		{"001 Safety 2: at maximum capacity", seed001, func(s *plan.Snapshot) { s.Pool.Max = 4; pends(s, 8) },
 			plan.Hold, plan.AtMaximum, 0, false},
-		{"001 Safety 3: scaling already in progress", seed001, func(s *plan.Snapshot) { s.Record.Action = opened(state.ActionUp); pends(s, 8) },
+		{"001 Safety 3: scaling already in progress", seed001,
+			func(s *plan.Snapshot) { s.Record.Action = opened(state.ActionUp); pends(s, 8) },
 			plan.Hold, plan.ActionOpen, 0, false},
 		{"001 Safety 4: scale-up cooldown, 1 s remaining", seed001, func(s *plan.Snapshot) {
 			s.Record.LastUp = ago(299 * time.Second)
@@ -250,7 +262,8 @@ func TestSeed001NodeFleet(t *testing.T) {
 			s.Record.LastUp = ago(300 * time.Second)
 			pends(s, 8)
 		}, plan.ScaleUp, plan.PodsPending, 2, false},
-		{"001 Safety 4: scale-down cooldown, 1 s remaining", seed001Idle, func(s *plan.Snapshot) { s.Record.LastDown = ago(599 * time.Second) },
+		{"001 Safety 4: scale-down cooldown, 1 s remaining", seed001Idle,
+			func(s *plan.Snapshot) { s.Record.LastDown = ago(599 * time.Second) },
 			plan.Hold, plan.CoolingDown, 0, false},
 		{"001 Safety 4: no previous scaling event", seed001Idle, func(s *plan.Snapshot) { s.Record.LastDown = time.Time{} },
 			plan.ScaleDown, plan.PoolIdle, 1, false},
@@ -258,7 +271,8 @@ func TestSeed001NodeFleet(t *testing.T) {
 			s.Record.Failures, s.Record.FailedAt = 1, ago(59*time.Second)
 			pends(s, 8)
 		}, plan.Hold, plan.BackingOff, 0, false},
-		{"001 Error Handling: a lost metric is not the last one again", seed001Idle, func(s *plan.Snapshot) { loses(s, "memory") },
+		{"001 Error Handling: a lost metric is not the last one again", seed001Idle,
+			func(s *plan.Snapshot) { loses(s, "memory") },
 			plan.Hold, plan.MetricsUnknown, 0, false},
 	})
 }
@@ -312,7 +326,8 @@ func TestSeed001SpotPercentage(t *testing.T) {
 	assert.Equal(t, 70, spot)
 }
 
-// 001 Node Selection Strategy: the zone with most workers, then the idlest, then the fewest pods, none with critical pods.
+// 001 Node Selection Strategy: the zone with most workers, then the idlest, then the fewest pods,
+// none with critical pods.
 func TestSeed001NodeSelectionStrategy(t *testing.T) {
 	s := seed001Idle()
 	s.Instances = workersIn("a", "b", "b", "b", "b", "b")
@@ -324,7 +339,8 @@ func TestSeed001NodeSelectionStrategy(t *testing.T) {
 	}
 	s.Instances[4].Blocked = "it runs kube-system/coredns"
 	d := plan.Decide(s)
-	assert.Equal(t, []string{"i-003"}, ids(d.Targets), "not the idlest of all, which is in the smaller zone; not the idlest of b, which is critical")
+	assert.Equal(t, []string{"i-003"}, ids(d.Targets),
+		"not the idlest of all, which is in the smaller zone; not the idlest of b, which is critical")
 	assert.Contains(t, d.Refused, plan.Refusal{Worker: "node-004", Reason: "it runs kube-system/coredns"})
 }
 
@@ -339,26 +355,32 @@ func seed002Idle() plan.Snapshot {
 
 func TestSeed002ScaleDownAlgorithm(t *testing.T) {
 	run(t, []row{
-		{"002 Preconditions: all of the following are true", seed002Idle, func(*plan.Snapshot) {}, plan.ScaleDown, plan.PoolIdle, 1, false},
+		{"002 Preconditions: all of the following are true", seed002Idle, func(*plan.Snapshot) {},
+			plan.ScaleDown, plan.PoolIdle, 1, false},
 		{"002 Precondition 1: average CPU < CPU_DOWN", seed002Idle, func(s *plan.Snapshot) { s.Signals[0].Now = 0.3 },
 			plan.Hold, plan.NotIdle, 0, false},
-		{"002 Precondition 1: no pending pods", seed002Idle, func(s *plan.Snapshot) { s.Pending = plan.Pending{Known: true, Pods: 1, Due: 1} },
+		{"002 Precondition 1: no pending pods", seed002Idle,
+			func(s *plan.Snapshot) { s.Pending = plan.Pending{Known: true, Pods: 1, Due: 1} },
 			plan.Hold, plan.BlockedByPendingPods, 0, false},
-		{"002 Precondition 1: idle for IDLE_DOWN_SEC", seed002Idle, func(s *plan.Snapshot) { s.Record.IdleSince = ago(9 * time.Minute) },
+		{"002 Precondition 1: idle for IDLE_DOWN_SEC", seed002Idle,
+			func(s *plan.Snapshot) { s.Record.IdleSince = ago(9 * time.Minute) },
 			plan.Hold, plan.NotIdle, 0, false},
-		{"002 Precondition 2: now - lastScaleEpoch < COOLDOWN_DOWN_SEC after a scale-down", seed002Idle, func(s *plan.Snapshot) {
-			s.Record.LastDown = ago(600*time.Second - 1)
-		}, plan.Hold, plan.CoolingDown, 0, false},
-		{"002 Precondition 2: now - lastScaleEpoch < COOLDOWN_DOWN_SEC after a scale-up", seed002Idle, func(s *plan.Snapshot) {
-			s.Record.LastUp, s.Record.LastDown = ago(600*time.Second-1), ago(time.Hour)
-		}, plan.Hold, plan.CoolingDown, 0, false},
+		{"002 Precondition 2: now - lastScaleEpoch < COOLDOWN_DOWN_SEC after a scale-down",
+			seed002Idle, func(s *plan.Snapshot) {
+				s.Record.LastDown = ago(600*time.Second - 1)
+			}, plan.Hold, plan.CoolingDown, 0, false},
+		{"002 Precondition 2: now - lastScaleEpoch < COOLDOWN_DOWN_SEC after a scale-up",
+			seed002Idle, func(s *plan.Snapshot) {
+				s.Record.LastUp, s.Record.LastDown = ago(600*time.Second-1), ago(time.Hour)
+			}, plan.Hold, plan.CoolingDown, 0, false},
 		{"002 Precondition 2: now - lastScaleEpoch = COOLDOWN_DOWN_SEC", seed002Idle, func(s *plan.Snapshot) {
 			s.Record.LastUp, s.Record.LastDown = ago(600*time.Second), ago(600*time.Second)
 		}, plan.ScaleDown, plan.PoolIdle, 1, false},
 		{"002 Precondition 3: workerCount - toRemove >= minWorkers", seed002Idle, func(s *plan.Snapshot) {
 			s.Pool.MaxBatchDown, s.Pool.Min = 5, 3
 		}, plan.ScaleDown, plan.PoolIdle, 1, false},
-		{"002 Precondition 4: scalingInProgress", seed002Idle, func(s *plan.Snapshot) { s.Record.Action = opened(state.ActionUp) },
+		{"002 Precondition 4: scalingInProgress", seed002Idle,
+			func(s *plan.Snapshot) { s.Record.Action = opened(state.ActionUp) },
 			plan.Hold, plan.ActionOpen, 0, false},
 		{"002 Safety Guarantees 1: critical pods", seed002Idle, func(s *plan.Snapshot) {
 			for i := range s.Instances {
@@ -371,11 +393,12 @@ func TestSeed002ScaleDownAlgorithm(t *testing.T) {
 				s.Record.DrainBackoff[w.ID] = noon.Add(time.Minute)
 			}
 		}, plan.Hold, plan.NoRemovableNode, 0, false},
-		{"002 Safety Guarantees 2: no zone to zero, if the minimum is enough for all zones", seed002Idle, func(s *plan.Snapshot) {
-			s.Instances = workersIn("a", "b", "c", "a")
-			s.Pool.Min, s.Instances[0].Blocked, s.Instances[3].Blocked = 3, "its annotation says so", "its annotation says so"
-			s.Signals[0].Fits, s.Signals[0].Want = 0, 0
-		},
+		{"002 Safety Guarantees 2: no zone to zero, if the minimum is enough for all zones",
+			seed002Idle, func(s *plan.Snapshot) {
+				s.Instances = workersIn("a", "b", "c", "a")
+				s.Pool.Min, s.Instances[0].Blocked, s.Instances[3].Blocked = 3, "its annotation says so", "its annotation says so"
+				s.Signals[0].Fits, s.Signals[0].Want = 0, 0
+			},
 			plan.Hold, plan.NoRemovableNode, 0, false},
 		{"002 Safety Guarantees 2: unless it is the only one", seed002Idle, func(s *plan.Snapshot) {
 			s.Instances = workersIn("a")
@@ -415,14 +438,16 @@ func seed003() plan.Snapshot {
 
 func TestSeed003ScaleUpAlgorithm(t *testing.T) {
 	run(t, []row{
-		{"003 Triggers: all of the following are met", seed003, func(*plan.Snapshot) {}, plan.ScaleUp, plan.PodsPending, 1, false},
+		{"003 Triggers: all of the following are met", seed003, func(*plan.Snapshot) {},
+			plan.ScaleUp, plan.PodsPending, 1, false},
 		{"003 Trigger 1: no CPU pressure", seed003, func(s *plan.Snapshot) { wants(s, "cpu", 0.69, 4, 0) },
 			plan.Hold, plan.SignalsDisagree, 0, false},
 		{"003 Trigger 1: CPU is not known", seed003, func(s *plan.Snapshot) { loses(s, "cpu") },
 			plan.Hold, plan.SignalsDisagree, 0, false},
 		{"003 Trigger 2: no pods are pending", seed003, func(s *plan.Snapshot) { pends(s, 0) },
 			plan.Hold, plan.SignalsDisagree, 0, false},
-		{"003 Trigger 2: for less than PENDING_UP_SEC", seed003, func(s *plan.Snapshot) { s.Pending = plan.Pending{Known: true, Pods: 4} },
+		{"003 Trigger 2: for less than PENDING_UP_SEC", seed003,
+			func(s *plan.Snapshot) { s.Pending = plan.Pending{Known: true, Pods: 4} },
 			plan.Hold, plan.SignalsDisagree, 0, false},
 		{"003 Trigger 3: now - lastScaleEpoch < COOLDOWN_UP_SEC after a scale-up", seed003, func(s *plan.Snapshot) {
 			s.Record.LastUp = ago(300*time.Second - 1)
@@ -443,12 +468,15 @@ func TestSeed003ScaleUpAlgorithm(t *testing.T) {
 			pends(s, 21)
 		}, plan.ScaleUp, plan.PodsPending, 3, false},
 		{"003 Sizing: minimum 1", seed003, func(s *plan.Snapshot) { pends(s, 1) }, plan.ScaleUp, plan.PodsPending, 1, false},
-		{"003 Sizing: maximum per invocation", seed003, func(s *plan.Snapshot) { pends(s, 99) }, plan.ScaleUp, plan.PodsPending, 2, false},
+		{"003 Sizing: maximum per invocation", seed003, func(s *plan.Snapshot) { pends(s, 99) },
+			plan.ScaleUp, plan.PodsPending, 2, false},
 		{"003 Sizing: never exceed maxWorkers", seed003, func(s *plan.Snapshot) { s.Pool.Max = 5; pends(s, 99) },
 			plan.ScaleUp, plan.PodsPending, 1, false},
-		{"003 Phase 6: retry later", seed003, func(s *plan.Snapshot) { s.Record.Failures, s.Record.FailedAt = 1, ago(time.Minute) },
+		{"003 Phase 6: retry later", seed003,
+			func(s *plan.Snapshot) { s.Record.Failures, s.Record.FailedAt = 1, ago(time.Minute) },
 			plan.ScaleUp, plan.PodsPending, 1, false},
-		{"003 Phase 6: not at once", seed003, func(s *plan.Snapshot) { s.Record.Failures, s.Record.FailedAt = 1, ago(time.Minute-1) },
+		{"003 Phase 6: not at once", seed003,
+			func(s *plan.Snapshot) { s.Record.Failures, s.Record.FailedAt = 1, ago(time.Minute-1) },
 			plan.Hold, plan.BackingOff, 0, false},
 	})
 }
@@ -459,7 +487,9 @@ func TestSeed003AZAwareLaunch(t *testing.T) {
 	s.Pool.SpotRatio = 1
 	s.Instances = workersIn("a", "a", "b")
 	s.Offers = offers("a", "b", "c")
-	assert.Equal(t, []string{"c t3.medium Spot", "b t3.medium Spot", "c t3.medium Spot", "a t3.medium Spot"}, places(plan.Place(s, 4)))
-	s.Record.Cooling = []fleet.Cooling{{Market: fleet.Spot, Until: noon.Add(3 * time.Minute), Reason: "InsufficientInstanceCapacity"}}
+	assert.Equal(t, []string{"c t3.medium Spot", "b t3.medium Spot", "c t3.medium Spot", "a t3.medium Spot"},
+		places(plan.Place(s, 4)))
+	s.Record.Cooling = []fleet.Cooling{{Market: fleet.Spot, Until: noon.Add(3 * time.Minute),
+		Reason: "InsufficientInstanceCapacity"}}
 	assert.Equal(t, []string{"c t3.medium OnDemand", "b t3.medium OnDemand"}, places(plan.Place(s, 2)))
 }

@@ -30,7 +30,8 @@ func TestShapesComeFirst(t *testing.T) {
 	}{
 		{"pods", func(s *plan.Snapshot) { s.Pending.Shapes = []fleet.Shape{only("b", "t3.large", 1)} },
 			[]string{"b t3.large OnDemand", "a t3.medium OnDemand"}, 1},
-		{"pods, and what others that are not due need", func(s *plan.Snapshot) { s.Pending.Later = []fleet.Shape{only("b", "t3.large", 1)} },
+		{"pods, and what others that are not due need",
+			func(s *plan.Snapshot) { s.Pending.Later = []fleet.Shape{only("b", "t3.large", 1)} },
 			[]string{"a t3.medium OnDemand", "b t3.medium OnDemand"}, 0},
 		{"what pods need cannot be launched: the others get theirs", func(s *plan.Snapshot) {
 			s.Pending.Shapes, s.Record.Cooling = []fleet.Shape{only("b", "t3.large", 1)}, cooling("b")
@@ -72,7 +73,8 @@ func TestInstead(t *testing.T) {
 	s := steady()
 	s.Pool.SpotRatio = 0
 	failed := fleet.Placement{Zone: "a", Subnet: "subnet-a", InstanceType: "t3.large", Market: fleet.OnDemand}
-	s.Pending.Shapes = []fleet.Shape{only("b", "t3.medium", 1), {Kinds: []fleet.Kind{{Zone: "a", InstanceType: "t3.large"}, {Zone: "b", InstanceType: "t3.large"}}, Nodes: 1}}
+	s.Pending.Shapes = []fleet.Shape{only("b", "t3.medium", 1),
+		{Kinds: []fleet.Kind{{Zone: "a", InstanceType: "t3.large"}, {Zone: "b", InstanceType: "t3.large"}}, Nodes: 1}}
 	instead := func(l state.Slot) []string {
 		l.Number, l.Placement = 4, failed
 		s.Record.Action = opened(state.ActionUp, l)

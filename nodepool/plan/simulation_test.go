@@ -108,7 +108,8 @@ func (s *simulation) tick(t *testing.T) plan.Decision {
 	check(t, s.Snapshot, d)
 	s.Record.IdleSince, s.DecidedAt = d.IdleSince, d.At
 	if d.Step != plan.Hold {
-		s.log = append(s.log, fmt.Sprintf("%s %s %s: %d → %d (%s)", s.Now.Format("15:04:05"), d.Step, d.Reason, d.Workers, d.Want, d.Message))
+		s.log = append(s.log, fmt.Sprintf("%s %s %s: %d → %d (%s)", s.Now.Format("15:04:05"), d.Step, d.Reason,
+			d.Workers, d.Want, d.Message))
 	}
 	switch d.Step {
 	case plan.ScaleUp:

@@ -2,9 +2,9 @@ package plan
 
 import "fmt"
 
-// spare returns how many workers may go, and if none why. As many stay as the largest
-// recommendation says, and as each signal needs for the load to be below its threshold with the
-// margin. Only ready workers carry load, so of those as many stay.
+// spare returns the number of workers that may be removed, and what limits it. At least as many
+// stay as the largest recommendation, and as each signal needs to keep the load below its threshold
+// with the margin. Only ready workers carry load, so the latter counts these.
 func spare(f *facts) (int, string) {
 	n := len(f.staying)
 	extra, why := n-f.Pool.Min, fmt.Sprintf("the minimum is %d", f.Pool.Min)
@@ -26,8 +26,8 @@ func spare(f *facts) (int, string) {
 	return extra, why
 }
 
-// isSpare reports whether fewer workers would be enough for a pool that consolidates. While
-// something is not known they would not.
+// isSpare reports whether fewer workers would be enough for a pool that consolidates. It returns
+// false while something is unknown.
 func isSpare(f *facts) bool {
 	if !f.Pool.Consolidate || len(f.unknown) > 0 || f.Pending.any() {
 		return false
@@ -36,8 +36,8 @@ func isSpare(f *facts) bool {
 	return n > 0
 }
 
-// consolidates reports whether workers go before the pool is idle. A signal with its own threshold
-// for removals must be below it even so.
+// consolidates reports whether spare workers are removed before the pool is idle. A signal with its
+// own threshold for removals must be below it.
 func consolidates(c *census) bool {
 	if !c.Pool.Consolidate {
 		return false
@@ -50,9 +50,9 @@ func consolidates(c *census) bool {
 	return true
 }
 
-// neededReady returns how many ready workers there must be while others are replaced. Unlike a
-// removal for good, a replacement needs no margin: or the nodes launched in place of others would
-// be part of those that must stay.
+// neededReady returns the number of ready workers that must stay during replacements. Unlike a
+// permanent removal, a replacement needs no margin. Otherwise the nodes launched as replacements
+// would be needed themselves.
 func neededReady(f *facts) int {
 	most := f.Pool.Min
 	for _, s := range f.Signals {

@@ -9,12 +9,13 @@ import (
 	"github.com/foresail/foresail/nodepool/fleet"
 )
 
-// spread counts workers by zone and market: it says which of them a pool keeps while others go.
+// spread counts workers by zone and market. It decides which of them must stay when others are
+// removed.
 type spread struct {
 	min, onDemandBase int
 	workers, ready    map[string]int // by zone
 	zones             int            // with ready workers
-	spareOnDemand     int            // On-Demand workers that may go, below zero if there are too few; MaxInt = all
+	spareOnDemand     int            // On-Demand workers that may be removed, negative if there are too few; MaxInt = all
 	offers            []fleet.Offer
 }
 
@@ -70,21 +71,20 @@ func (f *spread) join(w *Instance) {
 	}
 }
 
-// leftBehind reports whether a worker is outdated and nothing is launched in its zone any more: no
-// other can take its place there.
+// leftBehind reports whether a worker is outdated and nothing can be launched in its zone any more,
+// so no other worker can replace it there.
 func (f *spread) leftBehind(w *Instance) bool {
 	return w.Outdated != "" && len(f.offers) > 0 &&
 		!slices.ContainsFunc(f.offers, func(o fleet.Offer) bool { return o.Zone == w.Zone })
 }
 
-// last reports whether a worker is the last ready one of its zone, and there are others in other
-// zones.
+// last reports whether a worker is the last ready one of its zone while other zones have some.
 func (f *spread) last(w *Instance) bool { return w.Ready() && f.ready[w.Zone] == 1 && f.zones > 1 }
 
-// keeps returns why a worker must stay, "" if it may go. Each zone keeps its last ready worker
-// where the minimum is enough for one in each zone, except an outdated one where nothing is
-// launched any more. As many workers stay On-Demand as OnDemandBase says, if others are not. A
-// worker that is kept stays kept when others have gone.
+// keeps returns why a worker must stay, "" if it need not. Each zone keeps its last ready worker if
+// the minimum is enough for one in each zone, except an outdated one where nothing can be launched
+// any more. OnDemandBase workers stay On-Demand if others are Spot. A worker that is kept stays
+// kept when others are removed.
 func (f *spread) keeps(w *Instance) string {
 	switch {
 	case f.last(w) && f.min >= f.zones && !f.leftBehind(w):

@@ -8,11 +8,11 @@ import (
 	"github.com/foresail/foresail/nodepool/state"
 )
 
-// MaxSubstitutes is how many slots may follow each other where no placement is used up by that.
+// MaxSubstitutes bounds consecutive substitutes for one slot that use up no placement.
 const MaxSubstitutes = 3
 
-// substitutes places nodes instead of lost slots, and instead of instances that the cloud takes
-// back as far as the decision wants them. Where no placement is left there are fewer.
+// substitutes places nodes instead of lost slots, and instead of reclaimed instances as far as the
+// decision needs them. There are fewer if no placement is left.
 func substitutes(f *facts, d Decision) (subs []Substitute, replacements []Replacement) {
 	if f.Record.ActionKind() != state.ActionUp || f.Pool.Deleting || f.WorkersErr != "" {
 		return nil, nil
@@ -43,7 +43,8 @@ func substitutes(f *facts, d Decision) (subs []Substitute, replacements []Replac
 	return subs, replacements
 }
 
-// ahead returns which placements will do for the k-th node that is launched before its pods are pending.
+// ahead returns which placements are suitable for the k-th node that is launched before its pods
+// are pending.
 func ahead(f *facts, k int) func(fleet.Placement) bool {
 	for _, s := range f.Pending.Replacing {
 		if k < s.Nodes {
@@ -54,15 +55,15 @@ func ahead(f *facts, k int) func(fleet.Placement) bool {
 	return anything
 }
 
-// substituteFor places a node in the place of a lost one. If pods need it to be what it was, it is
-// something else that they can run on. A placement that was not refused is launched again without
-// alternatives, as the outcome of the first launch is not known.
+// substituteFor places a node instead of a lost one. If pods need the shape of the lost one, it is
+// another one that they fit on. A placement that was not refused is launched again without
+// alternatives, because the outcome of the first launch is unknown.
 func substituteFor(f *facts, p *placer, l state.Slot) (at fleet.Placement, alternatives []string, ok bool) {
 	willDo := anything
 	if !l.Refused {
 		return l.Placement, nil, l.Attempt < MaxSubstitutes
 	}
-	if l.Outdated { // or the worker might not go: whether it may for something else is decided again
+	if l.Outdated { // the removal of the old worker was checked for this shape only
 		willDo = func(at fleet.Placement) bool {
 			return at.Zone == l.Zone && (at.Market == l.Market || at.Market == fleet.OnDemand)
 		}
@@ -71,7 +72,7 @@ func substituteFor(f *facts, p *placer, l state.Slot) (at fleet.Placement, alter
 		shapes := slices.Concat(f.Pending.Shapes, f.Pending.Replacing, f.Pending.Later)
 		at := slices.IndexFunc(shapes, func(s fleet.Shape) bool { return s.Takes(l.Placement) })
 		if at < 0 {
-			return fleet.Placement{}, nil, false // the pods have found another node
+			return fleet.Placement{}, nil, false // the pods run elsewhere by now
 		}
 		willDo = shapes[at].Takes
 	}

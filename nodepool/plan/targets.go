@@ -9,19 +9,17 @@ import (
 )
 
 const (
-	// maxQuestions bounds how often one choice of workers asks [Homes]: each question costs a
-	// packing of all nodes.
+	// maxQuestions bounds the simulations of one choice of workers: each packs all nodes.
 	maxQuestions = 64
-	// maxUnmovable bounds how many workers are refused because of [Homes]. The next decisions ask
-	// about others.
+	// maxUnmovable bounds the workers that are refused by simulation. The next decisions simulate
+	// others.
 	maxUnmovable = 32
 )
 
 // targets chooses up to most workers to be removed, one after the other so that each sees the zones
-// and the room as the ones before leave them, and returns why the others must not go. homes may be
-// nil.
+// and the room that the ones before leave. It returns why the others must stay. homes may be nil.
 func targets(f *facts, most int, homes Homes, reason Reason) ([]Target, []Refusal) {
-	if homes != nil && most > 1 { // as a rule all have a place elsewhere, which one question shows
+	if homes != nil && most > 1 { // usually all of them fit elsewhere, which one simulation shows
 		all, refused := oneByOne(f, most, nil, reason)
 		nodes := make([]string, len(all))
 		for i, t := range all {
@@ -34,7 +32,7 @@ func targets(f *facts, most int, homes Homes, reason Reason) ([]Target, []Refusa
 	return oneByOne(f, most, homes, reason)
 }
 
-// oneByOne chooses targets and asks about each of them alone.
+// oneByOne chooses targets and simulates each of them alone.
 func oneByOne(f *facts, most int, homes Homes, reason Reason) (chosen []Target, refused []Refusal) {
 	left := newSpread(f.Snapshot, f.staying)
 	mayGo, refused := removableByZone(f, left, reason)
@@ -61,7 +59,8 @@ func oneByOne(f *facts, most int, homes Homes, reason Reason) (chosen []Target, 
 	return chosen, refused
 }
 
-// removableByZone returns the workers that may go, in their order, and why the others may not.
+// removableByZone returns the workers that may be removed, in their order, and why the others may
+// not.
 func removableByZone(f *facts, left *spread, reason Reason) (zones map[string][]*Instance, refused []Refusal) {
 	zones = map[string][]*Instance{}
 	for _, w := range f.staying {
@@ -79,8 +78,8 @@ func removableByZone(f *facts, left *spread, reason Reason) (zones map[string][]
 
 func byWorker(a, b Refusal) int { return strings.Compare(a.Worker, b.Worker) }
 
-// nextOf returns which of the first ones of the zones goes next: the last of a zone goes when each
-// zone has only that. Workers that are kept are dropped.
+// nextOf returns the worker to be removed next, of the first ones of the zones. The last worker of
+// a zone is taken only when each zone has just one. Workers that must stay are dropped.
 func nextOf(zones map[string][]*Instance, left *spread, order func(a, b *Instance) int) (best *Instance, ok bool) {
 	for zone, list := range zones {
 		for len(list) > 0 && left.keeps(list[0]) != "" {
@@ -96,9 +95,9 @@ func nextOf(zones map[string][]*Instance, left *spread, order func(a, b *Instanc
 	return best, ok
 }
 
-// firstAlone returns why the first of several nodes that could go together could not go alone: it
-// is emptied while the others still have their pods, and spread constraints can allow the one and
-// not the other.
+// firstAlone returns why the first of several nodes that may be removed together could not be
+// removed alone. It is drained while the others still have their pods, and spread constraints can
+// allow the one and not the other.
 func firstAlone(homes Homes, nodes []string, mayWait bool, added ...fleet.Placement) string {
 	return homes.Without(nodes[:1], mayWait, added...)
 }

@@ -9,19 +9,19 @@ import (
 )
 
 const (
-	// OrphanMargin is how much longer than a join may take an instance may be without a Node and an
-	// action.
+	// OrphanMargin is how much longer than a join an instance may exist without a Node and an action.
 	OrphanMargin = 2 * time.Minute
-	// StoppedFor is how long an instance may be stopped: workers are never started again.
+	// StoppedFor is the longest time for which an instance may be stopped. Workers are never
+	// restarted.
 	StoppedFor = 30 * time.Minute
-	// MaxPendingTerminations is how many instances without a Node, and how many stopped ones, one
-	// decision terminates at most. Each decision judges again whether observations can be trusted.
+	// MaxPendingTerminations bounds the instances without a Node, and the stopped ones, that one
+	// decision terminates. Each decision checks again whether observations can be trusted.
 	MaxPendingTerminations = 2
-	// staleFor is how long a Node must be seen to carry the mark of no open action: its cached view
-	// may be a little old.
+	// staleFor is the time for which a Node must be seen with the mark of an action that is not open,
+	// because the cached view may lag.
 	staleFor = 5 * time.Second
-	// adviceFor is how long a node stays cordoned because of an advice of the cloud, which may
-	// never insist on it.
+	// adviceFor is the time for which a Node stays cordoned because of an advice of the cloud, which
+	// may never reclaim it.
 	adviceFor = 15 * time.Minute
 )
 
@@ -46,12 +46,12 @@ func upkeep(f *facts, d Decision) Upkeep {
 	return u
 }
 
-// judge decides about one pending termination: it is forgotten, waits, or is carried out.
+// judge decides whether a pending termination is forgotten, waits, or is carried out.
 func judge(f *facts, u *Upkeep, p state.PendingTermination, doubt string, givenUp bool) {
 	i := f.instances[p.InstanceID]
 	if i == nil {
 		if slices.ContainsFunc(f.Foreign, func(x Foreign) bool { return x.InstanceID == p.InstanceID }) {
-			u.Forget = append(u.Forget, Forget{InstanceID: p.InstanceID}) // another controller has taken it
+			u.Forget = append(u.Forget, Forget{InstanceID: p.InstanceID}) // it belongs to another controller now
 		}
 		return
 	}
@@ -69,8 +69,8 @@ func judge(f *facts, u *Upkeep, p state.PendingTermination, doubt string, givenU
 	}
 }
 
-// isOver reports whether a pending termination is to be forgotten, and whether that is because the
-// Node has joined after all.
+// isOver reports whether a pending termination is obsolete, and whether that is because the Node
+// has joined after all.
 func isOver(f *facts, p state.PendingTermination, i *Instance) (over, joined bool) {
 	switch {
 	case !i.Listed:
@@ -104,17 +104,17 @@ func judgeNodeless(f *facts, u *Upkeep, p state.PendingTermination, i *Instance,
 	switch {
 	case !f.Pool.Deleting && (!due || p.Reason == state.TerminateJoinFailed && f.Pool.Join.KeepFailed):
 	case doubt != "":
-		u.problem("instance %s has no node that works, and is not terminated: %s", i.ID, doubt)
+		u.problem("instance %s has no working node, and is not terminated: %s", i.ID, doubt)
 	case i.Node.Name == "" && i.Stranger != "":
-		u.problem("instance %s has no node and is not terminated, as node %s may be its: want the provider id %s",
+		u.problem("instance %s has no node and is not terminated, because node %s may be its own: its provider id should be %s",
 			i.ID, i.Stranger, i.ProviderID)
 	default:
 		u.Terminate = append(u.Terminate, terminationOf(i, p))
 	}
 }
 
-// terminateOrphans finds instances that an action of the pool has launched and that have neither a
-// Node nor an action any more. Instances that no action has launched are left to their owner.
+// terminateOrphans finds instances that were launched by an action of the pool and have neither a
+// Node nor an action any more. Instances that no action launched are left to their owner.
 func terminateOrphans(f *facts, u *Upkeep, doubt string) {
 	found := 0
 	for k := range f.Instances {
@@ -137,11 +137,11 @@ func terminateOrphans(f *facts, u *Upkeep, doubt string) {
 	}
 }
 
-// orphan returns the termination of an instance without a Node. If its tag says that it did not
-// join, the journal that said so is lost, and it is kept as long as others that did not.
+// orphan returns the termination of an instance without a Node. If its tag shows that it did not
+// join, the journal that recorded it is lost, and it is kept as long as others that did not join.
 func orphan(f *facts, i *Instance, age time.Duration) NewTermination {
 	p := newTermination(f, i, state.TerminateOrphan, fmt.Sprintf(
-		"Instance %s has had no node for %s, and no action is waiting for it", i.ID, age.Round(time.Second)))
+		"Instance %s has had no node for %s, and no action waits for it", i.ID, age.Round(time.Second)))
 	if i.JoinFailed {
 		p.Reason, p.Due = state.TerminateJoinFailed, f.Now.Add(f.Pool.Join.KeepFailedFor)
 	}
@@ -155,8 +155,8 @@ func newTermination(f *facts, i *Instance, reason, message string) NewTerminatio
 	}
 }
 
-// orphansWait returns how long an instance may be without a Node and an action. In a pool that is
-// being deleted it need not have the time to join.
+// orphansWait returns how long an instance may exist without a Node and an action. In a pool that
+// is being deleted it gets no time to join.
 func orphansWait(p Pool) time.Duration {
 	if p.Deleting {
 		return p.VanishGrace
@@ -164,7 +164,7 @@ func orphansWait(p Pool) time.Duration {
 	return p.Join.Timeout + OrphanMargin
 }
 
-// terminateStopped finds instances of actions that are stopped for good. They do not count as
+// terminateStopped finds instances of actions that are stopped permanently. They do not count as
 // workers, and keep their disks.
 func terminateStopped(f *facts, u *Upkeep) {
 	found := 0
@@ -182,12 +182,12 @@ func terminateStopped(f *facts, u *Upkeep) {
 			return
 		}
 		u.New = append(u.New, newTermination(f, i, state.TerminateStopped, fmt.Sprintf(
-			"Instance %s has been stopped for %s, and no worker is started again", i.ID, stopped.Round(time.Second))))
+			"Instance %s has been stopped for %s, and workers are never restarted", i.ID, stopped.Round(time.Second))))
 	}
 }
 
-// tidy labels the Node of a worker, deletes the Node of an instance that has gone, and restores a
-// node that carries the mark of an action that is over.
+// tidy labels the Node of a worker, deletes the Node of an instance that no longer exists, and
+// uncordons a Node with the mark of an action that is over.
 func tidy(f *facts, u *Upkeep, i *Instance) {
 	n := &i.Node
 	stays := i.Listed && !i.ends()
@@ -197,7 +197,7 @@ func tidy(f *facts, u *Upkeep, i *Instance) {
 			u.restore(i, n.Mark, "action %s is over", n.Mark)
 		}
 	case stays && outlasted(f, n.Advised, adviceFor):
-		u.restore(i, "", "the cloud has not taken %s in %s", i.ID, adviceFor)
+		u.restore(i, "", "the cloud has not reclaimed %s in %s", i.ID, adviceFor)
 	case !n.Ready && i.Gone && i.Ambiguous == "":
 		u.Delete = append(u.Delete, Delete{n.Name, n.ProviderID, i.ID})
 	case !n.Labelled:
@@ -205,7 +205,7 @@ func tidy(f *facts, u *Upkeep, i *Instance) {
 	}
 }
 
-// outlasted reports whether a time is known and at least so long ago.
+// outlasted reports whether a time is known and at least d ago.
 func outlasted(f *facts, since time.Time, d time.Duration) bool {
 	return !since.IsZero() && f.Now.Sub(since) >= d
 }

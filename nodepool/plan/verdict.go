@@ -1,10 +1,10 @@
 package plan
 
-// verdict says what becomes of the decision that a rule returns.
+// verdict is what a rule returns about its decision.
 type verdict int
 
 const (
-	passes  verdict = iota // the rule has nothing to decide: the next one is asked
+	passes  verdict = iota // the rule has nothing to decide: the next one is evaluated
 	yields                 // this is the decision, unless a later rule acts
 	decides                // this is the decision
 )

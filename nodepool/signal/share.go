@@ -31,14 +31,9 @@ func (l *loads) add(m loads) {
 
 func (l loads) largest() float64 { return max(l[cpu], l[memory], l[slots]) }
 
-// Share returns the share of a node that its pods request, without its DaemonSets on both sides of the division: a pod
+// share returns the share of a node that its pods request, without its DaemonSets on both sides of the division: a pod
 // then counts the same before and after it is bound, and a node with only DaemonSet pods counts 0. A share is 1 where
 // DaemonSets leave nothing, and 0 for resources that the node does not report.
-func Share(n *cluster.Node) (cpuShare, memoryShare, slotShare float64) {
-	l := share(n)
-	return l[cpu], l[memory], l[slots]
-}
-
 func share(n *cluster.Node) (l loads) {
 	for d, name := range resources {
 		allocatable := quantity(n.Object.Status.Allocatable, name)

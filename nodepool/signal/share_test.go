@@ -51,8 +51,8 @@ func TestShare(t *testing.T) {
 				Requested:  test.requested,
 				DaemonSets: test.daemons,
 			}
-			c, m, s := Share(&n)
-			assert.InDeltaSlice(t, test.want[:], []float64{c, m, s}, 1e-12)
+			got := share(&n)
+			assert.InDeltaSlice(t, test.want[:], got[:], 1e-12)
 		})
 	}
 }

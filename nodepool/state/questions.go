@@ -46,8 +46,8 @@ func (r Record) PlannedAt() []fleet.Placement {
 	return out
 }
 
-// Lost returns the slots of the open scale-up whose launch has failed for good, as long as nothing has been decided about
-// them.
+// Lost returns the slots of the open scale-up whose launch has failed for good, as long as nothing
+// has been decided about them.
 func (r Record) Lost() []Slot {
 	var out []Slot
 	if r.Action == nil {

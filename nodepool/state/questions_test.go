@@ -13,7 +13,8 @@ func TestQuestionsAboutSlots(t *testing.T) {
 	at := fleet.Placement{Zone: "a", InstanceType: "t3.medium", Market: fleet.Spot}
 	lost := state.Slot{Number: 2, Placement: at, State: state.SlotFailed, Lost: true}
 	r := state.Record{Action: &state.Action{ID: "up-1", Kind: state.ActionUp, Slots: []state.Slot{
-		{Placement: at, State: state.SlotPlanned}, {Number: 1, Placement: at, State: state.SlotReady}, lost, {Number: 3, State: state.SlotFailed},
+		{Placement: at, State: state.SlotPlanned}, {Number: 1, Placement: at, State: state.SlotReady}, lost,
+		{Number: 3, State: state.SlotFailed},
 	}}}
 	assert.Equal(t, state.ActionUp, r.ActionKind())
 	assert.Equal(t, "up-1", r.ActionID())
@@ -29,11 +30,14 @@ func TestQuestionsAboutSlots(t *testing.T) {
 
 func TestDrained(t *testing.T) {
 	drained := func(id string) []state.Removal {
-		return []state.Removal{{InstanceID: id, State: state.RemovalDrained}, {InstanceID: id + "-not", State: state.RemovalDraining}}
+		return []state.Removal{{InstanceID: id, State: state.RemovalDrained},
+			{InstanceID: id + "-not", State: state.RemovalDraining}}
 	}
 	r := state.Record{
-		Action:        &state.Action{Kind: state.ActionDown, Targets: append(drained("target"), state.Removal{InstanceID: "over", State: state.RemovalFailed})},
-		Interruptions: drained("taken"), Repairs: drained("sick"), Endings: []state.Removal{{InstanceID: "ending", State: state.RemovalTerminated}},
+		Action: &state.Action{Kind: state.ActionDown,
+			Targets: append(drained("target"), state.Removal{InstanceID: "over", State: state.RemovalFailed})},
+		Interruptions: drained("taken"), Repairs: drained("sick"),
+		Endings: []state.Removal{{InstanceID: "ending", State: state.RemovalTerminated}},
 	}
 	for id, want := range map[string]bool{
 		"target": true, "taken": true, "sick": true, "ending": true,

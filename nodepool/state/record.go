@@ -1,5 +1,6 @@
-// Package state keeps what a pool of workers must not forget: the journal from which any process can go on where another
-// was killed. Stores are behind one interface and pass the tests of statetest.
+// Package state keeps what a pool of workers must not forget: the journal from which any process
+// can go on where another was killed. Stores are behind one interface and pass the tests of
+// statetest.
 package state
 
 import (
@@ -61,15 +62,16 @@ type Record struct {
 	DrainBackoff map[string]time.Time `json:"spared,omitempty"` // instance → until when it is not drained again
 	Joins        []Join               `json:"joins,omitempty"`  // the last ones, oldest first
 
-	// LaunchSpec and DrainSpec identify what the launches and drains that failed were asked for by: a change ends their back-off.
+	// LaunchSpec and DrainSpec identify what the launches and drains that failed were asked for by: a
+	// change ends their back-off.
 	LaunchSpec string `json:"launchSpec,omitempty"`
 	DrainSpec  string `json:"drainSpec,omitempty"`
 
 	// Attempts are launches for pods, until a node of theirs has taken one; see [MaxAttempts].
 	Attempts []Attempt `json:"attempts,omitempty"`
 
-	// Saved is the last scale-down that was to save money, and Undone the controllers whose pods needed a new node after such
-	// a scale-down: their nodes stay for a while. See [MaxOwners].
+	// Saved is the last scale-down that was to save money, and Undone the controllers whose pods
+	// needed a new node after such a scale-down: their nodes stay for a while. See [MaxOwners].
 	Saved  *Saving  `json:"saved,omitempty"`
 	Undone []Undone `json:"undone,omitempty"`
 

@@ -25,8 +25,8 @@ const (
 	UndoneBackoffMax = 24 * time.Hour
 )
 
-// undoneWithin is how long after a scale-down a launch for the pods that it evicted shows that it has saved nothing, and
-// in addition the time that the pool has such a launch wait.
+// undoneWithin is how long after a scale-down a launch for the pods that it evicted shows that it
+// has saved nothing, and in addition the time that the pool has such a launch wait.
 const undoneWithin = 10 * time.Minute
 
 // drainBackoffKept is for how long at least the end of a wait is remembered.
@@ -36,7 +36,8 @@ const drainBackoffKept = 24 * time.Hour
 // longer than it may because a clock was wrong. Instances that failed are kept for keepFailedFor, and launches may wait
 // for launchDelay after a scale-down.
 func (r *Record) Trim(now time.Time, keepFailedFor, launchDelay time.Duration) {
-	for _, at := range []*time.Time{&r.LastUp, &r.LastDown, &r.LastSwap, &r.FailedAt, &r.IdleSince, &r.SpareSince, &r.DecidedAt} {
+	for _, at := range []*time.Time{&r.LastUp, &r.LastDown, &r.LastSwap, &r.FailedAt, &r.IdleSince,
+		&r.SpareSince, &r.DecidedAt} {
 		notAfter(at, now)
 	}
 	if a := r.Action; a != nil {
@@ -117,8 +118,8 @@ func trimAttempts(list []Attempt, now time.Time) []Attempt {
 	})
 }
 
-// trimSavings forgets the controllers of a scale-down after which no new node was needed. While launches fail that is not
-// known.
+// trimSavings forgets the controllers of a scale-down after which no new node was needed. While
+// launches fail that is not known.
 func (r *Record) trimSavings(now time.Time, launchDelay time.Duration) {
 	for i := range r.Undone {
 		notAfter(&r.Undone[i].Until, now.Add(UndoneBackoffMax))
@@ -140,7 +141,8 @@ func (r *Record) trimSavings(now time.Time, launchDelay time.Duration) {
 // Clone returns a copy that shares nothing with r that is ever changed.
 func (r Record) Clone() Record {
 	r.Interruptions, r.Repairs = slices.Clone(r.Interruptions), slices.Clone(r.Repairs)
-	r.PendingTerminations, r.Cooling, r.Joins = slices.Clone(r.PendingTerminations), slices.Clone(r.Cooling), slices.Clone(r.Joins)
+	r.PendingTerminations, r.Cooling, r.Joins = slices.Clone(r.PendingTerminations),
+		slices.Clone(r.Cooling), slices.Clone(r.Joins)
 	r.Endings, r.Attempts, r.Demand = slices.Clone(r.Endings), slices.Clone(r.Attempts), r.Demand.Clone()
 	r.DrainBackoff, r.FailedDrains = maps.Clone(r.DrainBackoff), maps.Clone(r.FailedDrains)
 	r.Undone = slices.Clone(r.Undone)
@@ -155,8 +157,9 @@ func (r Record) Clone() Record {
 	return r
 }
 
-// Slim returns the record without everything that no process needs to continue: its texts, and what was learned of
-// placements, of launches that did not help, of the demand, and of the time that nodes take to join. It is for a store that refuses the whole record.
+// Slim returns the record without everything that no process needs to continue: its texts, and what
+// was learned of placements, of launches that did not help, of the demand, and of the time that
+// nodes take to join. It is for a store that refuses the whole record.
 func (r Record) Slim() Record {
 	r = r.Clone()
 	r.eachText(func(text *string) { *text = "" })

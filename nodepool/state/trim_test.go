@@ -14,8 +14,9 @@ func TestTrimSavings(t *testing.T) {
 	const delay = 7 * time.Minute
 	record := func(ended time.Duration, change func(*state.Record)) state.Record {
 		r := state.Record{
-			Saved:  &state.Saving{Began: now.Add(-ended - time.Minute), Ended: now.Add(-ended), Owners: []string{"shop"}},
-			Undone: []state.Undone{{Owner: "shop", Times: 2, Until: now.Add(-time.Minute)}, {Owner: "mail", Times: 1, Until: now}},
+			Saved: &state.Saving{Began: now.Add(-ended - time.Minute), Ended: now.Add(-ended), Owners: []string{"shop"}},
+			Undone: []state.Undone{{Owner: "shop", Times: 2, Until: now.Add(-time.Minute)},
+				{Owner: "mail", Times: 1, Until: now}},
 		}
 		change(&r)
 		r.Trim(now, 0, delay)

@@ -139,7 +139,7 @@ func (w *unlucky) start() {
 	require.NoError(w.t, err)
 	w.feed = feed
 	w.list()
-	w.fleet = tracker.Follow(key, key.Namespace, labels.SelectorFromSet(labels.Set{"app": "checkout"}), nil)
+	w.fleet = tracker.Follow(key, key.Namespace, labels.SelectorFromSet(labels.Set{"app": "checkout"}))
 	feed.SetPods(w.fleet)
 	feed.SetReplicas(w.replicas)
 	if w.stored == nil {

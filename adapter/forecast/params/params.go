@@ -3,9 +3,7 @@ package params
 
 import (
 	"errors"
-	"fmt"
 	"math"
-	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -17,7 +15,11 @@ import (
 )
 
 // FromSpec converts a spec, defaults filled in, to parameters. It requires only the threshold, so that specs in files may
-// leave out target and source. The error joins a *pipeline.FieldError for each problem.
+// leave out target and source.
+//
+// The rules of a spec are those of its CustomResourceDefinition: the API server evaluates them for objects, ParseSpec for
+// files. The error is of what they cannot know, such as the names of time zones, and of what the pipeline requires of any
+// parameters, which specs that follow the rules fulfil.
 func FromSpec(spec v1alpha1.PredictedMetricSpec) (pipeline.Params, error) {
 	s := spec.DeepCopy()
 	s.Default()
@@ -70,7 +72,7 @@ func FromSpec(spec v1alpha1.PredictedMetricSpec) (pipeline.Params, error) {
 	}
 	p.Window, p.WindowFollowsHorizon = window(s)
 	_, schedules := Schedules(*s, &p)
-	return p, errors.Join(checkBaseline(s.Model), checkNoiseMargin(s.Forecast), checkLateness(s.Forecast), checkStaleAfter(s), inSpec(p.Validate()), schedules)
+	return p, errors.Join(p.Validate(), schedules)
 }
 
 // number returns the float nearest to a quantity, so that 700m and 0.7 are the same.
@@ -88,70 +90,14 @@ func optional(q *resource.Quantity) float64 {
 	return number(*q)
 }
 
-// percentage is what the CRD accepts: 0% to 50%, with three digits after the point at most.
-var percentage = regexp.MustCompile(`^(50(\.0{1,3})?|[1-4]?[0-9](\.[0-9]{1,3})?)%$`)
-
-// lateness returns the share that 1% stands for, 0 of what is absent or no percentage.
+// lateness returns the share that a percentage such as 1% stands for, 0 for an absent one.
 func lateness(s string) float64 {
-	if !percentage.MatchString(s) {
-		return 0
-	}
-	share, _ := strconv.ParseFloat(strings.TrimSuffix(s, "%"), 64) // it matches
+	share, _ := strconv.ParseFloat(strings.TrimSuffix(s, "%"), 64) // a rule of the API requires the form
 	return share / 100
 }
 
 func model(m v1alpha1.Model) pipeline.Model {
 	return pipeline.Model{Kind: pipeline.ModelKind(m.Type), Baseline: optional(m.Baseline)}
-}
-
-// checkBaseline rejects a baseline that would be ignored, and a missing one that would become 0.
-func checkBaseline(m v1alpha1.Model) error {
-	const field = "spec.model.baseline"
-	switch {
-	case m.Type == v1alpha1.ModelOverhead && m.Baseline == nil:
-		return &pipeline.FieldError{Field: field, Value: "absent", Accept: "given with type Overhead"}
-	case m.Type != v1alpha1.ModelOverhead && m.Baseline != nil:
-		return &pipeline.FieldError{Field: field, Value: m.Baseline, Accept: "absent unless type is Overhead"}
-	}
-	return nil
-}
-
-// checkNoiseMargin rejects a margin that would be ignored.
-func checkNoiseMargin(f v1alpha1.Forecast) error {
-	if f.NoiseMargin == nil || f.Method != v1alpha1.ForecastHolt {
-		return nil
-	}
-	return &pipeline.FieldError{Field: "spec.forecast.noiseMargin", Value: f.NoiseMargin, Accept: "absent unless forecast.method is Adaptive"}
-}
-
-// checkLateness rejects what is no percentage, and one that would be ignored.
-func checkLateness(f v1alpha1.Forecast) error {
-	accept := ""
-	switch {
-	case f.Lateness == "":
-		return nil
-	case f.Method == v1alpha1.ForecastHolt:
-		accept = "absent unless forecast.method is Adaptive"
-	case !percentage.MatchString(f.Lateness):
-		accept = "a percentage between 0% and 50%, such as 1%"
-	default:
-		return nil
-	}
-	return &pipeline.FieldError{Field: "spec.forecast.lateness", Value: f.Lateness, Accept: accept}
-}
-
-// checkStaleAfter rejects a limit that data would exceed between two readings.
-func checkStaleAfter(s *v1alpha1.PredictedMetricSpec) error {
-	if s.StaleAfter == nil || s.StaleAfter.Duration <= 0 {
-		return nil
-	}
-	if least := 2 * s.Source.Interval(); s.StaleAfter.Duration < least {
-		return &pipeline.FieldError{
-			Field: "spec.staleAfter", Value: s.StaleAfter.Duration,
-			Accept: fmt.Sprintf("at least twice source.%s.interval (%s)", s.Source.Name(), least),
-		}
-	}
-	return nil
 }
 
 func saturation(s *v1alpha1.Saturation) pipeline.Saturation {
@@ -184,20 +130,4 @@ func maxReplicas(limit *int32) int {
 		return math.MaxInt32
 	}
 	return int(*limit)
-}
-
-// inSpec puts "spec." before the field of every *pipeline.FieldError that err joins.
-func inSpec(err error) error {
-	joined, ok := err.(interface{ Unwrap() []error })
-	if !ok {
-		return err
-	}
-	var placed []error
-	for _, e := range joined.Unwrap() {
-		if f, ok := errors.AsType[*pipeline.FieldError](e); ok {
-			e = &pipeline.FieldError{Field: "spec." + f.Field, Value: f.Value, Accept: f.Accept}
-		}
-		placed = append(placed, e)
-	}
-	return errors.Join(placed...)
 }

@@ -2,14 +2,13 @@ package params
 
 import (
 	"encoding/json"
-	"errors"
 	"math"
 	"math/big"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"reflect"
-	"slices"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -138,39 +137,26 @@ func TestStaleAfterFollowsTheSource(t *testing.T) {
 }
 
 func TestAllProblemsAreReported(t *testing.T) {
-	spec, err := ParseSpec([]byte(`{threshold: 0, forecast: {method: Holt}, smoothing: {levelUp: 2}, horizon: {min: 1m}, model: {type: Overhead}, minReplicas: 3, maxReplicas: 2}`))
-	require.NoError(t, err)
-	_, err = FromSpec(spec)
+	_, err := ParseSpec([]byte(`
+threshold: 0
+forecast: {method: Holt, lateness: 1%}
+smoothing: {levelUp: 2}
+horizon: {min: 1m}
+model: {type: Overhead}
+minReplicas: 3
+maxReplicas: 2
+schedules: [{name: sale, start: "2026-11-27T07:00:00Z", end: "2026-11-27T06:00:00Z", minReplicas: 2}]
+`))
+	require.Error(t, err)
 	assert.ElementsMatch(t, []string{
-		"spec.model.baseline: absent: must be given with type Overhead",
-		"spec.threshold: 0: must be finite and above 0",
-		"spec.model.baseline: 0: must be at least 0 and below the threshold (0)",
-		"spec.maxReplicas: 2: must be at least minReplicas (3)",
-		"spec.smoothing.levelUp: 2: must be between 0 and 1",
-		"spec.horizon.max: 40s: must be at least horizon.min (1m0s)",
+		"spec.threshold: 0: must be a quantity above 0, such as 700m or \"0.7\"",
+		"spec.forecast.lateness: 1%: must be absent unless forecast.method is Adaptive",
+		"spec.smoothing.levelUp: 2: must be a quantity between 0 and 1, such as 200m",
+		"spec.horizon.max: absent: must be at least horizon.min",
+		"spec.model.baseline: absent: must be given with type Overhead, and with no other",
+		"spec.maxReplicas: 2: must be at least minReplicas",
+		"spec.schedules[0].end: 2026-11-27T06:00:00Z: must be after start",
 	}, strings.Split(err.Error(), "\n"))
-
-	spec = minimal()
-	spec.Model.Baseline = resource.NewMilliQuantity(100, resource.DecimalSI)
-	_, err = FromSpec(spec)
-	var field *pipeline.FieldError
-	require.ErrorAs(t, err, &field)
-	assert.EqualError(t, field, "spec.model.baseline: 100m: must be absent unless type is Overhead")
-
-	for text, want := range map[string]string{
-		"{method: holt}":                         "spec.forecast.method: holt: must be Holt or Adaptive",
-		"{method: Holt, noiseMargin: 800m}":      "spec.forecast.noiseMargin: 800m: must be absent unless forecast.method is Adaptive",
-		"{method: Adaptive, noiseMargin: 10.5}":  "spec.forecast.noiseMargin: 10.5: must be between 0 and 10",
-		"{method: Holt, lateness: 1%}":           "spec.forecast.lateness: 1%: must be absent unless forecast.method is Adaptive",
-		"{method: Adaptive, lateness: 51%}":      "spec.forecast.lateness: 51%: must be a percentage between 0% and 50%, such as 1%",
-		"{method: Adaptive, lateness: '0.01'}":   "spec.forecast.lateness: 0.01: must be a percentage between 0% and 50%, such as 1%",
-		"{method: Adaptive, noiseMargin: -800m}": "spec.forecast.noiseMargin: -0.8: must be between 0 and 10",
-	} {
-		spec, err := ParseSpec([]byte(`{threshold: 1, maxReplicas: 20, forecast: ` + text + `}`))
-		require.NoError(t, err)
-		_, err = FromSpec(spec)
-		assert.EqualError(t, err, want)
-	}
 }
 
 func TestFromSpecAcceptsWhatTheAPIServerAccepts(t *testing.T) {
@@ -181,37 +167,34 @@ func TestFromSpecAcceptsWhatTheAPIServerAccepts(t *testing.T) {
 	}
 }
 
-// What the pipeline needs, the API server asks for: with random values at and around the bounds, both accept the same
-// specs, and where the API server names a field, so does FromSpec.
-func TestAPIServerAndFromSpecAgree(t *testing.T) {
+// With random values at and around the bounds, ParseSpec and an API server accept the same specs and name the same fields.
+// What they accept FromSpec and the pipeline accept too, which have no rules of the API.
+func TestFilesAreValidatedAsTheAPIServerValidatesObjects(t *testing.T) {
 	crd := crdtest.Load(t, crdFile)
 	random := rand.New(rand.NewPCG(1, 2))
 	accepted := 0
 	const specs = 800
 	for range specs {
-		spec := randomSpec(random)
 		object := map[string]any{"apiVersion": v1alpha1.GroupVersion.String(), "kind": "PredictedMetric",
-			"metadata": map[string]any{"name": "random"}, "spec": spec}
+			"metadata": map[string]any{"name": "random"}, "spec": randomSpec(random)}
 		data, err := json.Marshal(object)
 		require.NoError(t, err)
-
-		parsed, err := ParseSpec(data)
-		require.NoError(t, err, string(data))
-		_, err = FromSpec(parsed)
+		spec, err := ParseSpec(data)
 
 		crd.Default(object)
 		problems := crd.Validate(object)
-		require.Equal(t, len(problems) == 0, err == nil, "%s\nAPI server: %v\nFromSpec: %v", data, problems.ToAggregate(), err)
+		require.Equal(t, len(problems) == 0, err == nil, "%s\nAPI server: %v\nParseSpec: %v", data, problems.ToAggregate(), err)
 		if err == nil {
 			accepted++
+			_, err = FromSpec(spec)
+			require.NoError(t, err, string(data))
 			continue
 		}
+		var want []string
 		for _, problem := range problems {
-			names := func(field string) bool {
-				return field == problem.Field || strings.HasPrefix(problem.Field, "spec.schedules") && strings.HasPrefix(field, "spec.schedules[0]")
-			}
-			assert.True(t, slices.ContainsFunc(fieldsOf(err), names), "%s of %s\nFromSpec: %v", problem.Field, data, err)
+			want = append(want, problem.Field)
 		}
+		assert.ElementsMatch(t, want, fieldsOf(err), "%s\nParseSpec: %v", data, err)
 	}
 	assert.Greater(t, accepted, specs/10)
 	assert.Greater(t, specs-accepted, specs/10)
@@ -319,27 +302,14 @@ func set(path string, value any) func(map[string]any) {
 	}
 }
 
+// fieldsOf returns the path that each line of an error begins with.
 func fieldsOf(err error) []string {
 	var fields []string
-	for _, e := range leaves(err) {
-		if f, ok := errors.AsType[*pipeline.FieldError](e); ok {
-			fields = append(fields, f.Field)
-		}
+	for line := range strings.SplitSeq(err.Error(), "\n") {
+		field, _, _ := strings.Cut(line, ": ")
+		fields = append(fields, field)
 	}
 	return fields
-}
-
-// leaves returns the errors that err joins, however deep.
-func leaves(err error) []error {
-	joined, ok := err.(interface{ Unwrap() []error })
-	if !ok {
-		return []error{err}
-	}
-	var found []error
-	for _, e := range joined.Unwrap() {
-		found = append(found, leaves(e)...)
-	}
-	return found
 }
 
 func glob(t *testing.T, dir string) []string {
@@ -368,12 +338,14 @@ func TestNumberIsTheNearestFloat(t *testing.T) {
 	}
 }
 
+var longExponent = regexp.MustCompile(`[eE][-+]?[0-9]{3}`)
+
 func FuzzNumber(f *testing.F) {
 	for _, seed := range []string{"700m", "0.7", "-1", "1e18", "12.5Gi", "999999999n", "0.123456789", "1E40"} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		if longExponent.MatchString(text) {
+		if longExponent.MatchString(text) { // to decode 1e-999999999 takes gigabytes: a rule of the API rejects it
 			return
 		}
 		q, err := resource.ParseQuantity(text)
@@ -417,7 +389,7 @@ func TestParseSpecAcceptsASpecOrAnObject(t *testing.T) {
 	assert.Equal(t, encoded(t, object.Spec), encoded(t, fromWhole))
 	assert.Equal(t, encoded(t, object.Spec), encoded(t, fromBare))
 
-	fromJSON, err := ParseSpec([]byte(`{"threshold": 0.7, "maxReplicas": 20}`))
+	fromJSON, err := ParseSpec([]byte(`{"threshold": "0.7", "maxReplicas": 20}`))
 	require.NoError(t, err)
 	assert.Equal(t, 0.7, number(fromJSON.Threshold))
 }
@@ -436,23 +408,27 @@ func TestParseSpecErrorsNameTheField(t *testing.T) {
 		"not YAML":      {"a: [", "not a spec in YAML or JSON"},
 		"twice":         {"threshold: 1\nthreshold: 2", `"threshold" already set`},
 		"two documents": {"threshold: 1\n---\nthreshold: 2\n", "more than one YAML document: must be one spec or one PredictedMetric"},
-		"unknown":       {"treshold: 700m", "spec.treshold: no such field: must be one of scaleTargetRef, source, threshold,"},
+		"unknown":       {"treshold: 700m", "spec.treshold: no such field: must be one of activation, autoscaler, "},
+		"missing":       {"maxReplicas: 1", "spec.threshold: absent: must be given"},
 		"case":          {"maxreplicas: 1", "spec.maxreplicas: no such field: must be one of "},
-		"nested":        {"smoothing: {levelup: 1}", "spec.smoothing.levelup: no such field: must be one of levelUp, levelDown, trendUp, trendDown"},
-		"quantity":      {"threshold: high", "spec.threshold: high: must be a quantity, such as 700m"},
-		"exponent":      {`threshold: "1e-999999999"`, "spec.threshold: 1e-999999999: must be a quantity, such as 700m"},
-		"duration":      {"window: 90", "spec.window: 90: must be a duration, such as 90s"},
-		"unit":          {"horizon: {max: 40 s}", "spec.horizon.max: 40 s: must be a duration, such as 90s"},
-		"count":         {"maxReplicas: 1.5", "spec.maxReplicas: 1.5: must be a whole number of 32 bits"},
-		"large count":   {"maxReplicas: 3000000000", "spec.maxReplicas: 3e+09: must be a whole number of 32 bits"},
+		"nested":        {"smoothing: {levelup: 1}", "spec.smoothing.levelup: no such field: must be one of levelDown, levelUp, trendDown, trendUp"},
+		"quantity":      {"threshold: high", `spec.threshold: high: must be a quantity above 0, such as 700m or "0.7"`},
+		"fraction":      {"threshold: 0.7", `spec.threshold: 0.7: must be a quantity above 0, such as 700m or "0.7"`},
+		"exponent":      {`threshold: "1e-999999999"`, `spec.threshold: 1e-999999999: must be a quantity above 0, such as 700m or "0.7"`},
+		"duration":      {"window: 90", "spec.window: 90: must be a duration above 0s, such as 90s"},
+		"unit":          {"threshold: 1\nhorizon: {max: 40 s}", "spec.horizon.max: 40 s: must be a duration of 0s or more, such as 40s"},
+		"count":         {"maxReplicas: 1.5", "spec.maxReplicas: 1.5: must be a whole number"},
+		"large count":   {"maxReplicas: 3000000000", "spec.maxReplicas: 3000000000: must be a whole number of 32 bits"},
 		"flag":          {"startup: {measured: maybe}", "spec.startup.measured: maybe: must be true or false"},
-		"port":          {"source: {pods: {port: 90.9}}", "spec.source.pods.port: 90.9: must be a number or a name"},
-		"string":        {"source: {pods: {path: 9090}}", "spec.source.pods.path: 9090: must be a string"},
-		"labels":        {"source: {pods: {matchLabels: {a: 1}}}", "spec.source.pods.matchLabels: map[a:1]: must be an object with strings as values"},
+		"port":          {"source: {pods: {port: 90.9}}", "spec.source.pods.port: 90.9: must be a number from 1 to 65535 or the name of a container port"},
+		"string":        {"source: {pods: {path: 9090}}", "spec.source.pods.path: 9090: must be the path of a URL"},
+		"labels":        {"source: {pods: {matchLabels: {a: 1}}}", "spec.source.pods.matchLabels.a: 1: must be a string"},
 		"object":        {"model: Linear", "spec.model: Linear: must be an object"},
+		"enum":          {"threshold: 1\nforecast: {method: holt}", "spec.forecast.method: holt: must be Adaptive or Holt"},
+		"long":          {"threshold: 1\nschedules: [{name: " + strings.Repeat("a", 64) + "}]", "spec.schedules[0].name: " + strings.Repeat("a", 64) + ": must be shorter: it may not be more than 63 bytes"},
 		"kind":          {"{apiVersion: foresail.dev/v1alpha1, kind: WorkerPool, spec: {}}", "kind: WorkerPool: must be PredictedMetric"},
 		"version":       {"{apiVersion: foresail.dev/v1, kind: PredictedMetric, spec: {}}", "apiVersion: foresail.dev/v1: must be foresail.dev/v1alpha1"},
-		"no spec":       {"{apiVersion: foresail.dev/v1alpha1, kind: PredictedMetric}", "spec: <nil>: must be an object"},
+		"no spec":       {"{apiVersion: foresail.dev/v1alpha1, kind: PredictedMetric}", "spec: absent: must be given"},
 		"beside spec":   {"{apiVersion: foresail.dev/v1alpha1, kind: PredictedMetric, spec: {threshold: 1}, data: {}}", "data: no such field: must be one of apiVersion, kind, metadata, spec, status"},
 	} {
 		t.Run(name, func(t *testing.T) {

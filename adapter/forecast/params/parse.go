@@ -7,74 +7,98 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"reflect"
-	"regexp"
-	"slices"
-	"strings"
 
-	"k8s.io/apimachinery/pkg/api/resource"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/intstr"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/yaml"
 
 	"github.com/foresail/foresail/api/v1alpha1"
+	"github.com/foresail/foresail/internal/crd"
 	"github.com/foresail/foresail/pipeline"
 )
 
 // ParseSpec reads a spec from YAML or JSON: the spec alone, or a PredictedMetric around it. It fills in no defaults.
-// The error joins a *pipeline.FieldError for each field that does not exist and each value that its field cannot hold.
+// The error joins all that an API server would reject, each with the path of its field. A spec in a file may leave out
+// target and source.
 func ParseSpec(data []byte) (v1alpha1.PredictedMetricSpec, error) {
-	fields, err := specFields(data)
+	text, err := onlyDocument(data)
 	if err != nil {
 		return v1alpha1.PredictedMetricSpec{}, err
 	}
-	if errs := misfits("spec", fields, reflect.TypeFor[v1alpha1.PredictedMetricSpec]()); len(errs) > 0 {
-		return v1alpha1.PredictedMetricSpec{}, errors.Join(errs...)
+	object, err := objectOf(text)
+	if err != nil {
+		return v1alpha1.PredictedMetricSpec{}, err
+	}
+	fields, err := json.Marshal(object["spec"]) // before the placeholders and the defaults
+	if err != nil {
+		return v1alpha1.PredictedMetricSpec{}, err
+	}
+	complete(object)
+	if err := crd.PredictedMetrics().Check(object); err != nil {
+		return v1alpha1.PredictedMetricSpec{}, err
 	}
 	var spec v1alpha1.PredictedMetricSpec
-	if err := decode(fields, &spec); err != nil {
+	if err := json.Unmarshal(fields, &spec); err != nil {
 		return v1alpha1.PredictedMetricSpec{}, fmt.Errorf("spec: %w", err)
 	}
 	return spec, nil
 }
 
-// specFields returns the fields of a spec, taken out of the PredictedMetric where there is one around it.
-func specFields(data []byte) (map[string]any, error) {
-	document, err := onlyDocument(data)
+// objectOf returns the PredictedMetric in a document, made from its spec if that is all there is.
+func objectOf(document []byte) (map[string]any, error) {
+	text, err := yaml.YAMLToJSONStrict(document)
 	if err != nil {
-		return nil, err
+		return nil, notASpec(err)
 	}
 	var fields map[string]any
-	if err := yaml.UnmarshalStrict(document, &fields); err != nil {
-		return nil, fmt.Errorf("not a spec in YAML or JSON: %w", err)
+	if err := utiljson.Unmarshal(text, &fields); err != nil {
+		return nil, notASpec(err)
 	}
 	if len(fields) == 0 {
 		return nil, errors.New("the spec is empty: threshold is required")
 	}
 	if _, whole := fields["kind"]; !whole {
-		return fields, nil
+		return map[string]any{"apiVersion": v1alpha1.GroupVersion.String(), "kind": kind, "spec": fields}, nil
 	}
-	return unwrap(fields)
+	return fields, isMetric(fields)
 }
 
-func unwrap(object map[string]any) (map[string]any, error) {
+const kind = "PredictedMetric"
+
+// isMetric returns an error unless an object is a PredictedMetric.
+func isMetric(object map[string]any) error {
 	var errs []error
-	for _, f := range []struct{ field, accept string }{
-		{"apiVersion", v1alpha1.GroupVersion.String()},
-		{"kind", "PredictedMetric"},
-	} {
-		if object[f.field] != f.accept {
-			errs = append(errs, &pipeline.FieldError{Field: f.field, Value: object[f.field], Accept: f.accept})
+	for _, f := range [][2]string{{"apiVersion", v1alpha1.GroupVersion.String()}, {"kind", kind}} {
+		if name, accept := f[0], f[1]; object[name] != accept {
+			errs = append(errs, &pipeline.FieldError{Field: name, Value: object[name], Accept: accept})
 		}
 	}
-	spec, ok := object["spec"].(map[string]any)
-	if !ok {
-		errs = append(errs, &pipeline.FieldError{Field: "spec", Value: object["spec"], Accept: "an object"})
-	}
-	errs = append(errs, unknownFields("", object, []string{"apiVersion", "kind", "metadata", "spec", "status"})...)
-	return spec, errors.Join(errs...)
+	return errors.Join(errs...)
 }
+
+// complete adds a name, a target and a source where an object has none, so that the rest can be validated.
+func complete(object map[string]any) {
+	add(object, "metadata", map[string]any{"name": "spec"})
+	if spec, ok := object["spec"].(map[string]any); ok {
+		add(spec, "scaleTargetRef", map[string]any{"apiVersion": "apps/v1", "kind": "Deployment", "name": "target"})
+		add(spec, "source", map[string]any{"pods": map[string]any{"port": int64(1), "metric": "load"}})
+	}
+}
+
+// add sets a field that is absent, or empty as Go's types write it.
+func add(object map[string]any, name string, value map[string]any) {
+	given, isObject := object[name].(map[string]any)
+	for _, v := range given {
+		if v != "" && v != nil {
+			return
+		}
+	}
+	if isObject || object[name] == nil {
+		object[name] = value
+	}
+}
+
+func notASpec(err error) error { return fmt.Errorf("not a spec in YAML or JSON: %w", err) }
 
 // onlyDocument returns the one YAML document in data that is not empty.
 func onlyDocument(data []byte) ([]byte, error) {
@@ -86,7 +110,7 @@ func onlyDocument(data []byte) ([]byte, error) {
 			return only, nil
 		}
 		if err != nil {
-			return nil, fmt.Errorf("not a spec in YAML or JSON: %w", err)
+			return nil, notASpec(err)
 		}
 		var content any
 		if err := yaml.Unmarshal(document, &content); err == nil && content == nil {
@@ -97,93 +121,4 @@ func onlyDocument(data []byte) ([]byte, error) {
 		}
 		only = document
 	}
-}
-
-// accepted describes the values of types whose decoders do not describe them.
-var accepted = map[reflect.Type]string{
-	reflect.TypeFor[resource.Quantity]():  "a quantity, such as 700m",
-	reflect.TypeFor[metav1.Duration]():    "a duration, such as 90s",
-	reflect.TypeFor[metav1.Time]():        "a time with its offset from UTC, such as 2026-11-27T08:00:00+01:00",
-	reflect.TypeFor[int32]():              "a whole number of 32 bits",
-	reflect.TypeFor[intstr.IntOrString](): "a number or a name",
-	reflect.TypeFor[bool]():               "true or false",
-	reflect.TypeFor[map[string]string]():  "an object with strings as values",
-}
-
-// misfits returns an error for every field below path that type t does not have, and every value it cannot hold. The
-// decoders of quantities and durations do not name the field.
-func misfits(path string, value any, t reflect.Type) []error {
-	if t.Kind() == reflect.Pointer {
-		t = t.Elem()
-	}
-	if value == nil {
-		return nil
-	}
-	accept, leaf := accepted[t]
-	if list, ok := value.([]any); ok && t.Kind() == reflect.Slice {
-		var errs []error
-		for i, item := range list {
-			errs = append(errs, misfits(fmt.Sprintf("%s[%d]", path, i), item, t.Elem())...)
-		}
-		return errs
-	}
-	if leaf || t.Kind() != reflect.Struct {
-		if fits(value, t) {
-			return nil
-		}
-		switch {
-		case t.Kind() == reflect.Slice:
-			accept = "a list"
-		case !leaf:
-			accept = "a string"
-		}
-		return []error{&pipeline.FieldError{Field: path, Value: value, Accept: accept}}
-	}
-	object, ok := value.(map[string]any)
-	if !ok {
-		return []error{&pipeline.FieldError{Field: path, Value: value, Accept: "an object"}}
-	}
-	return misfitsOf(path, object, t)
-}
-
-// longExponent is rejected by the CRD too: to decode 1e-999999999 takes gigabytes.
-var longExponent = regexp.MustCompile(`[eE][-+]?[0-9]{3}`)
-
-func fits(value any, t reflect.Type) bool {
-	if t == reflect.TypeFor[resource.Quantity]() && longExponent.MatchString(fmt.Sprint(value)) {
-		return false
-	}
-	return decode(value, reflect.New(t).Interface()) == nil
-}
-
-func misfitsOf(path string, object map[string]any, t reflect.Type) []error {
-	var errs []error
-	var known []string
-	for field := range t.Fields() {
-		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
-		known = append(known, name)
-		errs = append(errs, misfits(path+"."+name, object[name], field.Type)...)
-	}
-	return append(errs, unknownFields(path+".", object, known)...)
-}
-
-func unknownFields(prefix string, object map[string]any, known []string) []error {
-	var errs []error
-	for name := range object {
-		if !slices.Contains(known, name) {
-			errs = append(errs, &pipeline.FieldError{
-				Field: prefix + name, Value: "no such field", Accept: "one of " + strings.Join(known, ", "),
-			})
-		}
-	}
-	slices.SortFunc(errs, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })
-	return errs
-}
-
-func decode(value, into any) error {
-	encoded, err := json.Marshal(value)
-	if err != nil {
-		return err
-	}
-	return json.Unmarshal(encoded, into)
 }

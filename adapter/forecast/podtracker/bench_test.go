@@ -19,7 +19,7 @@ func benchmarkCluster(namespaces int) (*Tracker, []*TargetPods, []*corev1.Pod) {
 	for f := range fleets {
 		namespace, name := fmt.Sprint("ns-", f%namespaces), fmt.Sprint("app-", f)
 		following = append(following, tracker.Follow(types.NamespacedName{Namespace: namespace, Name: name}, namespace,
-			labels.SelectorFromSet(labels.Set{"app": name, "managed-by": "helm"}), nil))
+			labels.SelectorFromSet(labels.Set{"app": name, "managed-by": "helm"})))
 		for i := range podsPerFleet {
 			p := podWith(named(fmt.Sprint(name, "-", i)), readyAt(20))
 			p.Namespace, p.Labels = namespace, map[string]string{"app": name, "managed-by": "helm", "pod-template-hash": "abc"}
@@ -59,7 +59,7 @@ func BenchmarkFollow(b *testing.B) {
 	s := labels.SelectorFromSet(labels.Set{"app": "app-7"})
 	key := types.NamespacedName{Name: "late"}
 	for b.Loop() {
-		tracker.Follow(key, "ns-0", s, nil)
+		tracker.Follow(key, "ns-0", s)
 		tracker.Forget(key)
 	}
 }

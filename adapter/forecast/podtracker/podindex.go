@@ -12,7 +12,7 @@ import (
 // IndexedPods is the pods that a PodIndex indexes.
 type IndexedPods interface {
 	Instances(since time.Time) []Instance
-	Watch(Observer) (stop func())
+	Watch(changed func()) (stop func())
 }
 
 // PodIndex finds instances by the names of their pods, for sources that know only these. It is safe for concurrent use and
@@ -37,8 +37,8 @@ var _ IndexedPods = (*TargetPods)(nil)
 // NewPodIndex returns an index that follows the pods until it is closed.
 func NewPodIndex(pods IndexedPods) *PodIndex {
 	r := &PodIndex{pods: pods}
-	r.stop = pods.Watch(r)
-	r.Changed()
+	r.stop = pods.Watch(r.update)
+	r.update()
 	return r
 }
 
@@ -78,14 +78,7 @@ func (r *PodIndex) AnyActive() bool {
 	return slices.ContainsFunc(r.list.Load().all, func(x Instance) bool { return x.End.IsZero() })
 }
 
-// Started implements Observer.
-func (r *PodIndex) Started(Instance) { r.Changed() }
-
-// Ended implements Observer.
-func (r *PodIndex) Ended(Instance) { r.Changed() }
-
-// Changed implements Observer.
-func (r *PodIndex) Changed() {
+func (r *PodIndex) update() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	l := instancesByPod{all: r.pods.Instances(time.Time{})}

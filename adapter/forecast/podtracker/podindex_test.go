@@ -10,7 +10,7 @@ import (
 func TestPodIndexFindsInstancesByPodAndTime(t *testing.T) {
 	now := at(100)
 	tr := NewTracker(Options{Now: func() time.Time { return now }})
-	fleet := tr.Follow(metric, "shop", selector(t, "app=checkout"), nil)
+	fleet := tr.Follow(metric, "shop", selector(t, "app=checkout"))
 	r := NewPodIndex(fleet)
 	find := func(pod string, s float64) string {
 		id, _ := r.Find(pod, at(s).UnixMilli())

@@ -14,7 +14,7 @@ import (
 func TestTimesOfAnotherClock(t *testing.T) {
 	now := at(600)
 	tracker := NewTracker(Options{Now: func() time.Time { return now }})
-	f := tracker.Follow(metric, "shop", selector(t, "app=checkout"), nil)
+	f := tracker.Follow(metric, "shop", selector(t, "app=checkout"))
 	s := &store{watcher: NewWatcher(tracker, nil)}
 	require.NoError(t, s.Update(podWith()))
 	require.NoError(t, s.Update(podWith(readyAt(540))))

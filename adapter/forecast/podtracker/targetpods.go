@@ -13,18 +13,8 @@ import (
 	"github.com/foresail/foresail/pipeline"
 )
 
-// Observer receives the changes of a TargetPods: one call at a time, in order, without a lock held, so that it may call
-// back. Calls come from any goroutine that brings an event or calls Follow.
-type Observer interface {
-	Started(Instance)
-	Ended(Instance)
-	// Changed is called when the number of ready pods, or the address or labels of an active instance has changed, and when
-	// the target has been forgotten, which ends its instances without further calls.
-	Changed()
-}
-
-// watch is one observer of a target, identified by its address.
-type watch struct{ Observer }
+// watch is one caller of Watch, identified by its address.
+type watch struct{ changed func() }
 
 // TargetPods is the pods of one scale target. It is safe for concurrent use, and empty once it has been forgotten.
 type TargetPods struct {
@@ -43,8 +33,7 @@ type TargetPods struct {
 	sorted   []Instance // the active ones by ID, made when asked for; nil after a change
 
 	watches    []*watch
-	pending    []event
-	changed    bool // a call of Changed is due
+	changed    bool // a call of the watches is due
 	delivering bool
 }
 
@@ -67,11 +56,6 @@ type endedInstance struct {
 	Instance
 	uid  types.UID
 	seen time.Time
-}
-
-type event struct {
-	instance Instance
-	ended    bool
 }
 
 // Instances returns the active instances and those that ended at or after since, sorted by ID. The slice must not be
@@ -123,9 +107,12 @@ func (f *TargetPods) Ready() int {
 	return f.ready
 }
 
-// Watch calls an observer for changes from now on, until stop is called; one call may still be running then.
-func (f *TargetPods) Watch(o Observer) (stop func()) {
-	w := &watch{o}
+// Watch calls changed after each change of the instances, their addresses or labels, or the number of ready pods, until
+// stop is called; one call may still be running then. Changes that arrive together, such as those of a new selector, make
+// one call, because every caller reads the whole list. Calls do not overlap, come from any goroutine that brings a change,
+// and are made without a lock held, so that they may call back.
+func (f *TargetPods) Watch(changed func()) (stop func()) {
+	w := &watch{changed}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.watches = append(f.watches, w)
@@ -293,14 +280,13 @@ func (f *TargetPods) count(m *member, counted bool) {
 func (f *TargetPods) start(m *member, s *podStatus, since, now time.Time) {
 	m.started++
 	m.active, m.readyAt = true, s.readyAt
-	f.sorted = nil
+	f.sorted, f.changed = nil, true
 	m.current = Instance{
 		ID: instanceID(s.uid, m.started), Pod: m.pod.key,
 		IP: s.ip, Ports: s.ports, Labels: s.labels,
 		// Never before the end of the last one, so that no pod counts twice.
 		Start: latest(latest(notAfter(s.readyAt, now), since), m.endedAt),
 	}
-	f.pending = append(f.pending, event{instance: m.current})
 }
 
 // end ends the current instance at a time (zero: unknown, so now), but not before its start, unless a
@@ -310,10 +296,9 @@ func (f *TargetPods) end(uid types.UID, m *member, at, now time.Time) {
 	ended.End = latest(notAfter(at, now), notAfter(ended.Start, now))
 	ended.Start = notAfter(ended.Start, ended.End)
 	m.active, m.current, m.endedAt = false, Instance{}, ended.End
-	f.sorted = nil
+	f.sorted, f.changed = nil, true
 	m.retained++
 	f.ended = append(f.ended, endedInstance{Instance: ended, uid: uid, seen: now})
-	f.pending = append(f.pending, event{instance: ended, ended: true})
 }
 
 // refresh updates the parts of an active instance that may change.
@@ -354,11 +339,11 @@ func (f *TargetPods) close() {
 	}
 	f.members, f.ended, f.ready, f.sorted = map[types.UID]*member{}, nil, 0, nil
 	f.startups = startups{}
-	f.pending, f.changed = nil, true
+	f.changed = true
 }
 
-// deliver calls the observers with the pending events. If another goroutine is doing so, that one also delivers the new
-// events, which keeps the order and lets an observer call back.
+// deliver calls the watches if there was a change. If another goroutine is doing so, that one also makes the calls for
+// this change, so that calls do not overlap and may call back.
 func (f *TargetPods) deliver() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -366,35 +351,18 @@ func (f *TargetPods) deliver() {
 		return
 	}
 	f.delivering = true
-	for len(f.pending) > 0 || f.changed {
-		events, changed := f.pending, f.changed
-		f.pending, f.changed = nil, false
-		for _, e := range events {
-			f.call(func(o Observer) {
-				if e.ended {
-					o.Ended(e.instance)
-				} else {
-					o.Started(e.instance)
-				}
-			})
-		}
-		if changed {
-			f.call(Observer.Changed)
+	for f.changed {
+		f.changed = false
+		for _, w := range f.watches {
+			if !slices.Contains(f.watches, w) {
+				continue // stopped by a call before this
+			}
+			f.mu.Unlock()
+			w.changed()
+			f.mu.Lock()
 		}
 	}
 	f.delivering = false
-}
-
-// call calls each observer with the lock released. The caller holds it.
-func (f *TargetPods) call(deliver func(Observer)) {
-	for _, w := range f.watches {
-		if !slices.Contains(f.watches, w) {
-			continue // stopped by a call before this
-		}
-		f.mu.Unlock()
-		deliver(w)
-		f.mu.Lock()
-	}
 }
 
 func latest(a, b time.Time) time.Time {

@@ -101,17 +101,16 @@ func (t *Tracker) lost(namespace string) (since time.Time, why error) {
 	return time.Time{}, nil
 }
 
-// Follow returns the pods that a selector selects in a namespace, under a key of the caller's. Known pods are replayed to the
-// observer (which may be nil) in order of readiness. Until Forget, a key has one TargetPods, with the namespace and the observer
-// of its first call. Another selector makes the pods that only the old one selects end now, and those that only the new one
+// Follow returns the pods that a selector selects in a namespace, under a key of the caller's. Until Forget, a key has one
+// TargetPods, with the namespace of its first call. Another selector makes the pods that only the old one selects end now, and those that only the new one
 // selects start now: a pod that was ready long ago begins to carry load of the target when it becomes a part of it.
-func (t *Tracker) Follow(key types.NamespacedName, namespace string, selector labels.Selector, o Observer) *TargetPods {
-	f, touched := t.follow(key, namespace, selector, o)
+func (t *Tracker) Follow(key types.NamespacedName, namespace string, selector labels.Selector) *TargetPods {
+	f, touched := t.follow(key, namespace, selector)
 	deliver(touched)
 	return f
 }
 
-func (t *Tracker) follow(key types.NamespacedName, namespace string, selector labels.Selector, o Observer) (f *TargetPods, touched []*TargetPods) {
+func (t *Tracker) follow(key types.NamespacedName, namespace string, selector labels.Selector) (f *TargetPods, touched []*TargetPods) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if old := t.targets[key]; old != nil {
@@ -122,9 +121,6 @@ func (t *Tracker) follow(key types.NamespacedName, namespace string, selector la
 		retention: t.retention, now: t.now,
 		members: map[types.UID]*member{},
 	}
-	if o != nil {
-		f.watches = []*watch{{o}}
-	}
 	t.targets[key] = f
 	ns := t.namespace(namespace)
 	ns.targets.add(f)
@@ -132,7 +128,7 @@ func (t *Tracker) follow(key types.NamespacedName, namespace string, selector la
 	for _, p := range slices.SortedFunc(ns.selectedBy(f), byReadiness) {
 		f.join(p, now)
 	}
-	return f, []*TargetPods{f}
+	return f, nil // nothing watches it yet
 }
 
 // reselect gives a target another selector, and returns it if that has changed anything.

@@ -92,21 +92,50 @@ func terminating(s float64, grace int64) change {
 	}
 }
 
-// recorder writes down what an Observer is told.
+// recorder writes down how the instances of a target have changed at each call of its watch.
 type recorder struct {
+	pods *TargetPods
+
 	mu     sync.Mutex
 	events []string
+	active []string
 }
 
-func (r *recorder) note(s string) {
+// recorded returns a recorder of the changes of a target from now on.
+func recorded(pods *TargetPods) *recorder {
+	r := &recorder{pods: pods, events: []string{}, active: activeIDs(pods)}
+	r.pods.Watch(r.changed)
+	return r
+}
+
+func activeIDs(pods *TargetPods) []string {
+	ids := []string{}
+	for _, i := range pods.Active() {
+		ids = append(ids, i.ID)
+	}
+	return ids
+}
+
+func (r *recorder) changed() {
+	active := activeIDs(r.pods)
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.events = append(r.events, s)
+	before := len(r.events)
+	for _, id := range r.active {
+		if !slices.Contains(active, id) {
+			r.events = append(r.events, "ended "+id)
+		}
+	}
+	for _, id := range active {
+		if !slices.Contains(r.active, id) {
+			r.events = append(r.events, "started "+id)
+		}
+	}
+	if len(r.events) == before {
+		r.events = append(r.events, "changed")
+	}
+	r.active = active
 }
-
-func (r *recorder) Started(i Instance) { r.note("started " + i.ID) }
-func (r *recorder) Ended(i Instance)   { r.note("ended " + i.ID) }
-func (r *recorder) Changed()           { r.note("changed") }
 
 func (r *recorder) all() []string {
 	r.mu.Lock()
@@ -155,47 +184,44 @@ func TestLifecycle(t *testing.T) {
 			steps:  []step{{1, podWith(), false}, {20.4, podWith(readyAt(20)), false}},
 			want:   []span{{"uid-a", 20, 0}},
 			ready:  1,
-			events: []string{"started uid-a", "changed"},
+			events: []string{"started uid-a"},
 		},
 		"said again": {
 			steps:  []step{{20.4, podWith(readyAt(20)), false}, {30, podWith(readyAt(20)), false}},
 			want:   []span{{"uid-a", 20, 0}},
 			ready:  1,
-			events: []string{"started uid-a", "changed"},
+			events: []string{"started uid-a"},
 		},
 		"ready, unready, ready": {
 			steps: []step{
 				{20, podWith(readyAt(20)), false}, {33, podWith(unreadyAt(32)), false}, {41, podWith(readyAt(40)), false},
 				{51, podWith(unreadyAt(50)), false}, {60, podWith(readyAt(60)), false},
 			},
-			want:  []span{{"uid-a", 20, 32}, {"uid-a/2", 40, 50}, {"uid-a/3", 60, 0}},
-			ready: 1,
-			events: []string{
-				"started uid-a", "changed", "ended uid-a", "changed", "started uid-a/2", "changed",
-				"ended uid-a/2", "changed", "started uid-a/3", "changed",
-			},
+			want:   []span{{"uid-a", 20, 32}, {"uid-a/2", 40, 50}, {"uid-a/3", 60, 0}},
+			ready:  1,
+			events: []string{"started uid-a", "ended uid-a", "started uid-a/2", "ended uid-a/2", "started uid-a/3"},
 		},
 		"unready in between, unseen": {
 			steps:  []step{{20, podWith(readyAt(20)), false}, {45, podWith(readyAt(40)), false}},
 			want:   []span{{"uid-a", 20, 40}, {"uid-a/2", 40, 0}},
 			ready:  1,
-			events: []string{"started uid-a", "changed", "ended uid-a", "started uid-a/2"},
+			events: []string{"started uid-a", "ended uid-a", "started uid-a/2"},
 		},
 		"unknown is not ready": {
 			steps:  []step{{20, podWith(readyAt(20)), false}, {60, podWith(condition(corev1.ConditionUnknown, 55)), false}},
 			want:   []span{{"uid-a", 20, 55}},
-			events: []string{"started uid-a", "changed", "ended uid-a", "changed"},
+			events: []string{"started uid-a", "ended uid-a"},
 		},
 		"condition gone": {
 			steps:  []step{{20, podWith(readyAt(20)), false}, {60, podWith(), false}},
 			want:   []span{{"uid-a", 20, 60}},
-			events: []string{"started uid-a", "changed", "ended uid-a", "changed"},
+			events: []string{"started uid-a", "ended uid-a"},
 		},
 		"terminating ends it when deletion was asked for, while the HPA still counts it": {
 			steps:  []step{{20, podWith(readyAt(20)), false}, {51, podWith(readyAt(20), terminating(50, 30)), false}},
 			want:   []span{{"uid-a", 20, 50}},
 			ready:  1,
-			events: []string{"started uid-a", "changed", "ended uid-a"},
+			events: []string{"started uid-a", "ended uid-a"},
 		},
 		"terminating, unready, deleted": {
 			steps: []step{
@@ -203,12 +229,12 @@ func TestLifecycle(t *testing.T) {
 				{56, podWith(unreadyAt(55), terminating(50, 30)), false}, {57, podWith(unreadyAt(55), terminating(50, 30)), true},
 			},
 			want:   []span{{"uid-a", 20, 50}},
-			events: []string{"started uid-a", "changed", "ended uid-a", "changed"},
+			events: []string{"started uid-a", "ended uid-a", "changed"},
 		},
 		"terminating and unready seen at once": {
 			steps:  []step{{20, podWith(readyAt(20)), false}, {57, podWith(unreadyAt(55), terminating(50, 30)), false}},
 			want:   []span{{"uid-a", 20, 50}},
-			events: []string{"started uid-a", "changed", "ended uid-a", "changed"},
+			events: []string{"started uid-a", "ended uid-a"},
 		},
 		"terminating before it was ready": {
 			steps: []step{{5, podWith(terminating(4, 30)), false}, {20, podWith(readyAt(20), terminating(4, 30)), false}},
@@ -218,27 +244,27 @@ func TestLifecycle(t *testing.T) {
 		"terminating when it was first seen, but Ready until then": {
 			steps:  []step{{57, podWith(readyAt(20), terminating(50, 30)), false}, {58, podWith(unreadyAt(58), terminating(50, 30)), false}},
 			want:   []span{{"uid-a", 20, 50}},
-			events: []string{"started uid-a", "ended uid-a", "changed", "changed"},
+			events: []string{"changed", "changed"},
 		},
 		"deleted without a word": {
 			steps:  []step{{20, podWith(readyAt(20)), false}, {70.5, podWith(readyAt(20)), true}},
 			want:   []span{{"uid-a", 20, 70.5}},
-			events: []string{"started uid-a", "changed", "ended uid-a", "changed"},
+			events: []string{"started uid-a", "ended uid-a"},
 		},
 		"deleted while terminating, the deletion alone seen": {
 			steps:  []step{{20, podWith(readyAt(20)), false}, {90, podWith(unreadyAt(52), terminating(50, 30)), true}},
 			want:   []span{{"uid-a", 20, 50}},
-			events: []string{"started uid-a", "changed", "ended uid-a", "changed"},
+			events: []string{"started uid-a", "ended uid-a"},
 		},
 		"succeeded": {
 			steps:  []step{{20, podWith(readyAt(20)), false}, {61, podWith(unreadyAt(60), phase(corev1.PodSucceeded)), false}},
 			want:   []span{{"uid-a", 20, 60}},
-			events: []string{"started uid-a", "changed", "ended uid-a", "changed"},
+			events: []string{"started uid-a", "ended uid-a"},
 		},
 		"failed, the condition left as it was": {
 			steps:  []step{{20, podWith(readyAt(20)), false}, {61.5, podWith(readyAt(20), phase(corev1.PodFailed)), false}},
 			want:   []span{{"uid-a", 20, 61.5}},
-			events: []string{"started uid-a", "changed", "ended uid-a", "changed"},
+			events: []string{"started uid-a", "ended uid-a"},
 		},
 		"pending is not ready whatever its condition": {
 			steps:  []step{{20, podWith(readyAt(20), phase(corev1.PodPending)), false}},
@@ -248,7 +274,7 @@ func TestLifecycle(t *testing.T) {
 		"labels change out of the selector": {
 			steps:  []step{{20, podWith(readyAt(20)), false}, {70, podWith(readyAt(20), app("other")), false}},
 			want:   []span{{"uid-a", 20, 70}},
-			events: []string{"started uid-a", "changed", "ended uid-a", "changed"},
+			events: []string{"started uid-a", "ended uid-a"},
 		},
 		"labels change out and back": {
 			steps: []step{
@@ -256,19 +282,19 @@ func TestLifecycle(t *testing.T) {
 			},
 			want:   []span{{"uid-a", 20, 70}, {"uid-a/2", 70, 0}},
 			ready:  1,
-			events: []string{"started uid-a", "changed", "ended uid-a", "changed", "started uid-a/2", "changed"},
+			events: []string{"started uid-a", "ended uid-a", "started uid-a/2"},
 		},
 		"labels change into the selector": {
 			steps:  []step{{20, podWith(readyAt(20), app("other")), false}, {70, podWith(readyAt(20)), false}},
 			want:   []span{{"uid-a", 20, 0}},
 			ready:  1,
-			events: []string{"started uid-a", "changed"},
+			events: []string{"started uid-a"},
 		},
 		"another pod of the same name": {
 			steps:  []step{{20, podWith(readyAt(20)), false}, {90, podWith(uid("uid-b"), readyAt(88)), false}},
 			want:   []span{{"uid-a", 20, 90}, {"uid-b", 88, 0}},
 			ready:  1,
-			events: []string{"started uid-a", "changed", "ended uid-a", "started uid-b", "changed"},
+			events: []string{"started uid-a", "ended uid-a", "started uid-b"},
 		},
 		"the deletion of the pod before it comes late": {
 			steps: []step{
@@ -276,7 +302,7 @@ func TestLifecycle(t *testing.T) {
 			},
 			want:   []span{{"uid-a", 20, 90}, {"uid-b", 88, 0}},
 			ready:  1,
-			events: []string{"started uid-a", "changed", "ended uid-a", "started uid-b", "changed"},
+			events: []string{"started uid-a", "ended uid-a", "started uid-b"},
 		},
 		"deleted and back under the same UID": {
 			steps: []step{
@@ -284,31 +310,31 @@ func TestLifecycle(t *testing.T) {
 			},
 			want:   []span{{"uid-a", 20, 30}, {"uid-a/2", 30, 0}},
 			ready:  1,
-			events: []string{"started uid-a", "changed", "ended uid-a", "changed", "started uid-a/2", "changed"},
+			events: []string{"started uid-a", "ended uid-a", "started uid-a/2"},
 		},
 		"a kubelet clock that is ahead": {
 			steps:  []step{{20, podWith(readyAt(25)), false}, {30, podWith(unreadyAt(36)), false}},
 			want:   []span{{"uid-a", 20, 30}},
-			events: []string{"started uid-a", "changed", "ended uid-a", "changed"},
+			events: []string{"started uid-a", "ended uid-a"},
 		},
 		"a kubelet clock that went back": {
 			steps:  []step{{20, podWith(readyAt(20)), false}, {30, podWith(unreadyAt(12)), false}},
 			want:   []span{{"uid-a", 20, 20}},
-			events: []string{"started uid-a", "changed", "ended uid-a", "changed"},
+			events: []string{"started uid-a", "ended uid-a"},
 		},
 		"another address while active": {
 			steps:  []step{{20, podWith(readyAt(20), ip("")), false}, {21, podWith(readyAt(20)), false}},
 			want:   []span{{"uid-a", 20, 0}},
 			ready:  1,
-			events: []string{"started uid-a", "changed", "changed"},
+			events: []string{"started uid-a", "changed"},
 		},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			now := at(0)
 			tracker := NewTracker(Options{Now: func() time.Time { return now }})
-			seen := &recorder{events: []string{}}
-			fleet := tracker.Follow(metric, "shop", selector(t, "app=checkout"), seen)
+			fleet := tracker.Follow(metric, "shop", selector(t, "app=checkout"))
+			seen := recorded(fleet)
 			for i, s := range test.steps {
 				now = at(s.at)
 				switch {
@@ -329,7 +355,7 @@ func TestLifecycle(t *testing.T) {
 
 func TestInstanceSaysWhereItIs(t *testing.T) {
 	tracker := NewTracker(Options{Now: func() time.Time { return at(100) }})
-	fleet := tracker.Follow(metric, "shop", selector(t, "app=checkout"), nil)
+	fleet := tracker.Follow(metric, "shop", selector(t, "app=checkout"))
 	tracker.Update(podWith(readyAt(20), ip("fd00::1")))
 	assert.Equal(t, []Instance{{
 		ID: "uid-a", Pod: types.NamespacedName{Namespace: "shop", Name: "a"}, IP: "fd00::1",
@@ -351,7 +377,7 @@ func TestNamedPorts(t *testing.T) {
 // The state of a pod is that of any pod of the namespace, whether the target selects it or not.
 func TestPodState(t *testing.T) {
 	tracker := NewTracker(Options{Now: func() time.Time { return at(100) }})
-	f := tracker.Follow(metric, "shop", selector(t, "app=checkout"), nil)
+	f := tracker.Follow(metric, "shop", selector(t, "app=checkout"))
 	state := func() PodState { return f.PodState("a") }
 	assert.Equal(t, PodAbsent, state())
 	tracker.Update(podWith(app("gateway")))
@@ -371,7 +397,7 @@ func TestPodState(t *testing.T) {
 func TestInstancesSince(t *testing.T) {
 	now := at(0)
 	tracker := NewTracker(Options{Retention: time.Minute, Now: func() time.Time { return now }})
-	fleet := tracker.Follow(metric, "shop", selector(t, "app=checkout"), nil)
+	fleet := tracker.Follow(metric, "shop", selector(t, "app=checkout"))
 	tracker.Update(podWith(readyAt(0)))
 	now = at(31)
 	tracker.Update(podWith(unreadyAt(30)))
@@ -391,7 +417,7 @@ func TestInstancesSince(t *testing.T) {
 func TestEndedInstancesDoNotPileUp(t *testing.T) {
 	now := at(0)
 	tracker := NewTracker(Options{Retention: time.Minute, Now: func() time.Time { return now }})
-	fleet := tracker.Follow(metric, "shop", selector(t, "app=checkout"), nil)
+	fleet := tracker.Follow(metric, "shop", selector(t, "app=checkout"))
 	for i := range 10_000 {
 		now = at(float64(i))
 		p := podWith(named(fmt.Sprint("p", i)), readyAt(float64(i)))
@@ -420,25 +446,24 @@ func TestFollowReplaysInOrderOfReadiness(t *testing.T) {
 	} {
 		tracker.Update(p)
 	}
-	seen := &recorder{}
-	fleet := tracker.Follow(metric, "shop", selector(t, "app=checkout"), seen)
-	assert.Equal(t, []string{"started uid-c", "started uid-b", "started uid-a", "changed"}, seen.all())
+	fleet := tracker.Follow(metric, "shop", selector(t, "app=checkout"))
+	assert.Equal(t, []span{{"uid-a", 50, 0}, {"uid-b", 40, 0}, {"uid-c", 30, 0}}, spans(fleet.Active()))
 	assert.Equal(t, 3, fleet.Ready())
 }
 
 func TestFollowAgain(t *testing.T) {
 	tracker := NewTracker(Options{Now: func() time.Time { return at(100) }})
 	tracker.Update(podWith(readyAt(20)))
-	first := &recorder{}
-	fleet := tracker.Follow(metric, "shop", selector(t, "app=checkout"), first)
-	assert.Same(t, fleet, tracker.Follow(metric, "shop", selector(t, "app = checkout"), &recorder{}), "the same")
+	fleet := tracker.Follow(metric, "shop", selector(t, "app=checkout"))
+	seen := recorded(fleet)
+	assert.Same(t, fleet, tracker.Follow(metric, "shop", selector(t, "app = checkout")), "the same")
 	tracker.Forget(metric)
 	tracker.Forget(metric)
 	assert.Empty(t, fleet.Instances(at(0)))
 	assert.Zero(t, fleet.Ready())
 	tracker.Update(podWith(unreadyAt(90)))
-	assert.Equal(t, []string{"started uid-a", "changed", "changed"}, first.all(), "it is empty, and no more is reported")
-	assert.NotSame(t, fleet, tracker.Follow(metric, "shop", selector(t, "app=checkout"), nil))
+	assert.Equal(t, []string{"ended uid-a"}, seen.all(), "it is empty, and nothing more is reported")
+	assert.NotSame(t, fleet, tracker.Follow(metric, "shop", selector(t, "app=checkout")))
 }
 
 // A target whose selector moves, as that of a blue-green rollout does, has other pods from then on.
@@ -450,12 +475,12 @@ func TestSelectorMoves(t *testing.T) {
 	tracker.Update(podWith(named("b"), readyAt(40), labelled("track", "green")))
 	tracker.Update(podWith(named("late"), unreadyAt(50), labelled("track", "green")))
 	tracker.Update(podWith(named("past"), readyAt(10), terminating(60, 30), labelled("track", "green")))
-	seen := &recorder{}
-	fleet := tracker.Follow(metric, "shop", selector(t, "app=checkout"), seen)
+	fleet := tracker.Follow(metric, "shop", selector(t, "app=checkout"))
+	seen := recorded(fleet)
 	assert.Equal(t, 2, fleet.Ready())
 
 	now = at(110)
-	assert.Same(t, fleet, tracker.Follow(metric, "shop", selector(t, "track=green"), nil))
+	assert.Same(t, fleet, tracker.Follow(metric, "shop", selector(t, "track=green")))
 	assert.Equal(t, []span{{"uid-a", 20, 110}, {"uid-b", 110, 0}, {"uid-both", 30, 0}}, spans(fleet.Instances(at(0))),
 		"a pod is an instance while it is selected")
 	assert.Equal(t, 3, fleet.Ready(), "as the HPA counts, with the one that terminates")
@@ -465,52 +490,52 @@ func TestSelectorMoves(t *testing.T) {
 	assert.Len(t, fleet.Active(), 3, "events of a former member do not bring it back")
 
 	now = at(120)
-	tracker.Follow(metric, "shop", selector(t, "app=checkout"), nil)
+	tracker.Follow(metric, "shop", selector(t, "app=checkout"))
 	assert.Equal(t, []span{{"uid-a", 20, 110}, {"uid-a/2", 120, 0}, {"uid-b", 110, 120}, {"uid-both", 30, 0}, {"uid-late", 109, 120}},
 		spans(fleet.Instances(at(0))), "and back")
 	tracker.Delete(podWith(readyAt(20)))
 	assert.Equal(t, []span{{"uid-both", 30, 0}}, spans(fleet.Active()))
 	assert.Equal(t, []string{
-		"started uid-a", "started uid-both", "changed", "ended uid-a", "started uid-b", "changed", "started uid-late", "changed",
-		"started uid-a/2", "ended uid-b", "ended uid-late", "changed", "ended uid-a/2", "changed",
+		"ended uid-a", "started uid-b", "started uid-late", "ended uid-b", "ended uid-late", "started uid-a/2", "ended uid-a/2",
 	}, seen.all())
+}
+
+// A selector that selects hundreds of other pods makes one call, because every caller reads the whole list.
+func TestOneCallForChangesThatArriveTogether(t *testing.T) {
+	tracker := NewTracker(Options{Now: func() time.Time { return at(100) }})
+	for i := range 300 {
+		tracker.Update(podWith(named(fmt.Sprint("a", i)), readyAt(20)))
+		tracker.Update(podWith(named(fmt.Sprint("b", i)), readyAt(20), app("other")))
+	}
+	fleet := tracker.Follow(metric, "shop", selector(t, "app=checkout"))
+	calls := 0
+	fleet.Watch(func() { calls++ })
+	tracker.Follow(metric, "shop", selector(t, "app=other"))
+	assert.Equal(t, 1, calls)
+	assert.Len(t, fleet.Active(), 300)
 }
 
 func TestWatch(t *testing.T) {
 	tracker := NewTracker(Options{Now: func() time.Time { return at(100) }})
-	fleet := tracker.Follow(metric, "shop", selector(t, "app=checkout"), nil)
+	fleet := tracker.Follow(metric, "shop", selector(t, "app=checkout"))
 	tracker.Update(podWith(readyAt(20)))
-	one, two := &recorder{}, &recorder{}
-	stop := fleet.Watch(one)
-	fleet.Watch(two)
+	var one, two int
+	stop := fleet.Watch(func() { one++ })
+	fleet.Watch(func() { two++ })
 	tracker.Update(podWith(named("b"), readyAt(30)))
 	stop()
 	stop()
 	tracker.Delete(podWith(named("b"), readyAt(30)))
-	assert.Equal(t, []string{"started uid-b", "changed"}, one.all())
-	assert.Equal(t, []string{"started uid-b", "changed", "ended uid-b", "changed"}, two.all())
-}
-
-// stopping is an observer that stops another from within a call.
-type stopping struct {
-	recorder
-	stop func()
-}
-
-func (s *stopping) Started(i Instance) {
-	s.recorder.Started(i)
-	s.stop()
+	assert.Equal(t, []int{1, 2}, []int{one, two})
 }
 
 func TestWatchStoppedFromWithinACall(t *testing.T) {
 	tracker := NewTracker(Options{Now: func() time.Time { return at(100) }})
-	fleet := tracker.Follow(metric, "shop", selector(t, "app=checkout"), nil)
-	one, two := &stopping{}, &recorder{}
-	fleet.Watch(one)
-	one.stop = fleet.Watch(two)
+	fleet := tracker.Follow(metric, "shop", selector(t, "app=checkout"))
+	var stop func()
+	fleet.Watch(func() { stop() })
+	stop = fleet.Watch(func() { assert.Fail(t, "it was stopped before its call") })
 	tracker.Update(podWith(readyAt(20)))
-	assert.Equal(t, []string{"started uid-a", "changed"}, one.all())
-	assert.Empty(t, two.all())
 }
 
 func TestSelectors(t *testing.T) {
@@ -538,10 +563,10 @@ func TestSelectors(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			tracker := NewTracker(Options{Now: func() time.Time { return at(100) }})
 			p := podWith(readyAt(20), func(p *corev1.Pod) { p.Labels = test.labels })
-			before := tracker.Follow(metric, "shop", selector(t, test.selector), nil)
-			elsewhere := tracker.Follow(types.NamespacedName{Name: "x"}, "other", selector(t, test.selector), nil)
+			before := tracker.Follow(metric, "shop", selector(t, test.selector))
+			elsewhere := tracker.Follow(types.NamespacedName{Name: "x"}, "other", selector(t, test.selector))
 			tracker.Update(p)
-			after := tracker.Follow(types.NamespacedName{Name: "y"}, "shop", selector(t, test.selector), nil)
+			after := tracker.Follow(types.NamespacedName{Name: "y"}, "shop", selector(t, test.selector))
 			assert.Equal(t, test.want, len(before.Active()) == 1)
 			assert.Equal(t, test.want, len(after.Active()) == 1)
 			assert.Empty(t, elsewhere.Active())
@@ -549,7 +574,7 @@ func TestSelectors(t *testing.T) {
 	}
 	t.Run("nothing", func(t *testing.T) {
 		tracker := NewTracker(Options{Now: func() time.Time { return at(100) }})
-		fleet := tracker.Follow(metric, "shop", labels.Nothing(), nil)
+		fleet := tracker.Follow(metric, "shop", labels.Nothing())
 		tracker.Update(podWith(readyAt(20)))
 		assert.Empty(t, fleet.Active())
 	})
@@ -560,7 +585,7 @@ func TestIndexPrefersDistinctiveLabels(t *testing.T) {
 	tracker := NewTracker(Options{})
 	for i := range 100 {
 		s := labels.SelectorFromSet(labels.Set{"app": fmt.Sprint("app-", i), "managed-by": "helm"})
-		tracker.Follow(types.NamespacedName{Name: fmt.Sprint(i)}, "shop", s, nil)
+		tracker.Follow(types.NamespacedName{Name: fmt.Sprint(i)}, "shop", s)
 	}
 	largest := 0
 	for _, bucket := range tracker.namespaces["shop"].targets.byLabel {
@@ -599,11 +624,11 @@ func TestStartups(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			tracker := NewTracker(Options{Now: func() time.Time { return at(100) }})
-			fleet := tracker.Follow(metric, "shop", selector(t, "app=checkout"), nil)
+			fleet := tracker.Follow(metric, "shop", selector(t, "app=checkout"))
 			for _, p := range test.versions {
 				tracker.Update(p)
 			}
-			late := tracker.Follow(types.NamespacedName{Name: "late"}, "shop", selector(t, "app=checkout"), nil)
+			late := tracker.Follow(types.NamespacedName{Name: "late"}, "shop", selector(t, "app=checkout"))
 			assert.Equal(t, test.want, fleet.Startups())
 			assert.Equal(t, test.want, late.Startups(), "followed later")
 		})
@@ -612,7 +637,7 @@ func TestStartups(t *testing.T) {
 
 func TestStartupTimeFollowsStartups(t *testing.T) {
 	tracker := NewTracker(Options{Now: func() time.Time { return at(1000) }})
-	fleet := tracker.Follow(metric, "shop", selector(t, "app=checkout"), nil)
+	fleet := tracker.Follow(metric, "shop", selector(t, "app=checkout"))
 	assert.Equal(t, 25*time.Second, fleet.StartupTime(pipeline.Holt, 25*time.Second), "nothing learnt")
 	tracker.Update(podWith(readyAt(40)))
 	assert.Equal(t, 28750*time.Millisecond, fleet.StartupTime(pipeline.Holt, 25*time.Second), "25 s + 15%")
@@ -626,7 +651,7 @@ func TestStartupTimeFollowsStartups(t *testing.T) {
 // The wait for a node is part of the way from creation to readiness, and no part of that on the node.
 func TestStartupTimeOnNodeLeavesTheWaitOut(t *testing.T) {
 	tracker := NewTracker(Options{Now: func() time.Time { return at(1000) }})
-	fleet := tracker.Follow(metric, "shop", selector(t, "app=checkout"), nil)
+	fleet := tracker.Follow(metric, "shop", selector(t, "app=checkout"))
 	for i := range 100 {
 		tracker.Update(podWith(named(fmt.Sprint("p", i)), created(float64(i)), readyAt(float64(i+120)), scheduledAt(float64(i+90), "node")))
 	}
@@ -670,11 +695,11 @@ func TestOrderOfReplayChangesNothing(t *testing.T) {
 		tracker := NewTracker(Options{Now: func() time.Time { return at(100) }})
 		for i, p := range pods {
 			if i == followed {
-				tracker.Follow(metric, "shop", selector(t, "app=checkout"), nil)
+				tracker.Follow(metric, "shop", selector(t, "app=checkout"))
 			}
 			tracker.Update(p)
 		}
-		f := tracker.Follow(metric, "shop", selector(t, "app=checkout"), nil)
+		f := tracker.Follow(metric, "shop", selector(t, "app=checkout"))
 		got := &answers{f.Instances(at(0)), f.Ready(), f.Startups(), f.StartupTime(pipeline.Holt, 25*time.Second)}
 		if want == nil {
 			want = got
@@ -686,7 +711,7 @@ func TestOrderOfReplayChangesNothing(t *testing.T) {
 
 func TestDeletionOfAStranger(t *testing.T) {
 	tracker := NewTracker(Options{Now: func() time.Time { return at(100) }})
-	fleet := tracker.Follow(metric, "shop", selector(t, "app=checkout"), nil)
+	fleet := tracker.Follow(metric, "shop", selector(t, "app=checkout"))
 	tracker.Update(podWith(readyAt(20)))
 	tracker.Delete(podWith(named("zzz")))
 	tracker.Delete(podWith(uid("another")))
@@ -696,37 +721,28 @@ func TestDeletionOfAStranger(t *testing.T) {
 	assert.Equal(t, []span{{"uid-a", 20, 100}}, spans(fleet.Instances(at(0))))
 }
 
-// callingBack is an observer that does from within a call what its doc allows.
-type callingBack struct {
-	recorder
-	tracker *Tracker
-	t       *testing.T
-}
-
-func (c *callingBack) Started(i Instance) {
-	c.recorder.Started(i)
-	f := c.tracker.Follow(metric, "shop", selector(c.t, "app=checkout"), nil)
-	if len(f.Active()) == 1 && f.Ready() == 1 {
-		c.tracker.Delete(podWith(readyAt(20)))
-	}
-}
-
-func TestObserverMayCallBack(t *testing.T) {
+func TestWatchMayCallBack(t *testing.T) {
 	tracker := NewTracker(Options{Now: func() time.Time { return at(100) }})
-	seen := &callingBack{tracker: tracker, t: t}
-	tracker.Follow(metric, "shop", selector(t, "app=checkout"), seen)
+	fleet := tracker.Follow(metric, "shop", selector(t, "app=checkout"))
+	seen := recorded(fleet)
+	fleet.Watch(func() {
+		f := tracker.Follow(metric, "shop", selector(t, "app=checkout"))
+		if len(f.Active()) == 1 && f.Ready() == 1 {
+			tracker.Delete(podWith(readyAt(20)))
+		}
+	})
 	tracker.Update(podWith(readyAt(20)))
-	assert.Equal(t, []string{"started uid-a", "changed", "ended uid-a", "changed"}, seen.all())
+	assert.Equal(t, []string{"started uid-a", "ended uid-a"}, seen.all())
 }
 
-// Every Started is followed by at most one Ended, in that order, whoever brings the events.
+// Calls do not overlap, and the last one sees the last change, no matter which goroutine brings it.
 func TestConcurrentUse(t *testing.T) {
 	tracker := NewTracker(Options{Retention: time.Millisecond})
 	seen := make([]*recorder, 4)
 	var group sync.WaitGroup
 	for worker := range 4 {
-		seen[worker] = &recorder{}
 		key := types.NamespacedName{Name: fmt.Sprint(worker)}
+		seen[worker] = recorded(tracker.Follow(key, "shop", selector(t, "app=checkout")))
 		group.Go(func() {
 			for i := range 200 {
 				p := podWith(named(fmt.Sprint(worker, "-", i%7)), readyAt(float64(i)))
@@ -737,7 +753,7 @@ func TestConcurrentUse(t *testing.T) {
 		})
 		group.Go(func() {
 			for range 200 {
-				f := tracker.Follow(key, "shop", selector(t, "app=checkout"), seen[worker])
+				f := tracker.Follow(key, "shop", selector(t, "app=checkout"))
 				f.Instances(at(0))
 				f.Ready()
 				f.StartupTime(pipeline.Holt, time.Second)
@@ -746,25 +762,15 @@ func TestConcurrentUse(t *testing.T) {
 		group.Go(func() {
 			other := types.NamespacedName{Name: fmt.Sprint("other-", worker)}
 			for range 200 {
-				tracker.Follow(other, "shop", selector(t, "app in (checkout,cart)"), &recorder{})
+				tracker.Follow(other, "shop", selector(t, "app in (checkout,cart)"))
 				tracker.Forget(other)
 			}
 		})
 	}
 	group.Wait()
 	for _, r := range seen {
-		active := map[string]bool{}
-		for _, e := range r.all() {
-			var what, id string
-			if n, _ := fmt.Sscan(e, &what, &id); n < 2 {
-				continue
-			}
-			require.Equal(t, what == "ended", active[id], e)
-			active[id] = what == "started"
-		}
-		for id, still := range active {
-			assert.False(t, still, id)
-		}
+		assert.NotEmpty(t, r.all())
+		assert.Empty(t, r.active)
 	}
 	for key, f := range tracker.targets {
 		assert.Empty(t, f.Active(), key)

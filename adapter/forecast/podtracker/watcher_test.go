@@ -53,12 +53,6 @@ func (w *watched) Run(ctx context.Context) error {
 	return w.Watcher.Run(ctx)
 }
 
-type channelObserver struct{ started chan string }
-
-func (c channelObserver) Started(i Instance) { c.started <- i.ID }
-func (c channelObserver) Ended(i Instance)   { c.started <- "-" + i.ID }
-func (c channelObserver) Changed()           {}
-
 // What a watcher learns from the API, its tracker knows.
 func TestWatcherFeedsTracker(t *testing.T) {
 	other := podWith(named("x"), uid("uid-x"), readyAt(20))
@@ -67,15 +61,16 @@ func TestWatcherFeedsTracker(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			client := fake.NewClientset(podWith(readyAt(20)), podWith(named("b")), other)
 			tracker := NewTracker(Options{})
-			started := make(chan string, 10)
-			fleet := tracker.Follow(metric, "shop", selector(t, "app=checkout"), channelObserver{started: started})
+			fleet := tracker.Follow(metric, "shop", selector(t, "app=checkout"))
+			active := make(chan []string, 10)
+			fleet.Watch(func() { active <- activeIDs(fleet) })
 			w := watcherOf(client, tracker, namespaces...)
 			require.ErrorContains(t, w.Synced("shop"), "have not been listed yet")
 			require.Error(t, w.Started())
 			ctx, cancel := context.WithCancel(t.Context())
 			ended := make(chan error)
 			go func() { ended <- w.Run(ctx) }()
-			assert.Equal(t, "uid-a", <-started)
+			assert.Equal(t, []string{"uid-a"}, <-active)
 			require.Eventually(t, func() bool { return w.Started() == nil }, 10*time.Second, time.Millisecond)
 			require.NoError(t, w.Synced("shop"))
 			assert.Equal(t, namespaces == nil, len(tracker.others("other", nil)) == 1, "pods of other namespaces are not watched")
@@ -83,9 +78,9 @@ func TestWatcherFeedsTracker(t *testing.T) {
 			pods := client.CoreV1().Pods("shop")
 			_, err := pods.UpdateStatus(t.Context(), podWith(named("b"), readyAt(40)), metav1.UpdateOptions{})
 			require.NoError(t, err)
-			assert.Equal(t, "uid-b", <-started)
+			assert.Equal(t, []string{"uid-a", "uid-b"}, <-active)
 			require.NoError(t, pods.Delete(t.Context(), "a", metav1.DeleteOptions{}))
-			assert.Equal(t, "-uid-a", <-started)
+			assert.Equal(t, []string{"uid-b"}, <-active)
 			assert.Equal(t, map[string]int32{"metrics": 9090}, fleet.Active()[0].Ports)
 			cancel()
 			require.NoError(t, <-ended)
@@ -97,7 +92,7 @@ func TestWatcherFeedsTracker(t *testing.T) {
 func TestWatcherListsAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tracker := NewTracker(Options{})
-		fleet := tracker.Follow(metric, "shop", selector(t, "app=checkout"), nil)
+		fleet := tracker.Follow(metric, "shop", selector(t, "app=checkout"))
 		s := &store{watcher: NewWatcher(tracker, nil), namespace: metav1.NamespaceAll}
 		transform := s.Transformer()
 		reduced, err := transform(podWith(readyAt(20)))
@@ -180,7 +175,7 @@ func TestWatcherLosesThePods(t *testing.T) {
 			return true, w, nil
 		})
 		tracker := NewTracker(Options{})
-		fleet := tracker.Follow(metric, "shop", selector(t, "app=checkout"), nil)
+		fleet := tracker.Follow(metric, "shop", selector(t, "app=checkout"))
 		w := watcherOf(client, tracker, "shop")
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error)
@@ -214,7 +209,7 @@ func TestWatcherLosesThePods(t *testing.T) {
 // Since when a pod is not Ready tells until when it may have carried load; once it has been seen Ready, instances tell it.
 func TestUnreadySince(t *testing.T) {
 	tracker := NewTracker(Options{})
-	fleet := tracker.Follow(metric, "shop", selector(t, "app=checkout"), nil)
+	fleet := tracker.Follow(metric, "shop", selector(t, "app=checkout"))
 	assert.Zero(t, fleet.UnreadySince())
 	tracker.Update(podWith(unreadyAt(40)))
 	tracker.Update(podWith(named("b"), unreadyAt(30)))

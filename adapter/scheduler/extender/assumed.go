@@ -57,7 +57,6 @@ func idOf(uid types.UID) podID {
 // assumedPods holds the pods that samples do not include yet. Each change of an entry changes the totals of its
 // node at once.
 type assumedPods struct {
-	off           bool          // nothing counts
 	assumeTimeout time.Duration // how long a pod counts before it is bound
 
 	mu      sync.Mutex
@@ -110,8 +109,8 @@ func (g *assumedPod) count(requests, estimate use) {
 
 func newAssumedPods(r Rules) *assumedPods {
 	return &assumedPods{
-		off: r.IgnoreAssumedPods, assumeTimeout: r.AssumeTimeout,
-		bound: map[podID]*recentPod{}, pending: map[podID]struct{}{},
+		assumeTimeout: r.AssumeTimeout,
+		bound:         map[podID]*recentPod{}, pending: map[podID]struct{}{},
 		read: map[podID]time.Time{}, assumed: map[podID]*assumedPod{}, awaited: map[podID]*arrival{},
 	}
 }
@@ -132,7 +131,7 @@ func (l *assumedPods) bind(id podID, e recentPod, now time.Time) {
 	delete(l.pending, id)
 	l.unassume(id)
 	l.unbind(id)
-	if l.off || now.Sub(e.since) >= assumedLife {
+	if now.Sub(e.since) >= assumedLife {
 		return
 	}
 	e.counted = use{}
@@ -168,7 +167,7 @@ func (l *assumedPods) end(id podID) {
 func (l *assumedPods) assume(id podID, g *assumedPod) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.off || !l.isPending(id) {
+	if !l.isPending(id) {
 		return
 	}
 	l.unassume(id)
@@ -309,7 +308,7 @@ type arrival struct {
 func (l *assumedPods) seek(id podID) *arrival {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.off || l.isPending(id) || l.bound[id] != nil {
+	if l.isPending(id) || l.bound[id] != nil {
 		return nil
 	}
 	a := l.awaited[id]

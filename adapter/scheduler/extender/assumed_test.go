@@ -289,18 +289,3 @@ func TestMoveKeepsBoundPods(t *testing.T) {
 	assert.Equal(t, use{}, old.assumed.load())
 	assert.Equal(t, use{}, old.requested.load())
 }
-
-func TestAssumedPodsOff(t *testing.T) {
-	rules := testRules()
-	rules.IgnoreAssumedPods = true
-	l, s := newAssumedPods(rules), &slot{}
-	l.assumePending(idOf("scored"), guessN(s))
-	l.bind(idOf("bound"), onN(s), noon)
-	l.update(idOf("bound"), use{1, 1}, noon)
-	l.recount(noon, nil)
-	assert.Empty(t, l.busy(noon))
-	assert.Equal(t, use{}, s.assumed.load())
-	assert.Equal(t, use{}, s.requested.load())
-	l.end(idOf("bound"))
-	assert.Equal(t, use{}, s.assumed.load())
-}

@@ -35,8 +35,6 @@ func TestLimits(t *testing.T) {
 	withCPU.CPULimit = 0.9
 	none := rules
 	none.MemoryLimit = 0
-	noLedger := rules
-	noLedger.IgnoreAssumedPods = true
 	pod := podRequestOf(testPod(), nil)
 	memory := float64(pod.estimate.memory) / gib
 	at := func(upper float64) *node { // GiB
@@ -54,7 +52,6 @@ func TestLimits(t *testing.T) {
 		"just room":              {rules, func() *node { return at(15.2 - memory) }, "", noGap},
 		"no room":                {rules, func() *node { return at(15.2 - memory + 0.001) }, "memory", noGap},
 		"no room by the assumed": {rules, func() *node { n := at(10); n.assumed.add(use{memory: 4 * gib}); return n }, "memory", noGap},
-		"no assumed":             {noLedger, func() *node { n := at(10); n.assumed.add(use{memory: 4 * gib}); return n }, "", noGap},
 		"no limit":               {none, func() *node { return at(16) }, "", noGap},
 		"no limit of CPU":        {rules, func() *node { n := at(1); n.cpu.Upper = 9; return n }, "", noGap},
 		"a limit of CPU":         {withCPU, func() *node { n := at(1); n.cpu.Upper = 9; return n }, "cpu", noGap},

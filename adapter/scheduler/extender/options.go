@@ -34,14 +34,13 @@ type Options struct {
 
 // Rules configure filter and prioritize. DefaultRules has the defaults.
 type Rules struct {
-	MemoryLimit       float64       // share of allocatable memory that a node may be predicted to use; 0: no limit
-	CPULimit          float64       // the same of CPU
-	Target            float64       // T: share of a node up to which fuller nodes are preferred
-	WarmUp            time.Duration // time after Ready until a node gets its full score; 0: at once
-	StaleAfter        time.Duration // the age from which a prediction is not used
-	MaxWait           time.Duration // how long a pod that fits no node waits for a pool to grow
-	AssumeTimeout     time.Duration // how long a scored pod counts on its best node before it is bound
-	IgnoreAssumedPods bool          // pods count only once samples include them; for comparisons
+	MemoryLimit   float64       // share of allocatable memory that a node may be predicted to use; 0: no limit
+	CPULimit      float64       // the same of CPU
+	Target        float64       // T: share of a node up to which fuller nodes are preferred
+	WarmUp        time.Duration // time after Ready until a node gets its full score; 0: at once
+	StaleAfter    time.Duration // the age from which a prediction is not used
+	MaxWait       time.Duration // how long a pod that fits no node waits for a pool to grow
+	AssumeTimeout time.Duration // how long a scored pod counts on its best node before it is bound
 }
 
 // DefaultRules returns the defaults.

@@ -89,14 +89,6 @@ func TestScoresByEstimateWithoutRequests(t *testing.T) {
 	assert.Greater(t, got.used, float32(0.25))
 }
 
-func TestIgnoreAssumedPods(t *testing.T) {
-	n := testNode("n", 1, 1)
-	n.assumed.add(use{cpu: 1000})
-	rules := DefaultRules()
-	rules.IgnoreAssumedPods = true
-	assert.InDelta(t, 0.5, scoreOf(testSnapshot(n), rules, testPod(), "n").used, 1e-6)
-}
-
 // Of a node at u = 0.65 the score is 10*w.
 func TestWarmUp(t *testing.T) {
 	for name, test := range map[string]struct {

@@ -38,7 +38,6 @@ type PrometheusOptions struct {
 	Nodes func() []nodequery.Node
 
 	Interval time.Duration // between samples; 0 = 15 s
-	Window   time.Duration // of the first query; 0 = 15 min
 	Timeout  time.Duration // of a query; 0 = 10 s
 }
 
@@ -51,11 +50,11 @@ type Prometheus struct {
 
 // NewPrometheus returns a source that has queried nothing yet.
 func NewPrometheus(o PrometheusOptions) *Prometheus {
-	interval, window := cmp.Or(o.Interval, defaultInterval), cmp.Or(o.Window, defaultWindow)
+	interval := cmp.Or(o.Interval, defaultInterval)
 	ask := func(r Resource, expr string) *query {
 		return &query{
 			Question: nodequery.New(o.API, o.Address, expr, interval, cmp.Or(o.Timeout, readTimeout)),
-			resource: r, back: LookBack(expr), window: (window + interval).Milliseconds(),
+			resource: r, back: LookBack(expr), window: (defaultWindow + interval).Milliseconds(),
 		}
 	}
 	return &Prometheus{

@@ -1,7 +1,6 @@
 package nodeusage
 
 import (
-	"cmp"
 	"context"
 	"time"
 
@@ -38,7 +37,7 @@ type Source interface {
 	Read(ctx context.Context, now time.Time) ([]Reading, error)
 }
 
-// readTimeout is the default of MetricsAPI.Timeout.
+// readTimeout is how long a list of MetricsAPI may take, and by default a query of Prometheus.
 const readTimeout = 10 * time.Second
 
 // MetricsAPI reads metrics.k8s.io, which metrics-server serves. It has no history: after a start the first forecast takes four
@@ -46,18 +45,15 @@ const readTimeout = 10 * time.Second
 type MetricsAPI struct {
 	// Client lists NodeMetrics.
 	Client metricsclient.NodeMetricsesGetter
-	// Timeout is how long a list may take. 0 = 10 s.
-	Timeout time.Duration
 }
 
 // Read implements Source. It leaves out nodes with incomplete NodeMetrics.
 func (m *MetricsAPI) Read(ctx context.Context, _ time.Time) ([]Reading, error) {
-	timeout := cmp.Or(m.Timeout, readTimeout)
-	limited, cancel := context.WithTimeout(ctx, timeout)
+	limited, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
 	list, err := m.Client.NodeMetricses().List(limited, metav1.ListOptions{})
 	if err != nil {
-		asked := metricsapi.List{What: "the NodeMetrics", Grant: "the resource nodes of metrics.k8s.io", Timeout: timeout}
+		asked := metricsapi.List{What: "the NodeMetrics", Grant: "the resource nodes of metrics.k8s.io", Timeout: readTimeout}
 		return nil, asked.Explain(err, limited.Err() != nil)
 	}
 	out := make([]Reading, 0, 2*len(list.Items))

@@ -45,7 +45,7 @@ type endpoint struct {
 	due   time.Duration // next, since Source.epoch
 	index int           // in Source.queue
 
-	readers atomic.Pointer[readers]
+	readers readers
 	slowed  atomic.Pointer[slowness] // replaced when it changes
 	pace    int64                    // in how many intervals it is scraped once; guarded by Source.mu
 
@@ -86,15 +86,48 @@ func (e *endpoint) close() {
 	}
 }
 
-// readers are all readers of an endpoint, and what they select. They are replaced, never changed.
+// readers are all readers of an endpoint. Thousands may come and go between two scrapes, so what they select together is
+// derived when a scrape asks for it.
 type readers struct {
+	mu      sync.Mutex
+	all     []*reader
+	current *readerSet // nil after a change
+}
+
+func (r *readers) add(x *reader) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.all, r.current = append(r.all, x), nil
+}
+
+// remove removes a reader, and returns how many are left.
+func (r *readers) remove(x *reader) int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if i := slices.Index(r.all, x); i >= 0 {
+		r.all, r.current = slices.Delete(r.all, i, i+1), nil
+	}
+	return len(r.all)
+}
+
+func (r *readers) get() *readerSet {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.current == nil {
+		r.current = newReaderSet(slices.Clone(r.all))
+	}
+	return r.current
+}
+
+// readerSet is the readers of one scrape and what they select. It is not changed.
+type readerSet struct {
 	all     []*reader
 	desired *desired
 	choices []int // which selection of desired each reader has
 }
 
-func newReaders(all []*reader) *readers {
-	r := &readers{all: all, choices: make([]int, len(all))}
+func newReaderSet(all []*reader) *readerSet {
+	r := &readerSet{all: all, choices: make([]int, len(all))}
 	var selections []*selection
 	index := map[string]int{}
 	for i, x := range all {
@@ -113,6 +146,8 @@ func newReaders(all []*reader) *readers {
 // reader gives one series of one instance to one sink.
 type reader struct {
 	instance  string
+	ip        string           // of the instance, when the endpoint was located
+	ports     map[string]int32 // likewise
 	selection *selection
 	sink      source.Sink
 	endpoint  *endpoint
@@ -236,7 +271,6 @@ func numberedPorts(i podtracker.Instance) string {
 // newEndpoint returns the endpoint of a key, which is read until it is closed.
 func newEndpoint(key endpointKey, userAgent string) *endpoint {
 	e := &endpoint{key: key, index: -1, pace: 1, parse: make(chan struct{}, 1)}
-	e.readers.Store(newReaders(nil))
 	e.slowed.Store(&slowness{})
 	if key.problem != "" {
 		e.problem = errors.New(key.problem)

@@ -63,7 +63,7 @@ func (p *pacing) slowed(e *endpoint) error {
 
 // desired reports whether any reader takes what is read.
 func (e *endpoint) desired() bool {
-	return slices.ContainsFunc(e.readers.Load().all, func(r *reader) bool { return !source.Refuses(r.sink) })
+	return slices.ContainsFunc(e.readers.get().all, func(r *reader) bool { return !source.Refuses(r.sink) })
 }
 
 // report gives a reader's sink the reason why it is read less often than it should be, when that has changed.

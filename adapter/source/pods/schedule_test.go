@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -131,8 +132,10 @@ func TestSlowAndDeadPodsDelayNoOther(t *testing.T) {
 		const pods = 40
 		fleet := fleetOf(pods)
 		number := map[string]int{}
-		for i, x := range fleet.Active() {
-			number[x.IP] = i
+		for _, x := range fleet.Active() {
+			n, err := strconv.Atoi(strings.TrimPrefix(x.ID, "uid-pod-"))
+			require.NoError(t, err)
+			number[x.IP] = n
 		}
 		w := newNetwork(func(host string, _ int) (string, time.Duration, error) {
 			switch number[host] % 4 {
@@ -558,7 +561,7 @@ func TestFollowsATracker(t *testing.T) {
 		w := newNetwork(answering("load 1\n"))
 		s := running(t, Options{}, w)
 		tracker := podtracker.NewTracker(podtracker.Options{})
-		fleet := tracker.Follow(key("pm"), "shop", labels.SelectorFromSet(labels.Set{"app": "checkout"}), nil)
+		fleet := tracker.Follow(key("pm"), "shop", labels.SelectorFromSet(labels.Set{"app": "checkout"}))
 		sink := newRecorder()
 		require.NoError(t, s.Set(key("pm"), gauge(time.Second), fleet, sink))
 		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "a", UID: "a", Labels: map[string]string{"app": "checkout"}}}
@@ -582,18 +585,18 @@ func TestFollowsATracker(t *testing.T) {
 		tracker.Update(ready)
 		sourcetest.Pass(5 * time.Second)
 		assert.Len(t, sink.Samples("a/2"), 5)
-		tracker.Follow(key("pm"), "shop", labels.Nothing(), nil)
+		tracker.Follow(key("pm"), "shop", labels.Nothing())
 		sourcetest.Pass(5 * time.Second)
 		assert.Len(t, w.times("10.0.0.1"), 10, "followed no more")
 	})
 }
 
-// What is removed before it has begun, and told of its fleet after it has ended, reads nothing.
+// A subscription that is removed before it has begun, and sees a change of its fleet afterwards, reads nothing.
 func TestRemovedWhileBeginning(t *testing.T) {
 	s := newSource(Options{}.withDefaults(), newNetwork(answering("load 1\n")))
 	u := newSubscription(s, gauge(time.Second), fleetOf(1), newRecorder())
 	u.end()
 	u.begin()
-	u.Started(instance("pod-0", "10.0.0.0"))
+	u.update()
 	assert.Empty(t, s.endpoints)
 }

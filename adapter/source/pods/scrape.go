@@ -78,7 +78,7 @@ func (s *Source) scrape(ctx context.Context, e *endpoint) (cancelled bool) {
 	s.telemetry.inFlight.Inc()
 	defer s.telemetry.inFlight.Dec()
 	began := time.Now()
-	readers := e.readers.Load()
+	readers := e.readers.get()
 	p, at, f := s.read(ctx, e, readers.desired)
 	took := time.Since(began)
 	s.telemetry.duration.Observe(took.Seconds())
@@ -102,7 +102,7 @@ func (s *Source) scrape(ctx context.Context, e *endpoint) (cancelled bool) {
 
 // deliver gives each reader what its selection found on a page that began to arrive at a time, so long after it was
 // requested.
-func (s *Source) deliver(e *endpoint, readers *readers, p *page, at time.Time, late time.Duration) {
+func (s *Source) deliver(e *endpoint, readers *readerSet, p *page, at time.Time, late time.Duration) {
 	samples := make([]pipeline.Sample, len(readers.desired.selections))
 	problems := make([]error, len(samples))
 	for i := range samples {

@@ -10,7 +10,6 @@ package pods
 import (
 	"net/http"
 	"runtime"
-	"slices"
 	"sync"
 	"time"
 
@@ -24,7 +23,7 @@ import (
 type Fleet interface {
 	Active() []podtracker.Instance
 	// Watch calls an observer, without holding locks, until stop is called.
-	Watch(podtracker.Observer) (stop func())
+	Watch(changed func()) (stop func())
 }
 
 // Source reads the metrics endpoints of pods. It is safe for concurrent use.
@@ -119,16 +118,14 @@ func (s *Source) attach(r *reader, key endpointKey) {
 		s.wakeUp()
 	}
 	r.endpoint = e
-	e.readers.Store(newReaders(append(slices.Clone(e.readers.Load().all), r)))
+	e.readers.add(r)
 }
 
 // detach removes a reader from its endpoint. Its sink is not called any more when it returns.
 func (s *Source) detach(r *reader) {
 	s.mu.Lock()
 	e := r.endpoint
-	rest := slices.DeleteFunc(slices.Clone(e.readers.Load().all), func(x *reader) bool { return x == r })
-	e.readers.Store(newReaders(rest))
-	if len(rest) == 0 {
+	if e.readers.remove(r) == 0 {
 		delete(s.endpoints, e.key)
 		s.telemetry.endpoints.Dec()
 		s.queue.remove(e)

@@ -1,6 +1,9 @@
 package pods
 
 import (
+	"maps"
+	"slices"
+	"strings"
 	"sync"
 
 	"github.com/foresail/foresail/adapter/forecast/podtracker"
@@ -21,10 +24,7 @@ type subscription struct {
 	readers map[string]*reader // by instance
 }
 
-var (
-	_ podtracker.Observer = (*subscription)(nil)
-	_ Fleet               = (*podtracker.TargetPods)(nil)
-)
+var _ Fleet = (*podtracker.TargetPods)(nil)
 
 func newSubscription(s *Source, c Config, fleet Fleet, sink source.Sink) *subscription {
 	return &subscription{
@@ -45,7 +45,7 @@ func (u *subscription) begin() {
 	if u.ended {
 		return
 	}
-	u.stop = u.fleet.Watch(u)
+	u.stop = u.fleet.Watch(u.update)
 	u.follow()
 }
 
@@ -66,15 +66,6 @@ func (u *subscription) end() {
 	}
 }
 
-// Started implements podtracker.Observer.
-func (u *subscription) Started(podtracker.Instance) { u.update() }
-
-// Ended implements podtracker.Observer.
-func (u *subscription) Ended(podtracker.Instance) { u.update() }
-
-// Changed implements podtracker.Observer.
-func (u *subscription) Changed() { u.update() }
-
 func (u *subscription) update() {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -85,21 +76,19 @@ func (u *subscription) update() {
 
 // follow makes the readers match the active instances of the fleet and their endpoints.
 func (u *subscription) follow() {
-	active := map[string]endpointKey{}
-	for _, i := range u.fleet.Active() {
-		active[i.ID] = locate(i, &u.config, u.source.options.AllowLoopback)
-	}
-	for instance, r := range u.readers {
-		if key, ok := active[instance]; !ok || key != r.endpoint.key {
+	active := u.fleet.Active()
+	for id, r := range u.readers {
+		at, ok := slices.BinarySearchFunc(active, id, func(i podtracker.Instance, id string) int { return strings.Compare(i.ID, id) })
+		if !ok || r.ip != active[at].IP || !maps.Equal(r.ports, active[at].Ports) {
 			u.source.detach(r)
-			delete(u.readers, instance)
+			delete(u.readers, id)
 		}
 	}
-	for instance, key := range active {
-		if u.readers[instance] == nil {
-			r := &reader{instance: instance, selection: u.selection, sink: u.sink}
-			u.source.attach(r, key)
-			u.readers[instance] = r
+	for _, i := range active {
+		if u.readers[i.ID] == nil {
+			r := &reader{instance: i.ID, ip: i.IP, ports: i.Ports, selection: u.selection, sink: u.sink}
+			u.source.attach(r, locate(i, &u.config, u.source.options.AllowLoopback))
+			u.readers[i.ID] = r
 		}
 	}
 }

@@ -42,8 +42,6 @@ type subscription struct {
 	failing      bool
 }
 
-var _ podtracker.Observer = (*subscription)(nil)
-
 // member is a pod of a subscription, or its target as a whole. There may be 100,000, which requests visit in no
 // order: it fits in one cache line of 64 bytes.
 type member struct {
@@ -88,7 +86,7 @@ func (u *subscription) begin(now time.Time) {
 	u.lastReceived = now
 	u.metric = u.index.join(u.config.Metric, u.config.PodLabel, u.key.Namespace)
 	u.instances = podtracker.NewPodIndex(u.fleet)
-	u.stop = u.fleet.Watch(u) // after the index, which is thus up to date when this is called
+	u.stop = u.fleet.Watch(u.update) // after the index, which is thus up to date when this is called
 	u.follow()
 }
 
@@ -112,14 +110,7 @@ func (u *subscription) end() {
 	u.members, u.tracks = nil, nil
 }
 
-// Started implements podtracker.Observer.
-func (u *subscription) Started(podtracker.Instance) { u.Changed() }
-
-// Ended implements podtracker.Observer.
-func (u *subscription) Ended(podtracker.Instance) { u.Changed() }
-
-// Changed implements podtracker.Observer.
-func (u *subscription) Changed() {
+func (u *subscription) update() {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if !u.ended {

@@ -4,6 +4,7 @@ package sourcetest
 
 import (
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -18,7 +19,7 @@ type Fleet struct {
 	states   map[string]podtracker.PodState
 	mu       sync.Mutex
 	all      []podtracker.Instance
-	watchers map[int]podtracker.Observer
+	watchers map[int]func()
 	watched  int
 }
 
@@ -26,7 +27,12 @@ var _ podtracker.IndexedPods = (*Fleet)(nil)
 
 // NewFleet returns a fleet of instances.
 func NewFleet(all ...podtracker.Instance) *Fleet {
-	return &Fleet{all: all, watchers: map[int]podtracker.Observer{}}
+	return &Fleet{all: sorted(all), watchers: map[int]func(){}}
+}
+
+// sorted returns instances by ID, as podtracker.TargetPods lists them.
+func sorted(all []podtracker.Instance) []podtracker.Instance {
+	return slices.SortedFunc(slices.Values(all), func(a, b podtracker.Instance) int { return strings.Compare(a.ID, b.ID) })
 }
 
 // Instances returns all instances, however long ago they ended.
@@ -61,13 +67,13 @@ func (f *Fleet) SetPodState(name string, state podtracker.PodState) {
 	f.states[name] = state
 }
 
-// Watch calls an observer at each Set until stop is called.
-func (f *Fleet) Watch(o podtracker.Observer) (stop func()) {
+// Watch calls changed at each Set until stop is called.
+func (f *Fleet) Watch(changed func()) (stop func()) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	n := f.watched
 	f.watched++
-	f.watchers[n] = o
+	f.watchers[n] = changed
 	return func() {
 		f.mu.Lock()
 		defer f.mu.Unlock()
@@ -75,19 +81,19 @@ func (f *Fleet) Watch(o podtracker.Observer) (stop func()) {
 	}
 }
 
-// Set replaces the instances and calls the observers, in the order in which they began to watch.
+// Set replaces the instances and calls the watchers, in the order in which they began to watch.
 func (f *Fleet) Set(all ...podtracker.Instance) {
 	f.mu.Lock()
-	f.all = all
-	var watchers []podtracker.Observer
+	f.all = sorted(all)
+	var watchers []func()
 	for n := range f.watched {
-		if o := f.watchers[n]; o != nil {
-			watchers = append(watchers, o)
+		if changed := f.watchers[n]; changed != nil {
+			watchers = append(watchers, changed)
 		}
 	}
 	f.mu.Unlock()
-	for _, o := range watchers {
-		o.Changed()
+	for _, changed := range watchers {
+		changed()
 	}
 }
 

@@ -112,9 +112,9 @@ Paused: outdated workers are replaced only after foresail rollout resume workers
 	succeeds("workerpool/workers resumed: outdated workers are replaced, within spec.disruption.budgets\n", "resume", "workers")
 	report(0, "")
 	succeeds("workerpool/workers: no worker is outdated\n", "status", "workers")
-	pool.Status.Rollout = &v1alpha1.PoolRollout{Unknown: 2, Message: "whether 2 workers must be replaced is not known: no permission"}
+	pool.Status.Rollout = &v1alpha1.PoolRollout{Unknown: 2, Message: "whether 2 workers must be replaced is unknown: no permission"}
 	require.NoError(t, objects.Status().Update(t.Context(), pool))
-	succeeds("workerpool/workers: not known: workers may be outdated\nwhether 2 workers must be replaced is not known: no permission\n", "status", "workers")
+	succeeds("workerpool/workers: not known: workers may be outdated\nwhether 2 workers must be replaced is unknown: no permission\n", "status", "workers")
 
 	pool.Spec.DryRun = true
 	require.NoError(t, objects.Update(t.Context(), pool))

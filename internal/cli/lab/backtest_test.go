@@ -109,18 +109,18 @@ func TestBacktestTakesASpec(t *testing.T) {
 
 func TestBacktestTakesLimitsThatCanBePlayed(t *testing.T) {
 	for _, test := range []struct{ spec, flags, want string }{
-		{"threshold: 0.5", "", "1 to 20 pods;"},
-		{"threshold: 0.5", "--capacity 10", "1 to 280 pods;"}, // 140 of them have 700 requests/s
-		{"threshold: 0.5", "--capacity 0.1", "1 to 1000 pods;"},
-		{"threshold: 0.5", "--max 7", "1 to 7 pods;"},
-		{"threshold: 0.5, minReplicas: 30", "", "30 to 60 pods;"},
-		{"threshold: 0.5, minReplicas: 2, maxReplicas: 9", "", "2 to 9 pods;"},
-		{"threshold: 0.5, maxReplicas: 100", "--min 30", "30 to 100 pods;"},
-		{"threshold: 0.5, maxReplicas: 25", "--min 30", "--min: 30: must be at most 25, the maximum of --spec, or --max must be given"},
-		{"threshold: 0.5, minReplicas: 0, maxReplicas: 9, source: {prometheus: {address: 'http://p', query: x, scope: Target}}", "", "1 to 9 pods;"},
-		{"threshold: 0.5, maxReplicas: 5000", "", "--spec: maxReplicas 5000: must be one of at most 1000, or --max must be given"},
-		{"threshold: 0.5, minReplicas: 1001", "", "--spec: minReplicas 1001: must be one of at most 1000, or --min must be given"},
-		{"threshold: 0.5, minReplicas: 9", "--max 7", "--spec: minReplicas 9: must be one of at most 7, or --min must be given"},
+		{"threshold: 500m", "", "1 to 20 pods;"},
+		{"threshold: 500m", "--capacity 10", "1 to 280 pods;"}, // 140 of them have 700 requests/s
+		{"threshold: 500m", "--capacity 0.1", "1 to 1000 pods;"},
+		{"threshold: 500m", "--max 7", "1 to 7 pods;"},
+		{"threshold: 500m, minReplicas: 30", "", "30 to 60 pods;"},
+		{"threshold: 500m, minReplicas: 2, maxReplicas: 9", "", "2 to 9 pods;"},
+		{"threshold: 500m, maxReplicas: 100", "--min 30", "30 to 100 pods;"},
+		{"threshold: 500m, maxReplicas: 25", "--min 30", "--min: 30: must be at most 25, the maximum of --spec, or --max must be given"},
+		{"threshold: 500m, minReplicas: 0, maxReplicas: 9, source: {prometheus: {address: 'http://p', query: x, scope: Target}}", "", "1 to 9 pods;"},
+		{"threshold: 500m, maxReplicas: 5000", "", "--spec: maxReplicas 5000: must be one of at most 1000, or --max must be given"},
+		{"threshold: 500m, minReplicas: 1001", "", "--spec: minReplicas 1001: must be one of at most 1000, or --min must be given"},
+		{"threshold: 500m, minReplicas: 9", "--max 7", "--spec: minReplicas 9: must be one of at most 7, or --min must be given"},
 	} {
 		arguments := []string{"backtest", "--trace", traffic(t, 20), "--spec", clitest.File(t, "spec.yaml", "{"+test.spec+"}"), "--scalers", "keda", "--seeds", "1", "--advise=false"}
 		code, stdout, stderr := foresail(t, "", append(arguments, strings.Fields(test.flags)...)...)

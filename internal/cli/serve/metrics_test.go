@@ -232,3 +232,7 @@ func TestMetricReferenceIsGenerated(t *testing.T) {
 	}
 	docpages.Verify(t, "../../../docs/reference/metrics.md", "metrics", text.String())
 }
+
+func TestEveryMetricIsReviewed(t *testing.T) {
+	docpages.VerifyReviewed(t, "../../..", "Metrics", slices.Collect(maps.Keys(expose(t).families)))
+}

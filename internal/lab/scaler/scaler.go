@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/foresail/foresail/adapter/forecast/params"
+	"github.com/foresail/foresail/api/v1alpha1"
 	"github.com/foresail/foresail/internal/lab"
 	"github.com/foresail/foresail/pipeline"
 )
@@ -185,20 +186,20 @@ func withDefaults(of func(Setup) (lab.Scaler, error)) func(Setup) (lab.Scaler, e
 }
 
 // RecommendedParams are the defaults of a PredictedMetric of a utilisation, which foresail-* have unless others are tried.
-func RecommendedParams() pipeline.Params { return defaults("{}") }
+func RecommendedParams() pipeline.Params { return defaults(v1alpha1.ForecastAdaptive) }
 
 // PaperParams are those of the paper's method.
-func PaperParams() pipeline.Params { return defaults("{method: Holt}") }
+func PaperParams() pipeline.Params { return defaults(v1alpha1.ForecastHolt) }
 
-// defaults are those that the API has for a forecast. Threshold and replicas come from a Setup.
-func defaults(forecast string) pipeline.Params {
-	spec, err := params.ParseSpec([]byte("{threshold: 700m, maxReplicas: 20, saturation: {max: 1}, forecast: " + forecast + "}"))
+// defaults are those that the API has for a method. Threshold and replicas come from a Setup.
+func defaults(method v1alpha1.ForecastMethod) pipeline.Params {
+	p, err := params.FromSpec(v1alpha1.PredictedMetricSpec{
+		Threshold: resource.MustParse("700m"), MaxReplicas: new(int32(20)),
+		Saturation: &v1alpha1.Saturation{Max: resource.MustParse("1")},
+		Forecast:   v1alpha1.Forecast{Method: method},
+	})
 	if err != nil {
 		panic(err) // of a constant
-	}
-	p, err := params.FromSpec(spec)
-	if err != nil {
-		panic(err)
 	}
 	p.Threshold, p.Max = 0, 0
 	return p

@@ -42,7 +42,7 @@ func TestSettingsAreTheDefaultsOfTheAPI(t *testing.T) {
 		"Adaptive": {scaler.RecommendedParams(), pipeline.AdaptiveParams()},
 		"Holt":     {scaler.PaperParams(), pipeline.HoltParams()},
 	} {
-		spec, err := params.ParseSpec([]byte("{threshold: 700m, maxReplicas: 20, saturation: {max: 1}, source: {pods: {metric: utilization}}, forecast: {method: " + method + "}}"))
+		spec, err := params.ParseSpec([]byte("{threshold: 700m, maxReplicas: 20, saturation: {max: 1}, forecast: {method: " + method + "}}"))
 		require.NoError(t, err)
 		api, err := params.FromSpec(spec)
 		require.NoError(t, err)

@@ -59,11 +59,5 @@ func Ratio(a, b []float64) Interval {
 	return IntervalOf(ratios)
 }
 
-// Low is the lower end of the interval.
-func (i Interval) Low() float64 { return i.Mean - i.Half }
-
-// High is the upper end of the interval.
-func (i Interval) High() float64 { return i.Mean + i.Half }
-
 // Clear reports whether the interval excludes 0.
 func (i Interval) Clear() bool { return math.Abs(i.Mean) > i.Half }

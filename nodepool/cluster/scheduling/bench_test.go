@@ -41,7 +41,8 @@ func inZones(in []cluster.Pending) []cluster.Pending {
 }
 
 func BenchmarkPack(b *testing.B) {
-	offers := []provider.Offer{offer("a", "m", "pods", "110"), offer("b", "m", "pods", "110"), offer("c", "m", "pods", "110")}
+	offers := []provider.Offer{offer("a", "m", "pods", "110"), offer("b", "m", "pods", "110"),
+		offer("c", "m", "pods", "110")}
 	many := func(apps, each int, changes ...change) []cluster.Pending {
 		var out []cluster.Pending
 		for i := range apps {
@@ -90,7 +91,8 @@ func BenchmarkPackByCost(b *testing.B) {
 	for i := range 60 {
 		cores := 2 << (i % 6)
 		for _, z := range []string{"a", "b", "c"} {
-			o := offer(z, fmt.Sprintf("type-%d", i), "cpu", strconv.Itoa(cores), "memory", strconv.Itoa(cores*(2<<(i%3)))+"Gi", "pods", "110")
+			o := offer(z, fmt.Sprintf("type-%d", i), "cpu", strconv.Itoa(cores), "memory",
+				strconv.Itoa(cores*(2<<(i%3)))+"Gi", "pods", "110")
 			offers = append(offers, o)
 			costs[o.Offer] = float64(cores) * (0.04 + float64(i%7)/1000)
 		}

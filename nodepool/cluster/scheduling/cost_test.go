@@ -16,7 +16,8 @@ import (
 // sizes are offers in two zones of types with so many CPUs each, and what they cost.
 func sizes(costs map[string]float64) (offers []provider.Offer, usd map[fleet.Offer]float64) {
 	usd = map[fleet.Offer]float64{}
-	for _, kind := range []struct{ name, cpu, memory string }{{"small", "2", "4Gi"}, {"large", "16", "32Gi"}, {"lean", "16", "8Gi"}, {"wide", "2", "64Gi"}} {
+	for _, kind := range []struct{ name, cpu, memory string }{{"small", "2", "4Gi"}, {"large", "16", "32Gi"},
+		{"lean", "16", "8Gi"}, {"wide", "2", "64Gi"}} {
 		for _, zone := range []string{"a", "b"} {
 			o := offer(zone, kind.name, "cpu", kind.cpu, "memory", kind.memory, "pods", "110")
 			offers = append(offers, o)
@@ -34,7 +35,8 @@ func opened(in Input) []string {
 	var out []string
 	for _, at := range p.nodes.open {
 		if at.kind == added {
-			out = append(out, p.nodes.catalog.shapes[at.shape].offer.Zone+" "+p.nodes.catalog.shapes[at.shape].offer.InstanceType)
+			out = append(out, p.nodes.catalog.shapes[at.shape].offer.Zone+" "+
+				p.nodes.catalog.shapes[at.shape].offer.InstanceType)
 		}
 	}
 	return out
@@ -51,11 +53,15 @@ func TestNewNodesAreTheCheapestForTheirPods(t *testing.T) {
 		{"as many as fill a large one", all, func(in *Input) { in.Pods = pods("app", 16) }, []string{"a large"}},
 		{"few", all, func(in *Input) { in.Pods = pods("app", 3) }, []string{"a small", "b small"}},
 		{"a large one and the rest", all, func(in *Input) { in.Pods = pods("app", 18) }, []string{"a large", "b small"}},
-		{"little memory", all, func(in *Input) { in.Pods = pods("app", 16, requests("cpu", "1", "memory", "512Mi")) }, []string{"a lean"}},
-		{"much memory", all, func(in *Input) { in.Pods = pods("app", 4, requests("cpu", "100m", "memory", "12Gi")) }, []string{"a wide"}},
-		{"what fills up with others counts", map[string]float64{"large": 0.6, "lean": 0.5, "wide": 0.4, "small": 0.4}, func(in *Input) {
-			in.Pods = slices.Concat(pods("cpus", 8, requests("cpu", "1", "memory", "256Mi")), pods("memory", 4, requests("cpu", "500m", "memory", "6Gi")))
-		}, []string{"a large"}},
+		{"little memory", all, func(in *Input) { in.Pods = pods("app", 16, requests("cpu", "1", "memory", "512Mi")) },
+			[]string{"a lean"}},
+		{"much memory", all, func(in *Input) { in.Pods = pods("app", 4, requests("cpu", "100m", "memory", "12Gi")) },
+			[]string{"a wide"}},
+		{"what fills up with others counts",
+			map[string]float64{"large": 0.6, "lean": 0.5, "wide": 0.4, "small": 0.4}, func(in *Input) {
+				in.Pods = slices.Concat(pods("cpus", 8, requests("cpu", "1", "memory", "256Mi")),
+					pods("memory", 4, requests("cpu", "500m", "memory", "6Gi")))
+			}, []string{"a large"}},
 		{"what cannot be launched comes last", all, func(in *Input) {
 			in.Pods = pods("app", 16)
 			in.Cooling = map[fleet.Offer]bool{in.Offers[2].Offer: true, in.Offers[3].Offer: true}
@@ -64,11 +70,16 @@ func TestNewNodesAreTheCheapestForTheirPods(t *testing.T) {
 			in.Pods = pods("app", 16)
 			in.Cooling = map[fleet.Offer]bool{in.Offers[2].Offer: true}
 		}, []string{"b large"}},
-		{"what is not known comes last", map[string]float64{"large": 100}, func(in *Input) { in.Pods = pods("app", 2) }, []string{"a large"}},
-		{"what alone would do has no price", map[string]float64{"small": 0.1}, func(in *Input) { in.Pods = pods("app", 1, requests("memory", "60Gi")) }, []string{"a wide"}},
-		{"nothing is known: in their order", nil, func(in *Input) { in.Pods = pods("app", 5) }, []string{"a small", "b small", "a small"}},
-		{"pods that keep apart do not fill a large one", all, func(in *Input) { in.Pods = pods("app", 3, awayFrom("app", host)) }, []string{"a small", "b small", "a small"}},
-		{"the same price: in their order", map[string]float64{"small": 0.1, "large": 0.8}, func(in *Input) { in.Pods = pods("app", 16) },
+		{"what is not known comes last", map[string]float64{"large": 100},
+			func(in *Input) { in.Pods = pods("app", 2) }, []string{"a large"}},
+		{"what alone would do has no price", map[string]float64{"small": 0.1},
+			func(in *Input) { in.Pods = pods("app", 1, requests("memory", "60Gi")) }, []string{"a wide"}},
+		{"nothing is known: in their order", nil, func(in *Input) { in.Pods = pods("app", 5) },
+			[]string{"a small", "b small", "a small"}},
+		{"pods that keep apart do not fill a large one", all,
+			func(in *Input) { in.Pods = pods("app", 3, awayFrom("app", host)) }, []string{"a small", "b small", "a small"}},
+		{"the same price: in their order", map[string]float64{"small": 0.1, "large": 0.8},
+			func(in *Input) { in.Pods = pods("app", 16) },
 			[]string{"a small", "b small", "a small", "b small", "a small", "b small", "a small", "b small"}},
 	} {
 		var in Input
@@ -100,7 +111,8 @@ func TestEquivalentsAreOfTheNodesThatPodsGet(t *testing.T) {
 	assert.InDelta(t, 2.0/16, Pack(in).CPU, 1e-9, "on its way")
 }
 
-// In the sum over many loads, new nodes that are chosen by cost are cheaper than those that are chosen in any one order.
+// In the sum over many loads, new nodes that are chosen by cost are cheaper than those that are
+// chosen in any one order.
 func TestChoiceByCostIsCheaper(t *testing.T) {
 	costs := map[string]float64{"small": 0.1, "large": 0.7, "lean": 0.5, "wide": 0.3}
 	sum := func(byCost bool, order int) (total float64) {
@@ -109,7 +121,8 @@ func TestChoiceByCostIsCheaper(t *testing.T) {
 			var in Input
 			in.Offers, in.Costs = sizes(costs)
 			for i := range 1 + r.IntN(5) {
-				size := requests("cpu", []string{"250m", "500m", "1", "1500m"}[r.IntN(4)], "memory", []string{"256Mi", "1Gi", "2Gi", "3500Mi"}[r.IntN(4)])
+				size := requests("cpu", []string{"250m", "500m", "1", "1500m"}[r.IntN(4)], "memory",
+					[]string{"256Mi", "1Gi", "2Gi", "3500Mi"}[r.IntN(4)])
 				in.Pods = append(in.Pods, pods(string(rune('a'+i)), 1+r.IntN(12), size)...)
 			}
 			if !byCost {
@@ -131,7 +144,8 @@ func TestChoiceByCostIsCheaper(t *testing.T) {
 // TestPodsWithoutCapacity: pods that only refused offers could run are counted apart, and others do not wait with them.
 func TestPodsWithoutCapacity(t *testing.T) {
 	small, large := offer("a", "small"), offer("a", "large", "cpu", "64", "memory", "256Gi")
-	in := Input{Offers: []provider.Offer{small, large}, Pods: append(pods("huge", 1, requests("cpu", "40")), pods("web", 2)...)}
+	in := Input{Offers: []provider.Offer{small, large},
+		Pods: append(pods("huge", 1, requests("cpu", "40")), pods("web", 2)...)}
 	in.Refused = map[fleet.Offer]bool{large.Offer: true}
 	for name, cooling := range map[string]map[fleet.Offer]bool{"cooling": in.Refused, "tried again": nil} {
 		t.Run(name, func(t *testing.T) {

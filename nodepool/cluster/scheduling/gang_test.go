@@ -28,7 +28,8 @@ func TestGangsWaitForCapacity(t *testing.T) {
 	}{
 		"with capacity": {in: Input{Pods: job()}, nodes: 3, helped: 9, new: 9},
 		"the leader's type has none": {
-			in: Input{Pods: job(), Cooling: short, Refused: short}, nodes: 1, helped: 9, noCapacity: 9, noCapacityNodes: 1, new: 1,
+			in: Input{Pods: job(), Cooling: short, Refused: short}, nodes: 1, helped: 9,
+			noCapacity: 9, noCapacityNodes: 1, new: 1,
 			beyond: append([]string{"default/leader-0"}, names...),
 		},
 		"the leader's type is tried again": {

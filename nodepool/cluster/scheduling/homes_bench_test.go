@@ -38,7 +38,8 @@ func busyCluster(b *testing.B, n int) *cluster.Cluster {
 			}
 			p := pods("app-"+strconv.Itoa(app), 1, requests("cpu", "110m", "memory", "1Gi"), change)[0].Pod
 			p.Name, p.Spec.NodeName, p.Status.Phase = fmt.Sprintf("p-%d-%d", i, j), name, corev1.PodRunning
-			p.OwnerReferences = []metav1.OwnerReference{{Kind: "ReplicaSet", Name: p.Labels["app"], UID: types.UID(p.Labels["app"]), Controller: new(true)}}
+			p.OwnerReferences = []metav1.OwnerReference{{Kind: "ReplicaSet", Name: p.Labels["app"],
+				UID: types.UID(p.Labels["app"]), Controller: new(true)}}
 			objects = append(objects, p)
 		}
 	}

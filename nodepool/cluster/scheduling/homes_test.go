@@ -18,7 +18,8 @@ import (
 	"github.com/foresail/foresail/nodepool/provider"
 )
 
-// homesOf returns the homes of a cluster of n nodes of 4 CPUs, n0 to nN, half of them in each of two zones, with further objects.
+// homesOf returns the homes of a cluster of n nodes of 4 CPUs, n0 to nN, half of them in each of
+// two zones, with further objects.
 func homesOf(t *testing.T, n int, objects ...runtime.Object) *Homes {
 	t.Helper()
 	for i := range n {
@@ -38,7 +39,8 @@ func running(name, node string, changes ...change) runtime.Object {
 	return p
 }
 
-// TestHomesOnNewNodes: with a node to come, pods have homes that they would not have without, but only if it can be theirs.
+// TestHomesOnNewNodes: with a node to come, pods have homes that they would not have without, but
+// only if it can be theirs.
 func TestHomesOnNewNodes(t *testing.T) {
 	added := fleet.Placement{Zone: "a", InstanceType: "m"}
 	full := func(c ...change) []runtime.Object {
@@ -58,7 +60,8 @@ func TestHomesOnNewNodes(t *testing.T) {
 	h = homesOf(t, 2, full(inZone("b"))...)
 	require.NotEmpty(t, h.Without([]string{"n1"}, false, added), "they must be in another zone")
 	require.Empty(t, h.Without([]string{"n1"}, false, fleet.Placement{Zone: "b", InstanceType: "m"}))
-	require.NotEmpty(t, NewHomes(h.cluster, Input{}).Without([]string{"n1"}, false, added), "it is not known what new nodes are")
+	require.NotEmpty(t, NewHomes(h.cluster, Input{}).Without([]string{"n1"}, false, added),
+		"it is not known what new nodes are")
 }
 
 // devices has a pod claim a device.
@@ -66,7 +69,8 @@ func devices(p *corev1.Pod) {
 	p.Spec.ResourceClaims = []corev1.PodResourceClaim{{Name: "gpu", ResourceClaimTemplateName: new("gpu")}}
 }
 
-// TestPodsWithDevicesKeepTheirNode: whether another node has devices is not known, of one that is there or of one to come.
+// TestPodsWithDevicesKeepTheirNode: whether another node has devices is not known, of one that is
+// there or of one to come.
 func TestPodsWithDevicesKeepTheirNode(t *testing.T) {
 	h := homesOf(t, 3, running("a", "n0", devices), running("b", "n1"))
 	const want = "its pod default/a could run nowhere, as it claims devices (spec.resourceClaims), and Foresail does not know which nodes have any"
@@ -83,7 +87,8 @@ func TestPodsWithDevicesKeepTheirNode(t *testing.T) {
 func TestPodsWithDevicesAskForNoNode(t *testing.T) {
 	waiting := func(changes ...change) runtime.Object {
 		p := pods("w", 1, changes...)[0].Pod
-		p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable}}
+		p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse,
+			Reason: corev1.PodReasonUnschedulable}}
 		return p
 	}
 	pack := func(p runtime.Object) Result {
@@ -96,21 +101,25 @@ func TestPodsWithDevicesAskForNoNode(t *testing.T) {
 	r := pack(waiting(devices))
 	require.Zero(t, r.Nodes)
 	require.Zero(t, r.CPU, "nor is it forecast as load")
-	require.Equal(t, []fleet.Unhelped{{Pod: "default/w-0", Reason: "it claims devices (spec.resourceClaims), and Foresail does not know which nodes have any"}}, r.Unhelped)
+	require.Equal(t, []fleet.Unhelped{{Pod: "default/w-0",
+		Reason: "it claims devices (spec.resourceClaims), and Foresail does not know which nodes have any"}}, r.Unhelped)
 }
 
 // claims has a pod use the volume of the claim that volume returns.
 func claims(p *corev1.Pod) {
-	p.Spec.Volumes = []corev1.Volume{{VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "data"}}}}
+	p.Spec.Volumes = []corev1.Volume{{VolumeSource: corev1.VolumeSource{
+		PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "data"}}}}
 }
 
 // volume returns a claim and the volume that it is bound to, which is on nodes with a label.
 func volume(key, value string) []runtime.Object {
-	claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "data", Annotations: map[string]string{storagevolume.AnnBindCompleted: "yes"}}}
+	claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "data",
+		Annotations: map[string]string{storagevolume.AnnBindCompleted: "yes"}}}
 	claim.Spec.VolumeName = "v"
 	v := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "v"}}
 	v.Spec.NodeAffinity = &corev1.VolumeNodeAffinity{Required: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
-		MatchExpressions: []corev1.NodeSelectorRequirement{{Key: key, Operator: corev1.NodeSelectorOpIn, Values: []string{value}}}}}}}
+		MatchExpressions: []corev1.NodeSelectorRequirement{{Key: key, Operator: corev1.NodeSelectorOpIn,
+			Values: []string{value}}}}}}}
 	return []runtime.Object{claim, v}
 }
 
@@ -128,31 +137,54 @@ func TestHomes(t *testing.T) {
 	}{
 		"nothing runs":  {2, nil, []string{"n0"}, ""},
 		"there is room": {2, []runtime.Object{running("w0", "n0"), running("w1", "n1")}, []string{"n0"}, ""},
-		"there is none": {2, []runtime.Object{running("w0", "n0", requests("cpu", "3")), running("w1", "n1", requests("cpu", "2"))}, []string{"n0"},
+		"there is none": {2, []runtime.Object{running("w0", "n0", requests("cpu", "3")),
+			running("w1", "n1", requests("cpu", "2"))}, []string{"n0"},
 			"no other node could run its pod default/w0"},
-		"room for one of two nodes": {3, []runtime.Object{running("w0", "n0", requests("cpu", "3")), running("w1", "n1", requests("cpu", "3"))}, []string{"n0"}, ""},
-		"not for both": {3, []runtime.Object{running("w0", "n0", requests("cpu", "3")), running("w1", "n1", requests("cpu", "3"))}, []string{"n0", "n1"},
+		"room for one of two nodes": {3,
+			[]runtime.Object{running("w0", "n0", requests("cpu", "3")), running("w1", "n1", requests("cpu", "3"))},
+			[]string{"n0"}, ""},
+		"not for both": {3, []runtime.Object{running("w0", "n0", requests("cpu", "3")),
+			running("w1", "n1", requests("cpu", "3"))}, []string{"n0", "n1"},
 			"no other node could run its pod default/w1"},
-		"replicas keep apart, and each node has one": {3, []runtime.Object{running("w0", "n0", apart), running("w1", "n1", apart), running("w2", "n2", apart)}, []string{"n1"},
+		"replicas keep apart, and each node has one": {3,
+			[]runtime.Object{running("w0", "n0", apart), running("w1", "n1", apart), running("w2", "n2", apart)}, []string{"n1"},
 			"no other node could run its pod default/w1"},
-		"replicas keep apart, and a node has none": {4, []runtime.Object{running("w0", "n0", apart), running("w1", "n1", apart), running("w2", "n2", apart)}, []string{"n1"}, ""},
-		"a node is selected that leaves":           {3, []runtime.Object{running("w0", "n0", selects(corev1.LabelHostname, "n0"))}, []string{"n0"}, "no other node could run its pod default/w0"},
-		"its zone is selected":                     {3, []runtime.Object{running("w0", "n0", inZone("a"))}, []string{"n0"}, ""},
-		"its zone is selected, and has no other":   {2, []runtime.Object{running("w0", "n0", inZone("a"))}, []string{"n0"}, "no other node could run its pod default/w0"},
-		"its volume is on the node":                {3, with(volume(corev1.LabelHostname, "n0"), running("w0", "n0", claims)), []string{"n0"}, "no other node could run its pod default/w0"},
-		"its volume is in the zone":                {3, with(volume(corev1.LabelTopologyZone, "a"), running("w0", "n0", claims)), []string{"n0"}, ""},
+		"replicas keep apart, and a node has none": {4,
+			[]runtime.Object{running("w0", "n0", apart), running("w1", "n1", apart), running("w2", "n2", apart)},
+			[]string{"n1"}, ""},
+		"a node is selected that leaves": {3,
+			[]runtime.Object{running("w0", "n0", selects(corev1.LabelHostname, "n0"))}, []string{"n0"},
+			"no other node could run its pod default/w0"},
+		"its zone is selected": {3,
+			[]runtime.Object{running("w0", "n0", inZone("a"))}, []string{"n0"}, ""},
+		"its zone is selected, and has no other": {2, []runtime.Object{running("w0", "n0", inZone("a"))}, []string{"n0"},
+			"no other node could run its pod default/w0"},
+		"its volume is on the node": {3, with(volume(corev1.LabelHostname, "n0"), running("w0", "n0", claims)),
+			[]string{"n0"}, "no other node could run its pod default/w0"},
+		"its volume is in the zone": {3,
+			with(volume(corev1.LabelTopologyZone, "a"), running("w0", "n0", claims)), []string{"n0"}, ""},
 		"one that may run anywhere leaves room for one that may not": {3, with(volume(corev1.LabelHostname, "n1"),
-			running("a0", "n0", requests("cpu", "4")), running("w0", "n0", claims), running("x0", "n1", requests("cpu", "0"))), []string{"n0"}, ""},
-		"a host port":               {2, []runtime.Object{running("w0", "n0", hostPort(80)), running("w1", "n1", hostPort(80))}, []string{"n0"}, "no other node could run its pod default/w0"},
-		"a spread over zones":       {3, []runtime.Object{running("w0", "n0", over), running("w1", "n1", over)}, []string{"n0"}, ""},
-		"a spread over zones, full": {3, []runtime.Object{running("w0", "n0", over), running("w1", "n1", over), running("x0", "n2", requests("cpu", "4"))}, []string{"n0"}, "no other node could run its pod default/w0"},
+			running("a0", "n0", requests("cpu", "4")), running("w0", "n0", claims), running("x0", "n1", requests("cpu", "0"))),
+			[]string{"n0"}, ""},
+		"a host port": {2,
+			[]runtime.Object{running("w0", "n0", hostPort(80)), running("w1", "n1", hostPort(80))}, []string{"n0"},
+			"no other node could run its pod default/w0"},
+		"a spread over zones": {3,
+			[]runtime.Object{running("w0", "n0", over), running("w1", "n1", over)}, []string{"n0"}, ""},
+		"a spread over zones, full": {3,
+			[]runtime.Object{running("w0", "n0", over), running("w1", "n1", over), running("x0", "n2", requests("cpu", "4"))},
+			[]string{"n0"}, "no other node could run its pod default/w0"},
 		"an ephemeral volume": {2, []runtime.Object{running("w0", "n0", func(p *corev1.Pod) {
-			p.Spec.Volumes = []corev1.Volume{{Name: "scratch", VolumeSource: corev1.VolumeSource{Ephemeral: &corev1.EphemeralVolumeSource{}}}}
+			p.Spec.Volumes = []corev1.Volume{{Name: "scratch",
+				VolumeSource: corev1.VolumeSource{Ephemeral: &corev1.EphemeralVolumeSource{}}}}
 		})}, []string{"n0"}, ""},
 		"its claim is gone": {3, []runtime.Object{running("w0", "n0", claims)}, []string{"n0"},
 			"its pod default/w0 could run nowhere, as its claim data does not exist"},
 		"a pod of a DaemonSet": {1, []runtime.Object{running("w0", "n0", daemon)}, []string{"n0"}, ""},
-		"a pod that leaves":    {1, []runtime.Object{running("w0", "n0", func(p *corev1.Pod) { p.DeletionTimestamp, p.Finalizers = &metav1.Time{Time: noon}, []string{"x"} })}, []string{"n0"}, ""},
+		"a pod that leaves": {1,
+			[]runtime.Object{running("w0", "n0", func(p *corev1.Pod) {
+				p.DeletionTimestamp, p.Finalizers = &metav1.Time{Time: noon}, []string{"x"}
+			})}, []string{"n0"}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			assert.Equal(t, test.want, homesOf(t, test.nodes, test.objects...).Without(test.without, false))
@@ -165,7 +197,9 @@ func TestHomesAreNodesThatTakePods(t *testing.T) {
 	for name, change := range map[string]func(*corev1.Node){
 		"not Ready": func(n *corev1.Node) { n.Status.Conditions = nil },
 		"cordoned":  func(n *corev1.Node) { n.Spec.Unschedulable = true },
-		"tainted":   func(n *corev1.Node) { n.Spec.Taints = []corev1.Taint{{Key: "x", Effect: corev1.TaintEffectNoSchedule}} },
+		"tainted": func(n *corev1.Node) {
+			n.Spec.Taints = []corev1.Taint{{Key: "x", Effect: corev1.TaintEffectNoSchedule}}
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := homesOf(t, 2, running("w0", "n0"))
@@ -188,5 +222,6 @@ func TestPodsThatAreStuckReserveNothing(t *testing.T) {
 	h = NewHomes(h.cluster, Input{Pods: []cluster.Pending{stuck}})
 	require.Empty(t, h.Without([]string{"n0"}, false))
 	h = NewHomes(h.cluster, Input{Pods: []cluster.Pending{stuck, waits}})
-	require.Equal(t, "no other node has room for pod default/x-0, which waits for one", h.Without([]string{"n0"}, false), "others keep theirs")
+	require.Equal(t, "no other node has room for pod default/x-0, which waits for one",
+		h.Without([]string{"n0"}, false), "others keep theirs")
 }

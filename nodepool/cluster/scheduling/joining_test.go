@@ -29,7 +29,8 @@ func unlabelled(n cluster.Node) cluster.Node {
 
 // A node that is Ready within its time to join takes the pods that it will take once it is initialized, and no others.
 func TestNodesThatJoin(t *testing.T) {
-	agent, dedicated := corev1.Taint{Key: "ebs.csi.aws.com/agent-not-ready", Effect: corev1.TaintEffectNoExecute}, corev1.Taint{Key: "dedicated", Effect: corev1.TaintEffectNoSchedule}
+	agent, dedicated := corev1.Taint{Key: "ebs.csi.aws.com/agent-not-ready", Effect: corev1.TaintEffectNoExecute},
+		corev1.Taint{Key: "dedicated", Effect: corev1.TaintEffectNoSchedule}
 	startup := Template{StartupTaints: []corev1.Taint{agent}}
 	taints := func(n cluster.Node, all ...corev1.Taint) cluster.Node {
 		n.Object.Spec.Taints = all
@@ -44,38 +45,75 @@ func TestNodesThatJoin(t *testing.T) {
 		room   int
 		helped int
 	}{
-		"startup taint":            {in: Input{Pods: pods("web", 5), Template: startup, Nodes: []cluster.Node{taints(node("n1", "a"), agent)}}, joined: fleet.Placement{Zone: "a", InstanceType: "m"}, nodes: 1, helped: 5},
-		"startup taint, time over": {in: Input{Pods: pods("web", 4), Template: startup, Nodes: []cluster.Node{taints(node("n1", "a"), agent)}}, nodes: 1, helped: 4},
-		"of another value":         {in: Input{Pods: pods("web", 4), Template: startup, Nodes: []cluster.Node{taints(node("n1", "a"), corev1.Taint{Key: agent.Key, Value: "true", Effect: agent.Effect})}}, joined: fleet.Placement{Zone: "a", InstanceType: "m"}, helped: 4},
-		"of another effect":        {in: Input{Pods: pods("web", 4), Template: startup, Nodes: []cluster.Node{taints(node("n1", "a"), corev1.Taint{Key: agent.Key, Effect: corev1.TaintEffectNoSchedule})}}, joined: fleet.Placement{Zone: "a", InstanceType: "m"}, nodes: 1, helped: 4},
-		"beside another taint":     {in: Input{Pods: pods("web", 4), Template: startup, Nodes: []cluster.Node{taints(node("n1", "a"), agent, dedicated)}}, joined: fleet.Placement{Zone: "a", InstanceType: "m"}, nodes: 1, helped: 4},
+		"startup taint": {in: Input{Pods: pods("web", 5), Template: startup,
+			Nodes: []cluster.Node{taints(node("n1", "a"), agent)}},
+			joined: fleet.Placement{Zone: "a", InstanceType: "m"}, nodes: 1, helped: 5},
+		"startup taint, time over": {in: Input{Pods: pods("web", 4), Template: startup,
+			Nodes: []cluster.Node{taints(node("n1", "a"), agent)}}, nodes: 1, helped: 4},
+		"of another value": {in: Input{Pods: pods("web", 4), Template: startup,
+			Nodes: []cluster.Node{taints(node("n1", "a"), corev1.Taint{Key: agent.Key, Value: "true", Effect: agent.Effect})}},
+			joined: fleet.Placement{Zone: "a", InstanceType: "m"}, helped: 4},
+		"of another effect": {in: Input{Pods: pods("web", 4), Template: startup,
+			Nodes: []cluster.Node{taints(node("n1", "a"), corev1.Taint{Key: agent.Key, Effect: corev1.TaintEffectNoSchedule})}},
+			joined: fleet.Placement{Zone: "a", InstanceType: "m"}, nodes: 1, helped: 4},
+		"beside another taint": {in: Input{Pods: pods("web", 4), Template: startup,
+			Nodes: []cluster.Node{taints(node("n1", "a"), agent, dedicated)}},
+			joined: fleet.Placement{Zone: "a", InstanceType: "m"}, nodes: 1, helped: 4},
 		"taints of Kubernetes": {in: Input{Pods: pods("web", 4), Nodes: []cluster.Node{taints(node("n1", "a"),
-			corev1.Taint{Key: corev1.TaintNodeNotReady, Effect: corev1.TaintEffectNoExecute}, corev1.Taint{Key: corev1.TaintNodeUnreachable, Effect: corev1.TaintEffectNoSchedule},
-			corev1.Taint{Key: corev1.TaintNodeNetworkUnavailable, Effect: corev1.TaintEffectNoSchedule}, corev1.Taint{Key: "node.cloudprovider.kubernetes.io/uninitialized", Value: "true", Effect: corev1.TaintEffectNoSchedule})}},
+			corev1.Taint{Key: corev1.TaintNodeNotReady, Effect: corev1.TaintEffectNoExecute},
+			corev1.Taint{Key: corev1.TaintNodeUnreachable, Effect: corev1.TaintEffectNoSchedule},
+			corev1.Taint{Key: corev1.TaintNodeNetworkUnavailable, Effect: corev1.TaintEffectNoSchedule},
+			corev1.Taint{Key: "node.cloudprovider.kubernetes.io/uninitialized", Value: "true",
+				Effect: corev1.TaintEffectNoSchedule})}},
 			joined: fleet.Placement{Zone: "a", InstanceType: "m"}, helped: 4},
 		"readiness taint": {in: Input{Pods: pods("web", 4), Nodes: []cluster.Node{taints(node("n1", "a"),
 			corev1.Taint{Key: "readiness.k8s.io/network", Value: "pending", Effect: corev1.TaintEffectNoSchedule})}},
 			joined: fleet.Placement{Zone: "a", InstanceType: "m"}, helped: 4},
-		"disk pressure is no such": {in: Input{Pods: pods("web", 4), Nodes: []cluster.Node{taints(node("n1", "a"), corev1.Taint{Key: corev1.TaintNodeDiskPressure, Effect: corev1.TaintEffectNoSchedule})}}, joined: fleet.Placement{Zone: "a", InstanceType: "m"}, nodes: 1, helped: 4},
+		"disk pressure is no such": {in: Input{Pods: pods("web", 4),
+			Nodes: []cluster.Node{taints(node("n1", "a"),
+				corev1.Taint{Key: corev1.TaintNodeDiskPressure, Effect: corev1.TaintEffectNoSchedule})}},
+			joined: fleet.Placement{Zone: "a", InstanceType: "m"}, nodes: 1, helped: 4},
 		"no zone yet": {in: Input{Pods: pods("web", 4, inZone("b")), Nodes: []cluster.Node{taints(unlabelled(node("n1", "b")),
-			corev1.Taint{Key: "node.cloudprovider.kubernetes.io/uninitialized", Effect: corev1.TaintEffectNoSchedule})}}, joined: fleet.Placement{Zone: "b", InstanceType: "m"}, helped: 4},
-		"no zone for good":           {in: Input{Pods: pods("web", 4, inZone("b")), Nodes: []cluster.Node{unlabelled(node("n1", "b"))}}, joined: fleet.Placement{Zone: "b", InstanceType: "m"}, nodes: 1, helped: 4},
-		"cordoned":                   {in: Input{Pods: pods("web", 4), Template: startup, Nodes: []cluster.Node{cordoned(taints(node("n1", "a"), agent))}}, joined: fleet.Placement{Zone: "a", InstanceType: "m"}, nodes: 1, helped: 4},
-		"initialized":                {in: Input{Pods: pods("web", 4), Template: startup, Nodes: []cluster.Node{node("n1", "a")}}, joined: fleet.Placement{Zone: "a", InstanceType: "m"}, room: 4, helped: 4},
-		"its pods count":             {in: Input{Pods: pods("web", 4), Template: startup, Nodes: []cluster.Node{taints(node("n1", "a", bound("early", "2")), agent)}}, joined: fleet.Placement{Zone: "a", InstanceType: "m"}, nodes: 1, helped: 4},
-		"nodes that are there first": {in: Input{Pods: pods("web", 4), Template: startup, Nodes: []cluster.Node{taints(node("n1", "a"), agent), node("n2", "a")}}, joined: fleet.Placement{Zone: "a", InstanceType: "m"}, room: 4, helped: 4},
-		"DaemonSets that have yet to come": {in: Input{Pods: pods("web", 4), Template: startup, Nodes: []cluster.Node{taints(node("n1", "a"), agent)}, DaemonSets: []*appsv1.DaemonSet{daemonSet()}},
+			corev1.Taint{Key: "node.cloudprovider.kubernetes.io/uninitialized", Effect: corev1.TaintEffectNoSchedule})}},
+			joined: fleet.Placement{Zone: "b", InstanceType: "m"}, helped: 4},
+		"no zone for good": {in: Input{Pods: pods("web", 4, inZone("b")),
+			Nodes: []cluster.Node{unlabelled(node("n1", "b"))}},
+			joined: fleet.Placement{Zone: "b", InstanceType: "m"}, nodes: 1, helped: 4},
+		"cordoned": {in: Input{Pods: pods("web", 4), Template: startup,
+			Nodes: []cluster.Node{cordoned(taints(node("n1", "a"), agent))}},
+			joined: fleet.Placement{Zone: "a", InstanceType: "m"}, nodes: 1, helped: 4},
+		"initialized": {in: Input{Pods: pods("web", 4), Template: startup,
+			Nodes: []cluster.Node{node("n1", "a")}}, joined: fleet.Placement{Zone: "a", InstanceType: "m"}, room: 4, helped: 4},
+		"its pods count": {in: Input{Pods: pods("web", 4), Template: startup,
+			Nodes: []cluster.Node{taints(node("n1", "a", bound("early", "2")), agent)}},
+			joined: fleet.Placement{Zone: "a", InstanceType: "m"}, nodes: 1, helped: 4},
+		"nodes that are there first": {in: Input{Pods: pods("web", 4), Template: startup,
+			Nodes: []cluster.Node{taints(node("n1", "a"), agent), node("n2", "a")}},
+			joined: fleet.Placement{Zone: "a", InstanceType: "m"}, room: 4, helped: 4},
+		"DaemonSets that have yet to come": {in: Input{Pods: pods("web", 4), Template: startup,
+			Nodes: []cluster.Node{taints(node("n1", "a"), agent)}, DaemonSets: []*appsv1.DaemonSet{daemonSet()}},
 			joined: fleet.Placement{Zone: "a", InstanceType: "m"}, nodes: 1, helped: 4},
 
-		"no device plugin yet":             {in: Input{Pods: pods("ml", 2, aGPU), Offers: gpus, Nodes: []cluster.Node{node("n1", "a")}}, joined: fleet.Placement{Zone: "a", InstanceType: "g"}, helped: 2},
-		"more than it promises":            {in: Input{Pods: pods("ml", 3, aGPU), Offers: gpus, Nodes: []cluster.Node{node("n1", "a")}}, joined: fleet.Placement{Zone: "a", InstanceType: "g"}, nodes: 1, helped: 3},
-		"no device plugin, time over":      {in: Input{Pods: pods("ml", 2, aGPU), Offers: gpus, Nodes: []cluster.Node{node("n1", "a")}}, nodes: 1, helped: 2},
-		"devices that are not healthy yet": {in: Input{Pods: pods("ml", 2, aGPU), Offers: gpus, Nodes: []cluster.Node{having(node("n1", "a"), gpu, "0")}}, joined: fleet.Placement{Zone: "a", InstanceType: "g"}, helped: 2},
-		"fewer than promised":              {in: Input{Pods: pods("ml", 2, aGPU), Offers: gpus, Nodes: []cluster.Node{having(node("n1", "a"), gpu, "1")}}, joined: fleet.Placement{Zone: "a", InstanceType: "g"}, nodes: 1, room: 1, helped: 2},
-		"a type that promises none": {in: Input{Pods: pods("ml", 2, aGPU), Offers: append([]provider.Offer{offer("a", "m")}, gpus...), Nodes: []cluster.Node{node("n1", "a")}},
+		"no device plugin yet": {in: Input{Pods: pods("ml", 2, aGPU), Offers: gpus,
+			Nodes: []cluster.Node{node("n1", "a")}}, joined: fleet.Placement{Zone: "a", InstanceType: "g"}, helped: 2},
+		"more than it promises": {in: Input{Pods: pods("ml", 3, aGPU), Offers: gpus,
+			Nodes: []cluster.Node{node("n1", "a")}}, joined: fleet.Placement{Zone: "a", InstanceType: "g"}, nodes: 1, helped: 3},
+		"no device plugin, time over": {in: Input{Pods: pods("ml", 2, aGPU), Offers: gpus,
+			Nodes: []cluster.Node{node("n1", "a")}}, nodes: 1, helped: 2},
+		"devices that are not healthy yet": {in: Input{Pods: pods("ml", 2, aGPU), Offers: gpus,
+			Nodes: []cluster.Node{having(node("n1", "a"), gpu, "0")}},
+			joined: fleet.Placement{Zone: "a", InstanceType: "g"}, helped: 2},
+		"fewer than promised": {in: Input{Pods: pods("ml", 2, aGPU), Offers: gpus,
+			Nodes: []cluster.Node{having(node("n1", "a"), gpu, "1")}}, joined: fleet.Placement{Zone: "a", InstanceType: "g"},
+			nodes: 1, room: 1, helped: 2},
+		"a type that promises none": {in: Input{Pods: pods("ml", 2, aGPU),
+			Offers: append([]provider.Offer{offer("a", "m")}, gpus...), Nodes: []cluster.Node{node("n1", "a")}},
 			joined: fleet.Placement{Zone: "a", InstanceType: "m"}, nodes: 1, helped: 2},
-		"a type that is not offered any more": {in: Input{Pods: pods("ml", 2, aGPU), Offers: gpus, Nodes: []cluster.Node{node("n1", "a")}}, joined: fleet.Placement{Zone: "a", InstanceType: "old"}, nodes: 1, helped: 2},
-		"pods that need no device":            {in: Input{Pods: pods("web", 2), Offers: gpus, Nodes: []cluster.Node{node("n1", "a")}}, joined: fleet.Placement{Zone: "a", InstanceType: "g"}, room: 2, helped: 2},
+		"a type that is not offered any more": {in: Input{Pods: pods("ml", 2, aGPU), Offers: gpus,
+			Nodes: []cluster.Node{node("n1", "a")}},
+			joined: fleet.Placement{Zone: "a", InstanceType: "old"}, nodes: 1, helped: 2},
+		"pods that need no device": {in: Input{Pods: pods("web", 2), Offers: gpus,
+			Nodes: []cluster.Node{node("n1", "a")}}, joined: fleet.Placement{Zone: "a", InstanceType: "g"}, room: 2, helped: 2},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if test.in.Offers == nil {
@@ -97,7 +135,8 @@ func TestNodesThatJoin(t *testing.T) {
 // A node that joins may never take pods, so none is drained for it.
 func TestNodesThatJoinAreNoHomes(t *testing.T) {
 	agent := []corev1.Taint{{Key: "agent", Effect: corev1.TaintEffectNoSchedule}}
-	for name, added := range map[string][]fleet.Placement{"alone": nil, "beside a new one": {{Zone: "b", InstanceType: "m"}}} {
+	for name, added := range map[string][]fleet.Placement{"alone": nil,
+		"beside a new one": {{Zone: "b", InstanceType: "m"}}} {
 		h := homesOf(t, 2, running("p", "n0", inZone("a")), running("q", "n1"))
 		h.world.Template.StartupTaints, h.world.Joining = agent, map[string]fleet.Placement{}
 		for i := range h.cluster.Nodes {

@@ -29,8 +29,9 @@ func honor(p *corev1.Pod) {
 func budget(app string, allowed int32) runtime.Object {
 	return &policyv1.PodDisruptionBudget{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: app},
-		Spec:       policyv1.PodDisruptionBudgetSpec{Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": app}}},
-		Status:     policyv1.PodDisruptionBudgetStatus{DisruptionsAllowed: allowed},
+		Spec: policyv1.PodDisruptionBudgetSpec{
+			Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": app}}},
+		Status: policyv1.PodDisruptionBudgetStatus{DisruptionsAllowed: allowed},
 	}
 }
 
@@ -48,21 +49,37 @@ func TestHomesOfPodsThatWait(t *testing.T) {
 		added    []fleet.Placement
 		at, late string
 	}{
-		"one on each host": {3, []runtime.Object{running("w0", "n0", apart), running("w1", "n1", apart), running("w2", "n2", apart)}, nil, waits, ""},
-		"one on each host, taints honoured": {3, []runtime.Object{running("w0", "n0", apart, honor), running("w1", "n1", apart, honor), running("w2", "n2", apart, honor)},
+		"one on each host": {3, []runtime.Object{running("w0", "n0", apart), running("w1", "n1", apart),
+			running("w2", "n2", apart)}, nil, waits, ""},
+		"one on each host, taints honoured": {3,
+			[]runtime.Object{running("w0", "n0", apart, honor), running("w1", "n1", apart, honor),
+				running("w2", "n2", apart, honor)},
 			nil, "", ""},
-		"one on each host, with a new one": {3, []runtime.Object{running("w0", "n0", apart), running("w1", "n1", apart), running("w2", "n2", apart)}, one, "", ""},
-		"a host without one":               {4, []runtime.Object{running("w0", "n0", apart), running("w1", "n1", apart), running("w2", "n2", apart)}, nil, "", ""},
-		"two on each host, with a new one": {2, []runtime.Object{running("w0", "n0", apart), running("w1", "n0", apart), running("w2", "n1", apart), running("w3", "n1", apart)}, one,
+		"one on each host, with a new one": {3,
+			[]runtime.Object{running("w0", "n0", apart), running("w1", "n1", apart), running("w2", "n2", apart)}, one, "", ""},
+		"a host without one": {4,
+			[]runtime.Object{running("w0", "n0", apart), running("w1", "n1", apart), running("w2", "n2", apart)}, nil, "", ""},
+		"two on each host, with a new one": {2,
+			[]runtime.Object{running("w0", "n0", apart), running("w1", "n0", apart), running("w2", "n1", apart),
+				running("w3", "n1", apart)}, one,
 			"another node could run its pod default/w1 only after this one is deleted: its topologySpreadConstraint over kubernetes.io/hostname counts that node until then, unless it sets nodeTaintsPolicy: Honor", ""},
-		"no room even then": {2, []runtime.Object{running("w0", "n0", apart), running("x0", "n1", requests("cpu", "4"))}, nil, never, never},
-		"two wait, and one may be away": {2, []runtime.Object{budget("w", 1), running("w0", "n0", apart), running("w1", "n0", apart), running("w2", "n1", apart), running("w3", "n1", apart)},
+		"no room even then": {2, []runtime.Object{running("w0", "n0", apart), running("x0", "n1", requests("cpu", "4"))}, nil,
+			never, never},
+		"two wait, and one may be away": {2,
+			[]runtime.Object{budget("w", 1), running("w0", "n0", apart), running("w1", "n0", apart),
+				running("w2", "n1", apart), running("w3", "n1", apart)},
 			nil, waits, stuck},
-		"two wait, and two may be away": {2, []runtime.Object{budget("w", 2), running("w0", "n0", apart), running("w1", "n0", apart), running("w2", "n1", apart), running("w3", "n1", apart)},
+		"two wait, and two may be away": {2,
+			[]runtime.Object{budget("w", 2), running("w0", "n0", apart), running("w1", "n0", apart),
+				running("w2", "n1", apart), running("w3", "n1", apart)},
 			nil, waits, ""},
-		"one waits, and one may be away": {3, []runtime.Object{budget("w", 1), running("w0", "n0", apart), running("w1", "n1", apart), running("w2", "n2", apart)}, nil, waits, ""},
+		"one waits, and one may be away": {3,
+			[]runtime.Object{budget("w", 1), running("w0", "n0", apart), running("w1", "n1", apart), running("w2", "n2", apart)},
+			nil, waits, ""},
 		"kept away by a DaemonSet of the node": {3, []runtime.Object{
-			running("w0", "n0", awayFrom("d", zone)), running("d0", "n0", func(p *corev1.Pod) { p.OwnerReferences[0].Kind = "DaemonSet" }), running("x0", "n1", requests("cpu", "4")),
+			running("w0", "n0", awayFrom("d", zone)),
+			running("d0", "n0", func(p *corev1.Pod) { p.OwnerReferences[0].Kind = "DaemonSet" }),
+			running("x0", "n1", requests("cpu", "4")),
 		}, nil, "another node could run its pod default/w0 only after this one is deleted: pods that stay on that node keep it away until then", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -92,7 +109,8 @@ func TestPodsThatWaitForTheEndOfANodeNeedNone(t *testing.T) {
 	in.Nodes[1] = node("n2", "a", bound("web", "1"), bound("db", "2"))
 	in.Displaced = []Displaced{{Pending: pods("db", 1)[0], Node: "n1"}}
 	r = Pack(in)
-	require.Equal(t, []int{1, 1, 0, 0}, []int{r.Nodes, r.Helped, r.Waiting, r.Room}, "the room is for a pod of the node that leaves")
+	require.Equal(t, []int{1, 1, 0, 0}, []int{r.Nodes, r.Helped, r.Waiting, r.Room},
+		"the room is for a pod of the node that leaves")
 
 	in.Nodes, in.Displaced = nodes(false), nil
 	in.Nodes[0].Object.Spec.Unschedulable = true
@@ -102,8 +120,8 @@ func TestPodsThatWaitForTheEndOfANodeNeedNone(t *testing.T) {
 	require.Zero(t, Pack(in).Nodes)
 }
 
-// A pod does not wait for a node that does not get emptier. The pods on that node keep the room that they will need, and
-// get no new node.
+// A pod does not wait for a node that does not get emptier. The pods on that node keep the room
+// that they will need, and get no new node.
 func TestPodsDoNotWaitForStalledNodes(t *testing.T) {
 	leaves := node("n1", "a", bound("db", "1"))
 	leaves.Leaving, leaves.EmptierAt = true, noon
@@ -153,7 +171,8 @@ func TestNodesInPlaceOfOthers(t *testing.T) {
 	in.Pods = located(pods("pending", 1), zone, "b")
 	r = Pack(in)
 	assert.Equal(t, 1, r.Nodes)
-	assert.Equal(t, []short{{Zone: "b", Nodes: 1}}, abbreviated(r.Replacing, in.Offers), "in addition to that of the pending pod")
+	assert.Equal(t, []short{{Zone: "b", Nodes: 1}}, abbreviated(r.Replacing, in.Offers),
+		"in addition to that of the pending pod")
 
 	for i := range in.Displaced {
 		in.Displaced[i].Replaced = false

@@ -49,10 +49,10 @@ func Pack(in Input) Result {
 	}
 }
 
-// packed finds a place for every pod that has one: on nodes that exist or are on their way, then on these as they are
-// when the leaving nodes are deleted, and at last on new ones. Pods that leave come after those that wait. They are no
-// demand for new nodes yet. Where their node is replaced before it has gone, new nodes for them are added ahead, to find
-// out what the replacement must be.
+// packed finds a place for every pod that has one: on nodes that exist or are on their way, then on
+// these as they are when the leaving nodes are deleted, and at last on new ones. Pods that leave
+// come after those that wait. They are no demand for new nodes yet. Where their node is replaced
+// before it has gone, new nodes for them are added ahead, to find out what the replacement must be.
 func packed(in Input) *packer {
 	p := newPacker(&in, worldOf(&in), subjectsOf(&in), nil)
 	p.nodes.addLaunched(in.OnTheWay)

@@ -17,14 +17,17 @@ import (
 	"github.com/foresail/foresail/nodepool/provider"
 )
 
-// randomInput is a random world: a full node in each of three zones, some nodes with room, two types, pods with rules of all sorts.
+// randomInput is a random world: a full node in each of three zones, some nodes with room, two
+// types, pods with rules of all sorts.
 func randomInput(r *rand.Rand, rules bool) Input {
-	in := Input{Offers: []provider.Offer{offer("a", "m"), offer("b", "m"), offer("c", "m"), offer("a", "g", "gpu", "2"), offer("c", "g", "gpu", "2")}}
+	in := Input{Offers: []provider.Offer{offer("a", "m"), offer("b", "m"), offer("c", "m"), offer("a", "g", "gpu", "2"),
+		offer("c", "g", "gpu", "2")}}
 	for i, z := range []string{"a", "b", "c"} {
 		full := bound("full", "4")
 		in.Nodes = append(in.Nodes, node("full-"+strconv.Itoa(i), z, full))
 		for j := range r.IntN(3) {
-			in.Nodes = append(in.Nodes, node(fmt.Sprintf("n-%d-%d", i, j), z, bound("app-"+strconv.Itoa(r.IntN(4)), strconv.Itoa(1+r.IntN(3)))))
+			in.Nodes = append(in.Nodes,
+				node(fmt.Sprintf("n-%d-%d", i, j), z, bound("app-"+strconv.Itoa(r.IntN(4)), strconv.Itoa(1+r.IntN(3)))))
 		}
 	}
 	for range r.IntN(3) {
@@ -36,7 +39,8 @@ func randomInput(r *rand.Rand, rules bool) Input {
 		if rules {
 			for _, c := range []change{
 				requests("cpu", "500m", "gpu", "1"), inZone(string(rune('a' + r.IntN(4)))), hostPort(80),
-				awayFrom("app-"+strconv.Itoa(r.IntN(4)), host), awayFrom("app-"+strconv.Itoa(r.IntN(4)), zone), spreadOver(zone, 1+int32(r.IntN(2))),
+				awayFrom("app-"+strconv.Itoa(r.IntN(4)), host), awayFrom("app-"+strconv.Itoa(r.IntN(4)), zone),
+				spreadOver(zone, 1+int32(r.IntN(2))),
 			} {
 				if r.IntN(4) == 0 {
 					changes = append(changes, c)
@@ -67,14 +71,16 @@ func randomInput(r *rand.Rand, rules bool) Input {
 	return in
 }
 
-// joining has some of the nodes join, of a type that promises more, one that does not, or one that is not offered any more.
+// joining has some of the nodes join, of a type that promises more, one that does not, or one that
+// is not offered any more.
 func joining(r *rand.Rand, in Input) Input {
 	in.Template.StartupTaints = []corev1.Taint{{Key: "agent", Effect: corev1.TaintEffectNoSchedule}}
 	in.Joining = map[string]fleet.Placement{}
 	for i, n := range in.Nodes {
 		if r.IntN(4) == 0 {
 			in.Nodes[i] = tainted(n, "agent")
-			in.Joining[n.Object.Name] = fleet.Placement{Zone: n.Object.Labels[zone], InstanceType: []string{"m", "g", "old"}[r.IntN(3)]}
+			in.Joining[n.Object.Name] = fleet.Placement{Zone: n.Object.Labels[zone],
+				InstanceType: []string{"m", "g", "old"}[r.IntN(3)]}
 		}
 	}
 	return in
@@ -108,7 +114,8 @@ func checkVolumes(t *testing.T, in Input, p *packer) {
 			for _, taken := range at.takes {
 				for _, v := range volumes[taken.group.members[0].name] {
 					if allowed && at.kind == added {
-						assert.Contains(t, v.NodeSelectorTerms[0].MatchExpressions[0].Values, p.nodes.catalog.shapes[i].offer.Zone, "a node may be where volumes are not")
+						assert.Contains(t, v.NodeSelectorTerms[0].MatchExpressions[0].Values, p.nodes.catalog.shapes[i].offer.Zone,
+							"a node may be where volumes are not")
 					}
 				}
 			}
@@ -130,14 +137,16 @@ func residents(in Input, p *packer) []resident {
 	for i, at := range append(slices.Clone(p.nodes.existing), p.nodes.open...) {
 		if i < len(p.nodes.existing) {
 			for _, pod := range in.Nodes[i].Pods {
-				out = append(out, resident{pod.Labels["app"], pod.AntiAffinity, slices.Index(p.nodes.open, at), at.node.Labels[zone], at})
+				out = append(out, resident{pod.Labels["app"], pod.AntiAffinity,
+					slices.Index(p.nodes.open, at), at.node.Labels[zone], at})
 			}
 		}
 		for _, taken := range at.takes {
 			if i >= len(p.nodes.existing) {
 				for range taken.n {
 					pod := taken.group.pod
-					out = append(out, resident{pod.Labels["app"], antiAffinityTerms(&pod.Spec), i - len(p.nodes.existing), at.node.Labels[zone], at})
+					out = append(out, resident{pod.Labels["app"], antiAffinityTerms(&pod.Spec),
+						i - len(p.nodes.existing), at.node.Labels[zone], at})
 				}
 			}
 		}
@@ -203,7 +212,8 @@ func checkSpread(t *testing.T, p *packer, all []resident) {
 		least := min(in["a"], in["b"], in["c"])
 		for z, n := range in {
 			if before[z] > 0 { // the pods that were there before need not be even
-				assert.LessOrEqual(t, n-least, int(g.pod.Spec.TopologySpreadConstraints[0].MaxSkew), "%s in %s of %v", g.pod.Labels["app"], z, in)
+				assert.LessOrEqual(t, n-least, int(g.pod.Spec.TopologySpreadConstraints[0].MaxSkew),
+					"%s in %s of %v", g.pod.Labels["app"], z, in)
 			}
 		}
 	}

@@ -50,23 +50,43 @@ func TestRefusedForLoad(t *testing.T) {
 		nodes, room, refused int
 		unhelped             int
 	}{
-		"a node that was there has no room":      {in: Input{Pods: refused(pods("web", 1), time.Minute), Nodes: []cluster.Node{old()}}, nodes: 1, refused: 1},
-		"for others it has":                      {in: Input{Pods: waits(pods("web", 1), time.Minute), Nodes: []cluster.Node{old()}}, room: 1},
-		"one node for as many as it holds":       {in: Input{Pods: refused(pods("web", 4), time.Minute), Nodes: []cluster.Node{old()}}, nodes: 1, refused: 4},
-		"one that joined later has room":         {in: Input{Pods: refused(pods("web", 3), time.Minute), Nodes: []cluster.Node{old(), joinedAt(2*time.Minute, node("new", "a", bound("db", "1")))}}, room: 3, refused: 3},
-		"one of the same second has":             {in: Input{Pods: refused(pods("web", 1), time.Minute), Nodes: []cluster.Node{joinedAt(time.Minute, node("new", "a", bound("db", "1")))}}, room: 1},
-		"one that joined later and is full":      {in: Input{Pods: refused(pods("web", 1), time.Minute), Nodes: []cluster.Node{old(), joinedAt(2*time.Minute, node("new", "a", bound("db", "4")))}}, nodes: 1, refused: 1},
-		"one on its way has room":                {in: Input{Pods: refused(pods("web", 1), time.Minute), Nodes: []cluster.Node{old()}, OnTheWay: []fleet.Placement{{Zone: "a", InstanceType: "m"}}}, refused: 1},
-		"an empty one has":                       {in: Input{Pods: refused(pods("web", 1), time.Minute), Nodes: []cluster.Node{old(), joinedAt(0, node("empty", "a"))}}, room: 1, refused: 1},
-		"one with a pod of a DaemonSet has":      {in: Input{Pods: refused(pods("web", 1), time.Minute), Nodes: []cluster.Node{old(), joinedAt(0, ofDaemonSets(node("empty", "a", bound("agent", "1"))))}}, room: 1, refused: 1},
-		"an empty one that is too small has not": {in: Input{Pods: refused(pods("web", 1, requests("cpu", "4")), time.Minute), Nodes: []cluster.Node{old(), joinedAt(0, ofDaemonSets(node("empty", "a", bound("agent", "1"))))}}, nodes: 1, refused: 1},
-		"some since before and some since after": {in: Input{Pods: all(refused(pods("early", 1), time.Minute), refused(pods("late", 1), 3*time.Minute)),
-			Nodes: []cluster.Node{old(), joinedAt(2*time.Minute, node("new", "a", bound("db", "1")))}}, nodes: 1, room: 1, refused: 2},
-		"alike, but refused since different times": {in: Input{Pods: all(refused(pods("web", 1), time.Minute), refused(pods("web", 2)[1:], 3*time.Minute), waits(pods("web", 3)[2:], 3*time.Minute)),
-			Nodes: []cluster.Node{old(), joinedAt(2*time.Minute, node("new", "a", bound("db", "1")))}}, nodes: 1, room: 2, refused: 2},
-		"no new one could run it": {in: Input{Pods: refused(pods("web", 1, requests("cpu", "9")), time.Minute), Nodes: []cluster.Node{old()}}, unhelped: 1},
-		"of a DaemonSet":          {in: Input{Pods: refused(pods("web", 1, func(p *corev1.Pod) { p.OwnerReferences[0].Kind = "DaemonSet" }), time.Minute), Nodes: []cluster.Node{old()}}, unhelped: 1},
-		"each on its own host":    {in: Input{Pods: refused(pods("web", 2, awayFrom("web", host)), time.Minute), Nodes: []cluster.Node{old()}}, nodes: 2, refused: 2},
+		"a node that was there has no room": {in: Input{Pods: refused(pods("web", 1), time.Minute),
+			Nodes: []cluster.Node{old()}}, nodes: 1, refused: 1},
+		"for others it has": {in: Input{Pods: waits(pods("web", 1), time.Minute),
+			Nodes: []cluster.Node{old()}}, room: 1},
+		"one node for as many as it holds": {in: Input{Pods: refused(pods("web", 4), time.Minute),
+			Nodes: []cluster.Node{old()}}, nodes: 1, refused: 4},
+		"one that joined later has room": {in: Input{Pods: refused(pods("web", 3), time.Minute),
+			Nodes: []cluster.Node{old(), joinedAt(2*time.Minute, node("new", "a", bound("db", "1")))}}, room: 3, refused: 3},
+		"one of the same second has": {in: Input{Pods: refused(pods("web", 1), time.Minute),
+			Nodes: []cluster.Node{joinedAt(time.Minute, node("new", "a", bound("db", "1")))}}, room: 1},
+		"one that joined later and is full": {in: Input{Pods: refused(pods("web", 1), time.Minute),
+			Nodes: []cluster.Node{old(), joinedAt(2*time.Minute, node("new", "a", bound("db", "4")))}}, nodes: 1, refused: 1},
+		"one on its way has room": {in: Input{Pods: refused(pods("web", 1), time.Minute),
+			Nodes: []cluster.Node{old()}, OnTheWay: []fleet.Placement{{Zone: "a", InstanceType: "m"}}}, refused: 1},
+		"an empty one has": {in: Input{Pods: refused(pods("web", 1), time.Minute),
+			Nodes: []cluster.Node{old(), joinedAt(0, node("empty", "a"))}}, room: 1, refused: 1},
+		"one with a pod of a DaemonSet has": {in: Input{Pods: refused(pods("web", 1), time.Minute),
+			Nodes: []cluster.Node{old(), joinedAt(0, ofDaemonSets(node("empty", "a", bound("agent", "1"))))}}, room: 1,
+			refused: 1},
+		"an empty one that is too small has not": {in: Input{Pods: refused(pods("web", 1, requests("cpu", "4")), time.Minute),
+			Nodes: []cluster.Node{old(), joinedAt(0, ofDaemonSets(node("empty", "a", bound("agent", "1"))))}}, nodes: 1,
+			refused: 1},
+		"some since before and some since after": {in: Input{Pods: all(refused(pods("early", 1), time.Minute),
+			refused(pods("late", 1), 3*time.Minute)),
+			Nodes: []cluster.Node{old(), joinedAt(2*time.Minute, node("new", "a", bound("db", "1")))}},
+			nodes: 1, room: 1, refused: 2},
+		"alike, but refused since different times": {in: Input{Pods: all(refused(pods("web", 1), time.Minute),
+			refused(pods("web", 2)[1:], 3*time.Minute), waits(pods("web", 3)[2:], 3*time.Minute)),
+			Nodes: []cluster.Node{old(), joinedAt(2*time.Minute, node("new", "a", bound("db", "1")))}},
+			nodes: 1, room: 2, refused: 2},
+		"no new one could run it": {in: Input{Pods: refused(pods("web", 1, requests("cpu", "9")), time.Minute),
+			Nodes: []cluster.Node{old()}}, unhelped: 1},
+		"of a DaemonSet": {in: Input{Pods: refused(pods("web", 1, func(p *corev1.Pod) {
+			p.OwnerReferences[0].Kind = "DaemonSet"
+		}), time.Minute), Nodes: []cluster.Node{old()}}, unhelped: 1},
+		"each on its own host": {in: Input{Pods: refused(pods("web", 2, awayFrom("web", host)), time.Minute),
+			Nodes: []cluster.Node{old()}}, nodes: 2, refused: 2},
 	} {
 		t.Run(name, func(t *testing.T) {
 			test.in.Offers = []provider.Offer{offer("a", "m"), offer("b", "m")}
@@ -81,8 +101,8 @@ func TestRefusedForLoad(t *testing.T) {
 
 func ofDaemonSets(n cluster.Node) cluster.Node { n.Movable = 0; return n }
 
-// TestARefusedPodGetsOneNode follows one pod from when it is refused: it asks for one node, and for no other one if it is
-// refused that as well, whatever runs there.
+// TestARefusedPodGetsOneNode follows one pod from when it is refused: it asks for one node, and for
+// no other one if it is refused that as well, whatever runs there.
 func TestARefusedPodGetsOneNode(t *testing.T) {
 	in := Input{Pods: refused(pods("web", 1), time.Minute), Offers: []provider.Offer{offer("a", "m")}}
 	for i := range 3 {
@@ -124,8 +144,9 @@ func filled(in Input) Input {
 	return in
 }
 
-// Refused pods need at most the nodes that they would if all that there are were full. With rules between pods it is so but
-// for one world in a thousand: where some may be placed decides where others can be, and how many are helped at all.
+// Refused pods need at most the nodes that they would if all that there are were full. With rules
+// between pods it is so but for one world in a thousand: where some may be placed decides where
+// others can be, and how many are helped at all.
 func TestRefusedPodsNeedNoMoreThanFullNodesLeave(t *testing.T) {
 	fewer, none := 0, 0
 	for seed := range uint64(500) {

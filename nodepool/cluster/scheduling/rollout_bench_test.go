@@ -17,8 +17,8 @@ import (
 	"github.com/foresail/foresail/nodepool/provider"
 )
 
-// outdatedPool is a cluster of n nodes in three zones, each of which runs pods of a tenth of its CPU, and the pool whose workers
-// they are, all to be replaced at once.
+// outdatedPool is a cluster of n nodes in three zones, each of which runs pods of a tenth of its
+// CPU, and the pool whose workers they are, all to be replaced at once.
 func outdatedPool(b *testing.B, n, each int) (*cluster.Cluster, plan.Snapshot) {
 	b.Helper()
 	s := plan.Snapshot{
@@ -64,8 +64,8 @@ func (c *counted) Without(nodes []string, mayWait bool, added ...fleet.Placement
 	return c.Homes.Without(nodes, mayWait, added...)
 }
 
-// BenchmarkRollOut is a decision of a roll-out of a pool without budgets: of one whose other half has room for the first, and of
-// one without room.
+// BenchmarkRollOut is a decision of a roll-out of a pool without budgets: of one whose other half
+// has room for the first, and of one without room.
 func BenchmarkRollOut(b *testing.B) {
 	for _, each := range []int{5, 10} {
 		b.Run(fmt.Sprintf("%d pods on each of 1000 nodes", each), func(b *testing.B) {
@@ -73,7 +73,8 @@ func BenchmarkRollOut(b *testing.B) {
 			s.Signals = []plan.Signal{{Name: "requests", Known: true, Threshold: 0.7, Needs: 100 * each, Want: 100 * each}}
 			in := Input{}
 			for _, o := range s.Offers {
-				in.Offers = append(in.Offers, provider.Offer{Offer: o, Allocatable: list("cpu", "4", "memory", "8Gi", "pods", "10")})
+				in.Offers = append(in.Offers,
+					provider.Offer{Offer: o, Allocatable: list("cpu", "4", "memory", "8Gi", "pods", "10")})
 			}
 			var d plan.Decision
 			asked := 0

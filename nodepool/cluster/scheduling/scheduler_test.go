@@ -43,10 +43,12 @@ func volumeIn(t *testing.T, client kubernetes.Interface, zone string) {
 	v.Spec.CSI = &corev1.CSIPersistentVolumeSource{Driver: "ebs.csi.aws.com", VolumeHandle: "vol-" + zone}
 	v.Spec.ClaimRef = &corev1.ObjectReference{Kind: "PersistentVolumeClaim", Namespace: "default", Name: v.Name}
 	v.Spec.NodeAffinity = &corev1.VolumeNodeAffinity{Required: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
-		MatchExpressions: []corev1.NodeSelectorRequirement{{Key: ebsZone, Operator: corev1.NodeSelectorOpIn, Values: []string{zone}}}}}}}
+		MatchExpressions: []corev1.NodeSelectorRequirement{{Key: ebsZone,
+			Operator: corev1.NodeSelectorOpIn, Values: []string{zone}}}}}}}
 	_, err := client.CoreV1().PersistentVolumes().Create(t.Context(), v, metav1.CreateOptions{})
 	require.NoError(t, err)
-	_, err = client.CoreV1().PersistentVolumeClaims("default").Create(t.Context(), claimNamed(v.Name, size, modes), metav1.CreateOptions{})
+	_, err = client.CoreV1().PersistentVolumeClaims("default").Create(t.Context(),
+		claimNamed(v.Name, size, modes), metav1.CreateOptions{})
 	require.NoError(t, err)
 	require.EventuallyWithT(t, func(c *assert.CollectT) {
 		claim, err := client.CoreV1().PersistentVolumeClaims("default").Get(t.Context(), v.Name, metav1.GetOptions{})
@@ -55,7 +57,8 @@ func volumeIn(t *testing.T, client kubernetes.Interface, zone string) {
 	}, time.Minute, 50*time.Millisecond)
 }
 
-func claimNamed(name string, size corev1.ResourceList, modes []corev1.PersistentVolumeAccessMode) *corev1.PersistentVolumeClaim {
+func claimNamed(name string, size corev1.ResourceList,
+	modes []corev1.PersistentVolumeAccessMode) *corev1.PersistentVolumeClaim {
 	c := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}}
 	c.Spec.StorageClassName, c.Spec.AccessModes, c.Spec.Resources.Requests = new(""), modes, size
 	return c
@@ -66,7 +69,8 @@ func use(t *testing.T, client kubernetes.Interface, name string) {
 	t.Helper()
 	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}}
 	p.Spec.Containers = []corev1.Container{{Name: "main", Image: "i"}}
-	p.Spec.Volumes = []corev1.Volume{{Name: "data", VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: name}}}}
+	p.Spec.Volumes = []corev1.Volume{{Name: "data",
+		VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: name}}}}
 	_, err := client.CoreV1().Pods("default").Create(t.Context(), p, metav1.CreateOptions{})
 	require.NoError(t, err)
 }
@@ -86,7 +90,8 @@ func need(t *testing.T, client kubernetes.Interface, pending int) scheduling.Res
 		require.Equal(t, 5-pending, bound)
 		in := scheduling.Input{Pods: seen.Pending, Nodes: seen.Nodes, DaemonSets: seen.DaemonSets}
 		for _, zone := range []string{"a", "b"} {
-			size := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("4"), corev1.ResourceMemory: resource.MustParse("8Gi")}
+			size := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("4"),
+				corev1.ResourceMemory: resource.MustParse("8Gi")}
 			in.Offers = append(in.Offers, provider.Offer{Offer: fleet.Offer{Zone: zone, InstanceType: "m"}, Allocatable: size})
 		}
 		r = scheduling.Pack(in)
@@ -94,7 +99,8 @@ func need(t *testing.T, client kubernetes.Interface, pending int) scheduling.Res
 	return r
 }
 
-// The scheduler refuses the pods for which there is no room in the zones of their volumes, and takes a node that is asked for.
+// The scheduler refuses the pods for which there is no room in the zones of their volumes, and
+// takes a node that is asked for.
 func TestSchedulerAgreesOnVolumes(t *testing.T) {
 	c, err := controlplane.Start(t.Context(), controlplane.Options{Nodes: 1, Progress: t.Output()})
 	require.NoError(t, err)
@@ -107,7 +113,8 @@ func TestSchedulerAgreesOnVolumes(t *testing.T) {
 		volumeIn(t, client, zone)
 		use(t, client, "in-"+zone)
 	}
-	unbound := claimNamed("unbound", corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}, []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce})
+	unbound := claimNamed("unbound", corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")},
+		[]corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce})
 	_, err = client.CoreV1().PersistentVolumeClaims("default").Create(t.Context(), unbound, metav1.CreateOptions{})
 	require.NoError(t, err)
 	use(t, client, "unbound")

@@ -15,8 +15,11 @@ import (
 
 // past is what a Prometheus server knows of the pool workers at any time: labels and values by metric.
 var past = map[string]map[string]int{
-	"workers":             {`{"state":"ready"}`: 4, `{"state":"joining"}`: 0, `{"state":"unready"}`: 0, `{"state":"terminating"}`: 1, `{"state":"failed"}`: 0},
-	"instances":           {`{"market":"Spot","instance_type":"t3.small","zone":"a"}`: 2, `{"market":"Spot","instance_type":"t3.small","zone":"b"}`: 1, `{"market":"OnDemand","instance_type":"t3.small","zone":"a"}`: 1},
+	"workers": {`{"state":"ready"}`: 4, `{"state":"joining"}`: 0, `{"state":"unready"}`: 0,
+		`{"state":"terminating"}`: 1, `{"state":"failed"}`: 0},
+	"instances": {`{"market":"Spot","instance_type":"t3.small","zone":"a"}`: 2,
+		`{"market":"Spot","instance_type":"t3.small","zone":"b"}`:     1,
+		`{"market":"OnDemand","instance_type":"t3.small","zone":"a"}`: 1},
 	"recommended_workers": {`{}`: 3},
 	"limit_workers":       {`{"limit":"min"}`: 1, `{"limit":"max"}`: 10},
 	"pending_pods":        {`{}`: 0},
@@ -45,8 +48,11 @@ func Serve(t *testing.T) *httptest.Server {
 		fmt.Fprintf(w, `{"status":"success","data":{"resultType":"matrix","result":[%s]}}`, strings.Join(series, ","))
 	})
 	mux.HandleFunc("/api/v1/query", func(w http.ResponseWriter, r *http.Request) {
-		assert.Regexp(t, `^sum by \(reason\) \(increase\(foresail_nodepool_(decisions|events)_total\{pool="\w+"\}\[\d+ms\]\)\)$`, r.FormValue("query"))
-		fmt.Fprint(w, `{"status":"success","data":{"resultType":"vector","result":[{"metric":{"reason":"NotIdle"},"value":[0,"90"]}]}}`)
+		assert.Regexp(
+			t, `^sum by \(reason\) \(increase\(foresail_nodepool_(decisions|events)_total\{pool="\w+"\}\[\d+ms\]\)\)$`,
+			r.FormValue("query"))
+		fmt.Fprint(
+			w, `{"status":"success","data":{"resultType":"vector","result":[{"metric":{"reason":"NotIdle"},"value":[0,"90"]}]}}`)
 	})
 	mux.HandleFunc("/api/v1/label/pool/values", func(w http.ResponseWriter, _ *http.Request) {
 		fmt.Fprint(w, `{"status":"success","data":["builders","workers"]}`)

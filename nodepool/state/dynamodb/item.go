@@ -60,19 +60,21 @@ func (o owner) decode(item map[string]types.AttributeValue) (state.Record, error
 	}
 	version, ok := item["version"].(*types.AttributeValueMemberN)
 	if !ok || version.Value != strconv.FormatInt(r.Version, 10) {
-		return state.Record{}, fmt.Errorf("version: want that of the journal, %d: something else has written the item", r.Version)
+		return state.Record{}, fmt.Errorf("version: want that of the journal, %d: something else has written the item",
+			r.Version)
 	}
 	return r, nil
 }
 
-// takeOver makes a first record from an item that another autoscaler has written. Its cooldown holds in both directions,
-// as it does not say what it counts from.
+// takeOver makes a first record from an item that another autoscaler has written. Its cooldown
+// holds in both directions, as it does not say what it counts from.
 func takeOver(item map[string]types.AttributeValue) (state.Record, error) {
 	if _, ok := item["version"]; ok {
 		return state.Record{}, fmt.Errorf("it has a version and no journal: want both or neither")
 	}
 	if busy, ok := item["scalingInProgress"]; ok && !isFalse(busy) {
-		return state.Record{}, fmt.Errorf("scalingInProgress: another autoscaler has an action open%s: end that first, or set it to false", action(item))
+		return state.Record{}, fmt.Errorf(
+			"scalingInProgress: another autoscaler has an action open%s: end that first, or set it to false", action(item))
 	}
 	last, ok := item["lastScaleEpoch"]
 	if !ok {
@@ -112,7 +114,8 @@ func (o owner) update(version int64, r state.Record) (*dynamodb.UpdateItemInput,
 		return nil, err
 	}
 	maps.Copy(values, o.attributes())
-	input := &dynamodb.UpdateItemInput{ExpressionAttributeNames: map[string]string{}, ExpressionAttributeValues: map[string]types.AttributeValue{}}
+	input := &dynamodb.UpdateItemInput{ExpressionAttributeNames: map[string]string{},
+		ExpressionAttributeValues: map[string]types.AttributeValue{}}
 	var set, remove []string
 	for _, name := range slices.Sorted(maps.Keys(values)) { // in order, so that the same record is the same request
 		input.ExpressionAttributeNames["#"+name] = name
@@ -151,14 +154,16 @@ func attributesOf(r state.Record) (map[string]types.AttributeValue, error) {
 		return nil, fmt.Errorf("compress the journal: %w", err)
 	}
 	if len(journal) > maxJournal {
-		return nil, fmt.Errorf("%w: the journal has %d bytes and an item holds at most %d", state.ErrTooLarge, len(journal), maxJournal)
+		return nil, fmt.Errorf("%w: the journal has %d bytes and an item holds at most %d",
+			state.ErrTooLarge, len(journal), maxJournal)
 	}
 	values := map[string]types.AttributeValue{
 		"version": number(r.Version), "leaseOwner": text(r.Owner), "journal": &types.AttributeValueMemberB{Value: journal},
 		"scalingInProgress": &types.AttributeValueMemberBOOL{Value: r.Action != nil},
 		"lastScaleEpoch":    nil,
 		"scaleUpActionId":   nil, "scaleUpStartedEpoch": nil, "scaleUpRequested": nil, "scaleUpInstanceIds": nil,
-		"scaleDownActionId": nil, "scaleDownStartedEpoch": nil, "scaleDownTargetInstanceIds": nil, "scaleDownCompletedInstanceIds": nil,
+		"scaleDownActionId": nil, "scaleDownStartedEpoch": nil, "scaleDownTargetInstanceIds": nil,
+		"scaleDownCompletedInstanceIds": nil,
 	}
 	if last := later(r.LastUp, r.LastDown); !last.IsZero() {
 		values["lastScaleEpoch"] = number(last.Unix())

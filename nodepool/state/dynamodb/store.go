@@ -42,8 +42,8 @@ func New(client *dynamodb.Client, o Options) *Store {
 	return &Store{client: client, options: o}
 }
 
-// Connect returns the store that a WorkerPool of a cluster asks for, with the credentials of the environment. Nothing is asked of the
-// table yet.
+// Connect returns the store that a WorkerPool of a cluster asks for, with the credentials of the
+// environment. Nothing is asked of the table yet.
 func Connect(ctx context.Context, spec v1alpha1.DynamoDBState, cluster string) (*Store, error) {
 	var options []func(*config.LoadOptions) error
 	if spec.Region != "" {

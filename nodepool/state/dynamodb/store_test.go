@@ -25,8 +25,8 @@ import (
 	awstest "github.com/foresail/foresail/test/env/aws"
 )
 
-// endpointEnv names a DynamoDB to run the suite on, with any credentials and tables that are deleted again, in the place of
-// moto: such as Amazon's own DynamoDB Local.
+// endpointEnv names a DynamoDB to run the suite on, with any credentials and tables that are
+// deleted again, in the place of moto: such as Amazon's own DynamoDB Local.
 const endpointEnv = "FORESAIL_TEST_DYNAMODB_ENDPOINT"
 
 func client(endpoint string, wrapped http.RoundTripper) *awsdynamodb.Client {
@@ -43,7 +43,8 @@ func makeTable(t *testing.T, c *awsdynamodb.Client, table, hashKey string, sortK
 	for i, name := range append([]string{hashKey}, sortKey...) {
 		kind := []types.KeyType{types.KeyTypeHash, types.KeyTypeRange}[i]
 		input.KeySchema = append(input.KeySchema, types.KeySchemaElement{AttributeName: &name, KeyType: kind})
-		input.AttributeDefinitions = append(input.AttributeDefinitions, types.AttributeDefinition{AttributeName: &name, AttributeType: "S"})
+		input.AttributeDefinitions = append(input.AttributeDefinitions,
+			types.AttributeDefinition{AttributeName: &name, AttributeType: "S"})
 	}
 	_, err := c.CreateTable(t.Context(), input)
 	require.NoError(t, err)
@@ -103,7 +104,8 @@ func (i items) put(t *testing.T, key string, attributes item) {
 // get returns an item without its key and its journal.
 func (i items) get(t *testing.T, key string) item {
 	t.Helper()
-	output, err := i.client.GetItem(t.Context(), &awsdynamodb.GetItemInput{TableName: &i.table, Key: item{"clusterId": text(key)}})
+	output, err := i.client.GetItem(t.Context(),
+		&awsdynamodb.GetItemInput{TableName: &i.table, Key: item{"clusterId": text(key)}})
 	require.NoError(t, err)
 	require.Contains(t, output.Item, "journal")
 	delete(output.Item, "clusterId")
@@ -133,13 +135,15 @@ func save(t *testing.T, store state.Store, pool string, r state.Record) state.Re
 func testFields(t *testing.T, store state.Store, items items) {
 	r := state.Record{Owner: "one", LastUp: time.Unix(300, 0).UTC(), Action: &state.Action{
 		ID: "up-1", Kind: state.ActionUp, Started: time.Unix(500, 0),
-		Slots: []state.Slot{{Number: 0, InstanceID: "i-0", State: state.SlotFailed}, {Number: 1}, {Number: 2, InstanceID: "i-2"}},
+		Slots: []state.Slot{{Number: 0, InstanceID: "i-0", State: state.SlotFailed}, {Number: 1},
+			{Number: 2, InstanceID: "i-2"}},
 	}}
 	r = save(t, store, "fields", r)
 	assert.Equal(t, item{
 		"clusterUID": text("uid-1"), "pool": text("fields"), "version": number("1"), "leaseOwner": text("one"),
 		"scalingInProgress": boolean(true), "lastScaleEpoch": number("300"),
-		"scaleUpActionId": text("up-1"), "scaleUpStartedEpoch": number("500"), "scaleUpRequested": number("3"), "scaleUpInstanceIds": texts("i-0", "i-2"),
+		"scaleUpActionId": text("up-1"), "scaleUpStartedEpoch": number("500"), "scaleUpRequested": number("3"),
+		"scaleUpInstanceIds": texts("i-0", "i-2"),
 	}, items.get(t, "fields"))
 
 	r.Action = &state.Action{ID: "down-1", Kind: state.ActionDown, Started: time.Unix(600, 0), Targets: []state.Removal{
@@ -166,7 +170,8 @@ func testForeign(t *testing.T, store state.Store, items items) {
 	r := save(t, store, "foreign", state.Record{Owner: "me"})
 	save(t, store, "foreign", r)
 	assert.Equal(t, item{
-		"team": text("payments"), "clusterUID": text("uid-1"), "pool": text("foreign"), "version": number("2"), "leaseOwner": text("me"), "scalingInProgress": boolean(false),
+		"team": text("payments"), "clusterUID": text("uid-1"), "pool": text("foreign"), "version": number("2"),
+		"leaseOwner": text("me"), "scalingInProgress": boolean(false),
 	}, items.get(t, "foreign"))
 }
 
@@ -187,7 +192,8 @@ func testTakeOver(t *testing.T, store state.Store, items items) {
 }
 
 func testBusy(t *testing.T, store state.Store, items items) {
-	items.put(t, "busy", item{"lastScaleEpoch": number("1700000000"), "scalingInProgress": boolean(true), "scaleUpActionId": text("abc")})
+	items.put(t, "busy", item{"lastScaleEpoch": number("1700000000"), "scalingInProgress": boolean(true),
+		"scaleUpActionId": text("abc")})
 	_, err := store.Load(t.Context(), "busy")
 	require.ErrorContains(t, err, "scalingInProgress: another autoscaler has an action open (scaleUpActionId abc)")
 	// One that began after the item was loaded.
@@ -204,7 +210,8 @@ func testBroken(t *testing.T, store state.Store, items items) {
 		want       string
 	}{
 		{item{"journal": number("1"), "version": number("1")}, "journal: must be binary"},
-		{item{"journal": &types.AttributeValueMemberB{Value: []byte("{")}, "version": number("1")}, "journal: must be compressed with gzip"},
+		{item{"journal": &types.AttributeValueMemberB{Value: []byte("{")}, "version": number("1")},
+			"journal: must be compressed with gzip"},
 		{item{"journal": packed(t, "{"), "version": number("1")}, "decode the journal"},
 		{item{"journal": packed(t, `{"version":3}`), "version": number("4")}, "version: want that of the journal, 3"},
 		{item{"journal": packed(t, `{"version":3}`)}, "version: want that of the journal, 3"},
@@ -263,7 +270,8 @@ func testTooLarge(t *testing.T, store state.Store) {
 	noise := rand.New(rand.NewPCG(1, 1)) // which does not compress
 	r := state.Record{}
 	for range 40_000 {
-		r.PendingTerminations = append(r.PendingTerminations, state.PendingTermination{InstanceID: fmt.Sprintf("i-%016x", noise.Uint64())})
+		r.PendingTerminations = append(r.PendingTerminations,
+			state.PendingTermination{InstanceID: fmt.Sprintf("i-%016x", noise.Uint64())})
 	}
 	_, err := store.Save(t.Context(), "large", r)
 	require.ErrorIs(t, err, state.ErrTooLarge)

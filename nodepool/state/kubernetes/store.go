@@ -1,9 +1,9 @@
-// Package kubernetes keeps the journal of a pool in the status of its WorkerPool, so that a pool needs nothing beside the
-// cluster.
+// Package kubernetes keeps the journal of a pool in the status of its WorkerPool, so that a pool
+// needs nothing beside the cluster.
 //
-// The journal is one field of a status that others write too. A [Store] changes status.journal alone. Others must not touch that
-// field: they patch the fields that are theirs (a merge patch of the status subresource), and never update a status as
-// a whole.
+// The journal is one field of a status that others write too. A [Store] changes status.journal
+// alone. Others must not touch that field: they patch the fields that are theirs (a merge patch of
+// the status subresource), and never update a status as a whole.
 package kubernetes
 
 import (
@@ -48,8 +48,9 @@ func (s *Store) Load(ctx context.Context, pool string) (state.Record, error) {
 	return o.record, nil
 }
 
-// Save writes the journal into the status of the WorkerPool that the last Load has read: one that was since deleted, and
-// perhaps created anew, is an error. When somebody else has changed the rest of the object meanwhile it tries again.
+// Save writes the journal into the status of the WorkerPool that the last Load has read: one that
+// was since deleted, and perhaps created anew, is an error. When somebody else has changed the rest
+// of the object meanwhile it tries again.
 func (s *Store) Save(ctx context.Context, pool string, r state.Record) (state.Record, error) {
 	for {
 		written, err := s.trySave(ctx, pool, r)
@@ -73,7 +74,8 @@ func isTooLarge(err error) bool {
 		strings.Contains(err.Error(), "request is too large") || strings.Contains(err.Error(), "message larger than max")
 }
 
-// trySave writes the journal unless the object changes between a look at it and the write, which is a conflict of the API.
+// trySave writes the journal unless the object changes between a look at it and the write, which is
+// a conflict of the API.
 func (s *Store) trySave(ctx context.Context, pool string, r state.Record) (state.Record, error) {
 	o, err := s.get(ctx, pool)
 	if err != nil {
@@ -93,7 +95,8 @@ func (s *Store) trySave(ctx context.Context, pool string, r state.Record) (state
 	if err != nil {
 		return state.Record{}, err
 	}
-	return r, s.request(s.client.Put(), pool, "/status").SetHeader("Content-Type", "application/json").Body(body).Do(ctx).Error()
+	return r, s.request(s.client.Put(), pool, "/status").SetHeader("Content-Type",
+		"application/json").Body(body).Do(ctx).Error()
 }
 
 func (s *Store) check(pool string, uid types.UID) error {

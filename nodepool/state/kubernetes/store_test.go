@@ -46,7 +46,8 @@ func create(t *testing.T, c *controlplane.Cluster, name string) {
 		"apiVersion": v1alpha1.GroupVersion.String(),
 		"kind":       "WorkerPool",
 		"metadata":   map[string]any{"name": name},
-		"spec":       map[string]any{"min": int64(1), "max": int64(3), "provider": map[string]any{"simulated": map[string]any{}}},
+		"spec": map[string]any{"min": int64(1), "max": int64(3),
+			"provider": map[string]any{"simulated": map[string]any{}}},
 	}}, metav1.CreateOptions{})
 	require.NoError(t, err)
 }
@@ -102,7 +103,8 @@ func testOthersKeepTheirFields(t *testing.T, c *controlplane.Cluster) {
 		return roundTripper(func(request *http.Request) (*http.Response, error) {
 			if n := overtaken.Load(); request.Method == http.MethodPut && n < 3 {
 				overtaken.Add(1)
-				if err := patchStatus(request.Context(), c, "shared", map[string]any{"workers": n + 5, "desired": n + 6}); err != nil {
+				if err := patchStatus(request.Context(), c, "shared",
+					map[string]any{"workers": n + 5, "desired": n + 6}); err != nil {
 					return nil, err
 				}
 			}
@@ -116,7 +118,8 @@ func testOthersKeepTheirFields(t *testing.T, c *controlplane.Cluster) {
 	pool, err := pools(c).Get(t.Context(), "shared", metav1.GetOptions{})
 	require.NoError(t, err)
 	status := pool.Object["status"].(map[string]any)
-	assert.Equal(t, map[string]any{"workers": int64(7), "desired": int64(8), "journal": map[string]any{"version": int64(1), "owner": "me"}}, status)
+	assert.Equal(t, map[string]any{"workers": int64(7), "desired": int64(8),
+		"journal": map[string]any{"version": int64(1), "owner": "me"}}, status)
 	require.NoError(t, patchStatus(t.Context(), c, "shared", map[string]any{"workers": nil, "desired": 9}))
 	loaded, err := store.Load(t.Context(), "shared")
 	require.NoError(t, err)

@@ -8,8 +8,8 @@ import (
 	"github.com/foresail/foresail/nodepool/state"
 )
 
-// Open returns a store in which the pools named have no record yet, whatever other tests have written. All its requests go
-// through what wrap makes of its transport.
+// Open returns a store in which the pools named have no record yet, whatever other tests have
+// written. All its requests go through what wrap makes of its transport.
 type Open func(t *testing.T, wrap func(http.RoundTripper) http.RoundTripper, pools ...string) state.Store
 
 // Run runs the tests, each as one of t.

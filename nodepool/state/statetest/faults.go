@@ -59,13 +59,15 @@ func (f *faults) wrap(transport http.RoundTripper) http.RoundTripper {
 			return nil, errLost
 		}
 		return &http.Response{
-			Status: "504 Gateway Timeout", StatusCode: http.StatusGatewayTimeout, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
+			Status: "504 Gateway Timeout", StatusCode: http.StatusGatewayTimeout, Proto: "HTTP/1.1",
+			ProtoMajor: 1, ProtoMinor: 1,
 			Header: http.Header{"Retry-After": {"1"}}, Body: io.NopCloser(strings.NewReader("")), Request: request,
 		}, nil
 	})
 }
 
-// isWrite knows the writes of Kubernetes by their method, and those of DynamoDB, all of whose requests are POST, by their target.
+// isWrite knows the writes of Kubernetes by their method, and those of DynamoDB, all of whose
+// requests are POST, by their target.
 func isWrite(request *http.Request) bool {
 	if target := request.Header.Get("X-Amz-Target"); target != "" {
 		return strings.HasSuffix(target, ".PutItem") || strings.HasSuffix(target, ".UpdateItem")

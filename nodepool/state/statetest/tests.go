@@ -142,8 +142,8 @@ func testApart(t *testing.T, open Open) {
 	}
 }
 
-// testLostAnswer has the connection end after the write: a store must not try again by itself and take its own write for
-// that of another.
+// testLostAnswer has the connection end after the write: a store must not try again by itself and
+// take its own write for that of another.
 func testLostAnswer(t *testing.T, open Open) {
 	faults := &faults{}
 	store := open(t, faults.wrap, "lost-answer")
@@ -215,30 +215,37 @@ func without(list []state.Removal) []state.Removal {
 // request id, so that none is the same as another.
 func Shortage(n int) state.Record {
 	sentence := func(i int) string {
-		return fmt.Sprintf("RequestID: %032x, api error InsufficientInstanceCapacity: %s", i, strings.Repeat("We currently do not have sufficient capacity. ", 60))
+		return fmt.Sprintf("RequestID: %032x, api error InsufficientInstanceCapacity: %s", i,
+			strings.Repeat("We currently do not have sufficient capacity. ", 60))
 	}
-	r := state.Record{Owner: "large", DrainBackoff: map[string]time.Time{}, FailedDrains: map[string]int{}, Action: &state.Action{
-		ID: "up-20260302-090000-0123456789", Kind: state.ActionUp, Reason: plan.PodsPending, Message: sentence(0), Started: moment(1),
-	}}
+	r := state.Record{Owner: "large", DrainBackoff: map[string]time.Time{},
+		FailedDrains: map[string]int{}, Action: &state.Action{
+			ID: "up-20260302-090000-0123456789", Kind: state.ActionUp, Reason: plan.PodsPending,
+			Message: sentence(0), Started: moment(1),
+		}}
 	for i := range plan.MaxBatch {
 		r.Action.Slots = append(r.Action.Slots, state.Slot{
 			Alternatives: slices.Repeat([]string{"m6idn.metal-32xl"}, plan.MaxAlternatives),
 			Number:       i, Token: fmt.Sprintf("up-20260302-090000-0123456789-%d-12", i), State: state.SlotPlanned,
-			Placement: fleet.Placement{Zone: "eu-central-1a", Subnet: "subnet-0123456789abcdef0", InstanceType: "m6idn.metal-32xl", Market: fleet.OnDemand},
+			Placement: fleet.Placement{Zone: "eu-central-1a", Subnet: "subnet-0123456789abcdef0",
+				InstanceType: "m6idn.metal-32xl", Market: fleet.OnDemand},
 			Requested: moment(i), NotBefore: moment(i), Tries: 12, Attempt: 12, Error: sentence(i),
 		})
 	}
 	for i := range n {
 		id := fmt.Sprintf("i-%017x", i*7919)
 		r.Interruptions = append(r.Interruptions, state.Removal{
-			InstanceID: id, ProviderID: "aws:///eu-central-1a/" + id, Node: fmt.Sprintf("ip-10-0-%d-%d.eu-central-1.compute.internal", i/256, i%256),
-			Zone: "eu-central-1a", State: state.RemovalDraining, Since: moment(i), Began: moment(i), Deadline: moment(i), Replaced: true,
+			InstanceID: id, ProviderID: "aws:///eu-central-1a/" + id,
+			Node: fmt.Sprintf("ip-10-0-%d-%d.eu-central-1.compute.internal", i/256, i%256),
+			Zone: "eu-central-1a", State: state.RemovalDraining, Since: moment(i), Began: moment(i),
+			Deadline: moment(i), Replaced: true,
 		})
 		r.DrainBackoff[id], r.FailedDrains[id] = moment(i), 3
 	}
 	for i := range 60 * 6 * 2 { // types, zones, markets
 		r.Cooling = append(r.Cooling, fleet.Cooling{
-			Zone: "eu-central-1a", InstanceType: fmt.Sprintf("m6idn.metal-%d", i), Market: fleet.OnDemand, Until: moment(i), Reason: sentence(i),
+			Zone: "eu-central-1a", InstanceType: fmt.Sprintf("m6idn.metal-%d", i), Market: fleet.OnDemand,
+			Until: moment(i), Reason: sentence(i),
 		})
 	}
 	return r

@@ -82,14 +82,18 @@ func TestHostileTenant(t *testing.T) {
 	before := shop.observe(t, process, ways, 20*time.Second)
 	attack(t, mallory)
 	mallory.otherCertificates(t, scaler, shop)
+	begun := process.MustUsage(t)
+	profiled := make(chan error, 1)
+	go func() { profiled <- process.SaveProfiles(t.Context(), "hostile", *span/2) }()
 	during := shop.observe(t, process, ways, *span)
+	require.NoError(t, <-profiled)
 	table := fmt.Sprintf("\n%-30s %7s %9s %9s %9s %9s %9s %9s\n", "", "reads", "p50", "p99", "most", "age p99", "age most", "failures")
 	for name := range ways {
 		table += before[name].row(name+", nobody else") + during[name].row(name+", a hostile tenant")
 	}
 	t.Log(table)
 	usage := process.MustUsage(t)
-	t.Logf("memory at the most %d MiB of %d", usage.Peak>>20, memoryLimit>>20)
+	t.Logf("memory at the most %d MiB of %d, %.2f cores", usage.Peak>>20, memoryLimit>>20, usage.Cores(begun))
 	describe(t, mallory)
 
 	for name, o := range during {

@@ -31,8 +31,9 @@ import (
 const patience = 3 * time.Minute
 
 var (
-	suite  context.Context // of all tests
-	shared *stack.Stack
+	measured = foresail.DefineFlags()
+	suite    context.Context // of all tests
+	shared   *stack.Stack
 	// Where the operator's programs are to be, which Foresail knows when it starts.
 	prometheusPort, slowPort int
 	receiver                 string
@@ -74,7 +75,7 @@ func startForesail(t *testing.T, name string, env []string, more ...string) *for
 	require.NoError(t, err)
 	flags, port, err := foresail.AdapterFlags(t.Context(), shared.Cluster)
 	require.NoError(t, err)
-	binary, err := foresail.Build(t.Context(), os.Stderr)
+	binary, err := measured.Build(t.Context(), os.Stderr)
 	require.NoError(t, err)
 	p := foresail.StartFor(t, foresail.Options{
 		Name: name, Binary: binary, Dir: shared.Cluster.Dir(), Env: env,

@@ -1,10 +1,10 @@
 // Package fluid is a world of which only the amount of work is simulated, and no single request: enough to play weeks of
 // traffic in seconds.
 //
-// Pods are identical. The requests of a second are a Poisson draw, dealt to the pods of the proxy at random by their
-// shares; a pod with more of them than it has capacity for is busy all second and has the rest to do after it, ten seconds of work at most. Seconds
-// are whole: pods become ready on one, and a second is dealt when it begins, to the pods that are there. A look in the
-// middle of a second sees the part of it that has passed.
+// Pods are identical. The requests of a second are a Poisson draw, dealt to the ready pods at random. A pod with more of
+// them than its capacity is busy all second and does the rest later, ten seconds of work at most. Seconds are whole: pods
+// become ready on one, and a second is dealt when it begins. A look in the middle of a second sees the part of it that has
+// passed.
 package fluid
 
 import (
@@ -27,9 +27,6 @@ type Config struct {
 	Capacity float64       // requests per second that keep one pod busy; above 0
 	Startup  time.Duration // from the order to create a pod until it is ready, on average; see startupSpread
 
-	ProxyDelay time.Duration // from a pod's readiness until requests reach it; 0 = at once
-	SlowStart  time.Duration // for how long after that its share grows, from a tenth to all of it; 0 = all of it at once
-
 	// Exact makes exactly as many requests arrive in each second as Load has at its beginning, for loads that are counts
 	// of seconds.
 	Exact bool
@@ -44,8 +41,6 @@ const (
 
 	// startupSpread is how far the start-up time of a pod may be off the average, uniformly.
 	startupSpread = 0.15
-	// slowStartShare is the share of a pod with which slow start begins.
-	slowStartShare = 0.1
 
 	// patience is how much work may wait at a pod, in seconds of it: clients give up after that.
 	patience = 10
@@ -70,23 +65,16 @@ type World struct {
 	deal     *rand.Rand // which pods they go to
 	startups *rand.Rand
 
-	now          int64
-	dealt        int64 // the end of the last second that was dealt
-	rate         float64
-	pods         []*lab.Pod // in order of creation, with those that ended lately
-	alive        int        // of pods, those that have not ended
-	created      int        // ever
-	target       int
-	rose, fell   int64
-	shares       []share              // scratch
-	waiting      map[*lab.Pod]float64 // work that pods have not come to, in seconds
-	delay, ramps int64                // ProxyDelay and SlowStart in ms
-}
-
-// share is the part of the requests that a pod is dealt.
-type share struct {
-	pod    *lab.Pod
-	weight float64
+	now        int64
+	dealt      int64 // the end of the last second that was dealt
+	rate       float64
+	pods       []*lab.Pod // in order of creation, with those that ended lately
+	alive      int        // of pods, those that have not ended
+	created    int        // ever
+	target     int
+	rose, fell int64
+	ready      []*lab.Pod           // scratch
+	waiting    map[*lab.Pod]float64 // work that pods have not come to, in seconds
 }
 
 var _ lab.World = (*World)(nil)
@@ -98,7 +86,6 @@ func New(c Config) *World {
 		arrivals: lab.Random(c.Seed, "arrivals"), deal: lab.Random(c.Seed, "deal"), startups: lab.Random(c.Seed, "startups"),
 		target: c.Warm, rose: -1, fell: -1,
 		waiting: map[*lab.Pod]float64{},
-		delay:   c.ProxyDelay.Milliseconds(), ramps: c.SlowStart.Milliseconds(),
 	}
 	for range c.Warm {
 		w.create().Ready = 0
@@ -121,22 +108,20 @@ func (w *World) playSecond(t int64) {
 		w.tidy(t)
 	}
 	requests := w.arrive(t)
-	w.shares = w.shares[:0]
-	total := 0.0
+	w.ready = w.ready[:0]
 	for _, p := range w.pods {
-		if weight := w.weight(p, t); weight > 0 {
-			w.shares = append(w.shares, share{p, weight})
-			total += weight
+		if p.IsReady(t) {
+			w.ready = append(w.ready, p)
 		}
 	}
-	for _, s := range w.shares {
+	for i, p := range w.ready {
 		n := requests
-		if s.weight < total {
-			n = binomial(w.deal, requests, s.weight/total)
+		if left := len(w.ready) - i; left > 1 {
+			n = binomial(w.deal, requests, 1/float64(left))
 		}
-		requests, total = requests-n, total-s.weight
-		s.pod.Requests.Add(t, n)
-		s.pod.Busy.Add(t, w.work(s.pod, n/w.config.Capacity))
+		requests -= n
+		p.Requests.Add(t, n)
+		p.Busy.Add(t, w.work(p, n/w.config.Capacity))
 	}
 }
 
@@ -166,23 +151,6 @@ func (w *World) work(p *lab.Pod, asked float64) float64 {
 	return done
 }
 
-// weight is how much of a whole pod's share a pod gets at a time.
-func (w *World) weight(p *lab.Pod, t int64) float64 {
-	if !w.isKnown(p, t) {
-		return 0
-	}
-	age := t - p.Ready - w.delay
-	if p.Ready == 0 || age >= w.ramps { // a pod that was there from the start has been for long
-		return 1
-	}
-	return slowStartShare + (1-slowStartShare)*float64(age)/float64(w.ramps)
-}
-
-// isKnown reports whether a pod is ready and the proxy knows that.
-func (w *World) isKnown(p *lab.Pod, t int64) bool {
-	return p.IsReady(t) && (p.Ready == 0 || p.Ready+w.delay <= t)
-}
-
 // tidy drops what is out of view.
 func (w *World) tidy(t int64) {
 	w.pods = slices.DeleteFunc(w.pods, func(p *lab.Pod) bool { return p.Ended < t-keepEnded })
@@ -204,7 +172,7 @@ func (w *World) View() *lab.View {
 func (w *World) Second() lab.Second {
 	s := lab.Second{Rate: w.rate, Offered: w.rate / w.config.Capacity, Pods: w.alive, Target: w.target}
 	for _, p := range w.pods {
-		if w.isKnown(p, w.dealt-second) && p.Ended == lab.Never {
+		if p.IsReady(w.dealt-second) && p.Ended == lab.Never {
 			s.Ready++
 		}
 	}

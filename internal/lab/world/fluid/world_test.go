@@ -120,7 +120,7 @@ func TestRequestsAreConservedAndPoisson(t *testing.T) {
 	const seconds = 20_000
 	for _, rate := range []float64{0.3, 12, 39, 41, 500} {
 		c := config()
-		c.Load, c.Capacity, c.SlowStart = steady(rate), 1000, 30*time.Second
+		c.Load, c.Capacity = steady(rate), 1000
 		w := fluid.New(c)
 		w.SetTarget(7)
 		var n, squares, first float64
@@ -206,20 +206,6 @@ func TestOverloadWaitsForTenSecondsOfWork(t *testing.T) {
 	w = fluid.New(c)
 	play(w, 0, 60)
 	assert.Zero(t, w.View().Pods[0].Busy.Mean(0, 60_000))
-}
-
-func TestSharesGrowInSlowStart(t *testing.T) {
-	c := config()
-	c.Load, c.ProxyDelay, c.SlowStart, c.Capacity = steady(100_000), 5*time.Second, 10*time.Second, 1e6
-	w := fluid.New(c)
-	w.SetTarget(5)
-	w.Advance(60_000)
-	p := w.View().Pods[4]
-	at := func(s int64) float64 { return p.Requests.Mean(p.Ready+s*1000, p.Ready+(s+1)*1000) / 100_000 }
-	assert.Zero(t, at(4))
-	assert.InDelta(t, 0.1/4.1, at(5), 0.003)
-	assert.InDelta(t, 0.55/4.55, at(10), 0.005)
-	assert.InDelta(t, 0.2, at(15), 0.006)
 }
 
 // Two runs of one seed meet the same arrivals and pods, whatever is decided in them, and whenever they are looked at.

@@ -54,7 +54,7 @@ func TestABudgetThatNeverAllows(t *testing.T) {
 	require.Contains(t, r.DrainBackoff, all[0].ID)
 	assert.Greater(t, time.Until(r.DrainBackoff[all[0].ID]), 5*time.Minute)
 	assert.NotContains(t, r.DrainBackoff, all[1].ID, "it has not been tried")
-	assert.Contains(t, p.decides(plan.NoRemovableNode), "none may go")
+	assert.Contains(t, p.decides(plan.NoRemovableNode), "no worker can be removed")
 	assert.Len(t, p.told(journal.EventDrainFailed), 1)
 }
 
@@ -117,7 +117,7 @@ func TestOnlyThePlainNodeIsRemoved(t *testing.T) {
 	p.event(journal.EventTerminated)
 	left := p.settled(6)
 	assert.NotContains(t, ids(left), plain.ID)
-	assert.Contains(t, p.decides(plan.NoRemovableNode), "none may go")
+	assert.Contains(t, p.decides(plan.NoRemovableNode), "no worker can be removed")
 	assert.Len(t, p.told(journal.EventTerminated), 1)
 	assert.Empty(t, p.told(journal.EventDrainFailed), "the others were not even tried")
 	p.untouched(p.nodes())

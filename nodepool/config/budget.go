@@ -1,6 +1,4 @@
-// Package budget answers how many workers of a pool may be disrupted at once, by the rules of Karpenter's disruption budgets:
-// of the budgets that are active the smallest counts, and while none is active there is no limit.
-package budget
+package config
 
 import (
 	"errors"
@@ -15,7 +13,8 @@ import (
 	"github.com/foresail/foresail/internal/schedule"
 )
 
-// Budgets are the disruption budgets of a pool. The zero value never limits.
+// Budgets are the disruption budgets of a pool, by the rules of Karpenter's: of the active budgets the smallest counts, and
+// without an active one there is no limit. The zero value never limits.
 type Budgets struct {
 	list []budget
 	err  error
@@ -29,13 +28,13 @@ type budget struct {
 	text    string
 }
 
-// Parse returns the budgets of a pool. Where one cannot be understood, Allowed allows nothing: an unreadable limit is not no
-// limit. Err has the reason.
-func Parse(of []v1alpha1.DisruptionBudget) Budgets {
+// ParseBudgets returns the budgets of a pool. Where one cannot be parsed, Allowed allows nothing: an unreadable limit is not
+// no limit. Err has the reason.
+func ParseBudgets(of []v1alpha1.DisruptionBudget) Budgets {
 	var b Budgets
 	var errs []error
 	for i := range of {
-		parsed, err := parse(&of[i])
+		parsed, err := parseBudget(&of[i])
 		if err != nil {
 			errs = append(errs, fmt.Errorf("spec.disruption.budgets[%d].%w", i, err))
 		}
@@ -76,7 +75,7 @@ func (b *budget) of(workers int) int {
 	return (max(0, workers)*b.nodes + 99) / 100
 }
 
-func parse(of *v1alpha1.DisruptionBudget) (budget, error) {
+func parseBudget(of *v1alpha1.DisruptionBudget) (budget, error) {
 	b := budget{text: "the budget nodes " + of.Nodes.String()}
 	if err := b.setNodes(of.Nodes); err != nil {
 		return b, err

@@ -1,4 +1,4 @@
-package budget
+package config
 
 import (
 	"fmt"
@@ -55,7 +55,7 @@ func TestNodesAndPercentages(t *testing.T) {
 		{"5", 0, 0},
 		{"10%", -1, 0},
 	} {
-		b := Parse([]v1alpha1.DisruptionBudget{always(c.nodes)})
+		b := ParseBudgets([]v1alpha1.DisruptionBudget{always(c.nodes)})
 		require.NoError(t, b.Err())
 		got, why := b.Allowed(at(t, 0, "12:00:00"), c.workers)
 		assert.Equal(t, c.want, got, "%s of %d", c.nodes, c.workers)
@@ -64,14 +64,14 @@ func TestNodesAndPercentages(t *testing.T) {
 }
 
 func TestAStringOfDigitsIsANumber(t *testing.T) {
-	b := Parse([]v1alpha1.DisruptionBudget{{Nodes: intstr.FromString("2")}})
+	b := ParseBudgets([]v1alpha1.DisruptionBudget{{Nodes: intstr.FromString("2")}})
 	require.NoError(t, b.Err())
 	got, _ := b.Allowed(at(t, 0, "12:00:00"), 10)
 	assert.Equal(t, 2, got)
 }
 
 func TestTheSmallestOfTheActiveBudgetsCounts(t *testing.T) {
-	b := Parse([]v1alpha1.DisruptionBudget{
+	b := ParseBudgets([]v1alpha1.DisruptionBudget{
 		always("20%"),
 		during("0", "0 8 * * mon-fri", 10*time.Hour),
 		during("1", "@daily", time.Hour),
@@ -104,7 +104,7 @@ func TestTheSmallestOfTheActiveBudgetsCounts(t *testing.T) {
 
 // As with Karpenter: a budget that is not active limits nothing, and no other takes its place.
 func TestNoLimitWhileNoBudgetIsActive(t *testing.T) {
-	b := Parse([]v1alpha1.DisruptionBudget{during("0", "0 8 * * *", time.Hour)})
+	b := ParseBudgets([]v1alpha1.DisruptionBudget{during("0", "0 8 * * *", time.Hour)})
 	got, why := b.Allowed(at(t, 0, "12:00:00"), 7)
 	assert.Equal(t, 7, got)
 	assert.Equal(t, "no budget is active", why)
@@ -113,7 +113,7 @@ func TestNoLimitWhileNoBudgetIsActive(t *testing.T) {
 }
 
 func TestWindowsOverlapAndCrossMidnight(t *testing.T) {
-	b := Parse([]v1alpha1.DisruptionBudget{during("0", "30 23 * * sun", 2*time.Hour), during("1", "@hourly", 90*time.Minute)})
+	b := ParseBudgets([]v1alpha1.DisruptionBudget{during("0", "30 23 * * sun", 2*time.Hour), during("1", "@hourly", 90*time.Minute)})
 	for clock, want := range map[string]int{"00:00:00": 0, "01:29:59": 0, "01:30:00": 1, "15:00:00": 1} {
 		got, why := b.Allowed(at(t, 0, clock), 7)
 		assert.Equal(t, want, got, "%s: %s", clock, why)
@@ -122,7 +122,7 @@ func TestWindowsOverlapAndCrossMidnight(t *testing.T) {
 
 // Only the present counts: a clock that jumps takes the answer of its new time along, and summer time has no say.
 func TestTheClockMayJumpAndHaveAnyZone(t *testing.T) {
-	b := Parse([]v1alpha1.DisruptionBudget{always("5"), during("0", "30 1 * * *", time.Hour)})
+	b := ParseBudgets([]v1alpha1.DisruptionBudget{always("5"), during("0", "30 1 * * *", time.Hour)})
 	berlin, err := time.LoadLocation("Europe/Berlin")
 	require.NoError(t, err)
 	for _, day := range []time.Time{ // summer time begins and ends at 01:00 UTC
@@ -139,7 +139,7 @@ func TestTheClockMayJumpAndHaveAnyZone(t *testing.T) {
 }
 
 func TestFractionsOfASecond(t *testing.T) {
-	b := Parse([]v1alpha1.DisruptionBudget{during("0", "0 8 * * *", time.Hour)})
+	b := ParseBudgets([]v1alpha1.DisruptionBudget{during("0", "0 8 * * *", time.Hour)})
 	for offset, want := range map[time.Duration]int{-1: 9, 0: 0, 1: 0, time.Hour - 1: 0, time.Hour: 9, time.Hour + 1: 9} {
 		got, _ := b.Allowed(at(t, 0, "08:00:00").Add(offset), 9)
 		assert.Equal(t, want, got, "%s", offset)
@@ -168,7 +168,7 @@ func TestWhatCannotBeReadAllowsNothing(t *testing.T) {
 		{during("0", "@daily", 0), "duration: 0s: must be a duration above 0s, as there is a schedule"},
 		{v1alpha1.DisruptionBudget{Nodes: intstr.FromInt32(0), Schedule: "@daily"}, "duration: 0s: must be a duration above 0s"},
 	} {
-		b := Parse([]v1alpha1.DisruptionBudget{always("5"), c.of})
+		b := ParseBudgets([]v1alpha1.DisruptionBudget{always("5"), c.of})
 		require.Error(t, b.Err(), c.want)
 		assert.Contains(t, b.Err().Error(), "spec.disruption.budgets[1].")
 		assert.Contains(t, b.Err().Error(), c.want)
@@ -185,18 +185,18 @@ func TestWhatTheAPIAcceptsCanBeRead(t *testing.T) {
 	var pool v1alpha1.WorkerPool
 	require.NoError(t, yaml.UnmarshalStrict(text, &pool))
 	require.Greater(t, len(pool.Spec.Disruption.Budgets), 5)
-	assert.NoError(t, Parse(pool.Spec.Disruption.Budgets).Err())
+	assert.NoError(t, ParseBudgets(pool.Spec.Disruption.Budgets).Err())
 }
 
 func TestEveryErrorIsReported(t *testing.T) {
-	b := Parse([]v1alpha1.DisruptionBudget{always("x"), always("1"), during("0", "y", time.Hour)})
+	b := ParseBudgets([]v1alpha1.DisruptionBudget{always("x"), always("1"), during("0", "y", time.Hour)})
 	assert.ErrorContains(t, b.Err(), "budgets[0].nodes: ")
 	assert.ErrorContains(t, b.Err(), "budgets[2].schedule: ")
 }
 
 // The 29th of February comes.
 func TestLeapDay(t *testing.T) {
-	b := Parse([]v1alpha1.DisruptionBudget{during("0", "0 0 29 2 *", 24*time.Hour)})
+	b := ParseBudgets([]v1alpha1.DisruptionBudget{during("0", "0 0 29 2 *", 24*time.Hour)})
 	require.NoError(t, b.Err())
 	for day, want := range map[string]int{"2024-02-29": 0, "2026-02-28": 9, "2026-03-01": 9, "2028-02-29": 0, "2097-03-01": 9} {
 		now, err := time.Parse(time.DateOnly, day)
@@ -215,7 +215,7 @@ func FuzzSchedule(f *testing.F) {
 			return
 		}
 		workers = min(workers, math.MaxInt/200)
-		b := Parse([]v1alpha1.DisruptionBudget{during("50%", schedule, time.Duration(duration))})
+		b := ParseBudgets([]v1alpha1.DisruptionBudget{during("50%", schedule, time.Duration(duration))})
 		started := time.Now()
 		got, why := b.Allowed(time.Unix(now%(1<<34), 0), workers)
 		if took := time.Since(started); took > 5*time.Second {
@@ -235,7 +235,7 @@ func BenchmarkAllowed(b *testing.B) {
 	for i := range 50 {
 		list = append(list, during("1", fmt.Sprintf("%d 0 29 2 *", i), time.Hour))
 	}
-	budgets, now := Parse(list), time.Date(2026, time.January, 5, 0, 0, 0, 0, time.UTC)
+	budgets, now := ParseBudgets(list), time.Date(2026, time.January, 5, 0, 0, 0, 0, time.UTC)
 	for b.Loop() {
 		budgets.Allowed(now, 1000)
 	}
