@@ -44,8 +44,7 @@ var (
 	moduleInList = regexp.MustCompile("`([^`]+/[^`]+)`")
 )
 
-// TestDependenciesAreExplained compares the modules that go.mod names directly with the page that says what
-// each is for.
+// TestDependenciesAreExplained compares the modules that go.mod names directly with the page on their uses.
 func TestDependenciesAreExplained(t *testing.T) {
 	mod, err := os.ReadFile("../go.mod")
 	require.NoError(t, err)

@@ -18,7 +18,6 @@ var tables = map[string]table{
 	"traces":    traces,
 	"frontier":  frontier,
 	"foresight": foresight,
-	"abrupt":    abrupt,
 	"recurring": recurring,
 	"few":       fewRequests,
 	"ahead":     ahead,
@@ -233,25 +232,6 @@ func ofFrontiers() []recordedTrace {
 func foresight(figures string) (string, error) {
 	return byTarget(figures, "minutes above the threshold / those of `keda/same-behavior` with as many pods (of `clairvoyant`)", ofFrontiers(), func(all rows, target string) string {
 		return all.ratio(ours, target) + " (" + all.ratio("clairvoyant", target) + ")"
-	})
-}
-
-// abrupt is how much of the time above the threshold no other forecast with as many pods would change.
-func abrupt(figures string) (string, error) {
-	return byTarget(figures, "of the minutes of `foresail-total`: %, momentary + sudden", ofFrontiers(), func(all rows, target string) string {
-		row := all.find("scaler", ours, "target", target)
-		share := func(column string) string {
-			minutes, err := strconv.ParseFloat(row["above_threshold_minutes"], 64)
-			part, failed := strconv.ParseFloat(row[column], 64)
-			if err != nil || failed != nil || minutes < 1 {
-				return "-"
-			}
-			return strconv.FormatFloat(100*part/minutes, 'f', 0, 64)
-		}
-		if momentary := share("momentary_minutes"); momentary != "-" {
-			return momentary + " + " + share("sudden_minutes")
-		}
-		return "-"
 	})
 }
 
