@@ -105,8 +105,9 @@ test-e2e: controlplane monitoring moto ## Run the tests of faults, races and var
 test-long: controlplane monitoring moto watt ## Run what `make test-e2e` leaves out: real lengths, every crash point, more seeds, larger bursts, older releases of others (build tag long; 45 minutes)
 	$(GO_TEST) -count=1 -p 2 -parallel 4 -exec $(CURDIR)/test/env/politely -timeout 40m -tags long -run '$(LONG_TESTS)' $(LONG_SHARING)
 	$(GO_TEST) -count=1 -timeout 40m -tags long -run '$(OLDEST_KEDA)' ./test/suite/keda -args -oldest
+	$(GO_TEST) -count=1 -timeout 40m ./test/suite/smoke -args -oldest
 	$(GO_TEST) -count=1 -p 1 -timeout 30m -tags long -run '$(LONG_TESTS)' $(LONG_ALONE)
-	go test -C test/suite/scheduler -count=1 -vet=off -timeout 40m . -args -worlds 20000
+	go test -C test/suite/scheduler -v -count=1 -vet=off -timeout 40m . -args -worlds 20000
 
 .PHONY: controlplane
 controlplane: ## Build etcd, Kubernetes and kwok into .cache (minutes once, then nothing)
@@ -143,7 +144,7 @@ reproducible: ## Build the command twice, in two folders and without a shared ca
 PUSH ?=
 .PHONY: image
 image: announce-image $(IMAGE_PLATFORMS:%=out/bin/%/foresail) ## Make the container image out/image without Docker (PUSH=registry.example.com/foresail:v1 pushes it too)
-	$(RELEASE) image --version $(VERSION) --revision "$(REVISION)" --out $(CURDIR)/out/image $(if $(PUSH),--push $(PUSH)) \
+	$(RELEASE)/image --version $(VERSION) --revision "$(REVISION)" --out $(CURDIR)/out/image $(if $(PUSH),--push $(PUSH)) \
 	  $(IMAGE_PLATFORMS:%=$(CURDIR)/out/bin/%/foresail)
 
 .PHONY: announce-image
@@ -163,7 +164,7 @@ BINARIES = $(foreach p,$(PLATFORMS),out/bin/$(p)/foresail$(if $(filter windows/%
 
 .PHONY: dist
 dist: $(BINARIES) ## Make what a release publishes beside the image, in out/dist: install.yaml, the chart, archives, checksums (PLATFORMS= makes no archives, each of which is a build of minutes)
-	$(RELEASE) dist --root $(CURDIR) --version $(VERSION) --image $(CURDIR)/out/image --out $(CURDIR)/out/dist $(BINARIES:%=$(CURDIR)/%)
+	$(RELEASE) --root $(CURDIR) --version $(VERSION) --image $(CURDIR)/out/image --out $(CURDIR)/out/dist $(BINARIES:%=$(CURDIR)/%)
 
 .PHONY: release-dry-run
 release-dry-run: image dist ## Make all of a release and publish nothing (more than an hour the first time on two cores: it builds for six platforms): docs/releasing.md
@@ -229,12 +230,12 @@ fuzz: ## Run every fuzz target for FUZZTIME
 	done; exit $$failed
 
 .PHONY: generate
-generate: ## Generate deep copies, CRDs, the protocol of KEDA, PrometheusRules and parts of the Helm chart
+generate: ## Generate deep copies, CRDs, the protocol of KEDA, PrometheusRules, and the schema of the chart's values
 	$(TOOL) controller-gen object paths=./api/...
 	$(TOOL) controller-gen crd paths=./api/... output:crd:dir=manifests/crds
 	go run ./internal/crddefaults
 	go run -C internal/tools/protogen . $(CURDIR)/adapter/door/keda/externalscaler externalscaler.proto
-	$(RELEASE) chart --root $(CURDIR)
+	$(RELEASE)/chart $(CURDIR)/manifests/chart/foresail
 	@for file in manifests/alerts/*.yaml; do \
 	  name=$$(basename $$file .yaml); \
 	  { echo "# Generated from $$file by make generate."; \

@@ -285,7 +285,6 @@ func TestForesailIsGrantedWhatItUses(t *testing.T) {
 func TestMemoryLimitIsThatOfTheContainer(t *testing.T) {
 	for _, container := range []corev1.Container{
 		one[*appsv1.Deployment](t, load(t, "base")).Spec.Template.Spec.Containers[0],
-		one[*appsv1.StatefulSet](t, loadFile(t, "overlays/remote-write/statefulset.yaml")).Spec.Template.Spec.Containers[0],
 		one[*appsv1.DaemonSet](t, loadFile(t, "overlays/extender/daemonset.yaml")).Spec.Template.Spec.Containers[0],
 	} {
 		assert.Equal(t, []corev1.EnvVar{{Name: "FORESAIL_MEMORY_LIMIT", ValueFrom: &corev1.EnvVarSource{

@@ -57,7 +57,7 @@ func TestAnotherTypeIsLaunchedInTheSameCall(t *testing.T) {
 	planned := []string(nil)
 	r.store.before = func(record state.Record) error {
 		if a := record.Action; a != nil && planned == nil {
-			require.Empty(t, r.world.instances, "what is asked for is written down before")
+			require.Empty(t, r.world.instances, "requests are recorded before")
 			planned = a.Slots[0].Alternatives
 		}
 		return nil
@@ -91,7 +91,7 @@ func TestAllTypesOfAZoneCoolAtOnce(t *testing.T) {
 	first := r.record().Action.Slots[0]
 	require.Equal(t, state.SlotFailed, first.State)
 	require.Empty(t, first.Alternatives)
-	r.clock.advance(leastPause)
+	r.clock.advance(minPause)
 	r.tick()
 	slots := r.record().Action.Slots
 	require.Len(t, slots, 1)
@@ -100,7 +100,7 @@ func TestAllTypesOfAZoneCoolAtOnce(t *testing.T) {
 	require.NotEqual(t, first.Token, slots[0].Token)
 }
 
-// The call with a token that launched nothing, for reasons that nobody knows, will never launch
+// The call with a token that launched nothing, for an unknown reason, will never launch
 // anything. Once it is clear that there is no instance, the type alone is launched.
 func TestATokenThatIsUsedUpIsFollowedByOneType(t *testing.T) {
 	r := wanting(t, 1)

@@ -37,7 +37,7 @@ func TestANodeThatDidNotHelpIsNotFollowedByAnother(t *testing.T) {
 	require.Equal(t, 1, r.last.Snapshot.Pending.BackingOff)
 	require.Zero(t, r.last.Snapshot.Pending.Pods)
 	require.Contains(t, r.last.Snapshot.Pending.Unhelped[0].Reason,
-		"the node that was launched for it did not take it, and the next is tried at 2026-03-02T")
+		"it did not use the node that was launched for it, and the next launch is tried at 2026-03-02T")
 	began := r.clock.now()
 	for launches, wait := range []time.Duration{0, 10 * time.Minute, 20 * time.Minute,
 		40 * time.Minute, 80 * time.Minute} {

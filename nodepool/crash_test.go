@@ -314,7 +314,7 @@ var scenarios = []scenario{
 			r.load("node-i-old0", &fakePod{name: "x"})
 			r.load("node-i-old2", &fakePod{name: "y"}, &fakePod{name: "z"})
 		},
-		ended: func(r *rig) bool { return r.letGo > 0 },
+		ended: func(r *rig) bool { return r.releaseFinalizer > 0 },
 		check: func(r *rig) {
 			require.Len(r, r.world.terminated, 3)
 			require.Zero(r, r.world.launches)
@@ -334,7 +334,7 @@ var scenarios = []scenario{
 				return nil
 			}
 		},
-		ended: func(r *rig) bool { return r.letGo > 0 },
+		ended: func(r *rig) bool { return r.releaseFinalizer > 0 },
 		check: func(r *rig) { require.Equal(r, 1+r.world.launches, len(r.world.terminated)) },
 	},
 }
@@ -578,7 +578,7 @@ func (r *rig) endWith(processes []*Pool) {
 		require.Empty(r, r.world.violations)
 		r.clock.advance(10 * time.Second)
 	}
-	require.Positive(r, r.letGo)
+	require.Positive(r, r.releaseFinalizer)
 	require.Zero(r, r.running())
 }
 

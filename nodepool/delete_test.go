@@ -32,7 +32,7 @@ func deleted(t *testing.T, n int) *rig {
 // goes requires that the pool ends within a time.
 func (r *rig) goes(within time.Duration) {
 	r.Helper()
-	r.until("the pool is let go", within, func() bool { return r.letGo > 0 })
+	r.until("the pool is released", within, func() bool { return r.releaseFinalizer > 0 })
 	require.Empty(r, r.world.nodes)
 	require.Zero(r, r.running())
 }
@@ -70,14 +70,14 @@ func TestAPoolThatHasLongBeenEmptyGoesAtOnce(t *testing.T) {
 	r.pass(5 * time.Minute)
 	r.spec.Plan.Deleting = true
 	r.tick()
-	require.Equal(t, 1, r.letGo)
+	require.Equal(t, 1, r.releaseFinalizer)
 
 	r = newRig(t)
 	r.pass(5 * time.Minute)
 	r.spec.Plan.Deleting = true
 	require.NoError(t, r.pool.Release(t.Context()))
 	r.tick()
-	require.Zero(t, r.letGo, "somebody else may have launched")
+	require.Zero(t, r.releaseFinalizer, "another process may have launched")
 	r.goes(3 * time.Minute)
 }
 
@@ -111,7 +111,7 @@ func TestADeletedPoolAsksBudgets(t *testing.T) {
 	r.goes(70 * time.Minute)
 }
 
-// A deletion in which no node goes begins anew. Nodes whose turn had not come are not left alone for that.
+// A deletion in which no node is removed begins again. Nodes whose turn had not come do not back off.
 func TestADeletionIsClearedIfNoNodeGoes(t *testing.T) {
 	r := deleted(t, 3)
 	r.load("node-i-old0", &fakePod{name: "guarded", refused: "its budget allows none"})
@@ -224,7 +224,7 @@ func TestInstancesWithoutANodeGoWithTheirPool(t *testing.T) {
 	})
 }
 
-// Nodes that do not work are removed too, and first: they must not become too large a share of what is left.
+// Nodes that do not work are removed too, and first: they must not become too large a share of the rest.
 func TestUnreadyNodesGoWithTheirPool(t *testing.T) {
 	r := deleted(t, 10)
 	for _, name := range []string{"node-i-old6", "node-i-old7", "node-i-old8", "node-i-old9"} {
@@ -255,7 +255,7 @@ func TestADeletionWaitsInDoubt(t *testing.T) {
 	r.goes(10 * time.Minute)
 }
 
-func TestADeletedPoolIsNotLetGoUnseen(t *testing.T) {
+func TestADeletedPoolIsNotReleasedUnseen(t *testing.T) {
 	for name, blind := range map[string]func(*rig, error){
 		"cloud":   func(r *rig, err error) { r.world.listErr = err },
 		"cluster": func(r *rig, err error) { r.world.observeErr = err },
@@ -267,14 +267,14 @@ func TestADeletedPoolIsNotLetGoUnseen(t *testing.T) {
 			r.spec.Plan.Deleting = true
 			blind(r, errors.New("down"))
 			r.pass(time.Hour)
-			require.Zero(t, r.letGo)
+			require.Zero(t, r.releaseFinalizer)
 			if name != "journal" {
 				require.Contains(t, r.last.Deletion.Err, "down")
 			}
 			blind(r, nil)
-			if name != "journal" { // nobody else has led, and so launched
+			if name != "journal" { // no other process has led, and so launched
 				r.pass(time.Minute)
-				require.Zero(t, r.letGo, "it must be seen empty for the grace")
+				require.Zero(t, r.releaseFinalizer, "it must be seen empty for the grace")
 			}
 			r.goes(2 * time.Minute)
 		})
@@ -284,22 +284,22 @@ func TestADeletedPoolIsNotLetGoUnseen(t *testing.T) {
 		r.world.nodes["node-i-old0"].object.Labels[cluster.LabelPool] = "workers"
 		r.world.instances["i-old0"].hidden = true
 		r.pass(time.Hour)
-		require.Zero(t, r.letGo)
+		require.Zero(t, r.releaseFinalizer)
 		require.Equal(t, []string{"node-i-old0: the cloud does not list its instance"}, r.last.Deletion.Held)
 		r.world.instances["i-old0"].hidden = false
 		r.goes(5 * time.Minute)
 	})
 	t.Run("the object cannot be written", func(t *testing.T) {
 		r := newRig(t)
-		r.change(func(o *Options) { o.LetGo = func(context.Context) error { return errors.New("down") } })
+		r.change(func(o *Options) { o.ReleaseFinalizer = func(context.Context) error { return errors.New("down") } })
 		r.pass(3 * time.Minute)
 		r.spec.Plan.Deleting = true
 		r.pass(time.Minute)
-		require.ErrorContains(t, r.health, "let the WorkerPool go: down")
+		require.ErrorContains(t, r.health, "release the WorkerPool: down")
 		require.Zero(t, r.count(journal.EventDeleted))
-		r.change(func(o *Options) { o.LetGo = r.release })
+		r.change(func(o *Options) { o.ReleaseFinalizer = r.release })
 		r.tick()
-		require.Equal(t, 1, r.letGo)
+		require.Equal(t, 1, r.releaseFinalizer)
 	})
 }
 
@@ -307,7 +307,7 @@ func TestOnlyTheLeaderLetsAPoolGo(t *testing.T) {
 	r := newRig(t)
 	other := r.process("other", r.clock.now)
 	r.tick()
-	other.options.LetGo = func(context.Context) error { return errors.New("it does not lead") }
+	other.options.ReleaseFinalizer = func(context.Context) error { return errors.New("it does not lead") }
 	other.wire()
 	r.spec.Plan.Deleting = true
 	for range 120 {
@@ -316,7 +316,7 @@ func TestOnlyTheLeaderLetsAPoolGo(t *testing.T) {
 		require.NoError(t, err)
 		r.tick()
 	}
-	require.Positive(t, r.letGo)
+	require.Positive(t, r.releaseFinalizer)
 }
 
 func TestADryRunOfADeletion(t *testing.T) {
@@ -327,7 +327,7 @@ func TestADryRunOfADeletion(t *testing.T) {
 	r.spec.Plan.Deleting = true
 	r.pass(time.Hour)
 	require.Empty(t, r.world.terminated)
-	require.Zero(t, r.letGo)
+	require.Zero(t, r.releaseFinalizer)
 	r.clean()
 	require.Equal(t, plan.PoolDeleted, r.last.Decision.Reason)
 	r.spec.DryRun = false
@@ -380,7 +380,7 @@ func TestADeletionEndsWithItsPool(t *testing.T) {
 	require.Empty(t, r.record().PendingTerminations)
 	r.pass(5 * time.Minute)
 	require.Empty(t, r.world.terminated)
-	require.Zero(t, r.letGo)
+	require.Zero(t, r.releaseFinalizer)
 }
 
 // A server of the control plane may carry the tags by mistake.
@@ -389,7 +389,7 @@ func TestTheControlPlaneDoesNotHoldAPool(t *testing.T) {
 	r.world.nodes["node-i-old0"].object.Labels["node-role.kubernetes.io/control-plane"] = ""
 	r.until("the other one goes", 2*time.Minute, func() bool { return len(r.world.terminated) == 1 })
 	released := 0
-	r.change(func(o *Options) { o.LetGo = func(context.Context) error { released++; return nil } })
+	r.change(func(o *Options) { o.ReleaseFinalizer = func(context.Context) error { released++; return nil } })
 	r.pass(4 * time.Minute)
 	require.Positive(t, released)
 	require.Equal(t, []string{"i-old1"}, r.world.terminated)

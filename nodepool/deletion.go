@@ -14,12 +14,12 @@ import (
 
 var errNotObserved = errors.New("the cluster has not been observed")
 
-// Deletion is what is left of a pool that is being deleted.
+// Deletion is the remaining part of a pool that is being deleted.
 type Deletion struct {
-	Err       string   // why that is not known, "" if it is
-	Nodes     int      // that are to be drained, or deleted after their instances
+	Err       string   // why that is unknown, "" if it is known
+	Nodes     int      // to be drained, or to be deleted after their instances
 	Instances int      // that have no Node
-	Held      []string // what holds some of them, such as "node-a: the pod shop/cart is annotated …"
+	Held      []string // what blocks some of them, such as "node-a: the pod shop/cart is annotated …"
 }
 
 // deletion returns what is left of a pool after a cycle, nil if it is not being deleted.
@@ -42,7 +42,7 @@ func deletion(o *observe.Observation, r state.Record, d plan.Decision) *Deletion
 	return out
 }
 
-// held returns why some of what is left of a pool stays, in order.
+// held returns why some of the remaining nodes and instances stay, sorted.
 func held(o *observe.Observation, r state.Record, d plan.Decision, instances []string) (out []string) {
 	for _, r := range d.Refused {
 		out = append(out, r.Worker+": "+r.Reason)

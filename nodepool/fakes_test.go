@@ -135,13 +135,13 @@ type fakeNode struct {
 	pods   []*fakePod
 	free   bool     // nothing is requested of it
 	holds  []string // volumes that are attached to it
-	silent bool     // its kubelet has stopped, and nobody has noticed
+	silent bool     // its kubelet has stopped, unnoticed
 	stuck  bool     // its kubelet has stopped: no pod is ever seen to have ended
 	beat   time.Time
 
-	conditions []corev1.NodeCondition // beside Ready
+	conditions []corev1.NodeCondition // in addition to Ready
 	status     corev1.ConditionStatus // of Ready while it is not ready; "" = Unknown
-	changed    time.Time              // when the status of Ready changed last, by the clock of whoever set it
+	changed    time.Time              // when the status of Ready changed last, by the clock of its writer
 }
 
 // fakeWorld is a cloud and a cluster. Instances join the cluster as nodes.

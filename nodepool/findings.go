@@ -5,7 +5,7 @@ import (
 	"github.com/foresail/foresail/nodepool/plan"
 )
 
-// findings are those of the last decision, so that each is reported once while it holds.
+// findings holds the findings of the last decision, so that each is reported once while it holds.
 type findings map[plan.Finding]bool
 
 // news returns the events of findings that the last decision did not have.

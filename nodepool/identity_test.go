@@ -277,7 +277,7 @@ func TestInstancesOfOtherControllersAreNobodysHere(t *testing.T) {
 			theirs.Stopped = true
 			r.spec.Plan.Deleting = true
 			released := 0
-			r.change(func(o *Options) { o.LetGo = func(context.Context) error { released++; return nil } })
+			r.change(func(o *Options) { o.ReleaseFinalizer = func(context.Context) error { released++; return nil } })
 			r.pool.wire()
 			r.until("the pool goes without it", 10*time.Minute, func() bool { return released > 0 })
 			require.NotContains(t, r.world.terminated, "i-old0")
@@ -347,10 +347,10 @@ func TestADeletionNamesWhatItWaitsFor(t *testing.T) {
 	require.Contains(t, r.world.nodes, "node-i-old1")
 	held := strings.Join(r.last.Deletion.Held, "\n")
 	require.Contains(t, held, "node-i-old0: Nodes node-i-old0 and node-x both have the provider id of i-old0")
-	require.Contains(t, held, "node-i-old1: Instance i-old1 was told to end")
+	require.Contains(t, held, "node-i-old1: The termination of i-old1 was ordered")
 	r.pass(time.Hour)
 	require.Equal(t, []string{"node-i-old0", "node-x"}, r.nodeNames())
-	require.Zero(t, r.letGo)
+	require.Zero(t, r.releaseFinalizer)
 	delete(r.world.nodes, "node-x")
 	r.goes(5 * time.Minute)
 }

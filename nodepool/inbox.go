@@ -8,16 +8,17 @@ import (
 	"github.com/foresail/foresail/nodepool/provider"
 )
 
-// inbox keeps messages of the cloud until a cycle has decided about them. It is safe for several goroutines.
+// inbox holds messages of the cloud until a cycle has decided about them. It is safe for concurrent
+// use.
 type inbox struct {
 	mu         sync.Mutex
-	fresh      []provider.Message // that no cycle has looked at
-	deferred   []provider.Message // that a cycle could do nothing with yet
+	fresh      []provider.Message // not processed by any cycle yet
+	deferred   []provider.Message // put back by a cycle
 	receiveErr error
 }
 
-// add keeps messages for the next cycle. Of messages that report the same about the same instance it keeps the last, as
-// its handle is the one that works.
+// add adds messages for the next cycle. Of messages with the same report about the same instance it
+// keeps the last one, whose handle is valid.
 func (b *inbox) add(messages ...provider.Message) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -27,7 +28,8 @@ func (b *inbox) add(messages ...provider.Message) {
 	}
 }
 
-// putBack keeps messages for the next cycle, whenever that is: an early one could do nothing with them either.
+// putBack keeps messages for the next cycle without triggering one, which could do nothing with
+// them either.
 func (b *inbox) putBack(messages ...provider.Message) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -47,7 +49,7 @@ func (b *inbox) take() ([]provider.Message, error) {
 	return out, b.receiveErr
 }
 
-// hasFresh reports whether there are messages that no cycle has looked at.
+// hasFresh reports whether there are messages that no cycle has processed.
 func (b *inbox) hasFresh() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -61,7 +63,7 @@ func (b *inbox) hasDeferred() bool {
 	return len(b.deferred) > 0
 }
 
-// setReceiveErr has cycles report why messages cannot be received; nil: they can.
+// setReceiveErr records why messages cannot be received; nil clears it.
 func (b *inbox) setReceiveErr(err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -71,7 +73,8 @@ func (b *inbox) setReceiveErr(err error) {
 	}
 }
 
-// like returns whether another message reports the same about the same instance.
+// like returns a function that reports whether another message has the same report about the same
+// instance.
 func like(m provider.Message) func(provider.Message) bool {
 	return func(other provider.Message) bool { return m.InstanceID == other.InstanceID && m.Kind == other.Kind }
 }

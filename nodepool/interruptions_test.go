@@ -71,7 +71,7 @@ func TestMessagesAboutOtherInstances(t *testing.T) {
 	r := newRig(t)
 	r.world.add(1)
 	r.world.listErr = errors.New("down")
-	r.take("i-somebody")
+	r.take("i-other")
 	r.tick()
 	require.Empty(t, r.notices.done, "the owner of the instance is unknown")
 	r.world.listErr = nil
@@ -247,7 +247,7 @@ func TestControlPlaneIsNotDrainedByANotice(t *testing.T) {
 	r.tick()
 	require.Len(t, r.record().Interruptions, 1)
 	r.world.observeErr = nil
-	r.until("it is let go", time.Minute, func() bool { return len(r.record().Interruptions) == 0 })
+	r.until("it is released", time.Minute, func() bool { return len(r.record().Interruptions) == 0 })
 	r.pass(10 * time.Minute)
 	require.Empty(t, r.world.terminated)
 	require.Zero(t, r.world.nodes["node-i-old0"].pods[0].leaves)

@@ -117,7 +117,7 @@ func TestDevicesThatComeLaterAreWaitedFor(t *testing.T) {
 
 	r.world.nodes["node-i-1"].give(gpu, "0")
 	r.world.pending[0].Since = r.clock.now() // it ran there
-	r.until("a device that is lost later is launched anew", 2*time.Minute, func() bool { return r.world.launches == 2 })
+	r.until("a device that is lost later is launched again", 2*time.Minute, func() bool { return r.world.launches == 2 })
 }
 
 // Where no device plugin registers at all, one node is launched for nothing, and not one after the other.

@@ -66,7 +66,7 @@ func TestRelease(t *testing.T) {
 	r.restart()
 	r.tick()
 	require.Equal(t, "run-2", r.record().Owner, "at once")
-	require.NotNil(t, r.record().Action, "with what was open")
+	require.NotNil(t, r.record().Action, "with the open action")
 	first := r.process("run-1", r.clock.now)
 	require.NoError(t, first.Release(t.Context()))
 	require.Equal(t, "run-2", r.record().Owner, "another's is left alone")
@@ -308,7 +308,7 @@ func TestHandOver(t *testing.T) {
 		t.Run("a leader ends "+interval.String(), func(t *testing.T) {
 			twoProcesses(t, prepare, func(r *rig, _, end func()) {
 				end()
-				require.LessOrEqual(t, r.handOver(), journal.WatchEvery+leastPause)
+				require.LessOrEqual(t, r.handOver(), journal.WatchEvery+minPause)
 			})
 		})
 	}

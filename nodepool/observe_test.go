@@ -162,7 +162,7 @@ func TestWhatIsNotFoundIsNotGone(t *testing.T) {
 			require.Equal(t, 2, r.count(journal.EventUnlisted))
 			r.spec.Plan.Deleting = true
 			r.pass(time.Hour)
-			require.Zero(t, r.letGo)
+			require.Zero(t, r.releaseFinalizer)
 			require.Len(t, r.last.Deletion.Held, 2, "it says which Nodes it waits for")
 		})
 	}

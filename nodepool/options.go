@@ -15,13 +15,13 @@ import (
 	"github.com/foresail/foresail/nodepool/state"
 )
 
-// Options is what a [Pool] is made of.
+// Options configures a [Pool].
 type Options struct {
 	Name  string // of the pool
 	Owner string // of its lease: unique for each run of a process
 
-	// Spec is asked at each cycle, so that changes are heard without a restart. An error keeps the one before; without one
-	// before the cycle fails.
+	// Spec is called in each cycle, so that changes take effect without a restart. After an error the
+	// previous result is used; without one the cycle fails.
 	Spec func() (config.Spec, error)
 
 	Store    state.Store
@@ -30,54 +30,56 @@ type Options struct {
 	Signals  forecast.Signals
 	Drainer  act.Drainer
 	Labeler  act.Labeler
-	Notices  provider.Notices // nil: nobody reports interruptions
-	Reporter Reporter         // nil: nobody is told
-	Claims   *forecast.Claims // of all pools of the process; nil: pods are no other pool's
+	Notices  provider.Notices // nil: interruptions are not received
+	Reporter Reporter         // nil: nothing is reported
+	Claims   *forecast.Claims // of all pools of the process; nil: no other pool takes pods
 
-	// LetGo is called when nothing is left of a pool that is being deleted, by the process that leads;
-	// it may be called more than once. nil: nothing waits for that.
-	LetGo func(ctx context.Context) error
+	// ReleaseFinalizer is called by the leading process when nothing is left of a pool that is being
+	// deleted. It may be called more than once. nil: there is no finalizer.
+	ReleaseFinalizer func(ctx context.Context) error
 
 	Now  func() time.Time
-	Seed uint64 // of the jitter of retries
+	Seed uint64 // for the jitter of retries
 
-	// StepInterval is how often an open action is looked at; 0 = 2 s.
+	// StepInterval is the interval of cycles while an action is open; 0 = 2 s.
 	StepInterval time.Duration
-	// BindGrace is how long pods that were on their way to a node when it was tainted are waited for at least; 0 = 3 s.
+	// BindGrace is the shortest wait for pods that were being bound to a node when it was tainted; 0 =
+	// 3 s.
 	BindGrace time.Duration
-	// MaxBindGrace is how long at most, while a scheduler may have found nodes for pods that are not bound yet; 0 = 30 s,
-	// in which it binds a thousand pods.
+	// MaxBindGrace is the longest wait, used while a scheduler may have chosen nodes for pods that are
+	// not bound yet; 0 = 30 s, in which it binds a thousand pods.
 	MaxBindGrace time.Duration
-	// VanishGrace is for how long an instance that the cloud does not list, though it should, is taken to be there still;
-	// 0 = 2 min.
+	// VanishGrace is the time for which an instance is assumed to exist although the cloud does not
+	// list it; 0 = 2 min.
 	VanishGrace time.Duration
 }
 
-// Reporter tells people and programs what a cycle came to. It must not keep the cycle waiting for long.
+// Reporter reports the outcome of cycles. It must not delay them for long.
 type Reporter interface {
 	Report(ctx context.Context, t CycleReport)
 }
 
-// CycleReport is everything that is to be known of one cycle.
+// CycleReport is everything to report about one cycle.
 type CycleReport struct {
 	Pool       string
-	Generation int64 // of the WorkerPool whose spec the decision follows
+	Generation int64 // of the WorkerPool whose spec was used
 	At         time.Time
-	Leading    bool // this process holds the lease; the others observe and do nothing
+	Leading    bool // this process holds the lease; others only observe
 	DryRun     bool
 	Decision   plan.Decision
-	Snapshot   plan.Snapshot // that the decision was made from
+	Snapshot   plan.Snapshot // input of the decision
 	Record     state.Record  // after the cycle, as far as it is known; read only
-	// StartupTime is how long launches take until their nodes are Ready, as assumed or measured.
+	// StartupTime is the time from a launch to a Ready node, as assumed or measured.
 	StartupTime time.Duration
-	// Health is why the pool cannot do what it decides, nil if it can: errors of the cloud, the cluster and the journal.
+	// Health is why the pool cannot carry out its decisions, nil if it can: errors of the cloud, the
+	// cluster and the journal.
 	Health error
-	Events []journal.Event // what happened in this cycle, in order
-	// Deletion is what is left of a pool that is being deleted, nil for one that is not.
+	Events []journal.Event // of this cycle, in order
+	// Deletion describes the rest of a pool that is being deleted, nil for other pools.
 	Deletion *Deletion
 }
 
-// NotDecided is the reason of a cycle that came to no decision, as the journal could not be read.
+// NotDecided is the reason of a cycle without a decision, because the journal could not be read.
 const NotDecided plan.Reason = "JournalUnknown"
 
 func (o *Options) complete() error {

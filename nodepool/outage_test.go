@@ -79,7 +79,7 @@ func TestTenMinutesWithoutJournalInADrain(t *testing.T) {
 		r.while(func() { pod.refused = "" })
 		r.sleepFor(outage)
 		require.Equal(r, NotDecided, r.last.Decision.Reason)
-		r.while(func() { require.Zero(r, pod.leaves, "nobody evicts whose lease may be another's") })
+		r.while(func() { require.Zero(r, pod.leaves, "no process evicts whose lease may be another's") })
 		require.Empty(r, r.world.terminated)
 		r.breakJournal(nil)
 		r.sleepFor(time.Minute)
@@ -201,7 +201,7 @@ func TestTenMinutesWithoutMetrics(t *testing.T) {
 
 		r.signals.set(known)
 		r.sleepFor(4 * time.Minute)
-		require.Empty(r, r.world.terminated, "it has to be idle anew")
+		require.Empty(r, r.world.terminated, "it has to be idle again")
 		r.sleepFor(20 * time.Minute)
 		require.NotEmpty(r, r.world.terminated)
 	})

@@ -49,7 +49,7 @@ func (a *fakeAPI) drainer(t *testing.T, now func() time.Time) *drain.Drainer {
 	return &drain.Drainer{Client: client, Now: now, Leaving: a.leaving}
 }
 
-// leaving is what a watch of pods shows.
+// leaving holds the pods that a watch shows.
 func (a *fakeAPI) leaving(node string) (pods []types.NamespacedName, all bool) {
 	a.world.mu.Lock()
 	defer a.world.mu.Unlock()

@@ -18,13 +18,13 @@ import (
 	"github.com/foresail/foresail/nodepool/provider"
 )
 
-// Pool runs one pool of workers. What it remembers beside the journal can be lost at any time: it makes decisions
-// steadier, and nothing depends on it.
+// Pool runs one pool of workers. Its memory apart from the journal may be lost at any time: it
+// makes decisions steadier, and nothing depends on it.
 type Pool struct {
 	options Options
 	random  *rand.Rand
 
-	spec     config.Spec // as read last
+	spec     config.Spec // as last read
 	specRead bool
 
 	journal    *journal.Journal
@@ -33,22 +33,22 @@ type Pool struct {
 	actor      act.Actor
 	findings   findings
 
-	after    after // what the last cycle leaves to the loop
-	faults   int   // cycles in a row that went wrong
+	after    after // result of the last cycle for the loop
+	faults   int   // consecutive cycles with errors
 	woken    chan struct{}
-	receives atomic.Bool // messages are received: this process leads, and not for show
+	receives atomic.Bool // messages are received: this process leads, and it is no dry run
 	inbox    inbox
 }
 
-// after is what a cycle leaves to the loop around it.
+// after is the result of a cycle for the loop around it.
 type after struct {
 	began   time.Time
 	open    bool      // something waits for its next step
 	lost    bool      // a launch has failed, and waits for a substitute
-	nextDue time.Time // when a pod falls due
+	nextDue time.Time // when the next pod becomes due
 }
 
-// New returns a pool that does nothing until it is run or ticked.
+// New returns a pool that does nothing until Run or Tick is called.
 func New(o Options) (*Pool, error) {
 	if err := o.complete(); err != nil {
 		return nil, err
@@ -61,23 +61,22 @@ func New(o Options) (*Pool, error) {
 	return p, nil
 }
 
-// wire gives each phase the part of the options that it may use.
+// wire passes each phase the options that it may use.
 func (p *Pool) wire() {
 	p.journal.Store, p.journal.Pool = p.options.Store, p.options.Name
 	p.observer.Cloud, p.observer.Cluster = p.options.Provider, p.options.Observer
 	p.forecaster = forecast.Forecaster{Signals: p.options.Signals, Claims: p.options.Claims}
 	p.actor = act.Actor{
 		Journal: p.journal, Provider: p.options.Provider, Drainer: p.options.Drainer, Labeler: p.options.Labeler,
-		Notices: p.options.Notices, LetGo: p.options.LetGo, Random: p.random,
+		Notices: p.options.Notices, ReleaseFinalizer: p.options.ReleaseFinalizer, Random: p.random,
 		BindGrace: p.options.BindGrace, MaxBindGrace: p.options.MaxBindGrace, HasMessages: p.inbox.hasFresh,
 	}
 }
 
-// Tick runs one cycle, without waiting: what takes longer is taken up again by the next one. It
-// must not be called by two at once. The error is everything that went wrong; the decision holds
-// all the same.
+// Tick runs one cycle without waiting: work that takes longer is continued by the next one. It must
+// not be called concurrently. It returns the decision, and all errors of the cycle.
 //
-// A cycle has five phases, each a function of what those before it return: it observes, forecasts,
+// A cycle has five phases, each a function of the results of those before: it observes, forecasts,
 // plans, acts if this process leads, and reports.
 func (p *Pool) Tick(ctx context.Context) (plan.Decision, error) {
 	p.journal.Begin()
@@ -112,17 +111,18 @@ func (p *Pool) Tick(ctx context.Context) (plan.Decision, error) {
 	return decision, health
 }
 
-// Release gives the lease back, so that another process need not wait for it to expire. Run does so by itself.
+// Release releases the lease, so that another process need not wait until it expires. Run calls it
+// at its end.
 func (p *Pool) Release(ctx context.Context) error { return p.journal.Release(ctx) }
 
-// Notify takes messages of the cloud for the next cycle, and has Run make one at once. Run passes on what Notices
-// receives.
+// Notify adds messages of the cloud for the next cycle, and makes Run start it at once. Run passes
+// on what Notices receives.
 func (p *Pool) Notify(messages ...provider.Message) {
 	p.inbox.add(messages...)
 	p.wake()
 }
 
-// readSpec reads the configuration. A broken one leaves the one before.
+// readSpec reads the configuration. After an error the previous one is used.
 func (p *Pool) readSpec(o *observe.Observation) error {
 	s, err := p.options.Spec()
 	switch {
@@ -138,28 +138,28 @@ func (p *Pool) readSpec(o *observe.Observation) error {
 }
 
 // observe is the first phase. It lists the instances before it reads the journal and the cluster:
-// what those know beyond the list has happened since. Of the journal it writes the lease alone; an
-// error means that nobody may act.
+// anything that those know beyond the list has happened since. It writes only the lease to the
+// journal. An error means that this process must not act.
 func (p *Pool) observe(ctx context.Context, o *observe.Observation) error {
 	p.observer.List(ctx, o)
 	j := p.journal
 	err := j.Load(ctx, o.Spec)
 	o.Record, o.DecidedAt, o.Leading, o.TookOver = j.Record, j.LastDecided(), j.Leading, j.TookOver
 	if o.Leading && o.TookOver && j.Record.Version > 1 {
-		p.observer.List(ctx, o) // the first list may be older than the last acts of the process that led before
+		p.observer.List(ctx, o) // the first list may be older than the last acts of the previous leader
 	}
 	p.observer.See(ctx, o)
 	if err == nil && o.Leading {
 		o.Messages, o.MessagesErr = p.inbox.take()
 	}
 	if o.Spec.DryRun {
-		o.Messages = nil // the queue delivers again what was not deleted
+		o.Messages = nil // the queue delivers messages again that were not deleted
 	}
 	return err
 }
 
-// plan is the third phase. It decides, unless the journal is not known, and keeps what makes later
-// decisions cheaper and tells other pools which pods are this one's.
+// plan is the third phase. It decides, unless the journal is unknown, and records refused workers
+// and the pods that other pools leave to this one.
 func (p *Pool) plan(o *observe.Observation, f forecast.Forecast, s plan.Snapshot, err error) plan.Decision {
 	if !p.journal.Loaded {
 		return plan.Decision{At: o.At, Step: plan.Hold, Reason: NotDecided, Message: fmt.Sprintf("No change: %v", err)}
@@ -172,8 +172,8 @@ func (p *Pool) plan(o *observe.Observation, f forecast.Forecast, s plan.Snapshot
 	return d
 }
 
-// act is the fourth phase. It returns the errors of parts that did not keep others from being done, and the one that
-// ended it early.
+// act is the fourth phase. It returns the errors of parts that did not prevent others, and the
+// error that ended it early.
 func (p *Pool) act(ctx context.Context, seen *observe.Observation, load forecast.Forecast, s plan.Snapshot,
 	d plan.Decision) (errs []error, err error) {
 	r := p.actor.Act(ctx, act.Cycle{Seen: seen, Forecast: load, Snapshot: s, Decision: d})

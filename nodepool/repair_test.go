@@ -87,7 +87,7 @@ func (r *rig) findings(kind plan.FindingKind) (out string) {
 	return out
 }
 
-// TestPodsOfADeadKubeletAreNotWaitedForForEver: nobody tells that they have ended, and the end of
+// TestPodsOfADeadKubeletAreNotWaitedForForEver: nothing reports that they have ended, and the end of
 // their instance does it.
 func TestPodsOfADeadKubeletAreNotWaitedForForEver(t *testing.T) {
 	r := repairing(t)
@@ -124,7 +124,7 @@ func TestNodesThatWorkAreEmptiedBeforeTheirEnd(t *testing.T) {
 	require.Equal(t, 10, r.running())
 }
 
-// TestPodsOfAKubeletThatAnswersAreWaitedFor: it says that its node is not Ready, and tells when its pods have ended.
+// TestPodsOfAKubeletThatAnswersAreWaitedFor: it reports its node as not Ready, and reports when its pods have ended.
 func TestPodsOfAKubeletThatAnswersAreWaitedFor(t *testing.T) {
 	r := repairing(t)
 	r.load("node-i-old0", &fakePod{name: "slow"})
@@ -152,7 +152,7 @@ func TestNothingIsRepairedWhileManyAreUnhealthy(t *testing.T) {
 	require.Contains(t, r.findings(plan.RepairHeld), "3 of 14 nodes are unhealthy")
 }
 
-// TestFewNodesAreRepairedAtOnce, so that of what is wrong little follows.
+// TestFewNodesAreRepairedAtOnce, to limit the effect of a wrong diagnosis.
 func TestFewNodesAreRepairedAtOnce(t *testing.T) {
 	r := newRig(t)
 	r.world.add(20)
@@ -208,7 +208,7 @@ func TestClocksDoNotShortenTheTime(t *testing.T) {
 	}
 }
 
-// TestRepairsGoOn once pods have been told to leave, although the node is Ready again; before that it stays.
+// TestRepairsGoOn once pods are being evicted, although the node is Ready again; before that it stays.
 func TestRepairsGoOn(t *testing.T) {
 	for in, goesOn := range map[state.RemovalState]bool{state.RemovalTainted: false, state.RemovalDraining: true} {
 		t.Run(string(in), func(t *testing.T) {
@@ -231,9 +231,9 @@ func TestRepairsGoOn(t *testing.T) {
 	}
 }
 
-// TestRepairsWaitForWhatIsKnown: none goes on, and none begins, while the cloud or the cluster
+// TestRepairsWaitForObservations: none goes on, and none begins, while the cloud or the cluster
 // cannot be read or are not to be trusted.
-func TestRepairsWaitForWhatIsKnown(t *testing.T) {
+func TestRepairsWaitForObservations(t *testing.T) {
 	for name, change := range map[string]func(*rig){
 		"the cloud":   func(r *rig) { r.world.listErr = errors.New("down") },
 		"the cluster": func(r *rig) { r.world.observeErr = errors.New("down") },
@@ -309,7 +309,7 @@ func TestRepairsOfInstancesOfOthers(t *testing.T) {
 	r.until("it is given up", time.Hour, func() bool { return r.count(journal.EventDrainFailed) == 1 })
 	r.pass(50 * time.Minute)
 	require.Equal(t, 1, r.count(journal.EventRepairStarted))
-	require.Contains(t, r.findings(plan.Broken), "is tried again at")
+	require.Contains(t, r.findings(plan.Broken), "is retried at")
 	r.world.termErr = nil
 	r.until("it is repaired", 15*time.Minute, func() bool { return len(r.world.terminated) == 1 })
 }

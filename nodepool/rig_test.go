@@ -25,23 +25,23 @@ import (
 // rig is a pool with a fake cloud and cluster, in virtual time.
 type rig struct {
 	*testing.T
-	specMu  sync.Mutex
-	clock   *clock
-	world   *fakeWorld
-	store   *fakeStore
-	signals *fakeSignals
-	notices *fakeNotices
-	spec    config.Spec
-	pool    *Pool
-	mu      sync.Mutex            // guards what Report writes, where two processes run
-	cycles  []time.Time           // when each began
-	events  []journal.EventReason // of all cycles, in order
-	actions []plan.Reason         // of all decisions that launched or removed
-	last    CycleReport
-	health  error // of the last cycle
-	runs    int
-	steps   time.Duration // between cycles while an action is open; 0 = the default
-	letGo   int           // how often the object of the pool was let go
+	specMu           sync.Mutex
+	clock            *clock
+	world            *fakeWorld
+	store            *fakeStore
+	signals          *fakeSignals
+	notices          *fakeNotices
+	spec             config.Spec
+	pool             *Pool
+	mu               sync.Mutex            // guards what Report writes, where two processes run
+	cycles           []time.Time           // when each began
+	events           []journal.EventReason // of all cycles, in order
+	actions          []plan.Reason         // of all decisions that launched or removed
+	last             CycleReport
+	health           error // of the last cycle
+	runs             int
+	steps            time.Duration // between cycles while an action is open; 0 = the default
+	releaseFinalizer int           // how often the object of the pool was released
 }
 
 func newRig(t *testing.T) *rig {
@@ -93,17 +93,17 @@ func (r *rig) process(owner string, now func() time.Time) *Pool {
 	p, err := New(Options{
 		Name: "workers", Owner: owner, Spec: r.readSpec,
 		Store: r.store, Provider: r.world, Observer: r.world, Signals: r.signals, Drainer: r.world, Labeler: r.world,
-		Notices: r.notices, Reporter: r, Now: now, Seed: 1, LetGo: r.release, StepInterval: r.steps,
+		Notices: r.notices, Reporter: r, Now: now, Seed: 1, ReleaseFinalizer: r.release, StepInterval: r.steps,
 	})
 	require.NoError(r, err)
 	return p
 }
 
-// release lets the object of the pool go, after which nobody looks after what is left.
+// release releases the object of the pool, after which no process handles the rest.
 func (r *rig) release(context.Context) error {
-	r.letGo++
+	r.releaseFinalizer++
 	if left := r.running() + len(r.world.nodes); left > 0 || !r.spec.Plan.Deleting {
-		r.world.violations = append(r.world.violations, fmt.Sprintf("let go with %d instances and nodes", left))
+		r.world.violations = append(r.world.violations, fmt.Sprintf("released with %d instances and nodes", left))
 	}
 	return nil
 }
@@ -115,7 +115,7 @@ func (r *rig) mortal(k *killer) {
 	r.change(func(o *Options) {
 		o.Store, o.Provider, o.Drainer, o.Labeler, o.Notices = mortalStore{r.store, k}, world, world,
 			world, mortalNotices{r.notices, k}
-		o.LetGo = func(ctx context.Context) error { return k.act(func() error { return r.release(ctx) }) }
+		o.ReleaseFinalizer = func(ctx context.Context) error { return k.act(func() error { return r.release(ctx) }) }
 	})
 }
 

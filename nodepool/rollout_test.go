@@ -125,7 +125,7 @@ func TestRestartCountsWorkersOnTheirWay(t *testing.T) {
 	require.Equal(t, 3, r.last.Decision.Rollout.Outdated)
 }
 
-// TestReportsAreOfTheSpecTheyFollow: what is reported is of the generation whose spec the cycle read.
+// TestReportsAreOfTheSpecTheyFollow: reports have the generation of the spec that the cycle read.
 func TestReportsAreOfTheSpecTheyFollow(t *testing.T) {
 	r := busy(t, 2)
 	r.spec.Generation = 7
@@ -169,8 +169,8 @@ func TestBudgetsThatCannotBeReadAllowNothing(t *testing.T) {
 	require.Contains(t, r.last.Decision.Rollout.Message, "spec.disruption.budgets[0].nodes")
 }
 
-// TestRollOutOfNodesThatNobodyMayRemove launches nothing.
-func TestRollOutOfNodesThatNobodyMayRemove(t *testing.T) {
+// TestRollOutOfBlockedNodes launches nothing.
+func TestRollOutOfBlockedNodes(t *testing.T) {
 	r := busy(t, 3)
 	r.ages()
 	for n := range 3 {
@@ -178,7 +178,8 @@ func TestRollOutOfNodesThatNobodyMayRemove(t *testing.T) {
 	}
 	r.pass(time.Hour)
 	require.Zero(t, r.world.launches)
-	require.Equal(t, "no worker can be removed, such as node-i-old0: its annotation says so", r.last.Decision.Rollout.Message)
+	require.Equal(t, "no worker can be removed, such as node-i-old0: its annotation says so",
+		r.last.Decision.Rollout.Message)
 }
 
 // TestRollOutUnderALevel: a signal that recommends as many as there are, however many that is, is

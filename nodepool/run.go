@@ -9,25 +9,25 @@ import (
 )
 
 const (
-	// leastPause is between cycles however often they are asked for.
-	leastPause = time.Second
-	// releaseTimeout bounds what giving the lease back may take when the process ends.
+	// minPause is the shortest pause between cycles.
+	minPause = time.Second
+	// releaseTimeout bounds the release of the lease when the process ends.
 	releaseTimeout = 5 * time.Second
-	// receivePause is between tries to receive messages that fail.
+	// receivePause is the pause after a failed try to receive messages.
 	receivePause = 5 * time.Second
-	// stepsInTrouble is how many steps of an open action may pass until the next cycle after one that
-	// went wrong, also while messages wait: drains have deadlines, whatever else is in trouble.
+	// stepsInTrouble bounds the wait for the next cycle after one with errors, in steps of an open
+	// action, and while messages wait: drains have deadlines even if something else fails.
 	stepsInTrouble = 4
-	// leastReceive is what a queue is left alone after it had nothing at once, and how often a process that does not lead
-	// looks whether it does: a notice leaves two minutes.
-	leastReceive = time.Second
-	// firstInterval is that of cycles until one has read the configuration.
+	// minReceivePause is the pause after a queue had no message, and the interval in which a process that
+	// does not lead checks whether it does: a notice leaves two minutes.
+	minReceivePause = time.Second
+	// firstInterval is the interval of cycles until one has read the configuration.
 	firstInterval = 15 * time.Second
 )
 
-// Run cycles until ctx ends: at each interval, more often while an action is open, and at once when
-// there is something to see. It then gives the lease back. Errors of cycles are told and tried
-// again; Run returns that of giving the lease back.
+// Run runs cycles until ctx ends: at each interval, more often while an action is open, and at once
+// after an event. Then it releases the lease. Errors of cycles are reported and retried; Run
+// returns that of the release.
 func (p *Pool) Run(ctx context.Context) error {
 	var running sync.WaitGroup
 	if p.options.Notices != nil {
@@ -57,7 +57,7 @@ func (p *Pool) loop(ctx context.Context) {
 	}
 }
 
-// pause is how long the loop waits after a cycle.
+// pause returns the wait after a cycle.
 func (p *Pool) pause(err error) time.Duration {
 	interval := p.spec.Interval
 	if interval <= 0 {
@@ -74,7 +74,7 @@ func (p *Pool) pause(err error) time.Duration {
 		p.faults++
 		next = now.Add(act.Backoff(p.random, p.faults, p.options.StepInterval, most))
 	case p.after.lost:
-		next = now // at once, as far as cycles may follow each other
+		next = now // at once, as far as the shortest pause allows
 	case p.after.open:
 		next = p.after.began.Add(p.options.StepInterval)
 	default:
@@ -86,12 +86,12 @@ func (p *Pool) pause(err error) time.Duration {
 	if due := p.after.nextDue; !due.IsZero() && due.Before(next) {
 		next = due
 	}
-	return max(leastPause, next.Sub(now))
+	return max(minPause, next.Sub(now))
 }
 
-// rest is how long an early cycle must wait.
+// rest returns the wait of an early cycle.
 func (p *Pool) rest() time.Duration {
-	return p.after.began.Add(leastPause).Sub(p.options.Now())
+	return p.after.began.Add(minPause).Sub(p.options.Now())
 }
 
 func sleep(ctx context.Context, d time.Duration) {
@@ -106,7 +106,7 @@ func sleep(ctx context.Context, d time.Duration) {
 	}
 }
 
-// wake asks for a cycle.
+// wake requests a cycle.
 func (p *Pool) wake() {
 	select {
 	case p.woken <- struct{}{}:
@@ -114,8 +114,8 @@ func (p *Pool) wake() {
 	}
 }
 
-// keepLease renews the lease between cycles and during long ones, and asks for a cycle when another process has lost
-// it or given it back. Errors are those of the journal, which cycles report.
+// keepLease renews the lease between cycles and during long ones, and requests a cycle when another
+// process has lost or released it. Its errors are those of the journal, which cycles report.
 func (p *Pool) keepLease(ctx context.Context) {
 	for ctx.Err() == nil {
 		sleep(ctx, p.journal.KeepAfter())
@@ -125,11 +125,12 @@ func (p *Pool) keepLease(ctx context.Context) {
 	}
 }
 
-// receive takes messages while this process leads; messages that another takes would be hidden from the one that does.
+// receive receives messages while this process leads: messages that another process receives would
+// be hidden from the leader.
 func (p *Pool) receive(ctx context.Context) {
 	for ctx.Err() == nil {
 		if !p.receives.Load() {
-			sleep(ctx, leastReceive)
+			sleep(ctx, minReceivePause)
 			continue
 		}
 		began := p.options.Now()
@@ -142,7 +143,7 @@ func (p *Pool) receive(ctx context.Context) {
 		case err != nil:
 			sleep(ctx, receivePause)
 		case len(messages) == 0:
-			sleep(ctx, began.Add(leastReceive).Sub(p.options.Now()))
+			sleep(ctx, began.Add(minReceivePause).Sub(p.options.Now()))
 		}
 	}
 }

@@ -185,7 +185,7 @@ func TestBackOffDelaysNothingUrgent(t *testing.T) {
 			r.while(func() { r.world.listErr = errDown })
 			r.sleepFor(25 * time.Minute)
 			from := len(r.cycles)
-			r.pool.Notify(provider.Message{InstanceID: "i-somebody", Kind: provider.MessageInterruption})
+			r.pool.Notify(provider.Message{InstanceID: "i-other", Kind: provider.MessageInterruption})
 			r.sleepFor(10 * time.Minute)
 			require.Less(r, len(r.cycles)-from, 200, "and it is not queried all the time")
 			gaps(r, from)

@@ -196,7 +196,7 @@ func TestBudgetsHoldFurtherDrains(t *testing.T) {
 			marked++
 		}
 	}
-	require.Equal(t, 1, marked, "those that were being emptied beside it have gone, and no other is")
+	require.Equal(t, 1, marked, "the others that were being drained are gone, and no further one is drained")
 	held.refused = ""
 	r.until("the others have gone", 5*time.Minute, func() bool { return r.running() == 1 })
 }
@@ -358,8 +358,8 @@ func TestPendingPodsEndScaleDown(t *testing.T) {
 	require.Empty(t, r.world.terminated)
 }
 
-// A node whose pods were evicted in vain is left alone, for twice as long each time.
-func TestNodesThatWereEvictedFromInVainAreLeftAlone(t *testing.T) {
+// A node whose pods were evicted without effect is left alone, for twice as long each time.
+func TestNodesWithFutileEvictionsAreLeftAlone(t *testing.T) {
 	r := idle(t, 2)
 	r.spec.Plan.CooldownDown = 0
 	r.load("node-i-old0", &fakePod{name: "guarded", refused: "no"})
@@ -419,7 +419,7 @@ func TestPlannedTargetsAreCheckedAgain(t *testing.T) {
 	}
 }
 
-// A termination that the cloud rejects for good is not repeated.
+// A termination that the cloud rejects permanently is not repeated.
 func TestRejectedTerminations(t *testing.T) {
 	for _, class := range []provider.Class{provider.Invalid, provider.Unknown} {
 		r := idle(t, 3)
@@ -565,10 +565,10 @@ func TestOrphans(t *testing.T) {
 	add("i-by-hand", "")
 	r.pass(r.spec.Join.Timeout)
 	require.Empty(t, r.world.terminated)
-	var condemned bool
+	var pendingTermination bool
 	r.world.termErr = errors.New("not yet")
-	r.until("it is condemned", 5*time.Minute,
-		func() bool { condemned = len(r.record().PendingTerminations) == 1; return condemned })
+	r.until("its termination is pending", 5*time.Minute,
+		func() bool { pendingTermination = len(r.record().PendingTerminations) == 1; return pendingTermination })
 	require.Empty(t, r.world.terminated)
 	r.world.termErr = nil
 	r.until("it is terminated", time.Minute, func() bool { return len(r.world.terminated) == 1 })
@@ -633,9 +633,11 @@ func replica(name, node string) *corev1.Pod {
 	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, Labels: map[string]string{"app": "web"}}}
 	p.OwnerReferences = []metav1.OwnerReference{{Kind: "ReplicaSet", Name: "web", UID: "web", Controller: new(true)}}
 	p.Spec.NodeName = node
-	p.Spec.Affinity = &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{
+	terms := []corev1.PodAffinityTerm{{
 		LabelSelector: &metav1.LabelSelector{MatchLabels: p.Labels}, TopologyKey: corev1.LabelHostname,
-	}}}}
+	}}
+	p.Spec.Affinity = &corev1.Affinity{
+		PodAntiAffinity: &corev1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: terms}}
 	p.Status.Phase = corev1.PodRunning
 	return p
 }

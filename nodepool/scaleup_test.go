@@ -61,7 +61,7 @@ func TestNoCapacityAnywhere(t *testing.T) {
 	r.until("it has failed", 3*time.Minute, func() bool { return r.count(journal.EventScaleUpFailed) == 1 })
 	require.Len(t, tokens, 2, "On-Demand in both zones: the ratio of the pool asks for no Spot")
 	record := r.record()
-	require.Zero(t, record.Failures, "nothing was launched in vain")
+	require.Zero(t, record.Failures, "no launch was futile")
 	require.Equal(t, plan.InsufficientCapacity, r.lastReason(30*time.Second))
 
 	r.world.capacity = nil
@@ -103,8 +103,8 @@ func TestErrorsCoolWhatTheyConcern(t *testing.T) {
 
 			require.True(t, record.Action.Slots[0].Lost)
 			token := record.Action.Slots[0].Token
-			require.Equal(t, leastPause, r.pool.pause(nil), "the next cycle comes soon")
-			r.clock.advance(leastPause)
+			require.Equal(t, minPause, r.pool.pause(nil), "the next cycle comes soon")
+			r.clock.advance(minPause)
 			r.tick()
 			record = r.record()
 			require.Len(t, record.Action.Slots, 1, "the slot itself is launched as something else")
@@ -312,7 +312,7 @@ func TestKeepFailed(t *testing.T) {
 	r.until("it is forgotten", 5*time.Minute, func() bool { return len(r.record().PendingTerminations) == 0 })
 }
 
-// Kept instances pile up if nobody removes them, so their number is limited.
+// Kept instances pile up until people remove them, so their number is limited.
 func TestKeepFailedIsBounded(t *testing.T) {
 	r := wanting(t, 1)
 	r.spec.Plan.Max, r.spec.Join.KeepFailed = 3, true

@@ -18,7 +18,7 @@ import (
 )
 
 // shortage has the pool want n nodes of many types in three zones, none of which has capacity. The cloud has a long
-// sentence for each, which differs from call to call. It returns how often each placement was asked for.
+// sentence for each, which differs from call to call. It returns how often each placement was requested.
 func (r *rig) shortage(n int) map[fleet.Placement]int {
 	asked, calls := map[fleet.Placement]int{}, 0
 	base := r.world.offers[0]

@@ -7,8 +7,8 @@ import (
 	"github.com/foresail/foresail/nodepool/provider"
 )
 
-// inService returns the number of workers that shares of them refer to: those that leave are in service until nothing
-// runs on them.
+// inService returns the number of workers to which shares refer. Workers that leave are in service
+// until nothing runs on them.
 func inService(o *observe.Observation) (n int) {
 	for w := range o.Workers() {
 		if !w.Failed && !w.Ended {
@@ -18,12 +18,12 @@ func inService(o *observe.Observation) (n int) {
 	return n
 }
 
-// snapshotOf makes what the third phase, the plan, decides from.
+// snapshotOf returns the input of the third phase, the plan.
 func snapshotOf(o *observe.Observation, f forecast.Forecast) plan.Snapshot {
 	s := plan.Snapshot{
 		Now: o.At, Pool: o.Spec.Plan, Instances: o.Members, DecidedAt: o.DecidedAt,
 		Record:  o.Record.Clone(), // the fourth phase changes the record of the journal in place
-		Pending: f.Pending, Homes: f.Homes, Signals: f.Signals, Seasonal: f.Seasonal, StartupTime: f.Startup,
+		Pending: f.Pending, Simulator: f.Simulator, Signals: f.Signals, Seasonal: f.Seasonal, StartupTime: f.Startup,
 		Disruption: o.Spec.Disruption.Allowed(o.At, inService(o)),
 		Foreign:    o.ForeignInstances(), Unlistable: o.ListErr != nil, EmptySince: o.EmptySince,
 	}

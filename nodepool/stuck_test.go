@@ -152,8 +152,8 @@ func TestRoomOfPendingPodsIsKept(t *testing.T) {
 	require.Zero(t, r.world.launches)
 }
 
-// TestUntouchedTargetsAreNotSpared: a scale-down whose time is over punishes the node that held it up, and no other.
-func TestUntouchedTargetsAreNotSpared(t *testing.T) {
+// TestUntouchedTargetsDoNotBackOff: a scale-down whose time is over punishes the node that held it up, and no other.
+func TestUntouchedTargetsDoNotBackOff(t *testing.T) {
 	r := idle(t, 5)
 	r.spec.Plan.MaxBatchDown = 3
 	r.load("node-i-old0", &fakePod{name: "guarded", refused: "its budget allows none"})
@@ -190,7 +190,7 @@ func TestLargePacksGetLargeNodes(t *testing.T) {
 	require.Equal(t, "c5.4xlarge", r.world.instances["i-1"].InstanceType)
 }
 
-// TestSmallNodesWhereThereAreNoLarge: where what was packed cannot be launched, the pods are packed anew.
+// TestSmallNodesWhereThereAreNoLarge: where what was packed cannot be launched, the pods are packed again.
 func TestSmallNodesWhereThereAreNoLarge(t *testing.T) {
 	r := newRig(t)
 	r.spec.Plan.MaxBatchUp = 10
@@ -207,26 +207,26 @@ func TestSmallNodesWhereThereAreNoLarge(t *testing.T) {
 }
 
 // TestMaximumBoundsInstances: instances that did not join have their places while they are kept,
-// and lose them before their time if they are needed. If they are kept for good, there are never
+// and lose them before their time if they are needed. If they are kept permanently, there are never
 // more of all than the maximum.
 func TestMaximumBoundsInstances(t *testing.T) {
-	for name, forGood := range map[string]bool{"kept for a while": false, "kept for good": true} {
+	for name, forever := range map[string]bool{"kept for some time": false, "kept forever": true} {
 		t.Run(name, func(t *testing.T) {
 			r := wanting(t, 4)
 			r.spec.Plan.Max = 4
-			r.spec.Join.KeepFailed, r.spec.Join.KeepFailedFor = forGood, 6*time.Hour
+			r.spec.Join.KeepFailed, r.spec.Join.KeepFailedFor = forever, 6*time.Hour
 			failing := 3
 			r.world.joins = func(l provider.Launch) bool { return l.Slot >= failing }
 			most := 0
 			for range 120 {
 				r.pass(30 * time.Second)
 				most = max(most, r.running())
-				if r.count(journal.EventJoinFailed) >= 3 && !forGood {
+				if r.count(journal.EventJoinFailed) >= 3 && !forever {
 					failing = 0
 				}
 			}
 			require.LessOrEqual(t, most, 4)
-			if forGood {
+			if forever {
 				require.Contains(t, r.last.Decision.Message, "join.keepFailed")
 				require.Empty(t, r.world.terminated)
 				return

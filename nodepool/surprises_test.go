@@ -25,7 +25,7 @@ import (
 )
 
 // town is a cluster whose scheduler has reasons that a pool knows nothing of: taints, labels and pods of new nodes
-// that no template tells of, and rules of its own. Its controllers replace what is evicted.
+// that no template contains, and rules of its own. Its controllers replace what is evicted.
 type town struct {
 	*rig
 	random *rand.Rand
@@ -57,7 +57,7 @@ func newTown(t *testing.T, seed uint64) *town {
 	return w
 }
 
-// dress returns what new nodes are apart from what is promised.
+// dress returns the properties of new nodes apart from the promised ones.
 func (w *town) dress() func(*fakeNode) {
 	taint, smaller, unlabelled := w.random.IntN(4) == 0, w.random.IntN(4) == 0, w.random.IntN(4) == 0
 	return func(n *fakeNode) {
@@ -69,7 +69,7 @@ func (w *town) dress() func(*fakeNode) {
 		if unlabelled {
 			delete(n.object.Labels, corev1.LabelTopologyZone)
 		}
-		if smaller { // a static pod that nothing tells of
+		if smaller { // a static pod that is not announced
 			w.pods = append(w.pods, w.pod("static-"+n.object.Name, "static", "900m"))
 			static := w.pods[len(w.pods)-1]
 			static.Annotations = map[string]string{corev1.MirrorPodAnnotationKey: "x"}

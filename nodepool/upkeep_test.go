@@ -24,7 +24,7 @@ func (r *rig) launchedBy(action string) {
 	}
 }
 
-// The Nodes of running instances can vanish: the cluster is restored from a backup, or somebody deletes them all.
+// The Nodes of running instances can vanish: the cluster is restored from a backup, or a user deletes them all.
 func TestInstancesOutliveTheirNodes(t *testing.T) {
 	lose := func(t *testing.T) *rig {
 		r := newRig(t)
@@ -69,7 +69,7 @@ func TestInstancesOutliveTheirNodes(t *testing.T) {
 		r.restart()
 		r.pass(r.spec.Join.Timeout + plan.OrphanMargin)
 		require.Empty(t, r.world.terminated, "how long they have been without nodes is not known")
-		r.until("some are condemned", time.Minute, func() bool { return len(r.record().PendingTerminations) > 0 })
+		r.until("terminations are pending", time.Minute, func() bool { return len(r.record().PendingTerminations) > 0 })
 		require.Len(t, r.record().PendingTerminations, plan.MaxPendingTerminations)
 		r.until("all have gone", time.Minute, func() bool { return len(r.world.terminated) == 3 })
 	})
@@ -81,7 +81,7 @@ func TestNothingIsTerminatedInDoubt(t *testing.T) {
 	r.world.joins = func(provider.Launch) bool { return false }
 	r.world.add(5)
 	r.spec.Plan.Min = 6
-	r.until("it is condemned", 12*time.Minute, func() bool { return len(r.record().PendingTerminations) == 1 })
+	r.until("its termination is pending", 12*time.Minute, func() bool { return len(r.record().PendingTerminations) == 1 })
 	r.spec.Plan.Min = 5
 	for _, n := range r.world.nodes {
 		n.ready = false
@@ -115,10 +115,10 @@ func (f frozen) Observe(context.Context) (*cluster.Cluster, error) { return f.at
 
 // A node may join at the last moment, and the process may see Nodes half a minute late.
 func TestNodeThatJoinsUnseenKeepsItsInstance(t *testing.T) {
-	condemned := func(t *testing.T) (r *rig, freeze func()) {
+	pendingTermination := func(t *testing.T) (r *rig, freeze func()) {
 		r = wanting(t, 1)
 		r.world.joins = func(provider.Launch) bool { return false }
-		r.until("it is condemned", 12*time.Minute, func() bool { return len(r.record().PendingTerminations) == 1 })
+		r.until("its termination is pending", 12*time.Minute, func() bool { return len(r.record().PendingTerminations) == 1 })
 		r.world.pending = nil
 		return r, func() {
 			for due := r.record().PendingTerminations[0].Due; r.clock.now().Before(
@@ -131,7 +131,7 @@ func TestNodeThatJoinsUnseenKeepsItsInstance(t *testing.T) {
 		}
 	}
 	t.Run("as a new Node", func(t *testing.T) {
-		r, freeze := condemned(t)
+		r, freeze := pendingTermination(t)
 		freeze()
 		r.world.addNode(r.world.instances["i-1"], r.clock.now())
 		r.load("node-i-1", &fakePod{name: "shop/cart"})
@@ -145,7 +145,7 @@ func TestNodeThatJoinsUnseenKeepsItsInstance(t *testing.T) {
 		}
 	})
 	t.Run("and the cluster does not answer", func(t *testing.T) {
-		r, freeze := condemned(t)
+		r, freeze := pendingTermination(t)
 		freeze()
 		r.world.drainErr = errDown
 		r.pass(time.Minute)
@@ -153,14 +153,14 @@ func TestNodeThatJoinsUnseenKeepsItsInstance(t *testing.T) {
 		require.ErrorIs(t, r.health, errDown)
 	})
 	t.Run("as a Node that becomes ready", func(t *testing.T) {
-		r, freeze := condemned(t)
+		r, freeze := pendingTermination(t)
 		r.world.addNode(r.world.instances["i-1"], r.clock.now())
 		r.world.nodes["node-i-1"].ready = false
 		freeze()
 		r.world.nodes["node-i-1"].ready = true
 		r.load("node-i-1", &fakePod{name: "shop/cart"})
 		r.pass(time.Minute)
-		require.Zero(t, r.world.nodes["node-i-1"].pods[0].leaves, "nobody has seen the mark on a node that is not ready")
+		require.Zero(t, r.world.nodes["node-i-1"].pods[0].leaves, "the mark on a node that is not ready has not been seen")
 		require.Empty(t, r.world.terminated)
 		r.change(func(o *Options) { o.Observer = r.world })
 		r.pass(time.Minute)
@@ -200,7 +200,7 @@ func TestProviderIDsOfOtherForms(t *testing.T) {
 func TestControlPlaneIsNotTerminated(t *testing.T) {
 	r := wanting(t, 1)
 	r.world.joins = func(provider.Launch) bool { return false }
-	r.until("it is condemned", 12*time.Minute, func() bool { return len(r.record().PendingTerminations) == 1 })
+	r.until("its termination is pending", 12*time.Minute, func() bool { return len(r.record().PendingTerminations) == 1 })
 	r.world.addNode(r.world.instances["i-1"], r.clock.now())
 	node := r.world.nodes["node-i-1"]
 	node.ready, node.object.Labels["node-role.kubernetes.io/control-plane"] = false, ""
@@ -214,7 +214,7 @@ func TestKeptInstancesOutliveTheJournal(t *testing.T) {
 	r := wanting(t, 1)
 	r.spec.Join.KeepFailed = true
 	r.world.joins = func(provider.Launch) bool { return false }
-	r.until("it is condemned", 12*time.Minute, func() bool { return len(r.record().PendingTerminations) == 1 })
+	r.until("its termination is pending", 12*time.Minute, func() bool { return len(r.record().PendingTerminations) == 1 })
 	r.world.pending = nil
 	r.pass(time.Minute)
 	r.store.records = nil
@@ -259,7 +259,7 @@ func TestStoppedInstancesGo(t *testing.T) {
 // was never labelled.
 func TestNewProcessDeletesNodesOfGoneInstances(t *testing.T) {
 	for name, record := range map[string]state.Record{
-		"condemned": {PendingTerminations: []state.PendingTermination{{InstanceID: "i-old0",
+		"pending termination": {PendingTerminations: []state.PendingTermination{{InstanceID: "i-old0",
 			Reason: state.TerminateJoinFailed}}},
 		"interrupted": {Interruptions: []state.Removal{{InstanceID: "i-old0", State: state.RemovalPlanned, Replaced: true}}},
 	} {

@@ -68,20 +68,3 @@ func missing(err error, name string) bool {
 	details := status.Status().Details
 	return details != nil && details.Name == name
 }
-
-// rival returns which other version of the same group leads to another server, nil if none does.
-func (r *Registrar) rival(ctx context.Context, a *registration) (*HeldError, error) {
-	for _, other := range r.apis {
-		if other == a || other.Group != a.Group {
-			continue
-		}
-		err := Free(ctx, r.o.Client, r.o.Service, other.API)
-		if held, ok := errors.AsType[*HeldError](err); ok {
-			return held, nil
-		}
-		if err != nil {
-			return nil, err
-		}
-	}
-	return nil, nil
-}

@@ -2,8 +2,6 @@ package apiservice
 
 import (
 	"context"
-	"crypto/sha256"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"reflect"
@@ -13,6 +11,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/events"
 	"k8s.io/klog/v2"
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -30,11 +29,37 @@ const (
 // injections are the annotations by which cert-manager writes the caBundle.
 var injections = []string{injectCAFrom, "cert-manager.io/inject-ca-from-secret", "cert-manager.io/inject-apiserver-ca"}
 
+// takeoverDelay is how long a replica waits before it changes who writes a caBundle that was as it should be once: a newer
+// replica may have changed it, which is the only one after an update. Otherwise the two would change it in turn.
+const takeoverDelay = 10 * time.Minute
+
+// apiServices registers APIs at the API server.
+type apiServices struct {
+	client       client.Client
+	events       events.EventRecorder
+	metrics      *telemetry
+	service      Service
+	answers      func() error
+	injectCAFrom string
+	certificates *certificates
+	all          []*registration
+}
+
+func newAPIServices(o *Options, metrics *telemetry, c *certificates) *apiServices {
+	s := &apiServices{
+		client: o.Client, events: o.Events, metrics: metrics, service: o.Service, answers: o.Answers, injectCAFrom: o.InjectCAFrom, certificates: c,
+	}
+	for _, api := range o.APIs {
+		s.all = append(s.all, &registration{API: api})
+	}
+	return s
+}
+
 // register creates or corrects the APIServices, but for those of other servers. It reports whether the API server checks
 // certificates by a caBundle that Foresail has written. What can be done in spite of an error is done.
-func (r *Registrar) register(ctx context.Context, now time.Time) (trusted bool, err error) {
+func (r *apiServices) register(ctx context.Context, now time.Time) (trusted bool, err error) {
 	var failed, early []error
-	for _, a := range r.apis {
+	for _, a := range r.all {
 		ours := false
 		err := race(func() (err error) {
 			ours, err = r.tryRegister(ctx, now, a)
@@ -53,8 +78,8 @@ func (r *Registrar) register(ctx context.Context, now time.Time) (trusted bool, 
 	return trusted, errors.Join(early...)
 }
 
-func (r *Registrar) tryRegister(ctx context.Context, now time.Time, a *registration) (trusted bool, err error) {
-	present, err := read(ctx, r.o.Client, a.API)
+func (r *apiServices) tryRegister(ctx context.Context, now time.Time, a *registration) (trusted bool, err error) {
+	present, err := read(ctx, r.client, a.API)
 	switch {
 	case err != nil:
 		return false, err
@@ -64,7 +89,7 @@ func (r *Registrar) tryRegister(ctx context.Context, now time.Time, a *registrat
 	case !present.DeletionTimestamp.IsZero():
 		return false, fmt.Errorf("the APIService %s is being deleted", a.Name())
 	}
-	ours := r.o.Service.holds(present)
+	ours := r.service.holds(present)
 	if !r.creates() || !ours && !a.TakeOver {
 		r.report(ctx, a, present)
 		return false, nil
@@ -74,13 +99,13 @@ func (r *Registrar) tryRegister(ctx context.Context, now time.Time, a *registrat
 		return false, err
 	}
 	if !ours || injection(desired) != injection(present) {
-		if err := r.o.Answers(); err != nil {
+		if err := r.answers(); err != nil {
 			r.report(ctx, a, present)
 			return false, &tooEarly{a.Name(), err}
 		}
 	}
 	if !reflect.DeepEqual(desired, present) {
-		if err := r.o.Client.Patch(ctx, desired, client.MergeFromWithOptions(present, client.MergeFromWithOptimisticLock{})); err != nil {
+		if err := r.client.Patch(ctx, desired, client.MergeFromWithOptions(present, client.MergeFromWithOptimisticLock{})); err != nil {
 			return false, fmt.Errorf("change the APIService %s: %w", a.Name(), err)
 		}
 	}
@@ -121,10 +146,10 @@ func (s Service) holds(present *apiregistrationv1.APIService) bool {
 	return holder.Namespace == s.Namespace && holder.Name == s.Name
 }
 
-// creates reports whether the Registrar can make an APIService whose certificate is checked.
-func (r *Registrar) creates() bool { return r.o.Secret != "" || r.o.InjectCAFrom != "" }
+// creates reports whether it can make an APIService whose certificate is checked.
+func (r *apiServices) creates() bool { return r.certificates.secret != nil || r.injectCAFrom != "" }
 
-func (r *Registrar) create(ctx context.Context, now time.Time, a *registration) (trusted bool, err error) {
+func (r *apiServices) create(ctx context.Context, now time.Time, a *registration) (trusted bool, err error) {
 	if !r.creates() {
 		r.report(ctx, a, nil)
 		return false, nil
@@ -145,7 +170,7 @@ func (r *Registrar) create(ctx context.Context, now time.Time, a *registration) 
 	if err := r.fillBundle(now, desired); err != nil {
 		return false, err
 	}
-	if err := r.o.Client.Create(ctx, desired); err != nil {
+	if err := r.client.Create(ctx, desired); err != nil {
 		return false, fmt.Errorf("create the APIService %s: %w", a.Name(), err)
 	}
 	a.settled = true
@@ -154,9 +179,9 @@ func (r *Registrar) create(ctx context.Context, now time.Time, a *registration) 
 }
 
 // corrected returns an APIService as it should be.
-func (r *Registrar) corrected(ctx context.Context, now time.Time, a *registration, present *apiregistrationv1.APIService) (*apiregistrationv1.APIService, error) {
+func (r *apiServices) corrected(ctx context.Context, now time.Time, a *registration, present *apiregistrationv1.APIService) (*apiregistrationv1.APIService, error) {
 	desired := present.DeepCopy()
-	another := !r.o.Service.holds(present)
+	another := !r.service.holds(present)
 	if another {
 		desired.OwnerReferences, desired.Spec.CABundle = nil, nil
 	}
@@ -171,8 +196,8 @@ func (r *Registrar) corrected(ctx context.Context, now time.Time, a *registratio
 	return desired, r.fillBundle(now, desired)
 }
 
-// fill sets what the Registrar sets in an APIService of its own. An owner that is there already is not read again.
-func (r *Registrar) fill(ctx context.Context, a *registration, s *apiregistrationv1.APIService) error {
+// fill sets what is set in an APIService of its own. An owner that is there already is not read again.
+func (r *apiServices) fill(ctx context.Context, a *registration, s *apiregistrationv1.APIService) error {
 	if len(s.OwnerReferences) == 0 {
 		owners, err := r.owners(ctx, a.Owner)
 		if err != nil {
@@ -184,7 +209,7 @@ func (r *Registrar) fill(ctx context.Context, a *registration, s *apiregistratio
 	metav1.SetMetaDataLabel(&s.ObjectMeta, "app.kubernetes.io/part-of", foresail)
 	s.Spec.Group, s.Spec.Version = a.Group, a.Version
 	s.Spec.GroupPriorityMinimum, s.Spec.VersionPriority = 100, a.Priority
-	s.Spec.Service = &apiregistrationv1.ServiceReference{Namespace: r.o.Service.Namespace, Name: r.o.Service.Name, Port: new(r.o.Service.Port)}
+	s.Spec.Service = &apiregistrationv1.ServiceReference{Namespace: r.service.Namespace, Name: r.service.Name, Port: new(r.service.Port)}
 	s.Spec.InsecureSkipTLSVerify = false
 	return nil
 }
@@ -200,7 +225,7 @@ func injection(s *apiregistrationv1.APIService) string {
 }
 
 // leavesInjection reports whether it is left to others for now who writes the caBundle.
-func (r *Registrar) leavesInjection(now time.Time, a *registration, present *apiregistrationv1.APIService) bool {
+func (r *apiServices) leavesInjection(now time.Time, a *registration, present *apiregistrationv1.APIService) bool {
 	wanted := present.DeepCopy()
 	r.fillInjection(wanted)
 	switch {
@@ -210,26 +235,26 @@ func (r *Registrar) leavesInjection(now time.Time, a *registration, present *api
 	case a.settled && a.disputed.IsZero():
 		a.disputed = now
 	}
-	return a.settled && now.Before(a.disputed.Add(dispute))
+	return a.settled && now.Before(a.disputed.Add(takeoverDelay))
 }
 
 // fillInjection sets whether cert-manager writes the caBundle.
-func (r *Registrar) fillInjection(s *apiregistrationv1.APIService) {
+func (r *apiServices) fillInjection(s *apiregistrationv1.APIService) {
 	for _, name := range injections {
 		delete(s.Annotations, name)
 	}
-	if r.o.InjectCAFrom != "" {
-		metav1.SetMetaDataAnnotation(&s.ObjectMeta, injectCAFrom, r.o.InjectCAFrom)
+	if r.injectCAFrom != "" {
+		metav1.SetMetaDataAnnotation(&s.ObjectMeta, injectCAFrom, r.injectCAFrom)
 	}
 }
 
 // owners are what an APIService goes with. Without the ClusterRole there is none to create: Foresail is being uninstalled.
-func (r *Registrar) owners(ctx context.Context, owner string) ([]metav1.OwnerReference, error) {
+func (r *apiServices) owners(ctx context.Context, owner string) ([]metav1.OwnerReference, error) {
 	if owner == "" {
 		return nil, nil
 	}
 	var role rbacv1.ClusterRole
-	err := r.o.Client.Get(ctx, client.ObjectKey{Name: owner}, &role)
+	err := r.client.Get(ctx, client.ObjectKey{Name: owner}, &role)
 	if apierrors.IsNotFound(err) {
 		return nil, fmt.Errorf("the ClusterRole %s that is to own the APIService does not exist: it comes with Foresail's manifests; without them let the owner be empty", owner)
 	}
@@ -243,32 +268,21 @@ func (r *Registrar) owners(ctx context.Context, owner string) ([]metav1.OwnerRef
 }
 
 // writesBundle reports whether the caBundle of an APIService is Foresail's to write.
-func (r *Registrar) writesBundle(s *apiregistrationv1.APIService) bool {
-	return r.o.Secret != "" && injection(s) == ""
+func (r *apiServices) writesBundle(s *apiregistrationv1.APIService) bool {
+	return r.certificates.secret != nil && injection(s) == ""
 }
 
-func (r *Registrar) fillBundle(now time.Time, s *apiregistrationv1.APIService) error {
-	if !r.writesBundle(s) {
-		return nil
+// fillBundle sets the caBundle, if it is Foresail's to write.
+func (r *apiServices) fillBundle(now time.Time, s *apiregistrationv1.APIService) (err error) {
+	if r.writesBundle(s) {
+		s.Spec.InsecureSkipTLSVerify = false
+		s.Spec.CABundle, err = r.certificates.bundle(now, s.Spec.CABundle)
 	}
-	if r.shared == nil {
-		return errors.New("there is no certificate authority yet") // the reason is the Secret's error
-	}
-	// Until they have been replaced, earlier replicas may serve certificates of authorities that this one knows nothing
-	// of. After that only what the Secret has had is kept: a name proves nothing.
-	keep := func(c *x509.Certificate) bool {
-		return now.Before(r.began.Add(maxOverlap)) || r.seen[sha256.Sum256(c.Raw)]
-	}
-	all, err := bundle(now, s.Spec.CABundle, keep, r.shared, r.signer)
-	if err != nil {
-		return err
-	}
-	s.Spec.CABundle, s.Spec.InsecureSkipTLSVerify = all, false
-	return nil
+	return err
 }
 
 // release forgets who held the API.
-func (r *Registrar) release(a *registration) {
+func (r *apiServices) release(a *registration) {
 	if a.holder != nil && *a.holder != (Service{}) {
 		a.holder = nil
 		r.metrics.hold(a.Name(), "", false)
@@ -276,7 +290,7 @@ func (r *Registrar) release(a *registration) {
 }
 
 // report says who holds the API, once for each change. There may be no APIService.
-func (r *Registrar) report(ctx context.Context, a *registration, s *apiregistrationv1.APIService) {
+func (r *apiServices) report(ctx context.Context, a *registration, s *apiregistrationv1.APIService) {
 	holder, name := Service{}, ""
 	if s != nil {
 		holder, name = holderOf(s), nameOfHolder(s)
@@ -285,7 +299,7 @@ func (r *Registrar) report(ctx context.Context, a *registration, s *apiregistrat
 		return
 	}
 	a.holder = &holder
-	ours := s != nil && r.o.Service.holds(s)
+	ours := s != nil && r.service.holds(s)
 	r.metrics.hold(a.Name(), name, ours)
 	log := klog.FromContext(ctx).WithValues("apiservice", a.Name(), "service", name)
 	switch {
@@ -295,20 +309,20 @@ func (r *Registrar) report(ctx context.Context, a *registration, s *apiregistrat
 	case s == nil:
 		log.Info("Metrics are not registered: no APIService exists, and one is not created for a certificate given by --tls-cert-file without --apiservice-inject-ca-from")
 	default:
-		what := fmt.Sprintf("HPAs do not read %s, which registers itself once this APIService is gone%s", r.o.Service, a.alternative())
+		what := fmt.Sprintf("HPAs do not read %s, which registers itself once this APIService is gone%s", r.service, a.alternative())
 		if preferred := r.preferredTo(a); preferred != "" {
 			what = fmt.Sprintf("HPAs do not read its metrics, as %s leads to %s, and they prefer that version for all metrics of the group; remove one of the two",
-				preferred, r.o.Service)
+				preferred, r.service)
 		}
-		log.Info("Metrics belong to another server: "+what+". "+a.advice(), "wanted", r.o.Service)
+		log.Info("Metrics belong to another server: "+what+". "+a.advice(), "wanted", r.service)
 		r.event(a, corev1.EventTypeWarning, "HeldByAnother", fmt.Sprintf("%s leads to %s: %s", a.Name(), name, what))
 	}
 }
 
 // preferredTo names the version of the same group that leads to Foresail and that clients prefer, "" if none does.
-func (r *Registrar) preferredTo(a *registration) string {
-	for _, other := range r.apis {
-		if other.Group == a.Group && other.Priority > a.Priority && other.holder != nil && *other.holder == (Service{Namespace: r.o.Service.Namespace, Name: r.o.Service.Name}) {
+func (r *apiServices) preferredTo(a *registration) string {
+	for _, other := range r.all {
+		if other.Group == a.Group && other.Priority > a.Priority && other.holder != nil && *other.holder == (Service{Namespace: r.service.Namespace, Name: r.service.Name}) {
 			return other.Name()
 		}
 	}
@@ -316,7 +330,7 @@ func (r *Registrar) preferredTo(a *registration) string {
 }
 
 // reportRival says once that another server has a version of the group, so that this one is not created beside it.
-func (r *Registrar) reportRival(ctx context.Context, a *registration, held *HeldError) {
+func (r *apiServices) reportRival(ctx context.Context, a *registration, held *HeldError) {
 	if a.holder != nil {
 		return
 	}
@@ -326,7 +340,24 @@ func (r *Registrar) reportRival(ctx context.Context, a *registration, held *Held
 		"apiservice", a.Name(), "held", held.APIService, "service", held.Holder)
 }
 
-func (r *Registrar) event(a *registration, kind, reason, note string) {
+func (r *apiServices) event(a *registration, kind, reason, note string) {
 	about := &corev1.ObjectReference{APIVersion: apiregistrationv1.SchemeGroupVersion.String(), Kind: "APIService", Name: a.Name()}
-	r.o.Events.Eventf(about, nil, kind, reason, "Register", "%s", note)
+	r.events.Eventf(about, nil, kind, reason, "Register", "%s", note)
+}
+
+// rival returns which other version of the same group leads to another server, nil if none does.
+func (r *apiServices) rival(ctx context.Context, a *registration) (*HeldError, error) {
+	for _, other := range r.all {
+		if other == a || other.Group != a.Group {
+			continue
+		}
+		err := Free(ctx, r.client, r.service, other.API)
+		if held, ok := errors.AsType[*HeldError](err); ok {
+			return held, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return nil, nil
 }

@@ -3,13 +3,13 @@ package apiservice
 import (
 	"cmp"
 	"context"
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apiserver/pkg/server/dynamiccertificates"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
@@ -27,9 +27,6 @@ const (
 	retryAfter = 5 * time.Second
 	// pause is the shortest time between two looks, and so between two writes if another program changes them back.
 	pause = time.Second
-	// dispute is how long a replica leaves it to others who writes the caBundle, once that has been as it is to be: a newer replica
-	// may have changed it, which is the only one after an update. Otherwise the two would change it in turn.
-	dispute = 10 * time.Minute
 	// lookTimeout bounds a look at the cluster.
 	lookTimeout = 30 * time.Second
 )
@@ -86,57 +83,37 @@ func newScheme() (*runtime.Scheme, error) {
 
 // Registrar registers APIs and keeps the serving certificate. Create it with New; Run works.
 type Registrar struct {
-	o       Options
-	metrics *telemetry
-	serving serving
-	changed chan struct{} // by a watch
-
-	// Of Run alone.
-	shared *authority                 // of the Secret, as it was last; nil: not read yet
-	signer *authority                 // of the certificate that is served; nil: nobody trusts it
-	seen   map[[sha256.Size]byte]bool // certificates of the authorities that the Secret has had, by their digests
-	known  time.Time                  // when shared was first known to be in the caBundle; zero: not yet
-	began  time.Time
-	apis   []*registration
+	client       client.WithWatch
+	now          func() time.Time
+	metrics      *telemetry
+	certificates *certificates
+	apiServices  *apiServices
+	changed      chan struct{} // by a watch
 
 	mu    sync.Mutex
 	ready bool
 	why   error // of the last look
 }
 
-// New returns a Registrar whose certificate, until Run has read the Secret, is one that nobody trusts.
+// New returns a Registrar whose certificate, until Run has read the Secret, is one that no client trusts.
 func New(o Options) (*Registrar, error) {
-	r := &Registrar{o: o, seen: map[[sha256.Size]byte]bool{}, began: o.Now(), metrics: newTelemetry(o.Registerer, o.Secret != ""), changed: make(chan struct{}, 1)}
-	for _, api := range o.APIs {
-		r.apis = append(r.apis, &registration{API: api})
-	}
-	if o.Secret == "" {
-		return r, nil
-	}
-	untrusted, err := newAuthority(o.Now(), o.Validity)
+	metrics := newTelemetry(o.Registerer, o.Secret != "")
+	certificates, err := newCertificates(&o, metrics)
 	if err != nil {
 		return nil, err
 	}
-	return r, r.serve(o.Now(), untrusted)
-}
-
-// serve replaces the serving certificate.
-func (r *Registrar) serve(now time.Time, by *authority) error {
-	cert, key, err := by.issue(now, r.o.Service.Host())
-	if err != nil {
-		return err
-	}
-	r.serving.set(cert, key)
-	r.metrics.expiration.Set(float64(by.cert.NotAfter.Unix()))
-	return nil
+	return &Registrar{
+		client: o.Client, now: o.Now, metrics: metrics, changed: make(chan struct{}, 1),
+		certificates: certificates, apiServices: newAPIServices(&o, metrics, certificates),
+	}, nil
 }
 
 // Certificate returns the serving certificate, nil if somebody else makes it.
 func (r *Registrar) Certificate() dynamiccertificates.CertKeyContentProvider {
-	if r.o.Secret == "" {
+	if r.certificates.secret == nil {
 		return nil
 	}
-	return &r.serving
+	return &r.certificates.serving
 }
 
 // Ready returns why the API server could not verify this replica, nil from when it could for the first time: a rollout waits
@@ -146,7 +123,7 @@ func (r *Registrar) Ready() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	switch {
-	case r.ready || r.o.Secret == "":
+	case r.ready || r.certificates.secret == nil:
 		return nil
 	case r.why == nil:
 		return errors.New("the serving certificate has not been signed yet")
@@ -206,14 +183,15 @@ func sleep(ctx context.Context, span time.Duration, wake <-chan struct{}) bool {
 func (r *Registrar) look(ctx context.Context) (time.Duration, error) {
 	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
 	defer cancel()
-	now := r.o.Now()
-	secretErr := r.readAuthority(ctx, now)
-	trusted, err := r.register(ctx, now)
+	now := r.now()
+	certificates := r.certificates
+	secretErr := certificates.read(ctx, now)
+	trusted, err := r.apiServices.register(ctx, now)
 	next := now.Add(resync)
-	if r.shared != nil && (err == nil || r.expires(now)) {
-		at, failed := r.renew(now, trusted)
+	if certificates.shared != nil && (err == nil || certificates.expires(now)) {
+		at, failed := certificates.renew(now, trusted)
 		err = errors.Join(err, failed)
-		next = earlier(at, earlier(next, now.Add(r.shared.overlap()/2)))
+		next = earlier(at, earlier(next, now.Add(certificates.shared.overlap()/2)))
 	}
 	// That it is too early is no failure, and must not make one of the Secret look like none.
 	if early := (*tooEarly)(nil); secretErr == nil || errors.As(err, &early) {
@@ -227,43 +205,40 @@ func (r *Registrar) look(ctx context.Context) (time.Duration, error) {
 	return next.Sub(now), err
 }
 
-// renew serves a certificate of the shared authority once the API servers had time to learn it, if they are to: trusted
-// reports that its caBundle is Foresail's to write. It returns when there is something to do again.
-func (r *Registrar) renew(now time.Time, trusted bool) (time.Time, error) {
-	again := r.shared.renewal()
-	if r.signer == r.shared {
-		return again, nil
+// watched is one object.
+type watched struct {
+	list client.ObjectList
+	key  client.ObjectKey
+}
+
+func (r *Registrar) watches() []watched {
+	var all []watched
+	for _, a := range r.apiServices.all {
+		all = append(all, watched{&apiregistrationv1.APIServiceList{}, client.ObjectKey{Name: a.Name()}})
 	}
-	if r.known.IsZero() {
-		r.known = now
+	if secret := r.certificates.secret; secret != nil {
+		all = append(all, watched{&corev1.SecretList{}, secret.key})
 	}
-	if trusted && r.signer != nil {
-		if at := r.successionAt(); now.Before(at) {
-			return earlier(at, again), nil
+	return all
+}
+
+// watch has Run look again whenever an object changes, and whenever the watch begins again. What goes wrong with it, Run
+// notices too.
+func (r *Registrar) watch(ctx context.Context, w watched) {
+	for {
+		changes, err := r.client.Watch(ctx, w.list, client.InNamespace(w.key.Namespace), client.MatchingFields{"metadata.name": w.key.Name})
+		if err == nil {
+			stop := context.AfterFunc(ctx, changes.Stop)
+			for range changes.ResultChan() {
+				select {
+				case r.changed <- struct{}{}:
+				default: // it will look anyway
+				}
+			}
+			stop()
+		}
+		if !sleep(ctx, retryAfter, nil) {
+			return
 		}
 	}
-	if err := r.serve(now, r.shared); err != nil {
-		return again, err
-	}
-	r.signer = r.shared
-	return again, nil
-}
-
-// successionAt is when the certificate of the shared authority replaces the present one, which has to have been long enough
-// in the caBundle, but not at the cost of an expired certificate.
-func (r *Registrar) successionAt() time.Time {
-	return earlier(r.known.Add(r.shared.overlap()), r.signer.lastCall())
-}
-
-// expires reports whether the present certificate has to be replaced although an APIService could not be changed: those that could
-// be must not fail with it.
-func (r *Registrar) expires(now time.Time) bool {
-	return r.signer != nil && !now.Before(r.signer.lastCall())
-}
-
-func earlier(a, b time.Time) time.Time {
-	if b.Before(a) {
-		return b
-	}
-	return a
 }

@@ -370,10 +370,10 @@ func TestReplicasDoNotFightOverWhoWritesTheBundle(t *testing.T) {
 						after := f.start(c.after)
 						decided := f.registered()
 						assert.Equal(f, c.update, injection(decided))
-						f.after(dispute - time.Minute)
+						f.after(takeoverDelay - time.Minute)
 						assert.Equal(f, decided.ResourceVersion, f.registered().ResourceVersion, "nobody changes it back")
 						want := end(f, before, after)
-						f.after(dispute + 2*resync)
+						f.after(takeoverDelay + 2*resync)
 						assert.Equal(f, want, injection(f.registered()))
 					})
 				})
@@ -528,7 +528,7 @@ func TestRotation(t *testing.T) {
 		assert.Len(f, authorities, 6, "the first, and five that followed")
 		for _, r := range replicas {
 			assert.Zero(f, testutil.ToFloat64(r.metrics.failures))
-			assert.Equal(f, float64(r.signer.cert.NotAfter.Unix()), testutil.ToFloat64(r.metrics.expiration))
+			assert.Equal(f, float64(r.certificates.signer.cert.NotAfter.Unix()), testutil.ToFloat64(r.metrics.expiration))
 		}
 	})
 }
@@ -604,7 +604,7 @@ func TestSecretIsMended(t *testing.T) {
 				second := f.authority()
 				assert.False(f, first.cert.Equal(second.cert))
 				for _, r := range replicas {
-					assert.True(f, r.signer.cert.Equal(second.cert), "all have moved to the new one")
+					assert.True(f, r.certificates.signer.cert.Equal(second.cert), "all have moved to the new one")
 				}
 			})
 		})
@@ -678,7 +678,7 @@ func TestLoserOfARaceTakesWhatTheWinnerWrote(t *testing.T) {
 				assert.True(f, first.cert.Equal(f.authority().cert))
 				for _, r := range []*replica{winner, loser} {
 					assert.NoError(f, verify(r, f.bundle()))
-					assert.True(f, r.signer.cert.Equal(first.cert))
+					assert.True(f, r.certificates.signer.cert.Equal(first.cert))
 				}
 			})
 		})

@@ -50,10 +50,7 @@ type Writer struct {
 	reports   map[types.UID]*reports
 }
 
-// NeedLeaderElection implements manager.LeaderElectionRunnable.
-func (w *Writer) NeedLeaderElection() bool { return true }
-
-// Start implements manager.Runnable.
+// Start writes the statuses until the context ends.
 func (w *Writer) Start(ctx context.Context) error {
 	ctx = klog.NewContext(ctx, klog.FromContext(ctx).WithName("status"))
 	w.written, w.reports = map[types.UID]time.Time{}, map[types.UID]*reports{}

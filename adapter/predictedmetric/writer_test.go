@@ -24,7 +24,6 @@ import (
 	"github.com/foresail/foresail/adapter/keep"
 	"github.com/foresail/foresail/adapter/keep/keeptest"
 	"github.com/foresail/foresail/api/v1alpha1"
-	"github.com/foresail/foresail/internal/spread"
 )
 
 // newWriter is a Writer that has been started.
@@ -143,7 +142,7 @@ func TestWriterWritesStatus(t *testing.T) {
 	w := newWriter(c, keeptest.Metrics(t, c), clock)
 	write := func() v1alpha1.PredictedMetricStatus {
 		t.Helper()
-		require.NoError(t, w.writeAll(t.Context(), spread.Not))
+		require.NoError(t, w.writeAll(t.Context(), atOnce))
 		var stored v1alpha1.PredictedMetric
 		require.NoError(t, c.Get(t.Context(), client.ObjectKeyFromObject(pm), &stored))
 		return stored.Status
@@ -175,7 +174,7 @@ func TestWriterPausesBetweenParts(t *testing.T) {
 	require.NoError(t, w.writeAll(ctx, func(share float64) time.Duration { shares = append(shares, share); return 0 }))
 	assert.Equal(t, []float64{0, 0.4, 0.8}, shares)
 	cancel()
-	assert.ErrorIs(t, w.writeAll(ctx, spread.Not), context.Canceled)
+	assert.ErrorIs(t, w.writeAll(ctx, atOnce), context.Canceled)
 }
 
 // Numbers alone are refreshed evenly: also where all became known in one moment, where a write takes long, and where some are refused.
@@ -223,7 +222,7 @@ func TestWriterRefreshesEvenly(t *testing.T) {
 			for at.Sub(begun) < 10*time.Minute {
 				inCheck = 0
 				next := at.Add(checkPeriod)
-				if err := w.writeAll(t.Context(), spread.Not); c.refused == 0 {
+				if err := w.writeAll(t.Context(), atOnce); c.refused == 0 {
 					require.NoError(t, err)
 				}
 				require.LessOrEqual(t, inCheck, max(2, refreshesPerSecond*int(checkPeriod/time.Second)))
@@ -265,7 +264,7 @@ func TestUrgentStatusesOfANamespaceHoldUpNoOther(t *testing.T) {
 		func() ([]*v1alpha1.PredictedMetric, error) { return slices.Clone(all), nil }, func() time.Time { return at })
 	w.Events = events.NewFakeRecorder(100_000)
 	for range 20 {
-		require.NoError(t, w.writeAll(t.Context(), spread.Not))
+		require.NoError(t, w.writeAll(t.Context(), atOnce))
 		at = at.Add(checkPeriod)
 	}
 	assert.LessOrEqual(t, at.Sub(written), maxCheck+checkPeriod)
@@ -338,7 +337,10 @@ func TestStatusHasTheObjectsOfKeepers(t *testing.T) {
 	c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(pm).WithStatusSubresource(pm).Build()
 	w := newWriter(c, keeptest.Metrics(t, c), func() time.Time { return now })
 	w.Keepers = []keep.Runner{kept{"checkout"}}
-	require.NoError(t, w.writeAll(t.Context(), spread.Not))
+	require.NoError(t, w.writeAll(t.Context(), atOnce))
 	require.NoError(t, c.Get(t.Context(), client.ObjectKeyFromObject(pm), pm))
 	assert.Equal(t, "checkout", pm.Status.Autoscaler)
 }
+
+// atOnce is a pause of no length between parts of the work.
+func atOnce(float64) time.Duration { return 0 }

@@ -189,7 +189,7 @@ type PrometheusSource struct {
 	// +default="5s"
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:MaxLength=32
-	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1s')",message="source.prometheus.interval must be a duration of at least 1s, such as 5s"
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1s') && duration(self) <= duration('1h')",message="source.prometheus.interval must be a duration from 1s to 1h, such as 5s"
 	Interval *metav1.Duration `json:"interval,omitempty"`
 }
 
@@ -246,6 +246,7 @@ type ResourceSource struct {
 	// The container whose use is read. Empty: the sum of all containers of the pod.
 	// +optional
 	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:XValidation:rule="self.matches('^([a-z0-9]([-a-z0-9]*[a-z0-9])?)?$')",message="source.resource.container must be the name of a container, or empty for the sum of all"
 	Container string `json:"container,omitempty"`
 
 	// How often metrics.k8s.io is read.

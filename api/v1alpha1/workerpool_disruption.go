@@ -15,7 +15,7 @@ type PoolDisruption struct {
 	// +default=[{"nodes":"10%"}]
 	// +listType=atomic
 	// +kubebuilder:validation:MinItems=1
-	// +kubebuilder:validation:MaxItems=50
+	// +kubebuilder:validation:MaxItems=20
 	Budgets []DisruptionBudget `json:"budgets,omitempty"`
 
 	// When workers are removed that the load, the predicted one included, does not need. WhenUnderutilized: once that has lasted for

@@ -311,12 +311,15 @@ func TestProductDoesNotImportTests(t *testing.T) {
 	}
 }
 
-// A type that one can read has at most 20 methods, in one file or two. Types above that are listed with the reason.
+// A type that can be read has at most 20 methods, in one file or two. Types above that are listed with the reason.
 func TestTypesCanBeRead(t *testing.T) {
 	allowed := map[string]string{
-		"nodepool/controller.Controller": "it is controller-runtime's one type of a controller; its files are parts of a pool's life",
+		"adapter/forecast/podtracker.TargetPods": "it answers what the forecaster, the keepers and the doors ask of the pods of a target",
+		"adapter/keep/keeptest.Fixture":          "it is the one world of the tests of both keepers",
+		"adapter/source/pods.Source":             "it is the queue of scrapes and the scrapes, each in a file",
+		"nodepool/controller.Controller":         "it is controller-runtime's one type of a controller; its files are parts of a pool's life",
 	}
-	methods, files := methodsOf(t, "../../nodepool", "../../pipeline")
+	methods, files := methodsOf(t, "../../adapter", "../../api", "../../cmd", "../../internal", "../../nodepool", "../../pipeline")
 	for name, n := range methods {
 		if allowed[name] == "" {
 			assert.LessOrEqual(t, n, 20, "methods of %s", name)
@@ -324,7 +327,7 @@ func TestTypesCanBeRead(t *testing.T) {
 		}
 	}
 	for name := range allowed {
-		assert.Greater(t, len(files[name]), 2, "%s needs no exception", name)
+		assert.True(t, methods[name] > 20 || len(files[name]) > 2, "%s needs no exception", name)
 	}
 }
 
@@ -333,7 +336,8 @@ func methodsOf(t *testing.T, folders ...string) (methods map[string]int, files m
 	t.Helper()
 	methods, files = map[string]int{}, map[string]map[string]bool{}
 	count := func(path string, _ fs.DirEntry, err error) error {
-		if err != nil || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+		generated := strings.Contains(path, ".pb.") || strings.Contains(path, "zz_generated")
+		if err != nil || generated || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
 			return err
 		}
 		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
@@ -365,6 +369,8 @@ func receiver(e ast.Expr) string {
 	case *ast.StarExpr:
 		return receiver(e.X)
 	case *ast.IndexExpr:
+		return receiver(e.X)
+	case *ast.IndexListExpr: // of a type with several parameters
 		return receiver(e.X)
 	case *ast.Ident:
 		return e.Name

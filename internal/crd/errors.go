@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -21,10 +22,18 @@ func (d *Definition) Check(object map[string]any) error {
 		lines = append(lines, d.unknown(path)...)
 	}
 	d.Default(object)
+	var consequences []string
 	for _, e := range d.Validate(object) {
-		if !strings.HasSuffix(e.Detail, allOf) {
+		switch {
+		case strings.HasSuffix(e.Detail, allOf):
+		case strings.Contains(e.Detail, failed) && valueAt(object, e.Field) == "":
+			consequences = append(consequences, d.describe(e, object))
+		default:
 			lines = append(lines, d.describe(e, object))
 		}
+	}
+	if len(lines) == 0 {
+		lines = consequences
 	}
 	slices.Sort(lines) // the schema validates fields in no order
 	var errs []error
@@ -34,8 +43,13 @@ func (d *Definition) Check(object map[string]any) error {
 	return errors.Join(errs...)
 }
 
-// allOf ends an error that only says that a field has another error.
-const allOf = " must validate all the schemas (allOf)"
+const (
+	// allOf ends an error that only says that a field has another error.
+	allOf = " must validate all the schemas (allOf)"
+	// failed precedes the message of a rule that cannot be evaluated, as one of its functions rejects a value. That of an
+	// object is a consequence of an error of the field with the value.
+	failed = " evaluating rule: "
+)
 
 // unknown describes a field that its object does not have; there is nothing to describe if it is no object.
 func (d *Definition) unknown(path string) []string {
@@ -92,9 +106,8 @@ func (d *Definition) accepted(e *field.Error) string {
 	case field.ErrorTypeTypeInvalid:
 		return d.ofType(e)
 	}
-	// A rule that cannot be evaluated, as its function rejects the value, has its message at the end.
 	rule := e.Detail
-	if _, message, failed := strings.Cut(rule, " evaluating rule: "); failed {
+	if _, message, ok := strings.Cut(rule, failed); ok {
 		rule = message
 	}
 	if _, accept, ok := strings.Cut(" "+rule, " must "); ok && !strings.Contains(rule, " must be of type ") {
@@ -174,6 +187,9 @@ func (d *Definition) at(path string) *schema.Structural {
 // maxValue bounds how much of a value an error has, in bytes.
 const maxValue = 100
 
+// credentials matches those in a URL.
+var credentials = regexp.MustCompile(`://[^/@]*@`)
+
 // valueAt returns the value at a path for an error, "" for an object or a list.
 func valueAt(object map[string]any, path string) string {
 	var v any = object
@@ -200,9 +216,11 @@ func valueAt(object map[string]any, path string) string {
 		if v == "" {
 			return `""`
 		}
+		v = credentials.ReplaceAllString(v, "://…@")
 		if len(v) > maxValue {
 			return strings.ToValidUTF8(v[:maxValue], "") + "..."
 		}
+		return v
 	}
 	return fmt.Sprint(v)
 }

@@ -25,6 +25,3 @@ func Over(ctx context.Context, period time.Duration) (wait func(share float64) t
 		return time.Since(from)
 	}
 }
-
-// Not waits for nothing.
-func Not(float64) time.Duration { return 0 }

@@ -14,25 +14,27 @@ import (
 	"github.com/foresail/foresail/nodepool/state"
 )
 
-// Actor is the fourth phase of a cycle. Its fields are set before its first use.
+// Actor carries out decisions: the fourth phase of a cycle. Its fields must be set before the first
+// use.
 type Actor struct {
-	Journal  *journal.Journal
-	Provider provider.Provider
-	Drainer  Drainer
-	Labeler  Labeler
-	Notices  provider.Notices            // nil: nobody reports interruptions
-	LetGo    func(context.Context) error // nil: nothing waits for the end of the pool
-	Random   *rand.Rand                  // of the jitter of retries
-	// BindGrace is how long pods that were on their way to a node when it was tainted are waited for at least, and
-	// MaxBindGrace how long at most, while a scheduler may have found nodes for pods that are not bound yet.
+	Journal          *journal.Journal
+	Provider         provider.Provider
+	Drainer          Drainer
+	Labeler          Labeler
+	Notices          provider.Notices            // nil: interruptions are not reported
+	ReleaseFinalizer func(context.Context) error // removes the finalizer of the WorkerPool; nil: there is none
+	Random           *rand.Rand                  // for the jitter of retries
+	// BindGrace is the time for which a drain waits at least for pods that were being bound to the
+	// node when it was tainted. MaxBindGrace is the longest time, used while a scheduler may have
+	// chosen nodes for pods that are not bound yet.
 	BindGrace, MaxBindGrace time.Duration
-	// HasMessages reports whether messages have come that no cycle has looked at.
+	// HasMessages reports whether messages have arrived that no cycle has processed.
 	HasMessages func() bool
 
 	turn int // number of the cycle
 }
 
-// Cycle is what one cycle acts on.
+// Cycle is the input of [Actor.Act].
 type Cycle struct {
 	Seen     *observe.Observation
 	Forecast forecast.Forecast
@@ -40,11 +42,11 @@ type Cycle struct {
 	Decision plan.Decision
 }
 
-// Result is how the acts of a cycle ended.
+// Result is the outcome of the acts of a cycle.
 type Result struct {
-	Err      error              // what ended them early
-	Errs     []error            // of acts that did not keep others from being done
-	Deferred []provider.Message // that must wait for the next cycle
+	Err      error              // the error that ended them early
+	Errs     []error            // of acts that did not prevent others
+	Deferred []provider.Message // to be processed by the next cycle
 	Ended    []string           // instances that were terminated
 }
 
@@ -69,26 +71,26 @@ func (a *Actor) newCycle(in Cycle) *cycle {
 	return c
 }
 
-// do writes the decision down, carries it out, and ends with what it left to be written.
+// do records the decision, carries it out, and saves what it left to be written.
 func (a *Actor) do(ctx context.Context, c *cycle) error {
 	dry := c.seen.Spec.DryRun
-	c.remember()
+	c.recordAttempts()
 	if !dry {
 		if err := a.apply(ctx, c); err != nil {
 			return err
 		}
 	}
-	c.rememberDecision()
+	c.recordDecision()
 	if c.journal.Dirty {
 		if err := c.save(ctx); err != nil {
 			return err
 		}
 	}
-	return c.carryOn(ctx, a.letGo(ctx, c))
+	return c.collectError(ctx, a.releaseFinalizer(ctx, c))
 }
 
-// apply does what is urgent first. An error of one part does not keep the others from being done, unless it ends the
-// cycle.
+// apply carries out the parts of a decision, the urgent ones first. An error of one part does not
+// prevent the others, unless it ends the cycle.
 func (a *Actor) apply(ctx context.Context, c *cycle) error {
 	if err := c.commit(ctx); err != nil {
 		c.deferred = c.seen.Messages
@@ -108,27 +110,28 @@ func (a *Actor) apply(ctx context.Context, c *cycle) error {
 		upkeep{c}.endPending,
 		upkeep{c}.tidyNodes,
 	} {
-		if err := c.carryOn(ctx, step(ctx)); err != nil {
+		if err := c.collectError(ctx, step(ctx)); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// letGo lets the object of a pool go that is being deleted and has nothing left. The journal is
-// emptied before that, which also proves that this process still holds the lease. If the journal
-// outlives the object, a new pool of the name begins with an empty one.
-func (a *Actor) letGo(ctx context.Context, c *cycle) error {
-	if !c.decision.LetGo || a.LetGo == nil || c.record.Action != nil && !c.seen.Spec.DryRun {
+// releaseFinalizer releases the object of a pool that is being deleted once nothing is left of it. It empties
+// the journal before, which also proves that this process still holds the lease. If the journal
+// outlives the object, a new pool of the same name begins with an empty one.
+func (a *Actor) releaseFinalizer(ctx context.Context, c *cycle) error {
+	if !c.decision.ReleaseFinalizer || a.ReleaseFinalizer == nil || c.record.Action != nil && !c.seen.Spec.DryRun {
 		return nil
 	}
 	*c.record = state.Record{Version: c.record.Version}
 	if err := c.save(ctx); err != nil {
 		return err
 	}
-	if err := c.cloud.guard.act(ctx, a.LetGo); err != nil {
-		return fmt.Errorf("let the WorkerPool go: %w", err)
+	if err := c.cloud.guard.act(ctx, a.ReleaseFinalizer); err != nil {
+		return fmt.Errorf("release the WorkerPool: %w", err)
 	}
-	c.event(journal.Event{Reason: journal.EventDeleted, Message: "Nothing of the pool is left: the WorkerPool is let go"})
+	c.event(journal.Event{Reason: journal.EventDeleted,
+		Message: "Nothing of the pool is left: the WorkerPool is released"})
 	return nil
 }

@@ -10,16 +10,16 @@ import (
 	"github.com/foresail/foresail/nodepool/state"
 )
 
-// openAction begins actions and continues the one that is open.
+// openAction begins actions and continues the open one.
 type openAction struct {
 	c    *cycle
 	up   scaleUp
 	down scaleDown
 }
 
-// begin writes down a new action, or more nodes in the open scale-up, and begins with it. It comes
-// after what is open has gone on: an action that ended in this cycle has changed what the decision
-// was made from. An urgent launch beside an open scale-down begins once that is given up.
+// begin records a new action, or more nodes in the open scale-up, and starts it. It runs after open
+// work has been continued: an action that ended in this cycle has invalidated the input of the
+// decision. An urgent launch during an open scale-down begins once that has been given up.
 func (o openAction) begin(ctx context.Context) error {
 	a, was, d := o.c.record.Action, o.c.snapshot.Record, o.c.decision
 	switch {
@@ -82,7 +82,7 @@ func (o openAction) newAction(kind string, k state.ActionKind) *state.Action {
 		Message: o.c.decision.Message, Started: o.c.now()}
 }
 
-// addPlaced adds a slot for each node that was decided on.
+// addPlaced adds a slot for each node of the decision.
 func (o openAction) addPlaced(a *state.Action) {
 	before := len(a.Slots)
 	for i, p := range o.c.decision.Placements {
@@ -92,14 +92,14 @@ func (o openAction) addPlaced(a *state.Action) {
 		}
 		addSlot(a, p, like)
 	}
-	var fresh []*state.Slot
+	var added []*state.Slot
 	for i := before; i < len(a.Slots); i++ {
-		fresh = append(fresh, &a.Slots[i])
+		added = append(added, &a.Slots[i])
 	}
-	joinLaunches(a, fresh)
+	joinLaunches(a, added)
 }
 
-// advance goes on with the open action.
+// advance continues the open action.
 func (o openAction) advance(ctx context.Context) error {
 	switch a := o.c.record.Action; {
 	case a == nil:
@@ -111,7 +111,7 @@ func (o openAction) advance(ctx context.Context) error {
 	}
 }
 
-// addSlot adds a slot with the purpose and the alternatives of another. It has no token yet.
+// addSlot adds a slot with the purpose and the alternatives of like. It has no token yet.
 func addSlot(a *state.Action, p fleet.Placement, like state.Slot) {
 	n := len(a.Slots)
 	a.Slots = append(a.Slots, state.Slot{
@@ -120,8 +120,8 @@ func addSlot(a *state.Action, p fleet.Placement, like state.Slot) {
 	})
 }
 
-// planAgain plans the launch of a slot that was lost as something else. No process needs what the slot was before, as a
-// placement that was refused cools. It has no token yet.
+// planAgain replaces a lost slot by its substitute. What the slot was before need not be recorded,
+// because a placement that was refused cools. The slot has no token yet.
 func planAgain(a *state.Action, s plan.Substitute) {
 	old := a.Slots[s.Slot]
 	a.Slots[s.Slot] = state.Slot{
@@ -130,10 +130,10 @@ func planAgain(a *state.Action, s plan.Substitute) {
 	}
 }
 
-// noteAttempts writes down which pods a launch is for.
+// noteAttempts records the pods for which a launch is made.
 func (o openAction) noteAttempts() {
 	if list, begun := o.c.forecast.BegunAttempts(o.c.now()); begun {
 		o.c.record.Attempts = list
 	}
-	o.c.forecast.NoteUndone(o.c.record, o.c.now())
+	o.c.forecast.NoteFutileRemovals(o.c.record, o.c.now())
 }

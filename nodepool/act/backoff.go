@@ -7,27 +7,30 @@ import (
 	"github.com/foresail/foresail/nodepool/state"
 )
 
-// Waits until a node is drained again after a drain that failed, doubling.
+// Waits until a node is drained again after a failed drain. They double with each failure.
 const (
 	DrainBackoffMin = 10 * time.Minute
-	// the first after what is not likely to pass, and the longest where nothing else can go instead
+	// drainBackoffMax is the first wait after an error that is not likely to pass, and the longest one
+	// where no other node can be removed instead.
 	drainBackoffMax = time.Hour
-	// drainBackoffDeleting is the first of a pool that is being deleted: no other node can go instead.
+	// drainBackoffDeleting is the first wait of a pool that is being deleted, where no other node can
+	// be removed instead.
 	drainBackoffDeleting = time.Minute
 )
 
 // Backoff returns a random wait that doubles with each try.
-func Backoff(random *rand.Rand, try int, least, most time.Duration) time.Duration {
-	wait := least
-	for i := 1; i < try && wait < most; i++ {
+func Backoff(random *rand.Rand, try int, shortest, longest time.Duration) time.Duration {
+	wait := shortest
+	for i := 1; i < try && wait < longest; i++ {
 		wait *= 2
 	}
-	wait = min(wait, most)
+	wait = min(wait, longest)
 	return wait/2 + time.Duration(random.Int64N(int64(wait/2)+1))
 }
 
-// backOffDrain leaves an instance alone for a time: at first the least one, doubling with each drain that fails.
-func backOffDrain(c *cycle, instance string, least time.Duration) {
+// backOffDrain keeps an instance from being drained for a time: the shortest at first, doubling
+// with each failed drain.
+func backOffDrain(c *cycle, instance string, shortest time.Duration) {
 	if c.record.DrainBackoff == nil {
 		c.record.DrainBackoff = map[string]time.Time{}
 	}
@@ -36,7 +39,7 @@ func backOffDrain(c *cycle, instance string, least time.Duration) {
 	}
 	c.record.FailedDrains[instance]++
 	c.record.DrainSpec = c.seen.Spec.Drain.Identity()
-	wait, longest := least, drainBackoffMax
+	wait, longest := shortest, drainBackoffMax
 	if c.record.Target(instance) != nil && !c.record.Action.DeletesPool() {
 		longest = state.DrainBackoffMax
 	}

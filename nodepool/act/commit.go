@@ -11,12 +11,12 @@ import (
 	"github.com/foresail/foresail/nodepool/state"
 )
 
-// maxSlots bounds the slots of a scale-up, the replacements of interrupted instances included.
+// maxSlots bounds the slots of a scale-up, including replacements of interrupted instances.
 const maxSlots = 2 * plan.MaxBatch
 
-// Commit writes into a record what was decided about instances and about the open action. It returns the events of it,
-// and whether the record has changed: then it is written before anything is done. Launches and removals come later: see
-// [openAction.begin].
+// Commit updates a record with the decisions about instances and about the open action. It returns
+// their events, and whether the record has changed and must be saved before anything is done.
+// Launches and removals come later: see [openAction.begin].
 func Commit(r *state.Record, d plan.Decision, now time.Time) (events []journal.Event, changed bool) {
 	n := &commit{record: r, decision: d, now: now}
 	for _, note := range []func() bool{
@@ -27,7 +27,7 @@ func Commit(r *state.Record, d plan.Decision, now time.Time) (events []journal.E
 	return n.events, changed
 }
 
-// commit is what one call of [Commit] works with.
+// commit holds the input and output of one call of [Commit].
 type commit struct {
 	record   *state.Record
 	decision plan.Decision
@@ -37,7 +37,7 @@ type commit struct {
 
 func (n *commit) event(e journal.Event) { n.events = append(n.events, e) }
 
-// noteInterruptions notes instances that the cloud takes back.
+// noteInterruptions records instances that the cloud reclaims.
 func (n *commit) noteInterruptions() bool {
 	list := n.decision.Interruptions
 	for _, x := range list {
@@ -64,7 +64,7 @@ func (n *commit) noteInterruptions() bool {
 	return len(list) > 0
 }
 
-// noteRepairs notes workers that are removed as their Nodes are unhealthy.
+// noteRepairs records workers that are removed because their Nodes are unhealthy.
 func (n *commit) noteRepairs() bool {
 	list := n.decision.Repairs
 	for _, x := range list {
@@ -78,8 +78,8 @@ func (n *commit) noteRepairs() bool {
 	return len(list) > 0
 }
 
-// noteSubstitutes adds slots to the open scale-up, in the place of lost ones and of instances that
-// the cloud takes back.
+// noteSubstitutes adds slots to the open scale-up, in place of lost ones and of instances that the
+// cloud reclaims.
 func (n *commit) noteSubstitutes() bool {
 	d := n.decision
 	a := n.record.Action
@@ -105,29 +105,30 @@ func (n *commit) noteSubstitutes() bool {
 		r.Replaced, changed = true, true
 		n.event(journal.Event{
 			Reason: journal.EventReplacement, Instance: r.InstanceID, Node: r.Node, Action: a.ID,
-			Message: fmt.Sprintf("Slot %d takes the place of %s: %s %s in %s", len(a.Slots)-1, r.InstanceID,
+			Message: fmt.Sprintf("Slot %d replaces %s: %s %s in %s", len(a.Slots)-1, r.InstanceID,
 				x.Market, x.InstanceType, x.Zone),
 		})
 	}
-	var fresh []*state.Slot
+	var added []*state.Slot
 	for _, s := range d.Substitutes {
-		fresh = append(fresh, &a.Slots[s.Slot])
+		added = append(added, &a.Slots[s.Slot])
 	}
 	for i := before; i < len(a.Slots); i++ {
-		fresh = append(fresh, &a.Slots[i])
+		added = append(added, &a.Slots[i])
 	}
-	joinLaunches(a, fresh)
+	joinLaunches(a, added)
 	return changed
 }
 
-// noteGivenUp ends the time for which instances that did not join are kept to be looked at, as their place is needed.
+// noteGivenUp makes instances that did not join and are kept for inspection due, because their
+// place is needed.
 func (n *commit) noteGivenUp() bool {
 	ended := false
 	for _, id := range n.decision.GiveUp {
 		if c := n.record.PendingTermination(id); c != nil && n.decision.At.Before(c.Due) {
 			c.Due, ended = n.decision.At, true
 			n.event(journal.Event{Reason: journal.EventGivenUp, Instance: id,
-				Message: fmt.Sprintf("The place of %s, which did not join, is needed: it is not kept any longer", id)})
+				Message: fmt.Sprintf("%s, which did not join, is no longer kept: its place is needed", id)})
 		}
 	}
 	return ended

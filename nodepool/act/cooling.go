@@ -9,7 +9,7 @@ import (
 	"github.com/foresail/foresail/nodepool/state"
 )
 
-// cooler notes in a record what cannot be launched for a while.
+// cooler records what cannot be launched for some time.
 type cooler struct {
 	record     *state.Record
 	quotas     map[string]fleet.Quota // by instance type
@@ -21,12 +21,12 @@ func (c *cycle) cooler() cooler {
 	return cooler{c.record, c.snapshot.Quotas, c.seen.Spec.LaunchSpec, c.now()}
 }
 
-// cooling reports whether a placement has been refused lately, and whether it is suspected.
+// cooling reports whether a placement was refused recently, and whether it is suspected to fail.
 func (k cooler) cooling(p fleet.Placement) (cooling, suspected bool) {
 	return fleet.Cools(k.record.Cooling, p, k.quotas[p.InstanceType], k.now)
 }
 
-// cools reports whether all instance types of a slot have been refused lately.
+// cools reports whether all instance types of a slot were refused recently.
 func (k cooler) cools(s *state.Slot) bool {
 	for _, kind := range append([]string{s.InstanceType}, s.Alternatives...) {
 		p := s.Placement
@@ -38,8 +38,8 @@ func (k cooler) cools(s *state.Slot) bool {
 	return true
 }
 
-// refused notes for each type of a launch why it could not be launched. What would cool a type that was launched all
-// the same is about the refused type alone.
+// refused records why the types of a launch could not be launched. If a refusal would also cover a
+// type that was launched, it is taken to be about the refused type alone.
 func (k cooler) refused(p fleet.Placement, refusals []provider.Refusal, launched ...string) {
 	differ := slices.ContainsFunc(refusals, func(r provider.Refusal) bool { return r.Class != refusals[0].Class })
 	for _, r := range refusals {
@@ -58,7 +58,8 @@ func (k cooler) refused(p fleet.Placement, refusals []provider.Refusal, launched
 	}
 }
 
-// covers reports whether a refusal, at the scope of its class, says that one of these types cannot be launched either.
+// covers reports whether a refusal, at the scope of its class, means that one of these types cannot
+// be launched either.
 func (k cooler) covers(class provider.Class, p fleet.Placement, kinds []string) bool {
 	c := k.scope(class, p)
 	return slices.ContainsFunc(kinds, func(kind string) bool {
@@ -68,9 +69,9 @@ func (k cooler) covers(class provider.Class, p fleet.Placement, kinds []string) 
 	})
 }
 
-// scope returns what a refusal of a placement is about: capacity the type in its zone and market; a quota all types
-// that count against it in the market, in any zone, and take as much of it; addresses the subnet; and what every
-// launch needs the whole zone or account.
+// scope returns what a refusal applies to. Capacity: the type in its zone and market. A quota: all
+// types of the market that count against it, in any zone, and need as much of it. Addresses: the
+// subnet. Anything that every launch needs: the zone or the account.
 func (k cooler) scope(class provider.Class, p fleet.Placement) fleet.Cooling {
 	switch class {
 	case provider.Quota:
@@ -86,15 +87,15 @@ func (k cooler) scope(class provider.Class, p fleet.Placement) fleet.Cooling {
 	return fleet.Cooling{Zone: p.Zone, InstanceType: p.InstanceType, Market: p.Market}
 }
 
-// cool keeps what would be refused for the same reason from being tried for a while.
+// cool prevents launches that would be refused for the same reason for some time.
 func (k cooler) cool(class provider.Class, p fleet.Placement, why string) {
 	c := k.scope(class, p)
 	c.Until, c.Reason = k.now.Add(state.CoolFor), why
 	addCooling(k.record, c)
 }
 
-// addCooling replaces what is known of the same placement. Of a quota it replaces what is known of types that take as
-// much, and adds nothing to what is known of those that take less.
+// addCooling replaces the cooling of the same placement. For a quota it replaces coolings of types
+// that need as much or more, and adds nothing if one of types that need less lasts as long.
 func addCooling(r *state.Record, c fleet.Cooling) {
 	same := func(old fleet.Cooling) bool {
 		old.Until, old.Reason, old.VCPUs = c.Until, c.Reason, c.VCPUs
@@ -111,7 +112,8 @@ func addCooling(r *state.Record, c fleet.Cooling) {
 	r.Cooling = append(r.Cooling, c)
 }
 
-// suspect has a zone and type tried last for a while: what went wrong there may go wrong again, whatever the market.
+// suspect moves a zone and type to the end of the order for some time: an error there may repeat,
+// in any market.
 func (k cooler) suspect(p fleet.Placement, why string) {
 	k.trust(p)
 	k.record.LaunchSpec = k.launchSpec
@@ -120,7 +122,7 @@ func (k cooler) suspect(p fleet.Placement, why string) {
 	})
 }
 
-// trust ends that.
+// trust ends a suspicion.
 func (k cooler) trust(p fleet.Placement) {
 	k.record.Cooling = slices.DeleteFunc(k.record.Cooling, func(c fleet.Cooling) bool {
 		return c.Suspected && c.Zone == p.Zone && c.InstanceType == p.InstanceType

@@ -50,7 +50,7 @@ func TestRefusalsCoolWhatTheyConcern(t *testing.T) {
 			[]fleet.Cooling{{Zone: "a"}}},
 		"volumes of the account": {provider.AccountQuota, provider.AccountQuota,
 			nil, known, []fleet.Cooling{{}}},
-		"what is invalid is suspected": {provider.Capacity, provider.Invalid, []string{"c5.large"}, nil,
+		"an invalid type is suspected": {provider.Capacity, provider.Invalid, []string{"c5.large"}, nil,
 			append(of("t3.medium"), fleet.Cooling{Zone: "a", InstanceType: "m5.large", Suspected: true})},
 		"what is not known says nothing": {provider.Unknown, provider.Throttled, nil, nil, nil},
 	} {

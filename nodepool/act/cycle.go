@@ -13,11 +13,11 @@ import (
 	"github.com/foresail/foresail/nodepool/state"
 )
 
-// ActFor is how long a cycle goes on with launching nodes and with beginning to empty them.
+// ActFor is the time for which a cycle launches nodes and begins drains.
 const ActFor = 5 * time.Second
 
-// cycle is what all acts of one cycle share. They read the observation, write the journal, and change the cloud and the
-// cluster through the guard alone.
+// cycle is shared by all acts of one cycle. They read the observation, write the journal, and
+// change cloud and cluster only through the guard.
 type cycle struct {
 	journal *journal.Journal
 	record  *state.Record // of the journal
@@ -31,11 +31,11 @@ type cycle struct {
 	snapshot plan.Snapshot
 	decision plan.Decision
 
-	hasMessages func() bool // messages have come that no cycle has looked at
-	began       time.Time   // this phase
+	hasMessages func() bool // messages have arrived that no cycle has processed
+	began       time.Time   // start of this phase
 
 	ended    []string           // instances that have been terminated
-	deferred []provider.Message // that must wait for the next cycle
+	deferred []provider.Message // for the next cycle
 	errs     []error            // that do not end the cycle
 }
 
@@ -46,10 +46,10 @@ func (c *cycle) event(e journal.Event) { c.journal.Event(e) }
 // save writes the journal, once for all tasks that save it at the same time.
 func (c *cycle) save(ctx context.Context) error { return c.tasks.write(ctx) }
 
-// changed has the record written at the end of the cycle at the latest.
+// changed marks the record to be saved by the end of the cycle.
 func (c *cycle) changed() { c.journal.Dirty = true }
 
-// each runs a task for each of n things. It returns the error that ends the cycle, if there is one, and the others
+// each runs a task for each of n things. It returns the error that ends the cycle, or all others
 // joined.
 func (c *cycle) each(ctx context.Context, n int, do func(i int) error) error {
 	var errs []error
@@ -62,12 +62,12 @@ func (c *cycle) each(ctx context.Context, n int, do func(i int) error) error {
 	return errors.Join(errs...)
 }
 
-// mustEnd reports whether such acts are left to the next cycle, which looks at messages first. How
-// long it took to see does not count: that takes long where there is much to do.
-func (c *cycle) mustEnd() bool { return c.now().Sub(c.began) > ActFor || c.hasMessages() }
+// outOfTime reports whether remaining launches and drains are left to the next cycle, which processes
+// messages first. The time of the observation does not count: it is long where there is much to do.
+func (c *cycle) outOfTime() bool { return c.now().Sub(c.began) > ActFor || c.hasMessages() }
 
-// carryOn keeps an error that concerns one part alone, and returns one that ends the cycle.
-func (c *cycle) carryOn(ctx context.Context, err error) error {
+// collectError collects an error that concerns one part only, and returns one that ends the cycle.
+func (c *cycle) collectError(ctx context.Context, err error) error {
 	switch {
 	case err == nil:
 		return nil
@@ -78,8 +78,8 @@ func (c *cycle) carryOn(ctx context.Context, err error) error {
 	return nil
 }
 
-// order tells the cloud to terminate an instance. Whatever lists say from then on, it is no worker any more.
-func (c *cycle) order(ctx context.Context, id string) error {
+// orderTermination orders the termination of an instance. From then on it is no worker, whatever lists report.
+func (c *cycle) orderTermination(ctx context.Context, id string) error {
 	if err := c.cloud.terminate(ctx, id); err != nil {
 		return err
 	}
@@ -101,7 +101,8 @@ func (c *cycle) distrusted() bool {
 	return c.seen.Spec.Plan.Distrusts(unready, workers)
 }
 
-// stillWorks reports whether a worker is the target of a deletion whose turn has not come, or that is being drained.
+// stillWorks reports whether a worker is a target of a pool deletion that still runs pods: planned,
+// tainted or draining.
 func (c *cycle) stillWorks(w *plan.Instance) bool {
 	if c.record.Action == nil || !c.record.Action.DeletesPool() || w.Failed {
 		return false
@@ -111,8 +112,8 @@ func (c *cycle) stillWorks(w *plan.Instance) bool {
 		r.State == state.RemovalDraining)
 }
 
-// commit writes the decision down, in one write and before anything of it is done. The journal has
-// what the decision was made from: nothing has been done in between.
+// commit saves the decision in one write, before anything of it is done. The journal still matches
+// the input of the decision, because nothing has been done in between.
 func (c *cycle) commit(ctx context.Context) error {
 	events, changed := Commit(c.record, c.decision, c.now())
 	for _, e := range events {
@@ -124,16 +125,16 @@ func (c *cycle) commit(ctx context.Context) error {
 	return c.save(ctx)
 }
 
-// remember has the journal keep what was found about earlier launches.
-func (c *cycle) remember() {
+// recordAttempts records the outcome of earlier launches.
+func (c *cycle) recordAttempts() {
 	if list, changed := c.forecast.ChangedAttempts(); changed {
 		c.record.Attempts = list
 		c.changed()
 	}
 }
 
-// rememberDecision has the journal keep what the next decisions need of this one.
-func (c *cycle) rememberDecision() {
+// recordDecision records what the next decisions need of this one.
+func (c *cycle) recordDecision() {
 	r, d := c.record, c.decision
 	if !r.IdleSince.Equal(d.IdleSince) || !r.SpareSince.Equal(d.SpareSince) || !r.Demand.Equal(&d.Demand) {
 		r.IdleSince, r.SpareSince, r.Demand = d.IdleSince, d.SpareSince, d.Demand
@@ -146,7 +147,8 @@ func (c *cycle) rememberDecision() {
 	c.journal.NoteDecision(c.seen.At)
 }
 
-// endsCycle reports whether an error ends the cycle: the journal is not known any more, or the lease is lost.
+// endsCycle reports whether an error ends the cycle: the state of the journal is unknown, or the
+// lease is lost.
 func endsCycle(err error) bool {
 	return errors.Is(err, journal.ErrStop) || errors.Is(err, journal.ErrLeaseLost)
 }

@@ -16,26 +16,29 @@ import (
 	"github.com/foresail/foresail/nodepool/state"
 )
 
-// takenFor is how long after its deadline an instance may still be there, before the notice is taken for a mistake.
-const takenFor = 10 * time.Minute
+// reclaimGrace is the time after its deadline for which an instance may still exist, before the notice
+// is assumed to be a mistake.
+const reclaimGrace = 10 * time.Minute
 
-// overtaken ends, gives up or holds a removal that must not go on as it began, and reports whether it did.
-func (m removal) overtaken(ctx context.Context, r *state.Removal) (bool, error) {
+// stopIfObsolete ends, gives up or holds a removal that must not continue as it began, and reports
+// whether it did.
+func (m removal) stopIfObsolete(ctx context.Context, r *state.Removal) (bool, error) {
 	if r.Done() || r.State == state.RemovalRestoring {
 		return false, nil
 	}
 	if m.c.seen.Gone(r.InstanceID) {
 		m.c.event(journal.Event{
 			Reason: journal.EventVanished, Warning: !m.purpose.urgent, Instance: r.InstanceID, Node: r.Node, Action: m.action,
-			Message: fmt.Sprintf("Instance %s has gone while its node was %s", r.InstanceID, strings.ToLower(string(r.State))),
+			Message: fmt.Sprintf("Instance %s disappeared while its node was %s", r.InstanceID,
+				strings.ToLower(string(r.State))),
 		})
 		return true, m.end(ctx)
 	}
 	if isControlPlane(m.c, r) {
-		return true, m.giveUp(ctx, "it is one of the control plane")
+		return true, m.giveUp(ctx, "it belongs to the control plane")
 	}
 	if m.purpose.urgent && isExpiredNotice(m.c, r) {
-		return true, m.giveUp(ctx, fmt.Sprintf("the cloud has not reclaimed the instance %s after it was to", takenFor))
+		return true, m.giveUp(ctx, fmt.Sprintf("the cloud has not reclaimed the instance %s after it was to", reclaimGrace))
 	}
 	if why := mistaken(m.c, r); why != "" {
 		return true, m.hold(ctx, why)
@@ -46,15 +49,15 @@ func (m removal) overtaken(ctx context.Context, r *state.Removal) (bool, error) 
 	return false, nil
 }
 
-// holdRepair reports whether a repair waits, as what is seen is not known or not to be trusted. One
-// that has not begun to evict pods is given up if its node is healthy again, or nothing is to be
-// repaired any more. Later it goes on: the pods have been told to leave.
+// holdRepair reports whether a repair waits because observations are unknown or cannot be trusted.
+// It gives up a repair that has not begun to evict pods if the node is healthy again, or repairs
+// are not allowed any more. Later a repair continues, because its pods are already being evicted.
 func (m removal) holdRepair(ctx context.Context, r *state.Removal) (waits bool, err error) {
 	if !m.c.seen.Complete() {
 		return true, nil
 	}
 	if r.State == state.RemovalPlanned || r.State == state.RemovalTainted {
-		if why := needless(m.c, r); why != "" {
+		if why := repairObsolete(m.c, r); why != "" {
 			r.Error = why
 			m.c.event(journal.Event{
 				Reason: journal.EventRepairAborted, Instance: r.InstanceID, Node: r.Node, Action: m.action,
@@ -67,8 +70,9 @@ func (m removal) holdRepair(ctx context.Context, r *state.Removal) (waits bool, 
 	return m.c.distrusted() || plan.Doubt(s.Pool, s.Instances, s.Record.PendingTerminations) != "", nil
 }
 
-// mistaken returns why a removal may be about the wrong Node or instance, "" if it is about the right
-// ones: another instance may have taken the node name, another Node the provider id, and tags change.
+// mistaken returns why a removal may be about the wrong Node or instance, "" if it is about the
+// right ones. Another instance may have taken the node name, another Node the provider id, and tags
+// change.
 func mistaken(c *cycle, r *state.Removal) string {
 	s, seen := c.seen.Known[r.InstanceID]
 	if !seen || !c.seen.Complete() {
@@ -85,24 +89,24 @@ func mistaken(c *cycle, r *state.Removal) string {
 	return s.Foreign()
 }
 
-// isControlPlane reports whether the node is one of the control plane, which no workflow touches.
-// It may not have been known when the removal began.
+// isControlPlane reports whether the node belongs to the control plane, which is never touched.
+// That may not have been known when the removal began.
 func isControlPlane(c *cycle, r *state.Removal) bool {
 	n := c.seen.Node(fleet.Instance{ID: r.InstanceID, ProviderID: r.ProviderID})
 	return n != nil && n.ControlPlane()
 }
 
-// isExpiredNotice reports whether an instance that the cloud was to take still exists long after, or
-// has only been stopped.
+// isExpiredNotice reports whether an instance that the cloud announced to reclaim still exists long
+// after, or has only been stopped.
 func isExpiredNotice(c *cycle, r *state.Removal) bool {
 	s, seen := c.seen.Known[r.InstanceID]
 	exists := seen && c.seen.ListErr == nil && (s.Missing.IsZero() || s.Runs())
 	ends := s.State == fleet.Leaving && !s.Stopped
-	return exists && !ends && c.now().Sub(r.Deadline) > takenFor
+	return exists && !ends && c.now().Sub(r.Deadline) > reclaimGrace
 }
 
-// needless tells why a node need not be repaired any more, "" if it must.
-func needless(c *cycle, r *state.Removal) string {
+// repairObsolete returns why a node no longer needs a repair, "" if it does.
+func repairObsolete(c *cycle, r *state.Removal) string {
 	at := slices.IndexFunc(c.seen.Members, func(i plan.Instance) bool { return i.Worker && i.ID == r.InstanceID })
 	switch {
 	case c.seen.Spec.Plan.Deleting:
@@ -115,8 +119,9 @@ func needless(c *cycle, r *state.Removal) string {
 	return ""
 }
 
-// unreachable reports whether the kubelet of a node has not been heard of for long, so that nobody
-// tells which of its pods have ended. One that says itself that its node is not Ready does.
+// unreachable reports whether the kubelet of a node has not reported for a long time, so that
+// nothing reports which of its pods have ended. A kubelet that reports its node as not Ready does
+// report that.
 func unreachable(c *cycle, r *state.Removal) bool {
 	n := c.seen.Node(fleet.Instance{ID: r.InstanceID, ProviderID: r.ProviderID})
 	return n == nil || !slices.ContainsFunc(n.Object.Status.Conditions, func(c corev1.NodeCondition) bool {

@@ -10,21 +10,21 @@ import (
 	"github.com/foresail/foresail/nodepool/state"
 )
 
-// DetachWithin is how long after its pods have gone the volumes of a node are waited for. The attach-detach controller
-// takes seconds; volumes of DaemonSets are not detached at all.
+// DetachWithin is the longest wait for the volumes of a node to be detached after its pods have
+// gone. The attach-detach controller takes seconds; volumes of DaemonSets are never detached.
 const DetachWithin = 2 * time.Minute
 
-// drains is what the removals of one cycle share.
+// drains is shared by the removals of one cycle.
 type drains struct {
 	c               *cycle
-	grace, maxGrace time.Duration       // of pods on their way to a node: at least, and at most
-	budgeted        bool                // a budget holds pods of a node that is drained
-	attached        map[string][]string // volumes by node; nil = not asked for
+	grace, maxGrace time.Duration       // shortest and longest wait for pods that are being bound to a node
+	budgeted        bool                // a budget blocks the eviction of pods of some node
+	attached        map[string][]string // volumes by node; nil = not read yet
 }
 
-// arriving reports whether pods may still be on their way to a node that has been tainted for a
-// while. What comes later than is waited for is seen by the last look before the instance is
-// terminated, if it comes before that.
+// arriving reports whether pods may still be binding to a node that was tainted some time ago. Pods
+// that come later than the longest wait are found by the last check before the instance is
+// terminated.
 func (d *drains) arriving(ctx context.Context, tainted time.Duration) (bool, error) {
 	switch {
 	case tainted < d.grace:
@@ -35,10 +35,11 @@ func (d *drains) arriving(ctx context.Context, tainted time.Duration) (bool, err
 	return d.c.nodes.arriving(ctx)
 }
 
-// pinned returns why the pods of a target could not run on other nodes, "" if they could, or if the pool is being
-// deleted. Other nodes that are being removed are no homes, and their pods keep the room that they will need.
+// pinned returns why the pods of a target could not run on other nodes, "" if they could, or if the
+// pool is being deleted. They cannot run on other nodes that are being removed, and the pods of
+// those keep the room that they will need.
 func (d *drains) pinned(node string) string {
-	if d.c.snapshot.Homes == nil || node == "" || d.c.seen.Spec.Plan.Deleting {
+	if d.c.snapshot.Simulator == nil || node == "" || d.c.seen.Spec.Plan.Deleting {
 		return ""
 	}
 	leaving := []string{node}
@@ -51,13 +52,13 @@ func (d *drains) pinned(node string) string {
 			}
 		}
 	}
-	slices.Sort(leaving) // for all of them it is asked once
-	return d.c.snapshot.Homes.Without(leaving, mayWait)
+	slices.Sort(leaving) // so that equal questions share one simulation
+	return d.c.snapshot.Simulator.Without(leaving, mayWait)
 }
 
-// detached reports whether no volume is attached any more to the node of a drained instance, or
-// none is waited for any longer. A volume that an instance ends with is detached by force, six
-// minutes later, and its pod waits for that long.
+// detached reports whether no volume is attached any more to a drained node, or the wait for them
+// is over. Volumes of a terminated instance are force-detached only six minutes later, and their
+// pods would wait as long.
 func (d *drains) detached(ctx context.Context, r *state.Removal, urgent bool) (bool, error) {
 	until := r.Since.Add(DetachWithin)
 	if urgent && r.Deadline.Before(until) {

@@ -10,15 +10,15 @@ import (
 	"github.com/foresail/foresail/nodepool/state"
 )
 
-// watchEndingFor is how long the loop checks often whether an ending instance is gone. Most take less
-// than a minute.
+// watchEndingFor is the time for which the loop frequently checks whether a terminated instance is
+// gone. Most take less than a minute.
 const watchEndingFor = 10 * time.Minute
 
-// endings are the removals whose instances end or have ended.
+// endings are the removals whose instances are shutting down or gone.
 type endings struct{ c *cycle }
 
-// advance deletes the Nodes of instances that are gone. An accepted termination is no proof:
-// a machine that hangs may run its containers for minutes more, and a StatefulSet starts the same pod
+// advance deletes the Nodes of instances that are gone. An accepted termination is no proof: a
+// machine that hangs may run its containers for minutes more, and a StatefulSet starts the same pod
 // elsewhere as soon as the Node is deleted.
 func (e endings) advance(ctx context.Context) error {
 	over := slices.DeleteFunc(slices.Clone(e.c.record.Endings), func(r state.Removal) bool {
@@ -40,11 +40,11 @@ func (e endings) advance(ctx context.Context) error {
 	return err
 }
 
-// deleteNode deletes the Node of an instance that is gone, and reports whether none is left.
+// deleteNode deletes the Node of an instance that is gone, and reports whether no Node is left.
 func (e endings) deleteNode(ctx context.Context, r state.Removal) (deleted bool, err error) {
 	if r.Node == "" || r.ProviderID == "" {
-		// The node was not known when the removal began, or no process has seen the instance
-		// listed. A later process would not find a Node that the pool's label is missing on.
+		// The node was not known when the removal began, or no process has seen the instance listed. A
+		// later process would not find a Node without the pool's label.
 		if r.Node, err = e.c.nodes.nodeOf(ctx, fleet.Instance{ID: r.InstanceID, ProviderID: r.ProviderID}); err != nil {
 			return false, err
 		}
@@ -63,7 +63,7 @@ func (e endings) deleteNode(ctx context.Context, r state.Removal) (deleted bool,
 	return err == nil, err
 }
 
-// Watches reports whether an instance began to end recently, and so is likely to be gone soon.
+// Watches reports whether an instance was terminated recently, and so is likely to be gone soon.
 func Watches(r state.Record, now time.Time) bool {
 	return slices.ContainsFunc(r.Endings, func(x state.Removal) bool { return now.Sub(x.Since) < watchEndingFor })
 }

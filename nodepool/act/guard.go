@@ -10,7 +10,7 @@ import (
 	"github.com/foresail/foresail/nodepool/provider"
 )
 
-// guard lets acts through only while the lease is held, each for no longer than that.
+// guard runs acts only while the lease is held, and cancels them when it is lost.
 type guard struct {
 	tasks *lockstep
 	left  func() time.Duration
@@ -75,7 +75,7 @@ func (c guardedCloud) markJoinFailed(ctx context.Context, id string) error {
 	return c.guard.act(ctx, func(ctx context.Context) error { return c.provider.MarkJoinFailed(ctx, id) })
 }
 
-// endMessage needs no lease: a message that is not ended is received again.
+// endMessage needs no lease: a message that is not deleted is received again.
 func (c guardedCloud) endMessage(ctx context.Context, notices provider.Notices, m provider.Message) (err error) {
 	stopped := c.guard.tasks.do(func() {
 		ctx, cancel := context.WithTimeout(ctx, config.CallTimeout)

@@ -8,14 +8,14 @@ import (
 	"github.com/foresail/foresail/nodepool/config"
 )
 
-// labels gives Nodes the labels that nodes of the pool have, each once in a cycle.
+// labels sets the labels of the pool on Nodes, once for each in a cycle.
 type labels struct {
 	c    *cycle
 	done map[string]bool // nodes that this cycle has labelled, which the cluster does not show yet
 }
 
-// claim labels the Node of a worker with the pool, unless it has none.
-func (b *labels) claim(ctx context.Context, node string) error {
+// ensureLabelled labels the Node of a worker, unless it has the pool's label.
+func (b *labels) ensureLabelled(ctx context.Context, node string) error {
 	n := b.c.seen.NodeNamed(node)
 	if n == nil || n.ControlPlane() || n.Object.Labels[cluster.LabelPool] == b.c.journal.Pool {
 		return nil
@@ -23,7 +23,7 @@ func (b *labels) claim(ctx context.Context, node string) error {
 	return b.label(ctx, node)
 }
 
-// label gives a Node the labels that nodes of the pool have, once in a cycle.
+// label sets the labels of the pool on a Node, once in a cycle.
 func (b *labels) label(ctx context.Context, node string) error {
 	if b.done[node] {
 		return nil

@@ -16,53 +16,55 @@ import (
 )
 
 const (
-	// PerLaunch is how many instances one call launches at most. EC2 takes two calls a second for an account and
-	// region, and half of that is left to others, so 500 instances in a minute need calls for several. It advises
-	// against more than a hundred.
+	// PerLaunch bounds the instances of one call. EC2 allows two calls a second for an account and
+	// region, and half of that is left to other clients, so 500 instances in a minute need calls for
+	// several. EC2 advises against more than a hundred.
 	PerLaunch = 50
-	// LaunchesAtOnce is how many such calls are made at the same time.
+	// LaunchesAtOnce is the number of such calls made at the same time.
 	LaunchesAtOnce = 4
-	// RetryMin is the wait until the same launch is tried again, doubling up to [state.RetryMax].
+	// RetryMin is the wait before the same launch is retried. It doubles up to [state.RetryMax].
 	RetryMin = 2 * time.Second
 )
 
-// launcher makes the calls that launch the slots of the open scale-up.
+// launcher launches the slots of the open scale-up.
 type launcher struct {
 	c       *cycle
-	random  *rand.Rand // of the jitter of retries
-	calling []string   // tokens of the launches that are being called
+	random  *rand.Rand // for the jitter of retries
+	calling []string   // tokens of the calls that are being made
 }
 
-// joinLaunches plans slots that have the same parameters to be launched by one call, as far as one call may.
+// joinLaunches assigns slots with the same parameters to one call, up to its limit.
 //
-// All instances of a call have the same tags, so no instance belongs to one slot in particular before the journal says
-// so: it takes any planned slot that has the token of its tag, unless a slot has it already.
+// All instances of a call have the same tags, so no instance belongs to a certain slot before the
+// journal records it: it takes any planned slot with the token of its tag, unless a slot has it
+// already.
 func joinLaunches(a *state.Action, slots []*state.Slot) {
-	var order []string
-	alike := map[string][]*state.Slot{}
+	var orderTermination []string
+	byParameters := map[string][]*state.Slot{}
 	for _, s := range slots {
 		key := fmt.Sprintf("%q %s", s.Placement, strings.Join(s.Alternatives, " "))
-		if alike[key] == nil {
-			order = append(order, key)
+		if byParameters[key] == nil {
+			orderTermination = append(orderTermination, key)
 		}
-		alike[key] = append(alike[key], s)
+		byParameters[key] = append(byParameters[key], s)
 	}
-	for _, key := range order {
-		for call := range slices.Chunk(alike[key], PerLaunch) {
+	for _, key := range orderTermination {
+		for call := range slices.Chunk(byParameters[key], PerLaunch) {
 			joinLaunch(a, call)
 		}
 	}
 }
 
-// joinLaunch gives slots the token of one call. It is named by the first of them, and by its attempt, which no call had
-// before.
+// joinLaunch gives slots the token of one call. The token names the first of them and its attempt,
+// which no earlier call had.
 func joinLaunch(a *state.Action, slots []*state.Slot) {
 	for _, s := range slots {
 		s.Token = state.Token(a.ID, slots[0].Number, slots[0].Attempt, len(slots))
 	}
 }
 
-// adopt finds instances whose launch was not recorded because the process ended or its answer was lost.
+// adopt finds instances whose launch was not recorded because the process ended or the answer was
+// lost.
 func (x *launcher) adopt(ctx context.Context, a *state.Action) error {
 	adopted := false
 	for _, id := range slices.Sorted(maps.Keys(x.c.seen.Instances)) {
@@ -77,8 +79,8 @@ func (x *launcher) adopt(ctx context.Context, a *state.Action) error {
 	return x.c.save(ctx)
 }
 
-// takeSlot puts an instance into a planned slot that has its token. It reports false if there is none, or the instance
-// has a slot.
+// takeSlot assigns an instance to a planned slot with its token. It returns false if there is none,
+// or the instance already has a slot.
 func (x *launcher) takeSlot(a *state.Action, i fleet.Instance) bool {
 	if slices.ContainsFunc(a.Slots, func(s state.Slot) bool { return s.InstanceID == i.ID }) {
 		return false
@@ -91,7 +93,7 @@ func (x *launcher) takeSlot(a *state.Action, i fleet.Instance) bool {
 	return true
 }
 
-// launched puts an instance into its slot.
+// launched assigns an instance to a slot.
 func (x *launcher) launched(s *state.Slot, i fleet.Instance) {
 	s.State, s.InstanceID, s.ProviderID, s.Error = state.SlotLaunched, i.ID, i.ProviderID, ""
 	if slices.Contains(s.Alternatives, i.InstanceType) {
@@ -108,8 +110,8 @@ func (x *launcher) launched(s *state.Slot, i fleet.Instance) {
 }
 
 // launchPlanned makes the calls for planned slots, a few at a time, until none is due or the cycle
-// must end. It makes some in each cycle: messages that keep coming, as when many instances are
-// taken back, would hold up what replaces these.
+// is out of time. It makes some in each cycle even if messages keep arriving, as when many
+// instances are reclaimed: they would delay the replacements.
 func (x *launcher) launchPlanned(ctx context.Context) error {
 	for began, more := x.c.now(), true; more; more = x.c.now().Sub(began) <= ActFor && !x.c.hasMessages() {
 		tokens, changed := x.nextLaunches()
@@ -131,9 +133,10 @@ func (x *launcher) launchPlanned(ctx context.Context) error {
 	return nil
 }
 
-// nextLaunches returns the tokens of the calls to make now, and whether the record has changed: that they are
-// requested is written before. A placement is tried by one call at first, so that a refusal costs one. Slots that have
-// not been tried and whose placement has been refused meanwhile are lost without a call.
+// nextLaunches returns the tokens of the calls to make now, and whether the record has changed:
+// requests are recorded before they are made. A placement is first tried by one call, so that a
+// refusal costs only one. Slots that have not been tried and whose placement has been refused
+// meanwhile are lost without a call.
 func (x *launcher) nextLaunches() (tokens []string, changed bool) {
 	a, now := x.c.record.Action, x.c.now()
 	trying := map[fleet.Placement]bool{}
@@ -142,10 +145,10 @@ func (x *launcher) nextLaunches() (tokens []string, changed bool) {
 		switch {
 		case s.State != state.SlotPlanned, now.Before(s.NotBefore), slices.Contains(tokens, s.Token):
 		case now.Sub(a.Started) > x.c.seen.Spec.Join.Timeout:
-			failSlot(x.c, s, fmt.Sprintf("no instance in %s: %s", x.c.seen.Spec.Join.Timeout, s.Error))
+			failSlot(x.c, s, fmt.Sprintf("no instance was launched in %s: %s", x.c.seen.Spec.Join.Timeout, s.Error))
 			changed = true
 		case s.Requested.IsZero() && x.c.cooler().cools(s):
-			lose(s, "it was not requested, as its placement has just been refused", true)
+			lose(s, "it was not requested, because its placement has just been refused", true)
 			changed = true
 		case len(tokens) == LaunchesAtOnce, trying[s.Placement] && !a.HasLaunched(s.Placement):
 		default:
@@ -160,8 +163,8 @@ func (x *launcher) nextLaunches() (tokens []string, changed bool) {
 	return tokens, changed
 }
 
-// launchOf returns the call that a token stands for. It is the same each time, however many of its slots are launched
-// by now: the slot of its tags is the first one.
+// launchOf returns the call of a token. It does not change while slots of it are launched: the slot
+// in its tags is always the first one.
 func launchOf(a *state.Action, token string) provider.Launch {
 	first := slices.IndexFunc(a.Slots, func(s state.Slot) bool { return s.Token == token })
 	s := a.Planned(token)[0]
@@ -188,7 +191,8 @@ func (x *launcher) launch(ctx context.Context, token string) error {
 	return x.c.save(ctx)
 }
 
-// launchSucceeded puts instances into slots. If these are fewer than were requested there are no more.
+// launchSucceeded assigns instances to slots. Fewer than requested means that there is no more
+// capacity.
 func (x *launcher) launchSucceeded(l provider.Launch, i provider.Launched) {
 	a := x.c.record.Action
 	var kinds []string
@@ -201,15 +205,16 @@ func (x *launcher) launchSucceeded(l provider.Launch, i provider.Launched) {
 	if len(rest) == 0 {
 		return
 	}
-	why := fmt.Sprintf("%d of %d instances were launched: there are no more", l.Count-len(rest), l.Count)
+	why := fmt.Sprintf("%d of %d instances were launched: there is no more capacity", l.Count-len(rest), l.Count)
 	if !x.c.cooler().cools(rest[0]) {
 		x.c.cooler().cool(provider.Capacity, l.Placement, why)
 	}
 	x.loseAll(rest, why, true)
 }
 
-// launchFailed notes what an error means. Definitive ones lose the slots, for which the next decision finds
-// substitutes. Others have the same call repeated, as it is not known whether it launched anything.
+// launchFailed handles the error of a call. A definitive error loses the slots, and the next
+// decision finds substitutes. After others the same call is repeated, because it may have launched
+// something.
 func (x *launcher) launchFailed(l provider.Launch, err error) {
 	a := x.c.record.Action
 	slots := a.Planned(l.Token)
@@ -217,7 +222,7 @@ func (x *launcher) launchFailed(l provider.Launch, err error) {
 	case provider.Unknown, provider.Throttled:
 		x.repeat(slots, err)
 	case provider.TokenMismatch:
-		// The token may have launched an instance with other parameters, that is not listed yet.
+		// The token may have launched an instance with other parameters that is not listed yet.
 		if x.c.now().Sub(slots[0].Requested) < x.c.seen.VanishGrace {
 			x.repeat(slots, err)
 			return
@@ -228,7 +233,7 @@ func (x *launcher) launchFailed(l provider.Launch, err error) {
 			split(a, slots)
 			return
 		}
-		x.learn(l, class, err)
+		x.coolRefused(l, class, err)
 		x.loseAll(slots, provider.Reason(err), true)
 	default:
 		x.c.errs = append(x.c.errs, fmt.Errorf("launch slot %d of %s: %w", l.Slot, a.ID, err))
@@ -238,8 +243,8 @@ func (x *launcher) launchFailed(l provider.Launch, err error) {
 	}
 }
 
-// learn notes what cannot be launched now. That is the placement of the call in any case.
-func (x *launcher) learn(l provider.Launch, class provider.Class, err error) {
+// coolRefused records what cannot be launched now, which includes the placement of the call.
+func (x *launcher) coolRefused(l provider.Launch, class provider.Class, err error) {
 	refusals := provider.RefusalsOf(err)
 	x.c.cooler().refused(l.Placement, refusals)
 	if cooling, _ := x.c.cooler().cooling(l.Placement); !cooling {
@@ -250,7 +255,7 @@ func (x *launcher) learn(l provider.Launch, class provider.Class, err error) {
 	}
 }
 
-// repeat has the call of slots made again after a while, with the same token.
+// repeat schedules the same call again, with the same token.
 func (x *launcher) repeat(slots []*state.Slot, err error) {
 	tries := slots[0].Tries + 1
 	first := !slices.ContainsFunc(x.c.record.Action.Slots, func(s state.Slot) bool { return s.Tries > 0 })
@@ -259,23 +264,24 @@ func (x *launcher) repeat(slots []*state.Slot, err error) {
 		s.Tries, s.NotBefore, s.Error = tries, at, provider.Reason(err)
 	}
 	x.c.errs = append(x.c.errs, fmt.Errorf("launch slot %d of %s: %w", slots[0].Number, x.c.record.Action.ID, err))
-	if s := slots[0]; first { // the others fail for the same reason, as a rule
+	if s := slots[0]; first { // usually the others fail for the same reason
 		x.c.event(journal.Event{
 			Reason: journal.EventLaunchRetried, Warning: true, Action: x.c.record.Action.ID,
-			Message: fmt.Sprintf("Slot %d, %s %s in %s, is tried again: %s", s.Number, s.Market,
+			Message: fmt.Sprintf("Slot %d, %s %s in %s, is retried: %s", s.Number, s.Market,
 				s.InstanceType, s.Zone, s.Error),
 		})
 	}
 }
 
-// splits reports whether a call for fewer instances may succeed. EC2 refuses a call that exceeds a quota or a subnet
-// as a whole, even if it would do with fewer.
+// splits reports whether a call for fewer instances may succeed. EC2 refuses a call that exceeds a
+// quota or a subnet as a whole, even if part of it would fit.
 func splits(c provider.Class) bool {
 	return c == provider.Quota || c == provider.Address || c == provider.AccountQuota
 }
 
-// split plans the slots of a call again, by two calls. The first is for one instance until one has been launched at the
-// placement, as then nothing may be left, and for half of them after that.
+// split plans the slots of a call again, in two calls. The first is for one instance until one has
+// been launched at the placement, because nothing may be left there, and for half of them after
+// that.
 func split(a *state.Action, slots []*state.Slot) {
 	for _, s := range slots {
 		s.Attempt++
@@ -289,7 +295,8 @@ func split(a *state.Action, slots []*state.Slot) {
 	joinLaunch(a, slots[first:])
 }
 
-// loseAll ends the slots of a call that launched nothing for them, until it is decided what is launched instead.
+// loseAll fails the slots of a call that launched nothing for them, until a substitute is decided
+// on.
 func (x *launcher) loseAll(slots []*state.Slot, why string, refused bool) {
 	s := slots[0]
 	more := ""
@@ -310,8 +317,8 @@ func lose(s *state.Slot, why string, refused bool) {
 	s.Lost, s.Refused = true, refused
 }
 
-// failAll ends all slots that are still to be launched, but for those of other calls that have been made: they end by
-// their own answers.
+// failAll fails all slots that are still to be launched, except those of other calls under way,
+// which end by their own answers.
 func (x *launcher) failAll(token, why string) {
 	for i := range x.c.record.Action.Slots {
 		s := &x.c.record.Action.Slots[i]
@@ -321,7 +328,7 @@ func (x *launcher) failAll(token, why string) {
 	}
 }
 
-// failSlot ends a slot for good.
+// failSlot fails a slot permanently.
 func failSlot(c *cycle, s *state.Slot, why string) {
 	s.State, s.Error, s.Alternatives = state.SlotFailed, why, nil
 	c.event(journal.Event{

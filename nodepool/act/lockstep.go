@@ -11,16 +11,17 @@ import (
 	"github.com/foresail/foresail/nodepool/journal"
 )
 
-// maxCalls is how many calls of tasks are under way at the same time. Clients of the cloud and of the cluster limit
-// their rates as well.
+// maxCalls is the number of calls of tasks that run at the same time. Clients of the cloud and of
+// the cluster also limit their rates.
 const maxCalls = 20
 
-// lockstep runs tasks that share the journal. One task runs at a time, until it makes a call or saves the journal.
-// When each task has come to such a point, the journal is written once for all that save it, and all calls are made
-// concurrently. So tasks read as if each ran alone, only one goroutine changes the journal, and the number of rounds
-// and of writes depends on the tasks and not on timing.
+// lockstep runs tasks that share the journal. One task runs at a time, until it makes a call or
+// saves the journal. When every task has reached such a point, the journal is written once for all
+// that save it, and then all calls are made concurrently. Tasks therefore read as if each ran
+// alone, only one goroutine changes the journal, and the number of rounds and writes depends on the
+// tasks and not on timing.
 type lockstep struct {
-	running *task                           // nil: no task runs, and a call is made at once
+	running *task                           // nil: no task runs, and calls are made at once
 	save    func(ctx context.Context) error // writes the journal
 }
 
@@ -28,10 +29,10 @@ type lockstep struct {
 type task struct {
 	next  func() (struct{}, bool) // continues until the next call or save, or the end
 	yield func(struct{}) bool
-	call  func()          // that it has come to; nil: a save
-	saves context.Context // of the save that it has come to
-	err   error           // why the call was not made, or of the save
-	ended error           // what it has returned
+	call  func()          // the pending call; nil: a save
+	saves context.Context // context of the pending save
+	err   error           // why the call was not made, or the error of the save
+	ended error           // the returned error
 }
 
 // together runs one task for each of n things, and returns their errors.
@@ -75,7 +76,7 @@ func (l *lockstep) proceed(tasks []*task) (open []*task) {
 	return open
 }
 
-// round does what the tasks wait for: one save, and then the calls, unless the save failed.
+// round serves the pending requests of tasks: one save, and then the calls, unless the save failed.
 func (l *lockstep) round(tasks []*task) {
 	var failed error
 	if at := slices.IndexFunc(tasks, func(t *task) bool { return t.call == nil }); at >= 0 {
@@ -99,7 +100,7 @@ func (l *lockstep) round(tasks []*task) {
 	}
 	calls.Wait()
 	if returned.Load() < made {
-		runtime.Goexit() // as the call did, which would have ended this goroutine if it had not been given to another
+		runtime.Goexit() // a call ended its goroutine, which is this one's work
 	}
 }
 
@@ -112,7 +113,7 @@ func (t *task) wait(call func(), saves context.Context) error {
 	return t.err
 }
 
-// do makes a call, at the same time as the other tasks make theirs. An error means that it was not made.
+// do makes a call, concurrently with those of other tasks. An error means that it was not made.
 func (l *lockstep) do(call func()) error {
 	if l == nil || l.running == nil {
 		call()

@@ -11,17 +11,17 @@ import (
 	"github.com/foresail/foresail/nodepool/provider"
 )
 
-// messages ends the messages of the cloud that a decision was made about.
+// messages handles the messages of the cloud that a decision was made about.
 type messages struct {
 	c       *cycle
-	notices provider.Notices // nil: nobody reports interruptions
+	notices provider.Notices // nil: interruptions are not reported
 }
 
-// end follows the advice in messages, and tells the queue which messages are done with: what they
-// say is in the journal by now. Those that must wait stay for the next cycle.
+// end follows the advice in messages, and deletes from the queue those that have been handled:
+// their content is in the journal. Deferred ones are kept for the next cycle.
 func (q messages) end(ctx context.Context) error {
 	for _, a := range q.c.decision.Advice {
-		if err := q.c.carryOn(ctx, q.advised(ctx, a)); err != nil {
+		if err := q.c.collectError(ctx, q.advised(ctx, a)); err != nil {
 			q.c.deferred = q.c.seen.Messages
 			return err
 		}
@@ -46,7 +46,7 @@ func (q messages) endOne(ctx context.Context, m provider.Message) error {
 	return err
 }
 
-// advised cordons a node that the cloud advises to leave, if that is asked for.
+// advised cordons a node that the cloud advises to leave, if the pool is configured to.
 func (q messages) advised(ctx context.Context, a plan.Advice) error {
 	q.c.event(journal.Event{Reason: journal.EventRebalance, Instance: a.InstanceID, Node: a.Node,
 		Message: fmt.Sprintf("The cloud advises to leave %s", a.InstanceID)})

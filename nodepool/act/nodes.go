@@ -7,31 +7,34 @@ import (
 	"github.com/foresail/foresail/nodepool/fleet"
 )
 
-// Drainer empties nodes. All its calls may be repeated.
+// Drainer drains nodes. All its calls may be repeated.
 type Drainer interface {
-	// Taint keeps new pods from the node, and tells the action that it leaves by.
+	// Taint keeps new pods off the node, and marks it with the action that removes it.
 	Taint(ctx context.Context, node, action string) error
 	// Cordon marks the node unschedulable.
 	Cordon(ctx context.Context, node string) error
-	// Restore undoes both; a node that has gone is no error.
+	// Restore undoes both. A node that no longer exists is no error.
 	Restore(ctx context.Context, node string) error
-	// Blockers returns why the node must not be drained, as a fresh list of its pods tells.
+	// Blockers returns why the node must not be drained, from a fresh list of its pods.
 	Blockers(ctx context.Context, node string) ([]string, error)
-	// Arriving tells whether a scheduler may have found a node for pods that are not bound yet, as a fresh list tells.
+	// Arriving reports whether a scheduler may have chosen a node for pods that are not bound yet,
+	// from a fresh list.
 	Arriving(ctx context.Context) (bool, error)
-	// Evict evicts, without waiting, the pods that are not yet leaving.
+	// Evict evicts, without waiting, the pods that are not terminating yet.
 	Evict(ctx context.Context, node string, l drain.Limits) (drain.Progress, error)
-	// Attached returns the volumes that are attached, by node.
+	// Attached returns the attached volumes, by node.
 	Attached(ctx context.Context) (map[string][]string, error)
-	// NodeOf returns the name of the Node of an instance, as a fresh list of all Nodes tells, "" if it has none.
+	// NodeOf returns the name of the Node of an instance, from a fresh list of all Nodes, "" if it has
+	// none.
 	NodeOf(ctx context.Context, providerID, instanceID string) (string, error)
-	// DeleteNode deletes the node if it still has the provider id; one that has gone is no error.
+	// DeleteNode deletes the node if it still has the provider id. One that no longer exists is no
+	// error.
 	DeleteNode(ctx context.Context, node, providerID string) error
 }
 
-// Labeler sets labels of the node of a worker that joins: [cluster.LabelPool], so that it is known
-// for one of the pool's when its instance has gone, and those of the template. A node that has gone
-// is no error.
+// Labeler sets labels on the node of a worker that joins: [cluster.LabelPool], so that it is
+// recognised as the pool's after its instance is gone, and those of the template. A node that no
+// longer exists is no error.
 type Labeler interface {
 	Label(ctx context.Context, node string, labels map[string]string) error
 }
@@ -80,7 +83,8 @@ func (n guardedNodes) evict(ctx context.Context, node string, l drain.Limits) (p
 	return progress, err
 }
 
-// attached returns the volumes by node. Tasks that ask at the same time share one answer, as it is about all nodes.
+// attached returns the volumes by node. Tasks that call it at the same time share one answer, which
+// covers all nodes.
 func (n guardedNodes) attached(ctx context.Context) (volumes map[string][]string, err error) {
 	err = n.guard.act(ctx, func(ctx context.Context) error {
 		volumes, err = n.volumes.get(ctx, n.drainer.Attached)
@@ -105,9 +109,9 @@ func (n guardedNodes) label(ctx context.Context, node string, labels map[string]
 	return n.guard.act(ctx, func(ctx context.Context) error { return n.labeler.Label(ctx, node, labels) })
 }
 
-// volumes is the answer to the first call of a cycle for attached volumes.
+// volumes caches the attached volumes for one cycle.
 type volumes struct {
-	turn   chan struct{} // holds a value while a call asks or reads
+	turn   chan struct{} // holds a value while a call reads
 	asked  bool
 	byNode map[string][]string
 	err    error

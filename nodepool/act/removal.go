@@ -14,16 +14,17 @@ import (
 	"github.com/foresail/foresail/nodepool/state"
 )
 
-// removal is one removal, as far as this cycle takes it. It is looked up in the record after each save.
+// removal carries out one removal, as far as possible in this cycle. It is looked up in the record
+// again after each save.
 type removal struct {
 	c       *cycle
 	drains  *drains
 	find    func() *state.Removal
-	action  string // that the node is marked with
+	action  string // that marks the node
 	purpose purpose
 }
 
-// advance takes the removal as far as it gets without waiting.
+// advance continues the removal as far as it gets without waiting.
 func (m removal) advance(ctx context.Context) error {
 	for {
 		before := m.find().State
@@ -36,11 +37,11 @@ func (m removal) advance(ctx context.Context) error {
 	}
 }
 
-// step does what the state of the removal asks for. What is done can be done again: it comes before
-// the write of the state that it leads to.
+// step carries out the current state of the removal. Every step can be repeated, because it comes
+// before the write of the next state.
 func (m removal) step(ctx context.Context) error {
 	r := m.find()
-	if done, err := m.overtaken(ctx, r); done || err != nil {
+	if done, err := m.stopIfObsolete(ctx, r); done || err != nil {
 		return err
 	}
 	switch r.State {
@@ -58,8 +59,8 @@ func (m removal) step(ctx context.Context) error {
 	return nil
 }
 
-// taint keeps new pods away. An instance that is taken back before its node has joined has none to
-// be drained: the cloud takes it as it is.
+// taint keeps new pods off the node. An instance that is reclaimed before its node has joined has
+// none to drain, and is left to the cloud.
 func (m removal) taint(ctx context.Context, r *state.Removal) error {
 	if r.Node == "" {
 		node := m.nodeOf(r)
@@ -68,7 +69,7 @@ func (m removal) taint(ctx context.Context, r *state.Removal) error {
 		}
 		r.Node = node
 	}
-	if err := m.c.labels.claim(ctx, r.Node); err != nil {
+	if err := m.c.labels.ensureLabelled(ctx, r.Node); err != nil {
 		return err
 	}
 	if err := m.c.nodes.taint(ctx, r.Node, m.action); err != nil {
@@ -77,7 +78,7 @@ func (m removal) taint(ctx context.Context, r *state.Removal) error {
 	return m.to(ctx, state.RemovalTainted)
 }
 
-// nodeOf returns the name of the Node of an instance that had none when its removal was asked for.
+// nodeOf returns the name of the Node of an instance that had none when its removal was decided.
 func (m removal) nodeOf(r *state.Removal) string {
 	if r.ProviderID == "" {
 		r.ProviderID = m.c.seen.Instances[r.InstanceID].ProviderID
@@ -88,8 +89,8 @@ func (m removal) nodeOf(r *state.Removal) string {
 	return ""
 }
 
-// cordon begins the drain, once pods that were on their way to the node have come, if none of its
-// pods speaks against it and all have another node still.
+// cordon starts the drain once no pod is still binding to the node, nothing blocks eviction, and
+// its pods fit elsewhere.
 func (m removal) cordon(ctx context.Context, r *state.Removal) error {
 	if !m.purpose.urgent {
 		if arriving, err := m.drains.arriving(ctx, m.c.now().Sub(r.Since)); arriving || err != nil {
@@ -114,7 +115,7 @@ func (m removal) cordon(ctx context.Context, r *state.Removal) error {
 	return m.to(ctx, state.RemovalDraining)
 }
 
-// drain evicts, and looks what is left.
+// drain evicts pods, and checks which are left.
 func (m removal) drain(ctx context.Context, r *state.Removal) error {
 	limits := m.limits(r)
 	progress, err := m.c.nodes.evict(ctx, r.Node, limits)
@@ -133,15 +134,15 @@ func (m removal) drain(ctx context.Context, r *state.Removal) error {
 	case m.overdue(r):
 		m.c.event(journal.Event{
 			Reason: journal.EventDrained, Warning: true, Instance: r.InstanceID, Node: r.Node, Action: m.action,
-			Message: fmt.Sprintf("Node %s has no kubelet any more, and %s after %s: its instance is terminated all the same",
+			Message: fmt.Sprintf("Node %s has lost its kubelet, and %s after %s: its instance is terminated anyway",
 				r.Node, left, m.c.now().Sub(r.Began).Round(time.Second)),
 		})
 		return m.to(ctx, state.RemovalDrained)
 	case m.purpose.insists() || limits.Force:
 	case len(progress.Blocked) > 0:
 		return m.giveUp(ctx, left)
-	case m.c.seen.Spec.Drain.Force: // what is left is deleted in time
-	case err == nil && len(progress.Refused) == 0: // all that are left are ending, which a new start would not hasten
+	case m.c.seen.Spec.Drain.Force: // the remaining pods are deleted in time
+	case err == nil && len(progress.Refused) == 0: // all that are left are terminating, which a retry would not speed up
 	case m.c.now().Sub(r.Began) > m.c.seen.Spec.Drain.Timeout:
 		return m.giveUp(ctx, fmt.Sprintf("%s after %s", left, m.c.seen.Spec.Drain.Timeout))
 	}
@@ -153,12 +154,13 @@ func (m removal) drain(ctx context.Context, r *state.Removal) error {
 	return err
 }
 
-// terminate ends an instance that the cloud lists as the pool's, and whose node is empty still.
+// terminate terminates an instance that the cloud lists as the pool's, and whose node is still
+// empty.
 func (m removal) terminate(ctx context.Context, r *state.Removal) error {
 	i, listed := m.c.seen.Instances[r.InstanceID]
 	switch {
 	case !listed:
-		return nil // it is waited for until the cloud says, asked by its id, that it is gone
+		return nil // wait until the cloud, queried by its id, reports it as gone
 	case i.State == fleet.Leaving && !i.Stopped:
 		return m.end(ctx)
 	}
@@ -168,10 +170,11 @@ func (m removal) terminate(ctx context.Context, r *state.Removal) error {
 	if detached, err := m.drains.detached(ctx, r, m.purpose.urgent); !detached || err != nil {
 		return err
 	}
-	err := m.c.order(ctx, r.InstanceID)
+	err := m.c.orderTermination(ctx, r.InstanceID)
 	switch {
 	case provider.ClassOf(err) == provider.NotOwned, provider.ClassOf(err) == provider.Invalid && !m.purpose.urgent:
-		return m.giveUpFor(ctx, err.Error(), drainBackoffMax) // nobody shall be evicted again soon for what is refused then
+		// pods must not be evicted again soon for a termination that is refused
+		return m.giveUpFor(ctx, err.Error(), drainBackoffMax)
 	case err != nil:
 		return fmt.Errorf("terminate %s: %w", r.InstanceID, err)
 	}
@@ -182,8 +185,8 @@ func (m removal) terminate(ctx context.Context, r *state.Removal) error {
 	return m.end(ctx)
 }
 
-// end completes a removal whose instance ends. Its Node waits among the endings, so that no other work
-// waits for an instance that takes long to shut down.
+// end completes a removal whose instance is shutting down. Its Node is handled by the endings, so
+// that no other work waits for an instance that shuts down slowly.
 func (m removal) end(ctx context.Context) error {
 	r := m.find()
 	if m.c.record.Ending(r.InstanceID) == nil {
@@ -201,14 +204,14 @@ func (m removal) restore(ctx context.Context, r *state.Removal) error {
 		if err := m.c.nodes.restore(ctx, r.Node); err != nil {
 			return err
 		}
-		if err := m.c.labels.claim(ctx, r.Node); err != nil {
+		if err := m.c.labels.ensureLabelled(ctx, r.Node); err != nil {
 			return err
 		}
 	}
 	return m.to(ctx, state.RemovalFailed)
 }
 
-// giveUp has the node take pods again, and leaves it alone for a while.
+// giveUp uncordons the node, and does not drain it again for some time.
 func (m removal) giveUp(ctx context.Context, why string) error {
 	if m.c.seen.Spec.Plan.Deleting {
 		return m.giveUpFor(ctx, why, drainBackoffDeleting)
@@ -216,19 +219,19 @@ func (m removal) giveUp(ctx context.Context, why string) error {
 	return m.giveUpFor(ctx, why, DrainBackoffMin)
 }
 
-func (m removal) giveUpFor(ctx context.Context, why string, least time.Duration) error {
+func (m removal) giveUpFor(ctx context.Context, why string, shortest time.Duration) error {
 	r := m.find()
 	r.Error = why
-	backOffDrain(m.c, r.InstanceID, least)
+	backOffDrain(m.c, r.InstanceID, shortest)
 	m.c.event(journal.Event{
 		Reason: journal.EventDrainFailed, Warning: true, Instance: r.InstanceID, Node: r.Node, Action: m.action,
-		Message: fmt.Sprintf("Node %s is not drained and takes pods again: %s", r.Node, why),
+		Message: fmt.Sprintf("The drain of node %s failed and it takes pods again: %s", r.Node, why),
 	})
 	return m.to(ctx, state.RemovalRestoring)
 }
 
-// hold stops a removal for now. That of an instance that the cloud takes back waits, as the instance
-// goes in any case; any other is given up.
+// hold stops a removal for now. The removal of a reclaimed instance waits, because the instance
+// goes in any case. Any other is given up.
 func (m removal) hold(ctx context.Context, why string) error {
 	if !m.purpose.urgent {
 		return m.giveUp(ctx, why)
@@ -240,8 +243,8 @@ func (m removal) hold(ctx context.Context, why string) error {
 	return nil
 }
 
-// unlessGone returns an error of a call on the node, but ends the removal if the Node is not there any more. Its
-// instance is then without a node, which the plan looks after.
+// unlessGone returns the error of a call on the node, but ends the removal if the Node no longer
+// exists. The plan then handles its instance as one without a node.
 func (m removal) unlessGone(ctx context.Context, err error) error {
 	if !apierrors.IsNotFound(err) || endsCycle(err) {
 		return err
@@ -249,7 +252,7 @@ func (m removal) unlessGone(ctx context.Context, err error) error {
 	return m.giveUp(ctx, "its Node has been deleted")
 }
 
-// to writes the state that the removal has come to.
+// to records the next state of the removal.
 func (m removal) to(ctx context.Context, s state.RemovalState) error {
 	r := m.find()
 	r.State, r.Since = s, m.c.now()
@@ -264,12 +267,12 @@ func (m removal) limits(r *state.Removal) drain.Limits {
 	return m.purpose.limits(r, m.c.seen.Spec.Drain, unreachable(m.c, r), m.c.now())
 }
 
-// overdue reports whether pods that are left on the node are not waited for any longer.
+// overdue reports whether the remaining pods on the node are no longer waited for.
 func (m removal) overdue(r *state.Removal) bool {
 	return m.purpose.overdue(r, m.c.seen.Spec.Drain.Timeout, unreachable(m.c, r), m.c.now())
 }
 
-// empty looks at the node of a drained instance once more. If pods have come, the drain goes on.
+// empty checks the node of a drained instance once more. If pods have arrived, the drain continues.
 func (m removal) empty(ctx context.Context, r *state.Removal) (bool, error) {
 	if r.Node == "" {
 		return true, nil

@@ -13,16 +13,16 @@ import (
 )
 
 const (
-	// ClearAfter is the least time without a target done after which a scale-down is given up: what is not
-	// terminated by then is given back. See [scaleDown.clearAfter].
+	// ClearAfter is the shortest time without a finished target after which a scale-down is given up
+	// and its remaining nodes are uncordoned. See [scaleDown.clearAfter].
 	ClearAfter = 15 * time.Minute
-	// clearMargin is what a target may take in addition to drain.timeout: pods that are binding, pods that end,
-	// volumes, its instance.
+	// clearMargin is the time of a target in addition to drain.timeout: binding pods, terminating
+	// pods, volumes, the instance.
 	clearMargin = 10 * time.Minute
-	// DropMargin is how much later a scale-down is forgotten even if giving nodes back fails; their marks are found
-	// later.
+	// DropMargin is the additional time after which a scale-down is dropped even if nodes cannot be
+	// uncordoned. Their marks are found later.
 	DropMargin = 5 * time.Minute
-	// DrainsAtOnce is how many nodes of a scale-down are emptied at the same time at most.
+	// DrainsAtOnce bounds the nodes of a scale-down that are drained at the same time.
 	DrainsAtOnce = 10
 )
 
@@ -32,10 +32,10 @@ type scaleDown struct {
 	drains *drains
 }
 
-// advance drains and terminates the targets, several at once. It waits while the world is not to be trusted, gives up
-// what can be given up when nodes are needed after all, and ends when no target is open.
+// advance drains and terminates the targets, several at once. It waits while observations cannot be
+// trusted, gives up what it can when nodes are needed after all, and ends when no target is open.
 func (s scaleDown) advance(ctx context.Context) error {
-	if why := s.notAnyMore(s.c.record.Action); why != "" {
+	if why := s.abortReason(s.c.record.Action); why != "" {
 		if err := s.abandon(ctx, why); err != nil {
 			return err
 		}
@@ -59,7 +59,7 @@ func (s scaleDown) advance(ctx context.Context) error {
 	return err
 }
 
-// advanceTargets continues the targets that have been begun, and then begins others, as many at a time as
+// advanceTargets continues the targets that have begun, and then begins others, as many as
 // [scaleDown.begins] allows.
 func (s scaleDown) advanceTargets(ctx context.Context) error {
 	var begun, waiting []int
@@ -74,7 +74,7 @@ func (s scaleDown) advanceTargets(ctx context.Context) error {
 	}
 	err := s.c.each(ctx, len(begun), func(i int) error { return s.advanceTarget(ctx, begun[i]) })
 	for len(waiting) > 0 && !endsCycle(err) && ctx.Err() == nil {
-		n := min(s.begins(), len(waiting))
+		n := min(s.mayBegin(), len(waiting))
 		if n <= 0 {
 			break
 		}
@@ -85,10 +85,10 @@ func (s scaleDown) advanceTargets(ctx context.Context) error {
 	return err
 }
 
-// begins returns how many further nodes may be emptied now: one at first, and two more for each node that is empty.
-// While a budget holds pods of one node no other is begun: it would take no more pods, and its own might wait for the
-// same budget.
-func (s scaleDown) begins() int {
+// mayBegin returns the number of further nodes that may be drained now: one at first, and two more
+// for each node that is empty. While a budget blocks pods of one node no other is begun: it would
+// take no more pods, and its own might wait for the same budget.
+func (s scaleDown) mayBegin() int {
 	open, emptied := 0, 0
 	for _, r := range s.c.record.Action.Targets {
 		switch r.State {
@@ -100,7 +100,7 @@ func (s scaleDown) begins() int {
 			}
 		}
 	}
-	if s.drains.budgeted || s.c.mustEnd() {
+	if s.drains.budgeted || s.c.outOfTime() {
 		return 0
 	}
 	return min(1+2*emptied, DrainsAtOnce) - open
@@ -109,7 +109,7 @@ func (s scaleDown) begins() int {
 func (s scaleDown) advanceTarget(ctx context.Context, i int) error {
 	a := s.c.record.Action
 	if a.Targets[i].State == state.RemovalPlanned {
-		if why := s.needs(i); why != "" {
+		if why := s.whyNeeded(i); why != "" {
 			if err := s.drop(ctx, i, why); err != nil {
 				return err
 			}
@@ -118,7 +118,7 @@ func (s scaleDown) advanceTarget(ctx context.Context, i int) error {
 	return s.removal(i).advance(ctx)
 }
 
-// removal is the removal of a target of the open scale-down.
+// removal returns the removal of a target of the open scale-down.
 func (s scaleDown) removal(at int) removal {
 	a := s.c.record.Action
 	return removal{
@@ -127,29 +127,30 @@ func (s scaleDown) removal(at int) removal {
 	}
 }
 
-// notAnyMore tells why an open scale-down must not go on, "" if it may.
-func (s scaleDown) notAnyMore(a *state.Action) string {
+// abortReason returns why an open scale-down must not continue, "" if it may.
+func (s scaleDown) abortReason(a *state.Action) string {
 	switch d := s.c.decision; {
 	case s.age(a) > s.clearAfter():
-		return fmt.Sprintf("no node has gone in %s", s.clearAfter())
+		return fmt.Sprintf("no node was removed in %s", s.clearAfter())
 	case (a.Reason == plan.Outdated || a.Reason == plan.Underutilized) && s.c.seen.Spec.Disruption.Paused:
 		return "disruption is paused"
 	case a.DeletesPool() && !s.c.seen.Spec.Plan.Deleting:
-		return "the WorkerPool is not being deleted any more"
-	case a.ID == s.c.snapshot.Record.ActionID() && d.Want > d.Workers:
+		return "the WorkerPool is no longer being deleted"
+	case a.ID == s.c.snapshot.Record.ActionID() && d.Desired > d.Workers:
 		return "more workers are desired: " + d.Message
 	}
 	return ""
 }
 
-// clearAfter is how long no target of a scale-down may be done until it is given up: longer than a single drain may
-// take.
+// clearAfter returns the time without a finished target after which a scale-down is given up:
+// longer than a single drain may take.
 func (s scaleDown) clearAfter() time.Duration {
 	return max(ClearAfter, s.c.seen.Spec.Drain.Timeout+clearMargin)
 }
 
-// abandon gives back every target that is not drained yet. What is drained is finished, unless its time is over. A
-// node whose pods have been evicted in vain is left alone for a while, longer each time.
+// abandon uncordons every target that is not drained yet. Drained ones are finished, unless their
+// time is over. A node whose pods were evicted without effect is not drained again for some time,
+// longer with each failure.
 func (s scaleDown) abandon(ctx context.Context, why string) error {
 	a := s.c.record.Action
 	old := s.age(a) > s.clearAfter()
@@ -173,12 +174,12 @@ func (s scaleDown) abandon(ctx context.Context, why string) error {
 		return nil
 	}
 	s.c.event(journal.Event{Reason: journal.EventScaleDownAborted, Warning: old, Action: a.ID,
-		Message: "The scale-down is given up: " + why})
+		Message: "The scale-down was given up: " + why})
 	return s.c.save(ctx)
 }
 
-// taintAll taints every node of a deletion before the first is drained, so that what is evicted
-// from one does not come to the next.
+// taintAll taints every node of a pool deletion before the first is drained, so that evicted pods
+// do not move to the next one.
 func (s scaleDown) taintAll(ctx context.Context) error {
 	var planned []int
 	for i, r := range s.c.record.Action.Targets {
@@ -187,19 +188,19 @@ func (s scaleDown) taintAll(ctx context.Context) error {
 		}
 	}
 	for part := range slices.Chunk(planned, 5*maxCalls) {
-		if s.c.mustEnd() {
+		if s.c.outOfTime() {
 			return nil
 		}
 		err := s.c.each(ctx, len(part), func(i int) error { return s.removal(part[i]).step(ctx) })
-		if err := s.c.carryOn(ctx, err); err != nil {
+		if err := s.c.collectError(ctx, err); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// waits tells whether a target stays as it is while too little is known, or too much of the world looks broken, for
-// anything to be removed. Giving nodes back does not wait.
+// waits reports whether a target must wait because too little is known, or too many workers look
+// broken, for any removal. Uncordoning does not wait.
 func (s scaleDown) waits(r state.Removal) bool {
 	if r.State == state.RemovalRestoring {
 		return false
@@ -207,9 +208,9 @@ func (s scaleDown) waits(r state.Removal) bool {
 	return !s.c.seen.Complete() || s.c.distrusted()
 }
 
-// needs tells why a target that has not been touched is needed after all, "" if it is not. In the
-// cycle that has chosen it, nothing is asked again.
-func (s scaleDown) needs(at int) string {
+// whyNeeded returns why a target that has not been touched is needed after all, "" if it is not. It
+// does not check again in the cycle that chose the target.
+func (s scaleDown) whyNeeded(at int) string {
 	a := s.c.record.Action
 	if a.ID != s.c.snapshot.Record.ActionID() || a.DeletesPool() {
 		return ""
@@ -223,7 +224,7 @@ func (s scaleDown) needs(at int) string {
 	return plan.Objection(s.c.snapshot, a.Reason, a.Targets[at].InstanceID, later)
 }
 
-// drop leaves out a target that has not been touched.
+// drop skips a target that has not been touched.
 func (s scaleDown) drop(ctx context.Context, at int, why string) error {
 	r := &s.c.record.Action.Targets[at]
 	r.State, r.Since, r.Error = state.RemovalRestoring, s.c.now(), why
@@ -234,7 +235,7 @@ func (s scaleDown) drop(ctx context.Context, at int, why string) error {
 	return s.c.save(ctx)
 }
 
-// finish ends the scale-down. Its cooldown begins if anything was removed.
+// finish ends the scale-down. Its cooldown begins if any node was removed.
 func (s scaleDown) finish(ctx context.Context, cleared bool) error {
 	a := s.c.record.Action
 	removed, failed := 0, ""
@@ -267,7 +268,8 @@ func (s scaleDown) finish(ctx context.Context, cleared bool) error {
 	return s.c.save(ctx)
 }
 
-// age is for how long a scale-down has been open, or since the last of its targets was done: it may have hundreds.
+// age returns the time since the scale-down began, or since its last target was finished: it may
+// have hundreds.
 func (s scaleDown) age(a *state.Action) time.Duration {
 	since := a.Started
 	for _, r := range a.Targets {

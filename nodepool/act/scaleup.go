@@ -10,11 +10,11 @@ import (
 	"github.com/foresail/foresail/nodepool/state"
 )
 
-// keptJoins is how many measured launches are remembered: as many as the estimate needs to get from the default to any
-// value that is likely.
+// keptJoins is the number of measured launches that are recorded: enough for the estimate to move
+// from the default to any likely value.
 const keptJoins = 20
 
-// maxLaunchError is how many bytes of an error are kept.
+// maxLaunchError bounds a recorded error, in bytes.
 const maxLaunchError = 500
 
 // scaleUp continues the open scale-up.
@@ -23,7 +23,8 @@ type scaleUp struct {
 	launcher *launcher
 }
 
-// advance launches what is planned, looks for what has joined, and ends the scale-up when no slot is open.
+// advance launches planned slots, checks which nodes have joined, and ends the scale-up when no
+// slot is open.
 func (u scaleUp) advance(ctx context.Context, a *state.Action) error {
 	if err := u.launcher.adopt(ctx, a); err != nil {
 		return err
@@ -43,7 +44,7 @@ func (u scaleUp) advance(ctx context.Context, a *state.Action) error {
 	return u.finish(ctx)
 }
 
-// verify looks whether the nodes of launched instances are Ready.
+// verify checks whether the nodes of launched instances are Ready.
 func (u scaleUp) verify(ctx context.Context) error {
 	if u.c.seen.Cluster == nil {
 		return nil
@@ -60,12 +61,12 @@ func (u scaleUp) verify(ctx context.Context) error {
 			continue
 		}
 		node := u.c.seen.Node(u.c.record.Action.Instance(*s))
-		listed, there := u.c.seen.Instances[s.InstanceID]
+		listed, exists := u.c.seen.Instances[s.InstanceID]
 		switch {
 		case node != nil && node.Ready:
 			u.join(s, node.Object.Name, node.ReadySince)
-		case there && listed.State == fleet.Leaving, u.c.seen.Gone(s.InstanceID):
-			failSlot(u.c, s, fmt.Sprintf("instance %s has gone before its node joined", s.InstanceID))
+		case exists && listed.State == fleet.Leaving, u.c.seen.Gone(s.InstanceID):
+			failSlot(u.c, s, fmt.Sprintf("instance %s disappeared before its node joined", s.InstanceID))
 		case u.c.seen.ListErr == nil && u.c.now().Sub(s.Requested) > u.c.seen.Spec.Join.Timeout:
 			u.joinFailed(s)
 			failed = append(failed, s.InstanceID)
@@ -80,12 +81,12 @@ func (u scaleUp) verify(ctx context.Context) error {
 	if err := u.c.save(ctx); err != nil {
 		return err
 	}
-	return u.c.carryOn(ctx, u.c.each(ctx, len(failed),
+	return u.c.collectError(ctx, u.c.each(ctx, len(failed),
 		func(i int) error { return u.c.cloud.markJoinFailed(ctx, failed[i]) }))
 }
 
-// claimNodes labels the Nodes of launched instances with the pool. It returns the slots of those that could not be
-// labelled: they are looked at by the next cycle.
+// claimNodes labels the Nodes of launched instances with the pool. It returns the slots whose Nodes
+// could not be labelled: the next cycle tries again.
 func (u scaleUp) claimNodes(ctx context.Context) (unlabelled map[int]bool, err error) {
 	var slots []int
 	var names []string
@@ -96,14 +97,14 @@ func (u scaleUp) claimNodes(ctx context.Context) (unlabelled map[int]bool, err e
 	}
 	unlabelled = map[int]bool{}
 	err = u.c.each(ctx, len(names), func(i int) error {
-		err := u.c.labels.claim(ctx, names[i])
+		err := u.c.labels.ensureLabelled(ctx, names[i])
 		unlabelled[slots[i]] = err != nil
 		return err
 	})
-	return unlabelled, u.c.carryOn(ctx, err)
+	return unlabelled, u.c.collectError(ctx, err)
 }
 
-// join puts a node into its slot.
+// join records the Node of a slot.
 func (u scaleUp) join(s *state.Slot, node string, since time.Time) {
 	if since.IsZero() || since.Before(s.Requested) {
 		since = u.c.seen.At
@@ -115,12 +116,13 @@ func (u scaleUp) join(s *state.Slot, node string, since time.Time) {
 	r.Joins = r.Joins[max(0, len(r.Joins)-keptJoins):]
 	u.c.event(journal.Event{
 		Reason: journal.EventJoined, Instance: s.InstanceID, Node: node, Action: r.Action.ID,
-		Message: fmt.Sprintf("Node %s of %s is Ready, %s after it was asked for", node, s.InstanceID,
+		Message: fmt.Sprintf("Node %s of %s is Ready, %s after its launch was requested", node, s.InstanceID,
 			since.Sub(s.Requested).Round(time.Second)),
 	})
 }
 
-// joinFailed gives an instance up whose node did not join in time. It is kept for a while to be looked at.
+// joinFailed gives up an instance whose node did not join in time. It is kept for inspection for
+// some time.
 func (u scaleUp) joinFailed(s *state.Slot) {
 	now := u.c.now()
 	s.State, s.Error = state.SlotFailed, fmt.Sprintf("its node was not Ready within %s", u.c.seen.Spec.Join.Timeout)
@@ -135,8 +137,9 @@ func (u scaleUp) joinFailed(s *state.Slot) {
 	})
 }
 
-// finish ends the scale-up once no slot is open. What joined counts; nothing at all is a failure, after which launches
-// back off. If the cloud has only had none to give, nothing was lost by asking: it is asked again once that has cooled.
+// finish ends the scale-up once no slot is open. If some nodes joined it succeeded; otherwise it
+// failed, and launches back off. If the cloud only lacked capacity there is no backoff: the
+// placements cool instead.
 func (u scaleUp) finish(ctx context.Context) error {
 	a := u.c.record.Action
 	ready, swapped, refused, failed := 0, 0, true, ""
@@ -184,8 +187,9 @@ func (u scaleUp) finish(ctx context.Context) error {
 	return u.c.save(ctx)
 }
 
-// abort ends the scale-up of a pool that is being deleted: what is not launched yet never is, and
-// what has not joined is pending termination. A launch whose answer was lost is found by its tags.
+// abort ends the scale-up of a pool that is being deleted. Planned slots are never launched, and
+// instances that have not joined become pending terminations. A launch whose answer was lost is
+// found by its tags.
 func (u scaleUp) abort(ctx context.Context) error {
 	a := u.c.record.Action
 	launched := 0
@@ -201,13 +205,14 @@ func (u scaleUp) abort(ctx context.Context) error {
 		}
 	}
 	u.c.event(journal.Event{Reason: journal.EventScaleUpAborted, Action: a.ID,
-		Message: fmt.Sprintf("The scale-up is given up, as the WorkerPool is being deleted; %d instances have not joined",
-			launched)})
+		Message: fmt.Sprintf("The scale-up was given up because the WorkerPool is being deleted; "+
+			"%d instances have not joined", launched)})
 	u.c.record.Action = nil
 	return u.c.save(ctx)
 }
 
-// launchError returns why a slot of a scale-up was not launched, "" if none failed but for want of capacity.
+// launchError returns why a slot of a scale-up was not launched, "" if slots failed only for lack
+// of capacity.
 func launchError(a *state.Action) string {
 	for _, s := range a.Slots {
 		if s.State == state.SlotFailed && s.InstanceID == "" && !s.Refused && s.Error != "" {

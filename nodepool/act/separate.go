@@ -15,7 +15,7 @@ type separate struct {
 	turn   int // number of the cycle
 }
 
-// interruptions drains the instances that the cloud takes back, the soonest first.
+// interruptions drains the instances that the cloud reclaims, soonest first.
 func (b separate) interruptions(ctx context.Context) error {
 	return b.advance(ctx, &b.c.record.Interruptions, func(id string) removal {
 		return removal{
@@ -35,10 +35,10 @@ func (b separate) repairs(ctx context.Context) error {
 	})
 }
 
-// advance continues the removals that belong to no action, several at the same time, and forgets
-// those that are done. It does so for [ActFor] and a little, so that launches and new messages do
-// not wait for hundreds of nodes. Those whose pods have not been asked to leave come first, and
-// then the others in turn.
+// advance continues the removals that belong to no action, several at the same time, and drops
+// those that are done. It takes little more than [ActFor], so that launches and new messages do not
+// wait for hundreds of nodes. Removals that have not begun to evict come first, and the others
+// follow in rotation.
 func (b separate) advance(ctx context.Context, list *[]state.Removal, of func(id string) removal) error {
 	began := b.c.now()
 	var errs []error
@@ -61,8 +61,8 @@ func (b separate) advance(ctx context.Context, list *[]state.Removal, of func(id
 	return errors.Join(errs...)
 }
 
-// inTurn returns the instances of removals in the order in which a cycle continues them. The turn
-// is the number of the cycle.
+// inTurn returns the instances of removals in the order in which a cycle continues them. turn is
+// the number of the cycle.
 func inTurn(list []state.Removal, turn int) []string {
 	var first, others []string
 	for _, r := range list {

@@ -13,11 +13,10 @@ import (
 	"github.com/foresail/foresail/nodepool/state"
 )
 
-// upkeep tidies up instances and Nodes that belong to no action.
+// upkeep tidies instances and Nodes that belong to no action.
 type upkeep struct{ c *cycle }
 
-// endPending terminates the instances that are pending termination and whose time has come, and
-// forgets those that stay or have gone.
+// endPending carries out pending terminations that are due, and drops those that are obsolete.
 func (k upkeep) endPending(ctx context.Context) error {
 	u := k.c.decision.Upkeep
 	var errs []error
@@ -40,10 +39,10 @@ func (k upkeep) endPending(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// forget takes an instance out of the journal, once its Node is labelled: a process that starts
-// when the instance is gone finds the Node by the label alone.
+// forget drops a pending termination, after its Node has been labelled: a process that starts when
+// the instance is gone finds the Node only by the label.
 func (k upkeep) forget(ctx context.Context, f plan.Forget) error {
-	if err := k.c.labels.claim(ctx, f.Node); err != nil {
+	if err := k.c.labels.ensureLabelled(ctx, f.Node); err != nil {
 		return err
 	}
 	if f.Joined {
@@ -56,9 +55,9 @@ func (k upkeep) forget(ctx context.Context, f plan.Forget) error {
 	return nil
 }
 
-// execute terminates an instance that the journal still speaks of. If it has a Node that was never
-// Ready, pods that tolerate that are evicted first. What is seen of Nodes may be old by now, so
-// that the cluster is asked once more.
+// execute terminates an instance of a pending termination. If it has a Node that was never Ready,
+// pods that tolerate that are evicted first. The observation may be outdated by now, so it reads
+// the cluster once more.
 func (k upkeep) execute(ctx context.Context, end plan.Terminate) error {
 	if k.c.record.PendingTermination(end.InstanceID) == nil {
 		return nil
@@ -69,14 +68,14 @@ func (k upkeep) execute(ctx context.Context, end plan.Terminate) error {
 	case end.Stopped:
 		empty = true // nothing runs on it
 	case end.Node == "":
-		empty, err = k.nodeless(ctx, end)
+		empty, err = k.hasNoNode(ctx, end)
 	default:
-		empty, err = k.vacate(ctx, end)
+		empty, err = k.evictAll(ctx, end)
 	}
 	if err != nil || !empty {
 		return err
 	}
-	if err := k.c.order(ctx, end.InstanceID); err != nil {
+	if err := k.c.orderTermination(ctx, end.InstanceID); err != nil {
 		return fmt.Errorf("terminate %s: %w", end.InstanceID, err)
 	}
 	k.c.event(journal.Event{Reason: journal.EventTerminated, Instance: end.InstanceID,
@@ -84,8 +83,8 @@ func (k upkeep) execute(ctx context.Context, end plan.Terminate) error {
 	return nil
 }
 
-// nodeless tells whether an instance has no Node in truth. That it has one is an error.
-func (k upkeep) nodeless(ctx context.Context, end plan.Terminate) (bool, error) {
+// hasNoNode reports whether an instance really has no Node. It is an error if it has one.
+func (k upkeep) hasNoNode(ctx context.Context, end plan.Terminate) (bool, error) {
 	name, err := k.c.nodes.nodeOf(ctx, fleet.Instance{ID: end.InstanceID, ProviderID: end.ProviderID})
 	switch {
 	case err != nil:
@@ -97,19 +96,20 @@ func (k upkeep) nodeless(ctx context.Context, end plan.Terminate) (bool, error) 
 	return true, nil
 }
 
-// vacate evicts the pods of such a node, and tells whether it is empty. It begins once the mark is seen on the Node:
-// what is seen of it then, such as that it is not Ready, is no older than the mark, and no pod is on its way to it.
-func (k upkeep) vacate(ctx context.Context, end plan.Terminate) (empty bool, err error) {
-	if err := k.c.nodes.taint(ctx, end.Node, "condemned"); err != nil || !end.Marked {
+// evictAll evicts the pods of such a node, and reports whether it is empty. It starts once the mark
+// is seen on the Node: the rest of that observation, such as that it is not Ready, is then no older
+// than the mark, and no pod is being bound to it.
+func (k upkeep) evictAll(ctx context.Context, end plan.Terminate) (empty bool, err error) {
+	if err := k.c.nodes.taint(ctx, end.Node, "termination"); err != nil || !end.Marked {
 		return false, err
 	}
 	progress, err := k.c.nodes.evict(ctx, end.Node, drain.Limits{})
 	return err == nil && progress.Remaining == 0, err
 }
 
-// tidyNodes labels the nodes of workers, deletes the Nodes of instances that have gone, and
-// restores nodes that carry the mark of an action that is over. What is being removed by now is
-// left alone.
+// tidyNodes labels the nodes of workers, deletes the Nodes of instances that are gone, and
+// uncordons nodes with the mark of an action that is over. It leaves alone what is being removed by
+// now.
 func (k upkeep) tidyNodes(ctx context.Context) error {
 	u := k.c.decision.Upkeep
 	return errors.Join(
@@ -139,7 +139,7 @@ func (k upkeep) deleteNode(ctx context.Context, n plan.Delete) error {
 	if err == nil {
 		k.c.event(journal.Event{
 			Reason: journal.EventNodeDeleted, Node: n.Node, Instance: n.InstanceID,
-			Message: fmt.Sprintf("Deleted node %s, whose instance has gone", n.Node),
+			Message: fmt.Sprintf("Deleted node %s, whose instance is gone", n.Node),
 		})
 	}
 	return err

@@ -13,7 +13,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// realistic is a pod as the API server would send it, of the application i%300, with what nobody here needs.
+// realistic is a pod as the API server would send it, of the application i%300, with fields that are not needed here.
 func realistic(i, nodes int) *corev1.Pod {
 	app := fmt.Sprintf("app-%d", i%300)
 	p := onNode(fmt.Sprintf("%s-6d4cf56db6-%05d", app, i))
@@ -83,7 +83,7 @@ func BenchmarkObserve(b *testing.B) {
 	}
 }
 
-// BenchmarkPodChanges is what each event of a pod costs.
+// BenchmarkPodChanges measures the cost of an event of a pod.
 func BenchmarkPodChanges(b *testing.B) {
 	w := populated(b, 1000, 30000)
 	p := realistic(7, 1000)

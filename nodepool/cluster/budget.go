@@ -13,20 +13,20 @@ import (
 	"github.com/foresail/foresail/internal/objectcache"
 )
 
-// budget is what is kept of a PodDisruptionBudget.
+// budget is the part of a PodDisruptionBudget that decisions need.
 type budget struct {
 	namespace, name string
 	selector        labels.Selector
 	allowed         int  // disruptions now
-	exhausted       bool // it is known that it allows no disruption now
-	unreadyMayGo    bool // even so, pods that are not ready may be evicted
+	exhausted       bool // it certainly allows no disruption now
+	unreadyMayGo    bool // even then pods that are not ready may be evicted
 }
 
-// budgetOf reads a PodDisruptionBudget. One whose status is of an older generation is not known to be exhausted: its
-// evictions are refused for the moment, and that passes.
+// budgetOf reads a PodDisruptionBudget. One whose status belongs to an older generation does not
+// count as exhausted: evictions are refused only for the moment.
 func budgetOf(b *policyv1.PodDisruptionBudget) *budget {
 	selector, err := metav1.LabelSelectorAsSelector(b.Spec.Selector)
-	if err != nil { // the API server lets none in; the eviction API would refuse every pod of the namespace
+	if err != nil { // the API server admits no such selector; the eviction API would refuse every pod of the namespace
 		selector = labels.Everything()
 	}
 	policy := b.Spec.UnhealthyPodEvictionPolicy
@@ -39,10 +39,11 @@ func budgetOf(b *policyv1.PodDisruptionBudget) *budget {
 	}
 }
 
-// budgets finds the PodDisruptionBudgets that cover pods, without comparing each with each.
+// budgets indexes PodDisruptionBudgets, so that those covering a pod are found without comparing
+// all.
 type budgets struct {
-	byLabel map[labelled][]*budget // by one label that a pod must have to be covered
-	others  map[string][]*budget   // by namespace: those for which there is no such label
+	byLabel map[labelled][]*budget // by one label that covered pods must have
+	others  map[string][]*budget   // by namespace: those without such a label
 	known   map[*Kind][]*budget
 }
 
@@ -61,7 +62,7 @@ func newBudgets(all []*budget) *budgets {
 	return b
 }
 
-// requiredLabel returns a label without which a selector matches nothing.
+// requiredLabel returns a label without which a selector matches no pod.
 func requiredLabel(s labels.Selector) (key, value string, ok bool) {
 	requirements, _ := s.Requirements()
 	for _, r := range requirements {
@@ -75,7 +76,7 @@ func requiredLabel(s labels.Selector) (key, value string, ok bool) {
 	return "", "", false
 }
 
-// covering returns the budgets that cover the pods of a kind, by name.
+// covering returns the budgets that cover the pods of a kind, ordered by name.
 func (b *budgets) covering(k *Kind) []*budget {
 	if out, ok := b.known[k]; ok {
 		return out
@@ -97,7 +98,8 @@ func (b *budgets) covering(k *Kind) []*budget {
 	return out
 }
 
-// allowance returns what the budget of the pods of a kind allows, nil if they have none.
+// allowance returns the disruptions that the budget of the pods of a kind allows, nil if they have
+// no budget.
 func (b *budgets) allowance(k *Kind) *Budget {
 	covering := b.covering(k)
 	if len(covering) == 0 {
@@ -106,7 +108,7 @@ func (b *budgets) allowance(k *Kind) *Budget {
 	return &Budget{Name: covering[0].namespace + "/" + covering[0].name, Allowed: covering[0].allowed}
 }
 
-// blocks returns why PodDisruptionBudgets keep a pod from being evicted, "" if they do not.
+// blocks returns why PodDisruptionBudgets prevent the eviction of a pod, "" if they do not.
 func (b *budgets) blocks(p *Pod) string {
 	if p.unprotected {
 		return ""

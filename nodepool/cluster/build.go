@@ -11,26 +11,26 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// parts are what a Cluster is made of, in any order. All is read only.
+// parts are the inputs of a Cluster, in any order. They are read only.
 type parts struct {
 	nodes      []*corev1.Node
 	load       map[string]*load // by the name of the node
 	waiting    []waiting        // unschedulable pods
 	daemonSets []*appsv1.DaemonSet
 	budgets    []*budget
-	volumes    map[*Pod]where            // of bound pods that use any
+	volumes    map[*Pod]where            // of bound pods with volumes
 	attached   map[*Pod][]Attachment     // what these use now
 	limits     map[string]map[string]int // by the name of the node: see [Node.AttachLimits]
 }
 
-// load is what runs on a node. It is immutable.
+// load is the set of pods on a node. It is immutable.
 type load struct {
 	pods                  []*Pod
 	requested, daemonSets corev1.ResourceList
 	movable               int
 }
 
-// loadOf orders the pods of a node and adds up what they request.
+// loadOf sorts the pods of a node and sums up their requests.
 func loadOf(pods []*Pod) *load {
 	slices.SortFunc(pods, func(a, b *Pod) int {
 		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
@@ -56,10 +56,10 @@ func addTo(sum, more corev1.ResourceList) {
 	}
 }
 
-// noLoad is that of a node without pods.
+// noLoad is the load of a node without pods.
 var noLoad = loadOf(nil)
 
-// build makes a Cluster. It changes nothing of what it is given but the order.
+// build makes a Cluster. It reorders its input and changes nothing else in it.
 func build(now time.Time, p parts) *Cluster {
 	c := &Cluster{At: now, Nodes: make([]Node, len(p.nodes)), DaemonSets: p.daemonSets}
 	c.volumes, c.budgets = p.volumes, map[*Kind]*Budget{}
@@ -85,8 +85,8 @@ func build(now time.Time, p parts) *Cluster {
 	return c
 }
 
-// sizeDaemonSets has DaemonSets request what their newest pods do: a LimitRange or an autoscaler may have changed the
-// requests, and a new node gets such a pod.
+// sizeDaemonSets gives DaemonSets the requests of their newest pods: a LimitRange or an autoscaler
+// may have changed the requests, and a new node gets such a pod.
 func sizeDaemonSets(c *Cluster) {
 	newest := map[types.UID]*Pod{}
 	for i := range c.Nodes {
@@ -103,7 +103,7 @@ func sizeDaemonSets(c *Cluster) {
 	}
 }
 
-// sizedLike returns a DaemonSet whose pods request what a pod does.
+// sizedLike returns a DaemonSet with the requests of one of its pods.
 func sizedLike(d *appsv1.DaemonSet, p *Pod) *appsv1.DaemonSet {
 	requests := maps.Clone(p.Requests)
 	delete(requests, corev1.ResourcePods)
@@ -114,7 +114,7 @@ func sizedLike(d *appsv1.DaemonSet, p *Pod) *appsv1.DaemonSet {
 	return &out
 }
 
-// attachedTo returns the volumes that pods use; each counts once however many use it.
+// attachedTo returns the volumes that pods use. A volume counts once however many pods use it.
 func attachedTo(pods []*Pod, attached map[*Pod][]Attachment) []Attachment {
 	var out []Attachment
 	if len(attached) == 0 {
@@ -126,7 +126,7 @@ func attachedTo(pods []*Pod, attached map[*Pod][]Attachment) []Attachment {
 	return distinct(out)
 }
 
-// distinct orders volumes, and leaves each in once.
+// distinct sorts volumes and removes duplicates.
 func distinct(all []Attachment) []Attachment {
 	slices.SortFunc(all, func(a, b Attachment) int {
 		return cmp.Or(cmp.Compare(a.Driver, b.Driver), cmp.Compare(a.Volume, b.Volume))
@@ -134,7 +134,7 @@ func distinct(all []Attachment) []Attachment {
 	return slices.Compact(all)
 }
 
-// protect notes what budgets allow of pods that may be evicted.
+// protect records the allowances of budgets for pods that may be evicted.
 func protect(c *Cluster, pods []*Pod, protection *budgets) {
 	if len(protection.byLabel)+len(protection.others) == 0 {
 		return
@@ -158,12 +158,13 @@ func readiness(n *corev1.Node) (bool, time.Time) {
 	return false, time.Time{}
 }
 
-// joinsWithin is how long after its Node was made a node becomes Ready at the latest, as a rule.
-// One that is Ready since later was so before, and has been out of touch meanwhile.
+// joinsWithin is the longest time from the creation of a Node until it is normally Ready. A Node
+// that has been Ready only since a later time was Ready before, and lost contact meanwhile.
 const joinsWithin = 10 * time.Minute
 
-// joined returns when a node became Ready for the first time. The kubelet's clock says since when
-// it is, and that of the API server when it was made, as for pods: the latter bounds it.
+// joined returns the time at which a node first became Ready. ReadySince comes from the kubelet's
+// clock and the creation time from the API server's, which also dates pods: the latter bounds the
+// former.
 func joined(n *Node) time.Time {
 	made := n.Object.CreationTimestamp.Time
 	switch latest := made.Add(joinsWithin); {
@@ -177,8 +178,8 @@ func joined(n *Node) time.Time {
 	return n.ReadySince
 }
 
-// pendingOf orders pods by how long they have waited. Those that are nominated to a node hold room there instead.
-// The API server's clock may be ahead of ours.
+// pendingOf sorts pods by their waiting time, longest first. Pods that are nominated to a node hold
+// room there instead. The API server's clock may be ahead of this one.
 func pendingOf(c *Cluster, pods []waiting, nodes map[string]*Node) []Pending {
 	slices.SortFunc(pods, func(a, b waiting) int { return cmp.Or(a.since.Compare(b.since), compareKeys(a.key, b.key)) })
 	out := make([]Pending, 0, len(pods))
@@ -199,7 +200,7 @@ func pendingOf(c *Cluster, pods []waiting, nodes map[string]*Node) []Pending {
 	return out
 }
 
-// nominate has a pending pod hold the room on a node that the scheduler has promised it.
+// nominate reserves room for a pending pod on the node to which the scheduler has nominated it.
 func nominate(c *Cluster, r waiting, n *Node) {
 	p := &Pod{Name: r.key.Name, Kind: kindOf(r.pending), unprotected: true}
 	n.Nominated = append(n.Nominated, p)
@@ -216,7 +217,7 @@ func nominate(c *Cluster, r waiting, n *Node) {
 	n.Attached = distinct(slices.Concat(n.Attached, r.attach))
 }
 
-// sorted returns the parts that records of pods are.
+// sorted divides pods into the loads of nodes and the pending ones.
 func sorted(pods []*record) (map[string]*load, []*record) {
 	at := map[string][]*Pod{}
 	var waiting []*record

@@ -220,7 +220,7 @@ func TestPending(t *testing.T) {
 		"promised a node that is gone": {onNode("p", unschedulable(epoch),
 			func(p *corev1.Pod) { p.Status.NominatedNodeName = "gone" }), epoch},
 		"by a clock ahead of ours": {onNode("p", unschedulable(epoch.Add(time.Second))), epoch},
-		"since nobody knows when": {onNode("p", unschedulable(time.Time{}),
+		"since an unknown time": {onNode("p", unschedulable(time.Time{}),
 			func(p *corev1.Pod) { p.CreationTimestamp = metav1.NewTime(epoch.Add(-time.Hour)) }), epoch.Add(-time.Hour)},
 		"of another scheduler": {onNode("p", unschedulable(epoch),
 			func(p *corev1.Pod) { p.Spec.SchedulerName = "other" }), epoch},
@@ -299,7 +299,7 @@ func TestReadiness(t *testing.T) {
 	assert.True(t, got.Ready)
 	assert.Equal(t, epoch, got.ReadySince)
 	node.Status.Conditions[0].Status = corev1.ConditionUnknown
-	assert.False(t, see(node, nil).Nodes[0].Ready, "a Node of which nothing is heard")
+	assert.False(t, see(node, nil).Nodes[0].Ready, "a Node without a status")
 }
 
 // What is kept must be enough to schedule by: nothing that matters is trimmed.

@@ -11,40 +11,42 @@ import (
 	schedulingv1 "k8s.io/component-helpers/scheduling/corev1"
 )
 
-// Class is what a drain does with a pod.
+// Class is how a drain treats a pod.
 type Class string
 
 // The classes.
 const (
 	Ignored   Class = "Ignored"   // it stays: it belongs to the node, or has ended
-	Evictable Class = "Evictable" // it is evicted, or waited for if it is leaving already
-	// it would come back, as it tolerates the taint of a drain: it ends with the node, and needs
-	// another
+	Evictable Class = "Evictable" // it is evicted, or waited for if it is already terminating
+	// Tolerant pods tolerate the taint of a drain, so a replacement could be scheduled onto the same
+	// node. They are not evicted: they end with the node, and need another one.
 	Tolerant Class = "Tolerant"
 	Blocking Class = "Blocking" // it must neither be evicted nor lost: its node stays
 )
 
-// The annotations, of pods and of Nodes, that keep a pod where it is.
+// Annotations of pods and Nodes that prevent disruption.
 const (
 	SafeToEvict = "cluster-autoscaler.kubernetes.io/safe-to-evict" // "false" blocks
-	// "true" blocks, and a duration such as "4h" for that long
+	// KarpenterKeep blocks if it is "true", or for a duration such as "4h".
 	KarpenterKeep     = "karpenter.sh/do-not-disrupt"
 	Keep              = "foresail.dev/do-not-disrupt"                          // the same
-	ScaleDownDisabled = "cluster-autoscaler.kubernetes.io/scale-down-disabled" // "true" blocks, of Nodes alone
+	ScaleDownDisabled = "cluster-autoscaler.kubernetes.io/scale-down-disabled" // "true" blocks; only on Nodes
 )
 
-// What Kubernetes calls critical.
+// Priorities that Kubernetes calls critical.
 const (
-	systemPriority  = 2000000000 // and above: that of the classes
+	systemPriority  = 2000000000 // lowest priority of the critical classes
 	nodeCritical    = "system-node-critical"
 	clusterCritical = "system-cluster-critical"
 )
 
-// Classify returns what a drain does with a pod, and why if the pod blocks it: a predicate without a subject or a full
-// stop, such as "has critical priority". PodDisruptionBudgets are not looked at: they change from moment to moment.
+// Classify returns how a drain treats a pod, and why if the pod blocks it: a predicate without
+// subject and full stop, such as "has critical priority". PodDisruptionBudgets are not considered,
+// because they change from moment to moment.
 //
-// Mirror pods, pods of DaemonSets and pods that have ended are ignored before anything else is looked at. A pod that is
-// being deleted blocks nothing: it is leaving whatever it says. Pods that block do so whatever they tolerate.
+// Mirror pods, pods of DaemonSets and pods that have ended are ignored before anything else is
+// checked. A pod that is being deleted blocks nothing. Pods that block do so whatever they
+// tolerate.
 func Classify(pod *corev1.Pod, now time.Time) (Class, string) {
 	class, why := classify(pod)
 	if class == Evictable || class == Tolerant {
@@ -58,7 +60,8 @@ func Classify(pod *corev1.Pod, now time.Time) (Class, string) {
 	return class, why
 }
 
-// classify is Classify of a pod that is not being deleted, whatever annotations keep it for a time.
+// classify is Classify for a pod that is not being deleted, without annotations that block for a
+// duration.
 func classify(pod *corev1.Pod) (Class, string) {
 	switch {
 	case IsMirror(pod), IsDaemonSets(pod), Ended(pod):
@@ -80,15 +83,16 @@ func classify(pod *corev1.Pod) (Class, string) {
 	return Evictable, ""
 }
 
-// ToleratesRemoval reports whether a pod tolerates the taint of a Node that is being removed. A scheduler may put
-// what replaces it on the same Node again, so an eviction would not empty the Node.
+// ToleratesRemoval reports whether a pod tolerates the taint of a Node that is being removed. A
+// scheduler may put its replacement on the same Node again, so an eviction would not empty the
+// Node.
 func ToleratesRemoval(pod *corev1.Pod) bool {
 	taint := corev1.Taint{Key: Removing, Effect: corev1.TaintEffectNoSchedule}
 	return schedulingv1.TolerationsTolerateTaint(logr.Discard(), pod.Spec.Tolerations, &taint, false)
 }
 
-// ClassifyNode returns why a Node must not be drained, whatever its pods are: a predicate like that of [Classify],
-// "" for no reason. A duration counts from its creation.
+// ClassifyNode returns why a Node must not be drained, whatever its pods are: a predicate as in
+// [Classify], "" if it may be. A duration counts from the creation of the Node.
 func ClassifyNode(node *corev1.Node, now time.Time) string {
 	if node.Annotations[ScaleDownDisabled] == "true" {
 		return annotatedWith(ScaleDownDisabled, "true")
@@ -96,19 +100,20 @@ func ClassifyNode(node *corev1.Node, now time.Time) string {
 	return cmp.Or(kept(node.Annotations), keepOf(node.Annotations, node.CreationTimestamp.Time).at(now))
 }
 
-// IsMirror reports whether a pod mirrors a static one, which the API cannot remove.
+// IsMirror reports whether a pod mirrors a static pod, which the API cannot remove.
 func IsMirror(pod *corev1.Pod) bool {
 	_, mirror := pod.Annotations[corev1.MirrorPodAnnotationKey]
 	return mirror
 }
 
-// IsDaemonSets reports whether a pod belongs to a DaemonSet, which would put it back at once.
+// IsDaemonSets reports whether a pod belongs to a DaemonSet, which would recreate it at once.
 func IsDaemonSets(pod *corev1.Pod) bool {
 	owner := metav1.GetControllerOf(pod)
 	return owner != nil && owner.Kind == "DaemonSet"
 }
 
-// Ended reports whether the containers of a pod have ended for good; it holds nothing of its node then.
+// Ended reports whether the containers of a pod have ended permanently, so that it uses nothing of
+// its node.
 func Ended(pod *corev1.Pod) bool {
 	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
 }
@@ -128,14 +133,15 @@ func kept(annotations map[string]string) string {
 	return ""
 }
 
-// keep is an annotation that keeps a pod or a Node for a time.
+// keep is an annotation that blocks the disruption of a pod or a Node for a duration.
 type keep struct {
 	key, value string
-	until      time.Time // zero: for as long as it has not started
+	until      time.Time // zero: it has not started, and blocks until it has
 }
 
-// keepOf returns the annotation that keeps a pod or a Node for longest after its start, nil if none does for a
-// time. As with Karpenter a value that is neither "true" nor a duration above zero keeps nothing.
+// keepOf returns the annotation that blocks disruption for the longest time after the start, nil if
+// there is none with a duration. As in Karpenter, a value that is neither "true" nor a positive
+// duration blocks nothing.
 func keepOf(annotations map[string]string, start time.Time) (longest *keep) {
 	for _, key := range []string{KarpenterKeep, Keep} {
 		value := annotations[key]
@@ -154,7 +160,7 @@ func keepOf(annotations map[string]string, start time.Time) (longest *keep) {
 	return longest
 }
 
-// at returns why it blocks a drain at a time, "" if it does not.
+// at returns why the annotation blocks a drain at a time, "" if it does not.
 func (k *keep) at(now time.Time) string {
 	switch {
 	case k == nil:
@@ -167,7 +173,7 @@ func (k *keep) at(now time.Time) string {
 	return annotatedWith(k.key, k.value) + ", until " + k.until.UTC().Format(time.RFC3339)
 }
 
-// startOf returns when a pod started, zero if it has not.
+// startOf returns the start time of a pod, zero if it has not started.
 func startOf(pod *corev1.Pod) time.Time {
 	if pod.Status.StartTime == nil {
 		return time.Time{}

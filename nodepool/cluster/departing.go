@@ -5,20 +5,21 @@ import (
 	"time"
 )
 
-// stallsAfter is how long a leaving node may stay as full as it is until pods no longer wait for its end.
-// cluster-autoscaler tries to evict a pod for two minutes and gives it ten to end before it terminates
-// the instance, so a drain that works takes a pod away in 12 minutes. Karpenter without a
-// terminationGracePeriod and kubectl drain without a timeout retry evictions for ever: a pod with
-// karpenter.sh/do-not-disrupt, or a budget that allows none, can hold their nodes for days.
+// stallsAfter is how long a leaving node may keep all its pods before pods stop waiting for its
+// end. cluster-autoscaler tries to evict a pod for two minutes and gives it ten to end before it
+// terminates the instance, so a working drain removes a pod within 12 minutes. Karpenter without a
+// terminationGracePeriod and kubectl drain without a timeout retry evictions forever: a pod with
+// karpenter.sh/do-not-disrupt, or a budget that allows no disruption, can hold their nodes for
+// days.
 const stallsAfter = 15 * time.Minute
 
-// Stalled reports whether a node that leaves, or is cordoned, has made no progress for so long that it
-// may never be deleted. It is false for a node whose departure is not observed.
+// Stalled reports whether a leaving or cordoned node has made no progress for so long that it may
+// never be deleted. It is false for a node whose departure is not observed.
 func (n *Node) Stalled(now time.Time) bool {
 	return !n.EmptierAt.IsZero() && now.Sub(n.EmptierAt) >= stallsAfter
 }
 
-// Departures are what an observer remembers of nodes that leave or are cordoned, by name.
+// Departures is the memory of an observer about leaving or cordoned nodes, by name.
 type Departures map[string]departure
 
 type departure struct {
@@ -26,7 +27,7 @@ type departure struct {
 	pods      int       // the fewest that it has had since
 }
 
-// Departing returns the cluster with [Node.EmptierAt], and the departures to go on with the next time.
+// Departing returns the cluster with [Node.EmptierAt], and the departures to pass to the next call.
 func (c *Cluster) Departing(before Departures) (*Cluster, Departures) {
 	out, now := *c, Departures{}
 	out.Nodes = slices.Clone(c.Nodes)

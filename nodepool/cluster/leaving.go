@@ -6,14 +6,17 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Removing is the key of the taint, of effect NoSchedule, and of the annotation of a Node that a WorkerPool removes.
+// Removing is the key of the taint (effect NoSchedule) and of the annotation of Nodes that a
+// WorkerPool removes.
 const Removing = "foresail.dev/removing"
 
-// emptying are the keys of taints by which autoscalers announce that they empty a node and terminate its instance.
+// emptying are the keys of taints by which autoscalers announce that they drain a node and
+// terminate its instance.
 var emptying = []string{Removing, "karpenter.sh/disrupted", "karpenter.sh/disruption", "ToBeDeletedByClusterAutoscaler"}
 
-// Leaves reports whether a Node says of itself that it is being emptied and will be deleted: by any WorkerPool, by
-// Karpenter or cluster-autoscaler, or because its deletion has been requested. A cordon alone does not say so.
+// Leaves reports whether a Node carries a sign that it is being drained and will be deleted: from
+// any WorkerPool, from Karpenter or cluster-autoscaler, or because its deletion has been requested.
+// A cordon alone is no such sign.
 func Leaves(n *corev1.Node) bool {
 	if n.DeletionTimestamp != nil {
 		return true

@@ -19,9 +19,10 @@ import (
 	"github.com/foresail/foresail/internal/objectcache"
 )
 
-// List reads a cluster as it is now. It is exact and costs the API server a list of everything: for tests, checks and
-// commands. Nodes are read before pods, so that no pod is bound to a node that was read without it; claims and volumes
-// after them, so that those are there which pods and claims name.
+// List reads a cluster as it is now. It is exact, but makes the API server list everything: for
+// tests, checks and commands. Nodes are read before pods, so that no pod is bound to a node that
+// was read without it; claims and volumes after pods, so that those which pods and claims refer to
+// exist.
 func List(ctx context.Context, client kubernetes.Interface, now time.Time) (*Cluster, error) {
 	p := parts{limits: map[string]map[string]int{}}
 	var pods []*record

@@ -15,22 +15,24 @@ import (
 	"github.com/foresail/foresail/internal/objectcache"
 )
 
-// record is what is kept of a pod: of one that is bound little more than what it has in common with others of its kind,
-// of a pending one all that is needed to find a node for it.
+// record is the part of a pod that decisions need. For a bound pod it is little more than a
+// reference to the common part of its kind, for a pending one everything that scheduling depends
+// on.
 type record struct {
 	key      types.NamespacedName
 	owner    types.UID // its controller
-	node     string    // it is bound to
+	node     string    // to which it is bound
 	pod      *Pod      // of a bound pod
 	pending  *corev1.Pod
 	since    time.Time // of a pending one
-	filtered bool      // a pending one, for the load of nodes
+	filtered bool      // of a pending one: because of the load of nodes
 	claims   []claimRef
 	gang     string // of a pending one: see [Pending.Gang]
 	devices  bool   // it claims devices (dynamic resource allocation)
 }
 
-// recordOf returns nil for a pod that matters to no decision: it has ended, or is neither bound nor unschedulable.
+// recordOf returns nil for a pod that no decision needs: it has ended, or is neither bound nor
+// unschedulable.
 func recordOf(p *corev1.Pod) *record {
 	r := &record{key: types.NamespacedName{Namespace: objectcache.Intern(p.Namespace), Name: p.Name}}
 	for _, o := range p.OwnerReferences {
@@ -71,7 +73,7 @@ type claimRef struct {
 	ephemeral bool // it ends with the pod
 }
 
-// claimsOf returns the claims that a pod uses, those for its ephemeral volumes included.
+// claimsOf returns the claims that a pod uses, including those of its ephemeral volumes.
 func claimsOf(p *corev1.Pod) []claimRef {
 	var out []claimRef
 	for i := range p.Spec.Volumes {
@@ -85,8 +87,8 @@ func claimsOf(p *corev1.Pod) []claimRef {
 	return out
 }
 
-// Unschedulability returns the condition by which the scheduler reports that it has found no node
-// for a pod, nil if it does not. That of a gated pod has another reason.
+// Unschedulability returns the condition by which the scheduler reports that it found no node for a
+// pod, nil if there is none. The condition of a gated pod has another reason.
 func Unschedulability(p *corev1.Pod) *corev1.PodCondition {
 	for i := range p.Status.Conditions {
 		c := &p.Status.Conditions[i]
@@ -115,17 +117,17 @@ func kindOf(p *corev1.Pod) *Kind {
 		k.AntiAffinity = a.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution
 	}
 	if k.class, k.why = classify(p); k.class == Evictable || k.class == Tolerant {
-		// each pod of a DaemonSet has an affinity of its own, to its node
+		// each pod of a DaemonSet has its own affinity, to its node
 		k.nodeSelector, k.affinity, k.tolerations = p.Spec.NodeSelector, trimmedAffinity(p.Spec.Affinity), p.Spec.Tolerations
 		k.spread = trimmedSpread(p.Spec.TopologySpreadConstraints)
 	}
 	return k
 }
 
-// kinds are the last ones of each controller.
+// kinds are the latest kinds, by controller.
 type kinds map[types.UID]*Kind
 
-// share makes pods of one controller that are alike share what they have in common.
+// share lets equal pods of one controller share their kind.
 func (k kinds) share(r *record) {
 	if r == nil || r.pod == nil || r.owner == "" {
 		return
@@ -137,7 +139,7 @@ func (k kinds) share(r *record) {
 	k[r.owner] = r.pod.Kind
 }
 
-// equal reports whether pods of two kinds are alike.
+// equal reports whether pods of two kinds are equal for decisions.
 func (k *Kind) equal(other *Kind) bool {
 	return k.Namespace == other.Namespace && k.DaemonSet == other.DaemonSet &&
 		k.class == other.class && k.why == other.why &&

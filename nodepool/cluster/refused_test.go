@@ -50,7 +50,7 @@ func TestJoined(t *testing.T) {
 		"out of touch for a while":   {made, made.Add(50 * time.Minute), made.Add(joinsWithin)},
 		"by a clock behind":          {made, made.Add(-time.Hour), made},
 		"not Ready":                  {made, time.Time{}, time.Time{}},
-		"made nobody knows when":     {time.Time{}, epoch, epoch},
+		"made at an unknown time":    {time.Time{}, epoch, epoch},
 	} {
 		t.Run(name, func(t *testing.T) {
 			n := nodeNamed("n")

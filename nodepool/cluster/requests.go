@@ -8,14 +8,14 @@ import (
 
 var onePod = quantity.MustParse("1")
 
-// Requests returns what the scheduler reserves for a pod, and one of "pods".
+// Requests returns the resources that the scheduler reserves for a pod, and one of "pods".
 func Requests(p *corev1.Pod) corev1.ResourceList {
 	r := resource.PodRequests(p, resource.PodResourcesOptions{UseStatusResources: true})
 	r[corev1.ResourcePods] = onePod
 	return r
 }
 
-// HostPorts returns the ports of the host that a pod takes, of its containers and its sidecars.
+// HostPorts returns the host ports that the containers and sidecars of a pod use.
 func HostPorts(spec *corev1.PodSpec) []corev1.ContainerPort {
 	var out []corev1.ContainerPort
 	for _, c := range spec.Containers {

@@ -8,7 +8,7 @@ import (
 	"github.com/foresail/foresail/internal/objectcache"
 )
 
-// trimmedPod returns what of a pod is needed to find a node for it.
+// trimmedPod returns the part of a pod that its scheduling depends on.
 func trimmedPod(p *corev1.Pod) *corev1.Pod {
 	out := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
@@ -21,7 +21,7 @@ func trimmedPod(p *corev1.Pod) *corev1.Pod {
 	return out
 }
 
-// trimmedSpec returns what the scheduler must respect: requests, host ports, and where a pod may run.
+// trimmedSpec returns what the scheduler must respect: requests, host ports, and placement rules.
 func trimmedSpec(s *corev1.PodSpec) corev1.PodSpec {
 	return corev1.PodSpec{
 		InitContainers: trimmedContainers(s.InitContainers), Containers: trimmedContainers(s.Containers),

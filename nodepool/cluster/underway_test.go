@@ -136,7 +136,7 @@ func TestDeparting(t *testing.T) {
 		c.At = at
 		out, next := c.Departing(departures)
 		departures = next
-		require.True(t, c.Nodes[0].EmptierAt.IsZero(), "what was seen does not change")
+		require.True(t, c.Nodes[0].EmptierAt.IsZero(), "an observation does not change")
 		return &out.Nodes[0]
 	}
 	after := func(d time.Duration) { at = at.Add(d) }

@@ -16,13 +16,13 @@ import (
 	"github.com/foresail/foresail/internal/objectcache"
 )
 
-// claim is what is kept of a PersistentVolumeClaim.
+// claim is the part of a PersistentVolumeClaim that decisions need.
 type claim struct {
 	class, volume string
-	bound         bool              // the volume is its own for good
-	node          string            // that a volume is being made for, "" = none
-	size          resource.Quantity // that a volume must have
-	why           string            // no pod can use it, whatever its volume is
+	bound         bool              // the volume is bound permanently
+	node          string            // for which a volume is being provisioned, "" = none
+	size          resource.Quantity // that a volume needs
+	why           string            // why no pod can use it, whatever its volume is
 }
 
 func claimOf(c *corev1.PersistentVolumeClaim) *claim {
@@ -42,11 +42,11 @@ func claimOf(c *corev1.PersistentVolumeClaim) *claim {
 	return out
 }
 
-// volume is what is kept of a PersistentVolume.
+// volume is the part of a PersistentVolume that decisions need.
 type volume struct {
 	class  string
 	driver string               // that attaches it, "" = none
-	of     types.NamespacedName // the claim that has it, or is meant to; zero = none
+	of     types.NamespacedName // the claim that has it, or that it is reserved for; zero = none
 	gone   bool                 // it is being deleted
 	size   resource.Quantity
 	at     *corev1.NodeSelector // of the nodes that can use it; nil = all
@@ -81,7 +81,7 @@ func volumeOf(v *corev1.PersistentVolume) *volume {
 	return out
 }
 
-// zonesOf reads the labels by which volumes of old said where they are.
+// zonesOf reads the labels that old volumes have instead of a node affinity.
 func zonesOf(v *corev1.PersistentVolume) []corev1.NodeSelectorRequirement {
 	var out []corev1.NodeSelectorRequirement
 	for _, key := range []string{corev1.LabelTopologyZone, corev1.LabelFailureDomainBetaZone} {
@@ -93,15 +93,16 @@ func zonesOf(v *corev1.PersistentVolume) []corev1.NodeSelectorRequirement {
 	return out
 }
 
-// aliases are labels by which volumes say where they are, and those that say the same of a node
-// that lacks them: one that is not there yet, or on which the driver of the volume has not come up.
+// aliases maps topology labels of volumes to equivalent labels of nodes. A node may lack the former
+// if it does not exist yet, or if the driver of the volume has not started on it.
 var aliases = map[string]string{
 	"topology.ebs.csi.aws.com/zone":     corev1.LabelTopologyZone,
 	corev1.LabelFailureDomainBetaZone:   corev1.LabelTopologyZone,
 	corev1.LabelFailureDomainBetaRegion: corev1.LabelTopologyRegion,
 }
 
-// withAliases returns terms, and for each with labels that have an alias one that says it by that.
+// withAliases returns terms, and for each term with labels that have an alias another one with the
+// alias.
 func withAliases(terms []corev1.NodeSelectorTerm) []corev1.NodeSelectorTerm {
 	out := slices.Clone(terms)
 	for _, term := range terms {
@@ -119,12 +120,12 @@ func withAliases(terms []corev1.NodeSelectorTerm) []corev1.NodeSelectorTerm {
 	return out
 }
 
-// class is what is kept of a StorageClass.
+// class is the part of a StorageClass that decisions need.
 type class struct {
-	waits   bool                 // for a pod, until volumes are bound to its claims
-	makes   bool                 // volumes; otherwise there are those that people have made
-	driver  string               // that makes and attaches them
-	allowed *corev1.NodeSelector // of the nodes for which volumes can be made; nil = all
+	waits   bool                 // volumes are bound only when a pod needs them
+	makes   bool                 // it provisions volumes; otherwise people create them
+	driver  string               // that provisions and attaches them
+	allowed *corev1.NodeSelector // nodes for which volumes can be provisioned; nil = all
 }
 
 func classOf(c *storagev1.StorageClass) *class {
@@ -151,7 +152,7 @@ func classOf(c *storagev1.StorageClass) *class {
 	return out
 }
 
-// storage is what is known of volumes, by the namespaces and names of objects.
+// storage is the known state of volumes, by namespace and name.
 type storage struct {
 	claims  map[types.NamespacedName]*claim
 	volumes map[types.NamespacedName]*volume
@@ -163,13 +164,13 @@ func newStorage() storage {
 		map[types.NamespacedName]*class{}}
 }
 
-// waiting is a pending pod with what its volumes demand.
+// waiting is a pending pod with the requirements of its volumes.
 type waiting struct {
 	*record
 	where
 }
 
-// demands finds out what the volumes of pending pods demand.
+// demands returns pending pods with the requirements of their volumes.
 func (s storage) demands(pods []*record) []waiting {
 	out := make([]waiting, len(pods))
 	for i, r := range pods {
@@ -182,8 +183,8 @@ func (s storage) demands(pods []*record) []waiting {
 // and no API describes new ones.
 const whyDevices = "it claims devices (spec.resourceClaims), and Foresail does not know which nodes have any"
 
-// whereOf returns where the claims of a pod let it run, or the pod that would replace a bound one, and what is
-// attached there.
+// whereOf returns where the claims of a pod allow it to run, or for a bound pod its replacement,
+// and what is attached there.
 func (s storage) whereOf(r *record) (out where) {
 	if r.devices {
 		return where{stuck: whyDevices}
@@ -191,7 +192,7 @@ func (s storage) whereOf(r *record) (out where) {
 	out.attach = s.attachments(r)
 	for _, c := range r.claims {
 		if c.ephemeral && r.pod != nil {
-			continue // it would be created again, wherever that is
+			continue // it would be recreated, wherever the pod runs
 		}
 		at, why := s.demand(types.NamespacedName{Namespace: r.key.Namespace, Name: c.name})
 		if why != "" {
@@ -205,7 +206,8 @@ func (s storage) whereOf(r *record) (out where) {
 	return out
 }
 
-// wherever returns what the volumes of bound pods demand of other nodes, and what is attached to their own.
+// wherever returns the requirements of the volumes of bound pods on other nodes, and what is
+// attached to their own nodes.
 func (s storage) wherever(pods iter.Seq[*record]) (out map[*Pod]where, attached map[*Pod][]Attachment) {
 	out, attached = map[*Pod]where{}, map[*Pod][]Attachment{}
 	for r := range pods {
@@ -217,7 +219,7 @@ func (s storage) wherever(pods iter.Seq[*record]) (out map[*Pod]where, attached 
 	return out, attached
 }
 
-// attachments returns the volumes that must be attached to the node of a pod, each once.
+// attachments returns the volumes that must be attached to the node of a pod, without duplicates.
 func (s storage) attachments(r *record) []Attachment {
 	var out []Attachment
 	for _, c := range r.claims {
@@ -229,7 +231,7 @@ func (s storage) attachments(r *record) []Attachment {
 	return out
 }
 
-// attachment returns the volume of a claim with its driver, "" if that attaches none or is not known.
+// attachment returns the volume of a claim with its driver, "" if that attaches none or is unknown.
 func (s storage) attachment(key types.NamespacedName) Attachment {
 	c := s.claims[key]
 	if c == nil {
@@ -244,7 +246,7 @@ func (s storage) attachment(key types.NamespacedName) Attachment {
 	return Attachment{}
 }
 
-// migrated are the drivers that have taken the place of plugins of Kubernetes' own.
+// migrated maps in-tree volume plugins of Kubernetes to the drivers that replaced them.
 var migrated = map[string]string{
 	"kubernetes.io/aws-ebs":         "ebs.csi.aws.com",
 	"kubernetes.io/azure-disk":      "disk.csi.azure.com",
@@ -274,7 +276,8 @@ func driverOf(v *corev1.PersistentVolumeSource) string {
 	return ""
 }
 
-// limitsOf returns how many volumes of each driver can be attached to a node, as far as there is a limit.
+// limitsOf returns the number of volumes of each driver that can be attached to a node, for drivers
+// with a limit.
 func limitsOf(n *storagev1.CSINode) map[string]int {
 	out := map[string]int{}
 	for _, d := range n.Spec.Drivers {
@@ -285,7 +288,8 @@ func limitsOf(n *storagev1.CSINode) map[string]int {
 	return out
 }
 
-// demand returns which nodes can use the volume of a claim, nil for all; or why none can: a predicate.
+// demand returns the nodes that can use the volume of a claim, nil for all, or a predicate that
+// says why none can.
 func (s storage) demand(key types.NamespacedName) (at *corev1.NodeSelector, why string) {
 	c := s.claims[key]
 	switch {
@@ -303,17 +307,20 @@ func (s storage) demand(key types.NamespacedName) (at *corev1.NodeSelector, why 
 	k := s.classes[types.NamespacedName{Name: c.class}]
 	switch {
 	case k == nil || !k.waits || c.volume != "":
-		return nil, "is not bound to a volume, and that does not wait for a node"
+		return nil, "is not bound to a volume, and binding does not wait for a node"
 	case c.node != "":
-		return &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchFields: []corev1.NodeSelectorRequirement{
-			{Key: "metadata.name", Operator: corev1.NodeSelectorOpIn, Values: []string{c.node}}}}}}, ""
+		name := corev1.NodeSelectorRequirement{
+			Key: "metadata.name", Operator: corev1.NodeSelectorOpIn, Values: []string{c.node},
+		}
+		term := corev1.NodeSelectorTerm{MatchFields: []corev1.NodeSelectorRequirement{name}}
+		return &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{term}}, ""
 	case k.makes:
 		return k.allowed, ""
 	}
 	return s.free(key, c)
 }
 
-// free returns which nodes can use one of the volumes that a claim could be bound to.
+// free returns the nodes that can use one of the volumes to which a claim could be bound.
 func (s storage) free(claim types.NamespacedName, c *claim) (at *corev1.NodeSelector, why string) {
 	var keys []types.NamespacedName
 	for key, v := range s.volumes {
@@ -327,7 +334,7 @@ func (s storage) free(claim types.NamespacedName, c *claim) (at *corev1.NodeSele
 		keys = append(keys, key)
 	}
 	if len(keys) == 0 {
-		return nil, "wants a volume of the class " + c.class + ", of which none is free that is large enough"
+		return nil, "needs a volume of the class " + c.class + ", and no free one is large enough"
 	}
 	slices.SortFunc(keys, compareKeys)
 	at = &corev1.NodeSelector{}

@@ -19,24 +19,24 @@ import (
 	"github.com/foresail/foresail/internal/objectcache"
 )
 
-// ErrUnsynced is why nothing is observed while not everything has been listed once.
+// ErrUnsynced is returned until everything has been listed once.
 var ErrUnsynced = objectcache.ErrUnsynced
 
-// table keeps what is needed of the objects of one kind, by namespace and name.
+// table caches the needed part of the objects of one kind, by namespace and name.
 type table[O metav1.Object, T any] = objectcache.Table[types.NamespacedName, O, T]
 
-// Watcher keeps a cluster at hand, from watches of Nodes, Pods, DaemonSets, PodDisruptionBudgets,
-// and of the objects that say where volumes are. Of the pods it keeps what decisions need, which
-// the pods of one controller share: a few hundred bytes for each.
+// Watcher keeps a cluster up to date by watches of Nodes, Pods, DaemonSets, PodDisruptionBudgets
+// and storage objects. Of pods it keeps what decisions need, which pods of one controller share: a
+// few hundred bytes for each.
 type Watcher struct {
 	client kubernetes.Interface
 	now    func() time.Time
 	wake   chan struct{}
 
-	nodeFeed, podFeed Feed     // nil: it watches these itself
+	nodeFeed, podFeed Feed     // nil: the watcher watches these itself
 	cancel            []func() // the subscriptions of both
 
-	kindsMu sync.Mutex // not mu: pods come in while that is held for long
+	kindsMu sync.Mutex // not mu, which is held for long while pods arrive
 	kinds   kinds
 
 	mu         sync.Mutex
@@ -51,18 +51,18 @@ type Watcher struct {
 	waiting    map[types.NamespacedName]*record
 	holding    map[types.NamespacedName]*record // bound pods with claims
 	onNode     map[string]map[types.NamespacedName]*Pod
-	load       map[string]*load // of nodes whose pods have not changed since it was made
+	load       map[string]*load // of nodes whose pods have not changed since it was computed
 }
 
-// Option changes a Watcher.
+// Option configures a Watcher.
 type Option func(*Watcher)
 
-// Feed has the objects of one kind for several parts of a process.
+// Feed distributes the objects of one kind to several parts of a process.
 type Feed interface {
 	Subscribe(objectcache.Store) (cancel func())
 }
 
-// WithFeeds has a Watcher take nodes and pods from feeds instead of watching them itself.
+// WithFeeds makes a Watcher take nodes and pods from feeds instead of watching them itself.
 func WithFeeds(nodes, pods Feed) Option {
 	return func(w *Watcher) { w.nodeFeed, w.podFeed = nodes, pods }
 }
@@ -114,7 +114,7 @@ func newTable[O metav1.Object, T any](w *Watcher, what string, changed func(befo
 	return objectcache.New(o)
 }
 
-// Run watches until the context ends. It is called once.
+// Run watches until the context ends. It must be called once.
 func (w *Watcher) Run(ctx context.Context) error {
 	var reflectors sync.WaitGroup
 	defer reflectors.Wait()
@@ -153,8 +153,9 @@ func (w *Watcher) Run(ctx context.Context) error {
 	return nil
 }
 
-// Observe returns the cluster as it is now. It fails with [ErrUnsynced] until everything has been listed, and
-// while the API has not answered for longer than a restart of it takes: what it last reported may be outdated.
+// Observe returns the cluster as it is now. It fails with [ErrUnsynced] until everything has been
+// listed, and while the API has not answered for longer than its restart takes, because the last
+// report may be outdated.
 func (w *Watcher) Observe(context.Context) (*Cluster, error) {
 	now := w.now()
 	p, err := w.parts(now)
@@ -164,7 +165,7 @@ func (w *Watcher) Observe(context.Context) (*Cluster, error) {
 	return build(now, p), nil
 }
 
-// parts copies the tables; what is in them is never changed, only replaced.
+// parts copies the tables. Their rows are never changed, only replaced.
 func (w *Watcher) parts(now time.Time) (parts, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -195,8 +196,8 @@ func (w *Watcher) parts(now time.Time) (parts, error) {
 	return p, nil
 }
 
-// Wake yields a value when something has happened that is worth an early look: a pod became unschedulable, a Node
-// became Ready or went. Any number of them is one value.
+// Wake yields a value after an event that is worth an early cycle: a pod became unschedulable, a
+// Node became Ready or was deleted. Several events may yield one value.
 func (w *Watcher) Wake() <-chan struct{} { return w.wake }
 
 func (w *Watcher) wakeUp() {
@@ -206,7 +207,7 @@ func (w *Watcher) wakeUp() {
 	}
 }
 
-// podChanged keeps what is derived of pods.
+// podChanged updates what is derived from pods.
 func (w *Watcher) podChanged(before, after *record) {
 	if before != nil {
 		delete(w.waiting, before.key)
@@ -249,24 +250,25 @@ func (w *Watcher) nodeChanged(before, after *corev1.Node) {
 	}
 }
 
-// share makes pods of one controller that are alike share what they have in common.
+// share lets equal pods of one controller share their kind.
 func (w *Watcher) share(r *record) {
 	w.kindsMu.Lock()
 	defer w.kindsMu.Unlock()
 	w.kinds.share(r)
 }
 
-// forgetKinds forgets all kinds if there are more than a number: they are mostly those of controllers that are gone.
-func (w *Watcher) forgetKinds(most int) {
+// forgetKinds drops all kinds if there are more than a number of them: most belong to controllers
+// that are gone.
+func (w *Watcher) forgetKinds(limit int) {
 	w.kindsMu.Lock()
 	defer w.kindsMu.Unlock()
-	if len(w.kinds) > most {
+	if len(w.kinds) > limit {
 		clear(w.kinds)
 	}
 }
 
-// Leaving returns the pods of a node that a drain waits for, if all of them are being deleted. It reports false if one
-// is not, if there is none, and while what is known may be old.
+// Leaving returns the pods of a node that a drain waits for, if all of them are being deleted. It
+// returns false if one is not, if there are none, and while the cache may be outdated.
 func (w *Watcher) Leaving(node string) (pods []types.NamespacedName, all bool) {
 	now := w.now()
 	w.mu.Lock()

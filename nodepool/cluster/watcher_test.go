@@ -53,8 +53,8 @@ func watching(t testing.TB, client kubernetes.Interface, now func() time.Time) *
 	return w
 }
 
-// told is all that is told of a cluster.
-func told(t assert.TestingT, c *Cluster) string {
+// objects holds all objects of a cluster.
+func objects(t assert.TestingT, c *Cluster) string {
 	out, err := json.MarshalIndent(c, "", " ")
 	assert.NoError(t, err)
 	return string(out)
@@ -205,9 +205,10 @@ func (c *churn) createPod(ctx context.Context, name, node, app string) error {
 	case 3:
 		p.Finalizers = []string{"example.com/slow"}
 	case 4:
-		p.Spec.Affinity = &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{
-			{TopologyKey: corev1.LabelHostname,
-				LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": app}}}}}}
+		terms := []corev1.PodAffinityTerm{{TopologyKey: corev1.LabelHostname,
+			LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": app}}}}
+		p.Spec.Affinity = &corev1.Affinity{
+			PodAntiAffinity: &corev1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: terms}}
 	}
 	_, err := c.client.CoreV1().Pods("default").Create(ctx, p, metav1.CreateOptions{})
 	return err
@@ -257,7 +258,7 @@ func (c *churn) budget(ctx context.Context, name, app string) error {
 	return err
 }
 
-// harmless tells whether a step only came at a bad moment: of what exists already, is gone, or may not be so.
+// harmless reports whether a step only came at a bad moment: its object exists already, is gone, or is not allowed.
 func harmless(err error) bool {
 	if joined, ok := err.(interface{ Unwrap() []error }); ok {
 		for _, e := range joined.Unwrap() {
@@ -287,7 +288,7 @@ func TestWatcherSeesWhatListSees(t *testing.T) {
 				return
 			}
 			want, err := List(context.Background(), api.Client(), now())
-			if assert.NoError(t, err) && assert.Equal(t, told(t, want), told(t, got)) {
+			if assert.NoError(t, err) && assert.Equal(t, objects(t, want), objects(t, got)) {
 				seen += len(got.Nodes) * len(got.Pending) * len(got.DaemonSets)
 				for _, p := range got.Pending {
 					located += len(p.Volumes)
@@ -450,9 +451,12 @@ func TestPodsOfADaemonSetShare(t *testing.T) {
 	for _, node := range []string{"n", "m"} {
 		require.NoError(t, w.pods.Add(onNode(node, ownedBy("DaemonSet"), func(p *corev1.Pod) {
 			p.Spec.NodeName = node
-			p.Spec.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{
-				NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchFields: []corev1.NodeSelectorRequirement{
-					{Key: "metadata.name", Operator: corev1.NodeSelectorOpIn, Values: []string{node}}}}}}}}
+			named := corev1.NodeSelectorRequirement{
+				Key: "metadata.name", Operator: corev1.NodeSelectorOpIn, Values: []string{node}}
+			p.Spec.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{
+				RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{
+					NodeSelectorTerms: []corev1.NodeSelectorTerm{
+						{MatchFields: []corev1.NodeSelectorRequirement{named}}}}}}
 		})))
 		kinds = append(kinds, w.pods.Rows()[keyOf(node)].pod.Kind)
 	}

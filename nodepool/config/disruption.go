@@ -9,7 +9,7 @@ import (
 	"github.com/foresail/foresail/nodepool/plan"
 )
 
-// Outdated returns why an instance is to be replaced by a new one, "" if it is not or that is not known.
+// Outdated returns why an instance should be replaced, "" if it should not or that is unknown.
 func (d Disruption) Outdated(i fleet.Instance, now time.Time) string {
 	switch {
 	case i.Outdated != "":
@@ -17,7 +17,7 @@ func (d Disruption) Outdated(i fleet.Instance, now time.Time) string {
 	case i.Launched.IsZero():
 		return ""
 	case !d.ReplaceBefore.After(now) && i.Launched.Before(d.ReplaceBefore):
-		return fmt.Sprintf("it was launched before %s, as of when all are replaced",
+		return fmt.Sprintf("it was launched before %s, the time of disruption.replaceBefore",
 			d.ReplaceBefore.UTC().Format(time.RFC3339))
 	case d.ExpireAfter > 0 && now.Sub(i.Launched) > d.ExpireAfter:
 		return fmt.Sprintf("it is older than %s", d.ExpireAfter)
@@ -25,7 +25,7 @@ func (d Disruption) Outdated(i fleet.Instance, now time.Time) string {
 	return ""
 }
 
-// Allowed returns what the budgets allow at a moment. One that cannot be understood allows nothing.
+// Allowed returns what the budgets allow at a time. An invalid budget allows nothing.
 func (d Disruption) Allowed(now time.Time, workers int) plan.Disruption {
 	nodes, why := d.Budgets.Allowed(now, workers)
 	return plan.Disruption{

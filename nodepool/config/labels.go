@@ -9,8 +9,8 @@ import (
 	"github.com/foresail/foresail/nodepool/cluster"
 )
 
-// NodeLabels returns the labels that a pool sets on its nodes when they join: its own, and those of the template but
-// for what Kubernetes and the cloud say of a node.
+// NodeLabels returns the labels that a pool sets on its nodes when they join: its own, and those of
+// the template except labels that Kubernetes and the cloud set.
 func NodeLabels(pool string, template map[string]string) map[string]string {
 	out := maps.Clone(template)
 	maps.DeleteFunc(out, func(key, _ string) bool { return Factual(key) })
@@ -21,7 +21,8 @@ func NodeLabels(pool string, template map[string]string) map[string]string {
 	return out
 }
 
-// Factual reports whether a label says where or what a node is, so that no one else may set it.
+// Factual reports whether a label describes where or what a node is, so that no other component may
+// set it.
 func Factual(key string) bool {
 	switch key {
 	case corev1.LabelHostname, corev1.LabelOSStable, corev1.LabelArchStable, corev1.LabelInstanceTypeStable:

@@ -1,4 +1,4 @@
-// Package config is the configuration of a pool as its phases read it.
+// Package config is the configuration of a pool in the form that its phases use.
 package config
 
 import (
@@ -18,11 +18,12 @@ import (
 	"github.com/foresail/foresail/nodepool/plan"
 )
 
-// Spec is the part of a pool's configuration that each cycle reads anew, with its defaults filled in.
+// Spec is the part of a pool's configuration that each cycle reads, with its defaults filled in.
 type Spec struct {
 	Generation int64 // of the WorkerPool; 0: it has none
 	Plan       plan.Pool
-	// LaunchSpec identifies what new nodes are made from. A change ends the back-off of launches that failed.
+	// LaunchSpec identifies the configuration of new nodes. A change ends the backoff of failed
+	// launches.
 	LaunchSpec  string
 	Weight      int // of two pools that could run a pod, the one with the larger weight launches for it
 	Template    scheduling.Template
@@ -31,30 +32,31 @@ type Spec struct {
 	Join        Join
 	Drain       Drain
 	Disruption  Disruption
-	// DryRun decides and tells, and does nothing: it neither begins an action nor resumes an open one, which waits in the
-	// journal until the dry run is over. The lease is kept all the same, so that one process tells.
+	// DryRun only decides and reports: no action begins, and an open one waits in the journal until
+	// the dry run is over. The lease is kept, so that only one process reports.
 	DryRun bool
 }
 
-// Join says when a launch has failed.
+// Join defines when a launch has failed.
 type Join = plan.Join
 
-// Drain says how nodes are emptied.
+// Drain defines how nodes are drained.
 type Drain struct {
-	Timeout           time.Duration // of evictions, until the node is given back
-	Force             bool          // pods that are left after the timeout are deleted
-	CordonOnRebalance bool          // a node that the cloud advises to leave takes no new pods
+	Timeout           time.Duration // of evictions, until the node is uncordoned
+	Force             bool          // remaining pods are deleted after the timeout
+	CordonOnRebalance bool          // cordon a node that the cloud advises to leave
 }
 
-// Disruption says which workers are outdated, beside those that a provider finds, and how many may be replaced at once.
+// Disruption defines which workers are outdated, in addition to those that a provider finds, and
+// how many may be replaced at once.
 type Disruption struct {
 	Budgets       Budgets
-	ExpireAfter   time.Duration // from the launch; 0 is never
-	ReplaceBefore time.Time     // workers launched before it are replaced once it has come; zero is none
+	ExpireAfter   time.Duration // from the launch; 0 = never
+	ReplaceBefore time.Time     // workers launched before it are replaced once it has come; zero = none
 	Paused        bool          // no outdated worker is replaced
 }
 
-// Of returns the Spec of a WorkerPool. Fields that are absent have the defaults that the API server fills in.
+// Of returns the Spec of a WorkerPool. Absent fields have the defaults of the API server.
 func Of(name string, spec v1alpha1.WorkerPoolSpec) Spec {
 	s := spec.DeepCopy()
 	s.Default()
@@ -80,7 +82,7 @@ func Of(name string, spec v1alpha1.WorkerPoolSpec) Spec {
 	}
 }
 
-// launchOf returns the same for specs by which a launch comes to the same.
+// launchOf returns equal text for specs with equal launches.
 func launchOf(s *v1alpha1.WorkerPoolSpec) string {
 	data, err := json.Marshal([]any{s.Provider, s.Template, s.Market.MaxPrice, s.Join.Timeout})
 	if err != nil {
@@ -90,7 +92,7 @@ func launchOf(s *v1alpha1.WorkerPoolSpec) string {
 	return hex.EncodeToString(sum[:8])
 }
 
-// Identity returns the same for policies by which a drain comes to the same.
+// Identity returns equal text for policies with equal drains.
 func (d Drain) Identity() string { return fmt.Sprintf("timeout %s, force %t", d.Timeout, d.Force) }
 
 func disruptionOf(d *v1alpha1.PoolDisruption) Disruption {
@@ -104,7 +106,7 @@ func disruptionOf(d *v1alpha1.PoolDisruption) Disruption {
 	return out
 }
 
-// repairOf adds to the conditions that make a Node unhealthy those that always do.
+// repairOf adds the conditions that always make a Node unhealthy to those of the spec.
 func repairOf(r *v1alpha1.NodeRepair) plan.Repair {
 	out := plan.Repair{Disabled: r.Disabled}
 	for _, c := range r.Conditions {

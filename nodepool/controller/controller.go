@@ -1,6 +1,6 @@
 // Package controller runs a pool of workers for each WorkerPool: it starts, changes and stops pools
-// as their objects say. Every replica of Foresail runs every pool; the lease in a pool's journal
-// says which of them acts.
+// according to their objects. Every replica of Foresail runs every pool; the lease in a pool's
+// journal decides which of them acts.
 package controller
 
 import (
@@ -33,9 +33,10 @@ import (
 )
 
 const (
-	// retryAfter is the pause before a pool that could not be built, or that ended by itself, is started again.
+	// retryAfter is the pause before a pool is started again that could not be built or that ended by
+	// itself.
 	retryAfter = 15 * time.Second
-	// restoreTimeout bounds how long nodes are restored at a start.
+	// restoreTimeout bounds the time for restoring nodes at a start.
 	restoreTimeout = 30 * time.Second
 )
 
@@ -44,14 +45,14 @@ type Parts struct {
 	Store    state.Store
 	Provider provider.Provider
 	Signals  forecast.Signals
-	Notices  provider.Notices  // nil: nobody reports interruptions
+	Notices  provider.Notices  // nil: interruptions are not reported
 	Reporter nodepool.Reporter // nil: nothing is reported
-	// Run is what must run beside the pool until its context ends.
+	// Run are functions that must run with the pool until its context ends.
 	Run []func(ctx context.Context) error
 }
 
-// Build makes the parts of a pool. What it makes does nothing until it is used or run. Errors name
-// the field that is wrong.
+// Build makes the parts of a pool. They do nothing until they are used or run. Errors name the
+// invalid field.
 type Build func(ctx context.Context, pool *v1alpha1.WorkerPool) (Parts, error)
 
 // Options configures a Controller.
@@ -61,15 +62,15 @@ type Options struct {
 	Observer observe.Cluster // of the cluster, that all pools share
 	Drainer  act.Drainer
 	Labeler  act.Labeler
-	// Kubernetes is asked for the nodes that a deleted pool has left tainted.
+	// Kubernetes is used to find nodes that a deleted pool has left tainted.
 	Kubernetes kubernetes.Interface
-	// Forget is called when a pool has been deleted and has ended; nil = nobody needs to know.
+	// Forget is called when a pool has been deleted and has ended; nil = nothing is called.
 	Forget func(pool string)
 	Owner  string // of leases: unique for each run of a process
 	Now    func() time.Time
 }
 
-// Controller runs pools. It must be both run and set up with a manager.
+// Controller runs pools. It must be run, and set up with a manager.
 type Controller struct {
 	options Options
 	wakes   *wakes
@@ -97,7 +98,8 @@ func New(o Options) *Controller {
 	}
 }
 
-// SetupWithManager has a manager call Reconcile when the spec of a WorkerPool changes, in each replica.
+// SetupWithManager makes a manager call Reconcile when the spec of a WorkerPool changes, in each
+// replica.
 func (c *Controller) SetupWithManager(mgr ctrl.Manager) error {
 	err := ctrl.NewControllerManagedBy(mgr).
 		Named("workerpool").
@@ -106,16 +108,16 @@ func (c *Controller) SetupWithManager(mgr ctrl.Manager) error {
 	return errors.Join(err, mgr.Add(every(c.Run)))
 }
 
-// every is a part of a manager that runs whether it leads or not.
+// every is a runnable of a manager that runs whether it leads or not.
 type every func(context.Context) error
 
-// Start and NeedLeaderElection make it one.
+// Start implements manager.Runnable.
 func (e every) Start(ctx context.Context) error { return e(ctx) }
 
-// NeedLeaderElection says that it does not.
+// NeedLeaderElection implements manager.LeaderElectionRunnable.
 func (e every) NeedLeaderElection() bool { return false }
 
-// Run lets pools run until the context ends, and returns when all of them have ended.
+// Run runs pools until the context ends, and returns when all of them have ended.
 func (c *Controller) Run(ctx context.Context) error {
 	ctx = klog.NewContext(ctx, klog.FromContext(ctx).WithName("nodepool"))
 	var restoring sync.WaitGroup
@@ -140,7 +142,7 @@ func (c *Controller) Run(ctx context.Context) error {
 	return nil
 }
 
-// Reconcile makes one pool run as its WorkerPool says.
+// Reconcile makes one pool run according to its WorkerPool.
 func (c *Controller) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	var pool v1alpha1.WorkerPool
 	err := c.options.Client.Get(ctx, request.NamespacedName, &pool)
@@ -174,8 +176,8 @@ func soon(err error) (ctrl.Result, error) {
 	return ctrl.Result{}, err
 }
 
-// stop ends a pool whose WorkerPool is gone, or goes without its nodes. Each replica does so and
-// then restores nodes, so that nodes are also restored after the last act of the leader.
+// stop ends a pool whose WorkerPool is gone, or is deleted without its nodes. Each replica does
+// this before it restores nodes, so that nodes are also restored after the last act of the leader.
 func (c *Controller) stop(ctx context.Context, name string) {
 	if r := c.pools[name]; r != nil {
 		r.stop()
@@ -189,21 +191,22 @@ func (c *Controller) stop(ctx context.Context, name string) {
 	}
 }
 
-// apply runs a pool by a spec. If the spec cannot be used, that is reported, and the pool keeps the previous spec.
+// apply runs a pool with a spec. If the spec is invalid, that is reported, and the pool keeps the
+// previous spec.
 func (c *Controller) apply(ctx context.Context, pool *v1alpha1.WorkerPool) (ctrl.Result, error) {
 	old := c.pools[pool.Name]
 	key := keyOf(pool)
 	err := c.ownQueue(ctx, pool)
 	if err == nil && old != nil && old.alive() && old.key == key {
 		old.change(pool)
-		return ctrl.Result{RequeueAfter: c.retry}, nil // to see whether it has ended
+		return ctrl.Result{RequeueAfter: c.retry}, nil // checks whether it has ended
 	}
 	var next *running
 	if err == nil {
 		next, err = c.build(ctx, pool, key)
 	}
 	if err != nil {
-		klog.FromContext(ctx).Error(err, "The WorkerPool cannot run by its spec", "workerpool", pool.Name)
+		klog.FromContext(ctx).Error(err, "The WorkerPool cannot run with its spec", "workerpool", pool.Name)
 		if old != nil && old.alive() {
 			old.refuse(pool, err)
 			return ctrl.Result{RequeueAfter: c.retry}, nil
@@ -211,7 +214,7 @@ func (c *Controller) apply(ctx context.Context, pool *v1alpha1.WorkerPool) (ctrl
 		return ctrl.Result{RequeueAfter: c.retry}, report.InvalidSpec(ctx, c.options.Client, pool, err)
 	}
 	if old != nil {
-		old.stop() // it gives its lease back, which the next one takes
+		old.stop() // it releases its lease, which the next one takes
 	}
 	select {
 	case c.starting <- next:
@@ -239,7 +242,7 @@ func (c *Controller) build(ctx context.Context, pool *v1alpha1.WorkerPool, key s
 		Observer: c.wakes.observer(c.options.Observer, pool.Name), Drainer: c.options.Drainer,
 		Labeler: c.options.Labeler, Claims: c.claims,
 		Now: c.options.Now, Seed: seedOf(c.options.Owner, pool.Name),
-		LetGo: func(ctx context.Context) error { return c.letGo(ctx, pool.Name, pool.UID) },
+		ReleaseFinalizer: func(ctx context.Context) error { return c.releaseFinalizer(ctx, pool.Name, pool.UID) },
 	})
 	if err != nil {
 		return nil, err
@@ -248,14 +251,15 @@ func (c *Controller) build(ctx context.Context, pool *v1alpha1.WorkerPool, key s
 	return r, nil
 }
 
-// seedOf returns a seed of its own for each pool and replica, so that their retries do not coincide.
+// seedOf returns a seed for a pool and replica, so that retries of different ones do not coincide.
 func seedOf(owner, pool string) uint64 {
 	h := fnv.New64a()
-	fmt.Fprintf(h, "%s/%s", owner, pool) // a hash takes everything
+	fmt.Fprintf(h, "%s/%s", owner, pool) // a hash never fails
 	return h.Sum64()
 }
 
-// keyOf identifies what a pool cannot change while it runs: its object, and what its parts are made from.
+// keyOf identifies what a running pool cannot change: its object, and the configuration of its
+// parts.
 func keyOf(pool *v1alpha1.WorkerPool) string {
 	s := pool.Spec
 	data, err := json.Marshal([]any{
@@ -267,7 +271,7 @@ func keyOf(pool *v1alpha1.WorkerPool) string {
 	return string(data)
 }
 
-// running is one pool that runs.
+// running is one running pool.
 type running struct {
 	key      string
 	name     string
@@ -275,18 +279,18 @@ type running struct {
 	parts    []func(context.Context) error
 
 	mu       sync.Mutex
-	current  config.Spec // the last one that could be used
-	deleting bool        // the object is being deleted, by whatever spec
-	dryRun   bool        // the last spec asks for a dry run, whether it could be used or not
-	refused  error       // why the last spec was not taken
-	warning  error       // what else is wrong with the object
+	current  config.Spec // the last valid one
+	deleting bool        // the object is being deleted, even if its spec is invalid
+	dryRun   bool        // the last spec sets dryRun, even if it is invalid
+	refused  error       // why the last spec was rejected
+	warning  error       // another problem of the object
 
 	started chan struct{} // closed once cancel is set
 	cancel  context.CancelFunc
 	ended   chan struct{}
 }
 
-// change sets the spec of the pool from its next cycle on.
+// change sets the spec of the pool for its next cycles.
 func (r *running) change(pool *v1alpha1.WorkerPool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -295,16 +299,16 @@ func (r *running) change(pool *v1alpha1.WorkerPool) {
 	r.deleting, r.dryRun = deleting(pool), pool.Spec.DryRun
 }
 
-// warn reports, from the next cycle until the next change, what is wrong with the object.
+// warn reports a problem of the object from the next cycle until the next change.
 func (r *running) warn(why error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.warning = why
 }
 
-// refuse reports, from the next cycle on, why a spec was not taken. A deletion counts all the same:
-// the pool launches nothing more, and its nodes are drained by the spec before, unless the new one
-// asks for a dry run.
+// refuse reports, from the next cycle on, why a spec was rejected. A deletion still takes effect:
+// the pool launches nothing more, and its nodes are drained with the previous spec, unless the new
+// one sets dryRun.
 func (r *running) refuse(pool *v1alpha1.WorkerPool, why error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -321,7 +325,7 @@ func (r *running) spec() (config.Spec, error) {
 	return s, nil
 }
 
-// Report passes on what the pool reports, with what is wrong with the spec.
+// Report passes on the report of the pool, with the problems of the spec.
 func (r *running) Report(ctx context.Context, t nodepool.CycleReport) {
 	if r.reporter == nil {
 		return
@@ -364,7 +368,7 @@ func (r *running) alive() bool {
 	}
 }
 
-// stop ends a pool that Run was asked to start, and waits for its end.
+// stop ends a pool that was passed to Run, and waits for its end.
 func (r *running) stop() {
 	<-r.started
 	r.cancel()

@@ -13,22 +13,24 @@ import (
 	"github.com/foresail/foresail/api/v1alpha1"
 )
 
-// finalizerRetry is the pause before a finalizer is written again after a conflict, mostly with another replica.
+// finalizerRetry is the pause before a finalizer is written again after a conflict, usually with
+// another replica.
 const finalizerRetry = time.Second
 
-// drains tells whether the nodes of a pool go with it.
+// drains reports whether the nodes of a pool are removed with it.
 func drains(pool *v1alpha1.WorkerPool) bool {
 	return pool.Spec.DeletionPolicy != v1alpha1.DeletionPolicyOrphan
 }
 
 func deleting(pool *v1alpha1.WorkerPool) bool { return !pool.DeletionTimestamp.IsZero() }
 
-// abandoned tells whether a pool is being deleted and nothing more is done for it: its nodes stay, or none is left.
+// abandoned reports whether a pool is being deleted and needs no more work: its nodes stay, or none
+// is left.
 func abandoned(pool *v1alpha1.WorkerPool) bool {
 	return deleting(pool) && (!drains(pool) || !controllerutil.ContainsFinalizer(pool, v1alpha1.FinalizerDrain))
 }
 
-// abandon lets the object of an abandoned pool go. Its nodes take pods again.
+// abandon releases the object of an abandoned pool and uncordons its nodes.
 func (c *Controller) abandon(ctx context.Context, pool *v1alpha1.WorkerPool) error {
 	c.stop(ctx, pool.Name)
 	if err := c.patchFinalizer(ctx, pool, controllerutil.RemoveFinalizer); err != nil {
@@ -38,7 +40,7 @@ func (c *Controller) abandon(ctx context.Context, pool *v1alpha1.WorkerPool) err
 }
 
 // guard sets or removes the finalizer of a pool that is not being deleted. It comes before the pool
-// runs, so that no instance is ever launched for an object that could go without it.
+// runs, so that no instance is ever launched for an object that could be deleted without it.
 func (c *Controller) guard(ctx context.Context, pool *v1alpha1.WorkerPool) error {
 	switch {
 	case deleting(pool):
@@ -49,8 +51,8 @@ func (c *Controller) guard(ctx context.Context, pool *v1alpha1.WorkerPool) error
 	return c.patchFinalizer(ctx, pool, controllerutil.RemoveFinalizer)
 }
 
-// letGo removes the finalizer of a pool that has nothing left.
-func (c *Controller) letGo(ctx context.Context, name string, uid types.UID) error {
+// releaseFinalizer removes the finalizer of a pool that has nothing left.
+func (c *Controller) releaseFinalizer(ctx context.Context, name string, uid types.UID) error {
 	var pool v1alpha1.WorkerPool
 	if err := c.options.Client.Get(ctx, client.ObjectKey{Name: name}, &pool); err != nil {
 		return client.IgnoreNotFound(err)
@@ -64,8 +66,8 @@ func (c *Controller) letGo(ctx context.Context, name string, uid types.UID) erro
 	return c.patchFinalizer(ctx, &pool, controllerutil.RemoveFinalizer)
 }
 
-// patchFinalizer adds or removes the finalizer, unless that has happened already. Finalizers of
-// others stay: a merge patch replaces the list, so it holds for that version of the object only.
+// patchFinalizer adds or removes the finalizer, unless that has already been done. Finalizers of
+// others are kept: a merge patch replaces the list, so it is bound to this version of the object.
 func (c *Controller) patchFinalizer(ctx context.Context, pool *v1alpha1.WorkerPool,
 	change func(client.Object, string) bool) error {
 	next := pool.DeepCopy()
@@ -79,7 +81,8 @@ func (c *Controller) patchFinalizer(ctx context.Context, pool *v1alpha1.WorkerPo
 	return nil
 }
 
-// unguarded reports that the finalizer may not be written. The pool runs all the same: to stop it would help nobody.
+// unguarded reports that the finalizer could not be written. The pool runs anyway, because stopping
+// it would help no user.
 func (c *Controller) unguarded(ctx context.Context, pool *v1alpha1.WorkerPool, err error) {
 	r := c.pools[pool.Name]
 	if err == nil || r == nil {

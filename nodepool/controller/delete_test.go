@@ -42,7 +42,7 @@ func (b *bench) stored(name string) *v1alpha1.WorkerPool {
 
 func (b *bench) gone(name string) { b.eventually(func() bool { return b.stored(name) == nil }) }
 
-// setPolicy changes the policy, whatever else has changed.
+// setPolicy changes the policy, even if other fields have changed.
 func (b *bench) setPolicy(name string, policy v1alpha1.DeletionPolicy) {
 	b.Helper()
 	b.patch(name, `{"spec":{"deletionPolicy":"`+string(policy)+`"}}`)
@@ -67,7 +67,7 @@ func TestAPoolIsKeptUntilItsNodesAreGone(t *testing.T) {
 	f := next(b, b.made)
 	require.Equal(t, []string{v1alpha1.FinalizerDrain}, b.stored("drained").Finalizers, "before anything is launched")
 	require.False(t, isDeleting(t, f))
-	require.ErrorContains(t, f.options.LetGo(t.Context()), "is not being deleted")
+	require.ErrorContains(t, f.options.ReleaseFinalizer(t.Context()), "is not being deleted")
 
 	require.NoError(t, b.client.Delete(t.Context(), pool))
 	b.eventually(func() bool { return isDeleting(t, f) })
@@ -76,11 +76,11 @@ func TestAPoolIsKeptUntilItsNodesAreGone(t *testing.T) {
 	require.Empty(t, b.made, "it is the pool that it was")
 	require.Empty(t, b.forgot)
 
-	b.eventually(func() bool { return f.options.LetGo(t.Context()) == nil })
+	b.eventually(func() bool { return f.options.ReleaseFinalizer(t.Context()) == nil })
 	b.gone("drained")
 	next(b, f.ended)
 	require.Equal(t, "drained", next(b, b.forgot))
-	require.NoError(t, f.options.LetGo(t.Context()), "again")
+	require.NoError(t, f.options.ReleaseFinalizer(t.Context()), "again")
 }
 
 func TestADeletedPoolGoesOnAfterARestart(t *testing.T) {
@@ -182,7 +182,7 @@ func TestTheFinalizerFollowsThePolicy(t *testing.T) {
 	// The object stays for the sake of others: nothing more is done for it.
 	leave(t, "of-changed", "changed")
 	require.NoError(t, b.client.Delete(t.Context(), pool))
-	b.eventually(func() bool { return f.options.LetGo(t.Context()) == nil })
+	b.eventually(func() bool { return f.options.ReleaseFinalizer(t.Context()) == nil })
 	next(b, f.ended)
 	b.eventually(func() bool { return takesPods(t, "of-changed") })
 	time.Sleep(300 * time.Millisecond)

@@ -17,7 +17,7 @@ type Labeler struct{ Client kubernetes.Interface }
 
 var _ act.Labeler = Labeler{}
 
-// Label sets labels of a node. A node that has gone is no error.
+// Label sets labels of a node. A node that no longer exists is no error.
 func (l Labeler) Label(ctx context.Context, node string, labels map[string]string) error {
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"labels": labels}})
 	if err != nil {

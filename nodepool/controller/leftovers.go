@@ -15,9 +15,8 @@ import (
 	"github.com/foresail/foresail/nodepool/drain"
 )
 
-// restoreAll lets the nodes of pools that are gone, or that go without their nodes, take pods
-// again, whatever action was open. Nobody else would. The cycles of an existing pool restore its
-// own nodes.
+// restoreAll uncordons the nodes of pools that are gone, or deleted without their nodes, whatever
+// action was open: no other component would. The cycles of an existing pool restore its own nodes.
 func (c *Controller) restoreAll(ctx context.Context) error {
 	nodes, err := c.options.Kubernetes.CoreV1().Nodes().List(ctx, metav1.ListOptions{LabelSelector: cluster.LabelPool})
 	if err != nil {
@@ -41,7 +40,7 @@ func (c *Controller) restoreAtStart(ctx context.Context) {
 	}
 }
 
-// leftOver returns whether Foresail keeps pods from a node.
+// leftOver reports whether Foresail has made a node unschedulable.
 func leftOver(node *corev1.Node) bool {
 	_, marked := drain.MarkOf(node)
 	return marked || node.Annotations[drain.CordonedBy] != ""
@@ -58,6 +57,7 @@ func (c *Controller) restore(ctx context.Context, node *corev1.Node) error {
 	if err := c.options.Drainer.Restore(ctx, node.Name); err != nil {
 		return err
 	}
-	klog.FromContext(ctx).Info("Uncordoned a node, as its WorkerPool was deleted", "workerpool", name, "node", node.Name)
+	klog.FromContext(ctx).Info("Uncordoned a node because its WorkerPool was deleted",
+		"workerpool", name, "node", node.Name)
 	return nil
 }

@@ -30,7 +30,7 @@ func leave(t *testing.T, name, pool string) {
 	require.NoError(t, drainer.Cordon(t.Context(), name))
 }
 
-// takesPods tells whether nothing keeps pods from a node.
+// takesPods reports whether a node is schedulable.
 func takesPods(t *testing.T, name string) bool {
 	t.Helper()
 	node, err := apiServer.Client().CoreV1().Nodes().Get(t.Context(), name, metav1.GetOptions{})

@@ -8,7 +8,7 @@ import (
 )
 
 // ownQueue returns an error if an older pool uses the queue of a pool. Each of the two would delete
-// the messages for the other.
+// messages for the other.
 func (c *Controller) ownQueue(ctx context.Context, pool *v1alpha1.WorkerPool) error {
 	queue, field := queueOf(pool)
 	if queue == "" {
@@ -21,14 +21,15 @@ func (c *Controller) ownQueue(ctx context.Context, pool *v1alpha1.WorkerPool) er
 	for i := range pools.Items {
 		other := &pools.Items[i]
 		if theirs, _ := queueOf(other); theirs == queue && wasFirst(other, pool) {
-			return fmt.Errorf("provider.%s: %q is the one of WorkerPool %s: must be a queue of the pool's own, as a pool deletes messages"+
-				" about other instances", field, queue, other.Name)
+			return fmt.Errorf("provider.%s: %q is used by WorkerPool %s: must be a queue of its own, "+
+				"because a pool deletes messages about other instances", field, queue, other.Name)
 		}
 	}
 	return nil
 }
 
-// wasFirst tells whether one of two pools was created before the other; of one second, by their names.
+// wasFirst reports whether one of two pools was created before the other; names decide within the
+// same second.
 func wasFirst(one, other *v1alpha1.WorkerPool) bool {
 	if one.CreationTimestamp.Equal(&other.CreationTimestamp) {
 		return one.Name < other.Name

@@ -8,7 +8,7 @@ import (
 	"github.com/foresail/foresail/nodepool/observe"
 )
 
-// wakes passes each wake-up of the shared watch on to every pool.
+// wakes distributes each wake-up of the shared watch to every pool.
 type wakes struct {
 	mu    sync.Mutex
 	pools map[string]chan struct{}
@@ -23,17 +23,17 @@ func (w *wakes) pass() {
 	for _, pool := range w.pools {
 		select {
 		case pool <- struct{}{}:
-		default: // it has not taken the last one yet
+		default: // its last one is still pending
 		}
 	}
 }
 
-// observer is one pool's view of the cluster.
+// observer returns one pool's view of the cluster.
 func (w *wakes) observer(shared observe.Cluster, pool string) observe.Cluster {
 	wake := make(chan struct{}, 1)
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.pools[pool] = wake // in the place of an earlier pool of the name
+	w.pools[pool] = wake // replaces that of an earlier pool with the name
 	return observer{shared: shared, wake: wake}
 }
 
@@ -49,7 +49,7 @@ type observer struct {
 	wake   chan struct{}
 }
 
-// Observe and Wake make it an observe.Cluster.
+// Observe implements [observe.Cluster].
 func (o observer) Observe(ctx context.Context) (*cluster.Cluster, error) {
 	return o.shared.Observe(ctx)
 }

@@ -307,8 +307,8 @@ func TestSeveralBudgetsRefuseEvictions(t *testing.T) {
 	assert.Empty(t, f.names())
 }
 
-// TestEvictSparesReplacedPods replaces a pod on another node, with the same name, between the list and the eviction.
-func TestEvictSparesReplacedPods(t *testing.T) {
+// TestEvictKeepsReplacedPods replaces a pod on another node, with the same name, between the list and the eviction.
+func TestEvictKeepsReplacedPods(t *testing.T) {
 	for name, limits := range map[string]Limits{"evict": {}, "force": {Force: true}} {
 		t.Run(name, func(t *testing.T) {
 			f := newFixture(t)

@@ -49,13 +49,13 @@ type nodes struct{ client kubernetes.Interface }
 
 func (s nodes) taint(ctx context.Context, node, action string) error {
 	return s.change(ctx, node, func(n *corev1.Node) bool {
-		want := corev1.Taint{Key: Mark, Value: action, Effect: corev1.TaintEffectNoSchedule}
+		mark := corev1.Taint{Key: Mark, Value: action, Effect: corev1.TaintEffectNoSchedule}
 		at := slices.IndexFunc(n.Spec.Taints, isOurs)
 		if at >= 0 && n.Annotations[Mark] == action &&
-			n.Spec.Taints[at].MatchTaint(&want) && n.Spec.Taints[at].Value == action {
+			n.Spec.Taints[at].MatchTaint(&mark) && n.Spec.Taints[at].Value == action {
 			return false
 		}
-		n.Spec.Taints = append(slices.DeleteFunc(n.Spec.Taints, isOurs), want)
+		n.Spec.Taints = append(slices.DeleteFunc(n.Spec.Taints, isOurs), mark)
 		annotate(n, Mark, action)
 		return true
 	})

@@ -172,8 +172,8 @@ func TestDeleteNode(t *testing.T) {
 	require.NoError(t, f.drainer.DeleteNode(t.Context(), f.node, "test:///"+f.node))
 }
 
-// TestDeleteNodeSparesItsSuccessor creates a Node of another instance with the same name just before the deletion.
-func TestDeleteNodeSparesItsSuccessor(t *testing.T) {
+// TestDeleteNodeKeepsItsSuccessor creates a Node of another instance with the same name just before the deletion.
+func TestDeleteNodeKeepsItsSuccessor(t *testing.T) {
 	f := newFixture(t)
 	config := server.RESTConfig()
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper {

@@ -22,7 +22,7 @@ const (
 	overhead = 0.075
 	// evictionMemory is the free memory below which the kubelet evicts pods.
 	evictionMemory = 100 * mebi
-	// reservedStorage is what the kubelet of EKS reserves for itself and the system.
+	// reservedStorage is the storage that the kubelet of EKS reserves for itself and the system.
 	reservedStorage = 1 * gibi
 )
 

@@ -21,9 +21,8 @@ const (
 
 	// typesFor is how long the types that meet requirements are cached: new ones appear a few times a year.
 	typesFor = 12 * time.Hour
-	// The largest pages that EC2 returns.
-	typesPage     = 100
-	offeringsPage = 1000
+	// typesPage and offeringsPage are the largest pages that EC2 returns.
+	typesPage, offeringsPage = 100, 1000
 )
 
 // instanceTypes reads the instance types of a pool, which are named or meet requirements, and caches them. Its methods
@@ -35,7 +34,7 @@ type instanceTypes struct {
 	now    func() time.Time
 
 	mu sync.Mutex
-	// fixed are the named types, for good: types do not change. nil until they were read.
+	// fixed are the named types, which never change; nil until they were read.
 	fixed map[string]types.InstanceTypeInfo
 	// found are the types that meet the requirements; nil until they were read.
 	found *selection

@@ -15,7 +15,7 @@ import (
 
 // Options configure a [Provider].
 type Options struct {
-	// Cluster identifies the cluster of the pool, globally and for good: the UID of its namespace kube-system. Cluster
+	// Cluster identifies the cluster of the pool, globally and permanently: the UID of its namespace kube-system. Cluster
 	// and Pool, the name of the pool, are the values of the tags that identify the pool's instances.
 	Cluster, Pool string
 	Spec          v1alpha1.EC2Provider

@@ -28,7 +28,8 @@ const (
 	onDemandFor = 12 * time.Hour
 	// spotFor is how long the previous Spot prices are used if a call fails.
 	spotFor = time.Hour
-	// Both timeouts are short, as a cycle of the pool waits for the answers. The first bounds a dozen pages.
+	// onDemandTimeout and spotTimeout are short because a cycle of the pool waits for the answers. The first bounds a
+	// dozen pages.
 	onDemandTimeout, spotTimeout = 7 * time.Second, 3 * time.Second
 	pricesPage                   = 100
 	spotPage                     = 1000

@@ -311,8 +311,8 @@ func testRequirementsRefused(t *testing.T, c cloud) {
 	require.NotEmpty(t, mustOffers(t, p))
 }
 
-// testOutdatedByRequirements: only instances whose type does not meet the requirements are outdated, not those whose
-// type is no longer offered because of prices.
+// testOutdatedByRequirements: only instances whose type does not meet the requirements are
+// outdated, not instances whose type is no longer offered because of prices.
 func testOutdatedByRequirements(t *testing.T, c cloud) {
 	first := c.start(t, c.provider(t, "workers")) // a t3.small
 	burstable := func(r *v1alpha1.EC2Requirements) { r.BurstablePerformance = v1alpha1.EC2Included }

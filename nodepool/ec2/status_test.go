@@ -40,7 +40,7 @@ func testHardwareFails(t *testing.T, c cloud) {
 	require.Len(t, c.Calls("DescribeInstanceStatus"), 2*calls)
 }
 
-// Without the permission no instance is outdated, and the reason is reported.
+// testHardwareIsNotKnown: without the permission no instance is outdated, and the reason is reported.
 func testHardwareIsNotKnown(t *testing.T, c cloud) {
 	p, pass := c.timed(t)
 	id := c.start(t, p)

@@ -86,7 +86,7 @@ func testStorage(t *testing.T, c cloud) {
 	require.Len(t, c.Calls("DescribeInstanceTypes"), 1, "types do not change")
 }
 
-// Without the permission to read templates the default applies.
+// testStorageUnknown: without the permission to read templates the default applies.
 func testStorageUnknown(t *testing.T, c cloud) {
 	p := c.provider(t, "workers")
 	for _, operation := range []string{"DescribeLaunchTemplateVersions", "DescribeImages"} {

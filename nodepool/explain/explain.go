@@ -98,7 +98,7 @@ func OfPool(pool *v1alpha1.WorkerPool, last int, now time.Time) Explanation {
 // NodesOf returns the nodes of a pool by name. For each it searches other nodes for its pods, which costs one packing.
 func NodesOf(seen *cluster.Cluster, pool *v1alpha1.WorkerPool) []Node {
 	var nodes []Node
-	homes := scheduling.NewHomes(seen, scheduling.Input{})
+	simulator := scheduling.NewSimulator(seen, scheduling.Input{})
 	deleted := !pool.DeletionTimestamp.IsZero() // then nodes are drained even if their pods fit on no other
 	for i := range seen.Nodes {
 		n := &seen.Nodes[i]
@@ -108,7 +108,7 @@ func NodesOf(seen *cluster.Cluster, pool *v1alpha1.WorkerPool) []Node {
 		}
 		blocked := n.Blocked
 		if blocked == "" && !deleted {
-			blocked = homes.Without([]string{n.Object.Name}, false)
+			blocked = simulator.Without([]string{n.Object.Name}, false)
 		}
 		nodes = append(nodes, Node{
 			Name: n.Object.Name, Zone: labels[corev1.LabelTopologyZone],

@@ -39,7 +39,7 @@ func HourlyCost(nodes []Node, usd prices.Prices) string {
 	case len(missing) > 0:
 		return "unknown: there is no price of " + strings.Join(slices.Sorted(maps.Keys(missing)), ", ")
 	case unknown > 0:
-		return fmt.Sprintf("at most $%.2f an hour: no label says whether %d of the nodes are Spot", total, unknown)
+		return fmt.Sprintf("at most $%.2f an hour: no label shows whether %d of the nodes are Spot", total, unknown)
 	}
 	return fmt.Sprintf("$%.2f an hour", total)
 }

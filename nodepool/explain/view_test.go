@@ -84,7 +84,7 @@ func TestHourlyCost(t *testing.T) {
 	for want, nodes := range map[string][]Node{
 		"$0.00 an hour": nil,
 		"$0.14 an hour": {{InstanceType: "m5.large", Market: fleet.Spot}, {InstanceType: "m5.large", Market: fleet.OnDemand}},
-		"at most $0.12 an hour: no label says whether 2 of the nodes are Spot": {
+		"at most $0.12 an hour: no label shows whether 2 of the nodes are Spot": {
 			{InstanceType: "m5.large"}, {InstanceType: "t3.small"},
 		},
 		"unknown: there is no price of c5.large OnDemand, t3.small Spot": {

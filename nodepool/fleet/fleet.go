@@ -1,12 +1,12 @@
-// Package fleet has the nouns of a fleet of instances: what can be launched, where and how, and
-// what is there. Everything else of the node pool is built on them.
+// Package fleet defines the types for a fleet of instances: what can be launched, where and how,
+// and what exists. Everything else in the node pool builds on them.
 package fleet
 
 import (
 	"slices"
 )
 
-// Market is how an instance is bought.
+// Market is the way in which an instance is bought.
 type Market string
 
 // The markets.
@@ -15,7 +15,7 @@ const (
 	OnDemand Market = "OnDemand"
 )
 
-// Price is what an hour of an instance costs in US dollars. What is nil is not known.
+// Price is the hourly price of an instance in US dollars. nil is unknown.
 type Price struct {
 	OnDemand *float64 `json:"onDemand,omitempty"`
 	Spot     *float64 `json:"spot,omitempty"`
@@ -29,7 +29,7 @@ func (p Price) Of(m Market) *float64 {
 	return p.OnDemand
 }
 
-// Placement is where, what and how an instance is launched.
+// Placement is the zone, subnet, instance type and market of a launch.
 type Placement struct {
 	Zone         string `json:"zone"`
 	Subnet       string `json:"subnet,omitempty"`
@@ -37,10 +37,10 @@ type Placement struct {
 	Market       Market `json:"market"`
 }
 
-// Quota is what an instance type counts against.
+// Quota is the quota of an instance type.
 type Quota struct {
-	Group string // of the types that are limited together; "" = all types of a market are
-	VCPUs int64  // that an instance takes of it
+	Group string // of types with a common limit; "" = all types of a market
+	VCPUs int64  // that an instance uses
 }
 
 // Offer is a kind of instance that can be launched in a zone.
@@ -48,9 +48,10 @@ type Offer struct {
 	Zone, Subnet, InstanceType string
 }
 
-// Shape is what a number of new nodes must be, or the pods that they are for could not run on them.
+// Shape is a requirement on a number of new nodes: otherwise the pods that they are for could not
+// run on them.
 type Shape struct {
-	Kinds []Kind // any of them will do
+	Kinds []Kind // any of them is suitable
 	Nodes int
 }
 
@@ -62,5 +63,5 @@ func (s Shape) Takes(p Placement) bool {
 	return slices.Contains(s.Kinds, Kind{p.Zone, p.InstanceType})
 }
 
-// Unhelped is a pod that no new node of the pool could run; it is told and not counted.
+// Unhelped is a pod that no new node of the pool could run. It is reported and not counted.
 type Unhelped struct{ Pod, Reason string }

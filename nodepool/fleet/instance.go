@@ -2,24 +2,24 @@ package fleet
 
 import "time"
 
-// NoticeTime is the time that an interruption leaves at most, and the one assumed if its message
-// gives none or an impossible one: what EC2 gives Spot instances. A deadline that has passed was
-// late, or comes from a clock that is wrong; the drain gets its time all the same, and the cloud
-// does not wait for it. One further ahead comes from a clock ahead of ours: to count on it would
-// leave pods running when the instance goes.
+// NoticeTime is the longest time until an interruption, and the default if its message contains
+// none or an impossible one. It is the warning time of EC2 for Spot instances. A deadline in the
+// past was late, or comes from a wrong clock: the drain gets this time anyway, and the cloud does
+// not wait for it. A later deadline comes from a clock ahead of this one: relying on it would leave
+// pods running when the instance is reclaimed.
 const NoticeTime = 2 * time.Minute
 
-// Ref names an instance to be looked up.
+// Ref identifies an instance to look up.
 type Ref struct {
 	ID         string
-	ProviderID string // "" = not known
+	ProviderID string // "" = unknown
 }
 
-// Instance is a machine as the cloud reports it. Its identity is its ID; a Node is its Node if it
-// has its provider ID.
+// Instance is a machine as the cloud reports it. It is identified by its ID, and a Node belongs to
+// it if the Node has its provider ID.
 type Instance struct {
 	ID         string
-	ProviderID string // what spec.providerID of its Node is
+	ProviderID string // spec.providerID of its Node
 	Action     string
 	Slot       int
 	Token      string
@@ -27,23 +27,23 @@ type Instance struct {
 	State      InstanceState
 	Launched   time.Time
 	JoinFailed bool
-	Stopped    bool // it is Leaving, and stops or is stopped rather than being terminated: it may be started again
+	Stopped    bool // it is Leaving, but stops or is stopped rather than terminated: it may be started again
 	// Addresses are the private IP addresses and host names that a Node of the instance may report.
 	Addresses []string
-	// OwnedBy is another controller that keeps the instance, such as an Auto Scaling group; "" if
-	// there is none. The pool neither counts nor removes such an instance.
+	// OwnedBy is another controller that owns the instance, such as an Auto Scaling group; "" = none.
+	// The pool neither counts nor removes such an instance.
 	OwnedBy string
-	// Disowned is why the tags of the instance do not make it the pool's; "" if they do. Only Find
-	// fills it in.
+	// Disowned is why the instance does not belong to the pool by its tags, "" if it does. Only Find
+	// sets it.
 	Disowned string
-	// Outdated is why the instance is not what a new one of the pool would be, for people and
-	// without a full stop; "" if it is, and if that is not known. Only List fills it in.
+	// Outdated is how the instance differs from a new one of the pool, for people and without a full
+	// stop; "" if it does not, or if that is unknown. Only List sets it.
 	Outdated string
-	// OutdatedErr is why that is not known, "" if it is or if nothing can tell.
+	// OutdatedErr is why that is unknown, "" if it is known or cannot be determined.
 	OutdatedErr string
 }
 
-// InstanceState is where an instance is in its life.
+// InstanceState is the state of an instance.
 type InstanceState string
 
 // The states. List returns instances in the first three, Find in all.
@@ -51,7 +51,8 @@ const (
 	Pending InstanceState = "Pending"
 	Running InstanceState = "Running"
 	Leaving InstanceState = "Leaving" // it stops, is stopped or shuts down; processes on it may still run
-	Gone    InstanceState = "Gone"    // the cloud says that it is terminated: nothing runs on it any more
-	// the cloud knows no such instance: it was terminated long ago, or is of another account
+	Gone    InstanceState = "Gone"    // the cloud reports it as terminated: nothing runs on it any more
+	// Absent means that the cloud knows no such instance: it was terminated long ago, or belongs to
+	// another account.
 	Absent InstanceState = "Absent"
 )

@@ -23,34 +23,35 @@ import (
 )
 
 const (
-	// settleFor is how long a new node has, once it is Ready, to become one that takes the pods that it was
-	// launched for.
+	// settleFor is the time that a new node has, once it is Ready, until it has to take the pods that
+	// it was launched for.
 	settleFor = time.Minute
-	// Waits until a node is launched again for pods that the last one did not take, doubling.
+	// attemptBackoffMin is the first wait before a node is launched again for pods that did not use
+	// the last one. It doubles with each failure.
 	attemptBackoffMin = 10 * time.Minute
-	// launchedBefore is how much earlier than its launch was begun an instance may have been launched, by the clock
-	// of the cloud.
+	// launchedBefore is the tolerance between the clock of the cloud, which dates launches, and this
+	// one.
 	launchedBefore = time.Minute
 )
 
-// attempts judges launches by whether they helped. A node that was launched for a pod and cannot take it is not
-// followed by another: what is known of new nodes or of the pod is wrong, and a further node is no different. A
-// launch has helped if a pod of the same controller runs on a node that has joined since. It proves nothing if
-// other pods have taken the room on the new nodes.
+// attempts judges launches by whether they helped. If a node was launched for a pod that cannot use
+// it, no further node follows: what is known about new nodes or the pod is wrong, and another node
+// would be no different. A launch has helped if a pod of the same controller runs on a node that
+// has joined since. It proves nothing if other pods have taken the room on the new nodes.
 type attempts struct {
 	o       *observe.Observation
-	in      scheduling.Input // of a packing, whatever the pods
-	list    []state.Attempt  // as the journal is to have them
-	changed bool             // the list is not that of the journal
+	in      scheduling.Input // of a packing; its pods are replaced
+	list    []state.Attempt  // for the journal
+	changed bool             // the list differs from that of the journal
 
-	kinds  map[string]string         // of pods by namespace/name, those with the owner of an attempt
+	kinds  map[string]string         // of pods by namespace/name, if an attempt has their owner
 	held   map[string]bool           // kinds of pods whose node has just joined
 	failed map[string]*state.Attempt // by kind, those that back off
-	waits  map[string]bool           // pods by namespace/name that wait for the trial of another one of their kind
+	waits  map[string]bool           // pods by namespace/name that wait for the trial with another pod of their kind
 }
 
-// recallAttempts returns the attempts in the journal, as far as they still matter by what is seen now.
-func recallAttempts(o *observe.Observation, in scheduling.Input) *attempts {
+// loadAttempts returns the attempts of the journal that still matter.
+func loadAttempts(o *observe.Observation, in scheduling.Input) *attempts {
 	a := &attempts{o: o, in: in, kinds: map[string]string{}, held: map[string]bool{}, failed: map[string]*state.Attempt{}}
 	if len(o.Record.Attempts) == 0 {
 		return a
@@ -70,13 +71,13 @@ func recallAttempts(o *observe.Observation, in scheduling.Input) *attempts {
 	return a
 }
 
-// joinedSince returns the nodes of the pool that were launched since a moment and are Ready.
+// joinedSince returns the nodes of the pool that were launched since a time and are Ready.
 func (a *attempts) joinedSince(began time.Time) []*cluster.Node {
 	return a.joined(began, func(*plan.Instance) bool { return true })
 }
 
-// joinedFor returns those of joinedSince that were launched as something which could run a pod, by
-// what is known of new nodes. Others were launched for other pods, and prove nothing of this one.
+// joinedFor returns those of joinedSince whose kind could run a pod, as far as new nodes are known.
+// Others were launched for other pods and prove nothing about this one.
 func (a *attempts) joinedFor(pod cluster.Pending, began time.Time) []*cluster.Node {
 	takes := map[fleet.Kind]bool{}
 	return a.joined(began, func(w *plan.Instance) bool {
@@ -108,7 +109,7 @@ func (a *attempts) joined(began time.Time, which func(*plan.Instance) bool) []*c
 	return out
 }
 
-// helped reports whether a node that was launched since has taken a pod of the controller.
+// helped reports whether a node that was launched since then has taken a pod of the controller.
 func (a *attempts) helped(one state.Attempt) bool {
 	return slices.ContainsFunc(a.joinedSince(one.Began), func(n *cluster.Node) bool {
 		return slices.ContainsFunc(n.Pods, func(p *cluster.Pod) bool {
@@ -117,14 +118,14 @@ func (a *attempts) helped(one state.Attempt) bool {
 	})
 }
 
-// left returns the pods that nodes may be launched for.
+// left returns the pods for which nodes may be launched.
 func (a *attempts) left(pods []cluster.Pending) []cluster.Pending {
 	if len(a.list) == 0 {
 		return pods
 	}
 	for i := range a.list {
 		one := &a.list[i]
-		if one.Until.After(a.o.At) && a.failed[one.Kind] == nil && !a.mended(one, pods) {
+		if one.Until.After(a.o.At) && a.failed[one.Kind] == nil && !a.recovered(one, pods) {
 			a.failed[one.Kind] = one
 		}
 	}
@@ -143,9 +144,9 @@ func (a *attempts) left(pods []cluster.Pending) []cluster.Pending {
 	})
 }
 
-// mended reports whether a node has joined since that could run the pods, which ends the back-off. No node is
-// looked at twice.
-func (a *attempts) mended(one *state.Attempt, pods []cluster.Pending) bool {
+// recovered reports whether a node has joined since then that could run the pods, which ends the
+// backoff. Each node is checked once.
+func (a *attempts) recovered(one *state.Attempt, pods []cluster.Pending) bool {
 	at := slices.IndexFunc(pods, func(p cluster.Pending) bool { return a.kindOf(p.Pod) == one.Kind })
 	if at < 0 || one.Joined.IsZero() || a.o.At.Sub(one.Joined) < settleFor {
 		return false
@@ -158,7 +159,7 @@ func (a *attempts) mended(one *state.Attempt, pods []cluster.Pending) bool {
 	return fits
 }
 
-// fits reports whether a pod would need no new node if those that were launched since a moment were empty.
+// fits reports whether a pod would need no new node if the nodes launched since a time were empty.
 func (a *attempts) fits(pod cluster.Pending, since time.Time) bool {
 	in := a.in
 	in.Pods, in.Nodes = []cluster.Pending{pod}, slices.Clone(in.Nodes)
@@ -170,17 +171,17 @@ func (a *attempts) fits(pod cluster.Pending, since time.Time) bool {
 	return r.Known && r.Helped > 0 && r.Nodes == 0
 }
 
-// judge looks at the attempts for pods that would get a new node now, by name. It reports whether some of them must
-// not.
+// judge evaluates the attempts for pods, by name, that would get a new node now. It reports whether
+// some of them must not.
 func (a *attempts) judge(names []string, pods []cluster.Pending) (again bool) {
 	if len(a.list) == 0 || len(names) == 0 {
 		return false
 	}
-	asking := setOf(names)
+	eligible := setOf(names)
 	judged := map[string]bool{}
 	for _, p := range pods {
 		one := a.of(a.kindOf(p.Pod))
-		if one == nil || judged[one.Kind] || !asking[nameOf(p).String()] || p.Since.After(one.Began) {
+		if one == nil || judged[one.Kind] || !eligible[nameOf(p).String()] || p.Since.After(one.Began) {
 			continue
 		}
 		judged[one.Kind] = true
@@ -189,8 +190,8 @@ func (a *attempts) judge(names []string, pods []cluster.Pending) (again bool) {
 	return again
 }
 
-// judgeOne reports whether no other node is launched for a pod that has waited since before the last launch for its
-// kind.
+// judgeOne reports whether no further node may be launched for a pod that has waited since before
+// the last launch for its kind.
 func (a *attempts) judgeOne(one *state.Attempt, pod cluster.Pending) bool {
 	switch {
 	case one.Joined.IsZero(), len(a.joinedFor(pod, one.Began)) == 0, a.fits(pod, one.Began):
@@ -206,8 +207,9 @@ func (a *attempts) judgeOne(one *state.Attempt, pod cluster.Pending) bool {
 	return true
 }
 
-// backoff returns how long nothing is launched after an attempt that failed. If its nodes are not initialized or
-// were cordoned they may be no example of others, so the first failure costs no wait.
+// backoff returns how long nothing is launched after a failed attempt. Nodes that are not
+// initialized or were cordoned may not be representative, so the first failure with only such nodes
+// costs no wait.
 func (a *attempts) backoff(one *state.Attempt) time.Duration {
 	failed := one.Failed
 	works := func(n *cluster.Node) bool {
@@ -235,7 +237,7 @@ func (a *attempts) of(kind string) *state.Attempt {
 	return &a.list[at]
 }
 
-// report adds the pods that nothing is launched for to those that are pending.
+// report adds the pods for which nothing is launched to the pending ones.
 func (a *attempts) report(p *plan.Pending, pods []cluster.Pending, pendingFor time.Duration) {
 	if len(a.held)+len(a.failed)+len(a.waits) == 0 {
 		return
@@ -245,7 +247,7 @@ func (a *attempts) report(p *plan.Pending, pods []cluster.Pending, pendingFor ti
 		if one := a.failed[kind]; one != nil {
 			p.BackingOff++
 			p.Unhelped = append(p.Unhelped, fleet.Unhelped{Pod: nameOf(pod).String(), Reason: fmt.Sprintf(
-				"the node that was launched for it did not take it, and the next is tried at %s",
+				"it did not use the node that was launched for it, and the next launch is tried at %s",
 				one.Until.UTC().Format(time.RFC3339))})
 		} else if a.held[kind] || a.waits[nameOf(pod).String()] {
 			p.Pods++
@@ -257,12 +259,12 @@ func (a *attempts) report(p *plan.Pending, pods []cluster.Pending, pendingFor ti
 	slices.SortFunc(p.Unhelped, func(x, y fleet.Unhelped) int { return cmp.Compare(x.Pod, y.Pod) })
 }
 
-// begun returns the attempts with a launch for pods, by name, that begins now.
+// begun returns the attempts, including a launch that begins now for pods, by name.
 func (a *attempts) begun(names []string, pods []cluster.Pending, now time.Time) []state.Attempt {
-	asking, noted := setOf(names), map[string]bool{}
+	eligible, noted := setOf(names), map[string]bool{}
 	list := slices.Clone(a.list)
 	for _, p := range pods {
-		if !asking[nameOf(p).String()] {
+		if !eligible[nameOf(p).String()] {
 			continue
 		}
 		kind := kindOf(p.Pod)
@@ -280,8 +282,8 @@ func (a *attempts) begun(names []string, pods []cluster.Pending, now time.Time) 
 	return boundedAttempts(list)
 }
 
-// boundedAttempts leaves out attempts beyond those that the journal can have: the oldest, and those that have not
-// failed first.
+// boundedAttempts drops attempts that exceed the limit of the journal: those without failures
+// before others, and the oldest first.
 func boundedAttempts(list []state.Attempt) []state.Attempt {
 	if len(list) <= state.MaxAttempts {
 		return list
@@ -322,10 +324,10 @@ func ownerOf(pod *corev1.Pod) string {
 	return pod.Namespace + "/" + pod.Name
 }
 
-// kindOf identifies the controller of a pod with what the pod asks of a node.
+// kindOf identifies the controller of a pod together with the requirements of the pod.
 func kindOf(pod *corev1.Pod) string { return digest(ownerOf(pod), pod.Spec) }
 
-// worldOf identifies what new nodes are apart from their instances. After a change a node may take pods that the
+// worldOf identifies the configuration of new nodes. After a change a node may take pods that the
 // last one did not.
 func worldOf(o *observe.Observation) string {
 	specs := make([]corev1.PodSpec, len(o.Cluster.DaemonSets))
@@ -335,7 +337,7 @@ func worldOf(o *observe.Observation) string {
 	return digest(o.Spec.LaunchSpec, o.Spec.Template, specs)
 }
 
-// digest returns the same text for values with the same JSON.
+// digest returns equal text for values with equal JSON.
 func digest(of ...any) string {
 	data, err := json.Marshal(of)
 	if err != nil {

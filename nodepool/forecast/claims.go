@@ -11,29 +11,29 @@ import (
 	"github.com/foresail/foresail/nodepool/plan"
 )
 
-// ClaimedFor is how long a pool that has not looked again keeps its claims.
+// ClaimedFor is how long the claims of a pool last without another cycle of it.
 const ClaimedFor = time.Minute
 
-// Claims keep the pools of a process from launching for the same pods: of those whose nodes could
-// run a pod, the one with the largest weight does, and of equals the first by name, as long as it
-// can launch. It is safe for several goroutines.
+// Claims prevents the pools of a process from launching nodes for the same pods. Of the pools whose
+// nodes could run a pod, the one with the largest weight launches, and of equal ones the first by
+// name, as long as it can launch. It is safe for concurrent use.
 type Claims struct {
 	mu    sync.Mutex
 	pools map[string]claim
 }
 
-// claim is what a pool has found when it looked last.
+// claim is the result of the last cycle of a pool.
 type claim struct {
 	weight int
-	seen   time.Time // what it has seen of pods is from then
+	seen   time.Time // time of its view of pods
 	pods   map[types.NamespacedName]bool
 }
 
-// NewClaims returns claims of no pool.
+// NewClaims returns an empty set of claims.
 func NewClaims() *Claims { return &Claims{pools: map[string]claim{}} }
 
-// Decided replaces what a pool claims after a decision: the pods that its nodes will run. A pool that cannot launch now
-// claims none.
+// Decided replaces the claims of a pool after a decision by the pods that its nodes will run. A
+// pool that cannot launch now claims none.
 func (c *Claims) Decided(o *observe.Observation, f Forecast, d plan.Decision) {
 	pool, next := o.Pool, claimOf(o, f, d)
 	c.mu.Lock()
@@ -41,15 +41,15 @@ func (c *Claims) Decided(o *observe.Observation, f Forecast, d plan.Decision) {
 	c.pools[pool] = next
 }
 
-// Forget ends the claims of a pool that is gone.
+// Forget drops the claims of a pool that is gone.
 func (c *Claims) Forget(pool string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.pools, pool)
 }
 
-// left returns the pods that no pool claims which comes before this one. A pod that such a pool has
-// not seen yet is left to it until it has looked.
+// left returns the pods that are not claimed by a pool which takes precedence. A pod that such a
+// pool has not seen yet is left to it until its next cycle.
 func (c *Claims) left(pool string, weight int, pods []cluster.Pending, now time.Time) []cluster.Pending {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -85,7 +85,8 @@ func nameOf(p cluster.Pending) types.NamespacedName {
 	return types.NamespacedName{Namespace: p.Pod.Namespace, Name: p.Pod.Name}
 }
 
-// claimOf returns what a pool claims after a decision: the pods that its nodes run, those included that it can launch.
+// claimOf returns the claims of a pool after a decision: the pods that its nodes run, including
+// those that it can launch.
 func claimOf(o *observe.Observation, f Forecast, d plan.Decision) claim {
 	out := claim{weight: o.Spec.Weight, seen: o.Cluster.At}
 	if !canLaunch(o, f, d) {
@@ -96,7 +97,7 @@ func claimOf(o *observe.Observation, f Forecast, d plan.Decision) claim {
 		left[u.Pod] = true
 	}
 	for _, names := range f.added[min(len(f.added), max(0, o.Spec.Plan.Max-d.Workers)):] {
-		for _, name := range names { // the maximum leaves no place for their node
+		for _, name := range names { // the maximum allows no node for them
 			left[name] = true
 		}
 	}
@@ -109,7 +110,7 @@ func claimOf(o *observe.Observation, f Forecast, d plan.Decision) claim {
 	return out
 }
 
-// canLaunch tells whether pods may count on a pool.
+// canLaunch reports whether pods can rely on a pool.
 func canLaunch(o *observe.Observation, f Forecast, d plan.Decision) bool {
 	if o.Spec.DryRun || o.Spec.Plan.Deleting || !f.Pending.Known {
 		return false

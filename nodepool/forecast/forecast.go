@@ -1,4 +1,5 @@
-// Package forecast finds what a pool will need: what pods need that no node takes, and what signals predict.
+// Package forecast determines what a pool will need: the demand of pods that fit on no node, and
+// the predictions of signals.
 package forecast
 
 import (
@@ -17,27 +18,30 @@ import (
 	"github.com/foresail/foresail/pipeline"
 )
 
-// roomFor is how long nodes must have had room for a pod that no node takes until it is not waited
-// for: the scheduler tries every pod again within five minutes.
+// roomFor is the time for which nodes must have had room for a pending pod until nothing waits for
+// it: the scheduler retries every pod within five minutes.
 const roomFor = 10 * time.Minute
 
-// Forecast is what the pool will need: the demand of pods that no node takes, and what signals predict.
+// Forecast is the future need of the pool: the demand of pods that fit on no node, and the
+// predictions of signals.
+// of signals.
 type Forecast struct {
-	pods     []cluster.Pending // that no node takes, without those that another pool comes first for
-	asking   []cluster.Pending // of these, those that a node may be launched for
-	new      []string          // those that would get a new one, by namespace/name
-	beyond   []string          // those that the cloud has no capacity for
-	added    [][]string        // those on each node that all of them need
-	attempts *attempts         // nil while the cluster is not known
-	Pending  plan.Pending
-	Homes    plan.Homes
-	Signals  []plan.Signal
-	Seasonal *plan.Seasonal
-	Startup  time.Duration // T_I: what launches take, as the last ones did
-	NextDue  time.Time     // when a pod falls due next
+	pods      []cluster.Pending // that fit on no node, without those that a pool with precedence claims
+	eligible  []cluster.Pending // those of them for which a node may be launched
+	new       []string          // those that would get a new node, by namespace/name
+	beyond    []string          // those for which the cloud has no capacity
+	added     [][]string        // those on each node that all of them need
+	attempts  *attempts         // nil while the cluster is unknown
+	Pending   plan.Pending
+	Simulator plan.Simulator
+	Signals   []plan.Signal
+	Seasonal  *plan.Seasonal
+	Startup   time.Duration // T_I: the startup time of recent launches
+	NextDue   time.Time     // when the next pod becomes due
 }
 
-// Signals forecasts the load of the pool. Its calls return soon: what cannot be read is not known.
+// Signals forecasts the load of the pool. Its calls return soon: a signal that cannot be read is
+// unknown.
 type Signals interface {
 	Observe(ctx context.Context, o signal.Observation) []plan.Signal
 	// Seasonal returns nil if the pool has no seasonal floor.
@@ -50,7 +54,8 @@ type Forecaster struct {
 	Claims  *Claims
 }
 
-// Forecast packs the pods that no node takes, and asks the signals. It knows nothing while the cluster is not known.
+// Forecast packs the pods that fit on no node, and reads the signals. It is empty while the cluster
+// is unknown.
 func (c Forecaster) Forecast(ctx context.Context, o *observe.Observation) Forecast {
 	f := Forecast{Startup: startupTime(o)}
 	if o.Cluster == nil {
@@ -69,7 +74,8 @@ func (c Forecaster) Forecast(ctx context.Context, o *observe.Observation) Foreca
 	return f
 }
 
-// pack finds what pods need that no node takes, and returns it for all of them, due or not.
+// pack determines what pods need that fit on no node, and returns the result for all of them, due
+// or not.
 func (f *Forecast) pack(o *observe.Observation) scheduling.Result {
 	leaving := o.Emptied()
 	in := scheduling.Input{
@@ -84,13 +90,13 @@ func (f *Forecast) pack(o *observe.Observation) scheduling.Result {
 			in.OnTheWay = append(in.OnTheWay, w.Placement)
 		}
 	}
-	f.attempts = recallAttempts(o, in)
+	f.attempts = loadAttempts(o, in)
 	in.Pods = o.Cluster.Pending
 	in = in.Shared()
-	f.asking = f.attempts.left(f.pods)
+	f.eligible = f.attempts.left(f.pods)
 	all, packed, due := f.packBoth(o, in)
-	for f.attempts.judge(packed.New, f.asking) {
-		f.asking = f.attempts.left(f.pods)
+	for f.attempts.judge(packed.New, f.eligible) {
+		f.eligible = f.attempts.left(f.pods)
 		all, packed, due = f.packBoth(o, in)
 	}
 	f.new, f.beyond, f.added = packed.New, all.Beyond, all.Added
@@ -116,34 +122,34 @@ func displaced(o *observe.Observation, leaving map[string]bool) []scheduling.Dis
 	return out
 }
 
-// packBoth packs all pods that ask for a node, and those of them that are due.
+// packBoth packs all pods that may get a node, and those of them that are due.
 func (f *Forecast) packBoth(o *observe.Observation, in scheduling.Input) (all,
-	packed scheduling.Result, ripe []cluster.Pending) {
-	in.Pods = f.asking
+	packed scheduling.Result, duePods []cluster.Pending) {
+	in.Pods = f.eligible
 	all = scheduling.Pack(in)
 	pendingFor := o.Spec.Plan.PendingFor
-	in.Pods, f.NextDue = due(f.asking, o.At.Add(-pendingFor))
+	in.Pods, f.NextDue = due(f.eligible, o.At.Add(-pendingFor))
 	if !f.NextDue.IsZero() {
 		f.NextDue = f.NextDue.Add(pendingFor)
 	}
 	return all, scheduling.Pack(in), in.Pods
 }
 
-// reserve has pending pods keep the room that there is for them, and counts those for which nodes have had room for
-// so long that the scheduler has a reason of its own: nothing waits for these, but a removal that took their room
-// would have a node launched for them that helps no more.
+// reserve makes pending pods keep the room that exists for them. It also counts those for which
+// nodes have had room for so long that the scheduler must have another reason: nothing waits for
+// these, but if a removal took their room a node would be launched for them that helps no more.
 func (f *Forecast) reserve(o *observe.Observation, in scheduling.Input) {
 	in.Pods = o.Cluster.Pending
-	f.Homes = scheduling.NewHomes(o.Cluster, in)
+	f.Simulator = scheduling.NewSimulator(o.Cluster, in)
 	if f.Pending.Room == 0 {
 		return
 	}
-	in.Pods, _ = due(f.asking, o.At.Add(-max(roomFor, o.Spec.Plan.PendingFor)))
+	in.Pods, _ = due(f.eligible, o.At.Add(-max(roomFor, o.Spec.Plan.PendingFor)))
 	f.Pending.Overlooked = scheduling.Pack(in).HelpedRoom
 }
 
-// launchable returns the offers that cannot be launched now, those that could not when they were
-// tried last, and what offers cost.
+// launchable returns the offers that cannot be launched now, those that could not be launched when
+// last tried, and the costs of offers.
 func launchable(o *observe.Observation) (cooling, refused map[fleet.Offer]bool, costs map[fleet.Offer]float64) {
 	s := plan.Snapshot{Now: o.At, Pool: o.Spec.Plan, Record: o.Record}
 	s.Offers, s.Prices, _ = observe.Offered(o.Offers)
@@ -151,7 +157,7 @@ func launchable(o *observe.Observation) (cooling, refused map[fleet.Offer]bool, 
 	return s.Unlaunchable(), s.Refused(), s.Costs()
 }
 
-// further returns the shapes of all that are not those of some.
+// further returns the shapes in all that are not in some.
 func further(all, some []fleet.Shape) []fleet.Shape {
 	var out []fleet.Shape
 	for _, s := range all {
@@ -167,22 +173,22 @@ func further(all, some []fleet.Shape) []fleet.Shape {
 	return out
 }
 
-// oldest tells for how long the oldest of pods has been unschedulable, those aside that no node helps.
+// oldest returns the waiting time of the oldest pod that a node could help.
 func oldest(pods []cluster.Pending, unhelped []fleet.Unhelped, now time.Time) (oldest time.Duration) {
-	beyondHelp := make(map[string]bool, len(unhelped))
+	unschedulable := make(map[string]bool, len(unhelped))
 	for _, u := range unhelped {
-		beyondHelp[u.Pod] = true
+		unschedulable[u.Pod] = true
 	}
 	for _, p := range pods {
-		if !beyondHelp[p.Pod.Namespace+"/"+p.Pod.Name] {
+		if !unschedulable[p.Pod.Namespace+"/"+p.Pod.Name] {
 			oldest = max(oldest, now.Sub(p.Since))
 		}
 	}
 	return oldest
 }
 
-// due returns the pods that have been unschedulable since a moment or longer, and the first of the others' moments.
-// Those of a gang are due together with the last one.
+// due returns the pods that have been unschedulable at least since a time, and the earliest time of
+// the others. Pods of a gang become due together, with the last one.
 func due(pods []cluster.Pending, since time.Time) (out []cluster.Pending, next time.Time) {
 	gangs := map[string]time.Time{}
 	for _, p := range pods {
@@ -205,7 +211,7 @@ func due(pods []cluster.Pending, since time.Time) (out []cluster.Pending, next t
 	return out, next
 }
 
-// startupTime is T_I: what launches take, as the last ones did.
+// startupTime returns T_I, the startup time of recent launches.
 func startupTime(o *observe.Observation) time.Duration {
 	estimate := pipeline.NewStartupTime(pipeline.Holt, o.Spec.StartupTime)
 	for _, j := range o.Record.Joins {
@@ -214,7 +220,7 @@ func startupTime(o *observe.Observation) time.Duration {
 	return estimate.Value()
 }
 
-// launchesLeft returns how many nodes the maximum leaves to be launched, -1 for none.
+// launchesLeft returns the number of nodes that the maximum still allows, -1 for none.
 func launchesLeft(o *observe.Observation) int {
 	if left := o.Spec.Plan.Max - o.Expected(); left > 0 {
 		return left
@@ -222,16 +228,16 @@ func launchesLeft(o *observe.Observation) int {
 	return -1
 }
 
-// BegunAttempts returns the attempts with those that begin now, as nodes are launched for pods; false if they begin for
-// none.
+// BegunAttempts returns the attempts, including those that begin now because nodes are launched for
+// pods. It returns false if none begins.
 func (f *Forecast) BegunAttempts(now time.Time) (list []state.Attempt, begun bool) {
 	if f.attempts == nil || len(f.new) == 0 {
 		return nil, false
 	}
-	return f.attempts.begun(f.new, f.asking, now), true
+	return f.attempts.begun(f.new, f.eligible, now), true
 }
 
-// ChangedAttempts returns the attempts if they are not those of the journal any more.
+// ChangedAttempts returns the attempts if they differ from those of the journal.
 func (f *Forecast) ChangedAttempts() (list []state.Attempt, changed bool) {
 	if f.attempts == nil || !f.attempts.changed {
 		return nil, false

@@ -31,7 +31,7 @@ const (
 	batch = 10
 	// callTimeout bounds a call, in addition to the time that it waits for messages.
 	callTimeout = 10 * time.Second
-	// Calls are this far apart after failures, twice as far after each.
+	// firstPause is the pause after a failed call. It doubles with each further failure, up to maxPause.
 	firstPause, maxPause = time.Second, 30 * time.Second
 	// excerpt is the number of logged bytes of a malformed message.
 	excerpt = 200

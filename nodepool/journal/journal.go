@@ -14,53 +14,54 @@ import (
 	"github.com/foresail/foresail/nodepool/state"
 )
 
-// ErrStop ends a cycle: what is in the journal is not known any more, or it is not for this process to act on.
+// ErrStop ends a cycle: the content of the journal is unknown, or this process must not act on it.
 var ErrStop = errors.New("the cycle ends here")
 
-// Journal is the record of a pool as this process has read or written it last, and the lease on it. Cycles change the
-// record, and a second goroutine renews the lease by writing the stored one again.
+// Journal is the record of a pool as last read or written by this process, with its lease. Cycles
+// change the record, and a second goroutine renews the lease by writing the stored record again.
 type Journal struct {
 	Store       state.Store
 	Pool, owner string
 	Now         func() time.Time
 
 	lease lease
-	// turn holds a value while one of the two goroutines uses the store. The next two fields are that one's.
+	// turn holds a value while one of the two goroutines uses the store, which owns the next two
+	// fields.
 	turn   chan struct{}
-	stored state.Record // as it was read or written last
+	stored state.Record // as last read or written
 	unsure bool         // a renewal may have been written
 
 	decided atomic.Pointer[time.Time] // the last decision of this process while it led
 
-	// Of the present cycle.
+	// State of the current cycle.
 	Record   state.Record
 	Loaded   bool
 	Leading  bool
-	TookOver bool  // the record was another's: that process may have launched
+	TookOver bool  // the record was written by another process, which may have launched instances
 	Dirty    bool  // the record has changed since it was written
-	Slimmed  error // why the record was written without its texts and what was learned; nil = it was not
+	Slimmed  error // why the record was written without texts and learned values; nil = it was not
 	unsaved  []Event
 	events   []Event
 }
 
-// New returns the journal of an owner of leases. Its store and the name of its pool are to be set.
+// New returns the journal of a lease owner. Its store and the name of its pool must be set.
 func New(owner string, now func() time.Time) *Journal {
 	return &Journal{owner: owner, Now: now, lease: lease{owner: owner}, turn: make(chan struct{}, 1)}
 }
 
-// Begin forgets what was of the cycle before.
+// Begin resets the state of the previous cycle.
 func (j *Journal) Begin() {
 	j.Record, j.Loaded, j.Leading, j.TookOver, j.Dirty, j.Slimmed = state.Record{}, false, false, false, false, nil
 	j.unsaved, j.events = nil, nil
 }
 
-// use waits for the turn of this goroutine at the store, and returns how to end it.
+// use waits until this goroutine may use the store, and returns a function that ends the use.
 func (j *Journal) use() (end func()) {
 	j.turn <- struct{}{}
 	return func() { <-j.turn }
 }
 
-// read reads the stored record in the turn of this goroutine.
+// read reads the stored record. The caller must hold the turn.
 func (j *Journal) read(ctx context.Context) error {
 	call, cancel := context.WithTimeout(ctx, config.CallTimeout)
 	defer cancel()
@@ -109,12 +110,12 @@ func (j *Journal) Load(ctx context.Context, s config.Spec) error {
 	return nil
 }
 
-// Save writes the journal, which renews the lease. The record stays the same object, as tasks hold parts of it. After
-// an error nothing more may be done in this cycle.
+// Save writes the journal, which renews the lease. The record stays the same object, because tasks
+// hold parts of it. After an error nothing more may be done in this cycle.
 func (j *Journal) Save(ctx context.Context) error {
 	defer j.use()()
 	if j.lease.held() && j.lease.left(j.Now()) <= 0 {
-		// The store shows in the next cycle whether another process has it.
+		// In the next cycle the store shows whether another process has the lease.
 		j.lease.lose()
 		return fmt.Errorf("%w: %w", ErrStop, ErrLeaseLost)
 	}
@@ -124,7 +125,7 @@ func (j *Journal) Save(ctx context.Context) error {
 		}
 	}
 	if j.stored.Owner != j.owner && j.stored.Version != j.Record.Version {
-		// Another process has taken the lease since this one loaded the record, and a renewal has seen it.
+		// Another process has taken the lease since this one loaded the record, as a renewal has found.
 		j.lease.lose()
 		j.Leading = false
 		return fmt.Errorf("%w: write the journal: %w", ErrStop, state.ErrConflict)
@@ -140,7 +141,8 @@ func (j *Journal) Save(ctx context.Context) error {
 	return nil
 }
 
-// write stores the record. One that is too large for the store is written without what no process needs to continue.
+// write stores the record. If it is too large for the store, everything is left out that no process
+// needs to continue.
 func (j *Journal) write(ctx context.Context) error {
 	err := j.writeOnce(ctx, j.Record.Clone(), config.CallTimeout)
 	if !errors.Is(err, state.ErrTooLarge) {
@@ -150,7 +152,7 @@ func (j *Journal) write(ctx context.Context) error {
 	return j.writeOnce(ctx, j.Record.Slim(), config.CallTimeout)
 }
 
-// writeOnce writes a record, which renews the lease, in the turn of this goroutine.
+// writeOnce writes a record, which renews the lease. The caller must hold the turn.
 func (j *Journal) writeOnce(ctx context.Context, r state.Record, timeout time.Duration) error {
 	began := j.Now()
 	call, cancel := context.WithTimeout(ctx, timeout)
@@ -164,10 +166,10 @@ func (j *Journal) writeOnce(ctx context.Context, r state.Record, timeout time.Du
 	return nil
 }
 
-// MayAct returns how long this process may act; zero or less if it does not hold the lease.
+// MayAct returns how long this process may act; zero or less without the lease.
 func (j *Journal) MayAct() time.Duration { return j.lease.left(j.Now()) }
 
-// KeepAfter returns how long to wait before the next call of [Journal.Keep].
+// KeepAfter returns the wait before the next call of [Journal.Keep].
 func (j *Journal) KeepAfter() time.Duration {
 	if j.lease.held() {
 		return RenewAfter
@@ -175,8 +177,8 @@ func (j *Journal) KeepAfter() time.Duration {
 	return WatchEvery
 }
 
-// Keep renews the lease if this process holds it, whether or not a cycle is under way. Otherwise it reports whether
-// the lease is free: a cycle takes it.
+// Keep renews the lease if this process holds it, even during a cycle. Otherwise it reports whether
+// the lease is free, for a cycle to take.
 func (j *Journal) Keep(ctx context.Context) (free bool, err error) {
 	defer j.use()()
 	now := j.Now()
@@ -192,8 +194,8 @@ func (j *Journal) Keep(ctx context.Context) (free bool, err error) {
 	return j.stored.Owner != j.owner && j.lease.mine(j.stored, j.Now()), nil
 }
 
-// renew writes the stored record again. After an error it is not known whether that was written, so the next renewal
-// reads it first. A record that another process has written ends the lease.
+// renew writes the stored record again. After an error it is unknown whether it was written, so the
+// next renewal reads it first. A record that another process has written ends the lease.
 func (j *Journal) renew(ctx context.Context, left time.Duration) error {
 	if j.unsure {
 		if err := j.read(ctx); err != nil || !j.lease.held() {
@@ -217,10 +219,10 @@ func (j *Journal) renew(ctx context.Context, left time.Duration) error {
 	return nil
 }
 
-// NoteDecision notes when a decision was made.
+// NoteDecision records the time of a decision.
 func (j *Journal) NoteDecision(at time.Time) { j.decided.Store(&at) }
 
-// LastDecided is when the last decision of the process that led was made, as far as it is known.
+// LastDecided returns the time of the last decision of the leading process, as far as it is known.
 func (j *Journal) LastDecided() time.Time {
 	if at := j.decided.Load(); at != nil && at.After(j.Record.DecidedAt) {
 		return *at
@@ -228,11 +230,11 @@ func (j *Journal) LastDecided() time.Time {
 	return j.Record.DecidedAt
 }
 
-// Event notes what will have happened once the journal is saved.
+// Event adds an event that is reported once the journal is saved.
 func (j *Journal) Event(e Event) { j.unsaved = append(j.unsaved, e) }
 
-// Happened returns the events of a cycle that ended with an error, or with none. Those of a write
-// that may not have been made are not among them.
+// Happened returns the events of a cycle that ended with an error, or with none. It leaves out
+// those of a write that may have failed.
 func (j *Journal) Happened(err error) []Event {
 	if !errors.Is(err, ErrStop) && !errors.Is(err, ErrLeaseLost) {
 		j.events, j.unsaved = append(j.events, j.unsaved...), nil
@@ -240,7 +242,7 @@ func (j *Journal) Happened(err error) []Event {
 	return j.events
 }
 
-// Release gives the lease back.
+// Release releases the lease.
 func (j *Journal) Release(ctx context.Context) error {
 	r, err := j.fetch(ctx)
 	if err != nil {
@@ -257,8 +259,8 @@ func (j *Journal) Release(ctx context.Context) error {
 	return nil
 }
 
-// NewID returns the id of an action: unique, as a version of the journal is written once, by one
-// owner, and short enough for labels, tags and tokens.
+// NewID returns the id of an action. It is unique, because a version of the journal is written
+// once, by one owner, and short enough for labels, tags and tokens.
 func (j *Journal) NewID(kind string) string {
 	now := j.Now()
 	sum := sha256.Sum256(fmt.Appendf(nil, "%s|%s|%d|%d", j.Pool, j.owner, j.Record.Version, now.UnixNano()))

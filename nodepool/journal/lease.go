@@ -8,33 +8,35 @@ import (
 	"github.com/foresail/foresail/nodepool/state"
 )
 
-// A lease lasts from one write of the journal to the next. Its holder writes every RenewAfter, whatever its cycles do,
-// and acts for ActTerm after its last write began. Another process may take the lease when it has seen no write for
-// LeaseTerm, by its own clock. So no process acts when another may, if clocks run at about the same speed: the time
-// they show does not matter. What is left between the two terms is for calls that are under way when the holder stops.
+// A lease lasts from one write of the journal to the next. Its holder writes every RenewAfter,
+// whatever its cycles do, and acts for ActTerm after its last write began. Another process may take
+// the lease when it has seen no write for LeaseTerm, by its own clock. So two processes never act
+// at the same time, if clocks run at about the same speed; the time that they show does not matter.
+// The difference between the two terms is for calls that are in progress when the holder stops.
 const (
 	LeaseTerm  = 12 * time.Second
 	ActTerm    = 8 * time.Second
 	RenewAfter = 3 * time.Second
-	// WatchEvery is how often a process that does not hold the lease looks whether it is free.
+	// WatchEvery is the interval in which a process without the lease checks whether it is free.
 	WatchEvery = 2 * time.Second
 )
 
-// ErrLeaseLost reports that this process may not act any more, as it has not renewed the lease in time.
+// ErrLeaseLost means that this process may not act any more, because it has not renewed the lease
+// in time.
 var ErrLeaseLost = errors.New("the lease has not been renewed in time")
 
-// lease is what a process knows of the lease in the journal. Its methods may be called from any goroutine.
+// lease is a process's knowledge of the lease in the journal. It is safe for concurrent use.
 type lease struct {
 	owner string // the name of this process
 
 	mu      sync.Mutex
 	watched bool
-	version int64     // of the record, seen last
-	since   time.Time // it was seen first
-	renewed time.Time // the last write of this process began; zero = it does not hold the lease
+	version int64     // of the record last seen
+	since   time.Time // when that version was first seen
+	renewed time.Time // start of the last write of this process; zero = it does not hold the lease
 }
 
-// see takes note of the record.
+// see records a record that was read.
 func (l *lease) see(r state.Record, now time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -46,21 +48,21 @@ func (l *lease) see(r state.Record, now time.Time) {
 	}
 }
 
-// wrote takes note of a write of this process.
+// wrote records a write of this process.
 func (l *lease) wrote(r state.Record, began time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.watched, l.version, l.since, l.renewed = true, r.Version, began, began
 }
 
-// lose ends the lease of this process as far as it knows.
+// lose ends the lease of this process, as far as it knows.
 func (l *lease) lose() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.renewed = time.Time{}
 }
 
-// mine reports whether this process may hold the lease of a record that it has seen: it does, or may take it.
+// mine reports whether this process holds the lease of a record that it has seen, or may take it.
 func (l *lease) mine(r state.Record, now time.Time) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -81,7 +83,7 @@ func (l *lease) held() bool {
 	return !l.renewed.IsZero()
 }
 
-// left is how long this process may act.
+// left returns how long this process may act.
 func (l *lease) left(now time.Time) time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -9,17 +9,17 @@ import (
 	"github.com/foresail/foresail/nodepool/cluster"
 )
 
-// seenCondition is a condition of a Node, and when this process first saw it in this status since
-// this transition. So a process that begins counts anew, and neither a clock that is wrong nor a
-// status that came and went between two cycles makes it look older than it is.
+// seenCondition is a condition of a Node with the time since which this process has seen it in this
+// status and with this transition time. A new process counts from zero, so neither a wrong clock
+// nor a status that changed between two cycles makes the condition look older than it is.
 type seenCondition struct {
 	kind, status string
-	transition   time.Time // by the clock of whoever set it, which is only compared with itself
+	transition   time.Time // by the clock of its writer; only compared with itself
 	since        time.Time
 }
 
-// seeConditions takes note of the conditions of the Node of an instance, nil if it has none.
-func (s *trackedInstance) seeConditions(n *cluster.Node, now time.Time) {
+// recordConditions records the conditions of the Node of an instance, nil if it has none.
+func (s *trackedInstance) recordConditions(n *cluster.Node, now time.Time) {
 	if n == nil {
 		s.conditions = nil
 		return

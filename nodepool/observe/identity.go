@@ -16,13 +16,13 @@ import (
 	"github.com/foresail/foresail/nodepool/provider"
 )
 
-// nodeIndex finds the Nodes of instances by what Nodes report of the machine that they run on. Kubelets
-// write all of it, so nothing is destroyed on the strength of one report that another one contradicts.
+// nodeIndex finds the Nodes of instances by the machine that Nodes report. Kubelets write all of
+// it, so nothing is removed because of one report that another one contradicts.
 type nodeIndex struct {
-	cluster    *cluster.Cluster           // nil while it is not known
+	cluster    *cluster.Cluster           // nil while it is unknown
 	byInstance map[string][]*cluster.Node // by the id in the provider id, in order of their names
 	byAddress  map[string][]*cluster.Node // by private addresses and host names
-	nodeless   map[string]string          // instances that no Node has the provider id of, by addresses
+	nodeless   map[string]string          // ids, by address, of instances whose provider id no Node has
 }
 
 func newNodeIndex(c *cluster.Cluster) nodeIndex {
@@ -40,7 +40,7 @@ func newNodeIndex(c *cluster.Cluster) nodeIndex {
 	return x
 }
 
-// claimants returns the Nodes that have the provider id of an instance: one, unless a kubelet is
+// claimants returns the Nodes with the provider id of an instance: one, unless a kubelet is
 // misconfigured or lies.
 func (x nodeIndex) claimants(i fleet.Instance) []*cluster.Node {
 	return x.byInstance[cmp.Or(i.ID, provider.IDOf(i.ProviderID))]
@@ -74,8 +74,7 @@ func nodeAddresses(n *corev1.Node) []string {
 	return all
 }
 
-// addressKey returns the form in which two spellings of an address are equal: the first label of a
-// host name, in lower case.
+// addressKey normalises an address: for a host name it is the first label, in lower case.
 func addressKey(address string) string {
 	if ip, err := netip.ParseAddr(address); err == nil {
 		return ip.String()
@@ -90,8 +89,8 @@ func isAt(n *corev1.Node, i fleet.Instance) bool {
 	return slices.ContainsFunc(i.Addresses, func(address string) bool { return slices.Contains(has, addressKey(address)) })
 }
 
-// nodeOf returns the Node of an instance, nil if there is none. If there are several, it prefers the
-// one that the instance had before.
+// nodeOf returns the Node of an instance, nil if there is none. Of several it prefers the one that
+// the instance had before.
 func (x nodeIndex) nodeOf(i fleet.Instance, before string) *cluster.Node {
 	claimants := x.claimants(i)
 	if len(claimants) == 0 {
@@ -101,8 +100,8 @@ func (x nodeIndex) nodeOf(i fleet.Instance, before string) *cluster.Node {
 	return claimants[max(0, at)]
 }
 
-// ambiguity returns why it is not certain which Node is the one of an instance, as a part of a
-// sentence; "" if it is certain. Until it is, neither the instance nor a Node of it is destroyed.
+// ambiguity returns why it is unclear which Node belongs to an instance, as a part of a sentence,
+// "" if it is clear. Until then neither the instance nor a Node of it is removed.
 func (x nodeIndex) ambiguity(s trackedInstance, gone bool) string {
 	claimants, id := x.claimants(s.Instance.Instance), cmp.Or(s.ID, s.ProviderID)
 	if len(claimants) == 0 {
@@ -110,7 +109,7 @@ func (x nodeIndex) ambiguity(s trackedInstance, gone bool) string {
 	}
 	n, other := claimants[0].Object, ""
 	if claimants[0].Ready || !gone {
-		other = x.nodelessAt(n) // a new instance may have the address of one that is gone
+		other = x.nodelessAt(n) // a new instance may have the address of a gone one
 	}
 	switch {
 	case len(claimants) > 1:
@@ -127,8 +126,8 @@ func (x nodeIndex) ambiguity(s trackedInstance, gone bool) string {
 	return ""
 }
 
-// nodelessAt returns an instance that no Node has the provider id of and that has an address of this
-// Node, "" if there is none.
+// nodelessAt returns an instance with an address of this Node whose provider id no Node has, "" if
+// there is none.
 func (x nodeIndex) nodelessAt(n *corev1.Node) string {
 	if len(x.nodeless) == 0 {
 		return ""
@@ -151,15 +150,15 @@ func (x nodeIndex) addNodeless(i fleet.Instance) {
 	}
 }
 
-// strangerWithin is how long after the launch of an instance a Node that does not name it may be
-// its own. Clusters in which other Nodes come all the time, such as those of Fargate, have
-// strangers of any age.
-const strangerWithin = time.Hour
+// possibleNodeWithin is how long after the launch of an instance a Node that does not name it may still
+// belong to it. In clusters where other Nodes appear all the time, such as Fargate nodes, an older
+// one is most likely unrelated.
+const possibleNodeWithin = time.Hour
 
-// stranger returns a Node that may run on an instance although its provider id says otherwise, "" if
-// there is none: it has an address of the instance; or it is newer than the instance and its provider
-// id names no instance, as when a kubelet was not given its own.
-func (x nodeIndex) stranger(i fleet.Instance) string {
+// possibleNode returns a Node that may run on an instance although its provider id differs, "" if there
+// is none: it has an address of the instance, or it is newer than the instance and its provider id
+// names no instance, as when a kubelet was not configured with one.
+func (x nodeIndex) possibleNode(i fleet.Instance) string {
 	for _, n := range x.at(i) {
 		if !n.ControlPlane() {
 			return n.Object.Name
@@ -170,15 +169,15 @@ func (x nodeIndex) stranger(i fleet.Instance) string {
 	}
 	for _, n := range x.cluster.Nodes {
 		age := n.Object.CreationTimestamp.Sub(i.Launched)
-		if !namesInstance(n.Object.Spec.ProviderID, i) && !n.ControlPlane() && age > 0 && age < strangerWithin {
+		if !namesInstance(n.Object.Spec.ProviderID, i) && !n.ControlPlane() && age > 0 && age < possibleNodeWithin {
 			return n.Object.Name
 		}
 	}
 	return ""
 }
 
-// namesInstance reports whether a provider id has the form of those of an instance's cloud. Ids of
-// instances begin with i-.
+// namesInstance reports whether a provider id has the form of an instance's cloud. Instance ids
+// begin with i-.
 func namesInstance(providerID string, like fleet.Instance) bool {
 	isID := func(id string) bool { return strings.HasPrefix(id, "i-") }
 	return scheme(providerID) == scheme(like.ProviderID) && isID(provider.IDOf(providerID)) == isID(like.ID)

@@ -17,35 +17,37 @@ import (
 	"github.com/foresail/foresail/nodepool/state"
 )
 
-// trackedInstance is what is known of one instance. The list of the cloud may lack an instance that
-// exists: it is eventually consistent, and tags change. So an instance is gone only when the cloud,
-// asked by its id, says that it is terminated; or denies it for the grace while its Node is not alive.
+// trackedInstance is the memory about one instance. The list of the cloud may lack an instance that
+// exists, because it is eventually consistent and tags change. So an instance is gone only if the
+// cloud, queried by its id, reports it as terminated, or denies it for the grace while its Node is
+// not alive.
 type trackedInstance struct {
-	// Instance has the last report of the cloud, StoppedSince, and the StaleMark and Advised of its
-	// Node. Everything else of it follows from the rest at each moment: see [members.one].
+	// Instance holds the last report of the cloud, StoppedSince, and the StaleMark and Advised of its
+	// Node. Everything else in it is derived in each cycle: see [members.one].
 	plan.Instance
-	node       string              // the Node that it has, or had last; "" = none has been seen
-	disputed   bool                // several Nodes have had its provider id, and none has proved to be its own
-	Missing    time.Time           // since when successful lists have lacked it; zero = the last one had it
-	life       fleet.InstanceState // as the cloud said when asked by its id; "" = listed, or not known
-	absent     time.Time           // since when the cloud, asked by its id, has denied it; zero = it does not
-	first      time.Time           // when this process saw it first; zero = it has launched it
-	joined     time.Time           // when it was last seen to have a Node; zero = this process has seen none
-	worked     time.Time           // when its Node was last seen to be Ready; zero = this process has not seen it so
-	beat       time.Time           // the newest heartbeat of its Node, by the kubelet's clock
-	beatSeen   time.Time           // when this process saw that first
-	alive      bool                // its Node is Ready, and has been heard of lately, whatever lists say
-	lived      time.Time           // when it was alive last
-	unlisted   bool                // it has not been listed for the grace, and has a Node or runs
-	conditions []seenCondition     // of its Node; replaced, never changed
-	ended      bool                // this process has terminated it, whatever a list says that is behind
+	node          string              // its Node, or its last one; "" = none has been seen
+	disputed      bool                // several Nodes have had its provider id, and none has proved to be its own
+	Missing       time.Time           // time since which successful lists have lacked it; zero = the last one had it
+	life          fleet.InstanceState // reported by the cloud when queried by its id; "" = listed, or unknown
+	absent        time.Time           // time since which the cloud, queried by its id, has denied it; zero = it does not
+	first         time.Time           // when this process saw it first; zero = it launched it
+	joined        time.Time           // when it was last seen with a Node; zero = never by this process
+	readyAt       time.Time           // when its Node was last seen Ready; zero = never by this process
+	heartbeat     time.Time           // latest heartbeat of its Node, by the kubelet's clock
+	heartbeatSeen time.Time           // when this process first saw that heartbeat
+	alive         bool                // its Node is Ready and has sent a heartbeat recently, whatever lists contain
+	aliveAt       time.Time           // when it was last alive
+	unlisted      bool                // it has not been listed for the grace, but has a Node or runs
+	conditions    []seenCondition     // of its Node; replaced, never changed
+	ended         bool                // this process has terminated it, even if a stale list still shows it
 }
 
-// trackedInstances are by instance id. A Node of the pool whose instance has never been seen is
-// kept by its provider id.
+// trackedInstances are indexed by instance id, or by provider id for a Node of the pool whose
+// instance has never been seen.
 type trackedInstances map[string]*trackedInstance
 
-// see records the instances that the cloud lists, by id, and those that only the journal or Nodes name.
+// see records the instances that the cloud lists, by id, and those that only the journal or Nodes
+// name.
 func (s trackedInstances) see(listed map[string]fleet.Instance, r state.Record, nodes []*cluster.Node, now time.Time) {
 	for id, i := range listed {
 		if s[id] == nil {
@@ -53,7 +55,7 @@ func (s trackedInstances) see(listed map[string]fleet.Instance, r state.Record, 
 		}
 		s[id].Instance.Instance, s[id].life, s[id].Missing, s[id].absent = i, "", time.Time{}, time.Time{}
 	}
-	s.seeRecorded(r, now)
+	s.recordJournal(r, now)
 	providerIDs := make(map[string]bool, len(listed))
 	for _, one := range s {
 		if one.ID != "" {
@@ -67,12 +69,12 @@ func (s trackedInstances) see(listed map[string]fleet.Instance, r state.Record, 
 			}}}
 		}
 	}
-	s.seeMissing(listed, providerIDs, now)
+	s.recordMissing(listed, providerIDs, now)
 }
 
-// seeMissing records which instances the list lacks, and forgets those that are gone for long or no
-// longer the pool's.
-func (s trackedInstances) seeMissing(listed map[string]fleet.Instance, providerIDs map[string]bool, now time.Time) {
+// recordMissing records which instances the list lacks, and drops those that have been gone for long
+// or no longer belong to the pool.
+func (s trackedInstances) recordMissing(listed map[string]fleet.Instance, providerIDs map[string]bool, now time.Time) {
 	for key, one := range s {
 		_, there := listed[key]
 		switch {
@@ -81,14 +83,14 @@ func (s trackedInstances) seeMissing(listed map[string]fleet.Instance, providerI
 			delete(s, key) // its instance has been seen since
 		case one.Missing.IsZero():
 			one.Missing = now
-		case now.Sub(latest(one.Missing, one.lived, one.joined)) > time.Hour && (!one.Runs() || one.Foreign() != ""):
+		case now.Sub(latest(one.Missing, one.aliveAt, one.joined)) > time.Hour && (!one.Runs() || one.Foreign() != ""):
 			delete(s, key)
 		}
 	}
 }
 
-// seeRecorded records the instances of the journal, with the Nodes that removals have begun with.
-func (s trackedInstances) seeRecorded(r state.Record, now time.Time) {
+// recordJournal records the instances of the journal, with the Nodes of open removals.
+func (s trackedInstances) recordJournal(r state.Record, now time.Time) {
 	for _, i := range r.Instances() {
 		if s[i.ID] == nil {
 			s[i.ID] = &trackedInstance{Instance: plan.Instance{Instance: i}, first: now}
@@ -101,7 +103,7 @@ func (s trackedInstances) seeRecorded(r state.Record, now time.Time) {
 	}
 }
 
-// unlisted returns the instances to look up by their ids.
+// unlisted returns the instances to query by their ids.
 func (s trackedInstances) unlisted() []fleet.Ref {
 	var refs []fleet.Ref
 	for _, one := range inOrder(s) {
@@ -116,8 +118,8 @@ func (s trackedInstances) unlisted() []fleet.Ref {
 	return refs
 }
 
-// found records what the cloud says of instances that its list lacks. That it denies one counts only if
-// it lists others of the pool: otherwise its account may be the wrong one.
+// found records the cloud's answers about instances that its list lacks. A denial counts only if
+// the cloud lists other instances of the pool: otherwise the account may be the wrong one.
 func (s trackedInstances) found(all map[string]fleet.Instance, trusted bool, now time.Time) {
 	for key, one := range inOrder(s) {
 		id := one.ID
@@ -147,9 +149,9 @@ func (s trackedInstances) found(all map[string]fleet.Instance, trusted bool, now
 	}
 }
 
-// seeNode records which Node has the provider id of an instance. The first one counts until another
+// recordNode records which Node has the provider id of an instance. The first one counts until another
 // one proves by its address that it runs on the instance.
-func (s *trackedInstance) seeNode(claimants []*cluster.Node) {
+func (s *trackedInstance) recordNode(claimants []*cluster.Node) {
 	switch {
 	case len(claimants) > 1:
 		s.disputed = true
@@ -159,7 +161,8 @@ func (s *trackedInstance) seeNode(claimants []*cluster.Node) {
 	}
 }
 
-// whyUnlisted returns why the list lacks an instance, as far as that is known: a part of a sentence.
+// whyUnlisted returns why the list lacks an instance, as far as that is known: a part of a
+// sentence.
 func (s *trackedInstance) whyUnlisted() string {
 	switch {
 	case s.Disowned != "":
@@ -170,7 +173,8 @@ func (s *trackedInstance) whyUnlisted() string {
 	return "which may have lost its tags"
 }
 
-// Foreign returns why the pool may not change an instance, by the cloud's last answer; "" if it may.
+// Foreign returns why the pool may not change an instance, by the cloud's last answer, "" if it
+// may.
 func (s *trackedInstance) Foreign() string {
 	if s.OwnedBy != "" {
 		return "it belongs to " + s.OwnedBy
@@ -178,21 +182,23 @@ func (s *trackedInstance) Foreign() string {
 	return s.Disowned
 }
 
-// without is since when an instance has been without a Node, for all that this process knows: what
-// was before it began it cannot tell, and a Node that it has never seen may have been there.
+// without returns the time since which an instance has been without a Node, as far as this process
+// knows: it cannot know about the time before it started, and a Node that it has never seen may
+// have existed.
 func (s *trackedInstance) without() time.Time {
 	return latest(s.Launched, s.first, s.joined)
 }
 
-// unready is since when the Node of an instance has not been Ready, for all that this process knows.
+// unready returns the time since which the Node of an instance has not been Ready, as far as this
+// process knows.
 func (s *trackedInstance) unready() time.Time {
-	return latest(s.Launched, s.first, s.worked)
+	return latest(s.Launched, s.first, s.readyAt)
 }
 
 func latest(of ...time.Time) time.Time { return slices.MaxFunc(of, time.Time.Compare) }
 
-// isGone reports whether an instance is known to be gone. Neither an accepted termination nor a list
-// that lacks it is proof: its containers may still run.
+// isGone reports whether an instance certainly no longer exists. Neither an accepted termination
+// nor a list without it is proof: its containers may still run.
 func (s *trackedInstance) isGone(grace time.Duration, now time.Time) bool {
 	switch {
 	case s.Missing.IsZero():
@@ -200,31 +206,31 @@ func (s *trackedInstance) isGone(grace time.Duration, now time.Time) bool {
 	case s.life == fleet.Gone:
 		return true
 	}
-	return !s.absent.IsZero() && !s.alive && now.Sub(latest(s.absent, s.lived)) >= grace
+	return !s.absent.IsZero() && !s.alive && now.Sub(latest(s.absent, s.aliveAt)) >= grace
 }
 
-// Runs reports whether an instance that the list lacks starts or runs, as the cloud says when asked
-// by its id.
+// Runs reports whether an instance that the list lacks starts or runs, according to the cloud's
+// answer about its id.
 func (s *trackedInstance) Runs() bool {
 	return s.life == fleet.Running || s.life == fleet.Pending
 }
 
-// seeUnlisted records whether the cloud has not listed an instance for the grace, although it has a
+// recordUnlisted records whether the cloud has not listed an instance for the grace although it has a
 // Node or runs.
-func (s *trackedInstance) seeUnlisted(n *cluster.Node, grace time.Duration, now time.Time) {
+func (s *trackedInstance) recordUnlisted(n *cluster.Node, grace time.Duration, now time.Time) {
 	s.unlisted = !s.Missing.IsZero() && !s.ended && now.Sub(s.Missing) >= grace && !s.isGone(grace, now) &&
 		(n != nil || s.Runs()) && s.State != fleet.Leaving
 }
 
-// seeMarks takes note of what a removal has left on the Node of an instance. A mark is stale unless
-// the journal speaks of the instance.
-func (s *trackedInstance) seeMarks(n *cluster.Node, spoken bool, now time.Time) {
+// recordMarks records the traces of a removal on the Node of an instance. A mark is stale unless the
+// journal contains the instance.
+func (s *trackedInstance) recordMarks(n *cluster.Node, spoken bool, now time.Time) {
 	there := n != nil && s.Missing.IsZero() && s.State != fleet.Leaving
 	s.Node.StaleMark = since(s.Node.StaleMark, there && !spoken && marked(n), now)
 	s.Node.Advised = since(s.Node.Advised, n != nil && drain.Cordoned(n.Object) && !marked(n), now)
 }
 
-// values returns what is known at this moment.
+// values returns a copy of the current state.
 func (s trackedInstances) values() map[string]trackedInstance {
 	out := make(map[string]trackedInstance, len(s))
 	for id, one := range s {
@@ -233,26 +239,26 @@ func (s trackedInstances) values() map[string]trackedInstance {
 	return out
 }
 
-// HeartbeatWithin is for how long a Node that is Ready is believed without a heartbeat in its
-// status. Kubelets report it every five minutes, and once up to seven and a half after a start. It
-// matters only where nothing else notices that one has stopped.
+// HeartbeatWithin is the time for which a Ready Node is trusted without a heartbeat in its status.
+// Kubelets send one every five minutes, and once up to seven and a half after a start. It matters
+// only if nothing else detects that a kubelet has stopped.
 const HeartbeatWithin = 10 * time.Minute
 
-// seeHeartbeat takes note of the Node of an instance, nil if it has none.
-func (s *trackedInstance) seeHeartbeat(n *cluster.Node, now time.Time) {
+// recordHeartbeat records the heartbeat of the Node of an instance, nil if it has none.
+func (s *trackedInstance) recordHeartbeat(n *cluster.Node, now time.Time) {
 	if s.alive = n != nil && n.Ready; !s.alive {
 		return
 	}
 	for _, c := range n.Object.Status.Conditions {
-		if c.Type == corev1.NodeReady && !c.LastHeartbeatTime.Time.Equal(s.beat) {
-			s.beat, s.beatSeen = c.LastHeartbeatTime.Time, now
+		if c.Type == corev1.NodeReady && !c.LastHeartbeatTime.Time.Equal(s.heartbeat) {
+			s.heartbeat, s.heartbeatSeen = c.LastHeartbeatTime.Time, now
 		}
 	}
-	if s.beatSeen.IsZero() {
-		s.beatSeen = now
+	if s.heartbeatSeen.IsZero() {
+		s.heartbeatSeen = now
 	}
-	if s.alive = now.Sub(s.beatSeen) < HeartbeatWithin; s.alive {
-		s.lived = now
+	if s.alive = now.Sub(s.heartbeatSeen) < HeartbeatWithin; s.alive {
+		s.aliveAt = now
 	}
 }
 

@@ -15,14 +15,14 @@ import (
 	"github.com/foresail/foresail/nodepool/state"
 )
 
-// members finds out what is known of each instance of the pool.
+// members derives the state of each instance of the pool.
 type members struct {
-	o        *Observation
-	homeless homelessNodes
-	undone   undoneRemovals
+	o         *Observation
+	unmovable unmovableNodes
+	futile    futileRemovals
 }
 
-// all returns what is known of the instances of the pool, in order of their launch.
+// all returns the instances of the pool, in order of their launch.
 func (m members) all() []plan.Instance {
 	out := make([]plan.Instance, 0, len(m.o.Known))
 	for key, s := range m.o.Known {
@@ -36,12 +36,12 @@ func (m members) all() []plan.Instance {
 	return out
 }
 
-// one completes what is remembered of an instance with what follows at this moment.
+// one completes the recorded part of an instance with the derived part.
 func (m members) one(key string, s trackedInstance) plan.Instance {
 	i, node := s.Instance, m.o.Node(s.Instance.Instance)
 	leaves, ending := m.o.Record.Leaves(i.ID), m.o.Record.Ending(i.ID)
 	i.Worker = m.isWorker(s, node)
-	i.Listed, i.Joined, i.Gone, i.Nodeless = s.Missing.IsZero() && i.ID != "",
+	i.Listed, i.Joined, i.Gone, i.NodelessSince = s.Missing.IsZero() && i.ID != "",
 		!s.joined.IsZero(), m.o.Gone(key), s.without()
 	i.Ambiguous = m.o.Ambiguity(s)
 	if s.unlisted && !s.ended {
@@ -61,7 +61,8 @@ func (m members) one(key string, s trackedInstance) plan.Instance {
 	return i
 }
 
-// isWorker reports whether an instance exists, or must be taken to, and is none of the control plane.
+// isWorker reports whether an instance exists, or must be assumed to, and does not belong to the
+// control plane.
 func (m members) isWorker(s trackedInstance, node *cluster.Node) bool {
 	switch {
 	case s.isGone(m.o.VanishGrace, m.o.At), node != nil && node.ControlPlane():
@@ -70,20 +71,20 @@ func (m members) isWorker(s trackedInstance, node *cluster.Node) bool {
 	return s.Missing.IsZero() || node != nil && (node.Ready || s.Runs() || s.unlisted) || m.o.expects(s.Instance.Instance)
 }
 
-// addNodeless adds what follows for an instance without a Node.
+// addNodeless completes an instance without a Node.
 func (m members) addNodeless(i *plan.Instance, s trackedInstance) {
 	pending := m.o.Record.PendingTermination(i.ID)
 	if pending != nil {
-		i.Stranger = m.o.nodes.stranger(i.Instance)
+		i.PossibleNode = m.o.nodes.possibleNode(i.Instance)
 	}
-	i.Failed = m.o.Cluster != nil && (i.JoinFailed && s.worked.IsZero() || pending != nil || m.overdue(s))
+	i.Failed = m.o.Cluster != nil && (i.JoinFailed && s.readyAt.IsZero() || pending != nil || m.overdue(s))
 	i.Kept = i.Failed && pending != nil && pending.Reason == state.TerminateJoinFailed && !m.o.Spec.Join.KeepFailed
 }
 
-// addNode adds the Node of an instance, and what it means for it.
+// addNode completes an instance with its Node.
 func (m members) addNode(i *plan.Instance, s trackedInstance, node *cluster.Node) {
 	mark, marked := drain.MarkOf(node.Object)
-	n := &i.Node // with what is remembered of it
+	n := &i.Node // including the recorded part
 	n.Name, n.ProviderID, n.Ready, n.Cordoned = node.Object.Name, node.Object.Spec.ProviderID, node.Ready,
 		node.Object.Spec.Unschedulable
 	n.ControlPlane, n.Labelled, n.Marked, n.Mark = node.ControlPlane(), m.labelled(node, s), marked, mark
@@ -92,9 +93,9 @@ func (m members) addNode(i *plan.Instance, s trackedInstance, node *cluster.Node
 	i.Pods, i.Blocked = node.Movable, node.Blocked
 	i.BlockedByPods = i.Blocked != "" && cluster.ClassifyNode(node.Object, m.o.At) == ""
 	i.Utilisation, i.Known = node.Utilisation()
-	i.Undone = m.undone.why(node)
+	i.FutileRemoval = m.futile.why(node)
 	i.Zone = cmp.Or(i.Zone, node.Object.Labels[corev1.LabelTopologyZone])
-	switch why := m.homeless.why(n.Name, m.o.At); {
+	switch why := m.unmovable.why(n.Name, m.o.At); {
 	case i.Ambiguous != "":
 		i.Blocked, i.BlockedByPods, i.Unhealthy = i.Ambiguous, false, plan.BadCondition{}
 	case i.ID == "" || !s.Missing.IsZero():
@@ -107,14 +108,16 @@ func (m members) addNode(i *plan.Instance, s trackedInstance, node *cluster.Node
 	}
 }
 
-// overdue tells whether an instance has had its time to join, or has lost its Node for longer than for a moment.
+// overdue reports whether the time of an instance to join is over, or it has lost its Node for more
+// than a moment.
 func (m members) overdue(s trackedInstance) bool {
 	a := m.o.Record.Action
 	return (a == nil || s.Action != a.ID) && m.o.At.Sub(s.Launched) > m.o.Spec.Join.Timeout &&
 		m.o.At.Sub(s.without()) > m.o.VanishGrace
 }
 
-// labelled reports whether a Node has the label of the pool and, as long as it joins, the others that the pool sets.
+// labelled reports whether a Node has the label of the pool and, while it joins, the other labels
+// that the pool sets.
 func (m members) labelled(n *cluster.Node, s trackedInstance) bool {
 	if n.Object.Labels[cluster.LabelPool] != m.o.Pool || !m.o.hasTimeToJoin(s.Launched) {
 		return n.Object.Labels[cluster.LabelPool] == m.o.Pool
@@ -127,11 +130,10 @@ func (m members) labelled(n *cluster.Node, s trackedInstance) bool {
 	return true
 }
 
-// markBroken notes which workers have not been Ready for longer than a join may take, and has the
-// first of them not count, so that others are launched in their place: no more than could be a few
-// failures that have nothing to do with each other, and none while what is seen is not to be
-// trusted. So what is paid for stays bounded, as well. Of a pool that is being deleted they go like
-// all others. Whether their pods run cannot be known.
+// markBroken finds the workers that have not been Ready for longer than a join may take. The first
+// of them no longer count, so that others are launched in their place: as many as may fail
+// independently, and none while observations cannot be trusted, which also bounds the cost. In a
+// pool that is being deleted they are removed like all others. Whether their pods run is unknown.
 func (m members) markBroken(doubt bool) {
 	left := m.o.Spec.Plan.DistrustCount
 	if m.o.Spec.Plan.Deleting || !m.o.Complete() || doubt {
@@ -158,10 +160,10 @@ func (m members) brokenFor(w *plan.Instance) time.Duration {
 	return 0
 }
 
-// unhealthy returns the condition for which a worker is to be repaired. One that has not joined yet
+// unhealthy returns the condition for which a worker is repaired. A worker that has not joined yet
 // is neither healthy nor unhealthy.
 func (m members) unhealthy(s trackedInstance) plan.BadCondition {
-	joins := s.worked.IsZero() && m.o.hasTimeToJoin(s.Launched)
+	joins := s.readyAt.IsZero() && m.o.hasTimeToJoin(s.Launched)
 	if joins || m.o.Record.Action != nil && s.Action == m.o.Record.Action.ID {
 		return plan.BadCondition{}
 	}

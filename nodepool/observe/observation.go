@@ -17,21 +17,22 @@ import (
 	"github.com/foresail/foresail/nodepool/state"
 )
 
-// Observation is what a cycle has seen, of one moment: the cloud, the journal, the cluster and the
+// Observation is the view of a cycle at one moment: the cloud, the journal, the cluster and the
 // messages of the cloud. No phase changes it.
 type Observation struct {
 	At   time.Time
 	Pool string
 	Spec config.Spec
-	// VanishGrace is for how long an instance that the cloud does not list, though it should, is taken to be there still.
+	// VanishGrace is the time for which an instance is assumed to exist although the cloud does not
+	// list it.
 	VanishGrace time.Duration
-	SpecErr     error // why the configuration is that of an earlier cycle
+	SpecErr     error // why an earlier configuration is used
 
-	Instances  map[string]fleet.Instance // that the cloud lists, by id
-	foreign    map[string]fleet.Instance // that it lists, and that belong to another controller
+	Instances  map[string]fleet.Instance // listed by the cloud, by id
+	foreign    map[string]fleet.Instance // listed, but owned by another controller
 	ListErr    error
-	findErr    error            // why instances that the list lacks could not be found by their ids
-	Cluster    *cluster.Cluster // nil while it is not known
+	findErr    error            // why unlisted instances could not be queried by their ids
+	Cluster    *cluster.Cluster // nil while it is unknown
 	clusterErr error
 	nodes      nodeIndex
 	Offers     []provider.Offer
@@ -39,39 +40,40 @@ type Observation struct {
 
 	Record    state.Record // as it was read
 	Leading   bool         // this process may act
-	TookOver  bool         // the record was another's: somebody else may have launched
-	DecidedAt time.Time    // when the last decision was made, as far as it is known
+	TookOver  bool         // the record was written by another process, which may have launched instances
+	DecidedAt time.Time    // when the last decision was made, as far as is known
 
-	AttachLimits map[string]map[string]int  // volumes of each driver that a node can have attached, by instance type
-	Template     scheduling.Template        // what new nodes turn out to be
-	Known        map[string]trackedInstance // of the instances, as of this moment
-	Members      []plan.Instance            // what is known of each instance of the pool, in order of their launch
-	EmptySince   time.Time                  // since when nothing of the pool has been left
-	Messages     []provider.Message         // of the cloud, that nothing has been decided about
+	// number of volumes of each driver that a node can have attached, by instance type
+	AttachLimits map[string]map[string]int
+	Template     scheduling.Template        // of new nodes, corrected by real ones
+	Known        map[string]trackedInstance // the memory about instances, at this moment
+	Members      []plan.Instance            // the instances of the pool, in order of their launch
+	EmptySince   time.Time                  // time since which nothing of the pool has been left
+	Messages     []provider.Message         // from the cloud, about which nothing has been decided
 	MessagesErr  error                      // why there may be more
 }
 
-// Errs is what could not be seen.
+// Errs returns what could not be read.
 func (o *Observation) Errs() []error {
 	return []error{
 		o.SpecErr, o.ListErr, o.findErr, o.clusterErr, o.OffersErr, o.MessagesErr, o.Spec.Disruption.Budgets.Err(),
 	}
 }
 
-// Err is why the workers are not known, nil if they are.
+// Err returns why the workers are unknown, nil if they are known.
 func (o *Observation) Err() error { return errors.Join(o.ListErr, o.clusterErr) }
 
-// Complete tells whether both the cloud and the cluster have been seen.
+// Complete reports whether both the cloud and the cluster could be read.
 func (o *Observation) Complete() bool { return o.ListErr == nil && o.Cluster != nil }
 
-// Node returns the Node of an instance, nil if there is none or it is not known. If several have its
-// provider id, it is the one that was seen first. Callers that destroy something check
+// Node returns the Node of an instance, nil if there is none or it is unknown. If several have its
+// provider id, it is the one that was seen first. Callers that remove something check
 // [Observation.Ambiguity] before.
 func (o *Observation) Node(i fleet.Instance) *cluster.Node {
 	return o.nodes.nodeOf(i, o.Known[i.ID].node)
 }
 
-// Ambiguity returns why it is not certain which Node is the one of an instance, "" if it is.
+// Ambiguity returns why it is unclear which Node belongs to an instance, "" if it is clear.
 func (o *Observation) Ambiguity(s trackedInstance) string {
 	return o.nodes.ambiguity(s, s.isGone(o.VanishGrace, o.At))
 }
@@ -89,27 +91,28 @@ func (o *Observation) NodeNamed(name string) *cluster.Node {
 	return &o.Cluster.Nodes[at]
 }
 
-// Gone tells whether an instance is known to have gone.
+// Gone reports whether an instance certainly no longer exists.
 func (o *Observation) Gone(id string) bool {
 	s, ok := o.Known[id]
 	return ok && o.ListErr == nil && s.isGone(o.VanishGrace, o.At)
 }
 
-// hasTimeToJoin tells whether the time is not over yet in which an instance becomes a node that takes pods.
+// hasTimeToJoin reports whether an instance that was launched at a time may still become a
+// schedulable node.
 func (o *Observation) hasTimeToJoin(launched time.Time) bool {
 	return o.At.Sub(launched) <= o.Spec.Join.Timeout
 }
 
-// expects tells whether an instance that the cloud does not list has been launched so lately that it need not.
+// expects reports whether an instance was launched so recently that the cloud need not list it yet.
 func (o *Observation) expects(i fleet.Instance) bool {
 	a := o.Record.Action
 	return i.ID != "" && (a != nil && i.Action == a.ID || o.At.Sub(i.Launched) < o.VanishGrace)
 }
 
-// Workers returns the instances that exist, or must be taken to, in order of their launch.
+// Workers returns the instances that exist, or must be assumed to, in order of their launch.
 func (o *Observation) Workers() iter.Seq[*plan.Instance] { return plan.Workers(o.Members) }
 
-// Expected returns how many workers count.
+// Expected returns the number of workers that count.
 func (o *Observation) Expected() (n int) {
 	for w := range o.Workers() {
 		if w.Counts() {
@@ -119,13 +122,13 @@ func (o *Observation) Expected() (n int) {
 	return n
 }
 
-// OnTheWay tells whether a worker will take pods soon: it has had no Node that was Ready, as far as
-// is known, and its time to join is not over. A worker that was Ready and is not any more may never
+// OnTheWay reports whether a worker will soon take pods: as far as is known its Node has not been
+// Ready yet, and its time to join is not over. A worker that was Ready and no longer is may never
 // be again.
 func (o *Observation) OnTheWay(w *plan.Instance) bool {
 	node := o.NodeNamed(w.Node.Name)
 	switch s, seen := o.Known[w.ID]; {
-	case !w.Counts(), !seen || !s.worked.IsZero(), !o.hasTimeToJoin(w.Launched):
+	case !w.Counts(), !seen || !s.readyAt.IsZero(), !o.hasTimeToJoin(w.Launched):
 		return false
 	case node == nil:
 		return s.joined.IsZero()
@@ -133,9 +136,9 @@ func (o *Observation) OnTheWay(w *plan.Instance) bool {
 	return !node.Ready && !node.Object.Spec.Unschedulable
 }
 
-// Emptied returns the nodes, by name, that are being emptied and will be deleted: those that say so
-// themselves, workers that this pool removes or the cloud takes back, also by a message of this
-// cycle, and cordoned nodes, which may be drained by hand, unless that makes no progress.
+// Emptied returns the nodes, by name, that are being drained and will be deleted: those with a sign
+// of it, workers that this pool removes or the cloud reclaims, including by a message of this
+// cycle, and cordoned nodes, which may be drained by hand, unless the drain makes no progress.
 func (o *Observation) Emptied() map[string]bool {
 	out := map[string]bool{}
 	for i := range o.Cluster.Nodes {
@@ -154,9 +157,9 @@ func (o *Observation) Emptied() map[string]bool {
 	return out
 }
 
-// Replaced returns the nodes, by name, that others are launched in place of before they have gone:
-// those of workers that the cloud takes back, also by a message of this cycle, and of those that
-// are repaired.
+// Replaced returns the nodes, by name, whose replacements are launched before they are deleted:
+// those of workers that the cloud reclaims, including by a message of this cycle, and of workers
+// under repair.
 func (o *Observation) Replaced() map[string]bool {
 	out := map[string]bool{}
 	for w := range o.Workers() {
@@ -168,14 +171,15 @@ func (o *Observation) Replaced() map[string]bool {
 	return out
 }
 
-// interrupted reports whether a message of this cycle says that the cloud takes an instance back.
+// interrupted reports whether the cloud reclaims an instance according to a message of this cycle.
 func (o *Observation) interrupted(instance string) bool {
 	return slices.ContainsFunc(o.Messages, func(m provider.Message) bool {
 		return m.InstanceID == instance && m.Kind == provider.MessageInterruption
 	})
 }
 
-// Joining returns the workers that are Ready within their time to join, by the names of their nodes.
+// Joining returns the workers that are Ready but still within their time to join, by the names of
+// their nodes.
 func (o *Observation) Joining() map[string]fleet.Placement {
 	out := map[string]fleet.Placement{}
 	for w := range o.Workers() {
@@ -197,10 +201,9 @@ func (o *Observation) Joined(which func(*plan.Instance) bool) []cluster.Node {
 	return out
 }
 
-// Left returns what there is of the pool: Nodes, and the instances that have none. An instance that
-// is not listed any more counts until it is known to have gone, and its Node until it is deleted.
-// Neither the control plane, nor what belongs to another controller, nor an instance without a Node
-// that has lost its tags is a part of it.
+// Left returns what is left of the pool: Nodes, and instances without one. An unlisted instance
+// counts until it is certainly gone, and its Node until it is deleted. Not counted are the control
+// plane, instances of other controllers, and instances without a Node that have lost their tags.
 func (o *Observation) Left() (nodes, instances []string) {
 	for key, s := range inOrder(o.Known) {
 		switch node := o.Node(s.Instance.Instance); {
@@ -214,7 +217,8 @@ func (o *Observation) Left() (nodes, instances []string) {
 	return nodes, instances
 }
 
-// empty tells whether nothing of the pool is left, nor can come. In a dry run an open action launches nothing.
+// empty reports whether nothing of the pool is left and nothing more can appear. In a dry run an
+// open action launches nothing.
 func (o *Observation) empty() bool {
 	if !o.Complete() || o.Record.Action != nil && !o.Spec.DryRun {
 		return false
@@ -223,7 +227,8 @@ func (o *Observation) empty() bool {
 	return len(nodes)+len(instances) == 0
 }
 
-// ForeignInstances returns the instances that have the pool's tags and belong to another controller.
+// ForeignInstances returns the instances that have the pool's tags but belong to another
+// controller.
 func (o *Observation) ForeignInstances() []plan.Foreign {
 	owners := map[string]string{}
 	for id, i := range o.foreign {
@@ -241,5 +246,5 @@ func (o *Observation) ForeignInstances() []plan.Foreign {
 	return out
 }
 
-// Leaving reports whether a worker is being removed, or the cloud takes it away.
+// Leaving reports whether a worker is being removed, or the cloud reclaims it.
 func Leaving(w *plan.Instance) bool { return w.Leaving }

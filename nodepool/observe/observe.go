@@ -19,18 +19,18 @@ import (
 	"github.com/foresail/foresail/nodepool/state"
 )
 
-// OffersFor is how long offers are taken to stay as they are.
+// OffersFor is how long offers are cached.
 const OffersFor = 10 * time.Minute
 
-// lister is what of a provider observes.
+// lister is the part of a provider that observes.
 type lister interface {
 	List(ctx context.Context) ([]fleet.Instance, error)
 	Find(ctx context.Context, refs []fleet.Ref) (map[string]fleet.Instance, error)
 	Offers(ctx context.Context) ([]provider.Offer, error)
 }
 
-// Observer is the first phase of a cycle: it sees, and changes nothing. What it remembers from
-// cycle to cycle can be lost at any time.
+// Observer is the first phase of a cycle: it reads and changes nothing. Its memory from cycle to
+// cycle may be lost at any time.
 type Observer struct {
 	Cloud   lister
 	Cluster Cluster
@@ -39,19 +39,19 @@ type Observer struct {
 	offers     []provider.Offer
 	offersAt   time.Time
 	newNodes   newNodes
-	homeless   homelessNodes
+	unmovable  unmovableNodes
 	departures cluster.Departures
-	emptySince time.Time // since when nothing of the pool has been left and nobody else has led; zero = something is
+	emptySince time.Time // time since which nothing of the pool has been left while this process led; zero = something is
 }
 
-// New returns an observer that remembers nothing. Its cloud and its cluster are to be set.
+// New returns an observer without memory. Its cloud and its cluster must be set.
 func New() Observer {
 	return Observer{tracked: trackedInstances{},
-		newNodes: newNodes{capacities: map[string]*observedCapacity{}}, homeless: homelessNodes{}}
+		newNodes: newNodes{capacities: map[string]*observedCapacity{}}, unmovable: unmovableNodes{}}
 }
 
-// List asks the cloud for the pool's instances. It comes before everything else of a cycle: what the journal or the
-// cluster knows beyond the list has happened since.
+// List lists the pool's instances in the cloud. It comes before everything else in a cycle:
+// anything that the journal or the cluster knows beyond the list has happened since.
 func (b *Observer) List(ctx context.Context, o *Observation) {
 	ctx, cancel := context.WithTimeout(ctx, config.CallTimeout)
 	defer cancel()
@@ -71,9 +71,9 @@ func (b *Observer) List(ctx context.Context, o *Observation) {
 	}
 }
 
-// dropCopies leaves the launch of a token to as many instances as the call asked for, those that were launched first.
-// Others have copied their tags, as the console of AWS does for "launch more like this": they are the pool's, and no
-// action has launched them.
+// dropCopies assigns the launch of a token to as many instances as the call requested, those
+// launched first. Further ones have copied tags, as the AWS console creates with "launch more like
+// this": they belong to the pool, but no action launched them.
 func dropCopies(instances map[string]fleet.Instance) {
 	launched := map[string]int{}
 	byLaunch := slices.SortedFunc(maps.Values(instances), func(a, b fleet.Instance) int {
@@ -90,8 +90,8 @@ func dropCopies(instances map[string]fleet.Instance) {
 	}
 }
 
-// find asks the cloud by their ids about instances that its list lacks: a list may be behind, and
-// lacks what has lost its tags.
+// find queries instances that the list lacks by their ids: a list may be stale, and lacks instances
+// that have lost their tags.
 func (b *Observer) find(ctx context.Context, o *Observation) {
 	refs := b.tracked.unlisted()
 	if len(refs) == 0 {
@@ -107,9 +107,9 @@ func (b *Observer) find(ctx context.Context, o *Observation) {
 	b.tracked.found(found, len(o.Instances) > 0, o.At)
 }
 
-// See looks at the cluster, and joins it with the cloud and the journal.
+// See reads the cluster, and joins it with the cloud and the journal.
 func (b *Observer) See(ctx context.Context, o *Observation) {
-	b.seeCluster(ctx, o)
+	b.readCluster(ctx, o)
 	dropCopies(o.Instances)
 	if o.ListErr == nil {
 		b.remember(ctx, o)
@@ -121,7 +121,7 @@ func (b *Observer) See(ctx context.Context, o *Observation) {
 		}
 	}
 	b.ask(ctx, o)
-	known := members{o, b.homeless, undoneOf(o.Record, o.At)}
+	known := members{o, b.unmovable, futileRemovalsOf(o.Record, o.At)}
 	o.Members = known.all()
 	known.markBroken(plan.Doubt(o.Spec.Plan, o.Members, o.Record.PendingTerminations) != "")
 	if o.TookOver {
@@ -133,7 +133,7 @@ func (b *Observer) See(ctx context.Context, o *Observation) {
 	o.EmptySince = b.emptySince
 }
 
-func (b *Observer) seeCluster(ctx context.Context, o *Observation) {
+func (b *Observer) readCluster(ctx context.Context, o *Observation) {
 	call, cancel := context.WithTimeout(ctx, config.CallTimeout)
 	defer cancel()
 	seen, err := b.Cluster.Observe(call)
@@ -143,10 +143,10 @@ func (b *Observer) seeCluster(ctx context.Context, o *Observation) {
 	}
 	o.Cluster, b.departures = seen.Departing(b.departures)
 	o.nodes = newNodeIndex(o.Cluster)
-	b.newNodes.seeAttachLimits(o)
+	b.newNodes.recordAttachLimits(o)
 }
 
-// remember takes note of what was seen of each instance.
+// remember records what was seen of each instance.
 func (b *Observer) remember(ctx context.Context, o *Observation) {
 	var ours []*cluster.Node
 	if o.Cluster != nil {
@@ -161,23 +161,23 @@ func (b *Observer) remember(ctx context.Context, o *Observation) {
 	for _, s := range b.tracked {
 		n := o.nodes.nodeOf(s.Instance.Instance, s.node)
 		if o.Cluster != nil {
-			s.seeNode(o.nodes.claimants(s.Instance.Instance))
-			s.seeHeartbeat(n, o.At)
-			s.seeConditions(n, o.At)
-			s.seeMarks(n, o.Record.Leaves(s.ID) || o.Record.PendingTermination(s.ID) != nil, o.At)
+			s.recordNode(o.nodes.claimants(s.Instance.Instance))
+			s.recordHeartbeat(n, o.At)
+			s.recordConditions(n, o.At)
+			s.recordMarks(n, o.Record.Leaves(s.ID) || o.Record.PendingTermination(s.ID) != nil, o.At)
 		}
 		if n != nil {
 			s.joined = o.At
 			if n.Ready {
-				s.worked = o.At
+				s.readyAt = o.At
 			}
 		}
-		s.seeUnlisted(n, o.VanishGrace, o.At)
+		s.recordUnlisted(n, o.VanishGrace, o.At)
 		s.StoppedSince = since(s.StoppedSince, s.Missing.IsZero() && s.Stopped, o.At)
 	}
 }
 
-// since returns since when a thing has held, zero if it does not.
+// since returns the time since which something has held, zero if it does not.
 func since(before time.Time, holds bool, now time.Time) time.Time {
 	switch {
 	case !holds:
@@ -188,7 +188,8 @@ func since(before time.Time, holds bool, now time.Time) time.Time {
 	return before
 }
 
-// MarkEnded notes instances that this process has terminated, whatever a list says that is behind.
+// MarkEnded records instances that this process has terminated, even if a stale list still shows
+// them.
 func (b *Observer) MarkEnded(instances []string) {
 	for _, id := range instances {
 		if s := b.tracked[id]; s != nil {
@@ -197,20 +198,20 @@ func (b *Observer) MarkEnded(instances []string) {
 	}
 }
 
-// ask asks what can be launched. A failure leaves what was told last.
+// ask reads what can be launched. After a failure the last answer is used.
 func (b *Observer) ask(ctx context.Context, o *Observation) {
 	if b.offers == nil || o.At.Sub(b.offersAt) >= OffersFor {
 		call, cancel := context.WithTimeout(ctx, config.CallTimeout)
 		defer cancel()
 		offers, err := b.Cloud.Offers(call)
 		if err != nil {
-			o.OffersErr = fmt.Errorf("ask what can be launched: %w", err)
+			o.OffersErr = fmt.Errorf("read what can be launched: %w", err)
 		} else {
 			b.offers, b.offersAt = offers, o.At
 		}
 	}
 	o.Offers = b.newNodes.corrected(o, b.offers)
-	b.newNodes.seeTemplate(o)
+	b.newNodes.recordTemplate(o)
 }
 
 func scheme(providerID string) string {
@@ -223,7 +224,8 @@ func marked(n *cluster.Node) bool {
 	return is
 }
 
-// RememberRefused notes the workers that a decision did not remove as their pods would have no other node.
+// RememberRefused records the workers that a decision did not remove because their pods would fit
+// on no other node.
 func (b *Observer) RememberRefused(refused []plan.Refusal, now time.Time) {
-	b.homeless.remember(refused, now)
+	b.unmovable.remember(refused, now)
 }

@@ -15,36 +15,37 @@ import (
 	"github.com/foresail/foresail/nodepool/provider"
 )
 
-// newNodes is what new nodes of the pool will be, as far as nodes have shown it.
+// newNodes describes new nodes of the pool, as far as existing nodes have shown it.
 type newNodes struct {
 	capacities   map[string]*observedCapacity // by instance type
 	attachLimits map[string]attachLimit       // by instance type
 	newest       joinedNode
 }
 
-// observedCapacity is what the newest nodes of an instance type have turned out to be.
+// observedCapacity describes the latest nodes of an instance type.
 type observedCapacity struct {
-	labelled  time.Time // when the node was made that has these labels
+	labelled  time.Time // creation time of the node with these labels
 	labels    map[string]string
 	resources map[corev1.ResourceName]amount
 }
 
-// amount is what the newest node has of a resource that tells of it.
+// amount is the quantity of a resource on the latest node that reports it.
 type amount struct {
 	node     types.UID
 	created  time.Time
 	quantity resource.Quantity
 }
 
-// attachLimit is how many volumes of each driver can be attached to the newest node of an instance type that says so.
+// attachLimit is the number of volumes of each driver that can be attached to the latest node of an
+// instance type that reports it.
 type attachLimit struct {
 	created time.Time
 	drivers map[string]int
 }
 
-// seeAttachLimits notes how many volumes nodes of each type can have attached. What they could is remembered when
-// they go.
-func (l *newNodes) seeAttachLimits(o *Observation) {
+// recordAttachLimits records how many volumes nodes of each type can have attached. The limits outlive
+// the nodes.
+func (l *newNodes) recordAttachLimits(o *Observation) {
 	if l.attachLimits == nil {
 		l.attachLimits = map[string]attachLimit{}
 	}
@@ -61,9 +62,8 @@ func (l *newNodes) seeAttachLimits(o *Observation) {
 	}
 }
 
-// corrected returns offers as nodes of the pool have turned out to be, where the cloud or an
-// estimate promises more: a pod that such a node does not take would have one launched after the
-// other.
+// corrected returns offers corrected by the nodes of the pool where the cloud or an estimate
+// promises more. Otherwise one node after the other would be launched for a pod that fits on none.
 func (l *newNodes) corrected(o *Observation, offers []provider.Offer) []provider.Offer {
 	l.prove(o, offers)
 	out := slices.Clone(offers)
@@ -75,7 +75,7 @@ func (l *newNodes) corrected(o *Observation, offers []provider.Offer) []provider
 	return out
 }
 
-// prove looks at the nodes that are Ready. What they were is remembered when they go.
+// prove records the Ready nodes. The records outlive the nodes.
 func (l *newNodes) prove(o *Observation, offers []provider.Offer) {
 	promised := map[string]corev1.ResourceList{}
 	for _, offer := range offers {
@@ -93,7 +93,7 @@ func (l *newNodes) prove(o *Observation, offers []provider.Offer) {
 	}
 }
 
-// see takes note of a Ready node. While it has time to join, what it lacks may come.
+// see records a Ready node. While it may still join, missing resources may still appear.
 func (p *observedCapacity) see(n *corev1.Node, promised corev1.ResourceList, joining bool) {
 	created := n.CreationTimestamp.Time
 	if awaits := joining && scheduling.AwaitsCloud(n); !awaits && !created.Before(p.labelled) {
@@ -105,19 +105,20 @@ func (p *observedCapacity) see(n *corev1.Node, promised corev1.ResourceList, joi
 		switch {
 		case created.Before(known.created):
 		case has.IsZero() && (joining || reported(name) || ok && known.node == n.UID):
-			// It has yet to come, or it came and has been lost since, which says nothing of new nodes.
+			// It may still appear, or it appeared and was lost since, which does not apply to new nodes.
 		default:
 			p.resources[name] = amount{n.UID, created, has}
 		}
 	}
 }
 
-// reported tells whether the kubelet reports a resource of every node, so that one without it is not known.
+// reported reports whether the kubelet reports a resource on every node, so that it is unknown if
+// it is missing.
 func reported(name corev1.ResourceName) bool {
 	return name == corev1.ResourceCPU || name == corev1.ResourceMemory || name == corev1.ResourcePods
 }
 
-// smaller returns what a node can really give of what is promised.
+// smaller returns the promised amounts, limited to those that a node can really provide.
 func (p *observedCapacity) smaller(promised corev1.ResourceList) corev1.ResourceList {
 	out := maps.Clone(promised)
 	for name, quantity := range promised {
@@ -128,7 +129,7 @@ func (p *observedCapacity) smaller(promised corev1.ResourceList) corev1.Resource
 	return out
 }
 
-// without leaves out labels that Kubernetes or the cloud should have given the node and has not,
+// without leaves out labels that Kubernetes or the cloud should have set on the node and has not,
 // such as that of its zone.
 func (p *observedCapacity) without(promised map[string]string) map[string]string {
 	out := maps.Clone(promised)
@@ -143,7 +144,8 @@ func (p *observedCapacity) without(promised map[string]string) map[string]string
 	return out
 }
 
-// Offered returns what can be launched, with prices if they decide, and why some of these are not known.
+// Offered returns what can be launched, with prices if they decide, and why some prices are
+// unknown.
 func Offered(offers []provider.Offer) (all []fleet.Offer, prices map[fleet.Offer]fleet.Price, why string) {
 	for _, o := range offers {
 		all, why = append(all, o.Offer), max(why, o.PriceErr)
@@ -157,7 +159,7 @@ func Offered(offers []provider.Offer) (all []fleet.Offer, prices map[fleet.Offer
 	return all, prices, why
 }
 
-// Quotas returns what instance types count against.
+// Quotas returns the quotas of instance types.
 func Quotas(offers []provider.Offer) map[string]fleet.Quota {
 	out := map[string]fleet.Quota{}
 	for _, o := range offers {

@@ -12,23 +12,23 @@ import (
 	"github.com/foresail/foresail/nodepool/config"
 )
 
-// taintsKept is how long the taints of a node that has gone are expected of new ones: user data may have been corrected
-// meanwhile, which one node shows.
+// taintsKept is how long the taints of a node that is gone are expected on new ones. User data may
+// have been corrected meanwhile, which one node shows.
 const taintsKept = 12 * time.Hour
 
-// joinedNode is what the newest node of the pool turned out to be when it joined.
+// joinedNode describes the latest node of the pool when it joined.
 type joinedNode struct {
 	created    time.Time
-	seen       time.Time // when it was last Ready and as a new one would be
+	seen       time.Time // when it was last Ready and up to date
 	generation int64     // of the spec
 	labels     map[string]string
 	taints     []corev1.Taint // that the spec does not declare
 }
 
-// seeTemplate finds out what new nodes are: what the spec says, corrected by the newest node of the
-// pool that is Ready. A pod that could run only on what the spec promises would have one node
-// launched after the other.
-func (l *newNodes) seeTemplate(o *Observation) {
+// recordTemplate determines labels and taints of new nodes: those of the spec, corrected by the latest
+// Ready node of the pool. Otherwise one node after the other would be launched for a pod that could
+// only run on what the spec promises.
+func (l *newNodes) recordTemplate(o *Observation) {
 	declared := o.Spec.Template
 	for _, s := range inOrder(o.Known) {
 		switch n := o.Node(s.Instance.Instance); {
@@ -36,7 +36,7 @@ func (l *newNodes) seeTemplate(o *Observation) {
 		case s.Outdated == "":
 			l.newest.see(n, o, o.hasTimeToJoin(s.Launched))
 		case n.Object.CreationTimestamp.Time.Equal(l.newest.created):
-			l.newest = joinedNode{} // new nodes will be others
+			l.newest = joinedNode{} // new nodes will differ
 		}
 	}
 	o.Template = declared
@@ -51,15 +51,15 @@ func (l *newNodes) seeTemplate(o *Observation) {
 	}
 }
 
-// see takes note of a Ready node. What it has while it joins counts: a taint that it loses until
-// then was passing, and one that it gets later is its own.
+// see records a Ready node. What it has while it joins counts: a taint that it loses before was
+// temporary, and one that it gets later is specific to it.
 func (j *joinedNode) see(n *cluster.Node, o *Observation, joins bool) {
 	created := n.Object.CreationTimestamp.Time
 	known := created.Equal(j.created) && j.generation == o.Spec.Generation
 	if known {
 		j.seen = o.At
 	}
-	if known && !joins { // a taint that it loses even now says nothing of new nodes
+	if known && !joins { // a taint that it loses now does not apply to new nodes
 		j.taints = slices.DeleteFunc(slices.Clone(j.taints), func(t corev1.Taint) bool {
 			return !slices.ContainsFunc(n.Object.Spec.Taints, func(has corev1.Taint) bool { return has.MatchTaint(&t) })
 		})
@@ -74,8 +74,8 @@ func (j *joinedNode) see(n *cluster.Node, o *Observation, joins bool) {
 	}
 }
 
-// undeclared returns the taints of a node that keep pods away and that neither the spec declares nor Kubernetes or
-// an autoscaler sets for a while.
+// undeclared returns the taints of a node that exclude pods, are not declared in the spec, and are
+// not set temporarily by Kubernetes or an autoscaler.
 func undeclared(n *cluster.Node, declared scheduling.Template) []corev1.Taint {
 	return slices.DeleteFunc(slices.Clone(n.Object.Spec.Taints), func(t corev1.Taint) bool {
 		same := func(other corev1.Taint) bool { return other.Key == t.Key && other.Effect == t.Effect }
@@ -84,8 +84,8 @@ func undeclared(n *cluster.Node, declared scheduling.Template) []corev1.Taint {
 	})
 }
 
-// passes reports whether taints of a key are set and removed while a node exists, so that they say nothing of a new
-// one.
+// passes reports whether taints with a key are set and removed during the life of a node, so that
+// they do not apply to new ones.
 func passes(key string) bool {
 	domain, _, _ := strings.Cut(key, "/")
 	switch domain {

@@ -114,7 +114,7 @@ func TestAlternativesOfSubstitutes(t *testing.T) {
 		{"another type, and what does not cool", lost(state.Slot{Placement: at}, true),
 			[]plan.Substitute{{Placement: fleet.Placement{Zone: "b", Subnet: "subnet-b", InstanceType: "cheapest",
 				Market: fleet.Spot}, Alternatives: []string{"second"}}}},
-		{"the same, of which nobody knows what became", lost(state.Slot{Placement: at}, false),
+		{"the same, with an unknown outcome", lost(state.Slot{Placement: at}, false),
 			[]plan.Substitute{{Placement: at}}},
 		{"in place of an outdated worker just what was decided on", lost(state.Slot{Placement: at, Outdated: true}, true),
 			[]plan.Substitute{{Placement: fleet.Placement{Zone: "a", Subnet: "subnet-a",

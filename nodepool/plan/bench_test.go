@@ -34,7 +34,7 @@ func BenchmarkDecide(b *testing.B) {
 	grow := large(1000, steady)
 	pends(&grow, 1000)
 	for name, s := range map[string]plan.Snapshot{
-		"up 100 beside 1000": grow, "down 10 of 1000": large(1000, idle), "hold 1000": large(1000, steady),
+		"up 100 next to 1000": grow, "down 10 of 1000": large(1000, idle), "hold 1000": large(1000, steady),
 	} {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()

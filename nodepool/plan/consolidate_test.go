@@ -49,13 +49,13 @@ func TestConsolidation(t *testing.T) {
 			plan.Hold, plan.NotIdle, 0, false},
 		{"the cooldown", roomy, func(s *plan.Snapshot) { s.Record.LastUp = ago(time.Minute) },
 			plan.Hold, plan.CoolingDown, 0, false},
-		{"pods without another place", roomy, func(s *plan.Snapshot) { s.Homes = rooms{asked: &asked} }, plan.Hold,
+		{"pods without another place", roomy, func(s *plan.Snapshot) { s.Simulator = rooms{asked: &asked} }, plan.Hold,
 			plan.NoRemovableNode, 0, false},
-		{"pods of one with another place", roomy, func(s *plan.Snapshot) { s.Homes = rooms{most: 1, asked: &asked} },
+		{"pods of one with another place", roomy, func(s *plan.Snapshot) { s.Simulator = rooms{most: 1, asked: &asked} },
 			plan.ScaleDown, plan.Underutilized, 1, false},
 		{"those stay whose removal saved nothing last time", roomy, func(s *plan.Snapshot) {
 			for i := range s.Instances[1:] {
-				s.Instances[i+1].Undone = "a new node was launched for its pods"
+				s.Instances[i+1].FutileRemoval = "a new node was launched for its pods"
 			}
 		}, plan.ScaleDown, plan.Underutilized, 1, false},
 		{"the minimum", roomy, func(s *plan.Snapshot) { s.Pool.Min, s.Disruption.Nodes = 9, 8 }, plan.ScaleDown,
@@ -66,7 +66,7 @@ func TestConsolidation(t *testing.T) {
 	})
 }
 
-// The time begins anew when the load needs all workers for a moment, and when nobody looked.
+// The time starts again when the load needs all workers for a moment, and after a gap between decisions.
 func TestConsolidationNeedsTime(t *testing.T) {
 	s := roomy()
 	assert.Equal(t, s.Record.SpareSince, plan.Decide(s).SpareSince)
@@ -80,7 +80,7 @@ func TestConsolidationNeedsTime(t *testing.T) {
 	assert.Zero(t, plan.Decide(s).SpareSince)
 }
 
-// The candidates are those who go first, so that the scheduler extender empties them.
+// The candidates are removed first, so that the scheduler extender empties them.
 func TestConsolidationNamesItsCandidates(t *testing.T) {
 	s := roomy()
 	s.Record.SpareSince = noon
@@ -91,7 +91,7 @@ func TestConsolidationNamesItsCandidates(t *testing.T) {
 	assert.Equal(t, d.Candidates[:3], plan.Decide(s).Targets)
 }
 
-// Whoever was to go stays if that is not the time any more.
+// A target stays if its time has passed.
 func TestConsolidationEnds(t *testing.T) {
 	object := func(change func(*plan.Snapshot)) string {
 		s := roomy()
@@ -131,5 +131,5 @@ func TestBudgetsHoldForIdlePools(t *testing.T) {
 	assert.Equal(t, "No change to 20 workers: the pool has been idle for 10m0s, and 3 may go", d.Message)
 
 	s.Pool.Max = 10
-	assert.Equal(t, plan.AboveMaximum, plan.Decide(s).Reason, "somebody has said so")
+	assert.Equal(t, plan.AboveMaximum, plan.Decide(s).Reason, "the user said so")
 }

@@ -21,7 +21,7 @@ func Decide(s Snapshot) Decision {
 	d.Substitutes, d.Replacements = substitutes(f, d)
 	d.Upkeep = upkeep(f, d)
 	d.Rollout, d.Replacing = progress(f, d), replacing(f, d)
-	d.LetGo = f.Pool.Deleting && !f.EmptySince.IsZero() && f.Now.Sub(f.EmptySince) >= f.Pool.VanishGrace
+	d.ReleaseFinalizer = f.Pool.Deleting && !f.EmptySince.IsZero() && f.Now.Sub(f.EmptySince) >= f.Pool.VanishGrace
 	return d
 }
 
@@ -67,9 +67,9 @@ func openAction(f *facts, d Decision) (Decision, verdict) {
 	if f.Record.ActionKind() == "" {
 		return d, passes
 	}
-	d.Want = aim(f, d.Recommended)
+	d.Desired = aim(f, d.Recommended)
 	if f.Record.ActionKind() == state.ActionDown {
-		d.Want = aim(f, f.recommended.attainableNow())
+		d.Desired = aim(f, f.recommended.attainableNow())
 	}
 	return d.hold(ActionOpen, "a %s is open (%s)", f.Record.ActionKind(), f.recommended.load()), decides
 }

@@ -17,7 +17,7 @@ type Decision struct {
 	At              time.Time
 	Step            Step
 	Workers         int // that count, without those that the cloud reclaims
-	Want            int // next number of workers, after minimum, maximum and batch; of a step that is held back, its goal
+	Desired         int // next number of workers, after minimum, maximum and batch; of a step that is held back, its goal
 	Recommended     int // the largest recommendation that counts, before these limits
 	Reason          Reason
 	Message         string           // one sentence with the reason and its numbers
@@ -42,16 +42,16 @@ type Decision struct {
 	Replacing  int               // to be recorded, with the action that begins
 	Rollout    Rollout
 
-	Repairs       []NodeRepair    // workers whose Nodes have been unhealthy for too long
-	RepairHeld    string          // why no worker is repaired though some should be, "" if nothing blocks it
-	Interruptions []Interruption  // from messages of the cloud
-	Advice        []Advice        // from messages of the cloud: leave an instance
-	Deferred      []string        // instances whose messages are kept for later
-	Cooling       []fleet.Cooling // that follow from the interruptions
-	Substitutes   []Substitute    // for nodes of the open scale-up that cannot be launched
-	Replacements  []Replacement   // for instances that the cloud reclaims, in the open scale-up
-	Upkeep        Upkeep
-	LetGo         bool // nothing is left of a pool that is being deleted
+	Repairs          []NodeRepair    // workers whose Nodes have been unhealthy for too long
+	RepairHeld       string          // why no worker is repaired though some should be, "" if nothing blocks it
+	Interruptions    []Interruption  // from messages of the cloud
+	Advice           []Advice        // from messages of the cloud: leave an instance
+	Deferred         []string        // instances whose messages are kept for later
+	Cooling          []fleet.Cooling // that follow from the interruptions
+	Substitutes      []Substitute    // for nodes of the open scale-up that cannot be launched
+	Replacements     []Replacement   // for instances that the cloud reclaims, in the open scale-up
+	Upkeep           Upkeep
+	ReleaseFinalizer bool // nothing is left of a pool that is being deleted
 }
 
 // hold turns the decision into one to do nothing, and sets the reason.
@@ -98,7 +98,7 @@ type Recommendation struct {
 // Refusal is a worker that was not chosen for removal, with the reason.
 type Refusal struct {
 	Worker, Reason string
-	Homeless       bool // its pods would fit on no other node, even if no other worker were removed
+	Unmovable      bool // its pods would fit on no other node, even if no other worker were removed
 }
 
 // Target is a worker to be removed.

@@ -16,7 +16,7 @@ func empty(f *facts, d Decision) (Decision, verdict) {
 		return d, passes
 	}
 	n := len(f.staying)
-	d.Want = 0
+	d.Desired = 0
 	targets, refused := drainable(f)
 	d.Refused = refused
 	switch {

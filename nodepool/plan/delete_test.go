@@ -20,10 +20,10 @@ func deleted() plan.Snapshot {
 	return s
 }
 
-// homeless has no pod find another node.
-type homeless struct{}
+// unmovable has no pod find another node.
+type unmovable struct{}
 
-func (homeless) Without([]string, bool, ...fleet.Placement) string {
+func (unmovable) Without([]string, bool, ...fleet.Placement) string {
 	return "its pods would have no other node"
 }
 
@@ -44,13 +44,13 @@ func TestADeletedPoolRemovesAll(t *testing.T) {
 				s.Instances[i].Known = false
 			}
 		}, plan.ScaleDown, plan.PoolDeleted, 4, false},
-		{"though pods have no other node", deleted, func(s *plan.Snapshot) { s.Homes = homeless{} },
+		{"though pods have no other node", deleted, func(s *plan.Snapshot) { s.Simulator = unmovable{} },
 			plan.ScaleDown, plan.PoolDeleted, 4, false},
 		{"those that are not ready too", deleted, func(s *plan.Snapshot) { s.Instances[3].Node.Ready = false },
 			plan.ScaleDown, plan.PoolDeleted, 4, false},
-		{"not those whose pods forbid it", deleted, func(s *plan.Snapshot) { s.Instances[1].Blocked = "a pod must stay" },
+		{"not workers whose pods forbid it", deleted, func(s *plan.Snapshot) { s.Instances[1].Blocked = "a pod must stay" },
 			plan.ScaleDown, plan.PoolDeleted, 3, false},
-		{"not those whose drain has just failed", deleted, func(s *plan.Snapshot) {
+		{"not workers whose drain has just failed", deleted, func(s *plan.Snapshot) {
 			s.Record.DrainBackoff = map[string]time.Time{"i-001": noon.Add(time.Minute)}
 		}, plan.ScaleDown, plan.PoolDeleted, 3, false},
 		{"not those without a node", deleted, func(s *plan.Snapshot) {
@@ -61,7 +61,7 @@ func TestADeletedPoolRemovesAll(t *testing.T) {
 				s.Instances[i].Blocked = "a pod must stay"
 			}
 		}, plan.Hold, plan.NoRemovableNode, 0, false},
-		{"nothing beside an open action", deleted, func(s *plan.Snapshot) { s.Record.Action = opened(state.ActionUp) },
+		{"nothing during an open action", deleted, func(s *plan.Snapshot) { s.Record.Action = opened(state.ActionUp) },
 			plan.Hold, plan.ActionOpen, 0, false},
 		{"nothing while workers are not known", deleted,
 			func(s *plan.Snapshot) { s.WorkersErr = "the cloud does not answer" }, plan.Hold, plan.WorkersUnknown, 0, false},
@@ -72,7 +72,7 @@ func TestADeletedPoolRemovesAll(t *testing.T) {
 			}
 		}, plan.Hold, plan.TooManyUnready, 0, false},
 		{"nothing once none is left, not even for the minimum", deleted, none, plan.Hold, plan.PoolDeleted, 0, false},
-		{"nothing for what the cloud takes back", deleted, func(s *plan.Snapshot) {
+		{"nothing for reclaimed instances", deleted, func(s *plan.Snapshot) {
 			s.Instances, s.Record.Interruptions = s.Instances[:1], interruptions("i-000")
 		}, plan.Hold, plan.PoolDeleted, 0, false},
 		{"nothing for pending pods", deleted, func(s *plan.Snapshot) { none(s); pends(s, 20) },
@@ -92,7 +92,7 @@ func TestADeletedPoolRemovesInOrder(t *testing.T) {
 	s.Record.Action, s.Instances[1].Blocked = opened(state.ActionDown), "a pod must stay"
 	d = plan.Decide(s)
 	assert.Equal(t, []plan.Refusal{{Worker: "node-001", Reason: "a pod must stay"}},
-		d.Refused, "people are told meanwhile")
+		d.Refused, "people see it meanwhile")
 
 	s = deleted()
 	s.Instances = workersIn(slices.Repeat([]string{"a", "b"}, plan.MaxBatch)...)

@@ -11,7 +11,7 @@ import (
 	"github.com/foresail/foresail/nodepool/plan"
 )
 
-// bill is what a load has cost.
+// bill is the cost of a load.
 type bill struct {
 	nodeHours float64
 	waited    float64 // pod-hours without a node

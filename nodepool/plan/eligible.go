@@ -36,8 +36,8 @@ func refusal(c *census, w *Instance, must bool) string {
 		return "its node is not ready"
 	case why != "":
 		return why
-	case w.Undone != "" && !must:
-		return w.Undone
+	case w.FutileRemoval != "" && !must:
+		return w.FutileRemoval
 	case !w.Known:
 		return "its use is unknown"
 	}

@@ -54,9 +54,10 @@ func findingsOf(i *Instance) (out []Finding) {
 	case i.Ambiguous != "":
 		add(Ambiguous, i.Node.Name, "%s: neither %s nor its node is removed; delete the Node that runs elsewhere",
 			strings.ToUpper(i.Ambiguous[:1])+i.Ambiguous[1:], name)
-	case i.Stranger != "":
-		add(Ambiguous, i.Stranger, "Node %s may run on %s, which is not terminated: set the provider id of its kubelet to %s",
-			i.Stranger, name, i.ProviderID)
+	case i.PossibleNode != "":
+		add(Ambiguous, i.PossibleNode,
+			"Node %s may run on %s, which is not terminated: set the provider id of its kubelet to %s",
+			i.PossibleNode, name, i.ProviderID)
 	}
 	if i.Unlisted > 0 {
 		add(Unlisted, i.Node.Name, "The cloud has not listed %s for %s, %s: neither the instance nor its node is removed",

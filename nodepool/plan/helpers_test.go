@@ -57,7 +57,7 @@ func opened(kind state.ActionKind, planned ...state.Slot) *state.Action {
 	return &state.Action{ID: "open-1", Kind: kind, Started: ago(time.Hour), Slots: planned}
 }
 
-// lost returns a slot whose launch has failed for good, as refused says or for another reason.
+// lost returns a slot whose launch has failed permanently, as refused says or for another reason.
 func lost(s state.Slot, refused bool) state.Slot {
 	s.State, s.Lost, s.Refused = state.SlotFailed, true, refused
 	return s
@@ -117,7 +117,7 @@ func wants(s *plan.Snapshot, name string, now float64, n int, since time.Duratio
 	panic("no signal " + name)
 }
 
-// pends has pods wait, sized as seeds 000 and 003 do: ceil(pods / podsPerNode).
+// pends has pods wait, sized as ceil(pods / podsPerNode).
 func pends(s *plan.Snapshot, pods int) {
 	perNode := s.Pool.PodsPerNode
 	s.Pending = plan.Pending{Known: true, Pods: pods, Due: pods, Nodes: (pods + perNode - 1) / perNode,

@@ -17,11 +17,11 @@ type Instance struct {
 	fleet.Instance
 	Worker bool // it exists, or must be assumed to: it is one of the pool's workers
 
-	Listed       bool      // the cloud lists it
-	StoppedSince time.Time // first seen stopped; zero = it is not stopped
-	Joined       bool      // this process has seen its Node
-	Gone         bool      // it no longer exists
-	Nodeless     time.Time // time since which it has had no Node, as far as this process knows
+	Listed        bool      // the cloud lists it
+	StoppedSince  time.Time // first seen stopped; zero = it is not stopped
+	Joined        bool      // this process has seen its Node
+	Gone          bool      // it no longer exists
+	NodelessSince time.Time // time since which it has had no Node, as far as this process knows
 	// Unlisted is the time for which the cloud has not listed it although it has a Node or runs, once
 	// that is long enough for a finding.
 	Unlisted    time.Duration
@@ -34,9 +34,9 @@ type Instance struct {
 	// Ambiguous is why it is unclear which Node belongs to it, "" if it is clear. Until then neither
 	// is removed.
 	Ambiguous string
-	// Stranger is a Node that may belong to it although their provider ids differ. It is looked up
+	// PossibleNode is a Node that may belong to it although their provider ids differ. It is looked up
 	// only for an instance that is to be terminated.
-	Stranger string
+	PossibleNode string
 
 	Leaving bool // it is being removed, or the cloud reclaims it
 	Ended   bool // it is Leaving, and nothing runs on it any more
@@ -54,9 +54,9 @@ type Instance struct {
 	Blocked     string  // why it must not be removed, "" if it may: a sentence without a full stop
 	// BlockedByPods is set if only its pods, or their PodDisruptionBudgets, block its removal.
 	BlockedByPods bool
-	// Undone is why its removal would save nothing, "" if it would: when a node with the same pods was
+	// FutileRemoval is why its removal would save nothing, "" if it would: when a node with the same pods was
 	// removed, they needed a new node.
-	Undone string
+	FutileRemoval string
 }
 
 // Counts reports whether a worker counts towards the desired number: it works or is expected to.
@@ -72,7 +72,7 @@ func (i *Instance) works() bool { return i.Node.Ready }
 // before others.
 func (i *Instance) cordoned() bool { return i.Node.Ready && i.Node.Cordoned }
 
-// ends reports whether the cloud says that it stops or shuts down.
+// ends reports whether it stops or shuts down, according to the cloud.
 func (i *Instance) ends() bool { return i.State == fleet.Leaving }
 
 // name returns the name of its Node, or its id if it has none.

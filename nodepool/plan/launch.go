@@ -25,7 +25,7 @@ func refill(f *facts, d Decision) (Decision, verdict) {
 	if f.Record.ActionKind() == "" && coolsUp(f.census) <= 0 {
 		target = max(floor, d.Recommended)
 	}
-	d.Want = aim(f, target)
+	d.Desired = aim(f, target)
 	if f.Record.ActionKind() != "" && f.Record.ActionKind() != state.ActionDown {
 		return d.hold(ActionOpen, "a %s is open (%s)", f.Record.ActionKind(), why), decides
 	}
@@ -41,19 +41,19 @@ func extend(f *facts, d Decision) (Decision, verdict) {
 		min(d.Recommended, f.Pool.Max) <= there {
 		return d, passes
 	}
-	d.Want = min(d.Recommended, f.Pool.Max, add(there, min(f.room, batchUp(f))))
+	d.Desired = min(d.Recommended, f.Pool.Max, add(there, min(f.room, batchUp(f))))
 	dominant := f.recommended.dominant()
 	d.Placements, d.Alternatives, d.Pinned = placementsFor(
-		f, min(d.Want-there, places(f)-f.planned()), d.Recommended-there, dominant)
+		f, min(d.Desired-there, places(f)-f.planned()), d.Recommended-there, dominant)
 	if len(d.Placements) == 0 {
 		return d.hold(ActionOpen, "a %s is open, and what else could be launched is cooling after errors (%s)",
 			f.Record.ActionKind(), dominant.Reason), decides
 	}
-	aim := d.Want
-	d.Want = there + len(d.Placements)
+	aim := d.Desired
+	d.Desired = there + len(d.Placements)
 	d.Step, d.Reason = ScaleUp, dominant.cause
 	d.Message = fmt.Sprintf("Launch %d more, next to %s, in the open scale-up: %s%s", len(d.Placements),
-		count(there, "worker"), dominant.Reason, limits(f, max(aim, d.Recommended), d.Want))
+		count(there, "worker"), dominant.Reason, limits(f, max(aim, d.Recommended), d.Desired))
 	return d, decides
 }
 
@@ -64,7 +64,7 @@ func grow(f *facts, d Decision) (Decision, verdict) {
 	if d.Recommended <= n {
 		return d, passes
 	}
-	d.Want = aim(f, d.Recommended)
+	d.Desired = aim(f, d.Recommended)
 	dominant := f.recommended.dominant()
 	switch left := coolsUp(f.census); {
 	case n >= f.Pool.Max:
@@ -87,26 +87,26 @@ func launch(f *facts, d Decision, r recommendation) Decision {
 	d.Urgent = false
 	if left := backsOffFor(f.census, urgent); left > 0 {
 		return d.hold(BackingOff, "%d are recommended, and nothing joined in the last %s: the next is tried in %s (%s)",
-			d.Want, count(f.Record.Failures, "scale-up"), short(left), why)
+			d.Desired, count(f.Record.Failures, "scale-up"), short(left), why)
 	}
 	n, room := len(f.staying), places(f)
 	if len(f.Offers) == 0 {
 		return d.hold(LaunchesUnknown, "%d are recommended, and what can be launched is unknown: %s (%s)",
-			d.Want, cmp.Or(f.OffersErr, "nothing is offered"), why)
+			d.Desired, cmp.Or(f.OffersErr, "nothing is offered"), why)
 	}
-	d.GiveUp = kept(f, d.Want-n-room)
+	d.GiveUp = kept(f, d.Desired-n-room)
 	if room == 0 {
 		return full(f, d, why)
 	}
-	d.Placements, d.Alternatives, d.Pinned = placementsFor(f, min(d.Want-n, room), max(d.Want, d.Recommended)-n, r)
+	d.Placements, d.Alternatives, d.Pinned = placementsFor(f, min(d.Desired-n, room), max(d.Desired, d.Recommended)-n, r)
 	if len(d.Placements) == 0 {
 		return exhausted(f, d, why)
 	}
-	aim := d.Want
-	d.Want = n + len(d.Placements)
+	aim := d.Desired
+	d.Desired = n + len(d.Placements)
 	d.Step, d.Reason, d.Urgent = ScaleUp, r.cause, urgent
 	d.Message = fmt.Sprintf("Launch %d next to %s: %s%s",
-		len(d.Placements), count(n, "worker"), why, limits(f, max(aim, d.Recommended), d.Want))
+		len(d.Placements), count(n, "worker"), why, limits(f, max(aim, d.Recommended), d.Desired))
 	return d
 }
 
@@ -115,10 +115,10 @@ func launch(f *facts, d Decision, r recommendation) Decision {
 func exhausted(f *facts, d Decision, why string) Decision {
 	if len(newPlacer(f.census).place(nil, 1, anything)) > 0 {
 		return d.hold(InsufficientCapacity, "%d are recommended, and every kind of instance that the pending pods could "+
-			"run on is cooling after errors (%s)", d.Want, why)
+			"run on is cooling after errors (%s)", d.Desired, why)
 	}
 	return d.hold(InsufficientCapacity, "%d are recommended, and all %d kinds of instance that could be launched are "+
-		"cooling after errors (%s)", d.Want, len(f.Offers), why)
+		"cooling after errors (%s)", d.Desired, len(f.Offers), why)
 }
 
 // full holds because workers and failed instances reach the maximum. Without that limit failed
@@ -132,11 +132,11 @@ func full(f *facts, d Decision, why string) Decision {
 	}
 	if len(d.GiveUp) > 0 {
 		return d.hold(InsufficientCapacity, "%d are recommended, and of %s that did not join some must be terminated "+
-			"first, as the maximum is %d (%s)", d.Want, count(failed, "instance"), f.Pool.Max, why)
+			"first, as the maximum is %d (%s)", d.Desired, count(failed, "instance"), f.Pool.Max, why)
 	}
 	return d.hold(InsufficientCapacity, "%d are recommended, and %s that did not join or are broken are kept, with which "+
 		"the maximum of %d is reached: terminate some, or set join.keepFailed to false (%s)",
-		d.Want, count(failed, "instance"), f.Pool.Max, why)
+		d.Desired, count(failed, "instance"), f.Pool.Max, why)
 }
 
 // placementsFor places up to n of the nodes of a recommendation: first those that need a shape for
@@ -251,15 +251,15 @@ func kept(f *facts, n int) []string {
 }
 
 // limits returns why fewer nodes are launched than recommended, as the end of a sentence.
-func limits(f *facts, recommended, want int) string {
-	if recommended <= want {
+func limits(f *facts, recommended, desired int) string {
+	if recommended <= desired {
 		return ""
 	}
 	switch {
-	case want == f.Pool.Max:
+	case desired == f.Pool.Max:
 		return fmt.Sprintf("; %d are recommended and the maximum is %d", recommended, f.Pool.Max)
 	case f.Record.Failures > 0:
 		return fmt.Sprintf("; %d are recommended, and one is tried while launches fail", recommended)
 	}
-	return fmt.Sprintf("; %d are recommended, and one step goes to %d", recommended, want)
+	return fmt.Sprintf("; %d are recommended, and one step goes to %d", recommended, desired)
 }

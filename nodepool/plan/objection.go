@@ -29,13 +29,13 @@ func Objection(s Snapshot, reason Reason, worker string, later []string) string 
 	if reason == Outdated && it.Outdated == "" {
 		return "it is not outdated any more"
 	}
-	if it.Undone != "" && !MustGo(reason) {
-		return it.Undone
+	if it.FutileRemoval != "" && !MustGo(reason) {
+		return it.FutileRemoval
 	}
-	if why := newSpread(f.Snapshot, rest).keeps(it); why != "" || it.Node.Name == "" || f.Homes == nil {
+	if why := newSpread(f.Snapshot, rest).keeps(it); why != "" || it.Node.Name == "" || f.Simulator == nil {
 		return why
 	}
-	return f.Homes.Without([]string{it.Node.Name}, MustGo(reason))
+	return f.Simulator.Without([]string{it.Node.Name}, MustGo(reason))
 }
 
 // objection returns why no worker may be removed for a reason.

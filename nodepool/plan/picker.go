@@ -14,9 +14,9 @@ const fewQuestions = 24
 // launched before. Each is simulated in the pool as it will be: with the launches, and without the
 // workers chosen before.
 type picker struct {
-	homes   Homes // nil: places of pods are not checked
-	staying *spread
-	placer  *placer // of replacements; nil = none are launched
+	simulator Simulator // nil: places of pods are not checked
+	staying   *spread
+	placer    *placer // of replacements; nil = none are launched
 
 	chosen    []*Instance
 	launched  []fleet.Placement // one for each of them
@@ -28,7 +28,7 @@ type picker struct {
 }
 
 func newPicker(f *facts, p *placer) *picker {
-	return &picker{homes: f.Homes, staying: newSpread(f.Snapshot, f.staying), placer: p}
+	return &picker{simulator: f.Simulator, staying: newSpread(f.Snapshot, f.staying), placer: p}
 }
 
 // pick chooses up to most workers. Usually all of them fit, which one simulation shows. Otherwise
@@ -61,7 +61,7 @@ func (p *picker) refuse(w *Instance, why string) {
 		p.why = fmt.Sprintf("the pods of %s would not fit on a new node: %s", w.Node.Name, why)
 	}
 	if len(p.chosen) == 0 {
-		p.unmovable = append(p.unmovable, Refusal{Worker: w.Node.Name, Reason: why, Homeless: true})
+		p.unmovable = append(p.unmovable, Refusal{Worker: w.Node.Name, Reason: why, Unmovable: true})
 	}
 }
 
@@ -72,7 +72,7 @@ func (p *picker) try(list []*Instance) string {
 	for _, w := range list {
 		p.add(w)
 	}
-	if len(p.chosen) == start.chosen || p.homes == nil {
+	if len(p.chosen) == start.chosen || p.simulator == nil {
 		return ""
 	}
 	nodes := make([]string, len(p.chosen))
@@ -80,9 +80,9 @@ func (p *picker) try(list []*Instance) string {
 		nodes[i] = w.Node.Name
 	}
 	p.asked++
-	why := p.homes.Without(nodes, MustGo(Outdated), p.launched...)
+	why := p.simulator.Without(nodes, MustGo(Outdated), p.launched...)
 	if why == "" && start.chosen == 0 && len(nodes) > 1 {
-		why = firstAlone(p.homes, nodes, MustGo(Outdated), p.launched...)
+		why = firstAlone(p.simulator, nodes, MustGo(Outdated), p.launched...)
 	}
 	if why != "" {
 		p.restore(start)

@@ -11,7 +11,7 @@ func prepare(s Snapshot) (*facts, Decision) {
 	f := factsOf(c.with(r.notices, nil))
 
 	d := Decision{
-		At: f.Now, Step: Hold, Workers: len(f.staying), Want: len(f.staying),
+		At: f.Now, Step: Hold, Workers: len(f.staying), Desired: len(f.staying),
 		Recommended: f.recommended.nodes(), Recommendations: f.recommended.ranked(), Demand: f.expected.history,
 		IdleSince:  lasting(f.census, f.Record.IdleSince, f.idle.holds()),
 		SpareSince: lasting(f.census, f.Record.SpareSince, isSpare(f)),

@@ -102,8 +102,8 @@ func checkUp(t *testing.T, s plan.Snapshot, d plan.Decision) {
 	assert.Empty(t, s.WorkersErr, "launched on a count that is not to be trusted")
 	assert.NotZero(t, launched)
 	assert.Empty(t, d.Targets)
-	assert.Equal(t, d.Workers+planned(s)+launched, d.Want)
-	assert.LessOrEqual(t, d.Want, s.Pool.Max, "above the maximum")
+	assert.Equal(t, d.Workers+planned(s)+launched, d.Desired)
+	assert.LessOrEqual(t, d.Desired, s.Pool.Max, "above the maximum")
 	checkAlternatives(t, s, d)
 	if s.Pool.MaxBatchUp > 0 {
 		assert.LessOrEqual(t, launched, s.Pool.MaxBatchUp, "above the batch")
@@ -152,14 +152,14 @@ func checkDown(t *testing.T, s plan.Snapshot, d plan.Decision) {
 	assert.Empty(t, s.WorkersErr)
 	assert.NotZero(t, removed)
 	assert.Empty(t, d.Placements)
-	assert.Equal(t, d.Workers-removed, d.Want)
-	assert.GreaterOrEqual(t, d.Want, s.Pool.Min, "below the minimum")
+	assert.Equal(t, d.Workers-removed, d.Desired)
+	assert.GreaterOrEqual(t, d.Desired, s.Pool.Min, "below the minimum")
 	if d.Reason == plan.Outdated || d.Reason == plan.Underutilized {
 		assert.LessOrEqual(t, removed, s.Disruption.Nodes, "above the budget")
 	} else {
 		assert.LessOrEqual(t, removed, max(1, s.Pool.MaxBatchDown), "above the batch")
 	}
-	assert.Empty(t, s.Record.Action, "beside an open action")
+	assert.Empty(t, s.Record.Action, "during an open action")
 	for _, last := range []time.Time{s.Record.LastUp, s.Record.LastDown, s.Record.LastSwap} {
 		assert.False(t, d.Reason != plan.Outdated && !last.IsZero() &&
 			max(0, s.Now.Sub(last)) < s.Pool.CooldownDown, "within the cooldown")
@@ -235,11 +235,11 @@ func checkDown(t *testing.T, s plan.Snapshot, d plan.Decision) {
 			assert.True(t, s.Pool.Consolidate && !s.Disruption.Paused)
 		}
 		assert.False(t, max(0, s.Now.Sub(since)) < s.Pool.Idle.For)
-		assert.GreaterOrEqual(t, d.Want, d.Recommended, "fewer than a voice asks for")
+		assert.GreaterOrEqual(t, d.Desired, d.Recommended, "fewer than a voice asks for")
 		assert.GreaterOrEqual(t, ready-removed, need, "the rest would carry too much")
 	default:
 		assert.Equal(t, plan.AboveMaximum, d.Reason)
-		assert.GreaterOrEqual(t, d.Want, s.Pool.Max)
+		assert.GreaterOrEqual(t, d.Desired, s.Pool.Max)
 	}
 }
 
@@ -247,8 +247,8 @@ func checkDeleted(t *testing.T, s plan.Snapshot, d plan.Decision) {
 	t.Helper()
 	assert.Equal(t, plan.PoolDeleted, d.Reason)
 	assert.Empty(t, s.WorkersErr)
-	assert.Empty(t, s.Record.Action, "beside an open action")
-	assert.Zero(t, d.Want)
+	assert.Empty(t, s.Record.Action, "during an open action")
+	assert.Zero(t, d.Desired)
 	assert.Empty(t, d.Placements)
 	byID := map[string]plan.Instance{}
 	unready := 0

@@ -163,7 +163,7 @@ func (d dice) state(s *plan.Snapshot, zones []string) {
 	}
 }
 
-// Whatever a pool is like, check holds of what is decided; the same is decided of the same, in
+// Whatever a pool looks like, check holds for its decision, and equal pools have equal decisions, in
 // whatever order the workers are listed, and what it is decided of stays as it is.
 func TestDecisionsOfRandomPools(t *testing.T) {
 	reasons := map[plan.Reason]int{}
@@ -230,7 +230,7 @@ func TestDecisionsAreMonotonic(t *testing.T) {
 	}
 }
 
-// The number that is asked for, as plainly as it is said.
+// The desired number, computed in the simplest way.
 func TestAskedIsAsPlainlySaid(t *testing.T) {
 	for seed := range uint64(5000) {
 		s := random(seed)

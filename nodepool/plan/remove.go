@@ -83,7 +83,7 @@ func remove(f *facts, d Decision, most int, reason Reason, why string) Decision 
 	if most <= 0 {
 		return d.hold(AtMinimum, "%s, and the minimum is %d", why, f.Pool.Min)
 	}
-	d.Want = n - most
+	d.Desired = n - most
 	if f.distrusted() {
 		return distrusts(f, d, why)
 	}
@@ -91,14 +91,14 @@ func remove(f *facts, d Decision, most int, reason Reason, why string) Decision 
 		return d.hold(CoolingDown, "%s, and the cooldown of scale-downs, %s, has %s left",
 			why, f.Pool.CooldownDown, short(left))
 	}
-	chosen, refused := targets(f, most, f.Homes, reason)
+	chosen, refused := targets(f, most, f.Simulator, reason)
 	earlier := d.Refused
 	d.Targets, d.Refused = chosen, refused
 	d = d.refuse(earlier)
 	if len(chosen) == 0 {
 		return d.holdBack(why)
 	}
-	d.Want = n - len(chosen)
+	d.Desired = n - len(chosen)
 	d.Step, d.Reason = ScaleDown, reason
 	d.Message = fmt.Sprintf("Remove %d of %s: %s", len(chosen), count(n, "worker"), why)
 	return d

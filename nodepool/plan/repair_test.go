@@ -61,7 +61,7 @@ func TestRepairs(t *testing.T) {
 			first, ""},
 		"one whose removal is blocked": {func(s *plan.Snapshot) { s.Instances[0].Blocked = "a pod keeps it" }, first, ""},
 		"one that is Ready":            {func(s *plan.Snapshot) { s.Instances[0].Node.Ready = true }, first, ""},
-		"beside any action":            {func(s *plan.Snapshot) { s.Record.Action = opened(state.ActionUp) }, first, ""},
+		"during any action":            {func(s *plan.Snapshot) { s.Record.Action = opened(state.ActionUp) }, first, ""},
 		"while disruption is paused":   {func(s *plan.Snapshot) { s.Disruption.Paused = true }, first, ""},
 		"not one that never joined":    {func(s *plan.Snapshot) { s.Instances[0].Failed = true }, nil, ""},
 		"not one that is terminated": {func(s *plan.Snapshot) {
@@ -133,7 +133,7 @@ func TestRepairsAreBounded(t *testing.T) {
 	}
 }
 
-// TestUnhealthyForAMomentCounts: nodes that are not due yet are a part of what is wrong.
+// TestUnhealthyForAMomentCounts: nodes that are not due yet count as unhealthy.
 func TestUnhealthyForAMomentCounts(t *testing.T) {
 	s := unhealthy(3, 10)
 	s.Instances[1].Unhealthy.Since, s.Instances[2].Unhealthy.Since = noon, noon

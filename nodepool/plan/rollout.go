@@ -27,7 +27,7 @@ func rollOut(f *facts, d Decision) (Decision, verdict) {
 	p := newPicker(f, nil)
 	p.pick(all, min(most, f.ready-neededReady(f), MaxBatch))
 	if len(p.chosen) > 0 {
-		d.Step, d.Reason, d.Targets, d.Want = ScaleDown, Outdated, p.targets(), d.Workers-len(p.chosen)
+		d.Step, d.Reason, d.Targets, d.Desired = ScaleDown, Outdated, p.targets(), d.Workers-len(p.chosen)
 		d.Message = fmt.Sprintf("Remove %d of %s as outdated: %s", len(p.chosen), count(d.Workers, "worker"), all[0].Outdated)
 		return d, decides
 	}
@@ -66,7 +66,7 @@ func surge(f *facts, d Decision, list []*Instance, most int) (Decision, verdict)
 		return rolloutHeld(d, p.why), passes
 	}
 	d.Placements = p.launched
-	d.Want = n + len(d.Placements)
+	d.Desired = n + len(d.Placements)
 	d.Step, d.Reason = ScaleUp, Outdated
 	d.Message = fmt.Sprintf("Launch %d next to %s, of which %d are needed, to replace outdated ones: %s",
 		len(d.Placements), count(n, "worker"), neededReady(f), list[0].Outdated)
@@ -115,7 +115,7 @@ func replacing(f *facts, d Decision) int {
 	case began == 0:
 		return 0
 	case launchedFor == LoadPredicted:
-		return d.Want
+		return d.Desired
 	case slices.Contains([]Reason{PodsPending, LoadReturns, SeasonalFloor}, launchedFor):
 		return began + len(d.Placements)
 	case f.Record.ActionKind() != "", f.WorkersErr != "":

@@ -40,7 +40,9 @@ func needs(s *plan.Snapshot, n int) {
 
 func TestRollOut(t *testing.T) {
 	asked := 0
-	homes := func(keep map[string]bool, most int) plan.Homes { return rooms{keep: keep, most: most, asked: &asked} }
+	simulator := func(keep map[string]bool, most int) plan.Simulator {
+		return rooms{keep: keep, most: most, asked: &asked}
+	}
 	run(t, []row{
 		{"what replaces comes first, past cooldowns", outdated, func(*plan.Snapshot) {},
 			plan.ScaleUp, plan.Outdated, 2, false},
@@ -57,10 +59,10 @@ func TestRollOut(t *testing.T) {
 			s.Instances = append(s.Instances, workersIn("a")...)
 			s.Instances[10].ID, s.Instances[10].Node.Name = "i-new-a", "new-a"
 		}, plan.ScaleDown, plan.Outdated, 1, false},
-		{"also those whose removal would save nothing", outdated, func(s *plan.Snapshot) {
+		{"also workers whose removal would save nothing", outdated, func(s *plan.Snapshot) {
 			needs(s, 4)
 			for i := range s.Instances {
-				s.Instances[i].Undone = "a new node was launched for its pods"
+				s.Instances[i].FutileRemoval = "a new node was launched for its pods"
 			}
 		}, plan.ScaleDown, plan.Outdated, 2, false},
 		{"no budget", outdated, func(s *plan.Snapshot) { s.Disruption.Nodes = 0 }, plan.Hold, plan.NotIdle, 0, false},
@@ -117,7 +119,7 @@ func TestRollOut(t *testing.T) {
 			}
 		}, plan.ScaleUp, plan.Outdated, 1, false},
 		{"their pods have a home on new nodes alone", outdated, func(s *plan.Snapshot) {
-			s.Homes = homes(nil, 0)
+			s.Simulator = simulator(nil, 0)
 			needs(s, 9) // the one to spare is no home
 		}, plan.ScaleUp, plan.Outdated, 2, false},
 		{"their pods have no home, not even on new nodes", outdated, func(s *plan.Snapshot) {
@@ -125,7 +127,7 @@ func TestRollOut(t *testing.T) {
 			for _, w := range s.Instances {
 				keep[w.Node.Name] = true
 			}
-			s.Homes = homes(keep, 0)
+			s.Simulator = simulator(keep, 0)
 		}, plan.Hold, plan.NotIdle, 0, false},
 	})
 }
@@ -319,7 +321,7 @@ func TestReplacing(t *testing.T) {
 		"some have gone":           {12, func(*plan.Snapshot) {}, 10},
 		"some are being removed":   {12, func(s *plan.Snapshot) { s.Record.Action = opened(state.ActionDown) }, 12},
 		"the cloud takes one back": {10, func(s *plan.Snapshot) { s.Record.Interruptions = interruptions("i-000") }, 10},
-		"nobody knows":             {12, func(s *plan.Snapshot) { s.WorkersErr = "down" }, 12},
+		"unknown workers":          {12, func(s *plan.Snapshot) { s.WorkersErr = "down" }, 12},
 		"load needs more than there are": {8, func(s *plan.Snapshot) {
 			wants(s, "cpu", 0.9, 12, time.Hour)
 			s.Record.LastUp, s.Record.LastDown = time.Time{}, time.Time{}
@@ -350,7 +352,7 @@ func TestReplacing(t *testing.T) {
 }
 
 // rollsOut plays decisions one after the other until nothing more is done, and returns how many
-// were launched. What is decided is done at once, and what is known of homes is remembered.
+// were launched. Decisions are carried out at once, and places of pods are recorded.
 func rollsOut(t *testing.T, s *plan.Snapshot) int {
 	t.Helper()
 	launched := 0
@@ -363,7 +365,7 @@ func rollsOut(t *testing.T, s *plan.Snapshot) int {
 		s.Record.Replacing = d.Replacing
 		for _, r := range d.Refused {
 			for i := range s.Instances {
-				if s.Instances[i].Node.Name == r.Worker && r.Homeless {
+				if s.Instances[i].Node.Name == r.Worker && r.Unmovable {
 					s.Instances[i].Blocked = r.Reason
 				}
 			}
@@ -474,7 +476,7 @@ func TestWorkersWithoutAHomeHoldUpNoOthers(t *testing.T) {
 				s.Signals[i].Fits = 101
 			}
 			needs(&s, 90)
-			s.Homes = rooms{keep: keep, most: 100, asked: &asked}
+			s.Simulator = rooms{keep: keep, most: 100, asked: &asked}
 			rollsOut(t, &s)
 			assert.Equal(t, 80, plan.Decide(s).Rollout.Outdated)
 			assert.NotZero(t, asked)
@@ -508,7 +510,7 @@ func TestHomesAreAskedAFewTimes(t *testing.T) {
 				s.Signals[i].Fits = 1001
 			}
 			needs(&s, test.needs)
-			s.Homes = rooms{keep: keep, most: test.most, asked: &asked}
+			s.Simulator = rooms{keep: keep, most: test.most, asked: &asked}
 			d := plan.Decide(s)
 			assert.LessOrEqual(t, asked, test.asked)
 			assert.Len(t, d.Targets, test.targets)
@@ -517,7 +519,7 @@ func TestHomesAreAskedAFewTimes(t *testing.T) {
 	}
 }
 
-// Replacements hold back removals for good, and no launch for what is needed.
+// Replacements hold back removals permanently, and no needed launch.
 func TestReplacementsDoNotHoldBackLaunches(t *testing.T) {
 	just := func(s *plan.Snapshot) {
 		s.Record.LastSwap, s.Record.LastUp, s.Record.LastDown = ago(time.Second), ago(time.Hour), ago(time.Hour)

@@ -69,9 +69,9 @@ func TestWhatIsNotKnown(t *testing.T) {
 			s.Pool.Max = 3
 			loses(s, "memory")
 		}, plan.Hold, plan.MetricsUnknown, 0, false},
-		{"metrics: idleness asks for memory that no signal tells", idle, func(s *plan.Snapshot) { s.Signals = s.Signals[:1] },
+		{"metrics: idleness needs memory that no signal measures", idle, func(s *plan.Snapshot) { s.Signals = s.Signals[:1] },
 			plan.Hold, plan.MetricsUnknown, 0, false},
-		{"metrics: idleness asks for CPU that no signal tells", idle, func(s *plan.Snapshot) { s.Signals = s.Signals[1:] },
+		{"metrics: idleness needs CPU that no signal measures", idle, func(s *plan.Snapshot) { s.Signals = s.Signals[1:] },
 			plan.Hold, plan.MetricsUnknown, 0, false},
 		{"pods: nothing is removed", idle, func(s *plan.Snapshot) { s.Pending.Known = false }, plan.Hold,
 			plan.MetricsUnknown, 0, false},
@@ -79,7 +79,7 @@ func TestWhatIsNotKnown(t *testing.T) {
 			pends(s, 20)
 			s.Pending.Known = false
 		}, plan.Hold, plan.MetricsUnknown, 0, false},
-		{"past weeks: the floor is not heard", nil,
+		{"past weeks: the floor does not count", nil,
 			func(s *plan.Snapshot) { s.Seasonal = &plan.Seasonal{Nodes: 9, Err: "no data"} },
 			plan.Hold, plan.NotIdle, 0, false},
 		{"past weeks: they never forbid a removal by being unknown", idle,
@@ -133,7 +133,7 @@ func TestWhatRisesJoinsAnOpenScaleUp(t *testing.T) {
 		{"nothing that has not been asked for long enough", open,
 			func(s *plan.Snapshot) { wants(s, "cpu", 0.9, 6, time.Second) },
 			plan.Hold, plan.ActionOpen, 0, false},
-		{"nothing beside a scale-down", open, func(s *plan.Snapshot) { s.Record.Action = opened(state.ActionDown) },
+		{"nothing during a scale-down", open, func(s *plan.Snapshot) { s.Record.Action = opened(state.ActionDown) },
 			plan.Hold, plan.ActionOpen, 0, false},
 	})
 }
@@ -145,13 +145,13 @@ func TestMinimumAndMaximum(t *testing.T) {
 		return s
 	}
 	run(t, []row{
-		{"below the minimum: beside an open scale-down", below,
+		{"below the minimum: during an open scale-down", below,
 			func(s *plan.Snapshot) { s.Record.Action = opened(state.ActionDown) },
 			plan.ScaleUp, plan.BelowMinimum, 1, true},
-		{"below the minimum: not beside an open scale-up", below,
+		{"below the minimum: not during an open scale-up", below,
 			func(s *plan.Snapshot) { s.Record.Action = opened(state.ActionUp) },
 			plan.Hold, plan.ActionOpen, 0, false},
-		{"below the minimum: not beside an action of another kind", below,
+		{"below the minimum: not during an action of another kind", below,
 			func(s *plan.Snapshot) { s.Record.Action = opened("Rebuild") },
 			plan.Hold, plan.ActionOpen, 0, false},
 		{"below the minimum: launches that fail back off", below,
@@ -225,11 +225,11 @@ func TestGrowth(t *testing.T) {
 			pends(s, 15)
 			s.Seasonal = &plan.Seasonal{Known: true, Nodes: 7, Confidence: 1}
 		}, plan.ScaleUp, plan.LoadPredicted, 4, false},
-		{"a signal without a vote is not heard", nil, func(s *plan.Snapshot) {
+		{"a signal without a vote does not count", nil, func(s *plan.Snapshot) {
 			wants(s, "cpu", 0.9, 9, time.Hour)
 			s.Signals[0].InformsOnly = true
 		}, plan.Hold, plan.NotIdle, 0, false},
-		{"a signal that need not be sustained is heard at once", nil, func(s *plan.Snapshot) {
+		{"a signal that need not be sustained counts at once", nil, func(s *plan.Snapshot) {
 			wants(s, "cpu", 0.9, 5, 0)
 			s.Signals[0].For, s.Signals[0].Since = 0, time.Time{}
 		}, plan.ScaleUp, plan.LoadPredicted, 1, false},
@@ -240,12 +240,12 @@ func TestGrowth(t *testing.T) {
 		{"one that waits keeps the pool from shrinking", idle,
 			func(s *plan.Snapshot) { asksFor(s, "queue", 200, 100); s.Signals[2].For = time.Minute },
 			plan.Hold, plan.NotSustained, 0, false},
-		{"the seasonal floor is heard in mode All", seed003, func(s *plan.Snapshot) {
+		{"the seasonal floor counts in mode All", seed003, func(s *plan.Snapshot) {
 			pends(s, 0)
 			wants(s, "cpu", 0.1, 2, 0)
 			s.Seasonal = &plan.Seasonal{Known: true, Nodes: 6, Confidence: 1}
 		}, plan.ScaleUp, plan.SeasonalFloor, 2, false},
-		{"mode All with nobody asking", seed003, func(s *plan.Snapshot) {
+		{"mode All without recommendations", seed003, func(s *plan.Snapshot) {
 			pends(s, 0)
 			wants(s, "cpu", 0.5, 4, 0)
 		}, plan.Hold, plan.NotIdle, 0, false},
@@ -361,7 +361,7 @@ func TestInterruptions(t *testing.T) {
 			s.Instances[4].Failed = true
 			s.Record.Interruptions = interruptions("i-004")
 		}, plan.Hold, plan.NotIdle, 0, false},
-		{"not beside an open scale-up", nil, func(s *plan.Snapshot) {
+		{"not during an open scale-up", nil, func(s *plan.Snapshot) {
 			s.Record.Interruptions = interruptions("i-000")
 			s.Record.Action = opened(state.ActionUp)
 		}, plan.Hold, plan.ActionOpen, 0, false},
@@ -425,8 +425,8 @@ func TestIdleSince(t *testing.T) {
 			ago(10 * time.Minute)},
 		"a look just now": {func(s *plan.Snapshot) { s.DecidedAt = ago(5 * time.Minute) },
 			ago(10 * time.Minute)},
-		"nobody looked for too long": {func(s *plan.Snapshot) { s.DecidedAt = ago(5*time.Minute + 1) }, noon},
-		"a time in the future":       {func(s *plan.Snapshot) { s.Record.IdleSince = noon.Add(time.Hour) }, noon},
+		"no decision for too long": {func(s *plan.Snapshot) { s.DecidedAt = ago(5*time.Minute + 1) }, noon},
+		"a time in the future":     {func(s *plan.Snapshot) { s.Record.IdleSince = noon.Add(time.Hour) }, noon},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := idle()
@@ -438,7 +438,7 @@ func TestIdleSince(t *testing.T) {
 }
 
 // A clock that is an hour off lets nothing happen early. Once the keeper of the state has written now in place of the
-// future, what is counted begins anew.
+// future, counting starts again.
 func TestClockIsSetBack(t *testing.T) {
 	hour := noon.Add(time.Hour)
 	for name, c := range map[string]struct {
@@ -500,7 +500,7 @@ func TestRefusals(t *testing.T) {
 	s.Instances[4].ID = ""
 	s.Record.DrainBackoff = map[string]time.Time{"i-005": noon.Add(time.Minute), "i-007": noon}
 	d := plan.Decide(s)
-	assert.Equal(t, []string{"i-007"}, ids(d.Targets), "it is spared no longer")
+	assert.Equal(t, []string{"i-007"}, ids(d.Targets), "its backoff is over")
 	assert.Equal(t, []plan.Refusal{
 		{Worker: "i-001", Reason: "its node has not joined"},
 		{Worker: "node-000", Reason: "its node is not ready"},
@@ -564,7 +564,7 @@ func TestVotes(t *testing.T) {
 		{Signal: "memory", Reason: "memory is unknown: the server does not answer"},
 	}, d.Recommendations)
 	assert.Equal(t, 7, d.Recommended)
-	assert.Equal(t, 6, d.Want)
+	assert.Equal(t, 6, d.Desired)
 }
 
 // Of two that ask for as many, the first is the reason.
@@ -576,22 +576,25 @@ func TestReasonOfEqualVotes(t *testing.T) {
 }
 
 func TestRecommendationOfPendingPods(t *testing.T) {
-	for want, p := range map[string]plan.Pending{
-		"3 pods unschedulable for longer than 30s, and nodes that are starting will hold them":                                                                                                            {Known: true, Pods: 3, Due: 3},
-		"3 pods unschedulable, none for longer than 30s":                                                                                                                                                  {Known: true, Pods: 3, Nodes: 1},
-		"3 pods unschedulable for longer than 30s, and existing nodes have room for them: the events of the pods show why the scheduler does not use these":                                               {Known: true, Pods: 3, Due: 3, Room: 3},
-		"3 pods unschedulable for longer than 30s, and existing nodes have room for 2 of them, and nodes that are starting will hold the others":                                                          {Known: true, Pods: 3, Due: 3, Room: 2},
-		"3 pods unschedulable for longer than 30s, and nodes that are starting will hold them; the scheduler extender filtered the existing nodes for 2 of them, as these are predicted to be overloaded": {Known: true, Pods: 3, Due: 3, Filtered: 2},
-		"no pod is unschedulable": {Known: true},
-		"pods are unknown":        {},
+	for _, c := range []struct {
+		want    string
+		pending plan.Pending
+	}{
+		{"3 pods unschedulable for longer than 30s, and nodes that are starting will hold them", plan.Pending{Known: true, Pods: 3, Due: 3}},
+		{"3 pods unschedulable, none for longer than 30s", plan.Pending{Known: true, Pods: 3, Nodes: 1}},
+		{"3 pods unschedulable for longer than 30s, and existing nodes have room for them: the events of the pods show why the scheduler does not use these", plan.Pending{Known: true, Pods: 3, Due: 3, Room: 3}},
+		{"3 pods unschedulable for longer than 30s, and existing nodes have room for 2 of them, and nodes that are starting will hold the others", plan.Pending{Known: true, Pods: 3, Due: 3, Room: 2}},
+		{"3 pods unschedulable for longer than 30s, and nodes that are starting will hold them; the scheduler extender filtered the existing nodes for 2 of them, as these are predicted to be overloaded", plan.Pending{Known: true, Pods: 3, Due: 3, Filtered: 2}},
+		{"no pod is unschedulable", plan.Pending{Known: true}},
+		{"pods are unknown", plan.Pending{}},
 	} {
 		s := steady()
-		s.Pending = p
+		s.Pending = c.pending
 		d := plan.Decide(s)
 		assert.Equal(t, plan.Hold, d.Step, d.Message)
 		for _, v := range d.Recommendations {
 			if v.Signal == "pending" {
-				assert.Equal(t, want, v.Reason)
+				assert.Equal(t, c.want, v.Reason)
 				assert.LessOrEqual(t, v.Nodes, 4)
 			}
 		}
@@ -714,21 +717,21 @@ func TestPodsOfRemovedWorkersHaveHomes(t *testing.T) {
 	for i := range s.Signals {
 		s.Signals[i].Want, s.Signals[i].Fits = 1, 1
 	}
-	s.Homes = rooms{keep: map[string]bool{"node-000": true}, most: 4, asked: &asked}
+	s.Simulator = rooms{keep: map[string]bool{"node-000": true}, most: 4, asked: &asked}
 	d := plan.Decide(s)
 	require.Equal(t, plan.ScaleDown, d.Step, d.Message)
 	assert.Equal(t, []string{"i-001", "i-002", "i-003"}, ids(d.Targets), "another goes instead")
 	assert.Contains(t, d.Refused,
-		plan.Refusal{Worker: "node-000", Reason: "no other node could run its pod", Homeless: true})
+		plan.Refusal{Worker: "node-000", Reason: "no other node could run its pod", Unmovable: true})
 
-	s.Homes = rooms{most: 1, asked: &asked}
+	s.Simulator = rooms{most: 1, asked: &asked}
 	d = plan.Decide(s)
 	assert.Len(t, d.Targets, 1, "the others have room for the pods of one")
-	assert.Len(t, d.Candidates, 3, "it is not asked of those who go later")
+	assert.Len(t, d.Candidates, 3, "workers that go later are not simulated")
 	assert.NotContains(t, d.Refused,
-		plan.Refusal{Worker: "node-001", Reason: "no other node could run its pod", Homeless: true}, "alone it may go")
+		plan.Refusal{Worker: "node-001", Reason: "no other node could run its pod", Unmovable: true}, "alone it may go")
 
-	s.Homes = rooms{asked: &asked}
+	s.Simulator = rooms{asked: &asked}
 	d = plan.Decide(s)
 	assert.Equal(t, plan.NoRemovableNode, d.Reason, d.Message)
 	assert.Contains(t, d.Message, "such as node-000: no other node could run its pod")
@@ -741,7 +744,7 @@ func TestPodsOfRemovedWorkersHaveHomes(t *testing.T) {
 	asked = 0
 	plan.Decide(s)
 	assert.Equal(t, 1+32, asked, "a question costs as much as a packing")
-	s.Pool.MaxBatchDown, s.Homes = 200, rooms{most: 500, asked: &asked}
+	s.Pool.MaxBatchDown, s.Simulator = 200, rooms{most: 500, asked: &asked}
 	assert.Len(t, plan.Decide(s).Targets, 200)
 }
 

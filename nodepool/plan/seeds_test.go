@@ -404,7 +404,7 @@ func TestSeed002ScaleDownAlgorithm(t *testing.T) {
 			s.Instances = workersIn("a")
 			s.Pool.Min, s.Signals[0].Fits, s.Signals[0].Want = 0, 0, 0
 		}, plan.ScaleDown, plan.PoolIdle, 1, false},
-		{"002 Spot Interruptions: replacement beside an open scale-down", seed002Idle, func(s *plan.Snapshot) {
+		{"002 Spot Interruptions: replacement during an open scale-down", seed002Idle, func(s *plan.Snapshot) {
 			s.Record.Action = opened(state.ActionDown)
 			s.Instances = s.Instances[:2]
 			s.Record.Interruptions = interruptions("i-001")

@@ -130,7 +130,7 @@ func TestPlacesOfInstances(t *testing.T) {
 	}{
 		{"none", failed(0, false, false), 6, nil},
 		{"some that are kept go", failed(2, true, false), 4, []string{"i-f0", "i-f1"}},
-		{"some are kept for good", failed(2, false, false), 4, nil},
+		{"some are kept permanently", failed(2, false, false), 4, nil},
 		{"all that is left", failed(6, true, false), 0, []string{"i-f0", "i-f1", "i-f2", "i-f3", "i-f4", "i-f5"}},
 		{"one is broken", failed(1, false, true), 6, nil},
 		{"three are broken", failed(3, false, true), 4, nil},
@@ -149,8 +149,8 @@ func TestPlacesOfInstances(t *testing.T) {
 	}
 }
 
-// TestPodsWithoutCapacity: pods that only refused offers could run are asked for, and hold up nothing else. Other
-// pods do.
+// TestPodsWithoutCapacity: nodes are requested for pods that only refused offers could run, and
+// hold up nothing else. Other pods do.
 func TestPodsWithoutCapacity(t *testing.T) {
 	waits := func(s plan.Snapshot) plan.Snapshot {
 		s.Pending = plan.Pending{
@@ -187,9 +187,9 @@ func TestPodsWithoutCapacity(t *testing.T) {
 			d := plan.Decide(test.from)
 			assert.Equal(t, test.step, d.Step, d.Message)
 			assert.Equal(t, test.reason, d.Reason, d.Message)
-			assert.LessOrEqual(t, d.Want, max(d.Workers, d.Recommended))
+			assert.LessOrEqual(t, d.Desired, max(d.Workers, d.Recommended))
 			if test.reason == plan.ActionOpen {
-				assert.Equal(t, d.Workers, d.Want)
+				assert.Equal(t, d.Workers, d.Desired)
 			}
 		})
 	}

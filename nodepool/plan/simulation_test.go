@@ -44,7 +44,7 @@ func (s *simulation) ready() int {
 
 func (s *simulation) counting() int { return len(staying(s.Snapshot)) }
 
-// observe fills in what is measured, with the line through the last minute as the forecast.
+// observe sets the measured values, with the line through the last minute as the forecast.
 func (s *simulation) observe(horizon time.Duration) {
 	load := s.demand(s.Now)
 	ahead := max(0, load+(load-s.demand(s.Now.Add(-time.Minute)))*horizon.Minutes())
@@ -109,7 +109,7 @@ func (s *simulation) tick(t *testing.T) plan.Decision {
 	s.Record.IdleSince, s.DecidedAt = d.IdleSince, d.At
 	if d.Step != plan.Hold {
 		s.log = append(s.log, fmt.Sprintf("%s %s %s: %d → %d (%s)", s.Now.Format("15:04:05"), d.Step, d.Reason,
-			d.Workers, d.Want, d.Message))
+			d.Workers, d.Desired, d.Message))
 	}
 	switch d.Step {
 	case plan.ScaleUp:
@@ -141,7 +141,7 @@ func (s *simulation) take() {
 	s.Record.Interruptions = nil
 }
 
-// Seed 001, scenario 1, row by row: what is measured is as in its table, what follows from a launch or a removal is the
+// The first scenario, row by row: measured values are those of its table, the effect of launches and removals is the
 // pool's own. The table hears CPU at its first reading above the threshold, and knows no duration of idleness.
 func TestFlashSaleOfSeed001(t *testing.T) {
 	start := time.Date(2026, 3, 2, 20, 0, 0, 0, time.UTC)
@@ -213,7 +213,7 @@ func TestDayAndNight(t *testing.T) {
 	}
 	s.Pool.Max = 14
 	clock := func(hour float64) time.Time { return midnight.Add(time.Duration(hour * float64(time.Hour))) }
-	var short time.Duration // for how long not everything was schedulable
+	var short time.Duration // duration with unschedulable pods
 	fewest, most := math.MaxInt, 0
 	changes := map[string]int{}
 	for s.Now = midnight; s.Now.Before(clock(30)); s.Now = s.Now.Add(15 * time.Second) {
@@ -249,6 +249,6 @@ func TestDayAndNight(t *testing.T) {
 	assert.GreaterOrEqual(t, most, 12, "8 workers' load at 70%% need 12\n%s", told)
 	assert.Zero(t, changes["night ScaleUp"], "nothing is launched at night\n%s", told)
 	assert.LessOrEqual(t, changes["night ScaleDown"], 6, told)
-	assert.Equal(t, 3, s.counting(), "1.1 with the margin need 3, of which none is below 30%% then\n%s", told)
+	assert.Equal(t, 3, s.counting(), "1.1 with the margin need 3, and none is below 30%% then\n%s", told)
 	assert.Zero(t, short, "the forecast keeps ahead of the sale\n%s", told)
 }

@@ -25,7 +25,7 @@ type Snapshot struct {
 	// launches.
 	StartupTime time.Duration
 
-	Homes Homes // nil: places for the pods of removed workers are not checked
+	Simulator Simulator // nil: places for the pods of removed workers are not checked
 
 	Disruption Disruption
 
@@ -51,15 +51,15 @@ type Snapshot struct {
 	EmptySince time.Time
 }
 
-// Homes simulates where pods would run. It is as pure as everything else in a Snapshot.
-type Homes interface {
+// Simulator simulates where pods would run. It is as pure as everything else in a Snapshot.
+type Simulator interface {
 	// Without returns why the pods of these nodes would not all fit on the other nodes and on added
 	// ones, "" if they would. With mayWait it is enough if they fit once the nodes have been deleted,
 	// as long as their PodDisruptionBudgets allow that many to be unavailable.
 	Without(nodes []string, mayWait bool, added ...fleet.Placement) string
 }
 
-// Disruption is what the budgets allow now.
+// Disruption is the allowance of the budgets now.
 type Disruption struct {
 	Nodes  int    // may be disrupted at once, including those that are not Ready, are broken or already leave
 	Why    string // the budget that decides

@@ -27,7 +27,7 @@ func substitutes(f *facts, d Decision) (subs []Substitute, replacements []Replac
 		return cmp.Or(a.deadline.Compare(b.deadline), cmp.Compare(a.instance, b.instance))
 	})
 	for _, n := range soonest {
-		if len(f.staying)+len(f.plannedAt)+len(subs)+len(replacements) >= d.Want {
+		if len(f.staying)+len(f.plannedAt)+len(subs)+len(replacements) >= d.Desired {
 			break
 		}
 		willDo := ahead(f, len(replacements))

@@ -18,22 +18,23 @@ const (
 
 // targets chooses up to most workers to be removed, one after the other so that each sees the zones
 // and the room that the ones before leave. It returns why the others must stay. homes may be nil.
-func targets(f *facts, most int, homes Homes, reason Reason) ([]Target, []Refusal) {
-	if homes != nil && most > 1 { // usually all of them fit elsewhere, which one simulation shows
+func targets(f *facts, most int, simulator Simulator, reason Reason) ([]Target, []Refusal) {
+	if simulator != nil && most > 1 { // usually all of them fit elsewhere, which one simulation shows
 		all, refused := oneByOne(f, most, nil, reason)
 		nodes := make([]string, len(all))
 		for i, t := range all {
 			nodes[i] = t.Node
 		}
-		if len(all) > 0 && homes.Without(nodes, MustGo(reason)) == "" && firstAlone(homes, nodes, MustGo(reason)) == "" {
+		mayWait := MustGo(reason)
+		if len(all) > 0 && simulator.Without(nodes, mayWait) == "" && firstAlone(simulator, nodes, mayWait) == "" {
 			return all, refused
 		}
 	}
-	return oneByOne(f, most, homes, reason)
+	return oneByOne(f, most, simulator, reason)
 }
 
 // oneByOne chooses targets and simulates each of them alone.
-func oneByOne(f *facts, most int, homes Homes, reason Reason) (chosen []Target, refused []Refusal) {
+func oneByOne(f *facts, most int, simulator Simulator, reason Reason) (chosen []Target, refused []Refusal) {
 	left := newSpread(f.Snapshot, f.staying)
 	mayGo, refused := removableByZone(f, left, reason)
 	var leaving []string // nodes
@@ -43,10 +44,10 @@ func oneByOne(f *facts, most int, homes Homes, reason Reason) (chosen []Target, 
 			break
 		}
 		mayGo[w.Zone] = mayGo[w.Zone][1:]
-		if homes != nil {
+		if simulator != nil {
 			asked++
-			if why := homes.Without(append(leaving, w.Node.Name), MustGo(reason)); why != "" {
-				refused = append(refused, Refusal{Worker: w.Node.Name, Reason: why, Homeless: len(leaving) == 0})
+			if why := simulator.Without(append(leaving, w.Node.Name), MustGo(reason)); why != "" {
+				refused = append(refused, Refusal{Worker: w.Node.Name, Reason: why, Unmovable: len(leaving) == 0})
 				unmovable++
 				continue
 			}
@@ -98,6 +99,6 @@ func nextOf(zones map[string][]*Instance, left *spread, order func(a, b *Instanc
 // firstAlone returns why the first of several nodes that may be removed together could not be
 // removed alone. It is drained while the others still have their pods, and spread constraints can
 // allow the one and not the other.
-func firstAlone(homes Homes, nodes []string, mayWait bool, added ...fleet.Placement) string {
-	return homes.Without(nodes[:1], mayWait, added...)
+func firstAlone(simulator Simulator, nodes []string, mayWait bool, added ...fleet.Placement) string {
+	return simulator.Without(nodes[:1], mayWait, added...)
 }

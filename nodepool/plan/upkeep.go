@@ -105,9 +105,9 @@ func judgeNodeless(f *facts, u *Upkeep, p state.PendingTermination, i *Instance,
 	case !f.Pool.Deleting && (!due || p.Reason == state.TerminateJoinFailed && f.Pool.Join.KeepFailed):
 	case doubt != "":
 		u.problem("instance %s has no working node, and is not terminated: %s", i.ID, doubt)
-	case i.Node.Name == "" && i.Stranger != "":
-		u.problem("instance %s has no node and is not terminated, because node %s may be its own: its provider id should be %s",
-			i.ID, i.Stranger, i.ProviderID)
+	case i.Node.Name == "" && i.PossibleNode != "":
+		u.problem("instance %s has no node and is not terminated, because node %s may be its own: "+
+			"its provider id should be %s", i.ID, i.PossibleNode, i.ProviderID)
 	default:
 		u.Terminate = append(u.Terminate, terminationOf(i, p))
 	}
@@ -122,7 +122,7 @@ func terminateOrphans(f *facts, u *Upkeep, doubt string) {
 		if !i.Listed || i.Action == "" || i.ends() || i.Node.Name != "" || f.isOpen(i) {
 			continue
 		}
-		age := f.Now.Sub(i.Nodeless)
+		age := f.Now.Sub(i.NodelessSince)
 		if age <= orphansWait(f.Pool) {
 			continue
 		}

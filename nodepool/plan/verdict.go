@@ -1,6 +1,6 @@
 package plan
 
-// verdict is what a rule returns about its decision.
+// verdict is the outcome of a rule.
 type verdict int
 
 const (

@@ -15,7 +15,7 @@ import (
 // error; errors are *[Error].
 type Provider interface {
 	// Launch launches up to the count of the launch, or returns the instances that the same token has launched before. It
-	// fails if there is none. A token belongs to its parameters for good: other parameters are an error of class
+	// fails if there is none. A token belongs to its parameters permanently: other parameters are an error of class
 	// [TokenMismatch]. Each instance has the tags of pool, action, slot and token from its launch on. If the launch has
 	// alternatives, the cloud chooses among its types; repeated calls give them in the same order.
 	Launch(ctx context.Context, l Launch) (Launched, error)

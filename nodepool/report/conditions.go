@@ -28,7 +28,7 @@ func deleting(cycle nodepool.CycleReport) *metav1.Condition {
 	left := left(d)
 	switch {
 	case d.Err != "":
-		c.Reason, c.Message = "Unknown", "the remaining instances are not known, so nothing is removed or released: "+d.Err
+		c.Reason, c.Message = "Unknown", "the remaining instances are unknown, so nothing is removed or released: "+d.Err
 	case d.Nodes+d.Instances == 0:
 		c.Reason = "Confirming"
 		c.Message = "nothing is left; this must hold for a few minutes, as the cloud may list instances late"
@@ -105,7 +105,7 @@ func launchTrouble(r state.Record) string {
 	if r.Action != nil {
 		for _, s := range r.Action.Slots {
 			if s.State == state.SlotPlanned && s.Error != "" {
-				return fmt.Sprintf("a launch is tried again: %s", s.Error)
+				return fmt.Sprintf("a launch is retried: %s", s.Error)
 			}
 		}
 	}

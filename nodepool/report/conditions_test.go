@@ -58,7 +58,7 @@ func TestConditionDeleting(t *testing.T) {
 			message: "nothing is left; this must hold for a few minutes, as the cloud may list instances late"},
 		"unknown": {
 			left: &nodepool.Deletion{Err: "EC2 is\ndown"}, reason: "Unknown",
-			message: "the remaining instances are not known, so nothing is removed or released: EC2 is down",
+			message: "the remaining instances are unknown, so nothing is removed or released: EC2 is down",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

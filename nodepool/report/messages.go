@@ -22,7 +22,7 @@ var notified = map[journal.EventReason]string{
 	journal.EventRepairHeld:       "unhealthy nodes are not replaced",
 	journal.EventBroken:           "a worker is broken",
 	journal.EventUnlisted:         "an instance is not listed",
-	journal.EventVanished:         "an instance has gone",
+	journal.EventVanished:         "an instance disappeared",
 	journal.EventOrphan:           "an orphan was found",
 	journal.EventDeleted:          "deleted",
 }

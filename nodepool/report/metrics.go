@@ -186,7 +186,7 @@ func (m *Metrics) setDecision(cycle nodepool.CycleReport) {
 	}
 	m.decisions.WithLabelValues(cycle.Pool, string(d.Step), string(d.Reason)).Inc()
 	if decided(cycle) {
-		m.desired.WithLabelValues(cycle.Pool).Set(float64(d.Want))
+		m.desired.WithLabelValues(cycle.Pool).Set(float64(d.Desired))
 		m.recommended.WithLabelValues(cycle.Pool).Set(float64(d.Recommended))
 	} else {
 		m.desired.DeleteLabelValues(cycle.Pool)

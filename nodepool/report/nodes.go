@@ -21,9 +21,9 @@ func nodesOf(removals []state.Removal) []string {
 	return unique(out)
 }
 
-// terminatingOf returns the Nodes that are removed outside of actions: of reclaimed instances, of repairs, of
-// instances that end, and of pending terminations, which are cancelled once their Node is Ready. The Node of an
-// interruption may be known only from the snapshot.
+// terminatingOf returns the Nodes that are removed outside of actions: of reclaimed instances, of
+// repairs, of instances that shut down, and of pending terminations, which are cancelled once their
+// Node is Ready. The Node of an interruption may be known only from the snapshot.
 func terminatingOf(cycle nodepool.CycleReport) []string {
 	nodes := make(map[string]string, len(cycle.Snapshot.Instances))
 	for w := range plan.Workers(cycle.Snapshot.Instances) {

@@ -88,7 +88,7 @@ func (r *Reporter) logDecision(ctx context.Context, cycle nodepool.CycleReport, 
 	}
 	fields := []any{"step", d.Step, "reason", d.Reason, "why", d.Message, "dryRun", cycle.DryRun}
 	if decided(cycle) {
-		fields = append(fields, "workers", d.Workers, "desired", d.Want)
+		fields = append(fields, "workers", d.Workers, "desired", d.Desired)
 	}
 	if cycle.Snapshot.Pending.Known {
 		fields = append(fields, "pending", cycle.Snapshot.Pending.Pods)

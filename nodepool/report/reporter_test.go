@@ -91,7 +91,7 @@ func (h *harness) recorded() []string {
 func hold(at time.Time, reason plan.Reason, message string) nodepool.CycleReport {
 	return nodepool.CycleReport{
 		Pool: "workers", Generation: 3, At: at, Leading: true, StartupTime: 90 * time.Second,
-		Decision: plan.Decision{At: at, Step: plan.Hold, Reason: reason, Message: message, Workers: 2, Want: 2,
+		Decision: plan.Decision{At: at, Step: plan.Hold, Reason: reason, Message: message, Workers: 2, Desired: 2,
 			Recommendations: []plan.Recommendation{
 				{Signal: "requests", Nodes: 2, Known: true}, {Signal: "cpu", Reason: "no answer"},
 			}},
@@ -256,7 +256,7 @@ func TestEqualDecisionsAreOneEntry(t *testing.T) {
 		)
 	}
 	up := hold(start.Add(10*time.Minute), plan.PodsPending, "5 pods need 2 nodes")
-	up.Decision.Step, up.Decision.Want = plan.ScaleUp, 4
+	up.Decision.Step, up.Decision.Desired = plan.ScaleUp, 4
 	h.reporter.Report(t.Context(), up)
 	trail := h.status(t).Decisions
 	require.Len(t, trail, 2)
@@ -276,7 +276,7 @@ func TestRepeatedDecisionIsOneEntryUntilAnActionBegins(t *testing.T) {
 	h := newHarness(t)
 	decide := func(tick int, events ...journal.Event) {
 		up := hold(start.Add(time.Duration(tick)*15*time.Second), plan.PodsPending, "5 pods need 2 nodes")
-		up.Decision.Step, up.Decision.Want, up.Events = plan.ScaleUp, 4, events
+		up.Decision.Step, up.Decision.Desired, up.Events = plan.ScaleUp, 4, events
 		h.reporter.Report(t.Context(), up)
 	}
 	for i := range 40 {
@@ -300,7 +300,7 @@ func TestTrailIsBounded(t *testing.T) {
 	var trail []v1alpha1.PoolDecision
 	for i := range 3 * maxTrail {
 		d := hold(start, plan.NothingToDo, "").Decision
-		d.Want = i
+		d.Desired = i
 		trail = recordDecision(trail, d, false)
 	}
 	require.Len(t, trail, maxTrail)
@@ -479,9 +479,9 @@ func TestCloudWatchReceivesKnownValuesOnceAMinute(t *testing.T) {
 	})
 }
 
-// TestHealthIsWhatWasReached: a pool whose launches the cloud rejects or does not answer is not healthy in any
+// TestHealthIsTheLastOutcome: a pool whose launches the cloud rejects or does not answer is not healthy in any
 // cycle, and nothing is got to work that has not.
-func TestHealthIsWhatWasReached(t *testing.T) {
+func TestHealthIsTheLastOutcome(t *testing.T) {
 	const missing = "RunInstances: Invalid: InvalidSubnetID.NotFound"
 	trying := &state.Action{
 		Kind: state.ActionUp,
@@ -510,7 +510,7 @@ func TestHealthIsWhatWasReached(t *testing.T) {
 		},
 		"one is tried again": {
 			state.Record{Joins: []state.Join{{}}, Action: trying}, false,
-			"a launch is tried again: RunInstances: Unknown: 500",
+			"a launch is retried: RunInstances: Unknown: 500",
 		},
 		"one has not been tried": {
 			state.Record{Joins: []state.Join{{}}, Action: &state.Action{Slots: trying.Slots[:1]}}, true, "and launches join",

@@ -34,7 +34,7 @@ func statusOf(
 		next.Decisions = recordDecision(old.Decisions, cycle.Decision, began(cycle.Events))
 	}
 	if decided(cycle) {
-		next.Desired = number(cycle.Decision.Want)
+		next.Desired = number(cycle.Decision.Desired)
 	}
 	if workersKnown(cycle) {
 		next.Rollout = rolloutOf(cycle.Decision.Rollout)

@@ -32,7 +32,7 @@ type statusWriter struct {
 	written time.Time
 }
 
-// reset has the status read again before the next write.
+// reset makes the next write read the status first.
 func (w *statusWriter) reset() { w.last = nil }
 
 // write updates the status: at once if a decision or an event is new, otherwise every refreshEvery.

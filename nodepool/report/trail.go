@@ -51,7 +51,7 @@ func decisionOf(d plan.Decision) v1alpha1.PoolDecision {
 	out := v1alpha1.PoolDecision{
 		Time: metav1.NewTime(d.At.Truncate(time.Second)), Count: 1,
 		Step: string(d.Step), Reason: string(d.Reason), Message: d.Message,
-		Workers: int32(d.Workers), Desired: int32(d.Want),
+		Workers: int32(d.Workers), Desired: int32(d.Desired),
 	}
 	for _, v := range d.Recommendations {
 		recommendation := v1alpha1.PoolRecommendation{Signal: v.Signal, Reason: v.Reason}

@@ -2,11 +2,7 @@ package signal
 
 import (
 	"cmp"
-	"errors"
-	"fmt"
-	"math"
 	"strconv"
-	"strings"
 	"time"
 
 	v1 "github.com/prometheus/client_golang/api/prometheus/v1"
@@ -26,7 +22,8 @@ const (
 	Memory = "memory"
 )
 
-// Options configure a [Set].
+// Options configure a [Set]. Those of a WorkerPool's spec follow the rules of its CustomResourceDefinition, which the API
+// server has evaluated.
 type Options struct {
 	Signals  []Config
 	Forecast Forecast
@@ -186,73 +183,3 @@ func (f *Forecast) horizon(startupTime time.Duration) time.Duration {
 	horizon := time.Duration(horizonMultiplier * float64(cmp.Or(startupTime, f.StartupTime)))
 	return min(max(horizon, f.HorizonMin), f.HorizonMax)
 }
-
-// validate returns all errors of the options, with the field names of a WorkerPool's spec.
-func (o *Options) validate() error {
-	problems := o.Forecast.problems()
-	seen := map[string]bool{}
-	for i := range o.Signals {
-		c := &o.Signals[i]
-		if seen[c.Name] {
-			problems = append(problems, fmt.Errorf("signals[%d].name: %q: must be unique", i, c.Name))
-		}
-		seen[c.Name] = true
-		for _, err := range c.problems() {
-			problems = append(problems, fmt.Errorf("signals[%d].%w", i, err))
-		}
-	}
-	return errors.Join(problems...)
-}
-
-// problems returns the errors of a signal.
-func (c *Config) problems() (out []error) {
-	reject := func(field string, value any, accept string) {
-		out = append(out, &pipeline.FieldError{Field: field, Value: value, Accept: accept})
-	}
-	if !(c.Threshold > 0) || math.IsInf(c.Threshold, 0) {
-		reject("threshold", c.Threshold, "finite and above 0")
-	} else if !(c.Down >= 0 && c.Down < c.Threshold) {
-		reject("downThreshold", c.Down, fmt.Sprintf("above 0 and below the threshold (%v)", c.Threshold))
-	}
-	switch {
-	case (c.Query == nil) != (c.Name == Requests):
-		reject("prometheus", strconv.Quote(c.Name), "given for each signal except "+Requests)
-	case c.Query != nil && strings.TrimSpace(c.Query.Expr) == "":
-		reject("prometheus.query", strconv.Quote(c.Query.Expr), "an expression of PromQL")
-	}
-	if c.For < 0 {
-		reject("for", c.For, "0s or more")
-	}
-	return out
-}
-
-// problems returns the errors of the common options of forecasts.
-func (f *Forecast) problems() (out []error) {
-	err, _ := f.params(1).Validate().(interface{ Unwrap() []error })
-	if err == nil {
-		return nil
-	}
-	for _, one := range err.Unwrap() {
-		if field, ok := errors.AsType[*pipeline.FieldError](one); ok && fieldNames[field.Field] != "" {
-			one = &pipeline.FieldError{
-				Field: fieldNames[field.Field], Value: field.Value, Accept: inPool.Replace(field.Accept),
-			}
-		}
-		out = append(out, one)
-	}
-	return out
-}
-
-// fieldNames maps fields of a PredictedMetric to those of a WorkerPool.
-var fieldNames = map[string]string{
-	"sampleInterval":           "forecast.interval",
-	"window":                   "forecast.window",
-	"redistribution.timeout":   "forecast.redistributionTimeout",
-	"startup.initial":          "forecast.startupTime",
-	"horizon.min":              "forecast.horizonMin",
-	"horizon.max":              "forecast.horizonMax",
-	"decision.scaleDownMargin": "forecast.scaleDownMargin",
-}
-
-// inPool replaces field names within a text.
-var inPool = strings.NewReplacer("horizon.min", "forecast.horizonMin")

@@ -1,6 +1,9 @@
 package signal
 
 import (
+	"maps"
+	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
@@ -9,6 +12,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/foresail/foresail/api/v1alpha1"
+	"github.com/foresail/foresail/internal/crdtest"
 )
 
 func specOf(t *testing.T, text string) *v1alpha1.WorkerPoolSpec {
@@ -67,46 +71,13 @@ forecast:
 	assert.Equal(t, OptionsOf(specOf(t, "{min: 1, max: 5}")), OptionsOf(empty))
 }
 
-func TestOptionsAreValidated(t *testing.T) {
-	query := &Query{Expr: "q", NodeLabel: "node"}
-	tests := map[string]struct {
+func TestQueriesNeedAServer(t *testing.T) {
+	query := Query{Expr: "q", NodeLabel: "node"}
+	for name, test := range map[string]struct {
 		change func(o *Options)
 		want   string
 	}{
 		"valid": {func(*Options) {}, ""},
-		"no threshold": {
-			func(o *Options) { o.Signals[0].Threshold = 0 },
-			"signals[0].threshold: 0: must be finite and above 0",
-		},
-		"down above": {
-			func(o *Options) { o.Signals[1].Down = 0.8 },
-			"signals[1].downThreshold: 0.8: must be above 0 and below the threshold (0.7)",
-		},
-		"twice": {func(o *Options) { o.Signals[1].Name = Requests }, `signals[1].name: "requests": must be unique`},
-		"no query": {
-			func(o *Options) { o.Signals[1].Query = nil },
-			`signals[1].prometheus: "cpu": must be given for each signal except requests`,
-		},
-		"requests with a query": {
-			func(o *Options) { o.Signals[0].Query = query },
-			`signals[0].prometheus: "requests": must be given for each signal except requests`,
-		},
-		"a negative duration": {
-			func(o *Options) { o.Signals[1].For = -time.Second },
-			"signals[1].for: -1s: must be 0s or more",
-		},
-		"an empty query": {
-			func(o *Options) { o.Signals[1].Query = &Query{Expr: " \n"} },
-			`signals[1].prometheus.query: " \n": must be an expression of PromQL`,
-		},
-		"a short window": {
-			func(o *Options) { o.Forecast.Window = time.Second },
-			"forecast.window: 1s: must be at least two sample intervals (30s)",
-		},
-		"bounds that cross": {
-			func(o *Options) { o.Forecast.HorizonMin = time.Hour },
-			"forecast.horizonMax: 10m0s: must be at least forecast.horizonMin (1h0m0s)",
-		},
 		"no server": {
 			func(o *Options) { o.DefaultAddress = "" },
 			`signals[1].prometheus.address: "": must be given, as Foresail was started without a Prometheus server`,
@@ -119,19 +90,10 @@ func TestOptionsAreValidated(t *testing.T) {
 			func(o *Options) { o.Seasonal = &SeasonalConfig{Query: Query{Expr: "s", Address: "x"}, Weeks: 1} },
 			`seasonal.prometheus.address: "x": must be`,
 		},
-		"too many weeks": {
-			func(o *Options) { o.Seasonal = &SeasonalConfig{Query: *query, Weeks: 13} },
-			"seasonal.weeks: 13: must be from 1 to 12",
-		},
-		"confidence too high": {
-			func(o *Options) { o.Seasonal = &SeasonalConfig{Query: *query, Weeks: 1, MinConfidence: 1.5} },
-			"seasonal.minConfidence: 1.5: must be between 0 and 1",
-		},
-	}
-	for name, test := range tests {
+	} {
 		t.Run(name, func(t *testing.T) {
 			o := defaults()
-			o.Signals = append(o.Signals, Config{Name: CPU, Threshold: 0.7, Query: query})
+			o.Signals = append(o.Signals, Config{Name: CPU, Threshold: 0.7, Query: &query})
 			o.DefaultAddress, o.Servers = promAddress, clients(&fakeProm{})
 			test.change(&o)
 			_, err := New(o)
@@ -143,4 +105,75 @@ func TestOptionsAreValidated(t *testing.T) {
 			assert.NotContains(t, err.Error(), "geheim")
 		})
 	}
+}
+
+// The rules of the API are the only ones: with random values at and around the bounds, each spec that an API server
+// accepts has signals.
+func TestSpecsThatTheAPIServerAcceptsHaveSignals(t *testing.T) {
+	crd := crdtest.Load(t, "../../manifests/crds/foresail.dev_workerpools.yaml")
+	random := rand.New(rand.NewPCG(1, 2))
+	accepted, rejected := 0, 0
+	for range 300 {
+		spec := randomSpec(random)
+		object := map[string]any{"apiVersion": "foresail.dev/v1alpha1", "kind": "WorkerPool",
+			"metadata": map[string]any{"name": "random"}, "spec": spec}
+		data, err := yaml.Marshal(spec)
+		require.NoError(t, err)
+		crd.Default(object)
+		if problems := crd.Validate(object); len(problems) > 0 {
+			rejected++
+			continue
+		}
+		accepted++
+		o := OptionsOf(specOf(t, string(data)))
+		o.DefaultAddress, o.Servers = promAddress, clients(&fakeProm{})
+		_, err = New(o)
+		require.NoError(t, err, "%s", data)
+	}
+	assert.Greater(t, accepted, 30)
+	assert.Greater(t, rejected, 30)
+}
+
+// randomSpec has a few fields with values at and around their bounds.
+func randomSpec(random *rand.Rand) map[string]any {
+	one := func(values ...any) any { return values[random.IntN(len(values))] }
+	some := func(fields map[string][]any) map[string]any {
+		out := map[string]any{}
+		for _, name := range slices.Sorted(maps.Keys(fields)) {
+			if random.IntN(6) == 0 {
+				out[name] = one(fields[name]...)
+			}
+		}
+		return out
+	}
+	query := map[string]any{"query": one("up", "up", "up", " "), "value": one("Sum", "Sum", "Sum", "Level")}
+	signal := some(map[string][]any{
+		"downThreshold": {"1n", "699m", "700m", "0"},
+		"for":           {"-1s", "0s", "3m"},
+	})
+	signal["name"], signal["threshold"] = one("cpu", "cpu", "cpu", "requests"), one("700m", "700m", "1n", "0", "1e99")
+	if one(true, true, true, false).(bool) {
+		signal["prometheus"] = query
+	}
+	spec := map[string]any{
+		"min": int64(0), "max": int64(3),
+		"provider": map[string]any{"simulated": map[string]any{}},
+		"signals":  []any{signal},
+		"forecast": some(map[string][]any{
+			"interval":              {"1s", "15s", "1h", "0s", "1500ms"},
+			"window":                {"1s", "2s", "30s", "29s", "10000s", "150000s", "150001s"},
+			"redistributionTimeout": {"-1s", "0s", "3m"},
+			"startupTime":           {"0s", "1ns", "2m"},
+			"horizonMin":            {"-1s", "0s", "10m", "11m"},
+			"horizonMax":            {"-1s", "0s", "30s", "1h"},
+			"scaleDownMargin":       {"-1m", "0", "100", "100001m"},
+			"disabled":              {true, false},
+		}),
+	}
+	if one(true, false, false).(bool) {
+		spec["seasonal"] = map[string]any{
+			"prometheus": query, "weeks": one(int64(0), int64(1), int64(12), int64(13)), "minConfidence": one("0", "1", "1001m"),
+		}
+	}
+	return spec
 }

@@ -46,12 +46,6 @@ type seasonal struct {
 
 func newSeasonal(o *Options) (*seasonal, error) {
 	c := *o.Seasonal
-	if c.Weeks < 1 || c.Weeks > 12 {
-		return nil, &pipeline.FieldError{Field: "weeks", Value: c.Weeks, Accept: "from 1 to 12"}
-	}
-	if !(c.MinConfidence >= 0 && c.MinConfidence <= 1) {
-		return nil, &pipeline.FieldError{Field: "minConfidence", Value: c.MinConfidence, Accept: "between 0 and 1"}
-	}
 	q, err := newQuestion(o, &c.Query, seasonalStep, seasonalTimeout)
 	if err != nil {
 		return nil, err

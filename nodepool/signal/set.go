@@ -36,11 +36,8 @@ type source interface {
 	rewind(now int64) // drops what is later than now: the clock was set back
 }
 
-// New returns the signals of a pool, or an error that names every invalid field.
+// New returns the signals of a pool, or an error that names every query that cannot be sent.
 func New(o Options) (*Set, error) {
-	if err := o.validate(); err != nil {
-		return nil, err
-	}
 	var problems []error
 	s := &Set{options: o, roseAt: pipeline.Never}
 	given := map[string]bool{}

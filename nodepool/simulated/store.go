@@ -79,7 +79,7 @@ func (s *store) update(ctx context.Context, i *instance) error {
 	return ignoreNotFound(err)
 }
 
-// remove deletes an instance for good.
+// remove deletes an instance permanently.
 func (s *store) remove(ctx context.Context, i *instance) error {
 	return ignoreNotFound(s.client.ConfigMaps(s.namespace).Delete(ctx, i.id(), metav1.DeleteOptions{
 		Preconditions: &metav1.Preconditions{UID: &i.meta.UID},

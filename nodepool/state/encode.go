@@ -12,20 +12,20 @@ import (
 )
 
 const (
-	// maxText is how many bytes are kept of one text.
+	// maxText bounds one text, in bytes.
 	maxText = 256
-	// maxTexts is how many bytes are kept of all different texts together. Those beyond it are left out.
+	// maxTexts bounds all different texts together, in bytes. Further ones are left out.
 	maxTexts = 64 << 10
 )
 
-// stored is a record as stores keep it. Many parts of a record have the same text, so each different one is kept once,
-// shortened, and the parts have its index.
+// stored is a record in the form of stores. Many parts of a record have the same text, so each
+// different text is stored once, shortened, and the parts have its index.
 type stored struct {
 	Record
 	Texts []string `json:"texts,omitempty"`
 }
 
-// Encode returns a record as the JSON object that stores keep. Its texts take 64 KiB at most.
+// Encode returns a record as the JSON object that stores keep. Its texts take at most 64 KiB.
 func Encode(r Record) ([]byte, error) {
 	s := stored{Record: r.Clone()}
 	known, size := map[string]string{}, 0
@@ -45,8 +45,8 @@ func Encode(r Record) ([]byte, error) {
 	return data, nil
 }
 
-// Decode reads what [Encode] has written. A journal with a field that it does not know is an error: it is of a newer
-// Foresail, and to write it back would lose what is in the field.
+// Decode reads the output of [Encode]. An unknown field is an error: the journal comes from a newer
+// Foresail, and writing it back would lose the field.
 func Decode(data []byte) (Record, error) {
 	decoder := json.NewDecoder(bytes.NewReader(data))
 	decoder.DisallowUnknownFields()
@@ -55,10 +55,10 @@ func Decode(data []byte) (Record, error) {
 		return Record{}, fmt.Errorf("decode the journal: %w", err)
 	}
 	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
-		return Record{}, errors.New("decode the journal: want one JSON object and nothing after it")
+		return Record{}, errors.New("decode the journal: must be one JSON object and nothing after it")
 	}
 	if s.Version < 1 {
-		return Record{}, fmt.Errorf("decode the journal: version: %d: want 1 or more", s.Version)
+		return Record{}, fmt.Errorf("decode the journal: version: %d: must be at least 1", s.Version)
 	}
 	if err := s.resolve(); err != nil {
 		return Record{}, fmt.Errorf("decode the journal: %w", err)
@@ -82,14 +82,14 @@ func (s *stored) resolve() (err error) {
 	return err
 }
 
-// Shorten returns a text, or its beginning with an ellipsis if it has more bytes than most.
-func Shorten(text string, most int) string {
+// Shorten returns a text, or its beginning with an ellipsis if it has more than limit bytes.
+func Shorten(text string, limit int) string {
 	const ellipsis = "…"
 	text = strings.ToValidUTF8(text, "?")
-	if len(text) <= most {
+	if len(text) <= limit {
 		return text
 	}
-	end := most - len(ellipsis)
+	end := limit - len(ellipsis)
 	for !utf8.RuneStart(text[end]) {
 		end--
 	}

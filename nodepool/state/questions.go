@@ -10,7 +10,7 @@ import (
 	"github.com/foresail/foresail/nodepool/fleet"
 )
 
-// Open reports whether something in the record waits for its next step.
+// Open reports whether anything in the record waits for its next step.
 func (r Record) Open() bool {
 	open := func(x Removal) bool { return !x.Done() }
 	return r.Action != nil || slices.ContainsFunc(r.Interruptions, open) || slices.ContainsFunc(r.Repairs, open)
@@ -46,8 +46,8 @@ func (r Record) PlannedAt() []fleet.Placement {
 	return out
 }
 
-// Lost returns the slots of the open scale-up whose launch has failed for good, as long as nothing
-// has been decided about them.
+// Lost returns the slots of the open scale-up whose launch has failed permanently and for which
+// nothing has been decided yet.
 func (r Record) Lost() []Slot {
 	var out []Slot
 	if r.Action == nil {
@@ -61,7 +61,7 @@ func (r Record) Lost() []Slot {
 	return out
 }
 
-// PendingTermination returns the entry of an instance that is to be terminated, nil if there is none.
+// PendingTermination returns the pending termination of an instance, nil if there is none.
 func (r Record) PendingTermination(instance string) *PendingTermination {
 	for i := range r.PendingTerminations {
 		if c := &r.PendingTerminations[i]; instance != "" && c.InstanceID == instance {
@@ -71,13 +71,13 @@ func (r Record) PendingTermination(instance string) *PendingTermination {
 	return nil
 }
 
-// Interruption returns the removal of an instance that the cloud takes back, nil if there is none.
+// Interruption returns the removal of an instance that the cloud reclaims, nil if there is none.
 func (r Record) Interruption(instance string) *Removal { return removalOf(r.Interruptions, instance) }
 
 // Repair returns the removal of an instance whose Node is unhealthy, nil if there is none.
 func (r Record) Repair(instance string) *Removal { return removalOf(r.Repairs, instance) }
 
-// Ending returns the removal of an instance that has begun to end, nil if there is none.
+// Ending returns the removal of an instance that is shutting down, nil if there is none.
 func (r Record) Ending(instance string) *Removal { return removalOf(r.Endings, instance) }
 
 // Target returns the removal of an instance in the open scale-down, nil if there is none or it has ended.
@@ -122,7 +122,7 @@ func (r Record) Removals() []Removal {
 	return all
 }
 
-// Instances returns what the record has of each instance that it names. An instance may be there more than once.
+// Instances returns the instances that the record contains. An instance may occur more than once.
 func (r Record) Instances() []fleet.Instance {
 	var out []fleet.Instance
 	if a := r.Action; a != nil {
@@ -141,7 +141,7 @@ func (r Record) Instances() []fleet.Instance {
 	return out
 }
 
-// Instance returns what the action has of the instance of one of its slots.
+// Instance returns the instance of a slot, as far as the action knows it.
 func (a *Action) Instance(s Slot) fleet.Instance {
 	return fleet.Instance{
 		ID: s.InstanceID, ProviderID: s.ProviderID, Action: a.ID, Slot: s.Number, Token: s.Token,
@@ -152,12 +152,13 @@ func (a *Action) Instance(s Slot) fleet.Instance {
 // DeletesPool reports whether the action removes the nodes of a pool that is being deleted.
 func (a *Action) DeletesPool() bool { return a.Reason == PoolDeleted }
 
-// Queued reports whether a target of the action waits for its turn. That of a deletion is tainted by then.
+// Queued reports whether a target of the action waits for its turn. In a pool deletion it is
+// already tainted then.
 func (a *Action) Queued(r Removal) bool {
 	return r.State == RemovalPlanned || a.DeletesPool() && r.State == RemovalTainted
 }
 
-// Planned returns the slots that a call with the token is still to launch.
+// Planned returns the slots that a call with the token has yet to launch.
 func (a *Action) Planned(token string) []*Slot {
 	var out []*Slot
 	for i := range a.Slots {
@@ -178,8 +179,8 @@ func (a *Action) HasLaunched(p fleet.Placement) bool {
 // Done reports whether the removal has ended.
 func (r Removal) Done() bool { return r.State == RemovalCompleted || r.State == RemovalFailed }
 
-// Token returns the token of a call that launches a slot and others, in its attempt. The number of instances is part of
-// the token, so the tags of an instance show how many others may have the same token.
+// Token returns the token of a call that launches a slot and others, in its attempt. It contains
+// the number of instances, so the tags of an instance show how many others may have the same token.
 func Token(action string, slot, attempt, instances int) string {
 	out := fmt.Sprintf("%s-%d", action, slot)
 	if attempt > 0 {
@@ -191,7 +192,7 @@ func Token(action string, slot, attempt, instances int) string {
 	return out
 }
 
-// InstancesOf returns how many instances a token launches.
+// InstancesOf returns the number of instances of a token's call.
 func InstancesOf(token string) int {
 	_, after, several := strings.Cut(token, "x")
 	if n, err := strconv.Atoi(after); several && err == nil {

@@ -9,32 +9,35 @@ import (
 	"github.com/foresail/foresail/nodepool/fleet"
 )
 
-// The longest that a record has something wait.
+// The longest waits in a record.
 const (
 	RetryMax = time.Minute     // between tries of the same launch
 	CoolFor  = 3 * time.Minute // until a placement is tried again after a definitive error
-	// SuspectFor is how long a zone and type come last after a node there did not join, or EC2 rejected the launch as
-	// invalid. It is longer than any wait between launches that fail, so the next one goes elsewhere.
+	// SuspectFor is the time for which a zone and type come last after a node there did not join, or
+	// EC2 rejected the launch as invalid. It is longer than any wait between failed launches, so the
+	// next one goes elsewhere.
 	SuspectFor = 55 * time.Minute
-	// DrainBackoffMax is the longest until a node is drained again by a scale-down after drains that failed. In a world
-	// that does not change, no pod is evicted again and again.
+	// DrainBackoffMax is the longest wait until a scale-down drains a node again after failed drains.
+	// It prevents endless evictions of the same pods.
 	DrainBackoffMax = 24 * time.Hour
-	// AttemptBackoffMax is the longest until a node is launched again for pods that the last ones did not take.
+	// AttemptBackoffMax is the longest wait until a node is launched again for pods that did not use
+	// earlier ones.
 	AttemptBackoffMax = 24 * time.Hour
-	// UndoneBackoffMax is the longest until a node is removed again to save money after that needed a new node.
-	UndoneBackoffMax = 24 * time.Hour
+	// FutileRemovalBackoffMax is the longest wait until a node is removed again to save money after a
+	// futile removal.
+	FutileRemovalBackoffMax = 24 * time.Hour
 )
 
-// undoneWithin is how long after a scale-down a launch for the pods that it evicted shows that it
-// has saved nothing, and in addition the time that the pool has such a launch wait.
-const undoneWithin = 10 * time.Minute
+// futileWithin is the time after a scale-down within which a launch for its evicted pods shows that
+// it has saved nothing, in addition to the delay that the pool applies to such a launch.
+const futileWithin = 10 * time.Minute
 
-// drainBackoffKept is for how long at least the end of a wait is remembered.
+// drainBackoffKept is the shortest time for which the end of a wait is recorded.
 const drainBackoffKept = 24 * time.Hour
 
-// Trim forgets what is over, and takes moments that another's clock put into the future for the present: nothing waits
-// longer than it may because a clock was wrong. Instances that failed are kept for keepFailedFor, and launches may wait
-// for launchDelay after a scale-down.
+// Trim drops what is over, and replaces times in the future, written by another clock, by now: no
+// wait becomes longer because a clock was wrong. Failed instances are kept for keepFailedFor, and
+// launches may wait for launchDelay after a scale-down.
 func (r *Record) Trim(now time.Time, keepFailedFor, launchDelay time.Duration) {
 	for _, at := range []*time.Time{&r.LastUp, &r.LastDown, &r.LastSwap, &r.FailedAt, &r.IdleSince,
 		&r.SpareSince, &r.DecidedAt} {
@@ -79,7 +82,7 @@ func (r *Record) Trim(now time.Time, keepFailedFor, launchDelay time.Duration) {
 	}
 }
 
-// ForgetOtherSpecs forgets what failed by another spec: it may work by this one.
+// ForgetOtherSpecs drops failures with another spec, because the new one may work.
 func (r *Record) ForgetOtherSpecs(launchSpec, drainSpec string) {
 	if r.LaunchSpec != "" && r.LaunchSpec != launchSpec {
 		r.LaunchSpec, r.Failures, r.FailedAt, r.LaunchError = "", 0, time.Time{}, ""
@@ -104,7 +107,8 @@ func notAfter(at *time.Time, limit time.Time) {
 	}
 }
 
-// trimAttempts forgets attempts that nothing has followed for long, and takes moments in the future for the present.
+// trimAttempts drops attempts that nothing has followed for long, and replaces times in the future
+// by now.
 func trimAttempts(list []Attempt, now time.Time) []Attempt {
 	for i := range list {
 		one := &list[i]
@@ -118,34 +122,36 @@ func trimAttempts(list []Attempt, now time.Time) []Attempt {
 	})
 }
 
-// trimSavings forgets the controllers of a scale-down after which no new node was needed. While
-// launches fail that is not known.
+// trimSavings drops the controllers of a scale-down after which no new node was needed. While
+// launches fail that is unknown.
 func (r *Record) trimSavings(now time.Time, launchDelay time.Duration) {
-	for i := range r.Undone {
-		notAfter(&r.Undone[i].Until, now.Add(UndoneBackoffMax))
+	for i := range r.FutileRemovals {
+		notAfter(&r.FutileRemovals[i].Until, now.Add(FutileRemovalBackoffMax))
 	}
-	r.Undone = slices.DeleteFunc(r.Undone, func(u Undone) bool { return now.Sub(u.Until) > UndoneBackoffMax })
+	r.FutileRemovals = slices.DeleteFunc(r.FutileRemovals,
+		func(u FutileRemoval) bool { return now.Sub(u.Until) > FutileRemovalBackoffMax })
 	s := r.Saved
 	if s == nil {
 		return
 	}
 	notAfter(&s.Began, now)
 	notAfter(&s.Ended, now)
-	if s.Ended.IsZero() || r.Failures > 0 || now.Sub(s.Ended) < undoneWithin+launchDelay {
+	if s.Ended.IsZero() || r.Failures > 0 || now.Sub(s.Ended) < futileWithin+launchDelay {
 		return
 	}
-	r.Undone = slices.DeleteFunc(r.Undone, func(u Undone) bool { return slices.Contains(s.Owners, u.Owner) })
+	r.FutileRemovals = slices.DeleteFunc(r.FutileRemovals,
+		func(u FutileRemoval) bool { return slices.Contains(s.Owners, u.Owner) })
 	r.Saved = nil
 }
 
-// Clone returns a copy that shares nothing with r that is ever changed.
+// Clone returns a copy that shares no mutable part with r.
 func (r Record) Clone() Record {
 	r.Interruptions, r.Repairs = slices.Clone(r.Interruptions), slices.Clone(r.Repairs)
 	r.PendingTerminations, r.Cooling, r.Joins = slices.Clone(r.PendingTerminations),
 		slices.Clone(r.Cooling), slices.Clone(r.Joins)
 	r.Endings, r.Attempts, r.Demand = slices.Clone(r.Endings), slices.Clone(r.Attempts), r.Demand.Clone()
 	r.DrainBackoff, r.FailedDrains = maps.Clone(r.DrainBackoff), maps.Clone(r.FailedDrains)
-	r.Undone = slices.Clone(r.Undone)
+	r.FutileRemovals = slices.Clone(r.FutileRemovals)
 	if r.Saved != nil {
 		r.Saved = new(*r.Saved)
 	}
@@ -157,18 +163,18 @@ func (r Record) Clone() Record {
 	return r
 }
 
-// Slim returns the record without everything that no process needs to continue: its texts, and what
-// was learned of placements, of launches that did not help, of the demand, and of the time that
-// nodes take to join. It is for a store that refuses the whole record.
+// Slim returns the record without everything that no process needs to continue: its texts, and
+// learned values about placements, futile launches, demand, and join times. It is for a store that
+// refuses the whole record.
 func (r Record) Slim() Record {
 	r = r.Clone()
 	r.eachText(func(text *string) { *text = "" })
 	r.Cooling, r.Joins, r.Attempts, r.Demand, r.LaunchError = nil, nil, nil, keepalive.History{}, ""
-	r.Saved, r.Undone = nil, nil
+	r.Saved, r.FutileRemovals = nil, nil
 	return r
 }
 
-// eachText calls do with each text that only people read, the most important ones first.
+// eachText calls do with each text that is only for people, the most important ones first.
 func (r *Record) eachText(do func(*string)) {
 	removals := [][]Removal{r.Interruptions, r.Repairs, r.Endings}
 	if a := r.Action; a != nil {

@@ -15,7 +15,7 @@ func TestTrimSavings(t *testing.T) {
 	record := func(ended time.Duration, change func(*state.Record)) state.Record {
 		r := state.Record{
 			Saved: &state.Saving{Began: now.Add(-ended - time.Minute), Ended: now.Add(-ended), Owners: []string{"shop"}},
-			Undone: []state.Undone{{Owner: "shop", Times: 2, Until: now.Add(-time.Minute)},
+			FutileRemovals: []state.FutileRemoval{{Owner: "shop", Times: 2, Until: now.Add(-time.Minute)},
 				{Owner: "mail", Times: 1, Until: now}},
 		}
 		change(&r)
@@ -24,7 +24,7 @@ func TestTrimSavings(t *testing.T) {
 	}
 	same := func(*state.Record) {}
 	owners := func(r state.Record) (out []string) {
-		for _, u := range r.Undone {
+		for _, u := range r.FutileRemovals {
 			out = append(out, u.Owner)
 		}
 		return out
@@ -45,8 +45,9 @@ func TestTrimSavings(t *testing.T) {
 	assert.NotNil(t, r.Saved, "it goes on")
 
 	r = record(0, func(r *state.Record) {
-		r.Undone[0].Until, r.Undone[1].Until = now.Add(1000*time.Hour), now.Add(-state.UndoneBackoffMax-time.Second)
+		r.FutileRemovals[0].Until, r.FutileRemovals[1].Until = now.Add(1000*time.Hour),
+			now.Add(-state.FutileRemovalBackoffMax-time.Second)
 	})
 	assert.Equal(t, []string{"shop"}, owners(r), "the other has been quiet for a day")
-	assert.Equal(t, now.Add(state.UndoneBackoffMax), r.Undone[0].Until, "a clock was wrong")
+	assert.Equal(t, now.Add(state.FutileRemovalBackoffMax), r.FutileRemovals[0].Until, "a clock was wrong")
 }

@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/klog/v2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/foresail/foresail/adapter/forecast/forecaster"
@@ -50,22 +51,25 @@ type Options struct {
 
 // Checkpoints reads and writes the checkpoints of all PredictedMetrics.
 type Checkpoints struct {
-	Options
+	*state
+	lead chan struct{} // full while this replica leads
+}
 
+// state is what the reader and the writer share.
+type state struct {
+	Options
 	telemetry *telemetry
 	leading   atomic.Bool
-	lead      chan struct{} // full while this replica leads
 	failures  hourly.Log
 
 	mu      sync.Mutex
 	written map[types.NamespacedName]time.Time // when the checkpoint was written last, by this replica or another
-
-	writer writer
 }
 
 // New returns Checkpoints, which do nothing until Run and Lead.
 func New(o Options) *Checkpoints {
-	return &Checkpoints{Options: o, telemetry: newTelemetry(o.Registerer), lead: make(chan struct{}, 1), written: map[types.NamespacedName]time.Time{}}
+	s := &state{Options: o, telemetry: newTelemetry(o.Registerer), written: map[types.NamespacedName]time.Time{}}
+	return &Checkpoints{state: s, lead: make(chan struct{}, 1)}
 }
 
 // Run reads checkpoints until the context ends, and then waits for Lead to write the last ones.
@@ -76,7 +80,7 @@ func (c *Checkpoints) Run(ctx context.Context) error {
 		namespaces = []string{metav1.NamespaceAll}
 	}
 	for _, namespace := range namespaces {
-		readers.Go(func() { c.read(ctx, namespace) })
+		readers.Go(func() { (&reader{c.state, namespace}).run(ctx) })
 	}
 	readers.Wait()
 	c.lead <- struct{}{}
@@ -84,10 +88,31 @@ func (c *Checkpoints) Run(ctx context.Context) error {
 	return nil
 }
 
-func (c *Checkpoints) setWritten(key types.NamespacedName, at time.Time) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.written[key] = at
+// Lead writes checkpoints until the context ends, and then the last ones. The elected replica alone runs it.
+func (c *Checkpoints) Lead(ctx context.Context) error {
+	c.lead <- struct{}{}
+	defer func() { <-c.lead }()
+	ctx = klog.NewContext(ctx, klog.FromContext(ctx).WithName("checkpoints"))
+	w := &writer{state: c.state, tried: map[types.NamespacedName]time.Time{}}
+	c.leading.Store(true)
+	defer c.leading.Store(false)
+	ticker := time.NewTicker(writeEach)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			w.flush(ctx)
+			return nil
+		case <-ticker.C:
+			w.writeNext(ctx)
+		}
+	}
+}
+
+func (s *state) setWritten(key types.NamespacedName, at time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.written[key] = at
 }
 
 const kind = "PredictedMetricCheckpoint"

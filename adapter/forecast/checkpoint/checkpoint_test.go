@@ -191,7 +191,7 @@ func (c *cluster) start(leads bool, names ...string) *replica {
 		r.add(c, name)
 	}
 	r.Checkpoints = New(Options{
-		Metrics: c, Client: c, Forecasts: r.forecasts, Known: func() error { return nil }, Now: time.Now, Registerer: registry,
+		Metrics: c, Client: c, Forecasts: r.forecasts.Learned(), Known: func() error { return nil }, Now: time.Now, Registerer: registry,
 	})
 	ctx, cancel := context.WithCancel(c.Context())
 	r.end = cancel
@@ -263,7 +263,7 @@ func (l *loads) history(r *replica) {
 
 func (r *replica) learned(t *testing.T, name string) []byte {
 	t.Helper()
-	learned, ok := r.forecasts.Checkpoint(keyOf(name))
+	learned, ok := r.forecasts.Learned().Checkpoint(keyOf(name))
 	require.True(t, ok)
 	return learned.Data
 }
@@ -305,7 +305,7 @@ func TestReplicasKnowTheSame(t *testing.T) {
 		fourth := c.start(false, "web")
 		l.history(fourth)
 		l.pass(2*time.Second, fourth)
-		learned, ok := fourth.forecasts.Checkpoint(keyOf("web"))
+		learned, ok := fourth.forecasts.Learned().Checkpoint(keyOf("web"))
 		require.True(t, ok)
 		assert.Less(t, learned.Learned, 5*time.Minute)
 		fourth.stop()
@@ -482,7 +482,7 @@ func TestOnlyItsOwn(t *testing.T) {
 		strange := newLoads()
 		strange.NormFloat64()
 		strange.pass(3*time.Minute, stray)
-		learned, ok := stray.forecasts.Checkpoint(keyOf("web"))
+		learned, ok := stray.forecasts.Learned().Checkpoint(keyOf("web"))
 		require.True(t, ok)
 		object, err := Object(keyOf("web"), "uid of web", &learned, time.Now())
 		require.NoError(t, err)
@@ -508,7 +508,7 @@ func TestDeletedCheckpointsAreForgotten(t *testing.T) {
 		require.NoError(t, c.Delete(t.Context(), c.checkpoint("web")))
 		synctest.Wait()
 		for _, r := range []*replica{leader, follower} {
-			_, ok := r.forecasts.Checkpoint(keyOf("web"))
+			_, ok := r.forecasts.Learned().Checkpoint(keyOf("web"))
 			assert.False(t, ok)
 		}
 		l.pass(10*time.Minute, leader, follower)
@@ -545,11 +545,11 @@ func TestPredictedMetricsThatComeLater(t *testing.T) {
 		r := c.start(true, "web")
 		l.pass(time.Minute, r)
 		r.add(c, "late")
-		assert.Equal(t, []types.NamespacedName{keyOf("late")}, r.forecasts.WithoutCheckpoint())
+		assert.Equal(t, []types.NamespacedName{keyOf("late")}, r.forecasts.Learned().WithoutCheckpoint())
 		l.pass(seekPeriod+time.Second, r)
-		assert.Empty(t, r.forecasts.WithoutCheckpoint())
+		assert.Empty(t, r.forecasts.Learned().WithoutCheckpoint())
 		l.pass(time.Minute, r)
-		learned, ok := r.forecasts.Checkpoint(keyOf("late"))
+		learned, ok := r.forecasts.Learned().Checkpoint(keyOf("late"))
 		require.True(t, ok)
 		assert.Greater(t, learned.Learned, 25*time.Minute)
 
@@ -561,8 +561,8 @@ func TestPredictedMetricsThatComeLater(t *testing.T) {
 		require.NoError(t, err)
 		feed.SetPods(noPods{})
 		l.pass(seekPeriod+time.Second, r)
-		assert.Empty(t, r.forecasts.WithoutCheckpoint())
-		_, ok = r.forecasts.Checkpoint(keyOf("late"))
+		assert.Empty(t, r.forecasts.Learned().WithoutCheckpoint())
+		_, ok = r.forecasts.Learned().Checkpoint(keyOf("late"))
 		assert.False(t, ok)
 		s, _ := r.forecasts.Get(keyOf("late"))
 		assert.IsType(t, &snapshot.Unavailable{}, s.Err)

@@ -33,9 +33,15 @@ const (
 	resumeWait, retryPeriod = time.Second, time.Minute
 )
 
-// read applies the checkpoints of a namespace, all first and then each new one, until the context ends. None is kept.
-func (c *Checkpoints) read(ctx context.Context, namespace string) {
-	for c.Known() != nil {
+// reader applies the checkpoints of a namespace.
+type reader struct {
+	*state
+	namespace string // "" for all
+}
+
+// run applies all checkpoints first and then each new one, until the context ends. None is kept.
+func (r *reader) run(ctx context.Context) {
+	for r.Known() != nil {
 		if !sleep(ctx, knownPoll) {
 			return
 		}
@@ -44,23 +50,23 @@ func (c *Checkpoints) read(ctx context.Context, namespace string) {
 	for sleep(ctx, wait) {
 		var err error
 		if listed {
-			version, err = c.follow(ctx, namespace, version)
+			version, err = r.follow(ctx, version)
 		} else {
-			version, err = c.list(ctx, namespace)
+			version, err = r.list(ctx)
 		}
 		listed, wait = err == nil, resumeWait
 		switch {
 		case ctx.Err() != nil:
 			return
 		case listed:
-			c.telemetry.readable.Set(1)
+			r.telemetry.readable.Set(1)
 		case errors.Is(err, errMany), apierrors.IsResourceExpired(err), apierrors.IsGone(err): // all are listed again
 		default:
 			wait = retryPeriod
-			c.telemetry.readable.Set(0)
-			if c.failures.Due("read "+namespace, c.Now()) {
+			r.telemetry.readable.Set(0)
+			if r.failures.Due("read "+r.namespace, r.Now()) {
 				klog.FromContext(ctx).Error(err, "Cannot read PredictedMetricCheckpoints: a restart loses what is learned of loads, and replicas learn apart; trying again",
-					"namespace", namespace, "in", retryPeriod)
+					"namespace", r.namespace, "in", retryPeriod)
 			}
 		}
 	}
@@ -80,30 +86,30 @@ func sleep(ctx context.Context, d time.Duration) bool {
 }
 
 // list applies all checkpoints, and returns the version that they are of. What has none then has none.
-func (c *Checkpoints) list(ctx context.Context, namespace string) (version string, err error) {
-	waiting := c.without(namespace)
-	page := &client.ListOptions{Namespace: namespace, Limit: pageSize}
+func (r *reader) list(ctx context.Context) (version string, err error) {
+	waiting := r.without()
+	page := &client.ListOptions{Namespace: r.namespace, Limit: pageSize}
 	for {
 		list := emptyList()
-		if err := c.Client.List(ctx, list, page); err != nil {
+		if err := r.Client.List(ctx, list, page); err != nil {
 			return "", err
 		}
 		for i := range list.Items {
-			c.apply(ctx, &list.Items[i])
+			r.apply(ctx, &list.Items[i])
 		}
 		if page.Continue = list.GetContinue(); page.Continue == "" {
 			for _, key := range waiting {
-				c.Forecasts.NoCheckpoint(key)
+				r.Forecasts.NoCheckpoint(key)
 			}
 			return list.GetResourceVersion(), nil
 		}
 	}
 }
 
-// without returns the PredictedMetrics of a namespace that wait for their checkpoint.
-func (c *Checkpoints) without(namespace string) (keys []types.NamespacedName) {
-	for _, key := range c.Forecasts.WithoutCheckpoint() {
-		if namespace == metav1.NamespaceAll || key.Namespace == namespace {
+// without returns the PredictedMetrics that wait for their checkpoint.
+func (r *reader) without() (keys []types.NamespacedName) {
+	for _, key := range r.Forecasts.WithoutCheckpoint() {
+		if r.namespace == metav1.NamespaceAll || key.Namespace == r.namespace {
 			keys = append(keys, key)
 		}
 	}
@@ -112,9 +118,9 @@ func (c *Checkpoints) without(namespace string) (keys []types.NamespacedName) {
 
 // follow applies what changes after a version until the watch ends, and returns the version to go on from. After an error
 // all are listed again.
-func (c *Checkpoints) follow(ctx context.Context, namespace, version string) (string, error) {
-	w, err := c.Client.Watch(ctx, emptyList(), &client.ListOptions{
-		Namespace: namespace, Raw: &metav1.ListOptions{ResourceVersion: version, AllowWatchBookmarks: true},
+func (r *reader) follow(ctx context.Context, version string) (string, error) {
+	w, err := r.Client.Watch(ctx, emptyList(), &client.ListOptions{
+		Namespace: r.namespace, Raw: &metav1.ListOptions{ResourceVersion: version, AllowWatchBookmarks: true},
 	})
 	if err != nil {
 		return "", err
@@ -130,16 +136,16 @@ func (c *Checkpoints) follow(ctx context.Context, namespace, version string) (st
 			if !ok {
 				return version, nil
 			}
-			if version, err = c.take(ctx, event); err != nil {
+			if version, err = r.take(ctx, event); err != nil {
 				return "", err
 			}
 		case <-seek.C:
-			waiting := c.without(namespace)
+			waiting := r.without()
 			if len(waiting) > seekMost {
 				return "", errMany
 			}
 			for _, key := range waiting {
-				if err := c.get(ctx, key); err != nil {
+				if err := r.get(ctx, key); err != nil {
 					return "", err
 				}
 			}
@@ -148,30 +154,30 @@ func (c *Checkpoints) follow(ctx context.Context, namespace, version string) (st
 }
 
 // take applies an event, and returns its version.
-func (c *Checkpoints) take(ctx context.Context, event watch.Event) (string, error) {
+func (r *reader) take(ctx context.Context, event watch.Event) (string, error) {
 	o, ok := event.Object.(*unstructured.Unstructured)
 	if event.Type == watch.Error || !ok {
 		return "", apierrors.FromObject(event.Object)
 	}
 	switch event.Type {
 	case watch.Added, watch.Modified:
-		c.apply(ctx, o)
+		r.apply(ctx, o)
 	case watch.Deleted:
-		c.forget(ctx, o)
+		r.forget(ctx, o)
 	}
 	return o.GetResourceVersion(), nil
 }
 
 // get applies the checkpoint of one PredictedMetric.
-func (c *Checkpoints) get(ctx context.Context, key types.NamespacedName) error {
+func (r *reader) get(ctx context.Context, key types.NamespacedName) error {
 	o := emptyObject()
-	err := c.Client.Get(ctx, key, o)
+	err := r.Client.Get(ctx, key, o)
 	switch {
 	case apierrors.IsNotFound(err):
-		c.Forecasts.NoCheckpoint(key)
+		r.Forecasts.NoCheckpoint(key)
 		return nil
 	case err == nil:
-		c.apply(ctx, o)
+		r.apply(ctx, o)
 	}
 	return err
 }
@@ -180,25 +186,25 @@ func (c *Checkpoints) get(ctx context.Context, key types.NamespacedName) error {
 var errForeign = errors.New("it is not owned by the PredictedMetric of its name")
 
 // apply has the PredictedMetric of a checkpoint go on from it.
-func (c *Checkpoints) apply(ctx context.Context, o *unstructured.Unstructured) {
+func (r *reader) apply(ctx context.Context, o *unstructured.Unstructured) {
 	key := client.ObjectKeyFromObject(o)
-	adopted, err := c.restore(ctx, key, o)
+	adopted, err := r.restore(ctx, key, o)
 	result := "Known"
 	switch {
 	case errors.Is(err, forecaster.ErrNotFollowed):
 		return // it is read again once it is
 	case err != nil:
 		result = "Ignored"
-		c.Forecasts.NoCheckpoint(key)
+		r.Forecasts.NoCheckpoint(key)
 		klog.FromContext(ctx).V(1).Info("Ignored a PredictedMetricCheckpoint", "predictedmetric", key, "reason", err.Error())
 	case adopted:
 		result = "Adopted"
 	}
-	c.telemetry.restores.WithLabelValues(result).Inc()
+	r.telemetry.restores.WithLabelValues(result).Inc()
 }
 
-func (c *Checkpoints) restore(ctx context.Context, key types.NamespacedName, o *unstructured.Unstructured) (bool, error) {
-	if !c.isOwned(ctx, key, o) {
+func (r *reader) restore(ctx context.Context, key types.NamespacedName, o *unstructured.Unstructured) (bool, error) {
+	if !r.isOwned(ctx, key, o) {
 		return false, errForeign
 	}
 	var checkpoint v1alpha1.PredictedMetricCheckpoint
@@ -209,32 +215,32 @@ func (c *Checkpoints) restore(ctx context.Context, key types.NamespacedName, o *
 	if err != nil {
 		return false, fmt.Errorf("decompress: %w", err)
 	}
-	adopted, err := c.Forecasts.Restore(key, data, !c.leading.Load())
-	if now := c.Now(); err == nil {
+	adopted, err := r.Forecasts.Restore(key, data, !r.leading.Load())
+	if now := r.Now(); err == nil {
 		at := checkpoint.Updated.Time
 		if at.After(now) {
 			at = now
 		}
-		c.setWritten(key, at)
+		r.setWritten(key, at)
 	}
 	return adopted, err
 }
 
 // isOwned returns whether an object is of the present PredictedMetric of its name, not of one that was deleted.
-func (c *Checkpoints) isOwned(ctx context.Context, key types.NamespacedName, o *unstructured.Unstructured) bool {
+func (r *reader) isOwned(ctx context.Context, key types.NamespacedName, o *unstructured.Unstructured) bool {
 	var pm v1alpha1.PredictedMetric
-	return c.Metrics.Get(ctx, key, &pm) == nil && keep.OwnerOf(o) == pm.UID
+	return r.Metrics.Get(ctx, key, &pm) == nil && keep.OwnerOf(o) == pm.UID
 }
 
-// forget has the load of a PredictedMetric learned anew whose checkpoint somebody has deleted.
-func (c *Checkpoints) forget(ctx context.Context, o *unstructured.Unstructured) {
+// forget has the load of a PredictedMetric learned from nothing whose checkpoint was deleted.
+func (r *reader) forget(ctx context.Context, o *unstructured.Unstructured) {
 	key := client.ObjectKeyFromObject(o)
-	c.mu.Lock()
-	delete(c.written, key)
-	c.mu.Unlock()
-	if !c.isOwned(ctx, key, o) {
+	r.mu.Lock()
+	delete(r.written, key)
+	r.mu.Unlock()
+	if !r.isOwned(ctx, key, o) {
 		return // it went with its PredictedMetric
 	}
-	c.Forecasts.Forget(key)
+	r.Forecasts.Forget(key)
 	klog.FromContext(ctx).Info("A PredictedMetricCheckpoint was deleted: learning the load anew", "predictedmetric", key)
 }

@@ -32,8 +32,9 @@ const (
 	fieldOwner = client.FieldOwner("foresail")
 )
 
-// writer is the state of the elected replica.
+// writer writes the checkpoints of the elected replica.
 type writer struct {
+	*state
 	present []subject // all PredictedMetrics
 	due     []subject // those to write next: namespaces take turns, each with its oldest first
 	turns   share.Turns
@@ -49,35 +50,14 @@ type subject struct {
 	written time.Time
 }
 
-// Lead writes checkpoints until the context ends, and then the last ones. The elected replica alone runs it.
-func (c *Checkpoints) Lead(ctx context.Context) error {
-	c.lead <- struct{}{}
-	defer func() { <-c.lead }()
-	ctx = klog.NewContext(ctx, klog.FromContext(ctx).WithName("checkpoints"))
-	c.writer = writer{tried: map[types.NamespacedName]time.Time{}}
-	c.leading.Store(true)
-	defer c.leading.Store(false)
-	ticker := time.NewTicker(writeEach)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			c.flush(ctx)
-			return nil
-		case <-ticker.C:
-			c.writeNext(ctx)
-		}
-	}
-}
-
 // writeNext writes one checkpoint, if one is due.
-func (c *Checkpoints) writeNext(ctx context.Context) {
-	w, now := &c.writer, c.Now()
+func (w *writer) writeNext(ctx context.Context) {
+	now := w.Now()
 	if now.Before(w.paused) {
 		return
 	}
 	if now.Sub(w.planned) >= planPeriod {
-		if err := c.plan(ctx, now); err != nil {
+		if err := w.plan(ctx, now); err != nil {
 			klog.FromContext(ctx).Error(err, "Cannot list PredictedMetrics")
 			return
 		}
@@ -85,28 +65,27 @@ func (c *Checkpoints) writeNext(ctx context.Context) {
 	for len(w.due) > 0 {
 		next := w.due[0]
 		w.due = w.due[1:]
-		if learned, ok := c.Forecasts.Checkpoint(next.key); ok {
-			c.write(ctx, next, &learned)
+		if learned, ok := w.Forecasts.Checkpoint(next.key); ok {
+			w.write(ctx, next, &learned)
 			return
 		}
 	}
 }
 
 // plan finds out which checkpoints are due.
-func (c *Checkpoints) plan(ctx context.Context, now time.Time) error {
+func (w *writer) plan(ctx context.Context, now time.Time) error {
 	var list v1alpha1.PredictedMetricList
-	if err := c.Metrics.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
+	if err := w.Metrics.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
 		return err
 	}
-	w := &c.writer
 	w.planned, w.present, w.due = now, make([]subject, 0, len(list.Items)), w.due[:0]
 	present := make(map[types.NamespacedName]bool, len(list.Items))
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	for i := range list.Items {
 		pm := &list.Items[i]
 		s := subject{key: client.ObjectKeyFromObject(pm), uid: pm.UID}
-		s.written = c.written[s.key]
+		s.written = w.written[s.key]
 		present[s.key] = true
 		w.present = append(w.present, s)
 		tried, failed := w.tried[s.key]
@@ -114,7 +93,7 @@ func (c *Checkpoints) plan(ctx context.Context, now time.Time) error {
 			w.due = append(w.due, s)
 		}
 	}
-	maps.DeleteFunc(c.written, func(key types.NamespacedName, _ time.Time) bool { return !present[key] })
+	maps.DeleteFunc(w.written, func(key types.NamespacedName, _ time.Time) bool { return !present[key] })
 	maps.DeleteFunc(w.tried, func(key types.NamespacedName, _ time.Time) bool { return !present[key] })
 	slices.SortFunc(w.due, older)
 	share.Order(&w.turns, w.due, subject.namespace)
@@ -127,17 +106,17 @@ func older(a, b subject) int {
 	return cmp.Or(a.written.Compare(b.written), strings.Compare(a.key.String(), b.key.String()))
 }
 
-func (c *Checkpoints) write(ctx context.Context, s subject, learned *forecaster.Checkpoint) {
-	now, w := c.Now(), &c.writer
+func (w *writer) write(ctx context.Context, s subject, learned *forecaster.Checkpoint) {
+	now := w.Now()
 	w.turns.Take(s.namespace())
 	o, err := Object(s.key, s.uid, learned, now)
 	if err == nil {
-		err = c.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(o), fieldOwner, client.ForceOwnership)
+		err = w.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(o), fieldOwner, client.ForceOwnership)
 	}
-	c.telemetry.writes.WithLabelValues(resultOf(err)).Inc()
+	w.telemetry.writes.WithLabelValues(resultOf(err)).Inc()
 	if err == nil {
-		c.Forecasts.Saved(s.key, *learned)
-		c.setWritten(s.key, now)
+		w.Forecasts.Saved(s.key, *learned)
+		w.setWritten(s.key, now)
 		delete(w.tried, s.key)
 		return
 	}
@@ -145,7 +124,7 @@ func (c *Checkpoints) write(ctx context.Context, s subject, learned *forecaster.
 	if meta.IsNoMatchError(err) { // no write can succeed; all others may be one namespace's
 		w.paused = now.Add(retryPeriod)
 	}
-	if ctx.Err() == nil && !apierrors.HasStatusCause(err, "NamespaceTerminating") && c.failures.Due("write", c.Now()) {
+	if ctx.Err() == nil && !apierrors.HasStatusCause(err, "NamespaceTerminating") && w.failures.Due("write", w.Now()) {
 		klog.FromContext(ctx).Error(err, "Cannot write a PredictedMetricCheckpoint: a restart loses what is learned of the load; trying again",
 			"predictedmetric", s.key, "in", retryPeriod)
 	}
@@ -153,23 +132,22 @@ func (c *Checkpoints) write(ctx context.Context, s subject, learned *forecaster.
 
 // flush writes what has been learned since the last checkpoints, the oldest of each namespace first, as far as there is
 // time.
-func (c *Checkpoints) flush(ctx context.Context) {
+func (w *writer) flush(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), flushLimit)
 	defer cancel()
-	w := &c.writer
-	c.mu.Lock()
+	w.mu.Lock()
 	for i := range w.present {
-		w.present[i].written = c.written[w.present[i].key]
+		w.present[i].written = w.written[w.present[i].key]
 	}
-	c.mu.Unlock()
+	w.mu.Unlock()
 	slices.SortFunc(w.present, older)
 	share.Order(&w.turns, w.present, subject.namespace)
 	for _, s := range w.present {
-		if ctx.Err() != nil || c.Now().Before(w.paused) {
+		if ctx.Err() != nil || w.Now().Before(w.paused) {
 			return
 		}
-		if learned, ok := c.Forecasts.Checkpoint(s.key); ok {
-			c.write(ctx, s, &learned)
+		if learned, ok := w.Forecasts.Checkpoint(s.key); ok {
+			w.write(ctx, s, &learned)
 		}
 	}
 }

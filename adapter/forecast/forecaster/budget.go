@@ -8,6 +8,7 @@ import (
 	"sort"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/foresail/foresail/adapter/forecast/snapshot"
@@ -26,18 +27,26 @@ type keeping struct {
 
 func (k keeping) total() int64 { return k.instances * k.readings }
 
-func (f *Feed) keeping(now time.Time) keeping {
-	c := f.settings.Load()
+// footprint is how much the forecasts of a feed keep, by which they are budgeted.
+type footprint struct {
+	beyond   atomic.Bool  // it is beyond the budget of its namespace
+	stopped  time.Time    // since when, while it is; the feed's mu is held
+	kept     atomic.Int64 // how many samples of an instance the last forecast had, in the mean
+	followed atomic.Int64 // how many instances the last forecast looked at, -1: not known
+}
+
+// keeping returns what the next forecast may keep.
+func (f *footprint) keeping(c *settings, t *scaleTarget, now time.Time) keeping {
 	if c.pipeline == nil {
 		return keeping{}
 	}
-	window := c.Params.WindowFor(f.startupTime(c))
+	window := c.Params.WindowFor(t.startupTime(&c.Config))
 	instances := f.followed.Load()
 	if c.Params.Whole {
 		instances = 1 // what is kept is one series, however many pods there are
 	}
-	if pods := f.pods.Load(); instances < 0 && pods != nil {
-		instances = int64(len((*pods).Instances(now.Add(-window - c.Params.RedistributionTimeout))))
+	if instances < 0 {
+		instances = int64(len(t.instances(now.Add(-window - c.Params.RedistributionTimeout))))
 	}
 	k := keeping{instances: max(1, instances), readings: int64(c.readings(window))}
 	k.samples = k.instances * max(f.kept.Load(), int64(window/c.every())) // as many as there were, or as there will be
@@ -45,6 +54,17 @@ func (f *Feed) keeping(now time.Time) keeping {
 		k.samples *= 2 // the workspace that it needs is as large
 	}
 	return k
+}
+
+// refuse has a feed count by its configuration, not by what it kept, once that would have left the window, or the
+// configuration is another one: there may be less now.
+func (f *footprint) refuse(now time.Time, window time.Duration, next, using *settings) {
+	if !f.beyond.Swap(true) {
+		f.stopped = now
+	}
+	if now.Sub(f.stopped) > window || next.Params != using.Params || next.Interval != using.Interval {
+		f.kept.Store(0)
+	}
 }
 
 // sampleBytes is what a sample takes: 12 bytes, and room to add the next ones.
@@ -60,35 +80,38 @@ type task struct {
 	refused error // nil: it fits into the budget of its namespace
 }
 
-// plan returns the tasks of a round, of feeds in order of their keys. In a namespace above its budget those created first go
-// first, so that what is served goes on.
-func (f *Forecaster) plan(feeds []*Feed, now time.Time) []task {
-	tasks := make([]task, len(feeds))
+// budget bounds what the forecasts of a round keep.
+type budget struct {
+	maxReadings int64 // of a namespace
+	maxSamples  int64 // of all; 0 = any number
+}
+
+// plan marks the tasks of a round, in order of their keys, that are refused. In a namespace above its budget those created first
+// go first, so that what is served goes on.
+func (b *budget) plan(tasks []task) {
 	readings, samples := map[string]int64{}, map[string]int64{}
-	for i, feed := range feeds {
-		tasks[i] = task{Feed: feed, keeping: feed.keeping(now)}
-		readings[feed.key.Namespace] += min(tasks[i].total(), f.maxReadings+1)
-		samples[feed.key.Namespace] += tasks[i].samples
-		f.liveness.progress.Add(1)
+	for i := range tasks {
+		t := &tasks[i]
+		readings[t.key.Namespace] += min(t.total(), b.maxReadings+1)
+		samples[t.key.Namespace] += t.samples
 	}
-	part := f.part(samples)
+	part := b.part(samples)
 	for rest := tasks; len(rest) > 0; {
 		namespace := rest[0].key.Namespace
 		n := sort.Search(len(rest), func(i int) bool { return rest[i].key.Namespace > namespace })
-		if readings[namespace] > f.maxReadings || samples[namespace] > part {
-			f.refuse(oldestFirst(rest[:n]), part)
+		if readings[namespace] > b.maxReadings || samples[namespace] > part {
+			b.refuse(oldestFirst(rest[:n]), part)
 		}
 		rest = rest[n:]
 	}
-	return tasks
 }
 
 // part returns how many samples each namespace may keep, so that those of all fit into memory.
-func (f *Forecaster) part(samples map[string]int64) int64 {
-	if f.maxSamples == 0 {
+func (b *budget) part(samples map[string]int64) int64 {
+	if b.maxSamples == 0 {
 		return math.MaxInt64
 	}
-	part := share.Level(f.maxSamples, slices.Collect(maps.Values(samples)))
+	part := share.Level(b.maxSamples, slices.Collect(maps.Values(samples)))
 	for _, n := range samples {
 		if n > part {
 			return part
@@ -98,19 +121,19 @@ func (f *Forecaster) part(samples map[string]int64) int64 {
 }
 
 // refuse marks the tasks, of one namespace, that do not fit next to those before them.
-func (f *Forecaster) refuse(tasks []*task, part int64) {
+func (b *budget) refuse(tasks []*task, part int64) {
 	readings, samples := int64(0), int64(0)
 	for _, t := range tasks {
 		switch {
-		case readings+t.total() > f.maxReadings:
+		case readings+t.total() > b.maxReadings:
 			t.refused = unavailable(snapshot.InvalidSpec, "spec.window: the forecast would keep %d readings (%d of each of %d pods), next to %d "+
 				"for older PredictedMetrics in the namespace: must be at most %d together (--namespace-max-readings); "+
 				"a longer sampleInterval or a shorter window needs fewer",
-				t.total(), t.readings, t.instances, readings, f.maxReadings)
+				t.total(), t.readings, t.instances, readings, b.maxReadings)
 		case t.samples > part-samples:
 			t.refused = unavailable(snapshot.InvalidSpec, "spec.window: the forecast takes the memory of %d samples, next to that of %d "+
 				"for older PredictedMetrics in the namespace: must be at most %d together, its share of the %d that fit into the memory "+
-				"limit of the process; a longer interval or a shorter window needs fewer", t.samples, samples, part, f.maxSamples)
+				"limit of the process; a longer interval or a shorter window needs fewer", t.samples, samples, part, b.maxSamples)
 		default:
 			readings += t.total()
 			samples += t.samples
@@ -127,33 +150,6 @@ func oldestFirst(tasks []task) []*task {
 		return cmp.Or(a.settings.Load().Created.Compare(b.settings.Load().Created), strings.Compare(a.key.Name, b.key.Name))
 	})
 	return out
-}
-
-// stop publishes why there is no forecast, and drops what the feed has kept.
-func (f *Feed) stop(why error, now time.Time) snapshot.Reason {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.expectAgain(now)
-	f.inbox.limit(limits{})
-	f.use()
-	f.reset()
-	clear(f.failing)
-	f.newest = 0
-	f.followed.Store(-1)
-	f.publishErr(why, now)
-	return snapshot.InvalidSpec
-}
-
-// expectAgain has a feed that is refused count by its configuration, not by what it kept, once that would have left the
-// window, or the configuration is another one: there may be less now.
-func (f *Feed) expectAgain(now time.Time) {
-	if !f.beyond.Swap(true) {
-		f.stopped = now
-	}
-	next := f.settings.Load()
-	if now.Sub(f.stopped) > f.window || next.Params != f.using.Params || next.Interval != f.using.Interval {
-		f.kept.Store(0)
-	}
 }
 
 // largeRun is from how many readings on a forecast is made in the one large workspace, after any other that large.

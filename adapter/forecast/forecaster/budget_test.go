@@ -47,7 +47,7 @@ func (w *tenants) pass(seconds int) {
 		time.Sleep(time.Second)
 		for key, pods := range w.pods {
 			for _, i := range pods.all {
-				w.feeds[key].Append(i.ID, pipeline.Sample{T: time.Now().UnixMilli(), V: 0.5})
+				w.feeds.get(key).Append(i.ID, pipeline.Sample{T: time.Now().UnixMilli(), V: 0.5})
 			}
 		}
 		w.runAll()
@@ -78,7 +78,7 @@ func TestNamespacesFitIntoMemoryTogether(t *testing.T) {
 			require.ErrorContains(t, w.err(namespace, "second"), fmt.Sprintf("the forecast takes the memory of %d samples, next to that of %d "+
 				"for older PredictedMetrics in the namespace: must be at most %d together, its share of the %d that fit into the memory limit", 6*window, 4*window, 5*window, 17*window))
 		}
-		assert.True(t, w.feeds[types.NamespacedName{Namespace: "bank", Name: "second"}].Refuses(), "nothing is read for it")
+		assert.True(t, w.feeds.get(types.NamespacedName{Namespace: "bank", Name: "second"}).Refuses(), "nothing is read for it")
 	})
 }
 
@@ -90,13 +90,13 @@ func TestLargeForecastCountsWhatItIsMadeIn(t *testing.T) {
 		w := &tenants{f, map[types.NamespacedName]*fleet{}}
 		w.create(t, "bank", "first", pods)
 		key := types.NamespacedName{Namespace: "bank", Name: "first"}
-		c := w.feeds[key].settings.Load().Config
+		c := w.feeds.get(key).settings.Load().Config
 		c.Params.Interval, c.Params.Window, c.Interval = 100*time.Millisecond, time.Hour, 100*time.Millisecond
 		_, err := w.Set(key, c)
 		require.NoError(t, err)
 		w.pass(1)
 		require.ErrorContains(t, w.err("bank", "first"), fmt.Sprintf("takes the memory of %d samples, next to that of 0", 2*pods*window))
-		w.maxSamples++
+		w.budget.maxSamples++
 		w.pass(1)
 		assert.NotContains(t, w.err("bank", "first").Error(), "memory")
 	})
@@ -118,7 +118,7 @@ func TestRefusedForWhatItKept(t *testing.T) {
 					for range 10 * seconds {
 						time.Sleep(100 * time.Millisecond)
 						for _, i := range w.pods[key].all {
-							w.feeds[key].Append(i.ID, pipeline.Sample{T: time.Now().UnixMilli(), V: 0.5})
+							w.feeds.get(key).Append(i.ID, pipeline.Sample{T: time.Now().UnixMilli(), V: 0.5})
 						}
 					}
 					w.runAll()
@@ -127,7 +127,7 @@ func TestRefusedForWhatItKept(t *testing.T) {
 					flood(1)
 				}
 				require.ErrorContains(t, w.err("bank", "first"), "must be at most 600 together")
-				c := w.feeds[key].settings.Load().Config
+				c := w.feeds.get(key).settings.Load().Config
 				window := int(c.Params.WindowFor(c.Params.StartupTime).Seconds())
 				change(&c)
 				_, err := w.Set(key, c)
@@ -166,8 +166,8 @@ func TestNamespaceHasABudgetOfReadings(t *testing.T) {
 		assert.NoError(t, w.err("shop", "z-first"), "the oldest goes on as its target grows")
 		require.ErrorContains(t, w.err("shop", "second"), "6000 readings (1000 of each of 6 pods), next to 5000")
 		assert.NoError(t, w.err("shop", "a-third"), "fits now")
-		second := w.feeds[types.NamespacedName{Namespace: "shop", Name: "second"}]
-		assert.Empty(t, second.series, "what is refused keeps nothing")
+		second := w.feeds.get(types.NamespacedName{Namespace: "shop", Name: "second"})
+		assert.Empty(t, second.predictor.readings.series, "what is refused keeps nothing")
 		assert.Empty(t, second.inbox.arrivals)
 
 		gone := types.NamespacedName{Namespace: "shop", Name: "z-first"}

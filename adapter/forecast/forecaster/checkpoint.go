@@ -1,13 +1,9 @@
 package forecaster
 
 import (
-	"bytes"
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"time"
-
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/foresail/foresail/pipeline"
 )
@@ -33,106 +29,40 @@ type Checkpoint struct {
 	newest  int64         // the time of the newest load (ms)
 }
 
-// Checkpoint returns what has been learned of a load; false if that is nothing, nothing since Saved, or not known yet to be more than a
-// checkpoint of it has (Restore, NoCheckpoint).
-func (f *Forecaster) Checkpoint(key types.NamespacedName) (Checkpoint, bool) {
-	feed := f.feed(key)
-	if feed == nil {
-		return Checkpoint{}, false
+// learnedLoad is what has been learned of the load of one PredictedMetric, and how much of it a checkpoint has.
+type learnedLoad struct {
+	past   *pipeline.Past // nil before the first forecast
+	sought bool           // it is known whether there is a checkpoint
+	stored int64          // the newest load of the checkpoint that is known of (ms)
+}
+
+// of returns what has been learned, for a forecast with the parameters.
+func (l *learnedLoad) of(p *pipeline.Params) *pipeline.Past {
+	if l.past == nil {
+		l.past = pipeline.NewPast(p)
 	}
-	return feed.checkpoint()
+	return l.past
 }
 
-// Saved says that a checkpoint has been stored.
-func (f *Forecaster) Saved(key types.NamespacedName, c Checkpoint) {
-	if feed := f.feed(key); feed != nil {
-		feed.saved(c.newest)
+// rewind drops what was learned of times ahead of now.
+func (l *learnedLoad) rewind(now time.Time) {
+	if l.past != nil {
+		l.past.Rewind(now.UnixMilli())
 	}
+	l.stored = min(l.stored, now.UnixMilli())
 }
 
-// Restore has a PredictedMetric go on from what a checkpoint says was learned of its load, if it knows less, or is behind. If it follows,
-// it also does so from each newer checkpoint: that of the replica which is elected. It returns whether it does.
-func (f *Forecaster) Restore(key types.NamespacedName, data []byte, follow bool) (bool, error) {
-	feed := f.feed(key)
-	if feed == nil {
-		return false, ErrNotFollowed
-	}
-	return feed.restore(data, follow)
+// isNews reports whether there is more to store than a checkpoint has, or could have.
+func (l *learnedLoad) isNews() bool {
+	return l.sought && l.past != nil && l.past.Known() > 0 && l.past.Newest() > l.stored
 }
 
-// NoCheckpoint says that there is none of a load.
-func (f *Forecaster) NoCheckpoint(key types.NamespacedName) {
-	if feed := f.feed(key); feed != nil {
-		feed.look(func() { feed.sought = true })
-	}
-}
-
-// Forget has the load of a PredictedMetric learned anew.
-func (f *Forecaster) Forget(key types.NamespacedName) {
-	if feed := f.feed(key); feed != nil {
-		feed.look(func() { feed.past, feed.stored = nil, 0 })
-	}
-}
-
-// WithoutCheckpoint returns the PredictedMetrics of which nobody has said yet what their checkpoint is, or that there is none.
-func (f *Forecaster) WithoutCheckpoint() (keys []types.NamespacedName) {
-	for _, feed := range f.all() {
-		feed.look(func() {
-			if !feed.sought && feed.settings.Load().pipeline != nil {
-				keys = append(keys, feed.key)
-			}
-		})
-	}
-	return keys
-}
-
-// look calls a function between two forecasts.
-func (f *Feed) look(do func()) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	do()
-}
-
-// originOf identifies where samples come from: what was learned of others is of no use.
-func (c *Config) originOf() []byte {
-	sum := sha256.Sum256([]byte(c.Origin))
-	return sum[:originSize]
-}
-
-func (f *Feed) checkpoint() (Checkpoint, bool) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if !f.sought || f.past == nil || f.past.Known() == 0 || f.past.Newest() <= f.stored {
-		return Checkpoint{}, false
-	}
-	c, err := f.settings.Load().Checkpoint(f.past)
-	return c, err == nil // of a load that it has no room for no forecast is made either
-}
-
-// Checkpoint returns the checkpoint of what was learned of the load of a PredictedMetric.
-func (c *Config) Checkpoint(past *pipeline.Past) (Checkpoint, error) {
-	data, err := past.MarshalBinary()
-	return Checkpoint{Data: append(c.originOf(), data...), Learned: past.Known(), newest: past.Newest()}, err
-}
-
-func (f *Feed) saved(newest int64) {
-	f.look(func() { f.stored = max(f.stored, newest) })
-}
-
-func (f *Feed) restore(data []byte, follow bool) (bool, error) {
-	now := f.now()
-	past, err := f.read(data)
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	first := !f.sought
-	f.sought = true
-	if err != nil {
-		return false, err
-	}
+// adopt goes on from the past of a checkpoint, if that is worth it, and returns whether it does.
+func (l *learnedLoad) adopt(past *pipeline.Past, first, follow bool, p *predictor, now time.Time) (bool, error) {
 	newest := past.Newest()
 	ahead := time.UnixMilli(newest).Sub(now)
 	switch {
-	case ahead <= max(aheadLimit, 2*f.settings.Load().Params.Interval):
+	case ahead <= max(aheadLimit, 2*p.settings.Load().Params.Interval):
 	case !first:
 		return false, fmt.Errorf("the loads of the checkpoint are %s ahead of the clock", ahead.Round(time.Second))
 	default: // it was written while a clock was ahead: what was learned before that is all there is
@@ -142,29 +72,13 @@ func (f *Feed) restore(data []byte, follow bool) (bool, error) {
 	adopt := false
 	switch {
 	case first:
-		adopt = f.past == nil || f.past.Known() < past.Known() || f.past.Newest() < newest
+		adopt = l.past == nil || l.past.Known() < past.Known() || l.past.Newest() < newest
 	case follow: // what came since is still in the window: of an older one something would be missing
-		adopt = newest > f.stored && newest >= now.Add(-f.window).UnixMilli()
+		adopt = newest > l.stored && newest >= now.Add(-p.window).UnixMilli()
 	}
-	f.stored = max(f.stored, newest)
+	l.stored = max(l.stored, newest)
 	if adopt {
-		f.past = past
+		l.past = past
 	}
 	return adopt, nil
-}
-
-// read returns what a checkpoint for this feed says.
-func (f *Feed) read(data []byte) (*pipeline.Past, error) {
-	c := f.settings.Load()
-	if len(data) < originSize || !bytes.Equal(data[:originSize], c.originOf()) {
-		return nil, errOther
-	}
-	past := new(pipeline.Past)
-	if err := past.UnmarshalBinary(data[originSize:]); err != nil {
-		return nil, err
-	}
-	if !past.Fits(c.Params.Learning()) {
-		return nil, errOther
-	}
-	return past, nil
 }

@@ -51,7 +51,7 @@ func TestTheLargestOfATargetWins(t *testing.T) {
 		w.forecaster.Remove(heap)
 		assert.Equal(t, snapshot.Combined{Desired: 4, DrivenBy: "checkout", Metrics: 1}, w.get().Combined)
 		w.forecaster.Remove(key)
-		assert.Empty(t, w.forecaster.byTarget)
+		assert.Empty(t, w.forecaster.feeds.byTarget)
 	})
 }
 

@@ -35,17 +35,6 @@ type pace struct {
 	gap int64
 }
 
-// pace assumes that instances are read as often as their samples show, or as the source is set to, whichever is rarer.
-func (f *Feed) pace() pace {
-	p := &f.using.Params
-	reading := max(f.using.Interval, f.spacing.interval())
-	return pace{
-		tick: p.Interval.Milliseconds(), reading: reading.Milliseconds(),
-		window: f.window.Milliseconds(), staleAfter: p.StaleAfter.Milliseconds(),
-		gap: max(p.ReplacementGap(), 2*reading, 2*p.Interval).Milliseconds(),
-	}
-}
-
 // cover returns since when the samples add up to the load (ms), or an *Unavailable. Instances that were not read for as long
 // as the others get samples from the mean of those.
 func (c *coverage) cover(all []pipeline.Instance, p pace, now int64) (int64, error) {

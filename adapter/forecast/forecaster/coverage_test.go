@@ -241,7 +241,7 @@ func TestSamplesAreBounded(t *testing.T) {
 		}
 		w.feed.Append("pod-0", pipeline.Sample{T: now - 3600_000, V: 9})
 		w.forecaster.runAll()
-		assert.Equal(t, 2*leastReadings, w.feed.series["pod-0"].Len())
+		assert.Equal(t, 2*leastReadings, w.feed.predictor.readings.series["pod-0"].Len())
 		assert.Empty(t, w.get().Failing)
 		w.feed.Append("pod-0", pipeline.Sample{T: now, V: 1})
 		w.forecaster.runAll()

@@ -417,7 +417,7 @@ func TestFartherForecast(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		nodes := time.Minute
 		w := newWorld(t, 4, steady(2))
-		w.feed.nodes = func() time.Duration { return nodes }
+		w.feed.target.nodes = func() time.Duration { return nodes }
 		beyond := func() time.Duration {
 			w.pass(20*time.Second, nil)
 			s := w.get()
@@ -444,3 +444,6 @@ func TestFartherForecast(t *testing.T) {
 		assert.Equal(t, 3*time.Minute, beyond(), "the user says so")
 	})
 }
+
+// runAll makes a round at once.
+func (f *Forecaster) runAll() { f.round(func(float64) time.Duration { return 0 }) }

@@ -56,9 +56,9 @@ func BenchmarkGet(b *testing.B) {
 func TestReadyTakesNoLock(t *testing.T) {
 	f := manyOfOneTarget(t, 2)
 	now := time.Now()
-	f.startedAt.Store(&now)
-	locks := []sync.Locker{&f.mu}
-	for _, feed := range f.all() {
+	f.readiness.startedAt.Store(&now)
+	locks := []sync.Locker{&f.feeds.mu}
+	for _, feed := range f.feeds.all() {
 		locks = append(locks, &feed.mu, &feed.group.mu)
 	}
 	for _, l := range locks[:3] {

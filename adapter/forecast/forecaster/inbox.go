@@ -8,7 +8,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/foresail/foresail/adapter/source"
 	"github.com/foresail/foresail/internal/samples"
 	"github.com/foresail/foresail/pipeline"
 	"github.com/foresail/foresail/pipeline/gate"
@@ -62,13 +61,6 @@ func newInbox() *inbox {
 	return &inbox{arrivals: map[string]*arrival{}, replicas: replicas{rose: pipeline.Never, fell: pipeline.Never}}
 }
 
-// failing is an instance whose last reading failed.
-type failing struct {
-	err   error
-	times int // how many readings failed in a row
-	since time.Time
-}
-
 // of returns the arrival of an instance. The caller holds mu.
 func (b *inbox) of(instance string) *arrival {
 	a := b.arrivals[instance]
@@ -89,23 +81,16 @@ func (b *inbox) touch(a *arrival) {
 
 // receiver adds samples of one instance, which it need not look up each time.
 type receiver struct {
-	feed    *Feed
+	inbox   *inbox
+	now     func() time.Time
 	arrival *arrival // good for as long as
 	as      int      // is what the inbox has as dropped
 }
 
-// Receiver implements source.Direct.
-func (f *Feed) Receiver(instance string) source.Receiver {
-	b := f.inbox
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return &receiver{f, b.of(instance), b.dropped}
-}
-
 // Append implements source.Receiver.
 func (r *receiver) Append(added ...pipeline.Sample) {
-	now := r.feed.now()
-	b := r.feed.inbox
+	now := r.now()
+	b := r.inbox
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.limits.most == 0 {
@@ -245,73 +230,4 @@ func (b *inbox) clockSet(by time.Duration, now time.Time) replicas {
 	}
 	r.lost, b.failed = notAfter(r.lost, now), notAfter(b.failed, now)
 	return *r
-}
-
-// keptCapacity is up to how many samples the memory of an arrival is kept for the next ones. After a backfill it is not.
-const keptCapacity = 16
-
-// spareArrivals is of how many instances more than twice those that are read something may be kept: some have gone.
-const spareArrivals = 16
-
-// collect moves what has arrived to where forecasts read it.
-func (f *Feed) collect() {
-	b := f.inbox
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	f.replicas, f.sourceErr, f.sourceFailures, f.sourceFailed = b.replicas, b.sourceErr, b.failures, b.failed
-	if len(b.arrivals) > 2*max(len(b.fresh), len(f.series))+spareArrivals {
-		b.drop(func(a *arrival) bool { return !a.read })
-	}
-	if f.released != f.forgotten {
-		for _, a := range b.arrivals {
-			a.series = nil // which may have been dropped
-		}
-		f.released = f.forgotten
-	}
-	for _, a := range b.fresh {
-		err := a.err
-		for _, x := range a.samples {
-			if !f.keep(a, x, b.limits.most) {
-				a.full, err = f.now(), b.limits.tooMany()
-			}
-		}
-		f.refused.add(a.refused, f.now())
-		switch {
-		case err == nil && len(f.failing) > 0:
-			delete(f.failing, a.instance)
-		case err != nil && a.succeeded:
-			f.failing[a.instance] = failing{err, max(1, a.failures), f.now()}
-		case err != nil:
-			x := f.failing[a.instance]
-			if x.times == 0 {
-				x.since = f.now()
-			}
-			f.failing[a.instance] = failing{err, x.times + max(1, a.failures), x.since}
-		}
-		a.samples, a.err, a.failures, a.succeeded, a.read, a.refused = a.samples[:0], nil, 0, false, false, 0
-		if cap(a.samples) > keptCapacity {
-			a.samples = nil
-		}
-	}
-	clear(b.fresh)
-	b.fresh = b.fresh[:0]
-}
-
-// keep adds a sample to those of an instance, of which there are at most so many. It returns false if older ones gave
-// way.
-func (f *Feed) keep(a *arrival, x pipeline.Sample, most int) bool {
-	if a.series == nil {
-		a.series = f.series[a.instance]
-	}
-	if a.series == nil {
-		a.series = &samples.Packed{}
-		f.series[a.instance] = a.series
-	}
-	full := a.series.Len() >= most
-	if full {
-		a.series.DropOldest(most/8 + 1)
-	}
-	a.series.Add(x)
-	f.newest = max(f.newest, x.T)
-	return !full
 }

@@ -66,10 +66,10 @@ func TestReceiversAppend(t *testing.T) {
 					}
 					receivers[id].Append(samples...)
 				}
-				require.Equal(t, feeds[0].failing, feeds[1].failing)
-				require.Equal(t, len(feeds[0].series), len(feeds[1].series))
-				for id, s := range feeds[0].series {
-					require.Equal(t, s.AppendTo(nil), feeds[1].series[id].AppendTo(nil), id)
+				require.Equal(t, feeds[0].predictor.readings.failing, feeds[1].predictor.readings.failing)
+				require.Equal(t, len(feeds[0].predictor.readings.series), len(feeds[1].predictor.readings.series))
+				for id, s := range feeds[0].predictor.readings.series {
+					require.Equal(t, s.AppendTo(nil), feeds[1].predictor.readings.series[id].AppendTo(nil), id)
 					kept++
 				}
 				require.Equal(t, feeds[0].published.Load().Err, feeds[1].published.Load().Err)
@@ -86,8 +86,8 @@ func TestReceiversAppend(t *testing.T) {
 func requireNothingOfOthers(t *testing.T, f *Feed) {
 	t.Helper()
 	for id, a := range f.inbox.arrivals {
-		if a.series != nil && f.released == f.forgotten {
-			require.Same(t, f.series[id], a.series)
+		if a.series != nil && f.predictor.readings.released == f.predictor.readings.forgotten {
+			require.Same(t, f.predictor.readings.series[id], a.series)
 		}
 	}
 }

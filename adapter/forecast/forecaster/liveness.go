@@ -1,7 +1,6 @@
 package forecaster
 
 import (
-	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -38,16 +37,4 @@ func (l *liveness) stalled(now time.Time) time.Duration {
 	}
 	l.seen, l.checked = progress, now
 	return l.idle
-}
-
-// Alive returns an error if no forecast has been made for minutes though Run runs, which only a restart ends. Forecasts are
-// made from what is in memory, so neither an API server nor a source that is down is a reason. It never waits.
-func (f *Forecaster) Alive() error {
-	if f.startedAt.Load() == nil {
-		return nil // it waits for the cluster
-	}
-	if idle := f.liveness.stalled(f.now()); idle >= hangLimit {
-		return fmt.Errorf("the forecaster hangs: no forecast was made for %s", idle.Round(time.Second))
-	}
-	return nil
 }

@@ -118,16 +118,16 @@ func TestNothingIsLearnedWhereLearningIsDisabled(t *testing.T) {
 			w := newWorld(t, 4, func(at time.Time) float64 { return 2 + math.Sin(float64(at.Unix())/240) })
 			w.scheduled(pipeline.Adaptive, 20*time.Minute, 40*time.Minute, schedule.Entry{Min: new(1), Unlearned: unlearned})
 			w.pass(20*time.Minute, nil)
-			before := w.feed.past.Known()
+			before := w.feed.predictor.learned.past.Known()
 			w.pass(20*time.Minute, nil)
 			if !unlearned {
-				require.Greater(t, w.feed.past.Known(), before+19*time.Minute)
+				require.Greater(t, w.feed.predictor.learned.past.Known(), before+19*time.Minute)
 				return
 			}
-			require.InDelta(t, before.Seconds(), w.feed.past.Known().Seconds(), 30, "but for what came before")
-			require.Greater(t, w.feed.past.Newest(), time.Now().Add(-time.Minute).UnixMilli(), "a forecast looks back at it")
+			require.InDelta(t, before.Seconds(), w.feed.predictor.learned.past.Known().Seconds(), 30, "but for what came before")
+			require.Greater(t, w.feed.predictor.learned.past.Newest(), time.Now().Add(-time.Minute).UnixMilli(), "a forecast looks back at it")
 			w.pass(40*time.Minute, nil)
-			require.Greater(t, w.feed.past.Known(), before+35*time.Minute)
+			require.Greater(t, w.feed.predictor.learned.past.Known(), before+35*time.Minute)
 		})
 	}
 }

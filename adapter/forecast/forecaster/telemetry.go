@@ -93,7 +93,7 @@ func (c *collector) Describe(ch chan<- *prometheus.Desc) {
 
 func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	now := c.forecaster.now()
-	for _, feed := range c.forecaster.all() {
+	for _, feed := range c.forecaster.feeds.all() {
 		s, ok := c.forecaster.Get(feed.key)
 		if !ok {
 			continue // it has been deleted

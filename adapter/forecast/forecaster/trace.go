@@ -2,13 +2,13 @@ package forecaster
 
 import (
 	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 
-	"k8s.io/apimachinery/pkg/types"
-
 	"github.com/foresail/foresail/adapter/forecast/podtracker"
 	"github.com/foresail/foresail/adapter/forecast/snapshot"
+	"github.com/foresail/foresail/internal/samples"
 	"github.com/foresail/foresail/pipeline"
 )
 
@@ -26,49 +26,46 @@ type watch struct {
 	trace atomic.Pointer[snapshot.Trace]
 }
 
-// Trace returns how the newest forecast of a PredictedMetric came about, and false if there is no such PredictedMetric. It is nil while
-// there is no forecast, and at first: forecasts are traced from the first call on, for as long as calls go on, those of maxWatched
-// PredictedMetrics at most.
-func (f *Forecaster) Trace(key types.NamespacedName) (*snapshot.Trace, bool) {
-	feed := f.feed(key)
-	if feed == nil {
-		return nil, false
-	}
-	f.keepTracing(feed)
-	return feed.watch.trace.Load(), true
+// tracing chooses the feeds that are traced.
+type tracing struct {
+	mu      sync.Mutex
+	watched []*Feed
 }
 
-// keepTracing has a feed traced for a while, unless there are enough others.
-func (f *Forecaster) keepTracing(feed *Feed) {
-	f.watchedMu.Lock()
-	defer f.watchedMu.Unlock()
-	now := f.now()
-	f.watched = slices.DeleteFunc(f.watched, func(other *Feed) bool { return other.watch.until.Load() <= now.UnixMilli() })
-	if !slices.Contains(f.watched, feed) {
-		if len(f.watched) == maxWatched {
+// keep has a feed traced for a while, unless there are enough others.
+func (t *tracing) keep(feed *Feed, now time.Time) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.watched = slices.DeleteFunc(t.watched, func(other *Feed) bool { return other.watch.until.Load() <= now.UnixMilli() })
+	if !slices.Contains(t.watched, feed) {
+		if len(t.watched) == maxWatched {
 			return
 		}
-		f.watched = append(f.watched, feed)
+		t.watched = append(t.watched, feed)
 	}
 	feed.watch.until.Store(now.Add(watchedFor).UnixMilli())
 }
 
-// runPipeline makes a forecast of what is in the workspace, and traces it while it is watched.
-func (f *Feed) runPipeline(in pipeline.Input, members []podtracker.Instance, w *workspace) (pipeline.Forecast, error) {
-	if in.Now >= f.watch.until.Load() {
-		f.watch.trace.Store(nil)
-		return f.using.pipeline.RunIn(&w.memory, in)
+// run makes a forecast of members, whose samples are series, and traces it while it is watched.
+func (w *watch) run(
+	p *pipeline.Pipeline, in pipeline.Input, memory *pipeline.Memory, members []podtracker.Instance, series map[string]*samples.Packed,
+) (pipeline.Forecast, error) {
+	if in.Now >= w.until.Load() {
+		w.trace.Store(nil)
+		return p.RunIn(memory, in)
 	}
-	forecast, stages, err := f.using.pipeline.Trace(&w.memory, in, snapshot.MaxTracedPods)
+	forecast, stages, err := p.Trace(memory, in, snapshot.MaxTracedPods)
 	if err == nil {
-		f.watch.trace.Store(f.traceOf(forecast, stages.Newest(maxTicks), &in, members))
+		w.trace.Store(traceOf(forecast, stages.Newest(maxTicks), &in, members, series))
 	}
 	return forecast, err
 }
 
 // traceOf describes a forecast by the samples that were read: where others were put in for them, these are not shown, and their values
 // count as imputed.
-func (f *Feed) traceOf(forecast pipeline.Forecast, stages pipeline.Trace, in *pipeline.Input, members []podtracker.Instance) *snapshot.Trace {
+func traceOf(
+	forecast pipeline.Forecast, stages pipeline.Trace, in *pipeline.Input, members []podtracker.Instance, series map[string]*samples.Packed,
+) *snapshot.Trace {
 	t := &snapshot.Trace{At: time.UnixMilli(in.Now), Forecast: forecast, Stages: stages}
 	for i := range members {
 		if end := members[i].End; end.IsZero() || end.UnixMilli() > stages.First {
@@ -83,7 +80,7 @@ func (f *Feed) traceOf(forecast pipeline.Forecast, stages pipeline.Trace, in *pi
 		}
 		k := slices.IndexFunc(members, func(m podtracker.Instance) bool { return m.ID == id })
 		pod := snapshot.TracedPod{Name: members[k].Pod.Name}
-		if read := f.series[id]; read != nil {
+		if read := series[id]; read != nil {
 			pod.Samples = read.AppendTo(nil)
 		}
 		narrow(&stages, i, pod.Samples)

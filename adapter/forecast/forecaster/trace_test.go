@@ -112,7 +112,7 @@ func TestFewAreTracedAtATime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := New(time.Now, prometheus.NewRegistry(), Options{})
 		watched := func() (n int) {
-			for _, feed := range f.all() {
+			for _, feed := range f.feeds.all() {
 				if feed.watch.until.Load() > time.Now().UnixMilli() {
 					n++
 				}

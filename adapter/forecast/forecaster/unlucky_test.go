@@ -143,10 +143,10 @@ func (w *unlucky) start() {
 	feed.SetPods(w.fleet)
 	feed.SetReplicas(w.replicas)
 	if w.stored == nil {
-		w.forecaster.NoCheckpoint(key)
+		w.forecaster.Learned().NoCheckpoint(key)
 		return
 	}
-	_, err = w.forecaster.Restore(key, w.stored, true)
+	_, err = w.forecaster.Learned().Restore(key, w.stored, true)
 	require.NoError(w.t, err)
 }
 
@@ -296,9 +296,9 @@ func (w *unlucky) pass() {
 	}
 	w.forecaster.runAll()
 	if len(w.loads)%300 == 0 {
-		if c, ok := w.forecaster.Checkpoint(key); ok {
+		if c, ok := w.forecaster.Learned().Checkpoint(key); ok {
 			w.stored = c.Data
-			w.forecaster.Saved(key, c)
+			w.forecaster.Learned().Saved(key, c)
 		}
 	}
 }

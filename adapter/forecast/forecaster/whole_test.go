@@ -119,7 +119,7 @@ func TestWholeLoadIsOneSeriesOfTheBudget(t *testing.T) {
 		w := newWhole(t, 500, steady(80))
 		w.measure(20 * time.Second)
 		require.NoError(t, w.get().Err)
-		assert.EqualValues(t, 1, w.feed.keeping(time.Now()).instances)
+		assert.EqualValues(t, 1, w.feed.footprint.keeping(w.feed.settings.Load(), &w.feed.target, time.Now()).instances)
 	})
 }
 

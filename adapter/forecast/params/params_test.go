@@ -173,7 +173,7 @@ func TestFilesAreValidatedAsTheAPIServerValidatesObjects(t *testing.T) {
 	crd := crdtest.Load(t, crdFile)
 	random := rand.New(rand.NewPCG(1, 2))
 	accepted := 0
-	const specs = 800
+	const specs = 400
 	for range specs {
 		object := map[string]any{"apiVersion": v1alpha1.GroupVersion.String(), "kind": "PredictedMetric",
 			"metadata": map[string]any{"name": "random"}, "spec": randomSpec(random)}

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/foresail/foresail/adapter/keep"
@@ -105,4 +106,32 @@ func empty(live client.Object, m *memory, now time.Time) (change client.Object, 
 		m.emptied = now
 	}
 	return nil, now.Sub(m.emptied) >= emptyPeriod
+}
+
+var (
+	descReplicas = prometheus.NewDesc("foresail_capacity_buffer_replicas", "Spare pods that the CapacityBuffer of a PredictedMetric asks for.",
+		[]string{"namespace", "predictedmetric"}, nil)
+	descStartup = prometheus.NewDesc("foresail_capacity_buffer_node_startup_time_seconds", "Time from a pod that waits for a new node until it is scheduled, assumed or measured.", nil, nil)
+	descNodes   = prometheus.NewDesc("foresail_capacity_buffer_nodes_measured", "Nodes that the startup time of nodes is measured from; 0: it is assumed.", nil, nil)
+)
+
+// Describe implements prometheus.Collector.
+func (k *Keeper) Describe(out chan<- *prometheus.Desc) {
+	for _, d := range []*prometheus.Desc{descReplicas, descStartup, descNodes} {
+		out <- d
+	}
+}
+
+// Collect implements prometheus.Collector. Only the leader has values.
+func (k *Keeper) Collect(out chan<- prometheus.Metric) {
+	for key, s := range k.Statuses() {
+		if s != nil && s.Replicas != nil {
+			n := float64(*s.Replicas)
+			out <- prometheus.MustNewConstMetric(descReplicas, prometheus.GaugeValue, n, key.Namespace, key.Name)
+		}
+	}
+	if s, ok := k.nodes.Startup(); ok {
+		out <- prometheus.MustNewConstMetric(descStartup, prometheus.GaugeValue, s.Time.Seconds())
+		out <- prometheus.MustNewConstMetric(descNodes, prometheus.GaugeValue, float64(s.Measured))
+	}
 }

@@ -98,7 +98,7 @@ func BenchmarkThousandEndpoints(b *testing.B) {
 			defer s.client.CloseIdleConnections()
 			c := gauge(time.Second)
 			c.Port = "metrics"
-			require.NoError(b, s.Set(key("pm"), c, sourcetest.NewFleet(all...), &discard{b: b}))
+			s.Set(key("pm"), c, sourcetest.NewFleet(all...), &discard{b: b})
 			round(b.Context(), s)
 			b.ReportAllocs()
 			for b.Loop() {
@@ -116,7 +116,7 @@ func BenchmarkGateOfAScrape(b *testing.B) {
 	for name, text := range pages() {
 		b.Run(name, func(b *testing.B) {
 			s := newSource(Options{Timeout: time.Minute}.withDefaults(), newNetwork(answering(text)))
-			require.NoError(b, s.Set(key("pm"), gauge(time.Second), fleetOf(endpoints), &discard{b: b}))
+			s.Set(key("pm"), gauge(time.Second), fleetOf(endpoints), &discard{b: b})
 			p := pipeline.AdaptiveParams()
 			p.Threshold, p.Max = 0.7, 20
 			limits, all, filter := gate.LimitsOf(&p, false), make([]pipeline.Instance, endpoints), gate.Filter{}
@@ -158,7 +158,7 @@ func BenchmarkSchedule(b *testing.B) {
 	const endpoints = 100_000
 	s := newSource(Options{}.withDefaults(), nothing{})
 	sink := &discard{b: b}
-	require.NoError(b, s.Set(key("pm"), gauge(time.Second), fleetOf(endpoints), sink))
+	s.Set(key("pm"), gauge(time.Second), fleetOf(endpoints), sink)
 	ctx, cancel := context.WithCancel(b.Context())
 	done := make(chan error)
 	go func() { done <- s.Run(ctx) }()
@@ -197,9 +197,9 @@ func BenchmarkLongPagesOfANamespace(b *testing.B) {
 		fleet, _ := tenant("hostile", 1, 1000)
 		c := gauge(time.Second)
 		c.MatchLabels = map[string]string{"i": "7"}
-		require.NoError(b, s.Set(types.NamespacedName{Namespace: "hostile", Name: "pm"}, c, fleet, newRecorder()))
+		s.Set(types.NamespacedName{Namespace: "hostile", Name: "pm"}, c, fleet, newRecorder())
 		sink := &discard{b: b}
-		require.NoError(b, s.Set(key("pm"), gauge(time.Second), fleetOf(20), sink))
+		s.Set(key("pm"), gauge(time.Second), fleetOf(20), sink)
 		ctx, cancel := context.WithTimeout(b.Context(), span)
 		done := make(chan error)
 		go func() { done <- s.Run(ctx) }()

@@ -57,12 +57,12 @@ func TestNamespaceCannotTakeTheSlotsOfOthers(t *testing.T) {
 					for address := range addresses {
 						hostile[address] = true
 					}
-					require.NoError(t, s.Set(types.NamespacedName{Namespace: namespace, Name: "pm"}, gauge(time.Second), fleet, newRecorder()))
+					s.Set(types.NamespacedName{Namespace: namespace, Name: "pm"}, gauge(time.Second), fleet, newRecorder())
 				}
 				sourcetest.Pass(span / 2)
 				fleet, _ := tenant("victim", 0, victims)
 				sink := newRecorder()
-				require.NoError(t, s.Set(types.NamespacedName{Namespace: "victim", Name: "pm"}, gauge(time.Second), fleet, sink))
+				s.Set(types.NamespacedName{Namespace: "victim", Name: "pm"}, gauge(time.Second), fleet, sink)
 				sourcetest.Pass(span)
 				readings, oldest := 0, time.Duration(0)
 				for _, x := range fleet.Active() {
@@ -95,12 +95,12 @@ func TestSlowNamespaceAmongOthers(t *testing.T) {
 			namespace := fmt.Sprint("hostile-", i)
 			fleet, _ := tenant(namespace, 1+i, 250)
 			key := types.NamespacedName{Namespace: namespace, Name: "pm"}
-			require.NoError(t, s.Set(key, gauge(time.Second), fleet, newRecorder()))
+			s.Set(key, gauge(time.Second), fleet, newRecorder())
 		}
 		sourcetest.Pass(30 * time.Second)
 		fleet, _ := tenant("victim", 0, victims)
 		sink := newRecorder()
-		require.NoError(t, s.Set(types.NamespacedName{Namespace: "victim", Name: "pm"}, gauge(time.Second), fleet, sink))
+		s.Set(types.NamespacedName{Namespace: "victim", Name: "pm"}, gauge(time.Second), fleet, sink)
 		sourcetest.Pass(time.Minute)
 		oldest := time.Duration(0)
 		for _, x := range fleet.Active() {
@@ -140,10 +140,10 @@ func TestScrapesOfANamespaceAreBounded(t *testing.T) {
 			c := gauge(100 * time.Millisecond)
 			c.Path = fmt.Sprint("/metrics/", i)
 			sinks[i] = newRecorder()
-			require.NoError(t, s.Set(types.NamespacedName{Namespace: "bank", Name: fmt.Sprint(i)}, c, fleet, sinks[i]))
+			s.Set(types.NamespacedName{Namespace: "bank", Name: fmt.Sprint(i)}, c, fleet, sinks[i])
 		}
 		victims, _ := tenant("shop", 2, 10)
-		require.NoError(t, s.Set(types.NamespacedName{Namespace: "shop", Name: "pm"}, gauge(time.Second), victims, newRecorder()))
+		s.Set(types.NamespacedName{Namespace: "shop", Name: "pm"}, gauge(time.Second), victims, newRecorder())
 		sourcetest.Pass(2 * time.Second)
 		scrapes.Store(0)
 		ofVictim.Store(0)
@@ -173,10 +173,10 @@ func TestRefusedAreNotScraped(t *testing.T) {
 			return "load 1\n", time.Millisecond, nil
 		}))
 		fleet, _ := tenant("bank", 1, 10)
-		require.NoError(t, s.Set(types.NamespacedName{Namespace: "bank", Name: "pm"}, gauge(time.Second), fleet, refusing{newRecorder()}))
+		s.Set(types.NamespacedName{Namespace: "bank", Name: "pm"}, gauge(time.Second), fleet, refusing{newRecorder()})
 		sourcetest.Pass(10 * time.Second)
 		assert.Zero(t, scrapes.Load())
-		require.NoError(t, s.Set(types.NamespacedName{Namespace: "bank", Name: "other"}, gauge(time.Second), fleet, newRecorder()))
+		s.Set(types.NamespacedName{Namespace: "bank", Name: "other"}, gauge(time.Second), fleet, newRecorder())
 		sourcetest.Pass(10 * time.Second)
 		assert.InDelta(t, 100, scrapes.Load(), 10, "one that is served has them scraped")
 	})

@@ -77,22 +77,18 @@ func wholeMinute(now time.Time) time.Time {
 
 // Set reads the active instances of a fleet for a sink, as c says, until the next Set or Remove of the key. Each
 // instance is read from its start to its end in the fleet.
-func (s *Source) Set(key types.NamespacedName, c Config, fleet Fleet, sink source.Sink) error {
-	if err := c.validate(); err != nil {
-		return err
-	}
+func (s *Source) Set(key types.NamespacedName, c Config, fleet Fleet, sink source.Sink) {
 	added := newSubscription(s, c, fleet, sink)
 	s.mu.Lock()
 	old := s.subscriptions[key]
 	if old.same(added) {
 		s.mu.Unlock()
-		return nil
+		return
 	}
 	s.subscriptions[key] = added
 	s.mu.Unlock()
 	added.begin()
 	old.end() // after the other has begun, so that an endpoint of both stays connected
-	return nil
 }
 
 // Remove stops reading for a key. The sink is not called any more when it returns.

@@ -2,25 +2,23 @@ package prometheus
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"time"
 
-	"github.com/prometheus/common/model"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/foresail/foresail/adapter/source"
 	"github.com/foresail/foresail/internal/promapi"
 )
 
-// MinInterval and MaxInterval are the limits of the interval between two queries.
+// minInterval and maxInterval are what the API accepts as the interval between two queries.
 const (
-	MinInterval = time.Second
-	MaxInterval = time.Hour
+	minInterval = time.Second
+	maxInterval = time.Hour
 )
 
 // maxReach is the longest span of a query: the longest interval, and two more.
-const maxReach = 3 * MaxInterval
+const maxReach = 3 * maxInterval
 
 // Config is a query to a server.
 type Config struct {
@@ -63,28 +61,13 @@ func (c *Config) normalize() {
 	}
 }
 
-// validate returns all problems of c, joined.
+// validate returns an error unless the address is one that Foresail queries: rules of the API cannot tell, for example,
+// that it has an encoded path. What else a query has to be is among these rules.
 func (c *Config) validate() error {
-	var problems []error
-	refuse := func(field string, value any, accepted string) {
-		problems = append(problems, fmt.Errorf("%s: %q: must be %s", field, value, accepted))
-	}
 	if _, err := promapi.ParseAddress(c.Address); err != nil {
-		refuse("address", promapi.Redact(c.Address), promapi.AcceptedAddress)
+		return fmt.Errorf("address: %q: must be %s", promapi.Redact(c.Address), promapi.AcceptedAddress)
 	}
-	if !c.Whole && !model.UTF8Validation.IsValidLabelName(c.PodLabel) {
-		refuse("podLabel", c.PodLabel, "the name of a Prometheus label")
-	}
-	if c.Type != source.Gauge && c.Type != source.Counter {
-		refuse("type", c.Type, "Gauge or Counter")
-	}
-	if c.Interval < MinInterval || c.Interval > MaxInterval {
-		refuse("interval", c.Interval, fmt.Sprintf("from %v to %v", MinInterval, MaxInterval))
-	}
-	if c.Window < c.Interval {
-		refuse("window", c.Window, "at least the interval")
-	}
-	return errors.Join(problems...)
+	return nil
 }
 
 // limit limits the query to the series of a namespace.

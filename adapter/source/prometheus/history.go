@@ -74,7 +74,10 @@ type history struct {
 
 func newHistory(u *subscription, p *pipeline.Params, span time.Duration, now time.Time) (*history, error) {
 	c, g := &u.config, u.group
-	over, err := u.meanOver()
+	u.mu.Lock()
+	spacing := cmp.Or(time.Duration(u.spacing)*time.Millisecond, c.Interval)
+	u.mu.Unlock()
+	over, err := meanOver(spacing, c.Type)
 	if err != nil {
 		return nil, err
 	}
@@ -95,14 +98,10 @@ func newHistory(u *subscription, p *pipeline.Params, span time.Duration, now tim
 	return h, nil
 }
 
-// meanOver is what a mean of a minute is taken over: more than a minute where samples are so far apart that it may have too few.
-func (u *subscription) meanOver() (time.Duration, error) {
-	u.mu.Lock()
-	spacing := time.Duration(u.spacing) * time.Millisecond
-	u.mu.Unlock()
-	spacing = cmp.Or(spacing, u.config.Interval)
+// meanOver returns what a mean of a minute is taken over: more than a minute where samples are so far apart that it may have too few.
+func meanOver(spacing time.Duration, as source.Type) (time.Duration, error) {
 	needed := 2 * spacing
-	if u.config.Type == source.Counter {
+	if as == source.Counter {
 		needed = 4 * spacing
 	}
 	over := (max(needed, time.Minute) + time.Minute - 1).Truncate(time.Minute)

@@ -21,8 +21,8 @@ type subscription struct {
 
 	mu      sync.Mutex // held while the sink is called
 	ended   bool
-	first   time.Time         // when the first answer with its samples was asked for
-	begun   bool              // it, or one after it, has been taken
+	fill    backfill
+	begun   bool              // the first answer with its samples, or one after it, has been taken
 	spacing int64             // between samples, by the newest answer (ms)
 	from    int64             // samples before are left out (ms)
 	tracks  map[string]*track // by instance
@@ -31,9 +31,10 @@ type subscription struct {
 }
 
 func newSubscription(g *group, c Config, fleet Fleet, sink source.Sink) *subscription {
+	roster := podtracker.NewPodIndex(fleet)
 	return &subscription{
-		group: g, config: c, fleet: fleet, sink: sink,
-		roster: podtracker.NewPodIndex(fleet), tracks: map[string]*track{},
+		group: g, config: c, fleet: fleet, sink: sink, roster: roster,
+		fill: backfill{group: g, fleet: fleet, roster: roster}, tracks: map[string]*track{},
 	}
 }
 
@@ -96,12 +97,12 @@ func (u *subscription) take(a *answer, t taking) {
 	}
 	active := u.roster.Active()
 	if !u.begun && len(active) > 0 && !a.empty() {
-		if a.partial == "" && u.undecided(a.series, active, t) {
+		if a.partial == "" && u.fill.undecided(a.series, active, t) {
 			u.sink.SourceFailed(nil) // the server answers; the samples are taken soon
 			return
 		}
 		u.begun = true
-		u.from = u.beginning(a.series, active, a.partial, t)
+		u.from = u.fill.beginning(a.series, active, a.partial, t)
 	}
 	r := report{subscription: u, answer: a, taking: t, came: map[string]bool{}}
 	if u.begun {

@@ -88,7 +88,7 @@ const (
 	// takeover is how long after its first reading a series of an unknown pod may be taking loads over (ms).
 	takeover = 2 * 60_000
 	// minEvery is the least spacing of sums (ms): as long as that of queries, however close readings are.
-	minEvery = int64(MinInterval / time.Millisecond)
+	minEvery = int64(minInterval / time.Millisecond)
 	// keptSums is how long sums are kept (ms): longer than a load moves.
 	keptSums = 2 * maxOverlap
 )

@@ -1,13 +1,10 @@
 package remotewrite
 
 import (
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
-
-	"github.com/prometheus/common/model"
 
 	"github.com/foresail/foresail/adapter/source"
 	"github.com/foresail/foresail/adapter/source/remotewrite/decode"
@@ -20,29 +17,6 @@ type Config struct {
 	PodLabel    string            // whose value is the name of the pod; "" with Whole
 	Whole       bool              // the one series is the load of the target as a whole
 	MatchLabels map[string]string // labels that the series have; they may have others
-}
-
-// validate returns all problems of c, joined.
-func (c *Config) validate() error {
-	var problems []error
-	reject := func(field string, value any, accepted string) {
-		problems = append(problems, fmt.Errorf("%s: %q: must be %s", field, value, accepted))
-	}
-	if !model.LegacyValidation.IsValidMetricName(c.Metric) {
-		reject("metric", c.Metric, "the name of a Prometheus metric")
-	}
-	if c.Type != source.Gauge && c.Type != source.Counter {
-		reject("type", c.Type, "Gauge or Counter")
-	}
-	if !c.Whole && !model.LegacyValidation.IsValidLabelName(c.PodLabel) {
-		reject("podLabel", c.PodLabel, "the name of a Prometheus label, such as pod")
-	}
-	for _, name := range slices.Sorted(maps.Keys(c.MatchLabels)) {
-		if !model.LegacyValidation.IsValidLabelName(name) {
-			reject("matchLabels", name, "the name of a Prometheus label")
-		}
-	}
-	return errors.Join(problems...)
 }
 
 func (c *Config) equal(d *Config) bool {

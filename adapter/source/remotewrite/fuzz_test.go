@@ -42,8 +42,8 @@ func FuzzHandler(f *testing.F) {
 	f.Add(true, true, v2Bomb(2))
 	f.Fuzz(func(t *testing.T, second, compress bool, body []byte) {
 		r := newReceiver(func(o *Options) { o.MaxSeries, o.MaxSamples, o.MaxLabels, o.MaxDecodedBytes = 20, 50, 8, 1<<16 })
-		require.NoError(t, r.Set(key("gauge"), gauge(), newFleet("shop", "web-0"), strict{t}))
-		require.NoError(t, r.Set(key("counter"), counter(), newFleet("shop", "web-0"), strict{t}))
+		r.Set(key("gauge"), gauge(), newFleet("shop", "web-0"), strict{t})
+		r.Set(key("counter"), counter(), newFleet("shop", "web-0"), strict{t})
 		e := encodings[0]
 		if second {
 			e = encodings[1]
@@ -70,8 +70,8 @@ func FuzzOTLP(f *testing.F) {
 	f.Add(true, false, []byte("\xae")) // which the answer quotes
 	f.Fuzz(func(t *testing.T, json, compressed bool, body []byte) {
 		r := newReceiver(func(o *Options) { o.MaxSeries, o.MaxSamples, o.MaxLabels, o.MaxDecodedBytes = 20, 50, 8, 1<<16 })
-		require.NoError(t, r.Set(key("gauge"), gauge(), newFleet("shop", "web-0"), strict{t}))
-		require.NoError(t, r.Set(key("counter"), Config{Metric: "load_total", Type: source.Counter, PodLabel: "pod"}, newFleet("shop", "web-0"), strict{t}))
+		r.Set(key("gauge"), gauge(), newFleet("shop", "web-0"), strict{t})
+		r.Set(key("counter"), Config{Metric: "load_total", Type: source.Counter, PodLabel: "pod"}, newFleet("shop", "web-0"), strict{t})
 		form := otlpForms[0]
 		if json {
 			form = otlpForms[1]

@@ -66,7 +66,7 @@ func TestAnswersOfBothVersions(t *testing.T) {
 					o.MaxSeries, o.MaxSamples, o.MaxLabels, o.MaxLabelNameBytes, o.MaxLabelValueBytes = 10, 20, 8, 32, 64
 				})
 				sink := sourcetest.NewRecorder()
-				require.NoError(t, r.Set(key("m"), gauge(), newFleet("shop", "web-0"), sink))
+				r.Set(key("m"), gauge(), newFleet("shop", "web-0"), sink)
 				w := r.push(e, c.pushed...)
 				assert.Equal(t, c.code, w.Code)
 				assert.Contains(t, w.Body.String(), c.body)
@@ -136,7 +136,7 @@ func TestAnswersToInvalidRequests(t *testing.T) {
 func TestMalformedMessagesAreRejectedAsAWhole(t *testing.T) {
 	r := newReceiver()
 	sink := sourcetest.NewRecorder()
-	require.NoError(t, r.Set(key("m"), gauge(), newFleet("shop", "web-0"), sink))
+	r.Set(key("m"), gauge(), newFleet("shop", "web-0"), sink)
 	series := func(refs ...uint32) writev2.TimeSeries {
 		return writev2.TimeSeries{LabelsRefs: refs, Samples: []writev2.Sample{{Timestamp: start, Value: 1}}}
 	}
@@ -190,7 +190,7 @@ func TestHistogramsExemplarsAndMetadataAreIgnored(t *testing.T) {
 		t.Run(e.name, func(t *testing.T) {
 			r := newReceiver()
 			sink := sourcetest.NewRecorder()
-			require.NoError(t, r.Set(key("m"), gauge(), newFleet("shop", "web-0"), sink))
+			r.Set(key("m"), gauge(), newFleet("shop", "web-0"), sink)
 			w := do(r.handler, post(e.contentType, snappy.Encode(nil, bodies[e.name])))
 			assert.Equal(t, http.StatusNoContent, w.Code, w.Body)
 			assert.Equal(t, []float64{1}, sink.Values("uid-web-0"))
@@ -227,7 +227,7 @@ func (r *receiver) busy(t *testing.T) {
 func TestPrometheusClient(t *testing.T) {
 	r := newReceiver()
 	sink := sourcetest.NewRecorder()
-	require.NoError(t, r.Set(key("m"), gauge(), newFleet("shop", "web-0"), sink))
+	r.Set(key("m"), gauge(), newFleet("shop", "web-0"), sink)
 	server := httptest.NewServer(r.handler)
 	defer server.Close()
 	client, err := remote.NewAPI(server.URL, remote.WithAPIBackoff(remote.BackoffConfig{Min: time.Millisecond, Max: time.Millisecond, MaxRetries: 1}))

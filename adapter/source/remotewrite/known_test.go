@@ -48,7 +48,7 @@ func takenAlike(t *testing.T, random *rand.Rand) (known int) {
 			switch {
 			case what == 0 || step == 0:
 				sinks[i] = append(sinks[i], sourcetest.NewRecorder())
-				require.NoError(t, r.Set(name, config, newFleet("shop", fleet...), sinks[i][len(sinks[i])-1]))
+				r.Set(name, config, newFleet("shop", fleet...), sinks[i][len(sinks[i])-1])
 			case what == 1:
 				r.Remove(name)
 			case what == 2:
@@ -162,13 +162,13 @@ func TestSeriesThatAreNotKnown(t *testing.T) {
 func TestKnownSeriesOfNamespaces(t *testing.T) {
 	r, _ := subscribed(t, gauge())
 	bank := types.NamespacedName{Namespace: "bank", Name: "m"}
-	require.NoError(t, r.Set(bank, gauge(), newFleet("bank", "web-0"), sourcetest.NewRecorder()))
+	r.Set(bank, gauge(), newFleet("bank", "web-0"), sourcetest.NewRecorder())
 	other := "load{job=a,namespace=bank,pod=web-0}"
 	r.push(encodings[0], push(seriesA, at(0, 1)), push(other, at(0, 1)))
 	require.Len(t, r.index.cached, 2)
 	whole := gauge()
 	whole.PodLabel, whole.Whole = "", true
-	require.NoError(t, r.Set(key("whole"), whole, newFleet("shop"), sourcetest.NewRecorder()))
+	r.Set(key("whole"), whole, newFleet("shop"), sourcetest.NewRecorder())
 	require.Len(t, r.index.cached, 1)
 	r.push(encodings[0], push(seriesA, at(1, 1)), push(other, at(1, 1)))
 	assert.Len(t, r.index.cached, 1, "series of the first are of two")

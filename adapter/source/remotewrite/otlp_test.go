@@ -177,12 +177,12 @@ func TestOTLPGivesTheSamplesOfRemoteWrite(t *testing.T) {
 				want, got := sourcetest.NewRecorder(), sourcetest.NewRecorder()
 				r := newReceiver()
 				r.at(9)
-				require.NoError(t, r.Set(key("m"), c.config, newFleet("shop", "web-0"), want))
+				r.Set(key("m"), c.config, newFleet("shop", "web-0"), want)
 				require.Equal(t, http.StatusNoContent, r.push(encodings[1], c.pushed...).Code)
 
 				r = newReceiver()
 				r.at(9)
-				require.NoError(t, r.Set(key("m"), c.config, newFleet("shop", "web-0"), got))
+				r.Set(key("m"), c.config, newFleet("shop", "web-0"), got)
 				points, why := f.partial(t, do(r.handler, f.post(f.body(c.exported()))))
 				assert.Zero(t, points)
 				assert.Empty(t, why)
@@ -292,9 +292,9 @@ func TestOTLPPartialSuccess(t *testing.T) {
 				if c.metric != "" {
 					config.Metric = c.metric
 				}
-				require.NoError(t, r.Set(key("m"), config, newFleet("shop", "web-0"), sourcetest.NewRecorder()))
+				r.Set(key("m"), config, newFleet("shop", "web-0"), sourcetest.NewRecorder())
 				good := sourcetest.NewRecorder()
-				require.NoError(t, r.Set(key("good"), Config{Metric: "good", Type: source.Gauge, PodLabel: "pod"}, newFleet("shop", "web-0"), good))
+				r.Set(key("good"), Config{Metric: "good", Type: source.Gauge, PodLabel: "pod"}, newFleet("shop", "web-0"), good)
 
 				points, why := f.partial(t, do(r.handler, f.post(f.body(c.add(export("web-0")).gauge("good", at(0, 1))))))
 				assert.Equal(t, c.points, points)
@@ -329,7 +329,7 @@ func TestOTLPNames(t *testing.T) {
 			if c.monotonic {
 				as = source.Counter
 			}
-			require.NoError(t, r.Set(key("m"), Config{Metric: c.is, Type: as, PodLabel: "pod"}, newFleet("shop", "web-0"), sink))
+			r.Set(key("m"), Config{Metric: c.is, Type: as, PodLabel: "pod"}, newFleet("shop", "web-0"), sink)
 			e := export("web-0")
 			if c.monotonic {
 				e.counter(c.name, cumulative, at(0, 1), at(1, 2))
@@ -388,7 +388,7 @@ func TestDataPointsDoNotNameTheirPod(t *testing.T) {
 			r, sink := newReceiver(), sourcetest.NewRecorder()
 			c := gauge()
 			c.PodLabel = label
-			require.NoError(t, r.Set(key("m"), c, newFleet("shop", "web-0"), sink))
+			r.Set(key("m"), c, newFleet("shop", "web-0"), sink)
 			claims := exported{metrics: pmetric.NewMetrics()}.and("k8s.namespace.name", "shop").gauge("load", at(0, 1)).with(label, "web-0")
 			form.partial(t, do(r.handler, form.post(form.body(claims))))
 			unowned := exported{metrics: pmetric.NewMetrics()}.and("region", "eu").gauge("load", at(0, 1)).with(label, "web-0", "namespace", "shop")
@@ -427,7 +427,7 @@ func TestDataPointsDoNotNameTheirPodWhicheverTheTenancy(t *testing.T) {
 			r, sink := newReceiver(func(o *Options) { o.Tenancy = test.tenancy }), sourcetest.NewRecorder()
 			c := gauge()
 			c.PodLabel = "replica"
-			require.NoError(t, r.Set(key("m"), c, newFleet("shop", "web-0"), sink))
+			r.Set(key("m"), c, newFleet("shop", "web-0"), sink)
 			form := otlpForms[0]
 			push := func(e exported) { form.partial(t, do(r.handler, form.post(form.body(e)))) }
 			e := func() exported { return exported{metrics: pmetric.NewMetrics()} }
@@ -468,7 +468,7 @@ func TestTheKindOfTheSenderDecides(t *testing.T) {
 		for _, form := range otlpForms {
 			t.Run(test.name+" "+form.name, func(t *testing.T) {
 				r, sink := newReceiver(), sourcetest.NewRecorder()
-				require.NoError(t, r.Set(key("m"), Config{Metric: test.metric, Type: test.as, PodLabel: "pod"}, newFleet("shop", "web-0"), sink))
+				r.Set(key("m"), Config{Metric: test.metric, Type: test.as, PodLabel: "pod"}, newFleet("shop", "web-0"), sink)
 				e := export("web-0")
 				test.add(e)
 				accepted, why := form.partial(t, do(r.handler, form.post(form.body(e))))
@@ -502,7 +502,7 @@ func (l *listed) Unsupported(reason error, _ int) { l.series = append(l.series, 
 // More data points than are decoded at once, of several resources.
 func TestOTLPDecodesInParts(t *testing.T) {
 	r, sink := newReceiver(), sourcetest.NewRecorder()
-	require.NoError(t, r.Set(key("m"), matching(gauge(), "n", "1999"), newFleet("shop", "web-0", "web-1"), sink))
+	r.Set(key("m"), matching(gauge(), "n", "1999"), newFleet("shop", "web-0", "web-1"), sink)
 	e := export("web-0")
 	for _, pod := range []string{"web-0", "web-1"} {
 		e = e.and("k8s.namespace.name", "shop", "k8s.pod.name", pod)

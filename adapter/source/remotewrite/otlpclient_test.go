@@ -52,9 +52,9 @@ func TestOpenTelemetrySDK(t *testing.T) {
 			pod.Start = time.Now().Add(-time.Minute)
 			fleet := sourcetest.NewFleet(pod)
 			utilization := Config{Metric: "eventloop_utilization_ratio", Type: source.Gauge, PodLabel: "pod"}
-			require.NoError(t, r.Set(key("utilization"), matching(utilization, "worker", "main", "otel_scope_name", "app"), fleet, sink))
-			require.NoError(t, r.Set(key("requests"), Config{Metric: "requests_total", Type: source.Counter, PodLabel: "pod"}, fleet, rates))
-			require.NoError(t, r.Set(key("total"), Config{Metric: "requests_total", Type: source.Gauge, PodLabel: "pod"}, fleet, raw))
+			r.Set(key("utilization"), matching(utilization, "worker", "main", "otel_scope_name", "app"), fleet, sink)
+			r.Set(key("requests"), Config{Metric: "requests_total", Type: source.Counter, PodLabel: "pod"}, fleet, rates)
+			r.Set(key("total"), Config{Metric: "requests_total", Type: source.Gauge, PodLabel: "pod"}, fleet, raw)
 			server := httptest.NewServer(r.handler)
 			defer server.Close()
 			provider := exporting(t, server.URL, options...)
@@ -88,7 +88,7 @@ func TestOpenTelemetrySDK(t *testing.T) {
 func TestOpenTelemetrySDKReportsWhatIsRejected(t *testing.T) {
 	unknown := error(nil)
 	r := newReceiver(onTheClock, func(o *Options) { o.Ready = func() error { return unknown } })
-	require.NoError(t, r.Set(key("m"), Config{Metric: "requests_total", Type: source.Counter, PodLabel: "pod"}, newFleet("shop", "web-0"), sourcetest.NewRecorder()))
+	r.Set(key("m"), Config{Metric: "requests_total", Type: source.Counter, PodLabel: "pod"}, newFleet("shop", "web-0"), sourcetest.NewRecorder())
 	server := httptest.NewServer(r.handler)
 	defer server.Close()
 	provider := exporting(t, server.URL, otlpmetrichttp.WithTemporalitySelector(func(sdk.InstrumentKind) metricdata.Temporality { return metricdata.DeltaTemporality }))
@@ -108,7 +108,7 @@ func TestOpenTelemetrySDKPresentsACertificate(t *testing.T) {
 		o.Address, o.WebConfigFile = ":9201", webConfigOf(t, ours, "collector")
 	}), sourcetest.NewRecorder()
 	require.NoError(t, r.options.Validate(), "clients are authenticated")
-	require.NoError(t, r.Set(key("m"), whole("queue"), newFleet("shop"), sink))
+	r.Set(key("m"), whole("queue"), newFleet("shop"), sink)
 	url := strings.Replace(strings.TrimSuffix(serving(t, r.Source), path), "http://", "https://", 1)
 	push := func(client *tls.Config) error {
 		provider := exporting(t, url, otlpmetrichttp.WithTLSClientConfig(client))

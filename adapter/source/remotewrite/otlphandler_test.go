@@ -59,7 +59,7 @@ func TestOTLPAnswers(t *testing.T) {
 					o.MaxInFlightBytes = 128 << 20
 				})
 				sink := sourcetest.NewRecorder()
-				require.NoError(t, r.Set(key("m"), gauge(), newFleet("shop", "web-0"), sink))
+				r.Set(key("m"), gauge(), newFleet("shop", "web-0"), sink)
 				request := f.post(c.body)
 				if c.change != nil {
 					c.change(request)
@@ -151,7 +151,7 @@ func TestOTLPNeedsTheToken(t *testing.T) {
 func TestOTLPNeedsTheUsersOfTheWebConfiguration(t *testing.T) {
 	r := newReceiver(func(o *Options) { o.WebConfigFile = users(t, bcrypt.MinCost) })
 	sink := sourcetest.NewRecorder()
-	require.NoError(t, r.Set(key("m"), gauge(), newFleet("shop", "web-0"), sink))
+	r.Set(key("m"), gauge(), newFleet("shop", "web-0"), sink)
 	url := strings.TrimSuffix(serving(t, r.Source), path) + otlpPath
 	f := otlpForms[0]
 	try := func(change func(*http.Request)) int {

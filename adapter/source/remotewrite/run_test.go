@@ -146,7 +146,7 @@ func TestServing(t *testing.T) {
 		o.WebConfigFile = users(t, bcrypt.MinCost)
 	})
 	sink := sourcetest.NewRecorder()
-	require.NoError(t, r.Set(key("m"), gauge(), newFleet("shop", "web-0"), sink))
+	r.Set(key("m"), gauge(), newFleet("shop", "web-0"), sink)
 	url := serving(t, r.Source)
 	body := requestsOf(encodings[1], []string{"load{namespace=shop,pod=web-0}"})[0]
 	assert.Equal(t, http.StatusUnauthorized, send(t, url, encodings[1].contentType, body, nil))
@@ -191,7 +191,7 @@ func BenchmarkAccess(b *testing.B) {
 func TestRejectsWritesWhenUsersAreRemoved(t *testing.T) {
 	path := users(t, bcrypt.MinCost)
 	r := newReceiver(func(o *Options) { o.WebConfigFile, o.Address = path, ":9201" })
-	require.NoError(t, r.Set(key("m"), gauge(), newFleet("shop", "web-0"), sourcetest.NewRecorder()))
+	r.Set(key("m"), gauge(), newFleet("shop", "web-0"), sourcetest.NewRecorder())
 	try := func() int { return r.push(encodings[0], push("load{namespace=shop,pod=web-0}", at(0, 1))).Code }
 	assert.Equal(t, http.StatusNoContent, try(), "the file itself is the server's to check")
 	before, err := os.ReadFile(path)

@@ -24,7 +24,7 @@ func TestSlowBodiesHoldUpNoOtherSender(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := newReceiver()
 			sink := sourcetest.NewRecorder()
-			require.NoError(t, r.Set(key("m"), gauge(), newFleet("shop", "web-0"), sink))
+			r.Set(key("m"), gauge(), newFleet("shop", "web-0"), sink)
 			server := httptest.NewUnstartedServer(r.handler)
 			server.Config.ReadTimeout = readTimeout
 			server.Start()
@@ -63,7 +63,7 @@ func TestSlowBodiesHoldUpNoOtherSender(t *testing.T) {
 // Strangers' pod labels, and as many of the namespace itself, cost the series of a tenant nothing.
 func TestPodLabelsOfOthersCostNothing(t *testing.T) {
 	r := newReceiver()
-	require.NoError(t, r.Set(key("m"), gauge(), newFleet("shop", "web-0"), sourcetest.NewRecorder()))
+	r.Set(key("m"), gauge(), newFleet("shop", "web-0"), sourcetest.NewRecorder())
 	l := decode.Labels{{Name: decode.MetricName, Value: "load"}, {Name: "namespace", Value: "shop"}, {Name: "pod", Value: "web-0"}}
 	cost := func() time.Duration {
 		least := time.Hour
@@ -82,7 +82,7 @@ func TestPodLabelsOfOthersCostNothing(t *testing.T) {
 		c := gauge()
 		c.PodLabel = fmt.Sprint("label_", i)
 		of := types.NamespacedName{Namespace: []string{"bank", "shop"}[i%2], Name: fmt.Sprint("pm-", i)}
-		require.NoError(t, r.Set(of, c, newFleet(of.Namespace, "web-0"), sourcetest.NewRecorder()))
+		r.Set(of, c, newFleet(of.Namespace, "web-0"), sourcetest.NewRecorder())
 	}
 	assert.Less(t, cost(), 10*alone)
 }

@@ -86,22 +86,18 @@ func New(o Options) *Source {
 
 // Set takes the samples that are pushed for the pods of a fleet, as c selects them, to a sink, until the next Set or
 // Remove of the key.
-func (s *Source) Set(key types.NamespacedName, c Config, fleet Fleet, sink source.Sink) error {
-	if err := c.validate(); err != nil {
-		return err
-	}
+func (s *Source) Set(key types.NamespacedName, c Config, fleet Fleet, sink source.Sink) {
 	added := newSubscription(s.index, key, c, fleet, sink)
 	s.mu.Lock()
 	old := s.subscriptions[key]
 	if old.same(added) {
 		s.mu.Unlock()
-		return nil
+		return
 	}
 	s.subscriptions[key] = added
 	s.mu.Unlock()
 	old.end()
 	added.begin(s.options.Now())
-	return nil
 }
 
 // Remove stops taking samples for a key. The sink is not called any more when it returns.

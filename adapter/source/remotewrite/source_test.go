@@ -5,7 +5,6 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
 
 	"github.com/foresail/foresail/adapter/source/sourcetest"
 	"github.com/foresail/foresail/pipeline"
@@ -17,8 +16,8 @@ func TestSamplesReachTheirSubscriptions(t *testing.T) {
 			r := newReceiver()
 			all, queue := sourcetest.NewRecorder(), sourcetest.NewRecorder()
 			fleet := newFleet("shop", "web-0", "web-1")
-			require.NoError(t, r.Set(key("all"), gauge(), fleet, all))
-			require.NoError(t, r.Set(key("queue"), matching(gauge(), "kind", "queue", "zone", ""), fleet, queue))
+			r.Set(key("all"), gauge(), fleet, all)
+			r.Set(key("queue"), matching(gauge(), "kind", "queue", "zone", ""), fleet, queue)
 
 			w := r.push(e,
 				push("load{kind=queue,namespace=shop,pod=web-0}", at(-2, 1), at(-1, 2)),

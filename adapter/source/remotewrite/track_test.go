@@ -21,7 +21,7 @@ import (
 // subscribed returns a receiver with one subscription of a fleet of web-0.
 func subscribed(t *testing.T, c Config) (*receiver, *sourcetest.Recorder) {
 	r, sink := newReceiver(), sourcetest.NewRecorder()
-	require.NoError(t, r.Set(key("m"), c, newFleet("shop", "web-0"), sink))
+	r.Set(key("m"), c, newFleet("shop", "web-0"), sink)
 	return r, sink
 }
 
@@ -346,7 +346,7 @@ func TestStateIsKeptOnlyOfKnownInstances(t *testing.T) {
 	r := newReceiver()
 	r.at(1000)
 	fleet, sink := newFleet("shop", "web-0"), sourcetest.NewRecorder()
-	require.NoError(t, r.Set(key("m"), counter(), fleet, sink))
+	r.Set(key("m"), counter(), fleet, sink)
 	u := r.subscriptions[key("m")]
 	r.push(encodings[0], push(seriesA, at(0, 1), at(1, 2)), push("load{namespace=shop,pod=web-1}", at(0, 1)))
 	assert.Len(t, u.tracks, 1)

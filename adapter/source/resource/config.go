@@ -8,15 +8,10 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/metrics/pkg/apis/metrics/v1beta1"
 
 	"github.com/foresail/foresail/pipeline"
 )
-
-// MinInterval is the shortest interval between two lists. Servers have new values every 15 s or less often; a shorter
-// interval finds them earlier.
-const MinInterval = time.Second
 
 // Config selects what is read of each pod.
 type Config struct {
@@ -25,24 +20,6 @@ type Config struct {
 	// Container is the container that is read. "" = the sum of all.
 	Container string
 	Interval  time.Duration
-}
-
-// validate returns all problems of c, joined.
-func (c *Config) validate() error {
-	var problems []error
-	refuse := func(field string, value any, accepted string) {
-		problems = append(problems, fmt.Errorf("%s: %q: must be %s", field, value, accepted))
-	}
-	if c.Name != string(corev1.ResourceCPU) && c.Name != string(corev1.ResourceMemory) {
-		refuse("name", c.Name, "cpu or memory")
-	}
-	if c.Container != "" && len(validation.IsDNS1123Label(c.Container)) > 0 {
-		refuse("container", c.Container, "the name of a container, or empty for the sum of all")
-	}
-	if c.Interval < MinInterval {
-		refuse("interval", c.Interval, "at least "+MinInterval.String())
-	}
-	return errors.Join(problems...)
 }
 
 // sample returns the usage in a PodMetrics, in cores or bytes, at the end of its window. The sink rejects times in the

@@ -62,7 +62,8 @@ type registered struct{ *Source }
 
 // Set implements source.Source.
 func (r registered) Set(key types.NamespacedName, spec *v1alpha1.PredictedMetricSpec, fleet *podtracker.TargetPods, sink source.Sink) error {
-	return r.Source.Set(key, configOf(spec.Source.Resource), fleet, sink)
+	r.Source.Set(key, configOf(spec.Source.Resource), fleet, sink)
+	return nil
 }
 
 func configOf(s *v1alpha1.ResourceSource) Config {

@@ -65,21 +65,17 @@ func (s *Source) Run(ctx context.Context) error {
 
 // Set reads the active instances of a fleet, in the namespace of the key, for a sink, as c says, until the next Set or
 // Remove of the key.
-func (s *Source) Set(key types.NamespacedName, c Config, fleet Fleet, sink source.Sink) error {
-	if err := c.validate(); err != nil {
-		return err
-	}
+func (s *Source) Set(key types.NamespacedName, c Config, fleet Fleet, sink source.Sink) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	old := s.subscriptions[key]
 	if old != nil && old.config == c && old.fleet == fleet && old.sink == sink {
-		return nil
+		return
 	}
 	added := newSubscription(s, c, fleet, sink)
 	s.subscriptions[key] = added
 	s.attach(added, key.Namespace)
 	s.detach(old) // after the other has begun, so that a poller of both goes on
-	return nil
 }
 
 // Remove stops reading for a key. The sink is not called any more when it returns.

@@ -28,10 +28,10 @@ func TestOneListServesAllOfANamespace(t *testing.T) {
 		sinks := []*sourcetest.Recorder{sourcetest.NewRecorder(), sourcetest.NewRecorder(), sourcetest.NewRecorder()}
 		memory := Config{Name: "memory", Interval: 15 * time.Second}
 		now := time.Now()
-		require.NoError(t, s.Set(key("cpu"), cpu(), sourcetest.NewFleet(started("a", now), started("b", now)), sinks[0]))
-		require.NoError(t, s.Set(key("memory"), memory, sourcetest.NewFleet(started("a", now)), sinks[1]))
+		s.Set(key("cpu"), cpu(), sourcetest.NewFleet(started("a", now), started("b", now)), sinks[0])
+		s.Set(key("memory"), memory, sourcetest.NewFleet(started("a", now)), sinks[1])
 		elsewhere := types.NamespacedName{Namespace: "other", Name: "cpu"}
-		require.NoError(t, s.Set(elsewhere, cpu(), sourcetest.NewFleet(), sinks[2]))
+		s.Set(elsewhere, cpu(), sourcetest.NewFleet(), sinks[2])
 		sourcetest.Pass(65 * time.Second)
 
 		for _, namespace := range []string{"shop", "other"} {
@@ -65,11 +65,11 @@ func TestIntervalsOfANamespaceShareOneList(t *testing.T) {
 			return c
 		}
 		slow := sourcetest.NewRecorder()
-		require.NoError(t, s.Set(key("slow"), every(60), sourcetest.NewFleet(started("a", time.Now())), slow))
+		s.Set(key("slow"), every(60), sourcetest.NewFleet(started("a", time.Now())), slow)
 		sourcetest.Pass(10 * time.Minute)
 		assert.LessOrEqual(t, len(a.times("shop")), 11)
 		for i := range 100 {
-			require.NoError(t, s.Set(key(fmt.Sprint("pm-", i)), every(10+i), sourcetest.NewFleet(), sourcetest.NewRecorder()))
+			s.Set(key(fmt.Sprint("pm-", i)), every(10+i), sourcetest.NewFleet(), sourcetest.NewRecorder())
 		}
 		before, taken := len(a.times("shop")), len(slow.Values("uid-a"))
 		sourcetest.Pass(10 * time.Minute)
@@ -93,7 +93,7 @@ func TestSampleIsTakenOnceForEachTimestamp(t *testing.T) {
 			return []v1beta1.PodMetrics{metricsOf("a", minute, container("app", fmt.Sprint(minute.Minute()+1), "0"))}, nil
 		})
 		s, sink := running(t, Options{Client: a}), sourcetest.NewRecorder()
-		require.NoError(t, s.Set(key("pm"), cpu(), sourcetest.NewFleet(started("a", began)), sink))
+		s.Set(key("pm"), cpu(), sourcetest.NewFleet(started("a", began)), sink)
 		sourcetest.Pass(150 * time.Second)
 		var want []pipeline.Sample
 		for i := range 3 {
@@ -108,7 +108,7 @@ func TestSampleIsTakenOnceForEachTimestamp(t *testing.T) {
 func TestPodWithoutMetricsFailsAfterAGrace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, sink := running(t, Options{Client: serving("other")}), sourcetest.NewRecorder()
-		require.NoError(t, s.Set(key("pm"), cpu(), sourcetest.NewFleet(started("a", time.Now())), sink))
+		s.Set(key("pm"), cpu(), sourcetest.NewFleet(started("a", time.Now())), sink)
 		sourcetest.Pass(3 * 15 * time.Second)
 		assert.Empty(t, sink.Failures("uid-a"))
 		sourcetest.Pass(15 * time.Second)
@@ -129,7 +129,7 @@ func TestFailureEndsWithTheNextReading(t *testing.T) {
 			return []v1beta1.PodMetrics{metricsOf("a", at, container("app", "1", "0"))}, nil
 		})
 		s, sink := running(t, Options{Client: a}), sourcetest.NewRecorder()
-		require.NoError(t, s.Set(key("pm"), cpu(), sourcetest.NewFleet(started("a", at)), sink))
+		s.Set(key("pm"), cpu(), sourcetest.NewFleet(started("a", at)), sink)
 		sourcetest.Pass(time.Minute)
 		assert.Equal(t, []string{"its PodMetrics has no containers"}, sink.Failures("uid-a"))
 		assert.Equal(t, []float64{1, 1}, sink.Values("uid-a"))
@@ -145,7 +145,7 @@ func TestReadingBelongsToTheInstanceActiveAtItsTime(t *testing.T) {
 			return []v1beta1.PodMetrics{metricsOf("a", now.Add(-12*time.Second), container("app", "1", "0"))}, nil
 		})
 		s, sink := running(t, Options{Client: a}), sourcetest.NewRecorder()
-		require.NoError(t, s.Set(key("pm"), cpu(), sourcetest.NewFleet(first, second), sink))
+		s.Set(key("pm"), cpu(), sourcetest.NewFleet(first, second), sink)
 		sourcetest.Pass(40 * time.Second)
 		require.NotEmpty(t, sink.Samples("uid-a"), "the first list is of the time before the second start")
 		require.NotEmpty(t, sink.Samples("uid-a/2"))
@@ -162,7 +162,7 @@ func TestFleetIsFollowed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		fleet := sourcetest.NewFleet(started("a", time.Now()))
 		s, sink := running(t, Options{Client: serving("a", "b")}), sourcetest.NewRecorder()
-		require.NoError(t, s.Set(key("pm"), cpu(), fleet, sink))
+		s.Set(key("pm"), cpu(), fleet, sink)
 		synctest.Wait()
 		ended := started("a", time.Now())
 		ended.End = time.Now()
@@ -181,10 +181,10 @@ func TestNewSubscriptionTakesTheLastList(t *testing.T) {
 					return []v1beta1.PodMetrics{metricsOf("a", now, container("app", "1", "0"))}, failure
 				})
 				s := running(t, Options{Client: a, MaxBackoff: time.Second})
-				require.NoError(t, s.Set(key("first"), cpu(), sourcetest.NewFleet(), sourcetest.NewRecorder()))
+				s.Set(key("first"), cpu(), sourcetest.NewFleet(), sourcetest.NewRecorder())
 				synctest.Wait()
 				sink := sourcetest.NewRecorder()
-				require.NoError(t, s.Set(key("second"), cpu(), sourcetest.NewFleet(started("a", time.Now())), sink))
+				s.Set(key("second"), cpu(), sourcetest.NewFleet(started("a", time.Now())), sink)
 				if failure == nil {
 					require.Empty(t, sink.LastSourceError())
 				} else {
@@ -204,7 +204,7 @@ func TestSetIsIdempotentAndAChangeReplaces(t *testing.T) {
 		s := running(t, Options{Client: a, Registerer: registry})
 		fleet, sink, other := sourcetest.NewFleet(started("a", time.Now())), sourcetest.NewRecorder(), sourcetest.NewRecorder()
 		for range 3 {
-			require.NoError(t, s.Set(key("pm"), cpu(), fleet, sink))
+			s.Set(key("pm"), cpu(), fleet, sink)
 			synctest.Wait()
 		}
 		require.Len(t, a.times("shop"), 1)
@@ -212,14 +212,14 @@ func TestSetIsIdempotentAndAChangeReplaces(t *testing.T) {
 
 		faster := cpu()
 		faster.Interval = 5 * time.Second
-		require.NoError(t, s.Set(key("pm"), faster, fleet, other))
+		s.Set(key("pm"), faster, fleet, other)
 		sourcetest.Pass(time.Minute)
 		assert.Len(t, sink.Values("uid-a"), 1, "nothing since it was replaced")
 		assert.GreaterOrEqual(t, len(other.Values("uid-a")), 12)
 		assert.Equal(t, 1.0, sourcetest.Gathered(t, registry, "foresail_resource_polled_lists", ""))
 
 		other = sourcetest.NewRecorder()
-		require.NoError(t, s.Set(key("pm"), faster, fleet, other))
+		s.Set(key("pm"), faster, fleet, other)
 		s.Remove(key("pm"))
 		s.Remove(key("pm"))
 		before := other.Calls()
@@ -235,7 +235,7 @@ func TestNothingIsListedBeforeOrAfterRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := serving("a")
 		s := New(Options{Client: a})
-		require.NoError(t, s.Set(key("pm"), cpu(), sourcetest.NewFleet(), sourcetest.NewRecorder()))
+		s.Set(key("pm"), cpu(), sourcetest.NewFleet(), sourcetest.NewRecorder())
 		sourcetest.Pass(time.Minute)
 		require.Empty(t, a.times("shop"))
 
@@ -245,7 +245,7 @@ func TestNothingIsListedBeforeOrAfterRun(t *testing.T) {
 		listed := len(a.times("shop"))
 		require.GreaterOrEqual(t, listed, 3)
 		other := types.NamespacedName{Namespace: "other", Name: "pm"}
-		require.NoError(t, s.Set(other, cpu(), sourcetest.NewFleet(), sourcetest.NewRecorder()))
+		s.Set(other, cpu(), sourcetest.NewFleet(), sourcetest.NewRecorder())
 		sourcetest.Pass(time.Minute)
 		assert.Len(t, a.times("shop"), listed)
 		assert.Empty(t, a.times("other"))
@@ -266,7 +266,7 @@ func TestConcurrentListsAreLimited(t *testing.T) {
 		s := running(t, Options{Client: a, Concurrency: 1})
 		for i := range 5 {
 			k := types.NamespacedName{Namespace: fmt.Sprint("ns-", i), Name: "pm"}
-			require.NoError(t, s.Set(k, cpu(), sourcetest.NewFleet(), sourcetest.NewRecorder()))
+			s.Set(k, cpu(), sourcetest.NewFleet(), sourcetest.NewRecorder())
 		}
 		sourcetest.Pass(6 * time.Second)
 		assert.EqualValues(t, 1, most.Load())
@@ -274,21 +274,4 @@ func TestConcurrentListsAreLimited(t *testing.T) {
 			assert.NotEmpty(t, a.times(fmt.Sprint("ns-", i)))
 		}
 	})
-}
-
-func TestConfigIsRejected(t *testing.T) {
-	for name, test := range map[string]struct {
-		config Config
-		want   string
-	}{
-		"name":      {Config{Name: "cpus", Interval: time.Second}, `name: "cpus": must be cpu or memory`},
-		"container": {Config{Name: "cpu", Container: "a b", Interval: time.Second}, `container: "a b": must be the name of a container, or empty for the sum of all`},
-		"interval":  {Config{Name: "memory", Interval: 999 * time.Millisecond}, `interval: "999ms": must be at least 1s`},
-		"all":       {Config{}, "name: \"\": must be cpu or memory\ninterval: \"0s\": must be at least 1s"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			err := New(Options{}).Set(key("pm"), test.config, sourcetest.NewFleet(), sourcetest.NewRecorder())
-			assert.EqualError(t, err, test.want)
-		})
-	}
 }

@@ -30,7 +30,7 @@ func TestFailedListsAreRetried(t *testing.T) {
 			return []v1beta1.PodMetrics{metricsOf("a", now, container("app", "1", "0"))}, nil
 		})
 		s, sink := running(t, Options{Client: a, MaxBackoff: 20 * time.Second}), sourcetest.NewRecorder()
-		require.NoError(t, s.Set(key("pm"), cpu(), sourcetest.NewFleet(started("a", began)), sink))
+		s.Set(key("pm"), cpu(), sourcetest.NewFleet(started("a", began)), sink)
 		sourcetest.Pass(59 * time.Second)
 		var seconds []float64
 		for _, at := range a.times("shop") {
@@ -57,7 +57,7 @@ func TestHangingListTimesOut(t *testing.T) {
 		})
 		registry := prometheus.NewRegistry()
 		s, sink := running(t, Options{Client: a, Timeout: 3 * time.Second, Registerer: registry}), sourcetest.NewRecorder()
-		require.NoError(t, s.Set(key("pm"), cpu(), sourcetest.NewFleet(), sink))
+		s.Set(key("pm"), cpu(), sourcetest.NewFleet(), sink)
 		sourcetest.Pass(3 * time.Second)
 		require.Equal(t, `the PodMetrics of the namespace "shop" were not listed within 3s: context deadline exceeded`, sink.LastSourceError())
 		assert.Equal(t, 1.0, sourcetest.Gathered(t, registry, "foresail_resource_lists_total", "timeout"))
@@ -73,7 +73,7 @@ func TestRemoveCancelsARunningList(t *testing.T) {
 		})
 		registry := prometheus.NewRegistry()
 		s, sink := running(t, Options{Client: a, Registerer: registry}), sourcetest.NewRecorder()
-		require.NoError(t, s.Set(key("pm"), cpu(), sourcetest.NewFleet(), sink))
+		s.Set(key("pm"), cpu(), sourcetest.NewFleet(), sink)
 		synctest.Wait()
 		s.Remove(key("pm"))
 		sourcetest.Pass(time.Minute)

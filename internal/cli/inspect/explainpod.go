@@ -98,7 +98,7 @@ func (o *explainPodOptions) run(c *cobra.Command, k *cli.Connection, name, outpu
 		return err
 	}
 	e, err := x.explain(c.Context(), types.NamespacedName{Namespace: namespace, Name: name})
-	e.Warn(c.ErrOrStderr())
+	podview.Warn(c.ErrOrStderr(), e)
 	if others := x.namespacesWith(c.Context(), e); len(others) > 0 {
 		fmt.Fprintf(c.ErrOrStderr(), "There is no pod %q in namespace %s; %s\n", name, namespace, cli.InNamespaces(others))
 	}
@@ -111,7 +111,7 @@ func (o *explainPodOptions) run(c *cobra.Command, k *cli.Connection, name, outpu
 	if output == "json" {
 		return cli.PrintJSON(c.OutOrStdout(), e)
 	}
-	return e.Table(c.OutOrStdout(), o.all)
+	return podview.Table(c.OutOrStdout(), e, o.all)
 }
 
 // podExplainer asks about pods, with the rights of the user: the cluster, and the replicas of the extender. It is safe for concurrent use.

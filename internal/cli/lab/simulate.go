@@ -241,10 +241,10 @@ func (o *simulateOptions) settings() (pipeline.Params, error) {
 func (o *simulateOptions) run(c *cobra.Command, config compare.Config) error {
 	ctx, total := c.Context(), config.Runs()
 	if o.variants {
-		total += config.VariantRuns()
+		total += compare.VariantRuns(config)
 	}
 	if o.ablations {
-		total += config.AblationRuns(!o.loadsGiven())
+		total += compare.AblationRuns(config, !o.loadsGiven())
 	}
 	progress := newRunProgress(c.ErrOrStderr(), total)
 	step := func(compare.Run) { progress.step() }

@@ -192,13 +192,13 @@ func newAdapter(ctx context.Context, mgr ctrl.Manager, watches *feeds, sources *
 		Keepers: []keep.Runner{hpa.New(kept), capacitybuffer.New(kept, nodes)},
 	}
 	checkpoints := checkpoint.New(checkpoint.Options{
-		Metrics: mgr.GetClient(), Client: objects, Forecasts: forecasts, Known: known, Namespaces: o.namespaces, Now: time.Now,
+		Metrics: mgr.GetClient(), Client: objects, Forecasts: forecasts.Learned(), Known: known, Namespaces: o.namespaces, Now: time.Now,
 		Registerer: metrics.Registry,
 	})
 	a := &adapter{forecaster: forecasts, known: known, writer: writer, listed: synced, reconciler: reconciler, checkpoints: checkpoints}
 	if span := time.Duration(sources.prometheus.history); span > 0 {
 		a.histories = history.New(history.Options{
-			Forecasts: forecasts, Sources: history.SourcesOf(reconciler.Sources), Span: span, Now: time.Now, Registerer: metrics.Registry,
+			Forecasts: forecasts.Learned(), Sources: history.SourcesOf(reconciler.Sources), Span: span, Now: time.Now, Registerer: metrics.Registry,
 		})
 	}
 	return a, nil

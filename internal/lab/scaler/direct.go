@@ -33,14 +33,14 @@ func newPaper(s Setup) (lab.Scaler, error) {
 
 // newDirect returns Foresail setting the replicas itself each 5 s.
 func newDirect(s Setup) (lab.Scaler, error) {
-	p := s.params()
+	p := paramsOf(&s)
 	p.ReactionDelay = 0
 	f, err := newFeed(p, &s, s.Sources.Foresail, warmUpTicks*p.Interval)
 	return &direct{clock: newClock(s.Seed, "the direct scaler", directPeriod), feed: f}, err
 }
 
-// params are those of Foresail's forecasts.
-func (s *Setup) params() pipeline.Params {
+// paramsOf are those of Foresail's forecasts.
+func paramsOf(s *Setup) pipeline.Params {
 	p := s.Params
 	if s.Startup > 0 {
 		p.StartupTime = s.Startup

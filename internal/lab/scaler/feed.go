@@ -190,7 +190,7 @@ func (s *Setup) feeds() ([]*feed, error) {
 	}
 	var feeds []*feed
 	if s.Metric != Requests {
-		p := s.params()
+		p := paramsOf(s)
 		f, err := newFeed(p, s, s.Sources.Foresail, warmUpTicks*p.Interval)
 		if err != nil {
 			return nil, err
@@ -214,7 +214,7 @@ func (s *Setup) ofRequests() (*feed, error) {
 	}
 	r := *s
 	r.Threshold = s.Threshold / s.Cost
-	p := s.params()
+	p := paramsOf(s)
 	p.Saturation, p.Model = pipeline.Saturation{}, pipeline.Model{Kind: pipeline.Linear}
 	f, err := newFeed(p, &r, s.Sources.Foresail, warmUpTicks*p.Interval)
 	if err != nil {

@@ -6,13 +6,14 @@ import (
 	"bytes"
 	"compress/gzip"
 	"debug/buildinfo"
+	"errors"
 	"fmt"
 	"os"
-	"path"
 	"path/filepath"
+	"testing/fstest"
 	"time"
 
-	"github.com/foresail/foresail/internal/tools/release/image"
+	"github.com/foresail/foresail/internal/tools/release/build"
 	"github.com/foresail/foresail/internal/tools/release/sbom"
 )
 
@@ -51,7 +52,7 @@ func pack(file string, license []byte, version string, modified time.Time) (arch
 	if err != nil {
 		return archive{}, err
 	}
-	built := image.Settings(info)
+	built := build.Settings(info)
 	a := archive{os: built["GOOS"], arch: built["GOARCH"], binary: filepath.Base(file)}
 	content, err := os.ReadFile(file)
 	if err != nil {
@@ -67,53 +68,26 @@ func pack(file string, license []byte, version string, modified time.Time) (arch
 	if a.os == "windows" {
 		packer, extension = zipFile, ".zip"
 	}
-	packed, err := packer(modified, entry{"LICENSE", 0o644, license}, entry{a.binary, 0o755, content})
+	packed, err := packer(fstest.MapFS{
+		"LICENSE": {Mode: 0o644, ModTime: modified.UTC(), Data: license},
+		a.binary:  {Mode: 0o755, ModTime: modified.UTC(), Data: content},
+	})
 	a.file = product{name + extension, packed}
 	return a, err
 }
 
-// entry is a file within an archive.
-type entry struct {
-	name    string
-	mode    int64
-	content []byte
-}
-
-// tarball packs files in their order, the same to the byte whoever does it.
-func tarball(modified time.Time, entries ...entry) ([]byte, error) {
+// tarball and zipFile pack files by name: the same files give the same bytes.
+func tarball(files fstest.MapFS) ([]byte, error) {
 	var b bytes.Buffer
 	compressed := gzip.NewWriter(&b)
 	w := tar.NewWriter(compressed)
-	for _, e := range entries {
-		header := &tar.Header{Typeflag: tar.TypeReg, Name: path.Clean(e.name), Mode: e.mode, Size: int64(len(e.content)), ModTime: modified.UTC()}
-		if err := w.WriteHeader(header); err != nil {
-			return nil, err
-		}
-		if _, err := w.Write(e.content); err != nil {
-			return nil, err
-		}
-	}
-	if err := w.Close(); err != nil {
-		return nil, err
-	}
-	err := compressed.Close()
+	err := errors.Join(w.AddFS(files), w.Close(), compressed.Close())
 	return b.Bytes(), err
 }
 
-func zipFile(modified time.Time, entries ...entry) ([]byte, error) {
+func zipFile(files fstest.MapFS) ([]byte, error) {
 	var b bytes.Buffer
 	w := zip.NewWriter(&b)
-	for _, e := range entries {
-		header := &zip.FileHeader{Name: e.name, Method: zip.Deflate, Modified: modified.UTC()}
-		header.SetMode(os.FileMode(e.mode))
-		file, err := w.CreateHeader(header)
-		if err != nil {
-			return nil, err
-		}
-		if _, err := file.Write(e.content); err != nil {
-			return nil, err
-		}
-	}
-	err := w.Close()
+	err := errors.Join(w.AddFS(files), w.Close())
 	return b.Bytes(), err
 }

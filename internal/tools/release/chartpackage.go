@@ -1,52 +1,40 @@
 package main
 
 import (
-	"bytes"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
 	"time"
 
-	"github.com/foresail/foresail/internal/tools/release/chart"
+	"helm.sh/helm/v4/pkg/chart/v2/loader"
+	chartutil "helm.sh/helm/v4/pkg/chart/v2/util"
 )
 
-// chartPackage is what helm package makes of the chart, with the version of the release. Helm's own has the time of day in it.
+// chartFolder is the chart's folder below the root of the repository.
+const chartFolder = "manifests/chart/foresail"
+
+// chartPackage packs the chart as helm package does, with the version and the image of the release.
 func chartPackage(root, version, digest string, modified time.Time) (product, error) {
-	folder := filepath.Join(root, chart.Folder)
-	var entries []entry
-	err := fs.WalkDir(os.DirFS(folder), ".", func(path string, file fs.DirEntry, err error) error {
-		if err != nil || file.IsDir() {
-			return err
-		}
-		content, err := os.ReadFile(filepath.Join(folder, path))
-		if err == nil && path == "Chart.yaml" {
-			content, err = releasedChart(content, version, digest)
-		}
-		entries = append(entries, entry{"foresail/" + path, 0o644, content})
-		return err
-	})
+	chart, err := loader.LoadDir(filepath.Join(root, chartFolder))
 	if err != nil {
 		return product{}, err
 	}
-	packed, err := tarball(modified, entries...)
-	return product{"foresail-" + chartVersion(version) + ".tgz", packed}, err
-}
-
-// releasedChart puts the version and the image of a release into Chart.yaml.
-func releasedChart(text []byte, version, digest string) ([]byte, error) {
 	number := chartVersion(version)
-	for _, change := range [][2]string{
-		{"\nversion: 0.0.0-dev\n", "\nversion: " + number + "\n"},
-		{"\nappVersion: dev\n", "\nappVersion: \"" + number + "\"\n"},
-		{"  artifacthub.io/prerelease: \"true\"\n", fmt.Sprintf("  artifacthub.io/prerelease: %q\n  artifacthub.io/images: |\n    - {name: foresail, image: %q}\n",
-			fmt.Sprint(strings.Contains(number, "-")), reference("v"+number, digest))},
-	} {
-		if bytes.Count(text, []byte(change[0])) != 1 {
-			return nil, fmt.Errorf("the chart does not have %q once in Chart.yaml", change[0])
-		}
-		text = bytes.Replace(text, []byte(change[0]), []byte(change[1]), 1)
+	chart.Metadata.Version, chart.Metadata.AppVersion = number, number
+	annotations := chart.Metadata.Annotations
+	annotations["artifacthub.io/prerelease"] = fmt.Sprint(strings.Contains(number, "-"))
+	annotations["artifacthub.io/images"] = fmt.Sprintf("- {name: foresail, image: %q}\n", reference("v"+number, digest))
+	chart.StampModTimes(modified)
+	folder, err := os.MkdirTemp("", "foresail-chart-")
+	if err != nil {
+		return product{}, err
 	}
-	return text, nil
+	defer os.RemoveAll(folder)
+	path, err := chartutil.Save(chart, folder)
+	if err != nil {
+		return product{}, err
+	}
+	content, err := os.ReadFile(path)
+	return product{filepath.Base(path), content}, err
 }

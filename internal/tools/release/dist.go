@@ -1,7 +1,9 @@
+// Command release makes the files that Foresail is installed from: install.yaml, the packed chart, SHA256SUMS, and with binaries
+// an archive and an SBOM of each and a manifest for krew. Each has the date of the commit, SOURCE_DATE_EPOCH, so that a second
+// run makes the same. `make dist` runs it.
 package main
 
 import (
-	"context"
 	"errors"
 	"flag"
 	"fmt"
@@ -13,7 +15,16 @@ import (
 	"time"
 
 	"github.com/google/go-containerregistry/pkg/v1/layout"
+
+	"github.com/foresail/foresail/internal/tools/release/build"
 )
+
+func main() {
+	if err := run(os.Args[1:], os.Stdout); err != nil && !errors.Is(err, flag.ErrHelp) {
+		fmt.Fprintln(os.Stderr, "release:", err)
+		os.Exit(1)
+	}
+}
 
 // distOptions say what a release is made of.
 type distOptions struct {
@@ -25,12 +36,12 @@ type distOptions struct {
 	created  time.Time
 }
 
-func runDist(_ context.Context, args []string, w io.Writer) error {
-	flags := flag.NewFlagSet("dist", flag.ContinueOnError)
+func run(args []string, w io.Writer) error {
+	flags := flag.NewFlagSet("release", flag.ContinueOnError)
 	var o distOptions
 	flags.StringVar(&o.root, "root", "", "the `folder` with the repository")
 	flags.StringVar(&o.version, "version", "", "the version of the release, such as v1.2.3")
-	flags.StringVar(&o.image, "image", "", "the `folder` that release image wrote, whose digest is named where the version is the same")
+	flags.StringVar(&o.image, "image", "", "the `folder` that the command image wrote, whose digest is named where the version is the same")
 	flags.StringVar(&o.out, "out", "", "the `folder` to write to; what is there is replaced")
 	err := flags.Parse(args)
 	if err != nil {
@@ -42,7 +53,7 @@ func runDist(_ context.Context, args []string, w io.Writer) error {
 		}
 	}
 	o.binaries = flags.Args()
-	if o.created, err = sourceDate(); err != nil {
+	if o.created, err = build.Date(); err != nil {
 		return err
 	}
 	files, err := o.files()

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"errors"
+	"flag"
 	"io"
 	"os"
 	"os/exec"
@@ -13,6 +14,7 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+	"testing/fstest"
 	"time"
 
 	"github.com/google/go-containerregistry/pkg/v1/empty"
@@ -20,6 +22,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/random"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"helm.sh/helm/v4/pkg/chart/v2/loader"
 	"sigs.k8s.io/yaml"
 )
 
@@ -64,18 +67,9 @@ func TestDigestIsThatOfTheSameVersion(t *testing.T) {
 
 func TestUnusableArgumentsAreRefused(t *testing.T) {
 	t.Setenv("SOURCE_DATE_EPOCH", "")
-	for _, c := range []struct{ args, message string }{
-		{"", "must be "},
-		{"publish", `unknown command ["publish"]`},
-		{"image --version v1", "--out is missing"},
-		{"image --version v1 --out a", "SOURCE_DATE_EPOCH"},
-		{"dist --version v1", "is missing"},
-	} {
-		assert.ErrorContains(t, run(t.Context(), strings.Fields(c.args), io.Discard), c.message, c.args)
-	}
-	var help bytes.Buffer
-	require.NoError(t, run(t.Context(), []string{"--help"}, &help))
-	assert.Contains(t, help.String(), "Usage:")
+	assert.ErrorContains(t, run([]string{"--version", "v1"}, io.Discard), "is missing")
+	assert.ErrorContains(t, run([]string{"--version", "v1", "--root", "a", "--out", "b"}, io.Discard), "SOURCE_DATE_EPOCH")
+	assert.ErrorIs(t, run([]string{"--help"}, io.Discard), flag.ErrHelp)
 }
 
 // dist makes a release of binaries that are not worth one.
@@ -94,7 +88,7 @@ func dist(t *testing.T) string {
 	}
 	require.NoError(t, os.MkdirAll(out, 0o755))
 	require.NoError(t, os.WriteFile(filepath.Join(out, "old"), nil, 0o600))
-	require.NoError(t, run(t.Context(), []string{"dist", "--root", root, "--version", "v1.2.3", "--out", out, filepath.Join(binaries, "linux/amd64/foresail"), filepath.Join(binaries, "linux/arm64/foresail")}, io.Discard))
+	require.NoError(t, run([]string{"--root", root, "--version", "v1.2.3", "--out", out, filepath.Join(binaries, "linux/amd64/foresail"), filepath.Join(binaries, "linux/arm64/foresail")}, io.Discard))
 	return out
 }
 
@@ -110,14 +104,14 @@ func names(t *testing.T, folder string) []string {
 }
 
 // untar returns the files of an archive by name.
-func untar(t *testing.T, path string) map[string]entry {
+func untar(t *testing.T, path string) fstest.MapFS {
 	t.Helper()
 	file, err := os.Open(path)
 	require.NoError(t, err)
 	defer file.Close()
 	compressed, err := gzip.NewReader(file)
 	require.NoError(t, err)
-	files, reader := map[string]entry{}, tar.NewReader(compressed)
+	files, reader := fstest.MapFS{}, tar.NewReader(compressed)
 	for {
 		header, err := reader.Next()
 		if errors.Is(err, io.EOF) {
@@ -126,8 +120,30 @@ func untar(t *testing.T, path string) map[string]entry {
 		require.NoError(t, err)
 		content, err := io.ReadAll(reader)
 		require.NoError(t, err)
-		files[header.Name] = entry{header.Name, header.Mode, content}
+		files[header.Name] = &fstest.MapFile{Mode: header.FileInfo().Mode(), Data: content}
 	}
+}
+
+// krewPlugin is the manifest of a plugin as krew reads it.
+type krewPlugin struct {
+	APIVersion string            `json:"apiVersion"`
+	Kind       string            `json:"kind"`
+	Metadata   map[string]string `json:"metadata"`
+	Spec       struct {
+		Version          string `json:"version"`
+		Homepage         string `json:"homepage"`
+		ShortDescription string `json:"shortDescription"`
+		Description      string `json:"description"`
+		Platforms        []struct {
+			Selector struct {
+				MatchLabels map[string]string `json:"matchLabels"`
+			} `json:"selector"`
+			URI    string              `json:"uri"`
+			SHA256 string              `json:"sha256"`
+			Bin    string              `json:"bin"`
+			Files  []map[string]string `json:"files"`
+		} `json:"platforms"`
+	} `json:"spec"`
 }
 
 func TestReleaseHasAllThatItPublishes(t *testing.T) {
@@ -173,22 +189,32 @@ func TestKrewFindsThePlugin(t *testing.T) {
 		assert.Equal(t, sum(content), p.SHA256)
 		files := untar(t, filepath.Join(out, name))
 		for _, f := range p.Files {
-			assert.Contains(t, files, f.From)
+			assert.Contains(t, files, f["from"])
 		}
-		assert.EqualValues(t, 0o755, files[p.Bin].mode)
-		assert.Contains(t, string(files["LICENSE"].content), "Apache License")
+		assert.Equal(t, os.FileMode(0o755), files[p.Bin].Mode)
+		assert.Contains(t, string(files["LICENSE"].Data), "Apache License")
 	}
 }
 
 func TestPackagedChartIsThatOfTheRelease(t *testing.T) {
-	files := untar(t, filepath.Join(dist(t), "foresail-1.2.3.tgz"))
-	about := string(files["foresail/Chart.yaml"].content)
-	for _, line := range []string{"version: 1.2.3", `appVersion: "1.2.3"`, `  artifacthub.io/prerelease: "false"`, `    - {name: foresail, image: "ghcr.io/foresail/foresail:v1.2.3"}`} {
-		assert.Contains(t, about, "\n"+line+"\n")
+	chart, err := loader.LoadFile(filepath.Join(dist(t), "foresail-1.2.3.tgz"))
+	require.NoError(t, err)
+	assert.Equal(t, "1.2.3", chart.Metadata.Version)
+	assert.Equal(t, "1.2.3", chart.Metadata.AppVersion)
+	assert.Equal(t, "false", chart.Metadata.Annotations["artifacthub.io/prerelease"])
+	assert.Equal(t, "- {name: foresail, image: \"ghcr.io/foresail/foresail:v1.2.3\"}\n", chart.Metadata.Annotations["artifacthub.io/images"])
+	assert.NotEmpty(t, chart.Schema)
+	var names []string
+	for _, f := range append(chart.Files, chart.Templates...) {
+		names = append(names, f.Name)
 	}
-	for _, name := range []string{"values.yaml", "values.schema.json", "README.md", "templates/deployment.yaml", "files/kubescheduler.yaml"} {
-		assert.Contains(t, files, "foresail/"+name)
+	for _, name := range []string{
+		"README.md", "templates/objects.yaml", "files/base/deployment.yaml", "files/crds/foresail.dev_workerpools.yaml",
+		"files/examples/extender-certificates/configuration/kubescheduler.yaml",
+	} {
+		assert.Contains(t, names, name)
 	}
+	assert.NotContains(t, names, "files/examples/predictedmetric.yaml", "the chart does not read it")
 }
 
 func TestOneBinaryForEachPlatform(t *testing.T) {
@@ -201,7 +227,7 @@ func TestOneBinaryForEachPlatform(t *testing.T) {
 }
 
 func TestZipHasTheModes(t *testing.T) {
-	content, err := zipFile(time.Unix(1793534400, 0), entry{"LICENSE", 0o644, []byte("a")}, entry{"foresail.exe", 0o755, []byte("b")})
+	content, err := zipFile(fstest.MapFS{"LICENSE": {Mode: 0o644, Data: []byte("a")}, "foresail.exe": {Mode: 0o755, Data: []byte("b")}})
 	require.NoError(t, err)
 	reader, err := zip.NewReader(bytes.NewReader(content), int64(len(content)))
 	require.NoError(t, err)

@@ -7,68 +7,40 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// krewPlugin is the manifest by which krew, the plugin manager of kubectl, finds and installs a plugin.
-type krewPlugin struct {
-	APIVersion string            `json:"apiVersion"`
-	Kind       string            `json:"kind"`
-	Metadata   map[string]string `json:"metadata"`
-	Spec       krewSpec          `json:"spec"`
-}
-
-type krewSpec struct {
-	Version          string         `json:"version"`
-	Homepage         string         `json:"homepage"`
-	ShortDescription string         `json:"shortDescription"`
-	Description      string         `json:"description"`
-	Platforms        []krewPlatform `json:"platforms"`
-}
-
-type krewPlatform struct {
-	Selector krewSelector `json:"selector"`
-	URI      string       `json:"uri"`
-	SHA256   string       `json:"sha256"`
-	Bin      string       `json:"bin"`
-	Files    []krewFile   `json:"files"`
-}
-
-type krewSelector struct {
-	MatchLabels map[string]string `json:"matchLabels"`
-}
-
-type krewFile struct {
-	From string `json:"from"`
-	To   string `json:"to"`
-}
-
 const downloads = "https://github.com/foresail/foresail/releases/download/"
 
-// krewManifest describes the archives of a release. Its file has the name of the plugin: krew wants it so.
+// object is an object of YAML. The module with krew's own types requires client-go v11, with which nothing else compiles.
+type object map[string]any
+
+// krewManifest describes the archives of a release for krew, the plugin manager of kubectl. Its file has the name of the
+// plugin, as krew requires.
 func krewManifest(version string, packed []archive) (product, error) {
-	plugin := krewPlugin{
-		APIVersion: "krew.googlecontainertools.github.com/v1alpha2",
-		Kind:       "Plugin",
-		Metadata:   map[string]string{"name": "foresail"},
-		Spec: krewSpec{
-			Version:          "v" + chartVersion(version),
-			Homepage:         "https://github.com/foresail/foresail",
-			ShortDescription: "Explain what Foresail scales ahead of load",
-			Description: `Shows why Foresail scales a Deployment or a pool of workers as it does: forecasts,
+	var platforms []object
+	for _, a := range packed {
+		platforms = append(platforms, object{
+			"selector": object{"matchLabels": object{"os": a.os, "arch": a.arch}},
+			"uri":      downloads + version + "/" + a.file.name,
+			"sha256":   sum(a.file.content),
+			"bin":      a.binary,
+			"files":    []object{{"from": a.binary, "to": "."}, {"from": "LICENSE", "to": "."}},
+		})
+	}
+	text, err := yaml.Marshal(object{
+		"apiVersion": "krew.googlecontainertools.github.com/v1alpha2",
+		"kind":       "Plugin",
+		"metadata":   object{"name": "foresail"},
+		"spec": object{
+			"version":          "v" + chartVersion(version),
+			"homepage":         "https://github.com/foresail/foresail",
+			"shortDescription": "Explain what Foresail scales ahead of load",
+			"description": `Shows why Foresail scales a Deployment or a pool of workers as it does: forecasts,
 decisions and their reasons, why the scheduler extender filtered a node, what a pool
 has cost. It prints the HPA for a forecast, and follows the replacement of workers.
 Foresail itself runs in the cluster: see the home page.
 `,
+			"platforms": platforms,
 		},
-	}
-	for _, a := range packed {
-		plugin.Spec.Platforms = append(plugin.Spec.Platforms, krewPlatform{
-			Selector: krewSelector{MatchLabels: map[string]string{"os": a.os, "arch": a.arch}},
-			URI:      downloads + version + "/" + a.file.name,
-			SHA256:   sum(a.file.content),
-			Bin:      a.binary,
-			Files:    []krewFile{{a.binary, "."}, {"LICENSE", "."}},
-		})
-	}
-	text, err := yaml.Marshal(plugin)
+	})
 	return product{"foresail.yaml", text}, err
 }
 

@@ -5,6 +5,7 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"path"
 	"regexp"
 	"strings"
 	"unicode/utf8"
@@ -30,7 +31,7 @@ func checkGo(name string, content []byte, rules []rule) ([]finding, error) {
 		return nil, err
 	}
 	f := &goFile{name: name, set: set, rules: rules, places: []string{"name", "own"}, lines: strings.Split(string(content), "\n")}
-	if strings.HasSuffix(name, "_test.go") {
+	if isForTests(name) {
 		f.places = []string{"name"}
 	}
 	for _, group := range parsed.Comments {
@@ -169,6 +170,11 @@ func (f *goFile) doc(comment *ast.CommentGroup, names ...*ast.Ident) {
 	f.add(f.set.Position(comment.Pos()).Line, "doc", fmt.Sprintf("begin the comment with %q", names[0].Name))
 }
 
+// isForTests reports whether a file belongs to tests: there want is what a test expects.
+func isForTests(name string) bool {
+	return strings.HasSuffix(name, "_test.go") || strings.HasSuffix(path.Dir(name), "test") || strings.HasPrefix(name, "test/")
+}
+
 func isTest(d *ast.FuncDecl) bool {
 	for _, prefix := range []string{"Test", "Benchmark", "Fuzz", "Example"} {
 		if d.Recv == nil && strings.HasPrefix(d.Name.Name, prefix) {
@@ -181,10 +187,25 @@ func isTest(d *ast.FuncDecl) bool {
 // unbreakable lines are markers of controller-gen and directives, struct tags, and addresses.
 var unbreakable = regexp.MustCompile("^\\s*//( ?\\+kubebuilder|go:|\\+)|`(json|protobuf|env):\"|https?://\\S+$")
 
+// message is a string literal that is not divided over lines, because a divided message cannot be found by grep.
+var message = regexp.MustCompile("\"([^\"\\\\]|\\\\.){60,}\"|`[^`]{60,}`")
+
+// maxBesides is the number of columns that a line may have in addition to a message.
+const maxBesides = 60
+
+func isLong(line string) bool {
+	columns := utf8.RuneCountInString(line)
+	if columns <= maxCode || unbreakable.MatchString(line) {
+		return false
+	}
+	rest := utf8.RuneCountInString(message.ReplaceAllString(line, ""))
+	return rest == columns || rest > maxBesides
+}
+
 func (f *goFile) long() {
 	for i, line := range f.lines {
-		if columns := utf8.RuneCountInString(line); columns > maxCode && !unbreakable.MatchString(line) {
-			f.add(i+1, "line", fmt.Sprintf("%d columns, more than %d", columns, maxCode))
+		if isLong(line) {
+			f.add(i+1, "line", fmt.Sprintf("%d columns, more than %d", utf8.RuneCountInString(line), maxCode))
 		}
 	}
 }

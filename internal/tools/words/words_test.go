@@ -48,6 +48,8 @@ func TestNobodyIsRead() {
 func words() {}
 
 // ` + strings.Repeat("x", 118) + `
+
+var a, b = "` + strings.Repeat("x", 118) + `", 1
 `
 	got := []string{}
 	for _, f := range check(t, "a/sample.go", content) {

@@ -2,12 +2,13 @@ package scheduling
 
 import "slices"
 
-// maxGroups is the number of groups whose pods are taken into account in addition to the first: what a node costs for a
-// hundred groups is precise enough.
+// maxGroups bounds the groups whose pods are considered in addition to the first: the cost of a
+// node for a hundred groups is precise enough.
 const maxGroups = 100
 
-// worth returns the cost of a new node for the pods without a place that it would take, those of the first batch before
-// others: for the sum of their sizes. Nodes that take more cost less by it.
+// worth returns a function for the cost of a new node in relation to the summed sizes of the
+// unplaced pods that it would take, those of the first batch before others. A node that takes more
+// is cheaper.
 func worth(batches []*batch, first *batch) func(*shape) float64 {
 	known := map[string]float64{}
 	return func(s *shape) float64 {
@@ -20,8 +21,8 @@ func worth(batches []*batch, first *batch) func(*shape) float64 {
 	}
 }
 
-// sizeTaken returns the sum of the sizes of the pods without a place that an empty node would take,
-// whatever rules keep them apart from others.
+// sizeTaken returns the summed sizes of the unplaced pods that an empty node would take, ignoring
+// rules about other pods.
 func sizeTaken(batches []*batch, first *batch, s *shape) float64 {
 	free := slices.Clone(s.free)
 	sum := 0.0
@@ -35,7 +36,7 @@ func sizeTaken(batches []*batch, first *batch, s *shape) float64 {
 	}
 	add(first)
 	looked := 0
-	for _, b := range batches[first.order+1:] { // those before have their places
+	for _, b := range batches[first.order+1:] { // earlier ones have their places
 		if looked == maxGroups {
 			break
 		}

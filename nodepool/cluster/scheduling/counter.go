@@ -7,16 +7,17 @@ import (
 	"k8s.io/apimachinery/pkg/selection"
 )
 
-// counter counts, by domain of a topology, the pods that all of its matchers match, or those that own a rule.
+// counter counts, by domain of a topology, the pods that all of its matchers match, or those that
+// own a rule.
 type counter struct {
 	key      int // the number of the topology
 	matchers []matcher
-	lasting  bool // pods that are leaving do not count
+	lasting  bool // pods that are being deleted do not count
 	total    int
 	in       []int32 // by domain
 }
 
-// matcher selects pods as a term of a rule does.
+// matcher selects pods like a term of a rule.
 type matcher struct {
 	namespaces map[string]bool // nil = all
 	selector   labels.Selector
@@ -37,7 +38,7 @@ func (c *counter) at(domain int32) int {
 	return int(c.in[domain])
 }
 
-// add counts n more pods on a node, whose domains these are.
+// add counts n more pods on a node in these domains.
 func (c *counter) add(domains []int32, n int) {
 	domain := domains[c.key]
 	if domain < 0 {
@@ -50,7 +51,8 @@ func (c *counter) add(domains []int32, n int) {
 	c.total += n
 }
 
-// finder finds the counters of a pod without trying each of them: most require one label to have one value.
+// finder finds the counters of a pod without trying each of them: most selectors require one value
+// of one label.
 type finder struct {
 	byLabel map[[2]string][]*counter
 	others  []*counter
@@ -68,7 +70,7 @@ func newFinder(all map[string]*counter) *finder {
 	return f
 }
 
-// requiredLabel returns a label without which a selector matches nothing.
+// requiredLabel returns a label without which a selector matches no pod.
 func requiredLabel(s labels.Selector) ([2]string, bool) {
 	requirements, _ := s.Requirements()
 	for _, r := range requirements {
@@ -82,7 +84,7 @@ func requiredLabel(s labels.Selector) ([2]string, bool) {
 	return [2]string{}, false
 }
 
-// find returns the counters of the pods that have these labels, in no order.
+// find returns the counters of pods with these labels, in no order.
 func (f *finder) find(namespace string, l map[string]string) []*counter {
 	var out []*counter
 	add := func(all []*counter) {

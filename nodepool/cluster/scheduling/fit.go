@@ -9,7 +9,7 @@ import (
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 )
 
-// obstacle is why a pod cannot run on a node. The higher its rank, the less is missing.
+// obstacle is the reason why a pod cannot run on a node. The higher its rank, the less is missing.
 type obstacle struct {
 	rank int
 	why  string
@@ -17,7 +17,8 @@ type obstacle struct {
 
 const whyVolumes = "it uses more volumes than can be attached to a new node of the pool"
 
-// obstacleOn returns why the pods of a group cannot run on a node: its labels, its taints, or where their volumes are.
+// obstacleOn returns why the pods of a group cannot run on a node: its labels, its taints, or the
+// places of their volumes.
 func obstacleOn(node *corev1.Node, g *group) *obstacle {
 	if o := podObstacleOn(node, g.pod, g.affinity); o != nil {
 		return o
@@ -30,10 +31,10 @@ func obstacleOn(node *corev1.Node, g *group) *obstacle {
 	return nil
 }
 
-// podObstacleOn returns why the labels or taints of a node keep a pod away, nil if they do not.
+// podObstacleOn returns why the labels or taints of a node exclude a pod, nil if they do not.
 func podObstacleOn(node *corev1.Node, pod *corev1.Pod, affinity nodeaffinity.RequiredNodeAffinity) *obstacle {
 	if ok, err := affinity.Match(node); !ok || err != nil {
-		return &obstacle{1, "its node selector or node affinity wants labels that no new node of the pool has"}
+		return &obstacle{1, "its node selector or node affinity requires labels that no new node of the pool has"}
 	}
 	if taint := untolerated(pod, node); taint != nil {
 		return &obstacle{2, "it does not tolerate the taint " + taint.Key + " of the pool's nodes"}
@@ -41,7 +42,7 @@ func podObstacleOn(node *corev1.Node, pod *corev1.Pod, affinity nodeaffinity.Req
 	return nil
 }
 
-// untolerated returns a taint of a node that keeps a pod away, nil for none.
+// untolerated returns a taint of a node that excludes a pod, nil for none.
 func untolerated(pod *corev1.Pod, node *corev1.Node) *corev1.Taint {
 	taint, found := schedulingv1.FindMatchingUntoleratedTaint(
 		logr.Discard(), node.Spec.Taints, pod.Spec.Tolerations, repels, false)
@@ -68,7 +69,7 @@ func obstacleIn(free, request vector, d dimensions) *obstacle {
 	return nil
 }
 
-// conflict reports whether two sets of host ports cannot be on one node.
+// conflict reports whether two sets of host ports cannot be used on one node.
 func conflict(a, b []corev1.ContainerPort) bool {
 	for _, x := range a {
 		for _, y := range b {

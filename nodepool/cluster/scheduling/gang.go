@@ -9,15 +9,15 @@ import (
 	"github.com/foresail/foresail/nodepool/fleet"
 )
 
-// A gang is scheduled as a whole, so nodes for a part of it would stay empty. It gets nodes for all
-// of its pods or for none.
+// A gang is scheduled as a whole: nodes for a part of it would stay empty. It gets nodes for all of
+// its pods or for none.
 
-// whyGang is why a pod gets no node that could run it.
+// whyGang is the reason for a pod that gets no node although one could run it.
 const whyGang = "not all pods of its group could run on nodes of the pool, and a group is scheduled as a whole"
 
-// brokenGang returns a gang that gets new nodes in vain, "" if there is none: some of its pods have
-// no place, or there are more new nodes than can be launched. A part of a gang is never scheduled,
-// so nodes for a part would stay empty.
+// brokenGang returns a gang for which new nodes would be useless, "" if there is none: some of its
+// pods have no place, or more new nodes are needed than can be launched. A part of a gang is never
+// scheduled, so its nodes would stay empty.
 func brokenGang(p *packer, in *Input) string {
 	launched, nodes := map[string]bool{}, 0
 	for _, at := range p.nodes.open {
@@ -29,7 +29,7 @@ func brokenGang(p *packer, in *Input) string {
 			launched[t.group.gang] = true
 		}
 	}
-	delete(launched, "") // pods that are scheduled by themselves
+	delete(launched, "") // pods that are scheduled alone
 	tooMany := in.MaxNodes != 0 && nodes > max(0, in.MaxNodes)
 	incomplete := incompleteGangs(p, in.Pods)
 	for _, gang := range slices.Sorted(maps.Keys(launched)) {
@@ -54,7 +54,7 @@ func incompleteGangs(p *packer, pods []cluster.Pending) map[string]bool {
 	return out
 }
 
-// without leaves out the pods of a gang, and adds them to those that are not helped.
+// without leaves out the pods of a gang, and adds them to the unhelped ones.
 func without(pods []cluster.Pending, gang string, unhelped []fleet.Unhelped) (
 	rest []cluster.Pending, more []fleet.Unhelped,
 ) {
@@ -71,9 +71,9 @@ func without(pods []cluster.Pending, gang string, unhelped []fleet.Unhelped) (
 }
 
 // heldByCapacity returns the pods of gangs, by namespace/name, that must wait until the cloud has
-// capacity for others of their gang: those need new nodes that could not be launched when they were
-// tried last. Only the nodes for these are asked for, so that the launch is tried again; the gang
-// gets the rest of its nodes once they are on their way.
+// capacity for others of their gang: those need new nodes that could not be launched at the last
+// try. Only nodes for these are recommended, so that the launch is tried again. The gang gets the
+// rest of its nodes once these are being launched.
 func heldByCapacity(p *packer) map[string]bool {
 	short, others := map[string]bool{}, map[string]bool{}
 	for _, b := range p.batches {

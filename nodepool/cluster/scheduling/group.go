@@ -14,7 +14,7 @@ import (
 	"github.com/foresail/foresail/nodepool/cluster"
 )
 
-// group is pods that ask the same: no rule distinguishes them. It does not change once it is made.
+// group is a set of pods that no rule distinguishes. It is immutable.
 type group struct {
 	index    int         // among the groups of a packing
 	pod      *corev1.Pod // one of them
@@ -25,14 +25,14 @@ type group struct {
 	shared   []cluster.Attachment // its volumes that other pods may use as well
 	attach   map[string]int       // the number of its other volumes, by driver
 	affinity nodeaffinity.RequiredNodeAffinity
-	where    []*corev1.NodeSelector                // its volumes can be used
+	where    []*corev1.NodeSelector                // where its volumes can be used
 	volumes  []*nodeaffinity.LazyErrorNodeSelector // the same
 	request  vector
 	ports    []corev1.ContainerPort
 	refusal  refusal
 }
 
-// requests returns what a pod of the group requests, its own volumes included.
+// requests returns the requests of a pod of the group, including its own volumes.
 func (g *group) requests() corev1.ResourceList {
 	out := cluster.Requests(g.pod)
 	for driver, n := range g.attach {
@@ -41,7 +41,8 @@ func (g *group) requests() corev1.ResourceList {
 	return out
 }
 
-// measure sets the request of each group, and adds dimensions for what only these pods request.
+// measure sets the request of each group, and adds dimensions for resources that only these pods
+// request.
 func measure(groups []*group, d dimensions) {
 	requests := make([]corev1.ResourceList, len(groups))
 	for i, g := range groups {
@@ -115,14 +116,15 @@ func (b *grouper) add(s *subject) {
 	b.all = append(b.all, one)
 }
 
-// like reports whether pods of two groups have the same role in a question, and alike volumes.
+// like reports whether pods of two groups have the same role, and equal volumes.
 func (g *group) like(other *group) bool {
 	sameBudget := g.budget == other.budget || g.budget != nil && other.budget != nil && *g.budget == *other.budget
 	return g.refusal == other.refusal && g.role == other.role && g.gang == other.gang && sameBudget &&
 		slices.Equal(g.shared, other.shared) && maps.Equal(g.attach, other.attach)
 }
 
-// attachments returns the volumes of a pod that other pods may use as well, and the number of the others by driver.
+// attachments returns the volumes of a pod that other pods may use as well, and the number of the
+// others by driver.
 func (b *grouper) attachments(s *subject) (shared []cluster.Attachment, own map[string]int) {
 	for _, a := range s.Attach {
 		if b.shared[a] {
@@ -137,7 +139,8 @@ func (b *grouper) attachments(s *subject) (shared []cluster.Attachment, own map[
 	return shared, own
 }
 
-// labelsOfRules returns the labels by which rules select other pods: those of these pods, and of bound ones.
+// labelsOfRules returns the labels by which rules of these pods and of bound ones select other
+// pods.
 func labelsOfRules(pods []subject, bound map[string]bool, daemonSets []*appsv1.DaemonSet) map[string]bool {
 	out := maps.Clone(bound)
 	for i := range pods {
@@ -157,7 +160,8 @@ func labelsOfRules(pods []subject, bound map[string]bool, daemonSets []*appsv1.D
 	return out
 }
 
-// sharedOf returns the volumes that more than one of the pods uses, or that are attached to a node which takes pods.
+// sharedOf returns the volumes that more than one of the pods uses, or that are attached to a
+// schedulable node.
 func sharedOf(pods []subject, nodes []cluster.Node, leaving map[string]bool) map[cluster.Attachment]bool {
 	out, seen := map[cluster.Attachment]bool{}, map[cluster.Attachment]bool{}
 	for i := range pods {
@@ -181,7 +185,7 @@ func sharedOf(pods []subject, nodes []cluster.Node, leaving map[string]bool) map
 	return out
 }
 
-// sum is equal for pods that are alike, and rarely for others. It must not depend on the order of maps.
+// sum returns a hash that is equal for equal pods. It must not depend on the order of maps.
 func (b *grouper) sum(p *corev1.Pod) uint64 {
 	out := maphash.String(b.seed, p.Namespace)
 	for key := range b.labels {
@@ -200,7 +204,7 @@ func (b *grouper) sum(p *corev1.Pod) uint64 {
 	return out
 }
 
-// sumOf is equal for volumes that are in the same places.
+// sumOf returns a hash that is equal for volumes with equal selectors.
 func (b *grouper) sumOf(volumes []*corev1.NodeSelector) uint64 {
 	var out uint64
 	for _, s := range volumes {
@@ -239,7 +243,7 @@ func (b *grouper) alike(x, y *corev1.Pod) bool {
 			equality.Semantic.DeepEqual(xs.TopologySpreadConstraints, ys.TopologySpreadConstraints))
 }
 
-// equal compares what two pointers point to; most are nil, or the same.
+// equal compares the values of two pointers, most of which are nil or equal.
 func equal[T any](x, y *T) bool { return x == y || equality.Semantic.DeepEqual(x, y) }
 
 func alikeContainers(x, y corev1.Container) bool {

@@ -57,7 +57,7 @@ func BenchmarkRemoval(b *testing.B) {
 			in := Input{Offers: []provider.Offer{offer("a", "m"), offer("b", "m"), offer("c", "m")}}
 			b.ReportAllocs()
 			for b.Loop() {
-				h := NewHomes(c, in)
+				h := NewSimulator(c, in)
 				var all []string
 				for i := range n / 10 {
 					all = append(all, c.Nodes[i].Object.Name)

@@ -12,10 +12,10 @@ import (
 	"github.com/foresail/foresail/nodepool/cluster"
 )
 
-// taintUninitialized is on a node until the cloud controller has given it its labels.
+// taintUninitialized is on a node until the cloud controller has set its labels.
 const taintUninitialized = "node.cloudprovider.kubernetes.io/uninitialized"
 
-// AwaitsCloud reports whether the cloud controller has yet to give a node its labels.
+// AwaitsCloud reports whether the cloud controller has yet to set the labels of a node.
 func AwaitsCloud(n *corev1.Node) bool {
 	return slices.ContainsFunc(n.Spec.Taints, func(t corev1.Taint) bool { return t.Key == taintUninitialized })
 }
@@ -30,8 +30,8 @@ func Initialized(n *corev1.Node, t Template) bool {
 	})
 }
 
-// passing reports whether a taint is removed from a node while it joins: it is one of Kubernetes'
-// own or a startup taint.
+// passing reports whether a taint is removed from a node while it joins: a taint of Kubernetes
+// itself or a startup taint.
 func passing(t *corev1.Taint, startup []corev1.Taint) bool {
 	switch t.Key {
 	case corev1.TaintNodeNotReady, corev1.TaintNodeUnreachable, corev1.TaintNodeNetworkUnavailable, taintUninitialized:
@@ -55,7 +55,7 @@ func awaited(n *corev1.Node, template map[string]string) map[string]string {
 	return out
 }
 
-// labelsOf returns the labels of a node, with those that the cloud controller will give it.
+// labelsOf returns the labels of a node, including those that the cloud controller will set.
 func labelsOf(s *shape, launched fleet.Placement, n *corev1.Node) map[string]string {
 	labels := maps.Clone(s.node.Labels)
 	delete(labels, corev1.LabelHostname)
@@ -66,7 +66,8 @@ func labelsOf(s *shape, launched fleet.Placement, n *corev1.Node) map[string]str
 	return labels
 }
 
-// lackingIn returns the amounts that the offer of a node promises and the node has nothing of, by dimension.
+// lackingIn returns the amounts, by dimension, of resources that the offer of a node has and the
+// node has nothing of yet.
 func lackingIn(n *cluster.Node, s *shape, d dimensions) map[int]int64 {
 	out := map[int]int64{}
 	if s == nil {

@@ -56,7 +56,7 @@ func TestNodesThatJoin(t *testing.T) {
 		"of another effect": {in: Input{Pods: pods("web", 4), Template: startup,
 			Nodes: []cluster.Node{taints(node("n1", "a"), corev1.Taint{Key: agent.Key, Effect: corev1.TaintEffectNoSchedule})}},
 			joined: fleet.Placement{Zone: "a", InstanceType: "m"}, nodes: 1, helped: 4},
-		"beside another taint": {in: Input{Pods: pods("web", 4), Template: startup,
+		"with another taint": {in: Input{Pods: pods("web", 4), Template: startup,
 			Nodes: []cluster.Node{taints(node("n1", "a"), agent, dedicated)}},
 			joined: fleet.Placement{Zone: "a", InstanceType: "m"}, nodes: 1, helped: 4},
 		"taints of Kubernetes": {in: Input{Pods: pods("web", 4), Nodes: []cluster.Node{taints(node("n1", "a"),
@@ -76,7 +76,7 @@ func TestNodesThatJoin(t *testing.T) {
 		"no zone yet": {in: Input{Pods: pods("web", 4, inZone("b")), Nodes: []cluster.Node{taints(unlabelled(node("n1", "b")),
 			corev1.Taint{Key: "node.cloudprovider.kubernetes.io/uninitialized", Effect: corev1.TaintEffectNoSchedule})}},
 			joined: fleet.Placement{Zone: "b", InstanceType: "m"}, helped: 4},
-		"no zone for good": {in: Input{Pods: pods("web", 4, inZone("b")),
+		"permanently without a zone": {in: Input{Pods: pods("web", 4, inZone("b")),
 			Nodes: []cluster.Node{unlabelled(node("n1", "b"))}},
 			joined: fleet.Placement{Zone: "b", InstanceType: "m"}, nodes: 1, helped: 4},
 		"cordoned": {in: Input{Pods: pods("web", 4), Template: startup,
@@ -136,7 +136,7 @@ func TestNodesThatJoin(t *testing.T) {
 func TestNodesThatJoinAreNoHomes(t *testing.T) {
 	agent := []corev1.Taint{{Key: "agent", Effect: corev1.TaintEffectNoSchedule}}
 	for name, added := range map[string][]fleet.Placement{"alone": nil,
-		"beside a new one": {{Zone: "b", InstanceType: "m"}}} {
+		"with a new one": {{Zone: "b", InstanceType: "m"}}} {
 		h := homesOf(t, 2, running("p", "n0", inZone("a")), running("q", "n1"))
 		h.world.Template.StartupTaints, h.world.Joining = agent, map[string]fleet.Placement{}
 		for i := range h.cluster.Nodes {

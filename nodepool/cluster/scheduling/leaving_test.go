@@ -143,7 +143,7 @@ func TestPodsDoNotWaitForStalledNodes(t *testing.T) {
 	require.Equal(t, 1, Pack(in).Nodes, "not two: the pod of the leaving node may stay where it is")
 }
 
-// The nodes that pods of replaced nodes will need are no demand, and known by what they must be.
+// The nodes that pods of replaced nodes will need are no demand, and their shapes are known.
 func TestNodesInPlaceOfOthers(t *testing.T) {
 	displaced := func(all []cluster.Pending) []Displaced {
 		var out []Displaced

@@ -8,7 +8,8 @@ import (
 	"github.com/foresail/foresail/nodepool/fleet"
 )
 
-// Takes reports whether an empty node of one of the offers could run a pod, as far as other pods do not matter.
+// Takes reports whether an empty node of one of the offers could run a pod, ignoring rules about
+// other pods.
 func Takes(in Input, pod cluster.Pending) bool {
 	in.Pods, in.Nodes, in.Displaced, in.OnTheWay, in.Joining = []cluster.Pending{pod}, nil, nil, nil, nil
 	if !slices.ContainsFunc(in.Offers, sizeKnown) {
@@ -18,7 +19,7 @@ func Takes(in Input, pod cluster.Pending) bool {
 	return len(p.batches) == 1 && p.batches[0].hasShape()
 }
 
-// Pack returns what the pending pods need. Equal inputs have equal results.
+// Pack returns what the pending pods need. It is deterministic.
 func Pack(in Input) Result {
 	sized := slices.ContainsFunc(in.Offers, sizeKnown)
 	switch {
@@ -49,10 +50,10 @@ func Pack(in Input) Result {
 	}
 }
 
-// packed finds a place for every pod that has one: on nodes that exist or are on their way, then on
-// these as they are when the leaving nodes are deleted, and at last on new ones. Pods that leave
-// come after those that wait. They are no demand for new nodes yet. Where their node is replaced
-// before it has gone, new nodes for them are added ahead, to find out what the replacement must be.
+// packed finds a place for every pod that has one: on nodes that exist or are being launched, then
+// on these after the leaving nodes have been deleted, and at last on new ones. Pods that leave come
+// after pending ones, and do not need new nodes yet. If their node is replaced before it is
+// deleted, new nodes for them are added ahead, to find out which shape the replacement needs.
 func packed(in Input) *packer {
 	p := newPacker(&in, worldOf(&in), subjectsOf(&in), nil)
 	p.nodes.addLaunched(in.OnTheWay)

@@ -10,16 +10,17 @@ import (
 // packer is the state of one packing.
 type packer struct {
 	nodes      nodeSet
-	batches    []*batch // the hardest first
+	batches    []*batch // hardest first
 	ofGroup    []*batch // by the index of the group
 	drivers    drivers
 	departures departures
-	ahead      []*place // new nodes that pods need once they have left theirs
+	ahead      []*place // new nodes that pods need once they have left their own
 	full       bool     // no node is added
 	vanished   bool     // the leaving nodes have been deleted
 }
 
-// newPacker returns a packer of pods. Further nodes than those that are being emptied leave.
+// newPacker returns a packer of pods. The nodes in further leave, in addition to those that are
+// being drained.
 func newPacker(in *Input, w *world, pods []subject, further map[string]bool) *packer {
 	d := maps.Clone(w.dimensions)
 	groups := groupsOf(pods, w.joins, labelsOfRules(pods, w.labels, in.DaemonSets), sharedOf(pods, in.Nodes, further))
@@ -49,8 +50,8 @@ func newPacker(in *Input, w *world, pods []subject, further map[string]bool) *pa
 	return p
 }
 
-// rounds places batches as long as more pods find a place: a pod may need one that has its place only now, or be kept
-// away by one that has yet to leave.
+// rounds places batches until no more pods find a place: a pod may depend on one that got its place
+// only now, or be excluded by one that has yet to leave.
 func (p *packer) rounds(left []*batch) {
 	for progress := true; progress; {
 		progress = false
@@ -67,13 +68,13 @@ func (p *packer) rounds(left []*batch) {
 	}
 }
 
-// place finds places for as many pods of a batch as it can.
+// place finds places for as many pods of a batch as possible.
 func (p *packer) place(b *batch) {
 	if b.rules != nil && b.rules.mutual() {
 		p.placeEach(b)
 		return
 	}
-	for p.departures.next(b) { // that they leave one after the other makes no difference to each other
+	for p.departures.next(b) { // leaving one after the other makes no difference to these
 	}
 	for _, at := range p.nodes.open {
 		if b.left == 0 {
@@ -90,7 +91,7 @@ func (p *packer) place(b *batch) {
 	}
 }
 
-// placeEach places pods one after the other, as each of them changes where the next one may be.
+// placeEach places pods one by one, because each changes where the next one may run.
 func (p *packer) placeEach(b *batch) {
 	b.rules.begin(&p.nodes)
 	candidates := slices.DeleteFunc(slices.Clone(p.nodes.open), func(at *place) bool { return p.room(b, at) == 0 })
@@ -117,7 +118,8 @@ func (p *packer) placeEach(b *batch) {
 	}
 }
 
-// fitting returns how many pods of a batch a place takes if they do not matter to each other except on one node.
+// fitting returns the number of pods of a batch that a place takes, if they matter to each other
+// only on one node.
 func (p *packer) fitting(b *batch, at *place) int {
 	n := min(p.room(b, at), b.left)
 	if n == 0 || b.rules == nil {
@@ -132,9 +134,9 @@ func (p *packer) fitting(b *batch, at *place) int {
 	return n
 }
 
-// room returns how many pods of a batch a place takes, whatever its other pods are.
+// room returns the number of pods of a batch that a place takes, ignoring rules about other pods.
 func (p *packer) room(b *batch, at *place) int {
-	if at.kind == there && b.refusal.covers(at.rank) {
+	if at.kind == existing && b.refusal.covers(at.rank) {
 		return 0
 	}
 	n := at.free.times(b.request)
@@ -153,8 +155,8 @@ func (p *packer) room(b *batch, at *place) int {
 	return n
 }
 
-// suits reports whether the node of a place is one that could run the pods of a batch. Pods that
-// other shapes would do for do not wait for a new node that cannot be launched now.
+// suits reports whether the node of a place could run the pods of a batch. Pods that other shapes
+// suit do not wait for a new node that cannot be launched now.
 func (p *packer) suits(b *batch, at *place) bool {
 	if at.kind == added {
 		if s := p.nodes.catalog.shapes[at.shape]; at.node == s.node {
@@ -164,7 +166,7 @@ func (p *packer) suits(b *batch, at *place) bool {
 	return obstacleOn(at.node, b.group) == nil
 }
 
-// put puts n pods of a batch in a place.
+// put puts n pods of a batch into a place.
 func (p *packer) put(b *batch, at *place, n int) {
 	if n == 0 {
 		return
@@ -175,9 +177,9 @@ func (p *packer) put(b *batch, at *place, n int) {
 	at.ports = append(at.ports, b.ports...)
 	b.left -= n
 	switch {
-	case at.kind == there && p.vanished:
+	case at.kind == existing && p.vanished:
 		b.waits += n
-	case at.kind == there:
+	case at.kind == existing:
 		b.room += n
 	case at.kind == added:
 		b.new += n
@@ -191,8 +193,9 @@ func (p *packer) put(b *batch, at *place, n int) {
 	}
 }
 
-// open adds a node for pods of a batch: of the first type that takes them and can be launched, or of the one that costs
-// least for what it would take, in the zone to which fewest have been added. It returns nil if none would help.
+// open adds a node for pods of a batch: of the first type that takes them and can be launched, or
+// of the one that costs least for the pods that it would take, in the zone with the fewest
+// additions. It returns nil if no node would help.
 func (p *packer) open(b *batch) *place {
 	best := -1
 	var cost func(*shape) float64
@@ -218,7 +221,8 @@ func (p *packer) open(b *batch) *place {
 	return at
 }
 
-// better compares a shape with one before it in the order of preference. cost is nil unless costs decide.
+// better compares a shape with an earlier one in the order of preference. cost is nil unless costs
+// decide.
 func (p *packer) better(s, than *shape, cost func(*shape) float64) bool {
 	if s.cooling != than.cooling {
 		return than.cooling

@@ -11,29 +11,29 @@ import (
 	"github.com/foresail/foresail/nodepool/fleet"
 )
 
-// place is a node of a packing: an existing one, one on its way or a new one.
+// place is a node of a packing: an existing one, one that is being launched or a new one.
 type place struct {
 	kind    placeKind
 	node    *corev1.Node
 	free    vector
-	whole   vector // of an existing node, after its DaemonSets
+	whole   vector // of an existing node, without its DaemonSets
 	ports   []corev1.ContainerPort
 	domains []int32       // see [topology]
 	rank    refusal       // of an existing node: see [joins]
 	shape   int           // of a new node
 	daemons []*corev1.Pod // of a new node: the pods of DaemonSets that it will run
-	allowed []bool        // of a new node, by shape: whether that could run its pods as well
+	allowed []bool        // of a new node, by shape: whether that shape could run its pods as well
 	takes   []taken
 
-	source   *cluster.Node // of an existing node, also if it joins and is on its way
+	source   *cluster.Node // of an existing node, even if it counts as being launched
 	pods     []kindCount   // of the same
 	lost     []taken       // pods that have left
-	leaving  bool          // it is being emptied
+	leaving  bool          // it is being drained
 	gone     bool          // and has been deleted
 	attached []cluster.Attachment
 }
 
-// taken is pods of a group in a place.
+// taken is a number of pods of a group in a place.
 type taken struct {
 	group   *group
 	n       int
@@ -43,13 +43,13 @@ type taken struct {
 type placeKind int
 
 const (
-	there placeKind = iota
+	existing placeKind = iota
 	onTheWay
 	added
 )
 
-// count returns the pods of a place that a counter counts: those that it had, without those that have left, and with
-// those placed.
+// count returns the pods of a place that belong to a counter: the original ones without those that
+// have left, and those placed.
 func (at *place) count(t *topology, c *counter) (n int) {
 	for _, k := range at.pods {
 		if slices.Contains(t.countersOf(k.kind), c) {
@@ -66,7 +66,7 @@ func (at *place) count(t *topology, c *counter) (n int) {
 	return n
 }
 
-// take adds n pods of a group, which these counters count.
+// take adds n pods of a group, which belong to these counters.
 func (at *place) take(g *group, matched []*counter, n int) {
 	if last := len(at.takes) - 1; last >= 0 && at.takes[last].group == g {
 		at.takes[last].n += n
@@ -80,14 +80,14 @@ type nodeSet struct {
 	dimensions dimensions
 	catalog    catalog
 	topology   *topology
-	existing   []*place          // usable or not: their pods matter to others
+	existing   []*place          // usable or not: rules count their pods
 	open       []*place          // that take pods, in the order in which they are tried
 	leaving    map[string]*place // existing nodes that are being emptied, by name
-	inZone     map[string]int    // nodes that are on their way or new
+	inZone     map[string]int    // nodes that are being launched or new
 }
 
-// addExisting makes places of the nodes of a world. Those that join come last among the open ones. Further nodes than
-// those that are being emptied leave.
+// addExisting makes places of the nodes of a world. Joining ones come last among the open ones. The
+// nodes in further leave, in addition to those that are being drained.
 func (s *nodeSet) addExisting(in *Input, w *world, further map[string]bool) {
 	all := make([]place, len(in.Nodes))
 	known := len(s.dimensions) == len(w.dimensions)
@@ -96,7 +96,7 @@ func (s *nodeSet) addExisting(in *Input, w *world, further map[string]bool) {
 	for i := range in.Nodes {
 		n, state := &in.Nodes[i], &w.nodes[i]
 		at := &all[i]
-		*at = place{kind: there, node: n.Object, source: n, pods: state.pods}
+		*at = place{kind: existing, node: n.Object, source: n, pods: state.pods}
 		emptied := (n.Leaving || in.Leaving[n.Object.Name]) && !n.Stalled(in.Now)
 		at.leaving = emptied || further[n.Object.Name]
 		if at.leaving {
@@ -124,7 +124,7 @@ func (s *nodeSet) addExisting(in *Input, w *world, further map[string]bool) {
 	slices.SortStableFunc(s.open, func(x, y *place) int { return cmp.Compare(x.kind, y.kind) })
 }
 
-// leavingNode returns a Node as it is while it is being emptied: with the taints that a removal puts there.
+// leavingNode returns a Node with the taints of a removal.
 func leavingNode(n *corev1.Node) *corev1.Node {
 	taints := append(slices.Clone(n.Spec.Taints),
 		corev1.Taint{Key: cluster.Removing, Effect: corev1.TaintEffectNoSchedule},
@@ -132,9 +132,9 @@ func leavingNode(n *corev1.Node) *corev1.Node {
 	return &corev1.Node{ObjectMeta: n.ObjectMeta, Spec: corev1.NodeSpec{Taints: taints}}
 }
 
-// join makes of a node that was launched lately what it will be once it is initialized: without the taints that are
-// removed, with the labels that it awaits, with the resources that a device plugin has yet to register. A node that is
-// initialized does not change.
+// join makes a recently launched node look as it will once it is initialized: without the taints
+// that are removed, with the labels that it awaits, and with the resources that a device plugin has
+// yet to register. An initialized node does not change.
 func (s *nodeSet) join(at *place, n *cluster.Node, in *Input) {
 	launched, ok := in.Joining[n.Object.Name]
 	if !ok {
@@ -170,7 +170,8 @@ func (s *nodeSet) join(at *place, n *cluster.Node, in *Input) {
 	}
 }
 
-// addLaunched makes places of launched nodes. One that is like none of the offers counts as the first of all.
+// addLaunched makes places of launched nodes. One that matches none of the offers counts as the
+// first offer.
 func (s *nodeSet) addLaunched(launched []fleet.Placement) {
 	if len(s.catalog.shapes) == 0 {
 		return
@@ -190,7 +191,7 @@ func (s *nodeSet) add(k placeKind, shape int, zone string) *place {
 	return at
 }
 
-// imagine returns a place that is not one of the set: add would make it one.
+// imagine returns the place that add would add, without adding it.
 func (s *nodeSet) imagine(k placeKind, shape int, zone string) *place {
 	of := s.catalog.shapes[shape]
 	at := &place{

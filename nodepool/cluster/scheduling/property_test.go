@@ -169,7 +169,7 @@ func checkPlaces(t *testing.T, in Input, p *packer) {
 		}
 		assert.LessOrEqual(t, ports, 1, "pods with the same host port")
 		if at.kind == added {
-			assert.NotEmpty(t, at.takes, "a node for nobody")
+			assert.NotEmpty(t, at.takes, "a node without pods")
 			assert.True(t, at.allowed[at.shape], "a node that is not what it must be")
 		}
 	}
@@ -219,7 +219,7 @@ func checkSpread(t *testing.T, p *packer, all []resident) {
 	}
 }
 
-// need is what pods request of CPU that need new nodes.
+// need is the CPU that pods request which need new nodes.
 func need(p *packer) (cpus int64, largest int64) {
 	for _, at := range p.nodes.open {
 		if at.kind != added {

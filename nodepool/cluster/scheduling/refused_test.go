@@ -165,24 +165,24 @@ func TestRefusedPodsNeedNoMoreThanFullNodesLeave(t *testing.T) {
 	assert.Less(t, none, 250)
 }
 
-// What refused pods ask for is asked for once: when it has joined, nothing more is.
+// Refused pods get the nodes that they request once: when these have joined, no more follow.
 func TestRefusedPodsAskOnce(t *testing.T) {
-	asked := 0
+	examined := 0
 	for seed := range uint64(500) {
 		in := refusedInput(seed, seed%2 == 0)
 		p := packed(in)
 		for i, at := range p.nodes.open {
-			if at.kind == there {
+			if at.kind == existing {
 				continue
 			}
 			n := joinedAt(time.Hour, node("new-"+strconv.Itoa(i), at.node.Labels[zone]))
 			n.Object.Labels[corev1.LabelInstanceTypeStable] = p.nodes.catalog.shapes[at.shape].offer.InstanceType
 			n.Object.Status.Allocatable = p.nodes.catalog.shapes[at.shape].offer.Allocatable
 			in.Nodes = append(in.Nodes, n)
-			asked++
+			examined++
 		}
 		in.OnTheWay = nil
 		require.Zero(t, Pack(in).Nodes, "seed %d", seed)
 	}
-	assert.Positive(t, asked)
+	assert.Positive(t, examined)
 }

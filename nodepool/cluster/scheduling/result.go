@@ -7,28 +7,29 @@ import (
 	"github.com/foresail/foresail/nodepool/fleet"
 )
 
-// Result is what pending pods need.
+// Result is the need of pending pods.
 type Result struct {
-	// Known is false if there are pods, but no offer whose size is known. Nothing else is known
-	// then: Nodes = 0 means nothing.
+	// Known is false if there are pods, but no offer of known size. Then the other fields mean
+	// nothing.
 	Known  bool
-	Nodes  int // new ones, beyond those on their way
+	Nodes  int // new ones, in addition to those that are being launched
 	Helped int // pods that a node of the pool could run, including those with room elsewhere
-	// Room is the number of pods for which an existing node has room by all that is known. They
-	// need no new one and are reported; those that wait for more than some minutes are refused by
-	// the scheduler for a reason that is not known here.
+	// Room is the number of pods for which an existing node has room, as far as is known. They need no
+	// new node and are reported: the scheduler refuses those that wait for more than some minutes for
+	// a reason that is unknown here.
 	Room       int
-	HelpedRoom int // of them, those that are Helped
-	// NoCapacity is the number of helped pods that only refused offers could run, beyond the
-	// existing nodes and those on their way; NoCapacityNodes is how many of Nodes are for such pods
-	// alone. They are no part of CPU, Memory and Slots.
+	HelpedRoom int // those of them that are Helped
+	// NoCapacity is the number of helped pods that only refused offers could run, apart from existing
+	// nodes and those that are being launched. NoCapacityNodes is the number of Nodes that are only
+	// for such pods. They are not part of CPU, Memory and Slots.
 	NoCapacity, NoCapacityNodes int
-	// Waiting is the number of helped pods that wait only until nodes which are being emptied are deleted.
+	// Waiting is the number of helped pods that wait only until nodes which are being drained are
+	// deleted.
 	Waiting int
 	// New are the pods, by namespace/name, of each group of which some get a new node.
 	New []string
-	// Beyond are pods, by namespace/name, that only refused offers could run, and Added those that
-	// go to each of Nodes: a pool that cannot launch these leaves them to another.
+	// Beyond are pods, by namespace/name, that only refused offers could run, and Added those that go
+	// to each of Nodes. A pool that cannot launch these nodes leaves the pods to another pool.
 	Beyond []string
 	Added  [][]string
 	// Filtered is the number of helped pods that existing nodes refuse because of their predicted load.
@@ -36,19 +37,19 @@ type Result struct {
 	// Unhelped are pods that neither an existing node nor a new one could run, and those that are
 	// stuck with their claims.
 	Unhelped []fleet.Unhelped
-	// Shapes are the new nodes that not every offer could be: their pods could not run on it, or
-	// not all of them together.
+	// Shapes are the new nodes that cannot be of every offer, because their pods could not all run on
+	// it.
 	Shapes []fleet.Shape
-	// Replacing are the shapes, as in Shapes, of the nodes that pods of replaced nodes will need
-	// where they have no other place. They are no part of Nodes.
+	// Replacing are the shapes, as in Shapes, of the nodes that pods of replaced nodes will need if
+	// they fit nowhere else. They are not part of Nodes.
 	Replacing []fleet.Shape
-	// CPU, Memory and Slots are the requests of the helped pods as shares of what one node of the
-	// pool (the first offer, or with Costs the one that they get) can allocate after its
-	// DaemonSets: the external demand of forecasts, in node equivalents.
+	// CPU, Memory and Slots are the requests of the helped pods in node equivalents: shares of what
+	// one node of the pool (the first offer, or with Costs the one that they get) can allocate apart
+	// from its DaemonSets. They are the external demand of forecasts.
 	CPU, Memory, Slots float64
 }
 
-// whyTopology is why no node takes a pod that any new one could run if it were not for others.
+// whyTopology is the reason for a pod that any new node could run if it were not for other pods.
 const whyTopology = "its affinity to other pods, theirs to it, or its spread allows it on no new node of the pool"
 
 func resultOf(p *packer) Result {
@@ -68,7 +69,7 @@ func resultOf(p *packer) Result {
 	return r
 }
 
-// addBatch counts pending pods by where they have a place.
+// addBatch counts pending pods by their place.
 func (r *Result) addBatch(b *batch) {
 	r.Room += b.room
 	if b.new > 0 {
@@ -96,7 +97,7 @@ func (r *Result) addBatch(b *batch) {
 	}
 }
 
-// hold counts pods that wait for capacity for others of their gang, as if there were none for them.
+// hold counts pods that wait for capacity for others of their gang as pods without capacity.
 func (r *Result) hold(pods []string) {
 	r.Helped += len(pods)
 	r.NoCapacity += len(pods)
@@ -104,8 +105,8 @@ func (r *Result) hold(pods []string) {
 }
 
 // measure adds the helped pods as shares of a node: of the first offer, or of the node that each
-// gets. Where costs decide, nodes differ much in size, and one large node would count as many of
-// the cheapest type: then as many would be launched.
+// gets. If costs decide, nodes differ much in size, and one large node would otherwise count as
+// many of the cheapest type, which would then be launched.
 func (r *Result) measure(p *packer) {
 	shapes := p.nodes.catalog.shapes
 	if !p.nodes.catalog.priced {
@@ -141,7 +142,7 @@ func (r *Result) addDemand(request vector, n int, whole vector) {
 	r.Slots += equivalents(n, 1, whole[slots])
 }
 
-// equivalents returns n requests as a number of whole nodes; a node that has nothing left is worth nothing.
+// equivalents returns n requests as a number of whole nodes, 0 for a node without any room.
 func equivalents(n int, request, whole int64) float64 {
 	if whole <= 0 {
 		return 0
@@ -151,7 +152,7 @@ func equivalents(n int, request, whole int64) float64 {
 
 // addNodes adds the new nodes, with the names of their pods.
 func (r *Result) addNodes(p *packer) {
-	used := make([]int, len(p.ofGroup)) // names of each group
+	used := make([]int, len(p.ofGroup)) // number of used names of each group
 	for _, at := range p.nodes.open {
 		var names []string
 		capacity := false
@@ -178,7 +179,7 @@ func (r *Result) addNodes(p *packer) {
 	}
 }
 
-// addShape counts one more node of some kinds, unless every offer will do.
+// addShape counts one more node of some kinds, unless every offer is suitable.
 func addShape(shapes *[]fleet.Shape, kinds []fleet.Kind) {
 	if kinds == nil {
 		return
@@ -200,7 +201,8 @@ func compareKinds(a, b fleet.Kind) int {
 	return cmp.Or(cmp.Compare(a.Zone, b.Zone), cmp.Compare(a.InstanceType, b.InstanceType))
 }
 
-// kindsOf returns what a new node can be for its pods to run on it, nil if every offer will do.
+// kindsOf returns the kinds that a new node can have to run its pods, nil if every offer is
+// suitable.
 func kindsOf(at *place, c catalog) (kinds []fleet.Kind) {
 	all := true
 	for i, s := range c.shapes {

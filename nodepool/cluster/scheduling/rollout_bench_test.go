@@ -55,13 +55,13 @@ func outdatedPool(b *testing.B, n, each int) (*cluster.Cluster, plan.Snapshot) {
 
 // counted counts the questions, each of which costs a packing.
 type counted struct {
-	*Homes
-	asked int
+	*Simulator
+	examined int
 }
 
 func (c *counted) Without(nodes []string, mayWait bool, added ...fleet.Placement) string {
-	c.asked++
-	return c.Homes.Without(nodes, mayWait, added...)
+	c.examined++
+	return c.Simulator.Without(nodes, mayWait, added...)
 }
 
 // BenchmarkRollOut is a decision of a roll-out of a pool without budgets: of one whose other half
@@ -77,15 +77,15 @@ func BenchmarkRollOut(b *testing.B) {
 					provider.Offer{Offer: o, Allocatable: list("cpu", "4", "memory", "8Gi", "pods", "10")})
 			}
 			var d plan.Decision
-			asked := 0
+			examined := 0
 			for b.Loop() {
-				h := &counted{Homes: NewHomes(c, in)}
-				s.Homes = h
+				h := &counted{Simulator: NewSimulator(c, in)}
+				s.Simulator = h
 				d = plan.Decide(s)
-				asked = h.asked
+				examined = h.examined
 			}
 			require.Equal(b, plan.Outdated, d.Reason, d.Message)
-			b.ReportMetric(float64(asked), "packings")
+			b.ReportMetric(float64(examined), "packings")
 			b.ReportMetric(float64(len(d.Targets)), "removed")
 			b.ReportMetric(float64(len(d.Placements)), "launched")
 		})

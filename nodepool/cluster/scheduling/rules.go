@@ -9,19 +9,19 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 )
 
-// rules are what other pods mean to the pods of a group, and these to others.
+// rules are the rules about other pods that affect the pods of a group, in both directions.
 type rules struct {
 	group      *group
 	topology   *topology
 	affinity   []*counter // of pods that must be in its domain
-	selfAffine bool       // it is such a pod itself
-	anti       []*counter // of pods that must not be
+	selfAffine bool       // its own pods are such pods
+	anti       []*counter // of pods that must not be in its domain
 	spreads    []*spread
-	alone      bool // it keeps others of its group off its node
+	alone      bool // it excludes others of its group from its node
 
-	matched   []*counter // that count it
-	owned     []*counter // that count it as one that keeps others away
-	forbidden []*counter // of those that keep it away
+	matched   []*counter // of its pods
+	owned     []*counter // of its pods as ones that exclude others
+	forbidden []*counter // of pods that exclude it
 }
 
 // spread is a topologySpreadConstraint.
@@ -31,10 +31,10 @@ type spread struct {
 	self     int // 1 if it counts the pods that have it
 	eligible map[int32]bool
 	least    int  // the count of the emptiest domain
-	emptiest int  // the number of domains that have no more
-	stale    bool // these two must be found again
-	// own are the pods of the included nodes by domain, and excluded the other nodes; nil: all nodes of a domain are
-	// included.
+	emptiest int  // the number of domains with that count
+	stale    bool // these two must be computed again
+	// own counts the pods of the included nodes by domain, and excluded are the other nodes; nil: all
+	// nodes of a domain are included.
 	own      map[int32]int
 	excluded map[*place]bool
 }
@@ -46,7 +46,7 @@ func (s *spread) at(domain int32) int {
 	return s.counter.at(domain)
 }
 
-// readRules returns the rules of each group, nil for one that no rule is about, and the topology in which they count.
+// readRules returns the rules of each group, nil for one without any, and their topology.
 func readRules(groups []*group, w *world, daemonSets []*appsv1.DaemonSet) ([]*rules, *topology) {
 	t := newTopology(w)
 	out := make([]*rules, len(groups))
@@ -67,7 +67,7 @@ func rulesOf(g *group, t *topology) *rules {
 	out := &rules{group: g, topology: t}
 	spec, namespace := &g.pod.Spec, g.pod.Namespace
 	if terms := affinityTerms(spec); len(terms) > 0 {
-		var matchers []matcher // a pod counts only if all terms are about it
+		var matchers []matcher // a pod counts only if it matches all terms
 		for i := range terms {
 			matchers = append(matchers, t.matcherOf(&terms[i], namespace, false))
 		}
@@ -110,7 +110,7 @@ func spreadOf(rule *corev1.TopologySpreadConstraint, pod *corev1.Pod, t *topolog
 	return s
 }
 
-// relate finds the rules of others that are about the group, and reports whether any rule is.
+// relate finds the rules of others that affect the group, and reports whether any rule does.
 func (x *rules) relate() bool {
 	namespace, l := x.group.pod.Namespace, x.group.pod.Labels
 	x.matched = x.topology.finders[0].find(namespace, l)
@@ -119,14 +119,16 @@ func (x *rules) relate() bool {
 	return len(x.affinity)+len(x.anti)+len(x.spreads)+len(x.matched)+len(x.owned)+len(x.forbidden) > 0
 }
 
-// mutual reports whether the place of one pod of the group changes where the next one may be, apart from the same node.
+// mutual reports whether the place of one pod of the group changes where the next one may run,
+// apart from the same node.
 func (x *rules) mutual() bool {
 	host := slices.Index(x.topology.keys, corev1.LabelHostname)
 	return len(x.affinity)+len(x.spreads) > 0 ||
 		slices.ContainsFunc(x.anti, func(c *counter) bool { return c.key != host })
 }
 
-// begin finds the domains over which the pods of the group are spread: those of nodes that the constraint includes.
+// begin finds the domains over which the pods of the group are spread: those of nodes that the
+// constraint includes.
 func (x *rules) begin(nodes *nodeSet) {
 	for _, s := range x.spreads {
 		s.eligible, s.stale, s.own, s.excluded = map[int32]bool{}, true, nil, nil
@@ -208,7 +210,7 @@ func (x *rules) level() {
 	}
 }
 
-// allows reports whether other pods let one of the group be in a place.
+// allows reports whether other pods allow one of the group in a place.
 func (x *rules) allows(at *place) bool {
 	present := func(c *counter) bool { return c.at(at.domains[c.key]) > 0 }
 	if slices.ContainsFunc(x.anti, present) || slices.ContainsFunc(x.forbidden, present) {
@@ -220,11 +222,12 @@ func (x *rules) allows(at *place) bool {
 			return false
 		}
 	}
-	return x.befriended(at)
+	return x.satisfiesAffinity(at)
 }
 
-// befriended reports whether the pods are there that the pod must be with; the first of a series may begin anywhere.
-func (x *rules) befriended(at *place) bool {
+// satisfiesAffinity reports whether the affinity of the group is satisfied in a place. The first pod of a
+// series may run anywhere.
+func (x *rules) satisfiesAffinity(at *place) bool {
 	all, none := true, true
 	for _, c := range x.affinity {
 		if at.domains[c.key] < 0 {
@@ -236,7 +239,7 @@ func (x *rules) befriended(at *place) bool {
 	return all || none && x.selfAffine
 }
 
-// allowsNew is allows for a node that does not exist yet: it may be a domain of its own.
+// allowsNew is allows for a node that does not exist yet, which may be a domain of its own.
 func (x *rules) allowsNew(at *place) bool {
 	if slices.ContainsFunc(at.daemons, func(pod *corev1.Pod) bool { return x.excludes(at, pod) }) {
 		return false
@@ -255,7 +258,8 @@ func (x *rules) allowsNew(at *place) bool {
 	return ok
 }
 
-// excludes reports whether pods of the group and one of a DaemonSet keep each other off a new node.
+// excludes reports whether pods of the group and one of a DaemonSet exclude each other on a new
+// node.
 func (x *rules) excludes(at *place, daemon *corev1.Pod) bool {
 	in := func(c *counter) bool { return at.domains[c.key] >= 0 }
 	matches := func(c *counter) bool { return in(c) && c.matches(daemon.Namespace, daemon.Labels) }
@@ -315,7 +319,7 @@ func (x *rules) remove(at *place) {
 	}
 }
 
-// countOwn counts pods of the group for the rules that count for themselves.
+// countOwn counts pods of the group for constraints with their own counts.
 func (x *rules) countOwn(at *place, n int) {
 	for _, s := range x.spreads {
 		if s.own != nil && s.self == 1 && !s.excluded[at] {
@@ -324,7 +328,7 @@ func (x *rules) countOwn(at *place, n int) {
 	}
 }
 
-// restrict excludes from a new place the shapes in other domains, as far as these matter to the group.
+// restrict excludes shapes in other domains from a new place, if these domains matter to the group.
 func (x *rules) restrict(at *place, shapes []*shape) {
 	if at.kind != added {
 		return

@@ -33,7 +33,7 @@ func zonal(t *testing.T, client kubernetes.Interface, node, zone string) {
 }
 
 // volumeIn makes a volume in a zone, and a claim that the control plane has bound to it. The claim comes second: one
-// that names a volume the volume controller has yet to see is lost for good.
+// that names a volume the volume controller has yet to see is lost permanently.
 func volumeIn(t *testing.T, client kubernetes.Interface, zone string) {
 	t.Helper()
 	size := corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}
@@ -42,9 +42,10 @@ func volumeIn(t *testing.T, client kubernetes.Interface, zone string) {
 	v.Spec.Capacity, v.Spec.AccessModes = size, modes
 	v.Spec.CSI = &corev1.CSIPersistentVolumeSource{Driver: "ebs.csi.aws.com", VolumeHandle: "vol-" + zone}
 	v.Spec.ClaimRef = &corev1.ObjectReference{Kind: "PersistentVolumeClaim", Namespace: "default", Name: v.Name}
-	v.Spec.NodeAffinity = &corev1.VolumeNodeAffinity{Required: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
-		MatchExpressions: []corev1.NodeSelectorRequirement{{Key: ebsZone,
-			Operator: corev1.NodeSelectorOpIn, Values: []string{zone}}}}}}}
+	v.Spec.NodeAffinity = &corev1.VolumeNodeAffinity{Required: &corev1.NodeSelector{
+		NodeSelectorTerms: []corev1.NodeSelectorTerm{{
+			MatchExpressions: []corev1.NodeSelectorRequirement{{Key: ebsZone,
+				Operator: corev1.NodeSelectorOpIn, Values: []string{zone}}}}}}}
 	_, err := client.CoreV1().PersistentVolumes().Create(t.Context(), v, metav1.CreateOptions{})
 	require.NoError(t, err)
 	_, err = client.CoreV1().PersistentVolumeClaims("default").Create(t.Context(),
@@ -100,7 +101,7 @@ func need(t *testing.T, client kubernetes.Interface, pending int) scheduling.Res
 }
 
 // The scheduler refuses the pods for which there is no room in the zones of their volumes, and
-// takes a node that is asked for.
+// takes a requested node.
 func TestSchedulerAgreesOnVolumes(t *testing.T) {
 	c, err := controlplane.Start(t.Context(), controlplane.Options{Nodes: 1, Progress: t.Output()})
 	require.NoError(t, err)
@@ -123,7 +124,7 @@ func TestSchedulerAgreesOnVolumes(t *testing.T) {
 	unhelped := []fleet.Unhelped{
 		{Pod: "default/in-c", Reason: "its volumes are where no new node of the pool can be"},
 		{Pod: "default/missing", Reason: "its claim missing does not exist"},
-		{Pod: "default/unbound", Reason: "its claim unbound is not bound to a volume, and that does not wait for a node"},
+		{Pod: "default/unbound", Reason: "its claim unbound is not bound to a volume, and binding does not wait for a node"},
 	}
 	r := need(t, client, 4)
 	require.Len(t, r.Shapes, 1)

@@ -288,7 +288,7 @@ func TestPack(t *testing.T) {
 			p.Spec.Resources = &corev1.ResourceRequirements{Requests: list("cpu", "3")}
 		})}, nodes: 2, helped: 2},
 		"without requests": {in: Input{Pods: pods("web", 7, requests()), PodsPerNode: 3}, nodes: 3, helped: 7},
-		"without requests, beside others": {in: Input{Pods: all(pods("web", 3, requests()), pods("db", 4)), PodsPerNode: 3},
+		"without requests, with others": {in: Input{Pods: all(pods("web", 3, requests()), pods("db", 4)), PodsPerNode: 3},
 			nodes: 1, helped: 7},
 		"without requests, no limit": {in: Input{Pods: pods("web", 11, requests())}, nodes: 2, helped: 11},
 		"with one of memory alone": {in: Input{Pods: pods("web", 7, requests("memory", "1Mi")), PodsPerNode: 3}, nodes: 1,
@@ -338,7 +338,7 @@ func TestPack(t *testing.T) {
 			shapes: []short{{Zone: "a", Nodes: 1}, {Zone: "b", Nodes: 1}}},
 		"zone that is not offered": {in: Input{Pods: pods("web", 1, inZone("c"))},
 			unhelped: map[string]string{
-				"default/web-0": "its node selector or node affinity wants labels that no new node of the pool has"}},
+				"default/web-0": "its node selector or node affinity requires labels that no new node of the pool has"}},
 		"one zone is all zones": {in: Input{Pods: pods("web", 1, inZone("a")), Offers: []provider.Offer{offer("a", "m")}},
 			nodes: 1, helped: 1},
 		"type": {in: Input{Pods: pods("web", 1, selects(corev1.LabelInstanceTypeStable, "c")),
@@ -352,7 +352,7 @@ func TestPack(t *testing.T) {
 			nodes: 1, helped: 1, shapes: []short{{Zone: "b", Nodes: 1}}},
 		"one host by name": {in: Input{Pods: pods("web", 1, selects(host, "n1"))},
 			unhelped: map[string]string{
-				"default/web-0": "its node selector or node affinity wants labels that no new node of the pool has"}},
+				"default/web-0": "its node selector or node affinity requires labels that no new node of the pool has"}},
 		"taint": {in: Input{Pods: pods("web", 1),
 			Template: Template{Taints: []corev1.Taint{{Key: "dedicated", Effect: corev1.TaintEffectNoExecute}}}},
 			unhelped: map[string]string{"default/web-0": "it does not tolerate the taint dedicated of the pool's nodes"}},
@@ -364,7 +364,7 @@ func TestPack(t *testing.T) {
 			nodes: 1, helped: 1},
 		"some are helped": {in: Input{Pods: all(pods("web", 1), pods("far", 1, inZone("c")))}, nodes: 1, helped: 1,
 			unhelped: map[string]string{
-				"default/far-0": "its node selector or node affinity wants labels that no new node of the pool has"}},
+				"default/far-0": "its node selector or node affinity requires labels that no new node of the pool has"}},
 
 		// Volumes.
 		"volume in a zone": {in: Input{Pods: located(pods("db", 1), zone, "b")}, nodes: 1, helped: 1,
@@ -409,7 +409,7 @@ func TestPack(t *testing.T) {
 		"a gang": {in: Input{Pods: gang(pods("web", 5))}, nodes: 2, helped: 5},
 		"a gang with a pod that is stuck": {in: Input{Pods: gang(all(pods("web", 1), stuck(pods("db", 1))))},
 			unhelped: map[string]string{"default/web-0": whyGang, "default/db-0": "its claim data does not exist"}},
-		"a gang with a pod that is too large, beside others": {in: Input{Pods: all(pods("x", 1),
+		"a gang with a pod that is too large, with others": {in: Input{Pods: all(pods("x", 1),
 			gang(all(pods("web", 1), pods("db", 1, requests("cpu", "5")))))}, nodes: 1, helped: 1,
 			unhelped: map[string]string{"default/web-0": whyGang, "default/db-0": whyGang}},
 		"a gang that needs more nodes than there may be": {in: Input{Pods: all(pods("x", 4), gang(pods("web", 5))),
@@ -419,7 +419,7 @@ func TestPack(t *testing.T) {
 		"a gang with room for all but one": {in: Input{Pods: gang(all(pods("web", 1), pods("db", 1, inZone("c")))),
 			Nodes: []cluster.Node{node("n1", "a")}}, room: 1, helped: 1,
 			unhelped: map[string]string{
-				"default/db-0": "its node selector or node affinity wants labels that no new node of the pool has"}},
+				"default/db-0": "its node selector or node affinity requires labels that no new node of the pool has"}},
 
 		// Nodes that are there or on their way.
 		"on its way": {in: Input{Pods: pods("web", 5),
@@ -471,7 +471,8 @@ func TestPack(t *testing.T) {
 			Nodes: []cluster.Node{node("n1", "a", bound("db", "1"))}}, helped: 1, room: 1},
 		"away from namespaces by label": {in: Input{Pods: pods("web", 1, func(p *corev1.Pod) { p.Namespace = "other" },
 			awayFrom("db", host), func(p *corev1.Pod) {
-				p.Spec.Affinity.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution[0].NamespaceSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"x": "y"}}
+				term := &p.Spec.Affinity.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution[0]
+				term.NamespaceSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"x": "y"}}
 			}), Nodes: []cluster.Node{node("n1", "a", bound("db", "1"))}}, nodes: 1, helped: 1},
 
 		// Pods that keep together.
@@ -483,7 +484,7 @@ func TestPack(t *testing.T) {
 		"with a full host": {in: Input{Pods: pods("web", 1, with("db", host)),
 			Nodes: []cluster.Node{node("n1", "b", bound("db", "4"))}},
 			unhelped: map[string]string{"default/web-0": whyTopology}},
-		"with nobody there": {in: Input{Pods: pods("web", 1, with("db", zone))},
+		"without pods there": {in: Input{Pods: pods("web", 1, with("db", zone))},
 			unhelped: map[string]string{"default/web-0": whyTopology}},
 		"with one placed later": {in: Input{Pods: all(pods("web", 1, requests("cpu", "2"), with("db", host)), pods("db", 1))},
 			nodes: 1, helped: 2, shapes: nil},
@@ -555,15 +556,18 @@ func TestPack(t *testing.T) {
 			}), Nodes: []cluster.Node{node("n1", "a", bound("db", "1")), node("n2", "a", bound("db", "4"))}}, helped: 3,
 			room: 3},
 		"away from the pods of a DaemonSet": {in: Input{Pods: pods("web", 1, awayFrom("agent", host), func(p *corev1.Pod) {
-			p.Spec.Affinity.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution[0].Namespaces = []string{"kube-system"}
+			term := &p.Spec.Affinity.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution[0]
+			term.Namespaces = []string{"kube-system"}
 		}), DaemonSets: []*appsv1.DaemonSet{daemonSet()}}, unhelped: map[string]string{"default/web-0": whyTopology}},
 		"a DaemonSet whose pods keep others away": {in: Input{Pods: pods("web", 1),
 			DaemonSets: []*appsv1.DaemonSet{daemonSet(awayFrom("web", host), func(p *corev1.Pod) {
-				p.Spec.Affinity.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution[0].Namespaces = []string{"default"}
+				term := &p.Spec.Affinity.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution[0]
+				term.Namespaces = []string{"default"}
 			})}}, unhelped: map[string]string{"default/web-0": whyTopology}},
 		"away from all pods, next to a rule about none": {in: Input{Pods: all(pods("web", 1,
 			awayFrom("", host), func(p *corev1.Pod) {
-				p.Spec.Affinity.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution[0].LabelSelector = &metav1.LabelSelector{}
+				term := &p.Spec.Affinity.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution[0]
+				term.LabelSelector = &metav1.LabelSelector{}
 			}), pods("db", 1, awayFrom("", host), func(p *corev1.Pod) {
 			p.Spec.Affinity.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution[0].LabelSelector = nil
 		})), Nodes: []cluster.Node{node("n1", "a", bound("x", "1"))}}, nodes: 1, helped: 2, room: 1},

@@ -15,10 +15,10 @@ import (
 	"github.com/foresail/foresail/nodepool/provider"
 )
 
-// newNode is the name of a node that does not exist yet; no node can have it.
+// newNode is the name of a node that does not exist yet. It is no valid name of a Node.
 const newNode = "(a new node)"
 
-// defaultSlots is the number of pods that a node takes whose offer does not say.
+// defaultSlots is the number of pods of a node whose offer does not contain it.
 const defaultSlots = 110
 
 // shape is a node that the pool can launch.
@@ -26,12 +26,12 @@ type shape struct {
 	offer   provider.Offer
 	index   int
 	cooling bool    // it cannot be launched now
-	refused bool    // it could not be when it was tried last
-	cost    float64 // of an hour, the least of its type in any zone; +Inf = unknown
+	refused bool    // it could not be launched at the last try
+	cost    float64 // hourly, the lowest of its type in any zone; +Inf = unknown
 	node    *corev1.Node
-	free    vector // after its DaemonSets
+	free    vector // without its DaemonSets
 	ports   []corev1.ContainerPort
-	daemons vector        // what its DaemonSets request
+	daemons vector        // requests of its DaemonSets
 	pods    []*corev1.Pod // of its DaemonSets
 }
 
@@ -73,7 +73,7 @@ func newShape(o provider.Offer, in *Input, d dimensions) *shape {
 	return s
 }
 
-// nodeOf returns the node that an offer becomes.
+// nodeOf returns the node of an offer.
 func nodeOf(o provider.Offer, t Template) *corev1.Node {
 	labels := map[string]string{corev1.LabelOSStable: "linux"}
 	if o.Zone != "" {
@@ -90,7 +90,8 @@ func nodeOf(o provider.Offer, t Template) *corev1.Node {
 	}
 }
 
-// podOf returns the pod that a DaemonSet would put on a node, with the tolerations that each of its pods gets.
+// podOf returns the pod that a DaemonSet would create on a node, with the tolerations that all its
+// pods get.
 func podOf(ds *appsv1.DaemonSet) *corev1.Pod {
 	template := &ds.Spec.Template
 	pod := &corev1.Pod{
@@ -112,7 +113,7 @@ func podOf(ds *appsv1.DaemonSet) *corev1.Pod {
 	return pod
 }
 
-// defaulted adds the requests that a pod gets from its limits; a template does not have them yet.
+// defaulted adds the requests that a pod gets from its limits, which a template does not have yet.
 func defaulted(containers []corev1.Container) []corev1.Container {
 	out := slices.Clone(containers)
 	for i := range out {
@@ -127,7 +128,7 @@ func defaulted(containers []corev1.Container) []corev1.Container {
 	return out
 }
 
-// catalog is the nodes that the pool can launch, in order of preference.
+// catalog is the list of nodes that the pool can launch, in order of preference.
 type catalog struct {
 	shapes []*shape
 	priced bool // costs decide which one is launched
@@ -146,7 +147,8 @@ func newCatalog(in *Input, d dimensions) catalog {
 	return c
 }
 
-// price gives each shape the lowest cost of its type: a node's zone is chosen for other reasons.
+// price gives each shape the lowest cost of its type, because a node's zone is chosen by other
+// criteria.
 func (c catalog) price(costs map[fleet.Offer]float64) {
 	least := map[string]float64{}
 	for _, s := range c.shapes {
@@ -163,7 +165,8 @@ func (c catalog) price(costs map[fleet.Offer]float64) {
 	}
 }
 
-// whole returns the size that pods are measured by: a new node, or the first existing one if none can be launched.
+// whole returns the size by which pods are measured: a new node, or the first existing one if none
+// can be launched.
 func (c catalog) whole(nodes []cluster.Node, d dimensions) vector {
 	if len(c.shapes) > 0 {
 		return c.shapes[0].free
@@ -177,8 +180,8 @@ func (c catalog) whole(nodes []cluster.Node, d dimensions) vector {
 	return whole
 }
 
-// nearest returns the shape that a launched node is most like: the first of its type and zone, of
-// its type, of its zone; -1 if there is none.
+// nearest returns the shape that is most similar to a launched node: the first of its type and
+// zone, of its type, or of its zone; -1 if there is none.
 func (c catalog) nearest(launched fleet.Placement) int {
 	best, points := -1, 0
 	for i, s := range c.shapes {
@@ -196,7 +199,8 @@ func (c catalog) nearest(launched fleet.Placement) int {
 	return best
 }
 
-// launchedAs returns the shape of a launched node, in its zone if that is offered; nil if its type is not.
+// launchedAs returns the shape of a launched node, in its zone if that is offered, nil if its type
+// is not offered.
 func (c catalog) launchedAs(launched fleet.Placement) *shape {
 	if i := c.nearest(launched); i >= 0 && c.shapes[i].offer.InstanceType == launched.InstanceType {
 		return c.shapes[i]
@@ -204,10 +208,10 @@ func (c catalog) launchedAs(launched fleet.Placement) *shape {
 	return nil
 }
 
-// options are the shapes that could run the pods of a group, as far as other pods do not matter.
+// options are the shapes that could run the pods of a group, ignoring rules about other pods.
 type options struct {
 	takes    []bool // by shape
-	shapes   int    // that could
+	shapes   int    // number of those that could
 	cools    bool   // all of these are cooling
 	refused  bool   // all of these were refused
 	obstacle *obstacle
@@ -237,7 +241,8 @@ func (c catalog) optionsOf(g *group, d dimensions, attach drivers) options {
 	return out
 }
 
-// obstacle returns why an empty node of the shape could not run a pod of a group, as far as other pods do not matter.
+// obstacle returns why an empty node of the shape could not run a pod of a group, ignoring rules
+// about other pods.
 func (s *shape) obstacle(g *group, d dimensions) *obstacle {
 	if o := obstacleOn(s.node, g); o != nil {
 		return o

@@ -8,20 +8,20 @@ import (
 type subject struct {
 	cluster.Pending
 	role role
-	from string // the node that it leaves; "" = it has none
+	from string // the node that it leaves; "" = none
 }
 
-// role is what a pod is in a question.
+// role is the role of a pod in a question.
 type role int
 
 const (
 	pending   role = iota // it waits for a node
-	asked                 // its node would be removed
-	displaced             // its node is being emptied already: it takes room as soon as it has left
-	replaced              // as displaced, and a new node takes the place of its own before it has left
+	examined              // its node would be removed
+	displaced             // its node is already being drained: it takes room as soon as it has left
+	replaced              // like displaced, and a new node replaces its own before it has left
 )
 
-// subjectsOf returns the pending pods, and those that leave the nodes that are being emptied.
+// subjectsOf returns the pending pods, and those that leave nodes which are being drained.
 func subjectsOf(in *Input) []subject {
 	out := make([]subject, 0, len(in.Pods)+len(in.Displaced))
 	for _, p := range in.Pods {

@@ -38,7 +38,7 @@ func addLabelsOf(to map[string]bool, s *metav1.LabelSelector) {
 	}
 }
 
-// selectorOf reads a selector that the API server has checked.
+// selectorOf converts a selector that the API server has validated.
 func selectorOf(s *metav1.LabelSelector) labels.Selector {
 	out, err := metav1.LabelSelectorAsSelector(s)
 	if err != nil {
@@ -47,7 +47,7 @@ func selectorOf(s *metav1.LabelSelector) labels.Selector {
 	return out
 }
 
-// honors reports whether a spread constraint leaves out nodes by a policy, whose default is otherwise.
+// honors reports whether a spread constraint excludes nodes by a policy with this default.
 func honors(policy *corev1.NodeInclusionPolicy, otherwise bool) bool {
 	if policy == nil {
 		return otherwise

@@ -21,14 +21,14 @@ type topology struct {
 	sizes   []int32            // the number of domains of each topology, including new hosts
 
 	counters map[string]*counter // of pods that rules select
-	owners   map[string]*counter // of pods that keep others away
+	owners   map[string]*counter // of pods that exclude others
 	finders  [2]*finder          // of both
 	world    *world
 	matching [][]*counter // by the number of a kind; nil: not searched yet
 	owning   [][]*counter // by the number of a kind
 }
 
-// none is no counters.
+// none is an empty list of counters.
 var none = []*counter{}
 
 func newTopology(w *world) *topology {
@@ -49,7 +49,7 @@ func (t *topology) keyOf(key string) int {
 	return len(t.keys) - 1
 }
 
-// domainsOf returns the domains of a node. A new node is a host of its own, numbered by settle.
+// domainsOf returns the domains of a node. A new node is its own host, numbered by settle.
 func (t *topology) domainsOf(n *corev1.Node) []int32 {
 	out := make([]int32, len(t.keys))
 	for i, key := range t.keys {
@@ -113,7 +113,7 @@ func (t *topology) countDaemons(domains []int32, daemons []*corev1.Pod) {
 	}
 }
 
-// uncount counts one pod of a node less.
+// uncount removes one pod of a node.
 func (t *topology) uncount(domains []int32, pod *cluster.Pod) {
 	if len(t.keys) == 0 {
 		return
@@ -140,12 +140,12 @@ func (t *topology) countersOf(kind int32) []*counter {
 	return t.matching[kind]
 }
 
-// counter returns the one counter of equal rules.
+// counter returns the shared counter of equal rules.
 func (t *topology) counter(of map[string]*counter, key string, lasting bool, matchers ...matcher) *counter {
 	var name strings.Builder
 	fmt.Fprintf(&name, "%s %t", key, lasting)
 	for _, m := range matchers {
-		fmt.Fprintf(&name, " %v %t %s", m.namespaces, m.selector.Empty(), m.selector) // all and none are both "" as text
+		fmt.Fprintf(&name, " %v %t %s", m.namespaces, m.selector.Empty(), m.selector) // all and none both print as ""
 	}
 	c := of[name.String()]
 	if c == nil {
@@ -155,7 +155,7 @@ func (t *topology) counter(of map[string]*counter, key string, lasting bool, mat
 	return c
 }
 
-// ownersOf returns the counters of pods that keep others away by these terms.
+// ownersOf returns the counters of pods that exclude others by these terms.
 func (t *topology) ownersOf(namespace string, terms []corev1.PodAffinityTerm) []*counter {
 	var out []*counter
 	for i := range terms {
@@ -164,7 +164,8 @@ func (t *topology) ownersOf(namespace string, terms []corev1.PodAffinityTerm) []
 	return out
 }
 
-// matcherOf reads a term. The labels of namespaces are not known: a selector of them is all, or none but those named.
+// matcherOf converts a term. The labels of namespaces are unknown: a selector of them means all, or
+// only those listed by name.
 func (t *topology) matcherOf(term *corev1.PodAffinityTerm, namespace string, all bool) matcher {
 	m := matcher{selector: t.world.selector(term.LabelSelector), namespaces: map[string]bool{}}
 	for _, name := range term.Namespaces {
@@ -180,7 +181,8 @@ func (t *topology) matcherOf(term *corev1.PodAffinityTerm, namespace string, all
 	return m
 }
 
-// prepare reads the rules by which the pods of nodes and of DaemonSets keep others away, after all other rules.
+// prepare reads the rules by which pods of nodes and of DaemonSets exclude others, after all other
+// rules.
 func (t *topology) prepare(daemonSets []*appsv1.DaemonSet) {
 	for i, k := range t.world.kinds {
 		if len(k.AntiAffinity) > 0 {

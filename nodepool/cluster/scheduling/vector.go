@@ -16,10 +16,10 @@ const (
 	firstOther
 )
 
-// vector is an amount of every dimension: CPU in thousandths, others in units.
+// vector is an amount of every dimension: CPU in millicores, others in units.
 type vector []int64
 
-// dimensions number the resources that pods request; others do not matter.
+// dimensions number the resources that pods request.
 type dimensions map[corev1.ResourceName]int
 
 func newDimensions() dimensions {
@@ -67,7 +67,7 @@ func amount(dimension int, q resource.Quantity) int64 {
 	return q.Value()
 }
 
-// times returns how many times a request fits.
+// times returns how often a request fits.
 func (v vector) times(request vector) int {
 	n := int64(math.MaxInt32)
 	for i, r := range request {
@@ -85,7 +85,7 @@ func (v vector) take(request vector, n int) {
 	}
 }
 
-// share returns the request as a fraction of the whole: the largest of all dimensions.
+// share returns the largest fraction of the whole over all dimensions.
 func (v vector) share(whole vector) float64 {
 	most := 0.0
 	for i, r := range v {

@@ -10,12 +10,13 @@ import (
 	"github.com/foresail/foresail/nodepool/cluster"
 )
 
-// attachable is the prefix of the resources by which volumes count: one resource for each CSI driver.
+// attachable is the prefix of the resources that count volumes: one resource for each CSI driver.
 const attachable = "attachable-volumes-csi-"
 
 func volumesOf(driver string) corev1.ResourceName { return corev1.ResourceName(attachable + driver) }
 
-// limitVolumes sets the dimensions of a vector that count volumes; a driver without a known limit has none.
+// limitVolumes sets the dimensions of a vector that count volumes. A driver without a known limit
+// is unlimited.
 func limitVolumes(d dimensions, free vector, limitOf func(driver string) (int, bool)) {
 	for name, i := range d {
 		driver, is := strings.CutPrefix(string(name), attachable)
@@ -29,8 +30,8 @@ func limitVolumes(d dimensions, free vector, limitOf func(driver string) (int, b
 	}
 }
 
-// limitAttached sets how many more volumes can be attached to an existing node. On a node that joins a driver may have
-// yet to come up, and will have the limit of other nodes of the type.
+// limitAttached sets the number of volumes that can still be attached to an existing node. On a
+// joining node a driver may have yet to start, and will have the limit of other nodes of the type.
 func limitAttached(d dimensions, free, whole vector, n *cluster.Node, in *Input) {
 	if !countVolumes(d) {
 		return
@@ -77,7 +78,7 @@ func driversOf(d dimensions) drivers {
 	return out
 }
 
-// fit reports whether the volumes that pods share can be attached to a node, as far as they are not.
+// fit reports whether the shared volumes of pods are attached to a node, or can be.
 func (d drivers) fit(shared, attached []cluster.Attachment, free vector) bool {
 	if len(shared) == 0 {
 		return true
@@ -96,7 +97,8 @@ func (d drivers) fit(shared, attached []cluster.Attachment, free vector) bool {
 	return true
 }
 
-// attach takes what the volumes that pods share need of a node, and returns its attached volumes with them.
+// attach subtracts the slots of newly attached shared volumes, and returns the attached volumes
+// with them.
 func (d drivers) attach(shared, attached []cluster.Attachment, free vector) []cluster.Attachment {
 	for _, a := range shared {
 		if slices.Contains(attached, a) {

@@ -11,21 +11,21 @@ import (
 	"github.com/foresail/foresail/nodepool/cluster"
 )
 
-// world is what all questions about one Input share. Questions change only its caches, so it must
-// not be used by several goroutines.
+// world is the precomputed state that all questions about one Input share. Questions change its
+// caches, so it is not safe for concurrent use.
 type world struct {
-	dimensions dimensions // all that pods of the cluster request
+	dimensions dimensions // all resources that pods of the cluster request
 	joins      joins
 	nodes      []nodeState // as in the Input
 	kinds      []*cluster.Kind
 	index      map[*cluster.Kind]int32
-	labels     map[string]bool // that the rules of bound pods select by
+	labels     map[string]bool // by which the rules of bound pods select
 	selectors  map[*metav1.LabelSelector]labels.Selector
 }
 
 // nodeState is a node with the room that its pods leave.
 type nodeState struct {
-	free, whole vector // if it takes pods; whole is what its DaemonSets leave
+	free, whole vector // if it takes pods; whole is without its DaemonSets
 	pods        []kindCount
 	ports       []corev1.ContainerPort
 	rank        refusal // see [joins]
@@ -106,7 +106,7 @@ func (w *world) count(pod *cluster.Pod, s *nodeState) {
 	}
 }
 
-// roomOf returns the free amounts of a node, and the amounts that its DaemonSets leave.
+// roomOf returns the free amounts of a node, and its amounts without DaemonSets.
 func roomOf(d dimensions, n *cluster.Node, in *Input) (free, whole vector) {
 	free = d.vector(n.Object.Status.Allocatable)
 	whole = slices.Clone(free)
@@ -117,7 +117,7 @@ func roomOf(d dimensions, n *cluster.Node, in *Input) (free, whole vector) {
 	return free, whole
 }
 
-// selector returns a selector that the API server has checked.
+// selector returns a selector that the API server has validated, from the cache.
 func (w *world) selector(s *metav1.LabelSelector) labels.Selector {
 	out, known := w.selectors[s]
 	if !known {

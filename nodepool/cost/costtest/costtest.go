@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// past is what a Prometheus server knows of the pool workers at any time: labels and values by metric.
+// past holds the metrics of the pool workers on a Prometheus server, at any time: values by labels, by metric.
 var past = map[string]map[string]int{
 	"workers": {`{"state":"ready"}`: 4, `{"state":"joining"}`: 0, `{"state":"unready"}`: 0,
 		`{"state":"terminating"}`: 1, `{"state":"failed"}`: 0},

@@ -18,29 +18,29 @@ import (
 	"github.com/foresail/foresail/nodepool/state"
 )
 
-// maxJournal is the largest journal in bytes: an item, with everything that it has, may have 400 KB. A journal is
-// compressed, to a tenth and less where it is large: that of 1,000 nodes has some 50 KB.
+// maxJournal bounds a journal, in bytes: a whole item may have 400 KB. Journals are compressed,
+// large ones to a tenth and less: that of 1,000 nodes has some 50 KB.
 const maxJournal = 300_000
 
-// maxUncompressed bounds what one item can unfold to.
+// maxUncompressed bounds the uncompressed size of an item.
 const maxUncompressed = 64 << 20
 
-// owner is the pool that an item is of.
+// owner is the pool to which an item belongs.
 type owner struct{ cluster, pool string }
 
-// attributes are those that tell it.
+// attributes returns the attributes that identify the owner.
 func (o owner) attributes() map[string]types.AttributeValue {
 	return map[string]types.AttributeValue{"clusterUID": text(o.cluster), "pool": text(o.pool)}
 }
 
-// decode reads an item; that of a pool which has none is empty.
+// decode reads an item; an empty item is that of a pool without a record.
 func (o owner) decode(item map[string]types.AttributeValue) (state.Record, error) {
 	if other, ok := item["clusterUID"].(*types.AttributeValueMemberS); ok && other.Value != o.cluster {
-		return state.Record{}, fmt.Errorf("it is of cluster %s, and this is %s: want another state.dynamodb.key, or the item deleted if that"+
-			" cluster is no more", other.Value, o.cluster)
+		return state.Record{}, fmt.Errorf("it belongs to cluster %s, and this is %s: use another state.dynamodb.key, "+
+			"or delete the item if that cluster no longer exists", other.Value, o.cluster)
 	}
 	if other, ok := item["pool"].(*types.AttributeValueMemberS); ok && other.Value != o.pool {
-		return state.Record{}, fmt.Errorf("it is of pool %s: want a key for each pool", other.Value)
+		return state.Record{}, fmt.Errorf("it belongs to pool %s: each pool must have its own key", other.Value)
 	}
 	journal, ok := item["journal"]
 	if !ok {
@@ -60,17 +60,17 @@ func (o owner) decode(item map[string]types.AttributeValue) (state.Record, error
 	}
 	version, ok := item["version"].(*types.AttributeValueMemberN)
 	if !ok || version.Value != strconv.FormatInt(r.Version, 10) {
-		return state.Record{}, fmt.Errorf("version: want that of the journal, %d: something else has written the item",
+		return state.Record{}, fmt.Errorf("version: must be that of the journal, %d: another program has written the item",
 			r.Version)
 	}
 	return r, nil
 }
 
 // takeOver makes a first record from an item that another autoscaler has written. Its cooldown
-// holds in both directions, as it does not say what it counts from.
+// applies to both directions, because the item does not contain the direction.
 func takeOver(item map[string]types.AttributeValue) (state.Record, error) {
 	if _, ok := item["version"]; ok {
-		return state.Record{}, fmt.Errorf("it has a version and no journal: want both or neither")
+		return state.Record{}, fmt.Errorf("it has a version and no journal: must have both or neither")
 	}
 	if busy, ok := item["scalingInProgress"]; ok && !isFalse(busy) {
 		return state.Record{}, fmt.Errorf(
@@ -82,11 +82,11 @@ func takeOver(item map[string]types.AttributeValue) (state.Record, error) {
 	}
 	number, ok := last.(*types.AttributeValueMemberN)
 	if !ok {
-		return state.Record{}, fmt.Errorf("lastScaleEpoch: want a number of seconds, not %T", last)
+		return state.Record{}, fmt.Errorf("lastScaleEpoch: must be a number of seconds, not %T", last)
 	}
 	seconds, err := strconv.ParseFloat(number.Value, 64)
 	if err != nil {
-		return state.Record{}, fmt.Errorf("lastScaleEpoch: want a number of seconds: %w", err)
+		return state.Record{}, fmt.Errorf("lastScaleEpoch: must be a number of seconds: %w", err)
 	}
 	at := time.Unix(int64(seconds), 0).UTC()
 	return state.Record{LastUp: at, LastDown: at}, nil
@@ -97,7 +97,7 @@ func isFalse(v types.AttributeValue) bool {
 	return ok && !b.Value
 }
 
-// action names the open action of another autoscaler, where the item does.
+// action describes the open action of another autoscaler, if the item contains it.
 func action(item map[string]types.AttributeValue) string {
 	for _, name := range []string{"scaleUpActionId", "scaleDownActionId"} {
 		if id, ok := item[name].(*types.AttributeValueMemberS); ok {
@@ -107,7 +107,7 @@ func action(item map[string]types.AttributeValue) string {
 	return ""
 }
 
-// update returns the write of a record, on the condition that the stored one has a version.
+// update returns the write of a record, conditional on the version of the stored one.
 func (o owner) update(version int64, r state.Record) (*dynamodb.UpdateItemInput, error) {
 	values, err := attributesOf(r)
 	if err != nil {
@@ -117,7 +117,7 @@ func (o owner) update(version int64, r state.Record) (*dynamodb.UpdateItemInput,
 	input := &dynamodb.UpdateItemInput{ExpressionAttributeNames: map[string]string{},
 		ExpressionAttributeValues: map[string]types.AttributeValue{}}
 	var set, remove []string
-	for _, name := range slices.Sorted(maps.Keys(values)) { // in order, so that the same record is the same request
+	for _, name := range slices.Sorted(maps.Keys(values)) { // in order, so that requests are deterministic
 		input.ExpressionAttributeNames["#"+name] = name
 		if values[name] == nil {
 			remove = append(remove, "#"+name)
@@ -143,7 +143,7 @@ func (o owner) update(version int64, r state.Record) (*dynamodb.UpdateItemInput,
 	return input, nil
 }
 
-// attributesOf returns those of a record by name, nil for what the item is not to have.
+// attributesOf returns the attributes of a record by name, nil for those to remove.
 func attributesOf(r state.Record) (map[string]types.AttributeValue, error) {
 	encoded, err := state.Encode(r)
 	if err != nil {

@@ -20,15 +20,15 @@ import (
 // DefaultHashKey is the name of the partition key of a table.
 const DefaultHashKey = "clusterId"
 
-// Options say where journals are.
+// Options configures where journals are stored.
 type Options struct {
 	Table   string
 	HashKey string // name of the table's partition key, a string; "" = DefaultHashKey
 	Key     string // its value; "" = the name of the pool
-	Cluster string // tells the cluster of the pools from others: they may have pools of the same name
+	Cluster string // uid of the cluster of the pools, because other clusters may have pools with the same names
 }
 
-// Store keeps journals in a table. Its methods may be called from any goroutine.
+// Store keeps journals in a table. It is safe for concurrent use.
 type Store struct {
 	client  *dynamodb.Client
 	options Options
@@ -42,8 +42,8 @@ func New(client *dynamodb.Client, o Options) *Store {
 	return &Store{client: client, options: o}
 }
 
-// Connect returns the store that a WorkerPool of a cluster asks for, with the credentials of the
-// environment. Nothing is asked of the table yet.
+// Connect returns the store of a WorkerPool, with the credentials of the environment. It makes no
+// request to the table.
 func Connect(ctx context.Context, spec v1alpha1.DynamoDBState, cluster string) (*Store, error) {
 	var options []func(*config.LoadOptions) error
 	if spec.Region != "" {
@@ -61,7 +61,7 @@ func Connect(ctx context.Context, spec v1alpha1.DynamoDBState, cluster string) (
 	return New(client, Options{Table: spec.Table, HashKey: spec.HashKey, Key: spec.Key, Cluster: cluster}), nil
 }
 
-// Load reads the item of a pool, strongly consistent.
+// Load reads the item of a pool, with strong consistency.
 func (s *Store) Load(ctx context.Context, pool string) (state.Record, error) {
 	output, err := s.client.GetItem(ctx, &dynamodb.GetItemInput{
 		TableName:      aws.String(s.options.Table),
@@ -78,8 +78,8 @@ func (s *Store) Load(ctx context.Context, pool string) (state.Record, error) {
 	return r, nil
 }
 
-// Save writes the item of a pool. It tries once: a client that tries again after an answer that was lost would meet its
-// own write, and take it for that of somebody else.
+// Save writes the item of a pool. It tries once: a client that retries after a lost answer would
+// find its own write, and take it for that of another writer.
 func (s *Store) Save(ctx context.Context, pool string, r state.Record) (state.Record, error) {
 	written := r
 	written.Version++
@@ -105,9 +105,9 @@ func (s *Store) place(pool string) string {
 	return fmt.Sprintf("item %s of DynamoDB table %s", cmp.Or(s.options.Key, pool), s.options.Table)
 }
 
-// explain turns errors of DynamoDB into what they mean here.
+// explain adds the meaning of errors of DynamoDB.
 func (s *Store) explain(err error) error {
-	desired := fmt.Sprintf("want a table whose partition key is the string %s, without a sort key", s.options.HashKey)
+	desired := fmt.Sprintf("must be a table whose partition key is the string %s, without a sort key", s.options.HashKey)
 	if _, ok := errors.AsType[*types.ConditionalCheckFailedException](err); ok {
 		return state.ErrConflict
 	}

@@ -188,7 +188,7 @@ func testTakeOver(t *testing.T, store state.Store, items items) {
 
 	items.put(t, "taken-over", item{"lastScaleEpoch": text("yesterday")})
 	_, err = store.Load(t.Context(), "taken-over")
-	require.ErrorContains(t, err, "lastScaleEpoch: want a number of seconds")
+	require.ErrorContains(t, err, "lastScaleEpoch: must be a number of seconds")
 }
 
 func testBusy(t *testing.T, store state.Store, items items) {
@@ -213,8 +213,8 @@ func testBroken(t *testing.T, store state.Store, items items) {
 		{item{"journal": &types.AttributeValueMemberB{Value: []byte("{")}, "version": number("1")},
 			"journal: must be compressed with gzip"},
 		{item{"journal": packed(t, "{"), "version": number("1")}, "decode the journal"},
-		{item{"journal": packed(t, `{"version":3}`), "version": number("4")}, "version: want that of the journal, 3"},
-		{item{"journal": packed(t, `{"version":3}`)}, "version: want that of the journal, 3"},
+		{item{"journal": packed(t, `{"version":3}`), "version": number("4")}, "version: must be that of the journal, 3"},
+		{item{"journal": packed(t, `{"version":3}`)}, "version: must be that of the journal, 3"},
 		{item{"version": number("4")}, "it has a version and no journal"},
 		{item{"scalingInProgress": text("false")}, "scalingInProgress: another autoscaler"},
 	} {
@@ -241,7 +241,7 @@ func testSharedKey(t *testing.T, c *awsdynamodb.Client) {
 	store := dynamodb.New(c, dynamodb.Options{Table: "autoscaler-state", Key: "shared"})
 	r := save(t, store, "a", state.Record{Owner: "a"})
 	_, err := store.Load(t.Context(), "b")
-	require.ErrorContains(t, err, "it is of pool a")
+	require.ErrorContains(t, err, "it belongs to pool a")
 	for _, version := range []int64{0, r.Version} {
 		_, err = store.Save(t.Context(), "b", state.Record{Version: version, Owner: "b"})
 		require.ErrorIs(t, err, state.ErrConflict)
@@ -256,7 +256,7 @@ func testSharedTable(t *testing.T, c *awsdynamodb.Client, store state.Store) {
 	r := save(t, store, "namesake", state.Record{Owner: "a"})
 	other := dynamodb.New(c, dynamodb.Options{Table: "autoscaler-state", Cluster: "uid-2"})
 	_, err := other.Load(t.Context(), "namesake")
-	require.ErrorContains(t, err, "it is of cluster uid-1, and this is uid-2: want another state.dynamodb.key")
+	require.ErrorContains(t, err, "it belongs to cluster uid-1, and this is uid-2: use another state.dynamodb.key")
 	for _, version := range []int64{0, r.Version} {
 		_, err = other.Save(t.Context(), "namesake", state.Record{Version: version, Owner: "b"})
 		require.ErrorIs(t, err, state.ErrConflict)
@@ -287,9 +287,9 @@ func testTables(t *testing.T, c *awsdynamodb.Client) {
 		store := dynamodb.New(c, dynamodb.Options{Table: table})
 		_, err := store.Load(t.Context(), "workers")
 		assert.ErrorContains(t, err, "item workers of DynamoDB table "+table+": ")
-		assert.ErrorContains(t, err, "want a table whose partition key is the string clusterId, without a sort key")
+		assert.ErrorContains(t, err, "must be a table whose partition key is the string clusterId, without a sort key")
 		_, err = store.Save(t.Context(), "workers", state.Record{})
-		assert.ErrorContains(t, err, "want a table whose partition key is the string clusterId, without a sort key")
+		assert.ErrorContains(t, err, "must be a table whose partition key is the string clusterId, without a sort key")
 		assert.NotErrorIs(t, err, state.ErrConflict)
 	}
 	store := dynamodb.New(c, dynamodb.Options{Table: "other-key", HashKey: "id"})

@@ -9,8 +9,7 @@ import (
 	"github.com/foresail/foresail/nodepool/state"
 )
 
-// object is a WorkerPool of which nothing but the journal is looked at, so that fields which this version of Foresail
-// does not know stay as they are.
+// object is a WorkerPool of which only the journal is decoded, so that unknown fields are kept.
 type object struct {
 	uid    types.UID
 	record state.Record

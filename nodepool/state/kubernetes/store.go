@@ -1,9 +1,9 @@
-// Package kubernetes keeps the journal of a pool in the status of its WorkerPool, so that a pool
-// needs nothing beside the cluster.
+// Package kubernetes stores the journal of a pool in the status of its WorkerPool, so that a pool
+// depends only on the cluster.
 //
-// The journal is one field of a status that others write too. A [Store] changes status.journal
-// alone. Others must not touch that field: they patch the fields that are theirs (a merge patch of
-// the status subresource), and never update a status as a whole.
+// The journal is one field of a status with several writers. A [Store] changes only status.journal.
+// Other writers must not change that field: they patch their own fields (by a merge patch of the
+// status subresource), and never update the whole status.
 package kubernetes
 
 import (
@@ -21,22 +21,24 @@ import (
 	"github.com/foresail/foresail/nodepool/state"
 )
 
-// Store keeps journals in status.journal of WorkerPools. Its methods may be called from any goroutine.
+// Store keeps journals in status.journal of WorkerPools. It is safe for concurrent use.
 type Store struct {
 	client rest.Interface
 
 	mu   sync.Mutex
-	uids map[string]types.UID // of each pool when it was loaded last
+	uids map[string]types.UID // of each pool when it was last loaded
 }
 
 var _ state.Store = (*Store)(nil)
 
-// New returns a store that reaches the API server with client: any REST client, such as that of a discovery client.
+// New returns a store with a client for the API server: any REST client, such as that of a
+// discovery client.
 func New(client rest.Interface) *Store {
 	return &Store{client: client, uids: map[string]types.UID{}}
 }
 
-// Load reads the journal from the API server, past all caches. A WorkerPool that does not exist is an error.
+// Load reads the journal from the API server, bypassing all caches. It is an error if the
+// WorkerPool does not exist.
 func (s *Store) Load(ctx context.Context, pool string) (state.Record, error) {
 	o, err := s.get(ctx, pool)
 	if err != nil {
@@ -48,9 +50,9 @@ func (s *Store) Load(ctx context.Context, pool string) (state.Record, error) {
 	return o.record, nil
 }
 
-// Save writes the journal into the status of the WorkerPool that the last Load has read: one that
-// was since deleted, and perhaps created anew, is an error. When somebody else has changed the rest
-// of the object meanwhile it tries again.
+// Save writes the journal into the status of the WorkerPool that the last Load has read. It is an
+// error if that has been deleted since, even if it was recreated. If another writer has changed the
+// rest of the object meanwhile it tries again.
 func (s *Store) Save(ctx context.Context, pool string, r state.Record) (state.Record, error) {
 	for {
 		written, err := s.trySave(ctx, pool, r)
@@ -67,15 +69,16 @@ func (s *Store) Save(ctx context.Context, pool string, r state.Record) (state.Re
 	}
 }
 
-// isTooLarge reports whether the API server or etcd has refused an object for its size: the API server takes requests
-// of 3 MiB and etcd, by default, of 1.5 MiB. The errors of etcd arrive as texts.
+// isTooLarge reports whether the API server or etcd has refused an object because of its size: the
+// API server accepts requests of 3 MiB and etcd, by default, of 1.5 MiB. The errors of etcd arrive
+// as text.
 func isTooLarge(err error) bool {
 	return apierrors.IsRequestEntityTooLargeError(err) ||
 		strings.Contains(err.Error(), "request is too large") || strings.Contains(err.Error(), "message larger than max")
 }
 
-// trySave writes the journal unless the object changes between a look at it and the write, which is
-// a conflict of the API.
+// trySave writes the journal unless the object changes between the read and the write, which is a
+// conflict of the API.
 func (s *Store) trySave(ctx context.Context, pool string, r state.Record) (state.Record, error) {
 	o, err := s.get(ctx, pool)
 	if err != nil {
@@ -103,7 +106,7 @@ func (s *Store) check(pool string, uid types.UID) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if known, ok := s.uids[pool]; ok && known != uid {
-		return fmt.Errorf("its uid is %s and was %s: it has been deleted and created anew since it was loaded", uid, known)
+		return fmt.Errorf("its uid is %s and was %s: it has been deleted and recreated since it was loaded", uid, known)
 	}
 	return nil
 }
@@ -116,8 +119,8 @@ func (s *Store) get(ctx context.Context, pool string) (*object, error) {
 	return decode(data)
 }
 
-// request is for one attempt: a client that tries again after a server that answered too late would meet its own write,
-// and take it for that of somebody else.
+// request returns a request without retries: a client that retries after a late answer would find
+// its own write, and take it for that of another writer.
 func (s *Store) request(r *rest.Request, pool, subresource string) *rest.Request {
 	path := "/apis/" + v1alpha1.GroupVersion.String() + "/workerpools/"
 	return r.AbsPath(path, pool, subresource).SetHeader("Accept", "application/json").MaxRetries(0)

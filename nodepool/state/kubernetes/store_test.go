@@ -80,7 +80,7 @@ func TestStore(t *testing.T) {
 	})
 	t.Run("others keep their fields", func(t *testing.T) { testOthersKeepTheirFields(t, c) })
 	t.Run("a pool that is not there", func(t *testing.T) { testNoPool(t, c) })
-	t.Run("a pool created anew", func(t *testing.T) { testAnew(t, c) })
+	t.Run("a recreated pool", func(t *testing.T) { testRecreated(t, c) })
 	t.Run("what the manifests grant", func(t *testing.T) { testPermissions(t, c) })
 	t.Run("a journal that cannot be read", func(t *testing.T) { testBroken(t, c) })
 }
@@ -95,7 +95,7 @@ func patchStatus(ctx context.Context, c *controlplane.Cluster, name string, stat
 	return err
 }
 
-// testOthersKeepTheirFields has the status patched between the look at the object and the write, each time anew.
+// testOthersKeepTheirFields patches the status between each read of the object and its write.
 func testOthersKeepTheirFields(t *testing.T, c *controlplane.Cluster) {
 	create(t, c, "shared")
 	var overtaken atomic.Int64
@@ -128,36 +128,36 @@ func testOthersKeepTheirFields(t *testing.T, c *controlplane.Cluster) {
 
 func testNoPool(t *testing.T, c *controlplane.Cluster) {
 	store := open(t, c, through)
-	_, err := store.Load(t.Context(), "nobody")
+	_, err := store.Load(t.Context(), "missing")
 	assert.True(t, apierrors.IsNotFound(err), err)
-	assert.ErrorContains(t, err, "nobody")
-	_, err = store.Save(t.Context(), "nobody", state.Record{})
+	assert.ErrorContains(t, err, "missing")
+	_, err = store.Save(t.Context(), "missing", state.Record{})
 	assert.True(t, apierrors.IsNotFound(err), err)
 	assert.NotErrorIs(t, err, state.ErrConflict)
 }
 
-// testAnew has a pool deleted and created again that comes to the same version: the journal is of another pool.
-func testAnew(t *testing.T, c *controlplane.Cluster) {
-	create(t, c, "anew")
+// testRecreated has a pool deleted and created again that comes to the same version: the journal is of another pool.
+func testRecreated(t *testing.T, c *controlplane.Cluster) {
+	create(t, c, "recreated")
 	old, other := open(t, c, through), open(t, c, through)
-	_, err := old.Load(t.Context(), "anew")
+	_, err := old.Load(t.Context(), "recreated")
 	require.NoError(t, err)
-	stale, err := old.Save(t.Context(), "anew", state.Record{Owner: "old"})
+	stale, err := old.Save(t.Context(), "recreated", state.Record{Owner: "old"})
 	require.NoError(t, err)
 
-	require.NoError(t, pools(c).Delete(t.Context(), "anew", metav1.DeleteOptions{}))
-	create(t, c, "anew")
-	fresh, err := other.Save(t.Context(), "anew", state.Record{Owner: "new"})
+	require.NoError(t, pools(c).Delete(t.Context(), "recreated", metav1.DeleteOptions{}))
+	create(t, c, "recreated")
+	fresh, err := other.Save(t.Context(), "recreated", state.Record{Owner: "new"})
 	require.NoError(t, err)
 	require.Equal(t, stale.Version, fresh.Version)
 
-	_, err = old.Save(t.Context(), "anew", stale)
-	require.ErrorContains(t, err, "created anew")
+	_, err = old.Save(t.Context(), "recreated", stale)
+	require.ErrorContains(t, err, "recreated since")
 	require.NotErrorIs(t, err, state.ErrConflict)
-	loaded, err := old.Load(t.Context(), "anew")
+	loaded, err := old.Load(t.Context(), "recreated")
 	require.NoError(t, err)
 	assert.Equal(t, fresh, loaded)
-	_, err = old.Save(t.Context(), "anew", loaded)
+	_, err = old.Save(t.Context(), "recreated", loaded)
 	assert.NoError(t, err, "once it has been loaded it may be written")
 }
 

@@ -1,4 +1,4 @@
-// Package statetest holds every [state.Store] to what its documentation promises.
+// Package statetest tests that a [state.Store] does what its documentation promises.
 package statetest
 
 import (
@@ -8,8 +8,8 @@ import (
 	"github.com/foresail/foresail/nodepool/state"
 )
 
-// Open returns a store in which the pools named have no record yet, whatever other tests have
-// written. All its requests go through what wrap makes of its transport.
+// Open returns a store in which the named pools have no record yet. All its requests use the
+// transport that wrap returns.
 type Open func(t *testing.T, wrap func(http.RoundTripper) http.RoundTripper, pools ...string) state.Store
 
 // Run runs the tests, each as one of t.
@@ -31,5 +31,5 @@ func Run(t *testing.T, open Open) {
 	}
 }
 
-// through leaves the transport of a store as it is.
+// through returns the transport of a store unchanged.
 func through(transport http.RoundTripper) http.RoundTripper { return transport }

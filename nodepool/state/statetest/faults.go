@@ -8,19 +8,19 @@ import (
 	"sync"
 )
 
-// fault is what befalls the next write.
+// fault is the fault of the next write.
 type fault int
 
 const (
 	none        fault = iota
 	loseRequest       // it does not reach the server
 	loseAnswer        // it does, and the connection ends before the answer
-	answerLate        // it does, and the answer is that of a gateway which has waited for too long, and asks to try again
+	answerLate        // it does, and a gateway that timed out answers and asks to try again
 )
 
 var errLost = errors.New("connection lost")
 
-// faults is a network that loses what it is told to.
+// faults is a network with injected faults.
 type faults struct {
 	mu   sync.Mutex
 	lose fault
@@ -32,7 +32,7 @@ func (f *faults) next(lose fault) {
 	f.lose = lose
 }
 
-// happened tells whether the fault asked for last has befallen a write.
+// happened reports whether the last fault has affected a write.
 func (f *faults) happened() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -66,8 +66,8 @@ func (f *faults) wrap(transport http.RoundTripper) http.RoundTripper {
 	})
 }
 
-// isWrite knows the writes of Kubernetes by their method, and those of DynamoDB, all of whose
-// requests are POST, by their target.
+// isWrite reports whether a request is a write: of Kubernetes by its method, of DynamoDB, whose
+// requests are all POST, by its target.
 func isWrite(request *http.Request) bool {
 	if target := request.Header.Get("X-Amz-Target"); target != "" {
 		return strings.HasSuffix(target, ".PutItem") || strings.HasSuffix(target, ".UpdateItem")

@@ -8,7 +8,7 @@ import (
 	"github.com/foresail/foresail/nodepool/state"
 )
 
-// Filled returns a record of which every field has a value of its own, those to come included.
+// Filled returns a record in which every field has a value of its own, including future fields.
 func Filled() state.Record {
 	var r state.Record
 	filler := &filler{}
@@ -18,7 +18,8 @@ func Filled() state.Record {
 
 type filler struct{ count int }
 
-// fill sets a value and all that is in it. It panics at a kind of value that records do not have so far.
+// fill sets a value and everything in it. It panics for a kind of value that records do not have so
+// far.
 func (f *filler) fill(v reflect.Value) {
 	f.count++
 	if v.Type() == reflect.TypeFor[time.Time]() {
@@ -50,6 +51,6 @@ func (f *filler) fill(v reflect.Value) {
 			f.fill(field)
 		}
 	default:
-		panic(fmt.Sprintf("a field of type %s: say here how to fill it", v.Type()))
+		panic(fmt.Sprintf("a field of type %s: add here how to fill it", v.Type()))
 	}
 }

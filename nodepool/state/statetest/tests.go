@@ -38,7 +38,7 @@ func testRoundTrip(t *testing.T, open Open) {
 	assert.Equal(t, want, loaded)
 }
 
-// testCleared fails for a store that merges a record into the one before.
+// testCleared fails for a store that merges a record into the previous one.
 func testCleared(t *testing.T, open Open) {
 	store := open(t, through, "cleared")
 	full := Filled()
@@ -93,7 +93,7 @@ const (
 	rounds  = 5
 )
 
-// testRace has a hundred writers write each version at once.
+// testRace lets a hundred writers write each version at once.
 func testRace(t *testing.T, open Open) {
 	store := open(t, through, "race")
 	for version := range int64(rounds) {
@@ -142,8 +142,8 @@ func testApart(t *testing.T, open Open) {
 	}
 }
 
-// testLostAnswer has the connection end after the write: a store must not try again by itself and
-// take its own write for that of another.
+// testLostAnswer closes the connection after the write: a store must not retry by itself and take
+// its own write for that of another writer.
 func testLostAnswer(t *testing.T, open Open) {
 	faults := &faults{}
 	store := open(t, faults.wrap, "lost-answer")
@@ -181,9 +181,9 @@ func testLostRequest(t *testing.T, open Open) {
 	assert.Equal(t, before, loaded)
 }
 
-// testShortage keeps all that a pool of 1,000 nodes may have to remember at once: the largest scale-up, all of whose
-// slots are still to be launched after a refusal, as many placements that cool as there can be, and an interruption of
-// each node.
+// testShortage stores the largest record of a pool of 1,000 nodes: the largest scale-up, all of
+// whose slots still have to be launched after a refusal, as many cooling placements as possible,
+// and an interruption of each node.
 func testShortage(t *testing.T, open Open) {
 	store := open(t, through, "shortage")
 	saved, err := store.Save(t.Context(), "shortage", Shortage(1000))
@@ -211,8 +211,8 @@ func without(list []state.Removal) []state.Removal {
 	return list
 }
 
-// Shortage returns the record of a pool of n nodes in a shortage, with sentences as long as EC2's. Each one has a
-// request id, so that none is the same as another.
+// Shortage returns the record of a pool of n nodes in a shortage, with messages as long as EC2's.
+// Each has its own request id, so that they all differ.
 func Shortage(n int) state.Record {
 	sentence := func(i int) string {
 		return fmt.Sprintf("RequestID: %032x, api error InsufficientInstanceCapacity: %s", i,

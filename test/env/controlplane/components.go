@@ -45,6 +45,23 @@ func programs() Programs {
 	}
 }
 
+// oldestPrograms is how the oldest Kubernetes that Foresail supports is built. Its in-tree cloud providers are left out.
+func oldestPrograms() Programs {
+	return Programs{
+		Title:  "the oldest Kubernetes",
+		Module: "test/env/controlplane/oldest",
+		Cache:  "controlplane-oldest",
+		List: []Program{
+			{string(APIServer), "k8s.io/kubernetes/cmd/kube-apiserver"},
+			{string(ControllerManager), "k8s.io/kubernetes/cmd/kube-controller-manager"},
+			{string(Scheduler), "k8s.io/kubernetes/cmd/kube-scheduler"},
+		},
+		Tags:    "providerless",
+		Release: "k8s.io/kubernetes",
+		Stamp:   stampKubernetes,
+	}
+}
+
 // stampKubernetes sets the version that the binaries report; without it that is v0.0.0-master.
 func stampKubernetes(version string) (string, error) {
 	v, err := utilversion.ParseSemantic(version)
@@ -60,10 +77,17 @@ func stampKubernetes(version string) (string, error) {
 type Binaries struct {
 	// Dir is named after what the build depends on, so its content never changes.
 	Dir string
+	// Kubernetes has the programs of another release of Kubernetes; "" for those in Dir.
+	Kubernetes string
 }
 
 // Path returns where the binary of a component lies.
-func (b Binaries) Path(c Component) string { return filepath.Join(b.Dir, string(c)) }
+func (b Binaries) Path(c Component) string {
+	if b.Kubernetes != "" && c != Etcd && c != Kwok {
+		return filepath.Join(b.Kubernetes, string(c))
+	}
+	return filepath.Join(b.Dir, string(c))
+}
 
 // Build compiles what is missing of the control plane into <repository>/.cache/controlplane, as [Programs.Build] does, and
 // returns where it lies.
@@ -74,6 +98,20 @@ func Build(ctx context.Context, progress io.Writer) (Binaries, error) {
 	}
 	dir, err := programs().Build(ctx, root, progress)
 	return Binaries{Dir: dir}, err
+}
+
+// BuildOldest is [Build] with the oldest Kubernetes that Foresail supports, which docs/operating.md names.
+func BuildOldest(ctx context.Context, progress io.Writer) (Binaries, error) {
+	binaries, err := Build(ctx, progress)
+	if err != nil {
+		return binaries, err
+	}
+	root, err := Root()
+	if err != nil {
+		return binaries, fmt.Errorf("build the oldest Kubernetes: %w", err)
+	}
+	binaries.Kubernetes, err = oldestPrograms().Build(ctx, root, progress)
+	return binaries, err
 }
 
 // Download fetches the modules that [Build] needs, if it has to build.

@@ -92,7 +92,7 @@ func (s *FurtherScheduler) waitReady(ctx context.Context) error {
 		}
 	}()
 	return s.cluster.poll(ctx, "scheduler "+s.Name+" to be ready", func(ctx context.Context) error {
-		return checkHealth(ctx, client, s.url+"/readyz")
+		return checkHealth(ctx, client, s.url+s.cluster.schedulerReadiness())
 	})
 }
 

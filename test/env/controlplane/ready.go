@@ -32,7 +32,7 @@ func (c *Cluster) waitHealthy(ctx context.Context, component Component) error {
 	urls := map[Component]string{
 		APIServer:         c.URL() + "/readyz",
 		ControllerManager: "https://" + c.slot.address(controllerManagerPort) + "/healthz",
-		Scheduler:         "https://" + c.slot.address(schedulerPort) + "/readyz",
+		Scheduler:         "https://" + c.slot.address(schedulerPort) + c.schedulerReadiness(),
 		Kwok:              "http://" + c.slot.address(kwokPort) + "/readyz",
 	}
 	client, err := c.healthClient()
@@ -104,4 +104,12 @@ func (c *Cluster) poll(ctx context.Context, what string, check func(context.Cont
 		case <-time.After(pollInterval):
 		}
 	}
+}
+
+// schedulerReadiness is the path at which the scheduler says that it is ready. Kubernetes 1.29 has only /healthz.
+func (c *Cluster) schedulerReadiness() string {
+	if c.options.Binaries.Kubernetes != "" {
+		return "/healthz"
+	}
+	return "/readyz"
 }

@@ -57,7 +57,7 @@ var appTemplate = template.Must(template.New("app.yaml").Parse(appYAML))
 
 // Deploy applies an application, and waits until its replicas are ready.
 func (s *Stack) Deploy(ctx context.Context, a App) error {
-	manifest, err := a.manifest(s.scale, s.ports)
+	manifest, err := a.manifest(s.scale, s.ports, !s.oldest)
 	if err != nil {
 		return err
 	}
@@ -80,7 +80,7 @@ func (s *Stack) Deploy(ctx context.Context, a App) error {
 	}
 }
 
-func (a App) manifest(scale int, ports podPorts) ([]byte, error) {
+func (a App) manifest(scale int, ports podPorts, hasTolerance bool) ([]byte, error) {
 	scaled := func(d time.Duration) time.Duration { return (d / time.Duration(scale)).Truncate(time.Millisecond) }
 	if a.ScaleDownWindow == 0 {
 		a.ScaleDownWindow = int(scaled(30 * time.Second).Seconds())
@@ -102,11 +102,12 @@ func (a App) manifest(scale int, ports podPorts) ([]byte, error) {
 		Scaled                       bool
 		Startup, Redistribution      time.Duration
 		HorizonMin, ReactionDelay    time.Duration
-		PolicyPeriod                 int // of the HPA, in seconds
+		PolicyPeriod                 int  // of the HPA, in seconds
+		HasTolerance                 bool // of HPAs, which came with Kubernetes 1.35
 	}{
 		a, ports, WorkloadLabel, workload.ServiceTimeAnnotation, a.Threshold.String(), string(encoded),
 		scale > 1, scaled(25 * time.Second), scaled(30 * time.Second),
-		scaled(10 * time.Second), scaled(hpaPeriod), int(scaled(hpaPeriod).Seconds()),
+		scaled(10 * time.Second), scaled(hpaPeriod), int(scaled(hpaPeriod).Seconds()), hasTolerance,
 	})
 	return manifest.Bytes(), err
 }

@@ -21,7 +21,7 @@ func TestPodsListenOnThePortsOfTheStack(t *testing.T) {
 	require.NoError(t, err)
 	assert.NotEqual(t, free.App, free.Metrics)
 
-	manifest, err := App{Namespace: "shop", Name: "checkout", Metric: "predicted_load_total", Threshold: resource.MustParse("700m")}.manifest(1, free)
+	manifest, err := App{Namespace: "shop", Name: "checkout", Metric: "predicted_load_total", Threshold: resource.MustParse("700m")}.manifest(1, free, true)
 	require.NoError(t, err)
 	var deployment appsv1.Deployment
 	for document := range bytes.SplitSeq(manifest, []byte("\n---\n")) {

@@ -24,6 +24,8 @@ const hpaPeriod = 15 * time.Second
 type Options struct {
 	// Progress receives lines about builds and waits; nil for none.
 	Progress io.Writer
+	// OldestKubernetes runs the oldest release that Foresail supports.
+	OldestKubernetes bool
 	// ReadyDelay is how long a pod takes from its start to its readiness.
 	ReadyDelay time.Duration
 	// Seed is that of the service times.
@@ -43,7 +45,8 @@ type Options struct {
 type Stack struct {
 	Cluster *controlplane.Cluster
 	binary  foresail.Binary
-	scale   int // Options.TimeScale
+	scale   int  // Options.TimeScale
+	oldest  bool // Options.OldestKubernetes
 	ports   podPorts
 	// Shares are loads that applications carry without requests.
 	Shares *workload.Shares
@@ -90,7 +93,11 @@ func Start(ctx context.Context, o Options) (*Stack, error) {
 			"--horizontal-pod-autoscaler-sync-period=" + (hpaPeriod / time.Duration(scale)).String(),
 		}, extra[controlplane.ControllerManager]...)
 	}
-	binaries, err := controlplane.Build(ctx, o.Progress)
+	build := controlplane.Build
+	if o.OldestKubernetes {
+		build = controlplane.BuildOldest
+	}
+	binaries, err := build(ctx, o.Progress)
 	if err != nil {
 		return nil, err
 	}
@@ -104,7 +111,8 @@ func Start(ctx context.Context, o Options) (*Stack, error) {
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	s := &Stack{
-		Cluster: cluster, binary: binary, scale: scale, ports: free, Shares: &workload.Shares{}, cancel: cancel, failed: make(chan error, 1),
+		Cluster: cluster, binary: binary, scale: scale, oldest: o.OldestKubernetes, ports: free,
+		Shares: &workload.Shares{}, cancel: cancel, failed: make(chan error, 1),
 	}
 	// The pods of the adapter's Deployment are never more than objects here, where no image can run: adapters are processes.
 	if err := foresail.ApplyBase(ctx, cluster); err != nil {

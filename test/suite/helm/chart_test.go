@@ -70,6 +70,13 @@ func chartEqualsKustomizations(t *testing.T, program string) {
 	for _, overlay := range overlays {
 		assert.Contains(t, alike, "overlays/"+filepath.Base(overlay), "there are no values for it")
 	}
+	parts, err := os.ReadFile(folder + "/templates/_helpers.tpl")
+	require.NoError(t, err)
+	components, err := filepath.Glob(manifests + "/components/*")
+	require.NoError(t, err)
+	for _, component := range components {
+		assert.Contains(t, string(parts), "\n- [components/"+filepath.Base(component)+", ", "no value switches it on")
+	}
 	for name, values := range alike {
 		t.Run(name, func(t *testing.T) {
 			want := objects(t, kustomize(t, name))

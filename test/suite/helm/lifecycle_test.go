@@ -138,7 +138,7 @@ func dist(t *testing.T, version string) string {
 	root, err := filepath.Abs("../../..")
 	require.NoError(t, err)
 	out := filepath.Join(t.TempDir(), "dist")
-	command := exec.CommandContext(t.Context(), "go", "run", ".", "dist", "--root", root, "--version", version, "--out", out)
+	command := exec.CommandContext(t.Context(), "go", "run", ".", "--root", root, "--version", version, "--out", out)
 	command.Dir, command.Env = filepath.Join(root, "internal/tools/release"), append(os.Environ(), "SOURCE_DATE_EPOCH=1793534400")
 	said, err := command.CombinedOutput()
 	require.NoError(t, err, string(said))

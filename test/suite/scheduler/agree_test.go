@@ -13,12 +13,14 @@ import (
 	"flag"
 	"fmt"
 	"maps"
+	"os"
 	"runtime"
 	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
@@ -48,10 +50,14 @@ func TestModelAgreesWithScheduler(t *testing.T) {
 	r := &run{t: t, found: map[string]int{}}
 	var workers sync.WaitGroup
 	var next atomic.Uint64
+	begun := time.Now()
 	for range runtime.GOMAXPROCS(0) {
 		workers.Go(func() {
 			for i := next.Add(1) - 1; i < *worlds; i = next.Add(1) - 1 {
 				r.compare(t.Context(), *seed+i)
+				if done := i + 1; done%500 == 0 {
+					fmt.Fprintf(os.Stderr, "%d of %d worlds compared after %s\n", done, *worlds, time.Since(begun).Round(time.Second))
+				}
 			}
 		})
 	}

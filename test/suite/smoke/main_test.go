@@ -43,6 +43,9 @@ var (
 	extenderAddress, kedaAddress string
 )
 
+// oldest has the promises kept with the oldest supported Kubernetes.
+var oldest = flag.Bool("oldest", false, "run the oldest Kubernetes that Foresail supports")
+
 func TestMain(m *testing.M) {
 	controlplane.Main(func(ctx context.Context) (int, error) { return runOnCluster(ctx, m) })
 }
@@ -52,8 +55,9 @@ func runOnCluster(ctx context.Context, m *testing.M) (code int, err error) {
 	if err := flag.Set("test.parallel", "8"); err != nil {
 		return 1, err
 	}
+	flag.Parse()
 	shared, err = stack.Start(ctx, stack.Options{
-		Progress: os.Stderr, ReadyDelay: readyDelay, Seed: 1, TimeScale: timeScale,
+		Progress: os.Stderr, ReadyDelay: readyDelay, Seed: 1, TimeScale: timeScale, OldestKubernetes: *oldest,
 		// A node whose instance has been terminated must stay without a kubelet.
 		ExtraArgs: map[controlplane.Component][]string{
 			controlplane.Kwok: {"--disregard-status-with-annotation-selector=kwok.x-k8s.io/status=custom"},

@@ -32,8 +32,8 @@ func (t *table) section() {
 	}
 }
 
-// Table prints an explanation that has an answer, with each node if all are asked for.
-func (e *Explanation) Table(w io.Writer, all bool) error {
+// Table writes an explanation that has an answer, with each node if all are asked for.
+func Table(w io.Writer, e *Explanation, all bool) error {
 	t := &table{tabs: tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)}
 	t.line("Pod %s/%s", e.Namespace, e.Name)
 	t.line("  %s", e.Sentence())
@@ -54,8 +54,8 @@ func (e *Explanation) Table(w io.Writer, all bool) error {
 	return t.tabs.Flush()
 }
 
-// Warn prints which replicas could not be asked.
-func (e *Explanation) Warn(w io.Writer) {
+// Warn writes which replicas could not be asked.
+func Warn(w io.Writer, e *Explanation) {
 	for _, text := range e.missing() {
 		fmt.Fprintln(w, "Warning: "+text)
 	}

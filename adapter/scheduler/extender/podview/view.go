@@ -53,7 +53,7 @@ func ViewOf(e *Explanation, err error) View {
 	if e.Filter != nil {
 		v.Filtered = reasons(e.Filter)
 	}
-	v.addNodes(e.nodes())
+	v.addNodes(nodesOf(e))
 	return v
 }
 
@@ -80,8 +80,8 @@ func first(nodes []Node, n int) []Node {
 	return nodes[:n]
 }
 
-// nodes are those that were scored, or passed without a score, and those that were filtered.
-func (e *Explanation) nodes() (passed, filtered []Node) {
+// nodesOf are those that were scored, or passed without a score, and those that were filtered.
+func nodesOf(e *Explanation) (passed, filtered []Node) {
 	here := ""
 	if e.Pod != nil {
 		here = e.Pod.Node

@@ -64,9 +64,9 @@ func TestViewHasTheWordsOfTheTable(t *testing.T) {
 	v := ViewOf(e, e.Unanswered())
 	assert.Empty(t, v.Problem)
 	var table strings.Builder
-	require.NoError(t, e.Table(&table, true))
-	require.NoError(t, e.Table(&table, false))
-	e.Warn(&table)
+	require.NoError(t, Table(&table, e, true))
+	require.NoError(t, Table(&table, e, false))
+	Warn(&table, e)
 	texts := []string{v.Sentence, v.Filtered[0].Such, v.Nodes[0].Message, v.Nodes[0].CPU.Predicted, v.Nodes[3].Message, v.Missing[0]}
 	for _, f := range v.Facts {
 		texts = append(texts, f.Text)

@@ -35,7 +35,7 @@ type dimension struct {
 
 // dimensions returns what the search varies: the fields that docs/tuning.md has users change. All others follow from the cluster, or are
 // learned. minReplicas is only raised: a trace shows no failure of a node, which is what the set minimum may be for.
-func (p *player) dimensions(now *Setting) []dimension {
+func dimensions(p *Options, now *Setting) []dimension {
 	out := []dimension{vary("threshold", func(s *Setting, v float64) { s.Target = v }, targetsAround(p.Threshold)...)}
 	if now.Params.Method == pipeline.Adaptive {
 		out = append(out, vary("forecast.lateness", func(s *Setting, v float64) { s.Params.Lateness = v }, 0.001, 0.005, 0.01, 0.02, 0.05, 0.1))
@@ -130,11 +130,11 @@ func (a *Advice) Holds() bool {
 }
 
 // advise searches for settings on the first part of the trace and judges them on the rest.
-func (p *player) advise(ctx context.Context) (*Advice, error) {
+func advise(ctx context.Context, p *player) (*Advice, error) {
 	const name = ours
 	tuned, judged := p.parts()
 	a := &Advice{Scaler: name, Default: p.setting(name), Prices: p.Prices, Capacity: p.Capacity}
-	if err := p.search(ctx, a, tuned.sample(searchBudget, p.Seeds[0])); err != nil {
+	if err := a.search(ctx, p, tuned.sample(searchBudget, p.Seeds[0])); err != nil {
 		return nil, err
 	}
 	figures, err := p.play(ctx, []Setting{a.Default, a.Best}, judged.sample(judgeBudget, p.Seeds[0]))
@@ -146,17 +146,17 @@ func (p *player) advise(ctx context.Context) (*Advice, error) {
 }
 
 // search changes one field after the other to what ranks best, in at most two rounds.
-func (p *player) search(ctx context.Context, a *Advice, on []section) error {
+func (a *Advice) search(ctx context.Context, p *player, on []section) error {
 	first, err := p.play(ctx, []Setting{a.Default}, on)
 	if err != nil {
 		return err
 	}
 	tried, known := []Row{{a.Default, first[0]}}, map[Setting]Figures{a.Default: first[0]}
 	a.Best = a.Default
-	dimensions := p.dimensions(&a.Default)
+	all := dimensions(p.Options, &a.Default)
 	for round := range 2 {
 		begin := a.Best
-		for _, d := range dimensions {
+		for _, d := range all {
 			if d.field == "maxReplicas" && known[a.Best].AtMaximumMinutes == 0 {
 				continue // a higher one would change nothing
 			}

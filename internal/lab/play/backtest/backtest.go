@@ -26,11 +26,53 @@ type Row struct {
 	Figures
 }
 
+// Rows are those of a table.
+type Rows []Row
+
+// of returns the row of a scaler.
+func (rows Rows) of(name string) (Row, bool) {
+	return rows.first(func(row Row) bool { return row.Scaler == name })
+}
+
+// with returns the row of a scaler with a target.
+func (rows Rows) with(name string, target float64) (Row, bool) {
+	return rows.first(func(row Row) bool { return row.Scaler == name && row.Target == target })
+}
+
+func (rows Rows) first(is func(Row) bool) (Row, bool) {
+	i := slices.IndexFunc(rows, is)
+	if i < 0 {
+		return Row{}, false
+	}
+	return rows[i], true
+}
+
+// read interpolates one measure on the frontier of a scaler at a value of another; false beyond the targets that were tried.
+func (rows Rows) read(name string, value float64, of, desired func(Figures) float64) (float64, bool) {
+	least, found := math.Inf(1), false
+	var before *Row
+	for i := range rows {
+		row := &rows[i]
+		if row.Scaler != name {
+			continue
+		}
+		if before != nil {
+			a, b := of(before.Figures), of(row.Figures)
+			if a != b && (a-value)*(b-value) <= 0 {
+				from, to := desired(before.Figures), desired(row.Figures)
+				least, found = min(least, from+(to-from)*(value-a)/(b-a)), true
+			}
+		}
+		before = row
+	}
+	return least, found
+}
+
 // Result is all that a backtest found.
 type Result struct {
 	Options  *Options
-	Summary  []Row // each scaler over the whole trace
-	Frontier []Row // each scaler with each target, over FrontierHours
+	Summary  Rows // each scaler over the whole trace
+	Frontier Rows // each scaler with each target, over FrontierHours
 	Advice   *Advice
 
 	FrontierHours float64
@@ -60,12 +102,12 @@ func Run(ctx context.Context, o *Options) (*Result, error) {
 		if r.Frontier, err = p.frontier(ctx, settings, some); err != nil {
 			return nil, err
 		}
-		if r.Timeline, err = p.timeline(ctx); err != nil {
+		if r.Timeline, err = playTimeline(ctx, p); err != nil {
 			return nil, err
 		}
 	}
 	if o.Advise {
-		if r.Advice, err = p.advise(ctx); err != nil {
+		if r.Advice, err = advise(ctx, p); err != nil {
 			return nil, err
 		}
 	}

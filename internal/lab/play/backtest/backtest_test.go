@@ -551,12 +551,12 @@ func TestFindings(t *testing.T) {
 		"Of the 12.0 minutes above the threshold with Foresail, 7.5 are bursts of less than 15s, and 4.2 are within 40s of a jump by half or more, which is about how long pods for it take. " +
 			"With as many pods no other forecast changes the former, nor the latter unless jumps recur.",
 		"For 1.5 minutes even all 20 pods would have been too few: raise the maximum to stay at or below the threshold.",
-	}, r.Findings())
+	}, backtest.Findings(&r))
 
 	o.Prices = &score.Prices{PodHour: 0.5, Minute: 1, Currency: "EUR"}
-	assert.Equal(t, "In money, Foresail costs 37.00 EUR, 53.8% less than an HPA, which costs 80.00 EUR.", r.Findings()[1])
+	assert.Equal(t, "In money, Foresail costs 37.00 EUR, 53.8% less than an HPA, which costs 80.00 EUR.", backtest.Findings(&r)[1])
 	o.Prices.PodHour, o.Prices.Minute = 0, 0
-	assert.Contains(t, r.Findings()[1], "0.00 EUR, compared with an HPA")
+	assert.Contains(t, backtest.Findings(&r)[1], "0.00 EUR, compared with an HPA")
 }
 
 func TestFindingsCompareWithTheSameBehaviour(t *testing.T) {
@@ -571,7 +571,7 @@ func TestFindingsCompareWithTheSameBehaviour(t *testing.T) {
 		Summary: []backtest.Row{row("keda", 0.7, 60, 40), row("foresail-total", 0.7, 12, 50), row("keda/same-behavior", 0.7, 24, 45)},
 	}
 	text := func() string {
-		all := r.Findings()
+		all := backtest.Findings(&r)
 		return all[len(all)-1]
 	}
 	begin := "With the behavior of Foresail's, an HPA would be above the threshold for 24.0 minutes (4.00% of the time) " +

@@ -11,10 +11,11 @@ import (
 	"github.com/foresail/foresail/internal/lab/report/chart"
 	"github.com/foresail/foresail/internal/lab/scaler"
 	"github.com/foresail/foresail/internal/lab/score"
+	"github.com/foresail/foresail/internal/lab/world/workload"
 )
 
 // frontierChart shows what each scaler costs against how often it is late, with the targets that were tried.
-func (r *Result) frontierChart() chart.Page {
+func frontierChart(r *Result) chart.Page {
 	page := chart.Page{
 		Title: "Cost against time above the threshold", Columns: 1, Width: 640, Height: 330,
 		Note: fmt.Sprintf("Each line is an autoscaler with targets of %s. Down and left is better. The point is the target of %g.",
@@ -72,7 +73,7 @@ func targetList(targets []float64) string {
 }
 
 // timelineChart shows an hour: what arrived, and the pods that were there for it.
-func (r *Result) timelineChart() chart.Page {
+func timelineChart(r *Result) chart.Page {
 	t := r.Timeline
 	page := chart.Page{
 		Title: "The steepest hour", Columns: 1, Width: 640, Height: 230,
@@ -122,9 +123,9 @@ const (
 // timelineScalers are those that a timeline shows: more could not be distinguished.
 var timelineScalers = []string{"hpa-cpu", "keda", "foresail-total"}
 
-// timeline plays some scalers again in the hour whose load rises most within five minutes.
-func (p *player) timeline(ctx context.Context) (*Timeline, error) {
-	part := p.steepest()
+// playTimeline plays some scalers again in the hour whose load rises most within five minutes.
+func playTimeline(ctx context.Context, p *player) (*Timeline, error) {
+	part := steepest(p.Trace)
 	seconds := int((part.to - part.from) / second)
 	step := max(1, (seconds+timelinePoints-1)/timelinePoints)
 	t := &Timeline{From: time.Duration(part.from) * time.Millisecond, Step: time.Duration(step) * time.Second}
@@ -158,12 +159,12 @@ func (p *player) timeline(ctx context.Context) (*Timeline, error) {
 }
 
 // steepest is the hour around the largest rise of the load within five minutes.
-func (p *player) steepest() section {
+func steepest(trace *workload.Trace) section {
 	const within = 5 * 60 * second
-	end := p.Trace.Length().Truncate(time.Second).Milliseconds()
+	end := trace.Length().Truncate(time.Second).Milliseconds()
 	at, most := int64(0), -1.0
 	for t := int64(0); t+within <= end; t += 60 * second {
-		if rise := p.Trace.Rate(t+within) - p.Trace.Rate(t); rise > most {
+		if rise := trace.Rate(t+within) - trace.Rate(t); rise > most {
 			at, most = t, rise
 		}
 	}

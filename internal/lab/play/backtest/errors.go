@@ -3,6 +3,7 @@ package backtest
 import (
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/foresail/foresail/internal/lab"
@@ -262,4 +263,46 @@ type Forecast struct {
 	// Late is the share of the time at which too few pods had been ordered, LateLearned the same once the load had been seen for [LearnsFor],
 	// and Pinball the loss of what was planned for; NaN of what plans nothing.
 	Late, LateLearned, Pinball float64
+}
+
+// forecastsOf returns the ways to forecast, the baselines first. Those have the horizon of Foresail.
+func forecastsOf(summary Rows) []Forecast {
+	var out []Forecast
+	base := slices.IndexFunc(summary, func(row Row) bool { return row.Scaler == ours && row.Forecast.N > 0 })
+	if base < 0 {
+		base = slices.IndexFunc(summary, func(row Row) bool { return row.Forecast.N > 0 })
+	}
+	if base < 0 {
+		return nil
+	}
+	e := summary[base].Forecast
+	naive := e.Ways[LastSecond].Way.per(e.N)
+	for w, c := range e.Ways {
+		if c.N > 0 {
+			out = append(out, forecastOf(Way(w).String(), c.N, c.Way, e, naive).against(c))
+		}
+	}
+	for _, row := range summary {
+		if f := row.Forecast; f.N > 0 {
+			one := forecastOf(row.Scaler, f.N, f.Forecast, f, naive)
+			one.Late, one.LateLearned, one.Pinball = f.Lateness(), f.Learned.Lateness(), f.Pinball/float64(f.N)
+			out = append(out, one)
+		}
+	}
+	return out
+}
+
+func forecastOf(name string, n int, sum Loss, e Errors, naive Loss) Forecast {
+	return Forecast{
+		Name: name, Horizon: time.Duration(e.Horizon / float64(e.N) * float64(time.Second)),
+		Error:  sum.per(n),
+		Scaled: Loss{ratio(sum.per(n).Second, naive.Second), ratio(sum.per(n).Rate, naive.Rate)},
+		Ours:   Loss{math.NaN(), math.NaN()}, Late: math.NaN(), LateLearned: math.NaN(), Pinball: math.NaN(),
+	}
+}
+
+// against adds how Foresail's forecast did at the same times.
+func (f Forecast) against(c Compared) Forecast {
+	f.Ours = Loss{ratio(c.Ours.Second, c.Way.Second), ratio(c.Ours.Rate, c.Way.Rate)}
+	return f
 }

@@ -37,7 +37,7 @@ func Parts(o *Options) (tunedTo, judgedFrom int64) {
 // Tried returns the variations of a setting that a search tries, by the field that they change.
 func Tried(o *Options, s Setting) map[string][]Setting {
 	out := map[string][]Setting{}
-	for _, d := range newPlayer(o).dimensions(&s) {
+	for _, d := range dimensions(o, &s) {
 		out[d.field] = d.of(s)
 	}
 	return out
@@ -51,7 +51,10 @@ func Judge(s lab.Scaler, w lab.World, load lab.Load, begins int64, cost float64,
 }
 
 // Advise searches and judges.
-func Advise(ctx context.Context, o *Options) (*Advice, error) { return newPlayer(o).advise(ctx) }
+func Advise(ctx context.Context, o *Options) (*Advice, error) { return advise(ctx, newPlayer(o)) }
 
 // Pinball is the loss of a forecast of a quantile.
 func Pinball(forecast, value, quantile float64) float64 { return pinball(forecast, value, quantile) }
+
+// Findings returns what a result comes to, in sentences.
+func Findings(r *Result) []string { return findings{r}.all() }

@@ -167,3 +167,15 @@ func (o *Options) scaler(s *Setting, load lab.Load, known before, seed uint64) (
 		Startup: startup, Sources: sources, Seed: seed, Load: load, Past: known.past, History: known.recorded, Cost: 1 / o.Capacity,
 	})
 }
+
+// beyondMax is for how many minutes the maximum number of pods would have been too few.
+func (o *Options) beyondMax() float64 {
+	seconds := 0
+	load, most := o.load(), float64(o.Max)*o.Threshold*o.Capacity
+	for t := int64(0); t < o.Trace.Length().Milliseconds()/second; t++ {
+		if load.Rate(t*second+second/2) > most {
+			seconds++
+		}
+	}
+	return float64(seconds) / 60
+}

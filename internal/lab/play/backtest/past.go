@@ -18,6 +18,7 @@ type before struct {
 
 // pasts are what is known of a trace before some times in it. They are made once for all runs that have use for them.
 type pasts struct {
+	*Options
 	epoch int64 // ms
 
 	mu   sync.Mutex
@@ -32,23 +33,23 @@ type learner struct {
 	scaleDownMargin     float64
 }
 
-// past returns what a setting knows of the trace before a time, as if that were 0; nil with a method that learns nothing.
-func (p *player) past(s *Setting, until int64) *pipeline.Past {
+// of returns what a setting knows of the trace before a time, as if that were 0; nil with a method that learns nothing.
+func (p *pasts) of(s *Setting, until int64) *pipeline.Past {
 	params := s.Params
 	if params.Method != pipeline.Adaptive {
 		return nil
 	}
 	params.Threshold = s.Target
-	of := learner{params.Method, params.Interval, s.Target, params.Lateness, params.ScaleDownMargin}
-	p.pasts.mu.Lock()
-	defer p.pasts.mu.Unlock()
-	if p.pasts.made == nil {
-		p.pasts.made = map[learner]map[int64]*pipeline.Past{}
+	by := learner{params.Method, params.Interval, s.Target, params.Lateness, params.ScaleDownMargin}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.made == nil {
+		p.made = map[learner]map[int64]*pipeline.Past{}
 	}
-	known := p.pasts.made[of]
+	known := p.made[by]
 	if known == nil {
 		known = map[int64]*pipeline.Past{}
-		p.pasts.made[of] = known
+		p.made[by] = known
 	}
 	until = max(0, until)
 	if known[until] == nil {
@@ -62,9 +63,9 @@ func (p *player) past(s *Setting, until int64) *pipeline.Past {
 const learningEpoch = 8 * day
 
 // learn learns a trace from the epoch before a time on. It goes on from the latest past that is known of the same epoch.
-func (p *player) learn(params *pipeline.Params, known map[int64]*pipeline.Past, until int64) *pipeline.Past {
-	begins := until / p.pasts.epoch * p.pasts.epoch
-	from, past := max(0, begins-p.pasts.epoch), pipeline.NewPast(params)
+func (p *pasts) learn(params *pipeline.Params, known map[int64]*pipeline.Past, until int64) *pipeline.Past {
+	begins := until / p.epoch * p.epoch
+	from, past := max(0, begins-p.epoch), pipeline.NewPast(params)
 	for t, made := range known {
 		if begins <= t && t <= until && t > from {
 			from, past = t, made

@@ -42,17 +42,17 @@ func TestPastsDoNotDependOnTheOrderOfSections(t *testing.T) {
 	forwards, backwards := newPlayer(o), newPlayer(o)
 	forwards.pasts.epoch, backwards.pasts.epoch = 12*hour, 12*hour
 	for _, at := range times {
-		all[at] = forwards.past(&setting, at)
+		all[at] = forwards.pasts.of(&setting, at)
 	}
 	for i := range times {
 		at := times[len(times)-1-i]
-		require.Equal(t, all[at], backwards.past(&setting, at), "at %d", at)
+		require.Equal(t, all[at], backwards.pasts.of(&setting, at), "at %d", at)
 	}
 	assert.Equal(t, int64(-second), all[3*hour].Newest(), "as if it were 0")
 	assert.Greater(t, all[13*hour].Known(), 12*time.Hour, "the epoch before is known")
-	assert.Zero(t, forwards.past(&setting, -600*second).Known())
+	assert.Zero(t, forwards.pasts.of(&setting, -600*second).Known())
 	setting.Params.Method = pipeline.Holt
-	assert.Nil(t, forwards.past(&setting, 3*hour))
+	assert.Nil(t, forwards.pasts.of(&setting, 3*hour))
 }
 
 // What is learned of a rate is learned of the requests that it leads to, as pods measure them: of a rate alone even few requests would
@@ -60,7 +60,7 @@ func TestPastsDoNotDependOnTheOrderOfSections(t *testing.T) {
 func TestPastsAreOfWhatPodsMeasure(t *testing.T) {
 	o := optionsOf(traceOf(t, 600, 24*6, func(int) float64 { return 4 }), 4)
 	setting := o.setting("foresail-total")
-	past := newPlayer(o).past(&setting, 12*3600*second)
+	past := newPlayer(o).pasts.of(&setting, 12*3600*second)
 	in := pipeline.Input{Past: past, Now: 0, Target: 2, Instances: []pipeline.Instance{{ID: "a", Start: pipeline.Never}}}
 	for s := int64(-320); s <= 0; s++ {
 		in.Instances[0].Samples = append(in.Instances[0].Samples, pipeline.Sample{T: s * second, V: 1})
@@ -89,9 +89,9 @@ func TestPastsOfCountsAreOfTheseCounts(t *testing.T) {
 	for s := range 3600 {
 		want.Add(int64(s)*second, counts(s)/4, options)
 	}
-	assert.Equal(t, want.Shifted(time.Hour), p.past(&setting, 3600*second))
+	assert.Equal(t, want.Shifted(time.Hour), p.pasts.of(&setting, 3600*second))
 
 	setting.Params.ScaleDownMargin += 0.1
-	p.past(&setting, 3600*second)
+	p.pasts.of(&setting, 3600*second)
 	assert.Len(t, p.pasts.made, 2, "margins depend on how soon pods are given back")
 }

@@ -38,7 +38,7 @@ type player struct {
 }
 
 func newPlayer(o *Options) *player {
-	return &player{Options: o, pasts: pasts{epoch: learningEpoch}}
+	return &player{Options: o, pasts: pasts{Options: o, epoch: learningEpoch}}
 }
 
 // play plays each setting against each section with each seed, and returns figures in the order of settings.
@@ -95,7 +95,7 @@ func (p *player) record(s *Setting, part section, seed uint64) (*lab.Record, Err
 	runSeed := lab.Random(seed, fmt.Sprintf("section from %d", part.from)).Uint64()
 	known := before{recorded: p.recorded(part, seed)}
 	if isOurs(s.Scaler) {
-		known.past = p.past(s, part.from-lead.Milliseconds())
+		known.past = p.pasts.of(s, part.from-lead.Milliseconds())
 	}
 	scaler, err := p.scaler(s, load, known, runSeed)
 	if err != nil {

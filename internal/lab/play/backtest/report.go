@@ -19,13 +19,13 @@ func (r *Result) Report() *report.Report {
 	out.Show(report.Title, "Would Foresail help? "+out.Name)
 	out.Say(report.Quiet, r.assumptions()...)
 	out.Keys(r.keys()...)
-	out.Say(report.Finding, r.Findings()...)
+	out.Say(report.Finding, findings{r}.all()...)
 	r.reportScalers(out)
 	if r.Advice != nil {
 		r.Advice.report(out)
 	}
 	r.reportCharts(out)
-	all := r.Forecasts()
+	all := forecastsOf(r.Summary)
 	out.Sheet("forecast", r.forecastSheet(all))
 	if len(all) > 0 {
 		out.Show(report.Section, "How good the forecast is")
@@ -56,8 +56,8 @@ func (r *Result) assumptions() []string {
 
 // keys returns the figures that the page begins with.
 func (r *Result) keys() (out []report.Key) {
-	a, hasOurs := r.row(ours)
-	b, hasRival := r.row(rival)
+	a, hasOurs := r.Summary.of(ours)
+	b, hasRival := r.Summary.of(rival)
 	if !hasOurs || !hasRival {
 		return nil
 	}
@@ -188,7 +188,7 @@ func (r *Result) reportCharts(out *report.Report) {
 	if len(r.Frontier) == 0 {
 		return
 	}
-	frontier, timeline := r.frontierChart(), r.timelineChart()
+	frontier, timeline := frontierChart(r), timelineChart(r)
 	sampled := ""
 	if r.Sampled() {
 		sampled = ", taken from all over the traffic"
@@ -291,7 +291,7 @@ func (r *Result) frontierSheet() [][]string {
 		rival + "_minutes_at_same_pods", "momentary_minutes", "sudden_minutes",
 	}}
 	for _, row := range r.Frontier {
-		same, ok := r.read(rival, row.MeanPods(), Figures.MeanPods,
+		same, ok := r.Frontier.read(rival, row.MeanPods(), Figures.MeanPods,
 			func(f Figures) float64 { return f.AboveThresholdMinutes })
 		if !ok || row.Scaler == rival {
 			same = math.NaN()

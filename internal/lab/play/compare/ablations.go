@@ -174,7 +174,7 @@ func PlayAblations(ctx context.Context, c Config, everywhere bool, done func(Run
 }
 
 // AblationRuns returns how many runs [PlayAblations] plays.
-func (c Config) AblationRuns(everywhere bool) int {
+func AblationRuns(c Config, everywhere bool) int {
 	runs := 0
 	for _, l := range ablations() {
 		runs += l.config(c, everywhere).Runs()

@@ -30,7 +30,7 @@ const (
 // reportCalibration adds what the paper measured next to what came out here, for the profiles and
 // scalers that both have. The model of pods was fitted to hpa-cpu and keda; paper is what it
 // predicts.
-func (r *Result) reportCalibration(out *report.Report) {
+func reportCalibration(r *Result, out *report.Report) {
 	t := report.NewTable("PROFILE", "SCALER", "SUCCESS %", "MEAN ms", "P50 ms", "P90 ms", "P99 ms", "ERRORS", "")
 	for _, m := range paper {
 		for _, o := range r.Outcomes {

@@ -19,10 +19,10 @@ const bandShare = 0.1
 // what that cost. threshold is the utilisation that scalers were to hold, most the largest number of pods.
 func (r *Result) Charts(out *report.Report, threshold float64, most int) {
 	for _, o := range r.Outcomes {
-		out.Chart(o.Profile+"-scaling", o.scalingPage(threshold, most))
-		out.Chart(o.Profile+"-latency", o.latencyPage())
-		out.Chart(o.Profile+"-answers", o.answersPage())
-		out.Chart(o.Profile+"-cost", o.costPage())
+		out.Chart(o.Profile+"-scaling", scalingPage(o, threshold, most))
+		out.Chart(o.Profile+"-latency", latencyPage(o))
+		out.Chart(o.Profile+"-answers", answersPage(o))
+		out.Chart(o.Profile+"-cost", costPage(o))
 	}
 }
 
@@ -38,9 +38,9 @@ var (
 )
 
 // scalingPage has what the paper's figures 22 to 27 have: load, utilisation and pods.
-func (o Outcome) scalingPage(threshold float64, most int) chart.Page {
-	peak := o.peak()
-	page := o.page("utilisation and pods",
+func scalingPage(o Outcome, threshold float64, most int) chart.Page {
+	peak := peakOf(o)
+	page := pageOf(o, "utilisation and pods",
 		"Shaded: load, up to "+report.Decimal(peak, 0)+" requests/s. Bands hold four seeds in five.",
 		chart.Entry{Name: "load", Style: loadStyle, Area: true},
 		chart.Entry{Name: "busy share of ready pods", Style: utilizationStyle},
@@ -48,7 +48,7 @@ func (o Outcome) scalingPage(threshold float64, most int) chart.Page {
 		chart.Entry{Name: "pods that take requests", Style: readyStyle},
 		chart.Entry{Name: "pods ordered", Style: orderedStyle},
 	)
-	x, y, right := o.time(), chart.Linear("busy share", 1), chart.Linear("pods", float64(most))
+	x, y, right := timeAxis(o), chart.Linear("busy share", 1), chart.Linear("pods", float64(most))
 	for _, s := range o.Scalers {
 		at := s.times()
 		utilization := s.line(func(s Series) []float64 { return s.Utilization }, utilizationStyle)
@@ -66,16 +66,16 @@ func (o Outcome) scalingPage(threshold float64, most int) chart.Page {
 	return page
 }
 
-func (o Outcome) latencyPage() chart.Page {
-	peak := o.peak()
-	page := o.page("latency by when requests were sent", "Shaded: load, up to "+report.Decimal(peak, 0)+
+func latencyPage(o Outcome) chart.Page {
+	peak := peakOf(o)
+	page := pageOf(o, "latency by when requests were sent", "Shaded: load, up to "+report.Decimal(peak, 0)+
 		" requests/s. Clients give up after 10 s. Bands hold four seeds in five.",
 		chart.Entry{Name: "load", Style: loadStyle, Area: true},
 		chart.Entry{Name: "median", Style: medianStyle},
 		chart.Entry{Name: "90th percentile", Style: p90Style},
 		chart.Entry{Name: "share that failed or was dropped", Style: lostStyle},
 	)
-	x, y, right := o.time(), chart.Milliseconds("latency", 1, 4), chart.Linear("lost, %", 100)
+	x, y, right := timeAxis(o), chart.Milliseconds("latency", 1, 4), chart.Linear("lost, %", 100)
 	for _, s := range o.Scalers {
 		lost := s.line(func(s Series) []float64 { return times(100, s.Lost) }, lostStyle)
 		lost.OnRight, lost.Low, lost.High = true, nil, nil
@@ -94,8 +94,8 @@ func (o Outcome) latencyPage() chart.Page {
 }
 
 // answersPage has what share of the requests was answered within which time.
-func (o Outcome) answersPage() chart.Page {
-	page := o.page("requests answered within a time", "Of all that arrived, those included that failed or were dropped.")
+func answersPage(o Outcome) chart.Page {
+	page := pageOf(o, "requests answered within a time", "Of all that arrived, those included that failed or were dropped.")
 	page.Columns, page.Width, page.Height = 1, 640, 360
 	var at []float64
 	for _, ms := range Latencies() {
@@ -114,8 +114,8 @@ func (o Outcome) answersPage() chart.Page {
 }
 
 // costPage has what pods cost, and what came of it.
-func (o Outcome) costPage() chart.Page {
-	page := o.page("success and what it cost", "The better a scaler, the further up and left. Bars are 95% intervals.")
+func costPage(o Outcome) chart.Page {
+	page := pageOf(o, "success and what it cost", "The better a scaler, the further up and left. Bars are 95% intervals.")
 	page.Columns, page.Width, page.Height = 1, 640, 360
 	var xs, ys []score.Interval
 	for _, s := range o.Scalers {
@@ -133,8 +133,8 @@ func (o Outcome) costPage() chart.Page {
 	return page
 }
 
-// page has room for a chart of each scaler.
-func (o Outcome) page(of, note string, legend ...chart.Entry) chart.Page {
+// pageOf has room for a chart of each scaler.
+func pageOf(o Outcome, of, note string, legend ...chart.Entry) chart.Page {
 	seeds := " One seed."
 	if len(o.Seeds) > 1 {
 		seeds = " Means of " + report.Count(len(o.Seeds), "seed") + "."
@@ -145,15 +145,15 @@ func (o Outcome) page(of, note string, legend ...chart.Entry) chart.Page {
 	}
 }
 
-// time is the axis of what counts.
-func (o Outcome) time() chart.Axis {
+// timeAxis is the axis of what counts.
+func timeAxis(o Outcome) chart.Axis {
 	s := o.Scalers[0]
 	at := s.times()
 	return chart.Seconds("seconds", at[len(at)-1]+s.Runs[0].Series.Step.Seconds())
 }
 
-// peak is the largest load of a step, on average over the seeds, rounded up to a figure.
-func (o Outcome) peak() float64 {
+// peakOf is the largest load of a step, on average over the seeds, rounded up to a figure.
+func peakOf(o Outcome) float64 {
 	rate := o.Scalers[0].line(func(s Series) []float64 { return s.Rate }, loadStyle)
 	largest := max(1, slices.Max(rate.Y))
 	unit := math.Pow(10, math.Floor(math.Log10(largest))-1)

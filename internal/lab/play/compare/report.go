@@ -33,7 +33,7 @@ func (p *Played) Report(all bool) *report.Report {
 		out.PrintTable(o.table(overview))
 	}
 	if all {
-		p.Result.reportCalibration(out)
+		reportCalibration(p.Result, out)
 	}
 	p.Result.reportConclusion(out)
 	p.Result.sheets(out)
@@ -249,10 +249,10 @@ func reportVariants(out *report.Report, variants []Variant) {
 			for _, v := range variants {
 				o := v.Result.Outcomes[p]
 				success := o.Scalers[i].Interval(score.Success())
-				row = append(row, fmt.Sprintf("%.2f (%d)", 100*success.Mean, o.place(i)))
+				row = append(row, fmt.Sprintf("%.2f (%d)", 100*success.Mean, placeOf(o, i)))
 				sheet = append(sheet, []string{
 					o.Profile, s.Name, v.Name, fmt.Sprint(len(o.Seeds)),
-					report.Decimal(success.Mean, 6), report.Decimal(success.Half, 6), fmt.Sprint(o.place(i)),
+					report.Decimal(success.Mean, 6), report.Decimal(success.Half, 6), fmt.Sprint(placeOf(o, i)),
 				})
 			}
 			t.Add(row...)

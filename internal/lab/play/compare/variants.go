@@ -36,12 +36,12 @@ func PlayVariants(ctx context.Context, c Config, fitted *Result, done func(Run))
 }
 
 // VariantRuns returns how many runs [PlayVariants] plays.
-func (c Config) VariantRuns() int { return c.Runs() * len(otherModels()) }
+func VariantRuns(c Config) int { return c.Runs() * len(otherModels()) }
 
 func success(s ScalerRuns) float64 { return s.Interval(score.Success()).Mean }
 
-// place is how many scalers do better, plus one.
-func (o Outcome) place(i int) int {
+// placeOf is how many scalers do better, plus one.
+func placeOf(o Outcome, i int) int {
 	own, place := success(o.Scalers[i]), 1
 	for _, s := range o.Scalers {
 		if success(s) > own {
@@ -56,7 +56,7 @@ func reversed(fitted, other Outcome) string {
 	findings, turned := 0, 0
 	for i := range fitted.Scalers {
 		for j := range i {
-			there, here := fitted.better(i, j), other.better(i, j)
+			there, here := better(fitted, i, j), better(other, i, j)
 			if there.Clear() {
 				findings++
 				if here.Clear() && (there.Mean > 0) != (here.Mean > 0) {
@@ -69,6 +69,6 @@ func reversed(fitted, other Outcome) string {
 }
 
 // better is how much more success one scaler has than another.
-func (o Outcome) better(i, j int) score.Interval {
+func better(o Outcome, i, j int) score.Interval {
 	return score.Difference(o.Scalers[i].Values(score.Success()), o.Scalers[j].Values(score.Success()))
 }

@@ -116,7 +116,7 @@ func (w *world) bound(r *Record) error {
 
 // startup is how long pods took to start: as measured at most times, else as the status or the spec has it.
 func (w *world) startup(pm *v1alpha1.PredictedMetric, p *pipeline.Params, r *Record) {
-	value, from := r.median(startupTime), "measured"
+	value, from := median(r, startupTime), "measured"
 	if math.IsNaN(value) {
 		value, from = p.StartupTime.Seconds(), "assumed by spec.startup.initial"
 		if s := pm.Status.StartupTime; s != nil {
@@ -134,7 +134,7 @@ func (w *world) startup(pm *v1alpha1.PredictedMetric, p *pipeline.Params, r *Rec
 // sources have scalers see pods as often as Foresail did, and HPAs no more often than every 5 s.
 func (w *world) sources(r *Record) {
 	interval := time.Second
-	if v := r.median(sampleInterval); !math.IsNaN(v) {
+	if v := median(r, sampleInterval); !math.IsNaN(v) {
 		interval = max(time.Second, min(time.Duration(v*float64(time.Second)).Round(time.Second), coarsest))
 	}
 	others := max(scraped, interval)
@@ -179,7 +179,7 @@ func (w *world) parts(r *Record, all []block) []backtest.Part {
 }
 
 // median is that of a metric over all that is reported on; NaN if it is never known.
-func (r *Record) median(m metric) float64 {
+func median(r *Record, m metric) float64 {
 	var known []float64
 	for i := r.first(r.From); i < len(r.Moments); i++ {
 		if v := r.Moments[i][m]; !math.IsNaN(v) {

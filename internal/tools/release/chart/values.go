@@ -1,4 +1,4 @@
-package chart
+package main
 
 import (
 	"bytes"
@@ -11,8 +11,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Describe returns the JSON schema of a chart's values, which refuses those that do not exist, and a table of them in Markdown.
-func Describe(values []byte) (schema, table []byte, err error) {
+// describe returns the JSON schema of a chart's values, which rejects unknown ones, and a table of them in Markdown.
+func describe(values []byte) (schema, table []byte, err error) {
 	var document yaml.Node
 	if err := yaml.Unmarshal(values, &document); err != nil {
 		return nil, nil, err

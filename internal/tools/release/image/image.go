@@ -1,6 +1,6 @@
-// Package image assembles container images from compiled binaries, without a daemon: an empty base, authorities to trust, a user
-// that is not root, and the binary. The same binaries and times give the same digest.
-package image
+// Command image assembles a container image from compiled binaries, without a daemon: an empty base, authorities to trust, a user
+// that is not root, and the binary. The same binaries and times give the same digest. `make image` runs it.
+package main
 
 import (
 	"archive/tar"
@@ -10,18 +10,22 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"runtime/debug"
+	"testing/fstest"
 	"time"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/empty"
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
 	"github.com/google/go-containerregistry/pkg/v1/partial"
+	"github.com/google/go-containerregistry/pkg/v1/static"
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
 	"github.com/google/go-containerregistry/pkg/v1/types"
 	"golang.org/x/crypto/x509roots/fallback/bundle"
 
+	"github.com/foresail/foresail/internal/tools/release/build"
 	"github.com/foresail/foresail/internal/tools/release/sbom"
 )
 
@@ -125,18 +129,9 @@ func Assemble(o Options, binaries ...string) (Release, error) {
 	return r, nil
 }
 
-// Settings returns what a binary was built with, such as GOOS.
-func Settings(info *debug.BuildInfo) map[string]string {
-	settings := make(map[string]string, len(info.Settings))
-	for _, s := range info.Settings {
-		settings[s.Key] = s.Value
-	}
-	return settings
-}
-
 // platformOf refuses a binary that does not run on an empty base.
 func platformOf(info *debug.BuildInfo) (v1.Platform, error) {
-	settings := Settings(info)
+	settings := build.Settings(info)
 	if settings["GOOS"] != "linux" || settings["CGO_ENABLED"] != "0" {
 		return v1.Platform{}, fmt.Errorf("built with GOOS=%s CGO_ENABLED=%s: must be linux and 0, as an empty image has no libraries", settings["GOOS"], settings["CGO_ENABLED"])
 	}
@@ -162,10 +157,10 @@ func forPlatform(o Options, binary string, platform v1.Platform) (v1.Image, erro
 	}
 	for _, l := range []struct {
 		comment string
-		files   []file
+		files   fstest.MapFS
 	}{
 		{"authorities and a user", system()},
-		{"foresail", []file{{name: "foresail", mode: 0o755, content: content}}},
+		{"foresail", fstest.MapFS{"foresail": {Mode: 0o755, Data: content}}},
 	} {
 		layer, err := layerOf(l.files, o.Created)
 		if err != nil {
@@ -182,26 +177,37 @@ func forPlatform(o Options, binary string, platform v1.Platform) (v1.Image, erro
 	return image, nil
 }
 
-type file struct {
-	name    string
-	mode    int64
-	content []byte // nil for a folder
+// referrer attaches a document to a manifest. Registries take the media type of its config for the type of the artifact.
+func referrer(subject v1.Descriptor, mediaType types.MediaType, document []byte, created time.Time) (v1.Image, error) {
+	image := mutate.ConfigMediaType(mutate.MediaType(empty.Image, types.OCIManifestSchema1), mediaType)
+	image, err := mutate.Append(image, mutate.Addendum{Layer: static.NewLayer(document, mediaType)})
+	if err != nil {
+		return nil, err
+	}
+	annotations := map[string]string{"org.opencontainers.image.created": created.UTC().Format(time.RFC3339)}
+	image = mutate.Annotations(image, annotations).(v1.Image)
+	// The last of the changes: each of the others forgets the subject.
+	subject = v1.Descriptor{MediaType: subject.MediaType, Size: subject.Size, Digest: subject.Digest}
+	return mutate.Subject(image, subject).(v1.Image), nil
 }
 
 // certificates is where Go, and people, look for authorities. Whoever has one of their own mounts another file there.
 const certificates = "/etc/ssl/certs/ca-certificates.crt"
 
 // system is what the binary needs of a base.
-func system() []file {
-	return []file{
-		{name: "etc/", mode: 0o755},
-		{name: "etc/group", mode: 0o644, content: fmt.Appendf(nil, "root:x:0:\nnonroot:x:%d:\n", gid)},
-		{name: "etc/passwd", mode: 0o644, content: fmt.Appendf(nil, "root:x:0:0:root:/:/sbin/nologin\nnonroot:x:%d:%d:nonroot:/:/sbin/nologin\n", uid, gid)},
-		{name: "etc/ssl/", mode: 0o755},
-		{name: "etc/ssl/certs/", mode: 0o755},
-		{name: certificates[1:], mode: 0o644, content: authorities()},
+func system() fstest.MapFS {
+	const folder = fs.ModeDir | 0o755
+	return fstest.MapFS{
+		"etc":            {Mode: folder},
+		"etc/group":      {Mode: 0o644, Data: fmt.Appendf(nil, "root:x:0:\nnonroot:x:%d:\n", gid)},
+		"etc/passwd":     {Mode: 0o644, Data: fmt.Appendf(nil, passwd, uid, gid)},
+		"etc/ssl":        {Mode: folder},
+		"etc/ssl/certs":  {Mode: folder},
+		certificates[1:]: {Mode: 0o644, Data: authorities()},
 	}
 }
+
+const passwd = "root:x:0:0:root:/:/sbin/nologin\nnonroot:x:%d:%d:nonroot:/:/sbin/nologin\n"
 
 // authorities are Mozilla's in PEM. It leaves out those that are trusted for older certificates alone: a file cannot say so.
 func authorities() []byte {
@@ -214,23 +220,14 @@ func authorities() []byte {
 	return b.Bytes()
 }
 
-// layerOf writes files in their order, all of root and of one time.
-func layerOf(files []file, modified time.Time) (v1.Layer, error) {
+// layerOf packs files, all of root and of one time.
+func layerOf(files fstest.MapFS, modified time.Time) (v1.Layer, error) {
+	for _, f := range files {
+		f.ModTime = modified.UTC()
+	}
 	var b bytes.Buffer
 	w := tar.NewWriter(&b)
-	for _, f := range files {
-		header := &tar.Header{Typeflag: tar.TypeReg, Name: f.name, Mode: f.mode, Size: int64(len(f.content)), ModTime: modified.UTC().Truncate(time.Second), Format: tar.FormatPAX}
-		if f.content == nil {
-			header.Typeflag = tar.TypeDir
-		}
-		if err := w.WriteHeader(header); err != nil {
-			return nil, err
-		}
-		if _, err := w.Write(f.content); err != nil {
-			return nil, err
-		}
-	}
-	if err := w.Close(); err != nil {
+	if err := errors.Join(w.AddFS(files), w.Close()); err != nil {
 		return nil, err
 	}
 	return tarball.LayerFromOpener(func() (io.ReadCloser, error) {

@@ -1,4 +1,4 @@
-package image
+package main
 
 import (
 	"archive/tar"
@@ -15,6 +15,7 @@ import (
 	"runtime/debug"
 	"strings"
 	"testing"
+	"testing/fstest"
 	"time"
 
 	"github.com/google/go-containerregistry/pkg/name"
@@ -41,8 +42,8 @@ const standIn = `package main
 func main() { println("foresail v1.2.3") }
 `
 
-// build compiles a program for each architecture, as the Makefile builds foresail.
-func build(t *testing.T, source, pkg string) []string {
+// compile builds a program for each architecture, as the Makefile builds foresail.
+func compile(t *testing.T, source, pkg string) []string {
 	t.Helper()
 	var binaries []string
 	for _, architecture := range architectures {
@@ -62,7 +63,7 @@ func buildStandIn(t *testing.T) []string {
 	source := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(source, "go.mod"), []byte("module example.com/foresail\n\ngo 1.26.0\n"), 0o600))
 	require.NoError(t, os.WriteFile(filepath.Join(source, "main.go"), []byte(standIn), 0o600))
-	return build(t, source, ".")
+	return compile(t, source, ".")
 }
 
 func assemble(t *testing.T, binaries ...string) Release {
@@ -143,11 +144,11 @@ func checkPulled(t *testing.T, release Release, arguments ...string) {
 		assert.Equal(t, config(options), settings.Config)
 		assert.Equal(t, options.Created, settings.Created.UTC())
 		files := extract(t, image)
-		assert.Contains(t, string(files["etc/passwd"].content), ":65532:65532:")
-		assert.True(t, x509.NewCertPool().AppendCertsFromPEM(files["etc/ssl/certs/ca-certificates.crt"].content))
+		assert.Contains(t, string(files["etc/passwd"].Data), ":65532:65532:")
+		assert.True(t, x509.NewCertPool().AppendCertsFromPEM(files["etc/ssl/certs/ca-certificates.crt"].Data))
 		if described.Platform.Architecture == runtime.GOARCH {
 			binary := filepath.Join(t.TempDir(), "foresail")
-			require.NoError(t, os.WriteFile(binary, files["foresail"].content, os.FileMode(files["foresail"].mode)))
+			require.NoError(t, os.WriteFile(binary, files["foresail"].Data, files["foresail"].Mode))
 			output, err := exec.CommandContext(t.Context(), binary, arguments...).CombinedOutput()
 			require.NoError(t, err, string(output))
 			assert.Contains(t, string(output), "foresail "+options.Version)
@@ -161,7 +162,7 @@ func checkPulled(t *testing.T, release Release, arguments ...string) {
 		require.NoError(t, err)
 		what, err := attached.Manifest()
 		require.NoError(t, err)
-		assert.Equal(t, "application/spdx+json", what.ArtifactType)
+		assert.Equal(t, "application/spdx+json", documents.Manifests[0].ArtifactType)
 		assert.Equal(t, described.Digest, what.Subject.Digest)
 		require.Len(t, what.Layers, 1)
 		assert.EqualValues(t, "application/spdx+json", what.Layers[0].MediaType)
@@ -170,11 +171,11 @@ func checkPulled(t *testing.T, release Release, arguments ...string) {
 }
 
 // extract returns the files of an image, of which all are of root and of the time of the commit.
-func extract(t *testing.T, image v1.Image) map[string]file {
+func extract(t *testing.T, image v1.Image) fstest.MapFS {
 	t.Helper()
 	content := mutate.Extract(image)
 	defer content.Close()
-	files := map[string]file{}
+	files := fstest.MapFS{}
 	reader := tar.NewReader(content)
 	for {
 		header, err := reader.Next()
@@ -186,8 +187,14 @@ func extract(t *testing.T, image v1.Image) map[string]file {
 		assert.Equal(t, options.Created, header.ModTime.UTC(), header.Name)
 		text, err := io.ReadAll(reader)
 		require.NoError(t, err)
-		files[header.Name] = file{name: header.Name, mode: header.Mode, content: text}
+		files[header.Name] = &fstest.MapFile{Mode: header.FileInfo().Mode(), Data: text}
 	}
+}
+
+func TestUnusableArgumentsAreRefused(t *testing.T) {
+	t.Setenv("SOURCE_DATE_EPOCH", "")
+	assert.ErrorContains(t, run(t.Context(), []string{"--version", "v1"}, io.Discard), "--out is missing")
+	assert.ErrorContains(t, run(t.Context(), []string{"--version", "v1", "--out", "a"}, io.Discard), "SOURCE_DATE_EPOCH")
 }
 
 func TestUnusableBinariesAreRefused(t *testing.T) {

@@ -1,10 +1,10 @@
 //go:build long
 
-package image
+package main
 
 import "testing"
 
 // TestReleaseRuns is about the real command, whose build for another architecture takes minutes.
 func TestReleaseRuns(t *testing.T) {
-	checkPulled(t, assemble(t, build(t, "../../../..", "./cmd/foresail")...), "version")
+	checkPulled(t, assemble(t, compile(t, "../../../..", "./cmd/foresail")...), "version")
 }

@@ -59,7 +59,7 @@ func newReplicas(t *testing.T) (*replica, *replica, *httptest.Server) {
 func (r *replica) report(ctx context.Context, leading bool, workers, asked int) {
 	cycle := nodepool.CycleReport{
 		Pool: "workers", At: time.Now(), Leading: leading,
-		Decision: plan.Decision{Step: plan.Hold, Reason: plan.CoolingDown, Recommended: asked, Want: workers},
+		Decision: plan.Decision{Step: plan.Hold, Reason: plan.CoolingDown, Recommended: asked, Desired: workers},
 		Snapshot: plan.Snapshot{
 			Now:       time.Now(),
 			Pool:      plan.Pool{Min: 1, Max: 9, SpotRatio: 0.5},
