@@ -1,5 +1,5 @@
-// Package docpages checks and generates the pages of the documentation: it finds their blocks and command lines for tests, writes
-// their generated sections, and renders tables from the files in docs/figures.
+// Package docpages checks and generates the pages of the documentation: it finds their blocks and command
+// lines for tests, writes their generated sections, and renders tables from the files in docs/figures.
 //
 // A generated section stands between two lines of its page, "<!-- generated: NAME -->" and "<!-- end generated -->".
 package docpages
@@ -41,8 +41,8 @@ func Replace(page, name, content string) (string, error) {
 	return before + mark + strings.TrimRight(content, "\n") + "\n" + endMark + rest, nil
 }
 
-// Verify fails the test unless the generated section of a file has the given content. With FORESAIL_UPDATE_DOCS=1, as in
-// `make docs`, it writes the content instead.
+// Verify fails the test unless the generated section of a file has the given content. With
+// FORESAIL_UPDATE_DOCS=1, as in `make docs`, it writes the content instead.
 func Verify(t testing.TB, file, name, content string) {
 	t.Helper()
 	text, err := os.ReadFile(file)
@@ -87,21 +87,25 @@ var (
 // fewWords is the number of words that a clause must have to stand alone.
 const fewWords = 4
 
-// Summary returns the first sentence of a description, without what follows a colon or a semicolon if its beginning can stand alone.
+// Summary returns the first sentence of a description, without what follows a colon or a semicolon if its
+// beginning can stand alone.
 func Summary(description string) string {
 	text := strings.Join(strings.Fields(description), " ")
 	if end := endOfSentence.FindStringIndex(text); end != nil {
 		text = text[:end[0]+2]
 	}
 	for _, end := range endOfClause.FindAllStringIndex(text, -1) {
-		if clause := text[:end[0]]; len(strings.Fields(clause)) >= fewWords && strings.Count(clause, "(") == strings.Count(clause, ")") {
+		clause := text[:end[0]]
+		closed := strings.Count(clause, "(") == strings.Count(clause, ")")
+		if closed && len(strings.Fields(clause)) >= fewWords {
 			return clause + "."
 		}
 	}
 	return text
 }
 
-// Wrap breaks a text into lines of at most 100 columns where its words allow. Lines after the first begin with indent.
+// Wrap breaks a text into lines of at most 100 columns where its words allow. Lines after the first begin
+// with indent.
 func Wrap(text, indent string) string {
 	var b strings.Builder
 	width := 0
