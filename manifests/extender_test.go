@@ -129,7 +129,7 @@ func TestTheDaemonSetAnswersTheSchedulerOfItsHost(t *testing.T) {
 	assert.Equal(t, given["extender-address"], fmt.Sprintf("%s:%d", ports["extender"].HostIP, ports["extender"].ContainerPort))
 	assert.Equal(t, given["http-address"], fmt.Sprintf(":%d", ports["http"].ContainerPort))
 	assert.Equal(t, given["metrics-address"], fmt.Sprintf(":%d", ports["metrics"].ContainerPort))
-	assert.NotContains(t, given, "extender-allow-anonymous", "processes of the host alone can ask")
+	assert.NotContains(t, given, "allow-anonymous", "processes of the host alone can ask")
 
 	own := labels.Set(pod.Labels)
 	assert.True(t, labels.SelectorFromSet(set.Spec.Selector.MatchLabels).Matches(own))
@@ -197,7 +197,7 @@ func TestTheComponentIsReachedAtItsService(t *testing.T) {
 		ports[p.Name] = p.ContainerPort
 	}
 	assert.Len(t, ports, 4, "those of the base are still there")
-	assert.Equal(t, "true", given["extender-allow-anonymous"], "it has no certificates")
+	assert.Equal(t, "extender", given["allow-anonymous"], "it has no certificates")
 	assert.Equal(t, given["extender-address"], fmt.Sprintf(":%d", ports[service.Spec.Ports[0].TargetPort.StrVal]), "on 127.0.0.1 no other pod would reach it")
 	want := fmt.Sprintf("https://%s.%s.svc:%d%s", service.Name, service.Namespace, service.Spec.Ports[0].Port, extender.Prefix)
 	assert.Equal(t, want, schedulerFile(t, secondScheduler).Extenders[0].URLPrefix)
@@ -223,13 +223,8 @@ func TestCertificatesAreOfBothSides(t *testing.T) {
 	rendered := render(t, example)
 	foresail, scheduler := template(t, rendered), named[*appsv1.Deployment](t, rendered, "foresail-scheduler").Spec.Template
 	given := flags(t, foresail.Spec.Containers[0])
-	for flag, file := range map[string]string{
-		"extender-tls-cert-file": corev1.TLSCertKey, "extender-tls-private-key-file": corev1.TLSPrivateKeyKey, "extender-client-ca-file": "ca.crt",
-	} {
-		assert.Equal(t, "foresail-extender-tls", mounted(t, foresail.Spec, given[flag]).Secret.SecretName)
-		assert.Equal(t, file, filepath.Base(given[flag]))
-	}
-	assert.Equal(t, "true,false", given["extender-allow-anonymous"], "the last one counts")
+	assert.Equal(t, "foresail-extender-tls", mounted(t, foresail.Spec, given["extender-cert-dir"]+"/"+corev1.TLSCertKey).Secret.SecretName)
+	assert.NotContains(t, given, "allow-anonymous", "schedulers need certificates")
 	secured := schedulerFile(t, example+"/configuration/kubescheduler.yaml")
 	assert.Equal(t, secured, schedulerConfiguration(t, []byte(one[*corev1.ConfigMap](t, rendered).Data["kubescheduler.yaml"])))
 	known := secured.Extenders[0].TLSConfig

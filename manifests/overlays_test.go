@@ -188,21 +188,18 @@ func TestKustomizationsRender(t *testing.T) {
 func TestComponentsCombine(t *testing.T) {
 	remoteWrite := []string{"remote-write-address", "remote-write-web-config-file"}
 	servers := []string{"prometheus-config-file"}
-	certificate := []string{"tls-cert-file", "tls-private-key-file", "metrics-tls-cert-file", "metrics-tls-private-key-file", "apiservice-inject-ca-from"}
-	scaler := []string{"keda-address", "keda-tls-cert-file", "keda-tls-private-key-file", "keda-client-ca-file"}
+	certificate := []string{"cert-dir", "metrics-cert-dir", "apiservice-inject-ca-from"}
+	scaler := []string{"keda-address", "keda-cert-dir"}
 	for folder, want := range map[string][]string{
 		"overlays/custom-metrics": {"custom-metrics"},
 		"overlays/keda":           scaler, "examples/keda-certificates": scaler,
 		"base": nil, "overlays/remote-write": remoteWrite,
 		"overlays/prometheus-servers": servers, "overlays/cert-manager": certificate,
 		"overlays/nodepool": {"enable"}, "overlays/nodepool-simulated": {"enable"},
-		"overlays/extender": nil, "overlays/second-scheduler": {"enable", "extender-address", "extender-allow-anonymous"},
-		"examples/forward":  {"forward-url", "forward-ca-file"},
-		"examples/combined": slices.Concat(remoteWrite, servers, certificate),
-		"examples/extender-certificates": {
-			"enable", "extender-address", "extender-allow-anonymous",
-			"extender-tls-cert-file", "extender-tls-private-key-file", "extender-client-ca-file",
-		},
+		"overlays/extender": nil, "overlays/second-scheduler": {"enable", "extender-address", "allow-anonymous"},
+		"examples/forward":               {"forward-url", "forward-ca-file"},
+		"examples/combined":              slices.Concat(remoteWrite, servers, certificate),
+		"examples/extender-certificates": {"enable", "extender-address", "extender-cert-dir"},
 	} {
 		t.Run(folder, func(t *testing.T) {
 			rendered := render(t, folder)
@@ -215,11 +212,9 @@ func TestComponentsCombine(t *testing.T) {
 			if path, ok := given["forward-ca-file"]; ok {
 				assert.Equal(t, "foresail-forward-ca", mounted(t, pod, path).ConfigMap.Name)
 			}
-			if path, ok := given["tls-cert-file"]; ok {
-				assert.Equal(t, "foresail-tls", mounted(t, pod, path).Secret.SecretName)
-				assert.Equal(t, filepath.Dir(path), filepath.Dir(given["tls-private-key-file"]))
-				assert.Equal(t, path, given["metrics-tls-cert-file"])
-				assert.Equal(t, given["tls-private-key-file"], given["metrics-tls-private-key-file"])
+			if folder, ok := given["cert-dir"]; ok {
+				assert.Equal(t, "foresail-tls", mounted(t, pod, folder+"/"+corev1.TLSCertKey).Secret.SecretName)
+				assert.Equal(t, folder, given["metrics-cert-dir"])
 			}
 			assert.Empty(t, all[*apiregistrationv1.APIService](rendered), "it would take external metrics from another server")
 		})

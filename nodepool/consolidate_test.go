@@ -33,7 +33,7 @@ func TestUnderutilizedWorkersGo(t *testing.T) {
 	needs := 3
 	signals := func() {
 		r.signals.signals = []plan.Signal{{Name: "requests", Known: true, Now: 0.6, Predicted: 0.6, Threshold: 0.7,
-			Want: needs, Fits: needs, Needs: needs, CPU: true, Memory: true}}
+			Desired: needs, Fits: needs, Needs: needs, CPU: true, Memory: true}}
 	}
 	signals()
 	r.pass(9 * time.Minute)

@@ -139,7 +139,7 @@ var scenarios = []scenario{
 			want := func(n int) {
 				r.signals.mu.Lock()
 				defer r.signals.mu.Unlock()
-				r.signals.signals = []plan.Signal{{Name: "requests", Known: true, Threshold: 0.7, Want: n}}
+				r.signals.signals = []plan.Signal{{Name: "requests", Known: true, Threshold: 0.7, Desired: n}}
 			}
 			want(2)
 			r.world.capacity = func(l provider.Launch) error {

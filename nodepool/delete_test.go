@@ -143,7 +143,7 @@ func TestALongDeletionIsNotCleared(t *testing.T) {
 }
 
 // Pods of a deleted pool need not have another node.
-func TestADeletionAsksForNoOtherHomes(t *testing.T) {
+func TestADeletionNeedsNoOtherPlaces(t *testing.T) {
 	r := idle(t, 3)
 	for i, n := range r.nodeNames() {
 		r.world.nodes[n].object.Labels[corev1.LabelHostname] = n

@@ -653,7 +653,7 @@ func (s *fakeSignals) Observe(_ context.Context, o signal.Observation) []plan.Si
 		if o.Replacing > 0 {
 			needs = min(needs, o.Replacing)
 		}
-		return []plan.Signal{{Name: "latency", Known: true, Now: 0.6, Predicted: 0.6, Threshold: 0.7, Want: o.Expected,
+		return []plan.Signal{{Name: "latency", Known: true, Now: 0.6, Predicted: 0.6, Threshold: 0.7, Desired: o.Expected,
 			Fits: o.Expected, Needs: needs}}
 	}
 	return s.signals

@@ -225,7 +225,7 @@ func TestNoMoreReplacementsThanDesired(t *testing.T) {
 	r := newRig(t)
 	r.world.add(4)
 	r.spec.Plan.Min, r.spec.Plan.MaxBatchUp = 1, 1
-	r.signals.signals = []plan.Signal{{Name: "requests", Known: true, Threshold: 0.7, Want: 3, Fits: 3}}
+	r.signals.signals = []plan.Signal{{Name: "requests", Known: true, Threshold: 0.7, Desired: 3, Fits: 3}}
 	r.tick()
 	r.take("i-old0")
 	r.take("i-old1")

@@ -75,7 +75,7 @@ func plain(cpu string) corev1.PodSpec {
 	return out
 }
 
-// Nodes can have so many volumes attached: pods with volumes have no home on nodes that have their fill, and get a
+// Nodes can have so many volumes attached: pods with volumes fit on no node that has reached its limit, and get a
 // new node.
 func TestVolumesThatNodesCanAttach(t *testing.T) {
 	r := idle(t, 3)

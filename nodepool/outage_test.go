@@ -179,7 +179,7 @@ func TestTenMinutesWithoutTheCluster(t *testing.T) {
 }
 
 func TestTenMinutesWithoutMetrics(t *testing.T) {
-	known := plan.Signal{Name: "cpu", Known: true, Now: 0.1, Predicted: 0.1, Threshold: 0.7, Want: 1, Fits: 1, CPU: true}
+	known := plan.Signal{Name: "cpu", Known: true, Now: 0.1, Predicted: 0.1, Threshold: 0.7, Desired: 1, Fits: 1, CPU: true}
 	inBubble(t, func(r *rig) {
 		r.world.add(3)
 		r.oneZone()

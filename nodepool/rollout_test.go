@@ -29,7 +29,7 @@ func busy(t *testing.T, n int) *rig {
 	r.world.add(n)
 	r.spec.Plan.Min, r.spec.Plan.Max, r.spec.Plan.MaxBatchUp = 1, 2*n, 0
 	r.signals.signals = []plan.Signal{{Name: "requests", Known: true, Now: 0.6, Predicted: 0.6,
-		Threshold: 0.7, Want: n, Fits: n, Needs: n}}
+		Threshold: 0.7, Desired: n, Fits: n, Needs: n}}
 	for _, name := range r.nodeNames() {
 		r.load(name, &fakePod{name: "web"})
 	}
@@ -115,7 +115,7 @@ func TestRestartReplacesWhatIsOlder(t *testing.T) {
 func TestRestartCountsWorkersOnTheirWay(t *testing.T) {
 	r := busy(t, 2)
 	r.spec.Disruption.Paused = true
-	r.signals.signals[0].Want, r.signals.signals[0].Fits, r.signals.signals[0].Needs = 3, 3, 3
+	r.signals.signals[0].Desired, r.signals.signals[0].Fits, r.signals.signals[0].Needs = 3, 3, 3
 	r.until("one is launched", time.Minute, func() bool { return r.world.launches == 1 })
 	require.Len(t, r.world.nodes, 2, "it has not joined")
 	r.clock.advance(time.Second)

@@ -396,7 +396,7 @@ func TestPlannedTargetsAreCheckedAgain(t *testing.T) {
 		"not known any more":   {func(s *plan.Signal) { s.Known, s.Err = false, "the server is down" }, 1},
 		"not idle any more":    {func(s *plan.Signal) { s.Now = 0.5 }, 1},
 		"more load to carry":   {func(s *plan.Signal) { s.Fits = 4 }, 1},
-		"more are recommended": {func(s *plan.Signal) { s.Want = 4 }, 1},
+		"more are recommended": {func(s *plan.Signal) { s.Desired = 4 }, 1},
 		"the minimum is more":  {func(*plan.Signal) {}, 4},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -346,18 +346,18 @@ func TestPartOfAScaleUpCounts(t *testing.T) {
 
 func TestRisingDemandJoinsAnOpenScaleUp(t *testing.T) {
 	r := newRig(t)
-	r.signals.signals = []plan.Signal{{Name: "requests", Known: true, Threshold: 0.7, Want: 1}}
+	r.signals.signals = []plan.Signal{{Name: "requests", Known: true, Threshold: 0.7, Desired: 1}}
 	r.until("the first is launched", time.Minute, func() bool { return r.world.launches == 1 })
 	first := r.record().Action
 	require.NotNil(t, first)
 
-	r.signals.signals[0].Want = 3
+	r.signals.signals[0].Desired = 3
 	r.tick()
 	r.until("two more are", time.Minute, func() bool { return r.world.launches == 3 })
 	require.Equal(t, first.ID, r.record().Action.ID)
 	require.Equal(t, 1, r.count(journal.EventScaleUpExtended))
 
-	r.signals.signals[0].Want = 9 // of which the batch, 5, takes two
+	r.signals.signals[0].Desired = 9 // of which the batch, 5, takes two
 	r.until("all of the batch has joined", 5*time.Minute, func() bool { return r.count(journal.EventScaledUp) == 1 })
 	require.Equal(t, 5, r.world.launches)
 	require.Equal(t, 1, r.count(journal.EventScaleUpStarted))
@@ -367,7 +367,7 @@ func TestRisingDemandJoinsAnOpenScaleUp(t *testing.T) {
 
 func TestPlannedNodesAreNotRequestedTwice(t *testing.T) {
 	r := newRig(t)
-	r.signals.signals = []plan.Signal{{Name: "requests", Known: true, Threshold: 0.7, Want: 2}}
+	r.signals.signals = []plan.Signal{{Name: "requests", Known: true, Threshold: 0.7, Desired: 2}}
 	throttled := true
 	r.world.capacity = func(provider.Launch) error {
 		if throttled {
@@ -391,9 +391,9 @@ func TestAnOldScaleUpGrowsNoMore(t *testing.T) {
 		}
 		return l.Action != first
 	}
-	r.signals.signals = []plan.Signal{{Name: "requests", Known: true, Threshold: 0.7, Want: 1}}
+	r.signals.signals = []plan.Signal{{Name: "requests", Known: true, Threshold: 0.7, Desired: 1}}
 	r.pass(6 * time.Minute) // more than half of the time to join
-	r.signals.signals[0].Want = 3
+	r.signals.signals[0].Desired = 3
 	r.pass(3 * time.Minute)
 	require.Equal(t, 1, r.world.launches)
 	r.until("the next scale-up brings them", 10*time.Minute, func() bool { return r.count(journal.EventScaledUp) == 1 })

@@ -32,7 +32,7 @@ func (r *rig) shortage(n int) map[fleet.Placement]int {
 		}
 	}
 	r.spec.Plan.SpotRatio, r.spec.Plan.Max, r.spec.Plan.MaxBatchUp = 0.7, 2*n, 0
-	r.signals.signals = []plan.Signal{{Name: "requests", Known: true, Threshold: 0.7, Want: n}}
+	r.signals.signals = []plan.Signal{{Name: "requests", Known: true, Threshold: 0.7, Desired: n}}
 	r.world.capacity = func(l provider.Launch) error {
 		asked[l.Placement]++
 		calls++

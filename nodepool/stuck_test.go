@@ -46,7 +46,7 @@ func TestPodsOfAZoneAreNotDrownedOut(t *testing.T) {
 	r.world.add(3) // in zones a, b and a
 	r.spec.Plan.Max = 4
 	r.signals.signals = []plan.Signal{{Name: "requests", Known: true, Now: 0.9, Predicted: 0.9,
-		Threshold: 0.8, Want: 4, Fits: 4}}
+		Threshold: 0.8, Desired: 4, Fits: 4}}
 	r.pend(1)
 	r.inZone("b")
 	r.until("a node was launched", time.Minute, func() bool { return r.world.launches == 1 })

@@ -47,7 +47,7 @@ func (a *registration) advice() string {
 	if a.Group == customGroup {
 		return "Leave --custom-metrics out, or remove the other server's APIService"
 	}
-	return "--apiservice-take-over takes them from it, and --forward-url keeps its metrics readable"
+	return "--apiservice=take-over takes them from it, and --forward-url keeps its metrics readable"
 }
 
 // alternative is how the API can be had while another server has it.
@@ -55,5 +55,5 @@ func (a *registration) alternative() string {
 	if a.Group == customGroup {
 		return ""
 	}
-	return ", or with --apiservice-take-over"
+	return ", or with --apiservice=take-over"
 }

@@ -256,7 +256,7 @@ func (r *apiServices) owners(ctx context.Context, owner string) ([]metav1.OwnerR
 	var role rbacv1.ClusterRole
 	err := r.client.Get(ctx, client.ObjectKey{Name: owner}, &role)
 	if apierrors.IsNotFound(err) {
-		return nil, fmt.Errorf("the ClusterRole %s that is to own the APIService does not exist: it comes with Foresail's manifests; without them let the owner be empty", owner)
+		return nil, fmt.Errorf("the ClusterRole %s that is to own the APIService does not exist: apply rbac-apiservice.yaml of Foresail's manifests", owner)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read the ClusterRole %s that is to own the APIService: %w", owner, err)
@@ -307,7 +307,7 @@ func (r *apiServices) report(ctx context.Context, a *registration, s *apiregistr
 		log.Info("Metrics are registered")
 		r.event(a, corev1.EventTypeNormal, "Registered", fmt.Sprintf("%s leads to %s", a.Name(), name))
 	case s == nil:
-		log.Info("Metrics are not registered: no APIService exists, and one is not created for a certificate given by --tls-cert-file without --apiservice-inject-ca-from")
+		log.Info("Metrics are not registered: no APIService exists, and one is not created for a certificate given by --cert-dir without --apiservice-inject-ca-from")
 	default:
 		what := fmt.Sprintf("HPAs do not read %s, which registers itself once this APIService is gone%s", r.service, a.alternative())
 		if preferred := r.preferredTo(a); preferred != "" {

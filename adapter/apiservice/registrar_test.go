@@ -258,7 +258,7 @@ func TestAPIOfAnotherIsLeftAloneUntilItIsFree(t *testing.T) {
 				happened := r.happened()
 				require.Len(f, happened, 1, "it is said once")
 				assert.Contains(f, happened[0], "Warning HeldByAnother v1beta1.external.metrics.k8s.io leads to "+c.holder+":")
-				assert.Contains(f, happened[0], "--apiservice-take-over")
+				assert.Contains(f, happened[0], "--apiservice=take-over")
 
 				require.NoError(f, f.client.Delete(f.ctx, before))
 				f.after(pause)
@@ -794,7 +794,7 @@ func TestMissingOwnerIsSaid(t *testing.T) {
 	play(t, nil, func(f *fixture) {
 		require.NoError(f, f.client.Delete(f.ctx, role.DeepCopy()))
 		r := f.start(nil)
-		assert.ErrorContains(f, r.Ready(), "the ClusterRole foresail-apiservice that is to own the APIService does not exist: it comes with Foresail's manifests; without them let the owner be empty")
+		assert.ErrorContains(f, r.Ready(), "the ClusterRole foresail-apiservice that is to own the APIService does not exist: apply rbac-apiservice.yaml of Foresail's manifests")
 	})
 }
 

@@ -22,7 +22,6 @@ import (
 	"github.com/foresail/foresail/adapter/keep"
 	"github.com/foresail/foresail/api/v1alpha1"
 	"github.com/foresail/foresail/internal/share"
-	"github.com/foresail/foresail/internal/spread"
 )
 
 const (
@@ -61,7 +60,7 @@ func (w *Writer) Start(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		case <-ticker.C:
-			if err := w.writeAll(ctx, spread.Over(ctx, checkPeriod)); err != nil && ctx.Err() == nil {
+			if err := w.writeAll(ctx, share.Spread(ctx, checkPeriod)); err != nil && ctx.Err() == nil {
 				klog.FromContext(ctx).Error(err, "Cannot write the status of PredictedMetrics; trying again", "in", checkPeriod)
 			}
 		}

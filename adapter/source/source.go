@@ -95,6 +95,8 @@ type Registration struct {
 	Name string
 	// AddFlags adds the flags of the source. nil = it has none.
 	AddFlags func(*pflag.FlagSet)
+	// AddTestOptions adds values that only tests change, of the environment variable FORESAIL_TEST_OPTIONS. nil = none.
+	AddTestOptions func(*pflag.FlagSet)
 	// Validate returns what is wrong with the flags, as joined *pipeline.FieldErrors. It changes nothing. nil = nothing is.
 	Validate func() error
 	// New returns the source, which the flags have configured.

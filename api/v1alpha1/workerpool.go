@@ -251,7 +251,7 @@ type PoolSignal struct {
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.nodeLabel) || self.value != 'Level'",message="prometheus.value must be Sum where nodeLabel is given",fieldPath=".value"
 type SignalQuery struct {
-	// The URL of the server, without /api/v1/query_range. Absent, it is that of --prometheus-url. Foresail's own configuration
+	// The URL of the server, without /api/v1/query_range. Absent, it is that of --prometheus. Foresail's own configuration
 	// must list it, and has its credentials.
 	// +optional
 	// +kubebuilder:validation:MaxLength=1024

@@ -5,6 +5,7 @@ import (
 	"crypto/x509"
 	"fmt"
 	"net/http"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
@@ -127,12 +128,12 @@ func TestDashboardOfACluster(t *testing.T) {
 	applyManifests(t, cluster, "base/namespace.yaml", "base/serviceaccount.yaml", "components/dashboard/rbac.yaml", "examples/predictedmetric.yaml")
 	user := withRole(t, cluster, "ann", "foresail-dashboard")
 	free := freePorts(t, 3)
-	cert, key, err := cluster.ServingCertificate("localhost", "127.0.0.1")
+	cert, _, err := cluster.ServingCertificate("localhost", "127.0.0.1")
 	require.NoError(t, err)
 	server := fmt.Sprintf("https://127.0.0.1:%d", free[2])
-	p := runAside(t, "run", "--dashboard", "--kubeconfig", cluster.Kubeconfig(), "--apiservice=false", "--leader-elect=false", "--bind-address", "127.0.0.1",
+	p := runAside(t, "run", "--dashboard", "--kubeconfig", cluster.Kubeconfig(), "--apiservice=none", "--leader-elect=false", "--bind-address", "127.0.0.1",
 		"--secure-port", strconv.Itoa(free[0]), "--http-address", fmt.Sprintf("127.0.0.1:%d", free[1]),
-		"--metrics-address", strings.TrimPrefix(server, "https://"), "--metrics-tls-cert-file", cert, "--metrics-tls-private-key-file", key)
+		"--metrics-address", strings.TrimPrefix(server, "https://"), "--metrics-cert-dir", filepath.Dir(cert))
 	clitest.Eventually(t, func() bool {
 		require.False(t, p.hasEnded(), "it has ended: %s", p.stderr)
 		return clitest.Status(t, free[1], "/readyz") == http.StatusOK

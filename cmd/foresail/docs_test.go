@@ -81,6 +81,9 @@ func TestFlagsOfRunThatPagesNameExist(t *testing.T) {
 	flags := runFlags(t)
 	found := 0
 	for _, page := range docpages.Pages(t, "../..") {
+		if page.Path == "CHANGELOG.md" {
+			continue // it names former flags
+		}
 		for _, match := range flagOfRun.FindAllStringSubmatch(page.Text, -1) {
 			found++
 			assert.NotNil(t, flags.Lookup(match[1]), "%s: --%s", page.Path, match[1])

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -53,13 +54,14 @@ spec:
 		_, _ = w.Write(bytes.ReplaceAll(answer.Body.Bytes(), []byte("10.0.0.1:9100"), []byte("node-1")))
 	}))
 	defer prometheus.Close()
-	cert, key, err := cluster.ServingCertificate("localhost", "127.0.0.1")
+	cert, _, err := cluster.ServingCertificate("localhost", "127.0.0.1")
 	require.NoError(t, err)
-	p := runAside(t, "run", "--enable", "adapter,extender", "--dashboard", "--kubeconfig", cluster.Kubeconfig(), "--apiservice=false", "--leader-elect=false",
+	t.Setenv("FORESAIL_TEST_OPTIONS", "extender-warm-up=0s")
+	p := runAside(t, "run", "--enable", "adapter,extender", "--dashboard", "--kubeconfig", cluster.Kubeconfig(), "--apiservice=none", "--leader-elect=false",
 		"--bind-address", "127.0.0.1", "--secure-port", strconv.Itoa(secure), "--http-address", fmt.Sprintf("127.0.0.1:%d", open),
-		"--extender-address", fmt.Sprintf("127.0.0.1:%d", answers), "--prometheus-url", prometheus.URL,
-		"--extender-cpu-query", cpuOfNodes, "--extender-memory-query", memoryOfNodes, "--extender-node-label", "instance",
-		"--extender-warm-up", "0s", "--metrics-address", fmt.Sprintf("127.0.0.1:%d", served), "--metrics-tls-cert-file", cert, "--metrics-tls-private-key-file", key)
+		"--extender-address", fmt.Sprintf("127.0.0.1:%d", answers), "--prometheus", prometheus.URL,
+		"--extender-cpu-query", cpuOfNodes, "--extender-memory-query", memoryOfNodes,
+		"--metrics-address", fmt.Sprintf("127.0.0.1:%d", served), "--metrics-cert-dir", filepath.Dir(cert))
 	clitest.Eventually(t, func() bool {
 		require.False(t, p.hasEnded(), "it has ended: %s", p.stderr)
 		return clitest.Status(t, open, "/readyz") == http.StatusOK

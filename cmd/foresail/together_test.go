@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
@@ -52,7 +53,7 @@ func nodesOfPrometheus(w http.ResponseWriter, r *http.Request) {
 		for t := number("start"); t <= number("end"); t += number("step") {
 			points = append(points, [2]any{t, values[r.FormValue("query")]})
 		}
-		series = append(series, map[string]any{"metric": map[string]string{"instance": instance}, "values": points})
+		series = append(series, map[string]any{"metric": map[string]string{"node": instance}, "values": points})
 	}
 	w.Header().Set("Content-Type", "application/json")
 	_ = json.NewEncoder(w).Encode(map[string]any{"status": "success", "data": map[string]any{"resultType": "matrix", "result": series}})
@@ -77,14 +78,14 @@ func TestRunOfTheExtenderAlone(t *testing.T) {
 	defer prometheus.Close()
 	free := freePorts(t, 4)
 	secure, open, answers, authorized := free[0], free[1], free[2], free[3]
-	cert, key, err := cluster.ServingCertificate("localhost", "127.0.0.1")
+	cert, _, err := cluster.ServingCertificate("localhost", "127.0.0.1")
 	require.NoError(t, err)
 
+	t.Setenv("FORESAIL_TEST_OPTIONS", "extender-warm-up=0s extender-metrics-interval=1s") // what was there before a Node is not its
 	p := runAside(t, "run", "--enable", "extender", "--kubeconfig", kubeconfig, "--extender-address", fmt.Sprintf("127.0.0.1:%d", answers),
-		"--secure-port", strconv.Itoa(secure), "--http-address", fmt.Sprintf("127.0.0.1:%d", open), "--prometheus-url", prometheus.URL,
-		"--extender-cpu-query", cpuOfNodes, "--extender-memory-query", memoryOfNodes, "--extender-node-label", "instance",
-		"--extender-warm-up", "0s", "--extender-metrics-interval", "1s", // what was there before a Node is not its
-		"--metrics-address", fmt.Sprintf("127.0.0.1:%d", authorized), "--metrics-tls-cert-file", cert, "--metrics-tls-private-key-file", key,
+		"--secure-port", strconv.Itoa(secure), "--http-address", fmt.Sprintf("127.0.0.1:%d", open), "--prometheus", prometheus.URL,
+		"--extender-cpu-query", cpuOfNodes, "--extender-memory-query", memoryOfNodes,
+		"--metrics-address", fmt.Sprintf("127.0.0.1:%d", authorized), "--metrics-cert-dir", filepath.Dir(cert),
 	)
 	clitest.Eventually(t, func() bool {
 		require.False(t, p.hasEnded(), "it has ended: %s", p.stderr)
@@ -185,10 +186,10 @@ func TestRunOfAllTogether(t *testing.T) {
 	free := freePorts(t, 5)
 	secure, open, answers, metrics, scaler := free[0], free[1], free[2], free[3], fmt.Sprintf("127.0.0.1:%d", free[4])
 	p := runAside(t, "run", "--enable", "adapter,extender", "--enable", "nodepool", "--kubeconfig", api.kubeconfig(t),
-		"--apiservice=false", "--leader-election-namespace", "default", "--bind-address", "127.0.0.1", "--secure-port", strconv.Itoa(secure),
+		"--apiservice=none", "--foresail-namespace", "default", "--bind-address", "127.0.0.1", "--secure-port", strconv.Itoa(secure),
 		"--http-address", fmt.Sprintf("127.0.0.1:%d", open), "--extender-address", fmt.Sprintf("127.0.0.1:%d", answers),
-		"--metrics-address", fmt.Sprintf("127.0.0.1:%d", metrics), "--metrics-allow-anonymous", "--keda-address", scaler,
-		"--prometheus-url", prometheus.URL, "--extender-cpu-query", cpuOfNodes, "--extender-memory-query", memoryOfNodes, "--extender-node-label", "instance",
+		"--metrics-address", fmt.Sprintf("127.0.0.1:%d", metrics), "--allow-anonymous", "metrics", "--keda-address", scaler,
+		"--prometheus", prometheus.URL, "--extender-cpu-query", cpuOfNodes, "--extender-memory-query", memoryOfNodes,
 	)
 	clitest.Eventually(t, func() bool {
 		require.False(t, p.hasEnded(), "it has ended: %s", p.stderr)

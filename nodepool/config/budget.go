@@ -13,14 +13,15 @@ import (
 	"github.com/foresail/foresail/internal/schedule"
 )
 
-// Budgets are the disruption budgets of a pool, by the rules of Karpenter's: of the active budgets the smallest counts, and
-// without an active one there is no limit. The zero value never limits.
+// Budgets are the disruption budgets of a pool, with the rules of Karpenter: the smallest of the
+// active budgets applies, and without an active one there is no limit. The zero value never limits.
 type Budgets struct {
 	list []budget
 	err  error
 }
 
-// budget allows nodes, or a percentage of the workers: always, or in the windows of a schedule.
+// budget allows a number of nodes, or a percentage of the workers: always, or in the windows of a
+// schedule.
 type budget struct {
 	nodes   int
 	percent bool
@@ -28,8 +29,8 @@ type budget struct {
 	text    string
 }
 
-// ParseBudgets returns the budgets of a pool. Where one cannot be parsed, Allowed allows nothing: an unreadable limit is not
-// no limit. Err has the reason.
+// ParseBudgets returns the budgets of a pool. If one cannot be parsed, Allowed allows nothing,
+// because an unreadable limit is not the absence of a limit. Err has the reason.
 func ParseBudgets(of []v1alpha1.DisruptionBudget) Budgets {
 	var b Budgets
 	var errs []error
@@ -44,10 +45,11 @@ func ParseBudgets(of []v1alpha1.DisruptionBudget) Budgets {
 	return b
 }
 
-// Err names the fields that cannot be understood, with their values.
+// Err returns the fields that cannot be parsed, with their values.
 func (b Budgets) Err() error { return b.err }
 
-// Allowed returns how many of the workers may be disrupted at once, at a time, and the budget that says so.
+// Allowed returns the number of workers that may be disrupted at once, at a time, and the budget
+// that decides.
 func (b Budgets) Allowed(now time.Time, workers int) (nodes int, why string) {
 	if b.err != nil {
 		return 0, b.err.Error()
@@ -66,8 +68,8 @@ func (b Budgets) Allowed(now time.Time, workers int) (nodes int, why string) {
 	return nodes, why
 }
 
-// of returns how many of the workers the budget allows. A percentage is rounded up, as Karpenter and PodDisruptionBudgets do, so
-// that small pools are not stuck.
+// of returns the number of workers that the budget allows. A percentage is rounded up, as Karpenter
+// and PodDisruptionBudgets do, so that small pools are not stuck.
 func (b *budget) of(workers int) int {
 	if !b.percent {
 		return b.nodes
@@ -100,7 +102,8 @@ func (b *budget) setNodes(value intstr.IntOrString) error {
 	number, percent := strings.CutSuffix(value.String(), "%")
 	n, err := strconv.Atoi(number)
 	if err != nil || n < 0 || percent && n > 100 {
-		return fmt.Errorf("nodes: %q: must be a number of nodes or a percentage up to 100%%, such as 2 or 10%%", value.String())
+		return fmt.Errorf("nodes: %q: must be a number of nodes or a percentage up to 100%%, such as 2 or 10%%",
+			value.String())
 	}
 	b.nodes, b.percent = n, percent
 	return nil

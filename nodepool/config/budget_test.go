@@ -23,7 +23,8 @@ func always(nodes string) v1alpha1.DisruptionBudget {
 
 // during returns a budget with a schedule.
 func during(nodes, schedule string, d time.Duration) v1alpha1.DisruptionBudget {
-	return v1alpha1.DisruptionBudget{Nodes: intstr.Parse(nodes), Schedule: schedule, Duration: &metav1.Duration{Duration: d}}
+	return v1alpha1.DisruptionBudget{Nodes: intstr.Parse(nodes), Schedule: schedule,
+		Duration: &metav1.Duration{Duration: d}}
 }
 
 // at returns a time of the week that begins on Monday, 5 January 2026.
@@ -113,7 +114,8 @@ func TestNoLimitWhileNoBudgetIsActive(t *testing.T) {
 }
 
 func TestWindowsOverlapAndCrossMidnight(t *testing.T) {
-	b := ParseBudgets([]v1alpha1.DisruptionBudget{during("0", "30 23 * * sun", 2*time.Hour), during("1", "@hourly", 90*time.Minute)})
+	b := ParseBudgets([]v1alpha1.DisruptionBudget{during("0", "30 23 * * sun", 2*time.Hour),
+		during("1", "@hourly", 90*time.Minute)})
 	for clock, want := range map[string]int{"00:00:00": 0, "01:29:59": 0, "01:30:00": 1, "15:00:00": 1} {
 		got, why := b.Allowed(at(t, 0, clock), 7)
 		assert.Equal(t, want, got, "%s: %s", clock, why)
@@ -131,7 +133,8 @@ func TestTheClockMayJumpAndHaveAnyZone(t *testing.T) {
 		for _, step := range []struct {
 			after time.Duration
 			want  int
-		}{{2 * time.Hour, 0}, {time.Hour, 5}, {90 * time.Minute, 0}, {150 * time.Minute, 5}, {149 * time.Minute, 0}, {-time.Hour, 5}} {
+		}{{2 * time.Hour, 0}, {time.Hour, 5}, {90 * time.Minute, 0}, {150 * time.Minute, 5},
+			{149 * time.Minute, 0}, {-time.Hour, 5}} {
 			got, _ := b.Allowed(day.Add(step.after).In(berlin), 9)
 			assert.Equal(t, step.want, got, "%s after %s", step.after, day)
 		}
@@ -154,8 +157,10 @@ func TestWhatCannotBeReadAllowsNothing(t *testing.T) {
 		{always("101%"), `nodes: "101%": must be a number of nodes or a percentage up to 100%`},
 		{always("-1"), `nodes: "-1": must be`},
 		{always("some"), `nodes: "some": must be`},
-		{during("0", "0 24 * * *", time.Hour), `schedule: "0 24 * * *": must be a cron schedule: end of range (24) above maximum (23)`},
-		{during("0", "0 5-3 * * *", time.Hour), `schedule: "0 5-3 * * *": must be a cron schedule: beginning of range (5) beyond end`},
+		{during("0", "0 24 * * *", time.Hour),
+			`schedule: "0 24 * * *": must be a cron schedule: end of range (24) above maximum (23)`},
+		{during("0", "0 5-3 * * *", time.Hour),
+			`schedule: "0 5-3 * * *": must be a cron schedule: beginning of range (5) beyond end`},
 		{during("0", "0 0 31 2 *", time.Hour), `schedule: "0 0 31 2 *": must be a cron schedule with times that come`},
 		{during("0", "0 0 30 feb ?", time.Hour), "with times that come"},
 		{during("0", ", 0 * * *", time.Hour), "with times that come"},
@@ -166,7 +171,8 @@ func TestWhatCannotBeReadAllowsNothing(t *testing.T) {
 		{during("0", "TZ=0", time.Hour), "must be a cron schedule: "},
 		{during("0", "", time.Hour), `schedule: "": must be a cron schedule: `},
 		{during("0", "@daily", 0), "duration: 0s: must be a duration above 0s, as there is a schedule"},
-		{v1alpha1.DisruptionBudget{Nodes: intstr.FromInt32(0), Schedule: "@daily"}, "duration: 0s: must be a duration above 0s"},
+		{v1alpha1.DisruptionBudget{Nodes: intstr.FromInt32(0), Schedule: "@daily"},
+			"duration: 0s: must be a duration above 0s"},
 	} {
 		b := ParseBudgets([]v1alpha1.DisruptionBudget{always("5"), c.of})
 		require.Error(t, b.Err(), c.want)
@@ -178,7 +184,8 @@ func TestWhatCannotBeReadAllowsNothing(t *testing.T) {
 	}
 }
 
-// What the API server accepts as a schedule can be read, but for dates that never come and ranges that end before they begin.
+// What the API server accepts as a schedule can be read, but for dates that never come and ranges
+// that end before they begin.
 func TestWhatTheAPIAcceptsCanBeRead(t *testing.T) {
 	text, err := os.ReadFile("../../api/v1alpha1/testdata/workerpool/valid/disruption.yaml")
 	require.NoError(t, err)
@@ -198,7 +205,8 @@ func TestEveryErrorIsReported(t *testing.T) {
 func TestLeapDay(t *testing.T) {
 	b := ParseBudgets([]v1alpha1.DisruptionBudget{during("0", "0 0 29 2 *", 24*time.Hour)})
 	require.NoError(t, b.Err())
-	for day, want := range map[string]int{"2024-02-29": 0, "2026-02-28": 9, "2026-03-01": 9, "2028-02-29": 0, "2097-03-01": 9} {
+	for day, want := range map[string]int{"2024-02-29": 0, "2026-02-28": 9, "2026-03-01": 9,
+		"2028-02-29": 0, "2097-03-01": 9} {
 		now, err := time.Parse(time.DateOnly, day)
 		require.NoError(t, err)
 		got, _ := b.Allowed(now.Add(time.Hour), 9)
@@ -207,7 +215,8 @@ func TestLeapDay(t *testing.T) {
 }
 
 func FuzzSchedule(f *testing.F) {
-	for _, seed := range []string{"0 8 * * mon-fri", "@daily", "@every 1h", "TZ=0", "0 0 31 2 *", ", , , , ,", "*/0 * * * *", "0-59/7 5-3 ? ? ?", "CRON_TZ=UTC", "0 0 29 2 *", "* * * * 7"} {
+	for _, seed := range []string{"0 8 * * mon-fri", "@daily", "@every 1h", "TZ=0", "0 0 31 2 *", ", , , , ,",
+		"*/0 * * * *", "0-59/7 5-3 ? ? ?", "CRON_TZ=UTC", "0 0 29 2 *", "* * * * 7"} {
 		f.Add(seed, int64(1767571200), int64(time.Hour), 10)
 	}
 	f.Fuzz(func(t *testing.T, schedule string, now, duration int64, workers int) {

@@ -89,7 +89,8 @@ func TestSpecOf(t *testing.T) {
 		Interval: time.Minute, StartupTime: time.Minute,
 		Join:  Join{Timeout: time.Minute, KeepFailedFor: time.Minute, KeepFailed: true},
 		Drain: Drain{Timeout: time.Minute, Force: true, CordonOnRebalance: true}, DryRun: true,
-		Disruption: Disruption{Budgets: ParseBudgets(budgets), ExpireAfter: time.Minute, ReplaceBefore: time.Unix(7, 0), Paused: true},
+		Disruption: Disruption{Budgets: ParseBudgets(budgets), ExpireAfter: time.Minute,
+			ReplaceBefore: time.Unix(7, 0), Paused: true},
 	}, specOf(v1alpha1.WorkerPoolSpec{
 		Min: 1, Max: 3, MaxBatchUp: &seven, MaxBatchDown: &seven, Mode: v1alpha1.PoolModeAll, DryRun: true,
 		Pending:  v1alpha1.PendingPolicy{For: minute, PodsPerNode: &seven},

@@ -28,7 +28,7 @@ func priced() plan.Snapshot {
 	usd(&s, "", "second", 2, 1.2)
 	usd(&s, "", "dear", 4, 1.51)
 	for i := range s.Signals {
-		s.Signals[i].Want = 1
+		s.Signals[i].Desired = 1
 	}
 	return s
 }

@@ -17,7 +17,7 @@ func roomy() plan.Snapshot {
 	s.Pool.Consolidate, s.Pool.Max = true, 20
 	s.Instances = workersIn("a", "b", "a", "b", "a", "b", "a", "b", "a", "b")
 	for i := range s.Signals {
-		s.Signals[i].Want, s.Signals[i].Fits, s.Signals[i].Needs = 6, 6, 5
+		s.Signals[i].Desired, s.Signals[i].Fits, s.Signals[i].Needs = 6, 6, 5
 	}
 	s.Disruption = plan.Disruption{Nodes: 3, Why: "the budget allows 3"}
 	s.Record.SpareSince = ago(s.Pool.Idle.For)
@@ -115,7 +115,7 @@ func TestBudgetsHoldForIdlePools(t *testing.T) {
 	s.Instances = workersIn(slices.Repeat([]string{"a", "b"}, 10)...)
 	s.Pool.Max, s.Pool.MaxBatchDown = 20, 10
 	for i := range s.Signals {
-		s.Signals[i].Want, s.Signals[i].Fits = 2, 2
+		s.Signals[i].Desired, s.Signals[i].Fits = 2, 2
 	}
 	s.Disruption = plan.Disruption{Nodes: 3, Why: "3 may go", Paused: true}
 	d := plan.Decide(s)

@@ -20,7 +20,7 @@ func deleted() plan.Snapshot {
 	return s
 }
 
-// unmovable has no pod find another node.
+// unmovable is a Simulator in which no pod fits elsewhere.
 type unmovable struct{}
 
 func (unmovable) Without([]string, bool, ...fleet.Placement) string {

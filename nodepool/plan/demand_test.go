@@ -94,7 +94,7 @@ func TestReturningLoadIsAReason(t *testing.T) {
 	}
 }
 
-// What is not known is not learned from.
+// Unknown values are not learned.
 func TestDemandIsUnknownWithItsSignals(t *testing.T) {
 	s := returning(10*time.Minute, 1)
 	s.play(t, 3*time.Minute)

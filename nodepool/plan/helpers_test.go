@@ -18,7 +18,7 @@ var noon = time.Date(2026, 3, 2, 12, 0, 0, 0, time.UTC)
 
 func ago(d time.Duration) time.Time { return noon.Add(-d) }
 
-// steady is a pool of four workers in two zones that is neither busy nor idle, with the parameters of the seeds.
+// steady is a pool of four workers in two zones that is neither busy nor idle, with common parameters.
 func steady() plan.Snapshot {
 	return plan.Snapshot{
 		Now: noon,
@@ -30,20 +30,20 @@ func steady() plan.Snapshot {
 		Instances: workersIn("a", "b", "a", "b"),
 		Pending:   plan.Pending{Known: true}, Disruption: plan.Disruption{Nodes: 500, Why: "the budget allows 500"},
 		Signals: []plan.Signal{
-			{Name: "cpu", Known: true, Now: 0.5, Predicted: 0.5, Threshold: 0.7, Margin: 0.3, Want: 4, Fits: 4,
+			{Name: "cpu", Known: true, Now: 0.5, Predicted: 0.5, Threshold: 0.7, Margin: 0.3, Desired: 4, Fits: 4,
 				For: 3 * time.Minute, CPU: true},
-			{Name: "memory", Known: true, Now: 0.6, Predicted: 0.6, Threshold: 0.75, Margin: 0.3, Want: 4, Fits: 4,
+			{Name: "memory", Known: true, Now: 0.6, Predicted: 0.6, Threshold: 0.75, Margin: 0.3, Desired: 4, Fits: 4,
 				For: 3 * time.Minute, Memory: true},
 		},
 		Offers: offers("a", "b"),
 	}
 }
 
-// idle is a pool that has been idle for as long as the seeds ask, of which half would do.
+// idle is a pool that has been idle for long enough, of which half would be enough.
 func idle() plan.Snapshot {
 	s := steady()
 	for i := range s.Signals {
-		s.Signals[i].Now, s.Signals[i].Predicted, s.Signals[i].Want, s.Signals[i].Fits = 0.2, 0.2, 2, 2
+		s.Signals[i].Now, s.Signals[i].Predicted, s.Signals[i].Desired, s.Signals[i].Fits = 0.2, 0.2, 2, 2
 	}
 	s.Record.IdleSince = ago(10 * time.Minute)
 	return s
@@ -63,7 +63,7 @@ func lost(s state.Slot, refused bool) state.Slot {
 	return s
 }
 
-// interruptions returns instances that the cloud takes back, and that no replacement has been decided for.
+// interruptions returns instances that the cloud reclaims, and for which no replacement has been decided.
 func interruptions(ids ...string) []state.Removal {
 	var out []state.Removal
 	for _, id := range ids {
@@ -106,18 +106,18 @@ func offers(zones ...string) []fleet.Offer {
 	return out
 }
 
-// wants has the signal of a name ask for n workers since some time ago.
+// wants makes a signal recommend n workers since some time ago.
 func wants(s *plan.Snapshot, name string, now float64, n int, since time.Duration) {
 	for i := range s.Signals {
 		if s.Signals[i].Name == name {
-			s.Signals[i].Now, s.Signals[i].Predicted, s.Signals[i].Want, s.Signals[i].Since = now, now, n, ago(since)
+			s.Signals[i].Now, s.Signals[i].Predicted, s.Signals[i].Desired, s.Signals[i].Since = now, now, n, ago(since)
 			return
 		}
 	}
 	panic("no signal " + name)
 }
 
-// pends has pods wait, sized as ceil(pods / podsPerNode).
+// pends adds pending pods, sized as ceil(pods / podsPerNode).
 func pends(s *plan.Snapshot, pods int) {
 	perNode := s.Pool.PodsPerNode
 	s.Pending = plan.Pending{Known: true, Pods: pods, Due: pods, Nodes: (pods + perNode - 1) / perNode,
@@ -136,7 +136,7 @@ func loses(s *plan.Snapshot, name string) {
 	panic("no signal " + name)
 }
 
-// row is one rule: what a change to a pool leads to.
+// row is one case of a rule: the decision after a change to a pool.
 type row struct {
 	name   string
 	from   func() plan.Snapshot // steady if nil

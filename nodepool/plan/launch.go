@@ -81,7 +81,7 @@ func grow(f *facts, d Decision) (Decision, verdict) {
 	return d, decides
 }
 
-// launch places the nodes up to d.Want, unless launches fail or nothing can be launched.
+// launch places the nodes up to d.Desired, unless launches fail or nothing can be launched.
 func launch(f *facts, d Decision, r recommendation) Decision {
 	urgent, why := d.Urgent, r.Reason
 	d.Urgent = false

@@ -98,11 +98,11 @@ type Signal struct {
 	Predicted float64 // P_H
 	Threshold float64 // τ
 	Horizon   time.Duration
-	// Want is N* of the pipeline, before minimum, maximum and batch. No removal leaves fewer workers,
-	// so a signal that allows one has Want at most Fits.
-	Want int
+	// Desired is N* of the pipeline, before minimum, maximum and batch. No removal leaves fewer workers,
+	// so a signal that allows one has Desired at most Fits.
+	Desired int
 
-	For   time.Duration // how long Want must have been above the workers before it counts
+	For   time.Duration // how long Desired must have been above the workers before it counts
 	Since time.Time     // time since which it has been; zero = it is not
 
 	Margin float64 // μ: after a removal the load may be at most Threshold/(1+μ)
@@ -116,8 +116,8 @@ type Signal struct {
 	CPU         bool // it is the mean use of CPU that the idle rule compares
 	Memory      bool // the same for memory
 	InformsOnly bool // only the idle rule uses it
-	WithPending bool // Want includes what pending pods need
-	Level       bool // Want is relative to the existing workers: it does not measure the load
+	WithPending bool // Desired includes what pending pods need
+	Level       bool // Desired is relative to the existing workers: it does not measure the load
 }
 
 // Seasonal is the number of nodes that the same hour of past weeks needed. It can raise the desired

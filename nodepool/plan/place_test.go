@@ -23,16 +23,19 @@ func TestPlace(t *testing.T) {
 		n       int
 		want    []string
 	}{
-		{"the least-filled zone each time", []string{"a", "a", "b"}, func(s *plan.Snapshot) { s.Offers = offers("a", "b", "c") }, 4,
+		{"the least-filled zone each time", []string{"a", "a", "b"},
+			func(s *plan.Snapshot) { s.Offers = offers("a", "b", "c") }, 4,
 			[]string{"c t3.medium OnDemand", "b t3.medium OnDemand", "c t3.medium OnDemand", "a t3.medium OnDemand"}},
-		{"a worker of a zone that nothing is offered in", []string{"z"}, func(*plan.Snapshot) {}, 1, []string{"a t3.medium OnDemand"}},
+		{"a worker of a zone that nothing is offered in", []string{"z"}, func(*plan.Snapshot) {}, 1,
+			[]string{"a t3.medium OnDemand"}},
 		{"what leaves or failed is in no zone", []string{"a", "a", "b"}, func(s *plan.Snapshot) {
 			s.Instances[0].Leaving, s.Instances[1].Failed = true, true
 		}, 1, []string{"a t3.medium OnDemand"}},
 		{"what is on its way is", []string{"a", "a", "b"}, func(s *plan.Snapshot) {
 			s.Instances[0].Node.Ready, s.Instances[0].Node.Name = false, ""
 		}, 1, []string{"b t3.medium OnDemand"}},
-		{"what the cloud takes back is not", []string{"a", "a", "b"}, func(s *plan.Snapshot) { s.Record.Interruptions = interruptions("i-000", "i-001") }, 1,
+		{"what the cloud takes back is not", []string{"a", "a", "b"},
+			func(s *plan.Snapshot) { s.Record.Interruptions = interruptions("i-000", "i-001") }, 1,
 			[]string{"a t3.medium OnDemand"}},
 		{"seven of ten are Spot", nil, func(s *plan.Snapshot) { s.Pool.SpotRatio = 0.7 }, 10, []string{
 			"a t3.medium Spot", "b t3.medium OnDemand", "a t3.medium Spot", "b t3.medium Spot", "a t3.medium Spot",
@@ -53,11 +56,13 @@ func TestPlace(t *testing.T) {
 		}, 1, []string{"b t3.medium Spot"}},
 		{"Spot is cooling everywhere", nil, func(s *plan.Snapshot) {
 			s.Pool.SpotRatio = 1
-			s.Record.Cooling = []fleet.Cooling{{Zone: "a", Market: fleet.Spot, Until: soon}, {Zone: "b", Market: fleet.Spot, Until: soon}}
+			s.Record.Cooling = []fleet.Cooling{{Zone: "a", Market: fleet.Spot, Until: soon},
+				{Zone: "b", Market: fleet.Spot, Until: soon}}
 		}, 2, []string{"a t3.medium OnDemand", "b t3.medium OnDemand"}},
 		{"a zone that is suspected comes last, whatever the market", []string{"b", "b"}, func(s *plan.Snapshot) {
 			s.Offers, s.Pool.SpotRatio = offers("a", "b"), 1
-			s.Record.Cooling = []fleet.Cooling{{Zone: "a", Until: soon, Suspected: true}, {Zone: "b", Market: fleet.Spot, Until: soon}}
+			s.Record.Cooling = []fleet.Cooling{{Zone: "a", Until: soon, Suspected: true},
+				{Zone: "b", Market: fleet.Spot, Until: soon}}
 		}, 1, []string{"b t3.medium OnDemand"}},
 		{"a zone that is suspected is tried where nothing else is left", []string{"b", "b"}, func(s *plan.Snapshot) {
 			s.Offers, s.Pool.SpotRatio = offers("a", "b"), 1
@@ -90,7 +95,7 @@ func TestPlace(t *testing.T) {
 	}
 }
 
-// To place one by one, each new worker among the others, is to place all at once.
+// Placing one by one, each new worker among the others, equals placing all at once.
 func TestPlaceOneByOne(t *testing.T) {
 	for seed := range uint64(2000) {
 		s := random(seed)
@@ -108,7 +113,7 @@ func TestPlaceOneByOne(t *testing.T) {
 	}
 }
 
-// A second implementation, as plainly as the rules are said, for one node.
+// A second implementation, as simple as possible, for one node.
 func TestPlaceIsAsPlainlySaid(t *testing.T) {
 	placed := map[fleet.Market]int{}
 	for seed := range uint64(5000) {
@@ -176,7 +181,7 @@ func plainly(s plan.Snapshot) (fleet.Placement, bool) {
 	return fleet.Placement{}, false
 }
 
-// In an open scale-up, too, the replacement of an instance that the cloud takes back is one that
+// In an open scale-up, too, the replacement of an instance that the cloud reclaims is one that
 // its pods can run on. If that cannot be launched it is anything.
 func TestReplacementsAreWhatThePodsNeed(t *testing.T) {
 	s := steady()

@@ -13,7 +13,7 @@ import (
 	"github.com/foresail/foresail/nodepool/plan"
 )
 
-// staying recounts the workers that count and are not taken back.
+// staying recounts the workers that count and are not reclaimed.
 func staying(s plan.Snapshot) []plan.Instance {
 	var out []plan.Instance
 next:
@@ -31,7 +31,7 @@ next:
 	return out
 }
 
-// check asserts what holds of every decision.
+// check asserts the invariants of every decision.
 func check(t *testing.T, s plan.Snapshot, d plan.Decision) {
 	t.Helper()
 	n := len(staying(s))
@@ -63,7 +63,7 @@ func check(t *testing.T, s plan.Snapshot, d plan.Decision) {
 	}
 }
 
-// checkAlternatives asserts that whatever the cloud chooses is as the placement in all but its
+// checkAlternatives asserts that any choice of the cloud equals the placement in all but its
 // type, and may be launched now.
 func checkAlternatives(t *testing.T, s plan.Snapshot, d plan.Decision) {
 	t.Helper()

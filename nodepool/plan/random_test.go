@@ -111,9 +111,9 @@ func (d dice) demand(s *plan.Snapshot) {
 		case !signal.Known:
 			signal.Err = "the server does not answer"
 		case busy && d.chance(0.6):
-			signal.Now, signal.Want, signal.Fits, signal.Needs, signal.Since = 0.8, n+d.upTo(5), n, n, d.past()
+			signal.Now, signal.Desired, signal.Fits, signal.Needs, signal.Since = 0.8, n+d.upTo(5), n, n, d.past()
 		default:
-			signal.Now, signal.Want, signal.Fits, signal.Needs = 0.1, d.upTo(n), d.upTo(n), d.upTo(n)
+			signal.Now, signal.Desired, signal.Fits, signal.Needs = 0.1, d.upTo(n), d.upTo(n), d.upTo(n)
 			if d.chance(0.1) {
 				signal.Now = 0.6 // not idle, and more workers than it takes
 			}
@@ -164,7 +164,7 @@ func (d dice) state(s *plan.Snapshot, zones []string) {
 }
 
 // Whatever a pool looks like, check holds for its decision, and equal pools have equal decisions, in
-// whatever order the workers are listed, and what it is decided of stays as it is.
+// whatever order the workers are listed, and its input is not changed.
 func TestDecisionsOfRandomPools(t *testing.T) {
 	reasons := map[plan.Reason]int{}
 	steps := map[plan.Step]int{}
@@ -198,7 +198,7 @@ func TestDecisionsOfRandomPools(t *testing.T) {
 	assert.Greater(t, steps[plan.ScaleDown], pools/200)
 }
 
-// Who asks for more never gets fewer, and what is no longer known never removes anything.
+// A larger recommendation never leads to fewer workers, and an unknown input never to a removal.
 func TestDecisionsAreMonotonic(t *testing.T) {
 	for seed := range uint64(5000) {
 		s := random(seed)
@@ -241,8 +241,8 @@ func TestAskedIsAsPlainlySaid(t *testing.T) {
 		asked := s.Pool.Min
 		for _, signal := range s.Signals {
 			held := !signal.Since.IsZero() && !s.Now.Before(signal.Since.Add(signal.For)) || signal.For == 0
-			if signal.Known && !signal.InformsOnly && (signal.Want <= n || held) {
-				asked = max(asked, signal.Want)
+			if signal.Known && !signal.InformsOnly && (signal.Desired <= n || held) {
+				asked = max(asked, signal.Desired)
 			}
 		}
 		if s.Pending.Known && s.Pending.Due > 0 {
@@ -255,7 +255,7 @@ func TestAskedIsAsPlainlySaid(t *testing.T) {
 	}
 }
 
-// Numbers that nothing sensible would say break no rule either.
+// Absurd numbers break no rule either.
 func FuzzDecide(f *testing.F) {
 	f.Add(uint64(1), 0.5, 0.5, 3, 3, 1, 1, int64(0), int64(time.Minute))
 	f.Add(uint64(2), -1.0, 1e300, -5, 1<<62, 1<<62, -7, int64(-1<<63), int64(1<<62))
@@ -263,7 +263,7 @@ func FuzzDecide(f *testing.F) {
 	f.Fuzz(func(t *testing.T, seed uint64, now, ratio float64, want, fits, nodes, pending int, last, held int64) {
 		s := random(seed)
 		for i := range s.Signals {
-			s.Signals[i].Now, s.Signals[i].Want, s.Signals[i].Fits = now, want, fits
+			s.Signals[i].Now, s.Signals[i].Desired, s.Signals[i].Fits = now, want, fits
 			s.Signals[i].For, s.Signals[i].Since = time.Duration(held), s.Now.Add(time.Duration(last))
 		}
 		s.Pending.Nodes, s.Pending.Due, s.Pending.Pods = nodes, pending, pending

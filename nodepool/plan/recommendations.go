@@ -56,7 +56,7 @@ func fromSignal(c *census, s Signal) recommendation {
 		out.Reason = fmt.Sprintf("%s is unknown: %s", s.Name, s.Err)
 		return out
 	}
-	out.Nodes = max(0, s.Want)
+	out.Nodes = max(0, s.Desired)
 	out.Reason = fmt.Sprintf("%s is %.4g and will be %.4g in %s, with a threshold of %.4g",
 		s.Name, s.Now, s.Predicted, s.Horizon.Truncate(time.Second), s.Threshold)
 	if out.Nodes > len(c.staying) && s.For > 0 && (s.Since.IsZero() || left(s.Since, s.For, c.Now) > 0) {

@@ -144,8 +144,8 @@ func TestUnhealthyForAMomentCounts(t *testing.T) {
 	assert.Equal(t, []string{"i-000"}, repaired(plan.Decide(s)))
 }
 
-// TestReplacementsMakeTheShareNoSmaller: what was launched in place of broken workers is no reason
-// to trust what is seen of these.
+// TestReplacementsMakeTheShareNoSmaller: replacements of broken workers are no reason to trust
+// observations of these.
 func TestReplacementsMakeTheShareNoSmaller(t *testing.T) {
 	s := unhealthy(3, 17)
 	for i := range 3 {
@@ -205,7 +205,7 @@ func TestTheConditionThatIsDueFirstDecides(t *testing.T) {
 	assert.Equal(t, "Ready=Unknown", r.Unhealthy(both).Condition)
 }
 
-// TestRepairsOfRandomPools: whatever a pool is like, the bounds hold, and the same is decided of the same.
+// TestRepairsOfRandomPools: for any pool the bounds hold, and decisions are deterministic.
 func TestRepairsOfRandomPools(t *testing.T) {
 	repairs := 0
 	for seed := range uint64(3000) {

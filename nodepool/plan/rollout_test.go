@@ -24,17 +24,17 @@ func outdated() plan.Snapshot {
 		s.Instances[i].Outdated = "its launch template is old"
 	}
 	for i := range s.Signals {
-		s.Signals[i].Want, s.Signals[i].Fits, s.Signals[i].Needs = 10, 11, 10
+		s.Signals[i].Desired, s.Signals[i].Fits, s.Signals[i].Needs = 10, 11, 10
 	}
 	s.Disruption = plan.Disruption{Nodes: 2, Why: "the budget allows 2"}
 	s.Record.LastDown, s.Record.LastUp = ago(time.Second), ago(time.Second)
 	return s
 }
 
-// needs has the signals ask for n workers, without a margin, of all that there are with one.
+// needs makes the signals need n workers without a margin, and all with one.
 func needs(s *plan.Snapshot, n int) {
 	for i := range s.Signals {
-		s.Signals[i].Want, s.Signals[i].Needs = len(s.Instances), n
+		s.Signals[i].Desired, s.Signals[i].Needs = len(s.Instances), n
 	}
 }
 
@@ -71,12 +71,12 @@ func TestRollOut(t *testing.T) {
 		{"one is broken, and counts", outdated, func(s *plan.Snapshot) {
 			s.Instances[0].Node.Ready, s.Instances[0].Failed, s.Instances[0].Broken = false, true, true
 			needs(s, 9)
-			s.Signals[0].Want, s.Signals[1].Want = 9, 9
+			s.Signals[0].Desired, s.Signals[1].Desired = 9, 9
 		}, plan.ScaleUp, plan.Outdated, 1, false},
 		{"one has not joined, and does not", outdated, func(s *plan.Snapshot) {
 			s.Instances[0].Node.Ready, s.Instances[0].Failed = false, true
 			needs(s, 9)
-			s.Signals[0].Want, s.Signals[1].Want = 9, 9
+			s.Signals[0].Desired, s.Signals[1].Desired = 9, 9
 		}, plan.ScaleUp, plan.Outdated, 2, false},
 		{"two are not ready", outdated,
 			func(s *plan.Snapshot) { s.Instances[0].Node.Ready, s.Instances[1].Node.Ready = false, false },
@@ -84,13 +84,13 @@ func TestRollOut(t *testing.T) {
 		{"one leaves, and counts", outdated, func(s *plan.Snapshot) {
 			s.Instances[0].Leaving = true
 			needs(s, 9)
-			s.Signals[0].Want, s.Signals[1].Want = 9, 9
+			s.Signals[0].Desired, s.Signals[1].Desired = 9, 9
 		},
 			plan.ScaleUp, plan.Outdated, 1, false},
 		{"one has ended, and does not", outdated, func(s *plan.Snapshot) {
 			s.Instances[0].Leaving, s.Instances[0].Ended = true, true
 			needs(s, 9)
-			s.Signals[0].Want, s.Signals[1].Want = 9, 9
+			s.Signals[0].Desired, s.Signals[1].Desired = 9, 9
 		}, plan.ScaleUp, plan.Outdated, 2, false},
 		{"paused", outdated, func(s *plan.Snapshot) { s.Disruption.Paused = true }, plan.Hold, plan.NotIdle, 0, false},
 		{"a signal is not known", outdated, func(s *plan.Snapshot) { loses(s, "cpu") }, plan.Hold,
@@ -118,11 +118,11 @@ func TestRollOut(t *testing.T) {
 				s.Instances[i].Blocked = "its annotation says so"
 			}
 		}, plan.ScaleUp, plan.Outdated, 1, false},
-		{"their pods have a home on new nodes alone", outdated, func(s *plan.Snapshot) {
+		{"their pods fit on new nodes only", outdated, func(s *plan.Snapshot) {
 			s.Simulator = simulator(nil, 0)
-			needs(s, 9) // the one to spare is no home
+			needs(s, 9) // the spare one has no room
 		}, plan.ScaleUp, plan.Outdated, 2, false},
-		{"their pods have no home, not even on new nodes", outdated, func(s *plan.Snapshot) {
+		{"their pods fit nowhere, not even on new nodes", outdated, func(s *plan.Snapshot) {
 			keep := map[string]bool{}
 			for _, w := range s.Instances {
 				keep[w.Node.Name] = true
@@ -183,14 +183,14 @@ func TestRollOutEnds(t *testing.T) {
 	}
 }
 
-// What is said while nothing is replaced.
+// Messages while nothing is replaced.
 func TestRollOutMessages(t *testing.T) {
 	for want, change := range map[string]func(*plan.Snapshot){
 		"the budget allows 0": func(s *plan.Snapshot) { s.Disruption = plan.Disruption{Why: "the budget allows 0"} },
 		"the budget allows 2, and 2 are not ready or already leaving": func(s *plan.Snapshot) {
 			s.Instances[0].Leaving, s.Instances[1].Node.Ready = true, false
 			needs(s, 8)
-			s.Signals[0].Want, s.Signals[1].Want = 9, 9
+			s.Signals[0].Desired, s.Signals[1].Desired = 9, 9
 		},
 		"disruption is paused": func(s *plan.Snapshot) { s.Disruption.Paused = true },
 		"a new worker must come first, and the maximum of 10 leaves no place for it: raise max by one": func(s *plan.Snapshot) { s.Pool.Max = 10 },
@@ -203,7 +203,7 @@ func TestRollOutMessages(t *testing.T) {
 				s.Instances[i].Leaving = true
 			}
 			needs(s, 7)
-			s.Signals[0].Want, s.Signals[1].Want = 7, 7
+			s.Signals[0].Desired, s.Signals[1].Desired = 7, 7
 		},
 		"the budget allows 0; whether 2 workers must be replaced is unknown: no permission": func(s *plan.Snapshot) {
 			s.Disruption = plan.Disruption{Why: "the budget allows 0"}
@@ -259,7 +259,7 @@ func TestRollOutCountsWhatIsStillThere(t *testing.T) {
 	}
 }
 
-// A target is asked about again before it is touched.
+// A target is checked again before it is touched.
 func TestObjectionsToReplacing(t *testing.T) {
 	for want, change := range map[string]func(*plan.Snapshot){
 		"": func(s *plan.Snapshot) { needs(s, 9) },
@@ -277,7 +277,7 @@ func TestObjectionsToReplacing(t *testing.T) {
 	}
 }
 
-// The budget is asked again when the turn of a target comes, for it and those that have begun.
+// The budget is checked again when the turn of a target comes, for it and for those that have begun.
 func TestObjectionsOfBudgets(t *testing.T) {
 	for want, change := range map[string]func(*plan.Snapshot){
 		"": func(s *plan.Snapshot) { s.Disruption = plan.Disruption{Nodes: 1, Why: "the budget allows 1"} },
@@ -307,7 +307,7 @@ func TestObjectionsOfBudgets(t *testing.T) {
 	}
 }
 
-// It is remembered how many workers there were before others were launched in their place.
+// The number of workers before the first replacement is recorded.
 func TestReplacing(t *testing.T) {
 	for name, test := range map[string]struct {
 		before int
@@ -358,7 +358,7 @@ func rollsOut(t *testing.T, s *plan.Snapshot) int {
 	launched := 0
 	for range 100 {
 		for i := range s.Signals {
-			s.Signals[i].Want = min(s.Signals[i].Want, len(s.Instances))
+			s.Signals[i].Desired = min(s.Signals[i].Desired, len(s.Instances))
 		}
 		d := plan.Decide(*s)
 		check(t, *s, d)
@@ -428,9 +428,9 @@ func TestRollOutAsksTheFleetAsItWillBe(t *testing.T) {
 						s.Instances[i].Outdated = "its launch template is old"
 					}
 					for i := range s.Signals {
-						s.Signals[i].Want, s.Signals[i].Fits, s.Signals[i].Needs = 7, 8, 7
+						s.Signals[i].Desired, s.Signals[i].Fits, s.Signals[i].Needs = 7, 8, 7
 						if idle {
-							s.Signals[i].Want, s.Signals[i].Fits, s.Signals[i].Needs = 1, 1, 1
+							s.Signals[i].Desired, s.Signals[i].Fits, s.Signals[i].Needs = 1, 1, 1
 							s.Signals[i].Now, s.Signals[i].Predicted = 0.1, 0.1
 						}
 					}
@@ -453,13 +453,13 @@ func TestASpareWorkerOfAnotherZone(t *testing.T) {
 	s.Instances = workersIn("a", "b", "a", "b", "c")
 	s.Instances[4].Outdated = "its launch template is old"
 	for i := range s.Signals {
-		s.Signals[i].Want, s.Signals[i].Fits, s.Signals[i].Needs = 5, 5, 4
+		s.Signals[i].Desired, s.Signals[i].Fits, s.Signals[i].Needs = 5, 5, 4
 	}
 	assert.Equal(t, 1, rollsOut(t, &s))
 	assert.Zero(t, plan.Decide(s).Rollout)
 }
 
-// Workers without a home are remembered, so that they do not hold up all others.
+// Unmovable workers are recorded, so that they do not delay all others.
 func TestWorkersWithoutAHomeHoldUpNoOthers(t *testing.T) {
 	for name, most := range map[string]int{"there is a place for a new one": 101, "there is none": 100} {
 		t.Run(name, func(t *testing.T) {
@@ -484,14 +484,14 @@ func TestWorkersWithoutAHomeHoldUpNoOthers(t *testing.T) {
 	}
 }
 
-// Where pods would run is asked a bounded number of times, and twice if all have a home.
+// The number of simulations is bounded, and is two if all pods fit elsewhere.
 func TestHomesAreAskedAFewTimes(t *testing.T) {
 	for name, test := range map[string]struct {
 		keep, needs, most int // how many of them, and of those that may go together
 		asked             int
 		targets, launched int
 	}{
-		"all have a home":           {0, 100, 1000, 2, 500, 0},
+		"all fit elsewhere":         {0, 100, 1000, 2, 500, 0},
 		"half of them have":         {0, 100, 250, 25, 250, 0},
 		"all have one on new nodes": {0, 1000, 0, 2, 0, 500},
 		"none has one":              {1000, 100, 1000, 2 * 64, 0, 0},

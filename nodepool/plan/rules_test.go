@@ -93,7 +93,7 @@ func TestWhatIsNotKnown(t *testing.T) {
 	})
 }
 
-// TestWhatRisesJoinsAnOpenScaleUp: the seeds do nothing while an action is open; with room 0 so does the plan.
+// TestWhatRisesJoinsAnOpenScaleUp: without room the plan does nothing while an action is open.
 func TestWhatRisesJoinsAnOpenScaleUp(t *testing.T) {
 	open := func() plan.Snapshot {
 		s := steady()
@@ -240,12 +240,12 @@ func TestGrowth(t *testing.T) {
 		{"one that waits keeps the pool from shrinking", idle,
 			func(s *plan.Snapshot) { asksFor(s, "queue", 200, 100); s.Signals[2].For = time.Minute },
 			plan.Hold, plan.NotSustained, 0, false},
-		{"the seasonal floor counts in mode All", seed003, func(s *plan.Snapshot) {
+		{"the seasonal floor counts in mode All", bothTriggersPolicy, func(s *plan.Snapshot) {
 			pends(s, 0)
 			wants(s, "cpu", 0.1, 2, 0)
 			s.Seasonal = &plan.Seasonal{Known: true, Nodes: 6, Confidence: 1}
 		}, plan.ScaleUp, plan.SeasonalFloor, 2, false},
-		{"mode All without recommendations", seed003, func(s *plan.Snapshot) {
+		{"mode All without recommendations", bothTriggersPolicy, func(s *plan.Snapshot) {
 			pends(s, 0)
 			wants(s, "cpu", 0.5, 4, 0)
 		}, plan.Hold, plan.NotIdle, 0, false},
@@ -285,7 +285,7 @@ func TestShrinking(t *testing.T) {
 		{"past weeks need as many as there are", idle,
 			func(s *plan.Snapshot) { s.Seasonal = &plan.Seasonal{Known: true, Nodes: 4, Confidence: 1} },
 			plan.Hold, plan.LoadAfterRemoval, 0, false},
-		{"a signal asks for as many as there are", idle, func(s *plan.Snapshot) { s.Signals[0].Want = 4 },
+		{"a signal asks for as many as there are", idle, func(s *plan.Snapshot) { s.Signals[0].Desired = 4 },
 			plan.Hold, plan.LoadAfterRemoval, 0, false},
 		{"a signal is not below what it says for a removal", idle, func(s *plan.Snapshot) { s.Signals[0].Down = 0.2 },
 			plan.Hold, plan.NotIdle, 0, false},
@@ -334,7 +334,7 @@ func TestInterruptions(t *testing.T) {
 		}, plan.Hold, plan.NotIdle, 0, false},
 		{"of two one is needed", idle, func(s *plan.Snapshot) {
 			s.Record.Interruptions = interruptions("i-002", "i-001")
-			s.Signals[0].Want = 3
+			s.Signals[0].Desired = 3
 		}, plan.ScaleUp, plan.Interrupted, 1, true},
 		{"all are needed while a signal is not known", idle, func(s *plan.Snapshot) {
 			s.Record.Interruptions = interruptions("i-002", "i-001")
@@ -437,7 +437,7 @@ func TestIdleSince(t *testing.T) {
 	}
 }
 
-// A clock that is an hour off lets nothing happen early. Once the keeper of the state has written now in place of the
+// A clock that is an hour off makes nothing happen early. Once the owner of the state has written now instead of the
 // future, counting starts again.
 func TestClockIsSetBack(t *testing.T) {
 	hour := noon.Add(time.Hour)
@@ -567,7 +567,7 @@ func TestVotes(t *testing.T) {
 	assert.Equal(t, 6, d.Desired)
 }
 
-// Of two that ask for as many, the first is the reason.
+// Of two with the same number, the first is the reason.
 func TestReasonOfEqualVotes(t *testing.T) {
 	s := steady()
 	wants(&s, "cpu", 0.9, 5, time.Hour)
@@ -580,11 +580,13 @@ func TestRecommendationOfPendingPods(t *testing.T) {
 		want    string
 		pending plan.Pending
 	}{
-		{"3 pods unschedulable for longer than 30s, and nodes that are starting will hold them", plan.Pending{Known: true, Pods: 3, Due: 3}},
+		{"3 pods unschedulable for longer than 30s, and nodes that are starting will hold them",
+			plan.Pending{Known: true, Pods: 3, Due: 3}},
 		{"3 pods unschedulable, none for longer than 30s", plan.Pending{Known: true, Pods: 3, Nodes: 1}},
 		{"3 pods unschedulable for longer than 30s, and existing nodes have room for them: the events of the pods show why the scheduler does not use these", plan.Pending{Known: true, Pods: 3, Due: 3, Room: 3}},
 		{"3 pods unschedulable for longer than 30s, and existing nodes have room for 2 of them, and nodes that are starting will hold the others", plan.Pending{Known: true, Pods: 3, Due: 3, Room: 2}},
-		{"3 pods unschedulable for longer than 30s, and nodes that are starting will hold them; the scheduler extender filtered the existing nodes for 2 of them, as these are predicted to be overloaded", plan.Pending{Known: true, Pods: 3, Due: 3, Filtered: 2}},
+		{"3 pods unschedulable for longer than 30s, and nodes that are starting will hold them; the scheduler extender filtered the existing nodes for 2 of them, as these are predicted to be overloaded",
+			plan.Pending{Known: true, Pods: 3, Due: 3, Filtered: 2}},
 		{"no pod is unschedulable", plan.Pending{Known: true}},
 		{"pods are unknown", plan.Pending{}},
 	} {
@@ -601,8 +603,8 @@ func TestRecommendationOfPendingPods(t *testing.T) {
 	}
 }
 
-// What an action can have at most holds for whatever the pool says.
-func TestMostNodesOfAnAction(t *testing.T) {
+// The limit of an action applies whatever the pool configures.
+func TestNodesOfAnActionAreBounded(t *testing.T) {
 	for _, batch := range []int{0, plan.MaxBatch + 1} {
 		s := steady()
 		s.Pool.Max, s.Pool.MaxBatchUp = 10000, batch
@@ -658,7 +660,7 @@ func TestMessages(t *testing.T) {
 		{idle, func(s *plan.Snapshot) {
 			s.Pool.Min, s.Pool.OnDemandBase, s.Instances = 1, 1, workersIn("a", "a")
 			s.Instances[0].Market, s.Instances[1].Blocked = fleet.OnDemand, "its annotation says so"
-			s.Signals[0].Fits, s.Signals[0].Want, s.Signals[1].Fits, s.Signals[1].Want = 1, 1, 1, 1
+			s.Signals[0].Fits, s.Signals[0].Desired, s.Signals[1].Fits, s.Signals[1].Desired = 1, 1, 1, 1
 		},
 			"No change to 2 workers: the pool has been idle for 10m0s, but no worker can be removed, such as node-000: market.onDemandBase keeps 1 On-Demand worker"},
 		{idle, func(s *plan.Snapshot) { loses(s, "memory") },
@@ -674,7 +676,7 @@ func TestMessages(t *testing.T) {
 	}
 }
 
-// A node that the cloud advises to leave is no sign of a broken world, and goes before others.
+// A node that the cloud advises to leave is no sign of a broken cluster, and is removed before others.
 func TestCordonedWorkersGoFirst(t *testing.T) {
 	s := idle()
 	s.Pool.Min, s.Pool.DistrustCount = 1, 1
@@ -695,7 +697,7 @@ func TestCordonedWorkersGoFirst(t *testing.T) {
 	assert.Equal(t, "n-3", d.Targets[0].Node, "it is no worker of its zone that takes pods")
 }
 
-// rooms are Homes in which some nodes cannot be done without, and no more than so many together.
+// rooms is a Simulator in which some nodes cannot be removed, and only a number of others together.
 type rooms struct {
 	keep  map[string]bool
 	most  int
@@ -709,13 +711,13 @@ func (r rooms) Without(nodes []string, _ bool, added ...fleet.Placement) string 
 	return ""
 }
 
-func TestPodsOfRemovedWorkersHaveHomes(t *testing.T) {
+func TestPodsOfRemovedWorkersFitElsewhere(t *testing.T) {
 	asked := 0
 	s := idle()
 	s.Pool.Min, s.Pool.MaxBatchDown = 1, 3
 	s.Instances = workersIn("a", "a", "a", "a")
 	for i := range s.Signals {
-		s.Signals[i].Want, s.Signals[i].Fits = 1, 1
+		s.Signals[i].Desired, s.Signals[i].Fits = 1, 1
 	}
 	s.Simulator = rooms{keep: map[string]bool{"node-000": true}, most: 4, asked: &asked}
 	d := plan.Decide(s)

@@ -51,12 +51,12 @@ func (s *simulation) observe(horizon time.Duration) {
 	n, ready := s.counting(), float64(max(1, s.ready()))
 	for i := range s.Signals {
 		signal := &s.Signals[i]
-		was := signal.Want > n
+		was := signal.Desired > n
 		signal.Known, signal.Now, signal.Predicted, signal.Horizon = true, min(1, load/ready), ahead/ready, horizon
-		signal.Want = int(math.Ceil(ahead/signal.Threshold - 1e-9))
+		signal.Desired = int(math.Ceil(ahead/signal.Threshold - 1e-9))
 		signal.Fits = int(math.Ceil(max(load, ahead)*(1+signal.Margin)/signal.Threshold - 1e-9))
 		switch {
-		case signal.Want <= n:
+		case signal.Desired <= n:
 			signal.Since = time.Time{}
 		case !was || signal.Since.IsZero():
 			signal.Since = s.Now
@@ -133,7 +133,7 @@ func (s *simulation) tick(t *testing.T) plan.Decision {
 	return d
 }
 
-// take lets the cloud have what it gave notice of, as replacements have been decided on.
+// take lets the cloud reclaim the announced instances, after replacements have been decided.
 func (s *simulation) take() {
 	for _, n := range s.Record.Interruptions {
 		s.Instances = slices.DeleteFunc(s.Instances, func(w plan.Instance) bool { return w.ID == n.InstanceID })
@@ -142,10 +142,10 @@ func (s *simulation) take() {
 }
 
 // The first scenario, row by row: measured values are those of its table, the effect of launches and removals is the
-// pool's own. The table hears CPU at its first reading above the threshold, and knows no duration of idleness.
-func TestFlashSaleOfSeed001(t *testing.T) {
+// pool's own. The table counts CPU at its first reading above the threshold, and knows no duration of idleness.
+func TestFlashSale(t *testing.T) {
 	start := time.Date(2026, 3, 2, 20, 0, 0, 0, time.UTC)
-	s := simulation{Snapshot: seed001(), asked: map[string]time.Time{}, join: 150 * time.Second, drain: time.Minute}
+	s := simulation{Snapshot: readingsPolicy(), asked: map[string]time.Time{}, join: 150 * time.Second, drain: time.Minute}
 	s.Signals[0].For = 0
 	table := map[string]struct {
 		cpu    float64
@@ -178,7 +178,7 @@ func TestFlashSaleOfSeed001(t *testing.T) {
 		wants(&s.Snapshot, "cpu", row.cpu, int(math.Ceil((n*row.cpu+pods)/0.7)), 0)
 		s.Signals[0].Fits = int(n*row.cpu*1.3/0.7) + 1
 		wants(&s.Snapshot, "memory", 0.4, int(n), 0)
-		s.Signals[1].Want, s.Signals[1].Fits = 3, 3
+		s.Signals[1].Desired, s.Signals[1].Fits = 3, 3
 		pends(&s.Snapshot, row.pods)
 		d := s.tick(t)
 		if named {

@@ -17,7 +17,7 @@ const (
 )
 
 // targets chooses up to most workers to be removed, one after the other so that each sees the zones
-// and the room that the ones before leave. It returns why the others must stay. homes may be nil.
+// and the room that the ones before leave. It returns why the others must stay. simulator may be nil.
 func targets(f *facts, most int, simulator Simulator, reason Reason) ([]Target, []Refusal) {
 	if simulator != nil && most > 1 { // usually all of them fit elsewhere, which one simulation shows
 		all, refused := oneByOne(f, most, nil, reason)

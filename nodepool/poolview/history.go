@@ -9,12 +9,13 @@ import (
 )
 
 const (
-	// historySpan and historyStep bound what is kept of a pool: one point every five seconds, for an hour.
+	// historySpan and historyStep bound the history of a pool: one point every five seconds, for an
+	// hour.
 	historySpan = time.Hour
 	historyStep = 4 * time.Second // a little less than the page's period, so that a late answer loses no point
 )
 
-// Point is the state of a pool at a time. What is not known is nil.
+// Point is the state of a pool at a time. Unknown values are nil.
 type Point struct {
 	At      int64  `json:"at"` // seconds since 1970
 	Ready   *int32 `json:"ready"`
@@ -25,13 +26,14 @@ type Point struct {
 	Max     *int32 `json:"max"`
 }
 
-// history keeps the last hour of each pool, as far as the page has asked for it. The zero value is ready to use.
+// history holds the last hour of each pool, as far as the page has requested it. The zero value is
+// ready to use.
 type history struct {
 	mu    sync.Mutex
 	pools map[string][]Point
 }
 
-// record adds the present of a pool.
+// record adds the current state of a pool.
 func (h *history) record(pool *v1alpha1.WorkerPool, now time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -42,14 +44,15 @@ func (h *history) record(pool *v1alpha1.WorkerPool, now time.Time) {
 	if n := len(points); n > 0 {
 		switch since := now.Sub(time.Unix(points[n-1].At, 0)); {
 		case since < -time.Minute:
-			points = nil // the clock was set back: points are in order of time
-		case since < historyStep: // also of a request that began before another one and ended after it
+			points = nil // the clock was set back: points are ordered by time
+		case since < historyStep: // including a request that began before another one and ended after it
 			return
 		}
 	}
 	s := &pool.Status
 	points = append(points, Point{
-		At: now.Unix(), Ready: s.ReadyWorkers, Workers: s.Workers, Desired: s.Desired, Pending: s.PendingPods, Min: new(pool.Spec.Min), Max: new(pool.Spec.Max),
+		At: now.Unix(), Ready: s.ReadyWorkers, Workers: s.Workers, Desired: s.Desired, Pending: s.PendingPods,
+		Min: new(pool.Spec.Min), Max: new(pool.Spec.Max),
 	})
 	oldest := now.Add(-historySpan).Unix()
 	for len(points) > 0 && points[0].At < oldest {
@@ -58,7 +61,7 @@ func (h *history) record(pool *v1alpha1.WorkerPool, now time.Time) {
 	h.pools[pool.Name] = points
 }
 
-// keep forgets the pools that are not in a complete list.
+// keep drops the pools that are not in a complete list.
 func (h *history) keep(pools []v1alpha1.WorkerPool) {
 	names := map[string]bool{}
 	for i := range pools {
@@ -69,7 +72,8 @@ func (h *history) keep(pools []v1alpha1.WorkerPool) {
 	maps.DeleteFunc(h.pools, func(name string, _ []Point) bool { return !names[name] })
 }
 
-// lastHour returns the last hour of a pool: what was decided before the first point, by the decisions of its status, and then the points.
+// lastHour returns the last hour of a pool: until the first point the decisions in its status, and
+// then the points.
 func (h *history) lastHour(pool *v1alpha1.WorkerPool, now time.Time) []Point {
 	h.mu.Lock()
 	points := h.pools[pool.Name]
@@ -81,7 +85,7 @@ func (h *history) lastHour(pool *v1alpha1.WorkerPool, now time.Time) []Point {
 	return append(decided(pool.Status.Decisions, now.Add(-historySpan).Unix(), first), points...)
 }
 
-// decided returns points of decisions, the newest of which comes first, between two times.
+// decided returns points for decisions between two times. The decisions are ordered newest first.
 func decided(decisions []v1alpha1.PoolDecision, from, to int64) []Point {
 	points := []Point{}
 	for i := len(decisions) - 1; i >= 0; i-- {

@@ -1,5 +1,5 @@
-// Package poolview answers what the page of `foresail dashboard` asks of WorkerPools: from the cluster, with the rights of the user,
-// in the words of `foresail explain workerpool`.
+// Package poolview serves the WorkerPools of `foresail dashboard`: it reads them from the cluster,
+// with the rights of the user, and describes them as `foresail explain workerpool` does.
 package poolview
 
 import (
@@ -26,18 +26,19 @@ const (
 	maxPools     = 200
 	maxNodes     = 1000
 	maxDecisions = 20
-	// clusterAge is how old nodes and pods may be, as to read them is to list the whole cluster. One that takes long to read is being
-	// read for a twentieth of the time.
+	// clusterAge is the age up to which nodes and pods are reused, because reading them means listing
+	// the whole cluster. A cluster that takes long to read is read for at most a twentieth of the
+	// time.
 	clusterAge  = 10 * time.Second
 	readingRest = 20
 )
 
-// View answers. It is safe for concurrent use.
+// View answers requests of the page. It is safe for concurrent use.
 type View struct {
 	Objects client.Reader
 	Cluster kubernetes.Interface
 	Failure error         // why there is no cluster to read
-	Prices  prices.Prices // nil: costs are not asked for
+	Prices  prices.Prices // nil: costs are not shown
 	Now     func() time.Time
 
 	history history
@@ -46,16 +47,17 @@ type View struct {
 	seen *clusterReading
 }
 
-// clusterReading is what was read of the cluster.
+// clusterReading is the result of reading the cluster.
 type clusterReading struct {
 	at      time.Time
-	took    time.Duration // to read it, and to look at its nodes
+	took    time.Duration // to read it and to evaluate its nodes
 	cluster *cluster.Cluster
 	err     error
 	nodes   map[string][]explain.Node // by pool
 }
 
-// trouble returns how far ahead a pool is listed, the lowest first: one that cannot act, one with pending pods, one at its maximum.
+// trouble returns the rank of a pool in the list, lowest first: pools that cannot act, with pending
+// pods, at their maximum.
 func trouble(pool *explain.Line) int {
 	switch {
 	case !pool.Healthy:
@@ -68,26 +70,27 @@ func trouble(pool *explain.Line) int {
 	return 3
 }
 
-// List is the answer about all pools, those in trouble first. Problem says why there is none.
+// List is the answer about all pools, those in trouble first. Problem is the reason if there is
+// none.
 type List struct {
 	Time    time.Time      `json:"time"`
 	Problem string         `json:"problem,omitempty"`
 	Pools   []explain.Line `json:"pools"`
-	More    bool           `json:"more"` // there are others
+	More    bool           `json:"more"` // there are more pools
 }
 
-// Detail is the answer about one pool. Problem says why there is none.
+// Detail is the answer about one pool. Problem is the reason if there is none.
 type Detail struct {
 	Time    time.Time     `json:"time"`
 	Problem string        `json:"problem,omitempty"`
 	Line    explain.Line  `json:"line"` // as in the list
 	Pool    *explain.View `json:"pool"`
 
-	AllNodes int       `json:"allNodes"` // how many there are of the pool; the view has maxNodes at most
+	AllNodes int       `json:"allNodes"` // number of nodes of the pool; the view has at most maxNodes
 	NodesAt  time.Time `json:"nodesAt"`  // when they were read
-	Cost     string    `json:"cost"`     // of them, "" without prices
+	Cost     string    `json:"cost"`     // of the nodes, "" without prices
 
-	History []Point `json:"history"` // the last hour, as far as the page has asked, and before that the decisions
+	History []Point `json:"history"` // the last hour, as far as the page has requested it, and before that the decisions
 }
 
 // List returns all pools.
@@ -106,7 +109,8 @@ func (v *View) List(ctx context.Context) List {
 		v.history.record(&pools.Items[i], out.Time)
 		out.Pools = append(out.Pools, explain.LineOf(&pools.Items[i], out.Time))
 	}
-	slices.SortStableFunc(out.Pools, func(a, b explain.Line) int { return trouble(&a) - trouble(&b) }) // those alike by name
+	// equal ones by name
+	slices.SortStableFunc(out.Pools, func(a, b explain.Line) int { return trouble(&a) - trouble(&b) })
 	if out.More = pools.Continue != ""; !out.More {
 		v.history.keep(pools.Items)
 	}
@@ -150,7 +154,7 @@ func (v *View) Detail(ctx context.Context, name string) Detail {
 	return out
 }
 
-// look returns what is known of the cluster, and the nodes of a pool, which nobody changes.
+// look returns the last reading of the cluster, and the nodes of a pool, which are read only.
 func (v *View) look(ctx context.Context, pool *v1alpha1.WorkerPool) (clusterReading, []explain.Node) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -183,13 +187,14 @@ func (v *View) ageOfReading() time.Duration {
 	return v.Now().Sub(v.seen.at)
 }
 
-// problem says why WorkerPools are not shown.
+// problem describes why WorkerPools are not shown.
 func problem(err error) string {
 	switch {
 	case meta.IsNoMatchError(err):
-		return "The cluster does not know WorkerPools: kubectl apply -k manifests/crds makes it know them."
+		return "The cluster has no WorkerPools: install them with kubectl apply -k manifests/crds."
 	case apierrors.IsForbidden(err), apierrors.IsUnauthorized(err):
-		return "You may not read WorkerPools, which takes the rights get and list of workerpools.foresail.dev: " + err.Error()
+		return "You may not read WorkerPools, which requires the rights get and list of workerpools.foresail.dev: " +
+			err.Error()
 	}
 	return "WorkerPools cannot be read: " + err.Error()
 }

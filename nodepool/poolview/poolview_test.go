@@ -30,7 +30,8 @@ import (
 var now = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
 func pool(name string) *v1alpha1.WorkerPool {
-	p := &v1alpha1.WorkerPool{ObjectMeta: metav1.ObjectMeta{Name: name, CreationTimestamp: metav1.NewTime(now.Add(-time.Hour))}}
+	p := &v1alpha1.WorkerPool{ObjectMeta: metav1.ObjectMeta{Name: name,
+		CreationTimestamp: metav1.NewTime(now.Add(-time.Hour))}}
 	p.Spec.Min, p.Spec.Max = 1, 10
 	p.Status.ReadyWorkers = new(int32(2))
 	return p
@@ -39,7 +40,8 @@ func pool(name string) *v1alpha1.WorkerPool {
 func node(i int, pool string) *corev1.Node {
 	return &corev1.Node{ObjectMeta: metav1.ObjectMeta{
 		Name: fmt.Sprintf("node-%04d", i), CreationTimestamp: metav1.NewTime(now.Add(-time.Minute)),
-		Labels: map[string]string{cluster.LabelPool: pool, corev1.LabelInstanceTypeStable: "m5.large", "eks.amazonaws.com/capacityType": "SPOT"},
+		Labels: map[string]string{cluster.LabelPool: pool, corev1.LabelInstanceTypeStable: "m5.large",
+			"eks.amazonaws.com/capacityType": "SPOT"},
 	}}
 }
 
@@ -55,17 +57,20 @@ func view(t *testing.T, pools []client.Object, objects ...runtime.Object) (v *Vi
 		return false, nil, nil
 	})
 	return &View{
-		Objects: fake.NewClientBuilder().WithScheme(scheme).WithObjects(pools...).WithStatusSubresource().Build(), Cluster: cluster,
-		Now: func() time.Time { return now },
+		Objects: fake.NewClientBuilder().WithScheme(scheme).WithObjects(pools...).WithStatusSubresource().Build(),
+		Cluster: cluster,
+		Now:     func() time.Time { return now },
 	}, listed
 }
 
 func TestListAndDetail(t *testing.T) {
 	pending := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"}}
 	pending.Status.Conditions = []corev1.PodCondition{{
-		Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable, LastTransitionTime: metav1.NewTime(now.Add(-30 * time.Second)),
+		Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable,
+		LastTransitionTime: metav1.NewTime(now.Add(-30 * time.Second)),
 	}}
-	v, _ := view(t, []client.Object{pool("workers"), pool("batch")}, node(1, "workers"), node(2, "workers"), node(3, "batch"), pending)
+	v, _ := view(t, []client.Object{pool("workers"), pool("batch")}, node(1, "workers"),
+		node(2, "workers"), node(3, "batch"), pending)
 	v.Prices = prices.Prices{"m5.large": fleet.Price{Spot: new(0.04)}}
 
 	all := v.List(t.Context())
@@ -156,10 +161,11 @@ func (f failing) Get(context.Context, client.ObjectKey, client.Object, ...client
 func TestProblemsAreSaid(t *testing.T) {
 	resource := schema.GroupResource{Group: "foresail.dev", Resource: "workerpools"}
 	for want, v := range map[string]*View{
-		"You may not read WorkerPools, which takes the rights get and list of workerpools.foresail.dev": {Objects: failing{err: apierrors.NewForbidden(resource, "", errors.New("no"))}},
-		"The cluster does not know WorkerPools":                                                         {Objects: failing{err: &meta.NoKindMatchError{}}},
-		"WorkerPools cannot be read: no route":                                                          {Objects: failing{err: errors.New("no route")}},
-		"WorkerPools cannot be read: no kubeconfig":                                                     {Failure: errors.New("no kubeconfig")},
+		"You may not read WorkerPools, which takes the rights get and list of workerpools.foresail.dev": {Objects: failing{
+			err: apierrors.NewForbidden(resource, "", errors.New("no"))}},
+		"The cluster does not know WorkerPools":     {Objects: failing{err: &meta.NoKindMatchError{}}},
+		"WorkerPools cannot be read: no route":      {Objects: failing{err: errors.New("no route")}},
+		"WorkerPools cannot be read: no kubeconfig": {Failure: errors.New("no kubeconfig")},
 	} {
 		v.Now = func() time.Time { return now }
 		all, one := v.List(t.Context()), v.Detail(t.Context(), "workers")
@@ -226,7 +232,8 @@ func TestHistoryBeginsWithDecisions(t *testing.T) {
 func TestPoolsInTroubleComeFirst(t *testing.T) {
 	healthy := func(name string, change func(*v1alpha1.WorkerPool)) *v1alpha1.WorkerPool {
 		p := pool(name)
-		p.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionHealthy, Status: metav1.ConditionTrue, Reason: "Working"}}
+		p.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionHealthy,
+			Status: metav1.ConditionTrue, Reason: "Working"}}
 		change(p)
 		return p
 	}
@@ -234,7 +241,8 @@ func TestPoolsInTroubleComeFirst(t *testing.T) {
 		p.Status.Conditions[0].Status, p.Status.Conditions[0].Message = metav1.ConditionFalse, "no instance can be launched"
 	})
 	v, _ := view(t, []client.Object{
-		healthy("a", func(*v1alpha1.WorkerPool) {}), healthy("b", func(p *v1alpha1.WorkerPool) { p.Status.Desired = new(int32(10)) }),
+		healthy("a", func(*v1alpha1.WorkerPool) {}),
+		healthy("b", func(p *v1alpha1.WorkerPool) { p.Status.Desired = new(int32(10)) }),
 		healthy("c", func(p *v1alpha1.WorkerPool) { p.Status.PendingPods = new(int32(1)) }), failing,
 	})
 	var names []string

@@ -1,4 +1,4 @@
-// Package prices reads what instance types cost from a file.
+// Package prices reads the prices of instance types from a file.
 package prices
 
 import (
@@ -12,13 +12,13 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Help says what a file of prices looks like.
+// Help describes the format of a file of prices.
 const Help = `a YAML file of US dollars an hour for each instance type, such as t3.small: {onDemand: 0.0208, spot: 0.0063}`
 
-// Prices are those of instance types, by name.
+// Prices are the prices of instance types, by name.
 type Prices map[string]fleet.Price
 
-// Parse reads a file of prices. The error names each price that is wrong.
+// Parse reads a file of prices. The error names each wrong price.
 func Parse(text []byte) (Prices, error) {
 	var p Prices
 	if err := yaml.UnmarshalStrict(text, &p); err != nil {

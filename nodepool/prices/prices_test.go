@@ -14,7 +14,8 @@ import (
 func TestParse(t *testing.T) {
 	p, err := prices.Parse([]byte("t3.small: {onDemand: 0.0208, spot: 0}\nm5.large: {onDemand: 0.096}"))
 	require.NoError(t, err)
-	assert.Equal(t, prices.Prices{"t3.small": {OnDemand: new(0.0208), Spot: new(0.0)}, "m5.large": {OnDemand: new(0.096)}}, p)
+	assert.Equal(t, prices.Prices{"t3.small": {OnDemand: new(0.0208), Spot: new(0.0)},
+		"m5.large": {OnDemand: new(0.096)}}, p)
 	assert.Equal(t, new(0.0208), p["t3.small"].Of(fleet.OnDemand))
 	assert.Equal(t, new(0.0), p["t3.small"].Of(fleet.Spot))
 	assert.Nil(t, p["m5.large"].Of(fleet.Spot), "what is not known is not 0")

@@ -263,7 +263,7 @@ func (m *Metrics) setSignals(pool string, signals []plan.Signal) {
 		m.current.WithLabelValues(pool, s.Name).Set(s.Now)
 		m.predicted.WithLabelValues(pool, s.Name).Set(s.Predicted)
 		if !s.InformsOnly {
-			m.bySignal.WithLabelValues(pool, s.Name).Set(float64(s.Want))
+			m.bySignal.WithLabelValues(pool, s.Name).Set(float64(s.Desired))
 		}
 	}
 }

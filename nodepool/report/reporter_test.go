@@ -107,7 +107,7 @@ func hold(at time.Time, reason plan.Reason, message string) nodepool.CycleReport
 			},
 			Pending: plan.Pending{Known: true, Pods: 5},
 			Signals: []plan.Signal{
-				{Name: "requests", Known: true, Now: 0.5, Predicted: 0.61, Threshold: 0.7, Want: 2, Horizon: time.Minute},
+				{Name: "requests", Known: true, Now: 0.5, Predicted: 0.61, Threshold: 0.7, Desired: 2, Horizon: time.Minute},
 				{Name: "cpu", Err: "no answer"},
 			},
 		},

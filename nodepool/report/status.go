@@ -83,7 +83,7 @@ func signalsOf(signals []plan.Signal) []v1alpha1.PoolSignalStatus {
 			status.Current, status.Predicted = thousandths(s.Now), thousandths(s.Predicted)
 			status.Horizon = &metav1.Duration{Duration: s.Horizon}
 			if !s.InformsOnly {
-				status.Recommended = number(s.Want)
+				status.Recommended = number(s.Desired)
 			}
 		}
 		out = append(out, status)

@@ -39,7 +39,7 @@ func TestMeasuredImmediatelyAfterStart(t *testing.T) {
 	assert.Equal(t, plan.Signal{
 		Name: CPU, WithPending: true, Known: true, Needs: 3, Now: 0.5, Predicted: 0.5,
 		Threshold: 0.7, Margin: 0.3, Horizon: 72 * time.Second,
-		Want: 3, For: 3 * time.Minute, Fits: 3, CPU: true,
+		Desired: 3, For: 3 * time.Minute, Fits: 3, CPU: true,
 	}, got)
 }
 
@@ -130,7 +130,7 @@ func TestForecastIsAheadOfARamp(t *testing.T) {
 		)
 		for i, s := range got {
 			require.True(t, s.Known, s.Err)
-			if s.Want > 4 {
+			if s.Desired > 4 {
 				assert.Equal(t, start.Add(time.Duration(i)*interval), s.Since)
 				return i
 			}
@@ -252,7 +252,7 @@ func TestInvalidAnswers(t *testing.T) {
 				}
 				require.True(t, x.Known, "%d: %s", i, x.Err)
 				require.InDelta(t, 0.5, x.Now, 1e-9, i)
-				require.Equal(t, 3, x.Want)
+				require.Equal(t, 3, x.Desired)
 			}
 			assert.True(t, got[11].Known, "fresh samples are still used: %s", got[11].Err)
 		})
@@ -362,7 +362,7 @@ func TestHistoryOfNodesThatWereGone(t *testing.T) {
 	got := named(t, cpuOf(t, f).Observe(t.Context(), Observation{Now: start, Workers: workers(2, 0), Expected: 2}), CPU)
 	assert.True(t, got.Known, got.Err)
 	assert.InDelta(t, 0.6, got.Predicted, 1e-9)
-	assert.Equal(t, 2, got.Want)
+	assert.Equal(t, 2, got.Desired)
 }
 
 func TestLoadOfNodesThatLeave(t *testing.T) {
@@ -396,10 +396,10 @@ func TestPoolWithoutWorkers(t *testing.T) {
 	s := cpuOf(t, f)
 	got := named(t, s.Observe(t.Context(), Observation{Now: start, Demand: nodes(1.5)}), CPU)
 	assert.True(t, got.Known, got.Err)
-	assert.Equal(t, 2, got.Want)
+	assert.Equal(t, 2, got.Desired)
 	got = named(t, s.Observe(t.Context(), Observation{Now: start.Add(interval)}), CPU)
 	assert.True(t, got.Known, got.Err)
-	assert.Zero(t, got.Want)
+	assert.Zero(t, got.Desired)
 	assert.Zero(t, got.Fits)
 }
 

@@ -22,8 +22,8 @@ const (
 	Memory = "memory"
 )
 
-// Options configure a [Set]. Those of a WorkerPool's spec follow the rules of its CustomResourceDefinition, which the API
-// server has evaluated.
+// Options configure a [Set]. Those of a WorkerPool's spec follow the rules of its
+// CustomResourceDefinition, which the API server has evaluated.
 type Options struct {
 	Signals  []Config
 	Forecast Forecast

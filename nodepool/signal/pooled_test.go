@@ -22,47 +22,47 @@ func TestPooledValues(t *testing.T) {
 		threshold string
 		series    float64
 		o         Observation
-		want      plan.Signal // its Now, Predicted, Want and Fits
+		want      plan.Signal // its Now, Predicted, Desired and Fits
 	}{
 		"a queue that is shared": {
 			v1alpha1.PoolValueSum, "100", 450, Observation{Workers: workers(5, 0), Expected: 5},
-			plan.Signal{Now: 90, Predicted: 90, Want: 5, Fits: 6},
+			plan.Signal{Now: 90, Predicted: 90, Desired: 5, Fits: 6},
 		},
 		"a queue that is too long": {
 			v1alpha1.PoolValueSum, "100", 650, Observation{Workers: workers(5, 0), Expected: 5},
-			plan.Signal{Now: 130, Predicted: 130, Want: 7, Fits: 9},
+			plan.Signal{Now: 130, Predicted: 130, Desired: 7, Fits: 9},
 		},
 		"joining workers": {
 			v1alpha1.PoolValueSum, "100", 650, Observation{Workers: workers(5, 0), Expected: 8},
-			plan.Signal{Now: 130, Predicted: 81.25, Want: 8, Fits: 9},
+			plan.Signal{Now: 130, Predicted: 81.25, Desired: 8, Fits: 9},
 		},
 		"a worker that is not Ready": {
 			v1alpha1.PoolValueSum, "100", 300, Observation{Workers: unready, Expected: 4},
-			plan.Signal{Now: 100, Predicted: 75, Want: 4, Fits: 4},
+			plan.Signal{Now: 100, Predicted: 75, Desired: 4, Fits: 4},
 		},
 		"unschedulable pods": {
 			v1alpha1.PoolValueSum, "100", 450, Observation{Workers: workers(5, 0), Expected: 5, Demand: nodes(2)},
-			plan.Signal{Now: 130, Predicted: 130, Want: 7, Fits: 9},
+			plan.Signal{Now: 130, Predicted: 130, Desired: 7, Fits: 9},
 		},
 		"no workers": {
 			v1alpha1.PoolValueSum, "100", 150, Observation{},
-			plan.Signal{Now: 150, Predicted: 150, Want: 2, Fits: 2},
+			plan.Signal{Now: 150, Predicted: 150, Desired: 2, Fits: 2},
 		},
 		"no load": {
 			v1alpha1.PoolValueSum, "100", 0, Observation{Workers: workers(5, 0), Expected: 5},
-			plan.Signal{Want: 0, Fits: 0},
+			plan.Signal{Desired: 0, Fits: 0},
 		},
 		"a latency below": {
 			v1alpha1.PoolValueLevel, "500", 300, Observation{Workers: workers(5, 0), Expected: 5, Demand: nodes(2)},
-			plan.Signal{Now: 300, Predicted: 300, Want: 4, Fits: 4},
+			plan.Signal{Now: 300, Predicted: 300, Desired: 4, Fits: 4},
 		},
 		"a latency near": {
 			v1alpha1.PoolValueLevel, "500", 400, Observation{Workers: workers(5, 0), Expected: 6},
-			plan.Signal{Now: 400, Predicted: 400, Want: 6, Fits: 6},
+			plan.Signal{Now: 400, Predicted: 400, Desired: 6, Fits: 6},
 		},
 		"a latency above": {
 			v1alpha1.PoolValueLevel, "500", 2000, Observation{Workers: workers(5, 0), Expected: 5},
-			plan.Signal{Now: 2000, Predicted: 2000, Want: 6, Fits: 5},
+			plan.Signal{Now: 2000, Predicted: 2000, Desired: 6, Fits: 5},
 		},
 	}
 	for name, test := range tests {
@@ -75,7 +75,7 @@ func TestPooledValues(t *testing.T) {
 			require.True(t, x.Known, x.Err)
 			assert.InDelta(t, test.want.Now, x.Now, 0.1)
 			assert.InDelta(t, test.want.Predicted, x.Predicted, 0.1)
-			assert.Equal(t, []int{test.want.Want, test.want.Fits}, []int{x.Want, x.Fits})
+			assert.Equal(t, []int{test.want.Desired, test.want.Fits}, []int{x.Desired, x.Fits})
 			assert.False(t, x.CPU || x.Memory || x.InformsOnly)
 		})
 	}

@@ -28,7 +28,7 @@ func TestRequestsWarmUp(t *testing.T) {
 		assert.Equal(t, plan.Signal{
 			Name: Requests, WithPending: true, Known: true, Needs: 3, Now: 0.5, Predicted: 0.5,
 			Threshold: 0.7, Margin: 0.3, Horizon: 144 * time.Second,
-			Want: 3, Fits: 3,
+			Desired: 3, Fits: 3,
 		}, s)
 	}
 }
@@ -93,7 +93,7 @@ func TestDemandIsConstantWhilePodsMove(t *testing.T) {
 			})
 			for i, s := range got[5:] {
 				require.True(t, s.Known, s.Err)
-				require.Equal(t, 6, s.Want, i)
+				require.Equal(t, 6, s.Desired, i)
 				require.InDelta(t, 0.6, s.Predicted, 1e-9, i)
 				require.Equal(t, 7, s.Fits, i)
 			}
@@ -139,7 +139,7 @@ func TestRequestsAreAheadOfARise(t *testing.T) {
 			return Observation{Workers: workers(4, int64(placed*node/4)), Expected: 4, Demand: nodes(rise(now) - placed)}
 		})
 		for i, s := range got {
-			if s.Want > 4 {
+			if s.Desired > 4 {
 				return i
 			}
 		}
@@ -167,7 +167,7 @@ func TestScarcestResourceDecides(t *testing.T) {
 			o.Workers, o.Expected = workers(2, 0), 2
 			got := replay(t, newSet(t, defaults()), Requests, 70, func(int, time.Time) Observation { return o })
 			last := got[len(got)-1]
-			assert.Equal(t, 5, last.Want, "3 / 0.7")
+			assert.Equal(t, 5, last.Desired, "3 / 0.7")
 			assert.Equal(t, 6, last.Fits, "3 / 0.7 with the margin")
 			assert.InDelta(t, 1.5, last.Now, 1e-9)
 		})
@@ -181,7 +181,7 @@ func TestRequestsOfAPoolWithoutWorkers(t *testing.T) {
 		}
 		return Observation{}
 	})
-	assert.Equal(t, []int{2, 2}, []int{got[49].Want, got[49].Fits - 1})
+	assert.Equal(t, []int{2, 2}, []int{got[49].Desired, got[49].Fits - 1})
 	assert.True(t, got[99].Known)
 	got = replay(
 		t,
@@ -190,7 +190,7 @@ func TestRequestsOfAPoolWithoutWorkers(t *testing.T) {
 		70,
 		func(int, time.Time) Observation { return Observation{Workers: workers(3, 0), Expected: 3} },
 	)
-	assert.Equal(t, []int{0, 0}, []int{got[69].Want, got[69].Fits}, "no load needs them")
+	assert.Equal(t, []int{0, 0}, []int{got[69].Desired, got[69].Fits}, "no load needs them")
 }
 
 // The load of workers that are all gone is pending, and the forecast continues.
@@ -228,7 +228,7 @@ func TestSince(t *testing.T) {
 	assert.True(t, got[19].Since.IsZero())
 	assert.WithinRange(t, first, start.Add(20*interval), start.Add(21*interval))
 	assert.Equal(t, first, got[39].Since)
-	assert.Equal(t, 4, got[39].Want)
+	assert.Equal(t, 4, got[39].Desired)
 	assert.True(t, got[40].Since.IsZero(), "the recommended workers exist")
 	assert.Equal(t, start.Add(41*interval), got[41].Since)
 }
@@ -254,7 +254,7 @@ func TestJoiningWorkers(t *testing.T) {
 		}
 	})
 	for i, s := range got[60:] {
-		require.Equal(t, 5, s.Want, i)
+		require.Equal(t, 5, s.Desired, i)
 		require.InDelta(t, 0.6, s.Predicted, 0.02, i)
 	}
 }
@@ -308,7 +308,7 @@ func arrival(t *testing.T, arriving func(after int) float64) (recommended []int,
 		return Observation{Workers: workers(2, node), Expected: 2, Demand: nodes(in - 2)}
 	})
 	for _, s := range got {
-		recommended = append(recommended, s.Want)
+		recommended = append(recommended, s.Desired)
 	}
 	return recommended, requested
 }
@@ -347,7 +347,7 @@ func TestFullNodesAreEnough(t *testing.T) {
 			return Observation{Workers: all, Expected: 13}
 		},
 	)
-	assert.Equal(t, []int{12, 12, 12}, []int{got[89].Want, got[89].Fits, got[89].Needs})
+	assert.Equal(t, []int{12, 12, 12}, []int{got[89].Desired, got[89].Fits, got[89].Needs})
 }
 
 // A steady rise is extrapolated to the horizon of launches.

@@ -108,6 +108,6 @@ func (s *signalState) report(r reading, err error, t *tick) plan.Signal {
 		s.since = t.Now
 	}
 	out.Known, out.Now, out.Predicted, out.Horizon = true, r.now, r.predicted, r.horizon
-	out.Want, out.Fits, out.Needs, out.Since = r.desired, r.fits, r.needs, s.since
+	out.Desired, out.Fits, out.Needs, out.Since = r.desired, r.fits, r.needs, s.since
 	return out
 }

@@ -3,6 +3,7 @@ package externalmetrics
 import (
 	"errors"
 	"fmt"
+	"path/filepath"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -25,9 +26,10 @@ const allowedFor = 5 * time.Minute
 
 // Options are where and how to serve, and the cluster that authenticates clients.
 type Options struct {
-	// Kubeconfig names the file that says how to reach the cluster; empty inside a cluster. The authentication and the
-	// authorization options may name others.
+	// Kubeconfig names the file that says how to reach the cluster; empty inside a cluster.
 	Kubeconfig string
+	// CertDir is the folder with the serving certificate, tls.crt, and its key, tls.key; empty without one.
+	CertDir string
 	// Traces are of requests; nil for none. The server ends it.
 	Traces tracing.TracerProvider
 	// Generic are the options of the API server library.
@@ -46,15 +48,23 @@ func NewOptions() *Options {
 	return &Options{Generic: o}
 }
 
+// servingFlags are the library's flags that are offered. How the API server authenticates and which rights its
+// clients have is the same in every cluster: the library finds it in the cluster.
+func servingFlags() []string {
+	return []string{"bind-address", "secure-port", "tls-cipher-suites", "tls-min-version"}
+}
+
 // FlagSets returns the flags in groups, for a help text.
 func (o *Options) FlagSets() cliflag.NamedFlagSets {
 	var groups cliflag.NamedFlagSets
 	groups.FlagSet("cluster").StringVar(&o.Kubeconfig, "kubeconfig", o.Kubeconfig,
-		"File that says how to reach the cluster; empty inside a cluster. "+
-			"--authentication-kubeconfig and --authorization-kubeconfig default to it.")
-	o.Generic.SecureServing.AddFlags(groups.FlagSet("secure serving"))
-	o.Generic.Authentication.AddFlags(groups.FlagSet("authentication"))
-	o.Generic.Authorization.AddFlags(groups.FlagSet("authorization"))
+		"File that says how to reach the cluster; empty inside a cluster.")
+	serving, library := groups.FlagSet("secure serving"), &pflag.FlagSet{}
+	serving.StringVar(&o.CertDir, "cert-dir", o.CertDir, "Folder with the certificate of --secure-port, tls.crt, and its key, tls.key, read again when they change; empty has Foresail sign one.")
+	o.Generic.SecureServing.AddFlags(library)
+	for _, name := range servingFlags() {
+		serving.AddFlag(library.Lookup(name))
+	}
 	return groups
 }
 
@@ -67,26 +77,22 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 
 // Validate returns everything that is wrong with the options, joined.
 func (o *Options) Validate() error {
-	errs := o.Generic.Validate()
-	if pair := o.Generic.SecureServing.ServerCert.CertKey; (pair.CertFile == "") != (pair.KeyFile == "") {
-		errs = append(errs, fmt.Errorf("--tls-cert-file %q and --tls-private-key-file %q: must be given together or not at all", pair.CertFile, pair.KeyFile))
-	}
-	return errors.Join(errs...)
+	return errors.Join(o.Generic.Validate()...)
 }
 
 // CertificateGiven reports whether the serving certificate is read from files.
 func (o *Options) CertificateGiven() bool {
-	given := o.Generic.SecureServing.ServerCert
-	return given.CertKey != genericoptions.CertKey{} || given.CertDirectory != ""
+	return o.CertDir != ""
 }
 
 // genericConfig makes the configuration of a server from the options, and begins to listen.
 func (o *Options) genericConfig() (*genericapiserver.RecommendedConfig, error) {
-	if authentication := o.Generic.Authentication; authentication.RemoteKubeConfigFile == "" {
-		authentication.RemoteKubeConfigFile = o.Kubeconfig
-	}
-	if authorization := o.Generic.Authorization; authorization.RemoteKubeConfigFile == "" {
-		authorization.RemoteKubeConfigFile = o.Kubeconfig
+	o.Generic.Authentication.RemoteKubeConfigFile = o.Kubeconfig
+	o.Generic.Authorization.RemoteKubeConfigFile = o.Kubeconfig
+	if o.CertDir != "" {
+		o.Generic.SecureServing.ServerCert.CertKey = genericoptions.CertKey{
+			CertFile: filepath.Join(o.CertDir, "tls.crt"), KeyFile: filepath.Join(o.CertDir, "tls.key"),
+		}
 	}
 	client, err := o.clientConfig()
 	if err != nil {

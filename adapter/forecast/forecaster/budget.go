@@ -127,7 +127,7 @@ func (b *budget) refuse(tasks []*task, part int64) {
 		switch {
 		case readings+t.total() > b.maxReadings:
 			t.refused = unavailable(snapshot.InvalidSpec, "spec.window: the forecast would keep %d readings (%d of each of %d pods), next to %d "+
-				"for older PredictedMetrics in the namespace: must be at most %d together (--namespace-max-readings); "+
+				"for older PredictedMetrics in the namespace: must be at most %d together; "+
 				"a longer sampleInterval or a shorter window needs fewer",
 				t.total(), t.readings, t.instances, readings, b.maxReadings)
 		case t.samples > part-samples:

@@ -159,7 +159,7 @@ func TestNamespaceHasABudgetOfReadings(t *testing.T) {
 		require.ErrorAs(t, w.err("shop", "a-third"), &refused)
 		assert.Equal(t, snapshot.InvalidSpec, refused.Reason)
 		assert.Equal(t, "spec.window: the forecast would keep 1000 readings (1000 of each of 1 pods), next to 10000 for older PredictedMetrics in the namespace: "+
-			"must be at most 10000 together (--namespace-max-readings); a longer sampleInterval or a shorter window needs fewer", refused.Message)
+			"must be at most 10000 together; a longer sampleInterval or a shorter window needs fewer", refused.Message)
 
 		w.grow(types.NamespacedName{Namespace: "shop", Name: "z-first"}, 1)
 		w.pass(20)

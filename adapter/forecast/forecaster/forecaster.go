@@ -16,7 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/foresail/foresail/adapter/forecast/snapshot"
-	"github.com/foresail/foresail/internal/spread"
+	"github.com/foresail/foresail/internal/share"
 )
 
 // Period is how often forecasts are made.
@@ -152,7 +152,7 @@ func (f *Forecaster) Run(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		case <-ticker.C:
-			f.round(spread.Over(ctx, Period))
+			f.round(share.Spread(ctx, Period))
 		}
 	}
 }

@@ -177,7 +177,7 @@ func (p *page) line(line []byte) {
 		return
 	}
 	if m.series == p.maxSeries {
-		m.err = fmt.Errorf("it has more than %d series (--scrape-max-series)", p.maxSeries)
+		m.err = fmt.Errorf("it has more than %d series", p.maxSeries)
 		return
 	}
 	m.series++

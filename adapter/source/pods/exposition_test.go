@@ -174,7 +174,7 @@ func TestPick(t *testing.T) {
 			manySeries(defaultMaxSeries), false, selected{"x", labels("i", "4999"), source.Gauge}, pipeline.Sample{T: 5000, V: 4999}, "",
 		},
 		"too many series": {manySeries(defaultMaxSeries + 1), false, selected{"x", labels("i", "4999"), source.Gauge}, pipeline.Sample{},
-			`metric "x" cannot be read: it has more than 10000 series (--scrape-max-series)`},
+			`metric "x" cannot be read: it has more than 10000 series`},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -2,7 +2,6 @@ package pods
 
 import (
 	"cmp"
-	"errors"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -38,7 +37,10 @@ type Options struct {
 	Registerer prometheus.Registerer
 }
 
+// Limits of one scrape. An answer is parsed as it arrives, so that a longer one takes CPU time, not memory: an
+// exporter with a larger page gets a page of its own for the metric that is read.
 const (
+	defaultTimeout   = 3 * time.Second
 	defaultMaxBytes  = 2 << 20
 	defaultMaxSeries = 10_000
 )
@@ -59,34 +61,23 @@ func Registration() source.Registration {
 		Name: "pods",
 		AddFlags: func(fs *pflag.FlagSet) {
 			fs.IntVar(&o.Concurrency, "scrape-concurrency", 1024, "Maximum number of pods scraped at the same time. Half of it is for slow or failing pods.")
-			fs.Int64Var(&o.MaxBodyBytes, "scrape-max-bytes", defaultMaxBytes, "Maximum size of a pod's answer to a scrape in bytes. Answers are parsed as they arrive: a longer one takes CPU time, not memory.")
-			fs.IntVar(&o.MaxSeries, "scrape-max-series", defaultMaxSeries, "Maximum number of series that a pod may serve of a metric that is read.")
-			fs.BoolVar(&o.AllowLoopback, "scrape-allow-loopback", false, "Scrape pods whose IP is a loopback address too. For tests: in a cluster such an address is Foresail's own pod or node.")
-			fs.DurationVar(&o.Timeout, "scrape-timeout", 3*time.Second, "Maximum time that a scrape of a pod may take. It may exceed the interval, so that overloaded pods can still answer.")
+		},
+		AddTestOptions: func(fs *pflag.FlagSet) {
+			fs.BoolVar(&o.AllowLoopback, "scrape-allow-loopback", false, "Scrape pods whose IP is a loopback address too: in a cluster that is Foresail's own pod or node.")
 		},
 		Validate: o.validate,
 		New: func(env source.Environment) (source.Source, error) {
-			o.Registerer, o.UserAgent = env.Registerer, env.UserAgent
+			o.Registerer, o.UserAgent, o.Timeout = env.Registerer, env.UserAgent, defaultTimeout
 			return registered{New(o)}, nil
 		},
 	}
 }
 
 func (o *Options) validate() error {
-	var errs []error
 	if o.Concurrency < 2 {
-		errs = append(errs, &pipeline.FieldError{Field: "--scrape-concurrency", Value: o.Concurrency, Accept: "at least 2"})
+		return &pipeline.FieldError{Field: "--scrape-concurrency", Value: o.Concurrency, Accept: "at least 2"}
 	}
-	if o.MaxBodyBytes < 1 {
-		errs = append(errs, &pipeline.FieldError{Field: "--scrape-max-bytes", Value: o.MaxBodyBytes, Accept: "at least 1"})
-	}
-	if o.MaxSeries < 1 {
-		errs = append(errs, &pipeline.FieldError{Field: "--scrape-max-series", Value: o.MaxSeries, Accept: "at least 1"})
-	}
-	if o.Timeout <= 0 {
-		errs = append(errs, &pipeline.FieldError{Field: "--scrape-timeout", Value: o.Timeout, Accept: "above 0s"})
-	}
-	return errors.Join(errs...)
+	return nil
 }
 
 // registered is a Source that is set by the spec of a PredictedMetric.

@@ -206,7 +206,7 @@ func (s *Source) readAnswer(ctx context.Context, e *endpoint, r *http.Response, 
 }
 
 func tooLarge(limit int64) error {
-	return fmt.Errorf("its body is larger than %d bytes (--scrape-max-bytes)", limit)
+	return fmt.Errorf("its body is larger than %d bytes", limit)
 }
 
 // formatOf returns whether an answer is OpenMetrics; otherwise it is the Prometheus text format.

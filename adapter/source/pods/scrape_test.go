@@ -139,7 +139,7 @@ func TestScrape(t *testing.T) {
 		},
 		"too large": {
 			handler: write("text/plain", "load 1\n"+strings.Repeat("# comment\n", 1000)), options: Options{MaxBodyBytes: 1000},
-			err: ": its body is larger than 1000 bytes (--scrape-max-bytes)", result: resultContent,
+			err: ": its body is larger than 1000 bytes", result: resultContent,
 		},
 		"as large as may be": {handler: write("text/plain", "load 1\n"), options: Options{MaxBodyBytes: 7}, want: 1, result: resultSuccess},
 		"broken off": {

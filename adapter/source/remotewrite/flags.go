@@ -16,16 +16,17 @@ import (
 	"github.com/foresail/foresail/pipeline"
 )
 
-// Registration registers this source.
-func Registration() source.Registration {
-	f := &flags{}
+// Registration registers this source. anonymous reports whether senders need no identity.
+func Registration(anonymous func() bool) source.Registration {
+	f := &flags{anonymous: anonymous}
 	return source.Registration{Name: "remoteWrite", AddFlags: f.add, Validate: f.validate, New: f.newSource}
 }
 
 // flags are the flags of remote write.
 type flags struct {
-	options Options
-	all     *pflag.FlagSet
+	options   Options
+	anonymous func() bool
+	all       *pflag.FlagSet
 }
 
 const (
@@ -39,7 +40,7 @@ var flagNames = map[string]string{
 	"Address":         flagPrefix + "address",
 	"WebConfigFile":   flagPrefix + "web-config-file",
 	"BearerTokenFile": flagPrefix + "bearer-token-file",
-	"AllowAnonymous":  flagPrefix + "allow-anonymous",
+	"AllowAnonymous":  "allow-anonymous=remote-write",
 }
 
 func (f *flags) add(fs *pflag.FlagSet) {
@@ -48,17 +49,13 @@ func (f *flags) add(fs *pflag.FlagSet) {
 	fs.StringVar(&o.Address, flagNames["Address"], "", "Address to receive Prometheus remote write (v1 and v2) on, at /api/v1/write, and OTLP metrics, at /v1/metrics, such as :9201; empty receives none.")
 	fs.StringVar(&o.WebConfigFile, flagNames["WebConfigFile"], "", "File with TLS, client certificates and users for remote write and OTLP, in the format of Prometheus exporters.")
 	fs.StringVar(&o.BearerTokenFile, flagNames["BearerTokenFile"], "", "File with the token that senders of remote write and OTLP must present; it is read again when it changes.")
-	fs.BoolVar(&o.AllowAnonymous, flagNames["AllowAnonymous"], false, "Accept remote write and OTLP from anyone who can reach the address.")
 	fs.StringVar(&o.Tenancy.NamespaceLabel, namespaceLabelFlag, promapi.DefaultNamespaceLabel, "Label of a pushed series that names the namespace it belongs to.")
 	fs.StringVar(&o.Tenancy.Unlabelled, unlabelledFlag, "", "Namespace that pushed series without that label belong to; empty ignores them.")
-	fs.IntVar(&o.MaxSeries, flagPrefix+"max-series", 100_000, "Maximum number of series in a remote-write request, and of data points in one of OTLP.")
 }
 
 func (f *flags) validate() error {
 	var errs []error
-	if f.options.MaxSeries < 1 {
-		errs = append(errs, &pipeline.FieldError{Field: "--" + flagPrefix + "max-series", Value: f.options.MaxSeries, Accept: "at least 1"})
-	}
+	f.options.AllowAnonymous = f.anonymous()
 	if err := f.options.Tenancy.Validate("--"+namespaceLabelFlag, "--"+unlabelledFlag); err != nil {
 		errs = append(errs, err)
 	}
@@ -92,6 +89,7 @@ func (f *flags) newSource(env source.Environment) (source.Source, error) {
 		return disabled{}, nil
 	}
 	o := f.options
+	o.AllowAnonymous = f.anonymous()
 	o.Registerer, o.Ready = env.Registerer, env.PodsKnown
 	return registered{New(o)}, nil
 }

@@ -22,7 +22,7 @@ func TestConfigOfSpec(t *testing.T) {
 }
 
 func TestWithoutAnAddressSpecsAreRejected(t *testing.T) {
-	s, err := Registration().New(source.Environment{})
+	s, err := Registration(func() bool { return false }).New(source.Environment{})
 	require.NoError(t, err)
 	err = s.Set(key("m"), &v1alpha1.PredictedMetricSpec{}, nil, nil)
 	require.EqualError(t, err, "remote write is disabled: Foresail must be started with --remote-write-address")

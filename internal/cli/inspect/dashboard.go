@@ -71,7 +71,7 @@ All else comes from a replica of Foresail that runs with --dashboard, as manifes
 has it. The command reaches it through the API server, as kubectl port-forward does. It answers the
 ServiceAccount foresail-dashboard, for which the command asks for tokens of ten minutes. It needs
 the Role foresail-dashboard. With --server it asks one replica at its --metrics-address: over HTTPS
-with such a token too, over HTTP one that was started with --metrics-allow-anonymous.`,
+with such a token too, over HTTP one that was started with --allow-anonymous=metrics.`,
 		Example: `  foresail dashboard
 
   # At the same address each time, such as for a tunnel of your own to this machine

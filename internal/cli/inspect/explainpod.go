@@ -62,7 +62,7 @@ The command reads the pod, and reaches the replicas through the API server, as k
 does. They answer the ServiceAccount foresail-explain, for which it asks for a token of ten minutes.
 It needs the right to get the pod, and the Role foresail-explain. With --server it asks one replica
 at its --metrics-address: over HTTPS with such a token too, over HTTP one that was started with
---metrics-allow-anonymous. A replica keeps its newest decisions, some 130,000 verdicts on nodes.`,
+--allow-anonymous=metrics. A replica keeps its newest decisions, some 130,000 verdicts on nodes.`,
 		Example: `  foresail explain pod checkout-7d9c5 -n shop
   foresail explain pod checkout-7d9c5 -n shop --all
 

@@ -7,7 +7,6 @@ import (
 	"runtime/debug"
 	"time"
 
-	"github.com/spf13/pflag"
 	"golang.org/x/sync/errgroup"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
@@ -28,32 +27,18 @@ import (
 	"github.com/foresail/foresail/adapter/predictedmetric"
 	"github.com/foresail/foresail/adapter/source/remotewrite"
 	"github.com/foresail/foresail/api/v1alpha1"
-	"github.com/foresail/foresail/internal/cli"
 )
 
 // adapterOptions are the flags of the part that forecasts pods.
 type adapterOptions struct {
 	namespaces []string
 	lease      leaseOptions
-	forecasts  forecaster.Options
 	api        metricsAPI
 	doors      []door // api is one of them
 }
 
-func (o *adapterOptions) addForecastFlags(fs *pflag.FlagSet) {
-	fs.Int64Var(&o.forecasts.MaxReadings, "namespace-max-readings", forecaster.DefaultMaxReadings, "Maximum number of readings that the PredictedMetrics of a namespace keep together: "+
-		"pods × readings within the window, and at least 1,000 a pod. Newer PredictedMetrics beyond it are refused.")
-}
-
-func (o *adapterOptions) validateForecasts() error {
-	if o.forecasts.MaxReadings < 1 {
-		return cli.BadFlag("namespace-max-readings", o.forecasts.MaxReadings, "at least 1")
-	}
-	return nil
-}
-
 func (o *adapterOptions) validate() error {
-	errs := []error{o.lease.validate(), o.validateForecasts()}
+	errs := []error{o.lease.validate()}
 	for _, d := range o.doors {
 		errs = append(errs, d.validate())
 	}
@@ -143,9 +128,10 @@ func newAdapter(ctx context.Context, mgr ctrl.Manager, watches *feeds, sources *
 		return nil, err
 	}
 	nodes := &capacitybuffer.Nodes{Feed: watches.nodes, Waits: tracker.Waits, Now: time.Now}
-	options := o.forecasts
-	options.NodeStartupTime = nodes.StartupTime
-	options.MaxSamples = samplesThatFit(debug.SetMemoryLimit(-1), sources.prometheus.limits.MaxMemory+remotewrite.DefaultMaxInFlightBytes)
+	options := forecaster.Options{
+		NodeStartupTime: nodes.StartupTime,
+		MaxSamples:      samplesThatFit(debug.SetMemoryLimit(-1), sources.prometheus.limits.MaxMemory+remotewrite.DefaultMaxInFlightBytes),
+	}
 	forecasts := forecaster.New(time.Now, metrics.Registry, options)
 	reconciler := &predictedmetric.Reconciler{
 		Client: mgr.GetClient(), Scales: scales, Tracker: tracker, Forecaster: forecasts, Known: pods.Synced,

@@ -19,8 +19,10 @@ func TestRegistrationFitsTheManifests(t *testing.T) {
 	require.NoError(t, err)
 	var service corev1.Service
 	require.NoError(t, yaml.UnmarshalStrict(text, &service))
-	assert.Equal(t, service.Name, o.service.Name)
-	assert.Equal(t, service.Spec.Ports[0].Port, o.service.Port)
+	target, err := o.target()
+	require.NoError(t, err)
+	assert.Equal(t, service.Name, target.Name)
+	assert.Equal(t, service.Spec.Ports[0].Port, target.Port)
 
 	file, err := os.Open("../../../manifests/base/rbac-apiservice.yaml")
 	require.NoError(t, err)
@@ -28,36 +30,38 @@ func TestRegistrationFitsTheManifests(t *testing.T) {
 	documents := utilyaml.NewYAMLOrJSONDecoder(file, 4096)
 	var role rbacv1.ClusterRole
 	require.NoError(t, documents.Decode(&role))
-	assert.Equal(t, role.Name, o.owner)
-	assert.Equal(t, []string{o.owner}, role.Rules[2].ResourceNames)
+	assert.Equal(t, role.Name, apiServiceOwner)
+	assert.Equal(t, []string{apiServiceOwner}, role.Rules[2].ResourceNames)
 	var binding rbacv1.ClusterRoleBinding
 	require.NoError(t, documents.Decode(&binding))
 	var secrets rbacv1.Role
 	require.NoError(t, documents.Decode(&secrets))
-	assert.Equal(t, []string{o.secret}, secrets.Rules[1].ResourceNames)
+	assert.Equal(t, []string{apiServiceSecret}, secrets.Rules[1].ResourceNames)
 }
 
 func TestFlagsOfTheRegistrationAreChecked(t *testing.T) {
+	given := []string{"--foresail-namespace=a", "--cert-dir=" + certDir(t, "localhost")}[:2:2]
 	for _, c := range []struct {
 		args []string
 		want string // "" accepts
 	}{
-		{nil, `--apiservice-namespace: "": must be the namespace that this runs in, or outside of a cluster that of the Service which leads here, unless --apiservice=false`},
-		{[]string{"--apiservice=false"}, ""},
-		{[]string{"--apiservice-namespace=foresail-system"}, ""},
-		{[]string{"--apiservice-namespace=Foresail"}, `--apiservice-namespace: "Foresail": must be`},
-		{[]string{"--apiservice-namespace=a", "--apiservice-service="}, `--apiservice-service: "": must be the name of a Service`},
-		{[]string{"--apiservice-namespace=a", "--apiservice-ca-secret="}, `--apiservice-ca-secret: "": must be the name of a Secret`},
-		{[]string{"--apiservice-namespace=a", "--apiservice-port=0"}, "--apiservice-port: 0: must be from 1 to 65535"},
-		{[]string{"--apiservice-namespace=a", "--apiservice-ca-validity=1s"}, "--apiservice-ca-validity: 1s: must be at least 30s"},
-		{[]string{"--apiservice-namespace=a", "--apiservice-take-over"}, ""},
-		{[]string{"--apiservice=false", "--apiservice-take-over"}, "--apiservice-take-over: true: must be left out with --apiservice=false"},
-		{[]string{"--apiservice=false", "--apiservice-inject-ca-from=a/b"}, `--apiservice-inject-ca-from: "a/b": must be left out with --apiservice=false`},
-		{[]string{"--apiservice-namespace=a", "--apiservice-inject-ca-from=a/b"}, `--apiservice-inject-ca-from: "a/b": must be left out unless --tls-cert-file is given`},
-		{append(certificateFlags, "--apiservice-inject-ca-from=a/b"), ""},
-		{append(certificateFlags, "--apiservice-inject-ca-from=a"), `--apiservice-inject-ca-from: "a": must be a namespace and a name, such as foresail-system/foresail`},
-		{append(certificateFlags, "--apiservice-take-over"), "--apiservice-take-over: true: must be given with --apiservice-inject-ca-from, as the certificate is given by --tls-cert-file"},
-		{append(certificateFlags, "--apiservice-take-over", "--apiservice-inject-ca-from=a/b"), ""},
+		{nil, `--foresail-namespace: "": must be the namespace that this runs in, or outside of a cluster that of the Service which leads here, unless --apiservice=none`},
+		{[]string{"--apiservice=none"}, ""},
+		{[]string{"--apiservice=maybe"}, `--apiservice: "maybe": must be create, take-over or none`},
+		{[]string{"--foresail-namespace=foresail-system"}, ""},
+		{[]string{"--foresail-namespace=Foresail"}, `--foresail-namespace: "Foresail": must be`},
+		{[]string{"--foresail-namespace=a", "--apiservice-service="}, `--apiservice-service: "": must be the name of a Service`},
+		{[]string{"--foresail-namespace=a", "--apiservice-service=b:6443"}, ""},
+		{[]string{"--foresail-namespace=a", "--apiservice-service=b:0"}, `--apiservice-service: "b:0": must be the name of a Service, and perhaps a port from 1 to 65535`},
+		{[]string{"--foresail-namespace=a", "--apiservice-service=b:https"}, `--apiservice-service: "b:https": must be the name of a Service`},
+		{[]string{"--foresail-namespace=a", "--apiservice=take-over"}, ""},
+		{[]string{"--apiservice=none", "--apiservice-inject-ca-from=a/b"}, `--apiservice-inject-ca-from: "a/b": must be left out with --apiservice=none`},
+		{[]string{"--foresail-namespace=a", "--apiservice-inject-ca-from=a/b"}, `--apiservice-inject-ca-from: "a/b": must be left out unless --cert-dir is given`},
+		{append(given, "--apiservice-inject-ca-from=a/b"), ""},
+		{append(given, "--apiservice-inject-ca-from=a"), `--apiservice-inject-ca-from: "a": must be a namespace and a name, such as foresail-system/foresail`},
+		{append(given, "--apiservice=take-over"), "--apiservice: take-over: must be given with --apiservice-inject-ca-from, as the certificate is given by --cert-dir"},
+		{append(given, "--apiservice=take-over", "--apiservice-inject-ca-from=a/b"), ""},
+		{[]string{"--foresail-namespace=a", "--cert-dir=/nonexistent"}, `--cert-dir: "/nonexistent": must be a folder with a certificate and its key in PEM, tls.crt and tls.key: `},
 		{[]string{"--enable=nodepool"}, ""},
 	} {
 		o := parsedRun(t, append([]string{"--leader-elect=false"}, c.args...)...)
@@ -68,5 +72,3 @@ func TestFlagsOfTheRegistrationAreChecked(t *testing.T) {
 		}
 	}
 }
-
-var certificateFlags = []string{"--apiservice-namespace=a", "--tls-cert-file=tls.crt", "--tls-private-key-file=tls.key"}[:3:3]

@@ -6,47 +6,34 @@ import (
 	"fmt"
 
 	"github.com/spf13/pflag"
-	"k8s.io/apimachinery/pkg/api/validate/content"
 	"k8s.io/client-go/rest"
 
 	"github.com/foresail/foresail/adapter/apiservice"
-	"github.com/foresail/foresail/internal/cli"
 )
 
 const (
-	customMetricsFlag  = "custom-metrics"
-	customMetricsOwner = "custom-metrics-owner"
+	customMetricsFlag = "custom-metrics"
+	// customMetricsOwner is the ClusterRole that owns the APIServices, so that one is removed with the others.
+	customMetricsOwner = "foresail-custom-metrics"
 )
 
 // customMetricsOptions are the flags of the door over custom.metrics.k8s.io.
 type customMetricsOptions struct {
 	enabled bool
-	owner   string
 	flags   *pflag.FlagSet // that all of these are of
 }
 
 func (o *customMetricsOptions) addFlags(fs *pflag.FlagSet) {
 	o.flags = fs
 	fs.BoolVar(&o.enabled, customMetricsFlag, false, "Serve the metrics over custom.metrics.k8s.io too, for HPAs with a metric of type Object whose described object is a PredictedMetric, and create its APIServices. Foresail does not start while another server has that group.")
-	fs.StringVar(&o.owner, customMetricsOwner, "foresail-custom-metrics", "ClusterRole that owns these APIServices, so that one is removed with the others. Empty leaves them behind when Foresail is uninstalled.")
-}
-
-func (o *customMetricsOptions) validate() error {
-	if !o.enabled {
-		return o.validateAbsence("left out without --" + customMetricsFlag)
-	}
-	if o.owner != "" && len(content.IsPathSegmentName(o.owner)) > 0 {
-		return cli.BadFlag(customMetricsOwner, fmt.Sprintf("%q", o.owner), "the name of a ClusterRole, or empty")
-	}
-	return nil
 }
 
 // validateAbsence refuses flags that would have no effect. A false one says so itself.
 func (o *customMetricsOptions) validateAbsence(accept string) error {
-	if o.enabled {
-		return refuseFlags(o.flags, customMetricsFlag, accept)
+	if !o.enabled {
+		return nil
 	}
-	return refuseFlags(o.flags, customMetricsOwner, accept)
+	return refuseFlags(o.flags, customMetricsFlag, accept)
 }
 
 // apis are what is registered for the flag.
@@ -54,7 +41,7 @@ func (o *customMetricsOptions) apis() []apiservice.API {
 	if !o.enabled {
 		return nil
 	}
-	return apiservice.CustomMetrics(o.owner)
+	return apiservice.CustomMetrics(customMetricsOwner)
 }
 
 // checkFree returns why Foresail must not start: another server has the group, or nobody can say who does. HPAs read all metrics

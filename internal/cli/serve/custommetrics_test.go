@@ -31,7 +31,7 @@ func TestCustomMetricsAreOffUnlessAsked(t *testing.T) {
 	defer file.Close()
 	var role rbacv1.ClusterRole
 	require.NoError(t, utilyaml.NewYAMLOrJSONDecoder(file, 4096).Decode(&role))
-	assert.Equal(t, role.Name, o.owner, "the default is the ClusterRole of the manifests")
+	assert.Equal(t, role.Name, customMetricsOwner, "it is the ClusterRole of the manifests")
 }
 
 func TestFlagsOfCustomMetricsAreChecked(t *testing.T) {
@@ -40,14 +40,11 @@ func TestFlagsOfCustomMetricsAreChecked(t *testing.T) {
 		want string // "" accepts
 	}{
 		{[]string{"--custom-metrics"}, ""},
-		{[]string{"--custom-metrics", "--custom-metrics-owner="}, ""},
-		{[]string{"--custom-metrics", "--apiservice=false"}, ""},
-		{[]string{"--custom-metrics", "--custom-metrics-owner=a/b"}, `--custom-metrics-owner: "a/b": must be the name of a ClusterRole, or empty`},
-		{[]string{"--custom-metrics-owner=a"}, `--custom-metrics-owner: "a": must be left out without --custom-metrics`},
+		{[]string{"--custom-metrics", "--apiservice=none"}, ""},
 		{[]string{"--enable=nodepool", "--custom-metrics"}, `--custom-metrics: "true": must be left out unless --enable has adapter`},
 		{[]string{"--enable=nodepool", "--custom-metrics=false"}, ""},
 	} {
-		o := parsedRun(t, append([]string{"--leader-elect=false", "--apiservice-namespace=foresail-system"}, c.args...)...)
+		o := parsedRun(t, append([]string{"--leader-elect=false", "--foresail-namespace=foresail-system"}, c.args...)...)
 		if c.want == "" {
 			assert.NoError(t, o.validate(), c.args)
 		} else {

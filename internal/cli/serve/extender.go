@@ -30,21 +30,23 @@ import (
 const (
 	// extenderFlags is what the names of all flags of the extender begin with.
 	extenderFlags = "extender-"
-	// extenderCAFlag and extenderNamesFlag have an effect together.
-	extenderCAFlag    = extenderFlags + "client-ca-file"
+	// extenderNamesFlag has an effect where the folder of extenderCertFlag has authorities.
+	extenderCertFlag  = extenderFlags + "cert-dir"
 	extenderNamesFlag = extenderFlags + "client-names"
-	// mostSteps is how many readings ahead a prediction may be.
-	mostSteps = 1000
+	// nodesReadEvery is the resolution of metrics-server: nothing changes in between.
+	nodesReadEvery = 15 * time.Second
+	// nodesAhead is the time in which a pod that starts shows what it uses.
+	nodesAhead = 2 * time.Minute
 	// knownWithin is how long a start waits for what nodes use, and for WorkerPools: there is an answer without either.
 	knownWithin = time.Minute
 )
 
 // extenderOptions are the flags of the part that answers kube-scheduler.
 type extenderOptions struct {
-	address                     string
-	certFile, keyFile, clientCA string
-	clientNames                 []string
-	allowAnonymous              bool
+	address     string
+	certDir     string
+	clientNames []string
+	anonymous   *anonymousOptions
 
 	rules    extender.Rules
 	horizon  time.Duration
@@ -55,7 +57,7 @@ type extenderOptions struct {
 }
 
 // nodeQueries is what Prometheus is asked for the use of nodes.
-type nodeQueries struct{ cpu, memory, label string }
+type nodeQueries struct{ cpu, memory string }
 
 // Queries that flags are explained by.
 const (
@@ -65,24 +67,29 @@ const (
 
 func (o *extenderOptions) addFlags(fs *pflag.FlagSet) {
 	o.flags, o.rules = fs, extender.DefaultRules()
-	fs.StringVar(&o.address, "extender-address", "127.0.0.1:9443", "Address to listen on for kube-scheduler, over HTTPS. One that is not on loopback needs --extender-client-ca-file or --extender-allow-anonymous.")
-	fs.StringVar(&o.certFile, "extender-tls-cert-file", "", "File with the certificate of that address, read again when it changes; empty makes one at start, signed by itself.")
-	fs.StringVar(&o.keyFile, "extender-tls-private-key-file", "", "File with the private key of that certificate.")
-	fs.StringVar(&o.clientCA, extenderCAFlag, "", "File with the authorities of client certificates; empty asks for no certificate.")
+	fs.StringVar(&o.address, "extender-address", "127.0.0.1:9443", "Address to listen on for kube-scheduler, over HTTPS. One that is not on loopback needs ca.crt in --extender-cert-dir, or --allow-anonymous=extender.")
+	fs.StringVar(&o.certDir, extenderCertFlag, "", "Folder with the certificate of that address, tls.crt, and its key, tls.key, read again when they change; empty makes a certificate at start, signed by itself. "+
+		"If it has ca.crt too, schedulers need a client certificate of these authorities.")
 	fs.StringSliceVar(&o.clientNames, extenderNamesFlag, []string{extender.DefaultClientName}, "Names of which a client certificate "+
 		"needs one, compared exactly: a DNS name of it, or its common name if it has no DNS names.")
-	fs.BoolVar(&o.allowAnonymous, "extender-allow-anonymous", false, "Answer anyone who can reach the address, without a client certificate. For an address that a NetworkPolicy closes to all but the scheduler.")
 	fs.Float64Var(&o.rules.Target, "extender-pack-target", o.rules.Target, "Share of a node, by its predicted use, up to which fuller nodes are preferred; above it emptier ones are.")
 	fs.Float64Var(&o.rules.MemoryLimit, "extender-memory-limit", o.rules.MemoryLimit, "Share of a node's allocatable memory: a node predicted to use more is filtered. 0 is no limit.")
 	fs.Float64Var(&o.rules.CPULimit, "extender-cpu-limit", o.rules.CPULimit, "Share of a node's allocatable CPU: a node predicted to use more is filtered. 0 is no limit.")
-	fs.DurationVar(&o.rules.WarmUp, "extender-warm-up", o.rules.WarmUp, "How long a new node is scored lower than others; 0 is not at all.")
-	fs.DurationVar(&o.rules.MaxWait, "extender-max-wait", o.rules.MaxWait, "How long a pod that no node fits waits for a WorkerPool to grow before the limits are ignored for it; 0 is no wait.")
-	fs.DurationVar(&o.horizon, "extender-horizon", 2*time.Minute, "How far ahead the use of nodes is predicted.")
-	fs.DurationVar(&o.interval, "extender-metrics-interval", 15*time.Second, "How often the use of nodes is read.")
-	fs.StringVar(&o.queries.cpu, "extender-cpu-query", "", "PromQL for the cores that each node uses, sent to --prometheus-url, such as "+quoted(exampleCPU)+". Without it metrics.k8s.io is read.")
+	o.horizon, o.interval = nodesAhead, nodesReadEvery
+	fs.StringVar(&o.queries.cpu, "extender-cpu-query", "", "PromQL for the cores that each node uses, sent to --prometheus, such as "+quoted(exampleCPU)+". "+
+		"Its label node has the name or an address of a Node, with or without a port. Without the query metrics.k8s.io is read.")
 	fs.StringVar(&o.queries.memory, "extender-memory-query", "", "PromQL for the bytes of memory that each node uses, such as "+quoted(exampleMemory)+".")
-	fs.StringVar(&o.queries.label, "extender-node-label", nodeusage.DefaultNodeLabel, "Label of both results that holds the name or an address of a Node, with or without a port.")
 }
+
+func (o *extenderOptions) addTestOptions(fs *pflag.FlagSet) {
+	fs.DurationVar(&o.rules.WarmUp, "extender-warm-up", o.rules.WarmUp, "How long a new node is scored lower than others.")
+	fs.DurationVar(&o.rules.MaxWait, "extender-max-wait", o.rules.MaxWait, "How long a pod that no node fits waits for a WorkerPool to grow.")
+	fs.DurationVar(&o.horizon, "extender-horizon", o.horizon, "How far ahead the use of nodes is predicted.")
+	fs.DurationVar(&o.interval, "extender-metrics-interval", o.interval, "How often the use of nodes is read.")
+}
+
+// clientCA returns the file with the authorities of clients, "" if they need no certificate.
+func (o *extenderOptions) clientCA() string { return authoritiesIn(o.certDir) }
 
 // start wires the extender. It listens from then on. uses is nil without the adapter.
 func (o *extenderOptions) start(mgr ctrl.Manager, watches *feeds, sources *sourceOptions, uses *predictedmetric.PodUses) (*part, error) {
@@ -108,8 +115,9 @@ func (o *extenderOptions) start(mgr ctrl.Manager, watches *feeds, sources *sourc
 	if err != nil {
 		return nil, err
 	}
+	certFile, keyFile := certificateIn(o.certDir)
 	server, err := extender.NewServer(extender.ServerOptions{
-		Address: o.address, CertFile: o.certFile, KeyFile: o.keyFile, ClientCAFile: o.clientCA, ClientNames: o.clientNames,
+		Address: o.address, CertFile: certFile, KeyFile: keyFile, ClientCAFile: o.clientCA(), ClientNames: o.clientNames,
 		Registry: metrics.Registry,
 	}, e.Handler())
 	if err != nil {
@@ -153,11 +161,11 @@ func (o *extenderOptions) newNodeSource(mgr ctrl.Manager, names *nodeNames, sour
 	if o.queries.given() {
 		api, err := sources.prometheus.clients().API(sources.prometheus.url)
 		if err != nil {
-			return nil, fmt.Errorf("--prometheus-url: %w", err)
+			return nil, fmt.Errorf("--%s: %w", prometheusFlag, err)
 		}
 		return nodeusage.NewPrometheus(nodeusage.PrometheusOptions{
-			API: api, Address: sources.prometheus.url, CPUQuery: o.queries.cpu, MemoryQuery: o.queries.memory, NodeLabel: o.queries.label,
-			Nodes: names.all, Interval: o.interval, Timeout: sources.prometheus.timeout,
+			API: api, Address: sources.prometheus.url, CPUQuery: o.queries.cpu, MemoryQuery: o.queries.memory, NodeLabel: nodeusage.DefaultNodeLabel,
+			Nodes: names.all, Interval: o.interval, Timeout: queryTimeout,
 		}), nil
 	}
 	usage, err := metricsclient.NewForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
@@ -169,20 +177,19 @@ func (o *extenderOptions) newNodeSource(mgr ctrl.Manager, names *nodeNames, sour
 
 // validateClients refuses to answer strangers: they could read the predicted use of nodes, and have pods assumed on nodes.
 func (o *extenderOptions) validateClients() error {
-	if o.clientCA != "" || o.allowAnonymous || localaddr.Loopback(o.address) { // an address that is none is refused elsewhere too
+	if o.clientCA() != "" || o.anonymous.allows(anonymousExtender) || localaddr.Loopback(o.address) { // an address that is none is refused elsewhere too
 		return nil
 	}
-	return cli.BadFlag("extender-address", fmt.Sprintf("%q", o.address), "a loopback address, unless schedulers are authenticated (--extender-client-ca-file) or "+
-		"nobody needs to be (--extender-allow-anonymous): anybody who can reach it could have pods kept off nodes and WorkerPools launch nodes")
+	return cli.BadFlag("extender-address", fmt.Sprintf("%q", o.address), "a loopback address, unless schedulers are authenticated (ca.crt in --extender-cert-dir) or "+
+		"nobody needs to be (--allow-anonymous=extender): anybody who can reach it could have pods kept off nodes and WorkerPools launch nodes")
 }
 
 // flagsOfFields are the flags that fields of extender.ServerOptions and extender.Rules are set by.
 func flagsOfFields() map[string]string {
 	return map[string]string{
-		"Address": "extender-address", "CertFile": "extender-tls-cert-file", "KeyFile": "extender-tls-private-key-file",
-		"ClientCAFile": extenderCAFlag, "ClientNames": extenderNamesFlag,
+		"Address": "extender-address", "CertFile": extenderCertFlag, "KeyFile": extenderCertFlag,
+		"ClientCAFile": extenderCertFlag, "ClientNames": extenderNamesFlag,
 		"Target": "extender-pack-target", "MemoryLimit": "extender-memory-limit", "CPULimit": "extender-cpu-limit",
-		"WarmUp": "extender-warm-up", "MaxWait": "extender-max-wait",
 	}
 }
 
@@ -216,7 +223,7 @@ func (o *extenderOptions) validate(enabled bool, prometheusURL string) error {
 	if !enabled {
 		return refuseFlags(o.flags, extenderFlags, "left out unless --enable has "+enableExtender)
 	}
-	return errors.Join(o.validateServing(), o.inFlags(o.rules.Validate()), o.validateReading(), o.validateQueries(prometheusURL))
+	return errors.Join(o.validateServing(), o.inFlags(o.rules.Validate()), o.validateQueries(prometheusURL))
 }
 
 func (o *extenderOptions) validateServing() error {
@@ -224,35 +231,23 @@ func (o *extenderOptions) validateServing() error {
 	if err := checkAddress(o.address); err != nil {
 		errs = append(errs, cli.BadFlag("extender-address", fmt.Sprintf("%q", o.address), fmt.Sprintf("a host and a port, such as :9443 or 127.0.0.1:9443: %v", err)))
 	}
-	errs = append(errs, checkKeyPair("extender-tls-cert-file", o.certFile, "extender-tls-private-key-file", o.keyFile), o.validateClients())
+	errs = append(errs, checkCertDir(extenderCertFlag, o.certDir), o.validateClients())
 	errs = append(errs, o.validateAuthentication())
 	return errors.Join(errs...)
 }
 
 func (o *extenderOptions) validateAuthentication() error {
-	if o.clientCA == "" {
-		return refuseNames(o.flags, extenderNamesFlag, extenderCAFlag)
+	authorities := o.clientCA()
+	if authorities == "" {
+		return refuseNames(o.flags, extenderNamesFlag, extenderCertFlag, "")
 	}
 	var errs []error
-	if err := servertls.CheckAuthorities(o.clientCA); err != nil {
-		errs = append(errs, cli.BadFlag(extenderCAFlag, fmt.Sprintf("%q", o.clientCA), fmt.Sprintf("a file with certificates in PEM: %v", err)))
+	if err := servertls.CheckAuthorities(authorities); err != nil {
+		errs = append(errs, cli.BadFlag(extenderCertFlag, fmt.Sprintf("%q", authorities), fmt.Sprintf("a file with certificates in PEM: %v", err)))
 	}
 	if err := servertls.CheckNames(o.clientNames); err != nil {
 		accept := fmt.Sprintf("the names of schedulers' certificates, such as %s: %v", extender.DefaultClientName, err)
 		errs = append(errs, cli.BadFlag(extenderNamesFlag, fmt.Sprintf("%q", strings.Join(o.clientNames, ",")), accept))
-	}
-	return errors.Join(errs...)
-}
-
-// Predictions are dropped once they are older than extender.Rules.StaleAfter, so reading less often than that would mean
-// to have none.
-func (o *extenderOptions) validateReading() error {
-	var errs []error
-	if most := o.rules.StaleAfter / 3; o.interval < time.Second || o.interval > most {
-		errs = append(errs, cli.BadFlag("extender-metrics-interval", o.interval, fmt.Sprintf("from 1s to %s", most)))
-	}
-	if most := min(time.Hour, mostSteps*o.interval); o.horizon < o.interval || o.horizon > most {
-		errs = append(errs, cli.BadFlag("extender-horizon", o.horizon, fmt.Sprintf("from --extender-metrics-interval to %s", most)))
 	}
 	return errors.Join(errs...)
 }
@@ -268,16 +263,10 @@ func (o *extenderOptions) validateQueries(prometheusURL string) error {
 		case q.value == "" && other.value != "":
 			errs = append(errs, cli.BadFlag(q.flag, `""`, fmt.Sprintf("a query in PromQL, such as %s, or empty together with --%s", quoted(q.such), other.flag)))
 		case q.value != "" && prometheusURL == "":
-			errs = append(errs, cli.BadFlag(q.flag, fmt.Sprintf("%q", q.value), "left out unless --prometheus-url says whom to ask"))
+			errs = append(errs, cli.BadFlag(q.flag, fmt.Sprintf("%q", q.value), "left out unless --"+prometheusFlag+" says whom to ask"))
 		case q.value != "" && nodeusage.LookBack(q.value) == 0:
 			errs = append(errs, cli.BadFlag(q.flag, fmt.Sprintf("%q", q.value), "a query with a range, such as "+quoted(q.such)+": without one what was read five minutes ago passes for new"))
 		}
-	}
-	switch label := o.flags.Lookup("extender-node-label"); {
-	case o.queries.given() && o.queries.label == "":
-		errs = append(errs, cli.BadFlag(label.Name, `""`, "the name of a label, such as node"))
-	case !o.queries.given() && label.Changed:
-		errs = append(errs, cli.BadFlag(label.Name, fmt.Sprintf("%q", o.queries.label), "left out unless --extender-cpu-query and --extender-memory-query are given"))
 	}
 	return errors.Join(errs...)
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"reflect"
 	"strings"
 	"sync"
@@ -24,48 +26,41 @@ import (
 )
 
 func TestFlagsOfTheExtender(t *testing.T) {
-	empty := clitest.File(t, "empty", "")
+	served, authenticated, emptyCA := certDir(t, "localhost"), certDir(t, "localhost", "ca.crt"), certDir(t, "localhost", "ca.crt")
+	require.NoError(t, os.WriteFile(filepath.Join(emptyCA, "ca.crt"), nil, 0o600))
 	const prometheus = "http://prometheus:9090"
 	for _, c := range []struct {
 		args, prometheus string
 		want             []string // nothing wrong if there is none
 	}{
 		{args: ""},
-		{args: "--extender-address 127.0.0.1:9443 --extender-memory-limit 0 --extender-cpu-limit 1 --extender-warm-up 0s --extender-max-wait 0s"},
-		{args: "--extender-cpu-query rate(cpu[1m]) --extender-memory-query last_over_time(memory[1m]) --extender-node-label instance", prometheus: prometheus},
+		{args: "--extender-address 127.0.0.1:9443 --extender-memory-limit 0 --extender-cpu-limit 1 --extender-cert-dir " + served},
+		{args: "--extender-address :9443 --extender-client-names a --extender-cert-dir " + authenticated},
+		{args: "--extender-cpu-query rate(cpu[1m]) --extender-memory-query last_over_time(memory[1m])", prometheus: prometheus},
 		{args: "", prometheus: prometheus},
 		{args: "--extender-cpu-query= --extender-memory-query=", prometheus: prometheus},
 		{args: "--extender-address 9443", want: []string{`--extender-address: "9443": must be a host and a port, such as :9443 or 127.0.0.1:9443: `}},
 		{args: "--extender-address :0", want: []string{`--extender-address: ":0": must be a host and a port`}},
 		{args: "--extender-address :https", want: []string{`the port "https" is not a number from 1 to 65535`}},
-		{args: "--extender-tls-cert-file " + empty, want: []string{`--extender-tls-private-key-file: "": must be given together with --extender-tls-cert-file, or neither`}},
-		{args: "--extender-tls-private-key-file " + empty, want: []string{`--extender-tls-cert-file: "": must be given together with --extender-tls-private-key-file, or neither`}},
-		{args: "--extender-tls-cert-file " + empty + " --extender-tls-private-key-file " + empty, want: []string{`--extender-tls-cert-file: "` + empty + `": must be a certificate in PEM, the key of which is in --extender-tls-private-key-file: `}},
-		{args: "--extender-client-ca-file " + empty, want: []string{`--extender-client-ca-file: "` + empty + `": must be a file with certificates in PEM: there is none in it`}},
-		{args: "--extender-client-ca-file /nonexistent", want: []string{`--extender-client-ca-file: "/nonexistent": must be a file with certificates in PEM: open /nonexistent`}},
-		{args: "--extender-client-names= --extender-client-ca-file " + empty, want: []string{
+		{args: "--extender-cert-dir /nonexistent", want: []string{`--extender-cert-dir: "/nonexistent": must be a folder with a certificate and its key in PEM, tls.crt and tls.key: `}},
+		{args: "--extender-cert-dir " + emptyCA, want: []string{`--extender-cert-dir: "` + emptyCA + `/ca.crt": must be a file with certificates in PEM: there is none in it`}},
+		{args: "--extender-client-names= --extender-cert-dir " + authenticated, want: []string{
 			`--extender-client-names: "": must be the names of schedulers' certificates, such as foresail-scheduler: without a name`,
 		}},
-		{args: "--extender-client-names a", want: []string{
-			`--extender-client-names: "[a]": must be left out unless --extender-client-ca-file is given`,
+		{args: "--extender-client-names a --extender-cert-dir " + served, want: []string{
+			`--extender-client-names: "[a]": must be left out unless --extender-cert-dir has ca.crt`,
 		}},
-		{args: "--extender-pack-target 0 --extender-warm-up -1s", want: []string{`--extender-pack-target: "0": must be a share above 0 and below 1`, `--extender-warm-up: "-1s": must be 0s or more`}},
+		{args: "--extender-pack-target 0", want: []string{`--extender-pack-target: "0": must be a share above 0 and below 1`}},
 		{args: "--extender-pack-target NaN", want: []string{`--extender-pack-target: "NaN": must be a share above 0 and below 1`}},
 		{args: "--extender-memory-limit 95", want: []string{`--extender-memory-limit: "95": must be a share from 0, which is no limit, to 1`}},
 		{args: "--extender-cpu-limit -1", want: []string{`--extender-cpu-limit: "-1": must be a share from 0, which is no limit, to 1`}},
-		{args: "--extender-max-wait -1s", want: []string{`--extender-max-wait: "-1s": must be 0s or more`}},
-		{args: "--extender-metrics-interval 2m", want: []string{`--extender-metrics-interval: 2m0s: must be from 1s to 1m0s`}},
-		{args: "--extender-horizon 5s", want: []string{`--extender-horizon: 5s: must be from --extender-metrics-interval to 1h0m0s`}},
-		{args: "--extender-horizon 1h --extender-metrics-interval 1s", want: []string{`--extender-horizon: 1h0m0s: must be from --extender-metrics-interval to 16m40s`}},
 		{args: "--extender-cpu-query cpu --extender-memory-query memory", want: []string{
-			`--extender-cpu-query: "cpu": must be left out unless --prometheus-url says whom to ask`,
-			`--extender-memory-query: "memory": must be left out unless --prometheus-url says whom to ask`,
+			`--extender-cpu-query: "cpu": must be left out unless --prometheus says whom to ask`,
+			`--extender-memory-query: "memory": must be left out unless --prometheus says whom to ask`,
 		}},
 		{args: "--extender-memory-query x[1m]", prometheus: prometheus, want: []string{`--extender-cpu-query: "": must be a query in PromQL, such as 'sum by (node) (rate(`}},
 		{args: "--extender-cpu-query x[1m]", prometheus: prometheus, want: []string{`--extender-memory-query: "": must be a query in PromQL, such as 'sum by (node) (last_over_time(`}},
 		{args: "--extender-cpu-query x[1m] --extender-memory-query memory", prometheus: prometheus, want: []string{`--extender-memory-query: "memory": must be a query with a range, such as 'sum by (node) (last_over_time(`}},
-		{args: "--extender-cpu-query x[1m] --extender-memory-query x[1m] --extender-node-label=", prometheus: prometheus, want: []string{`--extender-node-label: "": must be the name of a label, such as node`}},
-		{args: "--extender-node-label instance", prometheus: prometheus, want: []string{`--extender-node-label: "instance": must be left out unless --extender-cpu-query and --extender-memory-query are given`}},
 	} {
 		var o extenderOptions
 		fs := pflag.NewFlagSet("run", pflag.ContinueOnError)
@@ -81,13 +76,14 @@ func TestFlagsOfTheExtender(t *testing.T) {
 		}
 		assert.ErrorAs(t, err, new(cli.UsageError), c.args)
 	}
-	code, _, stderr := foresail(t, "", "run", "--leader-elect=false", "--extender-warm-up", "1m")
+	code, _, stderr := foresail(t, "", "run", "--leader-elect=false", "--extender-pack-target", "0.5")
 	assert.Equal(t, cli.ExitUsage, code)
-	assert.Contains(t, stderr, `--extender-warm-up: "1m0s": must be left out unless --enable has extender`)
+	assert.Contains(t, stderr, `--extender-pack-target: "0.5": must be left out unless --enable has extender`)
 }
 
 // An address needs client certificates, unless it is on loopback or the operator allows anonymous clients.
 func TestAnonymousSchedulersNeedAnOption(t *testing.T) {
+	authenticated := certDir(t, "localhost", "ca.crt")
 	for address, strangers := range map[string]bool{
 		"127.0.0.1:9443": false, "127.1.2.3:1": false, "[::1]:9443": false, "localhost:9443": false,
 		":9443": true, "0.0.0.0:9443": true, "[::]:9443": true, "10.0.0.1:9443": true, "foresail.example:9443": true,
@@ -96,22 +92,22 @@ func TestAnonymousSchedulersNeedAnOption(t *testing.T) {
 		o.addFlags(pflag.NewFlagSet("run", pflag.ContinueOnError))
 		o.address = address
 		if strangers {
-			want := fmt.Sprintf("--extender-address: %q: must be a loopback address, unless schedulers are authenticated (--extender-client-ca-file) or nobody needs to be (--extender-allow-anonymous)", address)
+			want := fmt.Sprintf("--extender-address: %q: must be a loopback address, unless schedulers are authenticated (ca.crt in --extender-cert-dir) or nobody needs to be (--allow-anonymous=extender)", address)
 			assert.ErrorContains(t, o.validate(true, ""), want)
 		} else {
 			assert.NoError(t, o.validate(true, ""), address)
 		}
-		o.allowAnonymous = true
+		o.anonymous = &anonymousOptions{servers: []string{"extender"}}
 		assert.NoError(t, o.validate(true, ""), address)
-		o.allowAnonymous, o.clientCA = false, "ca.crt"
+		o.anonymous, o.certDir = nil, authenticated
 		assert.NoError(t, o.validateClients(), address)
 	}
 	code, _, stderr := foresail(t, "", "run", "--enable=extender", "--extender-address=:9443")
 	assert.Equal(t, cli.ExitUsage, code, "it does not start")
-	assert.Contains(t, stderr, "--extender-allow-anonymous")
-	code, _, stderr = foresail(t, "", "run", "--leader-elect=false", "--extender-allow-anonymous")
+	assert.Contains(t, stderr, "--allow-anonymous=extender")
+	code, _, stderr = foresail(t, "", "run", "--leader-elect=false", "--allow-anonymous=extender,others")
 	assert.Equal(t, cli.ExitUsage, code)
-	assert.Contains(t, stderr, `--extender-allow-anonymous: "true": must be left out unless --enable has extender`)
+	assert.Contains(t, stderr, `--allow-anonymous: "extender,others": must be metrics, keda, extender, remote-write`)
 }
 
 // A field that no flag sets is no flag's fault.

@@ -22,12 +22,12 @@ func refuseFlags(fs *pflag.FlagSet, prefix, accept string) error {
 }
 
 // refuseNames returns an error if names of clients were given without the file of their authorities: no client is
-// asked for any.
-func refuseNames(fs *pflag.FlagSet, names, authorities string) error {
-	if fs.Lookup(authorities).Value.String() != "" {
+// asked for any. folder is the flag of the folder that would have it.
+func refuseNames(fs *pflag.FlagSet, names, folder, authorities string) error {
+	if authorities != "" {
 		return nil
 	}
-	return refuseFlags(fs, names, "left out unless --"+authorities+" is given: without it no client needs a certificate")
+	return refuseFlags(fs, names, "left out unless --"+folder+" has "+authoritiesName+": without it no client needs a certificate")
 }
 
 // eachJoined applies to to an error, or to each of those that it joins.

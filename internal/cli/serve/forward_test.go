@@ -43,7 +43,7 @@ func TestFlagsOfForwardingAreChecked(t *testing.T) {
 		{[]string{ca}, "must be left out without --forward-url"},
 		{[]string{"--forward-insecure-skip-tls-verify"}, "--forward-insecure-skip-tls-verify: true: must be left out without --forward-url"},
 	} {
-		o := parsedRun(t, append([]string{"--leader-elect=false", "--apiservice-namespace=foresail-system"}, c.args...)...)
+		o := parsedRun(t, append([]string{"--leader-elect=false", "--foresail-namespace=foresail-system"}, c.args...)...)
 		if c.want == "" {
 			assert.NoError(t, o.validate(), c.args)
 		} else {

@@ -20,27 +20,27 @@ const (
 	// kedaFlags is what the names of all flags of KEDA begin with.
 	kedaFlags       = "keda-"
 	kedaAddressFlag = kedaFlags + "address"
-	// kedaClientCAFlag and kedaClientNamesFlag have an effect together.
-	kedaClientCAFlag    = kedaFlags + "client-ca-file"
+	// kedaClientNamesFlag has an effect where the folder of kedaCertFlag has authorities.
+	kedaCertFlag        = kedaFlags + "cert-dir"
 	kedaClientNamesFlag = kedaFlags + "client-names"
 )
 
 // kedaDoor is the door for KEDA: an external scaler.
 type kedaDoor struct {
-	options keda.Options
-	flags   *pflag.FlagSet // that all of these are of
+	options   keda.Options
+	certDir   string
+	anonymous *anonymousOptions
+	flags     *pflag.FlagSet // that all of these are of
 }
 
 func (d *kedaDoor) addFlags(groups *cliflag.NamedFlagSets) {
 	fs := groups.FlagSet(groupKEDA)
 	d.flags = fs
-	fs.StringVar(&d.options.Address, kedaAddressFlag, "", "Address to answer KEDA on as an external scaler, over gRPC, such as :9600; empty or 0 answers none. One that is not on loopback needs --keda-client-ca-file or --keda-allow-anonymous.")
-	fs.StringVar(&d.options.CertFile, kedaFlags+"tls-cert-file", "", "File with the certificate of that address, read again when it changes; empty is without TLS.")
-	fs.StringVar(&d.options.KeyFile, kedaFlags+"tls-private-key-file", "", "File with the private key of that certificate.")
-	fs.StringVar(&d.options.ClientCAFile, kedaClientCAFlag, "", "File with the authorities of KEDA's client certificate, read again when it changes; empty asks for no certificate.")
+	fs.StringVar(&d.options.Address, kedaAddressFlag, "", "Address to answer KEDA on as an external scaler, over gRPC, such as :9600; empty or 0 answers none. One that is not on loopback needs ca.crt in --keda-cert-dir, or --allow-anonymous=keda.")
+	fs.StringVar(&d.certDir, kedaCertFlag, "", "Folder with the certificate of that address, tls.crt, and its key, tls.key, read again when they change; empty is without TLS. "+
+		"If it has ca.crt too, KEDA needs a client certificate of these authorities.")
 	fs.StringSliceVar(&d.options.ClientNames, kedaClientNamesFlag, []string{keda.DefaultClientName}, "Names of which KEDA's client "+
 		"certificate needs one, compared exactly: a DNS name of it, or its common name if it has no DNS names.")
-	fs.BoolVar(&d.options.AllowAnonymous, kedaFlags+"allow-anonymous", false, "Answer anyone who can reach the address, without a client certificate. For an address that a NetworkPolicy closes to all but KEDA.")
 }
 
 // enabled reports whether KEDA is answered.
@@ -53,7 +53,19 @@ func (d *kedaDoor) validate() error {
 	if !d.enabled() {
 		return d.validateAbsence("left out while --" + kedaAddressFlag + " is empty, which answers no KEDA")
 	}
-	return errors.Join(inKEDAFlags(d.options.Validate()), refuseNames(d.flags, kedaClientNamesFlag, kedaClientCAFlag))
+	if err := checkCertDir(kedaCertFlag, d.certDir); err != nil {
+		return err
+	}
+	options := d.complete()
+	return errors.Join(inKEDAFlags(options.Validate()), refuseNames(d.flags, kedaClientNamesFlag, kedaCertFlag, options.ClientCAFile))
+}
+
+// complete returns the options with the files of the folder.
+func (d *kedaDoor) complete() keda.Options {
+	o := d.options
+	o.CertFile, o.KeyFile = certificateIn(d.certDir)
+	o.ClientCAFile, o.AllowAnonymous = authoritiesIn(d.certDir), d.anonymous.allows(anonymousKEDA)
+	return o
 }
 
 // validateAbsence refuses flags that would have no effect. An address that says so is none.
@@ -73,9 +85,8 @@ func (d *kedaDoor) validateAbsence(accept string) error {
 // flagsOfKEDA are the flags that set the options which a keda.OptionError may name.
 func flagsOfKEDA() map[string]string {
 	return map[string]string{
-		"Address": kedaAddressFlag, "CertFile": kedaFlags + "tls-cert-file", "KeyFile": kedaFlags + "tls-private-key-file",
-		"ClientCAFile": kedaClientCAFlag, "ClientNames": kedaClientNamesFlag,
-		"AllowAnonymous": kedaFlags + "allow-anonymous",
+		"Address": kedaAddressFlag, "CertFile": kedaCertFlag, "KeyFile": kedaCertFlag, "ClientCAFile": kedaCertFlag,
+		"ClientNames": kedaClientNamesFlag, "AllowAnonymous": anonymousFlag + "=" + anonymousKEDA,
 	}
 }
 
@@ -87,7 +98,7 @@ func inKEDAFlag(err error) error {
 	if !ok {
 		return err
 	}
-	accept := option.Accept
+	accept := strings.ReplaceAll(option.Accept, "ClientCAFile", authoritiesName+" in --"+kedaCertFlag)
 	for name, flag := range flagsOfKEDA() {
 		accept = strings.ReplaceAll(accept, name, "--"+flag)
 	}
@@ -101,7 +112,7 @@ func (d *kedaDoor) open(ctx context.Context, o *doorOptions) (*part, error) {
 	if !d.enabled() {
 		return nil, nil
 	}
-	server, err := keda.NewServer(d.options, keda.NewScaler(o.forecaster, o.known, time.Now), o.forecasts)
+	server, err := keda.NewServer(d.complete(), keda.NewScaler(o.forecaster, o.known, time.Now), o.forecasts)
 	if err != nil {
 		return nil, inKEDAFlags(err)
 	}

@@ -1,6 +1,7 @@
 package serve
 
 import (
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -8,51 +9,45 @@ import (
 	"github.com/spf13/pflag"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"k8s.io/client-go/util/cert"
 	cliflag "k8s.io/component-base/cli/flag"
 
 	"github.com/foresail/foresail/internal/cli"
-	"github.com/foresail/foresail/internal/cli/clitest"
 )
 
 func TestFlagsOfKEDA(t *testing.T) {
-	certificate, key, err := cert.GenerateSelfSignedCertKey("foresail-keda", nil, nil)
-	require.NoError(t, err)
-	certFile, keyFile, empty := clitest.File(t, "tls.crt", string(certificate)), clitest.File(t, "tls.key", string(key)), clitest.File(t, "empty", "")
-	pair := "--keda-tls-cert-file " + certFile + " --keda-tls-private-key-file " + keyFile
-	missing := filepath.Join(t.TempDir(), "missing")
+	served, authenticated := certDir(t, "foresail-keda"), certDir(t, "foresail-keda", "ca.crt")
+	pair, both := "--keda-cert-dir "+served, "--keda-cert-dir "+authenticated
+	emptyCA := certDir(t, "foresail-keda", "ca.crt")
+	require.NoError(t, os.WriteFile(filepath.Join(emptyCA, "ca.crt"), nil, 0o600))
 	for _, c := range []struct{ args, want string }{ // "" for nothing wrong
 		{"", ""},
 		{"--keda-address 0", ""},
 		{"--keda-address 127.0.0.1:9600", ""},
-		{"--keda-address :9600 --keda-allow-anonymous", ""},
-		{"--keda-address :9600 --keda-allow-anonymous " + pair, ""},
-		{"--keda-address :9600 --keda-client-ca-file " + certFile + " " + pair, ""},
-		{"--keda-address :9600 --keda-client-names a,b --keda-client-ca-file " + certFile + " " + pair, ""},
-		{"--keda-address :9600 --keda-client-names a --keda-allow-anonymous",
-			`--keda-client-names: "[a]": must be left out unless --keda-client-ca-file is given`},
-		{"--keda-address :9600 --keda-client-names= --keda-client-ca-file " + certFile + " " + pair,
+		{"--keda-address :9600 --allow-anonymous keda", ""},
+		{"--keda-address :9600 --allow-anonymous keda " + pair, ""},
+		{"--keda-address :9600 " + both, ""},
+		{"--keda-address :9600 --keda-client-names a,b " + both, ""},
+		{"--keda-address :9600 --keda-client-names a --allow-anonymous keda",
+			`--keda-client-names: "[a]": must be left out unless --keda-cert-dir has ca.crt`},
+		{"--keda-address :9600 --keda-client-names= " + both,
 			`--keda-client-names: "": must be the names of KEDA's certificate, such as keda-operator: without a name no client is accepted`},
-		{"--keda-address :9600 --keda-client-names *.keda --keda-client-ca-file " + certFile + " " + pair,
+		{"--keda-address :9600 --keda-client-names *.keda " + both,
 			`--keda-client-names: "*.keda": must be the names of KEDA's certificate, such as keda-operator: "*.keda" is not a name`},
 		{"--keda-address 9600", `--keda-address: "9600": must be a host and a port, such as :9600: `},
 		{"--keda-address 127.0.0.1:grpc", `--keda-address: "127.0.0.1:grpc": must be a host and a port, such as :9600: the port "grpc" is not a number`},
-		{"--keda-address :9600", `--keda-address: ":9600": must be a loopback address, unless KEDA is authenticated (--keda-client-ca-file) or nobody needs to be ` +
-			`(--keda-allow-anonymous): anybody who can reach it could read the load of every namespace`},
+		{"--keda-address :9600", `--keda-address: ":9600": must be a loopback address, unless KEDA is authenticated (ca.crt in --keda-cert-dir) or nobody needs to be ` +
+			`(--allow-anonymous=keda): anybody who can reach it could read the load of every namespace`},
 		{"--keda-address 10.0.0.1:9600 " + pair, `--keda-address: "10.0.0.1:9600": must be a loopback address`},
-		{"--keda-address :9600 --keda-client-ca-file " + certFile, `--keda-client-ca-file: "` + certFile + `": must be left out unless --keda-tls-cert-file is given`},
-		{"--keda-address :9600 --keda-client-ca-file " + empty + " " + pair, `--keda-client-ca-file: "` + empty + `": must be a file with certificates in PEM: there is none in it`},
-		{"--keda-address :9600 --keda-client-ca-file " + missing + " " + pair, `--keda-client-ca-file: "` + missing + `": must be a file with certificates in PEM: `},
-		{"--keda-address 127.0.0.1:9600 --keda-tls-cert-file " + certFile, `--keda-tls-private-key-file: "": must be given together with --keda-tls-cert-file`},
-		{"--keda-address 127.0.0.1:9600 --keda-tls-private-key-file " + keyFile, `--keda-tls-cert-file: "": must be given together with --keda-tls-private-key-file`},
-		{"--keda-address 127.0.0.1:9600 --keda-tls-cert-file " + keyFile + " --keda-tls-private-key-file " + certFile,
-			`--keda-tls-cert-file: "` + keyFile + `": must be a certificate in PEM, the key of which is in --keda-tls-private-key-file: `},
-		{"--keda-allow-anonymous", `--keda-allow-anonymous: "true": must be left out while --keda-address is empty`},
-		{"--keda-address 0 --keda-tls-cert-file " + certFile, `--keda-tls-cert-file: "` + certFile + `": must be left out while --keda-address is empty`},
+		{"--keda-address :9600 --keda-cert-dir " + emptyCA, `--keda-cert-dir: "` + emptyCA + `/ca.crt": must be a file with certificates in PEM: there is none in it`},
+		{"--keda-address 127.0.0.1:9600 --keda-cert-dir /nonexistent",
+			`--keda-cert-dir: "/nonexistent": must be a folder with a certificate and its key in PEM, tls.crt and tls.key: `},
+		{pair, `--keda-cert-dir: "` + served + `": must be left out while --keda-address is empty`},
+		{"--keda-address 0 " + pair, `--keda-cert-dir: "` + served + `": must be left out while --keda-address is empty`},
 	} {
-		var o kedaDoor
+		o := kedaDoor{anonymous: &anonymousOptions{}}
 		var groups cliflag.NamedFlagSets
 		o.addFlags(&groups)
+		o.anonymous.addFlags(groups.FlagSet(groupKEDA))
 		require.NoError(t, groups.FlagSet(groupKEDA).Parse(strings.Fields(c.args)), c.args)
 		err := o.validate()
 		if c.want == "" {
@@ -66,10 +61,9 @@ func TestFlagsOfKEDA(t *testing.T) {
 
 func TestKEDAIsAnsweredByTheAdapter(t *testing.T) {
 	for args, want := range map[string]string{
-		"--enable nodepool --keda-address 127.0.0.1:9600":       `--keda-address: "127.0.0.1:9600": must be left out unless --enable has adapter`,
-		"--enable nodepool --keda-allow-anonymous":              `--keda-allow-anonymous: "true": must be left out unless --enable has adapter`,
-		"--keda-address 127.0.0.1:9600 --apiservice=false":      "",
-		"--enable nodepool --keda-address 0 --apiservice=false": "",
+		"--enable nodepool --keda-address 127.0.0.1:9600":      `--keda-address: "127.0.0.1:9600": must be left out unless --enable has adapter`,
+		"--keda-address 127.0.0.1:9600 --apiservice=none":      "",
+		"--enable nodepool --keda-address 0 --apiservice=none": "",
 	} {
 		o := newRunOptions()
 		fs := pflag.NewFlagSet("run", pflag.ContinueOnError)

@@ -31,17 +31,16 @@ const (
 // leaseOptions are the flags of the election of the replica that leads.
 type leaseOptions struct {
 	elect     bool
-	namespace string
+	namespace *string // that Foresail runs in
 }
 
 func (o *leaseOptions) addFlags(fs *pflag.FlagSet) {
 	fs.BoolVar(&o.elect, "leader-elect", true, "Elect the replica that writes status, Events, checkpoints, HPAs and CapacityBuffers, and reads histories. With false this replica does.")
-	fs.StringVar(&o.namespace, "leader-election-namespace", podNamespace(), "Namespace of the Lease of that election. In a pod it defaults to the pod's.")
 }
 
 func (o *leaseOptions) validate() error {
-	if o.elect && o.namespace == "" {
-		return cli.BadFlag("leader-election-namespace", `""`, "the namespace that this runs in, or outside of a cluster any that exists, unless --leader-elect=false")
+	if o.elect && *o.namespace == "" {
+		return cli.BadFlag(namespaceFlag, `""`, "the namespace that this runs in, or outside of a cluster any that exists, unless --leader-elect=false")
 	}
 	return nil
 }
@@ -62,7 +61,7 @@ func (o *leaseOptions) run(ctx context.Context, config *rest.Config, lead func(c
 	election := leaderelection.LeaderElectionConfig{
 		Name: leaseName,
 		Lock: &resourcelock.LeaseLock{
-			LeaseMeta:  metav1.ObjectMeta{Namespace: o.namespace, Name: leaseName},
+			LeaseMeta:  metav1.ObjectMeta{Namespace: *o.namespace, Name: leaseName},
 			Client:     client.CoordinationV1(),
 			LockConfig: resourcelock.ResourceLockConfig{Identity: host + "_" + string(uuid.NewUUID())},
 		},

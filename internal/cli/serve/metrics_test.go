@@ -177,6 +177,9 @@ func TestMetricsThatPagesNameExist(t *testing.T) {
 	exposed := expose(t)
 	found := 0
 	for _, page := range docpages.Pages(t, "../../..") {
+		if page.Path == "CHANGELOG.md" {
+			continue // it names former metrics
+		}
 		for _, name := range metricName.FindAllString(page.Text, -1) {
 			if strings.HasSuffix(name, "_") { // the prefix of several
 				continue

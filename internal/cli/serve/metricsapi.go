@@ -33,16 +33,21 @@ func (d *metricsAPI) addFlags(groups *cliflag.NamedFlagSets) {
 }
 
 func (d *metricsAPI) validate() error {
-	return errors.Join(d.server.Validate(), d.apiService.validate(d.server.CertificateGiven()), d.custom.validate(),
-		d.forward.validate(d.apiService.service.Host()))
+	service, _ := d.apiService.target() // what is wrong with it is reported once
+	return errors.Join(d.server.Validate(), checkCertDir(certDirFlag, d.server.CertDir), d.apiService.validate(d.server.CertificateGiven()),
+		d.forward.validate(service.Host()))
 }
 
 func (d *metricsAPI) validateAbsence(accept string) error { return d.custom.validateAbsence(accept) }
 
 func (d *metricsAPI) open(ctx context.Context, o *doorOptions) (*part, error) {
 	config := o.mgr.GetConfig()
-	if d.apiService.enabled {
-		if err := d.custom.checkFree(ctx, config, d.apiService.service); err != nil {
+	if d.apiService.enabled() {
+		service, err := d.apiService.target()
+		if err != nil {
+			return nil, err
+		}
+		if err := d.custom.checkFree(ctx, config, service); err != nil {
 			return nil, err
 		}
 	}

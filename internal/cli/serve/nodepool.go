@@ -248,7 +248,7 @@ func inRegionOf(pool *v1alpha1.WorkerPool) func(*config.LoadOptions) error {
 
 const (
 	costReportFlag = "nodepool-cost-report"
-	costPricesFlag = "nodepool-cost-prices"
+	costPricesFlag = "prices"
 	// leastCostReport is the shortest time between two reports.
 	leastCostReport = time.Hour
 )
@@ -261,7 +261,7 @@ type costReportOptions struct {
 }
 
 func (o *costReportOptions) addFlags(fs *pflag.FlagSet) {
-	fs.DurationVar(&o.every, costReportFlag, 0, "Period of cost reports to the webhook, as foresail cost makes them, such as 168h: Mondays at 0:00 UTC. It needs --prometheus-url. 0 sends none.")
+	fs.DurationVar(&o.every, costReportFlag, 0, "Period of cost reports to the webhook, as foresail cost makes them, such as 168h: Mondays at 0:00 UTC. It needs --prometheus. 0 sends none.")
 	fs.StringVar(&o.pricesFile, costPricesFlag, "", "File with the prices of instance types, as foresail cost workerpool --help describes it, for cost reports and for WorkerPools with requirements. Without it reports have hours only, and prices of EC2 are asked of AWS.")
 }
 
@@ -284,7 +284,7 @@ func (o *costReportOptions) validate(enabled bool, webhookFile, prometheusURL st
 	}{
 		{enabled, "--enable has " + enableNodePool},
 		{webhookFile != "", "--notify-webhook-url-file is given, which says where reports go"},
-		{prometheusURL != "", "--prometheus-url is given, which says where the past is known"},
+		{prometheusURL != "", "--" + prometheusFlag + " is given, which says where the past is known"},
 	} {
 		if !need.there {
 			errs = append(errs, cli.BadFlag(costReportFlag, o.every, "left out unless "+need.what))

@@ -93,7 +93,7 @@ func TestRunOfTheNodePoolAlone(t *testing.T) {
 func TestCostReportsAreMadeOfWhatAServerKnows(t *testing.T) {
 	server := costtest.Serve(t)
 	sources := &prometheusOptions{url: server.URL}
-	sources.limits.MaxSeries, sources.limits.MaxBytes = 100, 1<<20
+	sources.limits.MaxMemory = 8 << 20
 	o := costReportOptions{every: 48 * time.Hour}
 	reports, err := o.build(sources.url, sources.clients())
 	require.NoError(t, err)

@@ -35,25 +35,16 @@ type part struct {
 	run   []func(context.Context) error // run next to the manager
 }
 
-func (p *part) waits() error {
-	if p.ready == nil {
-		return nil
-	}
-	return p.ready()
-}
-
-func (p *part) hangs() error {
-	if p.alive == nil {
-		return nil
-	}
-	return p.alive()
-}
+func (p *part) readiness() func() error { return p.ready }
+func (p *part) liveness() func() error  { return p.alive }
 
 // join returns what is wrong with parts, joined.
-func join(parts []*part, check func(*part) error) error {
+func join(parts []*part, check func(*part) func() error) error {
 	var errs []error
 	for _, p := range parts {
-		errs = append(errs, check(p))
+		if wrong := check(p); wrong != nil {
+			errs = append(errs, wrong())
+		}
 	}
 	return errors.Join(errs...)
 }

@@ -5,12 +5,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/runtime"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
@@ -31,23 +33,29 @@ import (
 	"github.com/foresail/foresail/internal/cli"
 )
 
+// namespaceFlag is the namespace that Foresail runs in, as in the commands that find it in a cluster.
+const namespaceFlag = "foresail-namespace"
+
 // runOptions are the flags of the run command. validate checks them and changes nothing, complete loads the files that they
 // name, run runs.
 type runOptions struct {
-	enable   []string
-	serving  servingOptions
-	tracing  tracingOptions
-	qps      float32
-	burst    int
-	logging  *logsapi.LoggingConfiguration
-	adapter  adapterOptions
-	sources  sourceOptions
-	nodePool nodePoolOptions
-	extender extenderOptions
+	enable    []string
+	namespace string // that Foresail runs in
+	anonymous anonymousOptions
+	serving   servingOptions
+	tracing   tracingOptions
+	qps       float32
+	logging   *logsapi.LoggingConfiguration
+	adapter   adapterOptions
+	sources   sourceOptions
+	nodePool  nodePoolOptions
+	extender  extenderOptions
 }
 
 func newRunOptions() *runOptions {
 	o := &runOptions{logging: logsapi.NewLoggingConfiguration()}
+	o.serving.anonymous, o.sources.anonymous, o.extender.anonymous = &o.anonymous, &o.anonymous, &o.anonymous
+	o.adapter.lease.namespace, o.adapter.api.apiService.namespace = &o.namespace, &o.namespace
 	o.adapter.api.server = externalmetrics.NewOptions()
 	o.adapter.doors = doorsOf(o)
 	return o
@@ -96,7 +104,7 @@ extender  answers kube-scheduler as a scheduler extender, by predicted use inste
           --extender-pack-target, so that others become empty. It changes nothing in the
           cluster, and scheduling continues without it.
 
-          The use of nodes comes from metrics.k8s.io, or from --prometheus-url with
+          The use of nodes comes from metrics.k8s.io, or from --prometheus with
           --extender-cpu-query and --extender-memory-query. Pods count by their requests, or,
           with the adapter, by the forecast of a PredictedMetric with the source resource.
           manifests/scheduler has the configuration of the scheduler.
@@ -121,7 +129,7 @@ histories. For each WorkerPool one, elected through the pool's journal, launches
   foresail run --enable adapter,nodepool
 
   # Pods, outside of a cluster, where the Service foresail of that namespace leads here
-  foresail run --kubeconfig ~/.kube/config --leader-election-namespace foresail-system --apiservice-namespace foresail-system --apiservice-port 6443
+  foresail run --kubeconfig ~/.kube/config --foresail-namespace foresail-system --apiservice-service foresail:6443
 
   # Nodes alone, outside of a cluster
   foresail run --enable nodepool --kubeconfig ~/.kube/config
@@ -130,6 +138,9 @@ histories. For each WorkerPool one, elected through the pool's journal, launches
   foresail run --enable extender`,
 		Args: cli.NoArguments,
 		RunE: func(c *cobra.Command, _ []string) error {
+			if err := o.readTestOptions(os.Getenv); err != nil {
+				return err
+			}
 			if err := o.validate(); err != nil {
 				return cli.Unusable(err)
 			}
@@ -153,20 +164,24 @@ func (o *runOptions) flagGroups() cliflag.NamedFlagSets {
 	fs := groups.FlagSet(groupRun)
 	fs.StringSliceVar(&o.enable, "enable", []string{enableAdapter}, "Parts to run: "+acceptEnable+".")
 	fs.StringSliceVar(&o.adapter.namespaces, "namespaces", nil, "Namespaces whose PredictedMetrics are served. Empty is all namespaces.")
+	fs.StringVar(&o.namespace, namespaceFlag, podNamespace(), "Namespace that Foresail runs in: that of its Lease, of the Service that the APIService leads to, and of the Secret of its certificate authority. In a pod it defaults to the pod's.")
+	o.anonymous.addFlags(fs)
 	o.serving.addFlags(fs)
 	o.tracing.addFlags(fs)
 	o.adapter.lease.addFlags(fs)
 	fs = groups.FlagSet(groupCluster)
-	fs.Float32Var(&o.qps, "kube-api-qps", 200, "Maximum rate of requests to the Kubernetes API server, per second. Watches do not count.")
-	fs.IntVar(&o.burst, "kube-api-burst", 300, "Number of requests to the Kubernetes API server that may exceed --kube-api-qps for a moment.")
+	fs.Float32Var(&o.qps, "kube-api-qps", 200, "Maximum rate of requests to the Kubernetes API server, per second; for a moment half as many more. Watches do not count.")
 	for _, d := range o.adapter.doors {
 		d.addFlags(&groups)
 	}
 	o.sources.addFlags(groups.FlagSet(groupSamples))
-	o.adapter.addForecastFlags(groups.FlagSet(groupSamples))
 	o.nodePool.addFlags(groups.FlagSet(groupNodePool))
 	o.extender.addFlags(groups.FlagSet(groupExtender))
-	logsapi.AddFlags(o.logging, groups.FlagSet(groupLogging))
+	library := &pflag.FlagSet{}
+	logsapi.AddFlags(o.logging, library)
+	for _, name := range []string{"logging-format", "v", "vmodule"} {
+		groups.FlagSet(groupLogging).AddFlag(library.Lookup(name))
+	}
 	return groups
 }
 
@@ -183,7 +198,7 @@ func trimmed(list []string) []string {
 
 // validate returns everything that is wrong with the flags, joined. It reads the files that they name and changes nothing.
 func (o *runOptions) validate() error {
-	errs := []error{o.validateEnable(), logsapi.Validate(o.logging, nil, nil).ToAggregate(), o.serving.validate(), o.tracing.validate(), o.sources.validate()}
+	errs := []error{o.validateEnable(), o.anonymous.validate(), logsapi.Validate(o.logging, nil, nil).ToAggregate(), o.serving.validate(), o.tracing.validate(), o.sources.validate()}
 	if o.enabled(enableAdapter) {
 		errs = append(errs, o.adapter.validate())
 	} else {
@@ -193,9 +208,6 @@ func (o *runOptions) validate() error {
 		o.extender.validate(o.enabled(enableExtender), o.sources.prometheus.url))
 	if o.qps <= 0 {
 		errs = append(errs, cli.BadFlag("kube-api-qps", o.qps, "above 0"))
-	}
-	if o.burst < 1 {
-		errs = append(errs, cli.BadFlag("kube-api-burst", o.burst, "at least 1"))
 	}
 	return errors.Join(errs...)
 }
@@ -261,8 +273,8 @@ func (o *runOptions) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	ready.set(func() error { return join(parts, (*part).waits) })
-	live.set(func() error { return join(parts, (*part).hangs) })
+	ready.set(func() error { return join(parts, (*part).readiness) })
+	live.set(func() error { return join(parts, (*part).liveness) })
 	log.Info("Running", "enabled", o.enable, "http", o.serving.probeAddress, "metrics", o.serving.metricsAddress, "cluster", config.Host)
 
 	group, ctx := errgroup.WithContext(ctx)
@@ -315,7 +327,7 @@ func (o *runOptions) clusterConfig() (*rest.Config, error) {
 	if err != nil {
 		return nil, cli.Unusable(fmt.Errorf("--kubeconfig: %q: must be a readable kubeconfig file, or empty inside a cluster: %w", kubeconfig, err))
 	}
-	config.QPS, config.Burst = o.qps, o.burst
+	config.QPS, config.Burst = o.qps, int(math.Ceil(1.5*float64(o.qps)))
 	config.UserAgent = cli.UserAgent()
 	return config, nil
 }
@@ -356,5 +368,5 @@ func (o *runOptions) newManager(
 
 // doorsOf returns all doors. A new one is a type of its own, and a line here.
 func doorsOf(o *runOptions) []door {
-	return []door{&o.adapter.api, &kedaDoor{}, &dashboardDoor{serving: &o.serving}}
+	return []door{&o.adapter.api, &kedaDoor{anonymous: &o.anonymous}, &dashboardDoor{serving: &o.serving}}
 }

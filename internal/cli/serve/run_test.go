@@ -27,21 +27,19 @@ func parsedRun(t *testing.T, args ...string) *runOptions {
 }
 
 func TestValidateReportsEverythingAtOnce(t *testing.T) {
-	err := parsedRun(t, "--enable=adapter,nodepol", "--kube-api-qps=0", "--kube-api-burst=0", "--scrape-concurrency=1",
-		"--prometheus-timeout=0s", "--extender-warm-up=1m", "--http-address=8080", "--metrics-address=:0", "--metrics-tls-cert-file=tls.crt", "--nodepool-cost-prices=prices.yaml", "--logging-format=xml").validate()
+	err := parsedRun(t, "--enable=adapter,nodepol", "--kube-api-qps=0", "--scrape-concurrency=1",
+		"--prometheus-max-memory=1", "--extender-pack-target=0.5", "--http-address=8080", "--metrics-address=:0", "--metrics-cert-dir=/nonexistent", "--prices=prices.yaml", "--logging-format=xml").validate()
 	for _, want := range []string{
 		`--enable: "nodepol": must be adapter, nodepool, extender, or several with commas in between`,
 		"--kube-api-qps: 0: must be above 0",
-		"--kube-api-burst: 0: must be at least 1",
 		"--scrape-concurrency: 1: must be at least 2",
-		"--prometheus-timeout: 0s: must be above 0s",
-		`--extender-warm-up: "1m0s": must be left out unless --enable has extender`,
-		`--nodepool-cost-prices: "prices.yaml": must be left out unless --enable has nodepool`,
-		`--leader-election-namespace: "": must be the namespace that this runs in`,
+		"--prometheus-max-memory: 1: must be at least 1048576",
+		`--extender-pack-target: "0.5": must be left out unless --enable has extender`,
+		`--prices: "prices.yaml": must be left out unless --enable has nodepool`,
+		`--foresail-namespace: "": must be the namespace that this runs in`,
 		`--http-address: "8080": must be a host and a port, such as :8080 or 127.0.0.1:8080, or 0: `,
 		`--metrics-address: ":0": must be a host and a port, such as :8443 or 127.0.0.1:8443, or 0: `,
-		`--metrics-tls-private-key-file: "": must be given together with --metrics-tls-cert-file, or neither`,
-		`--apiservice-namespace: "": must be the namespace that this runs in`,
+		`--metrics-cert-dir: "/nonexistent": must be a folder with a certificate and its key in PEM`,
 		"xml",
 	} {
 		assert.ErrorContains(t, err, want)
@@ -49,10 +47,10 @@ func TestValidateReportsEverythingAtOnce(t *testing.T) {
 }
 
 func TestValidateChangesNothing(t *testing.T) {
-	o := parsedRun(t, "--enable=adapter, nodepool", "--namespaces= shop", "--leader-elect=false", "--apiservice=false", "--prometheus-url=http://prometheus:9090",
+	o := parsedRun(t, "--enable=adapter, nodepool", "--namespaces= shop", "--leader-elect=false", "--apiservice=none", "--prometheus=http://prometheus:9090",
 		"--prometheus-config-file="+clitest.File(t, "servers.yaml", "servers: [{address: 'http://prometheus:9090'}]"),
 		"--notify-webhook-url-file="+clitest.File(t, "webhook", "https://hooks.example.com/1\n"),
-		"--nodepool-cost-report=24h", "--nodepool-cost-prices="+clitest.File(t, "prices.yaml", "t3.small: {onDemand: 0.02}"))
+		"--nodepool-cost-report=24h", "--prices="+clitest.File(t, "prices.yaml", "t3.small: {onDemand: 0.02}"))
 	require.NoError(t, o.validate())
 	assert.Equal(t, []string{"adapter", " nodepool"}, o.enable)
 	assert.Equal(t, []string{" shop"}, o.adapter.namespaces)
@@ -78,7 +76,7 @@ func TestHelpOfRunHasFlagsInGroups(t *testing.T) {
 }
 
 func TestDashboardFlagNeedsWhatServesIt(t *testing.T) {
-	given := []string{"--leader-elect=false", "--apiservice=false", "--dashboard"}
+	given := []string{"--leader-elect=false", "--apiservice=none", "--dashboard"}
 	assert.NoError(t, parsedRun(t, given...).validate())
 	for _, c := range []struct{ arg, want string }{
 		{"--enable=nodepool", "--dashboard: true: must be left out unless --enable has adapter"},
@@ -93,18 +91,18 @@ func TestDashboardFlagNeedsWhatServesIt(t *testing.T) {
 func TestRunRefusesUnusableArguments(t *testing.T) {
 	dear := clitest.File(t, "prices.yaml", "t3.small: {spot: -1}")
 	for args, want := range map[string]string{
-		"run --enable nodes":                          `--enable: "nodes": must be adapter, nodepool, extender, or several with commas in between`,
-		"run --enable=":                               `--enable: "": must be adapter`,
-		"run --notify-webhook-url-file /nowhere":      `--notify-webhook-url-file: "/nowhere": must be left out unless --enable has nodepool`,
-		"run --enable nodepool --prometheus-url x:90": `--prometheus-url: "x:90": must be an http or https URL`,
-		"run --nodepool-cost-report weekly":           `--nodepool-cost-report: "weekly": must be a duration`,
-		"run --nodepool-cost-report 168h":             "--nodepool-cost-report: 168h0m0s: must be left out unless --enable has nodepool",
+		"run --enable nodes":                      `--enable: "nodes": must be adapter, nodepool, extender, or several with commas in between`,
+		"run --enable=":                           `--enable: "": must be adapter`,
+		"run --notify-webhook-url-file /nowhere":  `--notify-webhook-url-file: "/nowhere": must be left out unless --enable has nodepool`,
+		"run --enable nodepool --prometheus x:90": `--prometheus: "x:90": must be an http or https URL`,
+		"run --nodepool-cost-report weekly":       `--nodepool-cost-report: "weekly": must be a duration`,
+		"run --nodepool-cost-report 168h":         "--nodepool-cost-report: 168h0m0s: must be left out unless --enable has nodepool",
 		"run --enable nodepool --nodepool-cost-report 168h": "--nodepool-cost-report: 168h0m0s: must be left out unless --notify-webhook-url-file is given, which says where reports go\n" +
-			"--nodepool-cost-report: 168h0m0s: must be left out unless --prometheus-url is given",
-		"run --enable nodepool --nodepool-cost-report 10m":               "--nodepool-cost-report: 10m0s: must be 0, or a duration of at least 1h",
-		"run --enable nodepool --nodepool-cost-prices " + dear:           "--nodepool-cost-prices " + dear + ": t3.small.spot: -1",
-		"run --nodepool-cost-prices " + dear:                             "must be left out unless --enable has nodepool",
-		"run --nodepool-cost-report 168h --nodepool-cost-prices " + dear: "--nodepool-cost-prices " + dear + ": t3.small.spot: -1",
+			"--nodepool-cost-report: 168h0m0s: must be left out unless --prometheus is given",
+		"run --enable nodepool --nodepool-cost-report 10m": "--nodepool-cost-report: 10m0s: must be 0, or a duration of at least 1h",
+		"run --enable nodepool --prices " + dear:           "--prices " + dear + ": t3.small.spot: -1",
+		"run --prices " + dear:                             "must be left out unless --enable has nodepool",
+		"run --nodepool-cost-report 168h --prices " + dear: "--prices " + dear + ": t3.small.spot: -1",
 	} {
 		code, out, stderr := foresail(t, "", strings.Fields(args)...)
 		assert.Equal(t, cli.ExitUsage, code, args)

@@ -4,9 +4,12 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"net/http"
 	"net/http/pprof"
+	"os"
+	"path/filepath"
 	"strconv"
 	"sync/atomic"
 	"time"
@@ -27,26 +30,24 @@ const (
 	noAddress = "0"
 
 	metricsAddressFlag = "metrics-address"
-	metricsCertFlag    = "metrics-tls-cert-file"
-	metricsKeyFlag     = "metrics-tls-private-key-file"
+	metricsCertFlag    = "metrics-cert-dir"
+	certDirFlag        = "cert-dir"
 )
 
 // servingOptions are the flags of what a process serves whatever its parts are: probes to anyone, metrics and explain to those
 // that the cluster authenticates and authorizes.
 type servingOptions struct {
-	probeAddress      string
-	metricsAddress    string
-	allowAnonymous    bool
-	profiling         bool
-	certFile, keyFile string // of metricsAddress
+	probeAddress   string
+	metricsAddress string
+	anonymous      *anonymousOptions
+	profiling      bool
+	certDir        string // of metricsAddress
 }
 
 func (o *servingOptions) addFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&o.probeAddress, "http-address", ":8080", "Address that serves the probes /livez and /readyz over HTTP, to anyone. 0 serves none.")
 	fs.StringVar(&o.metricsAddress, metricsAddressFlag, ":8443", "Address that serves /metrics, explain and the dashboard over HTTPS, to clients that the cluster authenticates and authorizes. 0 serves none.")
-	fs.BoolVar(&o.allowAnonymous, "metrics-allow-anonymous", false, "Serve --metrics-address to anyone who can reach it, over HTTP unless --metrics-tls-cert-file is given. They learn the load of every namespace, and which pod is on which node: for loopback.")
-	fs.StringVar(&o.certFile, metricsCertFlag, "", "File with the certificate of --metrics-address, read again when it changes; empty makes one at start, signed by itself.")
-	fs.StringVar(&o.keyFile, metricsKeyFlag, "", "File with the private key of that certificate.")
+	fs.StringVar(&o.certDir, metricsCertFlag, "", "Folder with the certificate of --metrics-address, tls.crt, and its key, tls.key, read again when they change; empty makes a certificate at start, signed by itself, or serves HTTP with --allow-anonymous=metrics.")
 	fs.BoolVar(&o.profiling, "profiling", false, "Serve CPU and memory profiles below /debug/pprof/ of --metrics-address, to clients with the right to get these paths.")
 }
 
@@ -66,21 +67,43 @@ func (o *servingOptions) validate() error {
 	if o.profiling && o.metricsAddress == noAddress {
 		errs = append(errs, cli.BadFlag("profiling", true, "left out with --metrics-address=0, which serves nothing"))
 	}
-	return errors.Join(append(errs, checkKeyPair(metricsCertFlag, o.certFile, metricsKeyFlag, o.keyFile))...)
+	return errors.Join(append(errs, checkCertDir(metricsCertFlag, o.certDir))...)
 }
 
-// checkKeyPair refuses files without a certificate and its key. Neither file may be given.
-func checkKeyPair(certFlag, certFile, keyFlag, keyFile string) error {
-	switch {
-	case certFile == "" && keyFile == "":
-		return nil
-	case certFile == "":
-		return cli.BadFlag(certFlag, `""`, "given together with --"+keyFlag+", or neither")
-	case keyFile == "":
-		return cli.BadFlag(keyFlag, `""`, "given together with --"+certFlag+", or neither")
+// Names of files in a folder of certificates, as in a Secret of type kubernetes.io/tls.
+const (
+	certName        = "tls.crt"
+	keyName         = "tls.key"
+	authoritiesName = "ca.crt"
+)
+
+// certificateIn returns the files of the certificate and its key in a folder; "" without a folder.
+func certificateIn(folder string) (certFile, keyFile string) {
+	if folder == "" {
+		return "", ""
 	}
-	if _, err := tls.LoadX509KeyPair(certFile, keyFile); err != nil {
-		return cli.BadFlag(certFlag, fmt.Sprintf("%q", certFile), fmt.Sprintf("a certificate in PEM, the key of which is in --%s: %v", keyFlag, err))
+	return filepath.Join(folder, certName), filepath.Join(folder, keyName)
+}
+
+// authoritiesIn returns the file with the authorities of clients in a folder; "" if it has none.
+func authoritiesIn(folder string) string {
+	if folder == "" {
+		return ""
+	}
+	file := filepath.Join(folder, authoritiesName)
+	if _, err := os.Stat(file); errors.Is(err, fs.ErrNotExist) {
+		return ""
+	}
+	return file
+}
+
+// checkCertDir refuses a folder without a certificate and its key. None may be given.
+func checkCertDir(flag, folder string) error {
+	if folder == "" {
+		return nil
+	}
+	if _, err := tls.LoadX509KeyPair(certificateIn(folder)); err != nil {
+		return cli.BadFlag(flag, fmt.Sprintf("%q", folder), fmt.Sprintf("a folder with a certificate and its key in PEM, %s and %s: %v", certName, keyName, err))
 	}
 	return nil
 }
@@ -94,10 +117,11 @@ func (o *servingOptions) metricsServer() (metricsserver.Options, ctrlmanager.Run
 			"/debug/pprof/": http.HandlerFunc(pprof.Index), "/debug/pprof/profile": http.HandlerFunc(pprof.Profile), "/debug/pprof/trace": http.HandlerFunc(pprof.Trace),
 		}
 	}
-	if !o.allowAnonymous {
+	strangers := o.anonymous.allows(anonymousMetrics)
+	if !strangers {
 		options.FilterProvider = filters.WithAuthenticationAndAuthorization
 	}
-	if o.metricsAddress == noAddress || o.allowAnonymous && o.certFile == "" {
+	if o.metricsAddress == noAddress || strangers && o.certDir == "" {
 		return options, nil, nil
 	}
 	certificate, watcher, err := o.certificate()
@@ -116,8 +140,8 @@ type getCertificate = func(*tls.ClientHelloInfo) (*tls.Certificate, error)
 // certificate returns what answers with the certificate of the files, or with one that is made now. The library would
 // otherwise take one that it finds in the folder for temporary files, where anyone on the host may have put it.
 func (o *servingOptions) certificate() (getCertificate, ctrlmanager.Runnable, error) {
-	if o.certFile != "" {
-		watcher, err := certwatcher.New(o.certFile, o.keyFile)
+	if o.certDir != "" {
+		watcher, err := certwatcher.New(certificateIn(o.certDir))
 		if err != nil {
 			return nil, nil, fmt.Errorf("--%s: %w", metricsCertFlag, err)
 		}

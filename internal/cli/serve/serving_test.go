@@ -14,15 +14,11 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	certutil "k8s.io/client-go/util/cert"
-
-	"github.com/foresail/foresail/internal/cli/clitest"
 )
 
 // Metrics are served to clients with rights over HTTPS, unless the operator says otherwise.
 func TestMetricsAreServedToThoseWithRights(t *testing.T) {
-	cert, key, err := certutil.GenerateSelfSignedCertKey("foresail.example", nil, nil)
-	require.NoError(t, err)
-	files := []string{"--metrics-tls-cert-file=" + clitest.File(t, "tls.crt", string(cert)), "--metrics-tls-private-key-file=" + clitest.File(t, "tls.key", string(key))}
+	files := []string{"--metrics-cert-dir=" + certDir(t, "foresail.example")}[:1:1]
 	for name, test := range map[string]struct {
 		args               []string
 		authorized, secure bool
@@ -30,12 +26,12 @@ func TestMetricsAreServedToThoseWithRights(t *testing.T) {
 	}{
 		"by default":                  {nil, true, true, "localhost"},
 		"with a certificate":          {files, true, true, "foresail.example"},
-		"anonymous":                   {[]string{"--metrics-allow-anonymous"}, false, false, ""},
-		"anonymous, by a certificate": {append(files, "--metrics-allow-anonymous"), false, true, "foresail.example"},
+		"anonymous":                   {[]string{"--allow-anonymous=metrics"}, false, false, ""},
+		"anonymous, by a certificate": {append(files, "--allow-anonymous=metrics"), false, true, "foresail.example"},
 		"not at all":                  {[]string{"--metrics-address=0"}, true, false, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			o := parsedRun(t, append([]string{"--leader-elect=false", "--apiservice=false"}, test.args...)...)
+			o := parsedRun(t, append([]string{"--leader-elect=false", "--apiservice=none"}, test.args...)...)
 			require.NoError(t, o.validate())
 			server, _, err := o.serving.metricsServer()
 			require.NoError(t, err)
@@ -69,7 +65,7 @@ func TestProfilesAreServedOnRequest(t *testing.T) {
 	assert.Equal(t, http.StatusOK, w.Code)
 	assert.NotEmpty(t, w.Body.Bytes())
 
-	o := parsedRun(t, "--leader-elect=false", "--apiservice=false", "--profiling", "--metrics-address=0")
+	o := parsedRun(t, "--leader-elect=false", "--apiservice=none", "--profiling", "--metrics-address=0")
 	assert.ErrorContains(t, o.validate(), "--profiling")
 }
 
@@ -107,7 +103,7 @@ func TestProbes(t *testing.T) {
 
 	var hangs error
 	parts := []*part{{}, {alive: func() error { return hangs }}}
-	live.set(func() error { return join(parts, (*part).hangs) })
+	live.set(func() error { return join(parts, (*part).liveness) })
 	code, _ = answer(live)
 	assert.Equal(t, http.StatusOK, code)
 	hangs = errors.New("the forecaster hangs")

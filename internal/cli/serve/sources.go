@@ -16,24 +16,34 @@ import (
 )
 
 // registeredSources lists all sources. A new one is added here.
-func registeredSources() []source.Registration {
-	return []source.Registration{pods.Registration(), prometheus.Registration(), remotewrite.Registration(), resource.Registration()}
+func registeredSources(anonymous *anonymousOptions) []source.Registration {
+	strangers := func() bool { return anonymous.allows(anonymousRemoteWrite) }
+	return []source.Registration{pods.Registration(), prometheus.Registration(), remotewrite.Registration(strangers), resource.Registration()}
 }
 
 // sourceOptions are the flags of the sources of samples.
 type sourceOptions struct {
 	registered []source.Registration
 	prometheus prometheusOptions
+	anonymous  *anonymousOptions // nil: no sender is anonymous
 }
 
 func (o *sourceOptions) addFlags(fs *pflag.FlagSet) {
-	o.registered = registeredSources()
+	o.registered = registeredSources(o.anonymous)
 	for _, r := range o.registered {
 		if r.AddFlags != nil {
 			r.AddFlags(fs)
 		}
 	}
 	o.prometheus.addFlags(fs)
+}
+
+func (o *sourceOptions) addTestOptions(fs *pflag.FlagSet) {
+	for _, r := range o.registered {
+		if r.AddTestOptions != nil {
+			r.AddTestOptions(fs)
+		}
+	}
 }
 
 // validate reads the files that flags name, and keeps nothing of them.
@@ -59,7 +69,7 @@ func (o *sourceOptions) build(mgr ctrl.Manager, podsKnown func() error) (source.
 	limits := o.prometheus.api()
 	sources, err := source.NewSet(o.registered, source.Environment{
 		Cluster: mgr.GetConfig(), HTTPClient: mgr.GetHTTPClient(), Registerer: metrics.Registry, UserAgent: limits.UserAgent,
-		PodsKnown: podsKnown, Prometheus: limits, QueryTimeout: o.prometheus.timeout,
+		PodsKnown: podsKnown, Prometheus: limits, QueryTimeout: queryTimeout,
 	})
 	if err != nil {
 		return nil, err

@@ -15,7 +15,7 @@ import (
 
 func TestAllSourcesOfTheAPIAreRegistered(t *testing.T) {
 	var names []string
-	for _, r := range registeredSources() {
+	for _, r := range registeredSources(nil) {
 		names = append(names, r.Name)
 	}
 	assert.ElementsMatch(t, v1alpha1.SourceNames(), names)
@@ -29,32 +29,27 @@ func TestFlagsOfSources(t *testing.T) {
 	}{
 		{"", ""},
 		{"--remote-write-address 127.0.0.1:9201", ""},
-		{"--remote-write-address :9201 --remote-write-allow-anonymous", ""},
+		{"--remote-write-address :9201 --allow-anonymous remote-write", ""},
 		{"--remote-write-address 9201", `--remote-write-address: "9201": must be a host and a port, such as :9201: `},
 		{"--remote-write-address :9201", `--remote-write-address: ":9201": must be a loopback address, unless senders are authenticated (--remote-write-bearer-token-file, ` +
-			`or in --remote-write-web-config-file basic_auth_users, or client certificates with client_allowed_sans) or nobody needs to be (--remote-write-allow-anonymous): anybody who can reach it could write`},
+			`or in --remote-write-web-config-file basic_auth_users, or client certificates with client_allowed_sans) or nobody needs to be (--allow-anonymous=remote-write): anybody who can reach it could write`},
 		{"--remote-write-address :9201 --remote-write-web-config-file /nonexistent", `--remote-write-web-config-file: "/nonexistent": must be a web configuration as Prometheus exporters take it: `},
 		{"--remote-write-address :9201 --remote-write-bearer-token-file " + empty, `--remote-write-bearer-token-file: "` + empty + `": must be a file that holds a token: it is empty`},
-		{"--remote-write-max-series 5", `--remote-write-max-series: "5": must be left out while --remote-write-address is empty`},
 		{"--remote-write-bearer-token-file " + empty, `--remote-write-bearer-token-file: "` + empty + `": must be left out while --remote-write-address is empty`},
-		{"--remote-write-allow-anonymous", `--remote-write-allow-anonymous: "true": must be left out`},
 		{"--scrape-concurrency 1", `--scrape-concurrency: 1: must be at least 2`},
 		{"--remote-write-namespace-label k8s_ns", `--remote-write-namespace-label: "k8s_ns": must be left out while --remote-write-address is empty`},
 		{"--remote-write-address 127.0.0.1:9201 --remote-write-namespace-label k8s_ns --remote-write-unlabelled-namespace shop", ""},
 		{"--remote-write-address 127.0.0.1:9201 --remote-write-namespace-label=", `--remote-write-namespace-label: "": must be the name of a label`},
 		{"--remote-write-address 127.0.0.1:9201 --remote-write-unlabelled-namespace Shop", `--remote-write-unlabelled-namespace: "Shop": must be the name of a namespace, or empty`},
-		{"--scrape-max-bytes 0", `--scrape-max-bytes: 0: must be at least 1`},
-		{"--scrape-max-series 0", `--scrape-max-series: 0: must be at least 1`},
-		{"--remote-write-max-series 0", `--remote-write-max-series: 0: must be at least 1`},
-		{"--prometheus-url http://localhost:9090 --prometheus-config-file " + servers,
-			`--prometheus-url: "http://localhost:9090": must be one that --prometheus-config-file permits: address: "http://localhost:9090": must be listed by the operator: "http://prometheus:9090"`},
-		{"--prometheus-url http://localhost:9090 --prometheus-allow-unlisted --prometheus-config-file " + servers, ""},
+		{"--prometheus http://localhost:9090 --prometheus-config-file " + servers,
+			`--prometheus: "http://localhost:9090": must be one that --prometheus-config-file permits: address: "http://localhost:9090": must be listed by the operator: "http://prometheus:9090"`},
+		{"--prometheus http://localhost:9090 --prometheus-allow-unlisted --prometheus-config-file " + servers, ""},
 		{"--prometheus-max-memory 0", `--prometheus-max-memory: 0: must be at least 1048576`},
-		{"--prometheus-max-bytes 0", `--prometheus-max-bytes: 0: must be at least 1`},
 	} {
-		var o sourceOptions
+		o := sourceOptions{anonymous: &anonymousOptions{}}
 		fs := pflag.NewFlagSet("run", pflag.ContinueOnError)
 		o.addFlags(fs)
+		o.anonymous.addFlags(fs)
 		require.NoError(t, fs.Parse(strings.Fields(c.args)), c.args)
 		err := o.validate()
 		if c.want == "" {
@@ -71,7 +66,7 @@ func TestServersThatMayBeQueried(t *testing.T) {
 	servers := clitest.File(t, "servers.yaml", "servers: [{address: 'http://prometheus:9090'}]")
 	for args, permitted := range map[string][]string{
 		"":                                    nil,
-		"--prometheus-url http://own":         {"http://own"},
+		"--prometheus http://own":             {"http://own"},
 		"--prometheus-config-file " + servers: {"http://prometheus:9090"},
 		"--prometheus-allow-unlisted":         {"http://own", "http://prometheus:9090", "http://other"},
 		"--prometheus-allow-unlisted --prometheus-config-file " + servers: {"http://own", "http://prometheus:9090", "http://other"},

@@ -1,6 +1,6 @@
 // Package scheduling predicts what kube-scheduler would do with pods. It answers two questions: how
 // many new nodes do the pending pods need ([Pack]), and could the pods of a removed node run
-// elsewhere ([Homes])?
+// elsewhere ([Simulator])?
 //
 // The files read from the bottom up:
 //

@@ -133,11 +133,11 @@ func TestNodesThatJoin(t *testing.T) {
 }
 
 // A node that joins may never take pods, so none is drained for it.
-func TestNodesThatJoinAreNoHomes(t *testing.T) {
+func TestNodesThatJoinAreNoPlaces(t *testing.T) {
 	agent := []corev1.Taint{{Key: "agent", Effect: corev1.TaintEffectNoSchedule}}
 	for name, added := range map[string][]fleet.Placement{"alone": nil,
 		"with a new one": {{Zone: "b", InstanceType: "m"}}} {
-		h := homesOf(t, 2, running("p", "n0", inZone("a")), running("q", "n1"))
+		h := simulatorOf(t, 2, running("p", "n0", inZone("a")), running("q", "n1"))
 		h.world.Template.StartupTaints, h.world.Joining = agent, map[string]fleet.Placement{}
 		for i := range h.cluster.Nodes {
 			if n := &h.cluster.Nodes[i]; n.Object.Name == "n1" {

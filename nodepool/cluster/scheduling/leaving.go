@@ -15,7 +15,7 @@ import (
 //     place only when the Node is deleted. A spread over hosts, for example, counts an empty node
 //     as the emptiest host, unless it sets nodeTaintsPolicy: Honor. A third kind has no place even
 //     then.
-//   - A pod that waits needs no new node. Whether pods may wait depends on the reason of a removal: [plan.Homes].
+//   - A pod that waits needs no new node. Whether pods may wait depends on the reason of a removal: [plan.Simulator].
 //   - A node that keeps all its pods for long may never be deleted, so no pod waits for it any
 //     longer. It still takes no pods, and its own keep the room that they will need: see
 //     [cluster.Node.Stalled].

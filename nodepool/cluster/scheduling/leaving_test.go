@@ -83,7 +83,7 @@ func TestHomesOfPodsThatWait(t *testing.T) {
 		}, nil, "another node could run its pod default/w0 only after this one is deleted: pods that stay on that node keep it away until then", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			h := homesOf(t, test.nodes, test.objects...)
+			h := simulatorOf(t, test.nodes, test.objects...)
 			assert.Equal(t, test.at, h.Without([]string{"n0"}, false, test.added...), "at once")
 			assert.Equal(t, test.late, h.Without([]string{"n0"}, true, test.added...), "once the node is deleted")
 		})

@@ -70,7 +70,7 @@ func BenchmarkRollOut(b *testing.B) {
 	for _, each := range []int{5, 10} {
 		b.Run(fmt.Sprintf("%d pods on each of 1000 nodes", each), func(b *testing.B) {
 			c, s := outdatedPool(b, 1000, each)
-			s.Signals = []plan.Signal{{Name: "requests", Known: true, Threshold: 0.7, Needs: 100 * each, Want: 100 * each}}
+			s.Signals = []plan.Signal{{Name: "requests", Known: true, Threshold: 0.7, Needs: 100 * each, Desired: 100 * each}}
 			in := Input{}
 			for _, o := range s.Offers {
 				in.Offers = append(in.Offers,

@@ -35,7 +35,7 @@ func NewSimulator(c *cluster.Cluster, world Input) *Simulator {
 	return &Simulator{cluster: c, world: world, unplaced: -1, answers: map[string]string{}}
 }
 
-// Without implements [plan.Homes]. It costs about as much as a packing.
+// Without implements [plan.Simulator]. It costs about as much as a packing.
 func (h *Simulator) Without(nodes []string, mayWait bool, added ...fleet.Placement) string {
 	parts := append(slices.Clone(nodes), fmt.Sprint(" ", mayWait))
 	for _, p := range added {

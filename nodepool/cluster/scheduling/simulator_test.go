@@ -18,9 +18,9 @@ import (
 	"github.com/foresail/foresail/nodepool/provider"
 )
 
-// homesOf returns the homes of a cluster of n nodes of 4 CPUs, n0 to nN, half of them in each of
+// simulatorOf returns the simulator of a cluster of n nodes of 4 CPUs, n0 to nN, half of them in each of
 // two zones, with further objects.
-func homesOf(t *testing.T, n int, objects ...runtime.Object) *Simulator {
+func simulatorOf(t *testing.T, n int, objects ...runtime.Object) *Simulator {
 	t.Helper()
 	for i := range n {
 		object := node(fmt.Sprint("n", i), string(rune('a'+i%2))).Object
@@ -39,9 +39,9 @@ func running(name, node string, changes ...change) runtime.Object {
 	return p
 }
 
-// TestHomesOnNewNodes: with a node to come, pods have homes that they would not have without, but
-// only if it can be theirs.
-func TestHomesOnNewNodes(t *testing.T) {
+// TestPlacesOnNewNodes: with a new node, pods have places that they would not have without, but
+// only if they fit on it.
+func TestPlacesOnNewNodes(t *testing.T) {
 	added := fleet.Placement{Zone: "a", InstanceType: "m"}
 	full := func(c ...change) []runtime.Object {
 		var out []runtime.Object
@@ -50,14 +50,14 @@ func TestHomesOnNewNodes(t *testing.T) {
 		}
 		return out
 	}
-	h := homesOf(t, 2, full()...)
+	h := simulatorOf(t, 2, full()...)
 	require.NotEmpty(t, h.Without([]string{"n0"}, false), "the other is full")
 	require.Empty(t, h.Without([]string{"n0"}, false, added))
-	require.NotEmpty(t, h.Without([]string{"n0", "n1"}, false, added), "one is no home for both")
+	require.NotEmpty(t, h.Without([]string{"n0", "n1"}, false, added), "one has no room for both")
 	require.Empty(t, h.Without([]string{"n0", "n1"}, false, added, added))
 	require.NotEmpty(t, h.Without([]string{"n0"}, false), "what was asked before is not mixed up")
 
-	h = homesOf(t, 2, full(inZone("b"))...)
+	h = simulatorOf(t, 2, full(inZone("b"))...)
 	require.NotEmpty(t, h.Without([]string{"n1"}, false, added), "they must be in another zone")
 	require.Empty(t, h.Without([]string{"n1"}, false, fleet.Placement{Zone: "b", InstanceType: "m"}))
 	require.NotEmpty(t, NewSimulator(h.cluster, Input{}).Without([]string{"n1"}, false, added),
@@ -69,10 +69,10 @@ func devices(p *corev1.Pod) {
 	p.Spec.ResourceClaims = []corev1.PodResourceClaim{{Name: "gpu", ResourceClaimTemplateName: new("gpu")}}
 }
 
-// TestPodsWithDevicesKeepTheirNode: whether another node has devices is not known, of one that is
-// existing or of one to come.
+// TestPodsWithDevicesKeepTheirNode: whether another node has devices is unknown, for existing nodes and for
+// new ones.
 func TestPodsWithDevicesKeepTheirNode(t *testing.T) {
-	h := homesOf(t, 3, running("a", "n0", devices), running("b", "n1"))
+	h := simulatorOf(t, 3, running("a", "n0", devices), running("b", "n1"))
 	const want = "its pod default/a could run nowhere: it claims devices (spec.resourceClaims), and Foresail does not know which nodes have any"
 	require.Equal(t, want, h.Without([]string{"n0"}, false))
 	require.Equal(t, want, h.Without([]string{"n0"}, false, fleet.Placement{Zone: "a", InstanceType: "m"}))
@@ -124,7 +124,7 @@ func volume(key, value string) []runtime.Object {
 	return []runtime.Object{claim, v}
 }
 
-func TestHomes(t *testing.T) {
+func TestSimulator(t *testing.T) {
 	apart, over := awayFrom("w", corev1.LabelHostname), spreadOver(corev1.LabelTopologyZone, 1)
 	with := func(more []runtime.Object, objects ...runtime.Object) []runtime.Object {
 		return append(more, objects...)
@@ -188,12 +188,12 @@ func TestHomes(t *testing.T) {
 			})}, []string{"n0"}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			assert.Equal(t, test.want, homesOf(t, test.nodes, test.objects...).Without(test.without, false))
+			assert.Equal(t, test.want, simulatorOf(t, test.nodes, test.objects...).Without(test.without, false))
 		})
 	}
 }
 
-// Nodes that take no pods are no homes.
+// Nodes that take no pods are no places for pods.
 func TestHomesAreNodesThatTakePods(t *testing.T) {
 	for name, change := range map[string]func(*corev1.Node){
 		"not Ready": func(n *corev1.Node) { n.Status.Conditions = nil },
@@ -203,9 +203,9 @@ func TestHomesAreNodesThatTakePods(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			h := homesOf(t, 2, running("w0", "n0"))
+			h := simulatorOf(t, 2, running("w0", "n0"))
 			require.Empty(t, h.Without([]string{"n0"}, false))
-			h = homesOf(t, 2, running("w0", "n0"))
+			h = simulatorOf(t, 2, running("w0", "n0"))
 			other := h.cluster.Nodes[1].Object
 			change(other)
 			h.cluster.Nodes[1].Ready = len(other.Status.Conditions) > 0
@@ -219,7 +219,7 @@ func TestPodsThatAreStuckReserveNothing(t *testing.T) {
 	stuck := pods("s", 1)[0]
 	stuck.Stuck = "its claim data does not exist"
 	waits := pods("x", 1, requests("cpu", "2"))[0]
-	h := homesOf(t, 2, running("w0", "n0", requests("cpu", "3")))
+	h := simulatorOf(t, 2, running("w0", "n0", requests("cpu", "3")))
 	h = NewSimulator(h.cluster, Input{Pods: []cluster.Pending{stuck}})
 	require.Empty(t, h.Without([]string{"n0"}, false))
 	h = NewSimulator(h.cluster, Input{Pods: []cluster.Pending{stuck, waits}})

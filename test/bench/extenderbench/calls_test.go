@@ -28,13 +28,15 @@ import (
 // warmCalls are not measured: they find no connection, and code that has not run before.
 const warmCalls = 50
 
-// samplesOf are how many names a pod is asked about: what the scheduler samples of 5,000 nodes, and all of them.
+// samplesOf are how many names a pod is asked about: what the scheduler samples of 5,000 nodes, and
+// all of them.
 var samplesOf = []struct{ names, pods int }{{500, 3000}, {nodesOfCrowd, 500}}
 
-var podsOnNode = flag.Int("pods-on-node", 30, "how many pods each node has whose memory is measured; answers take no longer for them")
+var podsOnNode = flag.Int("pods-on-node", 30,
+	"how many pods each node has whose memory is measured; answers take no longer for them")
 
-// BenchmarkExtender is foresail with 5,000 nodes and 150,000 pods: what memory it takes, and what its answers take as
-// kube-scheduler's own client sees it, and as a plain one does.
+// BenchmarkExtender is foresail with 5,000 nodes and 150,000 pods: what memory it takes, and what
+// its answers take as kube-scheduler's own client sees it, and as a plain one does.
 func BenchmarkExtender(b *testing.B) {
 	program, caller := buildForesail(b), buildCaller(b)
 	c := crowd{nodes: nodesOfCrowd, podsOnNode: *podsOnNode, born: time.Now().Add(-time.Hour).Truncate(time.Second)}
@@ -43,11 +45,13 @@ func BenchmarkExtender(b *testing.B) {
 	b.Run("memory", func(b *testing.B) { benchmarkMemory(b, f, ready) })
 	f.waitForecasts(b)
 	for _, s := range samplesOf {
-		b.Run(fmt.Sprintf("client=scheduler/names=%d", s.names), func(b *testing.B) { benchmarkScheduler(b, f, c, caller, s.names, s.pods) })
+		b.Run(fmt.Sprintf("client=scheduler/names=%d", s.names),
+			func(b *testing.B) { benchmarkScheduler(b, f, c, caller, s.names, s.pods) })
 	}
 	for _, s := range samplesOf {
 		for _, verb := range []string{"filter", "prioritize"} {
-			b.Run(fmt.Sprintf("client=plain/%s/names=%d", verb, s.names), func(b *testing.B) { benchmarkPlain(b, f, c, verb, s.names, s.pods) })
+			b.Run(fmt.Sprintf("client=plain/%s/names=%d", verb, s.names),
+				func(b *testing.B) { benchmarkPlain(b, f, c, verb, s.names, s.pods) })
 		}
 	}
 }
@@ -71,12 +75,13 @@ func benchmarkMemory(b *testing.B, f *extenderProcess, ready time.Duration) {
 
 const mebibyte = 1 << 20
 
-// buildCaller builds the program that calls as the scheduler does, in the way that the scheduler is built: what they share
-// is not compiled again.
+// buildCaller builds the program that calls as the scheduler does, in the way that the scheduler is
+// built: what they share is not compiled again.
 func buildCaller(b *testing.B) string {
 	b.Helper()
 	build := foresail.GoBuild{
-		Dir: "test/env/controlplane/components", Package: "./callextender", Output: filepath.Join(b.TempDir(), "callextender"),
+		Dir: "test/env/controlplane/components", Package: "./callextender", Output: filepath.Join(b.TempDir(),
+			"callextender"),
 		Flags: []string{"-trimpath", "-ldflags=-s -w"}, Env: []string{"CGO_ENABLED=0", "GOFLAGS=-mod=readonly"},
 	}
 	require.NoError(b, build.Run(b.Context()))
@@ -109,14 +114,16 @@ func benchmarkScheduler(b *testing.B, f *extenderProcess, c crowd, caller string
 		wait()
 		asked := float64(pods + warmCalls)
 		b.ReportMetric(float64((f.MustUsage(b).CPU-before.CPU).Microseconds())/asked, "cpu-µs/pod")
-		b.ReportMetric(float64((call.ProcessState.UserTime()+call.ProcessState.SystemTime()).Microseconds())/asked, "scheduler-cpu-µs/pod")
+		b.ReportMetric(float64((call.ProcessState.UserTime()+call.ProcessState.SystemTime()).Microseconds())/asked,
+			"scheduler-cpu-µs/pod")
 		var told struct {
 			Pods, Passed             int
 			Filter, Prioritize, Both spread
 		}
 		require.NoError(b, json.Unmarshal(output, &told))
 		b.ReportMetric(0, "ns/op")
-		for what, s := range map[string]spread{"filter": told.Filter, "prioritize": told.Prioritize, "both": told.Both} {
+		for what, s := range map[string]spread{"filter": told.Filter, "prioritize": told.Prioritize,
+			"both": told.Both} {
 			report(b, what, s)
 		}
 		b.ReportMetric(float64(told.Passed)/float64(told.Pods), "names-passed")
@@ -152,8 +159,8 @@ func (c crowd) unwatched(name string) *corev1.Pod {
 	return p
 }
 
-// benchmarkPlain measures from before a request is sent until its answer has been read, without the time it takes to
-// write the one and understand the other.
+// benchmarkPlain measures from before a request is sent until its answer has been read, without the
+// time it takes to write the one and understand the other.
 func benchmarkPlain(b *testing.B, f *extenderProcess, c crowd, verb string, names, pods int) {
 	transport := &http.Transport{ForceAttemptHTTP2: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true}} //nolint:gosec // its certificate is made at start
 	defer transport.CloseIdleConnections()
@@ -166,7 +173,8 @@ func benchmarkPlain(b *testing.B, f *extenderProcess, c crowd, verb string, name
 		for i := range warmCalls + pods {
 			from := i * names % c.nodes
 			sample := all[from : from+names]
-			body, err := json.Marshal(extenderv1.ExtenderArgs{Pod: c.unwatched(fmt.Sprintf("%s-%d", verb, i)), NodeNames: &sample})
+			body, err := json.Marshal(extenderv1.ExtenderArgs{Pod: c.unwatched(fmt.Sprintf("%s-%d", verb, i)),
+				NodeNames: &sample})
 			require.NoError(b, err)
 			begun := time.Now()
 			answer := post(b, client, "https://"+f.address+extender.Prefix+"/"+verb, body)

@@ -49,32 +49,39 @@ func (c crowd) node(i int) *corev1.Node {
 	at, name, zone := metav1.NewTime(c.born), c.name(i), zones[i%len(zones)]
 	n := &corev1.Node{
 		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Node"},
-		ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(fmt.Sprintf("00000001-0000-4000-8000-%012d", i)), CreationTimestamp: at, Labels: map[string]string{
-			corev1.LabelHostname: name, corev1.LabelTopologyZone: zone, corev1.LabelTopologyRegion: "eu-central-1",
-			corev1.LabelInstanceTypeStable: "m5.4xlarge", corev1.LabelOSStable: "linux", corev1.LabelArchStable: "amd64",
-		}},
+		ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(fmt.Sprintf("00000001-0000-4000-8000-%012d", i)),
+			CreationTimestamp: at, Labels: map[string]string{
+				corev1.LabelHostname: name, corev1.LabelTopologyZone: zone, corev1.LabelTopologyRegion: "eu-central-1",
+				corev1.LabelInstanceTypeStable: "m5.4xlarge", corev1.LabelOSStable: "linux",
+				corev1.LabelArchStable: "amd64",
+			}},
 		Spec: corev1.NodeSpec{ProviderID: fmt.Sprintf("aws:///%s/i-%017x", zone, i)},
 		Status: corev1.NodeStatus{
 			Allocatable: shape(), Capacity: shape(),
-			Addresses: []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: fmt.Sprintf("10.0.%d.%d", i/250, i%250)}, {Type: corev1.NodeHostName, Address: name}},
+			Addresses: []corev1.NodeAddress{{Type: corev1.NodeInternalIP,
+				Address: fmt.Sprintf("10.0.%d.%d", i/250, i%250)}, {Type: corev1.NodeHostName, Address: name}},
 		},
 	}
-	for _, kind := range []corev1.NodeConditionType{corev1.NodeMemoryPressure, corev1.NodeDiskPressure, corev1.NodePIDPressure, corev1.NodeReady} {
+	for _, kind := range []corev1.NodeConditionType{corev1.NodeMemoryPressure, corev1.NodeDiskPressure,
+		corev1.NodePIDPressure, corev1.NodeReady} {
 		status := corev1.ConditionFalse
 		if kind == corev1.NodeReady {
 			status = corev1.ConditionTrue
 		}
-		n.Status.Conditions = append(n.Status.Conditions, corev1.NodeCondition{Type: kind, Status: status, LastTransitionTime: at, LastHeartbeatTime: at})
+		n.Status.Conditions = append(n.Status.Conditions,
+			corev1.NodeCondition{Type: kind, Status: status, LastTransitionTime: at, LastHeartbeatTime: at})
 	}
 	for k := range 30 { // as kubelets tell them, with a digest and a tag
 		image := fmt.Sprintf("registry.example.com/shop/app-%d", (i+k)%apps)
-		n.Status.Images = append(n.Status.Images, corev1.ContainerImage{Names: []string{image + "@sha256:4355a46b19d348dc2f57c046f8ef63d4538ebb936000f3c9ee954a27460dd865", image + ":1.27.4"}, SizeBytes: 187 << 20})
+		n.Status.Images = append(n.Status.Images,
+			corev1.ContainerImage{Names: []string{image + "@sha256:4355a46b19d348dc2f57c046f8ef63d4538ebb936000f3c9ee954a27460dd865", image + ":1.27.4"}, SizeBytes: 187 << 20})
 	}
 	return n
 }
 
 func shape() corev1.ResourceList {
-	return corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("15890m"), corev1.ResourceMemory: resource.MustParse("60Gi"), corev1.ResourcePods: resource.MustParse("110")}
+	return corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("15890m"),
+		corev1.ResourceMemory: resource.MustParse("60Gi"), corev1.ResourcePods: resource.MustParse("110")}
 }
 
 // bound is pod k of a node, which runs and is Ready.
@@ -84,8 +91,10 @@ func (c crowd) bound(node, k int) *corev1.Pod {
 	p.Spec.NodeName = c.name(node)
 	at := metav1.NewTime(c.born)
 	p.Status = corev1.PodStatus{Phase: corev1.PodRunning, QOSClass: corev1.PodQOSBurstable, StartTime: &at}
-	for _, kind := range []corev1.PodConditionType{corev1.PodReadyToStartContainers, corev1.PodInitialized, corev1.PodReady, corev1.ContainersReady, corev1.PodScheduled} {
-		p.Status.Conditions = append(p.Status.Conditions, corev1.PodCondition{Type: kind, Status: corev1.ConditionTrue, LastTransitionTime: at})
+	for _, kind := range []corev1.PodConditionType{corev1.PodReadyToStartContainers, corev1.PodInitialized,
+		corev1.PodReady, corev1.ContainersReady, corev1.PodScheduled} {
+		p.Status.Conditions = append(p.Status.Conditions,
+			corev1.PodCondition{Type: kind, Status: corev1.ConditionTrue, LastTransitionTime: at})
 	}
 	started := true
 	p.Status.ContainerStatuses = []corev1.ContainerStatus{{
@@ -101,33 +110,45 @@ func (c crowd) bound(node, k int) *corev1.Pod {
 func (c crowd) pod(i int) *corev1.Pod {
 	app, controller, grace := fmt.Sprintf("app-%d", i%apps), true, int64(30)
 	probe := &corev1.Probe{
-		ProbeHandler:  corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Path: "/healthz", Port: intstr.FromString("http"), Scheme: corev1.URISchemeHTTP}},
+		ProbeHandler: corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Path: "/healthz",
+			Port: intstr.FromString("http"), Scheme: corev1.URISchemeHTTP}},
 		PeriodSeconds: 5, TimeoutSeconds: 1, SuccessThreshold: 1, FailureThreshold: 3,
 	}
 	return &corev1.Pod{
 		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"},
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: team(i % apps), Name: fmt.Sprintf("%s-7c6c8d9b5f-%06d", app, i), UID: types.UID(fmt.Sprintf("00000002-0000-4000-8000-%012d", i)),
+			Namespace: team(i % apps), Name: fmt.Sprintf("%s-7c6c8d9b5f-%06d", app,
+				i), UID: types.UID(fmt.Sprintf("00000002-0000-4000-8000-%012d", i)),
 			CreationTimestamp: metav1.NewTime(c.born),
-			Labels:            map[string]string{"app.kubernetes.io/name": app, "app.kubernetes.io/instance": app, "pod-template-hash": "7c6c8d9b5f", "team": team(i % apps), "tier": "web"},
-			OwnerReferences:   []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: app + "-7c6c8d9b5f", UID: types.UID("00000003-0000-4000-8000-" + fmt.Sprintf("%012d", i%apps)), Controller: &controller, BlockOwnerDeletion: &controller}},
+			Labels: map[string]string{"app.kubernetes.io/name": app, "app.kubernetes.io/instance": app,
+				"pod-template-hash": "7c6c8d9b5f", "team": team(i % apps), "tier": "web"},
+			OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet",
+				Name: app + "-7c6c8d9b5f", UID: types.UID("00000003-0000-4000-8000-" + fmt.Sprintf("%012d",
+					i%apps)), Controller: &controller, BlockOwnerDeletion: &controller}},
 		},
 		Spec: corev1.PodSpec{
-			RestartPolicy: corev1.RestartPolicyAlways, DNSPolicy: corev1.DNSClusterFirst, SchedulerName: corev1.DefaultSchedulerName,
-			ServiceAccountName: "default", TerminationGracePeriodSeconds: &grace, SecurityContext: &corev1.PodSecurityContext{},
+			RestartPolicy: corev1.RestartPolicyAlways, DNSPolicy: corev1.DNSClusterFirst,
+			SchedulerName:      corev1.DefaultSchedulerName,
+			ServiceAccountName: "default", TerminationGracePeriodSeconds: &grace,
+			SecurityContext: &corev1.PodSecurityContext{},
 			Containers: []corev1.Container{{
-				Name: "app", Image: "registry.example.com/shop/" + app + ":1.27.4", ImagePullPolicy: corev1.PullIfNotPresent,
-				Ports: []corev1.ContainerPort{{Name: "http", ContainerPort: 8080, Protocol: corev1.ProtocolTCP}, {Name: "metrics", ContainerPort: 9090, Protocol: corev1.ProtocolTCP}},
+				Name: "app", Image: "registry.example.com/shop/" + app + ":1.27.4",
+				ImagePullPolicy: corev1.PullIfNotPresent,
+				Ports: []corev1.ContainerPort{{Name: "http", ContainerPort: 8080, Protocol: corev1.ProtocolTCP},
+					{Name: "metrics", ContainerPort: 9090, Protocol: corev1.ProtocolTCP}},
 				Env: []corev1.EnvVar{
-					{Name: "NODE_ENV", Value: "production"}, {Name: "DATABASE_URL", Value: "postgres://db.shop.svc:5432/shop"},
+					{Name: "NODE_ENV", Value: "production"}, {Name: "DATABASE_URL",
+						Value: "postgres://db.shop.svc:5432/shop"},
 					{Name: "OTEL_EXPORTER_OTLP_ENDPOINT", Value: "http://collector.observability.svc:4317"},
 				},
 				Resources: corev1.ResourceRequirements{
-					Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("250m"), corev1.ResourceMemory: resource.MustParse("512Mi")},
-					Limits:   corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("1Gi")},
+					Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("250m"),
+						corev1.ResourceMemory: resource.MustParse("512Mi")},
+					Limits: corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("1Gi")},
 				},
 				ReadinessProbe: probe, LivenessProbe: probe,
-				TerminationMessagePath: "/dev/termination-log", TerminationMessagePolicy: corev1.TerminationMessageReadFile,
+				TerminationMessagePath:   "/dev/termination-log",
+				TerminationMessagePolicy: corev1.TerminationMessageReadFile,
 			}},
 		},
 		Status: corev1.PodStatus{Phase: corev1.PodPending, QOSClass: corev1.PodQOSBurstable},

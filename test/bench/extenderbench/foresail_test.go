@@ -20,8 +20,10 @@ type extenderProcess struct {
 	address string // that schedulers ask
 }
 
-// startForesail runs an extender until the benchmark ends, and returns it once it is ready, with how long that took.
-func startForesail(b *testing.B, cluster *controlplane.Cluster, program foresail.Binary) (*extenderProcess, time.Duration) {
+// startForesail runs an extender until the benchmark ends, and returns it once it is ready, with
+// how long that took.
+func startForesail(b *testing.B, cluster *controlplane.Cluster, program foresail.Binary) (*extenderProcess,
+	time.Duration) {
 	b.Helper()
 	address, err := ports.TakeAddress()
 	require.NoError(b, err)
@@ -36,7 +38,8 @@ func startForesail(b *testing.B, cluster *controlplane.Cluster, program foresail
 	return &extenderProcess{p, address}, time.Since(begun)
 }
 
-// readsToForecast is how often the use of nodes is read until there is a forecast of it, and once more for good measure.
+// readsToForecast is how often the use of nodes is read until there is a forecast of it, and once
+// more for good measure.
 const readsToForecast = 6
 
 // waitForecasts waits until nodes are scored by what they are predicted to use.
@@ -56,7 +59,8 @@ func buildForesail(b *testing.B) foresail.Binary {
 	return program
 }
 
-// profile writes profiles of foresail that cover some time, if they are asked for. It returns at once; wait ends with them.
+// profile writes profiles of foresail that cover some time, if they are asked for. It returns at
+// once; wait ends with them.
 func (f *extenderProcess) profile(b *testing.B, name string, span time.Duration) (wait func()) {
 	b.Helper()
 	done := make(chan error, 1)

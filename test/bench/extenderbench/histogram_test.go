@@ -10,7 +10,8 @@ import (
 	"github.com/foresail/foresail/test/env/foresail"
 )
 
-// buckets counts observations by the bound that they are not above, in the order of the bounds, each with those below it.
+// buckets counts observations by the bound that they are not above, in the order of the bounds,
+// each with those below it.
 type buckets []*dto.Bucket
 
 // histogram adds up the histograms of a name that have labels.
@@ -41,8 +42,8 @@ func (h buckets) since(before buckets) buckets {
 	return out
 }
 
-// quantile is what a share of all observations does not exceed, as PromQL's histogram_quantile has it: they are taken to be
-// spread evenly within their bucket. It is 0 without observations.
+// quantile is what a share of all observations does not exceed, as PromQL's histogram_quantile has
+// it: they are taken to be spread evenly within their bucket. It is 0 without observations.
 func (h buckets) quantile(share float64) float64 {
 	if len(h) == 0 {
 		return 0

@@ -15,7 +15,8 @@ import (
 	"github.com/foresail/foresail/adapter/scheduler/extender"
 )
 
-// serveIdle answers schedulers until the benchmark ends, and returns where: every node passes, and all are as good.
+// serveIdle answers schedulers until the benchmark ends, and returns where: every node passes, and
+// all are as good.
 func serveIdle(b *testing.B) (address string) {
 	b.Helper()
 	mux := http.NewServeMux()

@@ -6,8 +6,8 @@ import (
 	"github.com/foresail/foresail/adapter/scheduler/extender"
 )
 
-// schedulerConfig is the KubeSchedulerConfiguration of the manifests with an extender at an address, or without any at "".
-// The scheduler may ask the API server as often as it likes.
+// schedulerConfig is the KubeSchedulerConfiguration of the manifests with an extender at an
+// address, or without any at "". The scheduler may ask the API server as often as it likes.
 func schedulerConfig(address string) string {
 	config := fmt.Sprintf("percentageOfNodesToScore: %d", *share) + `
 apiVersion: kubescheduler.config.k8s.io/v1

@@ -21,15 +21,16 @@ import (
 )
 
 var (
-	burst  = flag.Int("burst", 2000, "how many pods there are at once for a scheduler to bind")
-	share  = flag.Int("percentage", 0, "percentageOfNodesToScore of both schedulers; 0 is theirs, which is a tenth of 5,000 nodes")
+	burst = flag.Int("burst", 2000, "how many pods there are at once for a scheduler to bind")
+	share = flag.Int("percentage", 0,
+		"percentageOfNodesToScore of both schedulers; 0 is theirs, which is a tenth of 5,000 nodes")
 	rounds = flag.Int("rounds", 5, "how many bursts each scheduler is measured with")
 )
 
-// BenchmarkThroughput has two kube-schedulers take bursts of pods in turn, one with an extender and one without, and
-// tells how many pods a second each has bound. They run all the time, so that what it costs to watch the cluster is in
-// both figures. The extender is foresail, or one that lets pass and scores alike whatever it is asked: what is lost with
-// that is the scheduler's own.
+// BenchmarkThroughput has two kube-schedulers take bursts of pods in turn, one with an extender and
+// one without, and tells how many pods a second each has bound. They run all the time, so that what
+// it costs to watch the cluster is in both figures. The extender is foresail, or one that lets pass
+// and scores alike whatever it is asked: what is lost with that is the scheduler's own.
 func BenchmarkThroughput(b *testing.B) {
 	program := buildForesail(b)
 	c := crowd{nodes: nodesOfCrowd, podsOnNode: 2, born: time.Now().Add(-time.Hour).Truncate(time.Second)}
@@ -72,12 +73,13 @@ func reportOwn(b *testing.B, before, after foresail.Families) {
 		b.ReportMetric(h.quantile(0.99)*1e9, verb+"-p99-ns")
 	}
 	b.ReportMetric(after.Sum("foresail_extender_connections_total")-1, "reconnects")
-	b.ReportMetric(after.Sum("foresail_extender_fail_open_total")-before.Sum("foresail_extender_fail_open_total"), "failed-open")
+	b.ReportMetric(after.Sum("foresail_extender_fail_open_total")-before.Sum("foresail_extender_fail_open_total"),
+		"failed-open")
 	b.ReportMetric(after.Sum("foresail_extender_cache_age_seconds"), "s-view-age")
 }
 
-// compare has two schedulers take bursts in turn, reports how quick they were, and returns how many pods the second has
-// bound.
+// compare has two schedulers take bursts in turn, reports how quick they were, and returns how many
+// pods the second has bound.
 func compare(b *testing.B, cluster *controlplane.Cluster, c crowd, plain, extended string) int {
 	b.Helper()
 	s := newStage(b, cluster, c)
@@ -143,8 +145,8 @@ func newStage(b *testing.B, cluster *controlplane.Cluster, c crowd) *stage {
 	return &stage{crowd: c, etcd: v, client: client}
 }
 
-// burst has pods appear at once that name a scheduler, and returns how many of them were bound a second. When it returns
-// they have gone.
+// burst has pods appear at once that name a scheduler, and returns how many of them were bound a
+// second. When it returns they have gone.
 func (s *stage) burst(b *testing.B, scheduler string, round int) (speed float64) {
 	b.Helper()
 	ctx, cancel := context.WithTimeout(b.Context(), 5*time.Minute)
@@ -152,7 +154,8 @@ func (s *stage) burst(b *testing.B, scheduler string, round int) (speed float64)
 	list, err := s.client.CoreV1().Pods(burstNamespace).List(ctx, metav1.ListOptions{Limit: 1})
 	require.NoError(b, err)
 	require.Empty(b, list.Items)
-	watcher, err := s.client.CoreV1().Pods(burstNamespace).Watch(ctx, metav1.ListOptions{ResourceVersion: list.ResourceVersion})
+	watcher, err := s.client.CoreV1().Pods(burstNamespace).Watch(ctx,
+		metav1.ListOptions{ResourceVersion: list.ResourceVersion})
 	require.NoError(b, err)
 	defer watcher.Stop()
 	bound := map[string]bool{}
@@ -184,8 +187,9 @@ func (s *stage) burst(b *testing.B, scheduler string, round int) (speed float64)
 	return speed
 }
 
-// change changes each pod of a burst by a transaction of its own. What changes together has one resourceVersion, which
-// happens nowhere else: a watch that ends amid such changes loses the rest of them.
+// change changes each pod of a burst by a transaction of its own. What changes together has one
+// resourceVersion, which happens nowhere else: a watch that ends amid such changes loses the rest
+// of them.
 func (s *stage) change(b *testing.B, change func(i int) error) {
 	b.Helper()
 	for i := range *burst {

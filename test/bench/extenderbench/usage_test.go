@@ -24,7 +24,8 @@ func serveUsage(b *testing.B, cluster *controlplane.Cluster, c crowd) {
 	b.Helper()
 	ctx, cancel := context.WithCancel(context.WithoutCancel(b.Context())) // foresail is stopped before
 	b.Cleanup(cancel)
-	require.NoError(b, monitoring.ServeNodeMetrics(ctx, cluster, func() []metricsv1beta1.NodeMetrics { return c.usage(time.Now()) }))
+	require.NoError(b, monitoring.ServeNodeMetrics(ctx, cluster,
+		func() []metricsv1beta1.NodeMetrics { return c.usage(time.Now()) }))
 }
 
 // usage is what nodes used in the last 15 seconds that are complete.
@@ -35,7 +36,8 @@ func (c crowd) usage(now time.Time) []metricsv1beta1.NodeMetrics {
 	for i := range out {
 		share := shareOf(i, turn)
 		out[i] = metricsv1beta1.NodeMetrics{
-			ObjectMeta: metav1.ObjectMeta{Name: c.name(i), CreationTimestamp: at}, Timestamp: at, Window: metav1.Duration{Duration: usageResolution},
+			ObjectMeta: metav1.ObjectMeta{Name: c.name(i),
+				CreationTimestamp: at}, Timestamp: at, Window: metav1.Duration{Duration: usageResolution},
 			Usage: corev1.ResourceList{
 				corev1.ResourceCPU:    *resource.NewScaledQuantity(int64(15.89e9*share), resource.Nano),
 				corev1.ResourceMemory: *resource.NewQuantity(int64(float64(60<<30)*share), resource.BinarySI),
@@ -45,7 +47,8 @@ func (c crowd) usage(now time.Time) []metricsv1beta1.NodeMetrics {
 	return out
 }
 
-// shareOf is what share of itself a node uses: between a fifth and four fifths by the node, and a little to and fro.
+// shareOf is what share of itself a node uses: between a fifth and four fifths by the node, and a
+// little to and fro.
 func shareOf(node int, turn int64) float64 {
 	return 0.5 + 0.3*math.Sin(float64(node)) + 0.03*math.Sin(float64(turn)/7+float64(node%31))
 }

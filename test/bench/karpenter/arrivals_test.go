@@ -71,18 +71,19 @@ func loads() []load {
 	}
 }
 
-// Recorded arrivals, as the pods that carry the mean rate of 15 s, of which the largest of the last minute stays: every
-// 15 s of twenty minutes, at least 8 and at most 48.
+// Recorded arrivals, as the pods that carry the mean rate of 15 s, of which the largest of the last
+// minute stays: every 15 s of twenty minutes, at least 8 and at most 48.
 var (
-	// languageModelRequests are of a conversation service in Azure, minutes 20 to 40 at 0.3 requests a second and pod:
-	// AzureLLMInferenceTrace_conv of Azure/AzurePublicDataset, CC-BY 4.0.
+	// languageModelRequests are of a conversation service in Azure, minutes 20 to 40 at 0.3
+	// requests a second and pod: AzureLLMInferenceTrace_conv of Azure/AzurePublicDataset, CC-BY
+	// 4.0.
 	languageModelRequests = []int{
 		24, 24, 24, 23, 23, 23, 23, 23, 23, 24, 24, 25, 25, 25, 25, 24, 24, 23, 23, 24, 26, 26, 26, 26, 24, 24, 29,
 		29, 29, 29, 29, 31, 31, 31, 31, 29, 29, 28, 28, 28, 28, 28, 28, 28, 30, 30, 30, 30, 30, 29, 28, 28, 29, 29,
 		29, 29, 24, 25, 25, 27, 27, 27, 28, 28, 28, 28, 30, 30, 30, 30, 22, 19, 20, 20, 20, 20, 20, 19, 19, 20,
 	}
-	// postsOfAStream are of Twitter's sample stream from 01:28 UTC on 2021-08-02, around the first jump by more than
-	// 2.5 times of that week, at 5.2 posts a second and pod: dataset/twitter of
+	// postsOfAStream are of Twitter's sample stream from 01:28 UTC on 2021-08-02, around the first
+	// jump by more than 2.5 times of that week, at 5.2 posts a second and pod: dataset/twitter of
 	// reconfigurable-ml-pipeline/web-service-datasets.
 	postsOfAStream = []int{
 		9, 9, 10, 10, 10, 10, 9, 9, 9, 10, 10, 10, 11, 11, 11, 11, 10, 16, 35, 41, 43, 43, 44, 44, 44, 44, 44, 44, 44,
@@ -103,7 +104,8 @@ func share(at, span time.Duration) float64 {
 
 func between(share float64) int { return quiet + int(math.Round(share*(busy-quiet))) }
 
-// randomBatches are of 4 to 24 pods, which run for one to four minutes, some two minutes apart; the same at each run.
+// randomBatches are of 4 to 24 pods, which run for one to four minutes, some two minutes apart; the
+// same at each run.
 func randomBatches() (out []batch) {
 	random := rand.New(rand.NewPCG(14, 1))
 	for at := time.Minute; at < loadTime-3*time.Minute; at += time.Duration((0.5 + random.Float64()) * float64(2*time.Minute)) {

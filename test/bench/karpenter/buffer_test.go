@@ -31,7 +31,8 @@ var appYAML string
 
 var appTemplate = template.Must(template.New("app.yaml").Parse(appYAML))
 
-// app is a Deployment in a namespace of its own whose pods run on nodes of a pool of its own. All three have its name.
+// app is a Deployment in a namespace of its own whose pods run on nodes of a pool of its own. All
+// three have its name.
 type app struct {
 	testing.TB
 	Name     string
@@ -46,7 +47,8 @@ func newApp(t *testing.T, name string, replicas int) app {
 	require.NoError(t, appTemplate.Execute(&manifest, a))
 	a.apply(manifest.String())
 	t.Cleanup(func() {
-		require.NoError(t, shared.stack.Cluster.Client().CoreV1().Namespaces().Delete(context.Background(), name, metav1.DeleteOptions{}))
+		require.NoError(t, shared.stack.Cluster.Client().CoreV1().Namespaces().Delete(context.Background(), name,
+			metav1.DeleteOptions{}))
 	})
 	return a
 }
@@ -90,7 +92,8 @@ type bufferStatus struct {
 }
 
 func bufferStatusOf(t require.TestingT, namespace, name string) (s bufferStatus) {
-	object, err := shared.stack.Cluster.Dynamic().Resource(karpenter.CapacityBuffers).Namespace(namespace).Get(shared, name, metav1.GetOptions{})
+	object, err := shared.stack.Cluster.Dynamic().Resource(karpenter.CapacityBuffers).Namespace(namespace).Get(shared,
+		name, metav1.GetOptions{})
 	require.NoError(t, err)
 	status, _, err := unstructured.NestedMap(object.Object, "status")
 	require.NoError(t, err)
@@ -98,7 +101,8 @@ func bufferStatusOf(t require.TestingT, namespace, name string) (s bufferStatus)
 	return s
 }
 
-// fits tells whether Karpenter reports room for all of a buffer, on nodes or on instances that it has launched.
+// fits tells whether Karpenter reports room for all of a buffer, on nodes or on instances that it
+// has launched.
 func (s bufferStatus) fits() bool {
 	c := meta.FindStatusCondition(s.Conditions, "Provisioning")
 	return c != nil && c.Status == metav1.ConditionTrue && c.Reason == "FitsExistingCapacity"
@@ -106,7 +110,8 @@ func (s bufferStatus) fits() bool {
 
 // nodes lists the Ready nodes of the pool.
 func (a app) nodes(t require.TestingT) (ready []corev1.Node) {
-	list, err := shared.stack.Cluster.Client().CoreV1().Nodes().List(shared, metav1.ListOptions{LabelSelector: karpenter.PoolLabel + "=" + a.Name})
+	list, err := shared.stack.Cluster.Client().CoreV1().Nodes().List(shared,
+		metav1.ListOptions{LabelSelector: karpenter.PoolLabel + "=" + a.Name})
 	require.NoError(t, err)
 	for _, node := range list.Items {
 		for _, c := range node.Status.Conditions {
@@ -149,7 +154,8 @@ func TestNodesComeForPodsAndGo(t *testing.T) {
 	assert.GreaterOrEqual(t, f.pending, 3*(nodeStart-time.Second), "an instance takes its time to start")
 
 	a.scale(0)
-	eventually(t, consolidateAfter+time.Minute, "no node is left", func(c *assert.CollectT) { assert.Empty(c, a.nodes(c)) })
+	eventually(t, consolidateAfter+time.Minute, "no node is left",
+		func(c *assert.CollectT) { assert.Empty(c, a.nodes(c)) })
 }
 
 func TestBuffer(t *testing.T) {
@@ -176,12 +182,14 @@ func TestBuffer(t *testing.T) {
 		assert.Contains(t, spare, pod.Spec.NodeName, "a pod got a node that was there before it")
 	}
 	// Pods that find room do not have Karpenter look. It does so when it resolves the buffer again.
-	eventually(t, 30*time.Second+nodeStart+time.Minute, "a buffer of three pods beside those that run", func(c *assert.CollectT) {
-		assert.Len(c, a.nodes(c), 3)
-	})
+	eventually(t, 30*time.Second+nodeStart+time.Minute, "a buffer of three pods beside those that run",
+		func(c *assert.CollectT) {
+			assert.Len(c, a.nodes(c), 3)
+		})
 
 	a.scale(0)
 	a.buffer(0)
-	eventually(t, consolidateAfter+90*time.Second, "no node is left", func(c *assert.CollectT) { assert.Empty(c, a.nodes(c)) })
+	eventually(t, consolidateAfter+90*time.Second, "no node is left",
+		func(c *assert.CollectT) { assert.Empty(c, a.nodes(c)) })
 	t.Logf("the status of an empty buffer: %+v", bufferStatusOf(t, a.Name, a.Name))
 }

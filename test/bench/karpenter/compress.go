@@ -17,15 +17,16 @@ import (
 	"github.com/foresail/foresail/test/env/foresail"
 )
 
-// constants are times that Karpenter has no setting for, by the file of its module: how often it looks for nodes to remove, and how long
-// it waits before it looks at a removal once more.
+// constants are times that Karpenter has no setting for, by the file of its module: how often it
+// looks for nodes to remove, and how long it waits before it looks at a removal once more.
 var constants = map[string]string{
 	"pkg/controllers/disruption/controller.go":    "pollingPeriod",
 	"pkg/controllers/disruption/consolidation.go": "commandValidationDelay",
 }
 
-// BuildCompressed builds a Karpenter whose constants are divided by a number, for loads whose times are divided by it. Otherwise it is
-// the same. The first time takes minutes on two cores more than Build, then nothing.
+// BuildCompressed builds a Karpenter whose constants are divided by a number, for loads whose times
+// are divided by it. Otherwise it is the same. The first time takes minutes on two cores more than
+// Build, then nothing.
 func BuildCompressed(ctx context.Context, progress io.Writer, by int) (Binaries, error) {
 	plain, err := Build(ctx, progress)
 	if err != nil {
@@ -93,7 +94,8 @@ func copyModule(ctx context.Context, to string) error {
 	return err
 }
 
-// divide divides a time that a line of Go has, such as "const pollingPeriod = 10 * time.Second". The pattern is what is in front of it.
+// divide divides a time that a line of Go has, such as "const pollingPeriod = 10 * time.Second".
+// The pattern is what is in front of it.
 func divide(text []byte, pattern string, by int) ([]byte, error) {
 	line := regexp.MustCompile(`(?m)^(` + pattern + `)((?:\d+ ?\* ?)?time\.\w+)`)
 	if n := len(line.FindAllIndex(text, -1)); n != 1 {
@@ -102,14 +104,16 @@ func divide(text []byte, pattern string, by int) ([]byte, error) {
 	return line.ReplaceAll(text, fmt.Appendf(nil, "$1$2 / %d", by)), nil
 }
 
-// times are those that a WorkerPool has no setting for: how often an open action is looked at, how long a tainted node is kept for pods
-// that are on their way to it, and how long a cycle waits for the next one, by file and by what is in front of them.
+// times are those that a WorkerPool has no setting for: how often an open action is looked at, how
+// long a tainted node is kept for pods that are on their way to it, and how long a cycle waits for
+// the next one, by file and by what is in front of them.
 var times = map[string][]string{
 	"nodepool/options.go": {`\to\.StepInterval = orElse\(o\.StepInterval, `, `\to\.BindGrace = orElse\(o\.BindGrace, `},
 	"nodepool/run.go":     {`\tleastPause = `},
 }
 
-// BuildForesailCompressed builds a foresail whose constants are divided by a number, as [BuildCompressed] does with Karpenter.
+// BuildForesailCompressed builds a foresail whose constants are divided by a number, as
+// [BuildCompressed] does with Karpenter.
 func BuildForesailCompressed(ctx context.Context, progress io.Writer, by int) (foresail.Binary, error) {
 	root, err := controlplane.Root()
 	if err != nil {

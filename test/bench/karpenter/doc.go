@@ -1,6 +1,7 @@
-// Package karpenter runs Karpenter with its kwok provider, built from its module, on a control plane without containers. Its tests have
-// it act on CapacityBuffers, and compare what pods wait and nodes cost on a ramp with a buffer of Foresail's, with one of a fixed size,
-// with none, and with a WorkerPool. A benchmark plays four loads to it and to WorkerPools at the same time.
+// Package karpenter runs Karpenter with its kwok provider, built from its module, on a control
+// plane without containers. Its tests have it act on CapacityBuffers, and compare what pods wait
+// and nodes cost on a ramp with a buffer of Foresail's, with one of a fixed size, with none, and
+// with a WorkerPool. A benchmark plays four loads to it and to WorkerPools at the same time.
 //
 // What Karpenter 1.14 makes of a CapacityBuffer, as far as Foresail's have to agree with it:
 //

@@ -25,16 +25,19 @@ import (
 
 // The kinds that Karpenter acts on and makes.
 var (
-	NodeClaims      = schema.GroupVersionResource{Group: "karpenter.sh", Version: "v1", Resource: "nodeclaims"}
-	nodePools       = schema.GroupVersionResource{Group: "karpenter.sh", Version: "v1", Resource: "nodepools"}
-	nodeClasses     = schema.GroupVersionResource{Group: "karpenter.kwok.sh", Version: "v1alpha1", Resource: "kwoknodeclasses"}
-	CapacityBuffers = schema.GroupVersionResource{Group: "autoscaling.x-k8s.io", Version: "v1beta1", Resource: "capacitybuffers"}
+	NodeClaims  = schema.GroupVersionResource{Group: "karpenter.sh", Version: "v1", Resource: "nodeclaims"}
+	nodePools   = schema.GroupVersionResource{Group: "karpenter.sh", Version: "v1", Resource: "nodepools"}
+	nodeClasses = schema.GroupVersionResource{Group: "karpenter.kwok.sh", Version: "v1alpha1",
+		Resource: "kwoknodeclasses"}
+	CapacityBuffers = schema.GroupVersionResource{Group: "autoscaling.x-k8s.io", Version: "v1beta1",
+		Resource: "capacitybuffers"}
 )
 
 // PoolLabel is the label of nodes and NodeClaims with the name of their NodePool.
 const PoolLabel = "karpenter.sh/nodepool"
 
-// instanceType is the one type of instance. Karpenter's kwok provider subtracts 100m of CPU from what a node can allocate.
+// instanceType is the one type of instance. Karpenter's kwok provider subtracts 100m of CPU from
+// what a node can allocate.
 const instanceType = "worker"
 
 // Karpenter is a running Karpenter whose instances are Nodes that it creates itself, and kwok makes Ready.
@@ -44,11 +47,12 @@ type Karpenter struct {
 	process  *controlplane.Process
 }
 
-// Start installs Karpenter's CRDs, runs it as the cluster's administrator (what it may do is not what is tested) with the feature gate
-// of CapacityBuffers and further flags, and waits until it is ready. Stop ends it.
+// Start installs Karpenter's CRDs, runs it as the cluster's administrator (what it may do is not
+// what is tested) with the feature gate of CapacityBuffers and further flags, and waits until it is
+// ready. Stop ends it.
 //
-// Its controllers see all nodes of the cluster, but change those alone that they have made. Pods are kept apart from other nodes by a
-// node selector, [PoolLabel].
+// Its controllers see all nodes of the cluster, but change those alone that they have made. Pods
+// are kept apart from other nodes by a node selector, [PoolLabel].
 func Start(ctx context.Context, cluster *controlplane.Cluster, binaries Binaries, flags ...string) (*Karpenter, error) {
 	k := &Karpenter{cluster: cluster, binaries: binaries}
 	if err := k.start(ctx, flags); err != nil {
@@ -88,13 +92,14 @@ func (k *Karpenter) start(ctx context.Context, flags []string) error {
 		return err
 	}
 	dir := k.cluster.Dir()
-	k.process, err = controlplane.StartProcess("karpenter", k.binaries.path(binary), filepath.Join(dir, "karpenter.log"), dir, append([]string{
-		"--feature-gates=CapacityBuffer=true",
-		"--disable-leader-election",
-		"--instance-types-file-path=" + types,
-		// Both are served at every address: there is no flag for one.
-		"--metrics-port=" + strconv.Itoa(metrics), "--health-probe-port=" + strconv.Itoa(health),
-	}, flags...), "KUBECONFIG="+k.cluster.Kubeconfig())
+	k.process, err = controlplane.StartProcess("karpenter", k.binaries.path(binary),
+		filepath.Join(dir, "karpenter.log"), dir, append([]string{
+			"--feature-gates=CapacityBuffer=true",
+			"--disable-leader-election",
+			"--instance-types-file-path=" + types,
+			// Both are served at every address: there is no flag for one.
+			"--metrics-port=" + strconv.Itoa(metrics), "--health-probe-port=" + strconv.Itoa(health),
+		}, flags...), "KUBECONFIG="+k.cluster.Kubeconfig())
 	if err != nil {
 		return err
 	}
@@ -128,7 +133,8 @@ func (k *Karpenter) writeInstanceTypes() (path string, err error) {
 
 // waitReady waits until Karpenter's caches are filled.
 func (k *Karpenter) waitReady(ctx context.Context, port int) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, 2*time.Minute, errors.New("Karpenter was not ready within two minutes"))
+	ctx, cancel := context.WithTimeoutCause(ctx, 2*time.Minute,
+		errors.New("Karpenter was not ready within two minutes"))
 	defer cancel()
 	for {
 		err := checkReady(ctx, "http://"+ports.Loopback(port)+"/readyz")
@@ -168,11 +174,12 @@ func checkReady(ctx context.Context, url string) error {
 // Pool is a NodePool with a node class of its own.
 type Pool struct {
 	Name string
-	// NodeStart is how long an instance takes from its launch until its Node is there, which kwok then makes Ready at once. Karpenter
-	// takes whole seconds.
+	// NodeStart is how long an instance takes from its launch until its Node is there, which kwok
+	// then makes Ready at once. Karpenter takes whole seconds.
 	NodeStart time.Duration
-	// ConsolidateAfter is how long nothing may have happened on a node before Karpenter removes it, of all nodes as many as may go. 0
-	// stands for Karpenter's defaults: at once, and no more than a tenth of the nodes at a time.
+	// ConsolidateAfter is how long nothing may have happened on a node before Karpenter removes it,
+	// of all nodes as many as may go. 0 stands for Karpenter's defaults: at once, and no more than
+	// a tenth of the nodes at a time.
 	ConsolidateAfter time.Duration
 	MaxNodes         int // 0 = 50
 }
@@ -186,8 +193,9 @@ var poolTemplate = template.Must(template.New("pool.yaml").Parse(poolYAML))
 func (k *Karpenter) ApplyPool(ctx context.Context, pool Pool) error {
 	var manifest bytes.Buffer
 	err := poolTemplate.Execute(&manifest, map[string]any{
-		"Name": pool.Name, "InstanceType": instanceType, "NodeStart": int(pool.NodeStart.Seconds()), "ConsolidateAfter": pool.ConsolidateAfter,
-		"CPU": 2 * cmp.Or(pool.MaxNodes, 50),
+		"Name": pool.Name, "InstanceType": instanceType, "NodeStart": int(pool.NodeStart.Seconds()),
+		"ConsolidateAfter": pool.ConsolidateAfter,
+		"CPU":              2 * cmp.Or(pool.MaxNodes, 50),
 	})
 	if err != nil {
 		return err

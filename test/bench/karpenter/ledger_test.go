@@ -24,7 +24,8 @@ import (
 	"github.com/foresail/foresail/test/bench/karpenter"
 )
 
-// ledger keeps when the pods of a namespace were there and bound, and when the instances of a pool were there, as they are seen.
+// ledger keeps when the pods of a namespace were there and bound, and when the instances of a pool
+// were there, as they are seen.
 type ledger struct {
 	mu        sync.Mutex
 	pods      map[types.UID]*span // from their creation until a node has them
@@ -46,11 +47,13 @@ func (s span) within(begin, end time.Time) time.Duration {
 	return max(0, end.Sub(begin))
 }
 
-// newLedger returns a ledger of a namespace that is kept until the test ends. It knows no instances before watchNodeClaims or watchInstances.
+// newLedger returns a ledger of a namespace that is kept until the test ends. It knows no instances
+// before watchNodeClaims or watchInstances.
 func newLedger(t testing.TB, namespace string) *ledger {
 	t.Helper()
 	l := &ledger{pods: map[types.UID]*span{}, bound: map[types.UID]bool{}, instances: map[types.UID]*span{}}
-	factory := informers.NewSharedInformerFactoryWithOptions(shared.stack.Cluster.Client(), 0, informers.WithNamespace(namespace))
+	factory := informers.NewSharedInformerFactoryWithOptions(shared.stack.Cluster.Client(), 0,
+		informers.WithNamespace(namespace))
 	watch(t, factory.Core().V1().Pods().Informer(), func(o metav1.Object, gone bool) {
 		l.see(l.pods, o, gone || o.(*corev1.Pod).Spec.NodeName != "")
 		l.seeBound(o.(*corev1.Pod), gone)
@@ -75,19 +78,23 @@ func (l *ledger) boundNow() int {
 	return len(l.bound)
 }
 
-// watchNodeClaims takes the instances of a NodePool in. One costs from its NodeClaim on, long before its Node.
+// watchNodeClaims takes the instances of a NodePool in. One costs from its NodeClaim on, long
+// before its Node.
 func (l *ledger) watchNodeClaims(t testing.TB, pool string) {
 	t.Helper()
-	factory := dynamicinformer.NewFilteredDynamicSharedInformerFactory(shared.stack.Cluster.Dynamic(), 0, "", func(o *metav1.ListOptions) {
-		o.LabelSelector = karpenter.PoolLabel + "=" + pool
-	})
-	watch(t, factory.ForResource(karpenter.NodeClaims).Informer(), func(o metav1.Object, gone bool) { l.see(l.instances, o, gone) })
+	factory := dynamicinformer.NewFilteredDynamicSharedInformerFactory(shared.stack.Cluster.Dynamic(), 0, "",
+		func(o *metav1.ListOptions) {
+			o.LabelSelector = karpenter.PoolLabel + "=" + pool
+		})
+	watch(t, factory.ForResource(karpenter.NodeClaims).Informer(),
+		func(o metav1.Object, gone bool) { l.see(l.instances, o, gone) })
 }
 
 // watchInstances takes the instances of a simulated cloud in, which are ConfigMaps.
 func (l *ledger) watchInstances(t testing.TB, namespace string) {
 	t.Helper()
-	factory := informers.NewSharedInformerFactoryWithOptions(shared.stack.Cluster.Client(), 0, informers.WithNamespace(namespace))
+	factory := informers.NewSharedInformerFactoryWithOptions(shared.stack.Cluster.Client(), 0,
+		informers.WithNamespace(namespace))
 	watch(t, factory.Core().V1().ConfigMaps().Informer(), func(o metav1.Object, gone bool) {
 		data, ok := o.(*corev1.ConfigMap).Data["instance"]
 		if !ok {

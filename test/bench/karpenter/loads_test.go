@@ -41,8 +41,9 @@ var (
 	asIs      = flag.Bool("as-is", false, "leave the constants of both as they are, which settings do not reach")
 )
 
-// compress divides every time of the loads, of nodes and of both autoscalers, constants of their source included: twenty minutes pass in
-// four. It is the largest number by which the intervals of a WorkerPool and the starts of nodes are whole seconds.
+// compress divides every time of the loads, of nodes and of both autoscalers, constants of their
+// source included: twenty minutes pass in four. It is the largest number by which the intervals of
+// a WorkerPool and the starts of nodes are whole seconds.
 const compress = 5
 
 const (
@@ -83,8 +84,8 @@ type side struct {
 	ledger     *ledger
 }
 
-// BenchmarkLoads plays one load after the other to Karpenter and to WorkerPools at the same time, each with pods and nodes of its own on
-// one control plane. Figures are printed, not asserted.
+// BenchmarkLoads plays one load after the other to Karpenter and to WorkerPools at the same time,
+// each with pods and nodes of its own on one control plane. Figures are printed, not asserted.
 func BenchmarkLoads(b *testing.B) {
 	r := newRivals(b, !*asIs)
 	for _, l := range loads() {
@@ -94,7 +95,8 @@ func BenchmarkLoads(b *testing.B) {
 	}
 }
 
-// newRivals starts Foresail, and a Karpenter that has served no pool before. Compressed ones have the times of the loads.
+// newRivals starts Foresail, and a Karpenter that has served no pool before. Compressed ones have
+// the times of the loads.
 func newRivals(b *testing.B, compressed bool) *rivals {
 	b.Helper()
 	log.SetLogger(klog.Background()) // before the first client: controller-runtime warns of none
@@ -104,7 +106,8 @@ func newRivals(b *testing.B, compressed bool) *rivals {
 	var err error
 	if compressed {
 		flags = []string{
-			"--batch-idle-duration=" + (time.Second / compress).String(), "--batch-max-duration=" + (10 * time.Second / compress).String(),
+			"--batch-idle-duration=" + (time.Second / compress).String(),
+			"--batch-max-duration=" + (10 * time.Second / compress).String(),
 		}
 		binaries, err = karpenter.BuildCompressed(b.Context(), b.Output(), compress)
 		require.NoError(b, err)
@@ -121,11 +124,13 @@ func newRivals(b *testing.B, compressed bool) *rivals {
 	binary, err := build(b.Context(), b.Output())
 	require.NoError(b, err)
 	process := foresail.StartFor(b, foresail.Options{
-		Name: "foresail-loads", Binary: binary, Dir: cluster.Dir(), Flags: []string{"--enable", "nodepool", "--kubeconfig", cluster.Kubeconfig()},
+		Name: "foresail-loads", Binary: binary, Dir: cluster.Dir(), Flags: []string{"--enable", "nodepool",
+			"--kubeconfig", cluster.Kubeconfig()},
 	})
 	objects, err := foresail.NewClient(cluster.RESTConfig())
 	require.NoError(b, err)
-	return &rivals{b, objects, compressed, map[string]int{"karpenter": shared.karpenter.PID(), "foresail": process.PID()}}
+	return &rivals{b, objects, compressed, map[string]int{"karpenter": shared.karpenter.PID(),
+		"foresail": process.PID()}}
 }
 
 // play has all contenders carry a load from the same moment on, and reports what it cost.
@@ -188,7 +193,8 @@ func (r *rivals) carry(l load, sides []*side) {
 		require.NoError(r, group.Wait())
 		if tick%20 == 0 {
 			for _, s := range sides {
-				r.Logf("%-14s %4.0f s  %2d replicas  %-18s %2d instances, %2d pods pending", l.name, (tick * step).Seconds(), replicas,
+				r.Logf("%-14s %4.0f s  %2d replicas  %-18s %2d instances, %2d pods pending", l.name,
+					(tick * step).Seconds(), replicas,
 					s.contender.name, s.ledger.instancesNow(), s.ledger.pendingNow())
 			}
 		}
@@ -218,7 +224,8 @@ func (r *rivals) newSide(l load, c contender) *side {
 	s.create(&appsv1.Deployment{
 		ObjectMeta: metav1.ObjectMeta{Name: "web", Namespace: s.name},
 		Spec: appsv1.DeploymentSpec{
-			Replicas: new(int32(l.pods(0))), Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}},
+			Replicas: new(int32(l.pods(0))),
+			Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}},
 			Template: l.template(s.pod("web", nil)),
 		},
 	})
@@ -235,10 +242,12 @@ func (s *side) pod(app string, annotations map[string]string) corev1.PodTemplate
 	return corev1.PodTemplateSpec{
 		ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"app": app}, Annotations: annotations},
 		Spec: corev1.PodSpec{
-			NodeSelector: map[string]string{s.label: s.name}, TerminationGracePeriodSeconds: new(int64(1)), RestartPolicy: corev1.RestartPolicyAlways,
-			Containers: []corev1.Container{{Name: "app", Image: "example.com/app", Resources: corev1.ResourceRequirements{
-				Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("500m")},
-			}}},
+			NodeSelector: map[string]string{s.label: s.name}, TerminationGracePeriodSeconds: new(int64(1)),
+			RestartPolicy: corev1.RestartPolicyAlways,
+			Containers: []corev1.Container{{Name: "app", Image: "example.com/app",
+				Resources: corev1.ResourceRequirements{
+					Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("500m")},
+				}}},
 		},
 	}
 }
@@ -263,7 +272,8 @@ func (s *side) begin(of batch) error {
 	})
 }
 
-// settle waits until the pods that a load begins with run, and the side knows what its autoscaler needs to know.
+// settle waits until the pods that a load begins with run, and the side knows what its autoscaler
+// needs to know.
 func (s *side) settle() {
 	s.Helper()
 	eventually(s.TB, startOfNode+2*time.Minute, s.name+" runs", func(c *assert.CollectT) {
@@ -281,7 +291,8 @@ func (s *side) settle() {
 
 // nodePool has Karpenter start nodes, by its defaults.
 func (s *side) nodePool() {
-	require.NoError(s, shared.karpenter.ApplyPool(s.Context(), karpenter.Pool{Name: s.name, NodeStart: startOfNode, MaxNodes: s.maxNodes}))
+	require.NoError(s, shared.karpenter.ApplyPool(s.Context(),
+		karpenter.Pool{Name: s.name, NodeStart: startOfNode, MaxNodes: s.maxNodes}))
 	s.process = "karpenter"
 	s.ledger.watchNodeClaims(s.TB, s.name)
 }
@@ -292,7 +303,8 @@ func (s *side) workerPool() {
 	spec.Template.Labels = map[string]string{s.label: s.name}
 	spec.Provider.Simulated = &v1alpha1.SimulatedProvider{
 		JoinDelay: &metav1.Duration{Duration: startOfNode}, Zones: []string{"a"}, Namespace: s.name + "-instances",
-		Shape: map[string]resource.Quantity{"cpu": resource.MustParse("2"), "memory": resource.MustParse("8Gi"), "pods": resource.MustParse("110")},
+		Shape: map[string]resource.Quantity{"cpu": resource.MustParse("2"), "memory": resource.MustParse("8Gi"),
+			"pods": resource.MustParse("110")},
 	}
 	spec.Default()
 	if s.compressed {
@@ -326,7 +338,8 @@ func shorten(v reflect.Value) {
 	}
 }
 
-// leave removes pods, pool and nodes. A WorkerPool lets its nodes go at once, as one whose drain has failed would be waited for.
+// leave removes pods, pool and nodes. A WorkerPool lets its nodes go at once, as one whose drain
+// has failed would be waited for.
 func (s *side) leave() {
 	s.Helper()
 	s.delete(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.name}})

@@ -19,8 +19,8 @@ import (
 	"github.com/foresail/foresail/test/env/stack"
 )
 
-// timeScale divides every time that a cluster has of itself, but none of Karpenter's: it resolves a CapacityBuffer again every 30 s, as
-// if that were a minute and a half.
+// timeScale divides every time that a cluster has of itself, but none of Karpenter's: it resolves a
+// CapacityBuffer again every 30 s, as if that were a minute and a half.
 const timeScale = 3
 
 // What times of a cluster are here.
@@ -96,5 +96,6 @@ func eventually(t testing.TB, span time.Duration, what string, holds func(*asser
 // newPool applies a pool of the test's own.
 func newPool(t testing.TB, name string) {
 	t.Helper()
-	require.NoError(t, shared.karpenter.ApplyPool(t.Context(), karpenter.Pool{Name: name, NodeStart: nodeStart, ConsolidateAfter: consolidateAfter}))
+	require.NoError(t, shared.karpenter.ApplyPool(t.Context(),
+		karpenter.Pool{Name: name, NodeStart: nodeStart, ConsolidateAfter: consolidateAfter}))
 }

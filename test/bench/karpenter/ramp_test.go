@@ -32,12 +32,14 @@ import (
 )
 
 var (
-	// only leaves all variants of the ramp out but one, so that none has Karpenter look at the buffers of another.
+	// only leaves all variants of the ramp out but one, so that none has Karpenter look at the
+	// buffers of another.
 	only = flag.String("variant", "", "run only this variant of the ramp, such as static")
 	slow = flag.Int("slow", 1, "how many times as long the ramp takes")
 )
 
-// The load of the ramp: as much as 4 pods carry at the threshold, up to 16 and back again. A pod less half, so that no rounding decides.
+// The load of the ramp: as much as 4 pods carry at the threshold, up to 16 and back again. A pod
+// less half, so that no rounding decides.
 const (
 	fewest, highest = 4, 16
 	threshold       = "700m"
@@ -48,7 +50,8 @@ const (
 	holdFor  = 2 * time.Minute / timeScale
 	tailFor  = 5 * time.Minute / timeScale
 
-	// staticBuffer is as many pods as the ramp adds in the time of a node's start and a pod's, and in a period of the HPA.
+	// staticBuffer is as many pods as the ramp adds in the time of a node's start and a pod's, and
+	// in a period of the HPA.
 	staticBuffer = int((nodeStart+podStart+15*time.Second/timeScale)*(highest-fewest)/quickest) + 1
 )
 
@@ -105,7 +108,8 @@ type ramp struct {
 	why     string // what Foresail last reported of its buffer
 }
 
-// BenchmarkRamp has the variants run the same ramp at once, each with pods and nodes of its own. Figures are printed, not asserted.
+// BenchmarkRamp has the variants run the same ramp at once, each with pods and nodes of its own.
+// Figures are printed, not asserted.
 func BenchmarkRamp(b *testing.B) {
 	adapter, err := shared.stack.StartAdapter(b.Context(), "foresail")
 	require.NoError(b, err)
@@ -133,7 +137,8 @@ func BenchmarkRamp(b *testing.B) {
 	for _, r := range ramps {
 		r.settle()
 	}
-	b.Logf("%d to %d pods' worth in %s and back, %s held: %s", fewest, highest, rampTime(), holdFor, profile().Duration())
+	b.Logf("%d to %d pods' worth in %s and back, %s held: %s", fewest, highest, rampTime(), holdFor,
+		profile().Duration())
 	play(b, ramps)
 	for _, r := range ramps {
 		b.Run(r.name, r.report)
@@ -144,7 +149,8 @@ func newRamp(t testing.TB, v variant) *ramp {
 	t.Helper()
 	name := "ramp-" + v.name
 	r := &ramp{TB: t, variant: v, app: stack.App{
-		Namespace: name, Name: "app", Metric: "predicted_load_total", Replicas: fewest, Min: fewest, Max: highest + fewest,
+		Namespace: name, Name: "app", Metric: "predicted_load_total", Replicas: fewest, Min: fewest,
+		Max:         highest + fewest,
 		ServiceTime: serviceTime, Threshold: resource.MustParse(threshold),
 		CPU: "1", NodeSelector: map[string]string{v.label: name},
 	}}
@@ -163,7 +169,8 @@ func (r *ramp) deploy() error {
 	return shared.stack.Deploy(ctx, r.app)
 }
 
-// settle waits until the HPA scales by a forecast of that load, and everything is there that the variant has before the ramp.
+// settle waits until the HPA scales by a forecast of that load, and everything is there that the
+// variant has before the ramp.
 func (r *ramp) settle() {
 	metrics := shared.stack.Cluster.Dynamic().Resource(predictedMetrics).Namespace(r.app.Namespace)
 	eventually(r.TB, time.Minute, "a forecast, and as many pods as before", func(c *assert.CollectT) {
@@ -209,14 +216,16 @@ func (r *ramp) workerPool() {
 	cluster := shared.stack.Cluster
 	var manifest bytes.Buffer
 	require.NoError(r, workerPoolTemplate.Execute(&manifest, map[string]any{
-		"Name": r.app.Namespace, "Label": r.label, "PodsPerNode": podsPerNode, "NodeStart": nodeStart, "Idle": consolidateAfter,
+		"Name": r.app.Namespace, "Label": r.label, "PodsPerNode": podsPerNode, "NodeStart": nodeStart,
+		"Idle": consolidateAfter,
 	}))
 	_, err := cluster.Apply(r.Context(), manifest.Bytes())
 	require.NoError(r, err)
 	binary, err := foresail.Build(r.Context(), r.Output())
 	require.NoError(r, err)
 	process, err := foresail.Start(foresail.Options{
-		Name: "foresail-nodepool", Binary: binary, Dir: cluster.Dir(), Flags: []string{"--enable", "nodepool", "--kubeconfig", cluster.Kubeconfig()},
+		Name: "foresail-nodepool", Binary: binary, Dir: cluster.Dir(), Flags: []string{"--enable", "nodepool",
+			"--kubeconfig", cluster.Kubeconfig()},
 	})
 	require.NoError(r, err)
 	r.Cleanup(func() { require.NoError(r, process.Stop()) })
@@ -228,12 +237,15 @@ func (r *ramp) bufferStatically() {
 	require.NoError(r, err)
 }
 
-var predictedMetrics = schema.GroupVersionResource{Group: "foresail.dev", Version: "v1alpha1", Resource: "predictedmetrics"}
+var predictedMetrics = schema.GroupVersionResource{Group: "foresail.dev", Version: "v1alpha1",
+	Resource: "predictedmetrics"}
 
-// bufferByForecast has Foresail keep the buffer. The time for which it keeps spare pods is scaled as all times are.
+// bufferByForecast has Foresail keep the buffer. The time for which it keeps spare pods is scaled
+// as all times are.
 func (r *ramp) bufferByForecast() {
 	require.NoError(r, foresail.Apply(r.Context(), shared.stack.Cluster, "components/capacity-buffer/rbac.yaml"))
-	patch := fmt.Appendf(nil, `{"spec":{"capacityBuffer":{"nodeStartupTime":%q,"scaleDownStabilizationSeconds":%d}}}`, nodeStart+3*time.Second, 300/timeScale)
+	patch := fmt.Appendf(nil, `{"spec":{"capacityBuffer":{"nodeStartupTime":%q,"scaleDownStabilizationSeconds":%d}}}`,
+		nodeStart+3*time.Second, 300/timeScale)
 	metrics := shared.stack.Cluster.Dynamic().Resource(predictedMetrics).Namespace(r.app.Namespace)
 	_, err := metrics.Patch(r.Context(), r.app.Name, types.MergePatchType, patch, metav1.PatchOptions{})
 	require.NoError(r, err)
@@ -282,7 +294,8 @@ func (r *ramp) look(m stack.Moment) {
 		r.Logf("%-8s %3.0f s  %s", r.name, m.At.Seconds(), why)
 	}
 	if len(r.run.Moments)%10 == 0 {
-		r.Logf("%-8s %3.0f s  %5.2f pods' worth  %2d replicas  %2d ready  %2d instances  buffer %2d  %v", r.name, m.At.Seconds(),
+		r.Logf("%-8s %3.0f s  %5.2f pods' worth  %2d replicas  %2d ready  %2d instances  buffer %2d  %v", r.name,
+			m.At.Seconds(),
 			m.Rate*serviceTime.Seconds()/r.app.Threshold.AsApproximateFloat64(), m.Replicas, m.Ready, r.ledger.instancesNow(), buffer, err)
 	}
 }
@@ -306,7 +319,8 @@ func (r *ramp) explained() string {
 
 // bufferSize is what the CapacityBuffer of an application asks for; 0 if there is none.
 func bufferSize(a stack.App) (int, error) {
-	object, err := shared.stack.Cluster.Dynamic().Resource(karpenter.CapacityBuffers).Namespace(a.Namespace).Get(shared, a.Name, metav1.GetOptions{})
+	object, err := shared.stack.Cluster.Dynamic().Resource(karpenter.CapacityBuffers).Namespace(a.Namespace).Get(shared,
+		a.Name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		return 0, nil
 	}

@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The scenarios of Karpenter's own performance suite on kwok: many pods at once, most of them gone again, and pods that no
-// two nodes may have unevenly. Each is one step of a Deployment.
+// The scenarios of Karpenter's own performance suite on kwok: many pods at once, most of them gone
+// again, and pods that no two nodes may have unevenly. Each is one step of a Deployment.
 var suiteSteps = []struct {
 	name   string
 	pods   []int // of the Deployment: at first, and then
@@ -22,13 +22,15 @@ var suiteSteps = []struct {
 	{name: "host-name-spread", pods: []int{0, 60}, nodes: 60, spread: true},
 }
 
-// BenchmarkSuite plays each step to Karpenter and then to a WorkerPool, in real time, by their defaults: how long it takes
-// until all pods have a node and no more than a tenth of the nodes is superfluous, and at what cost.
+// BenchmarkSuite plays each step to Karpenter and then to a WorkerPool, in real time, by their
+// defaults: how long it takes until all pods have a node and no more than a tenth of the nodes is
+// superfluous, and at what cost.
 func BenchmarkSuite(b *testing.B) {
 	r := newRivals(b, false)
 	for _, step := range suiteSteps {
 		for _, c := range contenders {
-			l := load{name: step.name, pods: func(time.Duration) int { return step.pods[0] }, most: 300, spread: step.spread}
+			l := load{name: step.name, pods: func(time.Duration) int { return step.pods[0] }, most: 300,
+				spread: step.spread}
 			s := r.newSide(l, c)
 			r.steps(s, step.pods[0], step.pods[0]/4, 10*time.Minute)
 			u := r.watchUsage(r.processes[s.process])
@@ -48,8 +50,8 @@ func BenchmarkSuite(b *testing.B) {
 	}
 }
 
-// steps waits until all pods have a node, and the nodes are at most a tenth and one more than are enough. It returns how
-// long that took, or the limit.
+// steps waits until all pods have a node, and the nodes are at most a tenth and one more than are
+// enough. It returns how long that took, or the limit.
 func (r *rivals) steps(s *side, pods, nodes int, limit time.Duration) time.Duration {
 	r.Helper()
 	began := time.Now()
@@ -59,6 +61,7 @@ func (r *rivals) steps(s *side, pods, nodes int, limit time.Duration) time.Durat
 			return time.Since(began)
 		}
 	}
-	r.Logf("%s: %d of %d pods have a node, of %d nodes, after %s", s.name, s.ledger.boundNow(), pods, s.ledger.instancesNow(), limit)
+	r.Logf("%s: %d of %d pods have a node, of %d nodes, after %s", s.name, s.ledger.boundNow(), pods,
+		s.ledger.instancesNow(), limit)
 	return limit
 }

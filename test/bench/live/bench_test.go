@@ -47,7 +47,8 @@ func TestManifests(t *testing.T) {
 			require.NoError(t, err, sc.name)
 			for document := range strings.SplitSeq(string(manifest), "\n---\n") {
 				var object map[string]any
-				require.NoError(t, yaml.UnmarshalStrict([]byte(document), &object), "%s of %s:\n%s", file, sc.name, document)
+				require.NoError(t, yaml.UnmarshalStrict([]byte(document), &object), "%s of %s:\n%s", file, sc.name,
+					document)
 				assert.NotEmpty(t, object["kind"])
 				assert.NotContains(t, document, "<no value>")
 			}
@@ -108,7 +109,8 @@ func TestLateness(t *testing.T) {
 }
 
 func TestTable(t *testing.T) {
-	live := row{profile: "ramp", scaler: "keda", runs: 1, success: 0.95, mean: 1000, p50: 150, p90: 3500, p99: 10000, sent: 100, failed: 5, podSeconds: 2000, late: 1.5}
+	live := row{profile: "ramp", scaler: "keda", runs: 1, success: 0.95, mean: 1000, p50: 150, p90: 3500, p99: 10000,
+		sent: 100, failed: 5, podSeconds: 2000, late: 1.5}
 	other := live
 	other.scaler = "hpa-cpu"
 	simulated := live
@@ -137,7 +139,8 @@ func TestSimulationIsOfTheSameLoad(t *testing.T) {
 	for i := range ps {
 		ps[i] = ps[i].divided(c.scale).shortened(5)
 	}
-	scs, err := pick("scaler", []string{"current", "foresail-total"}, scalers(), func(s scaler) string { return s.name })
+	scs, err := pick("scaler", []string{"current", "foresail-total"}, scalers(),
+		func(s scaler) string { return s.name })
 	require.NoError(t, err)
 	rows, err := simulate(t.Context(), c, ps, scs, 1)
 	require.NoError(t, err)
@@ -146,7 +149,8 @@ func TestSimulationIsOfTheSameLoad(t *testing.T) {
 	for i, r := range rows {
 		p := ps[i/2]
 		assert.Equal(t, p.name, r.profile)
-		assert.InDelta(t, p.load.Requests(p.load.Duration()), r.sent+r.dropped, 2, "%s: the lead-in does not count", p.name)
+		assert.InDelta(t, p.load.Requests(p.load.Duration()), r.sent+r.dropped, 2, "%s: the lead-in does not count",
+			p.name)
 		assert.GreaterOrEqual(t, r.podSeconds, minPods*p.load.Duration().Seconds())
 	}
 }

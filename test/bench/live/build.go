@@ -21,13 +21,15 @@ func k6Programs() controlplane.Programs {
 	}
 }
 
-// binaries is where the programs lie that are built for the benchmark. One that is not desired is the zero value.
+// binaries is where the programs lie that are built for the benchmark. One that is not desired is
+// the zero value.
 type binaries struct {
 	k6   string
 	keda keda.Binaries
 }
 
-// buildBinaries builds what is missing into .cache: a minute for k6 and ten for KEDA the first time, then nothing.
+// buildBinaries builds what is missing into .cache: a minute for k6 and ten for KEDA the first
+// time, then nothing.
 func buildBinaries(ctx context.Context, withKEDA bool, progress io.Writer) (binaries, error) {
 	root, err := controlplane.Root()
 	if err != nil {

@@ -82,14 +82,15 @@ func runK6(ctx context.Context, binary, dir string, plan k6Plan) (outcome, error
 	return parseSummary(summary)
 }
 
-// outcome is what became of the requests that count. Latencies are milliseconds, from sending to the end of the answer, those
-// of failed requests included.
+// outcome is what became of the requests that count. Latencies are milliseconds, from sending to
+// the end of the answer, those of failed requests included.
 type outcome struct {
 	Sent, Failed, Dropped int
 	Mean, P50, P90, P99   float64
 }
 
-// Success is the share of the requests sent that were answered in time and with success. NaN where none was sent.
+// Success is the share of the requests sent that were answered in time and with success. NaN where
+// none was sent.
 func (o outcome) Success() float64 { return 1 - float64(o.Failed)/float64(o.Sent) }
 
 // parseSummary reads what k6 hands to handleSummary.
@@ -113,7 +114,8 @@ func parseSummary(data []byte) (outcome, error) {
 	}
 	const duration, failed = "http_req_duration", "http_req_failed"
 	o := outcome{
-		Mean: value(duration, "avg"), P50: value(duration, "p(50)"), P90: value(duration, "p(90)"), P99: value(duration, "p(99)"),
+		Mean: value(duration, "avg"), P50: value(duration, "p(50)"), P90: value(duration, "p(90)"), P99: value(duration,
+			"p(99)"),
 		// Of the rate of failures, those that count for it are called passes.
 		Failed: int(value(failed, "passes")), Sent: int(value(failed, "passes") + value(failed, "fails")),
 		Dropped: int(value("dropped_iterations", "count")),

@@ -6,8 +6,9 @@ import (
 	"time"
 )
 
-// lateness measures how much later than requested this process is woken, until ctx ends, at the 99th percentile. Work and
-// answers of pods take that much longer. A quiet machine is late by less than a millisecond or two.
+// lateness measures how much later than requested this process is woken, until ctx ends, at the
+// 99th percentile. Work and answers of pods take that much longer. A quiet machine is late by less
+// than a millisecond or two.
 func lateness(ctx context.Context) time.Duration {
 	const every = 10 * time.Millisecond
 	var late []time.Duration

@@ -81,16 +81,18 @@ also builds k6 and KEDA, which takes some 15 minutes.`,
 	flags := cmd.Flags()
 	flags.StringSliceVar(&profileNames, "profiles", []string{"ramp", "spike"}, "loads to play")
 	flags.StringSliceVar(&scalerNames, "scalers", defaultScalers(), "scalers to compare")
-	flags.Float64Var(&c.scale, "scale", 1, "divides the rate of requests and multiplies the work of each, for a small machine")
-	flags.BoolVar(&short, "short-profile", false, "play a fifth of the time, to see that everything works: the figures mean nothing")
+	flags.Float64Var(&c.scale, "scale", 1,
+		"divides the rate of requests and multiplies the work of each, for a small machine")
+	flags.BoolVar(&short, "short-profile", false,
+		"play a fifth of the time, to see that everything works: the figures mean nothing")
 	flags.Uint64Var(&c.seed, "seed", 1, "seed of the service times")
 	flags.IntVar(&seeds, "seeds", 20, "seeds of the simulation; 0 for none")
 	flags.StringVar(&c.out, "out", "out/bench-live", "folder for the figures")
 	return cmd
 }
 
-// bench plays every profile to every scaler, and prints and writes what it came to. What was played before an error is
-// printed and written too.
+// bench plays every profile to every scaler, and prints and writes what it came to. What was played
+// before an error is printed and written too.
 func bench(ctx context.Context, c settings, ps []profile, scs []scaler, seeds int, out io.Writer) error {
 	if err := os.MkdirAll(c.out, 0o755); err != nil {
 		return err

@@ -22,7 +22,8 @@ const (
 	setUp = 90 * time.Second
 )
 
-// past is what is learned in seconds of a load that recurs until a time, the beginning of what counts being another.
+// past is what is learned in seconds of a load that recurs until a time, the beginning of what
+// counts being another.
 func (c settings) past(p profile, params *pipeline.Params, until, begin time.Time) *pipeline.Past {
 	past := pipeline.NewPast(params)
 	options := params.Learning()
@@ -38,7 +39,8 @@ func (c settings) past(p profile, params *pipeline.Params, until, begin time.Tim
 	return past
 }
 
-// remember writes what was learned of a load that recurs as Foresail would have, and returns when the load is to begin.
+// remember writes what was learned of a load that recurs as Foresail would have, and returns when
+// the load is to begin.
 func (s *stage) remember(ctx context.Context, p profile) (time.Time, error) {
 	begins := time.Now().Add(setUp).Round(time.Second)
 	cluster := s.stack.Cluster.Dynamic()
@@ -71,7 +73,8 @@ func (s *stage) remember(ctx context.Context, p profile) (time.Time, error) {
 func waitUntil(ctx context.Context, t time.Time) error {
 	wait := time.Until(t)
 	if wait < 0 {
-		return fmt.Errorf("the machine is too busy: ready %s after the load that recurs had to begin", -wait.Round(time.Second))
+		return fmt.Errorf("the machine is too busy: ready %s after the load that recurs had to begin",
+			-wait.Round(time.Second))
 	}
 	select {
 	case <-ctx.Done():

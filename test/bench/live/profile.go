@@ -13,22 +13,27 @@ import (
 type profile struct {
 	name string
 	load loadgen.Profile // what counts, in requests per second of the full load
-	// recurs is after what time it comes again, as it did for a week before: what learns a load has learned it. 0 = it never came before.
+	// recurs is after what time it comes again, as it did for a week before: what learns a load has
+	// learned it. 0 = it never came before.
 	recurs time.Duration
 }
 
 // lead is how long the first rate of a profile lasts before what counts begins.
 const lead = time.Minute
 
-// profiles are those of the paper, which called them ramp and spike, and the spike as a job brings it that runs each hour.
+// profiles are those of the paper, which called them ramp and spike, and the spike as a job brings
+// it that runs each hour.
 func profiles() []profile {
 	return []profile{
 		{name: "ramp", load: loadgen.Profile{
-			{At: 0, RPS: 100}, {At: 30 * time.Second, RPS: 10}, {At: 180 * time.Second, RPS: 800}, {At: 270 * time.Second, RPS: 800},
+			{At: 0, RPS: 100}, {At: 30 * time.Second, RPS: 10}, {At: 180 * time.Second,
+				RPS: 800}, {At: 270 * time.Second, RPS: 800},
 		}},
-		{name: "spike", load: loadgen.Profile{{At: 0, RPS: 0}, {At: 10 * time.Second, RPS: 800}, {At: 130 * time.Second, RPS: 800}}},
+		{name: "spike", load: loadgen.Profile{{At: 0, RPS: 0}, {At: 10 * time.Second, RPS: 800},
+			{At: 130 * time.Second, RPS: 800}}},
 		{name: "hourly", recurs: time.Hour, load: loadgen.Profile{
-			{At: 0, RPS: 100}, {At: 120 * time.Second, RPS: 100}, {At: 130 * time.Second, RPS: 800}, {At: 250 * time.Second, RPS: 800},
+			{At: 0, RPS: 100}, {At: 120 * time.Second, RPS: 100}, {At: 130 * time.Second,
+				RPS: 800}, {At: 250 * time.Second, RPS: 800},
 			{At: 260 * time.Second, RPS: 100}, {At: 300 * time.Second, RPS: 100},
 		}},
 	}

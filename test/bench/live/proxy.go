@@ -17,8 +17,8 @@ import (
 )
 
 const (
-	// refresh is how often a list of the pods is made, and how often, half a period later, the proxy reads it: it knows a
-	// pod 2.5 to 7.5 s after that is ready.
+	// refresh is how often a list of the pods is made, and how often, half a period later, the
+	// proxy reads it: it knows a pod 2.5 to 7.5 s after that is ready.
 	refresh = 5 * time.Second
 	// slowStart is the time from then on until a pod gets its full share, in a straight line from a tenth.
 	slowStart = 30 * time.Second
@@ -110,8 +110,8 @@ func (p *proxy) serve(ctx context.Context, listener net.Listener) error {
 	return nil
 }
 
-// discovery is how a proxy learns of pods: a list of the ready ones is made every so often, and read as often. Those that
-// are gone are left out at once, as pods that drain before they end.
+// discovery is how a proxy learns of pods: a list of the ready ones is made every so often, and
+// read as often. Those that are gone are left out at once, as pods that drain before they end.
 type discovery struct {
 	ready loadgen.Endpoints
 	made  []string // the list
@@ -159,6 +159,7 @@ func (d *discovery) look() { d.read = d.made }
 // leave leaves out what is not ready any more.
 func (d *discovery) leave() {
 	ready := d.ready.Endpoints()
-	known := slices.DeleteFunc(slices.Clone(d.read), func(address string) bool { return !slices.Contains(ready, address) })
+	known := slices.DeleteFunc(slices.Clone(d.read),
+		func(address string) bool { return !slices.Contains(ready, address) })
 	d.known.Store(&known)
 }

@@ -63,12 +63,16 @@ func TestProxyGivesANewPodItsShareSlowly(t *testing.T) {
 	pods.set("127.0.0.1:1", "127.0.0.2:1", "127.0.0.3:1")
 	count(time.Minute, 1)
 	for age, weight := range map[time.Duration]float64{0: 0.1, slowStart / 2: 0.5, slowStart: 1} {
-		assert.InDelta(t, weight/(2+weight)*2100, count(time.Minute+age, 2100)["127.0.0.3:1"], 2, "%s after it was seen", age)
+		assert.InDelta(t, weight/(2+weight)*2100, count(time.Minute+age, 2100)["127.0.0.3:1"], 2,
+			"%s after it was seen", age)
 	}
 }
 
 func TestProxyPassesRequestsOn(t *testing.T) {
-	pod := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, r.URL.Path) }))
+	pod := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter,
+		r *http.Request) {
+		_, _ = io.WriteString(w, r.URL.Path)
+	}))
 	defer pod.Close()
 	pods := readyPods()
 	p := newProxy(pods)

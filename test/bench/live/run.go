@@ -56,7 +56,8 @@ type result struct {
 	moments    []moment
 }
 
-// play runs one scaler under one profile, on a control plane of its own. Whatever it started has ended when it returns.
+// play runs one scaler under one profile, on a control plane of its own. Whatever it started has
+// ended when it returns.
 func play(ctx context.Context, b binaries, c settings, p profile, sc scaler) (r result, err error) {
 	fmt.Fprintf(c.progress, "%s: %s\n", p.name, sc.name)
 	base, err := stack.Start(ctx, stack.Options{Progress: c.progress, ReadyDelay: c.startup, Seed: c.seed})
@@ -97,7 +98,8 @@ func (s *stage) play(ctx context.Context, p profile) (result, error) {
 			return result{}, err
 		}
 	}
-	fmt.Fprintf(s.settings.progress, "%s: %s: sending requests for %s\n", p.name, s.scaler.name, s.settings.lead+p.load.Duration())
+	fmt.Fprintf(s.settings.progress, "%s: %s: sending requests for %s\n", p.name, s.scaler.name,
+		s.settings.lead+p.load.Duration())
 
 	r := result{profile: p.name, scaler: s.scaler.name}
 	parts, ctx := errgroup.WithContext(ctx)
@@ -158,7 +160,8 @@ func (s *stage) waitForPods(ctx context.Context, n int) error {
 // waitForHPA waits until the HPA reads its metric.
 func (s *stage) waitForHPA(ctx context.Context) error {
 	return s.wait(ctx, "the HPA to read its metric", func(ctx context.Context) error {
-		hpa, err := s.stack.Cluster.Client().AutoscalingV2().HorizontalPodAutoscalers(namespace).Get(ctx, appName, metav1.GetOptions{})
+		hpa, err := s.stack.Cluster.Client().AutoscalingV2().HorizontalPodAutoscalers(namespace).Get(ctx, appName,
+			metav1.GetOptions{})
 		if err != nil {
 			return err
 		}

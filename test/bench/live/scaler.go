@@ -67,8 +67,8 @@ type stage struct {
 	stops      []func() error
 }
 
-// deploy applies the application, starts what its scaler needs and waits until the HPA reads what it shall. It returns when the load is
-// to begin, if that matters.
+// deploy applies the application, starts what its scaler needs and waits until the HPA reads what
+// it shall. It returns when the load is to begin, if that matters.
 func (s *stage) deploy(ctx context.Context, p profile) (begins time.Time, err error) {
 	steps := []func() error{
 		func() error { return s.apply(ctx, "app.yaml") },
@@ -171,7 +171,7 @@ func (s *stage) startPrometheus(ctx context.Context) error {
 func (s *stage) startForesail(ctx context.Context) error {
 	var flags []string
 	if s.prometheus != "" {
-		flags = append(flags, "--prometheus-url="+s.prometheus) // PredictedMetrics may query this server alone
+		flags = append(flags, "--prometheus="+s.prometheus) // PredictedMetrics may query this server alone
 	}
 	adapter, err := s.stack.StartAdapter(ctx, "foresail", flags...)
 	if err != nil {

@@ -25,7 +25,8 @@ func simulate(ctx context.Context, c settings, ps []profile, scs []scaler, seeds
 	for _, p := range ps {
 		config := compare.Config{
 			Model: c.model(),
-			Setup: labscaler.Setup{Threshold: threshold, Params: forecast, Min: minPods, Max: maxPods, Startup: c.startup},
+			Setup: labscaler.Setup{Threshold: threshold, Params: forecast, Min: minPods, Max: maxPods,
+				Startup: c.startup},
 			Profiles: []compare.Profile{{
 				Name: p.name,
 				Draw: func(uint64) (workload.Profile, error) { return p.simulated(c.lead), nil },
@@ -66,7 +67,8 @@ func (c settings) forecast() (pipeline.Params, error) {
 	return params.FromSpec(spec)
 }
 
-// model is that of the pods of test/env/workload: a queue in which each waits its turn, for one piece of work.
+// model is that of the pods of test/env/workload: a queue in which each waits its turn, for one
+// piece of work.
 func (c settings) model() queue.Model {
 	m := queue.Defaults()
 	m.Service = float64(c.serviceTime()) / float64(time.Millisecond)

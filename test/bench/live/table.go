@@ -44,13 +44,16 @@ const (
 )
 
 func (r row) line() string {
-	return fmt.Sprintf(tableFormat, r.profile, r.scaler, r.where(), 100*r.success, r.mean, r.p50, r.p90, r.p99, r.failed, r.dropped, r.podSeconds)
+	return fmt.Sprintf(tableFormat, r.profile, r.scaler, r.where(), 100*r.success, r.mean, r.p50, r.p90, r.p99,
+		r.failed, r.dropped, r.podSeconds)
 }
 
 // less is what the live figures are more than the simulated ones.
 func (r row) less(simulated row) string {
-	return fmt.Sprintf("%-7s %-18s %-10s %+8.2f  %+9.0f %+8.0f %+8.0f %+8.0f %+8.0f %+8.0f %+12.0f\n", "", "", "difference",
-		100*(r.success-simulated.success), r.mean-simulated.mean, r.p50-simulated.p50, r.p90-simulated.p90, r.p99-simulated.p99,
+	return fmt.Sprintf("%-7s %-18s %-10s %+8.2f  %+9.0f %+8.0f %+8.0f %+8.0f %+8.0f %+8.0f %+12.0f\n", "", "",
+		"difference",
+		100*(r.success-simulated.success), r.mean-simulated.mean, r.p50-simulated.p50, r.p90-simulated.p90,
+		r.p99-simulated.p99,
 		r.failed-simulated.failed, r.dropped-simulated.dropped, r.podSeconds-simulated.podSeconds)
 }
 
@@ -60,7 +63,8 @@ func table(rows []row) string {
 		return ""
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, tableHead, "profile", "scaler", "", "success", "mean ms", "p50", "p90", "p99", "failed", "dropped", "pod-seconds")
+	fmt.Fprintf(&b, tableHead, "profile", "scaler", "", "success", "mean ms", "p50", "p90", "p99", "failed", "dropped",
+		"pod-seconds")
 	for _, live := range rows {
 		if live.simulated {
 			continue
@@ -78,7 +82,8 @@ func table(rows []row) string {
 
 func writeSummary(path string, rows []row) error {
 	lines := [][]string{{
-		"profile", "scaler", "where", "runs", "success", "mean_ms", "p50_ms", "p90_ms", "p99_ms", "sent", "failed", "dropped", "pod_seconds", "late_ms",
+		"profile", "scaler", "where", "runs", "success", "mean_ms", "p50_ms", "p90_ms", "p99_ms", "sent", "failed",
+		"dropped", "pod_seconds", "late_ms",
 	}}
 	for _, r := range rows {
 		line := []string{r.profile, r.scaler, r.where(), strconv.Itoa(r.runs), fmt.Sprintf("%.5f", r.success)}

@@ -41,7 +41,8 @@ func (s *stage) watch(ctx context.Context, front *proxy) ([]moment, error) {
 		if err != nil {
 			return moments, err
 		}
-		moments = append(moments, moment{at: at, State: state, requests: front.passed.Load(), inFlight: front.inFlight.Load()})
+		moments = append(moments, moment{at: at, State: state, requests: front.passed.Load(),
+			inFlight: front.inFlight.Load()})
 	}
 }
 

@@ -28,7 +28,8 @@ type site struct {
 	objects client.Client
 }
 
-// startSite runs a control plane, and Foresail with variables added to its environment, until the benchmark ends.
+// startSite runs a control plane, and Foresail with variables added to its environment, until the
+// benchmark ends.
 func startSite(b *testing.B, environment ...string) *site {
 	b.Helper()
 	binary, err := foresail.Build(b.Context(), b.Output())
@@ -43,18 +44,20 @@ func startSite(b *testing.B, environment ...string) *site {
 	require.NoError(b, err)
 	b.Cleanup(func() { require.NoError(b, cluster.Stop()) })
 	require.NoError(b, foresail.Apply(b.Context(), cluster, "crds/foresail.dev_workerpools.yaml"))
-	_, err = cluster.Client().CoreV1().Namespaces().Create(b.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}, metav1.CreateOptions{})
+	_, err = cluster.Client().CoreV1().Namespaces().Create(b.Context(),
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}, metav1.CreateOptions{})
 	require.NoError(b, err)
 	objects, err := foresail.NewClient(cluster.RESTConfig())
 	require.NoError(b, err)
 	foresail.StartFor(b, foresail.Options{
-		Binary: binary, Dir: cluster.Dir(), Env: environment, Flags: []string{"--enable", "nodepool", "--kubeconfig", cluster.Kubeconfig()},
+		Binary: binary, Dir: cluster.Dir(), Env: environment, Flags: []string{"--enable", "nodepool", "--kubeconfig",
+			cluster.Kubeconfig()},
 	})
 	return &site{cluster, objects}
 }
 
-// watchPods calls see for each pod of the benchmark that comes or changes, and gone for each that goes, until the
-// benchmark ends.
+// watchPods calls see for each pod of the benchmark that comes or changes, and gone for each that
+// goes, until the benchmark ends.
 func (s *site) watchPods(b *testing.B, see, gone func(*corev1.Pod)) {
 	b.Helper()
 	factory := informers.NewSharedInformerFactoryWithOptions(s.Client(), 0, informers.WithNamespace(namespace))

@@ -11,8 +11,9 @@ import (
 )
 
 var (
-	long        = flag.Bool("long", false, "compare on all profiles")
-	traceFile   = flag.String("trace", "", "compare on this trace too: a header, then lines of Unix seconds and a value")
+	long      = flag.Bool("long", false, "compare on all profiles")
+	traceFile = flag.String("trace", "",
+		"compare on this trace too: a header, then lines of Unix seconds and a value")
 	traceFrom   = flag.Duration("trace-from", 0, "where in the trace to begin")
 	traceLength = flag.Duration("trace-length", 24*time.Hour, "how much of it to play")
 	tracePeak   = flag.Float64("trace-peak", 160, "pods at its highest minute")
@@ -38,7 +39,8 @@ func compare(t *testing.T, p profile, s settings) map[string]*outcome {
 
 func TestCompareRamp(t *testing.T) {
 	out := compare(t, ramp(10*time.Minute), unhindered())
-	assert.Less(t, out[forecasting].total(), out[presentLoad].total(), "nodes that are launched ahead are there when pods come")
+	assert.Less(t, out[forecasting].total(), out[presentLoad].total(),
+		"nodes that are launched ahead are there when pods come")
 	assert.Less(t, out[presentLoad].total(), out[pendingAlone].total())
 }
 

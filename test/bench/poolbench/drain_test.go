@@ -14,8 +14,8 @@ var (
 	_ act.Labeler = (*play)(nil)
 )
 
-// on runs do on a node, if it is there, and brings its labels and taints up to date. Objects that were given out stay as
-// they are.
+// on runs do on a node, if it is there, and brings its labels and taints up to date. Objects that
+// were given out stay as they are.
 func (p *play) on(node string, do func(*machine)) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -87,7 +87,8 @@ func printTable(out io.Writer, title string, all []named) {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(w, "\tpods\tlate\tp50 s\tp90 s\tp99 s\tmax s\tpending pod-s\tnode-hours\tpeak\tlaunched\tremoved\tevicted\t")
 	for _, o := range all {
-		fmt.Fprintf(w, "%s\t%d\t%d\t%.0f\t%.0f\t%.0f\t%.0f\t%.0f\t%.2f\t%d\t%d\t%d\t%d\t\n", o.name, len(o.waits), o.late(),
+		fmt.Fprintf(w, "%s\t%d\t%d\t%.0f\t%.0f\t%.0f\t%.0f\t%.0f\t%.2f\t%d\t%d\t%d\t%d\t\n", o.name, len(o.waits),
+			o.late(),
 			o.quantile(0.5).Seconds(), o.quantile(0.9).Seconds(), o.quantile(0.99).Seconds(), o.quantile(1).Seconds(),
 			o.total().Seconds(), o.nodeTime.Hours(), o.peak, o.launches, o.removals, o.evictions)
 	}

@@ -23,10 +23,12 @@ import (
 // What all nodes have and all pods request: eight pods fill a node.
 var (
 	nodeShape = corev1.ResourceList{
-		corev1.ResourceCPU: resource.MustParse("4"), corev1.ResourceMemory: resource.MustParse("16Gi"), corev1.ResourcePods: resource.MustParse("110"),
+		corev1.ResourceCPU: resource.MustParse("4"), corev1.ResourceMemory: resource.MustParse("16Gi"),
+		corev1.ResourcePods: resource.MustParse("110"),
 	}
 	podRequests = corev1.ResourceList{
-		corev1.ResourceCPU: resource.MustParse("500m"), corev1.ResourceMemory: resource.MustParse("1Gi"), corev1.ResourcePods: resource.MustParse("1"),
+		corev1.ResourceCPU: resource.MustParse("500m"), corev1.ResourceMemory: resource.MustParse("1Gi"),
+		corev1.ResourcePods: resource.MustParse("1"),
 	}
 )
 
@@ -39,8 +41,9 @@ const (
 	shutdown = 5 * time.Second
 )
 
-// play is a cloud and a cluster with one Deployment. Each step, its controller makes and removes pods, the scheduler
-// binds them to the first node with room, and instances join as nodes. It is safe for concurrent use.
+// play is a cloud and a cluster with one Deployment. Each step, its controller makes and removes
+// pods, the scheduler binds them to the first node with room, and instances join as nodes. It is
+// safe for concurrent use.
 type play struct {
 	mu     sync.Mutex
 	now    func() time.Time
@@ -76,7 +79,8 @@ type podPlayed struct {
 }
 
 func newPlay(now func() time.Time, seed uint64, join func(*rand.Rand) time.Duration) *play {
-	return &play{now: now, random: rand.New(rand.NewPCG(seed, 1)), join: join, tokens: map[string]provider.Launched{}, wakes: make(chan struct{}, 1)}
+	return &play{now: now, random: rand.New(rand.NewPCG(seed, 1)), join: join, tokens: map[string]provider.Launched{},
+		wakes: make(chan struct{}, 1)}
 }
 
 // step lets a moment pass, in which a Deployment wants so many pods.
@@ -99,7 +103,8 @@ func (p *play) settle(now time.Time) {
 			p.wake()
 		}
 	}
-	p.machines = slices.DeleteFunc(p.machines, func(m *machine) bool { return !m.endedAt.IsZero() && now.Sub(m.endedAt) >= shutdown && m.node == nil })
+	p.machines = slices.DeleteFunc(p.machines,
+		func(m *machine) bool { return !m.endedAt.IsZero() && now.Sub(m.endedAt) >= shutdown && m.node == nil })
 	p.pods = slices.DeleteFunc(p.pods, func(d *podPlayed) bool {
 		gone := !d.leaves.IsZero() && !now.Before(d.leaves)
 		if gone {
@@ -111,16 +116,17 @@ func (p *play) settle(now time.Time) {
 
 func nodeOf(m *machine, now time.Time) *corev1.Node {
 	return &corev1.Node{
-		ObjectMeta: metav1.ObjectMeta{Name: "node-" + m.ID, CreationTimestamp: metav1.NewTime(now), Labels: map[string]string{
-			corev1.LabelTopologyZone: m.Zone, corev1.LabelInstanceTypeStable: m.InstanceType,
-		}},
+		ObjectMeta: metav1.ObjectMeta{Name: "node-" + m.ID, CreationTimestamp: metav1.NewTime(now),
+			Labels: map[string]string{
+				corev1.LabelTopologyZone: m.Zone, corev1.LabelInstanceTypeStable: m.InstanceType,
+			}},
 		Spec:   corev1.NodeSpec{ProviderID: m.ProviderID},
 		Status: corev1.NodeStatus{Allocatable: nodeShape, Capacity: nodeShape},
 	}
 }
 
-// control is the ReplicaSet: of too many pods those go first that no node has taken, then the youngest on the fullest
-// node.
+// control is the ReplicaSet: of too many pods those go first that no node has taken, then the
+// youngest on the fullest node.
 func (p *play) control(replicas int, now time.Time) {
 	var there []*podPlayed
 	for _, d := range p.pods {
@@ -296,7 +302,8 @@ func (p *play) Offers(context.Context) ([]provider.Offer, error) {
 	var out []provider.Offer
 	for _, zone := range []string{"a", "b", "c"} {
 		out = append(out, provider.Offer{
-			Offer: fleet.Offer{Zone: zone, Subnet: "subnet-" + zone, InstanceType: instanceType}, Allocatable: nodeShape,
+			Offer: fleet.Offer{Zone: zone, Subnet: "subnet-" + zone,
+				InstanceType: instanceType}, Allocatable: nodeShape,
 			Labels: map[string]string{corev1.LabelTopologyZone: zone, corev1.LabelInstanceTypeStable: instanceType},
 		})
 	}
@@ -313,7 +320,8 @@ func (p *play) Observe(context.Context) (*cluster.Cluster, error) {
 			continue
 		}
 		c.Nodes = append(c.Nodes, cluster.Node{
-			Object: m.node, Ready: m.ready(), ReadySince: m.since, Requested: requestsOf(m.pods), Movable: m.pods, Pods: make([]*cluster.Pod, 0),
+			Object: m.node, Ready: m.ready(), ReadySince: m.since, Requested: requestsOf(m.pods), Movable: m.pods,
+			Pods: make([]*cluster.Pod, 0),
 		})
 	}
 	for _, d := range p.pods {
@@ -341,11 +349,14 @@ func pendingPod(name string) *corev1.Pod {
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: "shop", Name: name, Labels: map[string]string{"app": "checkout"},
-			OwnerReferences: []metav1.OwnerReference{{Kind: "ReplicaSet", Name: "checkout", UID: "checkout", Controller: &controller}},
+			OwnerReferences: []metav1.OwnerReference{{Kind: "ReplicaSet", Name: "checkout", UID: "checkout",
+				Controller: &controller}},
 		},
-		Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "app", Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{
-			corev1.ResourceCPU: podRequests[corev1.ResourceCPU], corev1.ResourceMemory: podRequests[corev1.ResourceMemory],
-		}}}}},
+		Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "app",
+			Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{
+				corev1.ResourceCPU:    podRequests[corev1.ResourceCPU],
+				corev1.ResourceMemory: podRequests[corev1.ResourceMemory],
+			}}}}},
 	}
 }
 

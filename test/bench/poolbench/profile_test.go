@@ -20,14 +20,15 @@ type profile struct {
 	pods   func(at time.Duration) float64
 }
 
-// syncPeriod is how often an HPA changes the number of replicas, and stabilization how long it waits before it lowers it.
+// syncPeriod is how often an HPA changes the number of replicas, and stabilization how long it
+// waits before it lowers it.
 const (
 	syncPeriod    = 15 * time.Second
 	stabilization = 5 * time.Minute
 )
 
-// replicas is what an HPA makes of a profile: whole pods, raised at each period and lowered to the highest of the last
-// minutes.
+// replicas is what an HPA makes of a profile: whole pods, raised at each period and lowered to the
+// highest of the last minutes.
 func (p profile) replicas() func(at time.Duration) int {
 	var recent []int
 	period := -1
@@ -62,8 +63,10 @@ func points(at ...[2]float64) func(time.Duration) float64 {
 // ramp climbs tenfold within a time, stays for half an hour, and falls in a quarter.
 func ramp(within time.Duration) profile {
 	top := 10 + within.Minutes()
-	return profile{fmt.Sprintf("ramp: 12 to 120 pods in %s", within), 30 * time.Minute, time.Duration(top+75) * time.Minute, points(
-		[2]float64{0, 12}, [2]float64{10, 12}, [2]float64{top, 120}, [2]float64{top + 30, 120}, [2]float64{top + 45, 12})}
+	return profile{fmt.Sprintf("ramp: 12 to 120 pods in %s", within), 30 * time.Minute,
+		time.Duration(top+75) * time.Minute, points(
+			[2]float64{0, 12}, [2]float64{10, 12}, [2]float64{top, 120}, [2]float64{top + 30, 120}, [2]float64{top + 45,
+				12})}
 }
 
 // day has its trough at four and its peak at sixteen o'clock, and noise that lasts for minutes.
@@ -123,10 +126,11 @@ func trace(file string, from, length time.Duration, peak float64) (profile, erro
 		minutes[m] /= counts[m]
 		highest = max(highest, minutes[m])
 	}
-	return profile{fmt.Sprintf("trace: %s, from %s, highest at %.0f pods", file, from, peak), 30 * time.Minute, length, func(at time.Duration) float64 {
-		// A minute is known when it is over.
-		return peak * minutes[max(0, min(int(at/time.Minute)-1, len(minutes)-1))] / highest
-	}}, nil
+	return profile{fmt.Sprintf("trace: %s, from %s, highest at %.0f pods", file, from, peak), 30 * time.Minute, length,
+		func(at time.Duration) float64 {
+			// A minute is known when it is over.
+			return peak * minutes[max(0, min(int(at/time.Minute)-1, len(minutes)-1))] / highest
+		}}, nil
 }
 
 // readTrace reads a file with a header and lines of Unix seconds and a value.

@@ -20,7 +20,8 @@ import (
 	"github.com/foresail/foresail/nodepool/simulated"
 )
 
-// The load of a BenchmarkRamp: nothing new for a while, a straight climb, and what is left until all pods run.
+// The load of a BenchmarkRamp: nothing new for a while, a straight climb, and what is left until
+// all pods run.
 const (
 	flatFor   = 30 * time.Second
 	climbFor  = 2 * time.Minute
@@ -44,12 +45,14 @@ var contestants = []struct {
 func BenchmarkRamp(b *testing.B) {
 	for range b.N {
 		s := startSite(b)
-		r := &race{site: s, seen: map[types.UID]*runner{}, paid: map[string]time.Duration{}, launched: map[string]map[string]bool{}}
+		r := &race{site: s, seen: map[types.UID]*runner{}, paid: map[string]time.Duration{},
+			launched: map[string]map[string]bool{}}
 		r.watchPods(b, r.see, r.gone)
 		for _, c := range contestants {
 			r.prepare(b, c.id, c.variant)
 		}
-		require.NoError(b, until(b.Context(), "the first pods run", 4*time.Minute, func() (bool, error) { return r.running() == len(contestants)*fewest, nil }))
+		require.NoError(b, until(b.Context(), "the first pods run", 4*time.Minute,
+			func() (bool, error) { return r.running() == len(contestants)*fewest, nil }))
 		r.play(b)
 		r.report(b)
 	}
@@ -117,11 +120,13 @@ func (r *race) prepare(b *testing.B, id string, v variant) {
 		Signals:  []v1alpha1.PoolSignal{{Name: "requests", Threshold: resource.MustParse(v.threshold)}},
 		Pending:  v1alpha1.PendingPolicy{For: of(5 * time.Second)},
 		Cooldown: v1alpha1.PoolCooldown{Up: of(0)},
-		Forecast: v1alpha1.PoolForecast{Interval: of(5 * time.Second), Window: of(2 * time.Minute), StartupTime: of(joinDelay), Disabled: v.present},
+		Forecast: v1alpha1.PoolForecast{Interval: of(5 * time.Second), Window: of(2 * time.Minute),
+			StartupTime: of(joinDelay), Disabled: v.present},
 		Template: v1alpha1.NodeTemplate{Labels: map[string]string{poolLabel: id}},
 		Provider: v1alpha1.PoolProvider{Simulated: &v1alpha1.SimulatedProvider{JoinDelay: of(joinDelay), Shape: shape}},
 	}
-	require.NoError(b, r.objects.Create(b.Context(), &v1alpha1.WorkerPool{ObjectMeta: metav1.ObjectMeta{Name: id}, Spec: spec}))
+	require.NoError(b, r.objects.Create(b.Context(),
+		&v1alpha1.WorkerPool{ObjectMeta: metav1.ObjectMeta{Name: id}, Spec: spec}))
 	labels, replicas := map[string]string{poolLabel: id}, int32(fewest)
 	_, err := r.Client().AppsV1().Deployments(namespace).Create(b.Context(), &appsv1.Deployment{
 		ObjectMeta: metav1.ObjectMeta{Name: id},
@@ -129,9 +134,11 @@ func (r *race) prepare(b *testing.B, id string, v variant) {
 			Replicas: &replicas, Selector: &metav1.LabelSelector{MatchLabels: labels},
 			Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: corev1.PodSpec{
 				NodeSelector: labels,
-				Containers: []corev1.Container{{Name: "app", Image: "example.com/app", Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{
-					corev1.ResourceCPU: podRequests[corev1.ResourceCPU], corev1.ResourceMemory: podRequests[corev1.ResourceMemory],
-				}}}},
+				Containers: []corev1.Container{{Name: "app", Image: "example.com/app",
+					Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{
+						corev1.ResourceCPU:    podRequests[corev1.ResourceCPU],
+						corev1.ResourceMemory: podRequests[corev1.ResourceMemory],
+					}}}},
 			}},
 		},
 	}, metav1.CreateOptions{})
@@ -150,7 +157,8 @@ func (r *race) play(b *testing.B) {
 			last = n
 			for _, c := range contestants {
 				patch := fmt.Appendf(nil, `{"spec":{"replicas":%d}}`, n)
-				_, err := r.Client().AppsV1().Deployments(namespace).Patch(b.Context(), c.id, types.MergePatchType, patch, metav1.PatchOptions{}, "scale")
+				_, err := r.Client().AppsV1().Deployments(namespace).Patch(b.Context(), c.id, types.MergePatchType,
+					patch, metav1.PatchOptions{}, "scale")
 				if err != nil {
 					return false, err
 				}
@@ -200,7 +208,8 @@ func (r *race) report(b *testing.B) {
 		b.ReportMetric(o.nodeTime.Hours(), c.id+"-node-h")
 	}
 	var table strings.Builder
-	title := fmt.Sprintf("%d to %d pods in %s, nodes join in %s ± 20%%, on a real control plane, %s in all", fewest, highest, climbFor, joinDelay, r.ended.Sub(r.began).Round(time.Second))
+	title := fmt.Sprintf("%d to %d pods in %s, nodes join in %s ± 20%%, on a real control plane, %s in all", fewest,
+		highest, climbFor, joinDelay, r.ended.Sub(r.began).Round(time.Second))
 	printTable(&table, title, rows)
 	b.Log("\n" + table.String())
 	var pools v1alpha1.WorkerPoolList

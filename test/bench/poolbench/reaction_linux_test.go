@@ -32,8 +32,9 @@ const (
 	sampleTimeout = 2 * time.Minute
 )
 
-// BenchmarkReaction is how long it takes from a pod that the scheduler finds no node for to the call that launches an
-// instance, beyond the time that the pool waits for such pods. Three pools of one Foresail launch in EC2 as moto plays it.
+// BenchmarkReaction is how long it takes from a pod that the scheduler finds no node for to the
+// call that launches an instance, beyond the time that the pool waits for such pods. Three pools of
+// one Foresail launch in EC2 as moto plays it.
 func BenchmarkReaction(b *testing.B) {
 	for _, pendingFor := range []time.Duration{0, 30 * time.Second} {
 		b.Run("for="+pendingFor.String(), func(b *testing.B) { benchmarkReaction(b, pendingFor) })
@@ -42,7 +43,8 @@ func BenchmarkReaction(b *testing.B) {
 
 func benchmarkReaction(b *testing.B, pendingFor time.Duration) {
 	moto := awstest.Start(b)
-	r := &reaction{site: startSite(b, moto.Environment()...), aws: moto, network: moto.Network(b), unschedulable: map[ktypes.UID]time.Time{}}
+	r := &reaction{site: startSite(b, moto.Environment()...), aws: moto, network: moto.Network(b),
+		unschedulable: map[ktypes.UID]time.Time{}}
 	r.direct = awsec2.NewFromConfig(moto.Direct())
 	r.watchPods(b, r.see, func(*corev1.Pod) {})
 	pools, ctx := errgroup.WithContext(b.Context())
@@ -77,28 +79,32 @@ func (r *reaction) see(p *corev1.Pod) {
 	}
 }
 
-// createPool makes a pool of a worker. The forecast is kept from asking: what pods wait for is what is measured.
+// createPool makes a pool of a worker. The forecast is kept from asking: what pods wait for is what
+// is measured.
 func (r *reaction) createPool(ctx context.Context, name string, pendingFor time.Duration) error {
 	spec := v1alpha1.WorkerPoolSpec{
 		Min: 1, Max: 20,
 		Signals:  []v1alpha1.PoolSignal{{Name: "requests", Threshold: resource.MustParse("1000")}},
 		Pending:  v1alpha1.PendingPolicy{For: &metav1.Duration{Duration: pendingFor}},
 		Cooldown: v1alpha1.PoolCooldown{Up: &metav1.Duration{}},
-		Template: v1alpha1.NodeTemplate{Labels: map[string]string{poolLabel: name}, Allocatable: map[string]resource.Quantity{
-			"cpu": resource.MustParse("2"), "memory": resource.MustParse("4Gi"), "pods": resource.MustParse("110"),
-		}},
+		Template: v1alpha1.NodeTemplate{Labels: map[string]string{poolLabel: name},
+			Allocatable: map[string]resource.Quantity{
+				"cpu": resource.MustParse("2"), "memory": resource.MustParse("4Gi"), "pods": resource.MustParse("110"),
+			}},
 		Provider: v1alpha1.PoolProvider{EC2: &v1alpha1.EC2Provider{
-			LaunchTemplate: r.network.Template, Region: awstest.Region, InstanceTypes: []string{"t3.medium"}, Endpoint: r.aws.URL(),
+			LaunchTemplate: r.network.Template, Region: awstest.Region, InstanceTypes: []string{"t3.medium"},
+			Endpoint: r.aws.URL(),
 		}},
 	}
 	for _, subnet := range r.network.Subnets {
-		spec.Provider.EC2.Subnets = append(spec.Provider.EC2.Subnets, v1alpha1.EC2Subnet{Zone: subnet.Zone, ID: subnet.ID})
+		spec.Provider.EC2.Subnets = append(spec.Provider.EC2.Subnets,
+			v1alpha1.EC2Subnet{Zone: subnet.Zone, ID: subnet.ID})
 	}
 	return r.objects.Create(ctx, &v1alpha1.WorkerPool{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: spec})
 }
 
-// react makes a pool and then, again and again, a pod that needs another of its nodes. No node that joins has the label
-// that the pods ask for.
+// react makes a pool and then, again and again, a pod that needs another of its nodes. No node that
+// joins has the label that the pods ask for.
 func (r *reaction) react(ctx context.Context, pool string, pendingFor time.Duration, random *rand.Rand) error {
 	if err := r.createPool(ctx, pool, pendingFor); err != nil {
 		return err
@@ -107,7 +113,8 @@ func (r *reaction) react(ctx context.Context, pool string, pendingFor time.Durat
 		return err
 	}
 	for k := range samplesPerPool {
-		time.Sleep(time.Duration(random.Int64N(int64(3 * time.Second)))) // the ticks of the pool and the samples are not in step
+		// the ticks of the pool and the samples are not in step
+		time.Sleep(time.Duration(random.Int64N(int64(3 * time.Second))))
 		if err := r.sample(ctx, pool, k, pendingFor); err != nil {
 			return err
 		}
@@ -136,7 +143,8 @@ func (r *reaction) sample(ctx context.Context, pool string, k int, pendingFor ti
 }
 
 // launch waits for the n-th launch of a pool, lets the instance join, and waits until the pool is at rest.
-func (r *reaction) launch(ctx context.Context, pool string, n int, pendingFor time.Duration) (call awstest.Call, err error) {
+func (r *reaction) launch(ctx context.Context, pool string, n int, pendingFor time.Duration) (call awstest.Call,
+	err error) {
 	err = until(ctx, fmt.Sprintf("launch %d of %s", n, pool), sampleTimeout+pendingFor, func() (bool, error) {
 		all := r.launches(pool)
 		if len(all) < n {
@@ -181,7 +189,8 @@ func (r *reaction) join(ctx context.Context, pool string) error {
 			node := &corev1.Node{
 				ObjectMeta: metav1.ObjectMeta{
 					Name: id, Annotations: map[string]string{"kwok.x-k8s.io/node": "fake"},
-					Labels: map[string]string{corev1.LabelTopologyZone: zone, corev1.LabelInstanceTypeStable: "t3.medium"},
+					Labels: map[string]string{corev1.LabelTopologyZone: zone,
+						corev1.LabelInstanceTypeStable: "t3.medium"},
 				},
 				Spec:   corev1.NodeSpec{ProviderID: "aws:///" + zone + "/" + id},
 				Status: corev1.NodeStatus{Allocatable: nodeShape, Capacity: nodeShape},
@@ -198,7 +207,8 @@ func (r *reaction) join(ctx context.Context, pool string) error {
 func (r *reaction) atRest(ctx context.Context, pool string, workers int) (bool, error) {
 	var p v1alpha1.WorkerPool
 	err := r.objects.Get(ctx, client.ObjectKey{Name: pool}, &p)
-	return err == nil && p.Status.Action == nil && p.Status.ReadyWorkers != nil && int(*p.Status.ReadyWorkers) == workers, err
+	return err == nil && p.Status.Action == nil && p.Status.ReadyWorkers != nil &&
+		int(*p.Status.ReadyWorkers) == workers, err
 }
 
 func (r *reaction) createPod(ctx context.Context, name, pool string) (*corev1.Pod, error) {
@@ -206,9 +216,10 @@ func (r *reaction) createPod(ctx context.Context, name, pool string) (*corev1.Po
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
 		Spec: corev1.PodSpec{
 			NodeSelector: map[string]string{poolLabel: pool},
-			Containers: []corev1.Container{{Name: "app", Image: "example.com/app", Resources: corev1.ResourceRequirements{
-				Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("500m")},
-			}}},
+			Containers: []corev1.Container{{Name: "app", Image: "example.com/app",
+				Resources: corev1.ResourceRequirements{
+					Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("500m")},
+				}}},
 		},
 	}, metav1.CreateOptions{})
 }

@@ -26,8 +26,9 @@ import (
 // changesPerTick is how many pods of a cluster change between two cycles.
 const changesPerTick = 200
 
-// situations are what a cycle may find, each with the decision that must come of it, so that no change of a default makes
-// the benchmark measure another one. All of them are dry runs, which come to the same decision at each cycle.
+// situations are what a cycle may find, each with the decision that must come of it, so that no
+// change of a default makes the benchmark measure another one. All of them are dry runs, which come
+// to the same decision at each cycle.
 var situations = []situation{
 	{
 		// Nodes are full, the load is below the threshold, and no pod waits.
@@ -46,7 +47,8 @@ var situations = []situation{
 		},
 	},
 	{
-		// Nodes are full and older than allowed. Ten are chosen, and it is asked whether new nodes would be homes for their pods.
+		// Nodes are full and older than allowed. Ten are chosen, and it is asked whether new nodes
+		// would be homes for their pods.
 		name: "roll-out", step: plan.ScaleUp, reason: plan.Outdated,
 		set: func(s *v1alpha1.WorkerPoolSpec) {
 			s.MaxBatchUp, s.Disruption.ExpireAfter = new(int32(ofBatch)), &metav1.Duration{Duration: time.Minute}
@@ -66,14 +68,16 @@ type situation struct {
 	reason  plan.Reason
 }
 
-// BenchmarkTick is one cycle of a pool that has all nodes of a cluster, with the watch of that cluster beside it: the cloud
-// is listed, what changed of the cluster is joined with it, a window of 15 minutes is forecast from, and a decision is made.
-// What is done about it is not in the time, nor are the changes of pods between two cycles.
+// BenchmarkTick is one cycle of a pool that has all nodes of a cluster, with the watch of that
+// cluster beside it: the cloud is listed, what changed of the cluster is joined with it, a window
+// of 15 minutes is forecast from, and a decision is made. What is done about it is not in the time,
+// nor are the changes of pods between two cycles.
 func BenchmarkTick(b *testing.B) {
 	for _, nodes := range []int{100, 1000, 5000} {
 		b.Run(fmt.Sprintf("nodes=%d", nodes), func(b *testing.B) {
 			for _, s := range situations {
-				t := &ticking{crowd: crowd{nodes: nodes, pending: s.pending, light: s.light, born: born}, situation: s, end: func() {}}
+				t := &ticking{crowd: crowd{nodes: nodes, pending: s.pending, light: s.light, born: born}, situation: s,
+					end: func() {}}
 				b.Run(s.name, t.measure)
 				t.end()
 			}
@@ -154,7 +158,8 @@ func (t *ticking) measure(b *testing.B) {
 		b.StartTimer()
 	}
 	b.StopTimer()
-	b.ReportMetric(float64(processor.Nanoseconds())/float64(b.N), "cpu-ns/op") // what the others on this machine do leaves it alone
+	// what the others on this machine do leaves it alone
+	b.ReportMetric(float64(processor.Nanoseconds())/float64(b.N), "cpu-ns/op")
 	b.ReportMetric(t.held/mebibyte, "MiB-held")
 }
 
@@ -172,7 +177,8 @@ func (t *ticking) newPool(b *testing.B, now func() time.Time) *nodepool.Pool {
 	require.NoError(b, err)
 	pool, err := nodepool.New(nodepool.Options{
 		Name: poolName, Owner: "this", Spec: func() (config.Spec, error) { return config.Of(poolName, spec), nil },
-		Store: &memory{}, Provider: t.cloud(), Observer: t.watcher, Signals: set, Drainer: &play{}, Labeler: &play{}, Now: now, Seed: 1,
+		Store: &memory{}, Provider: t.cloud(), Observer: t.watcher, Signals: set, Drainer: &play{}, Labeler: &play{},
+		Now: now, Seed: 1,
 	})
 	require.NoError(b, err)
 	return pool
@@ -194,8 +200,8 @@ func awaitSync(b *testing.B, watcher *cluster.Watcher) {
 	}
 }
 
-// stir has pods change and waits until the watcher has seen it: the last change is of a pod that no node takes, which
-// wakes it. It is promised to a node, so that it is no demand.
+// stir has pods change and waits until the watcher has seen it: the last change is of a pod that no
+// node takes, which wakes it. It is promised to a node, so that it is no demand.
 func stir(c crowd, watcher *cluster.Watcher, changes *watch.RaceFreeFakeWatcher, turn int) {
 	const batch = 50 // that the fake watch holds
 	select {
@@ -207,7 +213,8 @@ func stir(c crowd, watcher *cluster.Watcher, changes *watch.RaceFreeFakeWatcher,
 		if k%batch == batch-1 {
 			last := c.waiting(c.pending + turn*changesPerTick + k)
 			last.Status.NominatedNodeName = c.node(0).Name
-			last.Spec.Containers[0].Resources.Requests = nil // the last one's end may not have been seen at the next cycle
+			// the last one's end may not have been seen at the next cycle
+			last.Spec.Containers[0].Resources.Requests = nil
 			changes.Add(last)
 			<-watcher.Wake()
 			changes.Delete(last)

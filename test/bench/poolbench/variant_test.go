@@ -32,8 +32,8 @@ type variant struct {
 
 // variants are compared with each other. At the lower threshold nodes have more headroom.
 //
-// While a scale-up is open no other begins. So the nodes of the next one are there only after two joins, which is how far
-// one of the forecasts looks.
+// While a scale-up is open no other begins. So the nodes of the next one are there only after two
+// joins, which is how far one of the forecasts looks.
 func variants() []variant {
 	return []variant{
 		{name: "forecast, 70%", threshold: "700m"},
@@ -73,7 +73,8 @@ func unhindered() settings {
 // defaults are those of the API, but for the sizes of the pool.
 func defaults() settings {
 	return settings{
-		name: "the defaults: 2 nodes a batch, cooldowns of 5 and 10 min", maxBatchUp: 2, maxDown: 1, cooldownUp: 5 * time.Minute, coolDown: 10 * time.Minute,
+		name: "the defaults: 2 nodes a batch, cooldowns of 5 and 10 min", maxBatchUp: 2, maxDown: 1,
+		cooldownUp: 5 * time.Minute, coolDown: 10 * time.Minute,
 		idleFor: 10 * time.Minute, idleShare: "300m", pendingFor: 30 * time.Second, joinsAfter: time.Minute,
 	}
 }
@@ -102,7 +103,7 @@ type muted struct{ forecast.Signals }
 func (m muted) Observe(ctx context.Context, o signal.Observation) []plan.Signal {
 	all := m.Signals.Observe(ctx, o)
 	for i := range all {
-		all[i].Want = 0
+		all[i].Desired = 0
 	}
 	return all
 }
@@ -135,14 +136,16 @@ func newPool(t *testing.T, stage *play, spec v1alpha1.WorkerPoolSpec, v variant)
 	}
 	pool, err := nodepool.New(nodepool.Options{
 		Name: poolName, Owner: "this", Spec: func() (config.Spec, error) { return config.Of(poolName, spec), nil },
-		Store: &memory{}, Provider: stage, Observer: stage, Signals: signals, Drainer: stage, Labeler: stage, Now: time.Now, Seed: 1,
+		Store: &memory{}, Provider: stage, Observer: stage, Signals: signals, Drainer: stage, Labeler: stage,
+		Now: time.Now, Seed: 1,
 	})
 	require.NoError(t, err)
 	return pool
 }
 
-// perform steps through a profile once a second. Each step is a little later within its second than the one before, so
-// that no timer of the pool, which are whole seconds after some step, ends together with one.
+// perform steps through a profile once a second. Each step is a little later within its second than
+// the one before, so that no timer of the pool, which are whole seconds after some step, ends
+// together with one.
 func perform(stage *play, p profile) {
 	replicas := p.replicas()
 	began := time.Now()

@@ -28,8 +28,8 @@ func startCluster(b *testing.B) *controlplane.Cluster {
 	return c
 }
 
-// fill brings a population into a cluster: PredictedMetrics and namespaces by the front door, with validation and
-// defaults, Deployments and pods by the back.
+// fill brings a population into a cluster: PredictedMetrics and namespaces by the front door, with
+// validation and defaults, Deployments and pods by the back.
 func fill(ctx context.Context, c *controlplane.Cluster, p population) error {
 	for i := range p.namespaces {
 		namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: p.namespace(i)}}
@@ -49,7 +49,8 @@ func fill(ctx context.Context, c *controlplane.Cluster, p population) error {
 			if err != nil {
 				return err
 			}
-			_, err = metrics.Namespace(p.app(i).Namespace).Create(ctx, &unstructured.Unstructured{Object: fields}, metav1.CreateOptions{})
+			_, err = metrics.Namespace(p.app(i).Namespace).Create(ctx, &unstructured.Unstructured{Object: fields},
+				metav1.CreateOptions{})
 			return err
 		})
 	}

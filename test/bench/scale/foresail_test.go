@@ -22,8 +22,8 @@ type adapter struct {
 	push       string // address that remote write is taken on
 }
 
-// startForesail runs foresail under the service account of the manifests until the benchmark ends, with more in its
-// environment.
+// startForesail runs foresail under the service account of the manifests until the benchmark ends,
+// with more in its environment.
 func startForesail(b *testing.B, c *controlplane.Cluster, environment ...string) *adapter {
 	b.Helper()
 	program, err := binary.Build(b.Context(), b.Output())
@@ -32,7 +32,8 @@ func startForesail(b *testing.B, c *controlplane.Cluster, environment ...string)
 	require.NoError(b, err)
 	push, err := ports.TakeAddress()
 	require.NoError(b, err)
-	o := foresail.Options{Binary: program, Dir: c.Dir(), Flags: append(flags, "--remote-write-address", push), Env: environment}
+	o := foresail.Options{Binary: program, Dir: c.Dir(), Flags: append(flags, "--remote-write-address", push),
+		Env: environment}
 	return &adapter{foresail.StartFor(b, o), securePort, push}
 }
 

@@ -24,8 +24,8 @@ import (
 )
 
 const (
-	// blocks is how many turns each server has, of so many reads: as many each time, as a server need not ask the API server who may read
-	// what was read a while ago.
+	// blocks is how many turns each server has, of so many reads: as many each time, as a server
+	// need not ask the API server who may read what was read a while ago.
 	blocks, reads = 10, 1000
 	// warmUps is how many reads go before a block, over connections that the last switch has left cold.
 	warmUps = 200
@@ -33,16 +33,20 @@ const (
 	hpaController = "system:serviceaccount:kube-system:horizontal-pod-autoscaler"
 )
 
-// BenchmarkAggregatedGet reads an external metric through the API server, from Foresail with n PredictedMetrics and from
-// the test adapter of the library that both are made with, which holds three constants. Both run throughout, with the same
-// certificates, authentication and authorization, and answer in turns. A ratio is the median of those of two turns, one after
-// the other: the slowest hundredth of one that something else on the machine has slowed down would be that of all.
+// BenchmarkAggregatedGet reads an external metric through the API server, from Foresail with n
+// PredictedMetrics and from the test adapter of the library that both are made with, which holds
+// three constants. Both run throughout, with the same certificates, authentication and
+// authorization, and answer in turns. A ratio is the median of those of two turns, one after the
+// other: the slowest hundredth of one that something else on the machine has slowed down would be
+// that of all.
 func BenchmarkAggregatedGet(b *testing.B) {
 	for _, n := range []int{10, 1000, 5000} {
 		b.Run(fmt.Sprintf("metrics=%d", n), func(b *testing.B) {
 			c := startCluster(b)
-			p := population{apps: n, podsPerApp: 1, namespaces: min(n, 50), network: c.PodCIDR(), born: time.Now().Add(-time.Hour)}
-			reader, err := c.RESTConfigFor(hpaController) // one: to the API server each certificate is another credential
+			p := population{apps: n, podsPerApp: 1, namespaces: min(n, 50), network: c.PodCIDR(),
+				born: time.Now().Add(-time.Hour)}
+			// one: to the API server each certificate is another credential
+			reader, err := c.RESTConfigFor(hpaController)
 			require.NoError(b, err)
 			reader.QPS = -1
 			ours := contender{b: b, cluster: c, reader: reader, port: feed(b, c, p).securePort}
@@ -118,8 +122,9 @@ func (x *contender) block() *quantiles {
 	return &took
 }
 
-// untilAnswered waits until the API server sends requests here: the other server answers until then, and says that it
-// knows no such metric. Then it lets the API server read what else it wants to know of an API that is new.
+// untilAnswered waits until the API server sends requests here: the other server answers until
+// then, and says that it knows no such metric. Then it lets the API server read what else it wants
+// to know of an API that is new.
 func (x *contender) untilAnswered(client externalmetrics.ExternalMetricsClient) error {
 	limit := time.Now().Add(time.Minute)
 	for {
@@ -172,8 +177,8 @@ subjects: [{kind: User, apiGroup: rbac.authorization.k8s.io, name: "`+hpaControl
 	require.NoError(b, err)
 }
 
-// startTestAdapter runs the library's test adapter until the benchmark ends and returns its port. It is allowed what
-// Foresail is allowed.
+// startTestAdapter runs the library's test adapter until the benchmark ends and returns its port.
+// It is allowed what Foresail is allowed.
 func startTestAdapter(b *testing.B, c *controlplane.Cluster) int {
 	b.Helper()
 	program := buildTestAdapter(b, c)
@@ -185,7 +190,8 @@ func startTestAdapter(b *testing.B, c *controlplane.Cluster) int {
 	require.NoError(b, err)
 	const name = "test-adapter"
 	process, err := controlplane.StartProcess(name, program, filepath.Join(c.Dir(), name+".log"), c.Dir(), []string{
-		"--lister-kubeconfig", kubeconfig, "--authentication-kubeconfig", kubeconfig, "--authorization-kubeconfig", kubeconfig,
+		"--lister-kubeconfig", kubeconfig, "--authentication-kubeconfig", kubeconfig, "--authorization-kubeconfig",
+		kubeconfig,
 		"--bind-address", "127.0.0.1", "--secure-port", strconv.Itoa(port),
 		"--tls-cert-file", cert, "--tls-private-key-file", key,
 	})
@@ -207,13 +213,15 @@ func startTestAdapter(b *testing.B, c *controlplane.Cluster) int {
 	}
 }
 
-// buildTestAdapter builds the test adapter as the library has it, but for the address on which it would take values from
-// anybody. The go command lets no file of a module be replaced, so it is given a copy as one of this repository.
+// buildTestAdapter builds the test adapter as the library has it, but for the address on which it
+// would take values from anybody. The go command lets no file of a module be replaced, so it is
+// given a copy as one of this repository.
 func buildTestAdapter(b *testing.B, c *controlplane.Cluster) string {
 	b.Helper()
 	root, err := controlplane.Root()
 	require.NoError(b, err)
-	list := exec.CommandContext(b.Context(), "go", "list", "-f", "{{.Dir}}", "sigs.k8s.io/custom-metrics-apiserver/test-adapter")
+	list := exec.CommandContext(b.Context(), "go", "list", "-f", "{{.Dir}}",
+		"sigs.k8s.io/custom-metrics-apiserver/test-adapter")
 	list.Dir = root
 	dir, err := list.Output()
 	require.NoError(b, err)

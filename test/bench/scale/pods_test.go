@@ -13,7 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// servePods serves the metrics of every pod of a population at the pod's own address until the benchmark ends.
+// servePods serves the metrics of every pod of a population at the pod's own address until the
+// benchmark ends.
 func servePods(b *testing.B, p population) {
 	b.Helper()
 	page := func(w http.ResponseWriter, _ *http.Request) {

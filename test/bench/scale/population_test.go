@@ -15,7 +15,8 @@ import (
 	"github.com/foresail/foresail/api/v1alpha1"
 )
 
-// population is what a cluster is filled with: applications of a Deployment, its Ready pods and a PredictedMetric each.
+// population is what a cluster is filled with: applications of a Deployment, its Ready pods and a
+// PredictedMetric each.
 type population struct {
 	apps, podsPerApp int
 	namespaces       int
@@ -79,7 +80,8 @@ func (p population) deployment(i int) *appsv1.Deployment {
 			Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: p.labels(i)}, Spec: podSpec("")},
 		},
 	}
-	d.Status = appsv1.DeploymentStatus{ObservedGeneration: 1, Replicas: replicas, ReadyReplicas: replicas, AvailableReplicas: replicas, UpdatedReplicas: replicas}
+	d.Status = appsv1.DeploymentStatus{ObservedGeneration: 1, Replicas: replicas, ReadyReplicas: replicas,
+		AvailableReplicas: replicas, UpdatedReplicas: replicas}
 	return d
 }
 
@@ -102,14 +104,16 @@ func (p population) readyPod(i, k int) *corev1.Pod {
 // podSpec is the spec of a usual pod: what an informer has to take in, and drop.
 func podSpec(node string) corev1.PodSpec {
 	probe := &corev1.Probe{
-		ProbeHandler:  corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Path: "/healthz", Port: intstr.FromString("http"), Scheme: corev1.URISchemeHTTP}},
+		ProbeHandler: corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Path: "/healthz",
+			Port: intstr.FromString("http"), Scheme: corev1.URISchemeHTTP}},
 		PeriodSeconds: 5, TimeoutSeconds: 1, SuccessThreshold: 1, FailureThreshold: 3,
 	}
 	grace := int64(30)
 	return corev1.PodSpec{
 		NodeName: node, RestartPolicy: corev1.RestartPolicyAlways, DNSPolicy: corev1.DNSClusterFirst,
-		SchedulerName: corev1.DefaultSchedulerName, ServiceAccountName: "default", TerminationGracePeriodSeconds: &grace,
-		SecurityContext: &corev1.PodSecurityContext{},
+		SchedulerName: corev1.DefaultSchedulerName, ServiceAccountName: "default",
+		TerminationGracePeriodSeconds: &grace,
+		SecurityContext:               &corev1.PodSecurityContext{},
 		Containers: []corev1.Container{{
 			Name: "app", Image: "registry.example.com/shop/app:1.27.4", ImagePullPolicy: corev1.PullIfNotPresent,
 			Ports: []corev1.ContainerPort{
@@ -122,8 +126,9 @@ func podSpec(node string) corev1.PodSpec {
 				{Name: "OTEL_EXPORTER_OTLP_ENDPOINT", Value: "http://collector.observability.svc:4317"},
 			},
 			Resources: corev1.ResourceRequirements{
-				Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("500m"), corev1.ResourceMemory: resource.MustParse("512Mi")},
-				Limits:   corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("512Mi")},
+				Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("500m"),
+					corev1.ResourceMemory: resource.MustParse("512Mi")},
+				Limits: corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("512Mi")},
 			},
 			ReadinessProbe: probe, LivenessProbe: probe,
 			TerminationMessagePath: "/dev/termination-log", TerminationMessagePolicy: corev1.TerminationMessageReadFile,
@@ -134,12 +139,15 @@ func podSpec(node string) corev1.PodSpec {
 func (p population) readyStatus(ip string) corev1.PodStatus {
 	at := metav1.NewTime(p.born)
 	var conditions []corev1.PodCondition
-	for _, t := range []corev1.PodConditionType{corev1.PodReadyToStartContainers, corev1.PodInitialized, corev1.PodReady, corev1.ContainersReady, corev1.PodScheduled} {
-		conditions = append(conditions, corev1.PodCondition{Type: t, Status: corev1.ConditionTrue, LastTransitionTime: at})
+	for _, t := range []corev1.PodConditionType{corev1.PodReadyToStartContainers, corev1.PodInitialized,
+		corev1.PodReady, corev1.ContainersReady, corev1.PodScheduled} {
+		conditions = append(conditions, corev1.PodCondition{Type: t, Status: corev1.ConditionTrue,
+			LastTransitionTime: at})
 	}
 	started := true
 	return corev1.PodStatus{
-		Phase: corev1.PodRunning, Conditions: conditions, PodIP: ip, PodIPs: []corev1.PodIP{{IP: ip}}, HostIP: "192.0.2.1",
+		Phase: corev1.PodRunning, Conditions: conditions, PodIP: ip, PodIPs: []corev1.PodIP{{IP: ip}},
+		HostIP:    "192.0.2.1",
 		StartTime: &at, QOSClass: corev1.PodQOSBurstable,
 		ContainerStatuses: []corev1.ContainerStatus{{
 			Name: "app", Ready: true, Started: &started, Image: "registry.example.com/shop/app:1.27.4",

@@ -104,7 +104,8 @@ func (r *batchV2) set(i int, value float64, at int64) {
 	r.Timeseries[i].Samples[0] = writev2.Sample{Value: value, Timestamp: at}
 }
 
-// seriesOf returns the series of all pods of a population, as a Prometheus server with the usual relabelling has them.
+// seriesOf returns the series of all pods of a population, as a Prometheus server with the usual
+// relabelling has them.
 func seriesOf(p population) []series {
 	all := make([]series, 0, p.pods())
 	for i := range p.apps {
@@ -115,7 +116,8 @@ func seriesOf(p population) []series {
 				labels: [][2]string{
 					{"__name__", loadMetric}, {"app", p.app(i).Name}, {"cluster", "eu-central-1"}, {"container", "app"},
 					{"endpoint", "metrics"}, {"instance", fmt.Sprintf("%s:%d", address, podPort)},
-					{"job", "kubernetes-pods"}, {"namespace", pod.Namespace}, {"node", fmt.Sprintf("node-%04d", (i+k)%1000)},
+					{"job", "kubernetes-pods"}, {"namespace", pod.Namespace}, {"node",
+						fmt.Sprintf("node-%04d", (i+k)%1000)},
 					{"pod", pod.Name},
 				},
 			})
@@ -124,18 +126,19 @@ func seriesOf(p population) []series {
 	return all
 }
 
-// pusher sends a sample of every series once a second, as a Prometheus server does that scrapes each at a moment of
-// its own: in batches of series from everywhere, spread over the second.
+// pusher sends a sample of every series once a second, as a Prometheus server does that scrapes
+// each at a moment of its own: in batches of series from everywhere, spread over the second.
 type pusher struct {
 	protocol
 	url    string
 	client *http.Client
 	shards [][]*push
 
-	sent, acknowledged, retried atomic.Int64  // samples, and requests sent again
-	latencies                   quantiles     // of requests, in s, from when they were due to when they were acknowledged
-	ended                       chan struct{} // closed when run has returned
-	stop                        func()        // ends a run and checks how it went
+	sent, acknowledged, retried atomic.Int64 // samples, and requests sent again
+	// of requests, in s, from when they were due to when they were acknowledged
+	latencies quantiles
+	ended     chan struct{} // closed when run has returned
+	stop      func()        // ends a run and checks how it went
 }
 
 // push is one batch and when in each second it is sent.
@@ -202,8 +205,8 @@ func startPushing(b *testing.B, f *adapter, p population, version protocol) *pus
 	return w
 }
 
-// run pushes until the context ends. What has been begun by then is finished. A receiver that keeps up late delays
-// samples but does not lose any.
+// run pushes until the context ends. What has been begun by then is finished. A receiver that keeps
+// up late delays samples but does not lose any.
 func (w *pusher) run(ctx context.Context) error {
 	defer w.client.CloseIdleConnections()
 	begun := time.Now().Truncate(time.Second).Add(time.Second)
@@ -232,8 +235,8 @@ func (w *pusher) run(ctx context.Context) error {
 	return sending.Wait()
 }
 
-// fill sets the samples of a second: a load that turns within the hour, and what pods differ by. The samples were read
-// within the tenth of a second before.
+// fill sets the samples of a second: a load that turns within the hour, and what pods differ by.
+// The samples were read within the tenth of a second before.
 func (p *push) fill(at time.Time) {
 	hour := 2 * math.Pi * float64(at.UnixMilli()%3_600_000) / 3_600_000
 	for i, s := range p.series {

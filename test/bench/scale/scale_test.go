@@ -36,8 +36,8 @@ func BenchmarkRemoteWrite(b *testing.B) {
 	}
 }
 
-// BenchmarkSustainedRemoteWrite holds a Foresail that may use a single core, and has a container of 1.2 GiB, to remote write at 100,000 samples a
-// second: nothing may be lost.
+// BenchmarkSustainedRemoteWrite holds a Foresail that may use a single core, and has a container of
+// 1.2 GiB, to remote write at 100,000 samples a second: nothing may be lost.
 func BenchmarkSustainedRemoteWrite(b *testing.B) {
 	b.Run("metrics=5000/procs=1/for="+sustain.String(), func(b *testing.B) {
 		remoteWrite(b, 5000, *sustain, "GOMAXPROCS=1", "FORESAIL_MEMORY_LIMIT="+strconv.Itoa(containerMemory))
@@ -78,7 +78,8 @@ func taken(b *testing.B, f *adapter) float64 {
 	return count(b, f, "foresail_remote_write_samples_total", "result", "taken")
 }
 
-// ageP99 is the age of the newest sample of a PredictedMetric (s), exceeded by one in a hundred at this moment.
+// ageP99 is the age of the newest sample of a PredictedMetric (s), exceeded by one in a hundred at
+// this moment.
 func ageP99(b *testing.B, f *adapter) float64 {
 	b.Helper()
 	var ages quantiles
@@ -93,7 +94,8 @@ func BenchmarkPods(b *testing.B) {
 	for _, apps := range []int{25, 125, 250, 400} {
 		b.Run(fmt.Sprintf("pods=%d", 20*apps), func(b *testing.B) {
 			c := startCluster(b)
-			p := population{apps: apps, podsPerApp: 20, namespaces: 10, network: c.PodCIDR(), born: time.Now().Add(-time.Hour)}
+			p := population{apps: apps, podsPerApp: 20, namespaces: 10, network: c.PodCIDR(),
+				born: time.Now().Add(-time.Hour)}
 			p.source.Pods = &v1alpha1.PodsSource{Port: intstr.FromInt32(podPort), Metric: loadMetric}
 			require.NoError(b, fill(b.Context(), c, p))
 			servePods(b, p)
@@ -120,7 +122,8 @@ func reportStart(b *testing.B, s start) {
 	b.ReportMetric(s.used.Seconds(), "cpu-s-to-all-served")
 }
 
-// steady waits until every PredictedMetric is served, and then for its window to be full. It returns what the first took.
+// steady waits until every PredictedMetric is served, and then for its window to be full. It
+// returns what the first took.
 func steady(b *testing.B, f *adapter, p population) start {
 	b.Helper()
 	begun := time.Now()

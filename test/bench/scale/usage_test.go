@@ -9,7 +9,8 @@ import (
 
 const mebibyte = 1 << 20
 
-// measure lets a process run for a while and reports the cores that it keeps busy and the memory that it takes.
+// measure lets a process run for a while and reports the cores that it keeps busy and the memory
+// that it takes.
 func measure(b *testing.B, a *adapter, span time.Duration) {
 	b.Helper()
 	const profiled = 20 * time.Second

@@ -77,7 +77,8 @@ func (l *ledger) note(err error) {
 }
 
 // watch keeps the ledger until the context ends.
-func (l *ledger) watch(ctx context.Context, cluster kubernetes.Interface, objects client.Client, process *foresail.Process) error {
+func (l *ledger) watch(ctx context.Context, cluster kubernetes.Interface, objects client.Client,
+	process *foresail.Process) error {
 	factory := informers.NewSharedInformerFactoryWithOptions(cluster, 0, informers.WithNamespace(namespace))
 	_, err := factory.Core().V1().Pods().Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc:    func(o any) { l.seePod(o, false) },
@@ -135,7 +136,8 @@ func (l *ledger) seePod(object any, gone bool) {
 }
 
 // read lists the objects that are not watched.
-func (l *ledger) read(ctx context.Context, cluster kubernetes.Interface, cloud *simulated.Cloud, objects client.Client) error {
+func (l *ledger) read(ctx context.Context, cluster kubernetes.Interface, cloud *simulated.Cloud,
+	objects client.Client) error {
 	instances, err := cloud.List(ctx)
 	if err != nil {
 		return err
@@ -205,7 +207,8 @@ func (l *ledger) seeDecisions(trail []v1alpha1.PoolDecision) {
 }
 
 func sameDecision(a, b *v1alpha1.PoolDecision) bool {
-	return a.Time.Equal(&b.Time) && a.Step == b.Step && a.Reason == b.Reason && a.Workers == b.Workers && a.Desired == b.Desired
+	return a.Time.Equal(&b.Time) && a.Step == b.Step && a.Reason == b.Reason && a.Workers == b.Workers &&
+		a.Desired == b.Desired
 }
 
 // waiting counts the pods that the scheduler has found no node for.
@@ -261,7 +264,8 @@ type scene struct {
 func (l *ledger) look(now time.Time) scene {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	s := scene{status: l.pool.Status, spec: l.pool.Spec, figures: l.figures, decisions: slices.Clone(l.decisions), began: l.began, health: l.health()}
+	s := scene{status: l.pool.Status, spec: l.pool.Spec, figures: l.figures, decisions: slices.Clone(l.decisions),
+		began: l.began, health: l.health()}
 	on := map[string]int{}
 	for _, p := range l.pods {
 		switch {

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// load is how many replicas the demo asks for over time. They climb in a straight line, so that a forecast sees
-// them come, and leave at once.
+// load is how many replicas the demo asks for over time. They climb in a straight line, so that a
+// forecast sees them come, and leave at once.
 type load struct {
 	low, high   int
 	climbAt     time.Duration // until then it is low
@@ -16,9 +16,11 @@ type load struct {
 	longestPlay time.Duration // the play ends whatever is left
 }
 
-// defaultLoad needs two nodes at first, and six at the top: at the threshold of 70 % a node has room for 5.6 pods.
+// defaultLoad needs two nodes at first, and six at the top: at the threshold of 70 % a node has
+// room for 5.6 pods.
 func defaultLoad() load {
-	return load{low: 4, high: 32, climbAt: 3 * time.Second, topAt: 35 * time.Second, leavesAt: 45 * time.Second, longestPlay: 110 * time.Second}
+	return load{low: 4, high: 32, climbAt: 3 * time.Second, topAt: 35 * time.Second, leavesAt: 45 * time.Second,
+		longestPlay: 110 * time.Second}
 }
 
 // withInterruption stays at the top for as long as a replacement takes.

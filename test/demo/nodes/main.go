@@ -1,5 +1,6 @@
-// Command demonodes shows what the node pool is for: on a real control plane of this machine, replicas arrive until no node
-// has room for them. Foresail launches nodes while demand still climbs, and drains and removes them when it has gone.
+// Command demonodes shows what the node pool is for: on a real control plane of this machine,
+// replicas arrive until no node has room for them. Foresail launches nodes while demand still
+// climbs, and drains and removes them when it has gone.
 package main
 
 import (
@@ -38,8 +39,11 @@ Exit codes: 0 done, 1 failed, 2 unusable arguments, 130 ended by Ctrl-C.`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error { return run(c.Context(), o, out, progress) },
 	}
-	c.Flags().BoolVar(&o.plain, "plain", false, "print lines instead of the live view, as when the output is no terminal")
-	c.Flags().BoolVar(&o.reactive, "reactive", false, "forecast nothing: launch for the present load and for pods that wait")
-	c.Flags().BoolVar(&o.interrupt, "interrupt", false, "have the cloud take a Spot instance back at the top, with half a minute's notice")
+	c.Flags().BoolVar(&o.plain, "plain", false,
+		"print lines instead of the live view, as when the output is no terminal")
+	c.Flags().BoolVar(&o.reactive, "reactive", false,
+		"forecast nothing: launch for the present load and for pods that wait")
+	c.Flags().BoolVar(&o.interrupt, "interrupt", false,
+		"have the cloud take a Spot instance back at the top, with half a minute's notice")
 	return c
 }

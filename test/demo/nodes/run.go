@@ -63,7 +63,8 @@ func run(ctx context.Context, o options, out, progress *os.File) (err error) {
 		return err
 	}
 	process, err := foresail.Start(foresail.Options{
-		Binary: binary, Dir: cluster.Dir(), Flags: []string{"--enable", "nodepool", "--kubeconfig", cluster.Kubeconfig()},
+		Binary: binary, Dir: cluster.Dir(), Flags: []string{"--enable", "nodepool", "--kubeconfig",
+			cluster.Kubeconfig()},
 	})
 	if err != nil {
 		return err
@@ -117,7 +118,8 @@ func startCluster(ctx context.Context, progress io.Writer) (*controlplane.Cluste
 }
 
 // openDashboard serves the page of the pool, as its users do, once Foresail is ready.
-func openDashboard(ctx context.Context, process *foresail.Process, cluster *controlplane.Cluster, progress io.Writer) (*foresail.Dashboard, error) {
+func openDashboard(ctx context.Context, process *foresail.Process, cluster *controlplane.Cluster,
+	progress io.Writer) (*foresail.Dashboard, error) {
 	defer controlplane.Announce(progress, "demonodes: starting foresail run --enable nodepool")()
 	ctx, cancel := context.WithTimeoutCause(ctx, prepareTimeout, fmt.Errorf("not ready within %s", prepareTimeout))
 	defer cancel()
@@ -148,7 +150,8 @@ func apply(ctx context.Context, cluster *controlplane.Cluster, o options) (clien
 }
 
 // show waits for the first nodes, plays the load and prints the summary.
-func show(ctx context.Context, cluster *controlplane.Cluster, objects client.Client, process *foresail.Process, o options, out *os.File) error {
+func show(ctx context.Context, cluster *controlplane.Cluster, objects client.Client, process *foresail.Process,
+	o options, out *os.File) error {
 	l := newLedger()
 	watching, stop := context.WithCancel(ctx)
 	defer stop()
@@ -173,7 +176,8 @@ func show(ctx context.Context, cluster *controlplane.Cluster, objects client.Cli
 
 // play waits until the pool is ready, and then has the load come and go.
 func play(ctx context.Context, client kubernetes.Interface, l *ledger, load load, d *terminal.Display[scene]) error {
-	waiting, cancel := context.WithTimeoutCause(ctx, prepareTimeout, fmt.Errorf("the pool is not ready within %s", prepareTimeout))
+	waiting, cancel := context.WithTimeoutCause(ctx, prepareTimeout,
+		fmt.Errorf("the pool is not ready within %s", prepareTimeout))
 	defer cancel()
 	if err := until(waiting, func() bool { return l.look(time.Now()).ready() >= 2 }); err != nil {
 		return fmt.Errorf("%w; the pool reports: %s", err, l.look(time.Now()).health)
@@ -222,7 +226,8 @@ func interrupt(ctx context.Context, client kubernetes.Interface, s scene) error 
 			patch := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q}}}`, simulated.AnnotationInterrupt, notice)
 			var cloud v1alpha1.SimulatedProvider
 			cloud.Default()
-			_, err := client.CoreV1().ConfigMaps(cloud.Namespace).Patch(ctx, n.id, types.MergePatchType, patch, metav1.PatchOptions{})
+			_, err := client.CoreV1().ConfigMaps(cloud.Namespace).Patch(ctx, n.id, types.MergePatchType, patch,
+				metav1.PatchOptions{})
 			return err
 		}
 	}
@@ -231,6 +236,7 @@ func interrupt(ctx context.Context, client kubernetes.Interface, s scene) error 
 
 func scaleTo(ctx context.Context, client kubernetes.Interface, replicas int) error {
 	patch := fmt.Appendf(nil, `{"spec":{"replicas":%d}}`, replicas)
-	_, err := client.AppsV1().Deployments(namespace).Patch(ctx, deployment, types.MergePatchType, patch, metav1.PatchOptions{}, "scale")
+	_, err := client.AppsV1().Deployments(namespace).Patch(ctx, deployment, types.MergePatchType, patch,
+		metav1.PatchOptions{}, "scale")
 	return err
 }

@@ -26,13 +26,17 @@ func (l *ledger) summary(reactive bool) string {
 	fmt.Fprintf(&b, "\nThe pool, %s\n", mode)
 	waits, never := l.waits()
 	line("pods", "%d, and %d that no node took", len(waits), never)
-	line("waited for a node", "p50 %s   p99 %s   longest %s", seconds(quantile(waits, 0.5)), seconds(quantile(waits, 0.99)), seconds(quantile(waits, 1)))
-	line("waited longer than 1 s", "%d of them; all pods together waited for %s", longer(waits, time.Second), seconds(total(waits)))
+	line("waited for a node", "p50 %s   p99 %s   longest %s", seconds(quantile(waits, 0.5)),
+		seconds(quantile(waits, 0.99)), seconds(quantile(waits, 1)))
+	line("waited longer than 1 s", "%d of them; all pods together waited for %s", longer(waits, time.Second),
+		seconds(total(waits)))
 	launched, ahead := l.launches()
-	line("nodes", "%d launched for the load, %d of them while no pod was waiting; %d at the most", launched, ahead, l.peak)
+	line("nodes", "%d launched for the load, %d of them while no pod was waiting; %d at the most", launched, ahead,
+		l.peak)
 	line("node-minutes", "%.1f", l.nodeTime(now).Minutes())
 	line("decisions", "%s", l.reasons())
-	line("at the end", "%d workers, %d desired, open: %t", orZero(l.pool.Status.Workers), orZero(l.pool.Status.Desired), l.pool.Status.Action != nil)
+	line("at the end", "%d workers, %d desired, open: %t", orZero(l.pool.Status.Workers), orZero(l.pool.Status.Desired),
+		l.pool.Status.Action != nil)
 	return b.String()
 }
 
@@ -51,7 +55,8 @@ func (l *ledger) waits() (waits []time.Duration, never int) {
 	return waits, never
 }
 
-// launches counts the nodes that were launched since the load began, and those of them that no pod had to ask for.
+// launches counts the nodes that were launched since the load began, and those of them that no pod
+// had to ask for.
 func (l *ledger) launches() (all, ahead int) {
 	for _, i := range l.instances {
 		if i.seen.Before(l.began) {

@@ -69,7 +69,8 @@ func decided(at time.Duration, step, reason string, count int32) v1alpha1.PoolDe
 func TestFollowsTheDecisionTrail(t *testing.T) {
 	l := newLedger()
 	l.begin(began)
-	a, b, c, d := decided(0, "Hold", "NothingToDo", 1), decided(time.Second, "ScaleUp", "PodsPending", 1), decided(time.Second, "Hold", "ActionOpen", 1), decided(2*time.Second, "Hold", "NothingToDo", 1)
+	a, b, c, d := decided(0, "Hold", "NothingToDo", 1), decided(time.Second, "ScaleUp", "PodsPending",
+		1), decided(time.Second, "Hold", "ActionOpen", 1), decided(2*time.Second, "Hold", "NothingToDo", 1)
 	l.seeDecisions([]v1alpha1.PoolDecision{a})
 	l.seeDecisions([]v1alpha1.PoolDecision{c, b, a})
 	l.seeDecisions([]v1alpha1.PoolDecision{c, b, a})

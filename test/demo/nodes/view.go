@@ -11,8 +11,8 @@ import (
 	"github.com/foresail/foresail/test/env/terminal"
 )
 
-// lines prints a line every five seconds, and each decision as it comes: those that did something, and the others where
-// the reason is another than before.
+// lines prints a line every five seconds, and each decision as it comes: those that did something,
+// and the others where the reason is another than before.
 type lines struct {
 	out     io.Writer
 	due     terminal.Every // to print a line again
@@ -36,7 +36,8 @@ func (l *lines) show(s scene) {
 	if !l.due.Due(s.at) {
 		return
 	}
-	fmt.Fprintf(l.out, "%5s %-14s asked %-3d running %-3d waiting %-3d %s  workers %d desired %d  %s\n", terminal.Clock(s.at), firstWords(s.phase, 14), s.asked, s.running, s.waiting,
+	fmt.Fprintf(l.out, "%5s %-14s asked %-3d running %-3d waiting %-3d %s  workers %d desired %d  %s\n",
+		terminal.Clock(s.at), firstWords(s.phase, 14), s.asked, s.running, s.waiting,
 		loadText(s), orZero(s.status.Workers), s.figures.desired, nodeCounts(s))
 }
 
@@ -50,7 +51,8 @@ func view(s scene, columns, rows int) []terminal.Line {
 		line(fmt.Sprintf("  pods     %s%s", strings.Repeat("●", s.running), strings.Repeat("○", s.waiting))),
 		line(fmt.Sprintf("           %d run, %d wait for a node", s.running, s.waiting)),
 		line("  requests " + loadBar(s, max(10, min(columns, 100)-50)) + " " + loadText(s)),
-		line(fmt.Sprintf("  workers  %d of %d to %d, %d desired   %s", orZero(s.status.Workers), s.spec.Min, s.spec.Max, s.figures.desired, actionText(s))),
+		line(fmt.Sprintf("  workers  %d of %d to %d, %d desired   %s", orZero(s.status.Workers), s.spec.Min, s.spec.Max,
+			s.figures.desired, actionText(s))),
 		nil,
 	}
 	for _, n := range s.nodes {
@@ -128,7 +130,8 @@ func decisionLine(s scene, d v1alpha1.PoolDecision) string {
 	if d.Count > 1 {
 		count = fmt.Sprintf(" ×%d", d.Count)
 	}
-	return fmt.Sprintf("  %5s %s %d → %d %s%s: %s", terminal.Clock(at), d.Step, d.Workers, d.Desired, d.Reason, count, d.Message)
+	return fmt.Sprintf("  %5s %s %d → %d %s%s: %s", terminal.Clock(at), d.Step, d.Workers, d.Desired, d.Reason, count,
+		d.Message)
 }
 
 func nodeCounts(s scene) string {

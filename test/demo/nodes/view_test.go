@@ -17,10 +17,12 @@ import (
 func busy() scene {
 	workers := int32(3)
 	s := scene{
-		at: 20 * time.Second, phase: "demand climbs", asked: 19, running: 16, waiting: 3, began: began, longest: 110 * time.Second,
+		at: 20 * time.Second, phase: "demand climbs", asked: 19, running: 16, waiting: 3, began: began,
+		longest: 110 * time.Second,
 		figures: figures{known: true, load: 0.74, predicted: 1.9, desired: 4},
-		status:  v1alpha1.WorkerPoolStatus{Workers: &workers, Action: &v1alpha1.PoolAction{Kind: "ScaleUp", Progress: "1 Launched"}},
-		spec:    v1alpha1.WorkerPoolSpec{Min: 2, Max: 8},
+		status: v1alpha1.WorkerPoolStatus{Workers: &workers,
+			Action: &v1alpha1.PoolAction{Kind: "ScaleUp", Progress: "1 Launched"}},
+		spec: v1alpha1.WorkerPoolSpec{Min: 2, Max: 8},
 		nodes: []node{
 			{name: "workers-1", zone: "a", market: fleet.Spot, state: serving, pods: 8},
 			{name: "i-2", zone: "b", market: fleet.OnDemand, state: launching, age: 3 * time.Second},
@@ -52,8 +54,10 @@ func TestViewShowsEverything(t *testing.T) {
 	}
 	text := strings.Join(rendered, "\n")
 	for _, want := range []string{
-		"0:20 of at most 1:50", "demand climbs", "checkout has 19 replicas", strings.Repeat("●", 16) + "○○○", "16 run, 3 wait for a node",
-		"load 0.74 of 0.70, 1.90 in a while", "3 of 2 to 8, 4 desired   ScaleUp: 1 Launched", "■■■■■■■■", "launching  since 3 s",
+		"0:20 of at most 1:50", "demand climbs", "checkout has 19 replicas", strings.Repeat("●",
+			16) + "○○○", "16 run, 3 wait for a node",
+		"load 0.74 of 0.70, 1.90 in a while", "3 of 2 to 8, 4 desired   ScaleUp: 1 Launched", "■■■■■■■■",
+		"launching  since 3 s",
 		"it has reported nothing yet", "0:29 Hold 0 → 0 NothingToDo ×2: a long reason",
 	} {
 		assert.Contains(t, text, want)
@@ -64,7 +68,8 @@ func TestLinesShowDecisionsOnceAndNewReasons(t *testing.T) {
 	var out bytes.Buffer
 	l := newLines(&out)
 	s := scene{began: began, decisions: []v1alpha1.PoolDecision{decided(-time.Minute, "Hold", "Before", 1)}}
-	s.decisions = append(s.decisions, decided(0, "ScaleUp", "PodsPending", 1), decided(1, "Hold", "ActionOpen", 1), decided(2, "Hold", "ActionOpen", 1), decided(3, "ScaleUp", "PodsPending", 1))
+	s.decisions = append(s.decisions, decided(0, "ScaleUp", "PodsPending", 1), decided(1, "Hold", "ActionOpen", 1),
+		decided(2, "Hold", "ActionOpen", 1), decided(3, "ScaleUp", "PodsPending", 1))
 	l.show(s)
 	l.show(s)
 	assert.Equal(t, 2, strings.Count(out.String(), "PodsPending"))

@@ -31,7 +31,8 @@ func (f frame) x(at time.Duration) float64 {
 
 func (f frame) y(v float64) float64 { return f.bottom - (f.bottom-f.top)*min(v, f.highest)/f.highest }
 
-// chartStyle colours the chart for light and dark pages; it brings its own background, so that it fits either.
+// chartStyle colours the chart for light and dark pages; it brings its own background, so that it
+// fits either.
 const chartStyle = `
 text{font:13px system-ui,-apple-system,"Segoe UI",Helvetica,Arial,sans-serif;fill:#1f2328}
 .title{font-size:17px;font-weight:600}.h{font-weight:600}.dim{fill:#59636e}.end{text-anchor:end}.mid{text-anchor:middle}
@@ -48,7 +49,8 @@ func chart(p loadgen.Profile, c comparison) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" width="%d" height="%d" role="img">`+"\n", chartWidth, chartHeight, chartWidth, chartHeight)
 	b.WriteString("<title>Pods and load of two applications under the same ramp</title>\n<style>" + chartStyle + "</style>\n")
-	fmt.Fprintf(&b, `<rect class="page" x=".5" y=".5" width="%d" height="%d" rx="8"/>`+"\n", chartWidth-1, chartHeight-1)
+	fmt.Fprintf(&b, `<rect class="page" x=".5" y=".5" width="%d" height="%d" rx="8"/>`+"\n", chartWidth-1,
+		chartHeight-1)
 	writeHead(&b, p, c)
 	highest := float64(max(c.predicted.Peak(), c.reactive.Peak(), needed(c.predicted.App, most(p))))
 	writePods(&b, frame{top: 142, bottom: 292, span: p.Duration(), highest: highest + 1}, p, c)
@@ -73,9 +75,11 @@ func text(b *strings.Builder, x, y float64, class, format string, values ...any)
 	fmt.Fprintf(b, `<text x="%.0f" y="%.0f" class="%s">%s</text>`+"\n", x, y, class, fmt.Sprintf(format, values...))
 }
 
-// heading writes a name and, behind it, what it means: as one text, since how wide letters are is the reader's.
+// heading writes a name and, behind it, what it means: as one text, since how wide letters are is
+// the reader's.
 func heading(b *strings.Builder, y float64, name, meaning string) {
-	fmt.Fprintf(b, `<text x="20" y="%.0f"><tspan class="h">%s</tspan><tspan class="dim" dx="10">%s</tspan></text>`+"\n", y, name, meaning)
+	fmt.Fprintf(b, `<text x="20" y="%.0f"><tspan class="h">%s</tspan><tspan class="dim" dx="10">%s</tspan></text>`+"\n",
+		y, name, meaning)
 }
 
 func path(b *strings.Builder, class, d string) {
@@ -99,7 +103,8 @@ func writeHead(b *strings.Builder, p loadgen.Profile, c comparison) {
 	}
 }
 
-// writePods draws the pods that the load needs as an area, those ready as lines, those asked for as thin lines.
+// writePods draws the pods that the load needs as an area, those ready as lines, those asked for as
+// thin lines.
 func writePods(b *strings.Builder, f frame, p loadgen.Profile, c comparison) {
 	heading(b, f.top-14, "Pods", "ready (line) and asked for (dotted); grey: what the load needs at that moment")
 	var need []stack.Moment
@@ -108,7 +113,8 @@ func writePods(b *strings.Builder, f frame, p loadgen.Profile, c comparison) {
 	}
 	ready := func(m stack.Moment) int { return m.Ready }
 	asked := func(m stack.Moment) int { return m.Replicas }
-	path(b, "need", fmt.Sprintf("%sL%.1f %.1fL%d %.1fZ", stairs(f, need, ready), f.x(f.span), f.bottom, plotLeft, f.bottom))
+	path(b, "need", fmt.Sprintf("%sL%.1f %.1fL%d %.1fZ", stairs(f, need, ready), f.x(f.span), f.bottom, plotLeft,
+		f.bottom))
 	every := 2.0
 	if f.highest > 14 {
 		every = 5

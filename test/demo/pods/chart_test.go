@@ -19,7 +19,8 @@ func chartOfRuns(t *testing.T) string {
 	t.Helper()
 	p := profileOfDefault(t)
 	apps := applications()
-	return chart(p, compare(runOf(apps[0], p, 20*time.Second, 80*time.Millisecond, 0), runOf(apps[1], p, 30*time.Second, 2300*time.Millisecond, 9)))
+	return chart(p, compare(runOf(apps[0], p, 20*time.Second, 80*time.Millisecond, 0),
+		runOf(apps[1], p, 30*time.Second, 2300*time.Millisecond, 9)))
 }
 
 // elements returns the attributes of the elements of an XML document by their names.
@@ -79,7 +80,8 @@ func TestChartStaysWithinItsPage(t *testing.T) {
 		within(text["y"], chartHeight)
 	}
 	for _, p := range all["path"] {
-		for _, point := range strings.FieldsFunc(p["d"], func(r rune) bool { return strings.ContainsRune("MLHVZh", r) }) {
+		for _, point := range strings.FieldsFunc(p["d"],
+			func(r rune) bool { return strings.ContainsRune("MLHVZh", r) }) {
 			for i, v := range strings.Fields(point) {
 				within(v, []float64{chartWidth, chartHeight}[i])
 			}

@@ -14,7 +14,8 @@ var (
 	levels  = []rune(" ▁▂▃▄▅▆▇█")
 )
 
-// bar draws a value as a bar of so many columns that stand for 0 to top, with a mark; what is beyond the mark is bad.
+// bar draws a value as a bar of so many columns that stand for 0 to top, with a mark; what is
+// beyond the mark is bad.
 func bar(value, mark, top float64, columns int) line {
 	full := int(math.Round(min(max(value/top, 0), 1) * float64(columns) * 8))
 	at := min(int(mark/top*float64(columns)), columns-1)
@@ -29,7 +30,8 @@ func bar(value, mark, top float64, columns int) line {
 	if value > mark {
 		below = bad
 	}
-	return line{faint.Text("▕"), below.Text(cells(0, at)), strong.Text("┃"), bad.Text(cells(at+1, columns)), faint.Text("▏")}
+	return line{faint.Text("▕"), below.Text(cells(0, at)), strong.Text("┃"), bad.Text(cells(at+1, columns)),
+		faint.Text("▏")}
 }
 
 // progress draws a share of so many columns.
@@ -38,8 +40,8 @@ func progress(share float64, columns int) line {
 	return line{accent.Text(strings.Repeat("━", done)), faint.Text(strings.Repeat("─", columns-done))}
 }
 
-// graph draws values from left to right as columns that are so many rows high and stand for 0 to top; NaN is empty.
-// Those beyond the mark are bad.
+// graph draws values from left to right as columns that are so many rows high and stand for 0 to
+// top; NaN is empty. Those beyond the mark are bad.
 func graph(values []float64, mark, top float64, rows int) []line {
 	out := make([]line, rows)
 	for r := range out {
@@ -61,8 +63,9 @@ func graph(values []float64, mark, top float64, rows int) []line {
 	return out
 }
 
-// overTime spreads what moments say over so many columns that stand for a span: the most of those that fall into a
-// column, or of the column before it if there are none, and NaN for what is still to come.
+// overTime spreads what moments say over so many columns that stand for a span: the most of those
+// that fall into a column, or of the column before it if there are none, and NaN for what is still
+// to come.
 func overTime(moments []stack.Moment, span time.Duration, columns int, value func(stack.Moment) float64) []float64 {
 	out := make([]float64, columns)
 	for i := range out {

@@ -1,5 +1,6 @@
-// Command demo shows what Foresail is for: on a real control plane of this machine, it plays one ramp of load to two
-// applications at once, of which one has an HPA that reads a forecast and the other one that reads the present load.
+// Command demo shows what Foresail is for: on a real control plane of this machine, it plays one
+// ramp of load to two applications at once, of which one has an HPA that reads a forecast and the
+// other one that reads the present load.
 package main
 
 import (
@@ -14,7 +15,8 @@ import (
 	"github.com/foresail/foresail/test/env/terminal"
 )
 
-// The ramp that is played unless another is asked for: from a few requests to what nine pods can take at the threshold.
+// The ramp that is played unless another is asked for: from a few requests to what nine pods can
+// take at the threshold.
 const defaultProfile = "0s:10,10s:10,130s:600,170s:600"
 
 // config is what the flags say.
@@ -67,7 +69,8 @@ Exit codes: 0 done, 1 failed, 2 unusable arguments, 130 ended by Ctrl-C.`,
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&profile, "profile", defaultProfile, "load to play: time:requests per second, straight lines in between")
+	flags.StringVar(&profile, "profile", defaultProfile,
+		"load to play: time:requests per second, straight lines in between")
 	flags.BoolVar(&down, "down", false, "let the load fall at the end, and watch both scale down for three minutes")
 	flags.BoolVar(&c.keep, "keep", false, "leave the control plane up after the ramp, until Ctrl-C")
 	flags.BoolVar(&c.plain, "plain", false, "print lines instead of the live view, as when the output is no terminal")
@@ -76,8 +79,10 @@ Exit codes: 0 done, 1 failed, 2 unusable arguments, 130 ended by Ctrl-C.`,
 	return cmd
 }
 
-// withWayDown lets the load fall back to where it began within 20 s and stay there for the rest of three minutes.
+// withWayDown lets the load fall back to where it began within 20 s and stay there for the rest of
+// three minutes.
 func withWayDown(p loadgen.Profile) loadgen.Profile {
 	end, low := p.Duration(), p[0].RPS
-	return append(p, loadgen.Point{At: end + 20*time.Second, RPS: low}, loadgen.Point{At: end + 3*time.Minute, RPS: low})
+	return append(p, loadgen.Point{At: end + 20*time.Second, RPS: low},
+		loadgen.Point{At: end + 3*time.Minute, RPS: low})
 }

@@ -37,7 +37,8 @@ func TestFlags(t *testing.T) {
 	assert.Equal(t, 4*time.Minute, c.profile.Duration())
 	assert.InDelta(t, 10, c.profile.Rate(2*time.Minute), 0)
 
-	for _, args := range [][]string{{"--profile", "10"}, {"--profile", "0s:1,59m:1", "--down"}, {"--seed", "-1"}, {"more"}} {
+	for _, args := range [][]string{{"--profile", "10"}, {"--profile", "0s:1,59m:1", "--down"}, {"--seed", "-1"},
+		{"more"}} {
 		_, err := configOf(t, args...)
 		assert.Error(t, err, "%q", args)
 	}

@@ -77,7 +77,8 @@ func run(ctx context.Context, c config, out, progress *os.File) (err error) {
 		return cause(ctx, err)
 	}
 	defer func() { err = errors.Join(err, page.Stop()) }()
-	step(progress, fmt.Sprintf("the load begins and takes %s; watch it in a browser: %s", terminal.Clock(c.profile.Duration()), page.URL))
+	step(progress, fmt.Sprintf("the load begins and takes %s; watch it in a browser: %s",
+		terminal.Clock(c.profile.Duration()), page.URL))
 	fmt.Fprintf(progress, "demo: meanwhile, in another shell:\n%s\n", inspect(s, adapter))
 	runs, err := play(ctx, s, adapter, apps, c, out)
 	if err != nil {
@@ -109,7 +110,8 @@ func cause(ctx context.Context, err error) error {
 
 func step(progress io.Writer, text string) { fmt.Fprintln(progress, "demo: "+text) }
 
-// prepare brings the adapter and the applications to where the load can begin. The adapter starts while the first pods do.
+// prepare brings the adapter and the applications to where the load can begin. The adapter starts
+// while the first pods do.
 func prepare(ctx context.Context, s *stack.Stack, adapter *stack.Adapter, apps []stack.App, progress io.Writer) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, prepareTimeout, fmt.Errorf("not ready within %s", prepareTimeout))
 	defer cancel()
@@ -125,7 +127,8 @@ func prepare(ctx context.Context, s *stack.Stack, adapter *stack.Adapter, apps [
 		}
 		return s.Register(ctx, adapter)
 	})
-	deployed := controlplane.Announce(progress, fmt.Sprintf("demo: deploying two applications, whose pods take %s to become ready, and waiting for their first forecasts", readyDelay))
+	deployed := controlplane.Announce(progress,
+		fmt.Sprintf("demo: deploying two applications, whose pods take %s to become ready, and waiting for their first forecasts", readyDelay))
 	for _, a := range apps {
 		parts.Go(func() error {
 			if err := s.Deploy(ctx, a); err != nil {
@@ -154,7 +157,8 @@ func waitForForecast(ctx context.Context, metrics externalmetrics.ExternalMetric
 }
 
 // play plays the load to all applications at once and shows it.
-func play(ctx context.Context, s *stack.Stack, adapter *stack.Adapter, apps []stack.App, c config, out *os.File) ([]stack.Run, error) {
+func play(ctx context.Context, s *stack.Stack, adapter *stack.Adapter, apps []stack.App, c config,
+	out *os.File) ([]stack.Run, error) {
 	seen, err := newForecasts(adapter, s.Cluster.RESTConfig())
 	if err != nil {
 		return nil, err
@@ -216,7 +220,8 @@ func conclude(c config, runs []stack.Run, out io.Writer) error {
 
 // keep leaves everything up until ctx ends, which is no failure unless the cluster broke.
 func keep(ctx context.Context, s *stack.Stack, adapter *stack.Adapter, page string, out io.Writer) error {
-	fmt.Fprintf(out, "\nThe control plane stays up, without load, until Ctrl-C. The page of Foresail is at\n%s\n\n%s", page, inspect(s, adapter))
+	fmt.Fprintf(out, "\nThe control plane stays up, without load, until Ctrl-C. The page of Foresail is at\n%s\n\n%s",
+		page, inspect(s, adapter))
 	<-ctx.Done()
 	return s.Cluster.Err()
 }

@@ -37,8 +37,8 @@ func reached(r stack.Run, replicas int) *time.Duration {
 	return nil
 }
 
-// lead is how much earlier the forecast asked for a count of replicas, on average over those that both asked for;
-// false if there are none.
+// lead is how much earlier the forecast asked for a count of replicas, on average over those that
+// both asked for; false if there are none.
 func (c comparison) lead() (time.Duration, bool) {
 	var sum time.Duration
 	n := 0
@@ -68,7 +68,8 @@ func (c comparison) summary() string {
 	}
 	b.WriteString("One ramp on one machine: an HPA looks every 15 s, and where in these 15 s a rise\nfalls moves each figure by some seconds. Run it again before believing it.\n")
 	if seen, all := len(c.predicted.Moments), c.seconds(); float64(seen) < 0.9*all {
-		fmt.Fprintf(&b, "This machine was too busy to look at more than %d of %.0f seconds, which blurs the figures.\n", seen, all)
+		fmt.Fprintf(&b, "This machine was too busy to look at more than %d of %.0f seconds, which blurs the figures.\n",
+			seen, all)
 	}
 	return b.String()
 }
@@ -148,7 +149,8 @@ func (c comparison) verdict() string {
 	p90 := func(run stack.Run) string { return latency(run.Report.Latency.P90, run.Report.Latency.Count) }
 	p99 := func(run stack.Run) string { return latency(run.Report.Latency.P99, run.Report.Latency.Count) }
 	parts := []string{
-		"the load was above the threshold for " + versus(fmt.Sprintf("%d s", p.SecondsAbove()), fmt.Sprintf("%d s", r.SecondsAbove())),
+		"the load was above the threshold for " + versus(fmt.Sprintf("%d s", p.SecondsAbove()),
+			fmt.Sprintf("%d s", r.SecondsAbove())),
 		"p90 was " + versus(p90(p), p90(r)),
 		"p99 " + versus(p99(p), p99(r)),
 		"the requests without a good answer were " + versus(fmt.Sprint(unanswered(p)), fmt.Sprint(unanswered(r))),
@@ -156,7 +158,8 @@ func (c comparison) verdict() string {
 	if lead, ok := c.lead(); ok {
 		parts = append([]string{"replicas were asked for " + earlier(lead) + " on average"}, parts...)
 	}
-	return fmt.Sprintf("%s %s, and %s, for %s.", c.outcome(), strings.Join(parts[:len(parts)-1], ", "), parts[len(parts)-1], c.cost())
+	return fmt.Sprintf("%s %s, and %s, for %s.", c.outcome(), strings.Join(parts[:len(parts)-1], ", "),
+		parts[len(parts)-1], c.cost())
 }
 
 // versus sets two figures against each other.
@@ -190,8 +193,8 @@ func (c comparison) cost() string {
 	}
 }
 
-// outcome weighs what users notice: overload, latency and lost requests. Differences too small to mean anything count
-// as none.
+// outcome weighs what users notice: overload, latency and lost requests. Differences too small to
+// mean anything count as none.
 func (c comparison) outcome() string {
 	p, r := c.predicted, c.reactive
 	better, worse := 0, 0

@@ -88,7 +88,8 @@ func TestRises(t *testing.T) {
 }
 
 func TestWholeSeconds(t *testing.T) {
-	for d, want := range map[time.Duration]string{-300 * time.Millisecond: "0 s", 1600 * time.Millisecond: "2 s", -15 * time.Second: "-15 s"} {
+	for d, want := range map[time.Duration]string{-300 * time.Millisecond: "0 s", 1600 * time.Millisecond: "2 s",
+		-15 * time.Second: "-15 s"} {
 		assert.Equal(t, want, wholeSeconds(d))
 	}
 }

@@ -140,7 +140,8 @@ func (p panel) requests() line {
 	}
 	return append(label("requests"),
 		normal.Text(fmt.Sprintf("%3.0f/s  ", stats.Rate)),
-		strong.Text(fmt.Sprintf("%-24s", "p50 "+latency(stats.Recent.P50, stats.Recent.Count)+"  p90 "+latency(stats.Recent.P90, stats.Recent.Count))),
+		strong.Text(fmt.Sprintf("%-24s", "p50 "+latency(stats.Recent.P50,
+			stats.Recent.Count)+"  p90 "+latency(stats.Recent.P90, stats.Recent.Count))),
 		failed)
 }
 

@@ -28,13 +28,15 @@ func profileOfDefault(t *testing.T) loadgen.Profile {
 // sceneAt is what is shown so many seconds after the beginning of a load that outgrows its pods.
 func sceneAt(t *testing.T, seconds int) scene {
 	t.Helper()
-	s := scene{kubeconfig: "/tmp/foresail-1/kubeconfig", profile: profileOfDefault(t), at: time.Duration(seconds) * time.Second}
+	s := scene{kubeconfig: "/tmp/foresail-1/kubeconfig", profile: profileOfDefault(t),
+		at: time.Duration(seconds) * time.Second}
 	for _, a := range applications() {
 		p := panel{app: a}
 		for i := 1; i <= seconds; i++ {
 			p.moments = append(p.moments, momentAt(a, s.profile, time.Duration(i)*time.Second))
 		}
-		p.forecast = forecast{known: true, load: 0.81, horizon: 38 * time.Second, decision: &v1alpha1.LastDecision{Message: longDecision}, age: 12 * time.Second}
+		p.forecast = forecast{known: true, load: 0.81, horizon: 38 * time.Second,
+			decision: &v1alpha1.LastDecision{Message: longDecision}, age: 12 * time.Second}
 		if a.Reactive {
 			p.forecast.horizon = 0
 		}
@@ -80,7 +82,8 @@ func TestViewFillsAnOrdinaryTerminal(t *testing.T) {
 	for _, want := range []string{
 		"climbing to 600 requests/s", "2:05 of 2:50", "575 requests/s",
 		"PREDICTED", "REACTIVE", "load in 38 s", "load as read",
-		"desired 12", "asked 8", "ready 7", "●●●●●●●○····", "0.82 of 0.70", "above the threshold", "p50 84 ms", "p90 10.0 s", "failed 168", "dropped 67",
+		"desired 12", "asked 8", "ready 7", "●●●●●●●○····", "0.82 of 0.70", "above the threshold", "p50 84 ms",
+		"p90 10.0 s", "failed 168", "dropped 67",
 		"12 s ago: 8 replicas instead of 7", "export KUBECONFIG=/tmp/foresail-1/kubeconfig", "Ctrl-C",
 	} {
 		assert.Contains(t, all, want)

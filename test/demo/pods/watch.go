@@ -12,7 +12,8 @@ import (
 	"github.com/foresail/foresail/test/env/stack"
 )
 
-// forecasts reads what the adapter reports of applications: numbers from its metrics, decisions from the status.
+// forecasts reads what the adapter reports of applications: numbers from its metrics, decisions
+// from the status.
 type forecasts struct {
 	adapter *stack.Adapter
 	client  client.Client
@@ -47,7 +48,8 @@ func (f *forecasts) watch(ctx context.Context, apps []stack.App, b *board) {
 }
 
 func forecastOf(a stack.App, families foresail.Families) forecast {
-	load, ok := families.Gauge("foresail_predicted_load_per_instance", "namespace", a.Namespace, "predictedmetric", a.Name)
+	load, ok := families.Gauge("foresail_predicted_load_per_instance", "namespace", a.Namespace, "predictedmetric",
+		a.Name)
 	horizon, also := families.Gauge("foresail_horizon_seconds", "namespace", a.Namespace, "predictedmetric", a.Name)
 	return forecast{known: ok && also, load: load, horizon: time.Duration(horizon * float64(time.Second))}
 }

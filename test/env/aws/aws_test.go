@@ -44,7 +44,8 @@ func (f fixture) input(token string, zone int) *ec2.RunInstancesInput {
 		ClientToken:    aws.String(token),
 		MinCount:       aws.Int32(1), MaxCount: aws.Int32(1),
 		TagSpecifications: []types.TagSpecification{{
-			ResourceType: types.ResourceTypeInstance, Tags: []types.Tag{{Key: aws.String("a/b"), Value: aws.String("<c> & d")}},
+			ResourceType: types.ResourceTypeInstance, Tags: []types.Tag{{Key: aws.String("a/b"),
+				Value: aws.String("<c> & d")}},
 		}},
 	}
 }
@@ -112,7 +113,8 @@ func testTokens(t *testing.T, f fixture) {
 	require.NotEqual(t, first.InstanceId, elsewhere.InstanceId, "tokens are per zone")
 	require.Equal(t, f.network.Subnets[1].Zone, aws.ToString(elsewhere.Placement.AvailabilityZone))
 
-	_, err = f.ec2.TerminateInstances(t.Context(), &ec2.TerminateInstancesInput{InstanceIds: []string{*first.InstanceId}})
+	_, err = f.ec2.TerminateInstances(t.Context(),
+		&ec2.TerminateInstancesInput{InstanceIds: []string{*first.InstanceId}})
 	require.NoError(t, err)
 	_, err = f.ec2.RunInstances(t.Context(), f.input("one", 0))
 	requireCode(t, err, "IdempotentInstanceTerminated")
@@ -211,7 +213,8 @@ func testFleets(t *testing.T, f fixture) {
 func testFleetPrices(t *testing.T, f fixture) {
 	spot := func(usd string) map[string]string { return map[string]string{f.network.Subnets[0].Zone: usd} }
 	f.Sell(
-		map[string]Price{"t3.small": {OnDemand: "1", Spot: spot("0.5")}, "m5.large": {OnDemand: "2", Spot: spot("0.4")}},
+		map[string]Price{"t3.small": {OnDemand: "1", Spot: spot("0.5")},
+			"m5.large": {OnDemand: "2", Spot: spot("0.4")}},
 	)
 	output, err := f.ec2.CreateFleet(t.Context(), f.fleetInput("spot", "t3.small", "m5.large"))
 	require.NoError(t, err)

@@ -20,9 +20,10 @@ import (
 //go:embed requirements.txt
 var requirements []byte
 
-// Build installs moto's server into <repository>/.cache/moto and returns the path of its Python. The folder is named
-// by a hash of its dependencies, so its content never changes. The first call takes about half a minute and downloads
-// from PyPI; later calls take milliseconds and use no network. It needs python3 with its venv module.
+// Build installs moto's server into <repository>/.cache/moto and returns the path of its Python.
+// The folder is named by a hash of its dependencies, so its content never changes. The first call
+// takes about half a minute and downloads from PyPI; later calls take milliseconds and use no
+// network. It needs python3 with its venv module.
 func Build(ctx context.Context, progress io.Writer) (python string, err error) {
 	root, err := controlplane.Root()
 	if err != nil {
@@ -47,7 +48,8 @@ func pythonOf(dir string) string { return filepath.Join(dir, "bin", "python") }
 func install(ctx context.Context, dir string, note func(string)) error {
 	note("creating a virtual environment")
 	if _, err := run(ctx, "python3", "-m", "venv", dir); err != nil {
-		return fmt.Errorf("python3 with the modules venv and ensurepip is needed (package python3-venv of Debian): %w", err)
+		return fmt.Errorf("python3 with the modules venv and ensurepip is needed (package python3-venv of Debian): %w",
+			err)
 	}
 	list := filepath.Join(dir, "requirements.txt")
 	if err := os.WriteFile(list, requirements, 0o644); err != nil {

@@ -24,8 +24,8 @@ const Region = "eu-central-1"
 // accountHeader is the header with the account of a call to moto.
 const accountHeader = "X-Moto-Account-Id"
 
-// Cloud is one account of a [Moto] behind a proxy. Its methods may be called from any goroutine. Those that build
-// fixtures are in fixture.go.
+// Cloud is one account of a [Moto] behind a proxy. Its methods may be called from any goroutine.
+// Those that build fixtures are in fixture.go.
 type Cloud struct {
 	*backend
 	*ec2Service
@@ -93,7 +93,8 @@ func (c *Cloud) Config() aws.Config {
 	}
 }
 
-// Direct returns the configuration of SDK clients that bypass the proxy: without faults, hidden instances and records.
+// Direct returns the configuration of SDK clients that bypass the proxy: without faults, hidden
+// instances and records.
 func (c *Cloud) Direct() aws.Config {
 	config := c.Config()
 	config.BaseEndpoint = aws.String("http://" + c.moto.address)
@@ -103,8 +104,9 @@ func (c *Cloud) Direct() aws.Config {
 
 type accountTransport string
 
-// RoundTrip reads the body first. The SDK closes its body as soon as it has an answer, which breaks the connection if
-// the transport has not read the end of the body; it would then retry, and moto would carry out the call twice.
+// RoundTrip reads the body first. The SDK closes its body as soon as it has an answer, which breaks
+// the connection if the transport has not read the end of the body; it would then retry, and moto
+// would carry out the call twice.
 func (a accountTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	r = r.Clone(r.Context())
 	r.Header.Set(accountHeader, string(a))
@@ -189,8 +191,8 @@ func (c *Cloud) serve(w http.ResponseWriter, r *http.Request) {
 	reply.writeTo(w)
 }
 
-// answer has the call's service carry it out, even if the client has gone. Only messages are not received without a
-// waiting client.
+// answer has the call's service carry it out, even if the client has gone. Only messages are not
+// received without a waiting client.
 func (c *Cloud) answer(r *http.Request, call *Call) *answer {
 	if call.Operation != "ReceiveMessage" {
 		r = r.WithContext(context.WithoutCancel(r.Context()))

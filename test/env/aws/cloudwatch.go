@@ -11,8 +11,8 @@ import (
 	"github.com/aws/smithy-go/encoding/cbor"
 )
 
-// cloudWatch translates a call in CBOR to the query protocol, which is the only one that moto supports. Answers with
-// content are not translated: tests read metrics with [Cloud.Metrics].
+// cloudWatch translates a call in CBOR to the query protocol, which is the only one that moto
+// supports. Answers with content are not translated: tests read metrics with [Cloud.Metrics].
 func cloudWatch(ctx context.Context, b *backend, call *Call) *answer {
 	input, err := cbor.Decode(call.Body)
 	if err != nil {

@@ -62,8 +62,8 @@ func (s *ec2Service) Short(shortage Shortage) (end func()) {
 	}
 }
 
-// HideNew hides instances that are launched from now on until reveal is called: they cannot be listed, tagged or
-// terminated, as in EC2, which is eventually consistent.
+// HideNew hides instances that are launched from now on until reveal is called: they cannot be
+// listed, tagged or terminated, as in EC2, which is eventually consistent.
 func (s *ec2Service) HideNew() (reveal func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -92,8 +92,9 @@ func (s *ec2Service) instances(ctx context.Context, call *Call) *answer {
 	return reply
 }
 
-// paged answers a call in pages, which moto does not support. moto's instance types are the same for all accounts and
-// take it seconds, so they are cached. A token is the index at which the next page begins.
+// paged answers a call in pages, which moto does not support. moto's instance types are the same
+// for all accounts and take it seconds, so they are cached. A token is the index at which the next
+// page begins.
 func (s *ec2Service) paged(ctx context.Context, call *Call) *answer {
 	params := maps.Clone(call.Params)
 	size, err := strconv.Atoi(params.Get("MaxResults"))
@@ -132,8 +133,9 @@ func (s *ec2Service) paged(ctx context.Context, call *Call) *answer {
 	return &answer{http.StatusOK, xmlType, page.bytes()}
 }
 
-// runInstances supports tokens, which moto only stores, and shortages. A token belongs to a zone if the call names a
-// subnet or a zone, and otherwise to the region. A failed launch has not used its token.
+// runInstances supports tokens, which moto only stores, and shortages. A token belongs to a zone if
+// the call names a subnet or a zone, and otherwise to the region. A failed launch has not used its
+// token.
 func (s *ec2Service) runInstances(ctx context.Context, call *Call) *answer {
 	zone, reply := s.zoneOf(ctx, call)
 	if reply != nil {
@@ -184,8 +186,8 @@ func (s *ec2Service) launch(ctx context.Context, call *Call, zone string, l *lau
 	return reply
 }
 
-// allOf returns the parameters of a launch of the maximum number of instances. EC2 launches the maximum if it can, and
-// moto the minimum.
+// allOf returns the parameters of a launch of the maximum number of instances. EC2 launches the
+// maximum if it can, and moto the minimum.
 func allOf(params url.Values) url.Values {
 	out := maps.Clone(params)
 	if limit := params.Get("MaxCount"); limit != "" {

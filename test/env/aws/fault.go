@@ -23,7 +23,8 @@ type Fault struct {
 	After bool
 	// Do is the effect.
 	Do Effect
-	// Status and Code are the answer of [Fail]; 0 and "" are 500 and InternalError (or the service's equivalent).
+	// Status and Code are the answer of [Fail]; 0 and "" are 500 and InternalError (or the
+	// service's equivalent).
 	Status int
 	Code   string
 }
@@ -50,8 +51,8 @@ type faults struct {
 	list []*faultState
 }
 
-// Inject makes calls fail from now on, until the fault has affected its number of calls or is removed. The oldest
-// matching fault affects a call.
+// Inject makes calls fail from now on, until the fault has affected its number of calls or is
+// removed. The oldest matching fault affects a call.
 func (f *faults) Inject(fault Fault) (remove func()) {
 	state := &faultState{Fault: fault, left: fault.Times}
 	f.mu.Lock()

@@ -71,7 +71,8 @@ func (c *Cloud) Send(t testing.TB, queue, body string) {
 	}
 }
 
-// SpotInterruption returns EventBridge's event of an interruption warning, two minutes before the interruption.
+// SpotInterruption returns EventBridge's event of an interruption warning, two minutes before the
+// interruption.
 func (c *Cloud) SpotInterruption(instance string, at time.Time) string {
 	return c.event(
 		"EC2 Spot Instance Interruption Warning", instance, at, map[string]string{"instance-action": "terminate"},

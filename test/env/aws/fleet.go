@@ -22,7 +22,8 @@ type fleet struct {
 
 const totalCapacity = "TargetCapacitySpecification.TotalTargetCapacity"
 
-// fleets answers CreateFleet for fleets of the type instant. moto supports neither their tokens nor shortages.
+// fleets answers CreateFleet for fleets of the type instant. moto supports neither their tokens nor
+// shortages.
 type fleets struct {
 	*ec2Service
 	prices *priceList
@@ -34,7 +35,8 @@ type fleets struct {
 // override is an instance type in a subnet that a fleet chooses among.
 type override struct{ kind, subnet, zone string }
 
-// create creates a fleet. A token belongs to its region. A fleet that launches nothing has used its token too.
+// create creates a fleet. A token belongs to its region. A fleet that launches nothing has used its
+// token too.
 func (s *fleets) create(ctx context.Context, call *Call) *answer {
 	token := call.Params.Get("ClientToken")
 	if len(token) > 64 {

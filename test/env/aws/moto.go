@@ -42,8 +42,8 @@ type Moto struct {
 	lists map[string]*node // answers that are the same for all accounts
 }
 
-// StartMoto starts moto's server for a test and stops it when the test ends. Tests that share it have a [Moto.Cloud]
-// each.
+// StartMoto starts moto's server for a test and stops it when the test ends. Tests that share it
+// have a [Moto.Cloud] each.
 func StartMoto(t testing.TB) *Moto {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute) // with an installation
@@ -60,8 +60,8 @@ func StartMoto(t testing.TB) *Moto {
 	return m
 }
 
-// RunMoto starts moto's server, after installing it if needed, and waits until it answers. It runs until it is stopped,
-// and on Linux ends with this process.
+// RunMoto starts moto's server, after installing it if needed, and waits until it answers. It runs
+// until it is stopped, and on Linux ends with this process.
 func RunMoto(ctx context.Context, progress io.Writer) (*Moto, error) {
 	python, err := Build(ctx, progress)
 	if err != nil {

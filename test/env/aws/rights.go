@@ -142,7 +142,8 @@ func (r rightsOf) template(ctx context.Context, id string) (*node, error) {
 		return &node{}, nil
 	}
 	reply := r.fleets.query(ctx, r.call, EC2, url.Values{
-		"Action": {"DescribeLaunchTemplateVersions"}, "Version": {r.call.Params.Get("Version")}, "LaunchTemplateId": {id},
+		"Action": {"DescribeLaunchTemplateVersions"}, "Version": {r.call.Params.Get("Version")},
+		"LaunchTemplateId": {id},
 	})
 	tree, err := parseXML(reply.body)
 	if err != nil {
@@ -173,8 +174,9 @@ func (r rightsOf) role(ctx context.Context, profile string) (Right, error) {
 	}, nil
 }
 
-// fleet returns the rights to create a fleet, whose conditions do not know the launch template, and those to launch
-// each of its overrides. AWS does not document which of the two calls tags the instances, so both are required.
+// fleet returns the rights to create a fleet, whose conditions do not know the launch template, and
+// those to launch each of its overrides. AWS does not document which of the two calls tags the
+// instances, so both are required.
 func (r rightsOf) fleet(ctx context.Context) ([]Right, error) {
 	overrides, reply := r.fleets.overridesOf(ctx, r.call)
 	if reply != nil {

@@ -40,8 +40,8 @@ type statuses struct {
 	list []instanceStatus
 }
 
-// Schedule announces an event of an instance, such as instance-retirement. The description may begin with [Completed]
-// or [Canceled].
+// Schedule announces an event of an instance, such as instance-retirement. The description may
+// begin with [Completed] or [Canceled].
 func (s *statuses) Schedule(instance, code, description string, at time.Time) {
 	s.change(instance, func(s *instanceStatus) {
 		s.Events = append(s.Events, scheduledEvent{code, description, at.UTC().Format(time.RFC3339)})
@@ -51,7 +51,8 @@ func (s *statuses) Schedule(instance, code, description string, at time.Time) {
 // Impair makes the system status check of an instance fail since a time.
 func (s *statuses) Impair(instance string, since time.Time) {
 	s.change(instance, func(s *instanceStatus) {
-		s.System = statusSummary{"impaired", []statusCheck{{"reachability", "failed", since.UTC().Format(time.RFC3339)}}}
+		s.System = statusSummary{"impaired",
+			[]statusCheck{{"reachability", "failed", since.UTC().Format(time.RFC3339)}}}
 	})
 }
 

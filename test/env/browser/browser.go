@@ -1,5 +1,6 @@
-// Package browser drives a real Chromium by its DevTools protocol, as far as tests of a page need it: it loads pages, presses keys,
-// evaluates expressions, takes pictures, and collects everything that the browser complains about.
+// Package browser drives a real Chromium by its DevTools protocol, as far as tests of a page need
+// it: it loads pages, presses keys, evaluates expressions, takes pictures, and collects everything
+// that the browser complains about.
 package browser
 
 import (
@@ -66,9 +67,12 @@ func Start(ctx context.Context) (*Browser, error) {
 	if err != nil {
 		return nil, err
 	}
-	b := &Browser{folder: folder, answers: map[int]chan message{}, ended: make(chan struct{}), silent: make(chan struct{})}
-	b.command = exec.CommandContext(ctx, program, "--headless=new", "--remote-debugging-port=0", "--user-data-dir="+folder,
-		"--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run", "--disable-background-networking", "--hide-scrollbars",
+	b := &Browser{folder: folder, answers: map[int]chan message{}, ended: make(chan struct{}),
+		silent: make(chan struct{})}
+	b.command = exec.CommandContext(ctx, program, "--headless=new", "--remote-debugging-port=0",
+		"--user-data-dir="+folder,
+		"--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run", "--disable-background-networking",
+		"--hide-scrollbars",
 		"--force-device-scale-factor=1", "about:blank")
 	b.command.Env = append(os.Environ(), "TZ=UTC", "LANG=en_US.UTF-8")
 	b.command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
@@ -126,7 +130,8 @@ func (b *Browser) connect(ctx context.Context, address string) error {
 		return err
 	}
 	var attached struct{ SessionID string }
-	if err := b.call("Target.attachToTarget", map[string]any{"targetId": target.TargetID, "flatten": true}, &attached); err != nil {
+	if err := b.call("Target.attachToTarget", map[string]any{"targetId": target.TargetID, "flatten": true},
+		&attached); err != nil {
 		return err
 	}
 	b.session = attached.SessionID
@@ -144,7 +149,8 @@ func (b *Browser) Close() error {
 		_ = b.socket.Close()
 		<-b.ended
 	}
-	_ = syscall.Kill(-b.command.Process.Pid, syscall.SIGKILL) // and the processes that it has started, which write to its folder
+	// and the processes that it has started, which write to its folder
+	_ = syscall.Kill(-b.command.Process.Pid, syscall.SIGKILL)
 	<-b.silent
 	_ = b.command.Wait() // killed
 	return os.RemoveAll(b.folder)
@@ -187,7 +193,8 @@ func (b *Browser) note(m message) {
 	case "Network.requestWillBeSent":
 		b.asked = append(b.asked, p.Request.URL)
 	case "Runtime.exceptionThrown":
-		b.problems = append(b.problems, "exception: "+p.ExceptionDetails.Text+" "+p.ExceptionDetails.Exception.Description)
+		b.problems = append(b.problems,
+			"exception: "+p.ExceptionDetails.Text+" "+p.ExceptionDetails.Exception.Description)
 	case "Runtime.consoleAPICalled":
 		if slices.Contains([]string{"error", "warning", "assert"}, p.Type) {
 			b.problems = append(b.problems, fmt.Sprintf("console: %v", p.Args))
@@ -233,8 +240,8 @@ func (b *Browser) call(method string, params, result any) error {
 	}
 }
 
-// Problems returns what the browser has complained about since the last time: errors and warnings of scripts, requests that failed,
-// and what a Content-Security-Policy forbade.
+// Problems returns what the browser has complained about since the last time: errors and warnings
+// of scripts, requests that failed, and what a Content-Security-Policy forbade.
 func (b *Browser) Problems() []string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -253,8 +260,10 @@ func (b *Browser) Asked() []string {
 // Look sets the size of the window in pixels, and the color scheme that the user prefers.
 func (b *Browser) Look(width, height int, scheme string) error {
 	return errors.Join(
-		b.call("Emulation.setDeviceMetricsOverride", map[string]any{"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 600}, nil),
-		b.call("Emulation.setEmulatedMedia", map[string]any{"features": []map[string]string{{"name": "prefers-color-scheme", "value": scheme}}}, nil))
+		b.call("Emulation.setDeviceMetricsOverride",
+			map[string]any{"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 600}, nil),
+		b.call("Emulation.setEmulatedMedia",
+			map[string]any{"features": []map[string]string{{"name": "prefers-color-scheme", "value": scheme}}}, nil))
 }
 
 // Open loads a page.
@@ -277,7 +286,8 @@ func (b *Browser) Evaluate(expression string, value any) error {
 			Exception struct{ Description string }
 		}
 	}
-	if err := b.call("Runtime.evaluate", map[string]any{"expression": expression, "returnByValue": true, "awaitPromise": true}, &result); err != nil {
+	if err := b.call("Runtime.evaluate", map[string]any{"expression": expression, "returnByValue": true,
+		"awaitPromise": true}, &result); err != nil {
 		return err
 	}
 	if e := result.ExceptionDetails; e != nil {
@@ -336,7 +346,8 @@ func (b *Browser) Nameless() ([]string, error) {
 	if err := b.call("Accessibility.getFullAXTree", nil, &tree); err != nil {
 		return nil, err
 	}
-	named := []string{"button", "link", "slider", "searchbox", "textbox", "image", "img", "region", "table", "navigation", "columnheader", "rowheader", "heading"}
+	named := []string{"button", "link", "slider", "searchbox", "textbox", "image", "img", "region", "table",
+		"navigation", "columnheader", "rowheader", "heading"}
 	var found []string
 	seen := 0
 	for _, node := range tree.Nodes {

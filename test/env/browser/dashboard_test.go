@@ -46,7 +46,8 @@ import (
 // seeds is how many PredictedMetrics the page has.
 const seeds = 5000
 
-// played is the state of a PredictedMetric at a time: a load that goes up and down, replicas that follow its forecast by half a minute.
+// played is the state of a PredictedMetric at a time: a load that goes up and down, replicas that
+// follow its forecast by half a minute.
 func played(i int, now time.Time) snapshot.Snapshot {
 	const threshold, horizon = 0.7, 45 * time.Second
 	load := func(at time.Time) float64 {
@@ -57,10 +58,15 @@ func played(i int, now time.Time) snapshot.Snapshot {
 		return int(math.Ceil(1.08 * math.Max(load(at), load(at.Add(horizon))) / threshold))
 	}
 	s := snapshot.Snapshot{
-		Metric:     types.NamespacedName{Namespace: fmt.Sprintf("team-%02d", i%40), Name: fmt.Sprintf("service-%04d", i)},
-		TargetKind: "Deployment", TargetName: fmt.Sprintf("service-%04d", i), Threshold: threshold, StaleAfter: 30 * time.Second,
-		At: now, NewestSample: now, Source: "pods", SampleInterval: time.Second, StartupTime: 24 * time.Second, StartupsMeasured: 12,
-		Learned: 26 * time.Hour, Lateness: 0.01, Accuracy: snapshot.Accuracy{LastDay: pipeline.Score{Judged: 24 * time.Hour, Error: 0.4, Naive: 1, LateKnown: 24 * time.Hour, Late: 0.0001 * float64(i%150)}},
+		Metric: types.NamespacedName{Namespace: fmt.Sprintf("team-%02d", i%40),
+			Name: fmt.Sprintf("service-%04d", i)},
+		TargetKind: "Deployment", TargetName: fmt.Sprintf("service-%04d",
+			i), Threshold: threshold, StaleAfter: 30 * time.Second,
+		At: now, NewestSample: now, Source: "pods", SampleInterval: time.Second, StartupTime: 24 * time.Second,
+		StartupsMeasured: 12,
+		Learned:          26 * time.Hour, Lateness: 0.01,
+		Accuracy: snapshot.Accuracy{LastDay: pipeline.Score{Judged: 24 * time.Hour, Error: 0.4, Naive: 1,
+			LateKnown: 24 * time.Hour, Late: 0.0001 * float64(i%150)}},
 		Ready: needed(now.Add(-45 * time.Second)),
 	}
 	if i == 0 {
@@ -68,9 +74,11 @@ func played(i int, now time.Time) snapshot.Snapshot {
 		s.TargetName = "checkout"
 	}
 	if i%50 == 49 {
-		s.Err = &snapshot.Unavailable{Reason: snapshot.SourceFailing, Message: "2 of 8 pods have not been read yet <b>&amp;"}
+		s.Err = &snapshot.Unavailable{Reason: snapshot.SourceFailing,
+			Message: "2 of 8 pods have not been read yet <b>&amp;"}
 		if i%100 == 99 {
-			s.Err = &snapshot.Unavailable{Reason: "ScaleUnreadable", Message: "read the scale of Deployment " + s.TargetName + `: deployments.apps "` + s.TargetName + `" not found`}
+			s.Err = &snapshot.Unavailable{Reason: "ScaleUnreadable",
+				Message: "read the scale of Deployment " + s.TargetName + `: deployments.apps "` + s.TargetName + `" not found`}
 		}
 		return s
 	}
@@ -93,12 +101,14 @@ func played(i int, now time.Time) snapshot.Snapshot {
 		d = pipeline.Decision{Desired: target, Action: pipeline.Hold, Reason: pipeline.AtMaximum}
 	}
 	f.Decision, f.Holds = d, threshold*float64(d.Desired)
-	f.Need = pipeline.Need{Load: f.Damped, Margin: f.Damped - math.Max(f.Level, f.Total), Each: threshold, Least: f.Damped / threshold, Most: f.Damped / threshold}
+	f.Need = pipeline.Need{Load: f.Damped, Margin: f.Damped - math.Max(f.Level, f.Total), Each: threshold,
+		Least: f.Damped / threshold, Most: f.Damped / threshold}
 	s.Decision, s.Combined = d, snapshot.Combined{Desired: d.Desired, DrivenBy: s.Metric.Name, Metrics: 1}
 	return s
 }
 
-// seeded returns a dashboard with an hour of some PredictedMetrics and the present of the others. Its clock stands still after that.
+// seeded returns a dashboard with an hour of some PredictedMetrics and the present of the others.
+// Its clock stands still after that.
 func seeded(t *testing.T) *dashboard.Dashboard {
 	t.Helper()
 	var now time.Time
@@ -126,7 +136,8 @@ func seeded(t *testing.T) *dashboard.Dashboard {
 	return d
 }
 
-// traced is how a forecast of three pods comes about that are read every two seconds, of which one has not been read lately.
+// traced is how a forecast of three pods comes about that are read every two seconds, of which one
+// has not been read lately.
 func traced(t *testing.T, now time.Time) *snapshot.Trace {
 	t.Helper()
 	params := pipeline.AdaptiveParams()
@@ -139,7 +150,8 @@ func traced(t *testing.T, now time.Time) *snapshot.Trace {
 		x := pipeline.Instance{ID: fmt.Sprintf("checkout-7d9c5-%d <b>", i), Start: now.Add(-time.Hour).UnixMilli()}
 		for ago := 5 * time.Minute; ago >= time.Duration(20*(i/2))*time.Second; ago -= 2 * time.Second {
 			at := now.Add(-ago)
-			x.Samples = append(x.Samples, pipeline.Sample{T: at.UnixMilli(), V: 0.5 + 0.05*float64(i) + 0.08*math.Sin(at.Sub(servingtest.Now).Minutes())})
+			x.Samples = append(x.Samples, pipeline.Sample{T: at.UnixMilli(),
+				V: 0.5 + 0.05*float64(i) + 0.08*math.Sin(at.Sub(servingtest.Now).Minutes())})
 		}
 		in.Instances = append(in.Instances, x)
 		out.Pods = append(out.Pods, snapshot.TracedPod{Name: x.ID, Samples: x.Samples})
@@ -158,34 +170,36 @@ func serve(t *testing.T, failure func() error) string {
 	events := &eventview.View{Cluster: pools.Cluster, Now: pools.Now}
 	played := whatif.NewView(func(ctx context.Context, metric types.NamespacedName) ([]byte, error) {
 		w := httptest.NewRecorder()
-		data.ServeHTTP(w, httptest.NewRequestWithContext(ctx, http.MethodGet, dashboard.MetricsPath+"/"+metric.String(), nil))
+		data.ServeHTTP(w, httptest.NewRequestWithContext(ctx, http.MethodGet, dashboard.MetricsPath+"/"+metric.String(),
+			nil))
 		return w.Body.Bytes(), nil
 	}, func(context.Context, types.NamespacedName) (v1alpha1.PredictedMetricSpec, error) {
 		return params.ParseSpec([]byte("{threshold: 700m, minReplicas: 1, maxReplicas: 20, saturation: {max: 1}}"))
 	})
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
-	shown, err := page.New(listener.Addr(), dashboard.Path, func(ctx context.Context, path string) (page.Answer, error) {
-		if err := failure(); err != nil {
-			return page.Answer{}, err
-		}
-		w := httptest.NewRecorder()
-		data.ServeHTTP(w, httptest.NewRequestWithContext(ctx, http.MethodGet, path, nil))
-		return page.Answer{Code: w.Code, Type: w.Header().Get("Content-Type"), Body: w.Body.Bytes()}, nil
-	}, page.Local{
-		Cluster: page.Cluster{Name: "prod-eu-west-1", Server: "https://10.0.0.1:6443"},
-		Metric:  func(ctx context.Context, metric types.NamespacedName) any { return metrics.Look(ctx, metric) },
-		Pools:   func(ctx context.Context) any { return pools.List(ctx) },
-		Pool:    func(ctx context.Context, name string) any { return pools.Detail(ctx, name) },
-		WhatIf: func(ctx context.Context, metric types.NamespacedName, values url.Values) any {
-			return played.Answer(ctx, metric, values)
-		},
-		Events: func(ctx context.Context, kind string, object types.NamespacedName) any {
-			return events.List(ctx, kind, object)
-		},
-		Pods: func(ctx context.Context) any { return waiting.List(ctx) },
-		Pod:  func(ctx context.Context, pod types.NamespacedName) any { return explainPod(ctx, pod) },
-	})
+	shown, err := page.New(listener.Addr(), dashboard.Path,
+		func(ctx context.Context, path string) (page.Answer, error) {
+			if err := failure(); err != nil {
+				return page.Answer{}, err
+			}
+			w := httptest.NewRecorder()
+			data.ServeHTTP(w, httptest.NewRequestWithContext(ctx, http.MethodGet, path, nil))
+			return page.Answer{Code: w.Code, Type: w.Header().Get("Content-Type"), Body: w.Body.Bytes()}, nil
+		}, page.Local{
+			Cluster: page.Cluster{Name: "prod-eu-west-1", Server: "https://10.0.0.1:6443"},
+			Metric:  func(ctx context.Context, metric types.NamespacedName) any { return metrics.Look(ctx, metric) },
+			Pools:   func(ctx context.Context) any { return pools.List(ctx) },
+			Pool:    func(ctx context.Context, name string) any { return pools.Detail(ctx, name) },
+			WhatIf: func(ctx context.Context, metric types.NamespacedName, values url.Values) any {
+				return played.Answer(ctx, metric, values)
+			},
+			Events: func(ctx context.Context, kind string, object types.NamespacedName) any {
+				return events.List(ctx, kind, object)
+			},
+			Pods: func(ctx context.Context) any { return waiting.List(ctx) },
+			Pod:  func(ctx context.Context, pod types.NamespacedName) any { return explainPod(ctx, pod) },
+		})
 	require.NoError(t, err)
 	server := &http.Server{Handler: shown}
 	go func() { _ = server.Serve(listener) }()
@@ -193,7 +207,8 @@ func serve(t *testing.T, failure func() error) string {
 	return shown.URL()
 }
 
-// keep checks a picture that is not empty, and writes it to the documentation with few colors, so that it is small, if FORESAIL_UPDATE_DOCS is set.
+// keep checks a picture that is not empty, and writes it to the documentation with few colors, so
+// that it is small, if FORESAIL_UPDATE_DOCS is set.
 func keep(t *testing.T, b *Browser, name string) {
 	t.Helper()
 	content, err := b.Picture()
@@ -270,7 +285,8 @@ func fits(t *testing.T, b *Browser) {
 	assert.LessOrEqual(t, wider, 0)
 }
 
-// TestDashboardInChromium looks at the page as people do: light and dark, on a screen and on a phone, by keyboard and by screen reader.
+// TestDashboardInChromium looks at the page as people do: light and dark, on a screen and on a
+// phone, by keyboard and by screen reader.
 func TestDashboardInChromium(t *testing.T) {
 	address := serve(t, func() error { return nil })
 	base, _, _ := strings.Cut(address, "?")
@@ -304,7 +320,8 @@ func TestDashboardInChromium(t *testing.T) {
 				{"#workerpools", `document.querySelectorAll('tbody tr').length === 30`, ""},
 				{"#workerpools/workers", `document.body.textContent.includes('Launched, requested 20s ago') && ` + listed + `.length === 2`, "dashboard-pool.png"},
 				{"#pods", `document.querySelectorAll('tbody tr').length === 12`, ""},
-				{"#pods/shop/checkout-7d9c5", `document.querySelectorAll('[aria-label="Nodes"] tbody tr').length === 64`, "dashboard-pod.png"},
+				{"#pods/shop/checkout-7d9c5",
+					`document.querySelectorAll('[aria-label="Nodes"] tbody tr').length === 64`, "dashboard-pod.png"},
 				{"#pods/shop/none", `document.querySelector('.decision').textContent.includes('there is no such pod now')`, ""},
 			} {
 				require.NoError(t, b.Open(base+view.hash))
@@ -401,7 +418,8 @@ func TestDashboardInChromium(t *testing.T) {
 		require.NoError(t, b.Open(base+"#/?sort=name"))
 		require.NoError(t, b.Until(`document.querySelector('tbody a')?.textContent === 'shop/checkout'`))
 		focused := func() (name string) {
-			require.NoError(t, b.Evaluate(`document.activeElement.textContent || document.activeElement.type || ''`, &name))
+			require.NoError(t, b.Evaluate(`document.activeElement.textContent || document.activeElement.type || ''`,
+				&name))
 			return name
 		}
 		press := func(key, until string) {
@@ -439,7 +457,8 @@ func TestDashboardInChromium(t *testing.T) {
 		require.NoError(t, b.Evaluate(`[...document.querySelectorAll('tbody a')].find((a) => a.textContent === 'workers').click(), true`, new(bool)))
 		require.NoError(t, b.Until(`document.querySelectorAll('[aria-label="Nodes of the pool"] tbody tr').length === 300`))
 		for _, want := range []string{
-			"ScaleUp up-1, started 40s ago", "5 pods fit on no node <b>", "at most $", "Draining", "shop/web-9", "The scheduler finds no node for 12 pods",
+			"ScaleUp up-1, started 40s ago", "5 pods fit on no node <b>", "at most $", "Draining", "shop/web-9",
+			"The scheduler finds no node for 12 pods",
 			"is not removed: the pod shop/bare has no controller", "cpu will be 0.91",
 		} {
 			require.NoError(t, b.Until(fmt.Sprintf("document.body.textContent.includes(%q)", want)))
@@ -461,7 +480,8 @@ func TestDashboardInChromium(t *testing.T) {
 				require.NoError(t, b.Until(fmt.Sprintf(`document.querySelector('svg.chart path.%s').getAttribute('d').length > 100`, line)))
 			}
 			require.NoError(t, b.Until(`document.querySelectorAll('[aria-label="Pods of the forecast"] tbody tr').length === 3`))
-			for _, want := range []string{"The chart shows 3 of 14 pods", "checkout-7d9c5-2 <b>", "20s", "replicas before cooldowns"} {
+			for _, want := range []string{"The chart shows 3 of 14 pods", "checkout-7d9c5-2 <b>", "20s",
+				"replicas before cooldowns"} {
 				require.NoError(t, b.Until(fmt.Sprintf("document.querySelector('[aria-label=\"Pods of the forecast\"]').closest('details').textContent.includes(%q)", want)))
 			}
 			fits(t, b)
@@ -506,7 +526,8 @@ func TestDashboardInChromium(t *testing.T) {
 		assert.Equal(t, base+"#pods/shop/checkout-7d9c5", at())
 		for _, want := range []string{
 			"It went to ip-10-0-0-2.eu-west-1.compute.internal 5m ago, which no other of 24 nodes was better than: score 9.", "0.30 cores, 256Mi; it requests 0.25 cores",
-			"5m ago, by foresail-extender-x8f2p: 40 of 64 nodes are filtered.", "i/o timeout", "The pod went here", "0.80 + 0.25 + 0.25 of 4.00", "(1Gi) + 0 + 256Mi of 8Gi",
+			"5m ago, by foresail-extender-x8f2p: 40 of 64 nodes are filtered.", "i/o timeout", "The pod went here",
+			"0.80 + 0.25 + 0.25 of 4.00", "(1Gi) + 0 + 256Mi of 8Gi",
 			"filtered for removing", "64 nodes",
 		} {
 			require.NoError(t, b.Until(fmt.Sprintf("document.body.textContent.includes(%q)", want)))
@@ -536,7 +557,8 @@ func TestDashboardInChromium(t *testing.T) {
 			require.NoError(t, b.Evaluate(`[...document.querySelectorAll('summary')].at(-1).click(), true`, new(bool)))
 			require.NoError(t, b.Until(`document.getElementById('whatif-threshold').value === '700m' && document.getElementById('whatif-startupTime').value === '24s'`))
 			enter := func(field, value string) {
-				require.NoError(t, b.Evaluate(fmt.Sprintf("document.getElementById('whatif-%s').select(), true", field), new(bool)))
+				require.NoError(t, b.Evaluate(fmt.Sprintf("document.getElementById('whatif-%s').select(), true", field),
+					new(bool)))
 				require.NoError(t, b.Type(value))
 				require.NoError(t, b.Press("Enter"))
 			}

@@ -24,14 +24,15 @@ func unbound() *podview.Unbound {
 	for i := range 12 {
 		pod := podOf(fmt.Sprintf("web-%d", i), "")
 		pod.CreationTimestamp, pod.Status.Phase = ago(time.Duration(i+1)*time.Minute), corev1.PodPending
-		pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Message: "0/300 nodes are available: 300 Insufficient memory <b>."}}
+		pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse,
+			Message: "0/300 nodes are available: 300 Insufficient memory <b>."}}
 		pods = append(pods, pod)
 	}
 	return &podview.Unbound{Cluster: clientset.NewClientset(pods...), Now: func() time.Time { return servingtest.Now }}
 }
 
-// explainPod answers about shop/checkout-7d9c5, which was scheduled, and about shop/web-11, which was not. The extender has not been
-// asked about others.
+// explainPod answers about shop/checkout-7d9c5, which was scheduled, and about shop/web-11, which
+// was not. The extender has not been asked about others.
 func explainPod(_ context.Context, pod types.NamespacedName) podview.View {
 	e, err := podview.New(pod, servingtest.Now)
 	if err != nil {
@@ -42,7 +43,8 @@ func explainPod(_ context.Context, pod types.NamespacedName) podview.View {
 		scheduled := ago(5 * time.Minute)
 		e.Pod = &podview.State{UID: "1", Scheduler: "default-scheduler", Node: nodeName(2), Scheduled: &scheduled}
 		e.Take("foresail-extender-x8f2p", decided(24, 40))
-		e.Miss("foresail-extender-k4d9w", errors.New("ask the pod foresail-system/foresail-extender-k4d9w: dial tcp 10.0.7.9:8081: i/o timeout"))
+		e.Miss("foresail-extender-k4d9w",
+			errors.New("ask the pod foresail-system/foresail-extender-k4d9w: dial tcp 10.0.7.9:8081: i/o timeout"))
 	case "shop/web-11":
 		e.Pod = &podview.State{UID: "1", Scheduler: "default-scheduler"}
 		answer := decided(0, 1800)
@@ -66,24 +68,32 @@ func decided(scored, filtered int) extender.Explanation {
 		At: servingtest.Now.Add(-5 * time.Minute), UID: "1",
 		Requests: extender.Amounts{CPU: 0.25, Memory: gib / 4}, Estimate: extender.Amounts{CPU: 0.3, Memory: gib / 4},
 	}
-	e := extender.Explanation{Filter: &extender.FilterDecision{Decision: about, Passed: scored, Filtered: filtered}, Prioritize: &extender.ScoreDecision{Decision: about}}
+	e := extender.Explanation{Filter: &extender.FilterDecision{Decision: about, Passed: scored, Filtered: filtered},
+		Prioritize: &extender.ScoreDecision{Decision: about}}
 	e.Filter.Message = fmt.Sprintf("%d of %d nodes are filtered.", filtered, scored+filtered)
-	e.Prioritize.Message = fmt.Sprintf("%d nodes are scored: fuller is better up to 65%%, emptier is better above.", scored)
+	e.Prioritize.Message = fmt.Sprintf("%d nodes are scored: fuller is better up to 65%%, emptier is better above.",
+		scored)
 	for i := range scored {
 		predicted := 0.6 + 0.1*float64(i)
 		node := extender.ScoredNode{
-			Name: nodeName(i), Score: max(0, 8-i), Used: (predicted + 0.5) / 4, Warmth: 1, Message: fmt.Sprintf("%.0f%% used with this pod", 25*(predicted+0.5)),
-			CPU: &extender.Share{Predicted: &predicted, Assumed: 0.25, Pod: 0.25, Allocatable: 4}, Memory: &extender.Share{Requested: gib, Pod: gib / 4, Allocatable: 8 * gib},
+			Name: nodeName(i), Score: max(0,
+				8-i), Used: (predicted + 0.5) / 4, Warmth: 1, Message: fmt.Sprintf("%.0f%% used with this pod",
+				25*(predicted+0.5)),
+			CPU: &extender.Share{Predicted: &predicted, Assumed: 0.25, Pod: 0.25,
+				Allocatable: 4}, Memory: &extender.Share{Requested: gib, Pod: gib / 4, Allocatable: 8 * gib},
 		}
 		if i == 2 {
 			node.Score = 9
 		}
 		e.Prioritize.Nodes = append(e.Prioritize.Nodes, node)
-		e.Filter.Nodes = append(e.Filter.Nodes, extender.FilterNode{Name: node.Name, Reason: "fits", Message: "passed", CPU: node.CPU, Memory: node.Memory})
+		e.Filter.Nodes = append(e.Filter.Nodes,
+			extender.FilterNode{Name: node.Name, Reason: "fits", Message: "passed", CPU: node.CPU, Memory: node.Memory})
 	}
 	for i := range filtered {
 		node := extender.FilterNode{
-			Name: nodeName(scored + i), Filtered: true, Reason: "memory", Memory: &extender.Share{Predicted: new(6.9 * gib), Upper: new(7.1 * gib), Pod: gib / 4, Allocatable: 8 * gib},
+			Name: nodeName(scored + i), Filtered: true, Reason: "memory",
+			Memory: &extender.Share{Predicted: new(6.9 * gib), Upper: new(7.1 * gib), Pod: gib / 4,
+				Allocatable: 8 * gib},
 			Message: "memory up to 7270Mi predicted, 300Mi of assumed pods and 256Mi of this one would exceed 95% of 8Gi: filtered",
 		}
 		if i%10 == 0 {

@@ -20,7 +20,8 @@ const tokenSeconds = int64(24 * 60 * 60)
 // URL returns the address of the API server, such as https://127.0.0.1:21042.
 func (c *Cluster) URL() string { return "https://" + c.slot.address(apiServerPort) }
 
-// EtcdURL returns the address of etcd, such as http://127.0.0.1:21041, which takes clients without credentials.
+// EtcdURL returns the address of etcd, such as http://127.0.0.1:21041, which takes clients without
+// credentials.
 func (c *Cluster) EtcdURL() string { return "http://" + c.slot.address(etcdClientPort) }
 
 // Kubeconfig returns the path of a kubeconfig for the administrator, who may do everything.
@@ -39,8 +40,8 @@ func (c *Cluster) Dynamic() dynamic.Interface { return c.dynamic }
 // [Cluster.ServingCertificate].
 func (c *Cluster) CA() []byte { return c.ca.Cert }
 
-// KubeconfigFor writes a kubeconfig for a user in groups, known by a certificate, and returns its path. The user has
-// the permissions that RBAC gives to it, none at first.
+// KubeconfigFor writes a kubeconfig for a user in groups, known by a certificate, and returns its
+// path. The user has the permissions that RBAC gives to it, none at first.
 func (c *Cluster) KubeconfigFor(user string, groups ...string) (string, error) {
 	pair, err := c.ca.Client(user, groups...)
 	if err != nil {
@@ -49,8 +50,8 @@ func (c *Cluster) KubeconfigFor(user string, groups ...string) (string, error) {
 	return c.writeUserKubeconfig(certificateUser(pair))
 }
 
-// KubeconfigForServiceAccount writes a kubeconfig for an existing service account, known by a token valid for a day, and
-// returns its path.
+// KubeconfigForServiceAccount writes a kubeconfig for an existing service account, known by a token
+// valid for a day, and returns its path.
 func (c *Cluster) KubeconfigForServiceAccount(ctx context.Context, namespace, name string) (string, error) {
 	token, err := c.ServiceAccountToken(ctx, namespace, name)
 	if err != nil {
@@ -84,9 +85,9 @@ func (c *Cluster) writeUserKubeconfig(user *api.AuthInfo) (string, error) {
 	return path, writeKubeconfig(path, c.URL(), c.ca.Cert, user)
 }
 
-// ServingCertificate issues a certificate, signed by [Cluster.CA], for a server reached as the given host names and
-// addresses, and returns the paths of the certificate and its key. An aggregated server is reached as
-// <service>.<namespace>.svc.
+// ServingCertificate issues a certificate, signed by [Cluster.CA], for a server reached as the
+// given host names and addresses, and returns the paths of the certificate and its key. An
+// aggregated server is reached as <service>.<namespace>.svc.
 func (c *Cluster) ServingCertificate(hosts ...string) (certFile, keyFile string, err error) {
 	if len(hosts) == 0 {
 		return "", "", fmt.Errorf("serving certificate: no hosts: want at least one name or address")

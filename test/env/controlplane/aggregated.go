@@ -17,8 +17,8 @@ type AggregatedAPI struct {
 	Group, Version string
 	// Port is where the server listens on 127.0.0.1.
 	Port int
-	// Namespace and Service name the Service that stands for the server; what is missing of them is made. The server's
-	// certificate has to be for <Service>.<Namespace>.svc.
+	// Namespace and Service name the Service that stands for the server; what is missing of them is
+	// made. The server's certificate has to be for <Service>.<Namespace>.svc.
 	Namespace, Service string
 	// CABundle, in PEM, signs the server's certificate; nil stands for [Cluster.CA], which signs those of
 	// [Cluster.ServingCertificate].
@@ -28,9 +28,9 @@ type AggregatedAPI struct {
 // Name returns the name of the APIService, such as v1beta1.external.metrics.k8s.io.
 func (a AggregatedAPI) Name() string { return a.Version + "." + a.Group }
 
-// RegisterAggregated has the API server pass requests for a group and version on to a server on this machine. A Service
-// or APIService that exists under these names, from manifests say, is pointed there. It does not wait for the server:
-// [Cluster.WaitAggregated] does.
+// RegisterAggregated has the API server pass requests for a group and version on to a server on
+// this machine. A Service or APIService that exists under these names, from manifests say, is
+// pointed there. It does not wait for the server: [Cluster.WaitAggregated] does.
 func (c *Cluster) RegisterAggregated(ctx context.Context, api AggregatedAPI) error {
 	if api.CABundle == nil {
 		api.CABundle = c.CA()
@@ -75,7 +75,8 @@ func (a AggregatedAPI) apiService() map[string]any {
 	}
 }
 
-// WaitAggregated waits until the API server reports an aggregated API, by the name of its APIService, as available.
+// WaitAggregated waits until the API server reports an aggregated API, by the name of its
+// APIService, as available.
 func (c *Cluster) WaitAggregated(ctx context.Context, name string) error {
 	resource := c.dynamic.Resource(apiregistrationv1.SchemeGroupVersion.WithResource("apiservices"))
 	return c.poll(ctx, "APIService "+name+" to be available", func(ctx context.Context) error {

@@ -55,7 +55,8 @@ func (s *metricServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(w).Encode(answer)
 }
 
-// startMetricServer serves with a certificate of the cluster, to clients that the API server's front proxy signed for.
+// startMetricServer serves with a certificate of the cluster, to clients that the API server's
+// front proxy signed for.
 func startMetricServer(t *testing.T, cluster *Cluster, handler http.Handler, host string) int {
 	t.Helper()
 	certFile, keyFile, err := cluster.ServingCertificate(host)
@@ -78,7 +79,8 @@ func startMetricServer(t *testing.T, cluster *Cluster, handler http.Handler, hos
 	return port
 }
 
-// testAggregatedMetricScales has the real HPA controller read a metric through the real aggregation layer and scale on it.
+// testAggregatedMetricScales has the real HPA controller read a metric through the real aggregation
+// layer and scale on it.
 func testAggregatedMetricScales(t *testing.T, cluster *Cluster) {
 	handler := &metricServer{users: map[string]bool{}}
 	api := AggregatedAPI{
@@ -123,7 +125,8 @@ spec:
     external: {metric: {name: load}, target: {type: AverageValue, averageValue: "10"}}
 `))
 	waitPods(t, cluster, "scaled", 5, "ready", isReady)
-	hpa, err := cluster.Client().AutoscalingV2().HorizontalPodAutoscalers("default").Get(t.Context(), "scaled", metav1.GetOptions{})
+	hpa, err := cluster.Client().AutoscalingV2().HorizontalPodAutoscalers("default").Get(t.Context(), "scaled",
+		metav1.GetOptions{})
 	require.NoError(t, err)
 	require.EqualValues(t, 5, hpa.Status.DesiredReplicas)
 

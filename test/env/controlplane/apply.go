@@ -65,9 +65,10 @@ func (c *Cluster) ApplyFiles(ctx context.Context, pattern string) error {
 	return nil
 }
 
-// Apply applies manifests, each of any number of YAML documents, in their order, by server-side apply, and returns the
-// objects as they are then. Objects without a namespace go to "default". An object may be of a kind that an earlier one
-// defines: Apply waits until definitions are served, for as long as ctx lasts.
+// Apply applies manifests, each of any number of YAML documents, in their order, by server-side
+// apply, and returns the objects as they are then. Objects without a namespace go to "default". An
+// object may be of a kind that an earlier one defines: Apply waits until definitions are served,
+// for as long as ctx lasts.
 func (c *Cluster) Apply(ctx context.Context, manifests ...[]byte) ([]*unstructured.Unstructured, error) {
 	var applied []*unstructured.Unstructured
 	for _, manifest := range manifests {
@@ -112,7 +113,8 @@ func decodeManifest(manifest []byte) ([]*unstructured.Unstructured, error) {
 	}
 }
 
-func (c *Cluster) applyObject(ctx context.Context, object *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+func (c *Cluster) applyObject(ctx context.Context, object *unstructured.Unstructured) (*unstructured.Unstructured,
+	error) {
 	resource, err := c.resourceFor(ctx, object)
 	if err != nil {
 		return nil, err
@@ -129,7 +131,8 @@ func (c *Cluster) applyObject(ctx context.Context, object *unstructured.Unstruct
 }
 
 // resourceFor finds where objects of a kind are kept.
-func (c *Cluster) resourceFor(ctx context.Context, object *unstructured.Unstructured) (dynamic.ResourceInterface, error) {
+func (c *Cluster) resourceFor(ctx context.Context, object *unstructured.Unstructured) (dynamic.ResourceInterface,
+	error) {
 	gvk := object.GroupVersionKind()
 	var mapping *meta.RESTMapping
 	err := c.poll(ctx, "kind "+gvk.String()+" to be served", func(context.Context) error {
@@ -154,7 +157,8 @@ func (c *Cluster) resourceFor(ctx context.Context, object *unstructured.Unstruct
 }
 
 // waitEstablished waits until the kind that a CustomResourceDefinition defines is served.
-func (c *Cluster) waitEstablished(ctx context.Context, resource dynamic.ResourceInterface, name string) (*unstructured.Unstructured, error) {
+func (c *Cluster) waitEstablished(ctx context.Context, resource dynamic.ResourceInterface,
+	name string) (*unstructured.Unstructured, error) {
 	var definition *unstructured.Unstructured
 	err := c.poll(ctx, name+" to be established", func(ctx context.Context) error {
 		var err error
@@ -166,7 +170,8 @@ func (c *Cluster) waitEstablished(ctx context.Context, resource dynamic.Resource
 			return err
 		}
 		for _, condition := range conditions {
-			if fields, ok := condition.(map[string]any); ok && fields["type"] == "Established" && fields["status"] == "True" {
+			if fields, ok := condition.(map[string]any); ok && fields["type"] == "Established" &&
+				fields["status"] == "True" {
 				return nil
 			}
 		}
@@ -178,7 +183,8 @@ func (c *Cluster) waitEstablished(ctx context.Context, resource dynamic.Resource
 	return definition, c.waitDiscovered(ctx, definition)
 }
 
-// waitDiscovered waits until clients find the kind of an established definition: discovery follows a moment later.
+// waitDiscovered waits until clients find the kind of an established definition: discovery follows
+// a moment later.
 func (c *Cluster) waitDiscovered(ctx context.Context, definition *unstructured.Unstructured) error {
 	var crd apiextensionsv1.CustomResourceDefinition
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(definition.Object, &crd); err != nil {
@@ -191,7 +197,8 @@ func (c *Cluster) waitDiscovered(ctx context.Context, definition *unstructured.U
 		gv := metav1.GroupVersion{Group: crd.Spec.Group, Version: version.Name}.String()
 		err := c.poll(ctx, crd.Name+" to be found in "+gv, func(context.Context) error {
 			list, err := c.applier.discovery.ServerResourcesForGroupVersion(gv)
-			if err == nil && !slices.ContainsFunc(list.APIResources, func(r metav1.APIResource) bool { return r.Name == crd.Spec.Names.Plural }) {
+			if err == nil && !slices.ContainsFunc(list.APIResources,
+				func(r metav1.APIResource) bool { return r.Name == crd.Spec.Names.Plural }) {
 				err = fmt.Errorf("%s has no %s", gv, crd.Spec.Names.Plural)
 			}
 			return err

@@ -2,8 +2,8 @@ package controlplane
 
 import "fmt"
 
-// The kubelets' lease is renewed every quarter of its duration. A minute and a half between renewals keeps idle clusters quiet; a
-// node is taken for lost only when several of them failed.
+// The kubelets' lease is renewed every quarter of its duration. A minute and a half between
+// renewals keeps idle clusters quiet; a node is taken for lost only when several of them failed.
 const (
 	nodeLeaseSeconds       = 360
 	nodeMonitorGracePeriod = "300s"
@@ -51,8 +51,8 @@ func (c *Cluster) apiServerArguments() []string {
 		"--authorization-mode=RBAC",
 		"--allow-privileged=true",
 		"--service-cluster-ip-range=10.96.0.0/16",
-		// The aggregation layer: who the API server is towards aggregated servers. Services are resolved by their
-		// definition, not their endpoints, because of ExternalName.
+		// The aggregation layer: who the API server is towards aggregated servers. Services are
+		// resolved by their definition, not their endpoints, because of ExternalName.
 		"--requestheader-client-ca-file=" + c.file("front-proxy-ca.crt"),
 		"--requestheader-allowed-names=" + frontProxyUser,
 		"--requestheader-username-headers=X-Remote-User",
@@ -97,8 +97,9 @@ func (c *Cluster) controllerManagerArguments() []string {
 		"--leader-elect=false",
 		// As on a real cluster, each controller has the permissions of its own service account and no more.
 		"--use-service-account-credentials=true",
-		// To fetch those at the default 20 requests a second takes four seconds. It also lets the HPA controller read
-		// more metrics than it could elsewhere: tests about that set the rate back.
+		// To fetch those at the default 20 requests a second takes four seconds. It also lets the
+		// HPA controller read more metrics than it could elsewhere: tests about that set the rate
+		// back.
 		"--kube-api-qps=200",
 		"--kube-api-burst=400",
 		"--service-account-private-key-file=" + c.file("service-account.key"),

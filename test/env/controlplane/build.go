@@ -27,8 +27,8 @@ type Program struct {
 	Package string
 }
 
-// defaultName returns the name that "go build -o folder/" gives to the binary: the last element of the import path,
-// or the one before it if that is a major version.
+// defaultName returns the name that "go build -o folder/" gives to the binary: the last element of
+// the import path, or the one before it if that is a major version.
 func (p Program) defaultName() string {
 	dir, name := path.Split(p.Package)
 	if majorVersion.MatchString(name) {
@@ -43,8 +43,9 @@ var majorVersion = regexp.MustCompile(`^v([2-9]|[1-9][0-9]+)$`)
 type Programs struct {
 	// Title stands for all of them in progress and errors, such as "control plane".
 	Title string
-	// Module is the module's folder, relative to the repository's root. It has a go.mod and a go.sum. What it requires is no older
-	// than what the repository's own module requires: the same versions are compiled once, for the programs and for tests.
+	// Module is the module's folder, relative to the repository's root. It has a go.mod and a
+	// go.sum. What it requires is no older than what the repository's own module requires: the same
+	// versions are compiled once, for the programs and for tests.
 	Module string
 	// Cache is the name of the folder within .cache that each build has a folder of its own in.
 	Cache string
@@ -70,10 +71,11 @@ type Assets struct {
 	Dir string
 }
 
-// Build compiles what is missing into <root>/.cache/<Cache> and returns the folder in which it lies. The folder is named after
-// what the build depends on, so its content never changes. The first time takes minutes and downloads modules; after that it
-// takes milliseconds and touches no network. Several processes may build at once: one works, the others wait. What it does
-// is told to progress, nil for nobody, at least every ten seconds.
+// Build compiles what is missing into <root>/.cache/<Cache> and returns the folder in which it
+// lies. The folder is named after what the build depends on, so its content never changes. The
+// first time takes minutes and downloads modules; after that it takes milliseconds and touches no
+// network. Several processes may build at once: one works, the others wait. What it does is told to
+// progress, nil for nobody, at least every ten seconds.
 func (p Programs) Build(ctx context.Context, root string, progress io.Writer) (dir string, err error) {
 	if progress == nil {
 		progress = io.Discard
@@ -91,8 +93,8 @@ func (p Programs) Build(ctx context.Context, root string, progress io.Writer) (d
 	return b.out, nil
 }
 
-// Download fetches the modules of the programs unless they are built, so that Build finds them. It is for the time in which
-// another build keeps the processors busy. Errors are left to Build.
+// Download fetches the modules of the programs unless they are built, so that Build finds them. It
+// is for the time in which another build keeps the processors busy. Errors are left to Build.
 func (p Programs) Download(ctx context.Context, root string) {
 	b, err := p.newBuilder(ctx, root, io.Discard)
 	if err != nil || b.complete() {
@@ -229,8 +231,8 @@ func waitForLock(ctx context.Context, lock *os.File, report *reporter) error {
 	}
 }
 
-// buildPrograms compiles programs with one go command, which links one while it compiles another, and moves each binary
-// into place once all are built, so that half a binary is never run.
+// buildPrograms compiles programs with one go command, which links one while it compiles another,
+// and moves each binary into place once all are built, so that half a binary is never run.
 func (b builder) buildPrograms(ctx context.Context, list []Program, flags string) error {
 	tmp, err := os.MkdirTemp(b.out, ".build-")
 	if err != nil {
@@ -247,12 +249,14 @@ func (b builder) buildPrograms(ctx context.Context, list []Program, flags string
 	report.start()
 	defer report.stop()
 	cmd := b.command(ctx, args...)
-	// The go command leaves its work folder behind if it is interrupted early, so it is given one that is removed.
+	// The go command leaves its work folder behind if it is interrupted early, so it is given one
+	// that is removed.
 	cmd.Env = append(cmd.Env, "GOTMPDIR="+tmp)
 	output := &compilerOutput{report: report}
 	cmd.Stderr = output
 	if err := cmd.Run(); err != nil {
-		return fmt.Errorf("%s: go build in %s: %w\n%s", strings.Join(names, ", "), b.module, ctxCause(ctx, err), output.tail())
+		return fmt.Errorf("%s: go build in %s: %w\n%s", strings.Join(names, ", "), b.module, ctxCause(ctx, err),
+			output.tail())
 	}
 	for _, p := range list {
 		if err := os.Rename(filepath.Join(tmp, p.defaultName()), filepath.Join(b.out, p.Name)); err != nil {
@@ -286,7 +290,8 @@ func (b builder) copyAssets(ctx context.Context) error {
 	return nil
 }
 
-// releaseVersion reads the pinned version, such as v1.37.2, from the module file without touching the network.
+// releaseVersion reads the pinned version, such as v1.37.2, from the module file without touching
+// the network.
 func (b builder) releaseVersion(ctx context.Context) (string, error) {
 	data, err := b.goCommand(ctx, "mod", "edit", "-json")
 	if err != nil {
@@ -372,12 +377,13 @@ const RootEnv = "FORESAIL_ROOT"
 // componentsDir is where the module that pins the components lies, relative to the repository's root.
 const componentsDir = "test/env/controlplane/components"
 
-// Root returns the root folder of the repository: $FORESAIL_ROOT, or else the one that this source file was compiled
-// from, or else the nearest one above the working directory.
+// Root returns the root folder of the repository: $FORESAIL_ROOT, or else the one that this source
+// file was compiled from, or else the nearest one above the working directory.
 func Root() (string, error) {
 	if dir := os.Getenv(RootEnv); dir != "" {
 		if !isRoot(dir) {
-			return "", fmt.Errorf("%s=%q: no %s/go.mod in that folder; give the root of the repository", RootEnv, dir, componentsDir)
+			return "", fmt.Errorf("%s=%q: no %s/go.mod in that folder; give the root of the repository", RootEnv, dir,
+				componentsDir)
 		}
 		return filepath.Abs(dir)
 	}

@@ -215,15 +215,17 @@ func TestMakeOnceFillsAgainWhatWasLeftHalf(t *testing.T) {
 	require.FileExists(t, filepath.Join(dir, "whole"))
 }
 
-// Programs that tests run are built with the versions that the repository itself requires, or newer ones: a version of its own is compiled
-// once more, which takes minutes for those of Kubernetes.
+// Programs that tests run are built with the versions that the repository itself requires, or newer
+// ones: a version of its own is compiled once more, which takes minutes for those of Kubernetes.
 func TestProgramsShareTheVersionsOfTheRepository(t *testing.T) {
 	root, err := Root()
 	require.NoError(t, err)
 	ours := requirements(t, root)
 	for _, module := range []string{
-		"test/env/controlplane/components", "test/env/monitoring/components", "test/suite/keda/components", "test/bench/karpenter/components",
-		"test/env/kubectl/components", "test/suite/helm/components", "test/suite/helm/previous", "test/suite/otel/collector", "internal/tools/release",
+		"test/env/controlplane/components", "test/env/monitoring/components", "test/suite/keda/components",
+		"test/bench/karpenter/components",
+		"test/env/kubectl/components", "test/suite/helm/components", "test/suite/helm/previous",
+		"test/suite/otel/collector", "internal/tools/release",
 	} {
 		theirs := requirements(t, filepath.Join(root, module))
 		shared := 0
@@ -233,7 +235,8 @@ func TestProgramsShareTheVersionsOfTheRepository(t *testing.T) {
 				continue
 			}
 			shared++
-			assert.False(t, version.LessThan(want), "%s requires %s v%s, the repository v%s: go get %s@v%s there, and go mod tidy", module, path, version, want, path, want)
+			assert.False(t, version.LessThan(want),
+				"%s requires %s v%s, the repository v%s: go get %s@v%s there, and go mod tidy", module, path, version, want, path, want)
 		}
 		assert.Greater(t, shared, 10, module)
 	}

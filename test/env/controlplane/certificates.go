@@ -17,7 +17,8 @@ import (
 	"time"
 )
 
-// certificateLife is how long a cluster's certificates are valid. They begin an hour early, for clocks that differ.
+// certificateLife is how long a cluster's certificates are valid. They begin an hour early, for
+// clocks that differ.
 const certificateLife = 365 * 24 * time.Hour
 
 // KeyPair is a certificate and its private key, in PEM.
@@ -74,7 +75,8 @@ func readAuthority(dir, name string) (*Authority, error) {
 	if !ok {
 		return nil, fmt.Errorf("%s.key: %T: want a key that signs", name, pair.PrivateKey)
 	}
-	return &Authority{KeyPair: KeyPair{Cert: encodeCertificate(pair.Certificate[0])}, parsed: pair.Leaf, signer: signer}, nil
+	return &Authority{KeyPair: KeyPair{Cert: encodeCertificate(pair.Certificate[0])}, parsed: pair.Leaf,
+		signer: signer}, nil
 }
 
 // Client issues a certificate by which a server that trusts the authority knows user and groups.
@@ -133,8 +135,8 @@ func certificateTemplate(name string) (*x509.Certificate, error) {
 	}, nil
 }
 
-// newKey makes an ECDSA key, as RSA keys would take a noticeable part of the start, in the one encoding that Kubernetes also
-// takes for the key of service accounts.
+// newKey makes an ECDSA key, as RSA keys would take a noticeable part of the start, in the one
+// encoding that Kubernetes also takes for the key of service accounts.
 func newKey() (crypto.Signer, []byte, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

@@ -43,8 +43,10 @@ func TestCertificates(t *testing.T) {
 	client := parseLeaf(t, pair)
 	require.Equal(t, "jane", client.Subject.CommonName)
 	require.ElementsMatch(t, []string{"admins", "devs"}, client.Subject.Organization)
-	_, err = client.Verify(x509.VerifyOptions{Roots: trusted, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}})
+	_, err = client.Verify(x509.VerifyOptions{Roots: trusted,
+		KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}})
 	require.NoError(t, err)
-	_, err = client.Verify(x509.VerifyOptions{Roots: trusted, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}})
+	_, err = client.Verify(x509.VerifyOptions{Roots: trusted,
+		KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}})
 	require.Error(t, err)
 }

@@ -25,28 +25,32 @@ type Options struct {
 	// Progress receives lines about the build, if there is one, and about waits; nil for none.
 	Progress io.Writer
 
-	// APIOnly leaves out everything but etcd and the API server, for tests that write down what others would bring about.
-	// Such a cluster has no nodes.
+	// APIOnly leaves out everything but etcd and the API server, for tests that write down what
+	// others would bring about. Such a cluster has no nodes.
 	APIOnly bool
-	// Nodes is how many nodes the cluster has, and has Ready, when Start returns. More come with [Cluster.AddNodes].
+	// Nodes is how many nodes the cluster has, and has Ready, when Start returns. More come with
+	// [Cluster.AddNodes].
 	Nodes int
-	// ReadyDelay is the time from a pod's start to its readiness; a pod's [ReadyDelayAnnotation] goes before it.
+	// ReadyDelay is the time from a pod's start to its readiness; a pod's [ReadyDelayAnnotation]
+	// goes before it.
 	ReadyDelay time.Duration
-	// PodCIDR is where pods have their addresses; the zero value stands for one within 127.0.0.0/8 that no other
-	// cluster on this machine has. It bounds how many pods a cluster can have in its life, as no address comes twice:
-	// past the end of the network come the addresses behind it.
+	// PodCIDR is where pods have their addresses; the zero value stands for one within 127.0.0.0/8
+	// that no other cluster on this machine has. It bounds how many pods a cluster can have in its
+	// life, as no address comes twice: past the end of the network come the addresses behind it.
 	PodCIDR netip.Prefix
 	// SchedulerConfig is a KubeSchedulerConfiguration in YAML; nil for the default scheduler.
 	SchedulerConfig []byte
 	// Stages are further kwok Stage documents in YAML.
 	Stages []byte
-	// AuditPolicy is an audit Policy in YAML, by which the API server writes [Cluster.AuditLog]; nil for no log.
+	// AuditPolicy is an audit Policy in YAML, by which the API server writes [Cluster.AuditLog];
+	// nil for no log.
 	AuditPolicy []byte
 	// ExtraArgs are further flags by component, such as "--horizontal-pod-autoscaler-sync-period=2s" for the
 	// [ControllerManager]. They go before the package's own.
 	ExtraArgs map[Component][]string
 
-	// Dir is the folder in which the cluster's own folder is made; "" stands for the system's temporary folder.
+	// Dir is the folder in which the cluster's own folder is made; "" stands for the system's
+	// temporary folder.
 	Dir string
 	// KeepDir leaves the cluster's folder, with its logs, behind.
 	KeepDir bool
@@ -82,14 +86,16 @@ type Cluster struct {
 }
 
 const (
-	// startTimeout bounds a start, whose parts are waited for until it is over. It is meant for a crowded machine.
+	// startTimeout bounds a start, whose parts are waited for until it is over. It is meant for a
+	// crowded machine.
 	startTimeout = 2 * time.Minute
 	// stopDeadline is how long each component has to end by itself.
 	stopDeadline = 3 * time.Second
 )
 
-// Start runs a cluster and returns when it is ready to be worked with: every component is healthy and the nodes asked
-// for are Ready. It builds the components first if need be. The cluster ends with [Cluster.Stop] or with ctx.
+// Start runs a cluster and returns when it is ready to be worked with: every component is healthy
+// and the nodes asked for are Ready. It builds the components first if need be. The cluster ends
+// with [Cluster.Stop] or with ctx.
 func Start(ctx context.Context, options Options) (*Cluster, error) {
 	if options.Progress == nil {
 		options.Progress = io.Discard
@@ -176,7 +182,8 @@ func (c *Cluster) start(ctx context.Context) error {
 
 // launch starts a component and watches over it.
 func (c *Cluster) launch(component Component) error {
-	p, err := StartProcess(string(component), c.options.Binaries.Path(component), c.LogFile(component), c.dir, c.arguments(component))
+	p, err := StartProcess(string(component), c.options.Binaries.Path(component), c.LogFile(component), c.dir,
+		c.arguments(component))
 	if err != nil {
 		return err
 	}
@@ -200,19 +207,21 @@ func (c *Cluster) end(err error) {
 	})
 }
 
-// Done is closed when a component has ended unexpectedly, or when the cluster has stopped; Err distinguishes them.
+// Done is closed when a component has ended unexpectedly, or when the cluster has stopped; Err
+// distinguishes them.
 func (c *Cluster) Done() <-chan struct{} { return c.done }
 
-// Err returns nil while the cluster is whole and after a Stop that was asked for. After the unexpected end of a component it
-// names the component and carries the last lines of its log.
+// Err returns nil while the cluster is whole and after a Stop that was asked for. After the
+// unexpected end of a component it names the component and carries the last lines of its log.
 func (c *Cluster) Err() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.err
 }
 
-// Stop ends the components in the reverse order of their start, kills those that do not end in time, and removes the
-// cluster's folder. Every call returns when the work of the first is done, with the same result.
+// Stop ends the components in the reverse order of their start, kills those that do not end in
+// time, and removes the cluster's folder. Every call returns when the work of the first is done,
+// with the same result.
 func (c *Cluster) Stop() error {
 	if c.borrowed {
 		return errors.New("the API server is borrowed from another process, which stops it")
@@ -251,8 +260,8 @@ func (c *Cluster) Dir() string { return c.dir }
 // LogFile returns the path of a component's log.
 func (c *Cluster) LogFile(component Component) string { return c.file(string(component) + ".log") }
 
-// AuditLog returns the path of the log that [Options.AuditPolicy] asks for: events of audit.k8s.io/v1 in JSON, one a line. It has
-// each event before the client has its answer.
+// AuditLog returns the path of the log that [Options.AuditPolicy] asks for: events of
+// audit.k8s.io/v1 in JSON, one a line. It has each event before the client has its answer.
 func (c *Cluster) AuditLog() string { return c.file("audit.log") }
 
 func (c *Cluster) file(name string) string { return filepath.Join(c.dir, name) }

@@ -129,7 +129,8 @@ func readyCondition(pod corev1.Pod) corev1.PodCondition {
 }
 
 // waitPods waits until exactly n pods of an app are there and all fulfil a condition.
-func waitPods(t *testing.T, cluster *Cluster, app string, n int, what string, fulfils func(corev1.Pod) bool) []corev1.Pod {
+func waitPods(t *testing.T, cluster *Cluster, app string, n int, what string,
+	fulfils func(corev1.Pod) bool) []corev1.Pod {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
@@ -238,7 +239,8 @@ func testBadReadyDelay(t *testing.T, cluster *Cluster) {
 		}
 		return nil
 	}))
-	pods := waitPods(t, cluster, "never", 1, "pending", func(pod corev1.Pod) bool { return pod.Status.Phase == corev1.PodPending })
+	pods := waitPods(t, cluster, "never", 1, "pending",
+		func(pod corev1.Pod) bool { return pod.Status.Phase == corev1.PodPending })
 	require.Empty(t, pods[0].Status.PodIP)
 }
 
@@ -282,7 +284,8 @@ func testAddressesAreGivenOnce(t *testing.T, cluster *Cluster) {
 	scale(t, cluster, "plain", 2)
 	waitPods(t, cluster, "plain", 2, "ready", isReady)
 	policy := metav1.DeletePropagationBackground
-	err := cluster.Client().AppsV1().Deployments("default").Delete(t.Context(), "plain", metav1.DeleteOptions{PropagationPolicy: &policy})
+	err := cluster.Client().AppsV1().Deployments("default").Delete(t.Context(), "plain",
+		metav1.DeleteOptions{PropagationPolicy: &policy})
 	require.NoError(t, err)
 	waitPods(t, cluster, "plain", 0, "gone", isRunning)
 }
@@ -397,7 +400,8 @@ metadata: {name: reader, namespace: default}
 			_, err := client.CoreV1().Pods("default").List(ctx, metav1.ListOptions{})
 			return err
 		}))
-		_, err = client.AppsV1().Deployments("default").Create(t.Context(), &appsv1.Deployment{}, metav1.CreateOptions{})
+		_, err = client.AppsV1().Deployments("default").Create(t.Context(), &appsv1.Deployment{},
+			metav1.CreateOptions{})
 		require.True(t, apierrors.IsForbidden(err), "%v", err)
 	}
 	_, err = cluster.ServiceAccountToken(t.Context(), "default", "nobody")

@@ -45,7 +45,8 @@ func programs() Programs {
 	}
 }
 
-// oldestPrograms is how the oldest Kubernetes that Foresail supports is built. Its in-tree cloud providers are left out.
+// oldestPrograms is how the oldest Kubernetes that Foresail supports is built. Its in-tree cloud
+// providers are left out.
 func oldestPrograms() Programs {
 	return Programs{
 		Title:  "the oldest Kubernetes",
@@ -89,8 +90,8 @@ func (b Binaries) Path(c Component) string {
 	return filepath.Join(b.Dir, string(c))
 }
 
-// Build compiles what is missing of the control plane into <repository>/.cache/controlplane, as [Programs.Build] does, and
-// returns where it lies.
+// Build compiles what is missing of the control plane into <repository>/.cache/controlplane, as
+// [Programs.Build] does, and returns where it lies.
 func Build(ctx context.Context, progress io.Writer) (Binaries, error) {
 	root, err := Root()
 	if err != nil {
@@ -121,7 +122,8 @@ func Download(ctx context.Context) {
 	}
 }
 
-// kwokStages are the life-cycle stages taken from kwok's own module; pods start and become ready by those in stages/.
+// kwokStages are the life-cycle stages taken from kwok's own module; pods start and become ready by
+// those in stages/.
 var kwokStages = []string{
 	"kustomize/stage/node/fast/node-initialize.yaml",
 	"kustomize/stage/node/heartbeat-with-lease/node-heartbeat-with-lease.yaml",

@@ -45,10 +45,12 @@ func (c *Cluster) writeFiles() error {
 			return err
 		}
 	}
-	if err := writeKwokConfig(c.file("kwok.yaml"), c.options.Binaries, c.options.ReadyDelay, c.options.Stages); err != nil {
+	if err := writeKwokConfig(c.file("kwok.yaml"), c.options.Binaries, c.options.ReadyDelay,
+		c.options.Stages); err != nil {
 		return err
 	}
-	return writeSchedulerConfig(c.file("kube-scheduler.yaml"), c.file("kube-scheduler.kubeconfig"), c.options.SchedulerConfig)
+	return writeSchedulerConfig(c.file("kube-scheduler.yaml"), c.file("kube-scheduler.kubeconfig"),
+		c.options.SchedulerConfig)
 }
 
 func (c *Cluster) writeCertificates() error {
@@ -152,8 +154,9 @@ func tokenUser(token string) *api.AuthInfo {
 	return &api.AuthInfo{Token: token}
 }
 
-// writeSchedulerConfig completes a KubeSchedulerConfiguration, or makes a plain one, with what this cluster decides: how
-// the API server is reached, and that there is no other scheduler to elect a leader among.
+// writeSchedulerConfig completes a KubeSchedulerConfiguration, or makes a plain one, with what this
+// cluster decides: how the API server is reached, and that there is no other scheduler to elect a
+// leader among.
 func writeSchedulerConfig(path, kubeconfig string, config []byte) error {
 	document := map[string]any{
 		"apiVersion": "kubescheduler.config.k8s.io/v1",
@@ -176,8 +179,9 @@ func writeSchedulerConfig(path, kubeconfig string, config []byte) error {
 	return os.WriteFile(path, data, 0o644)
 }
 
-// ReadyDelayAnnotation on a pod says how long after its start the pod becomes ready, as a Go duration such as "20s",
-// in the place of [Options.ReadyDelay]. A pod with a value that is no duration stays Pending; kwok logs why.
+// ReadyDelayAnnotation on a pod says how long after its start the pod becomes ready, as a Go
+// duration such as "20s", in the place of [Options.ReadyDelay]. A pod with a value that is no
+// duration stays Pending; kwok logs why.
 const ReadyDelayAnnotation = "test.foresail.dev/ready-delay"
 
 //go:embed stages/*.yaml

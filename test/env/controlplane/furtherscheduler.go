@@ -13,7 +13,8 @@ import (
 	"github.com/foresail/foresail/test/env/ports"
 )
 
-// FurtherScheduler is a kube-scheduler beside the cluster's own. It schedules the pods that name it as their schedulerName.
+// FurtherScheduler is a kube-scheduler beside the cluster's own. It schedules the pods that name it
+// as their schedulerName.
 type FurtherScheduler struct {
 	*Process
 	Name    string
@@ -21,10 +22,12 @@ type FurtherScheduler struct {
 	url     string
 }
 
-// StartScheduler runs a further kube-scheduler and returns when it is ready. config is a KubeSchedulerConfiguration in YAML,
-// nil for the default one; of its profiles the one without a schedulerName is called name. args go before the package's own.
-// The scheduler is to be stopped before the cluster is; it ends with this process at the latest.
-func (c *Cluster) StartScheduler(ctx context.Context, name string, config []byte, args ...string) (*FurtherScheduler, error) {
+// StartScheduler runs a further kube-scheduler and returns when it is ready. config is a
+// KubeSchedulerConfiguration in YAML, nil for the default one; of its profiles the one without a
+// schedulerName is called name. args go before the package's own. The scheduler is to be stopped
+// before the cluster is; it ends with this process at the latest.
+func (c *Cluster) StartScheduler(ctx context.Context, name string, config []byte, args ...string) (*FurtherScheduler,
+	error) {
 	config, err := nameProfile(config, name)
 	if err != nil {
 		return nil, err
@@ -38,15 +41,16 @@ func (c *Cluster) StartScheduler(ctx context.Context, name string, config []byte
 		return nil, err
 	}
 	s := &FurtherScheduler{Name: name, cluster: c, url: fmt.Sprintf("https://127.0.0.1:%d", port)}
-	s.Process, err = StartProcess("scheduler "+name, c.options.Binaries.Path(Scheduler), c.file("scheduler-"+name+".log"), c.dir, append([]string{
-		"--bind-address=127.0.0.1",
-		fmt.Sprintf("--secure-port=%d", port),
-		"--tls-cert-file=" + c.file("loopback.crt"),
-		"--tls-private-key-file=" + c.file("loopback.key"),
-		"--config=" + file,
-		"--authentication-kubeconfig=" + kubeconfig,
-		"--authorization-kubeconfig=" + kubeconfig,
-	}, args...))
+	s.Process, err = StartProcess("scheduler "+name, c.options.Binaries.Path(Scheduler),
+		c.file("scheduler-"+name+".log"), c.dir, append([]string{
+			"--bind-address=127.0.0.1",
+			fmt.Sprintf("--secure-port=%d", port),
+			"--tls-cert-file=" + c.file("loopback.crt"),
+			"--tls-private-key-file=" + c.file("loopback.key"),
+			"--config=" + file,
+			"--authentication-kubeconfig=" + kubeconfig,
+			"--authorization-kubeconfig=" + kubeconfig,
+		}, args...))
 	if err != nil {
 		return nil, err
 	}
@@ -61,7 +65,8 @@ func (c *Cluster) StartScheduler(ctx context.Context, name string, config []byte
 func nameProfile(config []byte, name string) ([]byte, error) {
 	document := map[string]any{}
 	if err := yaml.Unmarshal(config, &document); err != nil {
-		return nil, fmt.Errorf("configuration of scheduler %s: want one KubeSchedulerConfiguration document: %w", name, err)
+		return nil, fmt.Errorf("configuration of scheduler %s: want one KubeSchedulerConfiguration document: %w", name,
+			err)
 	}
 	profiles, _ := document["profiles"].([]any)
 	if len(profiles) == 0 {

@@ -10,12 +10,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// testFurtherScheduler has a scheduler of its own fill a small node up, where the cluster's own one would spread pods.
+// testFurtherScheduler has a scheduler of its own fill a small node up, where the cluster's own one
+// would spread pods.
 func testFurtherScheduler(t *testing.T, cluster *Cluster) {
 	names, err := cluster.AddNodesLike(t.Context(), 2, func(node *corev1.Node) {
 		node.Labels["size"] = "small"
 		node.Status.Allocatable = corev1.ResourceList{
-			corev1.ResourceCPU: resource.MustParse("4"), corev1.ResourceMemory: resource.MustParse("8Gi"), corev1.ResourcePods: resource.MustParse("110"),
+			corev1.ResourceCPU: resource.MustParse("4"), corev1.ResourceMemory: resource.MustParse("8Gi"),
+			corev1.ResourcePods: resource.MustParse("110"),
 		}
 	})
 	require.NoError(t, err)

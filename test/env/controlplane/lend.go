@@ -36,8 +36,8 @@ type lent struct {
 	Groups []string `json:"groups"`
 }
 
-// apiOnly returns the options of an API server for unit tests: no controller makes service accounts, and none takes the
-// taint off a new node.
+// apiOnly returns the options of an API server for unit tests: no controller makes service
+// accounts, and none takes the taint off a new node.
 func apiOnly(progress io.Writer) Options {
 	return Options{
 		APIOnly: true, Progress: progress,
@@ -45,8 +45,9 @@ func apiOnly(progress io.Writer) Options {
 	}
 }
 
-// Lend starts an API server, runs a function with the variable to set for test processes, as name=value, and stops the API
-// server. The processes borrow it in turn. The context of the function ends if the API server does.
+// Lend starts an API server, runs a function with the variable to set for test processes, as
+// name=value, and stops the API server. The processes borrow it in turn. The context of the
+// function ends if the API server does.
 func Lend(ctx context.Context, progress io.Writer, use func(ctx context.Context, variable string) error) (err error) {
 	c, err := Start(ctx, apiOnly(progress))
 	if err != nil {
@@ -71,9 +72,10 @@ func Lend(ctx context.Context, progress io.Writer, use func(ctx context.Context,
 	return errors.Join(use(ctx, LentEnv+"="+path), c.Err())
 }
 
-// constantPath links the folder of the cluster to a path that is the same in every run with the same Kubernetes from this
-// checkout: the go command reuses the result of a test only if the test would see the same variables, and does not check
-// files outside the module. Where another lender has that path, it returns the folder itself.
+// constantPath links the folder of the cluster to a path that is the same in every run with the
+// same Kubernetes from this checkout: the go command reuses the result of a test only if the test
+// would see the same variables, and does not check files outside the module. Where another lender
+// has that path, it returns the folder itself.
 func (c *Cluster) constantPath() (path string, release func()) {
 	keep := func() {}
 	root, err := Root()
@@ -148,9 +150,9 @@ func (c *Cluster) servedGroups() ([]string, error) {
 	return names, nil
 }
 
-// Borrow returns an API server as it is after its start: without objects of other tests, without definitions of custom
-// resources, and without controllers. It is the caller's alone until release. It is the one of [LentEnv], if a parent
-// process lends one, or else a new one.
+// Borrow returns an API server as it is after its start: without objects of other tests, without
+// definitions of custom resources, and without controllers. It is the caller's alone until release.
+// It is the one of [LentEnv], if a parent process lends one, or else a new one.
 func Borrow(ctx context.Context, progress io.Writer) (c *Cluster, release func() error, err error) {
 	dir := os.Getenv(LentEnv)
 	if dir == "" {
@@ -164,7 +166,8 @@ func Borrow(ctx context.Context, progress io.Writer) (c *Cluster, release func()
 	if err != nil {
 		return nil, nil, fmt.Errorf("%s=%q: %w: want the folder of an API server that is lent", LentEnv, dir, err)
 	}
-	if err := waitForLock(ctx, lock, newReporter(progress, "waiting for the API server that other tests use")); err != nil {
+	if err := waitForLock(ctx, lock, newReporter(progress,
+		"waiting for the API server that other tests use")); err != nil {
 		return nil, nil, errors.Join(err, lock.Close())
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, startTimeout, fmt.Errorf("not within %s", startTimeout))
@@ -217,8 +220,9 @@ func (c *Cluster) lent() (l lent, err error) {
 	return l, json.Unmarshal(content, &l)
 }
 
-// reset brings etcd back to how it was before the first test, and waits until the API server has dropped the definitions of
-// custom resources. Its caches of roles and namespaces follow within milliseconds.
+// reset brings etcd back to how it was before the first test, and waits until the API server has
+// dropped the definitions of custom resources. Its caches of roles and namespaces follow within
+// milliseconds.
 func (c *Cluster) reset(ctx context.Context) error {
 	l, err := c.lent()
 	if err != nil {
@@ -267,8 +271,9 @@ func (s etcdState) newest() int64 {
 	return revision
 }
 
-// ownedByServer reports whether the API server itself changes or deletes an object: the Lease that it renews, and the
-// APIServices that it deletes once it has dropped a definition, which is what reset waits for.
+// ownedByServer reports whether the API server itself changes or deletes an object: the Lease that
+// it renews, and the APIServices that it deletes once it has dropped a definition, which is what
+// reset waits for.
 func ownedByServer(v etcdValue) bool {
 	return bytes.HasPrefix(v.Key, []byte("/registry/leases/kube-system/apiserver-")) ||
 		bytes.HasPrefix(v.Key, []byte("/registry/apiregistration.k8s.io/apiservices/")) &&

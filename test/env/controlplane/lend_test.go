@@ -16,7 +16,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// TestBorrowersFindNothingOfEachOther checks that each borrower gets a server without objects of the previous one.
+// TestBorrowersFindNothingOfEachOther checks that each borrower gets a server without objects of
+// the previous one.
 func TestBorrowersFindNothingOfEachOther(t *testing.T) {
 	err := Lend(t.Context(), os.Stderr, func(_ context.Context, variable string) error {
 		name, value, _ := strings.Cut(variable, "=")
@@ -51,15 +52,18 @@ func borrow(t *testing.T) {
 				"spec": {"min": 1, "max": 2, "provider": {"simulated": {}}}}`))
 	require.NoError(t, err)
 	require.Len(t, pool, 1)
-	_, err = c.Client().CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "left"}}, metav1.CreateOptions{})
+	_, err = c.Client().CoreV1().Namespaces().Create(t.Context(),
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "left"}}, metav1.CreateOptions{})
 	require.NoError(t, err)
-	_, err = c.Client().CoreV1().Nodes().Create(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "left"}}, metav1.CreateOptions{})
+	_, err = c.Client().CoreV1().Nodes().Create(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "left"}},
+		metav1.CreateOptions{})
 	require.NoError(t, err)
 	view.Labels["changed"] = "true"
 	_, err = c.Client().RbacV1().ClusterRoles().Update(t.Context(), view, metav1.UpdateOptions{})
 	require.NoError(t, err)
 	require.NoError(t, c.Client().RbacV1().ClusterRoles().Delete(t.Context(), "edit", metav1.DeleteOptions{}))
-	_, err = c.Client().RbacV1().ClusterRoles().Create(t.Context(), &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "left"}}, metav1.CreateOptions{})
+	_, err = c.Client().RbacV1().ClusterRoles().Create(t.Context(),
+		&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "left"}}, metav1.CreateOptions{})
 	require.NoError(t, err)
 
 	kubeconfig, err := c.KubeconfigFor("ann")

@@ -10,8 +10,9 @@ import (
 	"testing"
 )
 
-// Main is the TestMain of a package whose tests share a cluster: it ends the process with the code that run returns, and with 1 after
-// an error, which it prints. An interrupt ends run's context, so that run can stop what it has started.
+// Main is the TestMain of a package whose tests share a cluster: it ends the process with the code
+// that run returns, and with 1 after an error, which it prints. An interrupt ends run's context, so
+// that run can stop what it has started.
 func Main(run func(context.Context) (code int, err error)) {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -23,8 +24,8 @@ func Main(run func(context.Context) (code int, err error)) {
 	os.Exit(code)
 }
 
-// MainBorrowing is the TestMain of a package whose tests share an API server that is borrowed as by [Borrow]. prepare keeps it
-// for the tests and fills it.
+// MainBorrowing is the TestMain of a package whose tests share an API server that is borrowed as by
+// [Borrow]. prepare keeps it for the tests and fills it.
 func MainBorrowing(m *testing.M, prepare func(context.Context, *Cluster) error) {
 	Main(func(ctx context.Context) (code int, err error) {
 		c, release, err := Borrow(ctx, os.Stderr)

@@ -13,10 +13,12 @@ import (
 // completeMark is the file that a folder made by MakeOnce has when it is whole.
 const completeMark = ".complete"
 
-// MakeOnce has a folder filled by one of however many processes ask for it at once; the others wait. A folder that was left
-// half filled is emptied and filled again. What it does is told to progress, nil for nobody, under title, at least every
-// ten seconds; fill tells through note what it is at.
-func MakeOnce(ctx context.Context, title, dir string, progress io.Writer, fill func(ctx context.Context, note func(string)) error) error {
+// MakeOnce has a folder filled by one of however many processes ask for it at once; the others
+// wait. A folder that was left half filled is emptied and filled again. What it does is told to
+// progress, nil for nobody, under title, at least every ten seconds; fill tells through note what
+// it is at.
+func MakeOnce(ctx context.Context, title, dir string, progress io.Writer,
+	fill func(ctx context.Context, note func(string)) error) error {
 	if exists(filepath.Join(dir, completeMark)) {
 		return nil
 	}
@@ -56,8 +58,8 @@ func MakeOnce(ctx context.Context, title, dir string, progress io.Writer, fill f
 // errLocked means that another process holds the lock.
 var errLocked = errors.New("locked by another process")
 
-// tryLock takes the advisory lock of an open file. The kernel gives it back when the file is closed or the process ends,
-// however it ends. It returns errLocked when another holds it.
+// tryLock takes the advisory lock of an open file. The kernel gives it back when the file is closed
+// or the process ends, however it ends. It returns errLocked when another holds it.
 func tryLock(file *os.File) error {
 	err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
 	if errors.Is(err, syscall.EWOULDBLOCK) {

@@ -24,8 +24,9 @@ type Process struct {
 	stopping atomic.Bool
 }
 
-// StartProcess runs a program, named name in errors, with its output at the end of a log file. home is its working directory and
-// where it looks for a user's own settings: there are none. env are further variables, as name=value.
+// StartProcess runs a program, named name in errors, with its output at the end of a log file. home
+// is its working directory and where it looks for a user's own settings: there are none. env are
+// further variables, as name=value.
 func StartProcess(name, binary, logPath, home string, args []string, env ...string) (*Process, error) {
 	log, err := os.OpenFile(logPath, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o644)
 	if err != nil {
@@ -40,8 +41,8 @@ func StartProcess(name, binary, logPath, home string, args []string, env ...stri
 	started := make(chan error)
 	go func() {
 		defer log.Close()
-		// The kernel's parent-death signal is tied to the thread that starts a child. A thread to itself, kept as
-		// long as the child lives, cannot end early and take the child along.
+		// The kernel's parent-death signal is tied to the thread that starts a child. A thread to
+		// itself, kept as long as the child lives, cannot end early and take the child along.
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
 		err := cmd.Start()

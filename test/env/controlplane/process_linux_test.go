@@ -14,7 +14,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// parentEnv, set to a folder, makes of this test binary a parent that starts a child, prints its pid and waits.
+// parentEnv, set to a folder, makes of this test binary a parent that starts a child, prints its
+// pid and waits.
 const parentEnv = "FORESAIL_TEST_PARENT"
 
 func TestMain(m *testing.M) {

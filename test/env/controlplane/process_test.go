@@ -23,7 +23,8 @@ func startShell(t *testing.T, script string) *Process {
 
 func waitForLog(t *testing.T, p *Process, text string) {
 	t.Helper()
-	require.Eventually(t, func() bool { return strings.Contains(p.LogTail(), text) }, 10*time.Second, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return strings.Contains(p.LogTail(), text) }, 10*time.Second,
+		10*time.Millisecond)
 }
 
 func TestFailureCarriesTheEndOfTheLog(t *testing.T) {

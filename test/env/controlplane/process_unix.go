@@ -4,8 +4,8 @@ package controlplane
 
 import "syscall"
 
-// processAttributes puts a child into a process group of its own, so that Ctrl-C reaches only the parent, which then ends
-// its children in order.
+// processAttributes puts a child into a process group of its own, so that Ctrl-C reaches only the
+// parent, which then ends its children in order.
 func processAttributes() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true}
 }

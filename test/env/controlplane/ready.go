@@ -45,7 +45,8 @@ func (c *Cluster) waitHealthy(ctx context.Context, component Component) error {
 	})
 }
 
-// healthClient trusts the cluster's certificates. It is the administrator, who may read health from the first moment.
+// healthClient trusts the cluster's certificates. It is the administrator, who may read health from
+// the first moment.
 func (c *Cluster) healthClient() (*http.Client, error) {
 	roots := x509.NewCertPool()
 	roots.AppendCertsFromPEM(c.ca.Cert)
@@ -78,7 +79,8 @@ func checkHealth(ctx context.Context, client *http.Client, url string) error {
 	return nil
 }
 
-// waitDefaultServiceAccount waits until the controllers work: without its default service account a namespace admits no pods.
+// waitDefaultServiceAccount waits until the controllers work: without its default service account a
+// namespace admits no pods.
 func (c *Cluster) waitDefaultServiceAccount(ctx context.Context) error {
 	return c.poll(ctx, "the controllers to make the default service account", func(ctx context.Context) error {
 		_, err := c.client.CoreV1().ServiceAccounts(corev1.NamespaceDefault).Get(ctx, "default", metav1.GetOptions{})
@@ -86,7 +88,8 @@ func (c *Cluster) waitDefaultServiceAccount(ctx context.Context) error {
 	})
 }
 
-// poll waits until check succeeds. It gives up when the context ends, with the last failure, or the cluster breaks.
+// poll waits until check succeeds. It gives up when the context ends, with the last failure, or the
+// cluster breaks.
 func (c *Cluster) poll(ctx context.Context, what string, check func(context.Context) error) error {
 	for {
 		err := check(ctx)
@@ -106,7 +109,8 @@ func (c *Cluster) poll(ctx context.Context, what string, check func(context.Cont
 	}
 }
 
-// schedulerReadiness is the path at which the scheduler says that it is ready. Kubernetes 1.29 has only /healthz.
+// schedulerReadiness is the path at which the scheduler says that it is ready. Kubernetes 1.29 has
+// only /healthz.
 func (c *Cluster) schedulerReadiness() string {
 	if c.options.Binaries.Kubernetes != "" {
 		return "/healthz"

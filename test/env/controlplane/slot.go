@@ -12,9 +12,10 @@ import (
 	"strings"
 )
 
-// A slot is what makes a cluster's ports and pod addresses its own among all clusters on this machine: slot N has the
-// ports from firstPort+N*portsPerSlot on and the pod addresses 127.N.0.0/16. It is held by listening on the first of the
-// ports, so the kernel gives it back when the process ends, however it ends.
+// A slot is what makes a cluster's ports and pod addresses its own among all clusters on this
+// machine: slot N has the ports from firstPort+N*portsPerSlot on and the pod addresses
+// 127.N.0.0/16. It is held by listening on the first of the ports, so the kernel gives it back when
+// the process ends, however it ends.
 type slot struct {
 	number int
 	holder net.Listener
@@ -41,7 +42,8 @@ const (
 	usedPorts
 )
 
-// takeSlot takes a free slot, at random so that a client of a cluster that is gone does not meet the next one.
+// takeSlot takes a free slot, at random so that a client of a cluster that is gone does not meet
+// the next one.
 func takeSlot() (*slot, error) {
 	for _, i := range rand.Perm(lastSlot - firstSlot + 1) {
 		s := &slot{number: firstSlot + i}
@@ -84,13 +86,14 @@ func (s *slot) podCIDR() netip.Prefix {
 
 const (
 	dirPrefix = "foresail-controlplane-"
-	// lockName marks a folder that belongs to a running process: one whose lock is free was left behind by a process
-	// that was killed.
+	// lockName marks a folder that belongs to a running process: one whose lock is free was left
+	// behind by a process that was killed.
 	lockName = ".lock"
 )
 
-// newClusterDir makes a folder for one cluster within parent, or the system's folder for temporary files, and removes
-// those that killed processes left there. The lock is held until it is closed; a folder that is kept has none.
+// newClusterDir makes a folder for one cluster within parent, or the system's folder for temporary
+// files, and removes those that killed processes left there. The lock is held until it is closed; a
+// folder that is kept has none.
 func newClusterDir(parent string, keep bool) (dir string, lock *os.File, err error) {
 	if parent == "" {
 		parent = os.TempDir()
@@ -121,7 +124,8 @@ func lockDir(dir string) (*os.File, error) {
 	return lock, tryLock(lock)
 }
 
-// sweep removes the folders in parent whose lock no process holds. It ignores errors: other users may own such folders.
+// sweep removes the folders in parent whose lock no process holds. It ignores errors: other users
+// may own such folders.
 func sweep(parent string) {
 	locks, _ := filepath.Glob(filepath.Join(parent, dirPrefix+"*", lockName))
 	for _, path := range locks {

@@ -1,5 +1,5 @@
-// Package etcdseed writes objects directly to the etcd of an API server, without admission and validation. A hundred thousand
-// objects take seconds, where requests would take minutes.
+// Package etcdseed writes objects directly to the etcd of an API server, without admission and
+// validation. A hundred thousand objects take seconds, where requests would take minutes.
 package etcdseed
 
 import (
@@ -17,7 +17,8 @@ import (
 // changesPerTxn is how many objects are written or removed at once; etcd takes no more than 128.
 const changesPerTxn = 100
 
-// Writer writes to the etcd of an API server that keeps its objects under /registry, the default. It is for one goroutine.
+// Writer writes to the etcd of an API server that keeps its objects under /registry, the default.
+// It is for one goroutine.
 type Writer struct {
 	client  *clientv3.Client
 	encoder runtime.Encoder
@@ -61,8 +62,8 @@ func (w *Writer) add(ctx context.Context, change clientv3.Op) error {
 	return w.Flush(ctx)
 }
 
-// Flush writes what is pending. Objects that are written together share a resourceVersion, which watches do not expect:
-// flush after each object where something watches them.
+// Flush writes what is pending. Objects that are written together share a resourceVersion, which
+// watches do not expect: flush after each object where something watches them.
 func (w *Writer) Flush(ctx context.Context) error {
 	_, err := w.client.Txn(ctx).Then(w.pending...).Commit()
 	w.pending = w.pending[:0]

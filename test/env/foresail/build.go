@@ -25,7 +25,8 @@ func Build(ctx context.Context, progress io.Writer) (Binary, error) {
 	return build(ctx, "foresail", progress, GoBuild{})
 }
 
-// BuildReplaced builds the foresail command of this repository with other content of some files, by their paths in it.
+// BuildReplaced builds the foresail command of this repository with other content of some files, by
+// their paths in it.
 func BuildReplaced(ctx context.Context, name string, progress io.Writer, files map[string]string) (Binary, error) {
 	return build(ctx, name, progress, GoBuild{Replace: files})
 }
@@ -83,7 +84,8 @@ func (g GoBuild) Run(ctx context.Context) error {
 	if err := os.MkdirAll(filepath.Dir(g.Output), 0o755); err != nil {
 		return err
 	}
-	// The go command leaves its work folder behind if it is interrupted early, so it is given one to leave it in.
+	// The go command leaves its work folder behind if it is interrupted early, so it is given one
+	// to leave it in.
 	work, err := os.MkdirTemp(filepath.Dir(g.Output), ".build-")
 	if err != nil {
 		return err

@@ -65,7 +65,8 @@ func Apply(ctx context.Context, c *controlplane.Cluster, patterns ...string) err
 	return nil
 }
 
-// ApplyBase applies an installation of the adapter. The namespace comes first: no other file of the base needs another.
+// ApplyBase applies an installation of the adapter. The namespace comes first: no other file of the
+// base needs another.
 func ApplyBase(ctx context.Context, c *controlplane.Cluster) error {
 	return Apply(ctx, c, "base/namespace.yaml", "crds/*.yaml", "base/*.yaml")
 }
@@ -82,15 +83,15 @@ func NewClient(config *rest.Config) (client.Client, error) {
 	return client.New(config, client.Options{Scheme: scheme})
 }
 
-// AdapterFlags returns the flags of an adapter under the service account of the manifests, with a certificate of the cluster, and
-// its secure port. Pods have loopback addresses here.
+// AdapterFlags returns the flags of an adapter under the service account of the manifests, with a
+// certificate of the cluster, and its secure port. Pods have loopback addresses here.
 func AdapterFlags(ctx context.Context, c *controlplane.Cluster) (flags []string, securePort int, err error) {
 	flags, securePort, err = SigningAdapterFlags(ctx, c)
 	if err != nil {
 		return nil, 0, err
 	}
-	cert, key, err := c.ServingCertificate(ServiceName+"."+Namespace+".svc", "localhost")
-	return append(flags, "--tls-cert-file", cert, "--tls-private-key-file", key), securePort, err
+	cert, _, err := c.ServingCertificate(ServiceName+"."+Namespace+".svc", "localhost")
+	return append(flags, "--cert-dir", filepath.Dir(cert)), securePort, err
 }
 
 // SigningAdapterFlags returns the flags of an adapter that signs its own certificate and registers itself.
@@ -105,14 +106,15 @@ func SigningAdapterFlags(ctx context.Context, c *controlplane.Cluster) (flags []
 	return []string{
 		"--kubeconfig", kubeconfig,
 		"--bind-address", "127.0.0.1", "--secure-port", strconv.Itoa(securePort),
-		"--leader-election-namespace", Namespace, "--apiservice-namespace", Namespace, "--scrape-allow-loopback",
+		"--foresail-namespace", Namespace, "test:scrape-allow-loopback=true",
 	}, securePort, nil
 }
 
 // Register has the API server send requests for external metrics to a port, and waits until it does.
 func Register(ctx context.Context, c *controlplane.Cluster, securePort int) error {
 	api := controlplane.AggregatedAPI{
-		Group: "external.metrics.k8s.io", Version: "v1beta1", Port: securePort, Namespace: Namespace, Service: ServiceName,
+		Group: "external.metrics.k8s.io", Version: "v1beta1", Port: securePort, Namespace: Namespace,
+		Service: ServiceName,
 	}
 	if err := c.RegisterAggregated(ctx, api); err != nil {
 		return err

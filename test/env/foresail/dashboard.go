@@ -18,11 +18,12 @@ type Dashboard struct {
 
 var opened = regexp.MustCompile(`(?m)^Open (\S+)$`)
 
-// OpenDashboard starts the command, with the rights of a kubeconfig, and waits for the address that it prints. The command ends with
-// this process at the latest.
+// OpenDashboard starts the command, with the rights of a kubeconfig, and waits for the address that
+// it prints. The command ends with this process at the latest.
 func (p *Process) OpenDashboard(ctx context.Context, kubeconfig string) (*Dashboard, error) {
 	dir := filepath.Dir(p.LogFile)
-	process, err := controlplane.StartProcess("foresail dashboard", p.options.Binary.path, filepath.Join(dir, "dashboard.log"), dir,
+	process, err := controlplane.StartProcess("foresail dashboard", p.options.Binary.path,
+		filepath.Join(dir, "dashboard.log"), dir,
 		[]string{"dashboard", "--server", "http://" + p.Address, "--kubeconfig", kubeconfig})
 	if err != nil {
 		return nil, err

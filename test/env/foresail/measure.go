@@ -52,8 +52,8 @@ func Labels(m *dto.Metric) map[string]string {
 	return labels
 }
 
-// Find returns the series of a name that have labels, given as name, value, name, value. The value "" fits series without
-// the label too.
+// Find returns the series of a name that have labels, given as name, value, name, value. The value
+// "" fits series without the label too.
 func (f Families) Find(name string, labels ...string) (out []*dto.Metric) {
 	for _, m := range f[name].GetMetric() {
 		has, fits := Labels(m), true
@@ -116,7 +116,8 @@ func (u Usage) Cores(before Usage) float64 {
 	return (u.CPU - before.CPU).Seconds() / u.At.Sub(before.At).Seconds()
 }
 
-// SaveProfiles writes name.cpu.pprof, which covers a span from now on, and name.heap.pprof, if there is a folder for profiles.
+// SaveProfiles writes name.cpu.pprof, which covers a span from now on, and name.heap.pprof, if
+// there is a folder for profiles.
 func (p *Process) SaveProfiles(ctx context.Context, name string, span time.Duration) error {
 	if p.options.Binary.profiles == "" {
 		return nil

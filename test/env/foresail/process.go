@@ -9,6 +9,8 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -26,7 +28,9 @@ type Options struct {
 	Dir    string   // of the log
 	Home   string   // the working directory, in which SDKs look for settings; "" stands for Dir
 	Env    []string // further variables, as name=value
-	Flags  []string // of foresail run, but for the addresses of a Process
+	// Flags of foresail run, but for the addresses of a Process. Those of the form test:NAME=VALUE
+	// are no flags: they go into FORESAIL_TEST_OPTIONS, which has values that only tests change.
+	Flags []string
 }
 
 // Process is foresail at addresses that stay the same when it is started again.
@@ -53,7 +57,10 @@ func Start(o Options) (*Process, error) {
 			return nil, err
 		}
 	}
-	p.options.Flags = append([]string{"run", "--http-address", p.ProbeAddress, "--metrics-address", p.Address, "--metrics-allow-anonymous"}, o.Flags...)
+	flags, testOptions := split(o.Flags)
+	p.options.Flags = append([]string{"run", "--http-address", p.ProbeAddress, "--metrics-address", p.Address,
+		"--allow-anonymous=metrics"}, flags...)
+	p.options.Env = append(slices.Clone(o.Env), "FORESAIL_TEST_OPTIONS="+testOptions)
 	if o.Binary.profiles != "" {
 		p.options.Flags = append(p.options.Flags, "--profiling")
 	}
@@ -61,6 +68,19 @@ func Start(o Options) (*Process, error) {
 		return nil, err
 	}
 	return p, nil
+}
+
+// split separates flags from values that only tests change.
+func split(all []string) (flags []string, testOptions string) {
+	var options []string
+	for _, flag := range all {
+		if option, ok := strings.CutPrefix(flag, "test:"); ok {
+			options = append(options, option)
+		} else {
+			flags = append(flags, flag)
+		}
+	}
+	return flags, strings.Join(options, " ")
 }
 
 // Restart starts foresail again, once it is gone.
@@ -73,8 +93,8 @@ func (p *Process) Restart() (err error) {
 	return err
 }
 
-// Stop ends foresail as a kubelet would and returns when it is gone. It is an error if foresail has ended before, unless by
-// Kill, or does not end in time with exit status 0.
+// Stop ends foresail as a kubelet would and returns when it is gone. It is an error if foresail has
+// ended before, unless by Kill, or does not end in time with exit status 0.
 func (p *Process) Stop() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -121,7 +141,8 @@ func (p *Process) Wait(ctx context.Context, interval time.Duration, check func(c
 		case <-p.Ended():
 			return p.Failure()
 		case <-ctx.Done():
-			return fmt.Errorf("%s is not ready: %w: %w; last lines of its log:\n%s", p.options.Name, context.Cause(ctx), err, p.LogTail())
+			return fmt.Errorf("%s is not ready: %w: %w; last lines of its log:\n%s", p.options.Name, context.Cause(ctx),
+				err, p.LogTail())
 		case <-time.After(interval):
 		}
 	}

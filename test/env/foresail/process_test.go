@@ -32,7 +32,8 @@ func TestStopReportsHowTheProcessEnded(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p, err := Start(script(t, c.content))
 			require.NoError(t, err)
-			require.Eventually(t, func() bool { return p.LogTail() == "listens" || ended(p) }, 10*time.Second, time.Millisecond)
+			require.Eventually(t, func() bool { return p.LogTail() == "listens" || ended(p) }, 10*time.Second,
+				time.Millisecond)
 			err = p.Stop()
 			assert.Equal(t, err, p.Stop(), "a second time")
 			if c.want == "" {
@@ -56,7 +57,7 @@ func ended(p *Process) bool {
 func TestRestartIsAtTheSameAddresses(t *testing.T) {
 	p, err := Start(script(t, `echo "$@"; exec sleep 600`))
 	require.NoError(t, err)
-	line := "run --http-address " + p.ProbeAddress + " --metrics-address " + p.Address + " --metrics-allow-anonymous"
+	line := "run --http-address " + p.ProbeAddress + " --metrics-address " + p.Address + " --allow-anonymous=metrics"
 	says := func(want string) {
 		require.Eventually(t, func() bool { return p.LogTail() == want }, 10*time.Second, time.Millisecond)
 	}

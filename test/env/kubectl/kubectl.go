@@ -11,8 +11,8 @@ import (
 
 const binary = "kubectl"
 
-// Build builds kubectl into .cache if it is missing, some two minutes on two cores or less after tests have been built, and
-// returns its path.
+// Build builds kubectl into .cache if it is missing, some two minutes on two cores or less after
+// tests have been built, and returns its path.
 func Build(ctx context.Context, progress io.Writer) (string, error) {
 	root, err := controlplane.Root()
 	if err != nil {

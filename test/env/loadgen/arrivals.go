@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// arrivals yields when each request is due, since the start. Evenly, request k is due when the profile's rate has come
-// to k−½ requests; otherwise arrivals are a Poisson process of that rate.
+// arrivals yields when each request is due, since the start. Evenly, request k is due when the
+// profile's rate has come to k−½ requests; otherwise arrivals are a Poisson process of that rate.
 func (p Profile) arrivals(poisson bool, seed uint64) iter.Seq[time.Duration] {
 	random := rand.New(rand.NewPCG(seed, 0))
 	next, gap := 0.5, func() float64 { return 1 }
@@ -36,7 +36,8 @@ func (s segment) seconds() float64 { return (s.to.At - s.from.At).Seconds() }
 
 func (s segment) requests() float64 { return (s.from.RPS + s.to.RPS) / 2 * s.seconds() }
 
-// when returns how long after its beginning the segment's rate has come to so many requests, fewer than it has in all.
+// when returns how long after its beginning the segment's rate has come to so many requests, fewer
+// than it has in all.
 func (s segment) when(requests float64) time.Duration {
 	slope := (s.to.RPS - s.from.RPS) / s.seconds()
 	// The root of from·t + slope·t²/2 = requests, in the form that does not cancel for small slopes.

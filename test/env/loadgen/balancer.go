@@ -8,9 +8,10 @@ import (
 // slowStartFloor is the least share of traffic that an endpoint gets while it starts slowly.
 const slowStartFloor = 0.1
 
-// Balancer spreads requests over endpoints by smooth weighted round robin. An endpoint seen for the first time is given
-// a weight that grows in a straight line from slowStartFloor to 1 over slowStart; 0 gives it full weight at once. Times
-// are spans since an origin of the caller's choice. The zero value has no slow start. It is for one goroutine.
+// Balancer spreads requests over endpoints by smooth weighted round robin. An endpoint seen for the
+// first time is given a weight that grows in a straight line from slowStartFloor to 1 over
+// slowStart; 0 gives it full weight at once. Times are spans since an origin of the caller's
+// choice. The zero value has no slow start. It is for one goroutine.
 type Balancer struct {
 	slowStart time.Duration
 	addresses []string // as last given, to notice changes
@@ -26,7 +27,8 @@ type backend struct {
 // NewBalancer returns a balancer with a slow start of a span that is 0 or above.
 func NewBalancer(slowStart time.Duration) *Balancer { return &Balancer{slowStart: slowStart} }
 
-// Pick chooses one of the addresses; there must be at least one. It fails if one of them is not a loopback address.
+// Pick chooses one of the addresses; there must be at least one. It fails if one of them is not a
+// loopback address.
 func (b *Balancer) Pick(now time.Duration, addresses []string) (string, error) {
 	if !slices.Equal(addresses, b.addresses) {
 		if err := b.update(now, addresses); err != nil {

@@ -39,7 +39,8 @@ func TestBalancerSlowStart(t *testing.T) {
 	assert.Equal(t, map[string]int{a: 50, b: 50}, picks(t, &balancer, 0, 100, a, b), "all new: equal shares")
 	now := time.Minute
 	picks(t, &balancer, now, 1, a, b, c)
-	for age, want := range map[time.Duration]float64{0: 0.1, time.Second: 0.1, 15 * time.Second: 0.5, 30 * time.Second: 1, time.Hour: 1} {
+	for age, want := range map[time.Duration]float64{0: 0.1, time.Second: 0.1, 15 * time.Second: 0.5,
+		30 * time.Second: 1, time.Hour: 1} {
 		got := picks(t, &balancer, now+age, 2100, a, b, c)
 		assert.InDelta(t, want/(2+want)*2100, got[c], 2, "age %v", age)
 		assert.InDelta(t, got[a], got[b], 2)
@@ -55,7 +56,8 @@ func TestBalancerForgetsWhoLeft(t *testing.T) {
 }
 
 func TestBalancerRefusesOtherMachines(t *testing.T) {
-	for _, address := range []string{"192.0.2.1:80", "localhost:80", "example.com:80", "127.0.0.1", "[2001:db8::1]:80", "0.0.0.0:80", ""} {
+	for _, address := range []string{"192.0.2.1:80", "localhost:80", "example.com:80", "127.0.0.1", "[2001:db8::1]:80",
+		"0.0.0.0:80", ""} {
 		var balancer Balancer
 		_, err := balancer.Pick(0, []string{a, address})
 		require.ErrorContains(t, err, "endpoint", address)

@@ -16,7 +16,8 @@ import (
 // TestUtilizationUnderRealLoad needs a machine that sends requests when they are due.
 func TestUtilizationUnderRealLoad(t *testing.T) {
 	pods, addresses := fleet(t, 4, workload.DefaultModel())
-	generator, err := loadgen.New(loadgen.Config{Profile: loadgen.Constant(120, 4*time.Second), Endpoints: addresses, Recent: time.Second})
+	generator, err := loadgen.New(loadgen.Config{Profile: loadgen.Constant(120, 4*time.Second), Endpoints: addresses,
+		Recent: time.Second})
 	require.NoError(t, err)
 	done := make(chan loadgen.Report, 1)
 	go func() {

@@ -78,7 +78,8 @@ func BenchmarkFleet(b *testing.B) {
 	_, addresses := fleet(b, 12, workload.DefaultModel())
 	for b.Loop() {
 		before, begin := cpu(b), time.Now()
-		generator, err := loadgen.New(loadgen.Config{Profile: loadgen.Constant(400, 10*time.Second), Endpoints: addresses, Poisson: true})
+		generator, err := loadgen.New(loadgen.Config{Profile: loadgen.Constant(400, 10*time.Second),
+			Endpoints: addresses, Poisson: true})
 		require.NoError(b, err)
 		report, err := generator.Run(b.Context())
 		require.NoError(b, err)

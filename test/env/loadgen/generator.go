@@ -28,13 +28,13 @@ type Config struct {
 	Poisson bool   // arrivals at random times instead of evenly spaced ones
 	Seed    uint64 // of the random times
 
-	// MaxInFlight bounds the requests under way, as the virtual users of k6 do; an arrival beyond it is not sent but
-	// counted as dropped. 0: 2000.
+	// MaxInFlight bounds the requests under way, as the virtual users of k6 do; an arrival beyond
+	// it is not sent but counted as dropped. 0: 2000.
 	MaxInFlight int
 	// Timeout is how long a request may take, from when it is sent. 0: 10 s.
 	Timeout time.Duration
-	// SlowStart is how long an endpoint takes from its first appearance to a full share of requests, in a straight line
-	// from a tenth, as behind a proxy with slow start. 0: at once.
+	// SlowStart is how long an endpoint takes from its first appearance to a full share of
+	// requests, in a straight line from a tenth, as behind a proxy with slow start. 0: at once.
 	SlowStart time.Duration
 	// Recent is the span of Stats.Recent. 0: 10 s.
 	Recent time.Duration
@@ -94,7 +94,8 @@ func New(config Config) (*Generator, error) {
 	}, nil
 }
 
-// newClient keeps connections alive, follows no redirect, uses no proxy, and connects to loopback addresses only.
+// newClient keeps connections alive, follows no redirect, uses no proxy, and connects to loopback
+// addresses only.
 func newClient() *http.Client {
 	dialer := &net.Dialer{Control: func(_, address string, _ syscall.RawConn) error { return checkLoopback(address) }}
 	return &http.Client{
@@ -108,9 +109,10 @@ func newClient() *http.Client {
 	}
 }
 
-// Run sends the profile's requests and returns once the last has been answered or has timed out. It ends early with
-// an error when ctx does, and when an endpoint is not a loopback address; the requests under way are then canceled.
-// The report is that of what was sent. Run may be called once.
+// Run sends the profile's requests and returns once the last has been answered or has timed out. It
+// ends early with an error when ctx does, and when an endpoint is not a loopback address; the
+// requests under way are then canceled. The report is that of what was sent. Run may be called
+// once.
 func (g *Generator) Run(ctx context.Context) (Report, error) {
 	first := false
 	g.started.Do(func() { first = true })
@@ -134,8 +136,8 @@ func (g *Generator) Run(ctx context.Context) (Report, error) {
 	return g.recorder.report(g.config.Profile), err
 }
 
-// Stats returns how the run stands. It sorts what has been measured, so a second or so between calls is fair: 20 ms for
-// a hundred thousand requests.
+// Stats returns how the run stands. It sorts what has been measured, so a second or so between
+// calls is fair: 20 ms for a hundred thousand requests.
 func (g *Generator) Stats() Stats {
 	stats := g.recorder.stats(g.config.Recent)
 	stats.Rate = g.config.Profile.Rate(stats.Elapsed)

@@ -36,7 +36,8 @@ func (a *answers) RoundTrip(r *http.Request) (*http.Response, error) {
 			return nil, r.Context().Err()
 		}
 	}
-	return &http.Response{StatusCode: a.status, Status: http.StatusText(a.status), Body: io.NopCloser(strings.NewReader("x"))}, nil
+	return &http.Response{StatusCode: a.status, Status: http.StatusText(a.status),
+		Body: io.NopCloser(strings.NewReader("x"))}, nil
 }
 
 func (a *answers) CloseIdleConnections() {}
@@ -67,7 +68,8 @@ func TestRunFollowsTheProfile(t *testing.T) {
 		for k, at := range transport.seen {
 			require.InDelta(t, float64(k)+0.5, p.Requests(at.Sub(begin)), 1e-3)
 		}
-		assert.Equal(t, Latency{Count: 1050, Mean: 30 * ms, P50: 30 * ms, P90: 30 * ms, P99: 30 * ms, Max: 30 * ms}, report.Latency)
+		assert.Equal(t, Latency{Count: 1050, Mean: 30 * ms, P50: 30 * ms, P90: 30 * ms, P99: 30 * ms, Max: 30 * ms},
+			report.Latency)
 		assert.Equal(t, 1.0, report.Success())
 		require.Len(t, report.Timeline, 15)
 		for i, second := range report.Timeline {
@@ -87,7 +89,8 @@ func TestPercentiles(t *testing.T) {
 		records = append(records, record{due: time.Hour, end: time.Hour + time.Duration(100-i)*ms, outcome: ok})
 	}
 	records = append(records, record{end: time.Hour, outcome: dropped}, record{end: time.Hour, outcome: canceled})
-	assert.Equal(t, Latency{Count: 100, Mean: 50500 * time.Microsecond, P50: 50 * ms, P90: 90 * ms, P99: 99 * ms, Max: 100 * ms}, latencyOf(records))
+	assert.Equal(t, Latency{Count: 100, Mean: 50500 * time.Microsecond, P50: 50 * ms, P90: 90 * ms, P99: 99 * ms,
+		Max: 100 * ms}, latencyOf(records))
 	assert.Equal(t, Latency{}, latencyOf(nil))
 	one := latencyOf(records[:1])
 	assert.Equal(t, 100*ms, one.P50)
@@ -138,7 +141,8 @@ func TestOutcomes(t *testing.T) {
 		assert.Equal(t, Counts{Sent: 10, Failed: 10}, report.Counts)
 		assert.Equal(t, map[string]int{"Service Unavailable": 10}, report.Failures)
 
-		report, err = generator(t, Config{Profile: Constant(10, time.Second), Endpoints: Static{}}, &answers{status: 200}).Run(t.Context())
+		report, err = generator(t, Config{Profile: Constant(10, time.Second), Endpoints: Static{}},
+			&answers{status: 200}).Run(t.Context())
 		require.NoError(t, err)
 		assert.Equal(t, map[string]int{"no endpoint": 10}, report.Failures)
 	})
@@ -165,7 +169,8 @@ func TestStatsWhileRunning(t *testing.T) {
 		assert.Equal(t, 3, stats.InFlight)
 		assert.Equal(t, 77, stats.OK)
 		assert.Equal(t, 10.0, stats.Rate)
-		assert.Equal(t, Latency{Count: 20, Mean: 300 * ms, P50: 300 * ms, P90: 300 * ms, P99: 300 * ms, Max: 300 * ms}, stats.Recent)
+		assert.Equal(t, Latency{Count: 20, Mean: 300 * ms, P50: 300 * ms, P90: 300 * ms, P99: 300 * ms, Max: 300 * ms},
+			stats.Recent)
 		assert.Equal(t, 77, stats.Overall.Count)
 		assert.Equal(t, 100*ms, stats.Overall.P50)
 		require.NoError(t, <-done)
@@ -176,7 +181,8 @@ func TestEndOfContextEndsTheRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		reason := errors.New("enough")
 		ctx, cancel := context.WithCancelCause(t.Context())
-		g := generator(t, Config{Profile: Constant(10, time.Hour)}, &answers{status: 200, after: constantly(time.Second)})
+		g := generator(t, Config{Profile: Constant(10, time.Hour)},
+			&answers{status: 200, after: constantly(time.Second)})
 		go func() {
 			<-time.After(3 * time.Second)
 			cancel(reason)
@@ -207,7 +213,8 @@ func TestOtherMachinesEndTheRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		transport := &answers{status: 200}
 		endpoints := later{time.Now(), time.Second, []string{a, "192.0.2.1:80"}}
-		report, err := generator(t, Config{Profile: Constant(10, time.Minute), Endpoints: endpoints}, transport).Run(t.Context())
+		report, err := generator(t, Config{Profile: Constant(10, time.Minute), Endpoints: endpoints},
+			transport).Run(t.Context())
 		require.EqualError(t, err, `loadgen: endpoint "192.0.2.1:80": load is sent to loopback addresses only`)
 		assert.Equal(t, Counts{Sent: 10, OK: 10}, report.Counts)
 		assert.Len(t, transport.seen, 10, "nothing was sent from then on")

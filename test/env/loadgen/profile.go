@@ -14,8 +14,8 @@ type Point struct {
 	RPS float64 // requests per second
 }
 
-// Profile is a rate over time: straight lines between points in order of time, of which the first is at 0 and the last
-// is the end. Two points at one time are a step.
+// Profile is a rate over time: straight lines between points in order of time, of which the first
+// is at 0 and the last is the end. Two points at one time are a step.
 type Profile []Point
 
 // Constant returns one rate for a span.

@@ -61,16 +61,18 @@ func TestParseProfile(t *testing.T) {
 
 func TestEvenArrivals(t *testing.T) {
 	due := slices.Collect(Constant(4, 2*time.Second).arrivals(false, 0))
-	assert.Equal(t, []time.Duration{125 * ms, 375 * ms, 625 * ms, 875 * ms, 1125 * ms, 1375 * ms, 1625 * ms, 1875 * ms}, due)
+	assert.Equal(t, []time.Duration{125 * ms, 375 * ms, 625 * ms, 875 * ms, 1125 * ms, 1375 * ms, 1625 * ms, 1875 * ms},
+		due)
 }
 
-// TestArrivalsFollowTheProfile holds the number of arrivals so far against the integral of the rate, throughout
-// profiles with ramps, steps, silence and slopes both ways.
+// TestArrivalsFollowTheProfile holds the number of arrivals so far against the integral of the
+// rate, throughout profiles with ramps, steps, silence and slopes both ways.
 func TestArrivalsFollowTheProfile(t *testing.T) {
 	for _, p := range []Profile{
 		Ramp(0, 800, 150*time.Second, 90*time.Second),
 		Ramp(300, 0, 20*time.Second, 10*time.Second),
-		{{0, 0}, {5 * time.Second, 0}, {5 * time.Second, 100}, {9 * time.Second, 100.001}, {9 * time.Second, 0}, {20 * time.Second, 50}},
+		{{0, 0}, {5 * time.Second, 0}, {5 * time.Second, 100}, {9 * time.Second, 100.001}, {9 * time.Second, 0},
+			{20 * time.Second, 50}},
 	} {
 		require.NoError(t, p.Validate())
 		due := slices.Collect(p.arrivals(false, 0))

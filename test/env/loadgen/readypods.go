@@ -16,7 +16,8 @@ import (
 	"github.com/foresail/foresail/test/env/workload"
 )
 
-// ReadyPods are the app ports of the pods that are Running, Ready and not being deleted. It is safe for concurrent use.
+// ReadyPods are the app ports of the pods that are Running, Ready and not being deleted. It is safe
+// for concurrent use.
 type ReadyPods struct {
 	delay    time.Duration
 	informer cache.SharedIndexInformer
@@ -33,9 +34,10 @@ type listing struct {
 	addresses []string
 }
 
-// NewReadyPods returns the endpoints of the pods in a namespace (empty: all) that a label selector (empty: every pod)
-// chooses. A change becomes visible once it is delay old, as behind a proxy that learns of it late; 0 shows it at once.
-// The pods there at the start are visible from the start. There are none until Start has been called.
+// NewReadyPods returns the endpoints of the pods in a namespace (empty: all) that a label selector
+// (empty: every pod) chooses. A change becomes visible once it is delay old, as behind a proxy that
+// learns of it late; 0 shows it at once. The pods there at the start are visible from the start.
+// There are none until Start has been called.
 func NewReadyPods(client kubernetes.Interface, namespace, selector string, delay time.Duration) (*ReadyPods, error) {
 	if delay < 0 {
 		return nil, fmt.Errorf("loadgen: delay %v: must be 0 or above", delay)
@@ -53,7 +55,8 @@ func NewReadyPods(client kubernetes.Interface, namespace, selector string, delay
 	return r, nil
 }
 
-// Start watches pods until ctx ends. It returns once the pods there are known, or with an error if ctx ends before.
+// Start watches pods until ctx ends. It returns once the pods there are known, or with an error if
+// ctx ends before.
 func (r *ReadyPods) Start(ctx context.Context) error {
 	go r.informer.RunWithContext(ctx)
 	if !cache.WaitForCacheSync(ctx.Done(), r.synced) {

@@ -31,7 +31,8 @@ func pod(name, ip string, isReady corev1.ConditionStatus) *corev1.Pod {
 func TestReadyPodsFollowTheCluster(t *testing.T) {
 	other := pod("other", "127.1.0.9", corev1.ConditionTrue)
 	other.Labels = nil
-	client := fake.NewClientset(pod("two", "127.1.0.2", corev1.ConditionTrue), pod("one", "127.1.0.1", corev1.ConditionTrue),
+	client := fake.NewClientset(pod("two", "127.1.0.2", corev1.ConditionTrue),
+		pod("one", "127.1.0.1", corev1.ConditionTrue),
 		pod("starting", "127.1.0.3", corev1.ConditionFalse), other)
 	ready, err := NewReadyPods(client, "test", "app=web", 0)
 	require.NoError(t, err)
@@ -41,7 +42,8 @@ func TestReadyPodsFollowTheCluster(t *testing.T) {
 
 	become := func(what string, want ...string) {
 		t.Helper()
-		require.Eventually(t, func() bool { return assert.ObjectsAreEqual(want, ready.Endpoints()) }, 20*time.Second, 5*ms, what)
+		require.Eventually(t, func() bool { return assert.ObjectsAreEqual(want, ready.Endpoints()) }, 20*time.Second,
+			5*ms, what)
 	}
 	pods := client.CoreV1().Pods("test")
 	_, err = pods.UpdateStatus(t.Context(), pod("starting", "127.1.0.3", corev1.ConditionTrue), metav1.UpdateOptions{})
@@ -53,7 +55,8 @@ func TestReadyPodsFollowTheCluster(t *testing.T) {
 	require.NoError(t, pods.Delete(t.Context(), "two", metav1.DeleteOptions{}))
 	become("deleted", "127.1.0.3:3000")
 	leaving := pod("starting", "127.1.0.3", corev1.ConditionTrue)
-	leaving.DeletionTimestamp, leaving.Finalizers = &metav1.Time{Time: time.Unix(1, 0)}, []string{"test.foresail.dev/stay"}
+	leaving.DeletionTimestamp, leaving.Finalizers = &metav1.Time{Time: time.Unix(1,
+		0)}, []string{"test.foresail.dev/stay"}
 	_, err = pods.Update(t.Context(), leaving, metav1.UpdateOptions{})
 	require.NoError(t, err)
 	require.Eventually(t, func() bool { return len(ready.Endpoints()) == 0 }, 20*time.Second, 5*ms, "being deleted")

@@ -117,7 +117,8 @@ func (r *recorder) inFlight() int {
 	return c.Sent - c.OK - c.Failed - c.TimedOut - c.Canceled
 }
 
-// view is what was recorded up to one moment. The records are shared with the recorder, which only appends to them.
+// view is what was recorded up to one moment. The records are shared with the recorder, which only
+// appends to them.
 type view struct {
 	elapsed  time.Duration
 	counts   Counts

@@ -6,9 +6,10 @@ import (
 	"time"
 )
 
-// Latency describes how long requests took, from when they were due to the end of the answer. Those that failed or
-// timed out count with the time until then; those dropped or canceled do not count. Without requests, Count is 0 and
-// the rest means nothing. Percentiles are times that occurred: the least that so many percent did not exceed.
+// Latency describes how long requests took, from when they were due to the end of the answer. Those
+// that failed or timed out count with the time until then; those dropped or canceled do not count.
+// Without requests, Count is 0 and the rest means nothing. Percentiles are times that occurred: the
+// least that so many percent did not exceed.
 type Latency struct {
 	Count                    int
 	Mean, P50, P90, P99, Max time.Duration
@@ -40,8 +41,8 @@ type Second struct {
 	Latency Latency
 }
 
-// Success returns the share of requests sent that were answered with 2xx, those canceled left out; NaN if there are
-// none. Dropped arrivals were not sent: report them beside it.
+// Success returns the share of requests sent that were answered with 2xx, those canceled left out;
+// NaN if there are none. Dropped arrivals were not sent: report them beside it.
 func (c Counts) Success() float64 {
 	return float64(c.OK) / float64(c.OK+c.Failed+c.TimedOut)
 }

@@ -38,7 +38,8 @@ func (r *receiver) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 }
 
 func (r *receiver) receive(request *http.Request) error {
-	if username, password, ok := request.BasicAuth(); !ok || username != r.auth.Username || password != r.auth.Password {
+	if username, password, ok := request.BasicAuth(); !ok || username != r.auth.Username ||
+		password != r.auth.Password {
 		return fmt.Errorf("a sender that calls itself %q", username)
 	}
 	compressed, err := io.ReadAll(request.Body)
@@ -97,7 +98,8 @@ func (r *receiver) count(version string, labels map[string]string, timestamp int
 	}
 }
 
-// has reports whether so many samples of each pod, and of no other, have come in, all of them newer than a time in ms.
+// has reports whether so many samples of each pod, and of no other, have come in, all of them newer
+// than a time in ms.
 func (r *receiver) has(version string, pods []string, samples int, after int64) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -110,20 +112,23 @@ func (r *receiver) has(version string, pods []string, samples int, after int64) 
 }
 
 func testAgent(t *testing.T, s *suite, version int) {
-	r := &receiver{auth: BasicAuth{Username: "agent", Password: "secret"}, samples: map[string]int{}, newest: map[string]int64{}}
+	r := &receiver{auth: BasicAuth{Username: "agent", Password: "secret"}, samples: map[string]int{},
+		newest: map[string]int64{}}
 	server := httptest.NewServer(r)
 	t.Cleanup(server.Close)
 	name := fmt.Sprintf("v%d", version)
 	p := s.startPrometheus(t, PrometheusOptions{
 		Name: "agent-" + name, Agent: true,
-		RemoteWrite: []RemoteWrite{{URL: server.URL, Version: version, BatchSendDeadline: time.Second, BasicAuth: &r.auth}},
+		RemoteWrite: []RemoteWrite{{URL: server.URL, Version: version, BatchSendDeadline: time.Second,
+			BasicAuth: &r.auth}},
 	})
 	require.Eventually(t, func() bool { return r.has(name, s.pods, 5, 0) }, time.Minute, pollInterval)
 
 	require.NoError(t, p.Kill())
 	crash := time.Now().UnixMilli()
 	require.NoError(t, p.Restart())
-	require.Eventually(t, func() bool { return r.has(name, s.pods, 8, crash) }, time.Minute, pollInterval, "goes on after a crash")
+	require.Eventually(t, func() bool { return r.has(name, s.pods, 8, crash) }, time.Minute, pollInterval,
+		"goes on after a crash")
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	require.Empty(t, r.failures)

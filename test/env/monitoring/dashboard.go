@@ -17,8 +17,8 @@ type PanelQuery struct {
 	Legend string
 }
 
-// grafana replaces the variables of the dashboards in this repository: all namespaces, pools and PredictedMetrics, and a rate over
-// four scrapes of 15 s.
+// grafana replaces the variables of the dashboards in this repository: all namespaces, pools and
+// PredictedMetrics, and a rate over four scrapes of 15 s.
 var grafana = strings.NewReplacer("$__rate_interval", "1m", "$namespace", ".*", "$predictedmetric", ".*", "$pool", ".*")
 
 // PanelQueries returns the queries of all panels of a dashboard of Grafana.
@@ -42,7 +42,8 @@ func PanelQueries(path string) ([]PanelQuery, error) {
 	var queries []PanelQuery
 	for _, panel := range dashboard.Panels {
 		for _, target := range panel.Targets {
-			queries = append(queries, PanelQuery{Panel: panel.Title, Expr: grafana.Replace(target.Expr), Legend: target.LegendFormat})
+			queries = append(queries, PanelQuery{Panel: panel.Title, Expr: grafana.Replace(target.Expr),
+				Legend: target.LegendFormat})
 		}
 	}
 	return queries, nil

@@ -21,8 +21,9 @@ import (
 	"github.com/foresail/foresail/test/env/workload"
 )
 
-// kubelets are the endpoints, of all nodes of a cluster, at which kubelets say what their pods use. They listen at one
-// address, that of all nodes; each node has a path of its own, [controlplane.ResourceMetricsPath].
+// kubelets are the endpoints, of all nodes of a cluster, at which kubelets say what their pods use.
+// They listen at one address, that of all nodes; each node has a path of its own,
+// [controlplane.ResourceMetricsPath].
 type kubelets struct {
 	pods     cache.SharedIndexInformer
 	client   *http.Client
@@ -141,7 +142,8 @@ func (k *kubelets) nodeCPU(node string, usages []podUsage) float64 {
 	return work.seconds
 }
 
-// add counts what a pod has worked since it was last asked. Two readings of one pod may be counted in either order.
+// add counts what a pod has worked since it was last asked. Two readings of one pod may be counted
+// in either order.
 func (w *nodeWork) add(pod types.UID, seconds float64) {
 	if more := seconds - w.last[pod]; more > 0 {
 		w.seconds += more

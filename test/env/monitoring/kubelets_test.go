@@ -18,6 +18,7 @@ func TestNodeUsageNeverFalls(t *testing.T) {
 	require.InDelta(t, startCPU, k.nodeCPU("node-1", nil), 1e-9)
 	require.InDelta(t, startCPU+7, k.nodeCPU("node-1", []podUsage{usageOf("a", 3), usageOf("b", 4)}), 1e-9)
 	require.InDelta(t, startCPU+9, k.nodeCPU("node-1", []podUsage{usageOf("a", 5)}), 1e-9, "b is gone, its work is not")
-	require.InDelta(t, startCPU+9, k.nodeCPU("node-1", []podUsage{usageOf("a", 4)}), 1e-9, "an older reading that comes late")
+	require.InDelta(t, startCPU+9, k.nodeCPU("node-1", []podUsage{usageOf("a", 4)}), 1e-9,
+		"an older reading that comes late")
 	require.InDelta(t, startCPU, k.nodeCPU("node-2", nil), 1e-9)
 }

@@ -21,17 +21,18 @@ type MetricsServerOptions struct {
 	// Progress receives lines about the build, if there is one; nil for none.
 	Progress io.Writer
 
-	// Resolution is the time from one reading of the kubelets to the next, at least 10 s; 0 for 15 s, as in its manifests. A pod's
-	// use is the mean of the time between two readings.
+	// Resolution is the time from one reading of the kubelets to the next, at least 10 s; 0 for 15
+	// s, as in its manifests. A pod's use is the mean of the time between two readings.
 	Resolution time.Duration
-	// Selector is a label selector of the pods whose use the kubelets know; "" for all that the workload serves.
+	// Selector is a label selector of the pods whose use the kubelets know; "" for all that the
+	// workload serves.
 	Selector string
 	// ExtraArgs are further flags.
 	ExtraArgs []string
 }
 
-// MetricsServer is a metrics-server that is registered with a cluster's API server. Its methods may be called from any
-// goroutine.
+// MetricsServer is a metrics-server that is registered with a cluster's API server. Its methods may
+// be called from any goroutine.
 type MetricsServer struct{ *server }
 
 const (
@@ -45,15 +46,18 @@ const (
 //go:embed metricsserver.yaml
 var metricsServerManifest []byte
 
-// StartMetricsServer runs metrics-server and the kubelets' endpoints that it reads, registers it with the API server, and returns
-// when that passes requests on. It builds metrics-server first if need be. A pod's use is known after the second reading
-// that saw it. All of it ends with ctx at the latest. A cluster has one at a time.
-func StartMetricsServer(ctx context.Context, cluster *controlplane.Cluster, options MetricsServerOptions) (*MetricsServer, error) {
+// StartMetricsServer runs metrics-server and the kubelets' endpoints that it reads, registers it
+// with the API server, and returns when that passes requests on. It builds metrics-server first if
+// need be. A pod's use is known after the second reading that saw it. All of it ends with ctx at
+// the latest. A cluster has one at a time.
+func StartMetricsServer(ctx context.Context, cluster *controlplane.Cluster,
+	options MetricsServerOptions) (*MetricsServer, error) {
 	if options.Resolution == 0 {
 		options.Resolution = defaultResolution
 	}
 	if options.Resolution < minResolution {
-		return nil, fmt.Errorf("MetricsServerOptions.Resolution: %s: want %s or more", options.Resolution, minResolution)
+		return nil, fmt.Errorf("MetricsServerOptions.Resolution: %s: want %s or more", options.Resolution,
+			minResolution)
 	}
 	m, api, err := newMetricsServer(ctx, cluster, options)
 	if err != nil {
@@ -68,7 +72,8 @@ func StartMetricsServer(ctx context.Context, cluster *controlplane.Cluster, opti
 	return m, nil
 }
 
-func newMetricsServer(ctx context.Context, cluster *controlplane.Cluster, options MetricsServerOptions) (*MetricsServer, controlplane.AggregatedAPI, error) {
+func newMetricsServer(ctx context.Context, cluster *controlplane.Cluster, options MetricsServerOptions) (*MetricsServer,
+	controlplane.AggregatedAPI, error) {
 	api := controlplane.AggregatedAPI{
 		Group: "metrics.k8s.io", Version: "v1beta1", Namespace: metricsServerSpace, Service: metricsServerName,
 	}
@@ -97,7 +102,8 @@ func newMetricsServer(ctx context.Context, cluster *controlplane.Cluster, option
 	}}, api, os.MkdirAll(home, 0o700)
 }
 
-func metricsServerArguments(ctx context.Context, cluster *controlplane.Cluster, resolution time.Duration, kubeletPort int, api controlplane.AggregatedAPI) ([]string, error) {
+func metricsServerArguments(ctx context.Context, cluster *controlplane.Cluster, resolution time.Duration,
+	kubeletPort int, api controlplane.AggregatedAPI) ([]string, error) {
 	kubeconfig, err := cluster.KubeconfigForServiceAccount(ctx, metricsServerSpace, metricsServerName)
 	if err != nil {
 		return nil, err
@@ -115,8 +121,8 @@ func metricsServerArguments(ctx context.Context, cluster *controlplane.Cluster, 
 		"--tls-cert-file=" + cert,
 		"--tls-private-key-file=" + key,
 		"--metric-resolution=" + resolution.String(),
-		// The nodes have one address between them; which of them is meant says the path, by their annotation. The
-		// certificate is trusted by the kubeconfig's CA.
+		// The nodes have one address between them; which of them is meant says the path, by their
+		// annotation. The certificate is trusted by the kubeconfig's CA.
 		"--kubelet-preferred-address-types=InternalIP",
 		fmt.Sprintf("--kubelet-port=%d", kubeletPort),
 		"--kubelet-request-timeout=" + kubeletTimeout.String(),
@@ -124,7 +130,8 @@ func metricsServerArguments(ctx context.Context, cluster *controlplane.Cluster, 
 }
 
 // register has the API server pass requests on, and waits until it does.
-func (m *MetricsServer) register(ctx context.Context, cluster *controlplane.Cluster, api controlplane.AggregatedAPI) error {
+func (m *MetricsServer) register(ctx context.Context, cluster *controlplane.Cluster,
+	api controlplane.AggregatedAPI) error {
 	if err := cluster.RegisterAggregated(ctx, api); err != nil {
 		return err
 	}

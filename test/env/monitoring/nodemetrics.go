@@ -16,10 +16,12 @@ import (
 	"github.com/foresail/foresail/test/env/controlplane"
 )
 
-// ServeNodeMetrics has the API server ask this process for the NodeMetrics of metrics.k8s.io, until ctx ends. It returns when
-// the API server does.
-func ServeNodeMetrics(ctx context.Context, cluster *controlplane.Cluster, nodes func() []metricsv1beta1.NodeMetrics) error {
-	api := controlplane.AggregatedAPI{Group: metricsv1beta1.GroupName, Version: "v1beta1", Namespace: "kube-system", Service: "node-metrics"}
+// ServeNodeMetrics has the API server ask this process for the NodeMetrics of metrics.k8s.io, until
+// ctx ends. It returns when the API server does.
+func ServeNodeMetrics(ctx context.Context, cluster *controlplane.Cluster,
+	nodes func() []metricsv1beta1.NodeMetrics) error {
+	api := controlplane.AggregatedAPI{Group: metricsv1beta1.GroupName, Version: "v1beta1", Namespace: "kube-system",
+		Service: "node-metrics"}
 	cert, key, err := cluster.ServingCertificate(api.Service + "." + api.Namespace + ".svc")
 	if err != nil {
 		return err
@@ -38,11 +40,13 @@ func ServeNodeMetrics(ctx context.Context, cluster *controlplane.Cluster, nodes 
 	mux.HandleFunc("GET /apis/"+version, answer(func() any {
 		return metav1.APIResourceList{
 			TypeMeta: metav1.TypeMeta{Kind: "APIResourceList", APIVersion: "v1"}, GroupVersion: version,
-			APIResources: []metav1.APIResource{{Name: "nodes", Kind: "NodeMetrics", Verbs: metav1.Verbs{"get", "list"}}},
+			APIResources: []metav1.APIResource{{Name: "nodes", Kind: "NodeMetrics",
+				Verbs: metav1.Verbs{"get", "list"}}},
 		}
 	}))
 	mux.HandleFunc("GET /apis/"+version+"/nodes", answer(func() any {
-		return metricsv1beta1.NodeMetricsList{TypeMeta: metav1.TypeMeta{Kind: "NodeMetricsList", APIVersion: version}, Items: nodes()}
+		return metricsv1beta1.NodeMetricsList{TypeMeta: metav1.TypeMeta{Kind: "NodeMetricsList", APIVersion: version},
+			Items: nodes()}
 	}))
 	server := &http.Server{
 		Handler: mux, ReadHeaderTimeout: time.Minute,

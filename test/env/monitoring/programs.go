@@ -29,13 +29,14 @@ func (b Binaries) Promtool() string { return b.path(promtoolBinary) }
 
 func (b Binaries) path(name string) string { return filepath.Join(b.Dir, name) }
 
-// Build compiles what is missing into <repository>/.cache/monitoring, as [controlplane.Programs.Build] does, and returns
-// where it lies.
+// Build compiles what is missing into <repository>/.cache/monitoring, as
+// [controlplane.Programs.Build] does, and returns where it lies.
 func Build(ctx context.Context, progress io.Writer) (Binaries, error) {
 	return build(ctx, programs(), "--agent", progress)
 }
 
-// BuildOldest compiles the oldest Prometheus that Foresail supports, which docs/operating.md#supported-versions names.
+// BuildOldest compiles the oldest Prometheus that Foresail supports, which
+// docs/operating.md#supported-versions names.
 func BuildOldest(ctx context.Context, progress io.Writer) (Binaries, error) {
 	return build(ctx, oldest(), "--enable-feature=agent", progress)
 }
@@ -64,10 +65,12 @@ func programs() controlplane.Programs {
 		Cache:  "monitoring",
 		List: []controlplane.Program{
 			{Name: prometheusBinary, Package: prometheusModule + "/cmd/prometheus"},
-			{Name: promtoolBinary, Package: prometheusModule + "/cmd/promtool"}, // a link more, as Prometheus has its packages
+			// a link more, as Prometheus has its packages
+			{Name: promtoolBinary, Package: prometheusModule + "/cmd/promtool"},
 			{Name: metricsServerBinary, Package: "sigs.k8s.io/metrics-server/cmd/metrics-server"},
 		},
-		// The other service discoveries bring a cloud's SDK each: with them the build takes several times as long.
+		// The other service discoveries bring a cloud's SDK each: with them the build takes several
+		// times as long.
 		Tags:    "remove_all_sd,enable_kubernetes_sd",
 		Release: prometheusModule,
 		Stamp:   stampPrometheus,
@@ -82,7 +85,8 @@ func oldest() controlplane.Programs {
 	}
 }
 
-// stampPrometheus sets the version that Prometheus reports. As the version of its module, v0.313.5, that of the program is 3.13.5.
+// stampPrometheus sets the version that Prometheus reports. As the version of its module, v0.313.5,
+// that of the program is 3.13.5.
 func stampPrometheus(version string) (string, error) {
 	release, err := prometheusRelease(version)
 	if err != nil {

@@ -21,7 +21,8 @@ import (
 
 // PrometheusOptions say how a Prometheus differs from a server that scrapes every pod once a second.
 type PrometheusOptions struct {
-	// Name is that of the log and of the folder with the data; "" for "prometheus". Two on one cluster need two.
+	// Name is that of the log and of the folder with the data; "" for "prometheus". Two on one
+	// cluster need two.
 	Name string
 	// Binaries are what runs; the zero value stands for those of [Build].
 	Binaries Binaries
@@ -30,7 +31,8 @@ type PrometheusOptions struct {
 
 	// Selector is a label selector of the pods to scrape, such as "app=web"; "" for all.
 	Selector string
-	// Targets are exporters beside the pods, each as host:port, read at /metrics. What they say keeps its labels.
+	// Targets are exporters beside the pods, each as host:port, read at /metrics. What they say
+	// keeps its labels.
 	Targets []string
 	// ScrapeInterval is the time from one scrape of a pod, or target, to the next; 0 for 1 s.
 	ScrapeInterval time.Duration
@@ -53,8 +55,8 @@ type PrometheusOptions struct {
 	// TLS has it serve HTTPS, with a certificate signed by the cluster's CA for 127.0.0.1 and localhost.
 	TLS bool
 
-	// ExtraArgs are further flags, such as "--scrape.discovery-reload-interval=1s": by default up to 10 s pass
-	// until a pod that becomes ready is scraped, and until one that is gone is not.
+	// ExtraArgs are further flags, such as "--scrape.discovery-reload-interval=1s": by default up
+	// to 10 s pass until a pod that becomes ready is scraped, and until one that is gone is not.
 	ExtraArgs []string
 }
 
@@ -63,7 +65,8 @@ type RemoteWrite struct {
 	URL string
 	// Version of the protocol: 1 or 2; 0 for 1, as Prometheus has it.
 	Version int
-	// BatchSendDeadline is how long a sample waits at most for others to be sent with; 0 for Prometheus' own 5 s.
+	// BatchSendDeadline is how long a sample waits at most for others to be sent with; 0 for
+	// Prometheus' own 5 s.
 	BatchSendDeadline time.Duration
 	BasicAuth         *BasicAuth // nil: none
 	CAFile            string     // of the receiver's certificate, for https; "" for the system's
@@ -85,9 +88,11 @@ type Prometheus struct {
 //go:embed prometheus.yaml
 var prometheusManifest []byte
 
-// StartPrometheus runs a Prometheus that finds pods by the API server of a cluster. It builds it first if need be, and does not wait
-// for it to be ready. It ends with ctx at the latest, and is to be stopped before the cluster is.
-func StartPrometheus(ctx context.Context, cluster *controlplane.Cluster, options PrometheusOptions) (*Prometheus, error) {
+// StartPrometheus runs a Prometheus that finds pods by the API server of a cluster. It builds it
+// first if need be, and does not wait for it to be ready. It ends with ctx at the latest, and is to
+// be stopped before the cluster is.
+func StartPrometheus(ctx context.Context, cluster *controlplane.Cluster, options PrometheusOptions) (*Prometheus,
+	error) {
 	options.setDefaults()
 	if err := options.validate(); err != nil {
 		return nil, err
@@ -116,7 +121,8 @@ func (o *PrometheusOptions) validate() error {
 	case o.ScrapeInterval < 0:
 		return fmt.Errorf("PrometheusOptions.ScrapeInterval: %s: want more than 0", o.ScrapeInterval)
 	case o.ScrapeTimeout < 0 || o.ScrapeTimeout > o.ScrapeInterval:
-		return fmt.Errorf("PrometheusOptions.ScrapeTimeout: %s: want more than 0 and at most the interval, %s", o.ScrapeTimeout, o.ScrapeInterval)
+		return fmt.Errorf("PrometheusOptions.ScrapeTimeout: %s: want more than 0 and at most the interval, %s",
+			o.ScrapeTimeout, o.ScrapeInterval)
 	case o.History < 0 || o.History > 0 && o.Agent:
 		return fmt.Errorf("PrometheusOptions.History: %s: want 0 or more, and 0 of an agent", o.History)
 	case o.Agent && len(o.RemoteWrite) == 0:
@@ -171,8 +177,9 @@ func newPrometheus(ctx context.Context, cluster *controlplane.Cluster, options P
 		}
 	}
 	p := &Prometheus{
-		server: &server{name: options.Name, binary: binaries.path(prometheusBinary), home: home, args: options.arguments(binaries, home, port)},
-		URL:    "http://" + ports.Loopback(port),
+		server: &server{name: options.Name, binary: binaries.path(prometheusBinary), home: home,
+			args: options.arguments(binaries, home, port)},
+		URL: "http://" + ports.Loopback(port),
 	}
 	if options.TLS {
 		p.URL = "https://" + ports.Loopback(port)
@@ -182,11 +189,13 @@ func newPrometheus(ctx context.Context, cluster *controlplane.Cluster, options P
 }
 
 // access returns how the server lets clients in, and what a client needs to be let in.
-func (o *PrometheusOptions) access(cluster *controlplane.Cluster) (web webFile, client config.HTTPClientConfig, err error) {
+func (o *PrometheusOptions) access(cluster *controlplane.Cluster) (web webFile, client config.HTTPClientConfig,
+	err error) {
 	client.FollowRedirects = true
 	if o.BasicAuth != nil {
 		web.auth = o.BasicAuth
-		client.BasicAuth = &config.BasicAuth{Username: o.BasicAuth.Username, Password: config.Secret(o.BasicAuth.Password)}
+		client.BasicAuth = &config.BasicAuth{Username: o.BasicAuth.Username,
+			Password: config.Secret(o.BasicAuth.Password)}
 	}
 	if o.TLS {
 		client.TLSConfig.CA = string(cluster.CA())

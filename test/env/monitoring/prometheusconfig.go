@@ -78,13 +78,15 @@ func (o *PrometheusOptions) discovery(kubeconfig string) object {
 	return discovery
 }
 
-// relabelling keeps the metrics port of ready pods, whose address discovery has put together, and names the series after the
-// pod as clusters usually do: its namespace, its name, its node and its labels.
+// relabelling keeps the metrics port of ready pods, whose address discovery has put together, and
+// names the series after the pod as clusters usually do: its namespace, its name, its node and its
+// labels.
 func relabelling() []object {
 	const meta = "__meta_kubernetes_"
 	return []object{
 		{"action": "keep", "source_labels": []string{meta + "pod_ready"}, "regex": "true"},
-		{"action": "keep", "source_labels": []string{meta + "pod_container_port_name"}, "regex": workload.MetricsPortName},
+		{"action": "keep", "source_labels": []string{meta + "pod_container_port_name"},
+			"regex": workload.MetricsPortName},
 		{"action": "labelmap", "regex": meta + "pod_label_(.+)"},
 		{"source_labels": []string{meta + "namespace"}, "target_label": "namespace"},
 		{"source_labels": []string{meta + "pod_name"}, "target_label": "pod"},

@@ -13,14 +13,15 @@ import (
 )
 
 const (
-	// stopDeadline is how long a program has to end by itself. Prometheus sends what it has not yet sent in this time.
+	// stopDeadline is how long a program has to end by itself. Prometheus sends what it has not yet
+	// sent in this time.
 	stopDeadline = 10 * time.Second
 	// pollInterval is how often a condition that cannot be watched is looked at.
 	pollInterval = 100 * time.Millisecond
 )
 
-// server is a program that listens on a port of its own, and runs again with the same arguments after it has ended. Its
-// methods may be called from any goroutine.
+// server is a program that listens on a port of its own, and runs again with the same arguments
+// after it has ended. Its methods may be called from any goroutine.
 type server struct {
 	name   string
 	binary string
@@ -46,8 +47,8 @@ func (s *server) run(ctx context.Context) error {
 	return nil
 }
 
-// Restart runs the program again, after its end, with the same data and at the same address. It does not wait until it is
-// ready.
+// Restart runs the program again, after its end, with the same data and at the same address. It
+// does not wait until it is ready.
 func (s *server) Restart() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -85,7 +85,8 @@ func TestMonitoring(t *testing.T) {
 		{"a server that serves TLS to users it knows", testServerAuthentication},
 		{"an agent sends version 1", func(t *testing.T, s *suite) { testAgent(t, s, 1) }},
 		{"an agent sends version 2", func(t *testing.T, s *suite) { testAgent(t, s, 2) }},
-		{"metrics-server reports what each pod uses", func(t *testing.T, s *suite) { testPodMetrics(t, s, metricsServer) }},
+		{"metrics-server reports what each pod uses",
+			func(t *testing.T, s *suite) { testPodMetrics(t, s, metricsServer) }},
 	}
 	t.Run("steps", func(t *testing.T) {
 		for _, step := range steps {
@@ -137,7 +138,8 @@ func (s *suite) background(t *testing.T, run func(context.Context) error) {
 func (s *suite) waitPods(t *testing.T) {
 	t.Helper()
 	require.Eventually(t, func() bool {
-		list, err := s.cluster.Client().CoreV1().Pods(namespace).List(t.Context(), metav1.ListOptions{LabelSelector: selector})
+		list, err := s.cluster.Client().CoreV1().Pods(namespace).List(t.Context(),
+			metav1.ListOptions{LabelSelector: selector})
 		if err != nil {
 			return false
 		}

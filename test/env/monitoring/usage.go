@@ -15,8 +15,8 @@ import (
 	"github.com/foresail/foresail/test/env/workload"
 )
 
-// What a container uses beside its work. metrics-server takes a container that used no processor time at all for one that was not
-// measured; a real one has used some by the time it runs.
+// What a container uses beside its work. metrics-server takes a container that used no processor
+// time at all for one that was not measured; a real one has used some by the time it runs.
 const (
 	startCPU         = 0.001            // seconds
 	idleMemory       = 32 * 1024 * 1024 // bytes
@@ -82,7 +82,8 @@ type nodeCollector struct {
 	at     time.Time
 }
 
-// resourceMetric is one of the series and how it is written: with the time it was measured, but for the start of a container.
+// resourceMetric is one of the series and how it is written: with the time it was measured, but for
+// the start of a container.
 type resourceMetric struct {
 	description *prometheus.Desc
 	kind        prometheus.ValueType
@@ -93,19 +94,24 @@ func resource(name, help string, kind prometheus.ValueType, labels ...string) re
 }
 
 var (
-	nodeCPU      = resource("node_cpu_usage_seconds_total", "Cumulative cpu time consumed by the node in core-seconds.", prometheus.CounterValue)
-	nodeMemory   = resource("node_memory_working_set_bytes", "Current working set of the node in bytes.", prometheus.GaugeValue)
-	containerCPU = resource("container_cpu_usage_seconds_total", "Cumulative cpu time consumed by the container in core-seconds.",
+	nodeCPU = resource("node_cpu_usage_seconds_total", "Cumulative cpu time consumed by the node in core-seconds.",
+		prometheus.CounterValue)
+	nodeMemory = resource("node_memory_working_set_bytes", "Current working set of the node in bytes.",
+		prometheus.GaugeValue)
+	containerCPU = resource("container_cpu_usage_seconds_total",
+		"Cumulative cpu time consumed by the container in core-seconds.",
 		prometheus.CounterValue, "container", "pod", "namespace")
 	containerMemory = resource("container_memory_working_set_bytes", "Current working set of the container in bytes.",
 		prometheus.GaugeValue, "container", "pod", "namespace")
-	containerStart = resource("container_start_time_seconds", "Start time of the container since unix epoch in seconds.",
+	containerStart = resource("container_start_time_seconds",
+		"Start time of the container since unix epoch in seconds.",
 		prometheus.GaugeValue, "container", "pod", "namespace")
 	podCPU = resource("pod_cpu_usage_seconds_total", "Cumulative cpu time consumed by the pod in core-seconds.",
 		prometheus.CounterValue, "pod", "namespace")
 	podMemory = resource("pod_memory_working_set_bytes", "Current working set of the pod in bytes.",
 		prometheus.GaugeValue, "pod", "namespace")
-	scrapeError = resource("resource_scrape_error", "1 if there was an error while getting container metrics, 0 otherwise.", prometheus.GaugeValue)
+	scrapeError = resource("resource_scrape_error",
+		"1 if there was an error while getting container metrics, 0 otherwise.", prometheus.GaugeValue)
 )
 
 func (m resourceMetric) at(at time.Time, value float64, labels ...string) prometheus.Metric {
@@ -143,7 +149,8 @@ func (u podUsage) collect(out chan<- prometheus.Metric) {
 		out <- containerCPU.at(u.at, cpu, container.Name, pod, namespace)
 		out <- containerMemory.at(u.at, memory, container.Name, pod, namespace)
 		if start, ok := started(u.pod, container.Name); ok {
-			out <- containerStart.untimed(float64(start.UnixNano())/float64(time.Second), container.Name, pod, namespace)
+			out <- containerStart.untimed(float64(start.UnixNano())/float64(time.Second), container.Name, pod,
+				namespace)
 		}
 	}
 }

@@ -18,8 +18,9 @@ func TestNodeCollector(t *testing.T) {
 		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"},
 		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "app"}, {Name: "proxy"}}},
 		Status: corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{{
-			Name:  "app",
-			State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.Unix(1_700_000_000, 0)}},
+			Name: "app",
+			State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.Unix(1_700_000_000,
+				0)}},
 		}}},
 	}
 	node := nodeCollector{usages: []podUsage{{pod: pod, at: at, busy: 12, held: 2}}, cpu: 30, at: at.Add(time.Second)}

@@ -11,14 +11,16 @@ import (
 	"github.com/prometheus/prometheus/prompb"
 )
 
-// Write adds samples to a server that was started with PrometheusOptions.History: of a past in which it did not run.
+// Write adds samples to a server that was started with PrometheusOptions.History: of a past in
+// which it did not run.
 func (p *Prometheus) Write(ctx context.Context, series ...prompb.TimeSeries) error {
 	message := prompb.WriteRequest{Timeseries: series}
 	body, err := message.Marshal()
 	if err != nil {
 		return err
 	}
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, p.URL+"/api/v1/write", bytes.NewReader(snappy.Encode(nil, body)))
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, p.URL+"/api/v1/write",
+		bytes.NewReader(snappy.Encode(nil, body)))
 	if err != nil {
 		return err
 	}

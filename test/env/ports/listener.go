@@ -11,8 +11,8 @@ import (
 	"github.com/prometheus/procfs"
 )
 
-// Explain adds the program that has an address in use, as /proc shows it, to the error of listening there. It returns other errors
-// unchanged.
+// Explain adds the program that has an address in use, as /proc shows it, to the error of listening
+// there. It returns other errors unchanged.
 func Explain(err error, address string) error {
 	if !errors.Is(err, syscall.EADDRINUSE) {
 		return err
@@ -26,8 +26,8 @@ func Explain(err error, address string) error {
 // listenState is that of a listening socket in /proc/net/tcp.
 const listenState = 10
 
-// listener describes the program that keeps others from listening at an address, such as "python3 (pid 4711) listens on
-// 0.0.0.0:8080"; "" if it is not known.
+// listener describes the program that keeps others from listening at an address, such as "python3
+// (pid 4711) listens on 0.0.0.0:8080"; "" if it is not known.
 func listener(address string) string {
 	wanted, err := netip.ParseAddrPort(address)
 	if err != nil {

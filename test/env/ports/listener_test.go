@@ -38,7 +38,8 @@ func TestExplainNamesTheProgram(t *testing.T) {
 
 		explained := Explain(err, address)
 		require.ErrorIs(t, explained, err)
-		assert.ErrorContains(t, explained, fmt.Sprintf("(pid %d) listens on %s; stop that program", os.Getpid(), held.Addr()))
+		assert.ErrorContains(t, explained, fmt.Sprintf("(pid %d) listens on %s; stop that program", os.Getpid(),
+			held.Addr()))
 		require.NoError(t, held.Close())
 		assert.Empty(t, listener(address), "it has ended")
 	}

@@ -9,9 +9,10 @@ import (
 	"sync"
 )
 
-// The ports lie above those of control planes and below those that Linux gives to outgoing connections, so that no
-// connection takes the port of a program while it is down. They go in pairs: the first of a pair is for a program, and
-// listening on the second keeps other callers away.
+// The ports lie above those of control planes and below those that Linux gives to outgoing
+// connections, so that no connection takes the port of a program while it is down. They go in
+// pairs: the first of a pair is for a program, and listening on the second keeps other callers
+// away.
 const (
 	firstPort = 23100
 	lastPort  = 32699
@@ -29,8 +30,9 @@ func keep(listener net.Listener) {
 	kept.listeners = append(kept.listeners, listener)
 }
 
-// Take returns a port of 127.0.0.1 that nothing listens on, at random, so that a client of a program that is gone does not
-// meet the next one. No other caller on this machine gets it before this process has ended, however it ends.
+// Take returns a port of 127.0.0.1 that nothing listens on, at random, so that a client of a
+// program that is gone does not meet the next one. No other caller on this machine gets it before
+// this process has ended, however it ends.
 func Take() (int, error) {
 	pairs := (lastPort - firstPort + 1) / 2
 	for _, i := range rand.Perm(pairs) {

@@ -12,14 +12,15 @@ type Adapter struct {
 	SecurePort int
 }
 
-// StartAdapter runs foresail under the service account of the manifests, with further flags if any are given. It does not
-// wait for it to be ready. The process ends with ctx at the latest.
+// StartAdapter runs foresail under the service account of the manifests, with further flags if any
+// are given. It does not wait for it to be ready. The process ends with ctx at the latest.
 func (s *Stack) StartAdapter(ctx context.Context, name string, flags ...string) (*Adapter, error) {
 	own, port, err := foresail.AdapterFlags(ctx, s.Cluster)
 	if err != nil {
 		return nil, err
 	}
-	p, err := foresail.Start(foresail.Options{Name: name, Binary: s.binary, Dir: s.Cluster.Dir(), Flags: append(own, flags...)})
+	p, err := foresail.Start(foresail.Options{Name: name, Binary: s.binary, Dir: s.Cluster.Dir(),
+		Flags: append(own, flags...)})
 	if err != nil {
 		return nil, err
 	}

@@ -37,7 +37,8 @@ type App struct {
 	Replicas, Min, Max int
 	ServiceTime        time.Duration // that a request holds a pod for
 	Threshold          resource.Quantity
-	// ScaleDownWindow is the HPA's stabilization window in seconds; 0 stands for the 30 that the docs recommend, by TimeScale.
+	// ScaleDownWindow is the HPA's stabilization window in seconds; 0 stands for the 30 that the
+	// docs recommend, by TimeScale.
 	ScaleDownWindow int
 	DownAfterUp     time.Duration // of the PredictedMetric; 0 leaves it to Foresail
 
@@ -74,7 +75,8 @@ func (s *Stack) Deploy(ctx context.Context, a App) error {
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("%d of %d pods of %s/%s are ready: %w", state.Ready, a.Replicas, a.Namespace, a.Name, context.Cause(ctx))
+			return fmt.Errorf("%d of %d pods of %s/%s are ready: %w", state.Ready, a.Replicas, a.Namespace, a.Name,
+				context.Cause(ctx))
 		case <-time.After(200 * time.Millisecond):
 		}
 	}

@@ -15,13 +15,15 @@ import (
 	"github.com/foresail/foresail/test/env/workload"
 )
 
-// A program that listens on a port of all addresses has that port of every pod too, so pods get ports that are free.
+// A program that listens on a port of all addresses has that port of every pod too, so pods get
+// ports that are free.
 func TestPodsListenOnThePortsOfTheStack(t *testing.T) {
 	free, err := takePodPorts()
 	require.NoError(t, err)
 	assert.NotEqual(t, free.App, free.Metrics)
 
-	manifest, err := App{Namespace: "shop", Name: "checkout", Metric: "predicted_load_total", Threshold: resource.MustParse("700m")}.manifest(1, free, true)
+	manifest, err := App{Namespace: "shop", Name: "checkout", Metric: "predicted_load_total",
+		Threshold: resource.MustParse("700m")}.manifest(1, free, true)
 	require.NoError(t, err)
 	var deployment appsv1.Deployment
 	for document := range bytes.SplitSeq(manifest, []byte("\n---\n")) {
@@ -34,7 +36,8 @@ func TestPodsListenOnThePortsOfTheStack(t *testing.T) {
 	require.NoError(t, err)
 	metrics, err := workload.MetricsAddress(pod)
 	require.NoError(t, err)
-	assert.Equal(t, []string{ports.Loopback(free.App), ports.Loopback(free.Metrics)}, []string{app.String(), metrics.String()})
+	assert.Equal(t, []string{ports.Loopback(free.App), ports.Loopback(free.Metrics)},
+		[]string{app.String(), metrics.String()})
 }
 
 func TestTheFirstFailureIsTheCause(t *testing.T) {

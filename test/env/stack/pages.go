@@ -14,8 +14,8 @@ import (
 	"github.com/foresail/foresail/test/env/workload"
 )
 
-// ServePages answers at the metrics ports of the pods that a label selector chooses in a namespace, those that run by now, until
-// ctx ends. They have no [WorkloadLabel].
+// ServePages answers at the metrics ports of the pods that a label selector chooses in a namespace,
+// those that run by now, until ctx ends. They have no [WorkloadLabel].
 func (s *Stack) ServePages(ctx context.Context, namespace, selector string, page http.Handler) error {
 	pods, err := s.Cluster.Client().CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{LabelSelector: selector})
 	if err != nil {

@@ -18,7 +18,8 @@ type Moment struct {
 	At   time.Duration // since the play began
 	Rate float64       // requests per second that the profile asks for
 	State
-	// Load is the share of its time that a ready pod would need for its share of the rate; above 1 requests queue up.
+	// Load is the share of its time that a ready pod would need for its share of the rate; above 1
+	// requests queue up.
 	Load float64
 	// Served is what the HPA reads in this moment; Err is why it reads nothing.
 	Served float64
@@ -70,7 +71,8 @@ func (s *Stack) Play(ctx context.Context, a App, profile loadgen.Profile, each f
 	return run, err
 }
 
-// Carry has an application carry a load exactly, without a request, and observes it each second until ctx ends.
+// Carry has an application carry a load exactly, without a request, and observes it each second
+// until ctx ends.
 func (s *Stack) Carry(ctx context.Context, a App, load loadgen.Profile, each func(Moment)) error {
 	metrics, err := externalmetrics.NewForConfig(s.Cluster.RESTConfig())
 	if err != nil {
@@ -132,7 +134,8 @@ func (w watcher) look(ctx context.Context, at time.Duration) (Moment, error) {
 
 // ReadMetric reads what the HPA of an application reads, through the API server.
 func ReadMetric(client externalmetrics.ExternalMetricsClient, a App) (float64, error) {
-	list, err := client.NamespacedMetrics(a.Namespace).List(a.Metric, labels.SelectorFromSet(labels.Set{"predictedmetric": a.Name}))
+	list, err := client.NamespacedMetrics(a.Namespace).List(a.Metric,
+		labels.SelectorFromSet(labels.Set{"predictedmetric": a.Name}))
 	if err != nil {
 		return 0, err
 	}
@@ -148,7 +151,8 @@ func (r Run) SecondsAbove() int {
 	return r.secondsOver(r.App.Threshold.AsApproximateFloat64())
 }
 
-// SecondsOverloaded is how long the rate was more than the ready pods can take at all, so that requests queued up.
+// SecondsOverloaded is how long the rate was more than the ready pods can take at all, so that
+// requests queued up.
 func (r Run) SecondsOverloaded() int { return r.secondsOver(1) }
 
 func (r Run) secondsOver(load float64) int {
@@ -173,8 +177,8 @@ func (r Run) PodSeconds() int {
 	return r.seconds(func(m Moment) float64 { return float64(m.Replicas) })
 }
 
-// seconds sums a value over the seconds. A moment stands for the time since the one before: on a busy machine some
-// come late.
+// seconds sums a value over the seconds. A moment stands for the time since the one before: on a
+// busy machine some come late.
 func (r Run) seconds(value func(Moment) float64) int {
 	sum, before := 0.0, time.Duration(0)
 	for _, m := range r.Moments {

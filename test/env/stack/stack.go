@@ -30,8 +30,9 @@ type Options struct {
 	ReadyDelay time.Duration
 	// Seed is that of the service times.
 	Seed uint64
-	// TimeScale divides the periods of the HPA controller, of the HPAs and of the PredictedMetrics, for short tests; 0 stands
-	// for 1. The caller divides ReadyDelay and its loads by the same number. Readings stay a second apart.
+	// TimeScale divides the periods of the HPA controller, of the HPAs and of the PredictedMetrics,
+	// for short tests; 0 stands for 1. The caller divides ReadyDelay and its loads by the same
+	// number. Readings stay a second apart.
 	TimeScale int
 	// ExtraArgs are further flags of control plane components.
 	ExtraArgs map[controlplane.Component][]string
@@ -41,7 +42,8 @@ type Options struct {
 	AuditPolicy []byte
 }
 
-// Stack is a control plane with Foresail's manifests applied and a workload behind every pod of its applications.
+// Stack is a control plane with Foresail's manifests applied and a workload behind every pod of its
+// applications.
 type Stack struct {
 	Cluster *controlplane.Cluster
 	binary  foresail.Binary
@@ -56,8 +58,8 @@ type Stack struct {
 	failed   chan error // has room for the first failure
 }
 
-// podPorts are the ports on which pods listen, each at its own address. They are taken so that no other program has them on all
-// addresses, which would be those of pods too.
+// podPorts are the ports on which pods listen, each at its own address. They are taken so that no
+// other program has them on all addresses, which would be those of pods too.
 type podPorts struct{ App, Metrics int }
 
 func takePodPorts() (podPorts, error) {
@@ -104,7 +106,8 @@ func Start(ctx context.Context, o Options) (*Stack, error) {
 	started := controlplane.Announce(o.Progress, "starting the control plane and installing Foresail")
 	defer started()
 	cluster, err := controlplane.Start(ctx, controlplane.Options{
-		Binaries: binaries, Progress: o.Progress, Nodes: 2, ReadyDelay: o.ReadyDelay, ExtraArgs: extra, Stages: o.Stages, AuditPolicy: o.AuditPolicy,
+		Binaries: binaries, Progress: o.Progress, Nodes: 2, ReadyDelay: o.ReadyDelay, ExtraArgs: extra,
+		Stages: o.Stages, AuditPolicy: o.AuditPolicy,
 	})
 	if err != nil {
 		return nil, err
@@ -114,7 +117,8 @@ func Start(ctx context.Context, o Options) (*Stack, error) {
 		Cluster: cluster, binary: binary, scale: scale, oldest: o.OldestKubernetes, ports: free,
 		Shares: &workload.Shares{}, cancel: cancel, failed: make(chan error, 1),
 	}
-	// The pods of the adapter's Deployment are never more than objects here, where no image can run: adapters are processes.
+	// The pods of the adapter's Deployment are never more than objects here, where no image can
+	// run: adapters are processes.
 	if err := foresail.ApplyBase(ctx, cluster); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
@@ -137,8 +141,8 @@ func Start(ctx context.Context, o Options) (*Stack, error) {
 	return s, nil
 }
 
-// Failed receives the first reason why the stack does not work as a whole: a component of the control plane has ended, or a pod
-// is not served; nil when the control plane was stopped.
+// Failed receives the first reason why the stack does not work as a whole: a component of the
+// control plane has ended, or a pod is not served; nil when the control plane was stopped.
 func (s *Stack) Failed() <-chan error { return s.failed }
 
 func (s *Stack) fail(err error) {

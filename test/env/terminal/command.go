@@ -31,8 +31,8 @@ func (l Leftover) Error() string { return l.Err.Error() }
 
 func (l Leftover) Unwrap() error { return l.Err }
 
-// Execute runs a command until it returns or a signal ends its context, reports errors to progress with the last lines that
-// libraries logged, and returns the exit code.
+// Execute runs a command until it returns or a signal ends its context, reports errors to progress
+// with the last lines that libraries logged, and returns the exit code.
 func Execute(command *cobra.Command, args []string, progress io.Writer) int {
 	ctx, stop := withSignals(context.Background())
 	defer stop()
@@ -73,8 +73,9 @@ type interrupted struct{ signal syscall.Signal }
 
 func (i interrupted) Error() string { return "ended by signal: " + i.signal.String() }
 
-// withSignals ends a context at the first signal. Those that follow do nothing until stop is called: ending takes
-// seconds at the most, and cutting it short would leave processes and folders behind.
+// withSignals ends a context at the first signal. Those that follow do nothing until stop is
+// called: ending takes seconds at the most, and cutting it short would leave processes and folders
+// behind.
 func withSignals(ctx context.Context) (_ context.Context, stop func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	signals := make(chan os.Signal, 1)

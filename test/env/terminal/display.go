@@ -1,5 +1,5 @@
-// Package terminal is what the demos share: views that are redrawn on a terminal, styled text, and a command that ends
-// everything it started, with the right exit code.
+// Package terminal is what the demos share: views that are redrawn on a terminal, styled text, and
+// a command that ends everything it started, with the right exit code.
 package terminal
 
 import (
@@ -21,7 +21,8 @@ type Display[S any] struct {
 	colours bool
 }
 
-// NewDisplay returns a display that shows view on a terminal, and calls lines where out is none, or if plain is asked for.
+// NewDisplay returns a display that shows view on a terminal, and calls lines where out is none, or
+// if plain is asked for.
 func NewDisplay[S any](out *os.File, plain bool, view func(s S, columns, rows int) []Line, lines func(S)) *Display[S] {
 	if plain || !term.IsTerminal(int(out.Fd())) || os.Getenv("TERM") == "dumb" {
 		return &Display[S]{lines: lines}
@@ -30,7 +31,8 @@ func NewDisplay[S any](out *os.File, plain bool, view func(s S, columns, rows in
 	return newScreen(out, os.Getenv("NO_COLOR") == "", size, view)
 }
 
-func newScreen[S any](out io.Writer, colours bool, size func() (int, int, error), view func(S, int, int) []Line) *Display[S] {
+func newScreen[S any](out io.Writer, colours bool, size func() (int, int, error),
+	view func(S, int, int) []Line) *Display[S] {
 	fmt.Fprint(out, enterScreen)
 	return &Display[S]{out: out, view: view, size: size, colours: colours}
 }

@@ -39,13 +39,15 @@ func TestTailKeepsTheLastLines(t *testing.T) {
 
 func TestScreenIsLeftAsItWasFound(t *testing.T) {
 	var out strings.Builder
-	d := newScreen(&out, true, func() (int, int, error) { return 0, 0, errors.New("no terminal") }, func(text string, columns, rows int) []Line {
-		assert.Equal(t, [2]int{80, 24}, [2]int{columns, rows}, "of a terminal that does not report its size")
-		return []Line{{Strong.Text(text)}, {Normal.Text("below")}}
-	})
+	d := newScreen(&out, true, func() (int, int, error) { return 0, 0, errors.New("no terminal") },
+		func(text string, columns, rows int) []Line {
+			assert.Equal(t, [2]int{80, 24}, [2]int{columns, rows}, "of a terminal that does not report its size")
+			return []Line{{Strong.Text(text)}, {Normal.Text("below")}}
+		})
 	d.Show("first")
 	d.Close()
-	assert.Equal(t, enterScreen+home+"\x1b[1mfirst\x1b[0m"+clearLine+"\r\nbelow"+clearLine+clearBelow+leaveScreen, out.String())
+	assert.Equal(t, enterScreen+home+"\x1b[1mfirst\x1b[0m"+clearLine+"\r\nbelow"+clearLine+clearBelow+leaveScreen,
+		out.String())
 }
 
 func TestDueOnceInAPeriod(t *testing.T) {
@@ -62,15 +64,16 @@ func TestDueOnceInAPeriod(t *testing.T) {
 func TestExitCodes(t *testing.T) {
 	for args, want := range map[string]int{"": 0, "fail": exitFailed, "left": exitFailed, "--no-such-flag": exitUsage} {
 		var progress strings.Builder
-		command := &cobra.Command{Use: "play", Args: cobra.ArbitraryArgs, RunE: func(_ *cobra.Command, args []string) error {
-			switch {
-			case len(args) == 0:
-				return nil
-			case args[0] == "left":
-				return Leftover{errors.New("it does not end")}
-			}
-			return errors.New("it does not work")
-		}}
+		command := &cobra.Command{Use: "play", Args: cobra.ArbitraryArgs,
+			RunE: func(_ *cobra.Command, args []string) error {
+				switch {
+				case len(args) == 0:
+					return nil
+				case args[0] == "left":
+					return Leftover{errors.New("it does not end")}
+				}
+				return errors.New("it does not work")
+			}}
 		assert.Equal(t, want, Execute(command, strings.Fields(args), &progress), "%q", args)
 		assert.Equal(t, want != 0, strings.HasPrefix(progress.String(), "play: "), progress.String())
 	}

@@ -10,8 +10,8 @@ import (
 // Style is how a piece of text looks on a terminal.
 type Style string
 
-// Styles, by the parameters of the escape code that turns them on. Colours are those of the terminal's own palette, so
-// that they can be read on its background whatever that is.
+// Styles, by the parameters of the escape code that turns them on. Colours are those of the
+// terminal's own palette, so that they can be read on its background whatever that is.
 const (
 	Normal Style = ""
 	Strong Style = "1"

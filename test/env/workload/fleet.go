@@ -40,8 +40,8 @@ func newFleet(options Options) *fleet {
 	return &fleet{options: options, serving: map[cache.ObjectName]service{}}
 }
 
-// sync starts or stops serving a pod as its state demands. A pod may have been replaced by another of the same name. Everything
-// ends with ctx.
+// sync starts or stops serving a pod as its state demands. A pod may have been replaced by another
+// of the same name. Everything ends with ctx.
 func (f *fleet) sync(ctx context.Context, pod *corev1.Pod) {
 	f.options.Shares.follow(pod)
 	name := cache.MetaObjectToName(pod)
@@ -80,7 +80,8 @@ func (f *fleet) stop(name cache.ObjectName) {
 func (f *fleet) wait() { f.running.Wait() }
 
 // serve serves one pod until ctx ends, then drains it.
-func (f *fleet) serve(ctx context.Context, pod *corev1.Pod, draining func() (context.Context, context.CancelFunc)) error {
+func (f *fleet) serve(ctx context.Context, pod *corev1.Pod,
+	draining func() (context.Context, context.CancelFunc)) error {
 	model, err := modelOf(pod, f.options.Model)
 	if err != nil {
 		return err
@@ -111,10 +112,12 @@ func notServed(pod *corev1.Pod, err error) error {
 // retry is how listening is tried again: a pod's address may still be held by an earlier pod that is closing.
 var retry = wait.Backoff{Duration: 20 * time.Millisecond, Factor: 2, Cap: time.Second, Steps: 8}
 
-// failedAfter is the time after which an address that is in use is reported to Options.Failed. Closing takes less.
+// failedAfter is the time after which an address that is in use is reported to Options.Failed.
+// Closing takes less.
 const failedAfter = 3 * time.Second
 
-// listen opens both ports of a pod, again and again until it can or ctx ends; then it returns nil listeners, no error.
+// listen opens both ports of a pod, again and again until it can or ctx ends; then it returns nil
+// listeners, no error.
 func (f *fleet) listen(ctx context.Context, pod *corev1.Pod) (app, metrics net.Listener, err error) {
 	appAddress, err := AppAddress(pod)
 	if err != nil {

@@ -7,8 +7,9 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
 
-// Metrics returns the handler of the pod's metrics port: /metrics, in Prometheus text or OpenMetrics as the client
-// asks. All values of one answer belong to the same moment, that of the scrape.
+// Metrics returns the handler of the pod's metrics port: /metrics, in Prometheus text or
+// OpenMetrics as the client asks. All values of one answer belong to the same moment, that of the
+// scrape.
 func (p *Pod) Metrics() http.Handler {
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collector{p})

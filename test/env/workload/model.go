@@ -12,7 +12,8 @@ type Model struct {
 	ServiceTime time.Duration
 	// Jitter spreads service times evenly over ServiceTime × (1 ± Jitter); from 0, all alike, to 1.
 	Jitter float64
-	// QueueLimit is how many requests, waiting and in service, a pod holds; further ones are refused. Above 0.
+	// QueueLimit is how many requests, waiting and in service, a pod holds; further ones are
+	// refused. Above 0.
 	QueueLimit int
 }
 

@@ -43,7 +43,8 @@ type Usage struct {
 	Abandoned   uint64        // requests whose client left before service started; they took no service
 }
 
-// NewPod returns a pod that has served nothing yet. Its service times follow from seed and name, and from nothing else.
+// NewPod returns a pod that has served nothing yet. Its service times follow from seed and name,
+// and from nothing else.
 func NewPod(name string, model Model, seed uint64) (*Pod, error) {
 	if err := model.Validate(); err != nil {
 		return nil, err
@@ -63,9 +64,9 @@ func NewPod(name string, model Model, seed uint64) (*Pod, error) {
 	return p, nil
 }
 
-// Do takes one request through the queue and returns when it has been served. It returns ErrQueueFull at once if the
-// queue is full, and ctx's error as soon as ctx ends: a request still waiting then uses no service, one in service is
-// worked off all the same.
+// Do takes one request through the queue and returns when it has been served. It returns
+// ErrQueueFull at once if the queue is full, and ctx's error as soon as ctx ends: a request still
+// waiting then uses no service, one in service is worked off all the same.
 func (p *Pod) Do(ctx context.Context) error {
 	j, err := p.arrive()
 	if err != nil {
@@ -123,8 +124,8 @@ func (p *Pod) leave(j *job) {
 	}
 }
 
-// tick ends what is finished and waits for the next end. Other calls may have moved the queue before it, which makes
-// it early, never wrong.
+// tick ends what is finished and waits for the next end. Other calls may have moved the queue
+// before it, which makes it early, never wrong.
 func (p *Pod) tick() {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -5,11 +5,13 @@ import (
 	"time"
 )
 
-// queue is a server that takes one job at a time, first come, first served, in virtual time: when a job ends follows
-// from arrivals and service times alone, so a timer that fires late delays nothing after it.
+// queue is a server that takes one job at a time, first come, first served, in virtual time: when a
+// job ends follows from arrivals and service times alone, so a timer that fires late delays nothing
+// after it.
 //
-// Times are spans since an origin of the caller's choice. Each method that takes now moves the queue there first; now
-// never falls from one call to the next. The zero value is an idle queue at the origin.
+// Times are spans since an origin of the caller's choice. Each method that takes now moves the
+// queue there first; now never falls from one call to the next. The zero value is an idle queue at
+// the origin.
 type queue struct {
 	current *job      // in service; nil: idle, and then nothing waits
 	waiting list.List // of *job, in order of arrival
@@ -37,7 +39,8 @@ func (q *queue) arrive(now, service time.Duration) *job {
 	return j
 }
 
-// abandon takes a job out that has not started and reports whether it did; a job in service is served to its end.
+// abandon takes a job out that has not started and reports whether it did; a job in service is
+// served to its end.
 func (q *queue) abandon(now time.Duration, j *job) bool {
 	q.advance(now)
 	if j.place == nil {

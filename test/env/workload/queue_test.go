@@ -84,8 +84,9 @@ func TestBusyTime(t *testing.T) {
 	assert.Equal(t, 600*ms, q.busy.until(5*time.Second))
 }
 
-// TestQueueAgreesWithRecurrence compares random runs, clients that leave included, with the textbook recurrence:
-// service starts at the later of arrival and the end before, unless the client has left by then.
+// TestQueueAgreesWithRecurrence compares random runs, clients that leave included, with the
+// textbook recurrence: service starts at the later of arrival and the end before, unless the client
+// has left by then.
 func TestQueueAgreesWithRecurrence(t *testing.T) {
 	for seed := range uint64(50) {
 		random := rand.New(rand.NewPCG(seed, 0))

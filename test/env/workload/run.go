@@ -25,18 +25,20 @@ type Options struct {
 	// Shares are loads that pods carry without requests; nil: none.
 	Shares *Shares
 
-	// Drain is for how long requests under way may still take when their pod goes away; new connections are refused
-	// from then on. 0: every connection is cut at once.
+	// Drain is for how long requests under way may still take when their pod goes away; new
+	// connections are refused from then on. 0: every connection is cut at once.
 	Drain time.Duration
 
-	// Failed receives why a pod is not served, as the log does: at once for a pod that never will be, after three seconds for one
-	// at whose address another program listens. nil: the log alone has it.
+	// Failed receives why a pod is not served, as the log does: at once for a pod that never will
+	// be, after three seconds for one at whose address another program listens. nil: the log alone
+	// has it.
 	Failed func(error)
 }
 
-// Run serves the pods that options choose until ctx ends, then closes everything and returns nil. A pod is served
-// from the moment it is Running and has an IP, ready or not, until it is neither. One that cannot be served (an address
-// that is not loopback, a bad annotation) is logged, to the logger of ctx, and left alone.
+// Run serves the pods that options choose until ctx ends, then closes everything and returns nil. A
+// pod is served from the moment it is Running and has an IP, ready or not, until it is neither. One
+// that cannot be served (an address that is not loopback, a bad annotation) is logged, to the
+// logger of ctx, and left alone.
 func Run(ctx context.Context, config *rest.Config, options Options) error {
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
@@ -69,8 +71,8 @@ func RunWithClient(ctx context.Context, client kubernetes.Interface, options Opt
 	return nil
 }
 
-// NewPodInformer returns an informer of the pods in a namespace (empty: all) that a label selector (empty: every
-// pod) chooses.
+// NewPodInformer returns an informer of the pods in a namespace (empty: all) that a label selector
+// (empty: every pod) chooses.
 func NewPodInformer(client kubernetes.Interface, namespace, selector string) (cache.SharedIndexInformer, error) {
 	if _, err := labels.Parse(selector); err != nil {
 		return nil, fmt.Errorf("label selector %q: %w", selector, err)

@@ -30,7 +30,8 @@ func testPod(t *testing.T, name, ip string) *corev1.Pod {
 		ports[i] = int32(listener.Addr().(*net.TCPAddr).Port)
 	}
 	return &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "test", Name: name, UID: types.UID(name + "-1"), Labels: map[string]string{"app": "web"}},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "test", Name: name, UID: types.UID(name + "-1"),
+			Labels: map[string]string{"app": "web"}},
 		Spec: corev1.PodSpec{Containers: []corev1.Container{
 			{Name: "sidecar"},
 			{Name: "main", Ports: []corev1.ContainerPort{
@@ -187,7 +188,8 @@ func TestAddressHeldByAnotherIsTakenOnceFree(t *testing.T) {
 	require.ErrorContains(t, err, "stop that program")
 
 	require.NoError(t, holder.Close())
-	eventually(t, func() bool { _, err := read("http://" + metrics); return err == nil }, "the address is taken once it is free")
+	eventually(t, func() bool { _, err := read("http://" + metrics); return err == nil },
+		"the address is taken once it is free")
 	f.stop(cache.MetaObjectToName(pod))
 	f.wait()
 	assert.Empty(t, logged, "it is logged once")
@@ -246,5 +248,6 @@ func TestDefaultPorts(t *testing.T) {
 func TestRunRefusesBadOptions(t *testing.T) {
 	client := fake.NewClientset()
 	require.ErrorContains(t, RunWithClient(t.Context(), client, Options{Selector: "a=b=c"}), "label selector")
-	require.ErrorContains(t, RunWithClient(t.Context(), client, Options{Model: Model{ServiceTime: 1, Jitter: 2, QueueLimit: 1}}), "jitter")
+	require.ErrorContains(t, RunWithClient(t.Context(), client,
+		Options{Model: Model{ServiceTime: 1, Jitter: 2, QueueLimit: 1}}), "jitter")
 }

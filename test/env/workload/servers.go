@@ -24,7 +24,8 @@ func newServer(handler http.Handler) *http.Server {
 	return &http.Server{Handler: handler, ReadHeaderTimeout: 10 * time.Second}
 }
 
-// App returns the handler of the pod's app port: /healthz answers at once, every other path is a request to serve.
+// App returns the handler of the pod's app port: /healthz answers at once, every other path is a
+// request to serve.
 func (p *Pod) App() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("/healthz", func(w http.ResponseWriter, _ *http.Request) { answer(w, "ok") })
@@ -43,8 +44,8 @@ func answer(w http.ResponseWriter, text string) {
 	_, _ = io.WriteString(w, text+"\n") // a client that has gone needs no answer
 }
 
-// Serve answers on both listeners until Shutdown or until one of them fails, whose error it returns; it closes both.
-// It may be called once.
+// Serve answers on both listeners until Shutdown or until one of them fails, whose error it
+// returns; it closes both. It may be called once.
 func (p *Pod) Serve(app, metrics net.Listener) error {
 	var group errgroup.Group
 	serve := func(server, other *http.Server, listener net.Listener) {
@@ -61,7 +62,8 @@ func (p *Pod) Serve(app, metrics net.Listener) error {
 	return group.Wait()
 }
 
-// Shutdown stops listening at once, waits for the requests under way until ctx ends, and then cuts every connection.
+// Shutdown stops listening at once, waits for the requests under way until ctx ends, and then cuts
+// every connection.
 func (p *Pod) Shutdown(ctx context.Context) {
 	_ = p.servers.metrics.Close() // errors of closing say nothing that could be acted on
 	_ = p.servers.app.Shutdown(ctx)

@@ -13,8 +13,9 @@ import (
 // AppLabel names the application of a pod.
 const AppLabel = "app"
 
-// Shares has the ready pods of applications carry known loads, in equal parts and exactly. They take the place of requests, which a
-// busy machine delays and then delivers at once: a rise that is real. The zero value has none. It is safe for concurrent use.
+// Shares has the ready pods of applications carry known loads, in equal parts and exactly. They
+// take the place of requests, which a busy machine delays and then delivers at once: a rise that is
+// real. The zero value has none. It is safe for concurrent use.
 type Shares struct {
 	mu   sync.Mutex
 	apps map[application]*carriers
@@ -23,7 +24,8 @@ type Shares struct {
 
 type application struct{ namespace, name string }
 
-// carriers are the ready pods of an application, now and over the last second, oldest first. They never change once they are there.
+// carriers are the ready pods of an application, now and over the last second, oldest first. They
+// never change once they are there.
 type carriers struct {
 	load func() float64 // nil: its pods serve requests
 	past []carrying
@@ -35,7 +37,8 @@ type carrying struct {
 	pods map[cache.ObjectName]bool
 }
 
-// Set gives an application a load, in units of utilization of all its pods together. nil: its pods serve requests again.
+// Set gives an application a load, in units of utilization of all its pods together. nil: its pods
+// serve requests again.
 func (s *Shares) Set(namespace, app string, load func() float64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -89,7 +92,8 @@ func (c *carriers) set(pod cache.ObjectName, ready bool, now time.Time) {
 	}
 }
 
-// share returns for what share of the last second a pod was busy, and false if its application has no load of its own.
+// share returns for what share of the last second a pod was busy, and false if its application has
+// no load of its own.
 func (s *Shares) share(pod cache.ObjectName, app string, now time.Time) (share float64, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -114,8 +118,8 @@ func (s *Shares) share(pod cache.ObjectName, app string, now time.Time) (share f
 	return share, true
 }
 
-// usage replaces the utilization of a pod by its share, and the time for which it has been busy by the sum of that. Requests that it
-// serves meanwhile count for neither.
+// usage replaces the utilization of a pod by its share, and the time for which it has been busy by
+// the sum of that. Requests that it serves meanwhile count for neither.
 func (s *Shares) usage(pod *corev1.Pod, of func() Usage) func() Usage {
 	name, app := cache.MetaObjectToName(pod), pod.Labels[AppLabel]
 	var mu sync.Mutex

@@ -31,7 +31,8 @@ import (
 const (
 	name   = "v1beta1.external.metrics.k8s.io"
 	secret = "foresail-apiservice-ca"
-	// validity has another authority follow every 30 s, and the replicas change their certificates 7.5 s later.
+	// validity has another authority follow every 30 s, and the replicas change their certificates
+	// 7.5 s later.
 	validity = 45 * time.Second
 )
 
@@ -93,12 +94,14 @@ func read(t *testing.T) {
 	})
 }
 
-// testRegistration goes through the life of an installation. The API can be had once in a cluster, so the steps follow each other.
+// testRegistration goes through the life of an installation. The API can be had once in a cluster,
+// so the steps follow each other.
 func testRegistration(t *testing.T) {
-	_, err := shared.Cluster.Apply(t.Context(), []byte(machine), fmt.Appendf(nil, anothers, encoded(shared.Cluster.CA())))
+	_, err := shared.Cluster.Apply(t.Context(), []byte(machine),
+		fmt.Appendf(nil, anothers, encoded(shared.Cluster.CA())))
 	require.NoError(t, err)
 	f := startFront(t)
-	flags := []string{"--apiservice-ca-validity", validity.String()}
+	flags := []string{"test:apiservice-ca-validity=" + validity.String()}
 	first, second := start(t, "first", f, flags...), start(t, "second", f, flags...)
 	f.lead(first.secure, second.secure)
 
@@ -106,11 +109,13 @@ func testRegistration(t *testing.T) {
 		eventually(t, "it is said who has it", func(c *assert.CollectT) {
 			for _, r := range []*replica{first, second} {
 				metrics := r.MustMetrics(t)
-				value, ok := metrics.Gauge("foresail_apiservice_registered", "service", "keda/keda-operator-metrics-apiserver")
+				value, ok := metrics.Gauge("foresail_apiservice_registered", "service",
+					"keda/keda-operator-metrics-apiserver")
 				assert.True(c, ok)
 				assert.Zero(c, value)
 			}
-			events, err := shared.Cluster.Client().EventsV1().Events("default").List(t.Context(), metav1.ListOptions{FieldSelector: "reason=HeldByAnother"})
+			events, err := shared.Cluster.Client().EventsV1().Events("default").List(t.Context(),
+				metav1.ListOptions{FieldSelector: "reason=HeldByAnother"})
 			require.NoError(c, err)
 			require.NotEmpty(c, events.Items)
 			assert.Equal(c, "APIService", events.Items[0].Regarding.Kind)
@@ -138,7 +143,7 @@ func testRegistration(t *testing.T) {
 		require.NoError(t, second.Stop())
 		_, err := shared.Cluster.Apply(t.Context(), fmt.Appendf(nil, anothers, encoded(shared.Cluster.CA())))
 		require.NoError(t, err)
-		third := start(t, "third", f, "--apiservice-take-over")
+		third := start(t, "third", f, "--apiservice=take-over")
 		f.lead(third.secure)
 		read(t)
 		assert.Equal(t, "foresail", registered(t).Spec.Service.Name)
@@ -147,8 +152,8 @@ func testRegistration(t *testing.T) {
 
 func encoded(pem []byte) string { return base64.StdEncoding.EncodeToString(pem) }
 
-// watchReads reads through the API server, and checks the certificate of each replica by the caBundle, ten times a second
-// until it is called back for what has failed.
+// watchReads reads through the API server, and checks the certificate of each replica by the
+// caBundle, ten times a second until it is called back for what has failed.
 func watchReads(t *testing.T, replicas ...*replica) (end func() (reads []int, failures []string)) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -205,7 +210,8 @@ func watchReads(t *testing.T, replicas ...*replica) (end func() (reads []int, fa
 	}
 }
 
-// answered reports whether an error is what a replica that was reached says of its forecasts, such as that they are too old.
+// answered reports whether an error is what a replica that was reached says of its forecasts, such
+// as that they are too old.
 func answered(err error) bool {
 	return apierrors.IsServiceUnavailable(err) && strings.Contains(err.Error(), app.Namespace+"/"+app.Name)
 }
@@ -222,7 +228,8 @@ func handshake(ctx context.Context, r *replica, bundle []byte) error {
 	return connection.Close()
 }
 
-// renew watches reads until the authority has been replaced several times, the last time because its Secret is deleted.
+// renew watches reads until the authority has been replaced several times, the last time because
+// its Secret is deleted.
 func renew(t *testing.T, replicas ...*replica) {
 	read(t)
 	end := watchReads(t, replicas...)
@@ -252,7 +259,8 @@ func renew(t *testing.T, replicas ...*replica) {
 	reads, failures := end()
 	assert.Empty(t, failures)
 	assert.NotContains(t, reads, 0)
-	t.Logf("%d reads and handshakes in %s, while %d authorities followed each other", reads, time.Since(begun).Round(time.Second), len(seen))
+	t.Logf("%d reads and handshakes in %s, while %d authorities followed each other", reads,
+		time.Since(begun).Round(time.Second), len(seen))
 }
 
 // latest returns the authority of the Secret.
@@ -298,7 +306,8 @@ func impersonate(t *testing.T, f *front, replicas ...*replica) {
 
 // uninstall deletes what kubectl delete -k deletes of the registration, under running replicas.
 func uninstall(t *testing.T, replicas ...*replica) {
-	require.NoError(t, shared.Cluster.Client().RbacV1().ClusterRoles().Delete(t.Context(), "foresail-apiservice", metav1.DeleteOptions{}))
+	require.NoError(t, shared.Cluster.Client().RbacV1().ClusterRoles().Delete(t.Context(), "foresail-apiservice",
+		metav1.DeleteOptions{}))
 	eventually(t, "the garbage collector removes the APIService", func(c *assert.CollectT) {
 		assert.Nil(c, registered(c))
 	})

@@ -1,5 +1,6 @@
-// Package apiservice has real replicas of Foresail register themselves with a real aggregator, which verifies their
-// certificates: beside another server, through renewals, and until they are uninstalled.
+// Package apiservice has real replicas of Foresail register themselves with a real aggregator,
+// which verifies their certificates: beside another server, through renewals, and until they are
+// uninstalled.
 package apiservice
 
 import (
@@ -45,7 +46,8 @@ func runWithStack(ctx context.Context, m *testing.M) (code int, err error) {
 	if binary, err = foresail.Build(ctx, os.Stderr); err != nil {
 		return 1, err
 	}
-	if shared, err = stack.Start(ctx, stack.Options{Progress: os.Stderr, ReadyDelay: time.Second, Seed: 1, AuditPolicy: rbac.Policy}); err != nil {
+	if shared, err = stack.Start(ctx, stack.Options{Progress: os.Stderr, ReadyDelay: time.Second, Seed: 1,
+		AuditPolicy: rbac.Policy}); err != nil {
 		return 1, err
 	}
 	defer func() {
@@ -59,8 +61,8 @@ func runWithStack(ctx context.Context, m *testing.M) (code int, err error) {
 	return rbac.Run(m, "test/suite/apiservice", shared.Cluster)
 }
 
-// front passes connections on to replicas in turn, as a Service does. It has the port that the APIService names, as the replicas
-// have one address here and need different ports.
+// front passes connections on to replicas in turn, as a Service does. It has the port that the
+// APIService names, as the replicas have one address here and need different ports.
 type front struct {
 	listener net.Listener
 	backends atomic.Pointer[[]string]
@@ -127,12 +129,13 @@ type replica struct {
 	secure string // host:port
 }
 
-// start runs a replica under the service account of the manifests until the test ends, and waits until it is ready.
+// start runs a replica under the service account of the manifests until the test ends, and waits
+// until it is ready.
 func start(t *testing.T, name string, f *front, flags ...string) *replica {
 	t.Helper()
 	own, port, err := foresail.SigningAdapterFlags(t.Context(), shared.Cluster)
 	require.NoError(t, err)
-	own = append(append(own, "--apiservice-port", fmt.Sprint(f.port())), flags...)
+	own = append(append(own, "--apiservice-service", fmt.Sprintf("%s:%d", foresail.ServiceName, f.port())), flags...)
 	r := &replica{
 		Process: foresail.StartFor(t, foresail.Options{Name: name, Binary: binary, Dir: folder(t, name), Flags: own}),
 		secure:  ports.Loopback(port),

@@ -39,8 +39,8 @@ spec:
   service: {namespace: monitoring, name: prometheus-adapter, port: 443}
 `
 
-// The HPA of a second target reads, as an Object metric, the PredictedMetric that the HPA of the application reads as an external
-// one.
+// The HPA of a second target reads, as an Object metric, the PredictedMetric that the HPA of the
+// application reads as an external one.
 const follower = `
 apiVersion: apps/v1
 kind: Deployment
@@ -84,7 +84,8 @@ func customReader(t *testing.T, config *rest.Config) custommetrics.CustomMetrics
 }
 
 func TestObjectMetric(t *testing.T) {
-	_, err := shared.Cluster.Apply(t.Context(), []byte(machine), fmt.Appendf(nil, prometheusAdapters, encoded(shared.Cluster.CA())))
+	_, err := shared.Cluster.Apply(t.Context(), []byte(machine),
+		fmt.Appendf(nil, prometheusAdapters, encoded(shared.Cluster.CA())))
 	require.NoError(t, err)
 	require.NoError(t, foresail.Apply(t.Context(), shared.Cluster, "components/custom-metrics/rbac.yaml"))
 	t.Cleanup(unregister(t))
@@ -105,7 +106,8 @@ func TestObjectMetric(t *testing.T) {
 	t.Run("only who may read it reads it", func(t *testing.T) {
 		config, err := shared.Cluster.RESTConfigFor("stranger")
 		require.NoError(t, err)
-		_, err = customReader(t, config).NamespacedMetrics(app.Namespace).GetForObject(predictedMetrics, app.Name, app.Metric, labels.Everything())
+		_, err = customReader(t, config).NamespacedMetrics(app.Namespace).GetForObject(predictedMetrics, app.Name,
+			app.Metric, labels.Everything())
 		assert.True(t, apierrors.IsForbidden(err), "%v", err)
 	})
 	t.Run("the groups go with the ClusterRoles", uninstallCustom)
@@ -120,14 +122,15 @@ func unregister(t *testing.T) func() {
 				assert.NoError(t, err)
 			}
 		}
-		assert.NoError(t, shared.Cluster.Client().CoreV1().Secrets(foresail.Namespace).Delete(ctx, secret, metav1.DeleteOptions{}))
+		assert.NoError(t, shared.Cluster.Client().CoreV1().Secrets(foresail.Namespace).Delete(ctx, secret,
+			metav1.DeleteOptions{}))
 	}
 }
 
 func startIsRefused(t *testing.T, f *front) {
 	own, _, err := foresail.SigningAdapterFlags(t.Context(), shared.Cluster)
 	require.NoError(t, err)
-	own = append(own, "--apiservice-port", fmt.Sprint(f.port()), "--custom-metrics")
+	own = append(own, "--apiservice-service", fmt.Sprintf("%s:%d", foresail.ServiceName, f.port()), "--custom-metrics")
 	p, err := foresail.Start(foresail.Options{Name: "refused", Binary: binary, Dir: folder(t, "refused"), Flags: own})
 	require.NoError(t, err)
 	select {
@@ -136,8 +139,10 @@ func startIsRefused(t *testing.T, f *front) {
 		assert.NoError(t, p.Kill())
 		t.Fatal("it runs")
 	}
-	assert.Contains(t, p.LogTail(), "--custom-metrics: the APIService v1beta1.custom.metrics.k8s.io leads to monitoring/prometheus-adapter, ")
-	assert.Contains(t, p.LogTail(), "leave the flag out and have HPAs read external metrics, or remove that APIService first")
+	assert.Contains(t, p.LogTail(),
+		"--custom-metrics: the APIService v1beta1.custom.metrics.k8s.io leads to monitoring/prometheus-adapter, ")
+	assert.Contains(t, p.LogTail(),
+		"leave the flag out and have HPAs read external metrics, or remove that APIService first")
 	_, err = services().Get(t.Context(), "v1beta2.custom.metrics.k8s.io", metav1.GetOptions{})
 	assert.True(t, apierrors.IsNotFound(err), "%v", err)
 }
@@ -147,7 +152,8 @@ func correctCustom(t *testing.T) {
 	for _, name := range []string{"v1beta1.custom.metrics.k8s.io", "v1beta2.custom.metrics.k8s.io"} {
 		before, err := services().Get(t.Context(), name, metav1.GetOptions{})
 		require.NoError(t, err)
-		_, err = services().Patch(t.Context(), name, types.MergePatchType, []byte(`{"spec":{"caBundle":null}}`), metav1.PatchOptions{})
+		_, err = services().Patch(t.Context(), name, types.MergePatchType, []byte(`{"spec":{"caBundle":null}}`),
+			metav1.PatchOptions{})
 		require.NoError(t, err)
 		eventually(t, "the authority is there again", func(c *assert.CollectT) {
 			now, err := services().Get(t.Context(), name, metav1.GetOptions{})
@@ -173,29 +179,34 @@ func discoverBoth(t *testing.T) {
 			}
 			found := map[string][]string{}
 			for _, list := range resources {
-				if strings.HasPrefix(list.GroupVersion, "external.metrics.k8s.io/") || strings.HasPrefix(list.GroupVersion, "custom.metrics.k8s.io/") {
+				if strings.HasPrefix(list.GroupVersion, "external.metrics.k8s.io/") ||
+					strings.HasPrefix(list.GroupVersion, "custom.metrics.k8s.io/") {
 					for _, r := range list.APIResources {
 						found[list.GroupVersion] = append(found[list.GroupVersion], r.Name)
 					}
 				}
 			}
 			custom := []string{
-				"predictedmetrics.foresail.dev/predicted_load_total", "predictedmetrics.foresail.dev/predicted_load", "predictedmetrics.foresail.dev/predicted_replicas",
+				"predictedmetrics.foresail.dev/predicted_load_total", "predictedmetrics.foresail.dev/predicted_load",
+				"predictedmetrics.foresail.dev/predicted_replicas",
 			}
 			assert.Len(c, found, 3)
-			assert.ElementsMatch(c, []string{"predicted_load_total", "predicted_load", "predicted_replicas"}, found["external.metrics.k8s.io/v1beta1"])
+			assert.ElementsMatch(c, []string{"predicted_load_total", "predicted_load", "predicted_replicas"},
+				found["external.metrics.k8s.io/v1beta1"])
 			assert.ElementsMatch(c, custom, found["custom.metrics.k8s.io/v1beta1"])
 			assert.ElementsMatch(c, custom, found["custom.metrics.k8s.io/v1beta2"])
 		})
 	}
 }
 
-// compareHPAs has the HPA controller read one PredictedMetric through both groups, under a load that does not change.
+// compareHPAs has the HPA controller read one PredictedMetric through both groups, under a load
+// that does not change.
 func compareHPAs(t *testing.T) {
 	_, err := shared.Cluster.Apply(t.Context(), []byte(follower))
 	require.NoError(t, err)
 	status := func(c *assert.CollectT, name string) autoscalingv2.HorizontalPodAutoscalerStatus {
-		hpa, err := shared.Cluster.Client().AutoscalingV2().HorizontalPodAutoscalers(app.Namespace).Get(t.Context(), name, metav1.GetOptions{})
+		hpa, err := shared.Cluster.Client().AutoscalingV2().HorizontalPodAutoscalers(app.Namespace).Get(t.Context(),
+			name, metav1.GetOptions{})
 		require.NoError(c, err)
 		require.Len(c, hpa.Status.CurrentMetrics, 1)
 		return hpa.Status
@@ -218,15 +229,17 @@ func compareHPAs(t *testing.T) {
 	t.Logf("both HPAs show %s a replica", last)
 }
 
-// compareReads reads through both groups while the load changes. A custom value between two equal external ones is of the same
-// snapshot, as one is published each second at most.
+// compareReads reads through both groups while the load changes. A custom value between two equal
+// external ones is of the same snapshot, as one is published each second at most.
 func compareReads(t *testing.T) {
-	shared.Shares.Set(app.Namespace, app.Name, func() float64 { return 3.1 + float64(time.Now().UnixMilli()%5000)/10000 })
+	shared.Shares.Set(app.Namespace, app.Name,
+		func() float64 { return 3.1 + float64(time.Now().UnixMilli()%5000)/10000 })
 	external, err := externalmetrics.NewForConfig(unlimited())
 	require.NoError(t, err)
 	custom := customReader(t, shared.Cluster.RESTConfig()).NamespacedMetrics(app.Namespace)
 	readExternal := func(metric string) (string, error) {
-		list, err := external.NamespacedMetrics(app.Namespace).List(metric, labels.SelectorFromSet(labels.Set{"predictedmetric": app.Name}))
+		list, err := external.NamespacedMetrics(app.Namespace).List(metric,
+			labels.SelectorFromSet(labels.Set{"predictedmetric": app.Name}))
 		if err != nil {
 			return "", err
 		}
@@ -266,7 +279,8 @@ func unlimited() *rest.Config {
 
 // uninstallCustom deletes the ClusterRole of the component alone, under a running replica.
 func uninstallCustom(t *testing.T) {
-	require.NoError(t, shared.Cluster.Client().RbacV1().ClusterRoles().Delete(t.Context(), "foresail-custom-metrics", metav1.DeleteOptions{}))
+	require.NoError(t, shared.Cluster.Client().RbacV1().ClusterRoles().Delete(t.Context(), "foresail-custom-metrics",
+		metav1.DeleteOptions{}))
 	eventually(t, "the garbage collector removes the APIServices", func(c *assert.CollectT) {
 		for _, version := range []string{"v1beta1", "v1beta2"} {
 			_, err := services().Get(t.Context(), version+".custom.metrics.k8s.io", metav1.GetOptions{})

@@ -52,14 +52,15 @@ func TestUnauthorisedClientsAreForbidden(t *testing.T) {
 	assert.True(t, apierrors.IsUnauthorized(err), "a made-up token: %v", err)
 }
 
-// grantExternalMetrics lets a user read external metrics everywhere, and waits until the API server knows: it may see the
-// binding before the role.
+// grantExternalMetrics lets a user read external metrics everywhere, and waits until the API server
+// knows: it may see the binding before the role.
 func grantExternalMetrics(t *testing.T, user string) {
 	t.Helper()
 	name := "external-metrics-" + user
 	role := &rbacv1.ClusterRole{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
-		Rules:      []rbacv1.PolicyRule{{APIGroups: []string{"external.metrics.k8s.io"}, Resources: []string{"*"}, Verbs: []string{"get", "list"}}},
+		Rules: []rbacv1.PolicyRule{{APIGroups: []string{"external.metrics.k8s.io"}, Resources: []string{"*"},
+			Verbs: []string{"get", "list"}}},
 	}
 	binding := &rbacv1.ClusterRoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
@@ -67,17 +68,21 @@ func grantExternalMetrics(t *testing.T, user string) {
 		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: user}},
 	}
 	rbac := shared.Cluster.Client().RbacV1()
-	if _, err := rbac.ClusterRoles().Create(t.Context(), role, metav1.CreateOptions{}); !apierrors.IsAlreadyExists(err) {
+	if _, err := rbac.ClusterRoles().Create(t.Context(), role,
+		metav1.CreateOptions{}); !apierrors.IsAlreadyExists(err) {
 		require.NoError(t, err)
 	}
-	if _, err := rbac.ClusterRoleBindings().Create(t.Context(), binding, metav1.CreateOptions{}); !apierrors.IsAlreadyExists(err) {
+	if _, err := rbac.ClusterRoleBindings().Create(t.Context(), binding,
+		metav1.CreateOptions{}); !apierrors.IsAlreadyExists(err) {
 		require.NoError(t, err)
 	}
 	review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
-		User: user, ResourceAttributes: &authorizationv1.ResourceAttributes{Verb: "list", Group: "external.metrics.k8s.io", Resource: "any", Namespace: "any"},
+		User: user, ResourceAttributes: &authorizationv1.ResourceAttributes{Verb: "list",
+			Group: "external.metrics.k8s.io", Resource: "any", Namespace: "any"},
 	}}
 	require.EventuallyWithT(t, func(c *assert.CollectT) {
-		answer, err := shared.Cluster.Client().AuthorizationV1().SubjectAccessReviews().Create(t.Context(), review, metav1.CreateOptions{})
+		answer, err := shared.Cluster.Client().AuthorizationV1().SubjectAccessReviews().Create(t.Context(), review,
+			metav1.CreateOptions{})
 		require.NoError(c, err)
 		assert.True(c, answer.Status.Allowed, answer.Status.Reason)
 	}, 10*time.Second, 50*time.Millisecond)

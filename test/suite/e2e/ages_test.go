@@ -7,9 +7,9 @@ import (
 	"github.com/foresail/foresail/test/env/foresail"
 )
 
-// watchAges asks the adapter several times a second how old the newest sample is behind what it serves for each
-// PredictedMetric of a namespace, until ctx ends. It returns seconds by name. The items of the external metric have the
-// same time, but in whole seconds.
+// watchAges asks the adapter several times a second how old the newest sample is behind what it
+// serves for each PredictedMetric of a namespace, until ctx ends. It returns seconds by name. The
+// items of the external metric have the same time, but in whole seconds.
 func watchAges(ctx context.Context, namespace string) (map[string][]float64, error) {
 	ages := map[string][]float64{}
 	ticker := time.NewTicker(200 * time.Millisecond)

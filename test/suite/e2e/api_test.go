@@ -23,8 +23,9 @@ import (
 )
 
 var (
-	predictedMetrics = schema.GroupVersionResource{Group: "foresail.dev", Version: "v1alpha1", Resource: "predictedmetrics"}
-	workerPools      = schema.GroupVersionResource{Group: "foresail.dev", Version: "v1alpha1", Resource: "workerpools"}
+	predictedMetrics = schema.GroupVersionResource{Group: "foresail.dev", Version: "v1alpha1",
+		Resource: "predictedmetrics"}
+	workerPools = schema.GroupVersionResource{Group: "foresail.dev", Version: "v1alpha1", Resource: "workerpools"}
 )
 
 // get reads a path of the API server as kubectl get --raw does.
@@ -51,7 +52,8 @@ func TestDiscoveryAndOpenAPI(t *testing.T) {
 		assert.NoError(c, err)
 		assert.Contains(c, string(body), "ExternalMetricValueList")
 	}, time.Minute, time.Second)
-	assert.Contains(t, string(get(t, "/openapi/v3/apis/foresail.dev/v1alpha1")), "The value that the metric of one pod should stay below")
+	assert.Contains(t, string(get(t, "/openapi/v3/apis/foresail.dev/v1alpha1")),
+		"The value that the metric of one pod should stay below")
 }
 
 // TestRefusals reads what there is no value of, through the API server.
@@ -66,8 +68,10 @@ func TestRefusals(t *testing.T) {
 		code                   int
 		message                []string
 	}{
-		{"an unknown metric", "load", "predictedmetric=one", http.StatusNotFound, []string{"load", "predicted_load_total"}},
-		{"no such PredictedMetric", "predicted_load_total", "predictedmetric=three", http.StatusNotFound, []string{"three", "one"}},
+		{"an unknown metric", "load", "predictedmetric=one", http.StatusNotFound,
+			[]string{"load", "predicted_load_total"}},
+		{"no such PredictedMetric", "predicted_load_total", "predictedmetric=three", http.StatusNotFound,
+			[]string{"three", "one"}},
 		{"a selector of two", "predicted_load", "kind=Deployment", http.StatusBadRequest, []string{"one", "two"}},
 		{"a selector of two", "predicted_replicas", "", http.StatusBadRequest, []string{"one", "two"}},
 		{"a selector of two", "predicted_load_total", "", http.StatusBadRequest, []string{"one", "two"}},
@@ -85,7 +89,8 @@ func TestRefusals(t *testing.T) {
 	list, err := client.List("predicted_load_total", labels.SelectorFromSet(labels.Set{"target": "one"}))
 	require.NoError(t, err)
 	require.Len(t, list.Items, 1)
-	assert.Equal(t, map[string]string{"predictedmetric": "one", "kind": "Deployment", "target": "one"}, list.Items[0].MetricLabels)
+	assert.Equal(t, map[string]string{"predictedmetric": "one", "kind": "Deployment", "target": "one"},
+		list.Items[0].MetricLabels)
 	assert.WithinDuration(t, time.Now(), list.Items[0].Timestamp.Time, 10*time.Second)
 }
 
@@ -134,7 +139,8 @@ func TestStatus(t *testing.T) {
 	for i, column := range printed.ColumnDefinitions {
 		row[strings.ToUpper(column.Name)] = printed.Rows[0].Cells[i]
 	}
-	for column, want := range map[string]any{"NAME": "app", "TARGET": "app", "THRESHOLD": "700m", "REPLICAS": 4.0, "DESIRED": 4.0, "READY": "True"} {
+	for column, want := range map[string]any{"NAME": "app", "TARGET": "app", "THRESHOLD": "700m", "REPLICAS": 4.0,
+		"DESIRED": 4.0, "READY": "True"} {
 		assert.EqualValues(t, want, row[column], column)
 	}
 	for _, column := range []string{"LOAD", "PREDICTED", "REASON", "AGE"} {
@@ -176,12 +182,14 @@ func TestAPIServerRefusesBadSpecs(t *testing.T) {
 	t.Parallel()
 	root, err := controlplane.Root()
 	require.NoError(t, err)
-	_, err = shared.Cluster.Apply(t.Context(), []byte(`{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}}`))
+	_, err = shared.Cluster.Apply(t.Context(),
+		[]byte(`{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}}`))
 	require.NoError(t, err)
 	for _, c := range invalidtest.Load(t, filepath.Join(root, "api", "v1alpha1", "testdata", "invalid.yaml")).Cases {
 		t.Run(c.Name, func(t *testing.T) {
 			bad := &unstructured.Unstructured{Object: c.Object}
-			_, err := shared.Cluster.Dynamic().Resource(predictedMetrics).Namespace("shop").Create(t.Context(), bad, metav1.CreateOptions{})
+			_, err := shared.Cluster.Dynamic().Resource(predictedMetrics).Namespace("shop").Create(t.Context(), bad,
+				metav1.CreateOptions{})
 			assert.True(t, apierrors.IsInvalid(err), "%v", err)
 			for _, want := range c.Errors {
 				assert.ErrorContains(t, err, want.Field+": ")
@@ -191,8 +199,8 @@ func TestAPIServerRefusesBadSpecs(t *testing.T) {
 	}
 }
 
-// TestExamplesApply applies the manifests that the documentation has users apply. Examples of one pool are alternatives, of which none
-// may be turned into another.
+// TestExamplesApply applies the manifests that the documentation has users apply. Examples of one
+// pool are alternatives, of which none may be turned into another.
 func TestExamplesApply(t *testing.T) {
 	t.Parallel()
 	root, err := controlplane.Root()
@@ -210,7 +218,8 @@ func TestExamplesApply(t *testing.T) {
 		assert.NoError(t, err, filepath.Base(file))
 		for _, object := range applied {
 			if object.GetKind() == "WorkerPool" {
-				require.NoError(t, shared.Cluster.Dynamic().Resource(workerPools).Delete(t.Context(), object.GetName(), metav1.DeleteOptions{}))
+				require.NoError(t, shared.Cluster.Dynamic().Resource(workerPools).Delete(t.Context(), object.GetName(),
+					metav1.DeleteOptions{}))
 			}
 		}
 	}

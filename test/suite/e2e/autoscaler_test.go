@@ -23,7 +23,8 @@ func inDryRun(t *testing.T, app stack.App, hpas autoscaling.HorizontalPodAutosca
 	before, err := hpas.Get(t.Context(), app.Name, metav1.GetOptions{})
 	require.NoError(t, err)
 	_, err = shared.Cluster.Dynamic().Resource(predictedMetrics).Namespace(app.Namespace).
-		Patch(t.Context(), app.Name, types.MergePatchType, fmt.Appendf(nil, `{"spec":{"dryRun":true,"maxReplicas":%d}}`, app.Max+1), metav1.PatchOptions{})
+		Patch(t.Context(), app.Name, types.MergePatchType,
+			fmt.Appendf(nil, `{"spec":{"dryRun":true,"maxReplicas":%d}}`, app.Max+1), metav1.PatchOptions{})
 	require.NoError(t, err)
 	eventually(t, time.Minute, "the HPA reads that it is a dry run", func(c *assert.CollectT) {
 		status := statusOf(c, app)
@@ -31,7 +32,8 @@ func inDryRun(t *testing.T, app stack.App, hpas autoscaling.HorizontalPodAutosca
 		ready := conditionOf(status, v1alpha1.ConditionReady)
 		assert.Equal(c, "True DryRun", string(ready.Status)+" "+ready.Reason, ready.Message)
 		assert.Nil(c, status.Served)
-		assert.Contains(c, strings.Join(hpaConditions(c, app), "\n"), "ScalingActive False: the HPA was unable to compute the replica count: unable to get external metric")
+		assert.Contains(c, strings.Join(hpaConditions(c, app), "\n"),
+			"ScalingActive False: the HPA was unable to compute the replica count: unable to get external metric")
 		assert.Contains(c, strings.Join(hpaConditions(c, app), "\n"), "spec.dryRun is true")
 	})
 	after, err := hpas.Get(t.Context(), app.Name, metav1.GetOptions{})
@@ -39,8 +41,9 @@ func inDryRun(t *testing.T, app stack.App, hpas autoscaling.HorizontalPodAutosca
 	assert.Equal(t, before.Spec, after.Spec)
 }
 
-// TestAutoscalerOfThePredictedMetric has the HPA of spec.autoscaler scale a Deployment, with the rights that the manifests grant,
-// once the one that was written by hand has gone. In dry run it reads an error.
+// TestAutoscalerOfThePredictedMetric has the HPA of spec.autoscaler scale a Deployment, with the
+// rights that the manifests grant, once the one that was written by hand has gone. In dry run it
+// reads an error.
 func TestAutoscalerOfThePredictedMetric(t *testing.T) {
 	t.Parallel()
 	const load, needed = 3.5, 5
@@ -51,7 +54,8 @@ func TestAutoscalerOfThePredictedMetric(t *testing.T) {
 	require.NoError(t, err)
 	set := func(autoscaler string) {
 		_, err := shared.Cluster.Dynamic().Resource(predictedMetrics).Namespace(app.Namespace).
-			Patch(t.Context(), app.Name, types.MergePatchType, []byte(`{"spec":{"autoscaler":`+autoscaler+`}}`), metav1.PatchOptions{})
+			Patch(t.Context(), app.Name, types.MergePatchType, []byte(`{"spec":{"autoscaler":`+autoscaler+`}}`),
+				metav1.PatchOptions{})
 		require.NoError(t, err)
 	}
 	reads := func(reason, name string) {
@@ -73,7 +77,8 @@ func TestAutoscalerOfThePredictedMetric(t *testing.T) {
 	shared.Shares.Set(app.Namespace, app.Name, func() float64 { return load })
 	defer shared.Shares.Set(app.Namespace, app.Name, nil)
 	replicas := func(c require.TestingT) int {
-		deployment, err := shared.Cluster.Client().AppsV1().Deployments(app.Namespace).Get(suite, app.Name, metav1.GetOptions{})
+		deployment, err := shared.Cluster.Client().AppsV1().Deployments(app.Namespace).Get(suite, app.Name,
+			metav1.GetOptions{})
 		require.NoError(c, err)
 		return int(*deployment.Spec.Replicas)
 	}
@@ -81,7 +86,8 @@ func TestAutoscalerOfThePredictedMetric(t *testing.T) {
 		assert.GreaterOrEqual(c, replicas(c), needed, "%v", hpaConditions(c, app))
 	})
 
-	_, err = hpas.Patch(t.Context(), app.Name, types.MergePatchType, []byte(`{"spec":{"maxReplicas":5}}`), metav1.PatchOptions{})
+	_, err = hpas.Patch(t.Context(), app.Name, types.MergePatchType, []byte(`{"spec":{"maxReplicas":5}}`),
+		metav1.PatchOptions{})
 	require.NoError(t, err)
 	eventually(t, time.Minute, "the change is undone", func(c *assert.CollectT) {
 		hpa, err := hpas.Get(suite, app.Name, metav1.GetOptions{})

@@ -19,8 +19,9 @@ import (
 //go:embed canary.yaml
 var canaryYAML []byte
 
-// TestCanary has the HPA of spec.autoscaler scale a Rollout by the load of its stable and its canary pods together, with the rights
-// that the manifests grant. A pod of the canary is busier by half.
+// TestCanary has the HPA of spec.autoscaler scale a Rollout by the load of its stable and its
+// canary pods together, with the rights that the manifests grant. A pod of the canary is busier by
+// half.
 func TestCanary(t *testing.T) {
 	t.Parallel()
 	applyRollout(t, canaryYAML)
@@ -31,9 +32,11 @@ func TestCanary(t *testing.T) {
 	for version, pods := range map[string]int{"stable": 3, "canary": 1} {
 		factor := map[string]float64{"stable": 1, "canary": 1.5}[version]
 		r.scale(version, pods)
-		err := shared.ServePages(t.Context(), r.namespace, "rollouts-pod-template-hash="+version, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-			fmt.Fprintf(w, "# TYPE nodejs_eventloop_utilization gauge\nnodejs_eventloop_utilization %g\n", factor*float64(milli.Load())/1000)
-		}))
+		err := shared.ServePages(t.Context(), r.namespace, "rollouts-pod-template-hash="+version,
+			http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				fmt.Fprintf(w, "# TYPE nodejs_eventloop_utilization gauge\nnodejs_eventloop_utilization %g\n",
+					factor*float64(milli.Load())/1000)
+			}))
 		require.NoError(t, err)
 	}
 	r.selects("app=app")
@@ -45,7 +48,8 @@ func TestCanary(t *testing.T) {
 		assert.InDelta(c, 3*0.6+0.9, served, 0.2)
 		ready := conditionOf(statusOf(c, app), v1alpha1.ConditionAutoscalerReady)
 		assert.Equal(c, "AsRecommended", ready.Reason, ready.Message)
-		hpa, err := shared.Cluster.Client().AutoscalingV2().HorizontalPodAutoscalers(r.namespace).Get(suite, "app", metav1.GetOptions{})
+		hpa, err := shared.Cluster.Client().AutoscalingV2().HorizontalPodAutoscalers(r.namespace).Get(suite, "app",
+			metav1.GetOptions{})
 		require.NoError(c, err)
 		assert.Equal(c, "Rollout", hpa.Spec.ScaleTargetRef.Kind)
 		assert.Equal(c, 4, r.replicas(c))

@@ -21,10 +21,12 @@ import (
 //go:embed capacitybuffers.yaml
 var capacityBuffersYAML []byte
 
-var capacityBuffers = schema.GroupVersionResource{Group: "autoscaling.x-k8s.io", Version: "v1beta1", Resource: "capacitybuffers"}
+var capacityBuffers = schema.GroupVersionResource{Group: "autoscaling.x-k8s.io", Version: "v1beta1",
+	Resource: "capacitybuffers"}
 
-// TestCapacityBufferOfThePredictedMetric has a ramp order spare pods before the HPA asks for these pods, with the rights that the
-// manifests grant. The startup time of a node is that of one which a pod has waited for. The test plays the node autoscaler.
+// TestCapacityBufferOfThePredictedMetric has a ramp order spare pods before the HPA asks for these
+// pods, with the rights that the manifests grant. The startup time of a node is that of one which a
+// pod has waited for. The test plays the node autoscaler.
 func TestCapacityBufferOfThePredictedMetric(t *testing.T) {
 	t.Parallel()
 	app := newApp("capacity-buffer", "app", "predicted_load_total")
@@ -36,7 +38,8 @@ func TestCapacityBufferOfThePredictedMetric(t *testing.T) {
 
 	metrics := shared.Cluster.Dynamic().Resource(predictedMetrics).Namespace(app.Namespace)
 	set := func(buffer string) {
-		_, err := metrics.Patch(t.Context(), app.Name, types.MergePatchType, []byte(`{"spec":{"capacityBuffer":`+buffer+`}}`), metav1.PatchOptions{})
+		_, err := metrics.Patch(t.Context(), app.Name, types.MergePatchType,
+			[]byte(`{"spec":{"capacityBuffer":`+buffer+`}}`), metav1.PatchOptions{})
 		require.NoError(t, err)
 	}
 	buffers := shared.Cluster.Dynamic().Resource(capacityBuffers).Namespace(app.Namespace)
@@ -57,7 +60,8 @@ func TestCapacityBufferOfThePredictedMetric(t *testing.T) {
 
 	const from, to, needed, over = 2.0, 10.0, 14, 50 * time.Second
 	begin := time.Now()
-	shared.Shares.Set(app.Namespace, app.Name, func() float64 { return from + (to-from)*min(1, time.Since(begin).Seconds()/over.Seconds()) })
+	shared.Shares.Set(app.Namespace, app.Name,
+		func() float64 { return from + (to-from)*min(1, time.Since(begin).Seconds()/over.Seconds()) })
 	defer shared.Shares.Set(app.Namespace, app.Name, nil)
 	room, pods := 0, 0 // for so many pods, while the target was set to fewer
 	eventually(t, over, "spare pods, beyond those of the target", func(c *assert.CollectT) {
@@ -78,7 +82,8 @@ func TestCapacityBufferOfThePredictedMetric(t *testing.T) {
 	eventually(t, 2*time.Minute, "no spare pod, once the load has stopped rising", func(c *assert.CollectT) {
 		status := statusOf(c, app)
 		require.NotNil(c, status.CapacityBuffer)
-		assert.Zero(c, *status.CapacityBuffer.Replicas, conditionOf(status, v1alpha1.ConditionCapacityBufferReady).Message)
+		assert.Zero(c, *status.CapacityBuffer.Replicas,
+			conditionOf(status, v1alpha1.ConditionCapacityBufferReady).Message)
 		assert.Equal(c, "SizedByForecast", conditionOf(status, v1alpha1.ConditionCapacityBufferReady).Reason)
 	})
 
@@ -104,7 +109,8 @@ func waitForANode(t *testing.T, namespace string) time.Duration {
 	const label = "foresail.dev/of-test"
 	client := shared.Cluster.Client()
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "waits-for-a-node"}, Spec: corev1.PodSpec{
-		NodeSelector: map[string]string{label: namespace}, Containers: []corev1.Container{{Name: "main", Image: "example.com/app"}},
+		NodeSelector: map[string]string{label: namespace}, Containers: []corev1.Container{{Name: "main",
+			Image: "example.com/app"}},
 	}}
 	_, err := client.CoreV1().Pods(namespace).Create(t.Context(), pod, metav1.CreateOptions{})
 	require.NoError(t, err)

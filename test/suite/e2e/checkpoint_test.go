@@ -17,8 +17,8 @@ import (
 	"github.com/foresail/foresail/test/env/stack"
 )
 
-// TestWhatIsLearnedOutlivesTheProcess: the elected replica writes a checkpoint with the rights of the manifests, a process that starts
-// goes on from it, and it goes with its PredictedMetric.
+// TestWhatIsLearnedOutlivesTheProcess: the elected replica writes a checkpoint with the rights of
+// the manifests, a process that starts goes on from it, and it goes with its PredictedMetric.
 func TestWhatIsLearnedOutlivesTheProcess(t *testing.T) {
 	t.Parallel()
 	app := newApp("learned", "web", "predicted_load_total")
@@ -29,7 +29,8 @@ func TestWhatIsLearnedOutlivesTheProcess(t *testing.T) {
 	loaded, idle := context.WithCancel(t.Context()) // of a load that is 0 nothing is learned
 	var carried sync.WaitGroup
 	carried.Go(func() {
-		_ = shared.Carry(loaded, app, loadgen.Profile{{At: 0, RPS: 20}, {At: 5 * time.Minute, RPS: 20}}, func(stack.Moment) {})
+		_ = shared.Carry(loaded, app, loadgen.Profile{{At: 0, RPS: 20}, {At: 5 * time.Minute, RPS: 20}},
+			func(stack.Moment) {})
 	})
 	defer carried.Wait()
 	defer idle()
@@ -47,7 +48,8 @@ func TestWhatIsLearnedOutlivesTheProcess(t *testing.T) {
 		assert.Positive(c, families.Sum("foresail_checkpoint_reads_total", "result", "Adopted"))
 	})
 
-	require.NoError(t, shared.Cluster.Dynamic().Resource(predictedMetrics).Namespace(app.Namespace).Delete(t.Context(), app.Name, metav1.DeleteOptions{}))
+	require.NoError(t, shared.Cluster.Dynamic().Resource(predictedMetrics).Namespace(app.Namespace).Delete(t.Context(),
+		app.Name, metav1.DeleteOptions{}))
 	eventually(t, time.Minute, "the checkpoint is left", func(c *assert.CollectT) {
 		_, err := checkpoints.Get(t.Context(), app.Name, metav1.GetOptions{})
 		assert.True(c, apierrors.IsNotFound(err), "%v", err)

@@ -12,8 +12,8 @@ import (
 	"github.com/foresail/foresail/test/env/monitoring"
 )
 
-// dashboardHasData: a Prometheus that scrapes Foresail answers every query of the dashboard of forecasts. This Foresail serves neither
-// Object metrics nor KEDA.
+// dashboardHasData: a Prometheus that scrapes Foresail answers every query of the dashboard of
+// forecasts. This Foresail serves neither Object metrics nor KEDA.
 func dashboardHasData(t *testing.T, server *monitoring.Prometheus) {
 	queries, err := monitoring.PanelQueries("../../../manifests/components/grafana-dashboards/foresail.json")
 	require.NoError(t, err)

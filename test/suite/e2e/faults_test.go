@@ -29,8 +29,9 @@ func newSteadyApp(name string) stack.App {
 	return a
 }
 
-// TestPrometheusDies has a real server die and come back under a known load, and adapters begin while it runs, while it is
-// down and after the gap: what is served is about that load or an error, and the target is not scaled.
+// TestPrometheusDies has a real server die and come back under a known load, and adapters begin
+// while it runs, while it is down and after the gap: what is served is about that load or an error,
+// and the target is not scaled.
 func TestPrometheusDies(t *testing.T) {
 	t.Parallel()
 	app := newSteadyApp("dies")
@@ -46,7 +47,8 @@ func TestPrometheusDies(t *testing.T) {
 		got := begin(t, "begins", servedOften, app, own)
 		got[app.Name].isAbout(t, s.load)
 		got[own.Name].isAbout(t, s.load)
-		assert.Less(t, got[app.Name].first, got[own.Name].first, "a window that is asked for is there before one that is waited for")
+		assert.Less(t, got[app.Name].first, got[own.Name].first,
+			"a window that is asked for is there before one that is waited for")
 	})
 	t.Run("killed", func(t *testing.T) {
 		s.outlasts(t, fault{begin: server.Kill, end: server.Restart, message: "refused", during: func() {
@@ -60,7 +62,8 @@ func TestPrometheusDies(t *testing.T) {
 	})
 }
 
-// TestPrometheusFreezes has a real server stop answering for a while, and then replaces the pods that it scrapes.
+// TestPrometheusFreezes has a real server stop answering for a while, and then replaces the pods
+// that it scrapes.
 func TestPrometheusFreezes(t *testing.T) {
 	t.Parallel()
 	app := newSteadyApp("freezes")
@@ -100,16 +103,18 @@ type fault struct {
 	message    string // part of that of the condition
 }
 
-// outlasts: a fault that lasts for longer than staleAfter makes the metric an error, which the HPA takes for no reason to
-// scale; after it there is a forecast again, and never a wrong one.
+// outlasts: a fault that lasts for longer than staleAfter makes the metric an error, which the HPA
+// takes for no reason to scale; after it there is a forecast again, and never a wrong one.
 func (s *steady) outlasts(t *testing.T, f fault) {
 	from := time.Now()
 	require.NoError(t, f.begin())
-	failed := s.next(t, from, s.app.StaleAfter+30*time.Second, "an error instead of a value", func(x sighting) bool { return x.Err != nil })
+	failed := s.next(t, from, s.app.StaleAfter+30*time.Second, "an error instead of a value",
+		func(x sighting) bool { return x.Err != nil })
 	assert.True(t, apierrors.IsServiceUnavailable(failed.Err), "%v", failed.Err)
 	eventually(t, 45*time.Second, "conditions report why", func(c *assert.CollectT) {
 		status := statusOf(c, s.app)
-		ready, fresh := conditionOf(status, v1alpha1.ConditionReady), conditionOf(status, v1alpha1.ConditionSamplesFresh)
+		ready, fresh := conditionOf(status, v1alpha1.ConditionReady), conditionOf(status,
+			v1alpha1.ConditionSamplesFresh)
 		assert.Equal(c, metav1.ConditionFalse, ready.Status)
 		assert.Equal(c, "Stale", ready.Reason)
 		assert.Equal(c, metav1.ConditionFalse, fresh.Status)
@@ -127,7 +132,8 @@ func (s *steady) outlasts(t *testing.T, f fault) {
 	ended := time.Now()
 	require.NoError(t, f.end())
 	again := s.next(t, ended, 90*time.Second, "a value again", func(x sighting) bool { return x.Err == nil })
-	t.Logf("error %s after the beginning, value %s after the end", failed.when.Sub(from).Round(time.Second), again.when.Sub(ended).Round(time.Second))
+	t.Logf("error %s after the beginning, value %s after the end", failed.when.Sub(from).Round(time.Second),
+		again.when.Sub(ended).Round(time.Second))
 	s.settle(t)
 	s.servesTheLoad(t, "before, during and after", from)
 	s.keptReplicas(t, from)
@@ -135,7 +141,8 @@ func (s *steady) outlasts(t *testing.T, f fault) {
 
 // scalingActive is whether the HPA of an application knows what it would scale by.
 func scalingActive(c require.TestingT, a stack.App) corev1.ConditionStatus {
-	hpa, err := shared.Cluster.Client().AutoscalingV2().HorizontalPodAutoscalers(a.Namespace).Get(suite, a.Name, metav1.GetOptions{})
+	hpa, err := shared.Cluster.Client().AutoscalingV2().HorizontalPodAutoscalers(a.Namespace).Get(suite, a.Name,
+		metav1.GetOptions{})
 	require.NoError(c, err)
 	for _, condition := range hpa.Status.Conditions {
 		if condition.Type == autoscalingv2.ScalingActive {
@@ -150,7 +157,8 @@ func replacePods(t *testing.T, a stack.App) {
 	t.Helper()
 	deployments := shared.Cluster.Client().AppsV1().Deployments(a.Namespace)
 	patch := fmt.Sprintf(`{"spec":{"template":{"metadata":{"annotations":{"restarted-at":%q}}}}}`, time.Now())
-	patched, err := deployments.Patch(t.Context(), a.Name, types.StrategicMergePatchType, []byte(patch), metav1.PatchOptions{})
+	patched, err := deployments.Patch(t.Context(), a.Name, types.StrategicMergePatchType, []byte(patch),
+		metav1.PatchOptions{})
 	require.NoError(t, err)
 	eventually(t, 3*time.Minute, "the update is complete", func(c *assert.CollectT) {
 		d, err := deployments.Get(t.Context(), a.Name, metav1.GetOptions{})
@@ -175,12 +183,13 @@ type beginning struct {
 func (b *beginning) isAbout(t *testing.T, load float64) {
 	t.Helper()
 	if assert.NotEmpty(t, b.values, "no value of %s: %v", b.metric.Name, b.last) {
-		aboutTheLoad(t, fmt.Sprintf("%s, first value %s after the start", b.metric.Name, b.first.Round(100*time.Millisecond)), load, b.values)
+		aboutTheLoad(t, fmt.Sprintf("%s, first value %s after the start", b.metric.Name,
+			b.first.Round(100*time.Millisecond)), load, b.values)
 	}
 }
 
-// begin runs a further adapter, one for the namespace of some metrics alone, and reads them all from it until enough has
-// been seen of each. The one that is registered goes on.
+// begin runs a further adapter, one for the namespace of some metrics alone, and reads them all
+// from it until enough has been seen of each. The one that is registered goes on.
 func begin(t *testing.T, name string, enough func(*beginning) bool, metrics ...stack.App) map[string]*beginning {
 	t.Helper()
 	from := time.Now()

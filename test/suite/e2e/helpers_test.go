@@ -50,8 +50,8 @@ func eventually(t *testing.T, span time.Duration, what string, holds func(*asser
 	require.EventuallyWithT(t, holds, span, 250*time.Millisecond, what)
 }
 
-// startPrometheus runs a server or an agent until the test ends, on its port of the list of servers if it has one. It
-// notices pods that come and go within a second.
+// startPrometheus runs a server or an agent until the test ends, on its port of the list of servers
+// if it has one. It notices pods that come and go within a second.
 func startPrometheus(t *testing.T, o monitoring.PrometheusOptions) *monitoring.Prometheus {
 	t.Helper()
 	o.Progress, o.Port = os.Stderr, servers.ports[o.Name]
@@ -85,8 +85,8 @@ func written() v1alpha1.Source {
 	return v1alpha1.Source{RemoteWrite: &v1alpha1.RemoteWriteSource{Metric: stack.Utilization}}
 }
 
-// addMetric makes a further PredictedMetric of an application like the one that it has, but for a change of its spec,
-// and returns the application as seen through it.
+// addMetric makes a further PredictedMetric of an application like the one that it has, but for a
+// change of its spec, and returns the application as seen through it.
 func addMetric(t *testing.T, a stack.App, name string, change func(spec map[string]any)) stack.App {
 	t.Helper()
 	resource := shared.Cluster.Dynamic().Resource(predictedMetrics).Namespace(a.Namespace)
@@ -95,7 +95,8 @@ func addMetric(t *testing.T, a stack.App, name string, change func(spec map[stri
 	spec := first.Object["spec"].(map[string]any)
 	change(spec)
 	second := &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": first.GetAPIVersion(), "kind": first.GetKind(), "metadata": map[string]any{"name": name}, "spec": spec,
+		"apiVersion": first.GetAPIVersion(), "kind": first.GetKind(), "metadata": map[string]any{"name": name},
+		"spec": spec,
 	}}
 	_, err = resource.Create(t.Context(), second, metav1.CreateOptions{})
 	require.NoError(t, err)
@@ -105,7 +106,8 @@ func addMetric(t *testing.T, a stack.App, name string, change func(spec map[stri
 
 // statusOf reads what people read of the PredictedMetric of an application.
 func statusOf(c require.TestingT, a stack.App) v1alpha1.PredictedMetricStatus {
-	object, err := shared.Cluster.Dynamic().Resource(predictedMetrics).Namespace(a.Namespace).Get(suite, a.Name, metav1.GetOptions{})
+	object, err := shared.Cluster.Dynamic().Resource(predictedMetrics).Namespace(a.Namespace).Get(suite, a.Name,
+		metav1.GetOptions{})
 	require.NoError(c, err)
 	var pm v1alpha1.PredictedMetric
 	require.NoError(c, runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, &pm))

@@ -51,7 +51,8 @@ func (p *pastPod) series(name string, now time.Time) prompb.TimeSeries {
 	return out
 }
 
-// pastDays are the days of a Deployment whose pods were replaced each day, the last of them hours ago, and of others.
+// pastDays are the days of a Deployment whose pods were replaced each day, the last of them hours
+// ago, and of others.
 func pastDays(namespace, deployment string) (all []pastPod) {
 	names := []string{"7d4b9f6c8-x2kzl", "5c689d88bb-4tqxz", "64bd9c57f8-kkp7m", "9bfc4d6b7-9zw8h"}
 	labels := func(pod, app string) map[string]string {
@@ -70,15 +71,18 @@ func pastDays(namespace, deployment string) (all []pastPod) {
 	return append(all,
 		pastPod{labels(deployment+"-api-7d4b9f6c8-x2kzl", deployment), historyDays * 24 * time.Hour, 0, 100},
 		pastPod{labels(deployment+"-0", deployment), historyDays * 24 * time.Hour, 0, 100},
-		pastPod{map[string]string{"namespace": "another", "pod": deployment + "-7d4b9f6c8-x2kzl", "app": deployment}, historyDays * 24 * time.Hour, 0, 100},
+		pastPod{map[string]string{"namespace": "another", "pod": deployment + "-7d4b9f6c8-x2kzl", "app": deployment},
+			historyDays * 24 * time.Hour, 0, 100},
 	)
 }
 
-// TestHistoryFromPrometheus: what a real Prometheus has of pods that are gone becomes what is learned of their Deployment.
+// TestHistoryFromPrometheus: what a real Prometheus has of pods that are gone becomes what is
+// learned of their Deployment.
 func TestHistoryFromPrometheus(t *testing.T) {
 	t.Parallel()
 	app := newApp("history", "web", "predicted_load_total")
-	server := startPrometheus(t, monitoring.PrometheusOptions{Name: "prometheus-history", Selector: app.Selector(), History: 10 * 24 * time.Hour})
+	server := startPrometheus(t, monitoring.PrometheusOptions{Name: "prometheus-history", Selector: app.Selector(),
+		History: 10 * 24 * time.Hour})
 	now := time.Now()
 	for _, pod := range pastDays(app.Namespace, app.Name) {
 		require.NoError(t, server.Write(t.Context(), pod.series(stack.Utilization, now)))
@@ -106,7 +110,8 @@ func readsHistory(t *testing.T, server *monitoring.Prometheus, app stack.App, no
 		ID: "a", Pod: types.NamespacedName{Namespace: app.Namespace, Name: app.Name + "-7d4b9f6c8-x2kzl"}, Start: now,
 	})
 	require.NoError(t, reader.Set(key, prometheus.Config{
-		Address: server.URL, Query: scraped(server, app, 0).Prometheus.Query, PodLabel: "pod", Type: source.Gauge, Interval: 5 * time.Second, Window: time.Minute,
+		Address: server.URL, Query: scraped(server, app,
+			0).Prometheus.Query, PodLabel: "pod", Type: source.Gauge, Interval: 5 * time.Second, Window: time.Minute,
 		Target: schema.GroupKind{Group: "apps", Kind: "Deployment"}, TargetName: app.Name,
 	}, fleet, sourcetest.NewRecorder()))
 	params := pipeline.AdaptiveParams()
@@ -119,7 +124,8 @@ func readsHistory(t *testing.T, server *monitoring.Prometheus, app stack.App, no
 		switch intoDay := ago % (24 * time.Hour); {
 		case ago < 3*time.Hour-time.Minute:
 			require.True(t, math.IsNaN(m.Mean), "%s ago there was no pod, and no load of zero: %v", ago, m.Mean)
-		case ago > 3*time.Hour && ago < historyDays*24*time.Hour-5*time.Minute && intoDay > 3*time.Minute && intoDay < 24*time.Hour-3*time.Minute:
+		case ago > 3*time.Hour && ago < historyDays*24*time.Hour-5*time.Minute && intoDay > 3*time.Minute &&
+			intoDay < 24*time.Hour-3*time.Minute:
 			require.InDelta(t, 0.6, m.Mean, 1e-9, "%s ago", ago)
 		case !math.IsNaN(m.Mean):
 			require.InDelta(t, 0.6, m.Mean, 0.36, "%s ago, when pods were replaced", ago)

@@ -14,9 +14,10 @@ import (
 	"github.com/foresail/foresail/test/env/stack"
 )
 
-// TestSeveralMetricsOfOneTarget has two PredictedMetrics of the same pods, one with half the threshold of the other, and
-// an HPA that reads the one that asks for less: it gets what they ask for together. While nothing is known of the one
-// that asks for more, the target is not scaled down.
+// TestSeveralMetricsOfOneTarget has two PredictedMetrics of the same pods, one with half the
+// threshold of the other, and an HPA that reads the one that asks for less: it gets what they ask
+// for together. While nothing is known of the one that asks for more, the target is not scaled
+// down.
 func TestSeveralMetricsOfOneTarget(t *testing.T) {
 	t.Parallel()
 	const loosely, strictly = 3, 5 // replicas that a load of 1.6 needs at 0.7, and at 0.35

@@ -19,8 +19,8 @@ import (
 	"github.com/foresail/foresail/test/env/stack"
 )
 
-// The ramp is a little steeper than the paper's (section 13.1): from a few requests to what nine pods can take at the
-// threshold in two minutes, on which pods take 20 s to become ready.
+// The ramp is a little steeper than the paper's (section 13.1): from a few requests to what nine
+// pods can take at the threshold in two minutes, on which pods take 20 s to become ready.
 const (
 	rampFrom, rampTo = 4.0, 150.0
 	rampBegin        = 30 * time.Second / timeScale
@@ -39,8 +39,8 @@ func rampProfile() loadgen.Profile {
 	}
 }
 
-// TestClosedLoop plays one ramp to four applications at once: one behind each of the served metrics, and one whose HPA
-// follows the present load.
+// TestClosedLoop plays one ramp to four applications at once: one behind each of the served
+// metrics, and one whose HPA follows the present load.
 func TestClosedLoop(t *testing.T) {
 	t.Parallel()
 	testClosedLoop(t)
@@ -97,8 +97,9 @@ type shares struct {
 	exact  int   // comparisons in which they were as many at all of these
 }
 
-// standForTotal: what an HPA makes of predicted_load, which it multiplies by the pods that are ready, is what it would make
-// of predicted_load_total, in which readiness plays no part. A forecast may be made between two reads.
+// standForTotal: what an HPA makes of predicted_load, which it multiplies by the pods that are
+// ready, is what it would make of predicted_load_total, in which readiness plays no part. A
+// forecast may be made between two reads.
 func (s *shares) standForTotal() {
 	total := s.app
 	total.Metric = "predicted_load_total"
@@ -123,12 +124,14 @@ func (s *shares) standForTotal() {
 			return
 		}
 	}
-	assert.Failf(s.t, "a share stands for another count", "%v ready, %.3f a pod, in all %.3f to %.3f", s.ready, share.Served, before.Served, after.Served)
+	assert.Failf(s.t, "a share stands for another count", "%v ready, %.3f a pod, in all %.3f to %.3f", s.ready,
+		share.Served, before.Served, after.Served)
 }
 
 // readyPods counts the pods of an application that are ready. The status of its Deployment follows later.
 func readyPods(t *testing.T, a stack.App) int {
-	pods, err := shared.Cluster.Client().CoreV1().Pods(a.Namespace).List(t.Context(), metav1.ListOptions{LabelSelector: a.Selector()})
+	pods, err := shared.Cluster.Client().CoreV1().Pods(a.Namespace).List(t.Context(),
+		metav1.ListOptions{LabelSelector: a.Selector()})
 	assert.NoError(t, err)
 	ready := 0
 	for i := range pods.Items {
@@ -173,8 +176,9 @@ func during(run stack.Run, from, to time.Duration) []stack.Moment {
 	return out
 }
 
-// reachesWhatIsDesired: of what is served over a sync period of the HPA, it has asked for at least the least at the end
-// of it, as far as its scale-up policy (five times as many, or 4 more) allows; and at the top there are as many as the load needs.
+// reachesWhatIsDesired: of what is served over a sync period of the HPA, it has asked for at least
+// the least at the end of it, as far as its scale-up policy (five times as many, or 4 more) allows;
+// and at the top there are as many as the load needs.
 func reachesWhatIsDesired(t *testing.T, run stack.Run) {
 	for i := range run.Moments {
 		last := i + hpaSync
@@ -194,9 +198,10 @@ func reachesWhatIsDesired(t *testing.T, run stack.Run) {
 	}
 }
 
-// staysAhead: over the steps on the way up the replicas are asked for earlier than by the HPA that follows the present
-// load (each HPA has its own moments of looking, so single steps may differ either way), and fewer pods are missing. For
-// how many seconds some are, and what that does to requests, is in the table.
+// staysAhead: over the steps on the way up the replicas are asked for earlier than by the HPA that
+// follows the present load (each HPA has its own moments of looking, so single steps may differ
+// either way), and fewer pods are missing. For how many seconds some are, and what that does to
+// requests, is in the table.
 func staysAhead(t *testing.T, run, reactive stack.Run) {
 	lead, steps := time.Duration(0), 0
 	for n := run.App.Replicas + 1; n <= needed(run.App); n++ {
@@ -235,7 +240,8 @@ const tableStep = 15 * time.Second / timeScale
 // table puts runs side by side.
 func table(runs []stack.Run) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "\n%-10s %9s %8s %9s %9s %8s %8s %12s %8s %6s %12s\n", "hpa on", "success", "p50", "p90", "p99", "failed", "dropped", "s above τ", "short", "peak", "pod-seconds")
+	fmt.Fprintf(&b, "\n%-10s %9s %8s %9s %9s %8s %8s %12s %8s %6s %12s\n", "hpa on", "success", "p50", "p90", "p99",
+		"failed", "dropped", "s above τ", "short", "peak", "pod-seconds")
 	for _, r := range runs {
 		l := r.Report.Latency
 		fmt.Fprintf(&b, "%-10s %8.2f%% %8s %9s %9s %8d %8d %12d %8d %6d %12d\n", r.App.Name, 100*r.Report.Success(),

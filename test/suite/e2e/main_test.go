@@ -1,5 +1,5 @@
-// Package e2e proves Foresail on a real control plane: the real HPA controller, the real aggregator, real RBAC, the
-// project's own manifests, and pods that serve real HTTP.
+// Package e2e proves Foresail on a real control plane: the real HPA controller, the real
+// aggregator, real RBAC, the project's own manifests, and pods that serve real HTTP.
 package e2e
 
 import (
@@ -24,7 +24,8 @@ import (
 const (
 	// readyDelay is how long the pods of these tests take to become ready.
 	readyDelay = 21 * time.Second / timeScale
-	// hpaSync is within how many seconds the HPA acts on a value: its period, and a little for what is on the way.
+	// hpaSync is within how many seconds the HPA acts on a value: its period, and a little for what
+	// is on the way.
 	hpaSync = 15/timeScale + 3
 )
 
@@ -55,7 +56,8 @@ func runWithStack(ctx context.Context, m *testing.M) (code int, err error) {
 	if err := flag.Set("test.parallel", "12"); err != nil {
 		return 1, err
 	}
-	shared, err = stack.Start(ctx, stack.Options{Progress: os.Stderr, ReadyDelay: readyDelay, Seed: 1, TimeScale: timeScale, ExtraArgs: scaleToZero, AuditPolicy: rbac.Policy})
+	shared, err = stack.Start(ctx, stack.Options{Progress: os.Stderr, ReadyDelay: readyDelay, Seed: 1,
+		TimeScale: timeScale, ExtraArgs: scaleToZero, AuditPolicy: rbac.Policy})
 	if err != nil {
 		return 1, err
 	}
@@ -70,7 +72,8 @@ func runWithStack(ctx context.Context, m *testing.M) (code int, err error) {
 	if pushed, err = newReceiver("adapter"); err != nil {
 		return 1, err
 	}
-	servers, err = newServerList("prometheus-1s", "prometheus-5s", "prometheus-dies", "prometheus-freezes", "prometheus-zero",
+	servers, err = newServerList("prometheus-1s", "prometheus-5s", "prometheus-dies", "prometheus-freezes",
+		"prometheus-zero",
 		"prometheus-history", "prometheus-oldest")
 	if err != nil {
 		return 1, err

@@ -17,7 +17,8 @@ import (
 	"github.com/foresail/foresail/test/env/stack"
 )
 
-// TestOldestPrometheus queries the oldest supported Prometheus, and has it send in both versions of remote write.
+// TestOldestPrometheus queries the oldest supported Prometheus, and has it send in both versions of
+// remote write.
 func TestOldestPrometheus(t *testing.T) {
 	t.Parallel()
 	binaries, err := monitoring.BuildOldest(t.Context(), os.Stderr)

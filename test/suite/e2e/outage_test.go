@@ -11,16 +11,17 @@ import (
 	"github.com/foresail/foresail/test/env/stack"
 )
 
-// TestOutage kills the adapter for a minute in which the load falls: nothing is scaled on the old numbers, and what is
-// served afterwards is the new load. It is not parallel, so it is over before the tests that are go on; they have the
-// adapter that it leaves.
+// TestOutage kills the adapter for a minute in which the load falls: nothing is scaled on the old
+// numbers, and what is served afterwards is the new load. It is not parallel, so it is over before
+// the tests that are go on; they have the adapter that it leaves.
 func TestOutage(t *testing.T) {
 	const (
 		grow    = 60 * time.Second / timeScale
 		kill    = 90 * time.Second / timeScale
 		fall    = kill + 10*time.Second/timeScale
 		restart = kill + time.Minute/timeScale
-		end     = restart + 25*time.Second + 45*time.Second/timeScale // a new adapter needs ten readings, a second apart
+		// a new adapter needs ten readings, a second apart
+		end = restart + 25*time.Second + 45*time.Second/timeScale
 
 		high, low = 78.0, 50.0 // requests a second
 	)
@@ -42,7 +43,8 @@ func TestOutage(t *testing.T) {
 	})
 	defer again.Stop()
 	profile := loadgen.Profile{
-		{At: 0, RPS: 5}, {At: grow, RPS: high}, {At: fall, RPS: high}, {At: fall + 10*time.Second/timeScale, RPS: low}, {At: end, RPS: low},
+		{At: 0, RPS: 5}, {At: grow, RPS: high}, {At: fall, RPS: high}, {At: fall + 10*time.Second/timeScale,
+			RPS: low}, {At: end, RPS: low},
 	}
 	run, err := shared.Play(t.Context(), app, profile, nil)
 	require.NoError(t, err)
@@ -63,7 +65,8 @@ func TestOutage(t *testing.T) {
 	require.NotEmpty(t, recovered, "no value after the restart")
 	load := low * app.ServiceTime.Seconds()
 	least, most := bounds(served(recovered))
-	t.Logf("first value %s after the restart; served from then on %.2f to %.2f for a load of %.2f", (recovered[0].At - restart).Round(time.Second), least, most, load)
+	t.Logf("first value %s after the restart; served from then on %.2f to %.2f for a load of %.2f",
+		(recovered[0].At - restart).Round(time.Second), least, most, load)
 	assert.Less(t, recovered[0].At-restart, 45*time.Second, "time to the first value after the restart")
 	assert.Greater(t, least, load*0.7)
 	assert.Less(t, most, load*1.4)

@@ -20,11 +20,13 @@ import (
 )
 
 // poolSignals reads the signals of a pool of two workers from a real Prometheus, once.
-func poolSignals(t *testing.T, p *monitoring.Prometheus, seasonal string, queries map[string]v1alpha1.SignalQuery) (map[string]plan.Signal, *signal.Set) {
+func poolSignals(t *testing.T, p *monitoring.Prometheus, seasonal string,
+	queries map[string]v1alpha1.SignalQuery) (map[string]plan.Signal, *signal.Set) {
 	t.Helper()
 	spec := v1alpha1.WorkerPoolSpec{Min: 1, Max: 10}
 	for name, query := range queries {
-		spec.Signals = append(spec.Signals, v1alpha1.PoolSignal{Name: name, Threshold: resource.MustParse("700m"), Prometheus: &query})
+		spec.Signals = append(spec.Signals, v1alpha1.PoolSignal{Name: name, Threshold: resource.MustParse("700m"),
+			Prometheus: &query})
 	}
 	weeks := int32(12)
 	spec.Seasonal = &v1alpha1.SeasonalFloor{Prometheus: v1alpha1.SignalQuery{Query: seasonal}, Weeks: &weeks}
@@ -47,7 +49,8 @@ func poolSignals(t *testing.T, p *monitoring.Prometheus, seasonal string, querie
 	return signals, set
 }
 
-// A real Prometheus answers what signals of a pool ask: values of nodes by name and address, rises, and what it refuses.
+// A real Prometheus answers what signals of a pool ask: values of nodes by name and address, rises,
+// and what it refuses.
 func TestPoolSignalsFromPrometheus(t *testing.T) {
 	t.Parallel()
 	p := startPrometheus(t, monitoring.PrometheusOptions{Name: "pool-signals", Selector: "app=none"})
@@ -57,27 +60,29 @@ func TestPoolSignalsFromPrometheus(t *testing.T) {
 	began := time.Now().Add(-15 * time.Minute).Unix()
 	rise := fmt.Sprintf("clamp_min(vector((time() - %d) / 1000), 0)", began) // 0.9 now, and 0.97 in 72 s
 	signals, set := poolSignals(t, p, "vector(3.2) + hour() * 0", map[string]v1alpha1.SignalQuery{
-		"level":   {Query: node("vector(0.5)", "w0") + " or " + node("vector(0.6)", "10.0.0.1:9100"), NodeLabel: "node"},
+		"level": {Query: node("vector(0.5)", "w0") + " or " + node("vector(0.6)", "10.0.0.1:9100"),
+			NodeLabel: "node"},
 		"rise":    {Query: node(rise, "w0") + " or " + node(rise, "w1"), NodeLabel: "node"},
 		"queue":   {Query: "vector(3.5)"},
 		"latency": {Query: "vector(0.9)", Value: v1alpha1.PoolValueLevel},
-		"twice":   {Query: node("vector(0.5)", "w0") + " or " + node("label_replace(vector(1), \"job\", \"b\", \"\", \"\")", "w0"), NodeLabel: "node"},
-		"nan":     {Query: node("vector(0/0)", "w0") + " or " + node("vector(0/0)", "w1"), NodeLabel: "node"},
-		"broken":  {Query: "sum("},
-		"string":  {Query: `"text"`},
-		"absent":  {Query: "absent_metric"},
+		"twice": {Query: node("vector(0.5)",
+			"w0") + " or " + node("label_replace(vector(1), \"job\", \"b\", \"\", \"\")", "w0"), NodeLabel: "node"},
+		"nan":    {Query: node("vector(0/0)", "w0") + " or " + node("vector(0/0)", "w1"), NodeLabel: "node"},
+		"broken": {Query: "sum("},
+		"string": {Query: `"text"`},
+		"absent": {Query: "absent_metric"},
 	})
 	level := signals["level"]
 	assert.True(t, level.Known, level.Err)
 	assert.InDelta(t, 0.55, level.Now, 1e-9)
-	assert.Equal(t, 2, level.Want)
+	assert.Equal(t, 2, level.Desired)
 	rising := signals["rise"]
 	assert.True(t, rising.Known, rising.Err)
 	assert.InDelta(t, 0.9, rising.Now, 0.08)
 	assert.Greater(t, rising.Predicted, rising.Now+0.05)
-	assert.Equal(t, 3, rising.Want)
-	assert.Equal(t, 5, signals["queue"].Want, signals["queue"].Err)
-	assert.Equal(t, 3, signals["latency"].Want, signals["latency"].Err)
+	assert.Equal(t, 3, rising.Desired)
+	assert.Equal(t, 5, signals["queue"].Desired, signals["queue"].Err)
+	assert.Equal(t, 3, signals["latency"].Desired, signals["latency"].Err)
 	for name, message := range map[string]string{
 		"twice":  "at once: must be one series",
 		"nan":    "more than half of the workers have no fresh samples: 2 of 2",

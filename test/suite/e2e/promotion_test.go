@@ -45,7 +45,8 @@ func applyRollout(t *testing.T, manifest []byte) {
 }
 
 func (r rollout) get(c require.TestingT) *unstructured.Unstructured {
-	object, err := shared.Cluster.Dynamic().Resource(rollouts).Namespace(r.namespace).Get(suite, "app", metav1.GetOptions{})
+	object, err := shared.Cluster.Dynamic().Resource(rollouts).Namespace(r.namespace).Get(suite, "app",
+		metav1.GetOptions{})
 	require.NoError(c, err)
 	return object
 }
@@ -71,7 +72,8 @@ func (r rollout) selects(pods string) {
 // scale sets the pods of a version, and waits until they are ready.
 func (r rollout) scale(version string, replicas int) {
 	sets := shared.Cluster.Client().AppsV1().ReplicaSets(r.namespace)
-	_, err := sets.Patch(suite, version, types.MergePatchType, fmt.Appendf(nil, `{"spec":{"replicas":%d}}`, replicas), metav1.PatchOptions{})
+	_, err := sets.Patch(suite, version, types.MergePatchType, fmt.Appendf(nil, `{"spec":{"replicas":%d}}`, replicas),
+		metav1.PatchOptions{})
 	require.NoError(r, err)
 	eventually(r.T, 2*time.Minute, "the pods of "+version+" are ready", func(c *assert.CollectT) {
 		set, err := sets.Get(suite, version, metav1.GetOptions{})
@@ -80,8 +82,8 @@ func (r rollout) scale(version string, replicas int) {
 	})
 }
 
-// application has the pods of both versions, each of which says what it carries of a constant load: the active ones an equal
-// share, the others nothing.
+// application has the pods of both versions, each of which says what it carries of a constant load:
+// the active ones an equal share, the others nothing.
 type application struct {
 	*testing.T
 	namespace string
@@ -93,18 +95,20 @@ func (a *application) promote(version string) { a.active.Store(&version) }
 
 // serve gives the pods of a version the metrics page of a Node.js process.
 func (a *application) serve(version string) {
-	err := shared.ServePages(a.Context(), a.namespace, "rollouts-pod-template-hash="+version, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		carried := 0.0
-		if *a.active.Load() == version {
-			carried = a.share
-		}
-		fmt.Fprintf(w, "# TYPE nodejs_eventloop_utilization gauge\nnodejs_eventloop_utilization %g\n", carried)
-	}))
+	err := shared.ServePages(a.Context(), a.namespace, "rollouts-pod-template-hash="+version,
+		http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			carried := 0.0
+			if *a.active.Load() == version {
+				carried = a.share
+			}
+			fmt.Fprintf(w, "# TYPE nodejs_eventloop_utilization gauge\nnodejs_eventloop_utilization %g\n", carried)
+		}))
 	require.NoError(a, err)
 }
 
-// TestBlueGreenPromotion has the selector of a scale move to the pods of another version, as Argo Rollouts has it at each
-// promotion, under a constant load. The real HPA sees neither a rise nor a fall: it keeps the replicas while nothing is known.
+// TestBlueGreenPromotion has the selector of a scale move to the pods of another version, as Argo
+// Rollouts has it at each promotion, under a constant load. The real HPA sees neither a rise nor a
+// fall: it keeps the replicas while nothing is known.
 func TestBlueGreenPromotion(t *testing.T) {
 	t.Parallel()
 	const replicas, load = 5, 3.1 // for which neither four replicas do nor six are needed
@@ -121,11 +125,13 @@ func TestBlueGreenPromotion(t *testing.T) {
 		served, err := stack.ReadMetric(client, app)
 		require.NoError(c, err)
 		assert.InDelta(c, load, served, 0.4)
-		hpa, err := shared.Cluster.Client().AutoscalingV2().HorizontalPodAutoscalers(r.namespace).Get(t.Context(), "app", metav1.GetOptions{})
+		hpa, err := shared.Cluster.Client().AutoscalingV2().HorizontalPodAutoscalers(r.namespace).Get(t.Context(),
+			"app", metav1.GetOptions{})
 		require.NoError(c, err)
-		assert.True(c, slices.ContainsFunc(hpa.Status.Conditions, func(x autoscalingv2.HorizontalPodAutoscalerCondition) bool {
-			return x.Type == autoscalingv2.ScalingActive && x.Status == corev1.ConditionTrue
-		}), "%v", hpa.Status.Conditions)
+		assert.True(c, slices.ContainsFunc(hpa.Status.Conditions,
+			func(x autoscalingv2.HorizontalPodAutoscalerCondition) bool {
+				return x.Type == autoscalingv2.ScalingActive && x.Status == corev1.ConditionTrue
+			}), "%v", hpa.Status.Conditions)
 		assert.Equal(c, replicas, r.replicas(c))
 	})
 	r.scale("green", replicas)
@@ -138,7 +144,8 @@ func TestBlueGreenPromotion(t *testing.T) {
 	for time.Since(begin) < time.Minute {
 		served, err := stack.ReadMetric(client, app)
 		after := time.Since(begin).Round(time.Millisecond)
-		require.Equal(t, replicas, r.replicas(t), "%s after the promotion, when %.2f is served (%v)", after, served, err)
+		require.Equal(t, replicas, r.replicas(t), "%s after the promotion, when %.2f is served (%v)", after, served,
+			err)
 		if err == nil {
 			values = append(values, served)
 		} else {

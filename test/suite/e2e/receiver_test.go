@@ -14,8 +14,8 @@ import (
 	"github.com/foresail/foresail/test/env/stack"
 )
 
-// receiver is an address at which an adapter takes samples of one user by remote write. It outlives the adapter, so that
-// senders find the next one.
+// receiver is an address at which an adapter takes samples of one user by remote write. It outlives
+// the adapter, so that senders find the next one.
 type receiver struct {
 	address, webConfig string
 	user               monitoring.BasicAuth
@@ -50,6 +50,7 @@ func (r receiver) url() string { return fmt.Sprintf("http://%s/api/v1/write", r.
 func (r receiver) agent(name string, a stack.App, user *monitoring.BasicAuth) monitoring.PrometheusOptions {
 	return monitoring.PrometheusOptions{
 		Name: name, Agent: true, Selector: a.Selector(),
-		RemoteWrite: []monitoring.RemoteWrite{{URL: r.url(), Version: 2, BatchSendDeadline: time.Second, BasicAuth: user}},
+		RemoteWrite: []monitoring.RemoteWrite{{URL: r.url(), Version: 2, BatchSendDeadline: time.Second,
+			BasicAuth: user}},
 	}
 }

@@ -15,8 +15,9 @@ import (
 	"github.com/foresail/foresail/test/env/stack"
 )
 
-// TestRemoteWriteFaults has a real agent send to an adapter of its own, which is not registered: first one that is not
-// let in; then one that is, and that keeps what it cannot send while the adapter is dead.
+// TestRemoteWriteFaults has a real agent send to an adapter of its own, which is not registered:
+// first one that is not let in; then one that is, and that keeps what it cannot send while the
+// adapter is dead.
 func TestRemoteWriteFaults(t *testing.T) {
 	t.Parallel()
 	app := newSteadyApp("written")
@@ -35,7 +36,8 @@ func TestRemoteWriteFaults(t *testing.T) {
 		assert.Equal(t, http.StatusUnauthorized, response.StatusCode)
 
 		from := time.Now()
-		stranger := startPrometheus(t, to.agent("agent-stranger", app, &monitoring.BasicAuth{Username: to.user.Username, Password: "guessed"}))
+		stranger := startPrometheus(t, to.agent("agent-stranger", app,
+			&monitoring.BasicAuth{Username: to.user.Username, Password: "guessed"}))
 		eventually(t, time.Minute, "the agent receives 401", func(c *assert.CollectT) {
 			assert.Contains(c, stranger.LogTail(), "401")
 		})
@@ -52,7 +54,8 @@ func TestRemoteWriteFaults(t *testing.T) {
 	t.Run("the adapter is dead for a while", func(t *testing.T) {
 		from := time.Now()
 		require.NoError(t, a.Kill())
-		s.next(t, from.Add(20*time.Second/timeScale), time.Minute, "the adapter was dead for a while", func(sighting) bool { return true })
+		s.next(t, from.Add(20*time.Second/timeScale), time.Minute, "the adapter was dead for a while",
+			func(sighting) bool { return true })
 		for _, x := range s.since(from.Add(time.Second)) {
 			assert.Error(t, x.Err)
 		}
@@ -69,8 +72,8 @@ func TestRemoteWriteFaults(t *testing.T) {
 	})
 }
 
-// startReceiving runs an adapter for the namespace of an application alone that takes what is sent to a receiver, until the
-// test ends. It is not ready before something has been sent.
+// startReceiving runs an adapter for the namespace of an application alone that takes what is sent
+// to a receiver, until the test ends. It is not ready before something has been sent.
 func startReceiving(t *testing.T, name string, to receiver, app stack.App) *stack.Adapter {
 	t.Helper()
 	a, err := runAdapter(t.Context(), name, append(to.flags(), "--namespaces="+app.Namespace)...)

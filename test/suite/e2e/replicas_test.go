@@ -18,7 +18,8 @@ import (
 	"github.com/foresail/foresail/test/env/stack"
 )
 
-// TestTwoReplicasAnswerAlike asks two adapters, each with its own readings, for the same metric through a ramp.
+// TestTwoReplicasAnswerAlike asks two adapters, each with its own readings, for the same metric
+// through a ramp.
 func TestTwoReplicasAnswerAlike(t *testing.T) {
 	t.Parallel()
 	second, err := startAdapter(suite, "second", "--namespaces=alike")
@@ -33,12 +34,14 @@ func TestTwoReplicasAnswerAlike(t *testing.T) {
 	var mu sync.Mutex
 	var first, other []answer
 	profile := loadgen.Profile{
-		{At: 0, RPS: 20}, {At: 30 * time.Second / timeScale, RPS: 20}, {At: 90 * time.Second / timeScale, RPS: 80}, {At: 2 * time.Minute / timeScale, RPS: 80},
+		{At: 0, RPS: 20}, {At: 30 * time.Second / timeScale, RPS: 20}, {At: 90 * time.Second / timeScale,
+			RPS: 80}, {At: 2 * time.Minute / timeScale, RPS: 80},
 	}
 	begun := time.Now()
 	ctx, cancel := context.WithTimeout(t.Context(), profile.Duration())
 	defer cancel()
-	// Requests that a busy machine delays would come between the readings of the two, which are a part of a second apart.
+	// Requests that a busy machine delays would come between the readings of the two, which are a
+	// part of a second apart.
 	err = shared.Carry(ctx, app, profile, func(m stack.Moment) {
 		a, errA := answerOf(t, adapters[0], clients[0], app)
 		b, errB := answerOf(t, adapters[1], clients[1], app)
@@ -73,12 +76,13 @@ func TestTwoReplicasAnswerAlike(t *testing.T) {
 	}
 }
 
-// outOfStep is how much earlier one replica may see the same change: both read pods and forecast each second, at
-// times of their own.
+// outOfStep is how much earlier one replica may see the same change: both read pods and forecast
+// each second, at times of their own.
 const outOfStep = 2 * time.Second
 
-// answer is what a replica forecast and served at a moment. While the present replicas are good enough, what they can carry is
-// served in place of the forecast: where that ends, a small difference of forecasts is a step of what is served.
+// answer is what a replica forecast and served at a moment. While the present replicas are good
+// enough, what they can carry is served in place of the forecast: where that ends, a small
+// difference of forecasts is a step of what is served.
 type answer struct {
 	sampled          time.Time // the newest sample: on a busy machine a replica may be seconds behind
 	forecast, served float64   // of all pods together
@@ -88,7 +92,8 @@ func (x answer) String() string {
 	return fmt.Sprintf("%s: %.2f, served %.2f", x.sampled.Format(time.TimeOnly), x.forecast, x.served)
 }
 
-func answerOf(t *testing.T, adapter *stack.Adapter, client externalmetrics.ExternalMetricsClient, a stack.App) (answer, error) {
+func answerOf(t *testing.T, adapter *stack.Adapter, client externalmetrics.ExternalMetricsClient, a stack.App) (answer,
+	error) {
 	served, err := stack.ReadMetric(client, a)
 	if err != nil {
 		return answer{}, err
@@ -111,8 +116,8 @@ func answerOf(t *testing.T, adapter *stack.Adapter, client externalmetrics.Exter
 	return x, nil
 }
 
-// apart is how far a forecast is from all that another replica made from about the same samples; nothing if it
-// made none.
+// apart is how far a forecast is from all that another replica made from about the same samples;
+// nothing if it made none.
 func (x answer) apart(other []answer) []float64 {
 	low, high := math.Inf(1), 0.0
 	for _, o := range other {

@@ -21,10 +21,12 @@ import (
 
 const reportedHours = 8
 
-// TestReportFromPrometheus: a report on what a real Prometheus has of two replicas, one of which was replaced, with a pause of both.
+// TestReportFromPrometheus: a report on what a real Prometheus has of two replicas, one of which
+// was replaced, with a pause of both.
 func TestReportFromPrometheus(t *testing.T) {
 	t.Parallel()
-	server := startPrometheus(t, monitoring.PrometheusOptions{Name: "prometheus-report", Selector: "app=none", History: 24 * time.Hour})
+	server := startPrometheus(t, monitoring.PrometheusOptions{Name: "prometheus-report", Selector: "app=none",
+		History: 24 * time.Hour})
 	now := time.Now().Truncate(time.Second)
 	paused := func(at time.Time) bool { ago := now.Sub(at); return ago > 2*time.Hour && ago <= 150*time.Minute }
 	replaced := now.Add(-5 * time.Hour)
@@ -47,7 +49,8 @@ func TestReportFromPrometheus(t *testing.T) {
 		Threshold:      resource.MustParse("700m"), Saturation: &v1alpha1.Saturation{Max: resource.MustParse("1")},
 		MinReplicas: new(int32(evaluationtest.Min)), MaxReplicas: new(int32(evaluationtest.Max)),
 	}
-	for pod, scrapes := range map[string][]evaluationtest.Scrape{"foresail-a": first, "foresail-b": second, "foresail-c": third} {
+	for pod, scrapes := range map[string][]evaluationtest.Scrape{"foresail-a": first, "foresail-b": second,
+		"foresail-c": third} {
 		for _, s := range evaluationtest.Exposed(pm.Namespace, pm.Name, pod, scrapes) {
 			require.NoError(t, server.Write(t.Context(), stored(s)))
 		}
@@ -55,11 +58,13 @@ func TestReportFromPrometheus(t *testing.T) {
 
 	source := evaluationtest.Source(t, server.URL)
 	spans := evaluation.Spans{Names: []string{"7h"}, Lengths: []time.Duration{7 * time.Hour}}
-	record, err := evaluation.Read(t.Context(), source, types.NamespacedName{Namespace: pm.Namespace, Name: pm.Name}, now, spans.Longest())
+	record, err := evaluation.Read(t.Context(), source, types.NamespacedName{Namespace: pm.Namespace, Name: pm.Name},
+		now, spans.Longest())
 	require.NoError(t, err)
 	assert.Equal(t, evaluationtest.Every, record.Step)
 	assert.Equal(t, 3, record.Replicas)
-	report, err := evaluation.Evaluate(t.Context(), &pm, record, spans, evaluation.Play{Seeds: []uint64{1}, Capacity: 100})
+	report, err := evaluation.Evaluate(t.Context(), &pm, record, spans,
+		evaluation.Play{Seeds: []uint64{1}, Capacity: 100})
 	require.NoError(t, err)
 	span := report.Spans[0]
 	assert.InDelta(t, 6.5, span.KnownHours, 0.05)
@@ -68,12 +73,14 @@ func TestReportFromPrometheus(t *testing.T) {
 	assert.Equal(t, "all metrics of Foresail", span.Gaps[0].Missing)
 	require.Len(t, span.Rows, 5)
 	asRan, ours, hpa := span.Rows[0], span.Rows[1], span.Rows[2]
-	assert.InDelta(t, podHours(third, now.Add(-7*time.Hour))+podHours(second, now.Add(-7*time.Hour)), asRan.PodHours.Value, 0.3, "of two replicas at a time one counts")
+	assert.InDelta(t, podHours(third, now.Add(-7*time.Hour))+podHours(second, now.Add(-7*time.Hour)),
+		asRan.PodHours.Value, 0.3, "of two replicas at a time one counts")
 	assert.InDelta(t, asRan.PodHours.Value, ours.PodHours.Value, 0.1*asRan.PodHours.Value)
 	assert.Greater(t, hpa.TooFewMinutes.Value, ours.TooFewMinutes.Value)
 	assert.InDelta(t, 0.81, *span.Forecast.ErrorRatio, 1e-9)
 
-	_, err = evaluation.Read(t.Context(), source, types.NamespacedName{Namespace: pm.Namespace, Name: "wbe"}, now, spans.Longest())
+	_, err = evaluation.Read(t.Context(), source, types.NamespacedName{Namespace: pm.Namespace, Name: "wbe"}, now,
+		spans.Longest())
 	require.ErrorIs(t, err, evaluation.ErrNotRecorded)
 	assert.ErrorContains(t, err, `but of others: "reported/web"`)
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestRollingUpdate replaces every pod under a constant load: what is served shows neither a spike nor a fall, and nothing is
-// scaled.
+// TestRollingUpdate replaces every pod under a constant load: what is served shows neither a spike
+// nor a fall, and nothing is scaled.
 func TestRollingUpdate(t *testing.T) {
 	t.Parallel()
 	const rps = 55.0
@@ -19,11 +19,13 @@ func TestRollingUpdate(t *testing.T) {
 	s := beginSteady(t, app, rps)
 	s.settle(t)
 	// A steep rise may be forecast to go on for a moment, and need more pods.
-	s.next(t, time.Now(), 2*time.Minute, "no more replicas than the load needs", func(x sighting) bool { return x.Replicas == app.Replicas })
+	s.next(t, time.Now(), 2*time.Minute, "no more replicas than the load needs",
+		func(x sighting) bool { return x.Replicas == app.Replicas })
 
 	begin := time.Now()
 	replacePods(t, app)
-	s.next(t, begin.Add(3*time.Minute/timeScale), 3*time.Minute, "the effects of the update", func(sighting) bool { return true })
+	s.next(t, begin.Add(3*time.Minute/timeScale), 3*time.Minute, "the effects of the update",
+		func(sighting) bool { return true })
 
 	var values []float64
 	for _, x := range s.since(begin) {

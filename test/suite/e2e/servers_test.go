@@ -11,8 +11,8 @@ import (
 	"github.com/foresail/foresail/test/env/stack"
 )
 
-// serverList is the Prometheus servers that adapters may query. They start after the adapters, which read the list when
-// they start, so their ports are taken before.
+// serverList is the Prometheus servers that adapters may query. They start after the adapters,
+// which read the list when they start, so their ports are taken before.
 type serverList struct {
 	ports map[string]int // by the name of the server
 	file  string

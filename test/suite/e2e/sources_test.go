@@ -20,8 +20,8 @@ import (
 	"github.com/foresail/foresail/test/env/stack"
 )
 
-// The ramp that each source is to see coming. Requests are fewer and longer than those of TestClosedLoop, so that there
-// can be five applications at once; the load of a pod is the same.
+// The ramp that each source is to see coming. Requests are fewer and longer than those of
+// TestClosedLoop, so that there can be five applications at once; the load of a pod is the same.
 const (
 	sourcesFrom, sourcesTo = 3.0, 75.0
 	sourcesServiceTime     = 80 * time.Millisecond
@@ -30,14 +30,16 @@ const (
 	sourcesSettled         = sourcesTop + 2*hpaSync*time.Second
 	sourcesEnd             = sourcesSettled + 12*time.Second
 
-	// ageGoal is how old the newest sample behind a served value should be at the most, at the 99th percentile, for
-	// sources that see every second. The table shows it; a busy machine must not fail the test.
+	// ageGoal is how old the newest sample behind a served value should be at the most, at the 99th
+	// percentile, for sources that see every second. The table shows it; a busy machine must not
+	// fail the test.
 	ageGoal = 2.0
 )
 
 func sourcesProfile() loadgen.Profile {
 	return loadgen.Profile{
-		{At: 0, RPS: sourcesFrom}, {At: sourcesBegin, RPS: sourcesFrom}, {At: sourcesTop, RPS: sourcesTo}, {At: sourcesEnd, RPS: sourcesTo},
+		{At: 0, RPS: sourcesFrom}, {At: sourcesBegin, RPS: sourcesFrom}, {At: sourcesTop,
+			RPS: sourcesTo}, {At: sourcesEnd, RPS: sourcesTo},
 	}
 }
 
@@ -58,9 +60,9 @@ type sourceCase struct {
 	follows bool  // fine enough for the HPA to have what is needed soon after the ramp
 }
 
-// TestSources plays one ramp to five applications at once, whose samples come in the four ways there are. Beside the
-// server that scrapes once a second is one that does so every five seconds and is asked every five, as is common. At real
-// length it also measures how old samples are.
+// TestSources plays one ramp to five applications at once, whose samples come in the four ways
+// there are. Beside the server that scrapes once a second is one that does so every five seconds
+// and is asked every five, as is common. At real length it also measures how old samples are.
 func TestSources(t *testing.T) {
 	t.Parallel()
 	testSources(t)
@@ -90,10 +92,12 @@ func testSources(t *testing.T) {
 	})
 	for i, a := range apps {
 		played.Go(func() {
-			// Requests make latencies. What pods report is exactly their part of the load: of a second in five, or in fifteen, requests show
-			// a load that is a tenth too small now and then, and with it the HPA takes a pod too few.
+			// Requests make latencies. What pods report is exactly their part of the load: of a
+			// second in five, or in fifteen, requests show a load that is a tenth too small now and
+			// then, and with it the HPA takes a pod too few.
 			begun, profile := time.Now(), sourcesProfile()
-			shared.Shares.Set(a.Namespace, a.Name, func() float64 { return profile.Rate(time.Since(begun)) * a.ServiceTime.Seconds() })
+			shared.Shares.Set(a.Namespace, a.Name,
+				func() float64 { return profile.Rate(time.Since(begun)) * a.ServiceTime.Seconds() })
 			defer shared.Shares.Set(a.Namespace, a.Name, nil)
 			run, err := shared.Play(t.Context(), a, profile, nil)
 			assert.NoError(t, err)
@@ -129,9 +133,11 @@ func sourceCases(t *testing.T) ([]sourceCase, *monitoring.Prometheus) {
 	fine, eachSecond := &no, [2]time.Duration{500 * time.Millisecond, 2 * time.Second}
 
 	endpoints, each, fifth, sent, usage := source("pods"), source("prometheus"), source("prometheus-5s"), source("remote-write"), source("resource")
-	server := startPrometheus(t, monitoring.PrometheusOptions{Name: "prometheus-1s", Selector: each.Selector(), Targets: []string{adapter.Address}})
+	server := startPrometheus(t, monitoring.PrometheusOptions{Name: "prometheus-1s", Selector: each.Selector(),
+		Targets: []string{adapter.Address}})
 	each.Source = scraped(server, each, time.Second)
-	slower := startPrometheus(t, monitoring.PrometheusOptions{Name: "prometheus-5s", Selector: fifth.Selector(), ScrapeInterval: 5 * time.Second})
+	slower := startPrometheus(t, monitoring.PrometheusOptions{Name: "prometheus-5s", Selector: fifth.Selector(),
+		ScrapeInterval: 5 * time.Second})
 	fifth.Source = scraped(slower, fifth, 0)
 	startPrometheus(t, pushed.agent("agent-sources", sent, &pushed.user))
 	sent.Source = written()
@@ -139,9 +145,12 @@ func sourceCases(t *testing.T) ([]sourceCase, *monitoring.Prometheus) {
 	return []sourceCase{
 		{app: endpoints, what: "pods, 1 s", apart: eachSecond, coarse: fine, prompt: true, follows: true},
 		{app: each, what: "prometheus, scrapes 1 s, asked 1 s", apart: eachSecond, coarse: fine, follows: true},
-		{app: fifth, what: "prometheus, scrapes 5 s, asked 5 s", apart: [2]time.Duration{3 * time.Second, 8 * time.Second}, follows: true},
-		{app: sent, what: "remoteWrite, agent scrapes 1 s, v2", apart: eachSecond, coarse: fine, prompt: true, follows: true},
-		{app: usage, what: "resource cpu, metrics-server 15 s", apart: [2]time.Duration{8 * time.Second, 25 * time.Second}, coarse: &yes},
+		{app: fifth, what: "prometheus, scrapes 5 s, asked 5 s",
+			apart: [2]time.Duration{3 * time.Second, 8 * time.Second}, follows: true},
+		{app: sent, what: "remoteWrite, agent scrapes 1 s, v2", apart: eachSecond, coarse: fine, prompt: true,
+			follows: true},
+		{app: usage, what: "resource cpu, metrics-server 15 s",
+			apart: [2]time.Duration{8 * time.Second, 25 * time.Second}, coarse: &yes},
 	}, server
 }
 
@@ -154,7 +163,8 @@ func usageComes(t *testing.T, a stack.App) {
 		assert.Contains(c, fresh.Message, "metrics.k8s.io is not served")
 	})
 	ctx, cancel := context.WithCancel(suite)
-	server, err := monitoring.StartMetricsServer(ctx, shared.Cluster, monitoring.MetricsServerOptions{Progress: os.Stderr, Selector: a.Selector()})
+	server, err := monitoring.StartMetricsServer(ctx, shared.Cluster,
+		monitoring.MetricsServerOptions{Progress: os.Stderr, Selector: a.Selector()})
 	if err != nil {
 		cancel()
 	}
@@ -167,7 +177,8 @@ func usageComes(t *testing.T, a stack.App) {
 		cancel()
 		// An API that is registered and not served would be in the way of others that discover.
 		services := schema.GroupVersionResource{Group: "apiregistration.k8s.io", Version: "v1", Resource: "apiservices"}
-		assert.NoError(t, shared.Cluster.Dynamic().Resource(services).Delete(suite, "v1beta1.metrics.k8s.io", metav1.DeleteOptions{}))
+		assert.NoError(t, shared.Cluster.Dynamic().Resource(services).Delete(suite, "v1beta1.metrics.k8s.io",
+			metav1.DeleteOptions{}))
 	})
 }
 
@@ -198,9 +209,10 @@ func sourceName(status v1alpha1.PredictedMetricStatus) string {
 	return status.Source
 }
 
-// hasWhatIsNeeded: two syncs of the HPA after the ramp there are as many replicas as its end needs, and on the way there
-// always was a value. Where samples may be too sparse, as the status then says, what is served may be those of seconds ago, a little
-// less than the end of the ramp, and an HPA that has come to stand there keeps what its tolerance of a tenth allows.
+// hasWhatIsNeeded: two syncs of the HPA after the ramp there are as many replicas as its end needs,
+// and on the way there always was a value. Where samples may be too sparse, as the status then
+// says, what is served may be those of seconds ago, a little less than the end of the ramp, and an
+// HPA that has come to stand there keeps what its tolerance of a tenth allows.
 func (c *sourceCase) hasWhatIsNeeded(t *testing.T, run stack.Run) {
 	for _, m := range run.Moments {
 		assert.NoError(t, m.Err, "at %s", m.At)
@@ -210,13 +222,16 @@ func (c *sourceCase) hasWhatIsNeeded(t *testing.T, run stack.Run) {
 		rate /= 1.1
 	}
 	settled := during(run, sourcesSettled, sourcesEnd)
-	require.NotEmpty(t, settled, "nothing was recorded from %s to %s: the machine stood still", sourcesSettled, sourcesEnd)
+	require.NotEmpty(t, settled, "nothing was recorded from %s to %s: the machine stood still", sourcesSettled,
+		sourcesEnd)
 	for _, m := range settled {
-		assert.GreaterOrEqual(t, m.Replicas, neededAt(run.App, rate), "replicas at %s, when %.2f is served", m.At, m.Served)
+		assert.GreaterOrEqual(t, m.Replicas, neededAt(run.App, rate), "replicas at %s, when %.2f is served", m.At,
+			m.Served)
 	}
 	if t.Failed() {
 		for _, m := range run.Moments {
-			t.Logf("%3.0f s: load %.2f, served %.2f, replicas %d, ready %d", m.At.Seconds(), m.Rate*run.App.ServiceTime.Seconds(), m.Served, m.Replicas, m.Ready)
+			t.Logf("%3.0f s: load %.2f, served %.2f, replicas %d, ready %d", m.At.Seconds(),
+				m.Rate*run.App.ServiceTime.Seconds(), m.Served, m.Replicas, m.Ready)
 		}
 	}
 }
@@ -224,7 +239,8 @@ func (c *sourceCase) hasWhatIsNeeded(t *testing.T, run stack.Run) {
 // sourcesTable puts the sources side by side.
 func sourcesTable(t *testing.T, cases []sourceCase, runs []stack.Run, ages map[string][]float64) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "\n%-36s %8s %8s %9s %8s %8s %8s %9s %6s %9s %5s %12s %8s  %s\n", "source", "age p50", "age p99", "success", "p50", "p90", "p99",
+	fmt.Fprintf(&b, "\n%-36s %8s %8s %9s %8s %8s %8s %9s %6s %9s %5s %12s %8s  %s\n", "source", "age p50", "age p99",
+		"success", "p50", "p90", "p99",
 		"s above τ", "short", "lead", "peak", "pod-seconds", "no value", "SamplesSufficient")
 	for i, c := range cases {
 		run, l := runs[i], runs[i].Report.Latency
@@ -234,7 +250,8 @@ func sourcesTable(t *testing.T, cases []sourceCase, runs []stack.Run, ages map[s
 		fmt.Fprintf(&b, "%-36s %7.2fs %7.2fs %8.2f%% %8s %8s %8s %9d %6d %9s %5d %12d %8d  %s %s: %s\n", c.what,
 			quantile(aged, 0.5), quantile(aged, 0.99), 100*run.Report.Success(),
 			l.P50.Round(time.Millisecond), l.P90.Round(time.Millisecond), l.P99.Round(time.Millisecond),
-			run.SecondsAbove(), run.Shortfall(), lead(run), run.Peak(), run.PodSeconds(), len(run.Moments)-len(served(run.Moments)),
+			run.SecondsAbove(), run.Shortfall(), lead(run), run.Peak(), run.PodSeconds(),
+			len(run.Moments)-len(served(run.Moments)),
 			fine.Status, fine.Reason, fine.Message)
 	}
 	b.WriteString("age: of the newest sample behind what is served, foresail_sample_age_seconds five times a second during the ramp\n" +
@@ -242,7 +259,8 @@ func sourcesTable(t *testing.T, cases []sourceCase, runs []stack.Run, ages map[s
 	for _, c := range cases {
 		if c.prompt {
 			p99 := quantile(ages[c.app.Name], 0.99)
-			fmt.Fprintf(&b, "goal: age at most %.0f s at the 99th percentile for %s: %t (%.2f s of %d)\n", ageGoal, c.app.Name, p99 <= ageGoal, p99, len(ages[c.app.Name]))
+			fmt.Fprintf(&b, "goal: age at most %.0f s at the 99th percentile for %s: %t (%.2f s of %d)\n", ageGoal,
+				c.app.Name, p99 <= ageGoal, p99, len(ages[c.app.Name]))
 		}
 	}
 	b.WriteString("replicas every 10 s\n")

@@ -15,14 +15,16 @@ import (
 )
 
 const (
-	// Of a load that is known, what may be served: a trend carries every unevenness on over the horizon, and one of the
-	// first samples carries more. Pods that are counted twice, or half of them not at all, are further off.
+	// Of a load that is known, what may be served: a trend carries every unevenness on over the
+	// horizon, and one of the first samples carries more. Pods that are counted twice, or half of
+	// them not at all, are further off.
 	leastOfLoad, mostOfLoad = 0.6, 1.6
 	// steadyGrow is how long the load takes to grow, slowly enough not to need more pods for it.
 	steadyGrow = 30 * time.Second
 )
 
-// steady is an application under a constant load that is looked at each second until its test ends. Its pods carry exactly that.
+// steady is an application under a constant load that is looked at each second until its test ends.
+// Its pods carry exactly that.
 type steady struct {
 	app  stack.App
 	load float64 // of all pods together, once it has grown
@@ -87,8 +89,8 @@ func (s *steady) since(from time.Time) []sighting {
 	return nil
 }
 
-// settle waits until the load has grown, and the served values have been near it for ten looks in a row. While it grows,
-// more is forecast, and rightly.
+// settle waits until the load has grown, and the served values have been near it for ten looks in a
+// row. While it grows, more is forecast, and rightly.
 func (s *steady) settle(t *testing.T) {
 	t.Helper()
 	eventually(t, 2*time.Minute, "what is served is near the load", func(c *assert.CollectT) {
@@ -103,14 +105,15 @@ func (s *steady) settle(t *testing.T) {
 	})
 }
 
-// carried is the load that replicas take at the threshold. It is served instead of a smaller need as long as their count is
-// good enough, so that the HPA keeps them.
+// carried is the load that replicas take at the threshold. It is served instead of a smaller need
+// as long as their count is good enough, so that the HPA keeps them.
 func carried(a stack.App, replicas int) float64 {
 	return float64(replicas) * a.Threshold.AsApproximateFloat64()
 }
 
 // next waits for a look from a time on that is as desired, and returns it.
-func (s *steady) next(t *testing.T, from time.Time, span time.Duration, what string, desired func(sighting) bool) sighting {
+func (s *steady) next(t *testing.T, from time.Time, span time.Duration, what string,
+	desired func(sighting) bool) sighting {
 	t.Helper()
 	var found sighting
 	eventually(t, span, what, func(c *assert.CollectT) {

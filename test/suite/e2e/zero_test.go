@@ -28,11 +28,12 @@ type gateway struct{ open atomic.Uint64 }
 func (g *gateway) set(open float64) { g.open.Store(math.Float64bits(open)) }
 
 func (g *gateway) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
-	fmt.Fprintf(w, "# TYPE gateway_open_requests gauge\ngateway_open_requests %g\n", math.Float64frombits(g.open.Load()))
+	fmt.Fprintf(w, "# TYPE gateway_open_requests gauge\ngateway_open_requests %g\n",
+		math.Float64frombits(g.open.Load()))
 }
 
-// TestFromAndToZero has a plain HPA scale a target from zero by a load that is there without pods, and back: what is not above the
-// activation wakes nothing.
+// TestFromAndToZero has a plain HPA scale a target from zero by a load that is there without pods,
+// and back: what is not above the activation wakes nothing.
 func TestFromAndToZero(t *testing.T) {
 	t.Parallel()
 	server := startPrometheus(t, monitoring.PrometheusOptions{Name: "prometheus-zero", Selector: "app=gateway"})
@@ -40,7 +41,8 @@ func TestFromAndToZero(t *testing.T) {
 	require.NoError(t, err)
 	app := stack.App{Namespace: "zero", Name: "worker", Metric: "predicted_load_total"}
 	eventually(t, 2*time.Minute, "the gateway is ready", func(c *assert.CollectT) {
-		gateway, err := shared.Cluster.Client().AppsV1().Deployments("zero").Get(t.Context(), "gateway", metav1.GetOptions{})
+		gateway, err := shared.Cluster.Client().AppsV1().Deployments("zero").Get(t.Context(), "gateway",
+			metav1.GetOptions{})
 		require.NoError(c, err)
 		assert.EqualValues(c, 1, gateway.Status.ReadyReplicas)
 	})
@@ -91,7 +93,8 @@ func TestFromAndToZero(t *testing.T) {
 
 // hpaConditions says what the HPA of an application makes of what it reads.
 func hpaConditions(c require.TestingT, a stack.App) (out []string) {
-	hpa, err := shared.Cluster.Client().AutoscalingV2().HorizontalPodAutoscalers(a.Namespace).Get(suite, a.Name, metav1.GetOptions{})
+	hpa, err := shared.Cluster.Client().AutoscalingV2().HorizontalPodAutoscalers(a.Namespace).Get(suite, a.Name,
+		metav1.GetOptions{})
 	require.NoError(c, err)
 	for _, x := range hpa.Status.Conditions {
 		out = append(out, fmt.Sprintf("%s %s: %s", x.Type, x.Status, x.Message))

@@ -18,9 +18,9 @@ import (
 // target is the share of a node that the extender packs up to, by default.
 const target = 0.65
 
-// TestBurstDoesNotHerd has many pods come between two readings of what nodes use. A quarter of the nodes is busy
-// with what no pod requests, and pods request half of their limits and use most of those: requests tell the scheduler
-// little, and the last reading tells it less with each pod.
+// TestBurstDoesNotHerd has many pods come between two readings of what nodes use. A quarter of the
+// nodes is busy with what no pod requests, and pods request half of their limits and use most of
+// those: requests tell the scheduler little, and the last reading tells it less with each pod.
 func TestBurstDoesNotHerd(t *testing.T) { testBurst(t) }
 
 func testBurst(t *testing.T) {
@@ -34,7 +34,7 @@ func testBurst(t *testing.T) {
 	}{
 		{"extender", func(t *testing.T) ([]byte, *probe) {
 			// All nodes are new here, and would be held back alike.
-			f := startForesail(t, "--extender-metrics-interval", "1s", "--extender-warm-up", "0s")
+			f := startForesail(t, "test:extender-metrics-interval=1s", "test:extender-warm-up=0s")
 			return asking(t, f.address, patient), f.probe
 		}},
 		{"no-extender", func(t *testing.T) ([]byte, *probe) { return plain(t), nil }},
@@ -54,7 +54,8 @@ func testBurst(t *testing.T) {
 	w := tabwriter.NewWriter(&table, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "scheduler\tpods\tpods/s\tmean load\tmax\tstddev\tnodes above 65%\tnodes above 100%\tanswers missed")
 	for _, o := range outcomes {
-		fmt.Fprintf(w, "%s\t%d\t%.0f\t%.2f\t%.2f\t%.3f\t%d\t%d\t%d\n", o.name, o.pods, o.rate, o.mean, o.most, o.deviation, o.above, o.over, o.skipped)
+		fmt.Fprintf(w, "%s\t%d\t%.0f\t%.2f\t%.2f\t%.3f\t%d\t%d\t%d\n", o.name, o.pods, o.rate, o.mean, o.most,
+			o.deviation, o.above, o.over, o.skipped)
 	}
 	require.NoError(t, w.Flush())
 	t.Logf("load of %d nodes after a burst, by what pods really use:\n%s", outcomes[0].nodes, table.String())

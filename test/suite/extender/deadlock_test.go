@@ -17,7 +17,8 @@ import (
 	"github.com/foresail/foresail/test/env/foresail"
 )
 
-// stuffed has a pool of one node, which requests say is empty and whose memory is full, and pods come that need little.
+// stuffed has a pool of one node, which requests say is empty and whose memory is full, and pods
+// come that need little.
 type stuffed struct {
 	*stage
 	old       string // the node
@@ -26,10 +27,11 @@ type stuffed struct {
 
 const stuffedPods = 3
 
-func newStuffed(t *testing.T, name string, most int32, change func(*v1alpha1.WorkerPoolSpec), flags ...string) *stuffed {
+func newStuffed(t *testing.T, name string, most int32, change func(*v1alpha1.WorkerPoolSpec),
+	flags ...string) *stuffed {
 	t.Helper()
 	s := &stuffed{stage: newStage(t, name)}
-	f := startForesail(t, append(flags, "--extender-metrics-interval", "1s", "--extender-warm-up", "0s")...)
+	f := startForesail(t, append(flags, "test:extender-metrics-interval=1s", "test:extender-warm-up=0s")...)
 	s.createPool(1, most, worker, change)
 	s.old = s.workers(1)[0].Name
 	uses.lay(t, s.old, constantly(use{1, 0.97 * worker.use().memory}))
@@ -45,7 +47,8 @@ func newStuffed(t *testing.T, name string, most int32, change func(*v1alpha1.Wor
 func (s *stuffed) come() *witness {
 	s.Helper()
 	w := s.watch("late")
-	s.create(stuffedPods, spec{app: "late", scheduler: s.scheduler.Name, cpu: "100m", memory: "64Mi", uses: use{0.05, 32 << 20}}, nil)
+	s.create(stuffedPods, spec{app: "late", scheduler: s.scheduler.Name, cpu: "100m", memory: "64Mi",
+		uses: use{0.05, 32 << 20}}, nil)
 	return w
 }
 
@@ -73,7 +76,8 @@ func TestNoDeadlock(t *testing.T) {
 		placed := on(s.ready("late", stuffedPods))
 		assert.Zero(t, placed[s.old], "on the node that is full")
 		assert.Len(t, s.nodes(), 2, "one node is enough for them")
-		t.Logf("%d pods ran %.1f s after they had been refused, after %.0f attempts", stuffedPods, time.Since(begun).Seconds(), s.attempts())
+		t.Logf("%d pods ran %.1f s after they had been refused, after %.0f attempts", stuffedPods,
+			time.Since(begun).Seconds(), s.attempts())
 	})
 	t.Run("the pool is at its maximum", func(t *testing.T) {
 		t.Parallel()
@@ -89,9 +93,10 @@ func TestNoDeadlock(t *testing.T) {
 		const cloud, waited = "helpless-cloud", 20 * time.Second
 		ownCloud(t, cloud)
 		s := newStuffed(t, "helpless", 3, func(p *v1alpha1.WorkerPoolSpec) { p.Provider.Simulated.Namespace = cloud },
-			"--extender-max-wait", waited.String())
+			"test:extender-max-wait="+waited.String())
 		_, err := cluster.Client().CoreV1().ConfigMaps(cloud).Create(t.Context(), &corev1.ConfigMap{
-			ObjectMeta: metav1.ObjectMeta{Name: simulated.FaultsName}, Data: map[string]string{simulated.FaultNeverJoin: "true"},
+			ObjectMeta: metav1.ObjectMeta{Name: simulated.FaultsName},
+			Data:       map[string]string{simulated.FaultNeverJoin: "true"},
 		}, metav1.CreateOptions{})
 		require.NoError(t, err)
 		begun := time.Now()
@@ -100,7 +105,8 @@ func TestNoDeadlock(t *testing.T) {
 		time.Sleep(time.Until(begun.Add(waited / 2)))
 		t.Logf("%d pods that are refused were tried %.0f times in %s", stuffedPods, s.attempts(), waited/2)
 		assert.Zero(t, w.bound(), "pods that have not waited for long enough")
-		// The scheduler tries them again when anything changes in the cluster; in one as quiet as this nothing does.
+		// The scheduler tries them again when anything changes in the cluster; in one as quiet as
+		// this nothing does.
 		s.until("the pods to pass", func() bool {
 			s.touch()
 			time.Sleep(time.Second)
@@ -136,8 +142,10 @@ func ownCloud(t *testing.T, name string) {
 	t.Helper()
 	rights, err := foresail.ReadManifest("components/simulated-nodes/rbac.yaml")
 	require.NoError(t, err)
-	_, err = cluster.Client().CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
+	_, err = cluster.Client().CoreV1().Namespaces().Create(t.Context(),
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
 	require.NoError(t, err)
-	_, err = cluster.Apply(t.Context(), bytes.ReplaceAll(rights, []byte("namespace: foresail-simulated\n"), []byte("namespace: "+name+"\n")))
+	_, err = cluster.Apply(t.Context(), bytes.ReplaceAll(rights, []byte("namespace: foresail-simulated\n"),
+		[]byte("namespace: "+name+"\n")))
 	require.NoError(t, err)
 }

@@ -14,13 +14,14 @@ import (
 	"github.com/foresail/foresail/test/env/monitoring"
 )
 
-// startPrometheus runs a Prometheus that knows of each node what its kubelet's cAdvisor would tell, by the meter, and
-// returns its address.
+// startPrometheus runs a Prometheus that knows of each node what its kubelet's cAdvisor would tell,
+// by the meter, and returns its address.
 func startPrometheus(t *testing.T) (url string) {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
-	server := &http.Server{Handler: &exporter{last: map[string]reading{}, worked: map[string]float64{}}, ReadHeaderTimeout: time.Minute}
+	server := &http.Server{Handler: &exporter{last: map[string]reading{}, worked: map[string]float64{}},
+		ReadHeaderTimeout: time.Minute}
 	go func() { _ = server.Serve(listener) }()
 	t.Cleanup(func() { require.NoError(t, server.Close()) })
 	p, err := monitoring.StartPrometheus(t.Context(), cluster, monitoring.PrometheusOptions{
@@ -35,7 +36,7 @@ func startPrometheus(t *testing.T) (url string) {
 // askPrometheus returns the flags by which a process reads there what nodes use.
 func askPrometheus(url string) []string {
 	return []string{
-		"--prometheus-url", url,
+		"--prometheus", url,
 		"--extender-cpu-query", `sum by (node) (rate(container_cpu_usage_seconds_total{id="/"}[1m]))`,
 		"--extender-memory-query", `sum by (node) (last_over_time(container_memory_working_set_bytes{id="/"}[1m]))`,
 	}

@@ -73,17 +73,19 @@ func troubles() []trouble {
 		{name: "status 500", pods: 200, begin: say(http.StatusInternalServerError, "no")},
 		// It is taken for a refusal of every node, without an error. Foresail never says it.
 		{name: "{}", pods: 50, begin: say(http.StatusOK, "{}"), stuck: true},
-		{name: "restart in a burst", pods: crowd, begin: inject(nil), during: func(s *stage, w *witness, f *extenderProcess) {
-			s.until("some pods to be bound", func() bool { return w.bound() >= 100 })
-			require.NoError(s, f.Kill())
-			without := w.bound() + 100
-			s.until("some more pods to be bound", func() bool { return w.bound() >= without })
-			f.start()
-		}},
+		{name: "restart in a burst", pods: crowd, begin: inject(nil),
+			during: func(s *stage, w *witness, f *extenderProcess) {
+				s.until("some pods to be bound", func() bool { return w.bound() >= 100 })
+				require.NoError(s, f.Kill())
+				without := w.bound() + 100
+				s.until("some more pods to be bound", func() bool { return w.bound() >= without })
+				f.start()
+			}},
 	}
 }
 
-// TestSchedulingGoesOn has a scheduler place pods while it cannot talk with the extender, or gets answers that are none.
+// TestSchedulingGoesOn has a scheduler place pods while it cannot talk with the extender, or gets
+// answers that are none.
 func TestSchedulingGoesOn(t *testing.T) { testTroubles(t) }
 
 func testTroubles(t *testing.T) {
@@ -103,7 +105,9 @@ func testTroubles(t *testing.T) {
 			end := trouble.begin(p, f)
 			created := make(chan error, 1)
 			go func() {
-				created <- s.tryCreate(trouble.pods, spec{app: "faulty", scheduler: scheduler.Name, cpu: "20m", memory: "32Mi", uses: use{0.02, 32 << 20}}, nil)
+				created <- s.tryCreate(trouble.pods,
+					spec{app: "faulty", scheduler: scheduler.Name, cpu: "20m", memory: "32Mi",
+						uses: use{0.02, 32 << 20}}, nil)
 			}()
 			if trouble.during != nil {
 				trouble.during(s, witness, f)
@@ -115,7 +119,8 @@ func testTroubles(t *testing.T) {
 				meanwhile = witness.bound()
 				assert.Zero(t, meanwhile, "pods that a refusal of all nodes lets pass")
 				p.inject(nil)
-				// Nothing has changed that pods could wait for: the scheduler tries them again when something has.
+				// Nothing has changed that pods could wait for: the scheduler tries them again when
+				// something has.
 				s.addNodes(1, worker)
 			}
 			s.until("all to be bound", func() bool { return witness.bound() == trouble.pods })
@@ -124,7 +129,8 @@ func testTroubles(t *testing.T) {
 				end()
 			}
 			n, took, rate := witness.rate()
-			fmt.Fprintf(w, "%s\t%d\t%d\t%d\t%.1f s\t%.1f\t%d\n", trouble.name, trouble.pods, meanwhile, n, took.Seconds(), rate, p.conns.Load()-connections)
+			fmt.Fprintf(w, "%s\t%d\t%d\t%d\t%.1f s\t%.1f\t%d\n", trouble.name, trouble.pods, meanwhile, n,
+				took.Seconds(), rate, p.conns.Load()-connections)
 		})
 	}
 	require.NoError(t, w.Flush())

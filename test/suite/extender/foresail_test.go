@@ -3,6 +3,7 @@ package extender
 import (
 	"context"
 	"fmt"
+	"path/filepath"
 	"sync/atomic"
 	"testing"
 
@@ -22,8 +23,8 @@ type extenderProcess struct {
 
 var processes atomic.Int64
 
-// startPools starts the process that runs the WorkerPools of all tests. Were it one of each test, the end of one would leave the
-// pools of others without a leader until the lease expires.
+// startPools starts the process that runs the WorkerPools of all tests. Were it one of each test,
+// the end of one would leave the pools of others without a leader until the lease expires.
 func startPools(ctx context.Context) (*foresail.Process, error) {
 	program, err := binary()
 	if err != nil {
@@ -34,7 +35,8 @@ func startPools(ctx context.Context) (*foresail.Process, error) {
 		return nil, err
 	}
 	p, err := foresail.Start(foresail.Options{
-		Name: "pools", Binary: program, Dir: cluster.Dir(), Home: home(), Flags: []string{"--enable", "nodepool", "--kubeconfig", kubeconfig},
+		Name: "pools", Binary: program, Dir: cluster.Dir(), Home: home(), Flags: []string{"--enable", "nodepool",
+			"--kubeconfig", kubeconfig},
 	})
 	if err != nil {
 		return nil, err
@@ -44,7 +46,8 @@ func startPools(ctx context.Context) (*foresail.Process, error) {
 	return p, p.WaitReady(ctx)
 }
 
-// account is that of the extender on a control plane: what it may do is not mixed with what the process that runs WorkerPools may.
+// account is that of the extender on a control plane: what it may do is not mixed with what the
+// process that runs WorkerPools may.
 const account = "foresail-extender"
 
 // startForesail starts a process with the extender, as the manifests would, and waits until it is ready.
@@ -56,14 +59,14 @@ func startForesail(t *testing.T, flags ...string) *extenderProcess {
 	require.NoError(t, err)
 	address, err := ports.TakeAddress()
 	require.NoError(t, err)
-	cert, key, err := cluster.ServingCertificate("127.0.0.1", "localhost")
+	cert, _, err := cluster.ServingCertificate("127.0.0.1", "localhost")
 	require.NoError(t, err)
 	f := &extenderProcess{t: t, address: address}
 	f.Process = foresail.StartFor(t, foresail.Options{
 		Name: fmt.Sprintf("foresail-%d", processes.Add(1)), Binary: program, Dir: cluster.Dir(), Home: home(),
 		Flags: append([]string{
 			"--enable", "extender", "--kubeconfig", kubeconfig,
-			"--extender-address", address, "--extender-tls-cert-file", cert, "--extender-tls-private-key-file", key,
+			"--extender-address", address, "--extender-cert-dir", filepath.Dir(cert),
 		}, flags...),
 	})
 	f.probe = newProbe(t, address, "http://"+f.Address)

@@ -1,10 +1,11 @@
-// Package extender has real kube-schedulers ask a real Foresail, started as a process by the flags that users give, while
-// things go on and go wrong around them: nodes that are removed, nodes that fill up, bursts of pods, and faults between
-// the two.
+// Package extender has real kube-schedulers ask a real Foresail, started as a process by the flags
+// that users give, while things go on and go wrong around them: nodes that are removed, nodes that
+// fill up, bursts of pods, and faults between the two.
 //
-// All tests share one control plane, and each has its own nodes, by a label that all of its pods ask for, and its own
-// schedulers, so that each can be run alone. What nodes use is played: every pod says in annotations what it will really
-// use, which need not be what it requests, and tests add what nodes use beside their pods. It is served as metrics.k8s.io.
+// All tests share one control plane, and each has its own nodes, by a label that all of its pods
+// ask for, and its own schedulers, so that each can be run alone. What nodes use is played: every
+// pod says in annotations what it will really use, which need not be what it requests, and tests
+// add what nodes use beside their pods. It is served as metrics.k8s.io.
 package extender
 
 import (
@@ -33,9 +34,12 @@ var long = flag.Bool("long", false, "compare for longer")
 var (
 	cluster *controlplane.Cluster
 	objects client.Client // of the administrator
-	binary  = sync.OnceValues(func() (foresail.Binary, error) { return foresail.Build(context.Background(), os.Stderr) })
-	uses    *meter
-	pools   *foresail.Process // that runs WorkerPools
+	binary  = sync.OnceValues(func() (foresail.Binary,
+		error) {
+		return foresail.Build(context.Background(), os.Stderr)
+	})
+	uses  *meter
+	pools *foresail.Process // that runs WorkerPools
 )
 
 func TestMain(m *testing.M) {
@@ -81,8 +85,10 @@ func prepare(ctx context.Context) error {
 		return err
 	}
 	err := foresail.Apply(ctx, cluster,
-		"crds/foresail.dev_workerpools.yaml", "base/namespace.yaml", "base/serviceaccount.yaml", "components/nodepool/rbac.yaml",
-		"components/simulated-nodes/namespace.yaml", "components/simulated-nodes/rbac.yaml", "components/extender-rights/rbac.yaml",
+		"crds/foresail.dev_workerpools.yaml", "base/namespace.yaml", "base/serviceaccount.yaml",
+		"components/nodepool/rbac.yaml",
+		"components/simulated-nodes/namespace.yaml", "components/simulated-nodes/rbac.yaml",
+		"components/extender-rights/rbac.yaml",
 		"overlays/extender/serviceaccount.yaml", "overlays/extender/binding.yaml")
 	if err != nil {
 		return err

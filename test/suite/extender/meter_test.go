@@ -28,8 +28,9 @@ type use struct{ cpu, memory float64 }
 
 func (u use) add(v use) use { return use{u.cpu + v.cpu, u.memory + v.memory} }
 
-// meter plays what measures nodes: it knows what pods really use, and what nodes use beside them, and serves it as
-// metrics-server does. A sample of CPU is the mean since the one before, one of memory that of the moment.
+// meter plays what measures nodes: it knows what pods really use, and what nodes use beside them,
+// and serves it as metrics-server does. A sample of CPU is the mean since the one before, one of
+// memory that of the moment.
 type meter struct {
 	pods, nodes cache.SharedIndexInformer
 
@@ -120,7 +121,8 @@ func (m *meter) sample() {
 			ObjectMeta: metav1.ObjectMeta{Name: name},
 			Timestamp:  metav1.NewTime(at), Window: metav1.Duration{Duration: at.Sub(before.at)},
 			Usage: corev1.ResourceList{
-				corev1.ResourceCPU:    *resource.NewMilliQuantity(int64(math.Round(500*(before.cpu+present.cpu))), resource.DecimalSI),
+				corev1.ResourceCPU: *resource.NewMilliQuantity(int64(math.Round(500*(before.cpu+present.cpu))),
+					resource.DecimalSI),
 				corev1.ResourceMemory: *resource.NewQuantity(int64(present.memory), resource.BinarySI),
 			},
 		})
@@ -130,8 +132,8 @@ func (m *meter) sample() {
 	m.last, m.samples = last, samples
 }
 
-// every samples from now on until the test ends or the function that is returned is called. Tests that run at the same time
-// have all of their samples.
+// every samples from now on until the test ends or the function that is returned is called. Tests
+// that run at the same time have all of their samples.
 func (m *meter) every(t *testing.T, interval time.Duration) (stop func()) {
 	ctx, cancel := context.WithCancel(t.Context())
 	var running sync.WaitGroup

@@ -12,8 +12,9 @@ import (
 	"github.com/foresail/foresail/adapter/scheduler/extender"
 )
 
-// TestPodsAvoidPredictedOverload has a node fill up that nothing is requested of. By its requests it is the emptiest, and by
-// what it uses now it has as much room as it should: only where it is going speaks against it.
+// TestPodsAvoidPredictedOverload has a node fill up that nothing is requested of. By its requests
+// it is the emptiest, and by what it uses now it has as much room as it should: only where it is
+// going speaks against it.
 func TestPodsAvoidPredictedOverload(t *testing.T) {
 	t.Parallel()
 	const (
@@ -28,8 +29,12 @@ func TestPodsAvoidPredictedOverload(t *testing.T) {
 		flags  func(*testing.T) []string
 	}{
 		{"memory", "memory", use{0, 1}, func(*testing.T) []string { return nil }},
-		{"memory-prometheus", "memory", use{0, 1}, func(t *testing.T) []string { return askPrometheus(startPrometheus(t)) }},
-		{"cpu", "cpu", use{1, 0}, func(*testing.T) []string { return []string{"--extender-cpu-limit", fmt.Sprint(limit)} }},
+		{"memory-prometheus", "memory", use{0, 1},
+			func(t *testing.T) []string { return askPrometheus(startPrometheus(t)) }},
+		{"cpu", "cpu", use{1, 0}, func(*testing.T) []string {
+			return []string{"--extender-cpu-limit",
+				fmt.Sprint(limit)}
+		}},
 	} {
 		t.Run(variant.name, func(t *testing.T) {
 			t.Parallel()
@@ -52,11 +57,13 @@ func TestPodsAvoidPredictedOverload(t *testing.T) {
 				uses.lay(t, name, constantly(fill(0.3)))
 			}
 			uses.every(t, time.Second)
-			f := startForesail(t, append(variant.flags(t), "--extender-metrics-interval", "1s", "--extender-horizon", horizon.String())...)
+			f := startForesail(t, append(variant.flags(t), "test:extender-metrics-interval=1s",
+				"test:extender-horizon="+horizon.String())...)
 			asks := startScheduler(t, s.name, asking(t, f.address, patient))
 			control := startScheduler(t, s.name+"-control", plain(t))
 
-			// The ramping node has a pod that requests next to nothing: one without pods is refused to nobody.
+			// The ramping node has a pod that requests next to nothing: one without pods is refused
+			// to nobody.
 			s.resident(ramping, spec{app: "resident", cpu: "10m", memory: "16Mi"})
 			for _, name := range steady {
 				s.resident(name, spec{app: "resident", cpu: "1", memory: "2Gi"})
@@ -83,7 +90,8 @@ func TestPodsAvoidPredictedOverload(t *testing.T) {
 
 			refused := f.MustMetrics(t).Sum("foresail_extender_nodes_filtered_total", "reason", variant.reason)
 			t.Logf("the node used %.0f%% when the pods came, and was to use %.0f%%: %d of %d pods with the extender (refused %.0f times), %d of %d without",
-				100*now, 100*math.Min(now+rise*horizon.Seconds(), 0.98), placed[ramping], pods, refused, controlled[ramping], pods)
+				100*now, 100*math.Min(now+rise*horizon.Seconds(),
+					0.98), placed[ramping], pods, refused, controlled[ramping], pods)
 			if refused == 0 {
 				t.Log(f.Get(t.Context(), "/extender/pods/"+s.name+"/asks-0000"))
 			}

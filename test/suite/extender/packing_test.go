@@ -58,8 +58,9 @@ type bill struct {
 	waited      []time.Duration
 }
 
-// TestPackingEmptiesNodes has the same pods come to two pools at once, one of which the default scheduler places pods on.
-// None of the pods may be moved, so that a node can only be removed when it has come to be empty by itself.
+// TestPackingEmptiesNodes has the same pods come to two pools at once, one of which the default
+// scheduler places pods on. None of the pods may be moved, so that a node can only be removed when
+// it has come to be empty by itself.
 func TestPackingEmptiesNodes(t *testing.T) {
 	t.Parallel()
 	span, pace := 80*time.Second, time.Duration(2) // everything is so many times as fast
@@ -68,7 +69,7 @@ func TestPackingEmptiesNodes(t *testing.T) {
 	}
 	interval, warmUp := 2*time.Second/pace, 5*time.Second/pace
 	f := startForesail(t,
-		"--extender-metrics-interval", interval.String(), "--extender-horizon", (5 * interval).String(), "--extender-warm-up", warmUp.String())
+		"test:extender-metrics-interval="+interval.String(), "test:extender-horizon="+(5*interval).String(), "test:extender-warm-up="+warmUp.String())
 	uses.every(t, interval)
 	variants := []struct {
 		name   string
@@ -103,10 +104,12 @@ func TestPackingEmptiesNodes(t *testing.T) {
 		at := func(share float64) time.Duration {
 			return b.waited[int(share*float64(len(b.waited)-1))].Round(10 * time.Millisecond)
 		}
-		fmt.Fprintf(w, "%s\t%d\t%.3f\t%d\t%d\t%s\t%s\t%s\n", variants[i].name, b.pods, b.nodeSeconds/3600, b.peak, b.removed, at(0.5), at(0.95), at(1))
+		fmt.Fprintf(w, "%s\t%d\t%.3f\t%d\t%d\t%s\t%s\t%s\n", variants[i].name, b.pods, b.nodeSeconds/3600, b.peak,
+			b.removed, at(0.5), at(0.95), at(1))
 	}
 	require.NoError(t, w.Flush())
-	t.Logf("the same arrivals in %s, and %s more, %d times as fast:\n%s%.0f%% of the node hours", span, tail, pace, table.String(), 100*bills[1].nodeSeconds/bills[0].nodeSeconds)
+	t.Logf("the same arrivals in %s, and %s more, %d times as fast:\n%s%.0f%% of the node hours", span, tail, pace,
+		table.String(), 100*bills[1].nodeSeconds/bills[0].nodeSeconds)
 	for _, b := range bills {
 		assert.Positive(t, b.nodeSeconds)
 		assert.Equal(t, len(arrivals(1, span)), b.pods, "pods that ran")
@@ -117,9 +120,9 @@ func TestPackingEmptiesNodes(t *testing.T) {
 // tail is for how long the bill of a pool goes on after the last arrival.
 const tail = 30 * time.Second
 
-// play has the pods come and go, everything so many times as fast as they say. It is not for the goroutine of the test: nothing in it
-// ends the test. A pod has a goroutine of its own: an API server that is slow to create one must not keep others, or the count of
-// nodes, waiting.
+// play has the pods come and go, everything so many times as fast as they say. It is not for the
+// goroutine of the test: nothing in it ends the test. A pod has a goroutine of its own: an API
+// server that is slow to create one must not keep others, or the count of nodes, waiting.
 func (s *stage) play(scheduler string, come []arrival, span, pace time.Duration) (bill, error) {
 	billed := (span + tail) / pace
 	w := s.watch("work")

@@ -16,8 +16,8 @@ import (
 	"github.com/foresail/foresail/api/v1alpha1"
 )
 
-// createPool makes a WorkerPool whose nodes are those of the stage. Its times are short, and it is never idle: what makes
-// it shrink is its maximum.
+// createPool makes a WorkerPool whose nodes are those of the stage. Its times are short, and it is
+// never idle: what makes it shrink is its maximum.
 func (s *stage) createPool(least, most int32, z size, change func(*v1alpha1.WorkerPoolSpec)) {
 	s.Helper()
 	seconds := func(n int) *metav1.Duration { return &metav1.Duration{Duration: time.Duration(n) * time.Second} }
@@ -36,7 +36,8 @@ func (s *stage) createPool(least, most int32, z size, change func(*v1alpha1.Work
 		Template:       v1alpha1.NodeTemplate{Labels: map[string]string{stageLabel: s.name}},
 		Provider: v1alpha1.PoolProvider{Simulated: &v1alpha1.SimulatedProvider{
 			JoinDelay: seconds(1), Zones: []string{"a"},
-			Shape: map[string]resource.Quantity{"cpu": resource.MustParse(z.cpu), "memory": resource.MustParse(z.memory), "pods": resource.MustParse(z.pods)},
+			Shape: map[string]resource.Quantity{"cpu": resource.MustParse(z.cpu),
+				"memory": resource.MustParse(z.memory), "pods": resource.MustParse(z.pods)},
 		}},
 	}}
 	if change != nil {
@@ -71,7 +72,8 @@ func (s *stage) changePool(change func(*v1alpha1.WorkerPoolSpec)) {
 // nodes lists those of the stage.
 func (s *stage) nodes() []corev1.Node {
 	s.Helper()
-	list, err := cluster.Client().CoreV1().Nodes().List(s.Context(), metav1.ListOptions{LabelSelector: stageLabel + "=" + s.name, ResourceVersion: "0"})
+	list, err := cluster.Client().CoreV1().Nodes().List(s.Context(),
+		metav1.ListOptions{LabelSelector: stageLabel + "=" + s.name, ResourceVersion: "0"})
 	require.NoError(s, err)
 	return list.Items
 }
@@ -82,14 +84,16 @@ func (s *stage) workers(n int) []corev1.Node {
 	var nodes []corev1.Node
 	s.until(fmt.Sprintf("%d workers", n), func() bool {
 		nodes = s.nodes()
-		return len(nodes) == n && !slices.ContainsFunc(nodes, func(node corev1.Node) bool { return !free(&node) }) && s.pool().Status.Action == nil
+		return len(nodes) == n && !slices.ContainsFunc(nodes, func(node corev1.Node) bool { return !free(&node) }) &&
+			s.pool().Status.Action == nil
 	})
 	return nodes
 }
 
 // free tells whether a node is Ready and nothing keeps pods from it.
 func free(node *corev1.Node) bool {
-	return !node.Spec.Unschedulable && len(node.Spec.Taints) == 0 && slices.ContainsFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool {
-		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
-	})
+	return !node.Spec.Unschedulable && len(node.Spec.Taints) == 0 &&
+		slices.ContainsFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool {
+			return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
+		})
 }

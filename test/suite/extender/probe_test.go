@@ -21,8 +21,9 @@ import (
 	"github.com/foresail/foresail/adapter/scheduler/extender"
 )
 
-// probe asks an extender what it knows of nodes, for tests that wait until it knows it. It asks as a scheduler would, about a pod
-// of a DaemonSet that does not exist: such a pod passes everywhere, and counts nowhere.
+// probe asks an extender what it knows of nodes, for tests that wait until it knows it. It asks as
+// a scheduler would, about a pod of a DaemonSet that does not exist: such a pod passes everywhere,
+// and counts nowhere.
 type probe struct {
 	address string // of the extender: host:port
 	explain string // the URL of the folder of explanations
@@ -35,7 +36,8 @@ func newProbe(t *testing.T, address, root string) *probe {
 	require.True(t, roots.AppendCertsFromPEM(cluster.CA()))
 	transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots}}
 	t.Cleanup(transport.CloseIdleConnections)
-	return &probe{address: address, explain: root + extender.ExplainPath, client: &http.Client{Transport: transport, Timeout: 5 * time.Second}}
+	return &probe{address: address, explain: root + extender.ExplainPath,
+		client: &http.Client{Transport: transport, Timeout: 5 * time.Second}}
 }
 
 // ask returns the verdicts on nodes.
@@ -46,7 +48,8 @@ func (p *probe) ask(ctx context.Context, nodes []string) ([]extender.FilterNode,
 // askAs is ask with a UID of the pod. As the watch never delivers such a pod, the extender looks for it.
 func (p *probe) askAs(ctx context.Context, nodes []string, uid types.UID) ([]extender.FilterNode, error) {
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
-		Name: "probe", Namespace: "probe", UID: uid, OwnerReferences: []metav1.OwnerReference{{Kind: "DaemonSet", Name: "probe", Controller: new(true)}},
+		Name: "probe", Namespace: "probe", UID: uid, OwnerReferences: []metav1.OwnerReference{{Kind: "DaemonSet",
+			Name: "probe", Controller: new(true)}},
 	}}
 	body, err := json.Marshal(extenderv1.ExtenderArgs{Pod: pod, NodeNames: &nodes})
 	if err != nil {
@@ -89,7 +92,8 @@ func (s *stage) untilKnown(p *probe, what string, nodes []string, holds func(n *
 	var err error
 	known := s.within(patience, func() bool {
 		last, err = p.ask(s.Context(), nodes)
-		return err == nil && len(last) == len(nodes) && !slices.ContainsFunc(last, func(n extender.FilterNode) bool { return !holds(&n) })
+		return err == nil && len(last) == len(nodes) &&
+			!slices.ContainsFunc(last, func(n extender.FilterNode) bool { return !holds(&n) })
 	})
 	if !known {
 		text, _ := json.MarshalIndent(last, "", " ") // for people

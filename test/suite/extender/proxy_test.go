@@ -25,7 +25,8 @@ import (
 // fault is what a proxy does with a call. It returns false if the call is to be passed on.
 type fault func(w http.ResponseWriter, r *http.Request) (answered bool)
 
-// proxy stands between a scheduler and an extender, speaks HTTPS to both, and does to calls what it is told to.
+// proxy stands between a scheduler and an extender, speaks HTTPS to both, and does to calls what it
+// is told to.
 type proxy struct {
 	t       *testing.T
 	address string

@@ -41,7 +41,7 @@ func TestRemovedNodesReceiveNoPods(t *testing.T) { testRemoval(t) }
 func testRemoval(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, "removal")
-	f := startForesail(t, "--extender-metrics-interval", "1s", "--extender-warm-up", "0s")
+	f := startForesail(t, "test:extender-metrics-interval=1s", "test:extender-warm-up=0s")
 	uses.every(t, time.Second)
 	s.createPool(10, 10, size{"16", "32Gi", "250"}, nil)
 	s.workers(10)
@@ -52,9 +52,11 @@ func testRemoval(t *testing.T) {
 	s.changePool(func(p *v1alpha1.WorkerPoolSpec) { p.Min, p.Max = 6, 6 })
 	for i := range deployments {
 		s.deploy(replicas, spec{
-			app: fmt.Sprintf("app-%d", i), scheduler: scheduler.Name, cpu: "50m", memory: "64Mi", maxCPU: "80m", maxMem: "100Mi", uses: use{0.06, 64 << 20},
+			app: fmt.Sprintf("app-%d",
+				i), scheduler: scheduler.Name, cpu: "50m", memory: "64Mi", maxCPU: "80m", maxMem: "100Mi", uses: use{0.06, 64 << 20},
 		})
-		s.placed(fmt.Sprintf("app-%d", i), replicas) // the next come when these have a node, so that the removal is in their midst
+		// the next come when these have a node, so that the removal is in their midst
+		s.placed(fmt.Sprintf("app-%d", i), replicas)
 	}
 	nodes := s.workers(6)
 	there := map[string]bool{}
@@ -76,16 +78,19 @@ func testRemoval(t *testing.T) {
 			continue
 		}
 		if fate.bound.version > node.tainted.version {
-			assert.Less(t, fate.bound.version, node.cordoned.version, "pod %s was bound to %s after the wait for such pods", fate.name, fate.node)
+			assert.Less(t, fate.bound.version, node.cordoned.version,
+				"pod %s was bound to %s after the wait for such pods", fate.name, fate.node)
 		}
 		assert.NotZero(t, fate.gone.version, "pod %s has gone down with %s", fate.name, fate.node)
 	}
 	families := f.MustMetrics(t)
 	t.Logf("%d pods bound, %d of them evicted with 4 nodes; %d were bound to a node after its taint, at most %s after it; the extender refused %.0f times, %d answers missed",
-		w.bound(), evicted, late, latest.Round(time.Millisecond), families.Sum("foresail_extender_nodes_filtered_total", "reason", "removing"), skipped(t, scheduler))
+		w.bound(), evicted, late, latest.Round(time.Millisecond), families.Sum("foresail_extender_nodes_filtered_total",
+			"reason", "removing"), skipped(t, scheduler))
 }
 
-// lateTo counts the pods that were bound to nodes after they were tainted, and by how much, and those that had to leave.
+// lateTo counts the pods that were bound to nodes after they were tainted, and by how much, and
+// those that had to leave.
 func (w *witness) lateTo(marked map[string]nodeFate) (late int, latest time.Duration, evicted int) {
 	for _, fate := range w.podFates() {
 		node, ok := marked[fate.node]
@@ -103,12 +108,13 @@ func (w *witness) lateTo(marked map[string]nodeFate) (late int, latest time.Dura
 	return late, latest, evicted
 }
 
-// TestRemovalWithoutPool takes the steps of a removal itself, to have a node stay as it is in the middle of one.
+// TestRemovalWithoutPool takes the steps of a removal itself, to have a node stay as it is in the
+// middle of one.
 func TestRemovalWithoutPool(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, "marked")
 	nodes := s.addNodes(4, size{"16", "32Gi", "1000"})
-	f := startForesail(t, "--extender-metrics-interval", "1s", "--extender-warm-up", "0s")
+	f := startForesail(t, "test:extender-metrics-interval=1s", "test:extender-warm-up=0s")
 	asks := startScheduler(t, s.name, asking(t, f.address, patient))
 	control := startScheduler(t, s.name+"-control", plain(t))
 	drainer := &drain.Drainer{Client: cluster.Client(), Now: time.Now}

@@ -22,8 +22,8 @@ const (
 // schedulerConfig is the part of a KubeSchedulerConfiguration that is changed.
 type schedulerConfig = map[string]any
 
-// asking returns the configuration of the manifests for a scheduler, with an extender at another address that is known
-// by the cluster's CA.
+// asking returns the configuration of the manifests for a scheduler, with an extender at another
+// address that is known by the cluster's CA.
 func asking(t *testing.T, address string, change ...func(schedulerConfig)) []byte {
 	t.Helper()
 	return configured(t, append([]func(schedulerConfig){func(c schedulerConfig) {
@@ -48,13 +48,14 @@ func strategy(name string) func(schedulerConfig) {
 	}
 }
 
-// patient has answers be waited for, where a test is about what they say, on a machine that is busy with others' tests.
+// patient has answers be waited for, where a test is about what they say, on a machine that is busy
+// with others' tests.
 func patient(c schedulerConfig) {
 	c["extenders"].([]any)[0].(schedulerConfig)["httpTimeout"] = "5s"
 }
 
-// configured changes the configuration of the manifests. The scheduler may write as fast as the API server takes it, where
-// its own limit is 50 requests a second.
+// configured changes the configuration of the manifests. The scheduler may write as fast as the API
+// server takes it, where its own limit is 50 requests a second.
 func configured(t *testing.T, change ...func(schedulerConfig)) []byte {
 	t.Helper()
 	manifest, err := foresail.ReadManifest("scheduler/kubescheduler.yaml")

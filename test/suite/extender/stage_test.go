@@ -26,7 +26,8 @@ type stage struct {
 func newStage(t *testing.T, name string) *stage {
 	t.Helper()
 	s := &stage{T: t, name: name}
-	_, err := cluster.Client().CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
+	_, err := cluster.Client().CoreV1().Namespaces().Create(t.Context(),
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
 	require.NoError(t, err)
 	s.until("the service account of "+name, func() bool {
 		_, err := cluster.Client().CoreV1().ServiceAccounts(name).Get(t.Context(), "default", metav1.GetOptions{})
@@ -40,8 +41,10 @@ func newStage(t *testing.T, name string) *stage {
 func (s *stage) clear() {
 	ctx := context.WithoutCancel(s.Context())
 	now := *metav1.NewDeleteOptions(0)
-	require.NoError(s, cluster.Client().AppsV1().Deployments(s.name).DeleteCollection(ctx, *metav1.NewDeleteOptions(1), metav1.ListOptions{}))
-	require.NoError(s, cluster.Client().CoreV1().Nodes().DeleteCollection(ctx, now, metav1.ListOptions{LabelSelector: stageLabel + "=" + s.name}))
+	require.NoError(s, cluster.Client().AppsV1().Deployments(s.name).DeleteCollection(ctx, *metav1.NewDeleteOptions(1),
+		metav1.ListOptions{}))
+	require.NoError(s, cluster.Client().CoreV1().Nodes().DeleteCollection(ctx, now,
+		metav1.ListOptions{LabelSelector: stageLabel + "=" + s.name}))
 	require.NoError(s, cluster.Client().CoreV1().Namespaces().Delete(ctx, s.name, now))
 	require.NoError(s, cluster.Client().CoreV1().Pods(s.name).DeleteCollection(ctx, now, metav1.ListOptions{}))
 }
@@ -64,7 +67,8 @@ func (s *stage) addNodes(n int, z size) []string {
 	names, err := cluster.AddNodesLike(ctx, n, func(node *corev1.Node) {
 		node.Labels[stageLabel] = s.name
 		capacity := corev1.ResourceList{
-			corev1.ResourceCPU: resource.MustParse(z.cpu), corev1.ResourceMemory: resource.MustParse(z.memory), corev1.ResourcePods: resource.MustParse(z.pods),
+			corev1.ResourceCPU: resource.MustParse(z.cpu), corev1.ResourceMemory: resource.MustParse(z.memory),
+			corev1.ResourcePods: resource.MustParse(z.pods),
 		}
 		node.Status.Capacity, node.Status.Allocatable = capacity, capacity
 	})
@@ -180,7 +184,8 @@ func (s *stage) tryCreate(n int, p spec, each func(i int, pod *corev1.Pod)) erro
 // podsOf lists the pods of an app.
 func (s *stage) podsOf(app string) []corev1.Pod {
 	s.Helper()
-	list, err := cluster.Client().CoreV1().Pods(s.name).List(s.Context(), metav1.ListOptions{LabelSelector: "app=" + app, ResourceVersion: "0"})
+	list, err := cluster.Client().CoreV1().Pods(s.name).List(s.Context(),
+		metav1.ListOptions{LabelSelector: "app=" + app, ResourceVersion: "0"})
 	require.NoError(s, err)
 	return list.Items
 }

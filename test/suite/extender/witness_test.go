@@ -19,9 +19,10 @@ import (
 	"github.com/foresail/foresail/nodepool/drain"
 )
 
-// witness sees everything that happens to the pods and nodes of a stage, in the order in which the API server has
-// written it: versions of objects of any kind are those of one etcd, and so tell what came first. Events of pods and of nodes come
-// by two watches, one of which may be late: see catchUp.
+// witness sees everything that happens to the pods and nodes of a stage, in the order in which the
+// API server has written it: versions of objects of any kind are those of one etcd, and so tell
+// what came first. Events of pods and of nodes come by two watches, one of which may be late: see
+// catchUp.
 type witness struct {
 	stage   string
 	watched []*watched
@@ -93,7 +94,8 @@ func (w *witness) follow(s *stage, lw *cache.ListWatch, see func(watch.Event, mo
 	require.NoError(s, err)
 	of, err := meta.ListAccessor(list)
 	require.NoError(s, err)
-	kind := &watched{source: lw, since: versionOf(of.GetResourceVersion()), heard: map[types.UID]uint64{}, gone: map[types.UID]bool{}}
+	kind := &watched{source: lw, since: versionOf(of.GetResourceVersion()), heard: map[types.UID]uint64{},
+		gone: map[types.UID]bool{}}
 	w.watched = append(w.watched, kind)
 	watcher, err := watchtools.NewRetryWatcherWithContext(s.Context(), of.GetResourceVersion(), lw)
 	require.NoError(s, err)
@@ -154,7 +156,8 @@ func (w *witness) catchUp(s *stage) {
 	}
 }
 
-// upTo tells whether everything has been heard of that had been written at a version, when there were these objects.
+// upTo tells whether everything has been heard of that had been written at a version, when there
+// were these objects.
 func (k *watched) upTo(version uint64, written map[types.UID]uint64) bool {
 	for uid, last := range written {
 		if last > k.since && k.heard[uid] < last {
@@ -266,7 +269,8 @@ func (w *witness) refused() (n int) {
 	return n
 }
 
-// rate returns how many pods were bound in a second, from the creation of the first to the binding of the last.
+// rate returns how many pods were bound in a second, from the creation of the first to the binding
+// of the last.
 func (w *witness) rate() (n int, took time.Duration, perSecond float64) {
 	var first, last time.Time
 	for _, fate := range w.podFates() {

@@ -29,7 +29,8 @@ const (
 	namespace = "foresail-system"
 )
 
-// alike are the values with which the chart has what a kustomization has. Its image is another one in any case.
+// alike are the values with which the chart has what a kustomization has. Its image is another one
+// in any case.
 var alike = map[string]string{
 	"base":                        "",
 	"overlays/cert-manager":       "certificates: {certManager: {enabled: true}}",
@@ -80,7 +81,8 @@ func chartEqualsKustomizations(t *testing.T, program string) {
 	for name, values := range alike {
 		t.Run(name, func(t *testing.T) {
 			want := objects(t, kustomize(t, name))
-			// Helm creates it where it is told to, and the chart cannot own what the release itself is kept in.
+			// Helm creates it where it is told to, and the chart cannot own what the release itself
+			// is kept in.
 			delete(want, "Namespace//"+namespace)
 			got := objects(t, render(t, program, values))
 			assert.Equal(t, slices.Sorted(maps.Keys(want)), slices.Sorted(maps.Keys(got)))
@@ -113,7 +115,8 @@ func kustomize(t *testing.T, name string) []byte {
 // render renders the chart.
 func render(t *testing.T, program, values string, arguments ...string) []byte {
 	t.Helper()
-	arguments = append([]string{"template", "foresail", folder, "--namespace", namespace, "--kube-version", "v1.37.2+k3s1", "--values", file(t, values)}, arguments...)
+	arguments = append([]string{"template", "foresail", folder, "--namespace", namespace, "--kube-version",
+		"v1.37.2+k3s1", "--values", file(t, values)}, arguments...)
 	return output(t, program, arguments...)
 }
 
@@ -140,11 +143,13 @@ func output(t *testing.T, program string, arguments ...string) []byte {
 	return out
 }
 
-// objects returns rendered objects by kind, namespace and name, without what is the chart's own or no difference.
+// objects returns rendered objects by kind, namespace and name, without what is the chart's own or
+// no difference.
 func objects(t *testing.T, rendered []byte) map[string]map[string]any {
 	t.Helper()
 	found := map[string]map[string]any{}
-	// As clients of the API do, it leaves a document the line break at its end, which a block of text may end with.
+	// As clients of the API do, it leaves a document the line break at its end, which a block of
+	// text may end with.
 	documents := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(rendered)))
 	for {
 		document, err := documents.Read()
@@ -166,7 +171,8 @@ func objects(t *testing.T, rendered []byte) map[string]map[string]any {
 
 var (
 	ownLabels = []string{
-		"helm.sh/chart", "app.kubernetes.io/instance", "app.kubernetes.io/managed-by", "app.kubernetes.io/part-of", "app.kubernetes.io/version",
+		"helm.sh/chart", "app.kubernetes.io/instance", "app.kubernetes.io/managed-by", "app.kubernetes.io/part-of",
+		"app.kubernetes.io/version",
 	}
 	ownAnnotations = []string{"helm.sh/resource-policy", "checksum/configuration"}
 	contentHash    = regexp.MustCompile(`^(foresail-scheduler-configuration)-[a-z0-9]+$`)
@@ -226,13 +232,16 @@ func normalizePod(t *testing.T, pod map[string]any) {
 	container := containers[0].(map[string]any)
 	sortByName(container["ports"])
 	sortByName(container["volumeMounts"])
-	if image := container["image"].(string); image == "foresail:dev" || strings.HasPrefix(image, "registry.example.com/foresail:") || strings.HasPrefix(image, "ghcr.io/foresail/foresail:") {
+	if image := container["image"].(string); image == "foresail:dev" ||
+		strings.HasPrefix(image, "registry.example.com/foresail:") ||
+		strings.HasPrefix(image, "ghcr.io/foresail/foresail:") {
 		container["image"] = "foresail"
 	}
 	container["args"] = flags(asList(container["args"]))
 }
 
-// flags are the values of arguments: of one that is repeated the last counts, but for --enable, whose words add up.
+// flags are the values of arguments: of one that is repeated the last counts, but for --enable,
+// whose words add up.
 func flags(arguments []any) map[string]any {
 	found := map[string]any{}
 	for _, a := range arguments {

@@ -20,8 +20,8 @@ var (
 
 const binary = "helm"
 
-// Build builds Helm into .cache if it is missing, some three minutes on two cores or less than one after tests have been built,
-// and returns its path.
+// Build builds Helm into .cache if it is missing, some three minutes on two cores or less than one
+// after tests have been built, and returns its path.
 func (r Release) Build(ctx context.Context, progress io.Writer) (string, error) {
 	root, err := controlplane.Root()
 	if err != nil {

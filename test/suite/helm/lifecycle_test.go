@@ -29,8 +29,8 @@ import (
 // patience is how long anything is waited for, on a crowded machine.
 const patience = 2 * time.Minute
 
-// site is a control plane that Foresail is installed on. It has no nodes, so its pods are never started: what counts is which
-// objects there are, and whose.
+// site is a control plane that Foresail is installed on. It has no nodes, so its pods are never
+// started: what counts is which objects there are, and whose.
 type site struct {
 	*controlplane.Cluster
 	helm string
@@ -62,7 +62,8 @@ func (s site) replicas(t *testing.T) int32 {
 	return *deployment.Spec.Replicas
 }
 
-// TestInstallationsThroughTheirLives goes through what users do, first with the chart and then with the file of a release.
+// TestInstallationsThroughTheirLives goes through what users do, first with the chart and then with
+// the file of a release.
 func TestInstallationsThroughTheirLives(t *testing.T) {
 	s := start(t, current)
 	releaseThroughItsLife(t, s)
@@ -139,7 +140,8 @@ func dist(t *testing.T, version string) string {
 	require.NoError(t, err)
 	out := filepath.Join(t.TempDir(), "dist")
 	command := exec.CommandContext(t.Context(), "go", "run", ".", "--root", root, "--version", version, "--out", out)
-	command.Dir, command.Env = filepath.Join(root, "internal/tools/release"), append(os.Environ(), "SOURCE_DATE_EPOCH=1793534400")
+	command.Dir, command.Env = filepath.Join(root, "internal/tools/release"), append(os.Environ(),
+		"SOURCE_DATE_EPOCH=1793534400")
 	said, err := command.CombinedOutput()
 	require.NoError(t, err, string(said))
 	return out
@@ -152,7 +154,8 @@ func (s site) hasAll(t *testing.T, values string) {
 	rendered := filepath.Join(t.TempDir(), "rendered.yaml")
 	require.NoError(t, os.WriteFile(rendered, text, 0o600))
 	var list unstructured.UnstructuredList
-	require.NoError(t, json.Unmarshal([]byte(s.do(t, kubectlProgram, "get", "-f", rendered, "-o", "json", "--show-managed-fields")), &list))
+	require.NoError(t, json.Unmarshal([]byte(s.do(t, kubectlProgram, "get", "-f", rendered, "-o", "json",
+		"--show-managed-fields")), &list))
 	assert.Len(t, list.Items, strings.Count(string(text), "\nkind: "))
 	for _, o := range list.Items {
 		assert.Equal(t, "foresail", o.GetAnnotations()["meta.helm.sh/release-name"], "%s %s", o.GetKind(), o.GetName())
@@ -176,8 +179,8 @@ func (s site) onlyCRDsAreLeft(t *testing.T) {
 	}, patience, 200*time.Millisecond)
 }
 
-// left lists what there is of Foresail: whatever has its label, wherever, and whatever is in its namespace but for what any
-// namespace has.
+// left lists what there is of Foresail: whatever has its label, wherever, and whatever is in its
+// namespace but for what any namespace has.
 func (s site) left(t *testing.T) []string {
 	t.Helper()
 	client, err := discovery.NewDiscoveryClientForConfig(s.RESTConfig())
@@ -194,13 +197,15 @@ func (s site) left(t *testing.T) []string {
 			if !slices.Contains(resource.Verbs, "list") || resource.Name == "events" {
 				continue
 			}
-			list, err := s.Dynamic().Resource(version.WithResource(resource.Name)).List(t.Context(), metav1.ListOptions{})
+			list, err := s.Dynamic().Resource(version.WithResource(resource.Name)).List(t.Context(),
+				metav1.ListOptions{})
 			if apierrors.IsNotFound(err) {
 				continue // its definition has just gone
 			}
 			require.NoError(t, err, resource.Name)
 			for _, o := range list.Items {
-				inside := o.GetNamespace() == namespace && o.GetName() != "kube-root-ca.crt" && (resource.Name != "serviceaccounts" || o.GetName() != "default")
+				inside := o.GetNamespace() == namespace && o.GetName() != "kube-root-ca.crt" &&
+					(resource.Name != "serviceaccounts" || o.GetName() != "default")
 				if inside || o.GetLabels()["app.kubernetes.io/part-of"] == "foresail" {
 					found = append(found, strings.TrimSpace(resource.Name+" "+strings.TrimPrefix(o.GetNamespace()+"/"+o.GetName(), "/")))
 				}
@@ -218,15 +223,19 @@ const bundle = "TUlJ"
 func (s site) writeAsControllersDo(t *testing.T) {
 	t.Helper()
 	patches := map[schema.GroupVersionResource]struct{ namespace, name, patch string }{
-		{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}: {"", "workerpools.foresail.dev", `{"metadata":{"annotations":{"example.com/seen":"yes"}}}`},
-		{Version: "v1", Resource: "services"}:                                                 {namespace, "foresail", `{"metadata":{"annotations":{"example.com/seen":"yes"}}}`},
+		{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}: {"",
+			"workerpools.foresail.dev", `{"metadata":{"annotations":{"example.com/seen":"yes"}}}`},
+		{Version: "v1", Resource: "services"}: {namespace, "foresail",
+			`{"metadata":{"annotations":{"example.com/seen":"yes"}}}`},
 	}
 	services := schema.GroupVersionResource{Group: "apiregistration.k8s.io", Version: "v1", Resource: "apiservices"}
 	if _, err := s.Dynamic().Resource(services).Get(t.Context(), apiService, metav1.GetOptions{}); err == nil {
-		patches[services] = struct{ namespace, name, patch string }{"", apiService, fmt.Sprintf(`{"spec":{"caBundle":%q}}`, bundle)}
+		patches[services] = struct{ namespace, name, patch string }{"", apiService,
+			fmt.Sprintf(`{"spec":{"caBundle":%q}}`, bundle)}
 	}
 	for resource, p := range patches {
-		_, err := s.Dynamic().Resource(resource).Namespace(p.namespace).Patch(t.Context(), p.name, types.MergePatchType, []byte(p.patch), metav1.PatchOptions{FieldManager: "another"})
+		_, err := s.Dynamic().Resource(resource).Namespace(p.namespace).Patch(t.Context(), p.name, types.MergePatchType,
+			[]byte(p.patch), metav1.PatchOptions{FieldManager: "another"})
 		require.NoError(t, err, resource.Resource)
 	}
 }
@@ -243,7 +252,8 @@ func (s site) bundle(t *testing.T) string {
 	return value
 }
 
-// defineForeignKinds defines the kinds of cert-manager, KEDA and the Prometheus Operator. Nothing acts on them.
+// defineForeignKinds defines the kinds of cert-manager, KEDA and the Prometheus Operator. Nothing
+// acts on them.
 func (s site) defineForeignKinds(t *testing.T) {
 	t.Helper()
 	var kinds bytes.Buffer

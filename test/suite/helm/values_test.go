@@ -34,7 +34,8 @@ dashboard: {enabled: true}
 
 func TestNamespaceIsThatOfTheRelease(t *testing.T) {
 	here := render(t, current, everything)
-	elsewhere := output(t, current, "template", "foresail", folder, "--namespace", "autoscaling", "--kube-version", "v1.37.2+k3s1", "--values", file(t, everything))
+	elsewhere := output(t, current, "template", "foresail", folder, "--namespace", "autoscaling", "--kube-version",
+		"v1.37.2+k3s1", "--values", file(t, everything))
 	assert.Equal(t, strings.ReplaceAll(withoutChecksums(here), namespace, "autoscaling"), withoutChecksums(elsewhere))
 }
 
@@ -47,18 +48,19 @@ func TestRenderingsAreAlike(t *testing.T) {
 	assert.Equal(t, string(render(t, current, everything)), string(render(t, current, everything)))
 	forbidden := regexp.MustCompile(`\b(lookup|genCA\w*|genSelfSignedCert\w*|genSignedCert\w*|genPrivateKey|rand[A-Z]\w*|uuidv4|now|htpasswd|bcrypt)\b|helm\.sh/hook`)
 	action := regexp.MustCompile(`(?s)\{\{.*?\}\}`)
-	require.NoError(t, filepath.WalkDir(filepath.Join(folder, "templates"), func(path string, entry os.DirEntry, err error) error {
-		if err != nil || entry.IsDir() {
+	require.NoError(t, filepath.WalkDir(filepath.Join(folder, "templates"),
+		func(path string, entry os.DirEntry, err error) error {
+			if err != nil || entry.IsDir() {
+				return err
+			}
+			text, err := os.ReadFile(path)
+			for _, code := range action.FindAllString(string(text), -1) {
+				assert.NotRegexp(t, forbidden, code, path)
+			}
+			assert.NotContains(t, string(text), "helm.sh/hook", path)
+			assert.NotContains(t, string(text), "caBundle:", "Foresail or cert-manager writes it")
 			return err
-		}
-		text, err := os.ReadFile(path)
-		for _, code := range action.FindAllString(string(text), -1) {
-			assert.NotRegexp(t, forbidden, code, path)
-		}
-		assert.NotContains(t, string(text), "helm.sh/hook", path)
-		assert.NotContains(t, string(text), "caBundle:", "Foresail or cert-manager writes it")
-		return err
-	}))
+		}))
 }
 
 func TestUnusableValuesAreRefused(t *testing.T) {
@@ -88,9 +90,11 @@ func TestUnusableValuesAreRefused(t *testing.T) {
 
 // open are the values whose keys are not the chart's to know.
 var open = []string{
-	"global", "resources.requests", "resources.limits", "nodeSelector", "affinity", "serviceAccount.annotations", "podMonitor.labels", "prometheusRule.labels",
+	"global", "resources.requests", "resources.limits", "nodeSelector", "affinity", "serviceAccount.annotations",
+	"podMonitor.labels", "prometheusRule.labels",
 	"grafanaDashboards.labels", "grafanaDashboards.annotations",
-	"certificates.certManager.issuerRef", "scheduler.resources.requests", "podLabels", "podAnnotations", "additionalLabels", "additionalAnnotations",
+	"certificates.certManager.issuerRef", "scheduler.resources.requests", "podLabels", "podAnnotations",
+	"additionalLabels", "additionalAnnotations",
 }
 
 // TestSchemaKnowsEveryValue also holds it to describe each, and to refuse what it does not know.
@@ -176,13 +180,14 @@ extraObjects: [{apiVersion: v1, kind: ConfigMap, metadata: {name: "{{ .Release.N
 	assert.Contains(t, container["volumeMounts"], map[string]any{"name": "prices", "mountPath": "/prices"})
 	arguments := container["args"].(map[string]any)
 	assert.Equal(t, "shop", arguments["--namespaces"])
-	assert.Equal(t, "false", arguments["--apiservice"])
+	assert.Equal(t, "none", arguments["--apiservice"])
 	assert.NotContains(t, arguments, "--apiservice-inject-ca-from", "the command refuses it then")
 
 	binding := rendered["ClusterRoleBinding//foresail"]
 	assert.Equal(t, "other", asList(binding["subjects"])[0].(map[string]any)["name"])
 	certificate := rendered["Certificate/"+namespace+"/foresail"]
-	assert.Equal(t, map[string]any{"name": "ours", "kind": "ClusterIssuer"}, certificate["spec"].(map[string]any)["issuerRef"])
+	assert.Equal(t, map[string]any{"name": "ours", "kind": "ClusterIssuer"},
+		certificate["spec"].(map[string]any)["issuerRef"])
 	assert.Equal(t, "50%", rendered["PodDisruptionBudget/"+namespace+"/foresail"]["spec"].(map[string]any)["maxUnavailable"])
 	assert.Len(t, rendered["NetworkPolicy/"+namespace+"/foresail"]["spec"].(map[string]any)["ingress"], 1)
 	assert.Contains(t, rendered, "ConfigMap//foresail-prices")
@@ -193,18 +198,21 @@ extraObjects: [{apiVersion: v1, kind: ConfigMap, metadata: {name: "{{ .Release.N
 		require.NoError(t, err)
 		return value
 	}
-	for _, monitored := range []string{"PodMonitor/" + namespace + "/foresail", "PrometheusRule/" + namespace + "/foresail-keda"} {
+	for _, monitored := range []string{"PodMonitor/" + namespace + "/foresail",
+		"PrometheusRule/" + namespace + "/foresail-keda"} {
 		assert.Equal(t, "prometheus", meta(monitored, "labels", "release"))
 		assert.Equal(t, "d", meta(monitored, "annotations", "c"))
 	}
-	assert.Equal(t, "foresail-scraper", meta("Secret/"+namespace+"/foresail-scraper", "annotations", "kubernetes.io/service-account.name"))
+	assert.Equal(t, "foresail-scraper", meta("Secret/"+namespace+"/foresail-scraper", "annotations",
+		"kubernetes.io/service-account.name"))
 	assert.Equal(t, "d", meta("Secret/"+namespace+"/foresail-scraper", "annotations", "c"))
 	const grafana = "ConfigMap/" + namespace + "/foresail-dashboard-nodepool"
 	assert.Equal(t, "me", meta(grafana, "labels", "find"))
 	assert.Empty(t, meta(grafana, "labels", "grafana_dashboard"))
 	assert.Equal(t, "Scaling", meta(grafana, "annotations", "grafana_folder"))
 	assert.Equal(t, "d", meta(grafana, "annotations", "c"))
-	for _, absent := range []string{"ServiceAccount/" + namespace + "/other", "ResourceQuota/" + namespace + "/foresail-critical", "Issuer/" + namespace + "/foresail"} {
+	for _, absent := range []string{"ServiceAccount/" + namespace + "/other",
+		"ResourceQuota/" + namespace + "/foresail-critical", "Issuer/" + namespace + "/foresail"} {
 		assert.NotContains(t, rendered, absent)
 	}
 }

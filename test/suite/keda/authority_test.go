@@ -30,8 +30,8 @@ type tlsState struct {
 	server, client controlplane.KeyPair
 }
 
-// Another authority takes the place of the one before in the three steps of the documentation, each with a restart of KEDA's
-// operator. No handshake fails.
+// Another authority takes the place of the one before in the three steps of the documentation, each
+// with a restart of KEDA's operator. No handshake fails.
 func TestAuthorityIsReplaced(t *testing.T) {
 	a := newApp(t, "authority", 2.5, nil)
 	a.becomesActive()
@@ -68,8 +68,8 @@ func TestAuthorityIsReplaced(t *testing.T) {
 	assert.InDelta(t, failures, tlsFailures(t), 0)
 }
 
-// TestOtherClientsOfTheAuthorityAreRefused connects with certificates of other users of the cluster, for whom the
-// authority of KEDA's certificate signs too.
+// TestOtherClientsOfTheAuthorityAreRefused connects with certificates of other users of the
+// cluster, for whom the authority of KEDA's certificate signs too.
 func TestOtherClientsOfTheAuthorityAreRefused(t *testing.T) {
 	for name, want := range map[string]codes.Code{
 		"keda-operator":         codes.NotFound, // the PredictedMetric
@@ -108,7 +108,8 @@ func refTo(namespace, name string) *externalscaler.ScaledObjectRef {
 }
 
 func currentTLS(t *testing.T) (s tlsState) {
-	for file, content := range map[string]*[]byte{shared.tls.ca: &s.authorities, shared.tls.cert: &s.server.Cert, shared.tls.key: &s.server.Key} {
+	for file, content := range map[string]*[]byte{shared.tls.ca: &s.authorities, shared.tls.cert: &s.server.Cert,
+		shared.tls.key: &s.server.Key} {
 		var err error
 		*content, err = os.ReadFile(file)
 		require.NoError(t, err)
@@ -119,18 +120,22 @@ func currentTLS(t *testing.T) (s tlsState) {
 }
 
 func clientSecret(t *testing.T) *corev1.Secret {
-	secret, err := shared.stack.Cluster.Client().CoreV1().Secrets(keda.Namespace).Get(shared, "foresail-keda-client", metav1.GetOptions{})
+	secret, err := shared.stack.Cluster.Client().CoreV1().Secrets(keda.Namespace).Get(shared, "foresail-keda-client",
+		metav1.GetOptions{})
 	require.NoError(t, err)
 	return secret
 }
 
 func (s tlsState) apply(t *testing.T) {
-	for file, content := range map[string][]byte{shared.tls.ca: s.authorities, shared.tls.cert: s.server.Cert, shared.tls.key: s.server.Key} {
+	for file, content := range map[string][]byte{shared.tls.ca: s.authorities, shared.tls.cert: s.server.Cert,
+		shared.tls.key: s.server.Key} {
 		require.NoError(t, os.WriteFile(file, content, 0o600))
 	}
 	secret := clientSecret(t)
-	secret.Data = map[string][]byte{"ca.crt": s.authorities, corev1.TLSCertKey: s.client.Cert, corev1.TLSPrivateKeyKey: s.client.Key}
-	_, err := shared.stack.Cluster.Client().CoreV1().Secrets(keda.Namespace).Update(shared, secret, metav1.UpdateOptions{})
+	secret.Data = map[string][]byte{"ca.crt": s.authorities, corev1.TLSCertKey: s.client.Cert,
+		corev1.TLSPrivateKeyKey: s.client.Key}
+	_, err := shared.stack.Cluster.Client().CoreV1().Secrets(keda.Namespace).Update(shared, secret,
+		metav1.UpdateOptions{})
 	require.NoError(t, err)
 }
 

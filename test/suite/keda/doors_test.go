@@ -11,6 +11,8 @@ import (
 	"fmt"
 	"net/http"
 	"net/netip"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -67,15 +69,18 @@ func ownPath(name string) string {
 func doors() []*door {
 	app := func(name string) stack.App {
 		return stack.App{
-			Namespace: "doors", Name: name, Metric: "predicted_load_total", Threshold: resource.MustParse("700m"), Min: 4, Max: 20,
+			Namespace: "doors", Name: name, Metric: "predicted_load_total", Threshold: resource.MustParse("700m"),
+			Min: 4, Max: 20,
 			ServiceTime: time.Second, // so that a rate is a load
 		}
 	}
 	all := []*door{
 		{App: app("external"), what: "HPA, external metric", path: ownPath("external")},
 		{App: app("autoscaler"), Door: "autoscaler", what: "spec.autoscaler", path: ownPath("autoscaler")},
-		{App: app("object"), Door: "object", what: "HPA, object metric", path: customPath + "object/predicted_load_total"},
-		{App: app("keda"), Door: "keda", what: "ScaledObject of KEDA, read through Foresail in front", path: externalPath + "s0-predicted_load_total?labelSelector=scaledobject.keda.sh%2Fname%3Dkeda"},
+		{App: app("object"), Door: "object", what: "HPA, object metric",
+			path: customPath + "object/predicted_load_total"},
+		{App: app("keda"), Door: "keda", what: "ScaledObject of KEDA, read through Foresail in front",
+			path: externalPath + "s0-predicted_load_total?labelSelector=scaledobject.keda.sh%2Fname%3Dkeda"},
 		{App: app("reactive"), what: "HPA, the same without a forecast", path: ownPath("reactive")},
 	}
 	all[4].Reactive = true
@@ -84,12 +89,13 @@ func doors() []*door {
 
 // rise is from what 4 pods take at the threshold to what 14 take, within a minute.
 var rise = loadgen.Profile{
-	{At: 0, RPS: 2.5}, {At: 20 * time.Second, RPS: 2.5}, {At: 80 * time.Second, RPS: 9.5}, {At: 110 * time.Second, RPS: 9.5},
+	{At: 0, RPS: 2.5}, {At: 20 * time.Second, RPS: 2.5}, {At: 80 * time.Second, RPS: 9.5}, {At: 110 * time.Second,
+		RPS: 9.5},
 	{At: 140 * time.Second, RPS: 2.5}, {At: 180 * time.Second, RPS: 2.5},
 }
 
-// Every door serves one process' forecasts of the same ramp, all at once, in front of KEDA's adapter. The values agree, and every
-// target is scaled by them before the one without a forecast.
+// Every door serves one process' forecasts of the same ramp, all at once, in front of KEDA's
+// adapter. The values agree, and every target is scaled by them before the one without a forecast.
 func TestRampThroughEveryDoor(t *testing.T) {
 	all := doors()
 	front := startFront(t, all)
@@ -102,7 +108,8 @@ func TestRampThroughEveryDoor(t *testing.T) {
 	for _, d := range all {
 		played.Go(func() {
 			d.run.App = d.App
-			err := shared.stack.Carry(ctx, d.App, rise, func(m stack.Moment) { d.run.Moments = append(d.run.Moments, m) })
+			err := shared.stack.Carry(ctx, d.App, rise,
+				func(m stack.Moment) { d.run.Moments = append(d.run.Moments, m) })
 			if ctx.Err() == nil {
 				assert.NoError(t, err)
 			}
@@ -128,25 +135,31 @@ func startFront(t *testing.T, all []*door) *stack.Adapter {
 		d.Address = address
 	}
 	cluster := shared.stack.Cluster
-	require.NoError(t, foresail.Apply(t.Context(), cluster, "components/forward/rbac.yaml", "components/custom-metrics/rbac.yaml"))
-	cert, key, err := cluster.ServingCertificate("127.0.0.4")
+	require.NoError(t, foresail.Apply(t.Context(), cluster, "components/forward/rbac.yaml",
+		"components/custom-metrics/rbac.yaml"))
+	cert, _, err := cluster.ServingCertificate("127.0.0.4")
 	require.NoError(t, err)
-	front, err := shared.stack.StartAdapter(t.Context(), "doors", "--custom-metrics", "--forward-url="+shared.keda.AdapterURL(), "--forward-ca-file="+shared.tls.ca,
-		"--keda-address="+address, "--keda-tls-cert-file="+cert, "--keda-tls-private-key-file="+key, "--keda-client-ca-file="+shared.tls.ca)
+	require.NoError(t, os.WriteFile(filepath.Join(filepath.Dir(cert), "ca.crt"), cluster.CA(), 0o600))
+	front, err := shared.stack.StartAdapter(t.Context(), "doors", "--custom-metrics",
+		"--forward-url="+shared.keda.AdapterURL(), "--forward-ca-file="+shared.tls.ca,
+		"--keda-address="+address, "--keda-cert-dir="+filepath.Dir(cert))
 	require.NoError(t, err)
 	ctx, cancel := context.WithTimeoutCause(t.Context(), time.Minute, errors.New("not within a minute"))
 	defer cancel()
 	require.NoError(t, front.WaitReady(ctx))
 	custom := controlplane.AggregatedAPI{
-		Group: "custom.metrics.k8s.io", Version: "v1beta2", Port: front.SecurePort, Namespace: foresail.Namespace, Service: foresail.ServiceName,
+		Group: "custom.metrics.k8s.io", Version: "v1beta2", Port: front.SecurePort, Namespace: foresail.Namespace,
+		Service: foresail.ServiceName,
 	}
 	require.NoError(t, shared.stack.Register(ctx, front))
 	require.NoError(t, cluster.RegisterAggregated(ctx, custom))
 	require.NoError(t, cluster.WaitAggregated(ctx, custom.Name()))
 	t.Cleanup(func() {
 		assert.NoError(t, shared.keda.Register(context.Background()))
-		apis := cluster.Dynamic().Resource(schema.GroupVersionResource{Group: "apiregistration.k8s.io", Version: "v1", Resource: "apiservices"})
-		assert.NoError(t, apis.Delete(context.Background(), custom.Name(), metav1.DeleteOptions{})) // a dead one holds up the end of namespaces
+		apis := cluster.Dynamic().Resource(schema.GroupVersionResource{Group: "apiregistration.k8s.io", Version: "v1",
+			Resource: "apiservices"})
+		// a dead one holds up the end of namespaces
+		assert.NoError(t, apis.Delete(context.Background(), custom.Name(), metav1.DeleteOptions{}))
 	})
 	return front
 }
@@ -258,7 +271,8 @@ func (d *door) newestSample(ctx context.Context, front *stack.Adapter) (time.Tim
 	return time.Now().Add(-time.Duration(age * float64(time.Second))), nil
 }
 
-// lead is how much earlier than another a door has its target ask for more replicas, on average over their number.
+// lead is how much earlier than another a door has its target ask for more replicas, on average
+// over their number.
 func (d *door) lead(other *door) time.Duration {
 	var sum time.Duration
 	n := 0
@@ -282,7 +296,8 @@ func table(all []*door) string {
 	fmt.Fprintln(w, "door\tsample age p50\tmost\tread p50\tp99\tearlier by\ts above threshold\tpod-seconds")
 	for _, d := range all {
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%d\t%d\n", d.what,
-			d.quantile(0.5, doorRead.sampleAge), d.quantile(1, doorRead.sampleAge), d.quantile(0.5, doorRead.latency), d.quantile(0.99, doorRead.latency),
+			d.quantile(0.5, doorRead.sampleAge), d.quantile(1, doorRead.sampleAge), d.quantile(0.5,
+				doorRead.latency), d.quantile(0.99, doorRead.latency),
 			d.lead(reactive).Round(100*time.Millisecond), d.run.SecondsAbove(), d.run.PodSeconds())
 	}
 	_ = w.Flush() // to memory

@@ -47,12 +47,14 @@ func get(ctx context.Context, client *http.Client, url, accept string) (answer, 
 	return answer{response.StatusCode, response.Header.Get("Content-Type"), string(body)}, err
 }
 
-// Foresail in front of KEDA's adapter answers what is KEDA's as KEDA does, byte for byte, and what is its own itself.
+// Foresail in front of KEDA's adapter answers what is KEDA's as KEDA does, byte for byte, and what
+// is its own itself.
 func TestForwardedReadsAreThoseOfKEDA(t *testing.T) {
 	a := newApp(t, "forwarded", 2.5, nil)
 	a.becomesActive()
 	require.NoError(t, foresail.Apply(t.Context(), shared.stack.Cluster, "components/forward/rbac.yaml"))
-	front, err := shared.stack.StartAdapter(t.Context(), "front", "--forward-url="+shared.keda.AdapterURL(), "--forward-ca-file="+shared.tls.ca)
+	front, err := shared.stack.StartAdapter(t.Context(), "front", "--forward-url="+shared.keda.AdapterURL(),
+		"--forward-ca-file="+shared.tls.ca)
 	require.NoError(t, err)
 	ctx, cancel := context.WithTimeoutCause(t.Context(), time.Minute, errors.New("not within a minute"))
 	defer cancel()
@@ -82,12 +84,14 @@ func TestForwardedReadsAreThoseOfKEDA(t *testing.T) {
 		}
 	}
 	a.eventually(30*time.Second, "what is Foresail's", func(t *assert.CollectT) {
-		got := ask(t, client, own+metrics+"predicted_load_total?labelSelector=predictedmetric%3Dapp", "application/json")
+		got := ask(t, client, own+metrics+"predicted_load_total?labelSelector=predictedmetric%3Dapp",
+			"application/json")
 		assert.Equal(t, http.StatusOK, got.status, got.body)
 		assert.Contains(t, got.body, `"value":"2800m"`)
 	})
 	listed := ask(t, client, own+"/apis/external.metrics.k8s.io/v1beta1", "application/json")
 	assert.Contains(t, listed.body, "predicted_load_total")
 	assert.Contains(t, listed.body, "externalmetrics", "the one name that KEDA lists")
-	require.NoError(t, rbac.Check("test/suite/keda", shared.stack.Cluster, true), "KEDA asks the cluster what Foresail may read")
+	require.NoError(t, rbac.Check("test/suite/keda", shared.stack.Cluster, true),
+		"KEDA asks the cluster what Foresail may read")
 }

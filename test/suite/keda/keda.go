@@ -14,7 +14,8 @@ import (
 	"github.com/foresail/foresail/test/env/ports"
 )
 
-// Namespace is where KEDA would run if it had pods, and where it looks for the Secrets of ClusterTriggerAuthentications.
+// Namespace is where KEDA would run if it had pods, and where it looks for the Secrets of
+// ClusterTriggerAuthentications.
 const Namespace = "keda"
 
 // KEDA is a running operator and its metrics adapter, which has the external metrics of the cluster.
@@ -30,8 +31,9 @@ type KEDA struct {
 // AdapterURL is where the metrics adapter serves external metrics, beside the API server.
 func (k *KEDA) AdapterURL() string { return "https://localhost:" + strconv.Itoa(k.api.Port) }
 
-// Start makes KEDA's namespace, installs its CRDs, runs its programs as the cluster's administrator (what they may do is not what is
-// tested), and waits until the API server sends them the reads of external metrics. Stop ends them.
+// Start makes KEDA's namespace, installs its CRDs, runs its programs as the cluster's administrator
+// (what they may do is not what is tested), and waits until the API server sends them the reads of
+// external metrics. Stop ends them.
 func Start(ctx context.Context, cluster *controlplane.Cluster, binaries Binaries) (*KEDA, error) {
 	k := &KEDA{cluster: cluster, binaries: binaries}
 	if err := k.start(ctx); err != nil {
@@ -108,8 +110,8 @@ func (k *KEDA) startOperator() error {
 	return err
 }
 
-// startAdapter has the operator know the adapter by a client's certificate, and the API server by a server's. It serves its own
-// metrics at every address: there is no flag for one.
+// startAdapter has the operator know the adapter by a client's certificate, and the API server by a
+// server's. It serves its own metrics at every address: there is no flag for one.
 func (k *KEDA) startAdapter(ctx context.Context) error {
 	client, err := k.cluster.RESTConfigFor("keda-metrics-adapter")
 	if err != nil {
@@ -152,7 +154,8 @@ func (k *KEDA) Register(ctx context.Context) error {
 	if err := k.cluster.RegisterAggregated(ctx, k.api); err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, 2*time.Minute, errors.New("KEDA's metrics adapter did not answer within two minutes"))
+	ctx, cancel := context.WithTimeoutCause(ctx, 2*time.Minute,
+		errors.New("KEDA's metrics adapter did not answer within two minutes"))
 	defer cancel()
 	return k.cluster.WaitAggregated(ctx, k.api.Name())
 }

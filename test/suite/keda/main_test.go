@@ -31,7 +31,8 @@ import (
 // host is the name of the Service of the manifests.
 const host = "foresail-keda.foresail-system.svc"
 
-// suite is what all tests share: a control plane, KEDA, and two replicas of Foresail behind a headless Service.
+// suite is what all tests share: a control plane, KEDA, and two replicas of Foresail behind a
+// headless Service.
 type suite struct {
 	context.Context
 	stack    *stack.Stack
@@ -56,7 +57,8 @@ func release() keda.Release {
 	return keda.Current
 }
 
-// hasTolerance reports whether the CRD of ScaledObjects has the tolerance of an HPA, which came with KEDA 2.18.
+// hasTolerance reports whether the CRD of ScaledObjects has the tolerance of an HPA, which came
+// with KEDA 2.18.
 func hasTolerance() bool { return release() != keda.Oldest }
 
 var releaseFuncs = template.FuncMap{"tolerance": hasTolerance}
@@ -83,7 +85,8 @@ func (s *suite) start() (err error) {
 	if err != nil {
 		return err
 	}
-	if s.stack, err = stack.Start(s, stack.Options{Progress: os.Stderr, ReadyDelay: 4 * time.Second, Seed: 1, TimeScale: 5, AuditPolicy: rbac.Policy}); err != nil {
+	if s.stack, err = stack.Start(s, stack.Options{Progress: os.Stderr, ReadyDelay: 4 * time.Second, Seed: 1,
+		TimeScale: 5, AuditPolicy: rbac.Policy}); err != nil {
 		return err
 	}
 	if s.keda, err = keda.Start(s, s.stack.Cluster, binaries); err != nil {
@@ -104,12 +107,12 @@ func (s *suite) start() (err error) {
 // secure makes the certificates of Foresail and of KEDA, and the objects by which KEDA finds its own.
 func (s *suite) secure() error {
 	cluster := s.stack.Cluster
-	s.tls.ca = filepath.Join(cluster.Dir(), "keda-clients.crt")
-	if err := os.WriteFile(s.tls.ca, cluster.CA(), 0o600); err != nil {
-		return err
-	}
 	var err error
 	if s.tls.cert, s.tls.key, err = cluster.ServingCertificate(host, "localhost"); err != nil {
+		return err
+	}
+	s.tls.ca = filepath.Join(filepath.Dir(s.tls.cert), "ca.crt")
+	if err := os.WriteFile(s.tls.ca, cluster.CA(), 0o600); err != nil {
 		return err
 	}
 	client, err := cluster.RESTConfigFor("keda-operator")
@@ -120,7 +123,8 @@ func (s *suite) secure() error {
 		ObjectMeta: metav1.ObjectMeta{Name: "foresail-keda-client"},
 		Data:       map[string][]byte{"ca.crt": cluster.CA(), "tls.crt": client.CertData, "tls.key": client.KeyData},
 	}
-	if _, err := cluster.Client().CoreV1().Secrets(keda.Namespace).Create(s, secret, metav1.CreateOptions{}); err != nil {
+	if _, err := cluster.Client().CoreV1().Secrets(keda.Namespace).Create(s, secret,
+		metav1.CreateOptions{}); err != nil {
 		return err
 	}
 	authentication, err := foresail.ReadManifest("examples/keda-certificates/authentication.yaml")
@@ -154,8 +158,7 @@ func (s *suite) startReplicas() error {
 		at := netip.AddrFrom4([4]byte{127, 0, 0, byte(2 + i)})
 		s.scalers = append(s.scalers, netip.AddrPortFrom(at, uint16(port)).String())
 		replica, err := s.stack.StartAdapter(s, fmt.Sprint("foresail-", i), "--keda-address="+s.scalers[i],
-			"--keda-tls-cert-file="+s.tls.cert, "--keda-tls-private-key-file="+s.tls.key, "--keda-client-ca-file="+s.tls.ca,
-			"--prometheus-config-file="+s.servers)
+			"--keda-cert-dir="+filepath.Dir(s.tls.cert), "--prometheus-config-file="+s.servers)
 		if err != nil {
 			return err
 		}

@@ -48,7 +48,8 @@ func holding(t require.TestingT, ctx context.Context) (h held) {
 	return h
 }
 
-// Every ScaledObject has two streams, on one of the replicas, for as long as it exists; nothing else is held for it.
+// Every ScaledObject has two streams, on one of the replicas, for as long as it exists; nothing
+// else is held for it.
 func TestManyScaledObjects(t *testing.T) {
 	load, source := startGateway(t, "many")
 	load.Store(math.Float64bits(40))
@@ -89,14 +90,16 @@ func TestManyScaledObjects(t *testing.T) {
 }
 
 func makeMany(t *testing.T, source string) {
-	_, err := shared.stack.Cluster.Apply(t.Context(), []byte("{apiVersion: v1, kind: Namespace, metadata: {name: many}}"))
+	_, err := shared.stack.Cluster.Apply(t.Context(),
+		[]byte("{apiVersion: v1, kind: Namespace, metadata: {name: many}}"))
 	require.NoError(t, err)
 	parts, ctx := errgroup.WithContext(t.Context())
 	parts.SetLimit(8)
 	for i := range *scaledObjects {
 		parts.Go(func() error {
 			var manifest bytes.Buffer
-			err := manyTemplate.Execute(&manifest, map[string]any{"Name": fmt.Sprint("app-", i), "Source": source, "Address": shared.address})
+			err := manyTemplate.Execute(&manifest,
+				map[string]any{"Name": fmt.Sprint("app-", i), "Source": source, "Address": shared.address})
 			if err != nil {
 				return err
 			}

@@ -44,13 +44,15 @@ func newTerminal(t *testing.T) *terminal {
 func (t *terminal) run(where, script string) string {
 	command := exec.CommandContext(t.Context(), "bash", "-euo", "pipefail", "-c", script)
 	command.Dir = t.folder
-	command.Env = append(os.Environ(), "PATH="+t.path+":"+os.Getenv("PATH"), "KUBECONFIG="+shared.stack.Cluster.Kubeconfig())
+	command.Env = append(os.Environ(), "PATH="+t.path+":"+os.Getenv("PATH"),
+		"KUBECONFIG="+shared.stack.Cluster.Kubeconfig())
 	output, err := command.CombinedOutput()
 	require.NoError(t, err, "%s\n%s\n%s", where, script, output)
 	return string(output)
 }
 
-// certManagerKinds are those of cert-manager that the example has. Nothing acts on them: the tests make certificates themselves.
+// certManagerKinds are those of cert-manager that the example has. Nothing acts on them: the tests
+// make certificates themselves.
 func certManagerKinds(t *testing.T) []byte {
 	var kinds bytes.Buffer
 	for _, kind := range []struct{ Kind, Scope string }{{"Certificate", "Namespaced"}, {"Issuer", "Namespaced"}} {
@@ -78,8 +80,9 @@ spec:
     schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
 `))
 
-// TestPagesDoWhatTheySay runs the commands and manifests of the pages on KEDA and on the doors in the order of a reader, with the real
-// kubectl and KEDA. It leaves Helm out: docs checks the values that pages set, and test/suite/helm renders the chart.
+// TestPagesDoWhatTheySay runs the commands and manifests of the pages on KEDA and on the doors in
+// the order of a reader, with the real kubectl and KEDA. It leaves Helm out: docs checks the values
+// that pages set, and test/suite/helm renders the chart.
 func TestPagesDoWhatTheySay(t *testing.T) {
 	pages := map[string]docpages.Page{}
 	for _, page := range docpages.Pages(t, "../../..") {
@@ -97,18 +100,22 @@ func TestPagesDoWhatTheySay(t *testing.T) {
 		assert.Contains(c, shell.run("", "kubectl get pm -n pages"), "DryRun")
 	})
 	page.apply("type: prometheus")
-	a.eventually(time.Minute, "the HPA reads Prometheus", func(c *assert.CollectT) { assert.Contains(c, a.metrics(c), "s0-prometheus") })
+	a.eventually(time.Minute, "the HPA reads Prometheus",
+		func(c *assert.CollectT) { assert.Contains(c, a.metrics(c), "s0-prometheus") })
 	issueClient(t)
 	page.sh()
 	page.apply("type: external-push")
 	a.becomesActive()
 	a.carry(5.1)
-	a.eventually(time.Minute, "there are as many pods as the load needs", func(c *assert.CollectT) { assert.GreaterOrEqual(c, a.replicas(c), 8) })
+	a.eventually(time.Minute, "there are as many pods as the load needs",
+		func(c *assert.CollectT) { assert.GreaterOrEqual(c, a.replicas(c), 8) })
 	page.prints()
 	page.apply("type: prometheus")
-	a.eventually(time.Minute, "the HPA reads Prometheus again", func(c *assert.CollectT) { assert.Contains(c, a.metrics(c), "s0-prometheus") })
+	a.eventually(time.Minute, "the HPA reads Prometheus again",
+		func(c *assert.CollectT) { assert.Contains(c, a.metrics(c), "s0-prometheus") })
 
-	deployment, err := shared.stack.Cluster.Client().AppsV1().Deployments("foresail-system").Get(t.Context(), "foresail", metav1.GetOptions{})
+	deployment, err := shared.stack.Cluster.Client().AppsV1().Deployments("foresail-system").Get(t.Context(),
+		"foresail", metav1.GetOptions{})
 	require.NoError(t, err)
 	assert.Equal(t, "registry.example.com/foresail:v1", deployment.Spec.Template.Spec.Containers[0].Image)
 	assert.Contains(t, deployment.Spec.Template.Spec.Containers[0].Args, "--keda-address=:9600")
@@ -141,7 +148,8 @@ status: {conditions: [{type: Ready, status: "True"}]}
 `))
 	require.NoError(t, err)
 	issued := &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{Name: secret.Name, Namespace: "foresail-system"}, Data: secret.Data, Type: corev1.SecretTypeTLS,
+		ObjectMeta: metav1.ObjectMeta{Name: secret.Name,
+			Namespace: "foresail-system"}, Data: secret.Data, Type: corev1.SecretTypeTLS,
 	}
 	_, err = secrets(issued.Namespace).Create(t.Context(), issued, metav1.CreateOptions{})
 	require.NoError(t, err)
@@ -163,7 +171,8 @@ func (a *app) metrics(c require.TestingT) string {
 // toleranceLine is left out where the page says so.
 var toleranceLine = regexp.MustCompile(`(?m)^ *tolerance: .*leave it out.*\n`)
 
-// quickStart is a page whose objects are renamed to those of an app, at the address of the replicas of this suite.
+// quickStart is a page whose objects are renamed to those of an app, at the address of the replicas
+// of this suite.
 type quickStart struct {
 	*testing.T
 	shell *terminal
@@ -174,13 +183,15 @@ func (q quickStart) renamed(text string) string {
 	if !hasTolerance() {
 		text = toleranceLine.ReplaceAllString(text, "")
 	}
-	return strings.NewReplacer("checkout", "app", "shop", "pages", "foresail-keda.foresail-system.svc:9600", shared.address).Replace(text)
+	return strings.NewReplacer("checkout", "app", "shop", "pages", "foresail-keda.foresail-system.svc:9600",
+		shared.address).Replace(text)
 }
 
 // apply applies the one YAML block that contains a text.
 func (q quickStart) apply(text string) {
 	q.Helper()
-	blocks := slices.DeleteFunc(q.page.Blocks(), func(b docpages.Block) bool { return b.Language != "yaml" || !strings.Contains(b.Text, text) })
+	blocks := slices.DeleteFunc(q.page.Blocks(),
+		func(b docpages.Block) bool { return b.Language != "yaml" || !strings.Contains(b.Text, text) })
 	require.Len(q, blocks, 1, text)
 	file := filepath.Join(q.shell.folder, "object.yaml")
 	require.NoError(q, os.WriteFile(file, []byte(q.renamed(blocks[0].Text)), 0o600))

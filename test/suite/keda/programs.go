@@ -18,7 +18,8 @@ type Release struct {
 // The releases there are. Both are of go.mod files below this package.
 var (
 	Current = Release{"KEDA", "test/suite/keda/components", "keda", true}
-	// Oldest is that of docs/keda.md#versions: before StreamMetricSpec, and with values cut off after three decimals.
+	// Oldest is that of docs/keda.md#versions: before StreamMetricSpec, and with values cut off
+	// after three decimals.
 	Oldest = Release{"the oldest KEDA", "test/suite/keda/oldest", "keda-oldest", false}
 )
 
@@ -35,7 +36,8 @@ type Binaries struct {
 	release Release
 }
 
-// Build builds what is missing of a release into .cache: ten minutes on two cores the first time, then nothing.
+// Build builds what is missing of a release into .cache: ten minutes on two cores the first time,
+// then nothing.
 func Build(ctx context.Context, r Release, progress io.Writer) (Binaries, error) {
 	root, err := controlplane.Root()
 	if err != nil {

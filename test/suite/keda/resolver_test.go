@@ -60,8 +60,9 @@ func (r *resolver) answer(query []byte) ([]byte, error) {
 		defer r.mu.Unlock()
 		for _, address := range r.addresses {
 			m.Answers = append(m.Answers, dnsmessage.Resource{
-				Header: dnsmessage.ResourceHeader{Name: m.Questions[0].Name, Type: dnsmessage.TypeA, Class: dnsmessage.ClassINET, TTL: 1},
-				Body:   &dnsmessage.AResource{A: address.As4()},
+				Header: dnsmessage.ResourceHeader{Name: m.Questions[0].Name, Type: dnsmessage.TypeA,
+					Class: dnsmessage.ClassINET, TTL: 1},
+				Body: &dnsmessage.AResource{A: address.As4()},
 			})
 		}
 	}

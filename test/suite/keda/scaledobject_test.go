@@ -60,8 +60,9 @@ type app struct {
 func newApp(t *testing.T, namespace string, load float64, change func(*app)) *app {
 	t.Helper()
 	a := &app{
-		T: t, Namespace: namespace, Source: "{pods: {port: metrics, metric: nodejs_eventloop_utilization}}", Threshold: "700m",
-		Address: shared.address, HPA: "app", Min: 4, DownWindow: 10,
+		T: t, Namespace: namespace, Source: "{pods: {port: metrics, metric: nodejs_eventloop_utilization}}",
+		Threshold: "700m",
+		Address:   shared.address, HPA: "app", Min: 4, DownWindow: 10,
 	}
 	if change != nil {
 		change(a)
@@ -76,7 +77,8 @@ func newApp(t *testing.T, namespace string, load float64, change func(*app)) *ap
 		if t.Failed() {
 			t.Logf("the last words of KEDA's operator:\n%s", shared.keda.OperatorLog())
 		}
-		assert.NoError(t, shared.stack.Cluster.Client().CoreV1().Namespaces().Delete(context.Background(), a.Namespace, metav1.DeleteOptions{}))
+		assert.NoError(t, shared.stack.Cluster.Client().CoreV1().Namespaces().Delete(context.Background(), a.Namespace,
+			metav1.DeleteOptions{}))
 	})
 	return a
 }
@@ -93,7 +95,8 @@ func (a *app) eventually(span time.Duration, what string, holds func(*assert.Col
 }
 
 func (a *app) hpa(c require.TestingT) *autoscalingv2.HorizontalPodAutoscaler {
-	hpa, err := shared.stack.Cluster.Client().AutoscalingV2().HorizontalPodAutoscalers(a.Namespace).Get(shared, a.HPA, metav1.GetOptions{})
+	hpa, err := shared.stack.Cluster.Client().AutoscalingV2().HorizontalPodAutoscalers(a.Namespace).Get(shared, a.HPA,
+		metav1.GetOptions{})
 	require.NoError(c, err)
 	return hpa
 }
@@ -122,7 +125,8 @@ func (a *app) throughKEDA(c require.TestingT) (float64, error) {
 		if m.External == nil {
 			continue
 		}
-		list, err := client.NamespacedMetrics(a.Namespace).List(m.External.Metric.Name, labels.SelectorFromSet(m.External.Metric.Selector.MatchLabels))
+		list, err := client.NamespacedMetrics(a.Namespace).List(m.External.Metric.Name,
+			labels.SelectorFromSet(m.External.Metric.Selector.MatchLabels))
 		if err != nil {
 			return 0, err
 		}
@@ -157,8 +161,8 @@ func (a *app) patch(kind, patch string) {
 	require.NoError(a, err)
 }
 
-// setThreshold changes the threshold, in thousandths, and waits until the HPA has it. The oldest KEDA reads the
-// target only when the ScaledObject changes, here by another polling interval.
+// setThreshold changes the threshold, in thousandths, and waits until the HPA has it. The oldest
+// KEDA reads the target only when the ScaledObject changes, here by another polling interval.
 func (a *app) setThreshold(threshold int64, interval int) {
 	a.Helper()
 	a.patch("predictedmetrics", fmt.Sprintf(`{"spec":{"threshold":"%dm"}}`, threshold))
@@ -235,16 +239,21 @@ func TestScaledObjectFollowsTheForecast(t *testing.T) {
 	assert.Equal(t, int64(700), a.target(t))
 
 	a.carry(5.1)
-	a.eventually(time.Minute, "there are as many pods as the load needs", func(c *assert.CollectT) { assert.GreaterOrEqual(c, a.replicas(c), 8) })
+	a.eventually(time.Minute, "there are as many pods as the load needs",
+		func(c *assert.CollectT) { assert.GreaterOrEqual(c, a.replicas(c), 8) })
 	a.setThreshold(600, 4)
-	a.eventually(time.Minute, "there are as many pods as the new threshold needs", func(c *assert.CollectT) { assert.GreaterOrEqual(c, a.replicas(c), 9) })
+	a.eventually(time.Minute, "there are as many pods as the new threshold needs",
+		func(c *assert.CollectT) { assert.GreaterOrEqual(c, a.replicas(c), 9) })
 	a.carry(1)
-	a.eventually(2*time.Minute, "the pods go with the load", func(c *assert.CollectT) { assert.Equal(c, 4, a.replicas(c)) })
+	a.eventually(2*time.Minute, "the pods go with the load",
+		func(c *assert.CollectT) { assert.Equal(c, 4, a.replicas(c)) })
 	a.setThreshold(1001, 5) // 1.001 × 1000 is less than 1001 in a float64, and KEDA 2.17 to 2.19 truncate
-	a.eventually(2*time.Minute, "the maxima of both objects have been compared", func(c *assert.CollectT) { assert.Equal(c, "True SameMaximum", a.maxReplicasMatch(c)) })
+	a.eventually(2*time.Minute, "the maxima of both objects have been compared",
+		func(c *assert.CollectT) { assert.Equal(c, "True SameMaximum", a.maxReplicasMatch(c)) })
 }
 
-// A forecast that is missing is an error, upon which KEDA falls back to what the ScaledObject says; without that the HPA holds.
+// A forecast that is missing is an error, upon which KEDA falls back to what the ScaledObject says;
+// without that the HPA holds.
 func TestFallbackWhereTheForecastIsMissing(t *testing.T) {
 	a := newApp(t, "fallback", 1.6, func(a *app) {
 		a.Fallback = 7
@@ -256,11 +265,13 @@ func TestFallbackWhereTheForecastIsMissing(t *testing.T) {
 	a.patch("predictedmetrics", `{"spec":{"source":{"pods":{"metric":"no_such_metric"}}}}`)
 	a.eventually(time.Minute, "KEDA falls back", func(c *assert.CollectT) { assert.Equal(c, 7, a.replicas(c)) })
 	a.patch("predictedmetrics", `{"spec":{"source":{"pods":{"metric":"nodejs_eventloop_utilization"}}}}`)
-	a.eventually(2*time.Minute, "the forecast counts again", func(c *assert.CollectT) { assert.Equal(c, 4, a.replicas(c)) })
+	a.eventually(2*time.Minute, "the forecast counts again",
+		func(c *assert.CollectT) { assert.Equal(c, 4, a.replicas(c)) })
 }
 
-// asks waits until KEDA asks a replica that was started again. gRPC tries to connect less and less often, in the end every two minutes
-// and a fifth, so this is later than that the replica is ready; until then KEDA needs the other one.
+// asks waits until KEDA asks a replica that was started again. gRPC tries to connect less and less
+// often, in the end every two minutes and a fifth, so this is later than that the replica is ready;
+// until then KEDA needs the other one.
 func (a *app) asks(replica *stack.Adapter) {
 	a.Helper()
 	a.eventually(4*time.Minute, "KEDA asks the replica", func(c *assert.CollectT) {
@@ -302,7 +313,8 @@ func (r *reader) end() {
 	r.done.Wait()
 }
 
-// A replica that dies, and a certificate that changes, fail no read: KEDA asks the other one, and trusts the new one.
+// A replica that dies, and a certificate that changes, fail no read: KEDA asks the other one, and
+// trusts the new one.
 func TestNoReadFails(t *testing.T) {
 	a := newApp(t, "reads", 1.6, nil)
 	a.becomesActive()
@@ -345,8 +357,9 @@ func pass(t *testing.T, d time.Duration) {
 	}
 }
 
-// While Foresail is gone the replicas stay as they are. A trigger for CPU, which the HPA reads itself, still scales up. There is no
-// fallback: whether it fires depends on whether KEDA still has the target that was sent to it last.
+// While Foresail is gone the replicas stay as they are. A trigger for CPU, which the HPA reads
+// itself, still scales up. There is no fallback: whether it fires depends on whether KEDA still has
+// the target that was sent to it last.
 func TestReplicasHoldWhileForesailIsGone(t *testing.T) {
 	metrics, err := monitoring.StartMetricsServer(shared, shared.stack.Cluster, monitoring.MetricsServerOptions{
 		Progress: os.Stderr, Selector: stack.WorkloadLabel + "=true", Resolution: 10 * time.Second,
@@ -355,7 +368,8 @@ func TestReplicasHoldWhileForesailIsGone(t *testing.T) {
 	defer func() { assert.NoError(t, metrics.Stop()) }()
 	a := newApp(t, "gone", 3.3, func(a *app) { a.CPU = "900m" })
 	a.becomesActive()
-	a.eventually(time.Minute, "there are as many pods as the load needs", func(c *assert.CollectT) { assert.GreaterOrEqual(c, a.replicas(c), 5) })
+	a.eventually(time.Minute, "there are as many pods as the load needs",
+		func(c *assert.CollectT) { assert.GreaterOrEqual(c, a.replicas(c), 5) })
 	before := a.replicas(t)
 	for _, replica := range shared.replicas {
 		require.NoError(t, replica.Kill())
@@ -382,19 +396,21 @@ func TestReplicasHoldWhileForesailIsGone(t *testing.T) {
 	a.eventually(3*time.Minute, "the load counts again", func(c *assert.CollectT) { assert.Equal(c, 4, a.replicas(c)) })
 }
 
-// startGateway runs a Prometheus that knows the open requests of a namespace, as a gateway reports them, until the test ends. It returns
-// the bits of their number, and the source that reads them.
+// startGateway runs a Prometheus that knows the open requests of a namespace, as a gateway reports
+// them, until the test ends. It returns the bits of their number, and the source that reads them.
 func startGateway(t *testing.T, namespace string) (open *atomic.Uint64, source string) {
 	open = &atomic.Uint64{}
 	gateway := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		fmt.Fprintf(w, "# TYPE gateway_open_requests gauge\ngateway_open_requests{namespace=%q} %g\n", namespace, math.Float64frombits(open.Load()))
+		fmt.Fprintf(w, "# TYPE gateway_open_requests gauge\ngateway_open_requests{namespace=%q} %g\n", namespace,
+			math.Float64frombits(open.Load()))
 	}))
 	t.Cleanup(gateway.Close)
 	_, port, _ := strings.Cut(shared.gateway, ":")
 	number, err := strconv.Atoi(port)
 	require.NoError(t, err)
 	server, err := monitoring.StartPrometheus(shared, shared.stack.Cluster, monitoring.PrometheusOptions{
-		Name: "prometheus-" + namespace, Progress: os.Stderr, Selector: "app=none", Targets: []string{strings.TrimPrefix(gateway.URL, "http://")}, Port: number,
+		Name: "prometheus-" + namespace, Progress: os.Stderr, Selector: "app=none",
+		Targets: []string{strings.TrimPrefix(gateway.URL, "http://")}, Port: number,
 	})
 	require.NoError(t, err)
 	t.Cleanup(func() { assert.NoError(t, server.Stop()) })
@@ -417,7 +433,8 @@ func TestScaledObjectFromAndToZero(t *testing.T) {
 	begun, cycles := time.Now(), 0
 	for ; cycles < 2 || time.Since(begun) < *zeroSpan; cycles++ {
 		open.Store(math.Float64bits(230))
-		a.eventually(time.Minute, "the load has woken as many pods as it needs", func(c *assert.CollectT) { assert.GreaterOrEqual(c, a.replicas(c), 5) })
+		a.eventually(time.Minute, "the load has woken as many pods as it needs",
+			func(c *assert.CollectT) { assert.GreaterOrEqual(c, a.replicas(c), 5) })
 		a.stays(*zeroHold, func(replicas int) bool { return replicas >= 5 })
 		open.Store(math.Float64bits(0))
 		asleep()
@@ -426,8 +443,10 @@ func TestScaledObjectFromAndToZero(t *testing.T) {
 }
 
 var (
-	zeroSpan = flag.Duration("zero-span", 0, "how long TestScaledObjectFromAndToZero wakes its target again and again; at least twice")
-	zeroHold = flag.Duration("zero-hold", 10*time.Second, "how long TestScaledObjectFromAndToZero watches that the replicas stay as they are")
+	zeroSpan = flag.Duration("zero-span", 0,
+		"how long TestScaledObjectFromAndToZero wakes its target again and again; at least twice")
+	zeroHold = flag.Duration("zero-hold", 10*time.Second,
+		"how long TestScaledObjectFromAndToZero watches that the replicas stay as they are")
 )
 
 // stays watches the replicas.

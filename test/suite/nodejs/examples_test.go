@@ -78,7 +78,8 @@ func TestExamplesAreValid(t *testing.T) {
 	crd := crdtest.Load(t, filepath.Join(root(t), "manifests", "crds", "foresail.dev_predictedmetrics.yaml"))
 	for _, name := range names {
 		metrics := example(t, name, "predictedmetric.yaml")
-		assert.ElementsMatch(t, []string{"PredictedMetric/" + name + "-elu", "PredictedMetric/" + name + "-heap"}, slices.Collect(maps.Keys(metrics)))
+		assert.ElementsMatch(t, []string{"PredictedMetric/" + name + "-elu", "PredictedMetric/" + name + "-heap"},
+			slices.Collect(maps.Keys(metrics)))
 		for name, object := range metrics {
 			assert.Empty(t, crd.UnknownFields(object.DeepCopy().Object), name)
 			defaulted := object.DeepCopy().Object
@@ -114,13 +115,15 @@ func fitsTogether(t *testing.T, name string) {
 	for _, object := range example(t, name, "predictedmetric.yaml") {
 		pm := as[v1alpha1.PredictedMetric](t, object)
 		ref := hpa.Spec.ScaleTargetRef
-		assert.Equal(t, pm.Spec.ScaleTargetRef, v1alpha1.ScaleTargetRef{APIVersion: ref.APIVersion, Kind: ref.Kind, Name: ref.Name})
+		assert.Equal(t, pm.Spec.ScaleTargetRef,
+			v1alpha1.ScaleTargetRef{APIVersion: ref.APIVersion, Kind: ref.Kind, Name: ref.Name})
 		assert.Equal(t, deployment.Name, ref.Name)
 		assert.Equal(t, pm.Spec.MinReplicas, hpa.Spec.MinReplicas)
 		assert.Equal(t, hpa.Spec.MaxReplicas, *pm.Spec.MaxReplicas)
 		assert.Contains(t, ports, pm.Spec.Source.Pods.Port.String())
 		target, ok := targets[pm.Name]
-		assert.True(t, ok && target.Cmp(pm.Spec.Threshold) == 0, "the HPA aims %s at %s: must be its threshold %s", pm.Name, target.String(), pm.Spec.Threshold.String())
+		assert.True(t, ok && target.Cmp(pm.Spec.Threshold) == 0, "the HPA aims %s at %s: must be its threshold %s",
+			pm.Name, target.String(), pm.Spec.Threshold.String())
 	}
 }
 

@@ -30,7 +30,8 @@ type program struct {
 	env       []string // beside its addresses
 }
 
-// processes runs a program for every running pod, on the pod's own address. Its handlers are called one at a time.
+// processes runs a program for every running pod, on the pod's own address. Its handlers are called
+// one at a time.
 type processes struct {
 	t       *testing.T
 	program program
@@ -44,7 +45,8 @@ func serverJS(t *testing.T) program {
 	t.Helper()
 	node, err := exec.LookPath("node")
 	require.NoError(t, err, "this test runs node: install Node.js 18.2 or later, on Debian: apt-get install nodejs")
-	return program{node: node, arguments: []string{exampleFile(t, "nodejs", "server.js")}, env: []string{"DRAIN_MS=500"}}
+	return program{node: node, arguments: []string{exampleFile(t, "nodejs", "server.js")},
+		env: []string{"DRAIN_MS=500"}}
 }
 
 // runProcesses keeps a process for each running pod that a selector chooses, until the test is over.
@@ -101,11 +103,14 @@ func (p *processes) start(pod *corev1.Pod) (*controlplane.Process, error) {
 	if err != nil {
 		return nil, err
 	}
-	env := append([]string{"HOST=" + app.Addr().String(), fmt.Sprint("PORT=", app.Port()), fmt.Sprint("METRICS_PORT=", metrics.Port())}, p.program.env...)
-	return controlplane.StartProcess(pod.Name, p.program.node, filepath.Join(p.dir, pod.Name+".log"), p.dir, p.program.arguments, env...)
+	env := append([]string{"HOST=" + app.Addr().String(), fmt.Sprint("PORT=", app.Port()),
+		fmt.Sprint("METRICS_PORT=", metrics.Port())}, p.program.env...)
+	return controlplane.StartProcess(pod.Name, p.program.node, filepath.Join(p.dir, pod.Name+".log"), p.dir,
+		p.program.arguments, env...)
 }
 
-// stop ends the process of a pod, if there is one, as a kubelet would. One that has ended before is a failure.
+// stop ends the process of a pod, if there is one, as a kubelet would. One that has ended before is
+// a failure.
 func (p *processes) stop(uid types.UID) {
 	process, runs := p.running[uid]
 	if !runs {

@@ -20,15 +20,17 @@ import (
 )
 
 const (
-	readyDelay   = 10 * time.Second // of pods: long enough to see the loops saturated
-	timeScale    = 3                // the HPA syncs each 5 s
-	minPods      = 2
-	maxPods      = 4
-	threshold    = 0.7 // of the example
-	saturated    = 0.97
-	requestRate  = 210.0 // a second, of 10 ms each: more than two loops have, and less than the threshold of four
-	requestPath  = "/work?ms=10"
-	inFlight     = 40 // so that a loop is no further behind than a fraction of a second, as with a server that sheds load
+	readyDelay  = 10 * time.Second // of pods: long enough to see the loops saturated
+	timeScale   = 3                // the HPA syncs each 5 s
+	minPods     = 2
+	maxPods     = 4
+	threshold   = 0.7 // of the example
+	saturated   = 0.97
+	requestRate = 210.0 // a second, of 10 ms each: more than two loops have, and less than the threshold of four
+	requestPath = "/work?ms=10"
+	// so that a loop is no further behind than a fraction of a second, as with a server that sheds
+	// load
+	inFlight     = 40
 	longestLoad  = 100 * time.Second
 	settledFor   = 6 // seconds below the threshold that end the load
 	settledAfter = 60 * time.Second
@@ -62,7 +64,8 @@ func TestEventLoopsThatSaturate(t *testing.T) {
 func newRig(t *testing.T, example string) *rig {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background()) // the test's own ends before what is cleaned up
-	s, err := stack.Start(ctx, stack.Options{Progress: os.Stderr, ReadyDelay: readyDelay, Seed: 1, TimeScale: timeScale})
+	s, err := stack.Start(ctx, stack.Options{Progress: os.Stderr, ReadyDelay: readyDelay, Seed: 1,
+		TimeScale: timeScale})
 	if err != nil {
 		cancel()
 	}
@@ -79,15 +82,17 @@ func newRig(t *testing.T, example string) *rig {
 	require.NoError(t, a.WaitReady(starting))
 	require.NoError(t, s.Register(starting, a))
 	return &rig{stack: s, adapter: a, app: stack.App{
-		Namespace: example, Name: example, Metric: "predicted_load_total", Replicas: minPods, Min: minPods, Max: maxPods,
+		Namespace: example, Name: example, Metric: "predicted_load_total", Replicas: minPods, Min: minPods,
+		Max: maxPods,
 	}}
 }
 
-// deploy applies the example. What differs from its files is what a small machine and a short test demand: how many pods
-// there may be, and how soon fewer are asked for.
+// deploy applies the example. What differs from its files is what a small machine and a short test
+// demand: how many pods there may be, and how soon fewer are asked for.
 func (r *rig) deploy(t *testing.T, server program) {
 	t.Helper()
-	namespace := map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": r.app.Namespace}}
+	namespace := map[string]any{"apiVersion": "v1", "kind": "Namespace",
+		"metadata": map[string]any{"name": r.app.Namespace}}
 	objects := []*unstructured.Unstructured{{Object: namespace}}
 	for _, file := range []string{"deployment.yaml", "predictedmetric.yaml", "hpa.yaml"} {
 		for _, object := range example(t, r.app.Name, file) {
@@ -95,7 +100,8 @@ func (r *rig) deploy(t *testing.T, server program) {
 			switch object.GetKind() {
 			case "Deployment":
 				set(t, object, int64(minPods), "spec", "replicas")
-				set(t, object, int64(6), "spec", "template", "spec", "terminationGracePeriodSeconds") // Watt's takes 5 of them to sleep
+				// Watt's takes 5 of them to sleep
+				set(t, object, int64(6), "spec", "template", "spec", "terminationGracePeriodSeconds")
 			case "PredictedMetric":
 				set(t, object, map[string]any{"downAfterUp": "10s", "downAfterDown": "5s"}, "spec", "cooldown")
 				fallthrough
@@ -155,7 +161,8 @@ func heapIsPlausible(t *testing.T, r *rig) {
 	assert.Less(t, total, 48*math.Pow(2, 20), "as the HPA reads it: not one pod at the threshold")
 }
 
-// saturate sends requests and looks at everything once a second, until enough pods have been ready for a while.
+// saturate sends requests and looks at everything once a second, until enough pods have been ready
+// for a while.
 func (r *rig) saturate(t *testing.T) []moment {
 	t.Helper()
 	pods, err := loadgen.NewReadyPods(r.stack.Cluster.Client(), r.app.Namespace, r.app.Selector(), 0)
@@ -193,7 +200,8 @@ func (r *rig) saturate(t *testing.T) []moment {
 	}
 	cancel()
 	report := <-sent
-	t.Logf("%d requests served, %d dropped beyond %d in flight, %d failed; p50 %s", report.OK, report.Dropped, inFlight, report.Failed, report.Latency.P50)
+	t.Logf("%d requests served, %d dropped beyond %d in flight, %d failed; p50 %s", report.OK, report.Dropped, inFlight,
+		report.Failed, report.Latency.P50)
 	assert.Zero(t, report.Failed)
 	return moments
 }
@@ -206,10 +214,12 @@ func busiest(m moment) float64 {
 	return most
 }
 
-// forecastAsksForMoreAtTheBound: while both loops are full, every process is read each second, the load is taken for more than
-// they show, by half as much again at most, and more pods are asked for. By how much depends on whether a loop was read
-// while it filled: the forecast knows nothing of a rise between two readings. That is asserted of most of the later moments: a
-// reading that comes late, as the processes of new pods take the cores, looks like a loop that was not full for a moment.
+// forecastAsksForMoreAtTheBound: while both loops are full, every process is read each second, the
+// load is taken for more than they show, by half as much again at most, and more pods are asked
+// for. By how much depends on whether a loop was read while it filled: the forecast knows nothing
+// of a rise between two readings. That is asserted of most of the later moments: a reading that
+// comes late, as the processes of new pods take the cores, looks like a loop that was not full for
+// a moment.
 func forecastAsksForMoreAtTheBound(t *testing.T, moments []moment) {
 	t.Helper()
 	var full []moment
@@ -234,7 +244,8 @@ func forecastAsksForMoreAtTheBound(t *testing.T, moments []moment) {
 	assert.Greater(t, last.elu["samples_per_second"], 0.8*minPods, "each pod is read each second, at %s", last.at)
 }
 
-// newProcessesTakeLoad: the HPA has asked for as many pods as the load needs, and all of them answer requests.
+// newProcessesTakeLoad: the HPA has asked for as many pods as the load needs, and all of them
+// answer requests.
 func newProcessesTakeLoad(t *testing.T, moments []moment) {
 	t.Helper()
 	require.NotEmpty(t, moments)

@@ -18,7 +18,8 @@ import (
 // server is what one Node.js process reports.
 type server struct{ utilization, requests float64 }
 
-// forecast is what the adapter reports of one PredictedMetric, by the names of its metrics without "foresail_".
+// forecast is what the adapter reports of one PredictedMetric, by the names of its metrics without
+// "foresail_".
 type forecast map[string]float64
 
 // moment is how everything stood at one second.
@@ -48,7 +49,8 @@ func (m moment) String() string {
 	}
 	return fmt.Sprintf("%3.0f s: replicas %d, ready %d; loops (requests) %s; forecast: %.2f a pod now, %.2f then, wants %.0f, %.1f samples/s; heap %.1f MB, wants %.0f",
 		m.at.Seconds(), m.Replicas, m.Ready, strings.Join(loops, ", "),
-		m.elu["load_per_instance"], m.elu["predicted_load_per_instance"], m.elu["desired_replicas"], m.elu["samples_per_second"],
+		m.elu["load_per_instance"], m.elu["predicted_load_per_instance"], m.elu["desired_replicas"],
+		m.elu["samples_per_second"],
 		m.heap["load_per_instance"]/1e6, m.heap["desired_replicas"])
 }
 
@@ -58,7 +60,8 @@ func (r *rig) look(t *testing.T, at time.Duration, addresses []string) moment {
 	state, err := r.stack.Look(t.Context(), r.app)
 	require.NoError(t, err)
 	families := r.adapter.MustMetrics(t)
-	m := moment{at: at, State: state, servers: map[string]server{}, elu: forecastOf(families, r.app.Name+"-elu"), heap: forecastOf(families, r.app.Name+"-heap")}
+	m := moment{at: at, State: state, servers: map[string]server{}, elu: forecastOf(families, r.app.Name+"-elu"),
+		heap: forecastOf(families, r.app.Name+"-heap")}
 	for _, address := range addresses {
 		if s, ok := readServer(t, address); ok {
 			m.servers[address] = s

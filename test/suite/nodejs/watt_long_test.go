@@ -42,14 +42,16 @@ func TestWatt(t *testing.T) {
 	r.waitForForecasts(t)
 	idle := r.look(t, 0, nil)
 	t.Log(idle)
-	assert.Less(t, idle.elu["load_per_instance"], 0.2, "no reader takes the time since another one read for a busy loop")
+	assert.Less(t, idle.elu["load_per_instance"], 0.2,
+		"no reader takes the time since another one read for a busy loop")
 	assert.Less(t, forecastOf(second.MustMetrics(t), "watt-elu")["load_per_instance"], 0.2, "nor does the second")
 
 	smallest, largest := math.Inf(1), 0.0 // heaps that a process reported
 	var own, first, other mean            // of the utilizations of all pods, added up
 	heaps := []float64{idle.heap["load_per_instance"]}
 	for i, m := range r.underLoad(t, second) {
-		t.Logf("%s; the processes report %.2f; the second replica has %.2f", m.moment, m.utilizations(), m.second["load_per_instance"])
+		t.Logf("%s; the processes report %.2f; the second replica has %.2f", m.moment, m.utilizations(),
+			m.second["load_per_instance"])
 		heaps = append(heaps, m.heap["load_per_instance"])
 		for _, p := range m.pages {
 			smallest, largest = min(smallest, p.heap), max(largest, p.heap)
@@ -67,7 +69,8 @@ func TestWatt(t *testing.T) {
 	assert.Greater(t, own.value(), 0.9*offered, "a loop is busy for the time of the work at least")
 	assert.InEpsilon(t, own.value(), first.value(), 0.2, "the load is what the processes report")
 	assert.InEpsilon(t, first.value(), other.value(), 0.1, "both replicas have the same load")
-	// Foresail reads at other moments, and smooths: what tells bytes from other units is the order of magnitude.
+	// Foresail reads at other moments, and smooths: what tells bytes from other units is the order
+	// of magnitude.
 	assert.Less(t, slices.Max(heaps), 2*largest, "heaps are in bytes")
 	assert.Greater(t, slices.Min(heaps), smallest/2, "heaps are in bytes")
 	total, err := r.read(t, "watt-elu")
@@ -110,7 +113,8 @@ func (r *rig) underLoad(t *testing.T, second *foresail.Process) (moments []wattM
 	defer cancel()
 	require.NoError(t, pods.Start(ctx))
 	require.Len(t, pods.Endpoints(), minPods)
-	generator, err := loadgen.New(loadgen.Config{Profile: loadgen.Constant(wattRate, wattLoad), Endpoints: pods, Path: wattPath, MaxInFlight: inFlight})
+	generator, err := loadgen.New(loadgen.Config{Profile: loadgen.Constant(wattRate, wattLoad), Endpoints: pods,
+		Path: wattPath, MaxInFlight: inFlight})
 	require.NoError(t, err)
 	sent := make(chan loadgen.Report, 1)
 	begun := time.Now()
@@ -129,7 +133,8 @@ func (r *rig) underLoad(t *testing.T, second *foresail.Process) (moments []wattM
 			return moments
 		case <-ticker.C:
 		}
-		m := wattMoment{moment: r.look(t, time.Since(begun), nil), second: forecastOf(second.MustMetrics(t), "watt-elu")}
+		m := wattMoment{moment: r.look(t, time.Since(begun), nil),
+			second: forecastOf(second.MustMetrics(t), "watt-elu")}
 		for _, address := range pods.Endpoints() {
 			m.pages = append(m.pages, readWatt(t, address))
 		}

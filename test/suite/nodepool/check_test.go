@@ -60,12 +60,14 @@ func (s *stage) requireEmpty(ctx context.Context, id string) error {
 		if node.Spec.ProviderID != instance.ProviderID {
 			continue
 		}
-		pods, err := s.client.CoreV1().Pods("").List(ctx, metav1.ListOptions{FieldSelector: "spec.nodeName=" + node.Name})
+		pods, err := s.client.CoreV1().Pods("").List(ctx,
+			metav1.ListOptions{FieldSelector: "spec.nodeName=" + node.Name})
 		if err != nil {
 			return err
 		}
 		for i := range pods.Items {
-			if class, _ := cluster.Classify(&pods.Items[i], time.Now()); class != cluster.Ignored && class != cluster.Tolerant {
+			if class, _ := cluster.Classify(&pods.Items[i], time.Now()); class != cluster.Ignored &&
+				class != cluster.Tolerant {
 				s.violate("instance %s is terminated with pod %s on it", id, pods.Items[i].Name)
 			}
 		}
@@ -96,7 +98,8 @@ func (s *stage) unrest() []string {
 		if isReady(node) {
 			ready[node.Spec.ProviderID] = true
 		}
-		if _, marked := drain.MarkOf(node); marked || node.Spec.Unschedulable || len(node.Spec.Taints) > 0 || node.Annotations[drain.CordonedBy] != "" {
+		if _, marked := drain.MarkOf(node); marked || node.Spec.Unschedulable || len(node.Spec.Taints) > 0 ||
+			node.Annotations[drain.CordonedBy] != "" {
 			add("node %s is marked: %+v %v", name, node.Spec, node.Annotations)
 		}
 	}
@@ -152,7 +155,8 @@ func (s *stage) drive(p *process) bool {
 // linger sees that a pool at rest stays there, past all that might still be waited for.
 func (s *stage) linger(p *process) bool {
 	s.t.Helper()
-	for _, d := range []time.Duration{5 * time.Second, 30 * time.Second, 5 * time.Minute, 5 * time.Second, 20 * time.Minute, 5 * time.Second} {
+	for _, d := range []time.Duration{5 * time.Second, 30 * time.Second, 5 * time.Minute, 5 * time.Second,
+		20 * time.Minute, 5 * time.Second} {
 		s.step(d)
 		if !p.tick(s.t.Context()) {
 			return false

@@ -17,7 +17,8 @@ type cloud interface {
 	notices(p *process) provider.Notices
 	store(p *process) state.Store
 
-	// step is what time does to instances: they join, and those that are to be taken back are. It returns what all does then.
+	// step is what time does to instances: they join, and those that are to be taken back are. It
+	// returns what all does then.
 	step(ctx context.Context) ([]fleet.Instance, error)
 	// all returns every instance that was launched, those included that have gone.
 	all(ctx context.Context) ([]fleet.Instance, error)

@@ -12,8 +12,9 @@ import (
 // crashEvery is the share of the crash points that TestCrash takes, one in so many. TestEveryCrash takes all.
 const crashEvery = 8
 
-// TestCrash kills a process at calls of every workflow that change something, before they are sent and after they were
-// answered, and has another one take over. It takes one crash point in eight, and each kind of call at least once.
+// TestCrash kills a process at calls of every workflow that change something, before they are sent
+// and after they were answered, and has another one take over. It takes one crash point in eight,
+// and each kind of call at least once.
 func TestCrash(t *testing.T) { testCrash(t, crashEvery) }
 
 func testCrash(t *testing.T, every int) {
@@ -104,7 +105,8 @@ func crash(t *testing.T, sc scenario, newCloud func(*stage) cloud, k kill, calls
 	s := newStage(t, sc, newCloud)
 	one := s.start("one", &k, 0)
 	require.False(t, s.drive(one), "it makes %d calls and not %d: %q", len(one.wire.calls), k.at, one.wire.calls)
-	require.Equal(t, calls, one.wire.calls[:len(calls)], "the calls of one run are those of another, and others are under way at the same time")
+	require.Equal(t, calls, one.wire.calls[:len(calls)],
+		"the calls of one run are those of another, and others are under way at the same time")
 	s.note("one is killed %s %s", k.when, calls[len(calls)-1])
 	two := s.start("two", nil, 0)
 	require.True(t, s.drive(two))

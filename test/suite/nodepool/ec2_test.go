@@ -52,9 +52,11 @@ const (
 )
 
 // shape is what pods can use of a node.
-var shape = map[string]resource.Quantity{"cpu": resource.MustParse("2"), "memory": resource.MustParse("4Gi"), "pods": resource.MustParse("110")}
+var shape = map[string]resource.Quantity{"cpu": resource.MustParse("2"), "memory": resource.MustParse("4Gi"),
+	"pods": resource.MustParse("110")}
 
-// onEC2 has instances in EC2 and the journal in DynamoDB. What kubelets and the cloud do by themselves is played here.
+// onEC2 has instances in EC2 and the journal in DynamoDB. What kubelets and the cloud do by
+// themselves is played here.
 type onEC2 struct {
 	stage   *stage
 	cloud   *awstest.Cloud
@@ -82,8 +84,10 @@ func newOnEC2(s *stage) cloud {
 	c.direct = awsec2.NewFromConfig(c.cloud.Direct())
 	_, err = awsdynamodb.NewFromConfig(c.cloud.Direct()).CreateTable(s.t.Context(), &awsdynamodb.CreateTableInput{
 		TableName: aws.String(table), BillingMode: dynamodbtypes.BillingModePayPerRequest,
-		KeySchema:            []dynamodbtypes.KeySchemaElement{{AttributeName: aws.String(dynamodb.DefaultHashKey), KeyType: dynamodbtypes.KeyTypeHash}},
-		AttributeDefinitions: []dynamodbtypes.AttributeDefinition{{AttributeName: aws.String(dynamodb.DefaultHashKey), AttributeType: "S"}},
+		KeySchema: []dynamodbtypes.KeySchemaElement{{AttributeName: aws.String(dynamodb.DefaultHashKey),
+			KeyType: dynamodbtypes.KeyTypeHash}},
+		AttributeDefinitions: []dynamodbtypes.AttributeDefinition{{AttributeName: aws.String(dynamodb.DefaultHashKey),
+			AttributeType: "S"}},
 	})
 	require.NoError(s.t, err)
 	return c
@@ -102,7 +106,8 @@ func (c *onEC2) provider(p *process) provider.Provider {
 		spec.Subnets = append(spec.Subnets, v1alpha1.EC2Subnet{Zone: subnet.Zone, ID: subnet.ID})
 	}
 	options := ec2.Options{
-		Cluster: "uid-1", Pool: c.stage.name, Spec: spec, Template: v1alpha1.NodeTemplate{Allocatable: shape}, Now: p.now,
+		Cluster: "uid-1", Pool: c.stage.name, Spec: spec, Template: v1alpha1.NodeTemplate{Allocatable: shape},
+		Now:    p.now,
 		Limits: ec2.NewLimits(1000), // they are in real time
 		Load: []func(*config.LoadOptions) error{
 			config.WithCredentialsProvider(c.cloud.Config().Credentials), config.WithHTTPClient(c.httpClient(p)),
@@ -111,7 +116,8 @@ func (c *onEC2) provider(p *process) provider.Provider {
 	if c.stage.scenario.several {
 		options.Spec.InstanceTypes, options.Spot = nil, true
 		options.Spec.Requirements = &v1alpha1.EC2Requirements{
-			VCPU: v1alpha1.EC2CPURange{Min: 2}, Memory: v1alpha1.EC2MemoryRange{Min: resource.MustParse("4Gi")}, AllowedTypes: []string{instanceType, otherType},
+			VCPU: v1alpha1.EC2CPURange{Min: 2}, Memory: v1alpha1.EC2MemoryRange{Min: resource.MustParse("4Gi")},
+			AllowedTypes: []string{instanceType, otherType},
 		}
 		options.Prices = prices.Prices{
 			instanceType: {OnDemand: new(1.0), Spot: new(0.5)}, otherType: {OnDemand: new(1.1), Spot: new(0.6)},
@@ -163,8 +169,10 @@ func (c *onEC2) instance(i types.Instance) (fleet.Instance, error) {
 		return fleet.Instance{}, fmt.Errorf("instance %s: the tag of its slot: %w", aws.ToString(i.InstanceId), err)
 	}
 	out := fleet.Instance{
-		ID: aws.ToString(i.InstanceId), Action: tags["foresail.dev/action"], Slot: slot, Token: tags["foresail.dev/token"],
-		Placement: fleet.Placement{Zone: aws.ToString(i.Placement.AvailabilityZone), InstanceType: string(i.InstanceType)}, State: gone,
+		ID: aws.ToString(i.InstanceId), Action: tags["foresail.dev/action"], Slot: slot,
+		Token: tags["foresail.dev/token"],
+		Placement: fleet.Placement{Zone: aws.ToString(i.Placement.AvailabilityZone),
+			InstanceType: string(i.InstanceType)}, State: gone,
 	}
 	out.ProviderID = "aws:///" + out.Zone + "/" + out.ID
 	if i.State.Name == types.InstanceStateNameRunning || i.State.Name == types.InstanceStateNamePending {
@@ -220,8 +228,9 @@ func (c *onEC2) join(ctx context.Context, i fleet.Instance) error {
 		ObjectMeta: metav1.ObjectMeta{Name: c.stage.name + "-" + i.ID, Labels: map[string]string{
 			stageLabel: c.stage.name, corev1.LabelTopologyZone: i.Zone, corev1.LabelInstanceTypeStable: i.InstanceType,
 		}},
-		Spec:   corev1.NodeSpec{ProviderID: i.ProviderID},
-		Status: corev1.NodeStatus{Capacity: allocatable, Allocatable: allocatable, Conditions: c.readiness(corev1.ConditionTrue)},
+		Spec: corev1.NodeSpec{ProviderID: i.ProviderID},
+		Status: corev1.NodeStatus{Capacity: allocatable, Allocatable: allocatable,
+			Conditions: c.readiness(corev1.ConditionTrue)},
 	}
 	if _, err := c.stage.client.CoreV1().Nodes().Create(ctx, node, metav1.CreateOptions{}); err != nil {
 		return err
@@ -232,7 +241,8 @@ func (c *onEC2) join(ctx context.Context, i fleet.Instance) error {
 
 func (c *onEC2) readiness(status corev1.ConditionStatus) []corev1.NodeCondition {
 	now := metav1.NewTime(c.stage.clock.Now())
-	return []corev1.NodeCondition{{Type: corev1.NodeReady, Status: status, LastTransitionTime: now, LastHeartbeatTime: now}}
+	return []corev1.NodeCondition{{Type: corev1.NodeReady, Status: status, LastTransitionTime: now,
+		LastHeartbeatTime: now}}
 }
 
 // stop has the Node of an instance lose its kubelet.
@@ -255,7 +265,8 @@ func (c *onEC2) interrupt(_ context.Context, id string, after time.Duration) err
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.taken[id] = c.stage.clock.Now().Add(after)
-	c.messages = append(c.messages, provider.Message{InstanceID: id, Kind: provider.MessageInterruption, Deadline: c.taken[id], Handle: id})
+	c.messages = append(c.messages, provider.Message{InstanceID: id, Kind: provider.MessageInterruption,
+		Deadline: c.taken[id], Handle: id})
 	return nil
 }
 
@@ -300,8 +311,8 @@ func (d dated) Find(ctx context.Context, refs []fleet.Ref) (map[string]fleet.Ins
 	return found, err
 }
 
-// queue tells a process what EC2 says by itself, again and again until that is done with. SQS cannot be had by this
-// clock.
+// queue tells a process what EC2 says by itself, again and again until that is done with. SQS
+// cannot be had by this clock.
 type queue struct {
 	*onEC2
 	process *process

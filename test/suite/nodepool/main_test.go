@@ -1,9 +1,10 @@
-// Package nodepool kills the processes of a node pool at every call that changes something, and sees whether others take
-// their work up without anything being lost, done twice or left behind.
+// Package nodepool kills the processes of a node pool at every call that changes something, and
+// sees whether others take their work up without anything being lost, done twice or left behind.
 //
-// A process is a whole [nodepool.Pool] with real clients. Their transport numbers the calls and ends the process at one
-// of them. Around the processes everything else goes on: the cloud, the pods with their controllers and scheduler, and a
-// clock that the tests move on. The API server is a real one, without the controllers that would disturb that clock.
+// A process is a whole [nodepool.Pool] with real clients. Their transport numbers the calls and
+// ends the process at one of them. Around the processes everything else goes on: the cloud, the
+// pods with their controllers and scheduler, and a clock that the tests move on. The API server is
+// a real one, without the controllers that would disturb that clock.
 package nodepool
 
 import (
@@ -45,7 +46,8 @@ func runWithServer(m *testing.M) (code int, err error) {
 	server, err = controlplane.Start(ctx, controlplane.Options{
 		Progress: os.Stderr,
 		APIOnly:  true,
-		// No controller makes the service accounts that pods would have, nor lifts the taint of Nodes that are new.
+		// No controller makes the service accounts that pods would have, nor lifts the taint of
+		// Nodes that are new.
 		ExtraArgs: map[controlplane.Component][]string{controlplane.APIServer: {"--disable-admission-plugins=ServiceAccount,TaintNodesByCondition"}},
 	})
 	if err != nil {

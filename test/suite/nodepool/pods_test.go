@@ -14,7 +14,8 @@ import (
 type replicas struct {
 	stage *stage
 	count int
-	// perNode is how many of them a node holds: of its 2 CPU each requests an equal share of what DaemonSets leave.
+	// perNode is how many of them a node holds: of its 2 CPU each requests an equal share of what
+	// DaemonSets leave.
 	perNode int
 	made    int
 }
@@ -60,7 +61,8 @@ func (r *replicas) step(ctx context.Context, nodes map[string]*corev1.Node) erro
 }
 
 // schedule binds a pod to the free node that has the fewest pods.
-func (r *replicas) schedule(ctx context.Context, pod *corev1.Pod, nodes map[string]*corev1.Node, on map[string]int) error {
+func (r *replicas) schedule(ctx context.Context, pod *corev1.Pod, nodes map[string]*corev1.Node,
+	on map[string]int) error {
 	best := ""
 	for name, node := range nodes {
 		free := isReady(node) && !node.Spec.Unschedulable && len(node.Spec.Taints) == 0 && on[name] < r.perNode
@@ -72,7 +74,8 @@ func (r *replicas) schedule(ctx context.Context, pod *corev1.Pod, nodes map[stri
 		return nil
 	}
 	on[best]++
-	binding := &corev1.Binding{ObjectMeta: metav1.ObjectMeta{Name: pod.Name}, Target: corev1.ObjectReference{Kind: "Node", Name: best}}
+	binding := &corev1.Binding{ObjectMeta: metav1.ObjectMeta{Name: pod.Name},
+		Target: corev1.ObjectReference{Kind: "Node", Name: best}}
 	if err := r.stage.client.CoreV1().Pods(pod.Namespace).Bind(ctx, binding, metav1.CreateOptions{}); err != nil {
 		return err
 	}
@@ -99,13 +102,15 @@ func (r *replicas) create(ctx context.Context) (*corev1.Pod, error) {
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
 			Name: fmt.Sprintf("app-%d", r.made), Labels: map[string]string{"app": "app"},
-			OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "app", UID: "app", Controller: new(true)}},
+			OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "app",
+				UID: "app", Controller: new(true)}},
 		},
 		Spec: corev1.PodSpec{
 			TerminationGracePeriodSeconds: new(int64), // no kubelet confirms the end of a pod
 			AutomountServiceAccountToken:  new(bool),
 			Containers: []corev1.Container{{Name: "main", Image: "none", Resources: corev1.ResourceRequirements{
-				Requests: corev1.ResourceList{corev1.ResourceCPU: *resource.NewMilliQuantity(int64(2000/r.perNode), resource.DecimalSI)},
+				Requests: corev1.ResourceList{corev1.ResourceCPU: *resource.NewMilliQuantity(int64(2000/r.perNode),
+					resource.DecimalSI)},
 			}}},
 		},
 	}
@@ -113,10 +118,11 @@ func (r *replicas) create(ctx context.Context) (*corev1.Pod, error) {
 	if err != nil {
 		return nil, err
 	}
-	return pod, r.setStatus(ctx, pod.Name, corev1.PodStatus{Phase: corev1.PodPending, Conditions: []corev1.PodCondition{{
-		Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable,
-		LastTransitionTime: metav1.NewTime(r.stage.clock.Now()),
-	}}})
+	return pod, r.setStatus(ctx, pod.Name, corev1.PodStatus{Phase: corev1.PodPending,
+		Conditions: []corev1.PodCondition{{
+			Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable,
+			LastTransitionTime: metav1.NewTime(r.stage.clock.Now()),
+		}}})
 }
 
 // collect removes a pod whose node has gone.

@@ -60,10 +60,12 @@ func (s *stage) start(name string, k *kill, skew time.Duration) *process {
 		Spec:     func() (config.Spec, error) { return s.spec, nil },
 		Store:    named{Store: s.cloud.store(p), wire: p.wire},
 		Provider: witnessed{Provider: provider, stage: s},
-		Observer: observer{p}, Signals: noSignals{}, Drainer: witnessedDrainer{&drain.Drainer{Client: p.client, Now: p.now}, s},
+		Observer: observer{p}, Signals: noSignals{}, Drainer: witnessedDrainer{&drain.Drainer{Client: p.client,
+			Now: p.now}, s},
 		Labeler: controller.Labeler{Client: p.client},
 		Notices: p.notices, Reporter: p, Now: p.now, Seed: 1,
-		// The stages have one API server: pods of another that are about to be bound are none that could come to a node here.
+		// The stages have one API server: pods of another that are about to be bound are none that
+		// could come to a node here.
 		MaxBindGrace: time.Nanosecond,
 	})
 	require.NoError(s.t, err)
@@ -117,7 +119,8 @@ func (p *process) Report(_ context.Context, t nodepool.CycleReport) {
 	if t.Health != nil {
 		p.stage.note("%s is not healthy: %v", p.name, t.Health)
 	}
-	p.stage.note("%s: leading %t, %s %s: %s [%s]", p.name, t.Leading, t.Decision.Step, t.Decision.Reason, t.Decision.Message, summary(t.Record))
+	p.stage.note("%s: leading %t, %s %s: %s [%s]", p.name, t.Leading, t.Decision.Step, t.Decision.Reason,
+		t.Decision.Message, summary(t.Record))
 }
 
 // leads tells whether the process held the lease in its last tick.
@@ -127,7 +130,8 @@ func (p *process) leads() bool {
 	return p.last.Leading
 }
 
-// unlimited returns a configuration for clients that never wait for their turn, and lose little time over encoding.
+// unlimited returns a configuration for clients that never wait for their turn, and lose little
+// time over encoding.
 func unlimited() *rest.Config {
 	config := server.RESTConfig()
 	config.QPS = -1
@@ -158,7 +162,8 @@ func (o observer) Observe(ctx context.Context) (*cluster.Cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	c.Nodes = slices.DeleteFunc(c.Nodes, func(n cluster.Node) bool { return n.Object.Labels[stageLabel] != o.stage.name })
+	c.Nodes = slices.DeleteFunc(c.Nodes,
+		func(n cluster.Node) bool { return n.Object.Labels[stageLabel] != o.stage.name })
 	c.Pending = slices.DeleteFunc(c.Pending, func(p cluster.Pending) bool { return p.Pod.Namespace != o.stage.name })
 	return c, nil
 }

@@ -13,9 +13,10 @@ import (
 
 const rivalRounds = 40
 
-// TestRivals has two processes tick at once, their calls in any order, while time passes between calls: leases are lost in
-// the middle of actions. Neither launches for a slot that the other has launched for, and no work is lost. A run depends on nothing but
-// its seed, the last word of the name of the subtest.
+// TestRivals has two processes tick at once, their calls in any order, while time passes between
+// calls: leases are lost in the middle of actions. Neither launches for a slot that the other has
+// launched for, and no work is lost. A run depends on nothing but its seed, the last word of the
+// name of the subtest.
 func TestRivals(t *testing.T) { testRivals(t, 0, 1) }
 
 func testRivals(t *testing.T, from, to uint64) {
@@ -34,9 +35,9 @@ func testRivals(t *testing.T, from, to uint64) {
 	}
 }
 
-// TestRivalsWithAWrongClock has the clock of one of them be an hour ahead or behind, in turns; TestRivalsWithTheOtherClock
-// has the other one. What waits for a time may then be over at once, or start anew; but nothing is launched twice, and
-// nothing is terminated with pods on it.
+// TestRivalsWithAWrongClock has the clock of one of them be an hour ahead or behind, in turns;
+// TestRivalsWithTheOtherClock has the other one. What waits for a time may then be over at once, or
+// start anew; but nothing is launched twice, and nothing is terminated with pods on it.
 func TestRivalsWithAWrongClock(t *testing.T) { testWrongClock(t, 0) }
 
 func testWrongClock(t *testing.T, turn int) {

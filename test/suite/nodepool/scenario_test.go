@@ -29,17 +29,18 @@ type scenario struct {
 	during  func(*stage, map[string]*corev1.Node) // at each step
 	want    int                                   // workers at the end
 	launch  int                                   // instances that it takes
-	rest    func(*stage) bool                     // whether it has come to what it is about; nil: what else is checked tells
-	blocked bool                                  // it ends with a maximum that it may not come down to
-	several bool                                  // on EC2, the pool chooses among several types by price
+	// whether it has come to what it is about; nil: what else is checked tells
+	rest    func(*stage) bool
+	blocked bool // it ends with a maximum that it may not come down to
+	several bool // on EC2, the pool chooses among several types by price
 }
 
 func scenarios() []scenario {
 	return []scenario{scaleUp(), scaleDown(), interruption(), joinFailure(), refusal(), repair()}
 }
 
-// bounds is a spec that is quick in everything, but leaves more time than it takes until another process has the lease:
-// what was begun is to be gone on with, not given up.
+// bounds is a spec that is quick in everything, but leaves more time than it takes until another
+// process has the lease: what was begun is to be gone on with, not given up.
 func bounds(least, most int32) v1alpha1.WorkerPoolSpec {
 	seconds := func(n int) *metav1.Duration { return &metav1.Duration{Duration: time.Duration(n) * time.Second} }
 	return v1alpha1.WorkerPoolSpec{
@@ -112,7 +113,8 @@ func joinFailure() scenario {
 // refusal has a worker more than the maximum, and a budget that refuses as soon as one is chosen.
 func refusal() scenario {
 	return scenario{
-		name: "refusal", spec: bounds(1, 2), workers: 3, pods: 3, perNode: 4, stride: 15 * time.Second, want: 3, blocked: true,
+		name: "refusal", spec: bounds(1,
+			2), workers: 3, pods: 3, perNode: 4, stride: 15 * time.Second, want: 3, blocked: true,
 		rest: func(s *stage) bool { return len(s.record().DrainBackoff) > 0 },
 		during: func(s *stage, nodes map[string]*corev1.Node) {
 			for _, node := range nodes {
@@ -124,7 +126,8 @@ func refusal() scenario {
 	}
 }
 
-// repair has a worker whose kubelet has stopped, and a budget that lets none of its pods go. What replaces it is launched at once.
+// repair has a worker whose kubelet has stopped, and a budget that lets none of its pods go. What
+// replaces it is launched at once.
 func repair() scenario {
 	spec := bounds(3, 5)
 	spec.Drain.Timeout = &metav1.Duration{Duration: 20 * time.Second}
@@ -147,7 +150,8 @@ func (s *stage) stopKubelet(i fleet.Instance) {
 			continue
 		}
 		now := metav1.NewTime(s.clock.Now())
-		node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionUnknown, LastTransitionTime: now, LastHeartbeatTime: now}}
+		node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionUnknown,
+			LastTransitionTime: now, LastHeartbeatTime: now}}
 		_, err := s.client.CoreV1().Nodes().UpdateStatus(s.t.Context(), node, metav1.UpdateOptions{})
 		require.NoError(s.t, err)
 		return
@@ -167,11 +171,13 @@ func (s *stage) protect() {
 	all := intstr.FromString("100%")
 	budget, err := budgets.Create(s.t.Context(), &policyv1.PodDisruptionBudget{
 		ObjectMeta: metav1.ObjectMeta{Name: "app"},
-		Spec:       policyv1.PodDisruptionBudgetSpec{MinAvailable: &all, Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "app"}}},
+		Spec: policyv1.PodDisruptionBudgetSpec{MinAvailable: &all,
+			Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "app"}}},
 	}, metav1.CreateOptions{})
 	require.NoError(s.t, err)
 	n := int32(s.scenario.pods)
-	budget.Status = policyv1.PodDisruptionBudgetStatus{ObservedGeneration: budget.Generation, CurrentHealthy: n, DesiredHealthy: n, ExpectedPods: n}
+	budget.Status = policyv1.PodDisruptionBudgetStatus{ObservedGeneration: budget.Generation, CurrentHealthy: n,
+		DesiredHealthy: n, ExpectedPods: n}
 	_, err = budgets.UpdateStatus(s.t.Context(), budget, metav1.UpdateOptions{})
 	require.NoError(s.t, err)
 }

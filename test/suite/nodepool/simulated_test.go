@@ -83,7 +83,8 @@ func (c *inKubernetes) all(ctx context.Context) ([]fleet.Instance, error) {
 
 func (c *inKubernetes) interrupt(ctx context.Context, id string, after time.Duration) error {
 	patch := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q}}}`, simulated.AnnotationInterrupt, after)
-	_, err := c.stage.client.CoreV1().ConfigMaps(c.stage.name).Patch(ctx, id, types.MergePatchType, patch, metav1.PatchOptions{})
+	_, err := c.stage.client.CoreV1().ConfigMaps(c.stage.name).Patch(ctx, id, types.MergePatchType, patch,
+		metav1.PatchOptions{})
 	return err
 }
 
@@ -91,7 +92,8 @@ func (c *inKubernetes) strand(ctx context.Context, on bool) error {
 	faults := c.stage.client.CoreV1().ConfigMaps(c.stage.name)
 	if on {
 		_, err := faults.Create(ctx, &corev1.ConfigMap{
-			ObjectMeta: metav1.ObjectMeta{Name: simulated.FaultsName}, Data: map[string]string{simulated.FaultNeverJoin: "true"},
+			ObjectMeta: metav1.ObjectMeta{Name: simulated.FaultsName},
+			Data:       map[string]string{simulated.FaultNeverJoin: "true"},
 		}, metav1.CreateOptions{})
 		return err
 	}

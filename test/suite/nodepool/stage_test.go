@@ -55,13 +55,15 @@ type stage struct {
 
 var stages atomic.Int64
 
-// newStage sets the scene of a scenario: its workers are there, Ready, with pods on them, and no process runs yet.
+// newStage sets the scene of a scenario: its workers are there, Ready, with pods on them, and no
+// process runs yet.
 func newStage(t *testing.T, sc scenario, newCloud func(*stage) cloud) *stage {
 	t.Helper()
 	client, err := kubernetes.NewForConfig(unlimited())
 	require.NoError(t, err)
 	s := &stage{
-		t: t, name: fmt.Sprintf("stage-%d", stages.Add(1)), client: client, clock: newClock(), scenario: sc, ever: map[string]fleet.Instance{},
+		t: t, name: fmt.Sprintf("stage-%d",
+			stages.Add(1)), client: client, clock: newClock(), scenario: sc, ever: map[string]fleet.Instance{},
 	}
 	s.spec = config.Of(s.name, sc.spec)
 	s.replicas = &replicas{stage: s, count: sc.pods, perNode: sc.perNode}
@@ -80,14 +82,16 @@ func newStage(t *testing.T, sc scenario, newCloud func(*stage) cloud) *stage {
 // create makes the namespace of the stage, and its WorkerPool, whose status may keep the journal.
 func (s *stage) create() {
 	ctx := s.t.Context()
-	_, err := s.client.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.name}}, metav1.CreateOptions{})
+	_, err := s.client.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.name}},
+		metav1.CreateOptions{})
 	require.NoError(s.t, err)
 	pools := server.Dynamic().Resource(v1alpha1.GroupVersion.WithResource("workerpools"))
 	_, err = pools.Create(ctx, &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": v1alpha1.GroupVersion.String(),
 		"kind":       "WorkerPool",
 		"metadata":   map[string]any{"name": s.name},
-		"spec":       map[string]any{"min": int64(1), "max": int64(3), "provider": map[string]any{"simulated": map[string]any{}}},
+		"spec": map[string]any{"min": int64(1), "max": int64(3),
+			"provider": map[string]any{"simulated": map[string]any{}}},
 	}}, metav1.CreateOptions{})
 	require.NoError(s.t, err)
 }
@@ -101,7 +105,8 @@ func (s *stage) populate(p provider.Provider) {
 		offer := offers[i%len(offers)]
 		_, err := p.Launch(ctx, provider.Launch{
 			Action: "first", Slot: i, Token: fmt.Sprintf("%s-first-%d", s.name, i),
-			Placement: fleet.Placement{Zone: offer.Zone, Subnet: offer.Subnet, InstanceType: offer.InstanceType, Market: fleet.OnDemand},
+			Placement: fleet.Placement{Zone: offer.Zone, Subnet: offer.Subnet, InstanceType: offer.InstanceType,
+				Market: fleet.OnDemand},
 		})
 		require.NoError(s.t, err)
 	}
@@ -170,7 +175,8 @@ func (s *stage) living() []fleet.Instance {
 // nodes returns the Nodes of the stage by name.
 func (s *stage) nodes() map[string]*corev1.Node {
 	s.t.Helper()
-	list, err := s.client.CoreV1().Nodes().List(s.t.Context(), metav1.ListOptions{LabelSelector: stageLabel + "=" + s.name})
+	list, err := s.client.CoreV1().Nodes().List(s.t.Context(),
+		metav1.ListOptions{LabelSelector: stageLabel + "=" + s.name})
 	require.NoError(s.t, err)
 	nodes := map[string]*corev1.Node{}
 	for i := range list.Items {
@@ -217,8 +223,10 @@ func (s *stage) clear() {
 	ctx := context.WithoutCancel(s.t.Context())
 	now := *metav1.NewDeleteOptions(0)
 	core := s.client.CoreV1()
-	require.NoError(s.t, core.Nodes().DeleteCollection(ctx, now, metav1.ListOptions{LabelSelector: stageLabel + "=" + s.name}))
+	require.NoError(s.t, core.Nodes().DeleteCollection(ctx, now,
+		metav1.ListOptions{LabelSelector: stageLabel + "=" + s.name}))
 	require.NoError(s.t, core.Pods(s.name).DeleteCollection(ctx, now, metav1.ListOptions{}))
 	require.NoError(s.t, core.ConfigMaps(s.name).DeleteCollection(ctx, now, metav1.ListOptions{}))
-	require.NoError(s.t, s.client.PolicyV1().PodDisruptionBudgets(s.name).DeleteCollection(ctx, now, metav1.ListOptions{}))
+	require.NoError(s.t, s.client.PolicyV1().PodDisruptionBudgets(s.name).DeleteCollection(ctx, now,
+		metav1.ListOptions{}))
 }

@@ -9,8 +9,9 @@ import (
 	"time"
 )
 
-// turns lets the calls of several processes through one at a time, in an order that a seed decides, and lets time pass
-// between them. A process whose context would have ended by that time is told so, as its clock is not the one of contexts.
+// turns lets the calls of several processes through one at a time, in an order that a seed decides,
+// and lets time pass between them. A process whose context would have ended by that time is told
+// so, as its clock is not the one of contexts.
 type turns struct {
 	clock *clock
 	pass  func() time.Duration // how much time passes before the next call; may be zero
@@ -24,7 +25,8 @@ type turns struct {
 }
 
 func newTurns(c *clock, random *rand.Rand, pass func() time.Duration) *turns {
-	return &turns{clock: c, random: random, pass: pass, waiting: map[int]chan struct{}{}, deadlines: map[time.Time]time.Time{}}
+	return &turns{clock: c, random: random, pass: pass, waiting: map[int]chan struct{}{},
+		deadlines: map[time.Time]time.Time{}}
 }
 
 // begin says that a tick begins, before it does.

@@ -58,7 +58,8 @@ func (w *wire) wrap(next http.RoundTripper) http.RoundTripper {
 	}}
 }
 
-// do does one call, and ends the process before or after it if that is the one to end at. A call without a name changes nothing.
+// do does one call, and ends the process before or after it if that is the one to end at. A call
+// without a name changes nothing.
 func (w *wire) do(ctx context.Context, name string, call func() error) error {
 	if w.isDead() {
 		return errDead
@@ -106,11 +107,12 @@ func (w *wire) writes(journal string) {
 	w.journal = journal
 }
 
-// nameOf returns the name of a call that changes something, "" for any other: what is done to which kind of thing, or
-// what is written to the journal.
+// nameOf returns the name of a call that changes something, "" for any other: what is done to which
+// kind of thing, or what is written to the journal.
 func (w *wire) nameOf(r *http.Request) (string, error) {
 	name := ""
-	switch target, form := r.Header.Get("X-Amz-Target"), strings.HasPrefix(r.Header.Get("Content-Type"), "application/x-www-form-urlencoded"); {
+	switch target, form := r.Header.Get("X-Amz-Target"), strings.HasPrefix(r.Header.Get("Content-Type"),
+		"application/x-www-form-urlencoded"); {
 	case target != "":
 		name = changing(target[strings.LastIndex(target, ".")+1:])
 	case form:
@@ -154,7 +156,8 @@ func actionOf(r *http.Request) (string, error) {
 	return form.Get("Action"), err
 }
 
-var verbs = map[string]string{http.MethodPost: "create", http.MethodPut: "update", http.MethodPatch: "patch", http.MethodDelete: "delete"}
+var verbs = map[string]string{http.MethodPost: "create", http.MethodPut: "update", http.MethodPatch: "patch",
+	http.MethodDelete: "delete"}
 
 // kubernetesCall returns a name such as "create pods/eviction".
 func kubernetesCall(r *http.Request) string {
@@ -174,8 +177,9 @@ func kubernetesCall(r *http.Request) string {
 	return verb + " " + resource
 }
 
-// points are the numbers of the calls that a process is worth killing at. What is done again and again in one state of the
-// journal, such as renewing the lease and asking for an eviction that is refused, is not a point each time.
+// points are the numbers of the calls that a process is worth killing at. What is done again and
+// again in one state of the journal, such as renewing the lease and asking for an eviction that is
+// refused, is not a point each time.
 func points(calls []string) []int {
 	var out []int
 	journal, times := "", map[[2]string]int{}

@@ -39,9 +39,10 @@ var (
 
 var (
 	app = stack.App{
-		Namespace: "shop", Name: "busy", Metric: "predicted_load_total", Replicas: 2, Min: 2, Max: 2, ServiceTime: 10 * time.Millisecond,
-		Source:    v1alpha1.Source{RemoteWrite: &v1alpha1.RemoteWriteSource{Metric: "app_busy_ratio"}},
-		Threshold: resource.MustParse("700m"),
+		Namespace: "shop", Name: "busy", Metric: "predicted_load_total", Replicas: 2, Min: 2, Max: 2,
+		ServiceTime: 10 * time.Millisecond,
+		Source:      v1alpha1.Source{RemoteWrite: &v1alpha1.RemoteWriteSource{Metric: "app_busy_ratio"}},
+		Threshold:   resource.MustParse("700m"),
 	}
 	counted = func() stack.App { a := app; a.Name = "requests"; return a }()
 )
@@ -67,7 +68,8 @@ var (
 	oldest = release{"collector-oldest", "oldest.mod"}
 )
 
-// TestCollector has applications send to a collector, which sends to Foresail: the forecast is what they reported.
+// TestCollector has applications send to a collector, which sends to Foresail: the forecast is what
+// they reported.
 func TestCollector(t *testing.T) {
 	for _, r := range []release{current, oldest} {
 		t.Run(r.name, func(t *testing.T) { testCollector(t, r) })
@@ -106,7 +108,8 @@ func testCollector(t *testing.T, r release) {
 // startForesail runs a Foresail that takes metrics at an address from who has the token.
 func startForesail(ctx context.Context, t *testing.T, s *stack.Stack, receiver string) *stack.Adapter {
 	t.Helper()
-	a, err := s.StartAdapter(ctx, "adapter", "--remote-write-address="+receiver, "--remote-write-bearer-token-file="+tokenFile(t))
+	a, err := s.StartAdapter(ctx, "adapter", "--remote-write-address="+receiver,
+		"--remote-write-bearer-token-file="+tokenFile(t))
 	require.NoError(t, err)
 	t.Cleanup(func() { assert.NoError(t, a.Stop()) })
 	require.NoError(t, s.Register(t.Context(), a))
@@ -153,7 +156,8 @@ func startCollector(t *testing.T, r release, foresailAddress string) string {
 // exporters returns an SDK for each pod.
 func exporters(t *testing.T, s *stack.Stack, collector string) (all []*sdk.MeterProvider) {
 	t.Helper()
-	pods, err := s.Cluster.Client().CoreV1().Pods(app.Namespace).List(t.Context(), metav1.ListOptions{LabelSelector: app.Selector()})
+	pods, err := s.Cluster.Client().CoreV1().Pods(app.Namespace).List(t.Context(),
+		metav1.ListOptions{LabelSelector: app.Selector()})
 	require.NoError(t, err)
 	require.Len(t, pods.Items, app.Replicas)
 	for i, pod := range pods.Items {
@@ -164,8 +168,8 @@ func exporters(t *testing.T, s *stack.Stack, collector string) (all []*sdk.Meter
 	return all
 }
 
-// exporting returns the SDK of a pod, which exports when it is flushed. It claims another namespace, which the collector corrects, and
-// exports delta sums.
+// exporting returns the SDK of a pod, which exports when it is flushed. It claims another
+// namespace, which the collector corrects, and exports delta sums.
 func exporting(t *testing.T, collector, pod string) *sdk.MeterProvider {
 	t.Helper()
 	exporter, err := otlpmetrichttp.New(t.Context(), otlpmetrichttp.WithEndpointURL("http://"+collector+"/v1/metrics"),
@@ -178,8 +182,10 @@ func exporting(t *testing.T, collector, pod string) *sdk.MeterProvider {
 		}))
 	require.NoError(t, err)
 	provider := sdk.NewMeterProvider(sdk.WithReader(sdk.NewPeriodicReader(exporter, sdk.WithInterval(time.Hour))),
-		sdk.WithResource(sdkresource.NewSchemaless(attribute.String("k8s.namespace.name", "bank"), attribute.String("k8s.pod.name", pod))))
-	t.Cleanup(func() { _ = provider.Shutdown(context.Background()) }) // it exports once more, to a collector that may be gone
+		sdk.WithResource(sdkresource.NewSchemaless(attribute.String("k8s.namespace.name", "bank"),
+			attribute.String("k8s.pod.name", pod))))
+	// it exports once more, to a collector that may be gone
+	t.Cleanup(func() { _ = provider.Shutdown(context.Background()) })
 	return provider
 }
 
@@ -187,15 +193,17 @@ func exporting(t *testing.T, collector, pod string) *sdk.MeterProvider {
 func instrument(t *testing.T, meter metric.Meter, busy, rate float64) {
 	t.Helper()
 	begun := time.Now()
-	_, err := meter.Float64ObservableGauge("app.busy", metric.WithUnit("1"), metric.WithFloat64Callback(func(_ context.Context, o metric.Float64Observer) error {
-		o.Observe(busy)
-		return nil
-	}))
+	_, err := meter.Float64ObservableGauge("app.busy", metric.WithUnit("1"),
+		metric.WithFloat64Callback(func(_ context.Context, o metric.Float64Observer) error {
+			o.Observe(busy)
+			return nil
+		}))
 	require.NoError(t, err)
-	_, err = meter.Float64ObservableCounter("app.requests", metric.WithUnit("{request}"), metric.WithFloat64Callback(func(_ context.Context, o metric.Float64Observer) error {
-		o.Observe(rate * time.Since(begun).Seconds())
-		return nil
-	}))
+	_, err = meter.Float64ObservableCounter("app.requests", metric.WithUnit("{request}"),
+		metric.WithFloat64Callback(func(_ context.Context, o metric.Float64Observer) error {
+			o.Observe(rate * time.Since(begun).Seconds())
+			return nil
+		}))
 	require.NoError(t, err)
 }
 

@@ -22,13 +22,15 @@ import (
 	"github.com/foresail/foresail/test/env/ports"
 )
 
-// TestCollectorLosesNothing has Foresail's receiver end while applications export. Once another one serves at its address, and has been
-// asked for its pods in vain twice, it has all that was exported meanwhile.
+// TestCollectorLosesNothing has Foresail's receiver end while applications export. Once another one
+// serves at its address, and has been asked for its pods in vain twice, it has all that was
+// exported meanwhile.
 func TestCollectorLosesNothing(t *testing.T) {
 	address, err := ports.TakeAddress()
 	require.NoError(t, err)
 	collector := startCollector(t, current, address)
-	pod := podtracker.Instance{ID: "uid-web-0", Pod: types.NamespacedName{Namespace: "shop", Name: "web-0"}, Start: time.Now().Add(-time.Minute)}
+	pod := podtracker.Instance{ID: "uid-web-0", Pod: types.NamespacedName{Namespace: "shop", Name: "web-0"},
+		Start: time.Now().Add(-time.Minute)}
 	gauges, sums := sourcetest.NewRecorder(), sourcetest.NewRecorder()
 	receive := func(ready func() error) (stop func()) {
 		s := remotewrite.New(remotewrite.Options{Address: address, BearerTokenFile: tokenFile(t), Ready: ready})

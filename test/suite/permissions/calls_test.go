@@ -29,14 +29,15 @@ const (
 
 // needs are the actions of IAM for operations that need others than the one of their own name.
 var needs = map[string][]string{
-	"sqs:DeleteMessageBatch":             {"sqs:DeleteMessage"},
-	"ec2:RunInstances":                   {"ec2:RunInstances", "ec2:CreateTags", "iam:PassRole"},
-	"ec2:CreateFleet":                    {"ec2:CreateFleet", "ec2:RunInstances", "ec2:CreateTags", "iam:PassRole"},
-	"ec2:DescribeLaunchTemplateVersions": {"ec2:DescribeLaunchTemplateVersions", "ssm:GetParameters"}, // it resolves images that are parameters
+	"sqs:DeleteMessageBatch": {"sqs:DeleteMessage"},
+	"ec2:RunInstances":       {"ec2:RunInstances", "ec2:CreateTags", "iam:PassRole"},
+	"ec2:CreateFleet":        {"ec2:CreateFleet", "ec2:RunInstances", "ec2:CreateTags", "iam:PassRole"},
+	// it resolves images that are parameters
+	"ec2:DescribeLaunchTemplateVersions": {"ec2:DescribeLaunchTemplateVersions", "ssm:GetParameters"},
 }
 
-// calls returns the operations of AWS that the code of the module calls, such as ec2:RunInstances: whoever calls one makes its
-// input.
+// calls returns the operations of AWS that the code of the module calls, such as ec2:RunInstances:
+// whoever calls one makes its input.
 func calls(t *testing.T) []string {
 	t.Helper()
 	found := map[string]bool{}
@@ -52,7 +53,8 @@ func calls(t *testing.T) []string {
 			services := map[string]string{} // names in the file → services
 			for _, spec := range parsed.Imports {
 				imported, err := strconv.Unquote(spec.Path.Value)
-				if service := strings.TrimPrefix(imported, sdk); err == nil && service != imported && !strings.Contains(service, "/") {
+				if service := strings.TrimPrefix(imported, sdk); err == nil && service != imported &&
+					!strings.Contains(service, "/") {
 					name := path.Base(imported)
 					if spec.Name != nil {
 						name = spec.Name.Name
@@ -94,8 +96,8 @@ func document(t *testing.T, text string) awstest.Policy {
 	return p
 }
 
-// TestPolicyAllowsWhatIsCalled fails if the code calls what the policy does not allow, or if the policy allows what no code
-// calls. If an operation needs actions of another name, needs has them.
+// TestPolicyAllowsWhatIsCalled fails if the code calls what the policy does not allow, or if the
+// policy allows what no code calls. If an operation needs actions of another name, needs has them.
 func TestPolicyAllowsWhatIsCalled(t *testing.T) {
 	found := calls(t)
 	assert.Contains(t, found, "ec2:RunInstances")

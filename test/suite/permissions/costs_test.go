@@ -22,7 +22,8 @@ import (
 	awstest "github.com/foresail/foresail/test/env/aws"
 )
 
-// price is in US dollars, in us-east-1, as published in 2026. Calls to EC2 and events of AWS services cost nothing.
+// price is in US dollars, in us-east-1, as published in 2026. Calls to EC2 and events of AWS
+// services cost nothing.
 var prices = map[string]struct {
 	million float64
 	unit    string
@@ -34,7 +35,8 @@ var prices = map[string]struct {
 
 const month = 30 * 24 * time.Hour
 
-// TestGeneratedCosts counts the calls of a quiet cycle, and of a wait for messages, and writes to ec2.md what they come to.
+// TestGeneratedCosts counts the calls of a quiet cycle, and of a wait for messages, and writes to
+// ec2.md what they come to.
 func TestGeneratedCosts(t *testing.T) {
 	f := setUp(t)
 	p := f.provider(t, cluster, pool, f.stack.Outputs["LaunchTemplate"])
@@ -69,12 +71,14 @@ func TestGeneratedCosts(t *testing.T) {
 	_, err = p.Offers(t.Context())
 	require.NoError(t, err)
 	count(observe.OffersFor)
-	perMonth["ec2:DescribeInstanceStatus"] = 3 * int(month/time.Minute) // of events, and of two kinds of checks, once a minute
-	perMonth["ec2:DescribeLaunchTemplates"] = int(month / time.Minute)  // of $Default or $Latest, once a minute
+	// of events, and of two kinds of checks, once a minute
+	perMonth["ec2:DescribeInstanceStatus"] = 3 * int(month/time.Minute)
+	perMonth["ec2:DescribeLaunchTemplates"] = int(month / time.Minute) // of $Default or $Latest, once a minute
 
 	ctx := t.Context()
 	receiver, err := interruption.New(ctx, interruption.Options{
-		Queue: f.queue, Region: awstest.Region, Load: []func(*config.LoadOptions) error{config.WithCredentialsProvider(f.Config().Credentials)},
+		Queue: f.queue, Region: awstest.Region,
+		Load: []func(*config.LoadOptions) error{config.WithCredentialsProvider(f.Config().Credentials)},
 	})
 	require.NoError(t, err)
 	f.Send(t, f.queue, f.RebalanceRecommendation("i-1", time.Now()))
@@ -88,7 +92,8 @@ func TestGeneratedCosts(t *testing.T) {
 	rows := [][]string{{"call", "in 30 days", "US dollars", ""}}
 	for _, call := range slices.Sorted(maps.Keys(perMonth)) {
 		price := prices[call]
-		rows = append(rows, []string{"`" + call + "`", strconv.Itoa(perMonth[call]), fmt.Sprintf("%.2f", price.million*float64(perMonth[call])/1e6), price.unit})
+		rows = append(rows, []string{"`" + call + "`", strconv.Itoa(perMonth[call]),
+			fmt.Sprintf("%.2f", price.million*float64(perMonth[call])/1e6), price.unit})
 	}
 	docpages.Verify(t, root+"docs/ec2.md", "costs of calls", docpages.Table(rows))
 }

@@ -1,3 +1,3 @@
-// Package permissions has the tests of docs/examples/ec2: the policies against the calls that the code makes, the templates,
-// and pools that run with nothing but what these grant.
+// Package permissions has the tests of docs/examples/ec2: the policies against the calls that the
+// code makes, the templates, and pools that run with nothing but what these grant.
 package permissions

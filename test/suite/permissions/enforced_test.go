@@ -78,8 +78,10 @@ func setUp(t *testing.T) fixture {
 	f.queue = c.URL() + "/" + c.Account() + "/" + f.stack.Outputs["InterruptionQueue"][strings.LastIndex(f.stack.Outputs["InterruptionQueue"], "/")+1:]
 	_, err := awsdynamodb.NewFromConfig(c.Direct()).CreateTable(t.Context(), &awsdynamodb.CreateTableInput{
 		TableName: aws.String(table), BillingMode: dynamodbtypes.BillingModePayPerRequest,
-		KeySchema:            []dynamodbtypes.KeySchemaElement{{AttributeName: aws.String(dynamodb.DefaultHashKey), KeyType: dynamodbtypes.KeyTypeHash}},
-		AttributeDefinitions: []dynamodbtypes.AttributeDefinition{{AttributeName: aws.String(dynamodb.DefaultHashKey), AttributeType: "S"}},
+		KeySchema: []dynamodbtypes.KeySchemaElement{{AttributeName: aws.String(dynamodb.DefaultHashKey),
+			KeyType: dynamodbtypes.KeyTypeHash}},
+		AttributeDefinitions: []dynamodbtypes.AttributeDefinition{{AttributeName: aws.String(dynamodb.DefaultHashKey),
+			AttributeType: "S"}},
 	})
 	require.NoError(t, err)
 	f.needed = c.Enforce(f.stack.Controller)
@@ -97,7 +99,8 @@ func (f fixture) provider(t *testing.T, cluster, pool, template string, change .
 	}
 	o := ec2.Options{
 		Cluster: cluster, Pool: pool, Spec: spec, Limits: ec2.NewLimits(1000),
-		Load: []func(*config.LoadOptions) error{config.WithCredentialsProvider(f.Config().Credentials), config.WithBaseEndpoint(f.URL())},
+		Load: []func(*config.LoadOptions) error{config.WithCredentialsProvider(f.Config().Credentials),
+			config.WithBaseEndpoint(f.URL())},
 	}
 	for _, f := range change {
 		f(&o)
@@ -113,8 +116,8 @@ func (f fixture) launch(market fleet.Market) provider.Launch {
 	}}
 }
 
-// TestAPoolRunsWithThePolicy makes every call of a pool with the policy that the stack has given to Foresail's role, and finds that no
-// statement is left over.
+// TestAPoolRunsWithThePolicy makes every call of a pool with the policy that the stack has given to
+// Foresail's role, and finds that no statement is left over.
 func TestAPoolRunsWithThePolicy(t *testing.T) {
 	f := setUp(t)
 	p := f.provider(t, cluster, pool, f.stack.Outputs["LaunchTemplate"])
@@ -136,7 +139,8 @@ func TestAPoolRunsWithThePolicy(t *testing.T) {
 		require.NoError(t, p.Terminate(t.Context(), launched.ID))
 	}
 
-	f.Sell(map[string]awstest.Price{"t3.small": {OnDemand: "0.0240000000", Spot: map[string]string{f.subnets[0].Zone: "0.0100", f.subnets[1].Zone: "0.0100"}}})
+	f.Sell(map[string]awstest.Price{"t3.small": {OnDemand: "0.0240000000",
+		Spot: map[string]string{f.subnets[0].Zone: "0.0100", f.subnets[1].Zone: "0.0100"}}})
 	byPrice := f.provider(t, cluster, pool, f.stack.Outputs["LaunchTemplate"], func(o *ec2.Options) {
 		o.Spot, o.Spec.InstanceTypes = true, nil
 		o.Spec.Requirements = &v1alpha1.EC2Requirements{
@@ -157,7 +161,8 @@ func TestAPoolRunsWithThePolicy(t *testing.T) {
 	require.NoError(t, err)
 
 	receiver, err := interruption.New(t.Context(), interruption.Options{
-		Queue: f.queue, Region: awstest.Region, Load: []func(*config.LoadOptions) error{config.WithCredentialsProvider(f.Config().Credentials)},
+		Queue: f.queue, Region: awstest.Region,
+		Load: []func(*config.LoadOptions) error{config.WithCredentialsProvider(f.Config().Credentials)},
 	})
 	require.NoError(t, err)
 	f.Send(t, f.queue, "garbage")
@@ -197,23 +202,27 @@ func TestThePolicyRefuses(t *testing.T) {
 		return aws.ToString(output.Instances[0].InstanceId)
 	}
 	tags := func(cluster, pool string) []types.Tag {
-		return []types.Tag{{Key: aws.String("foresail.dev/cluster"), Value: &cluster}, {Key: aws.String("foresail.dev/pool"), Value: &pool}}
+		return []types.Tag{{Key: aws.String("foresail.dev/cluster"), Value: &cluster},
+			{Key: aws.String("foresail.dev/pool"), Value: &pool}}
 	}
 	ours := other(tags(cluster, pool)...)
 	template := f.stack.Outputs["LaunchTemplate"]
 	input := func(change func(*awsec2.RunInstancesInput)) *awsec2.RunInstancesInput {
 		i := &awsec2.RunInstancesInput{
-			LaunchTemplate: &types.LaunchTemplateSpecification{LaunchTemplateId: aws.String(template)}, SubnetId: aws.String(f.subnets[0].ID),
-			MinCount: aws.Int32(1), MaxCount: aws.Int32(1),
+			LaunchTemplate: &types.LaunchTemplateSpecification{LaunchTemplateId: aws.String(template)},
+			SubnetId:       aws.String(f.subnets[0].ID),
+			MinCount:       aws.Int32(1), MaxCount: aws.Int32(1),
 			TagSpecifications: []types.TagSpecification{
-				{ResourceType: types.ResourceTypeInstance, Tags: tags(cluster, pool)}, {ResourceType: types.ResourceTypeVolume, Tags: tags(cluster, pool)},
+				{ResourceType: types.ResourceTypeInstance,
+					Tags: tags(cluster, pool)}, {ResourceType: types.ResourceTypeVolume, Tags: tags(cluster, pool)},
 			},
 		}
 		change(i)
 		return i
 	}
 	made, err := direct.CreateLaunchTemplate(t.Context(), &awsec2.CreateLaunchTemplateInput{
-		LaunchTemplateName: aws.String("others"), LaunchTemplateData: &types.RequestLaunchTemplateData{ImageId: aws.String(image)},
+		LaunchTemplateName: aws.String("others"),
+		LaunchTemplateData: &types.RequestLaunchTemplateData{ImageId: aws.String(image)},
 	})
 	require.NoError(t, err)
 	otherTemplate := aws.ToString(made.LaunchTemplate.LaunchTemplateId)
@@ -233,7 +242,8 @@ func TestThePolicyRefuses(t *testing.T) {
 					TotalTargetCapacity: aws.Int32(1), DefaultTargetCapacityType: types.DefaultTargetCapacityTypeSpot,
 				},
 				TagSpecifications: []types.TagSpecification{
-					{ResourceType: types.ResourceTypeInstance, Tags: tags(cluster, pool)}, {ResourceType: types.ResourceTypeVolume, Tags: tags(cluster, pool)},
+					{ResourceType: types.ResourceTypeInstance,
+						Tags: tags(cluster, pool)}, {ResourceType: types.ResourceTypeVolume, Tags: tags(cluster, pool)},
 					{ResourceType: types.ResourceTypeFleet, Tags: tags(cluster, pool)},
 				},
 			}
@@ -251,7 +261,8 @@ func TestThePolicyRefuses(t *testing.T) {
 	}
 	tag := func(id, key, value string) func() error {
 		return func() error {
-			_, err := client.CreateTags(t.Context(), &awsec2.CreateTagsInput{Resources: []string{id}, Tags: []types.Tag{{Key: &key, Value: &value}}})
+			_, err := client.CreateTags(t.Context(),
+				&awsec2.CreateTagsInput{Resources: []string{id}, Tags: []types.Tag{{Key: &key, Value: &value}}})
 			return err
 		}
 	}
@@ -261,8 +272,9 @@ func TestThePolicyRefuses(t *testing.T) {
 		"terminate an instance without tags":       terminate(other()),
 		"make an instance the pool's":              tag(other(), "foresail.dev/pool", pool),
 		"give an instance of the pool away":        tag(ours, "foresail.dev/pool", "others"),
-		"mark an instance of another pool":         tag(other(tags(cluster, "others")...), "foresail.dev/join-failed", "true"),
-		"launch without tags":                      run(func(i *awsec2.RunInstancesInput) { i.TagSpecifications = nil }),
+		"mark an instance of another pool": tag(other(tags(cluster, "others")...), "foresail.dev/join-failed",
+			"true"),
+		"launch without tags": run(func(i *awsec2.RunInstancesInput) { i.TagSpecifications = nil }),
 		"launch for another pool": run(func(i *awsec2.RunInstancesInput) {
 			i.TagSpecifications[0].Tags = tags(cluster, "others")
 		}),
@@ -288,15 +300,24 @@ func TestThePolicyRefuses(t *testing.T) {
 			_, err := sqs.NewFromConfig(f.Config()).ReceiveMessage(t.Context(), input)
 			return err
 		},
-		"read the journal of another pool": func() error { _, err := f.store(table).Load(t.Context(), "others"); return err },
-		"read another table":               func() error { _, err := f.store("others").Load(t.Context(), pool); return err },
+		"read the journal of another pool": func() error {
+			_,
+				err := f.store(table).Load(t.Context(), "others")
+			return err
+		},
+		"read another table": func() error {
+			_,
+				err := f.store("others").Load(t.Context(), pool)
+			return err
+		},
 		"put metrics of another namespace": func() error { return f.putMetric(t, "AWS/EC2") },
 	} {
 		t.Run(name, func(t *testing.T) { require.ErrorContains(t, call(), "not authorized") })
 	}
 
 	pass := func(role, service string) bool {
-		return f.stack.Controller.Allows(awstest.Right{Action: "iam:PassRole", Resource: role, Context: map[string]awstest.Strings{"iam:PassedToService": {service}}})
+		return f.stack.Controller.Allows(awstest.Right{Action: "iam:PassRole", Resource: role,
+			Context: map[string]awstest.Strings{"iam:PassedToService": {service}}})
 	}
 	assert.True(t, pass(f.stack.Outputs["WorkerRole"], "ec2.amazonaws.com"))
 	assert.False(t, pass(f.stack.Outputs["WorkerRole"], "lambda.amazonaws.com"))
@@ -310,13 +331,15 @@ func (f fixture) store(table string) *dynamodb.Store {
 func (f fixture) putMetric(t *testing.T, namespace string) error {
 	t.Helper()
 	_, err := cloudwatch.NewFromConfig(f.Config()).PutMetricData(t.Context(), &cloudwatch.PutMetricDataInput{
-		Namespace: aws.String(namespace), MetricData: []cwtypes.MetricDatum{{MetricName: aws.String("Nodes"), Value: aws.Float64(1)}},
+		Namespace: aws.String(namespace), MetricData: []cwtypes.MetricDatum{{MetricName: aws.String("Nodes"),
+			Value: aws.Float64(1)}},
 	})
 	return err
 }
 
-// TestMotoEnforcesTheActions has moto's own IAM look at the policy. It compares the names of actions alone: to it the resource of
-// every call to EC2 is *, and conditions on requests and tags are not read. Resources and conditions are for [awstest.Cloud.Enforce].
+// TestMotoEnforcesTheActions has moto's own IAM look at the policy. It compares the names of
+// actions alone: to it the resource of every call to EC2 is *, and conditions on requests and tags
+// are not read. Resources and conditions are for [awstest.Cloud.Enforce].
 func TestMotoEnforcesTheActions(t *testing.T) {
 	var p struct {
 		Version   string
@@ -330,14 +353,16 @@ func TestMotoEnforcesTheActions(t *testing.T) {
 	policy, err := json.Marshal(p)
 	require.NoError(t, err)
 	allowed := []string{
-		"ec2:RunInstances", "ec2:TerminateInstances", "ec2:CreateTags", "ec2:DescribeInstances", "ec2:DescribeInstanceTypes", "ec2:DescribeImages",
+		"ec2:RunInstances", "ec2:TerminateInstances", "ec2:CreateTags", "ec2:DescribeInstances",
+		"ec2:DescribeInstanceTypes", "ec2:DescribeImages",
 		"ec2:DescribeLaunchTemplates",
 	}
 	denied := []string{"ec2:StopInstances", "ec2:DescribeVpcs", "iam:ListRoles"}
 	operations, err := json.Marshal(slices.Concat(allowed, denied))
 	require.NoError(t, err)
 	var refused []string
-	output, err := run(t.Context(), "testdata/enforce.py", aws.ToString(moto(t).Cloud(t).Direct().BaseEndpoint), string(policy), string(operations))
+	output, err := run(t.Context(), "testdata/enforce.py", aws.ToString(moto(t).Cloud(t).Direct().BaseEndpoint),
+		string(policy), string(operations))
 	require.NoError(t, err)
 	require.NoError(t, json.Unmarshal(output, &refused))
 	require.Equal(t, denied, refused)

@@ -78,12 +78,14 @@ func run(ctx context.Context, script string, args ...string) ([]byte, error) {
 	return output, nil
 }
 
-// templates returns the examples as cfn-lint and python-hcl2 read them, once: to load cfn-lint takes a second.
+// templates returns the examples as cfn-lint and python-hcl2 read them, once: to load cfn-lint
+// takes a second.
 var templates = sync.OnceValues(func() (parsed struct {
 	CloudFormation template
 	Terraform      terraform
 }, err error) {
-	output, err := run(context.Background(), "testdata/templates.py", examples+"cloudformation.yaml", examples+"main.tf")
+	output, err := run(context.Background(), "testdata/templates.py", examples+"cloudformation.yaml",
+		examples+"main.tf")
 	if err != nil {
 		return parsed, err
 	}
@@ -103,7 +105,8 @@ func create(t *testing.T, c *awstest.Cloud, changes ...map[string]string) stack 
 	require.NoError(t, err)
 	require.NotEmpty(t, groups.SecurityGroups)
 	given := map[string]string{
-		"Cluster": cluster, "Pool": pool, "ImageId": image, "SecurityGroups": aws.ToString(groups.SecurityGroups[0].GroupId), "UserData": "IyEvYmluL3NoCg==",
+		"Cluster": cluster, "Pool": pool, "ImageId": image,
+		"SecurityGroups": aws.ToString(groups.SecurityGroups[0].GroupId), "UserData": "IyEvYmluL3NoCg==",
 		"TokenParameter": tokenParameter, "JournalTable": table, "MetricNamespace": namespace,
 	}
 	for _, change := range changes {
@@ -112,7 +115,8 @@ func create(t *testing.T, c *awstest.Cloud, changes ...map[string]string) stack 
 	parameters, err := json.Marshal(given)
 	require.NoError(t, err)
 	var s stack
-	output, err := run(t.Context(), "testdata/stack.py", aws.ToString(c.Direct().BaseEndpoint), c.Account(), examples+"cloudformation.yaml", string(parameters))
+	output, err := run(t.Context(), "testdata/stack.py", aws.ToString(c.Direct().BaseEndpoint), c.Account(),
+		examples+"cloudformation.yaml", string(parameters))
 	require.NoError(t, err)
 	require.NoError(t, json.Unmarshal(output, &s), "%s", output)
 	require.Equal(t, "CREATE_COMPLETE", s.Status)
@@ -141,8 +145,10 @@ func TestCloudFormation(t *testing.T) {
 	s := create(t, c)
 
 	values := map[string]string{
-		"Partition": "aws", "Region": awstest.Region, "Account": c.Account(), "Cluster": cluster, "Pool": pool, "JournalTable": table, "MetricNamespace": namespace,
-		"LaunchTemplate": s.Outputs["LaunchTemplate"], "WorkerRole": path.Base(s.Outputs["WorkerRole"]), "Queue": path.Base(s.Outputs["InterruptionQueue"]),
+		"Partition": "aws", "Region": awstest.Region, "Account": c.Account(), "Cluster": cluster, "Pool": pool,
+		"JournalTable": table, "MetricNamespace": namespace,
+		"LaunchTemplate": s.Outputs["LaunchTemplate"], "WorkerRole": path.Base(s.Outputs["WorkerRole"]),
+		"Queue":          path.Base(s.Outputs["InterruptionQueue"]),
 		"TokenParameter": tokenParameter,
 	}
 	want := fill(t, read(t, "policy.json"), values)
@@ -164,10 +170,12 @@ func TestCloudFormation(t *testing.T) {
 	sends, ok := parsed.CloudFormation.Resources["InterruptionsPolicy"].Properties["PolicyDocument"].(map[string]any)["Statement"].([]any)[0].(map[string]any)
 	require.True(t, ok)
 	assert.Equal(t, map[string]any{
-		"Sid": "RulesSend", "Effect": "Allow", "Action": "sqs:SendMessage", "Principal": map[string]any{"Service": "events.amazonaws.com"},
-		"Resource": map[string]any{"Fn::GetAtt": []any{"Interruptions", "Arn"}},
+		"Sid": "RulesSend", "Effect": "Allow", "Action": "sqs:SendMessage",
+		"Principal": map[string]any{"Service": "events.amazonaws.com"},
+		"Resource":  map[string]any{"Fn::GetAtt": []any{"Interruptions", "Arn"}},
 		"Condition": map[string]any{"ArnEquals": map[string]any{"aws:SourceArn": []any{
-			map[string]any{"Fn::GetAtt": []any{"InstanceEvents", "Arn"}}, map[string]any{"Fn::GetAtt": []any{"HealthEvents", "Arn"}},
+			map[string]any{"Fn::GetAtt": []any{"InstanceEvents",
+				"Arn"}}, map[string]any{"Fn::GetAtt": []any{"HealthEvents", "Arn"}},
 		}}},
 	}, sends)
 
@@ -180,7 +188,8 @@ func TestCloudFormation(t *testing.T) {
 
 // asService is that a service of AWS may take the role.
 func asService(service string) trust {
-	return trust{Effect: "Allow", Principal: map[string]string{"Service": service}, Action: []any{"sts:AssumeRole", "sts:TagSession"}}
+	return trust{Effect: "Allow", Principal: map[string]string{"Service": service},
+		Action: []any{"sts:AssumeRole", "sts:TagSession"}}
 }
 
 // TestWhoGetsTheRole creates a stack for each other way in which Foresail gets its role.
@@ -193,23 +202,27 @@ func TestWhoGetsTheRole(t *testing.T) {
 	t.Run("IRSA", func(t *testing.T) {
 		const issuer = "oidc.eks.eu-central-1.amazonaws.com/id/0123456789ABCDEF"
 		c := moto(t).Cloud(t)
-		s := create(t, c, map[string]string{"OIDCProvider": issuer, "ControllerService": "ec2.amazonaws.com", "TokenParameter": "", "JournalTable": ""})
+		s := create(t, c, map[string]string{"OIDCProvider": issuer, "ControllerService": "ec2.amazonaws.com",
+			"TokenParameter": "", "JournalTable": ""})
 		assert.Equal(t, []trust{{
 			Effect: "Allow", Action: "sts:AssumeRoleWithWebIdentity",
 			Principal: map[string]string{"Federated": "arn:aws:iam::" + c.Account() + ":oidc-provider/" + issuer},
 			Condition: map[string]map[string]string{
-				"StringEquals": {issuer + ":aud": "sts.amazonaws.com", issuer + ":sub": "system:serviceaccount:foresail-system:foresail"},
+				"StringEquals": {issuer + ":aud": "sts.amazonaws.com",
+					issuer + ":sub": "system:serviceaccount:foresail-system:foresail"},
 			},
 		}}, s.Trust.Statement)
 		assert.Empty(t, s.Outputs["ControllerProfile"])
 		assert.Empty(t, s.Worker.Statement)
-		assert.False(t, slices.ContainsFunc(s.Controller.Statement, func(s awstest.Statement) bool { return s.Sid == "KeepTheJournal" }))
+		assert.False(t, slices.ContainsFunc(s.Controller.Statement,
+			func(s awstest.Statement) bool { return s.Sid == "KeepTheJournal" }))
 	})
 }
 
 // eventKinds are the events that the rules send.
 var eventKinds = []string{
-	"EC2 Spot Instance Interruption Warning", "EC2 Instance Rebalance Recommendation", "EC2 Instance State-change Notification", "AWS Health Event",
+	"EC2 Spot Instance Interruption Warning", "EC2 Instance Rebalance Recommendation",
+	"EC2 Instance State-change Notification", "AWS Health Event",
 }
 
 // terraform is what python-hcl2 makes of a file. Strings keep their quotes.
@@ -221,13 +234,16 @@ type terraform struct {
 
 // counterparts are the resources of Terraform for types of CloudFormation.
 var counterparts = map[string]string{
-	"AWS::IAM::Role": "aws_iam_role", "AWS::IAM::InstanceProfile": "aws_iam_instance_profile", "AWS::IAM::ManagedPolicy": "aws_iam_policy",
-	"AWS::EC2::LaunchTemplate": "aws_launch_template", "AWS::SQS::Queue": "aws_sqs_queue", "AWS::SQS::QueuePolicy": "aws_sqs_queue_policy",
-	"AWS::Events::Rule": "aws_cloudwatch_event_rule",
+	"AWS::IAM::Role": "aws_iam_role", "AWS::IAM::InstanceProfile": "aws_iam_instance_profile",
+	"AWS::IAM::ManagedPolicy":  "aws_iam_policy",
+	"AWS::EC2::LaunchTemplate": "aws_launch_template", "AWS::SQS::Queue": "aws_sqs_queue",
+	"AWS::SQS::QueuePolicy": "aws_sqs_queue_policy",
+	"AWS::Events::Rule":     "aws_cloudwatch_event_rule",
 }
 
-// TestTerraform compares main.tf with the template of CloudFormation: it has the same resources and variables, and reads the policies
-// from their files with all values that these need. The module in the folder terraform evaluates it.
+// TestTerraform compares main.tf with the template of CloudFormation: it has the same resources and
+// variables, and reads the policies from their files with all values that these need. The module in
+// the folder terraform evaluates it.
 func TestTerraform(t *testing.T) {
 	parsed, err := templates()
 	require.NoError(t, err)
@@ -253,7 +269,8 @@ func TestTerraform(t *testing.T) {
 	assert.Len(t, mainTF.Variable, len(same.Parameters))
 
 	for _, name := range []string{"cluster", "pool", "oidc_provider", "service_account"} {
-		assert.True(t, slices.ContainsFunc(mainTF.Variable, func(v map[string]map[string]any) bool { return v[`"`+name+`"`] != nil }), name)
+		assert.True(t, slices.ContainsFunc(mainTF.Variable,
+			func(v map[string]map[string]any) bool { return v[`"`+name+`"`] != nil }), name)
 	}
 
 	text := read(t, "main.tf")

@@ -86,7 +86,8 @@ func TestUserDataOfKubeadm(t *testing.T) {
 	assert.Equal(t, map[string]any{"file": map[string]any{"kubeConfigPath": file}}, join["discovery"])
 	assert.Equal(t, map[string]any{"kubeletExtraArgs": []any{
 		map[string]any{"name": "provider-id", "value": "aws:///eu-central-1a/i-0123456789abcdef0"},
-		map[string]any{"name": "node-labels", "value": "topology.kubernetes.io/zone=eu-central-1a,node.kubernetes.io/instance-type=m5.large"},
+		map[string]any{"name": "node-labels",
+			"value": "topology.kubernetes.io/zone=eu-central-1a,node.kubernetes.io/instance-type=m5.large"},
 	}}, join["nodeRegistration"])
 	assert.Contains(t, calls, "kubeadm join --config "+filepath.Join(folder, "join.yaml")+"\n")
 	assert.NotContains(t, calls, joinToken)
@@ -104,7 +105,8 @@ func TestUserDataOfEKS(t *testing.T) {
 	}
 }
 
-// TestUserDataFits fails if user data is too large for a parameter of CloudFormation, or has a secret of its own.
+// TestUserDataFits fails if user data is too large for a parameter of CloudFormation, or has a
+// secret of its own.
 func TestUserDataFits(t *testing.T) {
 	for _, file := range []string{"k3s.sh", "kubeadm.sh", "eks.yaml"} {
 		text := read(t, "user-data/"+file)

@@ -1,9 +1,11 @@
-// Package scheduler holds Foresail's model of a cluster against kube-scheduler: small random clusters, in which every
-// answer of nodepool/cluster/scheduling is compared with that of kube-scheduler's own plugins, used as a library.
+// Package scheduler holds Foresail's model of a cluster against kube-scheduler: small random
+// clusters, in which every answer of nodepool/cluster/scheduling is compared with that of
+// kube-scheduler's own plugins, used as a library.
 //
-// A module of its own, as it depends on k8s.io/kubernetes. The oldest version whose plugins build with the libraries of this
-// tree is in oldest.mod: 1.35. Older ones lack what nodepool/cluster and internal/objectcache import. Its API has no
-// spec.schedulingGroup, so oldest.json replaces the one file of nodepool/cluster that reads it:
+// A module of its own, as it depends on k8s.io/kubernetes. The oldest version whose plugins build
+// with the libraries of this tree is in oldest.mod: 1.35. Older ones lack what nodepool/cluster and
+// internal/objectcache import. Its API has no spec.schedulingGroup, so oldest.json replaces the one
+// file of nodepool/cluster that reads it:
 //
 //	go test -C test/suite/scheduler -tags oldest -modfile oldest.mod -overlay oldest.json . -args -worlds 200
 package scheduler
@@ -34,8 +36,9 @@ var (
 	most    = flag.Int("most", 5, "stop after so many disagreements of a question")
 )
 
-// TestModelAgreesWithScheduler compares all worlds. For each disagreement it prints the seed, and the smallest world
-// it finds in which the two disagree as well. To repeat one: go test -C test/suite/scheduler -args -seed N -worlds 1.
+// TestModelAgreesWithScheduler compares all worlds. For each disagreement it prints the seed, and
+// the smallest world it finds in which the two disagree as well. To repeat one: go test -C
+// test/suite/scheduler -args -seed N -worlds 1.
 func TestModelAgreesWithScheduler(t *testing.T) {
 	if *file != "" {
 		w, err := readWorld(*file)
@@ -56,7 +59,8 @@ func TestModelAgreesWithScheduler(t *testing.T) {
 			for i := next.Add(1) - 1; i < *worlds; i = next.Add(1) - 1 {
 				r.compare(t.Context(), *seed+i)
 				if done := i + 1; done%500 == 0 {
-					fmt.Fprintf(os.Stderr, "%d of %d worlds compared after %s\n", done, *worlds, time.Since(begun).Round(time.Second))
+					fmt.Fprintf(os.Stderr, "%d of %d worlds compared after %s\n", done, *worlds,
+						time.Since(begun).Round(time.Second))
 				}
 			}
 		})
@@ -217,9 +221,12 @@ func simplerPods(p *corev1.Pod) (out []func(*corev1.Pod)) {
 		add(true, func(p *corev1.Pod) {
 			p.Spec.TopologySpreadConstraints = slices.Delete(p.Spec.TopologySpreadConstraints, i, i+1)
 		})
-		add(s.TopologySpreadConstraints[i].MinDomains != nil, func(p *corev1.Pod) { p.Spec.TopologySpreadConstraints[i].MinDomains = nil })
-		add(s.TopologySpreadConstraints[i].NodeAffinityPolicy != nil, func(p *corev1.Pod) { p.Spec.TopologySpreadConstraints[i].NodeAffinityPolicy = nil })
-		add(s.TopologySpreadConstraints[i].NodeTaintsPolicy != nil, func(p *corev1.Pod) { p.Spec.TopologySpreadConstraints[i].NodeTaintsPolicy = nil })
+		add(s.TopologySpreadConstraints[i].MinDomains != nil,
+			func(p *corev1.Pod) { p.Spec.TopologySpreadConstraints[i].MinDomains = nil })
+		add(s.TopologySpreadConstraints[i].NodeAffinityPolicy != nil,
+			func(p *corev1.Pod) { p.Spec.TopologySpreadConstraints[i].NodeAffinityPolicy = nil })
+		add(s.TopologySpreadConstraints[i].NodeTaintsPolicy != nil,
+			func(p *corev1.Pod) { p.Spec.TopologySpreadConstraints[i].NodeTaintsPolicy = nil })
 	}
 	if a := s.Affinity; a != nil {
 		add(a.NodeAffinity != nil, func(p *corev1.Pod) { p.Spec.Affinity.NodeAffinity = nil })

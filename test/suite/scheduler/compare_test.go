@@ -29,8 +29,8 @@ func (d disagreement) String() string {
 	return fmt.Sprintf("%s %s: the model says %q, the scheduler %q", d.question, d.about, d.model, d.scheduler)
 }
 
-// alike reports whether another disagreement is of the same question about the same pod or node, or about some pods
-// together.
+// alike reports whether another disagreement is of the same question about the same pod or node, or
+// about some pods together.
 func (d disagreement) alike(o disagreement) bool {
 	return o.question == d.question && (o.about == d.about || o.question == allHelped || o.question == howManyFit)
 }
@@ -133,7 +133,10 @@ func (c *comparison) agree(ok bool, q question, about, model, scheduler string) 
 
 // podOf returns the pod as the API server has it.
 func (c *comparison) podOf(p cluster.Pending) *corev1.Pod {
-	i := slices.IndexFunc(c.world.Pods, func(o *corev1.Pod) bool { return o.Namespace == p.Pod.Namespace && o.Name == p.Pod.Name })
+	i := slices.IndexFunc(c.world.Pods, func(o *corev1.Pod) bool {
+		return o.Namespace == p.Pod.Namespace &&
+			o.Name == p.Pod.Name
+	})
 	return c.world.Pods[i]
 }
 
@@ -158,7 +161,8 @@ func (c *comparison) one(p cluster.Pending) {
 		return
 	}
 	for _, o := range will {
-		c.agree(c.takesNew(pod, o), whichOffer, nameOf(pod), fmt.Sprintf("%s in %s", o.InstanceType, o.Zone), "not that")
+		c.agree(c.takesNew(pod, o), whichOffer, nameOf(pod), fmt.Sprintf("%s in %s", o.InstanceType, o.Zone),
+			"not that")
 	}
 }
 
@@ -252,8 +256,8 @@ func (c *comparison) takesNew(pod *corev1.Pod, o provider.Offer) bool {
 	return slices.Contains(c.filter(pod), name)
 }
 
-// tries returns how many orders of pods are tried before the scheduler is taken to place no more: many where the
-// model says that all have a place.
+// tries returns how many orders of pods are tried before the scheduler is taken to place no more:
+// many where the model says that all have a place.
 func tries(pods []*corev1.Pod, modelAgrees bool) int {
 	switch {
 	case len(pods) < 2:
@@ -276,14 +280,15 @@ func (c *comparison) together() {
 	kinds := c.model.kinds(r)
 	begin, ends := c.arrivals(kinds)
 	left := c.places(pods, tries(pods, false), "", begin, ends...)
-	c.agree(len(left) == 0, allHelped, names(pods), fmt.Sprintf("with %d new nodes", len(kinds)), "not "+strings.Join(left, " "))
+	c.agree(len(left) == 0, allHelped, names(pods), fmt.Sprintf("with %d new nodes", len(kinds)),
+		"not "+strings.Join(left, " "))
 	if len(kinds) == 0 && len(c.world.Pool.OnTheWay)+len(c.world.Pool.Joining) == 0 {
 		c.count(r.Room)
 	}
 }
 
-// arrivals returns what adds new nodes, and those on their way, to the cluster: at once, in every other try before the
-// pods are placed that fit without them; or slowly.
+// arrivals returns what adds new nodes, and those on their way, to the cluster: at once, in every
+// other try before the pods are placed that fit without them; or slowly.
 func (c *comparison) arrivals(kinds [][]provider.Offer) (begin func(), ends []func()) {
 	one := func(i int) { c.add(pick(&generator{Rand: c.random}, kinds[i]...), fmt.Sprint("new-", i)) }
 	if c.slow {
@@ -312,8 +317,8 @@ func (c *comparison) arrivals(kinds [][]provider.Offer) (begin func(), ends []fu
 	}}
 }
 
-// count compares how many of the pending pods have a place on nodes that exist: at most as many as in the best of the
-// orders that are tried, at least as many as in the worst.
+// count compares how many of the pending pods have a place on nodes that exist: at most as many as
+// in the best of the orders that are tried, at least as many as in the worst.
 func (c *comparison) count(room int) {
 	var pods []*corev1.Pod
 	for _, p := range c.model.cluster.Pending {
@@ -327,7 +332,8 @@ func (c *comparison) count(room int) {
 			break
 		}
 	}
-	c.agree(least <= room && room <= most, howManyFit, names(pods), fmt.Sprint(room), fmt.Sprintf("%d to %d", least, most))
+	c.agree(least <= room && room <= most, howManyFit, names(pods), fmt.Sprint(room),
+		fmt.Sprintf("%d to %d", least, most))
 }
 
 func names(pods []*corev1.Pod) string {
@@ -352,8 +358,8 @@ func (c *comparison) homes(n *cluster.Node) {
 	}
 }
 
-// home compares whether the pods of a node have homes, and those that it is promised to. All are evicted before the
-// first of them has another; some may wait until the Node is deleted.
+// home compares whether the pods of a node have homes, and those that it is promised to. All are
+// evicted before the first of them has another; some may wait until the Node is deleted.
 func (c *comparison) home(q question, node string, waits bool, says string, change func()) {
 	var pods []*corev1.Pod
 	for _, p := range c.world.podsOf(node) {
@@ -399,8 +405,8 @@ func replacement(p *corev1.Pod) *corev1.Pod {
 	return out
 }
 
-// places returns which pods have no place in the best of some orders, none if there is an order in which all have
-// one; or in the worst.
+// places returns which pods have no place in the best of some orders, none if there is an order in
+// which all have one; or in the worst.
 func (c *comparison) places(
 	pods []*corev1.Pod, tries int, not string, begin func(), ends ...func(),
 ) (left []string) {
@@ -416,9 +422,10 @@ func (c *comparison) places(
 	return left
 }
 
-// try has the scheduler place pods in an order, until no more of them has a place, and returns those without. Each of
-// ends changes the cluster when no more has a place before it. The
-// first orders are as they come and the largest first, each with the first node that passes; others are by chance.
+// try has the scheduler place pods in an order, until no more of them has a place, and returns
+// those without. Each of ends changes the cluster when no more has a place before it. The first
+// orders are as they come and the largest first, each with the first node that passes; others are
+// by chance.
 func (c *comparison) try(pods []*corev1.Pod, i int, not string, begin func(), ends ...func()) (missing []string) {
 	defer c.scheduler.reset(c.world)
 	begin()

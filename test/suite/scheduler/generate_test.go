@@ -37,7 +37,8 @@ const (
 
 // features are what worlds may have besides nodes and pods of various sizes.
 var features = []string{
-	"selectors", "taints", "ports", "spread", "affinity", "namespaces", "volumes", "limits", "devices", "sidecars", "nominated",
+	"selectors", "taints", "ports", "spread", "affinity", "namespaces", "volumes", "limits", "devices", "sidecars",
+	"nominated",
 	"leaving", "joining", "cordoned", "unready", "daemons", "extended",
 }
 
@@ -51,7 +52,8 @@ type generator struct {
 	pods  int
 }
 
-// generate returns the world of a seed. Which features it has is part of the chance; those without are left out.
+// generate returns the world of a seed. Which features it has is part of the chance; those without
+// are left out.
 func generate(ctx context.Context, seed uint64, without []string) (*world, error) {
 	g := &generator{Rand: rand.New(rand.NewPCG(seed, 34)), has: map[string]bool{}, world: &world{Seed: seed}}
 	for _, f := range features {
@@ -91,7 +93,8 @@ func pick[T any](g *generator, of ...T) T { return of[g.IntN(len(of))] }
 
 func (g *generator) meta(namespace, name string, labels map[string]string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{
-		Namespace: namespace, Name: name, UID: types.UID("uid-" + namespace + "-" + name), ResourceVersion: "1", Labels: labels,
+		Namespace: namespace, Name: name, UID: types.UID("uid-" + namespace + "-" + name), ResourceVersion: "1",
+		Labels:            labels,
 		CreationTimestamp: metav1.NewTime(noon.Add(-time.Hour)),
 	}
 }
@@ -109,7 +112,8 @@ func (g *generator) storage() {
 	}
 	wait, now := storagev1.VolumeBindingWaitForFirstConsumer, storagev1.VolumeBindingImmediate
 	class := func(name, provisioner string, mode storagev1.VolumeBindingMode, zones ...string) {
-		c := &storagev1.StorageClass{ObjectMeta: g.meta("", name, nil), Provisioner: provisioner, VolumeBindingMode: &mode}
+		c := &storagev1.StorageClass{ObjectMeta: g.meta("", name, nil), Provisioner: provisioner,
+			VolumeBindingMode: &mode}
 		if len(zones) > 0 {
 			c.AllowedTopologies = []corev1.TopologySelectorTerm{{MatchLabelExpressions: []corev1.TopologySelectorLabelRequirement{
 				{Key: pick(g, zone, ebsZone), Values: zones}}}}
@@ -160,7 +164,8 @@ func (g *generator) pool() {
 }
 
 func (g *generator) offer(z, kind string) {
-	o := provider.Offer{Offer: fleet.Offer{Zone: z, InstanceType: kind}, Allocatable: allocatable(kind, 0), Labels: map[string]string{}}
+	o := provider.Offer{Offer: fleet.Offer{Zone: z, InstanceType: kind}, Allocatable: allocatable(kind, 0),
+		Labels: map[string]string{}}
 	if g.with("extended", 40) {
 		o.Allocatable = allocatable(kind, 2)
 	}
@@ -182,7 +187,8 @@ func (g *generator) taint() corev1.Taint {
 func (g *generator) node(i int) {
 	name, z, kind := fmt.Sprint("n", i), pick(g, "a", "a", "b", "c"), pick(g, "small", "medium", "large")
 	labels := map[string]string{
-		host: name, zone: z, corev1.LabelInstanceTypeStable: kind, corev1.LabelOSStable: "linux", corev1.LabelArchStable: pick(g, "amd64", "arm64"),
+		host: name, zone: z, corev1.LabelInstanceTypeStable: kind, corev1.LabelOSStable: "linux",
+		corev1.LabelArchStable: pick(g, "amd64", "arm64"),
 	}
 	if g.has["volumes"] {
 		labels[ebsZone] = z
@@ -203,7 +209,8 @@ func (g *generator) node(i int) {
 	}
 	n.Status.Allocatable = allocatable(kind, gpus)
 	n.Status.Capacity = n.Status.Allocatable
-	n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(noon.Add(-time.Hour))}}
+	n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue,
+		LastTransitionTime: metav1.NewTime(noon.Add(-time.Hour))}}
 	if g.with("taints", 30) {
 		n.Spec.Taints = append(n.Spec.Taints, g.taint())
 	}
@@ -221,7 +228,8 @@ func (g *generator) csiNode(name string) {
 	if g.with("limits", 70) {
 		driver.Allocatable = &storagev1.VolumeNodeResources{Count: new(int32(1 + g.IntN(2)))}
 	}
-	c := &storagev1.CSINode{ObjectMeta: g.meta("", name, nil), Spec: storagev1.CSINodeSpec{Drivers: []storagev1.CSINodeDriver{driver}}}
+	c := &storagev1.CSINode{ObjectMeta: g.meta("", name, nil),
+		Spec: storagev1.CSINodeSpec{Drivers: []storagev1.CSINodeDriver{driver}}}
 	g.world.CSINodes = append(g.world.CSINodes, c)
 }
 
@@ -231,7 +239,8 @@ func (g *generator) devices(node string) {
 		return
 	}
 	if len(g.world.DeviceClasses) == 0 {
-		g.world.DeviceClasses = append(g.world.DeviceClasses, &resourcev1.DeviceClass{ObjectMeta: g.meta("", "camera", nil)})
+		g.world.DeviceClasses = append(g.world.DeviceClasses,
+			&resourcev1.DeviceClass{ObjectMeta: g.meta("", "camera", nil)})
 	}
 	s := &resourcev1.ResourceSlice{ObjectMeta: g.meta("", "devices-of-"+node, nil)}
 	s.Spec = resourcev1.ResourceSliceSpec{
@@ -253,7 +262,8 @@ func (g *generator) daemonSet() {
 	}
 	if g.with("ports", 40) {
 		t.Spec.HostNetwork = true
-		t.Spec.Containers[0].Ports = []corev1.ContainerPort{{ContainerPort: 80, HostPort: 80, Protocol: corev1.ProtocolTCP}}
+		t.Spec.Containers[0].Ports = []corev1.ContainerPort{{ContainerPort: 80, HostPort: 80,
+			Protocol: corev1.ProtocolTCP}}
 	}
 	t.Spec.Tolerations = g.tolerations(60)
 	if g.with("selectors", 40) {
@@ -274,7 +284,8 @@ func daemonPods(w *world, n *corev1.Node) []*corev1.Pod {
 		}
 		p := daemon.NewPod(ds, n.Name)
 		p.Name, p.UID = ds.Name+"-"+n.Name, types.UID("uid-"+ds.Name+"-"+n.Name)
-		p.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "DaemonSet", Name: ds.Name, UID: ds.UID, Controller: new(true)}}
+		p.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "DaemonSet", Name: ds.Name,
+			UID: ds.UID, Controller: new(true)}}
 		p.Spec = *p.Spec.DeepCopy()
 		p.Status.Phase = corev1.PodRunning
 		corev1defaults.SetObjectDefaults_Pod(p)
@@ -302,7 +313,8 @@ func (g *generator) tolerations(percent int) []corev1.Toleration {
 func (g *generator) app(name string) {
 	template := &corev1.Pod{ObjectMeta: g.meta(pick(g, "default", "default", "red", "blue"), name, nil)}
 	template.Labels = map[string]string{"app": name, "tier": pick(g, "x", "y"), "version": "v1"}
-	template.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: pick(g, "ReplicaSet", "StatefulSet"), Name: name, UID: types.UID("uid-" + name), Controller: new(true)}}
+	template.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1",
+		Kind: pick(g, "ReplicaSet", "StatefulSet"), Name: name, UID: types.UID("uid-" + name), Controller: new(true)}}
 	template.Status.Phase = corev1.PodPending
 	g.resources(&template.Spec)
 	g.where(&template.Spec)
@@ -367,7 +379,8 @@ func (g *generator) resources(s *corev1.PodSpec) {
 		}
 	}
 	if g.with("ports", 50) {
-		p := corev1.ContainerPort{ContainerPort: 80, HostPort: pick(g, int32(80), 81), Protocol: pick(g, corev1.ProtocolTCP, corev1.ProtocolUDP)}
+		p := corev1.ContainerPort{ContainerPort: 80, HostPort: pick(g, int32(80), 81),
+			Protocol: pick(g, corev1.ProtocolTCP, corev1.ProtocolUDP)}
 		p.HostIP = pick(g, "", "0.0.0.0", "127.0.0.1", "10.0.0.1")
 		c := &s.Containers[0]
 		if len(s.InitContainers) > 0 && g.chance(30) {
@@ -383,7 +396,8 @@ func (g *generator) where(s *corev1.PodSpec) {
 		s.Tolerations = g.tolerations(40)
 	}
 	if g.with("selectors", 40) {
-		s.NodeSelector = pick(g, map[string]string{"disk": "ssd"}, map[string]string{zone: pick(g, "a", "b")}, map[string]string{corev1.LabelArchStable: "amd64"})
+		s.NodeSelector = pick(g, map[string]string{"disk": "ssd"}, map[string]string{zone: pick(g, "a", "b")},
+			map[string]string{corev1.LabelArchStable: "amd64"})
 	}
 	if g.with("selectors", 40) {
 		s.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{}}}
@@ -398,14 +412,17 @@ func (g *generator) where(s *corev1.PodSpec) {
 func (g *generator) nodeTerm() corev1.NodeSelectorTerm {
 	if g.chance(10) {
 		return corev1.NodeSelectorTerm{MatchFields: []corev1.NodeSelectorRequirement{
-			{Key: metav1.ObjectNameField, Operator: pick(g, corev1.NodeSelectorOpIn, corev1.NodeSelectorOpNotIn), Values: []string{"n0"}}}}
+			{Key: metav1.ObjectNameField, Operator: pick(g, corev1.NodeSelectorOpIn, corev1.NodeSelectorOpNotIn),
+				Values: []string{"n0"}}}}
 	}
 	r := corev1.NodeSelectorRequirement{
-		Key:      pick(g, zone, "disk", rack, corev1.LabelInstanceTypeStable),
-		Operator: pick(g, corev1.NodeSelectorOpIn, corev1.NodeSelectorOpNotIn, corev1.NodeSelectorOpExists, corev1.NodeSelectorOpDoesNotExist),
+		Key: pick(g, zone, "disk", rack, corev1.LabelInstanceTypeStable),
+		Operator: pick(g, corev1.NodeSelectorOpIn, corev1.NodeSelectorOpNotIn, corev1.NodeSelectorOpExists,
+			corev1.NodeSelectorOpDoesNotExist),
 	}
 	if r.Operator == corev1.NodeSelectorOpIn || r.Operator == corev1.NodeSelectorOpNotIn {
-		r.Values = map[string][]string{zone: {"a", "b"}, "disk": {"ssd"}, rack: {"r1"}, corev1.LabelInstanceTypeStable: {"medium", "large"}}[r.Key]
+		r.Values = map[string][]string{zone: {"a", "b"}, "disk": {"ssd"}, rack: {"r1"},
+			corev1.LabelInstanceTypeStable: {"medium", "large"}}[r.Key]
 	}
 	return corev1.NodeSelectorTerm{MatchExpressions: []corev1.NodeSelectorRequirement{r}}
 }
@@ -444,14 +461,16 @@ func (g *generator) selector(p *corev1.Pod) *metav1.LabelSelector {
 		return &metav1.LabelSelector{MatchLabels: map[string]string{"app": pick(g, "a", "b")}}
 	case n < 11:
 		return &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{
-			{Key: pick(g, "tier", "app", "none"), Operator: pick(g, metav1.LabelSelectorOpExists, metav1.LabelSelectorOpDoesNotExist)}}}
+			{Key: pick(g, "tier", "app", "none"),
+				Operator: pick(g, metav1.LabelSelectorOpExists, metav1.LabelSelectorOpDoesNotExist)}}}
 	}
 	return &metav1.LabelSelector{MatchLabels: map[string]string{"app": p.Labels["app"]}}
 }
 
 func (g *generator) spread(p *corev1.Pod) {
 	c := corev1.TopologySpreadConstraint{
-		MaxSkew: int32(1 + g.IntN(2)), TopologyKey: pick(g, host, zone, zone, rack), WhenUnsatisfiable: corev1.DoNotSchedule, LabelSelector: g.selector(p),
+		MaxSkew: int32(1 + g.IntN(2)), TopologyKey: pick(g, host, zone, zone,
+			rack), WhenUnsatisfiable: corev1.DoNotSchedule, LabelSelector: g.selector(p),
 	}
 	for _, other := range p.Spec.TopologySpreadConstraints {
 		if other.TopologyKey == c.TopologyKey { // the API server lets no two be of one key
@@ -484,7 +503,8 @@ func (g *generator) terms(p *corev1.Pod) []corev1.PodAffinityTerm {
 			t.Namespaces = []string{pick(g, "default", "red", "blue")}
 		}
 		if g.with("namespaces", 40) {
-			t.NamespaceSelector = pick(g, &metav1.LabelSelector{}, &metav1.LabelSelector{MatchLabels: map[string]string{"team": pick(g, "x", "y")}})
+			t.NamespaceSelector = pick(g, &metav1.LabelSelector{},
+				&metav1.LabelSelector{MatchLabels: map[string]string{"team": pick(g, "x", "y")}})
 		}
 		if t.LabelSelector != nil && g.chance(20) {
 			if g.chance(50) {
@@ -498,13 +518,14 @@ func (g *generator) terms(p *corev1.Pod) []corev1.PodAffinityTerm {
 	return out
 }
 
-// merge adds the keys of labels to the selectors that they belong to, as the API server does when it admits a pod.
-// That of spread constraints is newer than the field.
+// merge adds the keys of labels to the selectors that they belong to, as the API server does when
+// it admits a pod. That of spread constraints is newer than the field.
 func merge(p *corev1.Pod, spread bool) {
 	add := func(s *metav1.LabelSelector, keys []string, operator metav1.LabelSelectorOperator) {
 		for _, key := range keys {
 			if value, ok := p.Labels[key]; ok {
-				s.MatchExpressions = append(s.MatchExpressions, metav1.LabelSelectorRequirement{Key: key, Operator: operator, Values: []string{value}})
+				s.MatchExpressions = append(s.MatchExpressions,
+					metav1.LabelSelectorRequirement{Key: key, Operator: operator, Values: []string{value}})
 			}
 		}
 	}
@@ -536,7 +557,8 @@ func (g *generator) volumes(p *corev1.Pod, i int) {
 	if i > 0 && g.chance(15) {
 		name = "data-" + p.Labels["app"] + "-0"
 	}
-	p.Spec.Volumes = []corev1.Volume{{Name: "data", VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: name}}}}
+	p.Spec.Volumes = []corev1.Volume{{Name: "data",
+		VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: name}}}}
 	exists := slices.ContainsFunc(g.world.Claims, func(c *corev1.PersistentVolumeClaim) bool { return c.Name == name })
 	if exists || g.chance(4) {
 		return
@@ -564,7 +586,8 @@ func (g *generator) volume(name string, c *corev1.PersistentVolumeClaim, key, va
 	v.Spec.StorageClassName, v.Spec.AccessModes, v.Spec.Capacity = *c.Spec.StorageClassName, c.Spec.AccessModes, list("storage", pick(g, "1Gi", "2Gi"))
 	v.Spec.CSI = &corev1.CSIPersistentVolumeSource{Driver: ebs, VolumeHandle: name}
 	v.Spec.NodeAffinity = &corev1.VolumeNodeAffinity{Required: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
-		MatchExpressions: []corev1.NodeSelectorRequirement{{Key: key, Operator: corev1.NodeSelectorOpIn, Values: []string{value}}}}}}}
+		MatchExpressions: []corev1.NodeSelectorRequirement{{Key: key, Operator: corev1.NodeSelectorOpIn,
+			Values: []string{value}}}}}}}
 	v.Status.Phase = corev1.VolumeAvailable
 	return v
 }
@@ -612,11 +635,13 @@ func (g *generator) settle(ctx context.Context) error {
 	return nil
 }
 
-// unbound reports whether a pod has a claim without a volume: of any class, or of one for which none are made.
+// unbound reports whether a pod has a claim without a volume: of any class, or of one for which
+// none are made.
 func (g *generator) unbound(p *corev1.Pod, local bool) bool {
 	for _, v := range p.Spec.Volumes {
 		for _, c := range g.world.Claims {
-			if c.Namespace == p.Namespace && c.Name == v.PersistentVolumeClaim.ClaimName && c.Spec.VolumeName == "" && (!local || *c.Spec.StorageClassName == "local") {
+			if c.Namespace == p.Namespace && c.Name == v.PersistentVolumeClaim.ClaimName && c.Spec.VolumeName == "" &&
+				(!local || *c.Spec.StorageClassName == "local") {
 				return true
 			}
 		}
@@ -627,7 +652,8 @@ func (g *generator) unbound(p *corev1.Pod, local bool) bool {
 // run has a pod run on a node, where a volume is made for its claim.
 func (g *generator) run(p *corev1.Pod, node string) {
 	p.Spec.NodeName, p.Status.Phase = node, corev1.PodRunning
-	p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}, {Type: corev1.PodScheduled, Status: corev1.ConditionTrue}}
+	p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue},
+		{Type: corev1.PodScheduled, Status: corev1.ConditionTrue}}
 	for _, v := range p.Spec.Volumes {
 		for _, c := range g.world.Claims {
 			if c.Namespace == p.Namespace && c.Name == v.PersistentVolumeClaim.ClaimName && c.Spec.VolumeName == "" {
@@ -664,7 +690,8 @@ func (g *generator) disturb() {
 	}
 	if g.with("joining", 30) {
 		o := pick(g, g.world.Pool.Offers...)
-		g.world.Pool.OnTheWay = append(g.world.Pool.OnTheWay, fleet.Placement{Zone: o.Zone, InstanceType: o.InstanceType})
+		g.world.Pool.OnTheWay = append(g.world.Pool.OnTheWay,
+			fleet.Placement{Zone: o.Zone, InstanceType: o.InstanceType})
 	}
 }
 

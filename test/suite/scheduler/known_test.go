@@ -9,8 +9,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// difference is a way in which the model answers otherwise than the scheduler, on purpose. Where the two would agree
-// if the scheduler did as the variation says, the difference explains a disagreement.
+// difference is a way in which the model answers otherwise than the scheduler, on purpose. Where
+// the two would agree if the scheduler did as the variation says, the difference explains a
+// disagreement.
 type difference struct {
 	name string
 	why  string // it is safe
@@ -88,7 +89,8 @@ func reasonOf(ctx context.Context, w *world, d disagreement) string {
 		if explains(ctx, w, d, known.is) {
 			return known.name
 		}
-		all.open, all.coming, all.slow = all.open || known.is.open, all.coming || known.is.coming, all.slow || known.is.slow
+		all.open, all.coming, all.slow = all.open || known.is.open, all.coming || known.is.coming, all.slow ||
+			known.is.slow
 	}
 	if explains(ctx, w, d, all) {
 		return "several of these"

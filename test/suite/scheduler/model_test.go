@@ -33,8 +33,10 @@ func newModel(ctx context.Context, w *world) (*model, error) {
 
 func (m *model) input(pods []cluster.Pending) scheduling.Input {
 	return scheduling.Input{
-		Pods: pods, Nodes: m.cluster.Nodes, Offers: m.pool.Offers, OnTheWay: m.pool.OnTheWay, Joining: m.pool.Joining, DaemonSets: m.cluster.DaemonSets,
-		Template: scheduling.Template{Labels: m.pool.Labels, Taints: m.pool.Taints, StartupTaints: m.pool.StartupTaints},
+		Pods: pods, Nodes: m.cluster.Nodes, Offers: m.pool.Offers, OnTheWay: m.pool.OnTheWay, Joining: m.pool.Joining,
+		DaemonSets: m.cluster.DaemonSets,
+		Template: scheduling.Template{Labels: m.pool.Labels, Taints: m.pool.Taints,
+			StartupTaints: m.pool.StartupTaints},
 	}
 }
 
@@ -44,7 +46,7 @@ func (m *model) pack(pods ...cluster.Pending) scheduling.Result {
 
 // without returns why the pods of a node could not all run on others, or on one that is added.
 func (m *model) without(node string, mayWait bool, added ...fleet.Placement) string {
-	return scheduling.NewHomes(m.cluster, m.input(nil)).Without([]string{node}, mayWait, added...)
+	return scheduling.NewSimulator(m.cluster, m.input(nil)).Without([]string{node}, mayWait, added...)
 }
 
 // kinds returns the offers that will do for a new node, of which there is one for each.
@@ -68,7 +70,8 @@ func (m *model) kinds(r scheduling.Result) [][]provider.Offer {
 func launched(w *world, o provider.Offer, placement fleet.Placement, name string) (*corev1.Node, []*corev1.Pod) {
 	n := &corev1.Node{}
 	n.Name, n.UID = name, "uid-"+"new"
-	n.Labels = map[string]string{corev1.LabelOSStable: "linux", corev1.LabelInstanceTypeStable: o.InstanceType, zone: placement.Zone, ebsZone: placement.Zone}
+	n.Labels = map[string]string{corev1.LabelOSStable: "linux", corev1.LabelInstanceTypeStable: o.InstanceType,
+		zone: placement.Zone, ebsZone: placement.Zone}
 	maps.Copy(n.Labels, o.Labels)
 	maps.Copy(n.Labels, w.Pool.Labels)
 	n.Labels[host] = name
@@ -90,8 +93,8 @@ func offerOf(w *world, p fleet.Placement) provider.Offer {
 	panic(fmt.Sprintf("no offer for %v", p))
 }
 
-// joined returns a node that joins as it will be, nil if it waits for nothing, and the pods of DaemonSets that it
-// lacks.
+// joined returns a node that joins as it will be, nil if it waits for nothing, and the pods of
+// DaemonSets that it lacks.
 func joined(w *world, n *corev1.Node) (*corev1.Node, []*corev1.Pod) {
 	placement, ok := w.Pool.Joining[n.Name]
 	if !ok || n.Spec.Unschedulable {
@@ -109,7 +112,10 @@ func joined(w *world, n *corev1.Node) (*corev1.Node, []*corev1.Pod) {
 	}
 	var lacks []*corev1.Pod
 	for _, p := range daemonPods(w, out) {
-		if !slices.ContainsFunc(w.Pods, func(other *corev1.Pod) bool { return other.Name == p.Name && other.Spec.NodeName == p.Spec.NodeName }) {
+		if !slices.ContainsFunc(w.Pods, func(other *corev1.Pod) bool {
+			return other.Name == p.Name &&
+				other.Spec.NodeName == p.Spec.NodeName
+		}) {
 			lacks = append(lacks, p)
 		}
 	}

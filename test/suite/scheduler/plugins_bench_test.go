@@ -22,16 +22,20 @@ import (
 	"github.com/foresail/foresail/nodepool/provider"
 )
 
-// largeWorld returns a cluster of nodes in three zones, each of which runs pods of 300 applications, a third of them
-// spread over zones, a third of which keeps its pods on different nodes. Some of its nodes have room.
+// largeWorld returns a cluster of nodes in three zones, each of which runs pods of 300
+// applications, a third of them spread over zones, a third of which keeps its pods on different
+// nodes. Some of its nodes have room.
 func largeWorld(nodes, each int) *world {
 	w := &world{Namespaces: []*corev1.Namespace{{ObjectMeta: metav1.ObjectMeta{Name: "default"}}}}
 	for _, z := range []string{"a", "b", "c"} {
-		w.Pool.Offers = append(w.Pool.Offers, provider.Offer{Offer: fleet.Offer{Zone: z, InstanceType: "large"}, Allocatable: list("cpu", "8", "memory", "64Gi", "pods", "110")})
+		w.Pool.Offers = append(w.Pool.Offers,
+			provider.Offer{Offer: fleet.Offer{Zone: z, InstanceType: "large"},
+				Allocatable: list("cpu", "8", "memory", "64Gi", "pods", "110")})
 	}
 	for i := range nodes {
 		name, z := fmt.Sprintf("n%05d", i), string(rune('a'+i%3))
-		n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(name), Labels: map[string]string{host: name, zone: z, corev1.LabelOSStable: "linux"}}}
+		n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(name),
+			Labels: map[string]string{host: name, zone: z, corev1.LabelOSStable: "linux"}}}
 		n.Status.Allocatable = list("cpu", "8", "memory", "64Gi", "pods", "110")
 		n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}
 		w.Nodes = append(w.Nodes, n)
@@ -44,17 +48,22 @@ func largeWorld(nodes, each int) *world {
 
 func largeWorldPod(i int, node string) *corev1.Pod {
 	app := i % 300
-	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: fmt.Sprintf("app-%d-%d", app, i), Labels: map[string]string{"app": fmt.Sprint(app)}}}
+	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: fmt.Sprintf("app-%d-%d", app, i),
+		Labels: map[string]string{"app": fmt.Sprint(app)}}}
 	p.UID = types.UID(p.Name)
-	p.OwnerReferences = []metav1.OwnerReference{{Kind: "ReplicaSet", Name: fmt.Sprint(app), UID: types.UID(fmt.Sprint(app)), Controller: new(true)}}
-	p.Spec.Containers = []corev1.Container{{Name: "main", Image: "i", Resources: corev1.ResourceRequirements{Requests: list("cpu", "250m", "memory", "1Gi")}}}
+	p.OwnerReferences = []metav1.OwnerReference{{Kind: "ReplicaSet", Name: fmt.Sprint(app),
+		UID: types.UID(fmt.Sprint(app)), Controller: new(true)}}
+	p.Spec.Containers = []corev1.Container{{Name: "main", Image: "i",
+		Resources: corev1.ResourceRequirements{Requests: list("cpu", "250m", "memory", "1Gi")}}}
 	selector := &metav1.LabelSelector{MatchLabels: map[string]string{"app": fmt.Sprint(app)}}
 	switch app % 3 {
 	case 0:
-		p.Spec.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{{MaxSkew: 1, TopologyKey: zone, WhenUnsatisfiable: corev1.DoNotSchedule, LabelSelector: selector}}
+		p.Spec.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{{MaxSkew: 1, TopologyKey: zone,
+			WhenUnsatisfiable: corev1.DoNotSchedule, LabelSelector: selector}}
 	case 1:
 		p.Spec.Affinity = &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{
-			RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{LabelSelector: selector, TopologyKey: host}}}}
+			RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{LabelSelector: selector,
+				TopologyKey: host}}}}
 	}
 	corev1defaults.SetObjectDefaults_Pod(p)
 	p.Spec.NodeName, p.Status.Phase = node, corev1.PodRunning
@@ -70,10 +79,10 @@ func BenchmarkHomes(b *testing.B) {
 		m, err := newModel(b.Context(), w)
 		require.NoError(b, err)
 		defer processorTime(b)()
-		homes, i := scheduling.NewHomes(m.cluster, m.input(nil)), 0
+		homes, i := scheduling.NewSimulator(m.cluster, m.input(nil)), 0
 		for b.Loop() {
 			if i%nodes == nodes-1 {
-				homes = scheduling.NewHomes(m.cluster, m.input(nil)) // it remembers answers
+				homes = scheduling.NewSimulator(m.cluster, m.input(nil)) // it remembers answers
 			}
 			require.Empty(b, homes.Without([]string{w.Nodes[i%nodes].Name}, false))
 			i++
@@ -115,8 +124,8 @@ func BenchmarkFits(b *testing.B) {
 	}
 }
 
-// BenchmarkSnapshot has kube-scheduler's snapshot made of all nodes and pods, which the plugins need before the first
-// question.
+// BenchmarkSnapshot has kube-scheduler's snapshot made of all nodes and pods, which the plugins
+// need before the first question.
 func BenchmarkSnapshot(b *testing.B) {
 	w := largeWorld(1000, 30)
 	s, err := newScheduler(b.Context(), w)
@@ -127,7 +136,8 @@ func BenchmarkSnapshot(b *testing.B) {
 	}
 }
 
-// processorTime reports the processor time of an operation, which does not depend on what else the machine does.
+// processorTime reports the processor time of an operation, which does not depend on what else the
+// machine does.
 func processorTime(b *testing.B) func() {
 	spent := func() time.Duration {
 		var u syscall.Rusage
@@ -138,8 +148,8 @@ func processorTime(b *testing.B) func() {
 	return func() { b.ReportMetric(float64((spent()-begun).Microseconds())/1000/float64(b.N), "cpu-ms/op") }
 }
 
-// empties reports whether the pods of a node have others, and puts everything back. The pods are placed while those
-// of the node are still there: taking these away would cost the plugins more.
+// empties reports whether the pods of a node have others, and puts everything back. The pods are
+// placed while those of the node are still there: taking these away would cost the plugins more.
 func (s *scheduler) empties(ctx context.Context, node string) bool {
 	defer s.forget(len(s.pods))
 	for _, p := range slices.Clone(s.pods) {

@@ -38,8 +38,8 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/util/assumecache"
 )
 
-// defaults are what every scheduler of this process shares: kube-scheduler's own default profile, and what costs time
-// to make.
+// defaults are what every scheduler of this process shares: kube-scheduler's own default profile,
+// and what costs time to make.
 var defaults = sync.OnceValue(func() (d struct {
 	profile  *config.KubeSchedulerProfile
 	registry frameworkruntime.Registry
@@ -59,8 +59,8 @@ var defaults = sync.OnceValue(func() (d struct {
 	return d
 })
 
-// scheduler answers as kube-scheduler does, with its own plugins, in its default profile: whether pods pass PreFilter
-// and Filter. It binds pods when it is told to, one after the other.
+// scheduler answers as kube-scheduler does, with its own plugins, in its default profile: whether
+// pods pass PreFilter and Filter. It binds pods when it is told to, one after the other.
 type scheduler struct {
 	ctx       context.Context
 	plugins   framework.Framework
@@ -76,13 +76,16 @@ type snapshot struct{ *schedulercache.Snapshot }
 
 func newScheduler(ctx context.Context, w *world) (*scheduler, error) {
 	d := defaults()
-	s := &scheduler{ctx: ctx, informers: &staticInformers{all: map[reflect.Type]*staticInformer{}}, snapshot: &snapshot{}}
+	s := &scheduler{ctx: ctx, informers: &staticInformers{all: map[reflect.Type]*staticInformer{}},
+		snapshot: &snapshot{}}
 	for _, o := range w.objects() {
 		s.informers.add(o)
 	}
 	s.reset(w)
-	claims := assumecache.NewAssumeCache(klog.Background(), s.informers.Resource().V1().ResourceClaims().Informer(), "ResourceClaim", "", nil)
-	slices, err := tracker.StartTracker(ctx, tracker.Options{SliceInformer: s.informers.Resource().V1().ResourceSlices()})
+	claims := assumecache.NewAssumeCache(klog.Background(), s.informers.Resource().V1().ResourceClaims().Informer(),
+		"ResourceClaim", "", nil)
+	slices, err := tracker.StartTracker(ctx,
+		tracker.Options{SliceInformer: s.informers.Resource().V1().ResourceSlices()})
 	if err != nil {
 		return nil, err
 	}
@@ -136,7 +139,8 @@ func (s *scheduler) remove(node string) {
 
 func cordon(n *corev1.Node) {
 	n.Spec.Unschedulable = true
-	n.Spec.Taints = append(n.Spec.Taints, corev1.Taint{Key: corev1.TaintNodeUnschedulable, Effect: corev1.TaintEffectNoSchedule})
+	n.Spec.Taints = append(n.Spec.Taints, corev1.Taint{Key: corev1.TaintNodeUnschedulable,
+		Effect: corev1.TaintEffectNoSchedule})
 }
 
 // filtered is the outcome of PreFilter and Filter for a pod.
@@ -187,8 +191,8 @@ func (s *scheduler) search(pod *corev1.Pod, nodes iter.Seq[string]) string {
 	return ""
 }
 
-// place binds a pod to one of the nodes that pass and are allowed, and reports whether there is one: the first, or
-// one chosen by chance.
+// place binds a pod to one of the nodes that pass and are allowed, and reports whether there is
+// one: the first, or one chosen by chance.
 func (s *scheduler) place(pod *corev1.Pod, r *rand.Rand, allowed func(node string) bool) bool {
 	f := s.filter(pod)
 	nodes := slices.DeleteFunc(f.nodes, func(n string) bool { return !allowed(n) })
@@ -218,8 +222,8 @@ func (nominator) UpdateNominatedPod(klog.Logger, *corev1.Pod, fwk.PodInfo) {}
 
 func (n nominator) NominatedPodsForNode(node string) []fwk.PodInfo { return n[node] }
 
-// staticInformers are informers of objects that do not change. They are never started, so that thousands of worlds
-// cost no goroutines.
+// staticInformers are informers of objects that do not change. They are never started, so that
+// thousands of worlds cost no goroutines.
 type staticInformers struct {
 	informers.SharedInformerFactory // nil: plugins use what is below
 	all                             map[reflect.Type]*staticInformer
@@ -227,7 +231,8 @@ type staticInformers struct {
 
 type staticInformer struct{ cache.SharedIndexInformer }
 
-func (f *staticInformers) InformerFor(o runtime.Object, newInformer internalinterfaces.NewInformerFunc) cache.SharedIndexInformer {
+func (f *staticInformers) InformerFor(o runtime.Object,
+	newInformer internalinterfaces.NewInformerFunc) cache.SharedIndexInformer {
 	kind := reflect.TypeOf(o)
 	if f.all[kind] == nil {
 		f.all[kind] = &staticInformer{newInformer(defaults().client, 0)}
@@ -262,6 +267,7 @@ func (i *staticInformer) AddEventHandler(h cache.ResourceEventHandler) (cache.Re
 }
 
 // AddEventHandlerWithOptions is AddEventHandler.
-func (i *staticInformer) AddEventHandlerWithOptions(h cache.ResourceEventHandler, _ cache.HandlerOptions) (cache.ResourceEventHandlerRegistration, error) {
+func (i *staticInformer) AddEventHandlerWithOptions(h cache.ResourceEventHandler,
+	_ cache.HandlerOptions) (cache.ResourceEventHandlerRegistration, error) {
 	return i.AddEventHandler(h)
 }

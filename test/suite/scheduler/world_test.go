@@ -168,7 +168,8 @@ func (w *world) String() string {
 
 // same are fields that have one value in all worlds, or follow from others.
 var same = []string{
-	"uid", "resourceVersion", "creationTimestamp", "capacity", "dnsPolicy", "enableServiceLinks", "image", "imagePullPolicy", "restartPolicy", "schedulerName",
+	"uid", "resourceVersion", "creationTimestamp", "capacity", "dnsPolicy", "enableServiceLinks", "image",
+	"imagePullPolicy", "restartPolicy", "schedulerName",
 	"terminationGracePeriodSeconds", "terminationMessagePath", "terminationMessagePolicy", "daemonEndpoints",
 }
 

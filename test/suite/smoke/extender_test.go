@@ -20,7 +20,8 @@ import (
 	"github.com/foresail/foresail/test/env/monitoring"
 )
 
-// nodeUsage serves metrics.k8s.io with amounts that tests set, as nodes here have no kubelet that measures them.
+// nodeUsage serves metrics.k8s.io with amounts that tests set, as nodes here have no kubelet that
+// measures them.
 type nodeUsage struct {
 	mu     sync.Mutex
 	memory map[string]resource.Quantity // by node
@@ -37,8 +38,9 @@ func (u *nodeUsage) list() []metricsv1beta1.NodeMetrics {
 	var list []metricsv1beta1.NodeMetrics
 	for node, memory := range u.memory {
 		list = append(list, metricsv1beta1.NodeMetrics{
-			ObjectMeta: metav1.ObjectMeta{Name: node}, Timestamp: metav1.Now(), Window: metav1.Duration{Duration: time.Second},
-			Usage: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("100m"), corev1.ResourceMemory: memory},
+			ObjectMeta: metav1.ObjectMeta{Name: node}, Timestamp: metav1.Now(),
+			Window: metav1.Duration{Duration: time.Second},
+			Usage:  corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("100m"), corev1.ResourceMemory: memory},
 		})
 	}
 	return list
@@ -50,8 +52,8 @@ func (u *nodeUsage) set(node, memory string) {
 	u.memory[node] = resource.MustParse(memory)
 }
 
-// TestExtenderFilters has a real scheduler place pods on two nodes that are alike by requests. The memory of one of them
-// is nearly used up, which only the extender knows.
+// TestExtenderFilters has a real scheduler place pods on two nodes that are alike by requests. The
+// memory of one of them is nearly used up, which only the extender knows.
 func TestExtenderFilters(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
@@ -59,7 +61,8 @@ func TestExtenderFilters(t *testing.T) {
 	nodes, err := shared.Cluster.AddNodesLike(ctx, 2, func(node *corev1.Node) {
 		node.Labels["smoke"] = "extender"
 		room := corev1.ResourceList{
-			corev1.ResourceCPU: resource.MustParse("4"), corev1.ResourceMemory: resource.MustParse("8Gi"), corev1.ResourcePods: resource.MustParse("500"),
+			corev1.ResourceCPU: resource.MustParse("4"), corev1.ResourceMemory: resource.MustParse("8Gi"),
+			corev1.ResourcePods: resource.MustParse("500"),
 		}
 		node.Status.Capacity, node.Status.Allocatable = room, room
 	})
@@ -68,18 +71,21 @@ func TestExtenderFilters(t *testing.T) {
 	usage.set(full, "7900Mi")
 	usage.set(free, "1Gi")
 	// The extender does not refuse a node without pods, as that node could never be used again.
-	_, err = shared.Cluster.Client().CoreV1().Pods("default").Create(ctx, guest("resident", func(s *corev1.PodSpec) { s.NodeName = full }), metav1.CreateOptions{})
+	_, err = shared.Cluster.Client().CoreV1().Pods("default").Create(ctx,
+		guest("resident", func(s *corev1.PodSpec) { s.NodeName = full }), metav1.CreateOptions{})
 	require.NoError(t, err)
 
 	scheduler, err := shared.Cluster.StartScheduler(ctx, "extended", schedulerConfig(t))
 	require.NoError(t, err)
 	foresail.EndWith(t, scheduler.Name, scheduler.Process)
-	// Until the extender has read both nodes often enough for a forecast, requests decide. So pods are tried one after the other.
+	// Until the extender has read both nodes often enough for a forecast, requests decide. So pods
+	// are tried one after the other.
 	tried := 0
 	until(t, "the full node to be filtered", func() error {
 		tried++
 		node := place(t, scheduler.Name, tried)
-		return all("a pod was placed on "+node, node == free, adapter.MustMetrics(t).Sum(filtered, "reason", "memory") > 0)
+		return all("a pod was placed on "+node, node == free,
+			adapter.MustMetrics(t).Sum(filtered, "reason", "memory") > 0)
 	})
 	for range 5 {
 		tried++
@@ -95,7 +101,8 @@ func place(t *testing.T, scheduler string, number int) (node string) {
 	t.Helper()
 	pods := shared.Cluster.Client().CoreV1().Pods("default")
 	name := fmt.Sprintf("guest-%d", number)
-	_, err := pods.Create(t.Context(), guest(name, func(s *corev1.PodSpec) { s.SchedulerName = scheduler }), metav1.CreateOptions{})
+	_, err := pods.Create(t.Context(), guest(name, func(s *corev1.PodSpec) { s.SchedulerName = scheduler }),
+		metav1.CreateOptions{})
 	require.NoError(t, err)
 	until(t, name+" to be bound", func() error {
 		pod, err := pods.Get(t.Context(), name, metav1.GetOptions{})
@@ -114,7 +121,8 @@ func guest(name string, change func(*corev1.PodSpec)) *corev1.Pod {
 		Spec: corev1.PodSpec{
 			NodeSelector: map[string]string{"smoke": "extender"}, AutomountServiceAccountToken: new(bool),
 			Containers: []corev1.Container{{Name: "main", Image: "none", Resources: corev1.ResourceRequirements{
-				Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("10m"), corev1.ResourceMemory: resource.MustParse("16Mi")},
+				Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("10m"),
+					corev1.ResourceMemory: resource.MustParse("16Mi")},
 			}}},
 		},
 	}
@@ -122,7 +130,8 @@ func guest(name string, change func(*corev1.PodSpec)) *corev1.Pod {
 	return pod
 }
 
-// schedulerConfig returns the configuration of the manifests with the address of the extender and the cluster's authority.
+// schedulerConfig returns the configuration of the manifests with the address of the extender and
+// the cluster's authority.
 func schedulerConfig(t *testing.T) []byte {
 	t.Helper()
 	manifest, err := foresail.ReadManifest("scheduler/kubescheduler.yaml")

@@ -13,8 +13,9 @@ import (
 	"github.com/foresail/foresail/test/env/stack"
 )
 
-// The load rises from what one pod carries to what nine pods carry at the threshold, in the time that three starts of a
-// pod take, and stays there until the HPA has looked again and its pods are ready.
+// The load rises from what one pod carries to what nine pods carry at the threshold, in the time
+// that three starts of a pod take, and stays there until the HPA has looked again and its pods are
+// ready.
 const (
 	lowRate, topRate = 4.0, 150.0
 	rampStart        = 15 * time.Second / timeScale
@@ -22,8 +23,8 @@ const (
 	rampStop         = rampEnd + 45*time.Second/timeScale
 )
 
-// TestHPAFollowsForecast plays a ramp of real requests to two applications at once, whose HPAs differ only in that one
-// reads the forecast and the other one the present load.
+// TestHPAFollowsForecast plays a ramp of real requests to two applications at once, whose HPAs
+// differ only in that one reads the forecast and the other one the present load.
 func TestHPAFollowsForecast(t *testing.T) {
 	t.Parallel()
 	predicted := stack.App{

@@ -16,7 +16,8 @@ import (
 	"github.com/foresail/foresail/test/env/stack"
 )
 
-// TestKEDA asks for a forecast as KEDA's operator does, and compares it with the one that the API server passes on.
+// TestKEDA asks for a forecast as KEDA's operator does, and compares it with the one that the API
+// server passes on.
 func TestKEDA(t *testing.T) {
 	t.Parallel()
 	app := stack.App{
@@ -37,7 +38,8 @@ func TestKEDA(t *testing.T) {
 	spec, err := keda.GetMetricSpec(t.Context(), trigger)
 	require.NoError(t, err)
 	require.Len(t, spec.MetricSpecs, 1)
-	assert.Equal(t, app.Threshold.MilliValue(), int64(spec.MetricSpecs[0].TargetSizeFloat*1000), "thousandths, cut off as KEDA does")
+	assert.Equal(t, app.Threshold.MilliValue(), int64(spec.MetricSpecs[0].TargetSizeFloat*1000),
+		"thousandths, cut off as KEDA does")
 	active, err := keda.IsActive(t.Context(), trigger)
 	require.NoError(t, err)
 	assert.True(t, active.Result)

@@ -1,6 +1,7 @@
-// Package smoke plays each promise of the README once, all on one control plane and with one Foresail process that does
-// everything: a real HPA follows a forecast, a pool of workers launches and drains, a real scheduler asks the extender,
-// and KEDA's protocol is answered. Every process is real; pods and nodes are objects that kwok makes Ready.
+// Package smoke plays each promise of the README once, all on one control plane and with one
+// Foresail process that does everything: a real HPA follows a forecast, a pool of workers launches
+// and drains, a real scheduler asks the extender, and KEDA's protocol is answered. Every process is
+// real; pods and nodes are objects that kwok makes Ready.
 //
 // It is what "make test" runs besides the unit tests. "make test-e2e" has the faults, races and variants.
 package smoke
@@ -12,6 +13,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -97,13 +99,14 @@ func startForesail(ctx context.Context) error {
 			return err
 		}
 	}
-	cert, key, err := shared.Cluster.ServingCertificate("127.0.0.1", "localhost")
+	cert, _, err := shared.Cluster.ServingCertificate("127.0.0.1", "localhost")
 	if err != nil {
 		return err
 	}
-	adapter, err = shared.StartAdapter(ctx, "foresail", "--enable", "adapter,nodepool,extender", "--keda-address", kedaAddress,
-		"--extender-address", extenderAddress, "--extender-tls-cert-file", cert, "--extender-tls-private-key-file", key,
-		"--extender-metrics-interval", "1s", "--extender-warm-up", "0s")
+	adapter, err = shared.StartAdapter(ctx, "foresail", "--enable", "adapter,nodepool,extender", "--keda-address",
+		kedaAddress,
+		"--extender-address", extenderAddress, "--extender-cert-dir", filepath.Dir(cert),
+		"test:extender-metrics-interval=1s", "test:extender-warm-up=0s")
 	if err != nil {
 		return err
 	}

@@ -28,9 +28,9 @@ var poolYAML []byte
 
 const poolName = "smoke"
 
-// TestPoolLaunchesDrainsAndRemoves takes a pool through its life: it launches a node for pods that fit nowhere, evicts a
-// pod within its disruption budget when the pool becomes too large, terminates the instance, and takes its nodes along
-// when it is deleted.
+// TestPoolLaunchesDrainsAndRemoves takes a pool through its life: it launches a node for pods that
+// fit nowhere, evicts a pod within its disruption budget when the pool becomes too large,
+// terminates the instance, and takes its nodes along when it is deleted.
 func TestPoolLaunchesDrainsAndRemoves(t *testing.T) {
 	t.Parallel()
 	_, err := shared.Cluster.Apply(t.Context(), poolYAML)
@@ -99,7 +99,8 @@ func changePool(t *testing.T, change func(*v1alpha1.WorkerPoolSpec)) {
 func scale(t *testing.T, app string, replicas int) {
 	t.Helper()
 	patch := fmt.Appendf(nil, `{"spec":{"replicas":%d}}`, replicas)
-	_, err := shared.Cluster.Client().AppsV1().Deployments("pool").Patch(t.Context(), app, types.MergePatchType, patch, metav1.PatchOptions{})
+	_, err := shared.Cluster.Client().AppsV1().Deployments("pool").Patch(t.Context(), app, types.MergePatchType, patch,
+		metav1.PatchOptions{})
 	require.NoError(t, err)
 }
 
@@ -107,11 +108,13 @@ func scale(t *testing.T, app string, replicas int) {
 func untilRunning(t *testing.T, app string, n int) {
 	t.Helper()
 	until(t, "the pods of "+app+" to be ready", func() error {
-		pods, err := shared.Cluster.Client().CoreV1().Pods("pool").List(t.Context(), metav1.ListOptions{LabelSelector: "app=" + app})
+		pods, err := shared.Cluster.Client().CoreV1().Pods("pool").List(t.Context(),
+			metav1.ListOptions{LabelSelector: "app=" + app})
 		if err != nil {
 			return err
 		}
-		starting := slices.ContainsFunc(pods.Items, func(pod corev1.Pod) bool { return !isReady(pod.Status.Conditions) })
+		starting := slices.ContainsFunc(pods.Items,
+			func(pod corev1.Pod) bool { return !isReady(pod.Status.Conditions) })
 		return all(fmt.Sprintf("%d pods of %d", len(pods.Items), n), len(pods.Items) == n, !starting)
 	})
 }
@@ -124,14 +127,16 @@ func isReady(conditions []corev1.PodCondition) bool {
 
 func poolNodes(t *testing.T) ([]corev1.Node, error) {
 	t.Helper()
-	nodes, err := shared.Cluster.Client().CoreV1().Nodes().List(t.Context(), metav1.ListOptions{LabelSelector: "smoke=pool"})
+	nodes, err := shared.Cluster.Client().CoreV1().Nodes().List(t.Context(),
+		metav1.ListOptions{LabelSelector: "smoke=pool"})
 	if err != nil {
 		return nil, err
 	}
 	return nodes.Items, nil
 }
 
-// untilReadyNodes waits until the pool has exactly so many nodes, all of them open to pods, and nothing left to do.
+// untilReadyNodes waits until the pool has exactly so many nodes, all of them open to pods, and
+// nothing left to do.
 func untilReadyNodes(t *testing.T, n int) {
 	t.Helper()
 	until(t, "the nodes of the pool", func() error {
@@ -149,7 +154,8 @@ func untilReadyNodes(t *testing.T, n int) {
 
 func poolEvents(t *testing.T, reason journal.EventReason) []eventsv1.Event {
 	t.Helper()
-	events, err := shared.Cluster.Client().EventsV1().Events(metav1.NamespaceAll).List(t.Context(), metav1.ListOptions{})
+	events, err := shared.Cluster.Client().EventsV1().Events(metav1.NamespaceAll).List(t.Context(),
+		metav1.ListOptions{})
 	require.NoError(t, err)
 	return slices.DeleteFunc(events.Items, func(e eventsv1.Event) bool {
 		return e.Regarding.Kind != "WorkerPool" || e.Regarding.Name != poolName || e.Reason != string(reason)

@@ -67,7 +67,8 @@ func sources() map[string]string {
 }
 
 func query(selector string) string {
-	return fmt.Sprintf(`{prometheus: {address: "http://%s", query: '%s', interval: 1s}}`, ports.Loopback(prometheusPort), selector)
+	return fmt.Sprintf(`{prometheus: {address: "http://%s", query: '%s', interval: 1s}}`,
+		ports.Loopback(prometheusPort), selector)
 }
 
 // attempts are queries by which a user may try to reach the series of the bank.
@@ -85,9 +86,10 @@ var noSelectors = map[string]string{
 	"by-comment": `secret_load{namespace="bank"} # {`,
 }
 
-// TestNamespacedUserThroughEachSource has the user of a namespace give pods the names and labels of the bank's, and PredictedMetrics
-// the bank's target and metric. While they tell nothing, nothing must be known of them; while they tell of a hundred times the load,
-// the bank's predictions must stay as they are.
+// TestNamespacedUserThroughEachSource has the user of a namespace give pods the names and labels of
+// the bank's, and PredictedMetrics the bank's target and metric. While they tell nothing, nothing
+// must be known of them; while they tell of a hundred times the load, the bank's predictions must
+// stay as they are.
 func TestNamespacedUserThroughEachSource(t *testing.T) {
 	bank, mallory := newTenant(t, "bank"), newTenant(t, "mallory")
 	process := startForesail(t, "access", nil)
@@ -132,8 +134,8 @@ func TestNamespacedUserThroughEachSource(t *testing.T) {
 	}
 }
 
-// startMonitoring runs what the operator has: a Prometheus, an agent that sends to Foresail, and metrics-server, for the pods that a
-// label selects.
+// startMonitoring runs what the operator has: a Prometheus, an agent that sends to Foresail, and
+// metrics-server, for the pods that a label selects.
 func startMonitoring(t *testing.T, selector string) {
 	t.Helper()
 	const quick = "--scrape.discovery-reload-interval=1s"
@@ -155,17 +157,19 @@ func startMonitoring(t *testing.T, selector string) {
 	t.Cleanup(func() { assert.NoError(t, server.Stop()) })
 }
 
-// imitate gives pods of the tenant the names and labels of the bank's, and PredictedMetrics their target. It returns how many pods
-// there are.
+// imitate gives pods of the tenant the names and labels of the bank's, and PredictedMetrics their
+// target. It returns how many pods there are.
 func (n *tenant) imitate(t *testing.T, target string) int {
 	t.Helper()
 	n.create(t, deployment(target, 1))
 	n.ready(t, target, 1)
-	theirs, err := shared.Cluster.Client().CoreV1().Pods("bank").List(t.Context(), metav1.ListOptions{LabelSelector: "app=" + target})
+	theirs, err := shared.Cluster.Client().CoreV1().Pods("bank").List(t.Context(),
+		metav1.ListOptions{LabelSelector: "app=" + target})
 	require.NoError(t, err)
 	require.NotEmpty(t, theirs.Items)
 	for _, pod := range theirs.Items {
-		n.create(t, fmt.Sprintf(`{apiVersion: v1, kind: Pod, metadata: {name: %s, labels: {app: %s}}, spec: %s}`, pod.Name, target, podSpec))
+		n.create(t, fmt.Sprintf(`{apiVersion: v1, kind: Pod, metadata: {name: %s, labels: {app: %s}}, spec: %s}`,
+			pod.Name, target, podSpec))
 	}
 	require.EventuallyWithT(t, func(c *assert.CollectT) {
 		for _, theirs := range theirs.Items {
@@ -192,7 +196,8 @@ func (n *tenant) isRefused(t *testing.T, bank *tenant) {
 	err := n.tryCreate(t.Context(), `{apiVersion: foresail.dev/v1alpha1, kind: PredictedMetric, metadata: {name: mine, namespace: bank}, spec: {
   scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: vault}, source: {resource: {name: cpu}}, threshold: 700m}}`)
 	assert.True(t, apierrors.IsForbidden(err), "%v", err)
-	_, err = stack.ReadMetric(n.metrics, stack.App{Namespace: bank.namespace, Name: "pods", Metric: "predicted_load_total"})
+	_, err = stack.ReadMetric(n.metrics, stack.App{Namespace: bank.namespace, Name: "pods",
+		Metric: "predicted_load_total"})
 	assert.True(t, apierrors.IsForbidden(err), "%v", err)
 	var theirs v1alpha1.PredictedMetricList
 	err = n.client.List(t.Context(), &theirs, client.InNamespace(bank.namespace))
@@ -225,7 +230,8 @@ func (n *tenant) learnsNothing(t *testing.T) {
 	var list v1alpha1.PredictedMetricList
 	require.NoError(t, n.client.List(t.Context(), &list, client.InNamespace(n.namespace)))
 	for i := range list.Items {
-		assert.Equal(t, list.Items[i].Generation, list.Items[i].Status.ObservedGeneration, "%s has been looked at", list.Items[i].Name)
+		assert.Equal(t, list.Items[i].Generation, list.Items[i].Status.ObservedGeneration, "%s has been looked at",
+			list.Items[i].Name)
 	}
 }
 
@@ -236,7 +242,8 @@ func encoded(t *testing.T, v any) string {
 	return string(content)
 }
 
-// watch checks each second, until it is called back, that predictions are what they were. Then there is one of each.
+// watch checks each second, until it is called back, that predictions are what they were. Then
+// there is one of each.
 func (n *tenant) watch(t *testing.T, before map[string]float64) (end func()) {
 	stop, done := make(chan struct{}), make(chan struct{})
 	halt := sync.OnceFunc(func() {

@@ -42,18 +42,20 @@ var span = flag.Duration("span", 2*time.Minute, "how long a hostile tenant is at
 const (
 	// memoryLimit is that of the manifests, in bytes.
 	memoryLimit = 1 << 30
-	// readGoal and ageGoal are what the victim should notice at the most, at the 99th percentile and at all. They are printed: a
-	// busy machine must not fail the test.
+	// readGoal and ageGoal are what the victim should notice at the most, at the 99th percentile
+	// and at all. They are printed: a busy machine must not fail the test.
 	readGoal, ageGoal = 100 * time.Millisecond, 2 * time.Second
 )
 
-// TestHostileTenant has one tenant do at once all that was ever found to harm others, on the servers, the receiver and the nodes that
-// the other uses. The HPA of that one goes on to read the right value of fresh samples of each source, and the process stays within
-// the memory of the manifests.
+// TestHostileTenant has one tenant do at once all that was ever found to harm others, on the
+// servers, the receiver and the nodes that the other uses. The HPA of that one goes on to read the
+// right value of fresh samples of each source, and the process stays within the memory of the
+// manifests.
 func TestHostileTenant(t *testing.T) {
 	shop, mallory := newTenant(t, "shop"), newTenant(t, "attacker")
 	scaler := newScaler(t)
-	process := startForesail(t, "hostile", []string{"FORESAIL_MEMORY_LIMIT=" + strconv.Itoa(memoryLimit)}, scaler.flags...)
+	process := startForesail(t, "hostile", []string{"FORESAIL_MEMORY_LIMIT=" + strconv.Itoa(memoryLimit)},
+		scaler.flags...)
 	startMonitoring(t, "app=checkout")
 	serveSlowly(t, shop)
 	const replicas = 10
@@ -87,7 +89,8 @@ func TestHostileTenant(t *testing.T) {
 	go func() { profiled <- process.SaveProfiles(t.Context(), "hostile", *span/2) }()
 	during := shop.observe(t, process, ways, *span)
 	require.NoError(t, <-profiled)
-	table := fmt.Sprintf("\n%-30s %7s %9s %9s %9s %9s %9s %9s\n", "", "reads", "p50", "p99", "most", "age p99", "age most", "failures")
+	table := fmt.Sprintf("\n%-30s %7s %9s %9s %9s %9s %9s %9s\n", "", "reads", "p50", "p99", "most", "age p99",
+		"age most", "failures")
 	for name := range ways {
 		table += before[name].row(name+", nobody else") + during[name].row(name+", a hostile tenant")
 	}
@@ -109,13 +112,15 @@ func TestHostileTenant(t *testing.T) {
 	assert.EqualValues(t, replicas, *deployed.Spec.Replicas)
 }
 
-// victims are the sources of the tenant that is attacked, by name of the PredictedMetric: those whose samples are a second apart, and
-// its Prometheus server is one that the hostile tenant queries too.
+// victims are the sources of the tenant that is attacked, by name of the PredictedMetric: those
+// whose samples are a second apart, and its Prometheus server is one that the hostile tenant
+// queries too.
 func victims() map[string]string {
 	all := sources()
 	return map[string]string{
 		"pods": all["pods"], "remote-write": all["remote-write"],
-		"prometheus": fmt.Sprintf(`{prometheus: {address: "http://%s", query: secret_load, interval: 1s}}`, ports.Loopback(slowPort)),
+		"prometheus": fmt.Sprintf(`{prometheus: {address: "http://%s", query: secret_load, interval: 1s}}`,
+			ports.Loopback(slowPort)),
 	}
 }
 
@@ -133,7 +138,8 @@ type observation struct {
 }
 
 // observe reads each prediction ten times a second, and the age of its samples every other second.
-func (n *tenant) observe(t *testing.T, process *foresail.Process, ways map[string]way, span time.Duration) map[string]*observation {
+func (n *tenant) observe(t *testing.T, process *foresail.Process, ways map[string]way,
+	span time.Duration) map[string]*observation {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), span)
 	defer cancel()
@@ -159,7 +165,8 @@ func (n *tenant) observe(t *testing.T, process *foresail.Process, ways map[strin
 				return
 			}
 			for name, o := range all {
-				if age, ok := families.Gauge("foresail_sample_age_seconds", "namespace", n.namespace, "predictedmetric", ways[name].metric); ok {
+				if age, ok := families.Gauge("foresail_sample_age_seconds", "namespace", n.namespace, "predictedmetric",
+					ways[name].metric); ok {
 					o.ages = append(o.ages, time.Duration(age*float64(time.Second)))
 				}
 			}
@@ -203,7 +210,8 @@ func (o *observation) values() []float64 {
 
 func (o *observation) row(name string) string {
 	ms := func(d time.Duration) time.Duration { return d.Round(time.Millisecond) }
-	return fmt.Sprintf("%-30s %7d %9s %9s %9s %9s %9s %9d\n", name, len(o.reads), ms(quantile(o.reads, 0.5)), ms(quantile(o.reads, 0.99)), ms(quantile(o.reads, 1)),
+	return fmt.Sprintf("%-30s %7d %9s %9s %9s %9s %9s %9d\n", name, len(o.reads), ms(quantile(o.reads, 0.5)),
+		ms(quantile(o.reads, 0.99)), ms(quantile(o.reads, 1)),
 		ms(quantile(o.ages, 0.99)), ms(quantile(o.ages, 1)), len(o.failures))
 }
 
@@ -265,7 +273,8 @@ func (n *tenant) pods(t *testing.T) {
 		n.ready(t, name, c.replicas)
 		require.NoError(t, shared.ServePages(t.Context(), n.namespace, "app="+name, c.page))
 		for i := range 5 {
-			n.create(t, predictedMetric(fmt.Sprintf("%s-%d", name, i), name, sources()["pods"], ", sampleInterval: 100ms"))
+			n.create(t, predictedMetric(fmt.Sprintf("%s-%d", name, i), name, sources()["pods"],
+				", sampleInterval: 100ms"))
 		}
 	}
 }
@@ -278,8 +287,8 @@ func (n *tenant) metricsOfMany(t *testing.T) {
 	}
 }
 
-// serveSlowly has a server that the operator lists pass on what one tenant asks to the real Prometheus server, and answer others
-// slowly and at length.
+// serveSlowly has a server that the operator lists pass on what one tenant asks to the real
+// Prometheus server, and answer others slowly and at length.
 func serveSlowly(t *testing.T, n *tenant) {
 	t.Helper()
 	listener, err := net.Listen("tcp", ports.Loopback(slowPort))
@@ -287,19 +296,20 @@ func serveSlowly(t *testing.T, n *tenant) {
 	filler := bytes.Repeat([]byte(" "), 1<<20)
 	proxy := httputil.NewSingleHostReverseProxy(&url.URL{Scheme: "http", Host: ports.Loopback(prometheusPort)})
 	own := url.QueryEscape(fmt.Sprintf("namespace=%q", n.namespace))
-	server := &http.Server{ReadHeaderTimeout: time.Minute, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		form, err := io.ReadAll(r.Body)
-		if err != nil {
-			return
-		}
-		if strings.Contains(r.URL.RawQuery+string(form), own) {
-			r.Body = io.NopCloser(bytes.NewReader(form))
-			proxy.ServeHTTP(w, r)
-			return
-		}
-		_, _ = io.WriteString(w, `{"status":"success","data":{"resultType":"matrix","result":[`)
-		every(r.Context(), 200*time.Millisecond, func() { _, _ = w.Write(filler) })
-	})}
+	server := &http.Server{ReadHeaderTimeout: time.Minute,
+		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			form, err := io.ReadAll(r.Body)
+			if err != nil {
+				return
+			}
+			if strings.Contains(r.URL.RawQuery+string(form), own) {
+				r.Body = io.NopCloser(bytes.NewReader(form))
+				proxy.ServeHTTP(w, r)
+				return
+			}
+			_, _ = io.WriteString(w, `{"status":"success","data":{"resultType":"matrix","result":[`)
+			every(r.Context(), 200*time.Millisecond, func() { _, _ = w.Write(filler) })
+		})}
 	go func() { _ = server.Serve(listener) }() // its error is that it is closed
 	t.Cleanup(func() { _ = server.Close() })
 }
@@ -308,7 +318,8 @@ func serveSlowly(t *testing.T, n *tenant) {
 func (n *tenant) slowQueries(t *testing.T) {
 	t.Helper()
 	for i := range 300 {
-		source := fmt.Sprintf(`{prometheus: {address: "http://%s", query: 'load_%d', interval: 1s}}`, ports.Loopback(slowPort), i)
+		source := fmt.Sprintf(`{prometheus: {address: "http://%s", query: 'load_%d', interval: 1s}}`,
+			ports.Loopback(slowPort), i)
 		n.create(t, predictedMetric(fmt.Sprintf("slow-%d", i), "many", source, ""))
 	}
 }
@@ -316,8 +327,8 @@ func (n *tenant) slowQueries(t *testing.T) {
 // elsewhere dials from an address that is not the one of the operator's agent.
 var elsewhere = net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 2)}}
 
-// slowBodies are 40 of the greatest length at a time at the receiver that the other tenant's samples are sent to. They have a right
-// password, and arrive byte by byte.
+// slowBodies are 40 of the greatest length at a time at the receiver that the other tenant's
+// samples are sent to. They have a right password, and arrive byte by byte.
 func (n *tenant) slowBodies(t *testing.T) {
 	t.Helper()
 	for range 40 {
@@ -344,7 +355,8 @@ func (n *tenant) slowBodies(t *testing.T) {
 func (n *tenant) wrongPasswords(t *testing.T) {
 	t.Helper()
 	n.keep(t, 100*time.Millisecond, func(i int) error {
-		request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+receiver+"/api/v1/write", strings.NewReader("x"))
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+receiver+"/api/v1/write",
+			strings.NewReader("x"))
 		if err != nil {
 			return err
 		}
@@ -365,7 +377,8 @@ func sent(request *http.Request) error {
 
 var games = schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Game"}
 
-// games are targets of a kind that Foresail may not watch, whose selectors move from some pods to others all the time.
+// games are targets of a kind that Foresail may not watch, whose selectors move from some pods to
+// others all the time.
 func (n *tenant) games(t *testing.T) {
 	t.Helper()
 	_, err := shared.Cluster.Apply(t.Context(), []byte(`
@@ -419,7 +432,8 @@ subjects: [{kind: ServiceAccount, name: foresail, namespace: foresail-system}]
 func (n *tenant) restless(t *testing.T) {
 	t.Helper()
 	n.keep(t, 50*time.Millisecond, func(i int) error {
-		pm := &v1alpha1.PredictedMetric{ObjectMeta: metav1.ObjectMeta{Namespace: n.namespace, Name: fmt.Sprintf("one-of-many-%d", i%1500)}}
+		pm := &v1alpha1.PredictedMetric{ObjectMeta: metav1.ObjectMeta{Namespace: n.namespace,
+			Name: fmt.Sprintf("one-of-many-%d", i%1500)}}
 		patch := fmt.Sprintf(`{"spec":{"threshold":"%dm"}}`, 500+i%400)
 		return n.client.Patch(t.Context(), pm, client.RawPatch(types.MergePatchType, []byte(patch)))
 	})

@@ -1,5 +1,5 @@
-// Package tenants has two tenants share a Foresail on a real control plane: the users of one namespace try to read and to change
-// what is predicted for another, and to leave nothing to it.
+// Package tenants has two tenants share a Foresail on a real control plane: the users of one
+// namespace try to read and to change what is predicted for another, and to leave nothing to it.
 package tenants
 
 import (
@@ -67,8 +67,8 @@ func runWithStack(ctx context.Context, m *testing.M) (code int, err error) {
 	return m.Run(), nil
 }
 
-// startForesail runs Foresail until a test ends, with the operator's Prometheus servers and a receiver of its agent's samples, and
-// registers it.
+// startForesail runs Foresail until a test ends, with the operator's Prometheus servers and a
+// receiver of its agent's samples, and registers it.
 func startForesail(t *testing.T, name string, env []string, more ...string) *foresail.Process {
 	t.Helper()
 	hash, err := bcrypt.GenerateFromPassword([]byte(agent.Password), bcrypt.MinCost)
@@ -81,10 +81,12 @@ func startForesail(t *testing.T, name string, env []string, more ...string) *for
 		Name: name, Binary: binary, Dir: shared.Cluster.Dir(), Env: env,
 		Flags: append(append(flags, more...),
 			"--prometheus-config-file", file(t, map[string]any{"servers": []map[string]string{
-				{"address": "http://" + ports.Loopback(prometheusPort)}, {"address": "http://" + ports.Loopback(slowPort)},
+				{"address": "http://" + ports.Loopback(prometheusPort)},
+				{"address": "http://" + ports.Loopback(slowPort)},
 			}}),
 			"--remote-write-address", receiver,
-			"--remote-write-web-config-file", file(t, map[string]any{"basic_auth_users": map[string]string{agent.Username: string(hash)}}),
+			"--remote-write-web-config-file", file(t,
+				map[string]any{"basic_auth_users": map[string]string{agent.Username: string(hash)}}),
 		),
 	})
 	require.NoError(t, foresail.Register(t.Context(), shared.Cluster, port))
@@ -147,7 +149,8 @@ subjects: [{kind: User, name: %[2]s}]
 	return n
 }
 
-// create creates objects as the tenant, in its namespace unless they name another. It waits until RBAC has come to know the tenant.
+// create creates objects as the tenant, in its namespace unless they name another. It waits until
+// RBAC has come to know the tenant.
 func (n *tenant) create(t *testing.T, manifest string) {
 	t.Helper()
 	var err error

@@ -36,16 +36,11 @@ func newScaler(t *testing.T) *scaler {
 	require.NoError(t, err)
 	a := servertlstest.NewAuthority(t, "everybody's")
 	folder := t.TempDir()
-	write := func(name string, content []byte) string {
-		path := filepath.Join(folder, name)
-		require.NoError(t, os.WriteFile(path, content, 0o600))
-		return path
-	}
 	certificate, key := a.Issue(t, servertlstest.Leaf(x509.ExtKeyUsageServerAuth, "foresail"))
-	return &scaler{address, a, []string{
-		"--keda-address", address, "--keda-client-ca-file", write("ca.pem", a.PEM),
-		"--keda-tls-cert-file", write("cert.pem", certificate), "--keda-tls-private-key-file", write("key.pem", key),
-	}}
+	for name, content := range map[string][]byte{"ca.crt": a.PEM, "tls.crt": certificate, "tls.key": key} {
+		require.NoError(t, os.WriteFile(filepath.Join(folder, name), content, 0o600))
+	}
+	return &scaler{address, a, []string{"--keda-address", address, "--keda-cert-dir", folder}}
 }
 
 // client returns a client with a certificate that the authority has signed for a name.
@@ -78,8 +73,8 @@ func (n *tenant) asKEDA(t *testing.T, s *scaler, name string) func() (float64, e
 	return func() (float64, error) { return read(t.Context(), client, n.namespace, name) }
 }
 
-// otherCertificates reads what another tenant has with certificates that the authority has signed for names that are not KEDA's, on
-// connection after connection. None may be answered.
+// otherCertificates reads what another tenant has with certificates that the authority has signed
+// for names that are not KEDA's, on connection after connection. None may be answered.
 func (n *tenant) otherCertificates(t *testing.T, s *scaler, other *tenant) {
 	t.Helper()
 	var answered atomic.Int64

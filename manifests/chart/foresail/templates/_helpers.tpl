@@ -218,7 +218,7 @@ PrometheusRule/: {{ not $v.prometheusRule.enabled }}
 {{- $_ := set $o.spec "replicas" $v.replicaCount }}
 {{- if not $v.apiService.register }}
 {{- $_ := set $container "args" (without $container.args (printf "--apiservice-inject-ca-from=%s/foresail" $root.Release.Namespace)) }}
-{{- include "foresail.extend" (list $container "args" (list "--apiservice=false")) }}
+{{- include "foresail.extend" (list $container "args" (list "--apiservice=none")) }}
 {{- end }}
 {{- with $v.forward.url }}{{ include "foresail.extend" (list $container "args" (list (printf "--forward-url=%s" .))) }}{{ end }}
 {{- include "foresail.extend" (list $container "args" $v.extraArgs) }}

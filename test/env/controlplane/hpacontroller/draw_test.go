@@ -37,8 +37,10 @@ func oneOf[T any](d drawing, of ...T) T { return of[d.IntN(len(of))] }
 
 func (d drawing) scenario() scenario {
 	s := scenario{
-		Min: d.between(1, 6), Period: int64(oneOf(d, 15_000, 15_000, 10_000, 7_300)), Tolerance: oneOf(d, 0.1, 0.1, 0, 0.25),
-		Downscale: int64(oneOf(d, 300_000, 60_000, 0)), CPUInit: int64(oneOf(d, 300_000, 60_000)), InitialRead: int64(oneOf(d, 30_000, 10_000)),
+		Min: d.between(1, 6), Period: int64(oneOf(d, 15_000, 15_000, 10_000, 7_300)), Tolerance: oneOf(d, 0.1, 0.1, 0,
+			0.25),
+		Downscale: int64(oneOf(d, 300_000, 60_000, 0)), CPUInit: int64(oneOf(d, 300_000,
+			60_000)), InitialRead: int64(oneOf(d, 30_000, 10_000)),
 	}
 	s.Max = s.Min + d.between(3, 40)
 	s.Replicas = d.between(s.Min, s.Max)
@@ -146,15 +148,18 @@ func (d drawing) rules() *autoscalingv2.HPAScalingRules {
 		r.Tolerance = &tolerance
 	}
 	if d.chance(0.3) {
-		choice := oneOf(d, autoscalingv2.MaxChangePolicySelect, autoscalingv2.MinChangePolicySelect, autoscalingv2.DisabledPolicySelect)
+		choice := oneOf(d, autoscalingv2.MaxChangePolicySelect, autoscalingv2.MinChangePolicySelect,
+			autoscalingv2.DisabledPolicySelect)
 		r.SelectPolicy = &choice
 	}
 	switch {
 	case d.chance(0.4):
-		r.Policies = []autoscalingv2.HPAScalingPolicy{{Type: autoscalingv2.PodsScalingPolicy, Value: 1000, PeriodSeconds: 1}}
+		r.Policies = []autoscalingv2.HPAScalingPolicy{{Type: autoscalingv2.PodsScalingPolicy, Value: 1000,
+			PeriodSeconds: 1}}
 	case d.chance(0.6):
 		for range d.between(1, 3) {
-			p := autoscalingv2.HPAScalingPolicy{Type: autoscalingv2.PodsScalingPolicy, Value: int32(d.between(1, 5)), PeriodSeconds: int32(oneOf(d, 15, 30, 60, 100))}
+			p := autoscalingv2.HPAScalingPolicy{Type: autoscalingv2.PodsScalingPolicy, Value: int32(d.between(1, 5)),
+				PeriodSeconds: int32(oneOf(d, 15, 30, 60, 100))}
 			if d.chance(0.5) {
 				p.Type, p.Value = autoscalingv2.PercentScalingPolicy, int32(oneOf(d, 10, 33, 50, 100))
 			}

@@ -19,7 +19,8 @@ import (
 	"github.com/foresail/foresail/test/env/controlplane"
 )
 
-// scenario is what test/env/controlplane/components/hpacontroller plays; the fields mean what they mean there.
+// scenario is what test/env/controlplane/components/hpacontroller plays; the fields mean what they
+// mean there.
 type scenario struct {
 	Min, Max    int
 	Behavior    *autoscalingv2.HorizontalPodAutoscalerBehavior
@@ -64,7 +65,8 @@ const (
 	average     = "average"
 )
 
-// The controller is the real one, in a module of its own: what it pins is not to be mixed with what this module needs.
+// The controller is the real one, in a module of its own: what it pins is not to be mixed with what
+// this module needs.
 func TestComesToTheReplicasThatTheControllerSets(t *testing.T) {
 	const seed = 1
 	scenarios := draw(seed)
@@ -73,7 +75,8 @@ func TestComesToTheReplicasThatTheControllerSets(t *testing.T) {
 	for i := range scenarios {
 		got := play(t, &scenarios[i])
 		for j := range got {
-			require.Equal(t, answers[i][j], got[j], "seed %d, scenario %d, look %d: %s", seed, i, j+1, show(&scenarios[i], j))
+			require.Equal(t, answers[i][j], got[j], "seed %d, scenario %d, look %d: %s", seed, i, j+1,
+				show(&scenarios[i], j))
 		}
 	}
 	assertVaried(t, scenarios, answers)

@@ -37,8 +37,8 @@ import (
 // replica is a process of Foresail as far as a Prometheus server sees it.
 type replica struct{ reporter *report.Reporter }
 
-// newReplicas returns two replicas, and the server that exposes the metrics of both: a scrape that fails on a busy machine
-// must not look like a replica that has stopped.
+// newReplicas returns two replicas, and the server that exposes the metrics of both: a scrape that
+// fails on a busy machine must not look like a replica that has stopped.
 func newReplicas(t *testing.T) (*replica, *replica, *httptest.Server) {
 	t.Helper()
 	registry := client.NewRegistry()
@@ -54,8 +54,8 @@ func newReplicas(t *testing.T) (*replica, *replica, *httptest.Server) {
 	return newReplica("one"), newReplica("other"), server
 }
 
-// report reports workers in two zones, all of them Spot, of which one is not ready and one leaves. The leader does not know
-// which pods are pending.
+// report reports workers in two zones, all of them Spot, of which one is not ready and one leaves.
+// The leader does not know which pods are pending.
 func (r *replica) report(ctx context.Context, leading bool, workers, asked int) {
 	cycle := nodepool.CycleReport{
 		Pool: "workers", At: time.Now(), Leading: leading,
@@ -64,7 +64,7 @@ func (r *replica) report(ctx context.Context, leading bool, workers, asked int) 
 			Now:       time.Now(),
 			Pool:      plan.Pool{Min: 1, Max: 9, SpotRatio: 0.5},
 			Pending:   plan.Pending{Known: !leading, Pods: 2},
-			Signals:   []plan.Signal{{Name: "cpu", Known: true, Now: 0.5, Want: 3}, {Name: "queue", Known: true, Want: 4}, {Name: "memory"}},
+			Signals:   []plan.Signal{{Name: "cpu", Known: true, Now: 0.5, Desired: 3}, {Name: "queue", Known: true, Desired: 4}, {Name: "memory"}},
 			Instances: []plan.Instance{{Instance: fleet.Instance{ID: "i-leaves"}, Worker: true, Leaving: true}},
 		},
 		Events: []journal.Event{{Reason: journal.EventLaunchFailed}},
@@ -72,7 +72,8 @@ func (r *replica) report(ctx context.Context, leading bool, workers, asked int) 
 	for i := range workers {
 		place := fleet.Placement{Zone: string(rune('a' + i%2)), InstanceType: "t3.small", Market: fleet.Spot}
 		cycle.Snapshot.Instances = append(cycle.Snapshot.Instances, plan.Instance{
-			Instance: fleet.Instance{ID: strconv.Itoa(i), Placement: place}, Worker: true, Node: plan.Node{Name: "n", Ready: i > 0},
+			Instance: fleet.Instance{ID: strconv.Itoa(i), Placement: place}, Worker: true, Node: plan.Node{Name: "n",
+				Ready: i > 0},
 		})
 	}
 	r.reporter.Report(ctx, cycle)
@@ -108,9 +109,12 @@ func startPrometheus(t *testing.T, replicas *httptest.Server) string {
 	require.NoError(t, os.WriteFile(filepath.Join(home, "prometheus.yml"), []byte(config), 0o600))
 	address, err := ports.TakeAddress()
 	require.NoError(t, err)
-	process, err := controlplane.StartProcess("prometheus", filepath.Join(binaries.Dir, "prometheus"), filepath.Join(home, "log"), home, []string{
-		"--config.file=" + filepath.Join(home, "prometheus.yml"), "--web.listen-address=" + address, "--storage.tsdb.path=" + filepath.Join(home, "data"),
-	})
+	process, err := controlplane.StartProcess("prometheus", filepath.Join(binaries.Dir, "prometheus"),
+		filepath.Join(home, "log"), home, []string{
+			"--config.file=" + filepath.Join(home,
+				"prometheus.yml"), "--web.listen-address=" + address, "--storage.tsdb.path=" + filepath.Join(home,
+				"data"),
+		})
 	require.NoError(t, err)
 	t.Cleanup(func() {
 		if t.Failed() {
@@ -128,7 +132,8 @@ func startPrometheus(t *testing.T, replicas *httptest.Server) string {
 	return "http://" + address
 }
 
-// TestReadFromPrometheus checks that the metrics of the leader are read, and that what no replica knows is unknown.
+// TestReadFromPrometheus checks that the metrics of the leader are read, and that what no replica
+// knows is unknown.
 func TestReadFromPrometheus(t *testing.T) {
 	t.Parallel()
 	leader, follower, server := newReplicas(t)
@@ -157,7 +162,8 @@ func TestReadFromPrometheus(t *testing.T) {
 	assert.True(t, last.At.After(h.From) && !last.At.After(h.To))
 	last.At = time.Time{}
 	assert.Equal(t, cost.Moment{
-		Instances: map[cost.Kind]int{{InstanceType: "t3.small", Market: fleet.Spot}: 3}, Gone: 1, Recommended: 12, Min: 1, Max: 9,
+		Instances: map[cost.Kind]int{{InstanceType: "t3.small",
+			Market: fleet.Spot}: 3}, Gone: 1, Recommended: 12, Min: 1, Max: 9,
 		BySignals: new(4), SpotTarget: new(2), Load: map[string]float64{"cpu": 0.5, "queue": 0},
 	}, last)
 	assert.Positive(t, h.Decisions["CoolingDown"])
@@ -182,7 +188,8 @@ func TestReadWithoutALeader(t *testing.T) {
 	api, err := promapi.NewClients(promapi.Options{MaxSeries: 1000, MaxBytes: 32 << 20}).API(address)
 	require.NoError(t, err)
 	require.EventuallyWithT(t, func(c *assert.CollectT) {
-		h, err := cost.Read(t.Context(), cost.Source{API: api, Address: address, Step: time.Second}, "workers", time.Now(), 30*time.Second)
+		h, err := cost.Read(t.Context(), cost.Source{API: api, Address: address, Step: time.Second}, "workers",
+			time.Now(), 30*time.Second)
 		if assert.NoError(c, err) {
 			assert.Equal(c, 3, h.Moments[len(h.Moments)-1].Workers())
 			assert.Equal(c, 4, h.Moments[len(h.Moments)-1].Recommended)

@@ -1,4 +1,5 @@
-// Package watt installs the Watt application of the documentation (docs/examples/watt), and the Node.js that it needs.
+// Package watt installs the Watt application of the documentation (docs/examples/watt), and the
+// Node.js that it needs.
 package watt
 
 import (
@@ -36,9 +37,10 @@ func (i Installation) Arguments() []string {
 	return []string{filepath.Join(i.Dir, "node_modules", "wattpm", "bin", "cli.js"), "start", i.Dir}
 }
 
-// Install installs the application and its Node.js into <repository>/.cache/watt. The folder is named after its files, lock files
-// included, so its content never changes. The first time takes half a minute and downloads 330 MB from npm's registry; after that
-// it takes milliseconds and touches no network. It needs npm.
+// Install installs the application and its Node.js into <repository>/.cache/watt. The folder is
+// named after its files, lock files included, so its content never changes. The first time takes
+// half a minute and downloads 330 MB from npm's registry; after that it takes milliseconds and
+// touches no network. It needs npm.
 func Install(ctx context.Context, progress io.Writer) (Installation, error) {
 	i, err := install(ctx, progress)
 	if err != nil {
@@ -139,7 +141,8 @@ func npm(ctx context.Context, dir string) error {
 	if err := cmd.Run(); err != nil {
 		const kept = 2000
 		said := strings.TrimSpace(output.String())
-		return fmt.Errorf("npm is needed (on Debian the package npm): %s: %w\n%s", cmd, err, said[max(0, len(said)-kept):])
+		return fmt.Errorf("npm is needed (on Debian the package npm): %s: %w\n%s", cmd, err,
+			said[max(0, len(said)-kept):])
 	}
 	return nil
 }

@@ -20,8 +20,9 @@ import (
 	"github.com/foresail/foresail/nodepool/plan"
 )
 
-// TestABudgetThatNeverAllows has two nodes that no drain can empty. One is known for that beforehand. Of the other a first
-// pod may leave, and as nothing can take its place, no second one: that is found out by a drain.
+// TestABudgetThatNeverAllows has two nodes that no drain can empty. One is known for that
+// beforehand. Of the other a first pod may leave, and as nothing can take its place, no second one:
+// that is found out by a drain.
 func TestABudgetThatNeverAllows(t *testing.T) {
 	t.Parallel()
 	running(t)
@@ -35,7 +36,8 @@ func TestABudgetThatNeverAllows(t *testing.T) {
 	p.deploy(p.name, 1, p.template("never", "never"))
 	p.budget("never", 1, 0)
 	p.deploy(metav1.NamespaceDefault, 4, heavy(p.template("budgets-free", ""))) // so that the others are not the idlest
-	p.seat(all[1], "late")                                                      // a home, or the first node would not be drained at all
+	// a home, or the first node would not be drained at all
+	p.seat(all[1], "late")
 	lift := p.allowNoNewPods()
 
 	p.change(func(s *v1alpha1.WorkerPoolSpec) { s.Min, s.Max = 1, 1 })
@@ -62,7 +64,8 @@ func TestABudgetThatNeverAllows(t *testing.T) {
 func (p *pool) allowNoNewPods() (lift func()) {
 	p.Helper()
 	quotas := cluster.Client().CoreV1().ResourceQuotas(p.name)
-	quota := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Name: "full"}, Spec: corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{corev1.ResourcePods: resource.MustParse("1")}}}
+	quota := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Name: "full"},
+		Spec: corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{corev1.ResourcePods: resource.MustParse("1")}}}
 	_, err := quotas.Create(p.Context(), quota, metav1.CreateOptions{})
 	require.NoError(p, err)
 	p.until("the quota", func() bool {
@@ -132,8 +135,9 @@ func TestOnlyThePlainNodeIsRemoved(t *testing.T) {
 	assert.Nil(t, still[0].DeletionTimestamp, "nobody has asked it to leave")
 }
 
-// TestADeletedPoolTakesItsNodesAlong deletes a pool under two pods. As nothing can take the place of the first, their budget does not
-// let the second go: it is deleted, as drain.force says. The object stays for minutes after that, unless nodes may be left.
+// TestADeletedPoolTakesItsNodesAlong deletes a pool under two pods. As nothing can take the place
+// of the first, their budget does not let the second go: it is deleted, as drain.force says. The
+// object stays for minutes after that, unless nodes may be left.
 func TestADeletedPoolTakesItsNodesAlong(t *testing.T) {
 	t.Parallel()
 	running(t)
@@ -173,7 +177,8 @@ func (p *pool) bare(name string, template corev1.PodTemplateSpec) {
 		template.Spec.AutomountServiceAccountToken = new(bool)
 	}
 	p.until("the pod "+name, func() bool {
-		_, err := cluster.Client().CoreV1().Pods(p.name).Create(p.Context(), &corev1.Pod{ObjectMeta: template.ObjectMeta, Spec: template.Spec}, metav1.CreateOptions{})
+		_, err := cluster.Client().CoreV1().Pods(p.name).Create(p.Context(),
+			&corev1.Pod{ObjectMeta: template.ObjectMeta, Spec: template.Spec}, metav1.CreateOptions{})
 		if apierrors.IsForbidden(err) {
 			return false // its service account is on its way
 		}
@@ -188,7 +193,8 @@ func (p *pool) daemons(name string, template corev1.PodTemplateSpec) {
 	p.Helper()
 	_, err := cluster.Client().AppsV1().DaemonSets(p.name).Create(p.Context(), &appsv1.DaemonSet{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
-		Spec:       appsv1.DaemonSetSpec{Selector: &metav1.LabelSelector{MatchLabels: template.Labels}, Template: template},
+		Spec: appsv1.DaemonSetSpec{Selector: &metav1.LabelSelector{MatchLabels: template.Labels},
+			Template: template},
 	}, metav1.CreateOptions{})
 	require.NoError(p, err)
 	p.runs(p.name, template.Labels["app"], 1)

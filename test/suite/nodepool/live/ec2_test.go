@@ -32,14 +32,17 @@ func TestEC2TakesASpotInstanceBack(t *testing.T) {
 	tellAWS(t, cloud)
 	network, queue := cloud.Network(t), cloud.Queue(t, "interruptions", 30*time.Second)
 	p := newPool(t, "spot")
-	shape := map[string]resource.Quantity{"cpu": resource.MustParse("2"), "memory": resource.MustParse("4Gi"), "pods": resource.MustParse("20")}
+	shape := map[string]resource.Quantity{"cpu": resource.MustParse("2"), "memory": resource.MustParse("4Gi"),
+		"pods": resource.MustParse("20")}
 	p.create(2, 4, func(s *v1alpha1.WorkerPoolSpec) {
 		all := resource.MustParse("1")
 		s.Market.SpotRatio = &all
 		s.Template.Allocatable = shape
 		s.Provider = v1alpha1.PoolProvider{EC2: &v1alpha1.EC2Provider{
-			LaunchTemplate: network.Template, Region: awstest.Region, InstanceTypes: []string{"t3.medium"}, Endpoint: cloud.URL(), InterruptionQueue: queue,
-			Subnets: []v1alpha1.EC2Subnet{{Zone: network.Subnets[0].Zone, ID: network.Subnets[0].ID}, {Zone: network.Subnets[1].Zone, ID: network.Subnets[1].ID}},
+			LaunchTemplate: network.Template, Region: awstest.Region, InstanceTypes: []string{"t3.medium"},
+			Endpoint: cloud.URL(), InterruptionQueue: queue,
+			Subnets: []v1alpha1.EC2Subnet{{Zone: network.Subnets[0].Zone, ID: network.Subnets[0].ID},
+				{Zone: network.Subnets[1].Zone, ID: network.Subnets[1].ID}},
 		}}
 	})
 	kubelets := &kubelets{pool: p, client: ec2.NewFromConfig(cloud.Direct()), shape: shape}
@@ -82,15 +85,17 @@ func TestEC2TakesASpotInstanceBack(t *testing.T) {
 	assert.Len(t, cloud.Calls("DeleteMessage"), 1)
 }
 
-// TestPodsGetTheCheapestType has a pool choose types by requirements and by the prices that AWS tells: one large node is cheaper
-// for many pods than several small ones, and the signal of requests asks for no more.
+// TestPodsGetTheCheapestType has a pool choose types by requirements and by the prices that AWS
+// tells: one large node is cheaper for many pods than several small ones, and the signal of
+// requests asks for no more.
 func TestPodsGetTheCheapestType(t *testing.T) {
 	t.Parallel()
 	running(t)
 	cloud := awstest.Start(t)
 	tellAWS(t, cloud)
 	cloud.Sell(map[string]awstest.Price{
-		"m5.large": {OnDemand: "0.1150000000"}, "m5.4xlarge": {OnDemand: "0.5000000000"}, "c5.4xlarge": {OnDemand: "9.0000000000"},
+		"m5.large": {OnDemand: "0.1150000000"}, "m5.4xlarge": {OnDemand: "0.5000000000"},
+		"c5.4xlarge": {OnDemand: "9.0000000000"},
 	})
 	network := cloud.Network(t)
 	p := newPool(t, "priced")
@@ -103,13 +108,16 @@ func TestPodsGetTheCheapestType(t *testing.T) {
 				Memory:       v1alpha1.EC2MemoryRange{Min: resource.MustParse("8Gi")},
 				AllowedTypes: []string{"m5.*", "c5.*"},
 			},
-			Subnets: []v1alpha1.EC2Subnet{{Zone: network.Subnets[0].Zone, ID: network.Subnets[0].ID}, {Zone: network.Subnets[1].Zone, ID: network.Subnets[1].ID}},
+			Subnets: []v1alpha1.EC2Subnet{{Zone: network.Subnets[0].Zone, ID: network.Subnets[0].ID},
+				{Zone: network.Subnets[1].Zone, ID: network.Subnets[1].ID}},
 		}}
 	})
 	size := func(cores string) map[string]resource.Quantity {
-		return map[string]resource.Quantity{"cpu": resource.MustParse(cores), "memory": resource.MustParse("8Gi"), "pods": resource.MustParse("110")}
+		return map[string]resource.Quantity{"cpu": resource.MustParse(cores), "memory": resource.MustParse("8Gi"),
+			"pods": resource.MustParse("110")}
 	}
-	kubelets := &kubelets{pool: p, client: ec2.NewFromConfig(cloud.Direct()), shape: size("1930m"), shapes: map[types.InstanceType]map[string]resource.Quantity{"m5.4xlarge": size("15890m")}}
+	kubelets := &kubelets{pool: p, client: ec2.NewFromConfig(cloud.Direct()), shape: size("1930m"),
+		shapes: map[types.InstanceType]map[string]resource.Quantity{"m5.4xlarge": size("15890m")}}
 	kubelets.run()
 	p.until("one worker", func() bool { return p.ready() == 1 && p.record().Action == nil })
 	require.Equal(t, []string{"m5.large"}, launchedTypes(cloud), "no pod asks for more")
@@ -117,8 +125,8 @@ func TestPodsGetTheCheapestType(t *testing.T) {
 	template := p.template("shop", "")
 	template.Spec.Containers[0].Resources.Requests[corev1.ResourceCPU] = resource.MustParse("1")
 	p.apply(p.name, 15, template)
-	// Nodes are chosen for the pods that are there. These come one by one, for seconds on a busy machine, so the pool may not
-	// grow until it knows all.
+	// Nodes are chosen for the pods that are there. These come one by one, for seconds on a busy
+	// machine, so the pool may not grow until it knows all.
 	p.until("14 pods to be pending", func() bool { n := p.get().Status.PendingPods; return n != nil && *n == 14 })
 	p.change(func(s *v1alpha1.WorkerPoolSpec) { s.Max = 9 })
 	p.runs(p.name, "shop", 15)
@@ -138,7 +146,8 @@ func launchedTypes(cloud *awstest.Cloud) (out []string) {
 // oneCloud is held by the test whose cloud the SDK finds.
 var oneCloud sync.Mutex
 
-// tellAWS has the SDK in foresail find a cloud until the test ends. It reads its settings when a pool is made.
+// tellAWS has the SDK in foresail find a cloud until the test ends. It reads its settings when a
+// pool is made.
 func tellAWS(t *testing.T, cloud *awstest.Cloud) {
 	t.Helper()
 	oneCloud.Lock()
@@ -178,13 +187,16 @@ func (k *kubelets) run() {
 }
 
 func (k *kubelets) join(ctx context.Context) error {
-	answer, err := k.client.DescribeInstances(ctx, &ec2.DescribeInstancesInput{Filters: []types.Filter{{Name: aws.String("instance-state-name"), Values: []string{"running"}}}})
+	answer, err := k.client.DescribeInstances(ctx,
+		&ec2.DescribeInstancesInput{Filters: []types.Filter{{Name: aws.String("instance-state-name"),
+			Values: []string{"running"}}}})
 	if err != nil {
 		return err
 	}
 	for _, r := range answer.Reservations {
 		for _, i := range r.Instances {
-			if _, err := cluster.Client().CoreV1().Nodes().Create(ctx, k.nodeOf(i), metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
+			if _, err := cluster.Client().CoreV1().Nodes().Create(ctx, k.nodeOf(i),
+				metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
 				return err
 			}
 		}
@@ -208,7 +220,8 @@ func (k *kubelets) nodeOf(i types.Instance) *corev1.Node {
 			Name: name, Annotations: map[string]string{"kwok.x-k8s.io/node": "fake"},
 			Labels: map[string]string{
 				poolLabel: k.pool.name, corev1.LabelHostname: name, corev1.LabelTopologyZone: zone,
-				corev1.LabelInstanceTypeStable: string(i.InstanceType), corev1.LabelArchStable: "amd64", corev1.LabelOSStable: "linux",
+				corev1.LabelInstanceTypeStable: string(i.InstanceType), corev1.LabelArchStable: "amd64",
+				corev1.LabelOSStable: "linux",
 			},
 		},
 		Spec:   corev1.NodeSpec{ProviderID: "aws:///" + zone + "/" + id},

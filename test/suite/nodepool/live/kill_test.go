@@ -15,8 +15,9 @@ import (
 	"github.com/foresail/foresail/nodepool/state"
 )
 
-// TestTheProcessIsKilled kills the process while one pool grows and another drains, has an instance of a third vanish with its
-// Node while nobody looks, and starts another process, which waits for the lease of the first to expire and goes on.
+// TestTheProcessIsKilled kills the process while one pool grows and another drains, has an instance
+// of a third vanish with its Node while nobody looks, and starts another process, which waits for
+// the lease of the first to expire and goes on.
 //
 // Others, whose process it would kill, run only once the second one does.
 func TestTheProcessIsKilled(t *testing.T) {
@@ -99,7 +100,8 @@ func (p *pool) leaving(node string) bool {
 func (p *pool) release() {
 	p.Helper()
 	for _, pod := range p.pods(p.name, "slow") {
-		_, err := cluster.Client().CoreV1().Pods(p.name).Patch(p.Context(), pod.Name, types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{})
+		_, err := cluster.Client().CoreV1().Pods(p.name).Patch(p.Context(), pod.Name, types.MergePatchType,
+			[]byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{})
 		require.NoError(p, err)
 	}
 }

@@ -74,7 +74,8 @@ func prepare(ctx context.Context) error {
 		return err
 	}
 	err := foresail.Apply(ctx, cluster,
-		"crds/foresail.dev_workerpools.yaml", "base/namespace.yaml", "base/serviceaccount.yaml", "components/nodepool/rbac.yaml",
+		"crds/foresail.dev_workerpools.yaml", "base/namespace.yaml", "base/serviceaccount.yaml",
+		"components/nodepool/rbac.yaml",
 		"components/simulated-nodes/namespace.yaml", "components/simulated-nodes/rbac.yaml")
 	if err != nil {
 		return err

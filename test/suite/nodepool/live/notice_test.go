@@ -16,7 +16,8 @@ import (
 	"github.com/foresail/foresail/nodepool/simulated"
 )
 
-// TestTheCloudTakesAnInstanceBack has a simulated cloud do so, with pods on the instance that leave one by one.
+// TestTheCloudTakesAnInstanceBack has a simulated cloud do so, with pods on the instance that leave
+// one by one.
 func TestTheCloudTakesAnInstanceBack(t *testing.T) {
 	t.Parallel()
 	running(t)

@@ -52,13 +52,16 @@ func newPool(t *testing.T, name string) *pool {
 	t.Helper()
 	p := &pool{T: t, name: name}
 	p.cloud = simulated.New(simulated.Options{
-		Client: cluster.Client(), Pool: name, Now: time.Now, Spec: v1alpha1.SimulatedProvider{Namespace: p.cloudNamespace()},
+		Client: cluster.Client(), Pool: name, Now: time.Now,
+		Spec: v1alpha1.SimulatedProvider{Namespace: p.cloudNamespace()},
 	})
 	rights, err := foresail.ReadManifest("components/simulated-nodes/rbac.yaml")
 	require.NoError(t, err)
-	rights = bytes.ReplaceAll(rights, []byte("namespace: foresail-simulated\n"), []byte("namespace: "+p.cloudNamespace()+"\n"))
+	rights = bytes.ReplaceAll(rights, []byte("namespace: foresail-simulated\n"),
+		[]byte("namespace: "+p.cloudNamespace()+"\n"))
 	for _, space := range []string{p.name, p.cloudNamespace()} {
-		_, err := cluster.Client().CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: space}}, metav1.CreateOptions{})
+		_, err := cluster.Client().CoreV1().Namespaces().Create(t.Context(),
+			&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: space}}, metav1.CreateOptions{})
 		require.NoError(t, err)
 	}
 	_, err = cluster.Apply(t.Context(), rights)
@@ -74,7 +77,8 @@ func newPool(t *testing.T, name string) *pool {
 // cloudNamespace is where the instances of the pool are. Faults are those of a namespace.
 func (p *pool) cloudNamespace() string { return p.name + "-cloud" }
 
-// create makes the WorkerPool. Its times are short, and it is never idle: what makes it shrink is its maximum.
+// create makes the WorkerPool. Its times are short, and it is never idle: what makes it shrink is
+// its maximum.
 func (p *pool) create(least, most int32, change func(*v1alpha1.WorkerPoolSpec)) {
 	p.Helper()
 	seconds := func(n int) *metav1.Duration { return &metav1.Duration{Duration: time.Duration(n) * time.Second} }
@@ -93,7 +97,8 @@ func (p *pool) create(least, most int32, change func(*v1alpha1.WorkerPoolSpec)) 
 		Template:       v1alpha1.NodeTemplate{Labels: map[string]string{poolLabel: p.name}},
 		Provider: v1alpha1.PoolProvider{Simulated: &v1alpha1.SimulatedProvider{
 			Namespace: p.cloudNamespace(), JoinDelay: seconds(1), Zones: []string{"a"},
-			Shape: map[string]resource.Quantity{"cpu": resource.MustParse("4"), "memory": resource.MustParse("8Gi"), "pods": resource.MustParse("20")},
+			Shape: map[string]resource.Quantity{"cpu": resource.MustParse("4"), "memory": resource.MustParse("8Gi"),
+				"pods": resource.MustParse("20")},
 		}},
 	}}
 	if change != nil {
@@ -108,8 +113,10 @@ func (p *pool) delete(ctx context.Context) {
 	p.Helper()
 	err := objects.Delete(ctx, &v1alpha1.WorkerPool{ObjectMeta: metav1.ObjectMeta{Name: p.name}})
 	require.NoError(p, client.IgnoreNotFound(err))
-	require.NoError(p, cluster.Client().CoreV1().Nodes().DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{LabelSelector: poolLabel + "=" + p.name}))
-	require.NoError(p, cluster.Client().AppsV1().Deployments(p.name).DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{}))
+	require.NoError(p, cluster.Client().CoreV1().Nodes().DeleteCollection(ctx, metav1.DeleteOptions{},
+		metav1.ListOptions{LabelSelector: poolLabel + "=" + p.name}))
+	require.NoError(p, cluster.Client().AppsV1().Deployments(p.name).DeleteCollection(ctx, metav1.DeleteOptions{},
+		metav1.ListOptions{}))
 }
 
 // change changes the spec of the pool.
@@ -194,7 +201,8 @@ type fate struct {
 
 func (p *pool) fates() map[string]fate {
 	p.Helper()
-	list, err := cluster.Client().CoreV1().ConfigMaps(p.cloudNamespace()).List(p.Context(), metav1.ListOptions{LabelSelector: "simulated.foresail.dev/pool=" + p.name})
+	list, err := cluster.Client().CoreV1().ConfigMaps(p.cloudNamespace()).List(p.Context(),
+		metav1.ListOptions{LabelSelector: "simulated.foresail.dev/pool=" + p.name})
 	require.NoError(p, err)
 	out := map[string]fate{}
 	for _, c := range list.Items {
@@ -209,7 +217,8 @@ func (p *pool) fates() map[string]fate {
 func (p *pool) annotate(instance, key, value string) {
 	p.Helper()
 	patch := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q}}}`, key, value)
-	_, err := cluster.Client().CoreV1().ConfigMaps(p.cloudNamespace()).Patch(p.Context(), instance, types.MergePatchType, patch, metav1.PatchOptions{})
+	_, err := cluster.Client().CoreV1().ConfigMaps(p.cloudNamespace()).Patch(p.Context(), instance,
+		types.MergePatchType, patch, metav1.PatchOptions{})
 	require.NoError(p, err)
 }
 
@@ -225,7 +234,8 @@ func (p *pool) fault(key, value string) {
 // nodes are the pool's, by provider id.
 func (p *pool) nodes() map[string]corev1.Node {
 	p.Helper()
-	list, err := cluster.Client().CoreV1().Nodes().List(p.Context(), metav1.ListOptions{LabelSelector: poolLabel + "=" + p.name})
+	list, err := cluster.Client().CoreV1().Nodes().List(p.Context(),
+		metav1.ListOptions{LabelSelector: poolLabel + "=" + p.name})
 	require.NoError(p, err)
 	out := map[string]corev1.Node{}
 	for _, n := range list.Items {
@@ -263,7 +273,8 @@ func (p *pool) untouched(nodes map[string]corev1.Node) {
 func (p *pool) seat(i fleet.Instance, name string) {
 	p.Helper()
 	patch := fmt.Appendf(nil, `{"metadata":{"labels":{%q:""}}}`, seatLabel+name)
-	_, err := cluster.Client().CoreV1().Nodes().Patch(p.Context(), p.nodes()[i.ProviderID].Name, types.MergePatchType, patch, metav1.PatchOptions{})
+	_, err := cluster.Client().CoreV1().Nodes().Patch(p.Context(), p.nodes()[i.ProviderID].Name, types.MergePatchType,
+		patch, metav1.PatchOptions{})
 	require.NoError(p, err)
 }
 
@@ -299,7 +310,8 @@ func (p *pool) apply(space string, replicas int, template corev1.PodTemplateSpec
 	_, err := cluster.Client().AppsV1().Deployments(space).Create(p.Context(), &appsv1.Deployment{
 		ObjectMeta: metav1.ObjectMeta{Name: app, Labels: map[string]string{"live": p.name}},
 		Spec: appsv1.DeploymentSpec{
-			Replicas: new(int32(replicas)), Selector: &metav1.LabelSelector{MatchLabels: template.Labels}, Template: template,
+			Replicas: new(int32(replicas)), Selector: &metav1.LabelSelector{MatchLabels: template.Labels},
+			Template: template,
 		},
 	}, metav1.CreateOptions{})
 	require.NoError(p, err)
@@ -322,7 +334,8 @@ func isReady(pod corev1.Pod) bool {
 
 func (p *pool) pods(space, app string) []corev1.Pod {
 	p.Helper()
-	list, err := cluster.Client().CoreV1().Pods(space).List(p.Context(), metav1.ListOptions{LabelSelector: "app=" + app})
+	list, err := cluster.Client().CoreV1().Pods(space).List(p.Context(),
+		metav1.ListOptions{LabelSelector: "app=" + app})
 	require.NoError(p, err)
 	return list.Items
 }
@@ -334,13 +347,15 @@ func (p *pool) budget(app string, least, allowed int) {
 	available := intstr.FromInt(least)
 	_, err := budgets.Create(p.Context(), &policyv1.PodDisruptionBudget{
 		ObjectMeta: metav1.ObjectMeta{Name: app},
-		Spec:       policyv1.PodDisruptionBudgetSpec{MinAvailable: &available, Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": app}}},
+		Spec: policyv1.PodDisruptionBudgetSpec{MinAvailable: &available,
+			Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": app}}},
 	}, metav1.CreateOptions{})
 	require.NoError(p, err)
 	p.until("the budget of "+app, func() bool {
 		b, err := budgets.Get(p.Context(), app, metav1.GetOptions{})
 		require.NoError(p, err)
-		return b.Status.ObservedGeneration == b.Generation && b.Status.ExpectedPods > 0 && int(b.Status.DisruptionsAllowed) == allowed
+		return b.Status.ObservedGeneration == b.Generation && b.Status.ExpectedPods > 0 &&
+			int(b.Status.DisruptionsAllowed) == allowed
 	})
 }
 

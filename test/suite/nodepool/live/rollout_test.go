@@ -22,9 +22,10 @@ import (
 	"github.com/foresail/foresail/nodepool/drain"
 )
 
-// TestAllNodesAreRolledOut changes what new nodes are, under 20 that their pods fill: a Deployment with a budget of
-// four, another with a pod on each node and a budget of one, and a StatefulSet with volumes and a budget of one. All
-// nodes are replaced, up to four at a time, and no more pods are away than the budgets say.
+// TestAllNodesAreRolledOut changes what new nodes are, under 20 that their pods fill: a Deployment
+// with a budget of four, another with a pod on each node and a budget of one, and a StatefulSet
+// with volumes and a budget of one. All nodes are replaced, up to four at a time, and no more pods
+// are away than the budgets say.
 func TestAllNodesAreRolledOut(t *testing.T) {
 	t.Parallel()
 	running(t)
@@ -32,8 +33,9 @@ func TestAllNodesAreRolledOut(t *testing.T) {
 	p := newPool(t, "rollout")
 	p.create(workers, 2*workers, func(s *v1alpha1.WorkerPoolSpec) {
 		s.Disruption.Budgets = []v1alpha1.DisruptionBudget{{Nodes: intstr.FromString("20%")}}
-		// The default. PodDisruptionBudgets name evicted pods by their names: if their controller is late, a pod of a
-		// StatefulSet that came back under its name counts as being evicted for two minutes, and no other may be.
+		// The default. PodDisruptionBudgets name evicted pods by their names: if their controller
+		// is late, a pod of a StatefulSet that came back under its name counts as being evicted for
+		// two minutes, and no other may be.
 		s.Drain.Timeout = &metav1.Duration{Duration: 5 * time.Minute}
 	})
 	before := p.settled(workers)
@@ -73,7 +75,8 @@ func TestAllNodesAreRolledOut(t *testing.T) {
 		p.runs(p.name, a.name, a.pods)
 		assert.LessOrEqual(t, away[a.name], a.mayBeAway, a.name)
 	}
-	t.Logf("%d nodes in %s; at most away: %v; at least %d nodes there", workers, time.Since(began).Round(time.Second), away, fewestNodes)
+	t.Logf("%d nodes in %s; at most away: %v; at least %d nodes there", workers, time.Since(began).Round(time.Second),
+		away, fewestNodes)
 	assert.GreaterOrEqual(t, fewestNodes, workers)
 	assert.LessOrEqual(t, mostMarked, atOnce)
 	for _, i := range before {
@@ -116,7 +119,8 @@ func (p *pool) store(replicas int) {
 		_, err := cluster.Client().CoreV1().PersistentVolumes().Create(p.Context(), &corev1.PersistentVolume{
 			ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("%s-%d", class, i)},
 			Spec: corev1.PersistentVolumeSpec{
-				Capacity: size, AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}, StorageClassName: class,
+				Capacity: size, AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
+				StorageClassName:       class,
 				PersistentVolumeSource: corev1.PersistentVolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: "/store"}},
 				NodeAffinity: &corev1.VolumeNodeAffinity{Required: &corev1.NodeSelector{
 					NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchExpressions: []corev1.NodeSelectorRequirement{
@@ -130,7 +134,8 @@ func (p *pool) store(replicas int) {
 	_, err := cluster.Client().AppsV1().StatefulSets(p.name).Create(p.Context(), &appsv1.StatefulSet{
 		ObjectMeta: metav1.ObjectMeta{Name: "store"},
 		Spec: appsv1.StatefulSetSpec{
-			Replicas: new(int32(replicas)), Selector: &metav1.LabelSelector{MatchLabels: template.Labels}, Template: template,
+			Replicas: new(int32(replicas)), Selector: &metav1.LabelSelector{MatchLabels: template.Labels},
+			Template: template,
 			VolumeClaimTemplates: []corev1.PersistentVolumeClaim{{
 				ObjectMeta: metav1.ObjectMeta{Name: "data"},
 				Spec: corev1.PersistentVolumeClaimSpec{

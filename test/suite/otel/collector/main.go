@@ -1,5 +1,5 @@
-// Command collector is an OpenTelemetry Collector with the few components that the tests configure. It is put together as
-// the collector's own builder does.
+// Command collector is an OpenTelemetry Collector with the few components that the tests configure.
+// It is put together as the collector's own builder does.
 package main
 
 import (

@@ -8,7 +8,8 @@ import (
 	"strings"
 )
 
-// check compares what was asked for with what is granted. It looks for rights that nothing used only after a whole run.
+// check compares what was asked for with what is granted. It looks for rights that nothing used
+// only after a whole run.
 func (s Suite) check(proven, others []Right, requests []Request, whole bool) error {
 	var problems []error
 	used := map[string]bool{}
@@ -44,7 +45,8 @@ func (s Suite) unused(proven []Right, used map[string]bool) []error {
 		case used[right.String()] && expected:
 			problems = append(problems, fmt.Errorf("%s is expected to be unused (%s), and was used", right, reason))
 		case !used[right.String()] && !expected:
-			problems = append(problems, fmt.Errorf("no test uses %s: take it out of the manifests, or give a reason", right))
+			problems = append(problems, fmt.Errorf("no test uses %s: take it out of the manifests, or give a reason",
+				right))
 		}
 	}
 	return append(problems, s.stale(proven)...)
@@ -60,7 +62,8 @@ func (s Suite) stale(proven []Right) []error {
 	}
 	for _, name := range slices.Concat(slices.Sorted(maps.Keys(s.Unused)), slices.Sorted(maps.Keys(s.Rare))) {
 		if !slices.ContainsFunc(proven, func(r Right) bool { return r.String() == name }) {
-			problems = append(problems, fmt.Errorf("%s has a reason to be unused, and is no right of %s", name, strings.Join(s.Proves, ", ")))
+			problems = append(problems, fmt.Errorf("%s has a reason to be unused, and is no right of %s", name,
+				strings.Join(s.Proves, ", ")))
 		}
 	}
 	return problems

@@ -22,7 +22,8 @@ import (
 //go:embed policy.yaml
 var Policy []byte
 
-// Request is something that a service account asked for, of the API server or of a server that asks the cluster about it.
+// Request is something that a service account asked for, of the API server or of a server that asks
+// the cluster about it.
 type Request struct {
 	User      string
 	Namespace string // "" for requests of all namespaces, of objects without one, and of paths
@@ -54,7 +55,8 @@ func (r Request) String() string {
 	return text
 }
 
-// ReadLog returns the different requests of a log that was written by [Policy], in the order in which they are first there.
+// ReadLog returns the different requests of a log that was written by [Policy], in the order in
+// which they are first there.
 func ReadLog(log io.Reader) ([]Request, error) {
 	var found []Request
 	known := map[Request]bool{}
@@ -111,7 +113,8 @@ func requestsOf(event *auditv1.Event) ([]Request, error) {
 		r.Path = at.Path
 		return append(found, r), nil
 	}
-	r.Group, r.Resource, r.Namespace, r.Name = ref.APIGroup, resource(ref.Resource, ref.Subresource), ref.Namespace, ref.Name
+	r.Group, r.Resource, r.Namespace, r.Name = ref.APIGroup, resource(ref.Resource,
+		ref.Subresource), ref.Namespace, ref.Name
 	found = append(found, r)
 	for _, verb := range implied(event, at.Query()) {
 		r.Verb = verb
@@ -151,7 +154,8 @@ func reviewed(event *auditv1.Event) ([]Request, error) {
 		r.Verb, r.Path = at.Verb, at.Path
 	}
 	if at := review.Spec.ResourceAttributes; at != nil {
-		r.Verb, r.Group, r.Resource, r.Namespace, r.Name = at.Verb, at.Group, resource(at.Resource, at.Subresource), at.Namespace, at.Name
+		r.Verb, r.Group, r.Resource, r.Namespace, r.Name = at.Verb, at.Group, resource(at.Resource,
+			at.Subresource), at.Namespace, at.Name
 	}
 	return []Request{r}, nil
 }

@@ -30,10 +30,13 @@ func TestRequestsOfALog(t *testing.T) {
 		log  string
 		want []Request
 	}{
-		"a list":   {line("/", "list", pods+allow), []Request{{User: me, Verb: "list", Resource: "pods", Namespace: "a"}}},
-		"one name": {line("/?fieldSelector=metadata.name%3Done", "watch", named+allow), []Request{{User: me, Verb: "watch", Resource: "secrets", Namespace: "a", Name: "one"}}},
+		"a list": {line("/", "list", pods+allow),
+			[]Request{{User: me, Verb: "list", Resource: "pods", Namespace: "a"}}},
+		"one name": {line("/?fieldSelector=metadata.name%3Done", "watch", named+allow),
+			[]Request{{User: me, Verb: "watch", Resource: "secrets", Namespace: "a", Name: "one"}}},
 		"the same again": {
-			line("/", "list", pods+allow) + line("/", "list", pods+allow), []Request{{User: me, Verb: "list", Resource: "pods", Namespace: "a"}},
+			line("/", "list", pods+allow) + line("/", "list",
+				pods+allow), []Request{{User: me, Verb: "list", Resource: "pods", Namespace: "a"}},
 		},
 		"a subresource": {
 			line("/", "create", `,"objectRef":{"resource":"pods","subresource":"eviction","name":"b","namespace":"a"}`+allow),
@@ -41,26 +44,33 @@ func TestRequestsOfALog(t *testing.T) {
 		},
 		"a watch in the place of a list": {
 			line("/api/v1/pods?sendInitialEvents=true&watch=true", "watch", pods+allow),
-			[]Request{{User: me, Verb: "watch", Resource: "pods", Namespace: "a"}, {User: me, Verb: "list", Resource: "pods", Namespace: "a"}},
+			[]Request{{User: me, Verb: "watch", Resource: "pods", Namespace: "a"},
+				{User: me, Verb: "list", Resource: "pods", Namespace: "a"}},
 		},
 		"an object that was created by a patch": {
 			line("/", "patch", named+`,"responseStatus":{"code":201}`+allow),
-			[]Request{{User: me, Verb: "patch", Resource: "secrets", Namespace: "a", Name: "one"}, {User: me, Verb: "create", Resource: "secrets", Namespace: "a", Name: "one"}},
+			[]Request{{User: me, Verb: "patch", Resource: "secrets", Namespace: "a", Name: "one"},
+				{User: me, Verb: "create", Resource: "secrets", Namespace: "a", Name: "one"}},
 		},
 		"an object that was patched": {
-			line("/", "patch", named+`,"responseStatus":{"code":200}`+allow), []Request{{User: me, Verb: "patch", Resource: "secrets", Namespace: "a", Name: "one"}},
+			line("/", "patch", named+`,"responseStatus":{"code":200}`+allow), []Request{{User: me, Verb: "patch",
+				Resource: "secrets", Namespace: "a", Name: "one"}},
 		},
-		"a path":             {line("/apis?a=b", "get", allow), []Request{{User: me, Verb: "get", Path: "/apis"}}},
-		"forbidden":          {line("/", "list", pods+forbid), []Request{{User: me, Verb: "list", Resource: "pods", Namespace: "a", Forbidden: true}}},
-		"refused by a quota": {line("/", "create", pods+`,"responseStatus":{"code":403}`+allow), []Request{{User: me, Verb: "create", Resource: "pods", Namespace: "a"}}},
+		"a path": {line("/apis?a=b", "get", allow), []Request{{User: me, Verb: "get", Path: "/apis"}}},
+		"forbidden": {line("/", "list", pods+forbid),
+			[]Request{{User: me, Verb: "list", Resource: "pods", Namespace: "a", Forbidden: true}}},
+		"refused by a quota": {line("/", "create", pods+`,"responseStatus":{"code":403}`+allow),
+			[]Request{{User: me, Verb: "create", Resource: "pods", Namespace: "a"}}},
 		"asked about": {
 			reviewed(`"resourceAttributes":{"verb":"list","group":"external.metrics.k8s.io","resource":"load","namespace":"a"}`, "true"),
 			[]Request{{User: me, Verb: "list", Group: "external.metrics.k8s.io", Resource: "load", Namespace: "a"}},
 		},
 		"asked about, in vain": {
-			reviewed(`"nonResourceAttributes":{"verb":"get","path":"/metrics"}`, "false"), []Request{{User: me, Verb: "get", Path: "/metrics", Forbidden: true}},
+			reviewed(`"nonResourceAttributes":{"verb":"get","path":"/metrics"}`,
+				"false"), []Request{{User: me, Verb: "get", Path: "/metrics", Forbidden: true}},
 		},
-		"asked about a user":        {strings.Replace(reviewed(`"resourceAttributes":{}`, "true"), "system:serviceaccounts", "people", 1), nil},
+		"asked about a user": {strings.Replace(reviewed(`"resourceAttributes":{}`, "true"),
+			"system:serviceaccounts", "people", 1), nil},
 		"a line that has no end":    {strings.TrimSuffix(line("/", "list", pods), "}\n"), nil},
 		"a request of a person":     {strings.Replace(line("/", "list", pods), me, "ann", 1), nil},
 		"a question with no answer": {`{"requestURI":"/","verb":"create","user":{"username":"adapter"},"requestObject":{}}` + "\n", nil},

@@ -14,13 +14,14 @@ import (
 	"k8s.io/component-helpers/auth/rbac/validation"
 )
 
-// Right is one verb of one resource, or of one path, that manifests grant to a service account. A role that Kubernetes brings along
-// cannot be made narrower: it is granted as one right.
+// Right is one verb of one resource, or of one path, that manifests grant to a service account. A
+// role that Kubernetes brings along cannot be made narrower: it is granted as one right.
 type Right struct {
 	User      string
 	Role      string // its kind and name, such as ClusterRole foresail
 	Namespace string // in which it holds; "" for everywhere
-	// Rules allow what the right allows: one with one verb, group, resource and name at most, or those of a role of Kubernetes.
+	// Rules allow what the right allows: one with one verb, group, resource and name at most, or
+	// those of a role of Kubernetes.
 	Rules []rbacv1.PolicyRule
 }
 
@@ -41,7 +42,8 @@ func (r Right) Covers(request Request) bool {
 	return covers
 }
 
-// describe writes an atomic rule as kubectl writes resources: patch workerpools/status.foresail.dev, perhaps with a name.
+// describe writes an atomic rule as kubectl writes resources: patch
+// workerpools/status.foresail.dev, perhaps with a name.
 func describe(rule rbacv1.PolicyRule) string {
 	words := slices.Concat(rule.Verbs, rule.NonResourceURLs)
 	for i, name := range rule.Resources {
@@ -56,7 +58,8 @@ func describe(rule rbacv1.PolicyRule) string {
 // lookUp returns the rules of a role that is bound in a namespace, or in none.
 type lookUp func(ref rbacv1.RoleRef, namespace string) ([]rbacv1.PolicyRule, error)
 
-// Granted returns the rights of service accounts by some manifests. Roles that are bound there and defined elsewhere are looked up.
+// Granted returns the rights of service accounts by some manifests. Roles that are bound there and
+// defined elsewhere are looked up.
 func Granted(elsewhere lookUp, manifests ...[]byte) ([]Right, error) {
 	all := documents{roles: map[roleKey][]rbacv1.PolicyRule{}}
 	for _, manifest := range manifests {
@@ -86,7 +89,8 @@ func Granted(elsewhere lookUp, manifests ...[]byte) ([]Right, error) {
 		}
 		for _, subject := range b.subjects {
 			for _, atom := range atoms {
-				rights = append(rights, Right{User: userOf(subject), Role: b.ref.Kind + " " + b.ref.Name, Namespace: b.namespace, Rules: atom})
+				rights = append(rights, Right{User: userOf(subject), Role: b.ref.Kind + " " + b.ref.Name,
+					Namespace: b.namespace, Rules: atom})
 			}
 		}
 	}

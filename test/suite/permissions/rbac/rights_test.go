@@ -59,7 +59,8 @@ func delegator(ref rbacv1.RoleRef, _ string) ([]rbacv1.PolicyRule, error) {
 	}
 	return []rbacv1.PolicyRule{
 		{APIGroups: []string{"authentication.k8s.io"}, Resources: []string{"tokenreviews"}, Verbs: []string{"create"}},
-		{APIGroups: []string{"authorization.k8s.io"}, Resources: []string{"subjectaccessreviews"}, Verbs: []string{"create"}},
+		{APIGroups: []string{"authorization.k8s.io"}, Resources: []string{"subjectaccessreviews"},
+			Verbs: []string{"create"}},
 	}, nil
 }
 
@@ -76,14 +77,18 @@ func TestRightsAreOneVerbOfOneResource(t *testing.T) {
 		}
 	}
 	assert.Equal(t, []string{
-		"ClusterRole wide: list pods", "ClusterRole wide: watch pods", "ClusterRole wide: list nodes", "ClusterRole wide: watch nodes",
+		"ClusterRole wide: list pods", "ClusterRole wide: watch pods", "ClusterRole wide: list nodes",
+		"ClusterRole wide: watch nodes",
 		"ClusterRole wide: get */scale.*", "ClusterRole wide: get /pages/*",
 		"Role narrow: update leases.coordination.k8s.io a", "Role narrow: update leases.coordination.k8s.io b",
 		"ClusterRole system:auth-delegator",
 	}, mine)
 	assert.Len(t, anns, 2)
 
-	_, err = Granted(func(rbacv1.RoleRef, string) ([]rbacv1.PolicyRule, error) { return nil, errors.New("no such role") }, []byte(manifest))
+	_, err = Granted(func(rbacv1.RoleRef, string) ([]rbacv1.PolicyRule,
+		error) {
+		return nil, errors.New("no such role")
+	}, []byte(manifest))
 	require.EqualError(t, err, "no such role")
 	_, err = Granted(delegator, []byte("a: [b"))
 	require.ErrorContains(t, err, "manifest: ")
@@ -102,17 +107,22 @@ func TestRightsCoverRequests(t *testing.T) {
 		{Request{User: me, Verb: "get", Resource: "pods"}, ""},
 		{Request{User: me, Verb: "list", Group: "metrics.k8s.io", Resource: "pods"}, ""},
 		{Request{User: me, Verb: "list", Resource: "pods/log"}, ""},
-		{Request{User: me, Verb: "get", Group: "apps", Resource: "deployments/scale", Namespace: "a", Name: "b"}, "ClusterRole wide: get */scale.*"},
+		{Request{User: me, Verb: "get", Group: "apps", Resource: "deployments/scale", Namespace: "a", Name: "b"},
+			"ClusterRole wide: get */scale.*"},
 		{Request{User: me, Verb: "get", Group: "apps", Resource: "deployments", Namespace: "a", Name: "b"}, ""},
 		{Request{User: me, Verb: "get", Group: "apps", Resource: "scale", Namespace: "a", Name: "b"}, ""},
 		{Request{User: me, Verb: "get", Path: "/pages/one"}, "ClusterRole wide: get /pages/*"},
 		{Request{User: me, Verb: "get", Path: "/page"}, ""},
 		{Request{User: me, Verb: "post", Path: "/pages/one"}, ""},
-		{Request{User: me, Verb: "update", Group: "coordination.k8s.io", Resource: "leases", Namespace: "here", Name: "b"}, "Role narrow: update leases.coordination.k8s.io b"},
-		{Request{User: me, Verb: "update", Group: "coordination.k8s.io", Resource: "leases", Namespace: "there", Name: "b"}, ""},
-		{Request{User: me, Verb: "update", Group: "coordination.k8s.io", Resource: "leases", Namespace: "here", Name: "c"}, ""},
+		{Request{User: me, Verb: "update", Group: "coordination.k8s.io", Resource: "leases", Namespace: "here",
+			Name: "b"}, "Role narrow: update leases.coordination.k8s.io b"},
+		{Request{User: me, Verb: "update", Group: "coordination.k8s.io", Resource: "leases", Namespace: "there",
+			Name: "b"}, ""},
+		{Request{User: me, Verb: "update", Group: "coordination.k8s.io", Resource: "leases", Namespace: "here",
+			Name: "c"}, ""},
 		{Request{User: me, Verb: "update", Group: "coordination.k8s.io", Resource: "leases", Namespace: "here"}, ""},
-		{Request{User: me, Verb: "create", Group: "authorization.k8s.io", Resource: "subjectaccessreviews"}, "ClusterRole " + system},
+		{Request{User: me, Verb: "create", Group: "authorization.k8s.io", Resource: "subjectaccessreviews"},
+			"ClusterRole " + system},
 	} {
 		var covers []string
 		for _, right := range rights {

@@ -17,20 +17,24 @@ import (
 
 // Suite is a package whose tests run Foresail with roles of the manifests.
 type Suite struct {
-	// Proves are the files below manifests/ with the roles that the suite answers for: its tests use each right.
+	// Proves are the files below manifests/ with the roles that the suite answers for: its tests
+	// use each right.
 	Proves []string
 	// Others are the files with further roles that Foresail has in it.
 	Others []string
-	// Unused are the rights that no test uses, each as [Right.String] writes it, with the reason for which it is granted.
+	// Unused are the rights that no test uses, each as [Right.String] writes it, with the reason
+	// for which it is granted.
 	Unused map[string]string
 	// Rare are the rights that some runs use and others do not, as Unused.
 	Rare map[string]string
-	// Namespace returns the namespace of the manifests that one of the suite stands for; nil if each stands for itself.
+	// Namespace returns the namespace of the manifests that one of the suite stands for; nil if
+	// each stands for itself.
 	Namespace func(string) string
 }
 
-// Run runs the tests of a suite whose API server has [Policy], and then compares what Foresail asked for with its roles. It returns
-// what TestMain passes on: an error if they do not fit. Tests that fail are left to speak for themselves.
+// Run runs the tests of a suite whose API server has [Policy], and then compares what Foresail
+// asked for with its roles. It returns what TestMain passes on: an error if they do not fit. Tests
+// that fail are left to speak for themselves.
 func Run(m *testing.M, name string, cluster *controlplane.Cluster) (code int, err error) {
 	if code = m.Run(); code != 0 {
 		return code, nil
@@ -48,7 +52,8 @@ func isWhole() bool {
 	return !testing.Short()
 }
 
-// Check compares what Foresail has asked for with its roles, those that nothing used only after the whole of a suite.
+// Check compares what Foresail has asked for with its roles, those that nothing used only after the
+// whole of a suite.
 func Check(name string, cluster *controlplane.Cluster, whole bool) error {
 	suite, known := Suites[name]
 	if !known {

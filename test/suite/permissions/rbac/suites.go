@@ -53,7 +53,8 @@ var Suites = map[string]Suite{
 	},
 }
 
-// ofTheCloud has the namespaces of simulated clouds stand for that of the manifests. Each pool has one of its own, with the same Role.
+// ofTheCloud has the namespaces of simulated clouds stand for that of the manifests. Each pool has
+// one of its own, with the same Role.
 func ofTheCloud(namespace string) string {
 	if strings.HasSuffix(namespace, "-cloud") {
 		return "foresail-simulated"

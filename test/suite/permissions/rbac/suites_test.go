@@ -68,16 +68,17 @@ func TestEveryRoleOfForesailHasASuite(t *testing.T) {
 func manifests(t *testing.T, root string) (found [][]byte) {
 	t.Helper()
 	for _, folder := range []string{"base", "components", "overlays"} {
-		err := filepath.WalkDir(filepath.Join(root, "manifests", folder), func(path string, entry fs.DirEntry, err error) error {
-			if err != nil || entry.IsDir() || filepath.Ext(path) != ".yaml" {
+		err := filepath.WalkDir(filepath.Join(root, "manifests", folder),
+			func(path string, entry fs.DirEntry, err error) error {
+				if err != nil || entry.IsDir() || filepath.Ext(path) != ".yaml" {
+					return err
+				}
+				content, err := os.ReadFile(path)
+				if strings.Contains(string(content), "rbac.authorization.k8s.io/v1") {
+					found = append(found, content)
+				}
 				return err
-			}
-			content, err := os.ReadFile(path)
-			if strings.Contains(string(content), "rbac.authorization.k8s.io/v1") {
-				found = append(found, content)
-			}
-			return err
-		})
+			})
 		require.NoError(t, err)
 	}
 	return found
@@ -94,7 +95,8 @@ func TestEverySuiteCompares(t *testing.T) {
 		for _, file := range files {
 			content, err := os.ReadFile(file)
 			require.NoError(t, err)
-			compares = compares || strings.Contains(string(content), `rbac.Run(m, "`+name+`"`) || strings.Contains(string(content), `rbac.Check("`+name+`"`)
+			compares = compares || strings.Contains(string(content), `rbac.Run(m, "`+name+`"`) ||
+				strings.Contains(string(content), `rbac.Check("`+name+`"`)
 			audits = audits || strings.Contains(string(content), "AuditPolicy: rbac.Policy")
 		}
 		assert.True(t, compares, name)

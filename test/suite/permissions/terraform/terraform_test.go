@@ -1,5 +1,6 @@
-// Package terraform evaluates what docs/examples/ec2/main.tf says, without Terraform and without the provider of AWS. It is a module of
-// its own for the language of Terraform, which nothing else needs.
+// Package terraform evaluates what docs/examples/ec2/main.tf says, without Terraform and without
+// the provider of AWS. It is a module of its own for the language of Terraform, which nothing else
+// needs.
 package terraform
 
 import (
@@ -29,9 +30,11 @@ var known = map[string]cty.Value{
 		"aws_region", object("current", object("name", cty.StringVal("eu-central-1"))),
 		"aws_caller_identity", object("current", object("account_id", cty.StringVal("123456789012")))),
 	"aws_launch_template": object("workers", object("id", cty.StringVal("lt-1"))),
-	"aws_iam_role":        object("workers", object("name", cty.StringVal("workers-role"), "arn", cty.StringVal("arn:aws:iam::123456789012:role/workers-role"))),
-	"aws_sqs_queue":       object("interruptions", object("name", cty.StringVal("queue"))),
-	"path":                object("module", cty.StringVal(examples)),
+	"aws_iam_role": object("workers",
+		object("name", cty.StringVal("workers-role"), "arn",
+			cty.StringVal("arn:aws:iam::123456789012:role/workers-role"))),
+	"aws_sqs_queue": object("interruptions", object("name", cty.StringVal("queue"))),
+	"path":          object("module", cty.StringVal(examples)),
 }
 
 func object(keysAndValues ...any) cty.Value {
@@ -103,7 +106,10 @@ func load(t *testing.T, given map[string]string) module {
 
 func (m module) block(kind string, labels ...string) *hclsyntax.Block {
 	m.Helper()
-	i := slices.IndexFunc(m.body.Blocks, func(b *hclsyntax.Block) bool { return b.Type == kind && slices.Equal(b.Labels, labels) })
+	i := slices.IndexFunc(m.body.Blocks, func(b *hclsyntax.Block) bool {
+		return b.Type == kind &&
+			slices.Equal(b.Labels, labels)
+	})
 	require.NotEqual(m, -1, i, "there is no %s %v", kind, labels)
 	return m.body.Blocks[i]
 }
@@ -141,31 +147,37 @@ func filled(t *testing.T, file string, values map[string]string, without ...stri
 		require.True(t, ok, "there is no value for %s", name)
 		return []byte(value)
 	}), &policy))
-	policy["Statement"] = slices.DeleteFunc(policy["Statement"].([]any), func(s any) bool { return slices.Contains(without, s.(map[string]any)["Sid"].(string)) })
+	policy["Statement"] = slices.DeleteFunc(policy["Statement"].([]any),
+		func(s any) bool { return slices.Contains(without, s.(map[string]any)["Sid"].(string)) })
 	return policy
 }
 
-// TestPolicies compares the policies of the module with the files that the template of CloudFormation and the calls of the code are
-// compared with.
+// TestPolicies compares the policies of the module with the files that the template of
+// CloudFormation and the calls of the code are compared with.
 func TestPolicies(t *testing.T) {
 	values := map[string]string{
-		"Partition": "aws", "Region": "eu-central-1", "Account": "123456789012", "Cluster": "uid-1", "Pool": "workers", "LaunchTemplate": "lt-1",
-		"WorkerRole": "workers-role", "Queue": "queue", "JournalTable": "journals", "MetricNamespace": "Foresail", "TokenParameter": "/foresail/workers/token",
+		"Partition": "aws", "Region": "eu-central-1", "Account": "123456789012", "Cluster": "uid-1", "Pool": "workers",
+		"LaunchTemplate": "lt-1",
+		"WorkerRole":     "workers-role", "Queue": "queue", "JournalTable": "journals", "MetricNamespace": "Foresail",
+		"TokenParameter": "/foresail/workers/token",
 	}
 	given := map[string]string{"cluster": "uid-1", "pool": "workers", "token_parameter": "/foresail/workers/token"}
 	m := load(t, given)
-	assert.Equal(t, filled(t, "policy.json", values, "KeepTheJournal", "SendMetrics"), m.argument("aws_iam_policy", "controller", "policy"))
+	assert.Equal(t, filled(t, "policy.json", values, "KeepTheJournal", "SendMetrics"),
+		m.argument("aws_iam_policy", "controller", "policy"))
 	assert.Equal(t, filled(t, "worker-policy.json", values), m.argument("aws_iam_role_policy", "workers", "policy"))
 
 	given["journal_table"], given["metric_namespace"] = "journals", "Foresail"
 	assert.Equal(t, filled(t, "policy.json", values), load(t, given).argument("aws_iam_policy", "controller", "policy"))
 }
 
-// TestWhoGetsTheRole has the ways in which Foresail gets its role, as the stacks of CloudFormation in test/suite/permissions.
+// TestWhoGetsTheRole has the ways in which Foresail gets its role, as the stacks of CloudFormation
+// in test/suite/permissions.
 func TestWhoGetsTheRole(t *testing.T) {
 	const issuer = "oidc.eks.eu-central-1.amazonaws.com/id/0123456789ABCDEF"
 	service := func(name string) map[string]any {
-		return map[string]any{"Effect": "Allow", "Principal": map[string]any{"Service": name}, "Action": []any{"sts:AssumeRole", "sts:TagSession"}}
+		return map[string]any{"Effect": "Allow", "Principal": map[string]any{"Service": name},
+			"Action": []any{"sts:AssumeRole", "sts:TagSession"}}
 	}
 	for name, c := range map[string]struct {
 		given map[string]string
@@ -174,15 +186,18 @@ func TestWhoGetsTheRole(t *testing.T) {
 		by    int64 // instance profiles
 	}{
 		"Pod Identity": {nil, service("pods.eks.amazonaws.com"), 1, 0},
-		"instance":     {map[string]string{"controller_service": "ec2.amazonaws.com"}, service("ec2.amazonaws.com"), 1, 1},
+		"instance": {map[string]string{"controller_service": "ec2.amazonaws.com"}, service("ec2.amazonaws.com"), 1,
+			1},
 		"a role that there is": {
-			map[string]string{"controller_service": "ec2.amazonaws.com", "controller_role": "foresail"}, service("ec2.amazonaws.com"), 0, 0,
+			map[string]string{"controller_service": "ec2.amazonaws.com",
+				"controller_role": "foresail"}, service("ec2.amazonaws.com"), 0, 0,
 		},
 		"IRSA": {map[string]string{"oidc_provider": issuer, "controller_service": "ec2.amazonaws.com"}, map[string]any{
 			"Effect": "Allow", "Action": "sts:AssumeRoleWithWebIdentity",
 			"Principal": map[string]any{"Federated": "arn:aws:iam::123456789012:oidc-provider/" + issuer},
 			"Condition": map[string]any{
-				"StringEquals": map[string]any{issuer + ":aud": "sts.amazonaws.com", issuer + ":sub": "system:serviceaccount:foresail-system:foresail"},
+				"StringEquals": map[string]any{issuer + ":aud": "sts.amazonaws.com",
+					issuer + ":sub": "system:serviceaccount:foresail-system:foresail"},
 			},
 		}, 1, 0},
 	} {
@@ -190,7 +205,8 @@ func TestWhoGetsTheRole(t *testing.T) {
 			given := map[string]string{"cluster": "uid-1", "pool": "workers"}
 			maps.Copy(given, c.given)
 			m := load(t, given)
-			assert.Equal(t, map[string]any{"Version": "2012-10-17", "Statement": []any{c.want}}, m.argument("aws_iam_role", "controller", "assume_role_policy"))
+			assert.Equal(t, map[string]any{"Version": "2012-10-17", "Statement": []any{c.want}},
+				m.argument("aws_iam_role", "controller", "assume_role_policy"))
 			assert.Equal(t, c.roles, m.argument("aws_iam_role", "controller", "count"))
 			assert.Equal(t, c.by, m.argument("aws_iam_instance_profile", "controller", "count"))
 		})

@@ -1,4 +1,5 @@
-// Command moto installs moto's server for the tests, which takes half a minute the first time, and prints its Python.
+// Command moto installs moto's server for the tests, which takes half a minute the first time, and
+// prints its Python.
 package main
 
 import (

@@ -25,8 +25,9 @@ import (
 
 const page = "docs/local.md"
 
-// TestPageRuns runs the commands of a page as a reader who copies them into a shell does. Only the control plane is this test's, as in a
-// shell of its own, and so are programs, ports and files, because tests share the machine and the repository.
+// TestPageRuns runs the commands of a page as a reader who copies them into a shell does. Only the
+// control plane is this test's, as in a shell of its own, and so are programs, ports and files,
+// because tests share the machine and the repository.
 func TestPageRuns(t *testing.T) {
 	root, err := controlplane.Root()
 	require.NoError(t, err)
@@ -43,7 +44,8 @@ func TestPageRuns(t *testing.T) {
 		defer interrupt()
 		said, err := shell(ctx, t, root, script,
 			"KUBECONFIG="+kubeconfig,
-			"PATH="+strings.Join([]string{filepath.Join(root, ".cache", "bin"), filepath.Dir(client), os.Getenv("PATH")}, string(os.PathListSeparator)))
+			"PATH="+strings.Join([]string{filepath.Join(root, ".cache", "bin"), filepath.Dir(client),
+				os.Getenv("PATH")}, string(os.PathListSeparator)))
 		assert.NoError(t, err, said)
 		assert.Contains(t, said, `"metricName":"predicted_load_total"`)
 		assert.Contains(t, said, "PredictedMetric shop/checkout")
@@ -89,7 +91,8 @@ func replaced(t *testing.T, script string) string {
 	pairs := []string{
 		"CGO_ENABLED=0 go build ", "true ",
 		`export PATH="$PWD/bin:$PATH"`, "true",
-		"--apiservice-port 6443", fmt.Sprintf("--apiservice-port %s --secure-port %[1]s", port()),
+		"--apiservice-service foresail:6443", fmt.Sprintf("--apiservice-service foresail:%s --secure-port %[1]s",
+			port()),
 		"out/", dir + "/",
 		"8080", port(), "8081", port(), "8082", port(), "9090", port(), "5000", port(),
 	}

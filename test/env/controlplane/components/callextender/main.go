@@ -1,9 +1,9 @@
-// Callextender calls a scheduler extender as kube-scheduler does, with kube-scheduler's own client, and reports in JSON how
-// long the calls took. It schedules nothing.
+// Callextender calls a scheduler extender as kube-scheduler does, with kube-scheduler's own client,
+// and reports in JSON how long the calls took. It schedules nothing.
 //
-// For each pod it calls filter with a run of nodes, and prioritize with those that passed. The next pod's run begins where
-// the last one ended, as the scheduler's samples do. Between the calls it does nothing: what the scheduler computes itself
-// is not in the figures.
+// For each pod it calls filter with a run of nodes, and prioritize with those that passed. The next
+// pod's run begins where the last one ended, as the scheduler's samples do. Between the calls it
+// does nothing: what the scheduler computes itself is not in the figures.
 package main
 
 import (
@@ -104,7 +104,8 @@ func (c call) run() (*result, error) {
 		}
 		if i >= c.warm {
 			out.Passed += len(passed)
-			filter, prioritize, both = append(filter, filtered.Sub(begun)), append(prioritize, ended.Sub(filtered)), append(both, ended.Sub(begun))
+			filter, prioritize, both = append(filter, filtered.Sub(begun)), append(prioritize,
+				ended.Sub(filtered)), append(both, ended.Sub(begun))
 		}
 		time.Sleep(c.pause)
 	}

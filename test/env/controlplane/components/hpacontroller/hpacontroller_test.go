@@ -1,6 +1,7 @@
-// Package hpacontroller plays scenarios to the HPA controller of kube-controller-manager, in virtual time, and writes how
-// many replicas it sets. It is a test because virtual time is for tests alone: what the answers should be is not known
-// here, but to test/env/controlplane/hpacontroller, which runs it.
+// Package hpacontroller plays scenarios to the HPA controller of kube-controller-manager, in
+// virtual time, and writes how many replicas it sets. It is a test because virtual time is for
+// tests alone: what the answers should be is not known here, but to
+// test/env/controlplane/hpacontroller, which runs it.
 package hpacontroller
 
 import (
@@ -41,8 +42,8 @@ var (
 	answerFile   = flag.String("answers", "", "file to write the answers to, in JSON")
 )
 
-// scenario is one HPA and what it finds, look by look. Times are milliseconds from the scenario's start; the n-th look,
-// counted from 1, is at n times Period.
+// scenario is one HPA and what it finds, look by look. Times are milliseconds from the scenario's
+// start; the n-th look, counted from 1, is at n times Period.
 type scenario struct {
 	Min, Max    int32
 	Behavior    *autoscalingv2.HorizontalPodAutoscalerBehavior
@@ -91,7 +92,8 @@ func TestAnswer(t *testing.T) {
 	}
 	klog.LogToStderr(false)
 	klog.SetOutput(io.Discard)
-	utilruntime.ErrorHandlers = nil // one of them waits until the time of the error before, which may be outside of virtual time
+	// one of them waits until the time of the error before, which may be outside of virtual time
+	utilruntime.ErrorHandlers = nil
 	data, err := os.ReadFile(*scenarioFile)
 	if err != nil {
 		t.Fatal(err)
@@ -120,7 +122,8 @@ const (
 
 var selector = map[string]string{"app": name}
 
-// cluster is what the controller sees: the look that is due, nil before the first, and the replicas that it has set.
+// cluster is what the controller sees: the look that is due, nil before the first, and the replicas
+// that it has set.
 type cluster struct {
 	began    time.Time
 	replicas int32
@@ -193,7 +196,8 @@ func (c *cluster) pod(i int) *corev1.Pod {
 		out.Status.StartTime = &at
 	}
 	if p.Ready != "" {
-		out.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: p.Ready, LastTransitionTime: metav1.NewTime(c.at(p.Changed))}}
+		out.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: p.Ready,
+			LastTransitionTime: metav1.NewTime(c.at(p.Changed))}}
 	}
 	return out
 }
@@ -209,8 +213,9 @@ func (s *scenario) hpa() *autoscalingv2.HorizontalPodAutoscaler {
 	h := &autoscalingv2.HorizontalPodAutoscaler{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: namespace},
 		Spec: autoscalingv2.HorizontalPodAutoscalerSpec{
-			ScaleTargetRef: autoscalingv2.CrossVersionObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Name: name},
-			MinReplicas:    &s.Min, MaxReplicas: s.Max, Behavior: s.Behavior,
+			ScaleTargetRef: autoscalingv2.CrossVersionObjectReference{APIVersion: "apps/v1", Kind: "Deployment",
+				Name: name},
+			MinReplicas: &s.Min, MaxReplicas: s.Max, Behavior: s.Behavior,
 		},
 	}
 	for i, m := range s.Looks[0].Metrics {
@@ -223,9 +228,11 @@ func (s *scenario) hpa() *autoscalingv2.HorizontalPodAutoscaler {
 func (m *metric) spec(i int) autoscalingv2.MetricSpec {
 	if m.Kind == "utilization" {
 		percent := int32(m.Target)
-		return autoscalingv2.MetricSpec{Type: autoscalingv2.ResourceMetricSourceType, Resource: &autoscalingv2.ResourceMetricSource{
-			Name: corev1.ResourceCPU, Target: autoscalingv2.MetricTarget{Type: autoscalingv2.UtilizationMetricType, AverageUtilization: &percent},
-		}}
+		return autoscalingv2.MetricSpec{Type: autoscalingv2.ResourceMetricSourceType,
+			Resource: &autoscalingv2.ResourceMetricSource{
+				Name: corev1.ResourceCPU, Target: autoscalingv2.MetricTarget{Type: autoscalingv2.UtilizationMetricType,
+					AverageUtilization: &percent},
+			}}
 	}
 	source := &autoscalingv2.ExternalMetricSource{Metric: autoscalingv2.MetricIdentifier{Name: metricName(i)}}
 	target := resource.NewMilliQuantity(m.Target, resource.DecimalSI)
@@ -269,7 +276,8 @@ func (c *cluster) scales() *scalefake.FakeScaleClient {
 var errFails = errors.New("the scenario has it fail")
 
 // GetResourceMetric implements metrics.MetricsClient.
-func (c *cluster) GetResourceMetric(context.Context, corev1.ResourceName, string, labels.Selector, string) (metrics.PodMetricsInfo, time.Time, error) {
+func (c *cluster) GetResourceMetric(context.Context, corev1.ResourceName, string, labels.Selector,
+	string) (metrics.PodMetricsInfo, time.Time, error) {
 	for _, m := range c.look.Metrics {
 		if m.Kind == "utilization" && m.Fails {
 			return nil, time.Time{}, errFails
@@ -298,11 +306,13 @@ func (c *cluster) GetExternalMetric(desired, _ string, _ labels.Selector) ([]int
 }
 
 // GetRawMetric implements metrics.MetricsClient.
-func (c *cluster) GetRawMetric(string, string, labels.Selector, labels.Selector) (metrics.PodMetricsInfo, time.Time, error) {
+func (c *cluster) GetRawMetric(string, string, labels.Selector, labels.Selector) (metrics.PodMetricsInfo, time.Time,
+	error) {
 	return nil, time.Time{}, errors.New("no metric of pods is in any scenario")
 }
 
 // GetObjectMetric implements metrics.MetricsClient.
-func (c *cluster) GetObjectMetric(string, string, *autoscalingv2.CrossVersionObjectReference, labels.Selector) (int64, time.Time, error) {
+func (c *cluster) GetObjectMetric(string, string, *autoscalingv2.CrossVersionObjectReference, labels.Selector) (int64,
+	time.Time, error) {
 	return 0, time.Time{}, errors.New("no metric of an object is in any scenario")
 }

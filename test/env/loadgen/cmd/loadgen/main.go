@@ -1,5 +1,5 @@
-// Command loadgen sends a load profile to endpoints on this machine: given ones, or the ready pods of a test control
-// plane.
+// Command loadgen sends a load profile to endpoints on this machine: given ones, or the ready pods
+// of a test control plane.
 package main
 
 import (
@@ -100,7 +100,8 @@ func endpoints(ctx context.Context, targets []string, p pods) (loadgen.Endpoints
 	return ready, ready.Start(ctx)
 }
 
-// run sends the load, with a line a second, and prints the report. An interrupted run is reported as far as it came.
+// run sends the load, with a line a second, and prints the report. An interrupted run is reported
+// as far as it came.
 func run(ctx context.Context, out io.Writer, config loadgen.Config) error {
 	generator, err := loadgen.New(config)
 	if err != nil {

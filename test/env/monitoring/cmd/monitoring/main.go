@@ -1,4 +1,5 @@
-// Command monitoring builds Prometheus, promtool and metrics-server for the tests, some minutes the first time, and prints where they are.
+// Command monitoring builds Prometheus, promtool and metrics-server for the tests, some minutes the
+// first time, and prints where they are.
 package main
 
 import (

@@ -48,7 +48,8 @@ func command() *cobra.Command {
 	flags.DurationVar(&options.Model.ServiceTime, "service-time", options.Model.ServiceTime,
 		"mean time one request holds a pod, where its annotation "+workload.ServiceTimeAnnotation+" says nothing")
 	flags.Float64Var(&options.Model.Jitter, "jitter", options.Model.Jitter, "spread of service times, 0 to 1")
-	flags.IntVar(&options.Model.QueueLimit, "queue-limit", options.Model.QueueLimit, "requests one pod holds before it answers 503")
+	flags.IntVar(&options.Model.QueueLimit, "queue-limit", options.Model.QueueLimit,
+		"requests one pod holds before it answers 503")
 	flags.Uint64Var(&options.Seed, "seed", 1, "seed of service times")
 	flags.DurationVar(&options.Drain, "drain", 10*time.Second, "time for requests under way when their pod goes away")
 	if err := c.MarkFlagRequired("kubeconfig"); err != nil {

@@ -1,4 +1,5 @@
-// Command watt installs the Watt application of the tests, half a minute the first time, and prints its folder.
+// Command watt installs the Watt application of the tests, half a minute the first time, and prints
+// its folder.
 package main
 
 import (

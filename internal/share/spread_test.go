@@ -1,4 +1,4 @@
-package spread
+package share
 
 import (
 	"context"
@@ -13,7 +13,7 @@ func TestWorkIsSpreadOverMostOfItsPeriod(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		begun := time.Now()
-		wait := Over(ctx, 4*time.Second)
+		wait := Spread(ctx, 4*time.Second)
 		assert.Zero(t, wait(0), "the first part waits for nothing")
 		assert.Equal(t, 1500*time.Millisecond, wait(0.5))
 		time.Sleep(1200 * time.Millisecond) // what the second part takes
