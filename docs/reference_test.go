@@ -59,21 +59,17 @@ func constants(t *testing.T, file, typ, prefix string) (entries []docpages.Entry
 			require.NoError(t, err)
 			text := strings.Join(strings.Fields(cmp.Or(value.Comment, value.Doc).Text()), " ")
 			text = strings.TrimPrefix(text, value.Names[0].Name+" is ")
-			entries = append(entries, docpages.Entry{Name: name, Text: sentence(cmp.Or(text, words(name)))})
+			entries = append(entries, docpages.Entry{Name: name, Text: sentence(text)})
 		}
 	}
 	return entries
 }
 
-var hump = regexp.MustCompile(`[a-z][A-Z]`)
-
-// words returns a reason such as NothingToDo in words.
-func words(reason string) string {
-	return hump.ReplaceAllStringFunc(reason, func(s string) string { return s[:1] + " " + strings.ToLower(s[1:]) })
-}
-
-// sentence begins with a capital letter and ends with a full stop.
+// sentence returns a text with a capital letter and a full stop, or none if there is none.
 func sentence(text string) string {
+	if text == "" {
+		return ""
+	}
 	if text = strings.ToUpper(text[:1]) + text[1:]; strings.HasSuffix(text, ".") {
 		return text
 	}

@@ -63,7 +63,7 @@ const lineWidth = 100
 type Entry struct {
 	Name string // shown as code
 	Note string // in brackets after the name, such as the default; may be empty
-	Text string
+	Text string // may be empty, where the name has it all
 }
 
 // List returns entries as a list in Markdown.
@@ -74,7 +74,10 @@ func List(entries []Entry) string {
 		if e.Note != "" {
 			line += " (" + e.Note + ")"
 		}
-		b.WriteString(Wrap(line+": "+e.Text, "  "))
+		if e.Text != "" {
+			line += ": " + e.Text
+		}
+		b.WriteString(Wrap(line, "  "))
 	}
 	return b.String()
 }
