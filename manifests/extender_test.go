@@ -142,6 +142,8 @@ func TestTheDaemonSetAnswersTheSchedulerOfItsHost(t *testing.T) {
 	base := one[*appsv1.Deployment](t, load(t, "base")).Spec.Template.Spec
 	container := pod.Spec.Containers[0]
 	container.Args, container.Ports = base.Containers[0].Args, base.Containers[0].Ports
+	assert.Empty(t, base.Containers[0].VolumeMounts)
+	base.Containers[0].VolumeMounts = container.VolumeMounts
 	assert.Equal(t, base.Containers[0], container, "nothing else differs")
 	assert.Equal(t, base.SecurityContext, pod.Spec.SecurityContext)
 	assert.Equal(t, []string{"foresail-extender", "system:auth-delegator"}, clusterRolesOf(rendered, pod.Spec.ServiceAccountName))
@@ -224,7 +226,7 @@ func TestCertificatesAreOfBothSides(t *testing.T) {
 	foresail, scheduler := template(t, rendered), named[*appsv1.Deployment](t, rendered, "foresail-scheduler").Spec.Template
 	given := flags(t, foresail.Spec.Containers[0])
 	assert.Equal(t, "foresail-extender-tls", mounted(t, foresail.Spec, given["extender-cert-dir"]+"/"+corev1.TLSCertKey).Secret.SecretName)
-	assert.NotContains(t, given, "allow-anonymous", "schedulers need certificates")
+	assert.Equal(t, "extender,", given["allow-anonymous"], "an empty one takes back those before it")
 	secured := schedulerFile(t, example+"/configuration/kubescheduler.yaml")
 	assert.Equal(t, secured, schedulerConfiguration(t, []byte(one[*corev1.ConfigMap](t, rendered).Data["kubescheduler.yaml"])))
 	known := secured.Extenders[0].TLSConfig

@@ -126,10 +126,10 @@ func all[T runtime.Object](objects []runtime.Object) []T {
 
 func TestKustomizationsNameEveryFile(t *testing.T) {
 	for _, folder := range []string{
-		"crds", "base", "components/apiservice", "components/cert-manager", "components/mutual-tls", "components/prometheus-servers", "components/nodepool", "components/simulated-nodes",
-		"components/extender-rights", "components/extender", "components/keda", "components/custom-metrics", "components/forward", "components/forward-ca", "components/capacity-buffer", "components/prometheus-operator", "components/dashboard",
+		"crds", "base", "components/apiservice", "components/cert-manager", "components/mutual-tls", "components/nodepool", "components/simulated-nodes",
+		"components/extender-rights", "components/extender", "components/keda", "components/custom-metrics", "components/forward", "components/capacity-buffer", "components/prometheus-operator", "components/dashboard",
 		"overlays/remote-write", "overlays/extender", "overlays/second-scheduler",
-		"examples/combined", "examples/extender-certificates", "examples/keda-certificates", "examples/forward",
+		"examples/combined", "examples/extender-certificates", "examples/keda-certificates",
 	} {
 		data, err := os.ReadFile(filepath.Join(folder, "kustomization.yaml"))
 		require.NoError(t, err)

@@ -199,7 +199,7 @@ func TestComponentsCombine(t *testing.T) {
 		"overlays/extender": nil, "overlays/second-scheduler": {"enable", "extender-address", "allow-anonymous"},
 		"examples/forward":               {"forward-url", "forward-ca-file"},
 		"examples/combined":              slices.Concat(remoteWrite, servers, certificate),
-		"examples/extender-certificates": {"enable", "extender-address", "extender-cert-dir"},
+		"examples/extender-certificates": {"enable", "extender-address", "allow-anonymous", "extender-cert-dir"},
 	} {
 		t.Run(folder, func(t *testing.T) {
 			rendered := render(t, folder)

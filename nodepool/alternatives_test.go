@@ -15,7 +15,7 @@ import (
 	"github.com/foresail/foresail/nodepool/state"
 )
 
-// priced has the pool launch Spot, of types that have prices: t3.medium is the cheapest, and the
+// priced makes the pool launch Spot, of types with prices: t3.medium is the cheapest, and the
 // others cost not much more.
 func (r *rig) priced() {
 	r.spec.Plan.SpotRatio = 1
@@ -31,7 +31,7 @@ func (r *rig) priced() {
 	r.world.offers = offers
 }
 
-// shortOf has no capacity left of some types, wherever.
+// shortOf removes the capacity of some types in all zones.
 func shortOf(kinds ...string) func(provider.Launch) error {
 	return func(l provider.Launch) error {
 		if slices.Contains(kinds, l.InstanceType) {
@@ -41,7 +41,7 @@ func shortOf(kinds ...string) func(provider.Launch) error {
 	}
 }
 
-// cooled returns what cools.
+// cooled returns the cooling placements.
 func cooled(r state.Record) []fleet.Placement {
 	var out []fleet.Placement
 	for _, c := range r.Cooling {
@@ -143,7 +143,7 @@ func TestAnotherTypeIsAdopted(t *testing.T) {
 	require.Equal(t, 1, r.world.launches)
 }
 
-// The same before it is listed: the token is asked again, with the same types.
+// The same before it is listed: the call with the token is repeated, with the same types.
 func TestAnotherTypeIsFoundByItsToken(t *testing.T) {
 	r := wanting(t, 1)
 	r.priced()

@@ -15,10 +15,10 @@ import (
 	"github.com/foresail/foresail/nodepool/provider"
 )
 
-// foreignTaint is a taint that all new nodes have and that says nothing of the ones to come.
+// foreignTaint is a taint that all new nodes have and that does not apply to later ones.
 var foreignTaint = corev1.Taint{Key: corev1.TaintNodeDiskPressure, Effect: corev1.TaintEffectNoSchedule}
 
-// helpless is a pool whose new nodes do not take the pod that waits.
+// helpless is a pool whose new nodes do not take the pending pod.
 func helpless(t *testing.T) *rig {
 	r := newRig(t)
 	r.spec.Plan.CooldownUp = 0
@@ -30,8 +30,8 @@ func helpless(t *testing.T) *rig {
 	return r
 }
 
-// TestANodeThatDidNotHelpIsNotFollowedByAnother at once: the wait doubles, another process knows of it, and the pod
-// is no demand meanwhile.
+// TestANodeThatDidNotHelpIsNotFollowedByAnother at once: the wait doubles, another process knows it, and the pod
+// needs no node meanwhile.
 func TestANodeThatDidNotHelpIsNotFollowedByAnother(t *testing.T) {
 	r := helpless(t)
 	require.Equal(t, 1, r.last.Snapshot.Pending.BackingOff)
@@ -49,7 +49,7 @@ func TestANodeThatDidNotHelpIsNotFollowedByAnother(t *testing.T) {
 	}
 }
 
-// TestOneUnluckyNodeIsFollowedByAnother: a node that was never initialized is no example of the next one, and two are.
+// TestOneUnluckyNodeIsFollowedByAnother: a node that was never initialized does not represent the next one, but two do.
 func TestOneUnluckyNodeIsFollowedByAnother(t *testing.T) {
 	r := newRig(t)
 	r.spec.Template.StartupTaints = []corev1.Taint{foreignTaint}
@@ -61,7 +61,7 @@ func TestOneUnluckyNodeIsFollowedByAnother(t *testing.T) {
 	require.Equal(t, 2, r.world.launches)
 }
 
-// TestBackOffsOfPodsEnd with a change of what failed.
+// TestBackOffsOfPodsEnd when the failed configuration changes.
 func TestBackOffsOfPodsEnd(t *testing.T) {
 	untaint := func(r *rig) { r.world.dress = nil }
 	for name, change := range map[string]func(*rig){

@@ -13,7 +13,7 @@ import (
 	"github.com/foresail/foresail/nodepool/provider"
 )
 
-// pools are two that could run the same pods, in one process, each with instances of its own.
+// pools are two pools that could run the same pods, in one process, each with instances of its own.
 func pools(t *testing.T, weights ...int) []*rig {
 	claims := forecast.NewClaims()
 	var out []*rig
@@ -38,7 +38,7 @@ func passAll(pools []*rig, d time.Duration) {
 	}
 }
 
-// TestOnePoolLaunchesForAPod: of two pools that could run pods one launches for them, by weight and then by name.
+// TestOnePoolLaunchesForAPod: one of two pools that could run pods launches for them, by weight and then by name.
 func TestOnePoolLaunchesForAPod(t *testing.T) {
 	for name, c := range map[string]struct{ weights, launches []int }{
 		"of equals the first by name": {[]int{0, 0}, []int{1, 0}},
@@ -56,7 +56,7 @@ func TestOnePoolLaunchesForAPod(t *testing.T) {
 	}
 }
 
-// TestTheNextPoolTakesOver: where the pool that comes first cannot launch, or could not run the pod, the next one does.
+// TestTheNextPoolTakesOver: if the pool with precedence cannot launch, or could not run the pod, the next one does.
 func TestTheNextPoolTakesOver(t *testing.T) {
 	for name, change := range map[string]func(*rig){
 		"it has no capacity": func(r *rig) {
@@ -85,8 +85,8 @@ func TestTheNextPoolTakesOver(t *testing.T) {
 	}
 }
 
-// TestPodsBeyondAMaximum: of pods that the maximum of the first pool leaves no place for, and of those that it has
-// no capacity for, the next pool takes care at once, and not when the scale-up of the first is over.
+// TestPodsBeyondAMaximum: the next pool launches at once for pods that exceed the maximum or the
+// capacity of the first, and does not wait for the scale-up of the first.
 func TestPodsBeyondAMaximum(t *testing.T) {
 	for name, change := range map[string]func(*rig){
 		"maximum": func(r *rig) { r.spec.Plan.Max = 2 },
@@ -117,7 +117,7 @@ func TestPodsBeyondAMaximum(t *testing.T) {
 	}
 }
 
-// TestClaimsEnd: a pool that does not look any more claims nothing.
+// TestClaimsEnd: a pool without cycles claims nothing.
 func TestClaimsEnd(t *testing.T) {
 	all := pools(t, 10, 0)
 	all[0].world.capacity = func(provider.Launch) error { return refused(provider.Unknown) }

@@ -15,7 +15,7 @@ import (
 	"github.com/foresail/foresail/nodepool/plan"
 )
 
-// A pool whose CPU is in use too much for an idle one gives back the workers whose pods fit on the
+// A pool that uses too much CPU to be idle removes the workers whose pods fit on the
 // others, within the budget, and no more than the predicted load allows.
 func TestUnderutilizedWorkersGo(t *testing.T) {
 	r := newRig(t)
@@ -53,7 +53,7 @@ func TestUnderutilizedWorkersGo(t *testing.T) {
 	r.clean()
 }
 
-// A share is one of all workers in service: it does not become smaller as those that it allows to go leave.
+// A share is one of all workers in service: it does not become smaller while workers leave.
 func TestAShareOfTheWorkersStaysTheSameWhileTheyGo(t *testing.T) {
 	r := idle(t, 11)
 	r.spec.Plan.Max, r.spec.Plan.MaxBatchDown, r.spec.Disruption.Budgets = 20, 10, budgets("10%")

@@ -29,7 +29,7 @@ func deleted(t *testing.T, n int) *rig {
 	return r
 }
 
-// goes requires that the pool ends within a time.
+// goes requires that the pool is gone within a time.
 func (r *rig) goes(within time.Duration) {
 	r.Helper()
 	r.until("the pool is released", within, func() bool { return r.releaseFinalizer > 0 })
@@ -178,7 +178,7 @@ func TestInstancesWithoutANodeGoWithTheirPool(t *testing.T) {
 	t.Run("kept, as they did not join", func(t *testing.T) {
 		r := newRig(t)
 		r.spec.Plan.Min, r.spec.Plan.MaxFailureBackoff, r.spec.Join = 1, time.Hour,
-			config.Join{Timeout: time.Minute, KeepFailed: true}
+			config.Join{Timeout: time.Minute, KeepFailedFor: 1000 * time.Hour}
 		r.world.joins = func(provider.Launch) bool { return false }
 		r.until("one is kept", 5*time.Minute,
 			func() bool { return len(r.record().PendingTerminations) == 1 && r.record().Action == nil })
@@ -303,12 +303,12 @@ func TestADeletedPoolIsNotReleasedUnseen(t *testing.T) {
 	})
 }
 
-func TestOnlyTheLeaderLetsAPoolGo(t *testing.T) {
+func TestOnlyTheLeaderReleasesAPool(t *testing.T) {
 	r := newRig(t)
 	other := r.process("other", r.clock.now)
 	r.tick()
 	other.options.ReleaseFinalizer = func(context.Context) error { return errors.New("it does not lead") }
-	other.wire()
+	other.connectPhases()
 	r.spec.Plan.Deleting = true
 	for range 120 {
 		r.clock.advance(2 * time.Second)
@@ -361,7 +361,7 @@ func TestAScaleDownEndsBeforeTheDeletion(t *testing.T) {
 	require.Zero(t, r.count(journal.EventDrainFailed))
 }
 
-// A journal in a table outlives its WorkerPool. A new one of the same name does not go on with the
+// A journal in a table outlives its WorkerPool. A new one of the same name does not continue the
 // deletion of the old one.
 func TestADeletionEndsWithItsPool(t *testing.T) {
 	r := newRig(t)

@@ -216,7 +216,7 @@ var shape = corev1.ResourceList{
 	corev1.ResourcePods: resource.MustParse("110"),
 }
 
-// settle applies what is due by now: nodes join, pods end, instances end.
+// settle applies due changes: nodes join, pods end, instances end.
 func (w *fakeWorld) settle() {
 	now := w.clock.now()
 	for _, id := range slices.Sorted(maps.Keys(w.instances)) {
@@ -323,8 +323,8 @@ func together(list []*fakeInstance, refusals []provider.Refusal) provider.Launch
 	return first
 }
 
-// choose returns the first type of a launch that there is. A launch with alternatives uses its
-// token up if there is none.
+// choose returns the first available type of a launch. A launch with alternatives uses its token
+// up if there is none.
 func (w *fakeWorld) choose(l provider.Launch) (at fleet.Placement, refusals []provider.Refusal, err error) {
 	if w.capacity == nil {
 		return l.Placement, nil, nil

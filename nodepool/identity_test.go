@@ -18,7 +18,7 @@ import (
 	"github.com/foresail/foresail/nodepool/state"
 )
 
-// claim adds a Node that has a provider id, as its kubelet says.
+// claim adds a Node with a provider id.
 func (r *rig) claim(name, providerID string) *fakeNode {
 	n := &fakeNode{ready: true, since: r.clock.now(), object: &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{
@@ -32,14 +32,13 @@ func (r *rig) claim(name, providerID string) *fakeNode {
 	return n
 }
 
-// reports has a Node report an address.
+// reports makes a Node report an address.
 func (n *fakeNode) reports(address string) {
 	n.object.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: address}}
 }
 
-// TestNodesAreDeletedAfterTheirInstances: that a termination was ordered does not end an instance.
-// Whatever removed it, its Node stays until the cloud says that it is gone, and nothing else waits
-// for that.
+// TestNodesAreDeletedAfterTheirInstances: an ordered termination does not mean that an instance is
+// gone. Its Node stays until the cloud reports that, and nothing else waits for it.
 func TestNodesAreDeletedAfterTheirInstances(t *testing.T) {
 	for name, remove := range map[string]func(*rig){
 		"scale-down": func(r *rig) {
@@ -83,8 +82,8 @@ func TestNodesAreDeletedAfterTheirInstances(t *testing.T) {
 	}
 }
 
-// TestNothingWaitsForAnInstanceThatEnds: an instance that hangs while it shuts down keeps no pods
-// from getting nodes, and no other node from being removed.
+// TestNothingWaitsForAnInstanceThatEnds: an instance that hangs while it shuts down does not
+// keep pods from getting nodes, or other nodes from being removed.
 func TestNothingWaitsForAnInstanceThatEnds(t *testing.T) {
 	r := idle(t, 3)
 	r.world.leaving, r.spec.Plan.CooldownUp = time.Hour, 0
@@ -95,9 +94,9 @@ func TestNothingWaitsForAnInstanceThatEnds(t *testing.T) {
 	r.until("a node is launched", time.Minute, func() bool { return r.world.launches == 1 })
 }
 
-// TestAmbiguousNodesAreLeftAlone: two Nodes have one provider id, or one has what was another's.
-// Which of them runs on the instance is not certain, so neither the instance nor a Node goes,
-// whatever asks for it.
+// TestAmbiguousNodesAreLeftAlone: two Nodes have one provider id, or one has the former id of another.
+// It is unclear which of them runs on the instance, so neither the instance nor a Node is removed
+// for any reason.
 func TestAmbiguousNodesAreLeftAlone(t *testing.T) {
 	confused := map[string]func(*rig){
 		"two Nodes have the provider id": func(r *rig) { r.claim("node-x", "fake:///i-old0") },
@@ -161,8 +160,8 @@ func TestAmbiguousNodesAreLeftAlone(t *testing.T) {
 	}
 }
 
-// TestAmbiguityEndsWithItsCause: once the other Node is gone, or the addresses say which Node is
-// the instance's, it is removed as ever.
+// TestAmbiguityEndsWithItsCause: once the other Node is gone, or the addresses show which Node is
+// the instance's, it is removed as usual.
 func TestAmbiguityEndsWithItsCause(t *testing.T) {
 	for name, clarify := range map[string]func(*rig){
 		"the other Node is deleted": func(r *rig) { delete(r.world.nodes, "node-x") },
@@ -187,8 +186,8 @@ func TestAmbiguityEndsWithItsCause(t *testing.T) {
 	}
 }
 
-// TestAmbiguityEndsARemoval: a Node that takes the provider id of an instance while that is being
-// removed has the removal given up.
+// TestAmbiguityEndsARemoval: if a Node takes the provider id of an instance that is being removed,
+// the removal is given up.
 func TestAmbiguityEndsARemoval(t *testing.T) {
 	for name, confuse := range map[string]func(*rig){
 		"another Node has its provider id": func(r *rig) { r.claim("node-x", "fake:///i-old0") },
@@ -214,8 +213,8 @@ func TestAmbiguityEndsARemoval(t *testing.T) {
 }
 
 // TestNodesWithAHostNameForAnIDKeepInstances: the kubelet has a provider id of the right scheme
-// that names no instance. Its Node is found by its address, or by when it came, and its instance is
-// not taken for one without a node.
+// that names no instance. Its Node is found by its address, or by its age, and its instance is not
+// taken for one without a node.
 func TestNodesWithAHostNameForAnIDKeepInstances(t *testing.T) {
 	const hostName = "ip-10-0-0-1.eu-central-1.compute.internal"
 	for name, c := range map[string]struct {
@@ -246,9 +245,9 @@ func TestNodesWithAHostNameForAnIDKeepInstances(t *testing.T) {
 	}
 }
 
-// TestInstancesOfOtherControllersAreNobodysHere: an instance of an Auto Scaling group or of
+// TestInstancesOfOtherControllersAreIgnored: an instance of an Auto Scaling group or of
 // Karpenter that carries the pool's tags is neither counted nor removed.
-func TestInstancesOfOtherControllersAreNobodysHere(t *testing.T) {
+func TestInstancesOfOtherControllersAreIgnored(t *testing.T) {
 	for name, begin := range map[string]func(*rig){
 		"from the start": func(*rig) {},
 		"later":          func(r *rig) { r.pass(time.Minute) },
@@ -278,7 +277,7 @@ func TestInstancesOfOtherControllersAreNobodysHere(t *testing.T) {
 			r.spec.Plan.Deleting = true
 			released := 0
 			r.change(func(o *Options) { o.ReleaseFinalizer = func(context.Context) error { released++; return nil } })
-			r.pool.wire()
+			r.pool.connectPhases()
 			r.until("the pool goes without it", 10*time.Minute, func() bool { return released > 0 })
 			require.NotContains(t, r.world.terminated, "i-old0")
 			require.Equal(t, []string{"node-i-old0"}, r.nodeNames())
@@ -322,7 +321,7 @@ func TestNodesOfReusedAddressesAreDeleted(t *testing.T) {
 }
 
 // TestNoticesOfUntaggedInstancesExpire: a notice about an instance that has lost its tags, and that
-// the cloud does not take, ends as any other that comes to nothing.
+// the cloud does not reclaim, ends like any other without effect.
 func TestNoticesOfUntaggedInstancesExpire(t *testing.T) {
 	r := newRig(t)
 	r.world.add(3)
@@ -337,7 +336,7 @@ func TestNoticesOfUntaggedInstancesExpire(t *testing.T) {
 }
 
 // TestADeletionNamesWhatItWaitsFor: two Nodes have the provider id of an instance that is gone, and
-// another instance does not end.
+// another instance does not shut down.
 func TestADeletionNamesWhatItWaitsFor(t *testing.T) {
 	r := deleted(t, 3)
 	r.claim("node-x", "fake:///i-old0")
@@ -356,7 +355,7 @@ func TestADeletionNamesWhatItWaitsFor(t *testing.T) {
 }
 
 // TestInstancesOfAPastCallAreCleanedUp: several instances have the token of one call. Long after
-// it, one that has lost its Node is an orphan of this pool like any other, and no copy of tags.
+// it, one that has lost its Node is an orphan of this pool like any other, and not a copy of tags.
 func TestInstancesOfAPastCallAreCleanedUp(t *testing.T) {
 	r := wanting(t, 4)
 	r.until("all have joined", 5*time.Minute, func() bool { return r.count(journal.EventScaledUp) == 1 })

@@ -28,9 +28,9 @@ func (b *inbox) add(messages ...provider.Message) {
 	}
 }
 
-// putBack keeps messages for the next cycle without triggering one, which could do nothing with
+// deferMessages keeps messages for the next cycle without triggering one, which could do nothing with
 // them either.
-func (b *inbox) putBack(messages ...provider.Message) {
+func (b *inbox) deferMessages(messages ...provider.Message) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, m := range messages {

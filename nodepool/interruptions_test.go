@@ -17,7 +17,7 @@ import (
 	"github.com/foresail/foresail/nodepool/state"
 )
 
-// take has the cloud reclaim an instance in two minutes.
+// take makes the cloud reclaim an instance in two minutes.
 func (r *rig) take(id string) provider.Message {
 	m := provider.Message{InstanceID: id, Kind: provider.MessageInterruption,
 		Deadline: r.clock.now().Add(2 * time.Minute), Handle: "h-" + id}
@@ -206,19 +206,17 @@ func TestImpossibleDeadlines(t *testing.T) {
 	}
 }
 
-func TestRebalance(t *testing.T) {
-	for _, cordon := range []bool{false, true} {
-		r := newRig(t)
-		r.world.add(1)
-		r.spec.Drain.CordonOnRebalance = cordon
-		r.tick()
-		r.pool.Notify(provider.Message{InstanceID: "i-old0", Kind: provider.MessageRebalance},
-			provider.Message{InstanceID: "i-old0", Kind: provider.MessageStateChange})
-		r.pass(time.Minute)
-		require.Equal(t, cordon, r.world.nodes["node-i-old0"].cordon)
-		require.Len(t, r.notices.done, 2)
-		require.Empty(t, r.world.terminated)
-	}
+func TestRebalanceRecommendationsAreReported(t *testing.T) {
+	r := newRig(t)
+	r.world.add(1)
+	r.tick()
+	r.pool.Notify(provider.Message{InstanceID: "i-old0", Kind: provider.MessageRebalance},
+		provider.Message{InstanceID: "i-old0", Kind: provider.MessageStateChange})
+	r.pass(time.Minute)
+	require.Equal(t, 1, r.count(journal.EventRebalance))
+	require.False(t, r.world.nodes["node-i-old0"].cordon)
+	require.Len(t, r.notices.done, 2)
+	require.Empty(t, r.world.terminated)
 }
 
 func TestNoMoreReplacementsThanDesired(t *testing.T) {
@@ -254,7 +252,7 @@ func TestControlPlaneIsNotDrainedByANotice(t *testing.T) {
 	r.clean()
 }
 
-// SQS may redeliver a message after everything is done, and the cloud lists a reclaimed instance for a while.
+// SQS may redeliver a message after everything is done, and the cloud lists a reclaimed instance for some time.
 func TestRedeliveredNotice(t *testing.T) {
 	for name, c := range map[string]struct{ leaving, late time.Duration }{
 		"listed still": {leaving: 10 * time.Minute}, "not listed any more": {late: 2 * time.Minute},
@@ -295,40 +293,6 @@ func TestInterruptionsResume(t *testing.T) {
 	require.Equal(t, provider.Unknown, provider.ClassOf(errLost))
 }
 
-// Rebalance recommendations may come for all nodes at once, without any interruption after them.
-func TestRebalanceRecommendationsDoNotBlockThePool(t *testing.T) {
-	advised := func(t *testing.T, n int) *rig {
-		r := newRig(t)
-		r.world.add(n)
-		r.oneZone()
-		r.spec.Plan.Min, r.spec.Plan.Max, r.spec.Plan.Idle.For = 1, n, 2*time.Minute
-		r.spec.Drain.CordonOnRebalance = true
-		r.tick()
-		for id := range r.world.instances {
-			r.pool.Notify(provider.Message{InstanceID: id, Kind: provider.MessageRebalance})
-		}
-		r.tick()
-		for _, n := range r.world.nodes {
-			require.True(t, n.cordon)
-		}
-		return r
-	}
-	t.Run("that is idle", func(t *testing.T) {
-		r := advised(t, 6)
-		r.until("a cordoned one goes", 10*time.Minute, func() bool { return r.count(journal.EventScaledDown) == 1 })
-		r.pass(2 * time.Hour)
-		require.Equal(t, 1, r.running())
-		r.clean()
-	})
-	t.Run("that is full", func(t *testing.T) {
-		r := advised(t, 4)
-		r.pend(2)
-		r.until("they take pods again", 20*time.Minute, func() bool { return r.count(journal.EventRestored) == 4 })
-		r.clean()
-		require.Empty(t, r.world.terminated)
-	})
-}
-
 // While the instances are unknown, SQS redelivers the messages about them.
 func TestMessagesThatMustWait(t *testing.T) {
 	r := newRig(t)
@@ -361,11 +325,11 @@ func TestNewerMessagesReplaceOlderOnes(t *testing.T) {
 		provider.Message{InstanceID: "i-1", Kind: provider.MessageInterruption, Handle: "2"}
 	advice := provider.Message{InstanceID: "i-1", Kind: provider.MessageRebalance, Handle: "3"}
 	r.pool.Notify(newer, advice)
-	r.pool.inbox.putBack(older)
+	r.pool.inbox.deferMessages(older)
 	got, err := r.pool.inbox.take()
 	require.NoError(t, err)
 	require.Equal(t, []provider.Message{newer, advice}, got)
-	r.pool.inbox.putBack(older)
+	r.pool.inbox.deferMessages(older)
 	r.pool.Notify(newer)
 	got, err = r.pool.inbox.take()
 	require.NoError(t, err)

@@ -14,7 +14,7 @@ const gpu corev1.ResourceName = "nvidia.com/gpu"
 
 var agentNotReady = corev1.Taint{Key: "ebs.csi.aws.com/agent-not-ready", Effect: corev1.TaintEffectNoExecute}
 
-// promise adds a resource to what all nodes are said to have.
+// promise adds a resource to all offers.
 func (r *rig) promise(name corev1.ResourceName, quantity string) {
 	for i := range r.world.offers {
 		allocatable := maps.Clone(r.world.offers[i].Allocatable)
@@ -23,24 +23,24 @@ func (r *rig) promise(name corev1.ResourceName, quantity string) {
 	}
 }
 
-// request has the pods that are pending request a resource.
+// request makes the pending pods request a resource.
 func (r *rig) request(name corev1.ResourceName, quantity string) {
 	for _, p := range r.world.pending {
 		p.Pod.Spec.Containers[0].Resources.Requests[name] = resource.MustParse(quantity)
 	}
 }
 
-// give has a node have a resource.
+// give gives a node a resource.
 func (n *fakeNode) give(name corev1.ResourceName, quantity string) {
 	n.object.Status.Allocatable[name] = resource.MustParse(quantity)
 }
 
-// tainting has new nodes be empty, with a taint.
+// tainting makes new nodes empty, with a taint.
 func (r *rig) tainting(taint corev1.Taint) {
 	r.world.dress = func(n *fakeNode) { n.free, n.object.Spec.Taints = true, []corev1.Taint{taint} }
 }
 
-// A node with a startup taint is waited for, and no longer than a node that does not join.
+// A node with a startup taint is awaited, but no longer than a node that does not join.
 func TestNodesWithStartupTaintsAreWaitedFor(t *testing.T) {
 	r := newRig(t)
 	r.spec.Template.StartupTaints = []corev1.Taint{agentNotReady}
@@ -60,7 +60,7 @@ func TestNodesWithStartupTaintsAreWaitedFor(t *testing.T) {
 	require.Equal(t, 2, r.last.Snapshot.Pending.Room)
 }
 
-// TestStartupTaintsThatNeverGo: a launch each join.timeout would help no more than the first, so that the wait doubles.
+// TestStartupTaintsThatNeverGo: a launch in each join.timeout would help no more than the first, so the wait doubles.
 func TestStartupTaintsThatNeverGo(t *testing.T) {
 	r := newRig(t)
 	r.spec.Template.StartupTaints = []corev1.Taint{agentNotReady}
@@ -120,7 +120,7 @@ func TestDevicesThatComeLaterAreWaitedFor(t *testing.T) {
 	r.until("a device that is lost later is launched again", 2*time.Minute, func() bool { return r.world.launches == 2 })
 }
 
-// Where no device plugin registers at all, one node is launched for nothing, and not one after the other.
+// If no device plugin registers at all, one node is launched without effect, and not one after the other.
 func TestNodesWithoutTheirDevices(t *testing.T) {
 	r := newRig(t)
 	r.promise(gpu, "1")

@@ -195,7 +195,7 @@ func TestDryRun(t *testing.T) {
 	require.Nil(t, r.record().Action)
 }
 
-// staleCloud returns a list that another process makes old before it is looked at.
+// staleCloud returns a list that another process makes stale before it is used.
 type staleCloud struct {
 	*fakeWorld
 	meanwhile func()
@@ -222,7 +222,7 @@ func TestTakeOverWithAMessageThatIsDone(t *testing.T) {
 			other := r.process("other", r.clock.now)
 			cloud := &staleCloud{fakeWorld: r.world}
 			other.options.Provider = cloud
-			other.wire()
+			other.connectPhases()
 			r.tick()
 			_, err := other.Tick(t.Context())
 			require.NoError(t, err)
@@ -252,8 +252,8 @@ func TestTakeOverWithAMessageThatIsDone(t *testing.T) {
 	}
 }
 
-// twoProcesses runs two processes of a pool, of which the first leads. It returns how to kill the first, which then
-// writes nothing any more, and how to end it.
+// twoProcesses runs two processes of a pool, of which the first leads. It returns a function that
+// kills the first, which then writes nothing any more, and one that ends it.
 func twoProcesses(t *testing.T, prepare func(r *rig), do func(r *rig, kill, end func())) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t)
@@ -283,7 +283,7 @@ func twoProcesses(t *testing.T, prepare func(r *rig), do func(r *rig, kill, end 
 	})
 }
 
-// handOver returns how long it takes until the second process leads.
+// handOver returns the time until the second process leads.
 func (r *rig) handOver() time.Duration {
 	began := time.Now()
 	for r.record().Owner != "other" && time.Since(began) < time.Minute {
@@ -292,8 +292,8 @@ func (r *rig) handOver() time.Duration {
 	return time.Since(began)
 }
 
-// A leader keeps its lease however far apart its cycles are. One that dies is followed within a quarter of a minute,
-// and one that ends at once.
+// A leader keeps its lease with cycles of any interval. A killed one is replaced within a quarter of a minute,
+// and one that ends normally at once.
 func TestHandOver(t *testing.T) {
 	for _, interval := range []time.Duration{15 * time.Second, 2 * time.Minute} {
 		prepare := func(r *rig) { r.spec.Plan.Min, r.spec.Interval = 1, interval }
@@ -314,7 +314,7 @@ func TestHandOver(t *testing.T) {
 	}
 }
 
-// A cycle that takes longer than the lease does not lose it, as it is renewed meanwhile.
+// A cycle that takes longer than the lease does not lose it, because it is renewed meanwhile.
 func TestLeaseOutlastsALongCycle(t *testing.T) {
 	inBubble(t, func(r *rig) {
 		r.change(func(o *Options) { o.Observer = slowObserver{r.world, 3 * journal.LeaseTerm} })
@@ -327,7 +327,7 @@ func TestLeaseOutlastsALongCycle(t *testing.T) {
 	})
 }
 
-// slowObserver takes long to see.
+// slowObserver observes slowly.
 type slowObserver struct {
 	*fakeWorld
 	takes time.Duration

@@ -15,8 +15,9 @@ import (
 	"github.com/foresail/foresail/nodepool/plan"
 )
 
-// Replicas that spread over hosts keep their nodes if these would go to save money: the node that is being emptied
-// counts as the emptiest host, so no other one takes the pod. With nodeTaintsPolicy: Honor it does not count.
+// Replicas that spread over hosts keep their nodes if these would be removed to save money: the
+// node that is being drained counts as the emptiest host, so no other one takes the pod. With
+// nodeTaintsPolicy: Honor it does not count.
 func TestSpreadPodsAreNotEvictedToSaveMoney(t *testing.T) {
 	r := idle(t, 3)
 	r.world.podGrace = 40 * time.Second // longer than pods wait until they count
@@ -102,7 +103,7 @@ func TestVolumesThatNodesCanAttach(t *testing.T) {
 	assert.Equal(t, 1, r.world.launches)
 }
 
-// A pod whose volumes no node can attach together is no demand.
+// A pod whose volumes no node can attach together gets no node.
 func TestMoreVolumesThanANodeCanAttach(t *testing.T) {
 	r := idle(t, 1)
 	s := r.world.play(&workload{app: "db", replicas: 1, template: plain("100m"), stateful: true})
@@ -128,8 +129,8 @@ func TestMoreVolumesThanANodeCanAttach(t *testing.T) {
 		r.last.Snapshot.Pending.Unhelped[0].Reason)
 }
 
-// The pods of a node that others empty keep the room that they will need: it is not given to the pods of a node of
-// the pool.
+// The pods of a node that another program drains keep the room that they will need: it is not given to the pods of a
+// node of the pool.
 func TestPodsOfNodesThatOthersEmptyKeepTheirRoom(t *testing.T) {
 	for name, empty := range map[string]func(*corev1.Node){
 		"Karpenter": func(n *corev1.Node) {
@@ -183,7 +184,7 @@ func TestNominatedPodsHoldTheirRoom(t *testing.T) {
 	assert.Zero(t, r.world.launches)
 }
 
-// Pods that are scheduled together get nodes together: none while the pool may not have as many as all of them need.
+// Pods that are scheduled together get nodes together: none while the pool may not have enough for all of them.
 func TestGangsGetNodesForAllOrNone(t *testing.T) {
 	job := plain("1")
 	job.SchedulingGroup = &corev1.PodSchedulingGroup{PodGroupName: new("job")}

@@ -20,7 +20,7 @@ import (
 	"github.com/foresail/foresail/nodepool/state"
 )
 
-// Only nodes that will take pods soon keep pending pods from getting another node.
+// Only nodes that will soon take pods keep pending pods from getting another node.
 func TestUnusableWorkersDoNotHideDemand(t *testing.T) {
 	for name, spoil := range map[string]func(*fakeNode){
 		"its node is not ready": func(n *fakeNode) { n.ready = false },
@@ -58,7 +58,7 @@ func TestWorkersOnTheirWayAreWaitedFor(t *testing.T) {
 	require.Zero(t, r.last.Snapshot.Pending.Nodes)
 }
 
-// Instances that the cloud does not list any more, as when they have lost their tags, are there while their Nodes are.
+// Instances that the cloud no longer lists, as when they have lost their tags, count while their Nodes exist.
 func TestReadyNodesOutrankTheList(t *testing.T) {
 	r := newRig(t)
 	r.world.add(4)
@@ -104,7 +104,7 @@ func TestReadyNodesOutrankTheList(t *testing.T) {
 }
 
 // TestNodesOfRunningInstancesAreNotDeleted: an instance that has lost its tags runs on when its
-// Node is not Ready. The Node stays, so that no process ever forgets the instance, and goes with it
+// Node is not Ready. The Node stays, so that no process ever loses the instance, and goes with it
 // once it has its tags again.
 func TestNodesOfRunningInstancesAreNotDeleted(t *testing.T) {
 	r := newRig(t)
@@ -136,10 +136,10 @@ func TestNodesOfRunningInstancesAreNotDeleted(t *testing.T) {
 	require.NotContains(t, r.nodeNames(), "node-i-old0")
 }
 
-// TestWhatIsNotFoundIsNotGone: while the cloud does not answer for an instance, and while it denies
+// TestUnfoundInstancesAreNotGone: while the cloud does not answer for an instance, and while it denies
 // all that it is asked about and lists none, as with the credentials of another account, no Node is
 // deleted.
-func TestWhatIsNotFoundIsNotGone(t *testing.T) {
+func TestUnfoundInstancesAreNotGone(t *testing.T) {
 	for name, blind := range map[string]func(*rig){
 		"it does not answer": func(r *rig) {
 			r.world.findErr = errDown
@@ -285,7 +285,7 @@ func TestPodsWithRoomAreReported(t *testing.T) {
 	require.Equal(t, "shop/huge", pending.Unhelped[0].Pod)
 }
 
-// That the cloud does not say what new instances are is reported once, and keeps nothing from being done.
+// If the cloud does not report what new instances are, that is reported once, and blocks nothing.
 func TestDriftThatIsNotKnownIsReportedOnce(t *testing.T) {
 	r := newRig(t)
 	r.world.add(2)
@@ -323,7 +323,7 @@ func TestDriftThatIsNotKnownIsReportedOnce(t *testing.T) {
 	require.Equal(t, 2, r.count(journal.EventDriftUnknown), "it had been known again")
 }
 
-// That the cloud does not say what instances cost is reported once, and keeps nothing from being done.
+// If the cloud does not report prices, that is reported once, and blocks nothing.
 func TestPricesThatAreNotKnownAreReportedOnce(t *testing.T) {
 	r := newRig(t)
 	r.world.add(2)

@@ -179,7 +179,8 @@ func TestTenMinutesWithoutTheCluster(t *testing.T) {
 }
 
 func TestTenMinutesWithoutMetrics(t *testing.T) {
-	known := plan.Signal{Name: "cpu", Known: true, Now: 0.1, Predicted: 0.1, Threshold: 0.7, Desired: 1, Fits: 1, CPU: true}
+	known := plan.Signal{Name: "cpu", Known: true, Now: 0.1, Predicted: 0.1, Threshold: 0.7,
+		Desired: 1, Fits: 1, CPU: true}
 	inBubble(t, func(r *rig) {
 		r.world.add(3)
 		r.oneZone()
@@ -207,13 +208,13 @@ func TestTenMinutesWithoutMetrics(t *testing.T) {
 	})
 }
 
-// deafNotices is a queue that can be down.
-type deafNotices struct {
+// brokenNotices is a queue that can be down.
+type brokenNotices struct {
 	*fakeNotices
 	down atomic.Bool
 }
 
-func (q *deafNotices) Receive(ctx context.Context) ([]provider.Message, error) {
+func (q *brokenNotices) Receive(ctx context.Context) ([]provider.Message, error) {
 	if q.down.Load() {
 		return nil, errDown
 	}
@@ -221,7 +222,7 @@ func (q *deafNotices) Receive(ctx context.Context) ([]provider.Message, error) {
 }
 
 func TestTenMinutesWithoutTheQueue(t *testing.T) {
-	q := &deafNotices{}
+	q := &brokenNotices{}
 	inBubble(t, func(r *rig) {
 		r.world.add(2)
 		r.world.leaving = 30 * time.Second // as EC2 lists instances that shut down
@@ -261,7 +262,7 @@ func TestTenMinutesWithoutTheQueue(t *testing.T) {
 	})
 }
 
-// slowCloud takes its time to list instances.
+// slowCloud lists instances slowly.
 type slowCloud struct {
 	*fakeWorld
 	takes time.Duration
@@ -272,7 +273,7 @@ func (w slowCloud) List(ctx context.Context) ([]fleet.Instance, error) {
 	return w.fakeWorld.List(ctx)
 }
 
-// In a large account the lists alone take longer than a cycle may go on with launching or draining.
+// In a large account the lists alone take longer than a cycle may launch or drain.
 func TestSlowListsHoldNothingBack(t *testing.T) {
 	for _, takes := range []time.Duration{0, 2 * act.ActFor} {
 		t.Run(takes.String(), func(t *testing.T) {

@@ -30,7 +30,7 @@ import (
 	"github.com/foresail/foresail/nodepool/state"
 )
 
-// latency is how long each request of these tests takes, whatever it is sent to.
+// latency is the duration of each request in these tests.
 const latency = 20 * time.Millisecond
 
 // fakeAPI is an API server for the nodes and pods of a world.
@@ -149,7 +149,7 @@ func (a *fakeAPI) evict(pod string) {
 	}
 }
 
-// slowly gives everything that the pool talks to the latency.
+// slowly adds the latency to all requests of the pool.
 func (r *rig) slowly(api *fakeAPI) {
 	r.change(func(o *Options) {
 		o.Store, o.Provider, o.Notices = lateStore{r.store}, lateCloud{r.world}, lateNotices{r.notices}
@@ -207,8 +207,8 @@ func (q lateNotices) Done(ctx context.Context, m provider.Message) error {
 	return q.fakeNotices.Done(ctx, m)
 }
 
-// Half of 400 Spot nodes with 30 pods each are taken back at the same moment. Every pod is asked to leave while there
-// is time for most of them to end, and replacements are launched meanwhile.
+// Half of 400 Spot nodes with 30 pods each are reclaimed at the same moment. Every pod is evicted while there is
+// time for most of them to end, and replacements are launched meanwhile.
 func TestHalfOfThePoolIsTakenBack(t *testing.T) {
 	const nodes, taken, pods = 400, 200, 30
 	var api *fakeAPI
@@ -251,7 +251,7 @@ func TestHalfOfThePoolIsTakenBack(t *testing.T) {
 	})
 }
 
-// While pods end, the API server is not asked for them again and again, and their end is read from it.
+// While pods end, they are not read from the API server again and again, but their end is.
 func TestDrainDoesNotListWhatItWatches(t *testing.T) {
 	var api *fakeAPI
 	inBubble(t, func(r *rig) {

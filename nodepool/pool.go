@@ -33,15 +33,15 @@ type Pool struct {
 	actor      act.Actor
 	findings   findings
 
-	after    after // result of the last cycle for the loop
-	faults   int   // consecutive cycles with errors
-	woken    chan struct{}
-	receives atomic.Bool // messages are received: this process leads, and it is no dry run
-	inbox    inbox
+	last         cycleState // result of the last cycle for the loop
+	failedCycles int        // consecutive cycles with errors
+	woken        chan struct{}
+	receives     atomic.Bool // messages are received: this process leads, and it is no dry run
+	inbox        inbox
 }
 
-// after is the result of a cycle for the loop around it.
-type after struct {
+// cycleState is the result of a cycle for the loop around it.
+type cycleState struct {
 	began   time.Time
 	open    bool      // something waits for its next step
 	lost    bool      // a launch has failed, and waits for a substitute
@@ -57,12 +57,12 @@ func New(o Options) (*Pool, error) {
 		options: o, random: rand.New(rand.NewPCG(o.Seed, 0)),
 		journal: journal.New(o.Owner, o.Now), observer: observe.New(), findings: findings{}, woken: make(chan struct{}, 1),
 	}
-	p.wire()
+	p.connectPhases()
 	return p, nil
 }
 
-// wire passes each phase the options that it may use.
-func (p *Pool) wire() {
+// connectPhases passes each phase the options that it may use.
+func (p *Pool) connectPhases() {
 	p.journal.Store, p.journal.Pool = p.options.Store, p.options.Name
 	p.observer.Cloud, p.observer.Cluster = p.options.Provider, p.options.Observer
 	p.forecaster = forecast.Forecaster{Signals: p.options.Signals, Claims: p.options.Claims}
@@ -95,11 +95,11 @@ func (p *Pool) Tick(ctx context.Context) (plan.Decision, error) {
 		errs, err = p.act(ctx, &seen, load, snapshot, decision)
 	}
 	health := errors.Join(slices.Concat([]error{err, p.journal.Slimmed}, seen.Errs(), errs)...)
-	p.after = after{began: seen.At, nextDue: load.NextDue}
+	p.last = cycleState{began: seen.At, nextDue: load.NextDue}
 	active := p.journal.Leading && !p.spec.DryRun
 	if active {
 		r := p.journal.Record
-		p.after.open, p.after.lost = r.Open() || act.Watches(r, seen.At), len(r.Lost()) > 0
+		p.last.open, p.last.lost = r.Open() || act.Watches(r, seen.At), len(r.Lost()) > 0
 	}
 	p.receives.Store(active)
 	p.report(ctx, CycleReport{
@@ -148,7 +148,7 @@ func (p *Pool) observe(ctx context.Context, o *observe.Observation) error {
 	if o.Leading && o.TookOver && j.Record.Version > 1 {
 		p.observer.List(ctx, o) // the first list may be older than the last acts of the previous leader
 	}
-	p.observer.See(ctx, o)
+	p.observer.Observe(ctx, o)
 	if err == nil && o.Leading {
 		o.Messages, o.MessagesErr = p.inbox.take()
 	}
@@ -165,7 +165,7 @@ func (p *Pool) plan(o *observe.Observation, f forecast.Forecast, s plan.Snapshot
 		return plan.Decision{At: o.At, Step: plan.Hold, Reason: NotDecided, Message: fmt.Sprintf("No change: %v", err)}
 	}
 	d := plan.Decide(s)
-	p.observer.RememberRefused(d.Refused, o.At)
+	p.observer.RecordRefused(d.Refused, o.At)
 	if p.options.Claims != nil && o.Cluster != nil {
 		p.options.Claims.Decided(o, f, d)
 	}
@@ -177,7 +177,7 @@ func (p *Pool) plan(o *observe.Observation, f forecast.Forecast, s plan.Snapshot
 func (p *Pool) act(ctx context.Context, seen *observe.Observation, load forecast.Forecast, s plan.Snapshot,
 	d plan.Decision) (errs []error, err error) {
 	r := p.actor.Act(ctx, act.Cycle{Seen: seen, Forecast: load, Snapshot: s, Decision: d})
-	p.inbox.putBack(r.Deferred...)
+	p.inbox.deferMessages(r.Deferred...)
 	p.observer.MarkEnded(r.Ended)
 	if r.Err == nil && !seen.Spec.DryRun && seen.Complete() {
 		for _, e := range p.findings.news(d.Upkeep.Findings) {

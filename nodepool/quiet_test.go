@@ -13,10 +13,10 @@ import (
 	"github.com/foresail/foresail/nodepool/plan"
 )
 
-// quietWorlds is how many worlds are played; each is the one of its seed.
+// quietWorlds is the number of random clusters, one for each seed.
 const quietWorlds = 12
 
-// randomWorkload has constraints of all sorts.
+// randomWorkload returns a workload with random constraints.
 func randomWorkload(r *rand.Rand, app string) *workload {
 	w := &workload{app: app, replicas: 1 + r.IntN(6), template: plain(fmt.Sprintf("%dm", 100*(1+r.IntN(8)))),
 		budget: r.IntN(3), stateful: r.IntN(3) == 0}
@@ -40,7 +40,7 @@ func randomWorkload(r *rand.Rand, app string) *workload {
 	return w
 }
 
-// A world in which nothing changes is left alone, once it has settled: no pod is evicted and no node launched for
+// A cluster in which nothing changes is left alone, once it has settled: no pod is evicted and no node launched for
 // three hours. Where all nodes must be replaced before, they are.
 func TestQuietClustersStayQuiet(t *testing.T) {
 	for seed := range uint64(quietWorlds) {

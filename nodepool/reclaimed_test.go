@@ -10,7 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// What replaces a node that the cloud takes back is where the pods of that node can run.
+// The replacement of a reclaimed node is one that the pods of that node can run on.
 func TestReplacementsAreWhereTheEvictedPodsCanRun(t *testing.T) {
 	for _, open := range []bool{false, true} {
 		t.Run(fmt.Sprint("with an open scale-up: ", open), func(t *testing.T) {

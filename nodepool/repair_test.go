@@ -15,7 +15,7 @@ import (
 	"github.com/foresail/foresail/nodepool/state"
 )
 
-// repairs has Nodes repaired that are not Ready or have a deadlock for long, in a pool of n workers.
+// repairs configures a pool of n workers to repair Nodes that are not Ready or have a deadlock for long.
 func (r *rig) repairs(after time.Duration, n int) {
 	r.spec.Plan.Min, r.spec.Plan.Max = n, n+3
 	for _, c := range [][2]string{{"Ready", "False"}, {"Ready", "Unknown"}, {"KernelDeadlock", "True"}} {
@@ -24,7 +24,7 @@ func (r *rig) repairs(after time.Duration, n int) {
 	}
 }
 
-// breakNode ends the kubelet of a node.
+// breakNode stops the kubelet of a node.
 func (r *rig) breakNode(names ...string) {
 	for _, name := range names {
 		n := r.world.nodes[name]
@@ -39,7 +39,7 @@ func (r *rig) recover(name string) {
 }
 
 // repairing is a pool of ten workers whose unhealthy Nodes are repaired after half an hour, and
-// that has been seen to be well.
+// that has been observed as healthy.
 func repairing(t *testing.T) *rig {
 	r := newRig(t)
 	r.world.add(10)
@@ -50,7 +50,7 @@ func repairing(t *testing.T) *rig {
 }
 
 // TestUnhealthyNodesAreRepaired: a worker whose Node has not been Ready for half an hour is drained
-// and terminated, whatever keeps its pods, and another has taken its place.
+// and terminated, whatever blocks its pods, and another has replaced it.
 func TestUnhealthyNodesAreRepaired(t *testing.T) {
 	r := repairing(t)
 	r.load("node-i-old0", &fakePod{name: "guarded", refused: "its budget allows none"},
@@ -87,9 +87,9 @@ func (r *rig) findings(kind plan.FindingKind) (out string) {
 	return out
 }
 
-// TestPodsOfADeadKubeletAreNotWaitedForForEver: nothing reports that they have ended, and the end of
-// their instance does it.
-func TestPodsOfADeadKubeletAreNotWaitedForForEver(t *testing.T) {
+// TestPodsOfADeadKubeletAreNotAwaitedForever: nothing reports that they have ended, and the end of
+// their instance ends them.
+func TestPodsOfADeadKubeletAreNotAwaitedForever(t *testing.T) {
 	r := repairing(t)
 	r.load("node-i-old0", &fakePod{name: "x"})
 	r.breakNode("node-i-old0")
@@ -104,7 +104,7 @@ func TestPodsOfADeadKubeletAreNotWaitedForForEver(t *testing.T) {
 }
 
 // TestNodesThatWorkAreEmptiedBeforeTheirEnd: the pods of one that is Ready and unhealthy by another
-// condition are deleted past the time of a drain, and waited for however long they take. It is
+// condition are deleted past the time of a drain, and awaited until they end. It is
 // replaced at once.
 func TestNodesThatWorkAreEmptiedBeforeTheirEnd(t *testing.T) {
 	r := repairing(t)
@@ -138,7 +138,7 @@ func TestPodsOfAKubeletThatAnswersAreWaitedFor(t *testing.T) {
 	r.until("it is terminated", 2*time.Minute, func() bool { return len(r.world.terminated) == 1 })
 }
 
-// TestNothingIsRepairedWhileManyAreUnhealthy: more than a fifth at once have another cause than the nodes.
+// TestNothingIsRepairedWhileManyAreUnhealthy: if more than a fifth are at once, the cause is not the nodes.
 func TestNothingIsRepairedWhileManyAreUnhealthy(t *testing.T) {
 	r := newRig(t)
 	r.world.add(14)
@@ -172,7 +172,7 @@ func TestFewNodesAreRepairedAtOnce(t *testing.T) {
 	require.Zero(t, r.count(journal.EventRepairHeld))
 }
 
-// TestNodesThatRecoverAreNotRepaired: neither one that is Ready again before its time, nor one that is so now and then.
+// TestNodesThatRecoverAreNotRepaired: neither one that is Ready again in time, nor one that is Ready now and then.
 func TestNodesThatRecoverAreNotRepaired(t *testing.T) {
 	r := repairing(t)
 	for range 8 {
@@ -232,7 +232,7 @@ func TestRepairsGoOn(t *testing.T) {
 }
 
 // TestRepairsWaitForObservations: none goes on, and none begins, while the cloud or the cluster
-// cannot be read or are not to be trusted.
+// cannot be read or trusted.
 func TestRepairsWaitForObservations(t *testing.T) {
 	for name, change := range map[string]func(*rig){
 		"the cloud":   func(r *rig) { r.world.listErr = errors.New("down") },
@@ -257,7 +257,7 @@ func TestRepairsWaitForObservations(t *testing.T) {
 	}
 }
 
-// TestNodesAreLeftToPeople where a pool says so, and in one that is being deleted.
+// TestNodesAreLeftToPeople if a pool is configured so, and in one that is being deleted.
 func TestNodesAreLeftToPeople(t *testing.T) {
 	r := repairing(t)
 	r.spec.Plan.Repair.Disabled = true
@@ -268,8 +268,8 @@ func TestNodesAreLeftToPeople(t *testing.T) {
 	require.Contains(t, r.findings(plan.Broken), "delete the Node or terminate i-old0 if it is lost")
 }
 
-// TestRepairsFreeTheBudget: a node that is broken for ever would hold up a roll-out for ever.
-// Neither pauses nor budgets hold a repair.
+// TestRepairsFreeTheBudget: a permanently broken node would block a roll-out forever.
+// Neither pauses nor budgets block a repair.
 func TestRepairsFreeTheBudget(t *testing.T) {
 	r := repairing(t)
 	r.spec.Disruption.Budgets, r.spec.Disruption.Paused = budgets("1"), true

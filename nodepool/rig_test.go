@@ -119,16 +119,16 @@ func (r *rig) mortal(k *killer) {
 	})
 }
 
-// stepEvery has this process and later ones look at open actions less often.
+// stepEvery sets the interval of steps for this process and later ones.
 func (r *rig) stepEvery(d time.Duration) {
 	r.steps = d
 	r.change(func(o *Options) { o.StepInterval = d })
 }
 
-// change changes what the process is made of.
+// change changes the options of the process.
 func (r *rig) change(how func(*Options)) {
 	how(&r.pool.options)
-	r.pool.wire()
+	r.pool.connectPhases()
 }
 
 // Report implements Reporter.
@@ -220,7 +220,7 @@ func (r *rig) pend(n int) {
 	}
 }
 
-// firstNeverJoins has the first launch that is asked about never join, and all others do.
+// firstNeverJoins makes the first launch never join, and all others join.
 func (r *rig) firstNeverJoins() {
 	first := ""
 	r.world.joins = func(l provider.Launch) bool {

@@ -36,14 +36,14 @@ func busy(t *testing.T, n int) *rig {
 	return r
 }
 
-// ages has all instances be of an old launch template.
+// ages gives all instances an old launch template.
 func (r *rig) ages() {
 	for _, i := range r.world.instances {
 		i.Outdated = "its launch template is old"
 	}
 }
 
-// left counts the instances that are to be replaced.
+// left counts the outdated instances.
 func (r *rig) left() (n int) {
 	for _, i := range r.world.instances {
 		if i.Outdated != "" && i.endedAt.IsZero() {
@@ -98,7 +98,7 @@ func TestExpiredWorkersAreReplaced(t *testing.T) {
 	require.Equal(t, 3, r.world.launches)
 }
 
-// TestRestartReplacesWhatIsOlder: those that were launched before a moment, once it has come.
+// TestRestartReplacesWhatIsOlder: instances launched before a time are replaced once it has come.
 func TestRestartReplacesWhatIsOlder(t *testing.T) {
 	r := busy(t, 3)
 	r.spec.Disruption.ReplaceBefore = r.clock.now().Add(time.Hour)
@@ -133,7 +133,7 @@ func TestReportsAreOfTheSpecTheyFollow(t *testing.T) {
 	require.EqualValues(t, 7, r.last.Generation)
 }
 
-// TestPauseGivesNodesBack: while it is paused nothing is disrupted, and what is not empty yet takes pods again.
+// TestPauseGivesNodesBack: during a pause nothing is disrupted, and nodes that are not empty yet are uncordoned.
 func TestPauseGivesNodesBack(t *testing.T) {
 	r := busy(t, 4)
 	r.spec.Disruption.Budgets = budgets("1")
@@ -182,8 +182,8 @@ func TestRollOutOfBlockedNodes(t *testing.T) {
 		r.last.Decision.Rollout.Message)
 }
 
-// TestRollOutUnderALevel: a signal that recommends as many as there are, however many that is, is
-// left with as many as before, whichever process goes on.
+// TestRollOutUnderALevel: a signal that recommends the existing number, whatever it is, ends with
+// the same number as before, whichever process continues.
 func TestRollOutUnderALevel(t *testing.T) {
 	for _, nodes := range []string{"1", "2", "5"} {
 		t.Run(nodes, func(t *testing.T) {
@@ -208,7 +208,7 @@ func TestRollOutUnderALevel(t *testing.T) {
 	}
 }
 
-// TestRollOutStartsNoCooldown: pods that come during a roll-out have their nodes at once, even in its open scale-up.
+// TestRollOutStartsNoCooldown: pods that appear during a roll-out get their nodes at once, even in its open scale-up.
 func TestRollOutStartsNoCooldown(t *testing.T) {
 	r := busy(t, 6)
 	r.spec.Plan.CooldownUp = time.Hour
@@ -227,7 +227,7 @@ func TestRollOutStartsNoCooldown(t *testing.T) {
 	r.until("it has joined", 10*time.Minute, func() bool { return !r.record().LastUp.IsZero() })
 }
 
-// TestReplacementsStayInTheirZone: what is launched after an error of capacity takes the place of the same worker.
+// TestReplacementsStayInTheirZone: the launch after a capacity error replaces the same worker.
 func TestReplacementsStayInTheirZone(t *testing.T) {
 	r := busy(t, 4)
 	r.spec.Plan.Min = 4
@@ -257,7 +257,7 @@ func TestReplacementsStayInTheirZone(t *testing.T) {
 	require.Equal(t, map[string]int{"a": 1, "b": 3}, zones)
 }
 
-// TestBudgetsHoldForEachTarget: what a budget does not allow any more when its turn comes is not begun.
+// TestBudgetsHoldForEachTarget: a target that a budget no longer allows when its turn comes does not begin.
 func TestBudgetsHoldForEachTarget(t *testing.T) {
 	r := busy(t, 8)
 	r.spec.Disruption.Budgets = budgets("4")
@@ -289,8 +289,8 @@ func TestBudgetsHoldForEachTarget(t *testing.T) {
 	r.until("all are replaced", time.Hour, func() bool { return r.left() == 0 && r.record().Action == nil })
 }
 
-// TestNodesWithoutAHomeHoldUpNoOthers: more nodes than a decision asks about have pods that can run nowhere else.
-func TestNodesWithoutAHomeHoldUpNoOthers(t *testing.T) {
+// TestUnmovableNodesHoldUpNoOthers: more nodes than a decision simulates have pods that can run nowhere else.
+func TestUnmovableNodesHoldUpNoOthers(t *testing.T) {
 	r := busy(t, 40)
 	r.spec.Plan.RemovalOrder = []plan.Scorer{plan.Oldest} // in the order of their numbers
 	r.ages()

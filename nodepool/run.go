@@ -49,9 +49,9 @@ func (p *Pool) loop(ctx context.Context) {
 		case <-ctx.Done():
 		case <-timer.C:
 		case <-p.options.Observer.Wake():
-			sleep(ctx, p.rest())
+			sleep(ctx, p.earlyWait())
 		case <-p.woken:
-			sleep(ctx, p.rest())
+			sleep(ctx, p.earlyWait())
 		}
 		timer.Stop()
 	}
@@ -68,30 +68,30 @@ func (p *Pool) pause(err error) time.Duration {
 	switch {
 	case err != nil:
 		most := interval
-		if p.after.open || p.inbox.hasDeferred() {
+		if p.last.open || p.inbox.hasDeferred() {
 			most = min(interval, stepsInTrouble*p.options.StepInterval)
 		}
-		p.faults++
-		next = now.Add(act.Backoff(p.random, p.faults, p.options.StepInterval, most))
-	case p.after.lost:
+		p.failedCycles++
+		next = now.Add(act.Backoff(p.random, p.failedCycles, p.options.StepInterval, most))
+	case p.last.lost:
 		next = now // at once, as far as the shortest pause allows
-	case p.after.open:
-		next = p.after.began.Add(p.options.StepInterval)
+	case p.last.open:
+		next = p.last.began.Add(p.options.StepInterval)
 	default:
-		next = p.after.began.Add(interval)
+		next = p.last.began.Add(interval)
 	}
 	if err == nil {
-		p.faults = 0
+		p.failedCycles = 0
 	}
-	if due := p.after.nextDue; !due.IsZero() && due.Before(next) {
+	if due := p.last.nextDue; !due.IsZero() && due.Before(next) {
 		next = due
 	}
 	return max(minPause, next.Sub(now))
 }
 
-// rest returns the wait of an early cycle.
-func (p *Pool) rest() time.Duration {
-	return p.after.began.Add(minPause).Sub(p.options.Now())
+// earlyWait returns the wait of an early cycle.
+func (p *Pool) earlyWait() time.Duration {
+	return p.last.began.Add(minPause).Sub(p.options.Now())
 }
 
 func sleep(ctx context.Context, d time.Duration) {

@@ -45,7 +45,7 @@ func (r *rig) sleepFor(d time.Duration) {
 	synctest.Wait()
 }
 
-// ticks returns when cycles began, since the first.
+// ticks returns the start times of cycles, relative to the first.
 func (r *rig) ticks() []time.Duration {
 	out := make([]time.Duration, len(r.cycles))
 	for i, at := range r.cycles {
@@ -158,7 +158,7 @@ func TestRunHandsOver(t *testing.T) {
 
 // The back-off after lasting errors delays neither an open drain nor a pod that is due.
 func TestBackOffDelaysNothingUrgent(t *testing.T) {
-	q := &deafNotices{}
+	q := &brokenNotices{}
 	setup := func(r *rig) {
 		r.setSpec(func(s *config.Spec) { s.Interval = 5 * time.Minute })
 		q.fakeNotices = r.notices

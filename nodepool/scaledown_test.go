@@ -126,7 +126,7 @@ func TestPodsThatComeToADrainedNode(t *testing.T) {
 	require.Equal(t, 2, r.count(journal.EventDrained))
 }
 
-// An instance that ends with volumes keeps their pods waiting for minutes.
+// If an instance ends with attached volumes, their pods wait for minutes.
 func TestVolumesAreDetachedBeforeTheEnd(t *testing.T) {
 	r := idle(t, 2)
 	r.world.nodes["node-i-old0"].holds = []string{"pv-a", "pv-b"}
@@ -154,7 +154,7 @@ func TestVolumesOfAnInterruptedNodeAreWaitedForUntilItsDeadline(t *testing.T) {
 	require.InDelta(t, 0, r.clock.now().Sub(deadline), float64(5*time.Second))
 }
 
-// TestManyNodesAreRemovedInMinutes: a batch is emptied several at once, ever more as it works.
+// TestManyNodesAreRemovedInMinutes: several nodes of a batch are drained at once, more and more as it works.
 func TestManyNodesAreRemovedInMinutes(t *testing.T) {
 	r := idle(t, 101)
 	r.spec.Plan.Max, r.spec.Plan.MaxBatchDown = 200, 100
@@ -178,7 +178,7 @@ func TestManyNodesAreRemovedInMinutes(t *testing.T) {
 	t.Logf("100 nodes in %s", r.clock.now().Sub(began))
 }
 
-// TestBudgetsHoldFurtherDrains: while a budget holds pods of one node, no further node is emptied.
+// TestBudgetsHoldFurtherDrains: while a budget blocks pods of one node, no further node is drained.
 func TestBudgetsHoldFurtherDrains(t *testing.T) {
 	r := idle(t, 8)
 	r.spec.Plan.MaxBatchDown, r.spec.Plan.Idle.For = 7, 10*time.Second
@@ -246,7 +246,8 @@ func TestForceDeletesWhatBlocksANodeThatMustGo(t *testing.T) {
 	}
 }
 
-// TestForceOutlastsSlowEvictions has the timeout pass during evictions: the drain goes on, and deletes what is left.
+// TestForceOutlastsSlowEvictions: the timeout passes during evictions. The drain continues, and
+// deletes the remaining pods.
 func TestForceOutlastsSlowEvictions(t *testing.T) {
 	r := idle(t, 2)
 	r.spec.Drain.Force, r.spec.Drain.Timeout = true, 2*time.Second
@@ -275,7 +276,7 @@ func TestStuckScaleDownIsCleared(t *testing.T) {
 	require.Zero(t, r.record().LastDown)
 }
 
-// TestALongScaleDownIsNotCleared: one that gets on, node by node, may take longer than one in which nothing goes.
+// TestALongScaleDownIsNotCleared: one that proceeds, node by node, may take longer than one that is stuck.
 func TestALongScaleDownIsNotCleared(t *testing.T) {
 	r := idle(t, 40)
 	r.spec.Plan.Max, r.spec.Plan.MaxBatchDown = 40, 39
@@ -313,8 +314,8 @@ func TestLongDrainsAreNotCleared(t *testing.T) {
 	require.Zero(t, r.count(journal.EventScaleDownAborted))
 }
 
-// TestPodsThatEndSlowlyAreWaitedFor: a drain whose pods have all been evicted is not given up while they end.
-func TestPodsThatEndSlowlyAreWaitedFor(t *testing.T) {
+// TestPodsThatEndSlowlyAreAwaited: a drain whose pods have all been evicted is not given up while they end.
+func TestPodsThatEndSlowlyAreAwaited(t *testing.T) {
 	r := idle(t, 2)
 	r.world.podGrace = r.spec.Drain.Timeout + 3*time.Minute
 	r.load("node-i-old0", &fakePod{name: "slow"})
@@ -628,7 +629,7 @@ func TestNodesOfOthersAreLeftAsTheyAre(t *testing.T) {
 	require.False(t, mine.cordon)
 }
 
-// replica is a pod on a node that keeps others like it away.
+// replica is a pod on a node, with anti-affinity to others like it.
 func replica(name, node string) *corev1.Pod {
 	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, Labels: map[string]string{"app": "web"}}}
 	p.OwnerReferences = []metav1.OwnerReference{{Kind: "ReplicaSet", Name: "web", UID: "web", Controller: new(true)}}
@@ -642,7 +643,7 @@ func replica(name, node string) *corev1.Pod {
 	return p
 }
 
-// Removing the node of such a pod would have another one launched for it, and so on for ever.
+// Removing the node of such a pod would lead to another launch for it, and so on forever.
 func TestNodesWhosePodsHaveNoOtherStay(t *testing.T) {
 	r := idle(t, 3)
 	for i, n := range r.nodeNames() {
@@ -662,7 +663,7 @@ func TestNodesWhosePodsHaveNoOtherStay(t *testing.T) {
 	require.Len(t, r.world.terminated, 1)
 }
 
-// What was so when the scale-down began may not be any more when a target's turn comes.
+// The state at the start of the scale-down may have changed when a target's turn comes.
 func TestTargetsWhosePodsHaveNoOtherNodeAnyMoreStay(t *testing.T) {
 	r := idle(t, 4)
 	r.spec.Plan.MaxBatchDown = 2

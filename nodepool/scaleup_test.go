@@ -70,7 +70,7 @@ func TestNoCapacityAnywhere(t *testing.T) {
 	require.Zero(t, r.record().Failures)
 }
 
-// lastReason is the reason of the decision after some time.
+// lastReason returns the reason of the decision after some time.
 func (r *rig) lastReason(after time.Duration) plan.Reason {
 	r.pass(after)
 	return r.last.Decision.Reason
@@ -241,7 +241,7 @@ func TestLaunchIsAdoptedByItsTags(t *testing.T) {
 	require.Equal(t, state.SlotReady, r.slotAfter(0, "i-1"))
 }
 
-// slotAfter is the state of a slot as the last cycle wrote it, whether or not its action is over.
+// slotAfter returns the state of a slot as the last cycle wrote it, even if its action is over.
 func (r *rig) slotAfter(_ int, instance string) state.SlotState {
 	switch {
 	case r.count(journal.EventJoined) > 0:
@@ -300,29 +300,14 @@ func TestLaunchesThatNeverJoin(t *testing.T) {
 	require.Less(t, r.world.launches, 12, "launches back off, each for as long as a join may take and up to five minutes")
 }
 
-func TestKeepFailed(t *testing.T) {
+// A pool keeps instances that did not join as long as their places are not needed.
+func TestFailedInstancesAreKept(t *testing.T) {
 	r := wanting(t, 1)
-	r.spec.Join.KeepFailed = true
+	r.spec.Join.KeepFailedFor = 1000 * time.Hour
 	r.firstNeverJoins()
 	r.pass(2 * time.Hour)
 	require.Empty(t, r.world.terminated)
 	require.Len(t, r.record().PendingTerminations, 1)
-	r.spec.Join.KeepFailed = false
-	r.until("it may go now", time.Minute, func() bool { return len(r.world.terminated) == 1 })
-	r.until("it is forgotten", 5*time.Minute, func() bool { return len(r.record().PendingTerminations) == 0 })
-}
-
-// Kept instances pile up until people remove them, so their number is limited.
-func TestKeepFailedIsBounded(t *testing.T) {
-	r := wanting(t, 1)
-	r.spec.Plan.Max, r.spec.Join.KeepFailed = 3, true
-	r.world.joins = func(provider.Launch) bool { return false }
-	r.pass(12 * time.Hour)
-	require.Equal(t, 3, r.running())
-	require.Contains(t, r.last.Decision.Message, "3 instances that did not join or are broken are kept")
-	r.world.joins = nil
-	r.until("they have joined after all", time.Hour, func() bool { return len(r.record().PendingTerminations) == 0 })
-	require.Equal(t, 3, r.running())
 }
 
 func TestLateJoinIsKept(t *testing.T) {
@@ -462,7 +447,7 @@ func TestStartupTimeIsMeasuredFromJoins(t *testing.T) {
 	}
 }
 
-// TestAMendedSpecEndsTheBackOff: what failed by another spec is tried at once, and by another process as well. A
+// TestAMendedSpecEndsTheBackOff: a failure with another spec is retried at once, also by another process. A
 // field that has nothing to do with launches changes nothing.
 func TestAMendedSpecEndsTheBackOff(t *testing.T) {
 	r := wanting(t, 1)
@@ -481,7 +466,7 @@ func TestAMendedSpecEndsTheBackOff(t *testing.T) {
 	require.Empty(t, r.record().LaunchSpec, "it is known of failures alone")
 }
 
-// TestAMendedDrainPolicyEndsTheBackOff: a node whose drain failed by another policy is drained again.
+// TestAMendedDrainPolicyEndsTheBackOff: a node whose drain failed with another policy is drained again.
 func TestAMendedDrainPolicyEndsTheBackOff(t *testing.T) {
 	r := idle(t, 2)
 	for _, name := range r.nodeNames() {
@@ -493,7 +478,7 @@ func TestAMendedDrainPolicyEndsTheBackOff(t *testing.T) {
 	require.Empty(t, r.record().FailedDrains)
 }
 
-// TestWhatFailedIsKept: why launches fail is known in each cycle until one works, and not only in those that try one.
+// TestWhatFailedIsKept: the reason of failed launches is reported in each cycle until one works.
 func TestWhatFailedIsKept(t *testing.T) {
 	for class, event := range map[provider.Class]journal.EventReason{provider.Invalid: journal.EventLaunchFailed,
 		provider.Unknown: journal.EventLaunchRetried} {
@@ -516,8 +501,8 @@ func TestWhatFailedIsKept(t *testing.T) {
 	}
 }
 
-// TestOffersThatAreNotKnown: what can be launched is not known of a type that EC2 does not know, which is no want
-// of capacity.
+// TestOffersThatAreNotKnown: the offers of a type that EC2 does not know are unknown, which is not a lack of
+// capacity.
 func TestOffersThatAreNotKnown(t *testing.T) {
 	r := wanting(t, 1)
 	r.world.offersErr = refused(provider.Invalid)

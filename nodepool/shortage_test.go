@@ -17,8 +17,8 @@ import (
 	"github.com/foresail/foresail/nodepool/state"
 )
 
-// shortage has the pool want n nodes of many types in three zones, none of which has capacity. The cloud has a long
-// sentence for each, which differs from call to call. It returns how often each placement was requested.
+// shortage makes the pool need n nodes of many types in three zones, none of which has capacity. The cloud returns a
+// long message for each, which differs from call to call. It returns how often each placement was requested.
 func (r *rig) shortage(n int) map[fleet.Placement]int {
 	asked, calls := map[fleet.Placement]int{}, 0
 	base := r.world.offers[0]
@@ -42,7 +42,7 @@ func (r *rig) shortage(n int) map[fleet.Placement]int {
 	return asked
 }
 
-// A shortage leaves the record as large as its slots are many, and a notice is noted in the midst of it.
+// In a shortage the size of the record depends only on its slots, and a notice is still recorded.
 func TestShortageLeavesRoomInTheRecord(t *testing.T) {
 	r := newRig(t)
 	r.world.add(2)
@@ -66,7 +66,7 @@ func TestShortageLeavesRoomInTheRecord(t *testing.T) {
 	require.Len(t, r.record().Interruptions, 1)
 }
 
-// A store that refuses the record gets it without what no process needs.
+// A store that refuses the record gets it without everything that no process needs.
 func TestRecordThatIsTooLarge(t *testing.T) {
 	full := 0
 	for _, limited := range []bool{false, true} {
@@ -95,7 +95,7 @@ func TestRecordThatIsTooLarge(t *testing.T) {
 	}
 }
 
-// A zone without capacity is tried by one call, and what is planned there goes elsewhere without another.
+// A zone without capacity is tried by one call, and slots planned there move elsewhere without another.
 func TestZoneWithoutCapacityIsTriedOnce(t *testing.T) {
 	r := newRig(t)
 	r.spec.Plan.Min, r.spec.Plan.Max, r.spec.Plan.MaxBatchUp = 100, 200, 0
@@ -113,7 +113,7 @@ func TestZoneWithoutCapacityIsTriedOnce(t *testing.T) {
 	require.Equal(t, 1, r.count(journal.EventLaunchFailed), "one refusal is one event")
 }
 
-// A quota of one family is learned by few calls, and the types of others are launched.
+// A quota of one family is found with few calls, and the types of others are launched.
 func TestQuotaOfAFamily(t *testing.T) {
 	r := newRig(t)
 	base := r.world.offers[0]
@@ -145,7 +145,7 @@ func TestQuotaOfAFamily(t *testing.T) {
 	require.Zero(t, tries["p3.8xlarge"], "it counts against the same quota, and takes more")
 }
 
-// A quota that has room for some is used up, by few calls.
+// A quota with room for some instances is used up with few calls.
 func TestQuotaThatHasRoomForSome(t *testing.T) {
 	r := newRig(t)
 	r.world.offers = r.world.offers[:1]

@@ -9,8 +9,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Pods wait for the end of a node that others empty as long as it gets emptier, and not for one whose drain makes no
-// progress: they get a node of their own.
+// Pods wait for the end of a node that another program drains as long as it gets emptier, but not for one whose drain
+// makes no progress: they get a node of their own.
 func TestPodsDoNotWaitForADrainThatMakesNoProgress(t *testing.T) {
 	for name, empty := range map[string]func(*corev1.Node){
 		"Karpenter": func(n *corev1.Node) {

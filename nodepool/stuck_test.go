@@ -31,15 +31,15 @@ func offer(zone, subnet, instanceType, cpus string) provider.Offer {
 	}
 }
 
-// inZone has the pending pods ask for a zone.
+// inZone makes the pending pods require a zone.
 func (r *rig) inZone(zone string) {
 	for _, p := range r.world.pending {
 		p.Pod.Spec.NodeSelector = map[string]string{corev1.LabelTopologyZone: zone}
 	}
 }
 
-// TestPodsOfAZoneAreNotDrownedOut: pods that need a zone get a node there, although a signal asks
-// for as many nodes, which may be anywhere, and only one more is allowed.
+// TestPodsOfAZoneAreNotDrownedOut: pods that need a zone get a node there, although a signal recommends as
+// many nodes, in any zone, and only one more is allowed.
 func TestPodsOfAZoneAreNotDrownedOut(t *testing.T) {
 	r := newRig(t)
 	r.world.offers = append(r.world.offers, offer("c", "subnet-c", "t3.medium", "2"))
@@ -53,7 +53,7 @@ func TestPodsOfAZoneAreNotDrownedOut(t *testing.T) {
 	require.Equal(t, "b", r.world.instances["i-1"].Zone)
 }
 
-// TestOtherSubnetsOfAZone: a subnet without addresses leaves the others of its zone as they are.
+// TestOtherSubnetsOfAZone: a subnet without addresses does not affect the others of its zone.
 func TestOtherSubnetsOfAZone(t *testing.T) {
 	r := newRig(t)
 	r.world.offers = []provider.Offer{offer("a", "full", "t3.medium", "2"), offer("a", "free", "t3.medium", "2"),
@@ -78,7 +78,7 @@ func TestNodesCordonedByHandAreRemoved(t *testing.T) {
 	require.Equal(t, []string{"i-old1"}, r.world.terminated)
 }
 
-// TestMinimumComesBackWithCapacity: however long there was none, the minimum is reached minutes after there is some.
+// TestMinimumComesBackWithCapacity: after a shortage of any duration, the minimum is reached within minutes.
 func TestMinimumComesBackWithCapacity(t *testing.T) {
 	for class, within := range map[provider.Class]time.Duration{provider.Capacity: 4 * time.Minute,
 		provider.Invalid: 6 * time.Minute} {
@@ -140,7 +140,7 @@ func TestAPodWithoutCapacityHoldsUpNothing(t *testing.T) {
 	r.until("capacity comes back", 10*time.Minute, func() bool { return r.running() == 2 })
 }
 
-// TestRoomOfPendingPodsIsKept: of nodes of which one alone has room for such a pod, that one stays.
+// TestRoomOfPendingPodsIsKept: if only one node has room for such a pod, that one stays.
 func TestRoomOfPendingPodsIsKept(t *testing.T) {
 	r := idle(t, 3)
 	r.spec.Plan.Min = 0
@@ -152,7 +152,7 @@ func TestRoomOfPendingPodsIsKept(t *testing.T) {
 	require.Zero(t, r.world.launches)
 }
 
-// TestUntouchedTargetsDoNotBackOff: a scale-down whose time is over punishes the node that held it up, and no other.
+// TestUntouchedTargetsDoNotBackOff: a scale-down whose time is over backs off only the node that blocked it.
 func TestUntouchedTargetsDoNotBackOff(t *testing.T) {
 	r := idle(t, 5)
 	r.spec.Plan.MaxBatchDown = 3
@@ -164,7 +164,7 @@ func TestUntouchedTargetsDoNotBackOff(t *testing.T) {
 	require.Contains(t, r.record().DrainBackoff, "i-old0")
 }
 
-// TestOnDemandBaseIsKept: as many On-Demand workers stay as the pool says, while it has others.
+// TestOnDemandBaseIsKept: the configured number of On-Demand workers stays while there are others.
 func TestOnDemandBaseIsKept(t *testing.T) {
 	r := idle(t, 5)
 	r.spec.Plan.OnDemandBase, r.spec.Plan.SpotRatio = 2, 1
@@ -190,7 +190,7 @@ func TestLargePacksGetLargeNodes(t *testing.T) {
 	require.Equal(t, "c5.4xlarge", r.world.instances["i-1"].InstanceType)
 }
 
-// TestSmallNodesWhereThereAreNoLarge: where what was packed cannot be launched, the pods are packed again.
+// TestSmallNodesWhereThereAreNoLarge: if the packed nodes cannot be launched, the pods are packed again.
 func TestSmallNodesWhereThereAreNoLarge(t *testing.T) {
 	r := newRig(t)
 	r.spec.Plan.MaxBatchUp = 10
@@ -206,34 +206,23 @@ func TestSmallNodesWhereThereAreNoLarge(t *testing.T) {
 	require.Equal(t, 6, r.world.launches)
 }
 
-// TestMaximumBoundsInstances: instances that did not join have their places while they are kept,
-// and lose them before their time if they are needed. If they are kept permanently, there are never
-// more of all than the maximum.
+// TestMaximumBoundsInstances: instances that did not join take places while they are kept, and lose
+// them early if these are needed.
 func TestMaximumBoundsInstances(t *testing.T) {
-	for name, forever := range map[string]bool{"kept for some time": false, "kept forever": true} {
-		t.Run(name, func(t *testing.T) {
-			r := wanting(t, 4)
-			r.spec.Plan.Max = 4
-			r.spec.Join.KeepFailed, r.spec.Join.KeepFailedFor = forever, 6*time.Hour
-			failing := 3
-			r.world.joins = func(l provider.Launch) bool { return l.Slot >= failing }
-			most := 0
-			for range 120 {
-				r.pass(30 * time.Second)
-				most = max(most, r.running())
-				if r.count(journal.EventJoinFailed) >= 3 && !forever {
-					failing = 0
-				}
-			}
-			require.LessOrEqual(t, most, 4)
-			if forever {
-				require.Contains(t, r.last.Decision.Message, "join.keepFailed")
-				require.Empty(t, r.world.terminated)
-				return
-			}
-			require.Len(t, r.world.nodes, 4)
-		})
+	r := wanting(t, 4)
+	r.spec.Plan.Max, r.spec.Join.KeepFailedFor = 4, 6*time.Hour
+	failing := 3
+	r.world.joins = func(l provider.Launch) bool { return l.Slot >= failing }
+	most := 0
+	for range 120 {
+		r.pass(30 * time.Second)
+		most = max(most, r.running())
+		if r.count(journal.EventJoinFailed) >= 3 {
+			failing = 0
+		}
 	}
+	require.LessOrEqual(t, most, 4)
+	require.Len(t, r.world.nodes, 4)
 }
 
 // TestSmallMinimumWithManyZones: a pool whose minimum is smaller than the number of its zones gets there.
@@ -255,8 +244,8 @@ func TestSmallMinimumWithManyZones(t *testing.T) {
 	}
 }
 
-// TestReplacementsOfSpotGoElsewhere: what takes the place of a Spot instance is not of the type,
-// zone and market that the cloud is taking back.
+// TestReplacementsOfSpotGoElsewhere: the replacement of a Spot instance is not of the type, zone
+// and market that the cloud is reclaiming.
 func TestReplacementsOfSpotGoElsewhere(t *testing.T) {
 	r := newRig(t)
 	r.world.add(2)

@@ -24,7 +24,7 @@ import (
 	"github.com/foresail/foresail/nodepool/plan"
 )
 
-// town is a cluster whose scheduler has reasons that a pool knows nothing of: taints, labels and pods of new nodes
+// town is a cluster whose scheduler has reasons that a pool does not know: taints, labels and pods of new nodes
 // that no template contains, and rules of its own. Its controllers replace what is evicted.
 type town struct {
 	*rig
@@ -109,7 +109,7 @@ func (w *town) bind(p *corev1.Pod, node string) {
 	p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
 }
 
-// schedule binds what the scheduler has a node for, and replaces the pods of nodes that are gone.
+// schedule binds pods that fit on a node, and replaces the pods of nodes that are gone.
 func (w *town) schedule() {
 	for _, p := range slices.Clone(w.pods) {
 		if p.Spec.NodeName != "" && w.world.nodes[p.Spec.NodeName] == nil {
@@ -206,8 +206,8 @@ func (w *town) live(d time.Duration) {
 	}
 }
 
-// TestAQuietWorldStaysQuiet: whatever reasons the scheduler has, what does not help is tried so rarely in the end
-// that nothing is launched or evicted for three hours.
+// TestAQuietWorldStaysQuiet: whatever reasons the scheduler has, futile launches become so rare that nothing is
+// launched or evicted for three hours.
 func TestAQuietWorldStaysQuiet(t *testing.T) {
 	testQuietWorlds(t, 0, 1, 2, 3, 11522238591354514907, 11199539437792608221)
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/foresail/foresail/nodepool/cluster"
 )
 
-// empty is a pool without workers, with a pod that waits for one.
+// empty is a pool without workers, with a pending pod.
 func empty(t *testing.T, pod corev1.PodSpec) (*rig, *workloads) {
 	r := newRig(t)
 	r.spec.Plan.Min = 0
@@ -42,7 +42,7 @@ func TestNodesGetTheLabelsThatPodsSelect(t *testing.T) {
 	}
 }
 
-// What Kubernetes says of a node is not for the template to say: one node shows that it does not.
+// The template cannot set labels of Kubernetes itself: one node shows that it does not.
 func TestLabelsThatNodesDoNotGet(t *testing.T) {
 	r, _ := empty(t, selecting("topology.kubernetes.io/rack", "r1"))
 	r.spec.Template.Labels = map[string]string{"topology.kubernetes.io/rack": "r1"}
@@ -51,7 +51,7 @@ func TestLabelsThatNodesDoNotGet(t *testing.T) {
 	require.Len(t, r.last.Snapshot.Pending.Unhelped, 1)
 }
 
-// A taint that nodes join with and the spec does not declare has one node launched for a pod that does not tolerate
+// If nodes join with a taint that the spec does not declare, one node is launched for a pod that does not tolerate
 // it.
 func TestTaintsThatTheSpecDoesNotDeclare(t *testing.T) {
 	r, s := empty(t, plain("500m"))
@@ -72,7 +72,7 @@ func TestTaintsThatTheSpecDoesNotDeclare(t *testing.T) {
 	r.pass(time.Hour)
 	assert.Equal(t, 3, r.world.launches)
 
-	for _, n := range r.world.nodes { // as a person does to look at it
+	for _, n := range r.world.nodes { // as a person does to inspect it
 		n.object.Spec.Taints = []corev1.Taint{{Key: "maintenance", Effect: corev1.TaintEffectNoSchedule}}
 	}
 	for _, p := range s.pods {
@@ -82,7 +82,8 @@ func TestTaintsThatTheSpecDoesNotDeclare(t *testing.T) {
 	assert.Equal(t, 4, r.world.launches)
 }
 
-// A new node runs a pod of each DaemonSet that requests what its newest one does, whatever the template says.
+// A new node runs a pod of each DaemonSet that requests what its newest one does, even if the
+// template requests otherwise.
 func TestDaemonSetsAsTheyRun(t *testing.T) {
 	r := idle(t, 1)
 	s := r.world.play(&workload{app: "web", replicas: 1, template: plain("1")})

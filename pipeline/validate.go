@@ -12,7 +12,8 @@ import (
 // minInterval and series.MaxTicks bound the grid of one run.
 const minInterval = 100 * time.Millisecond
 
-// FieldError names a wrong field (by its path in a PredictedMetric's spec), its value and what would be accepted.
+// FieldError names a wrong field by its path in the spec of a PredictedMetric, its value and what would be accepted. A
+// parameter that no spec has is named as its field of Params.
 type FieldError struct {
 	Field  string
 	Value  any
@@ -36,21 +37,21 @@ func (p Params) Validate() error {
 	v.require(p.Interval <= 0 || p.Window/p.Interval <= series.MaxTicks, "window", p.Window, fmt.Sprintf("at most %d sample intervals", series.MaxTicks))
 	v.durations(p)
 
-	v.require(math.Abs(p.RedistributionShape) <= 50, "redistribution.shape", p.RedistributionShape, "between -50 and 50")
-	v.share("smoothing.levelUp", p.LevelUp)
-	v.share("smoothing.levelDown", p.LevelDown)
-	v.share("smoothing.trendUp", p.TrendUp)
-	v.share("smoothing.trendDown", p.TrendDown)
+	v.require(math.Abs(p.RedistributionShape) <= 50, "redistributionShape", p.RedistributionShape, "between -50 and 50")
+	v.share("holt.levelUp", p.LevelUp)
+	v.share("holt.levelDown", p.LevelDown)
+	v.share("holt.trendUp", p.TrendUp)
+	v.share("holt.trendDown", p.TrendDown)
 	if s := p.Saturation; s.Enabled {
-		v.require(p.Threshold < s.Max && !math.IsInf(s.Max, 0), "saturation.max", s.Max, fmt.Sprintf("finite and above the threshold (%v)", p.Threshold))
-		v.require(s.Zone >= 0 && s.Zone < 1, "saturation.zone", s.Zone, "at least 0 and below 1")
+		v.require(p.Threshold < s.Max && !math.IsInf(s.Max, 0), "saturation", s.Max, fmt.Sprintf("finite and above the threshold (%v)", p.Threshold))
+		v.require(s.Zone >= 0 && s.Zone < 1, "saturationZone", s.Zone, "at least 0 and below 1")
 	}
-	v.require(p.HorizonMultiplier > 0 && p.HorizonMultiplier <= 100, "horizon.multiplier", p.HorizonMultiplier, "above 0 and at most 100")
-	v.require(p.TrendAngle >= 0 && p.TrendAngle < 90, "decision.trendAngle", p.TrendAngle, "degrees, at least 0 and below 90")
-	v.require(p.RiskFactor > 0 && !math.IsInf(p.RiskFactor, 0), "decision.riskFactor", p.RiskFactor, "finite and above 0")
-	v.require(p.ScaleDownMargin >= 0 && p.ScaleDownMargin <= 100, "decision.scaleDownMargin", p.ScaleDownMargin, "between 0 and 100")
-	v.require(p.Spillover >= 0 && p.Spillover < 1, "decision.spillover", p.Spillover, "at least 0 and below 1")
-	v.require(p.MaxStep >= 0, "decision.maxStep", p.MaxStep, "0 (no limit) or more")
+	v.require(p.HorizonMultiplier > 0 && p.HorizonMultiplier <= 100, "horizonMultiplier", p.HorizonMultiplier, "above 0 and at most 100")
+	v.require(p.TrendAngle >= 0 && p.TrendAngle < 90, "trendAngle", p.TrendAngle, "degrees, at least 0 and below 90")
+	v.require(p.RiskFactor > 0 && !math.IsInf(p.RiskFactor, 0), "riskFactor", p.RiskFactor, "finite and above 0")
+	v.require(p.ScaleDownMargin >= 0 && p.ScaleDownMargin <= 100, "scaleDownMargin", p.ScaleDownMargin, "between 0 and 100")
+	v.require(p.Spillover >= 0 && p.Spillover < 1, "spillover", p.Spillover, "at least 0 and below 1")
+	v.require(p.MaxStep >= 0, "maxStep", p.MaxStep, "0 (no limit) or more")
 	return errors.Join(v.errs...)
 }
 
@@ -69,10 +70,10 @@ func (v *validator) share(field string, value float64) {
 
 func (v *validator) method(p Params) {
 	known := p.Method == "" || p.Method == Holt || p.Method == Adaptive
-	v.require(known, "forecast.method", string(p.Method), "Holt or Adaptive")
-	v.require(!p.Counted || p.Method == Adaptive, "forecast.method", string(p.Method), "Adaptive where the load is counted")
-	v.require(p.NoiseMargin >= 0 && p.NoiseMargin <= 10, "forecast.noiseMargin", p.NoiseMargin, "between 0 and 10")
-	v.require(p.Lateness >= 0 && p.Lateness <= 0.5, "forecast.lateness", p.Lateness, "between 0 and 0.5")
+	v.require(known, "method", string(p.Method), "Holt or Adaptive")
+	v.require(!p.Counted || p.Method == Adaptive, "method", string(p.Method), "Adaptive where the load is counted")
+	v.require(p.NoiseMargin >= 0 && p.NoiseMargin <= 10, "noiseMargin", p.NoiseMargin, "between 0 and 10")
+	v.require(p.Lateness >= 0 && p.Lateness <= 0.5, "lateness", p.Lateness, "between 0 and 0.5")
 }
 
 func (v *validator) whole(p Params) {
@@ -85,7 +86,7 @@ func (v *validator) whole(p Params) {
 	v.require(p.Max != 0 || p.Min != 0, "maxReplicas", p.Max, "at least 1")
 	v.require(p.Activation >= 0 && !math.IsInf(p.Activation, 0), "activation", p.Activation, "finite and at least 0")
 	v.require(p.Activation == 0 || p.Min == 0, "activation", p.Activation, fmt.Sprintf("absent unless minReplicas is 0 (it is %d)", p.Min))
-	v.require(p.Model.Kind == "" || p.Model.Kind == Linear, "model.type", string(p.Model.Kind), "Linear if the source measures the whole target")
+	v.require(p.Model.Kind == "" || p.Model.Kind == Linear, "model", string(p.Model.Kind), "Linear if the source measures the whole target")
 	v.require(!p.Saturation.Enabled, "saturation", p.Saturation.Max, "absent if the source measures the whole target")
 }
 
@@ -97,12 +98,12 @@ func (v *validator) model(p Params) {
 	case "", Linear, Quadratic:
 	case Overhead:
 		b := p.Model.Baseline
-		v.require(b >= 0 && b < p.Threshold, "model.baseline", b, fmt.Sprintf("at least 0 and below the threshold (%v)", p.Threshold))
+		v.require(b >= 0 && b < p.Threshold, "baseline", b, fmt.Sprintf("at least 0 and below the threshold (%v)", p.Threshold))
 		// Scale-down needs N(A, τ/(1+μ)), which is defined only if that threshold is above the baseline too.
 		tooWide := b < p.Threshold && b >= p.Threshold/(1+p.ScaleDownMargin)
-		v.require(!tooWide, "decision.scaleDownMargin", p.ScaleDownMargin, fmt.Sprintf("below threshold/baseline - 1 (%.4g)", p.Threshold/b-1))
+		v.require(!tooWide, "baseline", b, fmt.Sprintf("below threshold/%.4g (%.4g), so that fewer instances are possible", 1+p.ScaleDownMargin, p.Threshold/(1+p.ScaleDownMargin)))
 	default:
-		v.require(false, "model.type", string(p.Model.Kind), "Linear, Overhead or Quadratic")
+		v.require(false, "model", string(p.Model.Kind), "Linear, Overhead or Quadratic")
 	}
 }
 
@@ -111,11 +112,11 @@ func (v *validator) durations(p Params) {
 		field string
 		value time.Duration
 	}{
-		{"redistribution.timeout", p.RedistributionTimeout},
-		{"startup.initial", p.StartupTime},
+		{"redistributionTimeout", p.RedistributionTimeout},
+		{"startupTime", p.StartupTime},
 		{"horizon.min", p.HorizonMin},
 		{"horizon.reactionDelay", p.ReactionDelay},
-		{"decision.pendingExpiry", p.PendingExpiry},
+		{"pendingExpiry", p.PendingExpiry},
 		{"cooldown.upAfterUp", p.Cooldown.UpAfterUp},
 		{"cooldown.upAfterDown", p.Cooldown.UpAfterDown},
 		{"cooldown.downAfterUp", p.Cooldown.DownAfterUp},

@@ -122,7 +122,7 @@ func TestWholeParamsAreChecked(t *testing.T) {
 	for field, change := range map[string]func(*pipeline.Params){
 		"minReplicas": func(p *pipeline.Params) { p.Min = -1 },
 		"activation":  func(p *pipeline.Params) { p.Activation = -1 },
-		"model.type":  func(p *pipeline.Params) { p.Model.Kind = pipeline.Quadratic },
+		"model":       func(p *pipeline.Params) { p.Model.Kind = pipeline.Quadratic },
 		"saturation":  func(p *pipeline.Params) { p.Saturation = pipeline.Saturation{Enabled: true, Max: 100} },
 	} {
 		p := wholeParams(pipeline.Adaptive)

@@ -297,7 +297,7 @@ func ConfigOf(pm *v1alpha1.PredictedMetric) (forecaster.Config, error) {
 	ref := pm.Spec.ScaleTargetRef
 	c := targetOf(pm)
 	c.Schedules = schedules
-	c.Params, c.MeasureStartup = p, *pm.Spec.Startup.Measured
+	c.Params, c.MeasureStartup = p, true
 	c.Source, c.Interval, c.Created = pm.Spec.Source.Name(), pm.Spec.Source.Interval(), pm.CreationTimestamp.Time
 	c.Counter = pm.Spec.Source.Counter()
 	if b := pm.Spec.CapacityBuffer; b != nil {

@@ -208,7 +208,7 @@ func horizonSufficient(f *pipeline.Forecast, reactionDelay *metav1.Duration) met
 		return condition(kind, false, string(f.HorizonLimit), fmt.Sprintf("the forecast looks %s ahead, pods need %s until they take load: set horizon.max to %s or more",
 			wholeSeconds(f.Horizon), wholeSeconds(f.HorizonNeeded), wholeSeconds(needed)))
 	case pipeline.LimitedByWindow:
-		return condition(kind, false, string(f.HorizonLimit), fmt.Sprintf("the window of %s is too short for a horizon of %s: leave window out, or set it to %s or more",
+		return condition(kind, false, string(f.HorizonLimit), fmt.Sprintf("the window of %s is too short for a horizon of %s, which needs %s: leave holt out, whose window does not grow",
 			wholeSeconds(f.Window), wholeSeconds(f.Horizon), wholeSeconds(f.WindowNeeded)))
 	}
 	return condition(kind, true, reasonHorizon, "the forecast looks as far ahead as pods need to start")

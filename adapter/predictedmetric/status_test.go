@@ -212,7 +212,7 @@ func TestHorizonSufficient(t *testing.T) {
 		Horizon: 195 * time.Second, HorizonNeeded: 195 * time.Second, HorizonLimit: pipeline.LimitedByWindow, Window: 90 * time.Second, WindowNeeded: 156 * time.Second,
 	}, nil)
 	assert.Equal(t, "LimitedByWindow", c.Reason)
-	assert.Equal(t, "the window of 1m30s is too short for a horizon of 3m15s: leave window out, or set it to 2m36s or more", c.Message)
+	assert.Equal(t, "the window of 1m30s is too short for a horizon of 3m15s, which needs 2m36s: leave holt out, whose window does not grow", c.Message)
 	assert.Equal(t, "LimitedByWindow", of(pipeline.Forecast{}, lost).Reason, "stays while there is no forecast")
 }
 

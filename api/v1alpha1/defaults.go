@@ -31,17 +31,9 @@ func (d MethodDefault) DependsOnMethod() bool { return d.Adaptive != d.Holt }
 // pipeline.AdaptiveParams, pipeline.HoltParams and the documentation to both.
 var methodDefaults = []MethodDefault{
 	{Field: "autoscaler.scaleDownStabilizationSeconds", Adaptive: "30", Holt: "120"},
-	{Field: "capacityBuffer.scaleDownStabilizationSeconds", Adaptive: "300", Holt: "300", Least: true},
-	{Field: "forecast.lateness", Adaptive: "1%"},
-	{Field: "forecast.noiseMargin", Adaptive: "800m"},
-	{Field: "window", Adaptive: "5m", Holt: "90s", Least: true},
+	{Field: "lateness", Adaptive: "1%"},
 	{Field: "staleAfter", Adaptive: "30s", Holt: "30s", Least: true},
-	{Field: "horizon.multiplier", Adaptive: "1", Holt: "1200m"},
 	{Field: "horizon.max", Adaptive: "20m", Holt: "40s"},
-	{Field: "decision.scaleDownMargin", Adaptive: "50m", Holt: "300m"},
-	{Field: "decision.maxStep", Adaptive: "0", Holt: "4"},
-	{Field: "cooldown.downAfterUp", Adaptive: "0s", Holt: "180s"},
-	{Field: "cooldown.downAfterDown", Adaptive: "0s", Holt: "60s"},
 }
 
 // MethodDefaults returns the defaults that no schema can have.
@@ -56,14 +48,14 @@ func (d MethodDefault) Of(method ForecastMethod) string {
 }
 
 // Default fills in every absent field that has a default: as the API server does, and those whose default depends on the
-// method, which an API server cannot. Fields whose value follows from others, window and staleAfter, stay absent.
+// method, which an API server cannot. staleAfter, whose value follows from others, stays absent.
 func (s *PredictedMetricSpec) Default() {
 	spec := reflect.ValueOf(s).Elem()
 	for _, d := range metricDefaults {
 		fillIn(spec, d.field, d.value)
 	}
 	for _, d := range methodDefaults {
-		if value := d.Of(s.Forecast.Method); !d.Least && value != "" {
+		if value := d.Of(s.Method()); !d.Least && value != "" {
 			fillIn(spec, d.Field, value)
 		}
 	}

@@ -89,7 +89,7 @@ func TestDescriptionsOfQuantitiesSayHowToWriteAFraction(t *testing.T) {
 		}
 		spec, _ := at(parse(t, data), "spec", "versions", 0, "schema", "openAPIV3Schema", "properties", "spec").(map[string]any)
 		walk("spec", spec, "")
-		assert.GreaterOrEqual(t, found, 10, k.name)
+		assert.GreaterOrEqual(t, found, 8, k.name)
 	}
 }
 

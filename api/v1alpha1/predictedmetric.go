@@ -53,24 +53,19 @@ type PredictedMetricList struct {
 // +kubebuilder:validation:XValidation:rule="!has(self.activation) || self.minReplicas == 0",message="activation must be absent unless minReplicas is 0",fieldPath=".activation"
 // +kubebuilder:validation:XValidation:rule="!has(self.autoscaler) || has(self.maxReplicas)",message="maxReplicas must be given with autoscaler",fieldPath=".maxReplicas"
 // +kubebuilder:validation:XValidation:rule="!has(self.capacityBuffer) || has(self.maxReplicas) || has(self.capacityBuffer.maxReplicas)",message="capacityBuffer must have maxReplicas, unless the spec has it",fieldPath=".capacityBuffer"
-// +kubebuilder:validation:XValidation:rule="self.model.type == 'Linear' || !((has(self.source.prometheus) && self.source.prometheus.scope == 'Target') || (has(self.source.remoteWrite) && self.source.remoteWrite.scope == 'Target'))",message="model.type must be Linear if the source has scope Target",fieldPath=".model.type"
+// +kubebuilder:validation:XValidation:rule="self.model == 'Linear' || !((has(self.source.prometheus) && self.source.prometheus.scope == 'Target') || (has(self.source.remoteWrite) && self.source.remoteWrite.scope == 'Target'))",message="model must be Linear if the source has scope Target",fieldPath=".model"
 // +kubebuilder:validation:XValidation:rule="!has(self.saturation) || !((has(self.source.prometheus) && self.source.prometheus.scope == 'Target') || (has(self.source.remoteWrite) && self.source.remoteWrite.scope == 'Target'))",message="saturation must be absent if the source has scope Target",fieldPath=".saturation"
-// +kubebuilder:validation:XValidation:rule="duration(has(self.window) ? self.window : self.forecast.method == 'Adaptive' ? '5m' : '90s') >= duration(self.sampleInterval) + duration(self.sampleInterval)",message="window must be at least two sample intervals",fieldPath=".window"
-// +kubebuilder:validation:XValidation:rule="duration(self.sampleInterval) < duration('100ms') || duration(has(self.window) ? self.window : self.forecast.method == 'Adaptive' ? '5m' : '90s').getMilliseconds() <= 100000 * duration(self.sampleInterval).getMilliseconds()",message="window must be at most 100000 sample intervals",fieldPath=".window"
-// +kubebuilder:validation:XValidation:rule="has(self.model.baseline) == (self.model.type == 'Overhead')",message="model.baseline must be given with type Overhead, and with no other",fieldPath=".model.baseline"
-// +kubebuilder:validation:XValidation:rule="!has(self.model.baseline) || [string(self.model.baseline), string(self.threshold)].exists(q, q.matches('[eE][-+]?[0-9]{3}') || !isQuantity(q)) || quantity(string(self.model.baseline)).isLessThan(quantity(string(self.threshold)))",message="model.baseline must be below threshold",fieldPath=".model.baseline"
-// +kubebuilder:validation:XValidation:rule="self.model.type != 'Overhead' || !has(self.model.baseline) || [string(self.model.baseline), string(self.threshold)].exists(q, q.matches('[eE][-+]?[0-9]{3}') || !isQuantity(q)) || (has(self.decision.scaleDownMargin) && [string(self.decision.scaleDownMargin)].exists(q, q.matches('[eE][-+]?[0-9]{3}') || !isQuantity(q))) || quantity(string(self.model.baseline)).compareTo(quantity(string(self.threshold))) >= 0 || quantity(string(self.model.baseline)).asApproximateFloat() < quantity(string(self.threshold)).asApproximateFloat() / (1.0 + quantity(has(self.decision.scaleDownMargin) ? string(self.decision.scaleDownMargin) : self.forecast.method == 'Adaptive' ? '50m' : '300m').asApproximateFloat())",message="decision.scaleDownMargin must leave threshold/(1 + scaleDownMargin) above model.baseline",fieldPath=".decision.scaleDownMargin"
-// +kubebuilder:validation:XValidation:rule="!has(self.saturation) || [string(self.saturation.max), string(self.threshold)].exists(q, q.matches('[eE][-+]?[0-9]{3}') || !isQuantity(q)) || quantity(string(self.saturation.max)).isGreaterThan(quantity(string(self.threshold)))",message="saturation.max must be above threshold",fieldPath=".saturation.max"
-// +kubebuilder:validation:XValidation:rule="duration(has(self.horizon.max) ? self.horizon.max : self.forecast.method == 'Adaptive' ? '20m' : '40s') >= duration(self.horizon.min)",message="horizon.max must be at least horizon.min",fieldPath=".horizon.max"
-// +kubebuilder:validation:XValidation:rule="!has(self.forecast.noiseMargin) || self.forecast.method == 'Adaptive'",message="forecast.noiseMargin must be absent unless forecast.method is Adaptive",fieldPath=".forecast.noiseMargin"
-// +kubebuilder:validation:XValidation:rule="!has(self.forecast.lateness) || self.forecast.method == 'Adaptive'",message="forecast.lateness must be absent unless forecast.method is Adaptive",fieldPath=".forecast.lateness"
+// +kubebuilder:validation:XValidation:rule="!has(self.baseline) || self.model == 'Linear' && !((has(self.source.prometheus) && self.source.prometheus.scope == 'Target') || (has(self.source.remoteWrite) && self.source.remoteWrite.scope == 'Target'))",message="baseline must be absent unless model is Linear and the source has scope Pod",fieldPath=".baseline"
+// +kubebuilder:validation:XValidation:rule="!has(self.baseline) || [string(self.baseline), string(self.threshold)].exists(q, q.matches('[eE][-+]?[0-9]{3}') || !isQuantity(q)) || quantity(string(self.baseline)).asApproximateFloat() < quantity(string(self.threshold)).asApproximateFloat() / (has(self.holt) ? 1.3 : 1.05)",message="baseline must be below threshold/1.05, or with holt below threshold/1.3, so that fewer pods are possible",fieldPath=".baseline"
+// +kubebuilder:validation:XValidation:rule="!has(self.saturation) || [string(self.saturation), string(self.threshold)].exists(q, q.matches('[eE][-+]?[0-9]{3}') || !isQuantity(q)) || quantity(string(self.saturation)).isGreaterThan(quantity(string(self.threshold)))",message="saturation must be above threshold",fieldPath=".saturation"
+// +kubebuilder:validation:XValidation:rule="duration(has(self.horizon.max) ? self.horizon.max : has(self.holt) ? '40s' : '20m') >= duration(self.horizon.min)",message="horizon.max must be at least horizon.min",fieldPath=".horizon.max"
+// +kubebuilder:validation:XValidation:rule="!has(self.lateness) || !has(self.holt)",message="lateness must be absent with holt",fieldPath=".lateness"
 // +kubebuilder:validation:XValidation:rule="!has(self.schedules) || self.schedules.all(s, !has(s.minReplicas) && !has(s.maxReplicas) || !has(s.maxReplicas) && !has(self.maxReplicas) || (has(s.maxReplicas) ? s.maxReplicas : self.maxReplicas) >= (has(s.minReplicas) ? s.minReplicas : self.minReplicas))",message="schedules must each have a maxReplicas, or else that of the spec, of at least their minReplicas, or else that of the spec",fieldPath=".schedules"
 // +kubebuilder:validation:XValidation:rule="!has(self.schedules) || ((has(self.source.prometheus) && self.source.prometheus.scope == 'Target') || (has(self.source.remoteWrite) && self.source.remoteWrite.scope == 'Target')) || self.schedules.all(s, !has(s.minReplicas) || s.minReplicas != 0)",message="schedules must each have a minReplicas of at least 1, or 0 if the source has scope Target",fieldPath=".schedules"
-// +kubebuilder:validation:XValidation:rule="!has(self.schedules) || self.forecast.method == 'Adaptive' || self.schedules.all(s, !has(s.lateness) && !has(s.learning))",message="schedules must have no lateness and no learning unless forecast.method is Adaptive",fieldPath=".schedules"
-// +kubebuilder:validation:XValidation:rule="!has(self.schedules) || !has(self.forecast.lateness) || !self.forecast.lateness.matches('^0([.]0+)?%$') || self.schedules.all(s, !has(s.lateness))",message="schedules must have no lateness while forecast.lateness is 0%",fieldPath=".schedules"
+// +kubebuilder:validation:XValidation:rule="!has(self.schedules) || !has(self.holt) || self.schedules.all(s, !has(s.lateness) && !has(s.learning))",message="schedules must have no lateness and no learning with holt",fieldPath=".schedules"
 //
-// Rules on two fields are here because rules of model or horizon would reject the default {} of these. A field whose default
-// depends on the method has none in the schema, so rules on it name both defaults.
+// Rules on two fields are here because a rule of horizon would reject its default {}. A field whose default depends on the
+// method has none in the schema, so rules on it name both defaults.
 type PredictedMetricSpec struct {
 	// The workload to forecast for: a Deployment, a StatefulSet or anything else with a scale subresource, in the same namespace.
 	// +required
@@ -133,64 +128,71 @@ type PredictedMetricSpec struct {
 	// +optional
 	CapacityBuffer *CapacityBuffer `json:"capacityBuffer,omitempty"`
 
-	// How the metric of one pod relates to the load that all pods share.
+	// How the metric of one pod follows the load that all pods share. Linear: the metric halves if there are twice as many
+	// pods. Quadratic: the metric grows with the square root of the load.
 	// +optional
-	// +default={}
-	Model Model `json:"model,omitzero"`
+	// +default="Linear"
+	Model ModelType `json:"model,omitempty"`
 
-	// Set this for a metric that cannot rise above a maximum however large the load is, such as a utilization.
+	// The metric of a pod without load, such as the memory of an idle process: only what is above it is shared. Write a
+	// fraction as 100m or in quotes, as "0.1".
 	// +optional
-	Saturation *Saturation `json:"saturation,omitempty"`
-
-	// How the load is forecast. Some other fields have a different default with each method; their descriptions list both.
-	// +optional
-	// +default={}
-	Forecast Forecast `json:"forecast,omitzero"`
-
-	// How far back a forecast looks. Default: 5m, or longer if the horizon needs it (method Holt: 90s).
-	// +optional
-	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:Schemaless
+	// +kubebuilder:validation:XIntOrString
 	// +kubebuilder:validation:MaxLength=32
-	// +kubebuilder:validation:XValidation:rule="duration(self) > duration('0s')",message="window must be a duration above 0s, such as 90s"
-	Window *metav1.Duration `json:"window,omitempty"`
+	// +kubebuilder:validation:XValidation:rule="!string(self).matches('[eE][-+]?[0-9]{3}') && isQuantity(string(self)) && quantity(string(self)).compareTo(quantity('0')) >= 0",message="baseline must be a quantity of 0 or more, such as 100m"
+	Baseline *resource.Quantity `json:"baseline,omitempty"`
+
+	// The highest value that the metric can have however large the load is, such as "1" for a utilization. Leave it out for a
+	// metric without one. Write a fraction as 500m or in quotes, as "0.5".
+	// +optional
+	// +kubebuilder:validation:Schemaless
+	// +kubebuilder:validation:XIntOrString
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:XValidation:rule="!string(self).matches('[eE][-+]?[0-9]{3}') && isQuantity(string(self))",message="saturation must be a quantity, such as 1 or 950m"
+	Saturation *resource.Quantity `json:"saturation,omitempty"`
+
+	// For what share of the time more load may come than the pods that were ordered for it can hold at the threshold. The margin that
+	// keeps to it is learned from how the load goes on, once it has been followed for some minutes. The less, the more pods there are:
+	// usually 3 to 6% more with 1% than with 2%. Not with holt. Default: 1%.
+	// +optional
+	// +kubebuilder:validation:MaxLength=8
+	// +kubebuilder:validation:XValidation:rule="self.matches('^(50([.]0{1,3})?|[1-4]?[0-9]([.][0-9]{1,3})?)%$') && !self.matches('^0([.]0+)?%$')",message="lateness must be a percentage above 0% and up to 50%, such as 1%"
+	Lateness string `json:"lateness,omitempty"`
 
 	// The interval of the time grid that samples are aligned to. Set it to about the interval of the samples.
 	// +optional
 	// +default="1s"
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:MaxLength=32
-	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]+([.][0-9]{1,3})?(h|m|s)|[0-9]+ms)+$') && duration(self) >= duration('100ms')",message="sampleInterval must be a whole number of milliseconds, at least 100ms, such as 1s"
+	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]+([.][0-9]{1,3})?(h|m|s)|[0-9]+ms)+$') && duration(self) >= duration('100ms') && duration(self) <= duration('45s')",message="sampleInterval must be a whole number of milliseconds from 100ms to 45s, such as 1s"
 	SampleInterval *metav1.Duration `json:"sampleInterval,omitempty"`
 
-	// How a new pod takes over load from the others.
+	// How long load takes to move between pods when one starts or ends: slow start of a load balancer, readings that lag. 0s: at once.
 	// +optional
-	// +default={}
-	Redistribution Redistribution `json:"redistribution,omitzero"`
+	// +default="30s"
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('0s')",message="redistributionTimeout must be a duration of 0s or more, such as 30s"
+	RedistributionTimeout *metav1.Duration `json:"redistributionTimeout,omitempty"`
 
-	// How fast level and trend follow the load. Used by method Holt only.
+	// How long a new pod is assumed to take to become ready, until start-ups have been measured.
 	// +optional
-	// +default={}
-	Smoothing Smoothing `json:"smoothing,omitzero"`
+	// +default="25s"
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('0s')",message="startupTime must be a duration of 0s or more, such as 25s"
+	StartupTime *metav1.Duration `json:"startupTime,omitempty"`
 
-	// How long a new pod takes to become ready.
-	// +optional
-	// +default={}
-	Startup Startup `json:"startup,omitzero"`
-
-	// How far ahead the load is forecast: startup time × multiplier, at least min and at most max, plus reactionDelay.
+	// How far ahead the load is forecast: the startup time, with holt 1.2 times it, at least min and at most max, plus reactionDelay.
 	// +optional
 	// +default={}
 	Horizon Horizon `json:"horizon,omitzero"`
 
-	// How a forecast is turned into a number of replicas.
+	// Alpha: set this, if only to {}, to have the load forecast by the paper's method, which smooths level and trend with fixed
+	// weights and learns nothing. Some other fields have a different default with it; their descriptions list both.
 	// +optional
-	// +default={}
-	Decision Decision `json:"decision,omitzero"`
-
-	// The minimum time between two changes of the number of replicas.
-	// +optional
-	// +default={}
-	Cooldown Cooldown `json:"cooldown,omitzero"`
+	Holt *Holt `json:"holt,omitempty"`
 
 	// If the newest sample is older than this, HPAs get an error and keep their replicas. Default: three times the interval of
 	// the source, at least 30s.
@@ -231,25 +233,12 @@ type CapacityBuffer struct {
 	// +kubebuilder:validation:XValidation:rule="self >= 1",message="capacityBuffer.maxReplicas must be at least 1"
 	MaxReplicas *int32 `json:"maxReplicas,omitempty"`
 
-	// For how long, in seconds, spare pods are kept that are no longer needed. Those that have become pods of the target go at once.
-	// Default: 300, or the startup time of a node if that is longer.
-	// +optional
-	// +kubebuilder:validation:XValidation:rule="self >= 0 && self <= 3600",message="capacityBuffer.scaleDownStabilizationSeconds must be between 0 and 3600"
-	ScaleDownStabilizationSeconds *int32 `json:"scaleDownStabilizationSeconds,omitempty"`
-
 	// How long a new node takes, from a pod that waits for it until the pod is scheduled. Default: as measured in this cluster.
 	// +optional
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:MaxLength=32
 	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('10s') && duration(self) <= duration('30m')",message="capacityBuffer.nodeStartupTime must be a duration between 10s and 30m, such as 2m"
 	NodeStartupTime *metav1.Duration `json:"nodeStartupTime,omitempty"`
-
-	// What the node autoscaler does for spare pods, in its own words. The default has nodes running, which every autoscaler can.
-	// +optional
-	// +default="buffer.x-k8s.io/active-capacity"
-	// +kubebuilder:validation:MinLength=1
-	// +kubebuilder:validation:MaxLength=253
-	ProvisioningStrategy string `json:"provisioningStrategy,omitempty"`
 }
 
 // ScaleTargetRef names an object with a scale subresource.
@@ -275,57 +264,16 @@ type ScaleTargetRef struct {
 
 // ModelType names a function g that turns the metric of one instance into load that can be summed.
 //
-// +kubebuilder:validation:Enum=Linear;Overhead;Quadratic
+// +kubebuilder:validation:Enum=Linear;Quadratic
 type ModelType string
 
-// The types of model: g of a value v.
+// The types of model: g of a value v, or with a baseline of v − baseline.
 const (
 	ModelLinear    ModelType = "Linear"    // g(v) = v
-	ModelOverhead  ModelType = "Overhead"  // g(v) = v − baseline
 	ModelQuadratic ModelType = "Quadratic" // g(v) = v²
 )
 
-// Model relates the metric of one pod to the load that all pods share.
-type Model struct {
-	// Linear: the metric halves if there are twice as many pods. Overhead: the same, above a baseline that every pod has
-	// without load. Quadratic: the metric grows with the square root of the load.
-	// +optional
-	// +default="Linear"
-	Type ModelType `json:"type,omitempty"`
-
-	// The metric of a pod without load. Required with type Overhead, and allowed with no other. Write a fraction as 100m or in
-	// quotes, as "0.1".
-	// +optional
-	// +kubebuilder:validation:Schemaless
-	// +kubebuilder:validation:XIntOrString
-	// +kubebuilder:validation:MaxLength=32
-	// +kubebuilder:validation:XValidation:rule="!string(self).matches('[eE][-+]?[0-9]{3}') && isQuantity(string(self)) && quantity(string(self)).compareTo(quantity('0')) >= 0",message="model.baseline must be a quantity of 0 or more, such as 100m"
-	Baseline *resource.Quantity `json:"baseline,omitempty"`
-}
-
-// Saturation describes a metric that has a maximum.
-type Saturation struct {
-	// The highest value that the metric can have. Write a fraction as 500m or in quotes, as "0.5".
-	// +required
-	// +kubebuilder:validation:Schemaless
-	// +kubebuilder:validation:XIntOrString
-	// +kubebuilder:validation:MaxLength=32
-	// +kubebuilder:validation:XValidation:rule="!string(self).matches('[eE][-+]?[0-9]{3}') && isQuantity(string(self))",message="saturation.max must be a quantity, such as 1 or 950m"
-	Max resource.Quantity `json:"max"`
-
-	// A value this close to max, as a share of max, counts as saturated. Write a fraction as 20m or in quotes, as "0.02".
-	// +optional
-	// +default="20m"
-	// +kubebuilder:validation:Schemaless
-	// +kubebuilder:validation:XIntOrString
-	// +kubebuilder:validation:MaxLength=32
-	// +kubebuilder:validation:XValidation:rule="!string(self).matches('[eE][-+]?[0-9]{3}') && isQuantity(string(self)) && quantity(string(self)).compareTo(quantity('0')) >= 0 && quantity(string(self)).isLessThan(quantity('1'))",message="saturation.zone must be a quantity of at least 0 and below 1, such as 20m"
-	Zone *resource.Quantity `json:"zone,omitempty"`
-}
-
 // ForecastMethod names a forecasting method.
-//
-// +kubebuilder:validation:Enum=Adaptive;Holt
 type ForecastMethod string
 
 // The methods there are.
@@ -334,120 +282,72 @@ const (
 	ForecastHolt     ForecastMethod = "Holt"     // the paper's: level and trend, smoothed with fixed weights
 )
 
-// Forecast selects and configures the method.
-type Forecast struct {
-	// Adaptive extends the recent trend as far as it is clearer than the noise, and recommends fewer replicas only after the
-	// load has fallen. Holt is the paper's algorithm: it smooths level and trend with the fixed weights of smoothing.
-	// +optional
-	// +default="Adaptive"
-	Method ForecastMethod `json:"method,omitempty"`
-
-	// For what share of the time more load may come than the pods that were ordered for it can hold at the threshold. The margin that
-	// keeps to it is learned from how the load goes on, once it has been followed for some minutes. The less, the more pods there are:
-	// usually 3 to 6% more with 1% than with 2%. 0% learns no margin: it stays noiseMargin. Method Adaptive only. Default: 1%.
-	// +optional
-	// +kubebuilder:validation:MaxLength=8
-	// +kubebuilder:validation:XValidation:rule="self.matches('^(50([.]0{1,3})?|[1-4]?[0-9]([.][0-9]{1,3})?)%$')",message="forecast.lateness must be a percentage between 0% and 50%, such as 1%"
-	Lateness string `json:"lateness,omitempty"`
-
-	// How many standard deviations of the load's noise are added to a forecast while no margin has been learned. Method
-	// Adaptive only. Default: 800m. Write a fraction as 800m or in quotes, as "0.8".
-	// +optional
-	// +kubebuilder:validation:Schemaless
-	// +kubebuilder:validation:XIntOrString
-	// +kubebuilder:validation:MaxLength=32
-	// +kubebuilder:validation:XValidation:rule="!string(self).matches('[eE][-+]?[0-9]{3}') && isQuantity(string(self)) && quantity(string(self)).compareTo(quantity('0')) >= 0 && quantity(string(self)).compareTo(quantity('10')) <= 0",message="forecast.noiseMargin must be a quantity between 0 and 10, such as 800m"
-	NoiseMargin *resource.Quantity `json:"noiseMargin,omitempty"`
+// Method returns the method that forecasts the load.
+func (s *PredictedMetricSpec) Method() ForecastMethod {
+	if s.Holt != nil {
+		return ForecastHolt
+	}
+	return ForecastAdaptive
 }
 
-// Redistribution describes how load moves between pods.
-type Redistribution struct {
-	// How long load takes to move between pods when one starts or ends: slow start of a load balancer, readings that lag. 0s: at once.
-	// +optional
-	// +default="30s"
-	// +kubebuilder:validation:Type=string
-	// +kubebuilder:validation:MaxLength=32
-	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('0s')",message="redistribution.timeout must be a duration of 0s or more, such as 30s"
-	Timeout *metav1.Duration `json:"timeout,omitempty"`
-
-	// How the weight of a new pod rises: 0 linearly, above 0 slowly at first, below 0 fast at first. Method Holt only. Write a
-	// fraction as 500m or in quotes, as "0.5".
-	// +optional
-	// +default="1"
-	// +kubebuilder:validation:Schemaless
-	// +kubebuilder:validation:XIntOrString
-	// +kubebuilder:validation:MaxLength=32
-	// +kubebuilder:validation:XValidation:rule="!string(self).matches('[eE][-+]?[0-9]{3}') && isQuantity(string(self)) && quantity(string(self)).compareTo(quantity('-50')) >= 0 && quantity(string(self)).compareTo(quantity('50')) <= 0",message="redistribution.shape must be a quantity between -50 and 50, such as 1"
-	Shape *resource.Quantity `json:"shape,omitempty"`
+// WidestBounds returns the fewest and the most replicas at any time, with and without schedules; nil where there is no limit.
+func (s *PredictedMetricSpec) WidestBounds() (fewest, most *int32) {
+	fewest, most = s.MinReplicas, s.MaxReplicas
+	for i := range s.Schedules {
+		of := &s.Schedules[i]
+		if of.MinReplicas != nil && fewest != nil && *of.MinReplicas < *fewest {
+			fewest = of.MinReplicas
+		}
+		if of.MaxReplicas != nil && most != nil && *of.MaxReplicas > *most {
+			most = of.MaxReplicas
+		}
+	}
+	return fewest, most
 }
 
-// Smoothing holds the weights of the newest value in level and trend. Method Holt only.
-type Smoothing struct {
-	// The weight in the level while the load rises, from 0 (never follows) to 1 (follows at once). Write a fraction as 200m or
+// Holt holds the weights of the newest value in level and trend.
+type Holt struct {
+	// Alpha: the weight in the level while the load rises, from 0 (never follows) to 1 (follows at once). Write a fraction as 200m or
 	// in quotes, as "0.2".
 	// +optional
 	// +default="200m"
 	// +kubebuilder:validation:Schemaless
 	// +kubebuilder:validation:XIntOrString
 	// +kubebuilder:validation:MaxLength=32
-	// +kubebuilder:validation:XValidation:rule="!string(self).matches('[eE][-+]?[0-9]{3}') && isQuantity(string(self)) && quantity(string(self)).compareTo(quantity('0')) >= 0 && quantity(string(self)).compareTo(quantity('1')) <= 0",message="smoothing.levelUp must be a quantity between 0 and 1, such as 200m"
+	// +kubebuilder:validation:XValidation:rule="!string(self).matches('[eE][-+]?[0-9]{3}') && isQuantity(string(self)) && quantity(string(self)).compareTo(quantity('0')) >= 0 && quantity(string(self)).compareTo(quantity('1')) <= 0",message="holt.levelUp must be a quantity between 0 and 1, such as 200m"
 	LevelUp *resource.Quantity `json:"levelUp,omitempty"`
 
-	// The weight in the level while the load falls. Write a fraction as 100m or in quotes, as "0.1".
+	// Alpha: the weight in the level while the load falls. Write a fraction as 100m or in quotes, as "0.1".
 	// +optional
 	// +default="100m"
 	// +kubebuilder:validation:Schemaless
 	// +kubebuilder:validation:XIntOrString
 	// +kubebuilder:validation:MaxLength=32
-	// +kubebuilder:validation:XValidation:rule="!string(self).matches('[eE][-+]?[0-9]{3}') && isQuantity(string(self)) && quantity(string(self)).compareTo(quantity('0')) >= 0 && quantity(string(self)).compareTo(quantity('1')) <= 0",message="smoothing.levelDown must be a quantity between 0 and 1, such as 100m"
+	// +kubebuilder:validation:XValidation:rule="!string(self).matches('[eE][-+]?[0-9]{3}') && isQuantity(string(self)) && quantity(string(self)).compareTo(quantity('0')) >= 0 && quantity(string(self)).compareTo(quantity('1')) <= 0",message="holt.levelDown must be a quantity between 0 and 1, such as 100m"
 	LevelDown *resource.Quantity `json:"levelDown,omitempty"`
 
-	// The weight in the trend while the load rises. Write a fraction as 200m or in quotes, as "0.2".
+	// Alpha: the weight in the trend while the load rises. Write a fraction as 200m or in quotes, as "0.2".
 	// +optional
 	// +default="200m"
 	// +kubebuilder:validation:Schemaless
 	// +kubebuilder:validation:XIntOrString
 	// +kubebuilder:validation:MaxLength=32
-	// +kubebuilder:validation:XValidation:rule="!string(self).matches('[eE][-+]?[0-9]{3}') && isQuantity(string(self)) && quantity(string(self)).compareTo(quantity('0')) >= 0 && quantity(string(self)).compareTo(quantity('1')) <= 0",message="smoothing.trendUp must be a quantity between 0 and 1, such as 200m"
+	// +kubebuilder:validation:XValidation:rule="!string(self).matches('[eE][-+]?[0-9]{3}') && isQuantity(string(self)) && quantity(string(self)).compareTo(quantity('0')) >= 0 && quantity(string(self)).compareTo(quantity('1')) <= 0",message="holt.trendUp must be a quantity between 0 and 1, such as 200m"
 	TrendUp *resource.Quantity `json:"trendUp,omitempty"`
 
-	// The weight in the trend while the load falls. Write a fraction as 100m or in quotes, as "0.1".
+	// Alpha: the weight in the trend while the load falls. Write a fraction as 100m or in quotes, as "0.1".
 	// +optional
 	// +default="100m"
 	// +kubebuilder:validation:Schemaless
 	// +kubebuilder:validation:XIntOrString
 	// +kubebuilder:validation:MaxLength=32
-	// +kubebuilder:validation:XValidation:rule="!string(self).matches('[eE][-+]?[0-9]{3}') && isQuantity(string(self)) && quantity(string(self)).compareTo(quantity('0')) >= 0 && quantity(string(self)).compareTo(quantity('1')) <= 0",message="smoothing.trendDown must be a quantity between 0 and 1, such as 100m"
+	// +kubebuilder:validation:XValidation:rule="!string(self).matches('[eE][-+]?[0-9]{3}') && isQuantity(string(self)) && quantity(string(self)).compareTo(quantity('0')) >= 0 && quantity(string(self)).compareTo(quantity('1')) <= 0",message="holt.trendDown must be a quantity between 0 and 1, such as 100m"
 	TrendDown *resource.Quantity `json:"trendDown,omitempty"`
-}
-
-// Startup describes how long a new pod takes to become ready.
-type Startup struct {
-	// The startup time assumed until start-ups have been measured.
-	// +optional
-	// +default="25s"
-	// +kubebuilder:validation:Type=string
-	// +kubebuilder:validation:MaxLength=32
-	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('0s')",message="startup.initial must be a duration of 0s or more, such as 25s"
-	Initial *metav1.Duration `json:"initial,omitempty"`
-
-	// Whether to use the startup times measured on the target's pods, from creation to ready, once there are any.
-	// +optional
-	// +default=true
-	Measured *bool `json:"measured,omitempty"`
 }
 
 // Horizon says how far ahead the load is forecast.
 type Horizon struct {
-	// The factor on the startup time. Default: 1 (method Holt: 1200m). Write a fraction as 1200m or in quotes, as "1.2".
-	// +optional
-	// +kubebuilder:validation:Schemaless
-	// +kubebuilder:validation:XIntOrString
-	// +kubebuilder:validation:MaxLength=32
-	// +kubebuilder:validation:XValidation:rule="!string(self).matches('[eE][-+]?[0-9]{3}') && isQuantity(string(self)) && quantity(string(self)).isGreaterThan(quantity('0')) && quantity(string(self)).compareTo(quantity('100')) <= 0",message="horizon.multiplier must be a quantity above 0 and at most 100, such as 1200m"
-	Multiplier *resource.Quantity `json:"multiplier,omitempty"`
-
-	// The lower bound of startup time × multiplier.
+	// The lower bound of the startup time. Raise it if readings are late.
 	// +optional
 	// +default="10s"
 	// +kubebuilder:validation:Type=string
@@ -455,108 +355,18 @@ type Horizon struct {
 	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('0s')",message="horizon.min must be a duration of 0s or more, such as 10s"
 	Min *metav1.Duration `json:"min,omitempty"`
 
-	// The upper bound of startup time × multiplier. Default: 20m (method Holt: 40s).
+	// The upper bound of the startup time. Default: 20m (method Holt: 40s).
 	// +optional
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:MaxLength=32
 	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('0s')",message="horizon.max must be a duration of 0s or more, such as 40s"
 	Max *metav1.Duration `json:"max,omitempty"`
 
-	// How late the forecast is acted on: the sync period of the HPA controller. It is added to the bounded product.
+	// How late the forecast is acted on: the sync period of the HPA controller. It is added to the bounded time.
 	// +optional
 	// +default="15s"
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:MaxLength=32
 	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('0s')",message="horizon.reactionDelay must be a duration of 0s or more, such as 15s"
 	ReactionDelay *metav1.Duration `json:"reactionDelay,omitempty"`
-}
-
-// Decision configures how a forecast is turned into a number of replicas.
-type Decision struct {
-	// How steep a trend must be to count as Rising or Falling: an angle in degrees, whose tangent is the change per sample
-	// interval as a share of the load. Write a fraction as 2500m or in quotes, as "2.5".
-	// +optional
-	// +default="10"
-	// +kubebuilder:validation:Schemaless
-	// +kubebuilder:validation:XIntOrString
-	// +kubebuilder:validation:MaxLength=32
-	// +kubebuilder:validation:XValidation:rule="!string(self).matches('[eE][-+]?[0-9]{3}') && isQuantity(string(self)) && quantity(string(self)).compareTo(quantity('0')) >= 0 && quantity(string(self)).isLessThan(quantity('90'))",message="decision.trendAngle must be a quantity (degrees) of at least 0 and below 90, such as 10"
-	TrendAngle *resource.Quantity `json:"trendAngle,omitempty"`
-
-	// How far a forecast rise is trusted: a rise by this many times the present load counts half. Method Holt only. Write a
-	// fraction as 1500m or in quotes, as "1.5".
-	// +optional
-	// +default="2"
-	// +kubebuilder:validation:Schemaless
-	// +kubebuilder:validation:XIntOrString
-	// +kubebuilder:validation:MaxLength=32
-	// +kubebuilder:validation:XValidation:rule="!string(self).matches('[eE][-+]?[0-9]{3}') && isQuantity(string(self)) && quantity(string(self)).isGreaterThan(quantity('0'))",message="decision.riskFactor must be a quantity above 0, such as 2"
-	RiskFactor *resource.Quantity `json:"riskFactor,omitempty"`
-
-	// The reserve that scale-down leaves: the remaining replicas stay below threshold even if the load is this share higher.
-	// With a baseline, threshold/(1 + scaleDownMargin) must stay above it. Default: 50m (method Holt: 300m). Write a fraction
-	// as 300m or in quotes, as "0.3".
-	// +optional
-	// +kubebuilder:validation:Schemaless
-	// +kubebuilder:validation:XIntOrString
-	// +kubebuilder:validation:MaxLength=32
-	// +kubebuilder:validation:XValidation:rule="!string(self).matches('[eE][-+]?[0-9]{3}') && isQuantity(string(self)) && quantity(string(self)).compareTo(quantity('0')) >= 0 && quantity(string(self)).compareTo(quantity('100')) <= 0",message="decision.scaleDownMargin must be a quantity between 0 and 100, such as 300m"
-	ScaleDownMargin *resource.Quantity `json:"scaleDownMargin,omitempty"`
-
-	// No replica is added for less than this share of one while the present load is below threshold. Write a fraction as 100m
-	// or in quotes, as "0.1".
-	// +optional
-	// +default="100m"
-	// +kubebuilder:validation:Schemaless
-	// +kubebuilder:validation:XIntOrString
-	// +kubebuilder:validation:MaxLength=32
-	// +kubebuilder:validation:XValidation:rule="!string(self).matches('[eE][-+]?[0-9]{3}') && isQuantity(string(self)) && quantity(string(self)).compareTo(quantity('0')) >= 0 && quantity(string(self)).isLessThan(quantity('1'))",message="decision.spillover must be a quantity of at least 0 and below 1, such as 100m"
-	Spillover *resource.Quantity `json:"spillover,omitempty"`
-
-	// The maximum number of replicas added at once. 0: no limit. Default: 0 (method Holt: 4).
-	// +optional
-	// +kubebuilder:validation:XValidation:rule="self >= 0",message="decision.maxStep must be 0 (no limit) or more"
-	MaxStep *int32 `json:"maxStep,omitempty"`
-
-	// How long requested replicas that have not started delay scale-down.
-	// +optional
-	// +default="60s"
-	// +kubebuilder:validation:Type=string
-	// +kubebuilder:validation:MaxLength=32
-	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('0s')",message="decision.pendingExpiry must be a duration of 0s or more, such as 60s"
-	PendingExpiry *metav1.Duration `json:"pendingExpiry,omitempty"`
-}
-
-// Cooldown holds the minimum times between two changes of the number of replicas; 0s switches one off. They apply to
-// predicted_replicas and to the status.
-type Cooldown struct {
-	// Between two scale-ups.
-	// +optional
-	// +default="5s"
-	// +kubebuilder:validation:Type=string
-	// +kubebuilder:validation:MaxLength=32
-	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('0s')",message="cooldown.upAfterUp must be a duration of 0s or more, such as 5s"
-	UpAfterUp *metav1.Duration `json:"upAfterUp,omitempty"`
-
-	// From a scale-down to a scale-up.
-	// +optional
-	// +default="5s"
-	// +kubebuilder:validation:Type=string
-	// +kubebuilder:validation:MaxLength=32
-	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('0s')",message="cooldown.upAfterDown must be a duration of 0s or more, such as 5s"
-	UpAfterDown *metav1.Duration `json:"upAfterDown,omitempty"`
-
-	// From a scale-up to a scale-down, counted from the start of the newest pod. Default: 0s (method Holt: 180s).
-	// +optional
-	// +kubebuilder:validation:Type=string
-	// +kubebuilder:validation:MaxLength=32
-	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('0s')",message="cooldown.downAfterUp must be a duration of 0s or more, such as 180s"
-	DownAfterUp *metav1.Duration `json:"downAfterUp,omitempty"`
-
-	// Between two scale-downs. Default: 0s (method Holt: 60s).
-	// +optional
-	// +kubebuilder:validation:Type=string
-	// +kubebuilder:validation:MaxLength=32
-	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('0s')",message="cooldown.downAfterDown must be a duration of 0s or more, such as 60s"
-	DownAfterDown *metav1.Duration `json:"downAfterDown,omitempty"`
 }

@@ -55,14 +55,14 @@ type Schedule struct {
 	// +kubebuilder:validation:XValidation:rule="self >= 1",message="schedules[].maxReplicas must be at least 1"
 	MaxReplicas *int32 `json:"maxReplicas,omitempty"`
 
-	// For what share of the time pods may be too few, in place of forecast.lateness. Of windows that overlap the smallest counts. Method
-	// Adaptive only.
+	// For what share of the time pods may be too few, in place of that of the spec. Of windows that overlap the smallest counts. Not
+	// with holt.
 	// +optional
 	// +kubebuilder:validation:MaxLength=8
 	// +kubebuilder:validation:XValidation:rule="self.matches('^(50([.]0{1,3})?|[1-4]?[0-9]([.][0-9]{1,3})?)%$') && !self.matches('^0([.]0+)?%$')",message="schedules[].lateness must be a percentage above 0% and up to 50%, such as 0.1%"
 	Lateness string `json:"lateness,omitempty"`
 
-	// Disabled: what the load is in the window is not learned, as on a holiday that no other day is like. Method Adaptive only.
+	// Disabled: what the load is in the window is not learned, as on a holiday that no other day is like. Not with holt.
 	// +optional
 	Learning ScheduleLearning `json:"learning,omitempty"`
 }
@@ -74,18 +74,3 @@ type ScheduleLearning string
 
 // LearningDisabled learns nothing.
 const LearningDisabled ScheduleLearning = "Disabled"
-
-// WidestBounds returns the fewest and the most replicas at any time, with and without schedules; nil where there is no limit.
-func (s *PredictedMetricSpec) WidestBounds() (fewest, most *int32) {
-	fewest, most = s.MinReplicas, s.MaxReplicas
-	for i := range s.Schedules {
-		of := &s.Schedules[i]
-		if of.MinReplicas != nil && fewest != nil && *of.MinReplicas < *fewest {
-			fewest = of.MinReplicas
-		}
-		if of.MaxReplicas != nil && most != nil && *of.MaxReplicas > *most {
-			most = of.MaxReplicas
-		}
-	}
-	return fewest, most
-}

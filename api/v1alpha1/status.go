@@ -121,7 +121,7 @@ type PredictedMetricStatus struct {
 	// +optional
 	StartupTime *metav1.Duration `json:"startupTime,omitempty"`
 
-	// How many start-ups startupTime is measured from; 0: it is assumed (startup.initial).
+	// How many start-ups startupTime is measured from; 0: it is assumed (spec.startupTime).
 	// +optional
 	StartupsMeasured *int32 `json:"startupsMeasured,omitempty"`
 
@@ -131,7 +131,7 @@ type PredictedMetricStatus struct {
 	Learned *metav1.Duration `json:"learned,omitempty"`
 
 	// For what share of about the last day more load came than the pods that were ordered for it hold at the threshold, such as 0.8%:
-	// at most spec.forecast.lateness in the long run.
+	// at most spec.lateness in the long run.
 	// +optional
 	Late string `json:"late,omitempty"`
 

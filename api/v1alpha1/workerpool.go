@@ -46,9 +46,6 @@ type WorkerPoolList struct {
 //
 // +kubebuilder:validation:XValidation:rule="self.max >= self.min",message="max must be at least min",fieldPath=".max"
 // +kubebuilder:validation:XValidation:rule="!has(self.market.onDemandBase) || self.market.onDemandBase <= self.max",message="market.onDemandBase must be at most max",fieldPath=".market.onDemandBase"
-// +kubebuilder:validation:XValidation:rule="duration(self.forecast.window) >= duration(self.forecast.interval) + duration(self.forecast.interval)",message="forecast.window must be at least two intervals",fieldPath=".forecast.window"
-// +kubebuilder:validation:XValidation:rule="duration(self.forecast.interval) < duration('1s') || duration(self.forecast.window).getSeconds() <= 10000 * duration(self.forecast.interval).getSeconds()",message="forecast.window must be at most 10000 intervals",fieldPath=".forecast.window"
-// +kubebuilder:validation:XValidation:rule="duration(self.forecast.horizonMax) >= duration(self.forecast.horizonMin)",message="forecast.horizonMax must be at least forecast.horizonMin",fieldPath=".forecast.horizonMax"
 type WorkerPoolSpec struct {
 	// The fewest workers. Below it new ones are launched at once, without waiting for cooldowns.
 	// +required
@@ -67,13 +64,6 @@ type WorkerPoolSpec struct {
 	// +kubebuilder:validation:XValidation:rule="self >= 0 && self <= 500",message="maxBatchUp must be from 0 to 500"
 	MaxBatchUp *int32 `json:"maxBatchUp,omitempty"`
 
-	// The most workers that one scale-down removes from an idle pool, or above a max that was lowered: one at first and then up to
-	// ten at once. Those of a busy pool, and outdated ones, go as disruption.budgets allow.
-	// +optional
-	// +default=10
-	// +kubebuilder:validation:XValidation:rule="self >= 1 && self <= 500",message="maxBatchDown must be from 1 to 500"
-	MaxBatchDown *int32 `json:"maxBatchDown,omitempty"`
-
 	// The metrics that measure load. Each has its own forecast, and the one that recommends most workers wins.
 	// +optional
 	// +listType=map
@@ -88,15 +78,18 @@ type WorkerPoolSpec struct {
 	// +default="Any"
 	Mode PoolMode `json:"mode,omitempty"`
 
-	// When unschedulable pods count as demand, and how much.
-	// +optional
-	// +default={}
-	Pending PendingPolicy `json:"pending,omitzero"`
-
 	// When the pool has too many workers.
 	// +optional
 	// +default={}
 	Idle IdlePolicy `json:"idle,omitzero"`
+
+	// How long a pod must have been unschedulable before it counts as demand.
+	// +optional
+	// +default="0s"
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('0s')",message="pendingFor must be a duration of 0s or more, such as 30s"
+	PendingFor *metav1.Duration `json:"pendingFor,omitempty"`
 
 	// How long after a completed action the next one may start.
 	// +optional
@@ -107,10 +100,26 @@ type WorkerPoolSpec struct {
 	// +optional
 	Seasonal *SeasonalFloor `json:"seasonal,omitempty"`
 
-	// How forecasts of the signals are made.
+	// Disabled: signals count as they are now. Nothing is launched ahead of the load.
 	// +optional
-	// +default={}
-	Forecast PoolForecast `json:"forecast,omitzero"`
+	// +default="Enabled"
+	Forecast PoolForecast `json:"forecast,omitempty"`
+
+	// How often signals are sampled and decisions are made while no action is open.
+	// +optional
+	// +default="15s"
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]+(h|m|s))+$') && duration(self) >= duration('1s') && duration(self) <= duration('5m')",message="interval must be a whole number of seconds from 1s to 5m, such as 15s"
+	Interval *metav1.Duration `json:"interval,omitempty"`
+
+	// How long a launch takes until its node is Ready, until Foresail has measured it.
+	// +optional
+	// +default="1m"
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:XValidation:rule="duration(self) > duration('0s')",message="startupTime must be a duration above 0s, such as 2m"
+	StartupTime *metav1.Duration `json:"startupTime,omitempty"`
 
 	// How instances are bought.
 	// +optional
@@ -132,15 +141,6 @@ type WorkerPoolSpec struct {
 	// +default={}
 	Disruption PoolDisruption `json:"disruption,omitzero"`
 
-	// The order in which workers are compared for removal: the first scorer that differs decides. FullestZone removes from the zone
-	// with most workers, Idlest the least used worker, FewestPods the one with fewest pods, Oldest the one launched first.
-	// +optional
-	// +default=["FullestZone","Idlest","FewestPods","Oldest"]
-	// +listType=set
-	// +kubebuilder:validation:MaxItems=4
-	// +kubebuilder:validation:MinItems=1
-	RemovalOrder []RemovalScorer `json:"removalOrder,omitempty"`
-
 	// The labels and taints of a new node, beside the labels of its zone and instance type. Pods that need other labels, or do not
 	// tolerate the taints, are no demand for this pool.
 	// +optional
@@ -161,11 +161,6 @@ type WorkerPoolSpec struct {
 	// +default={}
 	State PoolState `json:"state,omitzero"`
 
-	// Where metrics are sent, beside Prometheus.
-	// +optional
-	// +default={}
-	Notify PoolNotify `json:"notify,omitzero"`
-
 	// What happens to the nodes when the WorkerPool is deleted. Drain, as for a NodePool of Karpenter: they are drained and
 	// terminated, one at first and then up to ten at once, by PodDisruptionBudgets and do-not-disrupt annotations, and the
 	// WorkerPool goes when none is left. This is the default, because instances that nobody manages cost money unseen.
@@ -174,6 +169,12 @@ type WorkerPoolSpec struct {
 	// +optional
 	// +default="Drain"
 	DeletionPolicy DeletionPolicy `json:"deletionPolicy,omitempty"`
+
+	// The CloudWatch namespace that CPU, memory, pending pods and nodes are sent to as metrics; empty sends none.
+	// +optional
+	// +kubebuilder:validation:MaxLength=255
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[-0-9A-Za-z._/#: ]*$') && !self.startsWith('AWS/')",message="cloudWatchNamespace must be letters, digits, spaces and -._/#:, not beginning with AWS/"
+	CloudWatchNamespace string `json:"cloudWatchNamespace,omitempty"`
 
 	// Decides and reports, but changes nothing. A WorkerPool in dry run that is deleted waits while it has instances, unless
 	// deletionPolicy is Orphan.
@@ -194,6 +195,17 @@ const (
 
 // FinalizerDrain keeps a WorkerPool whose policy is Drain until none of its instances is left.
 const FinalizerDrain = "foresail.dev/drain"
+
+// PoolForecast is whether workers are launched ahead of the load.
+//
+// +kubebuilder:validation:Enum=Enabled;Disabled
+type PoolForecast string
+
+// The values.
+const (
+	PoolForecastEnabled  PoolForecast = "Enabled"
+	PoolForecastDisabled PoolForecast = "Disabled"
+)
 
 // PoolMode is how triggers combine.
 //
@@ -226,8 +238,8 @@ type PoolSignal struct {
 	// +kubebuilder:validation:XValidation:rule="quantity(string(self)).isGreaterThan(quantity('0'))",message="signals[].threshold must be a quantity above 0, such as 700m"
 	Threshold resource.Quantity `json:"threshold"`
 
-	// The metric must be below this value before a worker is removed. Absent, threshold and forecast.scaleDownMargin decide
-	// alone. Write a fraction as 300m or in quotes, as "0.3".
+	// The metric must be below this value before a worker is removed. Absent, the
+	// remaining workers must stay below the threshold: with 30% to spare where Prometheus measures, and none for requests. Write a fraction as 300m or in quotes, as "0.3".
 	// +optional
 	// +kubebuilder:validation:XIntOrString
 	// +kubebuilder:validation:Pattern=`^[^eE]*([eE]i?|[eE][-+]?[0-9]{1,2})?$`
@@ -286,23 +298,6 @@ const (
 	PoolValueSum   PoolValue = "Sum"
 	PoolValueLevel PoolValue = "Level"
 )
-
-// PendingPolicy defines when unschedulable pods count as demand.
-type PendingPolicy struct {
-	// For how long a pod must have been unschedulable.
-	// +optional
-	// +default="0s"
-	// +kubebuilder:validation:Type=string
-	// +kubebuilder:validation:MaxLength=32
-	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('0s')",message="pending.for must be a duration of 0s or more, such as 30s"
-	For *metav1.Duration `json:"for,omitempty"`
-
-	// How many pods without requests a new node is assumed to hold.
-	// +optional
-	// +default=10
-	// +kubebuilder:validation:XValidation:rule="self >= 1",message="pending.podsPerNode must be at least 1"
-	PodsPerNode *int32 `json:"podsPerNode,omitempty"`
-}
 
 // IdlePolicy defines when the pool has too many workers.
 type IdlePolicy struct {
@@ -366,92 +361,31 @@ type PoolCooldown struct {
 }
 
 // SeasonalFloor learns the profile of a week.
-//
-// +kubebuilder:validation:XValidation:rule="!has(self.prometheus.nodeLabel) && self.prometheus.value != 'Level'",message="seasonal.prometheus must have neither nodeLabel nor the value Level: it is the load of the whole pool",fieldPath=".prometheus"
 type SeasonalFloor struct {
-	// An expression for the load of the whole pool in nodes, such as the summed CPU utilization of its nodes divided by the
-	// threshold.
+	// The load of the whole pool in nodes.
 	// +required
-	Prometheus SignalQuery `json:"prometheus"`
+	Prometheus SeasonalQuery `json:"prometheus"`
 
 	// How many past weeks to learn from.
 	// +optional
 	// +default=1
 	// +kubebuilder:validation:XValidation:rule="self >= 1 && self <= 12",message="seasonal.weeks must be from 1 to 12"
 	Weeks *int32 `json:"weeks,omitempty"`
-
-	// The floor is ignored below this confidence, from 0 to 1. Write a fraction as 500m or in quotes, as "0.5".
-	// +optional
-	// +default="500m"
-	// +kubebuilder:validation:XIntOrString
-	// +kubebuilder:validation:Pattern=`^[^eE]*([eE]i?|[eE][-+]?[0-9]{1,2})?$`
-	// +kubebuilder:validation:MaxLength=32
-	// +kubebuilder:validation:XValidation:rule="quantity(string(self)).compareTo(quantity('0')) >= 0 && quantity(string(self)).compareTo(quantity('1')) <= 0",message="seasonal.minConfidence must be a quantity between 0 and 1, such as 500m"
-	MinConfidence *resource.Quantity `json:"minConfidence,omitempty"`
 }
 
-// PoolForecast configures the forecast of each signal.
-type PoolForecast struct {
-	// How often the signals are sampled and decisions are made.
+// SeasonalQuery is a query of a Prometheus server for the load of the whole pool.
+type SeasonalQuery struct {
+	// The URL of the server, as that of a signal.
 	// +optional
-	// +default="15s"
-	// +kubebuilder:validation:Type=string
-	// +kubebuilder:validation:MaxLength=32
-	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]+(h|m|s))+$') && duration(self) >= duration('1s')",message="forecast.interval must be a whole number of seconds, at least 1s, such as 15s"
-	Interval *metav1.Duration `json:"interval,omitempty"`
+	// +kubebuilder:validation:MaxLength=1024
+	// +kubebuilder:validation:XValidation:rule="self == '' || isURL(self) && url(self).getScheme() in ['http', 'https'] && url(self).getHost() != '' && url(self).getQuery().size() == 0 && !self.contains('#') && !self.contains('@')",message="prometheus.address must be an http or https URL without credentials, query and fragment, such as http://prometheus.monitoring:9090"
+	Address string `json:"address,omitempty"`
 
-	// The history that a forecast is made from.
-	// +optional
-	// +default="15m"
-	// +kubebuilder:validation:Type=string
-	// +kubebuilder:validation:MaxLength=32
-	// +kubebuilder:validation:XValidation:rule="duration(self) > duration('0s')",message="forecast.window must be a duration above 0s, such as 15m"
-	Window *metav1.Duration `json:"window,omitempty"`
-
-	// How long a new worker is assumed to carry less than its share.
-	// +optional
-	// +default="3m"
-	// +kubebuilder:validation:Type=string
-	// +kubebuilder:validation:MaxLength=32
-	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('0s')",message="forecast.redistributionTimeout must be a duration of 0s or more, such as 3m"
-	RedistributionTimeout *metav1.Duration `json:"redistributionTimeout,omitempty"`
-
-	// How long a launch takes until its node is Ready, until Foresail has measured it.
-	// +optional
-	// +default="1m"
-	// +kubebuilder:validation:Type=string
-	// +kubebuilder:validation:MaxLength=32
-	// +kubebuilder:validation:XValidation:rule="duration(self) > duration('0s')",message="forecast.startupTime must be a duration above 0s, such as 2m"
-	StartupTime *metav1.Duration `json:"startupTime,omitempty"`
-
-	// The shortest horizon. The horizon is 1.2 times what launches take, between horizonMin and horizonMax.
-	// +optional
-	// +default="30s"
-	// +kubebuilder:validation:Type=string
-	// +kubebuilder:validation:MaxLength=32
-	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('0s')",message="forecast.horizonMin must be a duration of 0s or more, such as 30s"
-	HorizonMin *metav1.Duration `json:"horizonMin,omitempty"`
-
-	// The longest horizon.
-	// +optional
-	// +default="10m"
-	// +kubebuilder:validation:Type=string
-	// +kubebuilder:validation:MaxLength=32
-	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('0s')",message="forecast.horizonMax must be a duration of 0s or more, such as 10m"
-	HorizonMax *metav1.Duration `json:"horizonMax,omitempty"`
-
-	// The headroom after a removal: the remaining workers stay below the threshold even if the load is higher by this share. By
-	// default 0 for requests, which are counted, and 300m for Prometheus. Write a fraction as 300m or in quotes, as "0.3".
-	// +optional
-	// +kubebuilder:validation:XIntOrString
-	// +kubebuilder:validation:Pattern=`^[^eE]*([eE]i?|[eE][-+]?[0-9]{1,2})?$`
-	// +kubebuilder:validation:MaxLength=32
-	// +kubebuilder:validation:XValidation:rule="quantity(string(self)).compareTo(quantity('0')) >= 0 && quantity(string(self)).compareTo(quantity('100')) <= 0",message="forecast.scaleDownMargin must be a quantity between 0 and 100, such as 300m"
-	ScaleDownMargin *resource.Quantity `json:"scaleDownMargin,omitempty"`
-
-	// Uses the present load only: the horizon is 0.
-	// +optional
-	Disabled bool `json:"disabled,omitempty"`
+	// Any expression of PromQL for the load in nodes, such as the summed CPU utilization of the nodes divided by the threshold.
+	// +required
+	// +kubebuilder:validation:MaxLength=4096
+	// +kubebuilder:validation:XValidation:rule="self.matches('[^[:space:]]')",message="prometheus.query must be an expression of PromQL"
+	Query string `json:"query"`
 }
 
 // MarketPolicy defines how instances are bought.
@@ -489,17 +423,13 @@ type JoinPolicy struct {
 	// +kubebuilder:validation:XValidation:rule="duration(self) > duration('0s')",message="join.timeout must be a duration above 0s, such as 10m"
 	Timeout *metav1.Duration `json:"timeout,omitempty"`
 
-	// How long an instance that did not join is kept for debugging, unless its place is needed before.
+	// How long an instance that did not join is kept for debugging, unless its place is needed before. 87600h keeps it for good.
 	// +optional
 	// +default="15m"
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:MaxLength=32
 	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('0s')",message="join.keepFailedFor must be a duration of 0s or more, such as 15m"
 	KeepFailedFor *metav1.Duration `json:"keepFailedFor,omitempty"`
-
-	// Keeps an instance that did not join for ever.
-	// +optional
-	KeepFailed bool `json:"keepFailed,omitempty"`
 }
 
 // DrainPolicy defines how nodes are drained.
@@ -515,24 +445,7 @@ type DrainPolicy struct {
 	// Ends a drain by the timeout: what is left is deleted early enough, whatever PodDisruptionBudgets say. Pods keep no node that must go.
 	// +optional
 	Force bool `json:"force,omitempty"`
-
-	// Cordons a node when the cloud sends a rebalance recommendation.
-	// +optional
-	CordonOnRebalance bool `json:"cordonOnRebalance,omitempty"`
 }
-
-// RemovalScorer compares two workers for removal.
-//
-// +kubebuilder:validation:Enum=FullestZone;Idlest;FewestPods;Oldest
-type RemovalScorer string
-
-// The scorers, by the worker that they remove.
-const (
-	RemoveFullestZone RemovalScorer = "FullestZone" // one in the zone with most workers
-	RemoveIdlest      RemovalScorer = "Idlest"      // the one that uses least
-	RemoveFewestPods  RemovalScorer = "FewestPods"  // the one with fewest pods
-	RemoveOldest      RemovalScorer = "Oldest"      // the one that has been there for longest
-)
 
 // NodeTemplate describes a new node.
 type NodeTemplate struct {

@@ -4,8 +4,8 @@ import (
 	"reflect"
 )
 
-// Default fills in every absent field that has a default, as the API server does. The defaults of signals[].for and
-// forecast.scaleDownMargin depend on the source of a signal, so they stay absent.
+// Default fills in every absent field that has a default, as the API server does. The default of signals[].for
+// depends on the source of a signal, so it stays absent.
 func (s *WorkerPoolSpec) Default() {
 	for _, d := range poolDefaults {
 		fillIn(reflect.ValueOf(s).Elem(), d.field, d.value)

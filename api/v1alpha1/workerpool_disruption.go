@@ -50,7 +50,7 @@ type PoolDisruption struct {
 
 // NodeRepair defines which Nodes are unhealthy, and for how long until they are replaced.
 type NodeRepair struct {
-	// How long a Node must be unhealthy, where conditions do not say otherwise.
+	// How long a Node must be unhealthy before it is replaced.
 	// +optional
 	// +default="30m"
 	// +kubebuilder:validation:Type=string
@@ -58,8 +58,8 @@ type NodeRepair struct {
 	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('5m')",message="disruption.repair.after must be a duration of 5m or more, such as 30m"
 	After *metav1.Duration `json:"after,omitempty"`
 
-	// Conditions of Nodes that make them unhealthy beside Ready=False and Ready=Unknown, such as those of the node-problem-detector.
-	// Ready is named for an after of its own.
+	// Conditions of Nodes that make them unhealthy in addition to Ready=False and Ready=Unknown, such as those of the
+	// node-problem-detector.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
@@ -74,7 +74,7 @@ type NodeRepair struct {
 
 // UnhealthyCondition is a condition that makes a Node unhealthy.
 //
-// +kubebuilder:validation:XValidation:rule="self.type != 'Ready' || self.status != 'True'",message="disruption.repair.conditions[] must not be Ready=True, which is the condition of a healthy Node: use the status False or Unknown, or another type"
+// +kubebuilder:validation:XValidation:rule="self.type != 'Ready'",message="disruption.repair.conditions[] must be of another type than Ready, whose status False and Unknown always count"
 type UnhealthyCondition struct {
 	// The type of the condition, such as KernelDeadlock.
 	// +required
@@ -86,13 +86,6 @@ type UnhealthyCondition struct {
 	// The status in which it makes a Node unhealthy.
 	// +required
 	Status UnhealthyStatus `json:"status"`
-
-	// How long the condition must have this status. Absent, repair.after.
-	// +optional
-	// +kubebuilder:validation:Type=string
-	// +kubebuilder:validation:MaxLength=32
-	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('5m')",message="disruption.repair.conditions[].after must be a duration of 5m or more, such as 10m, or absent"
-	After *metav1.Duration `json:"after,omitempty"`
 }
 
 // UnhealthyStatus is the status of a condition.

@@ -65,9 +65,8 @@ type PoolProvider struct {
 // EC2Provider launches EC2 instances.
 //
 // +kubebuilder:validation:XValidation:rule="self.region == oldSelf.region",message="provider.ec2.region must not change, as no pool would manage the instances of the old region: delete the WorkerPool, which terminates its nodes unless deletionPolicy is Orphan, and create another",fieldPath=".region"
-// +kubebuilder:validation:XValidation:rule="self.tagPrefix == oldSelf.tagPrefix",message="provider.ec2.tagPrefix must not change, as no pool would manage the instances with the old prefix: delete the WorkerPool, which terminates its nodes unless deletionPolicy is Orphan, and create another",fieldPath=".tagPrefix"
 // +kubebuilder:validation:XValidation:rule="self.subnets.all(subnet, subnet.zone.startsWith(self.region))",message="provider.ec2.subnets must be in zones of the region, such as eu-central-1a",fieldPath=".subnets"
-// +kubebuilder:validation:XValidation:rule="!has(self.tags) || self.tags.all(key, !key.startsWith(self.tagPrefix) && !key.startsWith('aws:'))",message="provider.ec2.tags must have keys that begin with neither tagPrefix nor aws:",fieldPath=".tags"
+// +kubebuilder:validation:XValidation:rule="!has(self.tags) || self.tags.all(key, !key.startsWith('foresail.dev') && !key.startsWith('aws:'))",message="provider.ec2.tags must have keys that begin with neither foresail.dev nor aws:",fieldPath=".tags"
 // +kubebuilder:validation:XValidation:rule="has(self.instanceTypes) != has(self.requirements)",message="provider.ec2 must have exactly one of: instanceTypes, requirements"
 type EC2Provider struct {
 	// Id of the launch template, such as lt-0123456789abcdef0: image, security groups, instance profile, user data that joins
@@ -126,24 +125,11 @@ type EC2Provider struct {
 	// +kubebuilder:validation:XValidation:rule="self == '' || isURL(self) && url(self).getScheme() in ['http', 'https'] && url(self).getHost() != '' && url(self).getQuery().size() == 0 && !self.contains('#') && !self.contains('@')",message="provider.ec2.interruptionQueue must be the URL of a queue, such as https://sqs.eu-central-1.amazonaws.com/123456789012/interruptions"
 	InterruptionQueue string `json:"interruptionQueue,omitempty"`
 
-	// Tags of each instance, beside those that Foresail identifies its instances by.
+	// Tags of each instance, in addition to those that Foresail identifies its instances by.
 	// +optional
 	// +kubebuilder:validation:MaxProperties=40
 	// +kubebuilder:validation:XValidation:rule="self.all(key, key.size() >= 1 && key.size() <= 128 && self[key].size() <= 256)",message="provider.ec2.tags must have keys of 1 to 128 characters and values of at most 256"
 	Tags map[string]string `json:"tags,omitempty"`
-
-	// Prefix of the tag keys that Foresail identifies its instances by.
-	// +optional
-	// +default="foresail.dev"
-	// +kubebuilder:validation:MaxLength=64
-	// +kubebuilder:validation:XValidation:rule="self.matches('^[A-Za-z0-9][-A-Za-z0-9._/]*$') && !self.startsWith('aws')",message="provider.ec2.tagPrefix must be letters, digits, -, ., _ and /, beginning with a letter or digit and not with aws, such as foresail.dev"
-	TagPrefix string `json:"tagPrefix,omitempty"`
-
-	// URL of the EC2 API, for private endpoints; absent, that of the region.
-	// +optional
-	// +kubebuilder:validation:MaxLength=1024
-	// +kubebuilder:validation:XValidation:rule="self == '' || isURL(self) && url(self).getScheme() in ['http', 'https'] && url(self).getHost() != '' && url(self).getQuery().size() == 0 && !self.contains('#') && !self.contains('@')",message="provider.ec2.endpoint must be an http or https URL without credentials, query and fragment"
-	Endpoint string `json:"endpoint,omitempty"`
 }
 
 // Summary implements ProviderSpec.
@@ -261,20 +247,12 @@ func (p *SimulatedProvider) SpotWarning() string { return "" }
 // PoolState is where the journal is kept: by default in the status of the WorkerPool. It is immutable: during a change two
 // processes could act, each by its own journal.
 //
-// +kubebuilder:validation:XValidation:rule="!(has(self.kubernetes) && has(self.dynamodb))",message="state must have at most one of: kubernetes, dynamodb"
 // +kubebuilder:validation:XValidation:rule="has(self.dynamodb) == has(oldSelf.dynamodb)",message="state must not change, as two processes could act by two journals: set deletionPolicy to Orphan, delete the WorkerPool and create it again, and it adopts its instances"
 type PoolState struct {
-	// In the status of the WorkerPool.
-	// +optional
-	Kubernetes *KubernetesState `json:"kubernetes,omitempty"`
-
-	// In a DynamoDB table.
+	// In a DynamoDB table, in the region of the instances.
 	// +optional
 	DynamoDB *DynamoDBState `json:"dynamodb,omitempty"`
 }
-
-// KubernetesState keeps the journal in the status of the WorkerPool.
-type KubernetesState struct{}
 
 // DynamoDBState keeps the journal in an existing table.
 //
@@ -297,25 +275,4 @@ type DynamoDBState struct {
 	// +optional
 	// +kubebuilder:validation:MaxLength=512
 	Key string `json:"key,omitempty"`
-
-	// The region of the table; absent, the one of Foresail's environment.
-	// +optional
-	// +kubebuilder:validation:MaxLength=32
-	// +kubebuilder:validation:XValidation:rule="self.matches('^([a-z]+(-[a-z]+)+-[0-9]+)?$')",message="state.dynamodb.region must be the name of a region, such as eu-central-1"
-	Region string `json:"region,omitempty"`
-
-	// URL of the DynamoDB API; absent, that of the region.
-	// +optional
-	// +kubebuilder:validation:MaxLength=1024
-	// +kubebuilder:validation:XValidation:rule="self == '' || isURL(self) && url(self).getScheme() in ['http', 'https'] && url(self).getHost() != '' && url(self).getQuery().size() == 0 && !self.contains('#') && !self.contains('@')",message="state.dynamodb.endpoint must be an http or https URL without credentials, query and fragment"
-	Endpoint string `json:"endpoint,omitempty"`
-}
-
-// PoolNotify is where metrics are sent, beside Prometheus.
-type PoolNotify struct {
-	// CloudWatch namespace that CPU, memory, pending pods and nodes are sent to as metrics; empty sends none.
-	// +optional
-	// +kubebuilder:validation:MaxLength=255
-	// +kubebuilder:validation:XValidation:rule="self.matches('^[-0-9A-Za-z._/#: ]*$') && !self.startsWith('AWS/')",message="notify.cloudWatchNamespace must be letters, digits, spaces and -._/#:, not beginning with AWS/"
-	CloudWatchNamespace string `json:"cloudWatchNamespace,omitempty"`
 }

@@ -46,43 +46,24 @@ type EC2Requirements struct {
 	// +kubebuilder:validation:XValidation:rule="self >= 1 && self <= 100",message="provider.ec2.requirements.minGeneration must be from 1 to 100, such as 5"
 	MinGeneration *int32 `json:"minGeneration,omitempty"`
 
-	// Types that EC2 calls previous generation, such as m4: Excluded, Included or Required.
+	// Kinds of types that are left out unless they are named here: Accelerated (with GPUs, FPGAs, or chips for inference,
+	// training or media), BareMetal (not virtualised), Burstable (of burstable CPU performance, such as t3).
 	// +optional
-	// +default="Included"
-	// +kubebuilder:validation:MaxLength=16
-	// +kubebuilder:validation:XValidation:rule="self in ['Excluded', 'Included', 'Required']",message="provider.ec2.requirements.previousGeneration must be Excluded, Included or Required"
-	PreviousGeneration EC2Inclusion `json:"previousGeneration,omitempty"`
-
-	// Types whose CPU performance is burstable, such as t3: Excluded, Included or Required.
-	// +optional
-	// +default="Excluded"
-	// +kubebuilder:validation:MaxLength=16
-	// +kubebuilder:validation:XValidation:rule="self in ['Excluded', 'Included', 'Required']",message="provider.ec2.requirements.burstablePerformance must be Excluded, Included or Required"
-	BurstablePerformance EC2Inclusion `json:"burstablePerformance,omitempty"`
-
-	// Types with GPUs, FPGAs, or chips for inference, training or media: Excluded, Included or Required.
-	// +optional
-	// +default="Excluded"
-	// +kubebuilder:validation:MaxLength=16
-	// +kubebuilder:validation:XValidation:rule="self in ['Excluded', 'Included', 'Required']",message="provider.ec2.requirements.accelerators must be Excluded, Included or Required"
-	Accelerators EC2Inclusion `json:"accelerators,omitempty"`
-
-	// Types that are not virtualised: Excluded, Included or Required.
-	// +optional
-	// +default="Excluded"
-	// +kubebuilder:validation:MaxLength=16
-	// +kubebuilder:validation:XValidation:rule="self in ['Excluded', 'Included', 'Required']",message="provider.ec2.requirements.bareMetal must be Excluded, Included or Required"
-	BareMetal EC2Inclusion `json:"bareMetal,omitempty"`
+	// +kubebuilder:validation:MaxItems=3
+	// +listType=set
+	Include []EC2Kind `json:"include,omitempty"`
 }
 
-// EC2Inclusion says whether instance types with a property are among those of a pool.
-type EC2Inclusion string
+// EC2Kind is a kind of instance types that a pool has only if its spec names the kind.
+//
+// +kubebuilder:validation:Enum=Accelerated;BareMetal;Burstable
+type EC2Kind string
 
-// The values.
+// The kinds.
 const (
-	EC2Excluded EC2Inclusion = "Excluded"
-	EC2Included EC2Inclusion = "Included"
-	EC2Required EC2Inclusion = "Required"
+	EC2Accelerated EC2Kind = "Accelerated"
+	EC2BareMetal   EC2Kind = "BareMetal"
+	EC2Burstable   EC2Kind = "Burstable"
 )
 
 // EC2CPURange is a number of virtual CPUs.

@@ -96,7 +96,7 @@ func lookAtPools(t *testing.T, cluster *controlplane.Cluster, browser *http.Clie
 	t.Helper()
 	code, body := clitest.Open(t, browser, base+"/local/v1/workerpools")
 	assert.Equal(t, http.StatusOK, code)
-	assert.Contains(t, body, "You may not read WorkerPools, which takes the rights get and list of workerpools.foresail.dev")
+	assert.Contains(t, body, "You may not read WorkerPools, which requires the rights get and list of workerpools.foresail.dev")
 	scheme := runtime.NewScheme()
 	require.NoError(t, v1alpha1.AddToScheme(scheme))
 	objects, err := client.New(cluster.RESTConfig(), client.Options{Scheme: scheme})

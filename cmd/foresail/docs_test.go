@@ -99,7 +99,7 @@ func runFlags(t *testing.T) *pflag.FlagSet {
 	return run.Flags()
 }
 
-var argument = regexp.MustCompile(`(?m)^ *(?:- |value: )--([a-z-]+)=`)
+var argument = regexp.MustCompile(`(?m)(?:^ *- |value: "?)--([a-z-]+)=`)
 
 func TestArgumentsOfManifestsAreFlagsOfRun(t *testing.T) {
 	flags := runFlags(t)

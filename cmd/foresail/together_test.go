@@ -156,7 +156,7 @@ func checkSurfaces(t *testing.T, cluster *controlplane.Cluster, open, authorized
 
 	code, body = asAccount("foresail-extender", metrics)
 	assert.Equal(t, http.StatusOK, code, "it may scrape")
-	assert.Contains(t, body, "foresail_extender_requests_total")
+	assert.Contains(t, body, "foresail_extender_request_duration_seconds")
 }
 
 // getWith returns what an address answers to a token; "" sends none.

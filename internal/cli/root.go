@@ -21,7 +21,7 @@ nodes: it launches them before pods need them, and drains those that nobody need
 
 Exit codes: 0 done, 1 failed, 2 unusable arguments.`,
 		Example: `  # What would have been decided, from a recording
-  foresail replay --spec docs/examples/replay/spec.yaml --input docs/examples/replay/events.jsonl --output table
+  foresail replay --filename docs/examples/replay/spec.yaml --input docs/examples/replay/events.jsonl --output table
 
   # Why a pool of workers is as large as it is
   foresail explain workerpool workers

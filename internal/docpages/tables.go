@@ -150,7 +150,7 @@ func others(figures string) (string, error) {
 	names := []string{"keda", "keda/same-behavior", "foresail-total", "foresail-total/hpa-defaults", "instant", "clairvoyant"}
 	header := []string{"success, % / above threshold, min / pod-seconds"}
 	for _, name := range names {
-		header = append(header, "`"+name+"`")
+		header = append(header, quoted(name))
 	}
 	var body [][]string
 	for _, profile := range []string{"sine", "sawtooth", "noise", "bursts", "drift", "falling"} {
@@ -172,55 +172,63 @@ var recorded = []recordedTrace{
 	{"azure", "Azure LLM"}, {"twitter", "Twitter stream"}, {"nasa", "NASA"}, {"nab", "NAB"},
 }
 
-func traces(figures string) (string, error) {
-	names := []string{"keda", "keda/same-behavior", "hpa-cpu", "paper", "foresail-total", "clairvoyant"}
-	header := []string{"above threshold, min / pod-hours"}
-	for _, name := range names {
-		header = append(header, "`"+name+"`")
-	}
-	minutes, hours, mase := figure{column: "above_threshold_minutes", decimals: 1}, figure{column: "pod_hours", decimals: 1}, figure{column: "mase", decimals: 2}
-	var body [][]string
-	var sets []string
-	for _, trace := range recorded {
-		all, err := read(figures, trace.set, "summary.csv")
-		if err != nil {
-			return "", err
-		}
-		cells := []string{trace.title}
-		for _, name := range names {
-			if row := all.find("scaler", name); row != nil {
-				cells = append(cells, minutes.number(row, "")+" / "+hours.number(row, ""))
-			} else {
-				cells = append(cells, "")
-			}
-		}
-		body = append(body, append(cells, mase.number(all.find("scaler", "foresail-total"), "")))
-		sets = append(sets, trace.set)
-	}
-	return markdown(figures, append(header, "MASE"), body, sets...)
-}
-
-// byTarget has a line for each trace, with a cell for each target that frontiers are made of.
-func byTarget(figures, title string, traces []recordedTrace, cell func(all rows, target string) string) (string, error) {
-	targets := []string{"0.400", "0.500", "0.600", "0.700", "0.800", "0.900"}
-	header := []string{title}
-	for _, target := range targets {
-		header = append(header, "target "+strings.TrimRight(target, "0"))
+// byTrace has a line for each trace, with a cell for each column of a file of its figures.
+func byTrace[C any](
+	figures, file, corner string, traces []recordedTrace, columns []C, title func(C) string, cell func(rows, C) string,
+) (string, error) {
+	header := []string{corner}
+	for _, c := range columns {
+		header = append(header, title(c))
 	}
 	var body [][]string
 	var sets []string
 	for _, trace := range traces {
-		all, err := read(figures, trace.set, "frontier.csv")
+		all, err := read(figures, trace.set, file)
 		if err != nil {
 			return "", err
 		}
 		cells := []string{trace.title}
-		for _, target := range targets {
-			cells = append(cells, cell(all, target))
+		for _, c := range columns {
+			cells = append(cells, cell(all, c))
 		}
 		body, sets = append(body, cells), append(sets, trace.set)
 	}
 	return markdown(figures, header, body, sets...)
+}
+
+func quoted(name string) string { return "`" + name + "`" }
+
+// lateAndPods writes the two measures that autoscalers are compared by.
+func lateAndPods(row map[string]string) string {
+	minutes, hours := figure{column: "above_threshold_minutes", decimals: 1}, figure{column: "pod_hours", decimals: 1}
+	return minutes.number(row, "") + " / " + hours.number(row, "")
+}
+
+func traces(figures string) (string, error) {
+	const mase = "MASE"
+	columns := []string{"keda", "keda/same-behavior", "hpa-cpu", "paper", ours, "clairvoyant", mase}
+	title := func(name string) string {
+		if name == mase {
+			return name
+		}
+		return quoted(name)
+	}
+	return byTrace(figures, "summary.csv", "above threshold, min / pod-hours", recorded, columns, title, func(all rows, name string) string {
+		if name == mase {
+			return figure{column: "mase", decimals: 2}.number(all.find("scaler", ours), "")
+		}
+		if row := all.find("scaler", name); row != nil {
+			return lateAndPods(row)
+		}
+		return ""
+	})
+}
+
+// byTarget has a line for each trace, with a cell for each target that frontiers are made of.
+func byTarget(figures, corner string, traces []recordedTrace, cell func(all rows, target string) string) (string, error) {
+	targets := []string{"0.400", "0.500", "0.600", "0.700", "0.800", "0.900"}
+	title := func(target string) string { return "target " + strings.TrimRight(target, "0") }
+	return byTrace(figures, "frontier.csv", corner, traces, targets, title, cell)
 }
 
 // ofFrontiers are the recorded traces, and the seven further days of the Twitter stream.
@@ -260,32 +268,17 @@ func frontier(figures string) (string, error) {
 
 // recurring compares scalers that know the load of a day and a week ago, with the default target.
 func recurring(figures string) (string, error) {
-	names := []string{"keda", "keda/yesterday", "keda/last-week", "foresail-total"}
-	header := []string{"minutes above the threshold / pod-hours (minutes of `keda` with as many pods)"}
-	for _, name := range names {
-		header = append(header, "`"+name+"`")
-	}
-	minutes, hours := figure{column: "above_threshold_minutes", decimals: 1}, figure{column: "pod_hours", decimals: 1}
+	const corner = "minutes above the threshold / pod-hours (minutes of `keda` with as many pods)"
+	names := []string{"keda", "keda/yesterday", "keda/last-week", ours}
 	same := figure{column: "keda_minutes_at_same_pods", decimals: 1}
-	var body [][]string
-	sets := []string{"twitter-week", "nasa", "nab"}
-	for i, title := range []string{"Twitter stream, days 2 to 8", "NASA", "NAB"} {
-		all, err := read(figures, sets[i], "frontier.csv")
-		if err != nil {
-			return "", err
+	traces := []recordedTrace{{"twitter-week", "Twitter stream, days 2 to 8"}, {"nasa", "NASA"}, {"nab", "NAB"}}
+	return byTrace(figures, "frontier.csv", corner, traces, names, quoted, func(all rows, name string) string {
+		row := all.find("scaler", name, "target", "0.700")
+		if name == "keda" {
+			return lateAndPods(row)
 		}
-		cells := []string{title}
-		for _, name := range names {
-			row := all.find("scaler", name, "target", "0.700")
-			cell := minutes.number(row, "") + " / " + hours.number(row, "")
-			if name != "keda" {
-				cell += " (" + same.number(row, "") + ")"
-			}
-			cells = append(cells, cell)
-		}
-		body = append(body, cells)
-	}
-	return markdown(figures, header, body, sets...)
+		return lateAndPods(row) + " (" + same.number(row, "") + ")"
+	})
 }
 
 // fewTraces are those of few requests, by how many a pod has in a second.
@@ -296,30 +289,14 @@ var fewTraces = []recordedTrace{
 // fewRequests compares scalers with as many pods as foresail-total has with the default target, by how many
 // requests a pod has.
 func fewRequests(figures string) (string, error) {
-	names := []string{"keda", "keda/same-behavior", "foresail-total", "foresail-total/hpa-defaults", "instant", "clairvoyant"}
-	header := []string{"requests/s and pod"}
-	for _, name := range names {
-		header = append(header, "`"+name+"`")
-	}
-	var body [][]string
-	var sets []string
-	for _, trace := range fewTraces {
-		all, err := read(figures, trace.set, "frontier.csv")
-		if err != nil {
-			return "", err
-		}
+	names := []string{"keda", "keda/same-behavior", ours, ours + "/hpa-defaults", "instant", "clairvoyant"}
+	return byTrace(figures, "frontier.csv", "requests/s and pod", fewTraces, names, quoted, func(all rows, name string) string {
 		pods, _ := strconv.ParseFloat(all.find("scaler", ours, "target", "0.700")["pod_hours"], 64) // 0 finds nothing
-		cells := []string{trace.title}
-		for _, name := range names {
-			minutes := "-"
-			if v, ok := all.at(name, pods); ok {
-				minutes = grouped(v, 1)
-			}
-			cells = append(cells, minutes)
+		if v, ok := all.at(name, pods); ok {
+			return grouped(v, 1)
 		}
-		body, sets = append(body, cells), append(sets, trace.set)
-	}
-	return markdown(figures, header, body, sets...)
+		return "-"
+	})
 }
 
 // ahead compares the forecasts of foresail-total with the best free forecast, by how long pods

@@ -99,7 +99,7 @@ func (a *Actor) apply(ctx context.Context, c *cycle) error {
 	shared := &drains{c: c, grace: a.BindGrace, maxGrace: a.MaxBindGrace}
 	up := scaleUp{c, &launcher{c: c, random: a.Random}}
 	action := openAction{c, up, scaleDown{c, shared}}
-	removals := separate{c, shared, a.turn}
+	removals := standalone{c, shared, a.turn}
 	for _, step := range []func(context.Context) error{
 		messages{c, a.Notices}.end,
 		removals.interruptions,

@@ -11,9 +11,9 @@ import (
 	"github.com/foresail/foresail/nodepool/state"
 )
 
-// A refusal is learned at its scope: capacity for a type in a zone and market, a quota for the types that count
+// A refusal is recorded at its scope: capacity for a type in a zone and market, a quota for the types that count
 // against it and take as much, addresses for a subnet, and what every launch needs for all. A type that was launched
-// by the same call is never covered. One that cannot be launched as it is requested is not named again for a while.
+// by the same call is never covered. A type whose launch is invalid is not named again for some time.
 func TestRefusalsCoolWhatTheyConcern(t *testing.T) {
 	at := fleet.Placement{Zone: "a", Subnet: "subnet-a", InstanceType: "t3.medium", Market: fleet.Spot}
 	of := func(kinds ...string) (out []fleet.Cooling) {

@@ -32,7 +32,7 @@ func (m removal) stopIfObsolete(ctx context.Context, r *state.Removal) (bool, er
 			Message: fmt.Sprintf("Instance %s disappeared while its node was %s", r.InstanceID,
 				strings.ToLower(string(r.State))),
 		})
-		return true, m.end(ctx)
+		return true, m.complete(ctx)
 	}
 	if isControlPlane(m.c, r) {
 		return true, m.giveUp(ctx, "it belongs to the control plane")
@@ -63,7 +63,7 @@ func (m removal) holdRepair(ctx context.Context, r *state.Removal) (waits bool, 
 				Reason: journal.EventRepairAborted, Instance: r.InstanceID, Node: r.Node, Action: m.action,
 				Message: fmt.Sprintf("Node %s takes pods again: %s", r.Node, why),
 			})
-			return true, m.to(ctx, state.RemovalRestoring)
+			return true, m.setState(ctx, state.RemovalRestoring)
 		}
 	}
 	s := m.c.snapshot

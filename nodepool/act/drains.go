@@ -35,10 +35,10 @@ func (d *drains) arriving(ctx context.Context, tainted time.Duration) (bool, err
 	return d.c.nodes.arriving(ctx)
 }
 
-// pinned returns why the pods of a target could not run on other nodes, "" if they could, or if the
+// whyUnmovable returns why the pods of a target could not run on other nodes, "" if they could, or if the
 // pool is being deleted. They cannot run on other nodes that are being removed, and the pods of
 // those keep the room that they will need.
-func (d *drains) pinned(node string) string {
+func (d *drains) whyUnmovable(node string) string {
 	if d.c.snapshot.Simulator == nil || node == "" || d.c.seen.Spec.Plan.Deleting {
 		return ""
 	}

@@ -220,11 +220,11 @@ func (x *launcher) launchFailed(l provider.Launch, err error) {
 	slots := a.Planned(l.Token)
 	switch class := provider.ClassOf(err); class {
 	case provider.Unknown, provider.Throttled:
-		x.repeat(slots, err)
+		x.retryLater(slots, err)
 	case provider.TokenMismatch:
 		// The token may have launched an instance with other parameters that is not listed yet.
 		if x.c.now().Sub(slots[0].Requested) < x.c.seen.VanishGrace {
-			x.repeat(slots, err)
+			x.retryLater(slots, err)
 			return
 		}
 		x.loseAll(slots, provider.Reason(err), false)
@@ -255,8 +255,8 @@ func (x *launcher) coolRefused(l provider.Launch, class provider.Class, err erro
 	}
 }
 
-// repeat schedules the same call again, with the same token.
-func (x *launcher) repeat(slots []*state.Slot, err error) {
+// retryLater schedules the same call again, with the same token.
+func (x *launcher) retryLater(slots []*state.Slot, err error) {
 	tries := slots[0].Tries + 1
 	first := !slices.ContainsFunc(x.c.record.Action.Slots, func(s state.Slot) bool { return s.Tries > 0 })
 	at := x.c.now().Add(Backoff(x.random, tries, RetryMin, state.RetryMax))

@@ -13,7 +13,7 @@ import (
 )
 
 // Tasks make their calls at the same time, and share writes. Between calls they run one after the
-// other, so that they may change the same things.
+// other, so that they may change the same data.
 func TestLockstep(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var orderTermination []int
@@ -43,7 +43,7 @@ func TestLockstep(t *testing.T) {
 	})
 }
 
-// After a write that failed no call is made, as it is not known whether this process may act.
+// After a write that failed no call is made, because it is unknown whether this process may act.
 func TestLockstepEndsWithAFailedWrite(t *testing.T) {
 	l := &lockstep{save: func(context.Context) error { return journal.ErrStop }}
 	calls := 0

@@ -17,14 +17,11 @@ type messages struct {
 	notices provider.Notices // nil: interruptions are not reported
 }
 
-// end follows the advice in messages, and deletes from the queue those that have been handled:
+// end reports the advice in messages, and deletes from the queue those that have been handled:
 // their content is in the journal. Deferred ones are kept for the next cycle.
 func (q messages) end(ctx context.Context) error {
 	for _, a := range q.c.decision.Advice {
-		if err := q.c.collectError(ctx, q.advised(ctx, a)); err != nil {
-			q.c.deferred = q.c.seen.Messages
-			return err
-		}
+		q.advised(a)
 	}
 	var over []provider.Message
 	for _, m := range q.c.seen.Messages {
@@ -46,12 +43,8 @@ func (q messages) endOne(ctx context.Context, m provider.Message) error {
 	return err
 }
 
-// advised cordons a node that the cloud advises to leave, if the pool is configured to.
-func (q messages) advised(ctx context.Context, a plan.Advice) error {
+// advised reports that the cloud advises to leave an instance. Nothing else follows: most of these instances stay.
+func (q messages) advised(a plan.Advice) {
 	q.c.event(journal.Event{Reason: journal.EventRebalance, Instance: a.InstanceID, Node: a.Node,
 		Message: fmt.Sprintf("The cloud advises to leave %s", a.InstanceID)})
-	if !q.c.seen.Spec.Drain.CordonOnRebalance {
-		return nil
-	}
-	return q.c.nodes.cordon(ctx, a.Node)
 }

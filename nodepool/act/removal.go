@@ -63,7 +63,7 @@ func (m removal) step(ctx context.Context) error {
 // none to drain, and is left to the cloud.
 func (m removal) taint(ctx context.Context, r *state.Removal) error {
 	if r.Node == "" {
-		node := m.nodeOf(r)
+		node := nodeToRemove(m.c, r)
 		if node == "" {
 			return nil
 		}
@@ -75,15 +75,15 @@ func (m removal) taint(ctx context.Context, r *state.Removal) error {
 	if err := m.c.nodes.taint(ctx, r.Node, m.action); err != nil {
 		return m.unlessGone(ctx, err)
 	}
-	return m.to(ctx, state.RemovalTainted)
+	return m.setState(ctx, state.RemovalTainted)
 }
 
-// nodeOf returns the name of the Node of an instance that had none when its removal was decided.
-func (m removal) nodeOf(r *state.Removal) string {
+// nodeToRemove returns the name of the Node of an instance that had none when its removal was decided.
+func nodeToRemove(c *cycle, r *state.Removal) string {
 	if r.ProviderID == "" {
-		r.ProviderID = m.c.seen.Instances[r.InstanceID].ProviderID
+		r.ProviderID = c.seen.Instances[r.InstanceID].ProviderID
 	}
-	if n := m.c.seen.Node(fleet.Instance{ID: r.InstanceID, ProviderID: r.ProviderID}); n != nil {
+	if n := c.seen.Node(fleet.Instance{ID: r.InstanceID, ProviderID: r.ProviderID}); n != nil {
 		return n.Object.Name
 	}
 	return ""
@@ -105,14 +105,14 @@ func (m removal) cordon(ctx context.Context, r *state.Removal) error {
 		if len(why) > 0 && !m.purpose.forced {
 			return m.giveUp(ctx, why[0])
 		}
-		if why := m.drains.pinned(r.Node); why != "" {
+		if why := m.drains.whyUnmovable(r.Node); why != "" {
 			return m.giveUp(ctx, why)
 		}
 	}
 	if err := m.c.nodes.cordon(ctx, r.Node); err != nil {
 		return m.unlessGone(ctx, err)
 	}
-	return m.to(ctx, state.RemovalDraining)
+	return m.setState(ctx, state.RemovalDraining)
 }
 
 // drain evicts pods, and checks which are left.
@@ -123,35 +123,46 @@ func (m removal) drain(ctx context.Context, r *state.Removal) error {
 		return m.unlessGone(ctx, err)
 	}
 	m.drains.budgeted = m.drains.budgeted || len(progress.Refused) > 0
-	left := left(progress)
+	left, took := left(progress), m.c.now().Sub(r.Began).Round(time.Second)
 	switch {
 	case err == nil && progress.Remaining == 0:
-		m.c.event(journal.Event{
-			Reason: journal.EventDrained, Instance: r.InstanceID, Node: r.Node, Action: m.action,
-			Message: fmt.Sprintf("Node %s is empty after %s", r.Node, m.c.now().Sub(r.Began).Round(time.Second)),
-		})
-		return m.to(ctx, state.RemovalDrained)
+		return m.drained(ctx, false, fmt.Sprintf("Node %s is empty after %s", r.Node, took))
 	case m.overdue(r):
-		m.c.event(journal.Event{
-			Reason: journal.EventDrained, Warning: true, Instance: r.InstanceID, Node: r.Node, Action: m.action,
-			Message: fmt.Sprintf("Node %s has lost its kubelet, and %s after %s: its instance is terminated anyway",
-				r.Node, left, m.c.now().Sub(r.Began).Round(time.Second)),
-		})
-		return m.to(ctx, state.RemovalDrained)
-	case m.purpose.insists() || limits.Force:
-	case len(progress.Blocked) > 0:
-		return m.giveUp(ctx, left)
-	case m.c.seen.Spec.Drain.Force: // the remaining pods are deleted in time
-	case err == nil && len(progress.Refused) == 0: // all that are left are terminating, which a retry would not speed up
-	case m.c.now().Sub(r.Began) > m.c.seen.Spec.Drain.Timeout:
-		return m.giveUp(ctx, fmt.Sprintf("%s after %s", left, m.c.seen.Spec.Drain.Timeout))
+		return m.drained(ctx, true, fmt.Sprintf(
+			"Node %s has lost its kubelet, and %s after %s: its instance is terminated anyway", r.Node, left, took))
 	}
-	if evicted := progress.Remaining > len(progress.Refused)+len(progress.Blocked); r.Error != left || evicted &&
-		!r.Evicted {
+	if why := m.stuck(r, progress, limits, err); why != "" {
+		return m.giveUp(ctx, why)
+	}
+	evicted := progress.Remaining > len(progress.Refused)+len(progress.Blocked)
+	if r.Error != left || evicted && !r.Evicted {
 		r.Error, r.Evicted = left, r.Evicted || evicted
 		m.c.changed()
 	}
 	return err
+}
+
+// drained completes the drain.
+func (m removal) drained(ctx context.Context, warning bool, message string) error {
+	r := m.find()
+	m.c.event(journal.Event{Reason: journal.EventDrained, Warning: warning, Instance: r.InstanceID, Node: r.Node,
+		Action: m.action, Message: message})
+	return m.setState(ctx, state.RemovalDrained)
+}
+
+// stuck returns why a drain is given up, "" if it continues.
+func (m removal) stuck(r *state.Removal, p drain.Progress, l drain.Limits, err error) string {
+	policy := m.c.seen.Spec.Drain
+	switch {
+	case m.purpose.insists() || l.Force:
+	case len(p.Blocked) > 0:
+		return left(p)
+	case policy.Force: // the remaining pods are deleted in time
+	case err == nil && len(p.Refused) == 0: // all that are left are terminating, which a retry would not speed up
+	case m.c.now().Sub(r.Began) > policy.Timeout:
+		return fmt.Sprintf("%s after %s", left(p), policy.Timeout)
+	}
+	return ""
 }
 
 // terminate terminates an instance that the cloud lists as the pool's, and whose node is still
@@ -162,7 +173,7 @@ func (m removal) terminate(ctx context.Context, r *state.Removal) error {
 	case !listed:
 		return nil // wait until the cloud, queried by its id, reports it as gone
 	case i.State == fleet.Leaving && !i.Stopped:
-		return m.end(ctx)
+		return m.complete(ctx)
 	}
 	if empty, err := m.empty(ctx, r); !empty || err != nil {
 		return err
@@ -182,12 +193,12 @@ func (m removal) terminate(ctx context.Context, r *state.Removal) error {
 		Reason: journal.EventTerminated, Instance: r.InstanceID, Node: r.Node, Action: m.action,
 		Message: fmt.Sprintf("Terminated %s, node %s", r.InstanceID, r.Node),
 	})
-	return m.end(ctx)
+	return m.complete(ctx)
 }
 
-// end completes a removal whose instance is shutting down. Its Node is handled by the endings, so
+// complete completes a removal whose instance is shutting down. Its Node is handled by the endings, so
 // that no other work waits for an instance that shuts down slowly.
-func (m removal) end(ctx context.Context) error {
+func (m removal) complete(ctx context.Context) error {
 	r := m.find()
 	if m.c.record.Ending(r.InstanceID) == nil {
 		m.c.record.Endings = append(m.c.record.Endings, state.Removal{
@@ -195,7 +206,7 @@ func (m removal) end(ctx context.Context) error {
 		})
 	}
 	r.Error = ""
-	return m.to(ctx, state.RemovalCompleted)
+	return m.setState(ctx, state.RemovalCompleted)
 }
 
 func (m removal) restore(ctx context.Context, r *state.Removal) error {
@@ -208,7 +219,7 @@ func (m removal) restore(ctx context.Context, r *state.Removal) error {
 			return err
 		}
 	}
-	return m.to(ctx, state.RemovalFailed)
+	return m.setState(ctx, state.RemovalFailed)
 }
 
 // giveUp uncordons the node, and does not drain it again for some time.
@@ -227,7 +238,7 @@ func (m removal) giveUpFor(ctx context.Context, why string, shortest time.Durati
 		Reason: journal.EventDrainFailed, Warning: true, Instance: r.InstanceID, Node: r.Node, Action: m.action,
 		Message: fmt.Sprintf("The drain of node %s failed and it takes pods again: %s", r.Node, why),
 	})
-	return m.to(ctx, state.RemovalRestoring)
+	return m.setState(ctx, state.RemovalRestoring)
 }
 
 // hold stops a removal for now. The removal of a reclaimed instance waits, because the instance
@@ -252,8 +263,8 @@ func (m removal) unlessGone(ctx context.Context, err error) error {
 	return m.giveUp(ctx, "its Node has been deleted")
 }
 
-// to records the next state of the removal.
-func (m removal) to(ctx context.Context, s state.RemovalState) error {
+// setState records the next state of the removal.
+func (m removal) setState(ctx context.Context, s state.RemovalState) error {
 	r := m.find()
 	r.State, r.Since = s, m.c.now()
 	if s == state.RemovalDraining && r.Began.IsZero() {
@@ -295,7 +306,7 @@ func (m removal) empty(ctx context.Context, r *state.Removal) (bool, error) {
 	case err != nil:
 		return false, err
 	case progress.Remaining > 0:
-		return false, m.to(ctx, state.RemovalDraining)
+		return false, m.setState(ctx, state.RemovalDraining)
 	}
 	return true, nil
 }

@@ -52,7 +52,7 @@ func (s scaleDown) advance(ctx context.Context) error {
 	switch a := s.c.record.Action; {
 	case !slices.ContainsFunc(a.Targets, func(r state.Removal) bool { return !r.Done() }):
 		return errors.Join(err, s.finish(ctx, false))
-	case err != nil && s.age(a) > s.clearAfter()+DropMargin:
+	case err != nil && s.sinceProgress(a) > s.clearAfter()+DropMargin:
 		s.c.errs = append(s.c.errs, err)
 		return s.finish(ctx, true)
 	}
@@ -110,7 +110,7 @@ func (s scaleDown) advanceTarget(ctx context.Context, i int) error {
 	a := s.c.record.Action
 	if a.Targets[i].State == state.RemovalPlanned {
 		if why := s.whyNeeded(i); why != "" {
-			if err := s.drop(ctx, i, why); err != nil {
+			if err := s.skipTarget(ctx, i, why); err != nil {
 				return err
 			}
 		}
@@ -130,7 +130,7 @@ func (s scaleDown) removal(at int) removal {
 // abortReason returns why an open scale-down must not continue, "" if it may.
 func (s scaleDown) abortReason(a *state.Action) string {
 	switch d := s.c.decision; {
-	case s.age(a) > s.clearAfter():
+	case s.sinceProgress(a) > s.clearAfter():
 		return fmt.Sprintf("no node was removed in %s", s.clearAfter())
 	case (a.Reason == plan.Outdated || a.Reason == plan.Underutilized) && s.c.seen.Spec.Disruption.Paused:
 		return "disruption is paused"
@@ -153,7 +153,7 @@ func (s scaleDown) clearAfter() time.Duration {
 // longer with each failure.
 func (s scaleDown) abandon(ctx context.Context, why string) error {
 	a := s.c.record.Action
-	old := s.age(a) > s.clearAfter()
+	old := s.sinceProgress(a) > s.clearAfter()
 	changed := false
 	for i := range a.Targets {
 		r := &a.Targets[i]
@@ -224,8 +224,8 @@ func (s scaleDown) whyNeeded(at int) string {
 	return plan.Objection(s.c.snapshot, a.Reason, a.Targets[at].InstanceID, later)
 }
 
-// drop skips a target that has not been touched.
-func (s scaleDown) drop(ctx context.Context, at int, why string) error {
+// skipTarget skips a target that has not been touched.
+func (s scaleDown) skipTarget(ctx context.Context, at int, why string) error {
 	r := &s.c.record.Action.Targets[at]
 	r.State, r.Since, r.Error = state.RemovalRestoring, s.c.now(), why
 	s.c.event(journal.Event{
@@ -255,7 +255,7 @@ func (s scaleDown) finish(ctx context.Context, cleared bool) error {
 	}
 	s.c.event(journal.Event{
 		Reason: journal.EventScaledDown, Warning: cleared, Action: a.ID,
-		Message: fmt.Sprintf("Removed %d of %d nodes%s", removed, len(a.Targets), because(failed)),
+		Message: fmt.Sprintf("Removed %d of %d nodes%s", removed, len(a.Targets), reasonSuffix(failed)),
 	})
 	switch saved := s.c.record.Saved; {
 	case saved == nil || plan.MustGo(a.Reason):
@@ -268,9 +268,9 @@ func (s scaleDown) finish(ctx context.Context, cleared bool) error {
 	return s.c.save(ctx)
 }
 
-// age returns the time since the scale-down began, or since its last target was finished: it may
+// sinceProgress returns the time since the scale-down began, or since its last target was finished: it may
 // have hundreds.
-func (s scaleDown) age(a *state.Action) time.Duration {
+func (s scaleDown) sinceProgress(a *state.Action) time.Duration {
 	since := a.Started
 	for _, r := range a.Targets {
 		if r.Done() && r.Since.After(since) {

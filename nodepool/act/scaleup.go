@@ -60,20 +60,11 @@ func (u scaleUp) verify(ctx context.Context) error {
 		if s.State != state.SlotLaunched || unlabelled[i] {
 			continue
 		}
-		node := u.c.seen.Node(u.c.record.Action.Instance(*s))
-		listed, exists := u.c.seen.Instances[s.InstanceID]
-		switch {
-		case node != nil && node.Ready:
-			u.join(s, node.Object.Name, node.ReadySince)
-		case exists && listed.State == fleet.Leaving, u.c.seen.Gone(s.InstanceID):
-			failSlot(u.c, s, fmt.Sprintf("instance %s disappeared before its node joined", s.InstanceID))
-		case u.c.seen.ListErr == nil && u.c.now().Sub(s.Requested) > u.c.seen.Spec.Join.Timeout:
-			u.joinFailed(s)
+		before := s.State
+		if tooLate := u.verifySlot(s); tooLate {
 			failed = append(failed, s.InstanceID)
-		default:
-			continue
 		}
-		changed = true
+		changed = changed || s.State != before
 	}
 	if !changed {
 		return nil
@@ -83,6 +74,22 @@ func (u scaleUp) verify(ctx context.Context) error {
 	}
 	return u.c.collectError(ctx, u.c.each(ctx, len(failed),
 		func(i int) error { return u.c.cloud.markJoinFailed(ctx, failed[i]) }))
+}
+
+// verifySlot updates a launched slot, and reports whether its node did not join in time.
+func (u scaleUp) verifySlot(s *state.Slot) (tooLate bool) {
+	node := u.c.seen.Node(u.c.record.Action.Instance(*s))
+	listed, exists := u.c.seen.Instances[s.InstanceID]
+	switch {
+	case node != nil && node.Ready:
+		u.join(s, node.Object.Name, node.ReadySince)
+	case exists && listed.State == fleet.Leaving, u.c.seen.Gone(s.InstanceID):
+		failSlot(u.c, s, fmt.Sprintf("instance %s disappeared before its node joined", s.InstanceID))
+	case u.c.seen.ListErr == nil && u.c.now().Sub(s.Requested) > u.c.seen.Spec.Join.Timeout:
+		u.joinFailed(s)
+		return true
+	}
+	return false
 }
 
 // claimNodes labels the Nodes of launched instances with the pool. It returns the slots whose Nodes
@@ -172,7 +179,7 @@ func (u scaleUp) finish(ctx context.Context) error {
 		}
 		u.c.event(journal.Event{
 			Reason: journal.EventScaledUp, Action: a.ID,
-			Message: fmt.Sprintf("%d of %d nodes joined%s", ready, len(a.Slots), because(failed)),
+			Message: fmt.Sprintf("%d of %d nodes joined%s", ready, len(a.Slots), reasonSuffix(failed)),
 		})
 	} else {
 		if !refused {
@@ -180,7 +187,7 @@ func (u scaleUp) finish(ctx context.Context) error {
 		}
 		u.c.event(journal.Event{
 			Reason: journal.EventScaleUpFailed, Warning: true, Action: a.ID,
-			Message: fmt.Sprintf("None of %d nodes joined%s", len(a.Slots), because(failed)),
+			Message: fmt.Sprintf("None of %d nodes joined%s", len(a.Slots), reasonSuffix(failed)),
 		})
 	}
 	r.Action = nil
@@ -222,7 +229,7 @@ func launchError(a *state.Action) string {
 	return ""
 }
 
-func because(why string) string {
+func reasonSuffix(why string) string {
 	if why == "" {
 		return ""
 	}

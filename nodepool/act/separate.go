@@ -8,15 +8,15 @@ import (
 	"github.com/foresail/foresail/nodepool/state"
 )
 
-// separate continues the removals that belong to no action.
-type separate struct {
+// standalone continues the removals that belong to no action.
+type standalone struct {
 	c      *cycle
 	drains *drains
 	turn   int // number of the cycle
 }
 
 // interruptions drains the instances that the cloud reclaims, soonest first.
-func (b separate) interruptions(ctx context.Context) error {
+func (b standalone) interruptions(ctx context.Context) error {
 	return b.advance(ctx, &b.c.record.Interruptions, func(id string) removal {
 		return removal{
 			c: b.c, drains: b.drains, action: "interruption-" + id, purpose: purpose{urgent: true},
@@ -26,7 +26,7 @@ func (b separate) interruptions(ctx context.Context) error {
 }
 
 // repairs drains the workers whose Nodes are unhealthy.
-func (b separate) repairs(ctx context.Context) error {
+func (b standalone) repairs(ctx context.Context) error {
 	return b.advance(ctx, &b.c.record.Repairs, func(id string) removal {
 		return removal{
 			c: b.c, drains: b.drains, action: "repair-" + id, purpose: purpose{repair: true},
@@ -39,10 +39,10 @@ func (b separate) repairs(ctx context.Context) error {
 // those that are done. It takes little more than [ActFor], so that launches and new messages do not
 // wait for hundreds of nodes. Removals that have not begun to evict come first, and the others
 // follow in rotation.
-func (b separate) advance(ctx context.Context, list *[]state.Removal, of func(id string) removal) error {
+func (b standalone) advance(ctx context.Context, list *[]state.Removal, of func(id string) removal) error {
 	began := b.c.now()
 	var errs []error
-	for ids := range slices.Chunk(inTurn(*list, b.turn), maxCalls) {
+	for ids := range slices.Chunk(rotated(*list, b.turn), maxCalls) {
 		err := b.c.each(ctx, len(ids), func(i int) error { return of(ids[i]).advance(ctx) })
 		if endsCycle(err) {
 			return err
@@ -61,9 +61,9 @@ func (b separate) advance(ctx context.Context, list *[]state.Removal, of func(id
 	return errors.Join(errs...)
 }
 
-// inTurn returns the instances of removals in the order in which a cycle continues them. turn is
+// rotated returns the instances of removals in the order in which a cycle continues them. turn is
 // the number of the cycle.
-func inTurn(list []state.Removal, turn int) []string {
+func rotated(list []state.Removal, turn int) []string {
 	var first, others []string
 	for _, r := range list {
 		if r.State == state.RemovalPlanned || r.State == state.RemovalTainted {

@@ -18,7 +18,7 @@ type parts struct {
 	waiting    []waiting        // unschedulable pods
 	daemonSets []*appsv1.DaemonSet
 	budgets    []*budget
-	volumes    map[*Pod]where            // of bound pods with volumes
+	volumes    map[*Pod]volumeRules      // of bound pods with volumes
 	attached   map[*Pod][]Attachment     // what these use now
 	limits     map[string]map[string]int // by the name of the node: see [Node.AttachLimits]
 }
@@ -211,14 +211,14 @@ func nominate(c *Cluster, r waiting, n *Node) {
 	}
 	c.volumes = maps.Clone(c.volumes)
 	if c.volumes == nil {
-		c.volumes = map[*Pod]where{}
+		c.volumes = map[*Pod]volumeRules{}
 	}
-	c.volumes[p] = r.where
+	c.volumes[p] = r.volumeRules
 	n.Attached = distinct(slices.Concat(n.Attached, r.attach))
 }
 
-// sorted divides pods into the loads of nodes and the pending ones.
-func sorted(pods []*record) (map[string]*load, []*record) {
+// splitPods divides pods into the loads of nodes and the pending ones.
+func splitPods(pods []*record) (map[string]*load, []*record) {
 	at := map[string][]*Pod{}
 	var waiting []*record
 	for _, r := range pods {

@@ -75,9 +75,9 @@ func seeStorage(s storage, node *corev1.Node, pods []*corev1.Pod, pdbs ...*polic
 	for _, b := range pdbs {
 		p.budgets = append(p.budgets, budgetOf(b))
 	}
-	load, unschedulable := sorted(records)
+	load, unschedulable := splitPods(records)
 	p.load, p.waiting = load, s.demands(unschedulable)
-	p.volumes, p.attached = s.wherever(slices.Values(records))
+	p.volumes, p.attached = s.volumeRulesOfBound(slices.Values(records))
 	return build(epoch, p)
 }
 
@@ -177,7 +177,7 @@ func TestBlocked(t *testing.T) {
 	}
 }
 
-// TestReplacements: pods that a drain leaves alone need another node as well once theirs is gone.
+// TestReplacements: pods that a drain does not evict also need another node once theirs is gone.
 func TestReplacements(t *testing.T) {
 	c := see(nodeNamed("n"), []*corev1.Pod{
 		onNode("a"), onNode("b", tolerates("", "", "")), onNode("c", ownedBy("DaemonSet")),
@@ -302,7 +302,7 @@ func TestReadiness(t *testing.T) {
 	assert.False(t, see(node, nil).Nodes[0].Ready, "a Node without a status")
 }
 
-// What is kept must be enough to schedule by: nothing that matters is trimmed.
+// The trimmed objects must be sufficient for scheduling.
 func TestTrimmedKeepsRules(t *testing.T) {
 	pod := onNode("p", unschedulable(epoch))
 	pod.Annotations = map[string]string{"x": "y"}

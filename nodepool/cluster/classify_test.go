@@ -21,7 +21,7 @@ func annotated(key, value string) func(*corev1.Pod) {
 	return func(p *corev1.Pod) { metav1.SetMetaDataAnnotation(&p.ObjectMeta, key, value) }
 }
 
-// tolerates has a pod tolerate taints of a key and an effect; "" = of all. A value has it tolerate this value alone.
+// tolerates makes a pod tolerate taints of a key and an effect; "" = all. With a value it tolerates only that value.
 func tolerates(key, value string, effect corev1.TaintEffect) func(*corev1.Pod) {
 	one := corev1.Toleration{Key: key, Operator: corev1.TolerationOpExists, Effect: effect}
 	if value != "" {
@@ -30,7 +30,7 @@ func tolerates(key, value string, effect corev1.TaintEffect) func(*corev1.Pod) {
 	return func(p *corev1.Pod) { p.Spec.Tolerations = append(p.Spec.Tolerations, one) }
 }
 
-// started has a pod have started some time before the epoch.
+// started sets the start of a pod to some time before the epoch.
 func started(ago time.Duration) func(*corev1.Pod) {
 	return func(p *corev1.Pod) { p.Status.StartTime = &metav1.Time{Time: epoch.Add(-ago)} }
 }

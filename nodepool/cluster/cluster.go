@@ -32,8 +32,8 @@ type Cluster struct {
 	Pending    []Pending           // longest waiting first
 	DaemonSets []*appsv1.DaemonSet // by namespace and name, with the requests of their newest pods
 
-	volumes map[*Pod]where    // of bound pods with volumes
-	budgets map[*Kind]*Budget // of pods that have one
+	volumes map[*Pod]volumeRules // of bound pods with volumes
+	budgets map[*Kind]*Budget    // of pods that have one
 }
 
 // Budget is the allowance of a PodDisruptionBudget for the pods that it protects.
@@ -42,8 +42,8 @@ type Budget struct {
 	Allowed int    // pods that may be disrupted now
 }
 
-// where is the requirement of a pod's volumes on its node.
-type where struct {
+// volumeRules is the requirement of a pod's volumes on its node.
+type volumeRules struct {
 	at     []*corev1.NodeSelector
 	stuck  string
 	attach []Attachment // for a bound pod, those of its replacement

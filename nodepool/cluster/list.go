@@ -77,9 +77,9 @@ func List(ctx context.Context, client kubernetes.Interface, now time.Time) (*Clu
 			return nil, err
 		}
 	}
-	load, unschedulable := sorted(pods)
+	load, unschedulable := splitPods(pods)
 	p.load, p.waiting = load, s.demands(unschedulable)
-	p.volumes, p.attached = s.wherever(slices.Values(pods))
+	p.volumes, p.attached = s.volumeRulesOfBound(slices.Values(pods))
 	return build(now, p), nil
 }
 

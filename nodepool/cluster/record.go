@@ -144,9 +144,13 @@ func (k *Kind) equal(other *Kind) bool {
 	return k.Namespace == other.Namespace && k.DaemonSet == other.DaemonSet &&
 		k.class == other.class && k.why == other.why &&
 		maps.Equal(k.Labels, other.Labels) && slices.Equal(k.Ports, other.Ports) &&
-		equalRequests(k.Requests, other.Requests) &&
-		(len(k.AntiAffinity)+len(other.AntiAffinity) == 0 ||
-			equality.Semantic.DeepEqual(k.AntiAffinity, other.AntiAffinity)) &&
+		equalRequests(k.Requests, other.Requests) && k.equalRules(other)
+}
+
+// equalRules reports whether pods of two kinds may run on the same nodes.
+func (k *Kind) equalRules(other *Kind) bool {
+	return (len(k.AntiAffinity)+len(other.AntiAffinity) == 0 ||
+		equality.Semantic.DeepEqual(k.AntiAffinity, other.AntiAffinity)) &&
 		maps.Equal(k.nodeSelector, other.nodeSelector) &&
 		slices.EqualFunc(k.tolerations, other.tolerations,
 			func(a, b corev1.Toleration) bool { return a.MatchToleration(&b) }) &&

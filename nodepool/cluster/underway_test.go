@@ -117,7 +117,7 @@ func TestGangs(t *testing.T) {
 	}
 }
 
-// A departure goes on as long as the node gets emptier; pods that a drain does not remove do not count.
+// A departure continues as long as the node gets emptier; pods that a drain does not remove do not count.
 func TestDeparting(t *testing.T) {
 	n := nodeNamed("n")
 	n.Spec.Unschedulable = true

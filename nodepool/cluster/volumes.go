@@ -167,14 +167,14 @@ func newStorage() storage {
 // waiting is a pending pod with the requirements of its volumes.
 type waiting struct {
 	*record
-	where
+	volumeRules
 }
 
 // demands returns pending pods with the requirements of their volumes.
 func (s storage) demands(pods []*record) []waiting {
 	out := make([]waiting, len(pods))
 	for i, r := range pods {
-		out[i] = waiting{r, s.whereOf(r)}
+		out[i] = waiting{r, s.volumeRulesOf(r)}
 	}
 	return out
 }
@@ -183,11 +183,11 @@ func (s storage) demands(pods []*record) []waiting {
 // and no API describes new ones.
 const whyDevices = "it claims devices (spec.resourceClaims), and Foresail does not know which nodes have any"
 
-// whereOf returns where the claims of a pod allow it to run, or for a bound pod its replacement,
+// volumeRulesOf returns where the claims of a pod allow it to run, or for a bound pod its replacement,
 // and what is attached there.
-func (s storage) whereOf(r *record) (out where) {
+func (s storage) volumeRulesOf(r *record) (out volumeRules) {
 	if r.devices {
-		return where{stuck: whyDevices}
+		return volumeRules{stuck: whyDevices}
 	}
 	out.attach = s.attachments(r)
 	for _, c := range r.claims {
@@ -196,7 +196,7 @@ func (s storage) whereOf(r *record) (out where) {
 		}
 		at, why := s.demand(types.NamespacedName{Namespace: r.key.Namespace, Name: c.name})
 		if why != "" {
-			return where{stuck: "its claim " + c.name + " " + why}
+			return volumeRules{stuck: "its claim " + c.name + " " + why}
 		}
 		alike := func(other *corev1.NodeSelector) bool { return equality.Semantic.DeepEqual(other, at) }
 		if at != nil && !slices.ContainsFunc(out.at, alike) {
@@ -206,13 +206,13 @@ func (s storage) whereOf(r *record) (out where) {
 	return out
 }
 
-// wherever returns the requirements of the volumes of bound pods on other nodes, and what is
+// volumeRulesOfBound returns the requirements of the volumes of bound pods on other nodes, and what is
 // attached to their own nodes.
-func (s storage) wherever(pods iter.Seq[*record]) (out map[*Pod]where, attached map[*Pod][]Attachment) {
-	out, attached = map[*Pod]where{}, map[*Pod][]Attachment{}
+func (s storage) volumeRulesOfBound(pods iter.Seq[*record]) (out map[*Pod]volumeRules, attached map[*Pod][]Attachment) {
+	out, attached = map[*Pod]volumeRules{}, map[*Pod][]Attachment{}
 	for r := range pods {
 		if r.pod != nil && (len(r.claims) > 0 || r.devices) {
-			out[r.pod] = s.whereOf(r)
+			out[r.pod] = s.volumeRulesOf(r)
 			attached[r.pod] = s.attachments(r)
 		}
 	}

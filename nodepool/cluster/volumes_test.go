@@ -15,7 +15,7 @@ import (
 
 const ebsZone = "topology.ebs.csi.aws.com/zone"
 
-// using has a pod use claims.
+// using makes a pod use claims.
 func using(claims ...string) change {
 	return func(p *corev1.Pod) {
 		for _, name := range claims {
@@ -25,7 +25,7 @@ func using(claims ...string) change {
 	}
 }
 
-// usingDevices has a pod claim a device.
+// usingDevices makes a pod claim a device.
 func usingDevices(p *corev1.Pod) {
 	p.Spec.ResourceClaims = []corev1.PodResourceClaim{{Name: "gpu", ResourceClaimTemplateName: new("gpu")}}
 }

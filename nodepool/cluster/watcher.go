@@ -189,7 +189,7 @@ func (w *Watcher) parts(now time.Time) (parts, error) {
 		budgets:    slices.Collect(maps.Values(w.budgets.Rows())),
 		limits:     map[string]map[string]int{},
 	}
-	p.volumes, p.attached = known.wherever(maps.Values(w.holding))
+	p.volumes, p.attached = known.volumeRulesOfBound(maps.Values(w.holding))
 	for key, limits := range w.limits.Rows() {
 		p.limits[key.Name] = limits
 	}

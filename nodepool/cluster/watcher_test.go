@@ -60,7 +60,7 @@ func objects(t assert.TestingT, c *Cluster) string {
 	return string(out)
 }
 
-// churn changes a cluster at random through the API, and takes conflicts with itself lightly.
+// churn changes a cluster at random through the API, and ignores conflicts with itself.
 type churn struct {
 	client kubernetes.Interface
 	random *rand.Rand
@@ -411,7 +411,8 @@ func TestOutOfTouch(t *testing.T) {
 	require.ErrorContains(t, observe(), "pods: out of touch for 31s")
 }
 
-// A drain waits for the pods of a node that all leave, and looks itself if one does not, or what is watched may be old.
+// A drain waits for the pods of a node if all are being deleted, and lists them if one is not, or
+// the watch may be stale.
 func TestLeaving(t *testing.T) {
 	w := NewWatcher(nil)
 	leaving := func(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{Time: epoch} }

@@ -184,7 +184,7 @@ func TestWhatCannotBeReadAllowsNothing(t *testing.T) {
 	}
 }
 
-// What the API server accepts as a schedule can be read, but for dates that never come and ranges
+// Schedules that the API server accepts can be parsed, except dates that never come and ranges
 // that end before they begin.
 func TestWhatTheAPIAcceptsCanBeRead(t *testing.T) {
 	text, err := os.ReadFile("../../api/v1alpha1/testdata/workerpool/valid/disruption.yaml")

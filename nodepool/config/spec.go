@@ -6,7 +6,6 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
-	"slices"
 	"strconv"
 	"time"
 
@@ -42,9 +41,8 @@ type Join = plan.Join
 
 // Drain defines how nodes are drained.
 type Drain struct {
-	Timeout           time.Duration // of evictions, until the node is uncordoned
-	Force             bool          // remaining pods are deleted after the timeout
-	CordonOnRebalance bool          // cordon a node that the cloud advises to leave
+	Timeout time.Duration // of evictions, until the node is uncordoned
+	Force   bool          // remaining pods are deleted after the timeout
 }
 
 // Disruption defines which workers are outdated, in addition to those that a provider finds, and
@@ -65,17 +63,15 @@ func Of(name string, spec v1alpha1.WorkerPoolSpec) Spec {
 		LaunchSpec:  launchOf(s),
 		Weight:      int(s.Weight),
 		Template:    templateOf(s.Template),
-		Interval:    s.Forecast.Interval.Duration,
-		StartupTime: s.Forecast.StartupTime.Duration,
+		Interval:    s.Interval.Duration,
+		StartupTime: s.StartupTime.Duration,
 		Join: Join{
 			Timeout:       s.Join.Timeout.Duration,
 			KeepFailedFor: s.Join.KeepFailedFor.Duration,
-			KeepFailed:    s.Join.KeepFailed,
 		},
 		Drain: Drain{
-			Timeout:           s.Drain.Timeout.Duration,
-			Force:             s.Drain.Force,
-			CordonOnRebalance: s.Drain.CordonOnRebalance,
+			Timeout: s.Drain.Timeout.Duration,
+			Force:   s.Drain.Force,
 		},
 		Disruption: disruptionOf(&s.Disruption),
 		DryRun:     s.DryRun,
@@ -109,30 +105,33 @@ func disruptionOf(d *v1alpha1.PoolDisruption) Disruption {
 // repairOf adds the conditions that always make a Node unhealthy to those of the spec.
 func repairOf(r *v1alpha1.NodeRepair) plan.Repair {
 	out := plan.Repair{Disabled: r.Disabled}
+	add := func(kind, status string) {
+		out.Conditions = append(out.Conditions, plan.UnhealthyCondition{Type: kind, Status: status, After: r.After.Duration})
+	}
 	for _, c := range r.Conditions {
-		after := r.After.Duration
-		if c.After != nil {
-			after = c.After.Duration
-		}
-		out.Conditions = append(out.Conditions, plan.UnhealthyCondition{Type: c.Type, Status: string(c.Status), After: after})
+		add(c.Type, string(c.Status))
 	}
 	for _, status := range []corev1.ConditionStatus{corev1.ConditionFalse, corev1.ConditionUnknown} {
-		ready := plan.UnhealthyCondition{Type: string(corev1.NodeReady), Status: string(status), After: r.After.Duration}
-		same := func(c plan.UnhealthyCondition) bool { return c.Type == ready.Type && c.Status == ready.Status }
-		if !slices.ContainsFunc(out.Conditions, same) {
-			out.Conditions = append(out.Conditions, ready)
-		}
+		add(string(corev1.NodeReady), string(status))
 	}
 	return out
 }
 
+const (
+	// maxBatchDown bounds one scale-down of an idle pool. disruption.budgets are the limit that users set.
+	maxBatchDown = 10
+	// podsPerNode is the number of pods without requests that a new node is assumed to hold: without requests no better
+	// number is known, and a pool that guesses too few nodes launches the others in the next cycle.
+	podsPerNode = 10
+)
+
 func planOf(name string, s *v1alpha1.WorkerPoolSpec) plan.Pool {
-	p := plan.Pool{
+	return plan.Pool{
 		Name: name, Min: int(s.Min), Max: int(s.Max), Mode: plan.Mode(s.Mode),
 		MaxBatchUp:   int(*s.MaxBatchUp),
-		MaxBatchDown: int(*s.MaxBatchDown),
-		PendingFor:   s.Pending.For.Duration,
-		PodsPerNode:  int(*s.Pending.PodsPerNode),
+		MaxBatchDown: maxBatchDown,
+		PendingFor:   s.PendingFor.Duration,
+		PodsPerNode:  podsPerNode,
 		Idle: plan.Idle{
 			For:      s.Idle.For.Duration,
 			WaitCost: number(s.Idle.WaitCost),
@@ -149,10 +148,6 @@ func planOf(name string, s *v1alpha1.WorkerPoolSpec) plan.Pool {
 		DistrustCount:     plan.DefaultDistrustCount,
 		MaxFailureBackoff: plan.DefaultMaxFailureBackoff,
 	}
-	for _, v := range s.RemovalOrder {
-		p.RemovalOrder = append(p.RemovalOrder, plan.Scorer(v))
-	}
-	return p
 }
 
 func templateOf(t v1alpha1.NodeTemplate) scheduling.Template {

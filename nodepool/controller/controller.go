@@ -105,17 +105,17 @@ func (c *Controller) SetupWithManager(mgr ctrl.Manager) error {
 		Named("workerpool").
 		For(&v1alpha1.WorkerPool{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Complete(c)
-	return errors.Join(err, mgr.Add(every(c.Run)))
+	return errors.Join(err, mgr.Add(runnable(c.Run)))
 }
 
-// every is a runnable of a manager that runs whether it leads or not.
-type every func(context.Context) error
+// runnable is a runnable of a manager that runs whether it leads or not.
+type runnable func(context.Context) error
 
 // Start implements manager.Runnable.
-func (e every) Start(ctx context.Context) error { return e(ctx) }
+func (e runnable) Start(ctx context.Context) error { return e(ctx) }
 
 // NeedLeaderElection implements manager.LeaderElectionRunnable.
-func (e every) NeedLeaderElection() bool { return false }
+func (e runnable) NeedLeaderElection() bool { return false }
 
 // Run runs pools until the context ends, and returns when all of them have ended.
 func (c *Controller) Run(ctx context.Context) error {
@@ -157,19 +157,19 @@ func (c *Controller) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	}
 	pool.Spec.Default()
 	if abandoned(&pool) {
-		return soon(c.abandon(ctx, &pool))
+		return retrySoon(c.abandon(ctx, &pool))
 	}
-	unguarded := c.guard(ctx, &pool)
-	if unguarded != nil && !apierrors.IsForbidden(unguarded) {
-		return soon(unguarded)
+	missing := c.ensureFinalizer(ctx, &pool)
+	if missing != nil && !apierrors.IsForbidden(missing) {
+		return retrySoon(missing)
 	}
 	result, err := c.apply(ctx, &pool)
-	c.unguarded(ctx, &pool, unguarded)
+	c.reportMissingFinalizer(ctx, &pool, missing)
 	return result, err
 }
 
-// soon retries after a conflict with another writer, which is no error.
-func soon(err error) (ctrl.Result, error) {
+// retrySoon retries after a conflict with another writer, which is no error.
+func retrySoon(err error) (ctrl.Result, error) {
 	if apierrors.IsConflict(err) {
 		return ctrl.Result{RequeueAfter: finalizerRetry}, nil
 	}
@@ -206,25 +206,35 @@ func (c *Controller) apply(ctx context.Context, pool *v1alpha1.WorkerPool) (ctrl
 		next, err = c.build(ctx, pool, key)
 	}
 	if err != nil {
-		klog.FromContext(ctx).Error(err, "The WorkerPool cannot run with its spec", "workerpool", pool.Name)
-		if old != nil && old.alive() {
-			old.refuse(pool, err)
-			return ctrl.Result{RequeueAfter: c.retry}, nil
-		}
-		return ctrl.Result{RequeueAfter: c.retry}, report.InvalidSpec(ctx, c.options.Client, pool, err)
+		return ctrl.Result{RequeueAfter: c.retry}, c.reject(ctx, pool, err)
 	}
 	if old != nil {
 		old.stop() // it releases its lease, which the next one takes
 	}
+	c.passOn(ctx, pool.Name, next)
+	return ctrl.Result{RequeueAfter: c.retry}, nil
+}
+
+// reject reports why a spec cannot be used: by the pool that runs with the previous one, or in the status.
+func (c *Controller) reject(ctx context.Context, pool *v1alpha1.WorkerPool, why error) error {
+	klog.FromContext(ctx).Error(why, "The WorkerPool cannot run with its spec", "workerpool", pool.Name)
+	if old := c.pools[pool.Name]; old != nil && old.alive() {
+		old.keepPrevious(pool, why)
+		return nil
+	}
+	return report.InvalidSpec(ctx, c.options.Client, pool, why)
+}
+
+// passOn passes a pool to Run, which starts it.
+func (c *Controller) passOn(ctx context.Context, name string, next *running) {
 	select {
 	case c.starting <- next:
-		c.pools[pool.Name] = next
+		c.pools[name] = next
 	case <-c.ended:
-		delete(c.pools, pool.Name)
+		delete(c.pools, name)
 	case <-ctx.Done():
-		delete(c.pools, pool.Name)
+		delete(c.pools, name)
 	}
-	return ctrl.Result{RequeueAfter: c.retry}, nil
 }
 
 // build makes a pool that does not run yet.
@@ -263,7 +273,8 @@ func seedOf(owner, pool string) uint64 {
 func keyOf(pool *v1alpha1.WorkerPool) string {
 	s := pool.Spec
 	data, err := json.Marshal([]any{
-		pool.UID, s.Provider, s.State, s.Signals, s.Seasonal, s.Forecast, s.Template, s.Notify, s.Market.MaxPrice,
+		pool.UID, s.Provider, s.State, s.Signals, s.Seasonal, s.Forecast, s.Interval, s.StartupTime,
+		s.Template, s.CloudWatchNamespace, s.Market.MaxPrice,
 	})
 	if err != nil {
 		panic(fmt.Sprintf("encode a WorkerPool: %v", err)) // it came from JSON
@@ -306,10 +317,10 @@ func (r *running) warn(why error) {
 	r.warning = why
 }
 
-// refuse reports, from the next cycle on, why a spec was rejected. A deletion still takes effect:
+// keepPrevious reports, from the next cycle on, why a spec was rejected. A deletion still takes effect:
 // the pool launches nothing more, and its nodes are drained with the previous spec, unless the new
 // one sets dryRun.
-func (r *running) refuse(pool *v1alpha1.WorkerPool, why error) {
+func (r *running) keepPrevious(pool *v1alpha1.WorkerPool, why error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.deleting, r.dryRun = deleting(pool), pool.Spec.DryRun

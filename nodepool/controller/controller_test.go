@@ -72,7 +72,7 @@ type bench struct {
 	denied error // what patches return
 }
 
-// narrow is a client with the rights that a test leaves it.
+// narrow is a client with limited rights.
 type narrow struct {
 	client.Client
 	b *bench
@@ -141,7 +141,7 @@ func newBench(t *testing.T) *bench {
 	return b
 }
 
-// create makes a WorkerPool that goes with the test.
+// create creates a WorkerPool that is deleted with the test.
 func (b *bench) create(name string) *v1alpha1.WorkerPool {
 	b.Helper()
 	return b.createPool(&v1alpha1.WorkerPool{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1alpha1.WorkerPoolSpec{
@@ -168,7 +168,7 @@ func (b *bench) update(pool *v1alpha1.WorkerPool, change func(*v1alpha1.WorkerPo
 	require.NoError(b, b.client.Patch(b.Context(), pool, client.MergeFrom(before)))
 }
 
-// next returns the next of something that is awaited.
+// next waits for the next value.
 func next[T any](b *bench, from <-chan T) T {
 	b.Helper()
 	select {
@@ -301,7 +301,7 @@ func TestNodesAreLabelled(t *testing.T) {
 	assert.Equal(t, "web", node.Labels["team"])
 }
 
-// What commands wire fits what pools ask for.
+// The parts that commands build have the interfaces that pools need.
 var (
 	_ observe.Cluster  = (*cluster.Watcher)(nil)
 	_ act.Drainer      = (*drain.Drainer)(nil)

@@ -17,8 +17,8 @@ import (
 // another replica.
 const finalizerRetry = time.Second
 
-// drains reports whether the nodes of a pool are removed with it.
-func drains(pool *v1alpha1.WorkerPool) bool {
+// removesNodes reports whether the nodes of a pool are removed with it.
+func removesNodes(pool *v1alpha1.WorkerPool) bool {
 	return pool.Spec.DeletionPolicy != v1alpha1.DeletionPolicyOrphan
 }
 
@@ -27,7 +27,7 @@ func deleting(pool *v1alpha1.WorkerPool) bool { return !pool.DeletionTimestamp.I
 // abandoned reports whether a pool is being deleted and needs no more work: its nodes stay, or none
 // is left.
 func abandoned(pool *v1alpha1.WorkerPool) bool {
-	return deleting(pool) && (!drains(pool) || !controllerutil.ContainsFinalizer(pool, v1alpha1.FinalizerDrain))
+	return deleting(pool) && (!removesNodes(pool) || !controllerutil.ContainsFinalizer(pool, v1alpha1.FinalizerDrain))
 }
 
 // abandon releases the object of an abandoned pool and uncordons its nodes.
@@ -39,13 +39,13 @@ func (c *Controller) abandon(ctx context.Context, pool *v1alpha1.WorkerPool) err
 	return c.restoreAll(ctx)
 }
 
-// guard sets or removes the finalizer of a pool that is not being deleted. It comes before the pool
+// ensureFinalizer sets or removes the finalizer of a pool that is not being deleted. It comes before the pool
 // runs, so that no instance is ever launched for an object that could be deleted without it.
-func (c *Controller) guard(ctx context.Context, pool *v1alpha1.WorkerPool) error {
+func (c *Controller) ensureFinalizer(ctx context.Context, pool *v1alpha1.WorkerPool) error {
 	switch {
 	case deleting(pool):
 		return nil
-	case drains(pool):
+	case removesNodes(pool):
 		return c.patchFinalizer(ctx, pool, controllerutil.AddFinalizer)
 	}
 	return c.patchFinalizer(ctx, pool, controllerutil.RemoveFinalizer)
@@ -81,9 +81,9 @@ func (c *Controller) patchFinalizer(ctx context.Context, pool *v1alpha1.WorkerPo
 	return nil
 }
 
-// unguarded reports that the finalizer could not be written. The pool runs anyway, because stopping
+// reportMissingFinalizer reports that the finalizer could not be written. The pool runs anyway, because stopping
 // it would help no user.
-func (c *Controller) unguarded(ctx context.Context, pool *v1alpha1.WorkerPool, err error) {
+func (c *Controller) reportMissingFinalizer(ctx context.Context, pool *v1alpha1.WorkerPool, err error) {
 	r := c.pools[pool.Name]
 	if err == nil || r == nil {
 		return

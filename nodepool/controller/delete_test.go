@@ -101,7 +101,7 @@ func TestADeletedPoolGoesOnAfterARestart(t *testing.T) {
 	require.True(t, isDeleting(t, f))
 }
 
-// Whatever its spec, a pool that is being deleted launches nothing.
+// A pool that is being deleted launches nothing, whatever its spec.
 func TestADeletedPoolWhoseSpecIsRefusedIsEmptied(t *testing.T) {
 	for name, first := range map[string]string{"refused-then-deleted": "spec", "deleted-then-refused": "deletion"} {
 		t.Run(name, func(t *testing.T) {
@@ -110,7 +110,7 @@ func TestADeletedPoolWhoseSpecIsRefusedIsEmptied(t *testing.T) {
 			f := next(b, b.made)
 			b.breakBuild(errors.New("no such zone"))
 			remove := func() { require.NoError(t, b.client.Delete(t.Context(), pool)) }
-			refuse := func() {
+			keepPrevious := func() {
 				b.patch(name, `{"spec":{"max":9,"provider":{"simulated":{"zones":["z"]}}}}`)
 				b.eventually(func() bool {
 					f.options.Reporter.Report(t.Context(), nodepool.CycleReport{Pool: name})
@@ -118,13 +118,13 @@ func TestADeletedPoolWhoseSpecIsRefusedIsEmptied(t *testing.T) {
 				})
 			}
 			if first == "spec" {
-				refuse()
+				keepPrevious()
 				require.False(t, isDeleting(t, f))
 				remove()
 			} else {
 				remove()
 				b.eventually(func() bool { return isDeleting(t, f) })
-				refuse()
+				keepPrevious()
 			}
 			b.eventually(func() bool { return isDeleting(t, f) })
 			spec, err := f.options.Spec()
@@ -179,7 +179,7 @@ func TestTheFinalizerFollowsThePolicy(t *testing.T) {
 	b.eventually(func() bool { return len(b.stored("changed").Finalizers) == 2 })
 	require.Empty(t, b.made)
 
-	// The object stays for the sake of others: nothing more is done for it.
+	// The object stays because of other finalizers: nothing more is done for it.
 	leave(t, "of-changed", "changed")
 	require.NoError(t, b.client.Delete(t.Context(), pool))
 	b.eventually(func() bool { return f.options.ReleaseFinalizer(t.Context()) == nil })

@@ -14,7 +14,7 @@ import (
 	"github.com/foresail/foresail/nodepool/drain"
 )
 
-// leave makes a node of a pool that is in the midst of its removal.
+// leave makes a node of a pool that is being removed.
 func leave(t *testing.T, name, pool string) {
 	t.Helper()
 	nodes := apiServer.Client().CoreV1().Nodes()

@@ -16,7 +16,7 @@ import (
 
 const queue = "https://sqs.eu-central-1.amazonaws.com/123456789012/interruptions"
 
-// ec2Pool returns a pool of EC2 instances that listens to a queue.
+// ec2Pool returns a pool of EC2 instances with a queue.
 func ec2Pool(name, queue string) *v1alpha1.WorkerPool {
 	return &v1alpha1.WorkerPool{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1alpha1.WorkerPoolSpec{
 		Max: 5, DeletionPolicy: v1alpha1.DeletionPolicyOrphan, Provider: v1alpha1.PoolProvider{EC2: &v1alpha1.EC2Provider{

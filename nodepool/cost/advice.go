@@ -123,12 +123,12 @@ func growFaster(r *Report, h *History) string {
 // sticky are the causes of idle workers, with their remedies.
 var sticky = []cause{
 	{"NotIdle", "shorten idle.for, or raise idle.cpu and idle.memory"},
-	{"CoolingDown", "shorten cooldown.down or raise maxBatchDown"},
+	{"CoolingDown", "shorten cooldown.down"},
 	{"NoRemovableNode", "find out what blocks nodes: see foresail explain workerpool"},
 	{"BlockedByPendingPods", "find out why pods stay pending"},
 	{"MetricsUnknown", "find out why signals are unknown"},
 	{"TooManyUnready", "find out why workers are not Ready"},
-	{"LoadAfterRemoval", "lower forecast.scaleDownMargin, or use smaller instance types"},
+	{"LoadAfterRemoval", "use smaller instance types"},
 }
 
 func shrinkSooner(r *Report, h *History) string {

@@ -164,7 +164,7 @@ var figures = []figure{
 			l.BySignals = new(int(v))
 		}
 	}},
-	{"pending_pods", nil, func(l *sample, _ model.Metric, v float64) { l.Pending = new(int(v)) }},
+	{pendingPods, nil, func(l *sample, _ model.Metric, v float64) { l.Pending = new(int(v)) }},
 	{"spot_target_workers", nil, func(l *sample, _ model.Metric, v float64) { l.SpotTarget = new(int(v)) }},
 	{"signal_load", []string{"signal"}, func(l *sample, labels model.Metric, v float64) {
 		if l.Load == nil {
@@ -189,9 +189,16 @@ type reader struct {
 	samples []sample
 }
 
+// pendingPods has more reasons than that for which pools grow.
+const pendingPods = "pending_pods"
+
 // expression returns the query for the value of the leading replica, or for the largest value while none leads.
 func (f *figure) expression(pool string) string {
-	series := fmt.Sprintf("foresail_nodepool_%s{pool=%s}", f.name, strconv.Quote(pool))
+	matchers := "pool=" + strconv.Quote(pool)
+	if f.name == pendingPods {
+		matchers += `,reason="NeedsNode"`
+	}
+	series := fmt.Sprintf("foresail_nodepool_%s{%s}", f.name, matchers)
 	labels := strings.Join(f.labels, ", ")
 	leads := fmt.Sprintf("(foresail_nodepool_leading{pool=%s} == 1)", strconv.Quote(pool))
 	return fmt.Sprintf(

@@ -40,15 +40,17 @@ func newCloud(t *testing.T, m *awstest.Moto) cloud {
 func (c cloud) options(pool string) Options {
 	spec := v1alpha1.EC2Provider{
 		LaunchTemplate: c.network.Template, LaunchTemplateVersion: "$Default", Region: awstest.Region,
-		InstanceTypes: []string{"t3.small", "m5.large"}, Endpoint: c.URL(), TagPrefix: "foresail.dev",
-		Tags: map[string]string{"team": "<web> & co"},
+		InstanceTypes: []string{"t3.small", "m5.large"},
+		Tags:          map[string]string{"team": "<web> & co"},
 	}
 	for _, subnet := range c.network.Subnets {
 		spec.Subnets = append(spec.Subnets, v1alpha1.EC2Subnet{Zone: subnet.Zone, ID: subnet.ID})
 	}
 	return Options{
 		Cluster: "uid-1", Pool: pool, Spec: spec, Limits: NewLimits(1000), retryDelay: time.Millisecond,
-		Load: []func(*config.LoadOptions) error{config.WithCredentialsProvider(c.Config().Credentials)},
+		Load: []func(*config.LoadOptions) error{
+			config.WithCredentialsProvider(c.Config().Credentials), config.WithBaseEndpoint(c.URL()),
+		},
 	}
 }
 
@@ -251,7 +253,7 @@ func testEnvironment(t *testing.T, c cloud) {
 		t.Setenv(name, value)
 	}
 	o := c.options("workers")
-	o.Spec.Endpoint, o.Load, o.Limits = "", nil, nil
+	o.Load, o.Limits = nil, nil
 	p, err := New(t.Context(), o)
 	require.NoError(t, err)
 	instance, err := p.Launch(t.Context(), c.launch("workers"))
@@ -712,10 +714,7 @@ func TestNewRejectsReservedTags(t *testing.T) {
 	o.Spec.Tags = map[string]string{"foresail.dev/pool": "other"}
 	_, err = New(t.Context(), o)
 	require.ErrorContains(t, err, `tags: "foresail.dev/pool"`)
-	o.Spec.Tags, o.Spec.TagPrefix = nil, "aws:x"
-	_, err = New(t.Context(), o)
-	require.ErrorContains(t, err, `tagPrefix: "aws:x/"`)
-	o.Spec.TagPrefix, o.Spec.Tags = "", map[string]string{"karpenter.sh/nodepool": "default"}
+	o.Spec.Tags = map[string]string{"karpenter.sh/nodepool": "default"}
 	_, err = New(t.Context(), o)
 	require.ErrorContains(t, err, `tags: "karpenter.sh/nodepool"`)
 	o.Spec.Tags = nil
@@ -803,7 +802,7 @@ func TestLimitsArePerRegion(t *testing.T) {
 func TestEmptyBucketSendsNothing(t *testing.T) {
 	t.Setenv("AWS_CA_BUNDLE", "") // custom clients do not support it
 	sent := 0
-	spec := v1alpha1.EC2Provider{Region: "eu-central-1", Endpoint: "http://127.0.0.1:1"}
+	spec := v1alpha1.EC2Provider{Region: "eu-central-1"}
 	o := Options{Cluster: "uid-1", Pool: "workers", Spec: spec, Load: []func(*config.LoadOptions) error{
 		config.WithHTTPClient(&http.Client{Transport: roundTripper(func(*http.Request) (*http.Response, error) {
 			sent++

@@ -42,12 +42,9 @@ func (d identity) validate() error {
 	if d.pool == "" {
 		return errors.New("pool: must not be empty: it is the value of the tag " + d.prefix + poolTag)
 	}
-	if strings.HasPrefix(strings.ToLower(d.prefix), "aws:") {
-		return fmt.Errorf("tagPrefix: %q: must not begin with aws:, which EC2 reserves", d.prefix)
-	}
 	for key := range d.extra {
 		if strings.HasPrefix(key, d.prefix) {
-			return fmt.Errorf("tags: %q: must not begin with the tagPrefix %q, which identifies the owner of an instance",
+			return fmt.Errorf("tags: %q: must not begin with %q, which identifies the owner of an instance",
 				key, d.prefix)
 		}
 		if owner := ownedBy(map[string]string{key: ""}); owner != "" {

@@ -60,9 +60,12 @@ func (o Options) sdk(ctx context.Context) (aws.Config, error) {
 	return loaded, nil
 }
 
+// tagPrefix begins the keys of the tags that identify instances.
+const tagPrefix = "foresail.dev/"
+
 // identity returns the tags of the pool's instances.
 func (o Options) identity() identity {
-	return identity{prefix: o.Spec.TagPrefix + "/", cluster: o.Cluster, pool: o.Pool, extra: o.Spec.Tags}
+	return identity{prefix: tagPrefix, cluster: o.Cluster, pool: o.Pool, extra: o.Spec.Tags}
 }
 
 // zones returns the zones of the pool's subnets.

@@ -6,7 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/config"
 	"github.com/stretchr/testify/require"
 
 	"github.com/foresail/foresail/api/v1alpha1"
@@ -37,7 +36,6 @@ func (c cloud) priced(t *testing.T, change ...func(*Options)) (p *Provider, pass
 	o := c.byRequirements(
 		required(2, 4, "4Gi", func(r *v1alpha1.EC2Requirements) { r.AllowedTypes = []string{"m5.*", "c5.*"} }),
 	)
-	o.Load = append(o.Load, config.WithBaseEndpoint(c.URL()))
 	now := time.Now()
 	o.Now = func() time.Time { return now }
 	for _, f := range change {

@@ -5,7 +5,6 @@ import (
 	"context"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/aws/retry"
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
 	"github.com/aws/aws-sdk-go-v2/service/pricing"
@@ -41,9 +40,6 @@ func New(ctx context.Context, o Options) (*Provider, error) {
 	}
 	twice := func(s *retry.StandardOptions) { s.MaxAttempts, s.MaxBackoff = 2, cmp.Or(o.retryDelay, maxRetryDelay) }
 	client := newClient(ec2.NewFromConfig(sdk, func(c *ec2.Options) {
-		if o.Spec.Endpoint != "" {
-			c.BaseEndpoint = aws.String(o.Spec.Endpoint)
-		}
 		c.Retryer = retry.NewStandard(twice)
 		c.APIOptions = append(c.APIOptions, o.Limits.middleware(o.Spec.Region))
 	}))

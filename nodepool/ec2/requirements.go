@@ -21,10 +21,7 @@ func filters(r *v1alpha1.EC2Requirements) []types.Filter {
 	if len(r.AllowedTypes) > 0 { // EC2 supports the * too
 		out = append(out, types.Filter{Name: aws.String("instance-type"), Values: r.AllowedTypes})
 	}
-	if r.PreviousGeneration == v1alpha1.EC2Excluded {
-		out = append(out, is("current-generation", "true"))
-	}
-	if r.BareMetal == v1alpha1.EC2Excluded {
+	if !slices.Contains(r.Include, v1alpha1.EC2BareMetal) {
 		out = append(out, is("bare-metal", "false"))
 	}
 	return out
@@ -43,10 +40,7 @@ func meets(shape types.InstanceTypeInfo, r *v1alpha1.EC2Requirements) bool {
 	return meetsSize(shape, r) && meetsName(string(shape.InstanceType), r) && shape.ProcessorInfo != nil &&
 		slices.Contains(shape.ProcessorInfo.SupportedArchitectures, architectureOf(r)) &&
 		slices.Contains(shape.SupportedUsageClasses, types.UsageClassTypeOnDemand) &&
-		includes(r.PreviousGeneration, !aws.ToBool(shape.CurrentGeneration)) &&
-		includes(r.BurstablePerformance, aws.ToBool(shape.BurstablePerformanceSupported)) &&
-		includes(r.BareMetal, aws.ToBool(shape.BareMetal)) &&
-		includes(r.Accelerators, accelerated(shape))
+		meetsKinds(shape, r.Include)
 }
 
 func meetsName(name string, r *v1alpha1.EC2Requirements) bool {
@@ -68,14 +62,12 @@ func accelerated(shape types.InstanceTypeInfo) bool {
 		shape.NeuronInfo != nil || shape.MediaAcceleratorInfo != nil
 }
 
-func includes(i v1alpha1.EC2Inclusion, has bool) bool {
-	switch i {
-	case v1alpha1.EC2Included:
-		return true
-	case v1alpha1.EC2Required:
-		return has
-	}
-	return !has
+// meetsKinds reports whether each kind that a type is of is among those to include.
+func meetsKinds(shape types.InstanceTypeInfo, include []v1alpha1.EC2Kind) bool {
+	lacks := func(is bool, kind v1alpha1.EC2Kind) bool { return is && !slices.Contains(include, kind) }
+	return !lacks(aws.ToBool(shape.BurstablePerformanceSupported), v1alpha1.EC2Burstable) &&
+		!lacks(aws.ToBool(shape.BareMetal), v1alpha1.EC2BareMetal) &&
+		!lacks(accelerated(shape), v1alpha1.EC2Accelerated)
 }
 
 var family = regexp.MustCompile(`^[a-z]+([0-9]+)`)

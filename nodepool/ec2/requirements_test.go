@@ -59,9 +59,11 @@ func typeOf(name string, cores int32, gibibytes int64, change ...func(*types.Ins
 }
 
 func TestMeets(t *testing.T) {
+	including := func(kinds ...v1alpha1.EC2Kind) func(*v1alpha1.EC2Requirements) {
+		return func(r *v1alpha1.EC2Requirements) { r.Include = kinds }
+	}
 	plain := required(2, 8, "4Gi", func(r *v1alpha1.EC2Requirements) { r.Memory.Max = new(resource.MustParse("16Gi")) })
 	burstable := func(s *types.InstanceTypeInfo) { s.BurstablePerformanceSupported = aws.Bool(true) }
-	old := func(s *types.InstanceTypeInfo) { s.CurrentGeneration = aws.Bool(false) }
 	bare := func(s *types.InstanceTypeInfo) { s.BareMetal = aws.Bool(true) }
 	gpu := func(s *types.InstanceTypeInfo) { s.GpuInfo = &types.GpuInfo{} }
 	change := func(f func(*v1alpha1.EC2Requirements)) *v1alpha1.EC2Requirements {
@@ -116,29 +118,14 @@ func TestMeets(t *testing.T) {
 		},
 		"burstable": {typeOf("t3.medium", 2, 4, burstable), plain, false},
 		"burstable included": {
-			typeOf("t3.medium", 2, 4, burstable),
-			change(func(r *v1alpha1.EC2Requirements) { r.BurstablePerformance = "Included" }), true,
+			typeOf("t3.medium", 2, 4, burstable), change(including(v1alpha1.EC2BareMetal, v1alpha1.EC2Burstable)), true,
 		},
-		"burstable required": {
-			typeOf("t3.medium", 2, 4, burstable),
-			change(func(r *v1alpha1.EC2Requirements) { r.BurstablePerformance = "Required" }), true,
-		},
-		"not burstable, but required": {
-			typeOf("m5.large", 2, 8), change(func(r *v1alpha1.EC2Requirements) { r.BurstablePerformance = "Required" }), false,
-		},
-		"previous generation": {typeOf("m3.large", 2, 8, old), plain, true},
-		"previous excluded": {
-			typeOf("m3.large", 2, 8, old), change(func(r *v1alpha1.EC2Requirements) { r.PreviousGeneration = "Excluded" }),
-			false,
-		},
-		"bare metal": {typeOf("m5.metal", 2, 8, bare), plain, false},
-		"bare metal included": {
-			typeOf("m5.metal", 2, 8, bare), change(func(r *v1alpha1.EC2Requirements) { r.BareMetal = "Included" }), true,
-		},
-		"a GPU": {typeOf("g4dn.xlarge", 4, 16, gpu), plain, false},
-		"a GPU required": {
-			typeOf("g4dn.xlarge", 4, 16, gpu), change(func(r *v1alpha1.EC2Requirements) { r.Accelerators = "Required" }), true,
-		},
+		"another kind included":    {typeOf("t3.medium", 2, 4, burstable), change(including(v1alpha1.EC2BareMetal)), false},
+		"included, but of no kind": {typeOf("m5.large", 2, 8), change(including(v1alpha1.EC2Burstable)), true},
+		"bare metal":               {typeOf("m5.metal", 2, 8, bare), plain, false},
+		"bare metal included":      {typeOf("m5.metal", 2, 8, bare), change(including(v1alpha1.EC2BareMetal)), true},
+		"a GPU":                    {typeOf("g4dn.xlarge", 4, 16, gpu), plain, false},
+		"a GPU included":           {typeOf("g4dn.xlarge", 4, 16, gpu), change(including(v1alpha1.EC2Accelerated)), true},
 	} {
 		require.Equal(t, c.want, meets(c.shape, c.r), name)
 	}
@@ -257,7 +244,8 @@ func typesOf(offers []provider.Offer) []string {
 
 func testRequirementsOfARM(t *testing.T, c cloud) {
 	p, err := New(t.Context(), c.byRequirements(required(1, 2, "2Gi", func(r *v1alpha1.EC2Requirements) {
-		r.Architecture, r.BurstablePerformance, r.AllowedTypes = "arm64", v1alpha1.EC2Required, []string{"t*", "m6*"}
+		r.Architecture, r.AllowedTypes = "arm64", []string{"t*"}
+		r.Include = []v1alpha1.EC2Kind{v1alpha1.EC2Burstable}
 	})))
 	require.NoError(t, err)
 	offers, err := p.Offers(t.Context())
@@ -315,7 +303,7 @@ func testRequirementsRefused(t *testing.T, c cloud) {
 // outdated, not instances whose type is no longer offered because of prices.
 func testOutdatedByRequirements(t *testing.T, c cloud) {
 	first := c.start(t, c.provider(t, "workers")) // a t3.small
-	burstable := func(r *v1alpha1.EC2Requirements) { r.BurstablePerformance = v1alpha1.EC2Included }
+	burstable := func(r *v1alpha1.EC2Requirements) { r.Include = []v1alpha1.EC2Kind{v1alpha1.EC2Burstable} }
 	p, err := New(t.Context(), c.byRequirements(required(1, 0, "1Gi", allows("t*"), burstable)))
 	require.NoError(t, err)
 	mustOffers(t, p)

@@ -115,7 +115,7 @@ func busy() Explanation {
 
 const busyTable = `WorkerPool workers, 26h old, generation 3
   provider  simulated, in zones a, b
-  workers   from 2 to 10, at a time any number more and at most 10 fewer
+  workers   from 2 to 10, at a time any number more
   market    1 On-Demand, of the others 70% Spot
   cooldown  up 5m, down 1m30s; idle for 10m
   dry run   decisions are not carried out

@@ -54,8 +54,8 @@ func specFacts(spec *v1alpha1.WorkerPoolSpec) []Fact {
 	s.Default() // it may not come from an API server
 	facts := []Fact{
 		{"provider", providerOf(s.Provider)},
-		{"workers", fmt.Sprintf("from %d to %d, at a time %s more and at most %d fewer",
-			s.Min, s.Max, limit(*s.MaxBatchUp), *s.MaxBatchDown)},
+		{"workers", fmt.Sprintf("from %d to %d, at a time %s more",
+			s.Min, s.Max, limit(*s.MaxBatchUp))},
 		{"market", marketOf(s.Market)},
 		{"cooldown", fmt.Sprintf("up %s, down %s; idle for %s",
 			span(s.Cooldown.Up), span(s.Cooldown.Down), span(s.Idle.For))},

@@ -10,7 +10,7 @@ import (
 	"github.com/foresail/foresail/nodepool/state"
 )
 
-// TestAttemptsAreBounded: the journal has no more of them than it can, and those that failed rather than others.
+// TestAttemptsAreBounded: the journal has at most its limit of them, preferring failed ones.
 func TestAttemptsAreBounded(t *testing.T) {
 	var list []state.Attempt
 	for i := range 2 * state.MaxAttempts {

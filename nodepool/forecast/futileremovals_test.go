@@ -60,7 +60,7 @@ func TestNoteFutileRemovals(t *testing.T) {
 	assert.Empty(t, r.FutileRemovals, "the launch is for another pod")
 }
 
-// TestFutileRemovalBackoffDoubles: each time that it saved nothing, up to a day.
+// TestFutileRemovalBackoffDoubles: with each futile removal, up to a day.
 func TestFutileRemovalBackoffDoubles(t *testing.T) {
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	r := state.Record{}

@@ -25,11 +25,11 @@ type Journal struct {
 	Now         func() time.Time
 
 	lease lease
-	// turn holds a value while one of the two goroutines uses the store, which owns the next two
+	// storeLock holds a value while one of the two goroutines uses the store, which owns the next two
 	// fields.
-	turn   chan struct{}
-	stored state.Record // as last read or written
-	unsure bool         // a renewal may have been written
+	storeLock chan struct{}
+	stored    state.Record // as last read or written
+	unsure    bool         // a renewal may have been written
 
 	decided atomic.Pointer[time.Time] // the last decision of this process while it led
 
@@ -46,7 +46,7 @@ type Journal struct {
 
 // New returns the journal of a lease owner. Its store and the name of its pool must be set.
 func New(owner string, now func() time.Time) *Journal {
-	return &Journal{owner: owner, Now: now, lease: lease{owner: owner}, turn: make(chan struct{}, 1)}
+	return &Journal{owner: owner, Now: now, lease: lease{owner: owner}, storeLock: make(chan struct{}, 1)}
 }
 
 // Begin resets the state of the previous cycle.
@@ -55,10 +55,10 @@ func (j *Journal) Begin() {
 	j.unsaved, j.events = nil, nil
 }
 
-// use waits until this goroutine may use the store, and returns a function that ends the use.
-func (j *Journal) use() (end func()) {
-	j.turn <- struct{}{}
-	return func() { <-j.turn }
+// lockStore waits until this goroutine may use the store, and returns a function that ends the use.
+func (j *Journal) lockStore() (end func()) {
+	j.storeLock <- struct{}{}
+	return func() { <-j.storeLock }
 }
 
 // read reads the stored record. The caller must hold the turn.
@@ -70,20 +70,20 @@ func (j *Journal) read(ctx context.Context) error {
 		return fmt.Errorf("read the journal: %w", err)
 	}
 	j.stored, j.unsure = r, false
-	j.lease.see(r, j.Now())
+	j.lease.recordRead(r, j.Now())
 	return nil
 }
 
-// fetch reads the journal.
-func (j *Journal) fetch(ctx context.Context) (state.Record, error) {
-	defer j.use()()
+// readClone reads the journal.
+func (j *Journal) readClone(ctx context.Context) (state.Record, error) {
+	defer j.lockStore()()
 	err := j.read(ctx)
 	return j.stored.Clone(), err
 }
 
 // Load reads the journal and takes, keeps or watches the lease.
 func (j *Journal) Load(ctx context.Context, s config.Spec) error {
-	r, err := j.fetch(ctx)
+	r, err := j.readClone(ctx)
 	if err != nil {
 		return err
 	}
@@ -92,7 +92,7 @@ func (j *Journal) Load(ctx context.Context, s config.Spec) error {
 	j.Record, j.Loaded = r, true
 	j.Record.ForgetOtherSpecs(s.LaunchSpec, s.Drain.Identity())
 	j.Record.Trim(now, s.Join.KeepFailedFor, s.Plan.PendingFor+s.Plan.CooldownUp)
-	if !j.lease.mine(r, now) {
+	if !j.lease.mayHold(r, now) {
 		return nil
 	}
 	if j.lease.left(now) <= 0 {
@@ -113,7 +113,7 @@ func (j *Journal) Load(ctx context.Context, s config.Spec) error {
 // Save writes the journal, which renews the lease. The record stays the same object, because tasks
 // hold parts of it. After an error nothing more may be done in this cycle.
 func (j *Journal) Save(ctx context.Context) error {
-	defer j.use()()
+	defer j.lockStore()()
 	if j.lease.held() && j.lease.left(j.Now()) <= 0 {
 		// In the next cycle the store shows whether another process has the lease.
 		j.lease.lose()
@@ -162,7 +162,7 @@ func (j *Journal) writeOnce(ctx context.Context, r state.Record, timeout time.Du
 		return err
 	}
 	j.stored = written
-	j.lease.wrote(written, began)
+	j.lease.recordWrite(written, began)
 	return nil
 }
 
@@ -180,7 +180,7 @@ func (j *Journal) KeepAfter() time.Duration {
 // Keep renews the lease if this process holds it, even during a cycle. Otherwise it reports whether
 // the lease is free, for a cycle to take.
 func (j *Journal) Keep(ctx context.Context) (free bool, err error) {
-	defer j.use()()
+	defer j.lockStore()()
 	now := j.Now()
 	if j.lease.held() {
 		if left := j.lease.left(now); left > 0 && j.lease.due(now) {
@@ -191,7 +191,7 @@ func (j *Journal) Keep(ctx context.Context) (free bool, err error) {
 	if err := j.read(ctx); err != nil {
 		return false, err
 	}
-	return j.stored.Owner != j.owner && j.lease.mine(j.stored, j.Now()), nil
+	return j.stored.Owner != j.owner && j.lease.mayHold(j.stored, j.Now()), nil
 }
 
 // renew writes the stored record again. After an error it is unknown whether it was written, so the
@@ -244,7 +244,7 @@ func (j *Journal) Happened(err error) []Event {
 
 // Release releases the lease.
 func (j *Journal) Release(ctx context.Context) error {
-	r, err := j.fetch(ctx)
+	r, err := j.readClone(ctx)
 	if err != nil {
 		return fmt.Errorf("release the lease: %w", err)
 	}

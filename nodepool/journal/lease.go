@@ -36,8 +36,8 @@ type lease struct {
 	renewed time.Time // start of the last write of this process; zero = it does not hold the lease
 }
 
-// see records a record that was read.
-func (l *lease) see(r state.Record, now time.Time) {
+// recordRead records a record that was read.
+func (l *lease) recordRead(r state.Record, now time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if !l.watched || r.Version != l.version {
@@ -48,8 +48,8 @@ func (l *lease) see(r state.Record, now time.Time) {
 	}
 }
 
-// wrote records a write of this process.
-func (l *lease) wrote(r state.Record, began time.Time) {
+// recordWrite records a write of this process.
+func (l *lease) recordWrite(r state.Record, began time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.watched, l.version, l.since, l.renewed = true, r.Version, began, began
@@ -62,8 +62,8 @@ func (l *lease) lose() {
 	l.renewed = time.Time{}
 }
 
-// mine reports whether this process holds the lease of a record that it has seen, or may take it.
-func (l *lease) mine(r state.Record, now time.Time) bool {
+// mayHold reports whether this process holds the lease of a record that it has seen, or may take it.
+func (l *lease) mayHold(r state.Record, now time.Time) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return r.Owner == l.owner || r.Owner == "" || now.Sub(l.since) >= LeaseTerm

@@ -40,9 +40,9 @@ func newNodeIndex(c *cluster.Cluster) nodeIndex {
 	return x
 }
 
-// claimants returns the Nodes with the provider id of an instance: one, unless a kubelet is
+// nodesWithID returns the Nodes with the provider id of an instance: one, unless a kubelet is
 // misconfigured or lies.
-func (x nodeIndex) claimants(i fleet.Instance) []*cluster.Node {
+func (x nodeIndex) nodesWithID(i fleet.Instance) []*cluster.Node {
 	return x.byInstance[cmp.Or(i.ID, provider.IDOf(i.ProviderID))]
 }
 
@@ -92,28 +92,28 @@ func isAt(n *corev1.Node, i fleet.Instance) bool {
 // nodeOf returns the Node of an instance, nil if there is none. Of several it prefers the one that
 // the instance had before.
 func (x nodeIndex) nodeOf(i fleet.Instance, before string) *cluster.Node {
-	claimants := x.claimants(i)
-	if len(claimants) == 0 {
+	nodesWithID := x.nodesWithID(i)
+	if len(nodesWithID) == 0 {
 		return nil
 	}
-	at := slices.IndexFunc(claimants, func(n *cluster.Node) bool { return n.Object.Name == before })
-	return claimants[max(0, at)]
+	at := slices.IndexFunc(nodesWithID, func(n *cluster.Node) bool { return n.Object.Name == before })
+	return nodesWithID[max(0, at)]
 }
 
 // ambiguity returns why it is unclear which Node belongs to an instance, as a part of a sentence,
 // "" if it is clear. Until then neither the instance nor a Node of it is removed.
 func (x nodeIndex) ambiguity(s trackedInstance, gone bool) string {
-	claimants, id := x.claimants(s.Instance.Instance), cmp.Or(s.ID, s.ProviderID)
-	if len(claimants) == 0 {
+	nodesWithID, id := x.nodesWithID(s.Instance.Instance), cmp.Or(s.ID, s.ProviderID)
+	if len(nodesWithID) == 0 {
 		return ""
 	}
-	n, other := claimants[0].Object, ""
-	if claimants[0].Ready || !gone {
+	n, other := nodesWithID[0].Object, ""
+	if nodesWithID[0].Ready || !gone {
 		other = x.nodelessAt(n) // a new instance may have the address of a gone one
 	}
 	switch {
-	case len(claimants) > 1:
-		return fmt.Sprintf("nodes %s and %s both have the provider id of %s", n.Name, claimants[1].Object.Name, id)
+	case len(nodesWithID) > 1:
+		return fmt.Sprintf("nodes %s and %s both have the provider id of %s", n.Name, nodesWithID[1].Object.Name, id)
 	case n.Name == s.node && other == "", isAt(n, s.Instance.Instance):
 		return ""
 	case other != "":
@@ -142,7 +142,7 @@ func (x nodeIndex) nodelessAt(n *corev1.Node) string {
 
 // addNodeless records an instance if no Node has its provider id.
 func (x nodeIndex) addNodeless(i fleet.Instance) {
-	if i.ID == "" || len(x.claimants(i)) > 0 {
+	if i.ID == "" || len(x.nodesWithID(i)) > 0 {
 		return
 	}
 	for _, address := range i.Addresses {

@@ -46,9 +46,10 @@ type trackedInstance struct {
 // instance has never been seen.
 type trackedInstances map[string]*trackedInstance
 
-// see records the instances that the cloud lists, by id, and those that only the journal or Nodes
+// record records the instances that the cloud lists, by id, and those that only the journal or Nodes
 // name.
-func (s trackedInstances) see(listed map[string]fleet.Instance, r state.Record, nodes []*cluster.Node, now time.Time) {
+func (s trackedInstances) record(listed map[string]fleet.Instance, r state.Record,
+	nodes []*cluster.Node, now time.Time) {
 	for id, i := range listed {
 		if s[id] == nil {
 			s[id] = &trackedInstance{first: now}
@@ -151,13 +152,14 @@ func (s trackedInstances) found(all map[string]fleet.Instance, trusted bool, now
 
 // recordNode records which Node has the provider id of an instance. The first one counts until another
 // one proves by its address that it runs on the instance.
-func (s *trackedInstance) recordNode(claimants []*cluster.Node) {
+func (s *trackedInstance) recordNode(nodesWithID []*cluster.Node) {
 	switch {
-	case len(claimants) > 1:
+	case len(nodesWithID) > 1:
 		s.disputed = true
-	case len(claimants) == 0:
-	case claimants[0].Object.Name == s.node, s.node == "" && !s.disputed, isAt(claimants[0].Object, s.Instance.Instance):
-		s.node, s.disputed = claimants[0].Object.Name, false
+	case len(nodesWithID) == 0:
+	case nodesWithID[0].Object.Name == s.node, s.node == "" && !s.disputed,
+		isAt(nodesWithID[0].Object, s.Instance.Instance):
+		s.node, s.disputed = nodesWithID[0].Object.Name, false
 	}
 }
 
@@ -182,16 +184,16 @@ func (s *trackedInstance) Foreign() string {
 	return s.Disowned
 }
 
-// without returns the time since which an instance has been without a Node, as far as this process
+// nodelessSince returns the time since which an instance has been without a Node, as far as this process
 // knows: it cannot know about the time before it started, and a Node that it has never seen may
 // have existed.
-func (s *trackedInstance) without() time.Time {
+func (s *trackedInstance) nodelessSince() time.Time {
 	return latest(s.Launched, s.first, s.joined)
 }
 
-// unready returns the time since which the Node of an instance has not been Ready, as far as this
+// unreadySince returns the time since which the Node of an instance has not been Ready, as far as this
 // process knows.
-func (s *trackedInstance) unready() time.Time {
+func (s *trackedInstance) unreadySince() time.Time {
 	return latest(s.Launched, s.first, s.readyAt)
 }
 

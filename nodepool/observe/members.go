@@ -42,7 +42,7 @@ func (m members) one(key string, s trackedInstance) plan.Instance {
 	leaves, ending := m.o.Record.Leaves(i.ID), m.o.Record.Ending(i.ID)
 	i.Worker = m.isWorker(s, node)
 	i.Listed, i.Joined, i.Gone, i.NodelessSince = s.Missing.IsZero() && i.ID != "",
-		!s.joined.IsZero(), m.o.Gone(key), s.without()
+		!s.joined.IsZero(), m.o.Gone(key), s.nodelessSince()
 	i.Ambiguous = m.o.Ambiguity(s)
 	if s.unlisted && !s.ended {
 		i.Unlisted, i.UnlistedWhy = m.o.At.Sub(s.Missing), s.whyUnlisted()
@@ -78,7 +78,7 @@ func (m members) addNodeless(i *plan.Instance, s trackedInstance) {
 		i.PossibleNode = m.o.nodes.possibleNode(i.Instance)
 	}
 	i.Failed = m.o.Cluster != nil && (i.JoinFailed && s.readyAt.IsZero() || pending != nil || m.overdue(s))
-	i.Kept = i.Failed && pending != nil && pending.Reason == state.TerminateJoinFailed && !m.o.Spec.Join.KeepFailed
+	i.Kept = i.Failed && pending != nil && pending.Reason == state.TerminateJoinFailed
 }
 
 // addNode completes an instance with its Node.
@@ -113,7 +113,7 @@ func (m members) addNode(i *plan.Instance, s trackedInstance, node *cluster.Node
 func (m members) overdue(s trackedInstance) bool {
 	a := m.o.Record.Action
 	return (a == nil || s.Action != a.ID) && m.o.At.Sub(s.Launched) > m.o.Spec.Join.Timeout &&
-		m.o.At.Sub(s.without()) > m.o.VanishGrace
+		m.o.At.Sub(s.nodelessSince()) > m.o.VanishGrace
 }
 
 // labelled reports whether a Node has the label of the pool and, while it joins, the other labels
@@ -154,7 +154,7 @@ func (m members) brokenFor(w *plan.Instance) time.Duration {
 	if n == nil || n.Ready || !seen || !w.Counts() || m.o.Record.Action != nil && s.Action == m.o.Record.Action.ID {
 		return 0
 	}
-	if unready := m.o.At.Sub(s.unready()); unready > m.o.Spec.Join.Timeout+m.o.VanishGrace {
+	if unready := m.o.At.Sub(s.unreadySince()); unready > m.o.Spec.Join.Timeout+m.o.VanishGrace {
 		return unready
 	}
 	return 0

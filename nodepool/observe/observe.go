@@ -90,9 +90,9 @@ func dropCopies(instances map[string]fleet.Instance) {
 	}
 }
 
-// find queries instances that the list lacks by their ids: a list may be stale, and lacks instances
+// findUnlisted queries instances that the list lacks by their ids: a list may be stale, and lacks instances
 // that have lost their tags.
-func (b *Observer) find(ctx context.Context, o *Observation) {
+func (b *Observer) findUnlisted(ctx context.Context, o *Observation) {
 	refs := b.tracked.unlisted()
 	if len(refs) == 0 {
 		return
@@ -107,12 +107,12 @@ func (b *Observer) find(ctx context.Context, o *Observation) {
 	b.tracked.found(found, len(o.Instances) > 0, o.At)
 }
 
-// See reads the cluster, and joins it with the cloud and the journal.
-func (b *Observer) See(ctx context.Context, o *Observation) {
+// Observe reads the cluster, and joins it with the cloud and the journal.
+func (b *Observer) Observe(ctx context.Context, o *Observation) {
 	b.readCluster(ctx, o)
 	dropCopies(o.Instances)
 	if o.ListErr == nil {
-		b.remember(ctx, o)
+		b.recordInstances(ctx, o)
 	}
 	o.Known = b.tracked.values()
 	for id, s := range inOrder(o.Known) {
@@ -120,7 +120,7 @@ func (b *Observer) See(ctx context.Context, o *Observation) {
 			o.nodes.addNodeless(s.Instance.Instance)
 		}
 	}
-	b.ask(ctx, o)
+	b.readOffers(ctx, o)
 	known := members{o, b.unmovable, futileRemovalsOf(o.Record, o.At)}
 	o.Members = known.all()
 	known.markBroken(plan.Doubt(o.Spec.Plan, o.Members, o.Record.PendingTerminations) != "")
@@ -146,8 +146,8 @@ func (b *Observer) readCluster(ctx context.Context, o *Observation) {
 	b.newNodes.recordAttachLimits(o)
 }
 
-// remember records what was seen of each instance.
-func (b *Observer) remember(ctx context.Context, o *Observation) {
+// recordInstances records what was seen of each instance.
+func (b *Observer) recordInstances(ctx context.Context, o *Observation) {
 	var ours []*cluster.Node
 	if o.Cluster != nil {
 		for i := range o.Cluster.Nodes {
@@ -156,12 +156,12 @@ func (b *Observer) remember(ctx context.Context, o *Observation) {
 			}
 		}
 	}
-	b.tracked.see(o.Instances, o.Record, ours, o.At)
-	b.find(ctx, o)
+	b.tracked.record(o.Instances, o.Record, ours, o.At)
+	b.findUnlisted(ctx, o)
 	for _, s := range b.tracked {
 		n := o.nodes.nodeOf(s.Instance.Instance, s.node)
 		if o.Cluster != nil {
-			s.recordNode(o.nodes.claimants(s.Instance.Instance))
+			s.recordNode(o.nodes.nodesWithID(s.Instance.Instance))
 			s.recordHeartbeat(n, o.At)
 			s.recordConditions(n, o.At)
 			s.recordMarks(n, o.Record.Leaves(s.ID) || o.Record.PendingTermination(s.ID) != nil, o.At)
@@ -198,8 +198,8 @@ func (b *Observer) MarkEnded(instances []string) {
 	}
 }
 
-// ask reads what can be launched. After a failure the last answer is used.
-func (b *Observer) ask(ctx context.Context, o *Observation) {
+// readOffers reads what can be launched. After a failure the last answer is used.
+func (b *Observer) readOffers(ctx context.Context, o *Observation) {
 	if b.offers == nil || o.At.Sub(b.offersAt) >= OffersFor {
 		call, cancel := context.WithTimeout(ctx, config.CallTimeout)
 		defer cancel()
@@ -224,8 +224,8 @@ func marked(n *cluster.Node) bool {
 	return is
 }
 
-// RememberRefused records the workers that a decision did not remove because their pods would fit
+// RecordRefused records the workers that a decision did not remove because their pods would fit
 // on no other node.
-func (b *Observer) RememberRefused(refused []plan.Refusal, now time.Time) {
-	b.unmovable.remember(refused, now)
+func (b *Observer) RecordRefused(refused []plan.Refusal, now time.Time) {
+	b.unmovable.record(refused, now)
 }

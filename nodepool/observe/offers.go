@@ -65,7 +65,7 @@ func (l *newNodes) recordAttachLimits(o *Observation) {
 // corrected returns offers corrected by the nodes of the pool where the cloud or an estimate
 // promises more. Otherwise one node after the other would be launched for a pod that fits on none.
 func (l *newNodes) corrected(o *Observation, offers []provider.Offer) []provider.Offer {
-	l.prove(o, offers)
+	l.recordCapacities(o, offers)
 	out := slices.Clone(offers)
 	for i := range out {
 		if p := l.capacities[out[i].InstanceType]; p != nil {
@@ -75,8 +75,8 @@ func (l *newNodes) corrected(o *Observation, offers []provider.Offer) []provider
 	return out
 }
 
-// prove records the Ready nodes. The records outlive the nodes.
-func (l *newNodes) prove(o *Observation, offers []provider.Offer) {
+// recordCapacities records the Ready nodes. The records outlive the nodes.
+func (l *newNodes) recordCapacities(o *Observation, offers []provider.Offer) {
 	promised := map[string]corev1.ResourceList{}
 	for _, offer := range offers {
 		promised[offer.InstanceType] = offer.Allocatable
@@ -89,12 +89,12 @@ func (l *newNodes) prove(o *Observation, offers []provider.Offer) {
 		if l.capacities[kind] == nil {
 			l.capacities[kind] = &observedCapacity{resources: map[corev1.ResourceName]amount{}}
 		}
-		l.capacities[kind].see(n.Object, promised[kind], o.hasTimeToJoin(s.Launched))
+		l.capacities[kind].record(n.Object, promised[kind], o.hasTimeToJoin(s.Launched))
 	}
 }
 
-// see records a Ready node. While it may still join, missing resources may still appear.
-func (p *observedCapacity) see(n *corev1.Node, promised corev1.ResourceList, joining bool) {
+// record records a Ready node. While it may still join, missing resources may still appear.
+func (p *observedCapacity) record(n *corev1.Node, promised corev1.ResourceList, joining bool) {
 	created := n.CreationTimestamp.Time
 	if awaits := joining && scheduling.AwaitsCloud(n); !awaits && !created.Before(p.labelled) {
 		p.labelled, p.labels = created, n.Labels

@@ -34,7 +34,7 @@ func (l *newNodes) recordTemplate(o *Observation) {
 		switch n := o.Node(s.Instance.Instance); {
 		case n == nil || !n.Ready:
 		case s.Outdated == "":
-			l.newest.see(n, o, o.hasTimeToJoin(s.Launched))
+			l.newest.record(n, o, o.hasTimeToJoin(s.Launched))
 		case n.Object.CreationTimestamp.Time.Equal(l.newest.created):
 			l.newest = joinedNode{} // new nodes will differ
 		}
@@ -51,9 +51,9 @@ func (l *newNodes) recordTemplate(o *Observation) {
 	}
 }
 
-// see records a Ready node. What it has while it joins counts: a taint that it loses before was
+// record records a Ready node. What it has while it joins counts: a taint that it loses before was
 // temporary, and one that it gets later is specific to it.
-func (j *joinedNode) see(n *cluster.Node, o *Observation, joins bool) {
+func (j *joinedNode) record(n *cluster.Node, o *Observation, joins bool) {
 	created := n.Object.CreationTimestamp.Time
 	known := created.Equal(j.created) && j.generation == o.Spec.Generation
 	if known {

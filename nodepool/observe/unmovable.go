@@ -20,8 +20,8 @@ type unmovableNode struct {
 	until time.Time
 }
 
-// remember records the workers that a decision refused to remove for that reason.
-func (h unmovableNodes) remember(refused []plan.Refusal, now time.Time) {
+// record records the workers that a decision refused to remove for that reason.
+func (h unmovableNodes) record(refused []plan.Refusal, now time.Time) {
 	maps.DeleteFunc(h, func(_ string, one unmovableNode) bool { return !now.Before(one.until) })
 	for _, r := range refused {
 		if r.Unmovable {

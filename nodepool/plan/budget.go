@@ -15,7 +15,7 @@ func disrupted(c *census, apart []string) int {
 	for _, w := range c.workers {
 		switch {
 		case w.Ended || w.Failed && !w.Broken || slices.Contains(apart, w.ID):
-		case w.Leaving || w.Broken || c.isTaken(w):
+		case w.Leaving || w.Broken || c.hasNotice(w):
 			gone++
 		}
 	}

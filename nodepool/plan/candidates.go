@@ -31,13 +31,13 @@ func candidates(f *facts, d Decision) []Target {
 	if reason, _ := f.recommended.withheld(len(f.staying)); reason != "" {
 		return nil
 	}
-	out, _ := targets(f, min(dispensable(f), MaxCandidates), nil, PoolIdle)
+	out, _ := targets(f, min(removableNow(f), MaxCandidates), nil, PoolIdle)
 	return out
 }
 
-// dispensable returns the number of workers that may be removed now: those above a maximum that was
+// removableNow returns the number of workers that may be removed now: those above a maximum that was
 // lowered, whatever the load, and those that an idle pool can spare.
-func dispensable(f *facts) int {
+func removableNow(f *facts) int {
 	n := len(f.staying)
 	most := max(0, n-f.Pool.Max)
 	if f.idle.holds() || consolidates(f.census) {

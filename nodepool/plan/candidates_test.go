@@ -79,7 +79,7 @@ func TestCandidatesAreNotWithoutEnd(t *testing.T) {
 	check(t, s, d)
 }
 
-// checkCandidates asserts that candidates are workers that may go, and no more than there are to spare.
+// checkCandidates asserts that candidates may be removed, and that there are no more than spare workers.
 func checkCandidates(t *testing.T, s plan.Snapshot, d plan.Decision) {
 	t.Helper()
 	named := len(d.Candidates)
@@ -142,7 +142,7 @@ func checkCandidates(t *testing.T, s plan.Snapshot, d plan.Decision) {
 	}
 }
 
-// namesSome returns snapshots of chance in which there are candidates.
+// namesSome returns random snapshots with candidates.
 func namesSome(t *testing.T, check func(t *testing.T, seed uint64, s plan.Snapshot, names []plan.Target)) {
 	t.Helper()
 	found := 0
@@ -187,7 +187,7 @@ func TestCandidatesThatEmptyStayNamed(t *testing.T) {
 	})
 }
 
-// If fewer are to spare, the first ones of those that were named still are.
+// If fewer are spare, the first ones of the list stay.
 func TestFewerCandidatesAreTheFirstOnes(t *testing.T) {
 	namesSome(t, func(t *testing.T, _ uint64, s plan.Snapshot, names []plan.Target) {
 		ready := 0

@@ -13,19 +13,19 @@ import (
 // [census.with] returns a new one.
 type census struct {
 	Snapshot
-	instances map[string]*Instance // by id
-	workers   []*Instance
-	notices   []notice
-	noticed   map[string]bool   // instances with a notice; true = for an unhealthy Node
-	staying   []*Instance       // that count and have no notice
-	taken     int               // workers with a notice, from the cloud or for a repair
-	sick      int               // of those, the ones under repair
-	ready     int               // of the staying ones
-	unready   int               // of the staying ones, neither ready nor cordoned
-	unknown   []string          // signals and pods that removals depend on and that are not known
-	plannedAt []fleet.Placement // nodes that an open scale-up has not launched yet, without the lost ones
-	lost      []state.Slot      // nodes of an open scale-up that cannot be launched as planned
-	room      int               // how many more nodes an open scale-up can take
+	instances   map[string]*Instance // by id
+	workers     []*Instance
+	notices     []notice
+	noticed     map[string]bool   // instances with a notice; true = for an unhealthy Node
+	staying     []*Instance       // that count and have no notice
+	withNotice  int               // workers with a notice, from the cloud or for a repair
+	underRepair int               // of those, the ones under repair
+	ready       int               // of the staying ones
+	unready     int               // of the staying ones, neither ready nor cordoned
+	unknown     []string          // signals and pods that removals depend on and that are not known
+	plannedAt   []fleet.Placement // nodes that an open scale-up has not launched yet, without the lost ones
+	lost        []state.Slot      // nodes of an open scale-up that cannot be launched as planned
+	room        int               // how many more nodes an open scale-up can take
 }
 
 // notice reports that the cloud reclaims an instance, or that the pool removes it because its Node
@@ -69,13 +69,13 @@ func (c *census) with(notices []notice, cooling []fleet.Cooling) *census {
 // add counts a worker.
 func (c *census) add(w *Instance) {
 	c.workers = append(c.workers, w)
-	sick, noticed := c.noticed[w.ID]
+	underRepair, noticed := c.noticed[w.ID]
 	switch {
 	case w.Failed:
 	case noticed:
-		c.taken++
-		if sick {
-			c.sick++
+		c.withNotice++
+		if underRepair {
+			c.underRepair++
 		}
 	case w.Counts():
 		c.staying = append(c.staying, w)
@@ -133,8 +133,8 @@ func unknown(s Snapshot) []string {
 	return out
 }
 
-// isTaken reports whether a worker has a notice.
-func (c *census) isTaken(w *Instance) bool {
+// hasNotice reports whether a worker has a notice.
+func (c *census) hasNotice(w *Instance) bool {
 	_, noticed := c.noticed[w.ID]
 	return noticed
 }

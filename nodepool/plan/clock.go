@@ -64,14 +64,14 @@ func lasting(c *census, since time.Time, holds bool) time.Time {
 	switch {
 	case !holds:
 		return time.Time{}
-	case since.IsZero(), since.After(c.Now), unseen(c):
+	case since.IsZero(), since.After(c.Now), decisionGap(c):
 		return c.Now
 	}
 	return since
 }
 
-// unseen reports whether the last decision is too long ago to conclude that its observations have
+// decisionGap reports whether the last decision is too long ago to conclude that its observations have
 // held since.
-func unseen(c *census) bool {
+func decisionGap(c *census) bool {
 	return !c.DecidedAt.IsZero() && c.Now.Sub(c.DecidedAt) > maxGap
 }

@@ -5,17 +5,17 @@ import "github.com/foresail/foresail/nodepool/state"
 // Decide returns the next step of a pool.
 func Decide(s Snapshot) Decision {
 	f, d := prepare(s)
-	d = ask(f, d,
-		unreadable,  // workers are unknown: hold
-		empty,       // the pool is being deleted: remove all workers
-		refill,      // below the minimum, or needed workers are reclaimed: launch, ignoring cooldowns
-		extend,      // an open scale-up has room: add what has been recommended since
-		openAction,  // any other open action: hold
-		trim,        // above a maximum that was lowered: remove
-		grow,        // more are recommended, for long enough: launch
-		unsustained, // not for long enough, or not by all triggers where all must agree: hold
-		rollOut,     // outdated workers: remove spare ones, launch replacements for others first, within budgets
-		shrink,      // idle for long enough, or more workers than the load needs: remove
+	d = evaluateRules(f, d,
+		holdUnknownWorkers, // workers are unknown: hold
+		removeAll,          // the pool is being deleted: remove all workers
+		launchToFloor,      // below the minimum, or needed workers are reclaimed: launch, ignoring cooldowns
+		extendScaleUp,      // an open scale-up has room: add what has been recommended since
+		holdOpenAction,     // any other open action: hold
+		removeAboveMaximum, // above a maximum that was lowered: remove
+		launchRecommended,  // more are recommended, for long enough: launch
+		holdUnsustained,    // not for long enough, or not by all triggers where all must agree: hold
+		rollOut,            // outdated workers: remove spare ones, launch replacements for others first, within budgets
+		removeIdle,         // idle for long enough, or more workers than the load needs: remove
 	)
 	d.Candidates = candidates(f, d)
 	d.Substitutes, d.Replacements = substitutes(f, d)
@@ -33,9 +33,9 @@ func Decide(s Snapshot) Decision {
 // cooldown, and by workers that must not be removed.
 type ruleFunc func(*facts, Decision) (Decision, verdict)
 
-// ask evaluates rules in order and returns the decision of the first one that decides. A later rule
+// evaluateRules evaluates rules in order and returns the decision of the first one that decides. A later rule
 // that acts overrides one that yields.
-func ask(f *facts, d Decision, rules ...ruleFunc) Decision {
+func evaluateRules(f *facts, d Decision, rules ...ruleFunc) Decision {
 	var yielded *Decision
 	for _, rule := range rules {
 		switch next, v := rule(f, d); {
@@ -45,7 +45,7 @@ func ask(f *facts, d Decision, rules ...ruleFunc) Decision {
 			yielded = &next
 		case next.Step == Hold && yielded != nil:
 			yielded.Rollout = d.Rollout
-			return yielded.refuse(d.Refused)
+			return yielded.withRefusals(d.Refused)
 		default:
 			return next
 		}
@@ -53,17 +53,17 @@ func ask(f *facts, d Decision, rules ...ruleFunc) Decision {
 	return d
 }
 
-// unreadable holds while the workers are not known.
-func unreadable(f *facts, d Decision) (Decision, verdict) {
+// holdUnknownWorkers holds while the workers are not known.
+func holdUnknownWorkers(f *facts, d Decision) (Decision, verdict) {
 	if f.WorkersErr == "" {
 		return d, passes
 	}
 	return d.hold(WorkersUnknown, "the workers are not known: %s", f.WorkersErr), decides
 }
 
-// openAction holds while an action is open. Only refill overtakes it, for launches that are needed
+// holdOpenAction holds while an action is open. Only launchToFloor overtakes it, for launches that are needed
 // now while a scale-down is open.
-func openAction(f *facts, d Decision) (Decision, verdict) {
+func holdOpenAction(f *facts, d Decision) (Decision, verdict) {
 	if f.Record.ActionKind() == "" {
 		return d, passes
 	}
@@ -74,8 +74,8 @@ func openAction(f *facts, d Decision) (Decision, verdict) {
 	return d.hold(ActionOpen, "a %s is open (%s)", f.Record.ActionKind(), f.recommended.load()), decides
 }
 
-// unsustained holds while a recommendation for more workers does not count yet.
-func unsustained(f *facts, d Decision) (Decision, verdict) {
+// holdUnsustained holds while a recommendation for more workers does not count yet.
+func holdUnsustained(f *facts, d Decision) (Decision, verdict) {
 	reason, why := f.recommended.withheld(len(f.staying))
 	if reason == "" {
 		return d, passes

@@ -61,14 +61,14 @@ func (d Decision) hold(reason Reason, format string, args ...any) Decision {
 	return d
 }
 
-// holdBack holds because every worker was refused.
-func (d Decision) holdBack(why string) Decision {
+// holdAllRefused holds because every worker was refused.
+func (d Decision) holdAllRefused(why string) Decision {
 	first := d.Refused[0]
 	return d.hold(NoRemovableNode, "%s, but no worker can be removed, such as %s: %s", why, first.Worker, first.Reason)
 }
 
-// refuse adds refusals of workers that have none yet.
-func (d Decision) refuse(more []Refusal) Decision {
+// withRefusals adds refusals of workers that have none yet.
+func (d Decision) withRefusals(more []Refusal) Decision {
 	for _, r := range more {
 		if !slices.ContainsFunc(d.Refused, func(other Refusal) bool { return other.Worker == r.Worker }) {
 			d.Refused = append(d.Refused, r)

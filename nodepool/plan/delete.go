@@ -8,10 +8,10 @@ import (
 // beingDeleted is the reason for everything that a pool does while it is being deleted.
 const beingDeleted = "the WorkerPool is being deleted"
 
-// empty removes all workers of a pool that is being deleted, at most [MaxBatch] at once. The user
+// removeAll removes all workers of a pool that is being deleted, at most [MaxBatch] at once. The user
 // asked for it, so load, minimum, cooldowns, zones and places of pods do not limit it. Blocks of
 // single workers do, and so do observations that cannot be trusted.
-func empty(f *facts, d Decision) (Decision, verdict) {
+func removeAll(f *facts, d Decision) (Decision, verdict) {
 	if !f.Pool.Deleting {
 		return d, passes
 	}
@@ -25,9 +25,9 @@ func empty(f *facts, d Decision) (Decision, verdict) {
 	case n == 0:
 		return d.hold(PoolDeleted, beingDeleted), decides
 	case f.distrusted():
-		return distrusts(f, d, beingDeleted), decides
+		return holdTooManyUnready(f, d, beingDeleted), decides
 	case len(targets) == 0:
-		return d.holdBack(beingDeleted), decides
+		return d.holdAllRefused(beingDeleted), decides
 	}
 	d.Targets = targets[:min(len(targets), MaxBatch)]
 	d.Step, d.Reason = ScaleDown, PoolDeleted

@@ -26,7 +26,7 @@ func observeDemand(c *census, all recommendations) demand {
 	case !known, c.Pool.Deleting, c.Pending.BackingOff > 0, c.Record.Failures > 0: // failed launches show no need
 		d.history.Resume(d.history.Needed)
 		return d
-	case unseen(c):
+	case decisionGap(c):
 		d.history.Resume(required(c, all))
 	default:
 		d.history.Observe(c.Now, required(c, all))

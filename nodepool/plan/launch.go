@@ -10,16 +10,16 @@ import (
 	"github.com/foresail/foresail/nodepool/state"
 )
 
-// refill launches up to the floor, ignoring cooldowns and an open scale-down. If nothing else holds
+// launchToFloor launches up to the floor, ignoring cooldowns and an open scale-down. If nothing else holds
 // more back, it launches up to the recommendation.
-func refill(f *facts, d Decision) (Decision, verdict) {
+func launchToFloor(f *facts, d Decision) (Decision, verdict) {
 	floor, reason := floorOf(f)
 	if len(f.staying) >= floor {
 		return d, passes
 	}
 	why := fmt.Sprintf("the minimum is %d", f.Pool.Min)
-	if f.taken > 0 {
-		why = fmt.Sprintf("%s, and %d are needed", takenText(f), floor)
+	if f.withNotice > 0 {
+		why = fmt.Sprintf("%s, and %d are needed", noticeText(f), floor)
 	}
 	target := floor
 	if f.Record.ActionKind() == "" && coolsUp(f.census) <= 0 {
@@ -33,33 +33,33 @@ func refill(f *facts, d Decision) (Decision, verdict) {
 	return launch(f, d, recommendation{cause: reason, Recommendation: Recommendation{Reason: why}}), decides
 }
 
-// extend adds nodes that are recommended meanwhile to an open scale-up. A rise does not end with
+// extendScaleUp adds nodes that are recommended meanwhile to an open scale-up. A rise does not end with
 // the request for its first nodes, and the next batch would come a whole launch later.
-func extend(f *facts, d Decision) (Decision, verdict) {
-	there := len(f.staying) + f.planned()
+func extendScaleUp(f *facts, d Decision) (Decision, verdict) {
+	existing := len(f.staying) + f.planned()
 	if f.Record.ActionKind() != state.ActionUp || f.room <= 0 || f.Record.Failures != 0 || len(f.notices) > 0 ||
-		min(d.Recommended, f.Pool.Max) <= there {
+		min(d.Recommended, f.Pool.Max) <= existing {
 		return d, passes
 	}
-	d.Desired = min(d.Recommended, f.Pool.Max, add(there, min(f.room, batchUp(f))))
+	d.Desired = min(d.Recommended, f.Pool.Max, add(existing, min(f.room, batchUp(f))))
 	dominant := f.recommended.dominant()
 	d.Placements, d.Alternatives, d.Pinned = placementsFor(
-		f, min(d.Desired-there, places(f)-f.planned()), d.Recommended-there, dominant)
+		f, min(d.Desired-existing, places(f)-f.planned()), d.Recommended-existing, dominant)
 	if len(d.Placements) == 0 {
 		return d.hold(ActionOpen, "a %s is open, and what else could be launched is cooling after errors (%s)",
 			f.Record.ActionKind(), dominant.Reason), decides
 	}
 	aim := d.Desired
-	d.Desired = there + len(d.Placements)
+	d.Desired = existing + len(d.Placements)
 	d.Step, d.Reason = ScaleUp, dominant.cause
 	d.Message = fmt.Sprintf("Launch %d more, next to %s, in the open scale-up: %s%s", len(d.Placements),
-		count(there, "worker"), dominant.Reason, limits(f, max(aim, d.Recommended), d.Desired))
+		count(existing, "worker"), dominant.Reason, limits(f, max(aim, d.Recommended), d.Desired))
 	return d, decides
 }
 
-// grow launches up to the largest recommendation. If none of it can be launched, later rules may
+// launchRecommended launches up to the largest recommendation. If none of it can be launched, later rules may
 // still act.
-func grow(f *facts, d Decision) (Decision, verdict) {
+func launchRecommended(f *facts, d Decision) (Decision, verdict) {
 	n := len(f.staying)
 	if d.Recommended <= n {
 		return d, passes
@@ -96,11 +96,11 @@ func launch(f *facts, d Decision, r recommendation) Decision {
 	}
 	d.GiveUp = kept(f, d.Desired-n-room)
 	if room == 0 {
-		return full(f, d, why)
+		return holdMaximumReached(f, d, why)
 	}
 	d.Placements, d.Alternatives, d.Pinned = placementsFor(f, min(d.Desired-n, room), max(d.Desired, d.Recommended)-n, r)
 	if len(d.Placements) == 0 {
-		return exhausted(f, d, why)
+		return holdNoCapacity(f, d, why)
 	}
 	aim := d.Desired
 	d.Desired = n + len(d.Placements)
@@ -110,9 +110,9 @@ func launch(f *facts, d Decision, r recommendation) Decision {
 	return d
 }
 
-// exhausted holds because no launch would help. A node that helps no pod would be followed by
+// holdNoCapacity holds because no launch would help. A node that helps no pod would be followed by
 // another.
-func exhausted(f *facts, d Decision, why string) Decision {
+func holdNoCapacity(f *facts, d Decision, why string) Decision {
 	if len(newPlacer(f.census).place(nil, 1, anything)) > 0 {
 		return d.hold(InsufficientCapacity, "%d are recommended, and every kind of instance that the pending pods could "+
 			"run on is cooling after errors (%s)", d.Desired, why)
@@ -121,9 +121,9 @@ func exhausted(f *facts, d Decision, why string) Decision {
 		"cooling after errors (%s)", d.Desired, len(f.Offers), why)
 }
 
-// full holds because workers and failed instances reach the maximum. Without that limit failed
+// holdMaximumReached holds because workers and failed instances reach the maximum. Without that limit failed
 // instances would pile up until people look at them.
-func full(f *facts, d Decision, why string) Decision {
+func holdMaximumReached(f *facts, d Decision, why string) Decision {
 	failed := 0
 	for _, w := range f.workers {
 		if w.Failed && !w.Leaving {
@@ -135,7 +135,7 @@ func full(f *facts, d Decision, why string) Decision {
 			"first, as the maximum is %d (%s)", d.Desired, count(failed, "instance"), f.Pool.Max, why)
 	}
 	return d.hold(InsufficientCapacity, "%d are recommended, and %s that did not join or are broken are kept, with which "+
-		"the maximum of %d is reached: terminate some, or set join.keepFailed to false (%s)",
+		"the maximum of %d is reached: terminate some, or raise max (%s)",
 		d.Desired, count(failed, "instance"), f.Pool.Max, why)
 }
 
@@ -172,7 +172,7 @@ func placementsFor(
 // floorOf returns the number of workers below which launches ignore cooldowns, with the reason: the
 // minimum, and workers with a notice as far as they are needed. Without a forecast all of them are.
 func floorOf(f *facts) (int, Reason) {
-	total := len(f.staying) + f.taken
+	total := len(f.staying) + f.withNotice
 	needed, signals := 0, 0
 	for _, r := range f.recommended {
 		needed = max(needed, r.Nodes)
@@ -190,21 +190,22 @@ func floorOf(f *facts) (int, Reason) {
 	switch {
 	case total < f.Pool.Min:
 		reason = BelowMinimum
-	case f.sick > 0 && f.sick == f.taken:
+	case f.underRepair > 0 && f.underRepair == f.withNotice:
 		reason = Unhealthy
 	}
 	return min(max(f.Pool.Min, min(total, needed)), f.Pool.Max), reason
 }
 
-// takenText returns why workers must be replaced.
-func takenText(f *facts) string {
-	switch n := f.sick; {
-	case n == f.taken:
+// noticeText returns why workers must be replaced.
+func noticeText(f *facts) string {
+	switch n := f.underRepair; {
+	case n == f.withNotice:
 		return count(n, "unhealthy worker") + " repaired"
 	case n > 0:
-		return fmt.Sprintf("the cloud reclaims %s and %s repaired", count(f.taken-n, "worker"), count(n, "unhealthy worker"))
+		return fmt.Sprintf("the cloud reclaims %s and %s repaired", count(f.withNotice-n, "worker"),
+			count(n, "unhealthy worker"))
 	}
-	return "the cloud reclaims " + count(f.taken, "worker")
+	return "the cloud reclaims " + count(f.withNotice, "worker")
 }
 
 // aim returns the next number of workers on the way to a recommended one.

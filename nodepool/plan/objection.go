@@ -32,7 +32,7 @@ func Objection(s Snapshot, reason Reason, worker string, later []string) string 
 	if it.FutileRemoval != "" && !MustGo(reason) {
 		return it.FutileRemoval
 	}
-	if why := newSpread(f.Snapshot, rest).keeps(it); why != "" || it.Node.Name == "" || f.Simulator == nil {
+	if why := newSpread(f.Snapshot, rest).mustStay(it); why != "" || it.Node.Name == "" || f.Simulator == nil {
 		return why
 	}
 	return f.Simulator.Without([]string{it.Node.Name}, MustGo(reason))

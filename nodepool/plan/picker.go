@@ -34,13 +34,13 @@ func newPicker(f *facts, p *placer) *picker {
 // pick chooses up to most workers. Usually all of them fit, which one simulation shows. Otherwise
 // it tries smaller groups, and larger ones again as long as they fit.
 func (p *picker) pick(list []*Instance, most int) {
-	for size := most; len(list) > 0 && len(p.chosen) < most && !p.hasAsked(); {
+	for size := most; len(list) > 0 && len(p.chosen) < most && !p.hasSimulatedEnough(); {
 		n := min(size, len(list), most-len(p.chosen))
 		switch why := p.try(list[:n]); {
 		case why == "":
 			list, size = list[n:], 4*n
 		case n == 1:
-			p.refuse(list[0], why)
+			p.recordRefusal(list[0], why)
 			list = list[1:]
 		default:
 			size = n / 4
@@ -49,12 +49,12 @@ func (p *picker) pick(list []*Instance, most int) {
 	}
 }
 
-// hasAsked reports whether enough simulations have been made.
-func (p *picker) hasAsked() bool {
+// hasSimulatedEnough reports whether enough simulations have been made.
+func (p *picker) hasSimulatedEnough() bool {
 	return p.asked >= maxQuestions || p.refused >= maxUnmovable || len(p.chosen) > 0 && p.asked >= fewQuestions
 }
 
-func (p *picker) refuse(w *Instance, why string) {
+func (p *picker) recordRefusal(w *Instance, why string) {
 	p.refused++
 	p.why = fmt.Sprintf("the pods of %s would fit on no other node: %s", w.Node.Name, why)
 	if p.placer != nil {
@@ -102,7 +102,7 @@ func (p *picker) add(w *Instance) {
 		p.launched = append(p.launched, at)
 		p.staying.join(placed(at))
 	}
-	if why := p.staying.keeps(w); why != "" {
+	if why := p.staying.mustStay(w); why != "" {
 		p.restore(start)
 		p.why = fmt.Sprintf("%s stays, as %s", w.name(), why)
 		return

@@ -13,7 +13,8 @@ import (
 	"github.com/foresail/foresail/nodepool/plan"
 )
 
-// The policies of existing autoscalers, expressed by the configuration of a pool. Each row names the rule that it is about.
+// The policies of existing autoscalers, expressed by the configuration of a pool. Each row names
+// the rule that it is about.
 
 // cpuPolicy scales by CPU alone, and by pods that have been pending for 180 s.
 func cpuPolicy() plan.Snapshot {
@@ -182,7 +183,8 @@ func TestPolicyOfReadings(t *testing.T) {
 			plan.Hold, plan.NotSustained, 0, false},
 		{"Condition 4: queue depth above 100", readingsPolicy, func(s *plan.Snapshot) { asksFor(s, "queue-depth", 120, 100) },
 			plan.ScaleUp, plan.LoadPredicted, 1, false},
-		{"Condition 4: latency p95 above 500 ms", readingsPolicy, func(s *plan.Snapshot) { asksFor(s, "latency-p95", 620, 500) },
+		{"Condition 4: latency p95 above 500 ms", readingsPolicy,
+			func(s *plan.Snapshot) { asksFor(s, "latency-p95", 620, 500) },
 			plan.ScaleUp, plan.LoadPredicted, 1, false},
 		{"Condition 4: request rate above 1,000 per second", readingsPolicy,
 			func(s *plan.Snapshot) { asksFor(s, "request-rate", 1100, 1000) },
@@ -212,7 +214,8 @@ func TestPolicyOfReadings(t *testing.T) {
 			plan.ScaleDown, plan.PoolIdle, 1, false},
 		{"Scale-Down Trigger Conditions: CPU at 30%", idleReadingsPolicy, func(s *plan.Snapshot) { s.Signals[0].Now = 0.3 },
 			plan.Hold, plan.NotIdle, 0, false},
-		{"Scale-Down Trigger Conditions: memory at 50%", idleReadingsPolicy, func(s *plan.Snapshot) { s.Signals[1].Now = 0.5 },
+		{"Scale-Down Trigger Conditions: memory at 50%", idleReadingsPolicy,
+			func(s *plan.Snapshot) { s.Signals[1].Now = 0.5 },
 			plan.Hold, plan.NotIdle, 0, false},
 		{"Scale-Down Trigger Conditions: pending pods", idleReadingsPolicy, func(s *plan.Snapshot) { s.Pending.Pods = 1 },
 			plan.Hold, plan.NotSustained, 0, false},
@@ -264,7 +267,8 @@ func TestPolicyOfReadings(t *testing.T) {
 		{"Safety 4: scale-down cooldown, 1 s remaining", idleReadingsPolicy,
 			func(s *plan.Snapshot) { s.Record.LastDown = ago(599 * time.Second) },
 			plan.Hold, plan.CoolingDown, 0, false},
-		{"Safety 4: no previous scaling event", idleReadingsPolicy, func(s *plan.Snapshot) { s.Record.LastDown = time.Time{} },
+		{"Safety 4: no previous scaling event", idleReadingsPolicy,
+			func(s *plan.Snapshot) { s.Record.LastDown = time.Time{} },
 			plan.ScaleDown, plan.PoolIdle, 1, false},
 		{"Safety 5: the node did not join, and the next try waits", readingsPolicy, func(s *plan.Snapshot) {
 			s.Record.Failures, s.Record.FailedAt = 1, ago(59*time.Second)
@@ -459,14 +463,16 @@ func TestPolicyOfBothTriggers(t *testing.T) {
 		}, plan.ScaleUp, plan.PodsPending, 1, false},
 		{"Trigger 4: workerCount = maxWorkers", bothTriggersPolicy, func(s *plan.Snapshot) { s.Pool.Max = 4 },
 			plan.Hold, plan.AtMaximum, 0, false},
-		{"Trigger 5: scalingInProgress", bothTriggersPolicy, func(s *plan.Snapshot) { s.Record.Action = opened(state.ActionDown) },
+		{"Trigger 5: scalingInProgress", bothTriggersPolicy,
+			func(s *plan.Snapshot) { s.Record.Action = opened(state.ActionDown) },
 			plan.Hold, plan.ActionOpen, 0, false},
 		{"Sizing: ceil(pendingPods / PODS_PER_NODE), however much CPU asks for", bothTriggersPolicy, func(s *plan.Snapshot) {
 			s.Pool.MaxBatchUp = 0
 			wants(s, "cpu", 0.99, 10, 0)
 			pends(s, 21)
 		}, plan.ScaleUp, plan.PodsPending, 3, false},
-		{"Sizing: minimum 1", bothTriggersPolicy, func(s *plan.Snapshot) { pends(s, 1) }, plan.ScaleUp, plan.PodsPending, 1, false},
+		{"Sizing: minimum 1", bothTriggersPolicy, func(s *plan.Snapshot) { pends(s, 1) },
+			plan.ScaleUp, plan.PodsPending, 1, false},
 		{"Sizing: maximum per invocation", bothTriggersPolicy, func(s *plan.Snapshot) { pends(s, 99) },
 			plan.ScaleUp, plan.PodsPending, 2, false},
 		{"Sizing: never exceed maxWorkers", bothTriggersPolicy, func(s *plan.Snapshot) { s.Pool.Max = 5; pends(s, 99) },

@@ -35,7 +35,6 @@ type Pool struct {
 type Join struct {
 	Timeout       time.Duration // from the request for the instance until its Node is Ready
 	KeepFailedFor time.Duration // until an instance that did not join is terminated
-	KeepFailed    bool          // it is never terminated
 }
 
 // MaxBatch bounds the nodes of one action: each write of the journal contains all of them.

@@ -74,7 +74,7 @@ func random(seed uint64) plan.Snapshot {
 
 func (d dice) workers(s *plan.Snapshot, zones []string) {
 	s.Instances = workersIn(make([]string, d.upTo(16))...)
-	sick := d.Float64() * d.Float64()
+	underRepair := d.Float64() * d.Float64()
 	old := d.Float64() * float64(d.upTo(1))
 	for i := range s.Instances {
 		w := &s.Instances[i]
@@ -88,7 +88,7 @@ func (d dice) workers(s *plan.Snapshot, zones []string) {
 		if d.chance(old) {
 			w.Outdated = "its launch template is old"
 		}
-		w.Node.Ready, w.Known = !d.chance(sick), !d.chance(0.05)
+		w.Node.Ready, w.Known = !d.chance(underRepair), !d.chance(0.05)
 		if !w.Ready() && d.chance(0.5) {
 			w.Node.Name = ""
 		}

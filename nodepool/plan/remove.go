@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// trim removes workers above a maximum that has been lowered, whatever the load, because the user
+// removeAboveMaximum removes workers above a maximum that has been lowered, whatever the load, because the user
 // asked for it. Otherwise it is as careful as other removals.
-func trim(f *facts, d Decision) (Decision, verdict) {
+func removeAboveMaximum(f *facts, d Decision) (Decision, verdict) {
 	n := len(f.staying)
 	if n <= f.Pool.Max {
 		return d, passes
@@ -21,9 +21,9 @@ func trim(f *facts, d Decision) (Decision, verdict) {
 	return remove(f, d, most, AboveMaximum, fmt.Sprintf("the maximum is %d", f.Pool.Max)), decides
 }
 
-// shrink removes workers of a pool that has been idle for long enough. It is the last rule: if it
+// removeIdle removes workers of a pool that has been idle for long enough. It is the last rule: if it
 // holds, nothing is done.
-func shrink(f *facts, d Decision) (Decision, verdict) {
+func removeIdle(f *facts, d Decision) (Decision, verdict) {
 	n := len(f.staying)
 	idleFor := f.Now.Sub(d.IdleSince).Truncate(time.Second)
 	switch {
@@ -85,7 +85,7 @@ func remove(f *facts, d Decision, most int, reason Reason, why string) Decision 
 	}
 	d.Desired = n - most
 	if f.distrusted() {
-		return distrusts(f, d, why)
+		return holdTooManyUnready(f, d, why)
 	}
 	if left := coolsDown(f.census); left > 0 {
 		return d.hold(CoolingDown, "%s, and the cooldown of scale-downs, %s, has %s left",
@@ -94,9 +94,9 @@ func remove(f *facts, d Decision, most int, reason Reason, why string) Decision 
 	chosen, refused := targets(f, most, f.Simulator, reason)
 	earlier := d.Refused
 	d.Targets, d.Refused = chosen, refused
-	d = d.refuse(earlier)
+	d = d.withRefusals(earlier)
 	if len(chosen) == 0 {
-		return d.holdBack(why)
+		return d.holdAllRefused(why)
 	}
 	d.Desired = n - len(chosen)
 	d.Step, d.Reason = ScaleDown, reason
@@ -104,8 +104,8 @@ func remove(f *facts, d Decision, most int, reason Reason, why string) Decision 
 	return d
 }
 
-// distrusts holds because too many workers are unready.
-func distrusts(f *facts, d Decision, why string) Decision {
+// holdTooManyUnready holds because too many workers are unready.
+func holdTooManyUnready(f *facts, d Decision, why string) Decision {
 	return d.hold(TooManyUnready, "%s, but %d of %d are unready, more than %.4g%% and more than %d: "+
 		"observations cannot be trusted", why, f.unready, len(f.staying), 100*f.Pool.DistrustShare, f.Pool.DistrustCount)
 }

@@ -115,7 +115,7 @@ func replacements(c *census) int {
 // repairable reports whether a worker has been unhealthy for long enough, and can be removed.
 func repairable(c *census, w *Instance) bool {
 	return !w.Leaving && w.ID != "" && w.Listed && !w.Node.ControlPlane && !c.Record.Leaves(w.ID) &&
-		c.Record.PendingTermination(w.ID) == nil && !c.isTaken(w) &&
+		c.Record.PendingTermination(w.ID) == nil && !c.hasNotice(w) &&
 		!c.Now.Before(w.Unhealthy.Due()) && !c.backsOff(w)
 }
 

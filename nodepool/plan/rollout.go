@@ -32,13 +32,13 @@ func rollOut(f *facts, d Decision) (Decision, verdict) {
 		return d, decides
 	}
 	d.Refused = p.unmovable
-	return surge(f, d, all, most)
+	return launchReplacements(f, d, all, most)
 }
 
-// surge launches replacements for workers that could be removed then, each in the zone of its
+// launchReplacements launches replacements for workers that could be removed then, each in the zone of its
 // worker if possible. Later decisions remove the workers. Replacements that were launched earlier
 // count, unless they turned out to be of no use.
-func surge(f *facts, d Decision, list []*Instance, most int) (Decision, verdict) {
+func launchReplacements(f *facts, d Decision, list []*Instance, most int) (Decision, verdict) {
 	n, room := len(f.staying), places(f)
 	if left := backsOffFor(f.census, false); left > 0 {
 		return rolloutHeld(d, fmt.Sprintf("launches fail, and the next is tried in %s", short(left))), passes
@@ -104,14 +104,14 @@ func removable(f *facts, list []*Instance) (out []*Instance, why string) {
 // starts with the first replacement, and rises with the needs of load and pods beyond that: a
 // signal's recommendation is for all workers.
 func replacing(f *facts, d Decision) int {
-	there, began := len(f.staying)+f.taken, f.Record.Replacing
+	existing, began := len(f.staying)+f.withNotice, f.Record.Replacing
 	launchedFor := Reason("")
 	if d.Step == ScaleUp {
 		launchedFor = d.Reason
 	}
 	switch {
 	case began == 0 && launchedFor == Outdated:
-		return there
+		return existing
 	case began == 0:
 		return 0
 	case launchedFor == LoadPredicted:
@@ -123,7 +123,7 @@ func replacing(f *facts, d Decision) int {
 	case len(outdated(f)) == 0:
 		return 0
 	}
-	return min(began, there)
+	return min(began, existing)
 }
 
 // progress returns the progress of the replacement. A worker that is being removed counts until it

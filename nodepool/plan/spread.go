@@ -81,11 +81,11 @@ func (f *spread) leftBehind(w *Instance) bool {
 // last reports whether a worker is the last ready one of its zone while other zones have some.
 func (f *spread) last(w *Instance) bool { return w.Ready() && f.ready[w.Zone] == 1 && f.zones > 1 }
 
-// keeps returns why a worker must stay, "" if it need not. Each zone keeps its last ready worker if
+// mustStay returns why a worker must stay, "" if it need not. Each zone keeps its last ready worker if
 // the minimum is enough for one in each zone, except an outdated one where nothing can be launched
 // any more. OnDemandBase workers stay On-Demand if others are Spot. A worker that is kept stays
 // kept when others are removed.
-func (f *spread) keeps(w *Instance) string {
+func (f *spread) mustStay(w *Instance) string {
 	switch {
 	case f.last(w) && f.min >= f.zones && !f.leftBehind(w):
 		return fmt.Sprintf("it is the last ready one of zone %s", w.Zone)

@@ -65,7 +65,7 @@ func oneByOne(f *facts, most int, simulator Simulator, reason Reason) (chosen []
 func removableByZone(f *facts, left *spread, reason Reason) (zones map[string][]*Instance, refused []Refusal) {
 	zones = map[string][]*Instance{}
 	for _, w := range f.staying {
-		if why := cmp.Or(refusal(f.census, w, MustGo(reason)), left.keeps(w)); why != "" {
+		if why := cmp.Or(refusal(f.census, w, MustGo(reason)), left.mustStay(w)); why != "" {
 			refused = append(refused, Refusal{Worker: w.name(), Reason: why})
 			continue
 		}
@@ -83,7 +83,7 @@ func byWorker(a, b Refusal) int { return strings.Compare(a.Worker, b.Worker) }
 // a zone is taken only when each zone has just one. Workers that must stay are dropped.
 func nextOf(zones map[string][]*Instance, left *spread, order func(a, b *Instance) int) (best *Instance, ok bool) {
 	for zone, list := range zones {
-		for len(list) > 0 && left.keeps(list[0]) != "" {
+		for len(list) > 0 && left.mustStay(list[0]) != "" {
 			list = list[1:]
 		}
 		zones[zone] = list

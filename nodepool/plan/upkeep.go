@@ -33,21 +33,21 @@ func upkeep(f *facts, d Decision) Upkeep {
 	}
 	doubt := Doubt(f.Pool, f.Instances, f.Record.PendingTerminations)
 	for _, p := range f.Record.PendingTerminations {
-		judge(f, &u, p, doubt, slices.Contains(d.GiveUp, p.InstanceID))
+		judgeTermination(f, &u, p, doubt, slices.Contains(d.GiveUp, p.InstanceID))
 	}
 	terminateOrphans(f, &u, doubt)
 	terminateStopped(f, &u)
 	for k := range f.Instances {
 		if i := &f.Instances[k]; i.Node.Name != "" && !i.Node.ControlPlane && !f.Record.Leaves(i.ID) {
-			tidy(f, &u, i)
+			tidyNode(f, &u, i)
 		}
 	}
 	u.Findings = findings(f, d)
 	return u
 }
 
-// judge decides whether a pending termination is forgotten, waits, or is carried out.
-func judge(f *facts, u *Upkeep, p state.PendingTermination, doubt string, givenUp bool) {
+// judgeTermination decides whether a pending termination is forgotten, waits, or is carried out.
+func judgeTermination(f *facts, u *Upkeep, p state.PendingTermination, doubt string, givenUp bool) {
 	i := f.instances[p.InstanceID]
 	if i == nil {
 		if slices.ContainsFunc(f.Foreign, func(x Foreign) bool { return x.InstanceID == p.InstanceID }) {
@@ -55,7 +55,7 @@ func judge(f *facts, u *Upkeep, p state.PendingTermination, doubt string, givenU
 		}
 		return
 	}
-	over, joined := isOver(f, p, i)
+	over, joined := isObsolete(f, p, i)
 	switch {
 	case over:
 		u.Forget = append(u.Forget, Forget{InstanceID: p.InstanceID, Node: i.Node.Name, Joined: joined})
@@ -69,9 +69,9 @@ func judge(f *facts, u *Upkeep, p state.PendingTermination, doubt string, givenU
 	}
 }
 
-// isOver reports whether a pending termination is obsolete, and whether that is because the Node
+// isObsolete reports whether a pending termination is obsolete, and whether that is because the Node
 // has joined after all.
-func isOver(f *facts, p state.PendingTermination, i *Instance) (over, joined bool) {
+func isObsolete(f *facts, p state.PendingTermination, i *Instance) (over, joined bool) {
 	switch {
 	case !i.Listed:
 		return i.Gone || i.Disowned != "", false
@@ -102,7 +102,7 @@ func judgeNodeless(f *facts, u *Upkeep, p state.PendingTermination, i *Instance,
 	}
 	due := !f.Now.Before(p.Due) || givenUp
 	switch {
-	case !f.Pool.Deleting && (!due || p.Reason == state.TerminateJoinFailed && f.Pool.Join.KeepFailed):
+	case !f.Pool.Deleting && !due:
 	case doubt != "":
 		u.problem("instance %s has no working node, and is not terminated: %s", i.ID, doubt)
 	case i.Node.Name == "" && i.PossibleNode != "":
@@ -174,8 +174,7 @@ func terminateStopped(f *facts, u *Upkeep) {
 			continue
 		}
 		stopped := f.Now.Sub(i.StoppedSince)
-		stays := stopped < StoppedFor || i.JoinFailed && f.Pool.Join.KeepFailed
-		if stays && !f.Pool.Deleting {
+		if stopped < StoppedFor && !f.Pool.Deleting {
 			continue
 		}
 		if found++; found > MaxPendingTerminations {
@@ -186,17 +185,17 @@ func terminateStopped(f *facts, u *Upkeep) {
 	}
 }
 
-// tidy labels the Node of a worker, deletes the Node of an instance that no longer exists, and
+// tidyNode labels the Node of a worker, deletes the Node of an instance that no longer exists, and
 // uncordons a Node with the mark of an action that is over.
-func tidy(f *facts, u *Upkeep, i *Instance) {
+func tidyNode(f *facts, u *Upkeep, i *Instance) {
 	n := &i.Node
 	stays := i.Listed && !i.ends()
 	switch {
 	case stays && n.Marked && f.Record.PendingTermination(i.ID) == nil:
-		if outlasted(f, n.StaleMark, staleFor) {
+		if hasLasted(f, n.StaleMark, staleFor) {
 			u.restore(i, n.Mark, "action %s is over", n.Mark)
 		}
-	case stays && outlasted(f, n.Advised, adviceFor):
+	case stays && hasLasted(f, n.Advised, adviceFor):
 		u.restore(i, "", "the cloud has not reclaimed %s in %s", i.ID, adviceFor)
 	case !n.Ready && i.Gone && i.Ambiguous == "":
 		u.Delete = append(u.Delete, Delete{n.Name, n.ProviderID, i.ID})
@@ -205,7 +204,7 @@ func tidy(f *facts, u *Upkeep, i *Instance) {
 	}
 }
 
-// outlasted reports whether a time is known and at least d ago.
-func outlasted(f *facts, since time.Time, d time.Duration) bool {
+// hasLasted reports whether a time is known and at least d ago.
+func hasLasted(f *facts, since time.Time, d time.Duration) bool {
 	return !since.IsZero() && f.Now.Sub(since) >= d
 }

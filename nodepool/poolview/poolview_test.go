@@ -161,9 +161,9 @@ func (f failing) Get(context.Context, client.ObjectKey, client.Object, ...client
 func TestProblemsAreSaid(t *testing.T) {
 	resource := schema.GroupResource{Group: "foresail.dev", Resource: "workerpools"}
 	for want, v := range map[string]*View{
-		"You may not read WorkerPools, which takes the rights get and list of workerpools.foresail.dev": {Objects: failing{
+		"You may not read WorkerPools, which requires the rights get and list of workerpools.foresail.dev": {Objects: failing{
 			err: apierrors.NewForbidden(resource, "", errors.New("no"))}},
-		"The cluster does not know WorkerPools":     {Objects: failing{err: &meta.NoKindMatchError{}}},
+		"The cluster has no WorkerPools":            {Objects: failing{err: &meta.NoKindMatchError{}}},
 		"WorkerPools cannot be read: no route":      {Objects: failing{err: errors.New("no route")}},
 		"WorkerPools cannot be read: no kubeconfig": {Failure: errors.New("no kubeconfig")},
 	} {

@@ -11,7 +11,6 @@ import (
 	"github.com/foresail/foresail/nodepool"
 	"github.com/foresail/foresail/nodepool/journal"
 	"github.com/foresail/foresail/nodepool/plan"
-	"github.com/foresail/foresail/nodepool/state"
 )
 
 // Metrics are the Prometheus metrics of all pools. A scrape reads whole cycles: within a cycle it would find no
@@ -20,13 +19,19 @@ type Metrics struct {
 	mu  sync.Mutex // held while a cycle is set, and during a scrape
 	all []prometheus.Collector
 
-	workers, desired, recommended, limits, pending, room, unhelped *prometheus.GaugeVec
-	open, leading, healthy, failures                               *prometheus.GaugeVec
-	available, current, predicted, threshold, bySignal             *prometheus.GaugeVec
-	instances, spotTarget, startupTime                             *prometheus.GaugeVec
-	decisions, events, failed                                      *prometheus.CounterVec
-	dropped                                                        prometheus.Counter
+	workers, desired, recommended, limits, pending     *prometheus.GaugeVec
+	leading, healthy, failures                         *prometheus.GaugeVec
+	available, current, predicted, threshold, bySignal *prometheus.GaugeVec
+	instances, spotTarget, startupTime                 *prometheus.GaugeVec
+	decisions, events, failed                          *prometheus.CounterVec
 }
+
+// Reasons of pending pods.
+const (
+	pendingNeedsNode = "NeedsNode"
+	pendingHasRoom   = "HasRoom"
+	pendingNotHelped = "NotHelped"
+)
 
 // NewMetrics registers the metrics of all pools.
 func NewMetrics(r prometheus.Registerer) *Metrics {
@@ -50,12 +55,9 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 		desired:     gauge("desired_workers", "Workers that the last decision desires, after minimum, maximum and batch."),
 		recommended: gauge("recommended_workers", "Largest recommendation, before minimum, maximum and batch."),
 		limits:      gauge("limit_workers", "Minimum and maximum of workers.", "limit"),
-		pending:     gauge("pending_pods", "Unschedulable pods that a new node of the pool could run."),
-		room: gauge("pending_pods_with_room",
-			"Pending pods older than pending.for that existing nodes have room for."),
-		unhelped: gauge("pending_pods_not_helped",
-			"Pending pods that the node launched for them did not take: no other is launched for a while."),
-		open:        gauge("action_open", "1 while an action of the kind is open, else 0.", "kind"),
+		pending: gauge("pending_pods", "Pending pods, by reason: NeedsNode (a new node of the pool could run it), "+
+			"HasRoom (older than pendingFor, and existing nodes have room for it), or "+
+			"NotHelped (the node launched for it did not take it: no other is launched for a while).", "reason"),
 		leading:     gauge("leading", "1 while this process holds the lease of the pool, else 0."),
 		healthy:     gauge("healthy", "1 while the pool can carry out its decisions, else 0."),
 		failures:    gauge("failed_scale_ups", "Scale-ups in a row in which no node joined."),
@@ -68,13 +70,10 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 		decisions:   counter("decisions_total", "Decisions, including those to change nothing.", "pool", "step", "reason"),
 		events: counter("events_total", "Events: launches, joins, drains, terminations and their failures.",
 			"pool", "reason"),
-		failed: counter("notifications_failed_total", "Notifications that could not be sent, by receiver.", "to"),
-		dropped: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "foresail_nodepool_notifications_dropped_total",
-			Help: "Messages for the webhook that were dropped because too many were queued.",
-		}),
+		failed: counter("notifications_failed_total", "Notifications that could not be sent, or were dropped "+
+			"because too many were queued, by receiver: webhook, cloudwatch or report.", "to"),
 	}
-	m.all = append(all, m.dropped)
+	m.all = all
 	r.MustRegister(m)
 	for _, to := range []string{"webhook", "cloudwatch", "report"} {
 		m.failed.WithLabelValues(to) // from 0, so that the first failure is an increase
@@ -127,8 +126,8 @@ func (m *Metrics) Forget(pool string) {
 	defer m.mu.Unlock()
 	of := prometheus.Labels{"pool": pool}
 	for _, v := range []*prometheus.GaugeVec{
-		m.workers, m.desired, m.recommended, m.limits, m.pending, m.room, m.unhelped,
-		m.open, m.leading, m.healthy, m.failures,
+		m.workers, m.desired, m.recommended, m.limits, m.pending,
+		m.leading, m.healthy, m.failures,
 		m.available, m.current, m.predicted, m.threshold, m.bySignal,
 		m.instances, m.spotTarget, m.startupTime,
 	} {
@@ -166,17 +165,13 @@ func (m *Metrics) set(cycle nodepool.CycleReport) {
 func (m *Metrics) setJournal(cycle nodepool.CycleReport) {
 	if cycle.Decision.Reason == nodepool.NotDecided {
 		of := prometheus.Labels{"pool": cycle.Pool}
-		for _, v := range []*prometheus.GaugeVec{m.failures, m.startupTime, m.open} {
+		for _, v := range []*prometheus.GaugeVec{m.failures, m.startupTime} {
 			v.DeletePartialMatch(of)
 		}
 		return
 	}
 	m.failures.WithLabelValues(cycle.Pool).Set(float64(cycle.Record.Failures))
 	m.startupTime.WithLabelValues(cycle.Pool).Set(cycle.StartupTime.Seconds())
-	for _, kind := range []state.ActionKind{state.ActionUp, state.ActionDown} {
-		open := cycle.Record.Action != nil && cycle.Record.Action.Kind == kind
-		m.open.WithLabelValues(cycle.Pool, string(kind)).Set(oneIf(open))
-	}
 }
 
 func (m *Metrics) setDecision(cycle nodepool.CycleReport) {
@@ -205,13 +200,11 @@ func (m *Metrics) setWorkers(cycle nodepool.CycleReport) {
 	m.workers.DeletePartialMatch(of)
 	m.instances.DeletePartialMatch(of)
 	m.pending.DeletePartialMatch(of)
-	m.room.DeletePartialMatch(of)
-	m.unhelped.DeletePartialMatch(of)
 	m.spotTarget.DeletePartialMatch(of)
 	if cycle.Snapshot.Pending.Known {
-		m.pending.WithLabelValues(cycle.Pool).Set(float64(cycle.Snapshot.Pending.Pods))
-		m.room.WithLabelValues(cycle.Pool).Set(float64(cycle.Snapshot.Pending.Room))
-		m.unhelped.WithLabelValues(cycle.Pool).Set(float64(cycle.Snapshot.Pending.BackingOff))
+		m.pending.WithLabelValues(cycle.Pool, pendingNeedsNode).Set(float64(cycle.Snapshot.Pending.Pods))
+		m.pending.WithLabelValues(cycle.Pool, pendingHasRoom).Set(float64(cycle.Snapshot.Pending.Room))
+		m.pending.WithLabelValues(cycle.Pool, pendingNotHelped).Set(float64(cycle.Snapshot.Pending.BackingOff))
 	}
 	if !workersKnown(cycle) {
 		return

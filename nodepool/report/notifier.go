@@ -49,7 +49,7 @@ func (n *notifier) queue(text string) {
 	select {
 	case n.messages <- text:
 	default:
-		n.metrics.dropped.Inc()
+		n.metrics.failed.WithLabelValues("webhook").Inc()
 	}
 }
 

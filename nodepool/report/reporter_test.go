@@ -167,7 +167,7 @@ func TestUnknownValuesAreAbsent(t *testing.T) {
 func TestUnreadJournalHasNoMetrics(t *testing.T) {
 	h := newHarness(t)
 	names := []string{
-		"foresail_nodepool_failed_scale_ups", "foresail_nodepool_action_open", "foresail_nodepool_startup_time_seconds",
+		"foresail_nodepool_failed_scale_ups", "foresail_nodepool_startup_time_seconds",
 	}
 	exposed := func() int {
 		count, err := testutil.GatherAndCount(h.registry, names...)
@@ -178,7 +178,7 @@ func TestUnreadJournalHasNoMetrics(t *testing.T) {
 	cycle.Record = state.Record{Failures: 2, Action: &state.Action{Kind: state.ActionUp}}
 	cycle.Snapshot.Pool.Max = 5
 	h.reporter.Report(t.Context(), cycle)
-	require.Equal(t, 4, exposed())
+	require.Equal(t, 2, exposed())
 
 	unread := hold(start, nodepool.NotDecided, "the table does not answer")
 	unread.Leading, unread.Health = false, errors.New("the table does not answer")
@@ -237,13 +237,11 @@ func TestMetricsOfPodsWithRoom(t *testing.T) {
 	cycle := hold(start, plan.NothingToDo, "")
 	cycle.Snapshot.Pending.Room, cycle.Snapshot.Pending.BackingOff = 2, 3
 	h.reporter.Report(t.Context(), cycle)
-	assert.Equal(t, 3.0, testutil.ToFloat64(h.metrics.unhelped.WithLabelValues("workers")))
-	assert.Equal(t, 2.0, testutil.ToFloat64(h.metrics.room.WithLabelValues("workers")))
+	assert.Equal(t, 3.0, testutil.ToFloat64(h.metrics.pending.WithLabelValues("workers", "NotHelped")))
+	assert.Equal(t, 2.0, testutil.ToFloat64(h.metrics.pending.WithLabelValues("workers", "HasRoom")))
 	cycle.Snapshot.Pending = plan.Pending{}
 	h.reporter.Report(t.Context(), cycle)
-	count, err := testutil.GatherAndCount(
-		h.registry, "foresail_nodepool_pending_pods_with_room", "foresail_nodepool_pending_pods_not_helped",
-	)
+	count, err := testutil.GatherAndCount(h.registry, "foresail_nodepool_pending_pods")
 	require.NoError(t, err)
 	assert.Zero(t, count)
 }
@@ -398,7 +396,7 @@ func TestDeletedPoolsHaveNoMetrics(t *testing.T) {
 	h.metrics.Forget("workers")
 	after, err := testutil.GatherAndCount(h.registry)
 	require.NoError(t, err)
-	assert.Equal(t, 4, after, "the metrics of notifications have no pool")
+	assert.Equal(t, 3, after, "the metrics of notifications have no pool")
 }
 
 func TestWebhookReceivesImportantEvents(t *testing.T) {
@@ -442,7 +440,7 @@ func TestFailingWebhookBlocksNothingAndKeepsItsURLSecret(t *testing.T) {
 	for range backlog + 3 {
 		h.reporter.Report(t.Context(), cycle)
 	}
-	assert.Equal(t, 3.0, testutil.ToFloat64(h.metrics.dropped))
+	assert.Equal(t, 3.0, testutil.ToFloat64(h.metrics.failed.WithLabelValues("webhook")))
 }
 
 // putter records what is sent to CloudWatch.

@@ -61,6 +61,9 @@ func (s *measured) observe(m *pipeline.Memory, t *tick) plan.Signal {
 	}
 	r, err := s.run(m, pipeline.Input{Instances: s.buffer, Demand: s.demand, Since: s.history}, t)
 	clear(s.buffer)
+	if err == nil && silent == "" {
+		s.learn(m)
+	}
 	out := s.report(r, s.withCause(err), t)
 	out.Silent = silent
 	return out
@@ -168,6 +171,7 @@ func (s *measured) silentWorkers(t *tick) (string, error) {
 
 func (s *measured) rewind(now int64) {
 	s.feed.rewind(now)
+	s.past.Rewind(now)
 	s.history = min(s.history, now)
 	for key, samples := range s.samples {
 		s.samples[key] = samples.Before(now)

@@ -76,9 +76,8 @@ type Forecast struct {
 
 // SeasonalConfig configures the floor from past weeks.
 type SeasonalConfig struct {
-	Query         Query
-	Weeks         int
-	MinConfidence float64 // below which the floor has no effect
+	Query Query
+	Weeks int
 }
 
 // measuredFor is the default of For for measured signals. Requests are exact and take effect at once.
@@ -91,28 +90,32 @@ const measuredMargin = 0.3
 func OptionsOf(spec *v1alpha1.WorkerPoolSpec) Options {
 	spec = spec.DeepCopy()
 	spec.Default()
-	f := &spec.Forecast
-	o := Options{Forecast: Forecast{
-		Interval:              f.Interval.Duration,
-		Window:                f.Window.Duration,
-		RedistributionTimeout: f.RedistributionTimeout.Duration,
-		StartupTime:           f.StartupTime.Duration,
-		HorizonMin:            f.HorizonMin.Duration,
-		HorizonMax:            f.HorizonMax.Duration,
-		Disabled:              f.Disabled,
-	}}
+	o := Options{Forecast: forecastOf(spec.Interval.Duration, spec.StartupTime.Duration)}
+	o.Forecast.Disabled = spec.Forecast == v1alpha1.PoolForecastDisabled
 	for i := range spec.Signals {
 		o.Signals = append(o.Signals, configOf(&spec.Signals[i]))
 	}
 	if s := spec.Seasonal; s != nil {
 		o.Seasonal = &SeasonalConfig{
-			Query: queryOf(&s.Prometheus), Weeks: int(*s.Weeks), MinConfidence: number(s.MinConfidence),
+			Query: Query{Address: s.Prometheus.Address, Expr: s.Prometheus.Query, Value: v1alpha1.PoolValueSum},
+			Weeks: int(*s.Weeks),
 		}
 	}
-	if f.ScaleDownMargin != nil {
-		o.Forecast.ScaleDownMargin = new(number(f.ScaleDownMargin))
-	}
 	return o
+}
+
+// forecastOf returns the options of forecasts that are the same for all pools, with the two that users set.
+func forecastOf(interval, startupTime time.Duration) Forecast {
+	return Forecast{
+		Interval: interval, StartupTime: startupTime,
+		// As many samples show a rise, and cost little to compute.
+		Window: 60 * interval,
+		// Pods move to a new node over some samples: it carries less than its share until then.
+		RedistributionTimeout: 12 * interval,
+		// A shorter horizon would be over before the next decision. Beyond ten minutes a trend says
+		// nothing any more: load that is farther ahead is the task of the seasonal floor.
+		HorizonMin: 2 * interval, HorizonMax: max(10*time.Minute, 2*interval),
+	}
 }
 
 func configOf(s *v1alpha1.PoolSignal) Config {
@@ -151,10 +154,8 @@ func (f *Forecast) params(threshold float64) pipeline.Params {
 	p.StartupTime, p.HorizonMin, p.HorizonMax = f.StartupTime, f.HorizonMin, f.HorizonMax
 	p.HorizonMultiplier, p.WindowFollowsHorizon = horizonMultiplier, false
 	p.ReactionDelay = 0 // the pool itself acts on the forecast
-	p.ScaleDownMargin = measuredMargin
-	if f.ScaleDownMargin != nil {
-		p.ScaleDownMargin = *f.ScaleDownMargin
-	}
+	p.Lateness = 0      // a learned margin is calibrated to an HPA, and costs whole nodes: NoiseMargin stays
+	p.ScaleDownMargin = f.margin(measuredMargin)
 	p.PendingExpiry = f.HorizonMax
 	p.StaleAfter = f.staleAfter()
 	p.Cooldown = pipeline.Cooldown{}
@@ -164,6 +165,14 @@ func (f *Forecast) params(threshold float64) pipeline.Params {
 		p.LevelUp, p.LevelDown, p.TrendUp, p.TrendDown = 1, 1, 0, 0
 	}
 	return p
+}
+
+// margin returns the headroom that a removal leaves.
+func (f *Forecast) margin(ofKind float64) float64 {
+	if f.ScaleDownMargin != nil {
+		return *f.ScaleDownMargin
+	}
+	return ofKind
 }
 
 // horizonMultiplier is the horizon of a forecast in units of the startup time.

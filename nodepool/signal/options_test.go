@@ -39,10 +39,10 @@ signals:
 - {name: requests, threshold: 800m, for: 10s}
 - {name: cpu, threshold: 70e-2, downThreshold: 300m, prometheus: {query: c, nodeLabel: node}}
 - {name: p95, threshold: 500, for: 0s, prometheus: {address: "http://other", query: q, value: Level}}
-seasonal: {prometheus: {query: s}, weeks: 3, minConfidence: 600m}
-forecast:
-  {interval: 10s, window: 5m, redistributionTimeout: 1m, startupTime: 90s, horizonMin: 1s, horizonMax: 2m,
-   scaleDownMargin: 500m, disabled: true}
+seasonal: {prometheus: {query: s}, weeks: 3}
+forecast: Disabled
+interval: 10s
+startupTime: 90s
 `)
 	want := Options{
 		Signals: []Config{
@@ -57,11 +57,11 @@ forecast:
 			{Name: "p95", Threshold: 500, Query: &Query{Address: "http://other", Expr: "q", Value: v1alpha1.PoolValueLevel}},
 		},
 		Forecast: Forecast{
-			Interval: 10 * time.Second, Window: 5 * time.Minute,
-			RedistributionTimeout: time.Minute, StartupTime: 90 * time.Second,
-			HorizonMin: time.Second, HorizonMax: 2 * time.Minute, ScaleDownMargin: new(0.5), Disabled: true,
+			Interval: 10 * time.Second, Window: 10 * time.Minute,
+			RedistributionTimeout: 2 * time.Minute, StartupTime: 90 * time.Second,
+			HorizonMin: 20 * time.Second, HorizonMax: 10 * time.Minute, Disabled: true,
 		},
-		Seasonal: &SeasonalConfig{Query: Query{Expr: "s", Value: v1alpha1.PoolValueSum}, Weeks: 3, MinConfidence: 0.6},
+		Seasonal: &SeasonalConfig{Query: Query{Expr: "s", Value: v1alpha1.PoolValueSum}, Weeks: 3},
 	}
 	assert.Equal(t, want, OptionsOf(spec))
 	spec.Default()
@@ -155,24 +155,17 @@ func randomSpec(random *rand.Rand) map[string]any {
 	if one(true, true, true, false).(bool) {
 		signal["prometheus"] = query
 	}
-	spec := map[string]any{
-		"min": int64(0), "max": int64(3),
-		"provider": map[string]any{"simulated": map[string]any{}},
-		"signals":  []any{signal},
-		"forecast": some(map[string][]any{
-			"interval":              {"1s", "15s", "1h", "0s", "1500ms"},
-			"window":                {"1s", "2s", "30s", "29s", "10000s", "150000s", "150001s"},
-			"redistributionTimeout": {"-1s", "0s", "3m"},
-			"startupTime":           {"0s", "1ns", "2m"},
-			"horizonMin":            {"-1s", "0s", "10m", "11m"},
-			"horizonMax":            {"-1s", "0s", "30s", "1h"},
-			"scaleDownMargin":       {"-1m", "0", "100", "100001m"},
-			"disabled":              {true, false},
-		}),
-	}
+	spec := some(map[string][]any{
+		"interval":    {"1s", "15s", "5m", "301s", "0s", "1500ms"},
+		"startupTime": {"0s", "1ns", "2m"},
+		"forecast":    {"Enabled", "Disabled", "Off"},
+	})
+	spec["min"], spec["max"] = int64(0), int64(3)
+	spec["provider"] = map[string]any{"simulated": map[string]any{}}
+	spec["signals"] = []any{signal}
 	if one(true, false, false).(bool) {
 		spec["seasonal"] = map[string]any{
-			"prometheus": query, "weeks": one(int64(0), int64(1), int64(12), int64(13)), "minConfidence": one("0", "1", "1001m"),
+			"prometheus": map[string]any{"query": query["query"]}, "weeks": one(int64(0), int64(1), int64(12), int64(13)),
 		}
 	}
 	return spec

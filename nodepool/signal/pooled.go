@@ -43,6 +43,9 @@ func (s *pooled) observe(m *pipeline.Memory, t *tick) plan.Signal {
 	}
 	s.recordDemand(t.now, t.demandOf(s.config.Name)*s.config.Threshold)
 	r, err := s.run(m, pipeline.Input{Instances: s.shared(max(1, t.working)), Demand: s.demand}, t)
+	if err == nil {
+		s.learn(m)
+	}
 	return s.report(r, s.withCause(err), t)
 }
 
@@ -108,5 +111,6 @@ func (s *pooled) add(f *pendingQuery) error {
 
 func (s *pooled) rewind(now int64) {
 	s.feed.rewind(now)
+	s.past.Rewind(now)
 	s.samples = s.samples.Before(now)
 }

@@ -23,10 +23,7 @@ type requests struct {
 func newRequests(c Config, f *Forecast) (*requests, error) {
 	p := f.params(c.Threshold)
 	p.RedistributionTimeout, p.NoiseMargin = 0, 0
-	p.Counted = !f.Disabled
-	if f.ScaleDownMargin == nil {
-		p.ScaleDownMargin = 0
-	}
+	p.Counted, p.ScaleDownMargin = !f.Disabled, f.margin(0)
 	v, err := newSignalState(c, p)
 	if err != nil {
 		return nil, err

@@ -28,7 +28,14 @@ const (
 	seasonalChunk = 10_000 * seasonalStep
 )
 
+// minConfidence is the confidence below which the floor has no effect: below it the days of the
+// profile differ more than they agree.
+const minConfidence = 0.5
+
 // seasonal recommends the nodes that past weeks needed at the same hour. It is safe for concurrent use.
+//
+// Its nodes are a level, whatever the present load is. How the present load goes on, from what recurs, is learned by
+// [pipeline.Past], as for pods.
 //
 // One week compares the same time of day of the last seven days, several weeks the same time of the same day of the
 // week. Times of day are UTC: after a change to summer time, the profile is an hour late until the window has passed.
@@ -116,11 +123,11 @@ func (s *seasonal) at(ahead time.Time) *plan.Seasonal {
 	switch {
 	case p.found < p.minDays:
 		out.Err = fmt.Sprintf("the past has this hour on %d of %d days, fewer than %d", p.found, p.days, p.minDays)
-	case out.Confidence < s.config.MinConfidence:
+	case out.Confidence < minConfidence:
 		out.Err = fmt.Sprintf(
 			"the confidence of %.2f is below %.2f: %d of %d days, which differ by %.1f of %.1f nodes on average",
 			out.Confidence,
-			s.config.MinConfidence,
+			minConfidence,
 			p.found,
 			p.days,
 			p.deviation,

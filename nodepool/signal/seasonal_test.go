@@ -21,7 +21,7 @@ var tuesday = time.Date(2026, 3, 3, 8, 45, 0, 0, time.UTC)
 func floorOf(t testing.TB, transport http.RoundTripper, weeks int) *Set {
 	o := defaults()
 	o.DefaultAddress, o.Servers = promAddress, clients(transport)
-	o.Seasonal = &SeasonalConfig{Query: Query{Expr: "sum(load) / 0.7"}, Weeks: weeks, MinConfidence: 0.5}
+	o.Seasonal = &SeasonalConfig{Query: Query{Expr: "sum(load) / 0.7"}, Weeks: weeks}
 	s := newSet(t, o)
 	return s
 }

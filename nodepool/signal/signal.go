@@ -5,6 +5,8 @@
 // queried from Prometheus for the time since the last answer. A value of the whole pool is either shared by the workers
 // or a level. Each becomes a [plan.Signal] with the number of nodes that it recommends.
 //
+// Loads of Prometheus are learned as those of pods are, by [pipeline.Past], without a margin.
+//
 // A forecast uses the samples of a window, which only this package keeps. After a restart Prometheus is queried for the
 // whole window; past requests are not available anywhere, so this signal is unknown for three sample intervals.
 package signal

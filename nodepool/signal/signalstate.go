@@ -13,7 +13,8 @@ import (
 type signalState struct {
 	config   Config
 	pipeline *pipeline.Pipeline
-	since    time.Time // since when it has recommended more workers than exist
+	past     *pipeline.Past // what has been learned of the load, which requests and levels do not use
+	since    time.Time      // since when it has recommended more workers than exist
 }
 
 func newSignalState(c Config, p pipeline.Params) (*signalState, error) {
@@ -21,7 +22,7 @@ func newSignalState(c Config, p pipeline.Params) (*signalState, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &signalState{config: c, pipeline: built}, nil
+	return &signalState{config: c, pipeline: built, past: pipeline.NewPast(&p)}, nil
 }
 
 // reading is a forecast as numbers of workers.
@@ -39,9 +40,9 @@ const negligible = 1e-6
 // roundingSlack keeps rounding errors from turning 14.000000000001 workers into 15, as in the pipeline.
 const roundingSlack = 1e-9
 
-// run forecasts the load of the workers.
+// run forecasts the load of the workers from the samples of the window and the learned loads.
 func (s *signalState) run(m *pipeline.Memory, in pipeline.Input, t *tick) (reading, error) {
-	in.Now, in.Target, in.TargetRose, in.StartupTime = t.now, t.Expected, t.roseAt, t.StartupTime
+	in.Now, in.Target, in.TargetRose, in.StartupTime, in.Past = t.now, t.Expected, t.roseAt, t.StartupTime, s.past
 	f, err := s.pipeline.RunIn(m, in)
 	if err != nil {
 		return reading{}, err
@@ -53,11 +54,21 @@ func (s *signalState) run(m *pipeline.Memory, in pipeline.Input, t *tick) (readi
 	if max(f.Level, f.Damped) <= negligible {
 		r.desired = 0
 	}
-	r.fits, r.needs = s.fits(max(f.Level, f.Total)), s.needs(max(f.Level, f.Total))
+	planned := max(f.Level, f.Total)
+	if s.pipeline.Params().Method == pipeline.Adaptive {
+		planned = max(planned, f.Need.Load-f.Need.Margin) // what was learned can only raise what nodes are kept for
+	}
+	r.fits, r.needs = s.fits(planned), s.needs(planned)
 	if r.desired <= t.Expected { // the pipeline tolerates slightly too many
 		r.desired = min(r.desired, r.fits)
 	}
 	return r, nil
+}
+
+// learn adds the loads of the last run to the learned ones. Do not call it if a part of the load was unknown.
+func (s *signalState) learn(m *pipeline.Memory) {
+	p := s.pipeline.Params()
+	s.past.Learn(m.Loads(), p.Learning(), nil)
 }
 
 // fits returns how many workers must stay for a load, with the margin.

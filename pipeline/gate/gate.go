@@ -65,7 +65,7 @@ func Unit(least float64, readings []pipeline.Sample) float64 {
 type Limits struct {
 	unit     float64 // the threshold
 	highest  float64
-	declared float64 // saturation.max; 0 without one
+	declared float64 // saturation; 0 without one
 }
 
 // LimitsOf returns the limits that follow from parameters. Readings are rates of a counter if counted is set.
@@ -92,7 +92,7 @@ func (l Limits) Check(v float64) (float64, error) {
 	case v <= l.highest:
 		return v, nil
 	case l.declared > 0:
-		return 0, &Impossible{v, fmt.Sprintf("at most saturation.max (%.6g); raise that, or leave it out, "+
+		return 0, &Impossible{v, fmt.Sprintf("at most saturation (%.6g); raise that, or leave it out, "+
 			"if the metric can be higher", l.declared)}
 	}
 	return 0, &Impossible{v, fmt.Sprintf("at most %.6g, as no number of replicas carries more; "+

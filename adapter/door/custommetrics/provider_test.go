@@ -8,6 +8,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
+	dto "github.com/prometheus/client_model/go"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -93,7 +94,7 @@ func TestErrorsHaveTheSentenceOfEveryDoor(t *testing.T) {
 			if reason == serving.ReasonUnknownMetric {
 				counted = kubeapi.OtherMetric
 			}
-			assert.InDelta(t, 1, testutil.ToFloat64(p.Requests.WithLabelValues(counted, reason)), 0)
+			assert.InDelta(t, 1, observations(t, p.Duration.WithLabelValues(counted, reason)), 0)
 		})
 	}
 }
@@ -136,7 +137,7 @@ func TestWhatIsNotServedIsRefusedInWords(t *testing.T) {
 			var status apierrors.APIStatus
 			require.ErrorAs(t, err, &status)
 			assert.Equal(t, c.code, status.Status().Code)
-			assert.InDelta(t, 1, testutil.ToFloat64(p.Requests.WithLabelValues(c.counted...)), 0)
+			assert.InDelta(t, 1, observations(t, p.Duration.WithLabelValues(c.counted...)), 0)
 		})
 	}
 }
@@ -156,9 +157,17 @@ func TestTelemetry(t *testing.T) {
 	problems, err := testutil.GatherAndLint(registry)
 	require.NoError(t, err)
 	assert.Empty(t, problems)
-	assert.InDelta(t, 2, testutil.ToFloat64(p.Requests.WithLabelValues(serving.Load, kubeapi.ResultOK)), 0)
-	assert.InDelta(t, 2, testutil.ToFloat64(p.Requests.WithLabelValues(kubeapi.OtherMetric, serving.ReasonUnknownMetric)), 0)
-	series, err := testutil.GatherAndCount(registry, "foresail_custom_metric_requests_total")
+	assert.InDelta(t, 2, observations(t, p.Duration.WithLabelValues(serving.Load, kubeapi.ResultOK)), 0)
+	assert.InDelta(t, 2, observations(t, p.Duration.WithLabelValues(kubeapi.OtherMetric, serving.ReasonUnknownMetric)), 0)
+	series, err := testutil.GatherAndCount(registry, "foresail_metric_request_duration_seconds")
 	require.NoError(t, err)
 	assert.Equal(t, 3*len(serving.Reasons())+1, series, "names that clients make up add no series")
+}
+
+// observations returns how many values a histogram has observed.
+func observations(t *testing.T, of prometheus.Observer) float64 {
+	t.Helper()
+	var m dto.Metric
+	require.NoError(t, of.(prometheus.Metric).Write(&m))
+	return float64(m.GetHistogram().GetSampleCount())
 }

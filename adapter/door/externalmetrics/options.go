@@ -60,7 +60,8 @@ func (o *Options) FlagSets() cliflag.NamedFlagSets {
 	groups.FlagSet("cluster").StringVar(&o.Kubeconfig, "kubeconfig", o.Kubeconfig,
 		"File that says how to reach the cluster; empty inside a cluster.")
 	serving, library := groups.FlagSet("secure serving"), &pflag.FlagSet{}
-	serving.StringVar(&o.CertDir, "cert-dir", o.CertDir, "Folder with the certificate of --secure-port, tls.crt, and its key, tls.key, read again when they change; empty has Foresail sign one.")
+	serving.StringVar(&o.CertDir, "cert-dir", o.CertDir, "Folder with the certificate of --secure-port, tls.crt, "+
+		"and its key, tls.key, read again when they change; empty has Foresail sign one.")
 	o.Generic.SecureServing.AddFlags(library)
 	for _, name := range servingFlags() {
 		serving.AddFlag(library.Lookup(name))

@@ -198,7 +198,7 @@ func (s *Server) stream(server any, stream grpc.ServerStream, info *grpc.StreamS
 	defer s.held.Add(-1)
 	if s.held.Add(1) > s.maxStreams {
 		if ours {
-			s.requests.WithLabelValues(method, reasonTooManyStreams).Inc()
+			s.duration.WithLabelValues(method, reasonTooManyStreams).Observe(0)
 		}
 		return status.Errorf(codes.ResourceExhausted, "%d streams are open, the most that a replica of Foresail serves", s.maxStreams)
 	}
@@ -206,8 +206,9 @@ func (s *Server) stream(server any, stream grpc.ServerStream, info *grpc.StreamS
 		return handle(server, stream)
 	}
 	s.opened(method)
+	start := s.scaler.now()
 	err := handle(server, stream)
-	s.ended(method, err)
+	s.ended(method, err, s.scaler.now().Sub(start))
 	return err
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/foresail/foresail/adapter/door/keda/externalscaler"
 	"github.com/foresail/foresail/adapter/serving"
+	"github.com/foresail/foresail/internal/servertls"
 )
 
 // resultOK is the result of a request that was answered. Others are the reasons of package serving and the two of this package.
@@ -28,34 +29,28 @@ var (
 
 // telemetry counts and times requests.
 type telemetry struct {
-	requests    *prometheus.CounterVec   // by method and result
-	duration    *prometheus.HistogramVec // by method
+	duration    *prometheus.HistogramVec // by method and result
 	open        *prometheus.GaugeVec     // by method
 	tlsFailures prometheus.Counter
 }
 
 func newTelemetry() *telemetry {
 	t := &telemetry{
-		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "foresail_keda_requests_total",
-			Help: "Requests of KEDA, by method and by result: OK, or the reason why there was no answer. A stream counts when it ends.",
-		}, []string{"method", "result"}),
 		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name:    "foresail_keda_request_duration_seconds",
-			Help:    "Time to answer a request of KEDA that is no stream, without transport.",
-			Buckets: prometheus.ExponentialBuckets(1e-6, 4, 10),
-		}, []string{"method"}),
+			Name: "foresail_keda_request_duration_seconds",
+			Help: "Time to answer a request of KEDA, without transport, by method and by result: OK, or the " +
+				"reason why there was no answer. A stream is observed when it ends, with its length.",
+			Buckets: prometheus.ExponentialBuckets(1e-6, 16, 6), // to a second
+		}, []string{"method", "result"}),
 		open: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "foresail_keda_streams",
 			Help: "Streams that KEDA holds open, by method.",
 		}, []string{"method"}),
 		tlsFailures: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "foresail_keda_tls_failures_total",
-			Help: "Connections to the scaler of KEDA that failed in the TLS handshake.",
+			Name: servertls.FailuresName, Help: servertls.FailuresHelp, ConstLabels: prometheus.Labels{"door": "keda"},
 		}),
 	}
 	for _, method := range calls {
-		t.duration.WithLabelValues(method)
 		t.declare(method, serving.Reasons()...) // from 0, so that the first one is an increase
 	}
 	for _, method := range streams {
@@ -68,7 +63,7 @@ func newTelemetry() *telemetry {
 func (t *telemetry) declare(method string, reasons ...string) {
 	for _, result := range append(reasons, resultOK, reasonInvalidTrigger) {
 		if result != serving.ReasonUnknownMetric && result != serving.ReasonAmbiguous { // a trigger names both
-			t.requests.WithLabelValues(method, result)
+			t.duration.WithLabelValues(method, result)
 		}
 	}
 }
@@ -82,19 +77,18 @@ func resultOf(err error) string {
 }
 
 func (t *telemetry) answered(method string, err error, took time.Duration) {
-	t.requests.WithLabelValues(method, resultOf(err)).Inc()
-	t.duration.WithLabelValues(method).Observe(took.Seconds())
+	t.duration.WithLabelValues(method, resultOf(err)).Observe(took.Seconds())
 }
 
 func (t *telemetry) opened(method string) { t.open.WithLabelValues(method).Inc() }
 
-func (t *telemetry) ended(method string, err error) {
+func (t *telemetry) ended(method string, err error, took time.Duration) {
 	t.open.WithLabelValues(method).Dec()
-	t.requests.WithLabelValues(method, resultOf(err)).Inc()
+	t.duration.WithLabelValues(method, resultOf(err)).Observe(took.Seconds())
 }
 
 func (t *telemetry) collectors() []prometheus.Collector {
-	return []prometheus.Collector{t.requests, t.duration, t.open, t.tlsFailures}
+	return []prometheus.Collector{t.duration, t.open, t.tlsFailures}
 }
 
 // Describe implements prometheus.Collector.

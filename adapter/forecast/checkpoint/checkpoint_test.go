@@ -287,7 +287,7 @@ func TestReplicasKnowTheSame(t *testing.T) {
 		l.pass(6*time.Minute, first, second)
 		require.Equal(t, first.learned(t, "web"), second.learned(t, "web"))
 		assert.Equal(t, first.forecast(t, "web"), second.forecast(t, "web"))
-		assert.Equal(t, 1.0, testutil.ToFloat64(first.telemetry.readable))
+		assert.Positive(t, testutil.ToFloat64(first.telemetry.requests.WithLabelValues(verbList, "OK")))
 
 		before := second.forecast(t, "web")
 		first.stop()
@@ -343,7 +343,7 @@ func TestWritesArePaced(t *testing.T) {
 		}
 		assert.Equal(t, names, first)
 		assert.Equal(t, first, second, "the oldest first")
-		assert.Equal(t, float64(len(writes)), testutil.ToFloat64(r.telemetry.writes.WithLabelValues("OK")))
+		assert.Equal(t, float64(len(writes)), testutil.ToFloat64(r.telemetry.requests.WithLabelValues(verbWrite, "OK")))
 
 		// While nothing is learned, nothing is written.
 		l.pass(20 * time.Minute)
@@ -414,14 +414,15 @@ func TestWithoutTheKind(t *testing.T) {
 				l.pass(time.Hour, r)
 				assert.Positive(t, r.forecast(t, "web").Total)
 				assert.Empty(t, c.written())
-				assert.Zero(t, testutil.ToFloat64(r.telemetry.readable))
+				assert.Zero(t, testutil.ToFloat64(r.telemetry.requests.WithLabelValues(verbList, "OK")))
+				assert.Positive(t, testutil.ToFloat64(r.telemetry.requests.WithLabelValues(verbList, resultOf(err))))
 				c.mu.Lock()
 				assert.LessOrEqual(t, c.asked, 61, "once a minute")
 				c.mu.Unlock()
 
 				c.fail(nil)
 				l.pass(3*time.Minute, r)
-				assert.Equal(t, 1.0, testutil.ToFloat64(r.telemetry.readable))
+				assert.Positive(t, testutil.ToFloat64(r.telemetry.requests.WithLabelValues(verbList, "OK")))
 				assert.NotEmpty(t, c.written())
 				assert.Greater(t, c.checkpoint("web").Learned.Duration, 50*time.Minute)
 
@@ -429,7 +430,7 @@ func TestWithoutTheKind(t *testing.T) {
 				c.fail(err)
 				l.pass(30*time.Minute, r)
 				assert.Positive(t, r.forecast(t, "web").Total)
-				assert.InDelta(t, 20, testutil.ToFloat64(r.telemetry.writes.WithLabelValues(resultOf(err))), 3)
+				assert.InDelta(t, 20, testutil.ToFloat64(r.telemetry.requests.WithLabelValues(verbWrite, resultOf(err))), 3)
 				r.stop()
 			})
 		})

@@ -59,11 +59,11 @@ func (r *reader) run(ctx context.Context) {
 		case ctx.Err() != nil:
 			return
 		case listed:
-			r.telemetry.readable.Set(1)
+			r.telemetry.asked(verbList, nil)
 		case errors.Is(err, errMany), apierrors.IsResourceExpired(err), apierrors.IsGone(err): // all are listed again
 		default:
 			wait = retryPeriod
-			r.telemetry.readable.Set(0)
+			r.telemetry.asked(verbList, err)
 			if r.failures.Due("read "+r.namespace, r.Now()) {
 				klog.FromContext(ctx).Error(err, "Cannot read PredictedMetricCheckpoints: a restart loses what is learned of loads, and replicas learn apart; trying again",
 					"namespace", r.namespace, "in", retryPeriod)

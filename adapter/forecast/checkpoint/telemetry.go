@@ -8,28 +8,35 @@ import (
 
 // telemetry is the metrics of checkpoints.
 type telemetry struct {
-	readable prometheus.Gauge
-	writes   *prometheus.CounterVec
+	requests *prometheus.CounterVec // by verb and result
 	restores *prometheus.CounterVec
 }
 
 func newTelemetry(r prometheus.Registerer) *telemetry {
 	t := &telemetry{
-		readable: prometheus.NewGauge(prometheus.GaugeOpts{
-			Name: "foresail_checkpoints_readable",
-			Help: "1 if the PredictedMetricCheckpoints could be read at the last attempt, else 0: the kind is missing, or the right to it.",
-		}),
-		writes: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "foresail_checkpoint_writes_total",
-			Help: "Attempts of the elected replica to write a PredictedMetricCheckpoint, by result: OK, NotServed if the cluster lacks the kind, or the reason of the API server.",
-		}, []string{"result"}),
+		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "foresail_checkpoint_requests_total",
+			Help: "Attempts to follow the PredictedMetricCheckpoints (list) and, of the elected replica, to write " +
+				"one (write), by result: " +
+				"OK, NotServed if the cluster lacks the kind, or the reason of the API server.",
+		}, []string{"verb", "result"}),
 		restores: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "foresail_checkpoint_reads_total",
 			Help: "PredictedMetricCheckpoints read, by result: Adopted, Known if nothing new is in it, or Ignored if it is of another source, target or version, or no checkpoint.",
 		}, []string{"result"}),
 	}
-	r.MustRegister(t.readable, t.writes, t.restores)
+	r.MustRegister(t.requests, t.restores)
 	return t
+}
+
+// Verbs of requests.
+const (
+	verbList  = "list"
+	verbWrite = "write"
+)
+
+func (t *telemetry) asked(verb string, err error) {
+	t.requests.WithLabelValues(verb, resultOf(err)).Inc()
 }
 
 // resultOf names the outcome of a request.

@@ -113,7 +113,7 @@ func (w *writer) write(ctx context.Context, s subject, learned *forecaster.Check
 	if err == nil {
 		err = w.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(o), fieldOwner, client.ForceOwnership)
 	}
-	w.telemetry.writes.WithLabelValues(resultOf(err)).Inc()
+	w.telemetry.asked(verbWrite, err)
 	if err == nil {
 		w.Forecasts.Saved(s.key, *learned)
 		w.setWritten(s.key, now)

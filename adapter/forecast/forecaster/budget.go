@@ -15,14 +15,14 @@ import (
 	"github.com/foresail/foresail/internal/share"
 )
 
-// DefaultMaxReadings is how many readings the forecasts of a namespace may keep: those of 10,000 pods with one PredictedMetric
-// and the defaults. Each stands for two samples of 12 bytes at most.
+// DefaultMaxReadings is how many readings the forecasts of a namespace may keep: those of 10,000
+// pods with one PredictedMetric and the defaults. Each stands for two samples of 12 bytes at most.
 const DefaultMaxReadings = 10_000_000
 
-// keeping is what a feed may keep within its window: readings of each instance.
+// keeping counts the readings that a feed may keep within its window.
 type keeping struct {
 	instances, readings int64
-	samples             int64 // of all instances: what it takes memory for
+	samples             int64 // of all instances, which take memory
 }
 
 func (k keeping) total() int64 { return k.instances * k.readings }
@@ -43,7 +43,7 @@ func (f *footprint) keeping(c *settings, t *scaleTarget, now time.Time) keeping 
 	window := c.Params.WindowFor(t.startupTime(&c.Config))
 	instances := f.followed.Load()
 	if c.Params.Whole {
-		instances = 1 // what is kept is one series, however many pods there are
+		instances = 1 // one series is kept, however many pods there are
 	}
 	if instances < 0 {
 		instances = int64(len(t.instances(now.Add(-window - c.Params.RedistributionTimeout))))
@@ -56,8 +56,8 @@ func (f *footprint) keeping(c *settings, t *scaleTarget, now time.Time) keeping 
 	return k
 }
 
-// refuse has a feed count by its configuration, not by what it kept, once that would have left the window, or the
-// configuration is another one: there may be less now.
+// refuse lets a feed count by its configuration instead of its last forecast, once the samples of
+// that would have left the window or the configuration has changed: there may be less now.
 func (f *footprint) refuse(now time.Time, window time.Duration, next, using *settings) {
 	if !f.beyond.Swap(true) {
 		f.stopped = now
@@ -67,7 +67,7 @@ func (f *footprint) refuse(now time.Time, window time.Duration, next, using *set
 	}
 }
 
-// sampleBytes is what a sample takes: 12 bytes, and room to add the next ones.
+// sampleBytes is the memory of a sample: 12 bytes, and room to add the next ones.
 const sampleBytes = 16
 
 // SamplesIn returns how many samples fit into memory of some bytes.
@@ -86,8 +86,8 @@ type budget struct {
 	maxSamples  int64 // of all; 0 = any number
 }
 
-// plan marks the tasks of a round, in order of their keys, that are refused. In a namespace above its budget those created first
-// go first, so that what is served goes on.
+// plan marks the tasks of a round, in order of their keys, that are refused. In a namespace above
+// its budget those created first go first, so that they are served without a break.
 func (b *budget) plan(tasks []task) {
 	readings, samples := map[string]int64{}, map[string]int64{}
 	for i := range tasks {
@@ -126,14 +126,14 @@ func (b *budget) refuse(tasks []*task, part int64) {
 	for _, t := range tasks {
 		switch {
 		case readings+t.total() > b.maxReadings:
-			t.refused = unavailable(snapshot.InvalidSpec, "spec.window: the forecast would keep %d readings (%d of each of %d pods), next to %d "+
+			t.refused = unavailable(snapshot.InvalidSpec, "spec.sampleInterval: the forecast would keep %d readings (%d of each of %d pods), next to %d "+
 				"for older PredictedMetrics in the namespace: must be at most %d together; "+
-				"a longer sampleInterval or a shorter window needs fewer",
+				"a longer interval of the source needs fewer",
 				t.total(), t.readings, t.instances, readings, b.maxReadings)
 		case t.samples > part-samples:
-			t.refused = unavailable(snapshot.InvalidSpec, "spec.window: the forecast takes the memory of %d samples, next to that of %d "+
+			t.refused = unavailable(snapshot.InvalidSpec, "spec.sampleInterval: the forecast takes the memory of %d samples, next to that of %d "+
 				"for older PredictedMetrics in the namespace: must be at most %d together, its share of the %d that fit into the memory "+
-				"limit of the process; a longer interval or a shorter window needs fewer", t.samples, samples, part, b.maxSamples)
+				"limit of the process; a longer sampleInterval needs fewer", t.samples, samples, part, b.maxSamples)
 		default:
 			readings += t.total()
 			samples += t.samples

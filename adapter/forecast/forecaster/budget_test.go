@@ -158,8 +158,8 @@ func TestNamespaceHasABudgetOfReadings(t *testing.T) {
 		var refused *snapshot.Unavailable
 		require.ErrorAs(t, w.err("shop", "a-third"), &refused)
 		assert.Equal(t, snapshot.InvalidSpec, refused.Reason)
-		assert.Equal(t, "spec.window: the forecast would keep 1000 readings (1000 of each of 1 pods), next to 10000 for older PredictedMetrics in the namespace: "+
-			"must be at most 10000 together; a longer sampleInterval or a shorter window needs fewer", refused.Message)
+		assert.Equal(t, "spec.sampleInterval: the forecast would keep 1000 readings (1000 of each of 1 pods), next to 10000 for older PredictedMetrics in the namespace: "+
+			"must be at most 10000 together; a longer interval of the source needs fewer", refused.Message)
 
 		w.grow(types.NamespacedName{Namespace: "shop", Name: "z-first"}, 1)
 		w.pass(20)
@@ -184,7 +184,7 @@ func TestNamespaceHasABudgetOfReadings(t *testing.T) {
 // A window and an interval of one's own choice count, also with a source that reads more often than forecasts look.
 func TestReadingsOfAWindow(t *testing.T) {
 	c := config()
-	assert.Equal(t, leastReadings, c.readings(90*time.Second))
+	assert.Equal(t, minReadings, c.readings(90*time.Second))
 	assert.Equal(t, 3600, c.readings(time.Hour))
 	c.Interval = 100 * time.Millisecond
 	assert.Equal(t, 36_000, c.readings(time.Hour))

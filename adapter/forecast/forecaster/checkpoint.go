@@ -22,18 +22,18 @@ var (
 	errOther       = errors.New("the checkpoint is of another source or target, or of another kind of load")
 )
 
-// Checkpoint is what has been learned of the load of a PredictedMetric.
+// Checkpoint stores what has been learned of the load of a PredictedMetric.
 type Checkpoint struct {
 	Data    []byte
-	Learned time.Duration // for how long the load is known
+	Learned time.Duration // the span for which the load is known
 	newest  int64         // the time of the newest load (ms)
 }
 
-// learnedLoad is what has been learned of the load of one PredictedMetric, and how much of it a checkpoint has.
+// learnedLoad is the past of one load, and how much of it a checkpoint has.
 type learnedLoad struct {
-	past   *pipeline.Past // nil before the first forecast
-	sought bool           // it is known whether there is a checkpoint
-	stored int64          // the newest load of the checkpoint that is known of (ms)
+	past     *pipeline.Past // nil before the first forecast
+	resolved bool           // it is known whether there is a checkpoint
+	stored   int64          // the newest load of the checkpoint that is known of (ms)
 }
 
 // of returns what has been learned, for a forecast with the parameters.
@@ -54,7 +54,7 @@ func (l *learnedLoad) rewind(now time.Time) {
 
 // isNews reports whether there is more to store than a checkpoint has, or could have.
 func (l *learnedLoad) isNews() bool {
-	return l.sought && l.past != nil && l.past.Known() > 0 && l.past.Newest() > l.stored
+	return l.resolved && l.past != nil && l.past.Known() > 0 && l.past.Newest() > l.stored
 }
 
 // adopt goes on from the past of a checkpoint, if that is worth it, and returns whether it does.
@@ -65,7 +65,7 @@ func (l *learnedLoad) adopt(past *pipeline.Past, first, follow bool, p *predicto
 	case ahead <= max(aheadLimit, 2*p.settings.Load().Params.Interval):
 	case !first:
 		return false, fmt.Errorf("the loads of the checkpoint are %s ahead of the clock", ahead.Round(time.Second))
-	default: // it was written while a clock was ahead: what was learned before that is all there is
+	default: // it was written while a clock was ahead: only the earlier loads count
 		past.Rewind(now.UnixMilli())
 		newest = past.Newest()
 	}

@@ -24,8 +24,8 @@ type Config struct {
 	Created        time.Time     // when the PredictedMetric was created
 	Counter        bool          // samples are rates of a counter
 
-	// Farther asks for a forecast of the time at which a node has started as well. NodeStartupTime is how long one takes; 0: what
-	// Options.NodeStartupTime returns.
+	// Farther requests a forecast of the time at which a node has started as well. NodeStartupTime is
+	// how long one takes; 0: the result of Options.NodeStartupTime.
 	Farther         bool
 	NodeStartupTime time.Duration
 
@@ -49,11 +49,12 @@ func (c *Config) target(key types.NamespacedName) target {
 	return target{key.Namespace, c.TargetGroup, c.TargetKind, c.TargetName}
 }
 
-// leastReadings is the number of readings of a pod that there is always room for, for sources that read more often than forecasts are made.
-const leastReadings = 1000
+// minReadings is the number of readings of a pod that always fit, for sources that read more often
+// than forecasts are made.
+const minReadings = 1000
 
 // readings returns how many readings of one instance a window of this length may have.
-func (c *Config) readings(window time.Duration) int { return max(leastReadings, int(window/c.every())) }
+func (c *Config) readings(window time.Duration) int { return max(minReadings, int(window/c.every())) }
 
 // every returns how often an instance is read.
 func (c *Config) every() time.Duration {
@@ -66,17 +67,18 @@ func (c *Config) every() time.Duration {
 // limits lets an inbox accept as many samples as a window of this length needs.
 func (c *Config) limits(window time.Duration) limits {
 	return limits{
-		interval: c.Params.Interval, window: window, most: 2 * c.readings(window), values: gate.LimitsOf(&c.Params, c.Counter),
+		interval: c.Params.Interval, window: window, most: 2 * c.readings(window),
+		values: gate.LimitsOf(&c.Params, c.Counter),
 	}
 }
 
-// originOf identifies where samples come from: what was learned of others is of no use.
+// originOf identifies where samples come from: a load that was learned from others is of no use.
 func (c *Config) originOf() []byte {
 	sum := sha256.Sum256([]byte(c.Origin))
 	return sum[:originSize]
 }
 
-// Checkpoint returns the checkpoint of what was learned of the load of a PredictedMetric.
+// Checkpoint returns a checkpoint of the past load of a PredictedMetric.
 func (c *Config) Checkpoint(past *pipeline.Past) (Checkpoint, error) {
 	data, err := past.MarshalBinary()
 	return Checkpoint{Data: append(c.originOf(), data...), Learned: past.Known(), newest: past.Newest()}, err

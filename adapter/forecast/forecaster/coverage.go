@@ -17,7 +17,7 @@ const (
 	coverWait = 10 * time.Second
 )
 
-// coverage records since when every instance has been read, and substitutes samples for those that are not. A sum with
+// coverage records since when every instance has been read, and substitutes samples for the others. A sum with
 // some pods missing is no load: it would look like a sudden rise as they come in, and like a sudden fall as they stop.
 type coverage struct {
 	begun int64 // when the first sample was seen (ms), 0 = not yet
@@ -30,17 +30,18 @@ type pace struct {
 	reading    int64 // how often an instance is read
 	window     int64
 	staleAfter int64
-	// gap is for how long samples do not add up to the load after all instances have been replaced. With any method readings are
-	// of a while ago, and requests may have moved to the others before the selector did.
+	// gap is the time for which samples do not add up to the load after all instances have been replaced.
+	// With any method readings are of a while ago, and requests may have moved to the others before
+	// the selector did.
 	gap int64
 }
 
-// cover returns since when the samples add up to the load (ms), or an *Unavailable. Instances that were not read for as long
-// as the others get samples from the mean of those.
+// cover returns since when the samples add up to the load (ms), or an *Unavailable. Instances that
+// were not read for as long as the others get samples from the mean of those.
 func (c *coverage) cover(all []pipeline.Instance, p pace, now int64) (int64, error) {
 	active := make([]*pipeline.Instance, 0, len(all))
 	unread, first, earliest := 0, int64(0), now
-	oldest, ended := now, int64(0) // the first start of those that are active, the last end of the others
+	oldest, ended := now, int64(0) // the first start of the active ones, the last end of the others
 	for i := range all {
 		x := &all[i]
 		if x.End != 0 {
@@ -80,14 +81,16 @@ func (c *coverage) cover(all []pipeline.Instance, p pace, now int64) (int64, err
 		c.since = max(first, earliest)
 	}
 	if left := c.since + max(warmUpTicks*p.tick, 2*p.reading) - now; left > 0 {
-		return 0, unavailable(snapshot.WarmingUp, "all ready pods are read; a trend can be seen in %s", (time.Duration(left) * time.Millisecond).Round(time.Second))
+		in := (time.Duration(left) * time.Millisecond).Round(time.Second)
+		return 0, unavailable(snapshot.WarmingUp, "all ready pods are read; a trend can be seen in %s", in)
 	}
 	return c.since, c.substitute(active, p, now)
 }
 
-// substitute gives samples to instances that have not been read since their start or the start of the window: the mean of
-// those that were, at its beginning and now. Otherwise an unreadable pod that serves would count as idle. An instance that
-// was first read late gets its first value for the time before. Half of the instances must be read.
+// substitute gives samples to instances that have not been read since their start or the start of
+// the window: the mean of the others, at its beginning and now. Otherwise an unreadable pod
+// that serves would count as idle. An instance that was first read late gets its first value for
+// the time before. Half of the instances must be read.
 func (c *coverage) substitute(active []*pipeline.Instance, p pace, now int64) error {
 	firstTick := (max(c.since, now-p.window)/p.tick + 1) * p.tick
 	var silent []*pipeline.Instance

@@ -236,21 +236,21 @@ func TestSamplesAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1, steady(1))
 		now := time.Now().UnixMilli()
-		for i := range int64(2 * leastReadings) {
-			w.feed.Append("pod-0", pipeline.Sample{T: now - 2*leastReadings + i, V: 1})
+		for i := range int64(2 * minReadings) {
+			w.feed.Append("pod-0", pipeline.Sample{T: now - 2*minReadings + i, V: 1})
 		}
 		w.feed.Append("pod-0", pipeline.Sample{T: now - 3600_000, V: 9})
 		w.forecaster.runAll()
-		assert.Equal(t, 2*leastReadings, w.feed.predictor.readings.series["pod-0"].Len())
+		assert.Equal(t, 2*minReadings, w.feed.predictor.readings.series["pod-0"].Len())
 		assert.Empty(t, w.get().Failing)
 		w.feed.Append("pod-0", pipeline.Sample{T: now, V: 1})
 		w.forecaster.runAll()
 		require.Len(t, w.get().Failing, 1)
 		assert.ErrorContains(t, w.get().Failing[0].Err, "more than 2000 samples within the window")
-		for i := range int64(10 * leastReadings) {
+		for i := range int64(10 * minReadings) {
 			w.feed.Append("pod-0", pipeline.Sample{T: now - i, V: 1})
 		}
-		assert.Len(t, w.feed.inbox.arrivals["pod-0"].samples, 2*leastReadings, "nor does more wait for the next forecast")
+		assert.Len(t, w.feed.inbox.arrivals["pod-0"].samples, 2*minReadings, "nor does more wait for the next forecast")
 	})
 }
 

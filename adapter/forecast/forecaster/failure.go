@@ -13,11 +13,13 @@ import (
 const (
 	// confirmed is how many readings in a row must fail before a source counts as failing.
 	confirmed = 2
-	// settledAfter is the time that a pod must have been ready before its failures count, and that failures which may pass by
-	// themselves must have lasted: a server may be restarting, and a pod collecting garbage.
+	// settledAfter is the time that a pod must have been ready before its failures count, and that
+	// failures which may pass by themselves must have lasted: a server may be restarting, and a pod
+	// collecting garbage.
 	settledAfter = 10 * time.Second
-	// newFor is the time for which a pod may not listen yet, as it is ready at once without a readiness probe, and a query may have
-	// no result yet, as a server scrapes once a minute and a rate takes two scrapes.
+	// newFor is the time for which a pod may not listen yet, as it is ready at once without a
+	// readiness probe, and a query may have no result yet, as a server scrapes once a minute and a
+	// rate takes two scrapes.
 	newFor = 2 * time.Minute
 )
 

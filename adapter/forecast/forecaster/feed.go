@@ -14,8 +14,8 @@ import (
 	"github.com/foresail/foresail/pipeline"
 )
 
-// Feed receives the samples of one PredictedMetric and makes its forecasts. It is a source.Direct and safe for concurrent use.
-// Nothing waits for a forecast that is being made but the next one.
+// Feed receives the samples of one PredictedMetric and makes its forecasts. It is a source.Direct
+// and safe for concurrent use. Nothing waits for a forecast that is being made but the next one.
 type Feed struct {
 	*shared
 	now       func() time.Time
@@ -43,11 +43,12 @@ func newFeed(key types.NamespacedName, c Config, now func() time.Time) (*Feed, e
 		return nil, err
 	}
 	f.predictor.use()
-	f.published.Store(f.predictor.fail(unavailable(snapshot.WaitingForSamples, "no sample has been read yet"), now()))
+	why := unavailable(snapshot.WaitingForSamples, "no sample has been read yet")
+	f.published.Store(f.predictor.fail(why, now()))
 	return f, nil
 }
 
-// newRejected returns a feed without forecasts, whose snapshot says why the spec was rejected.
+// newRejected returns a feed without forecasts, whose snapshot has the reason why the spec was rejected.
 func newRejected(key types.NamespacedName, c Config, now func() time.Time, why error) *Feed {
 	f := emptyFeed(key, c, now)
 	f.published.Store(f.predictor.fail(unavailable(snapshot.InvalidSpec, "%v", why), now()))
@@ -100,8 +101,8 @@ func (f *Feed) LoseReplicas() {
 	f.inbox.loseReplicas(f.now())
 }
 
-// Append implements source.Sink. A sample from the future is a failure of its instance: it would make all others look old.
-// Samples from long before the window are ignored.
+// Append implements source.Sink. A sample from the future is a failure of its instance: it would
+// make all others look old. Samples from long before the window are ignored.
 func (f *Feed) Append(instance string, added ...pipeline.Sample) {
 	now := f.now()
 	b := f.inbox
@@ -129,8 +130,8 @@ func (f *Feed) SourceFailed(err error) { f.inbox.failSource(err, f.now()) }
 // Refuses implements source.Refuser.
 func (f *Feed) Refuses() bool { return f.footprint.beyond.Load() }
 
-// Snapshot returns the snapshot published last, with dry run and the number of ready pods as of now, and the joint decision of the
-// last round for the replicas of now.
+// Snapshot returns the snapshot published last, with dry run and the number of ready pods as of
+// now, and the joint decision of the last round for the replicas of now.
 func (f *Feed) Snapshot() snapshot.Snapshot {
 	s := *f.published.Load()
 	s.Ready, s.DryRun = f.target.ready(), f.dryRun()
@@ -140,8 +141,8 @@ func (f *Feed) Snapshot() snapshot.Snapshot {
 
 func (f *Feed) dryRun() bool { return f.settings.Load().DryRun }
 
-// awaitsData reports whether there is a load, of ready pods or of the target as a whole, that has not been read for long
-// enough, or may be one, of a target whose scale has not been read yet.
+// awaitsData reports whether there is a load, of ready pods or of the target as a whole, that has
+// not been read for long enough, or may be one, of a target whose scale has not been read yet.
 func (f *Feed) awaitsData() bool {
 	if c := f.settings.Load(); c.pipeline != nil && !f.target.read.Load() {
 		return true
@@ -175,7 +176,7 @@ func (f *Feed) run(now time.Time, w *workspace) snapshot.Reason {
 	return ""
 }
 
-// stop publishes why there is no forecast, and drops what the feed has kept.
+// stop publishes why there is no forecast, and drops all readings.
 func (f *Feed) stop(why error, now time.Time) snapshot.Reason {
 	f.mu.Lock()
 	defer f.mu.Unlock()

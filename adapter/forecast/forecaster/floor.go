@@ -33,7 +33,7 @@ func (l *floor) note(f *pipeline.Forecast, now time.Time) {
 // roundingSlack keeps rounding errors from making one instance more.
 const roundingSlack = 1e-9
 
-// raise raises what is served of a forecast that lacks a part of the load, and has no instances removed. A floor from
+// raise raises a forecast that lacks a part of the load, and prevents that it removes instances. A floor from
 // before a time without forecasts of the whole load does not count: load changes.
 func (l *floor) raise(f *pipeline.Forecast, p *pipeline.Params, now time.Time) {
 	limit := floorSpan + p.StaleAfter

@@ -40,7 +40,8 @@ type Options struct {
 	MaxReadings int64
 	// MaxSamples is how many samples the forecasts of all namespaces may keep together. They share it. 0 = any number.
 	MaxSamples int64
-	// NodeStartupTime returns how long a node takes to start, 0 while there need not be a forecast for then. nil: there never is one.
+	// NodeStartupTime returns how long a node takes to start, 0 while there need not be a forecast
+	// for then. nil: there never is one.
 	NodeStartupTime func() time.Duration
 }
 
@@ -57,8 +58,9 @@ func New(now func() time.Time, r prometheus.Registerer, o Options) *Forecaster {
 	return f
 }
 
-// Set adds a PredictedMetric or changes its configuration. The samples stay, unless they are of another source or target:
-// then the feed is a new one, and samples that still arrive for the old one are lost.
+// Set adds a PredictedMetric or changes its configuration. The samples stay, unless they are of
+// another source or target: then the feed is a new one, and samples that still arrive for the old
+// one are lost.
 func (f *Forecaster) Set(key types.NamespacedName, c Config) (*Feed, error) {
 	feed := f.feeds.get(key)
 	if feed != nil && feed.readsFrom(c.Origin) {
@@ -72,7 +74,8 @@ func (f *Forecaster) Set(key types.NamespacedName, c Config) (*Feed, error) {
 	return feed, nil
 }
 
-// reconfigure changes a feed. One that enters or leaves dry run leaves or enters the joint decision of its target at once.
+// reconfigure changes a feed. One that enters or leaves dry run leaves or enters the joint decision
+// of its target at once.
 func reconfigure(feed *Feed, c Config) error {
 	before := feed.dryRun()
 	err := feed.configure(c)
@@ -123,9 +126,9 @@ func (f *Forecaster) All() []snapshot.Snapshot {
 	return out
 }
 
-// Trace returns how the newest forecast of a PredictedMetric came about, and false if there is no such PredictedMetric. It is nil while
-// there is no forecast, and at first: forecasts are traced from the first call on, for as long as calls go on, those of maxWatched
-// PredictedMetrics at most.
+// Trace returns how the newest forecast of a PredictedMetric came about, and false if there is no
+// such PredictedMetric. It is nil while there is no forecast, and at first: forecasts are traced
+// from the first call on, for as long as calls go on, those of maxWatched PredictedMetrics at most.
 func (f *Forecaster) Trace(key types.NamespacedName) (*snapshot.Trace, bool) {
 	feed := f.feeds.get(key)
 	if feed == nil {
@@ -135,8 +138,8 @@ func (f *Forecaster) Trace(key types.NamespacedName) (*snapshot.Trace, bool) {
 	return feed.watch.trace.Load(), true
 }
 
-// Run makes forecasts once a Period until the context ends, in rounds that begin on whole seconds of the clock, so that all replicas
-// forecast at the same moments.
+// Run makes forecasts once a Period until the context ends, in rounds that begin on whole seconds
+// of the clock, so that all replicas forecast at the same moments.
 func (f *Forecaster) Run(ctx context.Context) error {
 	begun := f.now()
 	f.readiness.start(begun)
@@ -160,8 +163,9 @@ func (f *Forecaster) Run(ctx context.Context) error {
 // chunkSize is how many forecasts are made at a time.
 const chunkSize = 16
 
-// round makes a forecast for every feed, on as many cores as it takes, and joins those of each target. It waits before each part, with
-// the share of the forecasts that came before. The time of that is not part of how long the round took.
+// round makes a forecast for every feed, on as many cores as it takes, and joins those of each
+// target. It waits before each part, with the share of the forecasts that came before. The time of
+// that is not part of how long the round took.
 func (f *Forecaster) round(wait func(share float64) time.Duration) {
 	started := f.now()
 	var waited time.Duration
@@ -218,8 +222,9 @@ func (f *Forecaster) perform(t *task) {
 // Ready returns why there is no data to serve, nil if there is.
 func (f *Forecaster) Ready() error { return f.readiness.check(f.now(), f.feeds.added.Load()) }
 
-// Alive returns an error if no forecast has been made for minutes though Run runs, which only a restart ends. Forecasts are
-// made from what is in memory, so neither an API server nor a source that is down is a reason. It never waits.
+// Alive returns an error if no forecast has been made for minutes though Run runs, which only a
+// restart ends. Forecasts are made from memory, so neither an API server nor a source that is down
+// is a reason. It never waits.
 func (f *Forecaster) Alive() error {
 	if f.readiness.startedAt.Load() == nil {
 		return nil // it waits for the cluster

@@ -136,7 +136,7 @@ func TestAbsurdReadingIsNamed(t *testing.T) {
 	})
 }
 
-// TestReadingsAboveTheDeclaredMaximumAreUnknown has a pod read more than saturation.max for good, which no repetition
+// TestReadingsAboveTheDeclaredMaximumAreUnknown has a pod read more than saturation for good, which no repetition
 // makes possible.
 func TestReadingsAboveTheDeclaredMaximumAreUnknown(t *testing.T) {
 	for name, p := range methods() {
@@ -157,7 +157,7 @@ func TestReadingsAboveTheDeclaredMaximumAreUnknown(t *testing.T) {
 				})
 				s := w.get()
 				require.Len(t, s.Failing, 1)
-				assert.EqualError(t, s.Failing[0].Err, "a reading is 1.5: must be at most saturation.max (1); "+
+				assert.EqualError(t, s.Failing[0].Err, "a reading is 1.5: must be at most saturation (1); "+
 					"raise that, or leave it out, if the metric can be higher")
 				assert.Positive(t, s.Refused)
 			})

@@ -8,8 +8,8 @@ import (
 	"github.com/foresail/foresail/adapter/forecast/snapshot"
 )
 
-// group is the PredictedMetrics of one scale target. Their decisions are joined once a round, so that a read costs the same
-// however many there are: anybody may create them.
+// group is the PredictedMetrics of one scale target. Their decisions are joined once a round, so
+// that a read costs the same however many there are: anybody may create them.
 type group struct {
 	replicas atomic.Int64 // that the target is set to, as last read for any of them; 0: not known
 	combined atomic.Pointer[snapshot.Combined]

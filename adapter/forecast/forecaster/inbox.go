@@ -13,11 +13,12 @@ import (
 	"github.com/foresail/foresail/pipeline/gate"
 )
 
-// inbox keeps what arrives for a feed until its next forecast, so that nobody who brings it waits for one that is being made.
+// inbox keeps what arrives for a feed until its next forecast, so that sources do not wait for one
+// that is being made.
 type inbox struct {
 	mu        sync.Mutex
 	arrivals  map[string]*arrival // by instance
-	fresh     []*arrival          // of them, those that have been read since the last forecast
+	fresh     []*arrival          // the ones that have been read since the last forecast
 	dropped   int                 // how often any of them were dropped
 	limits    limits
 	sourceErr error
@@ -34,7 +35,7 @@ type limits struct {
 	values   gate.Limits
 }
 
-// arrival is what has arrived of one instance since the last forecast.
+// arrival holds the readings of one instance since the last forecast.
 type arrival struct {
 	instance  string
 	samples   []pipeline.Sample
@@ -83,8 +84,8 @@ func (b *inbox) touch(a *arrival) {
 type receiver struct {
 	inbox   *inbox
 	now     func() time.Time
-	arrival *arrival // good for as long as
-	as      int      // is what the inbox has as dropped
+	arrival *arrival // valid until the inbox drops arrivals again
+	dropped int      // the inbox's count when it was looked up
 }
 
 // Append implements source.Receiver.
@@ -96,8 +97,8 @@ func (r *receiver) Append(added ...pipeline.Sample) {
 	if b.limits.most == 0 {
 		return
 	}
-	if r.as != b.dropped {
-		r.arrival, r.as = b.of(r.arrival.instance), b.dropped
+	if r.dropped != b.dropped {
+		r.arrival, r.dropped = b.of(r.arrival.instance), b.dropped
 	}
 	b.add(r.arrival, added, now)
 }
@@ -115,7 +116,8 @@ func (b *inbox) add(a *arrival, added []pipeline.Sample, now time.Time) {
 			a.err = err
 			a.refused++
 		case x.T > latest:
-			a.err = fmt.Errorf("a sample is dated %s, which is in the future: check the clocks", time.UnixMilli(x.T).UTC().Format(time.RFC3339))
+			at := time.UnixMilli(x.T).UTC().Format(time.RFC3339)
+			a.err = fmt.Errorf("a sample is dated %s, which is in the future: check the clocks", at)
 			a.refused++
 		case x.T < earliest:
 		default:
@@ -182,7 +184,7 @@ func (b *inbox) limit(l limits) {
 	}
 }
 
-// drop drops arrivals, of which nothing is kept. Those that are fresh must all be among them, or none.
+// drop drops arrivals with their samples. The fresh ones must all be among them, or none.
 func (b *inbox) drop(which func(*arrival) bool) {
 	b.dropped++
 	maps.DeleteFunc(b.arrivals, func(_ string, a *arrival) bool {
@@ -195,8 +197,8 @@ func (b *inbox) drop(which func(*arrival) bool) {
 	b.fresh = slices.DeleteFunc(b.fresh, which)
 }
 
-// setReplicas sets the replicas of the target as of now (ms). The first time counts as a scale-up: there may have been one just
-// before this process started, whose pods are not ready yet.
+// setReplicas sets the replicas of the target as of now (ms). The first time counts as a scale-up:
+// there may have been one just before this process started, whose pods are not ready yet.
 func (b *inbox) setReplicas(count int, now int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -9,11 +9,11 @@ import (
 	"github.com/foresail/foresail/pipeline"
 )
 
-// Learned is what has been learned of the loads of all PredictedMetrics: checkpoints store it, and histories add to it.
+// Learned gives access to the learned loads: checkpoints store it, and histories add to it.
 type Learned struct{ feeds *registry }
 
-// Checkpoint returns what has been learned of a load; false if that is nothing, nothing since Saved, or not known yet to be more than a
-// checkpoint of it has (Restore, NoCheckpoint).
+// Checkpoint returns what has been learned of a load; false if that is nothing, nothing since
+// Saved, or not known yet to be more than a checkpoint of it has (Restore, NoCheckpoint).
 func (l Learned) Checkpoint(key types.NamespacedName) (c Checkpoint, ok bool) {
 	feed := l.feeds.get(key)
 	if feed == nil {
@@ -29,13 +29,14 @@ func (l Learned) Checkpoint(key types.NamespacedName) (c Checkpoint, ok bool) {
 	return c, ok
 }
 
-// Saved says that a checkpoint has been stored.
+// Saved records that a checkpoint has been stored.
 func (l Learned) Saved(key types.NamespacedName, c Checkpoint) {
 	l.look(key, func(load *learnedLoad) { load.stored = max(load.stored, c.newest) })
 }
 
-// Restore has a PredictedMetric go on from what a checkpoint says was learned of its load, if it knows less, or is behind. If it follows,
-// it also does so from each newer checkpoint: that of the replica which is elected. It returns whether it does.
+// Restore lets a PredictedMetric continue from a checkpoint of its load, if it knows less, or is
+// behind. If it follows, it also continues from each newer checkpoint: that of the elected replica.
+// It reports whether it did.
 func (l Learned) Restore(key types.NamespacedName, data []byte, follow bool) (adopted bool, err error) {
 	feed := l.feeds.get(key)
 	if feed == nil {
@@ -45,8 +46,8 @@ func (l Learned) Restore(key types.NamespacedName, data []byte, follow bool) (ad
 	past, err := feed.settings.Load().decode(data)
 	feed.look(func() {
 		learned := &feed.predictor.learned
-		first := !learned.sought
-		learned.sought = true
+		first := !learned.resolved
+		learned.resolved = true
 		if err == nil {
 			adopted, err = learned.adopt(past, first, follow, &feed.predictor, now)
 		}
@@ -54,28 +55,28 @@ func (l Learned) Restore(key types.NamespacedName, data []byte, follow bool) (ad
 	return adopted, err
 }
 
-// NoCheckpoint says that there is none of a load.
+// NoCheckpoint records that a load has none.
 func (l Learned) NoCheckpoint(key types.NamespacedName) {
-	l.look(key, func(load *learnedLoad) { load.sought = true })
+	l.look(key, func(load *learnedLoad) { load.resolved = true })
 }
 
-// Forget has the load of a PredictedMetric learned from nothing.
+// Forget drops what was learned of a load.
 func (l Learned) Forget(key types.NamespacedName) {
 	l.look(key, func(load *learnedLoad) { load.past, load.stored = nil, 0 })
 }
 
-// look calls a function with what has been learned of a load, between two forecasts. It does nothing if the load is not followed.
+// look calls a function with a learned load, between two forecasts. It does nothing if the load is not followed.
 func (l Learned) look(key types.NamespacedName, do func(*learnedLoad)) {
 	if feed := l.feeds.get(key); feed != nil {
 		feed.look(func() { do(&feed.predictor.learned) })
 	}
 }
 
-// WithoutCheckpoint returns the PredictedMetrics of which it is not known yet what their checkpoint is, or that there is none.
+// WithoutCheckpoint returns the PredictedMetrics whose checkpoint has neither been read nor found missing.
 func (l Learned) WithoutCheckpoint() (keys []types.NamespacedName) {
 	for _, feed := range l.feeds.all() {
 		feed.look(func() {
-			if !feed.predictor.learned.sought && feed.settings.Load().pipeline != nil {
+			if !feed.predictor.learned.resolved && feed.settings.Load().pipeline != nil {
 				keys = append(keys, feed.key)
 			}
 		})
@@ -90,13 +91,15 @@ type Load struct {
 	Params         pipeline.Params
 }
 
-// LittleKnown returns the loads that are read, are known for less than some time and have no checkpoint that knows more, by their keys.
+// LittleKnown returns the loads, in order of their keys, that are read, are known for less than some time and have no
+// checkpoint that knows more.
 func (l Learned) LittleKnown(least time.Duration) (loads []Load) {
 	for _, feed := range l.feeds.all() {
 		feed.look(func() {
 			c, load := feed.settings.Load(), &feed.predictor.learned
 			past := load.past
-			if load.sought && c.pipeline != nil && past.Fits(c.Params.Learning()) && past.Newest() > 0 && past.Known() < least {
+			read := c.pipeline != nil && past.Fits(c.Params.Learning()) && past.Newest() > 0
+			if load.resolved && read && past.Known() < least {
 				loads = append(loads, Load{feed.key, c.Source, c.Origin, c.Params})
 			}
 		})
@@ -105,8 +108,9 @@ func (l Learned) LittleKnown(least time.Duration) (loads []Load) {
 	return loads
 }
 
-// Fill adds what a load was before, by the minute (see [pipeline.Past.Fill]), unless it is another load by now. It returns for how long it is
-// known then. Nothing is filled of windows in which learning is disabled.
+// Fill adds earlier minutes of a load (see [pipeline.Past.Fill]), unless it is another load by now.
+// It returns the span for which the load is known then. Nothing is filled of windows in which
+// learning is disabled.
 func (l Learned) Fill(load *Load, begin int64, minutes []pipeline.Minute) (known time.Duration, ok bool) {
 	feed := l.feeds.get(load.Key)
 	if feed == nil || !feed.readsFrom(load.Origin) {

@@ -7,11 +7,12 @@ import (
 )
 
 const (
-	// hangLimit is after how long without any progress the forecaster hangs. A round takes less than a second; on a machine
-	// without free time it may take many times as long, which a restart would make worse.
+	// hangLimit is after how long without any progress the forecaster hangs. A round takes less
+	// than a second; on a machine without free time it may take many times as long, which a restart
+	// would make worse.
 	hangLimit = 3 * time.Minute
-	// maxUnwatched caps what the time between two calls of Alive counts. A process that was paused, or a machine that slept,
-	// finds a clock that has gone on without it.
+	// maxUnwatched caps what the time between two calls of Alive counts. A process that was paused,
+	// or a machine that slept, finds a clock that has gone on without it.
 	maxUnwatched = 30 * time.Second
 )
 
@@ -25,7 +26,7 @@ type liveness struct {
 	idle    time.Duration // without progress, as far as it was watched
 }
 
-// stalled returns for how long there has been no progress. The result rises with the calls: it needs some every maxUnwatched.
+// stalled returns the time without progress. The result rises with the calls: it needs some every maxUnwatched.
 func (l *liveness) stalled(now time.Time) time.Duration {
 	progress := l.progress.Load()
 	l.mu.Lock()

@@ -91,8 +91,8 @@ func (p *predictor) use() {
 	p.using = next
 }
 
-// reset drops the samples before a gap. After it all pods must be read again before their sum is a load, and values across
-// the gap would be invented.
+// reset drops the samples before a gap. After it all pods must be read again before their sum is a
+// load, and values across the gap would be invented.
 func (p *predictor) reset() {
 	p.readings.reset()
 	p.accuracy.Forget()
@@ -181,8 +181,8 @@ func (p *predictor) forecast(now time.Time, w *workspace) (forecast pipeline.For
 	return forecast, newestStart, err
 }
 
-// learn judges and learns what a forecast was made from. While changes of the pods are not seen a part of the load is missing,
-// which is learned once they are.
+// learn judges the forecast and learns the load. While changes of the pods are not seen a part of
+// the load is missing, which is learned once they are.
 func (p *predictor) learn(forecast *pipeline.Forecast, w *workspace, now time.Time) {
 	c := &p.using.Config
 	if !c.Params.Whole && !p.unseen.until.IsZero() {
@@ -194,7 +194,7 @@ func (p *predictor) learn(forecast *pipeline.Forecast, w *workspace, now time.Ti
 	p.floor.note(forecast, now)
 }
 
-// scale returns what the readings of a number of instances together are compared with. None of them is above highest.
+// scale returns the scale by which the readings of a number of instances are filtered. None of them is above highest.
 func (p *predictor) scale(instances int, highest float64) gate.Scale {
 	c := &p.using.Params
 	return gate.Scale{
@@ -261,7 +261,8 @@ func (p *predictor) addInstances(in *pipeline.Input) (err error) {
 	in.Since, err = r.coverage.cover(in.Instances, p.pace(), in.Now)
 	why, failed := errors.AsType[*snapshot.Unavailable](err)
 	if failed && why.Reason == snapshot.NoReadyPods && p.replicas.known && p.replicas.count == 0 {
-		return unavailable(snapshot.NoReadyPods, "the target is scaled to 0 replicas. No pod is left whose load could start it again: "+
+		return unavailable(snapshot.NoReadyPods, "the target is scaled to 0 replicas. "+
+			"No pod is left whose load could start it again: "+
 			"set it to 1, and minReplicas of the HPA as well, or take a source with scope Target")
 	}
 	return err
@@ -286,7 +287,8 @@ func (p *predictor) addWhole(in *pipeline.Input, windowStart int64, w *workspace
 	r.spacing.measure(total, in.Now, r.newest)
 	pace := p.pace()
 	if left := in.Total[0].T + max(warmUpTicks*pace.tick, 2*pace.reading) - in.Now; left > 0 {
-		return unavailable(snapshot.WarmingUp, "the load of the target is read; a trend can be seen in %s", (time.Duration(left) * time.Millisecond).Round(time.Second))
+		in := (time.Duration(left) * time.Millisecond).Round(time.Second)
+		return unavailable(snapshot.WarmingUp, "the load of the target is read; a trend can be seen in %s", in)
 	}
 	return nil
 }
@@ -302,8 +304,8 @@ func (p *predictor) pace() pace {
 	}
 }
 
-// unpack puts instances with their samples into a workspace. It drops the samples of instances that no longer exist, and the failures
-// of ended ones.
+// unpack puts instances with their samples into a workspace. It drops the samples of instances that
+// no longer exist, and the failures of ended ones.
 func (p *predictor) unpack(fleet []podtracker.Instance, windowStart int64, w *workspace) {
 	w.instances, w.samples, w.highest = w.instances[:0], w.samples[:0], 0
 	r := &p.readings
@@ -374,8 +376,8 @@ func (p *predictor) describe(now time.Time) *snapshot.Snapshot {
 	return s
 }
 
-// replicasLost returns since when the replicas of the target are not known: they cannot be read, or changes of them or of
-// its pods are not seen.
+// replicasLost returns since when the replicas of the target are not known: they cannot be read, or
+// changes of them or of its pods are not seen.
 func (p *predictor) replicasLost() (since time.Time) {
 	for _, t := range []time.Time{p.replicas.lost, p.podsLost, p.target.scaleLost()} {
 		if since.IsZero() || !t.IsZero() && t.Before(since) {
@@ -406,7 +408,8 @@ func (p *predictor) explain(err error, now time.Time) *snapshot.Unavailable {
 		why = unavailable(snapshot.BadSamples, "%v", err)
 	}
 	if why.Reason == snapshot.WaitingForSamples && ranOut {
-		why = unavailable(snapshot.Stale, "the newest sample is %s old (limit %s)", now.Sub(newest).Round(time.Second), limit)
+		age := now.Sub(newest).Round(time.Second)
+		why = unavailable(snapshot.Stale, "the newest sample is %s old (limit %s)", age, limit)
 		if every := p.readings.spacing.interval(); 2*every > limit {
 			why.Message += fmt.Sprintf("; samples are %s apart: staleAfter must be at least twice that", every.Round(time.Second))
 		}

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// readiness is what Ready needs, which must answer at once however many PredictedMetrics there are.
+// readiness lets Ready answer at once, however many PredictedMetrics there are.
 type readiness struct {
 	startedAt, lastRound atomic.Pointer[time.Time] // nil: not yet
 	validUntil           atomic.Pointer[time.Time] // until when a snapshot counts; nil: there was none
@@ -71,11 +71,12 @@ const (
 	stallLimit = 10 * Period
 )
 
-// check returns why there is no data to serve, nil if there is. After the start it waits until every PredictedMetric whose
-// target has ready pods has been read for long enough, at most a minute: a rolling update of the adapter leaves no gap. Later
-// one PredictedMetric without data does not count: an error that says why is better than an unreachable server. Nor do rounds
-// that take long count while snapshots are valid: under overload all replicas would be unready at once, and no value would be
-// read. Added is how many feeds there have been.
+// check returns why there is no data to serve, nil if there is. After the start it waits until
+// every PredictedMetric whose target has ready pods has been read for long enough, at most a
+// minute: a rolling update of the adapter leaves no gap. Later one PredictedMetric without data
+// does not count: an error with a reason is better than an unreachable server. Nor do rounds that
+// take long count while snapshots are valid: under overload all replicas would be unready at once,
+// and no value would be read. Added is how many feeds there have been.
 func (r *readiness) check(now time.Time, added int64) error {
 	started := r.startedAt.Load()
 	if started == nil {

@@ -14,11 +14,11 @@ import (
 	"github.com/foresail/foresail/pipeline"
 )
 
-// readings are the samples that the forecasts of a feed are made from, and what is known of those that are missing.
+// readings are the samples that the forecasts of a feed are made from, and the failures of the others.
 type readings struct {
 	series         map[string]*samples.Packed // by instance
 	forgotten      int                        // how often any of these were dropped
-	released       int                        // how often the inbox has let go of them
+	released       int                        // how often the inbox has released them
 	newest         int64                      // time of the newest sample (ms), 0 without one
 	failing        map[string]failing
 	refused        refusals
@@ -64,10 +64,12 @@ func (r *readings) perSecond(now time.Time) float64 {
 	return float64(count) / rateSpan.Seconds()
 }
 
-// keptCapacity is up to how many samples the memory of an arrival is kept for the next ones. After a backfill it is not.
+// keptCapacity is up to how many samples the memory of an arrival is kept for the next ones. After
+// a backfill it is not.
 const keptCapacity = 16
 
-// spareArrivals is of how many instances more than twice those that are read something may be kept: some have gone.
+// spareArrivals is the number of instances whose arrivals may be kept, above twice the number that
+// is read: some have gone.
 const spareArrivals = 16
 
 // collect takes what has arrived, and returns the replicas of the target.
@@ -103,7 +105,7 @@ func (r *readings) collect(b *inbox, now time.Time) replicas {
 	return b.replicas
 }
 
-// note counts the readings of an instance that failed in a row, by what has arrived of it.
+// note counts the readings of an instance that failed in a row.
 func (r *readings) note(a *arrival, err error, now time.Time) {
 	if err == nil {
 		delete(r.failing, a.instance)
@@ -158,8 +160,8 @@ func (r *readings) failures(t *scaleTarget, since, now time.Time) []snapshot.Fai
 	return out
 }
 
-// failure returns why nothing can be read, or "" if a reading has succeeded or one may still succeed. The usual cause is a wrong metric,
-// port, path or query, which waiting does not mend.
+// failure returns why nothing can be read, or "" if a reading has succeeded or one may still
+// succeed. The usual cause is a wrong metric, port, path or query, which waiting does not mend.
 func (r *readings) failure(c *Config, active []podtracker.Instance, now time.Time) string {
 	if c.Params.Whole {
 		if x := r.failing[source.WholeTarget]; x.times >= confirmed && now.Sub(x.since) >= lasting(x.err, 0) {
@@ -189,8 +191,8 @@ func (r *readings) failure(c *Config, active []podtracker.Instance, now time.Tim
 	return fmt.Sprintf("%s: %s", unreadable(len(settled)), r.errorsOf(settled))
 }
 
-// sourceFails reports whether the source as a whole has failed for long enough. A source that is pushed to does not count: its sender may
-// be slow.
+// sourceFails reports whether the source as a whole has failed for long enough. A source that is
+// pushed to does not count: its sender may be slow.
 func (r *readings) sourceFails(c *Config, now time.Time) bool {
 	return r.sourceFailures >= confirmed && now.Sub(r.sourceFailed) >= lasting(r.sourceErr, settledAfter) && c.Interval > 0
 }

@@ -14,7 +14,7 @@ const maxRefusals = 256
 type refusals struct {
 	arrived []int64 // when readings arrived that cannot be a load (ms), in order
 
-	// Of the last forecast, without those that the next reading may repeat.
+	// Of the last forecast, without the ones that the next reading may repeat.
 	outliers int
 	newest   map[string]gate.Refusal // of each instance, for maxRefusals of these
 }

@@ -12,7 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// registry is the feeds of all PredictedMetrics, by their keys, namespaces and scale targets. It is safe for concurrent use.
+// registry is the feeds of all PredictedMetrics, by their keys, namespaces and scale targets. It is
+// safe for concurrent use.
 type registry struct {
 	nodes func() time.Duration // Options.NodeStartupTime
 	added atomic.Int64         // how many feeds have been added
@@ -25,7 +26,8 @@ type registry struct {
 
 func newRegistry(nodes func() time.Duration) *registry {
 	return &registry{
-		nodes: nodes, feeds: map[types.NamespacedName]*Feed{}, byNamespace: map[string]map[string]*Feed{}, byTarget: map[target]*group{},
+		nodes: nodes,
+		feeds: map[types.NamespacedName]*Feed{}, byNamespace: map[string]map[string]*Feed{}, byTarget: map[target]*group{},
 	}
 }
 

@@ -10,8 +10,8 @@ import (
 // delayTime is the time constant of the mean delay: one late batch says little about a source.
 const delayTime = time.Minute
 
-// spacing measures how dense and how late samples are. The configured interval does not say: a Prometheus server that is
-// queried each second has nothing newer than its last scrape.
+// spacing measures how dense and how late samples are. The configured interval does not say: a
+// Prometheus server that is queried each second has nothing newer than its last scrape.
 type spacing struct {
 	apart float64 // mean time between two samples of an instance within the window (ms), 0 = not known
 	late  float64 // mean age of the newest sample when a forecast is made (ms)

@@ -10,13 +10,14 @@ import (
 
 // Pods is the pods of the target, as package podtracker follows them.
 type Pods interface {
-	// Instances returns the active instances and those that ended at or after since.
+	// Instances returns the active instances, and the ones that ended at or after since.
 	Instances(since time.Time) []podtracker.Instance
 	// Lost returns since when changes of the pods are not seen, and why; zero while they are seen.
 	Lost() (since time.Time, why error)
 	// Ready counts ready pods as the HPA controller does.
 	Ready() int
-	// StartupTime estimates how long a pod takes to start as a method does, from an assumed value and the start-ups measured.
+	// StartupTime estimates how long a pod takes to start as a method does, from an assumed value
+	// and the start-ups measured.
 	StartupTime(m pipeline.Method, initial time.Duration) time.Duration
 	// StartupTimeOnNode is the same without the wait for a node.
 	StartupTimeOnNode(m pipeline.Method, initial time.Duration) time.Duration
@@ -24,7 +25,7 @@ type Pods interface {
 	StartupsMeasured() int
 }
 
-// scaleTarget is what a feed knows of its scale target: the pods, and whether changes of its scale are seen.
+// scaleTarget is the scale target of a feed: the pods, and whether changes of its scale are seen.
 type scaleTarget struct {
 	pods  atomic.Pointer[Pods]
 	nodes func() time.Duration // Options.NodeStartupTime; set before the feed is found

@@ -70,22 +70,19 @@ var (
 	descAge        = describeSamples("sample_age_seconds", "Age of the newest sample.")
 	descRate       = describeSamples("samples_per_second", "Samples received over the last ten seconds, of all instances.")
 	descSpacing    = describeSamples("sample_interval_seconds", "Mean time between two samples of an instance, as measured.")
-	descSparse     = describeSamples("samples_too_sparse", "1 while changes of the load show too late in the samples for the horizon of the forecast, else 0.")
 	descFailing    = describeSamples("source_failing", "1 while the source as a whole cannot be read, else 0.")
 	descUnreadable = describe("unreadable_pods", "Ready pods whose last reading failed.")
 	descHorizon    = describe("horizon_seconds", "How far ahead the load is forecast.")
 	descStartup    = describe("startup_time_seconds", "Time from the creation of a pod to its readiness, assumed or measured.")
-	descDropped    = describe("dropped_samples", "Samples in the window that cannot be a load and count as unknown. "+
-		"The condition SamplesFresh names them.")
-	descError    = describeSpan("forecast_error_ratio", "Mean absolute error of the forecast at its horizon, divided by that of the present load taken to stay; below 1 is better. Absent until a time has been judged.")
-	descLate     = describeSpan("forecast_late_ratio", "Share of the time with too few pods: more load came than the replicas that were ordered for it hold at the threshold, and the maximum allowed for more. spec.forecast.lateness asks for it.")
-	descLateness = describe("forecast_lateness_ratio", "The share of the time that spec.forecast.lateness allows forecast_late_ratio to be. 0 with method Holt.")
+	descError      = describeSpan("forecast_error_ratio", "Mean absolute error of the forecast at its horizon, divided by that of the present load taken to stay; below 1 is better. Absent until a time has been judged.")
+	descLate       = describeSpan("forecast_late_ratio", "Share of the time with too few pods: more load came than the replicas that were ordered for it hold at the threshold, and the maximum allowed for more. spec.lateness asks for it.")
+	descLateness   = describe("forecast_lateness_ratio", "The share of the time that spec.lateness allows forecast_late_ratio to be. 0 with method Holt.")
 )
 
 func (c *collector) Describe(ch chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
 		descAvailable, descDryRun, descThreshold, descNow, descLoad, descPredicted, descTotal, descDesired, descCombined, descTarget,
-		descReady, descAge, descRate, descSpacing, descSparse, descFailing, descUnreadable, descHorizon, descStartup, descDropped, descError, descLate, descLateness,
+		descReady, descAge, descRate, descSpacing, descFailing, descUnreadable, descHorizon, descStartup, descError, descLate, descLateness,
 	} {
 		ch <- d
 	}
@@ -115,9 +112,6 @@ func collectSamples(ch chan<- prometheus.Metric, s *snapshot.Snapshot, now time.
 	if s.SampleInterval > 0 {
 		gauge(descSpacing, s.SampleInterval.Seconds())
 	}
-	if resolution, limit := s.SampleResolution(); limit > 0 {
-		gauge(descSparse, indicator(resolution > limit))
-	}
 }
 
 func collectForecast(ch chan<- prometheus.Metric, s *snapshot.Snapshot) {
@@ -130,7 +124,6 @@ func collectForecast(ch chan<- prometheus.Metric, s *snapshot.Snapshot) {
 	gauge(descStartup, s.StartupTime.Seconds())
 	gauge(descAvailable, indicator(s.Err == nil))
 	gauge(descDryRun, indicator(s.DryRun))
-	gauge(descDropped, float64(s.Refused))
 	if s.Err != nil {
 		return
 	}

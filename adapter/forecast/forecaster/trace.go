@@ -13,14 +13,14 @@ import (
 )
 
 const (
-	// watchedFor is for how long forecasts are traced after somebody has asked for a trace.
+	// watchedFor is the time for which forecasts are traced after a trace was requested.
 	watchedFor = 15 * time.Second
 	// maxWatched is how many feeds are traced at a time, and maxTicks how many ticks a trace has: the newest.
 	maxWatched = 16
 	maxTicks   = 1000
 )
 
-// watch is the trace of a feed, which is kept only while somebody looks at it.
+// watch is the trace of a feed, which is kept only while it is requested.
 type watch struct {
 	until atomic.Int64 // ms
 	trace atomic.Pointer[snapshot.Trace]
@@ -48,7 +48,8 @@ func (t *tracing) keep(feed *Feed, now time.Time) {
 
 // run makes a forecast of members, whose samples are series, and traces it while it is watched.
 func (w *watch) run(
-	p *pipeline.Pipeline, in pipeline.Input, memory *pipeline.Memory, members []podtracker.Instance, series map[string]*samples.Packed,
+	p *pipeline.Pipeline, in pipeline.Input, memory *pipeline.Memory,
+	members []podtracker.Instance, series map[string]*samples.Packed,
 ) (pipeline.Forecast, error) {
 	if in.Now >= w.until.Load() {
 		w.trace.Store(nil)
@@ -61,10 +62,11 @@ func (w *watch) run(
 	return forecast, err
 }
 
-// traceOf describes a forecast by the samples that were read: where others were put in for them, these are not shown, and their values
-// count as imputed.
+// traceOf describes a forecast by the samples that were read: where others were put in for them,
+// these are not shown, and their values count as imputed.
 func traceOf(
-	forecast pipeline.Forecast, stages pipeline.Trace, in *pipeline.Input, members []podtracker.Instance, series map[string]*samples.Packed,
+	forecast pipeline.Forecast, stages pipeline.Trace, in *pipeline.Input,
+	members []podtracker.Instance, series map[string]*samples.Packed,
 ) *snapshot.Trace {
 	t := &snapshot.Trace{At: time.UnixMilli(in.Now), Forecast: forecast, Stages: stages}
 	for i := range members {

@@ -23,56 +23,31 @@ import (
 func FromSpec(spec v1alpha1.PredictedMetricSpec) (pipeline.Params, error) {
 	s := spec.DeepCopy()
 	s.Default()
-	p := pipeline.Params{
-		Method:    pipeline.Method(s.Forecast.Method),
-		Model:     model(s.Model),
-		Threshold: number(s.Threshold),
-		Min:       int(*s.MinReplicas),
-
-		Whole:      s.Source.Whole(),
-		Activation: optional(s.Activation),
-
-		Max: maxReplicas(s.MaxReplicas),
-
-		Interval: s.SampleInterval.Duration,
-
-		RedistributionTimeout: s.Redistribution.Timeout.Duration,
-		RedistributionShape:   number(*s.Redistribution.Shape),
-
-		LevelUp:   number(*s.Smoothing.LevelUp),
-		LevelDown: number(*s.Smoothing.LevelDown),
-		TrendUp:   number(*s.Smoothing.TrendUp),
-		TrendDown: number(*s.Smoothing.TrendDown),
-
-		Lateness:    lateness(s.Forecast.Lateness),
-		NoiseMargin: optional(s.Forecast.NoiseMargin),
-
-		Saturation: saturation(s.Saturation),
-
-		StartupTime:       s.Startup.Initial.Duration,
-		HorizonMultiplier: number(*s.Horizon.Multiplier),
-		HorizonMin:        s.Horizon.Min.Duration,
-		HorizonMax:        s.Horizon.Max.Duration,
-		ReactionDelay:     s.Horizon.ReactionDelay.Duration,
-
-		TrendAngle:      number(*s.Decision.TrendAngle),
-		RiskFactor:      number(*s.Decision.RiskFactor),
-		ScaleDownMargin: number(*s.Decision.ScaleDownMargin),
-		Spillover:       number(*s.Decision.Spillover),
-		MaxStep:         int(*s.Decision.MaxStep),
-		PendingExpiry:   s.Decision.PendingExpiry.Duration,
-
-		StaleAfter: StaleAfter(s),
-		Cooldown: pipeline.Cooldown{
-			UpAfterUp:     s.Cooldown.UpAfterUp.Duration,
-			UpAfterDown:   s.Cooldown.UpAfterDown.Duration,
-			DownAfterUp:   s.Cooldown.DownAfterUp.Duration,
-			DownAfterDown: s.Cooldown.DownAfterDown.Duration,
-		},
-	}
-	p.Window, p.WindowFollowsHorizon = window(s)
+	p := defaults(s)
+	p.Threshold, p.Min, p.Max = number(s.Threshold), int(*s.MinReplicas), maxReplicas(s.MaxReplicas)
+	p.Whole, p.Activation = s.Source.Whole(), optional(s.Activation)
+	p.Model, p.Saturation = model(s), saturation(s.Saturation, p.Saturation.Zone)
+	p.Interval, p.StaleAfter = s.SampleInterval.Duration, StaleAfter(s)
+	p.RedistributionTimeout = s.RedistributionTimeout.Duration
+	p.StartupTime = s.StartupTime.Duration
+	p.HorizonMin, p.HorizonMax = s.Horizon.Min.Duration, s.Horizon.Max.Duration
+	p.ReactionDelay = s.Horizon.ReactionDelay.Duration
 	_, schedules := Schedules(*s, &p)
 	return p, errors.Join(p.Validate(), schedules)
+}
+
+// defaults returns the parameters of the method of a spec, with those that only this method has.
+func defaults(s *v1alpha1.PredictedMetricSpec) pipeline.Params {
+	if s.Holt == nil {
+		p := pipeline.AdaptiveParams()
+		p.Lateness = lateness(s.Lateness)
+		return p
+	}
+	p := pipeline.HoltParams()
+	p.Method = pipeline.Holt
+	p.LevelUp, p.LevelDown = number(*s.Holt.LevelUp), number(*s.Holt.LevelDown)
+	p.TrendUp, p.TrendDown = number(*s.Holt.TrendUp), number(*s.Holt.TrendDown)
+	return p
 }
 
 // number returns the float nearest to a quantity, so that 700m and 0.7 are the same.
@@ -96,15 +71,18 @@ func lateness(s string) float64 {
 	return share / 100
 }
 
-func model(m v1alpha1.Model) pipeline.Model {
-	return pipeline.Model{Kind: pipeline.ModelKind(m.Type), Baseline: optional(m.Baseline)}
+func model(s *v1alpha1.PredictedMetricSpec) pipeline.Model {
+	if s.Baseline != nil {
+		return pipeline.Model{Kind: pipeline.Overhead, Baseline: number(*s.Baseline)}
+	}
+	return pipeline.Model{Kind: pipeline.ModelKind(s.Model)}
 }
 
-func saturation(s *v1alpha1.Saturation) pipeline.Saturation {
-	if s == nil {
+func saturation(highest *resource.Quantity, zone float64) pipeline.Saturation {
+	if highest == nil {
 		return pipeline.Saturation{}
 	}
-	return pipeline.Saturation{Enabled: true, Max: number(s.Max), Zone: number(*s.Zone)}
+	return pipeline.Saturation{Enabled: true, Max: number(*highest), Zone: zone}
 }
 
 // StaleAfter returns the age from which on samples are not used: where the spec does not say, three intervals of the source, and no less
@@ -113,15 +91,7 @@ func StaleAfter(s *v1alpha1.PredictedMetricSpec) time.Duration {
 	if s.StaleAfter != nil {
 		return s.StaleAfter.Duration
 	}
-	return max(v1alpha1.DurationAt("staleAfter", s.Forecast.Method).Duration, 3*s.Source.Interval())
-}
-
-// window returns the length of the window, and whether it may grow with the horizon: one that is set does not.
-func window(s *v1alpha1.PredictedMetricSpec) (length time.Duration, followsHorizon bool) {
-	if s.Window != nil {
-		return s.Window.Duration, false
-	}
-	return v1alpha1.DurationAt("window", s.Forecast.Method).Duration, s.Forecast.Method == v1alpha1.ForecastAdaptive
+	return max(v1alpha1.DurationAt("staleAfter", s.Method()).Duration, 3*s.Source.Interval())
 }
 
 // maxReplicas returns the limit, or none where the spec leaves it to the HPA.

@@ -40,13 +40,13 @@ func TestHoltDefaultsAreThePipelines(t *testing.T) {
 	want.Threshold, want.Max = 0.7, 20
 	want.Saturation = pipeline.Saturation{}
 	holt := minimal()
-	holt.Forecast.Method = v1alpha1.ForecastHolt
+	holt.Holt = &v1alpha1.Holt{}
 	got, err := FromSpec(holt)
 	require.NoError(t, err)
 	assert.Equal(t, want, got)
 
 	spec := minimal()
-	spec.Saturation = &v1alpha1.Saturation{Max: resource.MustParse("1")}
+	spec.Saturation = new(resource.MustParse("1"))
 	got, err = FromSpec(spec)
 	require.NoError(t, err)
 	assert.Equal(t, pipeline.Saturation{Enabled: true, Max: 1, Zone: pipeline.HoltParams().Saturation.Zone}, got.Saturation)
@@ -56,18 +56,13 @@ func TestAdaptiveDefaultsAreThePipelines(t *testing.T) {
 	want := pipeline.AdaptiveParams()
 	want.Threshold, want.Max = 0.7, 20
 	want.Saturation = pipeline.Saturation{}
-	for _, method := range []v1alpha1.ForecastMethod{"", v1alpha1.ForecastAdaptive} {
-		spec := minimal()
-		spec.Forecast.Method = method
-		got, err := FromSpec(spec)
-		require.NoError(t, err)
-		assert.Equal(t, want, got)
-	}
-
-	// The file sets every default that depends on the method, the window too, which therefore does not grow.
-	got, err := FromSpec(readSpec(t, filepath.Join(testdata, "valid", "adaptive-full.yaml")))
+	got, err := FromSpec(minimal())
 	require.NoError(t, err)
-	want.WindowFollowsHorizon = false
+	assert.Equal(t, want, got)
+
+	// The file sets every default that depends on the method.
+	got, err = FromSpec(readSpec(t, filepath.Join(testdata, "valid", "adaptive-full.yaml")))
+	require.NoError(t, err)
 	assert.Equal(t, want, got)
 }
 
@@ -81,45 +76,43 @@ func TestMaxReplicasAbsentIsNoLimit(t *testing.T) {
 
 // Each field is given a value of its own, so that none can stand in for another.
 func TestEveryFieldArrivesWhereItBelongs(t *testing.T) {
-	spec, err := ParseSpec([]byte(`
+	const both = `
 threshold: 700m
 minReplicas: 4
 maxReplicas: 21
-model: {type: Overhead, baseline: 50m}
-saturation: {max: 1100m, zone: 30m}
-forecast: {method: Adaptive, lateness: 2.5%, noiseMargin: 900m}
-window: 91s
+baseline: 50m
+saturation: 1100m
 sampleInterval: 2s
-redistribution: {timeout: 31s, shape: "-1.5"}
-smoothing: {levelUp: 210m, levelDown: 110m, trendUp: 220m, trendDown: 120m}
-startup: {initial: 26s, measured: false}
-horizon: {multiplier: 1300m, min: 11s, max: 41s, reactionDelay: 16s}
-decision: {trendAngle: 12, riskFactor: 2500m, scaleDownMargin: 310m, spillover: 130m, maxStep: 5, pendingExpiry: 61s}
-cooldown: {upAfterUp: 6s, upAfterDown: 7s, downAfterUp: 181s, downAfterDown: 62s}
+redistributionTimeout: 31s
+startupTime: 26s
+horizon: {min: 11s, max: 41s, reactionDelay: 16s}
 staleAfter: 32s
-`))
-	require.NoError(t, err)
-	given := *spec.DeepCopy()
-	got, err := FromSpec(spec)
-	require.NoError(t, err)
-	assert.Equal(t, given, spec, "the caller's spec has been changed")
-	assert.Equal(t, pipeline.Params{
-		Method: pipeline.Adaptive, NoiseMargin: 0.9, Lateness: 0.025,
-		Threshold: 0.7, Min: 4, Max: 21,
-		Model:      pipeline.Model{Kind: pipeline.Overhead, Baseline: 0.05},
-		Saturation: pipeline.Saturation{Enabled: true, Max: 1.1, Zone: 0.03},
-		Window:     91 * time.Second, Interval: 2 * time.Second,
-		RedistributionTimeout: 31 * time.Second, RedistributionShape: -1.5,
-		LevelUp: 0.21, LevelDown: 0.11, TrendUp: 0.22, TrendDown: 0.12,
-		StartupTime: 26 * time.Second, HorizonMultiplier: 1.3,
-		HorizonMin: 11 * time.Second, HorizonMax: 41 * time.Second, ReactionDelay: 16 * time.Second,
-		TrendAngle: 12, RiskFactor: 2.5, ScaleDownMargin: 0.31, Spillover: 0.13, MaxStep: 5,
-		PendingExpiry: 61 * time.Second, StaleAfter: 32 * time.Second,
-		Cooldown: pipeline.Cooldown{
-			UpAfterUp: 6 * time.Second, UpAfterDown: 7 * time.Second,
-			DownAfterUp: 181 * time.Second, DownAfterDown: 62 * time.Second,
-		},
-	}, got)
+`
+	for own, want := range map[string]pipeline.Params{
+		"lateness: 2.5%": pipeline.AdaptiveParams(),
+		"holt: {levelUp: 210m, levelDown: 110m, trendUp: 220m, trendDown: 120m}": pipeline.HoltParams(),
+	} {
+		if want.Method == pipeline.Adaptive {
+			want.Lateness = 0.025
+		} else {
+			want.Method = pipeline.Holt
+			want.LevelUp, want.LevelDown, want.TrendUp, want.TrendDown = 0.21, 0.11, 0.22, 0.12
+		}
+		want.Threshold, want.Min, want.Max = 0.7, 4, 21
+		want.Model = pipeline.Model{Kind: pipeline.Overhead, Baseline: 0.05}
+		want.Saturation = pipeline.Saturation{Enabled: true, Max: 1.1, Zone: 0.02}
+		want.Interval, want.RedistributionTimeout, want.StartupTime = 2*time.Second, 31*time.Second, 26*time.Second
+		want.HorizonMin, want.HorizonMax, want.ReactionDelay = 11*time.Second, 41*time.Second, 16*time.Second
+		want.StaleAfter = 32 * time.Second
+
+		spec, err := ParseSpec([]byte(both + own))
+		require.NoError(t, err)
+		given := *spec.DeepCopy()
+		got, err := FromSpec(spec)
+		require.NoError(t, err)
+		assert.Equal(t, given, spec, "the caller's spec has been changed")
+		assert.Equal(t, want, got)
+	}
 }
 
 func TestStaleAfterFollowsTheSource(t *testing.T) {
@@ -139,10 +132,10 @@ func TestStaleAfterFollowsTheSource(t *testing.T) {
 func TestAllProblemsAreReported(t *testing.T) {
 	_, err := ParseSpec([]byte(`
 threshold: 0
-forecast: {method: Holt, lateness: 1%}
-smoothing: {levelUp: 2}
+holt: {levelUp: 2}
+lateness: 1%
 horizon: {min: 1m}
-model: {type: Overhead}
+baseline: -1
 minReplicas: 3
 maxReplicas: 2
 schedules: [{name: sale, start: "2026-11-27T07:00:00Z", end: "2026-11-27T06:00:00Z", minReplicas: 2}]
@@ -150,10 +143,10 @@ schedules: [{name: sale, start: "2026-11-27T07:00:00Z", end: "2026-11-27T06:00:0
 	require.Error(t, err)
 	assert.ElementsMatch(t, []string{
 		"spec.threshold: 0: must be a quantity above 0, such as 700m or \"0.7\"",
-		"spec.forecast.lateness: 1%: must be absent unless forecast.method is Adaptive",
-		"spec.smoothing.levelUp: 2: must be a quantity between 0 and 1, such as 200m",
+		"spec.lateness: 1%: must be absent with holt",
+		"spec.holt.levelUp: 2: must be a quantity between 0 and 1, such as 200m",
 		"spec.horizon.max: absent: must be at least horizon.min",
-		"spec.model.baseline: absent: must be given with type Overhead, and with no other",
+		"spec.baseline: -1: must be a quantity of 0 or more, such as 100m",
 		"spec.maxReplicas: 2: must be at least minReplicas",
 		"spec.schedules[0].end: 2026-11-27T06:00:00Z: must be after start",
 	}, strings.Split(err.Error(), "\n"))
@@ -207,48 +200,25 @@ func randomSpec(random *rand.Rand) map[string]any {
 	span := []any{"-1s", "0s", "1ms", "12s", "1m30s", "40s", "1h"}
 	fields := []func(spec map[string]any){
 		set("minReplicas", one(0, 1, 2, 20, 21)),
-		set("forecast.method", one("Holt", "Adaptive")),
-		set("forecast.noiseMargin", one("-1m", 0, "800m", 10, "10001m")),
+		set("holt", map[string]any{}),
+		set("lateness", one("1%", "0%", "50%", "50.1%", "-1%", "1", "%", "0.001%", "0.0001%", "NaN%")),
+		set("model", one("Linear", "Quadratic")),
+		set("baseline", one("-1m", 0, "100m", "500m", "538m", "539m", "666m", "667m", "0.7")),
 		func(spec map[string]any) {
-			set("forecast.method", "Adaptive")(spec)
-			set("forecast.noiseMargin", one("-1m", 0, "800m", 10, "10001m"))(spec)
+			set("holt", map[string]any{})(spec)
+			set("baseline", one(0, "100m", "538m", "539m", "0.7"))(spec)
 		},
-		set("forecast.lateness", one("1%", "0%", "50%", "50.1%", "-1%", "1", "%", "0.001%", "0.0001%", "NaN%")),
-		set("model.type", one("Linear", "Overhead", "Quadratic")),
-		set("model.baseline", one("-1m", 0, "100m", "700m")),
-		func(spec map[string]any) {
-			set("model.type", "Overhead")(spec)
-			set("model.baseline", one(0, "100m", "500m", "600m", "666m", "667m", "0.7"))(spec)
-		},
-		set("saturation.max", one("1", "700m", "701m")),
-		func(spec map[string]any) {
-			set("saturation.max", 1)(spec)
-			set("saturation.zone", one(share...))(spec)
-		},
-		set("window", one("0s", "1ms", "199ms", "200ms", "1999ms", "90s", "10001s", "28h")),
-		set("sampleInterval", one("0s", "1ms", "99ms", "100ms", "1s", "1.5s", "150500us", "45s", "45001ms", "150s", "150001ms", "100.5ms")),
-		set("redistribution.timeout", one(span...)),
-		set("redistribution.shape", one(-51, -50, 0, "0.001", 50, "50.1")),
-		set("smoothing.levelUp", one(share...)),
-		set("smoothing.levelDown", one(share...)),
-		set("smoothing.trendUp", one(share...)),
-		set("smoothing.trendDown", one(share...)),
-		set("startup.initial", one(span...)),
-		set("startup.measured", one(true, false)),
-		set("horizon.multiplier", one("-1", 0, "1n", 100, "100001m")),
+		set("saturation", one("1", "700m", "701m")),
+		set("sampleInterval", one("0s", "1ms", "99ms", "100ms", "1s", "1.5s", "150500us", "45s", "45001ms", "100.5ms")),
+		set("redistributionTimeout", one(span...)),
+		set("holt.levelUp", one(share...)),
+		set("holt.levelDown", one(share...)),
+		set("holt.trendUp", one(share...)),
+		set("holt.trendDown", one(share...)),
+		set("startupTime", one(span...)),
 		set("horizon.min", one(span...)),
 		set("horizon.max", one(span...)),
 		set("horizon.reactionDelay", one(span...)),
-		set("decision.trendAngle", one(-1, 0, 45, "89999m", 90)),
-		set("decision.riskFactor", one(-1, 0, "1n", 1000)),
-		set("decision.scaleDownMargin", one("-1m", 0, 100, "100001m")),
-		set("decision.spillover", one(share...)),
-		set("decision.maxStep", one(-1, 0, 1)),
-		set("decision.pendingExpiry", one(span...)),
-		set("cooldown.upAfterUp", one(span...)),
-		set("cooldown.upAfterDown", one(span...)),
-		set("cooldown.downAfterUp", one(span...)),
-		set("cooldown.downAfterDown", one(span...)),
 		set("staleAfter", one(span...)),
 		set("schedules", []any{randomSchedule(one)}),
 		set("schedules", []any{randomSchedule(one)}),
@@ -411,20 +381,20 @@ func TestParseSpecErrorsNameTheField(t *testing.T) {
 		"unknown":       {"treshold: 700m", "spec.treshold: no such field: must be one of activation, autoscaler, "},
 		"missing":       {"maxReplicas: 1", "spec.threshold: absent: must be given"},
 		"case":          {"maxreplicas: 1", "spec.maxreplicas: no such field: must be one of "},
-		"nested":        {"smoothing: {levelup: 1}", "spec.smoothing.levelup: no such field: must be one of levelDown, levelUp, trendDown, trendUp"},
+		"nested":        {"holt: {levelup: 1}", "spec.holt.levelup: no such field: must be one of levelDown, levelUp, trendDown, trendUp"},
 		"quantity":      {"threshold: high", `spec.threshold: high: must be a quantity above 0, such as 700m or "0.7"`},
 		"fraction":      {"threshold: 0.7", `spec.threshold: 0.7: must be a quantity above 0, such as 700m or "0.7"`},
 		"exponent":      {`threshold: "1e-999999999"`, `spec.threshold: 1e-999999999: must be a quantity above 0, such as 700m or "0.7"`},
-		"duration":      {"window: 90", "spec.window: 90: must be a duration above 0s, such as 90s"},
+		"duration":      {"startupTime: 90", "spec.startupTime: 90: must be a duration of 0s or more, such as 25s"},
 		"unit":          {"threshold: 1\nhorizon: {max: 40 s}", "spec.horizon.max: 40 s: must be a duration of 0s or more, such as 40s"},
 		"count":         {"maxReplicas: 1.5", "spec.maxReplicas: 1.5: must be a whole number"},
 		"large count":   {"maxReplicas: 3000000000", "spec.maxReplicas: 3000000000: must be a whole number of 32 bits"},
-		"flag":          {"startup: {measured: maybe}", "spec.startup.measured: maybe: must be true or false"},
+		"flag":          {"dryRun: maybe", "spec.dryRun: maybe: must be true or false"},
 		"port":          {"source: {pods: {port: 90.9}}", "spec.source.pods.port: 90.9: must be a number from 1 to 65535 or the name of a container port"},
 		"string":        {"source: {pods: {path: 9090}}", "spec.source.pods.path: 9090: must be the path of a URL"},
 		"labels":        {"source: {pods: {matchLabels: {a: 1}}}", "spec.source.pods.matchLabels.a: 1: must be a string"},
-		"object":        {"model: Linear", "spec.model: Linear: must be an object"},
-		"enum":          {"threshold: 1\nforecast: {method: holt}", "spec.forecast.method: holt: must be Adaptive or Holt"},
+		"object":        {"horizon: 20m", "spec.horizon: 20m: must be an object"},
+		"enum":          {"threshold: 1\nmodel: linear", "spec.model: linear: must be Linear or Quadratic"},
 		"long":          {"threshold: 1\nschedules: [{name: " + strings.Repeat("a", 64) + "}]", "spec.schedules[0].name: " + strings.Repeat("a", 64) + ": must be shorter: it may not be more than 63 bytes"},
 		"kind":          {"{apiVersion: foresail.dev/v1alpha1, kind: WorkerPool, spec: {}}", "kind: WorkerPool: must be PredictedMetric"},
 		"version":       {"{apiVersion: foresail.dev/v1, kind: PredictedMetric, spec: {}}", "apiVersion: foresail.dev/v1: must be foresail.dev/v1alpha1"},

@@ -37,6 +37,9 @@ func kindOf(version string) schema.GroupVersionKind {
 	return schema.GroupVersionKind{Group: group, Version: version, Kind: kind}
 }
 
+// provisioningStrategy has nodes running, which every node autoscaler can.
+const provisioningStrategy = "buffer.x-k8s.io/active-capacity"
+
 // specOf returns the spec of a buffer in the form of unstructured objects.
 func specOf(pm *v1alpha1.PredictedMetric, replicas int) map[string]any {
 	ref := pm.Spec.ScaleTargetRef
@@ -46,7 +49,7 @@ func specOf(pm *v1alpha1.PredictedMetric, replicas int) map[string]any {
 	}
 	return map[string]any{
 		"scalableRef": scalable, "replicas": int64(replicas),
-		"provisioningStrategy": pm.Spec.CapacityBuffer.ProvisioningStrategy,
+		"provisioningStrategy": provisioningStrategy,
 	}
 }
 

@@ -109,15 +109,14 @@ func empty(live client.Object, m *memory, now time.Time) (change client.Object, 
 }
 
 var (
-	descReplicas = prometheus.NewDesc("foresail_capacity_buffer_replicas", "Spare pods that the CapacityBuffer of a PredictedMetric asks for.",
+	descReplicas = prometheus.NewDesc("foresail_capacity_buffer_replicas", "[ALPHA] Spare pods that the CapacityBuffer of a PredictedMetric asks for.",
 		[]string{"namespace", "predictedmetric"}, nil)
-	descStartup = prometheus.NewDesc("foresail_capacity_buffer_node_startup_time_seconds", "Time from a pod that waits for a new node until it is scheduled, assumed or measured.", nil, nil)
-	descNodes   = prometheus.NewDesc("foresail_capacity_buffer_nodes_measured", "Nodes that the startup time of nodes is measured from; 0: it is assumed.", nil, nil)
+	descStartup = prometheus.NewDesc("foresail_capacity_buffer_node_startup_time_seconds", "[ALPHA] Time from a pod that waits for a new node until it is scheduled, assumed or measured.", nil, nil)
 )
 
 // Describe implements prometheus.Collector.
 func (k *Keeper) Describe(out chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{descReplicas, descStartup, descNodes} {
+	for _, d := range []*prometheus.Desc{descReplicas, descStartup} {
 		out <- d
 	}
 }
@@ -132,6 +131,5 @@ func (k *Keeper) Collect(out chan<- prometheus.Metric) {
 	}
 	if s, ok := k.nodes.Startup(); ok {
 		out <- prometheus.MustNewConstMetric(descStartup, prometheus.GaugeValue, s.Time.Seconds())
-		out <- prometheus.MustNewConstMetric(descNodes, prometheus.GaugeValue, float64(s.Measured))
 	}
 }

@@ -223,15 +223,6 @@ func TestShrinksOnceItHasNotBeenNeededForAWhile(t *testing.T) {
 		assert.Equal(f, []string{"create checkout 6", "patch checkout 0"}, f.wrote())
 
 		f.Change("checkout", func(s *v1alpha1.PredictedMetricSpec) {
-			s.CapacityBuffer.ScaleDownStabilizationSeconds = new(int32(30))
-		})
-		f.expect(8, 12)
-		f.Pass()
-		f.expect(8, 8)
-		f.PassFor(36 * time.Second)
-		assert.Equal(f, 0, f.size(), "as the user says")
-
-		f.Change("checkout", func(s *v1alpha1.PredictedMetricSpec) {
 			s.CapacityBuffer = &v1alpha1.CapacityBuffer{NodeStartupTime: &metav1.Duration{Duration: 8 * time.Minute}}
 		})
 		f.expect(8, 12)
@@ -443,15 +434,12 @@ func TestMetricsOfTheLeader(t *testing.T) {
 		f.Lead()
 		f.Pass()
 		assert.NoError(f, testutil.CollectAndCompare(f.keeper(), strings.NewReader(`
-# HELP foresail_capacity_buffer_replicas Spare pods that the CapacityBuffer of a PredictedMetric asks for.
+# HELP foresail_capacity_buffer_replicas [ALPHA] Spare pods that the CapacityBuffer of a PredictedMetric asks for.
 # TYPE foresail_capacity_buffer_replicas gauge
 foresail_capacity_buffer_replicas{namespace="shop",predictedmetric="checkout"} 6
-# HELP foresail_capacity_buffer_node_startup_time_seconds Time from a pod that waits for a new node until it is scheduled, assumed or measured.
+# HELP foresail_capacity_buffer_node_startup_time_seconds [ALPHA] Time from a pod that waits for a new node until it is scheduled, assumed or measured.
 # TYPE foresail_capacity_buffer_node_startup_time_seconds gauge
 foresail_capacity_buffer_node_startup_time_seconds 120
-# HELP foresail_capacity_buffer_nodes_measured Nodes that the startup time of nodes is measured from; 0: it is assumed.
-# TYPE foresail_capacity_buffer_nodes_measured gauge
-foresail_capacity_buffer_nodes_measured 0
 `)))
 		f.Stop()
 		assert.Zero(f, testutil.CollectAndCount(f.keeper()), "a process that does not lead knows nothing")
@@ -521,13 +509,12 @@ func TestTheBufferFollowsTheSpec(t *testing.T) {
 		f.Pass()
 		f.Change("checkout", func(s *v1alpha1.PredictedMetricSpec) {
 			s.ScaleTargetRef = v1alpha1.ScaleTargetRef{APIVersion: "v1", Kind: "ReplicationController", Name: "old"}
-			s.CapacityBuffer.ProvisioningStrategy = "buffer.gke.io/standby-capacity"
 		})
 		f.expect(4, 5)
 		f.Pass()
 		assert.Equal(f, map[string]any{
 			"scalableRef": map[string]any{"kind": "ReplicationController", "name": "old"},
-			"replicas":    int64(1), "provisioningStrategy": "buffer.gke.io/standby-capacity",
+			"replicas":    int64(1), "provisioningStrategy": provisioningStrategy,
 		}, specIn(f.Find("checkout")), "the size that was held was for another target")
 	})
 }

@@ -16,7 +16,7 @@ import (
 const (
 	// shrinkPeriod is the minimum time between two reductions of a buffer.
 	shrinkPeriod = 10 * time.Second
-	// defaultHold is how long a size is held unless the spec says otherwise, or a node takes longer: as long as an HPA
+	// defaultHold is how long a size is held unless a node takes longer: as long as an HPA
 	// holds its replicas by default. Autoscalers keep an unneeded node for some minutes more.
 	defaultHold = 5 * time.Minute
 )
@@ -66,11 +66,7 @@ func (k *Keeper) sizeOf(pm *v1alpha1.PredictedMetric, m *memory, found *keep.Fou
 	if len(m.hold.sizes.kept) == 0 && m.sized {
 		m.hold.assume(now, m.size, s.need)
 	}
-	window := max(defaultHold, s.startup.Time)
-	if seconds := spec.ScaleDownStabilizationSeconds; seconds != nil {
-		window = time.Duration(*seconds) * time.Second
-	}
-	s.replicas = m.hold.next(now, window, s.need)
+	s.replicas = m.hold.next(now, max(defaultHold, s.startup.Time), s.need)
 	if m.sized && s.replicas < m.size {
 		if now.Sub(m.shrunk) < shrinkPeriod && m.size <= s.limit() {
 			s.replicas = m.size

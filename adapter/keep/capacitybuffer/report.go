@@ -48,7 +48,7 @@ func (s *sized) explain() string {
 		message += ", and more are not allowed"
 	}
 	if s.window > 0 {
-		message += fmt.Sprintf("; a trend is carried on so far only with a window of %s", s.window.Round(time.Second))
+		message += "; no trend is carried on so far: only what recurs is known"
 	}
 	return message
 }

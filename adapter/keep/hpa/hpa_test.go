@@ -71,7 +71,7 @@ func TestHPAFollowsTheSpec(t *testing.T) {
 	}
 	assert.EqualValues(t, 30, window(func(*v1alpha1.PredictedMetricSpec) {}))
 	assert.EqualValues(t, 30, window(func(s *v1alpha1.PredictedMetricSpec) { s.Autoscaler = nil }), "as foresail hpa prints it")
-	assert.EqualValues(t, 120, window(func(s *v1alpha1.PredictedMetricSpec) { s.Forecast.Method = v1alpha1.ForecastHolt }))
+	assert.EqualValues(t, 120, window(func(s *v1alpha1.PredictedMetricSpec) { s.Holt = &v1alpha1.Holt{} }))
 	assert.EqualValues(t, 0, window(func(s *v1alpha1.PredictedMetricSpec) { s.Autoscaler.ScaleDownStabilizationSeconds = new(int32(0)) }))
 
 	zero := metric("m", "checkout")

@@ -10,14 +10,12 @@ import (
 
 // telemetry counts and times answers.
 type telemetry struct {
-	duration    *prometheus.HistogramVec // by verb
-	requests    *prometheus.CounterVec   // by verb and code
+	duration    *prometheus.HistogramVec // by verb and code
 	connections prometheus.Counter
 	unknown     prometheus.Counter
 
-	ok      map[string]prometheus.Counter // of requests, by verb
-	took    map[string]prometheus.Observer
-	refused [reasons]prometheus.Counter // nil: the reason filters no node
+	ok      map[string]prometheus.Observer // of answers with 200, by verb
+	refused [reasons]prometheus.Counter    // nil: the reason filters no node
 	open    [gaps]prometheus.Counter
 	noFit   [outcomes]prometheus.Counter
 	state   []prometheus.Collector
@@ -28,13 +26,9 @@ func newTelemetry(r prometheus.Registerer, now func() time.Time, snapshot func()
 	t := &telemetry{
 		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "foresail_extender_request_duration_seconds",
-			Help: "Time from the headers of a request until its answer was written.",
+			Help: "Time from the headers of a request until its answer was written, by verb and HTTP status.",
 			// A scheduler gives up after 200 ms.
 			Buckets: []float64{100e-6, 200e-6, 300e-6, 500e-6, 750e-6, 1e-3, 2e-3, 3e-3, 5e-3, 10e-3, 20e-3, 50e-3, 100e-3, 200e-3, 500e-3, 1},
-		}, []string{"verb"}),
-		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "foresail_extender_requests_total",
-			Help: "Requests of schedulers, by verb and HTTP status.",
 		}, []string{"verb", "code"}),
 		connections: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "foresail_extender_connections_total",
@@ -44,12 +38,11 @@ func newTelemetry(r prometheus.Registerer, now func() time.Time, snapshot func()
 			Name: "foresail_extender_unknown_pods_total",
 			Help: "Requests about pods that neither the watch nor a read had as pending or bound. Such a pod counts only once it is bound.",
 		}),
-		ok: map[string]prometheus.Counter{}, took: map[string]prometheus.Observer{},
+		ok: map[string]prometheus.Observer{},
 	}
 	t.countVerdicts()
 	for _, verb := range []string{verbFilter, verbPrioritize} {
-		t.ok[verb] = t.requests.WithLabelValues(verb, strconv.Itoa(http.StatusOK)) // from 0, so that the first one is an increase
-		t.took[verb] = t.duration.WithLabelValues(verb)
+		t.ok[verb] = t.duration.WithLabelValues(verb, strconv.Itoa(http.StatusOK)) // from 0, so that the first one is an increase
 	}
 	t.watch(now, snapshot, l)
 	if r == nil {
@@ -97,22 +90,15 @@ func (t *telemetry) watch(now func() time.Time, snapshot func() *clusterSnapshot
 	gauge("assumed_pods", "Pods that samples do not include yet: bound recently, or about to be.", func() float64 {
 		return float64(l.pods())
 	})
-	gauge("assumed_cpu_cores", "CPU that assumed pods count for beyond the newest samples.", func() float64 {
-		return float64(snapshot().assumed().cpu) / 1000
-	})
-	gauge("assumed_memory_bytes", "Memory that assumed pods count for beyond the newest samples.", func() float64 {
-		return float64(snapshot().assumed().memory)
-	})
 }
 
 // answered counts a request.
 func (t *telemetry) answered(verb string, code int, took time.Duration) {
-	if c := t.ok[verb]; c != nil && code == http.StatusOK {
-		c.Inc()
-	} else {
-		t.requests.WithLabelValues(verb, strconv.Itoa(code)).Inc()
+	of := t.ok[verb]
+	if of == nil || code != http.StatusOK {
+		of = t.duration.WithLabelValues(verb, strconv.Itoa(code))
 	}
-	t.took[verb].Observe(took.Seconds())
+	of.Observe(took.Seconds())
 }
 
 // filtered counts filtered nodes.
@@ -148,14 +134,14 @@ func (t *telemetry) judged(verdicts []verdict) {
 
 // Describe implements prometheus.Collector.
 func (t *telemetry) Describe(ch chan<- *prometheus.Desc) {
-	for _, c := range append([]prometheus.Collector{t.duration, t.requests, t.connections, t.unknown}, t.state...) {
+	for _, c := range append([]prometheus.Collector{t.duration, t.connections, t.unknown}, t.state...) {
 		c.Describe(ch)
 	}
 }
 
 // Collect implements prometheus.Collector.
 func (t *telemetry) Collect(ch chan<- prometheus.Metric) {
-	for _, c := range append([]prometheus.Collector{t.duration, t.requests, t.connections, t.unknown}, t.state...) {
+	for _, c := range append([]prometheus.Collector{t.duration, t.connections, t.unknown}, t.state...) {
 		c.Collect(ch)
 	}
 }

@@ -190,8 +190,7 @@ type failures struct {
 
 func newFailures(now func() time.Time) *failures {
 	return &failures{now: now, count: prometheus.NewCounter(prometheus.CounterOpts{
-		Name: "foresail_extender_tls_failures_total",
-		Help: "Connections that failed in the TLS handshake, without those that sent nothing.",
+		Name: servertls.FailuresName, Help: servertls.FailuresHelp, ConstLabels: prometheus.Labels{"door": "extender"},
 	})}
 }
 

@@ -335,7 +335,7 @@ func TestClientsWithoutACertificateAreCounted(t *testing.T) {
 		families, err := registry.Gather()
 		require.NoError(c, err)
 		require.Len(c, families, 1)
-		assert.Equal(c, "foresail_extender_tls_failures_total", families[0].GetName())
+		assert.Equal(c, "foresail_tls_failures_total", families[0].GetName())
 		assert.GreaterOrEqual(c, families[0].GetMetric()[0].GetCounter().GetValue(), 1.0)
 	}, 10*time.Second, 10*time.Millisecond)
 

@@ -93,16 +93,6 @@ func risen(u snapshot.Use) snapshot.Use {
 	return u
 }
 
-// assumed sums the assumed pods of all nodes.
-func (v *clusterSnapshot) assumed() use {
-	var sum use
-	for _, n := range v.nodes {
-		u := n.assumed.load()
-		sum.cpu, sum.memory = sum.cpu+u.cpu, sum.memory+u.memory
-	}
-	return sum
-}
-
 // blind reports whether the snapshot is missing or too old.
 func (v *clusterSnapshot) blind(now time.Time) bool {
 	return v.at.IsZero() || now.Sub(v.at) > maxSnapshotAge

@@ -93,7 +93,6 @@ func (f *Forecaster) round(ctx context.Context) (whole bool) {
 	}
 	f.table.update(now, readings, f.options.Nodes())
 	loads := f.table.loads()
-	f.telemetry.computed(f.options.Now().Sub(now))
 	f.published.Store(&snapshot.NodeLoads{At: now, Nodes: loads, SourceErr: err})
 	return err == nil
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
+	dto "github.com/prometheus/client_model/go"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -306,16 +307,12 @@ func TestTelemetry(t *testing.T) {
 		f := running(t, Options{Source: &MetricsAPI{Client: api}, Registry: registry})
 		time.Sleep(2 * time.Minute)
 		synctest.Wait()
-		reads := testutil.ToFloat64(f.telemetry.reads.WithLabelValues("success"))
+		reads := observations(t, f.telemetry.duration.WithLabelValues("success"))
 		require.Greater(t, reads, 7.0)
 		require.Equal(t, reads, testutil.ToFloat64(f.telemetry.rejected[badValue]))
 		age := time.Since(f.NodeLoads().Nodes["a"].CPU.Sampled).Seconds()
 		require.NoError(t, testutil.GatherAndCompare(registry, strings.NewReader(fmt.Sprintf(`
-# HELP foresail_node_forecasts Nodes of which there is a forecast.
-# TYPE foresail_node_forecasts gauge
-foresail_node_forecasts{resource="cpu"} 2
-foresail_node_forecasts{resource="memory"} 1
-# HELP foresail_node_sample_age_seconds Age of the newest samples that forecasts of nodes are made of: the median, the 0.99 quantile and the oldest.
+# HELP foresail_node_sample_age_seconds Age of the newest samples that forecasts of nodes are made of: the median, the 0.99 quantile and the oldest. Its count is that of nodes with a forecast.
 # TYPE foresail_node_sample_age_seconds summary
 foresail_node_sample_age_seconds{resource="cpu",quantile="0.5"} %[1]v
 foresail_node_sample_age_seconds{resource="cpu",quantile="0.99"} %[1]v
@@ -330,12 +327,12 @@ foresail_node_sample_age_seconds_count{resource="memory"} 1
 # HELP foresail_node_source_failing 1 while the use of nodes cannot be read, or only a part of it, else 0.
 # TYPE foresail_node_source_failing gauge
 foresail_node_source_failing 0
-`, age, 2*age)), "foresail_node_forecasts", "foresail_node_sample_age_seconds", "foresail_node_source_failing"))
+`, age, 2*age)), "foresail_node_sample_age_seconds", "foresail_node_source_failing"))
 
 		api.set(func(time.Time) ([]v1beta1.NodeMetrics, error) { return nil, gone() })
 		time.Sleep(20 * time.Second)
 		synctest.Wait()
-		require.Positive(t, testutil.ToFloat64(f.telemetry.reads.WithLabelValues("missing")))
+		require.Positive(t, observations(t, f.telemetry.duration.WithLabelValues("missing")))
 		require.NoError(t, testutil.GatherAndCompare(registry, strings.NewReader(`
 # HELP foresail_node_source_failing 1 while the use of nodes cannot be read, or only a part of it, else 0.
 # TYPE foresail_node_source_failing gauge
@@ -403,4 +400,12 @@ func TestAnswersOfAnAPIServer(t *testing.T) {
 			require.Equal(t, test.result, resultOf(0, err))
 		})
 	}
+}
+
+// observations returns how many values a histogram has observed.
+func observations(t *testing.T, of prometheus.Observer) float64 {
+	t.Helper()
+	var m dto.Metric
+	require.NoError(t, of.(prometheus.Metric).Write(&m))
+	return float64(m.GetHistogram().GetSampleCount())
 }

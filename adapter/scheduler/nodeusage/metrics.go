@@ -15,9 +15,7 @@ import (
 
 // telemetry has the metrics of a Forecaster.
 type telemetry struct {
-	reads    *prometheus.CounterVec
-	duration prometheus.Histogram
-	round    prometheus.Histogram
+	duration *prometheus.HistogramVec // by result
 	rejected map[rejection]prometheus.Counter
 }
 
@@ -27,18 +25,12 @@ func newTelemetry(r prometheus.Registerer, f *Forecaster) *telemetry {
 		Name: "foresail_node_samples_rejected_total", Help: "Samples of node use that were rejected, by reason: value, future or old.",
 	}, []string{"reason"})
 	t := &telemetry{
-		reads: factory.NewCounterVec(prometheus.CounterOpts{
-			Name: "foresail_node_reads_total",
-			Help: "Reads of the use of all nodes, by how they ended: success, partial if a part of it could be read, or the kind of failure.",
-		}, []string{"result"}),
-		duration: factory.NewHistogram(prometheus.HistogramOpts{
-			Name: "foresail_node_read_duration_seconds", Help: "How long reads of the use of all nodes took, failed ones included.",
+		duration: factory.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "foresail_node_read_duration_seconds",
+			Help: "How long reads of the use of all nodes took, by how they ended: success, partial if a part " +
+				"of it could be read, or the kind of failure.",
 			Buckets: []float64{.005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10},
-		}),
-		round: factory.NewHistogram(prometheus.HistogramOpts{
-			Name: "foresail_node_forecast_round_duration_seconds", Help: "Time to make the forecasts of all nodes once.",
-			Buckets: prometheus.ExponentialBuckets(0.001, 2, 12),
-		}),
+		}, []string{"result"}),
 		rejected: map[rejection]prometheus.Counter{},
 	}
 	for _, why := range rejections() {
@@ -52,12 +44,9 @@ func newTelemetry(r prometheus.Registerer, f *Forecaster) *telemetry {
 
 func (t *telemetry) reject(why rejection) { t.rejected[why].Inc() }
 
-func (t *telemetry) computed(took time.Duration) { t.round.Observe(took.Seconds()) }
-
 // ended records a read of so many series.
 func (t *telemetry) ended(took time.Duration, series int, err error) {
-	t.duration.Observe(took.Seconds())
-	t.reads.WithLabelValues(resultOf(series, err)).Inc()
+	t.duration.WithLabelValues(resultOf(series, err)).Observe(took.Seconds())
 }
 
 func resultOf(series int, err error) string {
@@ -81,15 +70,14 @@ func resultOf(series int, err error) string {
 type collector struct{ forecaster *Forecaster }
 
 var (
-	descForecasts = prometheus.NewDesc("foresail_node_forecasts", "Nodes of which there is a forecast.", []string{"resource"}, nil)
-	descAge       = prometheus.NewDesc("foresail_node_sample_age_seconds",
-		"Age of the newest samples that forecasts of nodes are made of: the median, the 0.99 quantile and the oldest.", []string{"resource"}, nil)
+	descAge = prometheus.NewDesc("foresail_node_sample_age_seconds",
+		"Age of the newest samples that forecasts of nodes are made of: the median, the 0.99 quantile and the "+
+			"oldest. Its count is that of nodes with a forecast.", []string{"resource"}, nil)
 	descTrouble = prometheus.NewDesc("foresail_node_source_failing", "1 while the use of nodes cannot be read, or only a part of it, else 0.", nil, nil)
 )
 
 // Describe implements prometheus.Collector.
 func (c *collector) Describe(ch chan<- *prometheus.Desc) {
-	ch <- descForecasts
 	ch <- descAge
 	ch <- descTrouble
 }
@@ -104,7 +92,6 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	ch <- prometheus.MustNewConstMetric(descTrouble, prometheus.GaugeValue, trouble)
 	for _, r := range []Resource{CPU, Memory} {
 		ages := agesOf(loads, r, now)
-		ch <- prometheus.MustNewConstMetric(descForecasts, prometheus.GaugeValue, float64(len(ages)), string(r))
 		if len(ages) > 0 {
 			ch <- prometheus.MustNewConstSummary(descAge, uint64(len(ages)), sum(ages), quantiles(ages), string(r))
 		}

@@ -1,7 +1,6 @@
 package kubeapi
 
 import (
-	"fmt"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -17,38 +16,27 @@ const OtherMetric = "other"
 
 // Telemetry counts and times the reads of a door. It is a prometheus.Collector.
 type Telemetry struct {
-	Requests *prometheus.CounterVec   // by metric and result
-	Duration *prometheus.HistogramVec // by metric
+	Duration *prometheus.HistogramVec // by metric and result
 }
 
-// NewTelemetry returns the telemetry of a door for metrics of a kind, external or custom, whose errors have the given reasons.
-func NewTelemetry(kind string, reasons ...string) *Telemetry {
-	article := "a"
-	if kind == "external" {
-		article = "an"
-	}
-	t := &Telemetry{
-		Requests: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "foresail_" + kind + "_metric_requests_total",
-			Help: fmt.Sprintf("Reads of %s %s metric, by metric and by result: OK, or the reason why there was no value.", article, kind),
-		}, []string{"metric", "result"}),
-		Duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name:    "foresail_" + kind + "_metric_request_duration_seconds",
-			Help:    fmt.Sprintf("Time to answer a read of %s %s metric, without authentication, authorization and transport.", article, kind),
-			Buckets: prometheus.ExponentialBuckets(1e-6, 4, 10),
-		}, []string{"metric"}),
-	}
+// NewTelemetry returns the telemetry of the door of an API, external or custom, whose errors have the given reasons.
+func NewTelemetry(api string, reasons ...string) *Telemetry {
+	t := &Telemetry{Duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		Name: "foresail_metric_request_duration_seconds",
+		Help: "Time to answer a read of an external or a custom metric, without authentication, authorization and transport, " +
+			"by metric and by result: OK, or the reason why there was no value.",
+		Buckets:     prometheus.ExponentialBuckets(1e-6, 16, 6), // to a second
+		ConstLabels: prometheus.Labels{"api": api},
+	}, []string{"metric", "result"})}
 	for _, metric := range serving.Metrics() {
-		t.Duration.WithLabelValues(metric)
-		t.Requests.WithLabelValues(metric, ResultOK)
+		t.Duration.WithLabelValues(metric, ResultOK)
 		for _, reason := range reasons {
 			if reason != serving.ReasonUnknownMetric {
-				t.Requests.WithLabelValues(metric, reason) // from 0, so that the first one is an increase
+				t.Duration.WithLabelValues(metric, reason) // from 0, so that the first one is an increase
 			}
 		}
 	}
-	t.Duration.WithLabelValues(OtherMetric)
-	t.Requests.WithLabelValues(OtherMetric, serving.ReasonUnknownMetric)
+	t.Duration.WithLabelValues(OtherMetric, serving.ReasonUnknownMetric)
 	return t
 }
 
@@ -61,18 +49,11 @@ func (t *Telemetry) Observe(metric string, failed *StatusError, took time.Durati
 	if result == serving.ReasonUnknownMetric {
 		metric = OtherMetric
 	}
-	t.Requests.WithLabelValues(metric, result).Inc()
-	t.Duration.WithLabelValues(metric).Observe(took.Seconds())
+	t.Duration.WithLabelValues(metric, result).Observe(took.Seconds())
 }
 
 // Describe implements prometheus.Collector.
-func (t *Telemetry) Describe(ch chan<- *prometheus.Desc) {
-	t.Requests.Describe(ch)
-	t.Duration.Describe(ch)
-}
+func (t *Telemetry) Describe(ch chan<- *prometheus.Desc) { t.Duration.Describe(ch) }
 
 // Collect implements prometheus.Collector.
-func (t *Telemetry) Collect(ch chan<- prometheus.Metric) {
-	t.Requests.Collect(ch)
-	t.Duration.Collect(ch)
-}
+func (t *Telemetry) Collect(ch chan<- prometheus.Metric) { t.Duration.Collect(ch) }

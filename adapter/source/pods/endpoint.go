@@ -227,14 +227,11 @@ func localIP(i podtracker.Instance, allowLoopback bool) string {
 		return ""
 	}
 	ip, _ := netip.ParseAddr(i.IP) // without one its kind is invalid
-	switch kind := localaddr.Kind(ip); {
-	case kind == "", kind == "loopback" && allowLoopback:
+	kind := localaddr.Kind(ip)
+	if kind == "" || kind == "loopback" && allowLoopback {
 		return ""
-	case kind == "loopback":
-		return fmt.Sprintf("pod %s has the IP %s (loopback): it is not scraped without --scrape-allow-loopback", i.Pod, i.IP)
-	default:
-		return fmt.Sprintf("pod %s has the IP %.50s (%s): it is not scraped", i.Pod, i.IP, kind)
 	}
+	return fmt.Sprintf("pod %s has the IP %.50s (%s): it is not scraped", i.Pod, i.IP, kind)
 }
 
 // addressOf returns the host and port of an instance.

@@ -81,15 +81,14 @@ func (s *Source) scrape(ctx context.Context, e *endpoint) (cancelled bool) {
 	readers := e.readers.get()
 	p, at, f := s.read(ctx, e, readers.desired)
 	took := time.Since(began)
-	s.telemetry.duration.Observe(took.Seconds())
 	if f == nil {
-		s.telemetry.scrapes[resultSuccess].Inc()
+		s.telemetry.duration[resultSuccess].Observe(took.Seconds())
 		s.settle(e, false, took)
 		s.deliver(e, readers, p, at, at.Sub(began))
 		s.pages.Put(p)
 		return false
 	}
-	s.telemetry.scrapes[f.result].Inc()
+	s.telemetry.duration[f.result].Observe(took.Seconds())
 	if f.result == resultCancelled {
 		return true
 	}
@@ -116,7 +115,6 @@ func (s *Source) deliver(e *endpoint, readers *readerSet, p *page, at time.Time,
 		r.report(slowed)
 		choice := readers.choices[i]
 		if err := problems[choice]; err != nil {
-			s.telemetry.unselected.Inc()
 			r.fail(err)
 			continue
 		}
@@ -192,7 +190,6 @@ func (s *Source) readAnswer(ctx context.Context, e *endpoint, r *http.Response, 
 	p = s.pages.Get().(*page)
 	err = p.read(body, w, s.options.MaxSeries, openMetrics)
 	body.endParsing()
-	s.telemetry.bytes.Add(float64(body.n))
 	switch {
 	case err == nil:
 		return p, nil

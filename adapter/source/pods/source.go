@@ -108,7 +108,6 @@ func (s *Source) attach(r *reader, key endpointKey) {
 	if e == nil {
 		e = newEndpoint(key, s.options.UserAgent)
 		s.endpoints[key] = e
-		s.telemetry.endpoints.Inc()
 		e.due = e.next(time.Since(s.epoch))
 		s.queue.push(e)
 		s.wakeUp()
@@ -123,7 +122,6 @@ func (s *Source) detach(r *reader) {
 	e := r.endpoint
 	if e.readers.remove(r) == 0 {
 		delete(s.endpoints, e.key)
-		s.telemetry.endpoints.Dec()
 		s.queue.remove(e)
 		e.close()
 	}

@@ -20,44 +20,28 @@ const (
 
 // telemetry is the metrics of a Source.
 type telemetry struct {
-	scrapes    map[result]prometheus.Counter
-	duration   prometheus.Histogram
-	inFlight   prometheus.Gauge
-	skipped    prometheus.Counter
-	bytes      prometheus.Counter
-	unselected prometheus.Counter
-	endpoints  prometheus.Gauge
+	duration map[result]prometheus.Observer
+	inFlight prometheus.Gauge
+	skipped  prometheus.Counter
 }
 
 func newTelemetry(r prometheus.Registerer) *telemetry {
 	factory := promauto.With(r)
-	scrapes := factory.NewCounterVec(prometheus.CounterOpts{
-		Name: "foresail_scrapes_total", Help: "Scrapes of pods, by result.",
+	duration := factory.NewHistogramVec(prometheus.HistogramOpts{
+		Name: "foresail_scrape_duration_seconds", Help: "Duration of scrapes of pods, by result.",
+		Buckets: []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5},
 	}, []string{"result"})
 	t := &telemetry{
-		scrapes: map[result]prometheus.Counter{},
-		duration: factory.NewHistogram(prometheus.HistogramOpts{
-			Name: "foresail_scrape_duration_seconds", Help: "Duration of scrapes of pods, failed ones included.",
-			Buckets: []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5},
-		}),
+		duration: map[result]prometheus.Observer{},
 		inFlight: factory.NewGauge(prometheus.GaugeOpts{
 			Name: "foresail_scrapes_in_flight", Help: "Scrapes of pods that are running.",
 		}),
 		skipped: factory.NewCounter(prometheus.CounterOpts{
 			Name: "foresail_scrapes_skipped_total", Help: "Scrapes skipped because the previous one was still running or all slots were taken.",
 		}),
-		bytes: factory.NewCounter(prometheus.CounterOpts{
-			Name: "foresail_scrape_body_bytes_total", Help: "Bytes of the answers to scrapes of pods.",
-		}),
-		unselected: factory.NewCounter(prometheus.CounterOpts{
-			Name: "foresail_scrape_selection_failures_total", Help: "Readings that could not be taken from an answer, because the series is missing, ambiguous, of another type or not a number.",
-		}),
-		endpoints: factory.NewGauge(prometheus.GaugeOpts{
-			Name: "foresail_scrape_endpoints", Help: "Endpoints of pods that are scraped.",
-		}),
 	}
 	for _, r := range []result{resultSuccess, resultAddress, resultConnection, resultTimeout, resultStatus, resultContent, resultCancelled} {
-		t.scrapes[r] = scrapes.WithLabelValues(string(r))
+		t.duration[r] = duration.WithLabelValues(string(r))
 	}
 	return t
 }

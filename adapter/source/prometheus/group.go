@@ -231,7 +231,7 @@ func (g *group) query(ctx context.Context, span time.Duration) (*answer, error) 
 func (g *group) count(ctx context.Context, a *answer, err error, took time.Duration) {
 	o := outcome{err: err}
 	if a != nil {
-		o.series, o.partial, o.empty = len(a.series)+len(a.unlabeled)+a.foreign, a.partial != "", a.empty()
+		o.partial, o.empty = a.partial != "", a.empty()
 	}
 	g.source.telemetry.asked(ctx, o, took)
 }

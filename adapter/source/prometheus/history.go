@@ -307,7 +307,7 @@ func (h *history) ask(ctx context.Context, from int) (model.Matrix, v1.Warnings,
 	})
 	took := now().Sub(began)
 	h.queries++
-	g.source.telemetry.asked(ctx, outcome{series: len(matrix), partial: len(warnings) > 0, empty: len(matrix) == 0, err: err}, took)
+	g.source.telemetry.asked(ctx, outcome{partial: len(warnings) > 0, empty: len(matrix) == 0, err: err}, took)
 	sleep(ctx, max(historyPause, took)) // the server is left alone for a while
 	if ctx.Err() != nil {
 		return nil, nil, ctx.Err()

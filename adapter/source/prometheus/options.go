@@ -88,10 +88,7 @@ type startups interface {
 // configOf returns the query of a valid spec. Its window is that of the forecasts, which follows the startup time.
 func configOf(spec *v1alpha1.PredictedMetricSpec, pods startups) Config {
 	p, _ := params.FromSpec(*spec)
-	startupTime := p.StartupTime
-	if *spec.Startup.Measured {
-		startupTime = pods.StartupTime(p.Method, startupTime)
-	}
+	startupTime := pods.StartupTime(p.Method, p.StartupTime)
 	s, target := spec.Source.Prometheus, spec.ScaleTargetRef
 	return Config{
 		Target: schema.FromAPIVersionAndKind(target.APIVersion, target.Kind).GroupKind(), TargetName: target.Name,

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/assert"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/foresail/foresail/adapter/source"
 	"github.com/foresail/foresail/api/v1alpha1"
@@ -22,7 +21,7 @@ func (m measured) StartupTime(_ pipeline.Method, initial time.Duration) time.Dur
 
 func TestConfigOfSpec(t *testing.T) {
 	spec := v1alpha1.PredictedMetricSpec{
-		Window: &metav1.Duration{Duration: 90 * time.Second},
+		Holt:   &v1alpha1.Holt{}, // its window does not grow
 		Source: v1alpha1.Source{Prometheus: &v1alpha1.PrometheusSource{Address: "http://prometheus:9090", Query: "elu"}},
 	}
 	spec.Default()
@@ -43,8 +42,6 @@ func TestWindowFollowsTheMeasuredStartup(t *testing.T) {
 	spec.Default()
 	window := func(m measured) time.Duration { return configOf(&spec, m).Window }
 	assumed := window(0)
-	assert.Equal(t, assumed, window(measured(spec.Startup.Initial.Duration)))
+	assert.Equal(t, assumed, window(measured(spec.StartupTime.Duration)))
 	assert.Greater(t, window(measured(10*time.Minute)), max(assumed, 10*time.Minute))
-	spec.Startup.Measured = new(false)
-	assert.Equal(t, assumed, window(measured(10*time.Minute)))
 }

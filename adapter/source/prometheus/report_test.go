@@ -273,8 +273,8 @@ func TestFailedQueries(t *testing.T) {
 				sourcetest.Pass(1500 * time.Millisecond)
 				assert.Equal(t, address+": "+test.want, sink.LastSourceError())
 				assert.Empty(t, sink.All())
-				assert.NotZero(t, sourcetest.Gathered(t, registry, "foresail_prometheus_queries_total", test.result))
-				assert.Zero(t, sourcetest.Gathered(t, registry, "foresail_prometheus_queries_total", "success"))
+				assert.NotZero(t, sourcetest.Gathered(t, registry, "foresail_prometheus_query_duration_seconds", test.result))
+				assert.Zero(t, sourcetest.Gathered(t, registry, "foresail_prometheus_query_duration_seconds", "success"))
 				for _, q := range server.queries() {
 					assert.Equal(t, "prometheus:9090", q.host)
 				}
@@ -337,7 +337,7 @@ func TestLimits(t *testing.T) {
 		assert.Empty(t, sink.LastSourceError(), "recovered")
 		assert.Len(t, sink.of("a"), len(sink.of("b")))
 		assert.NotEmpty(t, sink.of("a"))
-		assert.Equal(t, 3.0, sourcetest.Gathered(t, registry, "foresail_prometheus_queries_total", "limit"))
+		assert.Equal(t, 3.0, sourcetest.Gathered(t, registry, "foresail_prometheus_query_duration_seconds", "limit"))
 	})
 }
 
@@ -407,7 +407,7 @@ func TestPartialAnswers(t *testing.T) {
 		inOrder(t, sink.of("a"), len(sink.of("a")), time.Second)
 		assert.Less(t, len(sink.of("a")), 25)
 		assert.Equal(t, 3, server.spans()[len(server.spans())-1])
-		assert.NotZero(t, sourcetest.Gathered(t, registry, "foresail_prometheus_queries_total", "partial"))
+		assert.NotZero(t, sourcetest.Gathered(t, registry, "foresail_prometheus_query_duration_seconds", "partial"))
 	})
 }
 

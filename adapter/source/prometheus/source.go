@@ -157,7 +157,6 @@ func (s *Source) group(key groupKey, client *promapi.Client) *group {
 	v.groups++
 	g := newGroup(s, key, v)
 	s.groups[key] = g
-	s.telemetry.groups.Inc()
 	if s.start != nil {
 		s.start(g)
 	}
@@ -172,7 +171,6 @@ func (s *Source) leave(u *subscription) *server {
 	}
 	g := u.group
 	delete(s.groups, g.key)
-	s.telemetry.groups.Dec()
 	g.cancel()
 	if g.server.groups--; g.server.groups > 0 {
 		return nil

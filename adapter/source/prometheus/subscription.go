@@ -175,7 +175,6 @@ func (u *subscription) give(id string, samples []pipeline.Sample, spacing int64,
 	r.finite = r.finite || taken.finite
 	if len(u.buffer) > 0 {
 		u.sink.Append(id, u.buffer...)
-		u.group.source.telemetry.samples.Add(float64(len(u.buffer)))
 	}
 	if taken.err != nil {
 		u.sink.Fail(id, taken.err)

@@ -29,51 +29,33 @@ const (
 
 // telemetry is the metrics of a Source.
 type telemetry struct {
-	queries  *prometheus.CounterVec
-	duration prometheus.Histogram
-	series   prometheus.Counter
-	samples  prometheus.Counter
-	groups   prometheus.Gauge
+	duration *prometheus.HistogramVec // by result
 }
 
 func newTelemetry(r prometheus.Registerer) *telemetry {
 	factory := promauto.With(r)
 	t := &telemetry{
-		queries: factory.NewCounterVec(prometheus.CounterOpts{
-			Name: "foresail_prometheus_queries_total", Help: "Queries to Prometheus servers, by result.",
-		}, []string{"result"}),
-		duration: factory.NewHistogram(prometheus.HistogramOpts{
-			Name: "foresail_prometheus_query_duration_seconds", Help: "Duration of queries to Prometheus servers, failed ones included.",
+		duration: factory.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "foresail_prometheus_query_duration_seconds", Help: "Duration of queries to Prometheus servers, by result.",
 			Buckets: []float64{.005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10},
-		}),
-		series: factory.NewCounter(prometheus.CounterOpts{
-			Name: "foresail_prometheus_series_total", Help: "Series in the answers of Prometheus servers.",
-		}),
-		samples: factory.NewCounter(prometheus.CounterOpts{
-			Name: "foresail_prometheus_samples_total", Help: "Samples taken from the answers of Prometheus servers, once for each PredictedMetric that takes them.",
-		}),
-		groups: factory.NewGauge(prometheus.GaugeOpts{
-			Name: "foresail_prometheus_groups", Help: "Groups of PredictedMetrics that share a query to a Prometheus server.",
-		}),
+		}, []string{"result"}),
 	}
 	for _, r := range []result{
 		resultSuccess, resultEmpty, resultPartial, resultConnection, resultTimeout, resultQuery, resultStatus, resultContent, resultLimit, resultCancelled,
 	} {
-		t.queries.WithLabelValues(string(r))
+		t.duration.WithLabelValues(string(r))
 	}
 	return t
 }
 
 // outcome is how a query ended.
 type outcome struct {
-	series         int
 	partial, empty bool
 	err            error
 }
 
 // asked counts a query.
 func (t *telemetry) asked(ctx context.Context, o outcome, took time.Duration) {
-	t.duration.Observe(took.Seconds())
 	as := resultSuccess
 	var why *promapi.Failure
 	switch {
@@ -86,6 +68,5 @@ func (t *telemetry) asked(ctx context.Context, o outcome, took time.Duration) {
 	case o.empty:
 		as = resultEmpty
 	}
-	t.series.Add(float64(o.series))
-	t.queries.WithLabelValues(string(as)).Inc()
+	t.duration.WithLabelValues(string(as)).Observe(took.Seconds())
 }

@@ -613,7 +613,6 @@ func (u *subscription) takeWhole(a *answer, t taking) {
 	u.begun = true
 	if sums := u.whole.take(all, t.spacing, t.now); len(sums) > 0 {
 		u.sink.Append(source.WholeTarget, sums...)
-		u.group.source.telemetry.samples.Add(float64(len(sums)))
 	}
 	u.whole.forget(t.now.Add(-2 * u.config.reach()))
 	u.sink.SourceFailed(u.partTrouble())

@@ -58,7 +58,6 @@ func (s *bodies) read(r *http.Request, decompress decompression) (*body, error) 
 		b.free()
 		return nil, err
 	}
-	s.telemetry.decodedBytes.Add(float64(len(b.content)))
 	return b, nil
 }
 
@@ -115,12 +114,7 @@ func (b *body) fill(from io.Reader, decompress decompression) error {
 	if !b.lease.Fix() { // from here on nothing depends on how fast the sender is
 		return errBusy
 	}
-	sent := b.sent.Len()
-	if err := decompress(b, b.owner.maxDecoded); err != nil {
-		return err
-	}
-	b.owner.telemetry.sentBytes.Add(float64(sent))
-	return nil
+	return decompress(b, b.owner.maxDecoded)
 }
 
 // receive reads the body as sent. Memory is held for the bytes that have arrived, not for those that are

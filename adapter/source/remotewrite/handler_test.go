@@ -76,7 +76,7 @@ func TestAnswersOfBothVersions(t *testing.T) {
 				} else {
 					assert.Empty(t, w.Header().Get("X-Prometheus-Remote-Write-Samples-Written"))
 				}
-				assert.InDelta(t, 1, sourcetest.Gathered(t, r.registry, "foresail_remote_write_requests_total", fmt.Sprint(c.code)), 0)
+				assert.InDelta(t, 1, sourcetest.Gathered(t, r.registry, "foresail_remote_write_request_duration_seconds", fmt.Sprint(c.code)), 0)
 				assert.Zero(t, sourcetest.Gathered(t, r.registry, "foresail_remote_write_in_flight_bytes", ""), "all is given back")
 			})
 		}

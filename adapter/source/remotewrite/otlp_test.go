@@ -193,7 +193,7 @@ func TestOTLPGivesTheSamplesOfRemoteWrite(t *testing.T) {
 				assert.NotEmpty(t, got.Samples(instance))
 				assert.Equal(t, want.Samples(instance), got.Samples(instance))
 				assert.Equal(t, c.samples, r.count(t, "taken"))
-				assert.InDelta(t, 1, sourcetest.Gathered(t, r.registry, "foresail_remote_write_requests_total", "otlp"), 0)
+				assert.InDelta(t, 1, sourcetest.Gathered(t, r.registry, "foresail_remote_write_request_duration_seconds", "otlp"), 0)
 				assert.Zero(t, sourcetest.Gathered(t, r.registry, "foresail_remote_write_in_flight_bytes", ""), "all is given back")
 			})
 		}

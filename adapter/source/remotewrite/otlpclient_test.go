@@ -79,7 +79,7 @@ func TestOpenTelemetrySDK(t *testing.T) {
 			assert.Empty(t, raw.Values("uid-web-0"))
 			assert.Contains(t, raw.Failing("uid-web-0"), "requests_total is a counter by its sender")
 			assert.InDelta(t, time.Now().UnixMilli(), sink.Samples("uid-web-0")[1].T, 60_000)
-			assert.InDelta(t, 2, sourcetest.Gathered(t, r.registry, "foresail_remote_write_requests_total", "200"), 0)
+			assert.InDelta(t, 2, sourcetest.Gathered(t, r.registry, "foresail_remote_write_request_duration_seconds", "200"), 0)
 		})
 	}
 }

@@ -13,13 +13,10 @@ import (
 
 // telemetry is the metrics of a Source.
 type telemetry struct {
-	requests     *prometheus.CounterVec
-	duration     prometheus.Histogram
-	samples      [results]prometheus.Counter
-	ignored      map[string]prometheus.Counter
-	sentBytes    prometheus.Counter
-	decodedBytes prometheus.Counter
-	inFlight     prometheus.Gauge
+	duration *prometheus.HistogramVec // by version and code
+	samples  [results]prometheus.Counter
+	ignored  map[string]prometheus.Counter
+	inFlight prometheus.Gauge
 }
 
 func newTelemetry(r prometheus.Registerer) *telemetry {
@@ -30,20 +27,14 @@ func newTelemetry(r prometheus.Registerer) *telemetry {
 	ignored := factory.NewCounterVec(prometheus.CounterOpts{
 		Name: "foresail_remote_write_ignored_total", Help: "Histograms, exemplars and metadata received by remote write and OTLP, which are not used.",
 	}, []string{"kind"})
-	bytes := factory.NewCounterVec(prometheus.CounterOpts{
-		Name: "foresail_remote_write_bytes_total", Help: "Bytes of the bodies of remote-write and OTLP requests, as sent and decompressed.",
-	}, []string{"form"})
 	t := &telemetry{
-		requests: factory.NewCounterVec(prometheus.CounterOpts{
-			Name: "foresail_remote_write_requests_total", Help: "Remote-write and OTLP requests, by protocol version (1, 2 or otlp) and status code.",
-		}, []string{"version", "code"}),
-		duration: factory.NewHistogram(prometheus.HistogramOpts{
-			Name: "foresail_remote_write_request_duration_seconds", Help: "Duration of remote-write and OTLP requests, from header to answer.",
+		duration: factory.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "foresail_remote_write_request_duration_seconds",
+			Help: "Duration of remote-write and OTLP requests, from header to answer, by protocol version (1, " +
+				"2 or otlp) and status code.",
 			Buckets: []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5},
-		}),
-		ignored:      map[string]prometheus.Counter{},
-		sentBytes:    bytes.WithLabelValues("sent"),
-		decodedBytes: bytes.WithLabelValues("decoded"),
+		}, []string{"version", "code"}),
+		ignored: map[string]prometheus.Counter{},
 		inFlight: factory.NewGauge(prometheus.GaugeOpts{
 			Name: "foresail_remote_write_in_flight_bytes", Help: "Bytes of the bodies of remote-write and OTLP requests in memory, as sent, decompressed and decoded.",
 		}),
@@ -71,8 +62,7 @@ func versionOf(m remote.WriteMessageType) string {
 
 // request records an answer.
 func (t *telemetry) request(version string, code int, took time.Duration) {
-	t.requests.WithLabelValues(version, strconv.Itoa(code)).Inc()
-	t.duration.Observe(took.Seconds())
+	t.duration.WithLabelValues(version, strconv.Itoa(code)).Observe(took.Seconds())
 }
 
 // taken records the content of a request.

@@ -72,30 +72,16 @@ func configOf(s *v1alpha1.ResourceSource) Config {
 
 // telemetry is the metrics of a Source.
 type telemetry struct {
-	lists    map[metricsapi.Result]prometheus.Counter
-	duration prometheus.Histogram
-	samples  prometheus.Counter
-	pollers  prometheus.Gauge
+	lists map[metricsapi.Result]prometheus.Observer
 }
 
 func newTelemetry(r prometheus.Registerer) *telemetry {
 	factory := promauto.With(r)
-	lists := factory.NewCounterVec(prometheus.CounterOpts{
-		Name: "foresail_resource_lists_total", Help: "Lists of PodMetrics, by result.",
+	lists := factory.NewHistogramVec(prometheus.HistogramOpts{
+		Name: "foresail_resource_list_duration_seconds", Help: "Duration of lists of PodMetrics, by result.",
+		Buckets: []float64{.005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10},
 	}, []string{"result"})
-	t := &telemetry{
-		lists: map[metricsapi.Result]prometheus.Counter{},
-		duration: factory.NewHistogram(prometheus.HistogramOpts{
-			Name: "foresail_resource_list_duration_seconds", Help: "Duration of lists of PodMetrics, failed ones included.",
-			Buckets: []float64{.005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10},
-		}),
-		samples: factory.NewCounter(prometheus.CounterOpts{
-			Name: "foresail_resource_samples_total", Help: "Samples taken from PodMetrics with a new timestamp.",
-		}),
-		pollers: factory.NewGauge(prometheus.GaugeOpts{
-			Name: "foresail_resource_polled_lists", Help: "Lists of PodMetrics that are read regularly: one for each namespace.",
-		}),
-	}
+	t := &telemetry{lists: map[metricsapi.Result]prometheus.Observer{}}
 	for _, r := range metricsapi.Results() {
 		t.lists[r] = lists.WithLabelValues(string(r))
 	}

@@ -152,18 +152,18 @@ func (s *Source) list(ctx context.Context, namespace string) *listing {
 	if ctx.Err() != nil {
 		return l // no longer needed
 	}
-	s.telemetry.duration.Observe(l.at.Sub(began).Seconds())
+	took := l.at.Sub(began).Seconds()
 	if err != nil {
 		asked := metricsapi.List{
 			What: fmt.Sprintf("the PodMetrics of the namespace %q", namespace), Timeout: s.options.Timeout,
 			Grant: "the resource pods of metrics.k8s.io", Where: fmt.Sprintf("in the namespace %q", namespace),
 		}
 		failure := asked.Explain(err, limited.Err() != nil)
-		s.telemetry.lists[failure.Result].Inc()
+		s.telemetry.lists[failure.Result].Observe(took)
 		l.err = failure
 		return l
 	}
-	s.telemetry.lists[metricsapi.Success].Inc()
+	s.telemetry.lists[metricsapi.Success].Observe(took)
 	l.pods = make(map[string]*v1beta1.PodMetrics, len(items.Items))
 	for i := range items.Items {
 		l.pods[items.Items[i].Name] = &items.Items[i]

@@ -93,7 +93,6 @@ func (s *Source) attach(u *subscription, namespace string) {
 	if p == nil {
 		p = newPoller(s, namespace)
 		s.pollers[namespace] = p
-		s.telemetry.pollers.Inc()
 		if s.start != nil {
 			s.start(p)
 		}
@@ -111,6 +110,5 @@ func (s *Source) detach(u *subscription) {
 	if u.poller.leave(u) == 0 {
 		u.poller.cancel()
 		delete(s.pollers, u.poller.namespace)
-		s.telemetry.pollers.Dec()
 	}
 }

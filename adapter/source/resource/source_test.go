@@ -47,9 +47,8 @@ func TestOneListServesAllOfANamespace(t *testing.T) {
 		assert.Equal(t, slices.Repeat([]float64{.25}, lists), sinks[0].Values("uid-b"))
 		assert.Equal(t, slices.Repeat([]float64{1 << 20}, lists), sinks[1].Values("uid-a"))
 		assert.Empty(t, sinks[1].Values("uid-b"), "not of its fleet")
-		assert.Equal(t, float64(lists+len(a.times("other"))), sourcetest.Gathered(t, registry, "foresail_resource_lists_total", "success"))
-		assert.Equal(t, float64(3*lists), sourcetest.Gathered(t, registry, "foresail_resource_samples_total", ""))
-		assert.Equal(t, 2.0, sourcetest.Gathered(t, registry, "foresail_resource_polled_lists", ""))
+		assert.Equal(t, float64(lists+len(a.times("other"))), sourcetest.Gathered(t, registry, "foresail_resource_list_duration_seconds", "success"))
+		assert.Len(t, s.pollers, 2)
 	})
 }
 
@@ -75,7 +74,7 @@ func TestIntervalsOfANamespaceShareOneList(t *testing.T) {
 		sourcetest.Pass(10 * time.Minute)
 		assert.InDelta(t, 60, len(a.times("shop"))-before, 1, "as often as the most frequent of them asks for")
 		assert.InDelta(t, 60, len(slow.Values("uid-a"))-taken, 1, "whatever is read is of use to all")
-		assert.Equal(t, 1.0, sourcetest.Gathered(t, registry, "foresail_resource_polled_lists", ""))
+		assert.Len(t, s.pollers, 1)
 		for i := range 100 {
 			s.Remove(key(fmt.Sprint("pm-", i)))
 		}
@@ -216,7 +215,7 @@ func TestSetIsIdempotentAndAChangeReplaces(t *testing.T) {
 		sourcetest.Pass(time.Minute)
 		assert.Len(t, sink.Values("uid-a"), 1, "nothing since it was replaced")
 		assert.GreaterOrEqual(t, len(other.Values("uid-a")), 12)
-		assert.Equal(t, 1.0, sourcetest.Gathered(t, registry, "foresail_resource_polled_lists", ""))
+		assert.Len(t, s.pollers, 1)
 
 		other = sourcetest.NewRecorder()
 		s.Set(key("pm"), faster, fleet, other)
@@ -227,7 +226,7 @@ func TestSetIsIdempotentAndAChangeReplaces(t *testing.T) {
 		sourcetest.Pass(time.Minute)
 		assert.Equal(t, before, other.Calls())
 		assert.Len(t, a.times("shop"), listed)
-		assert.Zero(t, sourcetest.Gathered(t, registry, "foresail_resource_polled_lists", ""))
+		assert.Empty(t, s.pollers)
 	})
 }
 

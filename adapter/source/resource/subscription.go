@@ -78,7 +78,6 @@ func (u *subscription) takePod(l *listing, i podtracker.Instance) (at int64, ok 
 	// If a pod has just become ready again, the last reading may be of its previous instance.
 	if id, found := u.roster.Find(i.Pod.Name, sample.T); found {
 		u.sink.Append(id, sample)
-		u.source.telemetry.samples.Inc()
 	}
 	return sample.T, true
 }

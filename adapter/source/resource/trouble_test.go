@@ -60,7 +60,7 @@ func TestHangingListTimesOut(t *testing.T) {
 		s.Set(key("pm"), cpu(), sourcetest.NewFleet(), sink)
 		sourcetest.Pass(3 * time.Second)
 		require.Equal(t, `the PodMetrics of the namespace "shop" were not listed within 3s: context deadline exceeded`, sink.LastSourceError())
-		assert.Equal(t, 1.0, sourcetest.Gathered(t, registry, "foresail_resource_lists_total", "timeout"))
+		assert.Equal(t, 1.0, sourcetest.Gathered(t, registry, "foresail_resource_list_duration_seconds", "timeout"))
 	})
 }
 
@@ -79,7 +79,7 @@ func TestRemoveCancelsARunningList(t *testing.T) {
 		sourcetest.Pass(time.Minute)
 		assert.Zero(t, sink.Calls())
 		assert.Len(t, a.times("shop"), 1)
-		assert.Zero(t, sourcetest.Gathered(t, registry, "foresail_resource_lists_total", ""))
+		assert.Zero(t, sourcetest.Gathered(t, registry, "foresail_resource_list_duration_seconds", ""))
 	})
 }
 
@@ -113,7 +113,7 @@ func TestAnswersOfAnAPIServer(t *testing.T) {
 			registry := prometheus.NewRegistry()
 			l := New(Options{Client: client, Registerer: registry}).list(t.Context(), "shop")
 			require.ErrorContains(t, l.err, test.says)
-			assert.Equal(t, 1.0, sourcetest.Gathered(t, registry, "foresail_resource_lists_total", string(test.want)))
+			assert.Equal(t, 1.0, sourcetest.Gathered(t, registry, "foresail_resource_list_duration_seconds", string(test.want)))
 		})
 	}
 }

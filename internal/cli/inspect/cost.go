@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/prometheus/common/model"
 	"github.com/spf13/cobra"
 
 	"github.com/foresail/foresail/internal/cli"
@@ -54,7 +55,7 @@ without metrics counts as unknown and is in no figure. The resolution is five mi
 func newCostPoolCommand() *cobra.Command {
 	o := &costOptions{}
 	c := &cobra.Command{
-		Use:     "workerpool NAME --prometheus URL [--weeks N] [--prices FILE] [--output table|json]",
+		Use:     "workerpool NAME --prometheus URL [--since 7d] [--prices FILE] [--output table|json]",
 		Aliases: []string{"wp", "workerpools"},
 		Short:   "Show what one pool used in past weeks, what that cost, and how to configure it better",
 		Long:    costPoolHelp,
@@ -62,7 +63,7 @@ func newCostPoolCommand() *cobra.Command {
   foresail cost workerpool workers --prometheus http://localhost:9090
 
   # In money, over four weeks
-  foresail cost wp workers --prometheus http://localhost:9090 --weeks 4 --prices prices.yaml
+  foresail cost wp workers --prometheus http://localhost:9090 --since 28d --prices prices.yaml
 
   # What idle workers cost, for a program
   foresail cost wp workers --prometheus http://localhost:9090 --prices prices.yaml -o json | jq .cost.idleUSD`,
@@ -72,7 +73,8 @@ func newCostPoolCommand() *cobra.Command {
 	}
 	c.Flags().StringVar(&o.url, "prometheus", "", "`URL` of the Prometheus server that scrapes Foresail's /metrics (required)")
 	c.Flags().StringVar(&o.serversFile, "prometheus-config-file", "", "`file` with the credentials and certificates of Prometheus servers, as foresail run takes it; empty uses none")
-	c.Flags().IntVar(&o.weeks, "weeks", 1, "how many past weeks to look at, from 1 to 12")
+	o.since = model.Duration(costWeek)
+	c.Flags().Var(&o.since, "since", "how far back to look, such as 12h or 28d, up to 84d")
 	c.Flags().StringVar(&o.pricesFile, "prices", "", "`file` with the prices of instance types; empty shows hours only")
 	output := cli.AddOutputFlag(c, "table", "json")
 	c.RunE = func(c *cobra.Command, args []string) error {
@@ -80,7 +82,7 @@ func newCostPoolCommand() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		h, err := cost.Read(c.Context(), source, args[0], time.Now(), time.Duration(o.weeks)*costWeek)
+		h, err := cost.Read(c.Context(), source, args[0], time.Now(), time.Duration(o.since))
 		if err != nil {
 			return err
 		}
@@ -96,13 +98,13 @@ func newCostPoolCommand() *cobra.Command {
 // costOptions are the flags of the cost command.
 type costOptions struct {
 	url, serversFile, pricesFile string
-	weeks                        int
+	since                        model.Duration
 }
 
 // open connects to the server, and reads the files that flags name.
 func (o *costOptions) open() (cost.Source, prices.Prices, error) {
-	if o.weeks < 1 || o.weeks > mostCostWeeks {
-		return cost.Source{}, nil, cli.BadFlag("weeks", o.weeks, fmt.Sprintf("from 1 to %d", mostCostWeeks))
+	if since := time.Duration(o.since); since < time.Hour || since > mostCostWeeks*costWeek {
+		return cost.Source{}, nil, cli.BadFlag("since", o.since, fmt.Sprintf("from 1h to %s", model.Duration(mostCostWeeks*costWeek)))
 	}
 	usd, err := cli.ReadPrices("prices", o.pricesFile)
 	if err != nil {

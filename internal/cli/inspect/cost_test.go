@@ -23,7 +23,7 @@ func TestCostTellsWhatAServerKnows(t *testing.T) {
 	assert.Contains(t, out, "worker hours  672.0; 504.0 desired")
 	assert.Contains(t, out, "It cost 294.00 USD, and would have cost 220.50 USD at the desired count; 73.50 USD were for idle workers. On-Demand alone would have been 672.00 USD.")
 
-	code, out, stderr = foresail(t, "", "cost", "wp", "workers", "--prometheus", server.URL, "--weeks", "12", "-o", "json")
+	code, out, stderr = foresail(t, "", "cost", "wp", "workers", "--prometheus", server.URL, "--since", "84d", "-o", "json")
 	require.Equal(t, cli.ExitDone, code, stderr)
 	var r cost.Report
 	require.NoError(t, json.Unmarshal([]byte(out), &r))
@@ -52,9 +52,9 @@ func TestCostRefusesUnusableArguments(t *testing.T) {
 		"cost workerpool":                           "the name of a WorkerPool is missing: foresail cost workerpool NAME",
 		"cost workerpool workers":                   "--prometheus: missing: must be an http or https URL",
 		"cost workerpool workers --prometheus x:90": `--prometheus: "x:90": must be an http or https URL`,
-		ask + "--weeks 0":                           "--weeks: 0: must be from 1 to 12",
-		ask + "--weeks 13":                          "--weeks: 13: must be from 1 to 12",
-		ask + "--weeks many":                        `--weeks: "many": must be a whole number`,
+		ask + "--since 0":                           "--since: 0s: must be from 1h to 12w",
+		ask + "--since 85d":                         "--since: 85d: must be from 1h to 12w",
+		ask + "--since long":                        `--since: "long"`,
 		ask + "-o yaml":                             `--output: "yaml": must be table or json`,
 		ask + "--prices /nowhere":                   "--prices: open /nowhere: no such file or directory: must be a YAML file of US dollars an hour",
 		ask + "--prices " + dear:                    "--prices " + dear + ": t3.small.spot: -1: must be a number of US dollars, 0 or more",

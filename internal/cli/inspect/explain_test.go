@@ -89,7 +89,7 @@ func nameAsKubectlDoes(t *testing.T, cluster *controlplane.Cluster, objects clie
 	}
 	code, _, stderr := explained("wp/workers")
 	assert.Equal(t, cli.ExitDone, code, stderr)
-	code, _, stderr = foresail(t, "", "hpa", "pm/checkout", "--max-replicas", "9", "--kubeconfig", cluster.Kubeconfig())
+	code, _, stderr = foresail(t, "", "hpa", "pm/checkout", "--max", "9", "--kubeconfig", cluster.Kubeconfig())
 	assert.Equal(t, cli.ExitDone, code, stderr)
 
 	ctx := t.Context()
@@ -183,7 +183,7 @@ func TestTypeAndNameAreTwoArguments(t *testing.T) {
 		"explain pm/checkout -n shop":                      "explain predictedmetric checkout -n shop",
 		"explain -n shop --watch pods/checkout":            "explain pod checkout -n shop --watch",
 		"explain -o json workerpools.foresail.dev/workers": "explain workerpool workers -o json",
-		"cost wp/workers --weeks 4":                        "cost workerpool workers --weeks 4",
+		"cost wp/workers --since 28d":                      "cost workerpool workers --since 28d",
 		"explain pm checkout":                              "explain pm checkout",
 		"cost --prices wp/prices.yaml wp/workers":          "cost workerpool workers --prices wp/prices.yaml",
 		"explain --help":                                   "explain --help",

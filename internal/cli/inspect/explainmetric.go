@@ -157,14 +157,14 @@ func (t *metricTable) forecast() {
 	if s.Horizon == nil {
 		return
 	}
-	t.section("Forecast, method " + string(t.pm.Spec.Forecast.Method))
+	t.section("Forecast, method " + string(t.pm.Spec.Method()))
 	t.line("  level\t%s: the load of all pods together, smoothed", amount(s.Level))
 	t.line("  trend\t%s more each %s", amount(s.Trend), span(t.pm.Spec.SampleInterval))
 	t.line("  predicted\t%s a pod in %s with %s replicas", amount(s.Predicted), s.Horizon.Duration, count(s.Replicas))
 	h := &t.pm.Spec.Horizon
-	t.line("  horizon\t%s: startup time × %s, at least %s and at most %s, and %s until the HPA acts",
-		s.Horizon.Duration, amount(h.Multiplier), span(h.Min), span(h.Max), span(h.ReactionDelay))
-	measured := "assumed (startup.initial), as no start-up has been measured"
+	t.line("  horizon\t%s: the startup time, at least %s and at most %s, and %s until the HPA acts",
+		s.Horizon.Duration, span(h.Min), span(h.Max), span(h.ReactionDelay))
+	measured := "assumed (startupTime), as no start-up has been measured"
 	if n := s.StartupsMeasured; n != nil && *n > 0 {
 		measured = fmt.Sprintf("measured from %d start-ups", *n)
 	}
@@ -172,8 +172,8 @@ func (t *metricTable) forecast() {
 	if s.Learned != nil {
 		t.line("  learned\tfrom %s of this load", s.Learned.Duration)
 	}
-	if s.Late != "" && t.pm.Spec.Forecast.Lateness != "" {
-		t.line("  late\tpods were too few for %s of the last day; spec.forecast.lateness is %s", s.Late, t.pm.Spec.Forecast.Lateness)
+	if s.Late != "" && t.pm.Spec.Lateness != "" {
+		t.line("  late\tpods were too few for %s of the last day; spec.lateness is %s", s.Late, t.pm.Spec.Lateness)
 	}
 }
 

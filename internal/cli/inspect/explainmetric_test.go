@@ -59,10 +59,10 @@ func TestExplainMetricShowsStatus(t *testing.T) {
 		"2.41: the load of all pods together",
 		"0.032 more each 1s",
 		"0.881 a pod in 45s with 4 replicas",
-		"45s: startup time × ",
+		"45s: the startup time, at least 10s",
 		"25s, measured from 12 start-ups",
 		"from 5h0m0s of this load",
-		"pods were too few for 0.8% of the last day; spec.forecast.lateness is 1%",
+		"pods were too few for 0.8% of the last day; spec.lateness is 1%",
 		"AboveThreshold  6 replicas  6 replicas instead of 4",
 		"NoNeed          4 replicas  4 replicas fit",
 		"kubectl get hpa shows 1050m/700m (avg)",
@@ -94,7 +94,7 @@ func TestExplainMetricShowsStatus(t *testing.T) {
 	pm.Status.StartupsMeasured = nil
 	b.Reset()
 	require.NoError(t, printMetric(&b, pm, now))
-	assert.Contains(t, b.String(), "25s, assumed (startup.initial)")
+	assert.Contains(t, b.String(), "25s, assumed (startupTime)")
 
 	pm.Status = v1alpha1.PredictedMetricStatus{}
 	b.Reset()

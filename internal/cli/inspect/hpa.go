@@ -31,7 +31,7 @@ type hpaOptions struct {
 func newHPACommand() *cobra.Command {
 	k, o := &cli.Connection{}, &hpaOptions{}
 	c := &cobra.Command{
-		Use:   "hpa NAME [--namespace NAMESPACE] [--max-replicas N] [--metric-type TYPE] | hpa --filename FILE [--max-replicas N] [--metric-type TYPE]",
+		Use:   "hpa NAME [--namespace NAMESPACE] [--max N] [--metric-type TYPE] | hpa --filename FILE [--max N] [--metric-type TYPE]",
 		Short: "Print the HorizontalPodAutoscaler that is recommended for a PredictedMetric",
 		Long: `Hpa prints the HorizontalPodAutoscaler of a PredictedMetric as a manifest: the metric
 predicted_load_total with its threshold, its minReplicas and maxReplicas, and the behavior that
@@ -45,7 +45,7 @@ The PredictedMetric is read from the cluster, or with --filename from a manifest
 		Example: `  foresail hpa checkout-elu -n shop
 
   # Without a cluster
-  foresail hpa -f predictedmetric.yaml --max-replicas 20
+  foresail hpa -f predictedmetric.yaml --max 20
 
   # Has somebody changed the one in the cluster?
   foresail hpa checkout-elu -n shop | kubectl diff -f -`,
@@ -61,12 +61,12 @@ The PredictedMetric is read from the cluster, or with --filename from a manifest
 	k.AddFlags(c)
 	c.Flags().StringVarP(&k.Namespace, "namespace", "n", "", "`namespace` of the PredictedMetric; empty is that of the kubeconfig, or of the file")
 	c.Flags().StringVarP(&o.file, "filename", "f", "", "`file` with the PredictedMetric, instead of a cluster; - is standard input")
-	c.Flags().Int32Var(&o.maxReplicas, "max-replicas", 0, "most replicas that the HPA sets; 0 is spec.maxReplicas, which a PredictedMetric may lack")
+	c.Flags().Int32Var(&o.maxReplicas, "max", 0, "most replicas that the HPA sets; 0 is spec.maxReplicas, which a PredictedMetric may lack")
 	c.Flags().StringVar(&o.metricType, "metric-type", externalMetric, "`type` of the metric that the HPA reads: External, or Object over custom.metrics.k8s.io")
 	c.ValidArgsFunction = k.CompleteMetrics
 	c.RunE = func(c *cobra.Command, args []string) error {
 		if o.maxReplicas < 0 {
-			return cli.BadFlag("max-replicas", o.maxReplicas, "0 or more")
+			return cli.BadFlag("max", o.maxReplicas, "0 or more")
 		}
 		if o.metricType != externalMetric && o.metricType != objectMetric {
 			return cli.BadFlag("metric-type", fmt.Sprintf("%q", o.metricType), externalMetric+" or "+objectMetric)
@@ -105,7 +105,7 @@ func (o *hpaOptions) print(w io.Writer, pm *v1alpha1.PredictedMetric) error {
 	}
 	recommended, err := hpa.For(pm)
 	if err != nil {
-		return cli.Unusable(fmt.Errorf("the PredictedMetric does not say how many replicas there may be: %w; or --max-replicas", err))
+		return cli.Unusable(fmt.Errorf("the PredictedMetric does not say how many replicas there may be: %w; or --max", err))
 	}
 	if o.metricType == objectMetric {
 		hpa.ReadObjectMetric(recommended)

@@ -60,8 +60,8 @@ func TestHPAOfACluster(t *testing.T) {
 	assert.Contains(t, stderr, `there is no PredictedMetric "chekcout" in namespace default: must be one of checkout`)
 	code, _, stderr = printed("checkout")
 	assert.Equal(t, cli.ExitUsage, code)
-	assert.Contains(t, stderr, "spec.maxReplicas: absent: must be the most replicas that the HPA may set, such as 20; or --max-replicas")
-	code, manifest, stderr := printed("checkout", "--max-replicas", "12")
+	assert.Contains(t, stderr, "spec.maxReplicas: absent: must be the most replicas that the HPA may set, such as 20; or --max")
+	code, manifest, stderr := printed("checkout", "--max", "12")
 	require.Equal(t, cli.ExitDone, code, stderr)
 
 	pm.Spec.MaxReplicas, pm.Spec.Autoscaler = new(int32(12)), &v1alpha1.Autoscaler{}
@@ -194,11 +194,11 @@ func TestHPARefusesUnusableArguments(t *testing.T) {
 		"hpa a -f " + exampleMetric: `unexpected argument "a": foresail hpa takes flags only`,
 		"hpa -f /nowhere":           "--filename /nowhere: ",
 		"hpa -f " + spec:            "metadata.name is missing: the HPA selects the metric by it",
-		"hpa a --max-replicas -1":   "--max-replicas: -1: must be 0 or more",
+		"hpa a --max -1":            "--max: -1: must be 0 or more",
 		"hpa -f ../../../manifests/base/rbac.yaml": "must be one spec or one PredictedMetric",
 		"hpa a --kubeconfig /nowhere":              `--kubeconfig: "/nowhere": must be a readable kubeconfig file`,
 		"hpa a --metric-type Pods":                 `--metric-type: "Pods": must be External or Object`,
-		"hpa a --max-replicas many":                `--max-replicas: "many": must be a whole number`,
+		"hpa a --max many":                         `--max: "many": must be a whole number`,
 	} {
 		code, _, stderr := foresail(t, "", strings.Fields(args)...)
 		assert.Equal(t, cli.ExitUsage, code, args)

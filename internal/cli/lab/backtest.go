@@ -47,7 +47,7 @@ their time; keda/yesterday looks back by a day less half an hour instead. Until 
 a day old that trigger returns nothing, which KEDA takes to be 0, and they are keda.
 
 Settings for Foresail are searched on the first 60% of the trace and judged on the rest: threshold,
-forecast.lateness, minReplicas, and maxReplicas if it was too few. The advice is a verdict and, if a
+lateness, minReplicas, and maxReplicas if it was too few. The advice is a verdict and, if a
 change held up on the rest, the YAML to apply. With --pod-price and --minute-price it is what costs least,
 and all costs are in that currency. Without them it is what saves pod-hours or minutes above the
 threshold at the cost of neither, and what else was tried is listed for you to choose.
@@ -68,7 +68,7 @@ const backtestExamples = `  # Recorded traffic, pods that take 120 requests per 
 
   # The settings of a live object
   kubectl get pm checkout-elu -o yaml > spec.yaml
-  foresail backtest --trace traffic.csv --capacity 120 --spec spec.yaml`
+  foresail backtest --trace traffic.csv --capacity 120 --filename spec.yaml`
 
 const (
 	defaultBacktestMin = 2
@@ -224,14 +224,14 @@ func (o *backtestOptions) readSpec(c *cobra.Command, out *backtest.Options) erro
 	}
 	if p.Threshold >= 1 {
 		if o.capacity == 0 {
-			return cli.BadFlag("capacity", "missing", fmt.Sprintf("given where --spec has a threshold of requests (%v)", p.Threshold))
+			return cli.BadFlag("capacity", "missing", fmt.Sprintf("given where --filename has a threshold of requests (%v)", p.Threshold))
 		}
 		out.Metric = backtest.Requests
 		p.Threshold /= o.capacity
 		p.Model.Baseline /= o.capacity
 		p.Saturation = pipeline.Saturation{}
 		if p.Threshold >= 1 {
-			return cli.BadFlag("spec", fmt.Sprintf("threshold %v", p.Threshold*o.capacity), fmt.Sprintf("one with a threshold below --capacity (%v)", o.capacity))
+			return cli.BadFlag("filename", fmt.Sprintf("threshold %v", p.Threshold*o.capacity), fmt.Sprintf("one with a threshold below --capacity (%v)", o.capacity))
 		}
 	}
 	if !c.Flags().Changed("threshold") {
@@ -253,13 +253,13 @@ func (o *backtestOptions) takeLimits(c *cobra.Command, least, most int) error {
 	}
 	highest := min(o.max, maxSimulatedPods)
 	if o.min > highest && c.Flags().Changed("min") {
-		return cli.BadFlag("min", o.min, fmt.Sprintf("at most %d, the maximum of --spec, or --max must be given", highest))
+		return cli.BadFlag("min", o.min, fmt.Sprintf("at most %d, the maximum of --filename, or --max must be given", highest))
 	}
 	if o.min > highest {
-		return cli.BadFlag("spec", fmt.Sprintf("minReplicas %d", o.min), fmt.Sprintf("one of at most %d, or --min must be given", highest))
+		return cli.BadFlag("filename", fmt.Sprintf("minReplicas %d", o.min), fmt.Sprintf("one of at most %d, or --min must be given", highest))
 	}
 	if o.max > highest && !o.maxFollows {
-		return cli.BadFlag("spec", fmt.Sprintf("maxReplicas %d", o.max), fmt.Sprintf("one of at most %d, or --max must be given", highest))
+		return cli.BadFlag("filename", fmt.Sprintf("maxReplicas %d", o.max), fmt.Sprintf("one of at most %d, or --max must be given", highest))
 	}
 	return nil
 }

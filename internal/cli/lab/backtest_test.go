@@ -102,7 +102,7 @@ func TestBacktestDerivesACapacity(t *testing.T) {
 
 func TestBacktestTakesASpec(t *testing.T) {
 	spec := clitest.File(t, "spec.yaml", "threshold: 60\nminReplicas: 3\nmaxReplicas: 12\n")
-	code, stdout, stderr := foresail(t, "", "backtest", "--trace", traffic(t, 20), "--capacity", "100", "--spec", spec, "--max", "15", "--scalers", "foresail-total", "--seeds", "1", "--advise=false")
+	code, stdout, stderr := foresail(t, "", "backtest", "--trace", traffic(t, 20), "--capacity", "100", "--filename", spec, "--max", "15", "--scalers", "foresail-total", "--seeds", "1", "--advise=false")
 	require.Equal(t, cli.ExitDone, code, stderr)
 	assert.Contains(t, stdout, "3 to 15 pods; threshold 0.6.")
 }
@@ -116,13 +116,13 @@ func TestBacktestTakesLimitsThatCanBePlayed(t *testing.T) {
 		{"threshold: 500m, minReplicas: 30", "", "30 to 60 pods;"},
 		{"threshold: 500m, minReplicas: 2, maxReplicas: 9", "", "2 to 9 pods;"},
 		{"threshold: 500m, maxReplicas: 100", "--min 30", "30 to 100 pods;"},
-		{"threshold: 500m, maxReplicas: 25", "--min 30", "--min: 30: must be at most 25, the maximum of --spec, or --max must be given"},
+		{"threshold: 500m, maxReplicas: 25", "--min 30", "--min: 30: must be at most 25, the maximum of --filename, or --max must be given"},
 		{"threshold: 500m, minReplicas: 0, maxReplicas: 9, source: {prometheus: {address: 'http://p', query: x, scope: Target}}", "", "1 to 9 pods;"},
-		{"threshold: 500m, maxReplicas: 5000", "", "--spec: maxReplicas 5000: must be one of at most 1000, or --max must be given"},
-		{"threshold: 500m, minReplicas: 1001", "", "--spec: minReplicas 1001: must be one of at most 1000, or --min must be given"},
-		{"threshold: 500m, minReplicas: 9", "--max 7", "--spec: minReplicas 9: must be one of at most 7, or --min must be given"},
+		{"threshold: 500m, maxReplicas: 5000", "", "--filename: maxReplicas 5000: must be one of at most 1000, or --max must be given"},
+		{"threshold: 500m, minReplicas: 1001", "", "--filename: minReplicas 1001: must be one of at most 1000, or --min must be given"},
+		{"threshold: 500m, minReplicas: 9", "--max 7", "--filename: minReplicas 9: must be one of at most 7, or --min must be given"},
 	} {
-		arguments := []string{"backtest", "--trace", traffic(t, 20), "--spec", clitest.File(t, "spec.yaml", "{"+test.spec+"}"), "--scalers", "keda", "--seeds", "1", "--advise=false"}
+		arguments := []string{"backtest", "--trace", traffic(t, 20), "--filename", clitest.File(t, "spec.yaml", "{"+test.spec+"}"), "--scalers", "keda", "--seeds", "1", "--advise=false"}
 		code, stdout, stderr := foresail(t, "", append(arguments, strings.Fields(test.flags)...)...)
 		assert.Contains(t, stdout+stderr, test.want, "%s %s: exit code %d", test.spec, test.flags, code)
 	}
@@ -170,32 +170,32 @@ func TestBacktestRejectsUnusableArguments(t *testing.T) {
 	only := "backtest --trace " + trace + " "
 	ask := "backtest --prometheus http://localhost:9090 --query x "
 	for args, want := range map[string]string{
-		"backtest":                                      "--trace: missing: must be a file with the traffic, or --prometheus and --query must be given",
-		"backtest --trace /nowhere":                     "--trace: open /nowhere: no such file or directory: must be a file: CSV",
-		"backtest --trace " + empty:                     "it is empty: must be CSV",
-		"backtest --trace " + level:                     "--capacity: missing: must be given: the trace is zero nearly everywhere",
-		"backtest --capacity 1 --trace " + level:        "the trace is zero everywhere",
-		"backtest --trace " + traffic(t, 5):             "the trace is 5m0s long: must be at least 10m0s",
-		only + "--prometheus http://u:p@localhost":      `--prometheus: "…@localhost": must be left out where --trace is given`,
-		only + "--query x":                              `--query: "x": must be left out unless --prometheus is given`,
-		only + "--capacity -1":                          "--capacity: -1: must be finite and above 0, or 0 to derive it",
-		only + "--capacity NaN":                         "--capacity: NaN: must be",
-		only + "--scale 0":                              "--scale: 0: must be above 0 and at most 1e+09",
-		only + "--threshold 1":                          "--threshold: 1: must be above 0 and below 1",
-		only + "--startup 0s":                           "--startup: 0s: must be from 1s to 1h0m0s",
-		only + "--min 0":                                "--min: 0: must be from 1 to 1000",
-		only + "--min 9 --max 8":                        "--max: 8: must be from --min (9) to 1000",
-		only + "--seeds 0":                              "--seeds: 0: must be from 1 to 1000",
-		only + "--minute-price 2USD":                    "--pod-price: missing: must be an amount of 0 or more and its currency, such as 0.04USD, as the other price is given",
-		only + "--pod-price 1 --minute-price -1":        `--minute-price: "-1": must be an amount of 0 or more and its currency`,
-		only + "--pod-price 1EUR --minute-price 2USD":   `--minute-price: "2USD": must be in the currency of --pod-price (EUR)`,
-		only + "--pod-price 0 --minute-price 0":         `--pod-price: "0": must be above 0, or --minute-price must be`,
-		only + "--scalers keda,x":                       `--scalers: "x": must be one or more of hpa-cpu, keda`,
-		only + "--scalers keda,keda":                    `--scalers: "keda" twice: must be different names`,
-		only + "--spec /nowhere":                        "--spec: open /nowhere",
-		only + "--spec " + spec:                         "--capacity: missing: must be given where --spec has a threshold of requests (60)",
-		only + "--capacity 50 --spec " + spec:           "--spec: threshold 60: must be one with a threshold below --capacity (50)",
-		only + "x":                                      `unexpected argument "x": foresail backtest takes flags only`,
+		"backtest":                                    "--trace: missing: must be a file with the traffic, or --prometheus and --query must be given",
+		"backtest --trace /nowhere":                   "--trace: open /nowhere: no such file or directory: must be a file: CSV",
+		"backtest --trace " + empty:                   "it is empty: must be CSV",
+		"backtest --trace " + level:                   "--capacity: missing: must be given: the trace is zero nearly everywhere",
+		"backtest --capacity 1 --trace " + level:      "the trace is zero everywhere",
+		"backtest --trace " + traffic(t, 5):           "the trace is 5m0s long: must be at least 10m0s",
+		only + "--prometheus http://u:p@localhost":    `--prometheus: "…@localhost": must be left out where --trace is given`,
+		only + "--query x":                            `--query: "x": must be left out unless --prometheus is given`,
+		only + "--capacity -1":                        "--capacity: -1: must be finite and above 0, or 0 to derive it",
+		only + "--capacity NaN":                       "--capacity: NaN: must be",
+		only + "--scale 0":                            "--scale: 0: must be above 0 and at most 1e+09",
+		only + "--threshold 1":                        "--threshold: 1: must be above 0 and below 1",
+		only + "--startup 0s":                         "--startup: 0s: must be from 1s to 1h0m0s",
+		only + "--min 0":                              "--min: 0: must be from 1 to 1000",
+		only + "--min 9 --max 8":                      "--max: 8: must be from --min (9) to 1000",
+		only + "--seeds 0":                            "--seeds: 0: must be from 1 to 1000",
+		only + "--minute-price 2USD":                  "--pod-price: missing: must be an amount of 0 or more and its currency, such as 0.04USD, as the other price is given",
+		only + "--pod-price 1 --minute-price -1":      `--minute-price: "-1": must be an amount of 0 or more and its currency`,
+		only + "--pod-price 1EUR --minute-price 2USD": `--minute-price: "2USD": must be in the currency of --pod-price (EUR)`,
+		only + "--pod-price 0 --minute-price 0":       `--pod-price: "0": must be above 0, or --minute-price must be`,
+		only + "--scalers keda,x":                     `--scalers: "x": must be one or more of hpa-cpu, keda`,
+		only + "--scalers keda,keda":                  `--scalers: "keda" twice: must be different names`,
+		only + "--filename /nowhere":                  "--filename: open /nowhere",
+		only + "--filename " + spec:                   "--capacity: missing: must be given where --filename has a threshold of requests (60)",
+		only + "--capacity 50 --filename " + spec:     "--filename: threshold 60: must be one with a threshold below --capacity (50)",
+		only + "x": `unexpected argument "x": foresail backtest takes flags only`,
 		only + "--out " + filepath.Join(trace, "below"): "--out: mkdir " + trace + ": not a directory: must be a directory that can be written to",
 		"backtest --prometheus http://localhost:9090":   "--query: missing: must be PromQL that returns requests per second",
 		"backtest --prometheus x:90 --query x":          `--prometheus: "x:90": must be an http or https URL`,

@@ -82,7 +82,7 @@ func TestTheExampleIsARampThatIsFollowed(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, exampleRamp(), string(recorded), "run go test ./internal/cli/lab -update")
 
-	code, out, stderr := foresail(t, "", "replay", "--spec", exampleSpec, "--input", exampleEvents)
+	code, out, stderr := foresail(t, "", "replay", "--filename", exampleSpec, "--input", exampleEvents)
 	require.Equal(t, cli.ExitDone, code, stderr)
 	lines := strings.Split(strings.TrimSpace(out), "\n")
 	require.Len(t, lines, 12)

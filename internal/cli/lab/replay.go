@@ -45,21 +45,21 @@ where direction is Rising, Falling or Steady, and action ScaleUp, ScaleDown or H
 influence each other, except with --cooldowns, which delays decisions after those of earlier runs,
 and with --learn, which has them learn how the load goes on, as live forecasts do (method Adaptive):
 record some hours with a run each second or so for that.
-The startup time is not measured: it is startup.initial.
+The startup time is not measured: it is startupTime.
 
 A line that cannot be used ends the replay with its number and the reason, and exit code 1. The runs
 on the lines before it are still evaluated, by what those lines say.`
 
 const replayExamples = `  # A recorded ramp, for people
-  foresail replay --spec docs/examples/replay/spec.yaml --input docs/examples/replay/events.jsonl --output table
+  foresail replay --filename docs/examples/replay/spec.yaml --input docs/examples/replay/events.jsonl --output table
 
   # A live object's settings; how often would it have scaled?
   kubectl get pm checkout-elu -o yaml > spec.yaml
-  zcat events.jsonl.gz | foresail replay --spec spec.yaml --cooldowns | jq -r .action | sort | uniq -c`
+  zcat events.jsonl.gz | foresail replay --filename spec.yaml --cooldowns | jq -r .action | sort | uniq -c`
 
 func newReplayCommand() *cobra.Command {
 	c := &cobra.Command{
-		Use:     "replay --spec FILE [--input FILE|-] [--output json|table] [--cooldowns] [--learn]",
+		Use:     "replay --filename FILE [--input FILE|-] [--output json|table] [--cooldowns] [--learn]",
 		Short:   "Run the forecast over recorded events",
 		Long:    replayHelp,
 		Example: replayExamples,
@@ -67,7 +67,7 @@ func newReplayCommand() *cobra.Command {
 
 		DisableFlagsInUseLine: true,
 	}
-	specPath := c.Flags().String("spec", "", "`file` with a PredictedMetric or its spec (required)")
+	specPath := c.Flags().StringP("filename", "f", "", "`file` with a PredictedMetric or its spec (required)")
 	inputPath := c.Flags().String("input", "-", "`file` with the events, - for standard input")
 	output := cli.AddOutputFlag(c, string(replay.JSON), string(replay.Table))
 	cooldowns := c.Flags().Bool("cooldowns", false, "apply the spec's cooldowns to the decisions")
@@ -102,19 +102,19 @@ func readParams(path string) (pipeline.Params, error) {
 func readScheduled(path string) (pipeline.Params, *schedule.Calendar, error) {
 	const accept = "a file with a PredictedMetric or its spec, in YAML or JSON"
 	if path == "" {
-		return pipeline.Params{}, nil, cli.BadFlag("spec", "missing", accept)
+		return pipeline.Params{}, nil, cli.BadFlag("filename", "missing", accept)
 	}
 	data, err := os.ReadFile(path)
 	if err != nil {
-		return pipeline.Params{}, nil, cli.BadFlag("spec", err, accept)
+		return pipeline.Params{}, nil, cli.BadFlag("filename", err, accept)
 	}
 	spec, err := params.ParseSpec(data)
 	if err != nil {
-		return pipeline.Params{}, nil, cli.Unusable(fmt.Errorf("--spec %s: %w", path, err))
+		return pipeline.Params{}, nil, cli.Unusable(fmt.Errorf("--filename %s: %w", path, err))
 	}
 	p, err := params.FromSpec(spec)
 	if err != nil {
-		return pipeline.Params{}, nil, cli.Unusable(fmt.Errorf("--spec %s: %w", path, err))
+		return pipeline.Params{}, nil, cli.Unusable(fmt.Errorf("--filename %s: %w", path, err))
 	}
 	schedules, err := params.Schedules(spec, &p)
 	return p, schedules, err

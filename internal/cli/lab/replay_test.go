@@ -20,7 +20,7 @@ const oneSpec = `
 apiVersion: foresail.dev/v1alpha1
 kind: PredictedMetric
 metadata: {name: checkout-elu, namespace: shop}
-spec: {threshold: 700m, maxReplicas: 20, forecast: {method: Holt}}
+spec: {threshold: 700m, maxReplicas: 20, holt: {}}
 `
 
 const oneRecording = `{"run":3500}
@@ -39,7 +39,7 @@ const oneResult = `{"now":-60000,"error":"no tick of the window has a value: at 
 func TestReplayReadsFromAFileOrStdin(t *testing.T) {
 	spec := clitest.File(t, "spec.yaml", oneSpec)
 	for _, input := range [][]string{{}, {"--input", "-"}, {"--input", clitest.File(t, "events.jsonl", oneRecording)}} {
-		code, out, stderr := foresail(t, oneRecording, append([]string{"replay", "--spec", spec}, input...)...)
+		code, out, stderr := foresail(t, oneRecording, append([]string{"replay", "--filename", spec}, input...)...)
 		assert.Equal(t, cli.ExitDone, code)
 		assert.Equal(t, oneResult, out)
 		assert.Empty(t, stderr)
@@ -47,7 +47,7 @@ func TestReplayReadsFromAFileOrStdin(t *testing.T) {
 }
 
 func TestReplayWritesATable(t *testing.T) {
-	code, out, _ := foresail(t, oneRecording, "replay", "--spec", clitest.File(t, "spec.yaml", oneSpec), "--output", "table")
+	code, out, _ := foresail(t, oneRecording, "replay", "--filename", clitest.File(t, "spec.yaml", oneSpec), "--output", "table")
 	assert.Equal(t, cli.ExitDone, code)
 	lines := strings.Split(out, "\n")
 	require.Len(t, lines, 4)
@@ -58,22 +58,22 @@ func TestReplayWritesATable(t *testing.T) {
 func TestReplayAppliesCooldownsIfAsked(t *testing.T) {
 	spec := clitest.File(t, "spec.yaml", oneSpec)
 	twice := oneRecording + `{"run":3600}`
-	_, out, _ := foresail(t, twice, "replay", "--spec", spec)
+	_, out, _ := foresail(t, twice, "replay", "--filename", spec)
 	assert.Equal(t, 2, strings.Count(out, `"desired":3,"action":"ScaleUp"`))
-	_, out, _ = foresail(t, twice, "replay", "--spec", spec, "--cooldowns")
+	_, out, _ = foresail(t, twice, "replay", "--filename", spec, "--cooldowns")
 	assert.Equal(t, 1, strings.Count(out, `"desired":3,"action":"ScaleUp"`))
 	assert.Equal(t, 1, strings.Count(out, `"desired":1,"action":"Hold"`))
 }
 
 func TestABadLineEndsWithOneAndKeepsTheResults(t *testing.T) {
-	code, out, stderr := foresail(t, oneRecording+"\n{\"run\":soon}\n{\"run\":1}\n", "replay", "--spec", clitest.File(t, "spec.yaml", oneSpec))
+	code, out, stderr := foresail(t, oneRecording+"\n{\"run\":soon}\n{\"run\":1}\n", "replay", "--filename", clitest.File(t, "spec.yaml", oneSpec))
 	assert.Equal(t, cli.ExitFailed, code)
 	assert.Equal(t, oneResult, out)
 	assert.Equal(t, "foresail replay: line 9: not a JSON object: invalid character 's' looking for beginning of value\n", stderr)
 }
 
 func TestReplayOfNothingSaysSo(t *testing.T) {
-	code, out, stderr := foresail(t, "", "replay", "--spec", clitest.File(t, "spec.yaml", oneSpec))
+	code, out, stderr := foresail(t, "", "replay", "--filename", clitest.File(t, "spec.yaml", oneSpec))
 	assert.Equal(t, cli.ExitDone, code)
 	assert.Empty(t, out)
 	assert.Contains(t, stderr, `nothing to evaluate: the input has no line like {"run":15000}`)
@@ -85,7 +85,7 @@ func TestAnInterruptedReplayEndsWithOne(t *testing.T) {
 	silent, end := io.Pipe()
 	defer func() { assert.NoError(t, end.Close()) }()
 	var out, stderr bytes.Buffer
-	code := cli.Execute(ctx, newRoot(time.Now), []string{"replay", "--spec", clitest.File(t, "spec.yaml", oneSpec)}, silent, &out, &stderr)
+	code := cli.Execute(ctx, newRoot(time.Now), []string{"replay", "--filename", clitest.File(t, "spec.yaml", oneSpec)}, silent, &out, &stderr)
 	assert.Equal(t, cli.ExitFailed, code)
 	assert.Equal(t, "foresail replay: interrupted\n", stderr.String())
 }

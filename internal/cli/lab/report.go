@@ -70,9 +70,7 @@ type reportOptions struct {
 	all                                bool
 	since                              []string
 	seeds                              int
-	seed                               uint64
 	capacity                           float64
-	timeout                            time.Duration
 	priceFlags                         priceFlags
 	prices                             *score.Prices // that they say
 }
@@ -102,10 +100,8 @@ func newReportCommand(now func() time.Time) *cobra.Command {
 	f.StringVar(&o.serversFile, "prometheus-config-file", "", "`file` with the credentials and certificates of Prometheus servers, as for foresail run; empty queries without")
 	f.StringSliceVar(&o.since, "since", []string{"1d", "7d"}, "`spans` of time to report on, each up to now, such as 12h,1d,7d")
 	f.IntVar(&o.seeds, "seeds", defaultReportSeeds, "how many seeds each scaler meets; figures are means over them")
-	f.Uint64Var(&o.seed, "seed", 1, "the first seed; the same seed gives the same figures")
 	f.Float64Var(&o.capacity, "capacity", 100, "requests per second that keep one pod fully busy: the fewer, the more chance there is in the simulated load of a second")
 	o.priceFlags.addFlags(f)
-	f.DurationVar(&o.timeout, "timeout", time.Hour, "how long all of it may take; what is done by then is printed")
 	f.StringVar(&o.out, "out", "", "`directory` for "+report.PageFile+", one self-contained page; empty writes none")
 	output := cli.AddOutputFlag(c, "table", "json", "html")
 	c.ValidArgsFunction = k.CompleteMetrics
@@ -138,7 +134,6 @@ func (o *reportOptions) open() (spans evaluation.Spans, api v1.API, err error) {
 	require(!o.all || o.file == "", "filename", fmt.Sprintf("%q", o.file), "left out where --all-namespaces is given")
 	require(o.seeds >= 1 && o.seeds <= maxSeeds, "seeds", o.seeds, fmt.Sprintf("from 1 to %d", maxSeeds))
 	require(o.capacity >= 1 && o.capacity <= unplayableScale, "capacity", o.capacity, fmt.Sprintf("from 1 to %g", float64(unplayableScale)))
-	require(o.timeout > 0, "timeout", o.timeout, "above 0s")
 	require(len(o.since) >= 1 && len(o.since) <= mostSpans, "since", fmt.Sprint(len(o.since)), fmt.Sprintf("from 1 to %d spans of time", mostSpans))
 	for _, name := range o.since {
 		d, parseErr := model.ParseDuration(name)
@@ -209,14 +204,13 @@ func (o *reportOptions) metrics(c *cobra.Command, k *cli.Connection, args []stri
 func (o *reportOptions) evaluate(
 	c *cobra.Command, metrics []v1alpha1.PredictedMetric, api v1.API, spans evaluation.Spans, now time.Time,
 ) ([]*evaluation.Result, error) {
-	ctx, cancel := context.WithTimeoutCause(c.Context(), o.timeout, fmt.Errorf("the time of --timeout (%s) has passed", o.timeout))
-	defer cancel()
+	ctx := c.Context()
 	source := evaluation.Source{API: api, Address: promapi.Redact(o.prometheus)}
 	progress := newRunProgress(c.ErrOrStderr(), 0)
 	defer progress.end()
 	play := evaluation.Play{Capacity: o.capacity, Prices: o.prices}
 	for i := range o.seeds {
-		play.Seeds = append(play.Seeds, o.seed+uint64(i))
+		play.Seeds = append(play.Seeds, firstSeed+uint64(i))
 	}
 	var results []*evaluation.Result
 	var failed error

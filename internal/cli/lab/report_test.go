@@ -1,13 +1,16 @@
 package lab
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/spf13/cobra"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -98,10 +101,16 @@ func TestReportOfACluster(t *testing.T) {
 	assert.InDelta(t, 2, reports[0].Spans[0].KnownHours, 0.02)
 	assert.Len(t, reports[0].Spans[0].Rows, 5)
 
-	code, stdout, stderr = report("-A", "--timeout", "1ns")
-	assert.Equal(t, cli.ExitFailed, code)
-	assert.Empty(t, stdout)
-	assert.Contains(t, stderr, "0 of 2 PredictedMetrics are reported on: the time of --timeout (1ns) has passed")
+	interrupted, interrupt := context.WithCancelCause(t.Context())
+	interrupt(errors.New("interrupted"))
+	command := &cobra.Command{}
+	command.SetContext(interrupted)
+	api, err := cli.PastAPI(url, "")
+	require.NoError(t, err)
+	o := reportOptions{prometheus: url, seeds: 1}
+	_, err = o.evaluate(command, make([]v1alpha1.PredictedMetric, 2), api,
+		evaluation.Spans{Names: []string{"1h"}, Lengths: []time.Duration{time.Hour}}, atReport())
+	assert.ErrorContains(t, err, "0 of 2 PredictedMetrics are reported on: interrupted")
 }
 
 func TestReportRejectsUnusableArguments(t *testing.T) {
@@ -120,7 +129,6 @@ func TestReportRejectsUnusableArguments(t *testing.T) {
 		only + "--seeds 0":                                      "--seeds: 0: must be from 1 to 1000",
 		only + "--capacity 0":                                   "--capacity: 0: must be from 1 to 1e+09",
 		only + "--pod-price 0.04":                               "--minute-price: missing: must be an amount of 0 or more and its currency, such as 0.04USD",
-		only + "--timeout 0s":                                   "--timeout: 0s: must be above 0s",
 		only + "-o yaml":                                        `--output: "yaml": must be table or json or html`,
 		only + "--prometheus-config-file /nowhere":              "--prometheus-config-file: read the file of Prometheus servers",
 		only + "--out " + exampleMetric + "/x":                  "not a directory: must be a directory that can be written to",

@@ -55,8 +55,8 @@ are the seconds with fewer and more pods than the threshold needs. Time above th
 seconds in which ready pods had more load than the threshold, divided by 60; saturated counts those in
 which they had more than they can do.
 
-foresail-* use the default settings, or those of --spec except for threshold, minReplicas and
-maxReplicas. startup.initial is that of --spec; without --spec it is --startup, if given.
+foresail-* use the default settings, or those of --filename except for threshold, minReplicas and
+maxReplicas. startupTime is that of --filename; without --filename it is --startup, if given.
 
 --ablations changes one setting of foresail-total at a time: the age of readings (freshness), the
 reaction delay (delay), the HPA's behavior, the metric that is read, and the forecast's method. Unless
@@ -77,7 +77,7 @@ const simulateExamples = `  # Would Foresail help under the paper's two loads?
   foresail simulate --all --out comparison
 
   # Your own hour, with your own settings, for pods that take a minute to start
-  foresail simulate --trace checkout.csv --spec checkout-elu.yaml --startup 1m --max 40
+  foresail simulate --trace checkout.csv --filename checkout-elu.yaml --startup 1m --max 40
 
   # Does the result depend on the model of a pod?
   foresail simulate --variants --out variants

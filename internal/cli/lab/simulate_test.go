@@ -123,7 +123,7 @@ func TestSimulatePlaysAblations(t *testing.T) {
 		"--scalers", "keda", "--ablations", "--out", out)
 	require.Equal(t, cli.ExitDone, code, stderr)
 	assert.Contains(t, stdout, `freshness, shop: age of the readings of pods (1 seed; difference from "each second")`)
-	assert.Contains(t, stdout, `method, shop: forecast.method (1 seed; difference from "Adaptive")`)
+	assert.Contains(t, stdout, `method, shop: method (1 seed; difference from "Adaptive")`)
 	assert.NotContains(t, stdout, "sine", "only the load that was chosen")
 	assert.Contains(t, read(t, filepath.Join(out, "ablations.csv")), "\nmethod,shop,keda,Adaptive,1,1.000000,,")
 }
@@ -142,8 +142,8 @@ func TestSimulateTakesSettings(t *testing.T) {
 	assert.Equal(t, "40", pods("--min", "2"))
 	assert.Equal(t, "140", pods("--max", "7", "--threshold", "0.05"))
 	assert.Equal(t, "20", pods("--min", "1", "--max", "1"))
-	never := clitest.File(t, "spec.yaml", "threshold: 700m\nmaxReplicas: 9\ncooldown: {upAfterUp: 1h}\n")
-	assert.Equal(t, "80", pods("--max", "7", "--threshold", "0.05", "--spec", never))
+	few := clitest.File(t, "spec.yaml", "threshold: 700m\nminReplicas: 5\nmaxReplicas: 9\n")
+	assert.Equal(t, "100", pods("--filename", few))
 }
 
 func TestSimulateReportsWhatWasFinishedWhenInterrupted(t *testing.T) {
@@ -177,14 +177,13 @@ func TestSimulateRejectsUnusableArguments(t *testing.T) {
 		"--scalers keda,keda":                                                      `--scalers: "keda" twice: must be different names`,
 		"--seeds 0":                                                                "--seeds: 0: must be from 1 to 1000",
 		"--seeds many":                                                             `--seeds: "many": must be a whole number`,
-		"--seed -1":                                                                `--seed: "-1": must be a whole number, 0 or more`,
 		"--threshold 1":                                                            "--threshold: 1: must be above 0 and below 1",
 		"--threshold NaN":                                                          "--threshold: NaN: must be above 0 and below 1",
 		"--min 0":                                                                  "--min: 0: must be from 1 to 1000",
 		"--min 8 --max 7":                                                          "--max: 7: must be from --min (8) to 1000",
 		"--startup 0s":                                                             "--startup: 0s: must be from 1s to 1h0m0s",
-		"--spec /nonexistent":                                                      "--spec: open /nonexistent",
-		"--spec " + clitest.File(t, "spec.yaml", "threshold: 700m\nmaxReplicas: 9\nsaturation: {max: 710m}") + " --threshold 0.8": "saturation.max: 0.71: must be finite and above the threshold (0.8)",
+		"--filename /nonexistent":                                                  "--filename: open /nonexistent",
+		"--filename " + clitest.File(t, "spec.yaml", "threshold: 700m\nmaxReplicas: 9\nsaturation: 710m") + " --threshold 0.8": "saturation: 0.71: must be finite and above the threshold (0.8)",
 		"--all --scalers keda":                   "--all: true: must be left out where --scalers is given",
 		"--out " + notWritable(t):                "must be a directory that can be written to",
 		"--out " + filepath.Join(trace, "below"): "--out: mkdir " + trace + ": not a directory: must be a directory that can be written to",

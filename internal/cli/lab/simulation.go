@@ -68,12 +68,11 @@ func (o *playOptions) addFlags(c *cobra.Command, minimum int, outContents string
 	f.StringSliceVar(&o.scalers, "scalers", scaler.DefaultNames(), "`names` of the scalers to compare")
 	f.BoolVar(&o.all, "all", false, "compare all scalers, and print all figures")
 	f.IntVar(&o.seeds, "seeds", defaultSeeds, "how many seeds each scaler meets; figures are means over them")
-	f.Uint64Var(&o.seed, "seed", 1, "the first seed; the same seed gives the same figures")
 	f.Float64Var(&o.threshold, "threshold", 0.7, "utilisation of a pod that scalers aim at, above 0 and below 1")
 	f.IntVar(&o.min, "min", minimum, "minimum number of pods")
 	f.IntVar(&o.max, "max", defaultMax, "maximum number of pods")
 	f.DurationVar(&o.startup, "startup", defaultStartup, "how long a pod takes to become ready, on average")
-	f.StringVar(&o.spec, "spec", "", "`file` with a PredictedMetric or its spec, for the settings of foresail-*; empty takes the defaults")
+	f.StringVarP(&o.spec, "filename", "f", "", "`file` with a PredictedMetric or its spec, for the settings of foresail-*; empty takes the defaults")
 	f.StringVar(&o.out, "out", "", "`directory` for "+outContents+"; empty writes no files")
 }
 
@@ -129,11 +128,14 @@ func (o *playOptions) readTrace() (*workload.Trace, error) {
 	return trace.Scaled(o.scale), nil
 }
 
+// firstSeed makes the same command line give the same figures.
+const firstSeed = 1
+
 // seedList returns the seeds to play.
 func (o *playOptions) seedList(n int) []uint64 {
 	seeds := make([]uint64, n)
 	for i := range seeds {
-		seeds[i] = o.seed + uint64(i)
+		seeds[i] = firstSeed + uint64(i)
 	}
 	return seeds
 }

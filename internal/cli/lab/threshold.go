@@ -74,14 +74,13 @@ func newThresholdCommand(now func() time.Time) *cobra.Command {
 	fs.StringVar(&o.serversFile, "prometheus-config-file", "", "`file` with the credentials and certificates of Prometheus servers, as for foresail run; empty queries without")
 	fs.StringVar(&o.input, "input", "", "`file` with measurements, instead of --prometheus; - is standard input")
 	fs.Float64Var(&o.share, "share", 0.05, "share of the measurements at a load that may be above --objective")
-	fs.Uint64Var(&o.seed, "seed", 1, "seed of the interval; the same seed gives the same one")
 	output := cli.AddOutputFlag(c, "table", "json")
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		measurements, err := o.read(c, now())
 		if err != nil {
 			return err
 		}
-		q := threshold.Question{Measurements: measurements, Limit: o.objective.Seconds(), Share: o.share, Seed: o.seed}
+		q := threshold.Question{Measurements: measurements, Limit: o.objective.Seconds(), Share: o.share, Seed: firstSeed}
 		answer, err := threshold.Find(q)
 		if err != nil {
 			return err

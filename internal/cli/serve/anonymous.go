@@ -22,12 +22,32 @@ const (
 )
 
 // anonymousOptions are the servers that answer clients whose identity is not known.
-type anonymousOptions struct{ servers []string }
+type anonymousOptions struct{ servers serverList }
 
 func (o *anonymousOptions) addFlags(fs *pflag.FlagSet) {
-	fs.StringSliceVar(&o.servers, anonymousFlag, nil, "Servers that answer anyone who can reach their address: "+acceptAnonymous+". "+
-		"Those of metrics learn the load of every namespace, and which pod is on which node. For loopback, and for addresses that a NetworkPolicy closes to all other clients.")
+	fs.Var(&o.servers, anonymousFlag, "Servers that answer anyone who can reach their address: "+acceptAnonymous+". "+
+		"Clients of metrics learn the load of every namespace, and which pod is on which node. For loopback, and "+
+		"for addresses that a NetworkPolicy closes to all other clients. Words add up; an empty one takes "+
+		"back those before it.")
 }
+
+// serverList is the value of a flag whose words add up, until an empty one takes them back.
+type serverList []string
+
+// Set implements pflag.Value.
+func (l *serverList) Set(text string) error {
+	*l = append(*l, strings.Split(text, ",")...)
+	if text == "" {
+		*l = nil
+	}
+	return nil
+}
+
+// String implements pflag.Value.
+func (l *serverList) String() string { return strings.Join(*l, ",") }
+
+// Type implements pflag.Value.
+func (l *serverList) Type() string { return "strings" }
 
 func (o *anonymousOptions) allows(server string) bool {
 	return o != nil && slices.Contains(o.servers, server)

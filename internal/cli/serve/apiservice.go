@@ -53,12 +53,16 @@ func (o *apiServiceOptions) takeOver() bool { return o.mode == apiServiceTakeOve
 
 func (o *apiServiceOptions) addFlags(fs *pflag.FlagSet) {
 	name := apiservice.ExternalMetrics("", false).Name()
-	fs.StringVar(&o.mode, apiServiceFlag, apiServiceCreate, "What to do about the APIService "+name+", which leads the API server to Foresail. "+
+	fs.StringVar(&o.mode, apiServiceFlag, apiServiceCreate, "What to do about the APIService "+name+", which "+
+		"leads the API server to Foresail. "+
 		"create: create it if there is none, and write the certificate authority of the serving certificate into it. "+
-		"take-over: take it from another server too, such as KEDA's or Datadog's, whose metrics HPAs cannot read from then on. "+
+		"take-over: take it from another server too, such as KEDA's or Datadog's, whose metrics HPAs cannot read "+
+		"from then on. "+
 		"none: it is yours to create, and a serving certificate that is not given is signed by itself.")
-	fs.StringVar(&o.service, apiServiceName, "foresail", "Service that the APIService leads to, with its port unless that is 443, such as foresail:6443.")
-	fs.StringVar(&o.inject, apiServiceInjectFrom, "", "Certificate of cert-manager, as namespace/name, whose authority cert-manager is to write into the APIService. For --cert-dir.")
+	fs.StringVar(&o.service, apiServiceName, "foresail", "Service that the APIService leads to, with its port "+
+		"unless that is 443, such as foresail:6443.")
+	fs.StringVar(&o.inject, apiServiceInjectFrom, "", "Certificate of cert-manager, as namespace/name, whose "+
+		"authority cert-manager is to write into the APIService. For --cert-dir.")
 	o.validity = apiServiceValidity
 }
 
@@ -72,12 +76,14 @@ func (o *apiServiceOptions) target() (apiservice.Service, error) {
 	if name, port, found := strings.Cut(o.service, ":"); found {
 		number, err := strconv.ParseInt(port, 10, 32)
 		if err != nil || len(validation.IsValidPortNum(int(number))) > 0 {
-			return target, cli.BadFlag(apiServiceName, fmt.Sprintf("%q", o.service), "the name of a Service, and perhaps a port from 1 to 65535, such as foresail:6443")
+			return target, cli.BadFlag(apiServiceName, fmt.Sprintf("%q", o.service), "the name of a Service, and "+
+				"perhaps a port from 1 to 65535, such as foresail:6443")
 		}
 		target.Name, target.Port = name, int32(number)
 	}
 	if len(validation.IsDNS1123Label(target.Name)) > 0 {
-		return target, cli.BadFlag(apiServiceName, fmt.Sprintf("%q", o.service), "the name of a Service, and perhaps a port, such as foresail:6443")
+		return target, cli.BadFlag(apiServiceName, fmt.Sprintf("%q", o.service), "the name of a Service, and "+
+			"perhaps a port, such as foresail:6443")
 	}
 	return target, nil
 }
@@ -94,7 +100,8 @@ func (o *apiServiceOptions) validate(given bool) error {
 	errs := []error{err}
 	if len(validation.IsDNS1123Label(*o.namespace)) > 0 {
 		errs = append(errs, cli.BadFlag(namespaceFlag, fmt.Sprintf("%q", *o.namespace),
-			"the namespace that this runs in, or outside of a cluster that of the Service which leads here, unless --"+apiServiceFlag+"="+apiServiceNone))
+			"the namespace that this runs in, or outside of a cluster that of the Service which leads here, "+
+				"unless --"+apiServiceFlag+"="+apiServiceNone))
 	}
 	return errors.Join(append(errs, o.validateInjection(given))...)
 }
@@ -110,7 +117,8 @@ func (o *apiServiceOptions) validateInjection(given bool) error {
 	namespace, name, ok := strings.Cut(o.inject, "/")
 	switch {
 	case o.inject == "" && given && o.takeOver():
-		return cli.BadFlag(apiServiceFlag, o.mode, "given with --"+apiServiceInjectFrom+", as the certificate is given by --cert-dir")
+		return cli.BadFlag(apiServiceFlag, o.mode, "given with --"+apiServiceInjectFrom+", as the certificate is "+
+			"given by --cert-dir")
 	case o.inject == "":
 		return nil
 	case !given:

@@ -49,7 +49,7 @@ func TestCloudWatchIsFoundByTheEnvironment(t *testing.T) {
 		"ap-southeast-2": {EC2: &v1alpha1.EC2Provider{Region: "ap-southeast-2"}},
 		awstest.Region:   {Simulated: &v1alpha1.SimulatedProvider{}},
 	} {
-		pool := &v1alpha1.WorkerPool{Spec: v1alpha1.WorkerPoolSpec{Provider: provider, Notify: v1alpha1.PoolNotify{CloudWatchNamespace: "Foresail/" + region}}}
+		pool := &v1alpha1.WorkerPool{Spec: v1alpha1.WorkerPoolSpec{Provider: provider, CloudWatchNamespace: "Foresail/" + region}}
 		pool.Name = "workers"
 		var parts controller.Parts
 		require.NoError(t, b.addReporter(t.Context(), pool, &parts))

@@ -67,8 +67,10 @@ const (
 
 func (o *extenderOptions) addFlags(fs *pflag.FlagSet) {
 	o.flags, o.rules = fs, extender.DefaultRules()
-	fs.StringVar(&o.address, "extender-address", "127.0.0.1:9443", "Address to listen on for kube-scheduler, over HTTPS. One that is not on loopback needs ca.crt in --extender-cert-dir, or --allow-anonymous=extender.")
-	fs.StringVar(&o.certDir, extenderCertFlag, "", "Folder with the certificate of that address, tls.crt, and its key, tls.key, read again when they change; empty makes a certificate at start, signed by itself. "+
+	fs.StringVar(&o.address, "extender-address", "127.0.0.1:9443", "Address to listen on for kube-scheduler, over "+
+		"HTTPS. One that is not on loopback needs ca.crt in --extender-cert-dir, or --allow-anonymous=extender.")
+	fs.StringVar(&o.certDir, extenderCertFlag, "", "Folder with the certificate of that address, tls.crt, and its "+
+		"key, tls.key, read again when they change; empty makes a certificate at start, signed by itself. "+
 		"If it has ca.crt too, schedulers need a client certificate of these authorities.")
 	fs.StringSliceVar(&o.clientNames, extenderNamesFlag, []string{extender.DefaultClientName}, "Names of which a client certificate "+
 		"needs one, compared exactly: a DNS name of it, or its common name if it has no DNS names.")
@@ -76,14 +78,18 @@ func (o *extenderOptions) addFlags(fs *pflag.FlagSet) {
 	fs.Float64Var(&o.rules.MemoryLimit, "extender-memory-limit", o.rules.MemoryLimit, "Share of a node's allocatable memory: a node predicted to use more is filtered. 0 is no limit.")
 	fs.Float64Var(&o.rules.CPULimit, "extender-cpu-limit", o.rules.CPULimit, "Share of a node's allocatable CPU: a node predicted to use more is filtered. 0 is no limit.")
 	o.horizon, o.interval = nodesAhead, nodesReadEvery
-	fs.StringVar(&o.queries.cpu, "extender-cpu-query", "", "PromQL for the cores that each node uses, sent to --prometheus, such as "+quoted(exampleCPU)+". "+
-		"Its label node has the name or an address of a Node, with or without a port. Without the query metrics.k8s.io is read.")
+	fs.StringVar(&o.queries.cpu, "extender-cpu-query", "", "PromQL for the cores that each node uses, sent to "+
+		"--prometheus, such as "+quoted(exampleCPU)+". "+
+		"Its label node has the name or an address of a Node, with or without a port. Without the query "+
+		"metrics.k8s.io is read.")
 	fs.StringVar(&o.queries.memory, "extender-memory-query", "", "PromQL for the bytes of memory that each node uses, such as "+quoted(exampleMemory)+".")
 }
 
 func (o *extenderOptions) addTestOptions(fs *pflag.FlagSet) {
-	fs.DurationVar(&o.rules.WarmUp, "extender-warm-up", o.rules.WarmUp, "How long a new node is scored lower than others.")
-	fs.DurationVar(&o.rules.MaxWait, "extender-max-wait", o.rules.MaxWait, "How long a pod that no node fits waits for a WorkerPool to grow.")
+	fs.DurationVar(&o.rules.WarmUp, "extender-warm-up", o.rules.WarmUp, "How long a new node is scored lower than "+
+		"others.")
+	fs.DurationVar(&o.rules.MaxWait, "extender-max-wait", o.rules.MaxWait, "How long a pod that no node fits "+
+		"waits for a WorkerPool to grow.")
 	fs.DurationVar(&o.horizon, "extender-horizon", o.horizon, "How far ahead the use of nodes is predicted.")
 	fs.DurationVar(&o.interval, "extender-metrics-interval", o.interval, "How often the use of nodes is read.")
 }
@@ -180,8 +186,10 @@ func (o *extenderOptions) validateClients() error {
 	if o.clientCA() != "" || o.anonymous.allows(anonymousExtender) || localaddr.Loopback(o.address) { // an address that is none is refused elsewhere too
 		return nil
 	}
-	return cli.BadFlag("extender-address", fmt.Sprintf("%q", o.address), "a loopback address, unless schedulers are authenticated (ca.crt in --extender-cert-dir) or "+
-		"nobody needs to be (--allow-anonymous=extender): anybody who can reach it could have pods kept off nodes and WorkerPools launch nodes")
+	return cli.BadFlag("extender-address", fmt.Sprintf("%q", o.address), "a loopback address, unless schedulers "+
+		"are authenticated (ca.crt in --extender-cert-dir) or "+
+		"nobody needs to be (--allow-anonymous=extender): anybody who can reach it could have pods kept off nodes "+
+		"and WorkerPools launch nodes")
 }
 
 // flagsOfFields are the flags that fields of extender.ServerOptions and extender.Rules are set by.
@@ -243,7 +251,8 @@ func (o *extenderOptions) validateAuthentication() error {
 	}
 	var errs []error
 	if err := servertls.CheckAuthorities(authorities); err != nil {
-		errs = append(errs, cli.BadFlag(extenderCertFlag, fmt.Sprintf("%q", authorities), fmt.Sprintf("a file with certificates in PEM: %v", err)))
+		errs = append(errs, cli.BadFlag(extenderCertFlag, fmt.Sprintf("%q", authorities), fmt.Sprintf("a file "+
+			"with certificates in PEM: %v", err)))
 	}
 	if err := servertls.CheckNames(o.clientNames); err != nil {
 		accept := fmt.Sprintf("the names of schedulers' certificates, such as %s: %v", extender.DefaultClientName, err)

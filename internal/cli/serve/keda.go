@@ -36,8 +36,11 @@ type kedaDoor struct {
 func (d *kedaDoor) addFlags(groups *cliflag.NamedFlagSets) {
 	fs := groups.FlagSet(groupKEDA)
 	d.flags = fs
-	fs.StringVar(&d.options.Address, kedaAddressFlag, "", "Address to answer KEDA on as an external scaler, over gRPC, such as :9600; empty or 0 answers none. One that is not on loopback needs ca.crt in --keda-cert-dir, or --allow-anonymous=keda.")
-	fs.StringVar(&d.certDir, kedaCertFlag, "", "Folder with the certificate of that address, tls.crt, and its key, tls.key, read again when they change; empty is without TLS. "+
+	fs.StringVar(&d.options.Address, kedaAddressFlag, "", "Address to answer KEDA on as an external scaler, over "+
+		"gRPC, such as :9600; empty or 0 answers none. One that is not on loopback needs ca.crt in "+
+		"--keda-cert-dir, or --allow-anonymous=keda.")
+	fs.StringVar(&d.certDir, kedaCertFlag, "", "Folder with the certificate of that address, tls.crt, and its "+
+		"key, tls.key, read again when they change; empty is without TLS. "+
 		"If it has ca.crt too, KEDA needs a client certificate of these authorities.")
 	fs.StringSliceVar(&d.options.ClientNames, kedaClientNamesFlag, []string{keda.DefaultClientName}, "Names of which KEDA's client "+
 		"certificate needs one, compared exactly: a DNS name of it, or its common name if it has no DNS names.")

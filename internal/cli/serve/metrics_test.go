@@ -50,7 +50,10 @@ type exposed struct {
 	labels   map[string]string            // their names, separated by commas
 }
 
-var descParts = regexp.MustCompile(`fqName: "([^"]*)", help: ("(?:[^"\\]|\\.)*"), .*variableLabels: \{([^}]*)\}`)
+var descParts = regexp.MustCompile(`fqName: "([^"]*)", help: ("(?:[^"\\]|\\.)*"), .*constLabels: \{([^}]*)\}, variableLabels: \{([^}]*)\}`)
+
+// constLabel is a label with its value, as descriptions have it.
+var constLabel = regexp.MustCompile(`(\w+)="[^"]*"`)
 
 func (e *exposed) Register(collector client.Collector) error {
 	described := make(chan *client.Desc)
@@ -64,8 +67,8 @@ func (e *exposed) Register(collector client.Collector) error {
 		help, err := strconv.Unquote(parts[2])
 		require.NoError(e.t, err)
 		e.describe(parts[1], help)
-		e.labels[parts[1]] = parts[3]
-		e.addChild(collector, strings.Count(parts[3], ",")+1)
+		e.labels[parts[1]] = strings.Trim(constLabel.ReplaceAllString(parts[3], "$1")+","+parts[4], ",")
+		e.addChild(collector, strings.Count(parts[4], ",")+1)
 	}
 	return e.Registry.Register(collector)
 }
@@ -204,7 +207,7 @@ var metricSections = []struct {
 	{"Worker pools", []string{"foresail_nodepool_"}, "pool"},
 	{"KEDA", []string{"foresail_keda_"}, ""},
 	{"Scheduler extender", []string{"foresail_extender_", "foresail_node_"}, ""},
-	{"Foresail as a whole", []string{"foresail_forecasts_total", "foresail_forecast_round_", "foresail_checkpoint", "foresail_history_", "foresail_external_metric_", "foresail_custom_metric_", "foresail_apiservice_", "foresail_forward_", "foresail_serving_", "foresail_capacity_buffer_node"}, ""},
+	{"Foresail as a whole", []string{"foresail_forecasts_total", "foresail_forecast_round_", "foresail_checkpoint", "foresail_history_", "foresail_metric_", "foresail_tls_", "foresail_apiservice_", "foresail_forward_", "foresail_serving_", "foresail_capacity_buffer_node"}, ""},
 	{"PredictedMetrics", []string{"foresail_"}, "namespace,predictedmetric"},
 }
 

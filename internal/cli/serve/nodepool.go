@@ -191,7 +191,7 @@ func (b *poolBuilder) buildStore(ctx context.Context, pool *v1alpha1.WorkerPool)
 	if err != nil {
 		return nil, err
 	}
-	store, err := dynamodb.Connect(ctx, *table, cluster)
+	store, err := dynamodb.Connect(ctx, *table, regionOf(pool), cluster)
 	if err != nil {
 		return nil, fmt.Errorf("state.dynamodb: %w", err)
 	}
@@ -226,10 +226,10 @@ func (b *poolBuilder) addReporter(ctx context.Context, pool *v1alpha1.WorkerPool
 		Client: b.manager.GetClient(), Events: b.manager.GetEventRecorder("foresail"),
 		Metrics: b.told, Webhook: b.webhook, CostReports: b.reports, Traces: b.traces,
 	}
-	if namespace := pool.Spec.Notify.CloudWatchNamespace; namespace != "" {
+	if namespace := pool.Spec.CloudWatchNamespace; namespace != "" {
 		loaded, err := config.LoadDefaultConfig(ctx, inRegionOf(pool))
 		if err != nil {
-			return fmt.Errorf("notify.cloudWatchNamespace: set up the AWS SDK: %w", err)
+			return fmt.Errorf("cloudWatchNamespace: set up the AWS SDK: %w", err)
 		}
 		o.CloudWatch = &report.CloudWatch{Client: cloudwatch.NewFromConfig(loaded), Namespace: namespace}
 	}
@@ -238,10 +238,18 @@ func (b *poolBuilder) addReporter(ctx context.Context, pool *v1alpha1.WorkerPool
 	return nil
 }
 
+// regionOf returns the region of a pool's instances, "" outside of AWS.
+func regionOf(pool *v1alpha1.WorkerPool) string {
+	if _, spec := pool.Spec.Provider.Selected(); spec != nil {
+		return spec.AWSRegion()
+	}
+	return ""
+}
+
 // inRegionOf has the AWS SDK use the region of a pool's instances, its own if there is none.
 func inRegionOf(pool *v1alpha1.WorkerPool) func(*config.LoadOptions) error {
-	if _, spec := pool.Spec.Provider.Selected(); spec != nil && spec.AWSRegion() != "" {
-		return config.WithRegion(spec.AWSRegion())
+	if region := regionOf(pool); region != "" {
+		return config.WithRegion(region)
 	}
 	return func(*config.LoadOptions) error { return nil }
 }

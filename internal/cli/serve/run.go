@@ -164,13 +164,16 @@ func (o *runOptions) flagGroups() cliflag.NamedFlagSets {
 	fs := groups.FlagSet(groupRun)
 	fs.StringSliceVar(&o.enable, "enable", []string{enableAdapter}, "Parts to run: "+acceptEnable+".")
 	fs.StringSliceVar(&o.adapter.namespaces, "namespaces", nil, "Namespaces whose PredictedMetrics are served. Empty is all namespaces.")
-	fs.StringVar(&o.namespace, namespaceFlag, podNamespace(), "Namespace that Foresail runs in: that of its Lease, of the Service that the APIService leads to, and of the Secret of its certificate authority. In a pod it defaults to the pod's.")
+	fs.StringVar(&o.namespace, namespaceFlag, podNamespace(), "Namespace that Foresail runs in: that of its "+
+		"Lease, of the Service that the APIService leads to, and of the Secret of its certificate authority. In a "+
+		"pod it defaults to the pod's.")
 	o.anonymous.addFlags(fs)
 	o.serving.addFlags(fs)
 	o.tracing.addFlags(fs)
 	o.adapter.lease.addFlags(fs)
 	fs = groups.FlagSet(groupCluster)
-	fs.Float32Var(&o.qps, "kube-api-qps", 200, "Maximum rate of requests to the Kubernetes API server, per second; for a moment half as many more. Watches do not count.")
+	fs.Float32Var(&o.qps, "kube-api-qps", 200, "Maximum rate of requests to the Kubernetes API server, per "+
+		"second; for a moment half as many more. Watches do not count.")
 	for _, d := range o.adapter.doors {
 		d.addFlags(&groups)
 	}

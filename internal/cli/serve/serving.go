@@ -47,7 +47,9 @@ type servingOptions struct {
 func (o *servingOptions) addFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&o.probeAddress, "http-address", ":8080", "Address that serves the probes /livez and /readyz over HTTP, to anyone. 0 serves none.")
 	fs.StringVar(&o.metricsAddress, metricsAddressFlag, ":8443", "Address that serves /metrics, explain and the dashboard over HTTPS, to clients that the cluster authenticates and authorizes. 0 serves none.")
-	fs.StringVar(&o.certDir, metricsCertFlag, "", "Folder with the certificate of --metrics-address, tls.crt, and its key, tls.key, read again when they change; empty makes a certificate at start, signed by itself, or serves HTTP with --allow-anonymous=metrics.")
+	fs.StringVar(&o.certDir, metricsCertFlag, "", "Folder with the certificate of --metrics-address, tls.crt, and "+
+		"its key, tls.key, read again when they change; empty makes a certificate at start, signed by itself, or "+
+		"serves HTTP with --allow-anonymous=metrics.")
 	fs.BoolVar(&o.profiling, "profiling", false, "Serve CPU and memory profiles below /debug/pprof/ of --metrics-address, to clients with the right to get these paths.")
 }
 
@@ -103,7 +105,8 @@ func checkCertDir(flag, folder string) error {
 		return nil
 	}
 	if _, err := tls.LoadX509KeyPair(certificateIn(folder)); err != nil {
-		return cli.BadFlag(flag, fmt.Sprintf("%q", folder), fmt.Sprintf("a folder with a certificate and its key in PEM, %s and %s: %v", certName, keyName, err))
+		return cli.BadFlag(flag, fmt.Sprintf("%q", folder), fmt.Sprintf("a folder with a certificate and its key "+
+			"in PEM, %s and %s: %v", certName, keyName, err))
 	}
 	return nil
 }

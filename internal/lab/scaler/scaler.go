@@ -186,17 +186,15 @@ func withDefaults(of func(Setup) (lab.Scaler, error)) func(Setup) (lab.Scaler, e
 }
 
 // RecommendedParams are the defaults of a PredictedMetric of a utilisation, which foresail-* have unless others are tried.
-func RecommendedParams() pipeline.Params { return defaults(v1alpha1.ForecastAdaptive) }
+func RecommendedParams() pipeline.Params { return defaults(nil) }
 
 // PaperParams are those of the paper's method.
-func PaperParams() pipeline.Params { return defaults(v1alpha1.ForecastHolt) }
+func PaperParams() pipeline.Params { return defaults(&v1alpha1.Holt{}) }
 
 // defaults are those that the API has for a method. Threshold and replicas come from a Setup.
-func defaults(method v1alpha1.ForecastMethod) pipeline.Params {
+func defaults(holt *v1alpha1.Holt) pipeline.Params {
 	p, err := params.FromSpec(v1alpha1.PredictedMetricSpec{
-		Threshold: resource.MustParse("700m"), MaxReplicas: new(int32(20)),
-		Saturation: &v1alpha1.Saturation{Max: resource.MustParse("1")},
-		Forecast:   v1alpha1.Forecast{Method: method},
+		Threshold: resource.MustParse("700m"), MaxReplicas: new(int32(20)), Saturation: new(resource.MustParse("1")), Holt: holt,
 	})
 	if err != nil {
 		panic(err) // of a constant

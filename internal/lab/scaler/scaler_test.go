@@ -190,7 +190,7 @@ func TestRejectsUnusableSettings(t *testing.T) {
 		{"keda", func(s *Setup) { s.Min = 0 }, "keda: min and max: 0 and 30: must be at least 1, and max at least min"},
 		{"keda", func(s *Setup) { s.Sources = DefaultSources(1); s.Sources.KEDA.Period = 0 }, "keda: sources.keda.period: 0s: must be whole seconds, at least 1s"},
 		{"keda", func(s *Setup) { s.Sources = DefaultSources(1); s.Sources.Kubelet.Phase = time.Millisecond }, "keda: sources.kubelet.phase: 1ms: must be whole seconds, at least 0s"},
-		{"paper", func(s *Setup) { s.Paper.RiskFactor = 0 }, "paper: decision.riskFactor: 0: must be finite and above 0"},
+		{"paper", func(s *Setup) { s.Paper.RiskFactor = 0 }, "paper: riskFactor: 0: must be finite and above 0"},
 		{"foresail-load", func(s *Setup) { s.Params.Interval = 0 }, "foresail-load: sampleInterval: 0s: must be a whole number of milliseconds, at least 100ms"},
 		{"clairvoyant", func(s *Setup) { s.Startup = 0 }, "clairvoyant: startup: 0s: must be above 0s for clairvoyant"},
 		{"instant", func(s *Setup) { s.Load = nil }, "instant: load: absent: must be given to a bound"},

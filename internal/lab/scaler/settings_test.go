@@ -39,10 +39,10 @@ func (r rate) Rate(int64) float64 { return float64(r) }
 // defaults of the pipeline.
 func TestSettingsAreTheDefaultsOfTheAPI(t *testing.T) {
 	for method, c := range map[string]struct{ simulated, pipeline pipeline.Params }{
-		"Adaptive": {scaler.RecommendedParams(), pipeline.AdaptiveParams()},
-		"Holt":     {scaler.PaperParams(), pipeline.HoltParams()},
+		"":           {scaler.RecommendedParams(), pipeline.AdaptiveParams()},
+		", holt: {}": {scaler.PaperParams(), pipeline.HoltParams()},
 	} {
-		spec, err := params.ParseSpec([]byte("{threshold: 700m, maxReplicas: 20, saturation: {max: 1}, forecast: {method: " + method + "}}"))
+		spec, err := params.ParseSpec([]byte("{threshold: 700m, maxReplicas: 20, saturation: 1" + method + "}"))
 		require.NoError(t, err)
 		api, err := params.FromSpec(spec)
 		require.NoError(t, err)

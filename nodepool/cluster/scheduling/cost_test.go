@@ -89,7 +89,8 @@ func TestNewNodesAreTheCheapestForTheirPods(t *testing.T) {
 	}
 }
 
-// The demand of pods is as many nodes as they get, whatever their size, so that a signal does not ask for more of them.
+// The demand of pods is the number of nodes that they get, of any size, so that a signal does not
+// recommend more of them.
 func TestEquivalentsAreOfTheNodesThatPodsGet(t *testing.T) {
 	var in Input
 	in.Offers, in.Costs = sizes(map[string]float64{"small": 0.1, "large": 0.6})
@@ -111,8 +112,8 @@ func TestEquivalentsAreOfTheNodesThatPodsGet(t *testing.T) {
 	assert.InDelta(t, 2.0/16, Pack(in).CPU, 1e-9, "on its way")
 }
 
-// In the sum over many loads, new nodes that are chosen by cost are cheaper than those that are
-// chosen in any one order.
+// Summed over many loads, new nodes chosen by cost are cheaper than nodes chosen in any fixed
+// order.
 func TestChoiceByCostIsCheaper(t *testing.T) {
 	costs := map[string]float64{"small": 0.1, "large": 0.7, "lean": 0.5, "wide": 0.3}
 	sum := func(byCost bool, order int) (total float64) {

@@ -75,20 +75,27 @@ func without(pods []cluster.Pending, gang string, unhelped []fleet.Unhelped) (
 // try. Only nodes for these are recommended, so that the launch is tried again. The gang gets the
 // rest of its nodes once these are being launched.
 func heldByCapacity(p *packer) map[string]bool {
-	short, others := map[string]bool{}, map[string]bool{}
-	for _, b := range p.batches {
-		if b.gang != "" && b.role == pending && b.new > 0 {
-			short[b.gang] = short[b.gang] || b.refused
-			others[b.gang] = others[b.gang] || !b.refused
-		}
-	}
+	short := partlyRefused(p)
 	out := map[string]bool{}
 	for _, b := range p.batches {
-		if short[b.gang] && others[b.gang] && b.role == pending && !b.refused {
+		if short[b.gang] && b.role == pending && !b.refused {
 			for _, m := range b.members {
 				out[m.name] = true
 			}
 		}
 	}
 	return out
+}
+
+// partlyRefused returns the gangs with new nodes of which some could not be launched at the last try.
+func partlyRefused(p *packer) map[string]bool {
+	refused, others := map[string]bool{}, map[string]bool{}
+	for _, b := range p.batches {
+		if b.gang != "" && b.role == pending && b.new > 0 {
+			refused[b.gang] = refused[b.gang] || b.refused
+			others[b.gang] = others[b.gang] || !b.refused
+		}
+	}
+	maps.DeleteFunc(refused, func(gang string, is bool) bool { return !is || !others[gang] })
+	return refused
 }

@@ -232,9 +232,13 @@ func (b *grouper) alike(x, y *corev1.Pod) bool {
 			return false
 		}
 	}
-	xs, ys := &x.Spec, &y.Spec
 	return x.Namespace == y.Namespace && cluster.IsDaemonSets(x) == cluster.IsDaemonSets(y) &&
-		maps.Equal(xs.NodeSelector, ys.NodeSelector) &&
+		alikeSpecs(&x.Spec, &y.Spec)
+}
+
+// alikeSpecs reports whether two specs have the same requests and rules.
+func alikeSpecs(xs, ys *corev1.PodSpec) bool {
+	return maps.Equal(xs.NodeSelector, ys.NodeSelector) &&
 		slices.EqualFunc(xs.Containers, ys.Containers, alikeContainers) &&
 		slices.EqualFunc(xs.InitContainers, ys.InitContainers, alikeContainers) &&
 		alikeLists(xs.Overhead, ys.Overhead) && equal(xs.Resources, ys.Resources) && equal(xs.Affinity, ys.Affinity) &&

@@ -17,7 +17,7 @@ import (
 	"github.com/foresail/foresail/nodepool/provider"
 )
 
-// honor has a spread leave out nodes whose taints a pod does not tolerate.
+// honor makes a spread ignore nodes whose taints a pod does not tolerate.
 func honor(p *corev1.Pod) {
 	policy := corev1.NodeInclusionPolicyHonor
 	for i := range p.Spec.TopologySpreadConstraints {
@@ -35,7 +35,7 @@ func budget(app string, allowed int32) runtime.Object {
 	}
 }
 
-// Pods have a place at once, or once the nodes that they leave are deleted, or none. "" in at and late says that
+// Pods have a place at once, or once the nodes that they leave are deleted, or none. "" in at and late means that
 // all have one.
 func TestHomesOfPodsThatWait(t *testing.T) {
 	apart := spreadOver(host, 1)
@@ -120,7 +120,7 @@ func TestPodsThatWaitForTheEndOfANodeNeedNone(t *testing.T) {
 	require.Zero(t, Pack(in).Nodes)
 }
 
-// A pod does not wait for a node that does not get emptier. The pods on that node keep the room
+// A pod does not wait for a node that makes no progress. The pods on that node keep the room
 // that they will need, and get no new node.
 func TestPodsDoNotWaitForStalledNodes(t *testing.T) {
 	leaves := node("n1", "a", bound("db", "1"))

@@ -71,7 +71,7 @@ func randomInput(r *rand.Rand, rules bool) Input {
 	return in
 }
 
-// joining has some of the nodes join, of a type that promises more, one that does not, or one that
+// joining makes some of the nodes join, of a type that promises more, one that does not, or one that
 // is not offered any more.
 func joining(r *rand.Rand, in Input) Input {
 	in.Template.StartupTaints = []corev1.Taint{{Key: "agent", Effect: corev1.TaintEffectNoSchedule}}
@@ -86,7 +86,7 @@ func joining(r *rand.Rand, in Input) Input {
 	return in
 }
 
-// checkVolumes holds every pod that has a place to be where its volumes are.
+// checkVolumes asserts that every placed pod is where its volumes are.
 func checkVolumes(t *testing.T, in Input, p *packer) {
 	t.Helper()
 	placed := map[*corev1.Pod]bool{}
@@ -188,7 +188,7 @@ func checkPlaces(t *testing.T, in Input, p *packer) {
 	checkSpread(t, p, all)
 }
 
-// checkSpread holds as every zone has a node from the start.
+// checkSpread requires that every zone has a node from the start.
 func checkSpread(t *testing.T, p *packer, all []resident) {
 	t.Helper()
 	for _, g := range p.batches {

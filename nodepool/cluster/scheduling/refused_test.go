@@ -20,7 +20,7 @@ var noon = time.Date(2026, 3, 2, 12, 0, 0, 0, time.UTC)
 
 func after(d time.Duration) time.Time { return noon.Add(d) }
 
-// refused has pods be unschedulable since a moment after noon, as all nodes are predicted to use too much.
+// refused makes pods unschedulable since some time after noon, because all nodes are predicted to use too much.
 func refused(in []cluster.Pending, since time.Duration) []cluster.Pending {
 	for i := range in {
 		in[i].Filtered, in[i].Since = true, after(since)
@@ -28,7 +28,7 @@ func refused(in []cluster.Pending, since time.Duration) []cluster.Pending {
 	return in
 }
 
-// waits is the same of pods that are unschedulable for another reason.
+// waits does the same for pods that are unschedulable for another reason.
 func waits(in []cluster.Pending, since time.Duration) []cluster.Pending {
 	in = refused(in, since)
 	for i := range in {
@@ -37,7 +37,7 @@ func waits(in []cluster.Pending, since time.Duration) []cluster.Pending {
 	return in
 }
 
-// joinedAt has a node have joined at a moment after noon.
+// joinedAt makes a node have joined some time after noon.
 func joinedAt(at time.Duration, n cluster.Node) cluster.Node {
 	n.Joined = after(at)
 	return n
@@ -101,8 +101,8 @@ func TestRefusedForLoad(t *testing.T) {
 
 func ofDaemonSets(n cluster.Node) cluster.Node { n.Movable = 0; return n }
 
-// TestARefusedPodGetsOneNode follows one pod from when it is refused: it asks for one node, and for
-// no other one if it is refused that as well, whatever runs there.
+// TestARefusedPodGetsOneNode follows one pod from its refusal: it gets one node, and no other one if
+// it is refused that as well, whatever runs there.
 func TestARefusedPodGetsOneNode(t *testing.T) {
 	in := Input{Pods: refused(pods("web", 1), time.Minute), Offers: []provider.Offer{offer("a", "m")}}
 	for i := range 3 {
@@ -119,7 +119,7 @@ func TestARefusedPodGetsOneNode(t *testing.T) {
 	}
 }
 
-// refusedInput is a world of chance whose nodes have joined at different times and whose pods are refused since others.
+// refusedInput is a random cluster whose nodes have joined at different times and whose pods are refused since others.
 func refusedInput(seed uint64, rules bool) Input {
 	r := rand.New(rand.NewPCG(seed, 4))
 	in := randomInput(r, rules)
@@ -132,7 +132,7 @@ func refusedInput(seed uint64, rules bool) Input {
 	return in
 }
 
-// filled returns a world in which no node that is there has room.
+// filled returns a cluster without room on existing nodes.
 func filled(in Input) Input {
 	nodes := make([]cluster.Node, len(in.Nodes))
 	for i, n := range in.Nodes {
@@ -144,9 +144,9 @@ func filled(in Input) Input {
 	return in
 }
 
-// Refused pods need at most the nodes that they would if all that there are were full. With rules
-// between pods it is so but for one world in a thousand: where some may be placed decides where
-// others can be, and how many are helped at all.
+// Refused pods need at most the nodes that they would need if all existing ones were full. With rules
+// between pods one cluster in a thousand is an exception: the places of some pods decide where
+// others can run, and how many are helped at all.
 func TestRefusedPodsNeedNoMoreThanFullNodesLeave(t *testing.T) {
 	fewer, none := 0, 0
 	for seed := range uint64(500) {

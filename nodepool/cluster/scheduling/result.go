@@ -108,19 +108,11 @@ func (r *Result) hold(pods []string) {
 // gets. If costs decide, nodes differ much in size, and one large node would otherwise count as
 // many of the cheapest type, which would then be launched.
 func (r *Result) measure(p *packer) {
-	shapes := p.nodes.catalog.shapes
 	if !p.nodes.catalog.priced {
-		for _, b := range p.batches {
-			if b.role == pending && b.hasShape() {
-				helped := len(b.members) - b.left
-				if b.refused {
-					helped -= b.new
-				}
-				r.addDemand(b.request, helped, shapes[0].free)
-			}
-		}
+		r.measureByFirstOffer(p)
 		return
 	}
+	shapes := p.nodes.catalog.shapes
 	for _, at := range p.nodes.open {
 		whole := at.whole
 		if whole == nil {
@@ -131,6 +123,19 @@ func (r *Result) measure(p *packer) {
 			if b.role == pending && b.hasShape() && (at.kind != added || !b.refused) {
 				r.addDemand(b.request, t.n, whole)
 			}
+		}
+	}
+}
+
+// measureByFirstOffer adds the helped pods as shares of a node of the first offer.
+func (r *Result) measureByFirstOffer(p *packer) {
+	for _, b := range p.batches {
+		if b.role == pending && b.hasShape() {
+			helped := len(b.members) - b.left
+			if b.refused {
+				helped -= b.new
+			}
+			r.addDemand(b.request, helped, p.nodes.catalog.shapes[0].free)
 		}
 	}
 }

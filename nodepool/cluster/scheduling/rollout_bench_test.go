@@ -53,7 +53,7 @@ func outdatedPool(b *testing.B, n, each int) (*cluster.Cluster, plan.Snapshot) {
 	return c, s
 }
 
-// counted counts the questions, each of which costs a packing.
+// counted counts the simulations, each of which costs a packing.
 type counted struct {
 	*Simulator
 	examined int
@@ -64,7 +64,7 @@ func (c *counted) Without(nodes []string, mayWait bool, added ...fleet.Placement
 	return c.Simulator.Without(nodes, mayWait, added...)
 }
 
-// BenchmarkRollOut is a decision of a roll-out of a pool without budgets: of one whose other half
+// BenchmarkRollOut measures a decision of a roll-out of a pool without budgets: of one whose other half
 // has room for the first, and of one without room.
 func BenchmarkRollOut(b *testing.B) {
 	for _, each := range []int{5, 10} {

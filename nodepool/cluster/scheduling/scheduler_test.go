@@ -24,7 +24,7 @@ import (
 
 const ebsZone = "topology.ebs.csi.aws.com/zone"
 
-// zonal has a node be in a zone, with the driver of volumes.
+// zonal puts a node into a zone, with the driver of volumes.
 func zonal(t *testing.T, client kubernetes.Interface, node, zone string) {
 	t.Helper()
 	labels := fmt.Sprintf(`{"metadata":{"labels":{%q:%q,%q:%q}}}`, corev1.LabelTopologyZone, zone, ebsZone, zone)
@@ -76,7 +76,7 @@ func use(t *testing.T, client kubernetes.Interface, name string) {
 	require.NoError(t, err)
 }
 
-// need packs what the scheduler has found no node for, once that is a number of pods.
+// need packs the pods for which the scheduler has found no node, once there are a number of them.
 func need(t *testing.T, client kubernetes.Interface, pending int) scheduling.Result {
 	t.Helper()
 	var r scheduling.Result

@@ -156,7 +156,7 @@ func labelled(n cluster.Node, key, value string) cluster.Node {
 	return n
 }
 
-// gang has pods be scheduled together.
+// gang makes pods be scheduled together.
 func gang(in []cluster.Pending) []cluster.Pending {
 	for i := range in {
 		in[i].Gang = "default/job"
@@ -185,7 +185,7 @@ func keepsAway(p *cluster.Pod, app, key string) *cluster.Pod {
 	return p
 }
 
-// located has pods use volumes that are in zones each, by the labels of nodes that say so.
+// located makes pods use volumes in certain zones, by labels of nodes.
 func located(in []cluster.Pending, key string, zones ...string) []cluster.Pending {
 	for i := range in {
 		in[i].Volumes = append(in[i].Volumes, &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
@@ -194,7 +194,7 @@ func located(in []cluster.Pending, key string, zones ...string) []cluster.Pendin
 	return in
 }
 
-// stuck has pods wait for their claims.
+// stuck makes pods wait for their claims.
 func stuck(in []cluster.Pending) []cluster.Pending {
 	for i := range in {
 		in[i].Stuck = "its claim data does not exist"

@@ -163,33 +163,42 @@ func countPlaces(p *packer) {
 func verdictOf(p *packer, mayWait bool, unplaced int) string {
 	left := 0
 	var pushedOut *batch
-	deadlock := p.departures.deadlock
 	for _, b := range p.batches {
 		if b.role == examined {
 			if why := whyUnplaced(b, mayWait); why != "" {
 				return why
 			}
-			if deadlock == nil && b.budget != nil && b.late > mayBeAway(b.budget) {
-				deadlock = b
-			}
-			continue
-		}
-		if left += b.left; b.left > 0 && pushedOut == nil {
+		} else if left += b.left; b.left > 0 && pushedOut == nil {
 			pushedOut = b
 		}
 	}
+	if why := whyDeadlock(p); why != "" {
+		return why
+	}
 	switch {
-	case deadlock != nil:
-		return fmt.Sprintf(
-			"its pods such as %s would wait until the node is deleted, and PodDisruptionBudget %s allows "+
-				"%d disruptions, so the drain would not end: %s",
-			deadlock.members[0].name, deadlock.budget.Name, mayBeAway(deadlock.budget), whyLate(deadlock))
 	case left <= unplaced:
 		return ""
 	case pushedOut.role == displaced || pushedOut.role == replaced:
 		return "no other node has room for pod " + pushedOut.unplaced() + ", whose node is being drained"
 	}
 	return "no other node has room for pod " + pushedOut.unplaced() + ", which waits for one"
+}
+
+// whyDeadlock returns why a drain of the examined nodes would not end, "" if it would.
+func whyDeadlock(p *packer) string {
+	b := p.departures.deadlock
+	if b == nil {
+		at := slices.IndexFunc(p.batches, func(b *batch) bool {
+			return b.role == examined && b.budget != nil && b.late > mayBeAway(b.budget)
+		})
+		if at < 0 {
+			return ""
+		}
+		b = p.batches[at]
+	}
+	return fmt.Sprintf("its pods such as %s would wait until the node is deleted, and PodDisruptionBudget %s allows "+
+		"%d disruptions, so the drain would not end: %s",
+		b.members[0].name, b.budget.Name, mayBeAway(b.budget), whyLate(b))
 }
 
 // whyUnplaced returns why pods of an examined node have no place, or have one too late, "" if they

@@ -64,7 +64,7 @@ func TestPlacesOnNewNodes(t *testing.T) {
 		"it is not known what new nodes are")
 }
 
-// devices has a pod claim a device.
+// devices makes a pod claim a device.
 func devices(p *corev1.Pod) {
 	p.Spec.ResourceClaims = []corev1.PodResourceClaim{{Name: "gpu", ResourceClaimTemplateName: new("gpu")}}
 }
@@ -105,7 +105,7 @@ func TestPodsWithDevicesAskForNoNode(t *testing.T) {
 		Reason: "it claims devices (spec.resourceClaims), and Foresail does not know which nodes have any"}}, r.Unhelped)
 }
 
-// claims has a pod use the volume of the claim that volume returns.
+// claims makes a pod use the volume of the claim that volume returns.
 func claims(p *corev1.Pod) {
 	p.Spec.Volumes = []corev1.Volume{{VolumeSource: corev1.VolumeSource{
 		PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "data"}}}}

@@ -25,7 +25,7 @@ var past = map[string]map[string]int{
 	"pending_pods":        {`{}`: 0},
 }
 
-var rangeMetric = regexp.MustCompile(`\(foresail_nodepool_(\w+)\{pool="workers"\}`)
+var rangeMetric = regexp.MustCompile(`\(foresail_nodepool_(\w+)\{pool="workers"[^}]*\}`)
 
 // Serve answers what is asked of the pool workers, with as many samples as a server would give.
 func Serve(t *testing.T) *httptest.Server {

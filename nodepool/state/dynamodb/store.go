@@ -42,23 +42,19 @@ func New(client *dynamodb.Client, o Options) *Store {
 	return &Store{client: client, options: o}
 }
 
-// Connect returns the store of a WorkerPool, with the credentials of the environment. It makes no
-// request to the table.
-func Connect(ctx context.Context, spec v1alpha1.DynamoDBState, cluster string) (*Store, error) {
+// Connect returns the store of a WorkerPool, with the credentials of the environment. The table is
+// in a region, or if that is "" in the one of the environment. Connect makes no request.
+func Connect(ctx context.Context, spec v1alpha1.DynamoDBState, region, cluster string) (*Store, error) {
 	var options []func(*config.LoadOptions) error
-	if spec.Region != "" {
-		options = append(options, config.WithRegion(spec.Region))
+	if region != "" {
+		options = append(options, config.WithRegion(region))
 	}
 	loaded, err := config.LoadDefaultConfig(ctx, options...)
 	if err != nil {
 		return nil, fmt.Errorf("load the configuration of AWS: %w", err)
 	}
-	client := dynamodb.NewFromConfig(loaded, func(o *dynamodb.Options) {
-		if spec.Endpoint != "" {
-			o.BaseEndpoint = aws.String(spec.Endpoint)
-		}
-	})
-	return New(client, Options{Table: spec.Table, HashKey: spec.HashKey, Key: spec.Key, Cluster: cluster}), nil
+	return New(dynamodb.NewFromConfig(loaded),
+		Options{Table: spec.Table, HashKey: spec.HashKey, Key: spec.Key, Cluster: cluster}), nil
 }
 
 // Load reads the item of a pool, with strong consistency.

@@ -319,13 +319,14 @@ func testErrors(t *testing.T, cloud *awstest.Cloud, store state.Store) {
 func TestConnectTakesWhatTheSpecSays(t *testing.T) {
 	cloud := awstest.Start(t)
 	makeTable(t, client(cloud.URL(), http.DefaultTransport), "autoscaler-state", "cluster_id")
+	t.Setenv("AWS_ENDPOINT_URL_DYNAMODB", cloud.URL())
 	t.Setenv("AWS_ACCESS_KEY_ID", "test")
 	t.Setenv("AWS_SECRET_ACCESS_KEY", "test")
 	t.Setenv("AWS_CONFIG_FILE", "/dev/null")
 	t.Setenv("AWS_SHARED_CREDENTIALS_FILE", "/dev/null")
 	store, err := dynamodb.Connect(t.Context(), v1alpha1.DynamoDBState{
-		Table: "autoscaler-state", HashKey: "cluster_id", Key: "node-fleet", Region: awstest.Region, Endpoint: cloud.URL(),
-	}, "uid-1")
+		Table: "autoscaler-state", HashKey: "cluster_id", Key: "node-fleet",
+	}, awstest.Region, "uid-1")
 	require.NoError(t, err)
 	r := save(t, store, "workers", state.Record{Owner: "me"})
 	loaded, err := store.Load(t.Context(), "workers")

@@ -47,7 +47,7 @@ func (f *extenderProcess) waitForecasts(b *testing.B) {
 	b.Helper()
 	require.Eventually(b, func() bool {
 		families, err := f.Metrics(b.Context())
-		return err == nil && families.Sum("foresail_node_reads_total") >= readsToForecast
+		return err == nil && families.Sum("foresail_node_read_duration_seconds") >= readsToForecast
 	}, 5*time.Minute, time.Second)
 }
 

@@ -117,13 +117,15 @@ func (r *race) prepare(b *testing.B, id string, v variant) {
 	}
 	spec := v1alpha1.WorkerPoolSpec{
 		Min: 2, Max: 20, MaxBatchUp: &batch,
-		Signals:  []v1alpha1.PoolSignal{{Name: "requests", Threshold: resource.MustParse(v.threshold)}},
-		Pending:  v1alpha1.PendingPolicy{For: of(5 * time.Second)},
-		Cooldown: v1alpha1.PoolCooldown{Up: of(0)},
-		Forecast: v1alpha1.PoolForecast{Interval: of(5 * time.Second), Window: of(2 * time.Minute),
-			StartupTime: of(joinDelay), Disabled: v.present},
+		Signals:    []v1alpha1.PoolSignal{{Name: "requests", Threshold: resource.MustParse(v.threshold)}},
+		PendingFor: of(5 * time.Second),
+		Cooldown:   v1alpha1.PoolCooldown{Up: of(0)},
+		Interval:   of(5 * time.Second), StartupTime: of(joinDelay),
 		Template: v1alpha1.NodeTemplate{Labels: map[string]string{poolLabel: id}},
 		Provider: v1alpha1.PoolProvider{Simulated: &v1alpha1.SimulatedProvider{JoinDelay: of(joinDelay), Shape: shape}},
+	}
+	if v.present {
+		spec.Forecast = v1alpha1.PoolForecastDisabled
 	}
 	require.NoError(b, r.objects.Create(b.Context(),
 		&v1alpha1.WorkerPool{ObjectMeta: metav1.ObjectMeta{Name: id}, Spec: spec}))

@@ -84,16 +84,15 @@ func (r *reaction) see(p *corev1.Pod) {
 func (r *reaction) createPool(ctx context.Context, name string, pendingFor time.Duration) error {
 	spec := v1alpha1.WorkerPoolSpec{
 		Min: 1, Max: 20,
-		Signals:  []v1alpha1.PoolSignal{{Name: "requests", Threshold: resource.MustParse("1000")}},
-		Pending:  v1alpha1.PendingPolicy{For: &metav1.Duration{Duration: pendingFor}},
-		Cooldown: v1alpha1.PoolCooldown{Up: &metav1.Duration{}},
+		Signals:    []v1alpha1.PoolSignal{{Name: "requests", Threshold: resource.MustParse("1000")}},
+		PendingFor: &metav1.Duration{Duration: pendingFor},
+		Cooldown:   v1alpha1.PoolCooldown{Up: &metav1.Duration{}},
 		Template: v1alpha1.NodeTemplate{Labels: map[string]string{poolLabel: name},
 			Allocatable: map[string]resource.Quantity{
 				"cpu": resource.MustParse("2"), "memory": resource.MustParse("4Gi"), "pods": resource.MustParse("110"),
 			}},
 		Provider: v1alpha1.PoolProvider{EC2: &v1alpha1.EC2Provider{
 			LaunchTemplate: r.network.Template, Region: awstest.Region, InstanceTypes: []string{"t3.medium"},
-			Endpoint: r.aws.URL(),
 		}},
 	}
 	for _, subnet := range r.network.Subnets {

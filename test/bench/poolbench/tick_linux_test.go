@@ -43,7 +43,7 @@ var situations = []situation{
 		// Nodes are nearly empty. Ten are chosen, and it is asked where their pods would run.
 		name: "scale-down", light: true, step: plan.ScaleDown, reason: plan.PoolIdle,
 		set: func(s *v1alpha1.WorkerPoolSpec) {
-			s.MaxBatchDown, s.Idle.For = new(int32(ofBatch)), &metav1.Duration{}
+			s.Idle.For = &metav1.Duration{}
 		},
 	},
 	{

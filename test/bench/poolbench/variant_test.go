@@ -55,7 +55,8 @@ const (
 // settings are the limits on what a pool does, which all variants have in common.
 type settings struct {
 	name                   string
-	maxBatchUp, maxDown    int32
+	maxBatchUp             int32
+	maxDown                int
 	cooldownUp, coolDown   time.Duration
 	idleFor                time.Duration
 	idleShare              string
@@ -83,17 +84,17 @@ func defaults() settings {
 func (s settings) spec(v variant) v1alpha1.WorkerPoolSpec {
 	of := func(d time.Duration) *metav1.Duration { return &metav1.Duration{Duration: d} }
 	share := resource.MustParse(s.idleShare)
-	forecast := v1alpha1.PoolForecast{Disabled: v.present}
-	if v.horizon > 0 {
-		forecast.HorizonMin = of(v.horizon)
+	forecast := v1alpha1.PoolForecastEnabled
+	if v.present {
+		forecast = v1alpha1.PoolForecastDisabled
 	}
 	return v1alpha1.WorkerPoolSpec{
-		Min: 2, Max: 100, MaxBatchUp: &s.maxBatchUp, MaxBatchDown: &s.maxDown,
-		Signals:  []v1alpha1.PoolSignal{{Name: signal.Requests, Threshold: resource.MustParse(v.threshold)}},
-		Pending:  v1alpha1.PendingPolicy{For: of(s.pendingFor)},
-		Idle:     v1alpha1.IdlePolicy{For: of(s.idleFor), CPU: &share, Memory: &share},
-		Cooldown: v1alpha1.PoolCooldown{Up: of(s.cooldownUp), Down: of(s.coolDown)},
-		Forecast: forecast,
+		Min: 2, Max: 100, MaxBatchUp: &s.maxBatchUp,
+		Signals:    []v1alpha1.PoolSignal{{Name: signal.Requests, Threshold: resource.MustParse(v.threshold)}},
+		PendingFor: of(s.pendingFor),
+		Idle:       v1alpha1.IdlePolicy{For: of(s.idleFor), CPU: &share, Memory: &share},
+		Cooldown:   v1alpha1.PoolCooldown{Up: of(s.cooldownUp), Down: of(s.coolDown)},
+		Forecast:   forecast,
 	}
 }
 
@@ -117,7 +118,7 @@ func run(t *testing.T, p profile, s settings, v variant, seed uint64) (out outco
 		})
 		ctx, cancel := context.WithCancel(t.Context())
 		var running sync.WaitGroup
-		pool := newPool(t, stage, s.spec(v), v)
+		pool := newPool(t, stage, s.spec(v), s.maxDown, v)
 		running.Go(func() { require.NoError(t, pool.Run(ctx)) })
 		perform(stage, p)
 		cancel()
@@ -127,15 +128,21 @@ func run(t *testing.T, p profile, s settings, v variant, seed uint64) (out outco
 	return out
 }
 
-func newPool(t *testing.T, stage *play, spec v1alpha1.WorkerPoolSpec, v variant) *nodepool.Pool {
-	set, err := signal.New(signal.OptionsOf(&spec))
+func newPool(t *testing.T, stage *play, spec v1alpha1.WorkerPoolSpec, maxDown int, v variant) *nodepool.Pool {
+	o := signal.OptionsOf(&spec)
+	o.Forecast.HorizonMin = max(o.Forecast.HorizonMin, v.horizon)
+	set, err := signal.New(o)
 	require.NoError(t, err)
 	var signals forecast.Signals = set
 	if v.mute {
 		signals = muted{set}
 	}
 	pool, err := nodepool.New(nodepool.Options{
-		Name: poolName, Owner: "this", Spec: func() (config.Spec, error) { return config.Of(poolName, spec), nil },
+		Name: poolName, Owner: "this", Spec: func() (config.Spec, error) {
+			s := config.Of(poolName, spec)
+			s.Plan.MaxBatchDown = maxDown
+			return s, nil
+		},
 		Store: &memory{}, Provider: stage, Observer: stage, Signals: signals, Drainer: stage, Labeler: stage,
 		Now: time.Now, Seed: 1,
 	})

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/foresail/foresail/api/v1alpha1"
+	"github.com/foresail/foresail/pipeline"
 )
 
 var (
@@ -21,7 +22,7 @@ var (
 )
 
 // window is how long memory and work grow after a start: the default of PredictedMetrics.
-var window = v1alpha1.DurationAt("window", v1alpha1.ForecastAdaptive).Duration
+var window = pipeline.AdaptiveParams().Window
 
 // containerMemory is the memory limit of a Foresail that is held to one (bytes).
 const containerMemory = 1228 << 20
@@ -101,11 +102,11 @@ func BenchmarkPods(b *testing.B) {
 			servePods(b, p)
 			f := startForesail(b, c)
 			toServed := steady(b, f, p)
-			before := count(b, f, "foresail_scrapes_total", "result", "success")
+			before := count(b, f, "foresail_scrape_duration_seconds", "result", "success")
 			for b.Loop() {
 				measure(b, f, *span)
 			}
-			scraped := count(b, f, "foresail_scrapes_total", "result", "success") - before
+			scraped := count(b, f, "foresail_scrape_duration_seconds", "result", "success") - before
 			b.ReportMetric(scraped/b.Elapsed().Seconds(), "samples/s")
 			reportStart(b, toServed)
 			b.ReportMetric(0, "ns/op")

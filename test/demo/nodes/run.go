@@ -141,7 +141,9 @@ func apply(ctx context.Context, cluster *controlplane.Cluster, o options) (clien
 	if err := yaml.UnmarshalStrict(poolManifest, pool); err != nil {
 		return nil, fmt.Errorf("pool.yaml: %w", err)
 	}
-	pool.Spec.Forecast.Disabled = o.reactive
+	if o.reactive {
+		pool.Spec.Forecast = v1alpha1.PoolForecastDisabled
+	}
 	objects, err := foresail.NewClient(cluster.RESTConfig())
 	if err != nil {
 		return nil, err

@@ -174,7 +174,7 @@ func serve(t *testing.T, failure func() error) string {
 			nil))
 		return w.Body.Bytes(), nil
 	}, func(context.Context, types.NamespacedName) (v1alpha1.PredictedMetricSpec, error) {
-		return params.ParseSpec([]byte("{threshold: 700m, minReplicas: 1, maxReplicas: 20, saturation: {max: 1}}"))
+		return params.ParseSpec([]byte("{threshold: 700m, minReplicas: 1, maxReplicas: 20, saturation: 1}"))
 	})
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)

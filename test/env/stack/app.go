@@ -40,7 +40,6 @@ type App struct {
 	// ScaleDownWindow is the HPA's stabilization window in seconds; 0 stands for the 30 that the
 	// docs recommend, by TimeScale.
 	ScaleDownWindow int
-	DownAfterUp     time.Duration // of the PredictedMetric; 0 leaves it to Foresail
 
 	// CPU is what a pod requests, such as 500m; "" for nothing.
 	CPU string

@@ -23,7 +23,7 @@ func TestSeveralMetricsOfOneTarget(t *testing.T) {
 	const loosely, strictly = 3, 5 // replicas that a load of 1.6 needs at 0.7, and at 0.35
 	app := newApp("joint", "loose", "predicted_replicas")
 	app.ServiceTime, app.Replicas, app.Min = 80*time.Millisecond, 2, 2
-	app.ScaleDownWindow, app.DownAfterUp = 5, 10*time.Second
+	app.ScaleDownWindow = 5
 	deploy(t, app)
 	strict := addMetric(t, app, "strict", func(spec map[string]any) { spec["threshold"] = "350m" })
 	waitForForecast(t, strict)

@@ -46,7 +46,7 @@ func TestReportFromPrometheus(t *testing.T) {
 	pm.Spec = v1alpha1.PredictedMetricSpec{
 		ScaleTargetRef: v1alpha1.ScaleTargetRef{APIVersion: "apps/v1", Kind: "Deployment", Name: "web"},
 		Source:         v1alpha1.Source{Pods: &v1alpha1.PodsSource{Metric: "elu"}},
-		Threshold:      resource.MustParse("700m"), Saturation: &v1alpha1.Saturation{Max: resource.MustParse("1")},
+		Threshold:      resource.MustParse("700m"), Saturation: new(resource.MustParse("1")),
 		MinReplicas: new(int32(evaluationtest.Min)), MaxReplicas: new(int32(evaluationtest.Max)),
 	}
 	for pod, scrapes := range map[string][]evaluationtest.Scrape{"foresail-a": first, "foresail-b": second,

@@ -81,12 +81,11 @@ func TestPackingEmptiesNodes(t *testing.T) {
 		s := newStage(t, "pack-"+variant.name)
 		scheduler := startScheduler(t, s.name, variant.config)
 		seconds := func(n int) *metav1.Duration { return &metav1.Duration{Duration: time.Duration(n) * time.Second / pace} }
-		share, margin := resource.MustParse("750m"), resource.MustParse("100m")
+		share := resource.MustParse("750m")
 		s.createPool(1, 16, worker, func(p *v1alpha1.WorkerPoolSpec) {
 			p.Signals[0].Threshold = resource.MustParse("900m")
 			p.Idle = v1alpha1.IdlePolicy{For: seconds(5), CPU: &share, Memory: &share}
 			p.Cooldown = v1alpha1.PoolCooldown{Up: &metav1.Duration{Duration: time.Second}, Down: seconds(2)}
-			p.Forecast.ScaleDownMargin = &margin
 			p.Provider.Simulated.JoinDelay = seconds(4)
 		})
 		s.workers(1)

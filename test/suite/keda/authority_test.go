@@ -143,7 +143,7 @@ func tlsFailures(t *testing.T) (sum float64) {
 	for _, replica := range shared.replicas {
 		metrics, err := replica.Metrics(t.Context())
 		require.NoError(t, err)
-		sum += metrics.Sum("foresail_keda_tls_failures_total")
+		sum += metrics.Sum("foresail_tls_failures_total")
 	}
 	return sum
 }

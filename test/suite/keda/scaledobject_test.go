@@ -277,7 +277,7 @@ func (a *app) asks(replica *stack.Adapter) {
 	a.eventually(4*time.Minute, "KEDA asks the replica", func(c *assert.CollectT) {
 		metrics, err := replica.Metrics(a.Context())
 		require.NoError(c, err)
-		assert.NotZero(c, metrics.Sum("foresail_keda_requests_total", "method", "GetMetrics", "result", "OK"))
+		assert.NotZero(c, metrics.Sum("foresail_keda_request_duration_seconds", "method", "GetMetrics", "result", "OK"))
 	})
 }
 

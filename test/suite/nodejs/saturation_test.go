@@ -87,8 +87,7 @@ func newRig(t *testing.T, example string) *rig {
 	}}
 }
 
-// deploy applies the example. What differs from its files is what a small machine and a short test
-// demand: how many pods there may be, and how soon fewer are asked for.
+// deploy applies the example. What differs from its files is what a small machine demands: how many pods there may be.
 func (r *rig) deploy(t *testing.T, server program) {
 	t.Helper()
 	namespace := map[string]any{"apiVersion": "v1", "kind": "Namespace",
@@ -102,10 +101,7 @@ func (r *rig) deploy(t *testing.T, server program) {
 				set(t, object, int64(minPods), "spec", "replicas")
 				// Watt's takes 5 of them to sleep
 				set(t, object, int64(6), "spec", "template", "spec", "terminationGracePeriodSeconds")
-			case "PredictedMetric":
-				set(t, object, map[string]any{"downAfterUp": "10s", "downAfterDown": "5s"}, "spec", "cooldown")
-				fallthrough
-			case "HorizontalPodAutoscaler":
+			case "PredictedMetric", "HorizontalPodAutoscaler":
 				set(t, object, int64(minPods), "spec", "minReplicas")
 				set(t, object, int64(maxPods), "spec", "maxReplicas")
 			}

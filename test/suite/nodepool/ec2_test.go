@@ -100,7 +100,7 @@ func (c *onEC2) httpClient(p *process) *http.Client {
 func (c *onEC2) provider(p *process) provider.Provider {
 	spec := v1alpha1.EC2Provider{
 		LaunchTemplate: c.network.Template, LaunchTemplateVersion: "$Default", Region: awstest.Region,
-		InstanceTypes: []string{instanceType}, Endpoint: c.cloud.URL(),
+		InstanceTypes: []string{instanceType},
 	}
 	for _, subnet := range c.network.Subnets[:2] {
 		spec.Subnets = append(spec.Subnets, v1alpha1.EC2Subnet{Zone: subnet.Zone, ID: subnet.ID})
@@ -111,6 +111,7 @@ func (c *onEC2) provider(p *process) provider.Provider {
 		Limits: ec2.NewLimits(1000), // they are in real time
 		Load: []func(*config.LoadOptions) error{
 			config.WithCredentialsProvider(c.cloud.Config().Credentials), config.WithHTTPClient(c.httpClient(p)),
+			config.WithBaseEndpoint(c.cloud.URL()),
 		},
 	}
 	if c.stage.scenario.several {

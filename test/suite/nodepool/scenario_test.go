@@ -44,11 +44,11 @@ func scenarios() []scenario {
 func bounds(least, most int32) v1alpha1.WorkerPoolSpec {
 	seconds := func(n int) *metav1.Duration { return &metav1.Duration{Duration: time.Duration(n) * time.Second} }
 	return v1alpha1.WorkerPoolSpec{
-		Min: least, Max: most, MaxBatchUp: new(int32(2)), MaxBatchDown: new(int32(2)),
-		Pending:  v1alpha1.PendingPolicy{For: seconds(0)},
-		Cooldown: v1alpha1.PoolCooldown{Up: seconds(20), Down: seconds(20)},
-		Join:     v1alpha1.JoinPolicy{Timeout: seconds(180), KeepFailedFor: seconds(45)},
-		Drain:    v1alpha1.DrainPolicy{Timeout: seconds(150)},
+		Min: least, Max: most, MaxBatchUp: new(int32(2)),
+		PendingFor: seconds(0),
+		Cooldown:   v1alpha1.PoolCooldown{Up: seconds(20), Down: seconds(20)},
+		Join:       v1alpha1.JoinPolicy{Timeout: seconds(180), KeepFailedFor: seconds(45)},
+		Drain:      v1alpha1.DrainPolicy{Timeout: seconds(150)},
 	}
 }
 

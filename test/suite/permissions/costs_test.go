@@ -67,7 +67,7 @@ func TestGeneratedCosts(t *testing.T) {
 		}
 		f.Forget()
 	}
-	count(spec.Forecast.Interval.Duration)
+	count(spec.Interval.Duration)
 	_, err = p.Offers(t.Context())
 	require.NoError(t, err)
 	count(observe.OffersFor)

@@ -92,7 +92,7 @@ func (f fixture) provider(t *testing.T, cluster, pool, template string, change .
 	t.Helper()
 	spec := v1alpha1.EC2Provider{
 		LaunchTemplate: template, LaunchTemplateVersion: "$Default", Region: awstest.Region,
-		InstanceTypes: []string{"t3.small"}, Endpoint: f.URL(),
+		InstanceTypes: []string{"t3.small"},
 	}
 	for _, subnet := range f.subnets {
 		spec.Subnets = append(spec.Subnets, v1alpha1.EC2Subnet{Zone: subnet.Zone, ID: subnet.ID})
@@ -145,7 +145,7 @@ func TestAPoolRunsWithThePolicy(t *testing.T) {
 		o.Spot, o.Spec.InstanceTypes = true, nil
 		o.Spec.Requirements = &v1alpha1.EC2Requirements{
 			VCPU: v1alpha1.EC2CPURange{Min: 2}, Memory: v1alpha1.EC2MemoryRange{Min: resource.MustParse("2Gi")},
-			AllowedTypes: []string{"t3.small"}, BurstablePerformance: v1alpha1.EC2Included,
+			AllowedTypes: []string{"t3.small"}, Include: []v1alpha1.EC2Kind{v1alpha1.EC2Burstable},
 		}
 	})
 	offers, err := byPrice.Offers(t.Context())

@@ -272,7 +272,7 @@ func (f *Forwarder) plain(err error) error {
 
 // finish counts an attempt. One that its client has given up says nothing about the second adapter.
 func (f *Forwarder) finish(client context.Context, a *attempt, probe bool) {
-	f.metrics.duration.Observe(f.now().Sub(a.began).Seconds())
+	took := f.now().Sub(a.began)
 	result := strconv.Itoa(a.code)
 	switch {
 	case a.err == nil || errors.Is(a.err, errTooLarge) || errors.Is(a.err, errRedirect):
@@ -287,12 +287,12 @@ func (f *Forwarder) finish(client context.Context, a *attempt, probe bool) {
 		}
 		f.say(client, f.breaker.failed(f.plain(a.err), probe, result == resultTimeout))
 	}
-	f.metrics.requests.WithLabelValues(result).Inc()
+	f.metrics.duration.WithLabelValues(result).Observe(took.Seconds())
 }
 
 // refuse answers a read that is not forwarded.
 func (f *Forwarder) refuse(w http.ResponseWriter, r *http.Request, metric, result, problem string) {
-	f.metrics.requests.WithLabelValues(result).Inc()
+	f.metrics.duration.WithLabelValues(result).Observe(0)
 	f.answer(w, r, metric, problem)
 }
 

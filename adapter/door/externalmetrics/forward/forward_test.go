@@ -204,7 +204,7 @@ func TestInterimAnswersAreDropped(t *testing.T) {
 // requests returns how many reads ended with a code.
 func requests(t *testing.T, registry *prometheus.Registry, code string) float64 {
 	t.Helper()
-	return value(t, registry, "foresail_forward_requests_total", code)
+	return value(t, registry, "foresail_forward_request_duration_seconds", code)
 }
 
 func value(t *testing.T, registry *prometheus.Registry, name, code string) float64 {
@@ -220,7 +220,7 @@ func value(t *testing.T, registry *prometheus.Registry, name, code string) float
 				return m.GetGauge().GetValue()
 			}
 			if m.GetLabel()[0].GetValue() == code {
-				return m.GetCounter().GetValue()
+				return float64(m.GetHistogram().GetSampleCount())
 			}
 		}
 	}

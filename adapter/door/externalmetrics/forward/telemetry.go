@@ -15,8 +15,7 @@ const (
 )
 
 type telemetry struct {
-	requests *prometheus.CounterVec // by code
-	duration prometheus.Histogram
+	duration *prometheus.HistogramVec // by code
 	shadowed prometheus.Gauge
 }
 
@@ -32,22 +31,19 @@ func newTelemetry(r prometheus.Registerer, available func() bool) *telemetry {
 		return 0
 	})
 	t := &telemetry{
-		requests: factory.NewCounterVec(prometheus.CounterOpts{
-			Name: "foresail_forward_requests_total",
-			Help: "Reads of metrics that are not Foresail's, by the HTTP status that the second adapter answered, or why it did not: Failed, Timeout, Open (not asked, as the reads before had no answer), Busy (not asked, as too many reads wait for it), or Canceled by the client.",
-		}, []string{"code"}),
-		duration: factory.NewHistogram(prometheus.HistogramOpts{
-			Name:    "foresail_forward_request_duration_seconds",
-			Help:    "Time until the second adapter had answered a read, or the read was given up.",
+		duration: factory.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "foresail_forward_request_duration_seconds",
+			Help: "Time until the second adapter had answered a read of a metric that is not Foresail's, or the read was given up, by its HTTP status or why there is none: " +
+				"Failed, Timeout, Open (not asked, as the reads before had no answer), Busy (not asked, as too many reads wait for it), or Canceled by the client.",
 			Buckets: []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5},
-		}),
+		}, []string{"code"}),
 		shadowed: factory.NewGauge(prometheus.GaugeOpts{
 			Name: "foresail_forward_shadowed_metrics",
 			Help: "Metrics of the second adapter that cannot be read, as Foresail has metrics of the same names.",
 		}),
 	}
 	for _, code := range []string{"200", resultFailed, resultTimeout, resultOpen, resultBusy} {
-		t.requests.WithLabelValues(code) // from 0, so that the first one is an increase
+		t.duration.WithLabelValues(code) // from 0, so that the first one is an increase
 	}
 	return t
 }

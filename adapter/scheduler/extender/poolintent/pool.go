@@ -43,7 +43,7 @@ type pool struct {
 func newPool(of *v1alpha1.WorkerPool, before *pool, now time.Time) *pool {
 	w := &v1alpha1.WorkerPool{ObjectMeta: of.ObjectMeta, Spec: *of.Spec.DeepCopy(), Status: of.Status}
 	w.Spec.Default()
-	p := &pool{activeFor: silentFor + 2*w.Spec.Forecast.Interval.Duration}
+	p := &pool{activeFor: silentFor + 2*w.Spec.Interval.Duration}
 	p.removing = slices.Clone(w.Status.Terminating)
 	if a := w.Status.Action; a != nil {
 		p.removing = append(p.removing, a.Nodes...)

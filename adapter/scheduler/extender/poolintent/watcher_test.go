@@ -121,9 +121,9 @@ func TestPoolsThatCanGrow(t *testing.T) {
 		"one whose journal cannot be read": {func(p *v1alpha1.WorkerPool) { p.Status.Decisions[0].Reason = "JournalUnknown" }, false},
 		"one that was heard of long ago":   {func(p *v1alpha1.WorkerPool) { p.Status.Decisions[0].Time.Time = time.Now().Add(-121 * time.Second) }, false},
 		"one whose clock is ahead":         {func(p *v1alpha1.WorkerPool) { p.Status.Decisions[0].Time.Time = time.Now().Add(time.Hour) }, true},
-		"one that looks every ten minutes": {func(p *v1alpha1.WorkerPool) {
-			p.Status.Decisions[0].Time.Time = time.Now().Add(-10 * time.Minute)
-			p.Spec.Forecast.Interval = &metav1.Duration{Duration: 10 * time.Minute}
+		"one that looks every five minutes": {func(p *v1alpha1.WorkerPool) {
+			p.Status.Decisions[0].Time.Time = time.Now().Add(-5 * time.Minute)
+			p.Spec.Interval = &metav1.Duration{Duration: 5 * time.Minute}
 		}, true},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -38,7 +38,7 @@ type dimension struct {
 func dimensions(p *Options, now *Setting) []dimension {
 	out := []dimension{vary("threshold", func(s *Setting, v float64) { s.Target = v }, targetsAround(p.Threshold)...)}
 	if now.Params.Method == pipeline.Adaptive {
-		out = append(out, vary("forecast.lateness", func(s *Setting, v float64) { s.Params.Lateness = v }, 0.001, 0.005, 0.01, 0.02, 0.05, 0.1))
+		out = append(out, vary("lateness", func(s *Setting, v float64) { s.Params.Lateness = v }, 0.001, 0.005, 0.01, 0.02, 0.05, 0.1))
 	}
 	if !p.FixedMin {
 		out = append(out, vary("minReplicas", func(s *Setting, v int) { s.Min = v }, within(now.Min+1, now.Max, now.Min+1, now.Min*3/2, 2*now.Min)...))
@@ -231,7 +231,7 @@ func (a *Advice) Changes(to *Setting) []Change {
 	}
 	from := &a.Default
 	add("threshold", quantity(a.inUnits(from)), quantity(a.inUnits(to)))
-	add("forecast.lateness", percentage(from.Params.Lateness), percentage(to.Params.Lateness))
+	add("lateness", percentage(from.Params.Lateness), percentage(to.Params.Lateness))
 	add("minReplicas", strconv.Itoa(from.Min), strconv.Itoa(to.Min))
 	add("maxReplicas", strconv.Itoa(from.Max), strconv.Itoa(to.Max))
 	return out
@@ -250,7 +250,7 @@ func quantity(v float64) string {
 	return resource.NewMilliQuantity(int64(math.Round(v*1000)), resource.DecimalSI).String()
 }
 
-// percentage writes a share as forecast.lateness has it.
+// percentage writes a share as lateness has it.
 func percentage(share float64) string { return strconv.FormatFloat(100*share, 'g', 6, 64) + "%" }
 
 // AdviceFile is the name of the file with the YAML to apply.
@@ -266,10 +266,6 @@ func (a *Advice) YAML() string {
 		var value any = c.To
 		if n, err := strconv.Atoi(c.To); err == nil && strings.HasSuffix(c.Field, "Replicas") {
 			value = n
-		}
-		if group, field, nested := strings.Cut(c.Field, "."); nested {
-			spec[group] = map[string]any{field: value}
-			continue
 		}
 		spec[c.Field] = value
 	}

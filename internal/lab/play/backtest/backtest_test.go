@@ -406,8 +406,8 @@ func TestSearchVariesFieldsThatUsersChange(t *testing.T) {
 		want               []string
 	}{
 		{pipeline.HoltParams(), false, false, []string{"threshold", "minReplicas", "maxReplicas"}},
-		{scaler.RecommendedParams(), false, false, []string{"threshold", "forecast.lateness", "minReplicas", "maxReplicas"}},
-		{scaler.RecommendedParams(), true, true, []string{"threshold", "forecast.lateness"}},
+		{scaler.RecommendedParams(), false, false, []string{"threshold", "lateness", "minReplicas", "maxReplicas"}},
+		{scaler.RecommendedParams(), true, true, []string{"threshold", "lateness"}},
 	} {
 		o.FixedMin, o.FixedMax = c.fixedMin, c.fixedMax
 		s := backtest.Setting{Scaler: "foresail-total", Target: 0.7, Min: 2, Max: 20, Params: c.params, Metric: backtest.Utilization}
@@ -465,10 +465,10 @@ func TestAdviceIsInMoney(t *testing.T) {
 	assert.Equal(t, "Verdict: change the settings: on traffic that the search did not use that is 104.00 EUR a day instead of 120.00 EUR (13.3% less).", a.Verdict())
 	assert.Equal(t, []string{
 		tried,
-		"Best: threshold: 650m instead of 700m, forecast.lateness: 0.5% instead of 1%, minReplicas: 3 instead of 2, maxReplicas: 30 instead of 20. " +
+		"Best: threshold: 650m instead of 700m, lateness: 0.5% instead of 1%, minReplicas: 3 instead of 2, maxReplicas: 30 instead of 20. " +
 			"There that is 100.00 EUR a day instead of 120.00 EUR (16.7% less).",
 	}, a.Reasons())
-	assert.Equal(t, "spec:\n  forecast:\n    lateness: 0.5%\n  maxReplicas: 30\n  minReplicas: 3\n  threshold: 650m\n", a.YAML())
+	assert.Equal(t, "spec:\n  lateness: 0.5%\n  maxReplicas: 30\n  minReplicas: 3\n  threshold: 650m\n", a.YAML())
 	assert.Equal(t, "Save it as advice.yaml, as --out does, and apply it with: kubectl patch predictedmetric NAME --type merge --patch-file advice.yaml\n"+
 		"In an HPA of your own that reads predicted_load_total set target.averageValue to 650m, minReplicas to 3, maxReplicas to 30 too.", a.HowToApply())
 
@@ -591,7 +591,7 @@ func TestRejectsUnplayableOptions(t *testing.T) {
 		"the trace is 9m0s long: must be at least 10m0s": func(o *backtest.Options) { o.Trace = traceOf(t, 9, waves) },
 		"the trace is zero everywhere":                   func(o *backtest.Options) { o.Trace = o.Trace.Scaled(0) },
 		`scaler: "x": must be one of hpa-cpu`:            func(o *backtest.Options) { o.Scalers = []string{"x"} },
-		"horizon.multiplier: -1":                         func(o *backtest.Options) { o.Params.HorizonMultiplier = -1 },
+		"horizonMultiplier: -1":                          func(o *backtest.Options) { o.Params.HorizonMultiplier = -1 },
 	} {
 		o := options(t)
 		require.NoError(t, o.Validate())

@@ -46,7 +46,7 @@ func ablations() []ablation {
 		{name: "delay", title: "time until the HPA reads a forecast, horizon.reactionDelay", variants: delays()},
 		{name: "behavior", title: "behavior of the HPA", more: []string{"sine", "bursts", "falling"}, variants: behaviors()},
 		{name: "metric", title: "metric that is read of pods", more: []string{"bursts"}, variants: metrics()},
-		{name: "method", title: "forecast.method", more: workload.Names(), variants: methods()},
+		{name: "method", title: "method", more: workload.Names(), variants: methods()},
 	}
 }
 

@@ -38,7 +38,7 @@ spec:
 
 const spec = `
 source: {pods: {metric: nodejs_eventloop_utilization}}
-saturation: {max: 1}
+saturation: 1
 minReplicas: 2
 maxReplicas: 30`
 
@@ -338,8 +338,8 @@ func TestWhatIsAssumedIsSaid(t *testing.T) {
 	} {
 		assert.Contains(t, text, want)
 	}
-	text = notes("source: {pods: {metric: x}}\nmodel: {type: Overhead, baseline: 100m}\nmaxReplicas: 30", level(60, nil))
-	assert.Contains(t, text, "A pod takes 25s to start (assumed by spec.startup.initial).")
+	text = notes("source: {pods: {metric: x}}\nbaseline: 100m\nmaxReplicas: 30", level(60, nil))
+	assert.Contains(t, text, "A pod takes 25s to start (assumed by spec.startupTime).")
 	assert.Contains(t, text, "HPAs are simulated as if they read the load and not the metric, which with spec.model Overhead is better than they could.")
 
 	text = notes(spec, level(60, func(ago time.Duration, v map[string]float64) {

@@ -118,7 +118,7 @@ func (w *world) bound(r *Record) error {
 func (w *world) startup(pm *v1alpha1.PredictedMetric, p *pipeline.Params, r *Record) {
 	value, from := median(r, startupTime), "measured"
 	if math.IsNaN(value) {
-		value, from = p.StartupTime.Seconds(), "assumed by spec.startup.initial"
+		value, from = p.StartupTime.Seconds(), "assumed by spec.startupTime"
 		if s := pm.Status.StartupTime; s != nil {
 			value, from = s.Seconds(), "measured, as the status has it"
 		}

@@ -131,23 +131,14 @@ const maxValue = 32
 // change sets what was given. What is empty is absent from the spec.
 func change(fields map[string]any, values url.Values) (map[string]any, error) {
 	out := maps.Clone(fields)
-	inside := func(name string) map[string]any {
-		within, _ := out[name].(map[string]any)
-		within = maps.Clone(within)
-		if within == nil {
-			within = map[string]any{}
-		}
-		out[name] = within
-		return within
-	}
-	set := func(to map[string]any, name, value string, whole bool) {
-		delete(to, name)
+	set := func(name, value string, whole bool) {
+		delete(out, name)
 		if value == "" {
 			return
 		}
-		to[name] = value
+		out[name] = value
 		if n, err := strconv.ParseInt(value, 10, 32); whole && err == nil {
-			to[name] = n
+			out[name] = n
 		}
 	}
 	for name := range values {
@@ -156,14 +147,10 @@ func change(fields map[string]any, values url.Values) (map[string]any, error) {
 			return nil, fmt.Errorf("%s: must have at most %d characters", name, maxValue)
 		}
 		switch name {
-		case Threshold:
-			set(out, "threshold", value, false)
 		case MinReplicas, MaxReplicas:
-			set(out, name, value, true)
-		case StartupTime:
-			set(inside("startup"), "initial", value, false)
-		case Lateness:
-			set(inside("forecast"), "lateness", value, false)
+			set(name, value, true)
+		case Threshold, StartupTime, Lateness:
+			set(name, value, false)
 		default:
 			return nil, fmt.Errorf("%.32q: must be one of threshold, minReplicas, maxReplicas, startupTime, lateness", name)
 		}
@@ -188,7 +175,7 @@ type history struct {
 // values are the parameters as they are.
 func (h *history) values(spec v1alpha1.PredictedMetricSpec, known bool) (map[string]string, error) {
 	spec.Default()
-	out := map[string]string{MinReplicas: fmt.Sprint(*spec.MinReplicas), MaxReplicas: "", Lateness: spec.Forecast.Lateness, StartupTime: spec.Startup.Initial.Duration.String()}
+	out := map[string]string{MinReplicas: fmt.Sprint(*spec.MinReplicas), MaxReplicas: "", Lateness: spec.Lateness, StartupTime: spec.StartupTime.Duration.String()}
 	if spec.MaxReplicas != nil {
 		out[MaxReplicas] = fmt.Sprint(*spec.MaxReplicas)
 	}

@@ -48,7 +48,7 @@ func viewOf(t *testing.T, spec string) *View {
 	)
 }
 
-const theSpec = "{threshold: 700m, minReplicas: 2, maxReplicas: 20, saturation: {max: 1}, schedules: [{name: night, schedule: '0 0 * * *', duration: 1h, minReplicas: 1}]}"
+const theSpec = "{threshold: 700m, minReplicas: 2, maxReplicas: 20, saturation: 1, schedules: [{name: night, schedule: '0 0 * * *', duration: 1h, minReplicas: 1}]}"
 
 func given(pairs ...string) url.Values {
 	values := url.Values{Threshold: {"700m"}, MinReplicas: {"2"}, MaxReplicas: {"20"}, StartupTime: {"24s"}, Lateness: {"1%"}}
@@ -87,13 +87,13 @@ func TestValuesAreValidated(t *testing.T) {
 		{Threshold, "0", "spec.threshold: 0: must be"},
 		{Threshold, "high", "spec.threshold"},
 		{Threshold, "", "spec.threshold"},
-		{Threshold, "1", "spec.saturation.max: 1: must be above threshold"},
+		{Threshold, "1", "spec.saturation: 1: must be above threshold"},
 		{MaxReplicas, "1", "spec.maxReplicas: 1: must be at least minReplicas"},
 		{MaxReplicas, "many", "spec.maxReplicas"},
 		{MinReplicas, "0", "spec.minReplicas: 0: must be at least 1"},
-		{StartupTime, "soon", "spec.startup.initial"},
-		{StartupTime, "-1s", "spec.startup.initial"},
-		{Lateness, "99%", `spec.forecast.lateness: 99%: must be a percentage between 0% and 50%`},
+		{StartupTime, "soon", "spec.startupTime"},
+		{StartupTime, "-1s", "spec.startupTime"},
+		{Lateness, "99%", `spec.lateness: 99%: must be a percentage above 0% and up to 50%`},
 		{"window", "1m", `"window": must be one of threshold`},
 		{Threshold, "0000000000000000000000000000000000.7", "threshold: must have at most 32 characters"},
 	} {

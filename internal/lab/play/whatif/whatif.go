@@ -116,11 +116,14 @@ func longest(points []Point) []Point {
 
 // optionsOf are in pods' work: a pod that is fully busy does 1 a second.
 func optionsOf(params pipeline.Params, known []Point) (*backtest.Options, error) {
+	if params.Model.Kind == pipeline.Overhead {
+		return nil, &pipeline.FieldError{Field: "spec.baseline", Value: params.Model.Baseline, Accept: "absent for its load to be played"}
+	}
 	if params.Model.Kind != "" && params.Model.Kind != pipeline.Linear {
-		return nil, fmt.Errorf("spec.model.type: %q: must be Linear for its load to be played", string(params.Model.Kind))
+		return nil, fmt.Errorf("spec.model: %q: must be Linear for its load to be played", string(params.Model.Kind))
 	}
 	if params.StartupTime > longestStartup {
-		return nil, &pipeline.FieldError{Field: "spec.startup.initial", Value: params.StartupTime, Accept: fmt.Sprintf("at most %s to be played", longestStartup)}
+		return nil, &pipeline.FieldError{Field: "spec.startupTime", Value: params.StartupTime, Accept: fmt.Sprintf("at most %s to be played", longestStartup)}
 	}
 	most := 0.0
 	for _, p := range known {

@@ -114,10 +114,10 @@ func TestTheLongestPartWithoutAGapIsPlayed(t *testing.T) {
 
 func TestWhatIsNotPlayed(t *testing.T) {
 	for want, c := range map[string]func(*pipeline.Params, []Point){
-		`spec.model.type: "Quadratic": must be Linear`:                    func(p *pipeline.Params, _ []Point) { p.Model.Kind = pipeline.Quadratic },
-		"spec.startup.initial: 31m0s: must be at most 30m0s to be played": func(p *pipeline.Params, _ []Point) { p.StartupTime = 31 * time.Minute },
-		"900 replicas would be needed: at most 500 can be played":         func(p *pipeline.Params, _ []Point) { p.Threshold, p.Max = 0.007, 1000 },
-		"600 replicas would be needed":                                    func(p *pipeline.Params, _ []Point) { p.Min, p.Max = 600, 1000 },
+		`spec.model: "Quadratic": must be Linear`:                     func(p *pipeline.Params, _ []Point) { p.Model.Kind = pipeline.Quadratic },
+		"spec.startupTime: 31m0s: must be at most 30m0s to be played": func(p *pipeline.Params, _ []Point) { p.StartupTime = 31 * time.Minute },
+		"900 replicas would be needed: at most 500 can be played":     func(p *pipeline.Params, _ []Point) { p.Threshold, p.Max = 0.007, 1000 },
+		"600 replicas would be needed":                                func(p *pipeline.Params, _ []Point) { p.Min, p.Max = 600, 1000 },
 		"the load was 0 all the time": func(_ *pipeline.Params, points []Point) {
 			for i := range points {
 				points[i].Load = 0

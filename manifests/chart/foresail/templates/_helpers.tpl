@@ -118,20 +118,26 @@ PrometheusRule/: {{ not $v.prometheusRule.enabled }}
 {{- $text }}
 {{- end }}
 
-{{- /* Applies a JSON patch to an object, in place. */}}
+{{- /* Applies a JSON patch to an object, in place. Of a list it adds items, and replaces the item that a test before names:
+values decide which arguments there are, so that numbers of items mean nothing. */}}
 {{- define "foresail.jsonPatch" -}}
-{{- $object := index . 0 }}
+{{- $object := index . 0 }}{{ $tested := "" }}
 {{- range $patch := index . 1 }}
 {{- $keys := splitList "/" $patch.path | rest }}
-{{- $append := eq (last $keys) "-" }}
-{{- if $append }}{{ $keys = initial $keys }}{{ end }}
+{{- $item := regexMatch "^(-|[0-9]+)$" (last $keys) }}
+{{- if $item }}{{ $keys = initial $keys }}{{ end }}
 {{- $at := $object }}
 {{- range initial $keys }}
 {{- if kindIs "map" $at }}{{ $at = get $at . }}{{ else }}{{ $at = index $at (int .) }}{{ end }}
 {{- end }}
-{{- if $append }}{{ $_ := set $at (last $keys) (append (get $at (last $keys)) $patch.value) }}
-{{- else if eq $patch.op "remove" }}{{ $_ := unset $at (last $keys) }}
-{{- else }}{{ $_ := set $at (last $keys) $patch.value }}
+{{- $key := last $keys }}
+{{- if eq $patch.op "test" }}{{ $tested = $patch.value }}
+{{- else if $item }}
+{{- $items := get $at $key }}
+{{- if eq $patch.op "replace" }}{{ $items = without $items $tested }}{{ end }}
+{{- $_ := set $at $key (append $items $patch.value) }}
+{{- else if eq $patch.op "remove" }}{{ $_ := unset $at $key }}
+{{- else }}{{ $_ := set $at $key $patch.value }}
 {{- end }}
 {{- end }}
 {{- end }}
@@ -140,20 +146,6 @@ PrometheusRule/: {{ not $v.prometheusRule.enabled }}
 {{- define "foresail.extend" -}}
 {{- $object := index . 0 }}{{ $field := index . 1 }}
 {{- with index . 2 }}{{ $_ := set $object $field (concat (get $object $field | default list) .) }}{{ end }}
-{{- end }}
-
-{{- /* Applies a strategic merge patch to an object, in place: to its annotations, or to its pods and their one container. */}}
-{{- define "foresail.mergePatch" -}}
-{{- $object := index . 0 }}{{ $patch := index . 1 }}
-{{- with $patch.metadata.annotations }}
-{{- $_ := set $object.metadata "annotations" (mergeOverwrite (dict) ($object.metadata.annotations | default dict) .) }}
-{{- end }}
-{{- with dig "spec" "template" "spec" dict $patch }}
-{{- $pod := $object.spec.template.spec }}{{ $container := first $pod.containers }}{{ $more := first .containers }}
-{{- include "foresail.extend" (list $pod "volumes" .volumes) }}
-{{- include "foresail.extend" (list $container "ports" $more.ports) }}
-{{- include "foresail.extend" (list $container "volumeMounts" $more.volumeMounts) }}
-{{- end }}
 {{- end }}
 
 {{- /* Changes an object as the values say, in place. */}}
@@ -222,8 +214,8 @@ PrometheusRule/: {{ not $v.prometheusRule.enabled }}
 {{- end }}
 {{- with $v.forward.url }}{{ include "foresail.extend" (list $container "args" (list (printf "--forward-url=%s" .))) }}{{ end }}
 {{- include "foresail.extend" (list $container "args" $v.extraArgs) }}
-{{- include "foresail.extend" (list $pod "volumes" $v.extraVolumes) }}
 {{- include "foresail.extend" (list $container "volumeMounts" $v.extraVolumeMounts) }}
+{{- include "foresail.extend" (list $pod "volumes" $v.extraVolumes) }}
 {{- else if eq $o.metadata.name "foresail-scheduler" }}
 {{- $_ := set $o.spec "replicas" $v.scheduler.replicaCount }}
 {{- /* Of the cluster's version, without what its vendor adds. */}}

@@ -40,7 +40,7 @@ func TestEC2TakesASpotInstanceBack(t *testing.T) {
 		s.Template.Allocatable = shape
 		s.Provider = v1alpha1.PoolProvider{EC2: &v1alpha1.EC2Provider{
 			LaunchTemplate: network.Template, Region: awstest.Region, InstanceTypes: []string{"t3.medium"},
-			Endpoint: cloud.URL(), InterruptionQueue: queue,
+			InterruptionQueue: queue,
 			Subnets: []v1alpha1.EC2Subnet{{Zone: network.Subnets[0].Zone, ID: network.Subnets[0].ID},
 				{Zone: network.Subnets[1].Zone, ID: network.Subnets[1].ID}},
 		}}
@@ -100,9 +100,9 @@ func TestPodsGetTheCheapestType(t *testing.T) {
 	network := cloud.Network(t)
 	p := newPool(t, "priced")
 	p.create(1, 1, func(s *v1alpha1.WorkerPoolSpec) {
-		s.Pending.For.Duration = 0
+		s.PendingFor.Duration = 0
 		s.Provider = v1alpha1.PoolProvider{EC2: &v1alpha1.EC2Provider{
-			LaunchTemplate: network.Template, Region: awstest.Region, Endpoint: cloud.URL(),
+			LaunchTemplate: network.Template, Region: awstest.Region,
 			Requirements: &v1alpha1.EC2Requirements{
 				VCPU:         v1alpha1.EC2CPURange{Min: 2, Max: new(int32(16))},
 				Memory:       v1alpha1.EC2MemoryRange{Min: resource.MustParse("8Gi")},

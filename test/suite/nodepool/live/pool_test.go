@@ -85,13 +85,13 @@ func (p *pool) create(least, most int32, change func(*v1alpha1.WorkerPoolSpec)) 
 	none := resource.MustParse("0")
 	object := &v1alpha1.WorkerPool{ObjectMeta: metav1.ObjectMeta{Name: p.name}, Spec: v1alpha1.WorkerPoolSpec{
 		Min: least, Max: most, MaxBatchUp: new(int32),
-		Signals:  []v1alpha1.PoolSignal{{Name: "requests", Threshold: resource.MustParse("990m")}},
-		Pending:  v1alpha1.PendingPolicy{For: seconds(1)},
-		Idle:     v1alpha1.IdlePolicy{CPU: &none},
-		Cooldown: v1alpha1.PoolCooldown{Up: seconds(1), Down: seconds(1)},
-		Forecast: v1alpha1.PoolForecast{Interval: seconds(1), Window: seconds(60), Disabled: true},
-		Join:     v1alpha1.JoinPolicy{Timeout: seconds(90)},
-		Drain:    v1alpha1.DrainPolicy{Timeout: seconds(90)},
+		Signals:    []v1alpha1.PoolSignal{{Name: "requests", Threshold: resource.MustParse("990m")}},
+		PendingFor: seconds(1),
+		Idle:       v1alpha1.IdlePolicy{CPU: &none},
+		Cooldown:   v1alpha1.PoolCooldown{Up: seconds(1), Down: seconds(1)},
+		Forecast:   v1alpha1.PoolForecastDisabled, Interval: seconds(1),
+		Join:  v1alpha1.JoinPolicy{Timeout: seconds(90)},
+		Drain: v1alpha1.DrainPolicy{Timeout: seconds(90)},
 		// What is left at the end of a test is deleted by the test.
 		DeletionPolicy: v1alpha1.DeletionPolicyOrphan,
 		Template:       v1alpha1.NodeTemplate{Labels: map[string]string{poolLabel: p.name}},

@@ -48,8 +48,8 @@ func busyCluster(b *testing.B, n int) *cluster.Cluster {
 	return c
 }
 
-// BenchmarkRemoval asks what a decision to remove nodes asks at most: whether all of several nodes may go, and then
-// one by one.
+// BenchmarkRemoval measures the largest number of simulations of a decision to remove nodes: of several nodes together,
+// and then one by one.
 func BenchmarkRemoval(b *testing.B) {
 	for _, n := range []int{100, 1000} {
 		b.Run(fmt.Sprintf("%d nodes, %d pods", n, 30*n), func(b *testing.B) {
