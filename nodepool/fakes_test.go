@@ -650,7 +650,7 @@ func (s *fakeSignals) Observe(_ context.Context, o signal.Observation) []plan.Si
 	s.seen = o
 	if s.level {
 		needs := o.Expected
-		if o.Replacing > 0 {
+		if o.WorkersBeforeRollout > 0 {
 			needs = min(needs, o.Replacing)
 		}
 		return []plan.Signal{{Name: "latency", Known: true, Now: 0.6, Predicted: 0.6, Threshold: 0.7, Desired: o.Expected,

@@ -12,7 +12,8 @@ import (
 )
 
 // judging runs a pipeline every so many seconds over one instance that carries a load, and judges what it forecasts.
-func judging(t *testing.T, p pipeline.Params, every, seconds int, load func(second int) float64, change func(second int, in *pipeline.Input)) (*pipeline.Accuracy, []pipeline.Forecast) {
+func judging(t *testing.T, p pipeline.Params, every, seconds int, load func(second int) float64,
+	change func(second int, in *pipeline.Input)) (*pipeline.Accuracy, []pipeline.Forecast) {
 	t.Helper()
 	made, err := pipeline.New(p)
 	require.NoError(t, err)
@@ -29,7 +30,8 @@ func judging(t *testing.T, p pipeline.Params, every, seconds int, load func(seco
 			continue
 		}
 		in := at((began + int64(s)) * 1000)
-		in.Instances = []pipeline.Instance{{ID: "a", Start: (began - 1000) * 1000, Samples: samples[max(0, len(samples)-400):]}}
+		in.Instances = []pipeline.Instance{{ID: "a", Start: (began - 1000) * 1000,
+			Samples: samples[max(0, len(samples)-400):]}}
 		in.StartupTime = 40 * time.Second
 		if change != nil {
 			change(s, &in)
@@ -42,19 +44,21 @@ func judging(t *testing.T, p pipeline.Params, every, seconds int, load func(seco
 	return &a, forecasts
 }
 
-// On a steady rise the present load is as much too low as the load rises until the horizon, and the trend is nearly all of that.
+// On a steady rise the present load is as much too low as the load rises until the horizon, and the
+// trend is nearly all of that.
 func TestARiseIsForecast(t *testing.T) {
 	a, forecasts := judging(t, adaptive(), 1, 1800, func(s int) float64 { return 1 + float64(s)/100 }, nil)
 	hour := a.LastHour()
-	assert.InDelta(t, (forecasts[0].Horizon.Seconds()+7)/100, hour.Naive, 0.01, "the middle of a quarter of a minute is 7 s ago")
+	assert.InDelta(t, (forecasts[0].Horizon.Seconds()+7)/100, hour.Naive, 0.01,
+		"the middle of a quarter of a minute is 7 s ago")
 	assert.Less(t, hour.Ratio(), 0.2)
 	assert.Greater(t, hour.Judged, 20*time.Minute)
 	assert.Less(t, hour.Judged, a.LastDay().Judged, "what is an hour ago counts less")
 	assert.LessOrEqual(t, a.LastDay().Judged, 30*time.Minute)
 }
 
-// Late is the share of the time in which more came than was planned for, whatever the forecast was.
-func TestLateIsWhatWasNotPlannedFor(t *testing.T) {
+// Late is the share of the time in which the load exceeded the planned load, whatever the forecast was.
+func TestLateIsLoadAboveThePlannedOne(t *testing.T) {
 	p := adaptive()
 	p.NoiseMargin = 0
 	jumps := func(s int) float64 { return map[bool]float64{true: 2, false: 1}[s%600 >= 300] }
@@ -64,7 +68,8 @@ func TestLateIsWhatWasNotPlannedFor(t *testing.T) {
 	assert.Less(t, a.LastDay().Late, (horizon+45)/600, "and soon after it did")
 }
 
-// A fleet that is held at its maximum is late only until it is known that the maximum is too little: the forecast cannot help it.
+// A fleet that is held at its maximum is late only until it is known that the maximum is too
+// little: the forecast cannot help it.
 func TestAtTheMaximumIsNotLate(t *testing.T) {
 	p := adaptive()
 	p.Max = 2
@@ -97,7 +102,7 @@ func TestWhatCannotBeReadIsNotJudged(t *testing.T) {
 	assert.Less(t, gaps.LastHour().Judged, 2*open.LastHour().Judged/3)
 }
 
-// What was clipped was late where it showed more than had been ordered for, and is not known elsewhere.
+// A clipped load was late if it showed more than the ordered instances carry; otherwise lateness is unknown.
 func TestWhatIsClippedMayBeLate(t *testing.T) {
 	p := adaptive()
 	p.NoiseMargin = 0

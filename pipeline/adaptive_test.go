@@ -10,7 +10,8 @@ import (
 	"github.com/foresail/foresail/pipeline"
 )
 
-// noisyFleet are n instances that share a load for six minutes up to 360 s, each reading its share with a noise of its own.
+// noisyFleet are n instances that share a load for six minutes up to 360 s, each reading its share
+// with a noise of its own.
 func (r fleets) noisyFleet(n int, noise float64, load func(second int) float64) pipeline.Input {
 	in := at(360_000)
 	for i := range n {
@@ -55,7 +56,8 @@ func TestAdaptiveHoldsOnNoise(t *testing.T) {
 	}
 }
 
-// A load that is counted is its newest value, whatever it was before. What arrives at once is no trend, and what goes on rising is.
+// A load that is counted is its newest value, whatever it was before. What arrives at once is no
+// trend, and what goes on rising is.
 func TestCountedLoads(t *testing.T) {
 	for name, c := range map[string]struct {
 		load  func(second int) float64
@@ -89,20 +91,21 @@ func TestAdaptiveSeesARampAhead(t *testing.T) {
 				f := run(t, adaptive(), newFleets(seed).noisyFleet(8, 0.01, load))
 				require.InDelta(t, load(360), f.Level, 0.05*load(360), "seed %d", seed)
 				require.InDelta(t, load(400), f.Total, 0.1*load(400)+0.15, "seed %d", seed)
-				require.GreaterOrEqual(t, f.Damped, max(f.Level, f.Total), "seed %d", seed)
+				require.GreaterOrEqual(t, f.PlannedLoad, max(f.Level, f.Total), "seed %d", seed)
 			}
 		})
 	}
 }
 
-// Where a load falls no more is asked for than now, and no less either.
+// While a load falls, the requested load is the present one.
 func TestFallingLoadsAreNotForecastBelowNow(t *testing.T) {
 	lower := 0
 	for seed := range uint64(300) {
 		r := newFleets(seed)
 		slope := r.Between(-0.02, 0)
-		f := run(t, adaptive(), r.noisyFleet(8, pick(r, 0, 0.02, 0.1), func(second int) float64 { return 8 + slope*float64(second) }))
-		require.GreaterOrEqual(t, f.Damped, f.Level, "seed %d", seed)
+		f := run(t, adaptive(), r.noisyFleet(8, pick(r, 0, 0.02, 0.1),
+			func(second int) float64 { return 8 + slope*float64(second) }))
+		require.GreaterOrEqual(t, f.PlannedLoad, f.Level, "seed %d", seed)
 		require.GreaterOrEqual(t, f.Required, f.Level/tau, "seed %d", seed)
 		if f.Total < f.Level {
 			lower++
@@ -111,15 +114,15 @@ func TestFallingLoadsAreNotForecastBelowNow(t *testing.T) {
 	require.Greater(t, lower, 100, "trends down")
 }
 
-// Noise adds its margin to what is required.
+// Noise adds a margin to the required load.
 func TestNoiseMargin(t *testing.T) {
 	in := newFleets(3).noisyFleet(8, 0.1, func(int) float64 { return 4 })
 	damped := func(margin float64) float64 {
 		p := adaptive()
 		p.NoiseMargin = margin
 		f := run(t, p, in)
-		require.InDelta(t, f.Damped/tau, f.Required, 1e-12)
-		return f.Damped
+		require.InDelta(t, f.PlannedLoad/tau, f.Required, 1e-12)
+		return f.PlannedLoad
 	}
 	deviation := 0.1 * math.Sqrt(8)
 	require.InDelta(t, 0.8*deviation, damped(0.8)-damped(0), 0.25*deviation)
@@ -164,7 +167,8 @@ func TestAJumpToFullHidesHalfAsMuchAgainAtMost(t *testing.T) {
 			in := at(int64(100+full) * 1000)
 			for i := range 2 {
 				values := append(append(repeat(100, 0.2), onTheWay), repeat(full, 1)...)
-				in.Instances = append(in.Instances, pipeline.Instance{ID: fmt.Sprint(i), Start: -1_000_000, Samples: everySecond(0, values...)})
+				in.Instances = append(in.Instances,
+					pipeline.Instance{ID: fmt.Sprint(i), Start: -1_000_000, Samples: everySecond(0, values...)})
 			}
 			f := run(t, clipping(), in)
 			require.GreaterOrEqual(t, f.Level, 2-1e-9, "%v, then full for %d s", onTheWay, full)

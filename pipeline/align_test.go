@@ -12,15 +12,18 @@ import (
 	"github.com/foresail/foresail/pipeline"
 )
 
-// Paper, section 4.2: the samples (1001, 0.4) and (2003, 0.6) make 0.4 + 0.2·999/1002 at the tick 2000, and no other tick.
+// Paper, section 4.2: the samples (1001, 0.4) and (2003, 0.6) make 0.4 + 0.2·999/1002 at the tick
+// 2000, and no other tick.
 func TestInterpolation(t *testing.T) {
-	f := run(t, defaults(), at(3000, pipeline.Instance{ID: "a", Samples: []pipeline.Sample{{T: 1001, V: 0.4}, {T: 2003, V: 0.6}}}))
+	f := run(t, defaults(), at(3000,
+		pipeline.Instance{ID: "a", Samples: []pipeline.Sample{{T: 1001, V: 0.4}, {T: 2003, V: 0.6}}}))
 	require.Equal(t, int64(2000), f.Tick)
 	require.InDelta(t, 0.4+0.2*999/1002, f.Level, 1e-15)
 	require.InDelta(t, 0.5994, f.Level, 0.0001)
 }
 
-// Paper, section 4.3: a batch that ends at 5200 and one that starts at 8100 make the ticks 6000, 7000 and 8000 between them.
+// Paper, section 4.3: a batch that ends at 5200 and one that starts at 8100 make the ticks 6000,
+// 7000 and 8000 between them.
 func TestContinuityAcrossBatches(t *testing.T) {
 	value := func(ms int64) pipeline.Sample { return pipeline.Sample{T: ms, V: float64(ms) / 10_000} }
 	for name, window := range map[string]time.Duration{
@@ -30,7 +33,8 @@ func TestContinuityAcrossBatches(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p := defaults()
 			p.Window = window
-			in := at(8500, pipeline.Instance{ID: "a", Start: 6000, Samples: []pipeline.Sample{value(4100), value(5200), value(8100), value(8400)}})
+			in := at(8500, pipeline.Instance{ID: "a", Start: 6000,
+				Samples: []pipeline.Sample{value(4100), value(5200), value(8100), value(8400)}})
 			f, s := stages(t, p, in)
 			require.Equal(t, int64(6000), s.First)
 			require.Equal(t, int64(8000), f.Tick)
@@ -57,7 +61,8 @@ func TestSamplesATickApart(t *testing.T) {
 			case 1:
 				clean[k].T += r.Span(-400, 400)
 			case 2:
-				clean = slices.Insert(clean, 0, pipeline.Sample{T: pick[int64](r, math.MinInt64, math.MinInt64+10, -1_000_000), V: 1})
+				clean = slices.Insert(clean, 0,
+					pipeline.Sample{T: pick[int64](r, math.MinInt64, math.MinInt64+10, -1_000_000), V: 1})
 			}
 			if len(clean) < 2 {
 				break
@@ -157,16 +162,22 @@ func TestDropsUnusableSamples(t *testing.T) {
 		dropped int
 		want    []float64 // from the tick 1000 on
 	}{
-		"none":                             {pipeline.Linear, everySecond(1000, 1, 2, 3), 0, []float64{1, 2, 3}},
-		"not a number":                     {pipeline.Linear, everySecond(1000, 1, nan, 3), 1, []float64{1, 2, 3}},
-		"infinite":                         {pipeline.Linear, everySecond(1000, 1, inf, 2, -inf, 3), 2, []float64{1, 1.5, 2, 2.5, 3}},
-		"negative, linear":                 {pipeline.Linear, everySecond(1000, 1, -2, 3), 0, []float64{1, -2, 3}},
-		"negative, quadratic":              {pipeline.Quadratic, everySecond(1000, 1, -2, 3), 1, []float64{1, 4, 9}},
-		"one interval ahead of now":        {pipeline.Linear, []pipeline.Sample{{T: 1000, V: 1}, {T: 8000, V: 8}}, 0, []float64{1, 2, 3, 4, 5, 6, 7}},
-		"more than an interval ahead":      {pipeline.Linear, []pipeline.Sample{{T: 1000, V: 1}, {T: 2000, V: 2}, {T: 8001, V: 9}}, 1, []float64{1, 2}},
-		"the last of equal times":          {pipeline.Linear, []pipeline.Sample{{T: 1000, V: 7}, {T: 1000, V: 1}, {T: 2000, V: 2}}, 0, []float64{1, 2}},
-		"but not if it is no number":       {pipeline.Linear, []pipeline.Sample{{T: 1000, V: 1}, {T: 1000, V: nan}, {T: 2000, V: 2}}, 1, []float64{1, 2}},
-		"the last given, and out of order": {pipeline.Linear, []pipeline.Sample{{T: 2000, V: 9}, {T: 1000, V: 1}, {T: 2000, V: 2}}, 0, []float64{1, 2}},
+		"none":         {pipeline.Linear, everySecond(1000, 1, 2, 3), 0, []float64{1, 2, 3}},
+		"not a number": {pipeline.Linear, everySecond(1000, 1, nan, 3), 1, []float64{1, 2, 3}},
+		"infinite": {pipeline.Linear, everySecond(1000, 1, inf, 2, -inf, 3), 2,
+			[]float64{1, 1.5, 2, 2.5, 3}},
+		"negative, linear":    {pipeline.Linear, everySecond(1000, 1, -2, 3), 0, []float64{1, -2, 3}},
+		"negative, quadratic": {pipeline.Quadratic, everySecond(1000, 1, -2, 3), 1, []float64{1, 4, 9}},
+		"one interval ahead of now": {pipeline.Linear, []pipeline.Sample{{T: 1000, V: 1}, {T: 8000, V: 8}}, 0,
+			[]float64{1, 2, 3, 4, 5, 6, 7}},
+		"more than an interval ahead": {pipeline.Linear,
+			[]pipeline.Sample{{T: 1000, V: 1}, {T: 2000, V: 2}, {T: 8001, V: 9}}, 1, []float64{1, 2}},
+		"the last of equal times": {pipeline.Linear,
+			[]pipeline.Sample{{T: 1000, V: 7}, {T: 1000, V: 1}, {T: 2000, V: 2}}, 0, []float64{1, 2}},
+		"but not if it is no number": {pipeline.Linear,
+			[]pipeline.Sample{{T: 1000, V: 1}, {T: 1000, V: nan}, {T: 2000, V: 2}}, 1, []float64{1, 2}},
+		"the last given, and out of order": {pipeline.Linear,
+			[]pipeline.Sample{{T: 2000, V: 9}, {T: 1000, V: 1}, {T: 2000, V: 2}}, 0, []float64{1, 2}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := defaults()
@@ -180,18 +191,22 @@ func TestDropsUnusableSamples(t *testing.T) {
 
 func TestNoData(t *testing.T) {
 	for name, in := range map[string]pipeline.Input{
-		"no instance":              at(5000),
-		"no sample":                at(5000, pipeline.Instance{ID: "a"}),
-		"one sample, on a tick":    at(5000, pipeline.Instance{ID: "a", Samples: everySecond(4000, 1)}),
-		"no tick between two":      at(5000, pipeline.Instance{ID: "a", Samples: []pipeline.Sample{{T: 4001, V: 1}, {T: 4999, V: 1}}}),
+		"no instance":           at(5000),
+		"no sample":             at(5000, pipeline.Instance{ID: "a"}),
+		"one sample, on a tick": at(5000, pipeline.Instance{ID: "a", Samples: everySecond(4000, 1)}),
+		"no tick between two": at(5000,
+			pipeline.Instance{ID: "a", Samples: []pipeline.Sample{{T: 4001, V: 1}, {T: 4999, V: 1}}}),
 		"nothing but not-a-number": at(5000, pipeline.Instance{ID: "a", Samples: everySecond(0, math.NaN(), math.NaN())}),
 		"before the window":        at(500_000, pipeline.Instance{ID: "a", Samples: everySecond(0, 1, 2, 3)}),
 		"before it has started":    at(5000, pipeline.Instance{ID: "a", Start: 4000, Samples: everySecond(0, 1, 2, 3)}),
 		"after it has ended":       at(5000, pipeline.Instance{ID: "a", End: 1, Samples: everySecond(1000, 1, 2, 3)}),
-		"it ends as it starts":     at(5000, pipeline.Instance{ID: "a", Start: 2000, End: 2000, Samples: everySecond(0, 1, 2, 3, 4)}),
-		"nothing but demand":       {Now: 5000, Demand: everySecond(0, 1, 2, 3), TargetRose: pipeline.Never},
-		"all before Since":         {Now: 5000, Since: 3500, Instances: []pipeline.Instance{{ID: "a", Samples: everySecond(0, 1, 2, 3)}}},
-		"Since in the future":      {Now: 5000, Since: 9000, Instances: []pipeline.Instance{{ID: "a", Samples: everySecond(0, 1, 2, 3, 4, 5)}}},
+		"it ends as it starts": at(5000,
+			pipeline.Instance{ID: "a", Start: 2000, End: 2000, Samples: everySecond(0, 1, 2, 3, 4)}),
+		"nothing but demand": {Now: 5000, Demand: everySecond(0, 1, 2, 3), TargetRose: pipeline.Never},
+		"all before Since": {Now: 5000, Since: 3500,
+			Instances: []pipeline.Instance{{ID: "a", Samples: everySecond(0, 1, 2, 3)}}},
+		"Since in the future": {Now: 5000, Since: 9000,
+			Instances: []pipeline.Instance{{ID: "a", Samples: everySecond(0, 1, 2, 3, 4, 5)}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p, err := pipeline.New(defaults())

@@ -33,8 +33,8 @@ func busy(n, ticks int) (pipeline.Params, pipeline.Input) {
 	return p, in
 }
 
-// workload is a fleet to measure runs with, and the sum they are held against. Its name starts with the method, then come a dash and what
-// is special about it.
+// workload is a fleet to measure runs with, and the sum they are held against. Its name starts with
+// the method, then come a dash and what is special about it.
 type workload struct {
 	name   string
 	params pipeline.Params
@@ -88,7 +88,7 @@ func workloads() []workload {
 	return []workload{
 		newWorkload("holt", 20, 90), newWorkload("holt", 20, 900), newWorkload("holt", 200, 90), newWorkload("holt", 20, 300),
 		adapting("adaptive", func(*pipeline.Params, *pipeline.Input) {}), adapting("adaptive-clipped", clip),
-		adapting("adaptive-learned", func(p *pipeline.Params, in *pipeline.Input) { in.Past = learnedUntil(in.Now, p) }),
+		adapting("adaptive-learned", func(p *pipeline.Params, in *pipeline.Input) { in.Learned = learnedUntil(in.Now, p) }),
 		adapting("adaptive-farther", func(_ *pipeline.Params, in *pipeline.Input) { in.NodeStartupTime = 3 * time.Minute }),
 		adapting("adaptive-irregular", func(_ *pipeline.Params, in *pipeline.Input) {
 			r := newFleets(2)
@@ -113,21 +113,21 @@ func workloads() []workload {
 }
 
 // learnedUntil returns what a day of a load has taught.
-func learnedUntil(now int64, p *pipeline.Params) *pipeline.Past {
-	past := pipeline.NewPast(p)
+func learnedUntil(now int64, p *pipeline.Params) *pipeline.Learned {
+	past := pipeline.NewLearned(p)
 	for t := now - 24*3600_000; t < now-15_000; t += 1000 {
-		past.Add(t, 10+float64(t/1000%900)/100, p.Learning())
+		past.Add(t, 10+float64(t/1000%900)/100, p.LearnOptions())
 	}
 	return past
 }
 
-// BenchmarkLearn is what it costs to learn from a second of a load: every 15 s it is looked at for each horizon.
+// BenchmarkLearn measures learning from one second of a load; every 15 s each horizon is evaluated.
 func BenchmarkLearn(b *testing.B) {
 	p := adaptive()
 	past := learnedUntil(0, &p)
 	t := int64(0)
 	for b.Loop() {
-		past.Add(t, 10+float64(t/1000%900)/100, p.Learning())
+		past.Add(t, 10+float64(t/1000%900)/100, p.LearnOptions())
 		t += 1000
 	}
 }
@@ -143,9 +143,10 @@ func (w *workload) run(b *testing.B) func() {
 	}
 }
 
-// sum adds up the samples of each tick, and does nothing else: the least that whatever reads the window can cost. Its inner loop is so
-// small that it takes almost twice as long where it lies across two lines of the cache. Written like this it does not, wherever the
-// linker puts it (Go 1.26 on amd64).
+// sum adds up the samples of each tick, and does nothing else: the least that whatever reads the
+// window can cost. Its inner loop is so small that it takes almost twice as long where it lies
+// across two lines of the cache. Written like this it does not, wherever the linker puts it (Go
+// 1.26 on amd64).
 func (w *workload) sum() {
 	sums := w.sums
 	clear(sums)
@@ -170,7 +171,7 @@ func BenchmarkRun(b *testing.B) {
 	}
 }
 
-// BenchmarkSum is what BenchmarkRun is to be held against.
+// BenchmarkSum is the reference for BenchmarkRun.
 func BenchmarkSum(b *testing.B) {
 	for _, w := range workloads()[:4] {
 		b.Run(w.name, func(b *testing.B) {
@@ -182,9 +183,9 @@ func BenchmarkSum(b *testing.B) {
 	}
 }
 
-// BenchmarkRunAgainstSum reports how many plain sums a run costs. Runs and sums take turns within a millisecond or so,
-// so that a machine that slows down slows both; medians over all turns are reported. Both methods with their default windows, of
-// 90 and 300 ticks:
+// BenchmarkRunAgainstSum reports how many plain sums a run costs. Runs and sums take turns within a
+// millisecond or so, so that a machine that slows down slows both; medians over all turns are
+// reported. Both methods with their default windows, of 90 and 300 ticks:
 //
 //	go test ./pipeline -run '^$' -bench 'AgainstSum/^(holt|adaptive)$/=20$/=(90|300)$'
 func BenchmarkRunAgainstSum(b *testing.B) {

@@ -11,14 +11,16 @@ import (
 	"github.com/foresail/foresail/pipeline"
 )
 
-// Whatever the load does, what an actuator scales on is within the bounds of a run, and so are its decision and the farther one.
+// Whatever the load does, what an actuator scales on is within the bounds of a run, and so are its
+// decision and the farther one.
 func TestBoundsOfARunHold(t *testing.T) {
 	outside := 0
 	forFleets(t, 300, func(r fleets, params pipeline.Params, in pipeline.Input, without pipeline.Forecast) {
 		p, err := pipeline.New(params)
 		require.NoError(t, err)
 		fewest, far := r.IntN(12)+1, r.IntN(12)+1
-		b := pipeline.Bounds{Min: fewest, Max: fewest + r.IntN(5), FartherMin: far, FartherMax: far + r.IntN(5), Lateness: params.Lateness}
+		b := pipeline.Bounds{Min: fewest, Max: fewest + r.IntN(5), NodeMin: far,
+			NodeMax: far + r.IntN(5), Lateness: params.Lateness}
 		in.Bounds, in.NodeStartupTime = &b, time.Minute
 		given := b
 		f, err := p.Run(in)
@@ -26,13 +28,13 @@ func TestBoundsOfARunHold(t *testing.T) {
 		assert.Equal(t, given, b, "it is the caller's")
 
 		tau := params.Threshold
-		assert.GreaterOrEqual(t, f.Serve, tau*float64(b.Min))
-		assert.LessOrEqual(t, f.Serve, tau*float64(b.Max))
+		assert.GreaterOrEqual(t, f.ServedLoad, tau*float64(b.Min))
+		assert.LessOrEqual(t, f.ServedLoad, tau*float64(b.Max))
 		assert.GreaterOrEqual(t, f.Decision.Desired, b.Min)
 		assert.LessOrEqual(t, f.Decision.Desired, b.Max)
-		if f.Farther.Horizon > 0 { // it is known
-			assert.GreaterOrEqual(t, f.Farther.Desired, b.FartherMin)
-			assert.LessOrEqual(t, f.Farther.Desired, b.FartherMax)
+		if f.NodeForecast.Horizon > 0 { // it is known
+			assert.GreaterOrEqual(t, f.NodeForecast.Desired, b.NodeMin)
+			assert.LessOrEqual(t, f.NodeForecast.Desired, b.NodeMax)
 		}
 		assert.Equal(t, without.Total, f.Total, "they are no forecast")
 		if d := without.Decision.Desired; d < b.Min || d > b.Max {
@@ -49,11 +51,13 @@ func TestBoundsOfARunHold(t *testing.T) {
 // Bounds that nothing reaches change nothing.
 func TestWideBoundsChangeNothing(t *testing.T) {
 	forFleets(t, 200, func(_ fleets, params pipeline.Params, in pipeline.Input, without pipeline.Forecast) {
-		if without.Serve < params.Threshold*float64(params.Min) || without.Serve > params.Threshold*float64(params.Max) ||
+		if without.ServedLoad < params.Threshold*float64(params.Min) ||
+			without.ServedLoad > params.Threshold*float64(params.Max) ||
 			without.Decision.Desired < params.Min || without.Decision.Desired > params.Max {
 			return
 		}
-		in.Bounds = &pipeline.Bounds{Min: params.Min, Max: params.Max, FartherMin: params.Min, FartherMax: params.Max, Lateness: params.Lateness}
+		in.Bounds = &pipeline.Bounds{Min: params.Min, Max: params.Max, NodeMin: params.Min,
+			NodeMax: params.Max, Lateness: params.Lateness}
 		assert.Equal(t, without, run(t, params, in))
 	})
 }
@@ -63,24 +67,26 @@ func TestAMinimumForATargetAtZeroWakesIt(t *testing.T) {
 	p.Whole, p.Min = true, 0
 	in := at(600_000)
 	in.Total = everySecond(300_000, make([]float64, 301)...)
-	require.Equal(t, pipeline.Decision{Direction: pipeline.Steady, Reason: pipeline.Idle, Action: pipeline.Hold}, run(t, p, in).Decision)
+	require.Equal(t, pipeline.Decision{Direction: pipeline.Steady, Reason: pipeline.Idle, Action: pipeline.Hold},
+		run(t, p, in).Decision)
 	in.Bounds = &pipeline.Bounds{Min: 3, Max: 9}
 	f := run(t, p, in)
-	assert.Equal(t, pipeline.Decision{Direction: pipeline.Steady, Desired: 3, Reason: pipeline.BelowMinimum, Action: pipeline.ScaleUp}, f.Decision)
-	assert.InDelta(t, 3*tau, f.Serve, 1e-12)
+	assert.Equal(t, pipeline.Decision{Direction: pipeline.Steady, Desired: 3, Reason: pipeline.BelowMinimum,
+		Action: pipeline.ScaleUp}, f.Decision)
+	assert.InDelta(t, 3*tau, f.ServedLoad, 1e-12)
 	in.Bounds = &pipeline.Bounds{Min: 0, Max: 9}
-	assert.Zero(t, run(t, p, in).Serve)
+	assert.Zero(t, run(t, p, in).ServedLoad)
 }
 
-// A margin is learned for the lateness of Params. With another one for a while it is late for less of the time at once, and for more with a
-// larger one; nothing of what was learned changes.
+// A margin is learned for the lateness of Params. With another one for a while it is late for less
+// of the time at once, and for more with a larger one; the learned state does not change.
 func TestTheLatenessOfARunCountsAtOnce(t *testing.T) {
 	p := learningParams()
 	p.Threshold, p.ScaleDownMargin = 0.05, 0 // so that neither whole instances nor those that stay leave anything
 	const seed = 5
 	mean := func(int64) float64 { return 40 }
 	load := noisy(seed, mean)
-	past := pipeline.NewPast(&p)
+	past := pipeline.NewLearned(&p)
 	follow(past, p, 0, ofDay/2, load)
 	late, looks := map[float64]float64{}, 0.0
 	for s := ofDay / 2; s < ofDay; s += 60 {
@@ -92,11 +98,11 @@ func TestTheLatenessOfARunCountsAtOnce(t *testing.T) {
 		looks++
 		for _, lateness := range []float64{0.01, 0.001, 0.1} {
 			f := foretellWith(t, p, past, s, load, lateness)
-			require.True(t, f.Learned)
+			require.True(t, f.MarginLearned)
 			if lateness == p.Lateness {
-				require.Equal(t, foretell(t, p, past, s, load).Damped, f.Damped)
+				require.Equal(t, foretell(t, p, past, s, load).PlannedLoad, f.PlannedLoad)
 			}
-			if rate > f.Damped {
+			if rate > f.PlannedLoad {
 				late[lateness] += 1
 			}
 		}
@@ -110,7 +116,8 @@ func TestTheLatenessOfARunCountsAtOnce(t *testing.T) {
 	assert.Less(t, late[0.1], 0.2)
 }
 
-func foretellWith(t *testing.T, p pipeline.Params, past *pipeline.Past, s int64, load secondly, lateness float64) pipeline.Forecast {
+func foretellWith(t *testing.T, p pipeline.Params, past *pipeline.Learned, s int64, load secondly,
+	lateness float64) pipeline.Forecast {
 	in := inputOf(past, s, load)
 	in.Bounds = &pipeline.Bounds{Min: p.Min, Max: math.MaxInt32, Lateness: lateness}
 	return run(t, p, in)

@@ -11,8 +11,8 @@ import (
 	"github.com/foresail/foresail/pipeline"
 )
 
-// agree tells whether two numbers are equal to 1e-9 of themselves, but for rounding errors of the sums they came from,
-// whose size is scale.
+// agree reports whether two numbers are equal to a relative error of 1e-9, apart from rounding errors of the sums that
+// they were computed from, whose size is scale.
 func agree(a, b, scale float64) bool {
 	return math.Abs(a-b) <= 1e-9*max(math.Abs(a), math.Abs(b))+1e-12*scale
 }
@@ -63,7 +63,8 @@ func TestNaiveAgrees(t *testing.T) {
 	}
 	t.Log(seen)
 	for _, kind := range []string{
-		"no data", "stale", "Rising", "Falling", "Steady", "ScaleUp", "ScaleDown", "Hold", "absorbed", "delta", "TrendRising", "AboveThreshold",
+		"no data", "stale", "Rising", "Falling", "Steady", "ScaleUp", "ScaleDown", "Hold", "absorbed", "delta",
+		"TrendRising", "AboveThreshold",
 		"Headroom", "BelowMinimum", "AtMaximum", "NoNeed", "ScaleUpPending", "StillOverloaded",
 	} {
 		require.Greater(t, seen[kind], 10, "the fleets hardly ever come to %q", kind)
@@ -110,7 +111,8 @@ func compareStages(t *testing.T, seed uint64, got stageValues, want *naiveResult
 	return true
 }
 
-func compareForecast(t *testing.T, seed uint64, model pipeline.Model, threshold float64, got pipeline.Forecast, want *naiveResult) {
+func compareForecast(t *testing.T, seed uint64, model pipeline.Model, threshold float64,
+	got pipeline.Forecast, want *naiveResult) {
 	if got.Tick != want.last || got.Active != want.active || got.Target != want.target || got.Dropped != want.dropped {
 		t.Errorf("seed %d: tick, active, target, dropped are %d %d %d %d, naively %d %d %d %d", seed,
 			got.Tick, got.Active, got.Target, got.Dropped, want.last, want.active, want.target, want.dropped)
@@ -132,12 +134,12 @@ func compareForecast(t *testing.T, seed uint64, model pipeline.Model, threshold 
 		{"level", got.Level, want.level, peak},
 		{"trend", got.Trend, want.trend, peak},
 		{"total", got.Total, want.total, peak},
-		{"damped", got.Damped, want.damped, peak},
+		{"damped", got.PlannedLoad, want.damped, peak},
 		{"weight", got.Weight, want.weight, 0},
 		{"load now, to the model", naiveLoad(model, got.LoadNow), naiveLoad(model, want.now), peak / present},
 		{"load predicted, to the model", naiveLoad(model, got.LoadPredicted), naiveLoad(model, want.ahead), peak},
 		{"required", got.Required, want.required, peak / naiveLoad(model, threshold)},
-		{"serve", got.Serve, want.serve, peak},
+		{"serve", got.ServedLoad, want.serve, peak},
 	} {
 		if !agree(c.got, c.want, c.scale) {
 			t.Errorf("seed %d: %s is %v, naively %v", seed, c.name, c.got, c.want)

@@ -22,13 +22,15 @@ func TestAsymmetricRisk(t *testing.T) {
 	require.InDelta(t, 0.68, (a.Total-a.Level)/a.Level, 0.005)
 	require.InDelta(t, 0.07, (b.Total-b.Level)/b.Level, 0.005)
 
-	require.InDelta(t, 3.34+2.26*2/(2+2.26/3.34), a.Damped, 1e-12)
-	require.InDelta(t, 5.23+0.37*2/(2+0.37/5.23), b.Damped, 1e-12)
-	require.InDelta(t, a.Damped/tau, a.Required, 1e-12)
-	require.InDelta(t, a.Damped, a.Serve, 1e-12)
+	require.InDelta(t, 3.34+2.26*2/(2+2.26/3.34), a.PlannedLoad, 1e-12)
+	require.InDelta(t, 5.23+0.37*2/(2+0.37/5.23), b.PlannedLoad, 1e-12)
+	require.InDelta(t, a.PlannedLoad/tau, a.Required, 1e-12)
+	require.InDelta(t, a.PlannedLoad, a.ServedLoad, 1e-12)
 
-	require.Equal(t, pipeline.Decision{Direction: pipeline.Steady, Desired: 7, Action: pipeline.Hold, Reason: pipeline.NoNeed}, a.Decision)
-	require.Equal(t, pipeline.Decision{Direction: pipeline.Steady, Desired: 8, Action: pipeline.ScaleUp, Reason: pipeline.AboveThreshold}, b.Decision)
+	require.Equal(t, pipeline.Decision{Direction: pipeline.Steady, Desired: 7, Action: pipeline.Hold,
+		Reason: pipeline.NoNeed}, a.Decision)
+	require.Equal(t, pipeline.Decision{Direction: pipeline.Steady, Desired: 8, Action: pipeline.ScaleUp,
+		Reason: pipeline.AboveThreshold}, b.Decision)
 
 	p := following()
 	p.RiskFactor = 50 // a user to whom too few instances are far worse than too many
@@ -85,7 +87,7 @@ func TestTrendDirection(t *testing.T) {
 	}
 }
 
-// Paper, section 8.3, and this project's rules beside it: which way to scale and when not to.
+// Paper, section 8.3, and this project's additional rules: which way to scale, and when not to.
 func TestScalingDirection(t *testing.T) {
 	const rose = 1000 - 30_000
 	for name, c := range map[string]struct {
@@ -98,15 +100,18 @@ func TestScalingDirection(t *testing.T) {
 		"fits": {4, 2.5, 0, 4, pipeline.Never,
 			pipeline.Decision{Direction: pipeline.Steady, Desired: 4, Action: pipeline.Hold, Reason: pipeline.NoNeed}},
 		"far more than fits": {4, 6, 0, 4, pipeline.Never,
-			pipeline.Decision{Direction: pipeline.Steady, Desired: 8, Action: pipeline.ScaleUp, Reason: pipeline.AboveThreshold}},
+			pipeline.Decision{Direction: pipeline.Steady, Desired: 8, Action: pipeline.ScaleUp,
+				Reason: pipeline.AboveThreshold}},
 		"overloaded, falling too slowly": {4, 4, -0.5, 4, pipeline.Never, // 3.5/4 > τ
-			pipeline.Decision{Direction: pipeline.Steady, Desired: 5, Action: pipeline.ScaleUp, Reason: pipeline.AboveThreshold}},
+			pipeline.Decision{Direction: pipeline.Steady, Desired: 5, Action: pipeline.ScaleUp,
+				Reason: pipeline.AboveThreshold}},
 		"overloaded, falling fast enough": {4, 4, -2, 4, pipeline.Never,
 			pipeline.Decision{Direction: pipeline.Steady, Desired: 4, Action: pipeline.Hold, Reason: pipeline.StillOverloaded}},
 		"rising steeply, but enough for it": {7, 0.5, 2.5, 7, pipeline.Never,
 			pipeline.Decision{Direction: pipeline.Rising, Desired: 7, Action: pipeline.Hold, Reason: pipeline.TrendRising}},
 		"rising steeply, and not enough": {4, 2, 8, 4, pipeline.Never, // 2 + 8·2/(2+4) = 4.67
-			pipeline.Decision{Direction: pipeline.Rising, Desired: 7, Action: pipeline.ScaleUp, Reason: pipeline.AboveThreshold}},
+			pipeline.Decision{Direction: pipeline.Rising, Desired: 7, Action: pipeline.ScaleUp,
+				Reason: pipeline.AboveThreshold}},
 		"idle": {7, 1, 0, 7, pipeline.Never, // 1·1.3/0.75 = 1.73
 			pipeline.Decision{Direction: pipeline.Steady, Desired: 2, Action: pipeline.ScaleDown, Reason: pipeline.Headroom}},
 		"falling steeply": {7, 2, -10, 7, pipeline.Never,
@@ -117,14 +122,15 @@ func TestScalingDirection(t *testing.T) {
 			pipeline.Decision{Direction: pipeline.Steady, Desired: 2, Action: pipeline.ScaleDown, Reason: pipeline.Headroom}},
 		"asked for just not long ago": {4, 1, 0, 7, 1001 - 60_000,
 			pipeline.Decision{Direction: pipeline.Steady, Desired: 7, Action: pipeline.Hold, Reason: pipeline.ScaleUpPending}},
-		"asked for by nobody knows whom": {4, 1, 0, 7, pipeline.Never,
+		"requested at an unknown time": {4, 1, 0, 7, pipeline.Never,
 			pipeline.Decision{Direction: pipeline.Steady, Desired: 2, Action: pipeline.ScaleDown, Reason: pipeline.Headroom}},
 		"asked for and there": {7, 1, 0, 7, rose,
 			pipeline.Decision{Direction: pipeline.Steady, Desired: 2, Action: pipeline.ScaleDown, Reason: pipeline.Headroom}},
-		"what is asked for is enough": {4, 3.5, 0, 7, rose, // P_now is over the threshold
+		"the requested count is enough": {4, 3.5, 0, 7, rose, // P_now is over the threshold
 			pipeline.Decision{Direction: pipeline.Steady, Desired: 7, Action: pipeline.Hold, Reason: pipeline.StillOverloaded}},
-		"what is asked for is not enough": {4, 5.6, 0, 7, rose,
-			pipeline.Decision{Direction: pipeline.Steady, Desired: 8, Action: pipeline.ScaleUp, Reason: pipeline.AboveThreshold}},
+		"the requested count is not enough": {4, 5.6, 0, 7, rose,
+			pipeline.Decision{Direction: pipeline.Steady, Desired: 8, Action: pipeline.ScaleUp,
+				Reason: pipeline.AboveThreshold}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			in := trending(c.n, c.level, c.growth)
@@ -138,10 +144,12 @@ func TestScalingDirection(t *testing.T) {
 func TestAtTheThreshold(t *testing.T) {
 	p := following()
 	p.Threshold, p.ScaleDownMargin = 0.5, 0
-	in := at(1000, pipeline.Instance{ID: "a", Samples: everySecond(0, 0.5, 0.5)}, pipeline.Instance{ID: "b", Samples: everySecond(0, 0.5, 0.5)})
+	in := at(1000, pipeline.Instance{ID: "a", Samples: everySecond(0, 0.5, 0.5)},
+		pipeline.Instance{ID: "b", Samples: everySecond(0, 0.5, 0.5)})
 	f := run(t, p, in)
 	require.Equal(t, 0.5, f.LoadPredicted)
-	require.Equal(t, pipeline.Decision{Direction: pipeline.Steady, Desired: 2, Action: pipeline.Hold, Reason: pipeline.NoNeed}, f.Decision)
+	require.Equal(t, pipeline.Decision{Direction: pipeline.Steady, Desired: 2, Action: pipeline.Hold,
+		Reason: pipeline.NoNeed}, f.Decision)
 
 	in.Target = 3 // P_H is below, P_now is not
 	require.Equal(t, pipeline.StillOverloaded, run(t, p, in).Decision.Reason)
@@ -206,7 +214,7 @@ func TestBounds(t *testing.T) {
 	}
 }
 
-// P_now is told by the weights, P_H by the target: by what carries the load and by what is planned to.
+// P_now follows from the weights of the instances that carry the load, P_H from the target.
 func TestLoadPerInstance(t *testing.T) {
 	in := at(1000,
 		pipeline.Instance{ID: "a", Start: -100_000, Samples: everySecond(0, 0.9, 0.9)},
@@ -230,7 +238,8 @@ func TestLargest(t *testing.T) {
 	for _, level := range []float64{2.1, 5.6, 1, 5.6} {
 		decisions = append(decisions, run(t, following(), trending(7, level, 0)).Decision)
 	}
-	require.Equal(t, []int{4, 8, 2, 8}, []int{decisions[0].Desired, decisions[1].Desired, decisions[2].Desired, decisions[3].Desired})
+	require.Equal(t, []int{4, 8, 2, 8},
+		[]int{decisions[0].Desired, decisions[1].Desired, decisions[2].Desired, decisions[3].Desired})
 	require.Equal(t, 1, pipeline.Largest(decisions), "the first of equals")
 	require.Equal(t, 0, pipeline.Largest(decisions[2:3]))
 }

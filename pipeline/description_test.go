@@ -10,8 +10,9 @@ import (
 	"github.com/foresail/foresail/pipeline"
 )
 
-// A load that is level between jumps is known better than by any mean of its own: long ones are wrong after a jump, short ones are noise.
-// A regression over such means alone has 0.90 of the error of the best of them.
+// A load that is level between jumps is known better than by any mean of its own: long ones are
+// wrong after a jump, short ones are noise. A regression over such means alone has 0.90 of the
+// error of the best of them.
 func TestALevelLoadIsKnownByALongMean(t *testing.T) {
 	p := learningParams()
 	spans := []int64{15, 60, 300}
@@ -24,7 +25,7 @@ func TestALevelLoadIsKnownByALongMean(t *testing.T) {
 			}
 			return mean
 		}
-		past := pipeline.NewPast(&p)
+		past := pipeline.NewLearned(&p)
 		follow(past, p, 0, ofDay, load)
 		for s := ofDay; s < ofDay+4*3600; s += 15 {
 			follow(past, p, s-15, s, load)

@@ -14,13 +14,13 @@ import (
 func atChance(hour int64) bool { return newFleets(uint64(hour)).Span(0, 2) == 0 }
 
 // inFourMinutes is of pods that start in minutes.
-func inFourMinutes(past *pipeline.Past, s int64, load secondly) pipeline.Input {
+func inFourMinutes(past *pipeline.Learned, s int64, load secondly) pipeline.Input {
 	in := inputOf(past, s, load)
 	in.StartupTime = 225 * time.Second
 	return in
 }
 
-// Where a margin could not keep what is late to the share that was asked for, jumps that come in some hours are planned for, as often as
+// If no margin could keep lateness to the requested share, jumps that occur in some hours are planned for as often as
 // that takes.
 func TestJumpsOfSomeHoursKeepLateness(t *testing.T) {
 	testJumpsOfSomeHours(t, 0.01)
@@ -38,7 +38,8 @@ func testJumpsOfSomeHours(t *testing.T, lateness float64) {
 	assert.InEpsilon(t, lateness, late, 0.25)
 }
 
-// A load that becomes nearly four times as much in the time that pods take, and six times in all, is expected, each hour.
+// A load that becomes nearly four times as much in the time that pods take, and six times in all,
+// is expected, each hour.
 func TestSteepRisesKeepLateness(t *testing.T) { testSteepRises(t, 4) }
 
 func testSteepRises(t *testing.T, days int64) {
@@ -53,11 +54,12 @@ func testSteepRises(t *testing.T, days int64) {
 	assert.InEpsilon(t, p.Lateness, late, 0.25)
 }
 
-// lateInFourMinutes plays a load until a day, for pods that take four minutes. It returns the share of the time from another day on in
-// which too few pods had been ordered, and the load that the ordered ones hold, on average.
+// lateInFourMinutes plays a load until a day, for pods that take four minutes. It returns the share
+// of the time from another day on in which too few pods had been ordered, and the load that the
+// ordered ones hold, on average.
 func lateInFourMinutes(t *testing.T, p pipeline.Params, from, to int64, load secondly) (late, ordered float64) {
 	t.Helper()
-	past := pipeline.NewPast(&p)
+	past := pipeline.NewLearned(&p)
 	follow(past, p, 0, from*ofDay, load)
 	judged, target, forecast := 0.0, 1, runs(t, p)
 	for s := from * ofDay; s < to*ofDay; s += 15 {

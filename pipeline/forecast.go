@@ -9,63 +9,67 @@ import (
 	"github.com/foresail/foresail/pipeline/judge"
 )
 
-// Forecast is the result of one run, with all numbers that its decision depends on. Loads without a unit in
-// their comment are aggregates; "per instance" means in units of the metric.
+// Forecast is the result of one run, with every number that its decision depends on. Loads are aggregates
+// unless the comment says "per instance", which means in units of the metric.
 type Forecast struct {
 	Now  int64 // ms
-	Tick int64 // t_last, the newest tick at which any instance is known (ms)
+	Tick int64 // t_last, the newest tick with a value of any instance (ms)
 
 	Level   float64 // A_now, the smoothed load
-	Error   float64 // the standard error of Level, where the method knows it
-	Trend   float64 // its change per tick
+	Error   float64 // the standard error of Level, if the method estimates it
+	Trend   float64 // the change of Level per tick
 	Horizon time.Duration
 	Total   float64 // A_H, the load at the horizon
-	Damped  float64 // A_ω, the load that instances are needed for; with Adaptive no less than Level and Total
+	// PlannedLoad is A_ω, the load that instances are planned for: damped with Holt; with Adaptive at least
+	// Level and Total.
+	PlannedLoad float64
 
-	Weight float64 // N^w, instances counted by how far they take part
+	Weight float64 // N^w, the sum of the weights of all instances; new instances count less than 1
 	Active int     // instances active at Tick
 	Target int     // N_target
 
 	LoadNow       float64 // P_now, per instance
 	LoadPredicted float64 // P_H, per instance of the target count
-	Required      float64 // N(A_ω, τ), instances, as a real number
-	// Serve is S_H, the load that an average over instances with target τ scales on. It is τ·Required, with Adaptive
-	// τ·Target while that is good enough; within Input.Bounds if there are any.
-	Serve float64
+	Required      float64 // N(A_ω, τ), the number of instances needed, as a real number
+	// ServedLoad is S_H, the load that the autoscaler reads and divides by the threshold τ. It is τ·Required;
+	// with Adaptive it is τ·Target while the target is within the acceptable range. Input.Bounds limit it.
+	ServedLoad float64
 
-	Learned bool // the margin in Damped is the one that kept to Params.Lateness; else it is Params.NoiseMargin
-	Need    Need // the load that Decision counts instances for
+	MarginLearned bool // the margin in PlannedLoad was learned for Params.Lateness; if false, it is Params.NoiseMargin
+	Need          Need // how Decision follows from a load
 
 	Idle bool // Params.Min is 0, and neither Level nor Total is above Params.Activation
 
-	HorizonNeeded time.Duration // Horizon, had there been no HorizonMax
-	HorizonLimit  HorizonLimit  // the setting that keeps the forecast short of the startup time, if any
-	Window        time.Duration // how far back this forecast looked
-	WindowNeeded  time.Duration // the shortest window that carries a trend to Horizon; 0 with Holt, which needs none
+	HorizonNeeded time.Duration // Horizon without HorizonMax
+	HorizonLimit  HorizonLimit  // the setting that makes the horizon shorter than the startup time requires, if any
+	Window        time.Duration // the length of the window that was used
+	// WindowNeeded is the shortest window from which a trend extends to Horizon; 0 with Holt, which needs none.
+	WindowNeeded time.Duration
 
-	Dropped  int // samples rejected: not finite, out of the model's range, or from the future
-	Decision Decision
-	Holds    float64 // the load that the instances of Decision hold at the threshold
-	Farther  Farther // with Input.NodeStartupTime
+	Dropped      int // number of rejected samples: not finite, out of the model's range, or in the future
+	Decision     Decision
+	Holds        float64      // the load that Decision.Desired instances carry at the threshold
+	NodeForecast NodeForecast // set if Input.NodeStartupTime is
 }
 
-// Farther is a second forecast of a run: of the time at which an instance could be ready that has to wait for a node
-// which is ordered now. It is the zero value while it is not known.
-type Farther struct {
-	Horizon      time.Duration // Forecast.Horizon and the startup time of a node
-	Total        float64       // the load then
-	Desired      int           // instances needed then, between Params.Min and Params.Max or those of Input.Bounds
-	WindowNeeded time.Duration // the shortest window that carries a trend so far; 0 with Holt, which needs none
+// NodeForecast is a second forecast of a run, for the time at which an instance is ready that has to wait for a
+// node that is requested now. The zero value means that it is not known.
+type NodeForecast struct {
+	Horizon      time.Duration // Forecast.Horizon plus the startup time of a node
+	Total        float64       // the load at Horizon
+	Desired      int           // instances needed at Horizon, within Params.Min and Max or the bounds of the Input
+	WindowNeeded time.Duration // the shortest window from which a trend extends that far; 0 with Holt, which needs none
 }
 
-// take copies the numbers of an outlook.
-func (f *Forecast) take(l *decide.Outlook) {
-	f.Level, f.Error, f.Trend, f.Total, f.Damped = l.Level, l.Error, l.Trend, l.Total, l.Damped
-	f.LoadNow, f.LoadPredicted, f.Required, f.Serve = l.LoadNow, l.LoadPredicted, l.Required, l.Serve
-	f.Learned, f.Idle, f.Need = l.Learned, l.Idle, l.Need
+// copyAssessment copies the numbers of an assessment.
+func (f *Forecast) copyAssessment(a *decide.Assessment) {
+	f.Level, f.Error, f.Trend, f.Total, f.PlannedLoad = a.Level, a.Error, a.Trend, a.Total, a.PlannedLoad
+	f.LoadNow, f.LoadPredicted, f.Required, f.ServedLoad = a.LoadNow, a.LoadPredicted, a.Required, a.ServedLoad
+	f.MarginLearned, f.Idle, f.Need = a.MarginLearned, a.Idle, a.Need
 }
 
-// Claim returns the part of the forecast that is judged. Without instances, a load up to the activation is held.
+// Claim returns the part of the forecast that is judged later. Without instances, load up to the activation
+// counts as held.
 func (f *Forecast) Claim(activation float64) judge.Claim {
 	c := judge.Claim{
 		Now: f.Now, Tick: f.Tick, Horizon: f.Horizon,
@@ -77,15 +81,16 @@ func (f *Forecast) Claim(activation float64) judge.Claim {
 	return c
 }
 
-// ErrNoData is returned if no instance is known at any tick of the window.
+// ErrNoData is returned if no instance has a value at any tick of the window.
 var ErrNoData = errors.New("no tick of the window has a value: at least two samples of one active instance are needed")
 
-// ErrOverflow is returned if the samples are so large that their sum is not a finite number.
+// ErrOverflow is returned if the sum of the samples is not a finite number.
 var ErrOverflow = errors.New("the samples add up to more than a number can hold")
 
 // StaleError is returned if the newest tick is older than Params.StaleAfter.
 type StaleError struct{ Age, Limit time.Duration }
 
+// Error implements error.
 func (e *StaleError) Error() string {
 	return fmt.Sprintf("the newest data is %s old, more than the limit of %s", e.Age, e.Limit)
 }

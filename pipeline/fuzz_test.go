@@ -37,7 +37,8 @@ func encodeParams(p pipeline.Params) fuzzParams {
 		Threshold: p.Threshold, Baseline: p.Model.Baseline, Min: int32(p.Min), Max: int32(p.Max), MaxStep: int32(p.MaxStep),
 		Interval: int64(p.Interval), Window: int64(p.Window), StaleAfter: int64(p.StaleAfter),
 		RedistributionTimeout: int64(p.RedistributionTimeout), StartupTime: int64(p.StartupTime),
-		HorizonMin: int64(p.HorizonMin), HorizonMax: int64(p.HorizonMax), ReactionDelay: int64(p.ReactionDelay), PendingExpiry: int64(p.PendingExpiry),
+		HorizonMin: int64(p.HorizonMin), HorizonMax: int64(p.HorizonMax), ReactionDelay: int64(p.ReactionDelay),
+		PendingExpiry:       int64(p.PendingExpiry),
 		RedistributionShape: p.RedistributionShape,
 		LevelUp:             p.LevelUp, LevelDown: p.LevelDown, TrendUp: p.TrendUp, TrendDown: p.TrendDown,
 		SaturationMax: p.Saturation.Max, SaturationZone: p.Saturation.Zone,
@@ -135,7 +136,8 @@ func decode(data []byte) (pipeline.Params, pipeline.Input, bool) {
 			*samples = append(*samples, pipeline.Sample{T: record.T, V: record.V})
 			continue
 		}
-		in.Instances = append(in.Instances, pipeline.Instance{ID: fmt.Sprint(len(in.Instances)), Start: record.T, End: record.End})
+		in.Instances = append(in.Instances,
+			pipeline.Instance{ID: fmt.Sprint(len(in.Instances)), Start: record.T, End: record.End})
 		samples = &in.Instances[len(in.Instances)-1].Samples
 	}
 	return params.decode(), in, true
@@ -159,7 +161,9 @@ func FuzzRun(f *testing.F) {
 	f.Add(encode(defaults(), huge))
 	f.Add(encode(adaptive(), huge))
 	f.Add(encode(clipping(), at(60_000, constants(1, 1)...)))
-	f.Add(encode(defaults(), at(math.MaxInt64, pipeline.Instance{Start: math.MinInt64, End: math.MaxInt64, Samples: []pipeline.Sample{{T: math.MinInt64, V: 1}, {T: math.MaxInt64, V: 2}}})))
+	f.Add(encode(defaults(), at(math.MaxInt64,
+		pipeline.Instance{Start: math.MinInt64, End: math.MaxInt64,
+			Samples: []pipeline.Sample{{T: math.MinInt64, V: 1}, {T: math.MaxInt64, V: 2}}})))
 
 	f.Fuzz(func(t *testing.T, data []byte) {
 		params, in, ok := decode(data)
@@ -188,17 +192,17 @@ func FuzzRun(f *testing.F) {
 func checkForecast(t *testing.T, params pipeline.Params, in pipeline.Input, f pipeline.Forecast) {
 	t.Helper()
 	for name, x := range map[string]float64{
-		"level": f.Level, "error": f.Error, "trend": f.Trend, "total": f.Total, "damped": f.Damped, "weight": f.Weight,
-		"load now": f.LoadNow, "load predicted": f.LoadPredicted, "required": f.Required, "serve": f.Serve,
+		"level": f.Level, "error": f.Error, "trend": f.Trend, "total": f.Total, "damped": f.PlannedLoad, "weight": f.Weight,
+		"load now": f.LoadNow, "load predicted": f.LoadPredicted, "required": f.Required, "serve": f.ServedLoad,
 	} {
 		require.False(t, math.IsNaN(x) || math.IsInf(x, 0), "%s: %v", name, x)
 	}
 	require.GreaterOrEqual(t, f.Total, 0.0)
 	if params.Method == pipeline.Adaptive {
 		require.GreaterOrEqual(t, f.Error, 0.0)
-		require.GreaterOrEqual(t, f.Damped, max(f.Total, f.Level))
+		require.GreaterOrEqual(t, f.PlannedLoad, max(f.Total, f.Level))
 	} else {
-		require.LessOrEqual(t, f.Damped, max(f.Total, f.Level)*(1+1e-12))
+		require.LessOrEqual(t, f.PlannedLoad, max(f.Total, f.Level)*(1+1e-12))
 	}
 	require.GreaterOrEqual(t, f.Weight, 0.0)
 	require.LessOrEqual(t, f.Weight, float64(f.Active))

@@ -53,7 +53,7 @@ func TestHoltIsBitForBit(t *testing.T) {
 	require.Equal(t, string(record), sums.String())
 }
 
-// hashHolt adds all that a run returns to the hash. It says whether there is a forecast.
+// hashHolt adds the whole result of a run to the hash. It reports whether there is a forecast.
 func hashHolt(t *testing.T, h hash.Hash, seed uint64) bool {
 	r := newFleets(seed)
 	params := r.params()
@@ -73,16 +73,18 @@ func hashHolt(t *testing.T, h hash.Hash, seed uint64) bool {
 		whole(int64(kindOf(err)))
 		return false
 	}
-	for _, x := range []float64{f.Level, f.Error, f.Trend, f.Total, f.Damped, f.Weight, f.LoadNow, f.LoadPredicted, f.Required, f.Serve} {
+	for _, x := range []float64{f.Level, f.Error, f.Trend, f.Total, f.PlannedLoad, f.Weight, f.LoadNow,
+		f.LoadPredicted, f.Required, f.ServedLoad} {
 		whole(int64(math.Float64bits(x)))
 	}
 	whole(f.Now, f.Tick, int64(f.Horizon), int64(f.Active), int64(f.Target), int64(f.Dropped), int64(f.Decision.Desired))
 	whole(direction(f.Decision.Direction), action(f.Decision.Action))
 	h.Write([]byte(f.Decision.Reason))
-	for _, x := range p.Missed() {
+	for _, x := range p.OneTickErrors() {
 		whole(int64(math.Float64bits(x)))
 	}
-	history := pipeline.History{LastUp: in.TargetRose, LastDown: in.Now - r.Span(0, 120_000), NewestStart: in.Now - r.Span(0, 300_000)}
+	history := pipeline.ScalingTimes{LastUp: in.TargetRose, LastDown: in.Now - r.Span(0, 120_000),
+		NewestStart: in.Now - r.Span(0, 300_000)}
 	cooled := params.Cooldown.Apply(f.Decision, f.Target, in.Now, history)
 	whole(int64(cooled.Desired), action(cooled.Action))
 	return true

@@ -96,10 +96,10 @@ func stagesOf(t testing.TB, p *pipeline.Pipeline, in pipeline.Input, f pipeline.
 	if in.Since != 0 {
 		w.Grid = w.From(in.Since)
 	}
-	require.NoError(t, w.Seat(in.Instances))
+	require.NoError(t, w.AssignRows(in.Instances))
 	new(align.Aligner).Fill(&w, align.Limits{Latest: in.Now + w.Step, Lowest: params.Model.Lowest()})
 	new(impute.Imputer).Fill(&w)
-	s := stageValues{First: l.Start, Missed: append([]float64{0}, p.Missed()...)}
+	s := stageValues{First: l.Start, Missed: append([]float64{0}, p.OneTickErrors()...)}
 	for k, x := range l.Ticks {
 		var row []float64
 		for i := range w.Rows {

@@ -26,14 +26,14 @@ func minuteMeans(from, to int64, load secondly) []pipeline.Minute {
 }
 
 // filled is a past that knows a load from one second to another by its means of minutes.
-func filled(p pipeline.Params, from, to int64, load secondly) *pipeline.Past {
-	past := pipeline.NewPast(&p)
+func filled(p pipeline.Params, from, to int64, load secondly) *pipeline.Learned {
+	past := pipeline.NewLearned(&p)
 	past.Fill((midnight+from)*1000, minuteMeans(from, to, load))
 	return past
 }
 
-// busyDays vary over the day, with noise, and jump to four times as much for four minutes at the seconds of the day that are given, a few
-// seconds earlier or later each day.
+// busyDays vary over the day, with noise, and jump to four times as much for four minutes at the
+// seconds of the day that are given, a few seconds earlier or later each day.
 func busyDays(seed uint64, at ...int64) secondly {
 	return noisy(seed, func(s int64) float64 {
 		level := 20 + 10*math.Sin(2*math.Pi*float64(s)/float64(ofDay))
@@ -50,7 +50,8 @@ func busyDays(seed uint64, at ...int64) secondly {
 	})
 }
 
-// TestFillGoesOn: a past of which nothing was learned goes on from its history, and forecasts as one without until it has learned.
+// TestFillGoesOn: a past of which nothing was learned goes on from its history, and forecasts as
+// one without until it has learned.
 func TestFillGoesOn(t *testing.T) {
 	p := learningParams()
 	load := busyDays(22, 12*3600)
@@ -72,7 +73,7 @@ func TestFillIsBounded(t *testing.T) {
 		p.Interval = pick(r, time.Second, 5*time.Second, time.Minute)
 		p.StaleAfter, p.Window = 5*time.Minute, 20*time.Minute
 		load := noisy(seed, bursts(seed, 900))
-		past := pipeline.NewPast(&p)
+		past := pipeline.NewLearned(&p)
 		if r.Chance(0.7) {
 			follow(past, p, ofDay, ofDay+r.Span(1, 3*3600), load)
 		}
@@ -82,7 +83,8 @@ func TestFillIsBounded(t *testing.T) {
 		for range 3 {
 			means := make([]pipeline.Minute, r.Span(0, 15_000))
 			for i := range means {
-				means[i].Mean = pick(r, load(int64(i)*60), load(int64(i)*60), load(int64(i)*60), math.NaN(), math.Inf(-1), -1, 0, 1e300)
+				means[i].Mean = pick(r, load(int64(i)*60), load(int64(i)*60), load(int64(i)*60),
+					math.NaN(), math.Inf(-1), -1, 0, 1e300)
 				means[i].Clipped = r.Chance(0.1)
 			}
 			begin := pick(r, midnight*1000, (midnight+r.Span(-9*ofDay, 9*ofDay)/60*60)*1000, 0, -1, math.MaxInt64, math.MinInt64)
@@ -95,7 +97,7 @@ func TestFillIsBounded(t *testing.T) {
 			}
 			follow(past, p, at, at+300, load)
 			f := foretell(t, p, past, at+301, load)
-			for _, x := range []float64{f.Total, f.Damped, f.Required} {
+			for _, x := range []float64{f.Total, f.PlannedLoad, f.Required} {
 				require.False(t, math.IsNaN(x) || math.IsInf(x, 0) || x < 0, "seed %d: %s", seed, fmt.Sprintf("%+v", f))
 			}
 		}

@@ -30,16 +30,20 @@ func TestHorizonAndWindowFollowTheStartupTime(t *testing.T) {
 		horizon, needed, window, min time.Duration
 		limit                        pipeline.HorizonLimit
 	}{
-		"Adaptive, assumed":         {adaptive, 0, 40 * s, 40 * s, 300 * s, 32 * s, pipeline.Unlimited},
-		"Adaptive, 3 minutes":       {adaptive, 180 * s, 195 * s, 195 * s, 300 * s, 156 * s, pipeline.Unlimited},
-		"Adaptive, 5 minutes":       {adaptive, 300 * s, 315 * s, 315 * s, 472500 * time.Millisecond, 252 * s, pipeline.Unlimited},
-		"Adaptive, 20 minutes":      {adaptive, 1200 * s, 1215 * s, 1215 * s, 1822500 * time.Millisecond, 972 * s, pipeline.Unlimited},
-		"Adaptive, half an hour":    {adaptive, 1800 * s, 1215 * s, 1815 * s, 1822500 * time.Millisecond, 972 * s, pipeline.LimitedByMax},
-		"Adaptive, the window fits": {fixed, 97500 * time.Millisecond, 112500 * time.Millisecond, 112500 * time.Millisecond, 90 * s, 90 * s, pipeline.Unlimited},
-		"Adaptive, a short window":  {fixed, 180 * s, 195 * s, 195 * s, 90 * s, 156 * s, pipeline.LimitedByWindow},
-		"Adaptive, both":            {fixed, 1800 * s, 1215 * s, 1815 * s, 90 * s, 972 * s, pipeline.LimitedByMax},
-		"Holt, assumed":             {holt, 0, 45 * s, 45 * s, 90 * s, 0, pipeline.Unlimited},
-		"Holt, 3 minutes":           {holt, 180 * s, 55 * s, 231 * s, 90 * s, 0, pipeline.LimitedByMax},
+		"Adaptive, assumed":   {adaptive, 0, 40 * s, 40 * s, 300 * s, 32 * s, pipeline.Unlimited},
+		"Adaptive, 3 minutes": {adaptive, 180 * s, 195 * s, 195 * s, 300 * s, 156 * s, pipeline.Unlimited},
+		"Adaptive, 5 minutes": {adaptive, 300 * s, 315 * s, 315 * s, 472500 * time.Millisecond,
+			252 * s, pipeline.Unlimited},
+		"Adaptive, 20 minutes": {adaptive, 1200 * s, 1215 * s, 1215 * s, 1822500 * time.Millisecond,
+			972 * s, pipeline.Unlimited},
+		"Adaptive, half an hour": {adaptive, 1800 * s, 1215 * s, 1815 * s, 1822500 * time.Millisecond,
+			972 * s, pipeline.LimitedByMax},
+		"Adaptive, the window fits": {fixed, 97500 * time.Millisecond, 112500 * time.Millisecond, 112500 * time.Millisecond,
+			90 * s, 90 * s, pipeline.Unlimited},
+		"Adaptive, a short window": {fixed, 180 * s, 195 * s, 195 * s, 90 * s, 156 * s, pipeline.LimitedByWindow},
+		"Adaptive, both":           {fixed, 1800 * s, 1215 * s, 1815 * s, 90 * s, 972 * s, pipeline.LimitedByMax},
+		"Holt, assumed":            {holt, 0, 45 * s, 45 * s, 90 * s, 0, pipeline.Unlimited},
+		"Holt, 3 minutes":          {holt, 180 * s, 55 * s, 231 * s, 90 * s, 0, pipeline.LimitedByMax},
 	} {
 		t.Run(name, func(t *testing.T) {
 			in := at(600_000, pipeline.Instance{ID: "a", Samples: everySecond(590_000, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1)})
@@ -61,8 +65,9 @@ func TestWindowThatFollowsTheHorizonKeepsTheGridBounded(t *testing.T) {
 	require.Equal(t, 100_000*p.Interval, p.WindowFor(time.Hour))
 }
 
-// A load rises steadily for eight minutes and pods take three minutes to start: the forecast made now is compared with the
-// load there is when pods asked for now are ready. Horizon.max of 40 s was the default before.
+// A load rises steadily for eight minutes and pods take three minutes to start: the forecast made
+// now is compared with the load there is when pods asked for now are ready. Horizon.max of 40 s was
+// the default before.
 func TestLongStartupOnARamp(t *testing.T) {
 	const startup, reaction = 180, 15
 	errorOf := func(p pipeline.Params, seed uint64) float64 {

@@ -25,7 +25,8 @@ func TestTable4(t *testing.T) {
 	imputed := [][]float64{ // A, B, C
 		{0.3, 0.2, 0.4}, {0.4, 0.3, 0.5}, {0.5, 0.30, 0.6}, {0.6, 0.30, 0.7}, {0.45, 0.45, 0.6}, {0.45, 0.45, 0.5},
 	}
-	reported := [][]bool{{true, true, true}, {true, true, true}, {true, false, true}, {true, false, true}, {false, false, true}, {false, false, true}}
+	reported := [][]bool{{true, true, true}, {true, true, true}, {true, false, true}, {true, false, true},
+		{false, false, true}, {false, false, true}}
 	known := []float64{0.9, 1.2, 1.1, 1.3, 0.6, 0.5} // s^k
 	unknown := []float64{0, 0, 0.3, 0.3, 0.9, 0.9}   // s^u
 	total := []float64{0.9, 1.2, 1.4, 1.6, 1.5, 1.4} // s
@@ -93,7 +94,7 @@ func TestNewcomerWithoutData(t *testing.T) {
 	near(t, []float64{0.8, 0.4, 0}, s.Imputed[3][:3], "at t4")
 }
 
-// What an instance carried goes with it: those who stay show in their own numbers what they took over.
+// The load of an instance ends with it: the other instances show the load that they took over in their own readings.
 func TestDepartedInstance(t *testing.T) {
 	in := at(4000,
 		pipeline.Instance{ID: "a", Samples: everySecond(1000, 0.5, 0.5, 0.9, 0.9)},

@@ -29,15 +29,15 @@ func (x incident) of(load secondly) secondly {
 }
 
 // followCoarsely lets a past see a load every five seconds, which are its steps.
-func followCoarsely(past *pipeline.Past, p pipeline.Params, from, to int64, load secondly) {
+func followCoarsely(past *pipeline.Learned, p pipeline.Params, from, to int64, load secondly) {
 	for s := from; s < to; s += 5 {
-		past.Add((midnight+s)*1000, load(s), p.Learning())
+		past.Add((midnight+s)*1000, load(s), p.LearnOptions())
 	}
 }
 
 // overplanned returns the largest factor by which more than the load is planned for from one time to
 // another, with pods that start within seconds, four or ten minutes.
-func overplanned(t *testing.T, past *pipeline.Past, p pipeline.Params, from, to int64, load secondly) float64 {
+func overplanned(t *testing.T, past *pipeline.Learned, p pipeline.Params, from, to int64, load secondly) float64 {
 	p.HorizonMax = time.Hour
 	worst := 0.0
 	for s := from; s < to; s += 15 {
@@ -45,7 +45,7 @@ func overplanned(t *testing.T, past *pipeline.Past, p pipeline.Params, from, to 
 		in := inputOf(past, s, load)
 		for _, starts := range []time.Duration{25 * time.Second, 4 * time.Minute, 10 * time.Minute} {
 			in.StartupTime = starts
-			worst = max(worst, run(t, p, in).Damped/load(s))
+			worst = max(worst, run(t, p, in).PlannedLoad/load(s))
 		}
 	}
 	return worst
@@ -79,7 +79,7 @@ func testIncidents(t *testing.T, names ...string) {
 			}
 			p := learningParams()
 			load := x.of(daily)
-			past := pipeline.NewPast(&p)
+			past := pipeline.NewLearned(&p)
 			from := noon + ago - 1200
 			followCoarsely(past, p, noon-6*3600, from, load)
 			worst := overplanned(t, past, p, from, from+1200+x.lasts+x.catchUp+600, load)
@@ -112,9 +112,9 @@ func testNights(t *testing.T, names ...string) {
 			}
 			return 100
 		})
-		past := pipeline.NewPast(&p)
+		past := pipeline.NewLearned(&p)
 		morning := 4*ofDay + x.to
 		followCoarsely(past, p, -ofDay/4, morning-120, load)
-		assert.Greater(t, foretell(t, p, past, morning-120, load).Damped, 50.0, name)
+		assert.Greater(t, foretell(t, p, past, morning-120, load).PlannedLoad, 50.0, name)
 	}
 }

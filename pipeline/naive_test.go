@@ -12,9 +12,9 @@ import (
 
 // naive is a second implementation of the pipeline, written from the
 // specification's formulas and not from the package's code: maps and loops,
-// nothing kept, nothing shared. It is what the package is compared with.
+// no state and no sharing. The package is compared with it.
 
-// naiveTick is what the five stages say about one tick.
+// naiveTick holds the results of the five stages for one tick.
 type naiveTick struct {
 	known, unknown int
 	imputed        map[string]float64 // v̂ of every active instance
@@ -37,7 +37,7 @@ type margin struct {
 	exact            bool
 }
 
-// tie tells whether a rounding error decides what the tick comes to, in a window whose sums reach peak. There the
+// tie reports whether a rounding error decides the result of the tick, in a window whose sums reach peak. There the
 // formulas jump, and two implementations that sum in another order may differ.
 func (t *naiveTick) tie(peak float64) bool {
 	for _, m := range t.margins {
@@ -111,7 +111,8 @@ func naiveRequired(m pipeline.Model, s, threshold float64) float64 { // N
 // Stage 1.
 
 // naiveUsable sorts the samples, drops the unusable and lets the last of equal times win.
-func naiveUsable(samples []pipeline.Sample, ok func(float64) bool, now, step int64) (usable []pipeline.Sample, dropped int) {
+func naiveUsable(samples []pipeline.Sample, ok func(float64) bool, now,
+	step int64) (usable []pipeline.Sample, dropped int) {
 	byTime := map[int64]float64{}
 	for _, s := range samples {
 		if math.IsNaN(s.V) || math.IsInf(s.V, 0) || s.T > now+step || !ok(s.V) {
@@ -141,7 +142,8 @@ func naiveAt(usable []pipeline.Sample, t int64) (float64, bool) {
 	return 0, false
 }
 
-// naiveDemand is the external demand at the tick t: aligned like samples, held after the last, nothing before the first.
+// naiveDemand is the external demand at the tick t: aligned like samples, held after the last,
+// nothing before the first.
 func naiveDemand(usable []pipeline.Sample, t int64) float64 {
 	if v, ok := naiveAt(usable, t); ok {
 		return v
@@ -252,7 +254,7 @@ func naiveRun(p pipeline.Params, in pipeline.Input) (*naiveResult, error) {
 	return r, nil
 }
 
-// Stage 2.
+// naiveImpute is stage 2.
 func naiveImpute(tick, before *naiveTick, instances []pipeline.Instance, value map[string]float64, t int64) {
 	var known, star float64
 	var missing []string
@@ -286,7 +288,7 @@ func naiveImpute(tick, before *naiveTick, instances []pipeline.Instance, value m
 	}
 }
 
-// Stage 3.
+// naiveRedistribute is stage 3.
 func naiveRedistribute(p pipeline.Params, tick, before *naiveTick, instances []pipeline.Instance, t int64) {
 	for _, i := range instances {
 		v, active := tick.imputed[i.ID]
@@ -317,7 +319,7 @@ func naiveRedistribute(p pipeline.Params, tick, before *naiveTick, instances []p
 	}
 }
 
-// Stage 4.
+// naivePredict is stage 4.
 func naivePredict(p pipeline.Params, tick, before *naiveTick) {
 	input := tick.absorbed + tick.demand
 	if before == nil {
@@ -343,7 +345,8 @@ func naivePredict(p pipeline.Params, tick, before *naiveTick) {
 	if s := p.Saturation; s.Enabled {
 		limit, top := n*naiveLoad(p.Model, s.Max*(1-s.Zone)), n*naiveLoad(p.Model, s.Max)
 		clipped, growing := math.Min(level, top), math.Max(trend, before.trend)
-		tick.margins = append(tick.margins, margin{tick.raw - limit, math.Abs(level-clipped) + math.Abs(trend-growing), false})
+		tick.margins = append(tick.margins,
+			margin{tick.raw - limit, math.Abs(level-clipped) + math.Abs(trend-growing), false})
 		if tick.raw >= limit {
 			level, trend = clipped, growing
 		}
@@ -351,7 +354,7 @@ func naivePredict(p pipeline.Params, tick, before *naiveTick) {
 	tick.level, tick.trend = level, trend
 }
 
-// Stage 5.
+// naiveDecide is stage 5.
 func naiveDecide(p pipeline.Params, in pipeline.Input, instances []pipeline.Instance, r *naiveResult) {
 	last := r.at[r.last]
 	r.level, r.trend = last.level, last.trend

@@ -8,7 +8,7 @@ import (
 	"github.com/foresail/foresail/pipeline/series"
 )
 
-// These are the nouns of an Input and of Params, for callers that import this package alone.
+// These types of an Input and of Params are repeated here for callers that import only this package.
 type (
 	// Sample is a measurement.
 	Sample = series.Sample
@@ -25,36 +25,36 @@ type (
 // Never is the time of an event that has not happened.
 const Never = series.Never
 
-// The metric models there are.
+// The metric models.
 const (
 	Linear    = series.Linear
 	Overhead  = series.Overhead
 	Quadratic = series.Quadratic
 )
 
-// These are the parts of a Forecast, and of Params.
+// These types are parts of a Forecast and of Params.
 type (
 	// Decision is the result of stage five.
 	Decision = decide.Decision
-	// Direction is that of a trend.
+	// Direction is the direction of a trend.
 	Direction = decide.Direction
 	// Action is the change of the target that a decision makes.
 	Action = decide.Action
 	// Reason explains a decision.
 	Reason = decide.Reason
-	// Need leads from a load to the number of instances.
+	// Need explains how the number of instances follows from a load.
 	Need = decide.Need
-	// Basis names the source of the load in a Need.
+	// Basis is the source of the load in a Need.
 	Basis = decide.Basis
 	// Cooldown is the time between two decisions that change the target.
 	Cooldown = decide.Cooldown
-	// History holds the times that cooldowns are counted from.
-	History = decide.History
-	// HorizonLimit names the bound that shortens a horizon.
+	// ScalingTimes holds the times from which cooldowns are counted.
+	ScalingTimes = decide.ScalingTimes
+	// HorizonLimit is the setting that shortens a horizon.
 	HorizonLimit = predict.HorizonLimit
 )
 
-// The directions of a trend, and what a decision may do.
+// The directions of a trend, and the actions of a decision.
 const (
 	Rising  = decide.Rising
 	Falling = decide.Falling
@@ -81,7 +81,7 @@ const (
 	Idle            = decide.Idle
 )
 
-// The loads that instances may be needed for.
+// The loads that a number of instances may be planned for.
 const (
 	FromForecast = decide.FromForecast
 	FromPresent  = decide.FromPresent
@@ -98,16 +98,17 @@ const (
 	LimitedByWindow = predict.LimitedByWindow
 )
 
-// Largest returns the index of the decision that several metrics of one target come to.
+// Largest returns the index of the decision that applies to a target with several metrics: the one with the
+// largest count.
 func Largest(decisions []Decision) int { return decide.Largest(decisions) }
 
-// These outlive a run.
+// These types keep state between runs.
 type (
-	// Past is the history of a load.
-	Past = learn.Past
+	// Learned is the history of a load, and the state learned from it.
+	Learned = learn.Learned
 	// Minute is the mean of a load over a minute.
 	Minute = learn.Minute
-	// Accuracy compares forecasts with the loads that came.
+	// Accuracy compares forecasts with the loads that followed.
 	Accuracy = judge.Accuracy
 	// Score is the result of that comparison.
 	Score = judge.Score
@@ -115,7 +116,7 @@ type (
 	StartupTime = judge.StartupTime
 )
 
-// The version and the size of checkpoints of a [Past].
+// The version and the maximum size of checkpoints of a [Learned].
 const (
 	CheckpointVersion = learn.CheckpointVersion
 	MaxCheckpoint     = learn.MaxCheckpoint

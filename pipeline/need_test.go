@@ -15,7 +15,7 @@ func TestNeedIsABasisAndAMargin(t *testing.T) {
 	check := func(_ fleets, params pipeline.Params, _ pipeline.Input, f pipeline.Forecast) {
 		n := f.Need
 		bases[n.Basis]++
-		require.Equal(t, params.Model.Load(params.Threshold), n.Each)
+		require.Equal(t, params.Model.Load(params.Threshold), n.PerInstance)
 		require.GreaterOrEqual(t, n.Margin, 0.0)
 		basis := n.Load - n.Margin
 		within := 1e-9 * max(1, math.Abs(n.Load))
@@ -27,15 +27,15 @@ func TestNeedIsABasisAndAMargin(t *testing.T) {
 		case pipeline.FromTrend, pipeline.FromRecent:
 			require.Greater(t, basis, f.Total)
 		case pipeline.FromDamped:
-			require.Equal(t, f.Damped, n.Load)
+			require.Equal(t, f.PlannedLoad, n.Load)
 			require.Equal(t, pipeline.Holt, params.Method)
 		}
 		if params.Method != pipeline.Adaptive {
 			require.Zero(t, n.Margin)
 			return
 		}
-		require.Equal(t, f.Damped, n.Load)
-		require.LessOrEqual(t, n.Least, n.Most)
+		require.Equal(t, f.PlannedLoad, n.Load)
+		require.LessOrEqual(t, n.Min, n.Max)
 	}
 	forFleetsBy(t, pipeline.Holt, 500, check)
 	forFleetsBy(t, pipeline.Adaptive, 500, check)

@@ -14,11 +14,13 @@ func TestDefaults(t *testing.T) {
 	p := defaults()
 	require.NoError(t, p.Validate())
 	// Paper, table 8.
-	require.Equal(t, []any{time.Second, 25 * time.Second, 30 * time.Second, 1.2, 10 * time.Second, 1.0, 0.2, 0.1, 0.2, 0.1, 10.0, 2.0, 0.3},
+	require.Equal(t, []any{time.Second, 25 * time.Second, 30 * time.Second, 1.2, 10 * time.Second, 1.0, 0.2,
+		0.1, 0.2, 0.1, 10.0, 2.0, 0.3},
 		[]any{p.Interval, p.StartupTime, p.RedistributionTimeout, p.HorizonMultiplier, p.HorizonMin, p.RedistributionShape,
 			p.LevelUp, p.LevelDown, p.TrendUp, p.TrendDown, p.TrendAngle, p.RiskFactor, p.ScaleDownMargin})
 	// The reference deployment, and what this project adds.
-	require.Equal(t, []any{90 * time.Second, 40 * time.Second, 15 * time.Second, 0.1, 4, time.Minute, 30 * time.Second, pipeline.Saturation{Zone: 0.02}},
+	require.Equal(t, []any{90 * time.Second, 40 * time.Second, 15 * time.Second, 0.1, 4, time.Minute, 30 * time.Second,
+		pipeline.Saturation{Zone: 0.02}},
 		[]any{p.Window, p.HorizonMax, p.ReactionDelay, p.Spillover, p.MaxStep, p.PendingExpiry, p.StaleAfter, p.Saturation})
 }
 
@@ -34,7 +36,8 @@ func TestAdaptiveDefaults(t *testing.T) {
 	require.NoError(t, p.Validate())
 
 	want := defaults()
-	want.Method, want.NoiseMargin, want.Lateness, want.Window, want.HorizonMultiplier = pipeline.Adaptive, 0.8, 0.01, 5*time.Minute, 1
+	want.Method, want.NoiseMargin, want.Lateness, want.Window,
+		want.HorizonMultiplier = pipeline.Adaptive, 0.8, 0.01, 5*time.Minute, 1
 	want.WindowFollowsHorizon, want.HorizonMax = true, 20*time.Minute
 	want.ScaleDownMargin, want.MaxStep = 0.05, 0
 	want.Cooldown.DownAfterUp, want.Cooldown.DownAfterDown = 0, 0
@@ -86,10 +89,14 @@ func TestValidation(t *testing.T) {
 		{func(p *params) { p.Min = 0 }, "minReplicas: 0: must be at least 1, or 0 if the source measures the whole target"},
 		{func(p *params) { p.Min, p.Max = 5, 4 }, "maxReplicas: 4: must be at least minReplicas (5)"},
 		{func(p *params) { p.Interval = 0 }, "sampleInterval: 0s: must be a whole number of milliseconds, at least 100ms"},
-		{func(p *params) { p.Interval = -time.Second }, "sampleInterval: -1s: must be a whole number of milliseconds, at least 100ms"},
-		{func(p *params) { p.Interval = 99 * time.Millisecond }, "sampleInterval: 99ms: must be a whole number of milliseconds, at least 100ms"},
-		{func(p *params) { p.Interval = 100_500 * time.Microsecond }, "sampleInterval: 100.5ms: must be a whole number of milliseconds, at least 100ms"},
-		{func(p *params) { p.Window = 1999 * time.Millisecond }, "window: 1.999s: must be at least two sample intervals (2s)"},
+		{func(p *params) { p.Interval = -time.Second },
+			"sampleInterval: -1s: must be a whole number of milliseconds, at least 100ms"},
+		{func(p *params) { p.Interval = 99 * time.Millisecond },
+			"sampleInterval: 99ms: must be a whole number of milliseconds, at least 100ms"},
+		{func(p *params) { p.Interval = 100_500 * time.Microsecond },
+			"sampleInterval: 100.5ms: must be a whole number of milliseconds, at least 100ms"},
+		{func(p *params) { p.Window = 1999 * time.Millisecond },
+			"window: 1.999s: must be at least two sample intervals (2s)"},
 		{func(p *params) { p.Window = 100_001 * time.Second }, "window: 27h46m41s: must be at most 100000 sample intervals"},
 		{func(p *params) { p.RedistributionTimeout = -1 }, "redistributionTimeout: -1ns: must be 0s or more"},
 		{func(p *params) { p.RedistributionShape = 51 }, "redistributionShape: 51: must be between -50 and 50"},
@@ -146,7 +153,9 @@ func TestValidation(t *testing.T) {
 // All that is wrong is said at once.
 func TestValidationNamesEveryField(t *testing.T) {
 	var fields []string
-	for _, e := range fieldErrors(t, pipeline.Params{Model: pipeline.Model{Kind: "?"}, Interval: -1, Window: -time.Second, HorizonMax: -1, MaxStep: -1}.Validate()) {
+	for _, e := range fieldErrors(t,
+		pipeline.Params{Model: pipeline.Model{Kind: "?"}, Interval: -1, Window: -time.Second,
+			HorizonMax: -1, MaxStep: -1}.Validate()) {
 		fields = append(fields, e.Field)
 	}
 	require.Equal(t, []string{"threshold", "model", "minReplicas", "sampleInterval", "window", "horizon.max", "staleAfter",
@@ -161,7 +170,8 @@ func TestValidationAcceptsBounds(t *testing.T) {
 			p.Min, p.Max, p.Interval, p.Window = 1, 1, 100*time.Millisecond, 200*time.Millisecond
 			p.LevelUp, p.LevelDown, p.TrendUp, p.TrendDown = 0, 0, 0, 0
 			p.RedistributionTimeout, p.RedistributionShape, p.StartupTime = 0, -50, 0
-			p.HorizonMin, p.HorizonMax, p.ReactionDelay, p.TrendAngle, p.ScaleDownMargin, p.Spillover, p.MaxStep = 0, 0, 0, 0, 0, 0, 0
+			p.HorizonMin, p.HorizonMax, p.ReactionDelay, p.TrendAngle, p.ScaleDownMargin, p.Spillover,
+				p.MaxStep = 0, 0, 0, 0, 0, 0, 0
 			p.PendingExpiry, p.StaleAfter, p.Cooldown = 0, 1, pipeline.Cooldown{}
 			p.Saturation = pipeline.Saturation{Enabled: true, Max: math.Nextafter(tau, 1)}
 		},
@@ -171,12 +181,14 @@ func TestValidationAcceptsBounds(t *testing.T) {
 			p.RedistributionShape, p.HorizonMultiplier, p.ScaleDownMargin = 50, 100, 100
 			p.Saturation = pipeline.Saturation{Enabled: true, Max: math.MaxFloat64, Zone: math.Nextafter(1, 0)}
 		},
-		"no margin of noise":              func(p *params) { p.Method, p.NoiseMargin = pipeline.Adaptive, 0 },
-		"the largest margin of noise":     func(p *params) { p.Method, p.NoiseMargin = pipeline.Holt, 10 },
-		"a saturation that is off":        func(p *params) { p.Saturation = pipeline.Saturation{Max: -1, Zone: 7} },
-		"a baseline of another model":     func(p *params) { p.Model.Baseline = 7 },
-		"a model without a name":          func(p *params) { p.Model.Kind = "" },
-		"a baseline that leaves a margin": func(p *params) { p.Model = pipeline.Model{Kind: pipeline.Overhead, Baseline: 0.57} },
+		"no margin of noise":          func(p *params) { p.Method, p.NoiseMargin = pipeline.Adaptive, 0 },
+		"the largest margin of noise": func(p *params) { p.Method, p.NoiseMargin = pipeline.Holt, 10 },
+		"a saturation that is off":    func(p *params) { p.Saturation = pipeline.Saturation{Max: -1, Zone: 7} },
+		"a baseline of another model": func(p *params) { p.Model.Baseline = 7 },
+		"a model without a name":      func(p *params) { p.Model.Kind = "" },
+		"a baseline that leaves a margin": func(p *params) {
+			p.Model = pipeline.Model{Kind: pipeline.Overhead, Baseline: 0.57}
+		},
 		"a baseline without scale-down's margin": func(p *params) {
 			p.Model, p.ScaleDownMargin = pipeline.Model{Kind: pipeline.Overhead, Baseline: 0.74}, 0
 		},
@@ -190,6 +202,7 @@ func TestValidationAcceptsBounds(t *testing.T) {
 }
 
 func TestDefaultCooldowns(t *testing.T) {
-	require.Equal(t, pipeline.Cooldown{UpAfterUp: 5 * time.Second, UpAfterDown: 5 * time.Second, DownAfterUp: 3 * time.Minute, DownAfterDown: time.Minute},
+	require.Equal(t, pipeline.Cooldown{UpAfterUp: 5 * time.Second, UpAfterDown: 5 * time.Second,
+		DownAfterUp: 3 * time.Minute, DownAfterDown: time.Minute},
 		pipeline.HoltParams().Cooldown)
 }

@@ -10,27 +10,28 @@ import (
 	"github.com/foresail/foresail/pipeline/series"
 )
 
-// Pipeline runs forecasts. It keeps memory between runs, and nothing else: results depend on the Input alone.
-// It is not safe for concurrent use. Its methods are here, but for those that make a [Trace].
+// Pipeline runs forecasts. It reuses memory between runs but keeps no other state: a result depends only on its
+// Input. It is not safe for concurrent use. All of its methods are in this file, except those that record a
+// [Trace].
 type Pipeline struct {
 	params  Params
 	options options
 	*memory
 }
 
-// New returns a pipeline, or every broken precondition of the parameters (each a *FieldError, joined).
+// New returns a pipeline. Its error joins a *FieldError for each invalid parameter.
 func New(params Params) (*Pipeline, error) {
 	if err := params.Validate(); err != nil {
 		return nil, err
 	}
-	return &Pipeline{params: params, options: params.options(), memory: &Memory{}}, nil
+	return &Pipeline{params: params, options: params.stageOptions(), memory: &Memory{}}, nil
 }
 
 // Params returns the parameters that the pipeline was made with.
 func (p *Pipeline) Params() Params { return p.params }
 
-// Run makes a forecast. It fails with ErrNoData, ErrOverflow, a *StaleError, or an error that names two instances of
-// one ID or a Now that is out of range.
+// Run makes a forecast. It returns ErrNoData, ErrOverflow, a *StaleError, or an error for a duplicate instance
+// ID or a Now that is out of range.
 func (p *Pipeline) Run(in Input) (Forecast, error) {
 	if in.Bounds != nil {
 		return p.RunIn(p.memory, in)
@@ -38,11 +39,11 @@ func (p *Pipeline) Run(in Input) (Forecast, error) {
 	return p.run(in)
 }
 
-// RunIn is Run in a memory that other pipelines may use as well, instead of its own.
+// RunIn is Run with a memory that other pipelines may share, in place of the pipeline's own.
 func (p *Pipeline) RunIn(m *Memory, in Input) (Forecast, error) {
 	if b := in.Bounds; b != nil {
 		bounded := Pipeline{params: p.params, options: p.options, memory: m}
-		bounded.options.bound(b.Min, b.Max, b.Lateness)
+		bounded.options.setBounds(b.Min, b.Max, b.Lateness)
 		return bounded.run(in)
 	}
 	own := p.memory
@@ -51,22 +52,22 @@ func (p *Pipeline) RunIn(m *Memory, in Input) (Forecast, error) {
 	return p.run(in)
 }
 
-// maxTime bounds times to what a float64 holds exactly, some 285,000 years.
+// maxTime bounds times to integers that a float64 represents exactly: some 285,000 years.
 const maxTime = int64(1) << 53
 
-// run makes a forecast. With bounds in the input the options have them already, and may be changed.
+// run makes a forecast. The caller has already applied in.Bounds to p.options, which run may change.
 func (p *Pipeline) run(in Input) (Forecast, error) {
 	if in.Now < -maxTime || in.Now > maxTime {
 		return Forecast{}, fmt.Errorf("now: %d: must be milliseconds between %d and %d", in.Now, -maxTime, maxTime)
 	}
-	defer p.forget()
-	p.missed, p.loads = p.missed[:0], series.Loads{}
+	defer p.releaseInput()
+	p.oneTickErrors, p.loads = p.oneTickErrors[:0], series.Loads{}
 	r := p.params.reach(&p.options.horizon, in.StartupTime)
 	f := Forecast{
 		Now: in.Now, Horizon: series.Duration(r.Ahead), HorizonNeeded: series.Duration(r.AheadNeeded),
 		HorizonLimit: r.Limit(), Window: r.Window, WindowNeeded: r.WindowNeeded,
 	}
-	if err := p.fill(in.Since, p.carriers(&in), &f); err != nil {
+	if err := p.alignSamples(in.Since, p.loadInstances(&in), &f); err != nil {
 		return Forecast{}, err
 	}
 	f.Tick = p.window.Tick(p.window.Last)
@@ -78,30 +79,30 @@ func (p *Pipeline) run(in Input) (Forecast, error) {
 	loads := p.redistribute()
 	p.addDemand(in.Demand, loads, &f)
 	p.loads = p.window.Loads(loads)
-	p.keep(loads)
-	p.count(&in, loads[len(loads)-1], &f)
+	p.recordTrace(loads)
+	p.countInstances(&in, loads[len(loads)-1], &f)
 
-	o := p.project(p.ahead(&f, r.Ahead))
-	outlook := p.assess(&in, &f, &o, p.ahead(&f, r.Ahead))
-	if !outlook.Finite() {
+	projection := p.project(p.ticksAhead(&f, r.Ahead))
+	assessment := p.assess(&in, &f, &projection, p.ticksAhead(&f, r.Ahead))
+	if !assessment.IsFinite() {
 		return Forecast{}, ErrOverflow
 	}
-	f.take(&outlook)
-	p.decide(&in, &f, &outlook)
+	f.copyAssessment(&assessment)
+	p.decide(&in, &f, &assessment)
 	if in.NodeStartupTime > 0 {
-		f.Farther = p.farther(&in, &f, o, r.Ahead+series.Millis(in.NodeStartupTime))
+		f.NodeForecast = p.forecastForNode(&in, &f, projection, r.Ahead+series.Millis(in.NodeStartupTime))
 	}
 	return f, nil
 }
 
-// fill aligns the samples of every instance onto the grid of the window.
-func (p *Pipeline) fill(since int64, instances []Instance, f *Forecast) error {
+// alignSamples aligns the samples of every instance to the grid of the window.
+func (p *Pipeline) alignSamples(since int64, instances []Instance, f *Forecast) error {
 	w := &p.window
 	w.Grid = series.NewGrid(f.Now, f.Window.Milliseconds(), p.params.Interval.Milliseconds())
 	if since != 0 {
 		w.Grid = w.From(since)
 	}
-	if err := w.Seat(instances); err != nil {
+	if err := w.AssignRows(instances); err != nil {
 		return err
 	}
 	f.Dropped += p.aligner.Fill(w, align.Limits{Latest: f.Now + w.Step, Lowest: p.params.Model.Lowest()})
@@ -111,9 +112,9 @@ func (p *Pipeline) fill(since int64, instances []Instance, f *Forecast) error {
 	return nil
 }
 
-// carriers returns the instances whose samples add up to the load. A load that is measured as a whole is that of one
-// instance, which is always active.
-func (p *Pipeline) carriers(in *Input) []Instance {
+// loadInstances returns the instances whose samples add up to the load. A load that is measured as a whole is
+// represented by one instance that is always active.
+func (p *Pipeline) loadInstances(in *Input) []Instance {
 	if !p.params.Whole {
 		return in.Instances
 	}
@@ -130,7 +131,7 @@ func (p *Pipeline) redistribute() []series.Load {
 	return p.weighted.Sum(&p.window, &p.options.redistribute)
 }
 
-// addDemand adds load that no instance carries yet to the effective aggregate of each tick.
+// addDemand adds load that no instance carries yet to the effective load of each tick.
 func (p *Pipeline) addDemand(demand []Sample, loads []series.Load, f *Forecast) {
 	w := &p.window
 	ok := align.Limits{Latest: f.Now + w.Step, Lowest: Model{}.Lowest()}
@@ -149,8 +150,8 @@ func (p *Pipeline) addDemand(demand []Sample, loads []series.Load, f *Forecast) 
 	}
 }
 
-// count counts the instances at the newest tick, and those that are requested.
-func (p *Pipeline) count(in *Input, newest series.Load, f *Forecast) {
+// countInstances sets the number of active instances at the newest tick, and the requested number.
+func (p *Pipeline) countInstances(in *Input, newest series.Load, f *Forecast) {
 	f.Weight, f.Active, f.Target = newest.Weight, newest.Active, in.Target
 	if p.params.Whole {
 		f.Active = 0
@@ -169,64 +170,67 @@ func (p *Pipeline) count(in *Input, newest series.Load, f *Forecast) {
 	}
 }
 
-// ahead returns how many ticks after the newest data a horizon (ms from now) is, as now is later (paper, section 7.10).
-func (p *Pipeline) ahead(f *Forecast, horizon float64) float64 {
+// ticksAhead converts a horizon in ms from now into a number of ticks after the newest data (paper, section
+// 7.10).
+func (p *Pipeline) ticksAhead(f *Forecast, horizon float64) float64 {
 	return (float64(f.Now-f.Tick) + horizon) / float64(p.window.Step)
 }
 
-// project returns how the loads go on for a number of ticks.
+// project extrapolates the loads by a number of ticks.
 func (p *Pipeline) project(ahead float64) predict.Projection {
 	if p.params.Method == Adaptive {
 		return p.options.adaptive.Project(p.loads.Ticks, p.loads.Spacing, ahead, p.scratch)
 	}
-	o, missed := p.options.holt.Project(p.loads.Ticks, p.missed)
-	p.missed = missed
-	return o
+	projection, errs := p.options.holt.Project(p.loads.Ticks, p.oneTickErrors)
+	p.oneTickErrors = errs
+	return projection
 }
 
-// assess returns the outlook of a projection in a number of ticks.
-func (p *Pipeline) assess(in *Input, f *Forecast, o *predict.Projection, ahead float64) decide.Outlook {
-	carriers := f.Weight
-	if carriers == 0 {
-		carriers = float64(f.Active)
+// assess computes the need for instances of a projection, a number of ticks ahead.
+func (p *Pipeline) assess(in *Input, f *Forecast, projection *predict.Projection, ahead float64) decide.Assessment {
+	instances := f.Weight
+	if instances == 0 {
+		instances = float64(f.Active)
 	}
-	if p.params.Whole && carriers == 0 {
-		carriers = float64(max(1, f.Target)) // the first of them would carry it
+	if p.params.Whole && instances == 0 {
+		instances = float64(max(1, f.Target)) // the first instance would carry it
 	}
-	return decide.Assess(&p.options.decide, decide.Prospect{
-		Level: o.Present(), Error: o.LevelError, Trend: o.Slope,
-		Growth: o.Growth(ahead), Straight: o.Total(ahead), Noise: o.Noise,
-		Learned: in.Past.Expect(&p.loads, p.options.learn, in.Now, ahead), Carriers: carriers, Target: f.Target,
+	return decide.Assess(&p.options.decide, decide.Input{
+		Level: projection.Present(), Error: projection.LevelError, Trend: projection.Slope,
+		Growth: projection.Growth(ahead), TrendTotal: projection.Total(ahead), Noise: projection.Noise,
+		Expected: in.Learned.Expect(&p.loads, p.options.learn, in.Now, ahead), Instances: instances, Target: f.Target,
 	})
 }
 
-// decide completes a forecast with its decision.
-func (p *Pipeline) decide(in *Input, f *Forecast, outlook *decide.Outlook) {
+// decide sets the decision of a forecast, and applies bounds that the autoscaler does not know.
+func (p *Pipeline) decide(in *Input, f *Forecast, assessment *decide.Assessment) {
 	pending := f.Target > f.Active && decide.Within(in.Now, in.TargetRose, p.params.PendingExpiry)
-	f.Decision = decide.Decide(&p.options.decide, outlook, pending)
+	f.Decision = decide.Decide(&p.options.decide, assessment, pending)
 	if in.Bounds != nil {
-		f.Decision, f.Serve = decide.Bound(&p.options.decide, f.Decision, outlook)
+		f.Decision, f.ServedLoad = decide.ApplyBounds(&p.options.decide, f.Decision, assessment)
 	}
 	f.Holds = p.params.Model.Load(p.params.Threshold) * float64(f.Decision.Desired)
 }
 
-// farther carries the trend of a run on to a horizon (ms) beyond its own. It starts from the same loads, so that it
-// costs one more line at the most.
-func (p *Pipeline) farther(in *Input, f *Forecast, o predict.Projection, horizon float64) Farther {
+// forecastForNode extrapolates the trend of a run to a longer horizon (ms). It starts from the same loads, so
+// it costs at most one more line fit.
+func (p *Pipeline) forecastForNode(in *Input, f *Forecast, projection predict.Projection,
+	horizon float64) NodeForecast {
 	if b := in.Bounds; b != nil {
-		p.options.bound(b.FartherMin, b.FartherMax, b.Lateness)
+		p.options.setBounds(b.NodeMin, b.NodeMax, b.Lateness)
 	}
-	ahead := p.ahead(f, horizon)
+	ahead := p.ticksAhead(f, horizon)
 	if p.params.Method == Adaptive {
-		near := p.ahead(f, series.Millis(f.Horizon))
-		o = p.options.adaptive.Extend(o, p.loads.Ticks, p.loads.Spacing, near, ahead, p.scratch)
+		near := p.ticksAhead(f, series.Millis(f.Horizon))
+		projection = p.options.adaptive.Extend(projection, p.loads.Ticks, p.loads.Spacing, near, ahead, p.scratch)
 	}
-	outlook := p.assess(in, f, &o, ahead)
-	if !outlook.Finite() {
-		return Farther{}
+	assessment := p.assess(in, f, &projection, ahead)
+	if !assessment.IsFinite() {
+		return NodeForecast{}
 	}
-	return Farther{
-		Horizon: series.Duration(horizon), Total: outlook.Total, Desired: decide.Fewest(&p.options.decide, &outlook),
+	return NodeForecast{
+		Horizon: series.Duration(horizon), Total: assessment.Total,
+		Desired:      decide.MinInstances(&p.options.decide, &assessment),
 		WindowNeeded: p.options.horizon.WindowNeeded(horizon),
 	}
 }

@@ -40,7 +40,7 @@ func TestMissed(t *testing.T) {
 		require.NoError(t, err)
 		_, err = made.RunIn(&m, at(now, instances...))
 		require.NoError(t, err)
-		return m.Missed()
+		return m.OneTickErrors()
 	}
 	of := func(values ...float64) pipeline.Instance {
 		return pipeline.Instance{ID: "a", Samples: everySecond(0, values...)}
@@ -60,10 +60,10 @@ func TestMissed(t *testing.T) {
 	require.NoError(t, err)
 	_, err = made.Run(at(2000, of(1, 2, 2)))
 	require.NoError(t, err)
-	require.NotEmpty(t, made.Missed())
+	require.NotEmpty(t, made.OneTickErrors())
 	_, err = made.Run(at(2000))
 	require.ErrorIs(t, err, pipeline.ErrNoData)
-	require.Empty(t, made.Missed(), "nothing is left of the run before")
+	require.Empty(t, made.OneTickErrors(), "nothing is left of the run before")
 }
 
 // Paper, sections 7.5 and 7.6: a step down by hand, with α↓ = β↓ = 0.1, dampened by the gap to the input.
@@ -130,7 +130,7 @@ func TestDeltaCompensation(t *testing.T) {
 }
 
 // Paper, section 7.8, figures 13 and 14: while the metric is clipped at 1 the trend it had is kept, and the level is
-// held at what the metric can show; then the trend corrects itself.
+// capped at the maximum of the metric; then the trend corrects itself.
 func TestSaturation(t *testing.T) {
 	var series []float64
 	for v := 0.5; v < 1; v += 0.03 {
@@ -240,5 +240,5 @@ func TestExtrapolation(t *testing.T) {
 
 	f = run(t, following(), trending(4, 1, -2))
 	require.Zero(t, f.Total, "load does not fall below nothing")
-	require.Zero(t, f.Damped)
+	require.Zero(t, f.PlannedLoad)
 }

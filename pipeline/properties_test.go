@@ -76,7 +76,7 @@ func TestAggregateFallsOnlyWithTheRawSum(t *testing.T) {
 }
 
 // scalingAlone returns a fleet that shares a constant load of 4 while instances come and go. Each newcomer takes over
-// its share by and by, at a pace of its own; what an instance that leaves carried is with the others at once.
+// its share gradually, at a pace of its own; what an instance that leaves carried is with the others at once.
 func (r fleets) scalingAlone(now int64) pipeline.Input {
 	type member struct {
 		pipeline.Instance
@@ -90,7 +90,8 @@ func (r fleets) scalingAlone(now int64) pipeline.Input {
 		}
 	}
 	for i := range r.IntN(5) {
-		m := member{Instance: pipeline.Instance{ID: fmt.Sprintf("new-%d", i), Start: r.Span(10_000, 80_000)}, pace: r.Between(1, 60_000)}
+		m := member{Instance: pipeline.Instance{ID: fmt.Sprintf("new-%d", i), Start: r.Span(10_000, 80_000)},
+			pace: r.Between(1, 60_000)}
 		if r.Chance(0.2) {
 			m.End = m.Start + r.Span(5000, 60_000)
 		}
@@ -228,7 +229,7 @@ func runsLeaveNothingBehind(t *testing.T, method pipeline.Method) {
 }
 
 // Samples from before the window change nothing, but for the newest of them: a restart that can read the window again,
-// and that one, answers as before. (The adaptive method tells from all samples how far they are apart.)
+// and that one, answers as before. (The adaptive method estimates the spacing from all samples.)
 func TestOlderSamplesDoNotMatter(t *testing.T) {
 	forFleetsBy(t, pipeline.Holt, 1500, func(r fleets, params pipeline.Params, in pipeline.Input, want pipeline.Forecast) {
 		step := params.Interval.Milliseconds()
@@ -236,7 +237,8 @@ func TestOlderSamplesDoNotMatter(t *testing.T) {
 		older := func(samples []pipeline.Sample) []pipeline.Sample {
 			newest := int64(math.MinInt64)
 			for _, s := range samples {
-				if s.T <= start && !math.IsNaN(s.V) && !math.IsInf(s.V, 0) && (params.Model.Kind != pipeline.Quadratic || s.V >= 0) {
+				if s.T <= start && !math.IsNaN(s.V) && !math.IsInf(s.V, 0) &&
+					(params.Model.Kind != pipeline.Quadratic || s.V >= 0) {
 					newest = max(newest, s.T)
 				}
 			}
@@ -350,34 +352,38 @@ func TestForecastsHoldTheirBounds(t *testing.T) {
 	})
 }
 
-// To the adaptive method it is all the same in what unit a load is measured: where the metric and all that it is held against
-// is 64 times as much, the forecast is as well, and the decision stays. By a power of 4 that is so to the bit.
+// To the adaptive method it is all the same in what unit a load is measured: where the metric and
+// all that it is held against is 64 times as much, the forecast is as well, and the decision stays.
+// By a power of 4 that is so to the bit.
 func TestUnitsDoNotMatter(t *testing.T) {
-	forFleetsBy(t, pipeline.Adaptive, 1500, func(_ fleets, params pipeline.Params, in pipeline.Input, want pipeline.Forecast) {
-		const c = 64
-		params.Threshold, params.Model.Baseline, params.Saturation.Max = c*params.Threshold, c*params.Model.Baseline, c*params.Saturation.Max
-		ofLoad := float64(c)
-		if params.Model.Kind == pipeline.Quadratic {
-			ofLoad *= c
-		}
-		times := func(c float64, samples []pipeline.Sample) []pipeline.Sample {
-			samples = slices.Clone(samples)
-			for i := range samples {
-				samples[i].V *= c
+	forFleetsBy(t, pipeline.Adaptive, 1500,
+		func(_ fleets, params pipeline.Params, in pipeline.Input, want pipeline.Forecast) {
+			const c = 64
+			params.Threshold, params.Model.Baseline, params.Saturation.Max = c*params.Threshold,
+				c*params.Model.Baseline, c*params.Saturation.Max
+			ofLoad := float64(c)
+			if params.Model.Kind == pipeline.Quadratic {
+				ofLoad *= c
 			}
-			return samples
-		}
-		in.Demand = times(ofLoad, in.Demand)
-		in.Instances = slices.Clone(in.Instances)
-		for i := range in.Instances {
-			in.Instances[i].Samples = times(c, in.Instances[i].Samples)
-		}
-		for _, x := range []*float64{&want.Level, &want.Error, &want.Trend, &want.Total, &want.Damped, &want.Holds, &want.Need.Load, &want.Need.Margin, &want.Need.Each} {
-			*x *= ofLoad
-		}
-		for _, x := range []*float64{&want.LoadNow, &want.LoadPredicted, &want.Serve} {
-			*x *= c
-		}
-		require.Equal(t, want, run(t, params, in))
-	})
+			times := func(c float64, samples []pipeline.Sample) []pipeline.Sample {
+				samples = slices.Clone(samples)
+				for i := range samples {
+					samples[i].V *= c
+				}
+				return samples
+			}
+			in.Demand = times(ofLoad, in.Demand)
+			in.Instances = slices.Clone(in.Instances)
+			for i := range in.Instances {
+				in.Instances[i].Samples = times(c, in.Instances[i].Samples)
+			}
+			for _, x := range []*float64{&want.Level, &want.Error, &want.Trend, &want.Total, &want.PlannedLoad, &want.Holds,
+				&want.Need.Load, &want.Need.Margin, &want.Need.PerInstance} {
+				*x *= ofLoad
+			}
+			for _, x := range []*float64{&want.LoadNow, &want.LoadPredicted, &want.ServedLoad} {
+				*x *= c
+			}
+			require.Equal(t, want, run(t, params, in))
+		})
 }

@@ -16,7 +16,7 @@ func newFleets(seed uint64) fleets { return fleets{seriestest.NewRandom(seed)} }
 
 func pick[T any](r fleets, of ...T) T { return seriestest.Pick(r, of...) }
 
-// params returns parameters that are valid, and anywhere in what is valid.
+// params returns random valid parameters.
 func (r fleets) params() pipeline.Params {
 	p := pipeline.HoltParams()
 	p.Threshold = pick(r, 0.7, 0.75, 1, r.Between(0.1, 200))
@@ -35,7 +35,8 @@ func (r fleets) params() pipeline.Params {
 		*share = pick(r, 0.0, 1, 0.1, 0.2, r.Float64(), r.Float64(), r.Float64())
 	}
 	if r.Chance(0.4) {
-		p.Saturation = pipeline.Saturation{Enabled: true, Max: p.Threshold * r.Between(1.01, 2), Zone: pick(r, 0, 0.02, r.Between(0, 0.4))}
+		p.Saturation = pipeline.Saturation{Enabled: true, Max: p.Threshold * r.Between(1.01, 2),
+			Zone: pick(r, 0, 0.02, r.Between(0, 0.4))}
 	}
 	p.StartupTime = r.Millis(0, 60_000)
 	p.HorizonMultiplier = r.Between(0.1, 3)
@@ -62,7 +63,8 @@ func (r fleets) narrow(p pipeline.Params) pipeline.Params {
 
 // input returns an input of at most a dozen instances that come, go and report as they like.
 func (r fleets) input(p pipeline.Params) pipeline.Input {
-	in := pipeline.Input{Now: pick[int64](r, 0, -5_000_000, 1_700_000_000_000) + r.Span(-20_000, 1_000_000), TargetRose: pipeline.Never}
+	in := pipeline.Input{Now: pick[int64](r, 0, -5_000_000, 1_700_000_000_000) + r.Span(-20_000, 1_000_000),
+		TargetRose: pipeline.Never}
 	window, step := p.Window.Milliseconds(), p.Interval.Milliseconds()
 	last := in.Now - window - r.Span(0, window)
 	for n := r.IntN(13); n > 0; n-- {

@@ -11,7 +11,7 @@ import (
 )
 
 // scaleUp is the scenario of the paper's figures 4 to 6, t1 at 1000: three instances carry 0.9 each when a fourth is
-// added. It takes 3.40 − 2.70 = 0.70 at once, while the others shed load only by and by: their sum goes
+// added. It takes 3.40 − 2.70 = 0.70 at once, while the others shed load only gradually: their sum goes
 // 2.70, 2.46, 2.25, 2.10. In the end all four carry 2.72/4 = 0.68.
 func scaleUp() []pipeline.Instance {
 	stable := everySecond(1000, 2.70/3, 2.70/3, 2.46/3, 2.25/3, 2.10/3, 0.68)
@@ -53,15 +53,18 @@ func TestFigures5And6GradualInclusion(t *testing.T) {
 	}
 	top := 2.70 + curve(1.0/5)*0.70 // D's weighted share at t2 is all there is to see of the spike
 	near(t, []float64{2.70, top, top, top, 2.10 + 0.685, 2.72}, included.Effective, "effective")
-	near(t, []float64{3, 3 + curve(0.2), 3 + curve(0.4), 3 + curve(0.6), 3 + curve(0.8), 4}, included.Weight, "N^w, which absorption does not touch")
+	near(t, []float64{3, 3 + curve(0.2), 3 + curve(0.4), 3 + curve(0.6), 3 + curve(0.8), 4}, included.Weight,
+		"N^w, which absorption does not touch")
 }
 
-// Paper, section 6.5, figure 8: D is added at t2; at t4 the stable instances drop from 0.88 to 0.70 at once. The load is
-// 2.70 until then and held there; when it really falls, at t5 and t6, that shows at once.
+// Paper, section 6.5, figure 8: D is added at t2; at t4 the stable instances drop from 0.88 to 0.70
+// at once. The load is 2.70 until then and held there; when it really falls, at t5 and t6, that
+// shows at once.
 func TestFigure8DropAbsorption(t *testing.T) {
 	stable := everySecond(1000, 0.90, 0.89, 0.88, 0.70, 0.62, 0.55)
 	_, s := stages(t, figureParams(), at(6000,
-		pipeline.Instance{ID: "A", Samples: stable}, pipeline.Instance{ID: "B", Samples: stable}, pipeline.Instance{ID: "C", Samples: stable},
+		pipeline.Instance{ID: "A", Samples: stable}, pipeline.Instance{ID: "B", Samples: stable},
+		pipeline.Instance{ID: "C", Samples: stable},
 		pipeline.Instance{ID: "D", Start: 2000, Samples: everySecond(2000, 0.03, 0.06, 0.60, 0.60, 0.54)}))
 	near(t, []float64{2.70, 2.70, 2.70, 2.70, 2.46, 2.19}, s.Effective, "effective")
 	require.Greater(t, s.Effective[3]-3*0.70, curve(2.0/5)*0.60, "D counts for more than its weighted share")
@@ -72,7 +75,8 @@ func TestFigure8DropAbsorption(t *testing.T) {
 func TestSpikeAfterScaleUp(t *testing.T) {
 	rising := everySecond(1000, 0.9, 0.9, 1.0, 1.1, 1.2, 1.3)
 	_, s := stages(t, figureParams(), at(6000,
-		pipeline.Instance{ID: "A", Samples: rising}, pipeline.Instance{ID: "B", Samples: rising}, pipeline.Instance{ID: "C", Samples: rising},
+		pipeline.Instance{ID: "A", Samples: rising}, pipeline.Instance{ID: "B", Samples: rising},
+		pipeline.Instance{ID: "C", Samples: rising},
 		pipeline.Instance{ID: "D", Start: 1000, Samples: everySecond(2000, 0.5, 0.6, 0.7, 0.8, 0.9)}))
 	for k := 2; k < 6; k++ {
 		require.GreaterOrEqual(t, s.Effective[k]-s.Effective[k-1], 0.3-1e-12, "t%d", k+1)
@@ -98,25 +102,33 @@ func TestRedistributionDelta(t *testing.T) {
 		pipeline.Instance{ID: "B", Start: 1000, Samples: flat(1000, 0.5)},
 		pipeline.Instance{ID: "C", Start: 2500, Samples: flat(2000, 0.4)}))
 	near(t, []float64{0, curve(0.2) * 0.5, (curve(0.4) - curve(0.2)) * 0.5,
-		(curve(0.6)-curve(0.4))*0.5 + (curve(0.3)-curve(0.1))*0.4, (curve(0.8)-curve(0.6))*0.5 + (curve(0.5)-curve(0.3))*0.4}, s.Delta, "delta")
+		(curve(0.6)-curve(0.4))*0.5 + (curve(0.3)-curve(0.1))*0.4, (curve(0.8)-curve(0.6))*0.5 + (curve(0.5)-curve(0.3))*0.4},
+		s.Delta, "delta")
 }
 
-// Where nobody was there to take load over from, an instance counts in full from its start.
+// Without another instance to take over load from, an instance counts in full from its start.
 func TestInstancesWithoutPredecessor(t *testing.T) {
 	samples := everySecond(0, 1, 1, 1, 1, 1, 1, 1)
 	for name, c := range map[string]struct {
 		instances []pipeline.Instance
 		weight    float64 // N^w at the tick 4000
 	}{
-		"alone":                               {[]pipeline.Instance{{ID: "a", Start: 3000}}, 1},
-		"all start together":                  {[]pipeline.Instance{{ID: "a", Start: 3000}, {ID: "b", Start: 3000}}, 2},
-		"one is already there":                {[]pipeline.Instance{{ID: "a", Start: 2999}, {ID: "b", Start: 3000}}, 1 + curve(1.0/30)},
-		"the predecessor ends as it starts":   {[]pipeline.Instance{{ID: "a", Start: 0, End: 3000}, {ID: "b", Start: 3000}}, 1},
-		"the predecessor ends just after":     {[]pipeline.Instance{{ID: "a", Start: 0, End: 3001}, {ID: "b", Start: 3000}}, curve(1.0 / 30)},
-		"one of two predecessors is there":    {[]pipeline.Instance{{ID: "a", Start: 0, End: 2000}, {ID: "b", Start: -5}, {ID: "c", Start: 3000}}, 1 + curve(1.0/30)},
-		"a generation of two follows another": {[]pipeline.Instance{{ID: "a", End: 3000}, {ID: "b", End: 3000}, {ID: "c", Start: 3000}, {ID: "d", Start: 3000}}, 2},
-		"a predecessor that never was active": {[]pipeline.Instance{{ID: "a", Start: 1000, End: 1000}, {ID: "b", Start: 3000}}, 1},
-		"the order of IDs is another":         {[]pipeline.Instance{{ID: "z", Start: 0}, {ID: "a", Start: 3000}, {ID: "b", Start: 3000}}, 1 + 2*curve(1.0/30)},
+		"alone":              {[]pipeline.Instance{{ID: "a", Start: 3000}}, 1},
+		"all start together": {[]pipeline.Instance{{ID: "a", Start: 3000}, {ID: "b", Start: 3000}}, 2},
+		"one is already there": {[]pipeline.Instance{{ID: "a", Start: 2999}, {ID: "b", Start: 3000}},
+			1 + curve(1.0/30)},
+		"the predecessor ends as it starts": {[]pipeline.Instance{{ID: "a", Start: 0, End: 3000},
+			{ID: "b", Start: 3000}}, 1},
+		"the predecessor ends just after": {[]pipeline.Instance{{ID: "a", Start: 0, End: 3001}, {ID: "b", Start: 3000}},
+			curve(1.0 / 30)},
+		"one of two predecessors is there": {[]pipeline.Instance{{ID: "a", Start: 0, End: 2000}, {ID: "b", Start: -5},
+			{ID: "c", Start: 3000}}, 1 + curve(1.0/30)},
+		"a generation of two follows another": {[]pipeline.Instance{{ID: "a", End: 3000}, {ID: "b", End: 3000},
+			{ID: "c", Start: 3000}, {ID: "d", Start: 3000}}, 2},
+		"a predecessor that never was active": {[]pipeline.Instance{{ID: "a", Start: 1000, End: 1000},
+			{ID: "b", Start: 3000}}, 1},
+		"the order of IDs is another": {[]pipeline.Instance{{ID: "z", Start: 0}, {ID: "a", Start: 3000},
+			{ID: "b", Start: 3000}}, 1 + 2*curve(1.0/30)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			for i := range c.instances {
@@ -158,17 +170,21 @@ func TestExternalDemand(t *testing.T) {
 		dropped int
 		want    []float64 // Ā with the demand, at 1000 to 6000
 	}{
-		"none":                        {nil, 0, []float64{1, 1, 1, 1, 1, 1}},
-		"held":                        {[]pipeline.Sample{{T: 2000, V: 1}, {T: 3000, V: 2}}, 0, []float64{1, 2, 3, 3, 3, 3}},
-		"interpolated, then held":     {[]pipeline.Sample{{T: 1500, V: 1}, {T: 3500, V: 3}}, 0, []float64{1, 2.5, 3.5, 4, 4, 4}},
-		"one sample, on a tick":       {[]pipeline.Sample{{T: 3000, V: 2}}, 0, []float64{1, 1, 3, 3, 3, 3}},
-		"one sample, between ticks":   {[]pipeline.Sample{{T: 3001, V: 2}}, 0, []float64{1, 1, 1, 3, 3, 3}},
-		"long before the window":      {[]pipeline.Sample{{T: -900_000, V: 2}, {T: -800_000, V: 4}}, 0, []float64{5, 5, 5, 5, 5, 5}},
-		"into the window":             {[]pipeline.Sample{{T: -1000, V: 0}, {T: 1000, V: 2}}, 0, []float64{3, 3, 3, 3, 3, 3}},
-		"until after now":             {[]pipeline.Sample{{T: 5000, V: 1}, {T: 7000, V: 3}}, 0, []float64{1, 1, 1, 1, 2, 3}},
-		"ahead of now":                {[]pipeline.Sample{{T: 6500, V: 3}}, 0, []float64{1, 1, 1, 1, 1, 1}},
-		"refused samples":             {[]pipeline.Sample{{T: 2000, V: 1}, {T: 3000, V: math.NaN()}, {T: 8000, V: 9}}, 2, []float64{1, 2, 2, 2, 2, 2}},
-		"unsorted, the last one wins": {[]pipeline.Sample{{T: 3000, V: 2}, {T: 2000, V: 7}, {T: 2000, V: 1}}, 0, []float64{1, 2, 3, 3, 3, 3}},
+		"none": {nil, 0, []float64{1, 1, 1, 1, 1, 1}},
+		"held": {[]pipeline.Sample{{T: 2000, V: 1}, {T: 3000, V: 2}}, 0, []float64{1, 2, 3, 3, 3, 3}},
+		"interpolated, then held": {[]pipeline.Sample{{T: 1500, V: 1}, {T: 3500, V: 3}}, 0,
+			[]float64{1, 2.5, 3.5, 4, 4, 4}},
+		"one sample, on a tick":     {[]pipeline.Sample{{T: 3000, V: 2}}, 0, []float64{1, 1, 3, 3, 3, 3}},
+		"one sample, between ticks": {[]pipeline.Sample{{T: 3001, V: 2}}, 0, []float64{1, 1, 1, 3, 3, 3}},
+		"long before the window": {[]pipeline.Sample{{T: -900_000, V: 2}, {T: -800_000, V: 4}}, 0,
+			[]float64{5, 5, 5, 5, 5, 5}},
+		"into the window": {[]pipeline.Sample{{T: -1000, V: 0}, {T: 1000, V: 2}}, 0, []float64{3, 3, 3, 3, 3, 3}},
+		"until after now": {[]pipeline.Sample{{T: 5000, V: 1}, {T: 7000, V: 3}}, 0, []float64{1, 1, 1, 1, 2, 3}},
+		"ahead of now":    {[]pipeline.Sample{{T: 6500, V: 3}}, 0, []float64{1, 1, 1, 1, 1, 1}},
+		"refused samples": {[]pipeline.Sample{{T: 2000, V: 1}, {T: 3000, V: math.NaN()}, {T: 8000, V: 9}}, 2,
+			[]float64{1, 2, 2, 2, 2, 2}},
+		"unsorted, the last one wins": {[]pipeline.Sample{{T: 3000, V: 2}, {T: 2000, V: 7}, {T: 2000, V: 1}}, 0,
+			[]float64{1, 2, 3, 3, 3, 3}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			in := at(6000, flat)

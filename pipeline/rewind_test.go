@@ -19,18 +19,18 @@ func TestJumpsOutliveAClockThatIsSetBack(t *testing.T) {
 		}
 		return 5
 	})
-	for name, rewind := range map[string]func(*pipeline.Past, int64){
-		"rewound":     func(past *pipeline.Past, s int64) { past.Rewind((midnight + s) * 1000) },
-		"not rewound": func(*pipeline.Past, int64) {},
+	for name, rewind := range map[string]func(*pipeline.Learned, int64){
+		"rewound":     func(past *pipeline.Learned, s int64) { past.Rewind((midnight + s) * 1000) },
+		"not rewound": func(*pipeline.Learned, int64) {},
 	} {
-		past := pipeline.NewPast(&p)
+		past := pipeline.NewLearned(&p)
 		follow(past, p, 0, 3*ofDay+3600, load)
 		known := past.Known()
 		back := 3*ofDay - 3600
 		rewind(past, back)
 		follow(past, p, back, 3*ofDay+1790, load)
 		assert.GreaterOrEqual(t, past.Known(), known-2*time.Hour, name)
-		assert.Greater(t, foretell(t, p, past, 3*ofDay+1790, load).Damped, 25.0, name)
+		assert.Greater(t, foretell(t, p, past, 3*ofDay+1790, load).PlannedLoad, 25.0, name)
 	}
 }
 
@@ -38,7 +38,7 @@ func TestJumpsOutliveAClockThatIsSetBack(t *testing.T) {
 func TestWhatIsKnownOutlivesAClockThatWasAhead(t *testing.T) {
 	p := learningParams()
 	load := noisy(6, func(int64) float64 { return 5 })
-	past := pipeline.NewPast(&p)
+	past := pipeline.NewLearned(&p)
 	follow(past, p, 0, ofDay/2, load)
 	known := past.Known()
 	follow(past, p, ofDay/2+7200, 2*ofDay+7800, load)
@@ -50,12 +50,12 @@ func TestWhatIsKnownOutlivesAClockThatWasAhead(t *testing.T) {
 func TestWhatIsKnownAges(t *testing.T) {
 	p := learningParams()
 	load := noisy(7, func(s int64) float64 { return 5 + float64(s%600)/200 })
-	past := pipeline.NewPast(&p)
+	past := pipeline.NewLearned(&p)
 	follow(past, p, 0, ofDay/4, load)
 	for after, useful := range map[int64]bool{6 * ofDay: true, 8 * ofDay: false} {
 		now := ofDay/4 + after
 		with, without := foretell(t, p, past, now, load), foretell(t, p, nil, now, load)
-		assert.Equal(t, useful, with.Learned, "after %d days", after/ofDay)
+		assert.Equal(t, useful, with.MarginLearned, "after %d days", after/ofDay)
 		if !useful {
 			assert.Equal(t, without, with)
 		}

@@ -12,9 +12,10 @@ import (
 	"github.com/foresail/foresail/pipeline"
 )
 
-// rollout is a constant load on a fleet whose pods are replaced one after the other, each read once an interval at a phase
-// of its own. What a pod reads is its average load over an averaging window. A new pod is Ready before an old one is deleted, and
-// both are known in whole seconds only, as a pod's conditions record them; load moves when the proxies have heard of it.
+// rollout is a constant load on a fleet whose pods are replaced one after the other, each read once
+// an interval at a phase of its own. What a pod reads is its average load over an averaging window.
+// A new pod is Ready before an old one is deleted, and both are known in whole seconds only, as a
+// pod's conditions record them; load moves once the proxies have received the change.
 type rollout struct {
 	load                float64
 	pods                int
@@ -37,11 +38,15 @@ func (r fleets) newRollout(load float64, pods int, interval, averaging time.Dura
 	delay := func() int64 { return int64(r.Between(50, 1500)) }
 	at := from
 	for range pods {
-		o.members = append(o.members, member{from: -1_000_000, ready: -1_000_000, to: forever, deleted: forever, phase: int64(r.Between(0, float64(o.interval)))})
+		o.members = append(o.members,
+			member{from: -1_000_000, ready: -1_000_000, to: forever, deleted: forever,
+				phase: int64(r.Between(0, float64(o.interval)))})
 	}
 	for i := range pods {
 		at += int64(r.Between(1000, 6000))
-		o.members = append(o.members, member{ready: whole(at), from: at + delay(), to: forever, deleted: forever, phase: int64(r.Between(0, float64(o.interval)))})
+		o.members = append(o.members,
+			member{ready: whole(at), from: at + delay(), to: forever, deleted: forever,
+				phase: int64(r.Between(0, float64(o.interval)))})
 		gone := at + int64(r.Between(20, 300))
 		o.members[i].deleted, o.members[i].to = whole(gone), gone+delay()
 	}
@@ -98,8 +103,9 @@ func (o *rollout) at(now int64, all [][]pipeline.Sample) pipeline.Input {
 	return in
 }
 
-// Pods that are replaced under a constant load are neither a fall nor a rise, also where readings are seconds apart or averages
-// of ten seconds, as those of a rate are. With two pods, every pod is half of the load.
+// Pods that are replaced under a constant load are neither a fall nor a rise, also where readings
+// are seconds apart or averages of ten seconds, as those of a rate are. With two pods, every pod is
+// half of the load.
 func TestAdaptiveSeesNoTrendInARollingUpdate(t *testing.T) {
 	const seeds, begin = 5, 200_000
 	for _, c := range []struct {
@@ -115,8 +121,8 @@ func TestAdaptiveSeesNoTrendInARollingUpdate(t *testing.T) {
 						all := o.samples(end)
 						for now := int64(begin); now < end; now += 1000 {
 							f := run(t, adaptive(), o.at(now, all))
-							require.GreaterOrEqual(t, f.Damped, c.least*o.load, "seed %d at %d ms", seed, now)
-							require.LessOrEqual(t, f.Damped, c.most*o.load, "seed %d at %d ms", seed, now)
+							require.GreaterOrEqual(t, f.PlannedLoad, c.least*o.load, "seed %d at %d ms", seed, now)
+							require.LessOrEqual(t, f.PlannedLoad, c.most*o.load, "seed %d at %d ms", seed, now)
 							require.NotEqual(t, pipeline.ScaleUp, f.Decision.Action, "seed %d at %d ms", seed, now)
 						}
 					}
@@ -126,7 +132,8 @@ func TestAdaptiveSeesNoTrendInARollingUpdate(t *testing.T) {
 	}
 }
 
-// A fall together with the end of an instance is held for T_R, as the others may not have been read since; then it shows.
+// A fall together with the end of an instance is held for T_R, as the others may not have been read
+// since; then it shows.
 func TestAdaptiveHoldsWhatAnEndedInstanceCarried(t *testing.T) {
 	p := adaptive()
 	hold := p.RedistributionTimeout.Milliseconds()
@@ -136,7 +143,8 @@ func TestAdaptiveHoldsWhatAnEndedInstanceCarried(t *testing.T) {
 	}{{0, 4}, {5_000, 4}, {hold - 1000, 4}, {hold + 3000, 3}, {hold + 20_000, 3}} {
 		in := at(300_000 + c.since)
 		for i := range 4 {
-			x := pipeline.Instance{ID: fmt.Sprint(i), Start: -1_000_000, Samples: everySecond(0, repeat(int(in.Now/1000)+1, 1)...)}
+			x := pipeline.Instance{ID: fmt.Sprint(i), Start: -1_000_000,
+				Samples: everySecond(0, repeat(int(in.Now/1000)+1, 1)...)}
 			if i == 0 {
 				x.End = 300_000
 			}

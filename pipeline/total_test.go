@@ -32,7 +32,8 @@ func clipping() pipeline.Params {
 func constants(values ...float64) []pipeline.Instance {
 	var instances []pipeline.Instance
 	for i, v := range values {
-		instances = append(instances, pipeline.Instance{ID: fmt.Sprintf("old-%d", i), Samples: everySecond(0, repeat(61, v)...)})
+		instances = append(instances,
+			pipeline.Instance{ID: fmt.Sprintf("old-%d", i), Samples: everySecond(0, repeat(61, v)...)})
 	}
 	return instances
 }
@@ -62,7 +63,7 @@ func TestNewcomersCountNoMoreThanOthers(t *testing.T) {
 	}
 }
 
-// Those that started with the first of a fleet have nothing to warm up beside, and count in full at once.
+// Instances that started together with the first of a fleet count in full at once.
 func TestFirstInstancesCountInFull(t *testing.T) {
 	var instances []pipeline.Instance
 	for _, id := range []string{"a", "b"} {
@@ -74,7 +75,8 @@ func TestFirstInstancesCountInFull(t *testing.T) {
 	left := pipeline.Instance{ID: "left", End: 2500, Samples: everySecond(0, 0.2, 0.2, 0.2)}
 	fresh := pipeline.Instance{ID: "new", Start: 1500, Samples: everySecond(2000, 0.9, 0.9, 0.9)}
 	_, s = stages(t, adaptive(), at(4000, left, fresh))
-	require.InDeltaSlice(t, []float64{0.2, 0.2, 0.4, 0.9, 0.9}, s.Effective, 1e-12, "there is no mean where all others have left")
+	require.InDeltaSlice(t, []float64{0.2, 0.2, 0.4, 0.9, 0.9}, s.Effective, 1e-12,
+		"there is no mean where all others have left")
 }
 
 // An instance is clipped that reads as much as it can for three ticks in a row, and the fleet where half of it is.
@@ -110,7 +112,8 @@ func TestClippedTicks(t *testing.T) {
 	}
 }
 
-// An instance that works on few events, each of which keeps it busy for a while, is not clipped as soon as one of them does.
+// An instance that works on few events, each of which keeps it busy for a while, is not clipped as
+// soon as one of them does.
 func TestClippedTicksOfFewEvents(t *testing.T) {
 	var few []float64
 	for range 12 {
@@ -154,7 +157,8 @@ func TestNewcomersAreNotClipped(t *testing.T) {
 	fresh := func(v float64, n int) []pipeline.Instance {
 		var instances []pipeline.Instance
 		for i := range n {
-			instances = append(instances, pipeline.Instance{ID: fmt.Sprintf("new-%d", i), Start: 40_000, Samples: everySecond(40_000, repeat(21, v)...)})
+			instances = append(instances,
+				pipeline.Instance{ID: fmt.Sprintf("new-%d", i), Start: 40_000, Samples: everySecond(40_000, repeat(21, v)...)})
 		}
 		return instances
 	}
@@ -205,8 +209,8 @@ func TestTotalOfModels(t *testing.T) {
 	}
 }
 
-// naiveTotal gives the aggregates of the adaptive method from what each instance reads at each tick, by the sentences that say
-// what they are.
+// naiveTotal gives the aggregates of the adaptive method from what each instance reads at each
+// tick, by the sentences that say what they are.
 func naiveTotal(p pipeline.Params, in pipeline.Input, s stageValues) (totals []float64, clipped []bool) {
 	instances := slices.Clone(in.Instances)
 	slices.SortFunc(instances, func(a, b pipeline.Instance) int { return strings.Compare(a.ID, b.ID) })
@@ -219,10 +223,12 @@ func naiveTotal(p pipeline.Params, in pipeline.Input, s stageValues) (totals []f
 	}
 	tick := func(k int) int64 { return s.First + int64(k)*p.Interval.Milliseconds() }
 	high := func(k, i int) bool { // of an established instance
-		return p.Saturation.Enabled && 0 <= k && k < len(s.Imputed) && active(instances[i], tick(k)) && grown(instances[i], tick(k)) &&
+		return p.Saturation.Enabled && 0 <= k && k < len(s.Imputed) && active(instances[i], tick(k)) &&
+			grown(instances[i], tick(k)) &&
 			s.Imputed[k][i] >= p.Saturation.Max*(1-p.Saturation.Zone)
 	}
-	events := naiveEvents(p, s, func(k, i int) bool { return active(instances[i], tick(k)) && grown(instances[i], tick(k)) })
+	events := naiveEvents(p, s,
+		func(k, i int) bool { return active(instances[i], tick(k)) && grown(instances[i], tick(k)) })
 	held := 0.0
 	for k, row := range s.Imputed {
 		sum, established, atTop := 0.0, 0, 0

@@ -8,30 +8,31 @@ import (
 	"github.com/foresail/foresail/pipeline/series"
 )
 
-// Trace is what the first three stages made of the samples (paper, sections 4 to 6), tick by tick: Values, Sum, Load
-// and Clipped have an entry for each tick from First on.
+// Trace is the output of the first three stages (paper, sections 4 to 6), tick by tick. Values, Sum, Load and
+// Clipped have one entry for each tick, beginning at First.
 type Trace struct {
 	First    int64 // ms
 	Interval time.Duration
 
-	Instances []Traced  // by ID; the first ones only, where there are more than were asked for
-	Sum       []float64 // of all instances in full, in units of the model's aggregate
-	Load      []float64 // what is predicted from: with what moves between instances redistributed, and with demand
-	Clipped   []bool    // with Adaptive: the load was at least that, as instances read the maximum
+	Instances []TracedInstance // sorted by ID; at most as many as were requested
+	Sum       []float64        // of all instances in full, in units of the model's aggregate
+	Load      []float64        // the load that is extrapolated: after redistribution, with demand added
+	Clipped   []bool           // with Adaptive: Load is a lower bound, because instances read the maximum of the metric
 }
 
-// Traced is one instance, in units of the metric. At the ticks from AlignedFrom up to, and without, AlignedTo its
-// values lie between two samples; others are imputed, and NaN where the instance is not active.
-type Traced struct {
+// TracedInstance is one instance, in units of the metric. Values in [AlignedFrom, AlignedTo) lie between two
+// samples. Other values are imputed, or NaN where the instance is not active.
+type TracedInstance struct {
 	ID                     string
 	Values                 []float64
 	AlignedFrom, AlignedTo int
 }
 
-// Trace is RunIn, and returns how the forecast came about as well, with the values of most instances at most.
-func (p *Pipeline) Trace(m *Memory, in Input, most int) (Forecast, Trace, error) {
+// Trace is RunIn that also returns how the forecast was computed, with the values of at most maxInstances
+// instances.
+func (p *Pipeline) Trace(m *Memory, in Input, maxInstances int) (Forecast, Trace, error) {
 	var out Trace
-	m.traced, m.tracedMost = &out, most
+	m.traced, m.maxTraced = &out, maxInstances
 	defer func() { m.traced = nil }()
 	f, err := p.RunIn(m, in)
 	if err != nil {
@@ -40,7 +41,7 @@ func (p *Pipeline) Trace(m *Memory, in Input, most int) (Forecast, Trace, error)
 	return f, out, nil
 }
 
-// Newest returns the newest ticks of a trace, n at most, in memory of its own if it leaves any out.
+// Newest returns the newest n ticks of a trace. The copy shares no memory with t if it omits any tick.
 func (t Trace) Newest(n int) Trace {
 	cut := len(t.Load) - n
 	if cut <= 0 {
@@ -57,8 +58,8 @@ func (t Trace) Newest(n int) Trace {
 	return t
 }
 
-// keep copies what the stages have made, if a trace was asked for.
-func (p *Pipeline) keep(loads []series.Load) {
+// recordTrace copies the output of the stages into the requested trace, if any.
+func (p *Pipeline) recordTrace(loads []series.Load) {
 	out, w := p.traced, &p.window
 	if out == nil {
 		return
@@ -67,12 +68,12 @@ func (p *Pipeline) keep(loads []series.Load) {
 	out.Sum = make([]float64, len(loads))
 	for i := range w.Rows {
 		r := &w.Rows[i]
-		at := r.Active.And(w.Span())
+		at := r.Active.Intersect(w.Span())
 		for k := at.From; k < at.To; k++ {
 			out.Sum[k-w.First] += p.params.Model.Load(r.Values[k])
 		}
-		if i < p.tracedMost {
-			out.Instances = append(out.Instances, traced(r, w.Span()))
+		if i < p.maxTraced {
+			out.Instances = append(out.Instances, traceInstance(r, w.Span()))
 		}
 	}
 	for i := range loads {
@@ -81,17 +82,18 @@ func (p *Pipeline) keep(loads []series.Load) {
 	}
 }
 
-// traced copies the values of an instance.
-func traced(r *series.Row, span series.Ticks) Traced {
-	aligned := r.Known.And(span).And(r.Active)
+// traceInstance copies the values of an instance.
+func traceInstance(r *series.Row, span series.Ticks) TracedInstance {
+	aligned := r.Known.Intersect(span).Intersect(r.Active)
 	if aligned.Empty() {
 		aligned = series.Ticks{From: span.From, To: span.From}
 	}
 	values := slices.Clone(r.Values[span.From:span.To])
 	for k := range values {
-		if !r.Active.Contain(span.From + k) {
+		if !r.Active.Contains(span.From + k) {
 			values[k] = math.NaN()
 		}
 	}
-	return Traced{ID: r.ID, Values: values, AlignedFrom: aligned.From - span.From, AlignedTo: aligned.To - span.From}
+	return TracedInstance{ID: r.ID, Values: values, AlignedFrom: aligned.From - span.From,
+		AlignedTo: aligned.To - span.From}
 }

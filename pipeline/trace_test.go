@@ -26,7 +26,8 @@ func TestTrace(t *testing.T) {
 	assert.Equal(t, time.Second, trace.Interval)
 	require.Len(t, trace.Instances, 3)
 	a, b, c := trace.Instances[0], trace.Instances[1], trace.Instances[2]
-	assert.Equal(t, pipeline.Traced{ID: "a", Values: []float64{0.5, 0.7, 0.5, 0.5, 0.5, 0.5, 0.5}, AlignedFrom: 0, AlignedTo: 7}, a)
+	assert.Equal(t, pipeline.TracedInstance{ID: "a", Values: []float64{0.5, 0.7, 0.5, 0.5, 0.5, 0.5, 0.5},
+		AlignedFrom: 0, AlignedTo: 7}, a)
 	assert.Equal(t, "b", b.ID)
 	assert.Equal(t, []int{3, 5}, []int{b.AlignedFrom, b.AlignedTo})
 	assert.True(t, math.IsNaN(b.Values[0]) && math.IsNaN(b.Values[1]), "it has not started")
@@ -40,7 +41,8 @@ func TestTrace(t *testing.T) {
 	newest := trace.Newest(3)
 	assert.Equal(t, int64(4000), newest.First)
 	assert.Equal(t, trace.Load[4:], newest.Load)
-	assert.Equal(t, pipeline.Traced{ID: "a", Values: []float64{0.5, 0.5, 0.5}, AlignedFrom: 0, AlignedTo: 3}, newest.Instances[0])
+	assert.Equal(t, pipeline.TracedInstance{ID: "a", Values: []float64{0.5, 0.5, 0.5}, AlignedFrom: 0, AlignedTo: 3},
+		newest.Instances[0])
 	assert.Equal(t, []int{0, 1}, []int{newest.Instances[1].AlignedFrom, newest.Instances[1].AlignedTo})
 	assert.Equal(t, []int{3, 5}, []int{b.AlignedFrom, b.AlignedTo}, "the whole trace stays as it is")
 

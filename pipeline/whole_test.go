@@ -42,10 +42,12 @@ func TestWholeIsTheSumOfItsInstances(t *testing.T) {
 			p.Min = 1
 			whole := run(t, p, pipeline.Input{Now: now, Total: load, Target: 20})
 			p.Whole = false
-			summed := run(t, p, pipeline.Input{Now: now, Instances: []pipeline.Instance{{ID: "a", Start: 1, Samples: load}}, Target: 20})
+			summed := run(t, p, pipeline.Input{Now: now,
+				Instances: []pipeline.Instance{{ID: "a", Start: 1, Samples: load}}, Target: 20})
 			for name, pair := range map[string][2]float64{
 				"level": {summed.Level, whole.Level}, "trend": {summed.Trend, whole.Trend}, "total": {summed.Total, whole.Total},
-				"required": {summed.Required, whole.Required}, "served": {summed.Serve, whole.Serve}, "predicted": {summed.LoadPredicted, whole.LoadPredicted},
+				"required": {summed.Required, whole.Required}, "served": {summed.ServedLoad, whole.ServedLoad},
+				"predicted": {summed.LoadPredicted, whole.LoadPredicted},
 			} {
 				require.Equal(t, pair[0], pair[1], "%s with %s, seed %d", name, method, seed)
 			}
@@ -80,16 +82,17 @@ func TestFromAndToZero(t *testing.T) {
 		reason     pipeline.Reason
 		served     bool // anything
 	}{
-		"nothing at all":              {load: flat(0), desired: 0, reason: pipeline.Idle},
-		"nothing any more":            {load: flat(0), target: 3, desired: 0, reason: pipeline.Idle},
-		"a little wakes":              {load: flat(1), desired: 1, reason: pipeline.Activated, served: true},
-		"a little keeps one":          {load: flat(1), target: 1, desired: 1, reason: pipeline.NoNeed, served: true},
-		"a little of many":            {load: flat(1), target: 5, desired: 1, reason: pipeline.Headroom, served: true},
-		"much wakes as many":          {load: flat(230), desired: 5, reason: pipeline.Activated, served: true},
-		"not above the activation":    {load: flat(9), activation: 10, desired: 0, reason: pipeline.Idle},
-		"an item in a long queue":     {load: flat(0.01), desired: 1, reason: pipeline.Activated, served: true},
-		"the last item":               {load: flat(0.01), target: 1, desired: 1, reason: pipeline.NoNeed, served: true},
-		"falling far below zero":      {load: func(ago int) float64 { return 40 + 30*float64(ago) }, target: 20, desired: 2, reason: pipeline.Headroom, served: true},
+		"nothing at all":           {load: flat(0), desired: 0, reason: pipeline.Idle},
+		"nothing any more":         {load: flat(0), target: 3, desired: 0, reason: pipeline.Idle},
+		"a little wakes":           {load: flat(1), desired: 1, reason: pipeline.Activated, served: true},
+		"a little keeps one":       {load: flat(1), target: 1, desired: 1, reason: pipeline.NoNeed, served: true},
+		"a little of many":         {load: flat(1), target: 5, desired: 1, reason: pipeline.Headroom, served: true},
+		"much wakes as many":       {load: flat(230), desired: 5, reason: pipeline.Activated, served: true},
+		"not above the activation": {load: flat(9), activation: 10, desired: 0, reason: pipeline.Idle},
+		"an item in a long queue":  {load: flat(0.01), desired: 1, reason: pipeline.Activated, served: true},
+		"the last item":            {load: flat(0.01), target: 1, desired: 1, reason: pipeline.NoNeed, served: true},
+		"falling far below zero": {load: func(ago int) float64 { return 40 + 30*float64(ago) }, target: 20, desired: 2,
+			reason: pipeline.Headroom, served: true},
 		"below it again":              {load: flat(9), activation: 10, target: 2, desired: 0, reason: pipeline.Idle},
 		"above the activation":        {load: flat(11), activation: 10, desired: 1, reason: pipeline.Activated, served: true},
 		"predicted above it":          {load: rising, activation: 30, desired: 1, reason: pipeline.Activated, served: true},
@@ -108,11 +111,11 @@ func TestFromAndToZero(t *testing.T) {
 			f := run(t, p, in)
 			assert.Equal(t, c.desired, f.Decision.Desired)
 			assert.Equal(t, c.reason, f.Decision.Reason)
-			assert.Equal(t, c.served, f.Serve > 0, "served: %v", f.Serve)
+			assert.Equal(t, c.served, f.ServedLoad > 0, "served: %v", f.ServedLoad)
 
 			p.Method = pipeline.Holt
 			f = run(t, p, in)
-			assert.Equal(t, c.served, f.Serve > 0, "served with Holt: %v", f.Serve)
+			assert.Equal(t, c.served, f.ServedLoad > 0, "served with Holt: %v", f.ServedLoad)
 			assert.Equal(t, c.desired > 0, f.Decision.Desired > 0, "desired with Holt: %d", f.Decision.Desired)
 		})
 	}
@@ -134,12 +137,14 @@ func TestWholeParamsAreChecked(t *testing.T) {
 	p.Min, p.Activation = 1, 5
 	assert.ErrorContains(t, p.Validate(), "activation: 5: must be absent unless minReplicas is 0 (it is 1)")
 	p.Whole, p.Min, p.Activation = false, 0, 5
-	assert.ErrorContains(t, p.Validate(), "minReplicas: 0: must be at least 1, or 0 if the source measures the whole target")
+	assert.ErrorContains(t, p.Validate(),
+		"minReplicas: 0: must be at least 1, or 0 if the source measures the whole target")
 	assert.ErrorContains(t, p.Validate(), "activation: 5: must be absent unless the source")
 
 	made, err := pipeline.New(wholeParams(pipeline.Adaptive))
 	require.NoError(t, err)
-	_, err = made.Run(pipeline.Input{Now: 600_000, Instances: []pipeline.Instance{{ID: "a", Start: 1, Samples: until(600_000, 9, func(int) float64 { return 1 })}}})
+	_, err = made.Run(pipeline.Input{Now: 600_000,
+		Instances: []pipeline.Instance{{ID: "a", Start: 1, Samples: until(600_000, 9, func(int) float64 { return 1 })}}})
 	require.ErrorIs(t, err, pipeline.ErrNoData, "samples of instances are none of the whole")
 	_, err = made.Run(pipeline.Input{Now: 600_000, Total: until(500_000, 90, func(int) float64 { return 1 })})
 	var stale *pipeline.StaleError

@@ -25,8 +25,8 @@ func healthy() snapshot.Snapshot {
 		SamplesPerSecond: 4, StartupTime: 20 * time.Second,
 		Forecast: pipeline.Forecast{
 			Level: 2.41234, Trend: 0.0317, Horizon: 45 * time.Second, Target: 4, Active: 4,
-			LoadNow: 0.6031, LoadPredicted: 0.88123, Required: 5.2, Damped: 3.64,
-			Need: pipeline.Need{Load: 3.64, Margin: 0.115, Each: 0.7, Least: 5.1, Most: 5.5},
+			LoadNow: 0.6031, LoadPredicted: 0.88123, Required: 5.2, PlannedLoad: 3.64,
+			Need: pipeline.Need{Load: 3.64, Margin: 0.115, PerInstance: 0.7, Min: 5.1, Max: 5.5},
 		},
 		Decision: pipeline.Decision{Direction: pipeline.Steady, Desired: 6, Action: pipeline.ScaleUp, Reason: pipeline.AboveThreshold},
 	}

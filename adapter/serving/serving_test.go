@@ -243,7 +243,7 @@ func TestErrors(t *testing.T) {
 			message: "PredictedMetric shop/checkout-elu: Deployment checkout has no ready pod to divide the load by; predicted_load_total with a target of type AverageValue needs none" + more,
 		},
 		{
-			name: "too large", held: shop(func(s *snapshot.Snapshot) { s.Forecast.Serve = 1e300 }), metric: LoadTotal,
+			name: "too large", held: shop(func(s *snapshot.Snapshot) { s.Forecast.ServedLoad = 1e300 }), metric: LoadTotal,
 			class: Internal, reason: ReasonOutOfRange,
 			message: "PredictedMetric shop/checkout-elu: predicted_load_total cannot be expressed in milli-units: the load 1e+300 must be a number up to 4611686018427387; scale the metric",
 		},

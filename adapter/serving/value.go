@@ -29,7 +29,7 @@ func Value(metric string, s *snapshot.Snapshot) (milli int64, err error) {
 		case metric == Load && s.Ready <= 0:
 			return 0, noReadyPods(s)
 		}
-		d, err := newDemand(s.Forecast.Serve, s.Threshold)
+		d, err := newDemand(s.Forecast.ServedLoad, s.Threshold)
 		switch {
 		case err != nil:
 			return 0, outOfRange(s, metric, err)

@@ -91,12 +91,12 @@ func playPool(b *testing.B, load []float64, threshold float64, learns bool) (lat
 	require.NoError(b, err)
 	var (
 		memory  pipeline.Memory
-		past    *pipeline.Past
+		past    *pipeline.Learned
 		samples []pipeline.Sample
 		counted int
 	)
 	if learns {
-		past = pipeline.NewPast(&params)
+		past = pipeline.NewLearned(&params)
 	}
 	from := min(int(8*24*time.Hour/interval), len(load)*2/3)
 	pool := modelPool{nodes: []int{1}}
@@ -112,13 +112,13 @@ func playPool(b *testing.B, load []float64, threshold float64, learns bool) (lat
 		}
 		f, err := p.RunIn(&memory, pipeline.Input{
 			Now: now, Total: samples[max(0, i-int(forecast.Window/interval)-1):], Target: pool.ready(),
-			TargetRose: pipeline.Never, StartupTime: frontierStartup, Past: past,
+			TargetRose: pipeline.Never, StartupTime: frontierStartup, Learned: past,
 		})
 		desired := pool.last()
 		if err == nil {
 			desired = f.Decision.Desired
 			if learns {
-				past.Learn(memory.Loads(), params.Learning(), nil)
+				past.Learn(memory.Loads(), params.LearnOptions(), nil)
 			}
 		}
 		pool.step(desired)

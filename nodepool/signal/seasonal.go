@@ -35,7 +35,7 @@ const minConfidence = 0.5
 // seasonal recommends the nodes that past weeks needed at the same hour. It is safe for concurrent use.
 //
 // Its nodes are a level, whatever the present load is. How the present load goes on, from what recurs, is learned by
-// [pipeline.Past], as for pods.
+// [pipeline.Learned], as for pods.
 //
 // One week compares the same time of day of the last seven days, several weeks the same time of the same day of the
 // week. Times of day are UTC: after a change to summer time, the profile is an hour late until the window has passed.

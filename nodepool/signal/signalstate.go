@@ -13,8 +13,8 @@ import (
 type signalState struct {
 	config   Config
 	pipeline *pipeline.Pipeline
-	past     *pipeline.Past // what has been learned of the load, which requests and levels do not use
-	since    time.Time      // since when it has recommended more workers than exist
+	past     *pipeline.Learned // what has been learned of the load, which requests and levels do not use
+	since    time.Time         // since when it has recommended more workers than exist
 }
 
 func newSignalState(c Config, p pipeline.Params) (*signalState, error) {
@@ -22,7 +22,7 @@ func newSignalState(c Config, p pipeline.Params) (*signalState, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &signalState{config: c, pipeline: built, past: pipeline.NewPast(&p)}, nil
+	return &signalState{config: c, pipeline: built, past: pipeline.NewLearned(&p)}, nil
 }
 
 // reading is a forecast as numbers of workers.
@@ -42,7 +42,7 @@ const roundingSlack = 1e-9
 
 // run forecasts the load of the workers from the samples of the window and the learned loads.
 func (s *signalState) run(m *pipeline.Memory, in pipeline.Input, t *tick) (reading, error) {
-	in.Now, in.Target, in.TargetRose, in.StartupTime, in.Past = t.now, t.Expected, t.roseAt, t.StartupTime, s.past
+	in.Now, in.Target, in.TargetRose, in.StartupTime, in.Learned = t.now, t.Expected, t.roseAt, t.StartupTime, s.past
 	f, err := s.pipeline.RunIn(m, in)
 	if err != nil {
 		return reading{}, err
@@ -51,7 +51,7 @@ func (s *signalState) run(m *pipeline.Memory, in pipeline.Input, t *tick) (readi
 	if t.Expected == 0 { // the pipeline assumes a target of at least one
 		r.desired = int(max(0, math.Ceil(f.Required-roundingSlack)))
 	}
-	if max(f.Level, f.Damped) <= negligible {
+	if max(f.Level, f.PlannedLoad) <= negligible {
 		r.desired = 0
 	}
 	planned := max(f.Level, f.Total)
@@ -68,7 +68,7 @@ func (s *signalState) run(m *pipeline.Memory, in pipeline.Input, t *tick) (readi
 // learn adds the loads of the last run to the learned ones. Do not call it if a part of the load was unknown.
 func (s *signalState) learn(m *pipeline.Memory) {
 	p := s.pipeline.Params()
-	s.past.Learn(m.Loads(), p.Learning(), nil)
+	s.past.Learn(m.Loads(), p.LearnOptions(), nil)
 }
 
 // fits returns how many workers must stay for a load, with the margin.

@@ -1,6 +1,5 @@
-// Package align is stage one of the pipeline (paper, section 4): it turns the samples of each instance (times in ms,
-// values in units of the metric), in any order and with any gaps, into values at the ticks of the grid, in the same
-// units.
+// Package align is stage one of the pipeline (paper, section 4): it interpolates the samples of each instance at the
+// ticks of the grid. Samples may be in any order and have gaps. Times are in ms, values in units of the metric.
 package align
 
 import (
@@ -11,13 +10,14 @@ import (
 	"github.com/foresail/foresail/pipeline/series"
 )
 
-// Aligner aligns samples onto a grid. It keeps memory between calls, and nothing else; the zero value is ready.
+// Aligner aligns samples to a grid. It reuses memory between calls but keeps no other state; the zero value is
+// ready to use.
 type Aligner struct {
-	samples []series.Sample // those that are left of unclean ones
+	samples []series.Sample // the samples that cleaning has left
 }
 
-// Fill aligns the samples of every row of a window, and sets the ticks at which rows and window are known. It returns
-// the number of samples that were dropped. Nothing is known if w.Last is below 0.
+// Fill aligns the samples of every row of a window, and sets the ticks at which rows and window are known. It
+// returns the number of dropped samples. If no tick is known, w.Last is negative.
 func (a *Aligner) Fill(w *series.Window, ok Limits) (dropped int) {
 	w.First, w.Last = w.N, -1
 	for i := range w.Rows {
@@ -32,8 +32,9 @@ func (a *Aligner) Fill(w *series.Window, ok Limits) (dropped int) {
 	return dropped
 }
 
-// Align writes to out the values at the ticks of active that lie between two samples, and returns these ticks. Samples
-// may have to be cleaned first: it also returns those that it used, until the next call, and how many it dropped.
+// Align writes to out the values at those ticks of active that lie between two samples, and returns these
+// ticks. It also returns the samples it used, which may be cleaned ones and are valid until the next call, and
+// how many it dropped.
 func (a *Aligner) Align(
 	samples []series.Sample, ok Limits, g series.Grid, active series.Ticks, out []float64,
 ) (known series.Ticks, used []series.Sample, dropped int) {
@@ -46,7 +47,7 @@ func (a *Aligner) Align(
 	return known, a.samples, dropped
 }
 
-// spacing returns how many ticks samples in order of time are apart on average; 0 of too few.
+// spacing returns the average number of ticks between samples that are in order of time; 0 if they are too few.
 func spacing(samples []series.Sample, step int64) int64 {
 	n := int64(len(samples))
 	if n <= 2 {
@@ -55,9 +56,10 @@ func spacing(samples []series.Sample, step int64) int64 {
 	return ((samples[n-1].T-samples[0].T)/(n-1) + step/2) / step
 }
 
-// align writes to out[k] the value at each tick k of active that lies between two consecutive samples (paper, section
-// 4.2), and returns those ticks. They are all from the first sample to the last, as gaps between two neighbors are
-// interpolated. It also reports whether the samples are clean; if not, out is undefined, as it is at all other ticks.
+// align writes to out[k] the value at each tick k of active that lies between two consecutive samples (paper,
+// section 4.2), and returns these ticks. They reach from the first sample to the last, because gaps are
+// interpolated. It also reports whether the samples are clean: if not, out is undefined. out is always
+// undefined at all other ticks.
 func align(
 	samples []series.Sample, ok Limits, g series.Grid, active series.Ticks, out []float64,
 ) (known series.Ticks, isClean bool) {
@@ -68,7 +70,7 @@ func align(
 	at := series.Ticks{From: g.Index(first.T), To: active.To}
 	from, t := at.From, g.Tick(at.From)
 
-	// In three parts: the samples before the window, as many from there on as are a step apart, and the rest.
+	// There are three parts: the samples before the window, those from there on that are one step apart, and the rest.
 	i := 0
 	for i+1 < len(samples) && samples[i+1].T < t {
 		i++
@@ -82,14 +84,14 @@ func align(
 	}
 	to, isClean := interpolate(samples[i:], ok, g, at, out)
 	if from < to && t == first.T {
-		out[from] = first.V // to the bit, also where the difference to the second overflows
+		out[from] = first.V // exactly, even if the difference to the second sample overflows
 	}
 	return series.Ticks{From: max(active.From, from), To: to}, isClean
 }
 
-// interpolateEven is interpolate for samples that are clean and a step apart, as most are, for as long as they are.
-// There is one tick between each two, at the same part of the way from one to the other. It returns how many ticks it
-// wrote.
+// interpolateEven is a fast path of interpolate for clean samples that are one step apart, as most are. There
+// is one tick between each two samples, always at the same fraction of the way. It stops at the first sample
+// that is not clean or not evenly spaced, and returns the number of ticks that it wrote.
 func interpolateEven(samples []series.Sample, ok Limits, step int64, part float64, out []float64) int {
 	a := samples[0]
 	n := min(len(samples)-1, len(out))
@@ -104,9 +106,11 @@ func interpolateEven(samples []series.Sample, ok Limits, step int64, part float6
 	return n
 }
 
-// interpolate writes the values at ticks from the first of at on, and returns the number of the first that it has not
-// written. It reads every sample once, in and out of the window, and stops where they turn out not to be clean.
-func interpolate(samples []series.Sample, ok Limits, g series.Grid, at series.Ticks, out []float64) (end int, isClean bool) {
+// interpolate writes the values at the ticks from at.From on, and returns the index of the first tick that it
+// has not written. It reads every sample once, inside and outside the window, and stops at the first one that
+// is not clean.
+func interpolate(samples []series.Sample, ok Limits, g series.Grid, at series.Ticks,
+	out []float64) (end int, isClean bool) {
 	a, atA := samples[0], float64(samples[0].T)
 	k, t := at.From, g.Tick(at.From)
 	out = out[:max(at.From, at.To)]
@@ -129,18 +133,20 @@ func interpolate(samples []series.Sample, ok Limits, g series.Grid, at series.Ti
 	return k, ok.sample(a)
 }
 
-// Limits are the bounds of a sample that is used.
+// Limits are the bounds within which a sample is used.
 type Limits struct {
 	Latest int64   // ms
 	Lowest float64 // of its value
 }
 
-func (l Limits) value(v float64) bool { return l.Lowest <= v && v <= math.MaxFloat64 } // not for a NaN
+// value reports whether a value is within the limits; a NaN is not.
+func (l Limits) value(v float64) bool { return l.Lowest <= v && v <= math.MaxFloat64 } // false for NaN
 
+// sample reports whether time and value are within the limits.
 func (l Limits) sample(s series.Sample) bool { return s.T <= l.Latest && l.value(s.V) }
 
-// clean returns, in the memory of buf, the samples that may be aligned, sorted, one for each timestamp (the last given
-// wins), and how many it dropped: values that g is not defined for and samples from the future.
+// clean returns, in the memory of buf, the samples that are within the limits, sorted by time, one for each
+// timestamp (the later one in the list wins). It also returns how many samples were outside the limits.
 func clean(samples []series.Sample, ok Limits, buf []series.Sample) (cleaned []series.Sample, dropped int) {
 	buf = buf[:0]
 	for _, s := range samples {

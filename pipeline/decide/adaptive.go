@@ -2,96 +2,101 @@ package decide
 
 import "math"
 
-// adaptive is the decision of the adaptive method (in place of sections 8.2 to 8.5 of the paper): it follows the need
-// both ways, unless the present count is good enough. Its forecast has no trend that noise explains.
+// adaptive is the decision of the adaptive method (in place of sections 8.2 to 8.5 of the paper). It follows
+// the need in both directions, unless the present count is within the acceptable range. It needs no damping,
+// because its forecast contains no trend that noise explains.
 type adaptive struct{ *Options }
 
-// plan takes nothing away before the load has fallen, and adds a margin, which does not wait for instances to start.
-// The part of a trend that cannot be trusted is not in the prospect. Except for the margin, what was learned can only
-// raise what is planned for.
-func (a adaptive) plan(p Prospect, total float64) plan {
+// plan never plans for less than the present load, and adds a margin at once, without waiting for instances to
+// start. The untrusted part of a trend is not in the input. Apart from the margin, learning can only raise the
+// plan.
+func (m adaptive) plan(p Input, total float64) plan {
 	load := total
-	out := plan{basis: FromForecast, margin: a.NoiseMargin * p.Noise}
+	out := plan{basis: FromForecast, margin: m.NoiseMargin * p.Noise}
 	raise := func(other float64, basis Basis) {
 		if other > load {
 			load, out.basis = other, basis
 		}
 	}
 	raise(p.Level, FromPresent)
-	raise(p.Straight, FromTrend)
-	if p.Learned.Known {
-		raise(p.Learned.Planned, p.Learned.Basis)
-		if a.Lateness > 0 && !math.IsNaN(p.Learned.Margin) {
-			out.margin, out.learned = BoundedMargin(p.Learned.Margin, load), true
+	raise(p.TrendTotal, FromTrend)
+	if p.Expected.Known {
+		raise(p.Expected.Planned, p.Expected.Basis)
+		if m.Lateness > 0 && !math.IsNaN(p.Expected.Margin) {
+			out.margin, out.marginLearned = BoundedMargin(p.Expected.Margin, load), true
 		}
 	}
 	out.load = load + out.margin
 	return out
 }
 
-// served is the load that the target can carry while that is good enough, so that an HPA without tolerance keeps it;
-// otherwise the need.
-func (a adaptive) served(l Outlook) float64 {
-	least, most := a.counts(&l)
-	if least <= l.Target && l.Target <= most && l.Target >= max(1, a.Min) {
-		return a.Threshold * float64(l.Target)
+// servedLoad returns the load that the target can carry if the target is acceptable, so that an HPA without
+// tolerance keeps it; otherwise the load that is needed.
+func (m adaptive) servedLoad(a Assessment) float64 {
+	minCount, maxCount := m.acceptableCounts(&a)
+	if minCount <= a.Target && a.Target <= maxCount && a.Target >= max(1, m.Min) {
+		return m.Threshold * float64(a.Target)
 	}
-	return a.Threshold * l.Required
+	return m.Threshold * a.Required
 }
 
-func (a adaptive) need(l Outlook) Need {
-	n := Need{Load: l.Damped, Margin: l.Need.Margin, Basis: l.Need.Basis, Each: a.Model.Load(a.Threshold)}
-	n.Least, n.Most = a.goodEnough(&l)
+// need returns the load that the decision is based on, with the acceptable range.
+func (m adaptive) need(a Assessment) Need {
+	n := Need{Load: a.PlannedLoad, Margin: a.Need.Margin, Basis: a.Need.Basis, PerInstance: m.Model.Load(m.Threshold)}
+	n.Min, n.Max = m.acceptableRange(&a)
 	return n
 }
 
-func (a adaptive) decide(l Outlook, pending bool) Decision {
-	d := Decision{Direction: a.direction(&l), Reason: NoNeed}
-	desired := l.Target
-	up, down := a.counts(&l)
+// decide changes the target only if it is outside the acceptable range.
+func (m adaptive) decide(a Assessment, pending bool) Decision {
+	d := Decision{Direction: m.direction(&a), Reason: NoNeed}
+	desired := a.Target
+	up, down := m.acceptableCounts(&a)
 	switch {
-	case up > l.Target:
-		desired = clamp(max(up, a.Min), l.Target, a.highest(l.Target))
+	case up > a.Target:
+		desired = clamp(max(up, m.Min), a.Target, m.highest(a.Target))
 		d.Reason = AboveThreshold
-		if up > desired && desired >= a.Max {
+		if up > desired && desired >= m.Max {
 			d.Reason = AtMaximum
 		}
-	case down >= l.Target && l.Target >= a.Min:
+	case down >= a.Target && a.Target >= m.Min:
 		// neither too few nor too many
-	case pending && l.Target >= a.Min:
+	case pending && a.Target >= m.Min:
 		d.Reason = ScaleUpPending
 	default:
-		desired = clamp(down, a.Min, max(l.Target, a.Min))
+		desired = clamp(down, m.Min, max(a.Target, m.Min))
 		d.Reason = Headroom
-		if desired > l.Target {
+		if desired > a.Target {
 			d.Reason = BelowMinimum
 		}
 	}
-	return d.to(desired, l.Target)
+	return d.withDesired(desired, a.Target)
 }
 
-func (a adaptive) fewest(l Outlook) int {
-	least, _ := a.counts(&l)
+// minInstances returns the smallest acceptable count.
+func (m adaptive) minInstances(a Assessment) int {
+	least, _ := m.acceptableCounts(&a)
 	return least
 }
 
-// counts returns the counts between which a target stays as it is.
-func (a adaptive) counts(l *Outlook) (least, most int) {
-	if l.Idle {
+// acceptableCounts returns the smallest and the largest target that the method leaves unchanged.
+func (m adaptive) acceptableCounts(a *Assessment) (minCount, maxCount int) {
+	if a.Idle {
 		return 0, 0
 	}
-	fewest, largest := a.goodEnough(l)
-	return count(math.Ceil(fewest - RoundingSlack)), count(math.Ceil(largest - RoundingSlack))
+	low, high := m.acceptableRange(a)
+	return toCount(math.Ceil(low - RoundingSlack)), toCount(math.Ceil(high - RoundingSlack))
 }
 
-// goodEnough returns those counts as real numbers. They are apart by the margin, the spillover and the uncertainty of
-// the need; fewer instances than are needed are not good enough if the uncertainty is in the margin that was learned.
-func (a adaptive) goodEnough(l *Outlook) (least, most float64) {
-	unknown := a.Model.Required(l.Level+2*l.Error, a.Threshold) - a.Model.Required(l.Level, a.Threshold)
-	slack := a.Spillover + unknown
-	short := slack
-	if l.Learned {
-		short = a.Spillover
+// acceptableRange returns these counts as real numbers. The range covers the margin, the spillover and the
+// uncertainty of the need. If the margin was learned, it covers the uncertainty already, which then does not
+// justify fewer instances.
+func (m adaptive) acceptableRange(a *Assessment) (minCount, maxCount float64) {
+	uncertainty := m.Model.Required(a.Level+2*a.Error, m.Threshold) - m.Model.Required(a.Level, m.Threshold)
+	slack := m.Spillover + uncertainty
+	shortfall := slack
+	if a.MarginLearned {
+		shortfall = m.Spillover
 	}
-	return l.Required - short, l.Required*(1+a.ScaleDownMargin) + slack
+	return a.Required - shortfall, a.Required*(1+m.ScaleDownMargin) + slack
 }

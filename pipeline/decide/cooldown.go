@@ -6,20 +6,20 @@ import (
 	"github.com/foresail/foresail/pipeline/series"
 )
 
-// Cooldown holds the minimum time between two changes of the target, by the directions of the later and the earlier
-// one (paper, section 9.3). A zero duration switches that cooldown off.
+// Cooldown holds the minimum time between two changes of the target, by the direction of the later and of the
+// earlier one (paper, section 9.3). Zero disables a cooldown.
 type Cooldown struct {
 	UpAfterUp, UpAfterDown, DownAfterUp, DownAfterDown time.Duration
 }
 
-// History is what cooldowns are counted from; each is a time in ms, or Never.
-type History struct {
+// ScalingTimes holds the times from which cooldowns are counted; each is in ms, or Never.
+type ScalingTimes struct {
 	LastUp, LastDown int64 // when the target last rose and fell
 	NewestStart      int64 // when the newest instance started; scale-down after scale-up is counted from here
 }
 
-// Apply returns the decision for a target count at the time now (ms), held back if a cooldown has not passed.
-func (c Cooldown) Apply(d Decision, target int, now int64, h History) Decision {
+// Apply returns the decision for a target count at the time now (ms), or Hold if a cooldown has not passed.
+func (c Cooldown) Apply(d Decision, target int, now int64, h ScalingTimes) Decision {
 	blocked := false
 	switch d.Action {
 	case ScaleUp:
@@ -33,8 +33,8 @@ func (c Cooldown) Apply(d Decision, target int, now int64, h History) Decision {
 	return d
 }
 
-// Within reports whether less than d has passed between since and now. As clocks disagree, a time in the future counts
-// as now. A d of zero is never within.
+// Within reports whether less than d has passed between since and now. Because clocks disagree, a time in the
+// future counts as now. It is always false for a d of zero.
 func Within(now, since int64, d time.Duration) bool {
 	return d > 0 && since != series.Never && float64(now)-float64(since) < series.Millis(d)
 }

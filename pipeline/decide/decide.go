@@ -1,7 +1,11 @@
-// Package decide is stage five of the pipeline (paper, section 8): it turns the load now and at the horizon, in units
-// of the aggregate, into a number of instances, with the reason for it. [Cooldown] holds changes back (section 9).
+// Package decide is stage five of the pipeline (paper, section 8): it computes the number of instances, with a reason,
+// from the load now and at the horizon (in units of the aggregate).
 //
-// The stage exists twice: for Holt's method as the paper has it, and for the adaptive method.
+// The pipeline fills an [Input] from the projection of stage four and the learned [Expectation]. [Assess] computes the
+// [Assessment]: the load to plan for and the instances that it needs. [Decide] compares that with the target and
+// returns a [Decision]. [Cooldown] delays changes (section 9).
+//
+// The stage exists twice: for Holt's method as the paper describes it, and for the adaptive method.
 package decide
 
 import (
@@ -15,60 +19,61 @@ type Options struct {
 	Adaptive   bool
 	Model      series.Model
 	Threshold  float64 // τ, per instance, in units of the metric
-	Min, Max   int     // N_min, N_max; Min 0 where the load is measured without instances
+	Min, Max   int     // N_min, N_max; Min can be 0 if the load is measured as a whole
 	Activation float64 // the load up to which no instance is needed, if Min is 0
 
-	TrendLimit      float64 // γ_0 = tan θ_0: the trend above which a load rises, as a share of its level per tick
-	RiskFactor      float64 // k, of Holt
+	TrendLimit      float64 // γ_0 = tan θ_0: a load rises if its trend per tick, as a share of its level, is above that
+	RiskFactor      float64 // k, used by Holt
 	ScaleDownMargin float64 // μ
 	Spillover       float64 // no instance is added for a smaller share of one
 	MaxStep         int     // N_step; 0 = no limit
 
-	NoiseMargin float64 // of the adaptive method: the margin in standard deviations of noise, where none is learned
-	Lateness    float64 // above 0, the margin is the learned one where that is known
+	NoiseMargin float64 // the standard deviation of the load of a tick
+	Lateness    float64 // if above 0, the learned margin is used where it is known
 }
 
-// Prospect is the load that a decision is about.
-type Prospect struct {
+// Input is the load to decide about: the projection of stage four, and the expectation that was learned.
+type Input struct {
 	Level, Error, Trend float64     // the load now, its standard error, and its change per tick
-	Growth              float64     // of the load until the horizon, if the trend goes on
-	Straight            float64     // the load at the horizon, if the trend goes on
+	Growth              float64     // the change of the load until the horizon if the trend continues
+	TrendTotal          float64     // the load at the horizon if the trend continues
 	Noise               float64     // standard deviation of the load of a tick
-	Learned             Expectation // of the load at the horizon
-	Carriers            float64     // number of instances that carry Level
+	Expected            Expectation // what was learned of the load at the horizon
+	Instances           float64     // the number of instances that carry Level
 	Target              int         // N_target
 }
 
-// Outlook is a Prospect by instances.
-type Outlook struct {
+// Assessment is the load to plan for and the instances that it needs.
+type Assessment struct {
 	Level, Error, Trend float64
 	Total               float64 // A_H, the load at the horizon
-	Damped              float64 // A_ω, the load that instances are needed for
+	PlannedLoad         float64 // A_ω, the load that instances are planned for
 	LoadNow             float64 // P_now, per instance
 	LoadPredicted       float64 // P_H, per instance of the target count
-	Required            float64 // N(A_ω, τ), instances, as a real number
-	Serve               float64 // S_H, the load that an average over instances with target τ scales on
+	Required            float64 // N(A_ω, τ), the number of instances needed, as a real number
+	ServedLoad          float64 // S_H, the load that the autoscaler reads and divides by the threshold τ
 
-	Target  int
-	Learned bool // the margin in Damped was learned
-	Idle    bool // no instance is needed
-	Need    Need
+	Target        int
+	MarginLearned bool // the margin in PlannedLoad was learned
+	Idle          bool // no instance is needed
+	Need          Need
 }
 
-// method is one way to decide. Arguments are values, as pointers would make a run allocate.
+// method is one way to decide. Arguments are passed by value, because pointers would make each run allocate.
 type method interface {
-	// plan returns A_ω for a load at the horizon.
-	plan(p Prospect, total float64) plan
-	// served returns S_H of an outlook that is complete but for this and its need.
-	served(l Outlook) float64
-	// need returns what decide counts instances for.
-	need(l Outlook) Need
-	// decide returns the decision. Pending: requested instances have not started.
-	decide(l Outlook, pending bool) Decision
-	// fewest returns the fewest instances that are good enough.
-	fewest(l Outlook) int
+	// plan returns A_ω for the load at the horizon.
+	plan(p Input, total float64) plan
+	// servedLoad returns S_H. All of the assessment is set except ServedLoad and Need.
+	servedLoad(l Assessment) float64
+	// need returns the load that decide is based on, and the acceptable range.
+	need(l Assessment) Need
+	// decide returns the decision. pending means that requested instances have not started yet.
+	decide(l Assessment, pending bool) Decision
+	// minInstances returns the smallest acceptable count.
+	minInstances(l Assessment) int
 }
 
+// method returns the way to decide that the options select.
 func (o *Options) method() method {
 	if o.Adaptive {
 		return adaptive{o}
@@ -76,35 +81,36 @@ func (o *Options) method() method {
 	return holt{o}
 }
 
-// leastShare is the share of an instance that any load needs that is not idle. The doors serve no finer one but zero.
-const leastShare = 1e-3
+// minRequired is the smallest Required of a load that is not idle. The metrics APIs have no finer value except
+// zero.
+const minRequired = 1e-3
 
-// Assess returns the outlook of a prospect.
-func Assess(o *Options, p Prospect) Outlook {
+// Assess computes the load that instances are planned for, and the number of instances it needs.
+func Assess(o *Options, p Input) Assessment {
 	m := o.method()
-	l := Outlook{Level: p.Level, Error: p.Error, Trend: p.Trend, Total: p.Straight, Target: p.Target}
-	if p.Learned.Known {
-		l.Total = p.Learned.Total
+	a := Assessment{Level: p.Level, Error: p.Error, Trend: p.Trend, Total: p.TrendTotal, Target: p.Target}
+	if p.Expected.Known {
+		a.Total = p.Expected.Total
 	}
-	plan := m.plan(p, l.Total)
-	l.Damped, l.Learned, l.Need = plan.load, plan.learned, Need{Margin: plan.margin, Basis: plan.basis}
-	l.LoadNow = o.Model.PerInstance(l.Level, p.Carriers)
-	l.LoadPredicted = o.Model.PerInstance(l.Total, float64(max(1, l.Target)))
-	l.Required = o.Model.Required(l.Damped, o.Threshold)
-	if l.Idle = o.idle(max(l.Level, l.Total, p.Straight)); l.Idle {
-		l.Required = 0
+	plan := m.plan(p, a.Total)
+	a.PlannedLoad, a.MarginLearned, a.Need = plan.load, plan.marginLearned, Need{Margin: plan.margin, Basis: plan.basis}
+	a.LoadNow = o.Model.PerInstance(a.Level, p.Instances)
+	a.LoadPredicted = o.Model.PerInstance(a.Total, float64(max(1, a.Target)))
+	a.Required = o.Model.Required(a.PlannedLoad, o.Threshold)
+	if a.Idle = o.idle(max(a.Level, a.Total, p.TrendTotal)); a.Idle {
+		a.Required = 0
 	} else if o.Min == 0 {
-		l.Required = max(l.Required, leastShare)
+		a.Required = max(a.Required, minRequired)
 	}
-	l.Serve = m.served(l)
-	l.Need = m.need(l)
-	return l
+	a.ServedLoad = m.servedLoad(a)
+	a.Need = m.need(a)
+	return a
 }
 
-// Finite reports whether all numbers are: the samples may add up to more than a number can hold.
-func (l *Outlook) Finite() bool {
+// IsFinite reports whether all numbers are finite. They may not be if the sum of the samples overflows.
+func (a *Assessment) IsFinite() bool {
 	for _, x := range [...]float64{
-		l.Level, l.Error, l.Trend, l.Total, l.Damped, l.LoadNow, l.LoadPredicted, l.Required, l.Serve,
+		a.Level, a.Error, a.Trend, a.Total, a.PlannedLoad, a.LoadNow, a.LoadPredicted, a.Required, a.ServedLoad,
 	} {
 		if !series.Finite(x) {
 			return false
@@ -113,32 +119,33 @@ func (l *Outlook) Finite() bool {
 	return true
 }
 
-// Decide returns the decision of an outlook. Pending: requested instances have not started.
-func Decide(o *Options, l *Outlook, pending bool) Decision {
-	d := o.method().decide(*l, pending)
-	if o.Min > 0 || l.Idle && pending {
+// Decide returns the decision that follows from an assessment. pending means that requested instances have not
+// started yet.
+func Decide(o *Options, a *Assessment, pending bool) Decision {
+	d := o.method().decide(*a, pending)
+	if o.Min > 0 || a.Idle && pending {
 		return d
 	}
-	return wake(d, l)
+	return scaleFromZero(d, a)
 }
 
-// wake completes a decision where there may be no instances: there is one as soon as the load is above the activation,
-// however small a share of an instance it needs, and none while it is not.
-func wake(d Decision, l *Outlook) Decision {
+// scaleFromZero adjusts a decision for a target that may have no instances: there is at least one if the load
+// is above the activation, and none if it is not.
+func scaleFromZero(d Decision, a *Assessment) Decision {
 	switch {
-	case l.Idle:
+	case a.Idle:
 		d.Reason = Idle
-		return d.to(0, l.Target)
-	case l.Target == 0:
+		return d.withDesired(0, a.Target)
+	case a.Target == 0:
 		d.Reason = Activated
 	}
-	return d.to(max(1, d.Desired), l.Target)
+	return d.withDesired(max(1, d.Desired), a.Target)
 }
 
-// Bound holds a decision, and what an average scales on, to bounds that the actuator does not know, and which may just
-// have begun: no step and no pending instance delays them.
-func Bound(o *Options, d Decision, l *Outlook) (bounded Decision, serve float64) {
-	serve = max(o.Threshold*float64(o.Min), min(l.Serve, o.Threshold*float64(o.Max)))
+// ApplyBounds limits a decision and the served load to bounds that the autoscaler does not know. The bounds may
+// have taken effect just now, so neither MaxStep nor pending instances delay them.
+func ApplyBounds(o *Options, d Decision, a *Assessment) (bounded Decision, serve float64) {
+	serve = max(o.Threshold*float64(o.Min), min(a.ServedLoad, o.Threshold*float64(o.Max)))
 	desired := d.Desired
 	switch {
 	case desired < o.Min:
@@ -146,31 +153,33 @@ func Bound(o *Options, d Decision, l *Outlook) (bounded Decision, serve float64)
 	case desired > o.Max:
 		desired, d.Reason = o.Max, AtMaximum
 	}
-	return d.to(desired, l.Target), serve
+	return d.withDesired(desired, a.Target), serve
 }
 
-// Fewest returns the fewest instances that are good enough, within the bounds.
-func Fewest(o *Options, l *Outlook) int {
+// MinInstances returns the smallest acceptable count within the bounds.
+func MinInstances(o *Options, a *Assessment) int {
 	switch {
-	case l.Idle:
+	case a.Idle:
 		return 0
 	case o.Min == 0:
-		return clamp(o.method().fewest(*l), 1, o.Max)
+		return clamp(o.method().minInstances(*a), 1, o.Max)
 	}
-	return clamp(o.method().fewest(*l), o.Min, o.Max)
+	return clamp(o.method().minInstances(*a), o.Min, o.Max)
 }
 
-// idle reports whether no instance is needed for the largest of the loads now and at the horizon. Noise that is added
-// to a forecast keeps no instance alive, and nothing that was learned removes one.
+// idle reports whether no instance is needed for the largest of the loads now and at the horizon. These are
+// loads without margin and without what was learned: a margin does not keep an instance, and learning does not
+// remove one.
 func (o *Options) idle(largest float64) bool {
 	return o.Min == 0 && largest <= o.Activation+RoundingSlack*o.Threshold
 }
 
-func (o *Options) direction(l *Outlook) Direction {
-	if l.Level <= 0 {
+// direction classifies the trend of an assessment.
+func (o *Options) direction(a *Assessment) Direction {
+	if a.Level <= 0 {
 		return Steady
 	}
-	gamma := l.Trend / l.Level
+	gamma := a.Trend / a.Level
 	switch {
 	case gamma > o.TrendLimit:
 		return Rising
@@ -181,7 +190,7 @@ func (o *Options) direction(l *Outlook) Direction {
 	}
 }
 
-// highest returns the largest count that a decision may come to.
+// highest returns the largest count that a decision may request.
 func (o *Options) highest(target int) int {
 	if o.MaxStep == 0 {
 		return o.Max
@@ -192,8 +201,8 @@ func (o *Options) highest(target int) int {
 // RoundingSlack keeps rounding errors from turning 14.000000000001 instances into 15.
 const RoundingSlack = 1e-9
 
-// count converts a whole number of instances, limited to an int32 of the Kubernetes API.
-func count(n float64) int { return int(min(max(n, math.MinInt32), math.MaxInt32)) }
+// toCount converts a whole number of instances, limited to an int32 as in the Kubernetes API.
+func toCount(n float64) int { return int(min(max(n, math.MinInt32), math.MaxInt32)) }
 
-// clamp holds n to [low, high]; where the bounds cross, low wins.
+// clamp limits n to [low, high]; if low > high, it returns low.
 func clamp(n, low, high int) int { return max(low, min(n, high)) }

@@ -12,36 +12,36 @@ const (
 	Steady  Direction = "Steady"
 )
 
-// Action is what a decision does to the target count.
+// Action is the change of the target that a decision makes.
 type Action string
 
-// What a decision may do.
+// The actions of a decision.
 const (
 	ScaleUp   Action = "ScaleUp"
 	ScaleDown Action = "ScaleDown"
 	Hold      Action = "Hold"
 )
 
-// Reason is the reason of a decision as one word, which logs, metrics and events share.
+// Reason explains a decision in one word, which logs, metrics and events share.
 type Reason string
 
-// The reasons there are.
+// The reasons of decisions.
 const (
-	TrendRising     Reason = "TrendRising"     // the load is rising: the count fits the prediction and is not lowered
+	TrendRising     Reason = "TrendRising"     // the load is rising: the count fits the forecast and is not lowered
 	AboveThreshold  Reason = "AboveThreshold"  // the predicted load per instance is above the threshold
-	Headroom        Reason = "Headroom"        // fewer instances would do, with the margin
+	Headroom        Reason = "Headroom"        // fewer instances are enough, including the margin
 	BelowMinimum    Reason = "BelowMinimum"    // the target is below the minimum
-	AtMaximum       Reason = "AtMaximum"       // more would be needed than the maximum allows
+	AtMaximum       Reason = "AtMaximum"       // the load needs more instances than the maximum allows
 	NoNeed          Reason = "NoNeed"          // the count fits the load
 	ScaleUpPending  Reason = "ScaleUpPending"  // requested instances have not started yet
-	StillOverloaded Reason = "StillOverloaded" // the prediction is below the threshold, the present is not yet
+	StillOverloaded Reason = "StillOverloaded" // the predicted load is below the threshold, but the present load is not
 	CoolingDown     Reason = "CoolingDown"     // a cooldown has not passed
-	PodsUnseen      Reason = "PodsUnseen"      // the count is not lowered while changes of the instances are not seen
+	PodsUnseen      Reason = "PodsUnseen"      // the count is not lowered, because changes of the instances are not seen
 	Activated       Reason = "Activated"       // there are no instances, and the predicted load is above the activation
 	Idle            Reason = "Idle"            // no instance is needed: the predicted load is not above the activation
 )
 
-// Decision is the outcome of stage five.
+// Decision is the result of stage five.
 type Decision struct {
 	Direction Direction
 	Desired   int // N*
@@ -49,8 +49,8 @@ type Decision struct {
 	Reason    Reason
 }
 
-// Largest returns the index of the decision that several metrics of one target come to: the largest desired count,
-// the first of equals; -1 without decisions (paper, section 1.4).
+// Largest returns the index of the decision that applies to a target with several metrics: the one with the
+// largest count, the first of equal ones; -1 for an empty list (paper, section 1.4).
 func Largest(decisions []Decision) int {
 	best, desired := -1, math.MinInt
 	for i, d := range decisions {
@@ -61,8 +61,8 @@ func Largest(decisions []Decision) int {
 	return best
 }
 
-// to completes a decision for a target count.
-func (d Decision) to(desired, target int) Decision {
+// withDesired returns the decision with a desired count, and the action that leads there from the target.
+func (d Decision) withDesired(desired, target int) Decision {
 	d.Desired = desired
 	switch {
 	case desired > target:

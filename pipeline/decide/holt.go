@@ -6,79 +6,85 @@ import "math"
 type holt struct{ *Options }
 
 // plan discounts a rise by the risk of acting on it.
-func (h holt) plan(p Prospect, total float64) plan {
+func (h holt) plan(p Input, total float64) plan {
 	if p.Growth > 0 && p.Level > 0 {
 		return plan{load: p.Level + p.Growth*h.RiskFactor/(h.RiskFactor+p.Growth/p.Level)}
 	}
 	return plan{load: total}
 }
 
-func (h holt) served(l Outlook) float64 { return h.Threshold * l.Required }
+// servedLoad returns the load that Required instances carry at the threshold.
+func (h holt) servedLoad(a Assessment) float64 { return h.Threshold * a.Required }
 
-// need returns the load that the decision counts instances for: the present one, unless it rises.
-func (h holt) need(l Outlook) Need {
-	n := Need{Load: l.Damped, Basis: FromForecast, Each: h.Model.Load(h.Threshold)}
-	if l.Damped != l.Total {
+// need returns the load that the decision is based on: the planned load if the load rises, otherwise the
+// present load.
+func (h holt) need(a Assessment) Need {
+	n := Need{Load: a.PlannedLoad, Basis: FromForecast, PerInstance: h.Model.Load(h.Threshold)}
+	if a.PlannedLoad != a.Total {
 		n.Basis = FromDamped
 	}
-	n.Least = l.Required
-	if l.LoadNow < h.Threshold {
-		n.Least -= h.Spillover
+	n.Min = a.Required
+	if a.LoadNow < h.Threshold {
+		n.Min -= h.Spillover
 	}
-	n.Most = l.Required
-	if !h.rises(&l) {
-		n.Load, n.Basis, n.Least = l.Level, FromPresent, h.Model.Required(l.Level, h.Threshold)
-		n.Most = h.Model.Required(l.Level, h.Threshold/(1+h.ScaleDownMargin))
+	n.Max = a.Required
+	if !h.rises(&a) {
+		n.Load, n.Basis, n.Min = a.Level, FromPresent, h.Model.Required(a.Level, h.Threshold)
+		n.Max = h.Model.Required(a.Level, h.Threshold/(1+h.ScaleDownMargin))
 	}
 	return n
 }
 
-func (h holt) decide(l Outlook, pending bool) Decision {
-	d := Decision{Direction: h.direction(&l), Reason: NoNeed}
-	desired, tau := l.Target, h.Threshold
+// decide follows the planned load if the load rises, and otherwise scales down to the present load with a
+// margin.
+func (h holt) decide(a Assessment, pending bool) Decision {
+	d := Decision{Direction: h.direction(&a), Reason: NoNeed}
+	desired, tau := a.Target, h.Threshold
 	switch {
-	case h.rises(&l):
-		desired = clamp(h.fewest(l), l.Target, h.highest(l.Target))
-		d.Reason = h.scaleUpReason(desired, &l)
-	case l.LoadPredicted >= tau:
-		// exactly at the threshold: nothing to gain either way
-	case l.LoadNow >= tau:
+	case h.rises(&a):
+		desired = clamp(h.minInstances(a), a.Target, h.highest(a.Target))
+		d.Reason = h.scaleUpReason(desired, &a)
+	case a.LoadPredicted >= tau:
+		// exactly at the threshold: no change
+	case a.LoadNow >= tau:
 		d.Reason = StillOverloaded
 	case pending:
 		d.Reason = ScaleUpPending
 	default:
-		n := count(math.Floor(h.Model.Required(l.Level, tau/(1+h.ScaleDownMargin))+RoundingSlack) + 1)
-		desired = clamp(n, h.Min, l.Target)
-		if desired < l.Target {
+		n := toCount(math.Floor(h.Model.Required(a.Level, tau/(1+h.ScaleDownMargin))+RoundingSlack) + 1)
+		desired = clamp(n, h.Min, a.Target)
+		if desired < a.Target {
 			d.Reason = Headroom
-		} else if desired > l.Target {
+		} else if desired > a.Target {
 			d.Reason = BelowMinimum
 		}
 	}
-	return d.to(desired, l.Target)
+	return d.withDesired(desired, a.Target)
 }
 
-// rises reports whether instances are counted for the horizon, and not for the present.
-func (h holt) rises(l *Outlook) bool {
-	return h.direction(l) == Rising || l.LoadPredicted > h.Threshold
+// rises reports whether the decision is based on the horizon and not on the present.
+func (h holt) rises(a *Assessment) bool {
+	return h.direction(a) == Rising || a.LoadPredicted > h.Threshold
 }
 
-// fewest is ⌈N(A_ω, τ)⌉, less the last instance if the need for it is a sliver of it and nothing is overloaded yet.
-func (h holt) fewest(l Outlook) int {
-	n := math.Ceil(l.Required - RoundingSlack)
-	if l.LoadNow < h.Threshold && l.Required-(n-1) < h.Spillover {
+// minInstances is ⌈N(A_ω, τ)⌉, minus the last instance if only a small share of it is needed and the present
+// load is below the threshold.
+func (h holt) minInstances(a Assessment) int {
+	n := math.Ceil(a.Required - RoundingSlack)
+	if a.LoadNow < h.Threshold && a.Required-(n-1) < h.Spillover {
 		n--
 	}
-	return count(n)
+	return toCount(n)
 }
 
-func (h holt) scaleUpReason(desired int, l *Outlook) Reason {
+// scaleUpReason returns the reason for a desired count while the load rises.
+func (h holt) scaleUpReason(desired int, a *Assessment) Reason {
 	switch {
-	case l.LoadPredicted <= h.Threshold:
+	case a.LoadPredicted <= h.Threshold:
 		return TrendRising
-	case desired > l.Target:
+	case desired > a.Target:
 		return AboveThreshold
-	case desired >= h.Max && l.Required > float64(desired)+RoundingSlack:
+	case desired >= h.Max && a.Required > float64(desired)+RoundingSlack:
 		return AtMaximum
 	default:
 		return NoNeed

@@ -42,19 +42,21 @@ func ofUnit(unit float64) Scale {
 
 func TestFilterOfOneInstance(t *testing.T) {
 	for name, test := range map[string]struct{ given, want []float64 }{
-		"nothing":                      {[]float64{}, []float64{}},
-		"up to twice":                  {[]float64{0.1, 2, 0.1}, []float64{0.1, 2, 0.1}},
-		"within a factor of four":      {[]float64{1, 4, 1}, []float64{1, 4, 1}},
-		"once":                         {[]float64{1, 100, 1, 1}, []float64{1, 1, 1}},
-		"the newest":                   {[]float64{1, 1, 100}, []float64{1, 1}},
-		"the only one":                 {[]float64{100}, []float64{}},
-		"repeated":                     {[]float64{1, 100, 80, 1}, []float64{1, 100, 80, 1}},
-		"repeated by a quarter":        {[]float64{1, 100, 25, 1}, []float64{1, 100, 25, 1}},
-		"not repeated by a fifth":      {[]float64{1, 100, 20, 1}, []float64{1, 1}},
-		"repeated eight readings on":   {[]float64{100, 1, 1, 1, 1, 1, 1, 1, 90}, []float64{100, 1, 1, 1, 1, 1, 1, 1, 90}},
-		"nine readings on it is not":   {[]float64{100, 1, 1, 1, 1, 1, 1, 1, 1, 90}, []float64{1, 1, 1, 1, 1, 1, 1, 1}},
-		"near what was repeated":       {[]float64{90, 90, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 100}, []float64{90, 90, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 100}},
-		"far from what was repeated":   {[]float64{9, 9, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 100}, []float64{9, 9, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1}},
+		"nothing":                    {[]float64{}, []float64{}},
+		"up to twice":                {[]float64{0.1, 2, 0.1}, []float64{0.1, 2, 0.1}},
+		"within a factor of four":    {[]float64{1, 4, 1}, []float64{1, 4, 1}},
+		"once":                       {[]float64{1, 100, 1, 1}, []float64{1, 1, 1}},
+		"the newest":                 {[]float64{1, 1, 100}, []float64{1, 1}},
+		"the only one":               {[]float64{100}, []float64{}},
+		"repeated":                   {[]float64{1, 100, 80, 1}, []float64{1, 100, 80, 1}},
+		"repeated by a quarter":      {[]float64{1, 100, 25, 1}, []float64{1, 100, 25, 1}},
+		"not repeated by a fifth":    {[]float64{1, 100, 20, 1}, []float64{1, 1}},
+		"repeated eight readings on": {[]float64{100, 1, 1, 1, 1, 1, 1, 1, 90}, []float64{100, 1, 1, 1, 1, 1, 1, 1, 90}},
+		"nine readings on it is not": {[]float64{100, 1, 1, 1, 1, 1, 1, 1, 1, 90}, []float64{1, 1, 1, 1, 1, 1, 1, 1}},
+		"near what was repeated": {[]float64{90, 90, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 100},
+			[]float64{90, 90, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 100}},
+		"far from the confirmed readings": {[]float64{9, 9, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 100},
+			[]float64{9, 9, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1}},
 		"far above a high one":         {[]float64{50, 50, 50, 5000, 50, 50}, []float64{50, 50, 50, 50, 50}},
 		"two that are far apart":       {[]float64{1, 100, 1, 1e6, 1}, []float64{1, 1, 1}},
 		"a fall":                       {[]float64{4, 4, 4, 4, 4, 0, 0, 4}, []float64{4, 4, 4, 4, 4, 0, 0, 4}},
@@ -113,8 +115,9 @@ func TestRefusalsAreNamed(t *testing.T) {
 	all := []pipeline.Instance{readings("a", 1, 70, 1, 1, 1), readings("b", 1, 1, 1, 1, 90)}
 	refusals := f.Apply(all, ofUnit(0.7))
 	require.Len(t, refusals, 2)
-	assert.EqualError(t, &refusals[0], "the reading 70 of 00:00:01 is 100 times as high as the threshold, and no other one is near it: "+
-		"it is taken for an error, and counts once another reading of the pod, or of half of the pods, repeats it")
+	assert.EqualError(t, &refusals[0],
+		"the reading 70 of 00:00:01 is 100 times as high as the threshold, and no other one is near it: "+
+			"it is taken for an error, and counts once another reading of the pod, or of half of the pods, repeats it")
 	assert.False(t, refusals[0].Newest)
 	assert.Equal(t, "b", refusals[1].Instance)
 	assert.True(t, refusals[1].Newest)
@@ -291,7 +294,8 @@ func TestRecordedLoadsLoseNothing(t *testing.T) {
 				r := rand.New(rand.NewPCG(1, uint64(pods)))
 				high, low, late := lost(load, pods, mean/float64(pods)/use, pods > 1, counted(r, pods))
 				name := fmt.Sprintf("%s on %d pods at %g of the threshold", filepath.Base(file), pods, use)
-				t.Logf("%s: of %d readings %d high and %d low ones never count, %d count late", name, len(load)*pods, high, low, late)
+				t.Logf("%s: of %d readings %d high and %d low ones never count, %d count late", name,
+					len(load)*pods, high, low, late)
 				assert.Zero(t, high, "%s: load is lost", name)
 				assert.LessOrEqual(t, low, len(load)*pods/500, name)
 				assert.LessOrEqual(t, late, len(load)*pods/100, name)

@@ -1,9 +1,9 @@
-// Package gate decides which readings of a metric can be a load. What cannot be one is unknown: it is neither load nor
-// zero.
+// Package gate rejects readings of a metric that cannot be a load. A rejected reading is unknown: it is neither a load
+// nor zero.
 //
-// [Limits] judge a reading by itself, when it arrives: its sign, its size and the maximum that the spec declares.
-// [Filter] judges the readings of a window together, before each forecast: a reading far above everything else counts
-// once another one repeats it. Both are pure, so that replicas with the same samples come to the same forecast.
+// [Limits] checks a single reading when it arrives: its sign, its size and the maximum that the spec declares.
+// [Filter] checks the readings of a window together, before each forecast: a reading far above all others is accepted
+// once another one confirms it. Both are pure, so replicas with the same samples make the same forecast.
 package gate
 
 import (
@@ -14,22 +14,22 @@ import (
 )
 
 const (
-	// rounding is how far below 0 a reading may be that the arithmetic of a recording rule has made of 0, as a share of
-	// an ordinary reading. maxRounding bounds that in any unit, as many exporters report -1 for an unknown value.
+	// rounding is how far below 0 a reading may be because of rounding in a recording rule, as a share of an ordinary
+	// reading. maxRounding bounds that in any unit, because many exporters report -1 for an unknown value.
 	rounding, maxRounding = 1e-8, 0.5
-	// maxExcess and maxRateExcess are the shares of the declared maximum that a reading, and a rate of a counter, may
-	// reach: the one may be rounded, the other is inexact by half if scrapes are answered late.
+	// maxExcess and maxRateExcess are the factors of the declared maximum up to which a reading, and a rate of a counter,
+	// is accepted: a reading may be rounded, and a rate is off by up to half if scrapes are late.
 	maxExcess, maxRateExcess = 1.1, 1.5
-	// maxInstances bounds what one reading may require: Kubernetes counts replicas in an int32.
+	// maxInstances bounds the instances that one reading may require: Kubernetes counts replicas in an int32.
 	maxInstances = math.MaxInt32
-	// maxLoad bounds the load of one reading so that sums over all pods are finite in float32, in which loads are kept.
+	// maxLoad bounds the load of one reading so that sums over all pods are finite as float32, in which loads are stored.
 	maxLoad = 1e30
 )
 
-// Impossible is a reading that cannot be a load.
+// Impossible is an error about a reading that cannot be a load.
 type Impossible struct {
 	Value  float64
-	Accept string // what it must be, and what to do
+	Accept string // the accepted values, and what to do
 }
 
 // Error implements error.
@@ -37,9 +37,9 @@ func (e *Impossible) Error() string {
 	return fmt.Sprintf("a reading is %.6g: must be %s", e.Value, e.Accept)
 }
 
-// Number returns a reading that is finite and not below 0, and otherwise an *Impossible. A negative load does not
-// exist: it would cancel the load of other pods. What is hardly below 0, for readings that are ordinarily like unit, is
-// 0.
+// Number returns a reading that is finite and not negative, and otherwise an *Impossible. Negative loads are
+// rejected because they would cancel the load of other pods. A reading slightly below 0 is rounded to 0; unit
+// is the size of an ordinary reading.
 func Number(v, unit float64) (float64, error) {
 	switch {
 	case math.IsNaN(v) || math.IsInf(v, 0):
@@ -51,24 +51,25 @@ func Number(v, unit float64) (float64, error) {
 	return max(0, v), nil
 }
 
-// Unit returns the unit of [Number] for readings whose threshold is not known: the highest of them, at least least.
-func Unit(least float64, readings []pipeline.Sample) float64 {
+// Unit returns the unit of [Number] for readings whose threshold is not known: the highest of them, and at
+// least minUnit.
+func Unit(minUnit float64, readings []pipeline.Sample) float64 {
 	for _, x := range readings {
-		if x.V > least && !math.IsInf(x.V, 0) {
-			least = x.V
+		if x.V > minUnit && !math.IsInf(x.V, 0) {
+			minUnit = x.V
 		}
 	}
-	return least
+	return minUnit
 }
 
-// Limits are what one reading of a PredictedMetric can be. The zero value accepts nothing but 0.
+// Limits bounds a single reading of a PredictedMetric. The zero value accepts only 0.
 type Limits struct {
 	unit     float64 // the threshold
 	highest  float64
 	declared float64 // saturation; 0 without one
 }
 
-// LimitsOf returns the limits that follow from parameters. Readings are rates of a counter if counted is set.
+// LimitsOf returns the limits that follow from parameters. counted means that readings are rates of a counter.
 func LimitsOf(p *pipeline.Params, counted bool) Limits {
 	unit := p.Model.Load(p.Threshold)
 	l := Limits{unit: p.Threshold, highest: p.Model.PerInstance(min(maxLoad, maxInstances*unit), 1)}

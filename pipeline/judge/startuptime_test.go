@@ -9,7 +9,8 @@ import (
 	"github.com/foresail/foresail/pipeline/judge"
 )
 
-// Paper, section 10.4, with r = 0.1, f↑ = 1.5, f↓ = 1 and a window of five: each line is a measurement and T_I after it.
+// Paper, section 10.4, with r = 0.1, f↑ = 1.5, f↓ = 1 and a window of five: each line is a
+// measurement and T_I after it.
 func TestStartupTime(t *testing.T) {
 	type step struct{ measured, want int64 }
 	for name, c := range map[string]struct {

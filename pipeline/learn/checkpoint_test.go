@@ -34,28 +34,29 @@ func newLearner(seed uint64) *learner {
 }
 
 // learn adds loads from one time to another.
-func (l *learner) learn(from, to time.Duration, past *Past) {
+func (l *learner) learn(from, to time.Duration, past *Learned) {
 	l.Play(from, to, l.params.Interval, func(t int64, load float64) { past.Add(t, load, l.params) })
 }
 
-func checkpoint(t testing.TB, p *Past) []byte {
+func checkpoint(t testing.TB, p *Learned) []byte {
 	t.Helper()
 	data, err := p.MarshalBinary()
 	require.NoError(t, err)
 	return data
 }
 
-func restored(t testing.TB, data []byte) *Past {
+func restored(t testing.TB, data []byte) *Learned {
 	t.Helper()
-	var p Past
+	var p Learned
 	require.NoError(t, p.UnmarshalBinary(data))
 	return &p
 }
 
-// TestCheckpointSize states how large the smallest and the largest checkpoints are; TestCheckpointGoesOn has that of an ordinary load.
+// TestCheckpointSize states how large the smallest and the largest checkpoints are;
+// TestCheckpointGoesOn has that of an ordinary load.
 func TestCheckpointSize(t *testing.T) {
 	p := learningParams()
-	assert.Less(t, len(checkpoint(t, NewPast(p))), 9_600, "of nothing")
+	assert.Less(t, len(checkpoint(t, NewLearned(p))), 9_600, "of nothing")
 	// The largest is of a load that has jumped in each minute of the day: on each of five days in another fifth of them.
 	largest := len(checkpoint(t, filledWith(p, 5*24*60, func(minute int64) float64 {
 		if minute >= 0 && minute%5 == minute/1440 {
@@ -66,10 +67,11 @@ func TestCheckpointSize(t *testing.T) {
 	assert.Equal(t, MaxCheckpoint, largest)
 }
 
-// filledWith returns a past that was filled with minutes of a load, ten before the first included, and has learned the hour after them.
-func filledWith(p Options, minutes int64, load func(minute int64) float64) *Past {
+// filledWith returns a past that was filled with minutes of a load, ten before the first included,
+// and has learned the hour after them.
+func filledWith(p Options, minutes int64, load func(minute int64) float64) *Learned {
 	const before = 10
-	past := NewPast(p)
+	past := NewLearned(p)
 	var means []Minute
 	for minute := int64(-before); minute < minutes; minute++ {
 		means = append(means, Minute{Mean: load(minute)})
@@ -80,13 +82,14 @@ func filledWith(p Options, minutes int64, load func(minute int64) float64) *Past
 	return past
 }
 
-// TestCheckpointRefuses: data that is not a checkpoint is an error, and changes nothing. Of all bytes one in seven is changed: fields of
-// two, four and eight bytes each have all of theirs changed in some of them.
+// TestCheckpointRefuses: data that is not a checkpoint is an error, and changes nothing. Of all
+// bytes one in seven is changed: fields of two, four and eight bytes each have all of theirs
+// changed in some of them.
 func TestCheckpointRefuses(t *testing.T) { testCheckpointRefuses(t, 7) }
 
 func testCheckpointRefuses(t *testing.T, apart int) {
 	l := newLearner(3)
-	past := NewPast(l.params)
+	past := NewLearned(l.params)
 	l.learn(0, 8*time.Hour, past)
 	for t := int64(11 * 3_600_000); t < 14*3_600_000; t += 5000 {
 		past.Add(t, l.Load(t), l.params)
@@ -120,16 +123,17 @@ func testCheckpointRefuses(t *testing.T, apart int) {
 	for _, at := range floats {
 		refuse(with(at, math.Inf(1)), "infinite at %d", at)
 		refuse(with(at, math.Inf(-1)), "minus infinite at %d", at)
-		if new(Past).UnmarshalBinary(with(at, math.NaN())) == nil {
+		if new(Learned).UnmarshalBinary(with(at, math.NaN())) == nil {
 			unknown++
 		}
 	}
-	assert.Equal(t, 480+4+3, unknown, "only loads may be unknown: those of the last 40 minutes, the four newest at least, and the three newest for jumps")
+	assert.Equal(t, 480+4+3, unknown,
+		"only loads may be unknown: those of the last 40 minutes, the four newest at least, and the three newest for jumps")
 	unchanged()
 	for i := 0; i < len(data); i += apart { // each byte matters: one that differs is refused, or is another past
 		bad := append([]byte{}, data...)
 		bad[i] = ^bad[i]
-		var other Past
+		var other Learned
 		if other.UnmarshalBinary(bad) == nil {
 			require.True(t, bytes.Equal(bad, checkpoint(t, &other)), "the byte %d does not count", i)
 		}
@@ -139,7 +143,7 @@ func testCheckpointRefuses(t *testing.T, apart int) {
 // TestCheckpointOfTooLargeLoads: what is not finite is not written.
 func TestCheckpointOfTooLargeLoads(t *testing.T) {
 	l := newLearner(4)
-	past := NewPast(l.params)
+	past := NewLearned(l.params)
 	for t := range int64(10) {
 		past.Add(1_000_000+t, math.MaxFloat64, l.params)
 	}
@@ -147,11 +151,11 @@ func TestCheckpointOfTooLargeLoads(t *testing.T) {
 	assert.ErrorContains(t, err, "not finite")
 }
 
-// What is counted of a load of weeks, with a pause, is what a checkpoint of it has.
+// A checkpoint of weeks of load with a pause keeps the counts.
 func TestKnownOfACheckpointOfWeeks(t *testing.T) {
 	p := learningParams()
 	p.Interval = 5 * time.Minute
-	past := NewPast(p)
+	past := NewLearned(p)
 	for s := int64(0); s < 16*ofDay; s += 300 {
 		if s < 5*ofDay || s >= 7*ofDay {
 			past.Add((midnight+s)*1000, 3+math.Sin(float64(s)), p)
@@ -159,7 +163,7 @@ func TestKnownOfACheckpointOfWeeks(t *testing.T) {
 		if s%ofDay == 0 {
 			data, err := past.MarshalBinary()
 			require.NoError(t, err)
-			var read Past
+			var read Learned
 			require.NoError(t, read.UnmarshalBinary(data))
 			require.Equal(t, past.Known(), read.Known(), "day %d", s/ofDay)
 		}

@@ -12,7 +12,7 @@ import (
 	"github.com/foresail/foresail/pipeline/series/seriestest"
 )
 
-// The noise that tells a change is known soon after a load was not known, and of steps of a minute.
+// The noise that a change must exceed is known soon after a gap, and for steps of a minute.
 func TestLevelsOfGapsAndRareReadings(t *testing.T) {
 	for name, c := range map[string]struct {
 		steps, gap int // so many steps ago
@@ -46,22 +46,23 @@ func TestLevelsOfGapsAndRareReadings(t *testing.T) {
 	}
 }
 
-// Instances that are not asked for any longer stay for a look more, as an HPA keeps them, unless looks are farther apart.
+// Instances that are not asked for any longer stay for a look more, as an HPA keeps them, unless
+// looks are farther apart.
 func TestOrderedInstancesAreHeldForALook(t *testing.T) {
 	goodEnough := [][2]float64{{2, 3}, {6, 7}, {2, 3}, {2, 3}, {3, 4}, {4, 5}, {1, 2}, {1, 2}}
 	assert.Equal(t, []float64{2, 6, 6, 3, 3, 4, 4, 2}, ordered(5_000, goodEnough...))
 	assert.Equal(t, []float64{2, 6, 3, 3, 3, 4, 2, 2}, ordered(60_000, goodEnough...))
 }
 
-// What was asked for is not held through times of which nothing is known or learned.
+// The requested count is not held through times that are unknown or not learned.
 func TestNothingIsHeldThroughGaps(t *testing.T) {
 	p := learningParams()
 	load := noisy(1, func(int64) float64 { return 5 })
-	gaps := map[string]func(past *Past, from, to int64){
-		"not known": func(past *Past, from, to int64) {
+	gaps := map[string]func(past *Learned, from, to int64){
+		"not known": func(past *Learned, from, to int64) {
 			follow(past, p, from, to, func(int64) float64 { return math.NaN() })
 		},
-		"not learned": func(past *Past, from, to int64) {
+		"not learned": func(past *Learned, from, to int64) {
 			for s := from; s < to; s++ {
 				past.addUnless((midnight+s)*1000, load(s), p, func(int64) bool { return true })
 			}
@@ -69,7 +70,7 @@ func TestNothingIsHeldThroughGaps(t *testing.T) {
 	}
 	for name, gap := range gaps {
 		t.Run(name, func(t *testing.T) {
-			past := NewPast(p)
+			past := NewLearned(p)
 			follow(past, p, 0, 3600, load)
 			assert.Positive(t, slices.Min(past.asked()[:5]), "%v", past.asked())
 			gap(past, 3600, 3630)
@@ -81,7 +82,7 @@ func TestNothingIsHeldThroughGaps(t *testing.T) {
 // Between two horizons that are learned a margin lies on the line between theirs.
 func TestMarginsBetweenHorizons(t *testing.T) {
 	p := learningParams()
-	past := NewPast(p)
+	past := NewLearned(p)
 	follow(past, p, 0, int64(2*time.Hour/time.Second), noisy(3, func(s int64) float64 { return 3 + float64(s%600)/200 }))
 	near, far := past.marginAt(60), past.marginAt(120)
 	require.Greater(t, math.Abs(far-near), 0.1)

@@ -31,23 +31,23 @@ func learningParams() Options {
 }
 
 // follow lets a past see a load for some seconds.
-func follow(past *Past, p Options, from, to int64, load secondly) {
+func follow(past *Learned, p Options, from, to int64, load secondly) {
 	for s := from; s < to; s++ {
 		past.Add((midnight+s)*1000, load(s), p)
 	}
 }
 
 // followMornings adds a load to a past from nine to eleven on some days. The loads of daily jump at ten.
-func followMornings(past *Past, p Options, from, to int64, load secondly) {
+func followMornings(past *Learned, p Options, from, to int64, load secondly) {
 	for day := from; day < to; day++ {
 		follow(past, p, day*ofDay+9*3600, day*ofDay+11*3600, load)
 	}
 }
 
 // floatsOfCheckpoint returns where in a checkpoint the numbers of eight bytes are that are no integers.
-func floatsOfCheckpoint(p *Past) []int {
+func floatsOfCheckpoint(p *Learned) []int {
 	l := &locator{encoder: encoder{CheckpointVersion}}
-	fieldsOfPast(l, p)
+	codeLearned(l, p)
 	return l.floats
 }
 
@@ -56,46 +56,46 @@ type locator struct {
 	floats []int
 }
 
-func (l *locator) float(v *float64) {
+func (l *locator) float64(v *float64) {
 	l.floats = append(l.floats, len(l.encoder))
-	l.encoder.float(v)
+	l.encoder.float64(v)
 }
 
 // addUnless is Add with what Learn has: times of which nothing is learned.
-func (p *Past) addUnless(t int64, load float64, o Options, unlearned func(t int64) bool) {
-	p.become(o)
-	p.add(t, load, false, unlearned)
+func (p *Learned) addUnless(t int64, load float64, o Options, unlearned func(t int64) bool) {
+	p.setOptions(o)
+	p.addLoad(t, load, false, unlearned)
 }
 
-// learnedAlone is what has been learned of how a load goes on, of the day and the week, and of jumps. What was asked for at the look before
-// is not.
-func (p *Past) learnedAlone() []any {
+// learnedAlone returns what was learned of the load, the day, the week and the jumps, without the count that the
+// previous evaluation requested.
+func (p *Learned) learnedAlone() []any {
 	learned := p.Clone()
-	learned.release()
-	return []any{learned.horizons, learned.season.minutes, learned.season.fives, learned.season.jumps.list}
+	learned.clearRequested()
+	return []any{learned.horizons, learned.season.minutes, learned.season.fiveMinutes, learned.season.jumps.list}
 }
 
-// recalled is what a past knows of the load at a time (ms): the means of the minute and of five minutes around it.
-func (p *Past) recalled(t int64) (ofMinute, ofFive float64) {
-	return p.season.minutes.at(t), p.season.fives.at(t)
+// recalled returns the known load at a time (ms): the means of the minute and of the five minutes around it.
+func (p *Learned) recalled(t int64) (ofMinute, ofFive float64) {
+	return p.season.minutes.at(t), p.season.fiveMinutes.at(t)
 }
 
 // addClipped is Add of a load that was at least as much.
-func (p *Past) addClipped(t int64, load float64, o Options) {
-	p.become(o)
-	p.add(t, load, true, nil)
+func (p *Learned) addClipped(t int64, load float64, o Options) {
+	p.setOptions(o)
+	p.addLoad(t, load, true, nil)
 }
 
 // hourly is how often jumps of some hours come from one time to another (ms), and their load.
-func (p *Past) hourly(from, to int64) (share, height float64) {
+func (p *Learned) hourly(from, to int64) (share, height float64) {
 	return p.season.hourly(from, to)
 }
 
 // due is the load of the jumps that a past expects from one time to another (ms).
-func (p *Past) due(from, to int64) float64 { return p.season.jumps.due(from, to) }
+func (p *Learned) due(from, to int64) float64 { return p.season.jumps.largestDue(from, to) }
 
 // margins are those of each horizon, and Weights the sums of all weights.
-func (p *Past) margins() (margins, weights [len(horizons)]float64) {
+func (p *Learned) margins() (margins, weights [len(horizons)]float64) {
 	for i := range p.horizons {
 		margins[i] = p.horizons[i].margin
 		for _, w := range p.horizons[i].weights {
@@ -105,44 +105,45 @@ func (p *Past) margins() (margins, weights [len(horizons)]float64) {
 	return margins, weights
 }
 
-// ordered is how many instances there would be, look after look, if so many are good enough and loads are steps of some time (ms).
+// ordered is how many instances there would be, look after look, if so many are good enough and
+// loads are steps of some time (ms).
 func ordered(step int64, goodEnough ...[2]float64) (ordered []float64) {
 	var h horizon
 	for _, x := range goodEnough {
-		h.order(x[0], x[1], &kind{step: step})
+		h.updateOrdered(x[0], x[1], &loadKey{step: step})
 		ordered = append(ordered, h.ordered)
 	}
 	return ordered
 }
 
 // promised is the margin that the furthest horizon had promised at a time (ms).
-func (p *Past) promised(t int64) float64 {
+func (p *Learned) promised(t int64) float64 {
 	last := len(horizons) - 1
-	return p.horizons[last].before.at(t, horizons[last], &p.of).margin.value()
+	return p.horizons[last].planned.slot(t, horizons[last], &p.key).margin.value()
 }
 
 // levelsOf are the levels that a description has of steps of so many seconds.
 func levelsOf(means []float64, step float64) []float64 {
 	var d description
-	if !d.describe(means, 0, step) {
+	if !d.computeFeatures(means, 0, step) {
 		return nil
 	}
 	return d.levels[:]
 }
 
 // marginAt is the margin that a past expects to need in some seconds; NaN while it is not known.
-func (p *Past) marginAt(seconds float64) float64 {
+func (p *Learned) marginAt(seconds float64) float64 {
 	var d description
-	if !d.describe(p.recent.means, p.recent.end, float64(p.recent.step)/1000) {
+	if !d.computeFeatures(p.recent.means, p.recent.end, float64(p.recent.step)/1000) {
 		return math.NaN()
 	}
-	return p.expect(&d, p.recent.end, seconds, p.of.lateness).Margin
+	return p.expect(&d, p.recent.end, seconds, p.key.lateness).Margin
 }
 
 // asked are how many instances the looks before asked for, by horizon.
-func (p *Past) asked() (asked []float64) {
+func (p *Learned) asked() (asked []float64) {
 	for i := range p.horizons {
-		asked = append(asked, p.horizons[i].asked)
+		asked = append(asked, p.horizons[i].requested)
 	}
 	return asked
 }

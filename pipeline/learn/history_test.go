@@ -25,14 +25,14 @@ func minuteMeans(from, to int64, load secondly) []Minute {
 }
 
 // filled is a past that knows a load from one second to another by its means of minutes.
-func filled(p Options, from, to int64, load secondly) *Past {
-	past := NewPast(p)
+func filled(p Options, from, to int64, load secondly) *Learned {
+	past := NewLearned(p)
 	past.Fill((midnight+from)*1000, minuteMeans(from, to, load))
 	return past
 }
 
-// busyDays vary over the day, with noise, and jump to four times as much for four minutes at the seconds of the day that are given, a few
-// seconds earlier or later each day.
+// busyDays vary over the day, with noise, and jump to four times as much for four minutes at the
+// seconds of the day that are given, a few seconds earlier or later each day.
 func busyDays(seed uint64, at ...int64) secondly {
 	return noisy(seed, func(s int64) float64 {
 		level := 20 + 10*math.Sin(2*math.Pi*float64(s)/float64(ofDay))
@@ -49,15 +49,16 @@ func busyDays(seed uint64, at ...int64) secondly {
 	})
 }
 
-// TestFilledIsAsLearned: what means of minutes tell is what a past knows that saw the same load as it came: the load of a day and a week
-// ago to the digits that are kept, and the minutes in which it jumps, to ten seconds and a tenth of the height.
+// Filling in means of minutes gives the same history as learning the same load directly: the load
+// of a day and a week ago to the digits that are kept, and the minutes in which it jumps, to ten
+// seconds and a tenth of the height.
 func TestFilledIsAsLearned(t *testing.T) {
 	p := learningParams()
 	p.Interval = 5 * time.Second
 	jumps := []int64{3*3600 + 20, 10*3600 + 37, 17*3600 + 3, 20*3600 + 48}
 	load := busyDays(21, jumps...)
 	const days = 3
-	live := NewPast(p)
+	live := NewLearned(p)
 	for s := int64(0); s < days*ofDay; s += 5 {
 		mean := 0.0
 		for k := s; k < s+5; k++ {
@@ -99,10 +100,10 @@ func TestLearnedStays(t *testing.T) {
 		"until it was learned":     {5*ofDay + 9*3600, 5*ofDay + 12*3600, 5*ofDay + 9*3600},
 		"until hours after it was": {5*ofDay + 9*3600, 5*ofDay + 12*3600, 5*ofDay + 20*3600},
 	} {
-		past := NewPast(p)
+		past := NewLearned(p)
 		follow(past, p, c.began, c.ended, calm)
 		margins, weights := past.margins()
-		once := func(past *Past) *Past {
+		once := func(past *Learned) *Learned {
 			past = past.Clone()
 			past.Fill(midnight*1000, minuteMeans(0, c.history, jumps))
 			return past
@@ -117,7 +118,7 @@ func TestLearnedStays(t *testing.T) {
 		_, five := got.recalled((midnight + ten - ofDay) * 1000)
 		require.Greater(t, five, 4.0, "%s: it did a day before", name)
 		// It jumped on days 0 to 4, and not on day 5. After some days that were not seen fewer are left.
-		due := func(past *Past, day int64) float64 {
+		due := func(past *Learned, day int64) float64 {
 			at := (midnight + day*ofDay + 10*3600 + 140) * 1000
 			return past.due(at, at)
 		}
@@ -136,7 +137,7 @@ func TestLearnedStays(t *testing.T) {
 // TestGapsOfHistory: what is not known is unknown, and no load of zero nor a jump after one.
 func TestGapsOfHistory(t *testing.T) {
 	p := learningParams()
-	past := NewPast(p)
+	past := NewLearned(p)
 	means := minuteMeans(0, 7*ofDay, daily(func(int64) bool { return false }))
 	for day := range 7 {
 		for m := 600; m < 660; m++ {
@@ -160,7 +161,8 @@ func TestFilledWeeksAreTheNewest(t *testing.T) {
 	require.Equal(t, checkpoint(t, filled(p, ofDay, 9*ofDay, load)), checkpoint(t, filled(p, -20*ofDay, 9*ofDay, load)))
 }
 
-// TestFillOfRareReadings: jumps of loads that are read once a minute are not found as they come, and so not in their history either.
+// TestFillOfRareReadings: jumps of loads that are read once a minute are not found as they come,
+// and so not in their history either.
 func TestFillOfRareReadings(t *testing.T) {
 	p := learningParams()
 	p.Interval = time.Minute
@@ -177,7 +179,7 @@ func TestClippedMinutes(t *testing.T) {
 	for i := range means {
 		means[i].Clipped = means[i].Mean > 9
 	}
-	past := NewPast(p)
+	past := NewLearned(p)
 	past.Fill(midnight*1000, means)
 	ten := (midnight + 7*ofDay + 10*3600 + 140) * 1000
 	require.InDelta(t, 10, past.due(ten, ten), 0.5)

@@ -7,40 +7,40 @@ import (
 	"github.com/foresail/foresail/pipeline/series"
 )
 
-// horizons are those that are learned, in seconds. Between them forecasts are interpolated.
-var horizons = [...]float64{15, 30, 60, 120, 240, 480, mostSeconds}
+// horizons are the learned horizons in seconds. Forecasts in between are interpolated.
+var horizons = [...]float64{15, 30, 60, 120, 240, 480, maxSeconds}
 
-// mostSeconds is the furthest of them.
-const mostSeconds = 960
+// maxSeconds is the longest horizon.
+const maxSeconds = 960
 
-// horizon holds what has been learned for one horizon.
+// horizon holds what was learned for one horizon.
 type horizon struct {
-	regression         // how far the load is off the mean of half a minute then, in units of description.scale
+	regression         // predicts the difference from the mean of half a minute, in units of description.scale
 	margin     float64 // of the planned load, in mean absolute errors
-	before     promises
-	ordered    float64 // the number of instances that the planned load would have
-	asked      float64 // how many of them the previous look requested; 0 if it is longer ago
+	planned    plannedMargins
+	ordered    float64 // the number of instances that would run for the planned load
+	requested  float64 // the number that the previous evaluation requested; 0 if that was longer ago
 }
 
-// promise is the margin that a horizon adds to the expected load, and how much it would add for a jump that may come,
-// in units of description.scale.
-type promise struct{ margin, forJump short }
+// plannedMargin is the margin that was added to the expected load, and how much it was worth adding for a
+// possible jump, in units of description.scale.
+type plannedMargin struct{ margin, forJump bf16 }
 
-// promises are the newest ones, one for each look: whether a forecast was late depends on the margin at the time when
-// it was made. Nearer horizons need fewer of them, see lookBacks.
-type promises [mostSeconds*1000/learnEach + 2]promise
+// plannedMargins are those of the newest evaluations: whether a forecast was late depends on the margin at the
+// time when it was made. Shorter horizons need fewer of them, see marginSlots.
+type plannedMargins [maxSeconds*1000/evaluationInterval + 2]plannedMargin
 
-// lookBacks returns the number of the newest looks whose promises a horizon needs.
-func lookBacks(seconds float64) int { return int(seconds*1000)/learnEach + 2 }
+// marginSlots returns the number of planned margins that a horizon needs.
+func marginSlots(seconds float64) int { return int(seconds*1000)/evaluationInterval + 2 }
 
-// at returns the place of the promise of a time.
-func (m *promises) at(t int64, seconds float64, of *kind) *promise {
-	return &m[series.FloorMod(series.FloorDiv(t, of.lookEach()), int64(lookBacks(seconds)))]
+// slot returns the memory for the planned margin of a time.
+func (m *plannedMargins) slot(t int64, seconds float64, of *loadKey) *plannedMargin {
+	return &m[series.FloorMod(series.FloorDiv(t, of.evaluationEvery()), int64(marginSlots(seconds)))]
 }
 
-// shift moves the promises to earlier by a number of looks.
-func (m *promises) shift(looks int64, seconds float64) {
-	n := int64(lookBacks(seconds))
+// shift moves the planned margins to earlier by a number of evaluations.
+func (m *plannedMargins) shift(looks int64, seconds float64) {
+	n := int64(marginSlots(seconds))
 	was := *m
 	for i := range n {
 		m[i] = was[series.FloorMod(i+looks, n)]
@@ -48,131 +48,138 @@ func (m *promises) shift(looks int64, seconds float64) {
 }
 
 const (
-	// leastKnown is the time for which a load must have been looked at before its forecasts count, and leastNear that
-	// of forecasts within nearest (s), whose looks overlap less. Margins are learned after leastKnown and known after
-	// leastMargin (ms).
-	leastKnown, leastMargin = 10 * minute, 30 * minute
-	nearest, leastNear      = 60, 5 * minute
+	// minKnown is the evaluated time from which a forecast is used (ms), and minKnownNear that for forecasts within
+	// nearSeconds, whose evaluations overlap less. Margins are learned after minKnown and used after minMarginKnown (ms).
+	minKnown, minMarginKnown  = 10 * minute, 30 * minute
+	nearSeconds, minKnownNear = 60, 5 * minute
 	// aroundTime is half the averaging window around a time, in seconds.
 	aroundTime = 10
 
-	// A margin begins with firstMargin mean absolute errors, and rises by marginStep of one each time that the load was
-	// above the planned one. Otherwise it falls by that times the requested lateness: in the long run it is late for
-	// just that share. This is the quantile tracker of conformal control (Angelopoulos, Candès and Tibshirani, 2023).
+	// firstMargin and marginStep adapt the margin: it begins with firstMargin mean absolute errors.
+	// Each time the load exceeds the planned load it rises by marginStep·(1 - lateness), otherwise it
+	// falls by marginStep·lateness. In the long run forecasts are late for just that share. This is
+	// the quantile tracker of conformal control (Angelopoulos, Candès and Tibshirani, 2023).
 	firstMargin, marginStep = 3, 0.1
-	// mostErrors is the largest margin in mean absolute errors: errors of loads that hardly vary say little.
-	mostErrors = 30
-	// heavyTails is the factor by which the price that follows from a margin is larger than by Laplace's distribution,
-	// as large errors are more frequent.
+	// maxMargin is the largest margin in mean absolute errors: for loads that hardly vary, more says little.
+	maxMargin = 30
+	// heavyTails is the factor of the price of a margin over that of Laplace's distribution, because large
+	// errors are more frequent.
 	heavyTails = 3
 	// heldFor is the time for which an HPA keeps instances that are no longer requested (ms).
 	heldFor = 30_000
-	// mostGrowth caps the expected load as a factor of the present one. With less, forecasts are late each time that a
-	// load doubles in the time that instances take to start.
-	mostGrowth = 4
-	// spare is the share of an instance that is not ordered for its own sake.
-	spare = 0.1
+	// maxGrowth caps the expected load as a factor of the present one. With less, forecasts are late each time
+	// a load doubles within the startup time.
+	maxGrowth = 4
+	// spareShare is the share of an instance for which no instance is added.
+	spareShare = 0.1
 )
 
-// learn adds the rate that came some seconds after a description. A clipped one was at least that.
-func (h *horizon) learn(d *description, seconds float64, s *season, rate float64, clipped bool, of *kind) {
+// learn adds the rate that followed a description after some seconds. A clipped rate is a lower bound.
+func (h *horizon) learn(d *description, seconds float64, s *season, rate float64, clipped bool, of *loadKey) {
 	x := d.features(seconds, s)
-	if h.knows(leastKnown+int64(seconds*1000), of) { // what was promised then followed from something
-		h.track(d, seconds, s, d.likely(h.at(&x), seconds), rate, clipped, of)
+	if h.observedFor(minKnown+int64(seconds*1000), of) { // the margin that was planned then was learned
+		h.updateMargin(d, seconds, s, d.expectedLoad(h.at(&x), seconds), rate, clipped, of)
 	}
 	if !clipped {
-		each := float64(of.lookEach())
+		each := float64(of.evaluationEvery())
 		h.regression.learn(&x, (rate-d.base)/d.scale, math.Ceil((seconds+aroundTime)*1000/each), each)
 	}
 }
 
-// remember keeps the promise of a time.
-func (h *horizon) remember(t int64, seconds float64, s *season, of *kind) {
-	if !h.knows(leastKnown, of) {
+// recordMargin stores the planned margin of a time.
+func (h *horizon) recordMargin(t int64, seconds float64, s *season, of *loadKey) {
+	if !h.observedFor(minKnown, of) {
 		h.margin = firstMargin
 	}
 	if of.lateness == 0 {
 		return
 	}
-	share, _ := s.hourly(t, t+int64(seconds*1000)+of.lookEach()) // for all descriptions until the next look
-	kept := func(v float64) short { return shortOf(min(v, math.MaxFloat32/2)) }
-	*h.before.at(t, seconds, of) = promise{kept(h.margin * h.size), kept(share * h.price(h.margin))}
+	share, _ := s.hourly(t, t+int64(seconds*1000)+of.evaluationEvery()) // for all descriptions until the next evaluation
+	kept := func(v float64) bf16 { return toBF16(min(v, math.MaxFloat32/2)) }
+	*h.planned.slot(t, seconds, of) = plannedMargin{kept(h.margin * h.size), kept(share * h.marginPrice(h.margin))}
 }
 
-// knows reports whether the load has been looked at for some time (ms).
-func (h *horizon) knows(least int64, of *kind) bool {
-	return h.looks*float64(of.lookEach()) >= float64(least)
+// observedFor reports whether the load has been evaluated for at least minTime (ms).
+func (h *horizon) observedFor(minTime int64, of *loadKey) bool {
+	return h.evaluations*float64(of.evaluationEvery()) >= float64(minTime)
 }
 
-// track adapts the margin to whether the load was more than the instances hold that the promise of then had ordered. As
-// in stage five, a count that is good enough stays. For a clipped load that may not be known.
-func (h *horizon) track(d *description, seconds float64, s *season, expected, rate float64, clipped bool, of *kind) {
+// updateMargin adapts the margin to whether the load exceeded the capacity of the instances that had been
+// ordered for it. As in stage five, an acceptable count does not change. For a clipped load this may not be
+// known.
+func (h *horizon) updateMargin(d *description, seconds float64, s *season, expected,
+	rate float64, clipped bool, of *loadKey) {
 	if of.lateness == 0 {
 		return
 	}
-	then := h.before.at(d.at, seconds, of)
+	then := h.planned.slot(d.at, seconds, of)
 	_, jump := s.hourly(d.at, d.at+int64(seconds*1000))
 	margin := then.margin.value() * d.scale
-	planned, chance := withJump(d.planned(expected, d.at, seconds, s), jump, margin, then.forJump.value()*d.scale)
+	planned, chance := withJump(d.plannedLoad(expected, d.at, seconds, s), jump, margin, then.forJump.value()*d.scale)
 	margin = decide.BoundedMargin(margin, planned)
 	required := (planned + margin) / of.threshold
-	h.order(math.Ceil(required-spare), math.Ceil(required*(1+of.scaleDownMargin)+spare), of)
+	h.updateOrdered(math.Ceil(required-spareShare), math.Ceil(required*(1+of.scaleDownMargin)+spareShare), of)
 	late := rate > h.ordered*of.threshold
 	switch {
 	case !late && !clipped:
 		h.margin = max(0, h.margin-marginStep*of.lateness)
-	case late && rate > planned+margin && (rate <= chance || h.margin*h.size*d.scale <= decide.LargestMargin*planned): // a larger one would count
-		h.margin = min(h.margin+marginStep*(1-of.lateness), mostErrors)
+	case late && rate > planned+margin && (rate <= chance || h.margin*h.size*d.scale <= decide.MaxMargin*planned):
+		// a larger margin would be used
+		h.margin = min(h.margin+marginStep*(1-of.lateness), maxMargin)
 	}
 }
 
-// price returns how much more load may be planned at one look so that one look less is late, in units of
-// description.scale: as much as a larger margin would need for that, if errors have Laplace's distribution.
-func (h *horizon) price(margin float64) float64 { return heavyTails * 2 * h.size * math.Exp(margin) }
+// marginPrice returns how much more load is worth planning at one evaluation so that one evaluation less is
+// late, in units of description.scale: as much as a larger margin would need for that, if errors have Laplace's
+// distribution.
+func (h *horizon) marginPrice(margin float64) float64 {
+	return heavyTails * 2 * h.size * math.Exp(margin)
+}
 
-// order adapts the number of instances to the range that is good enough. An HPA with the stabilization window that
-// docs/hpa.md recommends for scaling down, heldFor, keeps the highest count that was requested within it: now, and at
-// the previous look if looks are closer together.
-func (h *horizon) order(least, most float64, of *kind) {
-	if of.lookEach() >= heldFor {
-		h.asked = 0
+// updateOrdered adapts the number of instances to the acceptable range. An HPA with the stabilization window
+// for scale-down that docs/hpa.md recommends, heldFor, keeps the highest count that was requested within that
+// window: now, and at the previous evaluation if evaluations are closer together.
+func (h *horizon) updateOrdered(minCount, maxCount float64, of *loadKey) {
+	if of.evaluationEvery() >= heldFor {
+		h.requested = 0
 	}
-	asked := max(least, min(h.ordered, most))
-	h.ordered, h.asked = max(asked, h.asked), asked
+	requested := max(minCount, min(h.ordered, maxCount))
+	h.ordered, h.requested = max(requested, h.requested), requested
 }
 
-// likely returns the load in some seconds that is off (in units of scale) from the mean of half a minute: at most
-// mostGrowth times the present load, unless the line leads farther. The margin is learned from the same.
-func (d *description) likely(off, seconds float64) float64 {
-	highest := mostGrowth * max(d.base, d.base+d.shape[0]*d.scale)
-	return min(max(0, d.base+off*d.scale), max(highest, d.straight(seconds)))
+// expectedLoad returns the load in some seconds for a predicted difference from the mean of half a minute (in
+// units of scale). It is at most maxGrowth times the present load, unless the line leads further. The margin is
+// learned from the same value.
+func (d *description) expectedLoad(off, seconds float64) float64 {
+	highest := maxGrowth * max(d.base, d.base+d.shape[0]*d.scale)
+	return min(max(0, d.base+off*d.scale), max(highest, d.onLine(seconds)))
 }
 
-// planned returns the load to plan for, without a margin, if a load is expected in some seconds. Jumps may come from
-// now on (ms).
-func (d *description) planned(expected float64, now int64, seconds float64, s *season) float64 {
-	return max(d.base, expected, d.straight(seconds), s.jumps.due(now, d.at+int64(seconds*1000)))
+// plannedLoad returns the load to plan for, without a margin. Jumps are due from now on (ms).
+func (d *description) plannedLoad(expected float64, now int64, seconds float64, s *season) float64 {
+	return max(d.base, expected, d.onLine(seconds), s.jumps.largestDue(now, d.at+int64(seconds*1000)))
 }
 
-// basis returns where a planned load comes from.
+// basis returns the source of a planned load.
 func (d *description) basis(planned, expected, seconds float64) decide.Basis {
 	switch planned {
 	case expected:
 		return decide.FromForecast
 	case d.base:
 		return decide.FromRecent
-	case d.straight(seconds):
+	case d.onLine(seconds):
 		return decide.FromTrend
 	default:
 		return decide.FromJump
 	}
 }
 
-// withJump plans for a jump that may come if the added load is worth it. If not, chance is the load with it.
+// withJump plans for a possible jump if that is worth the added load. If not, chance is the load including the
+// jump.
 func withJump(load, jump, margin, worth float64) (planned, chance float64) {
 	without, with := load+decide.BoundedMargin(margin, load), jump+decide.BoundedMargin(margin, jump)
 	switch {
-	case jump <= without: // it is no more than is planned for
+	case jump <= without: // covered by the plan
 		return load, 0
 	case worth > with-without:
 		return jump, 0
@@ -180,16 +187,18 @@ func withJump(load, jump, margin, worth float64) (planned, chance float64) {
 	return load, with
 }
 
-// marginFor returns the margin for a lateness (0: as learned), in mean absolute errors. It is learned for one lateness.
-// For another one, which holds for hours in a window of a schedule, it would be learned too late. So it follows from
-// the learned one by the distribution of errors that requires more: for a smaller lateness that of Laplace, of which
-// the share e is beyond ln(1/2e) of them, for a larger one the normal one.
-func (h *horizon) marginFor(lateness float64, of *kind) float64 {
+// marginFor returns the margin for a lateness (0: the learned one), in mean absolute errors.
+//
+// The margin is learned for one lateness. A window of a schedule may have another lateness for some hours, too
+// short to learn. Its margin follows from the learned one by the distribution of errors that requires more: for
+// a smaller lateness Laplace's, where a share e of errors is beyond ln(1/2e) mean absolute errors; for a larger
+// one the normal distribution.
+func (h *horizon) marginFor(lateness float64, of *loadKey) float64 {
 	switch {
 	case lateness == of.lateness || lateness == 0 || of.lateness == 0:
 		return h.margin
 	case lateness < of.lateness:
-		return min(h.margin+math.Log(of.lateness/lateness), mostErrors)
+		return min(h.margin+math.Log(of.lateness/lateness), maxMargin)
 	}
 	beyond := func(share float64) float64 { return math.Erfinv(1 - 2*share) }
 	return h.margin * beyond(lateness) / beyond(of.lateness)

@@ -13,7 +13,7 @@ import (
 // A jump in a minute of the hour, which comes in some hours, is known by its share of them.
 func TestJumpsOfSomeHoursAreKnown(t *testing.T) {
 	p := learningParams()
-	past := NewPast(p)
+	past := NewLearned(p)
 	hourly := seriestest.Hourly(func(hour int64) bool { return hour%4 == 0 })
 	expected := func(s int64) (share, height float64) {
 		at := (midnight + s) * 1000
@@ -32,12 +32,12 @@ func TestJumpsOfSomeHoursAreKnown(t *testing.T) {
 		assert.Zero(t, share, name)
 	}
 
-	each := NewPast(p)
+	each := NewLearned(p)
 	followMornings(each, p, 0, 4, daily(func(int64) bool { return true }))
 	share, _ = each.hourly((midnight+4*ofDay+2*60)*1000, (midnight+4*ofDay+3*60)*1000)
 	assert.Zero(t, share, "what comes at ten each day does not come in other hours")
 
-	young := NewPast(p)
+	young := NewLearned(p)
 	follow(young, p, 0, 5*3600, hourly)
 	share, _ = young.hourly((midnight+5*3600+before)*1000, (midnight+5*3600+before+240)*1000)
 	assert.Zero(t, share, "two jumps may be chance")
@@ -47,9 +47,9 @@ func TestJumpsOfSomeHoursAreKnown(t *testing.T) {
 func TestClippedLoadsMayBeLate(t *testing.T) {
 	p := learningParams()
 	load := noisy(6, func(int64) float64 { return 3 })
-	past := NewPast(p)
+	past := NewLearned(p)
 	follow(past, p, 0, ofDay/4+1, load) // the look of then is over
-	clipped := func(shown float64) *Past {
+	clipped := func(shown float64) *Learned {
 		out := past.Clone()
 		for s := ofDay/4 + 1; s < ofDay/4+120; s++ {
 			out.addClipped((midnight+s)*1000, shown, p)
@@ -69,7 +69,7 @@ func TestClippedLoadsMayBeLate(t *testing.T) {
 // The margins that were promised are those of the same loads after a past is shifted.
 func TestShiftedPastsPromiseTheSame(t *testing.T) {
 	p := learningParams()
-	past := NewPast(p)
+	past := NewLearned(p)
 	follow(past, p, 0, 2*3600, noisy(7, bursts(7, 900)))
 	const by = 5 * 3600
 	shifted := past.Shifted(by * time.Second)

@@ -9,48 +9,48 @@ import (
 )
 
 const (
-	// leastStep is the shortest step in which a load is kept.
-	leastStep = 5 * time.Second
-	// recentSteps is the number of steps that are kept: 40 minutes of the shortest, which is needed to learn a quarter
-	// of an hour ahead.
+	// minStep is the shortest step to which loads are averaged.
+	minStep = 5 * time.Second
+	// recentSteps is the number of steps that are kept: 40 minutes of the shortest steps, as learning 15
+	// minutes ahead requires.
 	recentSteps = 480
 )
 
-// recent holds the newest loads, in means of some seconds.
+// recent holds the newest loads as means of steps of some seconds.
 type recent struct {
 	step  int64     // ms
 	end   int64     // of the newest step (ms)
 	means []float64 // of steps, oldest first; NaN where the load is not known
 
-	// least has lower bounds of the newest steps, the newest last; NaN where they are not known.
-	least [4]float64
+	// lowerBounds are lower bounds of the newest steps, the newest last; NaN if not known.
+	lowerBounds [4]float64
 
 	newest  int64   // the time of the newest load (ms)
-	sum     float64 // of the step that is open
-	known   int64   // the number of loads in it
-	missing bool    // a load of it is not known
-	clipped bool    // or was more
+	sum     float64 // of the open step
+	known   int64   // number of loads in the open step
+	missing bool    // a load of the open step is not known
+	clipped bool    // a load of the open step was clipped
 }
 
-// nothing is known of any step.
-var nothing = [4]float64{math.NaN(), math.NaN(), math.NaN(), math.NaN()}
+// noBounds are the lower bounds if no step is known.
+var noBounds = [4]float64{math.NaN(), math.NaN(), math.NaN(), math.NaN()}
 
-// newRecent returns an empty one with steps of whole intervals.
+// newRecent returns an empty recent whose steps are whole intervals.
 func newRecent(interval time.Duration) recent {
 	r := recent{step: stepOf(interval)}
-	r.forget(0, 0)
+	r.reset(0, 0)
 	return r
 }
 
-// stepOf returns the shortest step of whole intervals (ms).
+// stepOf returns the length of a step (ms): the shortest one of whole intervals.
 func stepOf(interval time.Duration) int64 {
 	interval = max(interval, time.Millisecond)
-	return ((leastStep + interval - 1) / interval * interval).Milliseconds()
+	return ((minStep + interval - 1) / interval * interval).Milliseconds()
 }
 
-// forget starts over: the next step begins at end, and times that are not after the newest (ms) are ignored.
-func (r *recent) forget(end, newest int64) {
-	*r = recent{step: r.step, means: r.means[:0], least: nothing, end: end, newest: newest}
+// reset starts over: the next step begins at end, and times up to newest (ms) are ignored.
+func (r *recent) reset(end, newest int64) {
+	*r = recent{step: r.step, means: r.means[:0], lowerBounds: noBounds, end: end, newest: newest}
 }
 
 func (r *recent) clone() recent {
@@ -59,14 +59,15 @@ func (r *recent) clone() recent {
 	return out
 }
 
-// add adds the load at a time (ms), NaN if it is not known; a clipped one was at least that. It calls complete for each
-// step that it completes, with the mean of its loads, NaN if one of them is not known, and with the least that they
-// show. Times that are not after the newest are ignored, unless they are so far away that the clock must have been set.
+// add adds the load at a time (ms); NaN if it is not known. A clipped load is a lower bound. For each step that
+// ends, it calls complete with the mean of its loads (NaN if one of them is not known) and with the mean of the
+// visible loads. Times up to the newest one are ignored, unless they are so far off that the clock must have
+// been set.
 func (r *recent) add(t int64, load float64, clipped bool, complete func(mean, shown float64)) {
 	begin := series.FloorDiv(t, r.step) * r.step
 	span := recentSteps * r.step
 	if r.end == 0 && r.newest == 0 || begin > r.end+span || begin < r.end-span {
-		r.forget(begin, t-1)
+		r.reset(begin, t-1)
 	}
 	if t <= r.newest || begin < r.end {
 		return
@@ -99,8 +100,8 @@ func (r *recent) close() (mean, shown float64) {
 	if r.missing || r.clipped {
 		mean = math.NaN()
 	}
-	copy(r.least[:], r.least[1:])
-	newest := &r.least[len(r.least)-1]
+	copy(r.lowerBounds[:], r.lowerBounds[1:])
+	newest := &r.lowerBounds[len(r.lowerBounds)-1]
 	if *newest = shown; r.missing {
 		*newest = math.NaN()
 	}
@@ -114,17 +115,17 @@ func (r *recent) close() (mean, shown float64) {
 	return mean, shown
 }
 
-// atLeast returns a lower bound of the mean of the newest n steps; NaN if one of them has none.
-func (r *recent) atLeast(n int) float64 {
+// lowerBound returns a lower bound of the mean of the newest n steps; NaN if one of them is not known.
+func (r *recent) lowerBound(n int) float64 {
 	sum := 0.0
-	for _, v := range r.least[len(r.least)-n:] {
+	for _, v := range r.lowerBounds[len(r.lowerBounds)-n:] {
 		sum += v
 	}
 	return sum / float64(n)
 }
 
-// before returns the newest of the steps that had ended at a time, n at most; none if something is missing between.
-func (r *recent) before(t int64, n int) []float64 {
+// endedBefore returns the newest steps that had ended at a time, at most n; none if there is a gap before t.
+func (r *recent) endedBefore(t int64, n int) []float64 {
 	if t-r.end >= r.step {
 		return nil
 	}
@@ -133,27 +134,28 @@ func (r *recent) before(t int64, n int) []float64 {
 	return known[max(0, len(known)-n):]
 }
 
-// maxDescribed is the number of the shortest steps that a description looks back.
-const maxDescribed = describedSeconds * 1000 / int(leastStep/time.Millisecond)
+// maxDescribed is the number of the shortest steps that a description covers.
+const maxDescribed = describedSeconds * 1000 / int(minStep/time.Millisecond)
 
-// with appends to steps those that a description of the loads of a run needs: the loads in steps of some seconds, and
-// the steps that had ended before them. It returns when the last one ends (ms).
-func (r *recent) with(l *series.Loads, steps []float64) (all []float64, end int64, seconds float64) {
+// stepsFor appends to steps what a description of the loads of a run needs: the loads averaged over steps, and
+// the stored steps that had ended before. It also returns when the last step ends (ms) and the length of a
+// step.
+func (r *recent) stepsFor(l *series.Loads, steps []float64) (all []float64, end int64, seconds float64) {
 	each := max(1, int(r.step/l.Step))
 	loads := l.Ticks[len(l.Ticks)%each:]
 	end = l.Tick(l.N-1) + l.Step
 	begin := end - int64(len(loads))*l.Step
 	seconds = float64(each) * float64(l.Step) / 1000
-	most := stepsOf(describedSeconds, seconds)
-	loads = loads[max(0, len(loads)-most*each):]
-	steps = append(steps, r.before(begin, most-len(loads)/each)...)
+	maxSteps := stepsOf(describedSeconds, seconds)
+	loads = loads[max(0, len(loads)-maxSteps*each):]
+	steps = append(steps, r.endedBefore(begin, maxSteps-len(loads)/each)...)
 	for ; len(loads) > 0; loads = loads[each:] {
 		steps = append(steps, series.Mean(loads[:each]))
 	}
 	return steps, end, seconds
 }
 
-// meanOf returns the mean of the known ones among the n steps before the e-th; NaN if less than half of them are known.
+// meanOf returns the mean of the known ones among the n steps before index e; NaN if less than half are known.
 func meanOf(means []float64, e, n int) float64 {
 	sum, known := 0.0, 0
 	for _, v := range means[max(0, e-n):e] {

@@ -6,39 +6,40 @@ import (
 	"github.com/foresail/foresail/pipeline/series"
 )
 
-// regression is a linear function that is fitted to each new value, so that its absolute errors are small: a few jumps
-// that could not be known do not count for much. The zero value is ready.
+// regression is a linear function that is fitted to each new value so that absolute errors are small: a few
+// jumps that cannot be predicted have little weight. The zero value is ready to use.
 type regression struct {
-	looks   float64 // that count
-	size    float64 // the mean absolute error of about the last four hours
-	squares [features * (features + 1) / 2]float32
-	moments [features]float32
-	weights [features]float64 // follow from the two above; those of prior are not in them
+	evaluations float64 // the decayed number of evaluations
+	size        float64 // the mean absolute error of roughly the last four hours
+	squares     [features * (features + 1) / 2]float32
+	moments     [features]float32
+	weights     [features]float64 // follow from squares and moments; the prior is added to them
 }
 
 const (
-	// halfLife is the time after which a look counts half (ms).
+	// halfLife is the time after which an evaluation has half its weight (ms).
 	halfLife = day
-	// held is the strength of the ridge that holds weights back until the load has shown them several times.
+	// held is the strength of the ridge that keeps weights near the prior until the load has confirmed them
+	// several times.
 	held = 10
-	// leastError is the least error by which a look is weighed, as a share of the mean one.
-	leastError = 0.2
-	// sizeLooks is about the number of looks that the mean absolute error is taken of.
-	sizeLooks = 1000
+	// minError is the minimum error by which an evaluation is weighted, as a share of the mean error.
+	minError = 0.2
+	// sizeEvaluations is roughly the number of evaluations that the mean absolute error covers.
+	sizeEvaluations = 1000
 )
 
-// prior holds the weights before anything is known: the means of one and two minutes say more than that of half a
-// minute alone.
+// prior holds the initial weights: the means of one and two minutes predict more than that of half a minute
+// alone.
 var prior = [features]float64{minuteMean: 0.3, twoMinutesMean: 0.2}
 
-// learn adds the value y that followed x. Looks are some time apart (ms); they overlap by the lag, and count as much
-// less.
+// learn adds the value y that followed x. Evaluations are apart by a time (ms). They overlap by lag, and weigh
+// less by that factor.
 func (r *regression) learn(x *[features]float64, y, lag, apart float64) {
 	keep := 1 - min(0.5, math.Ln2*apart/float64(halfLife))
 	off := math.Abs(y - r.at(x))
-	r.size += (off - r.size) * max(1./sizeLooks, 1/(r.looks+1))
-	r.looks = r.looks*keep + 1
-	weight := 1 / max(off, leastError*r.size)
+	r.size += (off - r.size) * max(1./sizeEvaluations, 1/(r.evaluations+1))
+	r.evaluations = r.evaluations*keep + 1
+	weight := 1 / max(off, minError*r.size)
 	if math.IsInf(weight, 0) { // the load is constant
 		return
 	}
@@ -56,14 +57,14 @@ func (r *regression) learn(x *[features]float64, y, lag, apart float64) {
 		trace += float64(r.squares[k-1])
 		size += math.Abs(float64(r.moments[i]))
 	}
-	if !series.Finite(trace + size) { // of loads that are too large
+	if !series.Finite(trace + size) { // loads are too large
 		*r = regression{}
 		return
 	}
-	r.solve(trace / float64(features) / r.looks * held * lag)
+	r.solve(trace / float64(features) / r.evaluations * held * lag)
 }
 
-// at returns the value for x.
+// at returns the predicted value for x.
 func (r *regression) at(x *[features]float64) float64 {
 	sum := 0.0
 	for i, w := range r.weights {
@@ -72,14 +73,14 @@ func (r *regression) at(x *[features]float64) float64 {
 	return sum
 }
 
-// solve finds the weights, held back by a ridge, by Cholesky's decomposition. They stay as they are while nothing
-// varies.
+// solve computes the weights with a ridge, by Cholesky decomposition. They do not change if no feature varies.
 //
-// Additions of a sum wait for each other, so sums of atOnce elements of a column are made in parallel. The terms of
-// each keep their order: results do not depend on it.
+// Additions to one sum depend on each other, so the sums of atOnce elements of a column are computed in
+// parallel. The order of terms in each sum does not change, so neither does the result.
 func (r *regression) solve(ridge float64) {
 	const atOnce = 4
-	var l [features][features + atOnce]float64 // by column, from its diagonal on; the last element is of the moments
+	// by column, starting at the diagonal; the last element belongs to the moments
+	var l [features][features + atOnce]float64
 	at := 0
 	for i := range features {
 		for j := range i + 1 {

@@ -7,34 +7,37 @@ import (
 	"github.com/foresail/foresail/pipeline/series"
 )
 
-// ring holds the means of stretches of time of one width. The zero value knows nothing.
+// ring holds the means of consecutive slots of time of one width. The zero value is empty.
 type ring struct {
-	origin int64 // the time of the stretch of number 0 (ms)
+	origin int64 // the time at which slot 0 begins (ms)
 	width  int64 // ms
-	open   int64 // the number of the stretch that is open
-	means  []short
-	known  int64 // how many of these are not unknown
+	open   int64 // the number of the open slot
+	means  []bf16
+	known  int64 // number of means that are known
 
-	sum   float64 // of the open one
+	sum   float64 // of the open slot
 	count int64
 }
 
-// short is a number of three digits: the upper half of a float32.
-type short uint16
+// bf16 is a number with three significant digits: the upper half of a float32.
+type bf16 uint16
 
-func shortOf(v float64) short {
+// toBF16 rounds a number; NaN and infinite ones become unknownMean.
+func toBF16(v float64) bf16 {
 	f := float32(v)
 	if math.IsNaN(v) || math.IsInf(float64(f), 0) {
-		return unknown
+		return unknownMean
 	}
-	return short((math.Float32bits(f) + 1<<15) >> 16)
+	return bf16((math.Float32bits(f) + 1<<15) >> 16)
 }
 
-// unknown is the short that is NaN.
-const unknown short = 0x7fc0
+// unknownMean is the bf16 that is NaN.
+const unknownMean bf16 = 0x7fc0
 
-func (s short) value() float64 { return float64(math.Float32frombits(uint32(s) << 16)) }
+// value returns the number.
+func (s bf16) value() float64 { return float64(math.Float32frombits(uint32(s) << 16)) }
 
+// add adds the mean of a step that ends at a time to its slot.
 func (r *ring) add(end int64, mean float64, width, span int64) {
 	number := series.FloorDiv(end-1-r.origin, width)
 	if len(r.means) > 0 && number < r.open {
@@ -43,7 +46,7 @@ func (r *ring) add(end int64, mean float64, width, span int64) {
 	if len(r.means) == 0 {
 		*r = ring{origin: r.origin, width: width, open: number, means: slices.Grow(r.means[:0], int(span/width))}
 		for range span / width {
-			r.means = append(r.means, unknown)
+			r.means = append(r.means, unknownMean)
 		}
 	}
 	r.forward(number)
@@ -51,10 +54,10 @@ func (r *ring) add(end int64, mean float64, width, span int64) {
 	r.count++
 }
 
-// rewind opens an earlier stretch. It and those after it are not known any more.
+// rewind opens an earlier slot. The means of that slot and all later ones are dropped.
 func (r *ring) rewind(number int64) {
 	for n := max(number, r.open-int64(len(r.means))+1); n <= r.open; n++ {
-		r.set(n, unknown)
+		r.set(n, unknownMean)
 	}
 	r.open, r.sum, r.count = number, 0, 0
 }
@@ -65,22 +68,23 @@ func (r *ring) clone() ring {
 	return out
 }
 
-// set sets the mean of a stretch.
-func (r *ring) set(number int64, mean short) {
+// set sets the mean of a slot.
+func (r *ring) set(number int64, mean bf16) {
 	place := r.place(number)
-	if *place != unknown {
+	if *place != unknownMean {
 		r.known--
 	}
-	if *place = mean; mean != unknown {
+	if *place = mean; mean != unknownMean {
 		r.known++
 	}
 }
 
-func (r *ring) place(number int64) *short {
+// place returns the memory of a slot.
+func (r *ring) place(number int64) *bf16 {
 	return &r.means[series.FloorMod(number, int64(len(r.means)))]
 }
 
-// at returns the load at a time, interpolated between the means of two stretches; NaN if they are not known.
+// at returns the load at a time, interpolated between the means of two slots; NaN if one is not known.
 func (r *ring) at(t int64) float64 {
 	if len(r.means) == 0 {
 		return math.NaN()
@@ -94,8 +98,8 @@ func (r *ring) at(t int64) float64 {
 	return r.place(number).value()*(1-share) + r.place(number+1).value()*share
 }
 
-// fill adds the means of a history of the same width where those of this ring are not known. Only a part of the ring's
-// first stretch may be known.
+// fill adds the means of a history of the same width to slots that are not known. The first known slot is also
+// replaced, because it may be only partly known.
 func (r *ring) fill(of *ring) {
 	own := *r
 	n := int64(len(own.means))
@@ -111,7 +115,8 @@ func (r *ring) fill(of *ring) {
 	}
 	began, _ := own.first()
 	for number := max(own.open-n, r.open-n) + 1; number < own.open; number++ {
-		if v, in := *own.place(number), *r.place(number); v != unknown && (in == unknown || own.origin+number*own.width > began) {
+		if v, in := *own.place(number), *r.place(number); v != unknownMean &&
+			(in == unknownMean || own.origin+number*own.width > began) {
 			r.set(number, v)
 		}
 	}
@@ -120,31 +125,31 @@ func (r *ring) fill(of *ring) {
 	}
 }
 
-// forward opens a later stretch. Those between are not known, except the one that was open.
+// forward opens a later slot. Slots in between are unknown, except the one that was open.
 func (r *ring) forward(number int64) {
 	if number > r.open+int64(len(r.means)) {
 		r.open, r.sum, r.count, r.known = number, 0, 0, 0
 		for i := range r.means {
-			r.means[i] = unknown
+			r.means[i] = unknownMean
 		}
 	}
 	for ; r.open < number; r.open++ {
-		r.set(r.open, shortOf(r.sum/float64(r.count))) // unknown if nothing was
-		r.set(r.open+1, unknown)
+		r.set(r.open, toBF16(r.sum/float64(r.count))) // NaN without a load
+		r.set(r.open+1, unknownMean)
 		r.sum, r.count = 0, 0
 	}
 }
 
-// first returns the time at which the first known stretch begins.
+// first returns the time at which the first known slot begins.
 func (r *ring) first() (t int64, ok bool) {
 	n := int64(len(r.means))
 	for number := r.open - n + 1; number <= r.open && n > 0; number++ {
-		if number == r.open || *r.place(number) != unknown {
+		if number == r.open || *r.place(number) != unknownMean {
 			return r.origin + number*r.width, true
 		}
 	}
 	return 0, false
 }
 
-// knownFor returns the least time for which the load is known (ms): only a part of the first stretch may be.
+// knownFor returns the minimum time for which the load is known (ms): the first slot may be only partly known.
 func (r *ring) knownFor() int64 { return max(0, r.known-1) * r.width }

@@ -6,10 +6,10 @@ const (
 	day    = 24 * hour
 	week   = 7 * day
 
-	// beyond is the time by which means are kept for longer than a day or a week, so that the load after the same time
-	// is known.
+	// beyond is how much longer than a day or a week means are kept, so that the load after the same time of
+	// the day is known.
 	beyond = 30 * minute
 )
 
-// recurs are the periods after which a change of a load may recur.
+// recurs are the periods after which a change of the load may recur.
 var recurs = [...]int64{hour, day, week}

@@ -9,21 +9,20 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What a load is at a time of which nothing is learned changes nothing of what was learned, however odd it is; what comes later is learned
-// as ever.
+// Loads at unlearned times do not change the learned state, however odd they are; later loads are learned as usual.
 func TestWhatIsUnlearnedTeachesNothing(t *testing.T) {
 	p := learningParams()
 	usual := noisy(4, func(s int64) float64 { return 4 + 3*math.Sin(float64(s)/600) })
 	const begins, ends = 4 * 3600, 9 * 3600
 	holiday := func(ms int64) bool { return ms >= (midnight+begins)*1000 && ms < (midnight+ends)*1000 }
-	see := func(past *Past, from, to int64, load secondly) {
+	see := func(past *Learned, from, to int64, load secondly) {
 		for s := from; s < to; s++ {
 			past.addUnless((midnight+s)*1000, load(s), p, holiday)
 		}
 	}
-	before := NewPast(p)
+	before := NewLearned(p)
 	see(before, 0, begins+5, usual) // the last step before is complete with the first load after it
-	var after []*Past
+	var after []*Learned
 	for _, odd := range []secondly{usual, bursts(5, 600), func(int64) float64 { return 0 }} {
 		past := before.Clone()
 		see(past, begins+5, ends, odd)

@@ -10,26 +10,28 @@ import (
 )
 
 const (
-	// CarriedOn is how long a trend is extended, as a factor of how long it has lasted.
+	// CarriedOn is how long a trend is extended, as a factor of the time for which it has lasted.
 	CarriedOn = 1.25
 
-	// agreement is the half-width, in standard errors, of the intervals that lines through few and many ticks share.
+	// agreement is the half-width, in standard errors, of the confidence intervals that must intersect for a
+	// longer line.
 	agreement = 2.5
-	// significance is how many standard errors of a slope noise is taken to explain.
+	// significance is the number of standard errors of a slope that noise may explain.
 	significance = 4
 
-	leastTicks, mostTicks = 3, 90 // that a line goes through, unless the horizon needs more
-	mostReadings          = 12    // that it may go through where that is more
+	minTicks, maxTicks = 3, 90 // limits of the length of a line, unless the horizon needs more
+	maxReadings        = 12    // a line may go through this number of readings if that is more ticks than maxTicks
 
-	// leastNoise is the least standard deviation of a load, as a share of the largest.
-	leastNoise = 0.01
-	// Lately is the number of newest ticks that noise is also estimated from alone, as it may have become more.
-	Lately = 20
-	// faint is the share of the largest load below which a load shows nothing of the noise.
+	// minNoise is the minimum standard deviation of a load, as a share of the largest load.
+	minNoise = 0.01
+	// RecentTicks is the number of newest ticks from which noise is also estimated separately, as it may have
+	// increased.
+	RecentTicks = 20
+	// faint is the share of the largest load below which a load is not used to estimate noise.
 	faint = 0.05
 )
 
-// distances are the numbers of ticks between loads that noise is estimated from, in addition to the spacing of
+// distances are the numbers of ticks between loads from which noise is estimated, in addition to the spacing of
 // readings.
 var distances = [...]int{1, 5, 15}
 
@@ -38,7 +40,7 @@ var distances = [...]int{1, 5, 15}
 type Line struct {
 	Level, Slope           float64
 	LevelError, SlopeError float64
-	Ticks                  int // how many it goes through
+	Ticks                  int // number of ticks that the line goes through
 }
 
 // Trust returns the share of the slope that noise does not explain, from 0 to 1.
@@ -50,43 +52,42 @@ func (l Line) Trust() float64 {
 	return max(0, 1-explained*explained)
 }
 
-// Fit returns the line through as many of the newest loads as agree on one: lines through more and more of them are
-// tried for as long as the intervals around all their levels, and around all their slopes, have a value in common (the
-// rule of intersecting confidence intervals: Goldenshluger and Nemirovski, 1997). Scratch has room for a number for
-// each load.
+// Fit returns the line through as many of the newest loads as agree on one. It tries more and more loads as
+// long as the confidence intervals of all levels, and those of all slopes, intersect (intersection of
+// confidence intervals: Goldenshluger and Nemirovski, 1997). scratch needs one number for each load.
 func Fit(loads []series.Load, s Sampling, scratch []float64) Line {
 	loads = s.Newest(loads)
-	return FitWithin(loads, OfTicks(Noise(loads, s.Spacing, scratch), s.Spacing))
+	return FitWithin(loads, NoisePerTick(Noise(loads, s.Spacing, scratch), s.Spacing))
 }
 
 // Sampling limits the lines that are fitted: readings are Spacing ticks apart, and a line goes
 // through at most Longest ticks.
 type Sampling struct{ Spacing, Longest int }
 
-// NewSampling allows lines that are long enough to be carried on for a number of ticks.
+// NewSampling returns a sampling whose lines are long enough to be extended by a number of ticks.
 func NewSampling(spacing int, ahead float64) Sampling {
 	needed := int(min(math.Ceil(ahead/CarriedOn), series.MaxTicks))
-	return Sampling{spacing, max(mostTicks, mostReadings*spacing, needed)}
+	return Sampling{spacing, max(maxTicks, maxReadings*spacing, needed)}
 }
 
-// Newest returns the newest loads, as many as a line may go through.
+// Newest returns the newest loads, at most as many as a line may go through.
 func (s Sampling) Newest(loads []series.Load) []series.Load {
 	return loads[max(0, len(loads)-s.Longest):]
 }
 
-// OfTicks returns the noise to assume for ticks that are interpolated between readings, as these hold no information of
-// their own.
-func OfTicks(sigma float64, spacing int) float64 { return sigma * math.Sqrt(float64(spacing)) }
+// NoisePerTick returns the noise to assume for each tick if ticks are interpolated between readings, because
+// the ticks in between carry no information.
+func NoisePerTick(sigma float64, spacing int) float64 { return sigma * math.Sqrt(float64(spacing)) }
 
-// FitWithin is fit of no more than the newest, whose noise is known.
+// FitWithin is Fit for loads whose noise is known.
 func FitWithin(loads []series.Load, sigma float64) Line {
 	n := len(loads)
-	if n < leastTicks {
+	if n < minTicks {
 		return join(loads)
 	}
-	level, slope := everything(), everything()
+	level, slope := unbounded(), unbounded()
 	var best Line
-	for m := leastTicks; ; m = min(n, more(m)) {
+	for m := minTicks; ; m = min(n, nextCount(m)) {
 		l := Through(loads[n-m:], sigma)
 		level = level.and(l.Level, agreement*l.LevelError)
 		slope = slope.and(l.Slope, agreement*l.SlopeError)
@@ -100,8 +101,8 @@ func FitWithin(loads []series.Load, sigma float64) Line {
 	}
 }
 
-// more returns the number of loads that is tried after n of them.
-func more(n int) int { return n + (n+2)/3 }
+// nextCount returns the number of loads to try after n.
+func nextCount(n int) int { return n + (n+2)/3 }
 
 // join returns the line from the first load to the last, for loads that are too few to fit one.
 func join(loads []series.Load) Line {
@@ -116,7 +117,7 @@ func join(loads []series.Load) Line {
 	}
 }
 
-// Through returns the line of least squares through loads. The standard deviation of a load of x is taken to be
+// Through returns the least-squares line through loads. The standard deviation of a load x is assumed to be
 // sigma·√x.
 func Through(loads []series.Load, sigma float64) Line {
 	n := float64(len(loads))
@@ -136,23 +137,26 @@ func Through(loads []series.Load, sigma float64) Line {
 	return l
 }
 
-// interval is the numbers from low to high.
+// interval holds the numbers from low to high.
 type interval struct{ low, high float64 }
 
-func everything() interval { return interval{math.Inf(-1), math.Inf(1)} }
+// unbounded returns the interval of all numbers.
+func unbounded() interval { return interval{math.Inf(-1), math.Inf(1)} }
 
 func (i interval) empty() bool { return i.low > i.high }
 
-// and returns what an interval has in common with the one around a value.
+// and returns the intersection with the interval around a value.
 func (i interval) and(value, half float64) interval {
 	return interval{max(i.low, value-half), min(i.high, value+half)}
 }
 
-// Noise estimates the standard deviation of a load of 1, where that of a load of x is √x times as large, as it is of
-// counts. It is the median of how far loads are off the line between one some ticks before and one as many after, so
-// that a few jumps do not count. The largest over several distances is taken: noise that lasts for some ticks does not
-// show between neighbors, nor does that of readings with straight lines between them. Scratch has room for a number for
-// each load.
+// Noise estimates the standard deviation of a load of 1, assuming that the one of a load x is √x times as
+// large, as it is for counts.
+//
+// The estimate is the median deviation of a load from the middle between its neighbors at some distance before
+// and after, so that a few jumps do not matter. It is the largest of several distances: noise that lasts for
+// several ticks does not show between adjacent ones, and neither does the noise of readings that are
+// interpolated. scratch needs one number for each load.
 func Noise(loads []series.Load, spacing int, scratch []float64) float64 {
 	peak := 0.0
 	for i := range loads {
@@ -162,21 +166,22 @@ func Noise(loads []series.Load, spacing int, scratch []float64) float64 {
 		return 0
 	}
 	floor := faint * peak
-	sigma := leastNoise * math.Sqrt(peak)
-	sigma = unevenness(sigma, loads[max(0, len(loads)-Lately):], 1, floor, scratch)
+	sigma := minNoise * math.Sqrt(peak)
+	sigma = noiseAtDistance(sigma, loads[max(0, len(loads)-RecentTicks):], 1, floor, scratch)
 	for _, distance := range distances {
-		sigma = unevenness(sigma, loads, distance, floor, scratch)
+		sigma = noiseAtDistance(sigma, loads, distance, floor, scratch)
 	}
 	if !slices.Contains(distances[:], spacing) {
-		sigma = unevenness(sigma, loads, spacing, floor, scratch)
+		sigma = noiseAtDistance(sigma, loads, spacing, floor, scratch)
 	}
 	return sigma
 }
 
-// unevenness is the estimate of Noise from ticks at one distance, with loads below a floor left out, or the estimate so
-// far if that is more or the ticks are too few. Only values above that are needed to find a median above it.
-func unevenness(sigma float64, loads []series.Load, distance int, floor float64, scratch []float64) float64 {
-	const normal = 1.4826 // the standard deviation of a normal variable by the median of its size
+// noiseAtDistance returns the estimate of Noise from ticks at one distance, without loads below a floor. It
+// returns sigma, the estimate so far, if that is larger or if the ticks are too few. To find a median above
+// sigma, it collects only the values above it.
+func noiseAtDistance(sigma float64, loads []series.Load, distance int, floor float64, scratch []float64) float64 {
+	const normal = 1.4826 // ratio of the standard deviation of a normal variable to its median absolute value
 	above, n := scratch[:0], 0
 	for k := distance; k+distance < len(loads); k++ {
 		middle := loads[k].Effective
@@ -196,8 +201,8 @@ func unevenness(sigma float64, loads []series.Load, distance int, floor float64,
 	return Nth(above, median)
 }
 
-// Nth returns the value that would be at index n if the values were in order. It leaves them in another order (Hoare's
-// selection, by the middle one of three values, so that it is quick where they rise and fall).
+// Nth returns the value that would be at index n if the values were sorted. It reorders them (Hoare's selection
+// with the median of three, which is fast for values that rise and fall).
 func Nth(values []float64, n int) float64 {
 	for {
 		a, b, c := values[len(values)/4], values[len(values)/2], values[len(values)*3/4]
@@ -226,7 +231,8 @@ func Nth(values []float64, n int) float64 {
 	}
 }
 
-// Deviation returns the standard deviation of the newest 60 loads around the line through them; 0 of few.
+// Deviation returns the standard deviation of the newest 60 loads around the line through them; 0 if they are
+// too few.
 func Deviation(loads []series.Load) float64 {
 	loads = loads[max(0, len(loads)-60):]
 	if len(loads) < 5 {
@@ -241,11 +247,11 @@ func Deviation(loads []series.Load) float64 {
 	return math.Sqrt(sum / float64(n-2))
 }
 
-// LevelOf returns the mean of as many of the newest means as are level: more and more of them are tried for as long as
-// the intervals around all of their means have a value in common, as FitWithin does with lines. The interval around the
-// mean x of n of them is x ± width·√(x/n). Unknown ones are NaN.
+// LevelOf returns the mean of as many of the newest means as agree on one level. It tries more and more of them
+// as long as the intervals around all of their means intersect, like FitWithin. The interval around the mean x
+// of n of them is x ± width·√(x/n). Unknown means are NaN.
 func LevelOf(means []float64, width float64) float64 {
-	common, level := everything(), math.NaN()
+	common, level := unbounded(), math.NaN()
 	sum, known, next := 0.0, 0, 1
 	for i, v := range slices.Backward(means) {
 		if !math.IsNaN(v) {
@@ -255,7 +261,7 @@ func LevelOf(means []float64, width float64) float64 {
 		if n := len(means) - i; n < next && i > 0 || known == 0 {
 			continue
 		}
-		next = more(next)
+		next = nextCount(next)
 		mean := sum / float64(known)
 		common = common.and(mean, width*math.Sqrt(max(mean, 0)/float64(known)))
 		if common.empty() {

@@ -22,8 +22,8 @@ func noise(spacing int, values ...float64) float64 {
 	return line.Noise(seriestest.Loads(values...), spacing, make([]float64, len(values)))
 }
 
-// naiveThrough is the line of least squares by the normal equations, with the errors of level and slope that follow from the
-// same error of every value.
+// naiveThrough is the line of least squares by the normal equations, with the errors of level and
+// slope that follow from the same error of every value.
 func naiveThrough(values []float64, sigma float64) line.Line {
 	n, sx, sy, sxx, sxy := float64(len(values)), 0.0, 0.0, 0.0, 0.0
 	for i, y := range values {
@@ -150,7 +150,7 @@ func TestNoiseIsEstimated(t *testing.T) {
 	const windows = 1000
 	for _, c := range []struct {
 		spacing            int
-		few, middle0, most float64 // between which 5%, 50% and 95% are, as shares of what was drawn
+		few, middle0, most float64 // between which 5%, 50% and 95% are, as shares of the drawn value
 		middle1            float64
 	}{
 		{spacing: 1, few: 0.9, middle0: 1.15, middle1: 1.3, most: 1.9},
@@ -243,12 +243,14 @@ func TestDeviation(t *testing.T) {
 		for k := range values {
 			values[k] += 30 * r.NormFloat64()
 		}
-		require.InDelta(t, 30, line.Deviation(seriestest.Loads(values...)), 13, "seed %d", seed) // 4.7 standard errors of 30/√(2·58)
+		// 4.7 standard errors of 30/√(2·58)
+		require.InDelta(t, 30, line.Deviation(seriestest.Loads(values...)), 13, "seed %d", seed)
 	}
 }
 
-// Loads that are c times as large, with noise that is √c times as large, make a line c times as high and as steep that is
-// trusted as much. For a c of which the root is a power of two that is so to the bit.
+// Loads that are c times as large, with noise that is √c times as large, make a line c times as
+// high and as steep that is trusted as much. For a c of which the root is a power of two that is so
+// to the bit.
 func TestLinesScaleWithTheLoad(t *testing.T) {
 	const c = 64.0
 	for seed := range uint64(300) {
@@ -259,18 +261,20 @@ func TestLinesScaleWithTheLoad(t *testing.T) {
 		large := seriestest.Times(c, values)
 
 		require.Equal(t, 8*noise(spacing, values...), noise(spacing, large...), "seed %d", seed)
-		require.Equal(t, c*line.Deviation(seriestest.Loads(values...)), line.Deviation(seriestest.Loads(large...)), "seed %d", seed)
+		require.Equal(t, c*line.Deviation(seriestest.Loads(values...)),
+			line.Deviation(seriestest.Loads(large...)), "seed %d", seed)
 		want := fit(spacing, values...)
 		trust := want.Trust()
-		want.Level, want.Slope, want.LevelError, want.SlopeError = c*want.Level, c*want.Slope, c*want.LevelError, c*want.SlopeError
+		want.Level, want.Slope, want.LevelError, want.SlopeError = c*want.Level, c*want.Slope,
+			c*want.LevelError, c*want.SlopeError
 		got := fit(spacing, large...)
 		require.Equal(t, want, got, "seed %d", seed)
 		require.Equal(t, trust, got.Trust())
 	}
 }
 
-// A load without a trend is hardly ever taken to have one where every tick is read. With fewer readings in the window it
-// happens, as noise and trend look alike.
+// A load without a trend is hardly ever taken to have one where every tick is read. With fewer
+// readings in the window it happens, as noise and trend look alike.
 func TestNoiseIsNoTrend(t *testing.T) {
 	const windows = 1000
 	for _, c := range []struct{ spacing, most int }{{1, 2}, {5, 200}, {15, 500}} {
@@ -310,7 +314,7 @@ func TestLevelGoesBackToTheLastChange(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			sum, known := 0.0, 0
 			for i := range c.means {
-				c.means[i] += float64(i) * 1e-6 // so that the mean tells how many it is of
+				c.means[i] += float64(i) * 1e-6 // so that the mean shows how many it is of
 				if v := c.means[i]; i >= len(c.means)-c.reach && !math.IsNaN(v) {
 					sum += v
 					known++

@@ -8,127 +8,129 @@ import (
 	"github.com/foresail/foresail/pipeline/series"
 )
 
-// Adaptive forecasts from straight lines through the newest loads, in place of Holt's method (paper, section 7). It
-// trusts a trend as far as the loads support it:
+// LineFit forecasts with a straight line through the newest loads, in place of Holt's method (paper, section
+// 7). It trusts a trend as far as the loads support it:
 //
-//   - the line goes through as many ticks as agree on one, so that it is calm where the load is and quick at jumps;
-//   - its slope counts as far as noise does not explain it;
-//   - it is carried on for little longer than it has lasted;
-//   - a load that rises again is not assumed to pass its recent peak, until it does;
-//   - at ticks at which instances read the maximum of the metric, and not because of one request that takes long, the
-//     load is at least that. It is assumed to have gone on rising through them as it rose before, if that was for more
-//     than a moment.
+//   - The line goes through as many ticks as agree on one. So it is calm while the load is, and quick at jumps.
+//   - Its slope counts only as far as noise does not explain it.
+//   - It is extended for little longer than it has lasted.
+//   - A load that rises again is assumed to stop at its recent peak, until it passes it.
+//   - While instances read the maximum of the metric, and not because of one long request, the load is at least
+//     that. It is assumed to have continued to rise as it rose before, if it had risen for more than a moment.
 //
-// Its constants were chosen on the profiles and traces of internal/lab (docs/lab.md).
-type Adaptive struct {
-	// Counted says that the load is counted, as requests are, and not measured: the newest load is taken as it is, and
-	// a rise is carried on that most of the newest ticks share.
+// The constants were chosen on the profiles and traces of internal/lab (docs/lab.md).
+type LineFit struct {
+	// Counted means that the load is counted, like requests, and not measured: the newest load is the level,
+	// and a rise is extended only if most of the newest ticks rose.
 	Counted bool
 }
 
 const (
-	// hiddenGrowth is the least share of load that a clipped fleet is assumed to have above what it shows.
+	// hiddenGrowth is the minimum share by which the load of a clipped fleet is assumed to exceed the visible load.
 	hiddenGrowth = 0.15
-	// Fewer than jumpTicks may be a steep rise or a jump; jumpGrowth is the largest share of load that a fleet which
-	// was clipped by one is assumed to have above what it shows.
+	// jumpTicks is the number of ticks of a line below which it may be a steep rise or a jump; jumpGrowth is the maximum
+	// share by which the load of a fleet that was clipped by one is assumed to exceed the visible load.
 	jumpTicks  = 5
 	jumpGrowth = 0.5
-	// chance is the number of standard deviations above the line before them up to which clipped ticks count as noise.
-	chance = 5
-	// fewTicks is the least number of ticks from which the noise of a load is known.
-	fewTicks = 10
-	// Fewer than briefly clipped ticks are ignored if the noise is unknown.
-	briefly = 5
+	// clipSigmas is the number of standard deviations above the preceding line up to which clipped ticks count
+	// as noise.
+	clipSigmas = 5
+	// minNoiseTicks is the minimum number of ticks from which noise is estimated.
+	minNoiseTicks = 10
+	// briefTicks is the number of clipped ticks below which they are ignored if the noise is unknown.
+	briefTicks = 5
 )
 
-// Project returns the projection of loads whose readings are spacing ticks apart, to be carried on for a number of
-// ticks. Scratch has room for a number for each load.
-func (a Adaptive) Project(loads []series.Load, spacing int, ahead float64, scratch []float64) Projection {
-	o := project(loads, line.NewSampling(spacing, ahead), scratch)
+// Project returns the projection of loads whose readings are spacing ticks apart, to be extended by a number of
+// ticks. scratch needs one number for each load.
+func (a LineFit) Project(loads []series.Load, spacing int, ahead float64, scratch []float64) Projection {
+	p := project(loads, line.NewSampling(spacing, ahead), scratch)
 	if a.Counted {
-		count(&o, loads)
+		useNewestLoad(&p, loads)
 	}
-	return o
+	return p
 }
 
-// Extend returns the projection of the same loads for more ticks ahead than the near ones that o was made for. It fits
-// a longer line if the one of o went through all the ticks that it was allowed: the trend may have lasted for longer,
-// and then it is carried on for longer.
-func (a Adaptive) Extend(
-	o Projection, loads []series.Load, spacing int, near, ahead float64, scratch []float64,
+// Extend returns the projection of the same loads for more ticks ahead than near, for which p was made. It fits
+// a longer line only if the line of p used all ticks that it was allowed: then the trend may have lasted for
+// longer, and may be extended for longer.
+func (a LineFit) Extend(
+	p Projection, loads []series.Load, spacing int, near, ahead float64, scratch []float64,
 ) Projection {
 	allowed := line.NewSampling(spacing, near)
 	longer := line.NewSampling(spacing, ahead)
 	// Lasts is CarriedOn times the ticks of the line.
-	wentThroughAll := o.Lasts >= line.CarriedOn*float64(allowed.Longest)
+	wentThroughAll := p.Lasts >= line.CarriedOn*float64(allowed.Longest)
 	if !wentThroughAll || longer.Longest <= allowed.Longest || len(loads) <= allowed.Longest {
-		return o
+		return p
 	}
 	return project(loads, longer, scratch)
 }
 
-// project returns the projection of loads by lines of a sampling.
+// project returns the projection of loads with lines of a sampling.
 func project(loads []series.Load, s line.Sampling, scratch []float64) Projection {
 	sigma := line.Noise(s.Newest(loads), s.Spacing, scratch)
-	begin, end, l := readable(loads, s, sigma, scratch)
-	o := Projection{Lasts: line.CarriedOn * float64(l.Ticks), LevelError: l.LevelError, Most: RecentPeak(loads, sigma)}
-	o.Level, o.Slope = max(0, l.Level), l.Slope*l.Trust()
+	begin, end, l := readableLine(loads, s, sigma, scratch)
+	p := Projection{Lasts: line.CarriedOn * float64(l.Ticks), LevelError: l.LevelError, Max: RecentPeak(loads, sigma)}
+	p.Level, p.Slope = max(0, l.Level), l.Slope*l.Trust()
 	if end == len(loads) {
-		o.Noise = line.Deviation(loads[begin:end])
-		return o
+		p.Noise = line.Deviation(loads[begin:end])
+		return p
 	}
-	o.Shown = loads[len(loads)-1].Effective
-	if begin == end { // it has been clipped for the whole window
-		o.Level = o.Shown
+	p.Shown = loads[len(loads)-1].Effective
+	if begin == end { // clipped for the whole window
+		p.Level = p.Shown
 	}
-	o.Slope = max(0, o.Slope)
-	o.Hidden = float64(len(loads) - end)
-	o.Level = max(o.Level, o.Shown-o.Growth(0))
-	o.Least = o.Shown * (1 + hiddenGrowth)
-	if o.Shown < o.Most {
-		o.Most = max(o.Most, o.Least)
+	p.Slope = max(0, p.Slope)
+	p.Hidden = float64(len(loads) - end)
+	p.Level = max(p.Level, p.Shown-p.Growth(0))
+	p.Min = p.Shown * (1 + hiddenGrowth)
+	if p.Shown < p.Max {
+		p.Max = max(p.Max, p.Min)
 	} else {
-		o.Most = math.Inf(1) // it has reached the peak again, and may pass it unseen
+		p.Max = math.Inf(1) // it has reached the peak again, and may have passed it unseen
 	}
 	if l.Ticks < jumpTicks {
-		o.Most = min(o.Most, o.Shown*(1+jumpGrowth))
+		p.Max = min(p.Max, p.Shown*(1+jumpGrowth))
 	}
-	return o
+	return p
 }
 
 const (
-	// Of recentRises ticks, lastingRises must have risen for a rise to go on: an arrival between two samples may show
-	// at three ticks.
+	// recentRises is the number of newest ticks of which lastingRises must have risen for a rise to continue: a single
+	// arrival between two samples may show at three ticks.
 	recentRises  = 5
 	lastingRises = 4
 )
 
-// count makes o the projection of a load that is counted: its level is the newest load, and it rises no faster than
-// most of the newest ticks did.
-func count(o *Projection, loads []series.Load) {
+// useNewestLoad makes p the projection of a counted load: its level is the newest load, and it rises no faster
+// than most of the newest ticks did.
+func useNewestLoad(p *Projection, loads []series.Load) {
 	newest := loads[max(0, len(loads)-1-recentRises):]
-	o.Level, o.LevelError, o.Noise = newest[len(newest)-1].Effective, 0, 0
+	p.Level, p.LevelError, p.Noise = newest[len(newest)-1].Effective, 0, 0
 	var rises [recentRises]float64
 	for k := range len(newest) - 1 {
 		rises[k] = newest[k+1].Effective - newest[k].Effective
 	}
 	slices.Sort(rises[:])
-	o.Slope = min(o.Slope, max(0, rises[recentRises-lastingRises]))
+	p.Slope = min(p.Slope, max(0, rises[recentRises-lastingRises]))
 }
 
-// readable returns the newest ticks at which the load can be read, and the line through them: those after which it has
-// been clipped up to now, or those since it was clipped last. The noise of the newest loads is sigma.
-func readable(loads []series.Load, s line.Sampling, sigma float64, scratch []float64) (begin, end int, l line.Line) {
+// readableLine returns the newest ticks at which the load is readable, and the line through them: the ticks
+// before the load became clipped, if it still is, or those since it was clipped last. sigma is the noise of the
+// newest loads.
+func readableLine(loads []series.Load, s line.Sampling, sigma float64,
+	scratch []float64) (begin, end int, l line.Line) {
 	for k := 0; ; {
 		from, to := clippedRun(loads, k)
 		before := loads[begin:from]
 		if from == len(loads) && len(s.Newest(before)) == len(s.Newest(loads)) {
-			// All that it may go through can be read.
-			l = line.FitWithin(s.Newest(before), line.OfTicks(sigma, s.Spacing))
+			// All ticks that the line may go through are readable.
+			l = line.FitWithin(s.Newest(before), line.NoisePerTick(sigma, s.Spacing))
 		} else {
 			l = line.Fit(before, s, scratch)
 		}
-		explained := from < len(loads) && explains(l, before, loads[from:to])
+		explained := from < len(loads) && isNoise(l, before, loads[from:to])
 		if to == len(loads) && !explained {
 			return begin, from, l
 		}
@@ -139,8 +141,8 @@ func readable(loads []series.Load, s line.Sampling, sigma float64, scratch []flo
 	}
 }
 
-// clippedRun returns the first clipped ticks from k on, up to where two in a row are not clipped; without any it
-// returns the end of the loads twice.
+// clippedRun returns the first run of clipped ticks from k on; the run ends before two ticks in a row that are
+// not clipped. Without one it returns the end of the loads twice.
 func clippedRun(loads []series.Load, k int) (from, to int) {
 	for k < len(loads) && !loads[k].Clipped {
 		k++
@@ -153,10 +155,10 @@ func clippedRun(loads []series.Load, k int) (from, to int) {
 	return from, to
 }
 
-// explains reports whether clipped ticks may be noise of the loads before them, which the line goes through.
-func explains(l line.Line, before, clipped []series.Load) bool {
-	if len(before) < fewTicks {
-		return len(clipped) < briefly
+// isNoise reports whether clipped ticks may be noise of the loads before them, through which the line goes.
+func isNoise(l line.Line, before, clipped []series.Load) bool {
+	if len(before) < minNoiseTicks {
+		return len(clipped) < briefTicks
 	}
 	shown := 0.0
 	for k := range clipped {
@@ -164,19 +166,19 @@ func explains(l line.Line, before, clipped []series.Load) bool {
 	}
 	n := float64(len(clipped))
 	above := shown - (l.Level + l.Slope*l.Trust()*n/2)
-	return above > 0 && above*math.Sqrt(n) < chance*line.Deviation(before)
+	return above > 0 && above*math.Sqrt(n) < clipSigmas*line.Deviation(before)
 }
 
 const (
-	// fallen is the share of a peak by which a load must have fallen.
-	fallen = 0.3
-	// peakTicks are averaged, so that a single tick is no peak.
+	// peakDrop is the share by which a load must drop for a peak to count.
+	peakDrop = 0.3
+	// peakTicks is the number of ticks that are averaged, so that a single tick is no peak.
 	peakTicks = 5
 )
 
-// RecentPeak returns the highest load that the loads of the window have come down from, by a large share of it and by
-// more than noise. It is infinite where they have not. Clipped loads were more than they show. The standard deviation
-// of a load of x is taken to be sigma·√x.
+// RecentPeak returns the highest load from which the loads of the window have dropped, by a large share and by
+// more than noise. It is infinite without such a drop. Clipped loads count as more than they show. The standard
+// deviation of a load x is assumed to be sigma·√x.
 func RecentPeak(loads []series.Load, sigma float64) float64 {
 	highest := 0.0
 	top, bottom, falling := 0.0, 0.0, false
@@ -189,7 +191,7 @@ func RecentPeak(loads []series.Load, sigma float64) float64 {
 			}
 			mean += x / peakTicks
 		}
-		swing := max(fallen*top, 4*sigma*math.Sqrt(max(top, mean)/peakTicks))
+		swing := max(peakDrop*top, 4*sigma*math.Sqrt(max(top, mean)/peakTicks))
 		switch {
 		case !falling && mean >= top:
 			top = mean

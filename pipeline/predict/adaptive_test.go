@@ -29,7 +29,7 @@ func (l loads) Clip(from, to int) loads {
 
 // Project returns the projection of readings that are spacing ticks apart.
 func (l loads) Project(spacing int) *predict.Projection {
-	o := predict.Adaptive{}.Project(l, spacing, 0, make([]float64, len(l)))
+	o := predict.LineFit{}.Project(l, spacing, 0, make([]float64, len(l)))
 	return &o
 }
 
@@ -60,8 +60,8 @@ func TestTrendsEnd(t *testing.T) {
 	require.Zero(t, falling.Total(40), "load does not fall below nothing")
 }
 
-// From the third tick after a jump on the level is what it jumped to, without a trend. Until then, as it could be the begin of
-// a steep rise, it is carried on for a moment, by some twice the jump at most.
+// From the third tick after a jump on, the level is the load after the jump, without a trend. Until then it could be
+// the start of a steep rise, so it is extended for a moment, by at most about twice the jump.
 func TestAdaptiveFollowsAJump(t *testing.T) {
 	for since := 1; since <= 20; since++ {
 		o := loadsOf(append(seriestest.Repeat(200, 10), seriestest.Repeat(since, 20)...)...).Project(1)
@@ -84,7 +84,7 @@ func TestClippedRiseGoesOn(t *testing.T) {
 		require.Equal(t, float64(since), o.Hidden)
 		require.InDelta(t, 0.5, o.Slope, 0.02)
 		require.InDelta(t, 40, o.Level, 0.2)
-		require.InDelta(t, 46, o.Least, 1e-9)
+		require.InDelta(t, 46, o.Min, 1e-9)
 		require.Zero(t, o.Noise)
 		for _, ticks := range []float64{0, 10, 40} {
 			want := max(46, 40+0.5*min(float64(since)+ticks, 75))
@@ -98,7 +98,8 @@ func TestClippedRiseGoesOn(t *testing.T) {
 	require.Zero(t, o.Slope, "what fell before it was clipped does not go on falling")
 	require.InDelta(t, 1.15*24, o.Total(40), 1e-9)
 	more := append(seriestest.Repeat(100, 20), append(seriestest.Repeat(20, 24), seriestest.Repeat(20, 36)...)...)
-	require.InDelta(t, 1.15*36, loadsOf(more...).Clip(100, 140).Project(1).Total(0), 1e-9, "a fleet that has grown shows more")
+	require.InDelta(t, 1.15*36, loadsOf(more...).Clip(100, 140).Project(1).Total(0), 1e-9,
+		"a fleet that has grown shows more")
 }
 
 // A whole window that is clipped shows a bound, and no trend.
@@ -139,26 +140,27 @@ func TestNoiseExplainsShortClippedRuns(t *testing.T) {
 		from, to int
 		ignored  bool
 	}{
-		"a few ticks after too few to tell":  {append(seriestest.Repeat(9, 5), seriestest.Repeat(4, 9)...), 9, 13, true},
-		"more ticks after too few to tell":   {append(seriestest.Repeat(9, 5), seriestest.Repeat(5, 9)...), 9, 14, false},
-		"a few ticks far above a quiet load": {append(seriestest.Repeat(100, 5), seriestest.Repeat(3, 9)...), 100, 103, false},
-		"far above a noisy load":             {append(noisy(1, 100), seriestest.Repeat(3, 90)...), 100, 103, false},
-		"above a noisy load, for long":       {append(noisy(1, 100), seriestest.Repeat(40, 56)...), 100, 140, false},
-		"no more than the load before":       {append(noisy(1, 100), seriestest.Repeat(3, 40)...), 100, 103, false},
-		"two thirds of the ticks of a run":   {append(seriestest.Repeat(9, 5), 9, 9, 1, 9, 9), 9, 14, false},
+		"a few ticks after too few to tell": {append(seriestest.Repeat(9, 5), seriestest.Repeat(4, 9)...), 9, 13, true},
+		"more ticks after too few to tell":  {append(seriestest.Repeat(9, 5), seriestest.Repeat(5, 9)...), 9, 14, false},
+		"a few ticks far above a quiet load": {append(seriestest.Repeat(100, 5), seriestest.Repeat(3, 9)...), 100, 103,
+			false},
+		"far above a noisy load":           {append(noisy(1, 100), seriestest.Repeat(3, 90)...), 100, 103, false},
+		"above a noisy load, for long":     {append(noisy(1, 100), seriestest.Repeat(40, 56)...), 100, 140, false},
+		"no more than the load before":     {append(noisy(1, 100), seriestest.Repeat(3, 40)...), 100, 103, false},
+		"two thirds of the ticks of a run": {append(seriestest.Repeat(9, 5), 9, 9, 1, 9, 9), 9, 14, false},
 	} {
 		o := loadsOf(c.values...).Clip(c.from, c.to).Project(1)
 		if c.ignored {
-			assert.Zero(t, o.Least, name)
+			assert.Zero(t, o.Min, name)
 			assert.Zero(t, o.Hidden, name)
 		} else {
-			assert.InDelta(t, 1.15*c.values[len(c.values)-1], o.Least, 1e-9, name)
+			assert.InDelta(t, 1.15*c.values[len(c.values)-1], o.Min, 1e-9, name)
 			assert.Equal(t, float64(c.to-c.from), o.Hidden, name)
 		}
 	}
 }
 
-// What has been read since the fleet was clipped last is what counts, and single ticks between clipped ones do not end a run.
+// Only readings since the fleet was clipped last count, and single ticks between clipped ones do not end a run.
 func TestReadableSinceClipped(t *testing.T) {
 	values := slices.Concat(seriestest.Repeat(100, 10), seriestest.Repeat(30, 40), seriestest.Repeat(12, 22))
 	o := loadsOf(values...).Clip(100, 130).Project(1)
@@ -180,13 +182,13 @@ func TestRecentPeakCapsARise(t *testing.T) {
 	down := slices.Concat(seriestest.Repeat(60, 100), seriestest.Ramp(40, 98, -2), seriestest.Repeat(30, 20))
 	for _, rise := range []int{28, 30, 35} {
 		o := loadsOf(append(slices.Clone(down), seriestest.Ramp(rise, 22, 2)...)...).Project(1)
-		require.InDelta(t, 100, o.Most, 1e-9)
+		require.InDelta(t, 100, o.Max, 1e-9)
 		require.Greater(t, o.Level+o.Slope*min(40, o.Lasts), 105.0, "risen for %d", rise)
 		require.InDelta(t, 100, o.Total(40), 1e-9, "risen for %d", rise)
 		require.Less(t, o.Total(0), 100.0)
 	}
 	passed := loadsOf(append(slices.Clone(down), seriestest.Ramp(70, 22, 2)...)...).Project(1)
-	require.InDelta(t, 100, passed.Most, 1e-9)
+	require.InDelta(t, 100, passed.Max, 1e-9)
 	require.InDelta(t, 160, passed.Level, 2)
 	require.InDelta(t, 240, passed.Total(40), 5)
 }
@@ -194,20 +196,22 @@ func TestRecentPeakCapsARise(t *testing.T) {
 // A fleet that is clipped may have passed the peak unseen, once it shows as much; until then it is bounded by the peak,
 // but never by less than it shows.
 func TestRecentPeakDoesNotHideLoad(t *testing.T) {
-	hump := slices.Concat(seriestest.Repeat(60, 20), seriestest.Repeat(40, 43), seriestest.Repeat(80, 20), seriestest.Ramp(10, 22, 1.5))
+	hump := slices.Concat(seriestest.Repeat(60, 20), seriestest.Repeat(40, 43), seriestest.Repeat(80, 20),
+		seriestest.Ramp(10, 22, 1.5))
 	clipped := func(shown float64) *predict.Projection {
 		values := append(slices.Clone(hump), seriestest.Repeat(10, shown)...)
 		return loadsOf(values...).Clip(len(hump), len(values)).Project(1)
 	}
 	passed := clipped(60)
-	require.True(t, math.IsInf(passed.Most, 1))
+	require.True(t, math.IsInf(passed.Max, 1))
 	require.GreaterOrEqual(t, passed.Total(40), 1.15*60-1e-9)
 	below := clipped(41)
-	require.InDelta(t, 1.15*41, below.Most, 1e-9)
+	require.InDelta(t, 1.15*41, below.Max, 1e-9)
 	require.InDelta(t, 1.15*41, below.Total(40), 1e-9)
 	far := clipped(36)
 	require.InDelta(t, 43, far.Total(40), 1e-9)
-	before := loadsOf(slices.Concat(seriestest.Repeat(60, 20), seriestest.Repeat(40, 40), seriestest.Repeat(80, 20))...).Clip(60, 100)
+	before := loadsOf(slices.Concat(seriestest.Repeat(60, 20), seriestest.Repeat(40, 40),
+		seriestest.Repeat(80, 20))...).Clip(60, 100)
 	require.InDelta(t, 1.15*40, before.RecentPeak(1), 1e-9, "a peak that was clipped was higher than it shows")
 }
 
@@ -241,19 +245,25 @@ func TestRecentPeak(t *testing.T) {
 		values []float64
 		want   float64
 	}{
-		"nothing":                   {nil, inf},
-		"too little":                {seriestest.Repeat(4, 9), inf},
-		"no load":                   {seriestest.Repeat(90, 0), inf},
-		"constant":                  {seriestest.Repeat(90, 9), inf},
-		"rising":                    {seriestest.Ramp(90, 9, 1), inf},
-		"down by a quarter":         {append(seriestest.Repeat(50, 100), seriestest.Repeat(20, 75)...), inf},
-		"down by a third":           {append(seriestest.Repeat(50, 100), seriestest.Repeat(20, 67)...), 100},
-		"a single tick":             {slices.Concat(seriestest.Repeat(50, 50), []float64{100}, seriestest.Repeat(49, 50)), inf},
-		"five ticks":                {slices.Concat(seriestest.Repeat(50, 50), seriestest.Repeat(5, 100), seriestest.Repeat(45, 50)), 100},
-		"up again after it":         {slices.Concat(seriestest.Repeat(50, 100), seriestest.Repeat(50, 20), seriestest.Repeat(99, 200)), 100},
-		"the higher of two":         {slices.Concat(seriestest.Repeat(30, 100), seriestest.Repeat(30, 20), seriestest.Repeat(30, 80), seriestest.Repeat(99, 10)), 100},
-		"the higher of two, second": {slices.Concat(seriestest.Repeat(30, 80), seriestest.Repeat(30, 20), seriestest.Repeat(30, 100), seriestest.Repeat(99, 10)), 100},
-		"a small one on the way":    {slices.Concat(seriestest.Repeat(30, 100), seriestest.Repeat(30, 20), seriestest.Repeat(30, 30), seriestest.Repeat(99, 10)), 100},
+		"nothing":           {nil, inf},
+		"too little":        {seriestest.Repeat(4, 9), inf},
+		"no load":           {seriestest.Repeat(90, 0), inf},
+		"constant":          {seriestest.Repeat(90, 9), inf},
+		"rising":            {seriestest.Ramp(90, 9, 1), inf},
+		"down by a quarter": {append(seriestest.Repeat(50, 100), seriestest.Repeat(20, 75)...), inf},
+		"down by a third":   {append(seriestest.Repeat(50, 100), seriestest.Repeat(20, 67)...), 100},
+		"a single tick": {slices.Concat(seriestest.Repeat(50, 50), []float64{100}, seriestest.Repeat(49, 50)),
+			inf},
+		"five ticks": {slices.Concat(seriestest.Repeat(50, 50), seriestest.Repeat(5, 100),
+			seriestest.Repeat(45, 50)), 100},
+		"up again after it": {slices.Concat(seriestest.Repeat(50, 100), seriestest.Repeat(50, 20),
+			seriestest.Repeat(99, 200)), 100},
+		"the higher of two": {slices.Concat(seriestest.Repeat(30, 100), seriestest.Repeat(30, 20),
+			seriestest.Repeat(30, 80), seriestest.Repeat(99, 10)), 100},
+		"the higher of two, second": {slices.Concat(seriestest.Repeat(30, 80), seriestest.Repeat(30, 20),
+			seriestest.Repeat(30, 100), seriestest.Repeat(99, 10)), 100},
+		"a small one on the way": {slices.Concat(seriestest.Repeat(30, 100), seriestest.Repeat(30, 20),
+			seriestest.Repeat(30, 30), seriestest.Repeat(99, 10)), 100},
 	} {
 		require.InDelta(t, 1/c.want, 1/loadsOf(c.values...).RecentPeak(1), 1e-12, name)
 	}

@@ -12,8 +12,8 @@ import (
 type sums struct {
 	window  *series.Window
 	members []member
-	byStart []*member     // sorted by their start
-	loads   []series.Load // by tick of the grid, and one more
+	byStart []*member     // sorted by start
+	loads   []series.Load // by tick of the grid, plus one
 	raw     []float64     // by tick: the sum of instances in full
 	scratch []float64     // by tick: the loads of one instance
 }
@@ -21,8 +21,8 @@ type sums struct {
 // member is one instance of the window.
 type member struct {
 	*series.Row
-	newcomer bool         // it could take load over from another instance when it started
-	growing  series.Ticks // where it does not count in full yet
+	newcomer bool         // it may have taken over load from another instance when it started
+	growing  series.Ticks // the ticks at which it does not count in full yet
 }
 
 // begin prepares the memory for a window.
@@ -32,7 +32,7 @@ func (s *sums) begin(w *series.Window) {
 	for i := range w.Rows {
 		s.members[i] = member{Row: &w.Rows[i]}
 	}
-	s.loads, s.raw = series.Zeroed(s.loads, w.N+1), series.Zeroed(s.raw, w.N)
+	s.loads, s.raw = series.ResizeZeroed(s.loads, w.N+1), series.ResizeZeroed(s.raw, w.N)
 	s.scratch = series.Resize(s.scratch, w.N)
 	s.markNewcomers()
 }
@@ -48,8 +48,8 @@ func (s *sums) addRaw(at series.Ticks, g []float64) {
 	}
 }
 
-// markNewcomers marks the instances that could take load over from another one when they started: it had started before
-// and was still active. The others count in full from the start.
+// markNewcomers marks the instances that may have taken over load from another one when they started: one that
+// had started before and was still active. The others count in full from the start.
 func (s *sums) markNewcomers() {
 	first, last, end := int64(math.MaxInt64), int64(math.MinInt64), int64(0)
 	for i := range s.members {
@@ -63,19 +63,19 @@ func (s *sums) markNewcomers() {
 		s.markNewcomersInOrder()
 		return
 	}
-	for i := range s.members { // as mostly, one of the first is still active
+	for i := range s.members { // the usual case: one of the first instances is still active
 		s.members[i].newcomer = s.members[i].Start > first
 	}
 }
 
-// markNewcomersInOrder is markNewcomers for any fleet.
+// markNewcomersInOrder is markNewcomers without the assumption that one of the first instances is still active.
 func (s *sums) markNewcomersInOrder() {
 	s.byStart = s.byStart[:0]
 	for i := range s.members {
 		s.byStart = append(s.byStart, &s.members[i])
 	}
 	slices.SortFunc(s.byStart, func(a, b *member) int { return cmp.Compare(a.Start, b.Start) })
-	latestEnd := int64(math.MinInt64) // of those that started before the group at hand
+	latestEnd := int64(math.MinInt64) // of the instances that started before the current group
 	for group := s.byStart; len(group) > 0; {
 		start, groupEnd := group[0].Start, latestEnd
 		for len(group) > 0 && group[0].Start == start {

@@ -6,29 +6,30 @@ import (
 	"github.com/foresail/foresail/pipeline/series"
 )
 
-// Total is the redistribution of the adaptive method. It keeps memory between calls, and nothing else; the zero value
-// is ready.
+// Total is the redistribution of the adaptive method. It reuses memory between calls but keeps no other state;
+// the zero value is ready to use.
 type Total struct {
 	sums
-	settled []settled // by tick, and one more
+	settled []settled // by tick, plus one
 }
 
-// Sum returns one load for each tick of [First, Last]: the sum of all instances. An instance that started less than T_R
-// ago next to others counts for no more than the average of the established ones, so that warming up is no load; what
-// it takes over from others is in the sum already. A tick is clipped if at least half of the established instances read
-// the maximum of the metric.
+// Sum returns one load for each tick of [First, Last]: the sum of all instances.
 //
-// For T_R after an instance has started or ended, the total stays where it was before, unless it falls by more than may
-// be moving to other instances: the load that one carried shows at the others only once they have been read. Otherwise
-// every pod of a rolling update would look like a fall and a steep rise.
+// An instance that started less than T_R ago next to others counts for at most the average of the established
+// ones, so that warming up is not load. The load that it takes over from others is in the sum already. A tick
+// is clipped if at least half of the established instances read the maximum of the metric.
+//
+// For T_R after an instance has started or ended, the total stays where it was, unless it falls by more than
+// the load that may be moving: load that one instance carried shows at the others only once they have been
+// read. Otherwise every pod of a rolling update would look like a fall followed by a steep rise.
 func (t *Total) Sum(w *series.Window, o *Options) []series.Load {
 	t.begin(w)
-	t.settled = series.Zeroed(t.settled, w.N+1)
+	t.settled = series.ResizeZeroed(t.settled, w.N+1)
 	for i := range t.members {
 		m := &t.members[i]
 		if m.newcomer {
 			grown := w.Index(m.Start + o.Timeout.Milliseconds())
-			m.growing = m.Active.And(w.Span()).And(series.Ticks{From: 0, To: grown})
+			m.growing = m.Active.Intersect(w.Span()).Intersect(series.Ticks{From: 0, To: grown})
 		}
 		t.addEstablished(m, o)
 	}
@@ -43,19 +44,19 @@ func (t *Total) Sum(w *series.Window, o *Options) []series.Load {
 		t.addEnded(&t.members[i], o)
 	}
 	t.countClipped(o)
-	t.hold()
+	t.holdDuringHandover()
 	return t.result()
 }
 
-// hold keeps the loads where they were while load moves.
-func (t *Total) hold() {
+// holdDuringHandover keeps the loads where they were while load moves between instances.
+func (t *Total) holdDuringHandover() {
 	held, first := 0.0, t.window.First
 	for k := first; k <= t.window.Last; k++ {
 		l, s := &t.loads[k], t.settled[k]
 		if s.begins {
 			held = series.Mean(t.loads[max(first, k-heldTicks):k])
 		}
-		l.Effective = max(0, l.Effective) // idle instances may be below the baseline of the Overhead model
+		l.Effective = max(0, l.Effective) // idle instances may read less than the baseline of the Overhead model
 		l.Effective = max(l.Effective, min(held, l.Effective+s.moving))
 		l.Raw, l.Weight = l.Effective, float64(l.Active)
 		l.Clipped = s.clipped > 0 && 2*s.clipped >= s.count
@@ -63,71 +64,77 @@ func (t *Total) hold() {
 }
 
 const (
-	// heldTicks is the number of ticks before a start or an end whose mean is the load then.
+	// heldTicks is the number of ticks before a start or an end over which the held load is averaged.
 	heldTicks = 5
-	// clippedTicks is the minimum number of ticks in a row at which a clipped instance reads the maximum: one is noise.
+	// clippedTicks is the minimum number of consecutive ticks at which a clipped instance reads the maximum:
+	// one is noise.
 	clippedTicks = 3
-	// clippedEvents is the same in events of the length that the noise shows: a long one keeps an idle instance busy.
+	// clippedEvents is the same in events, whose length follows from the noise: one long event keeps an idle
+	// instance busy.
 	clippedEvents = 30
-	// eventDistance is the number of ticks between readings that noise is estimated from: more than an event lasts.
+	// eventDistance is the number of ticks between readings from which noise is estimated; it is longer than an
+	// event.
 	eventDistance = 15
-	// faint is the share of the maximum below which the mean reading shows nothing of the noise.
+	// faint is the share of the maximum below which the mean reading is not used to estimate noise.
 	faint = 0.05
 )
 
-// settled describes the established instances at a tick, and what moves between all instances.
+// settled describes the established instances at a tick, and the load that moves between all instances.
 type settled struct {
-	count, clipped int     // how many, and how many of these are clipped
-	moving         float64 // what instances may carry beyond what is read
-	begins         bool    // something begins to move
+	count, clipped int     // number of established instances, and of clipped ones among them
+	moving         float64 // load that instances may carry in addition to their readings
+	begins         bool    // load begins to move at this tick
 }
 
+// addEstablished adds the ticks at which an instance is established.
 func (t *Total) addEstablished(m *member, o *Options) {
 	at := t.established(m)
 	if at.Empty() {
 		return
 	}
 	t.addRaw(at, o.Model.Loads(m.Values, at, t.scratch))
-	t.settled[at.From].count++ // a change; Sum adds them up
+	t.settled[at.From].count++ // a difference; Sum adds them up
 	t.settled[at.To].count--
 }
 
-// established returns the ticks at which an instance is active, and not new.
+// established returns the ticks at which an instance is active and no longer new.
 func (t *Total) established(m *member) series.Ticks {
-	at := m.Active.And(t.window.Span())
+	at := m.Active.Intersect(t.window.Span())
 	at.From = max(at.From, m.growing.To)
 	return at
 }
 
-// countClipped counts the established instances that are clipped at each tick.
+// countClipped counts the clipped established instances at each tick.
 func (t *Total) countClipped(o *Options) {
 	if !o.Saturation.Enabled || !t.clippedFor(clippedTicks, o) {
 		return
 	}
-	least := int(min(math.Ceil(clippedEvents*t.event(o.Saturation.Max)), float64(t.window.N)))
-	if least <= clippedTicks {
+	minTicks := int(min(math.Ceil(clippedEvents*t.event(o.Saturation.Max)), float64(t.window.N)))
+	if minTicks <= clippedTicks {
 		return
 	}
 	for k := range t.settled {
 		t.settled[k].clipped = 0
 	}
-	t.clippedFor(least, o)
+	t.clippedFor(minTicks, o)
 }
 
-// clippedFor counts the instances that are clipped for so many ticks in a row, and reports whether there is any.
-func (t *Total) clippedFor(least int, o *Options) bool {
+// clippedFor counts the instances that are clipped for at least minTicks consecutive ticks, and reports whether
+// there are any.
+func (t *Total) clippedFor(minTicks int, o *Options) bool {
 	top, found := o.Saturation.Max*(1-o.Saturation.Zone), false
 	for i := range t.members {
 		m := &t.members[i]
 		if at := t.established(m); !at.Empty() {
-			found = countClipped(m.Values[at.From:at.To], top, least, t.settled[at.From:at.To]) || found
+			found = countClipped(m.Values[at.From:at.To], top, minTicks, t.settled[at.From:at.To]) || found
 		}
 	}
 	return found
 }
 
-// event returns the number of ticks for which one event keeps an instance busy, if the number of events has the noise
-// of counting: then it is the variance of readings over their mean. It is 0 of instances that have hardly worked.
+// event returns the number of ticks for which one event keeps an instance busy, assuming that the number of
+// events has the noise of counts: it is the variance of readings over their mean. It is 0 for instances that
+// have hardly worked.
 func (t *Total) event(top float64) float64 {
 	bends, sum, n := 0.0, 0.0, 0
 	for i := range t.members {
@@ -146,11 +153,11 @@ func (t *Total) event(top float64) float64 {
 	return bends / (sum * top)
 }
 
-// countClipped counts the ticks at which an instance is clipped: those of at least so many in a row at top or above. It
-// reports whether there are any.
-func countClipped(values []float64, top float64, least int, settled []settled) bool {
+// countClipped counts the ticks at which an instance is clipped: those of at least minTicks consecutive ones at
+// top or above. It reports whether there are any.
+func countClipped(values []float64, top float64, minTicks int, settled []settled) bool {
 	found := false
-	for k := least - 1; k < len(values); k += least { // as many in a row have one of these among them
+	for k := minTicks - 1; k < len(values); k += minTicks { // each run of that length contains one of these ticks
 		if values[k] < top {
 			continue
 		}
@@ -161,7 +168,7 @@ func countClipped(values []float64, top float64, least int, settled []settled) b
 		for k < len(values) && values[k] >= top {
 			k++
 		}
-		if k-from < least {
+		if k-from < minTicks {
 			continue
 		}
 		found = true
@@ -172,7 +179,7 @@ func countClipped(values []float64, top float64, least int, settled []settled) b
 	return found
 }
 
-// addNew adds an instance that is new for no more than the average of the established ones.
+// addNew adds a new instance with at most the average of the established ones.
 func (t *Total) addNew(m *member, o *Options) {
 	if !m.growing.Empty() {
 		t.settled[m.growing.From].begins = true
@@ -189,7 +196,7 @@ func (t *Total) addNew(m *member, o *Options) {
 	}
 }
 
-// addEnded counts the load that an instance carried at its end as moving to others for T_R.
+// addEnded counts the last load of an ended instance as moving to others for T_R.
 func (t *Total) addEnded(m *member, o *Options) {
 	end := m.Active.To
 	if m.Active.Empty() || end <= t.window.First || end > t.window.Last {
@@ -197,7 +204,7 @@ func (t *Total) addEnded(m *member, o *Options) {
 	}
 	g := o.Model.Load(m.Values[end-1])
 	until := t.window.Index(t.window.Tick(end) + o.Timeout.Milliseconds())
-	moved := series.Ticks{From: end, To: until}.And(t.window.Span())
+	moved := series.Ticks{From: end, To: until}.Intersect(t.window.Span())
 	t.settled[end].begins = true
 	for k := moved.From; k < moved.To; k++ {
 		t.settled[k].moving += g

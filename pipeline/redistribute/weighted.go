@@ -6,17 +6,19 @@ import (
 	"github.com/foresail/foresail/pipeline/series"
 )
 
-// Weighted is the redistribution of the paper. It keeps memory between calls, and nothing else; the zero value is
-// ready.
+// Weighted is the redistribution of the paper. It reuses memory between calls but keeps no other state; the
+// zero value is ready to use.
 type Weighted struct {
 	sums
 	weights weights
 }
 
-// Sum returns one load for each tick of [First, Last] (paper, sections 6.4 to 6.8). A new instance is counted by a
-// weight that grows with its age, and while the weighted sum falls below the level already reached, as much more of it
-// as is needed to hold that level: load that moves from old instances to new ones then neither rises nor falls, and
-// load that has really gone shows at once in the raw sum.
+// Sum returns one load for each tick of [First, Last] (paper, sections 6.4 to 6.8).
+//
+// A new instance counts with a weight that grows with its age. While the weighted sum is below the level
+// already reached, new instances count for as much more as is needed to hold that level. So load that moves
+// from old to new instances is neither a rise nor a fall. A real fall shows at once, because the result never
+// exceeds the raw sum.
 func (p *Weighted) Sum(w *series.Window, o *Options) []series.Load {
 	p.begin(w)
 	r := newRamp(o)
@@ -24,23 +26,23 @@ func (p *Weighted) Sum(w *series.Window, o *Options) []series.Load {
 	p.weights = weights{ramp: r, step: w.Step, known: p.weights.known[:0]}
 	for i := range p.members {
 		m := &p.members[i]
-		at := m.Active.And(w.Span())
+		at := m.Active.Intersect(w.Span())
 		if at.Empty() {
 			continue
 		}
-		p.loads[at.From].Active++ // a change; absorb adds them up
+		p.loads[at.From].Active++ // a difference; holdDuringHandover adds them up
 		p.loads[at.To].Active--
 		g := o.Model.Loads(m.Values, at, p.scratch)
 		p.addRaw(at, g)
 		p.addGrowing(m, g)
-		p.addGrown(weighted.And(series.Ticks{From: max(at.From, m.growing.To), To: at.To}), g)
+		p.addGrown(weighted.Intersect(series.Ticks{From: max(at.From, m.growing.To), To: at.To}), g)
 	}
-	p.absorb(weighted)
+	p.holdDuringHandover(weighted)
 	return p.result()
 }
 
-// growing sets the ticks at which the weight of each instance grows, up to the first at which it has been 1 for one
-// tick, and returns the ticks from the first to the last at which any weight grows. At all others every weight is 1.
+// growing sets the ticks at which the weight of each instance grows, up to the first at which it has been 1 for
+// one tick. It returns the range of ticks at which any weight grows; at all other ticks every weight is 1.
 func (p *Weighted) growing(r ramp) series.Ticks {
 	w := p.window
 	hull := series.Ticks{From: w.N, To: 0}
@@ -50,7 +52,7 @@ func (p *Weighted) growing(r ramp) series.Ticks {
 			continue
 		}
 		grown := w.Index(m.Start + w.Step + int64(math.Ceil(r.timeout)))
-		m.growing = m.Active.And(w.Span()).And(series.Ticks{From: 0, To: grown})
+		m.growing = m.Active.Intersect(w.Span()).Intersect(series.Ticks{From: 0, To: grown})
 		if !m.growing.Empty() {
 			hull = series.Ticks{From: min(hull.From, m.growing.From), To: max(hull.To, m.growing.To)}
 		}
@@ -58,7 +60,7 @@ func (p *Weighted) growing(r ramp) series.Ticks {
 	return hull
 }
 
-// addGrowing and addGrown add the loads g of an instance to the weighted sums.
+// addGrowing adds the loads g of an instance to the weighted sums at the ticks at which its weight grows.
 func (p *Weighted) addGrowing(m *member, g []float64) {
 	at := m.growing
 	if at.Empty() {
@@ -76,6 +78,7 @@ func (p *Weighted) addGrowing(m *member, g []float64) {
 	}
 }
 
+// addGrown adds the loads g of an instance to the weighted sums at ticks at which its weight is 1.
 func (p *Weighted) addGrown(at series.Ticks, g []float64) {
 	if at.Empty() {
 		return
@@ -87,14 +90,14 @@ func (p *Weighted) addGrown(at series.Ticks, g []float64) {
 	}
 }
 
-// absorb completes the aggregates: the effective one falls only where the raw sum does too.
-func (p *Weighted) absorb(weighted series.Ticks) {
+// holdDuringHandover completes the aggregates: the effective load falls only where the raw sum does too.
+func (p *Weighted) holdDuringHandover(weighted series.Ticks) {
 	active, loads, raw := 0, p.loads, p.raw
 	for k := p.window.First; k <= p.window.Last; k++ {
 		now := &loads[k]
 		active += now.Active
 		now.Active, now.Raw = active, raw[k]
-		if !weighted.Contain(k) {
+		if !weighted.Contains(k) {
 			now.Weight, now.Effective = float64(active), now.Raw
 		}
 		if k == p.window.First {
@@ -111,8 +114,8 @@ func (p *Weighted) absorb(weighted series.Ticks) {
 	}
 }
 
-// ramp is the weight of a new instance by its age (ms): w(a) = (e^{κa/T_R} − 1)/(e^κ − 1), and 1 from T_R on (paper,
-// section 6.3).
+// ramp computes the weight of a new instance by its age (ms): w(a) = (e^{κa/T_R} − 1)/(e^κ − 1), and 1 from T_R
+// on (paper, section 6.3).
 type ramp struct {
 	timeout, shape float64
 	whole          float64 // e^κ − 1
@@ -135,8 +138,8 @@ func (r ramp) at(age float64) float64 {
 	}
 }
 
-// weights gives the weights of instances tick by tick, and remembers the latest: where starts are whole seconds, as
-// those of pods are, all new instances pass through the same ages.
+// weights computes the weights of an instance tick by tick, and caches the latest ones: starts of pods are
+// whole seconds, so all new instances pass through the same ages.
 type weights struct {
 	ramp
 	age, step int64     // ms

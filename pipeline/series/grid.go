@@ -3,7 +3,8 @@ package series
 // MaxTicks bounds the grid of one run. A window of a day at one second is below it.
 const MaxTicks = 100_000
 
-// Grid is the uniform time grid of one window: N ticks, Step ms apart, the first at Start. All are multiples of Step.
+// Grid is the uniform time grid of one window: N ticks, Step ms apart, the first at Start. All ticks are
+// multiples of Step.
 type Grid struct {
 	Start, Step int64
 	N           int
@@ -25,7 +26,7 @@ func (g Grid) From(t int64) Grid {
 // Tick returns the time of tick k (ms).
 func (g Grid) Tick(k int) int64 { return g.Start + int64(k)*g.Step }
 
-// Index returns the number of the first tick at or after t (ms), held to [0, N].
+// Index returns the index of the first tick at or after t (ms), limited to [0, N].
 func (g Grid) Index(t int64) int {
 	if t <= g.Start {
 		return 0
@@ -36,14 +37,14 @@ func (g Grid) Index(t int64) int {
 	return int((t - g.Start + g.Step - 1) / g.Step)
 }
 
-// Ticks are the ticks from one number up to, and without, another.
+// Ticks is the range of ticks [From, To).
 type Ticks struct{ From, To int }
 
-// Empty reports whether there is no tick.
+// Empty reports whether the range is empty.
 func (t Ticks) Empty() bool { return t.From >= t.To }
 
-// Contain reports whether tick k is one of them.
-func (t Ticks) Contain(k int) bool { return t.From <= k && k < t.To }
+// Contains reports whether tick k is in the range.
+func (t Ticks) Contains(k int) bool { return t.From <= k && k < t.To }
 
-// And returns the ticks that both have in common.
-func (t Ticks) And(u Ticks) Ticks { return Ticks{max(t.From, u.From), min(t.To, u.To)} }
+// Intersect returns the ticks that are in both ranges.
+func (t Ticks) Intersect(u Ticks) Ticks { return Ticks{max(t.From, u.From), min(t.To, u.To)} }

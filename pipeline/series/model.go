@@ -2,13 +2,14 @@ package series
 
 import "math"
 
-// ModelKind names a metric model: how a per-instance value relates to the aggregate load (paper, sections 3 and 11).
+// ModelKind names a metric model: how the value of an instance relates to the aggregate load (paper, sections 3
+// and 11).
 type ModelKind string
 
-// The metric models there are.
+// The metric models.
 const (
 	Linear    ModelKind = "Linear"    // g(v) = v: sum and average
-	Overhead  ModelKind = "Overhead"  // g(v) = v − b: a baseline b of every instance does not redistribute
+	Overhead  ModelKind = "Overhead"  // g(v) = v − b: the baseline b of each instance is not redistributed
 	Quadratic ModelKind = "Quadratic" // g(v) = v², v ≥ 0: cost grows with the square of the metric
 )
 
@@ -18,7 +19,7 @@ type Model struct {
 	Baseline float64 // b of the Overhead model, in units of the metric
 }
 
-// Load is g(v): what an instance whose metric reads v adds to the aggregate.
+// Load returns g(v): the part of the aggregate of an instance whose metric reads v.
 func (m Model) Load(v float64) float64 {
 	switch m.Kind {
 	case Overhead:
@@ -30,7 +31,7 @@ func (m Model) Load(v float64) float64 {
 	}
 }
 
-// value is g⁻¹(x). A load below the range of g (a smoothed level may dip there) reads as the bottom of the range.
+// value returns g⁻¹(x). A load below the range of g, as a smoothed level may be, gives the bottom of the range.
 func (m Model) value(x float64) float64 {
 	switch m.Kind {
 	case Overhead:
@@ -42,14 +43,16 @@ func (m Model) value(x float64) float64 {
 	}
 }
 
-// PerInstance is P(S, N) = g⁻¹(S/N): the metric that n instances read when they share the aggregate load s equally.
+// PerInstance returns P(S, N) = g⁻¹(S/N): the metric that each of n instances reads if they share the load s
+// equally.
 func (m Model) PerInstance(s, n float64) float64 { return m.value(s / n) }
 
-// Required is N(S, τ) = S/g(τ): how many instances, as a real number, hold the metric at threshold under the load s.
+// Required returns N(S, τ) = S/g(τ): the number of instances, as a real number, that keep the metric at
+// threshold under the load s.
 func (m Model) Required(s, threshold float64) float64 { return s / m.Load(threshold) }
 
-// Loads returns g(v) of the values at the given ticks, at the same ticks. It may return the values themselves;
-// otherwise it works in out, which must be as long.
+// Loads returns g(v) of the values at the given ticks, at the same indexes. It may return the values
+// themselves; otherwise it writes to out, which must have the same length.
 func (m Model) Loads(values []float64, at Ticks, out []float64) []float64 {
 	switch m.Kind {
 	case Overhead:
@@ -66,10 +69,10 @@ func (m Model) Loads(values []float64, at Ticks, out []float64) []float64 {
 	return out
 }
 
-// InRange reports whether g is defined at v. Samples out of range are dropped.
+// InRange reports whether g is defined at v. Samples outside the range are dropped.
 func (m Model) InRange(v float64) bool { return m.Lowest() <= v && v <= math.MaxFloat64 }
 
-// Lowest returns the bottom of the range of g; its top is the largest number there is.
+// Lowest returns the bottom of the range of g; the top is the largest float64.
 func (m Model) Lowest() float64 {
 	if m.Kind == Quadratic {
 		return 0
@@ -77,8 +80,8 @@ func (m Model) Lowest() float64 {
 	return -math.MaxFloat64
 }
 
-// Saturation describes a metric that cannot rise above Max (v_max); within Zone (σ_z, a share of Max) of it the
-// reading is taken to be clipped (paper, section 7.8).
+// Saturation describes a metric that cannot rise above Max (v_max). A reading within Zone (σ_z, a share of Max)
+// of it counts as clipped (paper, section 7.8).
 type Saturation struct {
 	Enabled   bool
 	Max, Zone float64

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Finite reports whether v is a number: neither infinite nor NaN.
+// Finite reports whether v is neither infinite nor NaN.
 func Finite(v float64) bool { return math.Abs(v) <= math.MaxFloat64 }
 
 // FloorDiv returns a/b rounded down, for a positive b.
@@ -24,17 +24,17 @@ func FloorMod(a, b int64) int64 { return a - FloorDiv(a, b)*b }
 // Millis returns a duration in milliseconds.
 func Millis(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
 
-// Duration is the reverse of Millis, held to what a time.Duration can hold, some 290 years.
+// Duration is the inverse of Millis, limited to the range of a time.Duration, some 290 years.
 func Duration(ms float64) time.Duration {
-	const most = 1<<63 - 1<<10 // the largest float64 below 2⁶³
-	return time.Duration(min(ms*float64(time.Millisecond), most))
+	const maxNanoseconds = 1<<63 - 1<<10 // the largest float64 below 2⁶³
+	return time.Duration(min(ms*float64(time.Millisecond), maxNanoseconds))
 }
 
-// Resize returns a slice of n elements, of any value, in the memory of s if that is large enough.
+// Resize returns a slice of n elements with undefined values, in the memory of s if that is large enough.
 func Resize[T any](s []T, n int) []T { return slices.Grow(s[:0], n)[:n] }
 
-// Zeroed is Resize with every element zero.
-func Zeroed[T any](s []T, n int) []T {
+// ResizeZeroed is Resize with every element set to zero.
+func ResizeZeroed[T any](s []T, n int) []T {
 	s = Resize(s, n)
 	clear(s)
 	return s

@@ -10,24 +10,24 @@ import (
 // can be made.
 type Window struct {
 	Grid
-	Rows        []Row // by ID, so that sums do not depend on the order in which instances were given
+	Rows        []Row // sorted by ID, so that sums do not depend on the order of the input
 	First, Last int   // the first and the newest tick at which any instance is known
 
 	instances []*Instance
 	values    []float64 // of all rows, N ticks each
 }
 
-// Row is one instance on the grid. Its value at tick k is measured where k is in Known, and imputed at the other ticks
-// of [First, Last] at which it is active; elsewhere it means nothing.
+// Row is one instance on the grid. Its value at tick k is measured if k is in Known, and imputed at other
+// active ticks of [First, Last]; elsewhere it is undefined.
 type Row struct {
 	*Instance
 	Active, Known Ticks
 	Values        []float64
-	Spacing       int64 // number of ticks between its samples, on average; 0 of too few
+	Spacing       int64 // average number of ticks between its samples; 0 if they are too few
 }
 
-// Seat gives each instance a row on the grid, without values yet. It fails if two instances have the same ID.
-func (w *Window) Seat(instances []Instance) error {
+// AssignRows gives each instance a row on the grid, without values. It fails if two instances have the same ID.
+func (w *Window) AssignRows(instances []Instance) error {
 	w.instances = w.instances[:0]
 	for i := range instances {
 		w.instances = append(w.instances, &instances[i])
@@ -51,7 +51,7 @@ func (w *Window) Seat(instances []Instance) error {
 // Span returns the ticks [First, Last].
 func (w *Window) Span() Ticks { return Ticks{w.First, w.Last + 1} }
 
-// Spacing returns the number of ticks between readings, of the instance that is read least often; at least 1.
+// Spacing returns the number of ticks between readings of the instance that is read least often; at least 1.
 func (w *Window) Spacing() int {
 	widest := int64(1)
 	for i := range w.Rows {
@@ -68,8 +68,8 @@ func (w *Window) Loads(ticks []Load) Loads {
 	}
 }
 
-// Forget releases what belongs to the caller.
-func (w *Window) Forget() {
+// Release drops references to memory of the caller.
+func (w *Window) Release() {
 	clear(w.instances)
 	clear(w.Rows)
 }

@@ -65,7 +65,7 @@ func TestErrorsHaveTheSentenceOfEveryDoor(t *testing.T) {
 	stale := servingtest.Changed(servingtest.Healthy("stale", "x"), func(s *snapshot.Snapshot) {
 		s.At, s.NewestSample = s.At.Add(-time.Minute), s.NewestSample.Add(-time.Minute)
 	})
-	large := servingtest.Changed(servingtest.Healthy("large", "y"), func(s *snapshot.Snapshot) { s.Forecast.Serve = 1e300 })
+	large := servingtest.Changed(servingtest.Healthy("large", "y"), func(s *snapshot.Snapshot) { s.Forecast.ServedLoad = 1e300 })
 	dry := servingtest.Changed(servingtest.Healthy("dry", "z"), func(s *snapshot.Snapshot) { s.DryRun = true })
 	m := servingtest.NewMemory(waiting, stale, large, dry)
 	for _, c := range []struct {

@@ -30,12 +30,12 @@ func at(now time.Time) func() time.Time { return func() time.Time { return now }
 // rising is a snapshot of a load that needs two replicas more.
 func rising(name string) snapshot.Snapshot {
 	return servingtest.Changed(servingtest.Healthy(name, "checkout"), func(s *snapshot.Snapshot) {
-		s.Forecast.Level, s.Forecast.Total, s.Forecast.Damped = 2.4, 3.6, 3.8
+		s.Forecast.Level, s.Forecast.Total, s.Forecast.PlannedLoad = 2.4, 3.6, 3.8
 		s.Forecast.LoadNow, s.Forecast.LoadPredicted, s.Forecast.Target = 0.6, 0.9, 4
 		s.Forecast.Horizon = 30 * time.Second
 		s.Forecast.Decision = pipeline.Decision{Direction: pipeline.Rising, Desired: 6, Action: pipeline.ScaleUp, Reason: pipeline.AboveThreshold}
 		s.Forecast.Holds = 4.2
-		s.Forecast.Need = pipeline.Need{Load: 3.8, Margin: 0.2, Each: 0.7, Least: 5.33, Most: 5.8}
+		s.Forecast.Need = pipeline.Need{Load: 3.8, Margin: 0.2, PerInstance: 0.7, Min: 5.33, Max: 5.8}
 		s.Decision = s.Forecast.Decision
 		s.Combined = snapshot.Combined{Desired: 6, DrivenBy: name, Metrics: 1}
 		s.Ready, s.Source, s.SampleInterval, s.StartupTime, s.StartupsMeasured = 4, "pods", time.Second, 20*time.Second, 3
@@ -133,7 +133,7 @@ func TestPointsKeepTheSentence(t *testing.T) {
 	for name, change := range map[string]func(*snapshot.Snapshot){
 		"of pods": func(*snapshot.Snapshot) {},
 		"of the present, of which Holt counts the pods": func(s *snapshot.Snapshot) {
-			s.Forecast.Need = pipeline.Need{Load: 2.4, Basis: pipeline.FromPresent, Each: 0.7, Least: 3.4, Most: 4.3}
+			s.Forecast.Need = pipeline.Need{Load: 2.4, Basis: pipeline.FromPresent, PerInstance: 0.7, Min: 3.4, Max: 4.3}
 			s.Decision = pipeline.Decision{Desired: 5, Reason: pipeline.NoNeed}
 		},
 		"idle": func(s *snapshot.Snapshot) {
@@ -143,8 +143,8 @@ func TestPointsKeepTheSentence(t *testing.T) {
 			s.Decision = pipeline.Decision{Desired: 4, Action: pipeline.Hold, Reason: pipeline.CoolingDown}
 		},
 		"large loads": func(s *snapshot.Snapshot) {
-			s.Threshold, s.Forecast.Damped = 2147483648, 7123456789
-			s.Forecast.Need = pipeline.Need{Load: 7123456789, Margin: 1e9, Each: 2147483648, Least: 3.3, Most: 3.4}
+			s.Threshold, s.Forecast.PlannedLoad = 2147483648, 7123456789
+			s.Forecast.Need = pipeline.Need{Load: 7123456789, Margin: 1e9, PerInstance: 2147483648, Min: 3.3, Max: 3.4}
 		},
 	} {
 		s := servingtest.Changed(rising("checkout"), change)

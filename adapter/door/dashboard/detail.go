@@ -118,7 +118,7 @@ func detailOf(s *snapshot.Snapshot, points []point, now time.Time) Detail {
 		return d
 	}
 	f := &s.Forecast
-	d.Level, d.Total, d.Planned, d.Horizon = Number(f.Level), Number(f.Total), Number(f.Damped), Number(f.Horizon.Seconds())
+	d.Level, d.Total, d.Planned, d.Horizon = Number(f.Level), Number(f.Total), Number(f.PlannedLoad), Number(f.Horizon.Seconds())
 	return d
 }
 

@@ -76,8 +76,8 @@ func pointOf(s *snapshot.Snapshot, now time.Time) point {
 		return p
 	}
 	f := &s.Forecast
-	p.level, p.total, p.planned = float32(f.Level), float32(f.Total), float32(f.Damped)
-	p.perPod, p.predictedPerPod, p.each = float32(f.LoadNow), float32(f.LoadPredicted), float32(f.Need.Each)
+	p.level, p.total, p.planned = float32(f.Level), float32(f.Total), float32(f.PlannedLoad)
+	p.perPod, p.predictedPerPod, p.each = float32(f.LoadNow), float32(f.LoadPredicted), float32(f.Need.PerInstance)
 	p.horizon = uint16(min(f.Horizon.Round(time.Second)/time.Second, math.MaxUint16))
 	p.target = whole32(f.Target)
 	if !s.HasDecision() {

@@ -65,7 +65,7 @@ func traceOf(t *snapshot.Trace) Trace {
 		At: moment(t.At.UnixMilli()), Tick: moment(f.Tick), First: moment(s.First), Interval: Number(s.Interval.Seconds()),
 		Horizon: Number(f.Horizon.Seconds()), Pods: []TracedPod{}, AllPods: t.AllPods,
 		Sum: columnOf(s.Sum), Load: columnOf(s.Load), Clipped: s.Clipped,
-		Level: Number(f.Level), Trend: Number(f.Trend / s.Interval.Seconds()), Total: Number(f.Total), Planned: Number(f.Damped),
+		Level: Number(f.Level), Trend: Number(f.Trend / s.Interval.Seconds()), Total: Number(f.Total), Planned: Number(f.PlannedLoad),
 		Holds: Number(f.Holds), Desired: Count(whole32(f.Decision.Desired)), Dropped: f.Dropped,
 	}
 	for i := range t.Pods {
@@ -74,7 +74,7 @@ func traceOf(t *snapshot.Trace) Trace {
 	return Trace{Forecast: out}
 }
 
-func tracedPod(p *snapshot.TracedPod, s *pipeline.Traced) TracedPod {
+func tracedPod(p *snapshot.TracedPod, s *pipeline.TracedInstance) TracedPod {
 	out := TracedPod{Name: p.Name, SampledAt: []moment{}, Samples: []Number{}, Values: columnOf(s.Values), AlignedFrom: s.AlignedFrom, AlignedTo: s.AlignedTo}
 	for _, sample := range p.Samples {
 		out.SampledAt = append(out.SampledAt, moment(sample.T))

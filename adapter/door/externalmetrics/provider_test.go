@@ -61,7 +61,7 @@ func TestValues(t *testing.T) {
 
 func TestStatusOfErrors(t *testing.T) {
 	waiting := servingtest.Changed(servingtest.Healthy("waiting", "x"), func(s *snapshot.Snapshot) { s.NewestSample = time.Time{} })
-	large := servingtest.Changed(servingtest.Healthy("large", "y"), func(s *snapshot.Snapshot) { s.Forecast.Serve = 1e300 })
+	large := servingtest.Changed(servingtest.Healthy("large", "y"), func(s *snapshot.Snapshot) { s.Forecast.ServedLoad = 1e300 })
 	dry := servingtest.Changed(servingtest.Healthy("dry", "z"), func(s *snapshot.Snapshot) { s.DryRun = true })
 	held := servingtest.NewMemory(servingtest.Healthy("a", "x"), waiting, large, dry)
 	details := func(name string) *metav1.StatusDetails {
@@ -144,7 +144,7 @@ func observations(t *testing.T, of prometheus.Observer) float64 {
 func TestReadsWhilePublishing(t *testing.T) {
 	version := func(n int) snapshot.Snapshot {
 		return servingtest.Changed(servingtest.Healthy("a", "x"), func(s *snapshot.Snapshot) {
-			s.Forecast.Serve = 0.7 * float64(n)
+			s.Forecast.ServedLoad = 0.7 * float64(n)
 			s.Combined.Desired = n
 			s.NewestSample = servingtest.Now.Add(-time.Duration(n) * time.Second)
 		})

@@ -40,7 +40,9 @@ func refTo(metadata ...string) *externalscaler.ScaledObjectRef {
 
 // loaded has a load for which a number of instances is required.
 func loaded(instances float64) func(*snapshot.Snapshot) {
-	return func(s *snapshot.Snapshot) { s.Forecast.Required, s.Forecast.Serve = instances, s.Threshold*instances }
+	return func(s *snapshot.Snapshot) {
+		s.Forecast.Required, s.Forecast.ServedLoad = instances, s.Threshold*instances
+	}
 }
 
 func withoutForecast(reason snapshot.Reason) func(*snapshot.Snapshot) {

@@ -31,15 +31,15 @@ type Checkpoint struct {
 
 // learnedLoad is the past of one load, and how much of it a checkpoint has.
 type learnedLoad struct {
-	past     *pipeline.Past // nil before the first forecast
+	past     *pipeline.Learned // nil before the first forecast
 	resolved bool           // it is known whether there is a checkpoint
 	stored   int64          // the newest load of the checkpoint that is known of (ms)
 }
 
 // of returns what has been learned, for a forecast with the parameters.
-func (l *learnedLoad) of(p *pipeline.Params) *pipeline.Past {
+func (l *learnedLoad) of(p *pipeline.Params) *pipeline.Learned {
 	if l.past == nil {
-		l.past = pipeline.NewPast(p)
+		l.past = pipeline.NewLearned(p)
 	}
 	return l.past
 }
@@ -58,7 +58,7 @@ func (l *learnedLoad) isNews() bool {
 }
 
 // adopt goes on from the past of a checkpoint, if that is worth it, and returns whether it does.
-func (l *learnedLoad) adopt(past *pipeline.Past, first, follow bool, p *predictor, now time.Time) (bool, error) {
+func (l *learnedLoad) adopt(past *pipeline.Learned, first, follow bool, p *predictor, now time.Time) (bool, error) {
 	newest := past.Newest()
 	ahead := time.UnixMilli(newest).Sub(now)
 	switch {

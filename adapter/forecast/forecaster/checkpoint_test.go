@@ -55,7 +55,7 @@ func TestCheckpointsThatAreFollowed(t *testing.T) {
 		require.NoError(t, err)
 		assert.False(t, adopted, "it has it already")
 
-		var past pipeline.Past
+		var past pipeline.Learned
 		require.NoError(t, past.UnmarshalBinary(fresh.Data[originSize:]))
 		data, err := past.Shifted(-time.Hour).MarshalBinary()
 		require.NoError(t, err)

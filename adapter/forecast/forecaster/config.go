@@ -79,21 +79,21 @@ func (c *Config) originOf() []byte {
 }
 
 // Checkpoint returns a checkpoint of the past load of a PredictedMetric.
-func (c *Config) Checkpoint(past *pipeline.Past) (Checkpoint, error) {
+func (c *Config) Checkpoint(past *pipeline.Learned) (Checkpoint, error) {
 	data, err := past.MarshalBinary()
 	return Checkpoint{Data: append(c.originOf(), data...), Learned: past.Known(), newest: past.Newest()}, err
 }
 
 // decode returns what a checkpoint of this PredictedMetric contains.
-func (c *Config) decode(checkpoint []byte) (*pipeline.Past, error) {
+func (c *Config) decode(checkpoint []byte) (*pipeline.Learned, error) {
 	if len(checkpoint) < originSize || !bytes.Equal(checkpoint[:originSize], c.originOf()) {
 		return nil, errOther
 	}
-	past := new(pipeline.Past)
+	past := new(pipeline.Learned)
 	if err := past.UnmarshalBinary(checkpoint[originSize:]); err != nil {
 		return nil, err
 	}
-	if !past.Fits(c.Params.Learning()) {
+	if !past.Fits(c.Params.LearnOptions()) {
 		return nil, errOther
 	}
 	return past, nil

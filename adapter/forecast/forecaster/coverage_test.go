@@ -21,10 +21,10 @@ func (b *bounds) see(s snapshot.Snapshot) {
 	if s.Err != nil {
 		return
 	}
-	if b.low == 0 || s.Forecast.Serve < b.low {
-		b.low = s.Forecast.Serve
+	if b.low == 0 || s.Forecast.ServedLoad < b.low {
+		b.low = s.Forecast.ServedLoad
 	}
-	b.high = max(b.high, s.Forecast.Serve)
+	b.high = max(b.high, s.Forecast.ServedLoad)
 }
 
 // A rolling update to a version that does not expose the metric must end in an error, not in a load of nothing.
@@ -149,7 +149,7 @@ func TestSamplesFromTheFutureAreFailures(t *testing.T) {
 		}
 		s := w.get()
 		require.NoError(t, s.Err)
-		assert.InDelta(t, 2, s.Forecast.Serve, 0.01)
+		assert.InDelta(t, 2, s.Forecast.ServedLoad, 0.01)
 		assert.Equal(t, time.Now(), s.NewestSample)
 		require.Len(t, s.Failing, 1)
 		assert.ErrorContains(t, s.Failing[0].Err, "in the future")
@@ -224,7 +224,7 @@ func TestBackfillIsServedAtOnce(t *testing.T) {
 		w.forecaster.runAll()
 		s := w.get()
 		require.NoError(t, s.Err, "%s has been read from its start on", young)
-		assert.InDelta(t, 2, s.Forecast.Serve, 0.05)
+		assert.InDelta(t, 2, s.Forecast.ServedLoad, 0.05)
 		w.silent[w.fleet.start(time.Now())] = true
 		w.pass(5*time.Second, nil)
 		require.NoError(t, w.get().Err)
@@ -314,7 +314,7 @@ func TestNoSubstitutesForMoreThanHalfOfThePods(t *testing.T) {
 		}
 		w.pass(60*time.Second, nil)
 		require.NoError(t, w.get().Err)
-		assert.InDelta(t, 0.5, w.get().Forecast.Serve, 0.01)
+		assert.InDelta(t, 0.5, w.get().Forecast.ServedLoad, 0.01)
 	})
 }
 

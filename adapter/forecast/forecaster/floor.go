@@ -27,7 +27,7 @@ func (l *floor) note(f *pipeline.Forecast, now time.Time) {
 		}
 		l.older, l.newest, l.begun = l.newest, 0, now
 	}
-	l.newest, l.noted = max(l.newest, f.Serve), now
+	l.newest, l.noted = max(l.newest, f.ServedLoad), now
 }
 
 // roundingSlack keeps rounding errors from making one instance more.
@@ -40,8 +40,8 @@ func (l *floor) raise(f *pipeline.Forecast, p *pipeline.Params, now time.Time) {
 	if snapshot.TooOld(l.noted, now, limit) || snapshot.TooOld(now, l.noted, limit) { // or the clock was set back
 		return
 	}
-	f.Serve = max(f.Serve, l.older, l.newest)
-	needed := int(math.Ceil(f.Serve/p.Threshold - roundingSlack))
+	f.ServedLoad = max(f.ServedLoad, l.older, l.newest)
+	needed := int(math.Ceil(f.ServedLoad/p.Threshold - roundingSlack))
 	desired := max(f.Target, min(needed, p.Max))
 	if f.Decision.Desired >= desired {
 		return

@@ -28,7 +28,7 @@ func TestForecastsOfPodsThatAreNotSeen(t *testing.T) {
 		w.fleet.lost, seen = began, 0.5
 		w.pass(30*time.Second, func(s snapshot.Snapshot) {
 			require.NoError(t, s.Err)
-			assert.GreaterOrEqual(t, s.Forecast.Serve, before.Forecast.Serve)
+			assert.GreaterOrEqual(t, s.Forecast.ServedLoad, before.Forecast.ServedLoad)
 			assert.GreaterOrEqual(t, s.Combined.Desired, before.Combined.Desired)
 			assert.Equal(t, began, s.PodsLost)
 			_, err := serving.Value(serving.Load, &s)
@@ -94,7 +94,7 @@ func TestWholeLoadWhosePodsAreNotSeen(t *testing.T) {
 		w.measure(5 * time.Minute)
 		s := w.get()
 		require.NoError(t, s.Err)
-		assert.InDelta(t, 100, s.Forecast.Serve, 1e-9)
+		assert.InDelta(t, 100, s.Forecast.ServedLoad, 1e-9)
 		assert.False(t, s.HasDecision(), "replicas are watched as pods are")
 	})
 }
@@ -105,7 +105,7 @@ func TestFloor(t *testing.T) {
 	p := pipeline.AdaptiveParams()
 	p.Threshold, p.Max = 2, 4
 	of := func(serve float64, desired, target int) pipeline.Forecast {
-		return pipeline.Forecast{Serve: serve, Target: target, Decision: pipeline.Decision{Desired: desired}}
+		return pipeline.Forecast{ServedLoad: serve, Target: target, Decision: pipeline.Decision{Desired: desired}}
 	}
 	var at time.Duration
 	note := func(after time.Duration, f pipeline.Forecast) {
@@ -116,12 +116,12 @@ func TestFloor(t *testing.T) {
 	note(floorSpan+time.Second, of(2, 4, 9))
 	f := of(1, 1, 2)
 	l.raise(&f, &p, begun.Add(at))
-	assert.Equal(t, 5.0, f.Serve)
+	assert.Equal(t, 5.0, f.ServedLoad)
 	assert.Equal(t, pipeline.Decision{Desired: 3, Action: pipeline.ScaleUp, Reason: pipeline.PodsUnseen}, f.Decision)
 	note(2*floorSpan+2*time.Second, of(1, 2, 4))
 	f = of(1, 1, 4)
 	l.raise(&f, &p, begun.Add(at))
-	assert.Equal(t, 2.0, f.Serve)
+	assert.Equal(t, 2.0, f.ServedLoad)
 	assert.Equal(t, pipeline.Decision{Desired: 4, Action: pipeline.Hold, Reason: pipeline.PodsUnseen}, f.Decision)
 	f = of(8, 7, 4)
 	l.raise(&f, &p, begun.Add(at))
@@ -143,7 +143,7 @@ func TestFloorIsOfTheLastMinutes(t *testing.T) {
 			_, err := w.forecaster.Set(key, learnedConfig())
 			require.NoError(t, err)
 			w.pass(3*time.Minute, nil)
-			require.Greater(t, w.get().Forecast.Serve, 33.0)
+			require.Greater(t, w.get().Forecast.ServedLoad, 33.0)
 			for i := range w.fleet.all {
 				w.fleet.all[i].End = time.Now()
 			}
@@ -159,7 +159,7 @@ func TestFloorIsOfTheLastMinutes(t *testing.T) {
 			w.fleet.lost = time.Now()
 			w.pass(20*time.Second, func(s snapshot.Snapshot) {
 				require.NoError(t, s.Err, name)
-				require.Less(t, s.Forecast.Serve, 5.0, name)
+				require.Less(t, s.Forecast.ServedLoad, 5.0, name)
 			})
 		}
 	})
@@ -170,18 +170,18 @@ func TestFloorHasAnAge(t *testing.T) {
 	p := pipeline.AdaptiveParams()
 	p.Threshold, p.Max, p.StaleAfter = 1, 100, 30*time.Second
 	raised := func(l floor, after time.Duration) float64 {
-		f := pipeline.Forecast{Serve: 1}
+		f := pipeline.Forecast{ServedLoad: 1}
 		l.raise(&f, &p, begun.Add(after))
-		return f.Serve
+		return f.ServedLoad
 	}
 	var l floor
-	l.note(&pipeline.Forecast{Serve: 50}, begun)
+	l.note(&pipeline.Forecast{ServedLoad: 50}, begun)
 	assert.Equal(t, 50.0, raised(l, floorSpan+p.StaleAfter))
 	assert.Equal(t, 1.0, raised(l, floorSpan+p.StaleAfter+time.Second))
 	assert.Equal(t, 1.0, raised(l, -time.Hour), "the clock was set back")
-	l.note(&pipeline.Forecast{Serve: 2}, begun.Add(2*floorSpan))
+	l.note(&pipeline.Forecast{ServedLoad: 2}, begun.Add(2*floorSpan))
 	assert.Equal(t, 50.0, raised(l, 2*floorSpan))
-	l.note(&pipeline.Forecast{Serve: 3}, begun.Add(5*floorSpan))
+	l.note(&pipeline.Forecast{ServedLoad: 3}, begun.Add(5*floorSpan))
 	assert.Equal(t, 3.0, raised(l, 5*floorSpan))
 }
 
@@ -198,12 +198,12 @@ func TestFloorIsOfTheParameters(t *testing.T) {
 		require.NoError(t, err)
 		w.fleet.lost, scale = time.Now(), 0.5
 		w.pass(20*time.Second, nil)
-		require.Greater(t, w.get().Forecast.Serve, 4.9, "nothing has changed but that it was set again")
+		require.Greater(t, w.get().Forecast.ServedLoad, 4.9, "nothing has changed but that it was set again")
 		c.Params.Threshold *= 2
 		_, err = w.forecaster.Set(key, c)
 		require.NoError(t, err)
 		w.pass(time.Second, nil)
 		require.NoError(t, w.get().Err)
-		assert.Less(t, w.get().Forecast.Serve, 4.9)
+		assert.Less(t, w.get().Forecast.ServedLoad, 4.9)
 	})
 }

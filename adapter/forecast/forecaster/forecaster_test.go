@@ -154,7 +154,7 @@ func TestServesAfterWarmUp(t *testing.T) {
 		w.pass(10*time.Second, nil)
 		s := w.get()
 		require.NoError(t, s.Err)
-		assert.InDelta(t, 2, s.Forecast.Serve, 1e-9)
+		assert.InDelta(t, 2, s.Forecast.ServedLoad, 1e-9)
 		assert.Equal(t, 4, s.Ready)
 		assert.Equal(t, 4, s.Forecast.Target)
 		assert.Equal(t, time.Now(), s.NewestSample)
@@ -176,7 +176,7 @@ func TestPartOfAFleetIsNoLoad(t *testing.T) {
 		w.pass(60*time.Second, func(s snapshot.Snapshot) {
 			if s.Err == nil {
 				served++
-				assert.InDelta(t, 5, s.Forecast.Serve, 1e-6)
+				assert.InDelta(t, 5, s.Forecast.ServedLoad, 1e-6)
 			}
 		})
 		assert.Greater(t, served, 40)
@@ -191,7 +191,7 @@ func TestUnreadablePodGetsTheMeanOfTheOthers(t *testing.T) {
 		w.pass(200*time.Second, nil)
 		s := w.get()
 		require.NoError(t, s.Err)
-		assert.InDelta(t, 2, s.Forecast.Serve, 1e-6)
+		assert.InDelta(t, 2, s.Forecast.ServedLoad, 1e-6)
 		require.Len(t, s.Failing, 1)
 		assert.Equal(t, "pod-3", s.Failing[0].Pod)
 
@@ -226,7 +226,7 @@ func TestStaleDataIsUnavailableAndRecoveryDoesNotJump(t *testing.T) {
 		}
 		w.pass(60*time.Second, func(s snapshot.Snapshot) {
 			if s.Err == nil {
-				assert.InDelta(t, 2.4, s.Forecast.Serve, 1e-6)
+				assert.InDelta(t, 2.4, s.Forecast.ServedLoad, 1e-6)
 			}
 		})
 		require.NoError(t, w.get().Err)
@@ -255,13 +255,13 @@ func TestRollingUpdateIsNoSpike(t *testing.T) {
 		highest := 0.0
 		for i := range 6 {
 			w.fleet.start(time.Now())
-			w.pass(5*time.Second, func(s snapshot.Snapshot) { highest = max(highest, s.Forecast.Serve) })
+			w.pass(5*time.Second, func(s snapshot.Snapshot) { highest = max(highest, s.Forecast.ServedLoad) })
 			w.fleet.all[i].End = time.Now()
-			w.pass(5*time.Second, func(s snapshot.Snapshot) { highest = max(highest, s.Forecast.Serve) })
+			w.pass(5*time.Second, func(s snapshot.Snapshot) { highest = max(highest, s.Forecast.ServedLoad) })
 		}
-		w.pass(120*time.Second, func(s snapshot.Snapshot) { highest = max(highest, s.Forecast.Serve) })
+		w.pass(120*time.Second, func(s snapshot.Snapshot) { highest = max(highest, s.Forecast.ServedLoad) })
 		assert.Less(t, highest, 3*1.1, "the forecast of a constant load while its pods are replaced")
-		assert.InDelta(t, 3, w.get().Forecast.Serve, 0.1)
+		assert.InDelta(t, 3, w.get().Forecast.ServedLoad, 0.1)
 	})
 }
 
@@ -422,10 +422,10 @@ func TestFartherForecast(t *testing.T) {
 			w.pass(20*time.Second, nil)
 			s := w.get()
 			require.NoError(t, s.Err)
-			if s.Forecast.Farther.Horizon == 0 {
+			if s.Forecast.NodeForecast.Horizon == 0 {
 				return 0
 			}
-			return s.Forecast.Farther.Horizon - s.Forecast.Horizon
+			return s.Forecast.NodeForecast.Horizon - s.Forecast.Horizon
 		}
 		w.fleet.startupTime, w.fleet.waited = 80*time.Second, 60*time.Second
 		assert.Zero(t, beyond(), "not asked for")

@@ -71,11 +71,11 @@ func TestOneAbsurdReadingOrdersNothing(t *testing.T) {
 							return 0.5
 						}, func(second int, s snapshot.Snapshot) {
 							if second < 99 {
-								served = s.Forecast.Serve
+								served = s.Forecast.ServedLoad
 								return
 							}
 							require.NoError(t, s.Err, second)
-							require.InDelta(t, served, s.Forecast.Serve, 1e-6*float64(pods), second)
+							require.InDelta(t, served, s.Forecast.ServedLoad, 1e-6*float64(pods), second)
 							require.InDelta(t, 0.5*float64(pods), s.Forecast.Level, 1e-6*float64(pods), second)
 							require.LessOrEqual(t, s.Decision.Desired, pods, second)
 							if second == 102 {
@@ -300,7 +300,7 @@ func TestReplicasThatStartedLaterAnswerAlike(t *testing.T) {
 			second.forecaster.runAll()
 		}
 		require.NoError(t, second.get().Err)
-		assert.InDelta(t, first.get().Forecast.Serve, second.get().Forecast.Serve, 0)
+		assert.InDelta(t, first.get().Forecast.ServedLoad, second.get().Forecast.ServedLoad, 0)
 	})
 }
 

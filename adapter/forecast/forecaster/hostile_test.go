@@ -220,14 +220,14 @@ func (w *hostile) check() {
 	f, unit := &s.Forecast, w.p.Model.Load(w.p.Threshold)
 	most := 2.2 * max(high/unit, float64(len(w.shares)))
 	isLevel := f.Level <= 1.35*high && (f.Level >= 0.6*low || low < 0.8*high)
-	if isLevel && f.Serve/w.p.Threshold <= most && float64(s.Decision.Desired) <= math.Ceil(most) {
+	if isLevel && f.ServedLoad/w.p.Threshold <= most && float64(s.Decision.Desired) <= math.Ceil(most) {
 		return
 	}
 	require.Failf(w, "a value that the honest readings do not allow",
 		"seed %d, hostile %v, step %d (%s, %d pods, every %s, whole %v, model %q): "+
 			"level %v, served for %v replicas, desired %d; honest %v to %v, a pod carries %v",
 		w.seed, w.hostile, w.step, w.p.Method, len(w.shares), w.every, w.p.Whole, w.p.Model.Kind,
-		f.Level, f.Serve/w.p.Threshold, s.Decision.Desired, low, high, unit)
+		f.Level, f.ServedLoad/w.p.Threshold, s.Decision.Desired, low, high, unit)
 }
 
 func (w *hostile) get() snapshot.Snapshot {

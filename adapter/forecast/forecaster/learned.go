@@ -98,7 +98,7 @@ func (l Learned) LittleKnown(least time.Duration) (loads []Load) {
 		feed.look(func() {
 			c, load := feed.settings.Load(), &feed.predictor.learned
 			past := load.past
-			read := c.pipeline != nil && past.Fits(c.Params.Learning()) && past.Newest() > 0
+			read := c.pipeline != nil && past.Fits(c.Params.LearnOptions()) && past.Newest() > 0
 			if load.resolved && read && past.Known() < least {
 				loads = append(loads, Load{feed.key, c.Source, c.Origin, c.Params})
 			}
@@ -108,7 +108,7 @@ func (l Learned) LittleKnown(least time.Duration) (loads []Load) {
 	return loads
 }
 
-// Fill adds earlier minutes of a load (see [pipeline.Past.Fill]), unless it is another load by now.
+// Fill adds earlier minutes of a load (see [pipeline.Learned.Fill]), unless it is another load by now.
 // It returns the span for which the load is known then. Nothing is filled of windows in which
 // learning is disabled.
 func (l Learned) Fill(load *Load, begin int64, minutes []pipeline.Minute) (known time.Duration, ok bool) {
@@ -118,7 +118,7 @@ func (l Learned) Fill(load *Load, begin int64, minutes []pipeline.Minute) (known
 	}
 	feed.look(func() {
 		c, past := feed.settings.Load(), feed.predictor.learned.past
-		if ok = past.Fits(load.Params.Learning()) && past.Fits(c.Params.Learning()); ok {
+		if ok = past.Fits(load.Params.LearnOptions()) && past.Fits(c.Params.LearnOptions()); ok {
 			past.Fill(begin, c.learnedOf(begin, minutes))
 			known = past.Known()
 		}

@@ -68,7 +68,7 @@ func (p *predictor) run(now time.Time, w *workspace) *snapshot.Snapshot {
 		s.Learned = p.learned.past.Known()
 	}
 	s.Accuracy = snapshot.Accuracy{LastHour: p.accuracy.LastHour(), LastDay: p.accuracy.LastDay()}
-	history := pipeline.History{LastUp: p.replicas.rose, LastDown: p.replicas.fell, NewestStart: newestStart}
+	history := pipeline.ScalingTimes{LastUp: p.replicas.rose, LastDown: p.replicas.fell, NewestStart: newestStart}
 	s.Decision = p.using.Params.Cooldown.Apply(forecast.Decision, forecast.Target, now.UnixMilli(), history)
 	return s
 }
@@ -95,7 +95,7 @@ func (p *predictor) use() {
 // load, and values across the gap would be invented.
 func (p *predictor) reset() {
 	p.readings.reset()
-	p.accuracy.Forget()
+	p.accuracy.DropPending()
 }
 
 // clear drops everything that was read.
@@ -159,7 +159,7 @@ func (p *predictor) forecast(now time.Time, w *workspace) (forecast pipeline.For
 	p.unpack(members, windowStart.UnixMilli(), w)
 	in := pipeline.Input{
 		Now: now.UnixMilli(), Instances: w.instances,
-		TargetRose: p.replicas.rose, StartupTime: startupTime, Bounds: p.bounds, Past: p.learned.of(&c.Params),
+		TargetRose: p.replicas.rose, StartupTime: startupTime, Bounds: p.bounds, Learned: p.learned.of(&c.Params),
 	}
 	if p.replicas.known {
 		in.Target = p.replicas.count
@@ -190,7 +190,7 @@ func (p *predictor) learn(forecast *pipeline.Forecast, w *workspace, now time.Ti
 		return
 	}
 	p.accuracy.Judge(w.memory.Loads(), forecast.Claim(c.Params.Activation))
-	p.learned.past.Learn(w.memory.Loads(), c.Params.Learning(), c.Schedules.Unlearned)
+	p.learned.past.Learn(w.memory.Loads(), c.Params.LearnOptions(), c.Schedules.Unlearned)
 	p.floor.note(forecast, now)
 }
 

@@ -48,7 +48,7 @@ func TestPromotionIsNoChangeOfTheLoad(t *testing.T) {
 						}
 						served++
 						after := time.Since(promoted)
-						assert.InDelta(t, load, s.Forecast.Serve, 0.4*load, "%s after it", after)
+						assert.InDelta(t, load, s.Forecast.ServedLoad, 0.4*load, "%s after it", after)
 						assert.LessOrEqual(t, s.Decision.Desired, pods, "%s after it", after)
 						assert.GreaterOrEqual(t, s.Decision.Desired, 7, "%s after it", after)
 					}
@@ -91,7 +91,7 @@ func TestRequestsMoveBeforeTheSelector(t *testing.T) {
 				w.pass(time.Minute, func(s snapshot.Snapshot) {
 					if s.Err == nil {
 						served++
-						assert.InDelta(t, load, s.Forecast.Serve, 0.1*load, "%s after it", time.Since(promoted))
+						assert.InDelta(t, load, s.Forecast.ServedLoad, 0.1*load, "%s after it", time.Since(promoted))
 					}
 				})
 				assert.GreaterOrEqual(t, served, 45, "seconds with a forecast")

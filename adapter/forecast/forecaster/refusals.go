@@ -16,7 +16,7 @@ type refusals struct {
 
 	// Of the last forecast, without the ones that the next reading may repeat.
 	outliers int
-	newest   map[string]gate.Refusal // of each instance, for maxRefusals of these
+	newest   map[string]gate.Outlier // of each instance, for maxRefusals of these
 }
 
 // add counts readings that cannot be a load.
@@ -30,7 +30,7 @@ func (r *refusals) add(n int, now time.Time) {
 }
 
 // setOutliers notes what a gate.Filter has removed.
-func (r *refusals) setOutliers(all []gate.Refusal) {
+func (r *refusals) setOutliers(all []gate.Outlier) {
 	r.outliers = 0
 	clear(r.newest)
 	for i := range all {
@@ -43,7 +43,7 @@ func (r *refusals) setOutliers(all []gate.Refusal) {
 		switch {
 		case ok && known.Sample.T > x.Sample.T, !ok && len(r.newest) >= maxRefusals:
 		case r.newest == nil:
-			r.newest = map[string]gate.Refusal{x.Instance: *x}
+			r.newest = map[string]gate.Outlier{x.Instance: *x}
 		default:
 			r.newest[x.Instance] = *x
 		}

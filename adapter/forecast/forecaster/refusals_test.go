@@ -13,11 +13,11 @@ import (
 )
 
 func TestOutliersAreCountedAndTheNewestOfEachInstanceKept(t *testing.T) {
-	outlier := func(instance string, at int64) gate.Refusal {
-		return gate.Refusal{Instance: instance, Sample: pipeline.Sample{T: at, V: 9}}
+	outlier := func(instance string, at int64) gate.Outlier {
+		return gate.Outlier{Instance: instance, Sample: pipeline.Sample{T: at, V: 9}}
 	}
 	var r refusals
-	many := []gate.Refusal{outlier("a", 5000)}
+	many := []gate.Outlier{outlier("a", 5000)}
 	for at := range int64(4000) {
 		many = append(many, outlier("a", at), outlier("b", at))
 	}

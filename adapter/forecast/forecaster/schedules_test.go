@@ -45,7 +45,7 @@ func TestALargerMinimumHoldsAheadOfItsWindow(t *testing.T) {
 				passed := s.At.Sub(began)
 				if ahead, ends := 2*time.Minute-horizon, 3*time.Minute; passed < ahead || passed >= ends {
 					require.Less(t, s.Decision.Desired, 5, "%s", passed)
-					require.Less(t, s.Forecast.Serve, 0.7*5, "%s", passed)
+					require.Less(t, s.Forecast.ServedLoad, 0.7*5, "%s", passed)
 					require.Empty(t, s.ActiveSchedules)
 					return
 				}
@@ -54,7 +54,7 @@ func TestALargerMinimumHoldsAheadOfItsWindow(t *testing.T) {
 				require.EqualValues(t, 12*700, served, "an HPA divides it by the threshold")
 				require.Equal(t, 12, s.Decision.Desired, "%s", passed)
 				require.Equal(t, pipeline.BelowMinimum, s.Decision.Reason)
-				require.InDelta(t, 0.7*12, s.Forecast.Serve, 1e-9, "%s", passed)
+				require.InDelta(t, 0.7*12, s.Forecast.ServedLoad, 1e-9, "%s", passed)
 				require.Equal(t, []string{"event"}, s.ActiveSchedules)
 				require.Equal(t, 30, s.Bounds.Max)
 			})
@@ -78,12 +78,12 @@ func TestASmallerMaximumHoldsFromTheBeginningToTheEndOfItsWindow(t *testing.T) {
 				passed := s.At.Sub(began)
 				if passed < 2*time.Minute || passed >= 3*time.Minute {
 					require.Greater(t, s.Decision.Desired, 8, "%s", passed)
-					require.Greater(t, s.Forecast.Serve, 0.7*8, "%s", passed)
+					require.Greater(t, s.Forecast.ServedLoad, 0.7*8, "%s", passed)
 					return
 				}
 				require.Equal(t, 5, s.Forecast.Decision.Desired, "%s", passed)
 				require.Equal(t, pipeline.AtMaximum, s.Forecast.Decision.Reason)
-				require.InDelta(t, 0.7*5, s.Forecast.Serve, 1e-9, "%s", passed)
+				require.InDelta(t, 0.7*5, s.Forecast.ServedLoad, 1e-9, "%s", passed)
 			})
 			require.NoError(t, w.get().Err)
 		})

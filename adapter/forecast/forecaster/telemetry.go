@@ -130,7 +130,7 @@ func collectForecast(ch chan<- prometheus.Metric, s *snapshot.Snapshot) {
 	gauge(descNow, s.Forecast.LoadNow)
 	gauge(descLoad, s.Forecast.Level)
 	gauge(descPredicted, s.Forecast.LoadPredicted)
-	gauge(descTotal, s.Forecast.Serve)
+	gauge(descTotal, s.Forecast.ServedLoad)
 	gauge(descDesired, float64(s.Decision.Desired))
 	if s.Combined.Decided() {
 		gauge(descCombined, float64(s.Combined.Desired))

@@ -62,7 +62,7 @@ func TestWholeLoadWakesATargetAtZero(t *testing.T) {
 		s := w.get()
 		require.NoError(t, s.Err)
 		assert.True(t, s.Whole)
-		assert.Zero(t, s.Forecast.Serve)
+		assert.Zero(t, s.Forecast.ServedLoad)
 		assert.Equal(t, pipeline.Decision{Direction: pipeline.Steady, Desired: 0, Action: pipeline.Hold, Reason: pipeline.Idle}, s.Decision)
 
 		load = 120
@@ -71,7 +71,7 @@ func TestWholeLoadWakesATargetAtZero(t *testing.T) {
 		assert.Equal(t, pipeline.Activated, s.Decision.Reason)
 		assert.GreaterOrEqual(t, s.Decision.Desired, 3)
 		assert.Equal(t, s.Decision.Desired, s.Combined.Desired)
-		assert.GreaterOrEqual(t, s.Forecast.Serve, 120.0)
+		assert.GreaterOrEqual(t, s.Forecast.ServedLoad, 120.0)
 
 		for range 3 {
 			w.fleet.start(time.Now())
@@ -96,7 +96,7 @@ func TestWholeLoadThatIsNotReadIsUnknown(t *testing.T) {
 		w := newWhole(t, 2, steady(80))
 		w.measure(time.Minute)
 		require.NoError(t, w.get().Err)
-		assert.InDelta(t, 100, w.get().Forecast.Serve, 1e-9, "what two pods carry, which is enough")
+		assert.InDelta(t, 100, w.get().Forecast.ServedLoad, 1e-9, "what two pods carry, which is enough")
 
 		w.idle(20 * time.Second)
 		assert.NoError(t, w.get().Err, "the last samples count on")

@@ -45,7 +45,7 @@ func TestSchedulesArriveWhereTheyBelong(t *testing.T) {
 		now, err := time.Parse(time.RFC3339, x.at)
 		require.NoError(t, err)
 		bounds, names := c.At(now, 0, 0)
-		x.want.FartherMin, x.want.FartherMax = x.want.Min, x.want.Max
+		x.want.NodeMin, x.want.NodeMax = x.want.Min, x.want.Max
 		assert.Equal(t, &x.want, bounds, x.at)
 		assert.Equal(t, x.names, strings.Join(names, " "), x.at)
 		assert.Equal(t, x.unlearned, c.Unlearned(now.UnixMilli()), x.at)

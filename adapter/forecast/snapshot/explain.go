@@ -24,8 +24,8 @@ func (s *Snapshot) Reasoning() Reasoning {
 	f := &s.Forecast
 	r := Reasoning{
 		Desired: s.Decision.Desired, Target: f.Target, Reason: s.Decision.Reason,
-		Horizon: f.Horizon, Threshold: s.Threshold, Each: f.Need.Each,
-		Planned: f.Need.Load, Margin: f.Need.Margin, Basis: f.Need.Basis, Limit: f.Need.Most,
+		Horizon: f.Horizon, Threshold: s.Threshold, Each: f.Need.PerInstance,
+		Planned: f.Need.Load, Margin: f.Need.Margin, Basis: f.Need.Basis, Limit: f.Need.Max,
 		Level: f.Level, Total: f.Total, LoadNow: f.LoadNow, LoadPredicted: f.LoadPredicted,
 		Schedules: s.ActiveSchedules,
 	}
@@ -33,7 +33,7 @@ func (s *Snapshot) Reasoning() Reasoning {
 	case r.Reason == pipeline.Idle:
 		r.Limit = s.Activation
 	case f.Need.Required() > float64(f.Target):
-		r.Limit = f.Need.Least
+		r.Limit = f.Need.Min
 	}
 	return r
 }
@@ -50,7 +50,7 @@ type Reasoning struct {
 	Planned   float64 // what instances are counted for
 	Margin    float64 // the part of it that was added to the basis
 	Basis     pipeline.Basis
-	// Limit is the bound that the count was compared with: Need.Least if the target is too small for the load, else Need.Most;
+	// Limit is the bound that the count was compared with: Need.Min if the target is too small for the load, else Need.Max;
 	// with Idle the activation.
 	Limit float64
 

@@ -87,7 +87,7 @@ func decisions(t *testing.T, p pipeline.Params, each func(pipeline.Forecast)) {
 	forecasts, err := pipeline.New(p)
 	require.NoError(t, err)
 	random := rand.New(rand.NewPCG(1, 2))
-	past := pipeline.NewPast(&p)
+	past := pipeline.NewLearned(&p)
 	const step = 1000
 	load, slope, target := 2.0, 0.0, 3
 	var total []float64
@@ -102,7 +102,7 @@ func decisions(t *testing.T, p pipeline.Params, each func(pipeline.Forecast)) {
 			continue
 		}
 		newest := total[max(0, len(total)-400):]
-		in := pipeline.Input{Now: now, Target: target, TargetRose: pipeline.Never, StartupTime: 20 * time.Second, Past: past}
+		in := pipeline.Input{Now: now, Target: target, TargetRose: pipeline.Never, StartupTime: 20 * time.Second, Learned: past}
 		for i := range target {
 			x := pipeline.Instance{ID: fmt.Sprint(i), Start: pipeline.Never}
 			for k, v := range newest {
@@ -112,7 +112,7 @@ func decisions(t *testing.T, p pipeline.Params, each func(pipeline.Forecast)) {
 		}
 		f, err := forecasts.RunIn(&memory, in)
 		require.NoError(t, err)
-		past.Learn(memory.Loads(), p.Learning(), nil)
+		past.Learn(memory.Loads(), p.LearnOptions(), nil)
 		each(f)
 		target = f.Decision.Desired
 	}

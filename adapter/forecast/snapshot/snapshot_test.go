@@ -16,7 +16,7 @@ func TestExplain(t *testing.T) {
 	forecast := func(load, margin float64, basis pipeline.Basis, least, most float64) pipeline.Forecast {
 		return pipeline.Forecast{
 			Level: 2, Total: 2.5, LoadNow: 0.75, LoadPredicted: 0.625, Horizon: 45 * time.Second, Target: 4,
-			Need: pipeline.Need{Load: load, Margin: margin, Basis: basis, Each: 0.7, Least: least, Most: most},
+			Need: pipeline.Need{Load: load, Margin: margin, Basis: basis, PerInstance: 0.7, Min: least, Max: most},
 		}
 	}
 	plain := func(load, margin float64, basis pipeline.Basis) pipeline.Forecast {
@@ -67,7 +67,7 @@ func TestExplain(t *testing.T) {
 	s.Forecast.Target = 1
 	assert.Equal(t, "1 replica fits: forecast 0.7 in 45s / threshold 0.7 = 1 replica", s.Explain())
 
-	s = Snapshot{Threshold: 50, Activation: 20, Forecast: pipeline.Forecast{Level: 12, Total: 130, Horizon: 40 * time.Second, Need: pipeline.Need{Load: 130, Each: 50, Least: 2.5, Most: 2.7}}}
+	s = Snapshot{Threshold: 50, Activation: 20, Forecast: pipeline.Forecast{Level: 12, Total: 130, Horizon: 40 * time.Second, Need: pipeline.Need{Load: 130, PerInstance: 50, Min: 2.5, Max: 2.7}}}
 	s.Decision = pipeline.Decision{Desired: 3, Reason: pipeline.Activated}
 	assert.Equal(t, "3 replicas instead of none, the load is above the activation: forecast 130 in 40s / threshold 50 = 2.6 replicas", s.Explain())
 	s.Forecast.Total, s.Decision = 15, pipeline.Decision{Reason: pipeline.Idle}
@@ -84,12 +84,12 @@ func TestExplainRoundsWithoutContradiction(t *testing.T) {
 		s := Snapshot{Threshold: threshold, Forecast: pipeline.Forecast{Target: 1, Need: n}, Decision: pipeline.Decision{Desired: 2, Reason: pipeline.AboveThreshold}}
 		return strings.TrimPrefix(s.Explain(), "2 replicas instead of 1: ")
 	}
-	assert.Contains(t, of(0.7, pipeline.Need{Load: 1.2348, Margin: 0.3337, Each: 0.7}), "planned load 1.235 (forecast 0.901 in 0s + margin 0.334) / threshold 0.7 = 1.76 replicas")
-	assert.Contains(t, of(1500, pipeline.Need{Load: 2234.56, Each: 1500}), "forecast 2235 in 0s / threshold 1500 = 1.49")
-	assert.Contains(t, of(1<<31, pipeline.Need{Load: 3 << 30, Each: 1 << 31}), "forecast 3221230000 in 0s / threshold 2147480000 = 1.5")
-	assert.Contains(t, of(0.7, pipeline.Need{Load: 1.4002, Each: 0.7}), "forecast 1.4 in 0s / threshold 0.7 = 2.0003 replicas")
-	assert.Contains(t, of(50, pipeline.Need{Load: 0.01, Each: 50}), "= 0.0002 replicas")
-	assert.Contains(t, of(0.8, pipeline.Need{Load: 1.2, Margin: 0.2, Each: 0.64}), "/ 0.64 of a pod at threshold 0.8 = 1.88 replicas", "with the quadratic model")
+	assert.Contains(t, of(0.7, pipeline.Need{Load: 1.2348, Margin: 0.3337, PerInstance: 0.7}), "planned load 1.235 (forecast 0.901 in 0s + margin 0.334) / threshold 0.7 = 1.76 replicas")
+	assert.Contains(t, of(1500, pipeline.Need{Load: 2234.56, PerInstance: 1500}), "forecast 2235 in 0s / threshold 1500 = 1.49")
+	assert.Contains(t, of(1<<31, pipeline.Need{Load: 3 << 30, PerInstance: 1 << 31}), "forecast 3221230000 in 0s / threshold 2147480000 = 1.5")
+	assert.Contains(t, of(0.7, pipeline.Need{Load: 1.4002, PerInstance: 0.7}), "forecast 1.4 in 0s / threshold 0.7 = 2.0003 replicas")
+	assert.Contains(t, of(50, pipeline.Need{Load: 0.01, PerInstance: 50}), "= 0.0002 replicas")
+	assert.Contains(t, of(0.8, pipeline.Need{Load: 1.2, Margin: 0.2, PerInstance: 0.64}), "/ 0.64 of a pod at threshold 0.8 = 1.88 replicas", "with the quadratic model")
 }
 
 func TestCombine(t *testing.T) {

@@ -85,7 +85,7 @@ func forecast(now, then int) snapshot.Snapshot {
 		StaleAfter: time.Minute, Combined: snapshot.Combined{Desired: now, Metrics: 1},
 		Forecast: pipeline.Forecast{
 			Target: now, Horizon: 40 * time.Second, Window: 5 * time.Minute, Decision: pipeline.Decision{Desired: now},
-			Farther: pipeline.Farther{Horizon: 160 * time.Second, Desired: then, WindowNeeded: 128 * time.Second},
+			NodeForecast: pipeline.NodeForecast{Horizon: 160 * time.Second, Desired: then, WindowNeeded: 128 * time.Second},
 		},
 	}
 }
@@ -352,12 +352,12 @@ func TestBoundsOfSchedules(t *testing.T) {
 	pm.Spec.Schedules = []v1alpha1.Schedule{{Name: "event", MinReplicas: new(int32(30)), MaxReplicas: new(int32(100))}}
 	play(t, pm, func(f fixture) {
 		f.expect(8, 30)
-		f.bound(&pipeline.Bounds{Min: 1, Max: 20, FartherMin: 30, FartherMax: 100})
+		f.bound(&pipeline.Bounds{Min: 1, Max: 20, NodeMin: 30, NodeMax: 100})
 		f.Lead()
 		f.Pass()
 		assert.Equal(f, 22, f.size())
 		f.expect(8, 30)
-		f.bound(&pipeline.Bounds{Min: 1, Max: 20, FartherMin: 1, FartherMax: 20})
+		f.bound(&pipeline.Bounds{Min: 1, Max: 20, NodeMin: 1, NodeMax: 20})
 		f.Pass()
 		assert.Equal(f, 12, f.size(), "no more than the target may have then")
 	})

@@ -92,10 +92,10 @@ func (k *Keeper) needOf(pm *v1alpha1.PredictedMetric, now time.Time) *sized {
 		s.unknown = "there is no forecast: " + f.Err.Error()
 	case !ok || !f.Usable(now) || !f.HasDecision():
 		s.unknown = "there is no forecast"
-	case f.Forecast.Farther.Horizon == 0:
+	case f.Forecast.NodeForecast.Horizon == 0:
 		s.unknown = "there is no forecast for the time at which a node has started"
 	default:
-		farther := &f.Forecast.Farther
+		farther := &f.Forecast.NodeForecast
 		s.now, s.then, s.horizon = max(f.Forecast.Target, f.Combined.Desired), farther.Desired, farther.Horizon
 		s.min, s.max = int(*spec.MinReplicas), limitOf(spec.MaxReplicas, targetMax(pm, f.Bounds), s.now)
 		if farther.WindowNeeded > f.Forecast.Window {
@@ -109,8 +109,8 @@ func (k *Keeper) needOf(pm *v1alpha1.PredictedMetric, now time.Time) *sized {
 // schedules these are the bounds that hold; where they are not known, the widest.
 func targetMax(pm *v1alpha1.PredictedMetric, b *pipeline.Bounds) *int32 {
 	_, most := pm.Spec.WidestBounds()
-	if b != nil && b.FartherMax < math.MaxInt32 {
-		return new(int32(b.FartherMax))
+	if b != nil && b.NodeMax < math.MaxInt32 {
+		return new(int32(b.NodeMax))
 	}
 	return most
 }

@@ -75,7 +75,7 @@ func (p *predictor) predict(samples []pipeline.Sample, window time.Duration, now
 	}
 	ahead := float64(time.Duration(now-f.Tick)*time.Millisecond+f.Horizon+lag(window, step)) / float64(step) // in steps
 	predicted := max(0, f.Level+p.steady(f.Trend, samples, step)*ahead)
-	sigma := p.deviation(p.memory.Missed()) * spread(p.params.LevelUp, p.params.TrendUp, ahead)
+	sigma := p.deviation(p.memory.OneTickErrors()) * spread(p.params.LevelUp, p.params.TrendUp, ahead)
 	return snapshot.Use{
 		Sampled: time.UnixMilli(newest.T), Window: window,
 		Horizon: f.Horizon + time.Duration(now-newest.T)*time.Millisecond,

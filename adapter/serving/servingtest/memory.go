@@ -90,7 +90,7 @@ func Healthy(name, target string) snapshot.Snapshot {
 		Metric:     types.NamespacedName{Namespace: "shop", Name: name},
 		TargetKind: "Deployment", TargetName: target,
 		Threshold: 0.7, StaleAfter: 30 * time.Second,
-		Forecast:     pipeline.Forecast{Required: 14.27, Serve: 0.7 * 14.27},
+		Forecast:     pipeline.Forecast{Required: 14.27, ServedLoad: 0.7 * 14.27},
 		Combined:     snapshot.Combined{Desired: 14, Metrics: 1},
 		NewestSample: Now.Add(-2 * time.Second), At: Now.Add(-time.Second),
 		Ready: 10,

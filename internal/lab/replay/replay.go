@@ -11,12 +11,14 @@ import (
 // Options configure a replay.
 type Options struct {
 	Params pipeline.Params
-	// Cooldowns holds decisions back as the controller would, counting from the decisions of earlier runs. Without,
-	// each run's own decision is given.
+	// Cooldowns holds decisions back as the controller would, counting from the decisions of
+	// earlier runs. Without, each run's own decision is given.
 	Cooldowns bool
-	// Learn has runs learn from the loads that runs before them have seen, as live ones do. Without, each depends on its window alone.
+	// Learn has runs learn from the loads that runs before them have seen, as live ones do.
+	// Without, each depends on its window alone.
 	Learn bool
-	// Schedules have the bounds of each time, which is one since 1970 then, and what is not learned; nil: there are none.
+	// Schedules have the bounds of each time, which is one since 1970 then, and what is not
+	// learned; nil: there are none.
 	Schedules *schedule.Calendar
 }
 
@@ -28,8 +30,9 @@ type Result struct {
 	Decision pipeline.Decision // Forecast.Decision, after cooldowns if Options.Cooldowns is set
 }
 
-// Replay evaluates the runs in order of time. It fails only on parameters that break a precondition, with every one
-// of them. The sequence may be gone through more than once, but not concurrently.
+// Replay evaluates the runs in order of time. It fails only on parameters that break a
+// precondition, with every one of them. The sequence may be gone through more than once, but not
+// concurrently.
 func (r *Recording) Replay(o Options) (iter.Seq[Result], error) {
 	p, err := pipeline.New(o.Params)
 	if err != nil {
@@ -37,19 +40,19 @@ func (r *Recording) Replay(o Options) (iter.Seq[Result], error) {
 	}
 	return func(yield func(Result) bool) {
 		fleet := newFleet(r, o.Params)
-		history := pipeline.History{LastUp: pipeline.Never, LastDown: pipeline.Never}
+		history := pipeline.ScalingTimes{LastUp: pipeline.Never, LastDown: pipeline.Never}
 		var m pipeline.Memory
-		past := pipeline.NewPast(&o.Params)
+		past := pipeline.NewLearned(&o.Params)
 		for _, now := range r.runs {
 			fleet.advance(now)
 			result, in := Result{Now: now}, fleet.input(now)
 			in.Bounds, _ = o.Schedules.At(time.UnixMilli(now), o.Params.HorizonFor(0), 0)
 			if o.Learn {
-				in.Past = past
+				in.Learned = past
 			}
 			result.Forecast, result.Err = p.RunIn(&m, in)
 			if o.Learn && result.Err == nil {
-				past.Learn(m.Loads(), o.Params.Learning(), o.Schedules.Unlearned)
+				past.Learn(m.Loads(), o.Params.LearnOptions(), o.Schedules.Unlearned)
 			}
 			result.Decision = result.Forecast.Decision
 			if o.Cooldowns && result.Err == nil {
@@ -65,7 +68,7 @@ func (r *Recording) Replay(o Options) (iter.Seq[Result], error) {
 }
 
 // note enters a decision into the history that later ones are held against.
-func note(h *pipeline.History, a pipeline.Action, now int64) {
+func note(h *pipeline.ScalingTimes, a pipeline.Action, now int64) {
 	switch a {
 	case pipeline.ScaleUp:
 		h.LastUp = now

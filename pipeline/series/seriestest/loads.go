@@ -6,7 +6,7 @@ import (
 	"github.com/foresail/foresail/pipeline/series"
 )
 
-// Loads are the aggregates of ticks, oldest first, of which none is clipped.
+// Loads returns the aggregates of ticks, oldest first; none is clipped.
 func Loads(values ...float64) []series.Load {
 	loads := make([]series.Load, len(values))
 	for i, v := range values {

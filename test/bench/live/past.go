@@ -24,9 +24,9 @@ const (
 
 // past is what is learned in seconds of a load that recurs until a time, the beginning of what
 // counts being another.
-func (c settings) past(p profile, params *pipeline.Params, until, begin time.Time) *pipeline.Past {
-	past := pipeline.NewPast(params)
-	options := params.Learning()
+func (c settings) past(p profile, params *pipeline.Params, until, begin time.Time) *pipeline.Learned {
+	past := pipeline.NewLearned(params)
+	options := params.LearnOptions()
 	perRequest := c.serviceTime().Seconds()
 	for t := until.Add(-learned); t.Before(until); t = t.Add(time.Second) {
 		into := (t.Sub(begin)%p.recurs + p.recurs) % p.recurs
@@ -44,7 +44,8 @@ func (c settings) past(p profile, params *pipeline.Params, until, begin time.Tim
 func (s *stage) remember(ctx context.Context, p profile) (time.Time, error) {
 	begins := time.Now().Add(setUp).Round(time.Second)
 	cluster := s.stack.Cluster.Dynamic()
-	object, err := cluster.Resource(v1alpha1.GroupVersion.WithResource("predictedmetrics")).Namespace(namespace).Get(ctx, appName, metav1.GetOptions{})
+	object, err := cluster.Resource(v1alpha1.GroupVersion.WithResource("predictedmetrics")).Namespace(namespace).Get(ctx,
+		appName, metav1.GetOptions{})
 	if err != nil {
 		return begins, err
 	}
@@ -65,7 +66,8 @@ func (s *stage) remember(ctx context.Context, p profile) (time.Time, error) {
 	if err != nil {
 		return begins, err
 	}
-	_, err = cluster.Resource(v1alpha1.GroupVersion.WithResource("predictedmetriccheckpoints")).Namespace(namespace).Create(ctx, written, metav1.CreateOptions{})
+	_, err = cluster.Resource(v1alpha1.GroupVersion.WithResource(
+		"predictedmetriccheckpoints")).Namespace(namespace).Create(ctx, written, metav1.CreateOptions{})
 	return begins, err
 }
 

@@ -88,7 +88,7 @@ func played(i int, now time.Time) snapshot.Snapshot {
 	target := needed(now.Add(-15 * time.Second))
 	f := &s.Forecast
 	f.Level, f.Total = load(now), load(now.Add(horizon))*(1+0.03*math.Sin(float64(now.Unix())/40))
-	f.Damped, f.Horizon, f.Target = 1.08*math.Max(f.Level, f.Total), horizon, target
+	f.PlannedLoad, f.Horizon, f.Target = 1.08*math.Max(f.Level, f.Total), horizon, target
 	f.LoadNow, f.LoadPredicted = f.Level/float64(max(1, s.Ready)), f.Total/float64(target)
 	d := pipeline.Decision{Desired: needed(now), Action: pipeline.Hold, Reason: pipeline.NoNeed}
 	switch {
@@ -101,8 +101,8 @@ func played(i int, now time.Time) snapshot.Snapshot {
 		d = pipeline.Decision{Desired: target, Action: pipeline.Hold, Reason: pipeline.AtMaximum}
 	}
 	f.Decision, f.Holds = d, threshold*float64(d.Desired)
-	f.Need = pipeline.Need{Load: f.Damped, Margin: f.Damped - math.Max(f.Level, f.Total), Each: threshold,
-		Least: f.Damped / threshold, Most: f.Damped / threshold}
+	f.Need = pipeline.Need{Load: f.PlannedLoad, Margin: f.PlannedLoad - math.Max(f.Level, f.Total), PerInstance: threshold,
+		Min: f.PlannedLoad / threshold, Max: f.PlannedLoad / threshold}
 	s.Decision, s.Combined = d, snapshot.Combined{Desired: d.Desired, DrivenBy: s.Metric.Name, Metrics: 1}
 	return s
 }
@@ -254,7 +254,8 @@ func TestWorkerPoolsAloneInChromium(t *testing.T) {
 	require.NoError(t, err)
 	defer func() { assert.NoError(t, b.Close()) }()
 	require.NoError(t, b.Open(address+"#workerpools"))
-	require.NoError(t, b.Until(`document.querySelectorAll('tbody tr').length === 30 && document.getElementById('status').textContent === 'Live'`))
+	require.NoError(t, b.Until(
+		`document.querySelectorAll('tbody tr').length === 30 && document.getElementById('status').textContent === 'Live'`))
 	base, _, _ := strings.Cut(address, "?")
 	var here string
 	require.NoError(t, b.Evaluate(`location.href`, &here))
@@ -262,7 +263,8 @@ func TestWorkerPoolsAloneInChromium(t *testing.T) {
 	require.NoError(t, b.Open(base+"#/"))
 	require.NoError(t, b.Until(`document.getElementById('status').textContent.includes('no pod runs Foresail <b>')`))
 	comes.Store(true)
-	require.NoError(t, b.Until(`document.querySelectorAll('tbody tr').length === 50 && document.getElementById('status').textContent === 'Live'`))
+	require.NoError(t, b.Until(
+		`document.querySelectorAll('tbody tr').length === 50 && document.getElementById('status').textContent === 'Live'`))
 }
 
 // openMetric opens the view of a PredictedMetric anew.
@@ -316,9 +318,11 @@ func TestDashboardInChromium(t *testing.T) {
 			require.NoError(t, b.Look(look.width, look.height, look.scheme))
 			for _, view := range []struct{ hash, ready, picture string }{
 				{"#/?search=service-00", `document.querySelectorAll('tbody tr').length === 50 && document.querySelectorAll('svg.spark').length === 50`, "dashboard-list.png"},
-				{"#/shop/checkout", `document.querySelectorAll('svg.chart path.load, svg.chart path.ready').length === 3 && ` + listed + `.length === 20`, "dashboard.png"},
+				{"#/shop/checkout", `document.querySelectorAll('svg.chart path.load, svg.chart path.ready').length === 3 && ` +
+					listed + `.length === 20`, "dashboard.png"},
 				{"#workerpools", `document.querySelectorAll('tbody tr').length === 30`, ""},
-				{"#workerpools/workers", `document.body.textContent.includes('Launched, requested 20s ago') && ` + listed + `.length === 2`, "dashboard-pool.png"},
+				{"#workerpools/workers", `document.body.textContent.includes('Launched, requested 20s ago') && ` + listed +
+					`.length === 2`, "dashboard-pool.png"},
 				{"#pods", `document.querySelectorAll('tbody tr').length === 12`, ""},
 				{"#pods/shop/checkout-7d9c5",
 					`document.querySelectorAll('[aria-label="Nodes"] tbody tr').length === 64`, "dashboard-pod.png"},
@@ -337,7 +341,8 @@ func TestDashboardInChromium(t *testing.T) {
 				assert.LessOrEqual(t, wider, 0, "%s scrolls sideways", view.hash)
 				if look.width < 400 {
 					var whole bool
-					require.NoError(t, b.Evaluate(`[...document.querySelectorAll('.scroll')].every((part) => part.scrollWidth <= part.clientWidth)`, &whole))
+					require.NoError(t, b.Evaluate(
+						`[...document.querySelectorAll('.scroll')].every((part) => part.scrollWidth <= part.clientWidth)`, &whole))
 					assert.True(t, whole, "a table of %s is cut", view.hash)
 				}
 				nameless, err := b.Nameless()
@@ -357,9 +362,12 @@ func TestDashboardInChromium(t *testing.T) {
 		require.NoError(t, b.Look(1100, 900, "light"))
 		require.NoError(t, b.Open(base+"#/"))
 		require.NoError(t, b.Until(`document.querySelectorAll('tbody tr').length === 50`))
-		require.NoError(t, b.Evaluate(`[...document.querySelectorAll('button')].find((b) => b.textContent === 'No forecast 100').click(), true`, new(bool)))
+		require.NoError(t, b.Evaluate(
+			`[...document.querySelectorAll('button')].find((b) => b.textContent === 'No forecast 100').click(), true`,
+			new(bool)))
 		require.NoError(t, b.Until(`document.body.textContent.includes('1–50 of 100')`))
-		require.NoError(t, b.Evaluate(`[...document.querySelectorAll('button')].find((b) => b.textContent === 'Next').click(), true`, new(bool)))
+		require.NoError(t, b.Evaluate(
+			`[...document.querySelectorAll('button')].find((b) => b.textContent === 'Next').click(), true`, new(bool)))
 		require.NoError(t, b.Until(`document.body.textContent.includes('51–100 of 100')`))
 		assert.Equal(t, base+"#/?state=unavailable&offset=50", at())
 		require.NoError(t, b.Open(base+"#/?sort=load&order=desc"))
@@ -371,14 +379,18 @@ func TestDashboardInChromium(t *testing.T) {
 
 	t.Run("trouble comes first", func(t *testing.T) {
 		require.NoError(t, b.Open(base+"#/"))
-		require.NoError(t, b.Until(`document.querySelectorAll('tbody tr').length === 50 && document.title === 'PredictedMetrics · prod-eu-west-1 · Foresail'`))
-		require.NoError(t, b.Until(`document.querySelector('tbody tr .bad').textContent === 'SourceFailing' && document.querySelector('tbody tr .cause').textContent === '2 of 8 pods have not been read yet <b>&amp;'`))
+		require.NoError(t, b.Until(
+			`document.querySelectorAll('tbody tr').length === 50 && document.title === 'PredictedMetrics · prod-eu-west-1 · Foresail'`))
+		require.NoError(t, b.Until(
+			`document.querySelector('tbody tr .bad').textContent === 'SourceFailing' && document.querySelector('tbody tr .cause').textContent === '2 of 8 pods have not been read yet <b>&amp;'`))
 		require.NoError(t, b.Open(base+"#/?search=service-0099"))
-		require.NoError(t, b.Until(`document.querySelector('tbody tr .bad')?.textContent === 'ScaleUnreadable' && document.querySelector('tbody tr .cause').textContent.includes('"service-0099" not found')`))
+		require.NoError(t, b.Until(
+			`document.querySelector('tbody tr .bad')?.textContent === 'ScaleUnreadable' && document.querySelector('tbody tr .cause').textContent.includes('"service-0099" not found')`))
 		require.NoError(t, b.Open(base+"#/?search=shop/checkout"))
 		require.NoError(t, b.Until(`document.querySelector('svg.spark .load')?.getAttribute('d').length > 300`))
 		require.NoError(t, b.Open(base+"#/?search=service-0011"))
-		require.NoError(t, b.Until(`document.querySelector('tbody td.soft')?.textContent === 'too little data' && document.querySelectorAll('tbody .bad').length === 0`))
+		require.NoError(t, b.Until(
+			`document.querySelector('tbody td.soft')?.textContent === 'too little data' && document.querySelectorAll('tbody .bad').length === 0`))
 	})
 
 	t.Run("the maximum is no normal state", func(t *testing.T) {
@@ -390,15 +402,21 @@ func TestDashboardInChromium(t *testing.T) {
 
 	t.Run("charts show values where the pointer is", func(t *testing.T) {
 		openMetric(t, b, base)
-		require.NoError(t, b.Until(`document.querySelectorAll('svg.chart .bound').length === 2 && document.querySelectorAll('svg.chart .mark.up').length >= 3`))
+		require.NoError(t, b.Until(
+			`document.querySelectorAll('svg.chart .bound').length === 2 && document.querySelectorAll('svg.chart .mark.up').length >= 3`))
 		for _, kind := range []string{"mouse", "touch"} {
 			require.NoError(t, b.Evaluate(`((svg) => { const at = svg.getBoundingClientRect();
 				svg.dispatchEvent(new PointerEvent('pointermove', { pointerType: '`+kind+`', clientX: at.left + at.width / 2, clientY: at.top + 50 })); })(document.querySelector('svg.chart')), true`, new(bool)))
-			require.NoError(t, b.Until(`/^\d\d:\d\d:\d\dThreshold × replicas: [\d.]+Planned for: [\d.]+Load: [\d.]+Forecast for this time: [\d.]+/.test(document.querySelector('.chart .box')?.textContent)`))
-			require.NoError(t, b.Until(`document.querySelectorAll('.chart .hover').length === 3 && document.querySelectorAll('.chart .box').length === 1`))
-			require.NoError(t, b.Evaluate(`document.querySelector('svg.chart').dispatchEvent(new PointerEvent('pointerleave', { pointerType: '`+kind+`' })), true`, new(bool)))
+			require.NoError(t, b.Until(
+				`/^\d\d:\d\d:\d\dThreshold × replicas: [\d.]+Planned for: [\d.]+Load: [\d.]+Forecast for this time: [\d.]+/.test(document.querySelector('.chart .box')?.textContent)`))
+			require.NoError(t, b.Until(
+				`document.querySelectorAll('.chart .hover').length === 3 && document.querySelectorAll('.chart .box').length === 1`))
+			require.NoError(t, b.Evaluate(
+				`document.querySelector('svg.chart').dispatchEvent(new PointerEvent('pointerleave', { pointerType: '`+
+					kind+`' })), true`, new(bool)))
 			if kind == "touch" { // what a finger has touched stays, until it touches something else
-				require.NoError(t, b.Evaluate(`document.body.dispatchEvent(new PointerEvent('pointerdown', { bubbles: true })), true`, new(bool)))
+				require.NoError(t, b.Evaluate(
+					`document.body.dispatchEvent(new PointerEvent('pointerdown', { bubbles: true })), true`, new(bool)))
 			}
 			require.NoError(t, b.Until(`document.querySelectorAll('.chart .hover').length === 0`))
 		}
@@ -407,10 +425,12 @@ func TestDashboardInChromium(t *testing.T) {
 	t.Run("a phone shows the decision, its metric and its bounds at once", func(t *testing.T) {
 		require.NoError(t, b.Look(390, 844, "light"))
 		openMetric(t, b, base)
-		require.NoError(t, b.Until(`[...document.querySelectorAll('dd')].find((dd) => dd.textContent === 'at least 2, at most 20')?.getBoundingClientRect().bottom < innerHeight`))
+		require.NoError(t, b.Until(
+			`[...document.querySelectorAll('dd')].find((dd) => dd.textContent === 'at least 2, at most 20')?.getBoundingClientRect().bottom < innerHeight`))
 		require.NoError(t, b.Until(`document.querySelector('.decision').getBoundingClientRect().bottom < innerHeight / 2`))
 		require.NoError(t, b.Until(`document.body.textContent.includes('each pod, port 9100, path /metrics, read every 1s')`))
-		require.NoError(t, b.Until(`document.querySelector('[aria-label="Events, the newest first"] tbody td').dataset.head === 'Reason, type'`))
+		require.NoError(t, b.Until(
+			`document.querySelector('[aria-label="Events, the newest first"] tbody td').dataset.head === 'Reason, type'`))
 		require.NoError(t, b.Look(1100, 900, "light"))
 	})
 
@@ -433,7 +453,8 @@ func TestDashboardInChromium(t *testing.T) {
 		}
 		press("Tab", "shop/checkout")
 		require.NoError(t, b.Press("Enter"))
-		require.NoError(t, b.Until(`document.querySelector('h1').textContent === 'shop/checkout' && document.querySelectorAll('svg.chart').length === 3`))
+		require.NoError(t, b.Until(
+			`document.querySelector('h1').textContent === 'shop/checkout' && document.querySelectorAll('svg.chart').length === 3`))
 		require.NoError(t, b.Until(`document.querySelector('output').textContent.endsWith('now')`))
 		press("Tab", "range")
 		for range 12 {
@@ -452,9 +473,12 @@ func TestDashboardInChromium(t *testing.T) {
 	t.Run("worker pools", func(t *testing.T) {
 		require.NoError(t, b.Open(base+"#/"))
 		require.NoError(t, b.Until(`document.querySelectorAll('tbody tr').length === 50`))
-		require.NoError(t, b.Evaluate(`[...document.querySelectorAll('nav a')].find((a) => a.textContent === 'Worker pools').click(), true`, new(bool)))
-		require.NoError(t, b.Until(`document.querySelector('nav a[aria-current=page]').textContent === 'Worker pools' && document.querySelectorAll('tbody tr').length === 30`))
-		require.NoError(t, b.Evaluate(`[...document.querySelectorAll('tbody a')].find((a) => a.textContent === 'workers').click(), true`, new(bool)))
+		require.NoError(t, b.Evaluate(
+			`[...document.querySelectorAll('nav a')].find((a) => a.textContent === 'Worker pools').click(), true`, new(bool)))
+		require.NoError(t, b.Until(
+			`document.querySelector('nav a[aria-current=page]').textContent === 'Worker pools' && document.querySelectorAll('tbody tr').length === 30`))
+		require.NoError(t, b.Evaluate(
+			`[...document.querySelectorAll('tbody a')].find((a) => a.textContent === 'workers').click(), true`, new(bool)))
 		require.NoError(t, b.Until(`document.querySelectorAll('[aria-label="Nodes of the pool"] tbody tr').length === 300`))
 		for _, want := range []string{
 			"ScaleUp up-1, started 40s ago", "5 pods fit on no node <b>", "at most $", "Draining", "shop/web-9",
@@ -474,19 +498,25 @@ func TestDashboardInChromium(t *testing.T) {
 		}{{390, 844, "dark"}, {1000, 900, "light"}} {
 			require.NoError(t, b.Look(look.width, look.height, look.scheme))
 			openMetric(t, b, base)
-			require.NoError(t, b.Evaluate(`[...document.querySelectorAll('summary')].find((s) => s.textContent === 'How this forecast came about').click(), true`, new(bool)))
-			require.NoError(t, b.Until(`document.querySelectorAll('svg.chart path:is(.sample, .aligned, .imputed)').length === 3`))
+			require.NoError(t, b.Evaluate(
+				`[...document.querySelectorAll('summary')].find((s) => s.textContent === 'How this forecast came about').click(), true`, new(bool)))
+			require.NoError(t, b.Until(
+				`document.querySelectorAll('svg.chart path:is(.sample, .aligned, .imputed)').length === 3`))
 			for _, line := range []string{"sample", "aligned", "imputed"} {
-				require.NoError(t, b.Until(fmt.Sprintf(`document.querySelector('svg.chart path.%s').getAttribute('d').length > 100`, line)))
+				require.NoError(t, b.Until(fmt.Sprintf(`document.querySelector('svg.chart path.%s').getAttribute('d').length > 100`,
+					line)))
 			}
 			require.NoError(t, b.Until(`document.querySelectorAll('[aria-label="Pods of the forecast"] tbody tr').length === 3`))
 			for _, want := range []string{"The chart shows 3 of 14 pods", "checkout-7d9c5-2 <b>", "20s",
 				"replicas before cooldowns"} {
-				require.NoError(t, b.Until(fmt.Sprintf("document.querySelector('[aria-label=\"Pods of the forecast\"]').closest('details').textContent.includes(%q)", want)))
+				require.NoError(t, b.Until(fmt.Sprintf(
+					"document.querySelector('[aria-label=\"Pods of the forecast\"]').closest('details').textContent.includes(%q)",
+					want)))
 			}
 			fits(t, b)
 		}
-		require.NoError(t, b.Evaluate(`document.querySelector('svg.chart path.sample').closest('details').scrollIntoView(), true`, new(bool)))
+		require.NoError(t, b.Evaluate(
+			`document.querySelector('svg.chart path.sample').closest('details').scrollIntoView(), true`, new(bool)))
 		keep(t, b, "dashboard-trace.png")
 	})
 
@@ -510,7 +540,8 @@ func TestDashboardInChromium(t *testing.T) {
 		require.NoError(t, b.Evaluate(`document.querySelector('.home').focus(), true`, new(bool)))
 		tabTo("Pods")
 		require.NoError(t, b.Press("Enter"))
-		require.NoError(t, b.Until(`document.querySelector('nav a[aria-current=page]').textContent === 'Pods' && document.querySelectorAll('tbody tr').length === 12`))
+		require.NoError(t, b.Until(
+			`document.querySelector('nav a[aria-current=page]').textContent === 'Pods' && document.querySelectorAll('tbody tr').length === 12`))
 		require.NoError(t, b.Until(`document.querySelector('tbody a').textContent === 'shop/web-11'`)) // the oldest
 		require.NoError(t, b.Until(`document.body.textContent.includes('300 Insufficient memory <b>.')`))
 
@@ -522,10 +553,12 @@ func TestDashboardInChromium(t *testing.T) {
 		require.NoError(t, b.Evaluate(`document.getElementById('pod').select(), true`, new(bool)))
 		require.NoError(t, b.Type(" shop/checkout-7d9c5 ")) // as it is copied
 		require.NoError(t, b.Press("Enter"))
-		require.NoError(t, b.Until(`document.querySelector('h1').textContent === 'Pod shop/checkout-7d9c5' && document.querySelectorAll('[aria-label="Nodes"] tbody tr').length === 64`))
+		require.NoError(t, b.Until(
+			`document.querySelector('h1').textContent === 'Pod shop/checkout-7d9c5' && document.querySelectorAll('[aria-label="Nodes"] tbody tr').length === 64`))
 		assert.Equal(t, base+"#pods/shop/checkout-7d9c5", at())
 		for _, want := range []string{
-			"It went to ip-10-0-0-2.eu-west-1.compute.internal 5m ago, which no other of 24 nodes was better than: score 9.", "0.30 cores, 256Mi; it requests 0.25 cores",
+			"It went to ip-10-0-0-2.eu-west-1.compute.internal 5m ago, which no other of 24 nodes was better than: score 9.",
+			"0.30 cores, 256Mi; it requests 0.25 cores",
 			"5m ago, by foresail-extender-x8f2p: 40 of 64 nodes are filtered.", "i/o timeout", "The pod went here",
 			"0.80 + 0.25 + 0.25 of 4.00", "(1Gi) + 0 + 256Mi of 8Gi",
 			"filtered for removing", "64 nodes",
@@ -538,11 +571,14 @@ func TestDashboardInChromium(t *testing.T) {
 		tabTo("shop/web-11")
 		require.NoError(t, b.Press("Enter"))
 		require.NoError(t, b.Until(`document.body.textContent.includes('it waits for the pool workers to grow.')`))
-		require.NoError(t, b.Until(`document.body.textContent.includes('1800 nodes; shown are 0 of 0 that passed, and 1000 of 1800 that were filtered')`))
+		require.NoError(t, b.Until(
+			`document.body.textContent.includes('1800 nodes; shown are 0 of 0 that passed, and 1000 of 1800 that were filtered')`))
 		require.NoError(t, b.Until(`document.querySelectorAll('[aria-label="Nodes"] tbody tr').length === 1000`))
-		require.NoError(t, b.Until(`document.querySelector('[aria-label="Nodes"] tbody td:nth-of-type(3)').textContent === 'filtered <b>&amp;'`))
+		require.NoError(t, b.Until(
+			`document.querySelector('[aria-label="Nodes"] tbody td:nth-of-type(3)').textContent === 'filtered <b>&amp;'`))
 		require.NoError(t, b.Open(base+"#pods/Shop/checkout"))
-		require.NoError(t, b.Until(`document.querySelector('.decision').textContent.includes('namespace: "Shop": must be a DNS label, such as shop')`))
+		require.NoError(t, b.Until(
+			`document.querySelector('.decision').textContent.includes('namespace: "Shop": must be a DNS label, such as shop')`))
 		require.NoError(t, b.Open(base+"#workerpools/workers"))
 		require.NoError(t, b.Until(`document.querySelector('a[href="#pods/shop/web-9"]')?.textContent === 'shop/web-9'`))
 	})
@@ -555,7 +591,8 @@ func TestDashboardInChromium(t *testing.T) {
 			require.NoError(t, b.Look(look.width, look.height, look.scheme))
 			openMetric(t, b, base)
 			require.NoError(t, b.Evaluate(`[...document.querySelectorAll('summary')].at(-1).click(), true`, new(bool)))
-			require.NoError(t, b.Until(`document.getElementById('whatif-threshold').value === '700m' && document.getElementById('whatif-startupTime').value === '24s'`))
+			require.NoError(t, b.Until(
+				`document.getElementById('whatif-threshold').value === '700m' && document.getElementById('whatif-startupTime').value === '24s'`))
 			enter := func(field, value string) {
 				require.NoError(t, b.Evaluate(fmt.Sprintf("document.getElementById('whatif-%s').select(), true", field),
 					new(bool)))
@@ -563,14 +600,18 @@ func TestDashboardInChromium(t *testing.T) {
 				require.NoError(t, b.Press("Enter"))
 			}
 			enter("maxReplicas", "0")
-			require.NoError(t, b.Until(`document.body.textContent.includes('spec.maxReplicas: 0: must be at least minReplicas (1)')`))
+			require.NoError(t, b.Until(
+				`document.body.textContent.includes('spec.maxReplicas: 0: must be at least minReplicas (1)')`))
 			enter("maxReplicas", "20")
 			require.NoError(t, b.Until(`document.querySelectorAll('[aria-label="Figures of the runs"] tbody tr').length === 4`))
-			require.NoError(t, b.Until(`document.querySelectorAll('details svg.chart path:is(.limit, .load, .forecast, .planned)').length === 4`))
-			require.NoError(t, b.Until(`document.body.textContent.includes('Played: 60 minutes') && document.body.textContent.includes('All pods are alike')`))
+			require.NoError(t, b.Until(
+				`document.querySelectorAll('details svg.chart path:is(.limit, .load, .forecast, .planned)').length === 4`))
+			require.NoError(t, b.Until(
+				`document.body.textContent.includes('Played: 60 minutes') && document.body.textContent.includes('All pods are alike')`))
 			fits(t, b)
 		}
-		require.NoError(t, b.Evaluate(`document.getElementById('whatif-threshold').closest('details').scrollIntoView(), true`, new(bool)))
+		require.NoError(t, b.Evaluate(`document.getElementById('whatif-threshold').closest('details').scrollIntoView(), true`,
+			new(bool)))
 		keep(t, b, "dashboard-whatif.png")
 	})
 
@@ -578,8 +619,10 @@ func TestDashboardInChromium(t *testing.T) {
 		require.NoError(t, b.Open(base+"#/"))
 		require.NoError(t, b.Until(`document.querySelectorAll('tbody tr').length === 50`))
 		require.NoError(t, b.Open(base+"#/shop/checkout"))
-		require.NoError(t, b.Until(listed+`[0]?.textContent.includes('AboveThresholdNormalthe load of a pod will be 0.829 in 45s <b>&amp;1')`))
-		require.NoError(t, b.Until(`document.querySelector('section[aria-label=Events]').textContent.includes('The newest 20 of 30.')`))
+		require.NoError(t, b.Until(listed+
+			`[0]?.textContent.includes('AboveThresholdNormalthe load of a pod will be 0.829 in 45s <b>&amp;1')`))
+		require.NoError(t, b.Until(
+			`document.querySelector('section[aria-label=Events]').textContent.includes('The newest 20 of 30.')`))
 		// No more often than each 5 s, however often there is new data of the forecast.
 		const asked = `performance.getEntriesByType('resource').filter((e) => e.name.includes('/local/v1/events/predictedmetrics/shop/checkout')).slice(-2)`
 		require.NoError(t, b.Evaluate(`performance.clearResourceTimings(), true`, new(bool)))
@@ -589,13 +632,17 @@ func TestDashboardInChromium(t *testing.T) {
 		assert.GreaterOrEqual(t, apart, 5000.0)
 
 		require.NoError(t, b.Open(base+"#workerpools/workers"))
-		require.NoError(t, b.Until(listed+`[0]?.textContent.includes('LoadPredicted') && `+listed+`[1].querySelector('.bad').textContent === 'Warning'`))
+		require.NoError(t, b.Until(listed+`[0]?.textContent.includes('LoadPredicted') && `+listed+
+			`[1].querySelector('.bad').textContent === 'Warning'`))
 
 		require.NoError(t, b.Open(base+"#/team-09/service-0009"))
-		require.NoError(t, b.Until(`document.querySelector('section[aria-label=Events]').textContent.includes('which takes the right list of events in namespace team-09: events is forbidden: not yours')`))
-		require.NoError(t, b.Until(`document.querySelectorAll('svg.chart path.load, svg.chart path.ready').length === 3 && `+listed+`.length === 0`))
+		require.NoError(t, b.Until(
+			`document.querySelector('section[aria-label=Events]').textContent.includes('which takes the right list of events in namespace team-09: events is forbidden: not yours')`))
+		require.NoError(t, b.Until(`document.querySelectorAll('svg.chart path.load, svg.chart path.ready').length === 3 && `+
+			listed+`.length === 0`))
 		require.NoError(t, b.Open(base+"#/team-01/service-0001"))
-		require.NoError(t, b.Until(`document.querySelector('section[aria-label=Events]').textContent.includes('The cluster has none')`))
+		require.NoError(t, b.Until(
+			`document.querySelector('section[aria-label=Events]').textContent.includes('The cluster has none')`))
 	})
 
 	t.Run("texts are no markup", func(t *testing.T) {
@@ -610,7 +657,8 @@ func TestDashboardInChromium(t *testing.T) {
 
 	// What the test looks for is found.
 	require.NoError(t, b.Open(base+"#/shop/none"))
-	require.NoError(t, b.Until(`document.getElementById('status').textContent.includes('There is no PredictedMetric shop/none.')`))
+	require.NoError(t, b.Until(
+		`document.getElementById('status').textContent.includes('There is no PredictedMetric shop/none.')`))
 	require.NoError(t, b.Evaluate(`document.body.setAttribute('style', 'color: red'), true`, new(bool)))
 	problems := strings.Join(b.Problems(), "\n")
 	assert.Contains(t, problems, "404")

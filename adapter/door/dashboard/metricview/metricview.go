@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -89,16 +90,16 @@ func factsOf(pm *v1alpha1.PredictedMetric, least, most *int32) []Fact {
 }
 
 func sourceOf(s *v1alpha1.Source) []Fact {
-	every := func(d *metav1.Duration) string { return ", read every " + d.Duration.String() }
+	every := func(d time.Duration) string { return ", read every " + d.String() }
 	switch {
 	case s.Pods != nil:
 		metric := s.Pods.Metric
 		if s.Pods.Type == v1alpha1.MetricCounter {
 			metric += ", a counter: its rate per second"
 		}
-		return []Fact{{"Metric", metric}, {"Read from", fmt.Sprintf("each pod, port %s, path %s%s", s.Pods.Port.String(), s.Pods.Path, every(s.Pods.Interval))}}
+		return []Fact{{"Metric", metric}, {"Read from", fmt.Sprintf("each pod, port %s, path %s%s", s.Pods.Port.String(), s.Pods.Path, every(s.Pods.Interval.Duration))}}
 	case s.Prometheus != nil:
-		from := fmt.Sprintf("Prometheus at %s, %s%s", s.Prometheus.Address, scopeOf(s.Prometheus.Scope), every(s.Prometheus.Interval))
+		from := fmt.Sprintf("Prometheus at %s, %s%s", s.Prometheus.Address, scopeOf(s.Prometheus.Scope), every(s.Prometheus.Interval.Duration))
 		return []Fact{{"Query", s.Prometheus.Query}, {"Read from", from}}
 	case s.RemoteWrite != nil:
 		return []Fact{{"Metric", s.RemoteWrite.Metric + matchers(s.RemoteWrite.MatchLabels)}, {"Read from", "remote write, " + scopeOf(s.RemoteWrite.Scope)}}
@@ -107,7 +108,7 @@ func sourceOf(s *v1alpha1.Source) []Fact {
 		if s.Resource.Container != "" {
 			of = "the container " + s.Resource.Container
 		}
-		return []Fact{{"Metric", fmt.Sprintf("%s of %s", s.Resource.Name, of)}, {"Read from", "metrics.k8s.io" + every(s.Resource.Interval)}}
+		return []Fact{{"Metric", fmt.Sprintf("%s of %s", s.Resource.Name, of)}, {"Read from", "metrics.k8s.io" + every(v1alpha1.ResourceInterval)}}
 	}
 	return nil
 }
