@@ -50,7 +50,7 @@ func atReport() time.Time { return reportedAt }
 func TestReportIsGenerated(t *testing.T) {
 	url := evaluationtest.Serve(t, recorded("shop", 26*time.Hour, 40*time.Minute))
 	code, stdout, stderr := foresailAt(t, atReport, "", "report", "-f", exampleMetric, "-n", "shop", "--prometheus",
-		url, "--seeds", "1")
+		url, "--since", "1d", "--seeds", "1")
 	require.Equal(t, cli.ExitDone, code, stderr)
 	docpages.Verify(t, "../../../docs/report.md", "report", "```\n"+strings.TrimRight(stdout, "\n")+"\n```")
 }
