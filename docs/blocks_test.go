@@ -41,7 +41,8 @@ func object(t *testing.T, document string) map[string]any {
 	return o
 }
 
-// foreign are the top-level keys of what other programs read. Their types are not among this module's dependencies.
+// foreign are the top-level keys of what other programs read. Their types are not among this module's
+// dependencies.
 var foreign = map[string][]string{
 	"kubeadm.k8s.io/v1beta4, ClusterConfiguration": {"apiVersion", "kind", "scheduler"},
 	"monitoring.coreos.com/v1, PodMonitor":         {"apiVersion", "kind", "metadata", "spec"},
@@ -51,8 +52,8 @@ var foreign = map[string][]string{
 	"relabelling": {"source_labels", "target_label", "regex", "action"},
 }
 
-// TestYAML checks every YAML block by what reads it: the CRDs with their CEL rules, the Go types of Kubernetes, kustomize, or
-// Foresail's own parsers. A block that nothing reads fails.
+// TestYAML checks every YAML block by what reads it: the CRDs with their CEL rules, the Go types of
+// Kubernetes, kustomize, or Foresail's own parsers. A block that nothing reads fails.
 func TestYAML(t *testing.T) {
 	definitions := map[any]*crdtest.Definition{
 		"PredictedMetric": crdtest.Load(t, "../manifests/crds/foresail.dev_predictedmetrics.yaml"),
@@ -91,7 +92,10 @@ func checkYAML(t *testing.T, definitions map[any]*crdtest.Definition, kubernetes
 	case o["source"] != nil && o["threshold"] != nil: // a part of the spec of a PredictedMetric
 		o["scaleTargetRef"] = map[string]any{"apiVersion": "apps/v1", "kind": "Deployment", "name": "checkout"}
 		o["maxReplicas"] = int64(20)
-		whole := map[string]any{"apiVersion": "foresail.dev/v1alpha1", "kind": "PredictedMetric", "metadata": map[string]any{"name": "checkout"}, "spec": o}
+		whole := map[string]any{
+			"apiVersion": "foresail.dev/v1alpha1", "kind": "PredictedMetric",
+			"metadata": map[string]any{"name": "checkout"}, "spec": o,
+		}
 		text, err := yaml.Marshal(whole)
 		require.NoError(t, err)
 		isValid(t, definitions["PredictedMetric"], string(text), whole)
@@ -100,7 +104,8 @@ func checkYAML(t *testing.T, definitions map[any]*crdtest.Definition, kubernetes
 		o["subnets"] = []any{map[string]any{"zone": "eu-central-1a", "id": "subnet-0123456789abcdef0"}}
 		spec := map[string]any{"min": int64(1), "max": int64(2), "provider": map[string]any{"ec2": o}}
 		isValid(t, definitions["WorkerPool"], document, map[string]any{
-			"apiVersion": "foresail.dev/v1alpha1", "kind": "WorkerPool", "metadata": map[string]any{"name": "workers"}, "spec": spec,
+			"apiVersion": "foresail.dev/v1alpha1", "kind": "WorkerPool",
+			"metadata": map[string]any{"name": "workers"}, "spec": spec,
 		})
 	case o["metrics"] != nil: // a part of the spec of an HPA
 		assert.NoError(t, yaml.UnmarshalStrict([]byte(document), &autoscalingv2.HorizontalPodAutoscalerSpec{}))
@@ -118,7 +123,8 @@ func checkYAML(t *testing.T, definitions map[any]*crdtest.Definition, kubernetes
 		_, err := genericoptions.ReadTracingConfiguration(file)
 		assert.NoError(t, err)
 	default:
-		if _, _, err := kubernetes.Decode([]byte(document), nil, nil); version != "" && !runtime.IsNotRegisteredError(err) {
+		_, _, err := kubernetes.Decode([]byte(document), nil, nil)
+		if version != "" && !runtime.IsNotRegisteredError(err) {
 			assert.NoError(t, err)
 			return
 		}
@@ -131,7 +137,7 @@ func checkYAML(t *testing.T, definitions map[any]*crdtest.Definition, kubernetes
 	}
 }
 
-// subset reports whether an object has none but the given keys.
+// subset reports whether an object has the given keys only.
 func subset(o map[string]any, keys []string) bool {
 	for key := range o {
 		if !slices.Contains(keys, key) {
@@ -156,8 +162,8 @@ func isValid(t *testing.T, crd *crdtest.Definition, document string, o map[strin
 	assert.NoError(t, err)
 }
 
-// renders fails the test unless kubectl renders the kustomization in a folder beside manifests. Without kubectl it checks that
-// what the kustomization names exists.
+// renders fails the test unless kubectl renders the kustomization in a folder next to manifests. Without
+// kubectl it checks that what the kustomization names exists.
 func renders(t *testing.T, document string) {
 	t.Helper()
 	combined, err := os.ReadFile("../manifests/examples/combined/kustomization.yaml")
@@ -243,7 +249,8 @@ func withCertificate(t *testing.T) string {
 
 var target = regexp.MustCompile(`(?m)^([a-z0-9-]+):.*## `)
 
-// TestCommandsExist checks the targets of make and the paths that command lines name. cmd/foresail checks those of foresail.
+// TestCommandsExist checks the targets of make and the paths that command lines name. cmd/foresail checks
+// those of foresail.
 func TestCommandsExist(t *testing.T) {
 	makefile, err := os.ReadFile("../Makefile")
 	require.NoError(t, err)
@@ -344,22 +351,4 @@ func printedColumns(t *testing.T, plural string) []string {
 		}
 	}
 	return header
-}
-
-var conditionName = regexp.MustCompile(`(?m)^\s*Condition\w+ += "(\w+)"`)
-
-func TestPagesExplainEveryCondition(t *testing.T) {
-	text := pages(t)["operating.md"] + pages(t)["nodepool.md"]
-	files, err := filepath.Glob("../api/v1alpha1/*.go")
-	require.NoError(t, err)
-	found := 0
-	for _, file := range files {
-		source, err := os.ReadFile(file)
-		require.NoError(t, err)
-		for _, match := range conditionName.FindAllStringSubmatch(string(source), -1) {
-			found++
-			assert.Contains(t, text, "`"+match[1]+"`")
-		}
-	}
-	assert.NotZero(t, found)
 }

@@ -1,5 +1,6 @@
-// Package docs_test checks the documentation against the code: blocks are valid, tests exist, links resolve, tables of figures
-// are up to date. cmd/foresail checks command lines, internal/cli/serve tables of flags and metrics.
+// Package docs_test checks the documentation against the code: blocks are valid, tests exist, links resolve,
+// tables of figures are up to date. cmd/foresail checks command lines, internal/cli/serve tables of flags and
+// metrics.
 package docs_test
 
 import (
@@ -23,7 +24,9 @@ import (
 func pages(t *testing.T) map[string]string {
 	t.Helper()
 	found := map[string]string{}
-	for _, pattern := range []string{"*.md", "decisions/*.md", "../README.md", "../CONTRIBUTING.md", "../SECURITY.md"} {
+	for _, pattern := range []string{
+		"*.md", "decisions/*.md", "reference/*.md", "../README.md", "../CONTRIBUTING.md", "../SECURITY.md",
+	} {
 		files, err := filepath.Glob(pattern)
 		require.NoError(t, err)
 		require.NotEmpty(t, files, pattern)
@@ -38,10 +41,10 @@ func pages(t *testing.T) map[string]string {
 
 var (
 	directModule = regexp.MustCompile(`(?m)^\t(\S+) v\S+$`)
-	moduleInRow  = regexp.MustCompile("(?m)^\\| `([^`]+)` \\|")
+	moduleInList = regexp.MustCompile("`([^`]+/[^`]+)`")
 )
 
-// TestDependenciesAreExplained compares the modules that go.mod names directly with the page that says what each is for.
+// TestDependenciesAreExplained compares the modules that go.mod names directly with the page on their uses.
 func TestDependenciesAreExplained(t *testing.T) {
 	mod, err := os.ReadFile("../go.mod")
 	require.NoError(t, err)
@@ -53,7 +56,11 @@ func TestDependenciesAreExplained(t *testing.T) {
 	}
 	direct := modules(directModule.FindAllStringSubmatch(string(mod), -1))
 	require.NotEmpty(t, direct)
-	explained := modules(moduleInRow.FindAllStringSubmatch(pages(t)["decisions/dependencies.md"], -1))
+	var explained []string
+	for entry := range strings.SplitSeq(pages(t)["decisions/dependencies.md"], "\n- ") {
+		names, _, _ := strings.Cut(entry, ":")
+		explained = append(explained, modules(moduleInList.FindAllStringSubmatch(names, -1))...)
+	}
 	assert.ElementsMatch(t, direct, explained)
 }
 
@@ -68,7 +75,8 @@ func TestQueriesOfNodesHaveARange(t *testing.T) {
 	}
 }
 
-// TestFigureTablesAreGenerated compares the tables of figures in the pages with the files in figures, or writes them (`make docs`).
+// TestFigureTablesAreGenerated compares the tables of figures in the pages with the files in figures, or
+// writes them (`make docs`).
 func TestFigureTablesAreGenerated(t *testing.T) {
 	tables, err := docpages.FigureTables("figures")
 	require.NoError(t, err)
@@ -86,30 +94,27 @@ func TestFigureTablesAreGenerated(t *testing.T) {
 
 var packageName = regexp.MustCompile("`([a-z][a-z0-9/]+)`")
 
-// TestArchitectureNamesEveryPackage compares the rows of architecture.md with the folders that have code. Folders of tests' own
-// programs and suites need no row.
+// TestArchitectureNamesEveryPackage compares the list of packages in architecture.md with the folders that
+// have code. Folders below test need no entry.
 func TestArchitectureNamesEveryPackage(t *testing.T) {
 	var named []string
-	for line := range strings.Lines(pages(t)["architecture.md"]) {
-		cells := strings.Split(line, "|")
-		if len(cells) != 4 {
-			continue
-		}
-		for _, match := range packageName.FindAllStringSubmatch(cells[1], -1) {
+	_, list, _ := strings.Cut(pages(t)["architecture.md"], "\n## Packages\n")
+	for entry := range strings.SplitSeq(list, "\n- ") {
+		names, _, _ := strings.Cut(entry, ": ")
+		for _, match := range packageName.FindAllStringSubmatch(names, -1) {
 			named = append(named, match[1])
 			assert.DirExists(t, filepath.Join("..", match[1]))
 		}
 	}
 	require.NotEmpty(t, named)
-	for _, root := range []string{"adapter", "api", "cmd", "internal", "nodepool", "pipeline", "test"} {
+	for _, root := range sourceRoots {
 		require.NoError(t, filepath.WalkDir(filepath.Join("..", root), func(path string, _ fs.DirEntry, err error) error {
 			if err != nil || filepath.Ext(path) != ".go" {
 				return err
 			}
 			folder := strings.TrimPrefix(filepath.Dir(path), "../")
-			part := strings.HasPrefix(folder, "test/") && strings.Count(folder, "/") > 2
-			if !part && !strings.HasSuffix(folder, "test") && !slices.Contains(named, folder) {
-				assert.Fail(t, "architecture.md has no row for "+folder)
+			if !strings.HasSuffix(folder, "test") && !slices.Contains(named, folder) {
+				assert.Fail(t, "architecture.md does not name "+folder)
 				named = append(named, folder)
 			}
 			return nil
@@ -145,7 +150,40 @@ func TestLinksResolve(t *testing.T) {
 	}
 }
 
-// anchors are what the headings of a page are linked by.
+var (
+	codeLink  = regexp.MustCompile(`\bdocs/((?:[a-z-]+/)?[a-z-]+\.md)(?:#([a-z0-9-]+))?`)
+	textFiles = []string{".go", ".yaml", ".json", ".txt", ".tpl", ".tf", ".md"}
+	// sourceRoots are the folders that have packages of the program.
+	sourceRoots = []string{"adapter", "api", "cmd", "internal", "nodepool", "pipeline"}
+)
+
+// wordsTest has pages that do not exist.
+const wordsTest = "../internal/tools/words/words_test.go"
+
+// TestLinksFromCodeResolve checks the pages and headings that code, manifests and messages name.
+func TestLinksFromCodeResolve(t *testing.T) {
+	found := 0
+	for _, root := range slices.Concat(sourceRoots, []string{"manifests", "test", ".github"}) {
+		visit := func(path string, entry fs.DirEntry, err error) error {
+			if err != nil || entry.IsDir() || !slices.Contains(textFiles, filepath.Ext(path)) || path == wordsTest {
+				return err
+			}
+			text, err := os.ReadFile(path)
+			for _, match := range codeLink.FindAllStringSubmatch(string(text), -1) {
+				found++
+				content, err := os.ReadFile(match[1])
+				if assert.NoError(t, err, path) && match[2] != "" {
+					assert.Contains(t, anchors(string(content)), match[2], "%s: %s", path, match[0])
+				}
+			}
+			return err
+		}
+		require.NoError(t, filepath.WalkDir(filepath.Join("..", root), visit))
+	}
+	assert.NotZero(t, found)
+}
+
+// anchors returns the fragments by which links lead to the headings of a page.
 func anchors(page string) []string {
 	var found []string
 	for _, match := range heading.FindAllStringSubmatch(page, -1) {

@@ -24,24 +24,30 @@ func TestFirstPageIsShort(t *testing.T) {
 	}
 }
 
-// TestEveryPageIsInTheIndex checks that docs/README.md links every page, so that each can be found from the first one.
+// TestEveryPageIsInTheIndex checks that docs/README.md links every page, and decisions/README.md every
+// decision, so that each can be found from the first page.
 func TestEveryPageIsInTheIndex(t *testing.T) {
 	all := pages(t)
 	require.Contains(t, all["../README.md"], "(docs/README.md)")
-	var linked []string
-	for _, match := range link.FindAllStringSubmatch(all["README.md"], -1) {
-		file, _, _ := strings.Cut(match[1], "#")
-		linked = append(linked, filepath.Clean(file))
-	}
+	linked := slices.Concat(linksOf(all, "README.md"), linksOf(all, "decisions/README.md"))
 	for page := range all {
 		if page != "README.md" {
-			assert.True(t, slices.Contains(linked, page), "docs/README.md has no link to %s", page)
+			assert.True(t, slices.Contains(linked, page), "no index has a link to %s", page)
 		}
 	}
 }
 
-// TestWhatWaitsForAReleaseIsInOnePlace keeps commands that fail before a release out of all other instructions. The page on releases
-// shows how to verify one, and the changelog names what one has.
+// linksOf returns the pages that a page links.
+func linksOf(all map[string]string, page string) (linked []string) {
+	for _, match := range link.FindAllStringSubmatch(all[page], -1) {
+		file, _, _ := strings.Cut(match[1], "#")
+		linked = append(linked, filepath.Join(filepath.Dir(page), file))
+	}
+	return linked
+}
+
+// TestWhatWaitsForAReleaseIsInOnePlace keeps commands that fail before a release out of all other
+// instructions. The page on releases shows how to verify one, and the changelog names what one has.
 func TestWhatWaitsForAReleaseIsInOnePlace(t *testing.T) {
 	all := pages(t)
 	before, section, ok := strings.Cut(all["install.md"], "\n## Once a release is published\n")
@@ -59,12 +65,20 @@ func TestWhatWaitsForAReleaseIsInOnePlace(t *testing.T) {
 	}
 }
 
-// TestPriceIsWhatWasMeasured compares the sentences on the price with the figures that they sum up, to two points of a per cent.
-func TestPriceIsWhatWasMeasured(t *testing.T) {
+// TestPriceIsMeasured compares the sentences on the price with the figures that they sum up, to two
+// points of a per cent.
+func TestPriceIsMeasured(t *testing.T) {
 	const points = 0.02
-	ramp := slices.Concat(costs(t, "live/summary.csv", "pod_seconds", "profile", "ramp"), costs(t, "paper/intervals.csv", "pod_seconds", "profile", "ramp"))
-	spike := slices.Concat(costs(t, "live/summary.csv", "pod_seconds", "profile", "spike"), costs(t, "paper/intervals.csv", "pod_seconds", "profile", "spike"))
-	days := slices.Concat(costs(t, "twitter/summary.csv", "pod_hours"), costs(t, "nasa/summary.csv", "pod_hours"), costs(t, "nab/summary.csv", "pod_hours"))
+	of := func(profile string) []float64 {
+		return slices.Concat(
+			costs(t, "live/summary.csv", "pod_seconds", "profile", profile),
+			costs(t, "paper/intervals.csv", "pod_seconds", "profile", profile))
+	}
+	ramp, spike := of("ramp"), of("spike")
+	var days []float64
+	for _, trace := range []string{"twitter", "nasa", "nab"} {
+		days = append(days, costs(t, trace+"/summary.csv", "pod_hours")...)
+	}
 	for _, price := range []struct {
 		words       string
 		ratios      []float64
@@ -84,8 +98,8 @@ func TestPriceIsWhatWasMeasured(t *testing.T) {
 	}
 }
 
-// costs returns what foresail-total costs as a multiple of what keda costs, for each pair of lines of a file of figures that has the
-// given values of columns.
+// costs returns the cost of foresail-total as a multiple of that of keda, for each pair of lines of a file
+// of figures that has the given values of columns.
 func costs(t *testing.T, file, column string, where ...string) (ratios []float64) {
 	t.Helper()
 	source, err := os.Open(filepath.Join("figures", file))

@@ -34,7 +34,7 @@ func TestSupportedVersionsAreGenerated(t *testing.T) {
 	for _, c := range counterparts {
 		rows = append(rows, []string{c.name, c.use, minorOf(t, c.oldest, c.module), minorOf(t, c.newest, c.module)})
 	}
-	assert.Contains(t, pages(t)["keda.md"], "\n| KEDA "+rows[1][2]+" | all of this:")
+	assert.Contains(t, pages(t)["keda.md"], "\n- **KEDA "+rows[1][2]+"**: all of this:")
 	docpages.Verify(t, "operating.md", "versions", docpages.Table(rows))
 }
 

@@ -14,7 +14,7 @@ import (
 	"github.com/foresail/foresail/internal/docpages"
 )
 
-// workflow is what the tests read of a workflow of GitHub.
+// workflow has the fields that the tests read of a workflow of GitHub.
 type workflow struct {
 	Permissions map[string]string `json:"permissions"`
 	Jobs        map[string]struct {
@@ -34,8 +34,8 @@ var (
 	pinned = regexp.MustCompile(`^([a-z-]+/[a-z-]+)@([0-9a-f]{40}) # v\d+\.\d+\.\d+$`)
 )
 
-// TestWorkflows checks what actionlint does not: actions are pinned by commit, an action has one version, jobs end, and only those
-// that publish may write.
+// TestWorkflows checks what actionlint does not: actions are pinned by commit, an action has one version,
+// jobs end, and only jobs that publish may write.
 func TestWorkflows(t *testing.T) {
 	files, err := filepath.Glob("../.github/workflows/*")
 	require.NoError(t, err)
@@ -79,7 +79,8 @@ func TestWorkflows(t *testing.T) {
 				if strings.HasPrefix(step.Uses, "actions/checkout@") {
 					assert.Equal(t, false, step.With["persist-credentials"], "%s: %s", file, name)
 				}
-				assert.NotContains(t, step.Run, "${{", "%s: %s: an expression in a script is replaced before the shell reads it; use env", file, name)
+				assert.NotContains(t, step.Run, "${{",
+					"%s: %s: an expression in a script is replaced before the shell reads it; use env", file, name)
 				runsWhatThereIs(t, file, step.Run)
 			}
 		}

@@ -72,8 +72,10 @@ func TestAlertsFollowTheConventions(t *testing.T) {
 			assert.NotEmpty(t, rule.For, rule.Alert)
 			assert.Equal(t, []string{"severity"}, slices.Collect(maps.Keys(rule.Labels)), rule.Alert)
 			assert.Contains(t, []string{"critical", "warning", "info"}, rule.Labels["severity"], rule.Alert)
-			assert.ElementsMatch(t, []string{"summary", "description", "runbook_url"}, slices.Collect(maps.Keys(rule.Annotations)), rule.Alert)
-			assert.NotContains(t, rule.Annotations["summary"], "{{", "%s: notifications of several alerts share it", rule.Alert)
+			assert.ElementsMatch(t, []string{"summary", "description", "runbook_url"},
+				slices.Collect(maps.Keys(rule.Annotations)), rule.Alert)
+			assert.NotContains(t, rule.Annotations["summary"], "{{", "%s: notifications of several alerts share it",
+				rule.Alert)
 			for _, text := range []string{"summary", "description"} {
 				assert.Regexp(t, `^[A-Z{].*\.$`, rule.Annotations[text], rule.Alert)
 			}
@@ -123,8 +125,8 @@ type alertTests struct {
 	} `json:"tests"`
 }
 
-// TestEveryAlertHasTests holds each alert to a test in which it fires and has ended later, to one moment at which it does not
-// fire, and to one in which nothing is scraped.
+// TestEveryAlertHasTests holds each alert to a test in which it fires and has ended later, to one
+// moment at which it does not fire, and to one in which nothing is scraped.
 func TestEveryAlertHasTests(t *testing.T) {
 	assert.ElementsMatch(t, files(t, "alerts"), files(t, "alerts/tests"))
 	for file, rules := range alerts(t) {
@@ -146,7 +148,8 @@ func TestEveryAlertHasTests(t *testing.T) {
 				}
 			}
 			for _, moment := range test.Alerts {
-				if first, ok := fired[moment.Alertname]; ok && len(moment.Expected) == 0 && time.Duration(moment.EvalTime) > first {
+				if first, ok := fired[moment.Alertname]; ok && len(moment.Expected) == 0 &&
+					time.Duration(moment.EvalTime) > first {
 					ends[moment.Alertname] = true
 				}
 			}
@@ -210,7 +213,8 @@ func TestPrometheusOperatorReadsEveryPod(t *testing.T) {
 	selector, err := metav1.LabelSelectorAsSelector(&monitor.Spec.Selector)
 	require.NoError(t, err)
 	scheduler := 0
-	for _, overlay := range []string{"base", "overlays/remote-write", "overlays/extender", "overlays/second-scheduler"} {
+	for _, overlay := range []string{"base", "overlays/remote-write", "overlays/extender",
+		"overlays/second-scheduler"} {
 		for _, object := range render(t, overlay) {
 			var pods corev1.PodTemplateSpec
 			switch o := object.(type) {
@@ -223,7 +227,8 @@ func TestPrometheusOperatorReadsEveryPod(t *testing.T) {
 			default:
 				continue
 			}
-			serves := slices.ContainsFunc(pods.Spec.Containers[0].Ports, func(p corev1.ContainerPort) bool { return p.Name == endpoint.Port })
+			serves := slices.ContainsFunc(pods.Spec.Containers[0].Ports,
+				func(p corev1.ContainerPort) bool { return p.Name == endpoint.Port })
 			assert.Equal(t, serves, selector.Matches(labels.Set(pods.Labels)), "%s: %v", overlay, pods.Labels)
 			if !serves {
 				scheduler++
@@ -244,7 +249,8 @@ func TestPrometheusOperatorReadsEveryPod(t *testing.T) {
 		assert.Equal(t, one[*appsv1.Deployment](t, load(t, "base")).Namespace, namespace)
 	}
 	binding := one[*rbacv1.ClusterRoleBinding](t, account)
-	assert.Equal(t, []rbacv1.Subject{{Kind: "ServiceAccount", Name: scraper.Name, Namespace: scraper.Namespace}}, binding.Subjects)
+	assert.Equal(t, []rbacv1.Subject{{Kind: "ServiceAccount", Name: scraper.Name, Namespace: scraper.Namespace}},
+		binding.Subjects)
 	role := named[*rbacv1.ClusterRole](t, load(t, "base"), binding.RoleRef.Name)
 	assert.Equal(t, []string{"/metrics"}, role.Rules[0].NonResourceURLs)
 }

@@ -33,7 +33,8 @@ func TestCustomMetricsAreGrantedByName(t *testing.T) {
 	require.Len(t, readers.Rules, 1)
 	assert.ElementsMatch(t, metrics, readers.Rules[0].Resources)
 	binding := named[*rbacv1.ClusterRoleBinding](t, objects, "foresail-custom-metrics-reader")
-	assert.Equal(t, []rbacv1.Subject{{Kind: "ServiceAccount", Name: "horizontal-pod-autoscaler", Namespace: "kube-system"}}, binding.Subjects)
+	assert.Equal(t, []rbacv1.Subject{{Kind: "ServiceAccount", Name: "horizontal-pod-autoscaler",
+		Namespace: "kube-system"}}, binding.Subjects)
 }
 
 func TestTheObjectMetricIsAnAlternativeToTheExternalOne(t *testing.T) {
@@ -41,11 +42,13 @@ func TestTheObjectMetricIsAnAlternativeToTheExternalOne(t *testing.T) {
 	external := one[*autoscalingv2.HorizontalPodAutoscaler](t, loadFile(t, "examples/hpa-predicted-load-total.yaml"))
 	pm := one[*v1alpha1.PredictedMetric](t, loadFile(t, "examples/predictedmetric.yaml"))
 	require.Len(t, object.Spec.Metrics, 1)
-	assert.Equal(t, autoscalingv2.MetricSpec{Type: autoscalingv2.ObjectMetricSourceType, Object: &autoscalingv2.ObjectMetricSource{
-		DescribedObject: autoscalingv2.CrossVersionObjectReference{APIVersion: v1alpha1.GroupVersion.String(), Kind: "PredictedMetric", Name: pm.Name},
-		Metric:          autoscalingv2.MetricIdentifier{Name: external.Spec.Metrics[0].External.Metric.Name},
-		Target:          external.Spec.Metrics[0].External.Target,
-	}}, object.Spec.Metrics[0])
+	assert.Equal(t, autoscalingv2.MetricSpec{Type: autoscalingv2.ObjectMetricSourceType,
+		Object: &autoscalingv2.ObjectMetricSource{
+			DescribedObject: autoscalingv2.CrossVersionObjectReference{APIVersion: v1alpha1.GroupVersion.String(),
+				Kind: "PredictedMetric", Name: pm.Name},
+			Metric: autoscalingv2.MetricIdentifier{Name: external.Spec.Metrics[0].External.Metric.Name},
+			Target: external.Spec.Metrics[0].External.Target,
+		}}, object.Spec.Metrics[0])
 	object.Spec.Metrics = external.Spec.Metrics
 	assert.Equal(t, external, object, "nothing else differs")
 }

@@ -30,8 +30,8 @@ import (
 	"github.com/foresail/foresail/adapter/scheduler/extender"
 )
 
-// schedulerConfiguration decodes what a scheduler is started with. Fields that there are not fail the test, those of
-// arguments of plugins too.
+// schedulerConfiguration decodes what a scheduler is started with. Fields that there are not fail
+// the test, those of arguments of plugins too.
 func schedulerConfiguration(t *testing.T, data []byte) *schedulerv1.KubeSchedulerConfiguration {
 	t.Helper()
 	known := runtime.NewScheme()
@@ -78,7 +78,8 @@ func TestSchedulersAskAsTheExtenderAnswers(t *testing.T) {
 			assert.True(t, e.Ignorable)
 			assert.Equal(t, 200*time.Millisecond, e.HTTPTimeout.Duration)
 			assert.True(t, *c.LeaderElection.LeaderElect)
-			assert.Equal(t, float32(200), c.ClientConnection.QPS, "at the default binds trail what is decided by more than it counts")
+			assert.Equal(t, float32(200), c.ClientConnection.QPS,
+				"at the default binds trail what is decided by more than it counts")
 			assert.Equal(t, int32(400), c.ClientConnection.Burst)
 
 			require.Len(t, c.Profiles, 1)
@@ -118,15 +119,18 @@ func TestTheDaemonSetAnswersTheSchedulerOfItsHost(t *testing.T) {
 	set := one[*appsv1.DaemonSet](t, rendered)
 	pod := set.Spec.Template
 	assert.True(t, pod.Spec.HostNetwork)
-	assert.Equal(t, "privileged", one[*corev1.Namespace](t, rendered).Labels["pod-security.kubernetes.io/enforce"], "or such pods are refused")
+	assert.Equal(t, "privileged", one[*corev1.Namespace](t, rendered).Labels["pod-security.kubernetes.io/enforce"],
+		"or such pods are refused")
 	given := flags(t, pod.Spec.Containers[0])
 	assert.Equal(t, "extender", given["enable"], "pods and pools are the Deployment's")
-	assert.Equal(t, schedulerFile(t, firstScheduler).Extenders[0].URLPrefix, "https://"+given["extender-address"]+extender.Prefix)
+	assert.Equal(t, schedulerFile(t, firstScheduler).Extenders[0].URLPrefix,
+		"https://"+given["extender-address"]+extender.Prefix)
 	ports := map[string]corev1.ContainerPort{}
 	for _, p := range pod.Spec.Containers[0].Ports {
 		ports[p.Name] = p
 	}
-	assert.Equal(t, given["extender-address"], fmt.Sprintf("%s:%d", ports["extender"].HostIP, ports["extender"].ContainerPort))
+	assert.Equal(t, given["extender-address"],
+		fmt.Sprintf("%s:%d", ports["extender"].HostIP, ports["extender"].ContainerPort))
 	assert.Equal(t, given["http-address"], fmt.Sprintf(":%d", ports["http"].ContainerPort))
 	assert.Equal(t, given["metrics-address"], fmt.Sprintf(":%d", ports["metrics"].ContainerPort))
 	assert.NotContains(t, given, "allow-anonymous", "processes of the host alone can ask")
@@ -134,7 +138,8 @@ func TestTheDaemonSetAnswersTheSchedulerOfItsHost(t *testing.T) {
 	own := labels.Set(pod.Labels)
 	assert.True(t, labels.SelectorFromSet(set.Spec.Selector.MatchLabels).Matches(own))
 	for _, service := range all[*corev1.Service](rendered) {
-		assert.False(t, labels.SelectorFromSet(service.Spec.Selector).Matches(own), "%s would send it what it does not serve", service.Name)
+		assert.False(t, labels.SelectorFromSet(service.Spec.Selector).Matches(own),
+			"%s would send it what it does not serve", service.Name)
 	}
 	for _, budget := range all[*policyv1.PodDisruptionBudget](rendered) {
 		assert.False(t, labels.SelectorFromSet(budget.Spec.Selector.MatchLabels).Matches(own), budget.Name)
@@ -146,7 +151,8 @@ func TestTheDaemonSetAnswersTheSchedulerOfItsHost(t *testing.T) {
 	base.Containers[0].VolumeMounts = container.VolumeMounts
 	assert.Equal(t, base.Containers[0], container, "nothing else differs")
 	assert.Equal(t, base.SecurityContext, pod.Spec.SecurityContext)
-	assert.Equal(t, []string{"foresail-extender", "system:auth-delegator"}, clusterRolesOf(rendered, pod.Spec.ServiceAccountName))
+	assert.Equal(t, []string{"foresail-extender", "system:auth-delegator"},
+		clusterRolesOf(rendered, pod.Spec.ServiceAccountName))
 }
 
 func TestDaemonSetRunsOnControlPlaneNodes(t *testing.T) {
@@ -168,7 +174,8 @@ func TestDaemonSetRunsOnControlPlaneNodes(t *testing.T) {
 	for _, effect := range []corev1.TaintEffect{corev1.TaintEffectNoSchedule, corev1.TaintEffectNoExecute} {
 		for _, value := range []string{"", "true"} {
 			taints := []corev1.Taint{{Key: role, Value: value, Effect: effect}}
-			_, untolerated := schedulingv1.FindMatchingUntoleratedTaint(logr.Discard(), taints, pod.Spec.Tolerations, nil, false)
+			_, untolerated := schedulingv1.FindMatchingUntoleratedTaint(logr.Discard(), taints, pod.Spec.Tolerations,
+				nil, false)
 			assert.False(t, untolerated, "%s=%s:%s", role, value, effect)
 		}
 	}
@@ -178,7 +185,10 @@ func TestDaemonSetRunsOnControlPlaneNodes(t *testing.T) {
 func clusterRolesOf(objects []runtime.Object, account string) []string {
 	var found []string
 	for _, b := range all[*rbacv1.ClusterRoleBinding](objects) {
-		if slices.ContainsFunc(b.Subjects, func(s rbacv1.Subject) bool { return s.Name == account && s.Namespace == "foresail-system" }) {
+		if slices.ContainsFunc(b.Subjects, func(s rbacv1.Subject) bool {
+			return s.Name == account &&
+				s.Namespace == "foresail-system"
+		}) {
 			found = append(found, b.RoleRef.Name)
 		}
 	}
@@ -200,8 +210,10 @@ func TestTheComponentIsReachedAtItsService(t *testing.T) {
 	}
 	assert.Len(t, ports, 4, "those of the base are still there")
 	assert.Equal(t, "extender", given["allow-anonymous"], "it has no certificates")
-	assert.Equal(t, given["extender-address"], fmt.Sprintf(":%d", ports[service.Spec.Ports[0].TargetPort.StrVal]), "on 127.0.0.1 no other pod would reach it")
-	want := fmt.Sprintf("https://%s.%s.svc:%d%s", service.Name, service.Namespace, service.Spec.Ports[0].Port, extender.Prefix)
+	assert.Equal(t, given["extender-address"], fmt.Sprintf(":%d", ports[service.Spec.Ports[0].TargetPort.StrVal]),
+		"on 127.0.0.1 no other pod would reach it")
+	want := fmt.Sprintf("https://%s.%s.svc:%d%s", service.Name, service.Namespace, service.Spec.Ports[0].Port,
+		extender.Prefix)
 	assert.Equal(t, want, schedulerFile(t, secondScheduler).Extenders[0].URLPrefix)
 	assert.Contains(t, clusterRolesOf(rendered, pods.Spec.ServiceAccountName), "foresail-extender")
 }
@@ -219,19 +231,24 @@ func TestOnlyTheSchedulerReachesTheExtender(t *testing.T) {
 	assert.False(t, labels.SelectorFromSet(from.PodSelector.MatchLabels).Matches(labels.Set(pods.Labels)))
 }
 
-// TestCertificatesAreOfBothSides holds the example to what the two are told of each other, and to the overlay in all else.
+// TestCertificatesAreOfBothSides holds the example to what the two are told of each other, and to
+// the overlay in all else.
 func TestCertificatesAreOfBothSides(t *testing.T) {
 	const example = "examples/extender-certificates"
 	rendered := render(t, example)
-	foresail, scheduler := template(t, rendered), named[*appsv1.Deployment](t, rendered, "foresail-scheduler").Spec.Template
+	foresail, scheduler := template(t, rendered), named[*appsv1.Deployment](t, rendered,
+		"foresail-scheduler").Spec.Template
 	given := flags(t, foresail.Spec.Containers[0])
-	assert.Equal(t, "foresail-extender-tls", mounted(t, foresail.Spec, given["extender-cert-dir"]+"/"+corev1.TLSCertKey).Secret.SecretName)
+	assert.Equal(t, "foresail-extender-tls",
+		mounted(t, foresail.Spec, given["extender-cert-dir"]+"/"+corev1.TLSCertKey).Secret.SecretName)
 	assert.Equal(t, "extender,", given["allow-anonymous"], "an empty one takes back those before it")
 	secured := schedulerFile(t, example+"/configuration/kubescheduler.yaml")
-	assert.Equal(t, secured, schedulerConfiguration(t, []byte(one[*corev1.ConfigMap](t, rendered).Data["kubescheduler.yaml"])))
+	assert.Equal(t, secured, schedulerConfiguration(t,
+		[]byte(one[*corev1.ConfigMap](t, rendered).Data["kubescheduler.yaml"])))
 	known := secured.Extenders[0].TLSConfig
 	assert.False(t, known.Insecure)
-	for path, file := range map[string]string{known.CertFile: corev1.TLSCertKey, known.KeyFile: corev1.TLSPrivateKeyKey, known.CAFile: "ca.crt"} {
+	for path, file := range map[string]string{known.CertFile: corev1.TLSCertKey, known.KeyFile: corev1.TLSPrivateKeyKey,
+		known.CAFile: "ca.crt"} {
 		assert.Equal(t, "foresail-scheduler-tls", mounted(t, scheduler.Spec, path).Secret.SecretName)
 		assert.Equal(t, file, filepath.Base(path))
 	}
@@ -283,7 +300,8 @@ func TestPodsMayBeCritical(t *testing.T) {
 		scope := quota.Spec.ScopeSelector.MatchExpressions[0]
 		assert.Equal(t, corev1.ResourceQuotaScopePriorityClass, scope.ScopeName)
 		assert.Equal(t, corev1.ScopeSelectorOpIn, scope.Operator)
-		assert.Equal(t, []corev1.ResourceName{corev1.ResourcePods}, slices.Collect(maps.Keys(quota.Spec.Hard)), "another would have pods refused that do not request it")
+		assert.Equal(t, []corev1.ResourceName{corev1.ResourcePods}, slices.Collect(maps.Keys(quota.Spec.Hard)),
+			"another would have pods refused that do not request it")
 
 		classes := []string{template(t, rendered).Spec.PriorityClassName}
 		for _, set := range all[*appsv1.DaemonSet](rendered) {
@@ -310,14 +328,18 @@ func TestTheSecondSchedulerRuns(t *testing.T) {
 	require.True(t, ok)
 	maps := all[*corev1.ConfigMap](rendered)
 	require.Len(t, maps, 1)
-	assert.Equal(t, maps[0].Name, mounted(t, pod.Spec, path).ConfigMap.Name, "another content is another name, and so a rollout")
-	assert.Equal(t, schedulerFile(t, secondScheduler), schedulerConfiguration(t, []byte(maps[0].Data[filepath.Base(path)])))
+	assert.Equal(t, maps[0].Name, mounted(t, pod.Spec, path).ConfigMap.Name,
+		"another content is another name, and so a rollout")
+	assert.Equal(t, schedulerFile(t, secondScheduler),
+		schedulerConfiguration(t, []byte(maps[0].Data[filepath.Base(path)])))
 
-	assert.Equal(t, deployment.Spec.Selector.MatchLabels, named[*policyv1.PodDisruptionBudget](t, rendered, "foresail-scheduler").Spec.Selector.MatchLabels)
+	assert.Equal(t, deployment.Spec.Selector.MatchLabels,
+		named[*policyv1.PodDisruptionBudget](t, rendered, "foresail-scheduler").Spec.Selector.MatchLabels)
 	service := named[*corev1.Service](t, rendered, "foresail")
 	assert.False(t, labels.SelectorFromSet(service.Spec.Selector).Matches(labels.Set(pod.Labels)))
 	account := named[*corev1.ServiceAccount](t, rendered, pod.Spec.ServiceAccountName)
-	assert.Equal(t, []string{"system:kube-scheduler", "system:volume-scheduler"}, clusterRolesOf(rendered, account.Name))
+	assert.Equal(t, []string{"system:kube-scheduler", "system:volume-scheduler"},
+		clusterRolesOf(rendered, account.Name))
 	configuration := schedulerFile(t, secondScheduler)
 	role := named[*rbacv1.Role](t, rendered, "foresail-scheduler")
 	assert.Equal(t, configuration.LeaderElection.ResourceNamespace, role.Namespace)

@@ -70,7 +70,8 @@ func TestTheScaledObjectIsAnAlternativeToTheHPAs(t *testing.T) {
 	assert.Equal(t, "ClusterTriggerAuthentication", trigger.AuthenticationRef.Kind)
 }
 
-// TestKEDAReachesEveryReplica follows the address of the trigger to the containers, for a Deployment and a StatefulSet.
+// TestKEDAReachesEveryReplica follows the address of the trigger to the containers, for a
+// Deployment and a StatefulSet.
 func TestKEDAReachesEveryReplica(t *testing.T) {
 	rendered := render(t, "overlays/keda")
 	pods := template(t, rendered)
@@ -88,8 +89,10 @@ func TestKEDAReachesEveryReplica(t *testing.T) {
 	}
 	assert.Equal(t, fmt.Sprintf(":%d", ports[service.Spec.Ports[0].TargetPort.StrVal]), given["keda-address"])
 	assert.NotContains(t, given, "allow-anonymous")
-	assert.Equal(t, "foresail-keda-tls", mounted(t, pods.Spec, given["keda-cert-dir"]+"/"+corev1.TLSCertKey).Secret.SecretName)
-	assert.GreaterOrEqual(t, *named[*appsv1.Deployment](t, rendered, "foresail").Spec.Replicas, int32(2), "without an answer no metric of a ScaledObject is read")
+	assert.Equal(t, "foresail-keda-tls", mounted(t, pods.Spec,
+		given["keda-cert-dir"]+"/"+corev1.TLSCertKey).Secret.SecretName)
+	assert.GreaterOrEqual(t, *named[*appsv1.Deployment](t, rendered, "foresail").Spec.Replicas, int32(2),
+		"without an answer no metric of a ScaledObject is read")
 	from := reachedFrom(t, rendered)["keda"]
 	require.Len(t, from, 1)
 	assert.Equal(t, map[string]string{corev1.LabelMetadataName: "keda"}, from[0].NamespaceSelector.MatchLabels)
@@ -103,7 +106,8 @@ func TestCertificatesOfKEDA(t *testing.T) {
 	host, _, err := net.SplitHostPort(address)
 	require.NoError(t, err)
 	server, client := certificates["foresail-keda-tls"], certificates["foresail-keda-client"]
-	assert.ElementsMatch(t, []string{host, "foresail-keda.foresail-system", "foresail-keda.foresail-system.svc.cluster.local"}, server.DNSNames)
+	assert.ElementsMatch(t, []string{host, "foresail-keda.foresail-system",
+		"foresail-keda.foresail-system.svc.cluster.local"}, server.DNSNames)
 	assert.Contains(t, server.Usages, "server auth")
 	assert.NotContains(t, server.Usages, "client auth")
 	assert.Contains(t, client.Usages, "client auth")
@@ -129,11 +133,12 @@ func TestCertificatesOfKEDA(t *testing.T) {
 		assert.Equal(t, "foresail-keda-client", r.Name)
 		keys[r.Parameter] = r.Key
 	}
-	assert.Equal(t, map[string]string{"caCert": "ca.crt", "tlsClientCert": corev1.TLSCertKey, "tlsClientKey": corev1.TLSPrivateKeyKey}, keys)
+	assert.Equal(t, map[string]string{"caCert": "ca.crt", "tlsClientCert": corev1.TLSCertKey,
+		"tlsClientKey": corev1.TLSPrivateKeyKey}, keys)
 }
 
-// TestCertificatesAreSignedForForesailsNamespaceAlone finds authorities that would sign for clients elsewhere: a
-// ClusterIssuer signs whatever a Certificate of any namespace says.
+// TestCertificatesAreSignedForForesailsNamespaceAlone finds authorities that would sign for clients
+// elsewhere: a ClusterIssuer signs whatever a Certificate of any namespace says.
 func TestCertificatesAreSignedForForesailsNamespaceAlone(t *testing.T) {
 	issuers, references := map[string]bool{}, 0
 	eachYAML(t, func(path string, text []byte) {

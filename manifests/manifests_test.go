@@ -1,4 +1,5 @@
-// Package manifests_test holds the manifests to what the API server, and the manifests themselves, expect of them.
+// Package manifests_test holds the manifests to what the API server, and the manifests themselves,
+// expect of them.
 package manifests_test
 
 import (
@@ -90,7 +91,8 @@ func decode(t *testing.T, what string, data []byte) []runtime.Object {
 
 var foreignGroup = regexp.MustCompile(`(?m)^apiVersion: (cert-manager\.io|keda\.sh|monitoring\.coreos\.com)/`)
 
-// foreign reports whether an object is of another project, whose types are not among this module's dependencies.
+// foreign reports whether an object is of another project, whose types are not among this module's
+// dependencies.
 func foreign(document []byte) bool { return foreignGroup.Match(document) }
 
 func files(t *testing.T, folder string) []string {
@@ -126,8 +128,10 @@ func all[T runtime.Object](objects []runtime.Object) []T {
 
 func TestKustomizationsNameEveryFile(t *testing.T) {
 	for _, folder := range []string{
-		"crds", "base", "components/apiservice", "components/cert-manager", "components/mutual-tls", "components/nodepool", "components/simulated-nodes",
-		"components/extender-rights", "components/extender", "components/keda", "components/custom-metrics", "components/forward", "components/capacity-buffer", "components/prometheus-operator", "components/dashboard",
+		"crds", "base", "components/apiservice", "components/cert-manager", "components/mutual-tls",
+		"components/nodepool", "components/simulated-nodes",
+		"components/extender-rights", "components/extender", "components/keda", "components/custom-metrics",
+		"components/forward", "components/capacity-buffer", "components/prometheus-operator", "components/dashboard",
 		"overlays/remote-write", "overlays/extender", "overlays/second-scheduler",
 		"examples/combined", "examples/extender-certificates", "examples/keda-certificates",
 	} {
@@ -190,7 +194,8 @@ func granted(t *testing.T, path string) []string {
 				found = append(found, fmt.Sprintf("%s %s", rule.NonResourceURLs, rule.Verbs))
 				continue
 			}
-			found = append(found, fmt.Sprintf("%s %s %s %s", rule.APIGroups, rule.Resources, rule.ResourceNames, rule.Verbs))
+			found = append(found, fmt.Sprintf("%s %s %s %s", rule.APIGroups, rule.Resources, rule.ResourceNames,
+				rule.Verbs))
 		}
 	}
 	return found
@@ -214,11 +219,13 @@ func TestForesailIsGrantedWhatItUses(t *testing.T) {
 		"[coordination.k8s.io] [leases] [foresail-status] [get update]",
 	}, granted(t, "base/rbac.yaml"))
 	assert.ElementsMatch(t, []string{
-		"[external.metrics.k8s.io] [predicted_load predicted_load_total predicted_replicas] [] [list]", // of the HPA controller
+		// of the HPA controller
+		"[external.metrics.k8s.io] [predicted_load predicted_load_total predicted_replicas] [] [list]",
 		"[/metrics] [get]",
 		"[foresail.dev] [predictedmetrics predictedmetriccheckpoints] [] [get list watch]",
 		"[foresail.dev] [predictedmetrics] [] [create update patch delete deletecollection]",
-		"[foresail.dev] [predictedmetriccheckpoints] [] [delete deletecollection]", // nobody else writes what is in them
+		// nobody else writes what is in them
+		"[foresail.dev] [predictedmetriccheckpoints] [] [delete deletecollection]",
 	}, granted(t, "base/rbac-users.yaml"))
 	assert.ElementsMatch(t, []string{
 		"[apiregistration.k8s.io] [apiservices] [] [create]",
@@ -338,14 +345,16 @@ func TestBindingsBindWhatThereIs(t *testing.T) {
 	assert.Equal(t, 1, checkBindings(t, loadFile(t, "components/capacity-buffer/rbac.yaml"), accounts[:1]))
 	looks := loadFile(t, "components/dashboard/rbac.yaml")
 	account = one[*corev1.ServiceAccount](t, looks)
-	assert.Equal(t, 1, checkBindings(t, looks, []rbacv1.Subject{{Kind: "ServiceAccount", Name: account.Name, Namespace: account.Namespace}}))
+	assert.Equal(t, 1, checkBindings(t, looks,
+		[]rbacv1.Subject{{Kind: "ServiceAccount", Name: account.Name, Namespace: account.Namespace}}))
 	simulated := loadFile(t, "components/simulated-nodes/rbac.yaml")
 	assert.Equal(t, 2, checkBindings(t, simulated, accounts[:1]))
-	assert.Equal(t, one[*corev1.Namespace](t, loadFile(t, "components/simulated-nodes/namespace.yaml")).Name, one[*rbacv1.Role](t, simulated).Namespace)
+	assert.Equal(t, one[*corev1.Namespace](t, loadFile(t, "components/simulated-nodes/namespace.yaml")).Name,
+		one[*rbacv1.Role](t, simulated).Namespace)
 }
 
-// checkBindings fails the test unless each binding is of a role that there is to one of the accounts. It returns how many
-// there are.
+// checkBindings fails the test unless each binding is of a role that there is to one of the
+// accounts. It returns how many there are.
 func checkBindings(t *testing.T, objects []runtime.Object, accounts []rbacv1.Subject) int {
 	t.Helper()
 	roles := []string{
@@ -393,7 +402,8 @@ func TestExamplesFitTogether(t *testing.T) {
 	var names []string
 	for _, hpa := range hpas {
 		ref := hpa.Spec.ScaleTargetRef
-		assert.Equal(t, pm.Spec.ScaleTargetRef, v1alpha1.ScaleTargetRef{APIVersion: ref.APIVersion, Kind: ref.Kind, Name: ref.Name})
+		assert.Equal(t, pm.Spec.ScaleTargetRef,
+			v1alpha1.ScaleTargetRef{APIVersion: ref.APIVersion, Kind: ref.Kind, Name: ref.Name})
 		assert.Equal(t, pm.Spec.MinReplicas, hpa.Spec.MinReplicas)
 		assert.Equal(t, hpa.Spec.MaxReplicas, *pm.Spec.MaxReplicas)
 		assert.Zero(t, hpa.Spec.Behavior.ScaleUp.Tolerance.Sign())
@@ -408,7 +418,8 @@ func TestExamplesFitTogether(t *testing.T) {
 		var want autoscalingv2.MetricTarget
 		switch one := resource.MustParse("1"); external.Metric.Name {
 		case "predicted_load_total":
-			want = autoscalingv2.MetricTarget{Type: autoscalingv2.AverageValueMetricType, AverageValue: &pm.Spec.Threshold}
+			want = autoscalingv2.MetricTarget{Type: autoscalingv2.AverageValueMetricType,
+				AverageValue: &pm.Spec.Threshold}
 		case "predicted_load":
 			want = autoscalingv2.MetricTarget{Type: autoscalingv2.ValueMetricType, Value: &pm.Spec.Threshold}
 		case "predicted_replicas":

@@ -10,14 +10,16 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// reachedFrom returns who reaches each port of the pods that run Foresail by the network policies; none are all.
+// reachedFrom returns who reaches each port of the pods that run Foresail by the network policies;
+// none are all.
 func reachedFrom(t *testing.T, rendered []runtime.Object) map[string][]networkingv1.NetworkPolicyPeer {
 	t.Helper()
 	pods := template(t, rendered)
 	sources := map[string][]networkingv1.NetworkPolicyPeer{}
 	for _, policy := range all[*networkingv1.NetworkPolicy](rendered) {
 		assert.Equal(t, pods.Labels, policy.Spec.PodSelector.MatchLabels, policy.Name)
-		assert.Equal(t, []networkingv1.PolicyType{networkingv1.PolicyTypeIngress}, policy.Spec.PolicyTypes, "what Foresail connects to is open")
+		assert.Equal(t, []networkingv1.PolicyType{networkingv1.PolicyTypeIngress}, policy.Spec.PolicyTypes,
+			"what Foresail connects to is open")
 		assert.Equal(t, "foresail-system", policy.Namespace)
 		for _, rule := range policy.Spec.Ingress {
 			require.NotEmpty(t, rule.Ports, "it would open all")
@@ -30,9 +32,11 @@ func reachedFrom(t *testing.T, rendered []runtime.Object) map[string][]networkin
 	return sources
 }
 
-// TestPoliciesLeadToWhatIsServed holds policies to open every port that somebody else than a kubelet needs, and no other.
+// TestPoliciesLeadToWhatIsServed holds policies to open every port that somebody else than a
+// kubelet needs, and no other.
 func TestPoliciesLeadToWhatIsServed(t *testing.T) {
-	for _, folder := range []string{"base", "overlays/nodepool", "overlays/remote-write", "overlays/extender", "overlays/second-scheduler", "overlays/keda", "examples/combined"} {
+	for _, folder := range []string{"base", "overlays/nodepool", "overlays/remote-write", "overlays/extender",
+		"overlays/second-scheduler", "overlays/keda", "examples/combined"} {
 		t.Run(folder, func(t *testing.T) {
 			rendered := render(t, folder)
 			sources := reachedFrom(t, rendered)
@@ -48,7 +52,8 @@ func TestPoliciesLeadToWhatIsServed(t *testing.T) {
 			}
 			assert.ElementsMatch(t, want, found)
 			assert.Empty(t, sources["https"], "API servers are at any address")
-			assert.Equal(t, []networkingv1.NetworkPolicyPeer{{NamespaceSelector: &metav1.LabelSelector{}}}, sources["metrics"], "pods of any namespace, and no others")
+			assert.Equal(t, []networkingv1.NetworkPolicyPeer{{NamespaceSelector: &metav1.LabelSelector{}}},
+				sources["metrics"], "pods of any namespace, and no others")
 		})
 	}
 }

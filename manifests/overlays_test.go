@@ -20,8 +20,8 @@ import (
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 )
 
-// flags returns the values of a container's arguments by flag, with commas between those of a flag that is repeated.
-// cmd/foresail has a test that the flags exist.
+// flags returns the values of a container's arguments by flag, with commas between those of a flag
+// that is repeated. cmd/foresail has a test that the flags exist.
 func flags(t *testing.T, container corev1.Container) map[string]string {
 	t.Helper()
 	require.NotEmpty(t, container.Args)
@@ -38,7 +38,8 @@ func flags(t *testing.T, container corev1.Container) map[string]string {
 	return found
 }
 
-// mounted fails the test unless the folder of a path is where a pod's container has a volume, which it returns.
+// mounted fails the test unless the folder of a path is where a pod's container has a volume, which
+// it returns.
 func mounted(t *testing.T, pod corev1.PodSpec, path string) corev1.Volume {
 	t.Helper()
 	for _, mount := range pod.Containers[0].VolumeMounts {
@@ -99,7 +100,8 @@ func TestRemoteWriteHasAServiceForEachReplica(t *testing.T) {
 		want := map[string]string{appsv1.StatefulSetPodNameLabel: pod}
 		maps.Copy(want, set.Spec.Template.Labels)
 		assert.Equal(t, want, service.Spec.Selector)
-		assert.True(t, service.Spec.PublishNotReadyAddresses, "a replica is not ready before it has been sent something")
+		assert.True(t, service.Spec.PublishNotReadyAddresses,
+			"a replica is not ready before it has been sent something")
 		require.Len(t, service.Spec.Ports, 1)
 		port := remoteWritePort(t, set.Spec.Template.Spec.Containers[0])
 		assert.Equal(t, port.Name, service.Spec.Ports[0].TargetPort.StrVal)
@@ -110,7 +112,8 @@ func TestRemoteWriteHasAServiceForEachReplica(t *testing.T) {
 // renderings are the objects that kubectl has made of kustomizations so far, by folder.
 var renderings = map[string][]runtime.Object{}
 
-// render returns what kubectl makes of a kustomization, except objects of cert-manager and KEDA. The objects are the caller's.
+// render returns what kubectl makes of a kustomization, except objects of cert-manager and KEDA.
+// The objects are the caller's.
 func render(t *testing.T, folder string) []runtime.Object {
 	t.Helper()
 	kubectl, err := exec.LookPath("kubectl")
@@ -163,15 +166,18 @@ func named[T interface {
 // TestKustomizationsRender also checks that whatever runs the pods, the rest of the base leads to them.
 func TestKustomizationsRender(t *testing.T) {
 	for _, folder := range []string{
-		"base", "overlays/cert-manager", "overlays/prometheus-servers", "overlays/remote-write", "overlays/nodepool", "overlays/nodepool-simulated",
-		"overlays/extender", "overlays/second-scheduler", "overlays/keda", "overlays/custom-metrics", "examples/combined", "examples/extender-certificates", "examples/keda-certificates",
+		"base", "overlays/cert-manager", "overlays/prometheus-servers", "overlays/remote-write", "overlays/nodepool",
+		"overlays/nodepool-simulated",
+		"overlays/extender", "overlays/second-scheduler", "overlays/keda", "overlays/custom-metrics",
+		"examples/combined", "examples/extender-certificates", "examples/keda-certificates",
 	} {
 		t.Run(folder, func(t *testing.T) {
 			rendered := render(t, folder)
 			pods := template(t, rendered)
 			assert.Len(t, pods.Spec.Containers, 1)
 			assert.Equal(t, named[*corev1.ServiceAccount](t, rendered, "foresail").Name, pods.Spec.ServiceAccountName)
-			assert.Equal(t, pods.Labels, named[*policyv1.PodDisruptionBudget](t, rendered, "foresail").Spec.Selector.MatchLabels)
+			assert.Equal(t, pods.Labels, named[*policyv1.PodDisruptionBudget](t, rendered,
+				"foresail").Spec.Selector.MatchLabels)
 			shared := 0
 			for _, service := range all[*corev1.Service](rendered) {
 				if service.Name == "foresail" {
@@ -216,13 +222,15 @@ func TestComponentsCombine(t *testing.T) {
 				assert.Equal(t, "foresail-tls", mounted(t, pod, folder+"/"+corev1.TLSCertKey).Secret.SecretName)
 				assert.Equal(t, folder, given["metrics-cert-dir"])
 			}
-			assert.Empty(t, all[*apiregistrationv1.APIService](rendered), "it would take external metrics from another server")
+			assert.Empty(t, all[*apiregistrationv1.APIService](rendered),
+				"it would take external metrics from another server")
 		})
 	}
 }
 
 func TestCombinedExampleSetsImageAndResources(t *testing.T) {
-	base, combined := template(t, load(t, "base")).Spec.Containers[0], template(t, render(t, "examples/combined")).Spec.Containers[0]
+	base, combined := template(t, load(t, "base")).Spec.Containers[0], template(t,
+		render(t, "examples/combined")).Spec.Containers[0]
 	assert.Equal(t, "registry.example.com/foresail:v1.2.3", combined.Image)
 	for name, quantity := range base.Resources.Limits {
 		assert.Positive(t, combined.Resources.Limits.Name(name, quantity.Format).Cmp(quantity), name)
@@ -244,7 +252,8 @@ func TestRenderedAPIServicesAreVerified(t *testing.T) {
 			folder := t.TempDir()
 			inside, err := filepath.Rel(folder, base)
 			require.NoError(t, err)
-			text := "resources: [" + inside + "/base]\ncomponents: " + strings.NewReplacer("[", "["+inside+"/components/", ", ", ", "+inside+"/components/").Replace(c.components)
+			text := "resources: [" + inside + "/base]\ncomponents: " + strings.NewReplacer("[",
+				"["+inside+"/components/", ", ", ", "+inside+"/components/").Replace(c.components)
 			require.NoError(t, os.WriteFile(filepath.Join(folder, "kustomization.yaml"), []byte(text), 0o600))
 			api := one[*apiregistrationv1.APIService](t, render(t, folder))
 			assert.Equal(t, c.annotations, api.Annotations["cert-manager.io/inject-ca-from"])

@@ -26,9 +26,9 @@ import (
 	"github.com/foresail/foresail/test/env/controlplane"
 )
 
-// TestTheSecondSchedulerMayDoItsWork runs a real kube-scheduler with the configuration of the overlay and the rights of its
-// account, and has it place a pod. Nothing answers it in the place of Foresail; then, with the certificates of the example, a
-// server that wants to know who asks.
+// TestTheSecondSchedulerMayDoItsWork runs a real kube-scheduler with the configuration of the
+// overlay and the rights of its account, and has it place a pod. Nothing answers it in the place of
+// Foresail; then, with the certificates of the example, a server that wants to know who asks.
 func TestTheSecondSchedulerMayDoItsWork(t *testing.T) {
 	binaries, err := controlplane.Build(t.Context(), os.Stderr)
 	require.NoError(t, err)
@@ -46,7 +46,8 @@ func TestTheSecondSchedulerMayDoItsWork(t *testing.T) {
 			extender["urlPrefix"] = "https://127.0.0.1:1/scheduler"
 		})
 		assert.NotContains(t, said, "forbidden")
-		lease, err := cluster.Client().CoordinationV1().Leases("foresail-system").Get(t.Context(), "foresail-scheduler", metav1.GetOptions{})
+		lease, err := cluster.Client().CoordinationV1().Leases("foresail-system").Get(t.Context(), "foresail-scheduler",
+			metav1.GetOptions{})
 		require.NoError(t, err)
 		assert.NotNil(t, lease.Spec.HolderIdentity)
 	})
@@ -54,13 +55,14 @@ func TestTheSecondSchedulerMayDoItsWork(t *testing.T) {
 		folder := t.TempDir()
 		issueCertificates(t, folder)
 		address, asked := answerWhoIsKnown(t, folder)
-		placeWith(t, cluster, binaries, "examples/extender-certificates/configuration/kubescheduler.yaml", func(extender map[string]any) {
-			extender["urlPrefix"] = address + "/scheduler"
-			known := extender["tlsConfig"].(map[string]any)
-			for field, path := range known {
-				known[field] = filepath.Join(folder, filepath.Base(path.(string)))
-			}
-		})
+		placeWith(t, cluster, binaries, "examples/extender-certificates/configuration/kubescheduler.yaml",
+			func(extender map[string]any) {
+				extender["urlPrefix"] = address + "/scheduler"
+				known := extender["tlsConfig"].(map[string]any)
+				for field, path := range known {
+					known[field] = filepath.Join(folder, filepath.Base(path.(string)))
+				}
+			})
 		select {
 		case name := <-asked:
 			assert.Equal(t, "foresail-scheduler", name)
@@ -70,23 +72,27 @@ func TestTheSecondSchedulerMayDoItsWork(t *testing.T) {
 	})
 }
 
-// placeWith runs a scheduler with a configuration, of which what is changed leads to the extender, until it has placed a pod.
-// It returns what the scheduler said.
-func placeWith(t *testing.T, cluster *controlplane.Cluster, binaries controlplane.Binaries, file string, change func(extender map[string]any)) string {
+// placeWith runs a scheduler with a configuration, of which what is changed leads to the extender,
+// until it has placed a pod. It returns what the scheduler said.
+func placeWith(t *testing.T, cluster *controlplane.Cluster, binaries controlplane.Binaries, file string,
+	change func(extender map[string]any)) string {
 	t.Helper()
 	kubeconfig, err := cluster.KubeconfigForServiceAccount(t.Context(), "foresail-system", "foresail-scheduler")
 	require.NoError(t, err)
 	home := t.TempDir()
 	log := filepath.Join(home, "log")
-	scheduler, err := controlplane.StartProcess("second scheduler", binaries.Path(controlplane.Scheduler), log, home, []string{
-		"--config=" + outsideOfAPod(t, file, kubeconfig, change), "--authentication-kubeconfig=" + kubeconfig, "--authorization-kubeconfig=" + kubeconfig,
-		"--secure-port=0", // nobody asks it anything here
-	})
+	scheduler, err := controlplane.StartProcess("second scheduler", binaries.Path(controlplane.Scheduler), log, home,
+		[]string{
+			"--config=" + outsideOfAPod(t, file, kubeconfig, change), "--authentication-kubeconfig=" + kubeconfig,
+			"--authorization-kubeconfig=" + kubeconfig,
+			"--secure-port=0", // nobody asks it anything here
+		})
 	require.NoError(t, err)
 	defer func() { require.NoError(t, scheduler.Stop(3*time.Second)) }()
 
 	pods := cluster.Client().CoreV1().Pods("default")
-	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{GenerateName: "placed-"}, Spec: corev1.PodSpec{SchedulerName: "foresail-scheduler"}}
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{GenerateName: "placed-"},
+		Spec: corev1.PodSpec{SchedulerName: "foresail-scheduler"}}
 	pod.Spec.Containers = []corev1.Container{{Name: "main", Image: "main"}}
 	pod, err = pods.Create(t.Context(), pod, metav1.CreateOptions{})
 	require.NoError(t, err)
@@ -101,8 +107,8 @@ func placeWith(t *testing.T, cluster *controlplane.Cluster, binaries controlplan
 	return string(said)
 }
 
-// outsideOfAPod is a configuration for a scheduler that is no pod: where the API server is has to be told, and the name of the
-// Service means nothing.
+// outsideOfAPod is a configuration for a scheduler that is no pod: where the API server is has to
+// be told, and the name of the Service means nothing.
 func outsideOfAPod(t *testing.T, file, kubeconfig string, change func(extender map[string]any)) string {
 	t.Helper()
 	data, err := os.ReadFile(file)
@@ -118,11 +124,12 @@ func outsideOfAPod(t *testing.T, file, kubeconfig string, change func(extender m
 	return path
 }
 
-// issueCertificates writes what the Secrets of the example hold: an authority (ca.crt), the certificate of a scheduler (tls.crt,
-// tls.key), and the one of a server (server.crt, server.key).
+// issueCertificates writes what the Secrets of the example hold: an authority (ca.crt), the
+// certificate of a scheduler (tls.crt, tls.key), and the one of a server (server.crt, server.key).
 func issueCertificates(t *testing.T, folder string) {
 	t.Helper()
-	valid := x509.Certificate{SerialNumber: big.NewInt(1), NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour)}
+	valid := x509.Certificate{SerialNumber: big.NewInt(1), NotBefore: time.Now().Add(-time.Hour),
+		NotAfter: time.Now().Add(time.Hour)}
 	authority := valid
 	authority.IsCA, authority.BasicConstraintsValid, authority.Subject.CommonName = true, true, "authority"
 	signer := issue(t, folder, "ca", &authority, &authority, nil)
@@ -130,7 +137,8 @@ func issueCertificates(t *testing.T, folder string) {
 	client.Subject.CommonName, client.ExtKeyUsage = "foresail-scheduler", []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}
 	issue(t, folder, "tls", &client, &authority, signer)
 	server := valid
-	server.IPAddresses, server.ExtKeyUsage = []net.IP{net.IPv4(127, 0, 0, 1)}, []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}
+	server.IPAddresses, server.ExtKeyUsage = []net.IP{net.IPv4(127, 0, 0,
+		1)}, []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}
 	issue(t, folder, "server", &server, &authority, signer)
 }
 
@@ -146,13 +154,15 @@ func issue(t *testing.T, folder, name string, of, by *x509.Certificate, signer *
 	require.NoError(t, err)
 	private, err := x509.MarshalPKCS8PrivateKey(key)
 	require.NoError(t, err)
-	for file, block := range map[string]*pem.Block{name + ".crt": {Type: "CERTIFICATE", Bytes: content}, name + ".key": {Type: "PRIVATE KEY", Bytes: private}} {
+	for file, block := range map[string]*pem.Block{name + ".crt": {Type: "CERTIFICATE", Bytes: content},
+		name + ".key": {Type: "PRIVATE KEY", Bytes: private}} {
 		require.NoError(t, os.WriteFile(filepath.Join(folder, file), pem.EncodeToMemory(block), 0o600))
 	}
 	return key
 }
 
-// answerWhoIsKnown lets a scheduler pass that the authority knows, by the server of the extender, and tells the name of the first.
+// answerWhoIsKnown lets a scheduler pass that the authority knows, by the server of the extender,
+// and tells the name of the first.
 func answerWhoIsKnown(t *testing.T, folder string) (address string, asked <-chan string) {
 	t.Helper()
 	names := make(chan string, 1)
@@ -182,15 +192,18 @@ func answerWhoIsKnown(t *testing.T, folder string) (address string, asked <-chan
 func addRoomyNode(t *testing.T, cluster *controlplane.Cluster) {
 	t.Helper()
 	core := cluster.Client().CoreV1()
-	_, err := core.ServiceAccounts("default").Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "default"}}, metav1.CreateOptions{})
+	_, err := core.ServiceAccounts("default").Create(t.Context(),
+		&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "default"}}, metav1.CreateOptions{})
 	require.NoError(t, err)
-	node, err := core.Nodes().Create(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "roomy"}}, metav1.CreateOptions{})
+	node, err := core.Nodes().Create(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "roomy"}},
+		metav1.CreateOptions{})
 	require.NoError(t, err)
 	node.Spec.Taints = nil // of being new; what takes it off does not run
 	node, err = core.Nodes().Update(t.Context(), node, metav1.UpdateOptions{})
 	require.NoError(t, err)
 	node.Status.Allocatable = corev1.ResourceList{
-		corev1.ResourceCPU: resource.MustParse("4"), corev1.ResourceMemory: resource.MustParse("8Gi"), corev1.ResourcePods: resource.MustParse("110"),
+		corev1.ResourceCPU: resource.MustParse("4"), corev1.ResourceMemory: resource.MustParse("8Gi"),
+		corev1.ResourcePods: resource.MustParse("110"),
 	}
 	node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}
 	_, err = core.Nodes().UpdateStatus(t.Context(), node, metav1.UpdateOptions{})

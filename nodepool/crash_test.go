@@ -222,7 +222,7 @@ var scenarios = []scenario{
 		},
 		ended: func(r *rig) bool {
 			require.GreaterOrEqual(r, r.running(), 3)
-			return r.left() == 0 && r.record().Replacing == 0 && len(r.world.nodes) == r.running()
+			return r.left() == 0 && r.record().WorkersBeforeRollout == 0 && len(r.world.nodes) == r.running()
 		},
 		check: func(r *rig) {
 			require.Equal(r, 3, r.running())

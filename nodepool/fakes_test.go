@@ -650,8 +650,8 @@ func (s *fakeSignals) Observe(_ context.Context, o signal.Observation) []plan.Si
 	s.seen = o
 	if s.level {
 		needs := o.Expected
-		if o.Replacing > 0 {
-			needs = min(needs, o.Replacing)
+		if o.WorkersBeforeRollout > 0 {
+			needs = min(needs, o.WorkersBeforeRollout)
 		}
 		return []plan.Signal{{Name: "latency", Known: true, Now: 0.6, Predicted: 0.6, Threshold: 0.7, Desired: o.Expected,
 			Fits: o.Expected, Needs: needs}}

@@ -36,7 +36,7 @@ func TestInterruptedWorkerIsReplacedAndDrained(t *testing.T) {
 	require.Equal(t, []provider.Message{m}, r.notices.done)
 	record := r.record()
 	require.Len(t, record.Interruptions, 1)
-	require.True(t, record.Interruptions[0].Replaced)
+	require.True(t, record.Interruptions[0].ReplacementSettled)
 	require.Equal(t, state.ActionUp, record.Action.Kind)
 	require.Equal(t, 1, r.world.launches, "at once")
 
@@ -92,7 +92,7 @@ func TestInterruptionDuringScaleUp(t *testing.T) {
 	r.tick()
 	slots := r.record().Action.Slots
 	require.Len(t, slots, 2, "the open scale-up has a further slot")
-	require.True(t, r.record().Interruptions[0].Replaced)
+	require.True(t, r.record().Interruptions[0].ReplacementSettled)
 	r.until("both have joined", 3*time.Minute, func() bool { return r.count(journal.EventScaledUp) == 1 })
 	r.until("the other has gone", 3*time.Minute, func() bool { return len(r.record().Interruptions) == 0 })
 	require.Equal(t, 3, r.running())

@@ -327,7 +327,7 @@ func TestInterruptedRepairsAreReplaced(t *testing.T) {
 	r.until("its drain has begun", 35*time.Minute, func() bool {
 		return len(r.record().Repairs) == 1 && r.record().Repairs[0].State == state.RemovalDraining
 	})
-	require.False(t, r.record().Repairs[0].Replaced)
+	require.False(t, r.record().Repairs[0].ReplacementSettled)
 	r.take("i-old0")
 	r.tick()
 	require.Len(t, r.record().Interruptions, 1)

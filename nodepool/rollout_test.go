@@ -202,7 +202,7 @@ func TestRollOutUnderALevel(t *testing.T) {
 			r.pass(10 * time.Minute)
 			require.Equal(t, 10, r.running())
 			require.Equal(t, 10, r.world.launches)
-			require.Zero(t, r.record().Replacing)
+			require.Zero(t, r.record().WorkersBeforeRollout)
 			r.clean()
 		})
 	}

@@ -258,7 +258,7 @@ func TestNewProcessDeletesNodesOfGoneInstances(t *testing.T) {
 	for name, record := range map[string]state.Record{
 		"pending termination": {PendingTerminations: []state.PendingTermination{{InstanceID: "i-old0",
 			Reason: state.TerminateJoinFailed}}},
-		"interrupted": {Interruptions: []state.Removal{{InstanceID: "i-old0", State: state.RemovalPlanned, Replaced: true}}},
+		"interrupted": {Interruptions: []state.Removal{{InstanceID: "i-old0", State: state.RemovalPlanned, ReplacementSettled: true}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(t)

@@ -47,7 +47,7 @@ type PredictedMetricList struct {
 
 // PredictedMetricSpec configures a forecast. Only scaleTargetRef, source and threshold are required.
 //
-// +kubebuilder:validation:XValidation:rule="!has(self.staleAfter) || duration(self.staleAfter) <= duration('0s') || ((!has(self.source.pods) || duration(self.staleAfter) >= duration(self.source.pods.interval) + duration(self.source.pods.interval)) && (!has(self.source.prometheus) || duration(self.staleAfter) >= duration(self.source.prometheus.interval) + duration(self.source.prometheus.interval)) && (!has(self.source.resource) || duration(self.staleAfter) >= duration(self.source.resource.interval) + duration(self.source.resource.interval)))",message="staleAfter must be at least twice the interval of the source",fieldPath=".staleAfter"
+// +kubebuilder:validation:XValidation:rule="!has(self.staleAfter) || duration(self.staleAfter) <= duration('0s') || ((!has(self.source.pods) || duration(self.staleAfter) >= duration(self.source.pods.interval) + duration(self.source.pods.interval)) && (!has(self.source.prometheus) || duration(self.staleAfter) >= duration(self.source.prometheus.interval) + duration(self.source.prometheus.interval)) && (!has(self.source.resource) || duration(self.staleAfter) >= duration('30s')))",message="staleAfter must be at least twice the interval of the source",fieldPath=".staleAfter"
 // +kubebuilder:validation:XValidation:rule="!has(self.maxReplicas) || self.maxReplicas >= self.minReplicas",message="maxReplicas must be at least minReplicas",fieldPath=".maxReplicas"
 // +kubebuilder:validation:XValidation:rule="self.minReplicas != 0 || ((has(self.source.prometheus) && self.source.prometheus.scope == 'Target') || (has(self.source.remoteWrite) && self.source.remoteWrite.scope == 'Target'))",message="minReplicas must be at least 1, or 0 if the source has scope Target",fieldPath=".minReplicas"
 // +kubebuilder:validation:XValidation:rule="!has(self.activation) || self.minReplicas == 0",message="activation must be absent unless minReplicas is 0",fieldPath=".activation"
@@ -168,7 +168,7 @@ type PredictedMetricSpec struct {
 	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]+([.][0-9]{1,3})?(h|m|s)|[0-9]+ms)+$') && duration(self) >= duration('100ms') && duration(self) <= duration('45s')",message="sampleInterval must be a whole number of milliseconds from 100ms to 45s, such as 1s"
 	SampleInterval *metav1.Duration `json:"sampleInterval,omitempty"`
 
-	// How long load takes to move between pods when one starts or ends: slow start of a load balancer, readings that lag. 0s: at once.
+	// Alpha: how long load takes to move between pods when one starts or ends: slow start of a load balancer, readings that lag. 0s: at once.
 	// +optional
 	// +default="30s"
 	// +kubebuilder:validation:Type=string

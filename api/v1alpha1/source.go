@@ -80,7 +80,7 @@ func (s *Source) Interval() time.Duration {
 	case s.Prometheus != nil:
 		return s.Prometheus.Interval.Duration
 	case s.Resource != nil:
-		return s.Resource.Interval.Duration
+		return ResourceInterval
 	}
 	return 0
 }
@@ -237,6 +237,10 @@ const (
 	ResourceMemory ResourceName = "memory"
 )
 
+// ResourceInterval is how often metrics.k8s.io is read. metrics-server has a new value of a pod each 15 s by default, and a
+// more frequent read finds the same one.
+const ResourceInterval = 15 * time.Second
+
 // ResourceSource reads metrics.k8s.io, which metrics-server serves. Its values are averages over 15 seconds or more.
 type ResourceSource struct {
 	// The resource: cpu (threshold in cores) or memory (threshold in bytes).
@@ -248,12 +252,4 @@ type ResourceSource struct {
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:XValidation:rule="self.matches('^([a-z0-9]([-a-z0-9]*[a-z0-9])?)?$')",message="source.resource.container must be the name of a container, or empty for the sum of all"
 	Container string `json:"container,omitempty"`
-
-	// How often metrics.k8s.io is read.
-	// +optional
-	// +default="15s"
-	// +kubebuilder:validation:Type=string
-	// +kubebuilder:validation:MaxLength=32
-	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1s')",message="source.resource.interval must be a duration of at least 1s, such as 15s"
-	Interval *metav1.Duration `json:"interval,omitempty"`
 }

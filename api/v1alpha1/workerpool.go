@@ -73,7 +73,7 @@ type WorkerPoolSpec struct {
 	// +kubebuilder:validation:MinItems=1
 	Signals []PoolSignal `json:"signals,omitempty"`
 
-	// Any launches workers as soon as a signal or pending pods recommend more; All only if a signal and pending pods both do.
+	// Alpha: Any launches workers as soon as a signal or pending pods recommend more; All only if a signal and pending pods both do.
 	// +optional
 	// +default="Any"
 	Mode PoolMode `json:"mode,omitempty"`
@@ -362,30 +362,23 @@ type PoolCooldown struct {
 
 // SeasonalFloor learns the profile of a week.
 type SeasonalFloor struct {
-	// The load of the whole pool in nodes.
+	// The URL of the server, as that of a signal.
+	// +optional
+	// +kubebuilder:validation:MaxLength=1024
+	// +kubebuilder:validation:XValidation:rule="self == '' || isURL(self) && url(self).getScheme() in ['http', 'https'] && url(self).getHost() != '' && url(self).getQuery().size() == 0 && !self.contains('#') && !self.contains('@')",message="seasonal.address must be an http or https URL without credentials, query and fragment, such as http://prometheus.monitoring:9090"
+	Address string `json:"address,omitempty"`
+
+	// Any expression of PromQL for the load of the whole pool in nodes, such as the summed CPU utilization of the nodes divided by the threshold.
 	// +required
-	Prometheus SeasonalQuery `json:"prometheus"`
+	// +kubebuilder:validation:MaxLength=4096
+	// +kubebuilder:validation:XValidation:rule="self.matches('[^[:space:]]')",message="seasonal.query must be an expression of PromQL"
+	Query string `json:"query"`
 
 	// How many past weeks to learn from.
 	// +optional
 	// +default=1
 	// +kubebuilder:validation:XValidation:rule="self >= 1 && self <= 12",message="seasonal.weeks must be from 1 to 12"
 	Weeks *int32 `json:"weeks,omitempty"`
-}
-
-// SeasonalQuery is a query of a Prometheus server for the load of the whole pool.
-type SeasonalQuery struct {
-	// The URL of the server, as that of a signal.
-	// +optional
-	// +kubebuilder:validation:MaxLength=1024
-	// +kubebuilder:validation:XValidation:rule="self == '' || isURL(self) && url(self).getScheme() in ['http', 'https'] && url(self).getHost() != '' && url(self).getQuery().size() == 0 && !self.contains('#') && !self.contains('@')",message="prometheus.address must be an http or https URL without credentials, query and fragment, such as http://prometheus.monitoring:9090"
-	Address string `json:"address,omitempty"`
-
-	// Any expression of PromQL for the load in nodes, such as the summed CPU utilization of the nodes divided by the threshold.
-	// +required
-	// +kubebuilder:validation:MaxLength=4096
-	// +kubebuilder:validation:XValidation:rule="self.matches('[^[:space:]]')",message="prometheus.query must be an expression of PromQL"
-	Query string `json:"query"`
 }
 
 // MarketPolicy defines how instances are bought.

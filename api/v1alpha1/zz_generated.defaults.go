@@ -25,7 +25,6 @@ var metricDefaults = []fieldDefault{
 	{"source.remoteWrite.podLabel", "pod"},
 	{"source.remoteWrite.scope", "Pod"},
 	{"source.remoteWrite.type", "Gauge"},
-	{"source.resource.interval", "15s"},
 	{"startupTime", "25s"},
 }
 

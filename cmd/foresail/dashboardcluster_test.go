@@ -46,16 +46,19 @@ func askWhatIf(t *testing.T, browser *http.Client, base string) {
 // annMay gives ann a ClusterRole of her own.
 func annMay(t *testing.T, cluster *controlplane.Cluster, name string, rules ...rbacv1.PolicyRule) {
 	t.Helper()
-	_, err := cluster.Client().RbacV1().ClusterRoles().Create(t.Context(), &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name}, Rules: rules}, metav1.CreateOptions{})
+	_, err := cluster.Client().RbacV1().ClusterRoles().Create(t.Context(),
+		&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name}, Rules: rules}, metav1.CreateOptions{})
 	require.NoError(t, err)
 	_, err = cluster.Client().RbacV1().ClusterRoleBindings().Create(t.Context(), &rbacv1.ClusterRoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: name}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: name},
-		Subjects: []rbacv1.Subject{{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: "ann"}},
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: name},
+		Subjects:   []rbacv1.Subject{{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: "ann"}},
 	}, metav1.CreateOptions{})
 	require.NoError(t, err)
 }
 
-// lookAtEvents has ann look at Events that are written as Foresail does it: without the rights to, and with them.
+// lookAtEvents has ann look at Events that are written as Foresail does it: without the rights to,
+// and with them.
 func lookAtEvents(t *testing.T, cluster *controlplane.Cluster, browser *http.Client, base string) {
 	t.Helper()
 	scheme := runtime.NewScheme()
@@ -67,7 +70,8 @@ func lookAtEvents(t *testing.T, cluster *controlplane.Cluster, browser *http.Cli
 	metric := &v1alpha1.PredictedMetric{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "checkout"}}
 	recorder.Eventf(metric, nil, corev1.EventTypeNormal, "AboveThreshold", "ScaleTo5", "the load <rises>")
 	recorder.Eventf(metric, nil, corev1.EventTypeNormal, "Headroom", "ScaleTo4", "the load falls")
-	recorder.Eventf(&v1alpha1.WorkerPool{ObjectMeta: metav1.ObjectMeta{Name: "checkout"}}, nil, corev1.EventTypeWarning, "Unlisted", "Launch", "it is missing")
+	recorder.Eventf(&v1alpha1.WorkerPool{ObjectMeta: metav1.ObjectMeta{Name: "checkout"}}, nil, corev1.EventTypeWarning,
+		"Unlisted", "Launch", "it is missing")
 
 	ofMetric, ofPool := base+"/local/v1/events/predictedmetrics/default/checkout", base+"/local/v1/events/workerpools/checkout"
 	for _, path := range []string{ofMetric, ofPool} {
@@ -75,7 +79,8 @@ func lookAtEvents(t *testing.T, cluster *controlplane.Cluster, browser *http.Cli
 		assert.Equal(t, http.StatusOK, code)
 		assert.Contains(t, body, "You may not read Events, which takes the right list of events in namespace default: events is forbidden")
 	}
-	annMay(t, cluster, "ann-events", rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"events"}, Verbs: []string{"list"}})
+	annMay(t, cluster, "ann-events", rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"events"},
+		Verbs: []string{"list"}})
 	var body string
 	clitest.Eventually(t, func() bool { // once the API server knows of the binding, and the Events are written
 		_, body = clitest.Open(t, browser, ofMetric)
@@ -102,7 +107,8 @@ func lookAtPools(t *testing.T, cluster *controlplane.Cluster, browser *http.Clie
 	objects, err := client.New(cluster.RESTConfig(), client.Options{Scheme: scheme})
 	require.NoError(t, err)
 	clitest.NewPool(t, objects)
-	annMay(t, cluster, "ann-pools", rbacv1.PolicyRule{APIGroups: []string{"foresail.dev"}, Resources: []string{"workerpools"}, Verbs: []string{"get", "list"}})
+	annMay(t, cluster, "ann-pools", rbacv1.PolicyRule{APIGroups: []string{"foresail.dev"},
+		Resources: []string{"workerpools"}, Verbs: []string{"get", "list"}})
 	clitest.Eventually(t, func() bool { // once the API server knows of the binding
 		_, body = clitest.Open(t, browser, base+"/local/v1/workerpools")
 		return strings.Contains(body, `"name":"workers"`)
@@ -121,17 +127,20 @@ func askAboutPods(t *testing.T, browser *http.Client, base string) {
 	assert.Contains(t, body, "get a token of the ServiceAccount foresail-explain in namespace foresail-system, for which the Role foresail-explain is")
 }
 
-// TestDashboardOfACluster has a user with no rights but the Role foresail-dashboard look at a real Foresail, without a tunnel.
+// TestDashboardOfACluster has a user with no rights but the Role foresail-dashboard look at a real
+// Foresail, without a tunnel.
 func TestDashboardOfACluster(t *testing.T) {
 	cluster := controlplane.BorrowFor(t)
 	clitest.WithDefinitions(t, cluster, "../../manifests")
-	applyManifests(t, cluster, "base/namespace.yaml", "base/serviceaccount.yaml", "components/dashboard/rbac.yaml", "examples/predictedmetric.yaml")
+	applyManifests(t, cluster, "base/namespace.yaml", "base/serviceaccount.yaml", "components/dashboard/rbac.yaml",
+		"examples/predictedmetric.yaml")
 	user := withRole(t, cluster, "ann", "foresail-dashboard")
 	free := freePorts(t, 3)
 	cert, _, err := cluster.ServingCertificate("localhost", "127.0.0.1")
 	require.NoError(t, err)
 	server := fmt.Sprintf("https://127.0.0.1:%d", free[2])
-	p := runAside(t, "run", "--dashboard", "--kubeconfig", cluster.Kubeconfig(), "--apiservice=none", "--leader-elect=false", "--bind-address", "127.0.0.1",
+	p := runAside(t, "run", "--dashboard", "--kubeconfig", cluster.Kubeconfig(), "--apiservice=none",
+		"--leader-elect=false", "--bind-address", "127.0.0.1",
 		"--secure-port", strconv.Itoa(free[0]), "--http-address", fmt.Sprintf("127.0.0.1:%d", free[1]),
 		"--metrics-address", strings.TrimPrefix(server, "https://"), "--metrics-cert-dir", filepath.Dir(cert))
 	clitest.Eventually(t, func() bool {
@@ -139,7 +148,8 @@ func TestDashboardOfACluster(t *testing.T) {
 		return clitest.Status(t, free[1], "/readyz") == http.StatusOK
 	})
 	authorities := clitest.File(t, "ca.crt", string(cluster.CA()))
-	browser, base, _ := clitest.Browse(t, newRoot(time.Now), "--kubeconfig", user, "--server", server, "--server-ca-file", authorities)
+	browser, base, _ := clitest.Browse(t, newRoot(time.Now), "--kubeconfig", user, "--server", server,
+		"--server-ca-file", authorities)
 	clitest.Eventually(t, func() bool { // once there is a point of it
 		code, body := clitest.Open(t, browser, base+dashboard.MetricsPath+"/default/checkout")
 		require.Contains(t, []int{http.StatusOK, http.StatusNotFound}, code, body)
@@ -151,7 +161,8 @@ func TestDashboardOfACluster(t *testing.T) {
 
 	askWhatIf(t, browser, base)
 	askAboutPods(t, browser, base)
-	elsewhere := []string{"dashboard", "--kubeconfig", user, "--server", server, "--server-ca-file", authorities, "--foresail-namespace", "default"}
+	elsewhere := []string{"dashboard", "--kubeconfig", user, "--server", server, "--server-ca-file", authorities,
+		"--foresail-namespace", "default"}
 	_, stdout, stderr := foresail(t, "", elsewhere...)
 	assert.Empty(t, stdout)
 	assert.Contains(t, stderr, "for which the Role foresail-dashboard is")

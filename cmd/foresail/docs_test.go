@@ -18,8 +18,8 @@ import (
 	"github.com/foresail/foresail/internal/docpages"
 )
 
-// parse returns why the command line would end with "unusable arguments". A mention in a sentence may lack arguments and the
-// value of its last flag.
+// parse returns why the command line would end with "unusable arguments". A mention in a sentence
+// may lack arguments and the value of its last flag.
 func parse(args []string, mention bool) error {
 	root := newRoot(time.Now)
 	args, _, err := cli.SplitType(root, args)
@@ -53,7 +53,8 @@ func TestCommandLinesOfPagesParse(t *testing.T) {
 		for _, command := range page.Commands() {
 			if args, ok := command.Foresail(); ok {
 				checked++
-				assert.NoError(t, parse(args, command.Mention), "%s: foresail %s", command.Where, strings.Join(args, " "))
+				assert.NoError(t, parse(args, command.Mention), "%s: foresail %s", command.Where,
+					strings.Join(args, " "))
 			}
 		}
 	}

@@ -35,14 +35,19 @@ func TestUnusableArgumentsEndWithTwo(t *testing.T) {
 		{"replay --filenam x", "unknown flag: --filenam: must be one of --cooldowns, --filename, --help, --input, --learn, --output"},
 		{"replay -x", "unknown shorthand flag: 'x' in -x: must be one of --cooldowns"},
 		{"replay --filename", "flag needs an argument: --filename"},
-		{"replay --filename " + spec + " events.jsonl", `unexpected argument "events.jsonl": foresail replay takes flags only`},
+		{"replay --filename " + spec + " events.jsonl",
+			`unexpected argument "events.jsonl": foresail replay takes flags only`},
 		{"replay --filename " + spec + " --output xml", `--output: "xml": must be json or table`},
 		{"replay --filename " + spec + " --cooldowns=some", `--cooldowns: "some": must be true or false`},
-		{"replay --filename " + spec + " --input /nonexistent", "--input: open /nonexistent: no such file or directory: must be a file of JSON Lines, or -"},
+		{"replay --filename " + spec + " --input /nonexistent",
+			"--input: open /nonexistent: no such file or directory: must be a file of JSON Lines, or -"},
 		{"replay --filename /nonexistent", "--filename: open /nonexistent: no such file or directory: must be a file"},
-		{"replay --filename " + clitest.File(t, "spec.yaml", "threshold: [1]\nmaxReplicas: 9"), "spec.threshold: must be a quantity"},
-		{"replay --filename " + clitest.File(t, "spec.yaml", "thresholds: 700m\nmaxReplicas: 9"), "spec.thresholds: no such field: must be one of"},
-		{"replay --filename " + clitest.File(t, "spec.yaml", "threshold: 700m\nmaxReplicas: 9\nminReplicas: 10"), "spec.maxReplicas: 9: must be at least minReplicas"},
+		{"replay --filename " + clitest.File(t, "spec.yaml", "threshold: [1]\nmaxReplicas: 9"),
+			"spec.threshold: must be a quantity"},
+		{"replay --filename " + clitest.File(t, "spec.yaml", "thresholds: 700m\nmaxReplicas: 9"),
+			"spec.thresholds: no such field: must be one of"},
+		{"replay --filename " + clitest.File(t, "spec.yaml", "threshold: 700m\nmaxReplicas: 9\nminReplicas: 10"),
+			"spec.maxReplicas: 9: must be at least minReplicas"},
 		{"replay --filename " + clitest.File(t, "spec.yaml", "{"), "not a spec in YAML or JSON"},
 		{"run --kube-api-qps many", `--kube-api-qps: "many": must be a number`},
 		{"version 2", `unexpected argument "2": foresail version takes flags only`},
@@ -57,7 +62,8 @@ func TestUnusableArgumentsEndWithTwo(t *testing.T) {
 }
 
 func TestHelpGoesToStdoutAndShowsExamples(t *testing.T) {
-	for _, args := range [][]string{{}, {"--help"}, {"help"}, {"help", "replay"}, {"replay", "--help"}, {"version", "-h"}} {
+	for _, args := range [][]string{{}, {"--help"}, {"help"}, {"help", "replay"}, {"replay", "--help"},
+		{"version", "-h"}} {
 		code, out, stderr := foresail(t, "", args...)
 		assert.Equal(t, cli.ExitDone, code, args)
 		assert.Contains(t, out, "Examples:", args)

@@ -29,8 +29,9 @@ import (
 	"github.com/foresail/foresail/test/env/ports"
 )
 
-// TestPeopleReachReplicasThroughTheAPIServer has people with no rights but the Roles for them ask a replica that is a pod, by
-// port-forward of a real API server. Each right is then taken away once. kwok plays the kubelet.
+// TestPeopleReachReplicasThroughTheAPIServer has people with no rights but the Roles for them ask a
+// replica that is a pod, by port-forward of a real API server. Each right is then taken away once.
+// kwok plays the kubelet.
 func TestPeopleReachReplicasThroughTheAPIServer(t *testing.T) {
 	free := freePorts(t, 4)
 	open, answers, served, secure := free[0], free[1], free[2], free[3]
@@ -46,7 +47,8 @@ spec:
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, cluster.Stop()) })
 	clitest.WithDefinitions(t, cluster, "../../manifests")
-	applyManifests(t, cluster, "base/namespace.yaml", "base/serviceaccount.yaml", "components/dashboard/rbac.yaml", "components/extender-rights/rbac.yaml", "base/rbac-users.yaml", "components/nodepool/rbac.yaml", "examples/predictedmetric.yaml")
+	applyManifests(t, cluster, "base/namespace.yaml", "base/serviceaccount.yaml", "components/dashboard/rbac.yaml",
+		"components/extender-rights/rbac.yaml", "base/rbac-users.yaml", "components/nodepool/rbac.yaml", "examples/predictedmetric.yaml")
 	askWhatEditorsMay(t, cluster)
 	prometheus := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		answer := httptest.NewRecorder()
@@ -57,8 +59,10 @@ spec:
 	cert, _, err := cluster.ServingCertificate("localhost", "127.0.0.1")
 	require.NoError(t, err)
 	t.Setenv("FORESAIL_TEST_OPTIONS", "extender-warm-up=0s")
-	p := runAside(t, "run", "--enable", "adapter,extender", "--dashboard", "--kubeconfig", cluster.Kubeconfig(), "--apiservice=none", "--leader-elect=false",
-		"--bind-address", "127.0.0.1", "--secure-port", strconv.Itoa(secure), "--http-address", fmt.Sprintf("127.0.0.1:%d", open),
+	p := runAside(t, "run", "--enable", "adapter,extender", "--dashboard", "--kubeconfig", cluster.Kubeconfig(),
+		"--apiservice=none", "--leader-elect=false",
+		"--bind-address", "127.0.0.1", "--secure-port", strconv.Itoa(secure), "--http-address",
+		fmt.Sprintf("127.0.0.1:%d", open),
 		"--extender-address", fmt.Sprintf("127.0.0.1:%d", answers), "--prometheus", prometheus.URL,
 		"--extender-cpu-query", cpuOfNodes, "--extender-memory-query", memoryOfNodes,
 		"--metrics-address", fmt.Sprintf("127.0.0.1:%d", served), "--metrics-cert-dir", filepath.Dir(cert))
@@ -66,50 +70,63 @@ spec:
 		require.False(t, p.hasEnded(), "it has ended: %s", p.stderr)
 		return clitest.Status(t, open, "/readyz") == http.StatusOK
 	})
-	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "checkout", UID: "uid-1", CreationTimestamp: metav1.Now()}}
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "checkout", UID: "uid-1",
+		CreationTimestamp: metav1.Now()}}
 	var scores extenderv1.HostPriorityList
-	require.True(t, asScheduler(t, answers, "prioritize", extenderv1.ExtenderArgs{Pod: pod, NodeNames: &[]string{"node-1"}}, &scores))
-	addReplica(t, cluster, corev1.ContainerPort{Name: "metrics", ContainerPort: int32(served)}, corev1.ContainerPort{Name: "extender", ContainerPort: int32(answers)})
+	require.True(t, asScheduler(t, answers, "prioritize",
+		extenderv1.ExtenderArgs{Pod: pod, NodeNames: &[]string{"node-1"}}, &scores))
+	addReplica(t, cluster, corev1.ContainerPort{Name: "metrics", ContainerPort: int32(served)},
+		corev1.ContainerPort{Name: "extender", ContainerPort: int32(answers)})
 
 	askPerson(t, cluster, "foresail-explain", func(kubeconfig string) (said string, ok bool) {
-		code, stdout, stderr := foresail(t, "", "explain", "pod", "checkout", "-n", "default", "--kubeconfig", kubeconfig)
+		code, stdout, stderr := foresail(t, "", "explain", "pod", "checkout", "-n", "default", "--kubeconfig",
+			kubeconfig)
 		return stdout + stderr, code == cli.ExitDone && strings.Contains(stdout, "node-1")
 	})
 	askPerson(t, cluster, "foresail-dashboard", func(kubeconfig string) (said string, ok bool) {
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		output := &endsOnceOpen{end: cancel}
-		code := cli.Execute(ctx, newRoot(time.Now), []string{"dashboard", "--kubeconfig", kubeconfig}, nil, output, output)
-		return output.String(), code == cli.ExitDone && !strings.Contains(output.String(), "PredictedMetrics are not shown")
+		code := cli.Execute(ctx, newRoot(time.Now), []string{"dashboard", "--kubeconfig", kubeconfig}, nil, output,
+			output)
+		return output.String(), code == cli.ExitDone &&
+			!strings.Contains(output.String(), "PredictedMetrics are not shown")
 	})
 	p.end(t)
 	_, _, stderr := foresail(t, "", "explain", "pod", "checkout", "-n", "default", "--kubeconfig", cluster.Kubeconfig())
-	assert.Regexp(t, "^foresail explain pod: ask the pod foresail-system/foresail-0: .*connection refused\n$", stderr, "what the kubelet says")
+	assert.Regexp(t, "^foresail explain pod: ask the pod foresail-system/foresail-0: .*connection refused\n$", stderr,
+		"what the kubelet says")
 }
 
-// askWhatEditorsMay asks what the roles view and edit of Kubernetes include, which the controller manager joins from those of Foresail.
+// askWhatEditorsMay asks what the roles view and edit of Kubernetes include, which the controller
+// manager joins from those of Foresail.
 func askWhatEditorsMay(t *testing.T, cluster *controlplane.Cluster) {
 	t.Helper()
 	api := cluster.Client()
 	bind := func(user, role string) ([]rbacv1.Subject, metav1.ObjectMeta, rbacv1.RoleRef) {
-		return []rbacv1.Subject{{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: user}}, metav1.ObjectMeta{Name: user},
+		return []rbacv1.Subject{{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName,
+				Name: user}}, metav1.ObjectMeta{Name: user},
 			rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role}
 	}
 	for user, role := range map[string]string{"viewer": "view", "editor": "edit"} {
 		subjects, meta, ref := bind(user, role)
-		_, err := api.RbacV1().RoleBindings("default").Create(t.Context(), &rbacv1.RoleBinding{ObjectMeta: meta, RoleRef: ref, Subjects: subjects}, metav1.CreateOptions{})
+		_, err := api.RbacV1().RoleBindings("default").Create(t.Context(),
+			&rbacv1.RoleBinding{ObjectMeta: meta, RoleRef: ref, Subjects: subjects}, metav1.CreateOptions{})
 		require.NoError(t, err)
 	}
 	for user, role := range map[string]string{"viewer-of-all": "view", "editor-of-all": "edit"} {
 		subjects, meta, ref := bind(user, role)
-		_, err := api.RbacV1().ClusterRoleBindings().Create(t.Context(), &rbacv1.ClusterRoleBinding{ObjectMeta: meta, RoleRef: ref, Subjects: subjects}, metav1.CreateOptions{})
+		_, err := api.RbacV1().ClusterRoleBindings().Create(t.Context(),
+			&rbacv1.ClusterRoleBinding{ObjectMeta: meta, RoleRef: ref, Subjects: subjects}, metav1.CreateOptions{})
 		require.NoError(t, err)
 	}
 	may := func(user, namespace, verb, resource string) bool {
 		resource, subresource, _ := strings.Cut(resource, "/")
-		review, err := api.AuthorizationV1().SubjectAccessReviews().Create(t.Context(), &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
-			User: user, ResourceAttributes: &authorizationv1.ResourceAttributes{Namespace: namespace, Verb: verb, Group: "foresail.dev", Resource: resource, Subresource: subresource},
-		}}, metav1.CreateOptions{})
+		review, err := api.AuthorizationV1().SubjectAccessReviews().Create(t.Context(),
+			&authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
+				User: user, ResourceAttributes: &authorizationv1.ResourceAttributes{Namespace: namespace, Verb: verb,
+					Group: "foresail.dev", Resource: resource, Subresource: subresource},
+			}}, metav1.CreateOptions{})
 		require.NoError(t, err)
 		return review.Status.Allowed
 	}
@@ -123,13 +140,15 @@ func askWhatEditorsMay(t *testing.T, cluster *controlplane.Cluster) {
 		{"viewer viewer-of-all", "default", "predictedmetriccheckpoints", reads, writes},
 		{"editor editor-of-all", "default", "predictedmetrics", reads + " " + writes, ""},
 		{"editor editor-of-all", "default", "predictedmetrics/status", "", writes},
-		{"editor editor-of-all", "default", "predictedmetriccheckpoints", reads + " delete deletecollection", "create update patch"},
+		{"editor editor-of-all", "default", "predictedmetriccheckpoints", reads + " delete deletecollection",
+			"create update patch"},
 		{"viewer editor", "", "workerpools", "", reads + " " + writes},
 		{"viewer-of-all editor-of-all", "", "workerpools", reads, writes},
 	} {
 		for user := range strings.FieldsSeq(c.users) {
 			for verb := range strings.FieldsSeq(c.allowed) {
-				clitest.Eventually(t, func() bool { return may(user, c.namespace, verb, c.resource) }) // once the roles are joined
+				// once the roles are joined
+				clitest.Eventually(t, func() bool { return may(user, c.namespace, verb, c.resource) })
 			}
 			for verb := range strings.FieldsSeq(c.forbidden) {
 				assert.False(t, may(user, c.namespace, verb, c.resource), "%s: %s %s", user, verb, c.resource)
@@ -159,8 +178,10 @@ func addReplica(t *testing.T, cluster *controlplane.Cluster, ports ...corev1.Con
 	t.Helper()
 	pod := clitest.ForesailPod("foresail-0")
 	pod.Labels = map[string]string{"app.kubernetes.io/name": "foresail"}
-	pod.Spec.SecurityContext = &corev1.PodSecurityContext{RunAsNonRoot: new(true), SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault}}
-	pod.Spec.Containers[0].SecurityContext = &corev1.SecurityContext{AllowPrivilegeEscalation: new(false), Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}}}
+	pod.Spec.SecurityContext = &corev1.PodSecurityContext{RunAsNonRoot: new(true),
+		SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault}}
+	pod.Spec.Containers[0].SecurityContext = &corev1.SecurityContext{AllowPrivilegeEscalation: new(false),
+		Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}}}
 	pod.Spec.Containers[0].Image = "foresail"
 	pod.Spec.Containers[0].Ports = ports
 	pods := cluster.Client().CoreV1().Pods(pod.Namespace)
@@ -174,7 +195,8 @@ func addReplica(t *testing.T, cluster *controlplane.Cluster, ports ...corev1.Con
 }
 
 // askPerson has a user with no rights but those of a Role ask, and takes each of them away once.
-func askPerson(t *testing.T, cluster *controlplane.Cluster, role string, ask func(kubeconfig string) (said string, ok bool)) {
+func askPerson(t *testing.T, cluster *controlplane.Cluster, role string,
+	ask func(kubeconfig string) (said string, ok bool)) {
 	t.Helper()
 	user, roles := "with-"+role, cluster.Client().RbacV1().Roles("foresail-system")
 	kubeconfig := withRole(t, cluster, user, role)
@@ -212,8 +234,9 @@ func askPerson(t *testing.T, cluster *controlplane.Cluster, role string, ask fun
 func withRole(t *testing.T, cluster *controlplane.Cluster, user, role string) (kubeconfig string) {
 	t.Helper()
 	_, err := cluster.Client().RbacV1().RoleBindings("foresail-system").Create(t.Context(), &rbacv1.RoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: user}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: role},
-		Subjects: []rbacv1.Subject{{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: user}},
+		ObjectMeta: metav1.ObjectMeta{Name: user},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: role},
+		Subjects:   []rbacv1.Subject{{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: user}},
 	}, metav1.CreateOptions{})
 	require.NoError(t, err)
 	kubeconfig, err = cluster.KubeconfigFor(user)

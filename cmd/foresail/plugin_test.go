@@ -68,8 +68,8 @@ func kind(name string) metav1.TypeMeta {
 	return metav1.TypeMeta{Kind: name, APIVersion: v1alpha1.GroupVersion.String()}
 }
 
-// kubeconfig returns a file whose current context leads nowhere, and whose context "here" leads to a cluster that has a
-// PredictedMetric in the namespace shop and a WorkerPool.
+// kubeconfig returns a file whose current context leads nowhere, and whose context "here" leads to
+// a cluster that has a PredictedMetric in the namespace shop and a WorkerPool.
 func kubeconfig(t *testing.T) string {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -83,20 +83,25 @@ func kubeconfig(t *testing.T) string {
 		case "/api":
 			answer = metav1.APIVersions{TypeMeta: metav1.TypeMeta{Kind: "APIVersions", APIVersion: "v1"}}
 		case "/apis":
-			answer = metav1.APIGroupList{TypeMeta: metav1.TypeMeta{Kind: "APIGroupList", APIVersion: "v1"}, Groups: []metav1.APIGroup{group}}
+			answer = metav1.APIGroupList{TypeMeta: metav1.TypeMeta{Kind: "APIGroupList", APIVersion: "v1"},
+				Groups: []metav1.APIGroup{group}}
 		case "/apis/foresail.dev":
 			answer = group
 		case "/apis/foresail.dev/v1alpha1":
 			answer = metav1.APIResourceList{
-				TypeMeta: metav1.TypeMeta{Kind: "APIResourceList", APIVersion: "v1"}, GroupVersion: "foresail.dev/v1alpha1",
+				TypeMeta:     metav1.TypeMeta{Kind: "APIResourceList", APIVersion: "v1"},
+				GroupVersion: "foresail.dev/v1alpha1",
 				APIResources: []metav1.APIResource{
-					{Name: "predictedmetrics", Kind: "PredictedMetric", Namespaced: true}, {Name: "workerpools", Kind: "WorkerPool"},
+					{Name: "predictedmetrics", Kind: "PredictedMetric", Namespaced: true},
+					{Name: "workerpools", Kind: "WorkerPool"},
 				},
 			}
 		case "/apis/foresail.dev/v1alpha1/namespaces/shop/predictedmetrics":
-			answer = v1alpha1.PredictedMetricList{TypeMeta: kind("PredictedMetricList"), Items: []v1alpha1.PredictedMetric{{ObjectMeta: metav1.ObjectMeta{Name: "checkout", Namespace: "shop"}}}}
+			answer = v1alpha1.PredictedMetricList{TypeMeta: kind("PredictedMetricList"),
+				Items: []v1alpha1.PredictedMetric{{ObjectMeta: metav1.ObjectMeta{Name: "checkout", Namespace: "shop"}}}}
 		case "/apis/foresail.dev/v1alpha1/workerpools":
-			answer = v1alpha1.WorkerPoolList{TypeMeta: kind("WorkerPoolList"), Items: []v1alpha1.WorkerPool{{ObjectMeta: metav1.ObjectMeta{Name: "workers"}}}}
+			answer = v1alpha1.WorkerPoolList{TypeMeta: kind("WorkerPoolList"),
+				Items: []v1alpha1.WorkerPool{{ObjectMeta: metav1.ObjectMeta{Name: "workers"}}}}
 		default:
 			w.WriteHeader(http.StatusNotFound)
 			return
@@ -116,7 +121,8 @@ func kubeconfig(t *testing.T) string {
 	return path
 }
 
-// TestKubectlCompletesThePlugin runs what kubectl runs: kubectl_complete-foresail with the words typed so far.
+// TestKubectlCompletesThePlugin runs what kubectl runs: kubectl_complete-foresail with the words
+// typed so far.
 func TestKubectlCompletesThePlugin(t *testing.T) {
 	config := kubeconfig(t)
 	for _, c := range []struct {

@@ -24,7 +24,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// process is the command in a process of its own: logging can be set up, and metrics be registered, once in each.
+// process is the command in a process of its own: logging can be set up, and metrics be registered,
+// once in each.
 type process struct {
 	command *exec.Cmd
 	stderr  *bytes.Buffer // to be read when it has ended
@@ -36,7 +37,8 @@ func runAside(t *testing.T, args ...string) *process {
 	t.Helper()
 	self, err := os.Executable()
 	require.NoError(t, err)
-	p := &process{command: exec.CommandContext(t.Context(), self, args...), stderr: &bytes.Buffer{}, ended: make(chan struct{})}
+	p := &process{command: exec.CommandContext(t.Context(), self, args...), stderr: &bytes.Buffer{},
+		ended: make(chan struct{})}
 	p.command.Env = append(os.Environ(), aside+"=1")
 	p.command.Stderr = p.stderr
 	require.NoError(t, p.command.Start())

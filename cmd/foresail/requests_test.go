@@ -17,9 +17,9 @@ import (
 	"github.com/foresail/foresail/test/env/controlplane"
 )
 
-// requestCounter passes the requests of anyone on to an API server, as an administrator, and counts those for all objects
-// of a kind by their paths. One that the API server rejects is not counted: an API server that has just started asks clients
-// to try again.
+// requestCounter passes the requests of anyone on to an API server, as an administrator, and counts
+// those for all objects of a kind by their paths. One that the API server rejects is not counted:
+// an API server that has just started asks clients to try again.
 type requestCounter struct {
 	*httptest.Server
 	mu    sync.Mutex

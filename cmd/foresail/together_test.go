@@ -39,7 +39,8 @@ import (
 // What fake servers of Prometheus are asked in tests.
 const cpuOfNodes, memoryOfNodes = "rate(cpu[1m])", "last_over_time(memory[1m])"
 
-// nodesOfPrometheus plays a server that has told the same of two nodes for long: one is idle, the other has little memory left.
+// nodesOfPrometheus plays a server that has told the same of two nodes for long: one is idle, the
+// other has little memory left.
 func nodesOfPrometheus(w http.ResponseWriter, r *http.Request) {
 	number := func(name string) float64 {
 		x, _ := strconv.ParseFloat(r.FormValue(name), 64) // 0 is answered with nothing
@@ -56,20 +57,23 @@ func nodesOfPrometheus(w http.ResponseWriter, r *http.Request) {
 		series = append(series, map[string]any{"metric": map[string]string{"node": instance}, "values": points})
 	}
 	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(map[string]any{"status": "success", "data": map[string]any{"resultType": "matrix", "result": series}})
+	_ = json.NewEncoder(w).Encode(map[string]any{"status": "success",
+		"data": map[string]any{"resultType": "matrix", "result": series}})
 }
 
-// TestRunOfTheExtenderAlone has one process answer what a scheduler would ask, by what Prometheus tells of nodes, with no rights
-// but those of the DaemonSet, in a cluster without WorkerPools.
+// TestRunOfTheExtenderAlone has one process answer what a scheduler would ask, by what Prometheus
+// tells of nodes, with no rights but those of the DaemonSet, in a cluster without WorkerPools.
 func TestRunOfTheExtenderAlone(t *testing.T) {
 	cluster := controlplane.BorrowFor(t)
 	addNode(t, cluster, "idle", "10.0.0.1")
 	addNode(t, cluster, "full", "10.0.0.2")
 	addGuest(t, cluster, "full") // without one a pod would not be refused for what it would use
-	applyManifests(t, cluster, "base/namespace.yaml", "base/serviceaccount.yaml", "base/rbac-users.yaml", "overlays/extender/serviceaccount.yaml", "overlays/extender/binding.yaml", "components/extender-rights/rbac.yaml")
+	applyManifests(t, cluster, "base/namespace.yaml", "base/serviceaccount.yaml", "base/rbac-users.yaml",
+		"overlays/extender/serviceaccount.yaml", "overlays/extender/binding.yaml", "components/extender-rights/rbac.yaml")
 	_, err := cluster.Client().RbacV1().ClusterRoleBindings().Create(t.Context(), &rbacv1.ClusterRoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: "scraper"}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "foresail-metrics-scraper"},
-		Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: "foresail-system", Name: "foresail-extender"}},
+		ObjectMeta: metav1.ObjectMeta{Name: "scraper"},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "foresail-metrics-scraper"},
+		Subjects:   []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: "foresail-system", Name: "foresail-extender"}},
 	}, metav1.CreateOptions{})
 	require.NoError(t, err)
 	kubeconfig, err := cluster.KubeconfigForServiceAccount(t.Context(), "foresail-system", "foresail-extender")
@@ -81,9 +85,12 @@ func TestRunOfTheExtenderAlone(t *testing.T) {
 	cert, _, err := cluster.ServingCertificate("localhost", "127.0.0.1")
 	require.NoError(t, err)
 
-	t.Setenv("FORESAIL_TEST_OPTIONS", "extender-warm-up=0s extender-metrics-interval=1s") // what was there before a Node is not its
-	p := runAside(t, "run", "--enable", "extender", "--kubeconfig", kubeconfig, "--extender-address", fmt.Sprintf("127.0.0.1:%d", answers),
-		"--secure-port", strconv.Itoa(secure), "--http-address", fmt.Sprintf("127.0.0.1:%d", open), "--prometheus", prometheus.URL,
+	// what was there before a Node is not its
+	t.Setenv("FORESAIL_TEST_OPTIONS", "extender-warm-up=0s extender-metrics-interval=1s")
+	p := runAside(t, "run", "--enable", "extender", "--kubeconfig", kubeconfig, "--extender-address",
+		fmt.Sprintf("127.0.0.1:%d", answers),
+		"--secure-port", strconv.Itoa(secure), "--http-address", fmt.Sprintf("127.0.0.1:%d", open), "--prometheus",
+		prometheus.URL,
 		"--extender-cpu-query", cpuOfNodes, "--extender-memory-query", memoryOfNodes,
 		"--metrics-address", fmt.Sprintf("127.0.0.1:%d", authorized), "--metrics-cert-dir", filepath.Dir(cert),
 	)
@@ -92,8 +99,10 @@ func TestRunOfTheExtenderAlone(t *testing.T) {
 		return clitest.Status(t, open, "/readyz") == http.StatusOK
 	})
 	assert.Zero(t, clitest.Status(t, secure, "/"), "the adapter's door is not open")
-	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "checkout", UID: "uid-1", CreationTimestamp: metav1.Now()}}
-	pod.Spec.Containers = []corev1.Container{{Name: "main", Resources: corev1.ResourceRequirements{Requests: quantities("1", "1Gi")}}}
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "checkout", UID: "uid-1",
+		CreationTimestamp: metav1.Now()}}
+	pod.Spec.Containers = []corev1.Container{{Name: "main",
+		Resources: corev1.ResourceRequirements{Requests: quantities("1", "1Gi")}}}
 	args := extenderv1.ExtenderArgs{Pod: pod, NodeNames: &[]string{"idle", "full", "unknown"}}
 	var result extenderv1.ExtenderFilterResult
 	clitest.Eventually(t, func() bool {
@@ -109,11 +118,13 @@ func TestRunOfTheExtenderAlone(t *testing.T) {
 	assert.Equal(t, extenderv1.HostPriority{Host: "idle", Score: 9}, scores[0], "2 of 4 cores: 0.65 + 0.35*0.5/0.65")
 
 	code, stdout, complaints := foresail(t, "", "explain", "pod", "checkout", "-n", "shop",
-		"--kubeconfig", cluster.Kubeconfig(), "--server", fmt.Sprintf("https://127.0.0.1:%d", authorized), "--server-ca-file", clitest.File(t, "ca.crt", string(cluster.CA())))
+		"--kubeconfig", cluster.Kubeconfig(), "--server", fmt.Sprintf("https://127.0.0.1:%d",
+			authorized), "--server-ca-file", clitest.File(t, "ca.crt", string(cluster.CA())))
 	require.Equal(t, cli.ExitDone, code, complaints)
 	assert.Contains(t, stdout, "There is no such pod now.")
 	lines := strings.Split(stdout, "\n")
-	assert.Equal(t, strings.Fields("idle 9 0.50 1.00 0.00 1.00 4.00 1Gi 0 1Gi 8Gi"), strings.Fields(clitest.Rows(lines, "NODE")[1])[:11])
+	assert.Equal(t, strings.Fields("idle 9 0.50 1.00 0.00 1.00 4.00 1Gi 0 1Gi 8Gi"),
+		strings.Fields(clitest.Rows(lines, "NODE")[1])[:11])
 	assert.Contains(t, clitest.Rows(lines, "FILTERED FOR")[1], "full: memory up to 7Gi predicted")
 
 	checkSurfaces(t, cluster, open, authorized)
@@ -121,7 +132,8 @@ func TestRunOfTheExtenderAlone(t *testing.T) {
 	assert.NotContains(t, p.stderr.String(), "forbidden")
 }
 
-// checkSurfaces asks a process that runs the extender, at the port of its probes and at that of its metrics, as various clients.
+// checkSurfaces asks a process that runs the extender, at the port of its probes and at that of its
+// metrics, as various clients.
 func checkSurfaces(t *testing.T, cluster *controlplane.Cluster, open, authorized int) {
 	t.Helper()
 	roots := x509.NewCertPool()
@@ -186,9 +198,11 @@ func TestRunOfAllTogether(t *testing.T) {
 	free := freePorts(t, 5)
 	secure, open, answers, metrics, scaler := free[0], free[1], free[2], free[3], fmt.Sprintf("127.0.0.1:%d", free[4])
 	p := runAside(t, "run", "--enable", "adapter,extender", "--enable", "nodepool", "--kubeconfig", api.kubeconfig(t),
-		"--apiservice=none", "--foresail-namespace", "default", "--bind-address", "127.0.0.1", "--secure-port", strconv.Itoa(secure),
+		"--apiservice=none", "--foresail-namespace", "default", "--bind-address", "127.0.0.1", "--secure-port",
+		strconv.Itoa(secure),
 		"--http-address", fmt.Sprintf("127.0.0.1:%d", open), "--extender-address", fmt.Sprintf("127.0.0.1:%d", answers),
-		"--metrics-address", fmt.Sprintf("127.0.0.1:%d", metrics), "--allow-anonymous", "metrics", "--keda-address", scaler,
+		"--metrics-address", fmt.Sprintf("127.0.0.1:%d", metrics), "--allow-anonymous", "metrics", "--keda-address",
+		scaler,
 		"--prometheus", prometheus.URL, "--extender-cpu-query", cpuOfNodes, "--extender-memory-query", memoryOfNodes,
 	)
 	clitest.Eventually(t, func() bool {
@@ -200,7 +214,8 @@ func TestRunOfAllTogether(t *testing.T) {
 	require.NoError(t, door.Close())
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "checkout", UID: "uid-1"}}
 	var result extenderv1.ExtenderFilterResult
-	require.True(t, asScheduler(t, answers, "filter", extenderv1.ExtenderArgs{Pod: pod, NodeNames: &[]string{"idle"}}, &result))
+	require.True(t, asScheduler(t, answers, "filter", extenderv1.ExtenderArgs{Pod: pod, NodeNames: &[]string{"idle"}},
+		&result))
 	assert.Equal(t, []string{"idle"}, *result.NodeNames)
 	assert.Equal(t, http.StatusOK, clitest.Status(t, metrics, extender.ExplainPath+"shop/checkout"))
 	assert.Equal(t, http.StatusNotFound, clitest.Status(t, metrics, extender.ExplainPath+"shop/cart"))
@@ -213,8 +228,10 @@ func TestRunOfAllTogether(t *testing.T) {
 	assert.ErrorIs(t, err, io.EOF, "it ends in order")
 }
 
-// asKEDA asks for the target of a PredictedMetric whose Deployment does not exist, and returns a stream that is open.
-func asKEDA(t *testing.T, cluster *controlplane.Cluster, address string) grpc.ServerStreamingClient[externalscaler.GetMetricSpecResponse] {
+// asKEDA asks for the target of a PredictedMetric whose Deployment does not exist, and returns a
+// stream that is open.
+func asKEDA(t *testing.T, cluster *controlplane.Cluster,
+	address string) grpc.ServerStreamingClient[externalscaler.GetMetricSpecResponse] {
 	t.Helper()
 	conn, err := grpc.NewClient(address, grpc.WithTransportCredentials(insecure.NewCredentials()))
 	require.NoError(t, err)
@@ -238,18 +255,21 @@ func asKEDA(t *testing.T, cluster *controlplane.Cluster, address string) grpc.Se
 }
 
 func quantities(cpu, memory string) corev1.ResourceList {
-	return corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu), corev1.ResourceMemory: resource.MustParse(memory)}
+	return corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu),
+		corev1.ResourceMemory: resource.MustParse(memory)}
 }
 
 // addNode adds a Node that is Ready and has some room.
 func addNode(t *testing.T, cluster *controlplane.Cluster, name, address string) {
 	t.Helper()
 	nodes := cluster.Client().CoreV1().Nodes()
-	node, err := nodes.Create(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
+	node, err := nodes.Create(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}},
+		metav1.CreateOptions{})
 	require.NoError(t, err)
 	node.Status.Allocatable = quantities("4", "8Gi")
 	node.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: address}}
-	node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue, LastTransitionTime: metav1.Now()}}
+	node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue,
+		LastTransitionTime: metav1.Now()}}
 	_, err = nodes.UpdateStatus(t.Context(), node, metav1.UpdateOptions{})
 	require.NoError(t, err)
 }
@@ -272,9 +292,11 @@ func asScheduler(t *testing.T, port int, verb string, args extenderv1.ExtenderAr
 	t.Helper()
 	body, err := json.Marshal(args)
 	require.NoError(t, err)
-	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, ForceAttemptHTTP2: true}}
+	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true},
+		ForceAttemptHTTP2: true}}
 	defer client.CloseIdleConnections()
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, fmt.Sprintf("https://127.0.0.1:%d%s/%s", port, extender.Prefix, verb), bytes.NewReader(body))
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost,
+		fmt.Sprintf("https://127.0.0.1:%d%s/%s", port, extender.Prefix, verb), bytes.NewReader(body))
 	require.NoError(t, err)
 	response, err := client.Do(request)
 	if err != nil {

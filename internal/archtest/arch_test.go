@@ -32,7 +32,8 @@ type listed struct {
 
 // goList returns every package of the module and all that these depend on. Tests do not count.
 var goList = sync.OnceValues(func() (map[string]listed, error) {
-	command := exec.CommandContext(context.Background(), "go", "list", "-deps", "-json=ImportPath,Imports,Deps", "./...")
+	command := exec.CommandContext(context.Background(), "go", "list", "-deps", "-json=ImportPath,Imports,Deps",
+		"./...")
 	command.Dir = "../.."
 	output, err := command.Output()
 	if err != nil {
@@ -49,7 +50,8 @@ var goList = sync.OnceValues(func() (map[string]listed, error) {
 	return packages, nil
 })
 
-// imports returns, for each package of the module that matches patterns, its own imports or, with deps, all it depends on.
+// imports returns, for each package of the module that matches patterns, its own imports or, with
+// deps, all it depends on.
 func imports(t *testing.T, deps bool, patterns ...string) map[string][]string {
 	t.Helper()
 	packages, err := goList()
@@ -144,9 +146,11 @@ func TestPhasesDoNotKnowLaterOnes(t *testing.T) {
 }
 
 func TestConfigurationOfPoolsIsPure(t *testing.T) {
-	pure := []string{"api/v1alpha1", "internal/schedule", "nodepool/fleet", "nodepool/plan", "nodepool/cluster", "nodepool/cluster/scheduling"}
+	pure := []string{"api/v1alpha1", "internal/schedule", "nodepool/fleet", "nodepool/plan", "nodepool/cluster",
+		"nodepool/cluster/scheduling"}
 	for _, path := range imports(t, false, "./nodepool/config")[module+"nodepool/config"] {
-		allowed := isStandard(path) || slices.Contains(pure, strings.TrimPrefix(path, module)) || strings.HasPrefix(path, "k8s.io/api")
+		allowed := isStandard(path) || slices.Contains(pure, strings.TrimPrefix(path, module)) ||
+			strings.HasPrefix(path, "k8s.io/api")
 		assert.True(t, allowed, path)
 	}
 }
@@ -158,14 +162,17 @@ func TestSchedulesArePure(t *testing.T) {
 }
 
 func TestSourcesAndDoorsDoNotImportEachOther(t *testing.T) {
-	doors := []string{module + "adapter/door/externalmetrics", module + "adapter/door/externalmetrics/forward", module + "adapter/door/custommetrics", module + "adapter/door/keda", module + "adapter/scheduler/extender", module + "adapter/door/dashboard"}
+	doors := []string{module + "adapter/door/externalmetrics", module + "adapter/door/externalmetrics/forward",
+		module + "adapter/door/custommetrics", module + "adapter/door/keda", module + "adapter/scheduler/extender", module + "adapter/door/dashboard"}
 	for from, list := range imports(t, false, "./adapter/...") {
 		for _, to := range list {
 			switch {
 			case strings.HasPrefix(from, module+"adapter/source/"):
-				assert.False(t, strings.HasPrefix(to, module+"adapter/source/") && !strings.HasPrefix(to, from), "%s imports %s", from, to)
+				assert.False(t, strings.HasPrefix(to, module+"adapter/source/") && !strings.HasPrefix(to, from),
+					"%s imports %s", from, to)
 			case from == module+"adapter/source":
-				assert.False(t, strings.HasPrefix(to, module+"adapter/") && to != module+"adapter/forecast/podtracker", "%s imports %s", from, to)
+				assert.False(t, strings.HasPrefix(to, module+"adapter/") && to != module+"adapter/forecast/podtracker",
+					"%s imports %s", from, to)
 			}
 			if !strings.HasPrefix(from, module+"adapter/scheduler/extender/") { // of the extender itself
 				assert.NotContains(t, doors, to, "%s imports a door", from)
@@ -176,7 +183,8 @@ func TestSourcesAndDoorsDoNotImportEachOther(t *testing.T) {
 	for _, door := range doors {
 		for _, to := range imports(t, false, "./"+strings.TrimPrefix(door, module))[door] {
 			if strings.HasPrefix(to, module+"adapter/") && !strings.HasPrefix(to, door+"/") {
-				assert.Contains(t, []string{module + "adapter/forecast/snapshot", module + "adapter/serving", module + "adapter/serving/kubeapi"}, to, "a door reads snapshots and nothing else")
+				assert.Contains(t, []string{module + "adapter/forecast/snapshot", module + "adapter/serving",
+					module + "adapter/serving/kubeapi"}, to, "a door reads snapshots and nothing else")
 			}
 		}
 	}
@@ -193,11 +201,13 @@ func TestTheDecoderOfPushedSamplesKnowsNoSubscriptions(t *testing.T) {
 func TestServingIsFreeOfProtocols(t *testing.T) {
 	const serving = module + "adapter/serving"
 	for _, to := range imports(t, false, "./adapter/serving")[serving] {
-		allowed := isStandard(to) || to == module+"adapter/forecast/snapshot" || strings.HasPrefix(to, "k8s.io/apimachinery/pkg/") && !strings.HasPrefix(to, "k8s.io/apimachinery/pkg/apis/")
+		allowed := isStandard(to) || to == module+"adapter/forecast/snapshot" ||
+			strings.HasPrefix(to, "k8s.io/apimachinery/pkg/") && !strings.HasPrefix(to, "k8s.io/apimachinery/pkg/apis/")
 		assert.True(t, allowed, "serving imports %s", to)
 	}
 	for _, to := range imports(t, true, "./adapter/serving")[serving] {
-		for _, forbidden := range []string{"k8s.io/apiserver", "k8s.io/client-go", "k8s.io/metrics", "sigs.k8s.io/custom-metrics-apiserver", "google.golang.org/grpc"} {
+		for _, forbidden := range []string{"k8s.io/apiserver", "k8s.io/client-go", "k8s.io/metrics",
+			"sigs.k8s.io/custom-metrics-apiserver", "google.golang.org/grpc"} {
 			assert.False(t, strings.HasPrefix(to, forbidden), "serving depends on %s", to)
 		}
 	}
@@ -214,7 +224,8 @@ func TestKindsOfObjectsAreKeptApart(t *testing.T) {
 	}
 	for from, list := range imports(t, false, "./...") {
 		for _, to := range list {
-			assert.False(t, isKind(to) && !strings.HasPrefix(from, module+"internal/cli/"), "%s imports %s: keepers are listed where they are started", from, to)
+			assert.False(t, isKind(to) && !strings.HasPrefix(from, module+"internal/cli/"),
+				"%s imports %s: keepers are listed where they are started", from, to)
 		}
 	}
 }
@@ -238,14 +249,17 @@ func TestFreshnessIsJudgedInOnePlace(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// What pools of workers are about to do is handed to the extender: it does not ask for it, and they do not know it.
+// What pools of workers are about to do is handed to the extender: it does not ask for it, and they
+// do not know it.
 func TestTheExtenderAndTheNodePoolMeetInOnePlace(t *testing.T) {
 	const extender = module + "adapter/scheduler/extender"
 	for _, to := range imports(t, true, "./adapter/scheduler/extender")[extender] {
-		assert.False(t, to == module+"nodepool" || strings.HasPrefix(to, module+"nodepool/"), "the extender depends on %s", to)
+		assert.False(t, to == module+"nodepool" || strings.HasPrefix(to, module+"nodepool/"),
+			"the extender depends on %s", to)
 	}
 	for from, list := range imports(t, false, "./...") {
-		if strings.HasPrefix(from, extender+"/") || strings.HasPrefix(from, module+"internal/cli/") || strings.HasPrefix(from, module+"test/") {
+		if strings.HasPrefix(from, extender+"/") || strings.HasPrefix(from, module+"internal/cli/") ||
+			strings.HasPrefix(from, module+"test/") {
 			continue
 		}
 		assert.NotContains(t, list, extender, "%s imports the extender", from)
@@ -304,14 +318,16 @@ func TestNothingImportsCommands(t *testing.T) {
 }
 
 func TestProductDoesNotImportTests(t *testing.T) {
-	for from, list := range imports(t, true, "./cmd/...", "./adapter/...", "./pipeline/...", "./api/...", "./nodepool/...") {
+	for from, list := range imports(t, true, "./cmd/...", "./adapter/...", "./pipeline/...", "./api/...",
+		"./nodepool/...") {
 		for _, to := range list {
 			assert.False(t, strings.HasPrefix(to, module+"test/"), "%s depends on %s", from, to)
 		}
 	}
 }
 
-// A type that can be read has at most 20 methods, in one file or two. Types above that are listed with the reason.
+// A type that can be read has at most 20 methods, in one file or two. Types above that are listed
+// with the reason.
 func TestTypesCanBeRead(t *testing.T) {
 	allowed := map[string]string{
 		"adapter/forecast/podtracker.TargetPods": "it answers what the forecaster, the keepers and the doors ask of the pods of a target",
@@ -319,7 +335,8 @@ func TestTypesCanBeRead(t *testing.T) {
 		"adapter/source/pods.Source":             "it is the queue of scrapes and the scrapes, each in a file",
 		"nodepool/controller.Controller":         "it is controller-runtime's one type of a controller; its files are parts of a pool's life",
 	}
-	methods, files := methodsOf(t, "../../adapter", "../../api", "../../cmd", "../../internal", "../../nodepool", "../../pipeline")
+	methods, files := methodsOf(t, "../../adapter", "../../api", "../../cmd", "../../internal", "../../nodepool",
+		"../../pipeline")
 	for name, n := range methods {
 		if allowed[name] == "" {
 			assert.LessOrEqual(t, n, 20, "methods of %s", name)

@@ -14,7 +14,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The packages that the Makefile tests without the race detector start no goroutines, and share nothing between those of others.
+// The packages that the Makefile tests without the race detector start no goroutines, and share
+// nothing between those of others.
 func TestPurePackagesHaveNoGoroutines(t *testing.T) {
 	makefile, err := os.ReadFile("../../Makefile")
 	require.NoError(t, err)
@@ -33,7 +34,8 @@ func TestPurePackagesHaveNoGoroutines(t *testing.T) {
 				return true
 			})
 			for _, of := range file.Imports {
-				assert.NotContains(t, []string{`"sync"`, `"sync/atomic"`, `"golang.org/x/sync/errgroup"`}, of.Path.Value, path)
+				assert.NotContains(t, []string{`"sync"`, `"sync/atomic"`, `"golang.org/x/sync/errgroup"`},
+					of.Path.Value, path)
 			}
 		}
 	}

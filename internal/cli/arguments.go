@@ -110,7 +110,8 @@ func (c *choice) Set(s string) error {
 	return nil
 }
 
-// PrintGroupedUsage prints the usage of a command with its flags in groups, indented for a terminal of 100 columns.
+// PrintGroupedUsage prints the usage of a command with its flags in groups, indented for a terminal
+// of 100 columns.
 func PrintGroupedUsage(c *cobra.Command, groups cliflag.NamedFlagSets) error {
 	w := c.OutOrStderr()
 	if _, err := fmt.Fprintf(w, "Usage:\n  %s\n\nExamples:\n%s\n", c.UseLine(), c.Example); err != nil {

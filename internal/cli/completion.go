@@ -59,7 +59,8 @@ func completeChoices(root *cobra.Command) {
 		c.Flags().VisitAll(func(f *pflag.Flag) {
 			if words, ok := f.Value.(*choice); ok {
 				// It fails for flags that do not exist or have one already.
-				_ = c.RegisterFlagCompletionFunc(f.Name, cobra.FixedCompletions(words.choices, cobra.ShellCompDirectiveNoFileComp))
+				_ = c.RegisterFlagCompletionFunc(f.Name,
+					cobra.FixedCompletions(words.choices, cobra.ShellCompDirectiveNoFileComp))
 			}
 		})
 	}

@@ -26,7 +26,8 @@ type Connection struct {
 
 // AddFlags adds --kubeconfig and --context to a command and those below it.
 func (k *Connection) AddFlags(c *cobra.Command) {
-	c.PersistentFlags().StringVar(&k.Kubeconfig, "kubeconfig", "", "`file` that says how to reach the cluster; empty is $KUBECONFIG, ~/.kube/config, or the cluster that this runs in")
+	c.PersistentFlags().StringVar(&k.Kubeconfig, "kubeconfig", "",
+		"`file` that says how to reach the cluster; empty is $KUBECONFIG, ~/.kube/config, or the cluster that this runs in")
 	c.PersistentFlags().StringVar(&k.context, "context", "", "`context` of that file; empty is its current one")
 }
 
@@ -34,7 +35,8 @@ func (k *Connection) AddFlags(c *cobra.Command) {
 func (k *Connection) loader() clientcmd.ClientConfig {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = k.Kubeconfig
-	return clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{CurrentContext: k.context})
+	return clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules,
+		&clientcmd.ConfigOverrides{CurrentContext: k.context})
 }
 
 // ContextName returns the name of the context of the kubeconfig, "" if it has none.
@@ -53,7 +55,8 @@ func (k *Connection) ContextName() string {
 func (k *Connection) Connect() (*rest.Config, client.Client, error) {
 	config, err := k.loader().ClientConfig()
 	if err != nil {
-		return nil, nil, BadFlag("kubeconfig", fmt.Sprintf("%q", k.Kubeconfig), fmt.Sprintf("a readable kubeconfig file, or empty where kubectl needs none: %v", err))
+		return nil, nil, BadFlag("kubeconfig", fmt.Sprintf("%q", k.Kubeconfig),
+			fmt.Sprintf("a readable kubeconfig file, or empty where kubectl needs none: %v", err))
 	}
 	config.UserAgent = UserAgent()
 	scheme := runtime.NewScheme()
@@ -107,16 +110,19 @@ func (k *Connection) Clientset() (*rest.Config, kubernetes.Interface, error) {
 const completionTimeout = 2 * time.Second
 
 // CompleteMetrics completes the one argument of a command with the names of PredictedMetrics.
-func (k *Connection) CompleteMetrics(c *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+func (k *Connection) CompleteMetrics(c *cobra.Command, args []string, _ string) ([]cobra.Completion,
+	cobra.ShellCompDirective) {
 	return k.complete(c, args, &v1alpha1.PredictedMetricList{})
 }
 
 // CompletePools completes the one argument of a command with the names of WorkerPools.
-func (k *Connection) CompletePools(c *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+func (k *Connection) CompletePools(c *cobra.Command, args []string, _ string) ([]cobra.Completion,
+	cobra.ShellCompDirective) {
 	return k.complete(c, args, &v1alpha1.WorkerPoolList{})
 }
 
-// complete completes a command's one argument with the names of a kind. Without an answer of the cluster it completes nothing.
+// complete completes a command's one argument with the names of a kind. Without an answer of the
+// cluster it completes nothing.
 func (k *Connection) complete(
 	c *cobra.Command, args []string, list client.ObjectList,
 ) ([]cobra.Completion, cobra.ShellCompDirective) {

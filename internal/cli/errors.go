@@ -27,7 +27,8 @@ func BadFlag(flag string, value any, accept string) error {
 	return Unusable(&pipeline.FieldError{Field: "--" + flag, Value: value, Accept: accept})
 }
 
-// exitCode returns the exit code of a failure. Errors before a command has started are errors of its arguments.
+// exitCode returns the exit code of a failure. Errors before a command has started are errors of
+// its arguments.
 func exitCode(err error, started bool) int {
 	if !started || errors.As(err, new(UsageError)) {
 		return ExitUsage

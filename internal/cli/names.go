@@ -17,13 +17,14 @@ const (
 
 // typeNames are the words for each kind that kubectl accepts in TYPE/NAME.
 var typeNames = map[string][]string{
-	AMetric: {"predictedmetric", "predictedmetrics", "pm", "predictedmetric.foresail.dev", "predictedmetrics.foresail.dev"},
-	APool:   {"workerpool", "workerpools", "wp", "workerpool.foresail.dev", "workerpools.foresail.dev"},
-	APod:    {"pod", "pods", "po"},
+	AMetric: {"predictedmetric", "predictedmetrics", "pm", "predictedmetric.foresail.dev",
+		"predictedmetrics.foresail.dev"},
+	APool: {"workerpool", "workerpools", "wp", "workerpool.foresail.dev", "workerpools.foresail.dev"},
+	APod:  {"pod", "pods", "po"},
 }
 
-// OneName refuses any number of arguments but one. Of an argument TYPE/NAME it leaves the name in args, which cobra gives to the
-// command afterwards.
+// OneName refuses any number of arguments but one. Of an argument TYPE/NAME it leaves the name in
+// args, which cobra gives to the command afterwards.
 func OneName(of string) cobra.PositionalArgs {
 	return func(c *cobra.Command, args []string) error {
 		switch len(args) {
@@ -45,8 +46,9 @@ func OneName(of string) cobra.PositionalArgs {
 	}
 }
 
-// SplitType turns the argument TYPE/NAME of a command that has a subcommand for each type into the two arguments TYPE NAME. It returns an
-// error for an argument that is no subcommand, before cobra complains about the flags that follow.
+// SplitType turns the argument TYPE/NAME of a command that has a subcommand for each type into the
+// two arguments TYPE NAME. It returns an error for an argument that is no subcommand, before cobra
+// complains about the flags that follow.
 func SplitType(root *cobra.Command, args []string) (split []string, command *cobra.Command, err error) {
 	command, rest, unknown := root.Find(args)
 	if unknown == nil && command != root && command.HasAvailableSubCommands() {
@@ -64,8 +66,10 @@ func splitFor(command *cobra.Command, rest, args []string) ([]string, error) {
 			continue
 		}
 		for _, sub := range command.Commands() {
-			if kind == sub.Name() || sub.HasAlias(kind) || strings.HasSuffix(kind, ".foresail.dev") && strings.HasPrefix(kind, sub.Name()) {
-				// They go first, as cobra takes an argument after a flag of a subcommand for the value of that flag.
+			if kind == sub.Name() || sub.HasAlias(kind) || strings.HasSuffix(kind, ".foresail.dev") &&
+				strings.HasPrefix(kind, sub.Name()) {
+				// They go first, as cobra takes an argument after a flag of a subcommand for the
+				// value of that flag.
 				at := slices.Index(args, command.Name()) + 1
 				return slices.Concat(args[:at], []string{sub.Name(), name}, args[at:i], args[i+1:]), nil
 			}

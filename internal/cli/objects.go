@@ -21,14 +21,16 @@ import (
 func MetricNamed(ctx context.Context, objects client.Client, key client.ObjectKey) (*v1alpha1.PredictedMetric, error) {
 	var pm v1alpha1.PredictedMetric
 	if err := objects.Get(ctx, key, &pm); err != nil {
-		return nil, Missing(ctx, objects, "PredictedMetric", key.Name, key.Namespace, &v1alpha1.PredictedMetricList{}, err)
+		return nil, Missing(ctx, objects, "PredictedMetric", key.Name, key.Namespace, &v1alpha1.PredictedMetricList{},
+			err)
 	}
 	return &pm, nil
 }
 
-// Missing returns an error about an object that cannot be read, with the names that exist instead. The namespace is empty for kinds that
-// have none.
-func Missing(ctx context.Context, objects client.Client, kind, name, namespace string, list client.ObjectList, err error) error {
+// Missing returns an error about an object that cannot be read, with the names that exist instead.
+// The namespace is empty for kinds that have none.
+func Missing(ctx context.Context, objects client.Client, kind, name, namespace string, list client.ObjectList,
+	err error) error {
 	where := ""
 	if namespace != "" {
 		where = " in namespace " + namespace
@@ -62,7 +64,8 @@ func Missing(ctx context.Context, objects client.Client, kind, name, namespace s
 // shownNamespaces bounds how many namespaces an error names.
 const shownNamespaces = 3
 
-// elsewhere names the objects of a kind by their namespaces; empty if there are none, or without the right to list them.
+// elsewhere names the objects of a kind by their namespaces; empty if there are none, or without
+// the right to list them.
 func elsewhere(ctx context.Context, objects client.Client, list client.ObjectList) string {
 	if objects.List(ctx, list) != nil {
 		return ""

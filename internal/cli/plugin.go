@@ -8,7 +8,8 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// The names by which kubectl finds the command as a plugin, and what completes its arguments. Both are links to the same binary.
+// The names by which kubectl finds the command as a plugin, and what completes its arguments. Both
+// are links to the same binary.
 const (
 	pluginName           = "kubectl-foresail"
 	pluginCompletionName = "kubectl_complete-foresail"

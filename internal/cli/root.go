@@ -1,5 +1,5 @@
-// Package cli has what the commands of foresail share: the root command, exit codes, errors of arguments, and how commands
-// reach a cluster and a Prometheus server.
+// Package cli has what the commands of foresail share: the root command, exit codes, errors of
+// arguments, and how commands reach a cluster and a Prometheus server.
 package cli
 
 import (

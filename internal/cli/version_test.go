@@ -33,12 +33,15 @@ func TestVersionTellsWhatTheBuildKnows(t *testing.T) {
 }
 
 func TestVersionOfABuild(t *testing.T) {
-	info := &debug.BuildInfo{GoVersion: "go1.26.8", Main: debug.Module{Version: "v0.1.0"}, Settings: []debug.BuildSetting{
-		{Key: "vcs.revision", Value: "0123abcd"}, {Key: "vcs.modified", Value: "true"}, {Key: "vcs.time", Value: "2026-11-21T08:00:00Z"},
-		{Key: "GOOS", Value: "linux"}, {Key: "GOARCH", Value: "arm64"},
-	}}
+	info := &debug.BuildInfo{GoVersion: "go1.26.8", Main: debug.Module{Version: "v0.1.0"},
+		Settings: []debug.BuildSetting{
+			{Key: "vcs.revision", Value: "0123abcd"}, {Key: "vcs.modified", Value: "true"},
+			{Key: "vcs.time", Value: "2026-11-21T08:00:00Z"},
+			{Key: "GOOS", Value: "linux"}, {Key: "GOARCH", Value: "arm64"},
+		}}
 	v := versionOf(info)
-	assert.Equal(t, version{Version: "v0.1.0", Commit: "0123abcd", CommitTime: "2026-11-21T08:00:00Z", Modified: true, Go: "go1.26.8", Platform: "linux/arm64"}, v)
+	assert.Equal(t, version{Version: "v0.1.0", Commit: "0123abcd", CommitTime: "2026-11-21T08:00:00Z", Modified: true,
+		Go: "go1.26.8", Platform: "linux/arm64"}, v)
 	var out strings.Builder
 	require.NoError(t, printVersion(&out, v, "text"))
 	assert.Equal(t, "foresail v0.1.0\ncommit   0123abcd, with changes that are not committed\ngo       go1.26.8 linux/arm64\n", out.String())

@@ -1,7 +1,9 @@
-// Package crd validates objects as an API server does that has a given CustomResourceDefinition: by its schema and its CEL
-// rules. The command line uses it for files, so that a file gets the errors that its object would get.
+// Package crd validates objects as an API server does that has a given CustomResourceDefinition: by
+// its schema and its CEL rules. The command line uses it for files, so that a file gets the errors
+// that its object would get.
 //
-// Objects of the cluster are not validated again: the API server has done that, and a validation takes half a millisecond.
+// Objects of the cluster are not validated again: the API server has done that, and a validation
+// takes half a millisecond.
 package crd
 
 import (
@@ -31,8 +33,8 @@ type Definition struct {
 	rules      *cel.Validator
 }
 
-// PredictedMetrics returns the definition of PredictedMetrics. The first call compiles its rules, which takes a tenth of a
-// second.
+// PredictedMetrics returns the definition of PredictedMetrics. The first call compiles its rules,
+// which takes a tenth of a second.
 var PredictedMetrics = sync.OnceValue(func() *Definition {
 	d, err := Parse(crds.PredictedMetrics)
 	if err != nil {
@@ -83,8 +85,8 @@ func (d *Definition) Default(object map[string]any) {
 	defaulting.Default(object, d.structural)
 }
 
-// Validate returns the errors of an object that has been defaulted and is created. As in an API server, CEL rules are not
-// evaluated while the rest of the schema is not met.
+// Validate returns the errors of an object that has been defaulted and is created. As in an API
+// server, CEL rules are not evaluated while the rest of the schema is not met.
 func (d *Definition) Validate(object map[string]any) field.ErrorList {
 	return d.ValidateUpdate(object, nil)
 }

@@ -13,9 +13,10 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// Check fills in the defaults of an object in place, and returns all its errors, joined: unknown fields, and what
-// [Definition.Validate] returns. Each has the path of a field, its value unless that is an object or a list, and what
-// would be accepted: "spec.smoothing.levelUp: 2: must be a quantity between 0 and 1, such as 200m".
+// Check fills in the defaults of an object in place, and returns all its errors, joined: unknown
+// fields, and what [Definition.Validate] returns. Each has the path of a field, its value unless
+// that is an object or a list, and what would be accepted: "spec.smoothing.levelUp: 2: must be a
+// quantity between 0 and 1, such as 200m".
 func (d *Definition) Check(object map[string]any) error {
 	var lines []string
 	for _, path := range d.UnknownFields(object) {
@@ -46,8 +47,8 @@ func (d *Definition) Check(object map[string]any) error {
 const (
 	// allOf ends an error that only says that a field has another error.
 	allOf = " must validate all the schemas (allOf)"
-	// failed precedes the message of a rule that cannot be evaluated, as one of its functions rejects a value. That of an
-	// object is a consequence of an error of the field with the value.
+	// failed precedes the message of a rule that cannot be evaluated, as one of its functions
+	// rejects a value. That of an object is a consequence of an error of the field with the value.
 	failed = " evaluating rule: "
 )
 
@@ -153,8 +154,9 @@ func (d *Definition) ofType(e *field.Error) string {
 	return "be a " + expected
 }
 
-// byRule returns what the first rule of a field accepts: a value that breaks its type, its pattern or its format breaks
-// that too, and the message of the rule says more. It is "" for a field without rules.
+// byRule returns what the first rule of a field accepts: a value that breaks its type, its pattern
+// or its format breaks that too, and the message of the rule says more. It is "" for a field
+// without rules.
 func (d *Definition) byRule(path string) string {
 	s := d.at(path)
 	if s == nil || len(s.XValidations) == 0 {

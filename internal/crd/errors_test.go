@@ -13,9 +13,11 @@ import (
 	"github.com/foresail/foresail/internal/crdtest/invalidtest"
 )
 
-// Check finds what an API server finds, for every rule of both kinds, and says it as Foresail's other errors are said.
+// Check finds what an API server finds, for every rule of both kinds, and says it as Foresail's
+// other errors are said.
 func TestErrorsAreThoseOfTheAPIServer(t *testing.T) {
-	for file, table := range map[string]string{"predictedmetrics": "invalid.yaml", "workerpools": "workerpool/invalid.yaml"} {
+	for file, table := range map[string]string{"predictedmetrics": "invalid.yaml",
+		"workerpools": "workerpool/invalid.yaml"} {
 		text, err := os.ReadFile("../../manifests/crds/foresail.dev_" + file + ".yaml")
 		require.NoError(t, err)
 		d, err := crd.Parse(text)
@@ -29,7 +31,8 @@ func TestErrorsAreThoseOfTheAPIServer(t *testing.T) {
 				d.Default(object)
 				var want []string
 				for _, e := range d.Validate(object) {
-					if strings.HasSuffix(e.Detail, "(allOf)") || e.Field == "spec" && strings.Contains(e.Detail, " evaluating rule: ") {
+					if strings.HasSuffix(e.Detail, "(allOf)") || e.Field == "spec" &&
+						strings.Contains(e.Detail, " evaluating rule: ") {
 						continue // a field has another error
 					}
 					want = append(want, strings.Replace(e.Field, "<nil>", "metadata.name must", 1))

@@ -1,5 +1,6 @@
-// Command crddefaults writes the defaults of the CRDs as a table that Go code reads. Markers of the fields are the one
-// place where these defaults stand; make generate runs it in the root of the repository, after the CRDs.
+// Command crddefaults writes the defaults of the CRDs as a table that Go code reads. Markers of the
+// fields are the one place where these defaults stand; make generate runs it in the root of the
+// repository, after the CRDs.
 package main
 
 import (
@@ -46,7 +47,8 @@ func run() error {
 		found := map[string]string{}
 		spec := crd.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"]
 		collect(&spec, "", found)
-		fmt.Fprintf(&code, "\n// %s are the defaults of a %s that its schema has.\nvar %s = []fieldDefault{\n", t.variable, t.kind, t.variable)
+		fmt.Fprintf(&code, "\n// %s are the defaults of a %s that its schema has.\nvar %s = []fieldDefault{\n",
+			t.variable, t.kind, t.variable)
 		for _, path := range slices.Sorted(maps.Keys(found)) {
 			fmt.Fprintf(&code, "{%q, %q},\n", path, found[path])
 		}
@@ -59,8 +61,8 @@ func run() error {
 	return os.WriteFile(output, formatted, 0o644)
 }
 
-// collect adds the defaults of a schema by their paths, as YAML writes them. That of an object is {}, so that its fields
-// get theirs.
+// collect adds the defaults of a schema by their paths, as YAML writes them. That of an object is
+// {}, so that its fields get theirs.
 func collect(schema *apiextensionsv1.JSONSchemaProps, path string, into map[string]string) {
 	if schema.Default != nil && string(schema.Default.Raw) != "{}" {
 		into[path] = string(schema.Default.Raw)

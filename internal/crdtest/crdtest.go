@@ -1,4 +1,5 @@
-// Package crdtest loads CustomResourceDefinitions for tests. It requires that an API server would accept them.
+// Package crdtest loads CustomResourceDefinitions for tests. It requires that an API server would
+// accept them.
 package crdtest
 
 import (
@@ -28,8 +29,8 @@ type Definition struct{ *crd.Definition }
 // loaded are the definitions of this process by file: to compile the rules of one takes a tenth of a second.
 var loaded sync.Map
 
-// Load reads a definition from a file, once in a process. The test fails if an API server would not accept it; the
-// estimated cost of its CEL rules is a part of that.
+// Load reads a definition from a file, once in a process. The test fails if an API server would not
+// accept it; the estimated cost of its CEL rules is a part of that.
 func Load(t testing.TB, file string) *Definition {
 	t.Helper()
 	if d, ok := loaded.Load(file); ok {
@@ -74,8 +75,8 @@ func (d *Definition) Messages() []string {
 	return messages
 }
 
-// CompileErrors returns why an API server of the given minor version would reject the definition's CEL rules. In new
-// objects API servers accept only what their previous version knows as well.
+// CompileErrors returns why an API server of the given minor version would reject the definition's
+// CEL rules. In new objects API servers accept only what their previous version knows as well.
 func (d *Definition) CompileErrors(minor uint) []string {
 	environments := environment.MustBaseEnvSet(version.MajorMinor(1, minor-1))
 	var errs []string

@@ -1,6 +1,7 @@
 package docpages
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -21,6 +22,18 @@ func TestReplaceChangesOneSection(t *testing.T) {
 
 func TestTableEscapesBars(t *testing.T) {
 	assert.Equal(t, "| flag | default |\n|---|---|\n| `--a` | x\\|y |\n| `--b` | |\n", Table([][]string{{"flag", "default"}, {"`--a`", "x|y"}, {"`--b`", ""}}))
+}
+
+func TestSummaryIsAClauseThatStandsAlone(t *testing.T) {
+	assert.Equal(t, "How far a rise is trusted.", Summary("How far a rise is trusted: a rise by\nthis counts half. Default: 2."))
+	assert.Equal(t, "Linear: the metric halves.", Summary("Linear: the metric halves. Quadratic: another."))
+	assert.Equal(t, "Such as apps/v1.", Summary("Such as apps/v1."))
+}
+
+func TestListWrapsItsEntries(t *testing.T) {
+	assert.Equal(t, "- `--a` (1s): short\n- `--b`: x\n", List([]Entry{{"--a", "1s", "short"}, {"--b", "", "x"}}))
+	long := List([]Entry{{"--a", "", strings.Repeat("12345678 ", 12)}})
+	assert.Equal(t, "- `--a`:"+strings.Repeat(" 12345678", 10)+"\n  12345678 12345678\n", long)
 }
 
 func TestBlocksLoseTheIndentationOfTheirFence(t *testing.T) {

@@ -89,8 +89,9 @@ type source struct {
 	Machine string `json:"machine"`
 }
 
-// Measure runs the commands of sets of figures in the root of the repository, and keeps their files below docs/figures with the
-// machine and the commit that they all began with. FORESAIL_TRACES is the folder of recorded traces.
+// Measure runs the commands of sets of figures in the root of the repository, and keeps their files below
+// docs/figures with the machine and the commit that they all began with. FORESAIL_TRACES is the folder of
+// recorded traces.
 func Measure(root string, names ...string) error {
 	traces := os.Getenv("FORESAIL_TRACES")
 	for _, name := range names {
@@ -114,7 +115,7 @@ func Measure(root string, names ...string) error {
 	return nil
 }
 
-// measure runs the command of a set, and keeps its files with what they are of.
+// measure runs the command of a set, and keeps its files with their source.
 func (s set) measure(root, name, traces, commit string) error {
 	dir := filepath.Join(root, "docs", "figures", name)
 	if err := os.MkdirAll(dir, 0o755); err != nil { //nolint:gosec // a folder of the repository
@@ -187,7 +188,7 @@ func output(dir, name string, args ...string) (string, error) {
 
 var model = regexp.MustCompile(`(?m)^model name\s*: (.*)$`)
 
-// machine describes what the figures are measured on.
+// machine describes the machine that figures are measured on.
 func machine() string {
 	cpu := runtime.GOARCH
 	if text, err := os.ReadFile("/proc/cpuinfo"); err == nil {
@@ -257,8 +258,8 @@ func (r rows) find(pairs ...string) map[string]string {
 	return r[i]
 }
 
-// caption says where the figures of sets come from, one sentence for each commit and machine: by the command of a set, or by that which
-// measures several.
+// caption names the source of sets of figures, in one sentence for each commit and machine: the command of a
+// set, or the one that measures several.
 func caption(figures string, names ...string) (string, error) {
 	var order []string
 	from := map[string][]string{} // sets
@@ -283,7 +284,7 @@ func caption(figures string, names ...string) (string, error) {
 		if len(from[at]) > 1 {
 			commands[at] = fmt.Sprintf("make figures FIGURES=%q", strings.Join(from[at], " "))
 		}
-		fmt.Fprintf(&text, "Measured %s by `%s`.\n", at, commands[at])
+		text.WriteString(Wrap(fmt.Sprintf("Measured %s by `%s`.", at, commands[at]), ""))
 	}
 	return text.String(), nil
 }

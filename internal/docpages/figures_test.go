@@ -65,18 +65,6 @@ func TestFewRequestsComparesAtEqualPods(t *testing.T) {
 	assert.Contains(t, table, "\n| 0.15 (NASA) | 30.0 |")
 }
 
-func TestAbruptIsAShare(t *testing.T) {
-	files := map[string]string{}
-	for _, set := range []string{"azure", "twitter", "twitter-week", "nasa", "nab"} {
-		files[set+"/source.json"] = `{"command": "foresail backtest", "commit": "abc", "machine": "2 cores"}`
-		files[set+"/frontier.csv"] = "scaler,target,above_threshold_minutes,momentary_minutes,sudden_minutes\n" +
-			"keda,0.700,1,1,0\nforesail-total,0.500,0.4,0.1,0.3\nforesail-total,0.600,8,2,6\nforesail-total,0.700,30,10,5\n"
-	}
-	table, err := abrupt(writeFigures(t, files))
-	require.NoError(t, err)
-	assert.Contains(t, table, "\n| NAB | - | - | 25 + 75 | 33 + 17 | - | - |\n", "a dash where less than a minute says nothing")
-}
-
 func TestForesightIsComparedWithTheSameBehavior(t *testing.T) {
 	files := map[string]string{}
 	for _, set := range []string{"azure", "twitter", "twitter-week", "nasa", "nab"} {

@@ -85,7 +85,8 @@ type Command struct {
 
 var inlineCode = regexp.MustCompile("`((?:foresail|make|go|kubectl) [^`]+)`")
 
-// Commands returns the command lines of a page: those in blocks of sh, after a $ in blocks of output, and in sentences.
+// Commands returns the command lines of a page: those in blocks of sh, after a $ in blocks of output, and in
+// sentences.
 func (p Page) Commands() []Command {
 	var commands []Command
 	for _, block := range p.Blocks() {
@@ -119,7 +120,7 @@ func (p Page) Commands() []Command {
 
 var redirection = regexp.MustCompile("^[0-9]*>>?$")
 
-// withoutRedirections drops what a shell does not pass on. Redirections have a space before the file here.
+// withoutRedirections drops redirections, which a shell does not pass on. They have a space before the file here.
 func withoutRedirections(words []string) []string {
 	var kept []string
 	for i, word := range words {
@@ -130,8 +131,8 @@ func withoutRedirections(words []string) []string {
 	return kept
 }
 
-// CommandLines splits a shell script into commands and those into words. It knows quotes, comments, continued lines and what
-// separates commands, and takes expansions for plain words.
+// CommandLines splits a shell script into commands and those into words. It knows quotes, comments, continued
+// lines and what separates commands, and takes expansions for plain words.
 func CommandLines(script string) [][]string {
 	var commands [][]string
 	var command []string

@@ -18,7 +18,6 @@ var tables = map[string]table{
 	"traces":    traces,
 	"frontier":  frontier,
 	"foresight": foresight,
-	"abrupt":    abrupt,
 	"recurring": recurring,
 	"few":       fewRequests,
 	"ahead":     ahead,
@@ -27,7 +26,7 @@ var tables = map[string]table{
 	"hourly":    inRealTime("hourly"),
 	"size":      size,
 	"nodes":     nodeStarts,
-	"karpenter": besideKarpenter,
+	"karpenter": karpenterComparison,
 }
 
 // FigureTables renders every table of the figures in a folder, by the names of their sections.
@@ -237,34 +236,16 @@ func ofFrontiers() []recordedTrace {
 	return slices.Insert(slices.Clone(recorded), 2, recordedTrace{"twitter-week", "Twitter stream, days 2 to 8"})
 }
 
-// foresight compares foresail-total, and in brackets clairvoyant, with keda with the same behavior at equal pods: what forecasts are worth.
+// foresight compares foresail-total, and in brackets clairvoyant, with keda with the same behavior at equal
+// pods: what forecasts are worth.
 func foresight(figures string) (string, error) {
 	return byTarget(figures, "minutes above the threshold / those of `keda/same-behavior` with as many pods (of `clairvoyant`)", ofFrontiers(), func(all rows, target string) string {
 		return all.ratio(ours, target) + " (" + all.ratio("clairvoyant", target) + ")"
 	})
 }
 
-// abrupt is how much of the time above the threshold no other forecast with as many pods would change.
-func abrupt(figures string) (string, error) {
-	return byTarget(figures, "of the minutes of `foresail-total`: %, momentary + sudden", ofFrontiers(), func(all rows, target string) string {
-		row := all.find("scaler", ours, "target", target)
-		share := func(column string) string {
-			minutes, err := strconv.ParseFloat(row["above_threshold_minutes"], 64)
-			part, failed := strconv.ParseFloat(row[column], 64)
-			if err != nil || failed != nil || minutes < 1 {
-				return "-"
-			}
-			return strconv.FormatFloat(100*part/minutes, 'f', 0, 64)
-		}
-		if momentary := share("momentary_minutes"); momentary != "-" {
-			return momentary + " + " + share("sudden_minutes")
-		}
-		return "-"
-	})
-}
-
-// ratio is how long a scaler with a target is above the threshold, divided by how long keda with the same behavior is with as many pods;
-// a dash where no target of that has as many, or where it never is.
+// ratio is how long a scaler with a target is above the threshold, divided by how long keda with the same
+// behavior is with as many pods; a dash where no target of that has as many, or where it never is.
 func (r rows) ratio(scaler, target string) string {
 	row := r.find("scaler", scaler, "target", target)
 	pods, failed := strconv.ParseFloat(row["pod_hours"], 64)
@@ -318,7 +299,8 @@ func fewRequests(figures string) (string, error) {
 	})
 }
 
-// ahead compares the forecasts of foresail-total with the best of those that cost nothing, by how long pods take to start.
+// ahead compares the forecasts of foresail-total with the best free forecast, by how long pods
+// take to start.
 func ahead(figures string) (string, error) {
 	header := []string{"error / that of the best free forecast (late, %; after 6 h)"}
 	for _, start := range aheadStarts {
@@ -417,17 +399,18 @@ func ablations(figures string) (string, error) {
 	return markdown(figures, append([]string{"setting"}, titles(groups)...), body, "ablations")
 }
 
-// shownElsewhere reports whether a variant is left out: scalers of other tables, and a lag between two that are shown.
+// shownElsewhere reports whether a variant is left out: scalers of other tables, and a lag between two that
+// are shown.
 func shownElsewhere(variant string) bool {
 	return slices.Contains([]string{"keda", "clairvoyant", "instant"}, variant) || strings.HasSuffix(variant, "seen 5s later")
 }
 
 // inRealTime has a line for each scaler in real time, and one below it of the simulator.
 func inRealTime(set string) table {
-	return func(figures string) (string, error) { return besideSimulator(figures, set) }
+	return func(figures string) (string, error) { return simulatorComparison(figures, set) }
 }
 
-func besideSimulator(figures, set string) (string, error) {
+func simulatorComparison(figures, set string) (string, error) {
 	all, err := read(figures, set, "summary.csv")
 	if err != nil {
 		return "", err
@@ -512,8 +495,8 @@ func nodeStarts(figures string) (string, error) {
 	return markdown(figures, header, body, sets...)
 }
 
-// besideKarpenter has a line for each load and each autoscaler.
-func besideKarpenter(figures string) (string, error) {
+// karpenterComparison has a line for each load and each autoscaler.
+func karpenterComparison(figures string) (string, error) {
 	all, err := readBenchmarks(figures, "karpenter", "bench.txt")
 	if err != nil {
 		return "", err

@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// Log lets each failure be logged once an hour. It is safe for concurrent use. The zero value has logged nothing.
+// Log lets each failure be logged once an hour. It is safe for concurrent use. The zero value has
+// logged nothing.
 type Log struct {
 	mu sync.Mutex
 	at map[string]time.Time // by what failed

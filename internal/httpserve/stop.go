@@ -11,7 +11,8 @@ import (
 // stopTimeout is how long requests under way may take after the context has ended.
 const stopTimeout = 5 * time.Second
 
-// StopWith waits until the context ends, then takes no new requests, lets those under way finish, and closes the listener.
+// StopWith waits until the context ends, then takes no new requests, lets those under way finish,
+// and closes the listener.
 func StopWith(ctx context.Context, server *http.Server, listener net.Listener) {
 	<-ctx.Done()
 	ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTimeout)

@@ -26,8 +26,8 @@ const (
 	// maxSamples is how many idle periods of a unit are looked at, the latest ones: old ones say little of
 	// a load that has changed.
 	maxSamples = 16
-	// doubt is the number of past periods, in addition to the recorded ones, in which the unit was not needed again:
-	// one return is no proof of a second.
+	// doubt is the number of past periods, in addition to the recorded ones, in which the unit was
+	// not needed again: one return is no proof of a second.
 	doubt = 1
 	// stepsOfStart is how many steps of the induction a unit takes to start.
 	stepsOfStart = 4
@@ -163,7 +163,8 @@ func (h *History) Returns(unit int) (times int, median time.Duration) {
 // Equal reports whether two histories are the same.
 func (h *History) Equal(other *History) bool {
 	return h.Needed == other.Needed && slices.Equal(h.Periods, other.Periods) &&
-		slices.EqualFunc(h.Idle, other.Idle, func(a, b Idle) bool { return a.First == b.First && a.Last == b.Last && a.Since.Equal(b.Since) })
+		slices.EqualFunc(h.Idle, other.Idle,
+			func(a, b Idle) bool { return a.First == b.First && a.Last == b.Last && a.Since.Equal(b.Since) })
 }
 
 // Clone returns a copy that shares nothing.

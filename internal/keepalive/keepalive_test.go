@@ -27,7 +27,8 @@ func after(changes ...change) *History {
 }
 
 func TestIdlePeriodsOfUnits(t *testing.T) {
-	h := after(change{0, 3}, change{10 * time.Second, 1}, change{20 * time.Second, 0}, change{50 * time.Second, 2}, change{60 * time.Second, 4})
+	h := after(change{0, 3}, change{10 * time.Second, 1}, change{20 * time.Second, 0}, change{50 * time.Second, 2},
+		change{60 * time.Second, 4})
 	assert.Equal(t, []Period{{1, 1, 30}, {2, 2, 40}, {3, 3, 50}}, h.Periods)
 	assert.Empty(t, h.Idle)
 	assert.Equal(t, 4, h.Needed)
@@ -48,7 +49,8 @@ func TestPeriodsThatWereNotObservedAreDropped(t *testing.T) {
 }
 
 func TestUnitsThatAreNotNeededAgain(t *testing.T) {
-	h := after(change{0, 5}, change{time.Minute, 1}, change{time.Hour, 1}, change{2 * time.Hour, 1}, change{121 * time.Minute, 1})
+	h := after(change{0, 5}, change{time.Minute, 1}, change{time.Hour, 1}, change{2 * time.Hour, 1},
+		change{121 * time.Minute, 1})
 	assert.Equal(t, []Period{{2, 5, 7200}}, h.Periods)
 	assert.Empty(t, h.Idle)
 }
@@ -121,7 +123,8 @@ func TestHistoryIsBoundedAndStored(t *testing.T) {
 		require.LessOrEqual(t, len(h.Periods), maxPeriods)
 		require.LessOrEqual(t, len(h.Idle), maxRanges)
 		requireOrdered(t, h)
-		c := Costs{Missing: time.Duration(random.IntN(3600)) * time.Second, Startup: time.Duration(1+random.IntN(600)) * time.Second}
+		c := Costs{Missing: time.Duration(random.IntN(3600)) * time.Second,
+			Startup: time.Duration(1+random.IntN(600)) * time.Second}
 		p := h.Plan(now, c)
 		require.GreaterOrEqual(t, p.Start, h.Needed)
 		require.LessOrEqual(t, p.Start, p.Keep)
@@ -134,7 +137,8 @@ func TestHistoryIsBoundedAndStored(t *testing.T) {
 	assert.Equal(t, *h, restored)
 }
 
-// requireOrdered checks that the idle ranges are those above what is needed, and that lower units became idle later.
+// requireOrdered checks that the idle ranges are those above what is needed, and that lower units
+// became idle later.
 func requireOrdered(t *testing.T, h *History) {
 	t.Helper()
 	next := h.Needed + 1
@@ -171,8 +175,8 @@ func TestRarePeriodsStay(t *testing.T) {
 // outcome is what a policy costs.
 type outcome struct{ unitHours, missingHours float64 }
 
-// play has a load come and go. A unit is removed when it is idle for idleFor and the history does not keep it, and started when
-// it is needed or the history says so.
+// play has a load come and go. A unit is removed when it is idle for idleFor and the history does
+// not keep it, and started when it is needed or the history says so.
 func play(needed []int, idleFor time.Duration, c *Costs) outcome {
 	const step = 5 * time.Second
 	h := &History{}
@@ -237,18 +241,24 @@ func spiky() []int {
 	return needed
 }
 
-// BenchmarkPolicies prints what fixed times and learned ones cost: unit hours, and hours in which a unit was missing.
+// BenchmarkPolicies prints what fixed times and learned ones cost: unit hours, and hours in which a
+// unit was missing.
 func BenchmarkPolicies(b *testing.B) {
 	random := rand.New(rand.NewPCG(1, 2))
 	for name, needed := range map[string][]int{
-		"spikes": spiky(), "batches-2m": batches(random, 2*time.Minute), "batches-10m": batches(random, 10*time.Minute), "batches-30m": batches(random, 30*time.Minute),
+		"spikes": spiky(), "batches-2m": batches(random, 2*time.Minute), "batches-10m": batches(random, 10*time.Minute),
+		"batches-30m": batches(random, 30*time.Minute),
 	} {
-		for _, idleFor := range []time.Duration{15 * time.Second, time.Minute, 2 * time.Minute, 4 * time.Minute, 10 * time.Minute} {
-			b.Run(fmt.Sprintf("%s/fixed-%s", name, idleFor), func(b *testing.B) { report(b, play(needed, idleFor, nil)) })
+		for _, idleFor := range []time.Duration{15 * time.Second, time.Minute, 2 * time.Minute, 4 * time.Minute,
+			10 * time.Minute} {
+			b.Run(fmt.Sprintf("%s/fixed-%s", name, idleFor),
+				func(b *testing.B) { report(b, play(needed, idleFor, nil)) })
 		}
-		for _, missing := range []time.Duration{time.Minute, 2 * time.Minute, 3 * time.Minute, 5 * time.Minute, 10 * time.Minute} {
+		for _, missing := range []time.Duration{time.Minute, 2 * time.Minute, 3 * time.Minute, 5 * time.Minute,
+			10 * time.Minute} {
 			c := &Costs{Missing: missing, Startup: 45 * time.Second}
-			b.Run(fmt.Sprintf("%s/learned-%s", name, missing), func(b *testing.B) { report(b, play(needed, 15*time.Second, c)) })
+			b.Run(fmt.Sprintf("%s/learned-%s", name, missing),
+				func(b *testing.B) { report(b, play(needed, 15*time.Second, c)) })
 		}
 	}
 }

@@ -57,7 +57,8 @@ func (m *Meter) bin(s int64) *float64 {
 	return &m.bins[i]
 }
 
-// Mean returns how much a second was added from one time to another. Within a second it is taken to be spread evenly.
+// Mean returns how much a second was added from one time to another. Within a second it is taken to
+// be spread evenly.
 func (m *Meter) Mean(from, to int64) float64 {
 	if to <= from {
 		return 0
@@ -88,8 +89,8 @@ func (m *Meter) total(t int64) float64 {
 	return before + m.bins[i]*float64(t%second)/second
 }
 
-// Forget lets go of what was added before a time, so that long runs need no more memory than short ones. Means from that
-// time on stay the same.
+// Forget lets go of what was added before a time, so that long runs need no more memory than short
+// ones. Means from that time on stay the same.
 func (m *Meter) Forget(before int64) {
 	n := min(int(before/second-m.first), len(m.bins))
 	if n <= 0 {

@@ -1,5 +1,5 @@
-// Package localaddr says which IP addresses lead to the node itself rather than to a pod or a server: nobody else's input may
-// have Foresail connect to them.
+// Package localaddr says which IP addresses lead to the node itself rather than to a pod or a
+// server: nobody else's input may have Foresail connect to them.
 package localaddr
 
 import (
@@ -7,7 +7,8 @@ import (
 	"net/netip"
 )
 
-// metadata are the addresses at which clouds tell machines their credentials, beyond those that are link-local.
+// metadata are the addresses at which clouds tell machines their credentials, beyond those that are
+// link-local.
 var metadata = []netip.Prefix{
 	netip.MustParsePrefix("168.63.129.16/32"),   // Azure
 	netip.MustParsePrefix("100.100.100.200/32"), // Alibaba Cloud
@@ -50,7 +51,8 @@ func Kind(a netip.Addr) string {
 	return ""
 }
 
-// Loopback returns whether a server that listens on an address, a host and a port, is reached from its own host alone.
+// Loopback returns whether a server that listens on an address, a host and a port, is reached from
+// its own host alone.
 func Loopback(address string) bool {
 	host, _, _ := net.SplitHostPort(address)
 	ip, err := netip.ParseAddr(host)

@@ -33,8 +33,8 @@ type Matcher struct {
 	nodes map[string]*Node // by names and addresses; nil = of several
 }
 
-// NewMatcher indexes nodes by their names, and by those of their addresses that no other node has as name or address. Of
-// two nodes with one name the later wins.
+// NewMatcher indexes nodes by their names, and by those of their addresses that no other node has
+// as name or address. Of two nodes with one name the later wins.
 func NewMatcher(nodes []Node) Matcher {
 	m := Matcher{nodes: make(map[string]*Node, 3*len(nodes))}
 	for i := range nodes {
@@ -53,8 +53,8 @@ func NewMatcher(nodes []Node) Matcher {
 	return m
 }
 
-// Find returns the Node that a label names by its name or one of its addresses, with or without a port; nil if there is
-// none, or more than one.
+// Find returns the Node that a label names by its name or one of its addresses, with or without a
+// port; nil if there is none, or more than one.
 func (m Matcher) Find(label string) *Node {
 	if n := m.nodes[label]; n != nil {
 		return n
@@ -66,7 +66,8 @@ func (m Matcher) Find(label string) *Node {
 	return m.nodes[host]
 }
 
-// Sort returns the lines of an answer by the keys of the Nodes that a label names, and the lines of no known Node.
+// Sort returns the lines of an answer by the keys of the Nodes that a label names, and the lines of
+// no known Node.
 func (m Matcher) Sort(lines []Line, label model.LabelName) (byNode map[string][]Line, strange []Line) {
 	byNode = make(map[string][]Line, len(lines))
 	for _, l := range lines {

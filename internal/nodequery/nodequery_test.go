@@ -18,14 +18,17 @@ func TestMatcher(t *testing.T) {
 	m := NewMatcher([]Node{
 		{Name: "a", UID: "1", Addresses: []corev1.NodeAddress{
 			address(corev1.NodeInternalIP, "10.0.0.1"), address(corev1.NodeInternalIP, "fd00::1"),
-			address(corev1.NodeHostName, "a.internal"), address(corev1.NodeHostName, "a.internal"), address(corev1.NodeExternalIP, "192.168.0.1"),
+			address(corev1.NodeHostName, "a.internal"), address(corev1.NodeHostName, "a.internal"),
+			address(corev1.NodeExternalIP, "192.168.0.1"),
 		}},
-		{Name: "b", UID: "2", Addresses: []corev1.NodeAddress{address(corev1.NodeExternalIP, "192.168.0.1"), address(corev1.NodeHostName, "a")}},
+		{Name: "b", UID: "2", Addresses: []corev1.NodeAddress{address(corev1.NodeExternalIP, "192.168.0.1"),
+			address(corev1.NodeHostName, "a")}},
 		{Name: "c", UID: "3", Addresses: []corev1.NodeAddress{address(corev1.NodeExternalIP, "192.168.0.1")}},
 	})
 	for label, want := range map[string]string{
 		"a": "a", "b": "b", "a:9100": "a", "10.0.0.1": "a", "10.0.0.1:9100": "a", "[fd00::1]:9100": "a", "fd00::1": "a",
-		"a.internal": "a", "a.internal:10250": "a", "192.168.0.1": "", "192.168.0.1:9100": "", "10.0.0.10:9100": "", "aa": "", "": "", ":9100": "",
+		"a.internal": "a", "a.internal:10250": "a", "192.168.0.1": "", "192.168.0.1:9100": "", "10.0.0.10:9100": "",
+		"aa": "", "": "", ":9100": "",
 	} {
 		got := ""
 		if n := m.Find(label); n != nil {
@@ -40,7 +43,8 @@ func TestSort(t *testing.T) {
 	of := func(node, job string) Line {
 		return Line{Labels: model.Metric{"node": model.LabelValue(node), "job": model.LabelValue(job)}}
 	}
-	byNode, strange := m.Sort([]Line{of("a", "x"), of("c", "x"), of("a:1", "y"), {Labels: model.Metric{"job": "b"}}, of("b", "x")}, "node")
+	byNode, strange := m.Sort([]Line{of("a", "x"), of("c", "x"), of("a:1", "y"), {Labels: model.Metric{"job": "b"}},
+		of("b", "x")}, "node")
 	assert.Equal(t, map[string][]Line{"a/1": {of("a", "x"), of("a:1", "y")}, "b/2": {of("b", "x")}}, byNode)
 	assert.Equal(t, []Line{of("c", "x"), {Labels: model.Metric{"job": "b"}}}, strange)
 }

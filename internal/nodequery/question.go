@@ -20,9 +20,9 @@ import (
 
 // Question is an expression that a server evaluates over spans of time.
 //
-// Each sample has the time for which the server evaluated it. An expression that looks back shows an earlier time:
-// rate(…[1m]) half a minute earlier on average. A series that ended without a stale marker goes on for as long as the
-// server looks back for a sample, five minutes by default.
+// Each sample has the time for which the server evaluated it. An expression that looks back shows
+// an earlier time: rate(…[1m]) half a minute earlier on average. A series that ended without a
+// stale marker goes on for as long as the server looks back for a sample, five minutes by default.
 type Question struct {
 	API  v1.API
 	Text promapi.Question
@@ -35,7 +35,8 @@ const MaxSeries = 20_000
 // New returns a question to the server at an address.
 func New(api v1.API, address, expr string, step, timeout time.Duration) Question {
 	return Question{API: api, Step: step, Text: promapi.Question{
-		Address: address, Query: expr, Accepted: "must be an expression of PromQL that has a number at each time", Timeout: timeout, MaxSeries: MaxSeries,
+		Address: address, Query: expr, Accepted: "must be an expression of PromQL that has a number at each time",
+		Timeout: timeout, MaxSeries: MaxSeries,
 	}}
 }
 
@@ -45,9 +46,11 @@ type Line struct {
 	Samples []pipeline.Sample // in order of time, finite, within the span; may be none
 }
 
-// Ask returns the series over a span, whose ends are multiples of the step (ms). Its errors are *promapi.Failure.
+// Ask returns the series over a span, whose ends are multiples of the step (ms). Its errors are
+// *promapi.Failure.
 func (q *Question) Ask(ctx context.Context, from, to int64) ([]Line, error) {
-	matrix, _, err := q.Text.Range(ctx, q.API, v1.Range{Start: time.UnixMilli(from), End: time.UnixMilli(to), Step: q.Step})
+	matrix, _, err := q.Text.Range(ctx, q.API,
+		v1.Range{Start: time.UnixMilli(from), End: time.UnixMilli(to), Step: q.Step})
 	if err != nil {
 		return nil, err
 	}
@@ -57,7 +60,8 @@ func (q *Question) Ask(ctx context.Context, from, to int64) ([]Line, error) {
 			continue
 		}
 		if len(stream.Histograms) > 0 {
-			return nil, promapi.Fail(promapi.Rejected, "%s: query %.200q returns native histograms: must return numbers", q.Text.Address, q.Text.Query)
+			return nil, promapi.Fail(promapi.Rejected,
+				"%s: query %.200q returns native histograms: must return numbers", q.Text.Address, q.Text.Query)
 		}
 		lines = append(lines, Line{Labels: stream.Metric, Samples: usable(stream.Values, from, to)})
 	}
@@ -77,8 +81,8 @@ func usable(values []model.SamplePair, from, to int64) []pipeline.Sample {
 	return slices.CompactFunc(out, func(a, b pipeline.Sample) bool { return a.T == b.T })
 }
 
-// Join merges series of the same node, which may follow each other but not overlap: the labels of an exporter may change
-// when it restarts.
+// Join merges series of the same node, which may follow each other but not overlap: the labels of
+// an exporter may change when it restarts.
 func Join(lines []Line) ([]pipeline.Sample, error) {
 	lines = slices.DeleteFunc(slices.Clone(lines), func(l Line) bool { return len(l.Samples) == 0 })
 	slices.SortFunc(lines, func(a, b Line) int { return cmp.Compare(a.Samples[0].T, b.Samples[0].T) })

@@ -18,19 +18,21 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// Store is filled by a Feed: with all objects first, then with each change, in one goroutine. It may take its time: others do
-// not wait for it. Only what Transformer returns must not wait for anything. It is called as objects arrive, also by two
-// goroutines at once, and must not change objects: other stores get the same ones.
+// Store is filled by a Feed: with all objects first, then with each change, in one goroutine. It
+// may take its time: others do not wait for it. Only what Transformer returns must not wait for
+// anything. It is called as objects arrive, also by two goroutines at once, and must not change
+// objects: other stores get the same ones.
 type Store interface {
 	cache.TransformingStore
 	// Touch records whether the API answers. After a list Replace is called instead.
 	Touch(err error)
-	// ListAfterOutage returns whether all objects must be listed again once the API was out of reach for longer than
-	// MaxOutage.
+	// ListAfterOutage returns whether all objects must be listed again once the API was out of
+	// reach for longer than MaxOutage.
 	ListAfterOutage() bool
 }
 
-// Feed passes the objects of one kind to all stores that subscribe, from one watch. It watches only while there are any.
+// Feed passes the objects of one kind to all stores that subscribe, from one watch. It watches only
+// while there are any.
 type Feed struct {
 	client any
 	what   string
@@ -46,7 +48,8 @@ type Feed struct {
 	stream        *stream         // nil: nothing is watched
 }
 
-// NewFeed returns a feed of objects like one. The client, which may be nil, says whether it can list by watching.
+// NewFeed returns a feed of objects like one. The client, which may be nil, says whether it can
+// list by watching.
 func NewFeed[L runtime.Object](client any, what string, now func() time.Time, like runtime.Object, of Source[L]) *Feed {
 	return &Feed{
 		client: client, what: what, now: now, like: like, watch: of.Watch,
@@ -88,8 +91,8 @@ func (f *Feed) end() {
 	f.ctx, f.stream = nil, nil
 }
 
-// Subscribe fills a store until it is cancelled or Run ends. One that comes late gets a list of its own and then what the others
-// get.
+// Subscribe fills a store until it is cancelled or Run ends. One that comes late gets a list of its
+// own and then what the others get.
 func (f *Feed) Subscribe(store Store) (cancel func()) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -108,7 +111,8 @@ func (f *Feed) Subscribe(store Store) (cancel func()) {
 func (f *Feed) cancel(s *subscription) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.subscriptions = slices.DeleteFunc(slices.Clone(f.subscriptions), func(other *subscription) bool { return other == s })
+	f.subscriptions = slices.DeleteFunc(slices.Clone(f.subscriptions),
+		func(other *subscription) bool { return other == s })
 	if s.end != nil {
 		s.end()
 	}
@@ -161,7 +165,8 @@ type stream struct {
 var _ cache.TransformingStore = (*stream)(nil)
 
 func (s *stream) reflect(ctx context.Context) {
-	lw := cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{ListWithContextFunc: s.list, WatchFuncWithContext: s.watch}, s.feed.client)
+	lw := cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{ListWithContextFunc: s.list,
+		WatchFuncWithContext: s.watch}, s.feed.client)
 	cache.NewReflectorWithOptions(lw, s.feed.like, s, cache.ReflectorOptions{Name: s.feed.what}).RunWithContext(ctx)
 }
 
@@ -198,7 +203,8 @@ func (s *stream) beginList() {
 	s.listing, s.readers = true, s.feed.subscriptions
 }
 
-// touch passes on whether the API answers. The end of a watch is followed by the next one within seconds, or by an error.
+// touch passes on whether the API answers. The end of a watch is followed by the next one within
+// seconds, or by an error.
 func (s *stream) touch(err error) {
 	s.feed.mu.Lock()
 	defer s.feed.mu.Unlock()
@@ -214,8 +220,8 @@ func (s *stream) touch(err error) {
 	}
 }
 
-// stale returns whether the API was out of reach for too long. A new watch does not bring the changes since then, so the
-// objects must be listed.
+// stale returns whether the API was out of reach for too long. A new watch does not bring the
+// changes since then, so the objects must be listed.
 func (s *stream) stale() bool {
 	s.feed.mu.Lock()
 	defer s.feed.mu.Unlock()
@@ -223,7 +229,8 @@ func (s *stream) stale() bool {
 		slices.ContainsFunc(s.feed.subscriptions, func(of *subscription) bool { return of.store.ListAfterOutage() })
 }
 
-// admit begins a late subscription. If all objects are being listed, Replace will see to it. It is called under the lock.
+// admit begins a late subscription. If all objects are being listed, Replace will see to it. It is
+// called under the lock.
 func (s *stream) admit(late *subscription) {
 	if !s.listing {
 		late.push(change{kind: joined})

@@ -46,7 +46,8 @@ type liveAPI struct {
 }
 
 func newLiveAPI(names ...string) *liveAPI {
-	a := &liveAPI{nodes: map[string]*corev1.Node{}, pages: map[string][]corev1.Node{}, open: map[*watch.FakeWatcher]bool{}}
+	a := &liveAPI{nodes: map[string]*corev1.Node{}, pages: map[string][]corev1.Node{},
+		open: map[*watch.FakeWatcher]bool{}}
 	for _, name := range names {
 		a.set(name)
 	}
@@ -67,7 +68,8 @@ func (a *liveAPI) set(name string) {
 			kind = watch.Added
 		}
 		a.version++
-		a.nodes[name] = &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, ResourceVersion: strconv.Itoa(a.version)}}
+		a.nodes[name] = &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name,
+			ResourceVersion: strconv.Itoa(a.version)}}
 		a.record(kind, a.nodes[name])
 	})
 }
@@ -128,7 +130,8 @@ func (a *liveAPI) expire() {
 	a.cut()
 	a.do(func() {
 		a.version++ // something else has changed
-		a.log = append(a.log, watch.Event{Type: watch.Bookmark, Object: &corev1.Node{ObjectMeta: metav1.ObjectMeta{ResourceVersion: strconv.Itoa(a.version)}}})
+		a.log = append(a.log, watch.Event{Type: watch.Bookmark,
+			Object: &corev1.Node{ObjectMeta: metav1.ObjectMeta{ResourceVersion: strconv.Itoa(a.version)}}})
 		a.down, a.oldest = false, a.version
 	})
 }
@@ -217,7 +220,8 @@ func (a *liveAPI) Watch(_ context.Context, o metav1.ListOptions) (watch.Interfac
 			w.Add(n)
 		}
 		w.Action(watch.Bookmark, &corev1.Node{ObjectMeta: metav1.ObjectMeta{
-			ResourceVersion: strconv.Itoa(a.version), Annotations: map[string]string{metav1.InitialEventsAnnotationKey: "true"},
+			ResourceVersion: strconv.Itoa(a.version),
+			Annotations:     map[string]string{metav1.InitialEventsAnnotationKey: "true"},
 		}})
 		return w, nil
 	}
@@ -309,7 +313,8 @@ func TestStoresShareAWatch(t *testing.T) {
 	}
 }
 
-// A late store gets everything by a list of its own, with what happens meanwhile, and nothing older than it has seen.
+// A late store gets everything by a list of its own, with what happens meanwhile, and nothing older
+// than it has seen.
 func TestLateStoresSeeEverything(t *testing.T) {
 	api := newLiveAPI()
 	for i := range 2*pageSize + 1 {
@@ -361,7 +366,9 @@ func TestLateStoresDoNotGoBack(t *testing.T) {
 		lists := api.lists
 		api.expire()
 		api.do(func() { api.lagging = old })
-		pass(20 * time.Second) // between two lists of the reflector, all of which are too old to watch from, may be more than MaxOutage
+		// between two lists of the reflector, all of which are too old to watch from, may be more
+		// than MaxOutage
+		pass(20 * time.Second)
 		require.Greater(t, api.lists, lists, "all are listed again")
 		assert.Len(t, tables[0].rows(), 2, "it knows no better")
 		assert.Equal(t, api.truth(), late.rows())
@@ -396,7 +403,8 @@ func TestQueuesForgetWhatIsConsumed(t *testing.T) {
 	assert.False(t, ok)
 }
 
-// A list that takes longer than a queue takes to overflow comes to its end, and until then the store is not trusted for long.
+// A list that takes longer than a queue takes to overflow comes to its end, and until then the
+// store is not trusted for long.
 func TestListsThatAreOvertakenEnd(t *testing.T) {
 	api := newLiveAPI("a")
 	for i := range pageSize { // a second page

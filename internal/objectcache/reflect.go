@@ -14,8 +14,8 @@ type Source[L runtime.Object] interface {
 	Watch(ctx context.Context, o metav1.ListOptions) (watch.Interface, error)
 }
 
-// Reflect fills a table until the context ends, from a watch of its own. like is an object of the kind. The client, which may
-// be nil, says whether it can list by watching.
+// Reflect fills a table until the context ends, from a watch of its own. like is an object of the
+// kind. The client, which may be nil, says whether it can list by watching.
 func Reflect[K comparable, O interface {
 	metav1.Object
 	runtime.Object

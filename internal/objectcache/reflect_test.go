@@ -65,8 +65,8 @@ func (a *nodeAPI) Watch(_ context.Context, o metav1.ListOptions) (watch.Interfac
 	return a.watch, nil
 }
 
-// After a long outage what was seen before it is not trusted until everything has been listed: a watch that begins says
-// nothing of what has gone meanwhile.
+// After a long outage what was seen before it is not trusted until everything has been listed: a
+// watch that begins says nothing of what has gone meanwhile.
 func TestOutagesEndWithAList(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		api := &nodeAPI{nodes: []corev1.Node{{ObjectMeta: metav1.ObjectMeta{Name: "n"}}}}

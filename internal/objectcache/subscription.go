@@ -59,8 +59,9 @@ type subscription struct {
 	endList context.CancelFunc // nil: it is not listing
 }
 
-// push adds a change. If too many wait they are forgotten, and a list follows. A list that has begun is not ended for that:
-// if each took longer than the queue takes to fill, none would come to its end.
+// push adds a change. If too many wait they are forgotten, and a list follows. A list that has
+// begun is not ended for that: if each took longer than the queue takes to fill, none would come to
+// its end.
 func (s *subscription) push(c change) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -161,7 +162,8 @@ func (s *subscription) apply(ctx context.Context, c change) {
 	}
 }
 
-// isNews returns whether a change came after the list of its own. Resource versions that cannot be compared are news.
+// isNews returns whether a change came after the list of its own. Resource versions that cannot be
+// compared are news.
 func (s *subscription) isNews(version string) bool {
 	if s.since == "" {
 		return true
@@ -173,8 +175,8 @@ func (s *subscription) isNews(version string) bool {
 	return true
 }
 
-// isOlder returns whether a list for all is older than the list of its own. It may be, as an API server that is behind answers
-// with all that the shared watch has seen.
+// isOlder returns whether a list for all is older than the list of its own. It may be, as an API
+// server that is behind answers with all that the shared watch has seen.
 func (s *subscription) isOlder(version string) bool {
 	if s.since == "" {
 		return false
@@ -191,7 +193,8 @@ func (s *subscription) list(ctx context.Context) {
 		return
 	}
 	defer s.finishList()
-	retry := wait.Backoff{Duration: 800 * time.Millisecond, Factor: 2, Jitter: 1, Steps: 6, Cap: 30 * time.Second} // as reflectors
+	// as reflectors
+	retry := wait.Backoff{Duration: 800 * time.Millisecond, Factor: 2, Jitter: 1, Steps: 6, Cap: 30 * time.Second}
 	for {
 		err := s.tryList(ctx)
 		if err == nil || ctx.Err() != nil {

@@ -1,5 +1,6 @@
-// Package objectcache caches parts of the objects of a cluster in tables that client-go's reflectors fill. The parts are much
-// smaller than the objects, and a table knows whether it can be trusted. Tables of one kind may share a watch.
+// Package objectcache caches parts of the objects of a cluster in tables that client-go's
+// reflectors fill. The parts are much smaller than the objects, and a table knows whether it can be
+// trusted. Tables of one kind may share a watch.
 package objectcache
 
 import (
@@ -17,11 +18,12 @@ import (
 // ErrUnsynced is the error of objects that have never been listed.
 var ErrUnsynced = errors.New("not listed yet")
 
-// MaxOutage is how long a table is trusted while the API cannot be reached. A restart of an API server is shorter.
+// MaxOutage is how long a table is trusted while the API cannot be reached. A restart of an API
+// server is shorter.
 const MaxOutage = 30 * time.Second
 
-// Table stores the objects of one kind for a reflector. Of each object it holds only what Keep returns, not even for a
-// moment more.
+// Table stores the objects of one kind for a reflector. Of each object it holds only what Keep
+// returns, not even for a moment more.
 type Table[K comparable, O metav1.Object, T any] struct {
 	Options[K, O, T]
 
@@ -38,14 +40,16 @@ type Options[K comparable, O metav1.Object, T any] struct {
 	Lock sync.Locker
 	Now  func() time.Time
 
-	// Key identifies an object; no two that exist at the same time may have the same. It is called without the lock.
+	// Key identifies an object; no two that exist at the same time may have the same. It is called
+	// without the lock.
 	Key func(O) K
-	// Keep returns the part of an object that is stored, and whether to store it at all. It is called without the lock.
+	// Keep returns the part of an object that is stored, and whether to store it at all. It is
+	// called without the lock.
 	Keep func(O) (T, bool)
 	// Changed is called under the lock for each change, with the zero T where there is no row. It may be nil.
 	Changed func(key K, before, after T)
-	// MaxOutage shortens how long the table is trusted while the API cannot be reached; 0: the constant MaxOutage. It does
-	// not shorten the time after which objects are listed again.
+	// MaxOutage shortens how long the table is trusted while the API cannot be reached; 0: the
+	// constant MaxOutage. It does not shorten the time after which objects are listed again.
 	MaxOutage time.Duration
 }
 

@@ -15,7 +15,8 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// phases is a table of the phases of pods by UID, without those that have failed, and what it was told of changes.
+// phases is a table of the phases of pods by UID, without those that have failed, and what it was
+// told of changes.
 type phases struct {
 	*Table[types.UID, *corev1.Pod, corev1.PodPhase]
 	changes []string
@@ -70,14 +71,16 @@ func TestTableIsReplaced(t *testing.T) {
 	require.NoError(t, p.Add(pod("a", "1", corev1.PodPending)))
 	require.NoError(t, p.Add(pod("b", "2", corev1.PodRunning)))
 	p.told()
-	require.NoError(t, p.Replace([]any{pod("a", "3", corev1.PodRunning), pod("b", "2", corev1.PodPending), pod("c", "4", corev1.PodFailed)}, ""))
+	require.NoError(t, p.Replace([]any{pod("a", "3", corev1.PodRunning), pod("b", "2", corev1.PodPending),
+		pod("c", "4", corev1.PodFailed)}, ""))
 	assert.ElementsMatch(t, []string{"1: Pending to ", "2: Running to Pending", "3:  to Running"}, p.told())
 	assert.Equal(t, map[types.UID]corev1.PodPhase{"2": corev1.PodPending, "3": corev1.PodRunning}, p.Rows())
 	require.NoError(t, p.State(time.Now()))
 }
 
 func TestMaxOutageMayBeLess(t *testing.T) {
-	for _, c := range []struct{ own, want time.Duration }{{0, MaxOutage}, {time.Second, time.Second}, {time.Hour, MaxOutage}} {
+	for _, c := range []struct{ own, want time.Duration }{{0, MaxOutage}, {time.Second, time.Second},
+		{time.Hour, MaxOutage}} {
 		p := newPhases()
 		p.MaxOutage = c.own
 		require.NoError(t, p.Replace(nil, ""))

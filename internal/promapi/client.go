@@ -1,5 +1,5 @@
-// Package promapi queries the HTTP API of Prometheus servers: of those that the operator permits, with the operator's
-// credentials, and with limits on time and size of the answers.
+// Package promapi queries the HTTP API of Prometheus servers: of those that the operator permits,
+// with the operator's credentials, and with limits on time and size of the answers.
 package promapi
 
 import (
@@ -61,12 +61,13 @@ type Client struct {
 // CloseIdleConnections closes the connections that no query uses.
 func (c *Client) CloseIdleConnections() { c.http.CloseIdleConnections() }
 
-// Connect returns a client of the server at an address, in the form that [ParseAddress] returns. It does not check whether
-// the server is permitted.
+// Connect returns a client of the server at an address, in the form that [ParseAddress] returns. It
+// does not check whether the server is permitted.
 func (c *Connector) Connect(address string) (*Client, error) {
 	servers := c.options.Servers
-	client, err := config.NewClientFromConfig(servers.configOf(address), connections, append(servers.dialOption(address),
-		config.WithUserAgent(c.options.UserAgent), config.WithIdleConnTimeout(idleConnection))...)
+	client, err := config.NewClientFromConfig(servers.configOf(address), connections,
+		append(servers.dialOption(address),
+			config.WithUserAgent(c.options.UserAgent), config.WithIdleConnTimeout(idleConnection))...)
 	if err != nil {
 		return nil, fmt.Errorf("address: %q: %w", address, err)
 	}
@@ -84,8 +85,8 @@ func (c *Connector) Connect(address string) (*Client, error) {
 	return &Client{API: v1.NewAPI(made), http: client}, nil
 }
 
-// checkRedirect follows redirects within the same server only. Nobody permitted another one, and a subdomain, another port
-// or plain HTTP would even receive the credentials.
+// checkRedirect follows redirects within the same server only. Nobody permitted another one, and a
+// subdomain, another port or plain HTTP would even receive the credentials.
 func checkRedirect(r *http.Request, via []*http.Request) error {
 	if first := via[0].URL; r.URL.Scheme != first.Scheme || r.URL.Host != first.Host {
 		return &redirectError{to: r.URL.Scheme + "://" + r.URL.Host}
@@ -114,8 +115,8 @@ func NewClients(o Options) *Clients {
 	return &Clients{connector: NewConnector(o), made: map[string]v1.API{}}
 }
 
-// API returns the API of the server at an address. The error says what is wrong with the address, or that it is not
-// permitted.
+// API returns the API of the server at an address. The error says what is wrong with the address,
+// or that it is not permitted.
 func (c *Clients) API(address string) (v1.API, error) {
 	parsed, err := ParseAddress(address)
 	if err != nil {

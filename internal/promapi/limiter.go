@@ -11,9 +11,9 @@ import (
 	"github.com/foresail/foresail/internal/share"
 )
 
-// limiter ends answers that are too large with an error while they are read, and has all answers share a budget of memory.
-// A short text can hold many series, such as {},{},{}, which take much more memory than the text, so opening braces are
-// limited too.
+// limiter ends answers that are too large with an error while they are read, and has all answers
+// share a budget of memory. A short text can hold many series, such as {},{},{}, which take much
+// more memory than the text, so opening braces are limited too.
 type limiter struct {
 	next          http.RoundTripper
 	bytes, braces int64
@@ -59,7 +59,8 @@ func (l *limiter) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	lease := l.budget.Lease(of.tenant, giveUp)
 	of.leases = append(of.leases, lease)
-	response.Body = &limitedBody{ReadCloser: response.Body, ctx: ctx, giveUp: giveUp, limiter: l, lease: lease, alone: !ok}
+	response.Body = &limitedBody{ReadCloser: response.Body, ctx: ctx, giveUp: giveUp, limiter: l, lease: lease,
+		alone: !ok}
 	return response, nil
 }
 
@@ -83,8 +84,8 @@ type limitedBody struct {
 	cost, taken   int64 // of memory
 }
 
-// Memory that an answer takes, by what it consists of: its text is copied while it grows, and again while it is decoded.
-// TestMemoryOfAnAnswerIsBounded holds the sum to what is measured.
+// Memory that an answer takes, by what it consists of: its text is copied while it grows, and again
+// while it is decoded. TestMemoryOfAnAnswerIsBounded holds the sum to what is measured.
 const (
 	costPerByte    = 6
 	costPerElement = 12 // of an array or an object, after each of which there is a comma

@@ -33,8 +33,9 @@ func TestLoadServersRejects(t *testing.T) {
 		file string
 		want []string
 	}{
-		"no YAML":       {"servers: [", []string{"file.yaml: "}},
-		"unknown field": {"allowUnlisted: true", []string{`unknown field "allowUnlisted"`, "must be servers, a list of address"}},
+		"no YAML": {"servers: [", []string{"file.yaml: "}},
+		"unknown field": {"allowUnlisted: true",
+			[]string{`unknown field "allowUnlisted"`, "must be servers, a list of address"}},
 		"unknown field below": {
 			"servers: [{address: 'http://p', tls: {}}]", []string{`unknown field "tls"`},
 		},
@@ -42,17 +43,22 @@ func TestLoadServersRejects(t *testing.T) {
 		"address missing": {"servers: [{}]", []string{`servers[0].address: "": must be an http or https URL`}},
 		"all that is wrong": {
 			"servers: [{address: 'ftp://p'}, {address: 'http://u:geheim@p'}, {address: 'http://p'}, {address: 'HTTP://p/'}]",
-			[]string{`servers[0].address: "ftp://p": must be`, `servers[1].address: "…@p": must be`, `servers[3].address: "http://p": must be listed once`},
+			[]string{`servers[0].address: "ftp://p": must be`, `servers[1].address: "…@p": must be`,
+				`servers[3].address: "http://p": must be listed once`},
 		},
 		"unknown field of the client": {
-			"servers: [{address: 'http://p', httpClientConfig: {bearer: x}}]", []string{"servers[0].httpClientConfig: ", "bearer"},
+			"servers: [{address: 'http://p', httpClientConfig: {bearer: x}}]",
+			[]string{"servers[0].httpClientConfig: ", "bearer"},
 		},
-		"no label": {"servers: [{address: 'http://p', namespaceLabel: ''}]", []string{`servers[0].namespaceLabel: "": must be the name of a label`}},
+		"no label": {"servers: [{address: 'http://p', namespaceLabel: ''}]",
+			[]string{`servers[0].namespaceLabel: "": must be the name of a label`}},
 		"the metric's name as a label": {
-			"servers: [{address: 'http://p', namespaceLabel: __name__}]", []string{`servers[0].namespaceLabel: "__name__": must be the name of a label`},
+			"servers: [{address: 'http://p', namespaceLabel: __name__}]",
+			[]string{`servers[0].namespaceLabel: "__name__": must be the name of a label`},
 		},
 		"no namespace": {
-			"servers: [{address: 'http://p', unlabelledNamespace: Shop}]", []string{`servers[0].unlabelledNamespace: "Shop": must be the name of a namespace, or empty`},
+			"servers: [{address: 'http://p', unlabelledNamespace: Shop}]",
+			[]string{`servers[0].unlabelledNamespace: "Shop": must be the name of a namespace, or empty`},
 		},
 		"two ways to authenticate": {
 			"servers: [{address: 'http://p', httpClientConfig: {basic_auth: {username: u}, authorization: {credentials: c}}}]",
@@ -63,7 +69,8 @@ func TestLoadServersRejects(t *testing.T) {
 			[]string{"servers[0].httpClientConfig: ", "missing.crt"},
 		},
 		"a reference to nowhere": {
-			"servers: [{address: 'https://p', httpClientConfig: {authorization: {credentials_ref: x}}}]", []string{"servers[0].httpClientConfig: "},
+			"servers: [{address: 'https://p', httpClientConfig: {authorization: {credentials_ref: x}}}]",
+			[]string{"servers[0].httpClientConfig: "},
 		},
 	}
 	for name, test := range tests {
@@ -90,8 +97,8 @@ func TestCredentialsAreSentToTheirAddressOnly(t *testing.T) {
 	assert.True(t, both.configOf("https://other").FollowRedirects, "the library's defaults")
 }
 
-// A server that the operator does not list is refused when its name turns out to lead to the node, and without a list of
-// unlisted ones before anything is asked.
+// A server that the operator does not list is refused when its name turns out to lead to the node,
+// and without a list of unlisted ones before anything is asked.
 func TestUnlistedServersOnTheNodeAreRefused(t *testing.T) {
 	asked := 0
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -109,12 +116,15 @@ func TestUnlistedServersOnTheNodeAreRefused(t *testing.T) {
 		_, err = (&Question{Address: address, Query: "up", Timeout: time.Minute}).Vector(t.Context(), api, time.Time{})
 		return err
 	}
-	local := []string{server.URL, "http://localhost:" + port, "http://[::ffff:127.0.0.1]:" + port, "http://0.0.0.0:" + port}
+	local := []string{server.URL, "http://localhost:" + port, "http://[::ffff:127.0.0.1]:" + port,
+		"http://0.0.0.0:" + port}
 	for _, address := range local {
-		require.EqualError(t, ask(&Servers{}, address), fmt.Sprintf("address: %q: the operator lists no servers", address))
+		require.EqualError(t, ask(&Servers{}, address),
+			fmt.Sprintf("address: %q: the operator lists no servers", address))
 	}
 	for _, address := range append(local, "http://169.254.169.254", "http://[fe80::1]", "http://[fd00:ec2::254]") {
-		assert.ErrorContains(t, ask(&Servers{AllowUnlisted: true}, address), "address: must be listed by the operator", address)
+		assert.ErrorContains(t, ask(&Servers{AllowUnlisted: true}, address), "address: must be listed by the operator",
+			address)
 	}
 	assert.Zero(t, asked)
 	listed := &Servers{}
@@ -154,7 +164,8 @@ func TestShort(t *testing.T) {
 }
 
 func TestClients(t *testing.T) {
-	servers, err := LoadServers(write(t, filepath.Join(t.TempDir(), "file.yaml"), "servers: [{address: 'http://prometheus:9090'}]"))
+	servers, err := LoadServers(write(t, filepath.Join(t.TempDir(), "file.yaml"),
+		"servers: [{address: 'http://prometheus:9090'}]"))
 	require.NoError(t, err)
 	c := NewClients(Options{Servers: servers, MaxSeries: 1, MaxBytes: 1})
 	one, err := c.API("http://prometheus:9090")
@@ -176,13 +187,15 @@ type fakeAPI struct {
 	left   time.Duration // until the deadline
 }
 
-func (f *fakeAPI) Query(ctx context.Context, query string, _ time.Time, _ ...v1.Option) (model.Value, v1.Warnings, error) {
+func (f *fakeAPI) Query(ctx context.Context, query string, _ time.Time, _ ...v1.Option) (model.Value, v1.Warnings,
+	error) {
 	deadline, _ := ctx.Deadline()
 	f.query, f.left = query, time.Until(deadline)
 	return f.answer, v1.Warnings{"partial"}, nil
 }
 
-func (f *fakeAPI) QueryRange(ctx context.Context, query string, _ v1.Range, o ...v1.Option) (model.Value, v1.Warnings, error) {
+func (f *fakeAPI) QueryRange(ctx context.Context, query string, _ v1.Range, o ...v1.Option) (model.Value, v1.Warnings,
+	error) {
 	return f.Query(ctx, query, time.Time{}, o...)
 }
 
@@ -233,9 +246,11 @@ func (*sleepyBody) Close() error { return nil }
 // client_golang returns at the timeout of a question while its goroutine still reads the answer.
 func TestAnswersThatComeTooLateTakeNoMemory(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := NewConnector(Options{MaxBytes: 1 << 30, Transport: roundTrip(func(r *http.Request) (*http.Response, error) {
-			return &http.Response{StatusCode: http.StatusOK, Request: r, ContentLength: -1, Body: &sleepyBody{2 * time.Second}}, nil
-		})})
+		c := NewConnector(Options{MaxBytes: 1 << 30,
+			Transport: roundTrip(func(r *http.Request) (*http.Response, error) {
+				return &http.Response{StatusCode: http.StatusOK, Request: r, ContentLength: -1,
+					Body: &sleepyBody{2 * time.Second}}, nil
+			})})
 		client, err := c.Connect("http://prometheus:9090")
 		require.NoError(t, err)
 		q := Question{Address: "http://prometheus:9090", Query: "load", Timeout: time.Second}

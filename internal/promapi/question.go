@@ -33,8 +33,8 @@ func (q *Question) Range(ctx context.Context, api v1.API, span v1.Range) (model.
 // maxSteps is how many are asked for at once: Prometheus returns at most 11,000 samples of a series.
 const maxSteps = 10_000
 
-// RangeInParts evaluates the query over a span of any number of steps, and hands on the answer to each part of it. It ends with the first
-// error.
+// RangeInParts evaluates the query over a span of any number of steps, and hands on the answer to
+// each part of it. It ends with the first error.
 func (q *Question) RangeInParts(ctx context.Context, api v1.API, span v1.Range, take func(model.Matrix) error) error {
 	for begin := span.Start; !begin.After(span.End); begin = begin.Add(maxSteps * span.Step) {
 		part := v1.Range{Start: begin, End: begin.Add((maxSteps - 1) * span.Step), Step: span.Step}
@@ -54,20 +54,22 @@ func (q *Question) RangeInParts(ctx context.Context, api v1.API, span v1.Range, 
 
 // Vector evaluates the query at a time. Its errors are *Failure.
 func (q *Question) Vector(ctx context.Context, api v1.API, at time.Time) (model.Vector, error) {
-	vector, _, err := ask[model.Vector](ctx, q, func(ctx context.Context, o ...v1.Option) (model.Value, v1.Warnings, error) {
-		return api.Query(ctx, q.Query, at, o...)
-	})
+	vector, _, err := ask[model.Vector](ctx, q,
+		func(ctx context.Context, o ...v1.Option) (model.Value, v1.Warnings, error) {
+			return api.Query(ctx, q.Query, at, o...)
+		})
 	return vector, err
 }
 
-// Samples returns the samples, as they are stored, of the series that the query selects over a span that ends now by the
-// server's clock, and the warnings of the server. Its errors are *Failure.
+// Samples returns the samples, as they are stored, of the series that the query selects over a span
+// that ends now by the server's clock, and the warnings of the server. Its errors are *Failure.
 func (q *Question) Samples(ctx context.Context, api v1.API, span time.Duration) (model.Matrix, v1.Warnings, error) {
 	return q.SamplesUntil(ctx, api, time.Time{}, span)
 }
 
 // SamplesUntil is Samples over a span that ends at a time.
-func (q *Question) SamplesUntil(ctx context.Context, api v1.API, end time.Time, span time.Duration) (model.Matrix, v1.Warnings, error) {
+func (q *Question) SamplesUntil(ctx context.Context, api v1.API, end time.Time, span time.Duration) (model.Matrix,
+	v1.Warnings, error) {
 	// The range is on a line of its own, so that a comment at the end of the selector cannot hide it.
 	query := fmt.Sprintf("%s\n[%ds]", q.Query, wholeSeconds(span)/time.Second)
 	return ask[model.Matrix](ctx, q, func(ctx context.Context, o ...v1.Option) (model.Value, v1.Warnings, error) {
@@ -94,10 +96,12 @@ func ask[T interface {
 	}
 	answer, ok := value.(T)
 	if !ok {
-		return nil, nil, Fail(Rejected, "%s: query %.200q: the answer is a %s; %s", q.Address, q.Query, value.Type(), q.Accepted)
+		return nil, nil, Fail(Rejected, "%s: query %.200q: the answer is a %s; %s", q.Address, q.Query, value.Type(),
+			q.Accepted)
 	}
 	if q.MaxSeries > 0 && len(answer) > q.MaxSeries {
-		return nil, nil, Fail(Limit, "%s: query %.200q returns more than %d series; it must select less", q.Address, q.Query, q.MaxSeries)
+		return nil, nil, Fail(Limit, "%s: query %.200q returns more than %d series; it must select less", q.Address,
+			q.Query, q.MaxSeries)
 	}
 	return answer, warnings, nil
 }
@@ -133,8 +137,8 @@ func Fail(kind Kind, format string, a ...any) *Failure {
 	return &Failure{Kind: kind, err: fmt.Errorf(format, a...)}
 }
 
-// Explain says why a query failed, to the person who wrote it. It does not repeat the answer of a server that is not
-// Prometheus: anyone who may write a query could read internal pages that way.
+// Explain says why a query failed, to the person who wrote it. It does not repeat the answer of a
+// server that is not Prometheus: anyone who may write a query could read internal pages that way.
 func (q *Question) Explain(err error) *Failure {
 	var size *sizeError
 	var redirect *redirectError

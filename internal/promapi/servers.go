@@ -24,12 +24,12 @@ import (
 	"github.com/foresail/foresail/internal/localaddr"
 )
 
-// Servers are the servers that the operator permits, with their credentials. PredictedMetrics and WorkerPools name only an
-// address. The zero value permits none. The nil Servers permits any, without credentials: it is for commands whose user
-// names the server.
+// Servers are the servers that the operator permits, with their credentials. PredictedMetrics and
+// WorkerPools name only an address. The zero value permits none. The nil Servers permits any,
+// without credentials: it is for commands whose user names the server.
 type Servers struct {
-	// AllowUnlisted permits servers that are not listed as well, without credentials, unless their address is local to the
-	// node: loopback, link-local, or the metadata of a cloud.
+	// AllowUnlisted permits servers that are not listed as well, without credentials, unless their
+	// address is local to the node: loopback, link-local, or the metadata of a cloud.
 	AllowUnlisted bool
 
 	listed map[string]*listed // by address
@@ -53,7 +53,8 @@ const DefaultNamespaceLabel = "namespace"
 // Validate returns what is wrong with t, by the names of two fields.
 func (t *Tenancy) Validate(label, unlabelled string) error {
 	if t.NamespaceLabel == model.MetricNameLabel || !model.UTF8Validation.IsValidLabelName(t.NamespaceLabel) {
-		return fmt.Errorf("%s: %q: must be the name of a label of Prometheus, such as %s", label, t.NamespaceLabel, DefaultNamespaceLabel)
+		return fmt.Errorf("%s: %q: must be the name of a label of Prometheus, such as %s", label, t.NamespaceLabel,
+			DefaultNamespaceLabel)
 	}
 	if t.Unlabelled != "" && len(validation.IsDNS1123Label(t.Unlabelled)) > 0 {
 		return fmt.Errorf("%s: %q: must be the name of a namespace, or empty", unlabelled, t.Unlabelled)
@@ -88,7 +89,8 @@ type serverFile struct {
 //	    tls_config:
 //	      ca_file: ca.crt
 //
-// Paths in it are relative to the file. The files are read again when they change. The error names every wrong field.
+// Paths in it are relative to the file. The files are read again when they change. The error names
+// every wrong field.
 func LoadServers(path string) (*Servers, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -148,14 +150,16 @@ func (s *Servers) list(address string, server *listed) {
 	s.listed[address] = server
 }
 
-// List adds the server at an address, in the form that [ParseAddress] returns, without credentials unless it is listed.
+// List adds the server at an address, in the form that [ParseAddress] returns, without credentials
+// unless it is listed.
 func (s *Servers) List(address string) {
 	if s.listed[address] == nil {
 		s.list(address, &listed{config.DefaultHTTPClientConfig, Tenancy{NamespaceLabel: DefaultNamespaceLabel}})
 	}
 }
 
-// Permit returns an error if the server at an address, in the form that [ParseAddress] returns, may not be queried.
+// Permit returns an error if the server at an address, in the form that [ParseAddress] returns, may
+// not be queried.
 func (s *Servers) Permit(address string) error {
 	if s == nil || s.AllowUnlisted || s.listed[address] != nil {
 		return nil
@@ -163,7 +167,8 @@ func (s *Servers) Permit(address string) error {
 	if len(s.listed) == 0 {
 		return fmt.Errorf("address: %q: the operator lists no servers", address)
 	}
-	return fmt.Errorf("address: %q: must be listed by the operator: %s", address, Some(slices.Sorted(maps.Keys(s.listed))))
+	return fmt.Errorf("address: %q: must be listed by the operator: %s", address,
+		Some(slices.Sorted(maps.Keys(s.listed))))
 }
 
 // configOf returns the HTTP configuration for a server.
@@ -182,7 +187,8 @@ func (s *Servers) Tenancy(address string) Tenancy {
 	return Tenancy{NamespaceLabel: DefaultNamespaceLabel}
 }
 
-// dialOption has connections to a server that the operator does not list refused where they would end on the node.
+// dialOption has connections to a server that the operator does not list refused where they would
+// end on the node.
 func (s *Servers) dialOption(address string) []config.HTTPClientOption {
 	if s == nil || s.listed[address] != nil {
 		return nil
@@ -214,11 +220,12 @@ const AcceptedAddress = "an http or https URL without user, query or fragment, s
 
 var errAddress = errors.New("must be " + AcceptedAddress)
 
-// ParseAddress returns the canonical form of an address. It rejects paths that could be read in two ways: an address must
-// not pass for another one that has credentials.
+// ParseAddress returns the canonical form of an address. It rejects paths that could be read in two
+// ways: an address must not pass for another one that has credentials.
 func ParseAddress(address string) (string, error) {
 	u, err := url.Parse(address)
-	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" || u.User != nil || u.RawPath != "" ||
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" || u.User != nil ||
+		u.RawPath != "" ||
 		strings.ContainsAny(address, "?#") {
 		return "", errAddress
 	}

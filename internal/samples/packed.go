@@ -7,8 +7,8 @@ import (
 	"github.com/foresail/foresail/pipeline"
 )
 
-// Packed is a Series in three quarters of its memory: there may be one for each of a hundred thousand pods. Its samples are read by
-// unpacking all of them. The zero value is empty.
+// Packed is a Series in three quarters of its memory: there may be one for each of a hundred
+// thousand pods. Its samples are read by unpacking all of them. The zero value is empty.
 type Packed struct {
 	oldest, newest int64   // ms
 	highest        float64 // of all values since the series was empty
@@ -31,8 +31,8 @@ const furthestApart = math.MaxUint32
 // Len is the number of samples.
 func (s *Packed) Len() int { return len(s.samples) }
 
-// Add inserts a sample. Of two with the same time the one added later stays. One that is 49 days or more after the others replaces
-// them, one that is as long before them is ignored.
+// Add inserts a sample. Of two with the same time the one added later stays. One that is 49 days or
+// more after the others replaces them, one that is as long before them is ignored.
 func (s *Packed) Add(x pipeline.Sample) {
 	s.highest = max(s.highest, x.V)
 	switch {
@@ -75,7 +75,8 @@ func (s *Packed) insert(at int, p packed) {
 	s.samples = slices.Insert(s.samples, at, p)
 }
 
-// Highest returns a value that no sample exceeds, without reading them. It does not fall when samples are dropped.
+// Highest returns a value that no sample exceeds, without reading them. It does not fall when
+// samples are dropped.
 func (s *Packed) Highest() float64 { return s.highest }
 
 // AppendTo appends the samples to others.
@@ -100,8 +101,8 @@ func (s *Packed) CountSince(t int64) int {
 	return n - k
 }
 
-// Trim drops the samples before t except the newest of them, from which the first tick after t is interpolated. A few more
-// may stay.
+// Trim drops the samples before t except the newest of them, from which the first tick after t is
+// interpolated. A few more may stay.
 func (s *Packed) Trim(t int64) {
 	drop, oldest := 0, s.oldest
 	for drop+1 < len(s.samples) {

@@ -20,7 +20,8 @@ func TestPackedAgainstASeries(t *testing.T) {
 		var p Packed
 		begin := r.Int64N(1 << 41)
 		for range 200 {
-			x := pipeline.Sample{T: begin + r.Int64N(300)*r.Int64N(1000), V: r.NormFloat64() * math.Pow(10, float64(r.IntN(40)-20))}
+			x := pipeline.Sample{T: begin + r.Int64N(300)*r.Int64N(1000),
+				V: r.NormFloat64() * math.Pow(10, float64(r.IntN(40)-20))}
 			s.Add(x)
 			p.Add(x)
 			if r.IntN(10) == 0 {
@@ -52,7 +53,8 @@ func TestPackedSamplesFarApart(t *testing.T) {
 	p.Add(pipeline.Sample{T: 10_000_000_000, V: 1})
 	p.Add(pipeline.Sample{T: 10_000_000_000 - furthestApart, V: 2})
 	p.Add(pipeline.Sample{T: 10_000_000_000 - 2*furthestApart - 1, V: 3})
-	assert.Equal(t, []pipeline.Sample{{T: 10_000_000_000 - furthestApart, V: 2}, {T: 10_000_000_000, V: 1}}, p.AppendTo(nil))
+	assert.Equal(t, []pipeline.Sample{{T: 10_000_000_000 - furthestApart, V: 2}, {T: 10_000_000_000, V: 1}},
+		p.AppendTo(nil))
 	p.Add(pipeline.Sample{T: 10_000_000_000 + furthestApart, V: 4})
 	assert.Equal(t, 3, p.Len())
 	p.Add(pipeline.Sample{T: 10_000_000_001 + 2*furthestApart, V: 5})

@@ -1,4 +1,5 @@
-// Package samples holds the series of samples that forecasts are made of: in order of time, with unique times.
+// Package samples holds the series of samples that forecasts are made of: in order of time, with
+// unique times.
 package samples
 
 import (
@@ -7,7 +8,8 @@ import (
 	"github.com/foresail/foresail/pipeline"
 )
 
-// Series is the samples of one instance, in order of time; no two have the same time. The zero value is empty.
+// Series is the samples of one instance, in order of time; no two have the same time. The zero
+// value is empty.
 type Series []pipeline.Sample
 
 // Add inserts a sample. Of two with the same time the one added later stays.
@@ -27,15 +29,16 @@ func (s *Series) Add(x pipeline.Sample) {
 	*s = slices.Insert(*s, at, x)
 }
 
-// grow makes room for one more sample. It adds a quarter, not as much as append: there may be a hundred thousand series.
+// grow makes room for one more sample. It adds a quarter, not as much as append: there may be a
+// hundred thousand series.
 func (s *Series) grow() {
 	if n := len(*s); n == cap(*s) {
 		*s = append(make(Series, 0, n+max(8, n/4)), *s...)
 	}
 }
 
-// From returns the index of the first sample at or after t, len(s) if there is none. It is slices.BinarySearchFunc without
-// the calls of a function, which make a forecast slow.
+// From returns the index of the first sample at or after t, len(s) if there is none. It is
+// slices.BinarySearchFunc without the calls of a function, which make a forecast slow.
 func (s Series) From(t int64) int {
 	low, high := 0, len(s)
 	for low < high {
@@ -58,8 +61,8 @@ func (s Series) CountSince(t int64) int { return len(s) - s.From(t) }
 // minTrim is the fewest samples that Trim drops: it moves the rest to the front.
 const minTrim = 4
 
-// Trim drops the samples before t except the newest of them, from which the first tick after t is interpolated. A few more
-// may stay.
+// Trim drops the samples before t except the newest of them, from which the first tick after t is
+// interpolated. A few more may stay.
 func (s *Series) Trim(t int64) {
 	if len(*s) <= minTrim+1 || (*s)[minTrim+1].T >= t {
 		return
@@ -68,7 +71,8 @@ func (s *Series) Trim(t int64) {
 	*s = (*s)[:copy(*s, (*s)[drop:])]
 }
 
-// Median returns the middle value, or the mean of the middle two. It sorts the values, of which there is at least one.
+// Median returns the middle value, or the mean of the middle two. It sorts the values, of which
+// there is at least one.
 func Median(values []float64) float64 {
 	slices.Sort(values)
 	n := len(values)

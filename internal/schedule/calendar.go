@@ -16,8 +16,8 @@ type Entry struct {
 	Unlearned bool    // what a load is in the window is not learned
 }
 
-// Calendar is the schedules of a PredictedMetric. It keeps the windows that come next, and nothing else. It is not safe for concurrent
-// use. A nil one has no schedules.
+// Calendar is the schedules of a PredictedMetric. It keeps the windows that come next, and nothing
+// else. It is not safe for concurrent use. A nil one has no schedules.
 type Calendar struct {
 	usual   pipeline.Bounds
 	entries []Entry
@@ -37,13 +37,16 @@ func New(usual pipeline.Bounds, entries []Entry) *Calendar {
 // MaxAhead is how far ahead of its window a bound takes effect at most.
 const MaxAhead = joinedFor
 
-// At returns the bounds that hold at a time, nil without schedules, and the names of the entries that they are of.
+// At returns the bounds that hold at a time, nil without schedules, and the names of the entries
+// that they are of.
 //
-// Pods for the beginning of a window have to be ordered ahead of it, and pods for its end must not be. So of the bounds from now until
-// a forecast is of, some time ahead, the largest minimum and the largest maximum hold, and the smallest lateness; but the maximum of a
-// window that is active holds to its end. The farther bounds are the same for a forecast that reaches farther. Of windows that overlap,
-// the largest minimum, the smallest maximum and the smallest lateness count. Where bounds cross the minimum wins: there must not be too
-// few pods. Of a window that comes more than once in the time ahead only the first is looked at.
+// Pods for the beginning of a window have to be ordered ahead of it, and pods for its end must not
+// be. So of the bounds from now until a forecast is of, some time ahead, the largest minimum and
+// the largest maximum hold, and the smallest lateness; but the maximum of a window that is active
+// holds to its end. The farther bounds are the same for a forecast that reaches farther. Of windows
+// that overlap, the largest minimum, the smallest maximum and the smallest lateness count. Where
+// bounds cross the minimum wins: there must not be too few pods. Of a window that comes more than
+// once in the time ahead only the first is looked at.
 func (c *Calendar) At(now time.Time, ahead, farther time.Duration) (*pipeline.Bounds, []string) {
 	if c == nil {
 		return nil, nil
@@ -122,5 +125,6 @@ func (c *Calendar) during(t time.Time) (out pipeline.Bounds, limited bool) {
 
 // Unlearned tells whether what the load is at a time (ms) is not learned.
 func (c *Calendar) Unlearned(ms int64) bool {
-	return c != nil && slices.ContainsFunc(c.entries, func(e Entry) bool { return e.Unlearned && e.Window.Active(time.UnixMilli(ms)) })
+	return c != nil && slices.ContainsFunc(c.entries,
+		func(e Entry) bool { return e.Unlearned && e.Window.Active(time.UnixMilli(ms)) })
 }

@@ -96,17 +96,19 @@ func TestWindowsThatOverlap(t *testing.T) {
 }
 
 func TestUnlearnedIsWhileAnyOfThemSaysSo(t *testing.T) {
-	holiday := Entry{Name: "holidays", Window: recurring(t, "0 0 25 12 *", "Europe/Berlin", 48*time.Hour), Unlearned: true}
+	holiday := Entry{Name: "holidays", Window: recurring(t, "0 0 25 12 *", "Europe/Berlin", 48*time.Hour),
+		Unlearned: true}
 	c := New(usual, []Entry{on(t, 0, "busy", 9, -1), holiday})
 	for text, want := range map[string]bool{
-		begins: false, "2026-12-24T22:59:59Z": false, "2026-12-24T23:00:00Z": true, "2026-12-26T22:59:59Z": true, "2026-12-26T23:00:00Z": false, "2024-12-25T12:00:00Z": true,
+		begins: false, "2026-12-24T22:59:59Z": false, "2026-12-24T23:00:00Z": true, "2026-12-26T22:59:59Z": true,
+		"2026-12-26T23:00:00Z": false, "2024-12-25T12:00:00Z": true,
 	} {
 		assert.Equal(t, want, c.Unlearned(at(t, text).UnixMilli()), text)
 	}
 }
 
-// A calendar that is asked each second, and after jumps of its clock both ways, says what one says that is new, and what follows from
-// the bounds of each second of the time ahead.
+// A calendar that is asked each second, and after jumps of its clock both ways, says what one says
+// that is new, and what follows from the bounds of each second of the time ahead.
 func TestCalendarsKeepNothingThatMatters(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
@@ -126,7 +128,8 @@ func TestCalendarsKeepNothingThatMatters(t *testing.T) {
 				e.Window = Once(start, start.Add(time.Duration(1+rnd.IntN(900))*time.Second))
 			} else {
 				first := rnd.IntN(30) // twice an hour, more than the time ahead apart
-				e.Window = recurring(t, fmt.Sprintf("%d,%d * * * *", first, first+30), "Europe/Berlin", time.Duration(1+rnd.IntN(25))*time.Minute)
+				e.Window = recurring(t, fmt.Sprintf("%d,%d * * * *", first, first+30), "Europe/Berlin",
+					time.Duration(1+rnd.IntN(25))*time.Minute)
 			}
 			entries = append(entries, e)
 		}
@@ -191,7 +194,8 @@ func naive(entries []Entry, now time.Time, ahead time.Duration) pipeline.Bounds 
 func BenchmarkAt(b *testing.B) {
 	var entries []Entry
 	for i := range 16 {
-		entries = append(entries, Entry{Name: fmt.Sprint(i), Window: recurring(b, fmt.Sprintf("%d 8 24 12 *", i), "Europe/Berlin", 72*time.Hour), Min: &i})
+		entries = append(entries, Entry{Name: fmt.Sprint(i),
+			Window: recurring(b, fmt.Sprintf("%d 8 24 12 *", i), "Europe/Berlin", 72*time.Hour), Min: &i})
 	}
 	c, now := New(usual, entries), at(b, begins)
 	for b.Loop() {

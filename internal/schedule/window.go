@@ -1,6 +1,6 @@
-// Package schedule answers which windows of time are active: those that begin at the times of a cron schedule and last for a
-// duration, and those with a start and an end; and which bounds a PredictedMetric has in them. Its answers depend on the time that
-// it is asked for alone.
+// Package schedule answers which windows of time are active: those that begin at the times of a
+// cron schedule and last for a duration, and those with a start and an end; and which bounds a
+// PredictedMetric has in them. Its answers depend on the time that it is asked for alone.
 package schedule
 
 import (
@@ -24,10 +24,11 @@ type Window struct {
 // Once returns a window that does not recur.
 func Once(start, end time.Time) Window { return Window{start: start, end: end} }
 
-// Recurring returns a window that begins at each time of a cron schedule, by the wall clock of a time zone (IANA; "" is UTC), and lasts
-// for a duration. It begins at the first moment at which the clock shows such a time or a later one: a time that clocks skip is that at
-// which they are set forward, and one that they show twice is the first of both. The error is a *pipeline.FieldError of schedule,
-// timeZone or duration.
+// Recurring returns a window that begins at each time of a cron schedule, by the wall clock of a
+// time zone (IANA; "" is UTC), and lasts for a duration. It begins at the first moment at which the
+// clock shows such a time or a later one: a time that clocks skip is that at which they are set
+// forward, and one that they show twice is the first of both. The error is a *pipeline.FieldError
+// of schedule, timeZone or duration.
 func Recurring(schedule, zone string, duration time.Duration) (Window, error) {
 	times, err := parse(schedule)
 	if err != nil {
@@ -35,10 +36,12 @@ func Recurring(schedule, zone string, duration time.Duration) (Window, error) {
 	}
 	location, err := time.LoadLocation(zone)
 	if err != nil || zone == time.Local.String() { // that of this process is nobody's choice
-		return Window{}, &pipeline.FieldError{Field: "timeZone", Value: fmt.Sprintf("%q", zone), Accept: "a name of the IANA time zone database, such as Europe/Berlin or UTC"}
+		return Window{}, &pipeline.FieldError{Field: "timeZone", Value: fmt.Sprintf("%q", zone),
+			Accept: "a name of the IANA time zone database, such as Europe/Berlin or UTC"}
 	}
 	if duration <= 0 {
-		return Window{}, &pipeline.FieldError{Field: "duration", Value: duration, Accept: "a duration above 0s, as there is a schedule"}
+		return Window{}, &pipeline.FieldError{Field: "duration", Value: duration,
+			Accept: "a duration above 0s, as there is a schedule"}
 	}
 	return Window{cron: times, zone: location, duration: duration}, nil
 }
@@ -52,7 +55,8 @@ func (w *Window) Active(t time.Time) bool {
 	return !start.IsZero() && !start.After(t)
 }
 
-// first returns the first start of a window that has not ended at a time, by the wall clock and as a moment; zero times without one.
+// first returns the first start of a window that has not ended at a time, by the wall clock and as
+// a moment; zero times without one.
 func (w *Window) first(t time.Time) (wall, start time.Time) {
 	begun := t.Add(-w.duration) // by then it has ended
 	for wall = onWall(begun.In(w.zone)); ; {
@@ -74,8 +78,9 @@ type span struct{ start, end time.Time }
 
 func (s span) has(t time.Time) bool { return !t.Before(s.start) && t.Before(s.end) }
 
-// next returns the first stretch of the window that has not ended at a time. Windows that follow each other without a gap are one, which
-// ends no earlier than joinedFor later. The zero value is none.
+// next returns the first stretch of the window that has not ended at a time. Windows that follow
+// each other without a gap are one, which ends no earlier than joinedFor later. The zero value is
+// none.
 func (w *Window) next(t time.Time) span {
 	if w.cron == nil {
 		if !t.Before(w.end) {
@@ -144,8 +149,8 @@ func parse(text string) (*cron.SpecSchedule, error) {
 	return schedule, nil
 }
 
-// comes tells whether a schedule has times. The library looks ahead for five years; these begin with a leap year, so that they
-// have every date.
+// comes tells whether a schedule has times. The library looks ahead for five years; these begin
+// with a leap year, so that they have every date.
 func comes(s *cron.SpecSchedule) bool {
 	if s.Minute == 0 || s.Hour == 0 { // lone commas: it would look at every minute
 		return false

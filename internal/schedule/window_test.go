@@ -28,7 +28,8 @@ func at(t testing.TB, text string) time.Time {
 	return out
 }
 
-// edges returns when a window becomes active and ceases to be, between two times, to the minute, as the clock of its zone shows it.
+// edges returns when a window becomes active and ceases to be, between two times, to the minute, as
+// the clock of its zone shows it.
 func edges(w *Window, from, to time.Time) (out []string) {
 	active := w.Active(from)
 	for now := from; now.Before(to); now = now.Add(time.Minute) {
@@ -43,7 +44,8 @@ func edges(w *Window, from, to time.Time) (out []string) {
 func TestOnceIsFromItsStartUntilBeforeItsEnd(t *testing.T) {
 	w := Once(at(t, "2026-11-27T08:00:00+01:00"), at(t, "2026-11-28T08:00:00+01:00"))
 	for text, want := range map[string]bool{
-		"2026-11-27T06:59:59Z": false, "2026-11-27T07:00:00Z": true, "2026-11-28T06:59:59Z": true, "2026-11-28T07:00:00Z": false,
+		"2026-11-27T06:59:59Z": false, "2026-11-27T07:00:00Z": true, "2026-11-28T06:59:59Z": true,
+		"2026-11-28T07:00:00Z": false,
 	} {
 		assert.Equal(t, want, w.Active(at(t, text)), text)
 	}
@@ -55,7 +57,8 @@ func TestOnceIsFromItsStartUntilBeforeItsEnd(t *testing.T) {
 func TestSchedulesFollowTheClockOfTheirZone(t *testing.T) {
 	w := recurring(t, "0 8 * * mon-fri", "America/New_York", 10*time.Hour)
 	for text, want := range map[string]bool{
-		"2026-01-05T12:59:59Z": false, "2026-01-05T13:00:00Z": true, "2026-01-05T22:59:59Z": true, "2026-01-05T23:00:00Z": false,
+		"2026-01-05T12:59:59Z": false, "2026-01-05T13:00:00Z": true, "2026-01-05T22:59:59Z": true,
+		"2026-01-05T23:00:00Z": false,
 		"2026-07-06T11:59:59Z": false, "2026-07-06T12:00:00Z": true, // an hour earlier in summer
 		"2026-01-10T14:00:00Z": false, // a Saturday
 	} {
@@ -67,29 +70,37 @@ func TestSchedulesFollowTheClockOfTheirZone(t *testing.T) {
 func TestATimeThatIsSkippedIsWhenClocksAreSetForward(t *testing.T) {
 	from, to := at(t, "2026-03-28T12:00:00Z"), at(t, "2026-03-30T12:00:00Z")
 	w := recurring(t, "30 2 * * *", "Europe/Berlin", 90*time.Minute)
-	assert.Equal(t, []string{"from 29 03:00 +02", "to 29 04:30 +02", "from 30 02:30 +02", "to 30 04:00 +02"}, edges(&w, from, to))
+	assert.Equal(t, []string{"from 29 03:00 +02", "to 29 04:30 +02", "from 30 02:30 +02", "to 30 04:00 +02"},
+		edges(&w, from, to))
 	w = recurring(t, "30 1 * * *", "Europe/Berlin", 90*time.Minute) // a duration is no clock's
-	assert.Equal(t, []string{"from 29 01:30 +01", "to 29 04:00 +02", "from 30 01:30 +02", "to 30 03:00 +02"}, edges(&w, from, to))
-	w = recurring(t, "0,20,40 * * * *", "Europe/Berlin", 10*time.Minute) // three times of the hour that is skipped are the moment at which 3:00 is
-	assert.Equal(t, []string{"from 29 01:40 +01", "to 29 01:50 +01", "from 29 03:00 +02", "to 29 03:10 +02", "from 29 03:20 +02"},
+	assert.Equal(t, []string{"from 29 01:30 +01", "to 29 04:00 +02", "from 30 01:30 +02", "to 30 03:00 +02"},
+		edges(&w, from, to))
+	// three times of the hour that is skipped are the moment at which 3:00 is
+	w = recurring(t, "0,20,40 * * * *", "Europe/Berlin", 10*time.Minute)
+	assert.Equal(t, []string{"from 29 01:40 +01", "to 29 01:50 +01", "from 29 03:00 +02", "to 29 03:10 +02",
+		"from 29 03:20 +02"},
 		edges(&w, at(t, "2026-03-29T00:35:00Z"), at(t, "2026-03-29T01:25:00Z")))
 }
 
 func TestATimeThatComesTwiceCountsOnce(t *testing.T) {
 	from, to := at(t, "2026-10-24T12:00:00Z"), at(t, "2026-10-26T12:00:00Z")
 	w := recurring(t, "30 2 * * *", "Europe/Berlin", 90*time.Minute)
-	assert.Equal(t, []string{"from 25 02:30 +02", "to 25 03:00 +01", "from 26 02:30 +01", "to 26 04:00 +01"}, edges(&w, from, to))
+	assert.Equal(t, []string{"from 25 02:30 +02", "to 25 03:00 +01", "from 26 02:30 +01", "to 26 04:00 +01"},
+		edges(&w, from, to))
 	w = recurring(t, "0 3 * * *", "Europe/Berlin", time.Hour)
-	assert.Equal(t, []string{"from 25 03:00 +01", "to 25 04:00 +01", "from 26 03:00 +01", "to 26 04:00 +01"}, edges(&w, from, to))
+	assert.Equal(t, []string{"from 25 03:00 +01", "to 25 04:00 +01", "from 26 03:00 +01", "to 26 04:00 +01"},
+		edges(&w, from, to))
 	w = recurring(t, "30 * * * *", "Europe/Berlin", 10*time.Minute)
-	assert.Equal(t, []string{"from 25 01:30 +02", "to 25 01:40 +02", "from 25 02:30 +02", "to 25 02:40 +02", "from 25 03:30 +01", "to 25 03:40 +01"},
+	assert.Equal(t, []string{"from 25 01:30 +02", "to 25 01:40 +02", "from 25 02:30 +02", "to 25 02:40 +02",
+		"from 25 03:30 +01", "to 25 03:40 +01"},
 		edges(&w, at(t, "2026-10-24T23:00:00Z"), at(t, "2026-10-25T03:00:00Z")))
 }
 
 // Samoa had no 30 December 2011.
 func TestADayThatIsSkipped(t *testing.T) {
 	w := recurring(t, "0 8 30 12 *", "Pacific/Apia", time.Hour)
-	assert.Equal(t, []string{"from 31 00:00 +14", "to 31 01:00 +14"}, edges(&w, at(t, "2011-12-28T00:00:00Z"), at(t, "2012-01-02T00:00:00Z")))
+	assert.Equal(t, []string{"from 31 00:00 +14", "to 31 01:00 +14"},
+		edges(&w, at(t, "2011-12-28T00:00:00Z"), at(t, "2012-01-02T00:00:00Z")))
 }
 
 func TestWindowsThatFollowEachOtherAreOne(t *testing.T) {
@@ -116,7 +127,8 @@ func TestWindowsThatFollowEachOtherAreOne(t *testing.T) {
 
 // A second implementation, by the minute, agrees.
 func TestActiveIsWhatAWalkByTheMinuteFinds(t *testing.T) {
-	for _, schedule := range []string{"*/7 * * * *", "0 8 * * mon-fri", "15,45 6-9,22 * * *", "0 0 1,15 * sat", "30 12 31 * *", "@weekly", "5 4 */10 jan ?", "30 2 * * *"} {
+	for _, schedule := range []string{"*/7 * * * *", "0 8 * * mon-fri", "15,45 6-9,22 * * *", "0 0 1,15 * sat",
+		"30 12 31 * *", "@weekly", "5 4 */10 jan ?", "30 2 * * *"} {
 		for _, zone := range []string{"UTC", "Europe/Berlin", "Australia/Lord_Howe", "Asia/Kathmandu"} {
 			for _, d := range []time.Duration{time.Minute, 5 * time.Minute, 90 * time.Minute, 26 * time.Hour} {
 				w := recurring(t, schedule, zone, d)
@@ -170,7 +182,8 @@ func TestMomentIsTheFirst(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	rnd := rand.New(rand.NewPCG(seed, 1))
-	zones := []string{"Europe/Berlin", "America/St_Johns", "Australia/Lord_Howe", "Pacific/Apia", "Africa/Casablanca", "America/Sao_Paulo", "Asia/Tehran", "UTC"}
+	zones := []string{"Europe/Berlin", "America/St_Johns", "Australia/Lord_Howe", "Pacific/Apia", "Africa/Casablanca",
+		"America/Sao_Paulo", "Asia/Tehran", "UTC"}
 	for range 5_000 {
 		w := recurring(t, "* * * * *", zones[rnd.IntN(len(zones))], time.Minute)
 		// Near a change of its clocks, if there is one in the year.
@@ -193,13 +206,16 @@ func TestErrorsNameTheField(t *testing.T) {
 		duration       time.Duration
 		want           string
 	}{
-		{"0 24 * * *", "", time.Hour, `schedule: "0 24 * * *": must be a cron schedule: end of range (24) above maximum (23)`},
-		{"0 0 31 2 *", "", time.Hour, `schedule: "0 0 31 2 *": must be a cron schedule with times that come, unlike 31 February`},
+		{"0 24 * * *", "", time.Hour,
+			`schedule: "0 24 * * *": must be a cron schedule: end of range (24) above maximum (23)`},
+		{"0 0 31 2 *", "", time.Hour,
+			`schedule: "0 0 31 2 *": must be a cron schedule with times that come, unlike 31 February`},
 		{", 0 * * *", "", time.Hour, "with times that come"},
 		{"@every 1h", "", time.Hour, `schedule: "@every 1h": must be a cron schedule of five fields`},
 		{"TZ=Europe/Berlin 0 8 * * *", "", time.Hour, "must be a cron schedule: "},
 		{"", "", time.Hour, `schedule: "": must be a cron schedule: `},
-		{"@daily", "Europe/Atlantis", time.Hour, `timeZone: "Europe/Atlantis": must be a name of the IANA time zone database, such as Europe/Berlin or UTC`},
+		{"@daily", "Europe/Atlantis", time.Hour,
+			`timeZone: "Europe/Atlantis": must be a name of the IANA time zone database, such as Europe/Berlin or UTC`},
 		{"@daily", "Local", time.Hour, `timeZone: "Local": must be`},
 		{"@daily", "../etc/passwd", time.Hour, "timeZone: "},
 		{"@daily", "", 0, "duration: 0s: must be a duration above 0s"},

@@ -28,8 +28,8 @@ func CheckNames(names []string) error {
 	return nil
 }
 
-// verifyNames returns a tls.Config.VerifyConnection that accepts clients with one of the names. An authority may
-// sign for many clients: only the name identifies one.
+// verifyNames returns a tls.Config.VerifyConnection that accepts clients with one of the names. An
+// authority may sign for many clients: only the name identifies one.
 func verifyNames(accepted []string) func(tls.ConnectionState) error {
 	return func(state tls.ConnectionState) error {
 		presented := namesOf(state.PeerCertificates[0])

@@ -19,15 +19,15 @@ type Config struct {
 	files      []dynamiccertificates.ControllerRunner
 }
 
-// Clients describes the clients that a server accepts: each needs a certificate of one of the authorities, with one of
-// the names.
+// Clients describes the clients that a server accepts: each needs a certificate of one of the
+// authorities, with one of the names.
 type Clients struct {
 	Authorities dynamiccertificates.CAContentProvider // nil: no certificate is required
 	Names       []string                              // not read without Authorities
 }
 
-// New returns the TLS of a server with a certificate. Certificate and authorities are read at once. Protocols are
-// those of ALPN.
+// New returns the TLS of a server with a certificate. Certificate and authorities are read at once.
+// Protocols are those of ALPN.
 func New(
 	certificate dynamiccertificates.CertKeyContentProvider, clients Clients, protocols ...string,
 ) (*Config, error) {

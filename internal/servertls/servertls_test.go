@@ -72,20 +72,24 @@ func TestClientsNeedAConfiguredName(t *testing.T) {
 		dnsNames   []string
 		refused    string // "" if it is accepted
 	}{
-		"common name":                  {commonName: "keda-operator"},
-		"the second DNS name":          {dnsNames: []string{"keda", "keda-operator.keda.svc"}},
-		"DNS name, other common name":  {"mallory", []string{"keda-operator"}, ""},
-		"another common name":          {"mallory", nil, `is for "mallory": must be for one of "keda-operator", "keda-operator.keda.svc"`},
+		"common name":                 {commonName: "keda-operator"},
+		"the second DNS name":         {dnsNames: []string{"keda", "keda-operator.keda.svc"}},
+		"DNS name, other common name": {"mallory", []string{"keda-operator"}, ""},
+		"another common name": {"mallory", nil,
+			`is for "mallory": must be for one of "keda-operator", "keda-operator.keda.svc"`},
 		"common name, other DNS names": {"keda-operator", []string{"mallory.svc"}, `is for "mallory.svc": `},
 		"no name":                      {"", nil, "is for no DNS name and no common name: "},
 		"a longer name":                {"keda-operator2", nil, `is for "keda-operator2": `},
 		"other case":                   {"KEDA-operator", nil, `is for "KEDA-operator": `},
 		"a wildcard":                   {"", []string{"*.keda.svc"}, `is for "*.keda.svc": `},
-		"many names":                   {"", many, `is for "0.mallory.svc", "1.mallory.svc", "2.mallory.svc", "3.mallory.svc", "4.mallory.svc" and 995 more: `},
-		"a long name":                  {strings.Repeat("x", 10_000), nil, `is for "` + strings.Repeat("x", 100) + `": `},
-		"a line break":                 {"keda-operator\nmallory", nil, `is for "keda-operator\nmallory": `},
+		"many names": {"", many,
+			`is for "0.mallory.svc", "1.mallory.svc", "2.mallory.svc", "3.mallory.svc", "4.mallory.svc" and 995 more: `},
+		"a long name": {strings.Repeat("x", 10_000), nil,
+			`is for "` + strings.Repeat("x", 100) + `": `},
+		"a line break": {"keda-operator\nmallory", nil, `is for "keda-operator\nmallory": `},
 	} {
-		client := ours.Client(t, servertlstest.Leaf(x509.ExtKeyUsageClientAuth, test.commonName, test.dnsNames...), ours)
+		client := ours.Client(t, servertlstest.Leaf(x509.ExtKeyUsageClientAuth, test.commonName, test.dnsNames...),
+			ours)
 		for _, client.MaxVersion = range []uint16{tls.VersionTLS12, tls.VersionTLS13} {
 			_, err := handshake(t, server, client)
 			if test.refused == "" {
@@ -131,7 +135,8 @@ func TestClientsNeedAValidCertificateOfTheAuthority(t *testing.T) {
 		"another authority": {other.Client(t, valid, ours), "signed by unknown authority"},
 		"expired":           {ours.Client(t, &expired, ours), "expired"},
 		"not valid yet":     {ours.Client(t, &early, ours), "not yet valid"},
-		"of a server":       {ours.Client(t, servertlstest.Leaf(x509.ExtKeyUsageServerAuth, "client"), ours), "incompatible key usage"},
+		"of a server": {ours.Client(t, servertlstest.Leaf(x509.ExtKeyUsageServerAuth, "client"), ours),
+			"incompatible key usage"},
 	} {
 		_, err := handshake(t, server, test.client)
 		assert.ErrorContains(t, err, test.want, name)

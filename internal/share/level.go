@@ -2,8 +2,9 @@ package share
 
 import "slices"
 
-// Level returns the largest limit for each of some demands with which they fit into a total together: demands below it
-// are met, and the others get equal parts of the rest. It is the largest demand if all fit.
+// Level returns the largest limit for each of some demands with which they fit into a total
+// together: demands below it are met, and the others get equal parts of the rest. It is the largest
+// demand if all fit.
 func Level(total int64, demands []int64) int64 {
 	sorted := slices.Sorted(slices.Values(demands))
 	for i, d := range sorted {

@@ -1,8 +1,9 @@
-// Package share divides what is scarce between tenants, which are namespaces or senders: slots and bytes (Pool), a rate
-// (Rate), the order of work (Turns) and a sum (Level).
+// Package share divides what is scarce between tenants, which are namespaces or senders: slots and
+// bytes (Pool), a rate (Rate), the order of work (Turns) and a sum (Level).
 //
-// Each tenant gets at least an equal part while others contend. Parts that a tenant does not use are lent to others, and
-// called back when the tenant asks for them. It knows nothing of what is divided.
+// Each tenant gets at least an equal part while others contend. Parts that a tenant does not use
+// are lent to others, and called back when the tenant asks for them. It knows nothing of what is
+// divided.
 package share
 
 import (
@@ -25,10 +26,11 @@ var (
 
 // Pool is an amount of slots or bytes. It is safe for concurrent use.
 //
-// What is free goes to the waiting tenant that has least with it. If nothing is free, the tenant that holds most loses its
-// newest lease, as long as that leaves it no less than the waiting tenant then has. So k tenants that contend hold at
-// least 1/k of the pool each (rounded down) as soon as called-back leases end. With more tenants than slots they take
-// turns: a tenant waits until as many leases of others have ended as there are tenants.
+// What is free goes to the waiting tenant that has least with it. If nothing is free, the tenant
+// that holds most loses its newest lease, as long as that leaves it no less than the waiting tenant
+// then has. So k tenants that contend hold at least 1/k of the pool each (rounded down) as soon as
+// called-back leases end. With more tenants than slots they take turns: a tenant waits until as
+// many leases of others have ended as there are tenants.
 //
 // Leases may grow. If growing leases wait for each other, the tenant that needs most loses its newest one.
 type Pool struct {
@@ -66,7 +68,8 @@ type Lease struct {
 	fixed, recalled, ended bool
 }
 
-// NewPool returns a Pool of a total, of which queue leases of each tenant may wait that hold nothing yet; 0: any number.
+// NewPool returns a Pool of a total, of which queue leases of each tenant may wait that hold
+// nothing yet; 0: any number.
 func NewPool(total int64, queue int) *Pool {
 	return &Pool{total: total, queue: queue, tenants: map[string]*tenant{}}
 }
@@ -81,8 +84,9 @@ func (p *Pool) InUse() int64 {
 	return p.used
 }
 
-// Lease returns a lease that holds nothing yet. Recall is called once when the lease must end; it must not block or call
-// the pool. A lease with a nil recall is never called back. The caller ends every lease.
+// Lease returns a lease that holds nothing yet. Recall is called once when the lease must end; it
+// must not block or call the pool. A lease with a nil recall is never called back. The caller ends
+// every lease.
 func (p *Pool) Lease(tenant string, recall func()) *Lease {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -90,8 +94,8 @@ func (p *Pool) Lease(tenant string, recall func()) *Lease {
 	return &Lease{pool: p, tenant: tenant, order: p.order, recall: recall, fixed: recall == nil}
 }
 
-// Take waits until the lease holds n more. It fails when the context ends, with ErrRecalled, ErrTooMuch or ErrQueueFull,
-// and with context.Canceled after End.
+// Take waits until the lease holds n more. It fails when the context ends, with ErrRecalled,
+// ErrTooMuch or ErrQueueFull, and with context.Canceled after End.
 func (l *Lease) Take(ctx context.Context, n int64) error {
 	p := l.pool
 	p.mu.Lock()
@@ -225,8 +229,8 @@ func (p *Pool) dequeue(l *Lease) {
 	p.drop(l)
 }
 
-// settle gives what is free to those that wait, and calls back what a tenant with less is entitled to. What comes back is
-// for the lease that is next: others must not take it first.
+// settle gives what is free to those that wait, and calls back what a tenant with less is entitled
+// to. What comes back is for the lease that is next: others must not take it first.
 func (p *Pool) settle() {
 	for p.waiting > 0 {
 		victim := p.victim()
@@ -244,8 +248,8 @@ func (p *Pool) settle() {
 
 func (p *Pool) fits(l *Lease) bool { return p.used+l.wanted <= p.total }
 
-// next returns the waiting lease that comes first of those that may: that of the tenant which then has least. It is nil if
-// there is none.
+// next returns the waiting lease that comes first of those that may: that of the tenant which then
+// has least. It is nil if there is none.
 func (p *Pool) next(may func(*Lease) bool) (first *Lease) {
 	var of *tenant
 	for _, t := range p.tenants {
@@ -292,7 +296,8 @@ func (p *Pool) grant(l *Lease) {
 	close(l.ready)
 }
 
-// victim returns the lease that is called back first: the newest of the tenant that needs most. It is nil if there is none.
+// victim returns the lease that is called back first: the newest of the tenant that needs most. It
+// is nil if there is none.
 func (p *Pool) victim() (victim *Lease) {
 	var most int64
 	for _, t := range p.tenants {
@@ -307,9 +312,9 @@ func (p *Pool) victim() (victim *Lease) {
 	return victim
 }
 
-// yields reports whether a lease, which may be nil, is called back for another one: its tenant needs more than that of the
-// other has with what it waits for. A lease that grows may also take from a tenant that needs as much, and from newer ones
-// of its own.
+// yields reports whether a lease, which may be nil, is called back for another one: its tenant
+// needs more than that of the other has with what it waits for. A lease that grows may also take
+// from a tenant that needs as much, and from newer ones of its own.
 func (p *Pool) yields(victim, l *Lease) bool {
 	if victim == nil {
 		return false

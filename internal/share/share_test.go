@@ -19,7 +19,8 @@ import (
 // ending is the time that a holder takes to end a lease that was called back.
 const ending = 10 * time.Millisecond
 
-// hog takes leases of a tenant until the context ends: it holds each as long as it may, and lets some of them grow.
+// hog takes leases of a tenant until the context ends: it holds each as long as it may, and lets
+// some of them grow.
 func hog(ctx context.Context, p *Pool, tenant string, random *rand.Rand, hold time.Duration) {
 	for ctx.Err() == nil {
 		lease, recall := context.WithCancel(ctx)
@@ -62,9 +63,10 @@ func TestEqualPartIsThereAtOnce(t *testing.T) {
 				time.Sleep(time.Duration(random.IntN(100)) * time.Millisecond)
 				longest = max(longest, takeAll(t, p, part, random))
 			}
-			// Each lease that is called back returns 1 at least, once its holder has noticed and ended it, and that goes to a
-			// tenant that has no more than the victim.
-			assert.LessOrEqual(t, longest, time.Duration(total)*(ending+5*time.Millisecond), "seed %d: %d of %d, %d others", seed, part, total, hogs)
+			// Each lease that is called back returns 1 at least, once its holder has noticed and
+			// ended it, and that goes to a tenant that has no more than the victim.
+			assert.LessOrEqual(t, longest, time.Duration(total)*(ending+5*time.Millisecond),
+				"seed %d: %d of %d, %d others", seed, part, total, hogs)
 			assert.LessOrEqual(t, p.InUse(), total)
 			cancel()
 			all.Wait()
@@ -203,7 +205,8 @@ func TestEndEndsAWait(t *testing.T) {
 	})
 }
 
-// A tenant whose limiter is dropped for being as good as new begins again with a whole burst: it must not have used any.
+// A tenant whose limiter is dropped for being as good as new begins again with a whole burst: it
+// must not have used any.
 func TestRateCountsWhatItsSweepMeets(t *testing.T) {
 	for range 20 {
 		r, now := NewRate(1, 1), time.Unix(0, 0)

@@ -5,9 +5,9 @@ import (
 	"slices"
 )
 
-// Turns orders work so that tenants take turns, those first whose last turn was the longest ago. A tenant that comes counts
-// as just served: those that wait already come first, however often others come and go. The zero value is ready. It is not
-// safe for concurrent use.
+// Turns orders work so that tenants take turns, those first whose last turn was the longest ago. A
+// tenant that comes counts as just served: those that wait already come first, however often others
+// come and go. The zero value is ready. It is not safe for concurrent use.
 type Turns struct {
 	n    uint64
 	last map[string]uint64 // when each had its last turn, or came
@@ -22,8 +22,9 @@ func (t *Turns) Take(tenant string) {
 	t.last[tenant] = t.n
 }
 
-// Order sorts items so that tenants take turns: the first item of each, then the second of each, and so on. The items of
-// one tenant stay in their order. Turns of tenants without items are forgotten.
+// Order sorts items so that tenants take turns: the first item of each, then the second of each,
+// and so on. The items of one tenant stay in their order. Turns of tenants without items are
+// forgotten.
 func Order[T any](t *Turns, items []T, tenant func(T) string) {
 	type place struct {
 		item  T

@@ -1,4 +1,5 @@
-// Package crds has the CustomResourceDefinitions in this folder, which make generate writes from the types of the API.
+// Package crds has the CustomResourceDefinitions in this folder, which make generate writes from
+// the types of the API.
 package crds
 
 import _ "embed" // the files are embedded as text

@@ -34,7 +34,7 @@ func (o openAction) begin(ctx context.Context) error {
 	default:
 		o.beginDown()
 	}
-	o.c.record.Replacing = d.Replacing
+	o.c.record.WorkersBeforeRollout = d.WorkersBeforeRollout
 	if err := o.c.save(ctx); err != nil {
 		return err
 	}
@@ -49,8 +49,8 @@ func (o openAction) beginUp() {
 	replaced := 0
 	for _, list := range [][]state.Removal{o.c.record.Interruptions, o.c.record.Repairs} {
 		for i := range list {
-			if r := &list[i]; !r.Replaced && replaced < len(a.Slots) {
-				r.Replaced = true
+			if r := &list[i]; !r.ReplacementSettled && replaced < len(a.Slots) {
+				r.ReplacementSettled = true
 				replaced++
 			}
 		}

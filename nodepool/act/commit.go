@@ -43,13 +43,13 @@ func (n *commit) noteInterruptions() bool {
 	for _, x := range list {
 		r := state.Removal{
 			InstanceID: x.InstanceID, ProviderID: x.ProviderID, Zone: x.Zone, Node: x.Node,
-			State: state.RemovalPlanned, Since: n.now, Deadline: x.Deadline, Replaced: x.Replaced,
+			State: state.RemovalPlanned, Since: n.now, Deadline: x.Deadline, ReplacementSettled: x.ReplacementSettled,
 		}
 		if in := n.record.Target(x.InstanceID); in != nil {
 			in.State, in.Since, in.Error = state.RemovalFailed, r.Since, "the cloud reclaims the instance"
 		}
 		if in := n.record.Repair(x.InstanceID); in != nil {
-			r.Replaced = in.Replaced
+			r.ReplacementSettled = in.ReplacementSettled
 			n.record.Repairs = slices.DeleteFunc(n.record.Repairs,
 				func(other state.Removal) bool { return other.InstanceID == x.InstanceID })
 		}
@@ -70,7 +70,7 @@ func (n *commit) noteRepairs() bool {
 	for _, x := range list {
 		n.record.Repairs = append(n.record.Repairs, state.Removal{
 			InstanceID: x.InstanceID, ProviderID: x.ProviderID, Zone: x.Zone, Node: x.Node,
-			State: state.RemovalPlanned, Since: n.now, Replaced: x.Replaced,
+			State: state.RemovalPlanned, Since: n.now, ReplacementSettled: x.ReplacementSettled,
 		})
 		n.event(journal.Event{Reason: journal.EventRepairStarted, Warning: true, Instance: x.InstanceID,
 			Node: x.Node, Message: x.Message})
@@ -102,7 +102,7 @@ func (n *commit) noteSubstitutes() bool {
 			continue
 		}
 		addSlot(a, x.Placement, state.Slot{Alternatives: x.Alternatives})
-		r.Replaced, changed = true, true
+		r.ReplacementSettled, changed = true, true
 		n.event(journal.Event{
 			Reason: journal.EventReplacement, Instance: r.InstanceID, Node: r.Node, Action: a.ID,
 			Message: fmt.Sprintf("Slot %d replaces %s: %s %s in %s", len(a.Slots)-1, r.InstanceID,

@@ -41,10 +41,10 @@ func TestCommit(t *testing.T) {
 			events: []journal.EventReason{journal.EventInterrupted},
 		},
 		"an interruption takes over from a repair that has a replacement": {
-			record:   state.Record{Repairs: []state.Removal{{InstanceID: "i-1", State: state.RemovalDraining, Replaced: true}}},
+			record:   state.Record{Repairs: []state.Removal{{InstanceID: "i-1", State: state.RemovalDraining, ReplacementSettled: true}}},
 			decision: plan.Decision{Interruptions: []plan.Interruption{{InstanceID: "i-1", Deadline: noon}}},
 			want: state.Record{Repairs: []state.Removal{}, Interruptions: []state.Removal{
-				{InstanceID: "i-1", State: state.RemovalPlanned, Since: noon, Deadline: noon, Replaced: true},
+				{InstanceID: "i-1", State: state.RemovalPlanned, Since: noon, Deadline: noon, ReplacementSettled: true},
 			}},
 			events: []journal.EventReason{journal.EventInterrupted},
 		},

@@ -140,8 +140,8 @@ func (c *cycle) recordDecision() {
 		r.IdleSince, r.SpareSince, r.Demand = d.IdleSince, d.SpareSince, d.Demand
 		c.changed()
 	}
-	if d.Step == plan.Hold && r.Replacing != d.Replacing && !c.seen.Spec.DryRun {
-		r.Replacing = d.Replacing
+	if d.Step == plan.Hold && r.WorkersBeforeRollout != d.WorkersBeforeRollout && !c.seen.Spec.DryRun {
+		r.WorkersBeforeRollout = d.WorkersBeforeRollout
 		c.changed()
 	}
 	c.journal.NoteDecision(c.seen.At)

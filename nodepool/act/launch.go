@@ -39,16 +39,16 @@ type launcher struct {
 // journal records it: it takes any planned slot with the token of its tag, unless a slot has it
 // already.
 func joinLaunches(a *state.Action, slots []*state.Slot) {
-	var orderTermination []string
+	var order []string
 	byParameters := map[string][]*state.Slot{}
 	for _, s := range slots {
 		key := fmt.Sprintf("%q %s", s.Placement, strings.Join(s.Alternatives, " "))
 		if byParameters[key] == nil {
-			orderTermination = append(orderTermination, key)
+			order = append(order, key)
 		}
 		byParameters[key] = append(byParameters[key], s)
 	}
-	for _, key := range orderTermination {
+	for _, key := range order {
 		for call := range slices.Chunk(byParameters[key], PerLaunch) {
 			joinLaunch(a, call)
 		}

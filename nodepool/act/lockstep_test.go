@@ -16,7 +16,7 @@ import (
 // other, so that they may change the same data.
 func TestLockstep(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var orderTermination []int
+		var order []int
 		var l *lockstep
 		writes := 0
 		l = &lockstep{save: func(context.Context) error { writes++; return nil }}
@@ -24,7 +24,7 @@ func TestLockstep(t *testing.T) {
 		errs := l.together(maxCalls, func(i int) error {
 			for range 2 {
 				require.NoError(t, l.do(func() { time.Sleep(time.Second) }))
-				orderTermination = append(orderTermination, i)
+				order = append(order, i)
 				require.NoError(t, l.write(t.Context()))
 			}
 			if i == 3 {
@@ -34,8 +34,8 @@ func TestLockstep(t *testing.T) {
 		})
 		require.Equal(t, 2*time.Second, time.Since(began))
 		require.Equal(t, 2, writes)
-		require.Len(t, orderTermination, 2*maxCalls)
-		for k, i := range orderTermination {
+		require.Len(t, order, 2*maxCalls)
+		for k, i := range order {
 			require.Equal(t, k%maxCalls, i)
 		}
 		require.EqualError(t, errors.Join(errs...), "three")

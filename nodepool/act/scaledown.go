@@ -60,7 +60,7 @@ func (s scaleDown) advance(ctx context.Context) error {
 }
 
 // advanceTargets continues the targets that have begun, and then begins others, as many as
-// [scaleDown.begins] allows.
+// [scaleDown.mayBegin] allows.
 func (s scaleDown) advanceTargets(ctx context.Context) error {
 	var begun, waiting []int
 	for i, r := range s.c.record.Action.Targets {

@@ -68,7 +68,7 @@ func (c Forecaster) Forecast(ctx context.Context, o *observe.Observation) Foreca
 	demand := f.pack(o)
 	f.Signals = c.Signals.Observe(ctx, signal.Observation{
 		Now: o.At, Workers: o.Joined((*plan.Instance).Counts), Leaving: o.Joined(observe.Leaving),
-		Expected: o.Expected(), Replacing: o.Record.Replacing, Demand: demand, StartupTime: f.Startup,
+		Expected: o.Expected(), WorkersBeforeRollout: o.Record.WorkersBeforeRollout, Demand: demand, StartupTime: f.Startup,
 	})
 	f.Seasonal = c.Signals.Seasonal(ctx, o.At, f.Startup)
 	return f
@@ -80,7 +80,7 @@ func (f *Forecast) pack(o *observe.Observation) scheduling.Result {
 	leaving := o.Emptied()
 	in := scheduling.Input{
 		Offers: o.Offers, Template: o.Template, DaemonSets: o.Cluster.DaemonSets, PodsPerNode: o.Spec.Plan.PodsPerNode,
-		Pods: f.pods, Nodes: o.Cluster.Nodes, Joining: o.Joining(), Leaving: leaving,
+		Pods: f.pods, Nodes: o.Cluster.Nodes, NewlyReady: o.NewlyReady(), Leaving: leaving,
 		AttachLimits: o.AttachLimits, MaxNodes: launchesLeft(o), Now: o.At,
 		Displaced: displaced(o, leaving),
 	}

@@ -178,9 +178,9 @@ func (o *Observation) interrupted(instance string) bool {
 	})
 }
 
-// Joining returns the workers that are Ready but still within their time to join, by the names of
+// NewlyReady returns the workers that are Ready but still within their time to join, by the names of
 // their nodes.
-func (o *Observation) Joining() map[string]fleet.Placement {
+func (o *Observation) NewlyReady() map[string]fleet.Placement {
 	out := map[string]fleet.Placement{}
 	for w := range o.Workers() {
 		if w.Counts() && w.Ready() && o.hasTimeToJoin(w.Launched) {

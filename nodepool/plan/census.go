@@ -90,12 +90,12 @@ func (c *census) add(w *Instance) {
 // noticesOf returns the interruptions and repairs that have no replacement yet.
 func noticesOf(r state.Record) (out []notice) {
 	for _, x := range r.Interruptions {
-		if !x.Replaced {
+		if !x.ReplacementSettled {
 			out = append(out, notice{instance: x.InstanceID, deadline: x.Deadline})
 		}
 	}
 	for _, x := range r.Repairs {
-		if !x.Replaced {
+		if !x.ReplacementSettled {
 			out = append(out, notice{instance: x.InstanceID, deadline: x.Since.Add(fleet.NoticeTime), unhealthy: true})
 		}
 	}

@@ -20,7 +20,7 @@ func Decide(s Snapshot) Decision {
 	d.Candidates = candidates(f, d)
 	d.Substitutes, d.Replacements = substitutes(f, d)
 	d.Upkeep = upkeep(f, d)
-	d.Rollout, d.Replacing = progress(f, d), replacing(f, d)
+	d.Rollout, d.WorkersBeforeRollout = progress(f, d), replacing(f, d)
 	d.ReleaseFinalizer = f.Pool.Deleting && !f.EmptySince.IsZero() && f.Now.Sub(f.EmptySince) >= f.Pool.VanishGrace
 	return d
 }

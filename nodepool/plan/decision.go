@@ -32,15 +32,15 @@ type Decision struct {
 	Alternatives [][]string
 	// GiveUp are instances that did not join and were kept for inspection. They are terminated because
 	// their place is needed.
-	GiveUp     []string
-	Urgent     bool              // of a ScaleUp: it ignores cooldowns and an open scale-down
-	Targets    []Target          // of a ScaleDown, in order
-	Candidates []Target          // removed next if the load stays as it is, in order, at most [MaxCandidates]
-	IdleSince  time.Time         // to be recorded
-	SpareSince time.Time         // to be recorded
-	Demand     keepalive.History // to be recorded
-	Replacing  int               // to be recorded, with the action that begins
-	Rollout    Rollout
+	GiveUp               []string
+	Urgent               bool              // of a ScaleUp: it ignores cooldowns and an open scale-down
+	Targets              []Target          // of a ScaleDown, in order
+	Candidates           []Target          // removed next if the load stays as it is, in order, at most [MaxCandidates]
+	IdleSince            time.Time         // to be recorded
+	SpareSince           time.Time         // to be recorded
+	Demand               keepalive.History // to be recorded
+	WorkersBeforeRollout int               // to be recorded, with the action that begins
+	Rollout              Rollout
 
 	Repairs          []NodeRepair    // workers whose Nodes have been unhealthy for too long
 	RepairHeld       string          // why no worker is repaired though some should be, "" if nothing blocks it
@@ -118,7 +118,7 @@ type Interruption struct {
 	InstanceID, ProviderID string
 	Zone, Node             string
 	Deadline               time.Time
-	Replaced               bool // nothing is launched in its place, because it was being removed anyway
+	ReplacementSettled     bool // nothing is launched in its place, because it was being removed anyway
 	Message                string
 }
 
@@ -130,7 +130,7 @@ type Advice struct{ InstanceID, Node string }
 type NodeRepair struct {
 	InstanceID, ProviderID string
 	Zone, Node             string
-	Replaced               bool // nothing is launched in its place, because it no longer counted
+	ReplacementSettled     bool // nothing is launched in its place, because it no longer counted
 	Message                string
 }
 

@@ -67,15 +67,15 @@ func (m *messages) add(c *census, i *Instance, deadline time.Time, leaving bool)
 	}
 	m.interruptions = append(m.interruptions, Interruption{
 		InstanceID: i.ID, ProviderID: i.ProviderID, Zone: i.Zone, Node: i.Node.Name, Deadline: deadline,
-		Replaced: leaving,
-		Message:  fmt.Sprintf("The cloud reclaims %s at %s", i.ID, deadline.UTC().Format(time.RFC3339)),
+		ReplacementSettled: leaving,
+		Message:            fmt.Sprintf("The cloud reclaims %s at %s", i.ID, deadline.UTC().Format(time.RFC3339)),
 	})
 }
 
 // notices returns the interruptions that may need a replacement.
 func (m *messages) notices() (out []notice) {
 	for _, x := range m.interruptions {
-		if !x.Replaced {
+		if !x.ReplacementSettled {
 			out = append(out, notice{instance: x.InstanceID, deadline: x.Deadline})
 		}
 	}

@@ -84,7 +84,7 @@ func (r *repairs) begin(c *census, w *Instance) {
 	}
 	r.begun = append(r.begun, NodeRepair{
 		InstanceID: w.ID, ProviderID: w.ProviderID, Zone: w.Zone, Node: w.Node.Name,
-		Replaced: w.Failed,
+		ReplacementSettled: w.Failed,
 		Message: fmt.Sprintf("Node %s has been %s for %s: it is drained, and %s terminated",
 			w.Node.Name, w.Unhealthy.Condition, c.Now.Sub(w.Unhealthy.Since).Round(time.Second), w.ID),
 	})

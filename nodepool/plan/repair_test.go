@@ -106,7 +106,7 @@ func TestRepairs(t *testing.T) {
 			}
 			if len(c.want) > 0 {
 				assert.Equal(t, "aws:///i-000", d.Repairs[0].ProviderID)
-				assert.Equal(t, s.Instances[0].Failed, d.Repairs[0].Replaced)
+				assert.Equal(t, s.Instances[0].Failed, d.Repairs[0].ReplacementSettled)
 				assert.NotContains(t, d.Targets, plan.Target{InstanceID: "i-000", Node: "node-000", Zone: "a"})
 			}
 		})
@@ -126,7 +126,7 @@ func TestRepairsAreBounded(t *testing.T) {
 			assert.Equal(t, c.want == 0, d.RepairHeld != "", d.RepairHeld)
 			for n, r := range d.Repairs { // the next ones come when these have gone
 				s.Instances[n].Leaving = true
-				s.Record.Repairs = append(s.Record.Repairs, state.Removal{InstanceID: r.InstanceID, Replaced: true})
+				s.Record.Repairs = append(s.Record.Repairs, state.Removal{InstanceID: r.InstanceID, ReplacementSettled: true})
 			}
 			assert.Empty(t, plan.Decide(s).Repairs)
 		})

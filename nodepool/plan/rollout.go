@@ -47,7 +47,7 @@ func launchReplacements(f *facts, d Decision, list []*Instance, most int) (Decis
 		return rolloutHeld(d, fmt.Sprintf("a new worker must come first, and the maximum of %d leaves no place for it: "+
 			"raise max by one", f.Pool.Max)), passes
 	}
-	if began := f.Record.Replacing; began > 0 {
+	if began := f.Record.WorkersBeforeRollout; began > 0 {
 		most -= max(0, n-began)
 	}
 	if most <= 0 {
@@ -104,7 +104,7 @@ func removable(f *facts, list []*Instance) (out []*Instance, why string) {
 // starts with the first replacement, and rises with the needs of load and pods beyond that: a
 // signal's recommendation is for all workers.
 func replacing(f *facts, d Decision) int {
-	existing, began := len(f.staying)+f.withNotice, f.Record.Replacing
+	existing, began := len(f.staying)+f.withNotice, f.Record.WorkersBeforeRollout
 	launchedFor := Reason("")
 	if d.Step == ScaleUp {
 		launchedFor = d.Reason

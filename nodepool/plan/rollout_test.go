@@ -344,9 +344,9 @@ func TestReplacing(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := outdated()
-			s.Record.Replacing = test.before
+			s.Record.WorkersBeforeRollout = test.before
 			test.change(&s)
-			assert.Equal(t, test.want, plan.Decide(s).Replacing)
+			assert.Equal(t, test.want, plan.Decide(s).WorkersBeforeRollout)
 		})
 	}
 }
@@ -362,7 +362,7 @@ func rollsOut(t *testing.T, s *plan.Snapshot) int {
 		}
 		d := plan.Decide(*s)
 		check(t, *s, d)
-		s.Record.Replacing = d.Replacing
+		s.Record.WorkersBeforeRollout = d.WorkersBeforeRollout
 		for _, r := range d.Refused {
 			for i := range s.Instances {
 				if s.Instances[i].Node.Name == r.Worker && r.Unmovable {

@@ -396,7 +396,7 @@ func TestDeletedPoolsHaveNoMetrics(t *testing.T) {
 	h.metrics.Forget("workers")
 	after, err := testutil.GatherAndCount(h.registry)
 	require.NoError(t, err)
-	assert.Equal(t, 3, after, "the metrics of notifications have no pool")
+	assert.Equal(t, 3, after, "the counter of each receiver of notifications has no pool")
 }
 
 func TestWebhookReceivesImportantEvents(t *testing.T) {

@@ -97,7 +97,7 @@ func OptionsOf(spec *v1alpha1.WorkerPoolSpec) Options {
 	}
 	if s := spec.Seasonal; s != nil {
 		o.Seasonal = &SeasonalConfig{
-			Query: Query{Address: s.Prometheus.Address, Expr: s.Prometheus.Query, Value: v1alpha1.PoolValueSum},
+			Query: Query{Address: s.Address, Expr: s.Query, Value: v1alpha1.PoolValueSum},
 			Weeks: int(*s.Weeks),
 		}
 	}

@@ -39,7 +39,7 @@ signals:
 - {name: requests, threshold: 800m, for: 10s}
 - {name: cpu, threshold: 70e-2, downThreshold: 300m, prometheus: {query: c, nodeLabel: node}}
 - {name: p95, threshold: 500, for: 0s, prometheus: {address: "http://other", query: q, value: Level}}
-seasonal: {prometheus: {query: s}, weeks: 3}
+seasonal: {query: s, weeks: 3}
 forecast: Disabled
 interval: 10s
 startupTime: 90s
@@ -88,7 +88,7 @@ func TestQueriesNeedAServer(t *testing.T) {
 		},
 		"no seasonal server": {
 			func(o *Options) { o.Seasonal = &SeasonalConfig{Query: Query{Expr: "s", Address: "x"}, Weeks: 1} },
-			`seasonal.prometheus.address: "x": must be`,
+			`seasonal.address: "x": must be`,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -165,7 +165,7 @@ func randomSpec(random *rand.Rand) map[string]any {
 	spec["signals"] = []any{signal}
 	if one(true, false, false).(bool) {
 		spec["seasonal"] = map[string]any{
-			"prometheus": map[string]any{"query": query["query"]}, "weeks": one(int64(0), int64(1), int64(12), int64(13)),
+			"query": query["query"], "weeks": one(int64(0), int64(1), int64(12), int64(13)),
 		}
 	}
 	return spec

@@ -101,7 +101,7 @@ func TestLevelNeedsExistingWorkers(t *testing.T) {
 			f.set(load("", constant(test.series)))
 			s := newSet(t, asking(f, "latency", v1alpha1.SignalQuery{Query: "latency", Value: v1alpha1.PoolValueLevel}, "500"))
 			got := replay(t, s, "latency", 70, func(int, time.Time) Observation {
-				return Observation{Workers: workers(5, 0), Expected: test.expected, Replacing: test.replacing}
+				return Observation{Workers: workers(5, 0), Expected: test.expected, WorkersBeforeRollout: test.replacing}
 			})
 			require.True(t, got[len(got)-1].Known)
 			assert.Equal(t, test.want, got[len(got)-1].Needs)

@@ -3,7 +3,6 @@ package signal
 import (
 	"cmp"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/foresail/foresail/internal/nodequery"
@@ -14,11 +13,11 @@ func newQuestion(o *Options, q *Query, step, timeout time.Duration) (nodequery.Q
 	address := cmp.Or(q.Address, o.DefaultAddress)
 	if o.Servers == nil || address == "" {
 		return nodequery.Question{}, errors.New(
-			`prometheus.address: "": must be given, as Foresail was started without a Prometheus server`)
+			`address: "": must be given, as Foresail was started without a Prometheus server`)
 	}
 	api, err := o.Servers.API(address)
 	if err != nil {
-		return nodequery.Question{}, fmt.Errorf("prometheus.%w", err)
+		return nodequery.Question{}, err
 	}
 	return nodequery.New(api, address, q.Expr, step, timeout), nil
 }

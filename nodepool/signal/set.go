@@ -74,7 +74,7 @@ func (s *Set) newSource(c Config) (source, error) {
 	timeout := min(o.Forecast.Interval/2, maxTimeout)
 	q, err := newQuestion(o, c.Query, o.Forecast.Interval, timeout)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("prometheus.%w", err)
 	}
 	feed := newFeed(newPoller(q, &o.Forecast), c.Name)
 	if c.Query.NodeLabel != "" {

@@ -20,11 +20,11 @@ import (
 
 // Observation is the input of all signals in one tick.
 type Observation struct {
-	Now         time.Time
-	Workers     []cluster.Node    // of the pool that have joined and are not leaving
-	Leaving     []cluster.Node    // of the pool that are leaving: their load moves to other nodes
-	Expected    int               // workers that count, with those that are joining: N_target
-	Replacing   int               // workers when the replacement of outdated ones began; 0 = none is replaced
-	Demand      scheduling.Result // of the unschedulable pods
-	StartupTime time.Duration     // T_I as measured; 0 = not measured yet
+	Now                  time.Time
+	Workers              []cluster.Node    // of the pool that have joined and are not leaving
+	Leaving              []cluster.Node    // of the pool that are leaving: their load moves to other nodes
+	Expected             int               // workers that count, with those that are joining: N_target
+	WorkersBeforeRollout int               // workers when the replacement of outdated ones began; 0 = none is replaced
+	Demand               scheduling.Result // of the unschedulable pods
+	StartupTime          time.Duration     // T_I as measured; 0 = not measured yet
 }

@@ -14,7 +14,7 @@ type signalState struct {
 	config   Config
 	pipeline *pipeline.Pipeline
 	past     *pipeline.Learned // what has been learned of the load, which requests and levels do not use
-	since    time.Time      // since when it has recommended more workers than exist
+	since    time.Time         // since when it has recommended more workers than exist
 }
 
 func newSignalState(c Config, p pipeline.Params) (*signalState, error) {

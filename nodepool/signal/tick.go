@@ -31,8 +31,8 @@ func (t *tick) demandOf(name string) float64 {
 // levelTarget returns the workers that a level was measured with. Workers that replace others that still run do not
 // count: else each replacement would end with one worker less.
 func (t *tick) levelTarget() int {
-	if t.Replacing > 0 {
-		return min(t.Replacing, t.Expected)
+	if t.WorkersBeforeRollout > 0 {
+		return min(t.WorkersBeforeRollout, t.Expected)
 	}
 	return t.Expected
 }

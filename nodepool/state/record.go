@@ -62,10 +62,10 @@ type Record struct {
 	Demand      keepalive.History `json:"demand,omitzero"`
 	DecidedAt   time.Time         `json:"decidedAt,omitzero"` // the last decision before the write
 	// number of workers when the replacement of outdated ones began
-	Replacing    int                  `json:"replacing,omitempty"`
-	Cooling      []fleet.Cooling      `json:"cooling,omitempty"`
-	DrainBackoff map[string]time.Time `json:"drainBackoff,omitempty"` // instance → end of its backoff
-	Joins        []Join               `json:"joins,omitempty"`        // the last ones, oldest first
+	WorkersBeforeRollout int                  `json:"workersBeforeRollout,omitempty"`
+	Cooling              []fleet.Cooling      `json:"cooling,omitempty"`
+	DrainBackoff         map[string]time.Time `json:"drainBackoff,omitempty"` // instance → end of its backoff
+	Joins                []Join               `json:"joins,omitempty"`        // the last ones, oldest first
 
 	// LaunchSpec and DrainSpec identify the configuration of failed launches and drains. A change ends
 	// their backoff.
@@ -193,9 +193,9 @@ type Removal struct {
 	Began      time.Time    `json:"began,omitzero"`    // start of its drain
 	Deadline   time.Time    `json:"deadline,omitzero"` // of an interruption: when the cloud reclaims it
 	// of an interruption or a repair: a replacement has been requested, or is not needed
-	Replaced bool   `json:"replaced,omitempty"`
-	Evicted  bool   `json:"evicted,omitempty"` // a pod has been evicted
-	Error    string `json:"error,omitempty"`
+	ReplacementSettled bool   `json:"replacementSettled,omitempty"`
+	Evicted            bool   `json:"evicted,omitempty"` // a pod has been evicted
+	Error              string `json:"error,omitempty"`
 }
 
 // RemovalState is the state of a removal.

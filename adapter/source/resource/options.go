@@ -69,7 +69,7 @@ func (r registered) Set(key types.NamespacedName, spec *v1alpha1.PredictedMetric
 }
 
 func configOf(s *v1alpha1.ResourceSource) Config {
-	return Config{Name: string(s.Name), Container: s.Container, Interval: s.Interval.Duration}
+	return Config{Name: string(s.Name), Container: s.Container, Interval: v1alpha1.ResourceInterval}
 }
 
 // telemetry is the metrics of a Source.

@@ -55,7 +55,8 @@ func Eventually(t *testing.T, what func() bool) {
 
 // Status is what a path answers with, 0 if nothing answers.
 func Status(t *testing.T, port int, path string) int {
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, fmt.Sprintf("http://127.0.0.1:%d%s", port, path), nil)
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet,
+		fmt.Sprintf("http://127.0.0.1:%d%s", port, path), nil)
 	require.NoError(t, err)
 	response, err := http.DefaultClient.Do(request)
 	if err != nil {
@@ -65,7 +66,8 @@ func Status(t *testing.T, port int, path string) int {
 	return response.StatusCode
 }
 
-// WithDefinitions adds Foresail's kinds, from the folder of the manifests, and returns a client that knows them.
+// WithDefinitions adds Foresail's kinds, from the folder of the manifests, and returns a client
+// that knows them.
 func WithDefinitions(t *testing.T, cluster *controlplane.Cluster, manifests string) client.Client {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(manifests, "crds/foresail.dev_*.yaml"))
@@ -89,24 +91,27 @@ func NewPool(t *testing.T, objects client.Client) *v1alpha1.WorkerPool {
 	t.Helper()
 	pool := &v1alpha1.WorkerPool{
 		ObjectMeta: metav1.ObjectMeta{Name: "workers"},
-		Spec:       v1alpha1.WorkerPoolSpec{Min: 1, Max: 10, Provider: v1alpha1.PoolProvider{Simulated: &v1alpha1.SimulatedProvider{}}},
+		Spec: v1alpha1.WorkerPoolSpec{Min: 1, Max: 10,
+			Provider: v1alpha1.PoolProvider{Simulated: &v1alpha1.SimulatedProvider{}}},
 	}
 	require.NoError(t, objects.Create(t.Context(), pool))
 	journal, err := state.Encode(state.Record{Version: 1, Owner: "host_1"})
 	require.NoError(t, err)
 	decided := func(ago time.Duration, message string) v1alpha1.PoolDecision {
-		return v1alpha1.PoolDecision{Time: metav1.NewTime(time.Now().Add(-ago)), Step: "ScaleUp", Reason: "PodsPending", Message: message, Workers: 1, Desired: 2}
+		return v1alpha1.PoolDecision{Time: metav1.NewTime(time.Now().Add(-ago)), Step: "ScaleUp", Reason: "PodsPending",
+			Message: message, Workers: 1, Desired: 2}
 	}
 	pool.Status.Journal = &runtime.RawExtension{Raw: journal}
-	pool.Status.Decisions = []v1alpha1.PoolDecision{decided(time.Minute, "because three pods are pending"), decided(time.Hour, "nothing to do")}
+	pool.Status.Decisions = []v1alpha1.PoolDecision{decided(time.Minute, "because three pods are pending"),
+		decided(time.Hour, "nothing to do")}
 	require.NoError(t, objects.Status().Update(t.Context(), pool))
 	return pool
 }
 
 var printed = regexp.MustCompile(`^Open (http://127\.0\.0\.1:\d+/\?token=\w+)(?:#\w+)?\n`)
 
-// Browse runs foresail dashboard and returns a browser that has opened the URL that it printed, the address that it serves at, and all that
-// it printed.
+// Browse runs foresail dashboard and returns a browser that has opened the URL that it printed, the
+// address that it serves at, and all that it printed.
 func Browse(t *testing.T, root *cobra.Command, args ...string) (*http.Client, string, string) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -158,10 +163,12 @@ func Open(t *testing.T, browser *http.Client, address string) (int, string) {
 
 // ForesailPod returns a running pod of Foresail with named ports from 8080 on.
 func ForesailPod(name string, ports ...string) corev1.Pod {
-	pod := corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "foresail-system", Name: name}, Status: corev1.PodStatus{Phase: corev1.PodRunning}}
+	pod := corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "foresail-system", Name: name},
+		Status: corev1.PodStatus{Phase: corev1.PodRunning}}
 	pod.Spec.Containers = []corev1.Container{{Name: "foresail"}}
 	for i, port := range ports {
-		pod.Spec.Containers[0].Ports = append(pod.Spec.Containers[0].Ports, corev1.ContainerPort{Name: port, ContainerPort: int32(8080 + i)})
+		pod.Spec.Containers[0].Ports = append(pod.Spec.Containers[0].Ports,
+			corev1.ContainerPort{Name: port, ContainerPort: int32(8080 + i)})
 	}
 	return pod
 }

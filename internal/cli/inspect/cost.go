@@ -71,8 +71,10 @@ func newCostPoolCommand() *cobra.Command {
 
 		DisableFlagsInUseLine: true,
 	}
-	c.Flags().StringVar(&o.url, "prometheus", "", "`URL` of the Prometheus server that scrapes Foresail's /metrics (required)")
-	c.Flags().StringVar(&o.serversFile, "prometheus-config-file", "", "`file` with the credentials and certificates of Prometheus servers, as foresail run takes it; empty uses none")
+	c.Flags().StringVar(&o.url, "prometheus", "",
+		"`URL` of the Prometheus server that scrapes Foresail's /metrics (required)")
+	c.Flags().StringVar(&o.serversFile, "prometheus-config-file", "",
+		"`file` with the credentials and certificates of Prometheus servers, as foresail run takes it; empty uses none")
 	o.since = model.Duration(costWeek)
 	c.Flags().Var(&o.since, "since", "how far back to look, such as 12h or 28d, up to 84d")
 	c.Flags().StringVar(&o.pricesFile, "prices", "", "`file` with the prices of instance types; empty shows hours only")
@@ -104,7 +106,8 @@ type costOptions struct {
 // open connects to the server, and reads the files that flags name.
 func (o *costOptions) open() (cost.Source, prices.Prices, error) {
 	if since := time.Duration(o.since); since < time.Hour || since > mostCostWeeks*costWeek {
-		return cost.Source{}, nil, cli.BadFlag("since", o.since, fmt.Sprintf("from 1h to %s", model.Duration(mostCostWeeks*costWeek)))
+		return cost.Source{}, nil, cli.BadFlag("since", o.since,
+			fmt.Sprintf("from 1h to %s", model.Duration(mostCostWeeks*costWeek)))
 	}
 	usd, err := cli.ReadPrices("prices", o.pricesFile)
 	if err != nil {

@@ -17,13 +17,15 @@ import (
 func TestCostTellsWhatAServerKnows(t *testing.T) {
 	server := costtest.Serve(t)
 	prices := clitest.File(t, "prices.yaml", "t3.small: {onDemand: 1, spot: 0.25}\n")
-	code, out, stderr := foresail(t, "", "cost", "workerpool", "workers", "--prometheus", server.URL+"/", "--prices", prices)
+	code, out, stderr := foresail(t, "", "cost", "workerpool", "workers", "--prometheus", server.URL+"/", "--prices",
+		prices)
 	require.Equal(t, cli.ExitDone, code, stderr)
 	assert.Contains(t, out, "known         168.0 h of 168.0 h\n")
 	assert.Contains(t, out, "worker hours  672.0; 504.0 desired")
 	assert.Contains(t, out, "It cost 294.00 USD, and would have cost 220.50 USD at the desired count; 73.50 USD were for idle workers. On-Demand alone would have been 672.00 USD.")
 
-	code, out, stderr = foresail(t, "", "cost", "wp", "workers", "--prometheus", server.URL, "--since", "84d", "-o", "json")
+	code, out, stderr = foresail(t, "", "cost", "wp", "workers", "--prometheus", server.URL, "--since", "84d", "-o",
+		"json")
 	require.Equal(t, cli.ExitDone, code, stderr)
 	var r cost.Report
 	require.NoError(t, json.Unmarshal([]byte(out), &r))

@@ -84,7 +84,8 @@ with such a token too, over HTTP one that was started with --allow-anonymous=met
 		DisableFlagsInUseLine: true,
 	}
 	k.AddFlags(c)
-	pricesFile := c.Flags().String("prices", "", "`file` with the prices of instance types, to show what an hour of a worker pool costs; foresail cost workerpool --help describes it")
+	pricesFile := c.Flags().String("prices", "",
+		"`file` with the prices of instance types, to show what an hour of a worker pool costs; foresail cost workerpool --help describes it")
 	port := c.Flags().Uint16("port", 0, "`port` of 127.0.0.1 to serve the page at; 0 takes one that is free")
 	access.addFlags(c.Flags())
 	c.RunE = func(c *cobra.Command, _ []string) error {
@@ -103,7 +104,8 @@ with such a token too, over HTTP one that was started with --allow-anonymous=met
 		config, objects, unreachable := k.Connect()
 		pools := newPoolView(config, objects, unreachable, usd, now)
 		events := &eventview.View{Cluster: pools.Cluster, Failure: pools.Failure, Now: now}
-		played := whatif.NewView(r.history, func(ctx context.Context, metric types.NamespacedName) (v1alpha1.PredictedMetricSpec, error) {
+		played := whatif.NewView(r.history, func(ctx context.Context,
+			metric types.NamespacedName) (v1alpha1.PredictedMetricSpec, error) {
 			return specOf(ctx, objects, unreachable, metric)
 		})
 		metrics := &metricview.View{Objects: objects, Failure: unreachable}
@@ -126,7 +128,8 @@ with such a token too, over HTTP one that was started with --allow-anonymous=met
 	return c
 }
 
-// clusterOf names what the page shows: the context of the kubeconfig and the API server, or the replica of --server.
+// clusterOf names what the page shows: the context of the kubeconfig and the API server, or the
+// replica of --server.
 func clusterOf(k *cli.Connection, config *rest.Config, server string) page.Cluster {
 	if server != "" {
 		return page.Cluster{Name: server, Server: server}
@@ -138,7 +141,8 @@ func clusterOf(k *cli.Connection, config *rest.Config, server string) page.Clust
 }
 
 // newPoolView reads WorkerPools with the rights of the user.
-func newPoolView(config *rest.Config, objects client.Client, unreachable error, usd prices.Prices, now func() time.Time) *poolview.View {
+func newPoolView(config *rest.Config, objects client.Client, unreachable error, usd prices.Prices,
+	now func() time.Time) *poolview.View {
 	if unreachable != nil {
 		return &poolview.View{Failure: unreachable, Now: now}
 	}
@@ -148,7 +152,8 @@ func newPoolView(config *rest.Config, objects client.Client, unreachable error, 
 }
 
 // specOf returns the spec of a PredictedMetric, read with the rights of the user.
-func specOf(ctx context.Context, objects client.Client, unreachable error, metric types.NamespacedName) (v1alpha1.PredictedMetricSpec, error) {
+func specOf(ctx context.Context, objects client.Client, unreachable error,
+	metric types.NamespacedName) (v1alpha1.PredictedMetricSpec, error) {
 	var pm v1alpha1.PredictedMetric
 	if unreachable != nil {
 		return pm.Spec, unreachable
@@ -159,7 +164,8 @@ func specOf(ctx context.Context, objects client.Client, unreachable error, metri
 
 // history returns what the replica has recorded of a PredictedMetric.
 func (r *dashboardReplica) history(ctx context.Context, metric types.NamespacedName) ([]byte, error) {
-	answer, err := r.fetch(ctx, dashboard.MetricsPath+"/"+url.PathEscape(metric.Namespace)+"/"+url.PathEscape(metric.Name))
+	answer, err := r.fetch(ctx,
+		dashboard.MetricsPath+"/"+url.PathEscape(metric.Namespace)+"/"+url.PathEscape(metric.Name))
 	switch {
 	case err != nil:
 		return nil, err
@@ -170,7 +176,8 @@ func (r *dashboardReplica) history(ctx context.Context, metric types.NamespacedN
 }
 
 // serveDashboard serves the page until the context ends. It serves nothing if there is nothing to show.
-func serveDashboard(c *cobra.Command, r *dashboardReplica, pools *poolview.View, pods *podPage, port uint16, local page.Local) error {
+func serveDashboard(c *cobra.Command, r *dashboardReplica, pools *poolview.View, pods *podPage, port uint16,
+	local page.Local) error {
 	ctx := c.Context()
 	first, about, err := opening(ctx, r, pools, pods)
 	if err != nil {
@@ -184,7 +191,8 @@ func serveDashboard(c *cobra.Command, r *dashboardReplica, pools *poolview.View,
 	if err != nil {
 		return err
 	}
-	server := &http.Server{Handler: shown, MaxHeaderBytes: 16 << 10, ReadTimeout: 10 * time.Second, WriteTimeout: 30 * time.Second, IdleTimeout: time.Minute}
+	server := &http.Server{Handler: shown, MaxHeaderBytes: 16 << 10, ReadTimeout: 10 * time.Second,
+		WriteTimeout: 30 * time.Second, IdleTimeout: time.Minute}
 	go httpserve.StopWith(ctx, server, listener)
 	fmt.Fprintf(c.OutOrStdout(), "Open %s%s\n%s. Ctrl-C ends it.\n", shown.URL(), first, about)
 	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
@@ -193,9 +201,11 @@ func serveDashboard(c *cobra.Command, r *dashboardReplica, pools *poolview.View,
 	return nil
 }
 
-// opening returns the view that is opened first, "" for that of PredictedMetrics, and what is said of the page. Without a replica that
-// shows PredictedMetrics it is worker pools that are shown, if there are any, or pods, if the scheduler extender runs.
-func opening(ctx context.Context, r *dashboardReplica, pools *poolview.View, pods *podPage) (first, about string, err error) {
+// opening returns the view that is opened first, "" for that of PredictedMetrics, and what is said
+// of the page. Without a replica that shows PredictedMetrics it is worker pools that are shown, if
+// there are any, or pods, if the scheduler extender runs.
+func opening(ctx context.Context, r *dashboardReplica, pools *poolview.View, pods *podPage) (first, about string,
+	err error) {
 	name, err := r.find(ctx)
 	if err == nil {
 		return "", fmt.Sprintf("It is for you alone, and shows what %s knows", name), nil
@@ -214,7 +224,8 @@ func opening(ctx context.Context, r *dashboardReplica, pools *poolview.View, pod
 	return first, fmt.Sprintf("PredictedMetrics are not shown: %v\nIt is for you alone, and shows %s", err, shown), nil
 }
 
-// dashboardReplica asks one replica for as long as it answers, and then another one: each has a history of its own.
+// dashboardReplica asks one replica for as long as it answers, and then another one: each has a
+// history of its own.
 type dashboardReplica struct {
 	*replicaAccess
 	config *rest.Config
@@ -304,7 +315,8 @@ func (r *dashboardReplica) toServer(ctx context.Context, token string) (*dashboa
 	if err != nil {
 		return nil, err
 	}
-	to := &dashboardConnection{name: r.server, base: strings.TrimSuffix(r.server, "/"), transport: transport, close: transport.CloseIdleConnections}
+	to := &dashboardConnection{name: r.server, base: strings.TrimSuffix(r.server, "/"), transport: transport,
+		close: transport.CloseIdleConnections}
 	if err := r.probe(ctx, to, token); err != nil {
 		to.close()
 		return nil, fmt.Errorf("ask %s: %w", to.name, err)
@@ -312,7 +324,8 @@ func (r *dashboardReplica) toServer(ctx context.Context, token string) (*dashboa
 	return to, nil
 }
 
-// toPod connects to the first pod, of those that have run for the longest, that has a dashboard: it remembers the most.
+// toPod connects to the first pod, of those that have run for the longest, that has a dashboard: it
+// remembers the most.
 func (r *dashboardReplica) toPod(ctx context.Context, token string) (*dashboardConnection, error) {
 	replicas, err := r.pods(ctx)
 	if err != nil {
@@ -367,23 +380,26 @@ func (r *dashboardReplica) tunnel(ctx context.Context, pod replica) (*dashboardC
 		return nil, ctx.Err()
 	}
 	transport := tunnelTransport()
-	return &dashboardConnection{name: "the pod " + r.foresail + "/" + pod.name, base: "https://" + tunnel.address, tunnel: tunnel, transport: transport, close: func() {
-		transport.CloseIdleConnections()
-		end()
-	}}, nil
+	return &dashboardConnection{name: "the pod " + r.foresail + "/" + pod.name, base: "https://" + tunnel.address,
+		tunnel: tunnel, transport: transport, close: func() {
+			transport.CloseIdleConnections()
+			end()
+		}}, nil
 }
 
 // pods are those that run Foresail, the ones that have run for the longest first.
 func (r *dashboardReplica) pods(ctx context.Context) ([]replica, error) {
 	list, err := r.client.CoreV1().Pods(r.foresail).List(ctx, metav1.ListOptions{LabelSelector: adapterPods})
 	if err != nil {
-		return nil, fmt.Errorf("find the pods of Foresail in namespace %s, for which the Role %s is: %w", r.foresail, r.account, err)
+		return nil, fmt.Errorf("find the pods of Foresail in namespace %s, for which the Role %s is: %w", r.foresail,
+			r.account, err)
 	}
 	slices.SortStableFunc(list.Items, func(a, b corev1.Pod) int { return startOf(&a).Compare(startOf(&b)) })
 	var found []replica
 	for i := range list.Items {
 		pod := &list.Items[i]
-		if port := portOf(pod, metricsPort); pod.Status.Phase == corev1.PodRunning && pod.DeletionTimestamp == nil && port != "" {
+		if port := portOf(pod, metricsPort); pod.Status.Phase == corev1.PodRunning && pod.DeletionTimestamp == nil &&
+			port != "" {
 			found = append(found, replica{pod.Name, port})
 		}
 	}

@@ -40,12 +40,14 @@ func startedPod(name string, ago time.Duration) corev1.Pod {
 	return pod
 }
 
-// The replica that has run for the longest is asked, of those that have a dashboard, and the next once it fails.
+// The replica that has run for the longest is asked, of those that have a dashboard, and the next
+// once it fails.
 func TestDashboardShowsWhatAReplicaKnows(t *testing.T) {
 	var broken atomic.Bool
 	oldest := showing("of-the-oldest")
 	p := &played{
-		foresail: []corev1.Pod{startedPod("newest", time.Minute), startedPod("oldest", time.Hour), startedPod("without", 2*time.Hour)},
+		foresail: []corev1.Pod{startedPod("newest", time.Minute), startedPod("oldest", time.Hour),
+			startedPod("without", 2*time.Hour)},
 		answers: map[string]any{
 			"newest": showing("of-the-newest"),
 			"oldest": http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -80,13 +82,14 @@ func TestDashboardShowsWhatAReplicaKnows(t *testing.T) {
 func TestDashboardRenewsItsToken(t *testing.T) {
 	var refused atomic.Bool
 	shown := showing("checkout")
-	p := &played{foresail: []corev1.Pod{startedPod("foresail", time.Hour)}, answers: map[string]any{"foresail": http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if refused.CompareAndSwap(true, false) {
-			http.Error(w, "Unauthorized", http.StatusUnauthorized)
-			return
-		}
-		shown(w, r)
-	})}}
+	p := &played{foresail: []corev1.Pod{startedPod("foresail", time.Hour)},
+		answers: map[string]any{"foresail": http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if refused.CompareAndSwap(true, false) {
+				http.Error(w, "Unauthorized", http.StatusUnauthorized)
+				return
+			}
+			shown(w, r)
+		})}}
 	browser, base, _ := clitest.Browse(t, newRoot(time.Now), "--kubeconfig", p.kubeconfig(t))
 	refused.Store(true)
 	code, body := clitest.Open(t, browser, base+"/dashboard/v1/metrics")
@@ -98,7 +101,8 @@ func TestDashboardOfOneServer(t *testing.T) {
 	shown := dashboard.New(servingtest.NewMemory(servingtest.Healthy("checkout", "checkout")), time.Now)
 	server := httptest.NewServer(shown.Handler())
 	defer server.Close()
-	browser, base, _ := clitest.Browse(t, newRoot(time.Now), "--server", server.URL, "--kubeconfig", clitest.File(t, "kubeconfig", ""))
+	browser, base, _ := clitest.Browse(t, newRoot(time.Now), "--server", server.URL, "--kubeconfig",
+		clitest.File(t, "kubeconfig", ""))
 	code, body := clitest.Open(t, browser, base+"/dashboard/v1/metrics/shop/checkout")
 	assert.Equal(t, http.StatusOK, code)
 	assert.Contains(t, body, `"name":"checkout"`)
@@ -119,14 +123,23 @@ func TestDashboardSaysWhyThereIsNone(t *testing.T) {
 		code int
 		want string
 	}{
-		"no pods":              {played{}, nil, cli.ExitFailed, "no pod in namespace foresail-system runs Foresail (0 have its name)"},
-		"without the flag":     {played{foresail: pods, answers: map[string]any{"foresail": http.HandlerFunc(http.NotFound)}}, nil, cli.ExitFailed, "ask the pod foresail-system/foresail: it runs without --dashboard, which manifests/components/dashboard adds"},
-		"without rights":       {played{foresail: pods, answers: map[string]any{"foresail": forbidden}}, nil, cli.ExitFailed, "needs the ClusterRole foresail-dashboard"},
-		"no token":             {played{}, []string{"--foresail-namespace", "elsewhere"}, cli.ExitFailed, "get a token of the ServiceAccount foresail-dashboard in namespace elsewhere, for which the Role foresail-dashboard is"},
-		"a server without":     {played{}, []string{"--server", taken.URL}, cli.ExitFailed, "it runs without --dashboard"},
-		"and no pools either":  {played{others: knowsPools()}, nil, cli.ExitFailed, "no pod in namespace foresail-system runs Foresail (0 have its name)"},
-		"a bad server":         {played{}, []string{"--server", "localhost"}, cli.ExitUsage, `--server: "localhost": must be an http or https URL`},
-		"a port that is taken": {played{foresail: pods, answers: map[string]any{"foresail": showing("checkout")}}, []string{"--port", address.Port()}, cli.ExitUsage, "--port: " + address.Port() + ": must be a port that is free, or 0"},
+		"no pods": {played{}, nil, cli.ExitFailed,
+			"no pod in namespace foresail-system runs Foresail (0 have its name)"},
+		"without the flag": {played{foresail: pods,
+			answers: map[string]any{"foresail": http.HandlerFunc(http.NotFound)}}, nil, cli.ExitFailed, "ask the pod foresail-system/foresail: it runs without --dashboard, which manifests/components/dashboard adds"},
+		"without rights": {played{foresail: pods, answers: map[string]any{"foresail": forbidden}}, nil,
+			cli.ExitFailed, "needs the ClusterRole foresail-dashboard"},
+		"no token": {played{}, []string{"--foresail-namespace", "elsewhere"}, cli.ExitFailed,
+			"get a token of the ServiceAccount foresail-dashboard in namespace elsewhere, for which the Role foresail-dashboard is"},
+		"a server without": {played{}, []string{"--server", taken.URL}, cli.ExitFailed,
+			"it runs without --dashboard"},
+		"and no pools either": {played{others: knowsPools()}, nil, cli.ExitFailed,
+			"no pod in namespace foresail-system runs Foresail (0 have its name)"},
+		"a bad server": {played{}, []string{"--server", "localhost"}, cli.ExitUsage,
+			`--server: "localhost": must be an http or https URL`},
+		"a port that is taken": {played{foresail: pods, answers: map[string]any{"foresail": showing("checkout")}},
+			[]string{"--port", address.Port()}, cli.ExitUsage,
+			"--port: " + address.Port() + ": must be a port that is free, or 0"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var stdout, stderr strings.Builder
@@ -140,20 +153,24 @@ func TestDashboardSaysWhyThereIsNone(t *testing.T) {
 
 // knowsPools has a cluster that is played know WorkerPools, and have these.
 func knowsPools(names ...string) map[string]any {
-	list := v1alpha1.WorkerPoolList{TypeMeta: metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion.String(), Kind: "WorkerPoolList"}}
+	list := v1alpha1.WorkerPoolList{TypeMeta: metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion.String(),
+		Kind: "WorkerPoolList"}}
 	for _, name := range names {
 		list.Items = append(list.Items, v1alpha1.WorkerPool{ObjectMeta: metav1.ObjectMeta{Name: name}})
 	}
-	version := metav1.GroupVersionForDiscovery{GroupVersion: v1alpha1.GroupVersion.String(), Version: v1alpha1.GroupVersion.Version}
+	version := metav1.GroupVersionForDiscovery{GroupVersion: v1alpha1.GroupVersion.String(),
+		Version: v1alpha1.GroupVersion.Version}
 	const path = "/apis/foresail.dev/v1alpha1"
 	return map[string]any{
 		"/apis": metav1.APIGroupList{
 			TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "APIGroupList"},
-			Groups:   []metav1.APIGroup{{Name: v1alpha1.GroupVersion.Group, Versions: []metav1.GroupVersionForDiscovery{version}, PreferredVersion: version}},
+			Groups: []metav1.APIGroup{{Name: v1alpha1.GroupVersion.Group,
+				Versions: []metav1.GroupVersionForDiscovery{version}, PreferredVersion: version}},
 		},
 		path: metav1.APIResourceList{
 			TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "APIResourceList"}, GroupVersion: version.GroupVersion,
-			APIResources: []metav1.APIResource{{Name: "workerpools", SingularName: "workerpool", Kind: "WorkerPool", Verbs: metav1.Verbs{"get", "list"}}},
+			APIResources: []metav1.APIResource{{Name: "workerpools", SingularName: "workerpool", Kind: "WorkerPool",
+				Verbs: metav1.Verbs{"get", "list"}}},
 		},
 		path + "/workerpools": list,
 	}
@@ -198,7 +215,8 @@ func TestDashboardOfWorkerPoolsAlone(t *testing.T) {
 
 // A browser that goes on to another view ends its request: that is no reason to choose another replica.
 func TestRequestsThatEndLeaveTheReplica(t *testing.T) {
-	to := &dashboardConnection{name: "one", base: "http://127.0.0.1:1", transport: &http.Transport{}, close: func() { t.Error("closed") }}
+	to := &dashboardConnection{name: "one", base: "http://127.0.0.1:1", transport: &http.Transport{},
+		close: func() { t.Error("closed") }}
 	r := &dashboardReplica{replicaAccess: &replicaAccess{server: "http://one"}, chosen: to}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()

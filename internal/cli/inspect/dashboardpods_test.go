@@ -43,7 +43,8 @@ func view[V any](t *testing.T, browser *http.Client, address string) (v V) {
 
 // The page shows of a pod what explain pod prints, of the same replicas.
 func TestDashboardExplainsPods(t *testing.T) {
-	p := playing(scheduledPod("node-2", ""), map[string]any{"foresail-a": both(answered(time.Minute)), "foresail-b": both("it fell over")})
+	p := playing(scheduledPod("node-2", ""),
+		map[string]any{"foresail-a": both(answered(time.Minute)), "foresail-b": both("it fell over")})
 	waiting := scheduledPod("", "0/19 nodes are available")
 	waiting.Name = "waiting"
 	p.unbound = []corev1.Pod{*waiting}
@@ -55,7 +56,8 @@ func TestDashboardExplainsPods(t *testing.T) {
 	require.Len(t, v.Nodes, 19)
 	assert.Equal(t, "node-2", v.Nodes[0].Name)
 	require.Len(t, v.Missing, 1)
-	assert.Contains(t, v.Missing[0], "a newer answer may be missing: ask the pod foresail-system/foresail-b: 502 Bad Gateway: it fell over")
+	assert.Contains(t, v.Missing[0],
+		"a newer answer may be missing: ask the pod foresail-system/foresail-b: 502 Bad Gateway: it fell over")
 
 	v = view[podview.View](t, browser, base+"/local/v1/pods/Shop/checkout")
 	assert.Equal(t, `There is no answer: namespace: "Shop": must be a DNS label, such as shop`, v.Problem)
@@ -70,7 +72,8 @@ func TestDashboardExplainsPods(t *testing.T) {
 
 // Where there is nothing but the extender, the page is of pods.
 func TestDashboardOfPodsAlone(t *testing.T) {
-	p := playing(scheduledPod("node-2", ""), map[string]any{"foresail-a": replying(answered(time.Minute)), "foresail-b": replying("it fell over")})
+	p := playing(scheduledPod("node-2", ""),
+		map[string]any{"foresail-a": replying(answered(time.Minute)), "foresail-b": replying("it fell over")})
 	browser, base, said := clitest.Browse(t, newRoot(time.Now), "--kubeconfig", p.kubeconfig(t))
 	assert.Regexp(t, `^Open http://127\.0\.0\.1:\d+/\?token=\w+#pods\nPredictedMetrics are not shown: (?s).*\nIt is for you alone, and shows what the scheduler extender knows of pods\. Ctrl-C ends it\.\n$`, said)
 	v := view[podview.View](t, browser, base+"/local/v1/pods/shop/checkout")
@@ -89,7 +92,8 @@ func TestDashboardWithoutAnswersAboutPods(t *testing.T) {
 		sentence string
 	}{
 		"an unknown pod": {none, "no replica of Foresail (foresail-a) was asked about the pod shop/checkout lately, and there is no such pod now", ""},
-		"no extender":    {adapter, "no pod in namespace foresail-system runs the extender (1 of Foresail are there)", "It went to node-2"},
+		"no extender": {adapter, "no pod in namespace foresail-system runs the extender (1 of Foresail are there)",
+			"It went to node-2"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			browser, base, _ := clitest.Browse(t, newRoot(time.Now), "--kubeconfig", c.played.kubeconfig(t))
@@ -126,7 +130,8 @@ func TestDashboardOfOneServerExplainsPods(t *testing.T) {
 
 // Replicas have the API server review each new token, so one is used again.
 func TestTokensAboutPodsAreUsedAgain(t *testing.T) {
-	p := playing(scheduledPod("node-2", ""), map[string]any{"foresail-a": answered(time.Minute), "foresail-b": answered(time.Minute)})
+	p := playing(scheduledPod("node-2", ""),
+		map[string]any{"foresail-a": answered(time.Minute), "foresail-b": answered(time.Minute)})
 	var tokens atomic.Int32
 	k := &cli.Connection{Kubeconfig: kubeconfigOf(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if strings.HasSuffix(r.URL.Path, "/foresail-explain/token") {
@@ -134,7 +139,8 @@ func TestTokensAboutPodsAreUsedAgain(t *testing.T) {
 		}
 		p.ServeHTTP(w, r)
 	}))}
-	page := newPodPage(k, &replicaAccess{account: dashboardAccount, foresail: "foresail-system"}, func() time.Time { return explainedAt })
+	page := newPodPage(k, &replicaAccess{account: dashboardAccount, foresail: "foresail-system"},
+		func() time.Time { return explainedAt })
 	pod := types.NamespacedName{Namespace: "shop", Name: "checkout"}
 	for range 3 {
 		assert.Empty(t, page.explain(t.Context(), pod).(podview.View).Problem)

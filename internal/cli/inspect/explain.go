@@ -87,7 +87,8 @@ With --output json it is one object, which also has the journal.
 	return c
 }
 
-func explainPool(ctx context.Context, objects client.Client, nodes kubernetes.Interface, name string, last int, now func() time.Time) (explanation, error) {
+func explainPool(ctx context.Context, objects client.Client, nodes kubernetes.Interface, name string, last int,
+	now func() time.Time) (explanation, error) {
 	var pool v1alpha1.WorkerPool
 	if err := objects.Get(ctx, client.ObjectKey{Name: name}, &pool); err != nil {
 		return explanation{}, missingPool(ctx, objects, name, err)

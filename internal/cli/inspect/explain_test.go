@@ -34,7 +34,8 @@ func TestExplain(t *testing.T) {
 
 	code, _, stderr := explained("workerpool", "workers")
 	assert.Equal(t, cli.ExitFailed, code)
-	assert.Contains(t, stderr, "the cluster does not know WorkerPools: kubectl apply -k manifests/crds makes it know them")
+	assert.Contains(t, stderr,
+		"the cluster does not know WorkerPools: kubectl apply -k manifests/crds makes it know them")
 
 	objects := clitest.WithDefinitions(t, cluster, "../../../manifests")
 	code, _, stderr = explained("wp", "workers")
@@ -46,7 +47,8 @@ func TestExplain(t *testing.T) {
 	assert.Equal(t, cli.ExitFailed, code)
 	assert.Contains(t, stderr, `there is no WorkerPool "wrokers": must be one of workers`)
 
-	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node-1", Labels: map[string]string{"foresail.dev/pool": pool.Name}}}
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node-1",
+		Labels: map[string]string{"foresail.dev/pool": pool.Name}}}
 	_, err := cluster.Client().CoreV1().Nodes().Create(t.Context(), node, metav1.CreateOptions{})
 	require.NoError(t, err)
 
@@ -76,8 +78,10 @@ func TestExplain(t *testing.T) {
 	followMetric(t, objects, cluster.Kubeconfig())
 }
 
-// nameAsKubectlDoes names the PredictedMetric of explainOneMetric by its type, and with the namespace of the kubeconfig, or leaves that out.
-func nameAsKubectlDoes(t *testing.T, cluster *controlplane.Cluster, objects client.Client, explained func(...string) (int, string, string)) {
+// nameAsKubectlDoes names the PredictedMetric of explainOneMetric by its type, and with the
+// namespace of the kubeconfig, or leaves that out.
+func nameAsKubectlDoes(t *testing.T, cluster *controlplane.Cluster, objects client.Client,
+	explained func(...string) (int, string, string)) {
 	t.Helper()
 	for _, args := range [][]string{
 		{"pm/checkout"}, {"pm/checkout", "-n", "default"}, {"-n", "default", "pm/checkout"}, {"pm", "pm/checkout"},
@@ -100,7 +104,8 @@ func nameAsKubectlDoes(t *testing.T, cluster *controlplane.Cluster, objects clie
 	}
 	code, _, stderr = explained("pm", "checkout", "-n", "shop")
 	assert.Equal(t, cli.ExitFailed, code)
-	assert.Contains(t, stderr, `there is no PredictedMetric "checkout" in namespace shop; namespace default has one: add -n default`)
+	assert.Contains(t, stderr,
+		`there is no PredictedMetric "checkout" in namespace shop; namespace default has one: add -n default`)
 	pm := &v1alpha1.PredictedMetric{}
 	require.NoError(t, objects.Get(ctx, client.ObjectKey{Namespace: "default", Name: "checkout"}, pm))
 	pm.ObjectMeta = metav1.ObjectMeta{Namespace: "web", Name: "checkout"}
@@ -118,7 +123,8 @@ func nameAsKubectlDoes(t *testing.T, cluster *controlplane.Cluster, objects clie
 	}
 	inWeb, err := yaml.Marshal(written)
 	require.NoError(t, err)
-	code, stdout, stderr := foresail(t, "", "explain", "pm", "checkout", "--kubeconfig", clitest.File(t, "kubeconfig", string(inWeb)))
+	code, stdout, stderr := foresail(t, "", "explain", "pm", "checkout", "--kubeconfig",
+		clitest.File(t, "kubeconfig", string(inWeb)))
 	require.Equal(t, cli.ExitDone, code, stderr)
 	assert.Contains(t, stdout, "PredictedMetric web/checkout, ")
 }
@@ -137,8 +143,10 @@ func explainOneMetric(t *testing.T, objects client.Client, explained func(...str
 	assert.Contains(t, stdout, pm.Spec.ScaleTargetRef.Kind+" "+pm.Spec.ScaleTargetRef.Name)
 	assert.Contains(t, stdout, "No decision yet")
 
-	pm.Status.LastDecision = &v1alpha1.LastDecision{Time: metav1.Now(), Direction: "Rising", Action: "ScaleUp", Message: "the load rises"}
-	pm.Status.Conditions = []metav1.Condition{{Type: "Ready", Status: metav1.ConditionTrue, Reason: "Forecasting", Message: "all is read", LastTransitionTime: metav1.Now()}}
+	pm.Status.LastDecision = &v1alpha1.LastDecision{Time: metav1.Now(), Direction: "Rising", Action: "ScaleUp",
+		Message: "the load rises"}
+	pm.Status.Conditions = []metav1.Condition{{Type: "Ready", Status: metav1.ConditionTrue, Reason: "Forecasting",
+		Message: "all is read", LastTransitionTime: metav1.Now()}}
 	require.NoError(t, objects.Status().Update(t.Context(), pm))
 	code, stdout, stderr = explained("predictedmetric", "checkout", "--namespace", "default")
 	require.Equal(t, cli.ExitDone, code, stderr)
@@ -149,7 +157,8 @@ func explainOneMetric(t *testing.T, objects client.Client, explained func(...str
 	assert.Contains(t, stdout, `"message": "the load rises"`)
 }
 
-// followMetric watches the PredictedMetric of explainOneMetric through one change of it, until it is interrupted.
+// followMetric watches the PredictedMetric of explainOneMetric through one change of it, until it
+// is interrupted.
 func followMetric(t *testing.T, objects client.Client, kubeconfig string) {
 	t.Helper()
 	ctx, interrupt := context.WithCancel(t.Context())
@@ -169,7 +178,8 @@ func followMetric(t *testing.T, objects client.Client, kubeconfig string) {
 		}
 		require.NoError(t, json.Unmarshal(lines.Bytes(), &seen))
 		assert.Equal(t, message, seen.Status.LastDecision.Message)
-		patch := client.RawPatch(types.MergePatchType, []byte(`{"status":{"lastDecision":{"message":"the load falls"}}}`))
+		patch := client.RawPatch(types.MergePatchType,
+			[]byte(`{"status":{"lastDecision":{"message":"the load falls"}}}`))
 		pm := &v1alpha1.PredictedMetric{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "checkout"}}
 		require.NoError(t, objects.Status().Patch(t.Context(), pm, patch))
 	}

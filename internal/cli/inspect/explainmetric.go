@@ -45,7 +45,8 @@ condition, else about every 15s. With --output json it is the spec and the statu
 
 		DisableFlagsInUseLine: true,
 	}
-	c.Flags().StringVarP(&k.Namespace, "namespace", "n", "", "`namespace` of the PredictedMetric; empty is that of the kubeconfig")
+	c.Flags().StringVarP(&k.Namespace, "namespace", "n", "",
+		"`namespace` of the PredictedMetric; empty is that of the kubeconfig")
 	output := cli.AddOutputFlag(c, "table", "json")
 	watch := addWatchFlag(c)
 	c.ValidArgsFunction = k.CompleteMetrics
@@ -61,7 +62,8 @@ condition, else about every 15s. With --output json it is the spec and the statu
 	return c
 }
 
-func explainMetric(ctx context.Context, objects client.Client, key client.ObjectKey, now func() time.Time) (explanation, error) {
+func explainMetric(ctx context.Context, objects client.Client, key client.ObjectKey, now func() time.Time) (explanation,
+	error) {
 	pm, err := cli.MetricNamed(ctx, objects, key)
 	if err != nil {
 		return explanation{}, err
@@ -72,7 +74,8 @@ func explainMetric(ctx context.Context, objects client.Client, key client.Object
 		Spec      v1alpha1.PredictedMetricSpec   `json:"spec"`
 		Status    v1alpha1.PredictedMetricStatus `json:"status"`
 	}{pm.Namespace, pm.Name, pm.Spec, pm.Status}
-	return explanation{value: value, state: []any{pm.UID, value}, table: func(w io.Writer) error { return printMetric(w, pm, now()) }}, nil
+	return explanation{value: value, state: []any{pm.UID, value},
+		table: func(w io.Writer) error { return printMetric(w, pm, now()) }}, nil
 }
 
 // metricTable writes an explanation of a PredictedMetric. Tabs make columns within a section.
@@ -95,7 +98,8 @@ func printMetric(w io.Writer, pm *v1alpha1.PredictedMetric, now time.Time) error
 	pm.Spec.Default() // it may come from elsewhere than an API server
 	var b strings.Builder
 	t := &metricTable{tabs: tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0), pm: pm, now: now}
-	t.line("PredictedMetric %s/%s, %s old, generation %d", pm.Namespace, pm.Name, t.since(&pm.CreationTimestamp), pm.Generation)
+	t.line("PredictedMetric %s/%s, %s old, generation %d", pm.Namespace, pm.Name, t.since(&pm.CreationTimestamp),
+		pm.Generation)
 	t.state()
 	t.samples()
 	t.forecast()
@@ -118,18 +122,21 @@ func (t *metricTable) state() {
 		t.line("  dry run\tspec.dryRun is true: nothing acts on this forecast, and an HPA that reads it gets an error and keeps its replicas")
 	}
 	t.section("Now")
-	t.line("  replicas\t%s set, %s Ready, %s needed", count(s.Replicas), count(s.ReadyReplicas), count(s.DesiredReplicas))
+	t.line("  replicas\t%s set, %s Ready, %s needed", count(s.Replicas), count(s.ReadyReplicas),
+		count(s.DesiredReplicas))
 	if s.MinReplicas != nil {
 		most := ""
 		if s.MaxReplicas != nil {
 			most = " and at most " + count(s.MaxReplicas)
 		}
-		t.line("  schedules\t%s: at least %s%s replicas now", cmp.Or(strings.Join(s.ActiveSchedules, ", "), "none active"), count(s.MinReplicas), most)
+		t.line("  schedules\t%s: at least %s%s replicas now",
+			cmp.Or(strings.Join(s.ActiveSchedules, ", "), "none active"), count(s.MinReplicas), most)
 	}
 	t.line("  instances\t%s carried load at the newest sample", count(s.Instances))
 	t.line("  load\t%s a pod, threshold %s", amount(s.Current), amount(&t.pm.Spec.Threshold))
 	if s.TargetDesiredReplicas != nil && s.DrivenBy != "" && s.DrivenBy != t.pm.Name {
-		t.line("  together\t%s replicas needed by all PredictedMetrics of the target, the most by %s", count(s.TargetDesiredReplicas), s.DrivenBy)
+		t.line("  together\t%s replicas needed by all PredictedMetrics of the target, the most by %s",
+			count(s.TargetDesiredReplicas), s.DrivenBy)
 	}
 	for _, c := range s.Conditions {
 		t.line("  %s\t%s, %s: %s", c.Type, c.Status, c.Reason, c.Message)
@@ -147,7 +154,8 @@ func (t *metricTable) samples() {
 		t.line("  interval\t%s between two samples of a pod", s.SampleInterval.Duration)
 	}
 	if s.SampleAge != nil {
-		t.line("  age\t%s when the status was written; not served from %s on", s.SampleAge.Duration, params.StaleAfter(&t.pm.Spec))
+		t.line("  age\t%s when the status was written; not served from %s on", s.SampleAge.Duration,
+			params.StaleAfter(&t.pm.Spec))
 	}
 	t.line("  unreadable\t%s pods", count(s.UnreadablePods))
 }
@@ -196,9 +204,12 @@ func (t *metricTable) served() {
 	}
 	t.section("What an HPA reads")
 	threshold := t.pm.Spec.Threshold.String()
-	t.line("  %s\t%s\ttarget AverageValue %s; kubectl get hpa shows %s/%s (avg)", serving.LoadTotal, amount(s.LoadTotal), threshold, perReplica(s.LoadTotal, t.pm.Status.Replicas), threshold)
-	t.line("  %s\t%s\ttarget Value %s; kubectl get hpa shows %s/%s", serving.Load, amount(s.Load), threshold, written(s.Load), threshold)
-	t.line("  %s\t%s\ttarget AverageValue 1; kubectl get hpa shows %s/1 (avg)", serving.Replicas, amount(s.Replicas), perReplica(s.Replicas, t.pm.Status.Replicas))
+	t.line("  %s\t%s\ttarget AverageValue %s; kubectl get hpa shows %s/%s (avg)", serving.LoadTotal,
+		amount(s.LoadTotal), threshold, perReplica(s.LoadTotal, t.pm.Status.Replicas), threshold)
+	t.line("  %s\t%s\ttarget Value %s; kubectl get hpa shows %s/%s", serving.Load, amount(s.Load), threshold,
+		written(s.Load), threshold)
+	t.line("  %s\t%s\ttarget AverageValue 1; kubectl get hpa shows %s/1 (avg)", serving.Replicas, amount(s.Replicas),
+		perReplica(s.Replicas, t.pm.Status.Replicas))
 	t.line("")
 	t.tabs.Flush()
 	t.line("  The load of a pod now (LOAD, %s) is not what the HPA shows. The HPA reads threshold × the replicas needed, and sets", written(t.pm.Status.Current))

@@ -19,7 +19,8 @@ func TestExplainMetricShowsStatus(t *testing.T) {
 	of := func(s string) *resource.Quantity { return new(resource.MustParse(s)) }
 	lasts := func(d time.Duration) *metav1.Duration { return &metav1.Duration{Duration: d} }
 	pm := &v1alpha1.PredictedMetric{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "checkout-elu", Generation: 2, CreationTimestamp: ago(3 * time.Minute)},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "checkout-elu", Generation: 2,
+			CreationTimestamp: ago(3 * time.Minute)},
 		Spec: v1alpha1.PredictedMetricSpec{
 			ScaleTargetRef: v1alpha1.ScaleTargetRef{APIVersion: "apps/v1", Kind: "Deployment", Name: "checkout"},
 			Source:         v1alpha1.Source{Pods: &v1alpha1.PodsSource{Metric: "elu"}},
@@ -27,18 +28,23 @@ func TestExplainMetricShowsStatus(t *testing.T) {
 		},
 		Status: v1alpha1.PredictedMetricStatus{
 			UpdateTime: new(ago(4 * time.Second)),
-			Conditions: []metav1.Condition{{Type: "Ready", Status: metav1.ConditionTrue, Reason: "ForecastServed", Message: "a forecast is served"}},
-			Current:    of("603m"), Predicted: of("881m"), Level: of("2410m"), Trend: of("32m"),
-			Replicas: new(int32(4)), DesiredReplicas: new(int32(6)), ReadyReplicas: new(int32(3)), Instances: new(int32(4)),
+			Conditions: []metav1.Condition{{Type: "Ready", Status: metav1.ConditionTrue, Reason: "ForecastServed",
+				Message: "a forecast is served"}},
+			Current: of("603m"), Predicted: of("881m"), Level: of("2410m"), Trend: of("32m"),
+			Replicas: new(int32(4)), DesiredReplicas: new(int32(6)), ReadyReplicas: new(int32(3)),
+			Instances:             new(int32(4)),
 			TargetDesiredReplicas: new(int32(8)), DrivenBy: "checkout-heap",
 			Horizon: lasts(45 * time.Second), StartupTime: lasts(25 * time.Second), StartupsMeasured: new(int32(12)),
 			Learned: lasts(5 * time.Hour), Late: "0.8%",
-			Source: "pods", SampleInterval: lasts(time.Second), SampleAge: lasts(900 * time.Millisecond), SamplesPerSecond: of("2100m"), UnreadablePods: new(int32(1)),
+			Source: "pods", SampleInterval: lasts(time.Second), SampleAge: lasts(900 * time.Millisecond),
+			SamplesPerSecond: of("2100m"), UnreadablePods: new(int32(1)),
 			Served: &v1alpha1.ServedMetrics{LoadTotal: of("4200m"), Load: of("1400m"), Replicas: of("8")},
 			LastDecision: &v1alpha1.LastDecision{
-				Time: ago(10 * time.Second), Action: "ScaleUp", Reason: "AboveThreshold", Desired: 6, Message: "6 replicas instead of 4",
+				Time: ago(10 * time.Second), Action: "ScaleUp", Reason: "AboveThreshold", Desired: 6,
+				Message: "6 replicas instead of 4",
 			},
-			PreviousDecisions: []v1alpha1.LastDecision{{Time: ago(time.Minute), Action: "Hold", Reason: "NoNeed", Desired: 4, Message: "4 replicas fit"}},
+			PreviousDecisions: []v1alpha1.LastDecision{{Time: ago(time.Minute), Action: "Hold", Reason: "NoNeed",
+				Desired: 4, Message: "4 replicas fit"}},
 		},
 	}
 	var b strings.Builder
@@ -105,7 +111,8 @@ func TestExplainMetricShowsStatus(t *testing.T) {
 }
 
 func TestAmountsArePlainNumbers(t *testing.T) {
-	for written, want := range map[string]string{"700m": "0.7", "0": "0", "2100m": "2.1", "1k": "1000", "100": "100", "1Gi": "1073741824", "-32m": "-0.032", "1e3": "1000"} {
+	for written, want := range map[string]string{"700m": "0.7", "0": "0", "2100m": "2.1", "1k": "1000", "100": "100",
+		"1Gi": "1073741824", "-32m": "-0.032", "1e3": "1000"} {
 		q := resource.MustParse(written)
 		assert.Equal(t, want, amount(&q), written)
 		assert.Equal(t, resource.MustParse(written), q)

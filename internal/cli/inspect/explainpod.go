@@ -100,7 +100,8 @@ func (o *explainPodOptions) run(c *cobra.Command, k *cli.Connection, name, outpu
 	e, err := x.explain(c.Context(), types.NamespacedName{Namespace: namespace, Name: name})
 	podview.Warn(c.ErrOrStderr(), e)
 	if others := x.namespacesWith(c.Context(), e); len(others) > 0 {
-		fmt.Fprintf(c.ErrOrStderr(), "There is no pod %q in namespace %s; %s\n", name, namespace, cli.InNamespaces(others))
+		fmt.Fprintf(c.ErrOrStderr(), "There is no pod %q in namespace %s; %s\n", name, namespace,
+			cli.InNamespaces(others))
 	}
 	if err != nil {
 		if e.Pod != nil {
@@ -114,7 +115,8 @@ func (o *explainPodOptions) run(c *cobra.Command, k *cli.Connection, name, outpu
 	return podview.Table(c.OutOrStdout(), e, o.all)
 }
 
-// podExplainer asks about pods, with the rights of the user: the cluster, and the replicas of the extender. It is safe for concurrent use.
+// podExplainer asks about pods, with the rights of the user: the cluster, and the replicas of the
+// extender. It is safe for concurrent use.
 type podExplainer struct {
 	*replicaAccess
 	config *rest.Config
@@ -140,7 +142,8 @@ func (x *podExplainer) explain(ctx context.Context, pod types.NamespacedName) (*
 	return e, e.Unanswered()
 }
 
-// namespacesWith returns the namespaces that have a pod that is absent from its own, as far as the user may list them.
+// namespacesWith returns the namespaces that have a pod that is absent from its own, as far as the
+// user may list them.
 func (x *podExplainer) namespacesWith(ctx context.Context, e *podview.Explanation) []string {
 	if x.client == nil || !e.Absent {
 		return nil
@@ -222,7 +225,8 @@ func (x *podExplainer) askServer(ctx context.Context, path string) (answer exten
 }
 
 // askPod asks a replica through the API server, which knows what pod it is: its certificate need not tell.
-func (x *podExplainer) askPod(ctx context.Context, r replica, path, token string) (answer extender.Explanation, err error) {
+func (x *podExplainer) askPod(ctx context.Context, r replica, path, token string) (answer extender.Explanation,
+	err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	tunnel, err := openTunnel(ctx, x.config, x.client, x.foresail, r.name, r.port)
@@ -237,12 +241,14 @@ func (x *podExplainer) askPod(ctx context.Context, r replica, path, token string
 func (x *podExplainer) replicas(ctx context.Context) ([]replica, error) {
 	pods, err := x.client.CoreV1().Pods(x.foresail).List(ctx, metav1.ListOptions{LabelSelector: foresailPods})
 	if err != nil {
-		return nil, fmt.Errorf("find the pods of Foresail in namespace %s, for which the Role foresail-explain is: %w", x.foresail, err)
+		return nil, fmt.Errorf("find the pods of Foresail in namespace %s, for which the Role foresail-explain is: %w",
+			x.foresail, err)
 	}
 	var found []replica
 	for i := range pods.Items {
 		pod := &pods.Items[i]
-		if port := portOf(pod, metricsPort); pod.Status.Phase == corev1.PodRunning && portOf(pod, extenderPort) != "" && port != "" {
+		if port := portOf(pod, metricsPort); pod.Status.Phase == corev1.PodRunning && portOf(pod, extenderPort) != "" &&
+			port != "" {
 			found = append(found, replica{pod.Name, port})
 		}
 	}
@@ -254,7 +260,8 @@ func (x *podExplainer) replicas(ctx context.Context) ([]replica, error) {
 }
 
 // fetchAnswer reads an answer. It is empty if the replica has none.
-func fetchAnswer(ctx context.Context, transport *http.Transport, address, token string) (answer extender.Explanation, err error) {
+func fetchAnswer(ctx context.Context, transport *http.Transport, address, token string) (answer extender.Explanation,
+	err error) {
 	defer transport.CloseIdleConnections()
 	a, err := fetchFrom(ctx, transport, address, token)
 	switch {

@@ -47,7 +47,8 @@ func (p *played) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	gone := func(text string) {
 		w.Header().Set("Content-Type", "application/json")
 		w.WriteHeader(http.StatusNotFound)
-		_ = json.NewEncoder(w).Encode(metav1.Status{Status: metav1.StatusFailure, Reason: metav1.StatusReasonNotFound, Code: http.StatusNotFound, Message: text})
+		_ = json.NewEncoder(w).Encode(metav1.Status{Status: metav1.StatusFailure, Reason: metav1.StatusReasonNotFound,
+			Code: http.StatusNotFound, Message: text})
 	}
 	const own = "/api/v1/namespaces/foresail-system/pods"
 	name, rest, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, own+"/"), "/")
@@ -59,7 +60,8 @@ func (p *played) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case r.URL.Path == "/api/v1/pods" && r.URL.Query().Get("fieldSelector") == "spec.nodeName=,status.phase=Pending":
 		write(corev1.PodList{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "PodList"}, Items: p.unbound})
 	case slices.Contains([]string{
-		"/api/v1/namespaces/foresail-system/serviceaccounts/foresail-explain/token", "/api/v1/namespaces/foresail-system/serviceaccounts/foresail-dashboard/token",
+		"/api/v1/namespaces/foresail-system/serviceaccounts/foresail-explain/token",
+		"/api/v1/namespaces/foresail-system/serviceaccounts/foresail-dashboard/token",
 	}, r.URL.Path):
 		write(authenticationv1.TokenRequest{
 			TypeMeta: metav1.TypeMeta{APIVersion: "authentication.k8s.io/v1", Kind: "TokenRequest"},
@@ -122,11 +124,13 @@ func scheduledPod(node, message string) *corev1.Pod {
 		status = corev1.ConditionFalse
 	}
 	return &corev1.Pod{
-		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"},
-		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "checkout", UID: "uid-1", CreationTimestamp: metav1.NewTime(explainedAt.Add(-time.Hour))},
-		Spec:       corev1.PodSpec{NodeName: node, SchedulerName: "default-scheduler"},
+		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "checkout", UID: "uid-1",
+			CreationTimestamp: metav1.NewTime(explainedAt.Add(-time.Hour))},
+		Spec: corev1.PodSpec{NodeName: node, SchedulerName: "default-scheduler"},
 		Status: corev1.PodStatus{Conditions: []corev1.PodCondition{{
-			Type: corev1.PodScheduled, Status: status, Message: message, LastTransitionTime: metav1.NewTime(explainedAt.Add(-5 * time.Minute)),
+			Type: corev1.PodScheduled, Status: status, Message: message,
+			LastTransitionTime: metav1.NewTime(explainedAt.Add(-5 * time.Minute)),
 		}}},
 	}
 }
@@ -139,7 +143,8 @@ func share(predicted, assumed, pod, allocatable float64) *extender.Share {
 func answered(ago time.Duration) extender.Explanation {
 	about := extender.Decision{
 		At: explainedAt.Add(-ago), UID: types.UID("uid-1"),
-		Requests: extender.Amounts{CPU: 0.25, Memory: 200 << 20}, Estimate: extender.Amounts{CPU: 0.3, Memory: 250 << 20},
+		Requests: extender.Amounts{CPU: 0.25, Memory: 200 << 20},
+		Estimate: extender.Amounts{CPU: 0.3, Memory: 250 << 20},
 	}
 	e := extender.Explanation{Namespace: "shop", Name: "checkout"}
 	e.Filter = &extender.FilterDecision{Decision: about, Passed: 14, Filtered: 5}
@@ -151,29 +156,37 @@ func answered(ago time.Duration) extender.Explanation {
 		if i == 2 {
 			score = 9
 		}
-		e.Filter.Nodes = append(e.Filter.Nodes, extender.FilterNode{Name: name, Reason: "fits", Message: "passed", CPU: share(1, 0, 0.3, 4)})
+		e.Filter.Nodes = append(e.Filter.Nodes,
+			extender.FilterNode{Name: name, Reason: "fits", Message: "passed", CPU: share(1, 0, 0.3, 4)})
 		e.Prioritize.Nodes = append(e.Prioritize.Nodes, extender.ScoredNode{
 			Name: name, Score: score, Used: 0.625, Warmth: 1, CPU: share(2, 0.25, 0.25, 4),
-			Memory: &extender.Share{Requested: 1 << 30, Pod: 200 << 20, Allocatable: 8 << 30}, Message: "62% used with this pod",
+			Memory:  &extender.Share{Requested: 1 << 30, Pod: 200 << 20, Allocatable: 8 << 30},
+			Message: "62% used with this pod",
 		})
 	}
 	for i := range 4 {
-		e.Filter.Nodes = append(e.Filter.Nodes, extender.FilterNode{Name: fmt.Sprintf("full-%d", i), Filtered: true, Reason: "memory", Message: "memory would exceed 95%"})
+		e.Filter.Nodes = append(e.Filter.Nodes,
+			extender.FilterNode{Name: fmt.Sprintf("full-%d", i), Filtered: true, Reason: "memory",
+				Message: "memory would exceed 95%"})
 	}
-	e.Filter.Nodes = append(e.Filter.Nodes, extender.FilterNode{Name: "going", Filtered: true, Reason: "removing", Message: "the pool workers removes it"})
+	e.Filter.Nodes = append(e.Filter.Nodes, extender.FilterNode{Name: "going", Filtered: true, Reason: "removing",
+		Message: "the pool workers removes it"})
 	return e
 }
 
 func explainPod(t *testing.T, p *played, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
 	t.Setenv("KUBECONFIG", p.kubeconfig(t))
-	return foresailAt(t, func() time.Time { return explainedAt }, "", append([]string{"explain", "pod", "checkout"}, args...)...)
+	return foresailAt(t, func() time.Time { return explainedAt }, "",
+		append([]string{"explain", "pod", "checkout"}, args...)...)
 }
 
 func playing(pod *corev1.Pod, answers map[string]any) *played {
 	p := &played{
 		pods: map[string]*corev1.Pod{}, answers: answers,
-		foresail: []corev1.Pod{clitest.ForesailPod("foresail-a", "extender", "metrics"), clitest.ForesailPod("foresail-b", "extender", "metrics"), clitest.ForesailPod("adapter", "https", "metrics")},
+		foresail: []corev1.Pod{clitest.ForesailPod("foresail-a", "extender", "metrics"),
+			clitest.ForesailPod("foresail-b", "extender", "metrics"),
+			clitest.ForesailPod("adapter", "https", "metrics")},
 	}
 	if pod != nil {
 		p.pods["/api/v1/namespaces/shop/pods/checkout"] = pod
@@ -189,17 +202,20 @@ func TestExplainPodTellsTheNewestAnswer(t *testing.T) {
 	require.Equal(t, cli.ExitDone, code, stderr)
 	lines := strings.Split(out, "\n")
 	assert.Equal(t, "Pod shop/checkout", lines[0])
-	assert.Equal(t, "It went to node-2 5m ago, which no other of 14 nodes was better than: score 9.", strings.TrimSpace(lines[1]))
+	assert.Equal(t, "It went to node-2 5m ago, which no other of 14 nodes was better than: score 9.",
+		strings.TrimSpace(lines[1]))
 	assert.Contains(t, out, "0.30 cores, 250Mi; it requests 0.25 cores, 200Mi")
 	assert.Contains(t, out, "by foresail-a: 5 of 19 nodes are filtered.")
 	assert.NotContains(t, out, "long ago")
 	table := clitest.Rows(lines, "NODE")
 	require.Len(t, table, 1+10+1, "without --all only the best, and how many more there are")
-	assert.Equal(t, strings.Fields("node-2 9 0.62 2.00 0.25 0.25 4.00 (1Gi) 0 200Mi 8Gi 62% used with this pod"), strings.Fields(table[1]))
+	assert.Equal(t, strings.Fields("node-2 9 0.62 2.00 0.25 0.25 4.00 (1Gi) 0 200Mi 8Gi 62% used with this pod"),
+		strings.Fields(table[1]))
 	assert.Equal(t, "4 more with scores from 3 to 3: --all shows them", table[len(table)-1])
 	filtered := clitest.Rows(lines, "FILTERED FOR")
 	require.Len(t, filtered, 3)
-	assert.Equal(t, strings.Fields("memory 4 full-0, full-1, full-2, …: memory would exceed 95%"), strings.Fields(filtered[1]))
+	assert.Equal(t, strings.Fields("memory 4 full-0, full-1, full-2, …: memory would exceed 95%"),
+		strings.Fields(filtered[1]))
 	assert.Equal(t, strings.Fields("removing 1 going: the pool workers removes it"), strings.Fields(filtered[2]))
 
 	code, out, _ = explainPod(t, p, "--all")
@@ -231,13 +247,18 @@ func TestExplainPodSumsUp(t *testing.T) {
 		answer extender.Explanation
 		want   string
 	}{
-		{scheduledPod("node-3", ""), answered(time.Minute), "It went to node-3 5m ago, with score 3. node-2 had 9; the scheduler's own plugins have a say, too."},
-		{scheduledPod("full-0", ""), answered(time.Minute), "It went to full-0 5m ago, which had been filtered: the scheduler did not receive or not use that answer."},
-		{scheduledPod("elsewhere", ""), answered(time.Minute), "It went to elsewhere 5m ago, about which Foresail was not asked then."},
+		{scheduledPod("node-3", ""), answered(time.Minute),
+			"It went to node-3 5m ago, with score 3. node-2 had 9; the scheduler's own plugins have a say, too."},
+		{scheduledPod("full-0", ""), answered(time.Minute),
+			"It went to full-0 5m ago, which had been filtered: the scheduler did not receive or not use that answer."},
+		{scheduledPod("elsewhere", ""), answered(time.Minute),
+			"It went to elsewhere 5m ago, about which Foresail was not asked then."},
 		{scheduledPod("node-13", ""), single, "It went to node-13 5m ago, the one node that was left."},
 		{scheduledPod("node-13", ""), single, "prioritize  not asked then: no more than one node was left"},
-		{scheduledPod("", "0/19 nodes are available"), answered(time.Minute), "It is not bound to a node: 0/19 nodes are available"},
-		{scheduledPod("", "0/19 nodes are available"), waits, "It is not bound: no node that would do fits, and it waits for the pool workers to grow."},
+		{scheduledPod("", "0/19 nodes are available"), answered(time.Minute),
+			"It is not bound to a node: 0/19 nodes are available"},
+		{scheduledPod("", "0/19 nodes are available"), waits,
+			"It is not bound: no node that would do fits, and it waits for the pool workers to grow."},
 		{scheduledPod("", "0/19 nodes are available"), waits, "not asked then"}, // the scores are of an earlier attempt
 		{scheduledPod("node-2", ""), another, "The answers are about an earlier pod of that name."},
 		{nil, answered(time.Minute), "There is no such pod now."},
@@ -252,11 +273,13 @@ func TestExplainPodNamesTheNamespaceOfAPod(t *testing.T) {
 	elsewhere := scheduledPod("node-2", "")
 	elsewhere.Namespace = "web"
 	p := playing(nil, map[string]any{"foresail-b": answered(time.Minute)})
-	p.others = map[string]any{"/api/v1/pods": corev1.PodList{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "PodList"}, Items: []corev1.Pod{*elsewhere}}}
+	p.others = map[string]any{"/api/v1/pods": corev1.PodList{TypeMeta: metav1.TypeMeta{APIVersion: "v1",
+		Kind: "PodList"}, Items: []corev1.Pod{*elsewhere}}}
 	_, _, stderr := explainPod(t, p)
 	assert.Contains(t, stderr, `There is no pod "checkout" in namespace shop; namespace web has one: add -n web`)
 	t.Setenv("KUBECONFIG", playing(scheduledPod("node-2", ""), p.answers).kubeconfig(t))
-	code, out, stderr := foresailAt(t, func() time.Time { return explainedAt }, "", "explain", "pod/checkout", "-n", "shop")
+	code, out, stderr := foresailAt(t, func() time.Time { return explainedAt }, "", "explain", "pod/checkout", "-n",
+		"shop")
 	require.Equal(t, cli.ExitDone, code, stderr)
 	assert.Contains(t, out, "Pod shop/checkout")
 	assert.Empty(t, stderr)
@@ -271,18 +294,21 @@ func TestExplainPodAsksAllReplicasAtOnce(t *testing.T) {
 		asked.Wait()
 		replying(answered(time.Minute))(w, r)
 	})
-	code, out, stderr := explainPod(t, playing(scheduledPod("node-2", ""), map[string]any{"foresail-a": once, "foresail-b": once}))
+	code, out, stderr := explainPod(t, playing(scheduledPod("node-2", ""),
+		map[string]any{"foresail-a": once, "foresail-b": once}))
 	assert.Equal(t, cli.ExitDone, code)
 	assert.Contains(t, out, "It went to node-2")
 	assert.Empty(t, stderr)
 }
 
 func TestExplainPodSaysWhoCouldNotBeAsked(t *testing.T) {
-	p := playing(scheduledPod("node-2", ""), map[string]any{"foresail-a": "it fell over", "foresail-b": answered(time.Minute)})
+	p := playing(scheduledPod("node-2", ""),
+		map[string]any{"foresail-a": "it fell over", "foresail-b": answered(time.Minute)})
 	code, out, stderr := explainPod(t, p)
 	assert.Equal(t, cli.ExitDone, code)
 	assert.Contains(t, out, "It went to node-2")
-	assert.Contains(t, stderr, "Warning: a newer answer may be missing: ask the pod foresail-system/foresail-a: 502 Bad Gateway: it fell over")
+	assert.Contains(t, stderr,
+		"Warning: a newer answer may be missing: ask the pod foresail-system/foresail-a: 502 Bad Gateway: it fell over")
 	code, out, _ = explainPod(t, p, "-o", "json")
 	assert.Equal(t, cli.ExitDone, code)
 	var e podview.Explanation
@@ -302,10 +328,13 @@ func TestExplainPodWithoutAnAnswer(t *testing.T) {
 			`no replica of Foresail (foresail-a, foresail-b) was asked about the pod shop/checkout lately by the scheduler "default-scheduler", which its schedulerName says: `,
 			"is the extender in the configuration of the scheduler (docs/extender.md)?", "too long ago",
 		}},
-		{playing(scheduledPod("", "0/3 nodes are available: 3 Insufficient cpu."), nil), []string{"It is not bound to a node: 0/3 nodes are available: 3 Insufficient cpu.", "there may be none"}},
+		{playing(scheduledPod("", "0/3 nodes are available: 3 Insufficient cpu."), nil),
+			[]string{"It is not bound to a node: 0/3 nodes are available: 3 Insufficient cpu.", "there may be none"}},
 		{playing(nil, nil), []string{"there is no such pod now", "is the name right?"}},
-		{silent, []string{"no pod in namespace foresail-system runs the extender (1 of Foresail are there)", "--foresail-namespace", "--server"}},
-		{playing(nil, map[string]any{"foresail-a": "it fell over", "foresail-b": "it did, too"}), []string{"ask the pod foresail-system/foresail-a", "ask the pod foresail-system/foresail-b"}},
+		{silent, []string{"no pod in namespace foresail-system runs the extender (1 of Foresail are there)",
+			"--foresail-namespace", "--server"}},
+		{playing(nil, map[string]any{"foresail-a": "it fell over", "foresail-b": "it did, too"}),
+			[]string{"ask the pod foresail-system/foresail-a", "ask the pod foresail-system/foresail-b"}},
 	} {
 		code, out, stderr := explainPod(t, c.played)
 		assert.Equal(t, cli.ExitFailed, code)
@@ -334,8 +363,10 @@ func TestExplainPodOfAServer(t *testing.T) {
 	secure := httptest.NewTLSServer(replying(answered(time.Minute)))
 	defer secure.Close()
 	secure.Config.ErrorLog = log.New(io.Discard, "", 0)
-	authorities := clitest.File(t, "ca.crt", string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: secure.Certificate().Raw})))
-	code, out, stderr = explainPod(t, playing(scheduledPod("node-2", ""), nil), "--server", secure.URL, "--server-ca-file", authorities)
+	authorities := clitest.File(t, "ca.crt",
+		string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: secure.Certificate().Raw})))
+	code, out, stderr = explainPod(t, playing(scheduledPod("node-2", ""), nil), "--server", secure.URL,
+		"--server-ca-file", authorities)
 	require.Equal(t, cli.ExitDone, code, stderr)
 	assert.Contains(t, out, "by "+secure.URL)
 	code, _, stderr = explainPod(t, playing(nil, nil), "--server", secure.URL)

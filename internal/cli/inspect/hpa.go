@@ -59,10 +59,14 @@ The PredictedMetric is read from the cluster, or with --filename from a manifest
 		DisableFlagsInUseLine: true,
 	}
 	k.AddFlags(c)
-	c.Flags().StringVarP(&k.Namespace, "namespace", "n", "", "`namespace` of the PredictedMetric; empty is that of the kubeconfig, or of the file")
-	c.Flags().StringVarP(&o.file, "filename", "f", "", "`file` with the PredictedMetric, instead of a cluster; - is standard input")
-	c.Flags().Int32Var(&o.maxReplicas, "max", 0, "most replicas that the HPA sets; 0 is spec.maxReplicas, which a PredictedMetric may lack")
-	c.Flags().StringVar(&o.metricType, "metric-type", externalMetric, "`type` of the metric that the HPA reads: External, or Object over custom.metrics.k8s.io")
+	c.Flags().StringVarP(&k.Namespace, "namespace", "n", "",
+		"`namespace` of the PredictedMetric; empty is that of the kubeconfig, or of the file")
+	c.Flags().StringVarP(&o.file, "filename", "f", "",
+		"`file` with the PredictedMetric, instead of a cluster; - is standard input")
+	c.Flags().Int32Var(&o.maxReplicas, "max", 0,
+		"most replicas that the HPA sets; 0 is spec.maxReplicas, which a PredictedMetric may lack")
+	c.Flags().StringVar(&o.metricType, "metric-type", externalMetric,
+		"`type` of the metric that the HPA reads: External, or Object over custom.metrics.k8s.io")
 	c.ValidArgsFunction = k.CompleteMetrics
 	c.RunE = func(c *cobra.Command, args []string) error {
 		if o.maxReplicas < 0 {
@@ -105,7 +109,8 @@ func (o *hpaOptions) print(w io.Writer, pm *v1alpha1.PredictedMetric) error {
 	}
 	recommended, err := hpa.For(pm)
 	if err != nil {
-		return cli.Unusable(fmt.Errorf("the PredictedMetric does not say how many replicas there may be: %w; or --max", err))
+		return cli.Unusable(fmt.Errorf("the PredictedMetric does not say how many replicas there may be: %w; or --max",
+			err))
 	}
 	if o.metricType == objectMetric {
 		hpa.ReadObjectMetric(recommended)

@@ -34,8 +34,8 @@ import (
 
 const exampleMetric = "../../../manifests/examples/predictedmetric.yaml"
 
-// TestHPAOfACluster prints the HPA of a PredictedMetric, and has a real API server take what spec.autoscaler makes: its defaults are
-// no drift, and what is printed is what is created.
+// TestHPAOfACluster prints the HPA of a PredictedMetric, and has a real API server take what
+// spec.autoscaler makes: its defaults are no drift, and what is printed is what is created.
 func TestHPAOfACluster(t *testing.T) {
 	cluster := controlplane.BorrowFor(t)
 	clitest.WithDefinitions(t, cluster, "../../../manifests")
@@ -60,13 +60,15 @@ func TestHPAOfACluster(t *testing.T) {
 	assert.Contains(t, stderr, `there is no PredictedMetric "chekcout" in namespace default: must be one of checkout`)
 	code, _, stderr = printed("checkout")
 	assert.Equal(t, cli.ExitUsage, code)
-	assert.Contains(t, stderr, "spec.maxReplicas: absent: must be the most replicas that the HPA may set, such as 20; or --max")
+	assert.Contains(t, stderr,
+		"spec.maxReplicas: absent: must be the most replicas that the HPA may set, such as 20; or --max")
 	code, manifest, stderr := printed("checkout", "--max", "12")
 	require.Equal(t, cli.ExitDone, code, stderr)
 
 	pm.Spec.MaxReplicas, pm.Spec.Autoscaler = new(int32(12)), &v1alpha1.Autoscaler{}
 	require.NoError(t, objects.Update(t.Context(), pm))
-	meta.SetStatusCondition(&pm.Status.Conditions, metav1.Condition{Type: v1alpha1.ConditionAutoscalerReady, Status: metav1.ConditionUnknown, Reason: "Pending"})
+	meta.SetStatusCondition(&pm.Status.Conditions,
+		metav1.Condition{Type: v1alpha1.ConditionAutoscalerReady, Status: metav1.ConditionUnknown, Reason: "Pending"})
 	require.NoError(t, objects.Status().Update(t.Context(), pm))
 	c := keepHPAs(t, objects)
 	var created autoscalingv2.HorizontalPodAutoscaler
@@ -111,7 +113,8 @@ func TestHPAOfACluster(t *testing.T) {
 	})
 }
 
-// editorsMayWriteHPAs shows that whom foresail-edit lets write PredictedMetrics gains nothing by spec.autoscaler.
+// editorsMayWriteHPAs shows that whom foresail-edit lets write PredictedMetrics gains nothing by
+// spec.autoscaler.
 func editorsMayWriteHPAs(t *testing.T, objects client.Client) {
 	t.Helper()
 	var edit rbacv1.ClusterRole
@@ -120,7 +123,8 @@ func editorsMayWriteHPAs(t *testing.T, objects client.Client) {
 	}, time.Minute, 100*time.Millisecond)
 	assert.True(t, slices.ContainsFunc(edit.Rules, func(r rbacv1.PolicyRule) bool {
 		writes := []string{"create", "delete", "patch", "update"}
-		return slices.Contains(r.APIGroups, "autoscaling") && slices.Contains(r.Resources, "horizontalpodautoscalers") &&
+		return slices.Contains(r.APIGroups, "autoscaling") &&
+			slices.Contains(r.Resources, "horizontalpodautoscalers") &&
 			!slices.ContainsFunc(writes, func(verb string) bool { return !slices.Contains(r.Verbs, verb) })
 	}), "%+v", edit.Rules)
 }
@@ -128,7 +132,8 @@ func editorsMayWriteHPAs(t *testing.T, objects client.Client) {
 // keepHPAs runs a Keeper of HPAs until the test ends.
 func keepHPAs(t *testing.T, objects client.WithWatch) *hpa.Keeper {
 	t.Helper()
-	c := hpa.New(keep.Options{Metrics: keeptest.Metrics(t, objects), Client: objects, Events: events.NewFakeRecorder(100), Now: time.Now})
+	c := hpa.New(keep.Options{Metrics: keeptest.Metrics(t, objects), Client: objects,
+		Events: events.NewFakeRecorder(100), Now: time.Now})
 	ctx, cancel := context.WithCancel(t.Context())
 	var running sync.WaitGroup
 	running.Go(func() { assert.NoError(t, c.Start(ctx)) })
@@ -165,13 +170,15 @@ func TestHPAOfSchedules(t *testing.T) {
 	require.NoError(t, yaml.UnmarshalStrict([]byte(printed), &hpa))
 	assert.EqualValues(t, 4, *hpa.Spec.MinReplicas)
 	assert.EqualValues(t, 100, hpa.Spec.MaxReplicas)
-	assert.Contains(t, printed, "# Its bounds are the widest of spec and spec.schedules: the metric keeps to those of the moment.\n")
+	assert.Contains(t, printed,
+		"# Its bounds are the widest of spec and spec.schedules: the metric keeps to those of the moment.\n")
 }
 
 func TestHPAOfADryRun(t *testing.T) {
 	code, printed, stderr := foresail(t, "", "hpa", "-f", "../../../api/v1alpha1/testdata/valid/dryrun.yaml")
 	require.Equal(t, cli.ExitDone, code, stderr)
-	assert.Contains(t, printed, "# It keeps its replicas while spec.dryRun of the PredictedMetric is true: it reads an error.\n")
+	assert.Contains(t, printed,
+		"# It keeps its replicas while spec.dryRun of the PredictedMetric is true: it reads an error.\n")
 }
 
 // The example in the manifests is what is printed, but for its comments.
@@ -187,7 +194,8 @@ func TestHPAOfAnObjectMetric(t *testing.T) {
 }
 
 func TestHPARefusesUnusableArguments(t *testing.T) {
-	spec := clitest.File(t, "spec.yaml", "scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: a}\nsource: {resource: {name: cpu}}\nthreshold: 700m\n")
+	spec := clitest.File(t, "spec.yaml",
+		"scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: a}\nsource: {resource: {name: cpu}}\nthreshold: 700m\n")
 	for args, want := range map[string]string{
 		"hpa":                       "the name of a PredictedMetric is missing: foresail hpa NAME",
 		"hpa a b":                   `unexpected argument "b": foresail hpa takes one name`,

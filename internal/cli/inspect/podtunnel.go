@@ -19,15 +19,17 @@ import (
 	"k8s.io/streaming/pkg/httpstream"
 )
 
-// podTunnel is an address of this host from which connections go to a port of a pod, through the API server and the kubelet of the
-// pod's node. They authenticate each other, which the certificate of a pod does not allow for.
+// podTunnel is an address of this host from which connections go to a port of a pod, through the
+// API server and the kubelet of the pod's node. They authenticate each other, which the certificate
+// of a pod does not allow for.
 type podTunnel struct {
 	address string
 	broken  atomic.Pointer[error] // why a connection broke off, of the newest one that did
 }
 
 // openTunnel opens a tunnel, until ctx ends.
-func openTunnel(ctx context.Context, config *rest.Config, client kubernetes.Interface, namespace, pod, port string) (*podTunnel, error) {
+func openTunnel(ctx context.Context, config *rest.Config, client kubernetes.Interface, namespace, pod,
+	port string) (*podTunnel, error) {
 	to := client.CoreV1().RESTClient().Post().Namespace(namespace).Resource("pods").Name(pod).SubResource("portforward").URL()
 	dialer, err := forwardDialer(config, to)
 	if err != nil {
@@ -35,7 +37,8 @@ func openTunnel(ctx context.Context, config *rest.Config, client kubernetes.Inte
 	}
 	t, ready := &podTunnel{}, make(chan struct{})
 	ctx = klog.NewContext(ctx, logr.New(t)) // it tells its errors to a log alone, harmless ones at the end among them
-	forwarder, err := portforward.NewOnAddressesForStreamingWithContext(ctx, dialer, []string{"127.0.0.1"}, []string{":" + port}, ready, io.Discard, io.Discard)
+	forwarder, err := portforward.NewOnAddressesForStreamingWithContext(ctx, dialer, []string{"127.0.0.1"},
+		[]string{":" + port}, ready, io.Discard, io.Discard)
 	if err != nil {
 		return nil, err
 	}
@@ -90,7 +93,9 @@ func forwardDialer(config *rest.Config, to *url.URL) (httpstream.Dialer, error) 
 	if err != nil {
 		return nil, err
 	}
-	return portforward.NewFallbackDialerForStreaming(webSocket, spdy.NewDialerForStreaming(upgrader, &http.Client{Transport: transport}, http.MethodPost, to), func(err error) bool {
-		return httpstream.IsUpgradeFailure(err) || httpstream.IsHTTPSProxyError(err)
-	}), nil
+	return portforward.NewFallbackDialerForStreaming(webSocket,
+		spdy.NewDialerForStreaming(upgrader, &http.Client{Transport: transport}, http.MethodPost,
+			to), func(err error) bool {
+			return httpstream.IsUpgradeFailure(err) || httpstream.IsHTTPSProxyError(err)
+		}), nil
 }

@@ -14,8 +14,8 @@ import (
 	"k8s.io/streaming/pkg/httpstream/spdy"
 )
 
-// forwardPorts plays the API server and the kubelet of a pod: it accepts a WebSocket, and connects each pair of streams to an
-// address if it is for a port.
+// forwardPorts plays the API server and the kubelet of a pod: it accepts a WebSocket, and connects
+// each pair of streams to an address if it is for a port.
 func forwardPorts(w http.ResponseWriter, r *http.Request, port, address string) {
 	upgrader := websocket.Upgrader{Subprotocols: []string{"SPDY/3.1+" + portforward.PortForwardProtocolV1Name}}
 	socket, err := upgrader.Upgrade(w, r, nil)
@@ -23,10 +23,11 @@ func forwardPorts(w http.ResponseWriter, r *http.Request, port, address string) 
 		return // the client has its answer
 	}
 	streams := make(chan httpstream.Stream)
-	tunnel, err := spdy.NewServerConnection(portforward.NewTunnelingConnectionWithLogger(klog.Background(), socket), func(s httpstream.Stream, _ <-chan struct{}) error {
-		streams <- s
-		return nil
-	})
+	tunnel, err := spdy.NewServerConnection(portforward.NewTunnelingConnectionWithLogger(klog.Background(), socket),
+		func(s httpstream.Stream, _ <-chan struct{}) error {
+			streams <- s
+			return nil
+		})
 	if err != nil {
 		return
 	}

@@ -44,8 +44,10 @@ type replicaAccess struct {
 }
 
 func (a *replicaAccess) addFlags(fs *pflag.FlagSet) {
-	fs.StringVar(&a.server, "server", "", "`URL` of the --metrics-address of the one replica to ask; empty asks all that there are, through the API server")
-	fs.StringVar(&a.caFile, "server-ca-file", "", "`file` with the authorities of the certificate of --server; empty takes those of this host")
+	fs.StringVar(&a.server, "server", "",
+		"`URL` of the --metrics-address of the one replica to ask; empty asks all that there are, through the API server")
+	fs.StringVar(&a.caFile, "server-ca-file", "",
+		"`file` with the authorities of the certificate of --server; empty takes those of this host")
 	fs.StringVar(&a.foresail, "foresail-namespace", "foresail-system", "`namespace` that Foresail runs in")
 }
 
@@ -55,17 +57,20 @@ func (a *replicaAccess) anonymous() bool { return strings.HasPrefix(a.server, "h
 func (a *replicaAccess) validate() error {
 	if a.caFile != "" {
 		if !strings.HasPrefix(a.server, "https://") {
-			return cli.BadFlag("server-ca-file", fmt.Sprintf("%q", a.caFile), "left out unless --server has an https URL")
+			return cli.BadFlag("server-ca-file", fmt.Sprintf("%q", a.caFile),
+				"left out unless --server has an https URL")
 		}
 		if err := servertls.CheckAuthorities(a.caFile); err != nil {
-			return cli.BadFlag("server-ca-file", fmt.Sprintf("%q", a.caFile), fmt.Sprintf("a file with certificates in PEM: %v", err))
+			return cli.BadFlag("server-ca-file", fmt.Sprintf("%q", a.caFile),
+				fmt.Sprintf("a file with certificates in PEM: %v", err))
 		}
 	}
 	if a.server == "" {
 		return nil
 	}
 	if u, err := url.Parse(a.server); err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https") {
-		return cli.BadFlag("server", fmt.Sprintf("%q", a.server), "an http or https URL, such as https://localhost:8443")
+		return cli.BadFlag("server", fmt.Sprintf("%q", a.server),
+			"an http or https URL, such as https://localhost:8443")
 	}
 	return nil
 }
@@ -73,14 +78,17 @@ func (a *replicaAccess) validate() error {
 // token returns one that the replicas answer. The user's own would be of use to whoever receives it.
 func (a *replicaAccess) token(ctx context.Context, client kubernetes.Interface) (string, error) {
 	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: new(int64(tokenSeconds))}}
-	response, err := client.CoreV1().ServiceAccounts(a.foresail).CreateToken(ctx, a.account, request, metav1.CreateOptions{})
+	response, err := client.CoreV1().ServiceAccounts(a.foresail).CreateToken(ctx, a.account, request,
+		metav1.CreateOptions{})
 	if err != nil {
-		return "", fmt.Errorf("get a token of the ServiceAccount %s in namespace %s, for which the Role %s is: %w", a.account, a.foresail, a.account, err)
+		return "", fmt.Errorf("get a token of the ServiceAccount %s in namespace %s, for which the Role %s is: %w",
+			a.account, a.foresail, a.account, err)
 	}
 	return response.Status.Token, nil
 }
 
-// heldToken is a token that is used for a while: replicas have the API server review each new one. It is safe for concurrent use.
+// heldToken is a token that is used for a while: replicas have the API server review each new one.
+// It is safe for concurrent use.
 type heldToken struct {
 	mu      sync.Mutex // held while a token is asked for
 	secret  string
@@ -122,7 +130,8 @@ func (a *replicaAccess) serverTransport() (*http.Transport, error) {
 	return transport, err
 }
 
-// tunnelTransport connects to the end of a tunnel. The API server knows what pod is at the other: its certificate need not tell.
+// tunnelTransport connects to the end of a tunnel. The API server knows what pod is at the other:
+// its certificate need not tell.
 func tunnelTransport() *http.Transport {
 	return &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}
 }
@@ -155,7 +164,8 @@ func (a *replicaAnswer) failure() error {
 }
 
 // fetchFrom reads an answer.
-func fetchFrom(ctx context.Context, transport *http.Transport, address, token string) (answer replicaAnswer, err error) {
+func fetchFrom(ctx context.Context, transport *http.Transport, address, token string) (answer replicaAnswer,
+	err error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
 	if err != nil {
 		return answer, err
@@ -169,5 +179,6 @@ func fetchFrom(ctx context.Context, transport *http.Transport, address, token st
 	}
 	defer func() { _ = response.Body.Close() }()
 	body, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer))
-	return replicaAnswer{code: response.StatusCode, status: response.Status, kind: response.Header.Get("Content-Type"), body: body}, err
+	return replicaAnswer{code: response.StatusCode, status: response.Status, kind: response.Header.Get("Content-Type"),
+		body: body}, err
 }

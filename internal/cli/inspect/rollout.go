@@ -42,7 +42,8 @@ needs the verb patch on workerpools of foresail.dev; status needs get.`,
 		DisableFlagsInUseLine: true,
 	}
 	k.AddFlags(c)
-	c.AddCommand(newRestartCommand(k, now), newPauseCommand(k), newResumeCommand(k), newAbortCommand(k), newRolloutStatusCommand(k))
+	c.AddCommand(newRestartCommand(k, now), newPauseCommand(k), newResumeCommand(k), newAbortCommand(k),
+		newRolloutStatusCommand(k))
 	return c
 }
 
@@ -117,7 +118,8 @@ It is paused as well, so workers that drifted or expired are replaced only after
 }
 
 // newRolloutChange completes a command that patches spec.disruption.
-func newRolloutChange(k *cli.Connection, c *cobra.Command, disruption func() map[string]any, report func(io.Writer, *v1alpha1.WorkerPool) error) *cobra.Command {
+func newRolloutChange(k *cli.Connection, c *cobra.Command, disruption func() map[string]any,
+	report func(io.Writer, *v1alpha1.WorkerPool) error) *cobra.Command {
 	c.Args = cli.OneName(cli.APool)
 	c.DisableFlagsInUseLine = true
 	c.ValidArgsFunction = k.CompletePools
@@ -139,7 +141,8 @@ func newRolloutChange(k *cli.Connection, c *cobra.Command, disruption func() map
 }
 
 // patchDisruption merges fields into spec.disruption of a WorkerPool and returns what became of it.
-func patchDisruption(c *cobra.Command, objects client.Client, name string, disruption map[string]any) (*v1alpha1.WorkerPool, error) {
+func patchDisruption(c *cobra.Command, objects client.Client, name string,
+	disruption map[string]any) (*v1alpha1.WorkerPool, error) {
 	patch, err := json.Marshal(map[string]any{"spec": map[string]any{"disruption": disruption}})
 	if err != nil {
 		return nil, err
@@ -147,12 +150,14 @@ func patchDisruption(c *cobra.Command, objects client.Client, name string, disru
 	pool := &v1alpha1.WorkerPool{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	// Strict: an API server whose CRD is older would leave the field out, and report success.
 	strict := client.WithFieldValidation(objects, metav1.FieldValidationStrict)
-	err = strict.Patch(c.Context(), pool, client.RawPatch(types.MergePatchType, patch), client.FieldOwner("foresail-rollout"))
+	err = strict.Patch(c.Context(), pool, client.RawPatch(types.MergePatchType, patch),
+		client.FieldOwner("foresail-rollout"))
 	switch {
 	case err == nil:
 		return pool, nil
 	case apierrors.IsForbidden(err):
-		return nil, fmt.Errorf("change WorkerPool %s: %w: it needs the verb patch on workerpools of foresail.dev", name, err)
+		return nil, fmt.Errorf("change WorkerPool %s: %w: it needs the verb patch on workerpools of foresail.dev", name,
+			err)
 	case strings.Contains(err.Error(), `unknown field "spec.disruption`):
 		return nil, errors.New("the cluster does not know spec.disruption of WorkerPools: kubectl apply -k manifests/crds makes it know it")
 	case apierrors.IsNotFound(err), meta.IsNoMatchError(err):
@@ -177,8 +182,9 @@ func noteDryRun(w io.Writer, pool *v1alpha1.WorkerPool) error {
 
 // rolloutStatus is how far the replacement of outdated workers is.
 type rolloutStatus struct {
-	Name          string       `json:"name"`
-	Done          bool         `json:"done"`               // every worker is known not to be outdated by the newest spec
+	Name string `json:"name"`
+	// every worker is known not to be outdated by the newest spec
+	Done          bool         `json:"done"`
 	Outdated      *int32       `json:"outdated,omitempty"` // absent while it is unknown
 	Unknown       int32        `json:"unknown,omitempty"`  // workers of which it is not known
 	Message       string       `json:"message,omitempty"`
@@ -225,8 +231,9 @@ as before the first cycle by a new spec, it is false.`,
 	return c
 }
 
-// rolloutOf reads the status of a pool. As in kubectl rollout status, a status of an older generation says nothing about the
-// newest spec. If that spec was rejected, the condition Healthy has the reason.
+// rolloutOf reads the status of a pool. As in kubectl rollout status, a status of an older
+// generation says nothing about the newest spec. If that spec was rejected, the condition Healthy
+// has the reason.
 func rolloutOf(pool *v1alpha1.WorkerPool) rolloutStatus {
 	d := &pool.Spec.Disruption
 	s := rolloutStatus{Name: pool.Name, Paused: d.Paused, DryRun: pool.Spec.DryRun, ReplaceBefore: d.ReplaceBefore}

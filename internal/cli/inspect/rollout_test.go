@@ -33,14 +33,17 @@ func TestRollout(t *testing.T) {
 	cluster := controlplane.BorrowFor(t)
 	kubeconfig := cluster.Kubeconfig()
 	rollout := func(args ...string) (int, string, string) {
-		return foresailAt(t, func() time.Time { return rolloutTime }, "", append([]string{"rollout", "--kubeconfig", kubeconfig}, args...)...)
+		return foresailAt(t, func() time.Time { return rolloutTime }, "",
+			append([]string{"rollout", "--kubeconfig", kubeconfig}, args...)...)
 	}
 	code, _, stderr := rollout("restart", "workers")
 	assert.Equal(t, cli.ExitFailed, code)
-	assert.Contains(t, stderr, "the cluster does not know WorkerPools: kubectl apply -k manifests/crds makes it know them")
+	assert.Contains(t, stderr,
+		"the cluster does not know WorkerPools: kubectl apply -k manifests/crds makes it know them")
 
 	objects := clitest.WithDefinitions(t, cluster, "../../../manifests")
-	for _, args := range [][]string{{"restart", "workers"}, {"pause", "workers"}, {"resume", "workers"}, {"abort", "workers"}, {"status", "workers"}} {
+	for _, args := range [][]string{{"restart", "workers"}, {"pause", "workers"}, {"resume", "workers"},
+		{"abort", "workers"}, {"status", "workers"}} {
 		code, _, stderr = rollout(args...)
 		assert.Equal(t, cli.ExitFailed, code, args)
 		assert.Contains(t, stderr, `there is no WorkerPool "workers", nor any other`, args)
@@ -80,7 +83,8 @@ To follow it: foresail rollout status workers
 	assert.False(t, after.Paused)
 	assert.True(t, after.ReplaceBefore.Time.Equal(rolloutTime.Truncate(time.Second)), "%s", after.ReplaceBefore)
 	assert.Equal(t, before.Budgets, after.Budgets)
-	assert.True(t, slices.ContainsFunc(pool.ManagedFields, func(f metav1.ManagedFieldsEntry) bool { return f.Manager == "foresail-rollout" }), "%v", pool.ManagedFields)
+	assert.True(t, slices.ContainsFunc(pool.ManagedFields,
+		func(f metav1.ManagedFieldsEntry) bool { return f.Manager == "foresail-rollout" }), "%v", pool.ManagedFields)
 
 	unknown := `workerpool/workers: not known: the pool has not reported on its newest spec yet, or cannot read its workers (foresail explain workerpool workers)
 Workers launched before 2026-11-24T04:06:07Z are replaced (spec.disruption.replaceBefore)
@@ -103,16 +107,19 @@ It is paused: workers that drifted or expired are replaced only after foresail r
 	assert.Nil(t, after.ReplaceBefore)
 	code, stdout, stderr = rollout("status", "workers", "-o", "json")
 	require.Equal(t, cli.ExitDone, code, stderr)
-	assert.JSONEq(t, `{"name":"workers","done":false,"paused":true,"dryRun":false}`, stdout, "what was reported is about another spec")
+	assert.JSONEq(t, `{"name":"workers","done":false,"paused":true,"dryRun":false}`, stdout,
+		"what was reported is about another spec")
 	report(1, "")
 	succeeds(`workerpool/workers: 1 outdated worker is still to be replaced
 Paused: outdated workers are replaced only after foresail rollout resume workers
 `, "status", "workers")
 
-	succeeds("workerpool/workers resumed: outdated workers are replaced, within spec.disruption.budgets\n", "resume", "workers")
+	succeeds("workerpool/workers resumed: outdated workers are replaced, within spec.disruption.budgets\n", "resume",
+		"workers")
 	report(0, "")
 	succeeds("workerpool/workers: no worker is outdated\n", "status", "workers")
-	pool.Status.Rollout = &v1alpha1.PoolRollout{Unknown: 2, Message: "whether 2 workers must be replaced is unknown: no permission"}
+	pool.Status.Rollout = &v1alpha1.PoolRollout{Unknown: 2,
+		Message: "whether 2 workers must be replaced is unknown: no permission"}
 	require.NoError(t, objects.Status().Update(t.Context(), pool))
 	succeeds("workerpool/workers: not known: workers may be outdated\nwhether 2 workers must be replaced is unknown: no permission\n", "status", "workers")
 
@@ -126,7 +133,8 @@ Paused: outdated workers are replaced only after foresail rollout resume workers
 	olderDefinition(t, cluster, objects)
 	code, _, stderr = rollout("restart", "workers")
 	assert.Equal(t, cli.ExitFailed, code)
-	assert.Contains(t, stderr, "the cluster does not know spec.disruption of WorkerPools: kubectl apply -k manifests/crds makes it know it")
+	assert.Contains(t, stderr,
+		"the cluster does not know spec.disruption of WorkerPools: kubectl apply -k manifests/crds makes it know it")
 }
 
 // rolloutRights shows that the rights of the documentation are enough, and that a lack of them is named.
@@ -148,7 +156,8 @@ func rolloutRights(t *testing.T, cluster *controlplane.Cluster, objects client.C
 	rights := cluster.Client().RbacV1()
 	_, err = rights.ClusterRoles().Create(t.Context(), &rbacv1.ClusterRole{
 		ObjectMeta: metav1.ObjectMeta{Name: "rollout"},
-		Rules:      []rbacv1.PolicyRule{{APIGroups: []string{"foresail.dev"}, Resources: []string{"workerpools"}, Verbs: []string{"get", "patch"}}},
+		Rules: []rbacv1.PolicyRule{{APIGroups: []string{"foresail.dev"}, Resources: []string{"workerpools"},
+			Verbs: []string{"get", "patch"}}},
 	}, metav1.CreateOptions{})
 	require.NoError(t, err)
 	_, err = rights.ClusterRoleBindings().Create(t.Context(), &rbacv1.ClusterRoleBinding{
@@ -182,11 +191,13 @@ func olderDefinition(t *testing.T, cluster *controlplane.Cluster, objects client
 	require.NoError(t, err)
 	_, err = cluster.Apply(t.Context(), text)
 	require.NoError(t, err)
-	// No condition tells when the API server validates by a changed definition: it is asked without changing anything.
+	// No condition tells when the API server validates by a changed definition: it is asked without
+	// changing anything.
 	strict := client.WithFieldValidation(objects, metav1.FieldValidationStrict)
 	patch := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"disruption":{"paused":true}}}`))
 	require.Eventually(t, func() bool {
-		err = strict.Patch(t.Context(), &v1alpha1.WorkerPool{ObjectMeta: metav1.ObjectMeta{Name: "workers"}}, patch, client.DryRunAll)
+		err = strict.Patch(t.Context(), &v1alpha1.WorkerPool{ObjectMeta: metav1.ObjectMeta{Name: "workers"}}, patch,
+			client.DryRunAll)
 		return err != nil
 	}, time.Minute, 50*time.Millisecond)
 	require.ErrorContains(t, err, "unknown field")
@@ -211,10 +222,13 @@ func TestRolloutRefusesUnusableArguments(t *testing.T) {
 func TestRolloutHelpTeaches(t *testing.T) {
 	for command, words := range map[string][]string{
 		"restart": {"spec.disruption.replaceBefore", "new ones first", "spec.disruption.budgets"},
-		"pause":   {"spec.disruption.paused", "outdated nodes that are being drained and are not empty yet take pods again", "Scale-up and scale-down go on, and so do their drains"},
-		"resume":  {"spec.disruption.paused"},
-		"abort":   {"Outdated nodes that are being drained and are not empty yet take pods again", "only after rollout resume"},
-		"status":  {"status.rollout", "exit code is 0"},
+		"pause": {"spec.disruption.paused",
+			"outdated nodes that are being drained and are not empty yet take pods again",
+			"Scale-up and scale-down go on, and so do their drains"},
+		"resume": {"spec.disruption.paused"},
+		"abort": {"Outdated nodes that are being drained and are not empty yet take pods again",
+			"only after rollout resume"},
+		"status": {"status.rollout", "exit code is 0"},
 	} {
 		code, stdout, _ := foresail(t, "", "rollout", command, "--help")
 		assert.Equal(t, cli.ExitDone, code)
@@ -226,29 +240,39 @@ func TestRolloutHelpTeaches(t *testing.T) {
 
 func TestRolloutStatusWritesWhatProgramsRead(t *testing.T) {
 	var out bytes.Buffer
-	require.NoError(t, cli.PrintJSON(&out, rolloutOf(&v1alpha1.WorkerPool{ObjectMeta: metav1.ObjectMeta{Name: "a"}, Status: v1alpha1.WorkerPoolStatus{Rollout: &v1alpha1.PoolRollout{}}})))
+	require.NoError(t, cli.PrintJSON(&out,
+		rolloutOf(&v1alpha1.WorkerPool{ObjectMeta: metav1.ObjectMeta{Name: "a"},
+			Status: v1alpha1.WorkerPoolStatus{Rollout: &v1alpha1.PoolRollout{}}})))
 	var fields map[string]any
 	require.NoError(t, json.Unmarshal(out.Bytes(), &fields))
-	assert.Equal(t, map[string]any{"name": "a", "done": true, "outdated": 0.0, "paused": false, "dryRun": false}, fields)
+	assert.Equal(t, map[string]any{"name": "a", "done": true, "outdated": 0.0, "paused": false, "dryRun": false},
+		fields)
 }
 
 // A roll-out is done by what was reported of the newest spec alone, and only if all of it is known.
 func TestRolloutIsNotDoneTooEarly(t *testing.T) {
-	rejected := metav1.Condition{Type: v1alpha1.ConditionHealthy, Status: metav1.ConditionFalse, Message: "the spec cannot be used: no such zone"}
+	rejected := metav1.Condition{Type: v1alpha1.ConditionHealthy, Status: metav1.ConditionFalse,
+		Message: "the spec cannot be used: no such zone"}
 	for name, test := range map[string]struct {
 		status  v1alpha1.WorkerPoolStatus
 		done    bool
 		known   bool
 		message string
 	}{
-		"all are replaced":          {v1alpha1.WorkerPoolStatus{ObservedGeneration: 4, Rollout: &v1alpha1.PoolRollout{}}, true, true, ""},
-		"one is still there":        {v1alpha1.WorkerPoolStatus{ObservedGeneration: 4, Rollout: &v1alpha1.PoolRollout{Outdated: 1}}, false, true, ""},
-		"of one it is not known":    {v1alpha1.WorkerPoolStatus{ObservedGeneration: 4, Rollout: &v1alpha1.PoolRollout{Unknown: 1, Message: "no permission"}}, false, true, "no permission"},
-		"of the spec before":        {v1alpha1.WorkerPoolStatus{ObservedGeneration: 3, Rollout: &v1alpha1.PoolRollout{Message: "old"}}, false, false, ""},
-		"workers cannot be read":    {v1alpha1.WorkerPoolStatus{ObservedGeneration: 4}, false, false, ""},
-		"the new spec was rejected": {v1alpha1.WorkerPoolStatus{ObservedGeneration: 3, Rollout: &v1alpha1.PoolRollout{}, Conditions: []metav1.Condition{rejected}}, false, false, rejected.Message},
+		"all are replaced": {v1alpha1.WorkerPoolStatus{ObservedGeneration: 4,
+			Rollout: &v1alpha1.PoolRollout{}}, true, true, ""},
+		"one is still there": {v1alpha1.WorkerPoolStatus{ObservedGeneration: 4,
+			Rollout: &v1alpha1.PoolRollout{Outdated: 1}}, false, true, ""},
+		"of one it is not known": {v1alpha1.WorkerPoolStatus{ObservedGeneration: 4,
+			Rollout: &v1alpha1.PoolRollout{Unknown: 1, Message: "no permission"}}, false, true, "no permission"},
+		"of the spec before": {v1alpha1.WorkerPoolStatus{ObservedGeneration: 3,
+			Rollout: &v1alpha1.PoolRollout{Message: "old"}}, false, false, ""},
+		"workers cannot be read": {v1alpha1.WorkerPoolStatus{ObservedGeneration: 4}, false, false, ""},
+		"the new spec was rejected": {v1alpha1.WorkerPoolStatus{ObservedGeneration: 3, Rollout: &v1alpha1.PoolRollout{},
+			Conditions: []metav1.Condition{rejected}}, false, false, rejected.Message},
 	} {
-		s := rolloutOf(&v1alpha1.WorkerPool{ObjectMeta: metav1.ObjectMeta{Name: "a", Generation: 4}, Status: test.status})
+		s := rolloutOf(&v1alpha1.WorkerPool{ObjectMeta: metav1.ObjectMeta{Name: "a", Generation: 4},
+			Status: test.status})
 		assert.Equal(t, []any{test.done, test.known, test.message}, []any{s.Done, s.Outdated != nil, s.Message}, name)
 	}
 }

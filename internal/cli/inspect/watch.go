@@ -21,8 +21,8 @@ import (
 )
 
 const (
-	// watchPeriod is how often an object is read to see whether it has changed: as often as Foresail looks whether its status has to be
-	// written.
+	// watchPeriod is how often an object is read to see whether it has changed: as often as
+	// Foresail looks whether its status has to be written.
 	watchPeriod = 2 * time.Second
 	// watchTimeout is how long a read may take before the API server counts as away.
 	watchTimeout = 10 * time.Second
@@ -65,7 +65,8 @@ func printExplanation(c *cobra.Command, watch bool, format string, read explainF
 	return e.table(c.OutOrStdout())
 }
 
-// watcher shows each state of an object: on a terminal in place of the one before, elsewhere below it, as JSON one a line.
+// watcher shows each state of an object: on a terminal in place of the one before, elsewhere below
+// it, as JSON one a line.
 type watcher struct {
 	out, notes io.Writer
 	json       bool
@@ -86,8 +87,9 @@ func newWatcher(c *cobra.Command, format string) *watcher {
 	return w
 }
 
-// run reads and shows until the context ends, which is no error. The first read has to succeed, so that a name or a cluster that does
-// not exist is one. Later ones may fail: an API server may be away for a while, and an object be deleted and created again.
+// run reads and shows until the context ends, which is no error. The first read has to succeed, so
+// that a name or a cluster that does not exist is one. Later ones may fail: an API server may be
+// away for a while, and an object be deleted and created again.
 func (w *watcher) run(ctx context.Context, read explainFunc) error {
 	ticks := time.NewTicker(watchPeriod)
 	defer ticks.Stop()
@@ -120,7 +122,8 @@ func (w *watcher) read(ctx context.Context, read explainFunc) (explanation, erro
 	return read(ctx)
 }
 
-// show shows a state that differs from the one before. A screen is drawn anew each time, because ages are on it.
+// show shows a state that differs from the one before. A screen is drawn anew each time, because
+// ages are on it.
 func (w *watcher) show(e explanation) error {
 	state, err := json.Marshal(e.state)
 	if err != nil {
@@ -169,7 +172,8 @@ func (w *watcher) lose(why error) error {
 	case known:
 		return nil
 	}
-	_, err := fmt.Fprintf(w.notes, "%s it cannot be read: %s; trying again each %s\n", w.now().Format(time.TimeOnly), text, watchPeriod)
+	_, err := fmt.Fprintf(w.notes, "%s it cannot be read: %s; trying again each %s\n", w.now().Format(time.TimeOnly),
+		text, watchPeriod)
 	return err
 }
 
@@ -177,7 +181,8 @@ func (w *watcher) lose(why error) error {
 func (w *watcher) draw() error {
 	head := fmt.Sprintf("%s, read each %s; Ctrl-C ends", w.now().Format(time.TimeOnly), watchPeriod)
 	if w.away != "" {
-		head = fmt.Sprintf("%s, not read since %s: %s; trying again each %s", w.now().Format(time.TimeOnly), w.since.Format(time.TimeOnly), w.away, watchPeriod)
+		head = fmt.Sprintf("%s, not read since %s: %s; trying again each %s", w.now().Format(time.TimeOnly),
+			w.since.Format(time.TimeOnly), w.away, watchPeriod)
 	}
 	var b strings.Builder
 	if err := w.last.table(&b); err != nil {
@@ -218,7 +223,8 @@ func (s *screen) draw(head, text string) error {
 	lines := append(wrapped(head, columns-1), "")
 	lines = append(lines, strings.Split(strings.TrimRight(text, "\n"), "\n")...)
 	if hidden := len(lines) - rows + 1; hidden > 1 {
-		lines = append(lines[:rows-1], fmt.Sprintf("… %d more lines: make the window higher, or leave --watch out", hidden))
+		lines = append(lines[:rows-1], fmt.Sprintf("… %d more lines: make the window higher, or leave --watch out",
+			hidden))
 	}
 	var b strings.Builder
 	if !s.entered {

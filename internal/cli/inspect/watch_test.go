@@ -79,7 +79,8 @@ func startWatch(t *testing.T, w *watcher, read func(client.Client) explainFunc, 
 	require.NoError(t, v1alpha1.AddToScheme(scheme))
 	p := &viewer{T: t}
 	p.objects = controllerfake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).WithStatusSubresource(objects...).
-		WithInterceptorFuncs(interceptor.Funcs{Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
+		WithInterceptorFuncs(interceptor.Funcs{Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey,
+			o client.Object, opts ...client.GetOption) error {
 			if err := p.faultOf(ctx); err != nil {
 				return err
 			}
@@ -115,7 +116,8 @@ func (p *viewer) pass(periods int) (out, notes string) {
 var watchedKey = client.ObjectKey{Namespace: "shop", Name: "checkout"}
 
 func watchedMetric() *v1alpha1.PredictedMetric {
-	return &v1alpha1.PredictedMetric{ObjectMeta: metav1.ObjectMeta{Namespace: watchedKey.Namespace, Name: watchedKey.Name}}
+	return &v1alpha1.PredictedMetric{ObjectMeta: metav1.ObjectMeta{Namespace: watchedKey.Namespace,
+		Name: watchedKey.Name}}
 }
 
 func readMetric(objects client.Client) explainFunc {
@@ -228,10 +230,14 @@ func TestWatchOfNothingFails(t *testing.T) {
 		scheme := runtime.NewScheme()
 		require.NoError(t, v1alpha1.AddToScheme(scheme))
 		objects := controllerfake.NewClientBuilder().WithScheme(scheme).WithObjects(none).Build()
-		assert.ErrorContains(t, w.run(t.Context(), readMetric(objects)), `there is no PredictedMetric "checkout" in namespace shop: must be one of cart`)
+		assert.ErrorContains(t, w.run(t.Context(), readMetric(objects)),
+			`there is no PredictedMetric "checkout" in namespace shop: must be one of cart`)
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
-		assert.NoError(t, w.run(ctx, func(ctx context.Context) (explanation, error) { return explanation{}, ctx.Err() }), "Ctrl-C at the first read")
+		assert.NoError(t, w.run(ctx, func(ctx context.Context) (explanation,
+			error) {
+			return explanation{}, ctx.Err()
+		}), "Ctrl-C at the first read")
 	})
 }
 
@@ -239,7 +245,8 @@ func TestWatchOfNothingFails(t *testing.T) {
 func TestWatchOfAPool(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		nodes := fake.NewClientset()
-		pool := &v1alpha1.WorkerPool{ObjectMeta: metav1.ObjectMeta{Name: "workers"}, Spec: v1alpha1.WorkerPoolSpec{Max: 3}}
+		pool := &v1alpha1.WorkerPool{ObjectMeta: metav1.ObjectMeta{Name: "workers"},
+			Spec: v1alpha1.WorkerPoolSpec{Max: 3}}
 		p := startWatch(t, &watcher{json: true}, func(objects client.Client) explainFunc {
 			return func(ctx context.Context) (explanation, error) {
 				return explainPool(ctx, objects, nodes, "workers", 0, time.Now)

@@ -108,12 +108,15 @@ func newBacktestCommand() *cobra.Command {
 func (o *backtestOptions) addFlags(c *cobra.Command) {
 	fs := c.Flags()
 	o.playOptions.addFlags(c, defaultBacktestMin, "the report, the charts and the tables")
-	fs.StringVar(&o.prometheus, "prometheus", "", "`URL` of the Prometheus server that has the traffic, instead of --trace")
+	fs.StringVar(&o.prometheus, "prometheus", "",
+		"`URL` of the Prometheus server that has the traffic, instead of --trace")
 	fs.StringVar(&o.query, "query", "", "`PromQL` that returns requests per second; series are added up")
 	fs.StringVar(&o.since, "since", "7d", "how far back to query Prometheus, such as 12h or 7d")
 	fs.StringVar(&o.step, "step", "1m", "time between two points of the query")
-	fs.StringVar(&o.serversFile, "prometheus-config-file", "", "`file` with the credentials and certificates of Prometheus servers, as for foresail run; empty queries without")
-	fs.Float64Var(&o.capacity, "capacity", 0, "requests per second that keep one pod fully busy; 0 derives it from the traffic, so that its 99th percentile takes half of --max")
+	fs.StringVar(&o.serversFile, "prometheus-config-file", "",
+		"`file` with the credentials and certificates of Prometheus servers, as for foresail run; empty queries without")
+	fs.Float64Var(&o.capacity, "capacity", 0,
+		"requests per second that keep one pod fully busy; 0 derives it from the traffic, so that its 99th percentile takes half of --max")
 	fs.BoolVar(&o.advise, "advise", true, "search for better settings")
 	fs.BoolVar(&o.frontier, "frontier", true, "with --out: play other targets too, for frontier.csv")
 	o.prices.addFlags(fs)
@@ -203,20 +206,24 @@ func (o *backtestOptions) validate() error {
 	}
 	switch {
 	case o.trace == "" && o.prometheus == "":
-		errs = append(errs, cli.BadFlag("trace", "missing", "a file with the traffic, or --prometheus and --query must be given"))
+		errs = append(errs, cli.BadFlag("trace", "missing",
+			"a file with the traffic, or --prometheus and --query must be given"))
 	case o.trace != "" && o.prometheus != "":
-		errs = append(errs, cli.BadFlag("prometheus", fmt.Sprintf("%q", promapi.Redact(o.prometheus)), "left out where --trace is given"))
+		errs = append(errs, cli.BadFlag("prometheus", fmt.Sprintf("%q", promapi.Redact(o.prometheus)),
+			"left out where --trace is given"))
 	case o.prometheus != "":
-		require(o.query != "", "query", "missing", "PromQL that returns requests per second, such as 'sum(rate(http_requests_total[1m]))'")
+		require(o.query != "", "query", "missing",
+			"PromQL that returns requests per second, such as 'sum(rate(http_requests_total[1m]))'")
 	}
-	require(o.prometheus != "" || o.query == "", "query", fmt.Sprintf("%q", o.query), "left out unless --prometheus is given")
+	require(o.prometheus != "" || o.query == "", "query", fmt.Sprintf("%q", o.query),
+		"left out unless --prometheus is given")
 	require(o.capacity == 0 || positive(o.capacity), "capacity", o.capacity, "finite and above 0, or 0 to derive it")
 	_, err := o.prices.parse()
 	return errors.Join(append(errs, err)...)
 }
 
-// readSpec takes Foresail's settings from a file, and the threshold and limits that no flag gives. A threshold of 1 or
-// more is in requests per second.
+// readSpec takes Foresail's settings from a file, and the threshold and limits that no flag gives.
+// A threshold of 1 or more is in requests per second.
 func (o *backtestOptions) readSpec(c *cobra.Command, out *backtest.Options) error {
 	p, err := readParams(o.spec)
 	if err != nil {
@@ -224,14 +231,16 @@ func (o *backtestOptions) readSpec(c *cobra.Command, out *backtest.Options) erro
 	}
 	if p.Threshold >= 1 {
 		if o.capacity == 0 {
-			return cli.BadFlag("capacity", "missing", fmt.Sprintf("given where --filename has a threshold of requests (%v)", p.Threshold))
+			return cli.BadFlag("capacity", "missing",
+				fmt.Sprintf("given where --filename has a threshold of requests (%v)", p.Threshold))
 		}
 		out.Metric = backtest.Requests
 		p.Threshold /= o.capacity
 		p.Model.Baseline /= o.capacity
 		p.Saturation = pipeline.Saturation{}
 		if p.Threshold >= 1 {
-			return cli.BadFlag("filename", fmt.Sprintf("threshold %v", p.Threshold*o.capacity), fmt.Sprintf("one with a threshold below --capacity (%v)", o.capacity))
+			return cli.BadFlag("filename", fmt.Sprintf("threshold %v", p.Threshold*o.capacity),
+				fmt.Sprintf("one with a threshold below --capacity (%v)", o.capacity))
 		}
 	}
 	if !c.Flags().Changed("threshold") {
@@ -241,8 +250,8 @@ func (o *backtestOptions) readSpec(c *cobra.Command, out *backtest.Options) erro
 	return o.takeLimits(c, p.Min, p.Max)
 }
 
-// takeLimits takes those limits of a spec that no flag gives. What scales to zero is played with a pod that stays. Without a maximum
-// it follows from the traffic.
+// takeLimits takes those limits of a spec that no flag gives. What scales to zero is played with a
+// pod that stays. Without a maximum it follows from the traffic.
 func (o *backtestOptions) takeLimits(c *cobra.Command, least, most int) error {
 	if !c.Flags().Changed("min") {
 		o.min, o.toZero = max(1, least), least == 0
@@ -253,19 +262,22 @@ func (o *backtestOptions) takeLimits(c *cobra.Command, least, most int) error {
 	}
 	highest := min(o.max, maxSimulatedPods)
 	if o.min > highest && c.Flags().Changed("min") {
-		return cli.BadFlag("min", o.min, fmt.Sprintf("at most %d, the maximum of --filename, or --max must be given", highest))
+		return cli.BadFlag("min", o.min, fmt.Sprintf("at most %d, the maximum of --filename, or --max must be given",
+			highest))
 	}
 	if o.min > highest {
-		return cli.BadFlag("filename", fmt.Sprintf("minReplicas %d", o.min), fmt.Sprintf("one of at most %d, or --min must be given", highest))
+		return cli.BadFlag("filename", fmt.Sprintf("minReplicas %d", o.min),
+			fmt.Sprintf("one of at most %d, or --min must be given", highest))
 	}
 	if o.max > highest && !o.maxFollows {
-		return cli.BadFlag("filename", fmt.Sprintf("maxReplicas %d", o.max), fmt.Sprintf("one of at most %d, or --max must be given", highest))
+		return cli.BadFlag("filename", fmt.Sprintf("maxReplicas %d", o.max),
+			fmt.Sprintf("one of at most %d, or --max must be given", highest))
 	}
 	return nil
 }
 
-// mostFor is the maximum where neither a flag nor the spec has one: twice what the largest rate of a trace needs, and no less than without
-// a spec.
+// mostFor is the maximum where neither a flag nor the spec has one: twice what the largest rate of
+// a trace needs, and no less than without a spec.
 func (o *backtestOptions) mostFor(t *workload.Trace) int {
 	most := float64(max(defaultMax, 2*o.min))
 	if o.capacity > 0 {

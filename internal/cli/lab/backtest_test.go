@@ -32,15 +32,18 @@ func traffic(t *testing.T, minutes int) string {
 
 func TestBacktestWritesTablesAndAReport(t *testing.T) {
 	trace, out := traffic(t, 20), filepath.Join(t.TempDir(), "report")
-	code, stdout, stderr := foresail(t, "", "backtest", "--trace", trace, "--capacity", "100", "--seeds", "1", "--pod-price", "0.04", "--minute-price", "2", "--out", out)
+	code, stdout, stderr := foresail(t, "", "backtest", "--trace", trace, "--capacity", "100", "--seeds", "1",
+		"--pod-price", "0.04", "--minute-price", "2", "--out", out)
 	require.Equal(t, cli.ExitDone, code, stderr)
-	assert.Contains(t, stdout, "traffic: 20m from 2023-11-14 22:13:20 UTC, one value every 1m, at most 700 requests/s.\nA pod handles 100 requests/s and takes 19s to start.")
+	assert.Contains(t, stdout,
+		"traffic: 20m from 2023-11-14 22:13:20 UTC, one value every 1m, at most 700 requests/s.\nA pod handles 100 requests/s and takes 19s to start.")
 	assert.Regexp(t, `(?m)^ +Foresail \(foresail-total\) +\d`, stdout)
 	assert.Contains(t, stdout, "\nAdvice\n")
 	assert.Regexp(t, `In money, Foresail costs \d+\.\d\d USD, .* an HPA, which costs \d+\.\d\d USD\.`, stdout)
 	assert.Contains(t, stdout, "A pod costs 0.04 USD an hour, and a minute above the threshold 2.00 USD.")
 	assert.Contains(t, stdout, "The report is in "+filepath.Join(out, "report.html"))
-	for _, name := range []string{"summary.csv", "frontier.csv", "forecast.csv", "frontier.svg", "frontier.png", "timeline.svg", "timeline.png", "report.html"} {
+	for _, name := range []string{"summary.csv", "frontier.csv", "forecast.csv", "frontier.svg", "frontier.png",
+		"timeline.svg", "timeline.png", "report.html"} {
 		assert.FileExists(t, filepath.Join(out, name))
 	}
 	summary, err := os.ReadFile(filepath.Join(out, "summary.csv"))
@@ -50,7 +53,8 @@ func TestBacktestWritesTablesAndAReport(t *testing.T) {
 
 func TestBacktestWithoutAFrontier(t *testing.T) {
 	out := t.TempDir()
-	code, _, stderr := foresail(t, "", "backtest", "--trace", traffic(t, 20), "--seeds", "1", "--scalers", "keda,foresail-total", "--advise=false", "--frontier=false", "--out", out)
+	code, _, stderr := foresail(t, "", "backtest", "--trace", traffic(t, 20), "--seeds", "1", "--scalers",
+		"keda,foresail-total", "--advise=false", "--frontier=false", "--out", out)
 	require.Equal(t, cli.ExitDone, code, stderr)
 	entries, err := os.ReadDir(out)
 	require.NoError(t, err)
@@ -73,7 +77,8 @@ func TestHelpExplainsTimeAboveTheThreshold(t *testing.T) {
 }
 
 func TestBacktestPlaysScalersThatKnowEarlierDays(t *testing.T) {
-	code, stdout, stderr := foresail(t, "", "backtest", "--trace", traffic(t, 20), "--scalers", "keda,keda/yesterday,keda/last-week", "--seeds", "1", "--advise=false")
+	code, stdout, stderr := foresail(t, "", "backtest", "--trace", traffic(t, 20), "--scalers",
+		"keda,keda/yesterday,keda/last-week", "--seeds", "1", "--advise=false")
 	require.Equal(t, cli.ExitDone, code, stderr)
 	rows := regexp.MustCompile(`(?m)^.*\(keda\S*\) +(.*)$`).FindAllStringSubmatch(stdout, -1)
 	require.Len(t, rows, 3)
@@ -93,16 +98,19 @@ func TestBacktestPlaysFewerSeedsOfLongTraces(t *testing.T) {
 }
 
 func TestBacktestDerivesACapacity(t *testing.T) {
-	code, stdout, stderr := foresail(t, "", "backtest", "--trace", traffic(t, 60), "--scale", "0.5", "--scalers", "keda,instant", "--seeds", "1", "--advise=false")
+	code, stdout, stderr := foresail(t, "", "backtest", "--trace", traffic(t, 60), "--scale", "0.5", "--scalers",
+		"keda,instant", "--seeds", "1", "--advise=false")
 	require.Equal(t, cli.ExitDone, code, stderr)
-	assert.Contains(t, stdout, "at most 350 requests/s.\nA pod handles 50 requests/s (derived, ", "350 requests/s take half of 20 pods at 0.7")
+	assert.Contains(t, stdout, "at most 350 requests/s.\nA pod handles 50 requests/s (derived, ",
+		"350 requests/s take half of 20 pods at 0.7")
 	assert.NotContains(t, stdout, "Advice")
 	assert.NotContains(t, stdout, "foresail")
 }
 
 func TestBacktestTakesASpec(t *testing.T) {
 	spec := clitest.File(t, "spec.yaml", "threshold: 60\nminReplicas: 3\nmaxReplicas: 12\n")
-	code, stdout, stderr := foresail(t, "", "backtest", "--trace", traffic(t, 20), "--capacity", "100", "--filename", spec, "--max", "15", "--scalers", "foresail-total", "--seeds", "1", "--advise=false")
+	code, stdout, stderr := foresail(t, "", "backtest", "--trace", traffic(t, 20), "--capacity", "100", "--filename",
+		spec, "--max", "15", "--scalers", "foresail-total", "--seeds", "1", "--advise=false")
 	require.Equal(t, cli.ExitDone, code, stderr)
 	assert.Contains(t, stdout, "3 to 15 pods; threshold 0.6.")
 }
@@ -116,13 +124,18 @@ func TestBacktestTakesLimitsThatCanBePlayed(t *testing.T) {
 		{"threshold: 500m, minReplicas: 30", "", "30 to 60 pods;"},
 		{"threshold: 500m, minReplicas: 2, maxReplicas: 9", "", "2 to 9 pods;"},
 		{"threshold: 500m, maxReplicas: 100", "--min 30", "30 to 100 pods;"},
-		{"threshold: 500m, maxReplicas: 25", "--min 30", "--min: 30: must be at most 25, the maximum of --filename, or --max must be given"},
+		{"threshold: 500m, maxReplicas: 25", "--min 30",
+			"--min: 30: must be at most 25, the maximum of --filename, or --max must be given"},
 		{"threshold: 500m, minReplicas: 0, maxReplicas: 9, source: {prometheus: {address: 'http://p', query: x, scope: Target}}", "", "1 to 9 pods;"},
-		{"threshold: 500m, maxReplicas: 5000", "", "--filename: maxReplicas 5000: must be one of at most 1000, or --max must be given"},
-		{"threshold: 500m, minReplicas: 1001", "", "--filename: minReplicas 1001: must be one of at most 1000, or --min must be given"},
-		{"threshold: 500m, minReplicas: 9", "--max 7", "--filename: minReplicas 9: must be one of at most 7, or --min must be given"},
+		{"threshold: 500m, maxReplicas: 5000", "",
+			"--filename: maxReplicas 5000: must be one of at most 1000, or --max must be given"},
+		{"threshold: 500m, minReplicas: 1001", "",
+			"--filename: minReplicas 1001: must be one of at most 1000, or --min must be given"},
+		{"threshold: 500m, minReplicas: 9", "--max 7",
+			"--filename: minReplicas 9: must be one of at most 7, or --min must be given"},
 	} {
-		arguments := []string{"backtest", "--trace", traffic(t, 20), "--filename", clitest.File(t, "spec.yaml", "{"+test.spec+"}"), "--scalers", "keda", "--seeds", "1", "--advise=false"}
+		arguments := []string{"backtest", "--trace", traffic(t, 20), "--filename",
+			clitest.File(t, "spec.yaml", "{"+test.spec+"}"), "--scalers", "keda", "--seeds", "1", "--advise=false"}
 		code, stdout, stderr := foresail(t, "", append(arguments, strings.Fields(test.flags)...)...)
 		assert.Contains(t, stdout+stderr, test.want, "%s %s: exit code %d", test.spec, test.flags, code)
 	}
@@ -141,15 +154,19 @@ func TestBacktestReadsPrometheus(t *testing.T) {
 			samples = append(samples, fmt.Sprintf(`[%.3f,"70"]`, at))
 		}
 		series := fmt.Sprintf(`{"metric":{"pod":"%%d"},"values":[%s]}`, strings.Join(samples, ","))
-		fmt.Fprintf(w, `{"status":"success","data":{"resultType":"matrix","result":[%s,%s]}}`, fmt.Sprintf(series, 1), fmt.Sprintf(series, 2))
+		fmt.Fprintf(w, `{"status":"success","data":{"resultType":"matrix","result":[%s,%s]}}`, fmt.Sprintf(series, 1),
+			fmt.Sprintf(series, 2))
 	}))
 	defer server.Close()
-	ask := []string{"backtest", "--prometheus", server.URL, "--query", "rate(x[1m])", "--since", "1h", "--step", "30s", "--scalers", "keda", "--seeds", "1", "--advise=false"}
+	ask := []string{"backtest", "--prometheus", server.URL, "--query", "rate(x[1m])", "--since", "1h", "--step", "30s",
+		"--scalers", "keda", "--seeds", "1", "--advise=false"}
 	code, _, stderr := foresail(t, "", ask...)
 	assert.Equal(t, cli.ExitFailed, code)
 	assert.Contains(t, stderr, "HTTP status 401 Unauthorized")
 
-	servers := clitest.File(t, "servers.yaml", fmt.Sprintf("servers: [{address: %q, httpClientConfig: {basic_auth: {username: me, password: secret}}}]", server.URL))
+	servers := clitest.File(t, "servers.yaml",
+		fmt.Sprintf("servers: [{address: %q, httpClientConfig: {basic_auth: {username: me, password: secret}}}]",
+			server.URL))
 	code, stdout, stderr := foresail(t, "", append(ask, "--prometheus-config-file", servers)...)
 	require.Equal(t, cli.ExitDone, code, stderr)
 	assert.Regexp(t, `^prometheus: 1h from .*, one value every 30s, at most 140 requests/s\.`, stdout)
@@ -196,13 +213,14 @@ func TestBacktestRejectsUnusableArguments(t *testing.T) {
 		only + "--filename " + spec:                   "--capacity: missing: must be given where --filename has a threshold of requests (60)",
 		only + "--capacity 50 --filename " + spec:     "--filename: threshold 60: must be one with a threshold below --capacity (50)",
 		only + "x": `unexpected argument "x": foresail backtest takes flags only`,
-		only + "--out " + filepath.Join(trace, "below"): "--out: mkdir " + trace + ": not a directory: must be a directory that can be written to",
-		"backtest --prometheus http://localhost:9090":   "--query: missing: must be PromQL that returns requests per second",
-		"backtest --prometheus x:90 --query x":          `--prometheus: "x:90": must be an http or https URL`,
-		ask + "--since soon":                            `--since: "soon": must be a span of time, such as 30s, 12h or 7d`,
-		ask + "--step 100ms":                            `--step: "100ms": must be a span of time, such as 30s, 12h or 7d, at least 1s`,
-		ask + "--since 1m --step 1m":                    "--step: 1m: must be such that there are 2 to 1000000 in --since (1m)",
-		ask + "--prometheus-config-file /nowhere":       "--prometheus-config-file: read the file of Prometheus servers",
+		only + "--out " + filepath.Join(trace,
+			"below"): "--out: mkdir " + trace + ": not a directory: must be a directory that can be written to",
+		"backtest --prometheus http://localhost:9090": "--query: missing: must be PromQL that returns requests per second",
+		"backtest --prometheus x:90 --query x":        `--prometheus: "x:90": must be an http or https URL`,
+		ask + "--since soon":                          `--since: "soon": must be a span of time, such as 30s, 12h or 7d`,
+		ask + "--step 100ms":                          `--step: "100ms": must be a span of time, such as 30s, 12h or 7d, at least 1s`,
+		ask + "--since 1m --step 1m":                  "--step: 1m: must be such that there are 2 to 1000000 in --since (1m)",
+		ask + "--prometheus-config-file /nowhere":     "--prometheus-config-file: read the file of Prometheus servers",
 	} {
 		code, stdout, stderr := foresail(t, "", strings.Fields(args)...)
 		assert.Equal(t, cli.ExitUsage, code, args)

@@ -22,8 +22,10 @@ const acceptedPrice = "an amount of 0 or more and its currency, such as 0.04USD"
 const defaultCurrency = "USD"
 
 func (p *priceFlags) addFlags(f *pflag.FlagSet) {
-	f.StringVar(&p.pod, "pod-price", "", "`price` of a pod for an hour, such as 0.04EUR (without a currency: USD), to have costs in money; needs --minute-price")
-	f.StringVar(&p.minute, "minute-price", "", "`price` of a minute above the threshold, such as 5EUR: what it costs you that users wait; needs --pod-price")
+	f.StringVar(&p.pod, "pod-price", "",
+		"`price` of a pod for an hour, such as 0.04EUR (without a currency: USD), to have costs in money; needs --minute-price")
+	f.StringVar(&p.minute, "minute-price", "",
+		"`price` of a minute above the threshold, such as 5EUR: what it costs you that users wait; needs --pod-price")
 }
 
 // parse returns the prices, nil without any.
@@ -37,7 +39,8 @@ func (p *priceFlags) parse() (*score.Prices, error) {
 		return nil, err
 	}
 	if currency != other {
-		return nil, cli.BadFlag("minute-price", fmt.Sprintf("%q", p.minute), fmt.Sprintf("in the currency of --pod-price (%s)", currency))
+		return nil, cli.BadFlag("minute-price", fmt.Sprintf("%q", p.minute),
+			fmt.Sprintf("in the currency of --pod-price (%s)", currency))
 	}
 	if pod == 0 && minute == 0 {
 		return nil, cli.BadFlag("pod-price", fmt.Sprintf("%q", p.pod), "above 0, or --minute-price must be")

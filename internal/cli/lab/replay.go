@@ -92,7 +92,8 @@ func newReplayCommand() *cobra.Command {
 	return c
 }
 
-// readParams reads a spec and converts it, without its schedules. Whatever is wrong with it makes the arguments unusable.
+// readParams reads a spec and converts it, without its schedules. Whatever is wrong with it makes
+// the arguments unusable.
 func readParams(path string) (pipeline.Params, error) {
 	p, _, err := readScheduled(path)
 	return p, err

@@ -47,11 +47,13 @@ func TestReplayReadsFromAFileOrStdin(t *testing.T) {
 }
 
 func TestReplayWritesATable(t *testing.T) {
-	code, out, _ := foresail(t, oneRecording, "replay", "--filename", clitest.File(t, "spec.yaml", oneSpec), "--output", "table")
+	code, out, _ := foresail(t, oneRecording, "replay", "--filename", clitest.File(t, "spec.yaml", oneSpec), "--output",
+		"table")
 	assert.Equal(t, cli.ExitDone, code)
 	lines := strings.Split(out, "\n")
 	require.Len(t, lines, 4)
-	assert.Equal(t, []string{"3500", "3000", "1.5000", "0.0000", "45s", "1.5000", "1.5000", "1.00", "1", "1", "1.5000", "1.5000", "Steady", "3", "ScaleUp", "AboveThreshold"}, strings.Fields(lines[2]))
+	assert.Equal(t, []string{"3500", "3000", "1.5000", "0.0000", "45s", "1.5000", "1.5000", "1.00", "1", "1", "1.5000",
+		"1.5000", "Steady", "3", "ScaleUp", "AboveThreshold"}, strings.Fields(lines[2]))
 	assert.Len(t, strings.Fields(lines[0]), 16)
 }
 
@@ -66,7 +68,8 @@ func TestReplayAppliesCooldownsIfAsked(t *testing.T) {
 }
 
 func TestABadLineEndsWithOneAndKeepsTheResults(t *testing.T) {
-	code, out, stderr := foresail(t, oneRecording+"\n{\"run\":soon}\n{\"run\":1}\n", "replay", "--filename", clitest.File(t, "spec.yaml", oneSpec))
+	code, out, stderr := foresail(t, oneRecording+"\n{\"run\":soon}\n{\"run\":1}\n", "replay", "--filename",
+		clitest.File(t, "spec.yaml", oneSpec))
 	assert.Equal(t, cli.ExitFailed, code)
 	assert.Equal(t, oneResult, out)
 	assert.Equal(t, "foresail replay: line 9: not a JSON object: invalid character 's' looking for beginning of value\n", stderr)
@@ -85,7 +88,8 @@ func TestAnInterruptedReplayEndsWithOne(t *testing.T) {
 	silent, end := io.Pipe()
 	defer func() { assert.NoError(t, end.Close()) }()
 	var out, stderr bytes.Buffer
-	code := cli.Execute(ctx, newRoot(time.Now), []string{"replay", "--filename", clitest.File(t, "spec.yaml", oneSpec)}, silent, &out, &stderr)
+	code := cli.Execute(ctx, newRoot(time.Now), []string{"replay", "--filename", clitest.File(t, "spec.yaml", oneSpec)},
+		silent, &out, &stderr)
 	assert.Equal(t, cli.ExitFailed, code)
 	assert.Equal(t, "foresail replay: interrupted\n", stderr.String())
 }

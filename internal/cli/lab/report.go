@@ -93,14 +93,20 @@ func newReportCommand(now func() time.Time) *cobra.Command {
 	}
 	k.AddFlags(c)
 	f := c.Flags()
-	f.StringVarP(&k.Namespace, "namespace", "n", "", "`namespace` of the PredictedMetrics; empty is that of the kubeconfig, or of the file")
+	f.StringVarP(&k.Namespace, "namespace", "n", "",
+		"`namespace` of the PredictedMetrics; empty is that of the kubeconfig, or of the file")
 	f.BoolVarP(&o.all, "all-namespaces", "A", false, "report on the PredictedMetrics of all namespaces")
-	f.StringVarP(&o.file, "filename", "f", "", "`file` with the PredictedMetric, instead of a cluster; - is standard input")
-	f.StringVar(&o.prometheus, "prometheus", "", "`URL` of the Prometheus server that scrapes Foresail's /metrics (required)")
-	f.StringVar(&o.serversFile, "prometheus-config-file", "", "`file` with the credentials and certificates of Prometheus servers, as for foresail run; empty queries without")
-	f.StringSliceVar(&o.since, "since", []string{"1d", "7d"}, "`spans` of time to report on, each up to now, such as 12h,1d,7d")
+	f.StringVarP(&o.file, "filename", "f", "",
+		"`file` with the PredictedMetric, instead of a cluster; - is standard input")
+	f.StringVar(&o.prometheus, "prometheus", "",
+		"`URL` of the Prometheus server that scrapes Foresail's /metrics (required)")
+	f.StringVar(&o.serversFile, "prometheus-config-file", "",
+		"`file` with the credentials and certificates of Prometheus servers, as for foresail run; empty queries without")
+	f.StringSliceVar(&o.since, "since", []string{"1d", "7d"},
+		"`spans` of time to report on, each up to now, such as 12h,1d,7d")
 	f.IntVar(&o.seeds, "seeds", defaultReportSeeds, "how many seeds each scaler meets; figures are means over them")
-	f.Float64Var(&o.capacity, "capacity", 100, "requests per second that keep one pod fully busy: the fewer, the more chance there is in the simulated load of a second")
+	f.Float64Var(&o.capacity, "capacity", 100,
+		"requests per second that keep one pod fully busy: the fewer, the more chance there is in the simulated load of a second")
 	o.priceFlags.addFlags(f)
 	f.StringVar(&o.out, "out", "", "`directory` for "+report.PageFile+", one self-contained page; empty writes none")
 	output := cli.AddOutputFlag(c, "table", "json", "html")
@@ -133,13 +139,16 @@ func (o *reportOptions) open() (spans evaluation.Spans, api v1.API, err error) {
 	}
 	require(!o.all || o.file == "", "filename", fmt.Sprintf("%q", o.file), "left out where --all-namespaces is given")
 	require(o.seeds >= 1 && o.seeds <= maxSeeds, "seeds", o.seeds, fmt.Sprintf("from 1 to %d", maxSeeds))
-	require(o.capacity >= 1 && o.capacity <= unplayableScale, "capacity", o.capacity, fmt.Sprintf("from 1 to %g", float64(unplayableScale)))
-	require(len(o.since) >= 1 && len(o.since) <= mostSpans, "since", fmt.Sprint(len(o.since)), fmt.Sprintf("from 1 to %d spans of time", mostSpans))
+	require(o.capacity >= 1 && o.capacity <= unplayableScale, "capacity", o.capacity,
+		fmt.Sprintf("from 1 to %g", float64(unplayableScale)))
+	require(len(o.since) >= 1 && len(o.since) <= mostSpans, "since", fmt.Sprint(len(o.since)),
+		fmt.Sprintf("from 1 to %d spans of time", mostSpans))
 	for _, name := range o.since {
 		d, parseErr := model.ParseDuration(name)
 		length := time.Duration(d)
 		require(parseErr == nil && length >= leastSince && length <= mostSince, "since", fmt.Sprintf("%q", name),
-			fmt.Sprintf("spans of time from %s to %s, such as 1d,7d", model.Duration(leastSince), model.Duration(mostSince)))
+			fmt.Sprintf("spans of time from %s to %s, such as 1d,7d", model.Duration(leastSince),
+				model.Duration(mostSince)))
 		require(!slices.Contains(spans.Lengths, length), "since", fmt.Sprintf("%q twice", name), "different spans")
 		spans.Names, spans.Lengths = append(spans.Names, name), append(spans.Lengths, length)
 	}
@@ -157,7 +166,8 @@ func (o *reportOptions) open() (spans evaluation.Spans, api v1.API, err error) {
 }
 
 // metrics returns the PredictedMetrics that are meant, in order of namespace and name.
-func (o *reportOptions) metrics(c *cobra.Command, k *cli.Connection, args []string) ([]v1alpha1.PredictedMetric, error) {
+func (o *reportOptions) metrics(c *cobra.Command, k *cli.Connection, args []string) ([]v1alpha1.PredictedMetric,
+	error) {
 	if o.file != "" {
 		pm, err := cli.ReadMetricFile(o.file, c.InOrStdin())
 		if err != nil {
@@ -193,14 +203,17 @@ func (o *reportOptions) metrics(c *cobra.Command, k *cli.Connection, args []stri
 	case n == 0 && o.all:
 		return nil, errors.New("there is no PredictedMetric in the cluster")
 	case n == 0:
-		return nil, fmt.Errorf("there is no PredictedMetric in namespace %s: -n names another one, -A takes all", namespace)
+		return nil, fmt.Errorf("there is no PredictedMetric in namespace %s: -n names another one, -A takes all",
+			namespace)
 	case n > maxReports:
-		return nil, fmt.Errorf("there are %d PredictedMetrics, and a report has at most %d: take a namespace at a time", n, maxReports)
+		return nil, fmt.Errorf("there are %d PredictedMetrics, and a report has at most %d: take a namespace at a time",
+			n, maxReports)
 	}
 	return list.Items, nil
 }
 
-// evaluate reports on one PredictedMetric after the other. One that fails does not keep the others from being reported on.
+// evaluate reports on one PredictedMetric after the other. One that fails does not keep the others
+// from being reported on.
 func (o *reportOptions) evaluate(
 	c *cobra.Command, metrics []v1alpha1.PredictedMetric, api v1.API, spans evaluation.Spans, now time.Time,
 ) ([]*evaluation.Result, error) {

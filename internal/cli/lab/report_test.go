@@ -29,7 +29,8 @@ const exampleMetric = "../../../manifests/examples/predictedmetric.yaml"
 
 var reportedAt = time.Date(2026, 5, 8, 9, 0, 0, 0, time.UTC)
 
-// recorded is what two replicas of Foresail have exposed of the PredictedMetric of the examples, which ran for some hours but for a pause.
+// recorded is what two replicas of Foresail have exposed of the PredictedMetric of the examples,
+// which ran for some hours but for a pause.
 func recorded(namespace string, hours time.Duration, pause time.Duration) (all []evaluationtest.Series) {
 	var one, other []evaluationtest.Scrape
 	for _, s := range evaluationtest.Ran(reportedAt.Add(-hours), hours) {
@@ -48,7 +49,8 @@ func atReport() time.Time { return reportedAt }
 // TestReportIsGenerated compares the report in the page with that of a fixture, or writes it (`make docs`).
 func TestReportIsGenerated(t *testing.T) {
 	url := evaluationtest.Serve(t, recorded("shop", 26*time.Hour, 40*time.Minute))
-	code, stdout, stderr := foresailAt(t, atReport, "", "report", "-f", exampleMetric, "-n", "shop", "--prometheus", url, "--seeds", "1")
+	code, stdout, stderr := foresailAt(t, atReport, "", "report", "-f", exampleMetric, "-n", "shop", "--prometheus",
+		url, "--since", "1d", "--seeds", "1")
 	require.Equal(t, cli.ExitDone, code, stderr)
 	docpages.Verify(t, "../../../docs/report.md", "report", "```\n"+strings.TrimRight(stdout, "\n")+"\n```")
 }
@@ -58,7 +60,9 @@ func TestReportOfACluster(t *testing.T) {
 	objects := clitest.WithDefinitions(t, cluster, "../../../manifests")
 	url := evaluationtest.Serve(t, recorded("default", 2*time.Hour, 0))
 	report := func(args ...string) (int, string, string) {
-		return foresailAt(t, atReport, "", append([]string{"report", "--kubeconfig", cluster.Kubeconfig(), "--prometheus", url, "--since", "2h", "--seeds", "1"}, args...)...)
+		return foresailAt(t, atReport, "",
+			append([]string{"report", "--kubeconfig", cluster.Kubeconfig(), "--prometheus", url, "--since", "2h",
+				"--seeds", "1"}, args...)...)
 	}
 	code, _, stderr := report("-A")
 	assert.Equal(t, cli.ExitFailed, code)
@@ -77,7 +81,8 @@ func TestReportOfACluster(t *testing.T) {
 	assert.Contains(t, stderr, "there is no PredictedMetric in namespace elsewhere: -n names another one, -A takes all")
 	code, _, stderr = report("chekcout", "-n", "default")
 	assert.Equal(t, cli.ExitFailed, code)
-	assert.Contains(t, stderr, `there is no PredictedMetric "chekcout" in namespace default: must be one of checkout, unrecorded`)
+	assert.Contains(t, stderr,
+		`there is no PredictedMetric "chekcout" in namespace default: must be one of checkout, unrecorded`)
 
 	out := filepath.Join(t.TempDir(), "made")
 	code, stdout, stderr := report("checkout", "-n", "default", "--out", out)
@@ -92,7 +97,8 @@ func TestReportOfACluster(t *testing.T) {
 
 	code, stdout, stderr = report("-A", "-o", "json")
 	assert.Equal(t, cli.ExitFailed, code, "one of two cannot be reported on")
-	assert.Contains(t, stderr, `PredictedMetric default/unrecorded: `+url+`: it has no metrics of the PredictedMetric default/unrecorded between `)
+	assert.Contains(t, stderr,
+		`PredictedMetric default/unrecorded: `+url+`: it has no metrics of the PredictedMetric default/unrecorded between `)
 	assert.Contains(t, stderr, `but of others: "default/checkout"`)
 	var reports []evaluation.Result
 	require.NoError(t, json.Unmarshal([]byte(stdout), &reports))

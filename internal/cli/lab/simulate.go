@@ -124,8 +124,10 @@ func (o *simulateOptions) addFlags(c *cobra.Command) {
 	f := c.Flags()
 	f.StringSliceVar(&o.profiles, "profile", []string{"ramp", "spike"}, "`names` of loads to play: "+acceptedProfiles())
 	o.playOptions.addFlags(c, defaultSimulatedMin, "summary.csv, further figures and charts")
-	f.BoolVar(&o.variants, "variants", false, "also play other models of pods, and report whether the order of scalers changes; takes six times as long")
-	f.BoolVar(&o.ablations, "ablations", false, "also change one setting after the other, and report what each is worth; takes some minutes")
+	f.BoolVar(&o.variants, "variants", false,
+		"also play other models of pods, and report whether the order of scalers changes; takes six times as long")
+	f.BoolVar(&o.ablations, "ablations", false,
+		"also change one setting after the other, and report what each is worth; takes some minutes")
 }
 
 func acceptedProfiles() string {
@@ -164,8 +166,8 @@ func (o *simulateOptions) config() (compare.Config, error) {
 	return c, nil
 }
 
-// untilFullShare is how long before a pod is needed clairvoyant orders it, on average: until it is ready, the proxy knows
-// it, and half of its slow start is over.
+// untilFullShare is how long before a pod is needed clairvoyant orders it, on average: until it is
+// ready, the proxy knows it, and half of its slow start is over.
 func untilFullShare(m queue.Model) time.Duration {
 	ms := m.Startup + (m.Notice+m.Refresh)/2 + m.SlowStart/2
 	return time.Duration(ms) * time.Millisecond
@@ -220,7 +222,8 @@ func (o *simulateOptions) readTrace() (*workload.Trace, error) {
 		trace.Name += ".csv"
 	}
 	if trace.Length() > maxSimulated {
-		return nil, cli.BadFlag("trace", fmt.Sprintf("%s is %s long", o.trace, trace.Length()), fmt.Sprintf("at most %s long: every request is simulated", maxSimulated))
+		return nil, cli.BadFlag("trace", fmt.Sprintf("%s is %s long", o.trace, trace.Length()),
+			fmt.Sprintf("at most %s long: every request is simulated", maxSimulated))
 	}
 	return trace, nil
 }
@@ -272,8 +275,10 @@ func (o *simulateOptions) run(c *cobra.Command, config compare.Config) error {
 	case err == nil:
 		return nil
 	case len(played.Result.Outcomes) == 0:
-		return fmt.Errorf("interrupted after %d of %d runs, before every scaler had finished a seed", progress.done, total)
+		return fmt.Errorf("interrupted after %d of %d runs, before every scaler had finished a seed", progress.done,
+			total)
 	default:
-		return fmt.Errorf("interrupted after %d of %d runs: the tables are of the seeds that every scaler had finished", progress.done, total)
+		return fmt.Errorf("interrupted after %d of %d runs: the tables are of the seeds that every scaler had finished",
+			progress.done, total)
 	}
 }

@@ -72,7 +72,8 @@ func (o *playOptions) addFlags(c *cobra.Command, minimum int, outContents string
 	f.IntVar(&o.min, "min", minimum, "minimum number of pods")
 	f.IntVar(&o.max, "max", defaultMax, "maximum number of pods")
 	f.DurationVar(&o.startup, "startup", defaultStartup, "how long a pod takes to become ready, on average")
-	f.StringVarP(&o.spec, "filename", "f", "", "`file` with a PredictedMetric or its spec, for the settings of foresail-*; empty takes the defaults")
+	f.StringVarP(&o.spec, "filename", "f", "",
+		"`file` with a PredictedMetric or its spec, for the settings of foresail-*; empty takes the defaults")
 	f.StringVar(&o.out, "out", "", "`directory` for "+outContents+"; empty writes no files")
 }
 
@@ -98,12 +99,15 @@ func (o *playOptions) validate() error {
 			errs = append(errs, cli.BadFlag(flag, value, accept))
 		}
 	}
-	require(o.scale > 0 && o.scale <= unplayableScale, "scale", o.scale, fmt.Sprintf("above 0 and at most %g", float64(unplayableScale)))
+	require(o.scale > 0 && o.scale <= unplayableScale, "scale", o.scale,
+		fmt.Sprintf("above 0 and at most %g", float64(unplayableScale)))
 	require(o.seeds >= 1 && o.seeds <= maxSeeds, "seeds", o.seeds, fmt.Sprintf("from 1 to %d", maxSeeds))
 	require(o.threshold > 0 && o.threshold < 1, "threshold", o.threshold, "above 0 and below 1")
 	require(o.min >= 1 && o.min <= maxSimulatedPods, "min", o.min, fmt.Sprintf("from 1 to %d", maxSimulatedPods))
-	require(o.max >= o.min && o.max <= maxSimulatedPods, "max", o.max, fmt.Sprintf("from --min (%d) to %d", o.min, maxSimulatedPods))
-	require(o.startup >= minStartup && o.startup <= maxStartup, "startup", o.startup, fmt.Sprintf("from %s to %s", minStartup, maxStartup))
+	require(o.max >= o.min && o.max <= maxSimulatedPods, "max", o.max,
+		fmt.Sprintf("from --min (%d) to %d", o.min, maxSimulatedPods))
+	require(o.startup >= minStartup && o.startup <= maxStartup, "startup", o.startup,
+		fmt.Sprintf("from %s to %s", minStartup, maxStartup))
 	accepted := "one or more of " + strings.Join(o.known, ", ")
 	require(len(o.scalers) > 0, "scalers", "none", accepted)
 	require(!o.all || !o.scalersGiven, "all", o.all, "left out where --scalers is given")
@@ -140,7 +144,8 @@ func (o *playOptions) seedList(n int) []uint64 {
 	return seeds
 }
 
-// makeOut makes the directory of --out and checks that files can be written to it, before anything takes time; "" is none.
+// makeOut makes the directory of --out and checks that files can be written to it, before anything
+// takes time; "" is none.
 func makeOut(dir string) error {
 	if dir == "" {
 		return nil

@@ -71,7 +71,8 @@ func newThresholdCommand(now func() time.Time) *cobra.Command {
 	fs.StringVar(&o.latency, "latency", "", "`PromQL` that returns the latency, in seconds")
 	fs.StringVar(&o.since, "since", "7d", "how far back to query Prometheus, such as 12h or 7d")
 	fs.StringVar(&o.step, "step", "1m", "time between two measurements")
-	fs.StringVar(&o.serversFile, "prometheus-config-file", "", "`file` with the credentials and certificates of Prometheus servers, as for foresail run; empty queries without")
+	fs.StringVar(&o.serversFile, "prometheus-config-file", "",
+		"`file` with the credentials and certificates of Prometheus servers, as for foresail run; empty queries without")
 	fs.StringVar(&o.input, "input", "", "`file` with measurements, instead of --prometheus; - is standard input")
 	fs.Float64Var(&o.share, "share", 0.05, "share of the measurements at a load that may be above --objective")
 	output := cli.AddOutputFlag(c, "table", "json")
@@ -80,7 +81,8 @@ func newThresholdCommand(now func() time.Time) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		q := threshold.Question{Measurements: measurements, Limit: o.objective.Seconds(), Share: o.share, Seed: firstSeed}
+		q := threshold.Question{Measurements: measurements, Limit: o.objective.Seconds(), Share: o.share,
+			Seed: firstSeed}
 		answer, err := threshold.Find(q)
 		if err != nil {
 			return err
@@ -107,12 +109,15 @@ func (o *thresholdOptions) validate() error {
 	case o.input == "" && o.prometheus == "":
 		require(false, "prometheus", "missing", "the URL of a Prometheus server, or --input must be given")
 	case o.input != "":
-		for _, given := range []struct{ flag, value string }{{"prometheus", promapi.Redact(o.prometheus)}, {"load", o.load}, {"latency", o.latency}} {
+		for _, given := range []struct{ flag, value string }{{"prometheus", promapi.Redact(o.prometheus)},
+			{"load", o.load}, {"latency", o.latency}} {
 			require(given.value == "", given.flag, fmt.Sprintf("%q", given.value), "left out where --input is given")
 		}
 	default:
-		require(o.load != "", "load", "missing", `PromQL that returns the load of each pod, such as 'rate(process_cpu_seconds_total{app="checkout"}[1m])'`)
-		require(o.latency != "", "latency", "missing", "PromQL that returns the latency in seconds, such as 'histogram_quantile(0.99, sum by (le) (rate(http_request_duration_seconds_bucket[1m])))'")
+		require(o.load != "", "load", "missing",
+			`PromQL that returns the load of each pod, such as 'rate(process_cpu_seconds_total{app="checkout"}[1m])'`)
+		require(o.latency != "", "latency", "missing",
+			"PromQL that returns the latency in seconds, such as 'histogram_quantile(0.99, sum by (le) (rate(http_request_duration_seconds_bucket[1m])))'")
 	}
 	return errors.Join(errs...)
 }
@@ -165,7 +170,8 @@ func spanAndStep(sinceText, stepText string) (since, step time.Duration, err err
 		return 0, 0, cli.BadFlag("step", fmt.Sprintf("%q", stepText), span+", at least 1s")
 	}
 	if n := back / each; n < 2 || n > maxPrometheusSteps {
-		return 0, 0, cli.BadFlag("step", stepText, fmt.Sprintf("such that there are 2 to %d in --since (%s)", maxPrometheusSteps, sinceText))
+		return 0, 0, cli.BadFlag("step", stepText,
+			fmt.Sprintf("such that there are 2 to %d in --since (%s)", maxPrometheusSteps, sinceText))
 	}
 	return time.Duration(back), time.Duration(each), nil
 }

@@ -43,7 +43,8 @@ func TestThresholdIsGenerated(t *testing.T) {
 	docpages.Verify(t, "../../../docs/metric.md", "threshold", "```\n"+strings.TrimRight(stdout, "\n")+"\n```")
 }
 
-// measured answers range queries as a Prometheus that has the load of two pods, a minute of which is not known, and their latency.
+// measured answers range queries as a Prometheus that has the load of two pods, a minute of which
+// is not known, and their latency.
 func measured(t *testing.T) (url string) {
 	t.Helper()
 	mux := http.NewServeMux()
@@ -83,7 +84,8 @@ func measured(t *testing.T) (url string) {
 				result = append(result, map[string]any{"metric": map[string]string{"pod": pod}, "values": values})
 			}
 		}
-		assert.NoError(t, json.NewEncoder(w).Encode(map[string]any{"status": "success", "data": map[string]any{"resultType": "matrix", "result": result}}))
+		assert.NoError(t, json.NewEncoder(w).Encode(map[string]any{"status": "success",
+			"data": map[string]any{"resultType": "matrix", "result": result}}))
 	})
 	server := httptest.NewServer(mux)
 	t.Cleanup(server.Close)
@@ -94,7 +96,9 @@ func TestThresholdFromPrometheus(t *testing.T) {
 	url := measured(t)
 	at := func() time.Time { return time.Unix(1_700_000_030, 0) }
 	ask := func(load, latency string, more ...string) (int, string, string) {
-		return foresailAt(t, at, "", append([]string{"threshold", "--prometheus", url, "--load", load, "--latency", latency, "--objective", "100ms", "-o", "json"}, more...)...)
+		return foresailAt(t, at, "",
+			append([]string{"threshold", "--prometheus", url, "--load", load, "--latency", latency, "--objective",
+				"100ms", "-o", "json"}, more...)...)
 	}
 	code, stdout, stderr := ask("load", "latency")
 	require.Equal(t, cli.ExitDone, code, stderr)
@@ -129,8 +133,10 @@ func TestThresholdFromPrometheus(t *testing.T) {
 
 func TestThresholdSaysWhyThereIsNone(t *testing.T) {
 	for want, args := range map[string][]string{
-		"0.569 is safe as a threshold, and a higher one may be":                                 {loadTest(0.57), "100ms"},
-		"The latency is above 10ms in more than 5% of the measurements at every load from 0 on": {loadTest(0.95), "10ms"},
+		"0.569 is safe as a threshold, and a higher one may be": {loadTest(0.57),
+			"100ms"},
+		"The latency is above 10ms in more than 5% of the measurements at every load from 0 on": {loadTest(0.95),
+			"10ms"},
 	} {
 		code, stdout, stderr := foresail(t, args[0], "threshold", "--input", "-", "--objective", args[1])
 		require.Equal(t, cli.ExitDone, code, stderr)
@@ -145,15 +151,23 @@ func TestThresholdRejects(t *testing.T) {
 		args  []string
 		want  []string
 	}{
-		{"", nil, []string{"--objective: 0s: must be above 0s, such as 250ms", "--prometheus: missing: must be the URL of a Prometheus server, or --input must be given"}},
-		{"", []string{"--objective", "1s", "--prometheus", "http://localhost:9090"}, []string{"--load: missing", "--latency: missing"}},
-		{"", []string{"--objective", "1s", "--input", "-", "--load", "up", "--share", "0.6"}, []string{`--load: "up": must be left out where --input is given`, "--share: 0.6: must be from 0 to 0.5"}},
+		{"", nil, []string{"--objective: 0s: must be above 0s, such as 250ms",
+			"--prometheus: missing: must be the URL of a Prometheus server, or --input must be given"}},
+		{"", []string{"--objective", "1s", "--prometheus", "http://localhost:9090"},
+			[]string{"--load: missing", "--latency: missing"}},
+		{"", []string{"--objective", "1s", "--input", "-", "--load", "up", "--share", "0.6"},
+			[]string{`--load: "up": must be left out where --input is given`, "--share: 0.6: must be from 0 to 0.5"}},
 		{"", []string{"--objective", "1s", "--input", "nowhere.csv"}, []string{"--input: open nowhere.csv"}},
-		{"", []string{"--objective", "1s", "--input", "-"}, []string{"must be the header unix_seconds,load,latency_seconds"}},
-		{"unix_seconds,load,latency_seconds\n1,2,fast\n", []string{"--objective", "1s", "--input", "-"}, []string{`--input: -: line 2: latency_seconds: "fast": must be a number, finite, 0 or more`}},
-		{"unix_seconds,load,latency_seconds\n1,2\n", []string{"--objective", "1s", "--input", "-"}, []string{"record on line 2: wrong number of fields"}},
-		{"", []string{"--objective", "1s", "--prometheus", "nowhere", "--load", "up", "--latency", "up"}, []string{`--prometheus: "nowhere"`}},
-		{"", []string{"--objective", "1s", "--prometheus", "http://localhost:9", "--load", "up", "--latency", "up", "--step", "8d"}, []string{`--step: 8d: must be such that there are`}},
+		{"", []string{"--objective", "1s", "--input", "-"},
+			[]string{"must be the header unix_seconds,load,latency_seconds"}},
+		{"unix_seconds,load,latency_seconds\n1,2,fast\n", []string{"--objective", "1s", "--input", "-"},
+			[]string{`--input: -: line 2: latency_seconds: "fast": must be a number, finite, 0 or more`}},
+		{"unix_seconds,load,latency_seconds\n1,2\n", []string{"--objective", "1s", "--input", "-"},
+			[]string{"record on line 2: wrong number of fields"}},
+		{"", []string{"--objective", "1s", "--prometheus", "nowhere", "--load", "up", "--latency", "up"},
+			[]string{`--prometheus: "nowhere"`}},
+		{"", []string{"--objective", "1s", "--prometheus", "http://localhost:9", "--load", "up", "--latency", "up",
+			"--step", "8d"}, []string{`--step: 8d: must be such that there are`}},
 	} {
 		code, _, stderr := foresail(t, c.stdin, append([]string{"threshold"}, c.args...)...)
 		assert.Equal(t, cli.ExitUsage, code, "%v", c.args)

@@ -9,26 +9,31 @@ import (
 	"github.com/foresail/foresail/internal/docpages"
 )
 
-// TestFlagTablesAreGenerated compares the tables of flags in the pages with the flags of run, or writes them (`make docs`).
-func TestFlagTablesAreGenerated(t *testing.T) {
+// flagSections are the sections of docs/reference/flags.md, each with the flags of a group.
+var flagSections = []struct{ title, group string }{
+	{"General", groupRun},
+	{"Towards the cluster", groupCluster},
+	{"Registration of the metrics APIs", groupAPI},
+	{"Object metrics", groupCustom},
+	{"Another adapter behind Foresail", groupForward},
+	{"Samples", groupSamples},
+	{"Worker pools", groupNodePool},
+	{"KEDA", groupKEDA},
+	{"Scheduler extender", groupExtender},
+}
+
+// TestFlagReferenceIsGenerated compares the reference of flags with the flags of run, or writes it (`make docs`).
+func TestFlagReferenceIsGenerated(t *testing.T) {
 	groups := newRunOptions().flagGroups()
-	for _, table := range []struct{ page, section, group string }{
-		{"operating.md", "flags-general", groupRun},
-		{"operating.md", "flags-cluster", groupCluster},
-		{"operating.md", "flags-apiservice", groupAPI},
-		{"objectmetric.md", "flags-custom-metrics", groupCustom},
-		{"forwarding.md", "flags-forwarding", groupForward},
-		{"operating.md", "flags-samples", groupSamples},
-		{"operating.md", "flags-worker-pools", groupNodePool},
-		{"keda.md", "flags-keda", groupKEDA},
-		{"extender.md", "flags-extender", groupExtender},
-	} {
-		rows := [][]string{{"flag", "default", ""}}
-		groups.FlagSets[table.group].VisitAll(func(f *pflag.Flag) {
-			rows = append(rows, []string{"`--" + f.Name + "`", printedDefault(f), f.Usage})
+	var text strings.Builder
+	for _, section := range flagSections {
+		var entries []docpages.Entry
+		groups.FlagSets[section.group].VisitAll(func(f *pflag.Flag) {
+			entries = append(entries, docpages.Entry{Name: "--" + f.Name, Note: printedDefault(f), Text: f.Usage})
 		})
-		docpages.Verify(t, "../../../docs/"+table.page, table.section, docpages.Table(rows))
+		text.WriteString("\n## " + section.title + "\n\n" + docpages.List(entries))
 	}
+	docpages.Verify(t, "../../../docs/reference/flags.md", "flags", text.String())
 }
 
 // printedDefault returns the default of a flag as people write it.
@@ -41,6 +46,11 @@ func printedDefault(f *pflag.Flag) string {
 		return value
 	case "stringSlice":
 		return strings.Trim(value, "[]")
+	case "bool":
+		if value == "false" {
+			return ""
+		}
+		return value
 	default:
 		return value
 	}

@@ -194,44 +194,49 @@ func TestMetricsThatPagesNameExist(t *testing.T) {
 	assert.NotZero(t, found)
 }
 
-// metricSections are the generated tables of metrics in operating.md, by the prefixes of their names. The first that fits counts.
+// metricSections are the sections of docs/reference/metrics.md, by the prefixes of their metrics. The first that fits counts.
 var metricSections = []struct {
-	name     string
+	title    string
 	prefixes []string
-	labels   string // of all of them, left out of the table
+	labels   string // of all of them, left out of the entries
 }{
-	{"metrics-pods", []string{"foresail_scrape"}, ""},
-	{"metrics-prometheus", []string{"foresail_prometheus_"}, ""},
-	{"metrics-remote-write", []string{"foresail_remote_write_"}, ""},
-	{"metrics-resource", []string{"foresail_resource_"}, ""},
-	{"metrics-worker-pools", []string{"foresail_nodepool_"}, "pool"},
-	{"metrics-keda", []string{"foresail_keda_"}, ""},
-	{"metrics-extender", []string{"foresail_extender_", "foresail_node_"}, ""},
-	{"metrics-process", []string{"foresail_forecasts_total", "foresail_forecast_round_", "foresail_checkpoint", "foresail_history_", "foresail_metric_", "foresail_tls_", "foresail_apiservice_", "foresail_forward_", "foresail_serving_", "foresail_capacity_buffer_node"}, ""},
-	{"metrics-predictedmetrics", []string{"foresail_"}, "namespace,predictedmetric"},
+	{"Source pods", []string{"foresail_scrape"}, ""},
+	{"Source prometheus", []string{"foresail_prometheus_"}, ""},
+	{"Source remoteWrite", []string{"foresail_remote_write_"}, ""},
+	{"Source resource", []string{"foresail_resource_"}, ""},
+	{"Worker pools", []string{"foresail_nodepool_"}, "pool"},
+	{"KEDA", []string{"foresail_keda_"}, ""},
+	{"Scheduler extender", []string{"foresail_extender_", "foresail_node_"}, ""},
+	{"Foresail as a whole", []string{"foresail_forecasts_total", "foresail_forecast_round_", "foresail_checkpoint", "foresail_history_", "foresail_metric_", "foresail_tls_", "foresail_apiservice_", "foresail_forward_", "foresail_serving_", "foresail_capacity_buffer_node"}, ""},
+	{"PredictedMetrics", []string{"foresail_"}, "namespace,predictedmetric"},
 }
 
-func TestMetricTablesAreGenerated(t *testing.T) {
+// TestMetricReferenceIsGenerated compares the reference of metrics with those that are exposed, or writes it (`make docs`).
+func TestMetricReferenceIsGenerated(t *testing.T) {
 	exposed := expose(t)
-	tables := map[string][][]string{}
+	entries := map[string][]docpages.Entry{}
 	for _, family := range exposed.sorted() {
 		name := family.GetName()
 		for _, section := range metricSections {
 			if !slices.ContainsFunc(section.prefixes, func(prefix string) bool { return strings.HasPrefix(name, prefix) }) {
 				continue
 			}
-			cell := name
 			if labels := strings.Trim(strings.TrimPrefix(exposed.labels[name], section.labels), ","); labels != "" {
-				cell += "{" + labels + "}"
+				name += "{" + labels + "}"
 			}
-			tables[section.name] = append(tables[section.name], []string{"`" + cell + "`", family.GetHelp()})
+			entries[section.title] = append(entries[section.title], docpages.Entry{Name: name, Text: family.GetHelp()})
 			break
 		}
 	}
+	var text strings.Builder
 	for _, section := range metricSections {
-		rows := append([][]string{{"metric", ""}}, tables[section.name]...)
-		docpages.Verify(t, "../../../docs/operating.md", section.name, docpages.Table(rows))
+		text.WriteString("\n## " + section.title + "\n\n")
+		if section.labels != "" {
+			text.WriteString("All have the labels `" + strings.ReplaceAll(section.labels, ",", "` and `") + "`.\n\n")
+		}
+		text.WriteString(docpages.List(entries[section.title]))
 	}
+	docpages.Verify(t, "../../../docs/reference/metrics.md", "metrics", text.String())
 }
 
 func TestEveryMetricIsReviewed(t *testing.T) {

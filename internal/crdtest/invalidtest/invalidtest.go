@@ -1,4 +1,5 @@
-// Package invalidtest reads tables of objects that a CustomResourceDefinition rejects. Each is a valid object with a change.
+// Package invalidtest reads tables of objects that a CustomResourceDefinition rejects. Each is a
+// valid object with a change.
 package invalidtest
 
 import (
@@ -32,8 +33,8 @@ type Case struct {
 // Error is an error of an API server: the path of a field, and a part of what is said about it.
 type Error struct{ Field, Part string }
 
-// Matches reports whether an API server's message is about the error. That a rule cannot be evaluated is another one, unless
-// Part has it.
+// Matches reports whether an API server's message is about the error. That a rule cannot be
+// evaluated is another one, unless Part has it.
 func (e Error) Matches(message string) bool {
 	const failed = "evaluating rule: "
 	about, ok := strings.CutPrefix(message, e.Field+": ")
@@ -92,7 +93,8 @@ func read(t testing.TB, valid, row map[string]any) Case {
 	return c
 }
 
-// merge puts a change into an object as a merge patch (RFC 7386) does: null removes a field, and lists are replaced.
+// merge puts a change into an object as a merge patch (RFC 7386) does: null removes a field, and
+// lists are replaced.
 func merge(object, change map[string]any) map[string]any {
 	for key, value := range change {
 		nested, isObject := value.(map[string]any)

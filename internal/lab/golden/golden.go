@@ -30,8 +30,8 @@ func Equal(t *testing.T, name, got string) {
 	assert.Equal(t, string(want), got)
 }
 
-// EqualAll compares texts with one file in testdata, each below its name. Styles and drawings of pages are left out, but
-// for the texts in drawings.
+// EqualAll compares texts with one file in testdata, each below its name. Styles and drawings of
+// pages are left out, but for the texts in drawings.
 func EqualAll(t *testing.T, name string, texts map[string]string) {
 	t.Helper()
 	var b strings.Builder

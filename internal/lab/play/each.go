@@ -15,9 +15,9 @@ type finished[T any] struct {
 	err    error
 }
 
-// Each calls run with the numbers from 0 to n-1, as many at a time as there are processors, and done with each result:
-// one at a time, in any order. When the context ends or a run fails, no more runs begin, those under way are abandoned,
-// and the error is returned.
+// Each calls run with the numbers from 0 to n-1, as many at a time as there are processors, and
+// done with each result: one at a time, in any order. When the context ends or a run fails, no more
+// runs begin, those under way are abandoned, and the error is returned.
 func Each[T any](ctx context.Context, n int, run func(i int) (T, error), done func(i int, result T)) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

@@ -16,9 +16,10 @@ type spans struct {
 	keep   int64 // an instance that ended before it cannot change anything
 }
 
-// spansOf derives the spans. An instance that has ended still matters, up to a redistribution timeout before the
-// window, to those that started while it was active: it decides whether they take load over. After that timeout an
-// instance counts in full either way. Cooldowns and the first target count look back on their own.
+// spansOf derives the spans. An instance that has ended still matters, up to a redistribution
+// timeout before the window, to those that started while it was active: it decides whether they
+// take load over. After that timeout an instance counts in full either way. Cooldowns and the first
+// target count look back on their own.
 func spansOf(p pipeline.Params) spans {
 	s := spans{window: ceilMillis(p.WindowFor(0))}
 	s.fleet = s.window + ceilMillis(p.RedistributionTimeout)
@@ -85,8 +86,8 @@ func newFleet(rec *Recording, p pipeline.Params) *fleet {
 	return f
 }
 
-// endOf translates the end of a member. To the pipeline 0 is no end at all, so an end at 0 becomes one a millisecond
-// earlier, which is the same to every tick but one at -1.
+// endOf translates the end of a member. To the pipeline 0 is no end at all, so an end at 0 becomes
+// one a millisecond earlier, which is the same to every tick but one at -1.
 func endOf(m member) int64 {
 	switch m.end {
 	case pipeline.Never:
@@ -125,8 +126,8 @@ func (f *fleet) join(t *tracked) {
 	f.live = slices.Insert(f.live, at, t)
 }
 
-// receive takes a sample. An instance without a line on its start is there from its first sample on, as far as has
-// been received.
+// receive takes a sample. An instance without a line on its start is there from its first sample
+// on, as far as has been received.
 func (f *fleet) receive(a *arrival) {
 	if a.member == demandSeries {
 		f.demand.Add(a.sample)
@@ -152,7 +153,8 @@ func (t *tracked) endsBy(time int64) bool { return t.end != 0 && t.end <= time }
 
 func (t *tracked) activeAt(time int64) bool { return t.start <= time && !t.endsBy(time) }
 
-// input returns what a run at now, which the fleet has advanced to, is made of. It is valid until the next call.
+// input returns what a run at now, which the fleet has advanced to, is made of. It is valid until
+// the next call.
 func (f *fleet) input(now int64) pipeline.Input {
 	f.instances = f.instances[:0]
 	for _, t := range f.live {
@@ -168,7 +170,8 @@ func (f *fleet) input(now int64) pipeline.Input {
 	return in
 }
 
-// activeAt counts the instances active at a time, of those not forgotten. The count is complete for spans.keep.
+// activeAt counts the instances active at a time, of those not forgotten. The count is complete for
+// spans.keep.
 func (f *fleet) activeAt(time int64) int {
 	n := 0
 	for _, t := range f.live {
@@ -179,8 +182,8 @@ func (f *fleet) activeAt(time int64) int {
 	return n
 }
 
-// newestStart returns when the newest instance started, or pipeline.Never; one that has been forgotten started too
-// long ago to matter to a cooldown.
+// newestStart returns when the newest instance started, or pipeline.Never; one that has been
+// forgotten started too long ago to matter to a cooldown.
 func (f *fleet) newestStart(now int64) int64 {
 	newest := pipeline.Never
 	for _, t := range f.live {
@@ -206,9 +209,10 @@ func (c *targetCount) advance(now int64) {
 	}
 }
 
-// now returns the target count and when it last rose. Before the first planned count it is that of the active
-// instances (0 to the pipeline), so the first one is a rise if fewer than that were active. Where the first is so long
-// ago that activeAt is not complete, a rise has expired and does not matter.
+// now returns the target count and when it last rose. Before the first planned count it is that of
+// the active instances (0 to the pipeline), so the first one is a rise if fewer than that were
+// active. Where the first is so long ago that activeAt is not complete, a rise has expired and does
+// not matter.
 func (c *targetCount) now(activeAt func(time int64) int) (count int, rose int64) {
 	if c.next == 0 {
 		return 0, pipeline.Never

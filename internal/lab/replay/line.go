@@ -71,7 +71,8 @@ var fieldNames = [...]string{"instance", "start", "end", "t", "v", "received", "
 
 func (f *fields) present() set {
 	var s set
-	for i, raw := range [...]json.RawMessage{f.Instance, f.Start, f.End, f.T, f.V, f.Received, f.Demand, f.Target, f.At, f.Run} {
+	for i, raw := range [...]json.RawMessage{f.Instance, f.Start, f.End, f.T, f.V, f.Received, f.Demand, f.Target, f.At,
+		f.Run} {
 		if len(raw) > 0 {
 			s |= 1 << i
 		}
@@ -81,7 +82,8 @@ func (f *fields) present() set {
 
 // reset empties the fields and keeps their memory for the next line.
 func (f *fields) reset() {
-	for _, raw := range [...]*json.RawMessage{&f.Instance, &f.Start, &f.End, &f.T, &f.V, &f.Received, &f.Demand, &f.Target, &f.At, &f.Run} {
+	for _, raw := range [...]*json.RawMessage{&f.Instance, &f.Start, &f.End, &f.T, &f.V, &f.Received, &f.Demand,
+		&f.Target, &f.At, &f.Run} {
 		*raw = (*raw)[:0]
 	}
 }
@@ -160,7 +162,8 @@ func (p *parser) parse(line []byte) (event, error) {
 	return e, p.err
 }
 
-// unmarshal reads one JSON object and rejects fields that are unknown or given twice. Names are case-sensitive.
+// unmarshal reads one JSON object and rejects fields that are unknown or given twice. Names are
+// case-sensitive.
 func unmarshal(line []byte, f *fields) error {
 	strict, err := strictjson.UnmarshalStrict(line, f)
 	if wrongType, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
@@ -170,7 +173,8 @@ func unmarshal(line []byte, f *fields) error {
 		return fmt.Errorf("not a JSON object: %w", err)
 	}
 	if len(strict) > 0 {
-		return fmt.Errorf("%w: must be %s, each at most once", errors.Join(strict...), strings.Join(fieldNames[:], ", "))
+		return fmt.Errorf("%w: must be %s, each at most once", errors.Join(strict...),
+			strings.Join(fieldNames[:], ", "))
 	}
 	return nil
 }

@@ -15,16 +15,23 @@ import (
 func TestParseReadsEveryKindOfLine(t *testing.T) {
 	never := pipeline.Never
 	for line, want := range map[string]event{
-		`{"instance":"a","start":0}`:                                {kind: lifecycle, instance: []byte("a"), start: 0, end: never},
-		`{"instance":"a","end":120000}`:                             {kind: lifecycle, instance: []byte("a"), start: never, end: 120000},
-		`{"end":-5,"start":-10,"instance":"a"}`:                     {kind: lifecycle, instance: []byte("a"), start: -10, end: -5},
-		`{"instance":"a","t":1001,"v":0.4}`:                         {kind: sample, instance: []byte("a"), at: 1001, received: 1001, value: 0.4},
-		`{"instance":"a","t":1001,"v":0.4,"received":5000}`:         {kind: sample, instance: []byte("a"), at: 1001, received: 5000, value: 0.4},
-		`{"instance":"a\"\u00e9","t":1e3,"v":-1e-3,"received":9.0}`: {kind: sample, instance: []byte(`a"é`), at: 1000, received: 9, value: -0.001},
-		`{"demand":0.5,"t":1000}`:                                   {kind: demand, at: 1000, received: 1000, value: 0.5},
-		`{"demand":2,"t":1000,"received":3000}`:                     {kind: demand, at: 1000, received: 3000, value: 2},
-		`{"target":4,"at":0}`:                                       {kind: target, count: 4},
-		` { "run" : 15000 } `:                                       {kind: run, at: 15000},
+		`{"instance":"a","start":0}`: {kind: lifecycle, instance: []byte("a"), start: 0,
+			end: never},
+		`{"instance":"a","end":120000}`: {kind: lifecycle, instance: []byte("a"),
+			start: never, end: 120000},
+		`{"end":-5,"start":-10,"instance":"a"}`: {kind: lifecycle, instance: []byte("a"),
+			start: -10, end: -5},
+		`{"instance":"a","t":1001,"v":0.4}`: {kind: sample, instance: []byte("a"), at: 1001,
+			received: 1001, value: 0.4},
+		`{"instance":"a","t":1001,"v":0.4,"received":5000}`: {kind: sample, instance: []byte("a"), at: 1001,
+			received: 5000, value: 0.4},
+		`{"instance":"a\"\u00e9","t":1e3,"v":-1e-3,"received":9.0}`: {kind: sample, instance: []byte(`a"é`), at: 1000,
+			received: 9, value: -0.001},
+		`{"demand":0.5,"t":1000}`: {kind: demand, at: 1000, received: 1000,
+			value: 0.5},
+		`{"demand":2,"t":1000,"received":3000}`: {kind: demand, at: 1000, received: 3000, value: 2},
+		`{"target":4,"at":0}`:                   {kind: target, count: 4},
+		` { "run" : 15000 } `:                   {kind: run, at: 15000},
 	} {
 		var p parser
 		got, err := p.parse([]byte(line))
@@ -122,8 +129,10 @@ func encode(t testing.TB, e event) string {
 
 func FuzzParse(f *testing.F) {
 	for _, line := range []string{
-		`{"instance":"a","start":0,"end":1}`, `{"instance":"\ud800\\","t":1e3,"v":-0.4,"received":5e3}`, `{"demand":1e308,"t":-1}`,
-		`{"target":4,"at":0.0}`, `{"run":9007199254740992}`, `{"run":null}`, `{"v":NaN}`, `{"run":1,"run":2}`, "\xff", `{"instance":"\xff","end":1}`,
+		`{"instance":"a","start":0,"end":1}`, `{"instance":"\ud800\\","t":1e3,"v":-0.4,"received":5e3}`,
+		`{"demand":1e308,"t":-1}`,
+		`{"target":4,"at":0.0}`, `{"run":9007199254740992}`, `{"run":null}`, `{"v":NaN}`, `{"run":1,"run":2}`, "\xff",
+		`{"instance":"\xff","end":1}`,
 	} {
 		f.Add([]byte(line))
 	}

@@ -14,8 +14,9 @@ import (
 	"github.com/foresail/foresail/pipeline"
 )
 
-// evaluate is the second implementation that replays are held against: for each run it looks at every event anew and
-// gives the pipeline all that was received by then, in the order it was received.
+// evaluate is the second implementation that replays are held against: for each run it looks at
+// every event anew and gives the pipeline all that was received by then, in the order it was
+// received.
 func evaluate(t *testing.T, events []event, o Options) []Result {
 	p, err := pipeline.New(o.Params)
 	require.NoError(t, err)
@@ -123,8 +124,9 @@ func plan(in *pipeline.Input, events []event) {
 	}
 }
 
-// fleetOf makes a random recording: instances that come and go, with and without a line on their start, that fall
-// silent, report late, repeat themselves and measure nonsense; demand; target counts; runs.
+// fleetOf makes a random recording: instances that come and go, with and without a line on their
+// start, that fall silent, report late, repeat themselves and measure nonsense; demand; target
+// counts; runs.
 func fleetOf(random *rand.Rand, model pipeline.ModelKind) []event {
 	const span = 400_000
 	between := func(low, high int64) int64 { return low + random.Int64N(high-low+1) }
@@ -168,7 +170,8 @@ func fleetOf(random *rand.Rand, model pipeline.ModelKind) []event {
 	if random.IntN(2) == 0 {
 		for range 50 {
 			at := between(0, span)
-			events = append(events, event{kind: demand, at: at, received: at + between(0, 20_000), value: random.Float64()})
+			events = append(events, event{kind: demand, at: at, received: at + between(0, 20_000),
+				value: random.Float64()})
 		}
 	}
 	if random.IntN(2) == 0 {

@@ -44,7 +44,8 @@ func NewWriter(w io.Writer, f Format) (*Writer, error) {
 			return nil, err
 		}
 	default:
-		return nil, &pipeline.FieldError{Field: "output", Value: fmt.Sprintf("%q", string(f)), Accept: fmt.Sprintf("one of %v", Formats())}
+		return nil, &pipeline.FieldError{Field: "output", Value: fmt.Sprintf("%q", string(f)),
+			Accept: fmt.Sprintf("one of %v", Formats())}
 	}
 	return out, nil
 }
@@ -86,7 +87,8 @@ func record(r Result) any {
 	f := r.Forecast
 	return forecastRecord{
 		Now: r.Now, Tick: f.Tick,
-		Level: f.Level, Trend: f.Trend, HorizonMs: float64(f.Horizon) / float64(time.Millisecond), Forecast: f.Total, Damped: f.PlannedLoad,
+		Level: f.Level, Trend: f.Trend, HorizonMs: float64(f.Horizon) / float64(time.Millisecond), Forecast: f.Total,
+		Damped:             f.PlannedLoad,
 		ContributionWeight: f.Weight, Active: f.Active, LoadNow: f.LoadNow, LoadPredicted: f.LoadPredicted,
 		Direction: r.Decision.Direction, Desired: r.Decision.Desired, Action: r.Decision.Action,
 	}
@@ -99,7 +101,8 @@ type column struct {
 	cell  func(Result) any
 }
 
-// columns name what JSON calls forecast, damped, contributionWeight, loadNow and loadPredicted by what they are of.
+// columns name what JSON calls forecast, damped, contributionWeight, loadNow and loadPredicted by
+// what they are of.
 var columns = []column{
 	{"NOW", 13, func(r Result) any { return r.Now }},
 	{"TICK", 13, func(r Result) any { return r.Forecast.Tick }},

@@ -58,8 +58,8 @@ func (e *LineError) Unwrap() error { return e.Err }
 // maxLine bounds the length of a line, so that a file that is not JSON Lines does not fill the memory.
 const maxLine = 1 << 20
 
-// Read reads a recording to its end. Where a line cannot be used it stops, with a *LineError, and returns what the
-// lines before it say. Blank lines are skipped.
+// Read reads a recording to its end. Where a line cannot be used it stops, with a *LineError, and
+// returns what the lines before it say. Blank lines are skipped.
 func Read(r io.Reader) (*Recording, error) {
 	rec := &Recording{index: map[string]int32{}}
 	err := rec.read(r)
@@ -150,9 +150,11 @@ func (m *member) again(field string, value, earlier int64, line int) error {
 
 func (m *member) reversed(line int) error {
 	if line == m.startLine && line != m.endLine {
-		return &pipeline.FieldError{Field: "start", Value: m.start, Accept: fmt.Sprintf("at most the end of instance %q, which line %d gives as %d", m.id, m.endLine, m.end)}
+		return &pipeline.FieldError{Field: "start", Value: m.start,
+			Accept: fmt.Sprintf("at most the end of instance %q, which line %d gives as %d", m.id, m.endLine, m.end)}
 	}
-	return &pipeline.FieldError{Field: "end", Value: m.end, Accept: fmt.Sprintf("at least the start of instance %q, which line %d gives as %d", m.id, m.startLine, m.start)}
+	return &pipeline.FieldError{Field: "end", Value: m.end,
+		Accept: fmt.Sprintf("at least the start of instance %q, which line %d gives as %d", m.id, m.startLine, m.start)}
 }
 
 // sort brings events into the order in which a replay meets them.
@@ -178,12 +180,12 @@ func lastOfEach(all []planned) []planned {
 	return all[:kept]
 }
 
-// visibleFrom returns the first time at which a run makes use of the sample, by which it must have been received: the
-// pipeline drops samples more than an interval later than now.
+// visibleFrom returns the first time at which a run makes use of the sample, by which it must have
+// been received: the pipeline drops samples more than an interval later than now.
 func (a *arrival) visibleFrom(interval int64) int64 { return max(a.received, a.sample.T-interval) }
 
-// visible returns the samples in the order in which they become visible to runs, and of those that do so together in
-// the order they were received.
+// visible returns the samples in the order in which they become visible to runs, and of those that
+// do so together in the order they were received.
 func (r *Recording) visible(interval int64) []arrival {
 	order := func(a, b arrival) int { return cmp.Compare(a.visibleFrom(interval), b.visibleFrom(interval)) }
 	if slices.IsSortedFunc(r.samples, order) {

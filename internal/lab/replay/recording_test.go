@@ -47,7 +47,8 @@ func TestReadNamesTheUnusableLine(t *testing.T) {
 			3, `line 3: end: 7: must be given once for instance "a", and line 1 gives 1`,
 		},
 		"a line without end": {
-			[]string{`{"run":1}`, strings.Repeat(" ", maxLine+1)}, 2, "line 2: the line is too long: must be at most 1048576 bytes",
+			[]string{`{"run":1}`, strings.Repeat(" ", maxLine+1)}, 2,
+			"line 2: the line is too long: must be at most 1048576 bytes",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -11,12 +11,14 @@ import (
 // Options configure a replay.
 type Options struct {
 	Params pipeline.Params
-	// Cooldowns holds decisions back as the controller would, counting from the decisions of earlier runs. Without,
-	// each run's own decision is given.
+	// Cooldowns holds decisions back as the controller would, counting from the decisions of
+	// earlier runs. Without, each run's own decision is given.
 	Cooldowns bool
-	// Learn has runs learn from the loads that runs before them have seen, as live ones do. Without, each depends on its window alone.
+	// Learn has runs learn from the loads that runs before them have seen, as live ones do.
+	// Without, each depends on its window alone.
 	Learn bool
-	// Schedules have the bounds of each time, which is one since 1970 then, and what is not learned; nil: there are none.
+	// Schedules have the bounds of each time, which is one since 1970 then, and what is not
+	// learned; nil: there are none.
 	Schedules *schedule.Calendar
 }
 
@@ -28,8 +30,9 @@ type Result struct {
 	Decision pipeline.Decision // Forecast.Decision, after cooldowns if Options.Cooldowns is set
 }
 
-// Replay evaluates the runs in order of time. It fails only on parameters that break a precondition, with every one
-// of them. The sequence may be gone through more than once, but not concurrently.
+// Replay evaluates the runs in order of time. It fails only on parameters that break a
+// precondition, with every one of them. The sequence may be gone through more than once, but not
+// concurrently.
 func (r *Recording) Replay(o Options) (iter.Seq[Result], error) {
 	p, err := pipeline.New(o.Params)
 	if err != nil {

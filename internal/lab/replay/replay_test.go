@@ -59,7 +59,8 @@ func testParams() pipeline.Params {
 func ramp(id string, from, to int64, v, slope float64) []event {
 	var events []event
 	for s := from; s <= to; s++ {
-		events = append(events, event{kind: sample, instance: []byte(id), at: s * 1000, received: s * 1000, value: v + slope*float64(s-from)})
+		events = append(events, event{kind: sample, instance: []byte(id), at: s * 1000, received: s * 1000,
+			value: v + slope*float64(s-from)})
 	}
 	return events
 }
@@ -94,7 +95,8 @@ func forecast(t *testing.T, in pipeline.Input) pipeline.Forecast {
 
 func TestRunsAreEvaluatedInOrderOfTime(t *testing.T) {
 	a, b := ramp("a", 0, 30, 0.3, 0.01), ramp("b", 10, 30, 0.1, 0)
-	events := slices.Concat([]event{runAt(30_000), runAt(15_500), runAt(30_000), starts("b", 9_000), starts("a", -1000), targetAt(0, 3)}, b, a)
+	events := slices.Concat([]event{runAt(30_000), runAt(15_500), runAt(30_000), starts("b", 9_000), starts("a", -1000),
+		targetAt(0, 3)}, b, a)
 	got := replayed(t, recordingOf(t, events), Options{Params: testParams()})
 
 	require.Len(t, got, 3)
@@ -126,7 +128,8 @@ func TestALateBatchIsSeenOnceReceived(t *testing.T) {
 	after := forecast(t, pipeline.Input{Now: 35_000, TargetRose: pipeline.Never, Instances: []pipeline.Instance{
 		{ID: "a", Samples: samplesOf(a[:36])}, {ID: "b", Samples: samplesOf(b[:36])},
 	}})
-	assert.Equal(t, []pipeline.Forecast{before, gap, after}, []pipeline.Forecast{got[0].Forecast, got[1].Forecast, got[2].Forecast})
+	assert.Equal(t, []pipeline.Forecast{before, gap, after},
+		[]pipeline.Forecast{got[0].Forecast, got[1].Forecast, got[2].Forecast})
 }
 
 func TestTheSampleReceivedLastCounts(t *testing.T) {
@@ -144,9 +147,11 @@ func TestTheSampleReceivedLastCounts(t *testing.T) {
 			first, second := last, last
 			first.received, first.value = c.first, 0.1
 			second.received, second.value = c.second, 0.9
-			got := replayed(t, recordingOf(t, slices.Concat(a, []event{starts("a", 0), first, second, runAt(12_000)})), Options{Params: testParams()})
+			got := replayed(t, recordingOf(t, slices.Concat(a, []event{starts("a", 0), first, second, runAt(12_000)})),
+				Options{Params: testParams()})
 			last.value = c.want
-			want := forecast(t, pipeline.Input{Now: 12_000, TargetRose: pipeline.Never, Instances: []pipeline.Instance{{ID: "a", Samples: samplesOf(append(a, last))}}})
+			want := forecast(t, pipeline.Input{Now: 12_000, TargetRose: pipeline.Never,
+				Instances: []pipeline.Instance{{ID: "a", Samples: samplesOf(append(a, last))}}})
 			assert.Equal(t, want, got[0].Forecast)
 		})
 	}
@@ -155,7 +160,8 @@ func TestTheSampleReceivedLastCounts(t *testing.T) {
 func TestAnInstanceWithoutAStartIsThereFromItsFirstSample(t *testing.T) {
 	a, b := ramp("a", 0, 20, 0.5, 0), ramp("b", 10, 20, 0.5, 0)
 	b[0].received = 19_000 // the run at 18 s takes the second for the first
-	got := replayed(t, recordingOf(t, slices.Concat(a, b, []event{runAt(18_000), runAt(20_000)})), Options{Params: testParams()})
+	got := replayed(t, recordingOf(t, slices.Concat(a, b, []event{runAt(18_000), runAt(20_000)})),
+		Options{Params: testParams()})
 	for i, start := range []int64{11_000, 10_000} {
 		n := got[i].Now / 1000
 		want := forecast(t, pipeline.Input{Now: got[i].Now, TargetRose: pipeline.Never, Instances: []pipeline.Instance{
@@ -170,25 +176,29 @@ func TestOfABatchTheLaterLineCounts(t *testing.T) {
 	for n := range int64(100) { // ten samples for each of ten times, received together, with others in between
 		other := event{kind: sample, instance: []byte("b"), at: 99_000, received: 99_000 - n%7*1000}
 		batch = append(batch, other)
-		batch = append(batch, event{kind: sample, instance: []byte("a"), at: n % 10 * 1000, received: 10_000, value: float64(n)})
+		batch = append(batch, event{kind: sample, instance: []byte("a"), at: n % 10 * 1000, received: 10_000,
+			value: float64(n)})
 	}
 	var last []event
 	for i := 181; i < 200; i += 2 {
 		last = append(last, batch[i])
 	}
 	got := replayed(t, recordingOf(t, append(batch, starts("a", 0), runAt(10_000))), Options{Params: testParams()})
-	want := forecast(t, pipeline.Input{Now: 10_000, TargetRose: pipeline.Never, Instances: []pipeline.Instance{{ID: "a", Samples: samplesOf(last)}}})
+	want := forecast(t, pipeline.Input{Now: 10_000, TargetRose: pipeline.Never,
+		Instances: []pipeline.Instance{{ID: "a", Samples: samplesOf(last)}}})
 	assert.Equal(t, want, got[0].Forecast)
 }
 
 func TestAnEndAtZeroIsAnEnd(t *testing.T) {
-	events := slices.Concat(ramp("a", -20, 10, 0.5, 0), ramp("b", -20, -1, 0.5, 0), []event{starts("a", -60_000), starts("b", -60_000), ends("b", 0), runAt(10_000)})
+	events := slices.Concat(ramp("a", -20, 10, 0.5, 0), ramp("b", -20, -1, 0.5, 0),
+		[]event{starts("a", -60_000), starts("b", -60_000), ends("b", 0), runAt(10_000)})
 	got := replayed(t, recordingOf(t, events), Options{Params: testParams()})
 	assert.Equal(t, 1, got[0].Forecast.Active)
 }
 
 func TestRisenTargetDelaysScaleDown(t *testing.T) {
-	fleet := slices.Concat(ramp("a", 0, 200, 0.1, 0), ramp("b", 0, 200, 0.1, 0), []event{starts("a", 0), starts("b", 0), ends("b", 90_000), runAt(100_000)})
+	fleet := slices.Concat(ramp("a", 0, 200, 0.1, 0), ramp("b", 0, 200, 0.1, 0),
+		[]event{starts("a", 0), starts("b", 0), ends("b", 90_000), runAt(100_000)})
 	for name, c := range map[string]struct {
 		targets []event
 		want    pipeline.Reason
@@ -200,9 +210,11 @@ func TestRisenTargetDelaysScaleDown(t *testing.T) {
 		"the first, after one left": {[]event{targetAt(90_000, 2)}, pipeline.ScaleUpPending},
 		"risen":                     {[]event{targetAt(0, 2), targetAt(70_000, 4)}, pipeline.ScaleUpPending},
 		"repeated":                  {[]event{targetAt(0, 4), targetAt(70_000, 4)}, pipeline.Headroom},
-		"fallen since it rose":      {[]event{targetAt(0, 2), targetAt(70_000, 5), targetAt(80_000, 4)}, pipeline.ScaleUpPending},
-		"corrected on a later line": {[]event{targetAt(0, 4), targetAt(70_000, 5), targetAt(70_000, 4)}, pipeline.Headroom},
-		"not yet planned":           {[]event{targetAt(100_001, 9)}, pipeline.NoNeed},
+		"fallen since it rose": {[]event{targetAt(0, 2), targetAt(70_000, 5), targetAt(80_000, 4)},
+			pipeline.ScaleUpPending},
+		"corrected on a later line": {[]event{targetAt(0, 4), targetAt(70_000, 5), targetAt(70_000, 4)},
+			pipeline.Headroom},
+		"not yet planned": {[]event{targetAt(100_001, 9)}, pipeline.NoNeed},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := replayed(t, recordingOf(t, append(slices.Clone(fleet), c.targets...)), Options{Params: testParams()})
@@ -213,7 +225,8 @@ func TestRisenTargetDelaysScaleDown(t *testing.T) {
 }
 
 func TestTheFirstTargetIsHeldAgainstInstancesLongGone(t *testing.T) {
-	fleet := slices.Concat(ramp("a", 0, 900, 0.1, 0), []event{starts("a", 0), starts("b", 0), ends("b", 100_000), targetAt(50_000, 2), runAt(900_000)})
+	fleet := slices.Concat(ramp("a", 0, 900, 0.1, 0),
+		[]event{starts("a", 0), starts("b", 0), ends("b", 100_000), targetAt(50_000, 2), runAt(900_000)})
 	p := testParams()
 	p.PendingExpiry = time.Hour
 	got := replayed(t, recordingOf(t, fleet), Options{Params: p})
@@ -254,8 +267,10 @@ func TestCooldownsCountFromTheDecisionsOfEarlierRuns(t *testing.T) {
 }
 
 func TestNewInstanceDelaysScaleDown(t *testing.T) {
-	fleet := slices.Concat(ramp("a", 0, 400, 0.1, 0), []event{starts("a", 0), starts("b", 100_000), ends("b", 101_000), runAt(279_999), runAt(280_000)})
-	fleet = append(fleet, targetAt(0, 3), event{kind: sample, instance: []byte("yet to come"), at: 280_500, received: 280_000, value: 1})
+	fleet := slices.Concat(ramp("a", 0, 400, 0.1, 0),
+		[]event{starts("a", 0), starts("b", 100_000), ends("b", 101_000), runAt(279_999), runAt(280_000)})
+	fleet = append(fleet, targetAt(0, 3), event{kind: sample, instance: []byte("yet to come"), at: 280_500,
+		received: 280_000, value: 1})
 	got := replayed(t, recordingOf(t, fleet), Options{Params: testParams(), Cooldowns: true})
 	assert.Equal(t, pipeline.CoolingDown, got[0].Decision.Reason)
 	assert.Equal(t, pipeline.Headroom, got[1].Decision.Reason)
@@ -380,7 +395,8 @@ func TestRunStopsWhenItIsInterrupted(t *testing.T) {
 func TestRunReportsWriteErrors(t *testing.T) {
 	full := errors.New("no space left")
 	for _, runs := range []int{1, 5000} {
-		_, err := Run(t.Context(), strings.NewReader(strings.Repeat("{\"run\":1}\n", runs)), failingWriter{full}, Options{Params: testParams()}, JSON)
+		_, err := Run(t.Context(), strings.NewReader(strings.Repeat("{\"run\":1}\n", runs)), failingWriter{full},
+			Options{Params: testParams()}, JSON)
 		require.ErrorIs(t, err, full)
 	}
 }
@@ -416,34 +432,40 @@ func TestRunsLearn(t *testing.T) {
 	assert.Less(t, off(Options{Params: params, Learn: true}), off(Options{Params: params})/2)
 }
 
-// Bounds are those of the time of a run, ahead of their window by the horizon, and what is not to be learned is not.
+// Bounds are those of the time of a run, ahead of their window by the horizon, and what is not to
+// be learned is not.
 func TestRunsHaveTheBoundsOfTheirTime(t *testing.T) {
 	began := time.Date(2026, time.March, 29, 0, 0, 0, 0, time.UTC) // clocks go forward at 1:00
 	var events []event
 	for s := range int64(3 * 3600) {
 		at := began.UnixMilli() + s*1000
-		events = append(events, event{kind: sample, instance: []byte("a"), at: at, received: at, value: 1.4 + math.Sin(float64(s)/300)})
+		events = append(events, event{kind: sample, instance: []byte("a"), at: at, received: at,
+			value: 1.4 + math.Sin(float64(s)/300)})
 		if s >= 60 && s%15 == 0 {
 			events = append(events, runAt(at))
 		}
 	}
 	events = append(events, starts("a", began.UnixMilli()))
-	window, err := schedule.Recurring("30 2 * * *", "Europe/Berlin", 30*time.Minute) // 2:30 does not come: it is at 1:00
+	// 2:30 does not come: it is at 1:00
+	window, err := schedule.Recurring("30 2 * * *", "Europe/Berlin", 30*time.Minute)
 	require.NoError(t, err)
 	params := pipeline.AdaptiveParams()
 	params.Threshold, params.Max = 0.7, 20
 	e := schedule.Entry{Name: "event", Window: window, Min: new(12), Unlearned: true}
 	usual := pipeline.Bounds{Min: params.Min, Max: params.Max, Lateness: params.Lateness}
 	recording := recordingOf(t, events)
-	scheduled := replayed(t, recording, Options{Params: params, Learn: true, Schedules: schedule.New(usual, []schedule.Entry{e})})
+	scheduled := replayed(t, recording, Options{Params: params, Learn: true,
+		Schedules: schedule.New(usual, []schedule.Entry{e})})
 	e.Unlearned = false
-	learned := replayed(t, recording, Options{Params: params, Learn: true, Schedules: schedule.New(usual, []schedule.Entry{e})})
+	learned := replayed(t, recording, Options{Params: params, Learn: true,
+		Schedules: schedule.New(usual, []schedule.Entry{e})})
 	differ := 0
 	for i, r := range scheduled {
 		require.NoError(t, r.Err)
 		minute := float64(r.Now-began.UnixMilli()) / 60_000
 		ahead := r.Forecast.Horizon.Minutes()
-		assert.Equal(t, minute >= 60-ahead && minute < 90, r.Decision.Desired == 12, "minute %v: %d", minute, r.Decision.Desired)
+		assert.Equal(t, minute >= 60-ahead && minute < 90, r.Decision.Desired == 12, "minute %v: %d", minute,
+			r.Decision.Desired)
 		same := r.Forecast.Total == learned[i].Forecast.Total
 		assert.True(t, same || minute > 60, "minute %v", minute)
 		if !same {

@@ -6,9 +6,9 @@ import (
 	"io"
 )
 
-// Run reads a recording from in, evaluates its runs, writes the results to out and returns how many there were. Where
-// a line of the input cannot be used, the runs that the lines before it ask for are evaluated and written, by what
-// those lines say, and the *LineError is returned.
+// Run reads a recording from in, evaluates its runs, writes the results to out and returns how many
+// there were. Where a line of the input cannot be used, the runs that the lines before it ask for
+// are evaluated and written, by what those lines say, and the *LineError is returned.
 func Run(ctx context.Context, in io.Reader, out io.Writer, o Options, f Format) (runs int, err error) {
 	if err := o.Params.Validate(); err != nil {
 		return 0, err
@@ -37,8 +37,8 @@ func Run(ctx context.Context, in io.Reader, out io.Writer, o Options, f Format) 
 	return runs, errors.Join(unreadable, w.Flush())
 }
 
-// readUntil reads a recording, or gives up, without one, when the context is done: a read from a terminal or a pipe
-// cannot be interrupted otherwise.
+// readUntil reads a recording, or gives up, without one, when the context is done: a read from a
+// terminal or a pipe cannot be interrupted otherwise.
 func readUntil(ctx context.Context, in io.Reader) (*Recording, error) {
 	type outcome struct {
 		rec *Recording

@@ -58,8 +58,8 @@ func BriefPercent(share float64) string {
 	return Brief(100*share) + "%"
 }
 
-// More returns the difference of a ratio from 1 in per cent, such as "5.3% more", "" if that rounds to 0 or is not known.
-// fewer is the word for a ratio below 1.
+// More returns the difference of a ratio from 1 in per cent, such as "5.3% more", "" if that rounds
+// to 0 or is not known. fewer is the word for a ratio below 1.
 func More(ratio float64, decimals int, fewer string) string {
 	percent := 100 * (ratio - 1)
 	text := Percent(math.Abs(percent)/100, decimals)

@@ -1,8 +1,8 @@
-// Package report holds the report of a command of the lab and writes it: as text for a terminal, as a page of HTML that
-// needs no other file, and as files of figures and charts.
+// Package report holds the report of a command of the lab and writes it: as text for a terminal, as
+// a page of HTML that needs no other file, and as files of figures and charts.
 //
-// A [Report] is a list of parts in the order in which they are read. Most are both on the terminal and on the page;
-// figures that stand out and charts are on the page alone.
+// A [Report] is a list of parts in the order in which they are read. Most are both on the terminal
+// and on the page; figures that stand out and charts are on the page alone.
 package report
 
 import (
@@ -120,7 +120,8 @@ func (r *Report) add(p part) {
 // PageFile is the name of the file of the page.
 const PageFile = "report.html"
 
-// Save writes the files, and the page if the report has a name, to a directory. It makes the directory if it is missing.
+// Save writes the files, and the page if the report has a name, to a directory. It makes the
+// directory if it is missing.
 func (r *Report) Save(dir string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err

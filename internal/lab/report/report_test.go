@@ -90,7 +90,8 @@ func TestNumbers(t *testing.T) {
 	assert.Empty(t, report.Percent(math.NaN(), 2))
 	assert.Equal(t, "0.00", report.Decimal(-0.001, 2))
 	assert.Equal(t, "12.3%", report.Percent(0.1234, 1))
-	for v, want := range map[float64]string{0: "0", -0.01: "0", 1: "1", 9.94: "9.9", 9.95: "10", 123.4: "123", -2.5: "-2.5"} {
+	for v, want := range map[float64]string{0: "0", -0.01: "0", 1: "1", 9.94: "9.9", 9.95: "10", 123.4: "123",
+		-2.5: "-2.5"} {
 		assert.Equal(t, want, report.Brief(v))
 	}
 	assert.Equal(t, "less than 0.1%", report.BriefPercent(0.0001))

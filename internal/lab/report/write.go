@@ -44,8 +44,8 @@ var (
 	}).Parse(pageText))
 )
 
-// WritePage writes the report as one page of HTML that needs no other file: it fits any width and paper, and is light or
-// dark as the reader's screen is set. It writes nothing if it fails.
+// WritePage writes the report as one page of HTML that needs no other file: it fits any width and
+// paper, and is light or dark as the reader's screen is set. It writes nothing if it fails.
 func (r *Report) WritePage(w io.Writer) error {
 	data := struct {
 		Name  string

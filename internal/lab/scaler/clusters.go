@@ -39,8 +39,8 @@ func (a *autoscaled) Decide(v *lab.View) int {
 	return n
 }
 
-// newKEDA returns an HPA on the utilisation that Prometheus has of the pods that are ready: a trigger of KEDA whose target
-// is an AverageValue.
+// newKEDA returns an HPA on the utilisation that Prometheus has of the pods that are ready: a
+// trigger of KEDA whose target is an AverageValue.
 func newKEDA(s Setup, behavior *autoscalingv2.HorizontalPodAutoscalerBehavior) (lab.Scaler, error) {
 	h, err := hpa.New(s.Min, s.Max, behavior, hpa.DefaultFlags())
 	metrics := func(v *lab.View) []hpa.Metric {
@@ -76,7 +76,8 @@ func podsOf(v *lab.View) []hpa.Pod {
 	out := make([]hpa.Pod, len(all))
 	for i, p := range all {
 		started := p.Created + containerStart.Milliseconds()
-		x := hpa.Pod{Phase: corev1.PodPending, Started: p.Created, Ready: corev1.ConditionFalse, Changed: p.Created, Request: cpuRequest}
+		x := hpa.Pod{Phase: corev1.PodPending, Started: p.Created, Ready: corev1.ConditionFalse, Changed: p.Created,
+			Request: cpuRequest}
 		if p.IsReady(v.Now) {
 			x.Phase, x.Ready, x.Changed = corev1.PodRunning, corev1.ConditionTrue, p.Ready
 		} else if started <= v.Now {
@@ -87,8 +88,8 @@ func podsOf(v *lab.View) []hpa.Pod {
 	return out
 }
 
-// withUsage adds what metrics-server has of each pod. What it has is from its last collection, and was sampled by the
-// kubelet before that, from the start of the pod's container on.
+// withUsage adds what metrics-server has of each pod. What it has is from its last collection, and
+// was sampled by the kubelet before that, from the start of the pod's container on.
 func withUsage(pods []hpa.Pod, all []*lab.Pod, s Sources, now int64) []hpa.Pod {
 	every, at := s.MetricsServer.Milliseconds(), s.MetricsServerPhase.Milliseconds()
 	collected := lab.AtOrBefore(now, at, every)
@@ -101,5 +102,6 @@ func withUsage(pods []hpa.Pod, all []*lab.Pod, s Sources, now int64) []hpa.Pod {
 	return pods
 }
 
-// milli is a value in milli-units, rounded up as quantities are once the error of binary fractions has been taken away.
+// milli is a value in milli-units, rounded up as quantities are once the error of binary fractions
+// has been taken away.
 func milli(v float64) int64 { return int64(math.Ceil(v*1000 - 1e-6)) }

@@ -77,9 +77,10 @@ func newBound(s Setup, ahead time.Duration) (*bound, error) {
 	return &bound{clock: clock{period: 1000}, load: s.Load, ahead: ahead.Milliseconds(), need: need}, nil
 }
 
-// newClairvoyant returns the least pods that keep the load of every second at or below the threshold: each is ordered one
-// start time ahead, and removed once the load does without it and will do so for as long as another would take to start.
-// At a time t these are the pods that the largest load from t to t plus the start time takes.
+// newClairvoyant returns the least pods that keep the load of every second at or below the
+// threshold: each is ordered one start time ahead, and removed once the load does without it and
+// will do so for as long as another would take to start. At a time t these are the pods that the
+// largest load from t to t plus the start time takes.
 func newClairvoyant(s Setup) (lab.Scaler, error) {
 	if s.Startup <= 0 {
 		return nil, fmt.Errorf("startup: %s: must be above 0s for clairvoyant", s.Startup)
@@ -87,13 +88,14 @@ func newClairvoyant(s Setup) (lab.Scaler, error) {
 	return newBound(s, s.Startup)
 }
 
-// newInstant returns the pods that the load of the moment takes, up and down, each second: what no scaler that has to
-// measure can beat without a forecast. Pods take their time to start nevertheless, so that it is short of pods whenever the
-// load rises by more than its pods have room for.
+// newInstant returns the pods that the load of the moment takes, up and down, each second: what no
+// scaler that has to measure can beat without a forecast. Pods take their time to start
+// nevertheless, so that it is short of pods whenever the load rises by more than its pods have room
+// for.
 func newInstant(s Setup) (lab.Scaler, error) { return newBound(s, 0) }
 
-// newInstantHPA returns an HPA with the default behaviour that reads the exact load of the moment each 15 s: what no metric can beat
-// through such an HPA without a forecast.
+// newInstantHPA returns an HPA with the default behaviour that reads the exact load of the moment
+// each 15 s: what no metric can beat through such an HPA without a forecast.
 func newInstantHPA(s Setup) (lab.Scaler, error) {
 	known, err := newBound(s, 0)
 	if err != nil {
@@ -101,7 +103,8 @@ func newInstantHPA(s Setup) (lab.Scaler, error) {
 	}
 	h, err := hpa.New(s.Min, s.Max, nil, hpa.DefaultFlags())
 	metrics := func(v *lab.View) []hpa.Metric {
-		return []hpa.Metric{hpa.External{Total: milli(known.load.Rate(v.Now) * s.Cost), Target: milli(s.Threshold), Average: true}}
+		return []hpa.Metric{hpa.External{Total: milli(known.load.Rate(v.Now) * s.Cost), Target: milli(s.Threshold),
+			Average: true}}
 	}
 	return &autoscaled{clock: newClock(s.Seed, "the HPA", hpaPeriod), hpa: h, metrics: metrics, pods: podsOf}, err
 }

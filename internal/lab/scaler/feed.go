@@ -11,8 +11,8 @@ import (
 	"github.com/foresail/foresail/pipeline"
 )
 
-// feed makes forecasts of what it has read of pods, as the adapter does: pods count from their Ready condition on, whose
-// time has whole seconds.
+// feed makes forecasts of what it has read of pods, as the adapter does: pods count from their
+// Ready condition on, whose time has whole seconds.
 type feed struct {
 	pipeline *pipeline.Pipeline
 	source   lab.Source
@@ -45,7 +45,8 @@ func newFeed(p pipeline.Params, s *Setup, source lab.Source, warmUp time.Duratio
 	if err != nil {
 		return nil, err
 	}
-	f := &feed{pipeline: made, source: source, meter: busy, warmUp: warmUp.Milliseconds(), series: map[string]*series{}, past: pipeline.NewLearned(&p)}
+	f := &feed{pipeline: made, source: source, meter: busy, warmUp: warmUp.Milliseconds(), series: map[string]*series{},
+		past: pipeline.NewLearned(&p)}
 	if s.Past != nil {
 		f.past = s.Past.Clone()
 	}
@@ -179,8 +180,10 @@ type Metric int
 // The metrics there are.
 const (
 	Utilization Metric = iota // busy share of the event loop, which ends at 1
-	Requests                  // requests per second, which do not saturate; the threshold is as many as keep a pod of average speed that busy
-	Both                      // a PredictedMetric of each, of which the HPA takes the larger
+	// requests per second, which do not saturate; the threshold is as many as keep a pod of average
+	// speed that busy
+	Requests
+	Both // a PredictedMetric of each, of which the HPA takes the larger
 )
 
 // feeds returns a forecast for each PredictedMetric that the HPA reads.
@@ -207,7 +210,8 @@ func (s *Setup) feeds() ([]*feed, error) {
 	return feeds, nil
 }
 
-// ofRequests returns a forecast of requests per second, with the same settings but for what is of utilisation alone.
+// ofRequests returns a forecast of requests per second, with the same settings but for what is of
+// utilisation alone.
 func (s *Setup) ofRequests() (*feed, error) {
 	if !(s.Cost > 0) {
 		return nil, fmt.Errorf("cost: %v: must be above 0 where requests are read", s.Cost)

@@ -7,7 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A pod that is busy all the time tells no more than that; the requests that reach it tell by how much they are too many.
+// A pod that is busy all the time tells no more than that; the requests that reach it tell by how
+// much they are too many.
 func TestRequestsShowOverloadBeyondSaturation(t *testing.T) {
 	const now = 400_000
 	full := steady(now, 1, 1, 1, 1)
@@ -31,7 +32,8 @@ func TestRequestsShowOverloadBeyondSaturation(t *testing.T) {
 		s.Metric = Both
 		assert.Equal(t, 6, decideWith(t, name, s, quiet), "%s: the larger of both", name)
 		s.Metric = Requests
-		assert.Equal(t, 4, decideWith(t, name, s, quiet), "%s: nothing to do, for which it does not scale down at once", name)
+		assert.Equal(t, 4, decideWith(t, name, s, quiet), "%s: nothing to do, for which it does not scale down at once",
+			name)
 	}
 }
 

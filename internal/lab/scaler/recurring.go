@@ -17,12 +17,14 @@ type History struct {
 
 const (
 	day = 24 * time.Hour
-	// recurringRange is how much of the past the second trigger of [recurring] looks at. It begins at the same time of an earlier day,
-	// so that pods are there half an hour before they were needed then.
+	// recurringRange is how much of the past the second trigger of [recurring] looks at. It begins
+	// at the same time of an earlier day, so that pods are there half an hour before they were
+	// needed then.
 	recurringRange = 30 * time.Minute
 )
 
-// recurring returns keda with a second trigger, the offset rule that Mimir ships for its own components: with 7 days,
+// recurring returns keda with a second trigger, the offset rule that Mimir ships for its own
+// components: with 7 days,
 //
 //	max_over_time(load[30m] offset 6d23h30m)
 //

@@ -44,11 +44,13 @@ func TestPodsAreThereHalfAnHourBeforeTheirTimeOfEarlier(t *testing.T) {
 			{1_800_000, 6}, // it has not begun
 		} {
 			s := withHistory(burst(now-ago+c.burst), -2*ago)
-			assert.Equal(t, c.want, decideWith(t, name, s, steady(now, 0.2, 0.2, 0.2, 0.2, 0.2, 0.2)), "%s: %d ms", name, c.burst)
+			assert.Equal(t, c.want, decideWith(t, name, s, steady(now, 0.2, 0.2, 0.2, 0.2, 0.2, 0.2)), "%s: %d ms",
+				name, c.burst)
 			assert.Equal(t, 6, decideWith(t, "keda", s, steady(now, 0.2, 0.2, 0.2, 0.2, 0.2, 0.2)))
 		}
 		s := withHistory(burst(now-ago), -2*ago)
-		assert.Equal(t, 16, decideWith(t, name, s, steady(now, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1)), "the larger of both: 11/0.7 pods")
+		assert.Equal(t, 16, decideWith(t, name, s, steady(now, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1)),
+			"the larger of both: 11/0.7 pods")
 	}
 }
 
@@ -57,7 +59,8 @@ func TestEarlierLoadIsAllOfIt(t *testing.T) {
 	const now = 400_000
 	for name, ago := range lookBack {
 		s := withHistory(loadOf(func(int64) float64 { return 1700 }), -2*ago)
-		assert.Equal(t, 20, decideWith(t, name, s, steady(now, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1)), "%s: 13.6 pods' work", name)
+		assert.Equal(t, 20, decideWith(t, name, s, steady(now, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1)), "%s: 13.6 pods' work",
+			name)
 	}
 }
 

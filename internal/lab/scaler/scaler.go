@@ -1,7 +1,7 @@
-// Package scaler has the scalers that are compared, by name: what clusters do today (hpa-cpu, keda, and keda with a trigger
-// on what the load was a day or a week ago), the paper's
-// scaler, Foresail in each of the ways that its forecast can reach the replicas, and bounds that know what no scaler can
-// know (clairvoyant, instant and instant/hpa-defaults).
+// Package scaler has the scalers that are compared, by name: what clusters do today (hpa-cpu, keda,
+// and keda with a trigger on what the load was a day or a week ago), the paper's scaler, Foresail
+// in each of the ways that its forecast can reach the replicas, and bounds that know what no scaler
+// can know (clairvoyant, instant and instant/hpa-defaults).
 //
 // What is Foresail's is Foresail's own code: the pipeline, and the external metrics with their rounding.
 package scaler
@@ -32,12 +32,13 @@ type Setup struct {
 	// Metric is what foresail-total, foresail-load and foresail-replicas read of each pod.
 	Metric Metric
 
-	// Behavior is the behaviour of the HPA that foresail-total, foresail-load and foresail-replicas go through, and of those
-	// of NAME/same-behavior; nil = none. The HPAs of hpa-cpu, keda and NAME/hpa-defaults have none.
+	// Behavior is the behaviour of the HPA that foresail-total, foresail-load and foresail-replicas
+	// go through, and of those of NAME/same-behavior; nil = none. The HPAs of hpa-cpu, keda and
+	// NAME/hpa-defaults have none.
 	Behavior *autoscalingv2.HorizontalPodAutoscalerBehavior
 
-	// Startup is how long a pod takes to serve: what foresail-* assume until they have seen pods start (0 = what Params
-	// say) and what clairvoyant knows.
+	// Startup is how long a pod takes to serve: what foresail-* assume until they have seen pods
+	// start (0 = what Params say) and what clairvoyant knows.
 	Startup time.Duration
 	Sources Sources // zero = DefaultSources(Seed)
 	Seed    uint64  // of when the periods of scalers begin
@@ -146,7 +147,8 @@ var recurrings = []maker{
 // Names returns the names of the scalers that there are, in the order in which results list them.
 func Names() []string { return namesOf(makers) }
 
-// DefaultNames returns what a comparison needs at least: what clusters use today, what docs/hpa.md recommends, and a bound.
+// DefaultNames returns what a comparison needs at least: what clusters use today, what docs/hpa.md
+// recommends, and a bound.
 func DefaultNames() []string { return []string{"keda", "foresail-total", "clairvoyant"} }
 
 // Variations returns the names of scalers with another HPA behaviour, which results list after the others:
@@ -185,7 +187,8 @@ func withDefaults(of func(Setup) (lab.Scaler, error)) func(Setup) (lab.Scaler, e
 	}
 }
 
-// RecommendedParams are the defaults of a PredictedMetric of a utilisation, which foresail-* have unless others are tried.
+// RecommendedParams are the defaults of a PredictedMetric of a utilisation, which foresail-* have
+// unless others are tried.
 func RecommendedParams() pipeline.Params { return defaults(nil) }
 
 // PaperParams are those of the paper's method.
@@ -194,7 +197,8 @@ func PaperParams() pipeline.Params { return defaults(&v1alpha1.Holt{}) }
 // defaults are those that the API has for a method. Threshold and replicas come from a Setup.
 func defaults(holt *v1alpha1.Holt) pipeline.Params {
 	p, err := params.FromSpec(v1alpha1.PredictedMetricSpec{
-		Threshold: resource.MustParse("700m"), MaxReplicas: new(int32(20)), Saturation: new(resource.MustParse("1")), Holt: holt,
+		Threshold: resource.MustParse("700m"), MaxReplicas: new(int32(20)), Saturation: new(resource.MustParse("1")),
+		Holt: holt,
 	})
 	if err != nil {
 		panic(err) // of a constant

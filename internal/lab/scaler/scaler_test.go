@@ -51,7 +51,8 @@ func TestEveryScalerScalesDown(t *testing.T) {
 		assert.LessOrEqual(t, last.Ready, need(200)+2, name)
 		assert.GreaterOrEqual(t, last.Ready, need(200), name)
 		if !slices.Contains(bounds, name) {
-			assert.Empty(t, slices.DeleteFunc(r.Changes, func(c lab.Change) bool { return c.To < c.From }), "%s scaled up under a falling load", name)
+			assert.Empty(t, slices.DeleteFunc(r.Changes, func(c lab.Change) bool { return c.To < c.From }),
+				"%s scaled up under a falling load", name)
 		}
 	}
 }
@@ -110,7 +111,8 @@ func TestHPAsOfOneSeedActTogether(t *testing.T) {
 		times[want] = true
 		assert.GreaterOrEqual(t, want, int64(0))
 		assert.Less(t, want, hpaPeriod.Milliseconds())
-		for _, name := range append([]string{"hpa-cpu", "foresail-total", "foresail-load", "foresail-replicas"}, Variations()...) {
+		for _, name := range append([]string{"hpa-cpu", "foresail-total", "foresail-load", "foresail-replicas"},
+			Variations()...) {
 			assert.Equal(t, want, first(name, seed), name)
 		}
 	}
@@ -174,7 +176,8 @@ func TestInstantThroughAnHPA(t *testing.T) {
 	require.GreaterOrEqual(t, len(up.Changes), 2)
 	first, second := up.Changes[0], up.Changes[1]
 	assert.Less(t, first.T, int64(85_000), "within a period")
-	assert.Equal(t, lab.Change{T: first.T + hpaPeriod.Milliseconds(), From: 4, To: 8}, second, "twice as many at the most")
+	assert.Equal(t, lab.Change{T: first.T + hpaPeriod.Milliseconds(), From: 4, To: 8}, second,
+		"twice as many at the most")
 	down := play(t, "instant/hpa-defaults", testSetup(ramp(1000, 100, 70_000, 70_001)), need(1000), 10*time.Minute)
 	assert.GreaterOrEqual(t, down.Changes[0].T, int64(370_000))
 }
@@ -188,14 +191,18 @@ func TestRejectsUnusableSettings(t *testing.T) {
 		{"best", func(*Setup) {}, `scaler: "best": must be one of hpa-cpu, keda, paper, foresail-total, foresail-load, foresail-replicas, foresail-direct, clairvoyant, instant`},
 		{"keda", func(s *Setup) { s.Threshold = math.NaN() }, "keda: threshold: NaN: must be above 0 and at most 1"},
 		{"keda", func(s *Setup) { s.Min = 0 }, "keda: min and max: 0 and 30: must be at least 1, and max at least min"},
-		{"keda", func(s *Setup) { s.Sources = DefaultSources(1); s.Sources.KEDA.Period = 0 }, "keda: sources.keda.period: 0s: must be whole seconds, at least 1s"},
-		{"keda", func(s *Setup) { s.Sources = DefaultSources(1); s.Sources.Kubelet.Phase = time.Millisecond }, "keda: sources.kubelet.phase: 1ms: must be whole seconds, at least 0s"},
+		{"keda", func(s *Setup) { s.Sources = DefaultSources(1); s.Sources.KEDA.Period = 0 },
+			"keda: sources.keda.period: 0s: must be whole seconds, at least 1s"},
+		{"keda", func(s *Setup) { s.Sources = DefaultSources(1); s.Sources.Kubelet.Phase = time.Millisecond },
+			"keda: sources.kubelet.phase: 1ms: must be whole seconds, at least 0s"},
 		{"paper", func(s *Setup) { s.Paper.RiskFactor = 0 }, "paper: riskFactor: 0: must be finite and above 0"},
-		{"foresail-load", func(s *Setup) { s.Params.Interval = 0 }, "foresail-load: sampleInterval: 0s: must be a whole number of milliseconds, at least 100ms"},
+		{"foresail-load", func(s *Setup) { s.Params.Interval = 0 },
+			"foresail-load: sampleInterval: 0s: must be a whole number of milliseconds, at least 100ms"},
 		{"clairvoyant", func(s *Setup) { s.Startup = 0 }, "clairvoyant: startup: 0s: must be above 0s for clairvoyant"},
 		{"instant", func(s *Setup) { s.Load = nil }, "instant: load: absent: must be given to a bound"},
 		{"instant", func(s *Setup) { s.Cost = 0 }, "instant: cost: 0: must be above 0"},
-		{"instant/hpa-defaults", func(s *Setup) { s.Load = nil }, "instant/hpa-defaults: load: absent: must be given to a bound"},
+		{"instant/hpa-defaults", func(s *Setup) { s.Load = nil },
+			"instant/hpa-defaults: load: absent: must be given to a bound"},
 	} {
 		s := testSetup(ramp(1, 1, 0, 1))
 		c.change(&s)

@@ -35,8 +35,8 @@ type rate float64
 
 func (r rate) Rate(int64) float64 { return float64(r) }
 
-// TestSettingsAreTheDefaultsOfTheAPI compares with a PredictedMetric that gives nothing but what is required, and with the
-// defaults of the pipeline.
+// TestSettingsAreTheDefaultsOfTheAPI compares with a PredictedMetric that gives nothing but what is
+// required, and with the defaults of the pipeline.
 func TestSettingsAreTheDefaultsOfTheAPI(t *testing.T) {
 	for method, c := range map[string]struct{ simulated, pipeline pipeline.Params }{
 		"":           {scaler.RecommendedParams(), pipeline.AdaptiveParams()},

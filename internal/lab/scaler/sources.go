@@ -19,9 +19,10 @@ type Sources struct {
 	MetricsServerPhase time.Duration
 }
 
-// DefaultSources returns the sources of the model: Foresail reads pods each second; the paper's pods push readings of a
-// second in batches of five; Prometheus scrapes a gauge over 5 s each 5 s; the kubelet samples CPU over 10 s, which
-// metrics-server collects each 15 s. When within their periods they do so is drawn from the seed.
+// DefaultSources returns the sources of the model: Foresail reads pods each second; the paper's
+// pods push readings of a second in batches of five; Prometheus scrapes a gauge over 5 s each 5 s;
+// the kubelet samples CPU over 10 s, which metrics-server collects each 15 s. When within their
+// periods they do so is drawn from the seed.
 func DefaultSources(seed uint64) Sources {
 	at := func(of string, period time.Duration) time.Duration {
 		return (time.Duration(phase(seed, of, period)) * time.Millisecond).Truncate(time.Second)
@@ -32,8 +33,9 @@ func DefaultSources(seed uint64) Sources {
 			Window: time.Second, Period: time.Second,
 			Batch: 5 * time.Second, BatchPhase: at("the paper's batches", 5*time.Second),
 		},
-		KEDA:    lab.Source{Window: 5 * time.Second, Period: 5 * time.Second, Phase: at("scrapes", 5*time.Second)},
-		Kubelet: lab.Source{Window: 10 * time.Second, Period: 10 * time.Second, Phase: at("the kubelet", 10*time.Second)},
+		KEDA: lab.Source{Window: 5 * time.Second, Period: 5 * time.Second, Phase: at("scrapes", 5*time.Second)},
+		Kubelet: lab.Source{Window: 10 * time.Second, Period: 10 * time.Second,
+			Phase: at("the kubelet", 10*time.Second)},
 
 		MetricsServer: 15 * time.Second, MetricsServerPhase: at("metrics-server", 15*time.Second),
 	}
@@ -62,15 +64,16 @@ func (s *Sources) check() error {
 			{"batchPhase", x.source.BatchPhase, 0},
 		} {
 			if v.value < v.least || v.value%time.Second != 0 {
-				return fmt.Errorf("sources.%s.%s: %s: must be whole seconds, at least %s", x.name, v.field, v.value, v.least)
+				return fmt.Errorf("sources.%s.%s: %s: must be whole seconds, at least %s", x.name, v.field, v.value,
+					v.least)
 			}
 		}
 	}
 	return nil
 }
 
-// latest returns the newest reading of a pod, which can be read since some time, that can be seen at a time: the mean over the
-// window, and when it was taken; false before there is one.
+// latest returns the newest reading of a pod, which can be read since some time, that can be seen
+// at a time: the mean over the window, and when it was taken; false before there is one.
 func latest(s lab.Source, p *lab.Pod, since, now int64) (value float64, t int64, ok bool) {
 	period, ph := s.Period.Milliseconds(), s.Phase.Milliseconds()
 	t = lab.AtOrBefore(now-s.Lag.Milliseconds(), ph, period)

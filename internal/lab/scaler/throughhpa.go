@@ -25,11 +25,12 @@ type route struct {
 var (
 	loadTotal  = route{metric: serving.LoadTotal, average: true, target: milli}
 	loadPerPod = route{metric: serving.Load, target: milli}
-	replicas   = route{metric: serving.Replicas, average: true, target: func(float64) int64 { return 1000 }, exact: true}
+	replicas   = route{metric: serving.Replicas, average: true, target: func(float64) int64 { return 1000 },
+		exact: true}
 )
 
-// throughHPA returns Foresail with an HPA that reads one of its metrics each 15 s. A forecast is a function of what has been
-// read alone, so it is made when it is asked for.
+// throughHPA returns Foresail with an HPA that reads one of its metrics each 15 s. A forecast is a
+// function of what has been read alone, so it is made when it is asked for.
 func throughHPA(r route) func(Setup) (lab.Scaler, error) {
 	return func(s Setup) (lab.Scaler, error) {
 		behavior := s.Behavior
@@ -52,7 +53,8 @@ func throughHPA(r route) func(Setup) (lab.Scaler, error) {
 			read := make([]hpa.Metric, len(all))
 			for i, x := range all {
 				total, err := x.read(v, r.metric)
-				read[i] = hpa.External{Total: total, Target: r.target(x.feed.pipeline.Params().Threshold), Average: r.average, Err: err}
+				read[i] = hpa.External{Total: total, Target: r.target(x.feed.pipeline.Params().Threshold),
+					Average: r.average, Err: err}
 			}
 			return read
 		}
@@ -102,8 +104,9 @@ var (
 func (s *served) read(v *lab.View, metric string) (int64, error) {
 	p := s.feed.pipeline.Params()
 	s.snapshot = snapshot.Snapshot{
-		Metric: theMetric, TargetKind: "Deployment", TargetName: "load", Threshold: p.Threshold, StaleAfter: p.StaleAfter,
-		At: time.UnixMilli(v.Now), NewestSample: time.UnixMilli(v.Now),
+		Metric: theMetric, TargetKind: "Deployment", TargetName: "load", Threshold: p.Threshold,
+		StaleAfter: p.StaleAfter,
+		At:         time.UnixMilli(v.Now), NewestSample: time.UnixMilli(v.Now),
 	}
 	for _, pod := range v.Pods {
 		if pod.IsReady(v.Now) {
@@ -112,7 +115,8 @@ func (s *served) read(v *lab.View, metric string) (int64, error) {
 	}
 	s.snapshot.Forecast, s.snapshot.Decision, s.snapshot.Err = s.feed.forecast(v)
 	s.snapshot.Combined = snapshot.Combine([]*snapshot.Snapshot{&s.snapshot})
-	item, err := serving.Read(s, serving.Query{Namespace: theMetric.Namespace, Selector: theSelector, Metric: metric, Now: s.snapshot.At})
+	item, err := serving.Read(s, serving.Query{Namespace: theMetric.Namespace, Selector: theSelector, Metric: metric,
+		Now: s.snapshot.At})
 	return item.Milli, err
 }
 

@@ -29,7 +29,8 @@ func steady(now int64, busy ...float64) *lab.View {
 
 // order adds a pod that is not ready yet.
 func order(v *lab.View) {
-	v.Pods = append(v.Pods, &lab.Pod{ID: fmt.Sprintf("pod-%d", len(v.Pods)), Created: v.Now - 5000, Ready: v.Now + 15_000, Ended: lab.Never})
+	v.Pods = append(v.Pods, &lab.Pod{ID: fmt.Sprintf("pod-%d", len(v.Pods)), Created: v.Now - 5000,
+		Ready: v.Now + 15_000, Ended: lab.Never})
 	v.Target++
 }
 
@@ -65,7 +66,8 @@ func TestHPAsOfOneView(t *testing.T) {
 	}{
 		{"90% are 92% of CPU: 4 x 92/70; 3.6/0.7", steady(now, 0.9, 0.9, 0.9, 0.9), 6, 6},
 		{"76% are within 10% of 70%; as CPU they are 78%", steady(now, 0.76, 0.76, 0.76, 0.76), 5, 4},
-		{"a pod that is starting counts as idle, and as a replica: both are within 10%", short(0.9, 0.9, 0.9, 0.9), 5, 5},
+		{"a pod that is starting counts as idle, and as a replica: both are within 10%", short(0.9, 0.9, 0.9, 0.9), 5,
+			5},
 		{"that is not enough: 83% of CPU for 7, 5.7/0.7", short(0.95, 0.95, 0.95, 0.95, 0.95, 0.95), 9, 9},
 		{"it keeps CPU from growing", short(0.8, 0.8, 0.8), 4, 4},
 		{"a fall is followed after five minutes", steady(now, 0.1, 0.1, 0.1), 3, 3},
@@ -95,7 +97,8 @@ func TestWithoutAForecastReplicasStay(t *testing.T) {
 	for _, name := range []string{"paper", "foresail-total", "foresail-load", "foresail-replicas", "foresail-direct"} {
 		assert.Equal(t, asked.Target, decide(t, name, asked), "%s: no pod is ready", name)
 		if name != "paper" {
-			assert.Equal(t, 2, decide(t, name, steady(9_000, 0.9, 0.9)), "%s: pods have been read for less than ten seconds", name)
+			assert.Equal(t, 2, decide(t, name, steady(9_000, 0.9, 0.9)),
+				"%s: pods have been read for less than ten seconds", name)
 		}
 	}
 }
@@ -146,7 +149,8 @@ func TestWithoutToleranceKeepsTheRestOfABehavior(t *testing.T) {
 func TestStartupTimeLearnsFromPodsThatHaveStarted(t *testing.T) {
 	v := &lab.View{Now: 100_000}
 	add := func(created, ready, ended int64) {
-		v.Pods = append(v.Pods, &lab.Pod{ID: fmt.Sprintf("pod-%d", len(v.Pods)), Created: created, Ready: ready, Ended: ended})
+		v.Pods = append(v.Pods, &lab.Pod{ID: fmt.Sprintf("pod-%d", len(v.Pods)), Created: created, Ready: ready,
+			Ended: ended})
 	}
 	add(0, 0, lab.Never)            // was there
 	add(90_000, 120_000, lab.Never) // will be ready

@@ -65,7 +65,8 @@ func (w *world) Advance(to int64) {
 			busy := min(1, rate*testCost/float64(len(ready)))
 			p.Busy.Add(w.now, busy*float64(end-w.now)/1000)
 		}
-		w.played = lab.Second{Rate: rate, Offered: rate * testCost, Ready: len(ready), Pods: len(running(w.View())), Target: w.view.Target}
+		w.played = lab.Second{Rate: rate, Offered: rate * testCost, Ready: len(ready), Pods: len(running(w.View())),
+			Target: w.view.Target}
 		w.now = end
 	}
 }
@@ -81,7 +82,8 @@ func (w *world) SetTarget(n int) {
 	for range n - len(all) {
 		w.created++
 		id := fmt.Sprintf("pod-%d", w.created)
-		w.view.Pods = append(w.view.Pods, &lab.Pod{ID: id, Created: w.now, Ready: w.now + testStartup.Milliseconds(), Ended: lab.Never})
+		w.view.Pods = append(w.view.Pods, &lab.Pod{ID: id, Created: w.now, Ready: w.now + testStartup.Milliseconds(),
+			Ended: lab.Never})
 	}
 	slices.SortStableFunc(all, func(a, b *lab.Pod) int { return cmp.Compare(b.Ready, a.Ready) })
 	for _, p := range all[:max(0, len(all)-n)] {

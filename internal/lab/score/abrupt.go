@@ -8,8 +8,8 @@ import (
 	"github.com/foresail/foresail/internal/lab"
 )
 
-// Abrupt is time above a threshold for which the load rose too fast for pods to be ordered for it: whatever has as many pods has
-// about as much of it, unless it knows when the load will jump.
+// Abrupt is time above a threshold for which the load rose too fast for pods to be ordered for it:
+// whatever has as many pods has about as much of it, unless it knows when the load will jump.
 type Abrupt struct {
 	MomentaryMinutes float64 // bursts of seconds: the pods suffice on average of the 15 s before and of the 15 s after
 	SuddenMinutes    float64 // after a jump, until pods that were ordered then are ready
@@ -31,8 +31,9 @@ const (
 	jumpTimes = 1.5
 )
 
-// OfAbrupt finds it in a record. The load jumps where the mean of the next 15 s is at least 1.5 times the highest mean of 15 s within the
-// minute before. reaction is the time from a load to pods for it. Of the first minute of a record no jump is known.
+// OfAbrupt finds it in a record. The load jumps where the mean of the next 15 s is at least 1.5
+// times the highest mean of 15 s within the minute before. reaction is the time from a load to pods
+// for it. Of the first minute of a record no jump is known.
 func OfAbrupt(r *lab.Record, threshold float64, reaction time.Duration) Abrupt {
 	var a Abrupt
 	before := means(r.Seconds)
@@ -53,7 +54,8 @@ func OfAbrupt(r *lab.Record, threshold float64, reaction time.Duration) Abrupt {
 	return a
 }
 
-// jumpsOf returns the load from which on it is a jump, for each second in which it jumps, and infinity for the others.
+// jumpsOf returns the load from which on it is a jump, for each second in which it jumps, and
+// infinity for the others.
 func jumpsOf(before []float64, after func(int) float64) []float64 {
 	out := make([]float64, len(before))
 	for i := range out {

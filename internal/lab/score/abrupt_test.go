@@ -19,14 +19,17 @@ func TestAbruptIsToldFromWhatCouldBeForeseen(t *testing.T) {
 		load func(i int) float64
 		want score.Abrupt
 	}{
-		"enough":                       {func(int) float64 { return 4 }, score.Abrupt{}},
-		"one second in a minute":       {func(i int) float64 { return 4 + 2*indicator(i%60 == 7) }, score.Abrupt{MomentaryMinutes: 10. / 60}},
-		"a burst of ten seconds":       {func(i int) float64 { return 3 + 3*indicator(i/10 == 30) }, score.Abrupt{MomentaryMinutes: 10. / 60}},
-		"a rise by 1.5 in two minutes": {func(i int) float64 { return 4.5 + 2.25*min(1, max(0, float64(i-300)/120)) }, score.Abrupt{}},
-		"a jump":                       {jump(3, 6, 300), score.Abrupt{SuddenMinutes: (120 + 5) / 60.}},
-		"a jump by a third":            {jump(4.5, 6, 300), score.Abrupt{}},
-		"a jump in the first minute":   {jump(3, 6, 50), score.Abrupt{}},
-		"a jump from nothing":          {jump(0, 6, 300), score.Abrupt{SuddenMinutes: (120 + 10) / 60.}},
+		"enough": {func(int) float64 { return 4 }, score.Abrupt{}},
+		"one second in a minute": {func(i int) float64 { return 4 + 2*indicator(i%60 == 7) },
+			score.Abrupt{MomentaryMinutes: 10. / 60}},
+		"a burst of ten seconds": {func(i int) float64 { return 3 + 3*indicator(i/10 == 30) },
+			score.Abrupt{MomentaryMinutes: 10. / 60}},
+		"a rise by 1.5 in two minutes": {func(i int) float64 { return 4.5 + 2.25*min(1, max(0, float64(i-300)/120)) },
+			score.Abrupt{}},
+		"a jump":                     {jump(3, 6, 300), score.Abrupt{SuddenMinutes: (120 + 5) / 60.}},
+		"a jump by a third":          {jump(4.5, 6, 300), score.Abrupt{}},
+		"a jump in the first minute": {jump(3, 6, 50), score.Abrupt{}},
+		"a jump from nothing":        {jump(0, 6, 300), score.Abrupt{SuddenMinutes: (120 + 10) / 60.}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := &lab.Record{}

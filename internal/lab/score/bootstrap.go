@@ -19,9 +19,10 @@ type Span struct{ Low, High float64 }
 // Clear reports whether the span excludes 0.
 func (s Span) Clear() bool { return s.Low > 0 || s.High < 0 }
 
-// Resampled returns how far the sum of some blocks would vary if the time had been made up of other blocks such as these: by a bootstrap,
-// which draws as many of them at random, again and again. Of the same seed and number of blocks it draws the same ones, so that sums of
-// differences are of pairs.
+// Resampled returns how far the sum of some blocks would vary if the time had been made up of other
+// blocks such as these: by a bootstrap, which draws as many of them at random, again and again. Of
+// the same seed and number of blocks it draws the same ones, so that sums of differences are of
+// pairs.
 func Resampled(blocks []float64, seed uint64) Span {
 	n := len(blocks)
 	if n < FewestBlocks {

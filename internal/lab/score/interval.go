@@ -17,8 +17,8 @@ type Interval struct {
 	Half float64 // half the width of the 95% interval; NaN where one value alone is known
 }
 
-// IntervalOf returns the mean of values, one for each seed, with its interval by Student's t. Without values, or where one
-// is not known (NaN), the mean is not known either.
+// IntervalOf returns the mean of values, one for each seed, with its interval by Student's t.
+// Without values, or where one is not known (NaN), the mean is not known either.
 func IntervalOf(values []float64) Interval {
 	n := float64(len(values))
 	if n == 0 {
@@ -32,8 +32,8 @@ func IntervalOf(values []float64) Interval {
 	return Interval{Mean: mean, Half: t * deviation / math.Sqrt(n)}
 }
 
-// Difference returns the interval of how much more a is than b, seed by seed. They must be as long as each other and of
-// the same seeds in the same order.
+// Difference returns the interval of how much more a is than b, seed by seed. They must be as long
+// as each other and of the same seeds in the same order.
 func Difference(a, b []float64) Interval {
 	if len(a) != len(b) {
 		panic(fmt.Sprintf("score: %d and %d values make no pairs", len(a), len(b)))
@@ -45,7 +45,8 @@ func Difference(a, b []float64) Interval {
 	return IntervalOf(differences)
 }
 
-// Ratio returns the interval of how many times b a is, seed by seed, on the terms of [Difference]. It is not known where b is 0.
+// Ratio returns the interval of how many times b a is, seed by seed, on the terms of [Difference].
+// It is not known where b is 0.
 func Ratio(a, b []float64) Interval {
 	if len(a) != len(b) {
 		panic(fmt.Sprintf("score: %d and %d values make no pairs", len(a), len(b)))

@@ -1,7 +1,8 @@
 // Package score computes the figures of runs and their confidence intervals.
 //
-// Shortage and excess are those of SPEC RG's elasticity: the accuracy is how many pods were short or spare, the timeshare
-// for how long. What is needed in a second is the fewest pods that keep the load of each at or below the threshold.
+// Shortage and excess are those of SPEC RG's elasticity: the accuracy is how many pods were short
+// or spare, the timeshare for how long. What is needed in a second is the fewest pods that keep the
+// load of each at or below the threshold.
 package score
 
 import (
@@ -84,8 +85,8 @@ func (n Need) Pods(offered float64) int {
 	return int(max(float64(n.Min), min(desired, float64(n.Max))))
 }
 
-// AtMaximum reports whether a target is at its maximum under more work than that many pods hold. Pods that are above the threshold then
-// are not too few because of their scaler.
+// AtMaximum reports whether a target is at its maximum under more work than that many pods hold.
+// Pods that are above the threshold then are not too few because of their scaler.
 func (n Need) AtMaximum(target int, offered float64) bool {
 	return target >= n.Max && offered > n.Threshold*float64(n.Max)+rounding
 }

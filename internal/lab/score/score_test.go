@@ -12,7 +12,8 @@ import (
 
 func TestNeedIsTheFewestPodsThatHoldTheThreshold(t *testing.T) {
 	need := score.Need{Threshold: 0.7, Min: 4, Max: 20}
-	for offered, want := range map[float64]int{0: 4, 2.8: 4, 2.81: 5, 0.7 * 14: 14, 6.4: 10, 14: 20, 100: 20, math.Inf(1): 20} {
+	for offered, want := range map[float64]int{0: 4, 2.8: 4, 2.81: 5, 0.7 * 14: 14, 6.4: 10, 14: 20, 100: 20,
+		math.Inf(1): 20} {
 		assert.Equal(t, want, need.Pods(offered), "%v", offered)
 	}
 }

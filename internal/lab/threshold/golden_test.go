@@ -22,7 +22,8 @@ func TestWhatIsWritten(t *testing.T) {
 		measurements = append(measurements, Measurement{At: time.Unix(int64(60*i), 0), Load: load, Latency: latency})
 	}
 	all := map[string]string{}
-	for limit, name := range map[float64]string{0.25: "found", 1: "never slow", 0.001: "always slow", 0.0415: "unrelated"} {
+	for limit, name := range map[float64]string{0.25: "found", 1: "never slow", 0.001: "always slow",
+		0.0415: "unrelated"} {
 		q := Question{Measurements: measurements, Limit: limit, Share: 0.05, Seed: 1}
 		a, err := Find(q)
 		require.NoError(t, err)

@@ -68,9 +68,11 @@ type Source struct {
 	Address string // for errors
 }
 
-// ReadPrometheus reads measurements of some time up to another: the mean of the series of one query is the load of a pod, the only series
-// of another is the latency (s). Times that lack one of them are left out.
-func (s *Source) ReadPrometheus(ctx context.Context, load, latency string, to time.Time, since, step time.Duration) ([]Measurement, error) {
+// ReadPrometheus reads measurements of some time up to another: the mean of the series of one query
+// is the load of a pod, the only series of another is the latency (s). Times that lack one of them
+// are left out.
+func (s *Source) ReadPrometheus(ctx context.Context, load, latency string, to time.Time, since,
+	step time.Duration) ([]Measurement, error) {
 	loads, err := s.read(ctx, "--load", load, to, since, step)
 	if err != nil {
 		return nil, err
@@ -83,7 +85,8 @@ func (s *Source) ReadPrometheus(ctx context.Context, load, latency string, to ti
 	for t, l := range loads {
 		m := Measurement{t.Time(), mean(l), mean(latencies[t])}
 		if len(latencies[t]) > 1 {
-			return nil, promapi.Fail(promapi.Content, "%s: --latency: query %.200q returns several series: it must return one, such as histogram_quantile(0.99, sum by (le) (…))",
+			return nil, promapi.Fail(promapi.Content,
+				"%s: --latency: query %.200q returns several series: it must return one, such as histogram_quantile(0.99, sum by (le) (…))",
 				s.Address, latency)
 		}
 		if !math.IsNaN(m.Load+m.Latency) && !math.IsInf(m.Load+m.Latency, 0) {
@@ -104,15 +107,18 @@ func mean(values []float64) float64 {
 }
 
 // read returns the values of all series of a query by time.
-func (s *Source) read(ctx context.Context, flag, query string, to time.Time, since, step time.Duration) (map[model.Time][]float64, error) {
-	asked := promapi.Question{Address: s.Address + ": " + flag, Query: query, Accepted: "must be PromQL that returns series", Timeout: queryTimeout}
+func (s *Source) read(ctx context.Context, flag, query string, to time.Time, since,
+	step time.Duration) (map[model.Time][]float64, error) {
+	asked := promapi.Question{Address: s.Address + ": " + flag, Query: query,
+		Accepted: "must be PromQL that returns series", Timeout: queryTimeout}
 	values := map[model.Time][]float64{}
 	to = to.Truncate(step)
 	span := v1.Range{Start: to.Add(-since.Truncate(step)), End: to, Step: step}
 	err := asked.RangeInParts(ctx, s.API, span, func(matrix model.Matrix) error {
 		for _, series := range matrix {
 			if len(series.Histograms) > 0 {
-				return promapi.Fail(promapi.Content, "%s: query %.200q returns histograms: it must return numbers, such as histogram_quantile(0.99, …)", asked.Address, query)
+				return promapi.Fail(promapi.Content,
+					"%s: query %.200q returns histograms: it must return numbers, such as histogram_quantile(0.99, …)", asked.Address, query)
 			}
 			for _, v := range series.Values {
 				if !math.IsNaN(float64(v.Value)) {
@@ -126,7 +132,8 @@ func (s *Source) read(ctx context.Context, flag, query string, to time.Time, sin
 		return nil, err
 	}
 	if len(values) == 0 {
-		return nil, promapi.Fail(promapi.Content, "%s: query %.200q returns nothing in the %s before %s: check it in the server's own page",
+		return nil, promapi.Fail(promapi.Content,
+			"%s: query %.200q returns nothing in the %s before %s: check it in the server's own page",
 			asked.Address, query, model.Duration(since), to.UTC().Format(time.RFC3339))
 	}
 	return values, nil

@@ -15,7 +15,8 @@ const (
 	Fewest = 30
 	// fewestSlow and fewestFast are how many of them must be above and below the limit.
 	fewestSlow, fewestFast = 5, 10
-	// toldApart is how well a metric must tell slow moments from others: below, it is not load of this kind that makes users wait.
+	// toldApart is how well a metric must tell slow moments from others: below, it is not load of
+	// this kind that makes users wait.
 	toldApart = 0.7
 	draws     = 500
 	blocks    = 40
@@ -29,7 +30,8 @@ type Measurement struct {
 	Load, Latency float64
 }
 
-// Question asks for the most load at which the latency is above a limit in no more than a share of the measurements.
+// Question asks for the most load at which the latency is above a limit in no more than a share of
+// the measurements.
 type Question struct {
 	Measurements []Measurement // in any order
 	Limit        float64       // in the unit of the latency
@@ -54,9 +56,11 @@ type Answer struct {
 	Measurements int
 	Slow         int     // of them above the limit
 	Lowest, Most float64 // load
-	// Threshold is the most load at which a pod still serves its users in time, and Low and High where it lies with 90% confidence.
+	// Threshold is the most load at which a pod still serves its users in time, and Low and High
+	// where it lies with 90% confidence.
 	Threshold, Low, High float64
-	// ToldApart is how often a slow moment has more load than one that is not, of all pairs of both: 1 always, 0.5 by chance.
+	// ToldApart is how often a slow moment has more load than one that is not, of all pairs of
+	// both: 1 always, 0.5 by chance.
 	ToldApart float64
 	Rows      []Row
 }
@@ -74,11 +78,13 @@ type Row struct {
 // Find answers a question. It returns an error if there are too few measurements, or one is no number.
 func Find(q Question) (*Answer, error) {
 	if len(q.Measurements) < Fewest {
-		return nil, fmt.Errorf("%d measurements that have both a load and a latency: at least %d are needed", len(q.Measurements), Fewest)
+		return nil, fmt.Errorf("%d measurements that have both a load and a latency: at least %d are needed",
+			len(q.Measurements), Fewest)
 	}
 	for _, m := range q.Measurements {
 		if math.IsNaN(m.Load+m.Latency) || math.IsInf(m.Load+m.Latency, 0) || m.Load < 0 || m.Latency < 0 {
-			return nil, fmt.Errorf("load %v with latency %v at %s: must be finite, 0 or more", m.Load, m.Latency, m.At.UTC().Format(time.RFC3339))
+			return nil, fmt.Errorf("load %v with latency %v at %s: must be finite, 0 or more", m.Load, m.Latency,
+				m.At.UTC().Format(time.RFC3339))
 		}
 	}
 	byLoad := slices.SortedFunc(slices.Values(q.Measurements), func(a, b Measurement) int {
@@ -118,9 +124,10 @@ func Find(q Question) (*Answer, error) {
 	return a, nil
 }
 
-// most returns the most load at which the share of slow measurements is not above that of the question, NaN if it is at any load. That
-// share rises with the load and never falls: an isotonic regression, by pooling neighbours that contradict it. So some slow moments at a
-// low load, such as a deployment, count little among many others.
+// most returns the most load at which the share of slow measurements is not above that of the
+// question, NaN if it is at any load. That share rises with the load and never falls: an isotonic
+// regression, by pooling neighbours that contradict it. So some slow moments at a low load, such as
+// a deployment, count little among many others.
 func most(byLoad []Measurement, q *Question) float64 {
 	type pool struct {
 		to        float64
@@ -133,7 +140,8 @@ func most(byLoad []Measurement, q *Question) float64 {
 			p.slow = 1
 		}
 		// Measurements of one load are one.
-		for n := len(pools); n > 0 && (pools[n-1].to == p.to || pools[n-1].slow*p.all >= p.slow*pools[n-1].all); n = len(pools) {
+		for n := len(pools); n > 0 && (pools[n-1].to == p.to ||
+			pools[n-1].slow*p.all >= p.slow*pools[n-1].all); n = len(pools) {
 			p = pool{p.to, pools[n-1].slow + p.slow, pools[n-1].all + p.all}
 			pools = pools[:n-1]
 		}
@@ -149,7 +157,8 @@ func most(byLoad []Measurement, q *Question) float64 {
 	return found
 }
 
-// toldApartBy is the share of pairs of a slow measurement and another in which the slow one has more load; half of those with as much.
+// toldApartBy is the share of pairs of a slow measurement and another in which the slow one has
+// more load; half of those with as much.
 func toldApartBy(byLoad []Measurement, limit float64) float64 {
 	ordered, fast, slow := 0.0, 0.0, 0.0
 	for i := 0; i < len(byLoad); {
@@ -169,7 +178,8 @@ func toldApartBy(byLoad []Measurement, limit float64) float64 {
 	return ordered / (fast * slow)
 }
 
-// interval draws parts of the time again and again, as what is measured in one minute is much like that of the next.
+// interval draws parts of the time again and again, as what is measured in one minute is much like
+// that of the next.
 func interval(q *Question, a *Answer) (low, high float64) {
 	byTime := slices.SortedFunc(slices.Values(q.Measurements), func(x, y Measurement) int { return x.At.Compare(y.At) })
 	parts := slices.Collect(slices.Chunk(byTime, max(1, len(byTime)/blocks)))

@@ -17,7 +17,8 @@ func day(most float64, latency func(load float64, r *rand.Rand) float64) (out []
 	r := rand.New(rand.NewPCG(seed, 0))
 	for minute := range 24 * 60 {
 		load := most / 2 * (1 - math.Cos(float64(minute)/24/60*6*math.Pi)) * (0.95 + 0.1*r.Float64())
-		out = append(out, Measurement{time.UnixMilli(0).Add(time.Duration(minute) * time.Minute), load, latency(load, r)})
+		out = append(out, Measurement{time.UnixMilli(0).Add(time.Duration(minute) * time.Minute), load,
+			latency(load, r)})
 	}
 	return out
 }
@@ -65,10 +66,12 @@ func TestOutcomes(t *testing.T) {
 		measurements []Measurement
 		want         Outcome
 	}{
-		"the load was never high":       {day(0.5, queue), NeverSlow},
-		"slow without any load":         {day(0.97, func(float64, *rand.Rand) float64 { return 2 }), AlwaysSlow},
-		"slow at random":                {day(0.97, func(_ float64, r *rand.Rand) float64 { return 0.02 + 0.1*math.Floor(1.1*r.Float64()) }), Unrelated},
-		"slow when there is less to do": {day(0.97, func(load float64, _ *rand.Rand) float64 { return 0.15 - 0.1*load }), Unrelated},
+		"the load was never high": {day(0.5, queue), NeverSlow},
+		"slow without any load":   {day(0.97, func(float64, *rand.Rand) float64 { return 2 }), AlwaysSlow},
+		"slow at random": {day(0.97,
+			func(_ float64, r *rand.Rand) float64 { return 0.02 + 0.1*math.Floor(1.1*r.Float64()) }), Unrelated},
+		"slow when there is less to do": {day(0.97,
+			func(load float64, _ *rand.Rand) float64 { return 0.15 - 0.1*load }), Unrelated},
 		"often slow, and more with load": {day(0.97, func(load float64, r *rand.Rand) float64 {
 			return 0.02 + 0.1*math.Floor(r.Float64()+0.1+0.9*load)
 		}), AlwaysSlow},
@@ -109,5 +112,6 @@ func TestPoolsAreMonotone(t *testing.T) {
 	assert.Equal(t, 2.0, most([]Measurement{m(1, 0), m(2, 0), m(3, 2)}, q))
 	assert.Equal(t, 4.0, most([]Measurement{m(1, 2), m(2, 0), m(3, 0), m(4, 0), m(5, 2)}, q), "one of four")
 	assert.True(t, math.IsNaN(most([]Measurement{m(1, 2), m(2, 0), m(3, 0), m(4, 2)}, q)), "one of three")
-	assert.Equal(t, 1.0, most([]Measurement{m(1, 0), m(2, 2), m(2, 0), m(2, 0)}, q), "as much load counts as one: one of three")
+	assert.Equal(t, 1.0, most([]Measurement{m(1, 0), m(2, 2), m(2, 0), m(2, 0)}, q),
+		"as much load counts as one: one of three")
 }

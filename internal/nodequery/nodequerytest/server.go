@@ -50,7 +50,8 @@ type Query struct {
 // Any stands for each expression that has no answer of its own.
 const Any = ""
 
-// Server answers range queries. It is a handler and, without a network, a transport. The zero Server has no series.
+// Server answers range queries. It is a handler and, without a network, a transport. The zero
+// Server has no series.
 type Server struct {
 	mu      sync.Mutex
 	answers map[string]answer // by expression
@@ -89,7 +90,8 @@ func (f *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.NotFound(w, r)
 		return
 	}
-	q := Query{Expr: r.FormValue("query"), Start: timeOf(r.FormValue("start")), End: timeOf(r.FormValue("end")), Step: seconds(r.FormValue("step"))}
+	q := Query{Expr: r.FormValue("query"), Start: timeOf(r.FormValue("start")), End: timeOf(r.FormValue("end")),
+		Step: seconds(r.FormValue("step"))}
 	f.mu.Lock()
 	f.queries = append(f.queries, q)
 	a, ok := f.answers[q.Expr]

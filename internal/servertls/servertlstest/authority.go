@@ -44,7 +44,8 @@ func Leaf(usage x509.ExtKeyUsage, commonName string, dnsNames ...string) *x509.C
 	return &x509.Certificate{
 		SerialNumber: big.NewInt(2), Subject: pkix.Name{CommonName: commonName}, DNSNames: dnsNames,
 		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
-		ExtKeyUsage: []x509.ExtKeyUsage{usage}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, KeyUsage: x509.KeyUsageDigitalSignature,
+		ExtKeyUsage: []x509.ExtKeyUsage{usage}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+		KeyUsage: x509.KeyUsageDigitalSignature,
 	}
 }
 
@@ -61,8 +62,8 @@ func (a *Authority) Issue(t testing.TB, content *x509.Certificate) (certificate,
 		pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: encoded})
 }
 
-// Client returns the TLS of a client that presents such a certificate, whichever authorities the server names, and
-// trusts servers of all trusted.
+// Client returns the TLS of a client that presents such a certificate, whichever authorities the
+// server names, and trusts servers of all trusted.
 func (a *Authority) Client(t testing.TB, content *x509.Certificate, trusted ...*Authority) *tls.Config {
 	t.Helper()
 	pair, err := tls.X509KeyPair(a.Issue(t, content))

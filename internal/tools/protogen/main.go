@@ -1,5 +1,6 @@
-// Command protogen generates Go code for a .proto file with protoc-gen-go and protoc-gen-go-grpc, in the place of protoc,
-// which is no Go program. The versions of all three are those of its go.mod.
+// Command protogen generates Go code for a .proto file with protoc-gen-go and protoc-gen-go-grpc,
+// in the place of protoc, which is no Go program. The versions of all three are those of its
+// go.mod.
 //
 //	go run . FOLDER FILE
 //
@@ -45,7 +46,8 @@ func run(ctx context.Context, args []string) error {
 	request, err := proto.Marshal(&pluginpb.CodeGeneratorRequest{
 		FileToGenerate: []string{file},
 		Parameter:      proto.String("paths=source_relative"),
-		ProtoFile:      []*descriptorpb.FileDescriptorProto{protoutil.ProtoFromFileDescriptor(compiled[0])}, // it imports none
+		// it imports none
+		ProtoFile: []*descriptorpb.FileDescriptorProto{protoutil.ProtoFromFileDescriptor(compiled[0])},
 	})
 	if err != nil {
 		return err

@@ -39,7 +39,8 @@ func archives(binaries []string, license, version string, modified time.Time) ([
 			return nil, fmt.Errorf("%s: %w", file, err)
 		}
 		if other, ok := seen[a.file.name]; ok {
-			return nil, fmt.Errorf("%s and %s are both for %s/%s: give one binary for each platform", other, file, a.os, a.arch)
+			return nil, fmt.Errorf("%s and %s are both for %s/%s: give one binary for each platform", other, file, a.os,
+				a.arch)
 		}
 		seen[a.file.name] = file
 		packed = append(packed, a)

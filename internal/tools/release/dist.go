@@ -1,6 +1,7 @@
-// Command release makes the files that Foresail is installed from: install.yaml, the packed chart, SHA256SUMS, and with binaries
-// an archive and an SBOM of each and a manifest for krew. Each has the date of the commit, SOURCE_DATE_EPOCH, so that a second
-// run makes the same. `make dist` runs it.
+// Command release makes the files that Foresail is installed from: install.yaml, the packed chart,
+// SHA256SUMS, and with binaries an archive and an SBOM of each and a manifest for krew. Each has
+// the date of the commit, SOURCE_DATE_EPOCH, so that a second run makes the same. `make dist` runs
+// it.
 package main
 
 import (
@@ -41,7 +42,8 @@ func run(args []string, w io.Writer) error {
 	var o distOptions
 	flags.StringVar(&o.root, "root", "", "the `folder` with the repository")
 	flags.StringVar(&o.version, "version", "", "the version of the release, such as v1.2.3")
-	flags.StringVar(&o.image, "image", "", "the `folder` that the command image wrote, whose digest is named where the version is the same")
+	flags.StringVar(&o.image, "image", "",
+		"the `folder` that the command image wrote, whose digest is named where the version is the same")
 	flags.StringVar(&o.out, "out", "", "the `folder` to write to; what is there is replaced")
 	err := flags.Parse(args)
 	if err != nil {
@@ -106,7 +108,8 @@ func (o distOptions) files() ([]product, error) {
 	return append(files, checksums(files)), nil
 }
 
-// plugin returns the archives with the command, what each consists of, and the manifest by which krew installs it for kubectl.
+// plugin returns the archives with the command, what each consists of, and the manifest by which
+// krew installs it for kubectl.
 func (o distOptions) plugin() ([]product, error) {
 	packed, err := archives(o.binaries, filepath.Join(o.root, "LICENSE"), o.version, o.created)
 	if err != nil {

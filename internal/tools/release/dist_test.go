@@ -52,7 +52,8 @@ func TestDigestIsThatOfTheSameVersion(t *testing.T) {
 	require.NoError(t, err)
 	path, err := layout.Write(folder, empty.Index)
 	require.NoError(t, err)
-	require.NoError(t, path.AppendIndex(index, layout.WithAnnotations(map[string]string{"org.opencontainers.image.ref.name": "v1.2.3"})))
+	require.NoError(t, path.AppendIndex(index,
+		layout.WithAnnotations(map[string]string{"org.opencontainers.image.ref.name": "v1.2.3"})))
 	digest, err = o.digest()
 	require.NoError(t, err)
 	assert.Regexp(t, "^sha256:[0-9a-f]{64}$", digest)
@@ -68,7 +69,8 @@ func TestDigestIsThatOfTheSameVersion(t *testing.T) {
 func TestUnusableArgumentsAreRefused(t *testing.T) {
 	t.Setenv("SOURCE_DATE_EPOCH", "")
 	assert.ErrorContains(t, run([]string{"--version", "v1"}, io.Discard), "is missing")
-	assert.ErrorContains(t, run([]string{"--version", "v1", "--root", "a", "--out", "b"}, io.Discard), "SOURCE_DATE_EPOCH")
+	assert.ErrorContains(t, run([]string{"--version", "v1", "--root", "a", "--out", "b"}, io.Discard),
+		"SOURCE_DATE_EPOCH")
 	assert.ErrorIs(t, run([]string{"--help"}, io.Discard), flag.ErrHelp)
 }
 
@@ -77,18 +79,22 @@ func dist(t *testing.T) string {
 	t.Helper()
 	t.Setenv("SOURCE_DATE_EPOCH", "1793534400")
 	source, binaries, out := t.TempDir(), t.TempDir(), filepath.Join(t.TempDir(), "dist")
-	require.NoError(t, os.WriteFile(filepath.Join(source, "go.mod"), []byte("module example.com/foresail\n\ngo 1.26.0\n"), 0o600))
-	require.NoError(t, os.WriteFile(filepath.Join(source, "main.go"), []byte("package main\n\nfunc main() {}\n"), 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(source, "go.mod"),
+		[]byte("module example.com/foresail\n\ngo 1.26.0\n"), 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(source, "main.go"), []byte("package main\n\nfunc main() {}\n"),
+		0o600))
 	for _, platform := range []string{"linux/amd64/foresail", "linux/arm64/foresail"} {
 		parts := strings.Split(platform, "/")
-		command := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-ldflags", "-s -w -buildid=", "-o", filepath.Join(binaries, platform), ".")
+		command := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-ldflags", "-s -w -buildid=", "-o",
+			filepath.Join(binaries, platform), ".")
 		command.Dir, command.Env = source, append(os.Environ(), "CGO_ENABLED=0", "GOOS="+parts[0], "GOARCH="+parts[1])
 		output, err := command.CombinedOutput()
 		require.NoError(t, err, string(output))
 	}
 	require.NoError(t, os.MkdirAll(out, 0o755))
 	require.NoError(t, os.WriteFile(filepath.Join(out, "old"), nil, 0o600))
-	require.NoError(t, run([]string{"--root", root, "--version", "v1.2.3", "--out", out, filepath.Join(binaries, "linux/amd64/foresail"), filepath.Join(binaries, "linux/arm64/foresail")}, io.Discard))
+	require.NoError(t, run([]string{"--root", root, "--version", "v1.2.3", "--out", out,
+		filepath.Join(binaries, "linux/amd64/foresail"), filepath.Join(binaries, "linux/arm64/foresail")}, io.Discard))
 	return out
 }
 
@@ -202,7 +208,8 @@ func TestPackagedChartIsThatOfTheRelease(t *testing.T) {
 	assert.Equal(t, "1.2.3", chart.Metadata.Version)
 	assert.Equal(t, "1.2.3", chart.Metadata.AppVersion)
 	assert.Equal(t, "false", chart.Metadata.Annotations["artifacthub.io/prerelease"])
-	assert.Equal(t, "- {name: foresail, image: \"ghcr.io/foresail/foresail:v1.2.3\"}\n", chart.Metadata.Annotations["artifacthub.io/images"])
+	assert.Equal(t, "- {name: foresail, image: \"ghcr.io/foresail/foresail:v1.2.3\"}\n",
+		chart.Metadata.Annotations["artifacthub.io/images"])
 	assert.NotEmpty(t, chart.Schema)
 	var names []string
 	for _, f := range append(chart.Files, chart.Templates...) {
@@ -227,7 +234,8 @@ func TestOneBinaryForEachPlatform(t *testing.T) {
 }
 
 func TestZipHasTheModes(t *testing.T) {
-	content, err := zipFile(fstest.MapFS{"LICENSE": {Mode: 0o644, Data: []byte("a")}, "foresail.exe": {Mode: 0o755, Data: []byte("b")}})
+	content, err := zipFile(fstest.MapFS{"LICENSE": {Mode: 0o644, Data: []byte("a")},
+		"foresail.exe": {Mode: 0o755, Data: []byte("b")}})
 	require.NoError(t, err)
 	reader, err := zip.NewReader(bytes.NewReader(content), int64(len(content)))
 	require.NoError(t, err)
@@ -238,7 +246,8 @@ func TestZipHasTheModes(t *testing.T) {
 
 func TestVersionsOfCharts(t *testing.T) {
 	for version, want := range map[string]string{
-		"v1.2.3": "1.2.3", "v1.2.3-rc.1": "1.2.3-rc.1", "216c4e9": "0.0.0-g216c4e9", "v1.2.3-5-g216c4e9-dirty": "1.2.3-5-g216c4e9-dirty", "v01": "0.0.0-g01", "a/b": "0.0.0-ga-b",
+		"v1.2.3": "1.2.3", "v1.2.3-rc.1": "1.2.3-rc.1", "216c4e9": "0.0.0-g216c4e9",
+		"v1.2.3-5-g216c4e9-dirty": "1.2.3-5-g216c4e9-dirty", "v01": "0.0.0-g01", "a/b": "0.0.0-ga-b",
 	} {
 		assert.Equal(t, want, chartVersion(version), version)
 	}

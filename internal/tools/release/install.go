@@ -28,7 +28,8 @@ const installHeader = `# Foresail %s: its kinds, a namespace, and Foresail in it
 
 // installManifest renders the base of the manifests with an image that registries have.
 func installManifest(root, version, digest string) ([]byte, error) {
-	resources, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(), filepath.Join(root, "manifests", "base"))
+	resources, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(),
+		filepath.Join(root, "manifests", "base"))
 	if err != nil {
 		return nil, err
 	}

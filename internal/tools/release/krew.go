@@ -9,11 +9,12 @@ import (
 
 const downloads = "https://github.com/foresail/foresail/releases/download/"
 
-// object is an object of YAML. The module with krew's own types requires client-go v11, with which nothing else compiles.
+// object is an object of YAML. The module with krew's own types requires client-go v11, with which
+// nothing else compiles.
 type object map[string]any
 
-// krewManifest describes the archives of a release for krew, the plugin manager of kubectl. Its file has the name of the
-// plugin, as krew requires.
+// krewManifest describes the archives of a release for krew, the plugin manager of kubectl. Its
+// file has the name of the plugin, as krew requires.
 func krewManifest(version string, packed []archive) (product, error) {
 	var platforms []object
 	for _, a := range packed {

@@ -23,14 +23,16 @@ type goFile struct {
 	findings []finding
 }
 
-// checkGo looks at comments, strings, declared names and doc comments of a Go file, and at the length of its lines.
+// checkGo looks at comments, strings, declared names and doc comments of a Go file, and at the
+// length of its lines.
 func checkGo(name string, content []byte, rules []rule) ([]finding, error) {
 	set := token.NewFileSet()
 	parsed, err := parser.ParseFile(set, name, content, parser.ParseComments|parser.SkipObjectResolution)
 	if err != nil {
 		return nil, err
 	}
-	f := &goFile{name: name, set: set, rules: rules, places: []string{"name", "own"}, lines: strings.Split(string(content), "\n")}
+	f := &goFile{name: name, set: set, rules: rules, places: []string{"name", "own"},
+		lines: strings.Split(string(content), "\n")}
 	if isForTests(name) {
 		f.places = []string{"name"}
 	}
@@ -51,7 +53,8 @@ func (f *goFile) add(line int, kind, message string) {
 	}
 }
 
-// words reports what the rules find in a text that begins at pos. Lines of a comment and of a raw string are those of the file.
+// words reports what the rules find in a text that begins at pos. Lines of a comment and of a raw
+// string are those of the file.
 func (f *goFile) words(pos token.Pos, text string) {
 	messages, offsets := match(f.rules, []string{"text", "code"}, strings.ReplaceAll(text, "\n", " "))
 	for i, message := range messages {
@@ -116,8 +119,9 @@ func (f *goFile) declared(names ...*ast.Ident) {
 	}
 }
 
-// docOf looks at the doc comments of a declaration, also of unexported ones: each begins with the name, as go doc and editors show it.
-// Tests are left out: their name is a sentence already, and their comment says why it has to hold.
+// docOf looks at the doc comments of a declaration, also of unexported ones: each begins with the
+// name, as go doc and editors show it. Tests are left out: their name is a sentence already, and
+// their comment says why it has to hold.
 func (f *goFile) docOf(declaration ast.Decl) {
 	switch d := declaration.(type) {
 	case *ast.FuncDecl:
@@ -172,7 +176,8 @@ func (f *goFile) doc(comment *ast.CommentGroup, names ...*ast.Ident) {
 
 // isForTests reports whether a file belongs to tests: there want is what a test expects.
 func isForTests(name string) bool {
-	return strings.HasSuffix(name, "_test.go") || strings.HasSuffix(path.Dir(name), "test") || strings.HasPrefix(name, "test/")
+	return strings.HasSuffix(name, "_test.go") || strings.HasSuffix(path.Dir(name), "test") ||
+		strings.HasPrefix(name, "test/")
 }
 
 func isTest(d *ast.FuncDecl) bool {

@@ -1,10 +1,11 @@
-// Command words finds in the repository what docs and comments ought to say otherwise: words and forms that words.txt lists, doc
-// comments that do not begin with the name of what they describe, and lines that are too long.
+// Command words finds in the repository what docs and comments ought to say otherwise: words and
+// forms that words.txt lists, doc comments that do not begin with the name of what they describe,
+// and lines that are too long.
 //
 //	words [-all] [-count] ROOT [FOLDER ...]
 //
-// Folders that notyet.txt names are left out, except with -all; a folder that is named there and has no finding is one itself, so that
-// the list can only shrink.
+// Folders that notyet.txt names are left out, except with -all; a folder that is named there and
+// has no finding is one itself, so that the list can only shrink.
 package main
 
 import (
@@ -122,7 +123,8 @@ func checkTree(tree fs.FS, rules []rule, folders []string) ([]finding, error) {
 	return findings, err
 }
 
-// ignored reports whether a folder holds no text to check: hidden ones, programs, what is generated, and the lists of words.
+// ignored reports whether a folder holds no text to check: hidden ones, programs, what is
+// generated, and the lists of words.
 func ignored(folder string) bool {
 	base := path.Base(folder)
 	hidden := strings.HasPrefix(base, ".") && base != "." && base != ".github" && base != ".ci"

@@ -38,7 +38,8 @@ func match(rules []rule, places []string, text string) (messages []string, offse
 			continue
 		}
 		for _, at := range r.pattern.FindAllStringIndex(text, -1) {
-			messages = append(messages, fmt.Sprintf("%q: %s", strings.Join(strings.Fields(text[at[0]:at[1]]), " "), r.instead))
+			messages = append(messages, fmt.Sprintf("%q: %s", strings.Join(strings.Fields(text[at[0]:at[1]]), " "),
+				r.instead))
 			offsets = append(offsets, at[0])
 		}
 	}
@@ -54,7 +55,8 @@ func wordsOf(identifier string) string {
 		case r == '_':
 			b.WriteByte(' ')
 			continue
-		case i > 0 && unicode.IsUpper(r) && (!unicode.IsUpper(runes[i-1]) || i+1 < len(runes) && unicode.IsLower(runes[i+1])):
+		case i > 0 && unicode.IsUpper(r) && (!unicode.IsUpper(runes[i-1]) || i+1 < len(runes) &&
+			unicode.IsLower(runes[i+1])):
 			b.WriteByte(' ')
 		}
 		b.WriteRune(unicode.ToLower(r))

@@ -9,12 +9,14 @@ import (
 
 const maxPage = 100 // columns
 
-// checkText looks at the words of a file line by line, without regard for what the file's language calls a comment.
+// checkText looks at the words of a file line by line, without regard for what the file's language
+// calls a comment.
 func checkText(name string, content []byte, rules []rule) ([]finding, error) {
 	return checkLines(name, content, rules, []string{"text", "code"})
 }
 
-// wide lines of a page cannot be wrapped: rows of tables, headings, images, and lines whose link alone is as long.
+// wide lines of a page cannot be wrapped: rows of tables, headings, images, and lines whose link
+// alone is as long.
 var wide = regexp.MustCompile(`^\s*(\||#|<|\[!|!\[)|^\S*$|\]\(\S{60,}\)`)
 
 // checkPage looks at a page's words, and at the length of lines outside blocks of code and tables.

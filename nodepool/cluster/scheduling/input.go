@@ -23,10 +23,10 @@ type Input struct {
 	// in their order.
 	Costs    map[fleet.Offer]float64
 	OnTheWay []fleet.Placement // launched nodes that are not Ready yet: they take pods first
-	// Joining contains the placements of nodes, by name, that are Ready but still within their time to
+	// NewlyReady contains the placements of nodes, by name, that are Ready but still within their time to
 	// join. One that is not initialized yet counts as being launched: without startup taints, and with
 	// the resources of its offer.
-	Joining map[string]fleet.Placement
+	NewlyReady map[string]fleet.Placement
 	// Leaving are the nodes, by name, that are being drained and will be deleted, and Displaced the
 	// pods that will leave them. Pods wait for the end of these nodes, except for those that are
 	// [cluster.Node.Stalled] at Now.

@@ -120,7 +120,7 @@ func TestNodesThatJoin(t *testing.T) {
 				test.in.Offers = []provider.Offer{offer("a", "m"), offer("b", "m")}
 			}
 			if test.joined != (fleet.Placement{}) {
-				test.in.Joining = map[string]fleet.Placement{"n1": test.joined}
+				test.in.NewlyReady = map[string]fleet.Placement{"n1": test.joined}
 			}
 			before := test.in.Nodes[0].Object.DeepCopy()
 			r := Pack(test.in)
@@ -138,11 +138,11 @@ func TestNodesThatJoinAreNoPlaces(t *testing.T) {
 	for name, added := range map[string][]fleet.Placement{"alone": nil,
 		"with a new one": {{Zone: "b", InstanceType: "m"}}} {
 		h := simulatorOf(t, 2, running("p", "n0", inZone("a")), running("q", "n1"))
-		h.world.Template.StartupTaints, h.world.Joining = agent, map[string]fleet.Placement{}
+		h.world.Template.StartupTaints, h.world.NewlyReady = agent, map[string]fleet.Placement{}
 		for i := range h.cluster.Nodes {
 			if n := &h.cluster.Nodes[i]; n.Object.Name == "n1" {
 				n.Object.Labels[zone], n.Object.Spec.Taints = "a", agent
-				h.world.Joining["n1"] = fleet.Placement{Zone: "a", InstanceType: "m"}
+				h.world.NewlyReady["n1"] = fleet.Placement{Zone: "a", InstanceType: "m"}
 			}
 		}
 		assert.NotEmpty(t, h.Without([]string{"n0"}, false, added...), name)

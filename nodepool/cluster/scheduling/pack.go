@@ -11,7 +11,7 @@ import (
 // Takes reports whether an empty node of one of the offers could run a pod, ignoring rules about
 // other pods.
 func Takes(in Input, pod cluster.Pending) bool {
-	in.Pods, in.Nodes, in.Displaced, in.OnTheWay, in.Joining = []cluster.Pending{pod}, nil, nil, nil, nil
+	in.Pods, in.Nodes, in.Displaced, in.OnTheWay, in.NewlyReady = []cluster.Pending{pod}, nil, nil, nil, nil
 	if !slices.ContainsFunc(in.Offers, sizeKnown) {
 		return false
 	}

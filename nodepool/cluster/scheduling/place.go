@@ -86,7 +86,7 @@ type nodeSet struct {
 	inZone     map[string]int    // nodes that are being launched or new
 }
 
-// addExisting makes places of the nodes of a world. Joining ones come last among the open ones. The
+// addExisting makes places of the nodes of a world. Newly ready ones come last among the open ones. The
 // nodes in further leave, in addition to those that are being drained.
 func (s *nodeSet) addExisting(in *Input, w *world, further map[string]bool) {
 	all := make([]place, len(in.Nodes))
@@ -136,7 +136,7 @@ func leavingNode(n *corev1.Node) *corev1.Node {
 // that are removed, with the labels that it awaits, and with the resources that a device plugin has
 // yet to register. An initialized node does not change.
 func (s *nodeSet) join(at *place, n *cluster.Node, in *Input) {
-	launched, ok := in.Joining[n.Object.Name]
+	launched, ok := in.NewlyReady[n.Object.Name]
 	if !ok {
 		return
 	}

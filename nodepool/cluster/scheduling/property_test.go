@@ -75,11 +75,11 @@ func randomInput(r *rand.Rand, rules bool) Input {
 // is not offered any more.
 func joining(r *rand.Rand, in Input) Input {
 	in.Template.StartupTaints = []corev1.Taint{{Key: "agent", Effect: corev1.TaintEffectNoSchedule}}
-	in.Joining = map[string]fleet.Placement{}
+	in.NewlyReady = map[string]fleet.Placement{}
 	for i, n := range in.Nodes {
 		if r.IntN(4) == 0 {
 			in.Nodes[i] = tainted(n, "agent")
-			in.Joining[n.Object.Name] = fleet.Placement{Zone: n.Object.Labels[zone],
+			in.NewlyReady[n.Object.Name] = fleet.Placement{Zone: n.Object.Labels[zone],
 				InstanceType: []string{"m", "g", "old"}[r.IntN(3)]}
 		}
 	}

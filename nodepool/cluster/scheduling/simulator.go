@@ -119,7 +119,7 @@ func (h *Simulator) leaving(nodes map[string]bool) []subject {
 // pack places the pods of leaving nodes, and those that keep their room.
 func (h *Simulator) pack(pods []subject, leaving map[string]bool, added []fleet.Placement) *packer {
 	in := h.world
-	in.Joining = nil
+	in.NewlyReady = nil
 	if len(added) == 0 {
 		in.Offers = nil
 	}

@@ -37,7 +37,7 @@ func limitAttached(d dimensions, free, whole vector, n *cluster.Node, in *Input)
 		return
 	}
 	learned := map[string]int(nil)
-	if launched, joins := in.Joining[n.Object.Name]; joins {
+	if launched, joins := in.NewlyReady[n.Object.Name]; joins {
 		learned = in.AttachLimits[launched.InstanceType]
 	}
 	limitVolumes(d, free, func(driver string) (int, bool) {

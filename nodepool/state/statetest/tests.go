@@ -238,7 +238,7 @@ func Shortage(n int) state.Record {
 			InstanceID: id, ProviderID: "aws:///eu-central-1a/" + id,
 			Node: fmt.Sprintf("ip-10-0-%d-%d.eu-central-1.compute.internal", i/256, i%256),
 			Zone: "eu-central-1a", State: state.RemovalDraining, Since: moment(i), Began: moment(i),
-			Deadline: moment(i), Replaced: true,
+			Deadline: moment(i), ReplacementSettled: true,
 		})
 		r.DrainBackoff[id], r.FailedDrains[id] = moment(i), 3
 	}

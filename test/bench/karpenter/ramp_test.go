@@ -240,12 +240,10 @@ func (r *ramp) bufferStatically() {
 var predictedMetrics = schema.GroupVersionResource{Group: "foresail.dev", Version: "v1alpha1",
 	Resource: "predictedmetrics"}
 
-// bufferByForecast has Foresail keep the buffer. The time for which it keeps spare pods is scaled
-// as all times are.
+// bufferByForecast has Foresail keep the buffer. It keeps spare pods for five minutes, which is not scaled.
 func (r *ramp) bufferByForecast() {
 	require.NoError(r, foresail.Apply(r.Context(), shared.stack.Cluster, "components/capacity-buffer/rbac.yaml"))
-	patch := fmt.Appendf(nil, `{"spec":{"capacityBuffer":{"nodeStartupTime":%q,"scaleDownStabilizationSeconds":%d}}}`,
-		nodeStart+3*time.Second, 300/timeScale)
+	patch := fmt.Appendf(nil, `{"spec":{"capacityBuffer":{"nodeStartupTime":%q}}}`, nodeStart+3*time.Second)
 	metrics := shared.stack.Cluster.Dynamic().Resource(predictedMetrics).Namespace(r.app.Namespace)
 	_, err := metrics.Patch(r.Context(), r.app.Name, types.MergePatchType, patch, metav1.PatchOptions{})
 	require.NoError(r, err)

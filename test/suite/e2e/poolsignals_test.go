@@ -29,7 +29,7 @@ func poolSignals(t *testing.T, p *monitoring.Prometheus, seasonal string,
 			Prometheus: &query})
 	}
 	weeks := int32(12)
-	spec.Seasonal = &v1alpha1.SeasonalFloor{Prometheus: v1alpha1.SeasonalQuery{Query: seasonal}, Weeks: &weeks}
+	spec.Seasonal = &v1alpha1.SeasonalFloor{Query: seasonal, Weeks: &weeks}
 	o := signal.OptionsOf(&spec)
 	o.DefaultAddress = p.URL
 	o.Servers = promapi.NewClients(promapi.Options{MaxSeries: 1000, MaxBytes: 32 << 20, UserAgent: "foresail"})

@@ -199,7 +199,7 @@ extraObjects: [{apiVersion: v1, kind: ConfigMap, metadata: {name: "{{ .Release.N
 		return value
 	}
 	for _, monitored := range []string{"PodMonitor/" + namespace + "/foresail",
-		"PrometheusRule/" + namespace + "/foresail-keda"} {
+		"PrometheusRule/" + namespace + "/foresail-nodepool"} {
 		assert.Equal(t, "prometheus", meta(monitored, "labels", "release"))
 		assert.Equal(t, "d", meta(monitored, "annotations", "c"))
 	}

@@ -201,10 +201,10 @@ func summary(r state.Record) string {
 		}
 	}
 	for _, i := range r.Interruptions {
-		parts = append(parts, fmt.Sprintf("Interruption-%s-%t", i.State, i.Replaced))
+		parts = append(parts, fmt.Sprintf("Interruption-%s-%t", i.State, i.ReplacementSettled))
 	}
 	for _, x := range r.Repairs {
-		parts = append(parts, fmt.Sprintf("Repair-%s-%t", x.State, x.Replaced))
+		parts = append(parts, fmt.Sprintf("Repair-%s-%t", x.State, x.ReplacementSettled))
 	}
 	for range r.Endings {
 		parts = append(parts, "Ending")

@@ -33,7 +33,7 @@ func newModel(ctx context.Context, w *world) (*model, error) {
 
 func (m *model) input(pods []cluster.Pending) scheduling.Input {
 	return scheduling.Input{
-		Pods: pods, Nodes: m.cluster.Nodes, Offers: m.pool.Offers, OnTheWay: m.pool.OnTheWay, Joining: m.pool.Joining,
+		Pods: pods, Nodes: m.cluster.Nodes, Offers: m.pool.Offers, OnTheWay: m.pool.OnTheWay, NewlyReady: m.pool.Joining,
 		DaemonSets: m.cluster.DaemonSets,
 		Template: scheduling.Template{Labels: m.pool.Labels, Taints: m.pool.Taints,
 			StartupTaints: m.pool.StartupTaints},

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -91,7 +92,7 @@ func factsOf(pm *v1alpha1.PredictedMetric, least, most *int32) []Fact {
 }
 
 func sourceOf(s *v1alpha1.Source) []Fact {
-	every := func(d *metav1.Duration) string { return ", read every " + d.Duration.String() }
+	every := func(d time.Duration) string { return ", read every " + d.String() }
 	switch {
 	case s.Pods != nil:
 		metric := s.Pods.Metric
@@ -99,11 +100,11 @@ func sourceOf(s *v1alpha1.Source) []Fact {
 			metric += ", a counter: its rate per second"
 		}
 		return []Fact{{"Metric", metric},
-			{"Read from", fmt.Sprintf("each pod, port %s, path %s%s", s.Pods.Port.String(),
-				s.Pods.Path, every(s.Pods.Interval))}}
+			{"Read from", fmt.Sprintf("each pod, port %s, path %s%s", s.Pods.Port.String(), s.Pods.Path,
+				every(s.Pods.Interval.Duration))}}
 	case s.Prometheus != nil:
 		from := fmt.Sprintf("Prometheus at %s, %s%s", s.Prometheus.Address, scopeOf(s.Prometheus.Scope),
-			every(s.Prometheus.Interval))
+			every(s.Prometheus.Interval.Duration))
 		return []Fact{{"Query", s.Prometheus.Query}, {"Read from", from}}
 	case s.RemoteWrite != nil:
 		return []Fact{{"Metric", s.RemoteWrite.Metric + matchers(s.RemoteWrite.MatchLabels)},
@@ -114,7 +115,7 @@ func sourceOf(s *v1alpha1.Source) []Fact {
 			of = "the container " + s.Resource.Container
 		}
 		return []Fact{{"Metric", fmt.Sprintf("%s of %s", s.Resource.Name, of)},
-			{"Read from", "metrics.k8s.io" + every(s.Resource.Interval)}}
+			{"Read from", "metrics.k8s.io" + every(v1alpha1.ResourceInterval)}}
 	}
 	return nil
 }

@@ -19,7 +19,8 @@ import (
 )
 
 const (
-	// tunedShare is the part of a trace, from its beginning, that settings are searched on. They are judged on the rest.
+	// tunedShare is the part of a trace, from its beginning, that settings are searched on. They
+	// are judged on the rest.
 	tunedShare = 0.6
 	// noteworthy is the share that settings must save, where they are judged, to be advised.
 	noteworthy = 0.01
@@ -33,18 +34,22 @@ type dimension struct {
 	set   []func(*Setting)
 }
 
-// dimensions returns what the search varies: the fields that docs/tuning.md has users change. All others follow from the cluster, or are
-// learned. minReplicas is only raised: a trace shows no failure of a node, which is what the set minimum may be for.
+// dimensions returns what the search varies: the fields that docs/tuning.md has users change. All
+// others follow from the cluster, or are learned. minReplicas is only raised: a trace shows no
+// failure of a node, which is what the set minimum may be for.
 func dimensions(p *Options, now *Setting) []dimension {
 	out := []dimension{vary("threshold", func(s *Setting, v float64) { s.Target = v }, targetsAround(p.Threshold)...)}
 	if now.Params.Method == pipeline.Adaptive {
-		out = append(out, vary("lateness", func(s *Setting, v float64) { s.Params.Lateness = v }, 0.001, 0.005, 0.01, 0.02, 0.05, 0.1))
+		out = append(out, vary("lateness", func(s *Setting, v float64) { s.Params.Lateness = v }, 0.001, 0.005, 0.01,
+			0.02, 0.05, 0.1))
 	}
 	if !p.FixedMin {
-		out = append(out, vary("minReplicas", func(s *Setting, v int) { s.Min = v }, within(now.Min+1, now.Max, now.Min+1, now.Min*3/2, 2*now.Min)...))
+		out = append(out, vary("minReplicas", func(s *Setting, v int) { s.Min = v },
+			within(now.Min+1, now.Max, now.Min+1, now.Min*3/2, 2*now.Min)...))
 	}
 	if !p.FixedMax {
-		out = append(out, vary("maxReplicas", func(s *Setting, v int) { s.Max = v }, within(now.Max+1, mostPods, now.Max*5/4, now.Max*3/2, 2*now.Max)...))
+		out = append(out, vary("maxReplicas", func(s *Setting, v int) { s.Max = v },
+			within(now.Max+1, mostPods, now.Max*5/4, now.Max*3/2, 2*now.Max)...))
 	}
 	return out
 }
@@ -82,22 +87,24 @@ type Advice struct {
 	Fields        []string // that were varied
 	Default, Best Setting
 	Tuned, Judged Comparison
-	Trades        []Row         // settings that no other one beats in both minutes and pod-hours, on the part that was searched
-	Prices        *score.Prices // nil: minutes are not weighed against pod-hours
-	Capacity      float64       // of a pod, requests per second
+	// settings that no other one beats in both minutes and pod-hours, on the part that was searched
+	Trades   []Row
+	Prices   *score.Prices // nil: minutes are not weighed against pod-hours
+	Capacity float64       // of a pod, requests per second
 }
 
 // Comparison has the figures of the two settings on one part of the trace.
 type Comparison struct{ Default, Best Figures }
 
-// beats reports whether figures have less of minutes above the threshold or of pod-hours than others, and not more of either.
+// beats reports whether figures have less of minutes above the threshold or of pod-hours than
+// others, and not more of either.
 func (f Figures) beats(o Figures) bool {
 	return f.AboveThresholdMinutes <= o.AboveThresholdMinutes && f.PodHours() <= o.PodHours() &&
 		(f.AboveThresholdMinutes < o.AboveThresholdMinutes || f.PodHours() < o.PodHours())
 }
 
-// rank returns what the search minimizes: the bill, or, without prices, the shares that are left of the default's minutes and pod-hours,
-// which is infinite for settings that have more of either.
+// rank returns what the search minimizes: the bill, or, without prices, the shares that are left of
+// the default's minutes and pod-hours, which is infinite for settings that have more of either.
 func (a *Advice) rank(f, byDefault Figures) float64 {
 	switch {
 	case a.Prices != nil:
@@ -287,7 +294,8 @@ func (a *Advice) Verdict() string {
 	case a.Holds():
 		return fmt.Sprintf("Verdict: change the settings: %s that is %s.", elsewhere, a.compared(a.Judged))
 	default:
-		return fmt.Sprintf("Verdict: keep the settings. The best others would not be worth it: %s that is %s.", elsewhere, a.compared(a.Judged))
+		return fmt.Sprintf("Verdict: keep the settings. The best others would not be worth it: %s that is %s.",
+			elsewhere, a.compared(a.Judged))
 	}
 }
 
@@ -304,7 +312,8 @@ func (a *Advice) HowToApply() string {
 		}
 	}
 	if len(too) > 0 {
-		text += fmt.Sprintf("\nIn an HPA of your own that reads predicted_load_total set %s too.", strings.Join(too, ", "))
+		text += fmt.Sprintf("\nIn an HPA of your own that reads predicted_load_total set %s too.",
+			strings.Join(too, ", "))
 	}
 	return text
 }
@@ -315,7 +324,8 @@ func (a *Advice) Reasons() []string {
 		"Time is counted above %g whatever they aim at.",
 		a.Tried, strings.Join(a.Fields, ", "), 100*tunedShare, a.Tuned.Best.Hours(), a.Default.Target)
 	if p := a.Prices; p != nil {
-		tried += fmt.Sprintf(" A pod costs %s an hour, and a minute above the threshold %s.", p.Text(p.PodHour), p.Text(p.Minute))
+		tried += fmt.Sprintf(" A pod costs %s an hour, and a minute above the threshold %s.", p.Text(p.PodHour),
+			p.Text(p.Minute))
 	} else {
 		tried += " Without prices a change is advised only if it costs neither pod-hours nor time above the threshold; --pod-price and --minute-price weigh one against the other."
 	}
@@ -346,8 +356,8 @@ func (a *Advice) compared(c Comparison) string {
 		b.AboveThresholdMinutes, d.AboveThresholdMinutes, b.PodHours(), d.PodHours())
 }
 
-// trades returns a table of what other settings would have had; nil where prices have decided, or if there is no
-// choice.
+// trades returns a table of what other settings would have had; nil where prices have decided, or
+// if there is no choice.
 func (a *Advice) trades() *report.Table {
 	if a.Prices != nil || len(a.Trades) < 2 {
 		return nil

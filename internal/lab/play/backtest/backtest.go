@@ -1,9 +1,10 @@
-// Package backtest plays scalers against a recorded load, and reports what each would have cost, how long its pods would
-// have been above the threshold, how good the forecast was, and which settings would have done better.
+// Package backtest plays scalers against a recorded load, and reports what each would have cost,
+// how long its pods would have been above the threshold, how good the forecast was, and which
+// settings would have done better.
 //
-// A trace is played in sections of some hours, each in a world of its own after a lead-in of what came before it, so that
-// many can be played at once and none takes much memory. What needs many runs (the frontier, the search for settings)
-// plays hours from all over the trace.
+// A trace is played in sections of some hours, each in a world of its own after a lead-in of what
+// came before it, so that many can be played at once and none takes much memory. What needs many
+// runs (the frontier, the search for settings) plays hours from all over the trace.
 package backtest
 
 import (
@@ -47,7 +48,8 @@ func (rows Rows) first(is func(Row) bool) (Row, bool) {
 	return rows[i], true
 }
 
-// read interpolates one measure on the frontier of a scaler at a value of another; false beyond the targets that were tried.
+// read interpolates one measure on the frontier of a scaler at a value of another; false beyond the
+// targets that were tried.
 func (rows Rows) read(name string, value float64, of, desired func(Figures) float64) (float64, bool) {
 	least, found := math.Inf(1), false
 	var before *Row
@@ -119,8 +121,8 @@ func (p *player) whole() section {
 	return section{0, p.Trace.Length().Truncate(time.Second).Milliseconds()}
 }
 
-// parts are what settings may be searched on, and what they are judged on. The cut is at a line of the trace: between two of
-// them the interpolated load would depend on the second one.
+// parts are what settings may be searched on, and what they are judged on. The cut is at a line of
+// the trace: between two of them the interpolated load would depend on the second one.
 func (p *player) parts() (tuned, judged section) {
 	end := p.whole().to
 	step := max(second, p.Trace.Step.Truncate(time.Second).Milliseconds())
@@ -140,8 +142,9 @@ func (p *player) rows(ctx context.Context, settings []Setting, on []section) ([]
 	return rows, nil
 }
 
-// frontier plays each scaler with each target. Those that others are compared with at as many pods are also played between the targets:
-// their frontier is hollow, and a straight line across it would flatter the others.
+// frontier plays each scaler with each target. Those that others are compared with at as many pods
+// are also played between the targets: their frontier is hollow, and a straight line across it
+// would flatter the others.
 func (p *player) frontier(ctx context.Context, settings []Setting, on []section) ([]Row, error) {
 	var all []Setting
 	for _, s := range settings {

@@ -100,7 +100,8 @@ func TestFiles(t *testing.T) {
 	require.Len(t, rows, len(scaler.AllNames()))
 	for i, name := range scaler.AllNames() {
 		assert.Equal(t, []string{"waves", name}, rows[i][:2])
-		assert.Equal(t, name == "paper" || strings.HasPrefix(name, "foresail-"), rows[i][9] != "", "%s: MASE is empty for scalers without a forecast", name)
+		assert.Equal(t, name == "paper" || strings.HasPrefix(name, "foresail-"), rows[i][9] != "",
+			"%s: MASE is empty for scalers without a forecast", name)
 		if name == "clairvoyant" {
 			assert.Equal(t, "0.00", rows[i][2])
 		}
@@ -120,7 +121,8 @@ func TestFiles(t *testing.T) {
 	}
 	assert.Equal(t, []string{"waves", "hpa-cpu", "0.500", "0.20"}, frontier[0][:4])
 	assert.Equal(t, []string{"waves", "hpa-cpu", "0.700", "0.20"}, frontier[1][:4])
-	assert.Equal(t, rows[0][2], frontier[1][4], "the frontier passes through the summary where all of the trace is played")
+	assert.Equal(t, rows[0][2], frontier[1][4],
+		"the frontier passes through the summary where all of the trace is played")
 	assert.Empty(t, frontier[2][7], "keda is not compared with itself")
 	for _, row := range table(t, got["forecast.csv"])[:1] {
 		assert.Equal(t, "1.000", row[4], "naive")
@@ -232,11 +234,13 @@ func (o *oracle) Decide(v *lab.View) int {
 
 func (o *oracle) Forecast() (pipeline.Forecast, bool) {
 	now := o.next - 1000
-	return pipeline.Forecast{Now: now, Horizon: 40 * time.Second, Total: o.load.Rate(now+40_000)/1000 + o.over, Decision: pipeline.Decision{Reason: o.reason}}, true
+	return pipeline.Forecast{Now: now, Horizon: 40 * time.Second, Total: o.load.Rate(now+40_000)/1000 + o.over,
+		Decision: pipeline.Decision{Reason: o.reason}}, true
 }
 
-// On a steady climb of 0.01 pods a second, a look 40 s ahead that takes the load of the last second to stay is 0.41 pods
-// off, as that second began a second ago; a straight line is off by that second.
+// On a steady climb of 0.01 pods a second, a look 40 s ahead that takes the load of the last second
+// to stay is 0.41 pods off, as that second began a second ago; a straight line is off by that
+// second.
 func TestErrorsOfKnownSeries(t *testing.T) {
 	load := climb{2000, 10}
 	world := func() lab.World {
@@ -244,11 +248,14 @@ func TestErrorsOfKnownSeries(t *testing.T) {
 	}
 	span := lab.Span{Lead: 2 * time.Minute, Length: 4 * time.Minute}
 	e := backtest.Judge(&oracle{load: load, over: 0.082}, world(), load, 0, 1.0/1000, span)
-	assert.Equal(t, 4*60-40-10+1, e.N, "what is forecast of the last ten seconds and later is not judged, as the rate is a mean around it")
+	assert.Equal(t, 4*60-40-10+1, e.N,
+		"what is forecast of the last ten seconds and later is not judged, as the rate is a mean around it")
 	n := float64(e.N)
 	assert.InDelta(t, 0.41, e.Ways[backtest.LastSecond].Way.Second/n, 1e-9)
-	assert.InDelta(t, 0.41, e.Ways[backtest.LastSecond].Way.Rate/n, 1e-9, "on a straight line the rate is the load of the second")
-	assert.InDelta(t, 0.41+0.07, e.Ways[backtest.LastQuarter].Way.Second/n, 1e-9, "the middle of a quarter of a minute is 7 s before the last second")
+	assert.InDelta(t, 0.41, e.Ways[backtest.LastSecond].Way.Rate/n, 1e-9,
+		"on a straight line the rate is the load of the second")
+	assert.InDelta(t, 0.41+0.07, e.Ways[backtest.LastQuarter].Way.Second/n, 1e-9,
+		"the middle of a quarter of a minute is 7 s before the last second")
 	assert.InDelta(t, 0.41+0.295, e.Ways[backtest.LastMinute].Way.Second/n, 1e-9)
 	assert.InDelta(t, 0.01, e.Ways[backtest.StraightLine].Way.Second/n, 1e-9, "a second")
 	assert.InDelta(t, 0.082, e.Forecast.Second/n, 1e-9)
@@ -258,7 +265,8 @@ func TestErrorsOfKnownSeries(t *testing.T) {
 	assert.Zero(t, e.Learned, "six hours have not been seen")
 	atMaximum := backtest.Judge(&oracle{load: load, reason: pipeline.AtMaximum}, world(), load, 0, 1.0/1000, span)
 	assert.Equal(t, backtest.Orders{N: e.N}, atMaximum.Orders, "no more could be ordered")
-	e = backtest.Judge(&oracle{load: load, over: 0.082}, world(), load, -(6*time.Hour - 3*time.Minute).Milliseconds(), 1.0/1000, span)
+	e = backtest.Judge(&oracle{load: load, over: 0.082}, world(), load, -(6*time.Hour - 3*time.Minute).Milliseconds(),
+		1.0/1000, span)
 	assert.Equal(t, 3*60-40-10+1, e.Learned.N, "the load begins six hours before the second of the four minutes")
 	assert.Equal(t, 1.0, e.Learned.Lateness())
 	assert.Zero(t, e.Ways[backtest.Yesterday].N, "the load does not go back that far")
@@ -267,7 +275,8 @@ func TestErrorsOfKnownSeries(t *testing.T) {
 	assert.InDelta(t, 7, backtest.Continued([]float64{1, 2, 3, 4}, 3), 1e-12)
 }
 
-// days is a load that is the same at the same time of each day, and so much more on each day than on the one before.
+// days is a load that is the same at the same time of each day, and so much more on each day than
+// on the one before.
 type days struct{ each float64 }
 
 func (d days) Rate(t int64) float64 {
@@ -279,7 +288,8 @@ func (d days) Rate(t int64) float64 {
 func TestTheSameTimeOfAnotherDay(t *testing.T) {
 	load := days{1.02}
 	world := fluid.New(fluid.Config{Load: load, Exact: true, Seed: 1, Min: 10, Max: 10, Warm: 10, Capacity: 1000})
-	e := backtest.Judge(&oracle{load: load}, world, load, -8*24*3600*1000, 1.0/1000, lab.Span{Lead: 2 * time.Minute, Length: 10 * time.Minute})
+	e := backtest.Judge(&oracle{load: load}, world, load, -8*24*3600*1000, 1.0/1000,
+		lab.Span{Lead: 2 * time.Minute, Length: 10 * time.Minute})
 	for _, way := range []backtest.Way{backtest.Yesterday, backtest.LastWeek} {
 		c := e.Ways[way]
 		assert.Equal(t, e.N, c.N, way)
@@ -288,8 +298,8 @@ func TestTheSameTimeOfAnotherDay(t *testing.T) {
 	}
 }
 
-// A quantile that is passed for a hundredth of the time costs ninety-nine times as much below the load as above it.
-// A trace is played in sections, which have to find what came before them.
+// A quantile that is passed for a hundredth of the time costs ninety-nine times as much below the
+// load as above it. A trace is played in sections, which have to find what came before them.
 func TestScalersKnowTheTraceBeforeTheirSection(t *testing.T) {
 	const begin, day = 4 * 60, 24 * 60
 	minutes := func(scaler string, second int) float64 {
@@ -310,7 +320,8 @@ func TestScalersKnowTheTraceBeforeTheirSection(t *testing.T) {
 	one := minutes("keda", begin)
 	require.Greater(t, one, 1.0)
 	for _, early := range []int{0, 25} {
-		assert.Equal(t, one, minutes("keda/yesterday", begin+day-early), "%d minutes earlier the next day the pods are there", early)
+		assert.Equal(t, one, minutes("keda/yesterday", begin+day-early),
+			"%d minutes earlier the next day the pods are there", early)
 		assert.Greater(t, minutes("keda/last-week", begin+day-early), one+1, "the trace does not go back a week")
 	}
 	late := begin + day - 35
@@ -323,11 +334,13 @@ func TestPinball(t *testing.T) {
 	assert.Zero(t, backtest.Pinball(1, 1, 0.99))
 }
 
-// What a trace of seconds counts arrives in the second that it was counted in, and who knows the load knows that one.
+// What a trace of seconds counts arrives in the second that it was counted in, and who knows the
+// load knows that one.
 func TestCountsArePlayedExactly(t *testing.T) {
 	var points []workload.Point
 	for i := range 3600 {
-		points = append(points, workload.Point{At: began.Add(time.Duration(i) * time.Second), Rate: 140 + 420*float64(i%2)})
+		points = append(points, workload.Point{At: began.Add(time.Duration(i) * time.Second),
+			Rate: 140 + 420*float64(i%2)})
 	}
 	trace, err := workload.NewTrace("counts", points)
 	require.NoError(t, err)
@@ -410,8 +423,10 @@ func TestSearchVariesFieldsThatUsersChange(t *testing.T) {
 		{scaler.RecommendedParams(), true, true, []string{"threshold", "lateness"}},
 	} {
 		o.FixedMin, o.FixedMax = c.fixedMin, c.fixedMax
-		s := backtest.Setting{Scaler: "foresail-total", Target: 0.7, Min: 2, Max: 20, Params: c.params, Metric: backtest.Utilization}
-		better := backtest.Comparison{Default: backtest.Figures{Pods: score.Pods{Length: 1 * 3600, Seconds: 10 * 3600}}, Best: backtest.Figures{Pods: score.Pods{Length: 1 * 3600, Seconds: 5 * 3600}}}
+		s := backtest.Setting{Scaler: "foresail-total", Target: 0.7, Min: 2, Max: 20, Params: c.params,
+			Metric: backtest.Utilization}
+		better := backtest.Comparison{Default: backtest.Figures{Pods: score.Pods{Length: 1 * 3600, Seconds: 10 * 3600}},
+			Best: backtest.Figures{Pods: score.Pods{Length: 1 * 3600, Seconds: 5 * 3600}}}
 		var fields []string
 		for field, tried := range backtest.Tried(o, s) {
 			fields = append(fields, field)
@@ -441,7 +456,8 @@ func TestSearchVariesFieldsThatUsersChange(t *testing.T) {
 
 func compared(defaultMinutes, defaultPods, bestMinutes, bestPods float64) backtest.Comparison {
 	figures := func(minutes, podHours float64) backtest.Figures {
-		return backtest.Figures{Pods: score.Pods{Length: 12 * 3600, AboveThresholdMinutes: minutes, Seconds: 3600 * podHours}}
+		return backtest.Figures{Pods: score.Pods{Length: 12 * 3600, AboveThresholdMinutes: minutes,
+			Seconds: 3600 * podHours}}
 	}
 	return backtest.Comparison{Default: figures(defaultMinutes, defaultPods), Best: figures(bestMinutes, bestPods)}
 }
@@ -449,9 +465,11 @@ func compared(defaultMinutes, defaultPods, bestMinutes, bestPods float64) backte
 // With prices advice is in money, and in nothing else.
 func TestAdviceIsInMoney(t *testing.T) {
 	a := backtest.Advice{
-		Scaler: "foresail-total", Tried: 20, Fields: []string{"threshold", "minReplicas"}, Prices: &score.Prices{PodHour: 0.5, Minute: 2, Currency: "EUR"}, Capacity: 100,
-		Default: backtest.Setting{Target: 0.7, Min: 2, Max: 20, Metric: backtest.Utilization, Params: scaler.RecommendedParams()},
-		Tuned:   compared(10, 80, 5, 80), Judged: compared(10, 80, 5, 84),
+		Scaler: "foresail-total", Tried: 20, Fields: []string{"threshold", "minReplicas"},
+		Prices: &score.Prices{PodHour: 0.5, Minute: 2, Currency: "EUR"}, Capacity: 100,
+		Default: backtest.Setting{Target: 0.7, Min: 2, Max: 20, Metric: backtest.Utilization,
+			Params: scaler.RecommendedParams()},
+		Tuned: compared(10, 80, 5, 80), Judged: compared(10, 80, 5, 84),
 	}
 	tried := "Tried: 20 settings of threshold, minReplicas on the first 60% of the trace (12.0 h of it). Time is counted above 0.7 whatever they aim at. " +
 		"A pod costs 0.50 EUR an hour, and a minute above the threshold 2.00 EUR."
@@ -485,7 +503,8 @@ func TestAdviceIsInMoney(t *testing.T) {
 
 // Without prices a minute is not weighed against a pod-hour: what is advised costs neither.
 func TestAdviceWithoutPricesCostsNothing(t *testing.T) {
-	a := backtest.Advice{Default: backtest.Setting{Target: 0.7}, Best: backtest.Setting{Target: 0.65}, Tuned: compared(10, 80, 5, 80)}
+	a := backtest.Advice{Default: backtest.Setting{Target: 0.7}, Best: backtest.Setting{Target: 0.65},
+		Tuned: compared(10, 80, 5, 80)}
 	for _, c := range []struct {
 		minutes, podHours float64
 		holds             bool
@@ -497,10 +516,12 @@ func TestAdviceWithoutPricesCostsNothing(t *testing.T) {
 	assert.Equal(t, "Verdict: change the settings: on traffic that the search did not use that is 5.0 minutes above the threshold instead of 10.0, and 80.0 pod-hours instead of 80.0.", a.Verdict())
 	assert.Contains(t, a.Reasons()[0], "--pod-price and --minute-price weigh one against the other")
 	a.Best = a.Default
-	assert.Contains(t, a.Verdict(), "No other ones have less time above the threshold for as few pod-hours, or fewer pod-hours for as little time.")
+	assert.Contains(t, a.Verdict(),
+		"No other ones have less time above the threshold for as few pod-hours, or fewer pod-hours for as little time.")
 }
 
-// The search minds what it is to save: with dear minutes it takes more pods, with dear pods fewer, and without prices it lists the choice.
+// The search minds what it is to save: with dear minutes it takes more pods, with dear pods fewer,
+// and without prices it lists the choice.
 func TestSearchGoesByThePrices(t *testing.T) {
 	o := options(t)
 	o.Trace = traceOf(t, 40, waves)
@@ -510,7 +531,8 @@ func TestSearchGoesByThePrices(t *testing.T) {
 		require.NoError(t, err)
 		return a
 	}
-	careful, cheap, open := advised(&score.Prices{PodHour: 0.01, Minute: 10}), advised(&score.Prices{PodHour: 10, Minute: 0.01}), advised(nil)
+	careful, cheap, open := advised(&score.Prices{PodHour: 0.01, Minute: 10}), advised(&score.Prices{PodHour: 10,
+		Minute: 0.01}), advised(nil)
 	assert.Less(t, careful.Tuned.Best.AboveThresholdMinutes, careful.Tuned.Default.AboveThresholdMinutes)
 	assert.Greater(t, careful.Tuned.Best.PodHours(), cheap.Tuned.Best.PodHours())
 	assert.Less(t, cheap.Tuned.Best.PodHours(), cheap.Tuned.Default.PodHours())
@@ -533,7 +555,8 @@ func TestFindings(t *testing.T) {
 	row := func(name string, target, minutes, podHours float64) backtest.Row {
 		return backtest.Row{
 			Setting: backtest.Setting{Scaler: name, Target: target},
-			Figures: backtest.Figures{Pods: score.Pods{Length: 10 * 3600, AboveThresholdMinutes: minutes, Seconds: 3600 * podHours}},
+			Figures: backtest.Figures{Pods: score.Pods{Length: 10 * 3600, AboveThresholdMinutes: minutes,
+				Seconds: 3600 * podHours}},
 		}
 	}
 	o := options(t)
@@ -554,7 +577,8 @@ func TestFindings(t *testing.T) {
 	}, backtest.Findings(&r))
 
 	o.Prices = &score.Prices{PodHour: 0.5, Minute: 1, Currency: "EUR"}
-	assert.Equal(t, "In money, Foresail costs 37.00 EUR, 53.8% less than an HPA, which costs 80.00 EUR.", backtest.Findings(&r)[1])
+	assert.Equal(t, "In money, Foresail costs 37.00 EUR, 53.8% less than an HPA, which costs 80.00 EUR.",
+		backtest.Findings(&r)[1])
 	o.Prices.PodHour, o.Prices.Minute = 0, 0
 	assert.Contains(t, backtest.Findings(&r)[1], "0.00 EUR, compared with an HPA")
 }
@@ -563,12 +587,14 @@ func TestFindingsCompareWithTheSameBehaviour(t *testing.T) {
 	row := func(name string, target, minutes, podHours float64) backtest.Row {
 		return backtest.Row{
 			Setting: backtest.Setting{Scaler: name, Target: target},
-			Figures: backtest.Figures{Pods: score.Pods{Length: 10 * 3600, AboveThresholdMinutes: minutes, Seconds: 3600 * podHours}},
+			Figures: backtest.Figures{Pods: score.Pods{Length: 10 * 3600, AboveThresholdMinutes: minutes,
+				Seconds: 3600 * podHours}},
 		}
 	}
 	r := backtest.Result{
 		Options: options(t),
-		Summary: []backtest.Row{row("keda", 0.7, 60, 40), row("foresail-total", 0.7, 12, 50), row("keda/same-behavior", 0.7, 24, 45)},
+		Summary: []backtest.Row{row("keda", 0.7, 60, 40), row("foresail-total", 0.7, 12, 50),
+			row("keda/same-behavior", 0.7, 24, 45)},
 	}
 	text := func() string {
 		all := backtest.Findings(&r)
@@ -577,7 +603,8 @@ func TestFindingsCompareWithTheSameBehaviour(t *testing.T) {
 	begin := "With the behavior of Foresail's, an HPA would be above the threshold for 24.0 minutes (4.00% of the time) " +
 		"and pay for 45.0 pod-hours, 10.0% less than Foresail"
 	assert.Equal(t, begin+".", text())
-	r.Frontier = []backtest.Row{row("foresail-total", 0.7, 12, 50), row("keda/same-behavior", 0.5, 6, 55), row("keda/same-behavior", 0.7, 24, 45)}
+	r.Frontier = []backtest.Row{row("foresail-total", 0.7, 12, 50), row("keda/same-behavior", 0.5, 6, 55),
+		row("keda/same-behavior", 0.7, 24, 45)}
 	assert.Equal(t, begin+". For as many pods (5.00) it would be above the threshold for 2.50% of the time, Foresail for 2.00%."+
 		" Above it as rarely (2.00%), it would pay for 5.17 pods, Foresail for 5.00.", text())
 	r.Options.Trace, r.FrontierHours = traceOf(t, 25*60, waves), 24

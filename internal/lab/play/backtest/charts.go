@@ -41,7 +41,8 @@ func frontierChart(r *Result) chart.Page {
 			x, y := row.MeanPods(), max(row.AboveThresholdShare(), c.Y.Min)
 			line.X, line.Y = append(line.X, x), append(line.Y, y)
 			if row.Target == r.Options.Threshold {
-				c.Marks = append(c.Marks, chart.Mark{X: x, Y: y, OffX: math.NaN(), OffY: math.NaN(), Style: chart.Scaler(name)})
+				c.Marks = append(c.Marks, chart.Mark{X: x, Y: y, OffX: math.NaN(), OffY: math.NaN(),
+					Style: chart.Scaler(name)})
 			}
 		}
 		c.Lines = append(c.Lines, line)
@@ -77,7 +78,8 @@ func timelineChart(r *Result) chart.Page {
 	t := r.Timeline
 	page := chart.Page{
 		Title: "The steepest hour", Columns: 1, Width: 640, Height: 230,
-		Note:   fmt.Sprintf("From %s on. Shaded: pods needed to keep each at %g.", r.Options.Trace.Start.Add(t.From).Format("2006-01-02 15:04 UTC"), r.Options.Threshold),
+		Note: fmt.Sprintf("From %s on. Shaded: pods needed to keep each at %g.",
+			r.Options.Trace.Start.Add(t.From).Format("2006-01-02 15:04 UTC"), r.Options.Threshold),
 		Legend: []chart.Entry{{Name: "needed", Style: chart.Style{Color: chart.Shade}, Area: true}},
 	}
 	minutes := make([]float64, len(t.Rate))
@@ -85,14 +87,16 @@ func timelineChart(r *Result) chart.Page {
 		minutes[i] = float64(i) * t.Step.Minutes()
 	}
 	least, most := slices.Min(t.Needed), slices.Max(t.Needed)
-	pods := chart.Chart{Lines: []chart.Line{{X: minutes, Y: t.Needed, Style: chart.Style{Color: chart.Shade}, Fill: true}}}
+	pods := chart.Chart{Lines: []chart.Line{{X: minutes, Y: t.Needed, Style: chart.Style{Color: chart.Shade},
+		Fill: true}}}
 	for _, s := range t.Scalers {
 		least, most = min(least, slices.Min(s.Ready)), max(most, slices.Max(s.Ready))
 		pods.Lines = append(pods.Lines, chart.Line{X: minutes, Y: s.Ready, Style: chart.Scaler(s.Name)})
 		page.Legend = append(page.Legend, chart.Entry{Name: scaler.Title(s.Name), Style: chart.Scaler(s.Name)})
 	}
 	right := chart.Fitting("requests/s", slices.Min(t.Rate), slices.Max(t.Rate))
-	pods.X, pods.Y, pods.Right = chart.Seconds("minutes", max(1, minutes[len(minutes)-1])), chart.Fitting("ready pods", least, most), &right
+	pods.X, pods.Y, pods.Right = chart.Seconds("minutes", max(1, minutes[len(minutes)-1])), chart.Fitting("ready pods",
+		least, most), &right
 	dotted := chart.Style{Color: chart.Black, Width: 0.75, Dash: []float64{1, 2}}
 	pods.Lines = append(pods.Lines, chart.Line{X: minutes, Y: t.Rate, Style: dotted, OnRight: true})
 	page.Legend = append(page.Legend, chart.Entry{Name: "requests/s (right)", Style: dotted})

@@ -27,8 +27,10 @@ const (
 
 func (w Way) String() string {
 	return [numberOfWays]string{
-		"naive: the last second stays", fmt.Sprintf("mean of the last %d s stays", meanOver), fmt.Sprintf("mean of the last %d s stays", minute),
-		fmt.Sprintf("straight line through the last %d s", observed), "the same time yesterday, times now / then", "the same time last week, times now / then",
+		"naive: the last second stays", fmt.Sprintf("mean of the last %d s stays", meanOver),
+		fmt.Sprintf("mean of the last %d s stays", minute),
+		fmt.Sprintf("straight line through the last %d s", observed), "the same time yesterday, times now / then",
+		"the same time last week, times now / then",
 	}[w]
 }
 
@@ -41,10 +43,12 @@ const (
 	minute   = 60
 
 	day = 24 * 3600 * second
-	// swing is how much larger or smaller than now a time of another day may have been for its shape to be used.
+	// swing is how much larger or smaller than now a time of another day may have been for its
+	// shape to be used.
 	swing = 5
 
-	// A load of a second is a rate and the chance of that second. The rate is the mean of so many seconds before and after.
+	// A load of a second is a rate and the chance of that second. The rate is the mean of so many
+	// seconds before and after.
 	rateOver = 10
 
 	// Lateness is the share of the time in which more may come than is planned for: that of Pinball.
@@ -112,8 +116,8 @@ func (e Errors) plus(o Errors) Errors {
 	return e
 }
 
-// MASE is the mean absolute error of the scaler's forecast, scaled by that of the naive one; NaN if it made none, or if the
-// naive one was never off.
+// MASE is the mean absolute error of the scaler's forecast, scaled by that of the naive one; NaN if
+// it made none, or if the naive one was never off.
 func (e Errors) MASE() float64 { return ratio(e.Forecast.Second, e.Ways[LastSecond].Way.Second) }
 
 func ratio(a, b float64) float64 {
@@ -123,7 +127,8 @@ func ratio(a, b float64) float64 {
 	return a / b
 }
 
-// judge adds a forecast, what is planned for by it, and those of the ways that know something; learned if the load had been seen for long.
+// judge adds a forecast, what is planned for by it, and those of the ways that know something;
+// learned if the load had been seen for long.
 func (e *Errors) judge(f *pipeline.Forecast, t truth, ways [numberOfWays]float64, learned bool) {
 	order := Orders{N: 1}
 	if t.rate > f.Holds && f.Decision.Reason != pipeline.AtMaximum {
@@ -218,8 +223,8 @@ func (o *observer) around(at int64, seconds int64) float64 {
 	return sum * o.cost / float64(2*seconds+1)
 }
 
-// before is the load that a time had some days ago, times how much more or less there is now than there was then; NaN if the load does
-// not go back that far.
+// before is the load that a time had some days ago, times how much more or less there is now than
+// there was then; NaN if the load does not go back that far.
 func (o *observer) before(now, at, ago int64) float64 {
 	if now-ago-rateOver*second < o.begins {
 		return math.NaN()
@@ -240,7 +245,8 @@ func mean(values []float64) float64 {
 	return sum / float64(len(values))
 }
 
-// continued is where the straight line of least squares through values, one a second, is so many seconds after the last.
+// continued is where the straight line of least squares through values, one a second, is so many
+// seconds after the last.
 func continued(values []float64, seconds float64) float64 {
 	middle, level := float64(len(values)-1)/2, mean(values)
 	var covariance, variance float64
@@ -258,10 +264,12 @@ type Forecast struct {
 	Horizon time.Duration // on average
 	Error   Loss          // mean, in pods' work
 	Scaled  Loss          // by that of the naive way: MASE
-	// Ours is the error of Foresail's forecast divided by that of this way, at the times at which there were both.
+	// Ours is the error of Foresail's forecast divided by that of this way, at the times at which
+	// there were both.
 	Ours Loss
-	// Late is the share of the time at which too few pods had been ordered, LateLearned the same once the load had been seen for [LearnsFor],
-	// and Pinball the loss of what was planned for; NaN of what plans nothing.
+	// Late is the share of the time at which too few pods had been ordered, LateLearned the same
+	// once the load had been seen for [LearnsFor], and Pinball the loss of what was planned for;
+	// NaN of what plans nothing.
 	Late, LateLearned, Pinball float64
 }
 

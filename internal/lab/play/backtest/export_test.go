@@ -28,7 +28,8 @@ func inSeconds(all []section) [][2]int64 {
 	return out
 }
 
-// Parts returns where the part ends that settings are searched on, and where that begins that they are judged on, in seconds.
+// Parts returns where the part ends that settings are searched on, and where that begins that they
+// are judged on, in seconds.
 func Parts(o *Options) (tunedTo, judgedFrom int64) {
 	tuned, judged := newPlayer(o).parts()
 	return tuned.to / second, judged.from / second
@@ -45,7 +46,8 @@ func Tried(o *Options, s Setting) map[string][]Setting {
 
 // Judge has a scaler decide each second of a world under a load, and returns how far its forecasts were off.
 func Judge(s lab.Scaler, w lab.World, load lab.Load, begins int64, cost float64, span lab.Span) Errors {
-	o := &observer{Scaler: s, load: load, begins: begins, cost: cost, from: span.Lead.Milliseconds(), until: (span.Lead + span.Length).Milliseconds()}
+	o := &observer{Scaler: s, load: load, begins: begins, cost: cost, from: span.Lead.Milliseconds(),
+		until: (span.Lead + span.Length).Milliseconds()}
 	lab.Run(w, o, span, nil)
 	return o.errors
 }

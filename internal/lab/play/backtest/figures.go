@@ -14,7 +14,8 @@ type Figures struct {
 	Forecast Errors       // of the load that it scales on; zero for one that forecasts nothing
 }
 
-// hpaPeriod is how often an HPA looks: it takes about that and their startup time until pods for a load are ready.
+// hpaPeriod is how often an HPA looks: it takes about that and their startup time until pods for a
+// load are ready.
 const hpaPeriod = 15 * time.Second
 
 // figuresOf returns the figures of a record of a setting. The threshold is that of the options, whatever the

@@ -25,11 +25,13 @@ func (f findings) all() []string {
 	b, hasRival := f.Summary.of(rival)
 	if hasOurs && hasRival {
 		out = append(out, fmt.Sprintf("With Foresail the load of a pod was above %g for %.1f minutes (%.2f%% of the time), with an HPA for %.1f minutes (%.2f%%). "+
-			"Foresail paid for %.1f pod-hours, %s an HPA, which paid for %.1f.", f.Options.Threshold, a.AboveThresholdMinutes, 100*a.AboveThresholdShare(),
+			"Foresail paid for %.1f pod-hours, %s an HPA, which paid for %.1f.", f.Options.Threshold,
+			a.AboveThresholdMinutes, 100*a.AboveThresholdShare(),
 			b.AboveThresholdMinutes, 100*b.AboveThresholdShare(), a.PodHours(), than(a.PodHours()/b.PodHours()), b.PodHours()))
 		if p := f.Options.Prices; p != nil {
 			ourBill, theirBill := a.Bill(p), b.Bill(p)
-			out = append(out, fmt.Sprintf("In money, Foresail costs %s, %s an HPA, which costs %s.", p.Text(ourBill), than(ourBill/theirBill), p.Text(theirBill)))
+			out = append(out, fmt.Sprintf("In money, Foresail costs %s, %s an HPA, which costs %s.", p.Text(ourBill),
+				than(ourBill/theirBill), p.Text(theirBill)))
 		}
 		out = append(out, f.atEqual()...)
 	}
@@ -71,7 +73,8 @@ func (f findings) atEqual() []string {
 	return out
 }
 
-// sameBehavior compares with the rival if its HPA has the behaviour of ours, which leaves the effect of the forecast.
+// sameBehavior compares with the rival if its HPA has the behaviour of ours, which leaves the
+// effect of the forecast.
 func (f findings) sameBehavior(a, c Row) string {
 	text := fmt.Sprintf("With the behavior of Foresail's, an HPA would be above the threshold for %.1f minutes (%.2f%% of the time) "+
 		"and pay for %.1f pod-hours, %s Foresail.",
@@ -93,12 +96,14 @@ func (f findings) sameBehavior(a, c Row) string {
 	return text
 }
 
-// onSample adds to a sentence that its figures are of the sampled hours, which differ from those of the tables; nothing if all was played.
+// onSample adds to a sentence that its figures are of the sampled hours, which differ from those of
+// the tables; nothing if all was played.
 func (f findings) onSample(sentence string) string {
 	if !f.Sampled() {
 		return sentence
 	}
-	return fmt.Sprintf("On %.0f hours sampled from the traffic, %s%s", f.FrontierHours, strings.ToLower(sentence[:1]), sentence[1:])
+	return fmt.Sprintf("On %.0f hours sampled from the traffic, %s%s", f.FrontierHours, strings.ToLower(sentence[:1]),
+		sentence[1:])
 }
 
 // than compares with something by a ratio, such as "5.3% more than".

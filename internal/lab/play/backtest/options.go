@@ -43,16 +43,17 @@ type Options struct {
 	// FixedMin and FixedMax keep the search from a bound that is not one of the PredictedMetric.
 	FixedMin, FixedMax bool
 
-	// Progress is called after each run, never by two at once. All are those that are known of so far. nil = not.
+	// Progress is called after each run, never by two at once. All are those that are known of so
+	// far. nil = not.
 	Progress func(done, all int)
 }
 
-// busyAtThreshold is the busy share of a pod at the threshold of a metric without a maximum: any would do, as nothing
-// saturates.
+// busyAtThreshold is the busy share of a pod at the threshold of a metric without a maximum: any
+// would do, as nothing saturates.
 const busyAtThreshold = 0.7
 
-// InPods sets parameters in units of a metric as those of a load in parts of a pod, and the threshold and the metric
-// with them. It returns the load of a whole pod.
+// InPods sets parameters in units of a metric as those of a load in parts of a pod, and the
+// threshold and the metric with them. It returns the load of a whole pod.
 func (o *Options) InPods(p pipeline.Params) (unit float64) {
 	model := p.Model
 	unit, o.Metric = model.Load(p.Threshold)/busyAtThreshold, Requests
@@ -76,8 +77,8 @@ func Targets(threshold float64) []float64 {
 	return slices.Compact(targets)
 }
 
-// Capacity returns the capacity with which half of the most pods hold the threshold under all but the largest hundredth of
-// a trace's rates.
+// Capacity returns the capacity with which half of the most pods hold the threshold under all but
+// the largest hundredth of a trace's rates.
 func Capacity(t *workload.Trace, threshold float64, most int) (float64, error) {
 	rates := make([]float64, 0, t.Length()/t.Step+1)
 	for at := time.Duration(0); at <= t.Length(); at += t.Step {
@@ -164,7 +165,8 @@ func (o *Options) scaler(s *Setting, load lab.Load, known before, seed uint64) (
 	}
 	return scaler.New(s.Scaler, scaler.Setup{
 		Threshold: s.Target, Min: s.Min, Max: s.Max, Params: p, Paper: o.Paper, Behavior: o.Behavior,
-		Startup: startup, Sources: sources, Seed: seed, Load: load, Past: known.past, History: known.recorded, Cost: 1 / o.Capacity,
+		Startup: startup, Sources: sources, Seed: seed, Load: load, Past: known.past, History: known.recorded,
+		Cost: 1 / o.Capacity,
 	})
 }
 

@@ -10,8 +10,9 @@ import (
 // Part is a part of a trace, in whole seconds from its beginning.
 type Part struct{ From, To time.Duration }
 
-// PlayParts plays each scaler of the options against each part of the trace, in a world of its own after a lead-in, and returns the mean
-// figures over the seeds, in the order of scalers and of parts. Foresail has learned from all of the trace that was before a part.
+// PlayParts plays each scaler of the options against each part of the trace, in a world of its own
+// after a lead-in, and returns the mean figures over the seeds, in the order of scalers and of
+// parts. Foresail has learned from all of the trace that was before a part.
 func PlayParts(ctx context.Context, o *Options, parts []Part) ([][]score.Pods, error) {
 	settings := make([]Setting, len(o.Scalers))
 	for i, name := range o.Scalers {

@@ -15,7 +15,8 @@ import (
 
 func TestPartsAreThoseOfTheWhole(t *testing.T) {
 	o := options(t)
-	o.Trace, o.Scalers, o.Targets, o.Advise = traceOf(t, 120, func(minute int) float64 { return 300 - 200*math.Cos(2*math.Pi*float64(minute)/40) }), []string{"keda", "foresail-total"}, nil, false
+	o.Trace, o.Scalers, o.Targets, o.Advise = traceOf(t, 120,
+		func(minute int) float64 { return 300 - 200*math.Cos(2*math.Pi*float64(minute)/40) }), []string{"keda", "foresail-total"}, nil, false
 	o.Seeds = []uint64{1, 2}
 	parts := []backtest.Part{{To: time.Hour}, {From: time.Hour, To: 2 * time.Hour}}
 	figures, err := backtest.PlayParts(t.Context(), o, parts)
@@ -49,7 +50,8 @@ func TestGapsAreNotLearned(t *testing.T) {
 		require.NoError(t, err)
 		o := options(t)
 		o.Trace, o.Scalers = trace, []string{"foresail-total"}
-		figures, err := backtest.PlayParts(t.Context(), o, []backtest.Part{{From: 4 * time.Hour, To: 4*time.Hour + 50*time.Minute}})
+		figures, err := backtest.PlayParts(t.Context(), o,
+			[]backtest.Part{{From: 4 * time.Hour, To: 4*time.Hour + 50*time.Minute}})
 		require.NoError(t, err)
 		return figures[0][0]
 	}

@@ -16,7 +16,8 @@ type before struct {
 	recorded scaler.History
 }
 
-// pasts are what is known of a trace before some times in it. They are made once for all runs that have use for them.
+// pasts are what is known of a trace before some times in it. They are made once for all runs that
+// have use for them.
 type pasts struct {
 	*Options
 	epoch int64 // ms
@@ -33,7 +34,8 @@ type learner struct {
 	scaleDownMargin     float64
 }
 
-// of returns what a setting knows of the trace before a time, as if that were 0; nil with a method that learns nothing.
+// of returns what a setting knows of the trace before a time, as if that were 0; nil with a method
+// that learns nothing.
 func (p *pasts) of(s *Setting, until int64) *pipeline.Learned {
 	params := s.Params
 	if params.Method != pipeline.Adaptive {
@@ -58,11 +60,13 @@ func (p *pasts) of(s *Setting, until int64) *pipeline.Learned {
 	return known[until].Shifted(time.Duration(until) * time.Millisecond)
 }
 
-// learningEpoch bounds what a late section of a long trace costs: what is known before it is learned from the beginning of the
-// previous epoch on. Nothing is remembered for longer than a week except some weights, which halve within a day.
+// learningEpoch bounds what a late section of a long trace costs: what is known before it is
+// learned from the beginning of the previous epoch on. Nothing is remembered for longer than a week
+// except some weights, which halve within a day.
 const learningEpoch = 8 * day
 
-// learn learns a trace from the epoch before a time on. It goes on from the latest past that is known of the same epoch.
+// learn learns a trace from the epoch before a time on. It goes on from the latest past that is
+// known of the same epoch.
 func (p *pasts) learn(params *pipeline.Params, known map[int64]*pipeline.Learned, until int64) *pipeline.Learned {
 	begins := until / p.epoch * p.epoch
 	from, past := max(0, begins-p.epoch), pipeline.NewLearned(params)

@@ -29,13 +29,16 @@ func traceOf(t *testing.T, seconds, n int, rate func(number int) float64) *workl
 }
 
 func optionsOf(trace *workload.Trace, capacity float64) *Options {
-	return &Options{Trace: trace, Capacity: capacity, Threshold: 0.7, Params: scaler.RecommendedParams(), Seeds: []uint64{1}}
+	return &Options{Trace: trace, Capacity: capacity, Threshold: 0.7, Params: scaler.RecommendedParams(),
+		Seeds: []uint64{1}}
 }
 
-// What is known before a section is the same in whatever order sections are played, also of a trace that lasts for several epochs.
+// What is known before a section is the same in whatever order sections are played, also of a trace
+// that lasts for several epochs.
 func TestPastsDoNotDependOnTheOrderOfSections(t *testing.T) {
 	const hour = 3600 * second
-	o := optionsOf(traceOf(t, 600, 28*6, func(n int) float64 { return 50 + 30*math.Sin(float64(n)/10) + float64(n%7) }), 10)
+	o := optionsOf(traceOf(t, 600, 28*6, func(n int) float64 { return 50 + 30*math.Sin(float64(n)/10) + float64(n%7) }),
+		10)
 	setting := o.setting("foresail-total")
 	times := []int64{3 * hour, 6*hour + 1234*second, 13 * hour, 14 * hour, 25 * hour}
 	all := map[int64]*pipeline.Learned{}
@@ -55,13 +58,14 @@ func TestPastsDoNotDependOnTheOrderOfSections(t *testing.T) {
 	assert.Nil(t, forwards.pasts.of(&setting, 3*hour))
 }
 
-// What is learned of a rate is learned of the requests that it leads to, as pods measure them: of a rate alone even few requests would
-// seem to be without chance.
+// What is learned of a rate is learned of the requests that it leads to, as pods measure them: of a
+// rate alone even few requests would seem to be without chance.
 func TestPastsAreOfWhatPodsMeasure(t *testing.T) {
 	o := optionsOf(traceOf(t, 600, 24*6, func(int) float64 { return 4 }), 4)
 	setting := o.setting("foresail-total")
 	past := newPlayer(o).pasts.of(&setting, 12*3600*second)
-	in := pipeline.Input{Learned: past, Now: 0, Target: 2, Instances: []pipeline.Instance{{ID: "a", Start: pipeline.Never}}}
+	in := pipeline.Input{Learned: past, Now: 0, Target: 2,
+		Instances: []pipeline.Instance{{ID: "a", Start: pipeline.Never}}}
 	for s := int64(-320); s <= 0; s++ {
 		in.Instances[0].Samples = append(in.Instances[0].Samples, pipeline.Sample{T: s * second, V: 1})
 	}
@@ -73,7 +77,8 @@ func TestPastsAreOfWhatPodsMeasure(t *testing.T) {
 	require.NoError(t, err)
 	require.True(t, f.MarginLearned)
 	assert.InDelta(t, 1, f.Total, 0.05)
-	assert.Greater(t, f.PlannedLoad, 1.17, "20 s of four requests each are 80, and 11% of these is chance; of the rate alone it was 1.15")
+	assert.Greater(t, f.PlannedLoad, 1.17,
+		"20 s of four requests each are 80, and 11% of these is chance; of the rate alone it was 1.15")
 }
 
 // A trace that counts the requests of each second has their chance.

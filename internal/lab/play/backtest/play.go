@@ -55,7 +55,8 @@ func (p *player) play(ctx context.Context, settings []Setting, parts []section) 
 	return out, nil
 }
 
-// runs plays each setting against each section with each seed, and returns all figures: by setting, then section, then seed.
+// runs plays each setting against each section with each seed, and returns all figures: by setting,
+// then section, then seed.
 func (p *player) runs(ctx context.Context, settings []Setting, parts []section) ([]Figures, error) {
 	each := len(parts) * len(p.Seeds)
 	runs := make([]Figures, len(settings)*each)
@@ -101,7 +102,8 @@ func (p *player) record(s *Setting, part section, seed uint64) (*lab.Record, Err
 	if err != nil {
 		return nil, Errors{}, err
 	}
-	watched := &observer{Scaler: scaler, load: load, cost: 1 / p.Capacity, begins: part.begins(), from: span.Lead.Milliseconds(), until: (span.Lead + span.Length).Milliseconds()}
+	watched := &observer{Scaler: scaler, load: load, cost: 1 / p.Capacity, begins: part.begins(),
+		from: span.Lead.Milliseconds(), until: (span.Lead + span.Length).Milliseconds()}
 	world := fluid.New(fluid.Config{
 		Load: load, Seed: runSeed, Min: s.Min, Max: s.Max, Warm: p.need(s).Pods(load.Rate(0) / p.Capacity),
 		Capacity: p.Capacity, Startup: p.Startup,
@@ -122,8 +124,8 @@ const (
 // section is a part of a trace, from and to in ms.
 type section struct{ from, to int64 }
 
-// sections cuts a part of a trace into sections that are about as long as each other, and no longer than a limit but for a
-// second.
+// sections cuts a part of a trace into sections that are about as long as each other, and no longer
+// than a limit but for a second.
 func (s section) sections(longest time.Duration) []section {
 	n := max(1, (s.to-s.from+longest.Milliseconds()-1)/longest.Milliseconds())
 	out := make([]section, 0, n)
@@ -134,8 +136,9 @@ func (s section) sections(longest time.Duration) []section {
 	return out
 }
 
-// sample takes short sections out of a part, about as many as the budget has time for: one of each stretch of the same
-// length, which one is left to chance, lest it be the same hour of each day. All of a part is taken that is no longer.
+// sample takes short sections out of a part, about as many as the budget has time for: one of each
+// stretch of the same length, which one is left to chance, lest it be the same hour of each day.
+// All of a part is taken that is no longer.
 func (s section) sample(budget time.Duration, seed uint64) []section {
 	if time.Duration(s.to-s.from)*time.Millisecond <= budget {
 		return s.sections(longestSection)
@@ -172,7 +175,8 @@ func (s section) load(trace lab.Load) lab.Load {
 // begins is when the trace begins, in the time of the section.
 func (s section) begins() int64 { return lead.Milliseconds() - s.from }
 
-// counted is a load that was recorded as counts of seconds: what the trace has at the beginning of a second holds for all of it.
+// counted is a load that was recorded as counts of seconds: what the trace has at the beginning of
+// a second holds for all of it.
 type counted struct{ lab.Load }
 
 // Rate implements lab.Load.

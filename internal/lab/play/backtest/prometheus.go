@@ -16,7 +16,8 @@ import (
 // queryTimeout is that of one query.
 const queryTimeout = time.Minute
 
-// Question is what is asked of Prometheus for a trace: the sum of the series of a query, at each step, is the load.
+// Question is what is asked of Prometheus for a trace: the sum of the series of a query, at each
+// step, is the load.
 type Question struct {
 	API        v1.API
 	Address    string // of the server, for errors
@@ -34,20 +35,23 @@ func ReadPrometheus(ctx context.Context, q Question) (*workload.Trace, error) {
 	from := to.Add(-q.Since.Truncate(q.Step))
 	sums := map[int64]float64{} // by unix milliseconds
 	series := 0
-	asked := promapi.Question{Address: q.Address, Query: q.Query, Accepted: "must be PromQL that returns requests per second", Timeout: queryTimeout}
-	err := asked.RangeInParts(ctx, q.API, v1.Range{Start: from, End: to, Step: q.Step}, func(matrix model.Matrix) error {
-		series = max(series, len(matrix))
-		for _, s := range matrix {
-			if len(s.Histograms) > 0 {
-				return promapi.Fail(promapi.Content, "%s: query %.200q returns histograms: it must return requests per second, "+
-					"such as sum(rate(http_requests_total[1m]))", q.Address, q.Query)
+	asked := promapi.Question{Address: q.Address, Query: q.Query,
+		Accepted: "must be PromQL that returns requests per second", Timeout: queryTimeout}
+	err := asked.RangeInParts(ctx, q.API, v1.Range{Start: from, End: to, Step: q.Step},
+		func(matrix model.Matrix) error {
+			series = max(series, len(matrix))
+			for _, s := range matrix {
+				if len(s.Histograms) > 0 {
+					return promapi.Fail(promapi.Content,
+						"%s: query %.200q returns histograms: it must return requests per second, "+
+							"such as sum(rate(http_requests_total[1m]))", q.Address, q.Query)
+				}
+				for _, v := range s.Values {
+					sums[int64(v.Timestamp)] += float64(v.Value)
+				}
 			}
-			for _, v := range s.Values {
-				sums[int64(v.Timestamp)] += float64(v.Value)
-			}
-		}
-		return nil
-	})
+			return nil
+		})
 	if err != nil {
 		return nil, err
 	}
@@ -63,7 +67,8 @@ func (q *Question) trace(from, to time.Time, sums map[int64]float64, series int)
 			continue
 		}
 		if rate < 0 || math.IsInf(rate, 0) {
-			return nil, promapi.Fail(promapi.Content, "%s: query %.200q comes to %v at %s: it must be requests per second, 0 or more",
+			return nil, promapi.Fail(promapi.Content,
+				"%s: query %.200q comes to %v at %s: it must be requests per second, 0 or more",
 				q.Address, q.Query, rate, at.UTC().Format(time.RFC3339))
 		}
 		points = append(points, workload.Point{At: at, Rate: rate})
@@ -75,7 +80,8 @@ func (q *Question) trace(from, to time.Time, sums map[int64]float64, series int)
 	}
 	t, err := workload.NewTrace(q.Name, points)
 	if err != nil {
-		return nil, promapi.Fail(promapi.Content, "%s: %d series came back with %d times that have a value: %w", asked, series, len(points), err)
+		return nil, promapi.Fail(promapi.Content, "%s: %d series came back with %d times that have a value: %w", asked,
+			series, len(points), err)
 	}
 	return t, nil
 }

@@ -22,7 +22,8 @@ func prometheus(t *testing.T, series ...func(at time.Time) string) (url string, 
 	asked = new(int)
 	return serve(t, func(w http.ResponseWriter, r *http.Request) {
 		*asked++
-		start, end, step := number(t, r.FormValue("start")), number(t, r.FormValue("end")), number(t, r.FormValue("step"))
+		start, end, step := number(t, r.FormValue("start")), number(t, r.FormValue("end")), number(t,
+			r.FormValue("step"))
 		assert.LessOrEqual(t, (end-start)/step+1, 11_000.0, "a server refuses more")
 		var out []string
 		for i, value := range series {
@@ -36,7 +37,8 @@ func prometheus(t *testing.T, series ...func(at time.Time) string) (url string, 
 				out = append(out, fmt.Sprintf(`{"metric":{"pod":"%d"},"values":[%s]}`, i, strings.Join(samples, ",")))
 			}
 		}
-		_, _ = fmt.Fprintf(w, `{"status":"success","data":{"resultType":"matrix","result":[%s]}}`, strings.Join(out, ","))
+		_, _ = fmt.Fprintf(w, `{"status":"success","data":{"resultType":"matrix","result":[%s]}}`,
+			strings.Join(out, ","))
 	}), asked
 }
 
@@ -62,7 +64,8 @@ func question(t *testing.T, url string) backtest.Question {
 	api, err := clients.API(url)
 	require.NoError(t, err)
 	return backtest.Question{
-		API: api, Address: url, Query: "rate(x[1m])", To: began.Add(90*time.Second + 90*time.Millisecond), Since: 12 * time.Hour, Step: time.Minute,
+		API: api, Address: url, Query: "rate(x[1m])", To: began.Add(90*time.Second + 90*time.Millisecond),
+		Since: 12 * time.Hour, Step: time.Minute,
 		Name: "web", Unanswered: "look again",
 	}
 }
@@ -96,7 +99,8 @@ func TestQueriesLongRangesInParts(t *testing.T) {
 	assert.Equal(t, 3, *asked, "of 20,001 steps")
 	assert.Equal(t, q.Since, trace.Length())
 	for m := range int64(20_001) {
-		require.EqualValues(t, trace.Start.Add(time.Duration(m)*time.Minute).Minute(), trace.Rate(m*60_000), "minute %d", m)
+		require.EqualValues(t, trace.Start.Add(time.Duration(m)*time.Minute).Minute(), trace.Rate(m*60_000),
+			"minute %d", m)
 	}
 }
 
@@ -112,15 +116,22 @@ func TestErrorsDescribeTheAnswer(t *testing.T) {
 		handle http.HandlerFunc
 		want   string
 	}{
-		"nothing":    {fixed(fmt.Sprintf(matrix, ""), 200), `query "rate(x[1m])", from 2026-02-28T12:01:00Z to 2026-03-01T00:01:00Z in steps of 1m0s: no series came back: look again`},
-		"one value":  {fixed(fmt.Sprintf(matrix, `{"metric":{},"values":[[1772323200,"4"]]}`), 200), "1 series came back with 1 times that have a value: 1 points: must be at least 2"},
-		"gap":        {fixed(fmt.Sprintf(matrix, `{"metric":{},"values":[[1772287200,"4"],[1772287260,"4"],[1772287320,"4"],[1772323200,"4"]]}`), 200), "nothing is known between"},
-		"negative":   {fixed(fmt.Sprintf(matrix, `{"metric":{},"values":[[1772323200,"-4"]]}`), 200), "comes to -4 at 2026-03-01T00:00:00Z: it must be requests per second, 0 or more"},
-		"infinite":   {fixed(fmt.Sprintf(matrix, `{"metric":{},"values":[[1772323200,"+Inf"]]}`), 200), "comes to +Inf at"},
-		"histograms": {fixed(fmt.Sprintf(matrix, `{"metric":{},"histograms":[[1772323200,{"count":"4","sum":"4","buckets":[]}]]}`), 200), "returns histograms: it must return requests per second"},
-		"refused":    {fixed(`{"status":"error","errorType":"bad_data","error":"parse error at char 4"}`, 400), "is rejected: parse error at char 4; must be PromQL that returns requests per second"},
-		"no API":     {fixed("not found", 404), "HTTP status 404"},
-		"HTML":       {fixed("<html>", 200), "the answer is incomplete or not from Prometheus"},
+		"nothing": {fixed(fmt.Sprintf(matrix, ""), 200),
+			`query "rate(x[1m])", from 2026-02-28T12:01:00Z to 2026-03-01T00:01:00Z in steps of 1m0s: no series came back: look again`},
+		"one value": {fixed(fmt.Sprintf(matrix, `{"metric":{},"values":[[1772323200,"4"]]}`), 200),
+			"1 series came back with 1 times that have a value: 1 points: must be at least 2"},
+		"gap": {fixed(fmt.Sprintf(matrix,
+			`{"metric":{},"values":[[1772287200,"4"],[1772287260,"4"],[1772287320,"4"],[1772323200,"4"]]}`), 200), "nothing is known between"},
+		"negative": {fixed(fmt.Sprintf(matrix, `{"metric":{},"values":[[1772323200,"-4"]]}`), 200),
+			"comes to -4 at 2026-03-01T00:00:00Z: it must be requests per second, 0 or more"},
+		"infinite": {fixed(fmt.Sprintf(matrix, `{"metric":{},"values":[[1772323200,"+Inf"]]}`), 200),
+			"comes to +Inf at"},
+		"histograms": {fixed(fmt.Sprintf(matrix,
+			`{"metric":{},"histograms":[[1772323200,{"count":"4","sum":"4","buckets":[]}]]}`), 200), "returns histograms: it must return requests per second"},
+		"refused": {fixed(`{"status":"error","errorType":"bad_data","error":"parse error at char 4"}`, 400),
+			"is rejected: parse error at char 4; must be PromQL that returns requests per second"},
+		"no API": {fixed("not found", 404), "HTTP status 404"},
+		"HTML":   {fixed("<html>", 200), "the answer is incomplete or not from Prometheus"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := backtest.ReadPrometheus(t.Context(), question(t, serve(t, c.handle)))

@@ -282,8 +282,8 @@ func (r *Result) summarySheet() [][]string {
 	return rows
 }
 
-// frontierSheet has a line for each scaler and target. One column interpolates how long the rival would be above
-// the threshold for the same pods; it is empty beyond the targets that were tried.
+// frontierSheet has a line for each scaler and target. One column interpolates how long the rival
+// would be above the threshold for the same pods; it is empty beyond the targets that were tried.
 func (r *Result) frontierSheet() [][]string {
 	d := report.Decimal
 	rows := [][]string{{

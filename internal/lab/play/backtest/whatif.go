@@ -12,8 +12,9 @@ type Played struct {
 	Replicas []int // that the target was set to, at the beginning of each step
 }
 
-// Play plays the scalers of the options against all of their trace, one after the other, with the first seed. The trace is no longer
-// than a section. An end of the context ends it with the run that is under way.
+// Play plays the scalers of the options against all of their trace, one after the other, with the
+// first seed. The trace is no longer than a section. An end of the context ends it with the run
+// that is under way.
 func Play(ctx context.Context, o *Options, step time.Duration) ([]Played, error) {
 	p := newPlayer(o)
 	part := p.whole()

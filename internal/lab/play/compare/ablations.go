@@ -15,8 +15,8 @@ import (
 	"github.com/foresail/foresail/pipeline"
 )
 
-// Ablation is the result of changing one setting of Foresail. The first scaler of its outcomes has the recommended setting;
-// the others are compared with it.
+// Ablation is the result of changing one setting of Foresail. The first scaler of its outcomes has
+// the recommended setting; the others are compared with it.
 type Ablation struct {
 	Name   string // in files
 	Title  string
@@ -44,13 +44,15 @@ func ablations() []ablation {
 	return []ablation{
 		{name: "freshness", title: "age of the readings of pods", variants: freshness()},
 		{name: "delay", title: "time until the HPA reads a forecast, horizon.reactionDelay", variants: delays()},
-		{name: "behavior", title: "behavior of the HPA", more: []string{"sine", "bursts", "falling"}, variants: behaviors()},
+		{name: "behavior", title: "behavior of the HPA", more: []string{"sine", "bursts", "falling"},
+			variants: behaviors()},
 		{name: "metric", title: "metric that is read of pods", more: []string{"bursts"}, variants: metrics()},
 		{name: "method", title: "method", more: workload.Names(), variants: methods()},
 	}
 }
 
-// freshness varies the age of readings. StaleAfter grows with their period, so that they are not rejected as stale.
+// freshness varies the age of readings. StaleAfter grows with their period, so that they are not
+// rejected as stale.
 func freshness() []variant {
 	all := []variant{{name: "each second", scaler: through}}
 	change := func(name string, source lab.Source, phase func(*lab.Source) *time.Duration) {
@@ -89,7 +91,8 @@ func phaseOf(seed uint64, of string, period time.Duration) time.Duration {
 
 func delays() []variant {
 	var all []variant
-	for _, d := range []time.Duration{15 * time.Second, 0, 5 * time.Second, 10 * time.Second, 20 * time.Second, 30 * time.Second} {
+	for _, d := range []time.Duration{15 * time.Second, 0, 5 * time.Second, 10 * time.Second, 20 * time.Second,
+		30 * time.Second} {
 		all = append(all, variant{d.String(), through, func(s *scaler.Setup) { s.Params.ReactionDelay = d }})
 	}
 	return all
@@ -159,8 +162,9 @@ func (l ablation) config(c Config, everywhere bool) Config {
 	return c
 }
 
-// PlayAblations plays each ablation on the profiles and seeds of a comparison and, if everywhere, on further ones on which
-// it matters. done is called after each run. When the context ends it returns the finished ablations and its error.
+// PlayAblations plays each ablation on the profiles and seeds of a comparison and, if everywhere,
+// on further ones on which it matters. done is called after each run. When the context ends it
+// returns the finished ablations and its error.
 func PlayAblations(ctx context.Context, c Config, everywhere bool, done func(Run)) ([]Ablation, error) {
 	var all []Ablation
 	for _, l := range ablations() {

@@ -17,11 +17,13 @@ import (
 	"github.com/foresail/foresail/pipeline"
 )
 
-// growing is a load that is steady for half a minute and then grows for as long as a pod takes to start thrice over.
+// growing is a load that is steady for half a minute and then grows for as long as a pod takes to
+// start thrice over.
 func growing() Profile {
 	return Profile{Name: "growing", Draw: func(uint64) (workload.Profile, error) {
 		load := rateOf(func(t int64) float64 { return 100 + 1.5*float64(max(0, t-30_000))/1000 })
-		return workload.Profile{Name: "growing", Load: load, Span: lab.Span{Lead: 30 * time.Second, Length: 75 * time.Second}}, nil
+		return workload.Profile{Name: "growing", Load: load,
+			Span: lab.Span{Lead: 30 * time.Second, Length: 75 * time.Second}}, nil
 	}}
 }
 
@@ -117,10 +119,12 @@ func TestVariantsChangeWhatTheirNamesSay(t *testing.T) {
 		return s
 	}
 	batches := setup("freshness", "each second, sent every 15s").Sources.Foresail
-	assert.Equal(t, lab.Source{Window: time.Second, Period: time.Second, Lag: time.Second, Batch: 15 * time.Second, BatchPhase: batches.BatchPhase}, batches)
+	assert.Equal(t, lab.Source{Window: time.Second, Period: time.Second, Lag: time.Second, Batch: 15 * time.Second,
+		BatchPhase: batches.BatchPhase}, batches)
 	late := setup("freshness", "mean of 30s, seen 15s later")
 	gauge := late.Sources.Foresail
-	assert.Equal(t, lab.Source{Window: 30 * time.Second, Period: 30 * time.Second, Lag: 15 * time.Second, Phase: gauge.Phase}, gauge)
+	assert.Equal(t, lab.Source{Window: 30 * time.Second, Period: 30 * time.Second, Lag: 15 * time.Second,
+		Phase: gauge.Phase}, gauge)
 	assert.Equal(t, 105*time.Second, late.Params.StaleAfter, "its readings are not stale")
 	assert.Equal(t, 30*time.Second, setup("freshness", "mean of 5s").Params.StaleAfter)
 	phases := map[time.Duration]bool{}
@@ -143,7 +147,8 @@ func TestVariantsChangeWhatTheirNamesSay(t *testing.T) {
 	assert.Equal(t, scaler.RecommendedBehavior().ScaleUp, fast.ScaleUp)
 	assert.Nil(t, fast.ScaleDown)
 	assert.EqualValues(t, 120, *setup("behavior", "and down after 120s").Behavior.ScaleDown.StabilizationWindowSeconds)
-	assert.EqualValues(t, 30, *setup("behavior", "recommended, down after 30s").Behavior.ScaleDown.StabilizationWindowSeconds)
+	assert.EqualValues(t, 30, *setup("behavior",
+		"recommended, down after 30s").Behavior.ScaleDown.StabilizationWindowSeconds)
 	assert.Equal(t, scaler.Both, setup("metric", "both").Metric)
 	assert.Equal(t, scaler.Requests, setup("metric", "requests").Metric)
 	assert.Equal(t, pipeline.Adaptive, setup("method", "Adaptive").Params.Method)

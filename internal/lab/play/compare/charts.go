@@ -15,8 +15,9 @@ import (
 // bandShare is the share of seeds below and above a band.
 const bandShare = 0.1
 
-// Charts adds charts of each profile as files: what each scaler did, what its users saw over time and altogether, and
-// what that cost. threshold is the utilisation that scalers were to hold, most the largest number of pods.
+// Charts adds charts of each profile as files: what each scaler did, what its users saw over time
+// and altogether, and what that cost. threshold is the utilisation that scalers were to hold, most
+// the largest number of pods.
 func (r *Result) Charts(out *report.Report, threshold float64, most int) {
 	for _, o := range r.Outcomes {
 		out.Chart(o.Profile+"-scaling", scalingPage(o, threshold, most))
@@ -59,7 +60,8 @@ func scalingPage(o Outcome, threshold float64, most int) chart.Page {
 		page.Charts = append(page.Charts, chart.Chart{
 			Title: s.Name, X: x, Y: y, Right: &right,
 			Lines: []chart.Line{
-				s.load(peak, y.Max), {X: []float64{at[0], x.Max}, Y: []float64{threshold, threshold}, Style: thresholdStyle}, utilization, ordered, ready,
+				s.load(peak, y.Max), {X: []float64{at[0], x.Max}, Y: []float64{threshold, threshold},
+					Style: thresholdStyle}, utilization, ordered, ready,
 			},
 		})
 	}
@@ -95,7 +97,8 @@ func latencyPage(o Outcome) chart.Page {
 
 // answersPage has what share of the requests was answered within which time.
 func answersPage(o Outcome) chart.Page {
-	page := pageOf(o, "requests answered within a time", "Of all that arrived, those included that failed or were dropped.")
+	page := pageOf(o, "requests answered within a time",
+		"Of all that arrived, those included that failed or were dropped.")
 	page.Columns, page.Width, page.Height = 1, 640, 360
 	var at []float64
 	for _, ms := range Latencies() {
@@ -115,7 +118,8 @@ func answersPage(o Outcome) chart.Page {
 
 // costPage has what pods cost, and what came of it.
 func costPage(o Outcome) chart.Page {
-	page := pageOf(o, "success and what it cost", "The better a scaler, the further up and left. Bars are 95% intervals.")
+	page := pageOf(o, "success and what it cost",
+		"The better a scaler, the further up and left. Bars are 95% intervals.")
 	page.Columns, page.Width, page.Height = 1, 640, 360
 	var xs, ys []score.Interval
 	for _, s := range o.Scalers {
@@ -126,7 +130,8 @@ func costPage(o Outcome) chart.Page {
 	ch := chart.Chart{X: around("pod-seconds", xs, math.Inf(1)), Y: around("success, %", ys, 100)}
 	for i, s := range o.Scalers {
 		style, shape := chart.Scaler(s.Name), scalerShape(s.Name)
-		ch.Marks = append(ch.Marks, chart.Mark{X: xs[i].Mean, Y: ys[i].Mean, OffX: xs[i].Half, OffY: ys[i].Half, Style: style, Shape: shape})
+		ch.Marks = append(ch.Marks, chart.Mark{X: xs[i].Mean, Y: ys[i].Mean, OffX: xs[i].Half, OffY: ys[i].Half,
+			Style: style, Shape: shape})
 		page.Legend = append(page.Legend, chart.Entry{Name: s.Name, Style: style, Mark: true, Shape: shape})
 	}
 	page.Charts = []chart.Chart{ch}
@@ -201,7 +206,8 @@ func (s ScalerRuns) line(of func(Series) []float64, style chart.Style) chart.Lin
 		low, high := math.NaN(), math.NaN()
 		if len(values) > 0 {
 			slices.Sort(values)
-			low, high = stat.Quantile(bandShare, stat.LinInterp, values, nil), stat.Quantile(1-bandShare, stat.LinInterp, values, nil)
+			low, high = stat.Quantile(bandShare, stat.LinInterp, values, nil), stat.Quantile(1-bandShare,
+				stat.LinInterp, values, nil)
 		}
 		l.Low, l.High = append(l.Low, low), append(l.High, high)
 	}

@@ -33,7 +33,8 @@ func (s steady) Rate(int64) float64 { return float64(s) }
 func tiny() Config {
 	profile := func(name string, rate steady) Profile {
 		return Profile{Name: name, Draw: func(uint64) (workload.Profile, error) {
-			return workload.Profile{Name: name, Load: rate, Span: lab.Span{Lead: 5 * time.Second, Length: 25 * time.Second}}, nil
+			return workload.Profile{Name: name, Load: rate,
+				Span: lab.Span{Lead: 5 * time.Second, Length: 25 * time.Second}}, nil
 		}}
 	}
 	return Config{
@@ -170,7 +171,8 @@ func TestSeriesFollowARun(t *testing.T) {
 	require.NoError(t, err)
 	calm, rough := r.Outcomes[0].Scalers[0].Runs[0].Series, r.Outcomes[1].Scalers[0].Runs[0].Series
 	assert.Equal(t, time.Second, calm.Step)
-	for _, series := range [][]float64{calm.Rate, calm.Utilization, calm.Ready, calm.Pods, calm.Median, calm.P90, calm.Lost} {
+	for _, series := range [][]float64{calm.Rate, calm.Utilization, calm.Ready, calm.Pods, calm.Median, calm.P90,
+		calm.Lost} {
 		assert.Len(t, series, 25)
 	}
 	assert.InDelta(t, 100*8e-3/4, meanOf(calm.Utilization), 0.05)
@@ -180,7 +182,8 @@ func TestSeriesFollowARun(t *testing.T) {
 	assert.Greater(t, meanOf(rough.Lost), 0.1)
 	require.Len(t, rough.Answered, len(Latencies()))
 	f := r.Outcomes[1].Scalers[0].Runs[0].Figures
-	assert.InDelta(t, f.Success*f.Sent/(f.Sent+f.Dropped), rough.Answered[len(rough.Answered)-1], 1e-9, "clients wait no longer than ten seconds")
+	assert.InDelta(t, f.Success*f.Sent/(f.Sent+f.Dropped), rough.Answered[len(rough.Answered)-1], 1e-9,
+		"clients wait no longer than ten seconds")
 	assert.IsNonDecreasing(t, rough.Answered)
 	assert.Equal(t, []float64{1.5, 3, 9}, thin([]float64{1, 2, 3, math.NaN(), 9}, 2))
 	assert.Equal(t, 10, Latencies()[0])
@@ -223,7 +226,8 @@ func TestCheckRejectsUnusableSettings(t *testing.T) {
 	assert.ErrorContains(t, c.Check(), "threshold: 1.5")
 	c = tiny()
 	c.Scalers = []string{"keda/hpa-defaults"}
-	assert.ErrorContains(t, c.Check(), `scaler: "keda/hpa-defaults": must be one of hpa-cpu, keda, paper, foresail-total, foresail-load,`)
+	assert.ErrorContains(t, c.Check(),
+		`scaler: "keda/hpa-defaults": must be one of hpa-cpu, keda, paper, foresail-total, foresail-load,`)
 	_, err := Play(t.Context(), c, nil)
 	assert.ErrorContains(t, err, "keda/hpa-defaults")
 }
@@ -232,15 +236,19 @@ func TestCheckRejectsUnusableSettings(t *testing.T) {
 func byHand() *Result {
 	run := func(scaler string, seed uint64, success, mean, pods float64) Run {
 		return Run{Profile: "ramp", Scaler: scaler, Seed: seed, Figures: score.Figures{
-			Requests: score.Requests{Sent: 1000, Errors: 1000 * (1 - success), Dropped: 5, Success: success, Mean: mean, P50: mean / 2, P90: 3 * mean, P99: 10 * mean},
-			Pods:     score.Pods{Length: 100, Seconds: pods, UnderSeconds: 60, MissingSeconds: 125, OverSeconds: 5, SpareSeconds: 10, AboveThresholdMinutes: 1.5, SaturatedMinutes: 0.5, Actions: 6, Reversals: 1},
+			Requests: score.Requests{Sent: 1000, Errors: 1000 * (1 - success), Dropped: 5, Success: success, Mean: mean,
+				P50: mean / 2, P90: 3 * mean, P99: 10 * mean},
+			Pods: score.Pods{Length: 100, Seconds: pods, UnderSeconds: 60, MissingSeconds: 125, OverSeconds: 5,
+				SpareSeconds: 10, AboveThresholdMinutes: 1.5, SaturatedMinutes: 0.5, Actions: 6, Reversals: 1},
 		}}
 	}
 	return &Result{Outcomes: []Outcome{{
 		Profile: "ramp", Seeds: []uint64{1, 2, 3},
 		Scalers: []ScalerRuns{
-			{"keda", []Run{run("keda", 1, 0.95, 1000, 1500), run("keda", 2, 0.94, 1100, 1600), run("keda", 3, 0.96, 900, 1550)}},
-			{"paper", []Run{run("paper", 1, 0.99, 160, 1500), run("paper", 2, 0.985, 180, 1650), run("paper", 3, 1, 140, 1500)}},
+			{"keda", []Run{run("keda", 1, 0.95, 1000, 1500), run("keda", 2, 0.94, 1100, 1600),
+				run("keda", 3, 0.96, 900, 1550)}},
+			{"paper", []Run{run("paper", 1, 0.99, 160, 1500), run("paper", 2, 0.985, 180, 1650),
+				run("paper", 3, 1, 140, 1500)}},
 		},
 	}}}
 }
@@ -304,7 +312,8 @@ func TestVariantsReportReversedFindings(t *testing.T) {
 	all := rows(t, saved(t, &out)["variants.csv"])
 	require.Len(t, all, 6)
 	assert.Equal(t, map[string]string{
-		"profile": "ramp", "scaler": "keda", "model": "other", "seeds": "3", "success": "0.991667", "success_half": "0.018973", "place": "1",
+		"profile": "ramp", "scaler": "keda", "model": "other", "seeds": "3", "success": "0.991667",
+		"success_half": "0.018973", "place": "1",
 	}, all[2])
 }
 
@@ -319,7 +328,8 @@ func TestVariantsArePlayed(t *testing.T) {
 	assert.Equal(t, VariantRuns(c), done)
 	require.Len(t, variants, 6)
 	for _, v := range variants[1:] {
-		assert.NotEqual(t, fitted.Outcomes[0].Scalers[0].Runs[0].Figures, v.Result.Outcomes[0].Scalers[0].Runs[0].Figures, v.Name)
+		assert.NotEqual(t, fitted.Outcomes[0].Scalers[0].Runs[0].Figures,
+			v.Result.Outcomes[0].Scalers[0].Runs[0].Figures, v.Name)
 	}
 
 	ctx, cancel := context.WithCancel(t.Context())

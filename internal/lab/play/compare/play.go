@@ -1,5 +1,5 @@
-// Package compare plays several scalers against the same loads and pods, seed by seed, and reports the result as tables,
-// files of figures, and charts.
+// Package compare plays several scalers against the same loads and pods, seed by seed, and reports
+// the result as tables, files of figures, and charts.
 package compare
 
 import (
@@ -70,8 +70,8 @@ func (c Config) Check() error {
 	return nil
 }
 
-// Play plays all runs. done is called after each, never by two at once, in no certain order. When the context ends, the
-// error is that of the context, and the result has the runs that were done.
+// Play plays all runs. done is called after each, never by two at once, in no certain order. When
+// the context ends, the error is that of the context, and the result has the runs that were done.
 func Play(ctx context.Context, c Config, done func(Run)) (*Result, error) {
 	runs := make([]*Run, c.Runs())
 	err := play.Each(ctx, len(runs), c.play, func(i int, run *Run) {
@@ -83,8 +83,8 @@ func Play(ctx context.Context, c Config, done func(Run)) (*Result, error) {
 	return c.result(runs), err
 }
 
-// of returns what the i-th run plays. Scalers change first and profiles last, so that what has been done when a comparison
-// is stopped can be compared.
+// of returns what the i-th run plays. Scalers change first and profiles last, so that what has been
+// done when a comparison is stopped can be compared.
 func (c Config) of(i int) (profile Profile, seed uint64, name string) {
 	perSeed := len(c.Scalers)
 	perProfile := perSeed * len(c.Seeds)
@@ -102,7 +102,8 @@ func (c Config) play(i int) (*Run, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := queue.New(queue.Config{Load: drawn.Load, Seed: seed, Min: setup.Min, Max: setup.Max, Warm: setup.Min, Model: c.Model})
+	w := queue.New(queue.Config{Load: drawn.Load, Seed: seed, Min: setup.Min, Max: setup.Max, Warm: setup.Min,
+		Model: c.Model})
 	watch := newWatch(w, drawn.Span)
 	record := lab.Run(w, s, drawn.Span, watch.second)
 	requests := w.Requests(record.From)

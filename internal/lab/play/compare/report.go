@@ -80,10 +80,11 @@ var (
 	short          = newColumn("SHORT pods", 2, func(f score.Figures) float64 { return f.Short() })
 	over           = newColumn("OVER s", 0, func(f score.Figures) float64 { return f.OverSeconds })
 	spare          = newColumn("SPARE pods", 2, func(f score.Figures) float64 { return f.Spare() })
-	aboveThreshold = newColumn("ABOVE THRESHOLD min", 2, func(f score.Figures) float64 { return f.AboveThresholdMinutes })
-	saturated      = newColumn("SATURATED min", 2, func(f score.Figures) float64 { return f.SaturatedMinutes })
-	actions        = newColumn("ACTIONS", 1, func(f score.Figures) float64 { return f.Actions })
-	reversals      = newColumn("REVERSALS", 1, func(f score.Figures) float64 { return f.Reversals })
+	aboveThreshold = newColumn("ABOVE THRESHOLD min", 2,
+		func(f score.Figures) float64 { return f.AboveThresholdMinutes })
+	saturated = newColumn("SATURATED min", 2, func(f score.Figures) float64 { return f.SaturatedMinutes })
+	actions   = newColumn("ACTIONS", 1, func(f score.Figures) float64 { return f.Actions })
+	reversals = newColumn("REVERSALS", 1, func(f score.Figures) float64 { return f.Reversals })
 )
 
 // The columns of each table.

@@ -45,8 +45,8 @@ func (o Outcome) scaler(name string) (runs ScalerRuns, ok bool) {
 	return o.Scalers[i], true
 }
 
-// moreThan returns how much larger a figure is than that of a reference; not known of the reference itself, and without
-// it.
+// moreThan returns how much larger a figure is than that of a reference; not known of the reference
+// itself, and without it.
 func (o Outcome) moreThan(reference string, s ScalerRuns, f score.Figure) score.Interval {
 	than, ok := o.scaler(reference)
 	if !ok || s.Name == reference {

@@ -19,9 +19,12 @@ type Series struct {
 	Ready       []float64 // pods that took requests
 	Pods        []float64 // pods that were paid for
 	Median, P90 []float64 // latency in ms of the requests sent then; NaN where there were none
-	Lost        []float64 // share of the requests that arrived then which failed or were dropped; NaN where there were none
+	// share of the requests that arrived then which failed or were dropped; NaN where there were
+	// none
+	Lost []float64
 
-	// Answered has, for each of Latencies, the share of all requests that arrived which were answered within that time.
+	// Answered has, for each of Latencies, the share of all requests that arrived which were
+	// answered within that time.
 	Answered []float64
 }
 

@@ -17,9 +17,9 @@ type Variant struct {
 // otherModels are the models of pods beside the fitted one.
 func otherModels() []queue.Variant { return queue.Variants()[1:] }
 
-// PlayVariants plays a comparison, of which the result under the fitted model is known, under the other models there are;
-// pods take as long to start. done is called after each run. When the context ends the variants that were done are
-// returned, with the error of the context.
+// PlayVariants plays a comparison, of which the result under the fitted model is known, under the
+// other models there are; pods take as long to start. done is called after each run. When the
+// context ends the variants that were done are returned, with the error of the context.
 func PlayVariants(ctx context.Context, c Config, fitted *Result, done func(Run)) ([]Variant, error) {
 	variants := []Variant{{Name: queue.Variants()[0].Name, Result: fitted}}
 	startup, spread := c.Model.Startup, c.Model.StartupSpread

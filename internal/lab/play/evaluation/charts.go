@@ -8,8 +8,8 @@ import (
 	"github.com/foresail/foresail/internal/lab/score"
 )
 
-// chartPage shows hour by hour how many pods there were and how long they were too few, as it ran and with the scalers
-// that can be had.
+// chartPage shows hour by hour how many pods there were and how long they were too few, as it ran
+// and with the scalers that can be had.
 func (r *Result) chartPage() chart.Page {
 	out := chart.Page{
 		Title: "Hour by hour", Columns: 1, Width: 640, Height: 190,
@@ -39,8 +39,8 @@ func (r *Result) chartPage() chart.Page {
 	return out
 }
 
-// lines returns hours since the first block, the pods in each block, and its minutes with too few pods; NaN in gaps of
-// more than an hour.
+// lines returns hours since the first block, the pods in each block, and its minutes with too few
+// pods; NaN in gaps of more than an hour.
 func (r *Result) lines(blocks []score.Pods) (x, pods, tooFew []float64) {
 	for i, p := range blocks {
 		if i > 0 && r.began[i].Sub(r.began[i-1]) > 2*time.Hour {

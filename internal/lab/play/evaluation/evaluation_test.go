@@ -45,7 +45,8 @@ maxReplicas: 30`
 // level is a replica's view of some pods that carry a load each, for some minutes up to the end.
 func level(minutes int, edit func(ago time.Duration, v map[string]float64)) (all []evaluationtest.Scrape) {
 	for ago := time.Duration(minutes) * time.Minute; ago >= 0; ago -= evaluationtest.Every {
-		v := map[string]float64{"ready_pods": 4, "target_replicas": 4, "load": 2, "load_per_instance": 0.5, "threshold": 0.7}
+		v := map[string]float64{"ready_pods": 4, "target_replicas": 4, "load": 2, "load_per_instance": 0.5,
+			"threshold": 0.7}
 		if edit != nil {
 			edit(ago, v)
 		}
@@ -129,20 +130,23 @@ func TestTimeAtTheMaximumIsAFigureOfItsOwn(t *testing.T) {
 	assert.InDelta(t, 150, ran.AtMaximumMinutes.Value, 1e-9)
 	assert.Equal(t, "For another 150 min (62% of the time) the target was at its maximum, with more load than that many pods hold: only a higher maximum helps.", s.Verdict[1])
 
-	pm.Spec.Schedules = []v1alpha1.Schedule{{Name: "night", Start: new(metav1.NewTime(end.Add(-time.Hour))), End: new(metav1.NewTime(end.Add(time.Hour))), MaxReplicas: new(int32(9))}}
+	pm.Spec.Schedules = []v1alpha1.Schedule{{Name: "night", Start: new(metav1.NewTime(end.Add(-time.Hour))),
+		End: new(metav1.NewTime(end.Add(time.Hour))), MaxReplicas: new(int32(9))}}
 	ran = report(t, pm, overloaded).Spans[0].Rows[0]
 	assert.InDelta(t, 90, ran.TooFewMinutes.Value, 1, "the maximum of the schedule holds in its window")
 	assert.InDelta(t, 90, ran.AtMaximumMinutes.Value, 1)
 }
 
-// Each replica exposes the same: what two of them expose is not twice as much, and going from one to the other changes nothing.
+// Each replica exposes the same: what two of them expose is not twice as much, and going from one
+// to the other changes nothing.
 func TestReplicasOfForesailAreBelievedOneAtATime(t *testing.T) {
 	one := level(180, func(ago time.Duration, v map[string]float64) {
 		if ago < 60*time.Minute {
 			v["target_replicas"] = 5
 		}
 	})
-	var other []evaluationtest.Scrape // is scraped 7 s later, and so sees the change at another time; it restarts in between
+	// is scraped 7 s later, and so sees the change at another time; it restarts in between
+	var other []evaluationtest.Scrape
 	for _, s := range one {
 		values := maps.Clone(s.Values)
 		if ago := end.Sub(s.At); ago < 100*time.Minute && ago > 95*time.Minute {
@@ -177,13 +181,15 @@ func TestGapsAreNoLoad(t *testing.T) {
 			v["ready_pods"], v["load"] = 0, 0
 		}
 	}))).Spans[0]
-	assert.InDelta(t, (300-40-30)/60.0, s.KnownHours, 0.03, "but for the gaps of 40 and 30 minutes: a missed scrape is none, nor a queue without pods")
+	assert.InDelta(t, (300-40-30)/60.0, s.KnownHours, 0.03,
+		"but for the gaps of 40 and 30 minutes: a missed scrape is none, nor a queue without pods")
 	assert.InDelta(t, 4*s.KnownHours, s.Rows[0].PodHours.Value, 0.1)
 	var missing []string
 	for _, g := range s.Gaps {
 		missing = append(missing, g.Missing)
 	}
-	assert.Equal(t, []string{"all metrics of Foresail", "all metrics of Foresail", "foresail_load and foresail_load_per_instance"}, missing)
+	assert.Equal(t, []string{"all metrics of Foresail", "all metrics of Foresail",
+		"foresail_load and foresail_load_per_instance"}, missing)
 	assert.Equal(t, 7*time.Hour, s.Gaps[0].To.Sub(s.Gaps[0].From).Round(time.Minute), "before it began")
 	assert.InDelta(t, 40, s.Gaps[1].To.Sub(s.Gaps[1].From).Minutes(), 1)
 	assert.Zero(t, s.MoreGaps)
@@ -206,7 +212,8 @@ func TestOthersArePlayedOnTheSameLoad(t *testing.T) {
 		assert.NotNil(t, row.PodHours.Low, row.Title)
 	}
 	asRan, ours, hpa, best := byName[""], byName["foresail-total"], byName["keda"], byName["clairvoyant"]
-	assert.InDelta(t, asRan.PodHours.Value, ours.PodHours.Value, 0.05*asRan.PodHours.Value, "the fleet was scaled by Foresail")
+	assert.InDelta(t, asRan.PodHours.Value, ours.PodHours.Value, 0.05*asRan.PodHours.Value,
+		"the fleet was scaled by Foresail")
 	assert.Greater(t, hpa.TooFewMinutes.Value, 3*ours.TooFewMinutes.Value)
 	assert.Zero(t, best.TooFewMinutes.Value)
 	assert.Less(t, best.PodHours.Value, ours.PodHours.Value)
@@ -219,7 +226,8 @@ func TestOthersArePlayedOnTheSameLoad(t *testing.T) {
 
 // With prices the report is in money too, in text, page and JSON.
 func TestReportsAreInMoney(t *testing.T) {
-	r, err := evaluation.Read(t.Context(), source(t, exposed("a", evaluationtest.Ran(end.Add(-9*time.Hour), 9*time.Hour))), key, end, 12*time.Hour)
+	r, err := evaluation.Read(t.Context(), source(t,
+		exposed("a", evaluationtest.Ran(end.Add(-9*time.Hour), 9*time.Hour))), key, end, 12*time.Hour)
 	require.NoError(t, err)
 	priced := play
 	priced.Prices = &score.Prices{PodHour: 0.5, Minute: 2, Currency: "EUR"}
@@ -229,15 +237,18 @@ func TestReportsAreInMoney(t *testing.T) {
 	s := out.Spans[0]
 	for _, row := range s.Rows {
 		require.NotNil(t, row.Cost, row.Title)
-		assert.InDelta(t, 0.5*row.PodHours.Value+2*(row.TooFewMinutes.Value+row.AtMaximumMinutes.Value), row.Cost.Value, 1e-9, row.Title)
+		assert.InDelta(t, 0.5*row.PodHours.Value+2*(row.TooFewMinutes.Value+row.AtMaximumMinutes.Value), row.Cost.Value,
+			1e-9, row.Title)
 	}
-	assert.Regexp(t, `^That cost \d+\.\d\d EUR: 0\.50 EUR for an hour of a pod, and 2\.00 EUR for a minute`, s.Verdict[1])
+	assert.Regexp(t, `^That cost \d+\.\d\d EUR: 0\.50 EUR for an hour of a pod, and 2\.00 EUR for a minute`,
+		s.Verdict[1])
 	assert.Contains(t, strings.Join(s.Verdict, "\n"), "\nIn money an HPA costs ")
 	var text, page strings.Builder
 	require.NoError(t, evaluation.ReportOn([]*evaluation.Result{out, out}).WriteText(&text))
 	require.NoError(t, evaluation.ReportOn([]*evaluation.Result{out, out}).WritePage(&page))
 	for _, written := range []string{text.String(), page.String()} {
-		assert.Equal(t, 3, strings.Count(regexp.MustCompile(`data-head="[^"]*"`).ReplaceAllString(written, ""), "cost, EUR"), "of the summary, and of each report")
+		assert.Equal(t, 3, strings.Count(regexp.MustCompile(`data-head="[^"]*"`).ReplaceAllString(written, ""),
+			"cost, EUR"), "of the summary, and of each report")
 	}
 	assert.Empty(t, report(t, metricOf(t, spec), exposed("a", level(60, nil))).Currency)
 }
@@ -254,12 +265,14 @@ func TestTooFewMinutesHaveNoShare(t *testing.T) {
 	overloaded := level(4, func(_ time.Duration, v map[string]float64) { v["load"], v["load_per_instance"] = 4, 1 })
 	r, err := evaluation.Read(t.Context(), source(t, exposed("a", overloaded)), key, end, time.Hour)
 	require.NoError(t, err)
-	out, err := evaluation.Evaluate(t.Context(), pm, r, evaluation.Spans{Names: []string{"1h"}, Lengths: []time.Duration{time.Hour}}, play)
+	out, err := evaluation.Evaluate(t.Context(), pm, r,
+		evaluation.Spans{Names: []string{"1h"}, Lengths: []time.Duration{time.Hour}}, play)
 	require.NoError(t, err)
 	var text strings.Builder
 	require.NoError(t, evaluation.ReportOn([]*evaluation.Result{out}).WriteText(&text))
 	assert.Contains(t, text.String(), "The last hour, to ")
-	assert.Contains(t, text.String(), "  Too little data to judge by: 4 min known, it takes 1 h. In it too few pods were ready for 4 min, with 0.3 pod-hours.\n")
+	assert.Contains(t, text.String(),
+		"  Too little data to judge by: 4 min known, it takes 1 h. In it too few pods were ready for 4 min, with 0.3 pod-hours.\n")
 	assert.Contains(t, text.String(), "  Known: 4 min of 1 h (6.7%).\n")
 	assert.NotContains(t, text.String(), "100%")
 }
@@ -269,7 +282,8 @@ func TestALevelLoadTellsNoDifference(t *testing.T) {
 		v["ready_pods"], v["target_replicas"], v["load"], v["load_per_instance"] = 2, 2, 0.2, 0.1
 	})
 	s := report(t, metricOf(t, spec), exposed("a", quiet)).Spans[0]
-	assert.Contains(t, s.Verdict, "So between Foresail and an HPA there is no difference that can be told from this load.")
+	assert.Contains(t, s.Verdict,
+		"So between Foresail and an HPA there is no difference that can be told from this load.")
 	assert.Contains(t, s.Verdict, "What ran is as the simulator has Foresail, as far as can be told.")
 }
 
@@ -278,10 +292,13 @@ func TestWhatIsMissingIsSaid(t *testing.T) {
 		series []evaluationtest.Series
 		want   string
 	}{
-		"nothing":   {nil, "it has no metrics of the PredictedMetric shop/checkout between 2026-05-07T12:00:00Z and 2026-05-08T00:00:00Z, of no other either: it must be a server that has scraped Foresail's /metrics"},
-		"others":    {evaluationtest.Exposed("shop", "cart", "a", level(10, nil)), `but of others: "shop/cart"`},
-		"few":       {exposed("a", level(1, nil)), "there are 5 samples: a report needs at least 10"},
-		"no honour": {[]evaluationtest.Series{{Labels: map[string]string{"__name__": "foresail_ready_pods", "namespace": "foresail-system", "exported_namespace": "shop", "predictedmetric": "checkout"}, Samples: []evaluationtest.Sample{{At: end, Value: 1}}}}, "scrape Foresail with honor_labels: true"},
+		"nothing": {nil, "it has no metrics of the PredictedMetric shop/checkout between 2026-05-07T12:00:00Z and 2026-05-08T00:00:00Z, of no other either: it must be a server that has scraped Foresail's /metrics"},
+		"others":  {evaluationtest.Exposed("shop", "cart", "a", level(10, nil)), `but of others: "shop/cart"`},
+		"few":     {exposed("a", level(1, nil)), "there are 5 samples: a report needs at least 10"},
+		"no honour": {[]evaluationtest.Series{{Labels: map[string]string{"__name__": "foresail_ready_pods",
+			"namespace": "foresail-system", "exported_namespace": "shop",
+			"predictedmetric": "checkout"}, Samples: []evaluationtest.Sample{{At: end,
+			Value: 1}}}}, "scrape Foresail with honor_labels: true"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := evaluation.Read(t.Context(), source(t, c.series), key, end, 12*time.Hour)
@@ -297,15 +314,17 @@ func TestWhatIsMissingIsSaid(t *testing.T) {
 	_, err := evaluation.Read(t.Context(), source(t, exposed("a", rare)), key, end, 12*time.Hour)
 	assert.ErrorContains(t, err, "samples of foresail_ready_pods are 10m0s apart: must be at most 5m0s")
 
-	r, err := evaluation.Read(t.Context(), source(t, exposed("a", level(60, func(_ time.Duration, v map[string]float64) {
-		maps.DeleteFunc(v, func(name string, _ float64) bool { return name != "ready_pods" })
-	}))), key, end, 12*time.Hour)
+	r, err := evaluation.Read(t.Context(), source(t,
+		exposed("a", level(60, func(_ time.Duration, v map[string]float64) {
+			maps.DeleteFunc(v, func(name string, _ float64) bool { return name != "ready_pods" })
+		}))), key, end, 12*time.Hour)
 	require.NoError(t, err)
 	_, err = evaluation.Evaluate(t.Context(), metricOf(t, spec), r, twelve, play)
 	assert.ErrorContains(t, err, "none of a load: neither foresail_load nor foresail_load_per_instance")
 }
 
-// A metric whose target an HPA scales: what ran is what that did, and the last sentence is what Foresail would do instead.
+// A metric whose target an HPA scales: what ran is what that did, and the last sentence is what
+// Foresail would do instead.
 func TestWhatAnotherScalerDidIsNotForesail(t *testing.T) {
 	fixed := evaluationtest.Ran(end.Add(-9*time.Hour), 9*time.Hour)
 	for _, s := range fixed {
@@ -314,7 +333,8 @@ func TestWhatAnotherScalerDidIsNotForesail(t *testing.T) {
 	}
 	s := report(t, metricOf(t, spec), exposed("a", fixed)).Spans[0]
 	assert.Regexp(t, `^Foresail as it is simulated has \S+ min \(\S+ to \S+\) less with too few pods`, s.Verdict[4])
-	assert.Contains(t, s.Verdict[4], "if something else did, such as an HPA of your own, this is the difference that Foresail would make.")
+	assert.Contains(t, s.Verdict[4],
+		"if something else did, such as an HPA of your own, this is the difference that Foresail would make.")
 }
 
 func TestWhatIsAssumedIsSaid(t *testing.T) {
@@ -350,8 +370,10 @@ func TestWhatIsAssumedIsSaid(t *testing.T) {
 	assert.Contains(t, text, "For 20m0s pods were at the maximum of the metric: more load came than is recorded, and all others meet less than that.")
 
 	many := level(60, func(_ time.Duration, v map[string]float64) { v["target_replicas"] = 1200 })
-	assert.Contains(t, report(t, metricOf(t, spec), exposed("a", many)).Unsimulated, "there were 1200 pods, and the simulator plays at most 1000")
-	assert.Contains(t, report(t, metricOf(t, spec), exposed("a", level(5, nil))).Unsimulated, "the trace is 5m0s long: must be at least 10m0s")
+	assert.Contains(t, report(t, metricOf(t, spec), exposed("a", many)).Unsimulated,
+		"there were 1200 pods, and the simulator plays at most 1000")
+	assert.Contains(t, report(t, metricOf(t, spec), exposed("a", level(5, nil))).Unsimulated,
+		"the trace is 5m0s long: must be at least 10m0s")
 }
 
 // A load in units of the metric is the same as in parts of a pod: only its share of the threshold matters.
@@ -383,7 +405,8 @@ func TestSinceIsCutOutOfTheRecord(t *testing.T) {
 	})
 	r, err := evaluation.Read(t.Context(), source(t, exposed("a", scrapes)), key, end, 6*time.Hour)
 	require.NoError(t, err)
-	out, err := evaluation.Evaluate(t.Context(), unplayable(t), r, evaluation.Spans{Names: []string{"2h", "6h"}, Lengths: []time.Duration{2 * time.Hour, 6 * time.Hour}}, play)
+	out, err := evaluation.Evaluate(t.Context(), unplayable(t), r,
+		evaluation.Spans{Names: []string{"2h", "6h"}, Lengths: []time.Duration{2 * time.Hour, 6 * time.Hour}}, play)
 	require.NoError(t, err)
 	assert.Zero(t, out.Spans[0].Rows[0].TooFewMinutes.Value)
 	assert.InDelta(t, 60, out.Spans[1].Rows[0].TooFewMinutes.Value, 1e-9)

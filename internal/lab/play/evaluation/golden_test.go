@@ -26,7 +26,8 @@ func TestWhatReportsWrite(t *testing.T) {
 	r, err := evaluation.Read(t.Context(), source(t, exposed("a", ran)), key, end, spans.Longest())
 	require.NoError(t, err)
 	pm := metricOf(t, strings.Replace(spec, "30", "11", 1))
-	for name, prices := range map[string]*score.Prices{"report.txt": nil, "money.txt": {PodHour: 0.5, Minute: 2, Currency: "EUR"}} {
+	for name, prices := range map[string]*score.Prices{"report.txt": nil,
+		"money.txt": {PodHour: 0.5, Minute: 2, Currency: "EUR"}} {
 		playing := play
 		playing.Prices = prices
 		simulated, err := evaluation.Evaluate(t.Context(), pm, r, spans, playing)
@@ -40,6 +41,7 @@ func TestWhatReportsWrite(t *testing.T) {
 		require.NoError(t, evaluation.ReportOn(all[1:]).WriteText(&one))
 		data, err := json.MarshalIndent(all, "", "  ")
 		require.NoError(t, err)
-		golden.EqualAll(t, name, map[string]string{"text": text.String(), "page": page.String(), "text of one": one.String(), "json": string(data)})
+		golden.EqualAll(t, name, map[string]string{"text": text.String(), "page": page.String(),
+			"text of one": one.String(), "json": string(data)})
 	}
 }

@@ -33,7 +33,8 @@ func (f *fleet) total(m *Moment) float64 {
 	return max(0, f.model.Load(m[loadPerInstance])*ready)
 }
 
-// above reports whether ready pods had more load than the threshold. Without a ready pod any is too much that needs one.
+// above reports whether ready pods had more load than the threshold. Without a ready pod any is too
+// much that needs one.
 func (f *fleet) above(m *Moment) bool {
 	if m[readyPods] == 0 {
 		return f.total(m) > f.idle
@@ -44,8 +45,8 @@ func (f *fleet) above(m *Moment) bool {
 	return f.total(m) > f.model.Load(f.threshold)*m[readyPods]*(1+rounding)
 }
 
-// atMaximum reports whether the target was at its maximum at a time under more load than that many pods hold: then its pods are not too few
-// because of their scaler.
+// atMaximum reports whether the target was at its maximum at a time under more load than that many
+// pods hold: then its pods are not too few because of their scaler.
 func (f *fleet) atMaximum(m *Moment, at time.Time) bool {
 	most := f.max
 	if bounds, _ := f.calendar.At(at, 0, 0); bounds != nil {
@@ -56,7 +57,8 @@ func (f *fleet) atMaximum(m *Moment, at time.Time) bool {
 
 const rounding = 1e-9
 
-// pods are those that were paid for: as many as the target was set to, or as were ready where that is not known.
+// pods are those that were paid for: as many as the target was set to, or as were ready where that
+// is not known.
 func pods(m *Moment) float64 {
 	if n := m[targetReplicas]; !math.IsNaN(n) {
 		return n
@@ -64,10 +66,12 @@ func pods(m *Moment) float64 {
 	return m[readyPods]
 }
 
-// block is an hour of a record, or a part of one, in which the load is known throughout: moments from the first to the last, which ends it.
+// block is an hour of a record, or a part of one, in which the load is known throughout: moments
+// from the first to the last, which ends it.
 type block struct{ first, last int }
 
-// blocks returns those of what is reported on, in order. Hours count back from its end, so that any whole number of them is of whole blocks.
+// blocks returns those of what is reported on, in order. Hours count back from its end, so that any
+// whole number of them is of whole blocks.
 func (r *Record) blocks(f *fleet) (all []block) {
 	known := func(i int) bool { return !math.IsNaN(f.total(&r.Moments[i])) }
 	hour := func(i int) time.Duration { return r.To.Sub(r.at(i)) / time.Hour }

@@ -24,7 +24,8 @@ const (
 	asked = 12 * time.Hour
 	// mostSamples bounds what is read of one PredictedMetric, in memory some 100 MB.
 	mostSamples = 6_000_000
-	// learned is for how long before a report the load is read: what Foresail knew when it began. It remembers a week.
+	// learned is for how long before a report the load is read: what Foresail knew when it began.
+	// It remembers a week.
 	learned = 8 * 24 * time.Hour
 )
 
@@ -45,9 +46,11 @@ const (
 	numberOfMetrics
 )
 
-// names are those of the metrics without their prefix. Those before threshold are read for as long as Foresail learns.
+// names are those of the metrics without their prefix. Those before threshold are read for as long
+// as Foresail learns.
 var names = [numberOfMetrics]string{
-	"ready_pods", "target_replicas", "load", "load_per_instance", "threshold", "startup_time_seconds", "sample_interval_seconds",
+	"ready_pods", "target_replicas", "load", "load_per_instance", "threshold", "startup_time_seconds",
+	"sample_interval_seconds",
 	"forecast_error_ratio", "forecast_late_ratio", "forecast_lateness_ratio",
 }
 
@@ -71,13 +74,15 @@ type sample struct {
 	v float64
 }
 
-// replica is what one replica of Foresail has exposed. A process that restarts in its pod goes on with the same series.
+// replica is what one replica of Foresail has exposed. A process that restarts in its pod goes on
+// with the same series.
 type replica struct {
 	name   string
 	series [numberOfMetrics][]sample
 }
 
-// Read asks for what Foresail has recorded of a PredictedMetric over some time before to, and for its load in the days before that.
+// Read asks for what Foresail has recorded of a PredictedMetric over some time before to, and for
+// its load in the days before that.
 func Read(ctx context.Context, s Source, key types.NamespacedName, to time.Time, since time.Duration) (*Record, error) {
 	r := &reader{Source: s, key: key, replicas: map[string]*replica{}}
 	from := to.Add(-since)
@@ -111,15 +116,18 @@ type reader struct {
 
 // ask reads some metrics as they are stored over a span, so that nothing is drawn on beyond the last sample.
 func (r *reader) ask(ctx context.Context, names []string, end time.Time, span time.Duration) error {
-	q := promapi.Question{Address: r.Address, Accepted: "must be a server of Prometheus' API", Timeout: queryTimeout, Query: fmt.Sprintf(
-		"{__name__=~%q,namespace=%s,predictedmetric=%s}", prefix+"("+strings.Join(names, "|")+")", strconv.Quote(r.key.Namespace), strconv.Quote(r.key.Name))}
+	q := promapi.Question{Address: r.Address, Accepted: "must be a server of Prometheus' API", Timeout: queryTimeout,
+		Query: fmt.Sprintf(
+			"{__name__=~%q,namespace=%s,predictedmetric=%s}", prefix+"("+strings.Join(names,
+				"|")+")", strconv.Quote(r.key.Namespace), strconv.Quote(r.key.Name))}
 	matrix, _, err := q.SamplesUntil(ctx, r.API, end, span)
 	if err != nil {
 		return err
 	}
 	for _, series := range matrix {
 		if r.samples += len(series.Values); r.samples > mostSamples {
-			return promapi.Fail(promapi.Content, "%s: there are more than %d samples of PredictedMetric %s: ask for less time, or of a server that scrapes Foresail less often",
+			return promapi.Fail(promapi.Content,
+				"%s: there are more than %d samples of PredictedMetric %s: ask for less time, or of a server that scrapes Foresail less often",
 				r.Address, mostSamples, r.key)
 		}
 		r.take(series)
@@ -148,7 +156,8 @@ func (r *reader) take(series *model.SampleStream) {
 	}
 }
 
-// sorted returns the replicas in order of names, their samples in order of time. Those at the ends of spans may have come twice.
+// sorted returns the replicas in order of names, their samples in order of time. Those at the ends
+// of spans may have come twice.
 func (r *reader) sorted() []*replica {
 	out := make([]*replica, 0, len(r.replicas))
 	for _, x := range r.replicas {
@@ -164,8 +173,9 @@ func (r *reader) sorted() []*replica {
 
 // nothing says that there is nothing of the PredictedMetric, and what there is instead.
 func (r *reader) nothing(ctx context.Context, to time.Time, since time.Duration) error {
-	q := promapi.Question{Address: r.Address, Accepted: "must be a server of Prometheus' API", Timeout: queryTimeout, Query: fmt.Sprintf(
-		"count by (namespace, exported_namespace, predictedmetric) (last_over_time(%s[%ds]))", readyPods, int(since.Seconds()))}
+	q := promapi.Question{Address: r.Address, Accepted: "must be a server of Prometheus' API", Timeout: queryTimeout,
+		Query: fmt.Sprintf(
+			"count by (namespace, exported_namespace, predictedmetric) (last_over_time(%s[%ds]))", readyPods, int(since.Seconds()))}
 	vector, err := q.Vector(ctx, r.API, to)
 	if err != nil {
 		return err

@@ -8,7 +8,8 @@ import (
 )
 
 const (
-	// finest and coarsest are the steps that are used: of a finer recording each step's newest sample is, and a coarser one tells nothing.
+	// finest and coarsest are the steps that are used: of a finer recording each step's newest
+	// sample is, and a coarser one tells nothing.
 	finest   = 5 * time.Second
 	coarsest = 5 * time.Minute
 	// missedScrapes is for how many steps a sample counts: one scrape may be missed.
@@ -37,9 +38,10 @@ func (r *Record) first(t time.Time) int {
 	return max(0, int((t.Sub(r.Begin)+r.Step-1)/r.Step))
 }
 
-// merge makes one record of what several replicas have recorded. All forecast the same, each by itself, so that at any time one of them
-// is believed: the same as before, as long as it knows the load. Their values are never added up, and no change is made up by going from
-// one to the other and back.
+// merge makes one record of what several replicas have recorded. All forecast the same, each by
+// itself, so that at any time one of them is believed: the same as before, as long as it knows the
+// load. Their values are never added up, and no change is made up by going from one to the other
+// and back.
 func merge(replicas []*replica, from, to time.Time) (*Record, error) {
 	step, err := usualStep(replicas)
 	if err != nil {
@@ -75,7 +77,8 @@ func usualStep(replicas []*replica) (time.Duration, error) {
 		}
 	}
 	if samples < fewestSamples || len(steps) == 0 {
-		return 0, fmt.Errorf("%w: of %s there are %d samples: a report needs at least %d", ErrNotRecorded, readyPods, samples, fewestSamples)
+		return 0, fmt.Errorf("%w: of %s there are %d samples: a report needs at least %d", ErrNotRecorded, readyPods,
+			samples, fewestSamples)
 	}
 	slices.Sort(steps)
 	step := (time.Duration(steps[len(steps)/2]) * time.Millisecond).Round(time.Second)
@@ -109,8 +112,8 @@ func (c *cursor) knows(m metric) bool {
 	return !math.IsNaN(c.moment[m]) && !math.IsNaN(c.moment[readyPods])
 }
 
-// advance moves to a time. Metrics of a scrape before that of the number of pods are no longer exposed, as those of a forecast are while
-// there is none.
+// advance moves to a time. Metrics of a scrape before that of the number of pods are no longer
+// exposed, as those of a forecast are while there is none.
 func (c *cursor) advance(t, step int64) {
 	scraped := int64(math.MinInt64 / 2)
 	for m, all := range c.series {

@@ -61,7 +61,8 @@ type Row struct {
 	PodHours         Estimate `json:"podHours"`
 	ScaleUps         float64  `json:"scaleUps"`
 	ScaleDowns       float64  `json:"scaleDowns"`
-	// Cost is that of pods and of time above the threshold, which is too few pods or at the maximum; nil without prices.
+	// Cost is that of pods and of time above the threshold, which is too few pods or at the
+	// maximum; nil without prices.
 	Cost *Estimate `json:"cost,omitempty"`
 	// ThanRan is how much more than as it ran, ThanForesail how much more than Foresail simulated.
 	ThanRan      *Difference `json:"moreThanAsItRan,omitempty"`
@@ -125,7 +126,8 @@ func Evaluate(ctx context.Context, pm *v1alpha1.PredictedMetric, r *Record, span
 	}
 	blocks := r.blocks(f)
 	if len(blocks) == 0 {
-		return nil, fmt.Errorf("%w: there are samples of pods, but none of a load: neither %s nor %s", ErrNotRecorded, load, loadPerInstance)
+		return nil, fmt.Errorf("%w: there are samples of pods, but none of a load: neither %s nor %s", ErrNotRecorded,
+			load, loadPerInstance)
 	}
 	if play.Prices != nil {
 		out.Currency = play.Prices.Currency
@@ -184,7 +186,8 @@ func (e *evaluator) thresholds(now float64) []string {
 	if other == 0 {
 		return nil
 	}
-	return []string{fmt.Sprintf("The threshold was another one for %s; all of the time is held against that of now.", other)}
+	return []string{fmt.Sprintf("The threshold was another one for %s; all of the time is held against that of now.",
+		other)}
 }
 
 // maximum notes which maximum time above the threshold was held against: none is recorded.
@@ -225,12 +228,14 @@ func (e *evaluator) span(name string, length time.Duration) Span {
 	if first < 0 {
 		first = len(e.blocks)
 	}
-	s := Span{Name: name, From: r.To.Add(-length), To: r.To, Hours: length.Hours(), Blocks: len(e.blocks) - first, prices: e.prices}
+	s := Span{Name: name, From: r.To.Add(-length), To: r.To, Hours: length.Hours(), Blocks: len(e.blocks) - first,
+		prices: e.prices}
 	s.KnownHours = sum(e.played[0][first:]).Hours()
 	begin := r.first(s.From)
 	s.Gaps, s.MoreGaps = longest(r.gaps(e.fleet, begin, len(r.Moments)))
 	s.Forecast = Forecast{
-		ErrorRatio: known(r.mean(errorRatio, begin, len(r.Moments))), LateRatio: known(r.mean(lateRatio, begin, len(r.Moments))),
+		ErrorRatio:    known(r.mean(errorRatio, begin, len(r.Moments))),
+		LateRatio:     known(r.mean(lateRatio, begin, len(r.Moments))),
 		LatenessRatio: known(r.mean(latenessRatio, begin, len(r.Moments))),
 	}
 	if s.Blocks > 0 {
@@ -268,10 +273,11 @@ func (e *evaluator) rows(first int, knownHours float64) (rows []Row) {
 		blocks, total := all[first:], sum(all[first:])
 		row := Row{
 			Scaler: names[i], Title: title(names[i]), Cost: e.cost(blocks, nil),
-			TooFewMinutes: estimate(blocks, nil, score.Pods.TooFewMinutes), AtMaximumMinutes: estimate(blocks, nil, atMaximum),
-			TooFewShare: total.TooFewMinutes() / (60 * knownHours),
-			PodHours:    estimate(blocks, nil, score.Pods.PodHours),
-			ScaleUps:    total.ScaleUps, ScaleDowns: total.Actions - total.ScaleUps,
+			TooFewMinutes:    estimate(blocks, nil, score.Pods.TooFewMinutes),
+			AtMaximumMinutes: estimate(blocks, nil, atMaximum),
+			TooFewShare:      total.TooFewMinutes() / (60 * knownHours),
+			PodHours:         estimate(blocks, nil, score.Pods.PodHours),
+			ScaleUps:         total.ScaleUps, ScaleDowns: total.Actions - total.ScaleUps,
 		}
 		if i > 0 {
 			row.ThanRan = e.difference(blocks, ran)
@@ -320,8 +326,8 @@ func (e *evaluator) cost(a, b []score.Pods) *Estimate {
 // resampling is the seed of intervals.
 const resampling = 1
 
-// estimate returns the sum of a figure over blocks, or of its difference from the same blocks of another scaler. A
-// difference by rounding alone is none: its interval would exclude 0.
+// estimate returns the sum of a figure over blocks, or of its difference from the same blocks of
+// another scaler. A difference by rounding alone is none: its interval would exclude 0.
 func estimate(blocks, than []score.Pods, of func(score.Pods) float64) (e Estimate) {
 	values := make([]float64, len(blocks))
 	for i, p := range blocks {

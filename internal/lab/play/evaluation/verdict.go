@@ -38,7 +38,8 @@ func (s *Span) verdict() []string {
 	}
 	out = append(out, s.others(ran)...)
 	if s.Blocks < score.FewestBlocks {
-		return append(out, fmt.Sprintf("That is too short a time to tell a difference: %d known hours are needed.", score.FewestBlocks))
+		return append(out, fmt.Sprintf("That is too short a time to tell a difference: %d known hours are needed.",
+			score.FewestBlocks))
 	}
 	out = append(out, s.worth())
 	if s.prices != nil {
@@ -47,7 +48,8 @@ func (s *Span) verdict() []string {
 	return append(out, s.trust())
 }
 
-// judgedAfter is how much of the load must be known before shares of it mean anything, as on the page of the dashboard.
+// judgedAfter is how much of the load must be known before shares of it mean anything, as on the
+// page of the dashboard.
 const judgedAfter = time.Hour
 
 // littleKnown reports whether less than that is known. A scrape that is missing at an end does not count.
@@ -77,8 +79,10 @@ func (s *Span) knownOf() string {
 func (s *Span) others(ran *Row) []string {
 	hpa, ours := s.row(hpaScaler), s.row(foresailScaler)
 	return []string{
-		fmt.Sprintf("An HPA on the same load would have had %s, with %s.", interval(hpa.TooFewMinutes, minutes), podsThan(hpa, ran)),
-		fmt.Sprintf("Foresail, simulated in the same way, has %s, with %s.", interval(ours.TooFewMinutes, minutes), podsThan(ours, ran)),
+		fmt.Sprintf("An HPA on the same load would have had %s, with %s.", interval(hpa.TooFewMinutes, minutes),
+			podsThan(hpa, ran)),
+		fmt.Sprintf("Foresail, simulated in the same way, has %s, with %s.", interval(ours.TooFewMinutes, minutes),
+			podsThan(ours, ran)),
 	}
 }
 
@@ -116,7 +120,8 @@ func (s *Span) worth() string {
 	case lessTooFew && pods.Clear() && pods.Value > 0:
 		return fmt.Sprintf("So Foresail saves %s against an HPA, but has %s more with too few pods.", cost, time)
 	case lessTooFew && pods.Clear():
-		return fmt.Sprintf("So an HPA is better on this load: it saves %s with too few pods, and Foresail no pods.", time)
+		return fmt.Sprintf("So an HPA is better on this load: it saves %s with too few pods, and Foresail no pods.",
+			time)
 	case lessTooFew:
 		return fmt.Sprintf("So an HPA is better on this load: it saves %s with too few pods, for as many pod-hours as far as can be told.", time)
 	case pods.Clear() && pods.Value > 0:
@@ -151,11 +156,13 @@ func (s *Span) trust() string {
 			fmt.Sprintf("%s %s with too few pods", interval(abs(d), minutes), report.MoreOr(d.Value, "less")))
 	}
 	if d := ours.ThanRan.PodHours; d.Clear() {
-		parts = append(parts, fmt.Sprintf("%s %s pod-hours", interval(abs(d), report.Brief), report.MoreOr(d.Value, "fewer")))
+		parts = append(parts, fmt.Sprintf("%s %s pod-hours", interval(abs(d), report.Brief),
+			report.MoreOr(d.Value, "fewer")))
 	}
 	text := fmt.Sprintf("Foresail as it is simulated has %s than what ran", strings.Join(parts, " and "))
 	hpa := s.row(hpaScaler)
-	if little(ours.ThanRan.TooFewMinutes, hpa.ThanForesail.TooFewMinutes) && little(ours.ThanRan.PodHours, hpa.ThanForesail.PodHours) {
+	if little(ours.ThanRan.TooFewMinutes, hpa.ThanForesail.TooFewMinutes) &&
+		little(ours.ThanRan.PodHours, hpa.ThanForesail.PodHours) {
 		return text + ", which is little next to the difference from an HPA."
 	}
 	return text + ". If Foresail did set the replicas, the simulator may be off as much for an HPA; " +

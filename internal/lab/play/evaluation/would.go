@@ -39,8 +39,10 @@ func simulated() []string {
 
 // Play is how the load is played.
 type Play struct {
-	Seeds    []uint64
-	Capacity float64       // requests per second that keep a pod fully busy: how much chance there is in the load of a second
+	Seeds []uint64
+	// requests per second that keep a pod fully busy: how much chance there is in the load of a
+	// second
+	Capacity float64
 	Prices   *score.Prices // nil: nothing is in money
 	Progress func(done, all int)
 }
@@ -72,7 +74,8 @@ func worldOf(pm *v1alpha1.PredictedMetric, p pipeline.Params, r *Record, play Pl
 		return nil, &unplayable{"spec.minReplicas is 0, and the simulator has no target without pods"}
 	}
 	w := &world{options: &backtest.Options{
-		Scalers: simulated(), Seeds: play.Seeds, Progress: play.Progress, Capacity: play.Capacity, Min: p.Min, Max: p.Max,
+		Scalers: simulated(), Seeds: play.Seeds, Progress: play.Progress, Capacity: play.Capacity, Min: p.Min,
+		Max:   p.Max,
 		Paper: scaler.PaperParams(), Behavior: scaler.RecommendedBehavior(),
 	}}
 	if a := pm.Spec.Autoscaler; a != nil {

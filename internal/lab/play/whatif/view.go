@@ -29,7 +29,8 @@ type View struct {
 }
 
 // NewView returns a View.
-func NewView(history func(context.Context, types.NamespacedName) ([]byte, error), spec func(context.Context, types.NamespacedName) (v1alpha1.PredictedMetricSpec, error)) *View {
+func NewView(history func(context.Context, types.NamespacedName) ([]byte, error),
+	spec func(context.Context, types.NamespacedName) (v1alpha1.PredictedMetricSpec, error)) *View {
 	return &View{History: history, Spec: spec, slot: make(chan struct{}, 1)}
 }
 
@@ -152,7 +153,8 @@ func change(fields map[string]any, values url.Values) (map[string]any, error) {
 		case Threshold, StartupTime, Lateness:
 			set(name, value, false)
 		default:
-			return nil, fmt.Errorf("%.32q: must be one of threshold, minReplicas, maxReplicas, startupTime, lateness", name)
+			return nil, fmt.Errorf("%.32q: must be one of threshold, minReplicas, maxReplicas, startupTime, lateness",
+				name)
 		}
 	}
 	return out, nil
@@ -175,7 +177,8 @@ type history struct {
 // values are the parameters as they are.
 func (h *history) values(spec v1alpha1.PredictedMetricSpec, known bool) (map[string]string, error) {
 	spec.Default()
-	out := map[string]string{MinReplicas: fmt.Sprint(*spec.MinReplicas), MaxReplicas: "", Lateness: spec.Lateness, StartupTime: spec.StartupTime.Duration.String()}
+	out := map[string]string{MinReplicas: fmt.Sprint(*spec.MinReplicas), MaxReplicas: "", Lateness: spec.Lateness,
+		StartupTime: spec.StartupTime.Duration.String()}
 	if spec.MaxReplicas != nil {
 		out[MaxReplicas] = fmt.Sprint(*spec.MaxReplicas)
 	}

@@ -25,14 +25,16 @@ func answered(t *testing.T, points []Point) []byte {
 	columns := map[string][]any{"at": {}, "level": {}, "ready": {}, "replicas": {}}
 	for i, p := range points {
 		columns["at"] = append(columns["at"], p.At.Unix())
-		columns["ready"], columns["replicas"] = append(columns["ready"], p.Ready), append(columns["replicas"], p.Replicas)
+		columns["ready"], columns["replicas"] = append(columns["ready"], p.Ready), append(columns["replicas"],
+			p.Replicas)
 		if i == 0 {
 			columns["level"] = append(columns["level"], nil)
 			continue
 		}
 		columns["level"] = append(columns["level"], p.Load)
 	}
-	text, err := json.Marshal(map[string]any{"metric": map[string]any{"threshold": 0.7}, "startupSeconds": 23.6, "history": columns})
+	text, err := json.Marshal(map[string]any{"metric": map[string]any{"threshold": 0.7}, "startupSeconds": 23.6,
+		"history": columns})
 	require.NoError(t, err)
 	return text
 }
@@ -51,7 +53,8 @@ func viewOf(t *testing.T, spec string) *View {
 const theSpec = "{threshold: 700m, minReplicas: 2, maxReplicas: 20, saturation: 1, schedules: [{name: night, schedule: '0 0 * * *', duration: 1h, minReplicas: 1}]}"
 
 func given(pairs ...string) url.Values {
-	values := url.Values{Threshold: {"700m"}, MinReplicas: {"2"}, MaxReplicas: {"20"}, StartupTime: {"24s"}, Lateness: {"1%"}}
+	values := url.Values{Threshold: {"700m"}, MinReplicas: {"2"}, MaxReplicas: {"20"}, StartupTime: {"24s"},
+		Lateness: {"1%"}}
 	for i := 0; i < len(pairs); i += 2 {
 		values.Set(pairs[i], pairs[i+1])
 	}
@@ -61,7 +64,8 @@ func given(pairs ...string) url.Values {
 func TestAnswer(t *testing.T) {
 	v := viewOf(t, theSpec)
 	a := v.Answer(t.Context(), checkout, nil)
-	assert.Equal(t, Answer{Values: map[string]string{Threshold: "700m", MinReplicas: "2", MaxReplicas: "20", StartupTime: "24s", Lateness: "1%"}}, a)
+	assert.Equal(t, Answer{Values: map[string]string{Threshold: "700m", MinReplicas: "2", MaxReplicas: "20",
+		StartupTime: "24s", Lateness: "1%"}}, a)
 
 	a = v.Answer(t.Context(), checkout, given())
 	require.Empty(t, a.Problem)
@@ -112,7 +116,8 @@ func TestWithoutTheSpec(t *testing.T) {
 	a := v.Answer(t.Context(), checkout, nil)
 	require.Empty(t, a.Problem)
 	assert.Contains(t, a.Note, "its other fields are taken to be the defaults: forbidden")
-	assert.Equal(t, map[string]string{Threshold: "0.7", MinReplicas: "1", MaxReplicas: "", StartupTime: "24s", Lateness: "1%"}, a.Values)
+	assert.Equal(t, map[string]string{Threshold: "0.7", MinReplicas: "1", MaxReplicas: "", StartupTime: "24s",
+		Lateness: "1%"}, a.Values)
 	a = v.Answer(t.Context(), checkout, given())
 	require.Empty(t, a.Problem)
 	assert.Len(t, a.Result.Runs, 4)
@@ -123,9 +128,11 @@ func TestWithoutAHistory(t *testing.T) {
 	v.History = func(context.Context, types.NamespacedName) ([]byte, error) {
 		return nil, errors.New("no replica answers")
 	}
-	assert.Equal(t, "What was recorded cannot be read: no replica answers", v.Answer(t.Context(), checkout, given()).Problem)
+	assert.Equal(t, "What was recorded cannot be read: no replica answers",
+		v.Answer(t.Context(), checkout, given()).Problem)
 	v.History = func(context.Context, types.NamespacedName) ([]byte, error) { return []byte(`{}`), nil }
-	assert.Contains(t, v.Answer(t.Context(), checkout, given()).Problem, "less than 10 minutes of the load are recorded without a gap")
+	assert.Contains(t, v.Answer(t.Context(), checkout, given()).Problem,
+		"less than 10 minutes of the load are recorded without a gap")
 }
 
 // One is played at a time; who leaves does not wait.

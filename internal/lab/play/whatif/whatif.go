@@ -1,5 +1,5 @@
-// Package whatif plays the recorded hour of a PredictedMetric again with other parameters, for the page of `foresail dashboard`:
-// Foresail with these parameters, keda, and clairvoyant as the bound.
+// Package whatif plays the recorded hour of a PredictedMetric again with other parameters, for the
+// page of `foresail dashboard`: Foresail with these parameters, keda, and clairvoyant as the bound.
 package whatif
 
 import (
@@ -69,7 +69,8 @@ func runOf(name string, p *score.Pods, replicas []int) Run {
 func Play(ctx context.Context, params pipeline.Params, recorded []Point) (*Result, error) {
 	known := longest(recorded)
 	if len(known) == 0 || known[len(known)-1].At.Sub(known[0].At) < shortest {
-		return nil, fmt.Errorf("less than %s of the load are recorded without a gap: there is not enough to play", minutes(shortest))
+		return nil, fmt.Errorf("less than %s of the load are recorded without a gap: there is not enough to play",
+			minutes(shortest))
 	}
 	options, err := optionsOf(params, known)
 	if err != nil {
@@ -96,7 +97,8 @@ func longest(points []Point) []Point {
 	var best []Point
 	begin := 0
 	consider := func(end int) {
-		if part := points[begin:end]; len(part) > 0 && (len(best) == 0 || part[len(part)-1].At.Sub(part[0].At) >= best[len(best)-1].At.Sub(best[0].At)) {
+		if part := points[begin:end]; len(part) > 0 &&
+			(len(best) == 0 || part[len(part)-1].At.Sub(part[0].At) >= best[len(best)-1].At.Sub(best[0].At)) {
 			best = part
 		}
 	}
@@ -117,13 +119,15 @@ func longest(points []Point) []Point {
 // optionsOf are in pods' work: a pod that is fully busy does 1 a second.
 func optionsOf(params pipeline.Params, known []Point) (*backtest.Options, error) {
 	if params.Model.Kind == pipeline.Overhead {
-		return nil, &pipeline.FieldError{Field: "spec.baseline", Value: params.Model.Baseline, Accept: "absent for its load to be played"}
+		return nil, &pipeline.FieldError{Field: "spec.baseline", Value: params.Model.Baseline,
+			Accept: "absent for its load to be played"}
 	}
 	if params.Model.Kind != "" && params.Model.Kind != pipeline.Linear {
 		return nil, fmt.Errorf("spec.model: %q: must be Linear for its load to be played", string(params.Model.Kind))
 	}
 	if params.StartupTime > longestStartup {
-		return nil, &pipeline.FieldError{Field: "spec.startupTime", Value: params.StartupTime, Accept: fmt.Sprintf("at most %s to be played", longestStartup)}
+		return nil, &pipeline.FieldError{Field: "spec.startupTime", Value: params.StartupTime,
+			Accept: fmt.Sprintf("at most %s to be played", longestStartup)}
 	}
 	most := 0.0
 	for _, p := range known {
@@ -133,11 +137,13 @@ func optionsOf(params pipeline.Params, known []Point) (*backtest.Options, error)
 		return nil, errors.New("the load was 0 all the time: there is nothing to play")
 	}
 	if need := most / params.Threshold; min(need, float64(params.Max)) > maxPlayed || params.Min > maxPlayed {
-		return nil, fmt.Errorf("%.4g replicas would be needed: at most %d can be played", max(math.Ceil(need), float64(params.Min)), maxPlayed)
+		return nil, fmt.Errorf("%.4g replicas would be needed: at most %d can be played",
+			max(math.Ceil(need), float64(params.Min)), maxPlayed)
 	}
 	o := &backtest.Options{
-		Scalers: names, Min: max(1, params.Min), Max: min(params.Max, maxPlayed), Capacity: work, Startup: params.StartupTime,
-		Seeds: []uint64{1}, Paper: scaler.PaperParams(), Behavior: scaler.RecommendedBehavior(),
+		Scalers: names, Min: max(1, params.Min), Max: min(params.Max, maxPlayed), Capacity: work,
+		Startup: params.StartupTime,
+		Seeds:   []uint64{1}, Paper: scaler.PaperParams(), Behavior: scaler.RecommendedBehavior(),
 	}
 	full := o.InPods(params)
 	points := make([]workload.Point, len(known))

@@ -19,7 +19,8 @@ var began = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 func hour(unit float64) []Point {
 	points := make([]Point, 720)
 	for i := range points {
-		points[i] = Point{At: began.Add(time.Duration(i) * step), Load: unit * (5 - 4*math.Cos(2*math.Pi*float64(i)/240)), Ready: 10, Replicas: 10}
+		points[i] = Point{At: began.Add(time.Duration(i) * step),
+			Load: unit * (5 - 4*math.Cos(2*math.Pi*float64(i)/240)), Ready: 10, Replicas: 10}
 	}
 	return points
 }
@@ -89,7 +90,8 @@ func TestParametersMatter(t *testing.T) {
 	p = recommended(0.7)
 	p.StartupTime = 4 * time.Minute
 	slow := play(t, p, hour(0.7)).Runs
-	assert.Greater(t, slow[2].AboveMinutes, play(t, recommended(0.7), hour(0.7)).Runs[2].AboveMinutes, "keda is later, the longer pods take")
+	assert.Greater(t, slow[2].AboveMinutes, play(t, recommended(0.7), hour(0.7)).Runs[2].AboveMinutes,
+		"keda is later, the longer pods take")
 }
 
 func TestTheLongestPartWithoutAGapIsPlayed(t *testing.T) {
@@ -114,10 +116,22 @@ func TestTheLongestPartWithoutAGapIsPlayed(t *testing.T) {
 
 func TestWhatIsNotPlayed(t *testing.T) {
 	for want, c := range map[string]func(*pipeline.Params, []Point){
-		`spec.model: "Quadratic": must be Linear`:                     func(p *pipeline.Params, _ []Point) { p.Model.Kind = pipeline.Quadratic },
-		"spec.startupTime: 31m0s: must be at most 30m0s to be played": func(p *pipeline.Params, _ []Point) { p.StartupTime = 31 * time.Minute },
-		"900 replicas would be needed: at most 500 can be played":     func(p *pipeline.Params, _ []Point) { p.Threshold, p.Max = 0.007, 1000 },
-		"600 replicas would be needed":                                func(p *pipeline.Params, _ []Point) { p.Min, p.Max = 600, 1000 },
+		`spec.model: "Quadratic": must be Linear`: func(p *pipeline.Params,
+			_ []Point) {
+			p.Model.Kind = pipeline.Quadratic
+		},
+		"spec.startupTime: 31m0s: must be at most 30m0s to be played": func(p *pipeline.Params,
+			_ []Point) {
+			p.StartupTime = 31 * time.Minute
+		},
+		"900 replicas would be needed: at most 500 can be played": func(p *pipeline.Params,
+			_ []Point) {
+			p.Threshold, p.Max = 0.007, 1000
+		},
+		"600 replicas would be needed": func(p *pipeline.Params,
+			_ []Point) {
+			p.Min, p.Max = 600, 1000
+		},
 		"the load was 0 all the time": func(_ *pipeline.Params, points []Point) {
 			for i := range points {
 				points[i].Load = 0

@@ -26,8 +26,10 @@ func page() chart.Page {
 		Title: "one & only", X: chart.Seconds("seconds", 60), Y: chart.Linear("busy share", 1), Right: &right,
 		Lines: []chart.Line{
 			{X: []float64{0, 30, 60}, Y: []float64{1, 0, 1}, Style: chart.Style{Color: chart.Shade}, Fill: true},
-			{X: []float64{0, 20, 40, 60}, Y: []float64{0.5, nan, 0.6, 0.7}, Low: []float64{0.4, nan, 0.5, 0.6}, High: []float64{0.6, nan, 0.7, 2}, Style: look},
-			{X: []float64{0, 60}, Y: []float64{4, 20}, Style: chart.Style{Color: chart.Green, Width: 1, Dash: []float64{2, 1}}, OnRight: true},
+			{X: []float64{0, 20, 40, 60}, Y: []float64{0.5, nan, 0.6, 0.7}, Low: []float64{0.4, nan, 0.5, 0.6},
+				High: []float64{0.6, nan, 0.7, 2}, Style: look},
+			{X: []float64{0, 60}, Y: []float64{4, 20},
+				Style: chart.Style{Color: chart.Green, Width: 1, Dash: []float64{2, 1}}, OnRight: true},
 			{X: []float64{0, 60}, Y: []float64{nan, nan}, Style: look},
 		},
 	}
@@ -44,7 +46,8 @@ func page() chart.Page {
 		Title: "Title <1>", Note: "A note.", Columns: 2, Width: 200, Height: 150,
 		Legend: []chart.Entry{
 			{Name: "load", Style: chart.Style{Color: chart.Shade}, Area: true}, {Name: "line", Style: look},
-			{Name: "mark", Style: look, Mark: true, Shape: chart.Ring}, {Name: strings.Repeat("long ", 12), Style: look},
+			{Name: "mark", Style: look, Mark: true, Shape: chart.Ring},
+			{Name: strings.Repeat("long ", 12), Style: look},
 		},
 		Charts: []chart.Chart{one, two, one},
 	}
@@ -62,7 +65,8 @@ func TestAPageIsAPicture(t *testing.T) {
 			colours[[3]uint32{r >> 8, g >> 8, b >> 8}] = true
 		}
 	}
-	for name, c := range map[string][3]uint32{"background": {255, 255, 255}, "load": {236, 236, 236}, "line": {0, 114, 178}, "right": {0, 158, 115}} {
+	for name, c := range map[string][3]uint32{"background": {255, 255, 255}, "load": {236, 236, 236},
+		"line": {0, 114, 178}, "right": {0, 158, 115}} {
 		assert.Contains(t, colours, c, name)
 	}
 	assert.Greater(t, picture.Bounds().Dx(), 400)
@@ -84,7 +88,8 @@ func TestAPageIsXML(t *testing.T) {
 			words += string(word) + "\n"
 		}
 	}
-	for _, want := range []string{"Title <1>", "A note.", "one & only", "busy share", "pods", "100 ms", "keda", "seconds", "load"} {
+	for _, want := range []string{"Title <1>", "A note.", "one & only", "busy share", "pods", "100 ms", "keda",
+		"seconds", "load"} {
 		assert.Contains(t, words, want)
 	}
 	assert.NotContains(t, text, "NaN")
@@ -102,7 +107,8 @@ func TestAFragmentHasNoBackground(t *testing.T) {
 }
 
 func TestPagesAreTheSameToTheByte(t *testing.T) {
-	for _, write := range []func(chart.Page, io.Writer) error{chart.Page.WriteSVG, chart.Page.WriteFragment, chart.Page.WritePNG} {
+	for _, write := range []func(chart.Page,
+		io.Writer) error{chart.Page.WriteSVG, chart.Page.WriteFragment, chart.Page.WritePNG} {
 		var a, b bytes.Buffer
 		require.NoError(t, write(page(), &a))
 		require.NoError(t, write(page(), &b))

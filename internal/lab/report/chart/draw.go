@@ -39,7 +39,8 @@ func (p Page) WriteSVG(w io.Writer) error {
 	return err
 }
 
-// WriteFragment draws the page as a part of a page of HTML: SVG without a declaration, on the background that is there.
+// WriteFragment draws the page as a part of a page of HTML: SVG without a declaration, on the
+// background that is there.
 func (p Page) WriteFragment(w io.Writer) error {
 	c := vgsvg.New(p.size())
 	p.draw(draw.New(c))
@@ -134,7 +135,8 @@ func (p Page) drawLegend(c draw.Canvas, y vg.Length) {
 func (e Entry) draw(c draw.Canvas, x, y vg.Length) {
 	switch {
 	case e.Area:
-		c.FillPolygon(e.Style.Color, []vg.Point{{X: x, Y: y - 4}, {X: x + swatch, Y: y - 4}, {X: x + swatch, Y: y + 4}, {X: x, Y: y + 4}})
+		c.FillPolygon(e.Style.Color, []vg.Point{{X: x, Y: y - 4}, {X: x + swatch, Y: y - 4}, {X: x + swatch, Y: y + 4},
+			{X: x, Y: y + 4}})
 	case e.Mark:
 		e.Shape.draw(c, e.Style, vg.Point{X: x + swatch/2, Y: y})
 	default:

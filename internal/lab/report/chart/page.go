@@ -1,5 +1,5 @@
-// Package chart draws pages of charts, as SVG and as PNG. What is drawn is a function of the page to the byte: there are no
-// dates and no random names in files.
+// Package chart draws pages of charts, as SVG and as PNG. What is drawn is a function of the page
+// to the byte: there are no dates and no random names in files.
 package chart
 
 import (
@@ -122,8 +122,9 @@ var scalers = map[string]Style{
 	"instant":           {Color: Grey, Width: 1.2, Dash: []float64{6, 2}},
 }
 
-// Scaler returns the look of lines of a scaler, by its name, in every chart. A variation of a scaler, NAME/HOW, looks
-// as that does, but dashed, unless it has a look of its own. It panics on a name without one.
+// Scaler returns the look of lines of a scaler, by its name, in every chart. A variation of a
+// scaler, NAME/HOW, looks as that does, but dashed, unless it has a look of its own. It panics on a
+// name without one.
 func Scaler(name string) Style {
 	if look, ok := scalers[name]; ok {
 		return look

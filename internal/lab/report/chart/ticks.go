@@ -13,7 +13,8 @@ func Linear(label string, largest float64) Axis {
 	return axis(label, largest, []float64{1, 2, 5})
 }
 
-// Fitting returns an axis from 0, or, where that would press all values into its upper half, from a round number below the least of them.
+// Fitting returns an axis from 0, or, where that would press all values into its upper half, from a
+// round number below the least of them.
 func Fitting(label string, least, largest float64) Axis {
 	if least > largest/2 && !math.IsInf(largest, 0) {
 		return Between(label, least, largest)

@@ -1,8 +1,10 @@
-// Package hpa does what the HorizontalPodAutoscaler controller of Kubernetes 1.37 makes of metrics: the replicas that each
-// metric asks for, the largest of them, and how behaviour, stabilisation and limits hold it back. It has a clock of
-// its caller's and reads nothing itself. A test of the control plane's components holds it against the controller.
+// Package hpa does what the HorizontalPodAutoscaler controller of Kubernetes 1.37 makes of metrics:
+// the replicas that each metric asks for, the largest of them, and how behaviour, stabilisation and
+// limits hold it back. It has a clock of its caller's and reads nothing itself. A test of the
+// control plane's components holds it against the controller.
 //
-// Values of metrics are milli-units, times are milliseconds. Scaling to zero is not covered: Min is at least 1.
+// Values of metrics are milli-units, times are milliseconds. Scaling to zero is not covered: Min is
+// at least 1.
 package hpa
 
 import (
@@ -24,14 +26,17 @@ type Autoscaler struct {
 	history  history
 }
 
-// New returns an HPA that has not been looked at yet. A nil behaviour is not the same as an empty one: without one, scale-up
-// is limited to twice the replicas, or 4 where that is more, at each look.
-func New(lowest, highest int, behavior *autoscalingv2.HorizontalPodAutoscalerBehavior, flags Flags) (*Autoscaler, error) {
+// New returns an HPA that has not been looked at yet. A nil behaviour is not the same as an empty
+// one: without one, scale-up is limited to twice the replicas, or 4 where that is more, at each
+// look.
+func New(lowest, highest int, behavior *autoscalingv2.HorizontalPodAutoscalerBehavior, flags Flags) (*Autoscaler,
+	error) {
 	if lowest < 1 {
 		return nil, fmt.Errorf("minReplicas: %d: must be at least 1", lowest)
 	}
 	if highest < lowest || highest > math.MaxInt32 {
-		return nil, fmt.Errorf("maxReplicas: %d: must be at least minReplicas (%d) and at most %d", highest, lowest, math.MaxInt32)
+		return nil, fmt.Errorf("maxReplicas: %d: must be at least minReplicas (%d) and at most %d", highest, lowest,
+			math.MaxInt32)
 	}
 	a := &Autoscaler{flags: flags, min: lowest, max: highest}
 	a.up, a.down = defaultRules(&flags)
@@ -43,8 +48,9 @@ func New(lowest, highest int, behavior *autoscalingv2.HorizontalPodAutoscalerBeh
 	return a, nil
 }
 
-// Sync is one look of the controller. It returns the replicas to set, which are s.Spec where nothing is to be done. With an
-// error, that of the first metric that failed, the others may have scaled up nevertheless. Times must not fall.
+// Sync is one look of the controller. It returns the replicas to set, which are s.Spec where
+// nothing is to be done. With an error, that of the first metric that failed, the others may have
+// scaled up nevertheless. Times must not fall.
 func (a *Autoscaler) Sync(s State, metrics ...Metric) (int, error) {
 	if !a.begun {
 		a.begun = true
@@ -73,8 +79,8 @@ func (a *Autoscaler) Sync(s State, metrics ...Metric) (int, error) {
 	return replicas, err
 }
 
-// largest returns the most replicas that any metric asks for, -1 where that must not be followed: all have failed, or some
-// have and the others ask for fewer than there are.
+// largest returns the most replicas that any metric asks for, -1 where that must not be followed:
+// all have failed, or some have and the others ask for fewer than there are.
 func (a *Autoscaler) largest(s *State, metrics []Metric) (int, error) {
 	t := tolerance{up: a.up.tolerance, down: a.down.tolerance}
 	desired := -1
@@ -115,8 +121,8 @@ func (a *Autoscaler) limit(s *State, desired int) int {
 	}
 }
 
-// stabilize holds the replicas between the least and the most that was desired within the windows. Without a behaviour
-// there is a window downwards alone.
+// stabilize holds the replicas between the least and the most that was desired within the windows.
+// Without a behaviour there is a window downwards alone.
 func (a *Autoscaler) stabilize(s *State, desired int) int {
 	least, most := desired, desired
 	for _, w := range a.history.desired {
@@ -160,8 +166,8 @@ func sumAfter(all []moment, t int64) int {
 	return total
 }
 
-// rose and fell remember a change. Either takes the place of one of its direction that no policy of that direction looks back
-// to any more, though one of the other direction might.
+// rose and fell remember a change. Either takes the place of one of its direction that no policy of
+// that direction looks back to any more, though one of the other direction might.
 func (h *history) rose(now int64, by int, r *rules) { h.ups = remember(h.ups, moment{now, by}, r) }
 func (h *history) fell(now int64, by int, r *rules) { h.downs = remember(h.downs, moment{now, by}, r) }
 

@@ -62,13 +62,14 @@ func TestDefaultsOfABehavior(t *testing.T) {
 
 // The example of "Scaling policies" in the documentation: 4 pods or 10% in a minute, whichever is more.
 func TestPoliciesOfTheDocumentation(t *testing.T) {
-	x := newTarget(t, 80, 1, 100, &autoscalingv2.HorizontalPodAutoscalerBehavior{ScaleDown: &autoscalingv2.HPAScalingRules{
-		StabilizationWindowSeconds: new(int32),
-		Policies: []autoscalingv2.HPAScalingPolicy{
-			{Type: autoscalingv2.PodsScalingPolicy, Value: 4, PeriodSeconds: 60},
-			{Type: autoscalingv2.PercentScalingPolicy, Value: 10, PeriodSeconds: 60},
-		},
-	}})
+	x := newTarget(t, 80, 1, 100,
+		&autoscalingv2.HorizontalPodAutoscalerBehavior{ScaleDown: &autoscalingv2.HPAScalingRules{
+			StabilizationWindowSeconds: new(int32),
+			Policies: []autoscalingv2.HPAScalingPolicy{
+				{Type: autoscalingv2.PodsScalingPolicy, Value: 4, PeriodSeconds: 60},
+				{Type: autoscalingv2.PercentScalingPolicy, Value: 10, PeriodSeconds: 60},
+			},
+		}})
 	assert.Equal(t, 72, x.want(60, 10), "10% of 80")
 	assert.Equal(t, 72, x.want(30, 10), "not twice in a minute")
 	assert.Equal(t, 64, x.want(30, 10), "10% of 72 are 7.2, rounded up to 8")
@@ -110,16 +111,18 @@ func TestWindowUpwards(t *testing.T) {
 	assert.Equal(t, 8, x.want(15, 9), "the least that was desired in a minute")
 }
 
-// A fall that no policy of scale-down looks back to any more is forgotten with the next one, though a policy of scale-up
-// counts with it: so the controller does it.
+// A fall that no policy of scale-down looks back to any more is forgotten with the next one, though
+// a policy of scale-up counts with it: so the controller does it.
 func TestForgetsChangesByTheirOwnDirection(t *testing.T) {
 	x := newTarget(t, 20, 1, 100, &autoscalingv2.HorizontalPodAutoscalerBehavior{
 		ScaleUp: &autoscalingv2.HPAScalingRules{
-			Policies: []autoscalingv2.HPAScalingPolicy{{Type: autoscalingv2.PodsScalingPolicy, Value: 1, PeriodSeconds: 100}},
+			Policies: []autoscalingv2.HPAScalingPolicy{{Type: autoscalingv2.PodsScalingPolicy, Value: 1,
+				PeriodSeconds: 100}},
 		},
 		ScaleDown: &autoscalingv2.HPAScalingRules{
 			StabilizationWindowSeconds: new(int32),
-			Policies:                   []autoscalingv2.HPAScalingPolicy{{Type: autoscalingv2.PodsScalingPolicy, Value: 5, PeriodSeconds: 10}},
+			Policies: []autoscalingv2.HPAScalingPolicy{{Type: autoscalingv2.PodsScalingPolicy,
+				Value: 5, PeriodSeconds: 10}},
 		},
 	})
 	x.want(15, 10)
@@ -130,7 +133,8 @@ func TestForgetsChangesByTheirOwnDirection(t *testing.T) {
 
 func TestToleranceOfABehavior(t *testing.T) {
 	none := resource.MustParse("0")
-	x := newTarget(t, 10, 1, 100, &autoscalingv2.HorizontalPodAutoscalerBehavior{ScaleUp: &autoscalingv2.HPAScalingRules{Tolerance: &none}})
+	x := newTarget(t, 10, 1, 100,
+		&autoscalingv2.HorizontalPodAutoscalerBehavior{ScaleUp: &autoscalingv2.HPAScalingRules{Tolerance: &none}})
 	assert.Equal(t, 11, x.want(15, 11))
 	x = newTarget(t, 10, 1, 100, nil)
 	assert.Equal(t, 10, x.want(15, 11))

@@ -145,8 +145,9 @@ func (s *State) group(f *Flags) (g group, err error) {
 	return g, err
 }
 
-// starting reports whether what a pod uses is part of its start. Within the CPU initialisation period that is so until it
-// has been ready for the whole window of the reading; after it, as long as the pod has never been ready.
+// starting reports whether what a pod uses is part of its start. Within the CPU initialisation
+// period that is so until it has been ready for the whole window of the reading; after it, as long
+// as the pod has never been ready.
 func (p *Pod) starting(now int64, f *Flags) bool {
 	if p.Ready == "" || p.Started == Unset {
 		return true
@@ -183,8 +184,8 @@ func (s *sum) ratio(target int) (float64, error) {
 	return float64(percent) / float64(target), nil
 }
 
-// cautiously returns the replicas for pods some of which were guessed, spec if the guesses turn the direction that the
-// measured ratio points to.
+// cautiously returns the replicas for pods some of which were guessed, spec if the guesses turn the
+// direction that the measured ratio points to.
 func (s *sum) cautiously(measured float64, target, spec int, t tolerance) (int, error) {
 	ratio, err := s.ratio(target)
 	if err != nil {

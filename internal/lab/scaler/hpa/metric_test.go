@@ -26,10 +26,13 @@ func TestExternalMetric(t *testing.T) {
 		{"Value multiplies ready pods, not spec.replicas", External{Total: 1150, Target: 1000}, found(10, 10, 4), 5},
 		{"Value within the tolerance leaves spec.replicas", External{Total: 1050, Target: 1000}, found(10, 7, 4), 10},
 		{"Value with no pod ready asks for none", External{Total: 2000, Target: 1000}, found(10, 10, 0), 0},
-		{"AverageValue is a total, whatever is ready", External{Total: 9_500, Target: 1000, Average: true}, found(4, 4, 1), 10},
-		{"AverageValue compares with status.replicas", External{Total: 10_900, Target: 1000, Average: true}, found(8, 10, 1), 10},
+		{"AverageValue is a total, whatever is ready", External{Total: 9_500, Target: 1000, Average: true},
+			found(4, 4, 1), 10},
+		{"AverageValue compares with status.replicas", External{Total: 10_900, Target: 1000, Average: true},
+			found(8, 10, 1), 10},
 		{"10 to 11 is never taken at 10%", External{Total: 11_000, Target: 1000, Average: true}, found(10, 10, 10), 10},
-		{"more than the API has room for", External{Total: 1 << 60, Target: 1, Average: true}, found(10, 10, 10), 1<<31 - 1},
+		{"more than the API has room for", External{Total: 1 << 60, Target: 1, Average: true}, found(10, 10, 10),
+			1<<31 - 1},
 	} {
 		got, err := c.m.replicas(&c.state, tolerance{up: 0.1, down: 0.1}, flags())
 		require.NoError(t, err, c.rule)
@@ -105,12 +108,15 @@ func TestUtilization(t *testing.T) {
 	idle := ready(0)
 	idle.Request = 0
 	for rule, pods := range map[string][]Pod{
-		"no pods": nil, "none counts": {pending}, "none has a metric": {missing}, "no request": {ready(100), unset}, "a request of nothing": {idle},
+		"no pods": nil, "none counts": {pending}, "none has a metric": {missing}, "no request": {ready(100), unset},
+		"a request of nothing": {idle},
 	} {
-		_, err := Utilization{Target: 70}.replicas(&State{Now: now, Spec: 1, Status: 1, Pods: pods}, tolerance{}, flags())
+		_, err := Utilization{Target: 70}.replicas(&State{Now: now, Spec: 1, Status: 1, Pods: pods}, tolerance{},
+			flags())
 		assert.Error(t, err, rule)
 	}
-	_, err := Utilization{Target: 70, Err: errors.New("no answer")}.replicas(&State{Now: now, Spec: 1, Status: 1}, tolerance{}, flags())
+	_, err := Utilization{Target: 70, Err: errors.New("no answer")}.replicas(&State{Now: now, Spec: 1, Status: 1},
+		tolerance{}, flags())
 	assert.ErrorContains(t, err, "no answer")
 }
 

@@ -16,8 +16,8 @@ type rules struct {
 	tolerance float64
 }
 
-// defaultRules are what a behaviour that says nothing of a direction gets: up, 4 pods or as many as there are, whichever
-// is more, each 15 s; down, any number after the stabilisation window.
+// defaultRules are what a behaviour that says nothing of a direction gets: up, 4 pods or as many as
+// there are, whichever is more, each 15 s; down, any number after the stabilisation window.
 func defaultRules(f *Flags) (up, down rules) {
 	const period = 15
 	up = rules{
@@ -28,9 +28,10 @@ func defaultRules(f *Flags) (up, down rules) {
 		choice: autoscalingv2.MaxChangePolicySelect, tolerance: f.Tolerance,
 	}
 	down = rules{
-		window:   f.DownscaleStabilization,
-		policies: []autoscalingv2.HPAScalingPolicy{{Type: autoscalingv2.PercentScalingPolicy, Value: 100, PeriodSeconds: period}},
-		choice:   autoscalingv2.MaxChangePolicySelect, tolerance: f.Tolerance,
+		window: f.DownscaleStabilization,
+		policies: []autoscalingv2.HPAScalingPolicy{{Type: autoscalingv2.PercentScalingPolicy, Value: 100,
+			PeriodSeconds: period}},
+		choice: autoscalingv2.MaxChangePolicySelect, tolerance: f.Tolerance,
 	}
 	return up, down
 }
@@ -84,7 +85,8 @@ func (r *rules) lowest(now int64, replicas int, h *history) int {
 }
 
 // allowed returns what each policy allows, counted from the replicas at the beginning of its period.
-func (r *rules) allowed(now int64, replicas int, h *history, of func(p autoscalingv2.HPAScalingPolicy, before int) int) []int {
+func (r *rules) allowed(now int64, replicas int, h *history,
+	of func(p autoscalingv2.HPAScalingPolicy, before int) int) []int {
 	if r.choice == autoscalingv2.DisabledPolicySelect || len(r.policies) == 0 {
 		return []int{replicas}
 	}

@@ -1,10 +1,10 @@
-// Package fluid is a world of which only the amount of work is simulated, and no single request: enough to play weeks of
-// traffic in seconds.
+// Package fluid is a world of which only the amount of work is simulated, and no single request:
+// enough to play weeks of traffic in seconds.
 //
-// Pods are identical. The requests of a second are a Poisson draw, dealt to the ready pods at random. A pod with more of
-// them than its capacity is busy all second and does the rest later, ten seconds of work at most. Seconds are whole: pods
-// become ready on one, and a second is dealt when it begins. A look in the middle of a second sees the part of it that has
-// passed.
+// Pods are identical. The requests of a second are a Poisson draw, dealt to the ready pods at
+// random. A pod with more of them than its capacity is busy all second and does the rest later, ten
+// seconds of work at most. Seconds are whole: pods become ready on one, and a second is dealt when
+// it begins. A look in the middle of a second sees the part of it that has passed.
 package fluid
 
 import (
@@ -27,12 +27,12 @@ type Config struct {
 	Capacity float64       // requests per second that keep one pod busy; above 0
 	Startup  time.Duration // from the order to create a pod until it is ready, on average; see startupSpread
 
-	// Exact makes exactly as many requests arrive in each second as Load has at its beginning, for loads that are counts
-	// of seconds.
+	// Exact makes exactly as many requests arrive in each second as Load has at its beginning, for
+	// loads that are counts of seconds.
 	Exact bool
 
-	// Unclipped has Busy be what a pod was asked to do, even where that is more than it can: a scaler then sees requests,
-	// in units of a pod's capacity, and not utilisation.
+	// Unclipped has Busy be what a pod was asked to do, even where that is more than it can: a
+	// scaler then sees requests, in units of a pod's capacity, and not utilisation.
 	Unclipped bool
 }
 
@@ -83,8 +83,9 @@ var _ lab.World = (*World)(nil)
 func New(c Config) *World {
 	w := &World{
 		config:   c,
-		arrivals: lab.Random(c.Seed, "arrivals"), deal: lab.Random(c.Seed, "deal"), startups: lab.Random(c.Seed, "startups"),
-		target: c.Warm, rose: -1, fell: -1,
+		arrivals: lab.Random(c.Seed, "arrivals"), deal: lab.Random(c.Seed, "deal"),
+		startups: lab.Random(c.Seed, "startups"),
+		target:   c.Warm, rose: -1, fell: -1,
 		waiting: map[*lab.Pod]float64{},
 	}
 	for range c.Warm {
@@ -135,8 +136,8 @@ func (w *World) arrive(t int64) float64 {
 	return poisson(w.arrivals, w.rate)
 }
 
-// work adds work to what a pod has to do and returns how busy that keeps it for a second, in seconds. What it does not come
-// to waits, up to what clients have the patience for.
+// work adds work to what a pod has to do and returns how busy that keeps it for a second, in
+// seconds. What it does not come to waits, up to what clients have the patience for.
 func (w *World) work(p *lab.Pod, asked float64) float64 {
 	if w.config.Unclipped {
 		return asked
@@ -220,7 +221,8 @@ func (w *World) end(p *lab.Pod) {
 	w.alive--
 }
 
-// Recorded returns what may have been recorded of a load before a run: in each second as many requests as chance has then.
+// Recorded returns what may have been recorded of a load before a run: in each second as many
+// requests as chance has then.
 func Recorded(load lab.Load, seed uint64) lab.Load { return recorded{load, seed} }
 
 type recorded struct {
@@ -235,8 +237,8 @@ func (r recorded) Rate(t int64) float64 {
 	return poisson(chance, max(0, r.Load.Rate(begin+second/2)))
 }
 
-// manyEvents is the number of events, on average, from which a draw of their number is taken from a normal distribution,
-// whose skew would be below a sixth.
+// manyEvents is the number of events, on average, from which a draw of their number is taken from a
+// normal distribution, whose skew would be below a sixth.
 const manyEvents = 40
 
 // poisson draws the number of events of which there are mean on average.

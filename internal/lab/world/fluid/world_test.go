@@ -167,7 +167,8 @@ func TestExactLoadsHaveNoNoiseOfCounting(t *testing.T) {
 	w := fluid.New(c)
 	for s := range int64(100) {
 		w.Advance((s + 1) * 1000)
-		assert.InDelta(t, 137, sum(w.View().Pods, func(p *lab.Pod) float64 { return p.Requests.Mean(s*1000, (s+1)*1000) }), 1e-9)
+		assert.InDelta(t, 137, sum(w.View().Pods,
+			func(p *lab.Pod) float64 { return p.Requests.Mean(s*1000, (s+1)*1000) }), 1e-9)
 	}
 	assert.NotEqual(t, 137.0/4, w.View().Pods[0].Requests.Mean(0, 100_000), "which pod they go to is left to chance")
 }
@@ -183,7 +184,8 @@ func TestExactLoadsArePlayedSecondBySecond(t *testing.T) {
 	for s, second := range play(w, 0, 20) {
 		count := 100 * float64(s%2)
 		from := int64(s) * 1000
-		assert.InDelta(t, count, sum(w.View().Pods, func(p *lab.Pod) float64 { return p.Requests.Mean(from, from+1000) }), 1e-9)
+		assert.InDelta(t, count, sum(w.View().Pods,
+			func(p *lab.Pod) float64 { return p.Requests.Mean(from, from+1000) }), 1e-9)
 		assert.InDelta(t, count, second.Rate, 0)
 		assert.InDelta(t, count/c.Capacity, second.Offered, 1e-12)
 	}
@@ -208,7 +210,8 @@ func TestOverloadWaitsForTenSecondsOfWork(t *testing.T) {
 	assert.Zero(t, w.View().Pods[0].Busy.Mean(0, 60_000))
 }
 
-// Two runs of one seed meet the same arrivals and pods, whatever is decided in them, and whenever they are looked at.
+// Two runs of one seed meet the same arrivals and pods, whatever is decided in them, and whenever
+// they are looked at.
 func TestRunsOfOneSeedArePaired(t *testing.T) {
 	c := config()
 	one, other := fluid.New(c), fluid.New(c)

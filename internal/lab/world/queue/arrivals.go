@@ -10,8 +10,8 @@ import (
 // step is how long the rate is taken to be level, in ms.
 const step = 10
 
-// arrivals finds when requests arrive: where the integral of the rate passes one mark after another. Marks are one
-// request apart, or as far as chance has it.
+// arrivals finds when requests arrive: where the integral of the rate passes one mark after
+// another. Marks are one request apart, or as far as chance has it.
 type arrivals struct {
 	load    lab.Load
 	random  *rand.Rand
@@ -60,8 +60,8 @@ func (a *arrivals) take() {
 	}
 }
 
-// draws is a small generator (SplitMix64) that each request carries, so that what chance has in store for it does not
-// depend on what became of the others.
+// draws is a small generator (SplitMix64) that each request carries, so that what chance has in
+// store for it does not depend on what became of the others.
 type draws uint64
 
 // drawsOf returns the generator of the n-th request.

@@ -11,8 +11,9 @@ import (
 	"github.com/foresail/foresail/internal/lab/world/queue"
 )
 
-// TestModelIsFrozen plays one seed of what the model was fitted to. Where it fails, the model or what feeds the HPAs has
-// changed, and earlier findings do not compare with later ones. TestModelIsCalibrated has the band of all seeds.
+// TestModelIsFrozen plays one seed of what the model was fitted to. Where it fails, the model or
+// what feeds the HPAs has changed, and earlier findings do not compare with later ones.
+// TestModelIsCalibrated has the band of all seeds.
 func TestModelIsFrozen(t *testing.T) {
 	for _, c := range []struct {
 		profile, scaler    string
@@ -32,7 +33,8 @@ func TestModelIsFrozen(t *testing.T) {
 // played returns what became of the requests of a run with thresholds of 70%.
 func played(t testing.TB, profile, name string, seed uint64) queue.Requests {
 	c, span := config(t, profile, seed)
-	s, err := scaler.New(name, scaler.Setup{Threshold: 0.7, Min: c.Min, Max: c.Max, Seed: seed, Load: c.Load, Cost: c.Model.Service / 1000})
+	s, err := scaler.New(name, scaler.Setup{Threshold: 0.7, Min: c.Min, Max: c.Max, Seed: seed, Load: c.Load,
+		Cost: c.Model.Service / 1000})
 	require.NoError(t, err)
 	w := queue.New(c)
 	record := lab.Run(w, s, span, nil)

@@ -1,9 +1,9 @@
-// Package queue plays requests one by one: arrivals, a proxy, and pods that are event loops with a queue each. It is the
-// world for runs of minutes, in which waiting and timeouts matter.
+// Package queue plays requests one by one: arrivals, a proxy, and pods that are event loops with a
+// queue each. It is the world for runs of minutes, in which waiting and timeouts matter.
 //
-// The model is plausible, not identified: it was fitted to what one paper measured of two scalers under two loads, and
-// other models would fit as well. See [Defaults] for what was chosen, and [Variants] for models that a finding should
-// survive.
+// The model is plausible, not identified: it was fitted to what one paper measured of two scalers
+// under two loads, and other models would fit as well. See [Defaults] for what was chosen, and
+// [Variants] for models that a finding should survive.
 package queue
 
 import (
@@ -51,13 +51,14 @@ type Route struct {
 	Cost  float64 // CPU time, relative to the other routes
 }
 
-// Defaults returns the model as fitted to what the paper measured of an HPA on CPU and of KEDA, each with a ramp and with a
-// spike: success within 5 points, mean and 90th percentile of latency within 25%. What the paper's own scaler does in it is
-// a prediction.
+// Defaults returns the model as fitted to what the paper measured of an HPA on CPU and of KEDA,
+// each with a ramp and with a spike: success within 5 points, mean and 90th percentile of latency
+// within 25%. What the paper's own scaler does in it is a prediction.
 //
-// What is known of the paper's pods: they wait 1 to 5 ms for a database, six of them collapse between 750 and 830 requests
-// per second (so a request takes some 8 ms of CPU), they start in some 19 s, readiness is probed each 5 s, and the proxy
-// resolves their name each 5 s and has a slow start of 30 s; clients give up after 10 s, and no more than 2,000 wait.
+// What is known of the paper's pods: they wait 1 to 5 ms for a database, six of them collapse
+// between 750 and 830 requests per second (so a request takes some 8 ms of CPU), they start in some
+// 19 s, readiness is probed each 5 s, and the proxy resolves their name each 5 s and has a slow
+// start of 30 s; clients give up after 10 s, and no more than 2,000 wait.
 //
 // What was chosen:
 //   - Speeds are 1 on average, which six pods' collapse speaks for, and differ by 22%. Less made too few requests slow
@@ -104,8 +105,9 @@ type Variant struct {
 	Model Model
 }
 
-// Variants returns the model as fitted and those that a ranking of scalers should survive: requests that wait their turn,
-// pods that fail none before they time out, pods of one speed, and requests that take less or more work.
+// Variants returns the model as fitted and those that a ranking of scalers should survive: requests
+// that wait their turn, pods that fail none before they time out, pods of one speed, and requests
+// that take less or more work.
 func Variants() []Variant {
 	with := func(name string, change func(*Model)) Variant {
 		m := Defaults()

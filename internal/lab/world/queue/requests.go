@@ -2,7 +2,8 @@ package queue
 
 import "math"
 
-// Requests are counts and latencies of requests. Dropped ones were not sent, because all clients were waiting.
+// Requests are counts and latencies of requests. Dropped ones were not sent, because all clients
+// were waiting.
 type Requests struct {
 	Sent      int
 	Succeeded int
@@ -47,7 +48,8 @@ func (l *Latency) Mean() float64 {
 	return l.sum / float64(l.n)
 }
 
-// Quantile returns the latency in ms that a share of the requests had at most, exact to a millisecond, or 0 of nothing.
+// Quantile returns the latency in ms that a share of the requests had at most, exact to a
+// millisecond, or 0 of nothing.
 func (l *Latency) Quantile(share float64) float64 {
 	rank := max(1, int(math.Ceil(share*float64(l.n))))
 	for ms, n := range l.count {

@@ -10,8 +10,9 @@ import (
 // never is the time of an event that is not planned.
 var never = math.Inf(1)
 
-// server is a pod: one event loop, that runs pieces of requests one after the other. Servers do not know of each other, so
-// each is played on its own, up to where something from outside happens to it.
+// server is a pod: one event loop, that runs pieces of requests one after the other. Servers do not
+// know of each other, so each is played on its own, up to where something from outside happens to
+// it.
 type server struct {
 	pod    lab.Pod
 	w      *World
@@ -106,8 +107,8 @@ func (s *server) enqueue(t float64, i int32) {
 	}
 }
 
-// run starts the first request in the queue. Pieces that go to the front of the queue run right after the one before:
-// what else comes to the front in the meantime comes behind them.
+// run starts the first request in the queue. Pieces that go to the front of the queue run right
+// after the one before: what else comes to the front in the meantime comes behind them.
 func (s *server) run(t float64) {
 	for s.queue.len() > 0 {
 		i := s.queue.popFront()
@@ -194,8 +195,8 @@ func (s *server) vacate(i int32) {
 	s.free = append(s.free, i)
 }
 
-// proxy sends requests to pods by weighted round robin: a pod's next turn is one over its weight after its last one, and
-// the pod whose turn is first gets the request.
+// proxy sends requests to pods by weighted round robin: a pod's next turn is one over its weight
+// after its last one, and the pod whose turn is first gets the request.
 type proxy struct {
 	pods []*server // that it sends to, in the order it learned of them
 	turn float64   // the last turn that was taken
@@ -229,8 +230,8 @@ func (p *proxy) took(s *server, weight float64) {
 	s.turn += 1 / weight
 }
 
-// weight is a pod's share of a full turn at a time: that of a new one rises with the time since the proxy knows it, as in
-// Envoy's slow start, which is linear and cut off from below.
+// weight is a pod's share of a full turn at a time: that of a new one rises with the time since the
+// proxy knows it, as in Envoy's slow start, which is linear and cut off from below.
 func (m *Model) weight(s *server, t float64) float64 {
 	if t >= s.known+m.SlowStart {
 		return 1

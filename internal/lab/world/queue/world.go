@@ -38,7 +38,8 @@ type World struct {
 
 // New returns a world at time 0.
 func New(c Config) *World {
-	w := &World{config: c, model: c.Model, seed: c.Seed, costs: costs(c.Model), arrivals: newArrivals(c), coming: never, rose: -1, fell: -1}
+	w := &World{config: c, model: c.Model, seed: c.Seed, costs: costs(c.Model), arrivals: newArrivals(c), coming: never,
+		rose: -1, fell: -1}
 	w.refresh = lab.Random(c.Seed, "proxy").Float64() * c.Model.Refresh
 	for range c.Warm {
 		s := w.create()
@@ -230,7 +231,8 @@ func (w *World) alive() []*server {
 func (w *World) View() *lab.View {
 	v := &w.view
 	*v = lab.View{
-		Now: w.now, Pods: v.Pods[:0], Target: w.target, Rose: w.rose, Fell: w.fell, Min: w.config.Min, Max: w.config.Max,
+		Now: w.now, Pods: v.Pods[:0], Target: w.target, Rose: w.rose, Fell: w.fell, Min: w.config.Min,
+		Max: w.config.Max,
 	}
 	for _, s := range w.pods {
 		if s.pod.Ended >= w.now-kept {
@@ -255,13 +257,14 @@ func (w *World) Second() lab.Second {
 	}
 }
 
-// Requests returns the figures of the requests that arrived at a time, a whole second, or later. It plays on, without arrivals, until all
-// of them have an answer, so the world must not be advanced after.
+// Requests returns the figures of the requests that arrived at a time, a whole second, or later. It
+// plays on, without arrivals, until all of them have an answer, so the world must not be advanced
+// after.
 func (w *World) Requests(from int64) Requests {
 	w.play(float64(w.now) + max(w.model.Timeout, w.model.FailWithin))
 	return w.log.between(from/1000, math.MaxInt64)
 }
 
-// Between returns the figures of the requests that arrived from one time on and before another, both whole seconds, once Requests has
-// played them to their end.
+// Between returns the figures of the requests that arrived from one time on and before another,
+// both whole seconds, once Requests has played them to their end.
 func (w *World) Between(from, to int64) Requests { return w.log.between(from/1000, to/1000) }

@@ -49,7 +49,8 @@ func TestEveryArrivalHasAnOutcome(t *testing.T) {
 			a, b := w.Between(record.From, record.From+20_000), w.Between(record.From+20_000, end)
 			assert.Equal(t, got.Sent, a.Sent+b.Sent)
 			assert.Equal(t, got.Dropped, a.Dropped+b.Dropped)
-			assert.InDelta(t, got.Latency.Mean()*float64(got.Sent), a.Latency.Mean()*float64(a.Sent)+b.Latency.Mean()*float64(b.Sent), 1)
+			assert.InDelta(t, got.Latency.Mean()*float64(got.Sent),
+				a.Latency.Mean()*float64(a.Sent)+b.Latency.Mean()*float64(b.Sent), 1)
 			median := int(got.Latency.Quantile(0.5))
 			assert.GreaterOrEqual(t, got.Latency.Share(median), 0.5)
 			assert.Less(t, got.Latency.Share(median-1), 0.5)
@@ -95,7 +96,8 @@ func TestWaitingTimesFollowQueueingTheory(t *testing.T) {
 			m.Routes = c.routes
 			m.Poisson = true
 			const busy, seconds = 0.7, 4000
-			w := queue.New(queue.Config{Load: level(busy / m.Service * 1000), Seed: 1, Min: 1, Max: 1, Warm: 1, Model: m})
+			w := queue.New(queue.Config{Load: level(busy / m.Service * 1000), Seed: 1, Min: 1, Max: 1, Warm: 1,
+				Model: m})
 			w.Advance(seconds * 1000)
 			pod := w.View().Pods[0]
 			assert.InEpsilon(t, busy, pod.Busy.Mean(0, seconds*1000), 0.01)

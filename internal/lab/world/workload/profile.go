@@ -18,8 +18,8 @@ type Profile struct {
 	Span lab.Span
 }
 
-// profiles draw the profiles by name. Rates are for pods that can do some 125 requests per second, of which there may be
-// four to twenty.
+// profiles draw the profiles by name. Rates are for pods that can do some 125 requests per second,
+// of which there may be four to twenty.
 var profiles = map[string]func(seed uint64) (line, lab.Span){
 	"ramp":     ramp,
 	"spike":    spike,
@@ -36,7 +36,8 @@ func Names() []string {
 	return []string{"ramp", "spike", "sine", "sawtooth", "noise", "bursts", "drift", "falling"}
 }
 
-// New draws the profile of a name. Only noise, bursts and drift are random; the others are the same for every seed.
+// New draws the profile of a name. Only noise, bursts and drift are random; the others are the same
+// for every seed.
 func New(name string, seed uint64) (Profile, error) {
 	draw, ok := profiles[name]
 	if !ok {
@@ -87,8 +88,8 @@ func start(rate float64) line {
 	return line{{0, rate}, {lead.Milliseconds(), rate}}
 }
 
-// climb is a lead-in for profiles that begin with more than the pods that a run starts with can bear: there is time to
-// scale up before what counts.
+// climb is a lead-in for profiles that begin with more than the pods that a run starts with can
+// bear: there is time to scale up before what counts.
 func climb(rate float64) line { return line{{0, 100}}.to(rate, 120).to(rate, climbing.Seconds()-120) }
 
 const (

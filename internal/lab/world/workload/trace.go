@@ -19,8 +19,8 @@ import (
 // TraceHelp describes the format of a trace.
 const TraceHelp = `CSV with the header "unix_seconds,requests_per_second", or another name for the value, and a line for each time, in order`
 
-// widestGap is how many usual steps two lines of a trace may be apart: what lies between is drawn as a straight line, and
-// of a longer time nothing would be known.
+// widestGap is how many usual steps two lines of a trace may be apart: what lies between is drawn
+// as a straight line, and of a longer time nothing would be known.
 const widestGap = 5
 
 // Trace is a load that was recorded: straight from line to line, and level before the first.
@@ -68,7 +68,8 @@ func (r *Trace) Scaled(factor float64) *Trace {
 	return &scaled
 }
 
-// Profile returns the trace as a load to play, after a lead-in in which the load comes to what the trace begins with.
+// Profile returns the trace as a load to play, after a lead-in in which the load comes to what the
+// trace begins with.
 func (r *Trace) Profile() Profile {
 	l := climb(r.line[0].rate)
 	if first := r.line[0].rate; first < l[0].rate {
@@ -105,7 +106,8 @@ func ReadTrace(name string, in io.Reader) (*Trace, error) {
 		n, _ := rows.FieldPos(0)
 		at, rate, err := parseRow(row)
 		if err == nil && len(times) > 0 && at <= times[len(times)-1] {
-			err = fmt.Errorf("unix_seconds: %s: must be after that of the line before (%.15g)", row[0], times[len(times)-1])
+			err = fmt.Errorf("unix_seconds: %s: must be after that of the line before (%.15g)", row[0],
+				times[len(times)-1])
 		}
 		if err != nil {
 			return nil, fmt.Errorf("line %d: %w", n, err)
@@ -141,8 +143,8 @@ func NewTrace(name string, points []Point) (*Trace, error) {
 	return r, nil
 }
 
-// NewRecording is NewTrace but for gaps: nothing is known between two points that are further apart than widest. There the trace has a
-// rate too, for a lead-in, but it must not be played.
+// NewRecording is NewTrace but for gaps: nothing is known between two points that are further apart
+// than widest. There the trace has a rate too, for a lead-in, but it must not be played.
 func NewRecording(name string, points []Point, widest time.Duration) (*Trace, error) {
 	r, err := ofPoints(name, points)
 	if err != nil {

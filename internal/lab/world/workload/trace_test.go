@@ -12,7 +12,8 @@ import (
 )
 
 func TestTraceIsInterpolated(t *testing.T) {
-	r, err := workload.ReadTrace("shop", strings.NewReader("unix_seconds,value\n1700000000,10\n1700000060,30\n1700000120, 0\n"))
+	r, err := workload.ReadTrace("shop",
+		strings.NewReader("unix_seconds,value\n1700000000,10\n1700000060,30\n1700000120, 0\n"))
 	require.NoError(t, err)
 	assert.Equal(t, time.Unix(1700000000, 0).UTC(), r.Start)
 	assert.Equal(t, time.Minute, r.Step)
@@ -117,12 +118,14 @@ func TestTraceOfPoints(t *testing.T) {
 
 func TestRecordingHasGaps(t *testing.T) {
 	at := func(seconds int64) time.Time { return time.Unix(1_700_000_000+seconds, 0) }
-	points := []workload.Point{{At: at(0), Rate: 1}, {At: at(15), Rate: 1}, {At: at(45), Rate: 3}, {At: at(3600), Rate: 3}, {At: at(3615), Rate: 3}}
+	points := []workload.Point{{At: at(0), Rate: 1}, {At: at(15), Rate: 1}, {At: at(45), Rate: 3},
+		{At: at(3600), Rate: 3}, {At: at(3615), Rate: 3}}
 	_, err := workload.NewTrace("shop", points)
 	require.ErrorContains(t, err, "nothing is known between")
 	r, err := workload.NewRecording("shop", points, 30*time.Second)
 	require.NoError(t, err)
-	for seconds, known := range map[int64]bool{-1: false, 0: true, 30: true, 45: true, 46: false, 3599: false, 3600: true, 3615: true, 3616: false} {
+	for seconds, known := range map[int64]bool{-1: false, 0: true, 30: true, 45: true, 46: false, 3599: false,
+		3600: true, 3615: true, 3616: false} {
 		assert.Equal(t, known, r.Known(seconds*1000), "%d s", seconds)
 	}
 	assert.InDelta(t, 2, r.Rate(30_000), 1e-9)

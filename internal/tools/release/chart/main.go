@@ -1,4 +1,5 @@
-// Command chart generates what follows from the values of the Helm chart in a folder: their JSON schema, and the table in its README.md.
+// Command chart generates what follows from the values of the Helm chart in a folder: their JSON
+// schema, and the table in its README.md.
 package main
 
 import (

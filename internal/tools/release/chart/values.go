@@ -11,7 +11,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// describe returns the JSON schema of a chart's values, which rejects unknown ones, and a table of them in Markdown.
+// describe returns the JSON schema of a chart's values, which rejects unknown ones, and a table of
+// them in Markdown.
 func describe(values []byte) (schema, table []byte, err error) {
 	var document yaml.Node
 	if err := yaml.Unmarshal(values, &document); err != nil {
@@ -24,8 +25,10 @@ func describe(values []byte) (schema, table []byte, err error) {
 		return nil, nil, err
 	}
 	// Helm passes these to a chart that another one depends on.
-	properties["global"] = map[string]any{"type": "object", "description": "Values of a parent chart, which this one ignores.", "additionalProperties": true}
-	properties["enabled"] = map[string]any{"type": "boolean", "description": "The condition of a parent chart, which this one ignores."}
+	properties["global"] = map[string]any{"type": "object",
+		"description": "Values of a parent chart, which this one ignores.", "additionalProperties": true}
+	properties["enabled"] = map[string]any{"type": "boolean",
+		"description": "The condition of a parent chart, which this one ignores."}
 	root := closed(properties)
 	root["$schema"] = "http://json-schema.org/draft-07/schema#"
 	root["title"] = "Values of the chart foresail"
@@ -85,7 +88,8 @@ func (d *describer) property(path, comment string, value *yaml.Node) (map[string
 	case value.Tag == "!!str":
 		property["type"] = "string"
 	default:
-		return nil, fmt.Errorf("the default is a %s: must be a mapping, a list, a boolean, a whole number or a string", value.Tag)
+		return nil, fmt.Errorf("the default is a %s: must be a mapping, a list, a boolean, a whole number or a string",
+			value.Tag)
 	}
 	maps.Copy(property, extra)
 	shown, err := printed(value)

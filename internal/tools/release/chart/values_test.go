@@ -34,7 +34,8 @@ pods: [a]
 	assert.False(t, s.AdditionalProperties)
 	assert.Equal(t, map[string]any{
 		"type": "object", "additionalProperties": false,
-		"properties": map[string]any{"tag": map[string]any{"type": "string", "minLength": 1.0, "description": "Tag of the image, in two lines."}},
+		"properties": map[string]any{"tag": map[string]any{"type": "string", "minLength": 1.0,
+			"description": "Tag of the image, in two lines."}},
 	}, s.Properties["image"])
 	assert.Equal(t, map[string]any{"type": "string"}, s.Properties["labels"]["additionalProperties"])
 	assert.Contains(t, s.Properties, "global", "Helm passes it to a chart that another one depends on")

@@ -1,5 +1,6 @@
-// Command image assembles a container image from compiled binaries, without a daemon: an empty base, authorities to trust, a user
-// that is not root, and the binary. The same binaries and times give the same digest. `make image` runs it.
+// Command image assembles a container image from compiled binaries, without a daemon: an empty
+// base, authorities to trust, a user that is not root, and the binary. The same binaries and times
+// give the same digest. `make image` runs it.
 package main
 
 import (
@@ -99,7 +100,8 @@ func Assemble(o Options, binaries ...string) (Release, error) {
 			return Release{}, fmt.Errorf("%s: %w", path, err)
 		}
 		if other, ok := seen[platform.String()]; ok {
-			return Release{}, fmt.Errorf("%s and %s are both for %s: give one binary for each platform", other, path, platform)
+			return Release{}, fmt.Errorf("%s and %s are both for %s: give one binary for each platform", other, path,
+				platform)
 		}
 		seen[platform.String()] = path
 		image, err := forPlatform(o, path, platform)
@@ -168,7 +170,8 @@ func forPlatform(o Options, binary string, platform v1.Platform) (v1.Image, erro
 		}
 		image, err = mutate.Append(image, mutate.Addendum{
 			Layer: layer, MediaType: types.OCILayer,
-			History: v1.History{Created: v1.Time{Time: o.Created.UTC()}, CreatedBy: "internal/tools/release", Comment: l.comment},
+			History: v1.History{Created: v1.Time{Time: o.Created.UTC()}, CreatedBy: "internal/tools/release",
+				Comment: l.comment},
 		})
 		if err != nil {
 			return nil, err
@@ -177,7 +180,8 @@ func forPlatform(o Options, binary string, platform v1.Platform) (v1.Image, erro
 	return image, nil
 }
 
-// referrer attaches a document to a manifest. Registries take the media type of its config for the type of the artifact.
+// referrer attaches a document to a manifest. Registries take the media type of its config for the
+// type of the artifact.
 func referrer(subject v1.Descriptor, mediaType types.MediaType, document []byte, created time.Time) (v1.Image, error) {
 	image := mutate.ConfigMediaType(mutate.MediaType(empty.Image, types.OCIManifestSchema1), mediaType)
 	image, err := mutate.Append(image, mutate.Addendum{Layer: static.NewLayer(document, mediaType)})
@@ -191,7 +195,8 @@ func referrer(subject v1.Descriptor, mediaType types.MediaType, document []byte,
 	return mutate.Subject(image, subject).(v1.Image), nil
 }
 
-// certificates is where Go, and people, look for authorities. Whoever has one of their own mounts another file there.
+// certificates is where Go, and people, look for authorities. Whoever has one of their own mounts
+// another file there.
 const certificates = "/etc/ssl/certs/ca-certificates.crt"
 
 // system is what the binary needs of a base.
@@ -209,7 +214,8 @@ func system() fstest.MapFS {
 
 const passwd = "root:x:0:0:root:/:/sbin/nologin\nnonroot:x:%d:%d:nonroot:/:/sbin/nologin\n"
 
-// authorities are Mozilla's in PEM. It leaves out those that are trusted for older certificates alone: a file cannot say so.
+// authorities are Mozilla's in PEM. It leaves out those that are trusted for older certificates
+// alone: a file cannot say so.
 func authorities() []byte {
 	var b bytes.Buffer
 	for root := range bundle.Roots() {

@@ -32,7 +32,8 @@ import (
 // quiet is the log of a registry that nobody reads.
 var quiet = log.New(io.Discard, "", 0)
 
-var options = Options{Version: "v1.2.3", Revision: "0123456789abcdef", Created: time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC)}
+var options = Options{Version: "v1.2.3", Revision: "0123456789abcdef",
+	Created: time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC)}
 
 var architectures = []string{"amd64", "arm64"}
 
@@ -48,7 +49,8 @@ func compile(t *testing.T, source, pkg string) []string {
 	var binaries []string
 	for _, architecture := range architectures {
 		binary := filepath.Join(t.TempDir(), "foresail-"+architecture)
-		command := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-ldflags", "-s -w -buildid= -X github.com/foresail/foresail/internal/cli.release="+options.Version, "-o", binary, pkg)
+		command := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-ldflags",
+			"-s -w -buildid= -X github.com/foresail/foresail/internal/cli.release="+options.Version, "-o", binary, pkg)
 		command.Dir = source
 		command.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS=linux", "GOARCH="+architecture)
 		output, err := command.CombinedOutput()
@@ -61,7 +63,8 @@ func compile(t *testing.T, source, pkg string) []string {
 func buildStandIn(t *testing.T) []string {
 	t.Helper()
 	source := t.TempDir()
-	require.NoError(t, os.WriteFile(filepath.Join(source, "go.mod"), []byte("module example.com/foresail\n\ngo 1.26.0\n"), 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(source, "go.mod"),
+		[]byte("module example.com/foresail\n\ngo 1.26.0\n"), 0o600))
 	require.NoError(t, os.WriteFile(filepath.Join(source, "main.go"), []byte(standIn), 0o600))
 	return compile(t, source, ".")
 }
@@ -86,7 +89,8 @@ func TestTwoBuildsHaveOneDigest(t *testing.T) {
 	for i := range first.SBOMs {
 		assert.Equal(t, digest(t, first.SBOMs[i]), digest(t, second.SBOMs[i]))
 	}
-	other, err := Assemble(Options{Version: "v1.2.4", Revision: options.Revision, Created: options.Created}, buildStandIn(t)...)
+	other, err := Assemble(Options{Version: "v1.2.4", Revision: options.Revision, Created: options.Created},
+		buildStandIn(t)...)
 	require.NoError(t, err)
 	assert.NotEqual(t, digest(t, first), digest(t, other))
 }
@@ -112,7 +116,8 @@ func TestLayoutIsValid(t *testing.T) {
 	}
 }
 
-// TestPulledImageRuns pushes to a registry in this process, and takes out of what is pulled again what a node would run.
+// TestPulledImageRuns pushes to a registry in this process, and takes out of what is pulled again
+// what a node would run.
 func TestPulledImageRuns(t *testing.T) {
 	checkPulled(t, assemble(t, buildStandIn(t)...))
 }
@@ -194,7 +199,8 @@ func extract(t *testing.T, image v1.Image) fstest.MapFS {
 func TestUnusableArgumentsAreRefused(t *testing.T) {
 	t.Setenv("SOURCE_DATE_EPOCH", "")
 	assert.ErrorContains(t, run(t.Context(), []string{"--version", "v1"}, io.Discard), "--out is missing")
-	assert.ErrorContains(t, run(t.Context(), []string{"--version", "v1", "--out", "a"}, io.Discard), "SOURCE_DATE_EPOCH")
+	assert.ErrorContains(t, run(t.Context(), []string{"--version", "v1", "--out", "a"}, io.Discard),
+		"SOURCE_DATE_EPOCH")
 }
 
 func TestUnusableBinariesAreRefused(t *testing.T) {
@@ -207,9 +213,11 @@ func TestUnusableBinariesAreRefused(t *testing.T) {
 	assert.ErrorContains(t, err, "needs a version")
 	_, err = Assemble(options, "image_test.go")
 	assert.ErrorContains(t, err, "image_test.go")
-	_, err = platformOf(&debug.BuildInfo{Settings: []debug.BuildSetting{{Key: "GOOS", Value: "windows"}, {Key: "CGO_ENABLED", Value: "0"}}})
+	_, err = platformOf(&debug.BuildInfo{Settings: []debug.BuildSetting{{Key: "GOOS", Value: "windows"},
+		{Key: "CGO_ENABLED", Value: "0"}}})
 	assert.ErrorContains(t, err, "GOOS=windows")
-	_, err = platformOf(&debug.BuildInfo{Settings: []debug.BuildSetting{{Key: "GOOS", Value: "linux"}, {Key: "CGO_ENABLED", Value: "1"}}})
+	_, err = platformOf(&debug.BuildInfo{Settings: []debug.BuildSetting{{Key: "GOOS", Value: "linux"},
+		{Key: "CGO_ENABLED", Value: "1"}}})
 	assert.ErrorContains(t, err, "an empty image has no libraries")
 }
 
@@ -225,7 +233,8 @@ func TestDockerfileSaysTheSame(t *testing.T) {
 		ports = append(ports, strings.TrimSuffix(port, "/tcp"))
 	}
 	for _, line := range []string{
-		"USER " + c.User, fmt.Sprintf("ENTRYPOINT [%q]", c.Entrypoint[0]), fmt.Sprintf("CMD [%q]", c.Cmd[0]), "COPY --from=build /foresail /foresail",
+		"USER " + c.User, fmt.Sprintf("ENTRYPOINT [%q]", c.Entrypoint[0]), fmt.Sprintf("CMD [%q]", c.Cmd[0]),
+		"COPY --from=build /foresail /foresail",
 	} {
 		assert.Contains(t, strings.Split(final, "\n"), line)
 	}

@@ -28,7 +28,8 @@ func run(ctx context.Context, args []string, w io.Writer) error {
 	flags.StringVar(&o.Version, "version", "", "the version of the release, such as v1.2.3")
 	flags.StringVar(&o.Revision, "revision", "", "the commit that the binaries were built from")
 	out := flags.String("out", "", "the `folder` to write an OCI layout to; what is there is replaced")
-	push := flags.String("push", "", "a `reference` to push to as well, such as ghcr.io/foresail/foresail:v1.2.3, with the credentials of docker login")
+	push := flags.String("push", "",
+		"a `reference` to push to as well, such as ghcr.io/foresail/foresail:v1.2.3, with the credentials of docker login")
 	err := flags.Parse(args)
 	if err != nil {
 		return err

@@ -21,7 +21,8 @@ func (r Release) Write(folder, version string) error {
 	if err != nil {
 		return err
 	}
-	if err := path.AppendIndex(r.Index, layout.WithAnnotations(map[string]string{"org.opencontainers.image.ref.name": version})); err != nil {
+	if err := path.AppendIndex(r.Index,
+		layout.WithAnnotations(map[string]string{"org.opencontainers.image.ref.name": version})); err != nil {
 		return err
 	}
 	for _, document := range r.SBOMs {
@@ -32,14 +33,15 @@ func (r Release) Write(folder, version string) error {
 	return nil
 }
 
-// Push writes the release to a registry, such as ghcr.io/foresail/foresail:v1.2.3, with the credentials of docker login and the
-// like, and returns the digest.
+// Push writes the release to a registry, such as ghcr.io/foresail/foresail:v1.2.3, with the
+// credentials of docker login and the like, and returns the digest.
 func (r Release) Push(ctx context.Context, reference string, options ...remote.Option) (name.Digest, error) {
 	ref, err := name.ParseReference(reference)
 	if err != nil {
 		return name.Digest{}, err
 	}
-	options = append([]remote.Option{remote.WithContext(ctx), remote.WithAuthFromKeychain(authn.DefaultKeychain)}, options...)
+	options = append([]remote.Option{remote.WithContext(ctx), remote.WithAuthFromKeychain(authn.DefaultKeychain)},
+		options...)
 	if err := remote.WriteIndex(ref, r.Index, options...); err != nil {
 		return name.Digest{}, err
 	}

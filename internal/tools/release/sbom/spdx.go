@@ -22,8 +22,8 @@ const (
 	documentID  = "DOCUMENT"
 )
 
-// SPDX returns a document of SPDX 2.3 in JSON for a binary of a version: its own module, those that it was linked from, and
-// Go's standard library. The same binary gives the same document.
+// SPDX returns a document of SPDX 2.3 in JSON for a binary of a version: its own module, those that
+// it was linked from, and Go's standard library. The same binary gives the same document.
 func SPDX(info *debug.BuildInfo, version string, created time.Time) ([]byte, error) {
 	if info.Main.Path == "" {
 		return nil, errors.New("the binary names no module: it must be built with Go modules")
@@ -31,13 +31,15 @@ func SPDX(info *debug.BuildInfo, version string, created time.Time) ([]byte, err
 	// The namespace of a document is its own: it changes with what the binary was made of.
 	sum := sha256.Sum256([]byte(info.String()))
 	d := spdx.Document{
-		SPDXVersion:       spdx.Version,
-		DataLicense:       spdx.DataLicense,
-		SPDXIdentifier:    documentID,
-		DocumentName:      info.Main.Path + "@" + version,
-		DocumentNamespace: fmt.Sprintf("https://github.com/foresail/foresail/spdx/%s-%s", version, hex.EncodeToString(sum[:])),
+		SPDXVersion:    spdx.Version,
+		DataLicense:    spdx.DataLicense,
+		SPDXIdentifier: documentID,
+		DocumentName:   info.Main.Path + "@" + version,
+		DocumentNamespace: fmt.Sprintf("https://github.com/foresail/foresail/spdx/%s-%s", version,
+			hex.EncodeToString(sum[:])),
 		CreationInfo: &spdx.CreationInfo{Created: created.UTC().Format(time.RFC3339), Creators: []common.Creator{
-			{CreatorType: "Organization", Creator: "Foresail"}, {CreatorType: "Tool", Creator: "internal/tools/release"},
+			{CreatorType: "Organization", Creator: "Foresail"},
+			{CreatorType: "Tool", Creator: "internal/tools/release"},
 		}},
 	}
 	add := func(path, version string) *spdx.Package {

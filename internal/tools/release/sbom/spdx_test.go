@@ -52,7 +52,8 @@ func TestEveryModuleIsNamed(t *testing.T) {
 		Main:      debug.Module{Path: "github.com/foresail/foresail"},
 		Deps: []*debug.Module{
 			{Path: "github.com/docker/docker", Version: "v28.0.0+incompatible"},
-			{Path: "example.com/replaced", Version: "v1.0.0", Replace: &debug.Module{Path: "example.com/fork", Version: "v1.0.1"}},
+			{Path: "example.com/replaced", Version: "v1.0.0",
+				Replace: &debug.Module{Path: "example.com/fork", Version: "v1.0.1"}},
 		},
 	})
 	var locators []string
@@ -68,7 +69,8 @@ func TestEveryModuleIsNamed(t *testing.T) {
 
 // TestModulesOfTheCommandAreNamed has the modules that foresail is linked from, without linking it.
 func TestModulesOfTheCommandAreNamed(t *testing.T) {
-	list := exec.CommandContext(t.Context(), "go", "list", "-deps", "-f", "{{with .Module}}{{if not .Main}}{{.Path}} {{.Version}}{{end}}{{end}}", "./cmd/foresail")
+	list := exec.CommandContext(t.Context(), "go", "list", "-deps", "-f",
+		"{{with .Module}}{{if not .Main}}{{.Path}} {{.Version}}{{end}}{{end}}", "./cmd/foresail")
 	list.Dir = "../../../.."
 	output, err := list.Output()
 	require.NoError(t, err)

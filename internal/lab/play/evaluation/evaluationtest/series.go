@@ -1,4 +1,5 @@
-// Package evaluationtest has metrics of Foresail, and a server that returns them, for tests of package evaluation.
+// Package evaluationtest has metrics of Foresail, and a server that returns them, for tests of
+// package evaluation.
 package evaluationtest
 
 import (
@@ -37,7 +38,8 @@ func Exposed(namespace, name, pod string, scrapes []Scrape) (all []Series) {
 			if !ok {
 				i = len(all)
 				index[metric] = i
-				labels := map[string]string{"__name__": "foresail_" + metric, "namespace": namespace, "predictedmetric": name, "pod": pod, "instance": pod + ":8443"}
+				labels := map[string]string{"__name__": "foresail_" + metric, "namespace": namespace,
+					"predictedmetric": name, "pod": pod, "instance": pod + ":8443"}
 				switch metric {
 				case "forecast_error_ratio", "forecast_late_ratio":
 					labels["over"] = "1h"
@@ -75,16 +77,19 @@ func (s shop) Rate(t int64) float64 {
 	return rate * (1 + 0.6*campaign)
 }
 
-// Ran returns what a replica of Foresail would have exposed from a time on, while a simulated fleet was scaled by it.
+// Ran returns what a replica of Foresail would have exposed from a time on, while a simulated fleet
+// was scaled by it.
 func Ran(from time.Time, length time.Duration) []Scrape {
 	load := shop{from}
 	made, err := scaler.New("foresail-total", scaler.Setup{
-		Threshold: Threshold, Min: Min, Max: Max, Params: scaler.RecommendedParams(), Behavior: scaler.RecommendedBehavior(), Startup: Startup, Seed: 99,
+		Threshold: Threshold, Min: Min, Max: Max, Params: scaler.RecommendedParams(),
+		Behavior: scaler.RecommendedBehavior(), Startup: Startup, Seed: 99,
 	})
 	if err != nil {
 		panic(err) // of constants
 	}
-	world := fluid.New(fluid.Config{Load: load, Seed: 99, Min: Min, Max: Max, Warm: 4, Capacity: capacity, Startup: Startup})
+	world := fluid.New(fluid.Config{Load: load, Seed: 99, Min: Min, Max: Max, Warm: 4, Capacity: capacity,
+		Startup: Startup})
 	record := lab.Run(world, made, lab.Span{Length: length}, nil)
 	var out []Scrape
 	for i, s := range record.Seconds {
@@ -92,8 +97,9 @@ func Ran(from time.Time, length time.Duration) []Scrape {
 			continue
 		}
 		out = append(out, Scrape{from.Add(time.Duration(i+1) * time.Second), map[string]float64{
-			"ready_pods": float64(s.Ready), "target_replicas": float64(s.Target), "load": s.Offered, "load_per_instance": s.Offered / float64(s.Ready),
-			"threshold": Threshold, "startup_time_seconds": Startup.Seconds(), "sample_interval_seconds": 1,
+			"ready_pods": float64(s.Ready), "target_replicas": float64(s.Target), "load": s.Offered,
+			"load_per_instance": s.Offered / float64(s.Ready),
+			"threshold":         Threshold, "startup_time_seconds": Startup.Seconds(), "sample_interval_seconds": 1,
 			"forecast_error_ratio": 0.81, "forecast_late_ratio": 0.006, "forecast_lateness_ratio": 0.01,
 		}})
 	}

@@ -20,7 +20,8 @@ import (
 
 var selector = regexp.MustCompile(`^\{__name__=~"(foresail_\(.*\))",namespace="([^"]*)",predictedmetric="([^"]*)"\}\n\[(\d+)s\]$`)
 
-// Serve answers as a Prometheus server that has some series. It answers only the requests that package evaluation makes.
+// Serve answers as a Prometheus server that has some series. It answers only the requests that
+// package evaluation makes.
 func Serve(t testing.TB, series []Series) (url string) {
 	t.Helper()
 	mux := http.NewServeMux()
@@ -47,7 +48,8 @@ func Source(t testing.TB, address string) evaluation.Source {
 	t.Helper()
 	servers := &promapi.Servers{}
 	servers.List(address)
-	api, err := promapi.NewClients(promapi.Options{Servers: servers, MaxSeries: 1000, MaxBytes: 64 << 20, MaxMemory: math.MaxInt64}).API(address)
+	api, err := promapi.NewClients(promapi.Options{Servers: servers, MaxSeries: 1000, MaxBytes: 64 << 20,
+		MaxMemory: math.MaxInt64}).API(address)
 	require.NoError(t, err)
 	return evaluation.Source{API: api, Address: address}
 }
@@ -57,7 +59,8 @@ func selected(series []Series, match []string, from, to time.Time) []any {
 	name := regexp.MustCompile("^" + match[1] + "$")
 	out := []any{}
 	for _, s := range series {
-		if !name.MatchString(s.Labels["__name__"]) || s.Labels["namespace"] != match[2] || s.Labels["predictedmetric"] != match[3] {
+		if !name.MatchString(s.Labels["__name__"]) || s.Labels["namespace"] != match[2] ||
+			s.Labels["predictedmetric"] != match[3] {
 			continue
 		}
 		var values [][2]any
