@@ -18,7 +18,7 @@ import (
 // listing lists by a list, not by a watch.
 type listing struct{ *toolscache.ListWatch }
 
-// IsWatchListSemanticsUnSupported is what client-go asks.
+// IsWatchListSemanticsUnSupported is called by client-go.
 func (listing) IsWatchListSemanticsUnSupported() bool { return true }
 
 func TestCachedFollowsAnInformer(t *testing.T) {

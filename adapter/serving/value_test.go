@@ -35,7 +35,7 @@ func randomPopulation(r *rand.Rand) population {
 	switch r.IntN(4) {
 	case 0: // exactly n instances, and what is left of that after some arithmetic
 		f.instances = float64(r.IntN(2000)) * (1 + (r.Float64()-0.5)*1e-15)
-	case 1: // just beside a whole number, on the side where the slack does not reach
+	case 1: // just off a whole number, on the side where the slack does not reach
 		f.instances = float64(1+r.IntN(2000)) + []float64{-1e-6, 1e-6, 2e-9}[r.IntN(3)]
 	default:
 		f.instances = math.Exp(r.Float64()*math.Log(5e5)) - 1
@@ -127,7 +127,7 @@ func TestQuantisedValues(t *testing.T) {
 		{"thousandths below one", 0.7 * 0.0001, 0.7, 1, 1, 1},
 		{"a whole number stays", 0.7 * 10, 0.7, 7000, 10, 700},
 		{"a rounding error above a whole number stays", 0.7 * 14.000000000001, 0.7, 9800, 14, 700},
-		{"14.00001 instances are 15, told as 14.1", 0.7 * 14.00001, 0.7, 9870, 10, 987},
+		{"14.00001 instances are 15, served as 14.1", 0.7 * 14.00001, 0.7, 9870, 10, 987},
 		{"rounded down where up would be one more", 10, 10, 10000, 3, 3333},
 		{"rounded up where down would be one less", 0.010 * 1.5, 0.010, 15, 10, 2},
 		{"a threshold below a milli-unit counts as one", 0.0005 * 4, 0.0005, 4, 2, 2},

@@ -14,7 +14,7 @@ func TestRate(t *testing.T) {
 	for name, c := range map[string]struct {
 		readings, want []pipeline.Sample // times in ms
 	}{
-		"one reading tells nothing": {[]pipeline.Sample{{T: 1000, V: 5}}, nil},
+		"one reading gives no rate": {[]pipeline.Sample{{T: 1000, V: 5}}, nil},
 		"increase per second": {[]pipeline.Sample{{T: 1000, V: 5}, {T: 3000, V: 9}},
 			[]pipeline.Sample{{T: 3000, V: 2}}},
 		"reset": {[]pipeline.Sample{{T: 1000, V: 5}, {T: 2000, V: 3}},

@@ -154,7 +154,7 @@ func TestReplicasStayAtAnyThreshold(t *testing.T) {
 	}
 }
 
-// TestValuesEqualThoseOfExternalMetrics compares what KEDA writes with what the other door serves, to the digit.
+// TestValuesEqualThoseOfExternalMetrics compares the values for KEDA with those of external metrics, to the digit.
 func TestValuesEqualThoseOfExternalMetrics(t *testing.T) {
 	for _, threshold := range []float64{0.001, 0.007, 0.0001, 0.57, 0.7, 0.1 + 0.2, 1, 1.001, 12.3456, 1e6, 123456.789} {
 		for _, instances := range []float64{0, 0.0004, 0.5, 1, 1.0000001, 7.77, 14.27, 333.3, 98765.4} {

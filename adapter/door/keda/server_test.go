@@ -175,8 +175,8 @@ func (l looks) Get(metric types.NamespacedName) (snapshot.Snapshot, bool) {
 	return l.Memory.Get(metric)
 }
 
-// TestClientsThatDoNotReadHoldNobodyUp fills what is kept for a client that reads nothing.
-func TestClientsThatDoNotReadHoldNobodyUp(t *testing.T) {
+// TestClientsThatDoNotReadDelayNoOther fills what is kept for a client that reads nothing.
+func TestClientsThatDoNotReadDelayNoOther(t *testing.T) {
 	looked := make(chan struct{}, 1)
 	r := run(t, func(s *Server) {
 		s.stopTimeout = 100 * time.Millisecond

@@ -295,8 +295,8 @@ func TestFailuresAreTriedAgain(t *testing.T) {
 	}
 }
 
-// TestLossOfLeadership: what is being read is given up, and the next elected one starts again, but
-// for what is known by then.
+// TestLossOfLeadership: what is being read is given up, and the next elected one starts again, except
+// for histories that are known by then.
 func TestLossOfLeadership(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, "a", "b", "c", "d", "e")

@@ -410,7 +410,7 @@ func TestParseSpecErrorsNameTheField(t *testing.T) {
 		"version": {"{apiVersion: foresail.dev/v1, kind: PredictedMetric, spec: {}}",
 			"apiVersion: foresail.dev/v1: must be foresail.dev/v1alpha1"},
 		"no spec": {"{apiVersion: foresail.dev/v1alpha1, kind: PredictedMetric}", "spec: absent: must be given"},
-		"beside spec": {"{apiVersion: foresail.dev/v1alpha1, kind: PredictedMetric, spec: {threshold: 1}, data: {}}",
+		"next to spec": {"{apiVersion: foresail.dev/v1alpha1, kind: PredictedMetric, spec: {threshold: 1}, data: {}}",
 			"data: no such field: must be one of apiVersion, kind, metadata, spec, status"},
 	} {
 		t.Run(name, func(t *testing.T) {

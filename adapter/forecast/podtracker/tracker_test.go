@@ -588,7 +588,7 @@ func TestSelectors(t *testing.T) {
 	})
 }
 
-// The index spreads fleets over the label that tells them apart, so that an event tries few of them.
+// The index spreads fleets over the label that distinguishes them, so that an event tries few of them.
 func TestIndexPrefersDistinctiveLabels(t *testing.T) {
 	tracker := NewTracker(Options{})
 	for i := range 100 {

@@ -207,7 +207,7 @@ func TestWatcherLosesThePods(t *testing.T) {
 	})
 }
 
-// Since when a pod is not Ready tells until when it may have carried load; once it has been seen
+// A pod may have carried load until the time since which it is not Ready; once it has been seen
 // Ready, instances tell it.
 func TestUnreadySince(t *testing.T) {
 	tracker := NewTracker(Options{})

@@ -35,8 +35,8 @@ func read[T any](t *testing.T, file string) *T {
 	return object
 }
 
-// What Foresail creates is what its example and its page recommend.
-func TestTheExampleIsWhatIsCreated(t *testing.T) {
+// Foresail creates the objects that its example and its page recommend.
+func TestTheExampleEqualsTheCreatedObject(t *testing.T) {
 	example := read[autoscalingv2.HorizontalPodAutoscaler](t, "../../../manifests/examples/hpa-predicted-load-total.yaml")
 	pm := read[v1alpha1.PredictedMetric](t, "../../../manifests/examples/predictedmetric.yaml")
 	pm.Name, pm.Spec.MaxReplicas = example.Name, &example.Spec.MaxReplicas
@@ -45,7 +45,7 @@ func TestTheExampleIsWhatIsCreated(t *testing.T) {
 	assert.True(t, equality.Semantic.DeepEqual(example, got), "%+v\n%+v", example, got)
 }
 
-func TestThePageIsWhatIsCreated(t *testing.T) {
+func TestThePageEqualsTheCreatedObject(t *testing.T) {
 	page, err := os.ReadFile("../../../docs/hpa.md")
 	require.NoError(t, err)
 	_, block, ok := bytes.Cut(page, []byte("```yaml\nmetrics:\n"))
@@ -92,7 +92,7 @@ func TestHPAFollowsTheSpec(t *testing.T) {
 	require.EqualError(t, err, "spec.maxReplicas: absent: must be the most replicas that the HPA may set, such as 20")
 }
 
-// An HPA names its target without a namespace: it scales in its own, which is the PredictedMetric's.
+// scheduled returns schedules for an HPA. An HPA names its target without a namespace: it scales in its own.
 func scheduled() []v1alpha1.Schedule {
 	return []v1alpha1.Schedule{
 		{Name: "black-friday", MinReplicas: new(int32(30)), MaxReplicas: new(int32(100))},

@@ -103,7 +103,7 @@ func testRemovesWithTheField(t *testing.T, s Subject) {
 	})
 }
 
-// A new leader continues after each request of the previous one.
+// testKilledBetweenAnyTwoSteps: a new leader continues after each request of the previous one.
 func testKilledBetweenAnyTwoSteps(t *testing.T, s Subject) {
 	s.Play(t, []client.Object{s.Checkout()}, func(f *Fixture) {
 		for round := range 3 {
@@ -139,8 +139,8 @@ func testKilledBetweenAnyTwoSteps(t *testing.T, s Subject) {
 	})
 }
 
-// The status says that there may be an object before there is one, and until there is none. A new leader keeps what it
-// says.
+// testPending: the status says that there may be an object before there is one, and until there is
+// none. A new leader keeps what it says.
 func testPending(t *testing.T, s Subject) {
 	pm := s.Checkout()
 	s.Play(t, []client.Object{pm}, func(f *Fixture) {
@@ -160,7 +160,8 @@ func testPending(t *testing.T, s Subject) {
 	})
 }
 
-// In dry run no object is created, and one that exists is left alone. Without the field it is still removed.
+// testDryRun: in dry run no object is created, and one that exists is left alone. Without the field
+// it is still removed.
 func testDryRun(t *testing.T, s Subject) {
 	pm := s.Checkout()
 	pm.Spec.DryRun = true

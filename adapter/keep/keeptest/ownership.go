@@ -27,7 +27,7 @@ func Ownership(t *testing.T, s Subject) {
 	})
 }
 
-// Objects of the same name and for the same target belong to others.
+// testObjectsOfOthers: objects of the same name and for the same target belong to others.
 func testObjectsOfOthers(t *testing.T, s Subject) {
 	of := func(reference metav1.OwnerReference) client.Object {
 		o := s.Foreign("checkout", "elsewhere")
@@ -74,7 +74,7 @@ func testObjectsOfOthers(t *testing.T, s Subject) {
 	}
 }
 
-// A user who removes the owner has the object from then on.
+// testReleasedObjects: a user who removes the owner has the object from then on.
 func testReleasedObjects(t *testing.T, s Subject) {
 	s.Play(t, []client.Object{s.Checkout()}, func(f *Fixture) {
 		f.Lead()
@@ -93,7 +93,8 @@ func testReleasedObjects(t *testing.T, s Subject) {
 	})
 }
 
-// The garbage collector deletes the object of a PredictedMetric that is gone. It is no rival of its successor's.
+// testPredecessor: the garbage collector deletes the object of a PredictedMetric that is gone. It
+// is no rival of its successor's.
 func testPredecessor(t *testing.T, s Subject) {
 	s.Play(t, []client.Object{s.Checkout()}, func(f *Fixture) {
 		f.Lead()
@@ -112,7 +113,7 @@ func testPredecessor(t *testing.T, s Subject) {
 	})
 }
 
-// The owner may change between a read and the write that follows: the write fails then.
+// testWritesOverWhatItHasRead: the owner may change between a read and the write that follows: the write fails then.
 func testWritesOverWhatItHasRead(t *testing.T, s Subject) {
 	for verb, c := range map[string]struct {
 		change func(*Fixture)
@@ -145,7 +146,8 @@ func testWritesOverWhatItHasRead(t *testing.T, s Subject) {
 	}
 }
 
-// The user decides which of two objects goes: deleting one would leave the target to the other, which may be a mistake.
+// testLaterRival: the user decides which of two objects goes: deleting one would leave the target
+// to the other, which may be a mistake.
 func testLaterRival(t *testing.T, s Subject) {
 	s.Play(t, []client.Object{s.Checkout()}, func(f *Fixture) {
 		f.Lead()
@@ -201,7 +203,8 @@ func testAnotherTarget(t *testing.T, s Subject) {
 	})
 }
 
-// A trial does not keep another PredictedMetric of the target from its object, unless it still has one itself.
+// testDryRunIsNoRival: a trial does not keep another PredictedMetric of the target from its object,
+// unless it still has one itself.
 func testDryRunIsNoRival(t *testing.T, s Subject) {
 	trial := s.NewMetric("trial", "checkout", "uid-0", 2*time.Hour)
 	trial.Spec.DryRun = true

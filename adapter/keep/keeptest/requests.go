@@ -51,7 +51,7 @@ func testNamespaces(t *testing.T, s Subject) {
 	})
 }
 
-// A namespace gets its share of the requests of a check, so that another one waits for no more than these.
+// testTurns: a namespace gets its share of the requests of a check, so that another one waits for no more than these.
 func testTurns(t *testing.T, s Subject) {
 	var objects []client.Object
 	for i := range 3 * keep.TurnsPerCheck {

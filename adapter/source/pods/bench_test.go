@@ -25,7 +25,7 @@ import (
 	"github.com/foresail/foresail/pipeline/gate"
 )
 
-// benchmarkPage is a page of 120 metrics with four series each beside the one that is read (50 KB).
+// benchmarkPage is a page of 120 metrics with four series each, and the one that is read (50 KB).
 func benchmarkPage() string {
 	var b strings.Builder
 	for i := range 120 {
@@ -110,7 +110,7 @@ func BenchmarkThousandEndpoints(b *testing.B) {
 	}
 }
 
-// BenchmarkGateOfAScrape compares the time of a processor that a scrape takes with what the gate takes
+// BenchmarkGateOfAScrape compares the time of a processor that a scrape takes with the time that the gate takes
 // for its reading, with a window of 300 readings that it looks through.
 func BenchmarkGateOfAScrape(b *testing.B) {
 	const endpoints, rounds = 1000, 20

@@ -35,8 +35,8 @@ func (s serving) RoundTrip(r *http.Request) (*http.Response, error) {
 	}, nil
 }
 
-// costOf returns what one scrape of a page allocates for some readers, of which each has
-// matchLabels of its own, and the first failure.
+// costOf returns what one scrape of a page allocates for some readers, each with its own
+// matchLabels, and the first failure.
 func costOf(t *testing.T, page string, readers int) (bytes uint64, failure string) {
 	t.Helper()
 	s := newSource(Options{}.withDefaults(), serving(page))

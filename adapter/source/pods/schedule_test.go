@@ -94,7 +94,7 @@ func TestCounterBecomesRate(t *testing.T) {
 }
 
 // TestAnswersThatAreLateAreNoLoad has a pod that serves ten requests a second answer one scrape after almost three
-// seconds, with what it had counted when it was asked, or when it answered.
+// seconds, with its count at the request, or at the answer.
 func TestAnswersThatAreLateAreNoLoad(t *testing.T) {
 	for _, interval := range []time.Duration{100 * time.Millisecond, time.Second, 5 * time.Second} {
 		for _, ofAnswer := range []bool{false, true} {

@@ -203,7 +203,7 @@ func TestScrape(t *testing.T) {
 	}
 }
 
-func TestScrapeOfNobody(t *testing.T) {
+func TestScrapeWithoutAListener(t *testing.T) {
 	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.2:0")
 	require.NoError(t, err)
 	c := gauge(time.Second)

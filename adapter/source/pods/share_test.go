@@ -81,7 +81,7 @@ func TestNamespaceCannotTakeTheSlotsOfOthers(t *testing.T) {
 }
 
 // A namespace whose pods are slow as well gets each slot that becomes free, while it has fewer than
-// those whose pods never answer: its samples are no further apart than the time after which a
+// targets whose pods never answer: its samples are no further apart than the time after which a
 // scrape ends.
 func TestSlowNamespaceAmongOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -74,7 +74,7 @@ func TestIntervalsOfANamespaceShareOneList(t *testing.T) {
 		before, taken := len(a.times("shop")), len(slow.Values("uid-a"))
 		sourcetest.Pass(10 * time.Minute)
 		assert.InDelta(t, 60, len(a.times("shop"))-before, 1, "as often as the most frequent of them asks for")
-		assert.InDelta(t, 60, len(slow.Values("uid-a"))-taken, 1, "whatever is read is of use to all")
+		assert.InDelta(t, 60, len(slow.Values("uid-a"))-taken, 1, "every reading serves all subscriptions")
 		assert.Len(t, s.pollers, 1)
 		for i := range 100 {
 			s.Remove(key(fmt.Sprint("pm-", i)))
@@ -120,7 +120,7 @@ func TestPodWithoutMetricsFailsAfterAGrace(t *testing.T) {
 	})
 }
 
-// What a pod reads again after it could not be read is told although it is dated as before, so that the failure ends.
+// A reading after a failure is reported even if its timestamp has not changed, so that the failure ends.
 func TestFailureEndsWithTheNextReading(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		at, lists := time.Now(), 0
