@@ -32,8 +32,8 @@ type Checkpoint struct {
 // learnedLoad is the past of one load, and how much of it a checkpoint has.
 type learnedLoad struct {
 	past     *pipeline.Learned // nil before the first forecast
-	resolved bool           // it is known whether there is a checkpoint
-	stored   int64          // the newest load of the checkpoint that is known of (ms)
+	resolved bool              // it is known whether there is a checkpoint
+	stored   int64             // the newest load of the checkpoint that is known of (ms)
 }
 
 // of returns what has been learned, for a forecast with the parameters.
