@@ -64,7 +64,7 @@ type Options struct {
 	// CAFile has the certificate authorities, in PEM, one of which has signed the certificate of the second adapter. It is read
 	// again for each connection.
 	CAFile string
-	// InsecureSkipTLSVerify accepts any certificate in place of CAFile. Whoever answers then receives Foresail's token.
+	// InsecureSkipTLSVerify accepts any certificate in place of CAFile. Any server at the address then receives Foresail's token.
 	InsecureSkipTLSVerify bool
 	// Cluster has the credentials of Foresail, with which it authenticates itself to the second adapter too.
 	Cluster    *rest.Config
